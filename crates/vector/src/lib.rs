@@ -1,2 +1,28 @@
 //! What every part of Colonnade speaks: logical types, vectors, predicates and errors.
+//!
+//! This crate owns the words that `encodings`, `stripe`, `query` and the hosts exchange. It knows no page,
+//! snapshot or server type, and it does no I/O. Invariant: nothing here depends on another crate of the
+//! workspace, so that the dependency arrows of DESIGN.md section 2 all point at it.
 #![forbid(unsafe_code)]
+
+mod bitmap;
+mod builder;
+mod byte_views;
+mod error;
+mod numeric;
+mod predicate;
+mod scalar;
+mod selection;
+mod types;
+mod vector;
+
+pub use bitmap::Bitmap;
+pub use builder::VectorBuilder;
+pub use byte_views::{ByteView, ByteViews, INLINE_BYTES};
+pub use error::{Error, Location, Result};
+pub use numeric::{DisplayScales, NumericInts, NumericValues};
+pub use predicate::{CompareOp, Predicate};
+pub use scalar::Scalar;
+pub use selection::Selection;
+pub use types::{LogicalType, PhysicalType};
+pub use vector::{Dictionary, FixedBytes, Values, Vector};

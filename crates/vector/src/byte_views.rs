@@ -1,0 +1,210 @@
+//! Byte strings in Arrow's view layout: 16 bytes a value, short values inline, longer ones with a four-byte
+//! prefix and a place in a shared buffer. Comparing prefixes settles most comparisons without touching the buffer,
+//! and taking or filtering rows copies views only.
+
+use std::sync::Arc;
+
+/// The longest value that is stored inside its view, in bytes.
+pub const INLINE_BYTES: usize = 12;
+
+/// Bytes after which a builder starts another buffer, so that growing never copies much.
+const BUFFER_BYTES: usize = 1 << 20;
+
+/// One value: length, then twelve inline bytes, or four prefix bytes, buffer number and offset (little-endian).
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct ByteView {
+    len: u32,
+    tail: [u8; INLINE_BYTES],
+}
+
+impl ByteView {
+    /// A view of a value that is at most `INLINE_BYTES` long; `None` when it is longer.
+    #[inline]
+    pub fn inline(value: &[u8]) -> Option<Self> {
+        let len = u32::try_from(value.len()).ok()?;
+        let mut tail = [0; INLINE_BYTES];
+        tail.get_mut(..value.len())?.copy_from_slice(value);
+        Some(Self { len, tail })
+    }
+
+    /// A view of `len` bytes at `offset` of buffer `buffer`, whose first four bytes are `prefix`.
+    #[inline]
+    pub fn reference(len: u32, prefix: [u8; 4], buffer: u32, offset: u32) -> Self {
+        let mut tail = [0; INLINE_BYTES];
+        tail[..4].copy_from_slice(&prefix);
+        tail[4..8].copy_from_slice(&buffer.to_le_bytes());
+        tail[8..].copy_from_slice(&offset.to_le_bytes());
+        Self { len, tail }
+    }
+
+    /// Length of the value in bytes.
+    #[inline]
+    #[allow(clippy::len_without_is_empty)]
+    pub const fn len(&self) -> usize {
+        self.len as usize
+    }
+
+    /// The first four bytes, zero-padded.
+    #[inline]
+    pub const fn prefix(&self) -> [u8; 4] {
+        [self.tail[0], self.tail[1], self.tail[2], self.tail[3]]
+    }
+
+    /// Buffer number and offset of a value that is not inline.
+    #[inline]
+    pub fn place(&self) -> Option<(u32, u32)> {
+        let [_, _, _, _, a, b, c, d, e, f, g, h] = self.tail;
+        (self.len() > INLINE_BYTES)
+            .then(|| (u32::from_le_bytes([a, b, c, d]), u32::from_le_bytes([e, f, g, h])))
+    }
+}
+
+/// A sequence of byte strings.
+#[derive(Debug, Clone, Default)]
+pub struct ByteViews {
+    views: Vec<ByteView>,
+    buffers: Vec<Arc<Vec<u8>>>,
+    open: Vec<u8>,
+}
+
+impl ByteViews {
+    /// No values.
+    pub const fn new() -> Self {
+        Self { views: Vec::new(), buffers: Vec::new(), open: Vec::new() }
+    }
+
+    /// Takes over views and the buffers they point into. A view that points outside reads as an empty value,
+    /// so decoders check before they build one.
+    pub fn from_parts(views: Vec<ByteView>, buffers: Vec<Arc<Vec<u8>>>) -> Self {
+        Self { views, buffers, open: Vec::new() }
+    }
+
+    /// Views of consecutive values in one buffer: value i is `data[offsets[i]..offsets[i + 1]]`.
+    /// `None` when offsets are not ascending within `data`.
+    pub fn from_offsets(offsets: &[u32], data: Vec<u8>) -> Option<Self> {
+        let mut views = Vec::with_capacity(offsets.len().saturating_sub(1));
+        for pair in offsets.windows(2) {
+            let &[start, end] = pair else { return None };
+            let value = data.get(start as usize..end as usize)?;
+            views.push(Self::view_of(value, 0, start)?);
+        }
+        Some(Self::from_parts(views, vec![Arc::new(data)]))
+    }
+
+    #[inline]
+    fn view_of(value: &[u8], buffer: u32, offset: u32) -> Option<ByteView> {
+        if let Some(view) = ByteView::inline(value) {
+            return Some(view);
+        }
+        let prefix = *value.first_chunk::<4>()?;
+        Some(ByteView::reference(u32::try_from(value.len()).ok()?, prefix, buffer, offset))
+    }
+
+    /// Number of values.
+    pub fn len(&self) -> usize {
+        self.views.len()
+    }
+
+    /// True when there is no value.
+    pub fn is_empty(&self) -> bool {
+        self.views.is_empty()
+    }
+
+    /// The views, for kernels that compare lengths and prefixes.
+    pub fn views(&self) -> &[ByteView] {
+        &self.views
+    }
+
+    /// The value at `index`; empty past the end.
+    #[inline]
+    pub fn get(&self, index: usize) -> &[u8] {
+        let Some(view) = self.views.get(index) else { return &[] };
+        match view.place() {
+            None => view.tail.get(..view.len()).unwrap_or(&[]),
+            Some((buffer, offset)) => {
+                let buffer = self.buffers.get(buffer as usize).map_or(self.open.as_slice(), |b| b.as_slice());
+                buffer.get(offset as usize..offset as usize + view.len()).unwrap_or(&[])
+            }
+        }
+    }
+
+    /// All values in order.
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = &[u8]> + '_ {
+        (0..self.len()).map(|i| self.get(i))
+    }
+
+    /// Appends a value (at most 4 GiB long; a longer one is refused with false).
+    #[inline]
+    pub fn push(&mut self, value: &[u8]) -> bool {
+        if let Some(view) = ByteView::inline(value) {
+            self.views.push(view);
+            return true;
+        }
+        if u32::try_from(value.len()).is_err() {
+            return false;
+        }
+        if !self.open.is_empty() && self.open.len() + value.len() > BUFFER_BYTES {
+            self.buffers.push(Arc::new(std::mem::take(&mut self.open)));
+        }
+        let buffer = u32::try_from(self.buffers.len()).unwrap_or(u32::MAX);
+        let offset = u32::try_from(self.open.len()).unwrap_or(u32::MAX);
+        self.open.extend_from_slice(value);
+        if let Some(view) = Self::view_of(value, buffer, offset) {
+            self.views.push(view);
+        }
+        true
+    }
+
+    /// Total length of all values in bytes.
+    pub fn total_bytes(&self) -> usize {
+        self.views.iter().map(ByteView::len).sum()
+    }
+
+    /// Values `start..start + len` (clipped); buffers are shared, not copied, where they are closed.
+    #[must_use]
+    pub fn slice(&self, start: usize, len: usize) -> Self {
+        let end = (start + len).min(self.len());
+        let views = self.views.get(start.min(end)..end).unwrap_or(&[]).to_vec();
+        Self { views, buffers: self.shared_buffers(), open: Vec::new() }
+    }
+
+    /// The values at `positions`, in that order (empty where a position is past the end).
+    #[must_use]
+    pub fn take(&self, positions: &[u32]) -> Self {
+        let views =
+            positions.iter().map(|&p| self.views.get(p as usize).copied().unwrap_or_default()).collect();
+        Self { views, buffers: self.shared_buffers(), open: Vec::new() }
+    }
+
+    fn shared_buffers(&self) -> Vec<Arc<Vec<u8>>> {
+        let mut buffers = self.buffers.clone();
+        if !self.open.is_empty() {
+            buffers.push(Arc::new(self.open.clone()));
+        }
+        buffers
+    }
+
+    /// Closes the open buffer so that slices and takes share it instead of copying it.
+    pub fn seal(&mut self) {
+        if !self.open.is_empty() {
+            self.buffers.push(Arc::new(std::mem::take(&mut self.open)));
+        }
+    }
+}
+
+impl PartialEq for ByteViews {
+    fn eq(&self, other: &Self) -> bool {
+        self.len() == other.len() && self.iter().eq(other.iter())
+    }
+}
+
+impl<'a> FromIterator<&'a [u8]> for ByteViews {
+    fn from_iter<I: IntoIterator<Item = &'a [u8]>>(values: I) -> Self {
+        let mut views = Self::new();
+        for value in values {
+            views.push(value);
+        }
+        views.seal();
+        views
+    }
+}

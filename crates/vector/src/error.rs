@@ -1,0 +1,73 @@
+//! The one error enum of the pure crates. Hosts map it to their own error reports in one file each.
+
+use std::fmt;
+
+/// Result with the workspace's error.
+pub type Result<T> = std::result::Result<T, Error>;
+
+/// Where in a stripe a stored byte was found to be wrong. Filled in from the inside out: an encoding knows
+/// only what is wrong, the stripe reader adds column and chunk, the host adds table and stripe.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Location {
+    /// Zero-based position of the column in the stripe's schema.
+    pub column: Option<u32>,
+    /// Zero-based chunk of that column.
+    pub chunk: Option<u32>,
+}
+
+impl fmt::Display for Location {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (self.column, self.chunk) {
+            (Some(column), Some(chunk)) => write!(f, "column {}, chunk {chunk}", column + 1),
+            (Some(column), None) => write!(f, "column {}", column + 1),
+            _ => f.write_str("stripe"),
+        }
+    }
+}
+
+/// Everything that can go wrong in a pure crate.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Error {
+    /// Stored bytes that break the format. Never a panic, never a wrong answer.
+    #[error("corrupt {location}: {detail}")]
+    Corrupt {
+        /// Where, as far as known.
+        location: Location,
+        /// What is wrong with the bytes.
+        detail: String,
+    },
+    /// A format version, encoding or codec that this build does not know.
+    #[error("unsupported: {0}")]
+    Unsupported(String),
+    /// A caller broke a documented limit (lengths, type mix-ups). A defect or a user's value too large.
+    #[error("{0}")]
+    InvalidInput(String),
+    /// Memory for the stated number of bytes could not be had.
+    #[error("out of memory: {bytes} bytes")]
+    OutOfMemory {
+        /// Size of the request in bytes.
+        bytes: usize,
+    },
+    /// A host function that was called back (block codec, page read) failed.
+    #[error("host: {0}")]
+    Host(String),
+}
+
+impl Error {
+    /// A `Corrupt` error whose place is not known yet.
+    pub fn corrupt(detail: impl Into<String>) -> Self {
+        Self::Corrupt { location: Location::default(), detail: detail.into() }
+    }
+
+    /// The same error with column and chunk filled in where they were unknown.
+    #[must_use]
+    pub fn at(self, column: Option<u32>, chunk: Option<u32>) -> Self {
+        match self {
+            Self::Corrupt { location, detail } => Self::Corrupt {
+                location: Location { column: location.column.or(column), chunk: location.chunk.or(chunk) },
+                detail,
+            },
+            other => other,
+        }
+    }
+}

@@ -1,0 +1,175 @@
+//! Exact decimals as scaled integers: value = integer x 10^-scale, one scale for the whole vector, the display
+//! scale of each value beside it, and single values that do not fit (NaN, infinities, huge) in a side lane.
+
+/// The integers of a numeric vector, as narrow as its values allow.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum NumericInts {
+    /// 32-bit unscaled values.
+    Int32(Vec<i32>),
+    /// 64-bit unscaled values.
+    Int64(Vec<i64>),
+    /// 128-bit unscaled values.
+    Int128(Vec<i128>),
+}
+
+impl NumericInts {
+    /// Number of values.
+    pub fn len(&self) -> usize {
+        match self {
+            Self::Int32(values) => values.len(),
+            Self::Int64(values) => values.len(),
+            Self::Int128(values) => values.len(),
+        }
+    }
+
+    /// True when there is no value.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The unscaled value at `index`; zero past the end.
+    #[inline]
+    pub fn get(&self, index: usize) -> i128 {
+        match self {
+            Self::Int32(values) => values.get(index).map_or(0, |&v| i128::from(v)),
+            Self::Int64(values) => values.get(index).map_or(0, |&v| i128::from(v)),
+            Self::Int128(values) => values.get(index).copied().unwrap_or(0),
+        }
+    }
+
+    /// The same values in the narrowest width that holds all of them.
+    #[must_use]
+    pub fn narrowed(self) -> Self {
+        let (mut low, mut high) = (0i128, 0i128);
+        for i in 0..self.len() {
+            let value = self.get(i);
+            (low, high) = (low.min(value), high.max(value));
+        }
+        let fits = |min: i128, max: i128| low >= min && high <= max;
+        if fits(i128::from(i32::MIN), i128::from(i32::MAX)) {
+            Self::Int32((0..self.len()).map(|i| i32::try_from(self.get(i)).unwrap_or(0)).collect())
+        } else if fits(i128::from(i64::MIN), i128::from(i64::MAX)) {
+            Self::Int64((0..self.len()).map(|i| i64::try_from(self.get(i)).unwrap_or(0)).collect())
+        } else {
+            self
+        }
+    }
+
+    /// The values at `positions`.
+    #[must_use]
+    pub fn take(&self, positions: &[u32]) -> Self {
+        fn pick<T: Copy + Default>(values: &[T], positions: &[u32]) -> Vec<T> {
+            positions.iter().map(|&p| values.get(p as usize).copied().unwrap_or_default()).collect()
+        }
+        match self {
+            Self::Int32(values) => Self::Int32(pick(values, positions)),
+            Self::Int64(values) => Self::Int64(pick(values, positions)),
+            Self::Int128(values) => Self::Int128(pick(values, positions)),
+        }
+    }
+
+    /// Values `start..start + len`, clipped.
+    #[must_use]
+    pub fn slice(&self, start: usize, len: usize) -> Self {
+        fn cut<T: Copy>(values: &[T], start: usize, len: usize) -> Vec<T> {
+            let end = (start + len).min(values.len());
+            values.get(start.min(end)..end).unwrap_or(&[]).to_vec()
+        }
+        match self {
+            Self::Int32(values) => Self::Int32(cut(values, start, len)),
+            Self::Int64(values) => Self::Int64(cut(values, start, len)),
+            Self::Int128(values) => Self::Int128(cut(values, start, len)),
+        }
+    }
+}
+
+/// How many digits after the point a value shows (it may show fewer or more than the common scale stores;
+/// a value never has non-zero digits past its display scale).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum DisplayScales {
+    /// Every value shows this many digits.
+    Constant(u16),
+    /// Digits shown, value by value.
+    PerValue(Vec<u16>),
+}
+
+impl DisplayScales {
+    /// The display scale at `index`.
+    #[inline]
+    pub fn get(&self, index: usize) -> u16 {
+        match self {
+            Self::Constant(scale) => *scale,
+            Self::PerValue(scales) => scales.get(index).copied().unwrap_or(0),
+        }
+    }
+}
+
+/// A vector of exact decimals.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NumericValues {
+    /// Unscaled integers; zero where the row is NULL or in the side lane.
+    pub ints: NumericInts,
+    /// Value = integer x 10^-scale.
+    pub scale: u16,
+    /// Digits shown after the point.
+    pub display: DisplayScales,
+    /// Rows whose value is not a scaled integer of at most 128 bits, ascending by row: the host's own bytes.
+    pub side: Vec<(u32, Box<[u8]>)>,
+}
+
+impl NumericValues {
+    /// Number of values.
+    pub fn len(&self) -> usize {
+        self.ints.len()
+    }
+
+    /// True when there is no value.
+    pub fn is_empty(&self) -> bool {
+        self.ints.is_empty()
+    }
+
+    /// The side-lane bytes of row `index`, if the row is there.
+    pub fn side_value(&self, index: usize) -> Option<&[u8]> {
+        let index = u32::try_from(index).ok()?;
+        let at = self.side.binary_search_by_key(&index, |(row, _)| *row).ok()?;
+        self.side.get(at).map(|(_, bytes)| bytes.as_ref())
+    }
+
+    /// The values at `positions`, in that order.
+    #[must_use]
+    pub fn take(&self, positions: &[u32]) -> Self {
+        let display = match &self.display {
+            DisplayScales::Constant(scale) => DisplayScales::Constant(*scale),
+            DisplayScales::PerValue(_) => {
+                DisplayScales::PerValue(positions.iter().map(|&p| self.display.get(p as usize)).collect())
+            }
+        };
+        let side = match self.side.is_empty() {
+            true => Vec::new(),
+            false => (0u32..)
+                .zip(positions)
+                .filter_map(|(row, &p)| self.side_value(p as usize).map(|bytes| (row, bytes.into())))
+                .collect(),
+        };
+        Self { ints: self.ints.take(positions), scale: self.scale, display, side }
+    }
+
+    /// Values `start..start + len`, clipped.
+    #[must_use]
+    pub fn slice(&self, start: usize, len: usize) -> Self {
+        let end = (start + len).min(self.len());
+        let display = match &self.display {
+            DisplayScales::Constant(scale) => DisplayScales::Constant(*scale),
+            DisplayScales::PerValue(scales) => {
+                DisplayScales::PerValue(scales.get(start.min(end)..end).unwrap_or(&[]).to_vec())
+            }
+        };
+        let side = self
+            .side
+            .iter()
+            .filter(|(row, _)| (start..end).contains(&(*row as usize)))
+            .filter_map(|(row, bytes)| Some((u32::try_from(*row as usize - start).ok()?, bytes.clone())))
+            .collect();
+        Self { ints: self.ints.slice(start, len), scale: self.scale, display, side }
+    }
+}

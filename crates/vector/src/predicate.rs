@@ -1,0 +1,96 @@
+//! Conditions on columns that can be answered from statistics and on encoded data.
+//!
+//! SQL's three-valued logic: a row qualifies when the predicate is TRUE. There is no NOT: hosts push negation down to
+//! the leaves (`<>`, IS NOT NULL), so FALSE and UNKNOWN never need to be told apart. A host that cannot express a condition
+//! exactly leaves it out of filtering, or weakens it for pruning only (a weaker predicate is TRUE at least wherever the
+//! condition is).
+
+use crate::Scalar;
+
+/// Comparison of a column with a constant, under the column type's own equality and order (see `LogicalType`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum CompareOp {
+    /// `=`
+    Equal,
+    /// `<>`
+    NotEqual,
+    /// `<`
+    Less,
+    /// `<=`
+    LessOrEqual,
+    /// `>`
+    Greater,
+    /// `>=`
+    GreaterOrEqual,
+}
+
+/// A condition on the columns of one source; `column` is a zero-based position in its schema.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Predicate {
+    /// TRUE for every row, or for none.
+    Always(bool),
+    /// TRUE when all are.
+    And(Vec<Predicate>),
+    /// TRUE when one is.
+    Or(Vec<Predicate>),
+    /// TRUE when the value is not NULL and compares so with a constant that is not NULL. The constant's kind fits the column's type
+    /// (`Scalar::Numeric` may stand against a numeric column of any scale).
+    Compare {
+        /// Column compared.
+        column: usize,
+        /// How.
+        op: CompareOp,
+        /// With what.
+        value: Scalar,
+    },
+    /// TRUE when the value equals one of these (none of them NULL).
+    In {
+        /// Column compared.
+        column: usize,
+        /// Values looked for.
+        values: Vec<Scalar>,
+    },
+    /// TRUE when the value is NULL.
+    IsNull {
+        /// Column asked.
+        column: usize,
+    },
+    /// TRUE when the value is not NULL.
+    IsNotNull {
+        /// Column asked.
+        column: usize,
+    },
+    /// TRUE when the value's bytes start with these (text and bytes only).
+    StartsWith {
+        /// Column asked.
+        column: usize,
+        /// First bytes wanted.
+        prefix: Box<[u8]>,
+    },
+}
+
+impl Predicate {
+    /// The columns it reads, in first-seen order, each once.
+    pub fn columns(&self) -> Vec<usize> {
+        fn walk(predicate: &Predicate, seen: &mut Vec<usize>) {
+            match predicate {
+                Predicate::Always(_) => {}
+                Predicate::And(parts) | Predicate::Or(parts) => {
+                    parts.iter().for_each(|part| walk(part, seen))
+                }
+                Predicate::Compare { column, .. }
+                | Predicate::In { column, .. }
+                | Predicate::IsNull { column }
+                | Predicate::IsNotNull { column }
+                | Predicate::StartsWith { column, .. } => {
+                    if !seen.contains(column) {
+                        seen.push(*column);
+                    }
+                }
+            }
+        }
+        let mut seen = Vec::new();
+        walk(self, &mut seen);
+        seen
+    }
+}

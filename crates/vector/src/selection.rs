@@ -1,0 +1,61 @@
+//! Which rows of a chunk or batch are still wanted: all, or an ascending list of positions.
+
+use crate::Bitmap;
+
+/// Rows that survived so far, ascending and without repeats.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Selection {
+    /// Every row of `0..len`.
+    All(u32),
+    /// These rows.
+    Rows(Vec<u32>),
+}
+
+impl Selection {
+    /// Number of selected rows.
+    pub fn len(&self) -> usize {
+        match self {
+            Self::All(len) => *len as usize,
+            Self::Rows(rows) => rows.len(),
+        }
+    }
+
+    /// True when no row is left.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Keeps the selected rows for which `keep` says true.
+    pub fn retain(&mut self, mut keep: impl FnMut(u32) -> bool) {
+        match self {
+            Self::All(len) => {
+                let mut rows = Vec::new();
+                rows.extend((0..*len).filter(|&row| keep(row)));
+                if rows.len() != *len as usize {
+                    *self = Self::Rows(rows);
+                }
+            }
+            Self::Rows(rows) => rows.retain(|&row| keep(row)),
+        }
+    }
+
+    /// Keeps the selected rows whose bit in `mask` is one.
+    pub fn retain_mask(&mut self, mask: &Bitmap) {
+        match self {
+            Self::All(len) if *len as usize == mask.len() => {
+                if mask.count_ones() != mask.len() {
+                    *self = Self::Rows(mask.ones().filter_map(|row| u32::try_from(row).ok()).collect());
+                }
+            }
+            _ => self.retain(|row| mask.get(row as usize)),
+        }
+    }
+
+    /// Selected rows, ascending.
+    pub fn iter(&self) -> Box<dyn Iterator<Item = u32> + '_> {
+        match self {
+            Self::All(len) => Box::new(0..*len),
+            Self::Rows(rows) => Box::new(rows.iter().copied()),
+        }
+    }
+}

@@ -1,0 +1,100 @@
+//! Vectors keep their rows through building, slicing, taking and flattening.
+#![allow(clippy::unwrap_used)]
+
+use std::sync::Arc;
+
+use vector::{
+    Bitmap, ByteViews, Dictionary, DisplayScales, LogicalType, NumericInts, Values, Vector, VectorBuilder,
+};
+
+fn no_side(_: i128, _: u16, _: u16) -> Box<[u8]> {
+    Box::from(*b"side")
+}
+
+#[test]
+fn bitmap_slice_matches_bit_by_bit() {
+    let bits: Bitmap = (0..300).map(|i| i % 3 == 0 || i % 7 == 1).collect();
+    for (start, len) in [(0, 300), (1, 64), (63, 2), (64, 64), (65, 200), (299, 1), (250, 100), (300, 5)] {
+        let want: Vec<bool> = (start..(start + len).min(300)).map(|i| bits.get(i)).collect();
+        assert_eq!(bits.slice(start, len).iter().collect::<Vec<_>>(), want, "{start} {len}");
+    }
+    assert_eq!(bits.ones().collect::<Vec<_>>(), (0..300).filter(|&i| bits.get(i)).collect::<Vec<_>>());
+    assert_eq!(Bitmap::filled(70, true).count_ones(), 70);
+}
+
+#[test]
+fn byte_views_keep_short_long_and_many_values() {
+    let values: Vec<Vec<u8>> = (0..5000usize).map(|i| vec![(i % 251) as u8; i % 2500]).collect();
+    let mut views = ByteViews::new();
+    for value in &values {
+        assert!(views.push(value));
+    }
+    assert!(views.iter().eq(values.iter().map(Vec::as_slice)), "before sealing");
+    let slice = views.slice(1000, 50);
+    views.seal();
+    assert!(views.iter().eq(values.iter().map(Vec::as_slice)), "after sealing");
+    assert!(slice.iter().eq(values[1000..1050].iter().map(Vec::as_slice)), "slice of an open builder");
+    let taken = views.take(&[4999, 0, 13]);
+    assert_eq!(taken.get(0), values[4999]);
+    assert_eq!(taken.get(1), b"");
+    assert_eq!(taken.get(2), [13; 13]);
+    assert!(ByteViews::from_offsets(&[0, 3, 2], vec![0; 5]).is_none(), "descending offsets");
+    assert!(ByteViews::from_offsets(&[0, 6], vec![0; 5]).is_none(), "past the end");
+}
+
+#[test]
+fn numerics_come_to_one_scale_and_the_rest_goes_aside() {
+    let mut builder = VectorBuilder::new(LogicalType::Numeric);
+    builder.push_null();
+    assert!(builder.push_numeric(15, 1, 1));
+    assert!(builder.push_numeric(-2, 0, 1));
+    assert!(builder.push_numeric(10i128.pow(37), 0, 1));
+    assert!(builder.push_numeric(1, 3, 1));
+    assert!(builder.push_numeric_side(b"NaN"));
+    assert!(!builder.push_i32(1));
+    let vector = builder.finish(&no_side);
+    let Values::Numeric(numeric) = &vector.values else { panic!("{vector:?}") };
+    assert_eq!(numeric.scale, 3);
+    assert_eq!(
+        numeric.display,
+        DisplayScales::Constant(1),
+        "NULL and side rows do not spoil a constant scale"
+    );
+    assert_eq!(numeric.ints.get(1), 1500);
+    assert_eq!(numeric.ints.get(2), -2000);
+    assert_eq!(numeric.side_value(3), Some(&b"side"[..]), "10^37 x 1000 does not fit 38 digits");
+    assert_eq!(numeric.side_value(5), Some(&b"NaN"[..]));
+    assert!(matches!(numeric.ints, NumericInts::Int32(_)), "narrowed after the huge one left");
+    assert!(!vector.is_valid(0) && vector.is_valid(5));
+    let taken = vector.take(&[5, 3, 1]);
+    let Values::Numeric(numeric) = &taken.values else { panic!() };
+    assert_eq!(numeric.side_value(0), Some(&b"NaN"[..]));
+    assert_eq!(numeric.ints.get(2), 1500);
+}
+
+#[test]
+fn encoded_vectors_flatten_to_their_rows() {
+    let entries = Vector::new(LogicalType::Int32, Values::Int32(vec![7, 8, 9]));
+    let dictionary = Arc::new(Dictionary { id: 1, entries });
+    let mut coded = Vector::new(
+        LogicalType::Int32,
+        Values::Dictionary { codes: vec![2, 0, 0, 1], dictionary: Arc::clone(&dictionary) },
+    );
+    coded.validity = Some([true, false, true, true].into_iter().collect());
+    assert_eq!(coded.slice(1, 2).len(), 2);
+    let flat = coded.flatten();
+    assert_eq!(flat.values, Values::Int32(vec![9, 7, 7, 8]));
+    assert_eq!(flat.null_count(), 1);
+
+    let mut values = Vector::new(LogicalType::Int32, Values::Int32(vec![5, 6]));
+    values.validity = Some([true, false].into_iter().collect());
+    let runs = Vector::new(LogicalType::Int32, Values::Runs { ends: vec![3, 5], values: Box::new(values) });
+    assert_eq!(runs.null_count(), 2);
+    assert_eq!(runs.take(&[0, 4]).null_count(), 1);
+    let flat = runs.flatten();
+    assert_eq!((flat.len(), flat.null_count()), (5, 2));
+
+    let one = Vector::new(LogicalType::Int32, Values::Int32(vec![4]));
+    let constant = Vector::new(LogicalType::Int32, Values::Constant(Box::new(one), 3));
+    assert_eq!(constant.flatten().values, Values::Int32(vec![4; 3]));
+}
