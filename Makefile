@@ -1,0 +1,55 @@
+# The front door. Every target is a script below scripts/ or bench/; `make help` lists them.
+
+PG_CONFIG ?=
+export PG_CONFIG
+ifeq ($(strip $(PG_CONFIG)),)
+unexport PG_CONFIG
+endif
+
+.DEFAULT_GOAL := help
+.PHONY: help setup build install demo test test-units test-regress test-isolation test-crash lint bench bench-encodings clean
+
+help: ## list the targets
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | while IFS="$$(printf '\t')" read -r name text; do printf '  make %-16s %s\n' "$$name" "$$text"; done
+	@echo
+	@echo '  PG_CONFIG=/path/to/pg_config chooses the server (default: the one that is installed)'
+
+setup: ## install the system packages that are missing
+	scripts/setup.sh
+
+build: setup ## build the extension, optimised
+	scripts/build.sh release
+
+install: setup ## build and install into the server that PG_CONFIG names
+	scripts/build.sh release
+	scripts/install.sh release
+
+demo: ## a private server, a million rows, heap and colcompress side by side (KEEP=1 leaves it running)
+	scripts/demo.sh
+
+test: ## every test suite: units, SQL regress, isolation, crash (short form)
+	scripts/test.sh
+
+test-units: ## the pure crates' tests, without a server
+	scripts/test.sh units
+
+test-regress: ## the SQL suites only
+	scripts/test.sh regress
+
+test-isolation: ## the concurrency suites only
+	scripts/test.sh isolation
+
+test-crash: ## the crash suites in their long form
+	scripts/test.sh crash-long
+
+lint: ## rustfmt, clippy, licences, layers, shell scripts
+	scripts/lint.sh
+
+bench: ## the events benchmark at a million rows, heap and colcompress alternating
+	scripts/bench.sh
+
+bench-encodings: ## size and decode speed of each encoding
+	scripts/bench.sh encodings
+
+clean: ## remove what the builds and servers left below target/
+	scripts/clean.sh

@@ -1,0 +1,309 @@
+"""A private PostgreSQL server: made, started, killed and removed without touching the machine's own.
+
+Who calls it: the test runner, the demo, the benchmarks, scripts/dev-server.sh, and the crash tests.
+Invariant: everything a server writes lies below one directory (its base) and one socket directory; it
+listens on no network port; when the caller is root, every server process runs as an ordinary user.
+"""
+
+import os
+import pwd
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from .session import Session
+
+ROOT = Path(__file__).resolve().parents[2]
+TARGET = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
+SERVER_USER = os.environ.get("COLONNADE_SERVER_USER", "postgres")
+
+# What every test server runs with; a caller's own settings come on top.
+TEST_SETTINGS = {
+    "fsync": "off",
+    "wal_level": "logical",
+    "max_prepared_transactions": "20",
+    "timezone": "UTC",
+    "log_timezone": "UTC",
+    "lc_messages": "C",
+    "jit": "off",
+    "shared_buffers": "256MB",
+    "log_line_prefix": "%m [%p] ",
+    "log_autovacuum_min_duration": "-1",
+}
+
+
+class ServerError(Exception):
+    """A server program failed; the message carries its output."""
+
+
+def running_as_root():
+    return os.geteuid() == 0
+
+
+def server_ids():
+    """The user and group ids the server runs with."""
+    if running_as_root():
+        entry = pwd.getpwnam(SERVER_USER)
+        return entry.pw_uid, entry.pw_gid
+    return os.getuid(), os.getgid()
+
+
+def clean_environment():
+    """The caller's environment without what would leak into a server or a client: connection defaults,
+    locale, and RUST_BACKTRACE, which puts a backtrace into the DETAIL of every error."""
+    drop = ("PG", "LC_")
+    keep_pg = ("PG_CONFIG",)
+    env = {k: v for k, v in os.environ.items() if k in keep_pg or not k.startswith(drop)}
+    for name in ("RUST_BACKTRACE", "LANG", "LANGUAGE"):
+        env.pop(name, None)
+    env.update(LC_ALL="C.UTF-8", PGTZ="UTC", PGOPTIONS="", PSQLRC="/dev/null", PSQL_HISTORY="/dev/null", PAGER="cat")
+    return env
+
+
+def as_server_user(command):
+    """The command, wrapped so that root runs it as the server's user."""
+    command = [str(part) for part in command]
+    if running_as_root():
+        return ["runuser", "-u", SERVER_USER, "--"] + command
+    return command
+
+
+def run(command, check=True, cwd="/", **more):
+    """Runs a program in the clean environment; returns its completed process with text output."""
+    done = subprocess.run([str(part) for part in command], stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                          stdin=subprocess.DEVNULL, text=True, errors="replace", env=clean_environment(), cwd=cwd, **more)
+    if check and done.returncode != 0:
+        raise ServerError(f"{' '.join(map(str, command))} failed ({done.returncode}):\n{done.stdout}")
+    return done
+
+
+def pg_config(option):
+    program = os.environ.get("PG_CONFIG") or next(
+        (p for p in ["/usr/bin/pg_config", shutil.which("pg_config")] if p and os.access(p, os.X_OK)), None)
+    if program is None:
+        found = sorted(Path("/usr/lib/postgresql").glob("*/bin/pg_config"))
+        if not found:
+            raise ServerError("pg_config not found: run 'make setup' or set PG_CONFIG")
+        program = str(found[0])
+    return subprocess.run([program, option], check=True, stdout=subprocess.PIPE, text=True).stdout.strip()
+
+
+def reachable(directory):
+    """Can the server's user enter this directory and read it?"""
+    return subprocess.run(as_server_user(["test", "-r", directory, "-a", "-x", directory]),
+                          stdin=subprocess.DEVNULL, cwd="/").returncode == 0
+
+
+def private_base(name, temporary=False):
+    """A directory for one server, owned by its user: below target/ where that user can get there, else
+    below the system's temporary directory. A temporary one has a name of its own."""
+    uid, gid = server_ids()
+    home = TARGET / "servers"
+    home.mkdir(parents=True, exist_ok=True)
+    if reachable(home):
+        base = Path(tempfile.mkdtemp(prefix=f"{name}-", dir=home)) if temporary else home / name
+    else:
+        base = (Path(tempfile.mkdtemp(prefix=f"colonnade-{name}-")) if temporary
+                else Path(tempfile.gettempdir()) / f"colonnade-{uid}-{name}")
+    base.mkdir(mode=0o755, exist_ok=True)
+    os.chmod(base, 0o755)
+    if running_as_root():
+        os.chown(base, uid, gid)
+    return base
+
+
+class Server:
+    """One private cluster. `base` holds data/, log and stage/; `socket_dir` is short because a socket's
+    path may have 107 bytes only."""
+
+    def __init__(self, base, port=54321, stage=None, settings=None, socket_dir=None, data_name="data"):
+        self.base = Path(base)
+        self.data = self.base / data_name
+        self.log = self.base / f"{data_name}.log"
+        self.port = port
+        self.settings = dict(TEST_SETTINGS)
+        self.settings.update(settings or {})
+        self.stage = self._place_stage(stage)
+        self.bindir = Path(pg_config("--bindir"))
+        self.temporary_socket_dir = socket_dir is None
+        if socket_dir is None:
+            socket_dir = tempfile.mkdtemp(prefix="cn_", dir="/tmp")
+        self.socket_dir = Path(socket_dir)
+        self.socket_dir.mkdir(mode=0o755, exist_ok=True)
+        if running_as_root():
+            os.chown(self.socket_dir, *server_ids())
+        self.superuser = "postgres"
+
+    def _place_stage(self, stage):
+        """The staged installation, copied next to the data where the server's user cannot read it in place."""
+        if stage is None:
+            return None
+        stage = Path(stage).resolve()
+        if reachable(stage):
+            return stage
+        copy = self.base / "stage"
+        shutil.rmtree(copy, ignore_errors=True)
+        shutil.copytree(stage, copy)
+        return copy
+
+    # -- life ------------------------------------------------------------------------------------
+
+    def exists(self):
+        return (self.data / "PG_VERSION").exists() or self._as_user_exists(self.data / "PG_VERSION")
+
+    def _as_user_exists(self, path):
+        return run(as_server_user(["test", "-e", path]), check=False).returncode == 0
+
+    def init(self):
+        """Makes the cluster: UTF-8, C collation, data checksums, trust on the private socket."""
+        run(as_server_user([self.bindir / "initdb", "-D", self.data, "-U", self.superuser, "-A", "trust",
+                            "--locale=C.UTF-8", "-E", "UTF8", "--data-checksums", "--no-sync"]))
+        self.configure()
+
+    def configure(self):
+        """Writes this object's settings; they take effect at the next start."""
+        lines = [f"unix_socket_directories = '{self.socket_dir}'", "listen_addresses = ''", f"port = {self.port}"]
+        if self.stage is not None:
+            # With a directory in its name the library is looked up below extension_destdir; a bare name is not.
+            lines += [f"extension_destdir = '{self.stage}'", "shared_preload_libraries = '$libdir/colonnade'"]
+        lines += [f"{name} = '{value}'" for name, value in self.settings.items()]
+        self._write(self.data / "colonnade.conf", "\n".join(lines) + "\n")
+        main = self.data / "postgresql.conf"
+        if "colonnade.conf" not in main.read_text():
+            with open(main, "a", encoding="utf-8") as conf:
+                conf.write("include 'colonnade.conf'\n")
+
+    def _write(self, path, text):
+        path.write_text(text, encoding="utf-8")
+        if running_as_root():
+            os.chown(path, *server_ids())
+
+    def start(self, timeout=120):
+        done = run(as_server_user([self.bindir / "pg_ctl", "-D", self.data, "-l", self.log, "-w", "-t", timeout,
+                                   "start"]), check=False)
+        if done.returncode != 0:
+            raise ServerError(f"the server did not start:\n{done.stdout}\n{self.log_tail()}")
+
+    def stop(self, mode="fast", timeout=120):
+        if not self.running():
+            return
+        done = run(as_server_user([self.bindir / "pg_ctl", "-D", self.data, "-w", "-t", timeout, "-m", mode, "stop"]),
+                   check=False)
+        if done.returncode != 0 and self.running():
+            raise ServerError(f"the server did not stop:\n{done.stdout}\n{self.log_tail()}")
+
+    def restart(self, mode="fast"):
+        self.stop(mode)
+        self.start()
+
+    def running(self):
+        return run(as_server_user([self.bindir / "pg_ctl", "-D", self.data, "status"]), check=False).returncode == 0
+
+    def postmaster_pid(self):
+        try:
+            return int((self.data / "postmaster.pid").read_text().splitlines()[0])
+        except (OSError, ValueError, IndexError):
+            return None
+
+    def processes(self):
+        """The postmaster and its children, by id."""
+        parent = self.postmaster_pid()
+        if parent is None:
+            return []
+        found = [parent]
+        for entry in Path("/proc").iterdir():
+            if not entry.name.isdigit():
+                continue
+            try:
+                fields = (entry / "stat").read_text().rsplit(")", 1)[1].split()
+            except OSError:
+                continue
+            if int(fields[1]) == parent:
+                found.append(int(entry.name))
+        return found
+
+    def kill9(self, timeout=60):
+        """Kills the postmaster and every child with SIGKILL, as a power cut would, and waits until all are gone."""
+        processes = self.processes()
+        for pid in processes:
+            try:
+                os.kill(pid, signal.SIGKILL)
+            except ProcessLookupError:
+                pass
+        deadline = time.monotonic() + timeout
+        while time.monotonic() < deadline:
+            if not any(_alive(pid) for pid in processes):
+                return
+            time.sleep(0.02)
+        raise ServerError("killed server processes are still there")
+
+    def destroy(self):
+        """Stops the server and removes all it wrote."""
+        try:
+            if self.exists():
+                self.stop("immediate")
+        finally:
+            run(["rm", "-rf", "--", self.base], check=False)
+            if self.temporary_socket_dir:
+                run(["rm", "-rf", "--", self.socket_dir], check=False)
+
+    def log_tail(self, lines=40):
+        try:
+            return "\n".join(self.log.read_text(errors="replace").splitlines()[-lines:])
+        except OSError:
+            return ""
+
+    # -- talking to it -----------------------------------------------------------------------------
+
+    def psql_command(self, database="postgres", *options):
+        return [str(self.bindir / "psql"), "-X", "-h", str(self.socket_dir), "-p", str(self.port), "-U", self.superuser,
+                "-d", database, *map(str, options)]
+
+    def sql(self, text, database="postgres", check=True):
+        """Runs SQL and returns its unaligned output; raises ServerError on the first error."""
+        done = subprocess.run(self.psql_command(database, "-q", "-A", "-t", "-v", "ON_ERROR_STOP=1", "-f", "-"),
+                              input=text, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                              env=clean_environment(), cwd="/")
+        if check and done.returncode != 0:
+            raise ServerError(f"{done.stderr.strip()}\nin: {text.strip()[:400]}")
+        return done.stdout.rstrip("\n") if check else (done.returncode, done.stdout, done.stderr)
+
+    def session(self, database="postgres"):
+        """An open psql session: one backend for many statements, with timings."""
+        return Session(self.psql_command(database), clean_environment())
+
+    def create_database(self, name, template=None, extension=True):
+        source = f" TEMPLATE {template}" if template else ""
+        self.sql(f'DROP DATABASE IF EXISTS "{name}"', "postgres")
+        self.sql(f'CREATE DATABASE "{name}"{source}', "postgres")
+        if extension and template is None:
+            self.sql("CREATE EXTENSION colonnade", name)
+
+
+def _alive(pid):
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0]
+    except OSError:
+        return False
+    return state != "Z"
+
+
+def fresh_server(name, stage, settings=None, port=54321):
+    """A new server in a temporary base, started. The caller destroys it."""
+    server = Server(private_base(name, temporary=True), port=port, stage=stage, settings=settings)
+    try:
+        server.init()
+        server.start()
+    except BaseException:
+        server.destroy()
+        raise
+    return server
+
+
+def fail(message):
+    print(f"error: {message}", file=sys.stderr)
+    sys.exit(1)
