@@ -12,6 +12,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from pathlib import Path
 
@@ -237,6 +238,10 @@ class Server:
         deadline = time.monotonic() + timeout
         while time.monotonic() < deadline:
             if not any(_alive(pid) for pid in processes):
+                # Where process 1 is no real init the dead postmaster stays a zombie, whose id the next start
+                # would take for a running server.
+                socket = self.socket_dir / f".s.PGSQL.{self.port}"
+                run(["rm", "-f", "--", self.data / "postmaster.pid", socket, f"{socket}.lock"])
                 return
             time.sleep(0.02)
         raise ServerError("killed server processes are still there")
@@ -293,7 +298,11 @@ def _alive(pid):
 
 
 def fresh_server(name, stage, settings=None, port=54321):
-    """A new server in a temporary base, started. The caller destroys it."""
+    """A new server in a temporary base, started. The caller destroys it; a TERM or HUP meanwhile ends the
+    program through its `finally` clauses, so that no server stays behind."""
+    if threading.current_thread() is threading.main_thread():
+        for number in (signal.SIGTERM, signal.SIGHUP):
+            signal.signal(number, lambda received, _frame: sys.exit(128 + received))
     server = Server(private_base(name, temporary=True), port=port, stage=stage, settings=settings)
     try:
         server.init()

@@ -1,0 +1,250 @@
+"""Runs the test suites below tests/ and says how they went. Called by scripts/test.sh, which see.
+
+A suite is a folder; dropping a file into it is enough:
+  tests/regress/NAME.sql     run by psql in a database of its own, compared with expected/NAME.out
+  tests/isolation/NAME.spec  run by PostgreSQL's isolationtester, compared with expected/NAME.out
+  tests/crash/NAME.py        a program with servers of its own, see below
+  tests/NAME.py              the same
+Another right answer for a file goes to expected/NAME_1.out, NAME_2.out, ...
+A Python test finds `harness` on its path, the staged extension in COLONNADE_STAGE, and COLONNADE_LONG=1
+when it may take minutes. Each line "ok NAME" or "not ok NAME" it prints is one test; a program that
+prints none of them is one test that its exit status decides.
+"""
+
+import argparse
+import difflib
+import os
+import re
+import subprocess
+import sys
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from harness.server import ROOT, ServerError, clean_environment, fresh_server, pg_config
+
+TESTS = ROOT / "tests"
+TEMPLATE = "colonnade_template"
+FILE_TIMEOUT = 600
+SCRIPT_TIMEOUT = 3600
+CRASHED = re.compile(r"terminated by signal|PANIC:|TRAP:|terminated by exception")
+
+
+class Tally:
+    """What each suite came to."""
+
+    def __init__(self):
+        self.rows = []
+        self.failures = []
+
+    def add(self, suite, passed, failed):
+        self.rows.append((suite, passed, failed))
+
+    def report(self):
+        print()
+        if self.failures:
+            print("failed: " + ", ".join(self.failures))
+        for suite, passed, failed in self.rows:
+            print(f"  {suite:<12} {passed:>6} passed {failed:>6} failed")
+        passed, failed = (sum(row[i] for row in self.rows) for i in (1, 2))
+        if passed + failed == 0:
+            failed = 1
+            print("no test ran")
+        print(f"{passed} passed, {failed} failed", flush=True)
+        return 0 if failed == 0 else 1
+
+
+def chosen(folder, suffix):
+    """The suite's files, in order, limited to the names in TESTS."""
+    names = os.environ.get("TESTS", "").split()
+    files = sorted(folder.glob(f"*{suffix}"))
+    return [f for f in files if not names or f.stem in names]
+
+
+# -- suites of files with an expected output ------------------------------------------------------
+
+
+class Files:
+    """One suite of input files whose output is compared with the expected one."""
+
+    def __init__(self, name, folder, suffix, command, stage, jobs):
+        self.name, self.folder, self.suffix, self.command = name, folder, suffix, command
+        self.stage, self.jobs = stage, jobs
+        self.results = ROOT / "target" / "test-results" / name
+        self.template_lock = threading.Lock()
+
+    def run(self, tally):
+        files = chosen(self.folder, self.suffix)
+        if not files:
+            return
+        print(f"==> {self.name}: {len(files)} files", flush=True)
+        self.results.mkdir(parents=True, exist_ok=True)
+        server = fresh_server(self.name, self.stage)
+        try:
+            server.create_database(TEMPLATE)
+            with ThreadPoolExecutor(self.jobs) as pool:
+                verdicts = list(pool.map(lambda f: self.one(server, f), files))
+            log = server.log.read_text(errors="replace")
+            if CRASHED.search(log):
+                print("not ok the server crashed; its log says:")
+                print("\n".join(line for line in log.splitlines() if CRASHED.search(line) or "Failed process was" in line))
+                verdicts.append(False)
+                tally.failures.append(f"{self.name}/server-stays-up")
+        finally:
+            (self.results / "server.log").write_text(server.log_tail(100_000))
+            server.destroy()
+        tally.failures += [f"{self.name}/{f.stem}" for f, good in zip(files, verdicts) if not good]
+        tally.add(self.name, verdicts.count(True), verdicts.count(False))
+
+    def one(self, server, file):
+        started = time.monotonic()
+        database = f"test_{file.stem}"
+        with self.template_lock:
+            server.create_database(database, template=TEMPLATE)
+        env = clean_environment()
+        env.update(PGAPPNAME=f"{self.name}/{file.stem}", PGDATESTYLE="ISO, MDY")
+        with open(file, "rb") as source:
+            try:
+                done = subprocess.run(self.command(server, database), stdin=source, stdout=subprocess.PIPE,
+                                      stderr=subprocess.STDOUT, env=env, cwd=self.folder, timeout=FILE_TIMEOUT)
+                output = done.stdout.decode("utf-8", "replace")
+            except subprocess.TimeoutExpired as error:
+                output = (error.stdout or b"").decode("utf-8", "replace") + f"\nthe runner stopped it after {FILE_TIMEOUT} s\n"
+        (self.results / f"{file.stem}.out").write_text(output)
+        good, text = self.compare(file, output)
+        seconds = time.monotonic() - started
+        print(f"{'ok' if good else 'not ok'} {self.name}/{file.stem} ({seconds:.1f} s){text}", flush=True)
+        if good:
+            # WITH (FORCE): a prepared transaction or a background worker must not fail the test after the fact.
+            with self.template_lock:
+                server.sql(f'DROP DATABASE IF EXISTS "{database}" WITH (FORCE)', check=False)
+        return good
+
+    def compare(self, file, output):
+        expected = [self.folder / "expected" / f"{file.stem}.out"]
+        expected += sorted((self.folder / "expected").glob(f"{file.stem}_[0-9].out"))
+        if os.environ.get("ACCEPT") == "1":
+            expected[0].parent.mkdir(exist_ok=True)
+            expected[0].write_text(output)
+            return True, " accepted"
+        known = [path.read_text() for path in expected if path.exists()]
+        if not known:
+            return False, f"\nno {expected[0].relative_to(ROOT)}: look at the output, then run with ACCEPT=1"
+        if output in known:
+            return True, ""
+        diffs = [list(difflib.unified_diff(want.splitlines(), output.splitlines(), "expected", "result", lineterm="", n=3))
+                 for want in known]
+        return False, "\n" + "\n".join(min(diffs, key=len)[:200])
+
+
+def psql(server, database):
+    return server.psql_command(database, "-a", "-q", "-v", f"abs_srcdir={TESTS / 'regress'}")
+
+
+def isolationtester(server, database):
+    program = Path(pg_config("--pkglibdir")) / "pgxs/src/test/isolation/isolationtester"
+    if not program.exists():
+        raise ServerError(f"{program} is not there: install the server's development package")
+    return [str(program), f"dbname={database} host={server.socket_dir} port={server.port} user={server.superuser}"]
+
+
+# -- suites that are programs ---------------------------------------------------------------------
+
+
+def run_units(tally):
+    """cargo's tests of the pure crates; their own summaries are added up."""
+    print("==> units: the pure crates", flush=True)
+    command = ["cargo", "test", "--locked", "--workspace", "--exclude", "colonnade", "--no-fail-fast"]
+    passed, failed, output_ok = stream(command, re.compile(r"^test result: \w+\. (\d+) passed; (\d+) failed"), None)
+    if not output_ok and failed == 0:
+        failed = 1
+    if failed:
+        tally.failures.append("units")
+    tally.add("units", passed, failed)
+
+
+def stream(command, summary, environment):
+    """Runs a program, shows its output as it comes, adds up its summary lines; (passed, failed, exit status is 0)."""
+    passed = failed = 0
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL,
+                               text=True, errors="replace", env=environment, cwd=ROOT)
+    for line in process.stdout:
+        # One line a test would drown the rest; failures and summaries stay.
+        if not re.match(r"^test .* \.\.\. (ok|ignored)", line):
+            print(line, end="", flush=True)
+        match = summary.match(line)
+        if match:
+            passed += int(match[1])
+            failed += int(match[2])
+    return passed, failed, process.wait() == 0
+
+
+def run_programs(tally, suite, folder, stage, long):
+    """Python tests, one after another: they start servers and measure, so they do not share the machine."""
+    files = [f for f in chosen(folder, ".py") if not f.name.startswith("_")]
+    if not files:
+        return
+    print(f"==> {suite}: {len(files)} programs", flush=True)
+    env = dict(os.environ, COLONNADE_STAGE=str(stage), COLONNADE_LONG="1" if long else "0", PYTHONUNBUFFERED="1",
+               PYTHONPATH=os.pathsep.join([str(ROOT / "scripts"), str(folder)]), PYTHONDONTWRITEBYTECODE="1")
+    all_passed = all_failed = 0
+    for file in files:
+        started = time.monotonic()
+        passed, failed = program(file, env)
+        print(f"{'ok' if failed == 0 else 'not ok'} - {suite}/{file.stem}: {passed} passed, {failed} failed "
+              f"({time.monotonic() - started:.1f} s)", flush=True)
+        if failed:
+            tally.failures.append(f"{suite}/{file.stem}")
+        all_passed += passed
+        all_failed += failed
+    tally.add(suite, all_passed, all_failed)
+
+
+def program(file, env):
+    process = subprocess.Popen([sys.executable, str(file)], stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                               stdin=subprocess.DEVNULL, text=True, errors="replace", env=env, cwd=ROOT)
+    watchdog = threading.Timer(SCRIPT_TIMEOUT, process.kill)
+    watchdog.start()
+    passed = failed = 0
+    for line in process.stdout:
+        print(line, end="", flush=True)
+        passed += line.startswith("ok ")
+        failed += line.startswith("not ok ")
+    status = process.wait()
+    watchdog.cancel()
+    if status != 0 and failed == 0:
+        failed = 1
+    elif status == 0 and passed + failed == 0:
+        passed = 1
+    return passed, failed
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--stage", required=True, type=Path)
+    parser.add_argument("suites", nargs="+", choices=["units", "regress", "isolation", "crash", "crash-long", "scripts"])
+    options = parser.parse_args()
+    tally = Tally()
+    for suite in options.suites:
+        try:
+            if suite == "units":
+                run_units(tally)
+            elif suite == "regress":
+                Files("regress", TESTS / "regress", ".sql", psql, options.stage, os.cpu_count() or 1).run(tally)
+            elif suite == "isolation":
+                # One at a time: the tester decides by waiting, and a busy machine changes what it sees.
+                Files("isolation", TESTS / "isolation", ".spec", isolationtester, options.stage, 1).run(tally)
+            elif suite in ("crash", "crash-long"):
+                run_programs(tally, "crash", TESTS / "crash", options.stage, suite == "crash-long")
+            else:
+                run_programs(tally, "scripts", TESTS, options.stage, False)
+        except ServerError as error:
+            print(f"not ok {suite}: {error}", flush=True)
+            tally.failures.append(suite)
+            tally.add(suite, 0, 1)
+    sys.exit(tally.report())
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,22 @@
+#!/usr/bin/env bash
+# Runs the test suites and ends with one line: "N passed, N failed".
+# Usage: scripts/test.sh [units|regress|isolation|crash|crash-long|scripts]...    (default: all, crash in its short form)
+# TESTS='name name' limits the file-based suites to those files; ACCEPT=1 writes what they print as expected.
+set -euo pipefail
+. "$(dirname "$0")/lib.sh"
+
+suites=("$@")
+if [ "${#suites[@]}" -eq 0 ]; then suites=(units regress isolation crash scripts); fi
+
+"$ROOT/scripts/setup.sh"
+find_cargo
+find_postgres
+find_libclang
+for suite in "${suites[@]}"; do
+    if [ "$suite" != units ]; then
+        "$ROOT/scripts/build.sh" dev
+        DESTDIR=$TARGET/stage/dev "$ROOT/scripts/install.sh" dev
+        break
+    fi
+done
+exec python3 "$ROOT/scripts/run_tests.py" --stage "$TARGET/stage/dev" "${suites[@]}"
