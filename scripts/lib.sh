@@ -80,8 +80,8 @@ find_libclang() {
 }
 
 # The flags that build the extension for the chosen server, in BUILD_FLAGS.
+# shellcheck disable=SC2034  # read by the scripts that source this file
 build_flags() {
-    # shellcheck disable=SC2034  # read by the scripts that source this file
     BUILD_FLAGS=(-p colonnade --no-default-features --features "pg$PG_MAJOR")
     # 15 is the default feature: without flags a plain `cargo build -p colonnade` shares the result.
     if [ "$PG_MAJOR" = 15 ]; then BUILD_FLAGS=(-p colonnade); fi

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Installs the system packages that building and testing need and that are not there yet.
-# Usage: scripts/setup.sh
+# Usage: scripts/setup.sh [lint]
 # Called by every front-door target first; does nothing, quickly, on a machine that has all of them.
 set -euo pipefail
 . "$(dirname "$0")/lib.sh"
@@ -36,6 +36,7 @@ command -v runuser >/dev/null 2>&1 || want util-linux
 if [ -z "${LIBCLANG_PATH:-}" ] && ! compgen -G '/usr/lib/llvm-*/lib/libclang*.so*' >/dev/null; then
     if apt-cache show libclang-14-dev >/dev/null 2>&1; then want libclang-14-dev; else want libclang-dev; fi
 fi
+if [ "${1:-}" = lint ]; then command -v shellcheck >/dev/null 2>&1 || want shellcheck; fi
 if [ -z "${PG_CONFIG:-}" ]; then
     # Either some supported server with its headers is there, or the wanted one is installed.
     found=
@@ -61,6 +62,6 @@ if ! has_package postgresql-common; then
     printf 'create_main_cluster = false\n' | as_root tee "$marker" >/dev/null
     trap 'as_root rm -f "$marker"' EXIT
 fi
-as_root apt-get -q update
-as_root env DEBIAN_FRONTEND=noninteractive apt-get -q -y --no-install-recommends install "${packages[@]}"
+as_root apt-get -qq update
+as_root env DEBIAN_FRONTEND=noninteractive apt-get -qq -y -o Dpkg::Use-Pty=0 --no-install-recommends install "${packages[@]}"
 say "system packages are there"

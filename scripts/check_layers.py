@@ -1,0 +1,127 @@
+"""Checks the rules of ARCHITECTURE.md that no compiler checks. Called by scripts/lint.sh.
+
+- Crates depend on each other only as LAYERS says; nothing below the PostgreSQL host reaches pgrx.
+- Version-specific code stays in crates/postgres/src/compat.
+- `unsafe` stays in the folders that UNSAFE_ALLOWED names.
+- Every source file says in a `//!` header what it owns; a file over LONG lines is reported.
+- No committed file names a directory of somebody's machine.
+Exit status 1 if a rule is broken; long files are only reported.
+"""
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+LONG = 600
+
+LAYERS = {
+    "vector": set(),
+    "encodings": {"vector"},
+    "stripe": {"vector", "encodings"},
+    "query": {"vector"},
+    "colonnade": {"vector", "encodings", "stripe", "query"},
+}
+PURE = {"vector", "encodings", "stripe", "query"}
+HOST_CRATES = re.compile(r"^(pgrx|pgrx-.*|libsqlite3-sys|rusqlite)$")
+HOST_NAMES = re.compile(r"\b(pgrx|pg_sys)\b")
+VERSION_SWITCH = re.compile(r"""feature\s*=\s*"pg\d+""")
+UNSAFE = re.compile(r"\bunsafe\b")
+UNSAFE_ALLOWED = (
+    "crates/encodings/src/kernels",
+    "crates/query/src/kernels",
+    "crates/query/src/row_container",
+    "crates/postgres/src/",
+)
+MACHINE_PATH = re.compile(r"(?<![\w.])/(work|root|home/\w+)/\w")
+MACHINE_PATH_EXEMPT = ("scripts/check_layers.py",)
+
+
+def metadata():
+    done = subprocess.run(["cargo", "metadata", "--format-version", "1", "--locked"], cwd=ROOT, check=True,
+                          stdout=subprocess.PIPE, text=True)
+    return json.loads(done.stdout)
+
+
+def check_dependencies(meta):
+    members = set(meta["workspace_members"])
+    packages = {p["id"]: p for p in meta["packages"]}
+    names = {packages[m]["name"] for m in members}
+    for member in members:
+        package = packages[member]
+        allowed = LAYERS.get(package["name"])
+        if allowed is None:
+            yield f"crate {package['name']} has no place in LAYERS of scripts/check_layers.py"
+            continue
+        for dependency in package["dependencies"]:
+            if dependency["name"] in names - allowed:
+                yield f"crate {package['name']} must not depend on {dependency['name']}"
+    edges = {n["id"]: n["dependencies"] for n in meta["resolve"]["nodes"]}
+    for member in members:
+        if packages[member]["name"] not in PURE:
+            continue
+        reached, todo = set(), [member]
+        while todo:
+            node = todo.pop()
+            if node not in reached:
+                reached.add(node)
+                todo += edges[node]
+        for node in sorted(reached):
+            if HOST_CRATES.match(packages[node]["name"]):
+                yield f"pure crate {packages[member]['name']} reaches {packages[node]['name']}"
+
+
+def code_of(line):
+    """The line without its comment: rough, but `//` inside a string hides nothing these rules look for."""
+    return line.split("//", 1)[0]
+
+
+def check_sources():
+    for path in sorted((ROOT / "crates").rglob("*.rs")):
+        name = path.relative_to(ROOT).as_posix()
+        if "/target/" in name:
+            continue
+        crate = name.split("/")[1]
+        lines = path.read_text(encoding="utf-8").splitlines()
+        header = next((line for line in lines if line.strip() and not line.startswith("#!")), "")
+        if not header.startswith("//!"):
+            yield f"{name}: no //! header that says what the file owns"
+        if len(lines) > LONG:
+            print(f"note: {name} has {len(lines)} lines (more than {LONG}): one verb or algorithm a file")
+        for number, line in enumerate(lines, 1):
+            code = code_of(line)
+            if crate in PURE and HOST_NAMES.search(code):
+                yield f"{name}:{number}: a pure crate names the host's API"
+            if VERSION_SWITCH.search(code) and not name.startswith("crates/postgres/src/compat"):
+                yield f"{name}:{number}: code for one server version belongs below crates/postgres/src/compat"
+            if UNSAFE.search(code) and not name.startswith(UNSAFE_ALLOWED):
+                yield f"{name}:{number}: unsafe is allowed only below {', '.join(UNSAFE_ALLOWED)}"
+
+
+def check_paths():
+    files = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, check=True, stdout=subprocess.PIPE).stdout.split(b"\0")
+    for raw in filter(None, files):
+        name = raw.decode()
+        if name in MACHINE_PATH_EXEMPT:
+            continue
+        try:
+            text = (ROOT / name).read_text(encoding="utf-8")
+        except (UnicodeDecodeError, OSError):
+            continue
+        for number, line in enumerate(text.splitlines(), 1):
+            if MACHINE_PATH.search(line):
+                yield f"{name}:{number}: names a directory of one machine"
+
+
+def main():
+    faults = [*check_dependencies(metadata()), *check_sources(), *check_paths()]
+    for fault in faults:
+        print(f"error: {fault}", file=sys.stderr)
+    print(f"layers: {len(faults)} faults")
+    return 1 if faults else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
