@@ -118,8 +118,8 @@ def private_base(name, temporary=False):
 
 
 class Server:
-    """One private cluster. `base` holds data/, log and stage/; `socket_dir` is short because a socket's
-    path may have 107 bytes only."""
+    """One private cluster. `base` holds data/, its log and the socket; where its name is too long for a
+    socket (107 bytes) that gets a directory of its own."""
 
     def __init__(self, base, port=54321, stage=None, settings=None, socket_dir=None, data_name="data"):
         self.base = Path(base)
@@ -130,9 +130,11 @@ class Server:
         self.settings.update(settings or {})
         self.stage = self._place_stage(stage)
         self.bindir = Path(pg_config("--bindir"))
-        self.temporary_socket_dir = socket_dir is None
-        if socket_dir is None:
+        self.temporary_socket_dir = socket_dir is None and len(str(self.base)) > 80
+        if self.temporary_socket_dir:
             socket_dir = tempfile.mkdtemp(prefix="cn_", dir="/tmp")
+        elif socket_dir is None:
+            socket_dir = self.base
         self.socket_dir = Path(socket_dir)
         self.socket_dir.mkdir(mode=0o755, exist_ok=True)
         if running_as_root():

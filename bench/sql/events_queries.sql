@@ -1,0 +1,51 @@
+-- The questions asked of the events table; :t is the table. A name line starts each; "ordered by N" names the
+-- output column (from 1) whose order the answer must keep, beside its rows.
+
+-- Q1: how many rows
+SELECT count(*) FROM :t;
+
+-- Q2: sums and averages of two columns
+SELECT sum(amount), avg(amount), sum(price), avg(price) FROM :t;
+
+-- Q3: few groups, ordered by 2
+SELECT country_code, count(*) AS n, avg(score) FROM :t GROUP BY country_code ORDER BY n DESC;
+
+-- Q4: groups with a percentile, ordered by 3
+SELECT event_type, count(*), sum(amount), avg(duration_ms),
+       percentile_disc(0.95) WITHIN GROUP (ORDER BY duration_ms)
+FROM :t GROUP BY event_type ORDER BY sum(amount) DESC NULLS LAST;
+
+-- Q5: one month of the year, ordered by 1
+SELECT event_date, count(*), sum(amount), avg(price) FROM :t
+WHERE event_date BETWEEN '2024-01-01' AND '2024-01-31' GROUP BY event_date ORDER BY event_date;
+
+-- Q6: jsonb containment
+SELECT count(*), avg(amount) FROM :t WHERE metadata @> '{"os":"android"}';
+
+-- Q7: groups of a jsonb field, ordered by 3
+SELECT metadata->>'campaign', count(*), sum(amount) FROM :t WHERE metadata ? 'campaign'
+GROUP BY 1 ORDER BY 3 DESC NULLS LAST;
+
+-- Q8: array containment
+SELECT count(*), avg(price) FROM :t WHERE tags @> ARRAY['tag_5'];
+
+-- Q9: LIKE with a prefix
+SELECT count(*), sum(amount) FROM :t WHERE url LIKE '/page/1%';
+
+-- Q10: many aggregates over two keys, ordered by 3
+SELECT browser, is_mobile, count(*), sum(amount), avg(amount), min(amount), max(amount), sum(price * quantity),
+       avg(duration_ms), count(DISTINCT user_id), sum(CASE WHEN event_type = 'purchase' THEN amount END)
+FROM :t GROUP BY browser, is_mobile ORDER BY count(*) DESC;
+
+-- K9: groups by event type, ordered by 1
+SELECT event_type, count(*), sum(amount), avg(duration_ms) FROM :t GROUP BY event_type ORDER BY event_type;
+
+-- K10: groups by country, ordered by 1
+SELECT country_code, count(*), sum(amount), avg(price) FROM :t GROUP BY country_code ORDER BY country_code;
+
+-- K11: the twenty best users, ordered by 3
+SELECT user_id, count(*), sum(amount) FROM :t GROUP BY user_id ORDER BY sum(amount) DESC LIMIT 20;
+
+-- K12: groups within one month, ordered by 1
+SELECT event_type, count(*), sum(amount), avg(duration_ms) FROM :t
+WHERE event_date BETWEEN '2024-06-01' AND '2024-06-30' GROUP BY event_type ORDER BY event_type;
