@@ -3,4 +3,16 @@
 #[cfg(not(panic = "unwind"))]
 compile_error!("colonnade must be built with panic = \"unwind\": a panic becomes an ERROR");
 
+pub mod compat;
+pub mod host;
+pub mod storage;
+pub mod table_am;
+
+use pgrx::pg_guard;
+
 pgrx::pg_module_magic!();
+
+/// Called by the server once per process, when the library is loaded.
+#[allow(non_snake_case)]
+#[pg_guard]
+pub extern "C-unwind" fn _PG_init() {}

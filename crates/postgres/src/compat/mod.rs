@@ -1,0 +1,8 @@
+//! The only place that knows which major version of the server this is built for.
+//!
+//! Each version is one file with the same names; the rest of the crate uses them through this module.
+
+#[cfg(feature = "pg15")]
+mod pg15;
+#[cfg(feature = "pg15")]
+pub use pg15::*;

@@ -1,0 +1,73 @@
+//! PostgreSQL 15.
+
+use std::ffi::c_char;
+
+use pgrx::pg_sys::ffi::pg_guard_ffi_boundary;
+use pgrx::pg_sys::{self, BlockNumber, ItemPointer, Relation, Snapshot, TransactionId};
+
+/// Identity of a relation's file: tablespace, database, number.
+pub type FileLocator = pg_sys::RelFileNode;
+
+/// The number in the file's name: changes with every rewrite of the relation.
+pub unsafe fn file_number(locator: &FileLocator) -> u32 {
+    u32::from(locator.relNode)
+}
+
+/// The file a relation has now.
+pub unsafe fn locator(rel: Relation) -> FileLocator {
+    // SAFETY: rel is open.
+    unsafe { (*rel).rd_node }
+}
+
+mod c {
+    use super::{BlockNumber, ItemPointer, Relation, Snapshot, TransactionId};
+    unsafe extern "C-unwind" {
+        pub fn PredicateLockRelation(relation: Relation, snapshot: Snapshot);
+        pub fn PredicateLockTID(relation: Relation, tid: ItemPointer, snapshot: Snapshot, xid: TransactionId);
+        pub fn CheckForSerializableConflictOutNeeded(relation: Relation, snapshot: Snapshot) -> bool;
+        pub fn CheckForSerializableConflictOut(relation: Relation, xid: TransactionId, snapshot: Snapshot);
+        pub fn CheckForSerializableConflictIn(relation: Relation, tid: ItemPointer, block: BlockNumber);
+    }
+}
+
+/// Takes a serializable transaction's predicate lock on a whole relation.
+pub unsafe fn predicate_lock_relation(rel: Relation, snapshot: Snapshot) {
+    // SAFETY: a call into the server, guarded so that its ERROR unwinds.
+    unsafe { pg_guard_ffi_boundary(|| c::PredicateLockRelation(rel, snapshot)) }
+}
+
+/// Takes a predicate lock on one row, unless transaction `inserter` is the reader itself.
+pub unsafe fn predicate_lock_tid(
+    rel: Relation,
+    tid: ItemPointer,
+    snapshot: Snapshot,
+    inserter: TransactionId,
+) {
+    // SAFETY: as above.
+    unsafe { pg_guard_ffi_boundary(|| c::PredicateLockTID(rel, tid, snapshot, inserter)) }
+}
+
+/// Whether a read under `snapshot` has to look for conflicts with writes that it does not see.
+pub unsafe fn serializable_reads(rel: Relation, snapshot: Snapshot) -> bool {
+    // SAFETY: as above.
+    unsafe { pg_guard_ffi_boundary(|| c::CheckForSerializableConflictOutNeeded(rel, snapshot)) }
+}
+
+/// Reports a read that did not see what `xid` wrote.
+pub unsafe fn serializable_missed(rel: Relation, xid: TransactionId, snapshot: Snapshot) {
+    // SAFETY: as above.
+    unsafe { pg_guard_ffi_boundary(|| c::CheckForSerializableConflictOut(rel, xid, snapshot)) }
+}
+
+/// Reports a write to the relation, to be matched with others' predicate locks on it.
+pub unsafe fn serializable_write(rel: Relation) {
+    // SAFETY: as above.
+    unsafe {
+        pg_guard_ffi_boundary(|| {
+            c::CheckForSerializableConflictIn(rel, std::ptr::null_mut(), pg_sys::InvalidBlockNumber);
+        });
+    }
+}
+
+/// The type of `relpersistence` in callbacks.
+pub type Persistence = c_char;

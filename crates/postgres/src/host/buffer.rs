@@ -1,0 +1,78 @@
+//! Pins and content locks of shared and local buffers, and the three page pointers.
+//!
+//! No guard objects: while an ERROR unwinds the server's abort releases pins and locks itself, and a destructor
+//! that also released them would do it twice.
+
+use pgrx::pg_sys::{self, BlockNumber, Buffer, Page, Relation};
+
+/// Bytes of a page.
+pub const PAGE_BYTES: usize = pg_sys::BLCKSZ as usize;
+/// Bytes of the server's page header; payload starts here.
+pub const PAGE_HEADER_BYTES: usize = 24;
+/// `P_NEW`: asks for a page past the end of the fork.
+pub const NEW_BLOCK: BlockNumber = pg_sys::InvalidBlockNumber;
+
+/// Pins one block of the main fork.
+pub unsafe fn read(rel: Relation, block: BlockNumber, strategy: pg_sys::BufferAccessStrategy) -> Buffer {
+    // SAFETY: rel is open; an unreadable block raises an ERROR.
+    unsafe {
+        pg_sys::ReadBufferExtended(
+            rel,
+            pg_sys::ForkNumber::MAIN_FORKNUM,
+            block,
+            pg_sys::ReadBufferMode::RBM_NORMAL,
+            strategy,
+        )
+    }
+}
+
+/// Extends the main fork by one zeroed page and returns it pinned and exclusively locked. The caller holds the
+/// extension lock (unless the relation is local).
+pub unsafe fn extend_locked(rel: Relation) -> Buffer {
+    // SAFETY: rel is open; RBM_ZERO_AND_LOCK takes the content lock before anybody else can see the page.
+    unsafe {
+        pg_sys::ReadBufferExtended(
+            rel,
+            pg_sys::ForkNumber::MAIN_FORKNUM,
+            NEW_BLOCK,
+            pg_sys::ReadBufferMode::RBM_ZERO_AND_LOCK,
+            std::ptr::null_mut(),
+        )
+    }
+}
+
+/// Takes the shared content lock.
+pub unsafe fn lock_shared(buffer: Buffer) {
+    // SAFETY: the buffer is pinned by the caller.
+    unsafe { pg_sys::LockBuffer(buffer, pg_sys::BUFFER_LOCK_SHARE as i32) }
+}
+
+/// Takes the exclusive content lock.
+pub unsafe fn lock_exclusive(buffer: Buffer) {
+    // SAFETY: the buffer is pinned by the caller.
+    unsafe { pg_sys::LockBuffer(buffer, pg_sys::BUFFER_LOCK_EXCLUSIVE as i32) }
+}
+
+/// Gives up the content lock, keeps the pin.
+pub unsafe fn unlock(buffer: Buffer) {
+    // SAFETY: the buffer is pinned and locked by the caller.
+    unsafe { pg_sys::LockBuffer(buffer, pg_sys::BUFFER_LOCK_UNLOCK as i32) }
+}
+
+/// Gives up content lock and pin.
+pub unsafe fn unlock_release(buffer: Buffer) {
+    // SAFETY: the buffer is pinned and locked by the caller.
+    unsafe { pg_sys::UnlockReleaseBuffer(buffer) }
+}
+
+/// The page's bytes. Valid while the pin is held; reading needs a content lock unless the page cannot change.
+pub unsafe fn page(buffer: Buffer) -> Page {
+    // SAFETY: the buffer is pinned by the caller.
+    unsafe { pg_sys::BufferGetPage(buffer) }
+}
+
+/// The page as bytes.
+pub unsafe fn bytes<'a>(page: Page) -> &'a [u8] {
+    // SAFETY: a page is BLCKSZ bytes; the caller keeps pin and lock for as long as it looks.
+    unsafe { std::slice::from_raw_parts(page.cast::<u8>(), PAGE_BYTES) }
+}

@@ -1,0 +1,98 @@
+//! The one place where errors become SQLSTATEs, messages, details and hints.
+//!
+//! Callers: everything in this crate that refuses something or met a bad byte. Invariant: nothing returns from
+//! here; the ERROR unwinds as a Rust panic that the callback's guard turns back into a server error.
+
+use pgrx::PgLogLevel;
+use pgrx::pg_sys;
+pub use pgrx::pg_sys::errcodes::PgSqlErrorCode;
+use pgrx::pg_sys::panic::ErrorReport;
+
+use super::relation;
+
+/// Raises ERROR with a SQLSTATE, a message and, where they are not empty, a detail and a hint.
+#[track_caller]
+pub fn raise(code: PgSqlErrorCode, message: impl Into<String>, detail: &str, hint: &str) -> ! {
+    let mut report = ErrorReport::new(code, message.into(), "colonnade");
+    if !detail.is_empty() {
+        report = report.set_detail(detail.to_string());
+    }
+    if !hint.is_empty() {
+        report = report.set_hint(hint.to_string());
+    }
+    report.report(PgLogLevel::ERROR);
+    unreachable!("reporting at ERROR does not return")
+}
+
+/// Something the access method cannot do yet, or never will, for rows of this kind.
+#[track_caller]
+pub fn not_supported(message: impl Into<String>, detail: &str, hint: &str) -> ! {
+    raise(PgSqlErrorCode::ERRCODE_FEATURE_NOT_SUPPORTED, message, detail, hint)
+}
+
+/// A defect: a state that the code above should have made impossible.
+#[track_caller]
+pub fn internal(message: impl Into<String>) -> ! {
+    raise(PgSqlErrorCode::ERRCODE_INTERNAL_ERROR, message, "", "")
+}
+
+/// Stored bytes that break the format: names the relation and, where known, the stripe by its first row number.
+#[track_caller]
+pub fn corrupt(rel: pg_sys::Relation, first_row: Option<u64>, detail: &str) -> ! {
+    let place = match first_row {
+        Some(row) => format!("stripe starting at row {row} of table {}", relation::quoted_name(rel)),
+        None => format!("table {}", relation::quoted_name(rel)),
+    };
+    raise(
+        PgSqlErrorCode::ERRCODE_DATA_CORRUPTED,
+        format!("invalid data in {place}"),
+        detail,
+        "Restore the table from a backup or a standby; VACUUM does not repair it.",
+    )
+}
+
+/// Raises the server's ERROR for an error of the pure crates met while working on a stripe of `rel`. A corrupt
+/// column is named as the table names it now.
+#[track_caller]
+pub fn raise_stripe(rel: pg_sys::Relation, first_row: u64, error: vector::Error) -> ! {
+    use vector::Error as E;
+    match error {
+        E::Corrupt { location, detail } => {
+            let column = location.column.and_then(|c| relation::column_name(rel, c));
+            let place = match (column, location.chunk) {
+                (Some(name), Some(chunk)) => format!("Column \"{name}\", chunk {chunk}: {detail}."),
+                (Some(name), None) => format!("Column \"{name}\": {detail}."),
+                (None, _) => format!("{location}: {detail}."),
+            };
+            corrupt(rel, Some(first_row), &place)
+        }
+        E::Unsupported(what) => raise(
+            PgSqlErrorCode::ERRCODE_FEATURE_NOT_SUPPORTED,
+            format!(
+                "cannot read the stripe starting at row {first_row} of table {}",
+                relation::quoted_name(rel)
+            ),
+            &format!("This build does not know: {what}."),
+            "Install the version of colonnade that wrote it, or a newer one.",
+        ),
+        other => raise_plain(other),
+    }
+}
+
+/// Raises the server's ERROR for an error of the pure crates that no stored stripe is to blame for.
+#[track_caller]
+pub fn raise_plain(error: vector::Error) -> ! {
+    use vector::Error as E;
+    match error {
+        E::Corrupt { .. } => raise(PgSqlErrorCode::ERRCODE_DATA_CORRUPTED, error.to_string(), "", ""),
+        E::Unsupported(what) => not_supported(what, "", ""),
+        E::InvalidInput(what) => raise(PgSqlErrorCode::ERRCODE_PROGRAM_LIMIT_EXCEEDED, what, "", ""),
+        E::OutOfMemory { bytes } => raise(
+            PgSqlErrorCode::ERRCODE_OUT_OF_MEMORY,
+            "out of memory",
+            &format!("Failed on a request of {bytes} bytes."),
+            "",
+        ),
+        E::Host(what) => raise(PgSqlErrorCode::ERRCODE_EXTERNAL_ROUTINE_EXCEPTION, what, "", ""),
+    }
+}

@@ -1,0 +1,36 @@
+//! Glue between SQL-callable functions and Rust: what cargo-pgrx would generate.
+//!
+//! A function needs `sql_function!(name)` and a `#[unsafe(no_mangle)] #[pg_guard] extern "C-unwind" fn`; the SQL file
+//! declares it with `AS 'MODULE_PATHNAME', 'name'`.
+
+use pgrx::pg_sys::{Datum, FunctionCallInfo};
+
+/// Declares the version-1 record that the function manager looks for beside each C function.
+#[macro_export]
+macro_rules! sql_function {
+    ($info:ident) => {
+        #[doc(hidden)]
+        #[unsafe(no_mangle)]
+        pub extern "C" fn $info() -> *const pgrx::pg_sys::Pg_finfo_record {
+            static RECORD: pgrx::pg_sys::Pg_finfo_record = pgrx::pg_sys::Pg_finfo_record { api_version: 1 };
+            &RECORD
+        }
+    };
+}
+
+/// Argument `n` (zero-based), or None when it is NULL or was not given.
+pub unsafe fn argument(fcinfo: FunctionCallInfo, n: usize) -> Option<Datum> {
+    // SAFETY: the server fills nargs entries; the position is checked against it.
+    unsafe {
+        let count = usize::try_from((*fcinfo).nargs).unwrap_or(0);
+        let arg = (*fcinfo).args.as_slice(count).get(n)?;
+        (!arg.isnull).then_some(arg.value)
+    }
+}
+
+/// Marks the result as NULL.
+pub unsafe fn return_null(fcinfo: FunctionCallInfo) -> Datum {
+    // SAFETY: fcinfo is the live call frame.
+    unsafe { (*fcinfo).isnull = true };
+    Datum::from(0usize)
+}

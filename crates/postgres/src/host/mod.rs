@@ -1,0 +1,11 @@
+//! Server objects, wrapped one per file: errors, relations, buffers, locks on pages.
+//!
+//! Everything above (`storage`, `table_am`, `executor`) speaks to the server through these names. Invariant:
+//! nothing here knows what a stripe is.
+
+pub mod buffer;
+pub mod critical;
+pub mod error;
+pub mod fmgr;
+pub mod memory;
+pub mod relation;

@@ -1,0 +1,79 @@
+//! What the storage asks of an open relation: names, size, persistence.
+//!
+//! Mostly one-line stand-ins for header macros of the server that have no binding.
+
+use std::ffi::CStr;
+
+use pgrx::pg_sys::{self, BlockNumber, Relation};
+
+/// The server's InvalidSubTransactionId.
+const NO_SUBTRANSACTION: pg_sys::SubTransactionId = 0;
+
+/// `"schema"."table"` for messages; falls back to the bare name when the schema is gone.
+pub fn quoted_name(rel: Relation) -> String {
+    // SAFETY: callers hold the relation open, so rd_rel is valid; the look-up may raise an ERROR, which unwinds.
+    unsafe {
+        let form = (*rel).rd_rel;
+        let name = CStr::from_ptr((*form).relname.data.as_ptr()).to_string_lossy().into_owned();
+        let schema = pg_sys::get_namespace_name((*form).relnamespace);
+        if schema.is_null() {
+            return format!("\"{name}\"");
+        }
+        format!("\"{}.{name}\"", CStr::from_ptr(schema).to_string_lossy())
+    }
+}
+
+/// Name of the zero-based column of the table's present row type, dropped columns included.
+pub fn column_name(rel: Relation, column: u32) -> Option<String> {
+    // SAFETY: the tuple descriptor lives as long as the open relation; the position is checked against natts.
+    unsafe {
+        let desc = (*rel).rd_att;
+        let natts = u32::try_from((*desc).natts).ok()?;
+        if column >= natts {
+            return None;
+        }
+        let attr = (*desc).attrs.as_ptr().add(column as usize);
+        Some(CStr::from_ptr((*attr).attname.data.as_ptr()).to_string_lossy().into_owned())
+    }
+}
+
+/// Blocks of the main fork right now (asks the file system).
+pub unsafe fn block_count(rel: Relation) -> BlockNumber {
+    // SAFETY: rel is open.
+    unsafe { pg_sys::RelationGetNumberOfBlocksInFork(rel, pg_sys::ForkNumber::MAIN_FORKNUM) }
+}
+
+/// Whether changes of this relation's pages have to be logged now.
+pub unsafe fn needs_wal(rel: Relation) -> bool {
+    // SAFETY: rel is open; wal_level is a plain global of the server.
+    unsafe {
+        (*(*rel).rd_rel).relpersistence == pg_sys::RELPERSISTENCE_PERMANENT as std::ffi::c_char
+            && (pg_sys::wal_level >= pg_sys::WalLevel::WAL_LEVEL_REPLICA as i32
+                || ((*rel).rd_createSubid == NO_SUBTRANSACTION
+                    && (*rel).rd_firstRelfilenodeSubid == NO_SUBTRANSACTION))
+    }
+}
+
+/// Whether the relation is a temporary table (of any session).
+pub unsafe fn is_temporary(rel: Relation) -> bool {
+    // SAFETY: rel is open.
+    unsafe { (*(*rel).rd_rel).relpersistence == pg_sys::RELPERSISTENCE_TEMP as std::ffi::c_char }
+}
+
+/// Whether the relation is a temporary table of another session, whose buffers cannot be read here.
+pub unsafe fn is_foreign_temporary(rel: Relation) -> bool {
+    // SAFETY: rel is open.
+    unsafe { is_temporary(rel) && !(*rel).rd_islocaltemp }
+}
+
+/// Whether the relation has its storage in this session's local buffers and so needs no extension lock.
+pub unsafe fn is_local(rel: Relation) -> bool {
+    // SAFETY: rel is open.
+    unsafe { (*rel).rd_islocaltemp || (*rel).rd_createSubid != NO_SUBTRANSACTION }
+}
+
+/// Whether `rel` is a table of our access method.
+pub unsafe fn is_colcompress(rel: Relation) -> bool {
+    // SAFETY: rel is open; rd_tableam is null or points at a static routine.
+    unsafe { !(*rel).rd_tableam.is_null() && std::ptr::eq((*rel).rd_tableam, crate::table_am::routine()) }
+}

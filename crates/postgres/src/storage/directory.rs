@@ -1,0 +1,303 @@
+//! `engine.stripe`: which stripes exist. This file changes the catalog; `directory_scan` reads it.
+//!
+//! Each stripe is one row in state `s` (stored); a range of row numbers handed out before its stripe exists is a
+//! row in state `r` (reserved). A stripe is visible exactly when its row is visible under the same snapshot, so
+//! commit, rollback, savepoints and two-phase commit need nothing of ours. Rows carry the command id of the access
+//! method's callback, not the current one: a command never sees its own stripes. A finished stripe is a *second*
+//! row inside the reserved range, because the server refuses to update a row that the same command inserted.
+//! Invariants: a reservation's row is in the directory before any of its numbers is handed out (protocol point 1);
+//! no two visible stored rows overlap; rows are never published by logical decoding.
+
+use std::cell::Cell;
+use std::ffi::CStr;
+
+use pgrx::pg_guard;
+use pgrx::pg_sys::{self, CommandId, Datum, Oid, Relation};
+
+use super::directory_scan;
+use super::metapage;
+use super::pages::{BlockRun, Expected};
+use crate::host::{error, relation};
+
+/// Number of columns of `engine.stripe`.
+pub(super) const COLUMNS: usize = 10;
+/// State of a row that stands for reserved row numbers.
+pub(super) const RESERVED: i8 = b'r' as i8;
+/// State of a row that stands for a stripe.
+pub(super) const STORED: i8 = b's' as i8;
+
+/// One row of the directory.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StripeEntry {
+    /// Storage id of the relation's file.
+    pub storage_id: u64,
+    /// Row number of the first row.
+    pub first_row: u64,
+    /// Rows of the stripe, or numbers reserved.
+    pub row_count: u32,
+    /// Where its bytes are.
+    pub run: BlockRun,
+    /// Bytes of the stripe.
+    pub byte_length: u64,
+    /// Where in these bytes the footer starts.
+    pub footer_offset: u64,
+    /// Bytes of the footer.
+    pub footer_length: u32,
+    /// `stripe::Summary` bytes: statistics for pruning without opening the stripe.
+    pub summary: Vec<u8>,
+    /// The numbers are taken but the stripe is not written (or never will be).
+    pub reserved_only: bool,
+}
+
+impl StripeEntry {
+    /// A reservation of `row_count` numbers from `first_row` on.
+    pub fn reservation(storage_id: u64, first_row: u64, row_count: u32) -> Self {
+        Self {
+            storage_id,
+            first_row,
+            row_count,
+            run: BlockRun::EMPTY,
+            byte_length: 0,
+            footer_offset: 0,
+            footer_length: 0,
+            summary: Vec::new(),
+            reserved_only: true,
+        }
+    }
+
+    /// One past the last row number.
+    pub fn end_row(&self) -> u64 {
+        self.first_row.saturating_add(u64::from(self.row_count))
+    }
+
+    /// Whether `row` is one of its numbers.
+    pub fn covers(&self, row: u64) -> bool {
+        row >= self.first_row && row < self.end_row()
+    }
+
+    /// What its pages must say about themselves.
+    pub fn expected(&self) -> Expected {
+        Expected { storage_id: self.storage_id, first_row: self.first_row }
+    }
+}
+
+/// OIDs of the catalog and its index.
+#[derive(Clone, Copy)]
+pub(super) struct Oids {
+    pub table: Oid,
+    pub index: Oid,
+}
+
+thread_local! {
+    static OIDS: Cell<Option<Oids>> = const { Cell::new(None) };
+    static WATCHING: Cell<bool> = const { Cell::new(false) };
+}
+
+#[pg_guard]
+unsafe extern "C-unwind" fn relation_changed(_arg: Datum, relid: Oid) {
+    OIDS.with(|cell| {
+        if let Some(oids) = cell.get()
+            && (relid == Oid::INVALID || relid == oids.table || relid == oids.index)
+        {
+            cell.set(None);
+        }
+    });
+}
+
+unsafe fn look_up(name: &CStr, schema: Oid) -> Option<Oid> {
+    // SAFETY: a syscache look-up with a terminated name.
+    let oid = unsafe { pg_sys::get_relname_relid(name.as_ptr(), schema) };
+    (oid != Oid::INVALID).then_some(oid)
+}
+
+/// OIDs of the directory, or None when the extension is being dropped or was never created.
+pub(super) unsafe fn oids_if_present() -> Option<Oids> {
+    if let Some(oids) = OIDS.get() {
+        return Some(oids);
+    }
+    // SAFETY: catalog look-ups inside a transaction; the callback is registered once per backend.
+    unsafe {
+        if !WATCHING.replace(true) {
+            pg_sys::CacheRegisterRelcacheCallback(Some(relation_changed), Datum::from(0usize));
+        }
+        let schema = pg_sys::get_namespace_oid(c"engine".as_ptr(), true);
+        if schema == Oid::INVALID {
+            return None;
+        }
+        let oids = Oids { table: look_up(c"stripe", schema)?, index: look_up(c"stripe_pkey", schema)? };
+        OIDS.set(Some(oids));
+        Some(oids)
+    }
+}
+
+pub(super) unsafe fn oids() -> Oids {
+    // SAFETY: as above.
+    match unsafe { oids_if_present() } {
+        Some(oids) => oids,
+        None => error::raise(
+            error::PgSqlErrorCode::ERRCODE_UNDEFINED_TABLE,
+            "the catalog engine.stripe does not exist",
+            "",
+            "Create the extension colonnade in this database.",
+        ),
+    }
+}
+
+/// Opens nothing but takes the locks on the directory that later look-ups need. Called before rows get index
+/// entries: a unique check asks the directory while it holds a lock on an index page, and must not wait there for
+/// a heavyweight lock (protocol point 6).
+pub unsafe fn prepare() {
+    // SAFETY: plain relation locks, kept to the end of the transaction.
+    unsafe {
+        let oids = oids();
+        pg_sys::LockRelationOid(oids.table, pg_sys::AccessShareLock as i32);
+        pg_sys::LockRelationOid(oids.index, pg_sys::AccessShareLock as i32);
+    }
+}
+
+fn int8(value: u64) -> Datum {
+    match i64::try_from(value) {
+        Ok(value) => Datum::from(value),
+        Err(_) => error::internal("value is too large for the directory"),
+    }
+}
+
+/// Adds a row to the directory as command `cid` of the current transaction.
+pub unsafe fn insert(entry: &StripeEntry, cid: CommandId) {
+    // SAFETY: heap_form_tuple copies the values; relations are closed in every path that returns, and by the
+    // server's abort otherwise.
+    unsafe {
+        let oids = oids();
+        let table = pg_sys::table_open(oids.table, pg_sys::RowExclusiveLock as i32);
+        let index = pg_sys::index_open(oids.index, pg_sys::RowExclusiveLock as i32);
+        if (*(*table).rd_att).natts != COLUMNS as i32 {
+            error::internal("the catalog engine.stripe has an unexpected number of columns");
+        }
+        let summary = bytea(&entry.summary);
+        let state = if entry.reserved_only { RESERVED } else { STORED };
+        let mut values = [
+            int8(entry.storage_id),
+            int8(entry.first_row),
+            int8(u64::from(entry.row_count)),
+            int8(u64::from(entry.run.first_block)),
+            int8(u64::from(entry.run.block_count)),
+            int8(entry.byte_length),
+            int8(entry.footer_offset),
+            int8(u64::from(entry.footer_length)),
+            Datum::from(state),
+            Datum::from(summary),
+        ];
+        let mut nulls = [false; COLUMNS];
+        let tuple = pg_sys::heap_form_tuple((*table).rd_att, values.as_mut_ptr(), nulls.as_mut_ptr());
+        pg_sys::heap_insert(table, tuple, cid, pg_sys::HEAP_INSERT_NO_LOGICAL as i32, std::ptr::null_mut());
+        let info = pg_sys::BuildIndexInfo(index);
+        let mut keys = [values[0], values[1], values[8]];
+        let mut key_nulls = [false; 3];
+        pg_sys::index_insert(
+            index,
+            keys.as_mut_ptr(),
+            key_nulls.as_mut_ptr(),
+            &raw mut (*tuple).t_self,
+            table,
+            pg_sys::IndexUniqueCheck::UNIQUE_CHECK_YES,
+            false,
+            info,
+        );
+        pg_sys::pfree(info.cast());
+        pg_sys::pfree(tuple.cast());
+        pg_sys::pfree(summary);
+        pg_sys::index_close(index, pg_sys::NoLock as i32);
+        pg_sys::table_close(table, pg_sys::NoLock as i32);
+    }
+}
+
+unsafe fn bytea(bytes: &[u8]) -> *mut std::ffi::c_void {
+    // SAFETY: the chunk has room for the header and the bytes.
+    unsafe {
+        let chunk = pg_sys::palloc(pg_sys::VARHDRSZ + bytes.len());
+        pgrx::varlena::set_varsize_4b(chunk.cast(), (pg_sys::VARHDRSZ + bytes.len()) as i32);
+        let data = chunk.cast::<u8>().add(pg_sys::VARHDRSZ);
+        std::ptr::copy_nonoverlapping(bytes.as_ptr(), data, bytes.len());
+        chunk
+    }
+}
+
+/// A reservation (or a part of it) gets its bytes: `entry` describes a stripe whose numbers lie inside a range
+/// reserved by this transaction.
+pub unsafe fn complete(entry: &StripeEntry, cid: CommandId) {
+    debug_assert!(!entry.reserved_only);
+    // SAFETY: as `insert`.
+    unsafe { insert(entry, cid) }
+}
+
+/// Takes `count` row numbers and puts their reservation into the directory before anybody can learn them: VACUUM
+/// reads the counter and the directory under the same lock, so it never takes a number that was handed out for a
+/// dead one (protocol point 1). Returns the first row number.
+pub unsafe fn reserve(rel: Relation, count: u32, cid: CommandId) -> u64 {
+    // SAFETY: rel is open with RowExclusiveLock. The page lock on block 0 is ours alone: heap takes none.
+    unsafe {
+        let storage_id = metapage::ensure(rel);
+        lock_numbers(rel, pg_sys::ExclusiveLock);
+        let first = metapage::reserve_rows(rel, u64::from(count));
+        insert(&StripeEntry::reservation(storage_id, first, count), cid);
+        unlock_numbers(rel, pg_sys::ExclusiveLock);
+        first
+    }
+}
+
+unsafe fn lock_numbers(rel: Relation, mode: u32) {
+    // SAFETY: rel is open; a temporary table has no other writer.
+    unsafe {
+        if !relation::is_temporary(rel) {
+            pg_sys::LockPage(rel, 0, mode as i32);
+        }
+    }
+}
+
+unsafe fn unlock_numbers(rel: Relation, mode: u32) {
+    // SAFETY: paired with `lock_numbers`.
+    unsafe {
+        if !relation::is_temporary(rel) {
+            pg_sys::UnlockPage(rel, 0, mode as i32);
+        }
+    }
+}
+
+/// The counter and, in order, every range of numbers that any version of any directory row owns, read so that a
+/// number below the counter and in no range is dead to everybody. None: no metapage.
+pub unsafe fn numbers_in_use(rel: Relation) -> Option<(u64, Vec<(u64, u64)>)> {
+    // SAFETY: rel is open. Share excludes `reserve`.
+    unsafe {
+        lock_numbers(rel, pg_sys::ShareLock);
+        let found = metapage::read(rel);
+        let result = found.map(|(storage_id, next_row)| {
+            let mut ranges: Vec<(u64, u64)> =
+                directory_scan::all_versions(storage_id).iter().map(|e| (e.first_row, e.end_row())).collect();
+            ranges.sort_unstable();
+            (next_row, ranges)
+        });
+        unlock_numbers(rel, pg_sys::ShareLock);
+        result
+    }
+}
+
+/// Deletes every row of a storage id that this transaction can see: its file is going away with the transaction.
+/// The caller holds AccessExclusiveLock on the table.
+pub unsafe fn delete_storage(storage_id: u64) {
+    // SAFETY: simple_heap_delete raises an ERROR if somebody else changed the row, which the lock excludes.
+    unsafe {
+        let Some(oids) = oids_if_present() else { return };
+        let tids = directory_scan::tids(storage_id);
+        if tids.is_empty() {
+            return;
+        }
+        let table = pg_sys::table_open(oids.table, pg_sys::RowExclusiveLock as i32);
+        for mut tid in tids {
+            pg_sys::simple_heap_delete(table, &raw mut tid);
+        }
+        pg_sys::table_close(table, pg_sys::NoLock as i32);
+        pg_sys::CommandCounterIncrement();
+    }
+}
+
+pub use directory_scan::{find, visible, visible_in};

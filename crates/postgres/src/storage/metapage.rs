@@ -1,0 +1,180 @@
+//! Block 0: the storage id and the counter of row numbers.
+//!
+//! Callers: every write path (`ensure`, `reserve_rows`) and every reader that needs the storage id. The page is a
+//! legal, full, empty heap page (see `page_header`). It travels with the file: through copies, swaps and SET
+//! TABLESPACE the storage id stays; a new file (TRUNCATE, a reset unlogged table) has none until something is
+//! written, and then gets one that was never used before (63 random bits, so that it needs no sequence, works in
+//! a read-only transaction on a temporary table, and cannot be reused after a restore).
+//! Invariant: the counter only grows, is not transactional, and is logged before a number is handed out.
+
+use pgrx::pg_sys::{self, Buffer, Relation};
+
+use super::page_header::{self, Header, Parsed};
+use super::pages;
+use crate::compat;
+use crate::host::{buffer, error, relation};
+
+/// Row numbers end where virtual block numbers do (block 2^31 + row / 256 has to stay below the invalid block).
+const ROW_LIMIT: u64 = ((1 << 31) - 2) * 256;
+
+/// What the relation cache keeps for us: freed with the entry, valid for one file only.
+#[repr(C)]
+struct Cached {
+    file_number: u32,
+    storage_id: u64,
+}
+
+unsafe fn cached(rel: Relation) -> Option<u64> {
+    // SAFETY: for tables of our access method rd_amcache is null or what `remember` put there.
+    unsafe {
+        let cache = (*rel).rd_amcache.cast::<Cached>();
+        (!cache.is_null() && (*cache).file_number == compat::file_number(&compat::locator(rel)))
+            .then(|| (*cache).storage_id)
+    }
+}
+
+unsafe fn remember(rel: Relation, storage_id: u64) {
+    // SAFETY: the server frees rd_amcache, one chunk in CacheMemoryContext, when it rebuilds the entry.
+    unsafe {
+        if (*rel).rd_amcache.is_null() {
+            (*rel).rd_amcache =
+                pg_sys::MemoryContextAllocZero(pg_sys::CacheMemoryContext, size_of::<Cached>());
+        }
+        let cache = (*rel).rd_amcache.cast::<Cached>();
+        (*cache).file_number = compat::file_number(&compat::locator(rel));
+        (*cache).storage_id = storage_id;
+    }
+}
+
+/// Forgets the cached storage id: the file was emptied in place.
+pub unsafe fn forget(rel: Relation) {
+    // SAFETY: see `remember`.
+    unsafe {
+        if !(*rel).rd_amcache.is_null() {
+            pg_sys::pfree((*rel).rd_amcache);
+            (*rel).rd_amcache = std::ptr::null_mut();
+        }
+    }
+}
+
+/// Storage id and next row number as block 0 has them; None while the relation has no metapage.
+pub unsafe fn read(rel: Relation) -> Option<(u64, u64)> {
+    // SAFETY: rel is open; the page is looked at under pin and shared lock.
+    unsafe {
+        if relation::block_count(rel) == 0 {
+            return None;
+        }
+        let buf = buffer::read(rel, 0, std::ptr::null_mut());
+        buffer::lock_shared(buf);
+        let found = look(rel, buf);
+        buffer::unlock_release(buf);
+        found
+    }
+}
+
+/// Reads the header of a locked block 0. None: the page is still zero, as a crash can leave it.
+unsafe fn look(rel: Relation, buf: Buffer) -> Option<(u64, u64)> {
+    // SAFETY: pin and content lock are held by the caller.
+    unsafe {
+        let page = buffer::page(buf);
+        if pg_sys::PageIsNew(page) {
+            return None;
+        }
+        match page_header::parse(buffer::bytes(page)) {
+            Parsed::Ours(Header::Meta { storage_id, next_row }) => Some((storage_id, next_row)),
+            Parsed::Broken(what) => error::corrupt(rel, None, &format!("Block 0: {what}.")),
+            _ => error::corrupt(rel, None, "Block 0 is not a metapage."),
+        }
+    }
+}
+
+/// The relation's storage id, or None while nothing was ever written to its file.
+pub unsafe fn storage_id(rel: Relation) -> Option<u64> {
+    // SAFETY: rel is open.
+    unsafe {
+        if let Some(id) = cached(rel) {
+            return Some(id);
+        }
+        let (id, _) = read(rel)?;
+        remember(rel, id);
+        Some(id)
+    }
+}
+
+fn new_storage_id() -> u64 {
+    let mut bytes = [0u8; 8];
+    // SAFETY: fills exactly the bytes it is given.
+    let ok = unsafe { pg_sys::pg_strong_random(bytes.as_mut_ptr().cast(), bytes.len()) };
+    if !ok {
+        error::internal("could not get random bytes for a storage id");
+    }
+    (u64::from_le_bytes(bytes) >> 1).max(1)
+}
+
+/// The relation's storage id; makes the metapage first where there is none. Has to come before anything else is
+/// written to the relation: heap would take block 0 for itself otherwise.
+pub unsafe fn ensure(rel: Relation) -> u64 {
+    // SAFETY: rel is open with at least RowExclusiveLock. The extension lock decides between two creators.
+    unsafe {
+        if let Some(id) = storage_id(rel) {
+            return id;
+        }
+        let needs_lock = !relation::is_local(rel);
+        if needs_lock {
+            pg_sys::LockRelationForExtension(rel, pg_sys::ExclusiveLock as i32);
+        }
+        let buf = if relation::block_count(rel) == 0 {
+            buffer::extend_locked(rel)
+        } else {
+            let buf = buffer::read(rel, 0, std::ptr::null_mut());
+            buffer::lock_exclusive(buf);
+            buf
+        };
+        if pg_sys::BufferGetBlockNumber(buf) != 0 {
+            error::internal("the first block of a relation is not block 0");
+        }
+        let id = match look(rel, buf) {
+            Some((id, _)) => id,
+            None => {
+                let id = new_storage_id();
+                let header = Header::Meta { storage_id: id, next_row: 0 };
+                let mut vmbuffer: Buffer = 0;
+                pages::format_new(rel, buf, &mut vmbuffer, &header, &[], relation::needs_wal(rel));
+                pg_sys::ReleaseBuffer(vmbuffer);
+                id
+            }
+        };
+        buffer::unlock_release(buf);
+        if needs_lock {
+            pg_sys::UnlockRelationForExtension(rel, pg_sys::ExclusiveLock as i32);
+        }
+        remember(rel, id);
+        id
+    }
+}
+
+/// Takes `count` row numbers off the counter and returns the first. The numbers are lost if the transaction ends
+/// without using them. Where index entries may be made for them before their stripe is in the directory, use
+/// `directory::reserve`, which does both under one lock.
+pub unsafe fn reserve_rows(rel: Relation, count: u64) -> u64 {
+    // SAFETY: rel is open; block 0 is changed and logged under its exclusive lock.
+    unsafe {
+        ensure(rel);
+        let buf = buffer::read(rel, 0, std::ptr::null_mut());
+        buffer::lock_exclusive(buf);
+        let Some((storage_id, first)) = look(rel, buf) else {
+            error::corrupt(rel, None, "Block 0 is not a metapage.")
+        };
+        let Some(next) = first.checked_add(count).filter(|&next| next <= ROW_LIMIT) else {
+            error::raise(
+                error::PgSqlErrorCode::ERRCODE_PROGRAM_LIMIT_EXCEEDED,
+                format!("table {} has used up its row numbers", relation::quoted_name(rel)),
+                &format!("{first} of {ROW_LIMIT} row numbers are used, {count} more were asked for."),
+                "Rewrite the table with VACUUM FULL, or partition it.",
+            )
+        };
+        pages::rewrite_logged(rel, buf, &Header::Meta { storage_id, next_row: next });
+        buffer::unlock_release(buf);
+        first
+    }
+}

@@ -1,0 +1,10 @@
+//! Stripes on the pages of a relation, and the directory that says which of them exist.
+//!
+//! `metapage` owns block 0, `pages` the runs of stripe pages, `page_header` the bytes both begin with, `directory`
+//! the catalog table `engine.stripe`. Invariant: bytes of a run never change once its directory row is inserted.
+
+pub mod directory;
+pub mod directory_scan;
+pub mod metapage;
+pub mod page_header;
+pub mod pages;
