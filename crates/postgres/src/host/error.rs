@@ -24,6 +24,16 @@ pub fn raise(code: PgSqlErrorCode, message: impl Into<String>, detail: &str, hin
     unreachable!("reporting at ERROR does not return")
 }
 
+fn table(rel: pg_sys::Relation) -> String {
+    // SAFETY: whoever reports an error about a relation has it open.
+    unsafe { relation::quoted_name(rel) }
+}
+
+fn column(rel: pg_sys::Relation, column: u32) -> Option<String> {
+    // SAFETY: as above.
+    unsafe { relation::column_name(rel, column) }
+}
+
 /// Something the access method cannot do yet, or never will, for rows of this kind.
 #[track_caller]
 pub fn not_supported(message: impl Into<String>, detail: &str, hint: &str) -> ! {
@@ -40,8 +50,8 @@ pub fn internal(message: impl Into<String>) -> ! {
 #[track_caller]
 pub fn corrupt(rel: pg_sys::Relation, first_row: Option<u64>, detail: &str) -> ! {
     let place = match first_row {
-        Some(row) => format!("stripe starting at row {row} of table {}", relation::quoted_name(rel)),
-        None => format!("table {}", relation::quoted_name(rel)),
+        Some(row) => format!("stripe starting at row {row} of table {}", table(rel)),
+        None => format!("table {}", table(rel)),
     };
     raise(
         PgSqlErrorCode::ERRCODE_DATA_CORRUPTED,
@@ -58,7 +68,7 @@ pub fn raise_stripe(rel: pg_sys::Relation, first_row: u64, error: vector::Error)
     use vector::Error as E;
     match error {
         E::Corrupt { location, detail } => {
-            let column = location.column.and_then(|c| relation::column_name(rel, c));
+            let column = location.column.and_then(|c| column(rel, c));
             let place = match (column, location.chunk) {
                 (Some(name), Some(chunk)) => format!("Column \"{name}\", chunk {chunk}: {detail}."),
                 (Some(name), None) => format!("Column \"{name}\": {detail}."),
@@ -68,10 +78,7 @@ pub fn raise_stripe(rel: pg_sys::Relation, first_row: u64, error: vector::Error)
         }
         E::Unsupported(what) => raise(
             PgSqlErrorCode::ERRCODE_FEATURE_NOT_SUPPORTED,
-            format!(
-                "cannot read the stripe starting at row {first_row} of table {}",
-                relation::quoted_name(rel)
-            ),
+            format!("cannot read the stripe starting at row {first_row} of table {}", table(rel)),
             &format!("This build does not know: {what}."),
             "Install the version of colonnade that wrote it, or a newer one.",
         ),

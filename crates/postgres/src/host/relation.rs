@@ -10,7 +10,7 @@ use pgrx::pg_sys::{self, BlockNumber, Relation};
 const NO_SUBTRANSACTION: pg_sys::SubTransactionId = 0;
 
 /// `"schema"."table"` for messages; falls back to the bare name when the schema is gone.
-pub fn quoted_name(rel: Relation) -> String {
+pub unsafe fn quoted_name(rel: Relation) -> String {
     // SAFETY: callers hold the relation open, so rd_rel is valid; the look-up may raise an ERROR, which unwinds.
     unsafe {
         let form = (*rel).rd_rel;
@@ -24,7 +24,7 @@ pub fn quoted_name(rel: Relation) -> String {
 }
 
 /// Name of the zero-based column of the table's present row type, dropped columns included.
-pub fn column_name(rel: Relation, column: u32) -> Option<String> {
+pub unsafe fn column_name(rel: Relation, column: u32) -> Option<String> {
     // SAFETY: the tuple descriptor lives as long as the open relation; the position is checked against natts.
     unsafe {
         let desc = (*rel).rd_att;
