@@ -4,6 +4,7 @@
 compile_error!("colonnade must be built with panic = \"unwind\": a panic becomes an ERROR");
 
 pub mod compat;
+pub mod convert;
 pub mod host;
 pub mod storage;
 pub mod table_am;

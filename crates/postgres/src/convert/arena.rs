@@ -1,0 +1,53 @@
+//! Memory for Datums that point at something: blocks that are filled front to back and used again after a reset.
+//!
+//! Owned by `to_datum`. Invariant: an address handed out stays valid and unmoved until `reset`, and is 8-byte aligned.
+
+/// Bytes of an ordinary block; a larger value gets a block of its own.
+const BLOCK_BYTES: usize = 64 * 1024;
+/// Memory kept for the next batch, in bytes.
+const KEPT_BYTES: usize = 1 << 20;
+
+/// A bump allocator.
+pub struct Arena {
+    blocks: Vec<Box<[u64]>>,
+    /// Block being filled and words used of it.
+    current: usize,
+    used: usize,
+}
+
+impl Arena {
+    /// No memory yet.
+    pub const fn new() -> Self {
+        Self { blocks: Vec::new(), current: 0, used: 0 }
+    }
+
+    /// Room for `bytes` bytes, 8-byte aligned; what is there is unspecified (old values) but initialised.
+    #[inline]
+    pub fn allocate(&mut self, bytes: usize) -> *mut u8 {
+        let words = bytes.div_ceil(8);
+        loop {
+            match self.blocks.get_mut(self.current) {
+                Some(block) => {
+                    if let Some(room) = block.get_mut(self.used..self.used + words) {
+                        self.used += words;
+                        return room.as_mut_ptr().cast();
+                    }
+                    self.current += 1;
+                    self.used = 0;
+                }
+                None => self.blocks.push(vec![0u64; words.max(BLOCK_BYTES / 8)].into_boxed_slice()),
+            }
+        }
+    }
+
+    /// Takes everything back. Keeps a bounded amount of memory for later.
+    pub fn reset(&mut self) {
+        self.current = 0;
+        self.used = 0;
+        let mut kept = 0;
+        self.blocks.retain(|block| {
+            kept += block.len() * 8;
+            kept <= KEPT_BYTES
+        });
+    }
+}

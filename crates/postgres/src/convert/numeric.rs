@@ -1,0 +1,226 @@
+//! The server's `numeric` bytes to and from scaled integers, digit by digit.
+//!
+//! Called by `from_datum` and `to_datum` for every numeric value, so it works on plain bytes, without a call into
+//! the server. Layout (the header comment of the server's numeric.c): a 16-bit header; in the short form it holds
+//! sign, display scale and weight, in the long form sign and display scale with a 16-bit weight behind it; then
+//! base-10000 digits, most significant first, the first one worth 10000^weight.
+//!
+//! Invariant: [`decode`] answers only for bytes that [`encode`] gives back exactly; everything else (NaN, infinities, more than 38
+//! digits, digits that another writer left in an unusual form) is `None`, and the caller keeps the bytes themselves.
+
+/// Largest magnitude kept as an integer: what `vector`'s builder accepts.
+const MAX_UNSCALED: i128 = 10i128.pow(38) - 1;
+/// Base of the stored digits.
+const BASE: i128 = 10_000;
+/// Decimal digits in one stored digit.
+const DIGIT_WIDTH: i32 = 4;
+/// Display scales up to here stay the value's own scale, so that a column's scale does not change with its values;
+/// from here on trailing zeros would cost width for nothing.
+const COMMON_SCALE: u16 = 6;
+
+const SIGN_MASK: u16 = 0xC000;
+const NEGATIVE: u16 = 0x4000;
+const SHORT: u16 = 0x8000;
+const SPECIAL: u16 = 0xC000;
+const SHORT_NEGATIVE: u16 = 0x2000;
+const SHORT_SCALE_SHIFT: u32 = 7;
+const SHORT_SCALE_MAX: u16 = 0x3F;
+const SHORT_WEIGHT_BITS: u16 = 0x7F;
+const LONG_SCALE_MASK: u16 = 0x3FFF;
+
+/// Most bytes [`encode`] writes: a long header and the digits of 38 + 3 decimals on both sides of a digit border.
+pub const MAX_ENCODED: usize = 4 + 2 * 12;
+
+const POWERS: [i128; 39] = {
+    let mut powers = [1i128; 39];
+    let mut i = 1;
+    while i < 39 {
+        powers[i] = powers[i - 1] * 10;
+        i += 1;
+    }
+    powers
+};
+
+/// A decimal: `unscaled` x 10^-`scale`, shown with `display` digits after the point.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Decimal {
+    /// Integer part of the representation.
+    pub unscaled: i128,
+    /// Power of ten it is divided by.
+    pub scale: u16,
+    /// Digits shown after the point.
+    pub display: u16,
+}
+
+struct Parts<'a> {
+    negative: bool,
+    weight: i32,
+    display: u16,
+    digits: &'a [u8],
+}
+
+#[inline]
+fn half(bytes: &[u8], at: usize) -> Option<u16> {
+    Some(u16::from_ne_bytes(*bytes.get(at..)?.first_chunk::<2>()?))
+}
+
+#[inline]
+fn parts(payload: &[u8]) -> Option<Parts<'_>> {
+    let header = half(payload, 0)?;
+    match header & SIGN_MASK {
+        SPECIAL => None,
+        SHORT => {
+            // Seven bits of weight in two's complement.
+            let bits = header & SHORT_WEIGHT_BITS;
+            let weight = i32::from(bits) - if bits & 0x40 != 0 { 0x80 } else { 0 };
+            Some(Parts {
+                negative: header & SHORT_NEGATIVE != 0,
+                weight,
+                display: (header >> SHORT_SCALE_SHIFT) & SHORT_SCALE_MAX,
+                digits: payload.get(2..)?,
+            })
+        }
+        sign => {
+            let weight = i32::from(half(payload, 2)?.cast_signed());
+            let display = header & LONG_SCALE_MASK;
+            // The server writes the short form whenever it can; a long one in its place would not come back as it was.
+            let short_form = display <= SHORT_SCALE_MAX && (-64..=63).contains(&weight);
+            (!short_form).then_some(Parts {
+                negative: sign == NEGATIVE,
+                weight,
+                display,
+                digits: payload.get(4..)?,
+            })
+        }
+    }
+}
+
+/// The decimal that a numeric's payload (without its length word) stands for, if it is one of at most 38 digits and in the
+/// form the server itself would write.
+#[inline]
+pub fn decode(payload: &[u8]) -> Option<Decimal> {
+    let Parts { negative, weight, display, digits } = parts(payload)?;
+    let (chunks, rest) = digits.as_chunks::<2>();
+    if !rest.is_empty() || chunks.len() > 10 {
+        return None;
+    }
+    let Some((first, last)) = chunks.first().zip(chunks.last()) else {
+        let scale = display.min(COMMON_SCALE);
+        return (!negative && weight == 0).then_some(Decimal { unscaled: 0, scale, display });
+    };
+    if *first == [0, 0] || *last == [0, 0] {
+        return None;
+    }
+    let mut number = 0i128;
+    if chunks.len() <= 4 {
+        let mut small = 0i64;
+        for digit in chunks {
+            let digit = u16::from_ne_bytes(*digit);
+            if i128::from(digit) >= BASE {
+                return None;
+            }
+            small = small * 10_000 + i64::from(digit);
+        }
+        number = i128::from(small);
+    } else {
+        for digit in chunks {
+            let digit = i128::from(u16::from_ne_bytes(*digit));
+            if digit >= BASE {
+                return None;
+            }
+            number = number.checked_mul(BASE)?.checked_add(digit)?;
+        }
+    }
+    let count = i32::try_from(chunks.len()).ok()?;
+    // number x 10^-fraction is the value; `fraction` is negative for 10000 and its like, whose zeros are not stored.
+    let mut fraction = (count - 1 - weight).checked_mul(DIGIT_WIDTH)?;
+    let mut scale = i32::from(display);
+    if display > COMMON_SCALE {
+        let mut zeros = 0;
+        while zeros < DIGIT_WIDTH - 1 && number % POWERS[1] == 0 {
+            number /= POWERS[1];
+            fraction -= 1;
+            zeros += 1;
+        }
+        scale = fraction.max(i32::from(COMMON_SCALE)).min(scale);
+    }
+    let shift = scale - fraction;
+    let unscaled = match usize::try_from(shift) {
+        Ok(up) => number.checked_mul(*POWERS.get(up)?)?,
+        Err(_) => {
+            let down = *POWERS.get(usize::try_from(-shift).ok()?)?;
+            if number % down != 0 {
+                return None;
+            }
+            number / down
+        }
+    };
+    if unscaled > MAX_UNSCALED {
+        return None;
+    }
+    let unscaled = if negative { -unscaled } else { unscaled };
+    Some(Decimal { unscaled, scale: u16::try_from(scale).ok()?, display })
+}
+
+/// Writes the payload of a numeric into `out` and returns its length in bytes, at most [`MAX_ENCODED`].
+#[inline]
+pub fn encode(decimal: Decimal, out: &mut [u8; MAX_ENCODED]) -> usize {
+    let Decimal { unscaled, scale, display } = decimal;
+    // Digits least significant first; the point falls on a border between two of them.
+    let mut digits = [0u16; 12];
+    let mut count = 0usize;
+    let padding = (4 - scale % 4) % 4;
+    let fraction_digits = i32::from((scale + padding) / 4);
+    let magnitude = unscaled.unsigned_abs();
+    match u64::try_from(magnitude).ok().and_then(|m| m.checked_mul(10u64.pow(u32::from(padding)))) {
+        Some(mut rest) => {
+            while rest != 0 {
+                digits[count] = (rest % 10_000) as u16;
+                rest /= 10_000;
+                count += 1;
+            }
+        }
+        None => {
+            // The lowest stored digit takes 4 - padding decimals, so that nothing is multiplied past 128 bits.
+            let mut rest = magnitude;
+            let low = 10u128.pow(u32::from(4 - padding));
+            digits[0] = (rest % low) as u16 * 10u16.pow(u32::from(padding));
+            rest /= low;
+            count = 1;
+            while rest != 0 {
+                digits[count] = (rest % 10_000) as u16;
+                rest /= 10_000;
+                count += 1;
+            }
+        }
+    }
+    while count > 0 && digits[count - 1] == 0 {
+        count -= 1;
+    }
+    let zeros = digits[..count].iter().take_while(|&&digit| digit == 0).count();
+    let weight = if count == 0 { 0 } else { count as i32 - 1 - fraction_digits };
+    let mut at;
+    if display <= SHORT_SCALE_MAX && (-64..=63).contains(&weight) {
+        let sign = if unscaled < 0 { SHORT_NEGATIVE } else { 0 };
+        let header = SHORT | sign | (display << SHORT_SCALE_SHIFT) | (weight as u16 & SHORT_WEIGHT_BITS);
+        out[..2].copy_from_slice(&header.to_ne_bytes());
+        at = 2;
+    } else {
+        let sign = if unscaled < 0 { NEGATIVE } else { 0 };
+        out[..2].copy_from_slice(&(sign | (display & LONG_SCALE_MASK)).to_ne_bytes());
+        out[2..4].copy_from_slice(&(weight as i16).to_ne_bytes());
+        at = 4;
+    }
+    for digit in digits[zeros..count].iter().rev() {
+        out[at..at + 2].copy_from_slice(&digit.to_ne_bytes());
+        at += 2;
+    }
+    at
+}
+
+/// The payload as owned bytes: what `vector`'s builder asks for when a value does not fit its column's common scale.
+pub fn to_side(unscaled: i128, scale: u16, display: u16) -> Box<[u8]> {
+    let mut out = [0; MAX_ENCODED];
+    let len = encode(Decimal { unscaled, scale, display }, &mut out);
+    out[..len].into()
+}

@@ -1,0 +1,331 @@
+//! Vectors back into Datums: a whole batch of one column at a time, or single rows.
+//!
+//! One `ColumnReader` per column of a scan or fetch. Values that need memory are built in its arena and stay valid until
+//! [`ColumnReader::reset`], which the caller makes when no slot refers to the batch any more. Entries of a dictionary are built when a row
+//! first needs them and kept for as long as the same dictionary comes along; a constant is built once. Length words are four bytes on
+//! an aligned border unless the type's functions take short ones without a copy. Invariant: what comes out equals what
+//! `from_datum` was given, detoasted.
+
+use pgrx::pg_sys::Datum;
+use vector::{Dictionary, NumericInts, NumericValues, Selection, Values, Vector};
+
+use super::arena::Arena;
+use super::numeric::{self, Decimal};
+use super::type_map::{ColumnType, Shape};
+
+/// Longest payload that a one-byte length word can announce (127 with the word itself).
+const SHORT_PAYLOAD: usize = 126;
+
+/// Turns vectors of one column into Datums.
+pub struct ColumnReader {
+    kind: ColumnType,
+    arena: Arena,
+    /// Dictionaries seen since the last reset, the one used last at the end.
+    dictionaries: Vec<CachedDictionary>,
+}
+
+struct CachedDictionary {
+    id: u64,
+    arena: Arena,
+    /// The Datum of an entry, once built.
+    entries: Vec<Option<Datum>>,
+}
+
+impl ColumnReader {
+    /// A reader for a column of this type.
+    pub const fn new(kind: ColumnType) -> Self {
+        Self { kind, arena: Arena::new(), dictionaries: Vec::new() }
+    }
+
+    /// The column's type.
+    pub const fn kind(&self) -> &ColumnType {
+        &self.kind
+    }
+
+    /// Forgets every Datum handed out, except that the dictionary used last stays cached.
+    pub fn reset(&mut self) {
+        self.arena.reset();
+        if self.dictionaries.len() > 1 {
+            let keep = self.dictionaries.len() - 1;
+            self.dictionaries.drain(..keep);
+        }
+    }
+
+    /// The values of the selected rows, in order, into the first `rows.len()` places of both slices; returns how many there are.
+    /// At a NULL the Datum is zero. Stops at the end of the shorter slice.
+    pub fn datums(
+        &mut self,
+        vector: &Vector,
+        rows: &Selection,
+        out_values: &mut [Datum],
+        out_nulls: &mut [bool],
+    ) -> usize {
+        match rows {
+            Selection::All(len) => self.fill(vector, 0..*len as usize, out_values, out_nulls),
+            Selection::Rows(rows) => {
+                self.fill(vector, rows.iter().map(|&row| row as usize), out_values, out_nulls)
+            }
+        }
+    }
+
+    /// As [`Self::datums`] for the rows `range`, ascending.
+    pub fn datums_in(
+        &mut self,
+        vector: &Vector,
+        range: std::ops::Range<usize>,
+        out_values: &mut [Datum],
+        out_nulls: &mut [bool],
+    ) -> usize {
+        self.fill(vector, range, out_values, out_nulls)
+    }
+
+    /// The value of one row, `None` for NULL.
+    pub fn datum(&mut self, vector: &Vector, row: usize) -> Option<Datum> {
+        let (mut value, mut null) = ([Datum::null()], [true]);
+        self.fill(vector, std::iter::once(row), &mut value, &mut null);
+        let [value] = value;
+        (!null[0]).then_some(value)
+    }
+
+    fn fill(
+        &mut self,
+        vector: &Vector,
+        rows: impl Iterator<Item = usize> + Clone,
+        out_values: &mut [Datum],
+        out_nulls: &mut [bool],
+    ) -> usize {
+        let count = match &vector.values {
+            Values::Constant(value, _) => {
+                let built =
+                    if value.is_valid(0) { build(&mut self.arena, self.kind.shape, value, 0) } else { None };
+                let mut count = 0;
+                for ((_, out), null) in rows.clone().zip(out_values.iter_mut()).zip(out_nulls.iter_mut()) {
+                    *out = built.unwrap_or(Datum::null());
+                    *null = built.is_none();
+                    count += 1;
+                }
+                count
+            }
+            Values::Dictionary { codes, dictionary } => {
+                let shape = self.kind.shape;
+                let cache = self.dictionary(dictionary);
+                let mut count = 0;
+                for ((row, out), null) in rows.clone().zip(out_values.iter_mut()).zip(out_nulls.iter_mut()) {
+                    // A NULL row may carry any code.
+                    let code = codes.get(row).map_or(usize::MAX, |&code| code as usize);
+                    let value = match cache.entries.get_mut(code) {
+                        Some(Some(value)) => Some(*value),
+                        Some(empty) => {
+                            *empty = build(&mut cache.arena, shape, &dictionary.entries, code);
+                            *empty
+                        }
+                        None => None,
+                    };
+                    *out = value.unwrap_or(Datum::null());
+                    *null = value.is_none();
+                    count += 1;
+                }
+                count
+            }
+            Values::Runs { ends, values } => {
+                let mut run = 0usize;
+                let mut built: Option<(usize, Option<Datum>)> = None;
+                let mut count = 0;
+                for ((row, out), null) in rows.clone().zip(out_values.iter_mut()).zip(out_nulls.iter_mut()) {
+                    while ends.get(run).is_some_and(|&end| end as usize <= row) {
+                        run += 1;
+                    }
+                    let value = match built {
+                        Some((of, value)) if of == run => value,
+                        _ if values.is_valid(run) => build(&mut self.arena, self.kind.shape, values, run),
+                        _ => None,
+                    };
+                    built = Some((run, value));
+                    *out = value.unwrap_or(Datum::null());
+                    *null = value.is_none();
+                    count += 1;
+                }
+                count
+            }
+            _ => {
+                let count = self.flat(vector, rows.clone(), out_values);
+                out_nulls.iter_mut().take(count).for_each(|null| *null = false);
+                count
+            }
+        };
+        if let Some(validity) = &vector.validity {
+            for ((row, out), null) in rows.zip(out_values.iter_mut()).zip(out_nulls.iter_mut()).take(count) {
+                if !validity.get(row) {
+                    *out = Datum::null();
+                    *null = true;
+                }
+            }
+        }
+        count
+    }
+
+    /// Values of a flat vector, NULLs not looked at (the value there is unspecified but present).
+    fn flat(&mut self, vector: &Vector, rows: impl Iterator<Item = usize>, out: &mut [Datum]) -> usize {
+        fn each(
+            rows: impl Iterator<Item = usize>,
+            out: &mut [Datum],
+            value: impl Fn(usize) -> Datum,
+        ) -> usize {
+            let mut count = 0;
+            for (row, out) in rows.zip(out) {
+                *out = value(row);
+                count += 1;
+            }
+            count
+        }
+        // The usual widths without a dispatch per value; the rest one by one.
+        match (&vector.values, self.kind.shape) {
+            (Values::Int16(v), Shape::ByValue(_)) => {
+                each(rows, out, |row| Datum::from(isize::from(v.get(row).copied().unwrap_or(0))))
+            }
+            (Values::Int32(v), Shape::ByValue(_)) => {
+                each(rows, out, |row| Datum::from(v.get(row).copied().unwrap_or(0) as isize))
+            }
+            (Values::Int64(v), Shape::ByValue(_)) => {
+                each(rows, out, |row| Datum::from(v.get(row).copied().unwrap_or(0) as isize))
+            }
+            (Values::Float32(v), Shape::ByValue(_)) => each(rows, out, |row| {
+                Datum::from(v.get(row).map_or(0, |f| f.to_bits().cast_signed()) as isize)
+            }),
+            (Values::Float64(v), Shape::ByValue(_)) => {
+                each(rows, out, |row| Datum::from(v.get(row).map_or(0, |f| f.to_bits())))
+            }
+            (Values::Bool(v), Shape::ByValue(_)) => {
+                each(rows, out, |row| Datum::from(usize::from(v.get(row))))
+            }
+            (Values::Bytes(v), Shape::Varlena { short, .. }) => {
+                let mut count = 0;
+                for (row, out) in rows.zip(out) {
+                    *out = varlena(&mut self.arena, v.get(row), short);
+                    count += 1;
+                }
+                count
+            }
+            (Values::Numeric(v), Shape::Varlena { .. }) => {
+                let mut count = 0;
+                for (row, out) in rows.zip(out) {
+                    *out = numeric_datum(&mut self.arena, v, row);
+                    count += 1;
+                }
+                count
+            }
+            (_, shape) => {
+                let mut count = 0;
+                for (row, out) in rows.zip(out) {
+                    *out = build(&mut self.arena, shape, vector, row).unwrap_or(Datum::null());
+                    count += 1;
+                }
+                count
+            }
+        }
+    }
+
+    fn dictionary(&mut self, dictionary: &Dictionary) -> &mut CachedDictionary {
+        match self.dictionaries.iter().position(|cached| cached.id == dictionary.id) {
+            Some(at) => {
+                let cached = self.dictionaries.remove(at);
+                self.dictionaries.push(cached);
+            }
+            None => self.dictionaries.push(CachedDictionary {
+                id: dictionary.id,
+                arena: Arena::new(),
+                entries: vec![None; dictionary.entries.len()],
+            }),
+        }
+        let last = self.dictionaries.len() - 1;
+        &mut self.dictionaries[last]
+    }
+}
+
+/// One value of a flat vector. None where vector and column do not go together, which no stripe of the table can cause.
+fn build(arena: &mut Arena, shape: Shape, vector: &Vector, row: usize) -> Option<Datum> {
+    let by_value = matches!(shape, Shape::ByValue(_));
+    Some(match &vector.values {
+        Values::Bool(v) if by_value => Datum::from(usize::from(v.get(row))),
+        Values::Int16(v) if by_value => Datum::from(isize::from(*v.get(row)?)),
+        Values::Int32(v) if by_value => Datum::from(*v.get(row)? as isize),
+        Values::Int64(v) if by_value => Datum::from(*v.get(row)? as isize),
+        Values::Float32(v) if by_value => Datum::from(v.get(row)?.to_bits().cast_signed() as isize),
+        Values::Float64(v) if by_value => Datum::from(v.get(row)?.to_bits()),
+        Values::Fixed(v) => match shape {
+            Shape::ByValue(_) => sign_extended(v.get(row)),
+            Shape::Fixed(width) if usize::from(width) == v.width => padded(arena, v.get(row), v.width),
+            _ => return None,
+        },
+        Values::Bytes(v) => match shape {
+            Shape::Varlena { short, .. } => varlena(arena, v.get(row), short),
+            Shape::Fixed(width) => padded(arena, v.get(row), usize::from(width)),
+            Shape::CString => padded(arena, v.get(row), v.get(row).len() + 1),
+            Shape::ByValue(_) => return None,
+        },
+        Values::Numeric(v) if matches!(shape, Shape::Varlena { .. }) => numeric_datum(arena, v, row),
+        _ => return None,
+    })
+}
+
+/// Little-endian bytes of a by-value type as the server fetches them from a tuple.
+fn sign_extended(bytes: &[u8]) -> Datum {
+    let mut wide = match bytes.last() {
+        Some(last) if last & 0x80 != 0 => [0xFF; 8],
+        _ => [0; 8],
+    };
+    for (to, from) in wide.iter_mut().zip(bytes) {
+        *to = *from;
+    }
+    Datum::from(u64::from_le_bytes(wide))
+}
+
+/// `bytes` followed by zeros up to `width`.
+fn padded(arena: &mut Arena, bytes: &[u8], width: usize) -> Datum {
+    let len = bytes.len().min(width);
+    let place = arena.allocate(width);
+    // SAFETY: the arena gave room for `width` bytes, of which `len` are copied and the rest cleared.
+    unsafe {
+        std::ptr::copy_nonoverlapping(bytes.as_ptr(), place, len);
+        std::ptr::write_bytes(place.add(len), 0, width - len);
+    }
+    Datum::from(place)
+}
+
+#[inline]
+fn varlena(arena: &mut Arena, bytes: &[u8], short: bool) -> Datum {
+    if short && bytes.len() <= SHORT_PAYLOAD {
+        let place = arena.allocate(bytes.len() + 1);
+        // SAFETY: the arena gave room for the length byte and the payload.
+        unsafe {
+            pgrx::varlena::set_varsize_1b(place.cast(), bytes.len() as i32 + 1);
+            std::ptr::copy_nonoverlapping(bytes.as_ptr(), place.add(1), bytes.len());
+        }
+        return Datum::from(place);
+    }
+    let place = arena.allocate(bytes.len() + 4);
+    // SAFETY: the arena gave room for the length word and the payload; values are below 1 GB, as the server made them.
+    unsafe {
+        pgrx::varlena::set_varsize_4b(place.cast(), bytes.len() as i32 + 4);
+        std::ptr::copy_nonoverlapping(bytes.as_ptr(), place.add(4), bytes.len());
+    }
+    Datum::from(place)
+}
+
+#[inline]
+fn numeric_datum(arena: &mut Arena, values: &NumericValues, row: usize) -> Datum {
+    if !values.side.is_empty()
+        && let Some(bytes) = values.side_value(row)
+    {
+        return varlena(arena, bytes, false);
+    }
+    let unscaled = match &values.ints {
+        NumericInts::Int32(v) => i128::from(v.get(row).copied().unwrap_or(0)),
+        NumericInts::Int64(v) => i128::from(v.get(row).copied().unwrap_or(0)),
+        NumericInts::Int128(v) => v.get(row).copied().unwrap_or(0),
+    };
+    let mut payload = [0; numeric::MAX_ENCODED];
+    let decimal = Decimal { unscaled, scale: values.scale, display: values.display.get(row) };
+    let len = numeric::encode(decimal, &mut payload);
+    varlena(arena, payload.get(..len).unwrap_or(&payload), false)
+}

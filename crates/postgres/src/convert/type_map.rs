@@ -1,0 +1,107 @@
+//! Which logical type the values of a column get, and how the server holds them.
+//!
+//! Called once per column when a table is opened for writing or reading. The logical type decides statistics and
+//! comparisons, so a type is mapped to an ordered one only where the order of its default btree operators is the order that
+//! `vector::LogicalType` documents: `oid` and `xid8` are unsigned and enums sort by catalog, so they are opaque fixed bytes
+//! here. Invariant: `shape` alone says how a Datum is built, so a column that changed between binary-compatible types
+//! (integer to oid) still reads stripes written before.
+
+use pgrx::pg_sys::{self, Oid};
+use vector::LogicalType;
+
+/// How the server holds a value of a column.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Shape {
+    /// In the Datum itself: 1, 2, 4 or 8 bytes, sign-extended.
+    ByValue(u8),
+    /// A pointer to this many bytes.
+    Fixed(u16),
+    /// A pointer to a value with a length word.
+    Varlena {
+        /// The value starts on an 8-byte border (arrays of bigint and the like).
+        align8: bool,
+        /// The server would store a short value behind a one-byte length, and its functions take it so without a copy.
+        short: bool,
+    },
+    /// A pointer to bytes that end with a zero byte.
+    CString,
+}
+
+/// What has to be known of a column to convert its values.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ColumnType {
+    /// What its vectors mean.
+    pub logical: LogicalType,
+    /// How its Datums look.
+    pub shape: Shape,
+    /// Type of the values: that of the column, or below its domains. `InvalidOid` for a dropped column.
+    pub type_oid: Oid,
+}
+
+impl ColumnType {
+    /// The type of one column. A dropped column gets a type, too: it keeps its place and is NULL everywhere.
+    pub unsafe fn of(attribute: &pg_sys::FormData_pg_attribute) -> Self {
+        if attribute.attisdropped {
+            return Self {
+                logical: LogicalType::FixedBytes(1),
+                shape: Shape::ByValue(1),
+                type_oid: Oid::INVALID,
+            };
+        }
+        // SAFETY: a catalog look-up; an unknown type raises an ERROR.
+        let type_oid = unsafe { pg_sys::getBaseType(attribute.atttypid) };
+        let shape = shape_of(attribute, type_oid);
+        Self { logical: logical_of(type_oid, shape), shape, type_oid }
+    }
+
+    /// The types of all columns of a row type, dropped ones included: position = attribute number - 1.
+    pub unsafe fn of_all(descriptor: pg_sys::TupleDesc) -> Vec<Self> {
+        // SAFETY: the caller keeps the descriptor alive; its array has natts entries.
+        unsafe {
+            let count = usize::try_from((*descriptor).natts).unwrap_or(0);
+            (*descriptor).attrs.as_slice(count).iter().map(|attribute| Self::of(attribute)).collect()
+        }
+    }
+}
+
+fn shape_of(attribute: &pg_sys::FormData_pg_attribute, type_oid: Oid) -> Shape {
+    match attribute.attlen {
+        -1 => Shape::Varlena {
+            align8: attribute.attalign == pg_sys::TYPALIGN_DOUBLE as std::ffi::c_char,
+            short: attribute.attstorage != pg_sys::TYPSTORAGE_PLAIN as std::ffi::c_char
+                && matches!(
+                    type_oid,
+                    pg_sys::TEXTOID
+                        | pg_sys::VARCHAROID
+                        | pg_sys::BPCHAROID
+                        | pg_sys::BYTEAOID
+                        | pg_sys::JSONOID
+                ),
+        },
+        -2 => Shape::CString,
+        len if attribute.attbyval => Shape::ByValue(u8::try_from(len).unwrap_or(8)),
+        len => Shape::Fixed(u16::try_from(len).unwrap_or(1).max(1)),
+    }
+}
+
+fn logical_of(type_oid: Oid, shape: Shape) -> LogicalType {
+    match (type_oid, shape) {
+        (pg_sys::BOOLOID, Shape::ByValue(1)) => LogicalType::Bool,
+        (pg_sys::INT2OID, Shape::ByValue(2)) => LogicalType::Int16,
+        (pg_sys::INT4OID, Shape::ByValue(4)) => LogicalType::Int32,
+        (pg_sys::INT8OID | pg_sys::TIMEOID | pg_sys::MONEYOID, Shape::ByValue(8)) => LogicalType::Int64,
+        (pg_sys::FLOAT4OID, Shape::ByValue(4)) => LogicalType::Float32,
+        (pg_sys::FLOAT8OID, Shape::ByValue(8)) => LogicalType::Float64,
+        (pg_sys::DATEOID, Shape::ByValue(4)) => LogicalType::Date,
+        (pg_sys::TIMESTAMPOID | pg_sys::TIMESTAMPTZOID, Shape::ByValue(8)) => LogicalType::Timestamp,
+        (pg_sys::UUIDOID, Shape::Fixed(16)) => LogicalType::Uuid,
+        (pg_sys::NUMERICOID, Shape::Varlena { .. }) => LogicalType::Numeric,
+        (pg_sys::TEXTOID | pg_sys::VARCHAROID | pg_sys::BPCHAROID, Shape::Varlena { .. }) => {
+            LogicalType::Text
+        }
+        (pg_sys::NAMEOID, Shape::Fixed(_)) => LogicalType::Text,
+        (_, Shape::ByValue(width)) => LogicalType::FixedBytes(u16::from(width)),
+        (_, Shape::Fixed(width)) => LogicalType::FixedBytes(width),
+        (_, Shape::Varlena { .. } | Shape::CString) => LogicalType::Bytes,
+    }
+}

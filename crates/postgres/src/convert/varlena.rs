@@ -1,0 +1,40 @@
+//! Values behind a length word: reading them in place, and having the server expand those that are not plain.
+//!
+//! Called for every varlena value of the write path, so plain and short values are decoded by hand; only compressed, external
+//! and expanded ones cost a guarded call.
+
+use pgrx::pg_sys;
+use pgrx::varlena;
+
+/// Runs `read` on the bytes of a value without its length word, fetched and decompressed where needed.
+///
+/// `pointer` is a valid varlena Datum. What `read` gets is gone when it returns.
+#[inline]
+pub unsafe fn with_payload<R>(pointer: *mut pg_sys::varlena, read: impl FnOnce(&[u8]) -> R) -> R {
+    // SAFETY: the caller vouches for the pointer; the header says how many bytes follow. A detoasted copy is ours to free.
+    unsafe {
+        if varlena::varatt_is_1b_e(pointer) || varlena::varatt_is_4b_c(pointer) {
+            let plain = pg_sys::detoast_attr(pointer);
+            let result = read(plain_payload(plain));
+            if plain != pointer {
+                pg_sys::pfree(plain.cast());
+            }
+            return result;
+        }
+        read(plain_payload(pointer))
+    }
+}
+
+/// The bytes of a value that is neither compressed nor external.
+#[inline]
+pub unsafe fn plain_payload<'a>(pointer: *const pg_sys::varlena) -> &'a [u8] {
+    // SAFETY: as above; the caller keeps the value alive while it looks at the bytes.
+    unsafe {
+        let bytes = pointer.cast::<u8>();
+        if varlena::varatt_is_1b(pointer) {
+            std::slice::from_raw_parts(bytes.add(1), varlena::varsize_1b(pointer) - 1)
+        } else {
+            std::slice::from_raw_parts(bytes.add(4), varlena::varsize_4b(pointer) - 4)
+        }
+    }
+}
