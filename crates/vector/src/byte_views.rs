@@ -62,8 +62,8 @@ impl ByteView {
 /// A sequence of byte strings.
 #[derive(Debug, Clone, Default)]
 pub struct ByteViews {
-    views: Vec<ByteView>,
-    buffers: Vec<Arc<Vec<u8>>>,
+    pub(crate) views: Vec<ByteView>,
+    pub(crate) buffers: Vec<Arc<Vec<u8>>>,
     open: Vec<u8>,
 }
 
@@ -176,7 +176,7 @@ impl ByteViews {
         Self { views, buffers: self.shared_buffers(), open: Vec::new() }
     }
 
-    fn shared_buffers(&self) -> Vec<Arc<Vec<u8>>> {
+    pub(crate) fn shared_buffers(&self) -> Vec<Arc<Vec<u8>>> {
         let mut buffers = self.buffers.clone();
         if !self.open.is_empty() {
             buffers.push(Arc::new(self.open.clone()));

@@ -1,0 +1,191 @@
+//! Vectors of one column put end to end: rows taken from several chunks or stripes become one vector again.
+
+use crate::{
+    Bitmap, ByteView, ByteViews, DisplayScales, Error, FixedBytes, LogicalType, NumericInts, NumericValues,
+};
+use crate::{PhysicalType, Result, Values, Vector};
+
+/// All rows of `parts` in order, flat. The parts have type `logical`; no parts make an empty vector. Decimals come to the
+/// largest scale of the parts; one that would not fit 128 bits there is `InvalidInput`.
+pub fn concat(logical: LogicalType, parts: Vec<Vector>) -> Result<Vector> {
+    let parts: Vec<Vector> = parts.into_iter().map(Vector::flatten).collect();
+    if let Some(part) = parts.iter().find(|part| part.logical != logical) {
+        return Err(Error::InvalidInput(format!("{:?} put after {logical:?}", part.logical)));
+    }
+    let validity = parts.iter().any(|part| part.validity.is_some()).then(|| {
+        let mut bits = Bitmap::new();
+        for part in &parts {
+            match &part.validity {
+                Some(validity) => validity.iter().for_each(|bit| bits.push(bit)),
+                None => (0..part.len()).for_each(|_| bits.push(true)),
+            }
+        }
+        bits
+    });
+    let mut joined = empty(logical);
+    for part in parts {
+        let fits = match (&mut joined, part.values) {
+            (Values::Bool(to), Values::Bool(from)) => {
+                from.iter().for_each(|bit| to.push(bit));
+                true
+            }
+            (Values::Int16(to), Values::Int16(from)) => extend(to, &from),
+            (Values::Int32(to), Values::Int32(from)) => extend(to, &from),
+            (Values::Int64(to), Values::Int64(from)) => extend(to, &from),
+            (Values::Float32(to), Values::Float32(from)) => extend(to, &from),
+            (Values::Float64(to), Values::Float64(from)) => extend(to, &from),
+            (Values::Fixed(to), Values::Fixed(from)) if to.width == from.width => {
+                extend(&mut to.bytes, &from.bytes)
+            }
+            (Values::Bytes(to), Values::Bytes(from)) => to.append(&from),
+            (Values::Numeric(to), Values::Numeric(from)) => append_numeric(to, from)?,
+            _ => false,
+        };
+        if !fits {
+            return Err(Error::InvalidInput(format!("values that do not belong into {logical:?}")));
+        }
+    }
+    if let Values::Numeric(numeric) = &mut joined {
+        let ints = std::mem::replace(&mut numeric.ints, NumericInts::Int32(Vec::new()));
+        numeric.ints = ints.narrowed();
+    }
+    Ok(Vector { logical, validity, values: joined })
+}
+
+fn empty(logical: LogicalType) -> Values {
+    match logical.physical() {
+        PhysicalType::Bool => Values::Bool(Bitmap::new()),
+        PhysicalType::Int16 => Values::Int16(Vec::new()),
+        PhysicalType::Int32 => Values::Int32(Vec::new()),
+        PhysicalType::Int64 => Values::Int64(Vec::new()),
+        PhysicalType::Float32 => Values::Float32(Vec::new()),
+        PhysicalType::Float64 => Values::Float64(Vec::new()),
+        PhysicalType::Fixed(width) => {
+            Values::Fixed(FixedBytes { width: usize::from(width).max(1), bytes: Vec::new() })
+        }
+        PhysicalType::Bytes => Values::Bytes(ByteViews::new()),
+        PhysicalType::Numeric => Values::Numeric(NumericValues {
+            ints: NumericInts::Int128(Vec::new()),
+            scale: 0,
+            display: DisplayScales::Constant(0),
+            side: Vec::new(),
+        }),
+    }
+}
+
+fn extend<T: Copy>(to: &mut Vec<T>, from: &[T]) -> bool {
+    to.extend_from_slice(from);
+    true
+}
+
+fn append_numeric(to: &mut NumericValues, from: NumericValues) -> Result<bool> {
+    let start = to.len();
+    let scale = to.scale.max(from.scale);
+    let (to_factor, from_factor) = (power_of_ten(scale - to.scale), power_of_ten(scale - from.scale));
+    let scaled = |value: i128, factor: Option<i128>| match value {
+        0 => Ok(0),
+        _ => factor
+            .and_then(|factor| value.checked_mul(factor))
+            .ok_or_else(|| Error::InvalidInput(format!("a decimal past 128 bits at scale {scale}"))),
+    };
+    let mut ints = Vec::with_capacity(start + from.len());
+    for index in 0..start {
+        ints.push(scaled(to.ints.get(index), to_factor)?);
+    }
+    for index in 0..from.len() {
+        ints.push(scaled(from.ints.get(index), from_factor)?);
+    }
+    let display = match (&to.display, &from.display) {
+        (_, from_display) if start == 0 => from_display.clone(),
+        (DisplayScales::Constant(a), DisplayScales::Constant(b)) if a == b => DisplayScales::Constant(*a),
+        (a, b) => DisplayScales::PerValue(
+            (0..start).map(|i| a.get(i)).chain((0..from.len()).map(|i| b.get(i))).collect(),
+        ),
+    };
+    for (row, bytes) in from.side {
+        let row = u32::try_from(start + row as usize)
+            .map_err(|_| Error::InvalidInput("more than 4 billion rows in a vector".into()))?;
+        to.side.push((row, bytes));
+    }
+    (to.ints, to.scale, to.display) = (NumericInts::Int128(ints), scale, display);
+    Ok(true)
+}
+
+fn power_of_ten(exponent: u16) -> Option<i128> {
+    10i128.checked_pow(u32::from(exponent))
+}
+
+impl ByteViews {
+    /// Appends all values of `other`, sharing its buffers. False when there would be too many buffers.
+    fn append(&mut self, other: &Self) -> bool {
+        self.seal();
+        let buffers = other.shared_buffers();
+        let Ok(first) = u32::try_from(self.buffers.len()) else { return false };
+        if u32::try_from(self.buffers.len() + buffers.len()).is_err() {
+            return false;
+        }
+        self.buffers.extend(buffers);
+        self.views.extend(other.views.iter().map(|view| match view.place() {
+            Some((buffer, offset)) => {
+                let len = u32::try_from(view.len()).unwrap_or(0);
+                ByteView::reference(len, view.prefix(), buffer.saturating_add(first), offset)
+            }
+            None => *view,
+        }));
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use crate::VectorBuilder;
+
+    fn texts(values: &[Option<&str>]) -> Vector {
+        let mut builder = VectorBuilder::new(LogicalType::Text);
+        for value in values {
+            match value {
+                Some(value) => assert!(builder.push_bytes(value.as_bytes())),
+                None => builder.push_null(),
+            }
+        }
+        builder.finish(&|_, _, _| Box::default())
+    }
+
+    fn decimals(values: &[(i128, u16)]) -> Vector {
+        let mut builder = VectorBuilder::new(LogicalType::Numeric);
+        values.iter().for_each(|&(unscaled, scale)| assert!(builder.push_numeric(unscaled, scale, scale)));
+        assert!(builder.push_numeric_side(b"NaN"));
+        builder.finish(&|_, _, _| Box::default())
+    }
+
+    #[test]
+    fn long_and_short_text_with_nulls() {
+        let long = "a text that does not fit into a view";
+        let joined = concat(
+            LogicalType::Text,
+            vec![texts(&[Some(long), Some("x")]), texts(&[]), texts(&[None, Some(long)])],
+        )
+        .unwrap();
+        assert_eq!(joined, texts(&[Some(long), Some("x"), None, Some(long)]));
+    }
+
+    #[test]
+    fn decimals_meet_at_the_larger_scale() {
+        let joined = concat(LogicalType::Numeric, vec![decimals(&[(15, 1)]), decimals(&[(-7, 3)])]).unwrap();
+        let Values::Numeric(numeric) = &joined.values else { unreachable!() };
+        assert_eq!(numeric.scale, 3);
+        assert_eq!((0..4).map(|i| numeric.ints.get(i)).collect::<Vec<_>>(), [1500, 0, -7, 0]);
+        assert_eq!((numeric.display.get(0), numeric.display.get(2)), (1, 3));
+        assert_eq!(numeric.side.iter().map(|(row, _)| *row).collect::<Vec<_>>(), [1, 3]);
+        let huge = decimals(&[(10i128.pow(38) - 1, 0)]);
+        assert!(concat(LogicalType::Numeric, vec![huge, decimals(&[(1, 5)])]).is_err());
+    }
+
+    #[test]
+    fn nothing_and_mixed_types() {
+        assert_eq!(concat(LogicalType::Int64, vec![]).unwrap().len(), 0);
+        assert!(concat(LogicalType::Int64, vec![texts(&[None])]).is_err());
+    }
+}
