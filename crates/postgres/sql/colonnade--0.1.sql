@@ -30,3 +30,62 @@ CREATE FUNCTION engine.colcompress_handler(internal) RETURNS table_am_handler
     AS 'MODULE_PATHNAME', 'colcompress_handler' LANGUAGE C STRICT;
 CREATE ACCESS METHOD colcompress TYPE TABLE HANDLER engine.colcompress_handler;
 COMMENT ON ACCESS METHOD colcompress IS 'columnar storage: recent rows in heap pages, the rest in compressed stripes';
+
+-- ---------------------------------------------------------------- options
+-- Options of colcompress tables. They live in pg_class.reloptions; these are other ways to set and see them.
+
+CREATE FUNCTION engine.alter_colcompress_table_set(
+    table_name regclass,
+    chunk_group_row_limit int DEFAULT NULL,
+    stripe_row_limit int DEFAULT NULL,
+    compression name DEFAULT NULL,
+    compression_level int DEFAULT NULL,
+    orderby text DEFAULT NULL,
+    index_scan bool DEFAULT NULL)
+RETURNS void
+LANGUAGE c VOLATILE PARALLEL UNSAFE
+AS 'MODULE_PATHNAME', 'colonnade_alter_colcompress_table_set';
+
+COMMENT ON FUNCTION engine.alter_colcompress_table_set(regclass, int, int, name, int, text, bool)
+IS 'ALTER TABLE ... SET (...) for the options that are not NULL';
+
+CREATE FUNCTION engine.alter_colcompress_table_reset(
+    table_name regclass,
+    chunk_group_row_limit bool DEFAULT false,
+    stripe_row_limit bool DEFAULT false,
+    compression bool DEFAULT false,
+    compression_level bool DEFAULT false,
+    orderby bool DEFAULT false,
+    index_scan bool DEFAULT false)
+RETURNS void
+LANGUAGE c VOLATILE PARALLEL UNSAFE
+AS 'MODULE_PATHNAME', 'colonnade_alter_colcompress_table_reset';
+
+COMMENT ON FUNCTION engine.alter_colcompress_table_reset(regclass, bool, bool, bool, bool, bool, bool)
+IS 'ALTER TABLE ... RESET (...) for the options that are true';
+
+CREATE FUNCTION engine.colcompress_option(table_name regclass, option name)
+RETURNS text
+LANGUAGE c STABLE STRICT PARALLEL SAFE
+AS 'MODULE_PATHNAME', 'colonnade_colcompress_option';
+
+COMMENT ON FUNCTION engine.colcompress_option(regclass, name)
+IS 'value in force of one option of a colcompress table';
+
+CREATE VIEW engine.colcompress_options AS
+SELECT c.oid::regclass AS table_name,
+       engine.colcompress_option(c.oid, 'chunk_group_row_limit')::int AS chunk_group_row_limit,
+       engine.colcompress_option(c.oid, 'stripe_row_limit')::int AS stripe_row_limit,
+       engine.colcompress_option(c.oid, 'compression')::name AS compression,
+       engine.colcompress_option(c.oid, 'compression_level')::int AS compression_level,
+       engine.colcompress_option(c.oid, 'orderby') AS orderby,
+       engine.colcompress_option(c.oid, 'index_scan')::bool AS index_scan
+FROM pg_catalog.pg_class c
+JOIN pg_catalog.pg_am a ON a.oid = c.relam
+WHERE a.amhandler = 'engine.colcompress_handler(internal)'::pg_catalog.regprocedure
+  AND c.relkind IN ('r', 'm');
+
+COMMENT ON VIEW engine.colcompress_options
+IS 'options in force of every colcompress table, defaults included';
+
+GRANT SELECT ON engine.colcompress_options TO PUBLIC;

@@ -6,6 +6,7 @@ compile_error!("colonnade must be built with panic = \"unwind\": a panic becomes
 pub mod compat;
 pub mod convert;
 pub mod host;
+pub mod options;
 pub mod storage;
 pub mod table_am;
 
@@ -16,4 +17,7 @@ pgrx::pg_module_magic!();
 /// Called by the server once per process, when the library is loaded.
 #[allow(non_snake_case)]
 #[pg_guard]
-pub extern "C-unwind" fn _PG_init() {}
+pub unsafe extern "C-unwind" fn _PG_init() {
+    host::guc::register();
+    options::register(|| std::ptr::from_ref(table_am::routine()));
+}

@@ -7,5 +7,6 @@ pub mod buffer;
 pub mod critical;
 pub mod error;
 pub mod fmgr;
+pub mod guc;
 pub mod memory;
 pub mod relation;

@@ -1,0 +1,71 @@
+//! The settings of the extension: every `colonnade.*` variable, its default and its range.
+//!
+//! `_PG_init` calls [`register`] once per process, before any statement runs. A part of the extension
+//! that needs a setting adds a static and a line to `register` here, so that one file shows them all.
+//!
+//! Invariant: a default of a table option (`compression` and so on) has the same range as the option
+//! itself; both come from `options::definitions`.
+
+use crate::options::Compression;
+use crate::options::definitions::{
+    CHUNK_ROWS_DEFAULT, CHUNK_ROWS_MAX, LEVEL_DEFAULT, LEVEL_MAX, LEVEL_MIN, ROWS_MIN, STRIPE_ROWS_DEFAULT,
+    STRIPE_ROWS_MAX,
+};
+use pgrx::guc::{GucContext, GucFlags, GucRegistry, GucSetting};
+
+/// Block codec of tables whose option `compression` is not set.
+pub static COMPRESSION: GucSetting<Compression> = GucSetting::<Compression>::new(Compression::Zstd);
+/// Level of the block codec where the option `compression_level` is not set.
+pub static COMPRESSION_LEVEL: GucSetting<i32> = GucSetting::<i32>::new(LEVEL_DEFAULT);
+/// Rows of a stripe where the option `stripe_row_limit` is not set.
+pub static STRIPE_ROW_LIMIT: GucSetting<i32> = GucSetting::<i32>::new(STRIPE_ROWS_DEFAULT);
+/// Rows of a chunk where the option `chunk_group_row_limit` is not set.
+pub static CHUNK_GROUP_ROW_LIMIT: GucSetting<i32> = GucSetting::<i32>::new(CHUNK_ROWS_DEFAULT);
+
+/// Defines every setting and reserves the prefix, so that a misspelt `colonnade.x` is an error.
+///
+/// # Safety
+/// Call it from `_PG_init`, on the main thread, once per process.
+pub unsafe fn register() {
+    GucRegistry::define_enum_guc(
+        c"colonnade.compression",
+        c"Block codec of columnar tables that do not set the option compression.",
+        c"A chunk is compressed with it where that still gains over its encoding.",
+        &COMPRESSION,
+        GucContext::Userset,
+        GucFlags::default(),
+    );
+    GucRegistry::define_int_guc(
+        c"colonnade.compression_level",
+        c"Level of the block codec of columnar tables that do not set the option compression_level.",
+        c"Higher is smaller and slower; only zstd has levels.",
+        &COMPRESSION_LEVEL,
+        LEVEL_MIN,
+        LEVEL_MAX,
+        GucContext::Userset,
+        GucFlags::default(),
+    );
+    GucRegistry::define_int_guc(
+        c"colonnade.stripe_row_limit",
+        c"Largest number of rows of a stripe of columnar tables that do not set the option stripe_row_limit.",
+        c"A stripe also ends when it reaches its limit in bytes.",
+        &STRIPE_ROW_LIMIT,
+        ROWS_MIN,
+        STRIPE_ROWS_MAX,
+        GucContext::Userset,
+        GucFlags::default(),
+    );
+    GucRegistry::define_int_guc(
+        c"colonnade.chunk_group_row_limit",
+        c"Largest number of rows of a chunk of columnar tables that do not set the option chunk_group_row_limit.",
+        c"Never more than the stripe has.",
+        &CHUNK_GROUP_ROW_LIMIT,
+        ROWS_MIN,
+        CHUNK_ROWS_MAX,
+        GucContext::Userset,
+        GucFlags::default(),
+    );
+
+    // SAFETY: a NUL-terminated constant; the server copies it.
+    unsafe { pgrx::pg_sys::MarkGUCPrefixReserved(c"colonnade".as_ptr()) };
+}

@@ -1,0 +1,66 @@
+//! Which access methods and tables are ours.
+//!
+//! An access method is ours if its handler returns our routine, whatever it is called in this database.
+
+use pgrx::pg_sys::{self, Oid, TableAmRoutine};
+use std::ffi::{CStr, c_char};
+use std::sync::OnceLock;
+
+static ROUTINE: OnceLock<fn() -> *const TableAmRoutine> = OnceLock::new();
+
+/// Says where our routine is.
+pub fn register(routine: fn() -> *const TableAmRoutine) {
+    let _ = ROUTINE.set(routine);
+}
+
+/// Is this access method ours?
+pub unsafe fn is_ours(method: Oid) -> bool {
+    let Some(ours) = ROUTINE.get() else { return false };
+    if method == pg_sys::InvalidOid || method == pg_sys::HEAP_TABLE_AM_OID {
+        return false;
+    }
+    let cache = pg_sys::SysCacheIdentifier::AMOID as i32;
+    let tuple = pg_sys::SearchSysCache1(cache, method.into());
+    if tuple.is_null() {
+        return false;
+    }
+    let form = pg_sys::heap_tuple_get_struct::<pg_sys::FormData_pg_am>(tuple);
+    let (kind, handler) = ((*form).amtype, (*form).amhandler);
+    pg_sys::ReleaseSysCache(tuple);
+    kind == pg_sys::AMTYPE_TABLE as c_char && pg_sys::GetTableAmRoutine(handler) == ours()
+}
+
+/// Is the access method called `name`, or the default one if none is named, ours?
+pub unsafe fn names_ours(name: *const c_char) -> bool {
+    let name = if name.is_null() { pg_sys::default_table_access_method } else { name.cast_mut() };
+    // An unknown name is the server's to complain about.
+    !name.is_null() && is_ours(pg_sys::get_am_oid(name, true))
+}
+
+/// Access method and kind of a relation; none if it does not exist.
+pub unsafe fn method_and_kind(relation: Oid) -> Option<(Oid, u8)> {
+    let cache = pg_sys::SysCacheIdentifier::RELOID as i32;
+    let tuple = pg_sys::SearchSysCache1(cache, relation.into());
+    if tuple.is_null() {
+        return None;
+    }
+    let form = pg_sys::heap_tuple_get_struct::<pg_sys::FormData_pg_class>(tuple);
+    let found = ((*form).relam, (*form).relkind as u8);
+    pg_sys::ReleaseSysCache(tuple);
+    Some(found)
+}
+
+/// Is this a table or materialized view of ours?
+pub unsafe fn is_our_table(relation: Oid) -> bool {
+    method_and_kind(relation).is_some_and(|(method, kind)| has_rows(kind) && is_ours(method))
+}
+
+/// Is this the kind of a relation that has a table access method and options?
+pub fn has_rows(kind: u8) -> bool {
+    kind == pg_sys::RELKIND_RELATION || kind == pg_sys::RELKIND_MATVIEW
+}
+
+/// Name of an access method for comparison with `brin`.
+pub unsafe fn method_is(method: Oid, name: &CStr) -> bool {
+    pg_sys::get_am_oid(name.as_ptr(), true) == method
+}

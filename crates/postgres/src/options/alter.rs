@@ -1,0 +1,205 @@
+//! ALTER TABLE and ALTER MATERIALIZED VIEW: SET and RESET of our options, beside the server's own.
+//!
+//! The server checks the whole stored array against heap's names whenever one option changes, so ours
+//! must be out of it meanwhile. The statement that runs starts its option changes with `RESET (all of
+//! ours)`, which the server takes as it is; when the statement is done our options, changed as it said,
+//! are put back. A rewrite in between gets them on the new table (see [`rewritten`]).
+//!
+//! SET ACCESS METHOD to another method drops our options, to ours brings them.
+
+use super::access_method;
+use super::catalog::{self, Settings};
+use super::create::store_checked;
+use super::definitions::{self, OptionId};
+use super::frames::{Alteration, Frame, with_innermost};
+use super::nodes;
+use super::orderby;
+use super::report::{Refusal, or_raise};
+use super::statement;
+use pgrx::pg_sys::AlterTableType as Kind;
+use pgrx::pg_sys::errcodes::PgSqlErrorCode as Code;
+use pgrx::pg_sys::{self, AlterTableCmd, AlterTableStmt, DefElem, Oid, PlannedStmt};
+use std::ffi::CString;
+
+/// Prepares an ALTER TABLE: its frame, and the statement to run instead.
+pub unsafe fn before(plan: *mut PlannedStmt) -> (Frame, *mut PlannedStmt) {
+    let alter = (*plan).utilityStmt.cast::<AlterTableStmt>();
+    let commands = nodes::pointers::<AlterTableCmd>((*alter).cmds);
+    let mut alteration = Alteration { restricted_drops: restricted_drops(&commands), ..Default::default() };
+    let relevant = commands.iter().any(|c| changes_options(*c) || sets_method(*c));
+    // On a standby and in a read-only transaction the server refuses the statement itself.
+    if !relevant || pg_sys::XactReadOnly || pg_sys::RecoveryInProgress() {
+        return (Frame::Alter(alteration), plan);
+    }
+    let lock = pg_sys::AlterTableGetLockLevel((*alter).cmds);
+    let table = pg_sys::AlterTableLookupRelation(alter, lock);
+    let Some((method, kind)) = access_method::method_and_kind(table) else {
+        return (Frame::Alter(alteration), plan);
+    };
+    if !access_method::has_rows(kind) {
+        return (Frame::Alter(alteration), plan);
+    }
+    let was_ours = access_method::is_ours(method);
+    let becomes = commands.iter().rev().find(|c| sets_method(**c));
+    let is_ours = becomes.map_or(was_ours, |c| access_method::names_ours((**c).name));
+    if is_ours && !was_ours {
+        refuse_brin(table);
+    }
+    if !is_ours && !was_ours {
+        return (Frame::Alter(alteration), plan);
+    }
+    let stored = catalog::read(table);
+    if !is_ours {
+        if stored.is_empty() {
+            return (Frame::Alter(alteration), plan);
+        }
+        let plan = nodes::copy(plan);
+        let alter = (*plan).utilityStmt.cast::<AlterTableStmt>();
+        let mut commands = nodes::pointers::<AlterTableCmd>((*alter).cmds);
+        commands.insert(0, reset_all());
+        (*alter).cmds = nodes::list(&commands);
+        return (Frame::Alter(alteration), plan);
+    }
+    if !commands.iter().any(|c| changes_options(*c)) {
+        return (Frame::Alter(alteration), plan);
+    }
+    let plan = nodes::copy(plan);
+    let alter = (*plan).utilityStmt.cast::<AlterTableStmt>();
+    let commands = nodes::pointers::<AlterTableCmd>((*alter).cmds);
+    let (settings, commands) = or_raise(take_out(stored, commands, &mut alteration));
+    (*alter).cmds = nodes::list(&commands);
+    alteration.options = Some((table, settings));
+    (Frame::Alter(alteration), plan)
+}
+
+/// Applies the changes of our options to `settings` and returns the commands that remain.
+unsafe fn take_out(
+    mut settings: Settings,
+    commands: Vec<*mut AlterTableCmd>,
+    alteration: &mut Alteration,
+) -> Result<(Settings, Vec<*mut AlterTableCmd>), Refusal> {
+    let mut remaining = Vec::with_capacity(commands.len() + 1);
+    let mut first = true;
+    for command in commands {
+        if !changes_options(command) {
+            remaining.push(command);
+            continue;
+        }
+        if std::mem::take(&mut first) {
+            remaining.push(reset_all());
+        }
+        let setting = (*command).subtype == Kind::AT_SetRelOptions;
+        let mut seen: Vec<OptionId> = Vec::new();
+        let mut rest: Vec<*mut DefElem> = Vec::new();
+        for element in nodes::pointers::<DefElem>((*command).def.cast()) {
+            let Some(option) = statement::ours(element) else {
+                statement::check_known(element)?;
+                rest.push(element);
+                continue;
+            };
+            if seen.contains(&option) {
+                return Err(Refusal::new(
+                    Code::ERRCODE_INVALID_PARAMETER_VALUE,
+                    format!("option \"{}\" is given more than once", option.name()),
+                ));
+            }
+            seen.push(option);
+            alteration.sets_orderby |= option == definitions::ORDERBY;
+            if setting {
+                settings.set(option, statement::value(option, element)?);
+            } else if (*element).arg.is_null() {
+                settings.reset(option);
+            } else {
+                return Err(Refusal::new(
+                    Code::ERRCODE_SYNTAX_ERROR,
+                    format!("RESET of option \"{}\" takes no value", option.name()),
+                ));
+            }
+        }
+        if !rest.is_empty() {
+            (*command).def = nodes::list(&rest).cast();
+            remaining.push(command);
+        }
+    }
+    settings.check()?;
+    Ok((settings, remaining))
+}
+
+/// The statement is done: put our options back, and look again at tables whose columns changed.
+pub unsafe fn after(alteration: Alteration) {
+    let own = alteration.options.as_ref().map(|(table, _)| *table);
+    if let Some((table, mut settings)) = alteration.options {
+        pg_sys::CommandCounterIncrement();
+        if access_method::is_our_table(table) {
+            // What a statement inside this one (an event trigger's) has set meanwhile stays.
+            for (option, value) in catalog::read(table).iter() {
+                settings.set(*option, value.clone());
+            }
+            store_checked(table, settings);
+        }
+    }
+    for table in alteration.changed_columns.into_iter().filter(|t| Some(*t) != own) {
+        pg_sys::CommandCounterIncrement();
+        if let Some(text) = catalog::read(table).get(definitions::ORDERBY) {
+            or_raise(orderby::resolve(table, text));
+        }
+    }
+}
+
+/// A table was created inside ALTER TABLE. If it is the one into which the altered table is rewritten,
+/// give it the options that the altered table will have, so that its rows are written by them.
+pub unsafe fn rewritten(relation: Oid) {
+    let pending = with_innermost(|frame| match frame {
+        Frame::Alter(Alteration { options: Some((table, settings)), .. }) if !settings.is_empty() => {
+            Some((*table, settings.clone()))
+        }
+        _ => None,
+    });
+    let Some((table, settings)) = pending else { return };
+    pg_sys::CommandCounterIncrement();
+    let transient = CString::new(format!("pg_temp_{}", table.to_u32())).unwrap_or_default();
+    let name = nodes::owned(pg_sys::get_rel_name(relation));
+    if name.as_ref() == Some(&transient) && access_method::is_our_table(relation) {
+        catalog::store(relation, &settings);
+    }
+}
+
+unsafe fn changes_options(command: *const AlterTableCmd) -> bool {
+    let kind = (*command).subtype;
+    kind == Kind::AT_SetRelOptions || kind == Kind::AT_ResetRelOptions
+}
+
+unsafe fn sets_method(command: *const AlterTableCmd) -> bool {
+    (*command).subtype == Kind::AT_SetAccessMethod
+}
+
+unsafe fn restricted_drops(commands: &[*mut AlterTableCmd]) -> Vec<CString> {
+    let drops = commands.iter().filter(|c| {
+        (***c).subtype == Kind::AT_DropColumn && (***c).behavior == pg_sys::DropBehavior::DROP_RESTRICT
+    });
+    drops.filter_map(|c| nodes::owned((**c).name)).collect()
+}
+
+unsafe fn reset_all() -> *mut AlterTableCmd {
+    let names: Vec<*mut DefElem> =
+        OptionId::all().map(|o| nodes::option(o.definition().name, None)).collect();
+    nodes::alter_command(Kind::AT_ResetRelOptions, nodes::list(&names))
+}
+
+/// A table that becomes ours must not have BRIN indexes.
+unsafe fn refuse_brin(table: Oid) {
+    let relation = pg_sys::table_open(table, pg_sys::NoLock as i32);
+    let indexes = pg_sys::RelationGetIndexList(relation);
+    pg_sys::table_close(relation, pg_sys::NoLock as i32);
+    let count = if indexes.is_null() { 0 } else { usize::try_from((*indexes).length).unwrap_or(0) };
+    for i in 0..count {
+        let index = (*(*indexes).elements.add(i)).oid_value;
+        let brin = access_method::method_and_kind(index)
+            .is_some_and(|(method, _)| access_method::method_is(method, c"brin"));
+        if brin {
+            super::brin::refusal(&catalog::table_name(table))
+                .detail(format!("Index \"{}\" is a BRIN index.", catalog::table_name(index)))
+                .raise();
+        }
+    }
+}

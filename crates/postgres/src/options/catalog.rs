@@ -1,0 +1,192 @@
+//! Our part of `pg_class.reloptions`: reading it, replacing it, leaving the server's own part alone.
+//!
+//! `reloptions` is an array of texts `name=value`. Those whose name is one of ours form the table's
+//! [`Settings`]; the others (fillfactor, autovacuum_*) are the server's and keep their place.
+//!
+//! Invariant: [`store`] runs while the caller holds a lock on the table that conflicts with itself, and
+//! leaves the new row visible to the commands that follow.
+
+use super::definitions::{self, OptionId};
+use super::report::{Refusal, text};
+use pgrx::pg_sys::errcodes::PgSqlErrorCode as Code;
+use pgrx::pg_sys::{self, Datum, HeapTuple, Oid};
+use std::ffi::{CStr, CString};
+
+/// The options set on one table, in stored spelling; at most one value each.
+#[derive(Clone, Default, PartialEq, Eq, Debug)]
+pub struct Settings(Vec<(OptionId, CString)>);
+
+impl Settings {
+    /// The stored value, if set.
+    pub fn get(&self, option: OptionId) -> Option<&CStr> {
+        self.0.iter().find(|(id, _)| *id == option).map(|(_, value)| value.as_c_str())
+    }
+
+    /// Sets a value, in place of the one before.
+    pub fn set(&mut self, option: OptionId, value: CString) {
+        match self.0.iter_mut().find(|(id, _)| *id == option) {
+            Some((_, old)) => *old = value,
+            None => self.0.push((option, value)),
+        }
+    }
+
+    /// Removes a value.
+    pub fn reset(&mut self, option: OptionId) {
+        self.0.retain(|(id, _)| *id != option);
+    }
+
+    /// Is nothing set?
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// All values, in the order they were first set.
+    pub fn iter(&self) -> impl Iterator<Item = &(OptionId, CString)> {
+        self.0.iter()
+    }
+
+    /// Refuses values that contradict each other.
+    pub unsafe fn check(&self) -> Result<(), Refusal> {
+        let number = |option| self.get(option).and_then(|v| definitions::integer(v));
+        match (number(definitions::CHUNK_GROUP_ROW_LIMIT), number(definitions::STRIPE_ROW_LIMIT)) {
+            (Some(chunk), Some(stripe)) if chunk > stripe => Err(Refusal::new(
+                Code::ERRCODE_INVALID_PARAMETER_VALUE,
+                format!("chunk_group_row_limit {chunk} exceeds stripe_row_limit {stripe}"),
+            )
+            .detail("A chunk is a part of a stripe.")
+            .hint("Lower chunk_group_row_limit or raise stripe_row_limit in the same command.")),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// The options of table `table`; none if it does not exist.
+pub unsafe fn read(table: Oid) -> Settings {
+    let tuple = pg_sys::SearchSysCache1(pg_sys::SysCacheIdentifier::RELOID as i32, table.into());
+    if tuple.is_null() {
+        return Settings::default();
+    }
+    let settings = from_tuple(tuple);
+    pg_sys::ReleaseSysCache(tuple);
+    settings
+}
+
+unsafe fn from_tuple(tuple: HeapTuple) -> Settings {
+    let mut settings = Settings::default();
+    for element in elements(tuple) {
+        if let Some((option, value)) = split(element) {
+            settings.set(option, value);
+        }
+    }
+    settings
+}
+
+/// The elements of the array, as text datums of the current memory context.
+unsafe fn elements(tuple: HeapTuple) -> Vec<Datum> {
+    let mut null = true;
+    let array = pg_sys::SysCacheGetAttr(
+        pg_sys::SysCacheIdentifier::RELOID as i32,
+        tuple,
+        pg_sys::Anum_pg_class_reloptions as i16,
+        &mut null,
+    );
+    if null {
+        return Vec::new();
+    }
+    let array = pg_sys::pg_detoast_datum_copy(array.cast_mut_ptr()).cast::<pg_sys::ArrayType>();
+    let mut values: *mut Datum = std::ptr::null_mut();
+    let mut count = 0;
+    pg_sys::deconstruct_array(
+        array,
+        pg_sys::TEXTOID,
+        -1,
+        false,
+        pg_sys::TYPALIGN_INT as std::ffi::c_char,
+        &mut values,
+        std::ptr::null_mut(),
+        &mut count,
+    );
+    // SAFETY: deconstruct_array filled `count` datums.
+    (0..usize::try_from(count).unwrap_or(0)).map(|i| *values.add(i)).collect()
+}
+
+/// Splits an element that is one of ours.
+unsafe fn split(element: Datum) -> Option<(OptionId, CString)> {
+    let whole = CStr::from_ptr(pg_sys::text_to_cstring(element.cast_mut_ptr()));
+    let bytes = whole.to_bytes();
+    let equals = bytes.iter().position(|b| *b == b'=')?;
+    let (name, value) = (bytes.get(..equals)?, bytes.get(equals + 1..)?);
+    let option = OptionId::find(&CString::new(name).ok()?)?;
+    Some((option, CString::new(value).ok()?))
+}
+
+unsafe fn join(option: OptionId, value: &CStr) -> Datum {
+    let mut bytes = option.definition().name.to_bytes().to_vec();
+    bytes.push(b'=');
+    bytes.extend_from_slice(value.to_bytes());
+    let length = i32::try_from(bytes.len()).unwrap_or(i32::MAX);
+    Datum::from(pg_sys::cstring_to_text_with_len(bytes.as_ptr().cast(), length))
+}
+
+/// Replaces our options of `table` by `settings` in a new version of its `pg_class` row.
+pub unsafe fn store(table: Oid, settings: &Settings) {
+    // What this command wrote before, the row itself included, must be visible to be replaced.
+    pg_sys::CommandCounterIncrement();
+    let catalog = pg_sys::table_open(pg_sys::RelationRelationId, pg_sys::RowExclusiveLock as i32);
+    let tuple = pg_sys::SearchSysCacheLocked1(pg_sys::SysCacheIdentifier::RELOID as i32, table.into());
+    if tuple.is_null() {
+        Refusal::new(
+            Code::ERRCODE_INTERNAL_ERROR,
+            format!("table {} disappeared while its options were set", table.to_u32()),
+        )
+        .raise();
+    }
+    let old = from_tuple(tuple);
+    if old != *settings {
+        replace(catalog, tuple, settings);
+    }
+    pg_sys::UnlockTuple(catalog, &raw mut (*tuple).t_self, pg_sys::InplaceUpdateTupleLock as i32);
+    pg_sys::ReleaseSysCache(tuple);
+    pg_sys::table_close(catalog, pg_sys::RowExclusiveLock as i32);
+    pg_sys::CommandCounterIncrement();
+}
+
+unsafe fn replace(catalog: pg_sys::Relation, tuple: HeapTuple, settings: &Settings) {
+    let kept = elements(tuple).into_iter().filter(|e| split(*e).is_none());
+    let ours = settings.iter().map(|(option, value)| join(*option, value));
+    let mut all: Vec<Datum> = kept.collect();
+    all.extend(ours);
+
+    let width = pg_sys::Natts_pg_class as usize;
+    let at = pg_sys::Anum_pg_class_reloptions as usize - 1;
+    let mut values = vec![Datum::null(); width];
+    let mut nulls = vec![false; width];
+    let mut replaces = vec![false; width];
+    replaces[at] = true;
+    nulls[at] = all.is_empty();
+    if !all.is_empty() {
+        values[at] = Datum::from(pg_sys::construct_array(
+            all.as_mut_ptr(),
+            i32::try_from(all.len()).unwrap_or(i32::MAX),
+            pg_sys::TEXTOID,
+            -1,
+            false,
+            pg_sys::TYPALIGN_INT as std::ffi::c_char,
+        ));
+    }
+    let row = pg_sys::heap_modify_tuple(
+        tuple,
+        (*catalog).rd_att,
+        values.as_mut_ptr(),
+        nulls.as_mut_ptr(),
+        replaces.as_mut_ptr(),
+    );
+    pg_sys::CatalogTupleUpdate(catalog, &raw mut (*row).t_self, row);
+    pg_sys::heap_freetuple(row);
+}
+
+/// Name of a table for messages.
+pub unsafe fn table_name(table: Oid) -> String {
+    let name = pg_sys::get_rel_name(table);
+    if name.is_null() { table.to_u32().to_string() } else { text(CStr::from_ptr(name)) }
+}

@@ -1,0 +1,145 @@
+//! Columns named by `orderby` that are renamed, dropped or change their type.
+//!
+//! The object access hook calls in for every such change, whichever statement or cascade makes it. A rename
+//! is followed. A drop is refused like any drop of something another thing depends on; under CASCADE, and
+//! when the drop is itself a cascade, the column leaves `orderby` with a NOTICE. A new type must have an
+//! order as well, which is checked at the end of the statement.
+
+use super::access_method;
+use super::catalog::{self, table_name};
+use super::definitions::ORDERBY;
+use super::frames::{Alteration, Frame, with_innermost};
+use super::nodes;
+use super::orderby::{self, NamedKey};
+use super::report::{Refusal, text};
+use pgrx::PgLogLevel;
+use pgrx::pg_sys::errcodes::PgSqlErrorCode as Code;
+use pgrx::pg_sys::{self, Oid};
+use std::ffi::CString;
+
+/// The keys of a table of ours that has `orderby`; none for any other relation.
+unsafe fn keys_of(table: Oid) -> Option<Vec<NamedKey>> {
+    let settings = catalog::read(table);
+    let value = settings.get(ORDERBY)?;
+    if !access_method::is_our_table(table) {
+        return None;
+    }
+    // What cannot be read names no column.
+    orderby::parse(value).ok()
+}
+
+unsafe fn store_keys(table: Oid, keys: &[NamedKey]) {
+    let mut settings = catalog::read(table);
+    if keys.is_empty() {
+        settings.reset(ORDERBY);
+    } else {
+        settings.set(ORDERBY, orderby::spell(keys));
+    }
+    catalog::store(table, &settings);
+}
+
+/// A column is about to be dropped, but its table is not.
+pub unsafe fn dropping(table: Oid, attnum: i16) {
+    let Some(mut keys) = keys_of(table) else { return };
+    let Some(name) = nodes::owned(pg_sys::get_attname(table, attnum, true)) else { return };
+    if !keys.iter().any(|k| k.column == name) {
+        return;
+    }
+    let (replaced, restricted) = with_innermost(|frame| match frame {
+        Frame::Alter(Alteration { options, sets_orderby, restricted_drops, .. }) => (
+            *sets_orderby && options.as_ref().is_some_and(|(t, _)| *t == table),
+            restricted_drops.contains(&name),
+        ),
+        _ => (false, false),
+    });
+    if replaced {
+        return;
+    }
+    let (column, relation) = (text(&name), table_name(table));
+    if restricted {
+        Refusal::new(
+                Code::ERRCODE_DEPENDENT_OBJECTS_STILL_EXIST,
+                format!("cannot drop column \"{column}\": option orderby of table \"{relation}\" names it"),
+            )
+            .hint(format!(
+                "Use DROP COLUMN ... CASCADE to take it out of orderby too, or first set another order: ALTER TABLE {relation} SET (orderby='...')."
+            ))
+            .raise();
+    }
+    keys.retain(|k| k.column != name);
+    Refusal::new(
+        Code::ERRCODE_SUCCESSFUL_COMPLETION,
+        format!("column \"{column}\" leaves option orderby of table \"{relation}\""),
+    )
+    .send(PgLogLevel::NOTICE);
+    store_keys(table, &keys);
+    // An ALTER TABLE that puts options back must not bring the column with them.
+    with_innermost(|frame| {
+        if let Frame::Alter(Alteration { options: Some((t, settings)), .. }) = frame
+            && *t == table
+        {
+            settings.reset(ORDERBY);
+        }
+    });
+}
+
+/// A column has been changed, in a row that is not yet visible to the catalog caches.
+pub unsafe fn changed(table: Oid, attnum: i16) {
+    let Some(mut keys) = keys_of(table) else { return };
+    let Some(before) = nodes::owned(pg_sys::get_attname(table, attnum, true)) else { return };
+    if !keys.iter().any(|k| k.column == before) {
+        return;
+    }
+    let after = name_in_this_command(table, attnum).unwrap_or_else(|| before.clone());
+    if after == before {
+        with_innermost(|frame| {
+            if let Frame::Alter(alteration) = frame {
+                alteration.changed_columns.push(table);
+            }
+        });
+        return;
+    }
+    for key in keys.iter_mut().filter(|k| k.column == before) {
+        key.column.clone_from(&after);
+    }
+    store_keys(table, &keys);
+}
+
+/// The column's name as the current command has written it.
+unsafe fn name_in_this_command(table: Oid, attnum: i16) -> Option<CString> {
+    let lock = pg_sys::AccessShareLock as i32;
+    let relation = pg_sys::table_open(pg_sys::AttributeRelationId, lock);
+    let mut conditions = [pg_sys::ScanKeyData::default(); 2];
+    pg_sys::ScanKeyInit(
+        &mut conditions[0],
+        pg_sys::Anum_pg_attribute_attrelid as i16,
+        pg_sys::BTEqualStrategyNumber as u16,
+        pg_sys::F_OIDEQ.into(),
+        table.into(),
+    );
+    pg_sys::ScanKeyInit(
+        &mut conditions[1],
+        pg_sys::Anum_pg_attribute_attnum as i16,
+        pg_sys::BTEqualStrategyNumber as u16,
+        pg_sys::F_INT2EQ.into(),
+        attnum.into(),
+    );
+    let scan = pg_sys::systable_beginscan(
+        relation,
+        pg_sys::AttributeRelidNumIndexId.into(),
+        true,
+        &raw mut pg_sys::SnapshotSelfData,
+        2,
+        conditions.as_mut_ptr(),
+    );
+    let tuple = pg_sys::systable_getnext(scan);
+    let name = if tuple.is_null() {
+        None
+    } else {
+        let form = pg_sys::heap_tuple_get_struct::<pg_sys::FormData_pg_attribute>(tuple);
+        nodes::owned((*form).attname.data.as_ptr())
+    };
+    pg_sys::systable_endscan(scan);
+    pg_sys::table_close(relation, lock);
+    name
+}

@@ -1,0 +1,159 @@
+//! The one table of what options a colcompress table has: names, types, ranges, defaults.
+//!
+//! Everything that names an option (statements, functions, settings, error texts) reads it from here.
+//! A value is checked and brought to its stored spelling by [`normalise`]; `orderby` needs the table's
+//! columns as well and is checked by `orderby.rs` when it is stored.
+
+use super::report::{self, Refusal};
+use pgrx::pg_sys;
+use pgrx::pg_sys::errcodes::PgSqlErrorCode as Code;
+use std::ffi::{CStr, CString};
+
+/// Bounds and defaults shared with the settings in `host/guc.rs`.
+pub const LEVEL_MIN: i32 = 1;
+/// The highest level zstd offers without its slow "ultra" range.
+pub const LEVEL_MAX: i32 = 19;
+/// Default level.
+pub const LEVEL_DEFAULT: i32 = 3;
+/// Fewest rows a stripe or a chunk may be limited to: below it, per-chunk overhead exceeds the data.
+pub const ROWS_MIN: i32 = 1_000;
+/// Most rows of a stripe. A stripe also ends at its byte cap, long before this for any ordinary row.
+pub const STRIPE_ROWS_MAX: i32 = 10_000_000;
+/// Default rows of a stripe.
+pub const STRIPE_ROWS_DEFAULT: i32 = 150_000;
+/// Most rows of a chunk, the unit of decoding.
+pub const CHUNK_ROWS_MAX: i32 = 1_000_000;
+/// Default rows of a chunk.
+pub const CHUNK_ROWS_DEFAULT: i32 = 10_000;
+
+/// The block codecs, in the order the enum [`super::Compression`] has.
+pub const CODECS: [&str; 4] = ["none", "pglz", "lz4", "zstd"];
+
+/// What values an option takes.
+#[derive(Clone, Copy)]
+pub enum Kind {
+    /// An integer within the bounds, both included.
+    Integer { min: i32, max: i32 },
+    /// One of a list of words.
+    Choice(&'static [&'static str]),
+    /// Anything the server takes for a boolean.
+    Boolean,
+    /// A list of columns, as after ORDER BY.
+    Columns,
+}
+
+/// One option.
+pub struct Definition {
+    /// As written in WITH (...) and stored in `pg_class.reloptions`.
+    pub name: &'static CStr,
+    /// Its values.
+    pub kind: Kind,
+}
+
+/// Which option: an index into [`DEFINITIONS`].
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct OptionId(usize);
+
+/// `compression`
+pub const COMPRESSION: OptionId = OptionId(0);
+/// `compression_level`
+pub const COMPRESSION_LEVEL: OptionId = OptionId(1);
+/// `stripe_row_limit`
+pub const STRIPE_ROW_LIMIT: OptionId = OptionId(2);
+/// `chunk_group_row_limit`
+pub const CHUNK_GROUP_ROW_LIMIT: OptionId = OptionId(3);
+/// `orderby`
+pub const ORDERBY: OptionId = OptionId(4);
+/// `index_scan`
+pub const INDEX_SCAN: OptionId = OptionId(5);
+
+/// Every option, in the order error texts list them.
+pub static DEFINITIONS: [Definition; 6] = [
+    Definition { name: c"compression", kind: Kind::Choice(&CODECS) },
+    Definition { name: c"compression_level", kind: Kind::Integer { min: LEVEL_MIN, max: LEVEL_MAX } },
+    Definition { name: c"stripe_row_limit", kind: Kind::Integer { min: ROWS_MIN, max: STRIPE_ROWS_MAX } },
+    Definition { name: c"chunk_group_row_limit", kind: Kind::Integer { min: ROWS_MIN, max: CHUNK_ROWS_MAX } },
+    Definition { name: c"orderby", kind: Kind::Columns },
+    Definition { name: c"index_scan", kind: Kind::Boolean },
+];
+
+impl OptionId {
+    /// The option called `name`, compared as the server compares option names: exactly.
+    pub fn find(name: &CStr) -> Option<OptionId> {
+        DEFINITIONS.iter().position(|d| d.name == name).map(OptionId)
+    }
+
+    /// All options.
+    pub fn all() -> impl Iterator<Item = OptionId> {
+        (0..DEFINITIONS.len()).map(OptionId)
+    }
+
+    /// Its row of the table.
+    pub fn definition(self) -> &'static Definition {
+        &DEFINITIONS[self.0]
+    }
+
+    /// Its name as text for messages.
+    pub fn name(self) -> &'static str {
+        self.definition().name.to_str().unwrap_or("")
+    }
+
+    /// What values it takes, for messages.
+    pub fn allowed(self) -> String {
+        match self.definition().kind {
+            Kind::Integer { min, max } => format!("an integer from {min} to {max}"),
+            Kind::Choice(words) => words.join(", "),
+            Kind::Boolean => "true, false".into(),
+            Kind::Columns => {
+                "columns of the table, each with [ASC | DESC] [NULLS FIRST | NULLS LAST], commas between them"
+                    .into()
+            }
+        }
+    }
+}
+
+/// The names of all options, for messages.
+pub fn all_names() -> String {
+    OptionId::all().map(OptionId::name).collect::<Vec<_>>().join(", ")
+}
+
+/// Checks `value` and returns its stored spelling. A list of columns passes unchanged.
+pub unsafe fn normalise(option: OptionId, value: &CStr) -> Result<CString, Refusal> {
+    let refuse = || {
+        Refusal::new(
+            Code::ERRCODE_INVALID_PARAMETER_VALUE,
+            format!("invalid value for option \"{}\": \"{}\"", option.name(), report::text(value)),
+        )
+        .detail(format!("Allowed: {}.", option.allowed()))
+    };
+    let stored = match option.definition().kind {
+        Kind::Integer { min, max } => {
+            let number = integer(value).ok_or_else(refuse)?;
+            if number < min || number > max {
+                return Err(refuse());
+            }
+            number.to_string()
+        }
+        Kind::Choice(words) => {
+            let value = value.to_bytes();
+            let word = words.iter().find(|w| w.as_bytes().eq_ignore_ascii_case(value));
+            (*word.ok_or_else(refuse)?).to_owned()
+        }
+        Kind::Boolean => boolean(value).ok_or_else(refuse)?.to_string(),
+        Kind::Columns => return Ok(value.to_owned()),
+    };
+    CString::new(stored).map_err(|_| refuse())
+}
+
+/// An integer as the server's configuration reads it.
+pub unsafe fn integer(value: &CStr) -> Option<i32> {
+    let mut number = 0;
+    let good = pg_sys::parse_int(value.as_ptr(), &mut number, 0, std::ptr::null_mut());
+    good.then_some(number)
+}
+
+/// A boolean as the server's configuration reads it.
+pub unsafe fn boolean(value: &CStr) -> Option<bool> {
+    let mut truth = false;
+    pg_sys::parse_bool(value.as_ptr(), &mut truth).then_some(truth)
+}

@@ -1,0 +1,114 @@
+//! The two server hooks of the options: utility statements, and access to objects.
+//!
+//! The server's function is called as plain C: nothing on our stack has a destructor then, so an ERROR may
+//! leave by longjmp and keeps its position, context and constraint name, which a conversion to a Rust panic
+//! and back would lose. Only what we do before and after runs guarded.
+
+use super::brin;
+use super::columns;
+use super::frames::{self, Frame};
+use super::{alter, create, nodes};
+use pgrx::pg_sys::panic::pgrx_extern_c_guard as guarded;
+use pgrx::pg_sys::{self, NodeTag, Oid};
+use std::ffi::{c_char, c_int, c_void};
+
+mod server {
+    //! The server's own function behind the hook, without pgrx's guard.
+    use pgrx::pg_sys::*;
+    unsafe extern "C-unwind" {
+        pub fn standard_ProcessUtility(
+            plan: *mut PlannedStmt,
+            source: *const std::ffi::c_char,
+            read_only_tree: bool,
+            context: ProcessUtilityContext::Type,
+            parameters: ParamListInfo,
+            environment: *mut QueryEnvironment,
+            destination: *mut DestReceiver,
+            completion: *mut QueryCompletion,
+        );
+    }
+}
+
+static mut NEXT_UTILITY: pg_sys::ProcessUtility_hook_type = None;
+static mut NEXT_ACCESS: pg_sys::object_access_hook_type = None;
+
+/// Puts both hooks in front of those already there.
+pub unsafe fn register() {
+    NEXT_UTILITY = pg_sys::ProcessUtility_hook;
+    pg_sys::ProcessUtility_hook = Some(utility);
+    NEXT_ACCESS = pg_sys::object_access_hook;
+    pg_sys::object_access_hook = Some(object_access);
+}
+
+#[allow(clippy::too_many_arguments)]
+unsafe extern "C-unwind" fn utility(
+    plan: *mut pg_sys::PlannedStmt,
+    source: *const c_char,
+    read_only_tree: bool,
+    context: pg_sys::ProcessUtilityContext::Type,
+    parameters: pg_sys::ParamListInfo,
+    environment: *mut pg_sys::QueryEnvironment,
+    destination: *mut pg_sys::DestReceiver,
+    completion: *mut pg_sys::QueryCompletion,
+) {
+    let (depth, plan) = guarded(|| before(plan, context));
+    let next = NEXT_UTILITY.unwrap_or(server::standard_ProcessUtility);
+    next(plan, source, read_only_tree, context, parameters, environment, destination, completion);
+    guarded(|| after(depth));
+}
+
+unsafe fn before(
+    plan: *mut pg_sys::PlannedStmt,
+    context: pg_sys::ProcessUtilityContext::Type,
+) -> (usize, *mut pg_sys::PlannedStmt) {
+    if context == pg_sys::ProcessUtilityContext::PROCESS_UTILITY_TOPLEVEL {
+        frames::clear();
+    }
+    let (frame, plan) = match nodes::tag((*plan).utilityStmt) {
+        NodeTag::T_CreateStmt | NodeTag::T_CreateTableAsStmt | NodeTag::T_ExplainStmt => create::before(plan),
+        NodeTag::T_AlterTableStmt => alter::before(plan),
+        // COMMIT and the like may run where no subtransaction id can be asked for.
+        NodeTag::T_TransactionStmt => return (usize::MAX, plan),
+        _ => (Frame::Other, plan),
+    };
+    (frames::push(frame), plan)
+}
+
+unsafe fn after(depth: usize) {
+    if depth == usize::MAX {
+        return;
+    }
+    if let Frame::Alter(alteration) = frames::pop(depth) {
+        alter::after(alteration);
+    }
+}
+
+unsafe extern "C-unwind" fn object_access(
+    access: pg_sys::ObjectAccessType::Type,
+    class: Oid,
+    object: Oid,
+    sub_object: c_int,
+    argument: *mut c_void,
+) {
+    if let Some(next) = NEXT_ACCESS {
+        next(access, class, object, sub_object, argument);
+    }
+    if class == pg_sys::RelationRelationId {
+        guarded(|| relation_access(access, object, sub_object));
+    }
+}
+
+unsafe fn relation_access(access: pg_sys::ObjectAccessType::Type, relation: Oid, column: c_int) {
+    use pg_sys::ObjectAccessType as Access;
+    let attnum = i16::try_from(column).unwrap_or(0);
+    match access {
+        Access::OAT_POST_CREATE if column == 0 => {
+            brin::index_created(relation);
+            create::created(relation);
+            alter::rewritten(relation);
+        }
+        Access::OAT_DROP if attnum > 0 => columns::dropping(relation, attnum),
+        Access::OAT_POST_ALTER if attnum > 0 => columns::changed(relation, attnum),
+        _ => {}
+    }
+}

@@ -1,0 +1,165 @@
+//! Options of colcompress tables: how a user sets them, where they are kept, what they are in force.
+//!
+//! Users write them in `WITH (...)`, `ALTER TABLE ... SET/RESET (...)` or call
+//! `engine.alter_colcompress_table_set/reset`. They live in `pg_class.reloptions`, so `\d+` shows and pg_dump
+//! keeps them. The server has no hook for options of table access methods: `hooks.rs` takes ours out of a
+//! statement before the server would refuse them, and stores them itself (`create.rs`, `alter.rs`).
+//!
+//! Writers and scans ask [`table_options`]. An option that is not set has the value of its setting
+//! (`colonnade.compression` and so on) at that moment.
+
+mod access_method;
+mod alter;
+mod brin;
+mod catalog;
+mod columns;
+mod create;
+pub mod definitions;
+mod frames;
+mod functions;
+mod hooks;
+mod nodes;
+mod orderby;
+mod report;
+mod statement;
+
+pub use orderby::SortKey;
+
+use crate::host::guc;
+use definitions::OptionId;
+use pgrx::PgLogLevel;
+use pgrx::guc::PostgresGucEnum;
+use pgrx::pg_sys::{self, Oid, Relation};
+
+/// Block codec of a table's chunks. Also the type of the setting `colonnade.compression`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, PostgresGucEnum)]
+pub enum Compression {
+    /// Encodings only.
+    #[name = c"none"]
+    None,
+    /// The server's own.
+    #[name = c"pglz"]
+    Pglz,
+    /// LZ4
+    #[name = c"lz4"]
+    Lz4,
+    /// Zstandard
+    #[name = c"zstd"]
+    Zstd,
+}
+
+impl Compression {
+    fn from_name(name: &[u8]) -> Option<Compression> {
+        let all = [Compression::None, Compression::Pglz, Compression::Lz4, Compression::Zstd];
+        all.into_iter().find(|c| c.name().as_bytes() == name)
+    }
+
+    /// As written in the option.
+    pub fn name(self) -> &'static str {
+        match self {
+            Compression::None => "none",
+            Compression::Pglz => "pglz",
+            Compression::Lz4 => "lz4",
+            Compression::Zstd => "zstd",
+        }
+    }
+}
+
+/// The options of one table, with defaults filled in.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct TableOptions {
+    /// Block codec.
+    pub compression: Compression,
+    /// Its level, 1 to 19; codecs without levels ignore it.
+    pub compression_level: i32,
+    /// Most rows of a stripe.
+    pub stripe_row_limit: u32,
+    /// Most rows of a chunk; never more than `stripe_row_limit`.
+    pub chunk_group_row_limit: u32,
+    /// The order in which a bulk load and a merge write rows; empty for the order they come in.
+    pub orderby: Vec<SortKey>,
+    /// May the planner choose index scans of cold rows over scans of stripes?
+    pub index_scan: bool,
+}
+
+/// The options of `rel`, which must be a relation of ours. One look into the catalog cache; ask once per
+/// statement, not per row.
+pub unsafe fn table_options(rel: Relation) -> TableOptions {
+    options_of((*rel).rd_id)
+}
+
+/// The options of the relation `table`. A column of `orderby` that cannot be found or sorted ends the order
+/// before it, with a WARNING; that happens only where the catalog was changed without this library.
+pub unsafe fn options_of(table: Oid) -> TableOptions {
+    let settings = catalog::read(table);
+    let integer = |option: OptionId, default: i32| {
+        settings.get(option).and_then(|v| definitions::integer(v)).unwrap_or(default)
+    };
+    let rows = |option, default| u32::try_from(integer(option, default)).unwrap_or(1);
+    let stripe_row_limit = rows(definitions::STRIPE_ROW_LIMIT, guc::STRIPE_ROW_LIMIT.get());
+    let chunk_rows = rows(definitions::CHUNK_GROUP_ROW_LIMIT, guc::CHUNK_GROUP_ROW_LIMIT.get());
+    TableOptions {
+        compression: settings
+            .get(definitions::COMPRESSION)
+            .and_then(|v| Compression::from_name(v.to_bytes()))
+            .unwrap_or_else(|| guc::COMPRESSION.get()),
+        compression_level: integer(definitions::COMPRESSION_LEVEL, guc::COMPRESSION_LEVEL.get()),
+        stripe_row_limit,
+        chunk_group_row_limit: chunk_rows.min(stripe_row_limit),
+        orderby: match settings.get(definitions::ORDERBY) {
+            Some(value) => usable_keys(table, value),
+            None => Vec::new(),
+        },
+        index_scan: settings
+            .get(definitions::INDEX_SCAN)
+            .and_then(|v| definitions::boolean(v))
+            .unwrap_or(false),
+    }
+}
+
+unsafe fn usable_keys(table: Oid, value: &std::ffi::CStr) -> Vec<SortKey> {
+    let named = match orderby::parse(value) {
+        Ok(named) => named,
+        Err(refusal) => {
+            refusal.send(PgLogLevel::WARNING);
+            return Vec::new();
+        }
+    };
+    let mut keys = Vec::with_capacity(named.len());
+    for key in &named {
+        match orderby::resolve_key(table, key) {
+            Ok(key) => keys.push(key),
+            Err(refusal) => {
+                refusal.send(PgLogLevel::WARNING);
+                break;
+            }
+        }
+    }
+    keys
+}
+
+/// Installs the hooks. `routine` is where the routine of our table access method is found.
+///
+/// # Safety
+/// Call it from `_PG_init`, after `host::guc::register`.
+pub unsafe fn register(routine: fn() -> *const pg_sys::TableAmRoutine) {
+    access_method::register(routine);
+    frames::register();
+    hooks::register();
+}
+
+/// One option of a table in force, as users write it; none where no order is set.
+unsafe fn shown(table: Oid, option: OptionId) -> Option<std::ffi::CString> {
+    if option == definitions::ORDERBY {
+        return catalog::read(table).get(option).map(std::ffi::CStr::to_owned);
+    }
+    let options = options_of(table);
+    let text = match option {
+        definitions::COMPRESSION => options.compression.name().to_owned(),
+        definitions::COMPRESSION_LEVEL => options.compression_level.to_string(),
+        definitions::STRIPE_ROW_LIMIT => options.stripe_row_limit.to_string(),
+        definitions::CHUNK_GROUP_ROW_LIMIT => options.chunk_group_row_limit.to_string(),
+        _ => options.index_scan.to_string(),
+    };
+    std::ffi::CString::new(text).ok()
+}
