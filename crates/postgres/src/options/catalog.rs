@@ -47,7 +47,7 @@ impl Settings {
 
     /// Refuses values that contradict each other.
     pub unsafe fn check(&self) -> Result<(), Refusal> {
-        let number = |option| self.get(option).and_then(|v| definitions::integer(v));
+        let number = |option| self.get(option).and_then(definitions::integer);
         match (number(definitions::CHUNK_GROUP_ROW_LIMIT), number(definitions::STRIPE_ROW_LIMIT)) {
             (Some(chunk), Some(stripe)) if chunk > stripe => Err(Refusal::new(
                 Code::ERRCODE_INVALID_PARAMETER_VALUE,

@@ -6,7 +6,7 @@
 //! order as well, which is checked at the end of the statement.
 
 use super::access_method;
-use super::catalog::{self, table_name};
+use super::catalog::{self, Settings, table_name};
 use super::definitions::ORDERBY;
 use super::frames::{Alteration, Frame, with_innermost};
 use super::nodes;
@@ -15,7 +15,7 @@ use super::report::{Refusal, text};
 use pgrx::PgLogLevel;
 use pgrx::pg_sys::errcodes::PgSqlErrorCode as Code;
 use pgrx::pg_sys::{self, Oid};
-use std::ffi::CString;
+use std::ffi::{CStr, CString};
 
 /// The keys of a table of ours that has `orderby`; none for any other relation.
 unsafe fn keys_of(table: Oid) -> Option<Vec<NamedKey>> {
@@ -30,12 +30,16 @@ unsafe fn keys_of(table: Oid) -> Option<Vec<NamedKey>> {
 
 unsafe fn store_keys(table: Oid, keys: &[NamedKey]) {
     let mut settings = catalog::read(table);
+    put_keys(&mut settings, keys, &orderby::spell(keys));
+    catalog::store(table, &settings);
+}
+
+fn put_keys(settings: &mut Settings, keys: &[NamedKey], spelling: &CStr) {
     if keys.is_empty() {
         settings.reset(ORDERBY);
     } else {
-        settings.set(ORDERBY, orderby::spell(keys));
+        settings.set(ORDERBY, spelling.to_owned());
     }
-    catalog::store(table, &settings);
 }
 
 /// A column is about to be dropped, but its table is not.
@@ -73,12 +77,13 @@ pub unsafe fn dropping(table: Oid, attnum: i16) {
     )
     .send(PgLogLevel::NOTICE);
     store_keys(table, &keys);
+    let spelling = orderby::spell(&keys);
     // An ALTER TABLE that puts options back must not bring the column with them.
     with_innermost(|frame| {
         if let Frame::Alter(Alteration { options: Some((t, settings)), .. }) = frame
             && *t == table
         {
-            settings.reset(ORDERBY);
+            put_keys(settings, &keys, &spelling);
         }
     });
 }

@@ -145,11 +145,9 @@ pub unsafe fn normalise(option: OptionId, value: &CStr) -> Result<CString, Refus
     CString::new(stored).map_err(|_| refuse())
 }
 
-/// An integer as the server's configuration reads it.
-pub unsafe fn integer(value: &CStr) -> Option<i32> {
-    let mut number = 0;
-    let good = pg_sys::parse_int(value.as_ptr(), &mut number, 0, std::ptr::null_mut());
-    good.then_some(number)
+/// A decimal integer, with blanks around it.
+pub fn integer(value: &CStr) -> Option<i32> {
+    value.to_str().ok()?.trim().parse().ok()
 }
 
 /// A boolean as the server's configuration reads it.

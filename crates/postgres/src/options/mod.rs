@@ -93,7 +93,7 @@ pub unsafe fn table_options(rel: Relation) -> TableOptions {
 pub unsafe fn options_of(table: Oid) -> TableOptions {
     let settings = catalog::read(table);
     let integer = |option: OptionId, default: i32| {
-        settings.get(option).and_then(|v| definitions::integer(v)).unwrap_or(default)
+        settings.get(option).and_then(definitions::integer).unwrap_or(default)
     };
     let rows = |option, default| u32::try_from(integer(option, default)).unwrap_or(1);
     let stripe_row_limit = rows(definitions::STRIPE_ROW_LIMIT, guc::STRIPE_ROW_LIMIT.get());
