@@ -1,1 +1,32 @@
-//! Colonnade: encodings.
+//! One column chunk: vectors to bytes and back, by many encodings of one shape.
+//!
+//! The stripe writer calls [`encode_column`]; readers open a [`SharedColumn`] once and each [`Chunk`] on demand, then decode it, take single rows
+//! or filter on the encoded data. The bytes are described in FORMAT.md; `encoding.rs` says how an encoding is added.
+//!
+//! Invariants: decoding what was encoded gives the same values bit for bit (float payloads and display scales included; the
+//! values of NULL rows are free); bad bytes give `Error::Corrupt`, never a panic; memory is bounded by the declared rows and bytes.
+
+mod chooser;
+mod chunk;
+pub mod codec;
+mod column;
+mod constant;
+pub mod cursor;
+mod dictionary;
+mod encoding;
+mod filter;
+mod integers;
+mod numerics;
+mod options;
+mod plain;
+mod registry;
+mod shared;
+mod strings;
+mod validity;
+
+pub use chunk::Chunk;
+pub use column::{EncodedChunk, EncodedColumn, encode_column};
+pub use filter::filter_vector;
+pub use options::{BlockCodecs, Codec, EncodeOptions, EncodingId, NoPglz};
+pub use shared::SharedColumn;
+pub use validity::Validity;

@@ -171,7 +171,8 @@ impl Vector {
                     .iter()
                     .map(|&p| u32::try_from(run_of(ends, p as usize)).unwrap_or(u32::MAX))
                     .collect();
-                return values.take(&runs);
+                let outer = self.validity.as_ref().map(|validity| validity.take(positions));
+                return values.take(&runs).with_validity_and(outer);
             }
         };
         let validity = self.validity.as_ref().map(|validity| validity.take(positions));

@@ -91,6 +91,10 @@ fn encoded_vectors_flatten_to_their_rows() {
     let runs = Vector::new(LogicalType::Int32, Values::Runs { ends: vec![3, 5], values: Box::new(values) });
     assert_eq!(runs.null_count(), 2);
     assert_eq!(runs.take(&[0, 4]).null_count(), 1);
+    let mut masked = runs.clone();
+    masked.validity = Some([false, true, true, true, true].into_iter().collect());
+    assert_eq!(masked.take(&[0, 1]).null_count(), 1, "validity beside the runs counts in take");
+    assert_eq!(masked.slice(0, 5).null_count(), 3);
     let flat = runs.flatten();
     assert_eq!((flat.len(), flat.null_count()), (5, 2));
 

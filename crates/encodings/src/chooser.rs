@@ -1,0 +1,92 @@
+//! Choosing an encoding for a column: estimate every candidate on a sample, take the cheapest that does not give up.
+
+use std::ops::Range;
+
+use vector::{Error, PhysicalType, Result, Vector};
+
+use crate::column::Chosen;
+use crate::cursor::Writer;
+use crate::encoding::{Encoding, Sample};
+use crate::integers::Integers;
+use crate::numerics::Numerics;
+use crate::options::EncodeOptions;
+use crate::{plain, strings};
+
+/// Runs in a sample and rows in each: long enough to see neighbours, many enough to see the column.
+const SAMPLE_RUNS: usize = 8;
+const RUN_ROWS: usize = 256;
+
+/// The encoder for a flat column without NULLs (filled).
+pub(crate) fn choose<'c>(column: &'c Vector, options: &EncodeOptions<'c>) -> Result<Chosen<'c>> {
+    let physical = column.logical.physical();
+    let candidates = candidates(physical);
+    let fallback = fallback(physical);
+    let begin_fallback = || {
+        fallback
+            .begin(column, options)?
+            .ok_or_else(|| Error::InvalidInput(format!("no encoding for {physical:?} values")))
+    };
+    let mut ranked: Vec<(f64, &'static dyn Encoding)> = Vec::new();
+    if let Some(force) = options.force {
+        ranked.extend(candidates.iter().filter(|e| e.id() == force).map(|e| (0.0, *e)));
+    }
+    if ranked.is_empty() && !column.is_empty() {
+        let sample = sample(column);
+        for encoding in candidates {
+            if let Some(estimate) = encoding.estimate(&sample, options) {
+                ranked.push((estimate.bytes * estimate.penalty, encoding));
+            }
+        }
+        ranked.sort_by(|a, b| a.0.total_cmp(&b.0));
+    }
+    for (_, encoding) in ranked {
+        if let Some(encoder) = encoding.begin(column, options)? {
+            return Ok(Chosen { column, owner: encoding.id(), encoder, fallback: begin_fallback()? });
+        }
+    }
+    Ok(Chosen { column, owner: fallback.id(), encoder: begin_fallback()?, fallback: begin_fallback()? })
+}
+
+/// Appends a values node of all rows of a flat column that shares nothing: dictionary entries, children.
+pub(crate) fn write_alone(column: &Vector, options: &EncodeOptions<'_>, out: &mut Writer) -> Result<()> {
+    let physical = column.logical.physical();
+    let written = match fallback(physical).begin(column, options)? {
+        Some(mut encoder) => encoder.chunk(0..column.len(), out)?,
+        None => false,
+    };
+    if written { Ok(()) } else { Err(Error::InvalidInput(format!("no encoding for {physical:?} values"))) }
+}
+
+/// Everything that may hold values of this physical type.
+fn candidates(physical: PhysicalType) -> Vec<&'static dyn Encoding> {
+    match physical {
+        PhysicalType::Bytes | PhysicalType::Fixed(_) => strings::candidates(),
+        PhysicalType::Int16 | PhysicalType::Int32 | PhysicalType::Int64 => vec![&Integers],
+        PhysicalType::Numeric => vec![&Numerics],
+        PhysicalType::Bool | PhysicalType::Float32 | PhysicalType::Float64 => vec![&plain::Plain],
+    }
+}
+
+/// What always can.
+fn fallback(physical: PhysicalType) -> &'static dyn Encoding {
+    match physical {
+        PhysicalType::Bytes | PhysicalType::Fixed(_) => strings::fallback(),
+        PhysicalType::Int16 | PhysicalType::Int32 | PhysicalType::Int64 => &Integers,
+        PhysicalType::Numeric => &Numerics,
+        PhysicalType::Bool | PhysicalType::Float32 | PhysicalType::Float64 => &plain::Plain,
+    }
+}
+
+/// Contiguous runs spread evenly, the last one at the end; the whole column when it is small.
+fn sample(column: &Vector) -> Sample<'_> {
+    let rows = column.len();
+    let runs: Vec<Range<usize>> = if rows <= SAMPLE_RUNS * RUN_ROWS {
+        std::iter::once(0..rows).collect()
+    } else {
+        let gap = (rows - RUN_ROWS) / (SAMPLE_RUNS - 1);
+        (0..SAMPLE_RUNS).map(|run| run * gap..run * gap + RUN_ROWS).collect()
+    };
+    let places: Vec<u32> =
+        runs.iter().cloned().flatten().map(|row| u32::try_from(row).unwrap_or(u32::MAX)).collect();
+    Sample { column, runs, rows: column.take(&places) }
+}

@@ -1,0 +1,213 @@
+//! One column chunk, opened for reading: validity, values node, and the three ways to read them.
+//!
+//! Bytes: version (1), validity node (`validity.rs`), values node (absent when every row is NULL). A chunk is parsed once on opening
+//! (headers only, no values); it borrows its bytes unless a block codec had compressed the whole node.
+
+use std::sync::Arc;
+
+use vector::{Bitmap, Error, LogicalType, Predicate, Result, Selection, Values, Vector};
+
+use crate::cursor::Reader;
+use crate::encoding::{Leaf, MAX_DEPTH, Node, NodeContext};
+use crate::options::BlockCodecs;
+use crate::registry::open_values;
+use crate::shared::SharedColumn;
+use crate::validity::{self, Validity};
+
+/// Version of the chunk format.
+pub(crate) const VERSION: u8 = 1;
+
+/// A column chunk over its stored bytes.
+pub struct Chunk<'a> {
+    logical: LogicalType,
+    rows: usize,
+    validity: Validity,
+    values: Option<Box<dyn Node + 'a>>,
+}
+
+impl<'a> Chunk<'a> {
+    /// Parses a chunk of `rows` rows (as the footer says). Values are checked when they are read.
+    pub fn open(
+        logical: LogicalType,
+        rows: u32,
+        bytes: &'a [u8],
+        shared: &'a Arc<SharedColumn>,
+        codecs: &'a dyn BlockCodecs,
+    ) -> Result<Self> {
+        let rows = rows as usize;
+        let mut reader = Reader::new(bytes);
+        let version = reader.u8()?;
+        if version != VERSION {
+            return Err(Error::Unsupported(format!("chunk version {version}")));
+        }
+        let validity = validity::read(&mut reader, rows)?;
+        let values = match validity {
+            Validity::AllNull => None,
+            _ => {
+                let context = NodeContext { logical, rows, shared, codecs, depth: MAX_DEPTH };
+                Some(open_values(&mut reader, &context)?)
+            }
+        };
+        Ok(Self { logical, rows, validity, values })
+    }
+
+    /// Number of rows.
+    pub const fn rows(&self) -> usize {
+        self.rows
+    }
+
+    /// Which rows are NULL.
+    pub const fn validity(&self) -> &Validity {
+        &self.validity
+    }
+
+    /// Its encodings, outermost first: `dictionary > bitpacked`.
+    pub fn encoding(&self) -> String {
+        let mut out = String::new();
+        match &self.values {
+            Some(values) => values.describe(&mut out),
+            None => out.push_str("null"),
+        }
+        out
+    }
+
+    /// All rows; the vector may be constant, dictionary-coded or run-length.
+    pub fn decode(&self) -> Result<Vector> {
+        let Some(values) = &self.values else { return Ok(nulls(self.logical, self.rows)) };
+        let values = values.decode()?;
+        self.vector(values, self.rows, || self.bits().cloned())
+    }
+
+    /// The rows at these ascending positions.
+    pub fn take(&self, rows: &[u32]) -> Result<Vector> {
+        let ascending = rows.is_sorted();
+        if !ascending || rows.last().is_some_and(|&row| row as usize >= self.rows) {
+            return Err(Error::InvalidInput(format!("positions not ascending below {}", self.rows)));
+        }
+        let Some(values) = &self.values else { return Ok(nulls(self.logical, rows.len())) };
+        let values = values.take(rows)?;
+        self.vector(values, rows.len(), || self.bits().map(|bits| bits.take(rows)))
+    }
+
+    fn bits(&self) -> Option<&Bitmap> {
+        match &self.validity {
+            Validity::Some(bits) => Some(bits),
+            _ => None,
+        }
+    }
+
+    fn vector(&self, values: Values, rows: usize, validity: impl Fn() -> Option<Bitmap>) -> Result<Vector> {
+        let vector = Vector { logical: self.logical, validity: validity(), values };
+        if vector.len() == rows {
+            Ok(vector)
+        } else {
+            Err(Error::corrupt(format!("{} values for {rows} rows", vector.len())))
+        }
+    }
+
+    /// Narrows `selection` to the rows for which `predicate` (on this column; its column index is ignored) is TRUE, reading
+    /// encoded data. False, with `selection` untouched, when the encoding cannot: then decode and use [`crate::filter_vector`].
+    pub fn filter(&self, predicate: &Predicate, selection: &mut Selection) -> Result<bool> {
+        match self.mask(predicate, selection)? {
+            Some(Mask::All) => Ok(true),
+            Some(Mask::Bits(bits)) => {
+                selection.retain_mask(&bits);
+                Ok(true)
+            }
+            None => Ok(false),
+        }
+    }
+
+    /// The rows that pass; bits of rows outside `selection` mean nothing.
+    fn mask(&self, predicate: &Predicate, selection: &Selection) -> Result<Option<Mask>> {
+        let none = || Ok(Some(Mask::Bits(Bitmap::filled(self.rows, false))));
+        match predicate {
+            Predicate::Always(true) => Ok(Some(Mask::All)),
+            Predicate::Always(false) => none(),
+            Predicate::IsNotNull { .. } => match &self.validity {
+                Validity::AllValid => Ok(Some(Mask::All)),
+                Validity::AllNull => none(),
+                Validity::Some(bits) => Ok(Some(Mask::Bits(bits.clone()))),
+            },
+            Predicate::IsNull { .. } => match &self.validity {
+                Validity::AllValid => none(),
+                Validity::AllNull => Ok(Some(Mask::All)),
+                Validity::Some(bits) => {
+                    let words = bits.words().iter().map(|word| !word).collect();
+                    Ok(Some(Mask::Bits(Bitmap::from_words(words, self.rows))))
+                }
+            },
+            Predicate::And(parts) => {
+                let mut narrowed = selection.clone();
+                for part in parts {
+                    match self.mask(part, &narrowed)? {
+                        None => return Ok(None),
+                        Some(Mask::All) => {}
+                        Some(Mask::Bits(bits)) => narrowed.retain_mask(&bits),
+                    }
+                }
+                Ok(Some(Mask::of(&narrowed, self.rows)))
+            }
+            Predicate::Or(parts) => {
+                let mut words = vec![0u64; self.rows.div_ceil(64)];
+                for part in parts {
+                    match self.mask(part, selection)? {
+                        None => return Ok(None),
+                        Some(Mask::All) => return Ok(Some(Mask::All)),
+                        Some(Mask::Bits(bits)) => {
+                            words.iter_mut().zip(bits.words()).for_each(|(word, more)| *word |= more);
+                        }
+                    }
+                }
+                Ok(Some(Mask::Bits(Bitmap::from_words(words, self.rows))))
+            }
+            Predicate::Compare { .. } | Predicate::In { .. } | Predicate::StartsWith { .. } => {
+                let (Some(leaf), Some(values)) = (Leaf::of(predicate), &self.values) else { return none() };
+                let Some(passed) = values.test(&leaf, selection)? else { return Ok(None) };
+                match &self.validity {
+                    Validity::Some(bits) => {
+                        let both = passed.words().iter().zip(bits.words()).map(|(a, b)| a & b).collect();
+                        Ok(Some(Mask::Bits(Bitmap::from_words(both, self.rows))))
+                    }
+                    _ => Ok(Some(Mask::Bits(passed))),
+                }
+            }
+        }
+    }
+}
+
+impl std::fmt::Debug for Chunk<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Chunk")
+            .field("logical", &self.logical)
+            .field("rows", &self.rows)
+            .field("encoding", &self.encoding())
+            .finish_non_exhaustive()
+    }
+}
+
+enum Mask {
+    All,
+    Bits(Bitmap),
+}
+
+impl Mask {
+    fn of(selection: &Selection, rows: usize) -> Self {
+        match selection {
+            Selection::All(_) => Self::All,
+            Selection::Rows(kept) => {
+                let mut bits = Bitmap::filled(rows, false);
+                kept.iter().for_each(|&row| bits.set(row as usize, true));
+                Self::Bits(bits)
+            }
+        }
+    }
+}
+
+/// `rows` NULLs of a type.
+pub(crate) fn nulls(logical: LogicalType, rows: usize) -> Vector {
+    let mut builder = vector::VectorBuilder::new(logical);
+    builder.push_null();
+    let one = builder.finish(&|_, _, _| Box::default());
+    Vector::new(logical, Values::Constant(Box::new(one), rows))
+}

@@ -1,0 +1,155 @@
+//! The shape that every encoding has, on both sides of the bytes.
+//!
+//! **How to add an encoding.** Give it a folder (or file) of its own and an [`EncodingId`]. On the writing side implement
+//! [`Encoding`] (`estimate` on a sample, then `begin` over the whole column of the stripe) and [`ColumnEncoder`] (`chunk` for each chunk, `shared` at
+//! the end for what all chunks use), and name it in the list of candidates of its physical type (`integers::CANDIDATES`,
+//! `strings::candidates`, ...). On the reading side implement [`Node`] (`decode`, `take`, and `test` where a predicate can be answered
+//! without decoding) and name its `open` function in `open_values` of `registry.rs` or, for byte strings, in `strings::open`.
+//! Parts that are themselves integers (codes, lengths, positions) go through [`crate::integers`], byte strings that a block codec may
+//! shrink through [`crate::codec`].
+//!
+//! Estimate, choose and encode are separate steps: `estimate` writes nothing, the chooser (`chooser.rs`) compares, and an
+//! encoder that finds on the whole column that the sample misled it gives up by returning `None` from `begin`, or `false` from `chunk`
+//! (the chunk then falls to the type's plain or chunk-local encoding).
+//!
+//! Invariant: a node has exactly the rows its parent says, holds a value for NULL rows too (any value), and `decode`, `take` and `test` agree.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use vector::{
+    Bitmap, CompareOp, Error, LogicalType, PhysicalType, Predicate, Result, Scalar, Selection, Values, Vector,
+};
+
+use crate::cursor::Writer;
+use crate::options::{BlockCodecs, EncodeOptions, EncodingId};
+use crate::shared::SharedColumn;
+
+/// How deep a values node may nest children. Deeper is corrupt on reading and never written.
+pub const MAX_DEPTH: u8 = 3;
+
+/// What an encoding expects to need.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Estimate {
+    /// Bytes of the whole column, shared parts included.
+    pub bytes: f64,
+    /// Factor on `bytes` when candidates are compared: 1 for the fastest decoders, more for slower ones.
+    pub penalty: f64,
+}
+
+/// A few contiguous runs of rows spread over the column, so that both neighbours and the whole range are seen.
+#[derive(Debug)]
+pub struct Sample<'c> {
+    /// The whole column (flat).
+    pub column: &'c Vector,
+    /// Runs of rows in the sample, ascending.
+    pub runs: Vec<Range<usize>>,
+    /// The sampled rows, run after run (flat).
+    pub rows: Vector,
+}
+
+impl Sample<'_> {
+    /// Rows of the column per row of the sample.
+    pub fn factor(&self) -> f64 {
+        match self.rows.len() {
+            0 => 1.0,
+            sampled => self.column.len() as f64 / sampled as f64,
+        }
+    }
+}
+
+/// The writing side of an encoding.
+pub trait Encoding: Sync {
+    /// Its stored id.
+    fn id(&self) -> EncodingId;
+
+    /// What it would cost, judged by the sample; `None` when it cannot hold such values or surely does not pay.
+    fn estimate(&self, sample: &Sample<'_>, options: &EncodeOptions<'_>) -> Option<Estimate>;
+
+    /// Prepares to encode the whole column; `None` when the full column shows that it cannot or should not
+    /// (not honoured by a forced encoding unless it is impossible).
+    fn begin<'c>(
+        &self,
+        column: &'c Vector,
+        options: &EncodeOptions<'c>,
+    ) -> Result<Option<Box<dyn ColumnEncoder + 'c>>>;
+}
+
+/// Encodes the chunks of one column in order.
+pub trait ColumnEncoder {
+    /// Appends the values node (tag, payload) of these rows. False (and nothing appended) when this encoding cannot hold them.
+    fn chunk(&mut self, rows: Range<usize>, out: &mut Writer) -> Result<bool>;
+
+    /// The payload of the shared section, after the last chunk; `None` when no chunk needs one.
+    fn shared(&mut self) -> Result<Option<Vec<u8>>> {
+        Ok(None)
+    }
+}
+
+/// What a node needs to know to read itself.
+#[derive(Clone, Copy)]
+pub struct NodeContext<'a> {
+    /// Meaning of the values.
+    pub logical: LogicalType,
+    /// Rows the node holds.
+    pub rows: usize,
+    /// The column's shared section.
+    pub shared: &'a Arc<SharedColumn>,
+    /// The host's block codecs.
+    pub codecs: &'a dyn BlockCodecs,
+    /// Levels of children still allowed below this node.
+    pub depth: u8,
+}
+
+impl NodeContext<'_> {
+    /// The width the values are held in.
+    pub const fn physical(&self) -> PhysicalType {
+        self.logical.physical()
+    }
+
+    /// The depth left to a child; `Corrupt` when there is none.
+    pub fn deeper(&self) -> Result<u8> {
+        self.depth.checked_sub(1).ok_or_else(|| Error::corrupt("nodes nested too deep"))
+    }
+}
+
+/// The reading side: a parsed values node.
+pub trait Node {
+    /// Appends its name and those of its children, for EXPLAIN and benchmarks.
+    fn describe(&self, out: &mut String);
+
+    /// All rows. May be `Constant`, `Dictionary` or `Runs`.
+    fn decode(&self) -> Result<Values>;
+
+    /// The rows at these ascending positions, each below the node's row count (checked by the caller).
+    fn take(&self, rows: &[u32]) -> Result<Values>;
+
+    /// One bit a row: does the value pass? Only rows in `selection` need a right bit; NULL rows may have any.
+    /// `None` when the encoding cannot tell without decoding.
+    fn test(&self, _leaf: &Leaf<'_>, _selection: &Selection) -> Result<Option<Bitmap>> {
+        Ok(None)
+    }
+}
+
+/// A condition on one value that is not NULL.
+#[derive(Debug, Clone, Copy)]
+pub enum Leaf<'p> {
+    /// Comparison with a constant that is not NULL.
+    Compare(CompareOp, &'p Scalar),
+    /// Equality with one of these.
+    In(&'p [Scalar]),
+    /// Bytes start with these.
+    StartsWith(&'p [u8]),
+}
+
+impl<'p> Leaf<'p> {
+    /// The leaf of a predicate that is one.
+    pub fn of(predicate: &'p Predicate) -> Option<Self> {
+        match predicate {
+            Predicate::Compare { op, value, .. } => Some(Self::Compare(*op, value)),
+            Predicate::In { values, .. } => Some(Self::In(values)),
+            Predicate::StartsWith { prefix, .. } => Some(Self::StartsWith(prefix)),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,8 @@
+//! What a predicate means for values: exact evaluation on vectors, and tests translated into integer domains.
+
+mod int_test;
+mod vector_filter;
+
+pub(crate) use int_test::{IntTest, int_test, numeric_test};
+pub use vector_filter::filter_vector;
+pub(crate) use vector_filter::test_values;

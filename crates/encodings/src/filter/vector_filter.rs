@@ -1,0 +1,200 @@
+//! Exact predicate evaluation on decoded vectors: the fallback of filtering on encoded data and the oracle of its tests.
+//!
+//! Equality and order are those of the logical type (`LogicalType`'s table). A value in the side lane of a decimal is in
+//! the host's own bytes: a comparison that meets one is `Unsupported`, and the host evaluates that condition itself.
+
+use std::cmp::Ordering;
+
+use vector::{Bitmap, CompareOp, Error, NumericValues, Predicate, Result, Scalar, Selection, Values, Vector};
+
+use super::{int_test, numeric_test};
+use crate::encoding::Leaf;
+
+/// Narrows `selection` to the rows of `vector` for which `predicate` is TRUE (its column index is ignored).
+///
+/// Errors: `InvalidInput` when a constant does not fit the vector's type; `Unsupported` when a comparison meets a decimal in the
+/// side lane. On error the selection is untouched.
+pub fn filter_vector(vector: &Vector, predicate: &Predicate, selection: &mut Selection) -> Result<()> {
+    match predicate {
+        Predicate::Always(true) => {}
+        Predicate::Always(false) => selection.retain(|_| false),
+        Predicate::And(parts) => {
+            let mut narrowed = selection.clone();
+            for part in parts {
+                filter_vector(vector, part, &mut narrowed)?;
+            }
+            *selection = narrowed;
+        }
+        Predicate::Or(parts) => {
+            let mut passed = Bitmap::filled(vector.len(), false);
+            for part in parts {
+                let mut kept = selection.clone();
+                filter_vector(vector, part, &mut kept)?;
+                kept.iter().for_each(|row| passed.set(row as usize, true));
+            }
+            selection.retain_mask(&passed);
+        }
+        Predicate::IsNull { .. } => selection.retain(|row| !vector.is_valid(row as usize)),
+        Predicate::IsNotNull { .. } => selection.retain(|row| vector.is_valid(row as usize)),
+        Predicate::Compare { .. } | Predicate::In { .. } | Predicate::StartsWith { .. } => {
+            let Some(leaf) = Leaf::of(predicate) else { return Ok(()) };
+            filter_leaf(vector, &leaf, selection)?;
+        }
+    }
+    Ok(())
+}
+
+fn filter_leaf(vector: &Vector, leaf: &Leaf<'_>, selection: &mut Selection) -> Result<()> {
+    let outer = |row: u32| vector.validity.as_ref().is_none_or(|bits| bits.get(row as usize));
+    match &vector.values {
+        Values::Constant(value, _) => {
+            let passes = value.is_valid(0) && test_values(&value.values, leaf, &[0])?.get(0);
+            selection.retain(|row| passes && outer(row));
+        }
+        Values::Dictionary { codes, dictionary } => {
+            // An entry that no selected row uses is tested too, so the test must not fail on one.
+            let all: Vec<u32> = (0..).take(dictionary.entries.len()).collect();
+            let passed = test_values(&dictionary.entries.values, leaf, &all)?;
+            let code = |row: u32| codes.get(row as usize).map_or(usize::MAX, |&code| code as usize);
+            selection.retain(|row| outer(row) && passed.get(code(row)));
+        }
+        Values::Runs { ends, values } => {
+            let valid: Vec<u32> =
+                (0..).take(values.len()).filter(|&run: &u32| values.is_valid(run as usize)).collect();
+            let passed = test_values(&values.values, leaf, &valid)?;
+            let run = |row: u32| ends.partition_point(|&end| end <= row);
+            selection.retain(|row| outer(row) && passed.get(run(row)));
+        }
+        values => {
+            let rows: Vec<u32> = selection.iter().filter(|&row| outer(row)).collect();
+            let passed = test_values(values, leaf, &rows)?;
+            selection.retain_mask(&passed);
+        }
+    }
+    Ok(())
+}
+
+/// One bit a row of flat values: set where the row is in `rows` and its value passes.
+pub(crate) fn test_values(values: &Values, leaf: &Leaf<'_>, rows: &[u32]) -> Result<Bitmap> {
+    match values {
+        Values::Bool(bits) => {
+            let test = ordered_test(leaf, |scalar| match scalar {
+                Scalar::Bool(value) => Some(*value),
+                _ => None,
+            })?;
+            Ok(mark(bits.len(), rows, |row| test.passes(|constant| bits.get(row).cmp(constant))))
+        }
+        Values::Int16(values) => int_values(values, leaf, rows),
+        Values::Int32(values) => int_values(values, leaf, rows),
+        Values::Int64(values) => int_values(values, leaf, rows),
+        Values::Float32(values) => {
+            float_values(values.len(), |row| values.get(row).map_or(0.0, |&v| f64::from(v)), leaf, rows)
+        }
+        Values::Float64(values) => {
+            float_values(values.len(), |row| values.get(row).copied().unwrap_or(0.0), leaf, rows)
+        }
+        Values::Fixed(fixed) => byte_values(fixed.len(), |row| fixed.get(row), leaf, rows),
+        Values::Bytes(views) => byte_values(views.len(), |row| views.get(row), leaf, rows),
+        Values::Numeric(numeric) => numeric_values(numeric, leaf, rows),
+        Values::Constant(..) | Values::Dictionary { .. } | Values::Runs { .. } => {
+            Err(Error::InvalidInput("nested vector".into()))
+        }
+    }
+}
+
+fn mark(len: usize, rows: &[u32], mut passes: impl FnMut(usize) -> bool) -> Bitmap {
+    let mut words = vec![0u64; len.div_ceil(64)];
+    for &row in rows {
+        let row = row as usize;
+        if let Some(word) = words.get_mut(row / 64) {
+            *word |= u64::from(passes(row)) << (row % 64);
+        }
+    }
+    Bitmap::from_words(words, len)
+}
+
+fn int_values<T: Copy + Into<i64>>(values: &[T], leaf: &Leaf<'_>, rows: &[u32]) -> Result<Bitmap> {
+    let test = int_test(leaf)?;
+    Ok(mark(values.len(), rows, |row| {
+        values.get(row).is_some_and(|&value| test.passes(i128::from(value.into())))
+    }))
+}
+
+fn numeric_values(numeric: &NumericValues, leaf: &Leaf<'_>, rows: &[u32]) -> Result<Bitmap> {
+    if !numeric.side.is_empty() && rows.iter().any(|&row| numeric.side_value(row as usize).is_some()) {
+        return Err(Error::Unsupported("comparison of a decimal in the side lane".into()));
+    }
+    let test = numeric_test(leaf, numeric.scale)?;
+    Ok(mark(numeric.len(), rows, |row| test.passes(numeric.ints.get(row))))
+}
+
+/// Order of floats: -0 = 0, NaN = NaN above everything.
+pub(crate) fn float_order(a: f64, b: f64) -> Ordering {
+    match (a.is_nan(), b.is_nan()) {
+        (true, true) => Ordering::Equal,
+        (true, false) => Ordering::Greater,
+        (false, true) => Ordering::Less,
+        (false, false) => a.partial_cmp(&b).unwrap_or(Ordering::Equal),
+    }
+}
+
+fn float_values(len: usize, get: impl Fn(usize) -> f64, leaf: &Leaf<'_>, rows: &[u32]) -> Result<Bitmap> {
+    let test = ordered_test(leaf, |scalar| match scalar {
+        Scalar::Float(value) => Some(*value),
+        _ => None,
+    })?;
+    Ok(mark(len, rows, |row| test.passes(|constant| float_order(get(row), *constant))))
+}
+
+fn byte_values<'v>(
+    len: usize,
+    get: impl Fn(usize) -> &'v [u8],
+    leaf: &Leaf<'_>,
+    rows: &[u32],
+) -> Result<Bitmap> {
+    if let Leaf::StartsWith(prefix) = leaf {
+        return Ok(mark(len, rows, |row| get(row).starts_with(prefix)));
+    }
+    let test = ordered_test(leaf, |scalar| match scalar {
+        Scalar::Bytes(bytes) => Some(bytes.as_ref()),
+        _ => None,
+    })?;
+    Ok(mark(len, rows, |row| test.passes(|constant| get(row).cmp(constant))))
+}
+
+enum OrderedTest<T> {
+    Compare(CompareOp, T),
+    In(Vec<T>),
+}
+
+impl<T> OrderedTest<T> {
+    /// `order` compares the value with a constant.
+    #[inline]
+    fn passes(&self, order: impl Fn(&T) -> Ordering) -> bool {
+        match self {
+            Self::Compare(op, constant) => {
+                let order = order(constant);
+                match op {
+                    CompareOp::Equal => order.is_eq(),
+                    CompareOp::NotEqual => order.is_ne(),
+                    CompareOp::Less => order.is_lt(),
+                    CompareOp::LessOrEqual => order.is_le(),
+                    CompareOp::Greater => order.is_gt(),
+                    CompareOp::GreaterOrEqual => order.is_ge(),
+                }
+            }
+            Self::In(constants) => constants.iter().any(|constant| order(constant).is_eq()),
+        }
+    }
+}
+
+fn ordered_test<'p, T>(leaf: &Leaf<'p>, get: impl Fn(&'p Scalar) -> Option<T>) -> Result<OrderedTest<T>> {
+    let constant = |scalar: &'p Scalar| {
+        get(scalar).ok_or_else(|| Error::InvalidInput(format!("constant {scalar:?} of another type")))
+    };
+    match leaf {
+        Leaf::Compare(op, value) => Ok(OrderedTest::Compare(*op, constant(value)?)),
+        Leaf::In(values) => Ok(OrderedTest::In(values.iter().map(constant).collect::<Result<_>>()?)),
+        Leaf::StartsWith(_) => Err(Error::InvalidInput("prefix of a value that is not bytes".into())),
+    }
+}

@@ -1,0 +1,152 @@
+//! Plain byte strings. Payload for variable width: an integer node of the lengths (with its length before it), then the data; for a
+//! fixed width the data alone.
+
+use std::ops::Range;
+
+use vector::{ByteViews, Error, FixedBytes, PhysicalType, Result, Values, Vector};
+
+use crate::cursor::{Reader, Writer};
+use crate::encoding::{ColumnEncoder, Encoding, Estimate, Node, NodeContext, Sample};
+use crate::integers::{self, IntNode};
+use crate::options::{EncodeOptions, EncodingId};
+use crate::registry::unknown;
+
+/// Plain byte strings.
+pub(crate) struct PlainBytes;
+
+impl Encoding for PlainBytes {
+    fn id(&self) -> EncodingId {
+        EncodingId::Plain
+    }
+
+    fn estimate(&self, sample: &Sample<'_>, _: &EncodeOptions<'_>) -> Option<Estimate> {
+        let bytes = match &sample.rows.values {
+            Values::Fixed(fixed) => fixed.bytes.len(),
+            Values::Bytes(views) => views.total_bytes() + views.len(),
+            _ => return None,
+        };
+        Some(Estimate { bytes: bytes as f64 * sample.factor(), penalty: 1.0 })
+    }
+
+    fn begin<'c>(
+        &self,
+        column: &'c Vector,
+        _: &EncodeOptions<'c>,
+    ) -> Result<Option<Box<dyn ColumnEncoder + 'c>>> {
+        Ok(Some(Box::new(PlainEncoder(column))))
+    }
+}
+
+struct PlainEncoder<'c>(&'c Vector);
+
+impl ColumnEncoder for PlainEncoder<'_> {
+    fn chunk(&mut self, rows: Range<usize>, out: &mut Writer) -> Result<bool> {
+        match &self.0.values {
+            Values::Fixed(fixed) => {
+                out.u8(EncodingId::Plain.tag());
+                out.bytes(fixed.bytes.get(rows.start * fixed.width..rows.end * fixed.width).unwrap_or(&[]));
+                Ok(true)
+            }
+            Values::Bytes(views) => {
+                let lengths: Vec<i64> =
+                    rows.clone().map(|row| i64::try_from(views.get(row).len()).unwrap_or(i64::MAX)).collect();
+                let total: i64 = lengths.iter().sum();
+                if u32::try_from(total).is_err() {
+                    return Err(Error::InvalidInput(format!("{total} bytes in one chunk")));
+                }
+                out.u8(EncodingId::Plain.tag());
+                integers::write_child(&lengths, integers::CHILD_DEPTH, out);
+                rows.for_each(|row| out.bytes(views.get(row)));
+                Ok(true)
+            }
+            _ => Ok(false),
+        }
+    }
+}
+
+enum PlainNode<'a> {
+    Fixed { width: usize, bytes: &'a [u8] },
+    Bytes { lengths: IntNode<'a>, data: &'a [u8] },
+}
+
+/// Opens a plain node.
+pub(crate) fn open<'a>(reader: &mut Reader<'a>, context: &NodeContext<'a>) -> Result<Box<dyn Node + 'a>> {
+    let node = match context.physical() {
+        PhysicalType::Fixed(width) => {
+            let width = usize::from(width).max(1);
+            PlainNode::Fixed { width, bytes: reader.take(width * context.rows)? }
+        }
+        PhysicalType::Bytes => {
+            let lengths = IntNode::open(&mut reader.child()?, context.rows, context.deeper()?)?;
+            PlainNode::Bytes { lengths, data: reader.rest() }
+        }
+        physical => return Err(unknown(EncodingId::Plain, physical)),
+    };
+    Ok(Box::new(node))
+}
+
+impl PlainNode<'_> {
+    fn offsets(lengths: &IntNode<'_>, data: &[u8]) -> Result<Vec<u32>> {
+        let mut lens: Vec<u32> = Vec::new();
+        lengths.decode_into(&mut lens)?;
+        let mut offsets = Vec::with_capacity(lens.len() + 1);
+        let mut at = 0u32;
+        offsets.push(at);
+        for len in lens {
+            at = at.checked_add(len).ok_or_else(|| Error::corrupt("lengths of byte strings overflow"))?;
+            offsets.push(at);
+        }
+        if at as usize == data.len() {
+            Ok(offsets)
+        } else {
+            Err(Error::corrupt(format!("byte strings of {at} bytes in {}", data.len())))
+        }
+    }
+}
+
+impl Node for PlainNode<'_> {
+    fn describe(&self, out: &mut String) {
+        out.push_str(EncodingId::Plain.name());
+    }
+
+    fn decode(&self) -> Result<Values> {
+        match self {
+            Self::Fixed { width, bytes } => {
+                Ok(Values::Fixed(FixedBytes { width: *width, bytes: bytes.to_vec() }))
+            }
+            Self::Bytes { lengths, data } => {
+                let offsets = Self::offsets(lengths, data)?;
+                ByteViews::from_offsets(&offsets, data.to_vec())
+                    .map(Values::Bytes)
+                    .ok_or_else(|| Error::corrupt("offsets of byte strings"))
+            }
+        }
+    }
+
+    fn take(&self, rows: &[u32]) -> Result<Values> {
+        match self {
+            Self::Fixed { width, bytes } => {
+                let mut taken = Vec::with_capacity(rows.len() * width);
+                for &row in rows {
+                    let at = row as usize * width;
+                    taken.extend_from_slice(bytes.get(at..at + width).unwrap_or(&[]));
+                }
+                Ok(Values::Fixed(FixedBytes { width: *width, bytes: taken }))
+            }
+            Self::Bytes { lengths, data } => {
+                let offsets = Self::offsets(lengths, data)?;
+                let mut views = ByteViews::new();
+                for &row in rows {
+                    let row = row as usize;
+                    let value = match (offsets.get(row), offsets.get(row + 1)) {
+                        (Some(&start), Some(&end)) => data.get(start as usize..end as usize),
+                        _ => None,
+                    };
+                    views.push(value.ok_or_else(|| Error::corrupt("offsets of byte strings"))?);
+                }
+                views.seal();
+                Ok(Values::Bytes(views))
+            }
+        }
+    }
+}
