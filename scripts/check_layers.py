@@ -22,9 +22,11 @@ LAYERS = {
     "encodings": {"vector"},
     "stripe": {"vector", "encodings"},
     "query": {"vector"},
+    "fuzz_targets": {"vector", "encodings", "stripe"},
+    "encodings_bench": {"vector", "encodings", "stripe"},
     "colonnade": {"vector", "encodings", "stripe", "query"},
 }
-PURE = {"vector", "encodings", "stripe", "query"}
+PURE = {"vector", "encodings", "stripe", "query", "fuzz_targets"}
 HOST_CRATES = re.compile(r"^(pgrx|pgrx-.*|libsqlite3-sys|rusqlite)$")
 HOST_NAMES = re.compile(r"\b(pgrx|pg_sys)\b")
 VERSION_SWITCH = re.compile(r"""feature\s*=\s*"pg\d+""")

@@ -1,1 +1,25 @@
-//! Colonnade: stripe.
+//! Stripes: many chunks of many columns, written once and never changed.
+//!
+//! This crate owns the layout of a stripe, its statistics and checksums, pruning, and the writer and reader. It knows no
+//! page and no file: hosts store the bytes and hand them back through `StripeBytes`. The bytes are described in FORMAT.md.
+#![forbid(unsafe_code)]
+
+mod bloom;
+mod collect;
+mod cursor;
+mod distinct;
+mod footer;
+mod prune;
+mod reader;
+mod statistics;
+mod summary;
+mod writer;
+
+pub use collect::collect;
+pub use cursor::{CHECKSUM_BYTES, checksum};
+pub use distinct::Sketch;
+pub use prune::{Prune, prune_chunk, prune_leaf, prune_statistics, prune_stripe};
+pub use reader::{ColumnSchema, OwnedChunk, StripeBytes, StripeReader};
+pub use statistics::{Bound, ColumnStatistics, Scales};
+pub use summary::{Summary, write_summary};
+pub use writer::{ColumnReport, EncodedStripe, StripeOptions, write_stripe};

@@ -7,7 +7,7 @@ use crate::Scalar;
 
 impl Scalar {
     /// Compares two values of one column under the order of `LogicalType`'s table: floats with -0 = 0 and NaN above
-    /// everything, decimals by value whatever their scales, bytes bytewise. `None` when one is NULL or the kinds differ.
+    /// everything, decimals by value whatever their scales (integers are decimals too), bytes bytewise. `None` when one is NULL or the kinds differ.
     pub fn compare(&self, other: &Self) -> Option<Ordering> {
         match (self, other) {
             (Self::Bool(a), Self::Bool(b)) => Some(a.cmp(b)),
@@ -17,6 +17,12 @@ impl Scalar {
                 Self::Numeric { unscaled: a, scale: a_scale },
                 Self::Numeric { unscaled: b, scale: b_scale },
             ) => Some(compare_decimals(*a, *a_scale, *b, *b_scale)),
+            (Self::Numeric { unscaled, scale }, Self::Int(b)) => {
+                Some(compare_decimals(*unscaled, *scale, i128::from(*b), 0))
+            }
+            (Self::Int(a), Self::Numeric { unscaled, scale }) => {
+                Some(compare_decimals(i128::from(*a), 0, *unscaled, *scale))
+            }
             (Self::Bytes(a), Self::Bytes(b)) => Some(a.cmp(b)),
             _ => None,
         }
@@ -77,6 +83,9 @@ mod tests {
     #[test]
     fn kinds_do_not_mix() {
         assert_eq!(Scalar::Int(1).compare(&Scalar::Float(1.0)), None);
+        let decimal = Scalar::Numeric { unscaled: 15, scale: 1 };
+        assert_eq!(decimal.compare(&Scalar::Int(2)), Some(Ordering::Less));
+        assert_eq!(Scalar::Int(2).compare(&decimal), Some(Ordering::Greater));
         assert_eq!(Scalar::Null.compare(&Scalar::Null), None);
     }
 }

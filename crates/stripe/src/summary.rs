@@ -1,0 +1,115 @@
+//! What the directory keeps of a stripe: row count and shortened statistics per column, so that a scan drops whole
+//! stripes without touching their pages.
+//!
+//! Bytes: version u8, row count v, column count v, width w of the ends u8, per column: end of its entry in w bytes
+//! (counted from the first entry), the entries (type tag u8, fixed width u16 for fixed bytes only, statistics), checksum u64. The ends let a
+//! scan parse the columns it asks about and no other.
+
+use encodings::cursor::Reader;
+use vector::{Error, LogicalType, Result};
+
+use crate::cursor::{Put, ReadMore, seal, unseal};
+use crate::footer::MAX_COLUMNS;
+use crate::statistics::{ColumnStatistics, SUMMARY_BOUND_BYTES};
+
+const VERSION: u8 = 1;
+
+/// Writes the summary of a stripe of `row_count` rows.
+pub fn write_summary(row_count: u32, columns: &[(LogicalType, ColumnStatistics)]) -> Result<Vec<u8>> {
+    let mut entries = Vec::new();
+    let mut ends = Vec::with_capacity(columns.len());
+    for (logical, statistics) in columns {
+        entries.push(logical.tag());
+        if let LogicalType::FixedBytes(width) = logical {
+            entries.extend_from_slice(&width.to_le_bytes());
+        }
+        statistics.clone().shortened(SUMMARY_BOUND_BYTES).write(*logical, &mut entries);
+        ends.push(
+            u32::try_from(entries.len()).map_err(|_| Error::InvalidInput("summary past 4 GiB".into()))?,
+        );
+    }
+    let width = if entries.len() <= usize::from(u16::MAX) { 2 } else { 4 };
+    let mut out = Vec::with_capacity(entries.len() + ends.len() * width + 24);
+    out.push(VERSION);
+    out.put_varint(u128::from(row_count));
+    out.put_varint(columns.len() as u128);
+    out.push(if width == 2 { 2 } else { 4 });
+    ends.iter().for_each(|end| out.extend(end.to_le_bytes().into_iter().take(width)));
+    out.extend_from_slice(&entries);
+    seal(&mut out);
+    Ok(out)
+}
+
+/// A summary, opened: columns are parsed when asked for.
+#[derive(Debug, Clone)]
+pub struct Summary<'a> {
+    row_count: u32,
+    column_count: usize,
+    width: usize,
+    ends: &'a [u8],
+    entries: &'a [u8],
+}
+
+impl<'a> Summary<'a> {
+    /// Checks the checksum and the frame.
+    pub fn open(sealed: &'a [u8]) -> Result<Self> {
+        let mut cursor = Reader::new(unseal(sealed, "stripe summary")?);
+        let version = cursor.u8()?;
+        if version != VERSION {
+            return Err(Error::Unsupported(format!("stripe summary version {version}")));
+        }
+        let row_count = cursor.varint32()?;
+        let column_count = cursor.varint32()? as usize;
+        let width = usize::from(cursor.u8()?);
+        if column_count > MAX_COLUMNS || !matches!(width, 2 | 4) {
+            return Err(Error::corrupt(format!("summary of {column_count} columns, ends of {width} bytes")));
+        }
+        let ends = cursor.take(column_count * width)?;
+        let entries = cursor.rest();
+        Ok(Self { row_count, column_count, width, ends, entries })
+    }
+
+    /// Rows in the stripe.
+    pub const fn row_count(&self) -> u32 {
+        self.row_count
+    }
+
+    /// Columns in the stripe (a table may have got more since).
+    pub const fn column_count(&self) -> usize {
+        self.column_count
+    }
+
+    /// Where the entries of columns before `column` end.
+    fn end(&self, column: usize) -> Result<usize> {
+        let Some(before) = column.checked_sub(1) else { return Ok(0) };
+        let mut cursor = Reader::new(self.ends.get(before * self.width..).unwrap_or(&[]));
+        Ok(if self.width == 2 { usize::from(cursor.u16()?) } else { cursor.u32()? as usize })
+    }
+
+    /// Statistics of one column; `None` when the stripe does not have it. Text bounds are short, so rarely exact.
+    pub fn column(&self, column: usize) -> Result<Option<(LogicalType, ColumnStatistics)>> {
+        if column >= self.column_count {
+            return Ok(None);
+        }
+        let located = |error: Error| error.at(u32::try_from(column).ok(), None);
+        self.parse(column).map(Some).map_err(located)
+    }
+
+    fn parse(&self, column: usize) -> Result<(LogicalType, ColumnStatistics)> {
+        let entry = self.end(column)?..self.end(column + 1)?;
+        let Some(bytes) = self.entries.get(entry.clone()) else {
+            return Err(Error::corrupt(format!("summary entry at {entry:?} of {}", self.entries.len())));
+        };
+        let mut cursor = Reader::new(bytes);
+        let tag = cursor.u8()?;
+        // Only fixed bytes have a width: the tag alone tells the others.
+        let logical = match LogicalType::from_tag(tag, 0) {
+            Some(LogicalType::FixedBytes(_)) => LogicalType::FixedBytes(cursor.u16()?),
+            Some(logical) => logical,
+            None => return Err(Error::corrupt(format!("type tag {tag} in a summary"))),
+        };
+        let statistics = ColumnStatistics::read(logical, self.row_count, &mut cursor)?;
+        cursor.finish("summary entry")?;
+        Ok((logical, statistics))
+    }
+}

@@ -1,0 +1,251 @@
+//! Writing a stripe: columns in memory to bytes, statistics and the directory's summary.
+//!
+//! Column by column: encode, append, remember places and checksums; then the column footers, then the footer. Nothing is
+//! written twice and no column waits for another, so the peak is the input, the output and one column's encodings.
+
+use std::ops::Range;
+
+use encodings::{BlockCodecs, Codec, EncodeOptions, EncodingId, NoPglz, encode_column};
+use vector::{Error, LogicalType, Result, Values, Vector};
+
+use crate::bloom;
+use crate::collect::{bloom_hashes, collect};
+use crate::cursor::checksum;
+use crate::distinct::Sketch;
+use crate::footer::{ChunkEntry, ColumnEntry, ColumnFooter, Footer, MAX_COLUMNS, Section};
+use crate::statistics::ColumnStatistics;
+use crate::summary::write_summary;
+
+/// A chunk whose values take more is given fewer rows: it is what one read must hold decoded.
+const CHUNK_BYTES: usize = 16 << 20;
+/// Chunks are not cut below this many rows for their size alone, so that many small chunks cannot drown a stripe.
+const FEWEST_CHUNK_ROWS: u32 = 16;
+
+/// How to write a stripe.
+#[derive(Clone, Copy)]
+pub struct StripeOptions<'a> {
+    /// Rows a chunk, at least 1. Columns of large values get fewer.
+    pub chunk_rows: u32,
+    /// Block codec to try where encodings leave something to gain.
+    pub codec: Codec,
+    /// The codec's level.
+    pub level: i32,
+    /// Encoding to use wherever it can hold the values.
+    pub force: Option<EncodingId>,
+    /// The host's codecs.
+    pub codecs: &'a dyn BlockCodecs,
+    /// Columns that get a bloom filter per chunk, about 11 bits a distinct value. Types without one are passed over.
+    pub bloom_columns: &'a [usize],
+}
+
+impl Default for StripeOptions<'_> {
+    fn default() -> Self {
+        Self {
+            chunk_rows: 10_000,
+            codec: Codec::None,
+            level: 3,
+            force: None,
+            codecs: &NoPglz,
+            bloom_columns: &[],
+        }
+    }
+}
+
+impl std::fmt::Debug for StripeOptions<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("StripeOptions")
+            .field("chunk_rows", &self.chunk_rows)
+            .field("codec", &self.codec)
+            .field("level", &self.level)
+            .field("force", &self.force)
+            .field("bloom_columns", &self.bloom_columns)
+            .finish_non_exhaustive()
+    }
+}
+
+/// What became of one column, for EXPLAIN, views and benchmarks.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ColumnReport {
+    /// Stored bytes: shared section, chunks, bloom filters and footer.
+    pub bytes: u64,
+    /// Encodings of the chunks, in order of first use, each once.
+    pub encodings: Vec<String>,
+}
+
+/// A written stripe.
+#[derive(Debug, Clone)]
+pub struct EncodedStripe {
+    /// Everything.
+    pub bytes: Vec<u8>,
+    /// Where in `bytes` the footer begins.
+    pub footer_offset: u64,
+    /// The footer's length in bytes.
+    pub footer_length: u32,
+    /// Rows.
+    pub row_count: u32,
+    /// What the directory keeps: see `Summary`.
+    pub summary: Vec<u8>,
+    /// Column by column.
+    pub report: Vec<ColumnReport>,
+}
+
+/// Writes `row_count` rows (given apart, since a table may have no column). All columns have that many rows.
+pub fn write_stripe(
+    row_count: u32,
+    columns: &[Vector],
+    options: &StripeOptions<'_>,
+) -> Result<EncodedStripe> {
+    if columns.len() > MAX_COLUMNS {
+        return Err(Error::InvalidInput(format!("{} columns in one stripe", columns.len())));
+    }
+    if options.chunk_rows == 0 {
+        return Err(Error::InvalidInput("chunks of no row".into()));
+    }
+    for (index, column) in columns.iter().enumerate() {
+        if column.len() != row_count as usize {
+            let len = column.len();
+            return Err(Error::InvalidInput(format!("column {} has {len} of {row_count} rows", index + 1)));
+        }
+    }
+    let chunk_rows = fit_chunk_rows(columns, options.chunk_rows);
+    let mut bytes = Vec::new();
+    let mut footers = Vec::with_capacity(columns.len());
+    let mut report = Vec::with_capacity(columns.len());
+    for (index, column) in columns.iter().enumerate() {
+        let bloom = options.bloom_columns.contains(&index) && bloom::supports(column.logical);
+        let data_offset = bytes.len() as u64;
+        let (footer, encodings) = write_column(column, chunk_rows, bloom, options, &mut bytes)?;
+        report.push(ColumnReport { bytes: bytes.len() as u64 - data_offset, encodings });
+        footers.push((column.logical, data_offset, footer));
+    }
+    let mut footer = Footer { row_count, chunk_rows, data_length: bytes.len() as u64, columns: Vec::new() };
+    let mut statistics = Vec::with_capacity(footers.len());
+    for ((logical, data_offset, column), report) in footers.into_iter().zip(&mut report) {
+        let start = bytes.len() as u64;
+        bytes.extend_from_slice(&column.write(logical));
+        let end = bytes.len() as u64;
+        report.bytes += end - start;
+        footer.columns.push(ColumnEntry { logical, data_offset, footer: start..end });
+        statistics.push((logical, column.statistics));
+    }
+    let footer_offset = bytes.len() as u64;
+    let footer_bytes = footer.write()?;
+    bytes.extend_from_slice(&footer_bytes);
+    Ok(EncodedStripe {
+        footer_offset,
+        footer_length: u32::try_from(footer_bytes.len())
+            .map_err(|_| Error::InvalidInput("stripe footer past 4 GiB".into()))?,
+        row_count,
+        summary: write_summary(row_count, &statistics)?,
+        report,
+        bytes,
+    })
+}
+
+fn write_column(
+    column: &Vector,
+    chunk_rows: u32,
+    bloom: bool,
+    options: &StripeOptions<'_>,
+    out: &mut Vec<u8>,
+) -> Result<(ColumnFooter, Vec<String>)> {
+    let flat;
+    let column = match &column.values {
+        Values::Constant(..) | Values::Dictionary { .. } | Values::Runs { .. } => {
+            flat = column.clone().flatten();
+            &flat
+        }
+        _ => column,
+    };
+    let encode = EncodeOptions {
+        chunk_rows: chunk_rows as usize,
+        codec: options.codec,
+        level: options.level,
+        force: options.force,
+        codecs: options.codecs,
+    };
+    let encoded = encode_column(column, &encode)?;
+    let shared = append(&encoded.shared, out);
+    let mut chunks = Vec::with_capacity(encoded.chunks.len());
+    let mut encodings: Vec<String> = Vec::new();
+    let (mut sketch, mut whole_sketch) = (Sketch::new(), Sketch::new());
+    let mut whole: Option<ColumnStatistics> = None;
+    let mut first = 0usize;
+    for chunk in encoded.chunks {
+        let rows = first..first + chunk.rows as usize;
+        first = rows.end;
+        let mut statistics = collect(column, rows, &mut sketch)?;
+        statistics.distinct = Some(sketch.estimate().min(statistics.value_count()));
+        whole_sketch.absorb(&mut sketch);
+        match &mut whole {
+            None => whole = Some(statistics.clone()),
+            Some(whole) => whole.merge(&statistics),
+        }
+        if !encodings.contains(&chunk.encoding) {
+            encodings.push(chunk.encoding);
+        }
+        let data = append(&chunk.bytes, out);
+        chunks.push(ChunkEntry { data, bloom: Section { range: 0..0, checksum: 0 }, statistics });
+    }
+    if first != column.len() || chunks.len() != column.len().div_ceil(chunk_rows as usize) {
+        return Err(Error::InvalidInput(format!(
+            "{} chunks hold {first} of {} rows",
+            chunks.len(),
+            column.len()
+        )));
+    }
+    if bloom {
+        let mut first = 0usize;
+        for chunk in &mut chunks {
+            let rows = first..first + chunk.statistics.rows as usize;
+            first = rows.end;
+            let distinct = chunk.statistics.distinct.unwrap_or(chunk.statistics.rows);
+            // One value, or none, is told by the bounds.
+            if distinct > 1 {
+                let filter = bloom::build(bloom_hashes(column, rows).into_iter(), distinct);
+                chunk.bloom = append(&filter, out);
+            }
+        }
+    }
+    let mut statistics = whole.unwrap_or_else(|| ColumnStatistics::unknown(0, 0));
+    statistics.distinct = Some(whole_sketch.estimate().min(statistics.value_count()));
+    Ok((ColumnFooter { shared, statistics, chunks }, encodings))
+}
+
+fn append(section: &[u8], out: &mut Vec<u8>) -> Section {
+    let start = out.len() as u64;
+    out.extend_from_slice(section);
+    Section {
+        range: start..out.len() as u64,
+        checksum: if section.is_empty() { 0 } else { checksum(section) },
+    }
+}
+
+/// Rows a chunk such that no chunk of a column of byte strings holds more than `CHUNK_BYTES`, unless a few values alone do.
+fn fit_chunk_rows(columns: &[Vector], wanted: u32) -> u32 {
+    let mut rows = wanted;
+    for column in columns {
+        if !matches!(column.logical, LogicalType::Text | LogicalType::Bytes) {
+            continue;
+        }
+        let Values::Bytes(views) = &column.values else { continue };
+        if views.total_bytes() <= CHUNK_BYTES {
+            continue;
+        }
+        let lengths: Vec<usize> = views.views().iter().map(|view| view.len()).collect();
+        while rows > FEWEST_CHUNK_ROWS && largest_chunk(&lengths, rows) > CHUNK_BYTES {
+            rows = (rows / 2).max(FEWEST_CHUNK_ROWS);
+        }
+    }
+    rows
+}
+
+fn largest_chunk(lengths: &[usize], rows: u32) -> usize {
+    lengths.chunks(rows as usize).map(|chunk| chunk.iter().sum()).max().unwrap_or(0)
+}
+
+/// The rows of chunk `chunk` in a stripe of `row_count` rows.
+pub(crate) fn rows_of_chunk(row_count: u32, chunk_rows: u32, chunk: u32) -> Range<u32> {
+    let start = chunk.saturating_mul(chunk_rows).min(row_count);
+    start..start.saturating_add(chunk_rows).min(row_count)
+}
