@@ -89,3 +89,13 @@ COMMENT ON VIEW engine.colcompress_options
 IS 'options in force of every colcompress table, defaults included';
 
 GRANT SELECT ON engine.colcompress_options TO PUBLIC;
+
+-- ---------------------------------------------------------------- merging
+
+CREATE FUNCTION engine.colcompress_merge(table_name regclass)
+RETURNS void
+LANGUAGE c VOLATILE PARALLEL UNSAFE
+AS 'MODULE_PATHNAME', 'colonnade_colcompress_merge';
+
+COMMENT ON FUNCTION engine.colcompress_merge(regclass)
+IS 'rewrite a colcompress table into full stripes, sorted by its option orderby; locks the table exclusively';

@@ -19,5 +19,6 @@ pgrx::pg_module_magic!();
 #[pg_guard]
 pub unsafe extern "C-unwind" fn _PG_init() {
     host::guc::register();
+    storage::open_stripes::register();
     options::register(|| std::ptr::from_ref(table_am::routine()));
 }

@@ -71,3 +71,48 @@ pub unsafe fn serializable_write(rel: Relation) {
 
 /// The type of `relpersistence` in callbacks.
 pub type Persistence = c_char;
+
+mod rewrite {
+    use pgrx::pg_sys::{MultiXactId, Oid, TransactionId};
+    use std::ffi::{c_char, c_int};
+    unsafe extern "C-unwind" {
+        pub fn make_new_heap(old: Oid, tablespace: Oid, method: Oid, persistence: c_char, lock: c_int)
+        -> Oid;
+        pub fn finish_heap_swap(
+            old: Oid,
+            new: Oid,
+            is_system_catalog: bool,
+            swap_toast_by_content: bool,
+            check_constraints: bool,
+            is_internal: bool,
+            frozen: TransactionId,
+            cutoff: MultiXactId,
+            persistence: c_char,
+        );
+    }
+}
+
+/// Makes an empty table like `old` that is to take its place. Returns its OID.
+pub unsafe fn make_new_heap(
+    old: pg_sys::Oid,
+    tablespace: pg_sys::Oid,
+    method: pg_sys::Oid,
+    persistence: Persistence,
+    lock: i32,
+) -> pg_sys::Oid {
+    // SAFETY: a call into the server, guarded so that its ERROR unwinds.
+    unsafe { pg_guard_ffi_boundary(|| rewrite::make_new_heap(old, tablespace, method, persistence, lock)) }
+}
+
+/// Gives `old` the files of `new`, drops `new` and builds the indexes of `old` anew. Every row in the new file was written by
+/// this transaction.
+pub unsafe fn finish_heap_swap(old: pg_sys::Oid, new: pg_sys::Oid, persistence: Persistence) {
+    // SAFETY: as above.
+    unsafe {
+        let frozen = pg_sys::RecentXmin;
+        let cutoff = pg_sys::ReadNextMultiXactId();
+        pg_guard_ffi_boundary(|| {
+            rewrite::finish_heap_swap(old, new, false, false, false, true, frozen, cutoff, persistence);
+        });
+    }
+}

@@ -65,6 +65,8 @@ pub unsafe fn register() {
         GucContext::Userset,
         GucFlags::default(),
     );
+    // SAFETY: the caller's promise.
+    unsafe { crate::storage::open_stripes::register_settings() };
 
     // SAFETY: a NUL-terminated constant; the server copies it.
     unsafe { pgrx::pg_sys::MarkGUCPrefixReserved(c"colonnade".as_ptr()) };

@@ -3,8 +3,10 @@
 //! `metapage` owns block 0, `pages` the runs of stripe pages, `page_header` the bytes both begin with, `directory`
 //! the catalog table `engine.stripe`. Invariant: bytes of a run never change once its directory row is inserted.
 
+pub mod codecs;
 pub mod directory;
 pub mod directory_scan;
 pub mod metapage;
+pub mod open_stripes;
 pub mod page_header;
 pub mod pages;

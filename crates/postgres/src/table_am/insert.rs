@@ -1,15 +1,18 @@
-//! Inserts: every row becomes a hot row.
+//! Inserts: rows go to the heap, or to the rows in memory that become stripes.
 //!
-//! The metapage has to exist before heap gets to write, or heap would take block 0. The directory's locks are taken
-//! here because index insertion follows, and a unique check may need the directory while it holds a page lock.
+//! `storage::open_stripes` decides once per command and table. The metapage has to exist before heap gets to write, or heap
+//! would take block 0. The directory's locks are taken here because index insertion follows, and a unique check may need the
+//! directory while it holds a page lock. Speculative insertions (ON CONFLICT) are always hot.
+//! Invariant: when a callback returns, each slot has its TID unless nobody is going to look at it.
 
 use std::ffi::c_int;
 
 use pgrx::pg_guard;
 use pgrx::pg_sys::ffi::pg_guard_ffi_boundary;
-use pgrx::pg_sys::{BulkInsertState, CommandId, Relation, TupleTableSlot, uint32};
+use pgrx::pg_sys::{self, BulkInsertState, CommandId, Relation, TupleTableSlot, uint32};
 
-use super::heap;
+use super::{heap, tid};
+use crate::storage::open_stripes::{self, OpenSet};
 use crate::storage::{directory, metapage};
 
 unsafe fn get_ready(rel: Relation) {
@@ -31,6 +34,12 @@ pub(super) unsafe extern "C-unwind" fn tuple_insert(
 ) {
     // SAFETY: heap's own callback with the arguments that the server gave.
     unsafe {
+        if let Some(set) = open_stripes::set_for(rel, cid, options)
+            && (*set).next_hot(1) == 0
+        {
+            keep(set, rel, &[slot]);
+            return;
+        }
         get_ready(rel);
         let Some(call) = heap().tuple_insert else { return };
         pg_guard_ffi_boundary(|| call(rel, slot, cid, options, state));
@@ -47,15 +56,40 @@ pub(super) unsafe extern "C-unwind" fn multi_insert(
     options: c_int,
     state: BulkInsertState,
 ) {
-    // SAFETY: as above.
+    // SAFETY: as above; the server gives `count` slots.
     unsafe {
-        get_ready(rel);
-        let Some(call) = heap().multi_insert else { return };
-        pg_guard_ffi_boundary(|| call(rel, slots, count, cid, options, state));
+        let all = std::slice::from_raw_parts(slots, usize::try_from(count).unwrap_or(0));
+        let set = open_stripes::set_for(rel, cid, options);
+        let hot = set.map_or(all.len(), |set| (*set).next_hot(all.len()));
+        let (_, kept) = all.split_at(hot);
+        if hot > 0 {
+            get_ready(rel);
+            let Some(call) = heap().multi_insert else { return };
+            pg_guard_ffi_boundary(|| call(rel, slots, hot as c_int, cid, options, state));
+        }
+        if let Some(set) = set
+            && !kept.is_empty()
+        {
+            keep(set, rel, kept);
+        }
     }
 }
 
-/// `tuple_insert_speculative`: always hot.
+/// Hands rows to the set of their command.
+unsafe fn keep(set: *mut OpenSet, rel: Relation, slots: &[*mut TupleTableSlot]) {
+    // SAFETY: nothing between `set_for` and here removes the set.
+    unsafe {
+        for &slot in slots {
+            (*slot).tts_tid = tid::tid(pg_sys::InvalidBlockNumber, 0);
+        }
+        (*set).push(rel, slots);
+        if open_stripes::over_limit() {
+            open_stripes::relieve(rel);
+        }
+    }
+}
+
+/// `tuple_insert_speculative`.
 #[pg_guard]
 pub(super) unsafe extern "C-unwind" fn tuple_insert_speculative(
     rel: Relation,
@@ -71,4 +105,11 @@ pub(super) unsafe extern "C-unwind" fn tuple_insert_speculative(
         let Some(call) = heap().tuple_insert_speculative else { return };
         pg_guard_ffi_boundary(|| call(rel, slot, cid, options, state, token));
     }
+}
+
+/// `finish_bulk_insert`.
+#[pg_guard]
+pub(super) unsafe extern "C-unwind" fn finish_bulk_insert(rel: Relation, _options: c_int) {
+    // SAFETY: rel is open.
+    unsafe { open_stripes::finish_bulk_insert(rel) }
 }

@@ -10,6 +10,7 @@ use pgrx::pg_guard;
 use pgrx::pg_sys::{self, Datum, FunctionCallInfo, TableAmRoutine};
 
 mod insert;
+mod merge;
 pub mod tid;
 
 struct Routine(TableAmRoutine);
@@ -34,6 +35,7 @@ pub fn routine() -> &'static TableAmRoutine {
             routine.tuple_insert = Some(insert::tuple_insert);
             routine.multi_insert = Some(insert::multi_insert);
             routine.tuple_insert_speculative = Some(insert::tuple_insert_speculative);
+            routine.finish_bulk_insert = Some(insert::finish_bulk_insert);
             Routine(routine)
         })
         .0

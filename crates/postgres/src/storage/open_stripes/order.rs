@@ -1,0 +1,230 @@
+//! The option `orderby` during a load: rows that come in order stream through, from the first that does not on they are sorted.
+//!
+//! Used by `set` for rows that nobody knows the TID of. The comparison is that of the columns' default btree operators and
+//! collations; sorting is the server's tuplesort, within maintenance_work_mem and then on temporary files. Everything
+//! the server allocates for it lives in the memory of the (sub)transaction that the rows belong to. Invariant: rows leave
+//! in the order of the keys, equal ones in any order.
+
+use std::ffi::c_int;
+
+use pgrx::pg_sys::ffi::pg_guard_ffi_boundary;
+use pgrx::pg_sys::{self, Datum, Oid, Relation, TupleTableSlot};
+
+use crate::options::SortKey;
+
+mod c {
+    use super::{Datum, c_int};
+    unsafe extern "C-unwind" {
+        pub fn datumCopy(value: Datum, by_value: bool, length: c_int) -> Datum;
+    }
+}
+
+struct Column {
+    /// Zero-based.
+    index: usize,
+    operator: Oid,
+    collation: Oid,
+    nulls_first: bool,
+    by_value: bool,
+    length: c_int,
+    /// Boxed: comparison functions are given its address.
+    support: Box<pg_sys::SortSupportData>,
+    /// Value of the row before; None for NULL.
+    last: Option<Datum>,
+}
+
+/// Keeps or makes the order of the rows of one set.
+pub(super) struct Order {
+    columns: Vec<Column>,
+    /// `last` of the columns is that of a row.
+    started: bool,
+    sort: *mut pg_sys::Tuplesortstate,
+    descriptor: pg_sys::TupleDesc,
+}
+
+impl Order {
+    /// The order that the table's option asks for; None for any.
+    pub unsafe fn new(rel: Relation, keys: &[SortKey]) -> Option<Self> {
+        if keys.is_empty() {
+            return None;
+        }
+        // SAFETY: rel is open; the keys are columns of it.
+        unsafe {
+            let old = pg_sys::MemoryContextSwitchTo(pg_sys::CurTransactionContext);
+            let columns = keys.iter().filter_map(|key| column(rel, key)).collect::<Vec<_>>();
+            let descriptor = pg_sys::CreateTupleDescCopy((*rel).rd_att);
+            pg_sys::MemoryContextSwitchTo(old);
+            (!columns.is_empty()).then_some(Self {
+                columns,
+                started: false,
+                sort: std::ptr::null_mut(),
+                descriptor,
+            })
+        }
+    }
+
+    /// True from the first row out of order on, until the sort is drained.
+    pub const fn is_sorting(&self) -> bool {
+        !self.sort.is_null()
+    }
+
+    /// True when the row does not belong before the one asked about last; remembers it then.
+    pub unsafe fn follows(&mut self, slot: *mut TupleTableSlot) -> bool {
+        // SAFETY: the slot is deconstructed and has all columns of the table.
+        unsafe {
+            if self.started {
+                for column in &mut self.columns {
+                    let ordering = compare(column, slot);
+                    if ordering < 0 {
+                        return false;
+                    }
+                    if ordering > 0 {
+                        break;
+                    }
+                }
+            }
+            self.started = true;
+            let old = pg_sys::MemoryContextSwitchTo(pg_sys::CurTransactionContext);
+            for column in &mut self.columns {
+                let value =
+                    (!*(*slot).tts_isnull.add(column.index)).then(|| *(*slot).tts_values.add(column.index));
+                if column.by_value {
+                    column.last = value;
+                    continue;
+                }
+                if let Some(old) = column.last.take() {
+                    pg_sys::pfree(old.cast_mut_ptr());
+                }
+                column.last =
+                    value.map(|value| pg_guard_ffi_boundary(|| c::datumCopy(value, false, column.length)));
+            }
+            pg_sys::MemoryContextSwitchTo(old);
+            true
+        }
+    }
+
+    /// From now on rows are [`put`](Self::put).
+    pub unsafe fn start_sorting(&mut self) {
+        let mut numbers: Vec<_> = self.columns.iter().map(|c| c.index as i16 + 1).collect();
+        let mut operators: Vec<_> = self.columns.iter().map(|c| c.operator).collect();
+        let mut collations: Vec<_> = self.columns.iter().map(|c| c.collation).collect();
+        let mut nulls_first: Vec<_> = self.columns.iter().map(|c| c.nulls_first).collect();
+        // SAFETY: the arrays are copied by the call; the descriptor lives as long as the sort.
+        unsafe {
+            let old = pg_sys::MemoryContextSwitchTo(pg_sys::CurTransactionContext);
+            self.sort = pg_sys::tuplesort_begin_heap(
+                self.descriptor,
+                self.columns.len() as c_int,
+                numbers.as_mut_ptr(),
+                operators.as_mut_ptr(),
+                collations.as_mut_ptr(),
+                nulls_first.as_mut_ptr(),
+                pg_sys::maintenance_work_mem,
+                std::ptr::null_mut(),
+                0,
+            );
+            pg_sys::MemoryContextSwitchTo(old);
+        }
+    }
+
+    /// Adds a row to the sort.
+    pub unsafe fn put(&mut self, slot: *mut TupleTableSlot) {
+        // SAFETY: the sort has been started and copies the row.
+        unsafe { pg_sys::tuplesort_puttupleslot(self.sort, slot) }
+    }
+
+    /// Hands all rows out in order and ends the sort.
+    pub unsafe fn drain(&mut self, mut each: impl FnMut(*mut TupleTableSlot)) {
+        // SAFETY: the slot's row is valid until the next one is fetched. The state is forgotten first: if an ERROR ends the
+        // transaction, its memory goes with it.
+        unsafe {
+            let sort = std::mem::replace(&mut self.sort, std::ptr::null_mut());
+            self.started = false;
+            let slot =
+                pg_sys::MakeSingleTupleTableSlot(self.descriptor, &raw const pg_sys::TTSOpsMinimalTuple);
+            pg_sys::tuplesort_performsort(sort);
+            let mut count = 0u64;
+            while pg_sys::tuplesort_gettupleslot(sort, true, false, slot, std::ptr::null_mut()) {
+                each(slot);
+                count += 1;
+                if count.is_multiple_of(1024) {
+                    pgrx::check_for_interrupts!();
+                }
+            }
+            pg_sys::ExecDropSingleTupleTableSlot(slot);
+            pg_sys::tuplesort_end(sort);
+        }
+    }
+}
+
+unsafe fn column(rel: Relation, key: &SortKey) -> Option<Column> {
+    // SAFETY: the attribute number is checked against the table's columns; look-ups may raise an ERROR.
+    unsafe {
+        let index = usize::try_from(key.attnum - 1).ok()?;
+        let count = usize::try_from((*(*rel).rd_att).natts).ok()?;
+        let attribute = (*(*rel).rd_att).attrs.as_slice(count).get(index)?;
+        let mut less = Oid::INVALID;
+        let mut greater = Oid::INVALID;
+        pg_sys::get_sort_group_operators(
+            attribute.atttypid,
+            true,
+            false,
+            true,
+            &raw mut less,
+            std::ptr::null_mut(),
+            &raw mut greater,
+            std::ptr::null_mut(),
+        );
+        let operator = if key.descending { greater } else { less };
+        let mut support = Box::new(pg_sys::SortSupportData {
+            ssup_cxt: pg_sys::CurTransactionContext,
+            ssup_collation: attribute.attcollation,
+            ssup_nulls_first: key.nulls_first,
+            ssup_attno: key.attnum,
+            ..Default::default()
+        });
+        pg_sys::PrepareSortSupportFromOrderingOp(operator, &raw mut *support);
+        Some(Column {
+            index,
+            operator,
+            collation: attribute.attcollation,
+            nulls_first: key.nulls_first,
+            by_value: attribute.attbyval,
+            length: c_int::from(attribute.attlen),
+            support,
+            last: None,
+        })
+    }
+}
+
+/// How the slot's value sorts against the last one: below zero before it, above zero after it.
+unsafe fn compare(column: &mut Column, slot: *mut TupleTableSlot) -> c_int {
+    // SAFETY: the slot is deconstructed; the comparison function is the one the server chose for the type.
+    unsafe {
+        let is_null = *(*slot).tts_isnull.add(column.index);
+        match (column.last, is_null) {
+            (None, true) => 0,
+            (None, false) => {
+                if column.nulls_first {
+                    1
+                } else {
+                    -1
+                }
+            }
+            (Some(_), true) => {
+                if column.nulls_first {
+                    -1
+                } else {
+                    1
+                }
+            }
+            (Some(last), false) => {
+                let value = *(*slot).tts_values.add(column.index);
+                let support = &raw mut *column.support;
+                let Some(comparator) = (*support).comparator else { return 0 };
+                let ordering = pg_guard_ffi_boundary(|| comparator(value, last, support));
+                if (*support).ssup_reverse { -ordering.signum() } else { ordering }
+            }
+        }
+    }
+}

@@ -1,0 +1,420 @@
+//! The rows that one command has put into one table and that are not there yet.
+//!
+//! A set is filled by `table_am::insert` and written by `write`. Deferred rows wait until it is clear whether they are few (hot
+//! rows) or many (stripes). Numbered rows start out hot; once there are many, row numbers are reserved and each further row has its TID
+//! while its stripe is still open. Rows written while a subtransaction below the command's own runs belong to that one as far as
+//! the server is concerned, so the set keeps them until its fate is known. Invariant: numbers are handed out in order
+//! and only out of a reservation that is in the directory.
+
+use pgrx::pg_sys::{self, CommandId, Relation, SubTransactionId, TupleTableSlot};
+use vector::Vector;
+
+use super::order::Order;
+use super::{Key, adjust_total, settings, write};
+use crate::convert::{ColumnType, ColumnWriter};
+use crate::options;
+use crate::storage::directory;
+use crate::table_am::tid;
+
+/// A stripe is closed when its values take this much, whatever the number of rows.
+const STRIPE_BYTES: usize = 64 << 20;
+/// What is left at the end of a load is a stripe of its own from this many rows on.
+const TAIL_ROWS: usize = 1_000;
+/// Or from this many bytes of values on.
+const TAIL_BYTES: usize = 1 << 20;
+
+/// What becomes of the rows of a set.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Placement {
+    /// Ordinary heap rows, always.
+    Hot,
+    /// In memory until the command ends; nobody needs their TIDs.
+    Deferred,
+    /// Hot up to the threshold, then in stripes under numbers known at once.
+    Numbered,
+}
+
+/// Finished columns of some rows.
+pub(super) struct Segment {
+    pub columns: Vec<Vector>,
+    pub rows: usize,
+    pub bytes: usize,
+    /// Row number of the first row, if they have been handed out.
+    pub first_row: Option<u64>,
+}
+
+struct Reservation {
+    next: u64,
+    end: u64,
+}
+
+/// Rows of one command for one table.
+pub struct OpenSet {
+    key: Key,
+    placement: Placement,
+    /// The callback's options of the first insertion.
+    options: i32,
+    /// Slots need what a heap tuple has in its header.
+    system_columns: bool,
+    columns: Vec<ColumnWriter>,
+    rows: usize,
+    bytes: usize,
+    row_limit: usize,
+    threshold_rows: usize,
+    threshold_bytes: usize,
+    tail_rows: usize,
+    order: Option<Order>,
+    reservation: Option<Reservation>,
+    /// Hot rows since somebody last looked at the table.
+    hot_rows: usize,
+    /// Stripes were written since somebody last looked, so the rest should be one, too.
+    in_stripes: bool,
+    /// Stripes were written at all.
+    wrote_stripes: bool,
+    /// Written, but by a subtransaction that may still abort.
+    lent: Vec<(SubTransactionId, Segment)>,
+    /// Lent and given back.
+    returned: Vec<Segment>,
+}
+
+impl OpenSet {
+    /// An empty set.
+    pub(super) unsafe fn new(
+        rel: Relation,
+        key: Key,
+        placement: Placement,
+        options: i32,
+        system_columns: bool,
+    ) -> Self {
+        // SAFETY: rel is open.
+        unsafe {
+            let table_options = options::table_options(rel);
+            let order = match placement {
+                Placement::Deferred => Order::new(rel, &table_options.orderby),
+                _ => None,
+            };
+            let columns = match placement {
+                Placement::Hot => Vec::new(),
+                _ => ColumnType::of_all((*rel).rd_att).into_iter().map(ColumnWriter::new).collect(),
+            };
+            Self {
+                key,
+                placement,
+                options,
+                system_columns,
+                columns,
+                rows: 0,
+                bytes: 0,
+                row_limit: usize::try_from(table_options.stripe_row_limit).unwrap_or(usize::MAX).max(1),
+                threshold_rows: settings::threshold_rows(),
+                threshold_bytes: settings::threshold_bytes(),
+                tail_rows: TAIL_ROWS,
+                order,
+                reservation: None,
+                hot_rows: 0,
+                in_stripes: false,
+                wrote_stripes: false,
+                lent: Vec::new(),
+                returned: Vec::new(),
+            }
+        }
+    }
+
+    /// A set whose rows all become stripes, sorted as a whole or as they come.
+    pub(super) unsafe fn for_rewrite(rel: Relation, key: Key, sorted: bool) -> Self {
+        // SAFETY: rel is open.
+        unsafe {
+            let mut set = Self::new(rel, key, Placement::Deferred, 0, false);
+            set.threshold_rows = 0;
+            set.threshold_bytes = 0;
+            set.tail_rows = 0;
+            match &mut set.order {
+                Some(order) if sorted => order.start_sorting(),
+                _ => set.order = None,
+            }
+            set
+        }
+    }
+
+    /// Whose rows these are.
+    pub const fn key(&self) -> &Key {
+        &self.key
+    }
+
+    /// What becomes of its rows.
+    pub const fn placement(&self) -> Placement {
+        self.placement
+    }
+
+    /// Memory held by values that are not written yet, in bytes.
+    pub const fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// True when a row is still to be written.
+    pub(super) fn has_rows(&self) -> bool {
+        self.rows != 0 || !self.returned.is_empty() || self.order.as_ref().is_some_and(Order::is_sorting)
+    }
+
+    /// How many of the next `count` rows go to the heap; counts them.
+    pub fn next_hot(&mut self, count: usize) -> usize {
+        match self.placement {
+            Placement::Hot => count,
+            Placement::Deferred => 0,
+            Placement::Numbered => {
+                let hot = count.min(self.threshold_rows.saturating_sub(self.hot_rows));
+                self.hot_rows += hot;
+                hot
+            }
+        }
+    }
+
+    /// Takes rows over. Slots get the table's OID, and their TIDs where rows are numbered.
+    pub unsafe fn push(&mut self, rel: Relation, mut slots: &[*mut TupleTableSlot]) {
+        // SAFETY: rel and slots are the callback's; all attributes are deconstructed before values are read.
+        unsafe {
+            for &slot in slots {
+                if usize::try_from((*slot).tts_nvalid).unwrap_or(0) < self.columns.len() {
+                    pg_sys::slot_getallattrs(slot);
+                }
+                (*slot).tts_tableOid = self.key.table;
+            }
+            if self.placement == Placement::Numbered {
+                while !slots.is_empty() {
+                    let (now, later) = slots.split_at(self.number(rel, slots));
+                    self.append(rel, now);
+                    if self.system_columns {
+                        now.iter().for_each(|&slot| give_header(slot, self.key.command));
+                    }
+                    slots = later;
+                }
+                return;
+            }
+            if self.order.is_none() {
+                while !slots.is_empty() {
+                    let (now, later) = slots.split_at(slots.len().min(self.row_limit - self.rows));
+                    self.append(rel, now);
+                    slots = later;
+                }
+                return;
+            }
+            for slot in slots {
+                self.push_ordered(rel, *slot);
+            }
+        }
+    }
+
+    /// Numbers as many of `slots` as the open stripe and the reservation have room for.
+    unsafe fn number(&mut self, rel: Relation, slots: &[*mut TupleTableSlot]) -> usize {
+        // SAFETY: rel is open.
+        unsafe {
+            if self.reservation.as_ref().is_none_or(|numbers| numbers.next == numbers.end) {
+                self.close(rel, true);
+                let count = u32::try_from(self.row_limit).unwrap_or(u32::MAX);
+                let next = directory::reserve(rel, count, self.key.command);
+                self.reservation = Some(Reservation { next, end: next + u64::from(count) });
+            }
+            let Some(numbers) = &mut self.reservation else { return 0 };
+            let left = usize::try_from(numbers.end - numbers.next).unwrap_or(usize::MAX);
+            let count = slots.len().min(left).min(self.row_limit - self.rows);
+            for slot in slots.iter().take(count) {
+                (**slot).tts_tid = tid::cold_tid(numbers.next);
+                numbers.next += 1;
+            }
+            count
+        }
+    }
+
+    unsafe fn push_ordered(&mut self, rel: Relation, slot: *mut TupleTableSlot) {
+        // SAFETY: the slot is deconstructed.
+        unsafe {
+            let Some(order) = &mut self.order else { return };
+            if !order.is_sorting() {
+                if order.follows(slot) {
+                    self.append(rel, &[slot]);
+                    return;
+                }
+                order.start_sorting();
+                // What waits in memory is sorted along, or each change of direction would leave a short stripe.
+                let waiting = self.take_open();
+                if let (Some(waiting), Some(order)) = (waiting, &mut self.order) {
+                    write::for_each_slot(rel, &waiting, |slots| {
+                        for &slot in slots {
+                            order.put(slot);
+                        }
+                    });
+                }
+            }
+            if let Some(order) = &mut self.order {
+                order.put(slot);
+            }
+        }
+    }
+
+    /// Adds rows that fit into the open stripe; closes it when it is full.
+    unsafe fn append(&mut self, rel: Relation, slots: &[*mut TupleTableSlot]) {
+        // SAFETY: slots are deconstructed.
+        unsafe {
+            for (index, column) in self.columns.iter_mut().enumerate() {
+                column.push(slots, index);
+            }
+            self.rows += slots.len();
+            let bytes = self.columns.iter().map(ColumnWriter::bytes).sum();
+            adjust_total(self.bytes, bytes);
+            self.bytes = bytes;
+            if self.rows >= self.row_limit || self.bytes >= STRIPE_BYTES {
+                self.close(rel, true);
+            }
+        }
+    }
+
+    fn take_open(&mut self) -> Option<Segment> {
+        if self.rows == 0 {
+            return None;
+        }
+        let first_row = match self.placement {
+            Placement::Numbered => self.reservation.as_ref().map(|numbers| numbers.next - self.rows as u64),
+            _ => None,
+        };
+        let columns = self.columns.iter_mut().map(ColumnWriter::take).collect();
+        let segment = Segment { columns, rows: self.rows, bytes: self.bytes, first_row };
+        adjust_total(self.bytes, 0);
+        self.rows = 0;
+        self.bytes = 0;
+        Some(segment)
+    }
+
+    /// Writes the open rows. `full`: because a limit was reached, so they are a stripe.
+    pub(super) unsafe fn close(&mut self, rel: Relation, full: bool) {
+        // SAFETY: rel is open.
+        unsafe {
+            for segment in std::mem::take(&mut self.returned) {
+                self.store(rel, segment, false);
+            }
+            if let Some(segment) = self.take_open() {
+                self.store(rel, segment, full);
+            }
+        }
+    }
+
+    unsafe fn store(&mut self, rel: Relation, segment: Segment, full: bool) {
+        // SAFETY: rel is open.
+        unsafe {
+            let many = full
+                || segment.first_row.is_some()
+                || match self.in_stripes {
+                    true => segment.rows >= self.tail_rows || segment.bytes >= TAIL_BYTES,
+                    false => segment.rows >= self.threshold_rows || segment.bytes >= self.threshold_bytes,
+                };
+            if many {
+                self.in_stripes = true;
+                self.wrote_stripes = true;
+                write::write_stripe(rel, &segment, self.key.command);
+            } else {
+                // Rows that older snapshots may see at once would show them half of a load.
+                let frozen = pg_sys::TABLE_INSERT_FROZEN as i32;
+                let options = if self.wrote_stripes { self.options & !frozen } else { self.options };
+                write::write_hot(rel, &segment, self.key.command, options);
+            }
+            let current = pg_sys::GetCurrentSubTransactionId();
+            if current != self.key.subtransaction {
+                self.lent.push((current, segment));
+            }
+        }
+    }
+
+    unsafe fn drain_sort(&mut self, rel: Relation) {
+        // SAFETY: the sort's slot is deconstructed before it is read.
+        unsafe {
+            let Some(mut order) = self.order.take() else { return };
+            if order.is_sorting() {
+                order.drain(|slot| {
+                    pg_sys::slot_getallattrs(slot);
+                    self.append(rel, &[slot]);
+                });
+            }
+            self.order = Some(order);
+        }
+    }
+
+    /// Writes everything because somebody is about to look; more rows may follow.
+    pub(super) unsafe fn flush(&mut self, rel: Relation) {
+        // SAFETY: rel is open.
+        unsafe {
+            self.drain_sort(rel);
+            self.close(rel, false);
+        }
+        self.in_stripes = false;
+        self.hot_rows = 0;
+    }
+
+    /// Writes everything because the command is over.
+    pub(super) unsafe fn finish(&mut self, rel: Relation) {
+        // SAFETY: rel is open.
+        unsafe {
+            self.drain_sort(rel);
+            self.close(rel, false);
+        }
+    }
+
+    /// Writes the open rows to get their memory back.
+    pub(super) unsafe fn spill(&mut self, rel: Relation) {
+        // SAFETY: rel is open.
+        unsafe { self.close(rel, false) }
+    }
+
+    /// A subtransaction below this set's has aborted: what it wrote is to be written again.
+    pub(super) fn child_aborted(&mut self, child: SubTransactionId) {
+        let (back, kept) = std::mem::take(&mut self.lent).into_iter().partition(|(by, _)| *by == child);
+        self.lent = kept;
+        self.returned.extend(Vec::into_iter(back).map(|(_, segment): (_, Segment)| segment));
+    }
+
+    /// It has committed into `parent`: what it wrote shares that one's fate.
+    pub(super) fn child_committed(&mut self, child: SubTransactionId, parent: SubTransactionId) {
+        if parent == self.key.subtransaction {
+            self.lent.retain(|(by, _)| *by != child);
+        } else {
+            self.lent.iter_mut().filter(|(by, _)| *by == child).for_each(|(by, _)| *by = parent);
+        }
+    }
+
+    /// The transaction's memory is going away: do not touch the sort any more.
+    pub(super) fn abandon(&mut self) {
+        self.order = None;
+    }
+}
+
+/// Makes the slot's row a heap tuple with the header that heap would have given it, for RETURNING xmin and its like.
+unsafe fn give_header(slot: *mut TupleTableSlot, command: CommandId) {
+    // SAFETY: the slot's operations say which struct it really is; both kinds begin with a HeapTupleTableSlot.
+    unsafe {
+        let kind = (*slot).tts_ops;
+        if !std::ptr::eq(kind, &raw const pg_sys::TTSOpsBufferHeapTuple)
+            && !std::ptr::eq(kind, &raw const pg_sys::TTSOpsHeapTuple)
+        {
+            return;
+        }
+        let (place, table) = ((*slot).tts_tid, (*slot).tts_tableOid);
+        pg_sys::ExecMaterializeSlot(slot);
+        (*slot).tts_tid = place;
+        let tuple = (*slot.cast::<pg_sys::HeapTupleTableSlot>()).tuple;
+        if tuple.is_null() || (*tuple).t_data.is_null() {
+            return;
+        }
+        (*tuple).t_self = place;
+        (*tuple).t_tableOid = table;
+        let header = (*tuple).t_data;
+        (*header).t_choice.t_heap.t_xmin = pg_sys::GetCurrentTransactionId();
+        (*header).t_choice.t_heap.t_xmax = pg_sys::InvalidTransactionId;
+        (*header).t_choice.t_heap.t_field3.t_cid = command;
+        (*header).t_infomask |= pg_sys::HEAP_XMAX_INVALID as u16;
+        (*header).t_ctid = place;
+    }
+}
+
+impl Drop for OpenSet {
+    fn drop(&mut self) {
+        adjust_total(self.bytes, 0);
+    }
+}

@@ -1,0 +1,240 @@
+//! Which statements are running in this backend, innermost last, and the end of each.
+//!
+//! Hooks around the executor and around utility commands keep a stack of frames; `destination` asks what the innermost one says about the
+//! rows being inserted. When an inserting statement is over its rows are written, before AFTER triggers fire: at the
+//! start of ExecutorFinish, again after it (data-modifying WITH queries may run only then), and after each utility command.
+//! Invariant: frames are popped by destructors, so an ERROR leaves none behind; nothing depends on them but where rows
+//! go and when they are written (any access writes them anyway).
+
+use std::cell::RefCell;
+use std::ffi::c_char;
+
+use pgrx::pg_guard;
+use pgrx::pg_sys::ffi::pg_guard_ffi_boundary;
+use pgrx::pg_sys::{
+    self, CmdType, CommandDest, CommandId, List, NodeTag, PlannedStmt, ProcessUtilityContext, QueryDesc,
+    ScanDirection, uint64,
+};
+
+use super::{finish_command, settings};
+
+/// What the statement that inserts lets us do with its rows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Insertion {
+    /// Nothing looks at a row's TID before the statement ends.
+    MayWait,
+    /// RETURNING, or another use of the TID.
+    NeedsTid,
+}
+
+#[derive(Clone, Copy)]
+enum Frame {
+    /// A query that inserts under this command id.
+    Insert(CommandId, Insertion),
+    /// A command that fills tables by itself: CREATE TABLE AS, REFRESH, a rewriting ALTER TABLE.
+    Bulk,
+    /// COPY.
+    Copy,
+    /// Anything else, few rows included.
+    Other,
+}
+
+thread_local! {
+    static FRAMES: RefCell<Vec<Frame>> = const { RefCell::new(Vec::new()) };
+}
+
+/// Pops its frame, and any above it, when dropped.
+struct Guard(usize);
+
+impl Guard {
+    fn push(frame: Frame) -> Self {
+        FRAMES.with_borrow_mut(|frames| {
+            frames.push(frame);
+            Self(frames.len() - 1)
+        })
+    }
+}
+
+impl Drop for Guard {
+    fn drop(&mut self) {
+        FRAMES.with_borrow_mut(|frames| frames.truncate(self.0));
+    }
+}
+
+fn innermost() -> Option<Frame> {
+    FRAMES.with_borrow(|frames| frames.last().copied())
+}
+
+/// What the running statement says about rows inserted as `command`. None: nothing is known, or there are few.
+pub(super) fn insertion(command: CommandId) -> Option<Insertion> {
+    match innermost()? {
+        Frame::Insert(own, insertion) if own == command => Some(insertion),
+        Frame::Bulk | Frame::Copy => Some(Insertion::MayWait),
+        Frame::Insert(..) | Frame::Other => None,
+    }
+}
+
+/// True when COPY itself is what runs.
+pub(super) fn in_copy() -> bool {
+    matches!(innermost(), Some(Frame::Copy))
+}
+
+struct Hooks {
+    run: pg_sys::ExecutorRun_hook_type,
+    finish: pg_sys::ExecutorFinish_hook_type,
+    utility: pg_sys::ProcessUtility_hook_type,
+}
+
+thread_local! {
+    static PREVIOUS: RefCell<Hooks> = const { RefCell::new(Hooks { run: None, finish: None, utility: None }) };
+}
+
+/// Installs the hooks in front of those that are there.
+pub(super) unsafe fn register() {
+    // SAFETY: the server's hook variables are only changed while libraries are loaded, on the main thread.
+    unsafe {
+        PREVIOUS.set(Hooks {
+            run: pg_sys::ExecutorRun_hook,
+            finish: pg_sys::ExecutorFinish_hook,
+            utility: pg_sys::ProcessUtility_hook,
+        });
+        pg_sys::ExecutorRun_hook = Some(run);
+        pg_sys::ExecutorFinish_hook = Some(finish);
+        pg_sys::ProcessUtility_hook = Some(utility);
+    }
+}
+
+#[pg_guard]
+unsafe extern "C-unwind" fn run(
+    query: *mut QueryDesc,
+    direction: ScanDirection::Type,
+    count: uint64,
+    execute_once: bool,
+) {
+    // SAFETY: the hook's own arguments, handed on.
+    unsafe {
+        let _guard = Guard::push(frame_of(query));
+        match PREVIOUS.with_borrow(|hooks| hooks.run) {
+            Some(previous) => pg_guard_ffi_boundary(|| previous(query, direction, count, execute_once)),
+            None => pg_sys::standard_ExecutorRun(query, direction, count, execute_once),
+        }
+    }
+}
+
+#[pg_guard]
+unsafe extern "C-unwind" fn finish(query: *mut QueryDesc) {
+    // SAFETY: the hook's own argument, handed on; the executor state is there until ExecutorEnd.
+    unsafe {
+        let frame = frame_of(query);
+        let command = modifies(query).then(|| (*(*query).estate).es_output_cid);
+        if let Some(command) = command {
+            finish_command(command);
+        }
+        {
+            let _guard = Guard::push(frame);
+            match PREVIOUS.with_borrow(|hooks| hooks.finish) {
+                Some(previous) => pg_guard_ffi_boundary(|| previous(query)),
+                None => pg_sys::standard_ExecutorFinish(query),
+            }
+        }
+        if let Some(command) = command {
+            finish_command(command);
+        }
+    }
+}
+
+#[pg_guard]
+#[allow(clippy::too_many_arguments)]
+unsafe extern "C-unwind" fn utility(
+    statement: *mut PlannedStmt,
+    text: *const c_char,
+    read_only_tree: bool,
+    context: ProcessUtilityContext::Type,
+    params: pg_sys::ParamListInfo,
+    environment: *mut pg_sys::QueryEnvironment,
+    dest: *mut pg_sys::DestReceiver,
+    completion: *mut pg_sys::QueryCompletion,
+) {
+    // SAFETY: the hook's own arguments, handed on.
+    unsafe {
+        let frame = match (*(*statement).utilityStmt).type_ {
+            NodeTag::T_CopyStmt => Frame::Copy,
+            NodeTag::T_CreateTableAsStmt | NodeTag::T_RefreshMatViewStmt | NodeTag::T_AlterTableStmt => {
+                Frame::Bulk
+            }
+            _ => Frame::Other,
+        };
+        let first = match frame {
+            Frame::Other => None,
+            _ => Some(pg_sys::GetCurrentCommandId(false)),
+        };
+        {
+            let _guard = Guard::push(frame);
+            match PREVIOUS.with_borrow(|hooks| hooks.utility) {
+                Some(previous) => pg_guard_ffi_boundary(|| {
+                    previous(statement, text, read_only_tree, context, params, environment, dest, completion);
+                }),
+                None => pg_sys::standard_ProcessUtility(
+                    statement,
+                    text,
+                    read_only_tree,
+                    context,
+                    params,
+                    environment,
+                    dest,
+                    completion,
+                ),
+            }
+        }
+        if let Some(first) = first {
+            finish_command(first);
+        }
+    }
+}
+
+unsafe fn modifies(query: *mut QueryDesc) -> bool {
+    // SAFETY: the executor has been started.
+    unsafe { (*query).operation != CmdType::CMD_SELECT || (*(*query).plannedstmt).hasModifyingCTE }
+}
+
+unsafe fn frame_of(query: *mut QueryDesc) -> Frame {
+    // SAFETY: a started query has a plan and an executor state.
+    unsafe {
+        let plan = (*query).plannedstmt;
+        if !modifies(query) {
+            let dest = (*query).dest;
+            let filling = !dest.is_null()
+                && matches!((*dest).mydest, CommandDest::DestIntoRel | CommandDest::DestTransientRel);
+            return if filling { Frame::Bulk } else { Frame::Other };
+        }
+        if !(*plan).hasModifyingCTE && has_few_rows((*plan).planTree) {
+            return Frame::Other;
+        }
+        let only_inserts = (*query).operation == CmdType::CMD_INSERT && !(*plan).hasModifyingCTE;
+        let insertion = match only_inserts && !(*plan).hasReturning {
+            true => Insertion::MayWait,
+            false => Insertion::NeedsTid,
+        };
+        Frame::Insert((*(*query).estate).es_output_cid, insertion)
+    }
+}
+
+/// Whether a plan inserts a fixed number of rows below the threshold: VALUES.
+unsafe fn has_few_rows(plan: *mut pg_sys::Plan) -> bool {
+    // SAFETY: node tags say what a pointer is.
+    unsafe {
+        if plan.is_null() || (*plan).type_ != NodeTag::T_ModifyTable || (*plan).lefttree.is_null() {
+            return false;
+        }
+        let source = (*plan).lefttree;
+        match (*source).type_ {
+            NodeTag::T_Result => (*source).lefttree.is_null(),
+            NodeTag::T_ValuesScan => {
+                let values: *mut List = (*source.cast::<pg_sys::ValuesScan>()).values_lists;
+                !values.is_null()
+                    && usize::try_from((*values).length).unwrap_or(0) < settings::threshold_rows()
+            }
+            _ => false,
+        }
+    }
+}

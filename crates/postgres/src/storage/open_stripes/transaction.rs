@@ -1,0 +1,75 @@
+//! What the ends of transactions and subtransactions mean for rows in memory.
+//!
+//! Statements write their rows out themselves; this is for what is left then (a caller without hooks) and for rollback.
+//! Before a commit or PREPARE everything is written, before a subcommit what belongs to that subtransaction; an abort
+//! discards. Invariant: an abort never calls into the server, whose memory may already be going away.
+
+use std::ffi::c_void;
+
+use pgrx::pg_guard;
+use pgrx::pg_sys::{self, SubTransactionId, SubXactEvent, XactEvent};
+
+use super::{SETS, any, finish_where, forget};
+
+/// Registers the callbacks.
+pub(super) unsafe fn register() {
+    // SAFETY: plain registrations, once per process.
+    unsafe {
+        pg_sys::RegisterXactCallback(Some(transaction_event), std::ptr::null_mut());
+        pg_sys::RegisterSubXactCallback(Some(subtransaction_event), std::ptr::null_mut());
+    }
+}
+
+#[pg_guard]
+unsafe extern "C-unwind" fn transaction_event(event: XactEvent::Type, _arg: *mut c_void) {
+    if !any() {
+        return;
+    }
+    match event {
+        XactEvent::XACT_EVENT_PRE_COMMIT | XactEvent::XACT_EVENT_PRE_PREPARE => {
+            // SAFETY: the transaction is still in progress.
+            unsafe { finish_where(|_| true) }
+        }
+        XactEvent::XACT_EVENT_COMMIT
+        | XactEvent::XACT_EVENT_PREPARE
+        | XactEvent::XACT_EVENT_ABORT
+        | XactEvent::XACT_EVENT_PARALLEL_COMMIT
+        | XactEvent::XACT_EVENT_PARALLEL_ABORT => discard(None),
+        _ => {}
+    }
+}
+
+#[pg_guard]
+unsafe extern "C-unwind" fn subtransaction_event(
+    event: SubXactEvent::Type,
+    own: SubTransactionId,
+    parent: SubTransactionId,
+    _arg: *mut c_void,
+) {
+    if !any() {
+        return;
+    }
+    match event {
+        // SAFETY: the subtransaction is still in progress.
+        SubXactEvent::SUBXACT_EVENT_PRE_COMMIT_SUB => unsafe {
+            finish_where(|key| key.subtransaction == own);
+        },
+        SubXactEvent::SUBXACT_EVENT_COMMIT_SUB => SETS.with_borrow_mut(|sets| {
+            sets.values_mut().for_each(|set| set.child_committed(own, parent));
+        }),
+        SubXactEvent::SUBXACT_EVENT_ABORT_SUB => {
+            discard(Some(own));
+            SETS.with_borrow_mut(|sets| sets.values_mut().for_each(|set| set.child_aborted(own)));
+        }
+        _ => {}
+    }
+}
+
+/// Drops the rows of a subtransaction, or all.
+fn discard(of: Option<SubTransactionId>) {
+    let goes = |subtransaction| of.is_none_or(|of| of == subtransaction);
+    SETS.with_borrow_mut(|sets| {
+        sets.values_mut().filter(|set| goes(set.key().subtransaction)).for_each(|set| set.abandon());
+    });
+    forget(|key| goes(key.subtransaction));
+}

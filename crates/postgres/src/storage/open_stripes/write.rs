@@ -1,0 +1,162 @@
+//! Finished columns into the table: as a stripe, or row by row into the heap.
+//!
+//! Called by `set` when a stripe is full or a command over, and by the rewriting commands for the stripes they make. A stripe is
+//! encoded by crate `stripe` and put on pages by `storage::pages`; its directory row comes last and carries the command id
+//! of the rows. Invariant: nothing refers to pages that are not all written.
+
+use pgrx::pg_sys::ffi::pg_guard_ffi_boundary;
+use pgrx::pg_sys::{self, CommandId, Relation, TupleTableSlot};
+use stripe::StripeOptions;
+use vector::Vector;
+
+use super::set::Segment;
+use crate::convert::{ColumnReader, ColumnType};
+use crate::host::error;
+use crate::options::{self, Compression};
+use crate::storage::codecs::ServerCodecs;
+use crate::storage::directory::{self, StripeEntry};
+use crate::storage::metapage;
+use crate::storage::pages::{self, PageOwner};
+use crate::table_am;
+
+/// Rows given to the heap, or to a sort, at a time.
+const BATCH_ROWS: usize = 500;
+
+/// Writes the rows of a segment as one stripe.
+pub(super) unsafe fn write_stripe(rel: Relation, segment: &Segment, command: CommandId) {
+    let Ok(rows) = u32::try_from(segment.rows) else { error::internal("stripe has too many rows") };
+    // SAFETY: rel is open with at least RowExclusiveLock.
+    unsafe {
+        write_columns(rel, rows, &segment.columns, segment.first_row, command);
+    }
+}
+
+/// Writes `row_count` rows as one stripe of `rel`, visible to commands after `command`. `columns` has one flat vector for each attribute
+/// of the table, dropped ones included. Row numbers start at `first_row` (reserved before), or are taken from the
+/// table's counter. Returns the first row number.
+pub unsafe fn write_columns(
+    rel: Relation,
+    row_count: u32,
+    columns: &[Vector],
+    first_row: Option<u64>,
+    command: CommandId,
+) -> u64 {
+    // SAFETY: rel is open with at least RowExclusiveLock; the run is complete before the directory names it.
+    unsafe {
+        let table = options::table_options(rel);
+        let codecs = ServerCodecs;
+        let how = StripeOptions {
+            chunk_rows: table.chunk_group_row_limit,
+            codec: match table.compression {
+                Compression::None => encodings::Codec::None,
+                Compression::Pglz => encodings::Codec::Pglz,
+                Compression::Lz4 => encodings::Codec::Lz4,
+                Compression::Zstd => encodings::Codec::Zstd,
+            },
+            level: table.compression_level,
+            codecs: &codecs,
+            ..StripeOptions::default()
+        };
+        pgrx::check_for_interrupts!();
+        let encoded = match stripe::write_stripe(row_count, columns, &how) {
+            Ok(encoded) => encoded,
+            Err(problem) => error::raise_plain(problem),
+        };
+        pgrx::check_for_interrupts!();
+        let storage_id = metapage::ensure(rel);
+        let first_row = match first_row {
+            Some(first_row) => first_row,
+            None => metapage::reserve_rows(rel, u64::from(row_count)),
+        };
+        let owner = PageOwner::current(storage_id, first_row);
+        let run = pages::write_run(rel, &encoded.bytes, owner);
+        let entry = StripeEntry {
+            storage_id,
+            first_row,
+            row_count,
+            run,
+            byte_length: encoded.bytes.len() as u64,
+            footer_offset: encoded.footer_offset,
+            footer_length: encoded.footer_length,
+            summary: encoded.summary,
+            reserved_only: false,
+        };
+        directory::complete(&entry, command);
+        pg_sys::pgstat_count_heap_insert(rel, i64::from(row_count));
+        first_row
+    }
+}
+
+/// Puts the rows of a segment into the heap.
+pub(super) unsafe fn write_hot(rel: Relation, segment: &Segment, command: CommandId, options: i32) {
+    // SAFETY: rel is open with at least RowExclusiveLock; heap gets filled slots of the table's row type.
+    unsafe {
+        metapage::ensure(rel);
+        let Some(insert) = table_am::heap().multi_insert else { return };
+        for_each_slot(rel, segment, |slots| {
+            let mut slots = slots.to_vec();
+            let count = slots.len() as i32;
+            pg_guard_ffi_boundary(|| {
+                insert(rel, slots.as_mut_ptr(), count, command, options, std::ptr::null_mut());
+            });
+        });
+    }
+}
+
+/// Calls `each` with the rows of a segment, a batch at a time, in slots that are good until it returns.
+pub(super) unsafe fn for_each_slot(
+    rel: Relation,
+    segment: &Segment,
+    mut each: impl FnMut(&[*mut TupleTableSlot]),
+) {
+    // SAFETY: slots and what `each` allocates live in a context of their own that is emptied after each batch.
+    unsafe {
+        let batch = segment.rows.min(BATCH_ROWS);
+        let descriptor = (*rel).rd_att;
+        let slots: Vec<_> = (0..batch)
+            .map(|_| pg_sys::MakeSingleTupleTableSlot(descriptor, &raw const pg_sys::TTSOpsVirtual))
+            .collect();
+        let mut readers: Vec<_> = ColumnType::of_all(descriptor).into_iter().map(ColumnReader::new).collect();
+        let context = pg_sys::AllocSetContextCreateInternal(
+            pg_sys::CurrentMemoryContext,
+            c"colonnade rows".as_ptr(),
+            0,
+            8 * 1024,
+            8 * 1024 * 1024,
+        );
+        let old = pg_sys::MemoryContextSwitchTo(context);
+        let mut values = vec![pg_sys::Datum::null(); batch];
+        let mut nulls = vec![true; batch];
+        let mut start = 0;
+        while start < segment.rows {
+            let end = (start + batch).min(segment.rows);
+            let filled = slots.get(..end - start).unwrap_or(&slots);
+            for &slot in filled {
+                pg_sys::ExecClearTuple(slot);
+            }
+            for (index, (reader, column)) in readers.iter_mut().zip(&segment.columns).enumerate() {
+                reader.datums_in(column, start..end, &mut values, &mut nulls);
+                for ((&slot, value), null) in filled.iter().zip(&values).zip(&nulls) {
+                    *(*slot).tts_values.add(index) = *value;
+                    *(*slot).tts_isnull.add(index) = *null;
+                }
+            }
+            for &slot in filled {
+                pg_sys::ExecStoreVirtualTuple(slot);
+            }
+            each(filled);
+            for &slot in filled {
+                pg_sys::ExecClearTuple(slot);
+            }
+            readers.iter_mut().for_each(ColumnReader::reset);
+            pg_sys::MemoryContextReset(context);
+            pgrx::check_for_interrupts!();
+            start = end;
+        }
+        pg_sys::MemoryContextSwitchTo(old);
+        pg_sys::MemoryContextDelete(context);
+        for slot in slots {
+            pg_sys::ExecDropSingleTupleTableSlot(slot);
+        }
+    }
+}
