@@ -21,4 +21,6 @@ pub unsafe extern "C-unwind" fn _PG_init() {
     host::guc::register();
     storage::open_stripes::register();
     options::register(|| std::ptr::from_ref(table_am::routine()));
+    // SAFETY: the server runs this once per process, before any query.
+    unsafe { table_am::hooks::install() };
 }

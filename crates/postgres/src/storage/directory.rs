@@ -296,7 +296,6 @@ pub unsafe fn delete_storage(storage_id: u64) {
             pg_sys::simple_heap_delete(table, &raw mut tid);
         }
         pg_sys::table_close(table, pg_sys::NoLock as i32);
-        pg_sys::CommandCounterIncrement();
     }
 }
 

@@ -66,6 +66,20 @@ impl Cursor {
         }
     }
 
+    /// Tells a serializable transaction that a scan of `rel` did not see what this row's inserter wrote.
+    unsafe fn report_missed(&self, rel: Relation, snapshot: Snapshot) {
+        // SAFETY: server calls about a plain xid.
+        unsafe {
+            let writer = self.inserter();
+            if writer != pg_sys::InvalidTransactionId
+                && !pg_sys::TransactionIdIsCurrentTransactionId(writer)
+                && !pg_sys::TransactionIdDidAbort(writer)
+            {
+                compat::serializable_missed(rel, writer, snapshot);
+            }
+        }
+    }
+
     /// The row as an entry.
     unsafe fn entry(&self, with_summary: bool) -> StripeEntry {
         // SAFETY: the tuple has COLUMNS columns (checked when the table was opened), none of them null.
@@ -209,13 +223,7 @@ pub unsafe fn visible_in(rel: Relation, snapshot: Snapshot) -> Vec<StripeEntry> 
                     found.push(entry);
                 }
             } else if serializable {
-                let writer = cursor.inserter();
-                if writer != pg_sys::InvalidTransactionId
-                    && !pg_sys::TransactionIdIsCurrentTransactionId(writer)
-                    && !pg_sys::TransactionIdDidAbort(writer)
-                {
-                    compat::serializable_missed(rel, writer, snapshot);
-                }
+                cursor.report_missed(rel, snapshot);
             }
             true
         });
@@ -294,6 +302,21 @@ pub unsafe fn clear_dirty(snapshot: Snapshot) {
     }
 }
 
+/// Whether this transaction has reserved `row` (and not rolled that back).
+pub unsafe fn is_ours(storage_id: u64, row: u64) -> bool {
+    let mut ours = false;
+    // SAFETY: see `walk`.
+    unsafe {
+        walk(storage_id, Some(row), |cursor| {
+            ours = cursor.entry(false).covers(row)
+                && pg_sys::TransactionIdIsCurrentTransactionId(cursor.inserter())
+                && cursor.satisfies(&raw mut pg_sys::SnapshotSelfData);
+            !ours
+        });
+    }
+    ours
+}
+
 /// Whether any version of any directory row owns `row`: if not, and the number is below the counter, it is dead.
 pub unsafe fn is_owned(storage_id: u64, row: u64) -> bool {
     let mut owned = false;
@@ -320,4 +343,136 @@ pub(super) unsafe fn tids(storage_id: u64) -> Vec<ItemPointerData> {
         });
     }
     found
+}
+
+/// What a scan of a whole table needs to know, from one walk over the directory.
+pub struct Survey {
+    /// Stripes that the snapshot sees, ordered by first row number.
+    pub visible: Vec<StripeEntry>,
+    /// Every version of every row, without summaries.
+    pub all: Vec<StripeEntry>,
+}
+
+/// Surveys the directory for a scan of `rel`; also tells a serializable transaction about what it does not see.
+pub unsafe fn survey(rel: Relation, snapshot: Snapshot) -> Survey {
+    let mut survey = Survey { visible: Vec::new(), all: Vec::new() };
+    // SAFETY: as `visible_in`.
+    unsafe {
+        let Some(storage_id) = metapage::storage_id(rel) else { return survey };
+        let serializable = compat::serializable_reads(rel, snapshot);
+        walk(storage_id, None, |cursor| {
+            let entry = cursor.entry(false);
+            if cursor.satisfies(snapshot) {
+                if !entry.reserved_only {
+                    survey.visible.push(entry.clone());
+                }
+            } else if serializable {
+                cursor.report_missed(rel, snapshot);
+            }
+            survey.all.push(entry);
+            true
+        });
+    }
+    survey.visible.sort_by_key(|entry| entry.first_row);
+    survey
+}
+
+/// Tells a serializable transaction about every version that owns `row` and that its snapshot does not see.
+pub unsafe fn report_missed(rel: Relation, storage_id: u64, row: u64, snapshot: Snapshot) {
+    // SAFETY: see `walk`.
+    unsafe {
+        walk(storage_id, Some(row), |cursor| {
+            if cursor.entry(false).covers(row) && !cursor.satisfies(snapshot) {
+                cursor.report_missed(rel, snapshot);
+            }
+            true
+        });
+    }
+}
+
+/// Stripes that somebody may still see, given the oldest transaction that is still running, with whether they are live
+/// now; ordered by first row number.
+pub unsafe fn not_dead(storage_id: u64, oldest_xmin: TransactionId) -> Vec<(StripeEntry, bool)> {
+    use pg_sys::HTSV_Result as V;
+    let mut found = Vec::new();
+    // SAFETY: see `walk`; the tuple's buffer is pinned by the slot and locked while the tuple is judged.
+    unsafe {
+        walk(storage_id, None, |cursor| {
+            let entry = cursor.entry(false);
+            if entry.reserved_only {
+                return true;
+            }
+            let buf = (*cursor.slot.cast::<pg_sys::BufferHeapTupleTableSlot>()).buffer;
+            buffer::lock_shared(buf);
+            let state = pg_sys::HeapTupleSatisfiesVacuum(cursor.tuple(), oldest_xmin, buf);
+            buffer::unlock(buf);
+            match state {
+                V::HEAPTUPLE_LIVE => found.push((entry, true)),
+                V::HEAPTUPLE_INSERT_IN_PROGRESS if cursor.satisfies(&raw mut pg_sys::SnapshotSelfData) => {
+                    found.push((entry, true));
+                }
+                V::HEAPTUPLE_DELETE_IN_PROGRESS | V::HEAPTUPLE_RECENTLY_DEAD => found.push((entry, false)),
+                _ => {}
+            }
+            true
+        });
+    }
+    found.sort_by_key(|(entry, _)| entry.first_row);
+    found
+}
+
+/// Every (first block, block count) that any version of a row of this storage id names, by reading the whole catalog:
+/// index entries are no witness for what VACUUM is about to free (protocol point 7).
+pub unsafe fn runs_by_heap_scan(storage_id: u64) -> Vec<BlockRun> {
+    let mut runs = Vec::new();
+    // SAFETY: a plain catalog scan under SnapshotAny.
+    unsafe {
+        let oids = directory::oids();
+        let table = pg_sys::table_open(oids.table, pg_sys::AccessShareLock as i32);
+        let scan = pg_sys::systable_beginscan(
+            table,
+            pg_sys::InvalidOid,
+            false,
+            &raw mut pg_sys::SnapshotAnyData,
+            0,
+            std::ptr::null_mut(),
+        );
+        loop {
+            let tuple = pg_sys::systable_getnext(scan);
+            if tuple.is_null() {
+                break;
+            }
+            let mut values = [Datum::from(0usize); COLUMNS];
+            let mut nulls = [false; COLUMNS];
+            pg_sys::heap_deform_tuple(tuple, (*table).rd_att, values.as_mut_ptr(), nulls.as_mut_ptr());
+            if values[column::STORAGE_ID].value() as u64 == storage_id {
+                let narrow = |at: usize| u32::try_from(values[at].value()).ok();
+                match narrow(column::FIRST_BLOCK).zip(narrow(column::BLOCK_COUNT)) {
+                    Some((first_block, block_count)) => runs.push(BlockRun { first_block, block_count }),
+                    None => error::internal("engine.stripe holds a value out of range"),
+                }
+            }
+        }
+        pg_sys::systable_endscan(scan);
+        pg_sys::table_close(table, pg_sys::NoLock as i32);
+    }
+    runs
+}
+
+/// Rows in the stripes that `snapshot` sees.
+pub unsafe fn row_count(storage_id: u64, snapshot: Snapshot) -> f64 {
+    let mut rows = 0.0;
+    // SAFETY: see `walk`.
+    unsafe {
+        walk(storage_id, None, |cursor| {
+            if cursor.satisfies(snapshot) {
+                let entry = cursor.entry(false);
+                if !entry.reserved_only {
+                    rows += f64::from(entry.row_count);
+                }
+            }
+            true
+        });
+    }
+    rows
 }

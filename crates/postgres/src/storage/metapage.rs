@@ -57,8 +57,56 @@ pub unsafe fn forget(rel: Relation) {
     }
 }
 
+/// What block 0 says.
+#[derive(Debug, Clone, Copy)]
+struct Meta {
+    storage_id: u64,
+    next_row: u64,
+    swept: u64,
+}
+
+impl Meta {
+    fn header(self) -> Header {
+        Header::Meta { storage_id: self.storage_id, next_row: self.next_row, swept: self.swept }
+    }
+}
+
 /// Storage id and next row number as block 0 has them; None while the relation has no metapage.
 pub unsafe fn read(rel: Relation) -> Option<(u64, u64)> {
+    // SAFETY: rel is open.
+    unsafe { read_meta(rel).map(|meta| (meta.storage_id, meta.next_row)) }
+}
+
+/// Row numbers that were dead when the indexes were last swept.
+pub unsafe fn swept(rel: Relation) -> u64 {
+    // SAFETY: rel is open.
+    unsafe { read_meta(rel).map_or(0, |meta| meta.swept) }
+}
+
+/// Remembers how many row numbers were dead when the indexes were swept.
+pub unsafe fn set_swept(rel: Relation, dead: u64) {
+    // SAFETY: rel is open.
+    unsafe {
+        change(rel, |meta| meta.swept = dead);
+    }
+}
+
+/// Changes block 0 under its exclusive lock, logged; returns it as it was.
+unsafe fn change(rel: Relation, edit: impl FnOnce(&mut Meta)) -> Meta {
+    // SAFETY: rel is open; `edit` may raise an ERROR before anything is changed.
+    unsafe {
+        let buf = buffer::read(rel, 0, std::ptr::null_mut());
+        buffer::lock_exclusive(buf);
+        let Some(before) = look(rel, buf) else { error::corrupt(rel, None, "Block 0 is not a metapage.") };
+        let mut after = before;
+        edit(&mut after);
+        pages::rewrite_logged(rel, buf, &after.header());
+        buffer::unlock_release(buf);
+        before
+    }
+}
+
+unsafe fn read_meta(rel: Relation) -> Option<Meta> {
     // SAFETY: rel is open; the page is looked at under pin and shared lock.
     unsafe {
         if relation::block_count(rel) == 0 {
@@ -73,7 +121,7 @@ pub unsafe fn read(rel: Relation) -> Option<(u64, u64)> {
 }
 
 /// Reads the header of a locked block 0. None: the page is still zero, as a crash can leave it.
-unsafe fn look(rel: Relation, buf: Buffer) -> Option<(u64, u64)> {
+unsafe fn look(rel: Relation, buf: Buffer) -> Option<Meta> {
     // SAFETY: pin and content lock are held by the caller.
     unsafe {
         let page = buffer::page(buf);
@@ -81,7 +129,9 @@ unsafe fn look(rel: Relation, buf: Buffer) -> Option<(u64, u64)> {
             return None;
         }
         match page_header::parse(buffer::bytes(page)) {
-            Parsed::Ours(Header::Meta { storage_id, next_row }) => Some((storage_id, next_row)),
+            Parsed::Ours(Header::Meta { storage_id, next_row, swept }) => {
+                Some(Meta { storage_id, next_row, swept })
+            }
             Parsed::Broken(what) => error::corrupt(rel, None, &format!("Block 0: {what}.")),
             _ => error::corrupt(rel, None, "Block 0 is not a metapage."),
         }
@@ -134,10 +184,10 @@ pub unsafe fn ensure(rel: Relation) -> u64 {
             error::internal("the first block of a relation is not block 0");
         }
         let id = match look(rel, buf) {
-            Some((id, _)) => id,
+            Some(meta) => meta.storage_id,
             None => {
                 let id = new_storage_id();
-                let header = Header::Meta { storage_id: id, next_row: 0 };
+                let header = Meta { storage_id: id, next_row: 0, swept: 0 }.header();
                 let mut vmbuffer: Buffer = 0;
                 pages::format_new(rel, buf, &mut vmbuffer, &header, &[], relation::needs_wal(rel));
                 pg_sys::ReleaseBuffer(vmbuffer);
@@ -160,21 +210,18 @@ pub unsafe fn reserve_rows(rel: Relation, count: u64) -> u64 {
     // SAFETY: rel is open; block 0 is changed and logged under its exclusive lock.
     unsafe {
         ensure(rel);
-        let buf = buffer::read(rel, 0, std::ptr::null_mut());
-        buffer::lock_exclusive(buf);
-        let Some((storage_id, first)) = look(rel, buf) else {
-            error::corrupt(rel, None, "Block 0 is not a metapage.")
-        };
-        let Some(next) = first.checked_add(count).filter(|&next| next <= ROW_LIMIT) else {
-            error::raise(
-                error::PgSqlErrorCode::ERRCODE_PROGRAM_LIMIT_EXCEEDED,
-                format!("table {} has used up its row numbers", relation::quoted_name(rel)),
-                &format!("{first} of {ROW_LIMIT} row numbers are used, {count} more were asked for."),
-                "Rewrite the table with VACUUM FULL, or partition it.",
-            )
-        };
-        pages::rewrite_logged(rel, buf, &Header::Meta { storage_id, next_row: next });
-        buffer::unlock_release(buf);
-        first
+        change(rel, |meta| {
+            let first = meta.next_row;
+            let Some(next) = first.checked_add(count).filter(|&next| next <= ROW_LIMIT) else {
+                error::raise(
+                    error::PgSqlErrorCode::ERRCODE_PROGRAM_LIMIT_EXCEEDED,
+                    format!("table {} has used up its row numbers", relation::quoted_name(rel)),
+                    &format!("{first} of {ROW_LIMIT} row numbers are used, {count} more were asked for."),
+                    "Rewrite the table with VACUUM FULL, or partition it.",
+                )
+            };
+            meta.next_row = next;
+        })
+        .next_row
     }
 }

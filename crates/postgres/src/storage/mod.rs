@@ -6,7 +6,9 @@
 pub mod codecs;
 pub mod directory;
 pub mod directory_scan;
+pub mod free;
 pub mod metapage;
+pub mod open_stripe;
 pub mod open_stripes;
 pub mod page_header;
 pub mod pages;

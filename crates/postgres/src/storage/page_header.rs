@@ -10,7 +10,7 @@
 //! | 28 | version (u16), zero (u16) | version (u16), zero (u16) |
 //! | 32 | storage id (u64) | storage id (u64) |
 //! | 40 | first row number of the stripe (u64) | next row number (u64) |
-//! | 48 | full 64-bit xid of the writer (u64) | zero |
+//! | 48 | full 64-bit xid of the writer (u64) | dead row numbers at the last sweep of the indexes (u64) |
 //! | 56 | page number within the run (u32) | zero |
 //! | 60 | check of bytes 24..60 (u32) | check of bytes 24..60 |
 //! | 64 | payload | zero |
@@ -47,6 +47,8 @@ pub enum Header {
         storage_id: u64,
         /// Lowest row number not handed out yet.
         next_row: u64,
+        /// Row numbers that were dead when index entries of dead rows were last swept.
+        swept: u64,
     },
     /// One page of a run.
     Stripe {
@@ -92,7 +94,7 @@ fn check(bytes: &[u8]) -> u32 {
 pub fn encode(header: &Header) -> [u8; PAYLOAD_OFFSET - PAGE_HEADER_BYTES] {
     let mut out = [0u8; PAYLOAD_OFFSET - PAGE_HEADER_BYTES];
     let (magic, storage_id, row, writer, number) = match *header {
-        Header::Meta { storage_id, next_row } => (META_MAGIC, storage_id, next_row, 0, 0),
+        Header::Meta { storage_id, next_row, swept } => (META_MAGIC, storage_id, next_row, swept, 0),
         Header::Stripe { owner, page_number } => {
             (STRIPE_MAGIC, owner.storage_id, owner.first_row, owner.writer, page_number)
         }
@@ -132,10 +134,10 @@ pub fn parse(page: &[u8]) -> Parsed {
     }
     let storage_id = u64::from_le_bytes(field(page, 32));
     let row = u64::from_le_bytes(field(page, 40));
-    if magic == META_MAGIC {
-        return Parsed::Ours(Header::Meta { storage_id, next_row: row });
-    }
     let writer = u64::from_le_bytes(field(page, 48));
+    if magic == META_MAGIC {
+        return Parsed::Ours(Header::Meta { storage_id, next_row: row, swept: writer });
+    }
     let page_number = u32::from_le_bytes(field(page, 56));
     Parsed::Ours(Header::Stripe { owner: PageOwner { storage_id, first_row: row, writer }, page_number })
 }

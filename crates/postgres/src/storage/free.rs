@@ -1,0 +1,146 @@
+//! Giving stripe pages back to heap (protocol point 7).
+//!
+//! Called by VACUUM. Pages of loads that never came to an end, and of stripes that were superseded, belong to nobody.
+//! In this order: find pages that no directory row names, see that the writer named in each page's own header has ended,
+//! and only *then* read the whole directory with SnapshotAny; a page that still no version names, dead ones included,
+//! is made an empty heap page and its visibility bits are cleared, in one WAL record. That dead rows count means that
+//! their pruning came first, and it is the pruning that cancels standby queries which could still read the stripe.
+
+use pgrx::pg_sys::{self, BlockNumber, Buffer, Relation};
+
+use super::directory_scan;
+use super::metapage;
+use super::page_header::{self, Header, PageOwner, Parsed};
+use crate::host::buffer::{PAGE_BYTES, PAGE_HEADER_BYTES};
+use crate::host::{buffer, critical, relation};
+use crate::table_am::hot_runs;
+
+/// Frees what can be freed; returns the number of pages.
+pub unsafe fn reclaim(rel: Relation, strategy: pg_sys::BufferAccessStrategy) -> u64 {
+    // SAFETY: rel is open with ShareUpdateExclusiveLock.
+    unsafe {
+        let Some(storage_id) = metapage::storage_id(rel) else { return 0 };
+        let entries = directory_scan::all_versions(storage_id);
+        let spans = hot_runs::hot_spans(&entries, relation::block_count(rel));
+        let mut candidates: Vec<(BlockNumber, PageOwner)> = Vec::new();
+        let mut vmbuffer: Buffer = 0;
+        for span in spans {
+            for block in span.start..span.end {
+                // Stripe pages are marked all-frozen from the start.
+                let status = pg_sys::visibilitymap_get_status(rel, block, &raw mut vmbuffer);
+                if u32::from(status) & pg_sys::VISIBILITYMAP_ALL_FROZEN == 0 {
+                    continue;
+                }
+                pgrx::check_for_interrupts!();
+                let buf = buffer::read(rel, block, strategy);
+                buffer::lock_shared(buf);
+                if let Some(owner) = stripe_owner(buf) {
+                    candidates.push((block, owner));
+                }
+                buffer::unlock_release(buf);
+            }
+        }
+        candidates.retain(|(_, owner)| ended(owner.writer));
+        let mut freed = 0;
+        if !candidates.is_empty() {
+            let named = directory_scan::runs_by_heap_scan(storage_id);
+            candidates.retain(|&(block, _)| {
+                !named.iter().any(|run| block >= run.first_block && block - run.first_block < run.block_count)
+            });
+            for &(block, owner) in &candidates {
+                pgrx::check_for_interrupts!();
+                if free_page(rel, block, owner, &mut vmbuffer, strategy) {
+                    freed += 1;
+                }
+            }
+        }
+        if vmbuffer != 0 {
+            pg_sys::ReleaseBuffer(vmbuffer);
+        }
+        if freed > 0 {
+            pg_sys::FreeSpaceMapVacuum(rel);
+        }
+        freed
+    }
+}
+
+unsafe fn stripe_owner(buf: Buffer) -> Option<PageOwner> {
+    // SAFETY: pinned and locked by the caller.
+    unsafe {
+        let page = buffer::page(buf);
+        if pg_sys::PageIsNew(page) {
+            return None;
+        }
+        match page_header::parse(buffer::bytes(page)) {
+            Parsed::Ours(Header::Stripe { owner, .. }) => Some(owner),
+            _ => None,
+        }
+    }
+}
+
+/// Whether the transaction with this full id is over (a prepared one is not).
+unsafe fn ended(writer: u64) -> bool {
+    // SAFETY: plain look-ups of the transaction system.
+    unsafe {
+        let next = pg_sys::ReadNextFullTransactionId().value;
+        if writer >= next {
+            return false;
+        }
+        if next - writer > u64::from(u32::MAX / 2) {
+            return true;
+        }
+        let xid = pg_sys::TransactionId::from(writer as u32);
+        !pg_sys::TransactionIdIsInProgress(xid)
+    }
+}
+
+unsafe fn free_page(
+    rel: Relation,
+    block: BlockNumber,
+    owner: PageOwner,
+    vmbuffer: &mut Buffer,
+    strategy: pg_sys::BufferAccessStrategy,
+) -> bool {
+    // SAFETY: pins and look-ups come before the critical section; inside are stores and the server's logging only.
+    unsafe {
+        pg_sys::visibilitymap_pin(rel, block, vmbuffer);
+        let buf = buffer::read(rel, block, strategy);
+        buffer::lock_exclusive(buf);
+        if stripe_owner(buf) != Some(owner) {
+            buffer::unlock_release(buf);
+            return false;
+        }
+        let logged = relation::needs_wal(rel);
+        critical::start();
+        let page = buffer::page(buf);
+        pg_sys::PageInit(page, PAGE_BYTES, 0);
+        pg_sys::MarkBufferDirty(buf);
+        let bits = pg_sys::VISIBILITYMAP_ALL_VISIBLE | pg_sys::VISIBILITYMAP_ALL_FROZEN;
+        pg_sys::visibilitymap_clear(rel, block, *vmbuffer, bits as u8);
+        if logged {
+            buffer::lock_exclusive(*vmbuffer);
+            pg_sys::XLogBeginInsert();
+            let image = pg_sys::REGBUF_FORCE_IMAGE as u8;
+            pg_sys::XLogRegisterBuffer(0, buf, image | pg_sys::REGBUF_STANDARD as u8);
+            pg_sys::XLogRegisterBuffer(1, *vmbuffer, image);
+            let at = pg_sys::XLogInsert(pg_sys::RmgrIds::RM_XLOG_ID as u8, pg_sys::XLOG_FPI as u8);
+            set_lsn(page, at);
+            set_lsn(buffer::page(*vmbuffer), at);
+            buffer::unlock(*vmbuffer);
+        }
+        critical::end();
+        buffer::unlock_release(buf);
+        pg_sys::RecordPageWithFreeSpace(rel, block, PAGE_BYTES - PAGE_HEADER_BYTES - size_of::<u32>());
+        true
+    }
+}
+
+/// Stamps a page with the position of the WAL record that covers it.
+unsafe fn set_lsn(page: pg_sys::Page, at: pg_sys::XLogRecPtr) {
+    // SAFETY: the page is exclusively locked by the caller.
+    unsafe {
+        let head = page.cast::<pg_sys::PageHeaderData>();
+        (*head).pd_lsn.xlogid = (at >> 32) as u32;
+        (*head).pd_lsn.xrecoff = at as u32;
+    }
+}

@@ -1,0 +1,293 @@
+//! Values of cold rows, for slots.
+//!
+//! `ColdRows` walks the stripes of a scan in either direction: a chunk is decoded once, its columns are turned into
+//! Datums a window of rows at a time. `ColdFetch` serves single rows by number, for TID and index fetches, without
+//! decoding chunks. Both fill a heap slot virtually; a slot that `hooks` marked because its plan asks for system
+//! columns gets a real heap tuple instead. Datums live until the window moves or the next row is fetched.
+
+use std::rc::Rc;
+
+use pgrx::pg_sys::{self, Datum, Relation, TupleTableSlot};
+use vector::{Error, Vector};
+
+use super::tid;
+use crate::convert::{ColumnReader, ColumnType, missing_value};
+use crate::host::error;
+use crate::storage::codecs::ServerCodecs;
+use crate::storage::directory::StripeEntry;
+use crate::storage::open_stripe::{self, OpenStripe, Pages};
+
+/// Rows whose Datums exist at a time.
+const WINDOW: u32 = 1024;
+/// Our own bit in a slot's flags: the plan above reads xmin and the like.
+pub const SLOT_WANTS_SYSTEM_COLUMNS: u16 = 1 << 14;
+
+/// Puts one row into a slot. `values` and `nulls` have one entry a column of the table.
+pub unsafe fn store(
+    rel: Relation,
+    slot: *mut TupleTableSlot,
+    row: u64,
+    value_of: impl Fn(usize) -> (Datum, bool),
+) {
+    // SAFETY: the slot was made from the table's row type, so it has room for as many columns as it says.
+    unsafe {
+        pg_sys::ExecClearTuple(slot);
+        let count = usize::try_from((*(*slot).tts_tupleDescriptor).natts).unwrap_or(0);
+        for column in 0..count {
+            let (value, null) = value_of(column);
+            *(*slot).tts_values.add(column) = value;
+            *(*slot).tts_isnull.add(column) = null;
+        }
+        if (*slot).tts_flags & SLOT_WANTS_SYSTEM_COLUMNS != 0 {
+            let tuple =
+                pg_sys::heap_form_tuple((*slot).tts_tupleDescriptor, (*slot).tts_values, (*slot).tts_isnull);
+            let header = (*tuple).t_data;
+            (*header).t_choice.t_heap.t_xmin = pg_sys::FrozenTransactionId;
+            (*header).t_choice.t_heap.t_xmax = pg_sys::InvalidTransactionId;
+            (*header).t_choice.t_heap.t_field3.t_cid = 0;
+            (*tuple).t_self = tid::cold_tid(row);
+            (*tuple).t_tableOid = (*rel).rd_id;
+            pg_sys::ExecForceStoreHeapTuple(tuple, slot, true);
+        } else {
+            pg_sys::ExecStoreVirtualTuple(slot);
+        }
+        (*slot).tts_tid = tid::cold_tid(row);
+        (*slot).tts_tableOid = (*rel).rd_id;
+    }
+}
+
+/// What a table's columns are, and a reader for each.
+struct Columns {
+    live: Vec<bool>,
+    readers: Vec<ColumnReader>,
+}
+
+impl Columns {
+    unsafe fn of(rel: Relation) -> Self {
+        // SAFETY: rel is open and so is its row type.
+        unsafe {
+            let desc = (*rel).rd_att;
+            let count = usize::try_from((*desc).natts).unwrap_or(0);
+            let live = (*desc).attrs.as_slice(count).iter().map(|a| !a.attisdropped).collect();
+            let readers = ColumnType::of_all(desc).into_iter().map(ColumnReader::new).collect();
+            Self { live, readers }
+        }
+    }
+}
+
+/// Where a column of the loaded chunk comes from.
+enum Loaded {
+    Decoded(Vector),
+    /// The stripe is older than the column.
+    Missing(Datum, bool),
+    Dropped,
+}
+
+/// A window of Datums: `first` is a row position within the stripe.
+struct Window {
+    first: u32,
+    end: u32,
+    values: Vec<Vec<Datum>>,
+    nulls: Vec<Vec<bool>>,
+}
+
+/// A cursor over the rows of some stripes.
+pub struct ColdRows {
+    rel: Relation,
+    strategy: pg_sys::BufferAccessStrategy,
+    columns: Columns,
+    stripe: Option<(StripeEntry, Rc<OpenStripe>)>,
+    chunk: Option<(u32, Vec<Loaded>)>,
+    window: Window,
+}
+
+impl ColdRows {
+    /// A cursor without a stripe. `strategy` as for `Pages`.
+    pub unsafe fn new(rel: Relation, strategy: pg_sys::BufferAccessStrategy) -> Self {
+        // SAFETY: rel is open and stays so while the cursor is used.
+        let columns = unsafe { Columns::of(rel) };
+        let count = columns.live.len();
+        let window =
+            Window { first: 0, end: 0, values: vec![Vec::new(); count], nulls: vec![Vec::new(); count] };
+        Self { rel, strategy, columns, stripe: None, chunk: None, window }
+    }
+
+    /// Decodes only the columns marked in `wanted` from now on; the others read as NULL.
+    pub fn restrict(&mut self, wanted: Vec<bool>) {
+        for (live, wanted) in self.columns.live.iter_mut().zip(wanted) {
+            *live &= wanted;
+        }
+    }
+
+    /// Stores row `position` of `entry` into the slot.
+    pub unsafe fn fetch(&mut self, entry: &StripeEntry, position: u32, slot: *mut TupleTableSlot) {
+        // SAFETY: see the methods called.
+        unsafe {
+            if let Err(problem) = self.place(entry, position) {
+                error::raise_stripe(self.rel, entry.first_row, problem);
+            }
+            let at = (position - self.window.first) as usize;
+            let window = &self.window;
+            let value_of = |column: usize| match (window.values.get(column), window.nulls.get(column)) {
+                (Some(values), Some(nulls)) => match (values.get(at), nulls.get(at)) {
+                    (Some(&value), Some(&null)) => (value, null),
+                    _ => (Datum::null(), true),
+                },
+                _ => (Datum::null(), true),
+            };
+            store(self.rel, slot, entry.first_row + u64::from(position), value_of);
+        }
+    }
+
+    /// Makes the window hold row `position` of `entry`.
+    unsafe fn place(&mut self, entry: &StripeEntry, position: u32) -> Result<(), Error> {
+        let same = self.stripe.as_ref().is_some_and(|(open, _)| {
+            open.first_row == entry.first_row && open.storage_id == entry.storage_id
+        });
+        if same && position >= self.window.first && position < self.window.end {
+            return Ok(());
+        }
+        // SAFETY: rel is open.
+        unsafe {
+            if !same {
+                self.chunk = None;
+                self.stripe = Some((entry.clone(), open_stripe::open(self.rel, entry)?));
+            }
+            let Some((_, stripe)) = &self.stripe else { return Ok(()) };
+            let chunk = stripe.reader.chunk_of(position);
+            let rows = stripe.reader.chunk_rows(chunk);
+            if !rows.contains(&position) {
+                return Err(Error::corrupt(format!("row {position} lies outside its chunk")));
+            }
+            if self.chunk.as_ref().is_none_or(|(loaded, _)| *loaded != chunk) {
+                pgrx::check_for_interrupts!();
+                let stripe = Rc::clone(stripe);
+                self.chunk = None;
+                let loaded = self.decode(entry, &stripe, chunk)?;
+                self.chunk = Some((chunk, loaded));
+            }
+            let within = (position - rows.start) / WINDOW * WINDOW;
+            self.fill(rows.start, within, (within + WINDOW).min(rows.end - rows.start));
+            Ok(())
+        }
+    }
+
+    unsafe fn decode(
+        &self,
+        entry: &StripeEntry,
+        stripe: &OpenStripe,
+        chunk: u32,
+    ) -> Result<Vec<Loaded>, Error> {
+        // SAFETY: rel is open.
+        let pages = unsafe { Pages::new(self.rel, entry, self.strategy) };
+        let mut loaded = Vec::with_capacity(self.columns.live.len());
+        for (column, &live) in self.columns.live.iter().enumerate() {
+            loaded.push(if !live {
+                Loaded::Dropped
+            } else if column >= stripe.reader.column_count() {
+                // SAFETY: the row type lives as long as the open relation.
+                let (value, null) = unsafe { missing_value((*self.rel).rd_att, column) };
+                Loaded::Missing(value, null)
+            } else {
+                let chunk = stripe.reader.read_chunk(column, chunk, &pages, &ServerCodecs)?;
+                Loaded::Decoded(chunk.decode(&ServerCodecs)?)
+            });
+        }
+        Ok(loaded)
+    }
+
+    /// Turns rows `from..to` of the loaded chunk, whose first row is `base`, into Datums.
+    fn fill(&mut self, base: u32, from: u32, to: u32) {
+        let count = (to - from) as usize;
+        let Some((_, loaded)) = &self.chunk else { return };
+        for (column, source) in loaded.iter().enumerate() {
+            let (values, nulls) = (&mut self.window.values[column], &mut self.window.nulls[column]);
+            values.resize(count, Datum::null());
+            nulls.resize(count, true);
+            match source {
+                Loaded::Decoded(vector) => {
+                    let reader = &mut self.columns.readers[column];
+                    reader.reset();
+                    reader.datums_in(vector, from as usize..to as usize, values, nulls);
+                }
+                Loaded::Missing(value, null) => {
+                    values.fill(*value);
+                    nulls.fill(*null);
+                }
+                Loaded::Dropped => {
+                    values.fill(Datum::null());
+                    nulls.fill(true);
+                }
+            }
+        }
+        self.window.first = base + from;
+        self.window.end = base + to;
+    }
+}
+
+/// Fetches single rows.
+pub struct ColdFetch {
+    rel: Relation,
+    columns: Columns,
+    stripe: Option<(StripeEntry, Rc<OpenStripe>)>,
+    values: Vec<(Datum, bool)>,
+}
+
+impl ColdFetch {
+    /// A fetcher for rows of `rel`.
+    pub unsafe fn new(rel: Relation) -> Self {
+        // SAFETY: rel is open and stays so while this is used.
+        Self { rel, columns: unsafe { Columns::of(rel) }, stripe: None, values: Vec::new() }
+    }
+
+    /// Stores row number `row` of `entry` into the slot. Its values live until the next call.
+    pub unsafe fn fetch(&mut self, entry: &StripeEntry, row: u64, slot: *mut TupleTableSlot) {
+        // SAFETY: see the methods called.
+        unsafe {
+            if let Err(problem) = self.load(entry, row) {
+                error::raise_stripe(self.rel, entry.first_row, problem);
+            }
+            let values = &self.values;
+            store(self.rel, slot, row, |column| values.get(column).copied().unwrap_or((Datum::null(), true)));
+        }
+    }
+
+    unsafe fn load(&mut self, entry: &StripeEntry, row: u64) -> Result<(), Error> {
+        let position = row
+            .checked_sub(entry.first_row)
+            .and_then(|position| u32::try_from(position).ok())
+            .filter(|&position| position < entry.row_count)
+            .ok_or_else(|| Error::InvalidInput("row number lies outside its stripe".into()))?;
+        // SAFETY: rel is open.
+        unsafe {
+            let same = self.stripe.as_ref().is_some_and(|(open, _)| {
+                open.first_row == entry.first_row && open.storage_id == entry.storage_id
+            });
+            if !same {
+                self.stripe = Some((entry.clone(), open_stripe::open(self.rel, entry)?));
+            }
+            let Some((_, stripe)) = &self.stripe else { return Ok(()) };
+            let chunk = stripe.reader.chunk_of(position);
+            let within = position - stripe.reader.chunk_rows(chunk).start;
+            self.values.clear();
+            for (column, &live) in self.columns.live.iter().enumerate() {
+                let value = if !live {
+                    (Datum::null(), true)
+                } else if column >= stripe.reader.column_count() {
+                    missing_value((*self.rel).rd_att, column)
+                } else {
+                    let owned = open_stripe::cached_chunk(self.rel, entry, stripe, column, chunk)?;
+                    let vector = owned.take(&[within], &ServerCodecs)?;
+                    let reader = &mut self.columns.readers[column];
+                    reader.reset();
+                    match reader.datum(&vector, 0) {
+                        Some(value) => (value, false),
+                        None => (Datum::null(), true),
+                    }
+                };
+                self.values.push(value);
+            }
+            Ok(())
+        }
+    }
+}

@@ -1,0 +1,26 @@
+//! Calling heap's callbacks.
+//!
+//! `heap_guarded!` turns a server ERROR into an unwinding panic, for code that owns something; `heap_direct!` is a bare
+//! call for the thin callbacks whose frames own nothing, where an ERROR may jump straight past them.
+
+/// Calls heap's callback so that its ERROR unwinds.
+macro_rules! heap_guarded {
+    ($name:ident ( $($argument:expr),* $(,)? )) => {
+        match $crate::table_am::heap().$name {
+            Some(call) => pgrx::pg_sys::ffi::pg_guard_ffi_boundary(|| call($($argument),*)),
+            None => $crate::host::error::internal(concat!("heap has no callback ", stringify!($name))),
+        }
+    };
+}
+
+/// Calls heap's callback from a frame without destructors.
+macro_rules! heap_direct {
+    ($name:ident ( $($argument:expr),* $(,)? )) => {
+        match $crate::table_am::heap().$name {
+            Some(call) => call($($argument),*),
+            None => std::hint::unreachable_unchecked(),
+        }
+    };
+}
+
+pub(crate) use {heap_direct, heap_guarded};

@@ -1,0 +1,285 @@
+//! Rows by TID: index fetches, row versions for triggers and rechecks, TID scans.
+//!
+//! Whether a cold row is there is asked of the directory under the caller's own snapshot; a SnapshotDirty thereby names
+//! the loader to wait for. A unique check calls while it holds the lock of an index page: the answer then comes from the
+//! directory alone, the row's values are not read (protocol point 6). Hot TIDs go straight to heap.
+
+use pgrx::pg_guard;
+use pgrx::pg_sys::{
+    self, Datum, IndexFetchHeapData, IndexFetchTableData, ItemPointer, MemoryContext, Relation, Snapshot,
+    TableScanDesc, TupleTableSlot,
+};
+
+use super::cold_rows::{self, ColdFetch};
+use super::delegate::heap_direct;
+use super::{own_writes, tid};
+use crate::compat;
+use crate::host::memory;
+use crate::storage::directory::{self, StripeEntry};
+use crate::storage::{directory_scan, metapage};
+
+/// Our state of an index scan's fetches; begins with heap's.
+#[repr(C)]
+struct Fetch {
+    heap: IndexFetchHeapData,
+    context: MemoryContext,
+    cold: *mut Cold,
+}
+
+struct Cold {
+    rows: Option<ColdFetch>,
+    /// The stripe found last, and the snapshot that sees it.
+    known: Option<(Seen, StripeEntry)>,
+}
+
+/// What tells one MVCC snapshot from another.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Seen {
+    snapshot: Snapshot,
+    xmin: u32,
+    xmax: u32,
+    cid: u32,
+}
+
+impl Seen {
+    /// None for snapshots whose answer may change from call to call.
+    unsafe fn of(snapshot: Snapshot) -> Option<Self> {
+        // SAFETY: the snapshot is live for the call.
+        unsafe {
+            ((*snapshot).snapshot_type == pg_sys::SnapshotType::SNAPSHOT_MVCC).then(|| Self {
+                snapshot,
+                xmin: (*snapshot).xmin.into_inner(),
+                xmax: (*snapshot).xmax.into_inner(),
+                cid: (*snapshot).curcid,
+            })
+        }
+    }
+}
+
+/// `index_fetch_begin`.
+#[pg_guard]
+pub(super) unsafe extern "C-unwind" fn index_fetch_begin(rel: Relation) -> *mut IndexFetchTableData {
+    // SAFETY: palloc0'd memory; heap's part is initialised as heap does (no buffer, this relation).
+    unsafe {
+        own_writes::flush(rel);
+        let fetch = pg_sys::palloc0(size_of::<Fetch>()).cast::<Fetch>();
+        (*fetch).heap.xs_base.rel = rel;
+        (*fetch).context = pg_sys::CurrentMemoryContext;
+        fetch.cast()
+    }
+}
+
+/// `index_fetch_tuple`: hot rows go straight through.
+pub(super) unsafe extern "C-unwind" fn index_fetch_tuple(
+    scan: *mut IndexFetchTableData,
+    tid: ItemPointer,
+    snapshot: Snapshot,
+    slot: *mut TupleTableSlot,
+    call_again: *mut bool,
+    all_dead: *mut bool,
+) -> bool {
+    // SAFETY: this frame owns nothing.
+    unsafe {
+        if !tid::is_cold(*tid) {
+            return heap_direct!(index_fetch_tuple(scan, tid, snapshot, slot, call_again, all_dead));
+        }
+        index_fetch_cold(scan, tid, snapshot, slot, call_again, all_dead)
+    }
+}
+
+#[pg_guard]
+unsafe extern "C-unwind" fn index_fetch_cold(
+    scan: *mut IndexFetchTableData,
+    tid: ItemPointer,
+    snapshot: Snapshot,
+    slot: *mut TupleTableSlot,
+    call_again: *mut bool,
+    all_dead: *mut bool,
+) -> bool {
+    // SAFETY: scan was made by index_fetch_begin.
+    unsafe {
+        *call_again = false;
+        if !all_dead.is_null() {
+            *all_dead = false;
+        }
+        let fetch = scan.cast::<Fetch>();
+        if (*fetch).cold.is_null() {
+            let before = pg_sys::MemoryContextSwitchTo((*fetch).context);
+            (*fetch).cold = memory::leak_into_current_context(Cold { rows: None, known: None });
+            pg_sys::MemoryContextSwitchTo(before);
+        }
+        let rel = (*scan).rel;
+        let Some(row) = tid::row_of(*tid) else { return false };
+        let cold = &mut *(*fetch).cold;
+        let seen = Seen::of(snapshot);
+        let known = cold.known.as_ref().is_some_and(|(when, entry)| Some(*when) == seen && entry.covers(row));
+        if !known {
+            match locate(rel, row, snapshot, slot) {
+                Located::Stored(entry) => cold.known = Some((seen.unwrap_or(NEVER), entry)),
+                Located::Answered => return true,
+                Located::Nowhere => return false,
+            }
+        }
+        let Some((_, entry)) = &cold.known else { return false };
+        compat::predicate_lock_tid(rel, tid, snapshot, pg_sys::InvalidTransactionId);
+        if only_existence_matters() {
+            cold_rows::store(rel, slot, row, |_| (Datum::null(), true));
+        } else {
+            cold.rows.get_or_insert_with(|| ColdFetch::new(rel)).fetch(entry, row, slot);
+            count_fetch(rel);
+        }
+        true
+    }
+}
+
+/// Matches no snapshot.
+const NEVER: Seen = Seen { snapshot: std::ptr::null_mut(), xmin: 0, xmax: 0, cid: 0 };
+
+/// Whether the caller holds a lock on an index page: then it wants to know whether the row is there, nothing else.
+unsafe fn only_existence_matters() -> bool {
+    // SAFETY: a plain counter of the server; holding any LWLock raises it.
+    unsafe { pg_sys::InterruptHoldoffCount > 0 }
+}
+
+/// Counts a row fetched through an index, as heap does for its rows.
+unsafe fn count_fetch(rel: Relation) {
+    // SAFETY: see scan::count_row.
+    unsafe {
+        let info = (*rel).pgstat_info;
+        if !info.is_null() {
+            (*info).t_counts.t_tuples_fetched += 1;
+        }
+    }
+}
+
+enum Located {
+    /// In this stripe, visible.
+    Stored(StripeEntry),
+    /// Visible, and the slot is filled already.
+    Answered,
+    Nowhere,
+}
+
+/// Finds a cold row for a snapshot.
+unsafe fn locate(rel: Relation, row: u64, snapshot: Snapshot, slot: *mut TupleTableSlot) -> Located {
+    // SAFETY: rel is open, the snapshot live.
+    unsafe {
+        let Some(storage_id) = metapage::storage_id(rel) else { return Located::Nowhere };
+        match directory::find(storage_id, row, snapshot) {
+            Some(entry) if !entry.reserved_only => return Located::Stored(entry),
+            Some(_) if (*snapshot).snapshot_type == pg_sys::SnapshotType::SNAPSHOT_DIRTY => {
+                // Somebody is loading this row: the snapshot says who, unless it is us. A number whose loader is done
+                // and which no stripe has was never used.
+                if (*snapshot).xmin != pg_sys::InvalidTransactionId
+                    || directory_scan::is_ours(storage_id, row)
+                {
+                    cold_rows::store(rel, slot, row, |_| (Datum::null(), true));
+                    return Located::Answered;
+                }
+                directory_scan::clear_dirty(snapshot);
+            }
+            _ => {}
+        }
+        if compat::serializable_reads(rel, snapshot) {
+            directory_scan::report_missed(rel, storage_id, row, snapshot);
+        }
+        Located::Nowhere
+    }
+}
+
+/// `tuple_fetch_row_version`: hot rows go straight through.
+pub(super) unsafe extern "C-unwind" fn tuple_fetch_row_version(
+    rel: Relation,
+    tid: ItemPointer,
+    snapshot: Snapshot,
+    slot: *mut TupleTableSlot,
+) -> bool {
+    // SAFETY: this frame owns nothing.
+    unsafe {
+        if !tid::is_cold(*tid) {
+            return heap_direct!(tuple_fetch_row_version(rel, tid, snapshot, slot));
+        }
+        fetch_cold_version(rel, tid, snapshot, slot)
+    }
+}
+
+#[pg_guard]
+unsafe extern "C-unwind" fn fetch_cold_version(
+    rel: Relation,
+    tid: ItemPointer,
+    snapshot: Snapshot,
+    slot: *mut TupleTableSlot,
+) -> bool {
+    // SAFETY: as above. The slot copies the values, because nothing else would keep them.
+    unsafe {
+        let Some(row) = tid::row_of(*tid) else { return false };
+        match locate(rel, row, snapshot, slot) {
+            Located::Stored(entry) => {
+                let mut rows = ColdFetch::new(rel);
+                rows.fetch(&entry, row, slot);
+                pg_sys::ExecMaterializeSlot(slot);
+                (*slot).tts_tid = tid::cold_tid(row);
+                true
+            }
+            Located::Answered => true,
+            Located::Nowhere => false,
+        }
+    }
+}
+
+/// `tuple_tid_valid`.
+#[pg_guard]
+pub(super) unsafe extern "C-unwind" fn tuple_tid_valid(scan: TableScanDesc, tid: ItemPointer) -> bool {
+    // SAFETY: the scan is ours.
+    unsafe {
+        if tid::is_cold(*tid) {
+            return tid::row_of(*tid).is_some();
+        }
+        super::delegate::heap_guarded!(tuple_tid_valid((*scan.cast::<super::scan::Scan>()).heap, tid))
+    }
+}
+
+/// `tuple_get_latest_tid`: a cold row has no newer version.
+#[pg_guard]
+pub(super) unsafe extern "C-unwind" fn tuple_get_latest_tid(scan: TableScanDesc, tid: ItemPointer) {
+    // SAFETY: the scan is ours.
+    unsafe {
+        if !tid::is_cold(*tid) {
+            let inner = (*scan.cast::<super::scan::Scan>()).heap;
+            (*inner).rs_snapshot = (*scan).rs_snapshot;
+            super::delegate::heap_guarded!(tuple_get_latest_tid(inner, tid));
+        }
+    }
+}
+
+/// `tuple_satisfies_snapshot`.
+pub(super) unsafe extern "C-unwind" fn tuple_satisfies_snapshot(
+    rel: Relation,
+    slot: *mut TupleTableSlot,
+    snapshot: Snapshot,
+) -> bool {
+    // SAFETY: this frame owns nothing.
+    unsafe {
+        if !tid::is_cold((*slot).tts_tid) {
+            return heap_direct!(tuple_satisfies_snapshot(rel, slot, snapshot));
+        }
+        cold_satisfies_snapshot(rel, slot, snapshot)
+    }
+}
+
+#[pg_guard]
+unsafe extern "C-unwind" fn cold_satisfies_snapshot(
+    rel: Relation,
+    slot: *mut TupleTableSlot,
+    snapshot: Snapshot,
+) -> bool {
+    // SAFETY: as above.
+    unsafe {
+        let Some((row, storage_id)) = tid::row_of((*slot).tts_tid).zip(metapage::storage_id(rel)) else {
+            return false;
+        };
+        directory::find(storage_id, row, snapshot).is_some_and(|entry| {
+            !entry.reserved_only || (*snapshot).snapshot_type == pg_sys::SnapshotType::SNAPSHOT_SELF
+        })
+    }
+}

@@ -1,0 +1,118 @@
+//! Server hooks that the access method needs.
+//!
+//! When a plan starts: bitmap scans of our tables must not prefetch (virtual blocks are not in the file), and slots of
+//! scans whose plan reads xmin, cmin, xmax or cmax are marked, so that cold rows come with a tuple header. When a table
+//! is dropped: its directory rows go.
+
+use std::cell::Cell;
+use std::ffi::{c_int, c_void};
+
+use pgrx::pg_guard;
+use pgrx::pg_sys::ffi::pg_guard_ffi_boundary;
+use pgrx::pg_sys::{self, NodeTag, ObjectAccessType, Oid, PlanState, QueryDesc, ScanState};
+
+use super::cold_rows::SLOT_WANTS_SYSTEM_COLUMNS;
+use super::ddl;
+use crate::host::relation;
+
+thread_local! {
+    static NEXT_START: Cell<pg_sys::ExecutorStart_hook_type> = const { Cell::new(None) };
+    static NEXT_ACCESS: Cell<pg_sys::object_access_hook_type> = const { Cell::new(None) };
+}
+
+/// Puts the hooks in place, keeping those of others.
+pub unsafe fn install() {
+    // SAFETY: called once, from _PG_init.
+    unsafe {
+        NEXT_START.set(pg_sys::ExecutorStart_hook);
+        pg_sys::ExecutorStart_hook = Some(executor_start);
+        NEXT_ACCESS.set(pg_sys::object_access_hook);
+        pg_sys::object_access_hook = Some(object_access);
+    }
+}
+
+#[pg_guard]
+unsafe extern "C-unwind" fn executor_start(query: *mut QueryDesc, flags: c_int) {
+    // SAFETY: the chain is called as the server would call it.
+    unsafe {
+        match NEXT_START.get() {
+            Some(next) => pg_guard_ffi_boundary(|| next(query, flags)),
+            None => pg_sys::standard_ExecutorStart(query, flags),
+        }
+        if !(*query).planstate.is_null() {
+            visit((*query).planstate, std::ptr::null_mut());
+        }
+    }
+}
+
+/// Adjusts one node of a plan and goes on to its children.
+#[pg_guard]
+unsafe extern "C-unwind" fn visit(node: *mut PlanState, context: *mut c_void) -> bool {
+    // SAFETY: a node of a plan that has just been initialised.
+    unsafe {
+        if node.is_null() {
+            return false;
+        }
+        let tag = (*node).type_;
+        if matches!(
+            tag,
+            NodeTag::T_SeqScanState
+                | NodeTag::T_SampleScanState
+                | NodeTag::T_IndexScanState
+                | NodeTag::T_BitmapHeapScanState
+                | NodeTag::T_TidScanState
+                | NodeTag::T_TidRangeScanState
+        ) {
+            let scan = node.cast::<ScanState>();
+            let rel = (*scan).ss_currentRelation;
+            if !rel.is_null() && relation::is_colcompress(rel) {
+                if tag == NodeTag::T_BitmapHeapScanState {
+                    (*node.cast::<pg_sys::BitmapHeapScanState>()).prefetch_maximum = 0;
+                }
+                if reads_header((*node).plan) {
+                    (*(*scan).ss_ScanTupleSlot).tts_flags |= SLOT_WANTS_SYSTEM_COLUMNS;
+                }
+            }
+        }
+        pg_sys::planstate_tree_walker(node, Some(visit), context)
+    }
+}
+
+/// Whether a scan's target list or conditions name a system column that only a tuple header has.
+unsafe fn reads_header(plan: *mut pg_sys::Plan) -> bool {
+    // SAFETY: plan nodes of the types above begin with a Scan.
+    unsafe {
+        let varno = (*plan.cast::<pg_sys::Scan>()).scanrelid;
+        let mut members: *mut pg_sys::Bitmapset = std::ptr::null_mut();
+        pg_sys::pull_varattnos((*plan).targetlist.cast(), varno, &raw mut members);
+        pg_sys::pull_varattnos((*plan).qual.cast(), varno, &raw mut members);
+        let header = [
+            pg_sys::MinTransactionIdAttributeNumber,
+            pg_sys::MaxTransactionIdAttributeNumber,
+            pg_sys::MinCommandIdAttributeNumber,
+            pg_sys::MaxCommandIdAttributeNumber,
+        ];
+        header.iter().any(|&number| {
+            pg_sys::bms_is_member(number - pg_sys::FirstLowInvalidHeapAttributeNumber, members)
+        })
+    }
+}
+
+#[pg_guard]
+unsafe extern "C-unwind" fn object_access(
+    access: ObjectAccessType::Type,
+    class: Oid,
+    object: Oid,
+    sub_object: c_int,
+    arg: *mut c_void,
+) {
+    // SAFETY: as above.
+    unsafe {
+        if let Some(next) = NEXT_ACCESS.get() {
+            pg_guard_ffi_boundary(|| next(access, class, object, sub_object, arg));
+        }
+        if access == ObjectAccessType::OAT_DROP && class == pg_sys::RelationRelationId && sub_object == 0 {
+            ddl::before_drop(object);
+        }
+    }
+}

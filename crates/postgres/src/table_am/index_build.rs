@@ -1,0 +1,175 @@
+//! CREATE INDEX and REINDEX.
+//!
+//! Hot rows go through heap's own builder, one hot span at a time, on a heap-typed twin of the relation (see `shim`).
+//! Cold rows follow, stripe by stripe, of each stripe only the columns that the index reads. Stripes that are dead but
+//! may still be seen by old snapshots are indexed too, as heap does with recently dead rows. In a parallel build both
+//! kinds of work come from the shared state of the scan.
+
+use std::ffi::c_void;
+
+use pgrx::pg_guard;
+use pgrx::pg_sys::ffi::pg_guard_ffi_boundary;
+use pgrx::pg_sys::{self, BlockNumber, IndexBuildCallback, IndexInfo, Relation, TableScanDesc};
+
+use super::cold_rows::ColdRows;
+use super::delegate::heap_guarded;
+use super::hot_runs::{self, Span};
+use super::index_rows::{self, IndexRows};
+use super::{own_writes, parallel, shim, tid};
+use crate::host::{error, relation};
+use crate::storage::directory::{self, StripeEntry};
+use crate::storage::{directory_scan, metapage};
+
+/// BRIN keeps one summary per range of blocks: virtual block numbers would make it fill 2^31 of them.
+fn refuse_brin(rel: Relation) -> ! {
+    // SAFETY: the relation is open.
+    let table = unsafe { relation::quoted_name(rel) };
+    error::not_supported(
+        format!("access method \"brin\" is not supported for table {table}"),
+        "BRIN summarises ranges of physical blocks, and rows in stripes have none.",
+        "Use the orderby option: stripes and chunks keep minimum and maximum of every column.",
+    )
+}
+
+/// `index_build_range_scan`.
+#[pg_guard]
+pub(super) unsafe extern "C-unwind" fn index_build_range_scan(
+    rel: Relation,
+    index: Relation,
+    info: *mut IndexInfo,
+    _allow_sync: bool,
+    any_visible: bool,
+    progress: bool,
+    start: BlockNumber,
+    count: BlockNumber,
+    callback: IndexBuildCallback,
+    callback_state: *mut c_void,
+    scan: TableScanDesc,
+) -> f64 {
+    // SAFETY: as the server calls it, with a lock on the table that keeps writers out (or a concurrent build, under a
+    // snapshot of its own).
+    unsafe {
+        if (*info).ii_Am == pg_sys::BRIN_AM_OID {
+            refuse_brin(rel);
+        }
+        own_writes::flush(rel);
+        directory::prepare();
+        let mut rows = 0.0;
+        let mut hot = |span: Span| {
+            let heap_rel = shim::of(rel);
+            rows += heap_guarded!(index_build_range_scan(
+                heap_rel,
+                index,
+                info,
+                false,
+                any_visible,
+                progress,
+                span.start,
+                span.blocks(),
+                callback,
+                callback_state,
+                std::ptr::null_mut(),
+            ));
+        };
+        let parallel = if scan.is_null() { None } else { parallel::shared((*scan).rs_parallel) };
+        match parallel {
+            Some(shared) => {
+                while let Some(span) = shared.take_hot() {
+                    hot(span);
+                }
+            }
+            None => {
+                let entries = metapage::storage_id(rel)
+                    .map_or_else(Vec::new, |storage_id| directory_scan::all_versions(storage_id));
+                let spans = hot_runs::hot_spans(&entries, relation::block_count(rel));
+                let whole = start == 0 && count == pg_sys::InvalidBlockNumber;
+                let spans = if whole {
+                    spans
+                } else {
+                    hot_runs::clip(&spans, start, start.saturating_add(count).saturating_sub(1))
+                };
+                spans.into_iter().for_each(&mut hot);
+                if !whole {
+                    return rows;
+                }
+            }
+        }
+        let stripes = stripes_to_index(rel, (*info).ii_Concurrent, scan);
+        if !stripes.is_empty() {
+            rows += build_cold(rel, index, info, &stripes, parallel, callback, callback_state);
+        }
+        if !scan.is_null() {
+            super::scan::scan_end(scan);
+        }
+        rows
+    }
+}
+
+/// The stripes whose rows belong into the index, ordered by first row number, and whether they are live.
+unsafe fn stripes_to_index(rel: Relation, concurrent: bool, scan: TableScanDesc) -> Vec<(StripeEntry, bool)> {
+    // SAFETY: rel is open.
+    unsafe {
+        let Some(storage_id) = metapage::storage_id(rel) else { return Vec::new() };
+        if !concurrent {
+            let horizon = pg_sys::GetOldestNonRemovableTransactionId(rel);
+            return directory_scan::not_dead(storage_id, horizon);
+        }
+        let (snapshot, registered) = if scan.is_null() {
+            (pg_sys::RegisterSnapshot(pg_sys::GetTransactionSnapshot()), true)
+        } else {
+            ((*scan).rs_snapshot, false)
+        };
+        let found = directory::visible(storage_id, snapshot).into_iter().map(|entry| (entry, true)).collect();
+        if registered {
+            pg_sys::UnregisterSnapshot(snapshot);
+        }
+        found
+    }
+}
+
+unsafe fn build_cold(
+    rel: Relation,
+    index: Relation,
+    info: *mut IndexInfo,
+    stripes: &[(StripeEntry, bool)],
+    parallel: Option<&parallel::Shared>,
+    callback: IndexBuildCallback,
+    callback_state: *mut c_void,
+) -> f64 {
+    // SAFETY: the callback is the index access method's; its ERROR is made to unwind.
+    unsafe {
+        let Some(callback) = callback else { error::internal("index build without a callback") };
+        let mut entries = IndexRows::new(rel, info);
+        let mut cold = ColdRows::new(rel, std::ptr::null_mut());
+        cold.restrict(index_rows::columns_used(rel, info));
+        let list: Vec<StripeEntry> = stripes.iter().map(|(entry, _)| entry.clone()).collect();
+        let mut rows = 0.0;
+        let mut next = 0;
+        loop {
+            let at = match parallel {
+                Some(shared) => shared.take_cold(&list),
+                None => (next < list.len()).then_some(next),
+            };
+            let Some(at) = at else { break };
+            next = at + 1;
+            let (entry, alive) = &stripes[at];
+            for position in 0..entry.row_count {
+                if position % 1024 == 0 {
+                    pgrx::check_for_interrupts!();
+                }
+                cold.fetch(entry, position, entries.slot);
+                rows += f64::from(u8::from(*alive));
+                if !entries.form() {
+                    continue;
+                }
+                let mut tid = tid::cold_tid(entry.first_row + u64::from(position));
+                let (values, nulls) = (entries.values.as_mut_ptr(), entries.nulls.as_mut_ptr());
+                pg_guard_ffi_boundary(|| {
+                    callback(index, &raw mut tid, values, nulls, *alive, callback_state);
+                });
+            }
+        }
+        entries.finish();
+        rows
+    }
+}

@@ -1,0 +1,51 @@
+//! A relation that heap takes for its own.
+//!
+//! Heap's index build reads with `heap_getnext`, which refuses a relation whose access method is not heap's. So it is
+//! given a copy of the relation cache's entry that differs in the access method. The copy is permanent, one per table
+//! and backend: after an ERROR the storage manager and the resource owner still hold its address. It has its own
+//! storage-manager link and reference count, and no statistics. Only heap code sees it.
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+
+use pgrx::pg_sys::{self, Relation, RelationData};
+
+use super::heap;
+
+thread_local! {
+    static SHIMS: RefCell<HashMap<u32, Relation>> = RefCell::new(HashMap::new());
+}
+
+/// The heap-typed twin of `rel`, refreshed from it.
+pub unsafe fn of(rel: Relation) -> Relation {
+    // SAFETY: rel is open.
+    let oid = u32::from(unsafe { (*rel).rd_id });
+    let known = SHIMS.with(|shims| shims.borrow().get(&oid).copied());
+    // SAFETY: rel is open; the copy is made field by field into memory that is never freed.
+    unsafe {
+        let shim = match known {
+            Some(shim) => {
+                if !(*shim).rd_smgr.is_null() {
+                    pg_sys::smgrclose((*shim).rd_smgr);
+                }
+                shim
+            }
+            None => {
+                let shim =
+                    pg_sys::MemoryContextAllocZero(pg_sys::TopMemoryContext, size_of::<RelationData>())
+                        .cast::<RelationData>();
+                SHIMS.with(|shims| shims.borrow_mut().insert(oid, shim));
+                shim
+            }
+        };
+        let (smgr, references) = ((*shim).rd_smgr, (*shim).rd_refcnt);
+        std::ptr::copy_nonoverlapping(rel, shim, 1);
+        (*shim).rd_smgr = smgr;
+        (*shim).rd_refcnt = references;
+        (*shim).rd_tableam = std::ptr::from_ref(heap());
+        (*shim).rd_amcache = std::ptr::null_mut();
+        (*shim).pgstat_info = std::ptr::null_mut();
+        (*shim).pgstat_enabled = false;
+        shim
+    }
+}

@@ -1,0 +1,58 @@
+//! What the planner is told about a table's size.
+//!
+//! Cold rows are counted in the directory. Hot rows are estimated from the hot pages: with the density that the last
+//! VACUUM or ANALYZE implies, or from the columns' widths. Only hot pages can spare an index-only scan its fetch, so the
+//! all-visible share is that of the hot rows among all.
+
+use pgrx::pg_guard;
+use pgrx::pg_sys::{BlockNumber, Relation, int32};
+
+use super::delegate::heap_guarded;
+use super::{hot_runs, vacuum};
+use crate::host::relation;
+use crate::storage::{directory_scan, metapage};
+
+/// `relation_estimate_size`.
+#[pg_guard]
+pub(super) unsafe extern "C-unwind" fn estimate_size(
+    rel: Relation,
+    widths: *mut int32,
+    pages: *mut BlockNumber,
+    tuples: *mut f64,
+    all_visible: *mut f64,
+) {
+    // SAFETY: the server passes places for its answers.
+    unsafe {
+        heap_guarded!(relation_estimate_size(rel, widths, pages, tuples, all_visible));
+        let Some(storage_id) = metapage::storage_id(rel) else { return };
+        let cold = vacuum::cold_row_count(rel);
+        if cold == 0.0 {
+            return;
+        }
+        let blocks = relation::block_count(rel);
+        let spans = hot_runs::hot_spans(&directory_scan::all_versions(storage_id), blocks);
+        let hot_pages: f64 = spans.iter().map(|span| f64::from(span.blocks())).sum();
+        let stripe_pages = f64::from(blocks) - hot_pages;
+        let form = (*rel).rd_rel;
+        let (known, known_pages) = (f64::from((*form).reltuples), f64::from((*form).relpages));
+        let hot = if hot_pages == 0.0 {
+            0.0
+        } else if known >= 0.0 && known_pages > 0.0 {
+            // The density of the hot pages then, as far as pg_class can tell.
+            let hot_then = (known_pages - stripe_pages).max(1.0);
+            let density = ((known - cold).max(0.0) / hot_then).min(300.0);
+            (density * hot_pages).round()
+        } else {
+            // Heap's guess is a density by width times all pages.
+            (*tuples * hot_pages / f64::from((*pages).max(1))).round()
+        };
+        *pages = blocks;
+        *tuples = hot + cold;
+        let visible_hot = (f64::from((*form).relallvisible) - stripe_pages).max(0.0);
+        *all_visible = if hot_pages == 0.0 {
+            0.0
+        } else {
+            (visible_hot / hot_pages).min(1.0) * hot / (hot + cold).max(1.0)
+        };
+    }
+}

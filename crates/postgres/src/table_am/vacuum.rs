@@ -1,0 +1,157 @@
+//! VACUUM.
+//!
+//! Heap's own vacuum does the hot rows, with truncation always off: whatever the caller or a reloption says, trailing
+//! stripe pages look empty to it and would be cut off. Then come index entries of row numbers that are dead to everybody,
+//! the stripe pages that belong to nobody, and the row count in `pg_class`, which heap sees only a part of.
+
+use std::ffi::c_void;
+
+use pgrx::pg_guard;
+use pgrx::pg_sys::{
+    self, BufferAccessStrategy, IndexBulkDeleteResult, IndexVacuumInfo, ItemPointer, Relation, VacuumParams,
+};
+
+use super::delegate::heap_guarded;
+use super::tid;
+use crate::storage::{directory, directory_scan, free, metapage};
+
+/// `relation_vacuum`.
+#[pg_guard]
+pub(super) unsafe extern "C-unwind" fn relation_vacuum(
+    rel: Relation,
+    params: *mut VacuumParams,
+    strategy: BufferAccessStrategy,
+) {
+    // SAFETY: rel is open with ShareUpdateExclusiveLock in a transaction of its own.
+    unsafe {
+        let before = cold_row_count(rel);
+        // Heap extrapolates from the old density, which has to be that of hot rows here. This is the relation cache's
+        // copy; the catalog is put right below.
+        let form = (*rel).rd_rel;
+        if (*form).reltuples > 0.0 {
+            (*form).reltuples = (f64::from((*form).reltuples) - before).max(0.0) as f32;
+        }
+        let mut own = *params;
+        own.truncate = pg_sys::VacOptValue::VACOPTVALUE_DISABLED;
+        heap_guarded!(relation_vacuum(rel, &raw mut own, strategy));
+        if (*params).index_cleanup != pg_sys::VacOptValue::VACOPTVALUE_DISABLED {
+            sweep_indexes(rel, strategy);
+        }
+        let freed = free::reclaim(rel, strategy);
+        if freed > 0 {
+            pgrx::debug1!("freed {freed} stripe pages that belonged to nobody");
+        }
+        count_rows(rel);
+    }
+}
+
+/// Rows in stripes that are committed, or our own.
+pub(super) unsafe fn cold_row_count(rel: Relation) -> f64 {
+    // SAFETY: rel is open.
+    unsafe {
+        let Some(storage_id) = metapage::storage_id(rel) else { return 0.0 };
+        directory_scan::row_count(storage_id, &raw mut pg_sys::SnapshotSelfData)
+    }
+}
+
+/// Adds the cold rows to what heap's vacuum has just written into pg_class.
+unsafe fn count_rows(rel: Relation) {
+    // SAFETY: catalog look-ups and the server's own in-place update.
+    unsafe {
+        let cold = cold_row_count(rel);
+        if cold == 0.0 {
+            return;
+        }
+        pg_sys::CommandCounterIncrement();
+        let tuple = pg_sys::SearchSysCache1(pg_sys::SysCacheIdentifier::RELOID as i32, (*rel).rd_id.into());
+        if tuple.is_null() {
+            return;
+        }
+        let form = pg_sys::GETSTRUCT(tuple).cast::<pg_sys::FormData_pg_class>();
+        let (pages, visible) = ((*form).relpages, (*form).relallvisible);
+        let (hot, indexed) = (f64::from((*form).reltuples).max(0.0), (*form).relhasindex);
+        pg_sys::ReleaseSysCache(tuple);
+        pg_sys::vac_update_relstats(
+            rel,
+            pages as pg_sys::BlockNumber,
+            hot + cold,
+            visible as pg_sys::BlockNumber,
+            indexed,
+            pg_sys::InvalidTransactionId,
+            pg_sys::MultiXactId::from(0u32),
+            std::ptr::null_mut(),
+            std::ptr::null_mut(),
+            false,
+        );
+    }
+}
+
+/// Row numbers that are in use, for the callback of the index pass.
+struct InUse {
+    counter: u64,
+    /// Merged, ascending.
+    ranges: Vec<(u64, u64)>,
+}
+
+impl InUse {
+    fn new(counter: u64, sorted: Vec<(u64, u64)>) -> Self {
+        let mut ranges: Vec<(u64, u64)> = Vec::with_capacity(sorted.len());
+        for (start, end) in sorted {
+            match ranges.last_mut() {
+                Some(last) if start <= last.1 => last.1 = last.1.max(end),
+                _ => ranges.push((start, end)),
+            }
+        }
+        Self { counter, ranges }
+    }
+
+    fn is_dead(&self, row: u64) -> bool {
+        let after = self.ranges.partition_point(|range| range.0 <= row);
+        let live = after.checked_sub(1).is_some_and(|at| row < self.ranges[at].1);
+        row < self.counter && !live
+    }
+
+    fn dead_count(&self) -> u64 {
+        let live: u64 =
+            self.ranges.iter().map(|(start, end)| end.min(&self.counter).saturating_sub(*start)).sum();
+        self.counter.saturating_sub(live)
+    }
+}
+
+unsafe extern "C-unwind" fn is_dead(tid: ItemPointer, state: *mut c_void) -> bool {
+    // SAFETY: the state outlives the pass; nothing here allocates or raises an ERROR.
+    unsafe { tid::row_of(*tid).is_some_and(|row| (*state.cast::<InUse>()).is_dead(row)) }
+}
+
+/// Takes the entries of dead row numbers out of every index. The metapage remembers how many numbers were dead the last
+/// time; numbers never come back to life, so an equal count means there is nothing to do.
+unsafe fn sweep_indexes(rel: Relation, strategy: BufferAccessStrategy) {
+    // SAFETY: rel is open; the indexes are opened and closed here.
+    unsafe {
+        let Some((counter, ranges)) = directory::numbers_in_use(rel) else { return };
+        let mut in_use = InUse::new(counter, ranges);
+        let dead = in_use.dead_count();
+        if dead == metapage::swept(rel) {
+            return;
+        }
+        let mut count = 0;
+        let mut indexes: *mut Relation = std::ptr::null_mut();
+        pg_sys::vac_open_indexes(rel, pg_sys::RowExclusiveLock as i32, &raw mut count, &raw mut indexes);
+        for at in 0..usize::try_from(count).unwrap_or(0) {
+            let mut info = IndexVacuumInfo {
+                index: *indexes.add(at),
+                estimated_count: true,
+                message_level: pg_sys::DEBUG2 as i32,
+                num_heap_tuples: f64::from((*(*rel).rd_rel).reltuples),
+                strategy,
+                ..IndexVacuumInfo::default()
+            };
+            let state = (&raw mut in_use).cast();
+            let none: *mut IndexBulkDeleteResult = std::ptr::null_mut();
+            let result = pg_sys::index_bulk_delete(&raw mut info, none, Some(is_dead), state);
+            pg_sys::index_vacuum_cleanup(&raw mut info, result);
+        }
+        pg_sys::vac_close_indexes(count, indexes, pg_sys::NoLock as i32);
+        metapage::set_swept(rel, dead);
+    }
+}
