@@ -19,12 +19,32 @@ pub struct ByteView {
 
 impl ByteView {
     /// A view of a value that is at most `INLINE_BYTES` long; `None` when it is longer.
+    ///
+    /// Put together from two loads that may overlap: a copy of a length known only at run time costs ten times that.
     #[inline]
     pub fn inline(value: &[u8]) -> Option<Self> {
         let len = u32::try_from(value.len()).ok()?;
+        let bits = if let (Some(first), Some(last)) = (value.first_chunk::<8>(), value.last_chunk::<4>()) {
+            if value.len() > INLINE_BYTES {
+                return None;
+            }
+            u128::from(u64::from_le_bytes(*first))
+                | (u128::from(u32::from_le_bytes(*last)) << (8 * (value.len() - 4)))
+        } else if let (Some(first), Some(last)) = (value.first_chunk::<4>(), value.last_chunk::<4>()) {
+            let last = u64::from(u32::from_le_bytes(*last)) << (8 * (value.len() - 4));
+            u128::from(u64::from(u32::from_le_bytes(*first)) | last)
+        } else {
+            value.iter().rev().fold(0, |bits, &byte| (bits << 8) | u128::from(byte))
+        };
+        Some(Self::inline_bits(len, bits))
+    }
+
+    /// A view of the `len` lowest bytes of `bits`, whose other bytes are zero; `len` is at most `INLINE_BYTES`.
+    #[inline]
+    fn inline_bits(len: u32, bits: u128) -> Self {
         let mut tail = [0; INLINE_BYTES];
-        tail.get_mut(..value.len())?.copy_from_slice(value);
-        Some(Self { len, tail })
+        tail.copy_from_slice(&bits.to_le_bytes()[..INLINE_BYTES]);
+        Self { len, tail }
     }
 
     /// A view of `len` bytes at `offset` of buffer `buffer`, whose first four bytes are `prefix`.
@@ -82,13 +102,32 @@ impl ByteViews {
     /// Views of consecutive values in one buffer: value i is `data[offsets[i]..offsets[i + 1]]`.
     /// `None` when offsets are not ascending within `data`.
     pub fn from_offsets(offsets: &[u32], data: Vec<u8>) -> Option<Self> {
-        let mut views = Vec::with_capacity(offsets.len().saturating_sub(1));
-        for pair in offsets.windows(2) {
-            let &[start, end] = pair else { return None };
-            let value = data.get(start as usize..end as usize)?;
-            views.push(Self::view_of(value, 0, start)?);
+        let ascending = offsets.windows(2).all(|pair| matches!(pair, [start, end] if start <= end));
+        if !ascending || offsets.last().is_some_and(|&end| end as usize > data.len()) {
+            return None;
         }
+        let starts = offsets.iter().zip(offsets.get(1..).unwrap_or(&[]));
+        let views = starts.map(|(&start, &end)| Self::view_at(&data, start, end - start)).collect();
         Some(Self::from_parts(views, vec![Arc::new(data)]))
+    }
+
+    /// The view of `len` bytes at `start` of `data`, which is or becomes buffer 0. Decoders that write their values end to end into
+    /// one buffer make their views with this; a place outside `data` gives an empty value.
+    #[inline]
+    pub fn view_at(data: &[u8], start: u32, len: u32) -> ByteView {
+        let at = start as usize;
+        // One load whatever the length, as long as sixteen bytes are there to load.
+        if let Some(bytes) = data.get(at..).and_then(|rest| rest.first_chunk::<16>()) {
+            let bits = u128::from_le_bytes(*bytes);
+            if len as usize <= INLINE_BYTES {
+                return ByteView::inline_bits(len, bits & ((1u128 << (8 * len)) - 1));
+            }
+            if let (true, Some(prefix)) = (at + len as usize <= data.len(), bytes.first_chunk::<4>()) {
+                return ByteView::reference(len, *prefix, 0, start);
+            }
+        }
+        let value = data.get(at..at.saturating_add(len as usize)).unwrap_or(&[]);
+        Self::view_of(value, 0, start).unwrap_or_default()
     }
 
     #[inline]

@@ -102,3 +102,25 @@ fn encoded_vectors_flatten_to_their_rows() {
     let constant = Vector::new(LogicalType::Int32, Values::Constant(Box::new(one), 3));
     assert_eq!(constant.flatten().values, Values::Int32(vec![4; 3]));
 }
+
+#[test]
+fn views_into_a_buffer_equal_pushed_values_at_every_place_and_length() {
+    let data: Vec<u8> = (0..60u8).map(|i| i.wrapping_mul(37) | 1).collect();
+    for start in 0..=data.len() {
+        for end in start..=data.len() {
+            let offsets = [u32::try_from(start).unwrap(), u32::try_from(end).unwrap()];
+            let views = ByteViews::from_offsets(&offsets, data.clone()).unwrap();
+            assert_eq!(views.get(0), &data[start..end], "{start}..{end}");
+            let pushed: ByteViews = [&data[start..end]].into_iter().collect();
+            // Short views must be equal bit for bit, padding included: kernels compare them whole.
+            if end - start <= vector::INLINE_BYTES {
+                assert_eq!(views.views(), pushed.views(), "{start}..{end}");
+            }
+            assert_eq!((pushed.get(0), pushed.len()), (&data[start..end], 1));
+        }
+    }
+    assert!(ByteViews::from_offsets(&[3, 2], data.clone()).is_none());
+    assert!(ByteViews::from_offsets(&[0, 61], data.clone()).is_none());
+    assert_eq!(ByteViews::view_at(&data, 50, 20).len(), 0);
+    assert_eq!(ByteViews::view_at(&data, 4000, 3).len(), 0);
+}
