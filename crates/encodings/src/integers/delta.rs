@@ -1,0 +1,143 @@
+//! Delta: differences of neighbours in frame-of-reference blocks, each block starting again from its own first value, so that row i needs
+//! one block at most. Payload: for every block its first value (zigzag) and header, then the data of all blocks.
+//!
+//! Differences wrap, so any values will do. A sorted column has small ones; a counter that starts again every so often has
+//! equal ones with a patch at each restart.
+
+use vector::{Bitmap, Error, Result, Selection};
+
+use super::Lane;
+use super::block::{self, Block, Header, Plan};
+use super::test::{self, Words};
+use crate::cursor::{Reader, Writer};
+use crate::filter::IntTest;
+use crate::kernels::bitpack::BLOCK;
+use crate::kernels::fill;
+use crate::options::EncodingId;
+
+/// The differences of all blocks (the first of each repeats the second, so that it costs nothing), their plans, and the bytes in all.
+pub(super) fn plan(values: &[i64]) -> (Vec<i64>, Vec<Plan>, usize) {
+    let mut deltas = Vec::with_capacity(values.len());
+    for block in values.chunks(BLOCK) {
+        let start = deltas.len();
+        deltas.push(0);
+        deltas.extend(block.windows(2).map(|pair| match pair {
+            [a, b] => b.wrapping_sub(*a),
+            _ => 0,
+        }));
+        if let Some(&second) = deltas.get(start + 1)
+            && let Some(first) = deltas.get_mut(start)
+        {
+            *first = second;
+        }
+    }
+    let plans: Vec<Plan> = deltas.chunks(BLOCK).map(block::plan).collect();
+    let firsts: usize = values.iter().step_by(BLOCK).map(|&first| varint_bytes(first)).sum();
+    let bytes = plans.iter().map(|plan| plan.bytes).sum::<usize>() + firsts + 1;
+    (deltas, plans, bytes)
+}
+
+fn varint_bytes(value: i64) -> usize {
+    let bits = 64 - crate::cursor::zigzag(value).leading_zeros() as usize;
+    bits.div_ceil(7).max(1)
+}
+
+/// Appends a delta node.
+pub(super) fn write(values: &[i64], deltas: &[i64], plans: &[Plan], out: &mut Writer) {
+    out.u8(EncodingId::Delta.tag());
+    let mut data = Vec::new();
+    for ((values, deltas), plan) in values.chunks(BLOCK).zip(deltas.chunks(BLOCK)).zip(plans) {
+        out.zigzag(values.first().copied().unwrap_or(0));
+        block::write(deltas, plan, out, &mut data);
+    }
+    out.bytes(&data);
+}
+
+/// A delta node over its bytes.
+#[derive(Debug)]
+pub(super) struct Delta<'a> {
+    blocks: Vec<(i64, Block<'a>)>,
+}
+
+impl<'a> Delta<'a> {
+    pub(super) fn open(reader: &mut Reader<'a>, rows: usize) -> Result<Self> {
+        let mut headers = Vec::with_capacity(rows.div_ceil(BLOCK).min(reader.remaining()));
+        for start in (0..rows).step_by(BLOCK) {
+            headers.push((reader.zigzag()?, Header::read(reader, BLOCK.min(rows - start))?));
+        }
+        let mut blocks = Vec::with_capacity(headers.len());
+        for ((first, header), start) in headers.iter().zip((0..rows).step_by(BLOCK)) {
+            blocks.push((*first, Block::cut(header, reader, BLOCK.min(rows - start))?));
+        }
+        Ok(Self { blocks })
+    }
+
+    pub(super) fn decode_into<T: Lane>(&self, out: &mut Vec<T>) -> Result<()> {
+        out.reserve(self.blocks.len() * BLOCK);
+        self.blocks.iter().try_for_each(|(first, block)| decode_block(*first, block, out))
+    }
+
+    pub(super) fn get(&self, row: usize) -> Result<i64> {
+        let index = row % BLOCK;
+        match self.blocks.get(row / BLOCK) {
+            Some((first, _)) if index == 0 => Ok(*first),
+            Some((first, block)) if index < block.len() => {
+                if let Some(step) = block.uniform() {
+                    return Ok(first.wrapping_add(step.wrapping_mul(i64::try_from(index).unwrap_or(0))));
+                }
+                let mut deltas: Vec<i64> = Vec::new();
+                block.decode_into(&mut deltas)?;
+                let sum = deltas.iter().skip(1).take(index).fold(0i64, |sum, d| sum.wrapping_add(*d));
+                Ok(first.wrapping_add(sum))
+            }
+            _ => Err(Error::corrupt(format!("row {row} is past the last block"))),
+        }
+    }
+
+    /// Appends the values of ascending rows, decoding each block that has one once.
+    pub(super) fn take_into<T: Lane>(&self, rows: &[u32], out: &mut Vec<T>) -> Result<()> {
+        let mut held = usize::MAX;
+        let mut values: Vec<T> = Vec::new();
+        for &row in rows {
+            let (at, index) = (row as usize / BLOCK, row as usize % BLOCK);
+            if at != held {
+                let (first, block) =
+                    self.blocks.get(at).ok_or_else(|| Error::corrupt("row past the last block"))?;
+                values.clear();
+                decode_block(*first, block, &mut values)?;
+                held = at;
+            }
+            out.push(*values.get(index).ok_or_else(|| Error::corrupt("row past the last block"))?);
+        }
+        Ok(())
+    }
+
+    pub(super) fn test(&self, test: &IntTest, rows: usize, selection: &Selection) -> Result<Bitmap> {
+        let mut words = Words::new(rows);
+        let mut values: Vec<i64> = Vec::new();
+        for (at, (first, block)) in self.blocks.iter().enumerate() {
+            if test::touches(selection, at) {
+                values.clear();
+                decode_block(*first, block, &mut values)?;
+                test::mark_values(&values, test, words.block(at));
+            }
+        }
+        Ok(words.finish())
+    }
+}
+
+fn decode_block<T: Lane>(first: i64, block: &Block<'_>, out: &mut Vec<T>) -> Result<()> {
+    let start = out.len();
+    if let Some(step) = block.uniform() {
+        out.resize(start + block.len(), T::default());
+        if let Some(values) = out.get_mut(start..) {
+            fill::sequence(first, step, values);
+        }
+        return Ok(());
+    }
+    block.decode_into(out)?;
+    if let Some(values) = out.get_mut(start..) {
+        fill::running_sum(T::wrap(first), values);
+    }
+    Ok(())
+}

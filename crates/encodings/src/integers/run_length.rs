@@ -1,0 +1,100 @@
+//! Run-length: runs of equal values. Payload: number of runs (varint), an integer child of the rows they end before, and an
+//! integer node of their values.
+
+use vector::{Bitmap, Error, Result};
+
+use super::{IntNode, Lane, write_node};
+use crate::cursor::{Reader, Writer};
+use crate::filter::IntTest;
+use crate::kernels::fill;
+use crate::options::EncodingId;
+
+/// Ends and values of the runs; `None` when there are more than `limit`.
+pub(super) fn split(values: &[i64], limit: usize) -> Option<(Vec<i64>, Vec<i64>)> {
+    let (mut ends, mut runs) = (Vec::new(), Vec::new());
+    let mut last = *values.first()?;
+    for (row, &value) in (0i64..).zip(values) {
+        if value != last {
+            if runs.len() + 1 >= limit {
+                return None;
+            }
+            ends.push(row);
+            runs.push(last);
+            last = value;
+        }
+    }
+    ends.push(i64::try_from(values.len()).ok()?);
+    runs.push(last);
+    Some((ends, runs))
+}
+
+/// Appends a run-length node.
+pub(super) fn write(ends: &[i64], runs: &[i64], depth: u8, out: &mut Writer) {
+    out.u8(EncodingId::RunLength.tag());
+    out.count(runs.len());
+    super::write_child(ends, depth, out);
+    write_node(runs, depth, None, out);
+}
+
+/// A run-length node over its bytes. The ends were checked: ascending, the last one the number of rows.
+#[derive(Debug)]
+pub(super) struct RunLength<'a> {
+    ends: Vec<u32>,
+    values: Box<IntNode<'a>>,
+}
+
+impl<'a> RunLength<'a> {
+    pub(super) fn open(reader: &mut Reader<'a>, rows: usize, depth: u8) -> Result<Self> {
+        let depth = depth.checked_sub(1).ok_or_else(|| Error::corrupt("nodes nested too deep"))?;
+        let count = reader.count(rows, "runs")?;
+        let mut ends: Vec<u32> = Vec::new();
+        IntNode::open(&mut reader.child()?, count, depth)?.decode_into(&mut ends)?;
+        let ascending = ends.first().is_none_or(|&end| end > 0) && ends.is_sorted_by(|a, b| a < b);
+        if !ascending || ends.last().map_or(0, |&end| end as usize) != rows {
+            return Err(Error::corrupt(format!("ends of runs do not cover {rows} rows")));
+        }
+        Ok(Self { ends, values: Box::new(IntNode::open(reader, count, depth)?) })
+    }
+
+    pub(super) fn describe(&self, out: &mut String) {
+        out.push_str(EncodingId::RunLength.name());
+        out.push_str(" > ");
+        self.values.describe(out);
+    }
+
+    /// Ends of the runs.
+    pub(super) fn ends(&self) -> &[u32] {
+        &self.ends
+    }
+
+    /// The node of the runs' values.
+    pub(super) fn values(&self) -> &IntNode<'a> {
+        &self.values
+    }
+
+    pub(super) fn decode_into<T: Lane>(&self, out: &mut Vec<T>) -> Result<()> {
+        let mut values: Vec<T> = Vec::new();
+        self.values.decode_into(&mut values)?;
+        fill::runs(&self.ends, &values, out);
+        Ok(())
+    }
+
+    pub(super) fn get(&self, row: usize) -> Result<i64> {
+        self.values.get(self.ends.partition_point(|&end| end as usize <= row))
+    }
+
+    /// One test a run.
+    pub(super) fn test(&self, test: &IntTest, rows: usize) -> Result<Bitmap> {
+        let mut values: Vec<i64> = Vec::new();
+        self.values.decode_into(&mut values)?;
+        let mut words = vec![0u64; rows.div_ceil(64)];
+        let mut start = 0;
+        for (&end, &value) in self.ends.iter().zip(&values) {
+            if test.passes(i128::from(value)) {
+                crate::validity::fill(&mut words, start, end as usize);
+            }
+            start = end as usize;
+        }
+        Ok(Bitmap::from_words(words, rows))
+    }
+}
