@@ -178,6 +178,14 @@ unsafe fn locate(rel: Relation, row: u64, snapshot: Snapshot, slot: *mut TupleTa
                 }
                 directory_scan::clear_dirty(snapshot);
             }
+            // A unique check that has found a duplicate asks whether the row being inserted is alive itself.
+            Some(_)
+                if (*snapshot).snapshot_type == pg_sys::SnapshotType::SNAPSHOT_SELF
+                    && directory_scan::is_ours(storage_id, row) =>
+            {
+                cold_rows::store(rel, slot, row, |_| (Datum::null(), true));
+                return Located::Answered;
+            }
             _ => {}
         }
         if compat::serializable_reads(rel, snapshot) {

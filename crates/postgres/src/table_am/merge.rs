@@ -5,8 +5,6 @@
 //! transaction whose snapshot is older than the rewrite finds the table empty afterwards.
 //! Invariant: until the swap the old file is untouched, so an ERROR anywhere leaves the table as it was.
 
-use std::ffi::c_char;
-
 use pgrx::pg_guard;
 use pgrx::pg_sys::{self, Datum, FunctionCallInfo, Oid, Relation};
 
@@ -39,6 +37,7 @@ pub unsafe extern "C-unwind" fn colonnade_colcompress_merge(call: FunctionCallIn
 unsafe fn merge(table: Oid) {
     // SAFETY: the lock is kept to the end of the transaction; every check may raise an ERROR.
     unsafe {
+        check_owner(table);
         let old = pg_sys::table_open(table, pg_sys::AccessExclusiveLock as i32);
         check(old);
         open_stripes::flush_relation(old);
@@ -50,6 +49,18 @@ unsafe fn merge(table: Oid) {
         copy(old, target);
         pg_sys::table_close(old, pg_sys::NoLock as i32);
         compat::finish_heap_swap(table, target, persistence);
+    }
+}
+
+/// Before the lock is taken: a stranger must not be able to stop others.
+unsafe fn check_owner(table: Oid) {
+    // SAFETY: catalog look-ups; the name is null for an OID that is no relation.
+    unsafe {
+        let name = pg_sys::get_rel_name(table);
+        if !name.is_null() && !pg_sys::pg_class_ownercheck(table, pg_sys::GetUserId()) {
+            let kind = pg_sys::get_relkind_objtype(pg_sys::get_rel_relkind(table));
+            pg_sys::aclcheck_error(pg_sys::AclResult::ACLCHECK_NOT_OWNER, kind, name);
+        }
     }
 }
 
@@ -65,14 +76,6 @@ unsafe fn check(rel: Relation) {
                 "ALTER TABLE ... SET ACCESS METHOD colcompress turns a table into one.",
             );
         }
-        if !pg_sys::pg_class_ownercheck((*rel).rd_id, pg_sys::GetUserId()) {
-            let kind = pg_sys::get_relkind_objtype((*(*rel).rd_rel).relkind as c_char);
-            pg_sys::aclcheck_error(
-                pg_sys::AclResult::ACLCHECK_NOT_OWNER,
-                kind,
-                (*(*rel).rd_rel).relname.data.as_ptr(),
-            );
-        }
         if relation::is_foreign_temporary(rel) {
             error::not_supported("cannot merge temporary tables of other sessions", "", "");
         }
@@ -85,7 +88,7 @@ unsafe fn check(rel: Relation) {
             );
         }
         pg_sys::PreventCommandIfReadOnly(c"engine.colcompress_merge()".as_ptr());
-        pg_sys::CheckTableNotInUse(rel, c"engine.colcompress_merge()".as_ptr());
+        pg_sys::CheckTableNotInUse(rel, c"merge".as_ptr());
     }
 }
 
