@@ -14,8 +14,8 @@ from pathlib import Path
 
 import duckdb
 
-sys.path[:0] = [str(Path(__file__).resolve().parent), str(Path(__file__).resolve().parents[1] / "scripts")]
-import kit  # noqa: E402
+sys.path[:0] = [str(Path(__file__).resolve().parents[1] / "scripts")]
+from harness import kit  # noqa: E402
 
 TABLE = """CREATE TABLE events (id BIGINT, created_at TIMESTAMPTZ, event_date DATE, user_id BIGINT, session_id VARCHAR,
     amount DECIMAL(15,4), price DOUBLE, quantity INTEGER, duration_ms INTEGER, score FLOAT, country_code VARCHAR,

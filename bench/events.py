@@ -11,7 +11,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-import kit
+from harness import kit
 from harness.server import ROOT, TARGET, ServerError, fail, fresh_server
 
 ROWS = int(os.environ.get("ROWS", "1000000"))

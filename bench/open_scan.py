@@ -9,7 +9,7 @@ import os
 import re
 import sys
 
-import kit
+from harness import kit
 from harness.server import ServerError, fail, fresh_server
 
 STRIPES = int(os.environ.get("STRIPES", "670"))

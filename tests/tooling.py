@@ -4,10 +4,10 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-sys.path[:0] = [str(ROOT / "bench"), str(ROOT / "scripts")]
+sys.path[:0] = [str(ROOT / "scripts")]
 
 import check_licences  # noqa: E402
-import kit  # noqa: E402
+from harness import kit  # noqa: E402
 
 failed = 0
 

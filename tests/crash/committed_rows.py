@@ -7,7 +7,7 @@ from harness.server import fresh_server
 from harness.session import SqlError
 
 ROUNDS = 20 if os.environ.get("COLONNADE_LONG") == "1" else 3
-ACCESS_METHOD = os.environ.get("AM", "heap")
+ACCESS_METHOD = os.environ.get("AM", "colcompress")
 
 
 def one_round(server, number):

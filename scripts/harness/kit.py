@@ -16,7 +16,7 @@ import time
 import zipfile
 from pathlib import Path
 
-from harness.server import ROOT, TARGET, ServerError, running_as_root, server_ids
+from .server import ROOT, TARGET, ServerError, running_as_root, server_ids
 
 SQL = ROOT / "bench" / "sql"
 SERVER_SETTINGS = {
