@@ -10,6 +10,7 @@ cargo build --release --locked -q -p encodings_bench
 bench=$TARGET/release/encodings_bench
 mkdir -p "$TARGET/bench-encodings"
 "$bench" micro | tee "$TARGET/bench-encodings/micro.txt"
+"$bench" stripes | tee "$TARGET/bench-encodings/stripes.txt"
 if ! "$ROOT/scripts/venv.sh" pyarrow numpy vortex-data zstandard tpchgen-cli; then
     warn "Python packages could not be installed: no figures of Vortex, Parquet and zstd"
     exit 0

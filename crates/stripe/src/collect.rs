@@ -4,11 +4,11 @@
 use std::ops::Range;
 
 use vector::{
-    Bitmap, ByteViews, Error, LogicalType, NumericInts, NumericValues, Result, Scalar, Values, Vector,
-    compare_floats,
+    Bitmap, ByteViews, Error, FixedBytes, INLINE_BYTES, LogicalType, NumericValues, Result, Scalar, Values,
+    Vector, compare_floats,
 };
 
-use crate::distinct::{Sketch, hash_bytes, hash_float, hash_int};
+use crate::distinct::{Sketch, hash_bytes, hash_float, hash_int, hash_wide};
 use crate::statistics::{BOUND_BYTES, Bound, ColumnStatistics, Scales};
 
 /// Statistics of rows `rows` of a flat vector. Every value's hash goes into `sketch`.
@@ -38,9 +38,7 @@ pub fn collect(vector: &Vector, rows: Range<usize>, sketch: &mut Sketch) -> Resu
         Values::Float64(values) => {
             collect_floats(cut(values, &rows).iter().copied(), rows.start, valid, unknown, sketch)
         }
-        Values::Fixed(fixed) => {
-            collect_bytes(logical, rows.map(|row| (row, fixed.get(row))), valid, unknown, sketch)
-        }
+        Values::Fixed(fixed) => collect_fixed(logical, fixed, rows, valid, unknown, sketch),
         Values::Bytes(views) => collect_views(logical, views, rows, valid, unknown, sketch),
         Values::Numeric(numeric) => collect_numeric(numeric, rows, valid, unknown, sketch)?,
         Values::Constant(..) | Values::Dictionary { .. } | Values::Runs { .. } => {
@@ -137,21 +135,25 @@ fn collect_ints<T: Integer>(
     sketch: &mut Sketch,
 ) -> ColumnStatistics {
     let (mut min, mut max, mut sum) = (T::GREATEST, T::LEAST, 0i128);
-    // Sums of 64-bit integers run in two 64-bit halves per block: cheaper than a 128-bit addition per value.
+    // A 128-bit addition per value is dear: halves of 64-bit values add up in 64 bits for as long as a block lasts.
     for (block, block_values) in values.chunks(1024).enumerate() {
         let (mut low, mut high) = (0u64, 0i64);
-        let mut add = |value: T| {
-            (min, max) = (min.min(value), max.max(value));
-            let wide = value.widen();
-            low += wide.cast_unsigned() & 0xffff_ffff;
-            high += wide >> 32;
-        };
         match valid {
-            None => block_values.iter().for_each(|&value| add(value)),
+            None => {
+                for &value in block_values {
+                    (min, max) = (min.min(value), max.max(value));
+                }
+                for &value in block_values {
+                    low += value.widen().cast_unsigned() & 0xffff_ffff;
+                    high += value.widen() >> 32;
+                }
+            }
             Some(valid) => {
                 for (row, &value) in (start + block * 1024..).zip(block_values) {
                     if valid.get(row) {
-                        add(value);
+                        (min, max) = (min.min(value), max.max(value));
+                        low += value.widen().cast_unsigned() & 0xffff_ffff;
+                        high += value.widen() >> 32;
                     }
                 }
             }
@@ -207,46 +209,101 @@ fn collect_floats(
     statistics
 }
 
-fn collect_bytes<'a>(
+fn collect_fixed(
     logical: LogicalType,
-    values: impl Iterator<Item = (usize, &'a [u8])>,
+    fixed: &FixedBytes,
+    rows: Range<usize>,
     valid: Option<&Bitmap>,
     mut statistics: ColumnStatistics,
     sketch: &mut Sketch,
 ) -> ColumnStatistics {
-    let mut range: Option<(&[u8], &[u8])> = None;
-    let mut last: Option<&[u8]> = None;
-    for (row, value) in values {
-        if !is_valid(valid, row) || last == Some(value) {
+    let mut range: Option<(u128, u128)> = None;
+    let mut last = None;
+    for row in rows {
+        if !is_valid(valid, row) {
             continue;
         }
-        last = Some(value);
-        sketch.add(hash_bytes(value));
-        let (min, max) = range.get_or_insert((value, value));
-        if value < *min {
-            *min = value;
-        } else if value > *max {
-            *max = value;
+        // Sixteen bytes, the uuids, order as big-endian numbers. Other widths have no order: all they need is a hash.
+        let value = fixed.get(row);
+        let Some(key) = value.first_chunk::<16>().filter(|_| fixed.width == 16) else {
+            sketch.add(hash_bytes(value));
+            continue;
+        };
+        let key = u128::from_be_bytes(*key);
+        if last == Some(key) {
+            continue;
         }
+        last = Some(key);
+        sketch.add(hash_wide(key));
+        let (min, max) = range.get_or_insert((key, key));
+        (*min, *max) = (key.min(*min), key.max(*max));
     }
     if logical.is_ordered()
         && let Some((min, max)) = range
     {
-        statistics.min = exact(Scalar::Bytes(min.into()));
-        statistics.max = exact(Scalar::Bytes(max.into()));
+        statistics.min = exact(Scalar::Bytes(min.to_be_bytes().into()));
+        statistics.max = exact(Scalar::Bytes(max.to_be_bytes().into()));
     }
     statistics
 }
+
+/// A value with its first four bytes as a number.
+type Prefixed<'a> = (u32, &'a [u8]);
 
 fn collect_views(
     logical: LogicalType,
     views: &ByteViews,
     rows: Range<usize>,
     valid: Option<&Bitmap>,
-    statistics: ColumnStatistics,
+    mut statistics: ColumnStatistics,
     sketch: &mut Sketch,
 ) -> ColumnStatistics {
-    collect_bytes(logical, rows.map(|row| (row, views.get(row))), valid, statistics, sketch)
+    // Short values compare as numbers; of long ones the prefixes, as big-endian numbers, settle most comparisons.
+    let mut short: Option<((u128, usize), (u128, usize))> = None;
+    let mut long: Option<(Prefixed<'_>, Prefixed<'_>)> = None;
+    let mut last = None;
+    for (row, view) in rows.clone().zip(views.views().get(rows).unwrap_or(&[])) {
+        if !is_valid(valid, row) {
+            continue;
+        }
+        if view.len() > INLINE_BYTES {
+            let value = views.get(row);
+            sketch.add(hash_bytes(value));
+            let prefix = u32::from_be_bytes(view.prefix());
+            let (min, max) = long.get_or_insert(((prefix, value), (prefix, value)));
+            if prefix <= min.0 && value < min.1 {
+                *min = (prefix, value);
+            }
+            if prefix >= max.0 && value > max.1 {
+                *max = (prefix, value);
+            }
+            continue;
+        }
+        // Runs of equal values need one look.
+        let key = view.inline_key();
+        if last == Some(key) {
+            continue;
+        }
+        last = Some(key);
+        sketch.add(hash_wide(key));
+        let (min, max) = short.get_or_insert(((key, row), (key, row)));
+        if key < min.0 {
+            *min = (key, row);
+        }
+        if key > max.0 {
+            *max = (key, row);
+        }
+    }
+    let short = short.map(|((_, min), (_, max))| (views.get(min), views.get(max)));
+    let long = long.map(|((_, min), (_, max))| (min, max));
+    let bounds = [short, long].into_iter().flatten().reduce(|(a, b), (c, d)| (a.min(c), b.max(d)));
+    if logical.is_ordered()
+        && let Some((min, max)) = bounds
+    {
+        statistics.min = exact(Scalar::Bytes(min.into()));
+        statistics.max = exact(Scalar::Bytes(max.into()));
+    }
+    statistics
 }
 
 fn collect_numeric(
@@ -273,19 +330,14 @@ fn collect_numeric(
             sketch.add(hash_bytes(bytes));
             continue;
         }
-        let value = match &numeric.ints {
-            NumericInts::Int32(values) => values.get(row).map_or(0, |&value| i128::from(value)),
-            NumericInts::Int64(values) => values.get(row).map_or(0, |&value| i128::from(value)),
-            NumericInts::Int128(values) => values.get(row).copied().unwrap_or(0),
-        };
+        let value = numeric.ints.get(row);
         let (min, max) = range.get_or_insert((value, value));
         (*min, *max) = (value.min(*min), value.max(*max));
         let shown = numeric.display.get(row);
         let (fewest, most) = display.get_or_insert((shown, shown));
         (*fewest, *most) = (shown.min(*fewest), shown.max(*most));
         sum = sum.and_then(|sum| sum.checked_add(value));
-        #[allow(clippy::cast_possible_truncation)]
-        sketch.add(hash_int((value as i64) ^ hash_int((value >> 64) as i64).cast_signed()));
+        sketch.add(hash_wide(value.cast_unsigned()));
     }
     statistics.side_rows = count(side_rows)?;
     statistics.sum = sum.filter(|_| side_rows == 0);

@@ -31,16 +31,24 @@ pub fn hash_float(value: f64) -> u64 {
     hash_int(bits.cast_signed())
 }
 
+/// A quick hash of sixteen bytes, for sketches only: it is never stored.
+#[inline]
+pub fn hash_wide(value: u128) -> u64 {
+    let [low, high] =
+        [value, value >> 64].map(|half| u64::try_from(half & u128::from(u64::MAX)).unwrap_or(0));
+    hash_int((low ^ high.wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29)).cast_signed())
+}
+
 /// A sketch of a set of hashes.
 #[derive(Clone)]
 pub struct Sketch {
-    registers: Box<[u8]>,
+    registers: Box<[u8; REGISTERS]>,
 }
 
 impl Sketch {
     /// Of the empty set.
     pub fn new() -> Self {
-        Self { registers: vec![0; REGISTERS].into_boxed_slice() }
+        Self { registers: Box::new([0; REGISTERS]) }
     }
 
     /// Adds one hash.
@@ -57,7 +65,7 @@ impl Sketch {
 
     /// Adds another set and empties it.
     pub fn absorb(&mut self, other: &mut Self) {
-        for (mine, theirs) in self.registers.iter_mut().zip(&mut other.registers) {
+        for (mine, theirs) in self.registers.iter_mut().zip(other.registers.iter_mut()) {
             *mine = (*mine).max(*theirs);
             *theirs = 0;
         }
@@ -68,7 +76,7 @@ impl Sketch {
     pub fn estimate(&self) -> u32 {
         let count = REGISTERS as f64;
         let (mut harmonic, mut empty) = (0.0f64, 0usize);
-        for &register in &self.registers {
+        for &register in self.registers.iter() {
             harmonic += f64::powi(2.0, -i32::from(register));
             empty += usize::from(register == 0);
         }

@@ -70,6 +70,15 @@ impl ByteView {
         [self.tail[0], self.tail[1], self.tail[2], self.tail[3]]
     }
 
+    /// For inline values: a number that orders as they do bytewise (their bytes, then their length, since a shorter one is padded).
+    #[inline]
+    pub fn inline_key(&self) -> u128 {
+        let mut bytes = [0; 16];
+        bytes[..INLINE_BYTES].copy_from_slice(&self.tail);
+        bytes[INLINE_BYTES..].copy_from_slice(&self.len.to_be_bytes());
+        u128::from_be_bytes(bytes)
+    }
+
     /// Buffer number and offset of a value that is not inline.
     #[inline]
     pub fn place(&self) -> Option<(u32, u32)> {
