@@ -41,10 +41,15 @@ pub unsafe fn store(
         if (*slot).tts_flags & SLOT_WANTS_SYSTEM_COLUMNS != 0 {
             let tuple =
                 pg_sys::heap_form_tuple((*slot).tts_tupleDescriptor, (*slot).tts_values, (*slot).tts_isnull);
+            // Heap's insert turns a free-standing tuple into a stored one in the same way.
             let header = (*tuple).t_data;
+            (*header).t_infomask &= !(pg_sys::HEAP_XACT_MASK as u16);
+            (*header).t_infomask |= (pg_sys::HEAP_XMIN_FROZEN | pg_sys::HEAP_XMAX_INVALID) as u16;
+            (*header).t_infomask2 &= !(pg_sys::HEAP2_XACT_MASK as u16);
             (*header).t_choice.t_heap.t_xmin = pg_sys::FrozenTransactionId;
             (*header).t_choice.t_heap.t_xmax = pg_sys::InvalidTransactionId;
             (*header).t_choice.t_heap.t_field3.t_cid = 0;
+            (*header).t_ctid = tid::cold_tid(row);
             (*tuple).t_self = tid::cold_tid(row);
             (*tuple).t_tableOid = (*rel).rd_id;
             pg_sys::ExecForceStoreHeapTuple(tuple, slot, true);

@@ -160,6 +160,14 @@ enum Located {
     Nowhere,
 }
 
+/// Whether the snapshot is one that unique checks use: they ask about the row as it is now, and of a row that is being
+/// inserted by this very command they ask whether it is still there.
+unsafe fn judges_by_now(snapshot: Snapshot) -> bool {
+    // SAFETY: the snapshot is live.
+    let kind = unsafe { (*snapshot).snapshot_type };
+    kind == pg_sys::SnapshotType::SNAPSHOT_DIRTY || kind == pg_sys::SnapshotType::SNAPSHOT_SELF
+}
+
 /// Finds a cold row for a snapshot.
 unsafe fn locate(rel: Relation, row: u64, snapshot: Snapshot, slot: *mut TupleTableSlot) -> Located {
     // SAFETY: rel is open, the snapshot live.
@@ -167,12 +175,12 @@ unsafe fn locate(rel: Relation, row: u64, snapshot: Snapshot, slot: *mut TupleTa
         let Some(storage_id) = metapage::storage_id(rel) else { return Located::Nowhere };
         match directory::find(storage_id, row, snapshot) {
             Some(entry) if !entry.reserved_only => return Located::Stored(entry),
-            Some(_) if (*snapshot).snapshot_type == pg_sys::SnapshotType::SNAPSHOT_DIRTY => {
+            Some(_) if judges_by_now(snapshot) => {
                 // Somebody is loading this row: the snapshot says who, unless it is us. A number whose loader is done
                 // and which no stripe has was never used.
-                if (*snapshot).xmin != pg_sys::InvalidTransactionId
-                    || directory_scan::is_ours(storage_id, row)
-                {
+                let loader = (*snapshot).snapshot_type == pg_sys::SnapshotType::SNAPSHOT_DIRTY
+                    && (*snapshot).xmin != pg_sys::InvalidTransactionId;
+                if loader || directory_scan::is_ours(storage_id, row) {
                     cold_rows::store(rel, slot, row, |_| (Datum::null(), true));
                     return Located::Answered;
                 }
