@@ -19,6 +19,7 @@ pgrx::pg_module_magic!();
 #[pg_guard]
 pub unsafe extern "C-unwind" fn _PG_init() {
     host::guc::register();
+    storage::directory::register();
     storage::open_stripes::register();
     options::register(|| std::ptr::from_ref(table_am::routine()));
     // SAFETY: the server runs this once per process, before any query.

@@ -8,11 +8,11 @@
 //! Invariants: a reservation's row is in the directory before any of its numbers is handed out (protocol point 1);
 //! no two visible stored rows overlap; rows are never published by logical decoding.
 
-use std::cell::Cell;
-use std::ffi::CStr;
+use std::cell::{Cell, RefCell};
+use std::ffi::{CStr, c_void};
 
 use pgrx::pg_guard;
-use pgrx::pg_sys::{self, CommandId, Datum, Oid, Relation};
+use pgrx::pg_sys::{self, CommandId, Datum, ItemPointerData, Oid, Relation, XactEvent};
 
 use super::directory_scan;
 use super::metapage;
@@ -241,7 +241,47 @@ pub unsafe fn reserve(rel: Relation, count: u32, cid: CommandId) -> u64 {
         let first = metapage::reserve_rows(rel, u64::from(count));
         insert(&StripeEntry::reservation(storage_id, first, count), cid);
         unlock_numbers(rel, pg_sys::ExclusiveLock);
+        RESERVED_IN.with_borrow_mut(|ids| {
+            if !ids.contains(&storage_id) {
+                ids.push(storage_id);
+            }
+        });
         first
+    }
+}
+
+thread_local! {
+    /// Storage ids in which this transaction has reserved row numbers.
+    static RESERVED_IN: RefCell<Vec<u64>> = const { RefCell::new(Vec::new()) };
+}
+
+/// Registers the transaction callback that ends reservations. Call it before whoever flushes rows at pre-commit
+/// registers: the server calls back in the opposite order.
+pub unsafe fn register() {
+    // SAFETY: once, from _PG_init.
+    unsafe { pg_sys::RegisterXactCallback(Some(transaction_event), std::ptr::null_mut()) }
+}
+
+/// A reservation has served when its loader commits: the stripes own the numbers that were used. So its row is deleted
+/// by the loader itself, and is never seen by anybody but those who meet the load while it runs.
+#[pg_guard]
+unsafe extern "C-unwind" fn transaction_event(event: XactEvent::Type, _arg: *mut c_void) {
+    match event {
+        XactEvent::XACT_EVENT_PRE_COMMIT | XactEvent::XACT_EVENT_PRE_PREPARE => {
+            let ids = RESERVED_IN.take();
+            // SAFETY: the transaction is still in progress.
+            unsafe {
+                if !ids.is_empty() && oids_if_present().is_some() {
+                    // Rows of the command just finished have to become deletable first.
+                    pg_sys::CommandCounterIncrement();
+                    ids.into_iter().for_each(|id| delete_rows(directory_scan::own_reservations(id)));
+                }
+            }
+        }
+        XactEvent::XACT_EVENT_ABORT | XactEvent::XACT_EVENT_COMMIT | XactEvent::XACT_EVENT_PREPARE => {
+            RESERVED_IN.take();
+        }
+        _ => {}
     }
 }
 
@@ -284,14 +324,21 @@ pub unsafe fn numbers_in_use(rel: Relation) -> Option<(u64, Vec<(u64, u64)>)> {
 /// Deletes every row of a storage id that this transaction can see: its file is going away with the transaction.
 /// The caller holds AccessExclusiveLock on the table.
 pub unsafe fn delete_storage(storage_id: u64) {
-    // SAFETY: simple_heap_delete raises an ERROR if somebody else changed the row, which the lock excludes.
+    // SAFETY: see the functions called.
     unsafe {
-        let Some(oids) = oids_if_present() else { return };
-        let tids = directory_scan::tids(storage_id);
+        if oids_if_present().is_some() {
+            delete_rows(directory_scan::tids(storage_id));
+        }
+    }
+}
+
+unsafe fn delete_rows(tids: Vec<ItemPointerData>) {
+    // SAFETY: simple_heap_delete raises an ERROR if somebody else changed the row, which the callers exclude.
+    unsafe {
         if tids.is_empty() {
             return;
         }
-        let table = pg_sys::table_open(oids.table, pg_sys::RowExclusiveLock as i32);
+        let table = pg_sys::table_open(oids().table, pg_sys::RowExclusiveLock as i32);
         for mut tid in tids {
             pg_sys::simple_heap_delete(table, &raw mut tid);
         }

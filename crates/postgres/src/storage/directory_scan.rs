@@ -421,6 +421,24 @@ pub unsafe fn not_dead(storage_id: u64, oldest_xmin: TransactionId) -> Vec<(Stri
     found
 }
 
+/// TIDs of the reservations that this transaction has made and not rolled back.
+pub(super) unsafe fn own_reservations(storage_id: u64) -> Vec<ItemPointerData> {
+    let mut found = Vec::new();
+    // SAFETY: see `walk`.
+    unsafe {
+        walk(storage_id, None, |cursor| {
+            if cursor.entry(false).reserved_only
+                && pg_sys::TransactionIdIsCurrentTransactionId(cursor.inserter())
+                && cursor.satisfies(&raw mut pg_sys::SnapshotSelfData)
+            {
+                found.push((*cursor.slot).tts_tid);
+            }
+            true
+        });
+    }
+    found
+}
+
 /// Every (first block, block count) that any version of a row of this storage id names, by reading the whole catalog:
 /// index entries are no witness for what VACUUM is about to free (protocol point 7).
 pub unsafe fn runs_by_heap_scan(storage_id: u64) -> Vec<BlockRun> {

@@ -8,7 +8,7 @@
 use std::rc::Rc;
 
 use pgrx::pg_sys::{self, Datum, Relation, TupleTableSlot};
-use vector::{Error, Vector};
+use vector::{Error, LogicalType, Vector};
 
 use super::tid;
 use crate::convert::{ColumnReader, ColumnType, missing_value};
@@ -61,23 +61,61 @@ pub unsafe fn store(
     }
 }
 
-/// What a table's columns are, and a reader for each.
+/// The columns of a row type, and a reader for each. The row type is that of the slot, not of the relation: while ALTER
+/// TABLE rewrites a table, the relation already has the new one.
 struct Columns {
+    desc: pg_sys::TupleDesc,
     live: Vec<bool>,
     readers: Vec<ColumnReader>,
 }
 
 impl Columns {
-    unsafe fn of(rel: Relation) -> Self {
-        // SAFETY: rel is open and so is its row type.
+    unsafe fn of(slot: *mut TupleTableSlot, wanted: Option<&[bool]>) -> Self {
+        // SAFETY: the slot keeps its row type.
         unsafe {
-            let desc = (*rel).rd_att;
+            let desc = (*slot).tts_tupleDescriptor;
             let count = usize::try_from((*desc).natts).unwrap_or(0);
-            let live = (*desc).attrs.as_slice(count).iter().map(|a| !a.attisdropped).collect();
+            let attributes = (*desc).attrs.as_slice(count).iter().enumerate();
+            let live = attributes
+                .map(|(at, a)| !a.attisdropped && wanted.is_none_or(|w| w.get(at).copied().unwrap_or(true)))
+                .collect();
             let readers = ColumnType::of_all(desc).into_iter().map(ColumnReader::new).collect();
-            Self { live, readers }
+            Self { desc, live, readers }
         }
     }
+
+    const fn none() -> Self {
+        Self { desc: std::ptr::null_mut(), live: Vec::new(), readers: Vec::new() }
+    }
+}
+
+/// Checks that a column of the stripe holds what the table's column can be built from: a length word where there is one,
+/// as many bytes where the length is fixed.
+fn fits(stripe: &OpenStripe, column: usize, kind: &ColumnType) -> Result<(), Error> {
+    let stored = stripe.reader.logical(column);
+    let same = stored == Some(kind.logical);
+    let alike =
+        || stored.is_some_and(|stored| width(stored).is_some() && width(stored) == width(kind.logical));
+    let text = |logical| matches!(logical, LogicalType::Text | LogicalType::Bytes);
+    if same || alike() || (stored.is_some_and(text) && text(kind.logical)) {
+        return Ok(());
+    }
+    let number = u32::try_from(column).ok();
+    Err(Error::corrupt(format!("stripe holds {stored:?} where the table has {:?}", kind.logical))
+        .at(number, None))
+}
+
+/// Bytes of a value, for types of one length.
+fn width(logical: LogicalType) -> Option<u16> {
+    Some(match logical {
+        LogicalType::Bool => 1,
+        LogicalType::Int16 => 2,
+        LogicalType::Int32 | LogicalType::Date | LogicalType::Float32 => 4,
+        LogicalType::Int64 | LogicalType::Timestamp | LogicalType::Float64 => 8,
+        LogicalType::Uuid => 16,
+        LogicalType::FixedBytes(width) => width,
+        _ => return None,
+    })
 }
 
 /// Where a column of the loaded chunk comes from.
@@ -100,6 +138,7 @@ struct Window {
 pub struct ColdRows {
     rel: Relation,
     strategy: pg_sys::BufferAccessStrategy,
+    wanted: Option<Vec<bool>>,
     columns: Columns,
     stripe: Option<(StripeEntry, Rc<OpenStripe>)>,
     chunk: Option<(u32, Vec<Loaded>)>,
@@ -109,25 +148,30 @@ pub struct ColdRows {
 impl ColdRows {
     /// A cursor without a stripe. `strategy` as for `Pages`.
     pub unsafe fn new(rel: Relation, strategy: pg_sys::BufferAccessStrategy) -> Self {
-        // SAFETY: rel is open and stays so while the cursor is used.
-        let columns = unsafe { Columns::of(rel) };
-        let count = columns.live.len();
-        let window =
-            Window { first: 0, end: 0, values: vec![Vec::new(); count], nulls: vec![Vec::new(); count] };
-        Self { rel, strategy, columns, stripe: None, chunk: None, window }
+        let window = Window { first: 0, end: 0, values: Vec::new(), nulls: Vec::new() };
+        Self { rel, strategy, wanted: None, columns: Columns::none(), stripe: None, chunk: None, window }
     }
 
-    /// Decodes only the columns marked in `wanted` from now on; the others read as NULL.
+    /// Decodes only the columns marked in `wanted`; the others read as NULL. Before the first row.
     pub fn restrict(&mut self, wanted: Vec<bool>) {
-        for (live, wanted) in self.columns.live.iter_mut().zip(wanted) {
-            *live &= wanted;
-        }
+        self.wanted = Some(wanted);
     }
 
     /// Stores row `position` of `entry` into the slot.
     pub unsafe fn fetch(&mut self, entry: &StripeEntry, position: u32, slot: *mut TupleTableSlot) {
         // SAFETY: see the methods called.
         unsafe {
+            if !std::ptr::eq(self.columns.desc, (*slot).tts_tupleDescriptor) {
+                self.columns = Columns::of(slot, self.wanted.as_deref());
+                let count = self.columns.live.len();
+                self.stripe = None;
+                self.window = Window {
+                    first: 0,
+                    end: 0,
+                    values: vec![Vec::new(); count],
+                    nulls: vec![Vec::new(); count],
+                };
+            }
             if let Err(problem) = self.place(entry, position) {
                 error::raise_stripe(self.rel, entry.first_row, problem);
             }
@@ -190,10 +234,11 @@ impl ColdRows {
             loaded.push(if !live {
                 Loaded::Dropped
             } else if column >= stripe.reader.column_count() {
-                // SAFETY: the row type lives as long as the open relation.
-                let (value, null) = unsafe { missing_value((*self.rel).rd_att, column) };
+                // SAFETY: the slot keeps its row type.
+                let (value, null) = unsafe { missing_value(self.columns.desc, column) };
                 Loaded::Missing(value, null)
             } else {
+                fits(stripe, column, self.columns.readers[column].kind())?;
                 let chunk = stripe.reader.read_chunk(column, chunk, &pages, &ServerCodecs)?;
                 Loaded::Decoded(chunk.decode(&ServerCodecs)?)
             });
@@ -241,14 +286,16 @@ pub struct ColdFetch {
 impl ColdFetch {
     /// A fetcher for rows of `rel`.
     pub unsafe fn new(rel: Relation) -> Self {
-        // SAFETY: rel is open and stays so while this is used.
-        Self { rel, columns: unsafe { Columns::of(rel) }, stripe: None, values: Vec::new() }
+        Self { rel, columns: Columns::none(), stripe: None, values: Vec::new() }
     }
 
     /// Stores row number `row` of `entry` into the slot. Its values live until the next call.
     pub unsafe fn fetch(&mut self, entry: &StripeEntry, row: u64, slot: *mut TupleTableSlot) {
         // SAFETY: see the methods called.
         unsafe {
+            if !std::ptr::eq(self.columns.desc, (*slot).tts_tupleDescriptor) {
+                self.columns = Columns::of(slot, None);
+            }
             if let Err(problem) = self.load(entry, row) {
                 error::raise_stripe(self.rel, entry.first_row, problem);
             }
@@ -279,8 +326,9 @@ impl ColdFetch {
                 let value = if !live {
                     (Datum::null(), true)
                 } else if column >= stripe.reader.column_count() {
-                    missing_value((*self.rel).rd_att, column)
+                    missing_value(self.columns.desc, column)
                 } else {
+                    fits(stripe, column, self.columns.readers[column].kind())?;
                     let owned = open_stripe::cached_chunk(self.rel, entry, stripe, column, chunk)?;
                     let vector = owned.take(&[within], &ServerCodecs)?;
                     let reader = &mut self.columns.readers[column];
