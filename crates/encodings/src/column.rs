@@ -174,7 +174,7 @@ pub(crate) struct Chosen<'c> {
 }
 
 impl Chosen<'_> {
-    fn encode(&mut self, rows: std::ops::Range<usize>, out: &mut Writer) -> Result<()> {
+    pub(crate) fn encode(&mut self, rows: std::ops::Range<usize>, out: &mut Writer) -> Result<()> {
         let start = out.len();
         if constant::write(self.column, rows.clone(), self.fallback.as_mut(), out)? {
             return Ok(());
@@ -189,11 +189,11 @@ impl Chosen<'_> {
         Err(Error::InvalidInput("no encoding holds these values".into()))
     }
 
-    const fn owner(&self) -> Option<EncodingId> {
+    pub(crate) const fn owner(&self) -> Option<EncodingId> {
         Some(self.owner)
     }
 
-    fn shared(&mut self) -> Result<Option<Vec<u8>>> {
+    pub(crate) fn shared(&mut self) -> Result<Option<Vec<u8>>> {
         self.encoder.shared()
     }
 }

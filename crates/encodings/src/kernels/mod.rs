@@ -8,6 +8,8 @@
 pub(crate) mod bitpack;
 pub(crate) mod compare;
 pub(crate) mod fill;
+pub(crate) mod fsst;
+pub(crate) mod hex;
 
 /// True when the AVX2 copies of the kernels may run.
 #[cfg(target_arch = "x86_64")]

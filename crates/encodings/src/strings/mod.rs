@@ -1,6 +1,27 @@
 //! Encodings of byte strings: text, bytes, uuids and other values of a fixed width.
+//!
+//! | file | owns |
+//! | --- | --- |
+//! | `plain.rs` | values end to end, the fallback |
+//! | `dictionary.rs`, `intern.rs` | distinct values and codes |
+//! | `hex.rs` | hexadecimal and uuid text |
+//! | `digits.rs` | a prefix and a decimal number |
+//! | `fsst.rs`, `blocks.rs` | free text |
+//! | `template/` | shredded JSON |
+//! | `lengths.rs`, `views.rs`, `leaf.rs`, `profile.rs` | what they share: places, views, prepared conditions, a look at the column |
 
+mod blocks;
+mod dictionary;
+mod digits;
+mod fsst;
+mod hex;
+mod intern;
+mod leaf;
+mod lengths;
 mod plain;
+mod profile;
+mod template;
+mod views;
 
 use vector::Result;
 
@@ -11,7 +32,16 @@ use crate::registry::unknown;
 
 /// Every encoding that may hold byte strings.
 pub(crate) fn candidates() -> Vec<&'static dyn Encoding> {
-    vec![&plain::PlainBytes]
+    vec![
+        &plain::PlainBytes,
+        &dictionary::StringDictionary,
+        &hex::Hex,
+        &hex::UuidText,
+        &digits::Digits,
+        &fsst::Fsst,
+        &blocks::Blocks,
+        &template::Template,
+    ]
 }
 
 /// The encoding that holds any byte strings.
@@ -27,6 +57,12 @@ pub(crate) fn open<'a>(
 ) -> Result<Box<dyn Node + 'a>> {
     match id {
         EncodingId::Plain => plain::open(reader, context),
+        EncodingId::Hex => hex::open(reader, context),
+        EncodingId::UuidText => hex::open_uuid(reader, context),
+        EncodingId::Digits => digits::open(reader, context),
+        EncodingId::Fsst => fsst::open(reader, context),
+        EncodingId::Blocks => blocks::open(reader, context),
+        EncodingId::Template => template::open(reader, context),
         _ => Err(unknown(id, context.physical())),
     }
 }

@@ -1,6 +1,8 @@
 //! The conformance suite: what every encoding must do with any column. Call [`check`] with a column and options.
 #![allow(dead_code, clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
 
+pub mod jsonb;
+
 use std::sync::Arc;
 
 use encodings::{Chunk, EncodeOptions, EncodedColumn, NoPglz, SharedColumn, encode_column, filter_vector};

@@ -1,0 +1,167 @@
+//! Expanding FSST codes: each code is a symbol of one to eight bytes, code 255 says that the next byte is itself.
+//!
+//! Called by the fsst encoding, one string at a time. Idea: Boncz, Neumann, Leis, "FSST: Fast Random Access String
+//! Compression", PVLDB 2020: always store eight bytes and advance by the symbol's length; eight codes at a time while no
+//! escape is among them.
+//!
+//! Invariant: nothing is written outside the output's capacity, whatever the codes are; lengths in the table are at most 8.
+
+/// The code that announces a byte that stands for itself.
+pub const ESCAPE: u8 = 255;
+
+/// Symbols by code, ready to be stored eight bytes at a time.
+#[derive(Debug, Clone)]
+pub struct SymbolTable {
+    symbols: [u64; 256],
+    lengths: [u8; 256],
+    count: u8,
+}
+
+impl SymbolTable {
+    /// A table of these symbols (code 0 first), each of one to eight bytes. `None` for more than 255 of them or a wrong length.
+    pub fn new<'a>(symbols: impl IntoIterator<Item = &'a [u8]>) -> Option<Self> {
+        let mut table = Self { symbols: [0; 256], lengths: [0; 256], count: 0 };
+        for symbol in symbols {
+            if table.count == ESCAPE || symbol.is_empty() {
+                return None;
+            }
+            let mut padded = [0; 8];
+            padded.get_mut(..symbol.len())?.copy_from_slice(symbol);
+            table.symbols[usize::from(table.count)] = u64::from_le_bytes(padded);
+            table.lengths[usize::from(table.count)] = u8::try_from(symbol.len()).ok()?;
+            table.count += 1;
+        }
+        Some(table)
+    }
+}
+
+/// Appends the string behind `codes` to `out`. Fast where `out` has room for eight bytes a code and eight more; never grows
+/// `out` past `limit`. False when the codes end inside an escape, name no symbol, or go past the limit.
+pub fn append(table: &SymbolTable, codes: &[u8], out: &mut Vec<u8>, limit: usize) -> bool {
+    let room = out.capacity() - out.len();
+    if room < codes.len() * 8 + 8 {
+        return append_checked(table, codes, out, limit);
+    }
+    let start = out.len();
+    // SAFETY: `start` is within the capacity.
+    let mut write = unsafe { out.as_mut_ptr().add(start) };
+    let mut rest = codes;
+    let mut valid = true;
+    while let Some((block, after)) = rest.split_first_chunk::<8>() {
+        let word = u64::from_le_bytes(*block);
+        // A byte is 255 when its high bit is set and adding one to its low seven bits carries into it.
+        let ones = word & 0x8080_8080_8080_8080 & ((word & 0x7f7f_7f7f_7f7f_7f7f) + 0x0101_0101_0101_0101);
+        let plain = if ones == 0 { 8 } else { (ones.trailing_zeros() / 8) as usize };
+        for &code in block.iter().take(plain) {
+            let code = usize::from(code);
+            // SAFETY: every code advances by at most 8 bytes and room for 8 bytes a code and 8 more was checked.
+            unsafe {
+                write.cast::<u64>().write_unaligned(table.symbols[code].to_le());
+                write = write.add(usize::from(table.lengths[code]));
+            }
+            valid &= table.lengths[code] != 0;
+        }
+        if plain == 8 {
+            rest = after;
+            continue;
+        }
+        let Some(&[_, literal, ref after @ ..]) = rest.get(plain..) else {
+            valid = false;
+            rest = &[];
+            break;
+        };
+        // SAFETY: as above: two codes were consumed for one byte.
+        unsafe {
+            write.write(literal);
+            write = write.add(1);
+        }
+        rest = after;
+    }
+    // SAFETY: both point into the allocation, and `write` is at most 8 bytes a consumed code past `start`; all bytes between
+    // were written.
+    unsafe {
+        let end = write.offset_from(out.as_ptr());
+        out.set_len(usize::try_from(end).unwrap_or(start));
+    }
+    valid && out.len() <= limit && append_checked(table, rest, out, limit)
+}
+
+fn append_checked(table: &SymbolTable, codes: &[u8], out: &mut Vec<u8>, limit: usize) -> bool {
+    let mut codes = codes.iter();
+    while let Some(&code) = codes.next() {
+        if code == ESCAPE {
+            let Some(&literal) = codes.next() else { return false };
+            out.push(literal);
+        } else {
+            let bytes = table.symbols[usize::from(code)].to_le_bytes();
+            let symbol = bytes.get(..usize::from(table.lengths[usize::from(code)])).unwrap_or(&[]);
+            if symbol.is_empty() {
+                return false;
+            }
+            out.extend_from_slice(symbol);
+        }
+        if out.len() > limit {
+            return false;
+        }
+    }
+    out.len() <= limit
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+    use super::*;
+
+    fn table() -> SymbolTable {
+        SymbolTable::new([b"a".as_slice(), b"the ", b"12345678", b"xy"]).unwrap()
+    }
+
+    #[test]
+    fn fast_and_checked_paths_agree_on_any_codes() {
+        let table = table();
+        let mut seed = 7u64;
+        for round in 0..2000 {
+            let len = round % 40;
+            let codes: Vec<u8> = (0..len)
+                .map(|_| {
+                    seed = seed.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+                    match (seed >> 33) % 12 {
+                        0 => ESCAPE,
+                        1 if round % 5 == 0 => 9,
+                        n => (n % 4) as u8,
+                    }
+                })
+                .collect();
+            let mut slow = b"head".to_vec();
+            let slow_ok = append_checked(&table, &codes, &mut slow, 1 << 20);
+            let mut fast = b"head".to_vec();
+            fast.reserve(codes.len() * 8 + 8);
+            let fast_ok = append(&table, &codes, &mut fast, 1 << 20);
+            assert_eq!(slow_ok, fast_ok, "{codes:?}");
+            if slow_ok {
+                assert_eq!(slow, fast);
+            }
+        }
+    }
+
+    #[test]
+    fn limits_and_broken_codes_are_noticed() {
+        let table = table();
+        let mut out = Vec::with_capacity(1000);
+        assert!(!append(&table, &[2; 20], &mut out, 159));
+        out.clear();
+        assert!(append(&table, &[2; 20], &mut out, 160));
+        out.clear();
+        assert!(!append(&table, &[0, 0, 0, 0, 0, 0, 0, ESCAPE], &mut out, 100), "ends inside an escape");
+        out.clear();
+        assert!(!append(&table, &[4], &mut out, 100), "no such symbol");
+    }
+
+    #[test]
+    fn tables_of_wrong_shape_are_refused() {
+        assert!(SymbolTable::new([b"".as_slice()]).is_none());
+        assert!(SymbolTable::new([b"123456789".as_slice()]).is_none());
+        assert!(SymbolTable::new(std::iter::repeat_n(b"x".as_slice(), 256)).is_none());
+        assert!(SymbolTable::new(std::iter::repeat_n(b"x".as_slice(), 255)).is_some());
+    }
+}

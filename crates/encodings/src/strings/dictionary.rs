@@ -1,0 +1,67 @@
+//! The dictionary of byte strings: who gets which code. Reading is the same for all types (`crate::dictionary`).
+//!
+//! One dictionary a column of a stripe, entries in order of first appearance; entries are encoded themselves (they are byte strings too) and
+//! can be read one by one. Limits keep it small enough to be decoded whole for a scan and cached.
+
+use vector::{Result, Values, Vector};
+
+use super::intern::{Limits, intern};
+use super::profile;
+use crate::dictionary::CodeEncoder;
+use crate::encoding::{ColumnEncoder, Encoding, Estimate, Sample};
+use crate::options::{EncodeOptions, EncodingId};
+
+/// Most entries of one dictionary and most bytes of all of them.
+const LIMITS: Limits = Limits { entries: 1 << 17, bytes: 16 << 20, share: 0.6 };
+
+/// Limits when the dictionary is forced: what readers accept.
+const FORCED: Limits = Limits { entries: 1 << 20, bytes: 1 << 30, share: 1.0 };
+
+/// The encoding.
+pub(crate) struct StringDictionary;
+
+impl Encoding for StringDictionary {
+    fn id(&self) -> EncodingId {
+        EncodingId::Dictionary
+    }
+
+    fn estimate(&self, sample: &Sample<'_>, _: &EncodeOptions<'_>) -> Option<Estimate> {
+        let rows = sample.column.len();
+        let (distinct, length) = match &sample.column.values {
+            Values::Bytes(views) => {
+                let length = match profile::of(sample) {
+                    Some(profile) => profile.length,
+                    None => 0.0,
+                };
+                (profile::distinct(views.len(), |row| views.get(row)), length)
+            }
+            Values::Fixed(fixed) => {
+                (profile::distinct(fixed.len(), |row| fixed.get(row)), fixed.width as f64)
+            }
+            _ => return None,
+        };
+        if distinct > rows as f64 * LIMITS.share || distinct > LIMITS.entries as f64 {
+            return None;
+        }
+        // Entries shrink somewhat by encodings of their own; codes that repeat or count shrink more than this, but who knows yet.
+        let bits = distinct.max(1.0).log2().ceil();
+        let bytes = distinct * (length * 0.7 + 1.0) + rows as f64 * bits / 8.0 + 16.0;
+        Some(Estimate { bytes, penalty: 1.0 })
+    }
+
+    fn begin<'c>(
+        &self,
+        column: &'c Vector,
+        options: &EncodeOptions<'c>,
+    ) -> Result<Option<Box<dyn ColumnEncoder + 'c>>> {
+        let limits = if options.force == Some(EncodingId::Dictionary) { &FORCED } else { &LIMITS };
+        let interned = match &column.values {
+            Values::Bytes(views) => intern(views.len(), |row| views.get(row), limits),
+            Values::Fixed(fixed) => intern(fixed.len(), |row| fixed.get(row), limits),
+            _ => None,
+        };
+        let Some(interned) = interned else { return Ok(None) };
+        let entries = column.take(&interned.first_rows);
+        Ok(Some(Box::new(CodeEncoder { codes: interned.codes, entries, options: *options })))
+    }
+}

@@ -1,0 +1,112 @@
+//! A condition on byte strings, prepared once and asked for many values.
+//!
+//! Called by every string node's `test` and by nothing else. Text and bytes compare bytewise (`vector::LogicalType`).
+
+use vector::{CompareOp, Scalar};
+
+use crate::encoding::Leaf;
+
+/// A prepared condition.
+#[derive(Debug)]
+pub enum BytesTest<'p> {
+    /// Bytewise comparison.
+    Compare(CompareOp, &'p [u8]),
+    /// One of these, sorted.
+    In(Vec<&'p [u8]>),
+    /// Starts with.
+    Prefix(&'p [u8]),
+}
+
+impl<'p> BytesTest<'p> {
+    /// The condition of a leaf; `None` when its constant is not a byte string.
+    pub fn of(leaf: &Leaf<'p>) -> Option<Self> {
+        let bytes = |scalar: &'p Scalar| match scalar {
+            Scalar::Bytes(bytes) => Some(bytes.as_ref()),
+            _ => None,
+        };
+        Some(match *leaf {
+            Leaf::Compare(op, scalar) => Self::Compare(op, bytes(scalar)?),
+            Leaf::In(scalars) => {
+                let mut values = scalars.iter().map(bytes).collect::<Option<Vec<_>>>()?;
+                values.sort_unstable();
+                Self::In(values)
+            }
+            Leaf::StartsWith(prefix) => Self::Prefix(prefix),
+        })
+    }
+
+    /// Does the value pass?
+    #[inline]
+    pub fn passes(&self, value: &[u8]) -> bool {
+        match self {
+            Self::Compare(op, constant) => match op {
+                CompareOp::Equal => value == *constant,
+                CompareOp::NotEqual => value != *constant,
+                CompareOp::Less => value < *constant,
+                CompareOp::LessOrEqual => value <= *constant,
+                CompareOp::Greater => value > *constant,
+                CompareOp::GreaterOrEqual => value >= *constant,
+            },
+            Self::In(values) if values.len() <= 8 => values.contains(&value),
+            Self::In(values) => values.binary_search(&value).is_ok(),
+            Self::Prefix(prefix) => value.starts_with(prefix),
+        }
+    }
+}
+
+/// A condition whose constants were mapped into the domain of an encoding that keeps equality: a comparison becomes one of mapped values.
+#[derive(Debug)]
+pub enum Mapped<T> {
+    /// The values that pass, or (negated) those that do not.
+    Among {
+        /// Mapped constants.
+        values: Vec<T>,
+        /// True for `<>`.
+        negated: bool,
+    },
+    /// An order comparison, where the mapping keeps order too.
+    Order(CompareOp, T),
+}
+
+/// Maps the constants of a leaf. A constant of an equality that `map` gives `None` for equals no value. An order comparison is mapped
+/// only when `ordered`, and only if its constant can be mapped; prefixes never are.
+pub fn mapped<'p, T>(
+    leaf: &Leaf<'p>,
+    ordered: bool,
+    map: impl Fn(&'p [u8]) -> Option<T>,
+) -> Option<Mapped<T>> {
+    Some(match BytesTest::of(leaf)? {
+        BytesTest::Compare(op @ (CompareOp::Equal | CompareOp::NotEqual), constant) => {
+            Mapped::Among { values: map(constant).into_iter().collect(), negated: op == CompareOp::NotEqual }
+        }
+        BytesTest::In(constants) => {
+            Mapped::Among { values: constants.into_iter().filter_map(map).collect(), negated: false }
+        }
+        BytesTest::Compare(op, constant) if ordered => Mapped::Order(op, map(constant)?),
+        BytesTest::Compare(..) | BytesTest::Prefix(_) => return None,
+    })
+}
+
+impl<T: Ord> Mapped<T> {
+    /// Does a mapped value pass?
+    #[inline]
+    pub fn passes<B: Ord + ?Sized>(&self, value: &B) -> bool
+    where
+        T: std::borrow::Borrow<B>,
+    {
+        match self {
+            Self::Among { values, negated } => values.iter().any(|one| one.borrow() == value) != *negated,
+            Self::Order(op, constant) => {
+                let order = value.cmp(constant.borrow());
+                match op {
+                    CompareOp::Equal => order.is_eq(),
+                    CompareOp::NotEqual => order.is_ne(),
+                    CompareOp::Less => order.is_lt(),
+                    CompareOp::LessOrEqual => order.is_le(),
+                    CompareOp::Greater => order.is_gt(),
+                    CompareOp::GreaterOrEqual => order.is_ge(),
+                }
+            }
+        }
+    }
+}

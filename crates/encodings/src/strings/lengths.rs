@@ -1,0 +1,128 @@
+//! The lengths of byte strings that lie end to end, and so their places.
+//!
+//! Called by every string node that keeps data in one run of bytes. Bytes: varint 0 and an integer node of the lengths (with its length
+//! before it), or varint `length + 1` when all are equal. Invariant: `spans` checks that the lengths add up to exactly the
+//! data they describe, so a place is always inside it.
+
+use vector::{Error, Result};
+
+use crate::cursor::{Reader, Writer};
+use crate::encoding::NodeContext;
+use crate::integers::{self, IntNode};
+
+/// Largest length or sum of lengths in one node: views address 32 bits.
+const MAX_BYTES: usize = u32::MAX as usize;
+
+/// Lengths as stored.
+pub enum Lengths<'a> {
+    /// All the same.
+    Fixed(u32),
+    /// One each.
+    Node(IntNode<'a>),
+}
+
+/// Where values lie.
+#[derive(Debug)]
+pub enum Spans {
+    /// All of this length.
+    Fixed(u32),
+    /// Value i is at `offsets[i]..offsets[i + 1]`.
+    Offsets(Vec<u32>),
+}
+
+/// Writes the lengths.
+pub fn write(lengths: &[i64], out: &mut Writer) -> Result<()> {
+    let total: i64 = lengths.iter().sum();
+    if u32::try_from(total).is_err() {
+        return Err(Error::InvalidInput(format!("{total} bytes in one chunk")));
+    }
+    match lengths {
+        [first, rest @ ..] if rest.iter().all(|length| length == first) => {
+            out.varint(first.cast_unsigned() + 1);
+        }
+        _ => {
+            out.varint(0);
+            integers::write_child(lengths, integers::CHILD_DEPTH, out);
+        }
+    }
+    Ok(())
+}
+
+impl<'a> Lengths<'a> {
+    /// Reads the lengths of `context.rows` values.
+    pub fn read(reader: &mut Reader<'a>, context: &NodeContext<'a>) -> Result<Self> {
+        match reader.count(MAX_BYTES + 1, "length of values")? {
+            0 => IntNode::open(&mut reader.child()?, context.rows, context.deeper()?).map(Self::Node),
+            length => Ok(Self::Fixed(u32::try_from(length - 1).unwrap_or(u32::MAX))),
+        }
+    }
+
+    /// Appends the name of what holds the lengths, if there is anything to tell.
+    pub fn describe(&self, out: &mut String) {
+        if let Self::Node(node) = self {
+            out.push_str(" > ");
+            node.describe(out);
+        }
+    }
+
+    /// The places of `rows` values in data of `data` bytes; `Corrupt` when they do not fill it exactly.
+    pub fn spans(&self, rows: usize, data: usize) -> Result<Spans> {
+        let wrong =
+            |total: u64| Error::corrupt(format!("byte strings of {total} bytes in {data} bytes of data"));
+        match self {
+            Self::Fixed(length) => {
+                let total = u64::from(*length) * rows as u64;
+                (total == data as u64).then_some(Spans::Fixed(*length)).ok_or_else(|| wrong(total))
+            }
+            Self::Node(node) => {
+                let mut lengths: Vec<u32> = Vec::new();
+                node.decode_into(&mut lengths)?;
+                let mut offsets = Vec::with_capacity(lengths.len() + 1);
+                let mut at = 0u64;
+                offsets.push(0);
+                for length in lengths {
+                    at += u64::from(length);
+                    offsets.push(at as u32);
+                }
+                // Sums only grow, so if the last one fits, none was cut.
+                if at == data as u64 && data <= MAX_BYTES && offsets.len() == rows + 1 {
+                    Ok(Spans::Offsets(offsets))
+                } else {
+                    Err(wrong(at))
+                }
+            }
+        }
+    }
+}
+
+impl Spans {
+    /// Where value `row` lies.
+    #[inline]
+    pub fn get(&self, row: usize) -> std::ops::Range<usize> {
+        match self {
+            Self::Fixed(length) => {
+                let length = *length as usize;
+                row * length..(row + 1) * length
+            }
+            Self::Offsets(offsets) => match (offsets.get(row), offsets.get(row + 1)) {
+                (Some(&start), Some(&end)) => start as usize..end as usize,
+                _ => 0..0,
+            },
+        }
+    }
+
+    /// The end of each of `rows` values, times `factor`, as views want them, with a leading zero.
+    pub fn offsets(&self, rows: usize, factor: u32) -> Option<Vec<u32>> {
+        match self {
+            Self::Fixed(length) => {
+                let length = length.checked_mul(factor)?;
+                length.checked_mul(u32::try_from(rows).ok()?)?;
+                Some((0..=rows).map(|row| row as u32 * length).collect())
+            }
+            Self::Offsets(offsets) => {
+                offsets.last().copied().unwrap_or(0).checked_mul(factor)?;
+                Some(offsets.iter().map(|offset| offset * factor).collect())
+            }
+        }
+    }
+}

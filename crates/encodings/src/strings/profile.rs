@@ -1,0 +1,107 @@
+//! What a column of byte strings looks like: how many values it repeats, and how long they are.
+//!
+//! Called by `estimate` of the string encodings, so that the costly ones (training a symbol table, running a block codec) are only tried
+//! on text that is not better off as a dictionary. Distinct values are judged by rows picked all over the column, because a sample of
+//! contiguous runs sees no repetition in a column that counts through 5,000 values.
+
+use vector::Values;
+
+use super::intern::hash;
+use crate::encoding::Sample;
+
+/// Rows looked at.
+const PROBES: usize = 2048;
+
+/// A judgement of a column.
+#[derive(Debug, Clone, Copy)]
+pub struct Profile {
+    /// Rows of the column.
+    pub rows: usize,
+    /// Distinct values expected in the column.
+    pub distinct: f64,
+    /// Share of the rows looked at whose value was seen once.
+    pub unique: f64,
+    /// Average length of a value in bytes.
+    pub length: f64,
+}
+
+impl Profile {
+    /// True where text compression is worth trying. (A few frequent values among many rare ones make the number of distinct
+    /// values look small.)
+    pub fn is_free_text(&self) -> bool {
+        self.length >= 4.0 && (self.distinct * 4.0 > self.rows as f64 || self.unique > 0.5)
+    }
+}
+
+/// The profile of a sampled column; `None` when it holds no byte strings of variable width, or no bytes at all.
+pub fn of(sample: &Sample<'_>) -> Option<Profile> {
+    let Values::Bytes(views) = &sample.column.values else { return None };
+    let Values::Bytes(sampled) = &sample.rows.values else { return None };
+    let length = sampled.total_bytes() as f64 / sampled.len().max(1) as f64;
+    if sampled.total_bytes() == 0 {
+        return None;
+    }
+    let (distinct, unique) = probe(views.len(), |row| views.get(row));
+    Some(Profile { rows: views.len(), distinct, unique, length })
+}
+
+/// Expected number of distinct values among `rows`, of which `value` gives one.
+pub fn distinct<'v>(rows: usize, value: impl Fn(usize) -> &'v [u8]) -> f64 {
+    probe(rows, value).0
+}
+
+/// Expected number of distinct values, and the share of the rows looked at whose value was seen once.
+fn probe<'v>(rows: usize, value: impl Fn(usize) -> &'v [u8]) -> (f64, f64) {
+    let probes = rows.min(PROBES);
+    let mut seen: Vec<u64> = (0..probes)
+        .map(|probe| {
+            // One row of each stretch, at a place that no period of the column meets again and again.
+            let (start, end) = (probe * rows / probes, (probe + 1) * rows / probes);
+            let spread = (probe as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 33;
+            hash(value(start + spread as usize % (end - start).max(1)))
+        })
+        .collect();
+    seen.sort_unstable();
+    let mut singles = 0usize;
+    let mut found = 0usize;
+    for same in seen.chunk_by(|a, b| a == b) {
+        found += 1;
+        singles += usize::from(same.len() == 1);
+    }
+    let unique = singles as f64 / probes.max(1) as f64;
+    if probes == rows || singles == 0 {
+        return (found as f64, unique);
+    }
+    // Values seen once tell how many were not seen (Haas, Stokes: the "Duj1" estimator).
+    let (n, d, f1, all) = (probes as f64, found as f64, singles as f64, rows as f64);
+    ((d / (1.0 - f1 / n + f1 / all)).min(all), unique)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+    use super::*;
+    use vector::ByteViews;
+
+    fn guess(views: &ByteViews) -> f64 {
+        distinct(views.len(), |row| views.get(row))
+    }
+
+    fn column(rows: usize, value: impl Fn(usize) -> String) -> ByteViews {
+        let values: Vec<String> = (0..rows).map(value).collect();
+        values.iter().map(|v| v.as_bytes()).collect()
+    }
+
+    #[test]
+    fn repetition_is_seen_through_any_period() {
+        for (distinct_values, low, high) in
+            [(5usize, 4.0, 6.0), (1000, 800.0, 1300.0), (5000, 3000.0, 9000.0)]
+        {
+            let views = column(150_000, |row| format!("/page/{}", row % distinct_values));
+            let guess = guess(&views);
+            assert!(guess > low && guess < high, "{distinct_values}: {guess}");
+        }
+        let views = column(150_000, |row| format!("{row}"));
+        assert!(guess(&views) > 100_000.0);
+    }
+}

@@ -1,0 +1,28 @@
+//! Byte strings as templates with holes: shredded JSON.
+//!
+//! A value is the number of its template and the contents of its holes; the holes of one path (say, "revenue") are a child column with
+//! encodings of its own. Putting a row together again is copying and adding lengths, without knowledge of JSON. Only the
+//! encoder reads jsonb, and it is told nothing about the SQL type: it looks at a few values and declines quickly.
+//!
+//! | file | owns |
+//! | --- | --- |
+//! | `program.rs` | what a template is |
+//! | `jsonb.rs` | a jsonb value -> the template it proposes |
+//! | `matcher.rs` | does a value fit a template, and what are its holes? |
+//! | `shred.rs` | a column -> template numbers and path columns |
+//! | `number.rs` | numerics <-> scaled integers |
+//! | `encode.rs`, `stored.rs` | writing chunks and the shared section |
+//! | `node.rs`, `fill.rs` | reading: path columns -> rows |
+
+mod encode;
+mod fill;
+mod jsonb;
+mod matcher;
+mod node;
+mod number;
+mod program;
+mod shred;
+mod stored;
+
+pub(crate) use encode::Template;
+pub(crate) use node::open;

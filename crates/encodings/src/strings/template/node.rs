@@ -1,0 +1,300 @@
+//! Reading shredded columns: template numbers, path columns, rows put together again.
+//!
+//! Payload: bytes of all rows (varint), an integer node of the template numbers (with its length before it), then for every path in order the
+//! values nodes of its child columns (each with its length before it; nothing where no row of the chunk takes a value of the path).
+//! How many values a path column has follows from the template numbers, so it is not stored.
+//!
+//! Invariant: child nodes lie one after the other behind their lengths, so one path can be read without the others.
+
+use std::sync::Arc;
+
+use vector::{Bitmap, ByteViews, Error, Result, Values, Vector};
+
+use super::encode::MAX_CHUNK_BYTES;
+use super::fill::{Lane, Slots, fill};
+use super::program::PathKind;
+use super::stored::{self, StoredPath, Templates};
+use crate::cursor::Reader;
+use crate::encoding::{Node, NodeContext};
+use crate::integers::IntNode;
+use crate::options::EncodingId;
+use crate::registry::open_values;
+use crate::strings::hex::only_bytes;
+use crate::strings::views::views_of;
+
+/// Dictionaries of up to so many entries per value are laid out in slots.
+const SLOT_ENTRIES: usize = 2;
+
+/// Opens a node of templates.
+pub(crate) fn open<'a>(reader: &mut Reader<'a>, context: &NodeContext<'a>) -> Result<Box<dyn Node + 'a>> {
+    only_bytes(EncodingId::Template, context)?;
+    let total = reader.count(MAX_CHUNK_BYTES, "bytes of templates")?;
+    let templates = IntNode::open(&mut reader.child()?, context.rows, context.deeper()?)?;
+    Ok(Box::new(TemplateNode { context: *context, total, templates, children: reader.clone() }))
+}
+
+struct TemplateNode<'a> {
+    context: NodeContext<'a>,
+    total: usize,
+    templates: IntNode<'a>,
+    children: Reader<'a>,
+}
+
+/// The values of one path.
+enum PathVector {
+    None,
+    Bytes(Values),
+    Numbers(Vec<i64>, Vec<i16>),
+    Flags(Values),
+}
+
+/// Which values of a path are wanted.
+enum Wanted<'w> {
+    All(usize),
+    At(usize, &'w [u32]),
+}
+
+impl TemplateNode<'_> {
+    fn shared(&self) -> Result<Arc<Templates>> {
+        let codecs = self.context.codecs;
+        self.context.shared.parsed(EncodingId::Template, |reader| stored::parse(reader, codecs))
+    }
+
+    /// Template numbers of all rows, each below the number of programs.
+    fn numbers(&self, shared: &Templates) -> Result<Vec<u32>> {
+        let mut numbers: Vec<u32> = Vec::new();
+        self.templates.decode_into(&mut numbers)?;
+        match numbers.iter().copied().max() {
+            Some(most) if most as usize >= shared.programs.len() => {
+                Err(Error::corrupt(format!("template {most} of {}", shared.programs.len())))
+            }
+            _ => Ok(numbers),
+        }
+    }
+
+    /// Values each path has in this chunk.
+    fn counts(shared: &Templates, numbers: &[u32]) -> Vec<usize> {
+        let mut rows_of = vec![0usize; shared.programs.len()];
+        for &number in numbers {
+            if let Some(rows) = rows_of.get_mut(number as usize) {
+                *rows += 1;
+            }
+        }
+        let mut counts = vec![0usize; shared.paths.len()];
+        for (program, rows) in shared.programs.iter().zip(rows_of).filter(|(_, rows)| *rows > 0) {
+            for path in program.paths() {
+                if let Some(count) = counts.get_mut(path as usize) {
+                    *count += rows;
+                }
+            }
+        }
+        counts
+    }
+
+    /// The values of every path, of which `wanted` says which are needed.
+    fn vectors<'w>(
+        &self,
+        shared: &Templates,
+        wanted: impl Fn(usize) -> Wanted<'w>,
+    ) -> Result<Vec<PathVector>> {
+        let mut children = self.children.clone();
+        let mut vectors = Vec::with_capacity(shared.paths.len());
+        for (number, path) in shared.paths.iter().enumerate() {
+            vectors.push(self.vector(path, &wanted(number), &mut children)?);
+        }
+        if children.remaining() > 0 {
+            return Err(Error::corrupt("bytes after the path columns"));
+        }
+        Ok(vectors)
+    }
+
+    fn vector(
+        &self,
+        path: &StoredPath,
+        wanted: &Wanted<'_>,
+        children: &mut Reader<'_>,
+    ) -> Result<PathVector> {
+        let mut values = Vec::with_capacity(2);
+        for (&logical, shared) in stored::children_of(path.kind).iter().zip(&path.shared) {
+            let mut child = children.child()?;
+            let (rows, at) = match *wanted {
+                Wanted::All(rows) => (rows, None),
+                Wanted::At(rows, at) => (rows, Some(at)),
+            };
+            if rows == 0 || at.is_some_and(<[u32]>::is_empty) {
+                continue;
+            }
+            // A path column is a column: its tree may be as deep as any, but templates do not nest.
+            if child.clone().u8()? == EncodingId::Template.tag() {
+                return Err(Error::corrupt("template in a template"));
+            }
+            let context = NodeContext { logical, rows, shared, ..self.context };
+            let node = open_values(&mut child, &context)?;
+            let wide = match at {
+                None => node.decode()?,
+                Some(at) => node.take(at)?,
+            };
+            let vector = Vector::new(logical, wide);
+            if vector.len() != at.map_or(rows, <[u32]>::len) {
+                return Err(Error::corrupt(format!("{} values of a path with {rows}", vector.len())));
+            }
+            values.push(vector);
+        }
+        let mut values = values.into_iter();
+        Ok(match (path.kind, values.next(), values.next()) {
+            (_, None, _) => PathVector::None,
+            (PathKind::Text | PathKind::Aligned, Some(vector), _) => {
+                PathVector::Bytes(match &vector.values {
+                    Values::Dictionary { codes, dictionary }
+                        if dictionary.entries.len() > codes.len() * SLOT_ENTRIES =>
+                    {
+                        vector.flatten().values
+                    }
+                    Values::Runs { .. } => vector.flatten().values,
+                    _ => vector.values,
+                })
+            }
+            (PathKind::Number, Some(numbers), Some(scales)) => {
+                let scales = match scales.values {
+                    Values::Constant(one, _) => one.values,
+                    _ => scales.flatten().values,
+                };
+                match (numbers.flatten().values, scales) {
+                    (Values::Int64(numbers), Values::Int16(scales)) => PathVector::Numbers(numbers, scales),
+                    _ => return Err(Error::corrupt("numbers of another type")),
+                }
+            }
+            (PathKind::Flag, Some(vector), _) => PathVector::Flags(match vector.values {
+                Values::Runs { .. } | Values::Dictionary { .. } => vector.flatten().values,
+                values => values,
+            }),
+            (PathKind::Number, Some(_), None) => return Err(Error::corrupt("numbers without scales")),
+        })
+    }
+
+    fn rows(
+        &self,
+        shared: &Templates,
+        numbers: impl ExactSizeIterator<Item = u32>,
+        vectors: &[PathVector],
+        total: Option<usize>,
+    ) -> Result<ByteViews> {
+        let mut lanes = Vec::with_capacity(vectors.len());
+        for vector in vectors {
+            lanes.push(lane(vector)?);
+        }
+        let (data, ends) = fill(&shared.programs, numbers, &lanes, total)?;
+        views_of(&ends, data)
+    }
+}
+
+fn lane(vector: &PathVector) -> Result<Lane<'_>> {
+    let wrong = || Error::corrupt("path column of another type");
+    let bytes =
+        |vector: &'_ Vector| -> Option<()> { matches!(vector.values, Values::Bytes(_)).then_some(()) };
+    Ok(match vector {
+        PathVector::None => Lane::Empty,
+        PathVector::Bytes(Values::Bytes(views)) => Lane::Views(views),
+        PathVector::Bytes(Values::Constant(one, _)) => match &one.values {
+            Values::Bytes(views) => Lane::Same(Slots::new(views)),
+            _ => return Err(wrong()),
+        },
+        PathVector::Bytes(Values::Dictionary { codes, dictionary }) => {
+            bytes(&dictionary.entries).ok_or_else(wrong)?;
+            match &dictionary.entries.values {
+                Values::Bytes(views) => Lane::Codes(codes, Slots::new(views)),
+                _ => return Err(wrong()),
+            }
+        }
+        PathVector::Numbers(numbers, scales) => Lane::Numbers(numbers, scales),
+        PathVector::Flags(Values::Bool(bits)) => Lane::Flags(bits),
+        PathVector::Flags(Values::Constant(one, _)) => match &one.values {
+            Values::Bool(bits) => Lane::SameFlag(Bitmap::get(bits, 0)),
+            _ => return Err(wrong()),
+        },
+        PathVector::Bytes(_) | PathVector::Flags(_) => return Err(wrong()),
+    })
+}
+
+impl Node for TemplateNode<'_> {
+    fn describe(&self, out: &mut String) {
+        out.push_str(EncodingId::Template.name());
+        if let Ok(shared) = self.shared() {
+            out.push_str(&format!(" ({} templates, {} paths)", shared.programs.len(), shared.paths.len()));
+        }
+    }
+
+    fn decode(&self) -> Result<Values> {
+        let shared = self.shared()?;
+        let numbers = self.numbers(&shared)?;
+        let counts = Self::counts(&shared, &numbers);
+        let vectors = self.vectors(&shared, |path| Wanted::All(counts.get(path).copied().unwrap_or(0)))?;
+        self.rows(&shared, numbers.into_iter(), &vectors, Some(self.total)).map(Values::Bytes)
+    }
+
+    fn take(&self, rows: &[u32]) -> Result<Values> {
+        let shared = self.shared()?;
+        let numbers = self.numbers(&shared)?;
+        let counts = Self::counts(&shared, &numbers);
+        // Rows may be asked for twice: build each once.
+        let mut unique = rows.to_vec();
+        unique.dedup();
+        let places = places(&shared, &numbers, &unique);
+        let vectors = self.vectors(&shared, |path| {
+            let places = places.get(path).map_or(&[][..], Vec::as_slice);
+            Wanted::At(counts.get(path).copied().unwrap_or(0), places)
+        })?;
+        let taken: Vec<u32> =
+            unique.iter().map(|&row| numbers.get(row as usize).copied().unwrap_or(0)).collect();
+        let views = self.rows(&shared, taken.into_iter(), &vectors, None)?;
+        if unique.len() == rows.len() {
+            return Ok(Values::Bytes(views));
+        }
+        let positions: Vec<u32> = rows
+            .iter()
+            .map(|row| u32::try_from(unique.partition_point(|one| one < row)).unwrap_or(u32::MAX))
+            .collect();
+        Ok(Values::Bytes(views.take(&positions)))
+    }
+}
+
+/// For each path the places of the values that these rows (ascending, each once) take.
+fn places(shared: &Templates, numbers: &[u32], rows: &[u32]) -> Vec<Vec<u32>> {
+    let mut places: Vec<Vec<u32>> = vec![Vec::new(); shared.paths.len()];
+    let mut cursors = vec![0u32; shared.paths.len()];
+    // Rows skipped since the last one taken, by template: a template's paths are moved on once for all of them.
+    let mut skipped = vec![0u32; shared.programs.len()];
+    let mut touched: Vec<u32> = Vec::new();
+    let mut next = 0usize;
+    for &row in rows {
+        let row = row as usize;
+        for &number in numbers.get(next..row).unwrap_or(&[]) {
+            if let Some(count) = skipped.get_mut(number as usize) {
+                if *count == 0 {
+                    touched.push(number);
+                }
+                *count += 1;
+            }
+        }
+        for number in touched.drain(..) {
+            let number = number as usize;
+            let count = skipped.get_mut(number).map_or(0, std::mem::take);
+            for path in shared.programs.get(number).into_iter().flat_map(|program| program.paths()) {
+                if let Some(cursor) = cursors.get_mut(path as usize) {
+                    *cursor += count;
+                }
+            }
+        }
+        let number = numbers.get(row).copied().unwrap_or(0) as usize;
+        for path in shared.programs.get(number).into_iter().flat_map(|program| program.paths()) {
+            if let (Some(cursor), Some(places)) =
+                (cursors.get_mut(path as usize), places.get_mut(path as usize))
+            {
+                places.push(*cursor);
+                *cursor += 1;
+            }
+        }
+        next = row + 1;
+    }
+    places
+}

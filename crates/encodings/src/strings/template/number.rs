@@ -1,0 +1,181 @@
+//! PostgreSQL's short numeric form <-> a scaled integer and its display scale.
+//!
+//! The form (`utils/adt/numeric.c` describes it): a four-byte length word (bytes including itself, times four), a 16-bit
+//! header (0x8000, sign 0x2000, display scale in bits 7..13, weight of the first digit in seven bits), then base-10000 digits of 16
+//! bits without leading or trailing zero digits. All little-endian.
+//!
+//! Called by the matcher (`parse`) and by the template kernel (`write`). Invariant: `parse` accepts exactly the byte
+//! strings that `write` makes of its result.
+
+/// Integers of larger magnitude are not parsed: a thousandfold one must still fit 64 bits.
+pub const MAX_MAGNITUDE: u64 = i64::MAX as u64 / 1000;
+
+/// Bytes of the length word and the header.
+const HEADER_BYTES: usize = 6;
+
+/// Most bytes that `write` makes: five digits of base 10000 hold 19 decimal digits.
+pub const MAX_BYTES: usize = HEADER_BYTES + 2 * 5;
+
+const BASE: u64 = 10_000;
+const POWERS: [u64; 4] = [1, 10, 100, 1000];
+
+/// Largest display scale of the short form.
+pub const MAX_SCALE: u8 = 63;
+
+/// The integer and display scale of a numeric, if it is in short form and small enough.
+pub fn parse(bytes: &[u8]) -> Option<(i64, u8)> {
+    let (length, rest) = bytes.split_first_chunk::<4>()?;
+    let (header, digits) = rest.split_first_chunk::<2>()?;
+    if u32::from_le_bytes(*length) as usize != bytes.len() << 2 || !digits.len().is_multiple_of(2) {
+        return None;
+    }
+    let header = u16::from_le_bytes(*header);
+    if header & 0xC000 != 0x8000 {
+        return None;
+    }
+    let scale = ((header >> 7) & 0x3F) as u8;
+    let weight = i32::from(header & 0x3F) - i32::from(header & 0x40);
+    if digits.is_empty() {
+        return (header & 0x207F == 0).then_some((0, scale));
+    }
+    let count = i32::try_from(digits.len() / 2).ok().filter(|&count| count <= 5)?;
+    // Base-10000 digits after the point that `write` would count with.
+    let fraction = i32::from(scale.div_ceil(4));
+    let below = fraction - (count - 1 - weight);
+    if !(0..=4).contains(&below) {
+        return None;
+    }
+    let mut value = 0u64;
+    let mut first = true;
+    let mut last = 0;
+    for digit in digits.chunks_exact(2) {
+        let &[low, high] = digit else { return None };
+        let digit = u64::from(u16::from_le_bytes([low, high]));
+        if digit >= BASE || (first && digit == 0) {
+            return None;
+        }
+        first = false;
+        last = digit;
+        value = value.checked_mul(BASE)?.checked_add(digit)?;
+    }
+    if last == 0 {
+        return None;
+    }
+    for _ in 0..below {
+        value = value.checked_mul(BASE)?;
+    }
+    let surplus = POWERS[(fraction * 4 - i32::from(scale)) as usize & 3];
+    if !value.is_multiple_of(surplus) {
+        return None;
+    }
+    value /= surplus;
+    if value > MAX_MAGNITUDE {
+        return None;
+    }
+    let value = value.cast_signed();
+    Some((if header & 0x2000 == 0 { value } else { -value }, scale))
+}
+
+/// Whether `write` may be called with these.
+#[inline]
+pub const fn writable(value: i64, scale: i64) -> bool {
+    value.unsigned_abs() <= MAX_MAGNITUDE && scale >= 0 && scale <= MAX_SCALE as i64
+}
+
+/// The bytes of a numeric and how many of them count. Value and scale must be `writable`.
+#[inline]
+pub fn write(value: i64, scale: u8) -> ([u8; MAX_BYTES], usize) {
+    let mut out = [0u8; MAX_BYTES];
+    let magnitude = value.unsigned_abs();
+    let fraction = u32::from(scale).div_ceil(4);
+    let mut rest = magnitude.wrapping_mul(POWERS[(fraction * 4 - u32::from(scale)) as usize & 3]);
+    let mut header = 0x8000 | u16::from(scale & MAX_SCALE) << 7;
+    let mut len = HEADER_BYTES;
+    if rest != 0 {
+        // Digits from the lowest up, trailing zeros dropped.
+        let mut digits = [0u16; 5];
+        let mut count = 0usize;
+        let mut total = 0u32;
+        while rest != 0 {
+            let digit = (rest % BASE) as u16;
+            rest /= BASE;
+            total += 1;
+            if count != 0 || digit != 0 {
+                digits[count.min(4)] = digit;
+                count += 1;
+            }
+        }
+        let weight = total.wrapping_sub(1).wrapping_sub(fraction) as u16 & 0x7F;
+        header |= weight | if value < 0 { 0x2000 } else { 0 };
+        len += 2 * count;
+        for (place, &digit) in digits[..count.min(5)].iter().rev().enumerate() {
+            let place = HEADER_BYTES + 2 * place;
+            if let Some(out) = out.get_mut(place..place + 2) {
+                out.copy_from_slice(&digit.to_le_bytes());
+            }
+        }
+    }
+    out[..4].copy_from_slice(&((len as u32) << 2).to_le_bytes());
+    out[4..6].copy_from_slice(&header.to_le_bytes());
+    (out, len)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+    use super::*;
+
+    fn bytes(value: i64, scale: u8) -> Vec<u8> {
+        let (bytes, len) = write(value, scale);
+        bytes[..len].to_vec()
+    }
+
+    #[test]
+    fn known_numerics_have_the_servers_bytes() {
+        // 12.34: digits 12 and 3400, weight 0, display scale 2.
+        assert_eq!(bytes(1234, 2), [40, 0, 0, 0, 0x00, 0x81, 12, 0, 0x48, 0x0D]);
+        // 0: no digits; 0.00 keeps its display scale.
+        assert_eq!(bytes(0, 0), [24, 0, 0, 0, 0x00, 0x80]);
+        assert_eq!(bytes(0, 2), [24, 0, 0, 0, 0x00, 0x81]);
+        // 10000: one digit of weight 1; -0.05: weight -1.
+        assert_eq!(bytes(10_000, 0), [32, 0, 0, 0, 0x01, 0x80, 1, 0]);
+        assert_eq!(bytes(-5, 2), [32, 0, 0, 0, 0x7F, 0xA1, 0xF4, 0x01]);
+    }
+
+    #[test]
+    fn what_is_written_is_parsed_to_the_same() {
+        let mut seed = 1u64;
+        for round in 0..200_000u32 {
+            seed = seed.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+            let value = ((seed % (MAX_MAGNITUDE + 1)) >> (round % 53)).cast_signed();
+            let value = if round % 3 == 0 { -value } else { value };
+            let scale = (seed >> 20) as u8 % 20;
+            assert_eq!(parse(&bytes(value, scale)), Some((value, scale)), "{value} {scale}");
+        }
+        for value in [0, 1, -1, 9999, 10_000, 99_999_999, 100_000_000, MAX_MAGNITUDE as i64] {
+            for scale in 0..=20 {
+                assert_eq!(parse(&bytes(value, scale)), Some((value, scale)));
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_parsed_is_written_to_the_same_bytes() {
+        // Every change of one or two bytes either is refused or comes back exactly.
+        for (value, scale) in [(1234, 2), (0, 0), (-5, 2), (10_000, 0), (123_456_789_012, 7)] {
+            let good = bytes(value, scale);
+            for place in 0..good.len() {
+                for byte in 0..=255u8 {
+                    let mut changed = good.clone();
+                    changed[place] = byte;
+                    if let Some((value, scale)) = parse(&changed) {
+                        assert_eq!(bytes(value, scale), changed);
+                    }
+                }
+            }
+            for len in 0..good.len() {
+                assert!(parse(&good[..len]).is_none());
+            }
+        }
+    }
+}
