@@ -10,6 +10,7 @@ mod builder;
 mod byte_views;
 mod concat;
 mod error;
+mod expand;
 mod numeric;
 mod order;
 mod predicate;

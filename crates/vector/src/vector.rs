@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use crate::expand::repeat;
 use crate::{Bitmap, ByteViews, LogicalType, NumericValues};
 
 /// Values of one fixed width, end to end.
@@ -218,16 +219,15 @@ impl Vector {
     #[must_use]
     pub fn flatten(self) -> Self {
         match self.values {
-            Values::Constant(value, len) => value.take(&vec![0; len]).with_validity_and(self.validity),
+            Values::Constant(value, len) => expanded(&value, &[len]).with_validity_and(self.validity),
             Values::Dictionary { codes, dictionary } => {
                 dictionary.entries.take(&codes).with_validity_and(self.validity)
             }
             Values::Runs { ends, values } => {
-                let mut runs = Vec::with_capacity(ends.last().map_or(0, |&end| end as usize));
-                for (run, &end) in (0u32..).zip(&ends) {
-                    runs.resize(end as usize, run);
-                }
-                values.take(&runs).with_validity_and(self.validity)
+                let starts = std::iter::once(0).chain(ends.iter().copied());
+                let counts: Vec<usize> =
+                    starts.zip(&ends).map(|(start, &end)| end.saturating_sub(start) as usize).collect();
+                expanded(&values, &counts).with_validity_and(self.validity)
             }
             _ => self,
         }
@@ -240,6 +240,22 @@ impl Vector {
             (Some(inner), Some(outer)) => Some(inner.iter().zip(outer.iter()).map(|(a, b)| a && b).collect()),
         };
         self
+    }
+}
+
+/// Row i of `values` repeated `counts[i]` times.
+fn expanded(values: &Vector, counts: &[usize]) -> Vector {
+    let gathered = || {
+        let mut rows = Vec::with_capacity(counts.iter().sum());
+        for (row, count) in (0u32..).zip(counts) {
+            rows.resize(rows.len() + count, row);
+        }
+        rows
+    };
+    let validity = values.validity.as_ref().map(|validity| validity.take(&gathered()));
+    match repeat(values, counts) {
+        Some(repeated) => Vector { logical: values.logical, validity, values: repeated },
+        None => values.take(&gathered()),
     }
 }
 

@@ -104,6 +104,39 @@ fn encoded_vectors_flatten_to_their_rows() {
 }
 
 #[test]
+fn flattening_gives_the_rows_that_taking_gives() {
+    let mut columns = Vec::new();
+    for logical in [LogicalType::Text, LogicalType::Int64, LogicalType::Float32, LogicalType::Bool] {
+        let mut builder = VectorBuilder::new(logical);
+        for row in 0..4u8 {
+            let pushed = match logical {
+                LogicalType::Text => builder.push_bytes(&vec![b'a' + row; usize::from(row) * 9]),
+                LogicalType::Int64 => builder.push_i64(i64::from(row) - 2),
+                LogicalType::Float32 => builder.push_f32(f32::from(row)),
+                _ => builder.push_bool(row > 1),
+            };
+            assert!(pushed);
+        }
+        builder.push_null();
+        columns.push(builder.finish(&no_side));
+    }
+    for column in columns {
+        let logical = column.logical;
+        let constant = Vector::new(logical, Values::Constant(Box::new(column.slice(3, 1)), 70));
+        // The third run is empty.
+        let ends = vec![1, 40, 40, 66, 70];
+        let mut runs = Vector::new(logical, Values::Runs { ends, values: Box::new(column) });
+        let rows: Vec<u32> = (0..70).collect();
+        for vector in [&constant, &runs] {
+            assert_eq!(vector.clone().flatten(), vector.take(&rows).flatten(), "{logical:?}");
+        }
+        runs.validity = Some((0..70).map(|row| row % 5 != 0).collect());
+        assert_eq!(runs.clone().flatten(), runs.take(&rows).flatten(), "{logical:?}");
+        assert_eq!(runs.flatten().null_count(), 14 + 3);
+    }
+}
+
+#[test]
 fn views_into_a_buffer_equal_pushed_values_at_every_place_and_length() {
     let data: Vec<u8> = (0..60u8).map(|i| i.wrapping_mul(37) | 1).collect();
     for start in 0..=data.len() {
