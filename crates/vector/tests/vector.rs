@@ -132,7 +132,7 @@ fn flattening_gives_the_rows_that_taking_gives() {
         }
         runs.validity = Some((0..70).map(|row| row % 5 != 0).collect());
         assert_eq!(runs.clone().flatten(), runs.take(&rows).flatten(), "{logical:?}");
-        assert_eq!(runs.flatten().null_count(), 14 + 3);
+        assert_eq!(runs.flatten().null_count(), 14 + 4);
     }
 }
 
