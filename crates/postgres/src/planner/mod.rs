@@ -1,0 +1,35 @@
+//! Planning: puts `Custom Scan (Colonnade)` among the server's paths.
+//!
+//! `hooks` adds the path to each table of ours, `cost` prices it, `plan` turns the chosen path into a plan node. `template` and its
+//! helpers (`operand`, `constant`, `like`, `resolve`) translate WHERE clauses and are used again by `executor`, because a plan carries its
+//! clauses as the server's own expressions: it can be copied, cached and shown like any other.
+
+pub mod constant;
+pub mod cost;
+pub mod hooks;
+pub mod like;
+pub mod operand;
+pub mod plan;
+pub mod resolve;
+pub mod template;
+
+use pgrx::guc::{GucContext, GucFlags, GucRegistry, GucSetting};
+
+/// Whether the planner may use the node.
+static ENABLE_SCAN: GucSetting<bool> = GucSetting::<bool>::new(true);
+
+/// Registers settings, hooks and node methods. Called once per process by `_PG_init`.
+///
+/// # Safety
+/// Runs while the library is loaded, before the setting prefix is reserved.
+pub unsafe fn register() {
+    GucRegistry::define_bool_guc(
+        c"colonnade.enable_scan",
+        c"Enables the planner's use of Colonnade's scan node.",
+        c"When off, columnar tables are read through the server's own scan nodes.",
+        &ENABLE_SCAN,
+        GucContext::Userset,
+        GucFlags::EXPLAIN,
+    );
+    unsafe { hooks::install() };
+}

@@ -1,0 +1,78 @@
+//! From the chosen path to the plan node.
+//!
+//! Called by the server when it builds the plan. Clauses that the node answers natively go to `custom_exprs`, the rest stay in the plan's
+//! qual and are checked row by row; `custom_private` holds one list of integers that says, clause by clause of the qual, whether it may help to
+//! prune. Nothing else is stored: columns, predicates and parameters are read off the finished plan when the node starts.
+//!
+//! Invariant: a clause that row security wants evaluated late is neither native nor pruning unless the server would promote it.
+
+use std::sync::OnceLock;
+
+use pgrx::PgList;
+use pgrx::pg_guard;
+use pgrx::pg_sys::{self, NodeTag};
+
+use super::template;
+
+/// Name of the node in EXPLAIN and among registered nodes.
+pub const NAME: &std::ffi::CStr = c"Colonnade";
+
+struct Methods(pg_sys::CustomPathMethods);
+// SAFETY: written once, read only afterwards.
+unsafe impl Send for Methods {}
+// SAFETY: as above.
+unsafe impl Sync for Methods {}
+
+/// The path's callbacks.
+pub fn path_methods() -> *const pg_sys::CustomPathMethods {
+    static METHODS: OnceLock<Methods> = OnceLock::new();
+    &raw const METHODS
+        .get_or_init(|| {
+            Methods(pg_sys::CustomPathMethods {
+                CustomName: NAME.as_ptr(),
+                PlanCustomPath: Some(plan_custom_path),
+                ReparameterizeCustomPathByChild: None,
+            })
+        })
+        .0
+}
+
+#[pg_guard]
+unsafe extern "C-unwind" fn plan_custom_path(
+    _root: *mut pg_sys::PlannerInfo,
+    rel: *mut pg_sys::RelOptInfo,
+    best_path: *mut pg_sys::CustomPath,
+    tlist: *mut pg_sys::List,
+    clauses: *mut pg_sys::List,
+    _custom_plans: *mut pg_sys::List,
+) -> *mut pg_sys::Plan {
+    // SAFETY: the planner passes valid nodes; a zeroed CustomScan is a valid start.
+    unsafe {
+        let mut native: *mut pg_sys::List = std::ptr::null_mut();
+        let mut rest: *mut pg_sys::List = std::ptr::null_mut();
+        let mut prunes: *mut pg_sys::List = std::ptr::null_mut();
+        for rinfo in PgList::<pg_sys::RestrictInfo>::from_pg(clauses).iter_ptr() {
+            if (*rinfo).pseudoconstant {
+                continue;
+            }
+            let template = template::translate((*rinfo).clause.cast(), (*rel).relid);
+            let promotable = pg_sys::restriction_is_securely_promotable(rinfo, rel);
+            if promotable && template.is_exact() {
+                native = pg_sys::lappend(native, (*rinfo).clause.cast());
+            } else {
+                rest = pg_sys::lappend(rest, (*rinfo).clause.cast());
+                prunes = pg_sys::lappend_int(prunes, i32::from(promotable && template.is_useful()));
+            }
+        }
+        let scan = pg_sys::palloc0(size_of::<pg_sys::CustomScan>()).cast::<pg_sys::CustomScan>();
+        (*scan).scan.plan.type_ = NodeTag::T_CustomScan;
+        (*scan).scan.plan.targetlist = tlist;
+        (*scan).scan.plan.qual = rest;
+        (*scan).scan.scanrelid = (*rel).relid;
+        (*scan).flags = (*best_path).flags;
+        (*scan).custom_exprs = native;
+        (*scan).custom_private = pg_sys::lappend(std::ptr::null_mut(), prunes.cast());
+        (*scan).methods = crate::executor::scan_methods();
+        (&raw mut (*scan).scan.plan)
+    }
+}

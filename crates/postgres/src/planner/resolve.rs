@@ -1,0 +1,217 @@
+//! Templates with their constants filled in: `vector::Predicate`s.
+//!
+//! Called by the planner (only constants known at plan time, to estimate what is pruned) and by the executor at each start and rescan
+//! (everything). Who calls says how an expression gets its value; an expression without one makes its leaf say nothing.
+//! Invariant: that of `constant`, for whole trees; a NULL constant makes a comparison never TRUE.
+
+use pgrx::pg_sys::{self, Datum, Oid};
+use vector::{CompareOp, Predicate};
+
+use super::constant::{self, Resolved};
+use super::operand::Column;
+use super::template::Template;
+
+/// The value of an expression.
+#[derive(Debug, Clone, Copy)]
+pub enum Value {
+    /// Not known now.
+    Unknown,
+    /// SQL NULL.
+    Null,
+    /// A value.
+    Datum(Datum),
+}
+
+/// Fills in a template.
+///
+/// # Safety
+/// `evaluate` returns values of the types the expressions have.
+pub unsafe fn resolve(template: &Template, evaluate: &mut dyn FnMut(*mut pg_sys::Node) -> Value) -> Resolved {
+    unsafe {
+        match template {
+            Template::Unknown => Resolved::weaker(Predicate::Always(true)),
+            Template::Known(known) => Resolved::exact(Predicate::Always(*known)),
+            Template::And(parts) => {
+                let mut resolved = Vec::with_capacity(parts.len());
+                for part in parts {
+                    resolved.push(resolve(part, evaluate));
+                }
+                and(resolved)
+            }
+            Template::Or(parts) => {
+                let mut resolved = Vec::with_capacity(parts.len());
+                for part in parts {
+                    resolved.push(resolve(part, evaluate));
+                }
+                or(resolved)
+            }
+            Template::Null { column, is_null } => {
+                let column = constant::position(*column);
+                Resolved::exact(match is_null {
+                    true => Predicate::IsNull { column },
+                    false => Predicate::IsNotNull { column },
+                })
+            }
+            Template::Truth { column, value } => constant::compare(
+                *column,
+                CompareOp::Equal,
+                Datum::from(*value),
+                pg_sys::BOOLOID,
+            ),
+            Template::Compare { column, op, value, value_type } => match evaluate(*value) {
+                Value::Unknown => Resolved::weaker(Predicate::Always(true)),
+                Value::Null => Resolved::exact(Predicate::Always(false)),
+                Value::Datum(datum) => constant::compare(*column, *op, datum, *value_type),
+            },
+            Template::Elements { column, op, any, array, element_type } => match evaluate(*array) {
+                Value::Unknown => Resolved::weaker(Predicate::Always(true)),
+                Value::Null => Resolved::exact(Predicate::Always(false)),
+                Value::Datum(datum) => elements(*column, *op, *any, datum, *element_type),
+            },
+            Template::Like { column, pattern } => match evaluate(*pattern) {
+                Value::Unknown => Resolved::weaker(Predicate::Always(true)),
+                Value::Null => Resolved::exact(Predicate::Always(false)),
+                Value::Datum(datum) => constant::like(*column, &constant::varlena_bytes(datum)),
+            },
+            Template::StartsWith { column, prefix } => match evaluate(*prefix) {
+                Value::Unknown => Resolved::weaker(Predicate::Always(true)),
+                Value::Null => Resolved::exact(Predicate::Always(false)),
+                Value::Datum(datum) => constant::starts_with(*column, constant::varlena_bytes(datum)),
+            },
+        }
+    }
+}
+
+/// TRUE when all parts are.
+pub fn and(parts: Vec<Resolved>) -> Resolved {
+    let exact = parts.iter().all(|part| part.exact);
+    let mut predicates = Vec::with_capacity(parts.len());
+    for part in parts {
+        match part.predicate {
+            Predicate::Always(true) => {}
+            Predicate::Always(false) => return Resolved::exact(Predicate::Always(false)),
+            Predicate::And(inner) => predicates.extend(inner),
+            other => predicates.push(other),
+        }
+    }
+    let predicate = match predicates.len() {
+        0 => Predicate::Always(true),
+        1 => predicates.swap_remove(0),
+        _ => Predicate::And(predicates),
+    };
+    Resolved { predicate, exact }
+}
+
+/// TRUE when one part is.
+pub fn or(parts: Vec<Resolved>) -> Resolved {
+    let exact = parts.iter().all(|part| part.exact || part.predicate == Predicate::Always(false));
+    let mut predicates = Vec::with_capacity(parts.len());
+    for part in parts {
+        match part.predicate {
+            Predicate::Always(false) => {}
+            Predicate::Always(true) => return Resolved { predicate: Predicate::Always(true), exact: part.exact },
+            Predicate::Or(inner) => predicates.extend(inner),
+            other => predicates.push(other),
+        }
+    }
+    let predicate = match predicates.len() {
+        0 => Predicate::Always(false),
+        1 => predicates.swap_remove(0),
+        _ => Predicate::Or(predicates),
+    };
+    Resolved { predicate, exact }
+}
+
+/// `column op ANY (array)` or `ALL`. An empty array decides without looking at the column; a NULL element keeps ALL from ever being TRUE
+/// and adds nothing to ANY.
+unsafe fn elements(column: Column, op: CompareOp, any: bool, array: Datum, element_type: Oid) -> Resolved {
+    let (mut width, mut by_value, mut align) = (0i16, false, 0 as std::ffi::c_char);
+    let (mut values, mut nulls, mut count) = (std::ptr::null_mut::<Datum>(), std::ptr::null_mut::<bool>(), 0i32);
+    // SAFETY: the datum is an array; its own header names the element type, which is stored like the operator's (they are equal
+    // or binary compatible).
+    unsafe {
+        let array = pg_sys::pg_detoast_datum(array.cast_mut_ptr()).cast::<pg_sys::ArrayType>();
+        let stored_type = (*array).elemtype;
+        pg_sys::get_typlenbyvalalign(stored_type, &raw mut width, &raw mut by_value, &raw mut align);
+        pg_sys::deconstruct_array(
+            array,
+            stored_type,
+            i32::from(width),
+            by_value,
+            align,
+            &raw mut values,
+            &raw mut nulls,
+            &raw mut count,
+        );
+        let count = usize::try_from(count).unwrap_or(0);
+        if count == 0 {
+            return Resolved::exact(Predicate::Always(!any));
+        }
+        let mut parts = Vec::with_capacity(count);
+        for i in 0..count {
+            if *nulls.add(i) {
+                if !any {
+                    return Resolved::exact(Predicate::Always(false));
+                }
+                continue;
+            }
+            parts.push(constant::compare(column, op, *values.add(i), element_type));
+        }
+        match (any, op) {
+            (true, CompareOp::Equal) => equal_to_one(column, parts),
+            (true, _) => or(parts),
+            (false, _) => and(parts),
+        }
+    }
+}
+
+/// Gathers plain equalities into one `In`.
+fn equal_to_one(column: Column, parts: Vec<Resolved>) -> Resolved {
+    let mut values = Vec::with_capacity(parts.len());
+    let mut others = Vec::new();
+    for part in parts {
+        match part {
+            Resolved {
+                predicate: Predicate::Compare { op: CompareOp::Equal, value, .. }, exact: true
+            } => values.push(value),
+            other => others.push(other),
+        }
+    }
+    let column = constant::position(column);
+    if values.len() == 1
+        && let Some(value) = values.pop()
+    {
+        others.push(Resolved::exact(Predicate::Compare { column, op: CompareOp::Equal, value }));
+    } else if !values.is_empty() {
+        others.push(Resolved::exact(Predicate::In { column, values }));
+    }
+    or(others)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn null(column: usize) -> Predicate {
+        Predicate::IsNull { column }
+    }
+
+    #[test]
+    fn a_part_that_says_nothing_weakens_and_but_swallows_or() {
+        let unknown = || Resolved::weaker(Predicate::Always(true));
+        assert_eq!(and(vec![unknown(), Resolved::exact(null(1))]), Resolved::weaker(null(1)));
+        assert_eq!(
+            or(vec![unknown(), Resolved::exact(null(1))]),
+            Resolved::weaker(Predicate::Always(true))
+        );
+    }
+
+    #[test]
+    fn never_true_ends_and_and_vanishes_from_or() {
+        let never = || Resolved::exact(Predicate::Always(false));
+        assert_eq!(and(vec![Resolved::weaker(null(0)), never()]), never());
+        assert_eq!(or(vec![never(), Resolved::exact(null(2))]), Resolved::exact(null(2)));
+        assert_eq!(or(vec![never(), never()]), never());
+        assert_eq!(or(vec![Resolved::weaker(null(0)), Resolved::exact(null(2))]).exact, false);
+    }
+}
