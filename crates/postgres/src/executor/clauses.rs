@@ -1,0 +1,156 @@
+//! The conditions of a scan, as predicates that are known now.
+//!
+//! `begin` builds them once from the plan: native clauses (`custom_exprs`), and those of the qual that may prune. They are resolved at each start,
+//! when parameters and stable expressions have values. Invariant: a native clause whose predicate came out weaker than the clause is checked row
+//! by row as well (`Clause::needs_check`); clauses of the qual always are.
+
+use pgrx::PgList;
+use pgrx::pg_sys::{self, NodeTag};
+use vector::Predicate;
+
+use crate::planner::resolve::{self, Value};
+use crate::planner::template::{self, Template};
+
+/// One condition.
+pub struct Clause {
+    /// The server's expression.
+    pub node: *mut pg_sys::Node,
+    /// True when nobody else checks it.
+    pub native: bool,
+    /// The expression ready to run on the scan slot (native clauses only).
+    pub qual: *mut pg_sys::ExprState,
+    /// TRUE at least where the clause is.
+    pub predicate: Predicate,
+    /// Zero-based attributes that the predicate reads.
+    pub columns: Vec<usize>,
+    /// Zero-based attributes that the expression reads.
+    pub reads: Vec<usize>,
+    /// The predicate says all that the clause says.
+    pub exact: bool,
+    template: Template,
+    /// States of the expressions inside the template that are not constants, by address.
+    values: Vec<(*mut pg_sys::Node, *mut pg_sys::ExprState)>,
+}
+
+impl Clause {
+    /// Rows that pass the predicate still have to pass `qual`.
+    pub const fn needs_check(&self) -> bool {
+        self.native && !self.exact
+    }
+}
+
+/// The clauses of a node's plan.
+///
+/// # Safety
+/// The node is being initialised; its expression context exists, and the current memory lives as long as the node.
+pub unsafe fn build(custom: *mut pg_sys::CustomScanState) -> Vec<Clause> {
+    unsafe {
+        let parent: *mut pg_sys::PlanState = custom.cast();
+        let plan = (*parent).plan.cast::<pg_sys::CustomScan>();
+        let relid = (*plan).scan.scanrelid;
+        let mut clauses = Vec::new();
+        for node in PgList::<pg_sys::Node>::from_pg((*plan).custom_exprs).iter_ptr() {
+            let single = pg_sys::lappend(std::ptr::null_mut(), node.cast());
+            let qual = pg_sys::ExecInitQual(single, parent);
+            clauses.push(clause(node, relid, Some(qual), parent));
+        }
+        let hints = PgList::<pg_sys::List>::from_pg((*plan).custom_private).get_ptr(0);
+        let rest = PgList::<pg_sys::Node>::from_pg((*plan).scan.plan.qual);
+        for (at, node) in (0..).zip(rest.iter_ptr()) {
+            let prunes = hints.is_some_and(|hints| !hints.is_null() && at < (*hints).length)
+                && hints.is_some_and(|hints| pg_sys::list_nth_int(hints, at) != 0);
+            if prunes {
+                clauses.push(clause(node, relid, None, parent));
+            }
+        }
+        clauses
+    }
+}
+
+unsafe fn clause(
+    node: *mut pg_sys::Node,
+    relid: u32,
+    qual: Option<*mut pg_sys::ExprState>,
+    parent: *mut pg_sys::PlanState,
+) -> Clause {
+    unsafe {
+        let template = template::translate(node, relid);
+        let mut values = Vec::new();
+        gather(&template, &mut |value| {
+            if (*value).type_ != NodeTag::T_Const {
+                values.push((value, pg_sys::ExecInitExpr(value.cast(), parent)));
+            }
+        });
+        Clause {
+            node,
+            native: qual.is_some(),
+            qual: qual.unwrap_or(std::ptr::null_mut()),
+            predicate: Predicate::Always(true),
+            columns: Vec::new(),
+            reads: reads(node, relid),
+            exact: false,
+            template,
+            values,
+        }
+    }
+}
+
+/// Zero-based attributes that an expression reads.
+unsafe fn reads(node: *mut pg_sys::Node, relid: u32) -> Vec<usize> {
+    // Attribute sets of the server are shifted by this much.
+    const SHIFT: i32 = 7;
+    let mut found = Vec::new();
+    // SAFETY: a valid expression.
+    unsafe {
+        let mut set: *mut pg_sys::Bitmapset = std::ptr::null_mut();
+        pg_sys::pull_varattnos(node, relid, &raw mut set);
+        let mut member = pg_sys::bms_next_member(set, -1);
+        while member >= 0 {
+            found.extend(usize::try_from(member - SHIFT - 1).ok());
+            member = pg_sys::bms_next_member(set, member);
+        }
+    }
+    found
+}
+
+/// Calls `found` with each value expression of a template.
+fn gather(template: &Template, found: &mut dyn FnMut(*mut pg_sys::Node)) {
+    match template {
+        Template::And(parts) | Template::Or(parts) => parts.iter().for_each(|part| gather(part, found)),
+        Template::Compare { value, .. } => found(*value),
+        Template::Elements { array, .. } => found(*array),
+        Template::Like { pattern, .. } => found(*pattern),
+        Template::StartsWith { prefix, .. } => found(*prefix),
+        Template::Unknown | Template::Known(_) | Template::Null { .. } | Template::Truth { .. } => {}
+    }
+}
+
+/// Resolves every clause with the values that parameters and stable expressions have now.
+///
+/// # Safety
+/// `econtext` is the node's.
+pub unsafe fn resolve_all(clauses: &mut [Clause], econtext: *mut pg_sys::ExprContext) {
+    // SAFETY: values live in the per-tuple memory, which nobody resets before they are copied into the predicates.
+    unsafe {
+        let previous = pg_sys::MemoryContextSwitchTo((*econtext).ecxt_per_tuple_memory);
+        for clause in clauses {
+            let values = &clause.values;
+            let resolved = resolve::resolve(&clause.template, &mut |node| {
+                if (*node).type_ == NodeTag::T_Const {
+                    let value = &*node.cast::<pg_sys::Const>();
+                    return if value.constisnull { Value::Null } else { Value::Datum(value.constvalue) };
+                }
+                let Some((_, state)) = values.iter().find(|(known, _)| *known == node) else {
+                    return Value::Unknown;
+                };
+                let mut is_null = false;
+                let datum = pg_sys::ExecEvalExpr(*state, econtext, &raw mut is_null);
+                if is_null { Value::Null } else { Value::Datum(datum) }
+            });
+            clause.columns = resolved.predicate.columns();
+            clause.predicate = resolved.predicate;
+            clause.exact = resolved.exact;
+        }
+        pg_sys::MemoryContextSwitchTo(previous);
+    }
+}

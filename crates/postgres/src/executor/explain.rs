@@ -1,0 +1,113 @@
+//! What EXPLAIN says about the node.
+//!
+//! Always: the columns it reads, the conditions it filters natively and those that only help to prune. With ANALYZE: what was read and pruned and how
+//! many rows native conditions removed. The server itself shows the row-by-row conditions as "Filter". Text output gathers figures in one line each;
+//! the other formats have one property a figure.
+
+use std::ffi::CString;
+
+use pgrx::pg_sys;
+
+use super::Node;
+use super::begin::Scan;
+
+/// Adds the node's properties.
+///
+/// # Safety
+/// Called under guard by EXPLAIN, with its own structs.
+pub unsafe fn explain(
+    custom: *mut pg_sys::CustomScanState,
+    ancestors: *mut pg_sys::List,
+    es: *mut pg_sys::ExplainState,
+) {
+    unsafe {
+        let scan = &*(*custom.cast::<Node>()).scan;
+        show_columns(scan, es);
+        let native = scan.clauses.iter().filter(|clause| clause.native).map(|clause| clause.node);
+        show_conditions(custom, ancestors, es, c"Chunk Filter", native);
+        if (*es).analyze && scan.clauses.iter().any(|clause| clause.native) {
+            integer(es, c"Rows Removed by Chunk Filter", None, scan.counters.rows_filtered);
+        }
+        let pruning = scan.clauses.iter().filter(|clause| !clause.native).map(|clause| clause.node);
+        show_conditions(custom, ancestors, es, c"Prune", pruning);
+        if (*es).analyze {
+            show_counters(scan, es);
+        }
+    }
+}
+
+unsafe fn show_columns(scan: &Scan, es: *mut pg_sys::ExplainState) {
+    unsafe {
+        let mut names: *mut pg_sys::List = std::ptr::null_mut();
+        for column in &scan.columns {
+            let Ok(at) = i32::try_from(column.index) else { continue };
+            let attribute = (*(*scan.rel).rd_att).attrs.as_ptr().add(column.index);
+            debug_assert!(at < (*(*scan.rel).rd_att).natts);
+            let name = pg_sys::pstrdup((*attribute).attname.data.as_ptr());
+            names = pg_sys::lappend(names, name.cast());
+        }
+        pg_sys::ExplainPropertyList(c"Columns".as_ptr(), names, es);
+    }
+}
+
+unsafe fn show_conditions(
+    custom: *mut pg_sys::CustomScanState,
+    ancestors: *mut pg_sys::List,
+    es: *mut pg_sys::ExplainState,
+    label: &std::ffi::CStr,
+    conditions: impl Iterator<Item = *mut pg_sys::Node>,
+) {
+    unsafe {
+        let mut list: *mut pg_sys::List = std::ptr::null_mut();
+        for condition in conditions {
+            list = pg_sys::lappend(list, condition.cast());
+        }
+        if list.is_null() {
+            return;
+        }
+        let node = pg_sys::make_ands_explicit(list).cast::<pg_sys::Node>();
+        let context = pg_sys::set_deparse_context_plan((*es).deparse_cxt, (*custom).ss.ps.plan, ancestors);
+        let text = pg_sys::deparse_expression(node, context, (*es).verbose, false);
+        pg_sys::ExplainPropertyText(label.as_ptr(), text, es);
+    }
+}
+
+unsafe fn show_counters(scan: &Scan, es: *mut pg_sys::ExplainState) {
+    unsafe {
+        let counters = &scan.counters;
+        if (*es).format != pg_sys::ExplainFormat::EXPLAIN_FORMAT_TEXT {
+            integer(es, c"Stripes Read", None, counters.stripes_read);
+            integer(es, c"Stripes Pruned", None, counters.stripes_pruned);
+            integer(es, c"Chunks Read", None, counters.chunks_read);
+            integer(es, c"Chunks Pruned", None, counters.chunks_pruned);
+            integer(es, c"Hot Rows", None, counters.hot_rows);
+            integer(es, c"Bytes Read", Some(c"B"), counters.bytes_read);
+            integer(es, c"Bytes Decoded", Some(c"B"), counters.bytes_decoded);
+            return;
+        }
+        let pair = |read: u64, pruned: u64| format!("read {read}, pruned {pruned}");
+        text(es, c"Stripes", &pair(counters.stripes_read, counters.stripes_pruned));
+        text(es, c"Chunks", &pair(counters.chunks_read, counters.chunks_pruned));
+        if counters.hot_rows > 0 {
+            integer(es, c"Hot Rows", None, counters.hot_rows);
+        }
+        let bytes = format!("read {}, decoded {}", size(counters.bytes_read), size(counters.bytes_decoded));
+        text(es, c"Bytes", &bytes);
+    }
+}
+
+/// Bytes as EXPLAIN shows memory.
+fn size(bytes: u64) -> String {
+    format!("{}kB", bytes.div_ceil(1024))
+}
+
+unsafe fn text(es: *mut pg_sys::ExplainState, label: &std::ffi::CStr, value: &str) {
+    let value = CString::new(value).unwrap_or_default();
+    unsafe { pg_sys::ExplainPropertyText(label.as_ptr(), value.as_ptr(), es) };
+}
+
+unsafe fn integer(es: *mut pg_sys::ExplainState, label: &std::ffi::CStr, unit: Option<&std::ffi::CStr>, value: u64) {
+    let value = i64::try_from(value).unwrap_or(i64::MAX);
+    let unit = unit.map_or(std::ptr::null(), std::ffi::CStr::as_ptr);
+    unsafe { pg_sys::ExplainPropertyInteger(label.as_ptr(), unit, value, es) };
+}

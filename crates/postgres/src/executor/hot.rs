@@ -1,0 +1,76 @@
+//! Rows in heap pages: one more source, read through the access method's own scan.
+//!
+//! Opened when the scan starts, because one look at the directory tells both which stripes are visible and which blocks are hot; read when the
+//! stripes are used up. Invariant: the row loop calls `next` bare, so it must not own anything across the call.
+
+use pgrx::pg_sys::{self, Relation, ScanOptions, Snapshot, TableScanDesc, TupleTableSlot};
+
+use crate::storage::directory::StripeEntry;
+use crate::table_am::scan;
+
+/// An open scan of the table's hot rows.
+pub struct Hot {
+    scan: TableScanDesc,
+    slot: *mut TupleTableSlot,
+}
+
+impl Hot {
+    /// Opens the scan and returns the stripes that the snapshot sees, which it leaves to the caller. Flushes rows of this backend that are
+    /// still in memory.
+    ///
+    /// # Safety
+    /// `rel` stays open and `snapshot` registered until `close`; the current memory lives as long.
+    pub unsafe fn open(rel: Relation, snapshot: Snapshot) -> (Self, Vec<StripeEntry>) {
+        unsafe {
+            let flags =
+                ScanOptions::SO_TYPE_SEQSCAN | ScanOptions::SO_ALLOW_STRAT | ScanOptions::SO_ALLOW_PAGEMODE;
+            let null = std::ptr::null_mut();
+            let scan = scan::begin(rel, snapshot, 0, null, std::ptr::null_mut(), flags as u32);
+            let stripes = scan::take_stripes(scan.cast());
+            let slot = pg_sys::table_slot_create(rel, std::ptr::null_mut());
+            (Self { scan: scan.cast(), slot }, stripes)
+        }
+    }
+
+    /// Steps to the next row; false at the end.
+    ///
+    /// # Safety
+    /// The scan is open. An ERROR jumps past the caller.
+    #[inline]
+    pub unsafe fn next(&self) -> bool {
+        unsafe {
+            match (*(*(*self.scan).rs_rd).rd_tableam).scan_getnextslot {
+                Some(step) => step(self.scan, pg_sys::ScanDirection::ForwardScanDirection, self.slot),
+                None => false,
+            }
+        }
+    }
+
+    /// The slot that holds the row.
+    #[inline]
+    pub const fn slot(&self) -> *mut TupleTableSlot {
+        self.slot
+    }
+
+    /// Goes back to the first row.
+    ///
+    /// # Safety
+    /// The scan is open.
+    pub unsafe fn restart(&self) {
+        unsafe {
+            pg_sys::ExecClearTuple(self.slot);
+            pg_sys::table_rescan(self.scan, std::ptr::null_mut());
+        }
+    }
+
+    /// Ends the scan. Not called after an ERROR: the server's abort releases everything.
+    ///
+    /// # Safety
+    /// Called once.
+    pub unsafe fn close(self) {
+        unsafe {
+            pg_sys::ExecDropSingleTupleTableSlot(self.slot);
+            pg_sys::table_endscan(self.scan);
+        }
+    }
+}
