@@ -5,8 +5,10 @@ compile_error!("colonnade must be built with panic = \"unwind\": a panic becomes
 
 pub mod compat;
 pub mod convert;
+pub mod executor;
 pub mod host;
 pub mod options;
+pub mod planner;
 pub mod storage;
 pub mod table_am;
 
@@ -21,6 +23,7 @@ pub unsafe extern "C-unwind" fn _PG_init() {
     host::guc::register();
     storage::directory::register();
     storage::open_stripes::register();
+    planner::register();
     options::register(|| std::ptr::from_ref(table_am::routine()));
     // SAFETY: the server runs this once per process, before any query.
     unsafe { table_am::hooks::install() };

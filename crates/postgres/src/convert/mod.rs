@@ -7,7 +7,7 @@
 mod arena;
 mod from_datum;
 mod missing;
-mod numeric;
+pub(crate) mod numeric;
 mod to_datum;
 mod type_map;
 mod varlena;

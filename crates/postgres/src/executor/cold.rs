@@ -150,7 +150,13 @@ impl Scan {
                     }
                     cold.loaded = None;
                 }
-                let found = cold.load_next(self.rel, &self.columns, &self.clauses, self.keep_position, &mut self.counters);
+                let found = cold.load_next(
+                    self.rel,
+                    &self.columns,
+                    &self.clauses,
+                    self.keep_position,
+                    &mut self.counters,
+                );
                 match found {
                     Ok(true) => {}
                     Ok(false) => return false,
@@ -255,7 +261,8 @@ impl Scan {
                 Some((data.as_ptr(), dictionary))
             });
             if let Some((codes, dictionary)) = coded {
-                if residual.dictionary != dictionary.id || residual.verdicts.len() != dictionary.entries.len() {
+                if residual.dictionary != dictionary.id || residual.verdicts.len() != dictionary.entries.len()
+                {
                     residual.dictionary = dictionary.id;
                     residual.verdicts.clear();
                     residual.verdicts.resize(dictionary.entries.len(), batch::UNKNOWN);
@@ -433,7 +440,8 @@ unsafe fn load(
     }
     counters.chunks_read += 1;
     let rows = open.reader.chunk_rows(chunk);
-    let mut checks: Vec<usize> = (0..clauses.len()).filter(|&at| clauses.get(at).is_some_and(Clause::needs_check)).collect();
+    let mut checks: Vec<usize> =
+        (0..clauses.len()).filter(|&at| clauses.get(at).is_some_and(Clause::needs_check)).collect();
     let mut loader = Loader {
         open,
         pages,
@@ -468,7 +476,10 @@ unsafe fn load(
     for (at, column) in columns.iter().enumerate() {
         let wanted = column.in_rows
             || column.in_checks
-            || checks.iter().filter_map(|&at| clauses.get(at)).any(|clause| clause.reads.contains(&column.index));
+            || checks
+                .iter()
+                .filter_map(|&at| clauses.get(at))
+                .any(|clause| clause.reads.contains(&column.index));
         sources.push(match wanted {
             true => unsafe { loader.project(at, rel, &selection)? },
             false => Source::Unwanted,
@@ -482,9 +493,9 @@ impl Loader<'_> {
     /// Whether the stripe has the clause's columns, with the types that its predicate is about.
     fn understands(&self, clause: &Clause) -> bool {
         clause.columns.iter().all(|&index| {
-            self.columns
-                .iter()
-                .any(|column| column.index == index && self.open.reader.logical(index) == Some(column.logical))
+            self.columns.iter().any(|column| {
+                column.index == index && self.open.reader.logical(index) == Some(column.logical)
+            })
         })
     }
 

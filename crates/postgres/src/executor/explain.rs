@@ -106,7 +106,12 @@ unsafe fn text(es: *mut pg_sys::ExplainState, label: &std::ffi::CStr, value: &st
     unsafe { pg_sys::ExplainPropertyText(label.as_ptr(), value.as_ptr(), es) };
 }
 
-unsafe fn integer(es: *mut pg_sys::ExplainState, label: &std::ffi::CStr, unit: Option<&std::ffi::CStr>, value: u64) {
+unsafe fn integer(
+    es: *mut pg_sys::ExplainState,
+    label: &std::ffi::CStr,
+    unit: Option<&std::ffi::CStr>,
+    value: u64,
+) {
     let value = i64::try_from(value).unwrap_or(i64::MAX);
     let unit = unit.map_or(std::ptr::null(), std::ffi::CStr::as_ptr);
     unsafe { pg_sys::ExplainPropertyInteger(label.as_ptr(), unit, value, es) };

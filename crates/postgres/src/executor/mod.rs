@@ -25,6 +25,7 @@ use pgrx::pg_sys::{self, NodeTag};
 
 use crate::planner::plan::NAME;
 pub use begin::Scan;
+pub use cold::may_match;
 
 struct Methods<T>(T);
 // SAFETY: tables of function pointers, written once, read only afterwards.
@@ -133,8 +134,8 @@ unsafe extern "C-unwind" fn end_scan(custom: *mut pg_sys::CustomScanState) {
 #[pg_guard]
 unsafe extern "C-unwind" fn rescan(custom: *mut pg_sys::CustomScanState) {
     unsafe {
-        // The server's own scan nodes forget which EvalPlanQual rows they returned here.
-        rows::forget_test_row(custom);
+        // Forgets which EvalPlanQual row was returned.
+        pg_sys::ExecScanReScan(custom.cast());
         (*(*custom.cast::<Node>()).scan).restart();
     }
 }

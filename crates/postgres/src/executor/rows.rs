@@ -24,7 +24,9 @@ const EMPTY: u16 = 1 << 1;
 const SHOULD_FREE: u16 = 1 << 2;
 
 /// The callback that the server's wrapper node calls, where our own pointer was not used.
-pub unsafe extern "C-unwind" fn exec_custom_scan(custom: *mut pg_sys::CustomScanState) -> *mut TupleTableSlot {
+pub unsafe extern "C-unwind" fn exec_custom_scan(
+    custom: *mut pg_sys::CustomScanState,
+) -> *mut TupleTableSlot {
     unsafe { exec_node(custom.cast()) }
 }
 

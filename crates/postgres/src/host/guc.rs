@@ -21,6 +21,8 @@ pub static COMPRESSION_LEVEL: GucSetting<i32> = GucSetting::<i32>::new(LEVEL_DEF
 pub static STRIPE_ROW_LIMIT: GucSetting<i32> = GucSetting::<i32>::new(STRIPE_ROWS_DEFAULT);
 /// Rows of a chunk where the option `chunk_group_row_limit` is not set.
 pub static CHUNK_GROUP_ROW_LIMIT: GucSetting<i32> = GucSetting::<i32>::new(CHUNK_ROWS_DEFAULT);
+/// Whether the planner may read columnar tables through our own scan node.
+pub static ENABLE_SCAN: GucSetting<bool> = GucSetting::<bool>::new(true);
 
 /// Defines every setting and reserves the prefix, so that a misspelt `colonnade.x` is an error.
 ///
@@ -67,6 +69,14 @@ pub unsafe fn register() {
     );
     // SAFETY: the caller's promise.
     unsafe { crate::storage::open_stripes::register_settings() };
+    GucRegistry::define_bool_guc(
+        c"colonnade.enable_scan",
+        c"Enables the planner's use of Colonnade's scan node.",
+        c"When off, columnar tables are read through the server's own scan nodes.",
+        &ENABLE_SCAN,
+        GucContext::Userset,
+        GucFlags::EXPLAIN,
+    );
 
     // SAFETY: a NUL-terminated constant; the server copies it.
     unsafe { pgrx::pg_sys::MarkGUCPrefixReserved(c"colonnade".as_ptr()) };

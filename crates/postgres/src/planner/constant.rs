@@ -75,7 +75,9 @@ pub unsafe fn compare(column: Column, op: CompareOp, value: Datum, value_type: O
             Kind::Int16 => integer(column, op, value, value_type, (i64::from(i16::MIN), i64::from(i16::MAX))),
             Kind::Int32 => integer(column, op, value, value_type, (i64::from(i32::MIN), i64::from(i32::MAX))),
             Kind::Int64 => integer(column, op, value, value_type, (i64::MIN, i64::MAX)),
-            Kind::Float32 | Kind::Float64 => Resolved::exact(leaf(column, op, Scalar::Float(float(value, value_type)))),
+            Kind::Float32 | Kind::Float64 => {
+                Resolved::exact(leaf(column, op, Scalar::Float(float(value, value_type))))
+            }
             Kind::Date => date(column, op, value, value_type),
             Kind::Timestamp => timestamp(column, op, value, value_type),
             Kind::TimestampTz => timestamptz(column, op, value, value_type),
@@ -183,7 +185,13 @@ fn boolean(column: Column, op: CompareOp, value: bool) -> Resolved {
     })
 }
 
-unsafe fn integer(column: Column, op: CompareOp, value: Datum, value_type: Oid, range: (i64, i64)) -> Resolved {
+unsafe fn integer(
+    column: Column,
+    op: CompareOp,
+    value: Datum,
+    value_type: Oid,
+    range: (i64, i64),
+) -> Resolved {
     match value_type {
         pg_sys::NUMERICOID => {
             let Some(decimal) = numeric::decode(&unsafe { varlena_bytes(value) }) else {
@@ -236,8 +244,12 @@ unsafe fn date(column: Column, op: CompareOp, value: Datum, value_type: Oid) -> 
     let moment = small_integer(value, value_type);
     match value_type {
         pg_sys::DATEOID => Resolved::exact(leaf(column, op, Scalar::Int(moment))),
-        _ if moment == TIMESTAMP_EXTREMES.0 => Resolved::exact(leaf(column, op, Scalar::Int(DATE_EXTREMES.0))),
-        _ if moment == TIMESTAMP_EXTREMES.1 => Resolved::exact(leaf(column, op, Scalar::Int(DATE_EXTREMES.1))),
+        _ if moment == TIMESTAMP_EXTREMES.0 => {
+            Resolved::exact(leaf(column, op, Scalar::Int(DATE_EXTREMES.0)))
+        }
+        _ if moment == TIMESTAMP_EXTREMES.1 => {
+            Resolved::exact(leaf(column, op, Scalar::Int(DATE_EXTREMES.1)))
+        }
         pg_sys::TIMESTAMPOID => {
             let floor = i128::from(moment.div_euclid(DAY));
             integer_bound(column, op, floor, moment.rem_euclid(DAY) == 0, DATE_EXTREMES)

@@ -7,7 +7,12 @@
 use pgrx::PgList;
 use pgrx::pg_sys::{self, NodeTag, Relation};
 
+use vector::Predicate;
+
+use super::resolve::{self, Value};
 use super::template::{self, Template};
+use crate::executor;
+use crate::storage::{directory_scan, metapage};
 
 /// A value decoded, or compared on encoded data, in units of cpu_operator_cost.
 const VALUE: f64 = 0.1;
@@ -57,7 +62,7 @@ pub unsafe fn price(
                 }
             }
         }
-        let left = remaining_share(root, relation, &native);
+        let left = remaining_share(root, relation, tuples, &native);
         let read = tuples * left;
         let filtered = match exact.is_null() {
             true => read,
@@ -118,19 +123,39 @@ unsafe fn width_share(relation: Relation, attributes: *mut pg_sys::Bitmapset) ->
     (columns, if all > 0.0 { wanted / all } else { 1.0 })
 }
 
-/// The share of the rows that pruning whole stripes leaves, with what is constant now.
-unsafe fn remaining_share(root: *mut pg_sys::PlannerInfo, relation: Relation, templates: &[Template]) -> f64 {
-    if templates.is_empty() {
-        return 1.0;
+/// The share of the rows that pruning whole stripes leaves, with what is constant now. Hot rows are never pruned.
+unsafe fn remaining_share(
+    root: *mut pg_sys::PlannerInfo,
+    relation: Relation,
+    tuples: f64,
+    templates: &[Template],
+) -> f64 {
+    // SAFETY: the planner runs inside a transaction; the snapshot is used up before anything else runs.
+    unsafe {
+        let resolved = templates
+            .iter()
+            .map(|template| resolve::resolve(template, &mut |node| known(root, node)).predicate)
+            .filter(|predicate| *predicate != Predicate::Always(true))
+            .collect::<Vec<_>>();
+        if resolved.is_empty() || !pg_sys::ActiveSnapshotSet() {
+            return 1.0;
+        }
+        let Some(storage_id) = metapage::storage_id(relation) else { return 1.0 };
+        let (mut cold, mut kept) = (0.0, 0.0);
+        for entry in directory_scan::visible(storage_id, pg_sys::GetActiveSnapshot()) {
+            cold += f64::from(entry.row_count);
+            // A summary that cannot be read is the executor's to report.
+            if executor::may_match(&entry, resolved.iter()).unwrap_or(true) {
+                kept += f64::from(entry.row_count);
+            }
+        }
+        let all = tuples.max(cold);
+        if all > 0.0 { (kept + all - cold) / all } else { 1.0 }
     }
-    let _ = (root, relation);
-    1.0
 }
 
 /// The value of an expression as the planner would estimate it.
-#[allow(dead_code)]
-unsafe fn known(root: *mut pg_sys::PlannerInfo, node: *mut pg_sys::Node) -> super::resolve::Value {
-    use super::resolve::Value;
+unsafe fn known(root: *mut pg_sys::PlannerInfo, node: *mut pg_sys::Node) -> Value {
     // SAFETY: the cast follows the tag.
     unsafe {
         let folded = pg_sys::estimate_expression_value(root, node);

@@ -9,7 +9,8 @@ use std::sync::OnceLock;
 use pgrx::pg_guard;
 use pgrx::pg_sys::{self, NodeTag};
 
-use super::{ENABLE_SCAN, cost, plan};
+use super::{cost, plan};
+use crate::host::guc::ENABLE_SCAN;
 use crate::host::relation;
 
 /// The server's FirstLowInvalidHeapAttributeNumber: attribute sets are shifted by it.
@@ -76,7 +77,11 @@ unsafe fn attributes(rel: *mut pg_sys::RelOptInfo) -> *mut pg_sys::Bitmapset {
     set
 }
 
-unsafe fn offer(root: *mut pg_sys::PlannerInfo, rel: *mut pg_sys::RelOptInfo, rte: *mut pg_sys::RangeTblEntry) {
+unsafe fn offer(
+    root: *mut pg_sys::PlannerInfo,
+    rel: *mut pg_sys::RelOptInfo,
+    rte: *mut pg_sys::RangeTblEntry,
+) {
     unsafe {
         let attributes = attributes(rel);
         // xmin, cmin, xmax, cmax; ctid and tableoid we have.

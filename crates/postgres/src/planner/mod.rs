@@ -13,23 +13,10 @@ pub mod plan;
 pub mod resolve;
 pub mod template;
 
-use pgrx::guc::{GucContext, GucFlags, GucRegistry, GucSetting};
-
-/// Whether the planner may use the node.
-static ENABLE_SCAN: GucSetting<bool> = GucSetting::<bool>::new(true);
-
-/// Registers settings, hooks and node methods. Called once per process by `_PG_init`.
+/// Registers hooks and node methods. Called once per process by `_PG_init`.
 ///
 /// # Safety
-/// Runs while the library is loaded, before the setting prefix is reserved.
+/// Runs while the library is loaded.
 pub unsafe fn register() {
-    GucRegistry::define_bool_guc(
-        c"colonnade.enable_scan",
-        c"Enables the planner's use of Colonnade's scan node.",
-        c"When off, columnar tables are read through the server's own scan nodes.",
-        &ENABLE_SCAN,
-        GucContext::Userset,
-        GucFlags::EXPLAIN,
-    );
     unsafe { hooks::install() };
 }

@@ -325,6 +325,8 @@ fn comparison(opno: Oid) -> Option<(u32, CompareOp)> {
         if negator == pg_sys::InvalidOid {
             return None;
         }
-        find(negator).filter(|(_, op)| *op == CompareOp::Equal).map(|(family, _)| (family, CompareOp::NotEqual))
+        find(negator)
+            .filter(|(_, op)| *op == CompareOp::Equal)
+            .map(|(family, _)| (family, CompareOp::NotEqual))
     })
 }

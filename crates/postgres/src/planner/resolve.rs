@@ -52,12 +52,9 @@ pub unsafe fn resolve(template: &Template, evaluate: &mut dyn FnMut(*mut pg_sys:
                     false => Predicate::IsNotNull { column },
                 })
             }
-            Template::Truth { column, value } => constant::compare(
-                *column,
-                CompareOp::Equal,
-                Datum::from(*value),
-                pg_sys::BOOLOID,
-            ),
+            Template::Truth { column, value } => {
+                constant::compare(*column, CompareOp::Equal, Datum::from(*value), pg_sys::BOOLOID)
+            }
             Template::Compare { column, op, value, value_type } => match evaluate(*value) {
                 Value::Unknown => Resolved::weaker(Predicate::Always(true)),
                 Value::Null => Resolved::exact(Predicate::Always(false)),
@@ -109,7 +106,9 @@ pub fn or(parts: Vec<Resolved>) -> Resolved {
     for part in parts {
         match part.predicate {
             Predicate::Always(false) => {}
-            Predicate::Always(true) => return Resolved { predicate: Predicate::Always(true), exact: part.exact },
+            Predicate::Always(true) => {
+                return Resolved { predicate: Predicate::Always(true), exact: part.exact };
+            }
             Predicate::Or(inner) => predicates.extend(inner),
             other => predicates.push(other),
         }
@@ -126,7 +125,8 @@ pub fn or(parts: Vec<Resolved>) -> Resolved {
 /// and adds nothing to ANY.
 unsafe fn elements(column: Column, op: CompareOp, any: bool, array: Datum, element_type: Oid) -> Resolved {
     let (mut width, mut by_value, mut align) = (0i16, false, 0 as std::ffi::c_char);
-    let (mut values, mut nulls, mut count) = (std::ptr::null_mut::<Datum>(), std::ptr::null_mut::<bool>(), 0i32);
+    let (mut values, mut nulls, mut count) =
+        (std::ptr::null_mut::<Datum>(), std::ptr::null_mut::<bool>(), 0i32);
     // SAFETY: the datum is an array; its own header names the element type, which is stored like the operator's (they are equal
     // or binary compatible).
     unsafe {
@@ -171,9 +171,9 @@ fn equal_to_one(column: Column, parts: Vec<Resolved>) -> Resolved {
     let mut others = Vec::new();
     for part in parts {
         match part {
-            Resolved {
-                predicate: Predicate::Compare { op: CompareOp::Equal, value, .. }, exact: true
-            } => values.push(value),
+            Resolved { predicate: Predicate::Compare { op: CompareOp::Equal, value, .. }, exact: true } => {
+                values.push(value)
+            }
             other => others.push(other),
         }
     }
@@ -200,10 +200,7 @@ mod tests {
     fn a_part_that_says_nothing_weakens_and_but_swallows_or() {
         let unknown = || Resolved::weaker(Predicate::Always(true));
         assert_eq!(and(vec![unknown(), Resolved::exact(null(1))]), Resolved::weaker(null(1)));
-        assert_eq!(
-            or(vec![unknown(), Resolved::exact(null(1))]),
-            Resolved::weaker(Predicate::Always(true))
-        );
+        assert_eq!(or(vec![unknown(), Resolved::exact(null(1))]), Resolved::weaker(Predicate::Always(true)));
     }
 
     #[test]

@@ -123,7 +123,9 @@ unsafe fn walk(node: *mut pg_sys::Node, relid: u32, wanted: bool) -> Template {
     // SAFETY: each cast follows the node's own tag.
     unsafe {
         match (*node).type_ {
-            NodeTag::T_RestrictInfo => walk((*node.cast::<pg_sys::RestrictInfo>()).clause.cast(), relid, wanted),
+            NodeTag::T_RestrictInfo => {
+                walk((*node.cast::<pg_sys::RestrictInfo>()).clause.cast(), relid, wanted)
+            }
             NodeTag::T_BoolExpr => walk_bool(&*node.cast(), relid, wanted),
             NodeTag::T_List => {
                 let parts = PgList::<pg_sys::Node>::from_pg(node.cast());
@@ -153,8 +155,9 @@ unsafe fn walk(node: *mut pg_sys::Node, relid: u32, wanted: bool) -> Template {
 unsafe fn walk_bool(expr: &pg_sys::BoolExpr, relid: u32, wanted: bool) -> Template {
     // SAFETY: args is a list of expressions.
     let parts = unsafe { PgList::<pg_sys::Node>::from_pg(expr.args) };
-    let walk_all =
-        |wanted: bool| -> Vec<Template> { parts.iter_ptr().map(|part| unsafe { walk(part, relid, wanted) }).collect() };
+    let walk_all = |wanted: bool| -> Vec<Template> {
+        parts.iter_ptr().map(|part| unsafe { walk(part, relid, wanted) }).collect()
+    };
     match (expr.boolop, wanted) {
         (pg_sys::BoolExprType::AND_EXPR, true) => Template::And(walk_all(true)),
         (pg_sys::BoolExprType::OR_EXPR, true) => Template::Or(walk_all(true)),
