@@ -131,6 +131,18 @@ pub unsafe fn hot_only(scan: TableScanDesc) {
     unsafe { Scan::state(scan.cast()).hot_only = true }
 }
 
+/// Surveys the table and leaves the stripes to the caller: from here on the scan returns hot rows only. Before the
+/// first row.
+pub unsafe fn take_stripes(scan: *mut Scan) -> Vec<StripeEntry> {
+    // SAFETY: scan is one of ours.
+    unsafe {
+        survey(scan);
+        let state = Scan::state(scan);
+        state.hot_only = true;
+        std::mem::take(&mut state.stripes)
+    }
+}
+
 /// `scan_begin`.
 #[pg_guard]
 pub(super) unsafe extern "C-unwind" fn scan_begin(
