@@ -364,7 +364,7 @@ pub unsafe fn survey(rel: Relation, snapshot: Snapshot) -> Survey {
             let entry = cursor.entry(false);
             if cursor.satisfies(snapshot) {
                 if !entry.reserved_only {
-                    survey.visible.push(entry.clone());
+                    survey.visible.push(cursor.entry(true));
                 }
             } else if serializable {
                 cursor.report_missed(rel, snapshot);
