@@ -76,6 +76,7 @@ def lineitem(rows, folder):
     file = folder / "lineitem.parquet"
     if not file.exists() or pq.read_metadata(file).num_rows < rows:
         program = Path(sys.executable).parent / "tpchgen-cli"
+        file.unlink(missing_ok=True)
         scale = rows / 6_000_000 * 1.02 + 0.01
         subprocess.run([program, "parquet", "-s", f"{scale:.3f}", "--tables", "lineitem", "--output-dir", folder],
                        check=True, stdout=subprocess.DEVNULL)

@@ -5,13 +5,13 @@
 #[path = "../../stripe/tests/support/mod.rs"]
 mod support;
 
-use encodings::{Codec, EncodeOptions, encode_column};
+use encodings::{Codec, EncodeOptions, EncodingId, encode_column};
 use fuzz_targets::{
     fuzz_chunk, fuzz_column_footer, fuzz_footer, fuzz_shared, fuzz_stripe, fuzz_summary, type_byte,
 };
 use stripe::{CHECKSUM_BYTES, StripeOptions, write_stripe};
 use support::{Random, SHAPES, any_column, column};
-use vector::{LogicalType, Vector};
+use vector::{LogicalType, Vector, VectorBuilder};
 
 /// The types the targets know.
 const TYPES: [LogicalType; 14] = [
@@ -79,7 +79,53 @@ fn run(seeds: &[Vec<u8>], rounds: usize, target: fn(&[u8])) {
     }
 }
 
-/// Chunks of every type and shape with their shared section, as `fuzz_chunk` wants them.
+/// A chunk with its shared section, as `fuzz_chunk` wants them.
+fn chunk_seed(column: &Vector, options: &EncodeOptions<'_>, seeds: &mut Vec<Vec<u8>>) {
+    let options = EncodeOptions { chunk_rows: column.len(), ..*options };
+    let encoded = encode_column(column, &options).unwrap();
+    let Ok(shared_length) = u16::try_from(encoded.shared.len()) else { return };
+    let mut seed = vec![type_byte(column.logical)];
+    seed.extend_from_slice(&(column.len() as u16).to_le_bytes());
+    seed.extend_from_slice(&shared_length.to_le_bytes());
+    seed.extend_from_slice(&encoded.shared);
+    seed.extend_from_slice(&encoded.chunks[0].bytes);
+    seeds.push(seed);
+}
+
+/// Text that each string encoding likes: JSON, uuids, md5, digits, sentences.
+fn texts(random: &mut Random, kind: u64, rows: usize) -> Vector {
+    let mut builder = VectorBuilder::new(LogicalType::Text);
+    for row in 0..rows {
+        let (a, b) = (random.next(), random.next());
+        let value = match kind {
+            0 => format!(
+                "{{\"os\": \"os{}\", \"revenue\": {}.{:02}, \"premium\": {}}}",
+                a % 5,
+                b % 500,
+                a % 100,
+                row % 7 == 0
+            ),
+            1 => format!(
+                "{:08x}-{:04x}-{:04x}-{:04x}-{:012x}",
+                a >> 32,
+                a & 0xffff,
+                b >> 48,
+                b & 0xffff,
+                b >> 16
+            ),
+            2 => format!("{a:016x}{b:016x}"),
+            3 => (a % 1_000_000).to_string(),
+            _ => (0..a % 9)
+                .map(|i| ["carefully", "final", "deposits", "the"][(b >> i) as usize % 4])
+                .collect::<Vec<_>>()
+                .join(" "),
+        };
+        assert!(builder.push_bytes(value.as_bytes()));
+    }
+    builder.finish(&|_, _, _| Box::default())
+}
+
+/// Chunks of every type, shape and encoding.
 fn chunk_seeds() -> Vec<Vec<u8>> {
     let mut random = Random(31);
     let mut seeds = Vec::new();
@@ -88,15 +134,20 @@ fn chunk_seeds() -> Vec<Vec<u8>> {
             for (nulls, codec) in [(0, Codec::None), (25, Codec::Zstd), (25, Codec::Lz4)] {
                 let rows = random.pick(&[20usize, 1100]);
                 let column = column(&mut random, logical, shape, rows, nulls);
-                let options = EncodeOptions { chunk_rows: rows, codec, ..Default::default() };
-                let encoded = encode_column(&column, &options).unwrap();
-                let mut seed = vec![type_byte(logical)];
-                seed.extend_from_slice(&(rows as u16).to_le_bytes());
-                seed.extend_from_slice(&u16::try_from(encoded.shared.len()).unwrap_or(0).to_le_bytes());
-                seed.extend_from_slice(&encoded.shared);
-                seed.extend_from_slice(&encoded.chunks[0].bytes);
-                seeds.push(seed);
+                chunk_seed(&column, &EncodeOptions { codec, ..Default::default() }, &mut seeds);
             }
+        }
+    }
+    for encoding in EncodingId::ALL {
+        let options = EncodeOptions { force: Some(encoding), codec: Codec::Zstd, ..Default::default() };
+        for kind in 0..5 {
+            chunk_seed(&texts(&mut random, kind, 60), &options, &mut seeds);
+        }
+        for logical in
+            [LogicalType::Int32, LogicalType::Float64, LogicalType::Numeric, LogicalType::Timestamp]
+        {
+            let shape = random.pick(&SHAPES);
+            chunk_seed(&column(&mut random, logical, shape, 90, 10), &options, &mut seeds);
         }
     }
     seeds
