@@ -99,3 +99,36 @@ AS 'MODULE_PATHNAME', 'colonnade_colcompress_merge';
 
 COMMENT ON FUNCTION engine.colcompress_merge(regclass)
 IS 'rewrite a colcompress table into full stripes, sorted by its option orderby; locks the table exclusively';
+
+CREATE FUNCTION engine.colcompress_relation_storageid(table_name regclass)
+RETURNS bigint
+LANGUAGE c VOLATILE STRICT PARALLEL RESTRICTED
+AS 'MODULE_PATHNAME', 'colonnade_colcompress_relation_storageid';
+
+COMMENT ON FUNCTION engine.colcompress_relation_storageid(regclass)
+IS 'key of the table''s stripes in the directory; NULL before anything is stored';
+
+-- A stripe says how many rows a table has where, which not everybody may know: only tables that the user may
+-- read, and none of which row security hides rows.
+CREATE VIEW engine.colcompress_stripes WITH (security_barrier) AS
+SELECT t.table_name,
+       s.first_row,
+       s.row_count,
+       s.first_block,
+       s.block_count,
+       s.byte_length
+FROM (SELECT c.oid::regclass AS table_name, engine.colcompress_relation_storageid(c.oid) AS storage_id
+      FROM pg_catalog.pg_class c
+      JOIN pg_catalog.pg_am a ON a.oid = c.relam
+      WHERE a.amhandler = 'engine.colcompress_handler(internal)'::pg_catalog.regprocedure
+        AND c.relkind IN ('r', 'm')
+        AND pg_catalog.has_table_privilege(c.oid, 'SELECT')
+        AND NOT pg_catalog.row_security_active(c.oid)
+      OFFSET 0) t
+JOIN engine.stripe s USING (storage_id)
+WHERE s.state = 's';
+
+COMMENT ON VIEW engine.colcompress_stripes
+IS 'stripes of the colcompress tables that the user may read: rows and place of each';
+
+GRANT SELECT ON engine.colcompress_stripes TO PUBLIC;

@@ -22,6 +22,7 @@ mod nodes;
 mod orderby;
 mod report;
 mod statement;
+mod storage_id;
 
 pub use orderby::SortKey;
 

@@ -1,0 +1,38 @@
+//! `engine.colcompress_relation_storageid(regclass)`: which rows of the directory are a table's stripes.
+//!
+//! The view `engine.colcompress_stripes` calls it for every table; so a table that vanishes meanwhile, has no
+//! storage yet or belongs to another session's temporary schema gives NULL instead of an error.
+
+use super::access_method;
+use crate::host::fmgr::{argument, return_null};
+use crate::storage::metapage;
+use pgrx::pg_sys::{self, Datum, FunctionCallInfo, Oid};
+
+crate::sql_function!(pg_finfo_colonnade_colcompress_relation_storageid);
+
+/// The storage id, or NULL where there is none to be read.
+#[unsafe(no_mangle)]
+#[pgrx::pg_guard]
+pub unsafe extern "C-unwind" fn colonnade_colcompress_relation_storageid(call: FunctionCallInfo) -> Datum {
+    let Some(table) = argument(call, 0).map(|d| Oid::from(d.value() as u32)) else {
+        return return_null(call);
+    };
+    if !access_method::is_our_table(table) {
+        return return_null(call);
+    }
+    let lock = pg_sys::AccessShareLock as i32;
+    let relation = pg_sys::try_relation_open(table, lock);
+    if relation.is_null() {
+        return return_null(call);
+    }
+    // The table may be another one's by now, or its pages in another backend's memory.
+    let persistence = (*(*relation).rd_rel).relpersistence as u8;
+    let readable = access_method::is_our_table(table)
+        && (persistence != pg_sys::RELPERSISTENCE_TEMP || (*relation).rd_islocaltemp);
+    let found = if readable { metapage::storage_id(relation) } else { None };
+    pg_sys::relation_close(relation, lock);
+    match found {
+        Some(id) => Datum::from(id),
+        None => return_null(call),
+    }
+}
