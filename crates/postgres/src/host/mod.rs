@@ -9,4 +9,6 @@ pub mod error;
 pub mod fmgr;
 pub mod guc;
 pub mod memory;
+pub mod nesting;
+pub mod raw;
 pub mod relation;

@@ -1,16 +1,11 @@
 //! What the utility statements in progress in this backend still have to do, innermost last.
 //!
 //! The utility hook pushes one [`Frame`] for every statement; the object access hook looks at the innermost
-//! one when a table is created, rewritten, or loses a column. The server's code between the two may leave
-//! by longjmp, so no destructor can pop frames: the hook cuts the stack back to its own depth when it
-//! returns, a subtransaction's abort cuts what the subtransaction pushed, and a statement from the client
-//! starts with an empty stack.
-//!
-//! Invariant: no borrow of the stack is held across a call into the server.
+//! one when a table is created, rewritten, or loses a column.
 
 use super::catalog::Settings;
+use crate::host::nesting::Nesting;
 use pgrx::pg_sys::{self, Oid, SubTransactionId};
-use std::cell::RefCell;
 use std::ffi::CString;
 
 /// A table that the statement is about to create.
@@ -48,46 +43,29 @@ pub enum Frame {
 
 thread_local! {
     // A backend has one thread that calls the server; a thread-local needs no lock.
-    static STACK: RefCell<Vec<(SubTransactionId, Frame)>> = const { RefCell::new(Vec::new()) };
+    static STACK: Nesting<Frame> = const { Nesting::new() };
 }
 
-/// Pushes a frame; returns the depth to cut back to afterwards.
+/// Pushes a frame; returns the depth to give to [`pop`].
 pub unsafe fn push(frame: Frame) -> usize {
-    let subtransaction = pg_sys::GetCurrentSubTransactionId();
-    STACK.with_borrow_mut(|stack| {
-        stack.push((subtransaction, frame));
-        stack.len() - 1
-    })
+    STACK.with(|stack| stack.push(frame))
 }
 
-/// Takes the frame at `depth` back, dropping it and whatever failed statements left above it.
+/// Takes the frame at `depth` back.
 pub fn pop(depth: usize) -> Frame {
-    STACK.with_borrow_mut(|stack| {
-        stack.truncate(depth + 1);
-        // A transaction command inside CALL may have emptied the stack.
-        if stack.len() > depth { stack.pop().map_or(Frame::Other, |f| f.1) } else { Frame::Other }
-    })
-}
-
-/// Empties the stack: a new statement from the client begins.
-pub fn clear() {
-    STACK.with_borrow_mut(Vec::clear);
+    STACK.with(|stack| stack.pop(depth)).unwrap_or(Frame::Other)
 }
 
 /// Looks at or changes the innermost frame. `look` must not call the server.
 pub fn with_innermost<T>(look: impl FnOnce(&mut Frame) -> T) -> T {
-    STACK.with_borrow_mut(|stack| match stack.last_mut() {
-        Some((_, frame)) => look(frame),
-        None => look(&mut Frame::Other),
-    })
+    STACK.with(|stack| stack.innermost(|frame| look(frame.unwrap_or(&mut Frame::Other))))
 }
 
-/// Drops the frames of a subtransaction that failed.
-pub fn forget(subtransaction: SubTransactionId) {
-    STACK.with_borrow_mut(|stack| {
-        let keep = stack.iter().position(|(owner, _)| *owner >= subtransaction);
-        stack.truncate(keep.unwrap_or(stack.len()));
-    });
+#[pgrx::pg_guard]
+unsafe extern "C-unwind" fn transaction_event(event: pg_sys::XactEvent::Type, _arg: *mut std::ffi::c_void) {
+    if event == pg_sys::XactEvent::XACT_EVENT_ABORT {
+        STACK.with(Nesting::clear);
+    }
 }
 
 #[pgrx::pg_guard]
@@ -98,11 +76,12 @@ unsafe extern "C-unwind" fn subtransaction_event(
     _arg: *mut std::ffi::c_void,
 ) {
     if event == pg_sys::SubXactEvent::SUBXACT_EVENT_ABORT_SUB {
-        forget(own);
+        STACK.with(|stack| stack.forget(own));
     }
 }
 
 /// Registers the clean-up.
 pub unsafe fn register() {
+    pg_sys::RegisterXactCallback(Some(transaction_event), std::ptr::null_mut());
     pg_sys::RegisterSubXactCallback(Some(subtransaction_event), std::ptr::null_mut());
 }

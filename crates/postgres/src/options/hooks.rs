@@ -1,33 +1,14 @@
 //! The two server hooks of the options: utility statements, and access to objects.
 //!
-//! The server's function is called as plain C: nothing on our stack has a destructor then, so an ERROR may
-//! leave by longjmp and keeps its position, context and constraint name, which a conversion to a Rust panic
-//! and back would lose. Only what we do before and after runs guarded.
+//! What comes next is called as plain C (see `host::raw`): nothing on our stack has a destructor then.
 
 use super::brin;
 use super::columns;
 use super::frames::{self, Frame};
 use super::{alter, create, nodes};
-use pgrx::pg_sys::panic::pgrx_extern_c_guard as guarded;
+use crate::host::raw::{self, guarded};
 use pgrx::pg_sys::{self, NodeTag, Oid};
 use std::ffi::{c_char, c_int, c_void};
-
-mod server {
-    //! The server's own function behind the hook, without pgrx's guard.
-    use pgrx::pg_sys::*;
-    unsafe extern "C-unwind" {
-        pub fn standard_ProcessUtility(
-            plan: *mut PlannedStmt,
-            source: *const std::ffi::c_char,
-            read_only_tree: bool,
-            context: ProcessUtilityContext::Type,
-            parameters: ParamListInfo,
-            environment: *mut QueryEnvironment,
-            destination: *mut DestReceiver,
-            completion: *mut QueryCompletion,
-        );
-    }
-}
 
 static mut NEXT_UTILITY: pg_sys::ProcessUtility_hook_type = None;
 static mut NEXT_ACCESS: pg_sys::object_access_hook_type = None;
@@ -51,19 +32,13 @@ unsafe extern "C-unwind" fn utility(
     destination: *mut pg_sys::DestReceiver,
     completion: *mut pg_sys::QueryCompletion,
 ) {
-    let (depth, plan) = guarded(|| before(plan, context));
-    let next = NEXT_UTILITY.unwrap_or(server::standard_ProcessUtility);
+    let (depth, plan) = guarded(|| before(plan));
+    let next = NEXT_UTILITY.unwrap_or(raw::standard_ProcessUtility);
     next(plan, source, read_only_tree, context, parameters, environment, destination, completion);
     guarded(|| after(depth));
 }
 
-unsafe fn before(
-    plan: *mut pg_sys::PlannedStmt,
-    context: pg_sys::ProcessUtilityContext::Type,
-) -> (usize, *mut pg_sys::PlannedStmt) {
-    if context == pg_sys::ProcessUtilityContext::PROCESS_UTILITY_TOPLEVEL {
-        frames::clear();
-    }
+unsafe fn before(plan: *mut pg_sys::PlannedStmt) -> (usize, *mut pg_sys::PlannedStmt) {
     let (frame, plan) = match nodes::tag((*plan).utilityStmt) {
         NodeTag::T_CreateStmt | NodeTag::T_CreateTableAsStmt | NodeTag::T_ExplainStmt => create::before(plan),
         NodeTag::T_AlterTableStmt => alter::before(plan),

@@ -8,11 +8,11 @@ use std::cell::Cell;
 use std::ffi::{c_int, c_void};
 
 use pgrx::pg_guard;
-use pgrx::pg_sys::ffi::pg_guard_ffi_boundary;
 use pgrx::pg_sys::{self, NodeTag, ObjectAccessType, Oid, PlanState, QueryDesc, ScanState};
 
 use super::cold_rows::SLOT_WANTS_SYSTEM_COLUMNS;
 use super::ddl;
+use crate::host::raw::{self, guarded};
 use crate::host::relation;
 
 thread_local! {
@@ -31,17 +31,16 @@ pub unsafe fn install() {
     }
 }
 
-#[pg_guard]
 unsafe extern "C-unwind" fn executor_start(query: *mut QueryDesc, flags: c_int) {
-    // SAFETY: the chain is called as the server would call it.
+    // SAFETY: the chain is called as the server would call it, from a frame without destructors.
     unsafe {
-        match NEXT_START.get() {
-            Some(next) => pg_guard_ffi_boundary(|| next(query, flags)),
-            None => pg_sys::standard_ExecutorStart(query, flags),
-        }
-        if !(*query).planstate.is_null() {
-            visit((*query).planstate, std::ptr::null_mut());
-        }
+        let next = NEXT_START.get().unwrap_or(raw::standard_ExecutorStart);
+        next(query, flags);
+        guarded(|| {
+            if !(*query).planstate.is_null() {
+                visit((*query).planstate, std::ptr::null_mut());
+            }
+        });
     }
 }
 
@@ -98,7 +97,6 @@ unsafe fn reads_header(plan: *mut pg_sys::Plan) -> bool {
     }
 }
 
-#[pg_guard]
 unsafe extern "C-unwind" fn object_access(
     access: ObjectAccessType::Type,
     class: Oid,
@@ -109,10 +107,10 @@ unsafe extern "C-unwind" fn object_access(
     // SAFETY: as above.
     unsafe {
         if let Some(next) = NEXT_ACCESS.get() {
-            pg_guard_ffi_boundary(|| next(access, class, object, sub_object, arg));
+            next(access, class, object, sub_object, arg);
         }
         if access == ObjectAccessType::OAT_DROP && class == pg_sys::RelationRelationId && sub_object == 0 {
-            ddl::before_drop(object);
+            guarded(|| ddl::before_drop(object));
         }
     }
 }

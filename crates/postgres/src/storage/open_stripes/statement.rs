@@ -3,20 +3,21 @@
 //! Hooks around the executor and around utility commands keep a stack of frames; `destination` asks what the innermost one says about the
 //! rows being inserted. When an inserting statement is over its rows are written, before AFTER triggers fire: at the
 //! start of ExecutorFinish, again after it (data-modifying WITH queries may run only then), and after each utility command.
-//! Invariant: frames are popped by destructors, so an ERROR leaves none behind; nothing depends on them but where rows
-//! go and when they are written (any access writes them anyway).
+//! Invariant: what the server does in between runs without a guard, so that its errors keep their context (`host::raw`);
+//! frames of failed statements go with their transaction. Nothing depends on frames but where rows go and when they are
+//! written (any access writes them anyway).
 
-use std::cell::RefCell;
+use std::cell::Cell;
 use std::ffi::c_char;
 
-use pgrx::pg_guard;
-use pgrx::pg_sys::ffi::pg_guard_ffi_boundary;
 use pgrx::pg_sys::{
     self, CmdType, CommandDest, CommandId, List, NodeTag, PlannedStmt, ProcessUtilityContext, QueryDesc,
     ScanDirection, uint64,
 };
 
 use super::{finish_command, settings};
+use crate::host::nesting::Nesting;
+use crate::host::raw::{self, guarded};
 
 /// What the statement that inserts lets us do with its rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,29 +41,21 @@ enum Frame {
 }
 
 thread_local! {
-    static FRAMES: RefCell<Vec<Frame>> = const { RefCell::new(Vec::new()) };
-}
-
-/// Pops its frame, and any above it, when dropped.
-struct Guard(usize);
-
-impl Guard {
-    fn push(frame: Frame) -> Self {
-        FRAMES.with_borrow_mut(|frames| {
-            frames.push(frame);
-            Self(frames.len() - 1)
-        })
-    }
-}
-
-impl Drop for Guard {
-    fn drop(&mut self) {
-        FRAMES.with_borrow_mut(|frames| frames.truncate(self.0));
-    }
+    static FRAMES: Nesting<Frame> = const { Nesting::new() };
 }
 
 fn innermost() -> Option<Frame> {
-    FRAMES.with_borrow(|frames| frames.last().copied())
+    FRAMES.with(|frames| frames.innermost(|frame| frame.copied()))
+}
+
+/// A subtransaction has aborted: its statements are over.
+pub(super) fn forget(aborted: pg_sys::SubTransactionId) {
+    FRAMES.with(|frames| frames.forget(aborted));
+}
+
+/// The transaction has aborted.
+pub(super) fn clear() {
+    FRAMES.with(Nesting::clear);
 }
 
 /// What the running statement says about rows inserted as `command`. None: nothing is known, or there are few.
@@ -79,6 +72,7 @@ pub(super) fn in_copy() -> bool {
     matches!(innermost(), Some(Frame::Copy))
 }
 
+#[derive(Clone, Copy)]
 struct Hooks {
     run: pg_sys::ExecutorRun_hook_type,
     finish: pg_sys::ExecutorFinish_hook_type,
@@ -86,7 +80,7 @@ struct Hooks {
 }
 
 thread_local! {
-    static PREVIOUS: RefCell<Hooks> = const { RefCell::new(Hooks { run: None, finish: None, utility: None }) };
+    static PREVIOUS: Cell<Hooks> = const { Cell::new(Hooks { run: None, finish: None, utility: None }) };
 }
 
 /// Installs the hooks in front of those that are there.
@@ -104,46 +98,51 @@ pub(super) unsafe fn register() {
     }
 }
 
-#[pg_guard]
+unsafe fn enter(frame: Frame) -> usize {
+    // SAFETY: statements run inside transactions.
+    FRAMES.with(|frames| unsafe { frames.push(frame) })
+}
+
+fn leave(depth: usize) {
+    FRAMES.with(|frames| frames.pop(depth));
+}
+
 unsafe extern "C-unwind" fn run(
     query: *mut QueryDesc,
     direction: ScanDirection::Type,
     count: uint64,
     execute_once: bool,
 ) {
-    // SAFETY: the hook's own arguments, handed on.
+    // SAFETY: the hook's own arguments, handed on from a frame without destructors.
     unsafe {
-        let _guard = Guard::push(frame_of(query));
-        match PREVIOUS.with_borrow(|hooks| hooks.run) {
-            Some(previous) => pg_guard_ffi_boundary(|| previous(query, direction, count, execute_once)),
-            None => pg_sys::standard_ExecutorRun(query, direction, count, execute_once),
-        }
+        let depth = guarded(|| enter(frame_of(query)));
+        let next = PREVIOUS.get().run.unwrap_or(raw::standard_ExecutorRun);
+        next(query, direction, count, execute_once);
+        guarded(|| leave(depth));
     }
 }
 
-#[pg_guard]
 unsafe extern "C-unwind" fn finish(query: *mut QueryDesc) {
-    // SAFETY: the hook's own argument, handed on; the executor state is there until ExecutorEnd.
+    // SAFETY: as above; the executor state is there until ExecutorEnd.
     unsafe {
-        let frame = frame_of(query);
-        let command = modifies(query).then(|| (*(*query).estate).es_output_cid);
-        if let Some(command) = command {
-            finish_command(command);
-        }
-        {
-            let _guard = Guard::push(frame);
-            match PREVIOUS.with_borrow(|hooks| hooks.finish) {
-                Some(previous) => pg_guard_ffi_boundary(|| previous(query)),
-                None => pg_sys::standard_ExecutorFinish(query),
+        let (depth, command) = guarded(|| {
+            let command = modifies(query).then(|| (*(*query).estate).es_output_cid);
+            if let Some(command) = command {
+                finish_command(command);
             }
-        }
-        if let Some(command) = command {
-            finish_command(command);
-        }
+            (enter(frame_of(query)), command)
+        });
+        let next = PREVIOUS.get().finish.unwrap_or(raw::standard_ExecutorFinish);
+        next(query);
+        guarded(|| {
+            leave(depth);
+            if let Some(command) = command {
+                finish_command(command);
+            }
+        });
     }
 }
 
-#[pg_guard]
 #[allow(clippy::too_many_arguments)]
 unsafe extern "C-unwind" fn utility(
     statement: *mut PlannedStmt,
@@ -155,9 +154,29 @@ unsafe extern "C-unwind" fn utility(
     dest: *mut pg_sys::DestReceiver,
     completion: *mut pg_sys::QueryCompletion,
 ) {
-    // SAFETY: the hook's own arguments, handed on.
+    // SAFETY: as above.
+    unsafe {
+        let before = guarded(|| before_utility(statement));
+        let next = PREVIOUS.get().utility.unwrap_or(raw::standard_ProcessUtility);
+        next(statement, text, read_only_tree, context, params, environment, dest, completion);
+        if let Some((depth, first)) = before {
+            guarded(|| {
+                leave(depth);
+                if let Some(first) = first {
+                    finish_command(first);
+                }
+            });
+        }
+    }
+}
+
+/// The depth of the statement's frame and, where it fills tables, the first command id that its rows can have. None
+/// for transaction commands, before which there may be no transaction and after which it is another one.
+unsafe fn before_utility(statement: *mut PlannedStmt) -> Option<(usize, Option<CommandId>)> {
+    // SAFETY: a utility statement has a node.
     unsafe {
         let frame = match (*(*statement).utilityStmt).type_ {
+            NodeTag::T_TransactionStmt => return None,
             NodeTag::T_CopyStmt => Frame::Copy,
             NodeTag::T_CreateTableAsStmt | NodeTag::T_RefreshMatViewStmt | NodeTag::T_AlterTableStmt => {
                 Frame::Bulk
@@ -168,27 +187,7 @@ unsafe extern "C-unwind" fn utility(
             Frame::Other => None,
             _ => Some(pg_sys::GetCurrentCommandId(false)),
         };
-        {
-            let _guard = Guard::push(frame);
-            match PREVIOUS.with_borrow(|hooks| hooks.utility) {
-                Some(previous) => pg_guard_ffi_boundary(|| {
-                    previous(statement, text, read_only_tree, context, params, environment, dest, completion);
-                }),
-                None => pg_sys::standard_ProcessUtility(
-                    statement,
-                    text,
-                    read_only_tree,
-                    context,
-                    params,
-                    environment,
-                    dest,
-                    completion,
-                ),
-            }
-        }
-        if let Some(first) = first {
-            finish_command(first);
-        }
+        Some((enter(frame), first))
     }
 }
 

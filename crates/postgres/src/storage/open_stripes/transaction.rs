@@ -9,7 +9,7 @@ use std::ffi::c_void;
 use pgrx::pg_guard;
 use pgrx::pg_sys::{self, SubTransactionId, SubXactEvent, XactEvent};
 
-use super::{SETS, any, finish_where, forget};
+use super::{SETS, any, finish_where, forget, statement};
 
 /// Registers the callbacks.
 pub(super) unsafe fn register() {
@@ -22,6 +22,9 @@ pub(super) unsafe fn register() {
 
 #[pg_guard]
 unsafe extern "C-unwind" fn transaction_event(event: XactEvent::Type, _arg: *mut c_void) {
+    if event == XactEvent::XACT_EVENT_ABORT {
+        statement::clear();
+    }
     if !any() {
         return;
     }
@@ -46,6 +49,9 @@ unsafe extern "C-unwind" fn subtransaction_event(
     parent: SubTransactionId,
     _arg: *mut c_void,
 ) {
+    if event == SubXactEvent::SUBXACT_EVENT_ABORT_SUB {
+        statement::forget(own);
+    }
     if !any() {
         return;
     }

@@ -1,0 +1,40 @@
+//! The server's functions behind the statement hooks, without pgrx's guard.
+//!
+//! pgrx turns an ERROR into a panic and back, which keeps SQLSTATE, message, detail and hint but loses the position in
+//! the statement, the CONTEXT lines and the names of table and constraint: for every statement of every table, were
+//! the whole executor called that way. A hook calls these, and the hooks of others, from a frame that owns nothing,
+//! so that the server's longjmp may pass, and runs what it does itself, before and after, through [`guarded`].
+
+pub use pgrx::pg_sys::panic::pgrx_extern_c_guard as guarded;
+
+use std::ffi::{c_char, c_int};
+
+use pgrx::pg_sys::{
+    DestReceiver, ParamListInfo, PlannedStmt, ProcessUtilityContext, QueryCompletion, QueryDesc,
+    QueryEnvironment, ScanDirection, uint64,
+};
+
+unsafe extern "C-unwind" {
+    /// Starts a query's executor.
+    pub fn standard_ExecutorStart(query: *mut QueryDesc, flags: c_int);
+    /// Runs it.
+    pub fn standard_ExecutorRun(
+        query: *mut QueryDesc,
+        direction: ScanDirection::Type,
+        count: uint64,
+        execute_once: bool,
+    );
+    /// Fires its AFTER triggers.
+    pub fn standard_ExecutorFinish(query: *mut QueryDesc);
+    /// Runs a utility statement.
+    pub fn standard_ProcessUtility(
+        plan: *mut PlannedStmt,
+        source: *const c_char,
+        read_only_tree: bool,
+        context: ProcessUtilityContext::Type,
+        parameters: ParamListInfo,
+        environment: *mut QueryEnvironment,
+        destination: *mut DestReceiver,
+        completion: *mut QueryCompletion,
+    );
+}
