@@ -66,6 +66,12 @@ impl Cursor {
         }
     }
 
+    /// Whether the row was inserted by a transaction that rolled back or died: then nobody ever saw it, nor will.
+    unsafe fn is_void(&self) -> bool {
+        // SAFETY: header of a tuple under pin; its hint bits only ever tell the truth.
+        unsafe { tuple_is_void(self.tuple()) }
+    }
+
     /// Tells a serializable transaction that a scan of `rel` did not see what this row's inserter wrote.
     unsafe fn report_missed(&self, rel: Relation, snapshot: Snapshot) {
         // SAFETY: server calls about a plain xid.
@@ -122,6 +128,22 @@ impl Cursor {
                 reserved_only: values[column::STATE].value() as i8 == RESERVED,
             }
         }
+    }
+}
+
+/// See `Cursor::is_void`.
+unsafe fn tuple_is_void(tuple: pg_sys::HeapTuple) -> bool {
+    // SAFETY: the tuple is pinned by the caller. "Running" is asked before "committed", as everywhere in the server.
+    unsafe {
+        let header = (*tuple).t_data;
+        let hints =
+            u32::from((*header).t_infomask) & (pg_sys::HEAP_XMIN_COMMITTED | pg_sys::HEAP_XMIN_INVALID);
+        if hints & pg_sys::HEAP_XMIN_COMMITTED != 0 {
+            return false;
+        }
+        let writer = (*header).t_choice.t_heap.t_xmin;
+        hints == pg_sys::HEAP_XMIN_INVALID
+            || (!pg_sys::TransactionIdIsInProgress(writer) && !pg_sys::TransactionIdDidCommit(writer))
     }
 }
 
@@ -232,14 +254,16 @@ pub unsafe fn visible_in(rel: Relation, snapshot: Snapshot) -> Vec<StripeEntry> 
     found
 }
 
-/// Every version of every row, dead ones included, without summaries. What it does not name belongs to nobody, or
-/// to a writer that has not got as far as the directory.
+/// Every version of every row, dead ones included, without summaries; only rows of rolled-back writers are left out.
+/// What it does not name belongs to nobody, or to a writer that has not got as far as the directory.
 pub unsafe fn all_versions(storage_id: u64) -> Vec<StripeEntry> {
     let mut found = Vec::new();
     // SAFETY: see `walk`.
     unsafe {
         walk(storage_id, None, |cursor| {
-            found.push(cursor.entry(false));
+            if !cursor.is_void() {
+                found.push(cursor.entry(false));
+            }
             true
         });
     }
@@ -317,19 +341,6 @@ pub unsafe fn is_ours(storage_id: u64, row: u64) -> bool {
     ours
 }
 
-/// Whether any version of any directory row owns `row`: if not, and the number is below the counter, it is dead.
-pub unsafe fn is_owned(storage_id: u64, row: u64) -> bool {
-    let mut owned = false;
-    // SAFETY: see `walk`.
-    unsafe {
-        walk(storage_id, Some(row), |cursor| {
-            owned = cursor.entry(false).covers(row);
-            !owned
-        });
-    }
-    owned
-}
-
 /// TIDs of the rows that this transaction sees as of now.
 pub(super) unsafe fn tids(storage_id: u64) -> Vec<ItemPointerData> {
     let mut found = Vec::new();
@@ -349,27 +360,32 @@ pub(super) unsafe fn tids(storage_id: u64) -> Vec<ItemPointerData> {
 pub struct Survey {
     /// Stripes that the snapshot sees, ordered by first row number.
     pub visible: Vec<StripeEntry>,
-    /// Every version of every row, without summaries.
-    pub all: Vec<StripeEntry>,
+    /// The blocks of every version of every row.
+    pub runs: Vec<BlockRun>,
 }
 
 /// Surveys the directory for a scan of `rel`; also tells a serializable transaction about what it does not see.
 pub unsafe fn survey(rel: Relation, snapshot: Snapshot) -> Survey {
-    let mut survey = Survey { visible: Vec::new(), all: Vec::new() };
+    let mut survey = Survey { visible: Vec::new(), runs: Vec::new() };
     // SAFETY: as `visible_in`.
     unsafe {
         let Some(storage_id) = metapage::storage_id(rel) else { return survey };
         let serializable = compat::serializable_reads(rel, snapshot);
         walk(storage_id, None, |cursor| {
-            let entry = cursor.entry(false);
-            if cursor.satisfies(snapshot) {
-                if !entry.reserved_only {
-                    survey.visible.push(cursor.entry(true));
+            let seen = cursor.satisfies(snapshot);
+            if !seen {
+                if cursor.is_void() {
+                    return true;
                 }
-            } else if serializable {
-                cursor.report_missed(rel, snapshot);
+                if serializable {
+                    cursor.report_missed(rel, snapshot);
+                }
             }
-            survey.all.push(entry);
+            let entry = cursor.entry(seen);
+            survey.runs.push(entry.run);
+            if seen && !entry.reserved_only {
+                survey.visible.push(entry);
+            }
             true
         });
     }
@@ -440,7 +456,8 @@ pub(super) unsafe fn own_reservations(storage_id: u64) -> Vec<ItemPointerData> {
 }
 
 /// Every (first block, block count) that any version of a row of this storage id names, by reading the whole catalog:
-/// index entries are no witness for what VACUUM is about to free (protocol point 7).
+/// index entries are no witness for what VACUUM is about to free (protocol point 7). Rows of rolled-back writers name
+/// nothing.
 pub unsafe fn runs_by_heap_scan(storage_id: u64) -> Vec<BlockRun> {
     let mut runs = Vec::new();
     // SAFETY: a plain catalog scan under SnapshotAny.
@@ -459,6 +476,9 @@ pub unsafe fn runs_by_heap_scan(storage_id: u64) -> Vec<BlockRun> {
             let tuple = pg_sys::systable_getnext(scan);
             if tuple.is_null() {
                 break;
+            }
+            if tuple_is_void(tuple) {
+                continue;
             }
             let mut values = [Datum::from(0usize); COLUMNS];
             let mut nulls = [false; COLUMNS];

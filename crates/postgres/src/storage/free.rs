@@ -20,8 +20,8 @@ pub unsafe fn reclaim(rel: Relation, strategy: pg_sys::BufferAccessStrategy) -> 
     // SAFETY: rel is open with ShareUpdateExclusiveLock.
     unsafe {
         let Some(storage_id) = metapage::storage_id(rel) else { return 0 };
-        let entries = directory_scan::all_versions(storage_id);
-        let spans = hot_runs::hot_spans(&entries, relation::block_count(rel));
+        let runs = directory_scan::all_versions(storage_id).into_iter().map(|entry| entry.run);
+        let spans = hot_runs::hot_spans(runs, relation::block_count(rel));
         let mut candidates: Vec<(BlockNumber, PageOwner)> = Vec::new();
         let mut vmbuffer: Buffer = 0;
         for span in spans {

@@ -7,7 +7,7 @@
 
 use pgrx::pg_sys::BlockNumber;
 
-use crate::storage::directory::StripeEntry;
+use crate::storage::pages::BlockRun;
 
 /// Blocks `start..end`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -25,12 +25,12 @@ impl Span {
     }
 }
 
-/// Hot spans below `blocks`, ascending, given every version of the directory's rows.
-pub fn hot_spans(entries: &[StripeEntry], blocks: BlockNumber) -> Vec<Span> {
-    let mut cold: Vec<(u32, u32)> = entries
-        .iter()
-        .filter(|entry| entry.run.block_count > 0)
-        .map(|entry| (entry.run.first_block, entry.run.first_block.saturating_add(entry.run.block_count)))
+/// Hot spans below `blocks`, ascending, given the runs of every version of the directory's rows.
+pub fn hot_spans(runs: impl IntoIterator<Item = BlockRun>, blocks: BlockNumber) -> Vec<Span> {
+    let mut cold: Vec<(u32, u32)> = runs
+        .into_iter()
+        .filter(|run| run.block_count > 0)
+        .map(|run| (run.first_block, run.first_block.saturating_add(run.block_count)))
         .collect();
     cold.sort_unstable();
     let mut spans = Vec::new();

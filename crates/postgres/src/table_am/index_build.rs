@@ -81,7 +81,10 @@ pub(super) unsafe extern "C-unwind" fn index_build_range_scan(
             None => {
                 let entries = metapage::storage_id(rel)
                     .map_or_else(Vec::new, |storage_id| directory_scan::all_versions(storage_id));
-                let spans = hot_runs::hot_spans(&entries, relation::block_count(rel));
+                let spans = hot_runs::hot_spans(
+                    entries.into_iter().map(|entry| entry.run),
+                    relation::block_count(rel),
+                );
                 let whole = start == 0 && count == pg_sys::InvalidBlockNumber;
                 let spans = if whole {
                     spans

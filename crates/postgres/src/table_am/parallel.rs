@@ -92,7 +92,8 @@ pub(super) unsafe extern "C-unwind" fn parallelscan_initialize(
             Some(storage_id) => directory_scan::all_versions(storage_id),
             None => Vec::new(),
         };
-        let spans = hot_runs::coarsen(hot_runs::hot_spans(&entries, blocks), SPANS);
+        let spans =
+            hot_runs::coarsen(hot_runs::hot_spans(entries.into_iter().map(|entry| entry.run), blocks), SPANS);
         let total: u64 = spans.iter().map(|span| u64::from(span.blocks())).sum();
         let shared = pscan.cast::<Shared>();
         (*shared).hot_next = AtomicU64::new(0);

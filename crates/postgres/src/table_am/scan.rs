@@ -217,7 +217,7 @@ pub(super) unsafe fn survey(scan: *mut Scan) {
         let rel = (*scan).base.rs_rd;
         let blocks = relation::block_count(rel);
         let survey = directory_scan::survey(rel, (*scan).base.rs_snapshot);
-        state.spans = hot_runs::hot_spans(&survey.all, blocks);
+        state.spans = hot_runs::hot_spans(survey.runs, blocks);
         state.stripes = if state.hot_only { Vec::new() } else { survey.visible };
         state.surveyed = true;
         if let Some(range) = state.range {

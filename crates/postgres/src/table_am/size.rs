@@ -30,7 +30,10 @@ pub(super) unsafe extern "C-unwind" fn estimate_size(
             return;
         }
         let blocks = relation::block_count(rel);
-        let spans = hot_runs::hot_spans(&directory_scan::all_versions(storage_id), blocks);
+        let spans = hot_runs::hot_spans(
+            directory_scan::all_versions(storage_id).into_iter().map(|entry| entry.run),
+            blocks,
+        );
         let hot_pages: f64 = spans.iter().map(|span| f64::from(span.blocks())).sum();
         let stripe_pages = f64::from(blocks) - hot_pages;
         let form = (*rel).rd_rel;
