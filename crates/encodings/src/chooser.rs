@@ -6,15 +6,21 @@ use vector::{Error, PhysicalType, Result, Vector};
 
 use crate::column::Chosen;
 use crate::cursor::Writer;
+use crate::dictionary::NumberDictionary;
 use crate::encoding::{Encoding, Sample};
+use crate::floats::{Alp, AlpRd};
 use crate::integers::Integers;
 use crate::numerics::Numerics;
 use crate::options::EncodeOptions;
+use crate::runs::Runs;
 use crate::{plain, strings};
 
 /// Runs in a sample and rows in each: long enough to see neighbours, many enough to see the column.
 const SAMPLE_RUNS: usize = 8;
 const RUN_ROWS: usize = 256;
+
+/// Bytes a value that an encoding of twice the cost must save.
+const MIN_GAIN: f64 = 0.2;
 
 /// The encoder for a flat column without NULLs (filled).
 pub(crate) fn choose<'c>(column: &'c Vector, options: &EncodeOptions<'c>) -> Result<Chosen<'c>> {
@@ -29,12 +35,23 @@ pub(crate) fn choose<'c>(column: &'c Vector, options: &EncodeOptions<'c>) -> Res
     let mut ranked: Vec<(f64, &'static dyn Encoding)> = Vec::new();
     if let Some(force) = options.force {
         ranked.extend(candidates.iter().filter(|e| e.id() == force).map(|e| (0.0, *e)));
+        // Integer nodes choose among their own encodings, the forced one included.
+        if ranked.is_empty()
+            && matches!(
+                physical,
+                PhysicalType::Numeric | PhysicalType::Int16 | PhysicalType::Int32 | PhysicalType::Int64
+            )
+        {
+            ranked.push((0.0, fallback));
+        }
     }
     if ranked.is_empty() && !column.is_empty() {
         let sample = sample(column);
         for encoding in candidates {
             if let Some(estimate) = encoding.estimate(&sample, options) {
-                ranked.push((estimate.bytes * estimate.penalty, encoding));
+                // A slower decoder has to save a little in any case, not only in proportion.
+                let floor = (estimate.penalty - 1.0) * MIN_GAIN * column.len() as f64;
+                ranked.push((estimate.bytes * estimate.penalty + floor, encoding));
             }
         }
         ranked.sort_by(|a, b| a.0.total_cmp(&b.0));
@@ -61,9 +78,12 @@ pub(crate) fn write_alone(column: &Vector, options: &EncodeOptions<'_>, out: &mu
 fn candidates(physical: PhysicalType) -> Vec<&'static dyn Encoding> {
     match physical {
         PhysicalType::Bytes | PhysicalType::Fixed(_) => strings::candidates(),
-        PhysicalType::Int16 | PhysicalType::Int32 | PhysicalType::Int64 => vec![&Integers],
-        PhysicalType::Numeric => vec![&Numerics],
-        PhysicalType::Bool | PhysicalType::Float32 | PhysicalType::Float64 => vec![&plain::Plain],
+        PhysicalType::Int16 | PhysicalType::Int32 | PhysicalType::Int64 => vec![&Integers, &NumberDictionary],
+        PhysicalType::Numeric => vec![&Numerics, &NumberDictionary],
+        PhysicalType::Bool => vec![&plain::Plain, &Runs],
+        PhysicalType::Float32 | PhysicalType::Float64 => {
+            vec![&plain::Plain, &Alp, &AlpRd, &Runs, &NumberDictionary]
+        }
     }
 }
 

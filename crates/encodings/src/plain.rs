@@ -71,6 +71,16 @@ enum PlainNode<'a> {
     Float64(&'a [[u8; 8]]),
 }
 
+impl PlainNode<'_> {
+    const fn rows(&self) -> usize {
+        match self {
+            Self::Bool(bits) => bits.len(),
+            Self::Float32(values) => values.len(),
+            Self::Float64(values) => values.len(),
+        }
+    }
+}
+
 /// Opens a plain node.
 pub(crate) fn open<'a>(reader: &mut Reader<'a>, context: &NodeContext<'a>) -> Result<Box<dyn Node + 'a>> {
     let rows = context.rows;
@@ -112,7 +122,32 @@ impl Node for PlainNode<'_> {
     }
 
     fn test(&self, leaf: &Leaf<'_>, selection: &Selection) -> Result<Option<Bitmap>> {
-        let rows: Vec<u32> = selection.iter().collect();
-        test_values(&self.decode()?, leaf, &rows).map(Some)
+        match self {
+            Self::Bool(bits) => {
+                // Two answers for the two values.
+                let both = Values::Bool([false, true].into_iter().collect());
+                let passed = test_values(&both, leaf, &[0, 1])?;
+                Ok(Some(match (passed.get(0), passed.get(1)) {
+                    (false, true) => bits.clone(),
+                    (true, false) => {
+                        Bitmap::from_words(bits.words().iter().map(|word| !word).collect(), bits.len())
+                    }
+                    (all, _) => Bitmap::filled(bits.len(), all),
+                }))
+            }
+            // Reading a few rows is cheaper than decoding; for many the caller decodes and keeps what it decoded.
+            _ => match selection {
+                Selection::Rows(rows) if rows.len() * 8 < self.rows() => {
+                    let all: Vec<u32> = (0..).take(rows.len()).collect();
+                    let passed = test_values(&self.take(rows)?, leaf, &all)?;
+                    let mut bits = Bitmap::filled(self.rows(), false);
+                    for (at, &row) in rows.iter().enumerate() {
+                        bits.set(row as usize, passed.get(at));
+                    }
+                    Ok(Some(bits))
+                }
+                _ => Ok(None),
+            },
+        }
     }
 }

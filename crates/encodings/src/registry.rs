@@ -8,7 +8,7 @@ use vector::{Error, PhysicalType, Result};
 use crate::cursor::Reader;
 use crate::encoding::{Node, NodeContext};
 use crate::options::EncodingId;
-use crate::{constant, dictionary, integers, numerics, plain, strings};
+use crate::{constant, dictionary, floats, integers, numerics, plain, runs, strings};
 
 /// Opens the values node that fills the rest of `reader`.
 pub(crate) fn open_values<'a>(
@@ -24,6 +24,13 @@ pub(crate) fn open_values<'a>(
         (_, EncodingId::Constant) => constant::open(reader, context),
         (PhysicalType::Bytes | PhysicalType::Fixed(_), _) => strings::open(id, reader, context),
         (PhysicalType::Numeric, EncodingId::Numeric) => numerics::open(reader, context),
+        (PhysicalType::Bool | PhysicalType::Float32 | PhysicalType::Float64, EncodingId::RunLength) => {
+            runs::open(reader, context)
+        }
+        (PhysicalType::Float32 | PhysicalType::Float64, EncodingId::Alp) => floats::open_alp(reader, context),
+        (PhysicalType::Float32 | PhysicalType::Float64, EncodingId::AlpRd) => {
+            floats::open_alp_rd(reader, context)
+        }
         (PhysicalType::Bool | PhysicalType::Float32 | PhysicalType::Float64, EncodingId::Plain) => {
             plain::open(reader, context)
         }

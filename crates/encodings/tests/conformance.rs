@@ -54,7 +54,8 @@ fn int_column(logical: LogicalType, values: &[i64]) -> Vector {
     })
 }
 
-const INTEGER_ENCODINGS: [EncodingId; 6] = [
+const INTEGER_ENCODINGS: [EncodingId; 7] = [
+    EncodingId::Levels,
     EncodingId::Plain,
     EncodingId::Sequence,
     EncodingId::RunLength,

@@ -4,6 +4,10 @@
 //! run-length make nearly free. This file reads codes of any type; who builds the entries is the type's own business
 //! ([`CodeEncoder`] takes finished codes).
 
+mod numbers;
+
+pub(crate) use numbers::NumberDictionary;
+
 use std::ops::Range;
 use std::sync::Arc;
 

@@ -5,7 +5,10 @@
 
 use std::cmp::Ordering;
 
-use vector::{Bitmap, CompareOp, Error, NumericValues, Predicate, Result, Scalar, Selection, Values, Vector};
+use vector::{
+    Bitmap, CompareOp, Error, NumericValues, Predicate, Result, Scalar, Selection, Values, Vector,
+    compare_floats,
+};
 
 use super::{int_test, numeric_test};
 use crate::encoding::Leaf;
@@ -128,22 +131,12 @@ fn numeric_values(numeric: &NumericValues, leaf: &Leaf<'_>, rows: &[u32]) -> Res
     Ok(mark(numeric.len(), rows, |row| test.passes(numeric.ints.get(row))))
 }
 
-/// Order of floats: -0 = 0, NaN = NaN above everything.
-pub(crate) fn float_order(a: f64, b: f64) -> Ordering {
-    match (a.is_nan(), b.is_nan()) {
-        (true, true) => Ordering::Equal,
-        (true, false) => Ordering::Greater,
-        (false, true) => Ordering::Less,
-        (false, false) => a.partial_cmp(&b).unwrap_or(Ordering::Equal),
-    }
-}
-
 fn float_values(len: usize, get: impl Fn(usize) -> f64, leaf: &Leaf<'_>, rows: &[u32]) -> Result<Bitmap> {
     let test = ordered_test(leaf, |scalar| match scalar {
         Scalar::Float(value) => Some(*value),
         _ => None,
     })?;
-    Ok(mark(len, rows, |row| test.passes(|constant| float_order(get(row), *constant))))
+    Ok(mark(len, rows, |row| test.passes(|constant| compare_floats(get(row), *constant))))
 }
 
 fn byte_values<'v>(

@@ -10,8 +10,12 @@ use vector::{Error, Result};
 use crate::cursor::{Reader, Writer, unzigzag, zigzag};
 use crate::integers::Lane;
 use crate::kernels::bitpack::{self, packed_bytes};
+use crate::kernels::scan as kernels;
 
 const HAS_PATCHES: u8 = 0x80;
+
+/// At most one value in so many is a patch.
+const MAX_PATCHES: usize = 4;
 
 /// How to pack a block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -44,25 +48,11 @@ pub(super) fn plan(values: &[i64]) -> Plan {
     let (Some(&first), count) = (values.first(), values.len()) else {
         return Plan { width: 0, base: 0, patches: 0, patch_bytes: 0, bytes: 2 };
     };
-    let (mut low, mut high) = (first, first);
-    for &value in values {
-        low = low.min(value);
-        high = high.max(value);
-    }
+    let (low, high) = kernels::limits(values, first);
     let range = high.wrapping_sub(low).cast_unsigned();
     let full = bits(range);
     if full == 0 {
         return finish(count, 0, low, 0, 0);
-    }
-    // How many values need each width, counted up from the smallest and down from the largest.
-    let (mut up, mut down) = ([0u16; 65], [0u16; 65]);
-    for &value in values {
-        let above = bits(value.wrapping_sub(low).cast_unsigned());
-        let below = bits(high.wrapping_sub(value).cast_unsigned());
-        if let (Some(up), Some(down)) = (up.get_mut(usize::from(above)), down.get_mut(usize::from(below))) {
-            *up += 1;
-            *down += 1;
-        }
     }
     let mut best = if low >= 0 && bits(high.cast_unsigned()) == full {
         // A base of zero costs nothing to add and less to store.
@@ -71,11 +61,22 @@ pub(super) fn plan(values: &[i64]) -> Plan {
         finish(count, full, low, 0, 0)
     };
     let size = patch_bytes(full + 1);
-    for (counts, from_top) in [(up, false), (down, true)] {
+    for from_top in [false, true] {
+        // Patches pay only where most values need fewer bits than the range has: one cheap pass rules out most blocks.
+        let half = 1u64 << (full - 1);
+        let near = if from_top {
+            kernels::count_below(values, high, true, half)
+        } else {
+            kernels::count_below(values, low, false, half)
+        };
+        if (count - near) * MAX_PATCHES > count {
+            continue;
+        }
+        let counts = widths(values, if from_top { high } else { low }, from_top);
         let mut patches = 0usize;
         for width in (0..full).rev() {
             patches += usize::from(counts.get(usize::from(width) + 1).copied().unwrap_or(0));
-            if patches * 4 > count {
+            if patches * MAX_PATCHES > count {
                 break;
             }
             // A base below the smallest integer would wrap, and tests in the packed domain could not tell.
@@ -90,6 +91,18 @@ pub(super) fn plan(values: &[i64]) -> Plan {
         }
     }
     best
+}
+
+/// How many values need each width, counted up from the smallest or down from the largest.
+fn widths(values: &[i64], from: i64, down: bool) -> [u16; 65] {
+    let mut counts = [0u16; 65];
+    for &value in values {
+        let distance = if down { from.wrapping_sub(value) } else { value.wrapping_sub(from) };
+        if let Some(count) = counts.get_mut(usize::from(bits(distance.cast_unsigned()))) {
+            *count += 1;
+        }
+    }
+    counts
 }
 
 fn finish(count: usize, width: u8, base: i64, patches: usize, patch_bytes: u8) -> Plan {

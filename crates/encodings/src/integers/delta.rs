@@ -12,7 +12,7 @@ use super::test::{self, Words};
 use crate::cursor::{Reader, Writer};
 use crate::filter::IntTest;
 use crate::kernels::bitpack::BLOCK;
-use crate::kernels::fill;
+use crate::kernels::{fill, scan};
 use crate::options::EncodingId;
 
 /// The differences of all blocks (the first of each repeats the second, so that it costs nothing), their plans, and the bytes in all.
@@ -20,11 +20,7 @@ pub(super) fn plan(values: &[i64]) -> (Vec<i64>, Vec<Plan>, usize) {
     let mut deltas = Vec::with_capacity(values.len());
     for block in values.chunks(BLOCK) {
         let start = deltas.len();
-        deltas.push(0);
-        deltas.extend(block.windows(2).map(|pair| match pair {
-            [a, b] => b.wrapping_sub(*a),
-            _ => 0,
-        }));
+        scan::differences(block, &mut deltas);
         if let Some(&second) = deltas.get(start + 1)
             && let Some(first) = deltas.get_mut(start)
         {

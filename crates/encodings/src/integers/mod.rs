@@ -12,11 +12,13 @@
 //! | run_length | see `run_length.rs` |
 //! | bitpacked | see `bitpacked.rs`, `block.rs` |
 //! | delta | see `delta.rs` |
+//! | levels | see `levels.rs` |
 
 mod bitpacked;
 mod block;
 mod column;
 mod delta;
+mod levels;
 mod node;
 mod plain;
 mod run_length;
@@ -41,6 +43,9 @@ pub fn write_child(values: &[i64], depth: u8, out: &mut Writer) {
 
 /// Differences must save one byte in so many against bit-packing, because a single row then costs a block.
 const DELTA_GAIN: usize = 8;
+
+/// Levels must save one byte in so many, because counting bits is slower than unpacking.
+const LEVELS_GAIN: usize = 8;
 
 /// Runs shorter than this on average are not looked at.
 const MIN_RUN: usize = 4;
@@ -83,6 +88,12 @@ pub fn write_node(values: &[i64], depth: u8, force: Option<EncodingId>, out: &mu
     let (deltas, plans, delta_bytes) = delta::plan(values);
     let is_delta = delta_bytes + packed_bytes / DELTA_GAIN < packed_bytes;
     let best = if is_delta { delta_bytes } else { packed_bytes };
+    if wanted(EncodingId::Levels)
+        && let Some(bytes) = levels::bytes(values)
+        && (force.is_some() || bytes + best / LEVELS_GAIN < best)
+    {
+        return levels::write(values, out);
+    }
     let start = out.len();
     if let (Some(depth), Some((ends, runs))) =
         (depth.checked_sub(1), run_length::split(values, values.len() / MIN_RUN + 2))
@@ -93,10 +104,21 @@ pub fn write_node(values: &[i64], depth: u8, force: Option<EncodingId>, out: &mu
         }
         out.truncate(start);
     }
-    if plain::bytes(values) <= best {
+    // Packing to 64 bits is plain with more work; below that it always saves something.
+    if best >= values.len() && plain::bytes(values) <= best {
         return plain::write(values, out);
     }
     if is_delta { delta::write(values, &deltas, &plans, out) } else { bitpacked::write(values, &packed, out) }
+}
+
+/// Appends a bit-packed (or plain) node: for values known to be noise, such as the low bits of floats.
+pub fn write_noise(values: &[i64], out: &mut Writer) {
+    let (packed, packed_bytes) = bitpacked::plan(values);
+    if plain::bytes(values) <= packed_bytes {
+        plain::write(values, out)
+    } else {
+        bitpacked::write(values, &packed, out)
+    }
 }
 
 /// First value and step of an arithmetic progression.

@@ -4,6 +4,7 @@ use vector::{Bitmap, Error, Result, Selection};
 
 use super::bitpacked::BitPacked;
 use super::delta::Delta;
+use super::levels::Levels;
 use super::plain::PlainInts;
 use super::run_length::RunLength;
 use super::test::{Words, mark_values};
@@ -75,6 +76,7 @@ enum Kind<'a> {
     RunLength(RunLength<'a>),
     BitPacked(BitPacked<'a>),
     Delta(Delta<'a>),
+    Levels(Levels<'a>),
 }
 
 impl<'a> IntNode<'a> {
@@ -93,6 +95,7 @@ impl<'a> IntNode<'a> {
             EncodingId::RunLength => Kind::RunLength(RunLength::open(reader, rows, depth)?),
             EncodingId::BitPacked => Kind::BitPacked(BitPacked::open(reader, rows)?),
             EncodingId::Delta => Kind::Delta(Delta::open(reader, rows)?),
+            EncodingId::Levels => Kind::Levels(Levels::open(reader, rows)?),
             _ => return Err(Error::corrupt(format!("encoding {} for integers", id.name()))),
         };
         Ok(Self { rows, kind })
@@ -128,6 +131,7 @@ impl<'a> IntNode<'a> {
             Kind::RunLength(runs) => runs.describe(out),
             Kind::BitPacked(packed) => packed.describe(out),
             Kind::Delta(_) => out.push_str(EncodingId::Delta.name()),
+            Kind::Levels(_) => out.push_str(EncodingId::Levels.name()),
         }
     }
 
@@ -146,6 +150,7 @@ impl<'a> IntNode<'a> {
             Kind::RunLength(runs) => runs.decode_into(out)?,
             Kind::BitPacked(packed) => packed.decode_into(out)?,
             Kind::Delta(delta) => delta.decode_into(out)?,
+            Kind::Levels(levels) => levels.decode_into(out),
         }
         Ok(())
     }
@@ -164,6 +169,7 @@ impl<'a> IntNode<'a> {
             Kind::RunLength(runs) => runs.get(row),
             Kind::BitPacked(packed) => packed.get(row),
             Kind::Delta(delta) => delta.get(row),
+            Kind::Levels(levels) => Ok(levels.get(row)),
         }
     }
 

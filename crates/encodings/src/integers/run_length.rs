@@ -6,18 +6,19 @@ use vector::{Bitmap, Error, Result};
 use super::{IntNode, Lane, write_node};
 use crate::cursor::{Reader, Writer};
 use crate::filter::IntTest;
-use crate::kernels::fill;
+use crate::kernels::{fill, scan};
 use crate::options::EncodingId;
 
 /// Ends and values of the runs; `None` when there are more than `limit`.
 pub(super) fn split(values: &[i64], limit: usize) -> Option<(Vec<i64>, Vec<i64>)> {
-    let (mut ends, mut runs) = (Vec::new(), Vec::new());
+    let count = scan::changes(values) + 1;
+    if count > limit {
+        return None;
+    }
+    let (mut ends, mut runs) = (Vec::with_capacity(count), Vec::with_capacity(count));
     let mut last = *values.first()?;
     for (row, &value) in (0i64..).zip(values) {
         if value != last {
-            if runs.len() + 1 >= limit {
-                return None;
-            }
             ends.push(row);
             runs.push(last);
             last = value;

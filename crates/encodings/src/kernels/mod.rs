@@ -8,8 +8,11 @@
 pub(crate) mod bitpack;
 pub(crate) mod compare;
 pub(crate) mod fill;
+pub(crate) mod floats;
 pub(crate) mod fsst;
 pub(crate) mod hex;
+pub(crate) mod levels;
+pub(crate) mod scan;
 
 /// True when the AVX2 copies of the kernels may run.
 #[cfg(target_arch = "x86_64")]
