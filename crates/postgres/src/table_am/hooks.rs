@@ -28,6 +28,7 @@ pub unsafe fn install() {
         pg_sys::ExecutorStart_hook = Some(executor_start);
         NEXT_ACCESS.set(pg_sys::object_access_hook);
         pg_sys::object_access_hook = Some(object_access);
+        super::publication::install();
     }
 }
 

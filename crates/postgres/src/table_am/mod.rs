@@ -29,6 +29,7 @@ mod merge;
 mod modify;
 pub mod own_writes;
 pub mod parallel;
+mod publication;
 pub mod sample;
 pub mod scan;
 mod shim;
