@@ -5,21 +5,31 @@
 //! directory while it holds a page lock. Speculative insertions (ON CONFLICT) are always hot.
 //! Invariant: when a callback returns, each slot has its TID unless nobody is going to look at it.
 
+use std::cell::Cell;
 use std::ffi::c_int;
 
 use pgrx::pg_guard;
 use pgrx::pg_sys::ffi::pg_guard_ffi_boundary;
-use pgrx::pg_sys::{self, BulkInsertState, CommandId, Relation, TupleTableSlot, uint32};
+use pgrx::pg_sys::{self, BulkInsertState, CommandId, Relation, SubTransactionId, TupleTableSlot, uint32};
 
 use super::{heap, tid};
 use crate::storage::open_stripes::{self, OpenSet};
 use crate::storage::{directory, metapage};
 
+thread_local! {
+    /// Transaction and subtransaction that hold the directory's locks already.
+    static PREPARED: Cell<(u32, SubTransactionId)> = const { Cell::new((0, 0)) };
+}
+
 unsafe fn get_ready(rel: Relation) {
-    // SAFETY: rel is open with RowExclusiveLock.
+    // SAFETY: rel is open with RowExclusiveLock; MyProc is this backend's own entry.
     unsafe {
         metapage::ensure(rel);
-        directory::prepare();
+        let now = ((*pg_sys::MyProc).lxid, pg_sys::GetCurrentSubTransactionId());
+        if PREPARED.get() != now {
+            directory::prepare();
+            PREPARED.set(now);
+        }
     }
 }
 
