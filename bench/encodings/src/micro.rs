@@ -133,11 +133,11 @@ fn cases() -> Vec<Case> {
 /// Prints one line a case.
 pub fn run() -> Result<(), String> {
     println!(
-        "{ROWS} values in chunks of {CHUNK_ROWS}; GB/s of plain Arrow bytes; flat: constants, codes and runs expanded"
+        "{ROWS} values in chunks of {CHUNK_ROWS}; GB/s of plain Arrow bytes; flat: constants, codes and runs expanded; us a row: open a chunk and take one"
     );
     println!(
-        "{:<13}{:<26}{:>7}{:>9}{:>9}{:>9}{:>9}{:>8}   stored as",
-        "encoding", "data", "ratio", "encode", "decode", "flat", "memcpy", "flat/mc"
+        "{:<13}{:<26}{:>7}{:>9}{:>9}{:>9}{:>9}{:>8}{:>10}   stored as",
+        "encoding", "data", "ratio", "encode", "decode", "flat", "memcpy", "flat/mc", "us a row"
     );
     for case in cases() {
         let data = if case.codec == Codec::None {
@@ -177,6 +177,16 @@ fn measure(case: &Case) -> vector::Result<String> {
         })
     };
     let (coded, flat) = (decode(false), decode(true));
+    // A point look-up: open the chunk, take one row.
+    let mut row = 0u32;
+    let take = best(100, || {
+        if let Some(chunk) = encoded.chunks.first()
+            && let Ok(opened) = Chunk::open(logical, chunk.rows, &chunk.bytes, &shared, &NoPglz)
+        {
+            row = (row + 3571) % chunk.rows;
+            _ = black_box(opened.take(&[row]));
+        }
+    });
     // The copy goes chunk by chunk into memory already touched, which is the best that memory allows.
     let source = vec![1u8; case.plain];
     let mut target = vec![0u8; case.plain];
@@ -188,12 +198,13 @@ fn measure(case: &Case) -> vector::Result<String> {
     });
     let speed = |seconds| gigabytes(case.plain, seconds);
     Ok(format!(
-        "{:>7.2}{:>9.2}{:>9.2}{:>9.2}{:>9.2}{:>8.2}   {used}",
+        "{:>7.2}{:>9.2}{:>9.2}{:>9.2}{:>9.2}{:>8.2}{:>10.2}   {used}",
         case.plain as f64 / stored.max(1) as f64,
         speed(encode),
         speed(coded),
         speed(flat),
         speed(copy),
-        copy / flat
+        copy / flat,
+        take * 1e6
     ))
 }

@@ -282,7 +282,8 @@ impl OwnedChunk {
     /// The rows at these ascending positions in the chunk.
     pub fn take(&self, rows: &[u32], codecs: &dyn BlockCodecs) -> Result<Vector> {
         if rows.last().is_some_and(|&last| last >= self.rows) || !rows.is_sorted() {
-            return Err(Error::InvalidInput(format!("rows {rows:?} of a chunk of {}", self.rows)));
+            let (count, total) = (rows.len(), self.rows);
+            return Err(Error::InvalidInput(format!("{count} rows that do not ascend below {total}")));
         }
         let vector = self.open(codecs)?.take(rows).map_err(|e| self.located(e))?;
         self.checked(vector, rows.len())
