@@ -73,9 +73,9 @@ SELECT count(*) FROM own;
 -- UPDATE and DELETE of hot rows through the node
 CREATE TABLE dml (a int, b text) USING colcompress;
 INSERT INTO dml VALUES (1, 'one'), (2, 'two'), (3, 'three');
-EXPLAIN (COSTS OFF) UPDATE dml SET b = b || '!' FROM empty e RIGHT JOIN heap_rows h ON e.a = h.id WHERE dml.a = h.id AND dml.a < 3;
-UPDATE dml SET b = b || '!' FROM heap_rows h WHERE dml.a = h.id AND dml.a < 3 RETURNING dml.*;
-DELETE FROM dml USING heap_rows h WHERE dml.a = h.id AND b LIKE 'two%' RETURNING dml.a;
+EXPLAIN (COSTS OFF) UPDATE dml SET b = dml.b || '!' FROM (VALUES (1), (2)) v (x) WHERE dml.a = v.x AND dml.a < 3;
+UPDATE dml SET b = dml.b || '!' FROM (VALUES (1), (2)) v (x) WHERE dml.a = v.x AND dml.a < 3 RETURNING dml.*;
+DELETE FROM dml USING (VALUES (1), (2)) v (x) WHERE dml.a = v.x AND dml.b LIKE 'two%' RETURNING dml.a;
 SELECT * FROM dml ORDER BY a FOR UPDATE;
 SELECT * FROM dml ORDER BY a;
 BEGIN;

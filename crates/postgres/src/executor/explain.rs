@@ -46,7 +46,10 @@ unsafe fn show_columns(scan: &Scan, es: *mut pg_sys::ExplainState) {
             let name = pg_sys::pstrdup((*attribute).attname.data.as_ptr());
             names = pg_sys::lappend(names, name.cast());
         }
-        pg_sys::ExplainPropertyList(c"Columns".as_ptr(), names, es);
+        // An empty line says nothing; an empty list does.
+        if !names.is_null() || (*es).format != pg_sys::ExplainFormat::EXPLAIN_FORMAT_TEXT {
+            pg_sys::ExplainPropertyList(c"Columns".as_ptr(), names, es);
+        }
     }
 }
 
