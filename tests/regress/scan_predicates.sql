@@ -37,10 +37,10 @@ SELECT col, unnest(string_to_array(others, ';')) FROM (VALUES
     ('few', '''red'';''violet''')) v (col, others);
 SELECT count(*) > 150 AS enough FROM operands;
 SELECT d.* FROM operands, unnest(ARRAY['=', '<>', '<', '<=', '>', '>=']) op, LATERAL differences(ARRAY[
-    format('SELECT id, %I FROM {rows} WHERE %I %s %s', col, col, op, other),
-    format('SELECT id FROM {rows} WHERE NOT (%s %s %I)', other, op, col),
-    format('SELECT id, %I FROM {rows} WHERE (%I %s %s OR id = 5) AND id > 1500', col, col, op, other),
-    format('SELECT id FROM {rows} WHERE (%I %s %s) IS NOT TRUE', col, op, other)]) d;
+    format('SELECT id, %I FROM {rows} WHERE %I %s %s', col, col, op, other)]) d;
+SELECT d.* FROM operands, unnest(ARRAY['=', '>']) op, LATERAL differences(ARRAY[
+    format('SELECT id FROM {rows} WHERE NOT (%s %s %I) AND id > 1500', other, op, col),
+    format('SELECT id FROM {rows} WHERE (%I %s %s) IS NOT TRUE OR id = 5', col, op, other)]) d;
 -- NULL tests, arrays, LIKE, booleans
 SELECT d.* FROM unnest(ARRAY['id','i2','i4','i8','f4','f8','num','num2','d','ts','tstz','b','u','t','tc','vc','ch','by','m','dom','lab','arr','j','allnull','const','few']) col,
 LATERAL differences(ARRAY[
