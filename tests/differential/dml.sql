@@ -15,7 +15,7 @@ DELETE FROM a WHERE id = 102 RETURNING *;
 SELECT * FROM a ORDER BY id;
 MERGE INTO a USING (VALUES (1, 'm1'), (3, 'm3'), (50, 'm50')) s (id, v) ON a.id = s.id
     WHEN MATCHED AND a.id = 3 THEN DELETE WHEN MATCHED THEN UPDATE SET v = s.v WHEN NOT MATCHED THEN INSERT (id, v) VALUES (s.id, s.v);
-SELECT * FROM a ORDER BY id;
+SELECT id, v, n, ts FROM a ORDER BY id;
 WITH moved AS (DELETE FROM a WHERE id > 5 RETURNING *), back AS (INSERT INTO a (id, v) SELECT id + 1000, v FROM moved RETURNING id)
 SELECT count(*) FROM back;
 SELECT id, v FROM a ORDER BY id;
