@@ -9,6 +9,7 @@ import difflib
 import os
 import subprocess
 import sys
+import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -37,11 +38,21 @@ def run(server, file, method, settings):
     with open(file, "rb") as source:
         done = subprocess.run(server.psql_command(database, "-a", "-q"), stdin=source, stdout=subprocess.PIPE,
                               stderr=subprocess.STDOUT, env=env, cwd="/", timeout=600)
-    stripes = server.sql("SELECT n_tup_ins FROM pg_stat_all_tables WHERE relid = 'engine.stripe'::regclass", database)
+    stripes = stripes_written(server, database)
     server.sql(f'DROP DATABASE "{database}" WITH (FORCE)', check=False)
     if method != "heap" and file.stem not in ONLY_HOT and stripes == "0":
         return ["no stripe was written: this compares heap with heap"]
     return done.stdout.decode(errors="replace").replace(database, "DATABASE").splitlines()
+
+
+def stripes_written(server, database):
+    """Directory rows ever inserted. A backend reports them when it ends, a little after its client has gone."""
+    for _ in range(50):
+        count = server.sql("SELECT n_tup_ins FROM pg_stat_all_tables WHERE relid = 'engine.stripe'::regclass", database)
+        if count != "0":
+            break
+        time.sleep(0.1)
+    return count
 
 
 def main():
