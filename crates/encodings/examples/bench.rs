@@ -47,10 +47,14 @@ fn memcpy(bytes: usize, chunks: usize) -> f64 {
 }
 
 fn measure(name: &str, width: usize, column: &Vector) {
+    // A name on the command line picks what to measure.
+    if std::env::args().nth(1).is_some_and(|wanted| !name.contains(&wanted)) {
+        return;
+    }
     let options = EncodeOptions::default();
     let encoded = encode_column(column, &options).unwrap();
     let bytes: usize = encoded.shared.len() + encoded.chunks.iter().map(|c| c.bytes.len()).sum::<usize>();
-    let encode = best(3, || {
+    let encode = best(10, || {
         black_box(encode_column(black_box(column), &options).unwrap());
     });
     let shared = SharedColumn::open(column.logical, &encoded.shared, &NoPglz).unwrap();

@@ -108,5 +108,5 @@ fn sample(column: &Vector) -> Sample<'_> {
     };
     let places: Vec<u32> =
         runs.iter().cloned().flatten().map(|row| u32::try_from(row).unwrap_or(u32::MAX)).collect();
-    Sample { column, runs, rows: column.take(&places) }
+    Sample { column, rows: column.take(&places) }
 }

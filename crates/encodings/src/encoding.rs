@@ -42,8 +42,6 @@ pub struct Estimate {
 pub struct Sample<'c> {
     /// The whole column (flat).
     pub column: &'c Vector,
-    /// Runs of rows in the sample, ascending.
-    pub runs: Vec<Range<usize>>,
     /// The sampled rows, run after run (flat).
     pub rows: Vector,
 }

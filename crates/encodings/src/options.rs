@@ -32,6 +32,8 @@ pub enum EncodingId {
     Levels = 11,
     /// A pattern that repeats with a fixed period.
     Periodic = 12,
+    /// A base and multiples of one factor.
+    Multiple = 13,
     /// FSST text.
     Fsst = 20,
     /// Hexadecimal text as bytes.
@@ -50,7 +52,7 @@ pub enum EncodingId {
 
 impl EncodingId {
     /// Every encoding, in order of id.
-    pub const ALL: [Self; 20] = [
+    pub const ALL: [Self; 21] = [
         Self::Plain,
         Self::Constant,
         Self::Sequence,
@@ -64,6 +66,7 @@ impl EncodingId {
         Self::Wide,
         Self::Levels,
         Self::Periodic,
+        Self::Multiple,
         Self::Fsst,
         Self::Hex,
         Self::UuidText,
@@ -102,6 +105,7 @@ impl EncodingId {
             Self::Wide => "wide",
             Self::Levels => "levels",
             Self::Periodic => "periodic",
+            Self::Multiple => "multiple",
             Self::Fsst => "fsst",
             Self::Hex => "hex",
             Self::UuidText => "uuid_text",

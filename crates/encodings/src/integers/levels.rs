@@ -54,7 +54,16 @@ pub(super) fn write(values: &[i64], out: &mut Writer) {
             }
         }
         words.iter().for_each(|&word| out.u64(word));
-        open.retain(|&value| value > level);
+        // Random values would mispredict half of the branches of `retain`: write always, advance or not.
+        let mut kept = 0;
+        for at in 0..open.len() {
+            let value = open.get(at).copied().unwrap_or(0);
+            if let Some(slot) = open.get_mut(kept) {
+                *slot = value;
+            }
+            kept += usize::from(value > level);
+        }
+        open.truncate(kept);
     }
 }
 

@@ -13,13 +13,17 @@
 //! | bitpacked | see `bitpacked.rs`, `block.rs` |
 //! | delta | see `delta.rs` |
 //! | levels | see `levels.rs` |
+//! | multiple | see `multiple.rs` |
+//! | periodic | see `periodic.rs` |
 
 mod bitpacked;
 mod block;
 mod column;
 mod delta;
 mod levels;
+mod multiple;
 mod node;
+mod periodic;
 mod plain;
 mod run_length;
 mod test;
@@ -43,6 +47,12 @@ pub fn write_child(values: &[i64], depth: u8, out: &mut Writer) {
 
 /// Differences must save one byte in so many against bit-packing, because a single row then costs a block.
 const DELTA_GAIN: usize = 8;
+
+/// A factor must save one byte in so many.
+const MULTIPLE_GAIN: usize = 8;
+
+/// A pattern must take less than one byte for so many values, else packing them is as good.
+const PERIODIC_GAIN: usize = 16;
 
 /// Levels must save one byte in so many, because counting bits is slower than unpacking.
 const LEVELS_GAIN: usize = 8;
@@ -71,6 +81,41 @@ pub fn write_node(values: &[i64], depth: u8, force: Option<EncodingId>, out: &mu
             _ => {}
         }
     }
+    if (force.is_none() || force == Some(EncodingId::Periodic))
+        && let (Some(depth), Some(pattern)) =
+            (depth.checked_sub(1), periodic::period(values).and_then(|period| values.get(..period)))
+    {
+        let mut node = Writer::new();
+        node.u8(EncodingId::Periodic.tag());
+        node.count(pattern.len());
+        write_node(pattern, depth, None, &mut node);
+        if force.is_some() || node.len() * PERIODIC_GAIN < values.len() {
+            return out.bytes(node.as_slice());
+        }
+    }
+    if (force.is_none() || force == Some(EncodingId::Multiple))
+        && let (Some(depth), Some((base, factor))) = (depth.checked_sub(1), multiple::factor(values))
+    {
+        let mut node = Writer::new();
+        multiple::write_head(base, factor, &mut node);
+        write_node(&multiple::divided(values, base, factor), depth, None, &mut node);
+        let start = out.len();
+        if force.is_none() {
+            write_whole(values, depth, None, out);
+        }
+        let direct = out.len() - start;
+        if force.is_some() || node.len() + direct / MULTIPLE_GAIN < direct {
+            out.truncate(start);
+            out.bytes(node.as_slice());
+        }
+        return;
+    }
+    write_whole(values, depth, force, out);
+}
+
+/// Appends an integer node that is none of the special cases.
+fn write_whole(values: &[i64], depth: u8, force: Option<EncodingId>, out: &mut Writer) {
+    let wanted = |id| force.is_none_or(|force| force == id);
     if force == Some(EncodingId::RunLength)
         && let (Some(depth), Some((ends, runs))) =
             (depth.checked_sub(1), run_length::split(values, usize::MAX))

@@ -5,6 +5,8 @@ use vector::{Bitmap, Error, Result, Selection};
 use super::bitpacked::BitPacked;
 use super::delta::Delta;
 use super::levels::Levels;
+use super::multiple::Multiple;
+use super::periodic::Periodic;
 use super::plain::PlainInts;
 use super::run_length::RunLength;
 use super::test::{Words, mark_values};
@@ -27,6 +29,9 @@ pub trait Lane: Copy + Default + 'static {
 
     /// The wrapped sum of two values.
     fn plus(self, other: Self) -> Self;
+
+    /// The wrapped product of two values.
+    fn times(self, other: Self) -> Self;
 }
 
 macro_rules! lane {
@@ -52,11 +57,19 @@ macro_rules! lane {
             fn plus(self, other: Self) -> Self {
                 self.wrapping_add(other)
             }
+
+            #[inline(always)]
+            fn times(self, other: Self) -> Self {
+                self.wrapping_mul(other)
+            }
         }
     )*};
 }
 
 lane!(i16, i32, i64, u32);
+
+/// Runs shorter than this on average are expanded when they are decoded.
+const KEPT_RUN: usize = 32;
 
 /// A selection of fewer than one row in so many is tested row by row.
 const SINGLE_ROWS: usize = 16;
@@ -77,6 +90,8 @@ enum Kind<'a> {
     BitPacked(BitPacked<'a>),
     Delta(Delta<'a>),
     Levels(Levels<'a>),
+    Multiple(Multiple<'a>),
+    Periodic(Periodic<'a>),
 }
 
 impl<'a> IntNode<'a> {
@@ -96,14 +111,11 @@ impl<'a> IntNode<'a> {
             EncodingId::BitPacked => Kind::BitPacked(BitPacked::open(reader, rows)?),
             EncodingId::Delta => Kind::Delta(Delta::open(reader, rows)?),
             EncodingId::Levels => Kind::Levels(Levels::open(reader, rows)?),
+            EncodingId::Multiple => Kind::Multiple(Multiple::open(reader, rows, depth)?),
+            EncodingId::Periodic => Kind::Periodic(Periodic::open(reader, rows, depth)?),
             _ => return Err(Error::corrupt(format!("encoding {} for integers", id.name()))),
         };
         Ok(Self { rows, kind })
-    }
-
-    /// Number of values.
-    pub const fn rows(&self) -> usize {
-        self.rows
     }
 
     /// The value of every row, if the node says that they are all the same.
@@ -114,10 +126,12 @@ impl<'a> IntNode<'a> {
         }
     }
 
-    /// Ends and values of the runs, if it is made of runs.
+    /// Ends and values of the runs, if it is made of runs long enough to stay runs in memory.
     pub fn runs(&self) -> Option<(&[u32], &IntNode<'a>)> {
         match &self.kind {
-            Kind::RunLength(runs) => Some((runs.ends(), runs.values())),
+            Kind::RunLength(runs) if runs.ends().len() * KEPT_RUN <= self.rows => {
+                Some((runs.ends(), runs.values()))
+            }
             _ => None,
         }
     }
@@ -132,6 +146,8 @@ impl<'a> IntNode<'a> {
             Kind::BitPacked(packed) => packed.describe(out),
             Kind::Delta(_) => out.push_str(EncodingId::Delta.name()),
             Kind::Levels(_) => out.push_str(EncodingId::Levels.name()),
+            Kind::Multiple(multiple) => multiple.describe(out),
+            Kind::Periodic(periodic) => periodic.describe(out),
         }
     }
 
@@ -151,6 +167,8 @@ impl<'a> IntNode<'a> {
             Kind::BitPacked(packed) => packed.decode_into(out)?,
             Kind::Delta(delta) => delta.decode_into(out)?,
             Kind::Levels(levels) => levels.decode_into(out),
+            Kind::Multiple(multiple) => multiple.decode_into(out)?,
+            Kind::Periodic(periodic) => periodic.decode_into(out)?,
         }
         Ok(())
     }
@@ -170,14 +188,18 @@ impl<'a> IntNode<'a> {
             Kind::BitPacked(packed) => packed.get(row),
             Kind::Delta(delta) => delta.get(row),
             Kind::Levels(levels) => Ok(levels.get(row)),
+            Kind::Multiple(multiple) => multiple.get(row),
+            Kind::Periodic(periodic) => periodic.get(row),
         }
     }
 
     /// Appends the values of these ascending rows.
     pub fn take_into<T: Lane>(&self, rows: &[u32], out: &mut Vec<T>) -> Result<()> {
         out.reserve(rows.len());
-        if let (Kind::Delta(delta), [_, _, ..]) = (&self.kind, rows) {
-            return delta.take_into(rows, out);
+        match (&self.kind, rows) {
+            (Kind::Delta(delta), [_, _, ..]) => return delta.take_into(rows, out),
+            (Kind::Multiple(multiple), _) => return multiple.take_into(rows, out),
+            _ => {}
         }
         for &row in rows {
             out.push(T::wrap(self.get(row as usize)?));
@@ -190,6 +212,11 @@ impl<'a> IntNode<'a> {
         match &self.kind {
             Kind::Constant(value) => return Ok(Bitmap::filled(self.rows, test.passes(i128::from(*value)))),
             Kind::RunLength(runs) => return runs.test(test, self.rows),
+            Kind::Multiple(multiple) => {
+                if let Some(bits) = multiple.test(test, selection)? {
+                    return Ok(bits);
+                }
+            }
             _ => {}
         }
         if let Selection::Rows(rows) = selection

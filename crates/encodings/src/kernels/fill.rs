@@ -30,17 +30,40 @@ fn sequence_body<T: Lane>(first: i64, step: i64, values: &mut [T]) {
     }
 }
 
+dispatch! {
+    /// Turns each value into itself times `factor` plus `base`, wrapping.
+    pub(crate) fn scale[T: Lane](values: &mut [T], factor: T, base: T) = scale_body
+}
+
+#[inline(always)]
+fn scale_body<T: Lane>(values: &mut [T], factor: T, base: T) {
+    for value in values {
+        *value = value.times(factor).plus(base);
+    }
+}
+
+/// Runs up to this long are written as one store of fixed length.
+const SHORT: usize = 8;
+
 /// Appends each value as often as its run is long: run i ends at `ends[i]`, counted from where `out` stands. Ends that do not
 /// ascend add nothing.
 pub fn runs<T: Lane>(ends: &[u32], values: &[T], out: &mut Vec<T>) {
     let start = out.len();
-    if let Some(&end) = ends.last() {
-        out.reserve(end as usize);
-    }
+    let rows = ends.last().map_or(0, |&end| end as usize);
+    out.resize(start + rows, T::default());
+    let Some(out) = out.get_mut(start..) else { return };
+    let mut at = 0;
     for (&end, &value) in ends.iter().zip(values) {
-        let end = start + end as usize;
-        if end > out.len() {
-            out.resize(end, value);
+        let end = end as usize;
+        // Writing past a short run's end is harmless: the next run overwrites it.
+        match out.get_mut(at..).and_then(|rest| rest.first_chunk_mut::<SHORT>()) {
+            Some(short) if end <= at + SHORT => *short = [value; SHORT],
+            _ => {
+                if let Some(run) = out.get_mut(at..end) {
+                    run.fill(value);
+                }
+            }
         }
+        at = at.max(end);
     }
 }
