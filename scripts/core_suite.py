@@ -45,6 +45,10 @@ def main(stage, source, suite="regress", method="colcompress"):
         shutil.copytree(folder, inputs)
         if suite == "regress":
             build_regress_library(source, work)
+            for name in ("autoinc.so", "refint.so"):
+                module = Path(pg_config("--pkglibdir")) / name
+                if module.exists():
+                    shutil.copy(module, work / name)
         if running_as_root():
             subprocess.run(["chown", "-R", f"{server_ids()[0]}:{server_ids()[1]}", str(work)], check=True)
         program = Path(pg_config("--pkglibdir")) / "pgxs/src/test" / suite / ("pg_regress" if suite == "regress" else "pg_isolation_regress")
