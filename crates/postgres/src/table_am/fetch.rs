@@ -173,7 +173,11 @@ unsafe fn locate(rel: Relation, row: u64, snapshot: Snapshot, slot: *mut TupleTa
     // SAFETY: rel is open, the snapshot live.
     unsafe {
         let Some(storage_id) = metapage::storage_id(rel) else { return Located::Nowhere };
-        match directory::find(storage_id, row, snapshot) {
+        let mut found = directory::find(storage_id, row, snapshot);
+        if found.as_ref().is_some_and(|entry| entry.reserved_only) && own_writes::flush(rel) {
+            found = directory::find(storage_id, row, snapshot);
+        }
+        match found {
             Some(entry) if !entry.reserved_only => return Located::Stored(entry),
             Some(_) if judges_by_now(snapshot) => {
                 // Somebody is loading this row: the snapshot says who, unless it is us. A number whose loader is done
@@ -185,14 +189,6 @@ unsafe fn locate(rel: Relation, row: u64, snapshot: Snapshot, slot: *mut TupleTa
                     return Located::Answered;
                 }
                 directory_scan::clear_dirty(snapshot);
-            }
-            // A unique check that has found a duplicate asks whether the row being inserted is alive itself.
-            Some(_)
-                if (*snapshot).snapshot_type == pg_sys::SnapshotType::SNAPSHOT_SELF
-                    && directory_scan::is_ours(storage_id, row) =>
-            {
-                cold_rows::store(rel, slot, row, |_| (Datum::null(), true));
-                return Located::Answered;
             }
             _ => {}
         }
