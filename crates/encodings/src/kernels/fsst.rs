@@ -9,6 +9,9 @@
 /// The code that announces a byte that stands for itself.
 pub const ESCAPE: u8 = 255;
 
+/// Bytes stored for every code.
+const SLOT: usize = 8;
+
 /// Symbols by code, ready to be stored eight bytes at a time.
 #[derive(Debug, Clone)]
 pub struct SymbolTable {
@@ -37,53 +40,60 @@ impl SymbolTable {
 
 /// Appends the string behind `codes` to `out`. Fast where `out` has room for eight bytes a code and eight more; never grows
 /// `out` past `limit`. False when the codes end inside an escape, name no symbol, or go past the limit.
+#[inline]
 pub fn append(table: &SymbolTable, codes: &[u8], out: &mut Vec<u8>, limit: usize) -> bool {
-    let room = out.capacity() - out.len();
-    if room < codes.len() * 8 + 8 {
+    if out.capacity() - out.len() < codes.len() * SLOT + SLOT {
         return append_checked(table, codes, out, limit);
     }
-    let start = out.len();
-    // SAFETY: `start` is within the capacity.
-    let mut write = unsafe { out.as_mut_ptr().add(start) };
-    let mut rest = codes;
-    let mut valid = true;
-    while let Some((block, after)) = rest.split_first_chunk::<8>() {
-        let word = u64::from_le_bytes(*block);
-        // A byte is 255 when its high bit is set and adding one to its low seven bits carries into it.
-        let ones = word & 0x8080_8080_8080_8080 & ((word & 0x7f7f_7f7f_7f7f_7f7f) + 0x0101_0101_0101_0101);
-        let plain = if ones == 0 { 8 } else { (ones.trailing_zeros() / 8) as usize };
-        for &code in block.iter().take(plain) {
-            let code = usize::from(code);
-            // SAFETY: every code advances by at most 8 bytes and room for 8 bytes a code and 8 more was checked.
-            unsafe {
-                write.cast::<u64>().write_unaligned(table.symbols[code].to_le());
-                write = write.add(usize::from(table.lengths[code]));
-            }
-            valid &= table.lengths[code] != 0;
-        }
-        if plain == 8 {
-            rest = after;
-            continue;
-        }
-        let Some(&[_, literal, ref after @ ..]) = rest.get(plain..) else {
-            valid = false;
-            rest = &[];
-            break;
-        };
-        // SAFETY: as above: two codes were consumed for one byte.
+    // SAFETY: the length is within the capacity.
+    let mut write = unsafe { out.as_mut_ptr().add(out.len()) };
+    let mut unknown = false;
+    // Stores eight bytes and moves on by `length`, at most eight, for every code once.
+    let mut put = |bytes: u64, length: u8| {
+        // SAFETY: room for eight bytes a code and eight more was checked, and no code has moved on by more than eight.
         unsafe {
-            write.write(literal);
-            write = write.add(1);
+            write.cast::<u64>().write_unaligned(bytes.to_le());
+            write = write.add(usize::from(length));
         }
-        rest = after;
-    }
-    // SAFETY: both point into the allocation, and `write` is at most 8 bytes a consumed code past `start`; all bytes between
-    // were written.
+        unknown |= length == 0;
+    };
+    let symbol = |code: u8| (table.symbols[usize::from(code)], table.lengths[usize::from(code)]);
+    let mut rest = codes;
+    let whole = loop {
+        if let Some((block, after)) = rest.split_first_chunk::<8>() {
+            let word = u64::from_le_bytes(*block);
+            // A byte is 255 when its high bit is set and adding one to its low seven bits carries into it.
+            let escapes =
+                word & 0x8080_8080_8080_8080 & ((word & 0x7f7f_7f7f_7f7f_7f7f) + 0x0101_0101_0101_0101);
+            if escapes == 0 {
+                for &code in block {
+                    let (bytes, length) = symbol(code);
+                    put(bytes, length);
+                }
+                rest = after;
+                continue;
+            }
+        }
+        match rest {
+            [] => break true,
+            [ESCAPE] => break false,
+            [ESCAPE, literal, after @ ..] => {
+                put(u64::from(*literal), 1);
+                rest = after;
+            }
+            [code, after @ ..] => {
+                let (bytes, length) = symbol(*code);
+                put(bytes, length);
+                rest = after;
+            }
+        }
+    };
+    // SAFETY: both point into the allocation, and all bytes up to `write` were written.
     unsafe {
         let end = write.offset_from(out.as_ptr());
-        out.set_len(usize::try_from(end).unwrap_or(start));
+        out.set_len(end.cast_unsigned());
     }
-    valid && out.len() <= limit && append_checked(table, rest, out, limit)
+    whole && !unknown && out.len() <= limit
 }
 
 fn append_checked(table: &SymbolTable, codes: &[u8], out: &mut Vec<u8>, limit: usize) -> bool {

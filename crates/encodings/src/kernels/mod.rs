@@ -5,6 +5,7 @@
 //! wrapper for an instruction set (proved by detection) and declaring appended values initialised.
 #![allow(unsafe_code)]
 
+pub(crate) mod append;
 pub(crate) mod bitpack;
 pub(crate) mod compare;
 pub(crate) mod fill;
@@ -12,6 +13,7 @@ pub(crate) mod floats;
 pub(crate) mod fsst;
 pub(crate) mod hex;
 pub(crate) mod levels;
+pub(crate) mod rows;
 pub(crate) mod scan;
 
 /// True when the AVX2 copies of the kernels may run.

@@ -4,7 +4,7 @@
 
 use std::ops::Range;
 
-use vector::{LogicalType, Result, Values, Vector};
+use vector::{Bitmap, LogicalType, Result, Values, Vector};
 
 use super::jsonb::{PathTable, shape_of};
 use super::shred::{PathColumn, PathValues, Shredded, shred};
@@ -36,8 +36,8 @@ impl Encoding for Template {
             return None;
         }
         let Values::Bytes(views) = &sample.rows.values else { return None };
-        let shredded = shred(views, std::slice::from_ref(&(0..views.len())))?;
-        let children = Children::encode(&shredded, 1, &plain_options(options)).ok()?;
+        let mut shredded = shred(views, std::slice::from_ref(&(0..views.len())))?;
+        let children = Children::encode(&mut shredded, 1, &plain_options(options)).ok()?;
         let mut templates = Writer::new();
         write_templates(&shredded.templates, &mut templates);
         let per_row: usize = children.nodes.iter().flatten().flatten().map(Vec::len).sum();
@@ -64,8 +64,8 @@ impl Encoding for Template {
         if column.logical != LogicalType::Bytes || chunks.iter().any(too_long) {
             return Ok(None);
         }
-        let Some(shredded) = shred(views, &chunks) else { return Ok(None) };
-        let children = Children::encode(&shredded, chunks.len(), &plain_options(options))?;
+        let Some(mut shredded) = shred(views, &chunks) else { return Ok(None) };
+        let children = Children::encode(&mut shredded, chunks.len(), &plain_options(options))?;
         let totals =
             chunks.iter().map(|rows| rows.clone().map(|row| views.get(row).len()).sum::<usize>()).collect();
         Ok(Some(Box::new(TemplateEncoder { shredded, children, chunks, totals })))
@@ -104,21 +104,21 @@ struct Children {
 }
 
 impl Children {
-    fn encode(shredded: &Shredded, chunks: usize, options: &EncodeOptions<'_>) -> Result<Self> {
+    /// Encodes the path columns and leaves them empty.
+    fn encode(shredded: &mut Shredded, chunks: usize, options: &EncodeOptions<'_>) -> Result<Self> {
         let mut children = Self { shared: Vec::new(), nodes: Vec::new() };
-        for column in &shredded.columns {
+        for column in &mut shredded.columns {
             let ranges: Vec<Range<usize>> = (0..chunks).filter_map(|chunk| range(column, chunk)).collect();
-            let vectors = match &column.values {
-                PathValues::Bytes(views) => {
-                    let mut views = views.clone();
+            let vectors = match std::mem::replace(&mut column.values, PathValues::Flags(Bitmap::new())) {
+                PathValues::Bytes(mut views) => {
                     views.seal();
                     vec![Vector::new(LogicalType::Text, Values::Bytes(views))]
                 }
                 PathValues::Numbers(values, scales) => vec![
-                    Vector::new(LogicalType::Int64, Values::Int64(values.clone())),
-                    Vector::new(LogicalType::Int16, Values::Int16(scales.clone())),
+                    Vector::new(LogicalType::Int64, Values::Int64(values)),
+                    Vector::new(LogicalType::Int16, Values::Int16(scales)),
                 ],
-                PathValues::Flags(bits) => vec![Vector::new(LogicalType::Bool, Values::Bool(bits.clone()))],
+                PathValues::Flags(bits) => vec![Vector::new(LogicalType::Bool, Values::Bool(bits))],
             };
             let (mut shared, mut nodes) = (Vec::new(), Vec::new());
             for vector in vectors {

@@ -7,13 +7,22 @@
 //! Invariant: a row never writes past the `limit` declared for all rows; programs, codes and numbers may be anything, wrong ones give
 //! `Corrupt`.
 
-use vector::{Bitmap, ByteViews, Error, Result};
+use std::sync::Arc;
 
+use vector::{Bitmap, ByteView, ByteViews, Error, Result};
+
+use super::batch::{self, Plan};
 use super::number;
 use super::program::{FLAG_UNIT, MAX_CONTAINERS, PathKind, Program, Step, Word};
+use crate::kernels::append::{Appender, SLOT_BYTES};
+use crate::kernels::rows::{BATCH, Rows};
+use crate::strings::views::{view, views_of};
 
-/// Bytes stored at once for a short value.
-const SLOT_BYTES: usize = 16;
+/// Lanes of longer values are looked at value by value for the room a row needs.
+const NEAR_BYTES: usize = 256;
+
+/// Shorter runs of one template are built row by row.
+const MIN_RUN: usize = 4;
 
 /// Unused bytes kept after the last row so that short values can be stored as whole slots.
 const SLACK: usize = 32;
@@ -22,6 +31,7 @@ const SLACK: usize = 32;
 #[derive(Debug, Default)]
 pub struct Slots<'a> {
     slots: Vec<Slot<'a>>,
+    longest: usize,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -38,7 +48,25 @@ impl<'a> Slots<'a> {
             head.iter_mut().zip(value).for_each(|(to, from)| *to = *from);
             Slot { head, value }
         };
-        Self { slots: values.iter().map(slot).collect() }
+        let longest = values.views().iter().map(ByteView::len).max().unwrap_or(0);
+        Self { slots: values.iter().map(slot).collect(), longest }
+    }
+
+    /// Length of the longest value.
+    pub const fn longest(&self) -> usize {
+        self.longest
+    }
+
+    /// The first bytes of a value and its length.
+    #[inline]
+    pub fn head(&self, index: usize) -> Option<(&[u8; SLOT_BYTES], usize)> {
+        self.slots.get(index).map(|slot| (&slot.head, slot.value.len()))
+    }
+
+    /// A value.
+    #[inline]
+    pub fn value(&self, index: usize) -> Option<&'a [u8]> {
+        self.slots.get(index).map(|slot| slot.value)
     }
 }
 
@@ -61,75 +89,147 @@ pub enum Lane<'a> {
     Empty,
 }
 
-/// Containers' positions in the row being built.
-#[derive(Clone, Copy)]
-struct Positions {
-    starts: [u32; MAX_CONTAINERS],
-    unpadded: [u32; MAX_CONTAINERS],
+/// A lane and how many of its values were taken.
+pub struct Taken<'l, 'a> {
+    /// The lane.
+    pub lane: &'l Lane<'a>,
+    /// Its next value.
+    pub next: usize,
 }
 
-/// Builds the rows whose templates are `shapes`, taking values from `lanes` in order. Returns the bytes of all rows and where
-/// each begins, with the end of the last. `total` is what the rows must come to; `None` where the caller does not know.
+/// Positions of the containers of the row being built.
+struct Positions {
+    starts: [usize; MAX_CONTAINERS],
+    unpadded: [usize; MAX_CONTAINERS],
+}
+
+impl Positions {
+    const fn new() -> Self {
+        Self { starts: [0; MAX_CONTAINERS], unpadded: [0; MAX_CONTAINERS] }
+    }
+}
+
+/// Builds the rows whose templates are `shapes`, taking values from `lanes` in order. `total` is what the rows must come to;
+/// `None` where the caller does not know.
 pub fn fill(
     programs: &[Program],
-    shapes: impl ExactSizeIterator<Item = u32>,
+    shapes: &[u32],
     lanes: &[Lane<'_>],
     total: Option<usize>,
-) -> Result<(Vec<u8>, Vec<u32>)> {
-    let broken = || Error::corrupt("template row does not fit its values");
-    let limit = total.unwrap_or(u32::MAX as usize - SLACK);
-    let mut out = vec![0u8; total.unwrap_or(0) + SLACK];
-    let mut ends = Vec::with_capacity(shapes.len() + 1);
-    ends.push(0);
-    let mut cursors = vec![0usize; lanes.len()];
-    let mut positions = Positions { starts: [0; MAX_CONTAINERS], unpadded: [0; MAX_CONTAINERS] };
-    let mut at = 0usize;
-    for shape in shapes {
-        let program = programs.get(shape as usize).ok_or_else(|| Error::corrupt("no such template"))?;
-        if total.is_none() {
-            let room = room_of(program, lanes, &cursors).ok_or_else(broken)?;
-            if out.len() < at + room + SLACK {
-                out.resize((at + room + SLACK).max(out.len() * 2), 0);
-            }
-        }
-        at = row(program, lanes, &mut cursors, &mut positions, &mut out, at).ok_or_else(broken)?;
-        if at > limit {
-            return Err(broken());
-        }
-        ends.push(u32::try_from(at).map_err(|_| broken())?);
+) -> Result<ByteViews> {
+    let mut taken: Vec<Taken<'_, '_>> = lanes.iter().map(|lane| Taken { lane, next: 0 }).collect();
+    match total {
+        Some(total) => fill_side_by_side(programs, shapes, &mut taken, total),
+        None => fill_one_by_one(programs, shapes, &mut taken),
     }
-    if total.is_some_and(|total| total != at) {
-        return Err(Error::corrupt(format!("template rows take {at} bytes instead of {limit}")));
-    }
-    out.truncate(at);
-    Ok((out, ends))
 }
 
-/// Upper bound of the bytes of the next row.
-fn room_of(program: &Program, lanes: &[Lane<'_>], cursors: &[usize]) -> Option<usize> {
-    let mut room = 0usize;
+fn broken() -> Error {
+    Error::corrupt("template row does not fit its values")
+}
+
+fn program_of(programs: &[Program], shape: u32) -> Result<&Program> {
+    programs.get(shape as usize).ok_or_else(|| Error::corrupt("no such template"))
+}
+
+/// Runs of rows of one template in batches, each row in a stretch of its own; the others row by row.
+fn fill_side_by_side(
+    programs: &[Program],
+    shapes: &[u32],
+    taken: &mut [Taken<'_, '_>],
+    total: usize,
+) -> Result<ByteViews> {
+    let longest: Vec<usize> = taken.iter().map(|taken| batch::longest(taken.lane)).collect();
+    let average = total / shapes.len().max(1);
+    let mut plans: Vec<Option<Plan>> = Vec::new();
+    plans.resize_with(programs.len(), || None);
+    let mut rows = Rows::over(Vec::with_capacity(total + total / 8));
+    let mut views = Vec::with_capacity(shapes.len());
+    let mut built = 0usize;
+    let mut overflow = false;
+    for run in shapes.chunk_by(|a, b| a == b) {
+        let Some(&shape) = run.first() else { continue };
+        let program = program_of(programs, shape)?;
+        let slot = plans.get_mut(shape as usize).ok_or_else(broken)?;
+        if slot.is_none() {
+            *slot = Plan::new(program, taken, &longest);
+        }
+        let plan = slot.as_ref().ok_or_else(broken)?;
+        // Where rows differ so much that stretches would waste half the memory, all are built one by one instead.
+        if run.len() >= MIN_RUN && plan.stride <= average + average / 2 + 64 {
+            for batch in run.chunks(BATCH) {
+                rows.begin(batch.len(), plan.stride);
+                batch::run(program, plan, taken, batch.len(), &mut rows).ok_or_else(broken)?;
+                rows.end(|offset, bytes| {
+                    built += bytes.len();
+                    let view = u32::try_from(offset).ok().and_then(|offset| view(bytes, offset));
+                    overflow |= view.is_none();
+                    views.extend(view);
+                });
+            }
+        } else {
+            let mut positions = Positions::new();
+            for _ in run {
+                let mut out = Appender::over(std::mem::replace(&mut rows, Rows::over(Vec::new())).finish());
+                let start = out.at();
+                out.reserve(room_of(program, taken, &longest).ok_or_else(broken)?);
+                row(program, taken, &mut positions, &mut out).ok_or_else(broken)?;
+                let data = out.finish();
+                let bytes = data.get(start..).unwrap_or(&[]);
+                built += bytes.len();
+                let view = u32::try_from(start).ok().and_then(|start| view(bytes, start));
+                overflow |= view.is_none();
+                views.extend(view);
+                rows = Rows::over(data);
+            }
+        }
+        if built > total || overflow {
+            return Err(broken());
+        }
+    }
+    if built != total {
+        return Err(Error::corrupt(format!("template rows take {built} bytes instead of {total}")));
+    }
+    Ok(ByteViews::from_parts(views, vec![Arc::new(rows.finish())]))
+}
+
+fn fill_one_by_one(programs: &[Program], shapes: &[u32], taken: &mut [Taken<'_, '_>]) -> Result<ByteViews> {
+    let longest: Vec<usize> = taken.iter().map(|taken| batch::longest(taken.lane)).collect();
+    let mut out = Appender::over(Vec::new());
+    let mut offsets = Vec::with_capacity(shapes.len() + 1);
+    offsets.push(0);
+    let mut positions = Positions::new();
+    for &shape in shapes {
+        let program = program_of(programs, shape)?;
+        out.reserve(room_of(program, taken, &longest).ok_or_else(broken)?);
+        row(program, taken, &mut positions, &mut out).ok_or_else(broken)?;
+        offsets.push(u32::try_from(out.at()).map_err(|_| broken())?);
+    }
+    views_of(&offsets, out.finish())
+}
+
+/// Upper bound of the room that the next row needs. `longest` has the longest value of each lane.
+fn room_of(program: &Program, taken: &[Taken<'_, '_>], longest: &[usize]) -> Option<usize> {
+    let mut room = SLACK;
     for step in &program.steps {
         room += match *step {
             Step::Begin => 3,
             Step::Literal { len, .. } => len as usize,
-            Step::Value { path, .. } | Step::Whole { path } => match lanes.get(path as usize)? {
-                Lane::Numbers(..) => number::MAX_BYTES + 3,
-                Lane::Flags(_) | Lane::SameFlag(_) => 0,
-                // A row may take several values of a lane: all that are near bound it only together.
-                lane => 3 + longest(lane, *cursors.get(path as usize)?, program),
-            },
+            Step::Value { path, .. } | Step::Whole { path } => {
+                let (taken, longest) = (taken.get(path as usize)?, *longest.get(path as usize)?);
+                // A row may take several values of a lane; where some are long, the longest of those near bounds each.
+                let near = if longest <= NEAR_BYTES { None } else { Some(program.steps.len()) };
+                3 + near.map_or(longest, |near| longest_of(taken.lane, taken.next, near))
+            }
             Step::Nothing { .. } | Step::End { .. } => 0,
         };
     }
     Some(room)
 }
 
-/// The longest of the values that one row may take from a lane of byte strings.
-fn longest(lane: &Lane<'_>, cursor: usize, program: &Program) -> usize {
-    (cursor..cursor + program.steps.len())
-        .map_while(|index| bytes_at(lane, index).map(|slot| slot.len()))
-        .max()
-        .unwrap_or(0)
+/// The longest of the next `count` values of a lane of byte strings.
+fn longest_of(lane: &Lane<'_>, next: usize, count: usize) -> usize {
+    (next..next + count).map_while(|index| bytes_at(lane, index).map(<[u8]>::len)).max().unwrap_or(0)
 }
 
 #[inline]
@@ -142,69 +242,53 @@ fn bytes_at<'a>(lane: &Lane<'a>, index: usize) -> Option<&'a [u8]> {
     }
 }
 
-/// Appends a slot; the bytes after the value are overwritten by what follows.
 #[inline]
-fn append_slot(slot: &Slot<'_>, out: &mut [u8], at: usize) -> Option<usize> {
-    if slot.value.len() <= SLOT_BYTES {
-        *out.get_mut(at..)?.first_chunk_mut::<SLOT_BYTES>()? = slot.head;
-        Some(at + slot.value.len())
-    } else {
-        append(slot.value, out, at)
+fn append_slot(slot: &Slot<'_>, out: &mut Appender) -> Option<()> {
+    match slot.value.len() {
+        len @ ..=SLOT_BYTES => out.slot(&slot.head, len),
+        _ => out.bytes(slot.value),
     }
-}
-
-#[inline]
-fn append(value: &[u8], out: &mut [u8], at: usize) -> Option<usize> {
-    out.get_mut(at..at + value.len())?.copy_from_slice(value);
-    Some(at + value.len())
-}
-
-/// Pads to a multiple of four counted from `row`.
-#[inline]
-fn pad(out: &mut [u8], at: usize, row: usize) -> Option<usize> {
-    // Whole slots may have left bytes here.
-    *out.get_mut(at..)?.first_chunk_mut::<4>()? = [0; 4];
-    Some(row + (at - row).next_multiple_of(4))
 }
 
 #[inline]
 fn row(
     program: &Program,
-    lanes: &[Lane<'_>],
-    cursors: &mut [usize],
+    taken: &mut [Taken<'_, '_>],
     positions: &mut Positions,
-    out: &mut [u8],
-    row: usize,
-) -> Option<usize> {
-    let mut at = row;
+    out: &mut Appender,
+) -> Option<()> {
+    let row = out.at();
     let mut begun = 0usize;
     for step in &program.steps {
         match *step {
             Step::Begin => {
-                *positions.unpadded.get_mut(begun)? = u32::try_from(at).ok()?;
-                at = pad(out, at, row)?;
-                *positions.starts.get_mut(begun)? = u32::try_from(at).ok()?;
+                *positions.unpadded.get_mut(begun)? = out.at();
+                out.pad(row)?;
+                *positions.starts.get_mut(begun)? = out.at();
                 begun += 1;
             }
             Step::Literal { start, len } => {
                 let (start, len) = (start as usize, len as usize);
-                at = append(program.literals.get(start..start.checked_add(len)?)?, out, at)?;
+                out.bytes(program.literals.get(start..start.checked_add(len)?)?)?;
             }
             Step::Value { path, kind, word } => {
-                let lane = lanes.get(path as usize)?;
-                let cursor = cursors.get_mut(path as usize)?;
-                let (index, before) = (*cursor, at);
-                *cursor += 1;
-                let mut add = 0;
+                let taken = taken.get_mut(path as usize)?;
+                let index = taken.next;
+                taken.next += 1;
+                let before = out.at();
                 if matches!(kind, PathKind::Number | PathKind::Aligned) {
-                    at = pad(out, at, row)?;
+                    out.pad(row)?;
                 }
-                match lane {
+                let mut add = 0;
+                match taken.lane {
                     Lane::Codes(codes, slots) => {
-                        at = append_slot(slots.slots.get(*codes.get(index)? as usize)?, out, at)?;
+                        append_slot(slots.slots.get(*codes.get(index)? as usize)?, out)?;
                     }
-                    Lane::Same(slots) => at = append_slot(slots.slots.first()?, out, at)?,
-                    Lane::Views(views) if index < views.len() => at = append(views.get(index), out, at)?,
+                    Lane::Same(slots) => append_slot(slots.slots.first()?, out)?,
+                    Lane::Views(views) => {
+                        (index < views.len()).then_some(())?;
+                        out.bytes(views.get(index))?;
+                    }
                     Lane::Numbers(values, scales) => {
                         let value = *values.get(index)?;
                         let scale = *if let [scale] = scales { scale } else { scales.get(index)? };
@@ -212,47 +296,40 @@ fn row(
                             return None;
                         }
                         let (bytes, len) = number::write(value, u8::try_from(scale).ok()?);
-                        *out.get_mut(at..)?.first_chunk_mut()? = bytes;
-                        at += len;
+                        out.slot(&bytes, len)?;
                     }
-                    Lane::Flags(bits) if index < bits.len() => add = FLAG_UNIT * u32::from(bits.get(index)),
+                    Lane::Flags(bits) => {
+                        (index < bits.len()).then_some(())?;
+                        add = FLAG_UNIT * u32::from(bits.get(index));
+                    }
                     Lane::SameFlag(bit) => add = FLAG_UNIT * u32::from(*bit),
-                    _ => return None,
+                    Lane::Empty => return None,
                 }
-                complete(positions, &word, before, at, add, out)?;
+                complete(positions, &word, before, add, out)?;
             }
-            Step::Nothing { word } => complete(positions, &word, at, at, 0, out)?,
+            Step::Nothing { word } => complete(positions, &word, out.at(), 0, out)?,
             Step::End { container, word } => {
-                let before = *positions.unpadded.get(usize::from(container))? as usize;
-                complete(positions, &word, before, at, 0, out)?;
+                let before = *positions.unpadded.get(usize::from(container))?;
+                complete(positions, &word, before, 0, out)?;
             }
             Step::Whole { path } => {
-                let cursor = cursors.get_mut(path as usize)?;
-                at = append(bytes_at(lanes.get(path as usize)?, *cursor)?, out, at)?;
-                *cursor += 1;
+                let taken = taken.get_mut(path as usize)?;
+                out.bytes(bytes_at(taken.lane, taken.next)?)?;
+                taken.next += 1;
             }
         }
     }
-    Some(at)
+    Some(())
 }
 
-/// Adds length or end of the child `before..at`, and `add`, to its word.
+/// Adds the length of the child that begins at `before` and ends here, or its end, and `add`, to its word.
 #[inline]
-fn complete(
-    positions: &Positions,
-    word: &Word,
-    before: usize,
-    at: usize,
-    add: u32,
-    out: &mut [u8],
-) -> Option<()> {
-    let start = *positions.starts.get(usize::from(word.container))? as usize;
-    let length = match word.end_from {
-        None => at - before,
-        Some(base) => at.checked_sub(start + base as usize)?,
+fn complete(positions: &Positions, word: &Word, before: usize, add: u32, out: &mut Appender) -> Option<()> {
+    let start = *positions.starts.get(usize::from(word.container))?;
+    let from = match word.end_from {
+        None => before,
+        Some(base) => start.checked_add(base as usize)?,
     };
-    let place = out.get_mut(start + word.offset as usize..)?.first_chunk_mut::<4>()?;
-    let bits = u32::from_le_bytes(*place);
-    *place = bits.wrapping_add(u32::try_from(length).ok()?).wrapping_add(add).to_le_bytes();
-    Some(())
+    let length = u32::try_from(out.at().checked_sub(from)?).ok()?;
+    out.add_to_word(start.checked_add(word.offset as usize)?, length.wrapping_add(add))
 }

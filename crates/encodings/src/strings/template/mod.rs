@@ -12,8 +12,9 @@
 //! | `shred.rs` | a column -> template numbers and path columns |
 //! | `number.rs` | numerics <-> scaled integers |
 //! | `encode.rs`, `stored.rs` | writing chunks and the shared section |
-//! | `node.rs`, `fill.rs` | reading: path columns -> rows |
+//! | `node.rs`, `fill.rs`, `batch.rs` | reading: path columns -> rows, one by one or many at once |
 
+mod batch;
 mod encode;
 mod fill;
 mod jsonb;

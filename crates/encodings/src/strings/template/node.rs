@@ -20,7 +20,6 @@ use crate::integers::IntNode;
 use crate::options::EncodingId;
 use crate::registry::open_values;
 use crate::strings::hex::only_bytes;
-use crate::strings::views::views_of;
 
 /// Dictionaries of up to so many entries per value are laid out in slots.
 const SLOT_ENTRIES: usize = 2;
@@ -175,7 +174,7 @@ impl TemplateNode<'_> {
     fn rows(
         &self,
         shared: &Templates,
-        numbers: impl ExactSizeIterator<Item = u32>,
+        numbers: &[u32],
         vectors: &[PathVector],
         total: Option<usize>,
     ) -> Result<ByteViews> {
@@ -183,8 +182,7 @@ impl TemplateNode<'_> {
         for vector in vectors {
             lanes.push(lane(vector)?);
         }
-        let (data, ends) = fill(&shared.programs, numbers, &lanes, total)?;
-        views_of(&ends, data)
+        fill(&shared.programs, numbers, &lanes, total)
     }
 }
 
@@ -229,7 +227,7 @@ impl Node for TemplateNode<'_> {
         let numbers = self.numbers(&shared)?;
         let counts = Self::counts(&shared, &numbers);
         let vectors = self.vectors(&shared, |path| Wanted::All(counts.get(path).copied().unwrap_or(0)))?;
-        self.rows(&shared, numbers.into_iter(), &vectors, Some(self.total)).map(Values::Bytes)
+        self.rows(&shared, &numbers, &vectors, Some(self.total)).map(Values::Bytes)
     }
 
     fn take(&self, rows: &[u32]) -> Result<Values> {
@@ -246,7 +244,7 @@ impl Node for TemplateNode<'_> {
         })?;
         let taken: Vec<u32> =
             unique.iter().map(|&row| numbers.get(row as usize).copied().unwrap_or(0)).collect();
-        let views = self.rows(&shared, taken.into_iter(), &vectors, None)?;
+        let views = self.rows(&shared, &taken, &vectors, None)?;
         if unique.len() == rows.len() {
             return Ok(Values::Bytes(views));
         }
