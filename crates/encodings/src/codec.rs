@@ -5,6 +5,7 @@
 //! A codec is used only where it saves at least one byte in [`MIN_GAIN`].
 
 use std::borrow::Cow;
+use std::cell::RefCell;
 
 use vector::{Error, Result};
 
@@ -35,10 +36,41 @@ pub fn compress(bytes: &[u8], options: &EncodeOptions<'_>) -> Result<Option<Vec<
             None => return Ok(None),
         },
         Codec::Lz4 => lz4_flex::block::compress(bytes),
-        Codec::Zstd => zstd::bulk::compress(bytes, options.level)
+        Codec::Zstd => zstd_compress(bytes, options.level)
             .map_err(|error| Error::InvalidInput(format!("zstd: {error}")))?,
     };
     Ok((compressed.len() + bytes.len() / MIN_GAIN <= bytes.len()).then_some(compressed))
+}
+
+thread_local! {
+    // A context takes longer to make than a small block takes to compress: each thread keeps one of each kind.
+    static COMPRESSOR: RefCell<Option<(i32, zstd::bulk::Compressor<'static>)>> = const { RefCell::new(None) };
+    static DECOMPRESSOR: RefCell<Option<zstd::bulk::Decompressor<'static>>> = const { RefCell::new(None) };
+}
+
+fn zstd_compress(bytes: &[u8], level: i32) -> std::io::Result<Vec<u8>> {
+    COMPRESSOR.with_borrow_mut(|kept| {
+        let mut compressor = match kept.take() {
+            Some((kept_level, compressor)) if kept_level == level => compressor,
+            _ => zstd::bulk::Compressor::new(level)?,
+        };
+        // Dropped on an error, so that no half-used context is kept.
+        let compressed = compressor.compress(bytes)?;
+        *kept = Some((level, compressor));
+        Ok(compressed)
+    })
+}
+
+fn zstd_decompress(bytes: &[u8], raw_len: usize) -> std::io::Result<Vec<u8>> {
+    DECOMPRESSOR.with_borrow_mut(|kept| {
+        let mut decompressor = match kept.take() {
+            Some(decompressor) => decompressor,
+            None => zstd::bulk::Decompressor::new()?,
+        };
+        let raw = decompressor.decompress(bytes, raw_len)?;
+        *kept = Some(decompressor);
+        Ok(raw)
+    })
 }
 
 /// Restores exactly `raw_len` bytes.
@@ -53,7 +85,7 @@ pub fn decompress(codec: Codec, bytes: &[u8], raw_len: usize, codecs: &dyn Block
         Codec::Lz4 => {
             lz4_flex::block::decompress(bytes, raw_len).map_err(|error| wrong(error.to_string()))?
         }
-        Codec::Zstd => zstd::bulk::decompress(bytes, raw_len).map_err(|error| wrong(error.to_string()))?,
+        Codec::Zstd => zstd_decompress(bytes, raw_len).map_err(|error| wrong(error.to_string()))?,
     };
     if raw.len() == raw_len {
         Ok(raw)
@@ -85,6 +117,46 @@ pub fn read_frame<'a>(reader: &mut Reader<'a>, codecs: &dyn BlockCodecs) -> Resu
         codec => {
             let raw_len = reader.count(u32::MAX as usize, "raw length")?;
             decompress(codec, reader.rest(), raw_len, codecs).map(Cow::Owned)
+        }
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use crate::NoPglz;
+
+    #[test]
+    fn frames_come_back_and_bad_ones_are_refused() {
+        let text: Vec<u8> = (0..5000u32).flat_map(|i| (i % 97).to_le_bytes()).collect();
+        for (codec, level) in
+            [(Codec::None, 0), (Codec::Lz4, 0), (Codec::Zstd, 3), (Codec::Zstd, 9), (Codec::Zstd, 3)]
+        {
+            let options = EncodeOptions { codec, level, ..EncodeOptions::default() };
+            let mut out = Writer::new();
+            write_frame(&text, &options, &mut out).unwrap();
+            let bytes = out.into_bytes();
+            assert_eq!(codec == Codec::None, bytes.len() > text.len(), "{codec:?} compresses");
+            assert_eq!(read_frame(&mut Reader::new(&bytes), &NoPglz).unwrap(), text.as_slice());
+            if codec != Codec::None {
+                for cut in [1, 3, 10, bytes.len() - 1] {
+                    let short = bytes.get(..cut).unwrap();
+                    assert!(matches!(
+                        read_frame(&mut Reader::new(short), &NoPglz),
+                        Err(Error::Corrupt { .. })
+                    ));
+                }
+                // A good frame after a bad one: the kept context was not harmed.
+                assert_eq!(read_frame(&mut Reader::new(&bytes), &NoPglz).unwrap(), text.as_slice());
+                let payload = compress(&text, &options).unwrap().unwrap();
+                for wrong in [0, text.len() - 1, text.len() + 1, usize::MAX] {
+                    assert!(
+                        decompress(codec, &payload, wrong, &NoPglz).is_err(),
+                        "{codec:?} of {wrong} bytes"
+                    );
+                }
+            }
         }
     }
 }
