@@ -76,6 +76,7 @@ mod rewrite {
     use pgrx::pg_sys::{MultiXactId, Oid, TransactionId};
     use std::ffi::{c_char, c_int};
     unsafe extern "C-unwind" {
+        pub fn get_partition_ancestors(table: Oid) -> *mut pgrx::pg_sys::List;
         pub fn make_new_heap(old: Oid, tablespace: Oid, method: Oid, persistence: c_char, lock: c_int)
         -> Oid;
         pub fn finish_heap_swap(
@@ -115,4 +116,10 @@ pub unsafe fn finish_heap_swap(old: pg_sys::Oid, new: pg_sys::Oid, persistence: 
             rewrite::finish_heap_swap(old, new, false, false, false, true, frozen, cutoff, persistence);
         });
     }
+}
+
+/// The partitioned tables above a partition, nearest first, as a list of OIDs.
+pub unsafe fn partition_ancestors(table: pg_sys::Oid) -> *mut pg_sys::List {
+    // SAFETY: as above.
+    unsafe { pg_guard_ffi_boundary(|| rewrite::get_partition_ancestors(table)) }
 }

@@ -11,6 +11,7 @@ use std::ffi::c_char;
 use pgrx::pg_sys::{self, Datum, NodeTag, Oid, PlannedStmt};
 
 use super::vacuum;
+use crate::compat;
 use crate::host::raw::{self, guarded};
 use crate::host::{error, relation};
 use crate::storage::open_stripes;
@@ -88,7 +89,12 @@ unsafe fn check_tables() {
         if method == Oid::INVALID {
             return;
         }
+        let all_tables = any(pg_sys::GetAllTablesPublications());
         for table in tables_of(method) {
+            // A lock on each table of the database would deadlock with whoever changes two of them.
+            if !all_tables && !is_listed(table) {
+                continue;
+            }
             let rel = pg_sys::try_relation_open(table, pg_sys::AccessShareLock as i32);
             if rel.is_null() {
                 continue;
@@ -111,6 +117,41 @@ unsafe fn check_tables() {
             }
             pg_sys::relation_close(rel, pg_sys::NoLock as i32);
         }
+    }
+}
+
+unsafe fn any(list: *mut pg_sys::List) -> bool {
+    // SAFETY: an OID list of our own, or null.
+    unsafe {
+        let some = !list.is_null();
+        pg_sys::list_free(list);
+        some
+    }
+}
+
+/// Whether a publication names the table, its schema, or a partitioned table above it. Needs no lock.
+unsafe fn is_listed(table: Oid) -> bool {
+    // SAFETY: catalog look-ups; a table that is gone has no entries.
+    unsafe {
+        if listed_itself(table) {
+            return true;
+        }
+        if !pg_sys::get_rel_relispartition(table) {
+            return false;
+        }
+        let ancestors = compat::partition_ancestors(table);
+        let count = if ancestors.is_null() { 0 } else { (*ancestors).length };
+        let found = (0..count).any(|at| listed_itself(pg_sys::list_nth_oid(ancestors, at)));
+        pg_sys::list_free(ancestors);
+        found
+    }
+}
+
+unsafe fn listed_itself(table: Oid) -> bool {
+    // SAFETY: as above.
+    unsafe {
+        any(pg_sys::GetRelationPublications(table))
+            || any(pg_sys::GetSchemaPublications(pg_sys::get_rel_namespace(table)))
     }
 }
 
