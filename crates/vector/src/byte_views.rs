@@ -39,9 +39,12 @@ impl ByteView {
         Some(Self::inline_bits(len, bits))
     }
 
-    /// A view of the `len` lowest bytes of `bits`, whose other bytes are zero; `len` is at most `INLINE_BYTES`.
+    /// A view of the `len` lowest bytes of `bits`; `len` is at most `INLINE_BYTES` (a longer one is cut). For values that are computed:
+    /// no memory is touched.
     #[inline]
-    fn inline_bits(len: u32, bits: u128) -> Self {
+    pub fn inline_bits(len: u32, bits: u128) -> Self {
+        let len = if len as usize > INLINE_BYTES { INLINE_BYTES as u32 } else { len };
+        let bits = bits & ((1u128 << (8 * len)) - 1);
         let mut tail = [0; INLINE_BYTES];
         tail.copy_from_slice(&bits.to_le_bytes()[..INLINE_BYTES]);
         Self { len, tail }
@@ -129,7 +132,7 @@ impl ByteViews {
         if let Some(bytes) = data.get(at..).and_then(|rest| rest.first_chunk::<16>()) {
             let bits = u128::from_le_bytes(*bytes);
             if len as usize <= INLINE_BYTES {
-                return ByteView::inline_bits(len, bits & ((1u128 << (8 * len)) - 1));
+                return ByteView::inline_bits(len, bits);
             }
             if let (true, Some(prefix)) = (at + len as usize <= data.len(), bytes.first_chunk::<4>()) {
                 return ByteView::reference(len, *prefix, 0, start);

@@ -8,7 +8,7 @@
 
 use std::ops::Range;
 
-use vector::{Bitmap, ByteViews, Error, INLINE_BYTES, Result, Selection, Values, Vector};
+use vector::{Bitmap, ByteView, ByteViews, Error, INLINE_BYTES, Result, Selection, Values, Vector};
 
 use super::hex::only_bytes;
 use super::leaf::{Mapped, mapped};
@@ -154,23 +154,79 @@ struct DigitsNode<'a> {
 
 impl DigitsNode<'_> {
     fn text(&self, numbers: &[i64]) -> Result<Values> {
-        let longest = self.form.prefix.len() + MAX_DIGITS + 1;
+        let Form { prefix, width } = self.form;
+        let wrong = |number: i64| Error::corrupt(format!("number {number} in text"));
+        let head = prefix.len();
+        let short_prefix = (head <= SHORT).then(|| low_bytes(prefix));
         let mut views = Vec::with_capacity(numbers.len());
         let mut data = Vec::new();
-        let mut text = Vec::with_capacity(longest);
-        text.extend_from_slice(self.form.prefix);
         for &number in numbers {
-            text.truncate(self.form.prefix.len());
-            append_number(number, self.form.width, &mut text)
-                .ok_or_else(|| Error::corrupt(format!("number {number} in text")))?;
             let offset = u32::try_from(data.len()).map_err(|_| Error::corrupt("numbers of over 4 GiB"))?;
-            if text.len() > INLINE_BYTES {
-                data.extend_from_slice(&text);
+            // Prefix and digits each in one register, if they fit: most do.
+            if let (Some(prefix), Some((digits, len))) = (short_prefix, short_number(number, width)) {
+                let start = prefix | (digits << (8 * head));
+                let total = head as u32 + len;
+                views.push(if total as usize <= INLINE_BYTES {
+                    ByteView::inline_bits(total, start)
+                } else {
+                    data.extend_from_slice(&prefix.to_le_bytes());
+                    data.truncate(offset as usize + head);
+                    data.extend_from_slice(&digits.to_le_bytes());
+                    data.truncate(offset as usize + total as usize);
+                    let [a, b, c, d, ..] = start.to_le_bytes();
+                    ByteView::reference(total, [a, b, c, d], 0, offset)
+                });
+                continue;
             }
-            views.extend(view(&text, offset));
+            data.extend_from_slice(prefix);
+            append_number(number, width, &mut data).ok_or_else(|| wrong(number))?;
+            let text = data.get(offset as usize..).unwrap_or(&[]);
+            views.extend(view(text, offset));
+            if text.len() <= INLINE_BYTES {
+                data.truncate(offset as usize);
+            }
         }
         Ok(Values::Bytes(ByteViews::from_parts(views, vec![std::sync::Arc::new(data)])))
     }
+}
+
+/// Longest prefix and number that are put together in a register (so that a shift by the prefix stays inside it).
+const SHORT: usize = 15;
+
+/// Up to sixteen bytes as a number, the first one lowest.
+fn low_bytes(bytes: &[u8]) -> u128 {
+    bytes.iter().rev().fold(0, |low, &byte| (low << 8) | u128::from(byte))
+}
+
+/// The text of a number padded to `width` digits, first character lowest, and its length; `None` where it is not short or not
+/// right.
+#[inline]
+fn short_number(number: i64, width: usize) -> Option<(u128, u32)> {
+    const ZEROS: u128 = u128::from_le_bytes([b'0'; 16]);
+    let number = u64::try_from(number).ok().filter(|&number| number < 1_000_000_000_000_000)?;
+    let (high, low) = (number / 100_000_000, number % 100_000_000);
+    let high = if high == 0 { 0 } else { eight_digits(high) };
+    let digits = u128::from(high) | (u128::from(eight_digits(low)) << 64);
+    // Leading zeros are the lowest bytes.
+    let significant = if digits == 0 { 1 } else { 16 - digits.trailing_zeros() / 8 };
+    let len = match width {
+        0 => significant,
+        width => {
+            u32::try_from(width).ok().filter(|&width| significant <= width && width as usize <= SHORT)?
+        }
+    };
+    Some(((digits | ZEROS) >> (8 * (16 - len)), len))
+}
+
+/// The eight decimal digits of a number below 10^8, one a byte, the first one lowest: halves, quarters, eighths side by side, each
+/// division a multiplication (exact for such small numbers).
+#[inline]
+const fn eight_digits(number: u64) -> u64 {
+    let fours = (number / 10_000) | ((number % 10_000) << 32);
+    let hundreds = ((fours * 10_486) >> 20) & 0x0000_007f_0000_007f;
+    let twos = hundreds | ((fours - hundreds * 100) << 16);
+    let tens = ((twos * 103) >> 10) & 0x000f_000f_000f_000f;
+    tens | ((twos - tens * 10) << 8)
 }
 
 /// Pairs of decimal digits.
@@ -276,6 +332,57 @@ mod tests {
         }
         assert!(append_number(-1, 0, &mut Vec::new()).is_none());
         assert!(append_number(1_000_000_000_000_000_000, 0, &mut Vec::new()).is_none());
+    }
+
+    #[test]
+    fn short_numbers_are_the_same_text() {
+        let mut numbers: Vec<i64> = (0..20_000).chain((0..63).map(|bit| 1i64 << bit)).collect();
+        for power in 0..18 {
+            numbers.extend([10i64.pow(power), 10i64.pow(power) - 1, 10i64.pow(power) * 9 + 7]);
+        }
+        for (at, &number) in numbers.iter().enumerate() {
+            for width in [0, at % 17 + 1] {
+                let mut text = Vec::new();
+                let written = append_number(number, width, &mut text);
+                if let Some((bits, len)) = short_number(number, width) {
+                    assert!(written.is_some(), "{number} {width}");
+                    assert_eq!(bits.to_le_bytes()[..len as usize], text, "{number} {width}");
+                } else {
+                    assert!(
+                        number >= 1_000_000_000_000_000 || width > SHORT || written.is_none(),
+                        "{number} {width}"
+                    );
+                }
+            }
+        }
+        assert!((0..100_000_000u64).step_by(9973).all(|n| {
+            format!("{n:08}").bytes().map(|digit| digit - b'0').eq(eight_digits(n).to_le_bytes())
+        }));
+        assert!(short_number(-1, 0).is_none());
+    }
+
+    #[test]
+    fn nodes_put_prefixes_of_any_length_before_numbers() {
+        for head in [0, 3, 11, 12, 15, 16, 30] {
+            for width in [0, 9] {
+                let prefix = vec![b'p'; head];
+                let numbers = [0i64, 7, 123_456_789, 4];
+                let mut child = Writer::new();
+                child.child(&prefix);
+                child.count(width);
+                integers::write_child(&numbers, integers::CHILD_DEPTH, &mut child);
+                let bytes = child.into_bytes();
+                let mut reader = Reader::new(&bytes);
+                let prefix = reader.child().unwrap().rest();
+                reader.varint().unwrap();
+                let node = IntNode::open(&mut reader.child().unwrap(), 4, 2).unwrap();
+                let node = DigitsNode { form: Form { prefix, width }, rows: 4, numbers: node };
+                let Values::Bytes(views) = node.decode().unwrap() else { panic!("bytes") };
+                let text = String::from_utf8(prefix.to_vec()).unwrap();
+                let wanted: Vec<String> = numbers.iter().map(|n| format!("{text}{n:0width$}")).collect();
+                assert!(views.iter().eq(wanted.iter().map(String::as_bytes)), "{head} {width}");
+            }
+        }
     }
 
     #[test]
