@@ -12,7 +12,9 @@ use super::batch::{Batch, ColumnData, Step};
 use super::clauses::{self, Clause};
 use super::cold::Cold;
 use super::hot::Hot;
+use super::parallel::Shared;
 use crate::convert::{ColumnReader, ColumnType};
+use crate::table_am::own_writes;
 
 /// Attribute sets of the server are shifted by this much.
 const SHIFT: i32 = 7;
@@ -125,6 +127,8 @@ pub struct Scan {
     pub cold: Option<Cold>,
     /// The scan of heap pages, once open.
     pub hot: Option<Hot>,
+    /// What parallel participants share; null in a serial scan.
+    pub shared: *const Shared,
     /// For EXPLAIN.
     pub counters: Counters,
 }
@@ -133,11 +137,15 @@ pub struct Scan {
 ///
 /// # Safety
 /// Called by the server while it initialises the node; the current memory is the query's.
-pub unsafe fn begin(custom: *mut pg_sys::CustomScanState, estate: *mut pg_sys::EState, _eflags: i32) -> Scan {
+pub unsafe fn begin(custom: *mut pg_sys::CustomScanState, estate: *mut pg_sys::EState, eflags: i32) -> Scan {
     unsafe {
         let plan = (*custom).ss.ps.plan.cast::<pg_sys::CustomScan>();
         let relid = (*plan).scan.scanrelid;
         let rel = (*custom).ss.ss_currentRelation;
+        if eflags & pg_sys::EXEC_FLAG_EXPLAIN_ONLY as i32 == 0 {
+            // By the first row the server may be in parallel mode, where nothing can be written.
+            own_writes::flush(rel);
+        }
         let targets = attributes((*plan).scan.plan.targetlist, relid);
         let checked = attributes((*plan).scan.plan.qual, relid);
         let native = attributes((*plan).custom_exprs, relid);
@@ -192,6 +200,7 @@ pub unsafe fn begin(custom: *mut pg_sys::CustomScanState, estate: *mut pg_sys::E
             batch: Batch::default(),
             cold: None,
             hot: None,
+            shared: std::ptr::null(),
             counters: Counters::default(),
         }
     }

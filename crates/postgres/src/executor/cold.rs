@@ -1,62 +1,46 @@
-//! Stripes and chunks: prune, filter, project.
+//! Stripes, one chunk after the other, into batches.
 //!
-//! Called by the row loop whenever it runs out of rows. A chunk is taken through the steps in this order: its statistics (all clauses with a predicate), native
-//! filtering on encoded data one clause after the other until no row is left, then the wanted columns, decoded whole or only the surviving rows.
-//! What a stripe cannot answer natively (a column it is too old to have or that has changed its type since, decimals in the side lane) is checked
-//! row by row for that chunk. Invariant: memory is bounded by one chunk a column; nothing of a chunk outlives it.
+//! Called by the row loop whenever it runs out of rows. Stripes are pruned by their summaries all at once, when the scan starts, because parameters may change from one start
+//! to the next; their chunks are loaded (`chunk`) one at a time, and turned into Datums a batch at a time. In a parallel scan each participant prunes all stripes and takes
+//! parts of them from the shared counter. Invariant: nothing of a chunk outlives it, but for verdicts and Datums cached by dictionary.
 
 use std::rc::Rc;
 
-use pgrx::pg_sys::{self, Datum, Relation};
-use stripe::{OwnedChunk, Prune, Summary, prune_chunk, prune_stripe};
-use vector::{Error, Predicate, Result, Selection, Values, Vector};
+use pgrx::pg_sys::{self, Relation};
+use stripe::{Prune, Summary, prune_stripe};
+use vector::{Error, Predicate, Result, Selection, Values};
 
 use super::batch::{self, Fill, Step};
 use super::begin::{Column, Counters, Phase, Scan};
+use super::chunk::{self, Loaded, Source};
 use super::clauses::{self, Clause};
 use super::hot::Hot;
-use crate::convert::missing_value;
+use super::parallel::{PARTS, Shared};
 use crate::host::error;
-use crate::storage::codecs::ServerCodecs;
 use crate::storage::directory::StripeEntry;
-use crate::storage::open_stripe::{self, OpenStripe, Pages};
-
-/// Where the values of a wanted column come from, for the loaded chunk.
-enum Source {
-    /// Not wanted in this chunk.
-    Unwanted,
-    /// Every row of the chunk.
-    Whole(Vector),
-    /// The selected rows only.
-    Taken(Vector),
-    /// The stripe is older than the column: one value for every row.
-    Missing(Datum, bool),
-}
-
-/// A chunk whose rows are being handed out.
-struct Loaded {
-    /// Row number of the chunk's first row.
-    base: u64,
-    selection: Selection,
-    /// One for each of `Scan::columns`.
-    sources: Vec<Source>,
-    /// Native clauses that have to be checked row by row here.
-    checks: Vec<usize>,
-    /// Selected rows handed out so far.
-    done: usize,
-}
+use crate::storage::open_stripe::{self, OpenStripe};
 
 /// What is left of the stripes.
 pub struct Cold {
     /// Visible stripes.
     stripes: Vec<StripeEntry>,
-    /// Those that pruning left, by position.
-    kept: Vec<usize>,
-    /// The next of `kept`.
+    /// Which of them pruning left.
+    kept: Vec<bool>,
+    /// The next stripe of a serial scan.
     next: usize,
-    /// The stripe being read and its next chunk.
-    current: Option<(usize, Rc<OpenStripe>, u32)>,
+    /// The stripe being read.
+    current: Option<Reading>,
     loaded: Option<Loaded>,
+}
+
+/// A stripe, or a part of one, being read.
+struct Reading {
+    /// Position in the list of stripes.
+    at: usize,
+    open: Rc<OpenStripe>,
+    /// The next chunk, and one past the last.
+    chunk: u32,
+    end: u32,
 }
 
 impl Scan {
@@ -87,8 +71,9 @@ impl Scan {
             let state = (*self.custom).ss.ps.state;
             clauses::resolve_all(&mut self.clauses, self.econtext);
             if self.hot.is_none() {
+                let shared = self.shared.as_ref().map_or(std::ptr::null_mut(), Shared::table);
                 let previous = pg_sys::MemoryContextSwitchTo((*state).es_query_cxt);
-                let (hot, stripes) = Hot::open(self.rel, self.snapshot);
+                let (hot, stripes) = Hot::open(self.rel, self.snapshot, shared);
                 pg_sys::MemoryContextSwitchTo(previous);
                 self.hot = Some(hot);
                 self.cold = Some(Cold { stripes, kept: Vec::new(), next: 0, current: None, loaded: None });
@@ -116,8 +101,17 @@ impl Scan {
                 cold.current = None;
                 cold.loaded = None;
             }
-            if let Some(hot) = &self.hot {
-                hot.restart();
+            match self.hot.take() {
+                // Its shared state may be another one next time.
+                Some(hot) if hot.is_parallel() => {
+                    hot.close();
+                    self.cold = None;
+                }
+                Some(hot) => {
+                    hot.restart();
+                    self.hot = Some(hot);
+                }
+                None => {}
             }
             for residual in &mut self.residuals {
                 residual.verdicts.clear();
@@ -150,11 +144,13 @@ impl Scan {
                     }
                     cold.loaded = None;
                 }
+                let only_count = self.columns.is_empty() && self.clauses.is_empty() && !self.keep_position;
                 let found = cold.load_next(
                     self.rel,
                     &self.columns,
                     &self.clauses,
-                    self.keep_position,
+                    only_count,
+                    self.shared.as_ref(),
                     &mut self.counters,
                 );
                 match found {
@@ -323,7 +319,10 @@ impl Cold {
     fn prune(&mut self, rel: Relation, clauses: &[Clause], counters: &mut Counters) {
         self.kept.clear();
         self.next = 0;
-        for (at, entry) in self.stripes.iter().enumerate() {
+        // Participants of a parallel scan all prune the same stripes: one of them counts.
+        // SAFETY: a plain global of the process.
+        let counts = unsafe { pg_sys::ParallelWorkerNumber } < 0;
+        for entry in &self.stripes {
             let mut possible = true;
             if !clauses.is_empty() {
                 match may_match(entry, clauses.iter().map(|clause| &clause.predicate)) {
@@ -331,9 +330,26 @@ impl Cold {
                     Err(problem) => error::raise_stripe(rel, entry.first_row, problem),
                 }
             }
-            match possible {
-                true => self.kept.push(at),
-                false => counters.stripes_pruned += 1,
+            self.kept.push(possible);
+            counters.stripes_pruned += u64::from(counts && !possible);
+        }
+    }
+
+    /// The next stripe to read and which part of it; None at the end.
+    fn take(&mut self, shared: Option<&Shared>) -> Option<(usize, u64)> {
+        loop {
+            let (at, part) = match shared {
+                None => {
+                    self.next += 1;
+                    (self.next - 1, 0)
+                }
+                Some(shared) => {
+                    let (at, part) = shared.take();
+                    (usize::try_from(at).ok()?, part)
+                }
+            };
+            if *self.kept.get(at)? {
+                return Some((at, part));
             }
         }
     }
@@ -344,18 +360,21 @@ impl Cold {
         rel: Relation,
         columns: &[Column],
         clauses: &[Clause],
-        keep_position: bool,
+        only_count: bool,
+        shared: Option<&Shared>,
         counters: &mut Counters,
     ) -> std::result::Result<bool, (u64, Error)> {
         loop {
             pgrx::check_for_interrupts!();
-            let Some((at, open, chunk)) = self.current.take() else {
-                let Some(&at) = self.kept.get(self.next) else { return Ok(false) };
+            let Some(mut reading) = self.current.take() else {
+                let Some((at, part)) = self.take(shared) else { return Ok(false) };
                 let Some(entry) = self.stripes.get(at) else { return Ok(false) };
-                self.next += 1;
-                counters.stripes_read += 1;
-                if columns.is_empty() && clauses.is_empty() && !keep_position {
-                    // Only the number of rows matters, and the directory knows it.
+                counters.stripes_read += u64::from(part == 0);
+                if only_count {
+                    if part > 0 {
+                        continue;
+                    }
+                    // The directory knows the number of rows.
                     self.loaded = Some(Loaded {
                         base: entry.first_row,
                         selection: Selection::All(entry.row_count),
@@ -367,17 +386,25 @@ impl Cold {
                 }
                 // SAFETY: rel is open.
                 let open = unsafe { open_stripe::open(rel, entry) }.map_err(|e| (entry.first_row, e))?;
-                self.current = Some((at, open, 0));
+                let chunks = u64::from(open.reader.chunk_count());
+                let border = |part: u64| u32::try_from(chunks * part / PARTS).unwrap_or(u32::MAX);
+                let (chunk, end) = match shared {
+                    None => (0, open.reader.chunk_count()),
+                    Some(_) => (border(part), border(part + 1)),
+                };
+                self.current = Some(Reading { at, open, chunk, end });
                 continue;
             };
-            if chunk >= open.reader.chunk_count() {
+            if reading.chunk >= reading.end {
                 continue;
             }
-            let Some(entry) = self.stripes.get(at) else { return Ok(false) };
+            let Some(entry) = self.stripes.get(reading.at) else { return Ok(false) };
             // SAFETY: rel is open.
-            let loaded = unsafe { load(rel, entry, &open, chunk, columns, clauses, counters) };
+            let loaded =
+                unsafe { chunk::load(rel, entry, &reading.open, reading.chunk, columns, clauses, counters) };
             let loaded = loaded.map_err(|problem| (entry.first_row, problem))?;
-            self.current = Some((at, open, chunk + 1));
+            reading.chunk += 1;
+            self.current = Some(reading);
             if loaded.is_some() {
                 self.loaded = loaded;
                 return Ok(true);
@@ -395,244 +422,4 @@ pub fn may_match<'p>(entry: &StripeEntry, predicates: impl Iterator<Item = &'p P
         }
     }
     Ok(true)
-}
-
-/// One column chunk of the chunk being loaded.
-#[derive(Default)]
-struct Part {
-    read: Option<OwnedChunk>,
-    decoded: Option<Vector>,
-}
-
-/// Reading one chunk.
-struct Loader<'a> {
-    open: &'a OpenStripe,
-    pages: Pages,
-    chunk: u32,
-    columns: &'a [Column],
-    /// One for each of `columns`.
-    parts: Vec<Part>,
-    counters: &'a mut Counters,
-}
-
-/// Takes a chunk through prune, filter and project. None when no row is left.
-unsafe fn load(
-    rel: Relation,
-    entry: &StripeEntry,
-    open: &OpenStripe,
-    chunk: u32,
-    columns: &[Column],
-    clauses: &[Clause],
-    counters: &mut Counters,
-) -> Result<Option<Loaded>> {
-    // SAFETY: rel is open.
-    let pages = unsafe { Pages::new(rel, entry, std::ptr::null_mut()) };
-    let mut to_filter = Vec::new();
-    for (at, clause) in clauses.iter().enumerate() {
-        match prune_chunk(&open.reader, chunk, &clause.predicate, &pages)? {
-            Prune::NoRow => {
-                counters.chunks_pruned += 1;
-                return Ok(None);
-            }
-            Prune::SomeRows => to_filter.push(at),
-            Prune::AllRows => {}
-        }
-    }
-    counters.chunks_read += 1;
-    let rows = open.reader.chunk_rows(chunk);
-    let mut checks: Vec<usize> =
-        (0..clauses.len()).filter(|&at| clauses.get(at).is_some_and(Clause::needs_check)).collect();
-    let mut loader = Loader {
-        open,
-        pages,
-        chunk,
-        columns,
-        parts: columns.iter().map(|_| Part::default()).collect(),
-        counters,
-    };
-    let mut selection = Selection::All(rows.end - rows.start);
-    for at in to_filter {
-        let Some(clause) = clauses.get(at) else { continue };
-        let before = selection.len();
-        let filtered = match clause.predicate {
-            Predicate::Always(true) => true,
-            _ if !loader.understands(clause) => false,
-            _ => match loader.filter(&clause.predicate, &mut selection) {
-                Ok(()) => true,
-                Err(Error::Unsupported(_)) => false,
-                Err(problem) => return Err(problem),
-            },
-        };
-        if !filtered && clause.native && !checks.contains(&at) {
-            checks.push(at);
-        }
-        loader.counters.rows_filtered += (before - selection.len()) as u64;
-        if selection.is_empty() {
-            return Ok(None);
-        }
-    }
-    checks.sort_unstable();
-    let mut sources = Vec::with_capacity(columns.len());
-    for (at, column) in columns.iter().enumerate() {
-        let wanted = column.in_rows
-            || column.in_checks
-            || checks
-                .iter()
-                .filter_map(|&at| clauses.get(at))
-                .any(|clause| clause.reads.contains(&column.index));
-        sources.push(match wanted {
-            true => unsafe { loader.project(at, rel, &selection)? },
-            false => Source::Unwanted,
-        });
-    }
-    let base = entry.first_row + u64::from(rows.start);
-    Ok(Some(Loaded { base, selection, sources, checks, done: 0 }))
-}
-
-impl Loader<'_> {
-    /// Whether the stripe has the clause's columns, with the types that its predicate is about.
-    fn understands(&self, clause: &Clause) -> bool {
-        clause.columns.iter().all(|&index| {
-            self.columns.iter().any(|column| {
-                column.index == index && self.open.reader.logical(index) == Some(column.logical)
-            })
-        })
-    }
-
-    fn part(&mut self, at: usize) -> Result<&mut Part> {
-        let (Some(column), Some(part)) = (self.columns.get(at), self.parts.get_mut(at)) else {
-            return Err(Error::InvalidInput("column of a predicate is not wanted".into()));
-        };
-        if part.read.is_none() && part.decoded.is_none() {
-            let read = self.open.reader.read_chunk(column.index, self.chunk, &self.pages, &ServerCodecs)?;
-            self.counters.bytes_read += read.len() as u64;
-            part.read = Some(read);
-        }
-        Ok(part)
-    }
-
-    /// Keeps the rows for which the predicate is TRUE. On error the selection is unspecified but not larger than it was, and holds all
-    /// rows that qualify.
-    fn filter(&mut self, predicate: &Predicate, selection: &mut Selection) -> Result<()> {
-        let columns = predicate.columns();
-        match (predicate, columns.as_slice()) {
-            (Predicate::Always(true), _) => Ok(()),
-            (Predicate::Always(false), _) => {
-                selection.retain(|_| false);
-                Ok(())
-            }
-            (_, &[index]) => {
-                let Some(at) = self.columns.iter().position(|column| column.index == index) else {
-                    return Err(Error::InvalidInput("column of a predicate is not wanted".into()));
-                };
-                self.filter_column(at, predicate, selection)
-            }
-            (Predicate::And(parts), _) => parts.iter().try_for_each(|part| match selection.is_empty() {
-                true => Ok(()),
-                false => self.filter(part, selection),
-            }),
-            (Predicate::Or(parts), _) => {
-                let mut rest = selection.clone();
-                let mut passed: Vec<u32> = Vec::new();
-                for part in parts {
-                    let mut here = rest.clone();
-                    self.filter(part, &mut here)?;
-                    let kept: Vec<u32> = here.iter().collect();
-                    let mut at = 0;
-                    // Rows that passed one part need not be asked about the next.
-                    rest.retain(|row| {
-                        while kept.get(at).is_some_and(|&k| k < row) {
-                            at += 1;
-                        }
-                        kept.get(at) != Some(&row)
-                    });
-                    passed.extend(kept);
-                    if rest.is_empty() {
-                        break;
-                    }
-                }
-                passed.sort_unstable();
-                let mut at = 0;
-                selection.retain(|row| {
-                    while passed.get(at).is_some_and(|&k| k < row) {
-                        at += 1;
-                    }
-                    passed.get(at) == Some(&row)
-                });
-                Ok(())
-            }
-            _ => Err(Error::Unsupported("predicate of this shape".into())),
-        }
-    }
-
-    fn filter_column(&mut self, at: usize, predicate: &Predicate, selection: &mut Selection) -> Result<()> {
-        let part = self.part(at)?;
-        if let Some(vector) = &part.decoded {
-            return encodings::filter_vector(vector, predicate, selection);
-        }
-        let Some(read) = &part.read else { return Ok(()) };
-        if read.filter(predicate, selection, &ServerCodecs)? {
-            return Ok(());
-        }
-        let vector = read.decode(&ServerCodecs)?;
-        let size = super::cold::vector_bytes(&vector);
-        let filtered = encodings::filter_vector(&vector, predicate, selection);
-        part.decoded = Some(vector);
-        self.counters.bytes_decoded += size;
-        filtered
-    }
-
-    /// The values of a wanted column for the selected rows.
-    unsafe fn project(&mut self, at: usize, rel: Relation, selection: &Selection) -> Result<Source> {
-        let Some(column) = self.columns.get(at) else { return Ok(Source::Unwanted) };
-        if column.index >= self.open.reader.column_count() {
-            // SAFETY: the row type lives as long as the open relation.
-            let (value, null) = unsafe { missing_value((*rel).rd_att, column.index) };
-            return Ok(Source::Missing(value, null));
-        }
-        let part = self.part(at)?;
-        if let Some(vector) = part.decoded.take() {
-            return Ok(Source::Whole(vector));
-        }
-        let Some(read) = &part.read else { return Ok(Source::Unwanted) };
-        let source = match selection {
-            Selection::Rows(rows) if rows.len() * TAKE_BELOW < read.rows() as usize => {
-                Source::Taken(read.take(rows, &ServerCodecs)?)
-            }
-            _ => Source::Whole(read.decode(&ServerCodecs)?),
-        };
-        if let Source::Whole(vector) | Source::Taken(vector) = &source {
-            self.counters.bytes_decoded += vector_bytes(vector);
-        }
-        Ok(source)
-    }
-}
-
-/// Rows are taken one by one when fewer than one in this many survived.
-const TAKE_BELOW: usize = 4;
-
-/// About how many bytes the values of a vector take.
-fn vector_bytes(vector: &Vector) -> u64 {
-    let bytes = match &vector.values {
-        Values::Bool(bits) => bits.len() / 8,
-        Values::Int16(values) => values.len() * 2,
-        Values::Int32(values) => values.len() * 4,
-        Values::Int64(values) => values.len() * 8,
-        Values::Float32(values) => values.len() * 4,
-        Values::Float64(values) => values.len() * 8,
-        Values::Fixed(values) => values.bytes.len(),
-        Values::Bytes(values) => values.len() * 16 + values.total_bytes(),
-        Values::Numeric(values) => {
-            values.len()
-                * match &values.ints {
-                    vector::NumericInts::Int32(_) => 4,
-                    vector::NumericInts::Int64(_) => 8,
-                    vector::NumericInts::Int128(_) => 16,
-                }
-        }
-        Values::Constant(..) => 16,
-        Values::Dictionary { codes, .. } => codes.len() * 4,
-        Values::Runs { ends, values } => ends.len() * 4 + usize::try_from(vector_bytes(values)).unwrap_or(0),
-    };
-    bytes as u64
 }

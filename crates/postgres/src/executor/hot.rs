@@ -3,7 +3,9 @@
 //! Opened when the scan starts, because one look at the directory tells both which stripes are visible and which blocks are hot; read when the
 //! stripes are used up. Invariant: the row loop calls `next` bare, so it must not own anything across the call.
 
-use pgrx::pg_sys::{self, Relation, ScanOptions, Snapshot, TableScanDesc, TupleTableSlot};
+use pgrx::pg_sys::{
+    self, ParallelTableScanDesc, Relation, ScanOptions, Snapshot, TableScanDesc, TupleTableSlot,
+};
 
 use crate::storage::directory::StripeEntry;
 use crate::table_am::scan;
@@ -16,16 +18,20 @@ pub struct Hot {
 
 impl Hot {
     /// Opens the scan and returns the stripes that the snapshot sees, which it leaves to the caller. Flushes rows of this backend that are
-    /// still in memory.
+    /// still in memory. `shared` is null for a serial scan.
     ///
     /// # Safety
     /// `rel` stays open and `snapshot` registered until `close`; the current memory lives as long.
-    pub unsafe fn open(rel: Relation, snapshot: Snapshot) -> (Self, Vec<StripeEntry>) {
+    pub unsafe fn open(
+        rel: Relation,
+        snapshot: Snapshot,
+        shared: ParallelTableScanDesc,
+    ) -> (Self, Vec<StripeEntry>) {
         unsafe {
             let flags =
                 ScanOptions::SO_TYPE_SEQSCAN | ScanOptions::SO_ALLOW_STRAT | ScanOptions::SO_ALLOW_PAGEMODE;
             let null = std::ptr::null_mut();
-            let scan = scan::begin(rel, snapshot, 0, null, std::ptr::null_mut(), flags as u32);
+            let scan = scan::begin(rel, snapshot, 0, null, shared, flags as u32);
             let stripes = scan::take_stripes(scan.cast());
             let slot = pg_sys::table_slot_create(rel, std::ptr::null_mut());
             (Self { scan: scan.cast(), slot }, stripes)
@@ -50,6 +56,12 @@ impl Hot {
     #[inline]
     pub const fn slot(&self) -> *mut TupleTableSlot {
         self.slot
+    }
+
+    /// Whether others read parts of it.
+    pub fn is_parallel(&self) -> bool {
+        // SAFETY: the scan is open.
+        unsafe { !(*self.scan).rs_parallel.is_null() }
     }
 
     /// Goes back to the first row.

@@ -1,8 +1,8 @@
 //! Running `Custom Scan (Colonnade)`: rows of columnar tables for the server's executor.
 //!
-//! `begin` reads the finished plan, `clauses` turns its conditions into predicates at each start, `cold` walks stripes and chunks (prune, filter,
-//! project, in this order), `batch` holds Datums of up to a thousand rows, `rows` hands them out one by one, `hot` adds the rows in heap pages,
-//! `recheck` serves EvalPlanQual, `explain` tells. This file owns the node's callbacks and its memory.
+//! `begin` reads the finished plan, `clauses` turns its conditions into predicates at each start, `cold` walks the stripes, `chunk` takes one chunk
+//! through prune, filter and project, `batch` holds Datums of up to a thousand rows, `rows` hands them out one by one, `hot` adds the rows in heap pages,
+//! `recheck` serves EvalPlanQual, `parallel` shares a scan among workers, `explain` tells. This file owns the node's callbacks and its memory.
 //!
 //! Two kinds of code meet here. Everything that owns Rust values runs under the guard that turns server ERRORs into unwinding. The loop that
 //! runs once per row (`rows`) owns nothing, so an ERROR raised by an expression may jump straight over it; so it needs no guard, which would cost
@@ -10,10 +10,12 @@
 
 mod batch;
 mod begin;
+mod chunk;
 mod clauses;
 mod cold;
 mod explain;
 mod hot;
+mod parallel;
 mod recheck;
 mod rows;
 
@@ -65,6 +67,11 @@ fn exec_methods() -> *const pg_sys::CustomExecMethods {
                 ExecCustomScan: Some(rows::exec_custom_scan),
                 EndCustomScan: Some(end_scan),
                 ReScanCustomScan: Some(rescan),
+                EstimateDSMCustomScan: Some(parallel::estimate),
+                InitializeDSMCustomScan: Some(parallel::initialize),
+                ReInitializeDSMCustomScan: Some(parallel::reinitialize),
+                InitializeWorkerCustomScan: Some(parallel::attach),
+                ShutdownCustomScan: Some(parallel::shutdown),
                 ExplainCustomScan: Some(explain_scan),
                 ..Default::default()
             })

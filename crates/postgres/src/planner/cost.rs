@@ -25,17 +25,25 @@ const STRIPE_ROWS: f64 = 150_000.0;
 /// Average width assumed for a column without statistics, in bytes.
 const WIDTH: i32 = 8;
 
-/// Sets the path's costs.
+/// What a scan of one relation takes, whoever shares the work.
+pub struct Estimate {
+    startup: f64,
+    /// Reading pages.
+    disk: f64,
+    /// Decoding, filtering and handing out all rows, but for the target list.
+    processor: f64,
+}
+
+/// Estimates a scan of `rel` that looks at `attributes`.
 ///
 /// # Safety
 /// The planner's structs are valid and `relation` is open.
-pub unsafe fn price(
+pub unsafe fn estimate(
     root: *mut pg_sys::PlannerInfo,
     rel: *mut pg_sys::RelOptInfo,
     relation: Relation,
-    path: *mut pg_sys::CustomPath,
     attributes: *mut pg_sys::Bitmapset,
-) {
+) -> Estimate {
     unsafe {
         let (mut random_page, mut page) = (0.0, 0.0);
         pg_sys::get_tablespace_page_costs((*rel).reltablespace, &raw mut random_page, &raw mut page);
@@ -44,22 +52,16 @@ pub unsafe fn price(
         let mut native = Vec::new();
         let mut residual: *mut pg_sys::List = std::ptr::null_mut();
         let mut exact: *mut pg_sys::List = std::ptr::null_mut();
-        let parameter_clauses = match (*path).path.param_info.is_null() {
-            true => std::ptr::null_mut(),
-            false => (*(*path).path.param_info).ppi_clauses,
-        };
-        for list in [(*rel).baserestrictinfo, parameter_clauses] {
-            for rinfo in PgList::<pg_sys::RestrictInfo>::from_pg(list).iter_ptr() {
-                let template = template::translate((*rinfo).clause.cast(), (*rel).relid);
-                let promotable = pg_sys::restriction_is_securely_promotable(rinfo, rel);
-                if promotable && template.is_exact() {
-                    exact = pg_sys::lappend(exact, rinfo.cast());
-                } else {
-                    residual = pg_sys::lappend(residual, rinfo.cast());
-                }
-                if promotable && template.is_useful() {
-                    native.push(template);
-                }
+        for rinfo in PgList::<pg_sys::RestrictInfo>::from_pg((*rel).baserestrictinfo).iter_ptr() {
+            let template = template::translate((*rinfo).clause.cast(), (*rel).relid);
+            let promotable = pg_sys::restriction_is_securely_promotable(rinfo, rel);
+            if promotable && template.is_exact() {
+                exact = pg_sys::lappend(exact, rinfo.cast());
+            } else {
+                residual = pg_sys::lappend(residual, rinfo.cast());
+            }
+            if promotable && template.is_useful() {
+                native.push(template);
             }
         }
         let left = remaining_share(root, relation, tuples, &native);
@@ -67,31 +69,46 @@ pub unsafe fn price(
         let filtered = match exact.is_null() {
             true => read,
             false => {
-                let selectivity = pg_sys::clauselist_selectivity(
-                    root,
-                    exact,
-                    0,
-                    pg_sys::JoinType::JOIN_INNER,
-                    std::ptr::null_mut(),
-                );
+                let inner = pg_sys::JoinType::JOIN_INNER;
+                let selectivity = pg_sys::clauselist_selectivity(root, exact, 0, inner, std::ptr::null_mut());
                 (tuples * selectivity).min(read)
             }
         };
         let mut residual_cost = pg_sys::QualCost::default();
         pg_sys::cost_qual_eval(&raw mut residual_cost, residual, root);
-        let target = &(*(*path).path.pathtarget).cost;
-        let filters = native.len() as f64;
-        let startup = residual_cost.startup
-            + target.startup
-            + (tuples / STRIPE_ROWS).ceil() * STRIPE * pg_sys::cpu_tuple_cost
-            + if pg_sys::enable_seqscan { 0.0 } else { pg_sys::disable_cost };
-        let decode = (read * filters + filtered * columns) * VALUE * pg_sys::cpu_operator_cost;
-        let run = f64::from((*rel).pages) * share * left * page
-            + decode
-            + filtered * (ROW * pg_sys::cpu_tuple_cost + residual_cost.per_tuple)
-            + (*path).path.rows * target.per_tuple;
-        (*path).path.startup_cost = startup;
-        (*path).path.total_cost = startup + run;
+        let values = read * native.len() as f64 + filtered * columns;
+        Estimate {
+            startup: residual_cost.startup
+                + (tuples / STRIPE_ROWS).ceil() * STRIPE * pg_sys::cpu_tuple_cost
+                + if pg_sys::enable_seqscan { 0.0 } else { pg_sys::disable_cost },
+            disk: f64::from((*rel).pages) * share * left * page,
+            processor: values * VALUE * pg_sys::cpu_operator_cost
+                + filtered * (ROW * pg_sys::cpu_tuple_cost + residual_cost.per_tuple),
+        }
+    }
+}
+
+/// Sets the costs and rows of a path that `workers` share (0: serial).
+///
+/// # Safety
+/// The path is a new one of ours.
+pub unsafe fn price(path: *mut pg_sys::CustomPath, estimate: &Estimate, workers: i32) {
+    unsafe {
+        let path = &mut (*path).path;
+        let mut participants = 1.0;
+        if workers > 0 {
+            // The leader helps the less, the more workers it has to serve: the server's own rule.
+            let leader =
+                if pg_sys::parallel_leader_participation { 1.0 - 0.3 * f64::from(workers) } else { 0.0 };
+            participants = f64::from(workers) + leader.max(0.0);
+            path.rows = (path.rows / participants).round().max(1.0);
+        }
+        let target = &(*path.pathtarget).cost;
+        path.startup_cost = estimate.startup + target.startup;
+        path.total_cost = path.startup_cost
+            + estimate.disk
+            + estimate.processor / participants
+            + path.rows * target.per_tuple;
     }
 }
 

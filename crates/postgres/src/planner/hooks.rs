@@ -1,7 +1,7 @@
 //! The path hook: offers the scan node for each base relation, partition or inheritance child whose rows we store.
 //!
-//! Called by the server's planner at the end of building a relation's paths. The node stands in for the sequential scan, which
-//! is taken off the list; index, TID and parallel paths stay and compete by cost. Declined: TABLESAMPLE, relations of other access methods, and
+//! Called by the server's planner at the end of building a relation's paths. The node stands in for the sequential scan, serial
+//! or parallel, which is taken off the list; index and TID paths stay and compete by cost. Declined: TABLESAMPLE, relations of other access methods, and
 //! queries that look at xmin, cmin, xmax or cmax, which cold rows do not have.
 
 use std::sync::OnceLock;
@@ -93,10 +93,19 @@ unsafe fn offer(
         // The planner holds a lock already.
         let relation = pg_sys::table_open((*rte).relid, pg_sys::NoLock as i32);
         if relation::is_colcompress(relation) {
+            let estimate = cost::estimate(root, rel, relation, attributes);
+            let workers = drop_sequential_scan(&mut (*rel).partial_pathlist);
+            drop_sequential_scan(&mut (*rel).pathlist);
             let path = new_path(root, rel);
-            cost::price(root, rel, relation, path, attributes);
-            drop_sequential_scan(rel);
+            cost::price(path, &estimate, 0);
             pg_sys::add_path(rel, path.cast());
+            if let Some(workers) = workers.filter(|&workers| workers > 0) {
+                let path = new_path(root, rel);
+                (*path).path.parallel_aware = true;
+                (*path).path.parallel_workers = workers;
+                cost::price(path, &estimate, workers);
+                pg_sys::add_partial_path(rel, path.cast());
+            }
         }
         pg_sys::table_close(relation, pg_sys::NoLock as i32);
     }
@@ -123,19 +132,21 @@ unsafe fn new_path(root: *mut pg_sys::PlannerInfo, rel: *mut pg_sys::RelOptInfo)
     }
 }
 
-/// Takes the plain sequential scan off the list: our node reads the same rows.
-unsafe fn drop_sequential_scan(rel: *mut pg_sys::RelOptInfo) {
+/// Takes the sequential scan off a list of paths, because our node reads the same rows. Returns the workers it wanted.
+unsafe fn drop_sequential_scan(paths: &mut *mut pg_sys::List) -> Option<i32> {
+    let mut workers = None;
     // SAFETY: the list holds paths; deleting the cell keeps the list valid.
     unsafe {
         let mut at = 0;
-        while !(*rel).pathlist.is_null() && at < (*(*rel).pathlist).length {
-            let cell = (*(*rel).pathlist).elements.add(usize::try_from(at).unwrap_or(0));
-            let path = (*cell).ptr_value.cast::<pg_sys::Path>();
+        while !paths.is_null() && at < (**paths).length {
+            let path = pg_sys::list_nth(*paths, at).cast::<pg_sys::Path>();
             if (*path).pathtype == NodeTag::T_SeqScan {
-                (*rel).pathlist = pg_sys::list_delete_nth_cell((*rel).pathlist, at);
+                workers = Some((*path).parallel_workers);
+                *paths = pg_sys::list_delete_nth_cell(*paths, at);
             } else {
                 at += 1;
             }
         }
     }
+    workers
 }

@@ -1,0 +1,152 @@
+//! Sharing a scan among parallel workers.
+//!
+//! The server calls `estimate` and `initialize` in the leader before it starts workers, `attach` in each worker, `shutdown` in all of them. Workers take parts of stripes
+//! from one counter; all have the same list of stripes, because they have the same snapshot. Hot rows are shared by the access method's own state, which follows ours in
+//! memory. Counters for EXPLAIN come back through the same memory. Invariant: the memory is used only between `initialize` or `attach` and `shutdown`.
+
+use std::ffi::c_void;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use pgrx::pg_guard;
+use pgrx::pg_sys::{self, ParallelTableScanDesc, Relation};
+
+use super::Node;
+use super::begin::{Counters, Scan};
+use crate::table_am;
+
+/// A stripe is read in this many parts, so that a handful of stripes keeps several workers busy.
+pub const PARTS: u64 = 4;
+
+/// Figures that workers report.
+const FIGURES: usize = 8;
+
+/// What participants share.
+#[repr(C, align(64))]
+pub struct Shared {
+    next: AtomicU64,
+    figures: [AtomicU64; FIGURES],
+}
+
+impl Shared {
+    /// The next part of a stripe: position in the list of stripes, and which part.
+    pub fn take(&self) -> (u64, u64) {
+        let unit = self.next.fetch_add(1, Ordering::Relaxed);
+        (unit / PARTS, unit % PARTS)
+    }
+
+    /// The access method's state for hot rows.
+    pub const fn table(&self) -> ParallelTableScanDesc {
+        // SAFETY: `estimate` asked for room for both.
+        unsafe { std::ptr::from_ref(self).add(1).cast_mut().cast() }
+    }
+}
+
+impl Counters {
+    const fn figures(&mut self) -> [&mut u64; FIGURES] {
+        [
+            &mut self.stripes_read,
+            &mut self.stripes_pruned,
+            &mut self.chunks_read,
+            &mut self.chunks_pruned,
+            &mut self.rows_filtered,
+            &mut self.hot_rows,
+            &mut self.bytes_read,
+            &mut self.bytes_decoded,
+        ]
+    }
+}
+
+unsafe fn scan_of<'a>(custom: *mut pg_sys::CustomScanState) -> &'a mut Scan {
+    unsafe { &mut *(*custom.cast::<Node>()).scan }
+}
+
+/// Bytes of shared memory.
+#[pg_guard]
+pub unsafe extern "C-unwind" fn estimate(
+    custom: *mut pg_sys::CustomScanState,
+    _pcxt: *mut pg_sys::ParallelContext,
+) -> pg_sys::Size {
+    unsafe {
+        let table = match table_am::routine().parallelscan_estimate {
+            Some(estimate) => estimate(scan_of(custom).rel),
+            None => 0,
+        };
+        size_of::<Shared>() + table
+    }
+}
+
+/// In the leader, before workers start.
+#[pg_guard]
+pub unsafe extern "C-unwind" fn initialize(
+    custom: *mut pg_sys::CustomScanState,
+    _pcxt: *mut pg_sys::ParallelContext,
+    place: *mut c_void,
+) {
+    unsafe {
+        let scan = scan_of(custom);
+        let shared = place.cast::<Shared>();
+        shared.write(Shared { next: AtomicU64::new(0), figures: [const { AtomicU64::new(0) }; FIGURES] });
+        initialize_table(scan.rel, (*shared).table());
+        scan.shared = shared;
+    }
+}
+
+unsafe fn initialize_table(rel: Relation, table: ParallelTableScanDesc) {
+    unsafe {
+        if let Some(initialize) = table_am::routine().parallelscan_initialize {
+            initialize(rel, table);
+        }
+    }
+}
+
+/// In the leader, before workers start over.
+#[pg_guard]
+pub unsafe extern "C-unwind" fn reinitialize(
+    custom: *mut pg_sys::CustomScanState,
+    _pcxt: *mut pg_sys::ParallelContext,
+    place: *mut c_void,
+) {
+    unsafe {
+        let scan = scan_of(custom);
+        let shared = &*place.cast::<Shared>();
+        collect(shared, &mut scan.counters);
+        shared.next.store(0, Ordering::Relaxed);
+        if let Some(reinitialize) = table_am::routine().parallelscan_reinitialize {
+            reinitialize(scan.rel, shared.table());
+        }
+        scan.shared = shared;
+    }
+}
+
+/// In a worker, before its first row.
+#[pg_guard]
+pub unsafe extern "C-unwind" fn attach(
+    custom: *mut pg_sys::CustomScanState,
+    _toc: *mut pg_sys::shm_toc,
+    place: *mut c_void,
+) {
+    unsafe { scan_of(custom).shared = place.cast::<Shared>() };
+}
+
+/// After the last row: workers report, the leader gathers.
+#[pg_guard]
+pub unsafe extern "C-unwind" fn shutdown(custom: *mut pg_sys::CustomScanState) {
+    unsafe {
+        let scan = scan_of(custom);
+        let Some(shared) = scan.shared.as_ref() else { return };
+        if pg_sys::ParallelWorkerNumber >= 0 {
+            for (from, to) in scan.counters.figures().into_iter().zip(&shared.figures) {
+                to.fetch_add(std::mem::take(from), Ordering::Relaxed);
+            }
+        } else {
+            collect(shared, &mut scan.counters);
+        }
+        scan.shared = std::ptr::null();
+    }
+}
+
+fn collect(shared: &Shared, counters: &mut Counters) {
+    for (to, from) in counters.figures().into_iter().zip(&shared.figures) {
+        *to += from.swap(0, Ordering::Relaxed);
+    }
+}
