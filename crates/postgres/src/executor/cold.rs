@@ -79,7 +79,7 @@ impl Scan {
                 self.cold = Some(Cold { stripes, kept: Vec::new(), next: 0, current: None, loaded: None });
             }
             if let Some(cold) = &mut self.cold {
-                cold.prune(self.rel, &self.clauses, &mut self.counters);
+                cold.prune(self.rel, &self.clauses);
             }
             self.phase = Phase::Cold;
         }
@@ -209,6 +209,12 @@ impl Scan {
         }
         self.set_steps(&picked, range);
         self.set_fills();
+        // SAFETY: null, or this backend's counters of the open relation.
+        unsafe {
+            if let Some(statistics) = (*self.rel).pgstat_info.as_mut() {
+                statistics.t_counts.t_tuples_returned += i64::try_from(count).unwrap_or(0);
+            }
+        }
         if let Some(loaded) = self.cold.as_mut().and_then(|cold| cold.loaded.as_mut()) {
             loaded.done += count;
         }
@@ -316,12 +322,9 @@ impl Scan {
 
 impl Cold {
     /// Drops the stripes whose summaries prove that no row can pass.
-    fn prune(&mut self, rel: Relation, clauses: &[Clause], counters: &mut Counters) {
+    fn prune(&mut self, rel: Relation, clauses: &[Clause]) {
         self.kept.clear();
         self.next = 0;
-        // Participants of a parallel scan all prune the same stripes: one of them counts.
-        // SAFETY: a plain global of the process.
-        let counts = unsafe { pg_sys::ParallelWorkerNumber } < 0;
         for entry in &self.stripes {
             let mut possible = true;
             if !clauses.is_empty() {
@@ -331,12 +334,11 @@ impl Cold {
                 }
             }
             self.kept.push(possible);
-            counters.stripes_pruned += u64::from(counts && !possible);
         }
     }
 
     /// The next stripe to read and which part of it; None at the end.
-    fn take(&mut self, shared: Option<&Shared>) -> Option<(usize, u64)> {
+    fn take(&mut self, shared: Option<&Shared>, counters: &mut Counters) -> Option<(usize, u64)> {
         loop {
             let (at, part) = match shared {
                 None => {
@@ -351,6 +353,7 @@ impl Cold {
             if *self.kept.get(at)? {
                 return Some((at, part));
             }
+            counters.stripes_pruned += u64::from(part == 0);
         }
     }
 
@@ -367,7 +370,7 @@ impl Cold {
         loop {
             pgrx::check_for_interrupts!();
             let Some(mut reading) = self.current.take() else {
-                let Some((at, part)) = self.take(shared) else { return Ok(false) };
+                let Some((at, part)) = self.take(shared, counters) else { return Ok(false) };
                 let Some(entry) = self.stripes.get(at) else { return Ok(false) };
                 counters.stripes_read += u64::from(part == 0);
                 if only_count {

@@ -203,11 +203,11 @@ pub unsafe fn boolean_column(node: *mut pg_sys::Node, relid: u32) -> Option<Colu
     unsafe { column_of(node, relid) }.filter(|column| column.kind == Kind::Bool)
 }
 
-/// A column, looking through casts that keep value and order as well.
-unsafe fn compared_column(node: *mut pg_sys::Node, relid: u32) -> Option<Column> {
+/// A column, looking through casts that keep value and order as well, and the type that an operator above sees.
+unsafe fn compared_column(node: *mut pg_sys::Node, relid: u32) -> Option<(Column, Oid)> {
     unsafe {
         if let Some(column) = column_of(node, relid) {
-            return Some(column);
+            return Some((column, own_type(column.kind)));
         }
         if node.is_null() || (*node).type_ != NodeTag::T_FuncExpr {
             return None;
@@ -217,7 +217,28 @@ unsafe fn compared_column(node: *mut pg_sys::Node, relid: u32) -> Option<Column>
             return None;
         }
         let args = PgList::<pg_sys::Node>::from_pg(call.args);
-        column_of(args.get_ptr(0)?, relid)
+        Some((column_of(args.get_ptr(0)?, relid)?, call.funcresulttype))
+    }
+}
+
+/// The type that operators on this kind of column take it as.
+const fn own_type(kind: Kind) -> Oid {
+    match kind {
+        Kind::Bool => pg_sys::BOOLOID,
+        Kind::Int16 => pg_sys::INT2OID,
+        Kind::Int32 => pg_sys::INT4OID,
+        Kind::Int64 => pg_sys::INT8OID,
+        Kind::Float32 => pg_sys::FLOAT4OID,
+        Kind::Float64 => pg_sys::FLOAT8OID,
+        Kind::Date => pg_sys::DATEOID,
+        Kind::Timestamp => pg_sys::TIMESTAMPOID,
+        Kind::TimestampTz => pg_sys::TIMESTAMPTZOID,
+        Kind::Numeric => pg_sys::NUMERICOID,
+        Kind::Uuid => pg_sys::UUIDOID,
+        Kind::Text => pg_sys::TEXTOID,
+        Kind::Padded(_) => pg_sys::BPCHAROID,
+        Kind::Bytea => pg_sys::BYTEAOID,
+        Kind::Other => pg_sys::InvalidOid,
     }
 }
 
@@ -252,15 +273,14 @@ pub unsafe fn operator_on(
     collation: Oid,
     flipped: bool,
 ) -> Option<(Column, Operator)> {
-    let column = unsafe { compared_column(node, relid) }?;
+    let (column, seen_as) = unsafe { compared_column(node, relid) }?;
     if column.kind == Kind::Other {
         return None;
     }
-    let deterministic = || {
-        collation == pg_sys::InvalidOid
-            // SAFETY: a catalog look-up.
-            || unsafe { pg_sys::get_collation_isdeterministic(collation) }
-    };
+    // Without a collation the server reports an error, which is its own to report.
+    // SAFETY: a catalog look-up.
+    let deterministic =
+        || collation != pg_sys::InvalidOid && unsafe { pg_sys::get_collation_isdeterministic(collation) };
     if column.kind == Kind::Text && !flipped && deterministic() {
         match opno.to_u32() {
             TEXT_LIKE => return Some((column, Operator::Like)),
@@ -273,8 +293,8 @@ pub unsafe fn operator_on(
     let (mut left, mut right) = (pg_sys::InvalidOid, pg_sys::InvalidOid);
     // SAFETY: the operator exists, it is part of a plan.
     unsafe { pg_sys::op_input_types(opno, &raw mut left, &raw mut right) };
-    let value_type = if flipped { left } else { right };
-    if !takes(column.kind, value_type) {
+    let (column_type, value_type) = if flipped { (right, left) } else { (left, right) };
+    if column_type != seen_as || !takes(column.kind, value_type) {
         return None;
     }
     let equality = matches!(op, CompareOp::Equal | CompareOp::NotEqual);
