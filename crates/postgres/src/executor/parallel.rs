@@ -20,8 +20,8 @@ pub const PARTS: u64 = 4;
 /// Figures that workers report.
 const FIGURES: usize = 8;
 
-/// What participants share.
-#[repr(C, align(64))]
+/// What participants share. Shared memory is aligned to 32 bytes at most, so nothing here may ask for more.
+#[repr(C)]
 pub struct Shared {
     next: AtomicU64,
     figures: [AtomicU64; FIGURES],
