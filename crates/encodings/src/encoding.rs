@@ -141,6 +141,16 @@ pub enum Leaf<'p> {
 }
 
 impl<'p> Leaf<'p> {
+    /// The condition as a predicate of its own (on column 0), to keep.
+    pub fn to_predicate(self) -> Predicate {
+        let column = 0;
+        match self {
+            Self::Compare(op, value) => Predicate::Compare { column, op, value: value.clone() },
+            Self::In(values) => Predicate::In { column, values: values.to_vec() },
+            Self::StartsWith(prefix) => Predicate::StartsWith { column, prefix: prefix.into() },
+        }
+    }
+
     /// The leaf of a predicate that is one.
     pub fn of(predicate: &'p Predicate) -> Option<Self> {
         match predicate {

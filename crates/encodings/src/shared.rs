@@ -9,13 +9,14 @@
 use std::any::Any;
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use vector::{Dictionary, Error, LogicalType, Result, Vector};
+use vector::{Bitmap, Dictionary, Error, LogicalType, Predicate, Result, Values, Vector};
 
 use crate::codec;
 use crate::cursor::{Reader, Writer};
-use crate::encoding::{MAX_DEPTH, NodeContext};
+use crate::encoding::{Leaf, MAX_DEPTH, NodeContext};
+use crate::filter::test_values;
 use crate::options::{BlockCodecs, EncodeOptions, EncodingId};
 use crate::registry::open_values;
 
@@ -31,7 +32,12 @@ pub struct SharedColumn {
     id: u64,
     dictionary: OnceLock<Arc<Dictionary>>,
     parsed: OnceLock<Arc<dyn Any + Send + Sync>>,
+    /// Conditions that were tested on the entries lately, the latest last.
+    tested: Mutex<Vec<(Predicate, Arc<Bitmap>)>>,
 }
+
+/// Conditions remembered: a query has few on one column.
+const MAX_TESTED: usize = 8;
 
 impl fmt::Debug for SharedColumn {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -65,6 +71,7 @@ impl SharedColumn {
             id: NEXT_ID.fetch_add(1, Ordering::Relaxed),
             dictionary: OnceLock::new(),
             parsed: OnceLock::new(),
+            tested: Mutex::new(Vec::new()),
         }))
     }
 
@@ -77,6 +84,7 @@ impl SharedColumn {
             id: 0,
             dictionary: OnceLock::new(),
             parsed: OnceLock::new(),
+            tested: Mutex::new(Vec::new()),
         })
     }
 
@@ -134,6 +142,29 @@ impl SharedColumn {
         }
         let entries = self.with_entries(|node, _| Ok(Vector::new(self.logical, node.decode()?).flatten()))?;
         Ok(self.dictionary.get_or_init(|| Arc::new(Dictionary { id: self.id, entries })))
+    }
+
+    /// One bit an entry of the dictionary: does it pass? Each condition is tested once for all chunks. `None` when the entries cannot be compared here
+    /// (decimals in the side lane).
+    pub(crate) fn passed(&self, leaf: &Leaf<'_>) -> Result<Option<Arc<Bitmap>>> {
+        let condition = leaf.to_predicate();
+        // A thread that panicked while it held the lock left a whole list: it is only pushed to.
+        let lock = || self.tested.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, bits)) = lock().iter().find(|(tested, _)| *tested == condition) {
+            return Ok(Some(Arc::clone(bits)));
+        }
+        let entries = &self.dictionary()?.entries;
+        if matches!(&entries.values, Values::Numeric(numeric) if !numeric.side.is_empty()) {
+            return Ok(None);
+        }
+        let all: Vec<u32> = (0..).take(entries.len()).collect();
+        let bits = Arc::new(test_values(&entries.values, leaf, &all)?);
+        let mut tested = lock();
+        if tested.len() >= MAX_TESTED {
+            tested.remove(0);
+        }
+        tested.push((condition, Arc::clone(&bits)));
+        Ok(Some(bits))
     }
 
     /// The entries at `codes`, without decoding the dictionary where its encoding allows.

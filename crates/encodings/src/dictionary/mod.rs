@@ -16,7 +16,7 @@ use vector::{Bitmap, Error, Result, Selection, Values, Vector};
 use crate::chooser;
 use crate::cursor::{Reader, Writer};
 use crate::encoding::{ColumnEncoder, Leaf, Node, NodeContext};
-use crate::filter::{IntTest, test_values};
+use crate::filter::IntTest;
 use crate::integers::{self, IntNode};
 use crate::options::{EncodeOptions, EncodingId};
 
@@ -48,6 +48,27 @@ impl DictionaryNode<'_> {
     }
 }
 
+/// The codes that passed, where they (or those that did not) are neighbours.
+fn code_range(passed: &Bitmap) -> Option<IntTest> {
+    let run = |wanted: bool| {
+        let mut matching = (0..passed.len()).filter(|&code| passed.get(code) == wanted);
+        let first = matching.next()?;
+        let last = matching.next_back().unwrap_or(first);
+        Some((first, last))
+    };
+    let count = passed.count_ones();
+    let Some((first, last)) = run(true) else { return Some(IntTest::Never) };
+    if last - first + 1 == count {
+        return Some(IntTest::Range { low: first as i128, high: last as i128, outside: false });
+    }
+    let (first, last) = run(false)?;
+    (last - first + 1 == passed.len() - count).then_some(IntTest::Range {
+        low: first as i128,
+        high: last as i128,
+        outside: true,
+    })
+}
+
 impl Node for DictionaryNode<'_> {
     fn describe(&self, out: &mut String) {
         out.push_str(EncodingId::Dictionary.name());
@@ -77,31 +98,20 @@ impl Node for DictionaryNode<'_> {
     }
 
     fn test(&self, leaf: &Leaf<'_>, selection: &Selection) -> Result<Option<Bitmap>> {
-        let dictionary = self.context.shared.dictionary()?;
-        if let Values::Numeric(numeric) = &dictionary.entries.values
-            && !numeric.side.is_empty()
-        {
-            return Ok(None);
+        let Some(passed) = self.context.shared.passed(leaf)? else { return Ok(None) };
+        if let Some(test) = code_range(&passed) {
+            return self.codes.test(&test, selection).map(Some);
         }
-        let all: Vec<u32> = (0..).take(dictionary.entries.len()).collect();
-        let passed = test_values(&dictionary.entries.values, leaf, &all)?;
-        let count = passed.count_ones();
-        let single = |bits: &mut dyn Iterator<Item = usize>, outside| match bits.next() {
-            Some(code) => IntTest::Range { low: code as i128, high: code as i128, outside },
-            None => IntTest::Never,
-        };
-        let test = match (count, passed.len() - count) {
-            (0, _) => IntTest::Never,
-            (_, 0) => IntTest::ALWAYS,
-            (1, _) => single(&mut passed.ones(), false),
-            (_, 1) => single(&mut (0..passed.len()).filter(|&code| !passed.get(code)), true),
-            _ => {
-                let mut codes: Vec<u32> = Vec::new();
-                self.codes.decode_into(&mut codes)?;
-                return Ok(Some(codes.iter().map(|&code| passed.get(code as usize)).collect()));
+        let table: Vec<u8> = passed.iter().map(u8::from).collect();
+        let mut codes: Vec<u32> = Vec::new();
+        self.codes.decode_into(&mut codes)?;
+        let mut words = vec![0u64; codes.len().div_ceil(64)];
+        for (word, codes) in words.iter_mut().zip(codes.chunks(64)) {
+            for (bit, &code) in codes.iter().enumerate() {
+                *word |= u64::from(table.get(code as usize).copied().unwrap_or(0)) << bit;
             }
-        };
-        self.codes.test(&test, selection).map(Some)
+        }
+        Ok(Some(Bitmap::from_words(words, codes.len())))
     }
 }
 
