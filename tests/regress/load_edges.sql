@@ -147,3 +147,37 @@ BEGIN READ ONLY;
 INSERT INTO ways SELECT generate_series(1, 2000);
 ROLLBACK;
 DROP TABLE ways;
+
+-- A default that looks at the table while COPY and INSERT fill it counts every row before its own, as on heap.
+CREATE TABLE counting (a int, n bigint) USING colcompress;
+CREATE FUNCTION rows_so_far() RETURNS bigint LANGUAGE sql VOLATILE AS 'SELECT count(*) FROM counting';
+ALTER TABLE counting ALTER n SET DEFAULT rows_so_far();
+COPY counting (a) FROM PROGRAM 'seq 1 1500';
+SELECT count(*), count(*) FILTER (WHERE n <> a - 1) AS wrong FROM counting;
+TRUNCATE counting;
+INSERT INTO counting (a) SELECT generate_series(1, 3000);
+SELECT count(*), count(*) FILTER (WHERE n <> a - 1) AS wrong FROM counting;
+CREATE INDEX ON counting (a);
+TRUNCATE counting;
+INSERT INTO counting (a) SELECT generate_series(1, 3000);
+SELECT count(*), count(*) FILTER (WHERE n <> a - 1) AS wrong FROM counting;
+-- Transactions and subtransactions that end while a procedure or a DO block runs.
+TRUNCATE counting;
+ALTER TABLE counting ALTER n DROP DEFAULT;
+CREATE PROCEDURE ends() LANGUAGE plpgsql AS $$
+BEGIN
+  INSERT INTO counting SELECT generate_series(1, 2000);
+  ROLLBACK;
+  INSERT INTO counting SELECT generate_series(1, 2500);
+  COMMIT;
+  INSERT INTO counting SELECT generate_series(1, 30);
+  BEGIN
+    INSERT INTO counting SELECT generate_series(1, 3000);
+    RAISE division_by_zero;
+  EXCEPTION WHEN division_by_zero THEN
+    INSERT INTO counting SELECT generate_series(1, 1500);
+  END;
+END $$;
+CALL ends();
+SELECT count(*), cold('counting') FROM counting;
+DROP TABLE counting;

@@ -9,6 +9,7 @@
 //! call that may come back here.
 
 mod destination;
+mod header;
 mod loader;
 mod order;
 mod set;

@@ -6,11 +6,11 @@
 //! the server is concerned, so the set keeps them until its fate is known. Invariant: numbers are handed out in order
 //! and only out of a reservation that is in the directory.
 
-use pgrx::pg_sys::{self, CommandId, Relation, SubTransactionId, TupleTableSlot};
+use pgrx::pg_sys::{self, Relation, SubTransactionId, TupleTableSlot};
 use vector::Vector;
 
 use super::order::Order;
-use super::{Key, adjust_total, settings, write};
+use super::{Key, adjust_total, header, settings, write};
 use crate::convert::{ColumnType, ColumnWriter};
 use crate::options;
 use crate::storage::directory;
@@ -184,7 +184,7 @@ impl OpenSet {
                     let (now, later) = slots.split_at(self.number(rel, slots));
                     self.append(rel, now);
                     if self.system_columns {
-                        now.iter().for_each(|&slot| give_header(slot, self.key.command));
+                        now.iter().for_each(|&slot| header::give(slot, self.key.command));
                     }
                     slots = later;
                 }
@@ -382,34 +382,6 @@ impl OpenSet {
     /// The transaction's memory is going away: do not touch the sort any more.
     pub(super) fn abandon(&mut self) {
         self.order = None;
-    }
-}
-
-/// Makes the slot's row a heap tuple with the header that heap would have given it, for RETURNING xmin and its like.
-unsafe fn give_header(slot: *mut TupleTableSlot, command: CommandId) {
-    // SAFETY: the slot's operations say which struct it really is; both kinds begin with a HeapTupleTableSlot.
-    unsafe {
-        let kind = (*slot).tts_ops;
-        if !std::ptr::eq(kind, &raw const pg_sys::TTSOpsBufferHeapTuple)
-            && !std::ptr::eq(kind, &raw const pg_sys::TTSOpsHeapTuple)
-        {
-            return;
-        }
-        let (place, table) = ((*slot).tts_tid, (*slot).tts_tableOid);
-        pg_sys::ExecMaterializeSlot(slot);
-        (*slot).tts_tid = place;
-        let tuple = (*slot.cast::<pg_sys::HeapTupleTableSlot>()).tuple;
-        if tuple.is_null() || (*tuple).t_data.is_null() {
-            return;
-        }
-        (*tuple).t_self = place;
-        (*tuple).t_tableOid = table;
-        let header = (*tuple).t_data;
-        (*header).t_choice.t_heap.t_xmin = pg_sys::GetCurrentTransactionId();
-        (*header).t_choice.t_heap.t_xmax = pg_sys::InvalidTransactionId;
-        (*header).t_choice.t_heap.t_field3.t_cid = command;
-        (*header).t_infomask |= pg_sys::HEAP_XMAX_INVALID as u16;
-        (*header).t_ctid = place;
     }
 }
 
