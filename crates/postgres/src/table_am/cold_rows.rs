@@ -275,24 +275,57 @@ impl ColdRows {
     }
 }
 
+/// So many fetches in a row that each go a little forward within one chunk mean an index scan in storage order: then
+/// the chunk is decoded after all.
+const RUN: u32 = 128;
+/// How far "a little forward" is, in rows.
+const STRIDE: u32 = 16;
+
 /// Fetches single rows.
 pub struct ColdFetch {
     rel: Relation,
     columns: Columns,
     stripe: Option<(StripeEntry, Rc<OpenStripe>)>,
     values: Vec<(Datum, bool)>,
+    /// Row fetched last, and for how many fetches the steps have been short.
+    last: u64,
+    run: u32,
+    /// Takes over in long runs.
+    rows: Option<Box<ColdRows>>,
 }
 
 impl ColdFetch {
     /// A fetcher for rows of `rel`.
     pub unsafe fn new(rel: Relation) -> Self {
-        Self { rel, columns: Columns::none(), stripe: None, values: Vec::new() }
+        // SAFETY: rel is open and stays so while this is used.
+        Self {
+            rel,
+            columns: Columns::none(),
+            stripe: None,
+            values: Vec::new(),
+            last: u64::MAX,
+            run: 0,
+            rows: None,
+        }
     }
 
     /// Stores row number `row` of `entry` into the slot. Its values live until the next call.
     pub unsafe fn fetch(&mut self, entry: &StripeEntry, row: u64, slot: *mut TupleTableSlot) {
+        let forward = row.checked_sub(self.last).is_some_and(|step| step <= u64::from(STRIDE));
+        self.run = if forward { self.run.saturating_add(1) } else { 0 };
+        self.last = row;
         // SAFETY: see the methods called.
         unsafe {
+            if self.run >= RUN
+                && entry.covers(row)
+                && let Ok(position) = u32::try_from(row - entry.first_row)
+            {
+                let rel = self.rel;
+                let rows =
+                    self.rows.get_or_insert_with(|| Box::new(ColdRows::new(rel, std::ptr::null_mut())));
+                rows.fetch(entry, position, slot);
+                return;
+            }
             if !std::ptr::eq(self.columns.desc, (*slot).tts_tupleDescriptor) {
                 self.columns = Columns::of(slot, None);
             }

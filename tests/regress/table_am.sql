@@ -1,0 +1,202 @@
+-- The access method's callbacks over a table with hot and cold rows, each answer compared with a heap twin's.
+-- (The scan node is off: plain scans, index fetches, bitmaps, TIDs, samples and rewrites are what is tested.)
+CREATE EXTENSION IF NOT EXISTS colonnade;
+SET colonnade.enable_scan = off;
+SET max_parallel_workers_per_gather = 0;
+CREATE TABLE h (id int, k int, s text, n numeric, d date);
+INSERT INTO h SELECT g, g % 97, 'row ' || g, g * 1.25, date '2020-01-01' + g % 1000 FROM generate_series(1, 20000) g;
+CREATE TABLE c (LIKE h) USING colcompress;
+INSERT INTO c SELECT * FROM h;
+INSERT INTO h SELECT -g, g, 'hot ' || g, g, NULL FROM generate_series(1, 300) g;
+INSERT INTO c SELECT -g, g, 'hot ' || g, g, NULL FROM generate_series(1, 300) g;
+CREATE FUNCTION same(query text) RETURNS text LANGUAGE plpgsql AS $$
+DECLARE
+    ours text; theirs text; digest text := 'SELECT count(*) || '' '' || coalesce(sum(hashtextextended(q::text, 0)), 0) FROM (';
+BEGIN
+    EXECUTE digest || replace(query, '@', 'c') || ') q' INTO ours;
+    EXECUTE digest || replace(query, '@', 'h') || ') q' INTO theirs;
+    RETURN CASE WHEN ours = theirs THEN 'same ' || split_part(ours, ' ', 1) ELSE 'DIFFERENT: ' || ours || ' against ' || theirs END;
+END $$;
+-- The premise: rows of both kinds.
+SELECT count(*) FILTER (WHERE (ctid::text::point)[0] >= 2147483648) AS cold,
+    count(*) FILTER (WHERE (ctid::text::point)[0] < 2147483648) AS hot FROM c;
+
+-- Sequential, either way round.
+SELECT same('SELECT * FROM @');
+BEGIN;
+DECLARE x SCROLL CURSOR FOR SELECT id FROM c;
+MOVE FORWARD 298 IN x;
+FETCH 4 FROM x;
+FETCH BACKWARD 4 FROM x;
+FETCH 3 FROM x;
+MOVE LAST IN x;
+FETCH 1 FROM x;
+FETCH BACKWARD 2 FROM x;
+FETCH FIRST FROM x;
+FETCH BACKWARD 1 FROM x;
+FETCH ABSOLUTE 300 FROM x;
+FETCH RELATIVE 1 FROM x;
+FETCH RELATIVE -1 FROM x;
+COMMIT;
+
+-- Indexes: built over both kinds, and fed by rows that come later.
+CREATE UNIQUE INDEX c_id ON c (id);
+CREATE INDEX c_hash ON c USING hash (s);
+CREATE INDEX c_expression ON c ((n * 2)) WHERE k % 2 = 0;
+CREATE INDEX CONCURRENTLY c_k ON c (k);
+REINDEX INDEX CONCURRENTLY c_id;
+SELECT indexrelid::regclass, indisvalid FROM pg_index WHERE indrelid = 'c'::regclass ORDER BY 1;
+INSERT INTO h SELECT g, g % 97, 'late ' || g, g, NULL FROM generate_series(50001, 65000) g;
+INSERT INTO c SELECT g, g % 97, 'late ' || g, g, NULL FROM generate_series(50001, 65000) g;
+SET enable_seqscan = off;
+SET enable_bitmapscan = off;
+SELECT same('SELECT * FROM @ WHERE id BETWEEN -5 AND 3000');
+SELECT same('SELECT * FROM @ WHERE id IN (-300, -1, 1, 256, 257, 20000, 50001, 62000, 65000, 65001)');
+SELECT same('SELECT * FROM @ WHERE s IN (''row 5'', ''late 64000'', ''hot 7'', ''none'')');
+SELECT same('SELECT * FROM @ WHERE n * 2 = 240 AND k % 2 = 0');
+SELECT same('SELECT id, s FROM (SELECT * FROM @ WHERE id > 10000 ORDER BY id DESC LIMIT 2000) x');
+SET enable_bitmapscan = on;
+SET enable_indexscan = off;
+SELECT same('SELECT * FROM @ WHERE k = 13');
+SELECT same('SELECT * FROM @ WHERE k BETWEEN 3 AND 60 AND id > 10000');
+SET work_mem = '64kB';
+SELECT same('SELECT * FROM @ WHERE k IN (1, 50, 77) OR id BETWEEN 100 AND 30000');
+RESET work_mem;
+RESET enable_seqscan;
+RESET enable_indexscan;
+INSERT INTO c VALUES (20000, 0, 'duplicate', 0, NULL);
+INSERT INTO c VALUES (60000, 0, 'duplicate', 0, NULL);
+INSERT INTO c VALUES (-7, 0, 'duplicate', 0, NULL);
+INSERT INTO c VALUES (20000, 0, 'duplicate', 0, NULL) ON CONFLICT DO NOTHING;
+INSERT INTO c SELECT g, 0, 'x', 0, NULL::date FROM generate_series(80001, 100000) g UNION ALL SELECT 77, 0, 'x', 0, NULL::date;
+SELECT same('SELECT * FROM @');
+CREATE INDEX ON c USING brin (id);
+
+-- TIDs.
+SET enable_seqscan = off;
+SELECT ctid, id FROM c WHERE ctid IN ('(2147483648,1)', '(2147483648,0)', '(2147483648,257)', '(2147483726,32)', '(1,1)', '(4294967294,1)') ORDER BY 1;
+SELECT count(*), min(id), max(id) FROM c WHERE ctid >= '(2147483650,5)' AND ctid < '(2147483652,5)';
+SELECT count(*), min(id), max(id) FROM c WHERE ctid < '(2,1)' OR ctid > '(2147483725,250)' AND ctid < '(2147483727,1)';
+SELECT count(*) FROM c WHERE ctid <= '(2147483648,1)';
+RESET enable_seqscan;
+SELECT id, xmin, cmin, xmax, cmax, tableoid::regclass FROM c WHERE id = 5;
+SELECT c FROM c WHERE id = 5;
+
+-- Samples. Every row has its chance: all or none at the extremes, near the share between them, the same when repeated.
+SELECT count(*) = 0 AS none FROM c TABLESAMPLE SYSTEM (0);
+SELECT same('SELECT * FROM @ TABLESAMPLE SYSTEM (100)'), same('SELECT * FROM @ TABLESAMPLE BERNOULLI (100)');
+SELECT abs(count(*) - 3530.0) < 700 AS near FROM c TABLESAMPLE BERNOULLI (10) REPEATABLE (3);
+SELECT abs(count(*) - 17650.0) < 6000 AS near FROM c TABLESAMPLE SYSTEM (50) REPEATABLE (3);
+SELECT (SELECT sum(id) FROM c TABLESAMPLE SYSTEM (30) REPEATABLE (9)) = (SELECT sum(id) FROM c TABLESAMPLE SYSTEM (30) REPEATABLE (9)) AS repeats;
+
+-- Statistics and VACUUM.
+VACUUM c;
+SELECT reltuples FROM pg_class WHERE oid = 'c'::regclass;
+ANALYZE c;
+SELECT reltuples FROM pg_class WHERE oid = 'c'::regclass;
+SELECT attname, null_frac < 0.5 AS nulls, n_distinct BETWEEN -1 AND -0.99 AS is_unique FROM pg_stats WHERE tablename = 'c' AND attname IN ('id', 'd') ORDER BY 1;
+-- Trailing stripe pages stay, whatever VACUUM is told.
+CREATE TEMP TABLE size AS SELECT pg_relation_size('c') AS bytes;
+ALTER TABLE c SET (vacuum_truncate = on);
+VACUUM (TRUNCATE true, FREEZE) c;
+SELECT pg_relation_size('c') = bytes AS kept FROM size;
+SELECT same('SELECT * FROM @');
+
+-- Parallel.
+SET parallel_setup_cost = 0;
+SET parallel_tuple_cost = 0;
+SET min_parallel_table_scan_size = 0;
+SET max_parallel_workers_per_gather = 3;
+EXPLAIN (COSTS OFF) SELECT count(*) FROM c;
+SELECT same('SELECT count(*), sum(id), sum(n), min(s), max(d) FROM @');
+SELECT same('SELECT count(*), sum(a.n) FROM @ a JOIN @ b USING (id) WHERE b.k = 5');
+SET enable_seqscan = off;
+SET min_parallel_index_scan_size = 0;
+SELECT same('SELECT count(*), sum(n) FROM @ WHERE k = 13 OR id < 700');
+RESET enable_seqscan;
+SET max_parallel_workers_per_gather = 0;
+CREATE INDEX c_parallel ON c (d, id);
+SET enable_seqscan = off;
+SELECT same('SELECT * FROM @ WHERE d = date ''2020-03-04''');
+RESET enable_seqscan;
+
+-- Rows of stripes cannot be changed or locked yet, hot ones can.
+UPDATE c SET k = 0 WHERE id = 5;
+DELETE FROM c WHERE id = 5;
+SELECT id FROM c WHERE id = 5 FOR UPDATE;
+UPDATE c SET s = 'changed' WHERE id = -5;
+DELETE FROM c WHERE id = -6;
+UPDATE h SET s = 'changed' WHERE id = -5;
+DELETE FROM h WHERE id = -6;
+SELECT same('SELECT * FROM @');
+
+-- Rewrites: rows, indexes and the directory go together.
+ALTER TABLE c ADD COLUMN x text DEFAULT 'deflt';
+ALTER TABLE h ADD COLUMN x text DEFAULT 'deflt';
+SELECT same('SELECT * FROM @');
+VACUUM FULL c;
+SELECT same('SELECT * FROM @');
+CLUSTER c USING c_id;
+SELECT same('SELECT * FROM @');
+ALTER TABLE c DROP COLUMN k;
+ALTER TABLE h DROP COLUMN k;
+ALTER TABLE c ALTER COLUMN n TYPE float8;
+ALTER TABLE h ALTER COLUMN n TYPE float8;
+SELECT same('SELECT * FROM @');
+ALTER TABLE c SET UNLOGGED;
+ALTER TABLE c SET LOGGED;
+SELECT same('SELECT * FROM @');
+SET enable_seqscan = off;
+SELECT same('SELECT * FROM @ WHERE id BETWEEN 19990 AND 50010');
+RESET enable_seqscan;
+SELECT count(DISTINCT storage_id) AS storages, sum(row_count) > 35000 AS rows FROM engine.stripe;
+
+-- TRUNCATE, rolled back and not; files of temporary tables.
+BEGIN;
+TRUNCATE c;
+SELECT count(*) FROM c;
+SELECT count(*) FROM engine.stripe;
+INSERT INTO c (id) SELECT g FROM generate_series(1, 15000) g;
+SAVEPOINT s;
+TRUNCATE c;
+INSERT INTO c (id) VALUES (1);
+SELECT count(*) FROM c;
+ROLLBACK TO s;
+SELECT count(*) FROM c;
+ROLLBACK;
+SELECT same('SELECT * FROM @');
+CREATE TEMP TABLE t (id int, s text) USING colcompress ON COMMIT DELETE ROWS;
+BEGIN;
+INSERT INTO t SELECT g, 't' FROM generate_series(1, 20000) g;
+SELECT count(*) FROM t;
+COMMIT;
+SELECT count(*) FROM t;
+ALTER TABLE c SET ACCESS METHOD heap;
+SELECT same('SELECT * FROM @');
+SELECT count(*) FROM engine.stripe;
+ALTER TABLE c SET ACCESS METHOD colcompress;
+SELECT same('SELECT * FROM @');
+DROP TABLE c;
+SELECT count(*) FROM engine.stripe;
+
+-- VACUUM takes the index entries of a load that was rolled back, and gives its pages back.
+CREATE TABLE w (id int PRIMARY KEY, s text) USING colcompress;
+BEGIN;
+INSERT INTO w SELECT g, md5(g::text) FROM generate_series(1, 50000) g;
+ROLLBACK;
+CREATE EXTENSION pgstattuple;
+SELECT leaf_pages > 100 AS many FROM pgstatindex('w_pkey');
+VACUUM w;
+SELECT leaf_pages > 100 AS many FROM pgstatindex('w_pkey');
+INSERT INTO w SELECT g, md5(g::text) FROM generate_series(1, 50000) g;
+SELECT count(*), count(DISTINCT s) FROM w;
+
+-- A published table keeps its rows hot, and one with cold rows is not published.
+CREATE PUBLICATION p FOR TABLE w;
+CREATE PUBLICATION p FOR ALL TABLES;
+CREATE TABLE v (id int PRIMARY KEY, s text) USING colcompress;
+CREATE PUBLICATION p FOR TABLE v;
+INSERT INTO v SELECT g, 'published' FROM generate_series(1, 20000) g;
+UPDATE v SET s = 'changed' WHERE id = 15000;
+SELECT count(*) FROM v WHERE (ctid::text::point)[0] >= 2147483648;
+DROP PUBLICATION p;
