@@ -1,7 +1,8 @@
 """Columns of the events table and of TPC-H's lineitem: our encodings beside Vortex, zstd Parquet and plain zstd.
 
 Run by bench/encodings.sh with the Python of target/venv: encodings.py BENCH FOLDER ROWS
-The same rows for all, one thread, thread CPU time, best of five passes. The numerator is always the plain Arrow array (decimals 16 bytes,
+The metadata of events is JSON text for the others and PostgreSQL's jsonb of the same values for ours, which is what each would store; its
+numerator is the text. The same rows for all, one thread, thread CPU time, best of five passes. The numerator is always the plain Arrow array (decimals 16 bytes,
 text 4-byte offsets). Each is measured in its own habitat: ours in stripes of 150,000 rows with chunks of 10,000, decoded to flat
 vectors (decimals as 32- or 64-bit integers, text as views); Vortex (from memory, its own choice of Arrow arrays), Parquet (level 3, a row group a
 chunk) and zstd (level 3, the buffers themselves) in chunks of 65,536 rows of events and 131,072 of lineitem.
@@ -12,6 +13,7 @@ import io
 import json
 import os
 import re
+import struct
 import subprocess
 import sys
 import time
@@ -63,6 +65,48 @@ def events(rows):
     })
 
 
+def numeric(cents):
+    """PostgreSQL's bytes of a numeric with two digits after the point."""
+    whole, fraction = divmod(cents, 100)
+    digits = [whole] if whole else []
+    weight = 0 if whole or not fraction else -1
+    if fraction:
+        digits.append(fraction * 100)
+    header = 0x8000 | 2 << 7 | (0x40 if weight < 0 else 0) | weight & 0x3F
+    return struct.pack(f"<IH{len(digits)}H", (6 + 2 * len(digits)) << 2, header, *digits)
+
+
+def jsonb(pairs):
+    """PostgreSQL's bytes of a flat jsonb object; `pairs` in its order of keys: by length, then bytewise."""
+    entries, data = [], b""
+    offset = 4 + 8 * len(pairs)
+
+    def add(kind, payload):
+        nonlocal data
+        data += payload
+        # Every 32nd entry holds an end offset, the others a length.
+        entries.append(kind | (0x80000000 | len(data) if len(entries) % 32 == 0 else len(payload)))
+
+    for key, _ in pairs:
+        add(0, key)
+    for _, value in pairs:
+        if isinstance(value, bool):
+            add(0x30000000 if value else 0x20000000, b"")
+        elif isinstance(value, int):
+            add(0x10000000, b"\0" * (-(offset + len(data)) % 4) + numeric(value))
+        else:
+            add(0, value)
+    return struct.pack(f"<I{len(entries)}I", 0x20000000 | len(pairs), *entries) + data
+
+
+def stored_metadata(rows):
+    """The metadata column as the server stores it, for our encodings: the same values as in `events`."""
+    texts = (json.loads(text, parse_float=lambda digits: round(float(digits) * 100)) for text in rows)
+    fields = ("os", "app", "premium", "revenue", "version", "ab_group", "campaign")
+    pack = lambda value: value.encode() if isinstance(value, str) else value  # noqa: E731
+    return pa.array([jsonb([(name.encode(), pack(row[name])) for name in fields]) for row in texts], pa.binary())
+
+
 def decimals(unscaled, precision, scale):
     """A decimal128 array of these unscaled integers."""
     pairs = np.empty((len(unscaled), 2), dtype=np.int64)
@@ -91,10 +135,10 @@ def write_column(array, path):
     fixed = {"int16": "int16", "int32": "int32", "int64": "int64", "float": "float32", "double": "float64",
              "date32[day]": "date"}
     data = array.buffers()[-1]
-    if kind == "string":
+    if kind in ("string", "binary"):
         offsets = np.frombuffer(array.buffers()[1], np.int32)[: len(array) + 1]
         path.write_bytes(offsets.astype("<u4").tobytes() + data.to_pybytes()[: int(offsets[-1])])
-        return "text"
+        return "text" if kind == "string" else "bytes"
     if kind == "bool":
         path.write_bytes(np.asarray(array.to_numpy(zero_copy_only=False), np.uint8).tobytes())
         return "bool"
@@ -198,7 +242,8 @@ def run(name, table, bench, folder):
         array = copied(table[field.name].combine_chunks() if table[field.name].num_chunks != 1 else table[field.name].chunk(0))
         if isinstance(array, pa.ChunkedArray):
             array = array.chunk(0)
-        kind = write_column(array, data / f"{field.name}.bin")
+        stored = stored_metadata(array.to_pylist()) if field.name == "metadata" else array
+        kind = write_column(stored, data / f"{field.name}.bin")
         manifest.append(f"{field.name}\t{kind}\t{len(array)}\t{field.name}.bin\n")
         step = CHUNKS[name]
         chunks = [copied(array.slice(start, step)) for start in range(0, len(array), step)]

@@ -1,7 +1,8 @@
 //! Real columns: read what bench/encodings.py wrote, encode in stripes of the default size, decode chunk by chunk.
 //!
 //! DIR/manifest has one line a column: name, kind, rows, file. Kinds: int16, int32, int64, date, timestamp, float32, float64 (little-endian
-//! values), bool (a byte a value), numeric:SCALE (16 bytes a value), text (rows + 1 offsets of 4 bytes, then the bytes).
+//! values), bool (a byte a value), numeric:SCALE (16 bytes a value), text and bytes
+//! (rows + 1 offsets of 4 bytes, then the bytes).
 
 use std::fs;
 use std::hint::black_box;
@@ -126,14 +127,15 @@ fn read(kind: &str, rows: usize, bytes: Vec<u8>) -> Result<Vector, String> {
             let display = DisplayScales::Constant(scale);
             (LogicalType::Numeric, Values::Numeric(NumericValues { ints, scale, display, side: Vec::new() }))
         }
-        ("text", _) => {
+        ("text" | "bytes", _) => {
+            let logical = if kind == "text" { LogicalType::Text } else { LogicalType::Bytes };
             let split = (rows + 1) * 4;
             let Some((offsets, data)) = bytes.split_at_checked(split) else {
                 return Err("text cut short".to_string());
             };
             let offsets = items(offsets, u32::from_le_bytes);
             let views = ByteViews::from_offsets(&offsets, data.to_vec()).ok_or("offsets of text")?;
-            (LogicalType::Text, Values::Bytes(views))
+            (logical, Values::Bytes(views))
         }
         _ => return Err(format!("kind {kind}")),
     };
