@@ -62,7 +62,7 @@ pub fn check(column: &Vector, options: &EncodeOptions<'_>) -> EncodedColumn {
         assert_eq!(decoded.null_count(), want.null_count());
         check_take(&opened, &want, &chunk.encoding);
         // Long chunks repeat what shorter ones show: a part of the predicates is enough for them.
-        for predicate in predicates.iter().step_by(if want.len() > 2000 { 7 } else { 1 }) {
+        for predicate in predicates.iter().step_by(if want.len() > 500 { 3 } else { 1 }) {
             check_filter(&opened, &decoded, &want, predicate, &chunk.encoding);
         }
         start += chunk.rows as usize;
