@@ -13,8 +13,9 @@ const BUFFER_BYTES: usize = 1 << 20;
 /// One value: length, then twelve inline bytes, or four prefix bytes, buffer number and offset (little-endian).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ByteView {
-    len: u32,
-    tail: [u8; INLINE_BYTES],
+    /// One array, so that a view is made in registers and stored at once: put together field by field it is stored in pieces and
+    /// stalls whoever copies it next.
+    bytes: [u8; 16],
 }
 
 impl ByteView {
@@ -45,47 +46,44 @@ impl ByteView {
     pub fn inline_bits(len: u32, bits: u128) -> Self {
         let len = if len as usize > INLINE_BYTES { INLINE_BYTES as u32 } else { len };
         let bits = bits & ((1u128 << (8 * len)) - 1);
-        let mut tail = [0; INLINE_BYTES];
-        tail.copy_from_slice(&bits.to_le_bytes()[..INLINE_BYTES]);
-        Self { len, tail }
+        Self { bytes: (u128::from(len) | (bits << 32)).to_le_bytes() }
     }
 
     /// A view of `len` bytes at `offset` of buffer `buffer`, whose first four bytes are `prefix`.
     #[inline]
     pub fn reference(len: u32, prefix: [u8; 4], buffer: u32, offset: u32) -> Self {
-        let mut tail = [0; INLINE_BYTES];
-        tail[..4].copy_from_slice(&prefix);
-        tail[4..8].copy_from_slice(&buffer.to_le_bytes());
-        tail[8..].copy_from_slice(&offset.to_le_bytes());
-        Self { len, tail }
+        let low = u64::from(len) | (u64::from(u32::from_le_bytes(prefix)) << 32);
+        let high = u64::from(buffer) | (u64::from(offset) << 32);
+        Self { bytes: (u128::from(low) | (u128::from(high) << 64)).to_le_bytes() }
     }
 
     /// Length of the value in bytes.
     #[inline]
     #[allow(clippy::len_without_is_empty)]
     pub const fn len(&self) -> usize {
-        self.len as usize
+        let [a, b, c, d, ..] = self.bytes;
+        u32::from_le_bytes([a, b, c, d]) as usize
     }
 
     /// The first four bytes, zero-padded.
     #[inline]
     pub const fn prefix(&self) -> [u8; 4] {
-        [self.tail[0], self.tail[1], self.tail[2], self.tail[3]]
+        let [_, _, _, _, a, b, c, d, ..] = self.bytes;
+        [a, b, c, d]
     }
 
     /// For inline values: a number that orders as they do bytewise (their bytes, then their length, since a shorter one is padded).
     #[inline]
     pub fn inline_key(&self) -> u128 {
-        let mut bytes = [0; 16];
-        bytes[..INLINE_BYTES].copy_from_slice(&self.tail);
-        bytes[INLINE_BYTES..].copy_from_slice(&self.len.to_be_bytes());
-        u128::from_be_bytes(bytes)
+        let bits = u128::from_le_bytes(self.bytes);
+        let len = bits & u128::from(u32::MAX);
+        ((bits ^ len).swap_bytes() << 32) | len
     }
 
     /// Buffer number and offset of a value that is not inline.
     #[inline]
     pub fn place(&self) -> Option<(u32, u32)> {
-        let [_, _, _, _, a, b, c, d, e, f, g, h] = self.tail;
+        let [_, _, _, _, _, _, _, _, a, b, c, d, e, f, g, h] = self.bytes;
         (self.len() > INLINE_BYTES)
             .then(|| (u32::from_le_bytes([a, b, c, d]), u32::from_le_bytes([e, f, g, h])))
     }
@@ -171,7 +169,7 @@ impl ByteViews {
     pub fn get(&self, index: usize) -> &[u8] {
         let Some(view) = self.views.get(index) else { return &[] };
         match view.place() {
-            None => view.tail.get(..view.len()).unwrap_or(&[]),
+            None => view.bytes.get(4..4 + view.len()).unwrap_or(&[]),
             Some((buffer, offset)) => {
                 let buffer = self.buffers.get(buffer as usize).map_or(self.open.as_slice(), |b| b.as_slice());
                 buffer.get(offset as usize..offset as usize + view.len()).unwrap_or(&[])
