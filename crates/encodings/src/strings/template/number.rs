@@ -85,39 +85,28 @@ pub const fn writable(value: i64, scale: i64) -> bool {
 /// The bytes of a numeric and how many of them count. Value and scale must be `writable`.
 #[inline]
 pub fn write(value: i64, scale: u8) -> ([u8; MAX_BYTES], usize) {
-    let mut out = [0u8; MAX_BYTES];
-    let magnitude = value.unsigned_abs();
     let fraction = u32::from(scale).div_ceil(4);
-    let mut rest = magnitude.wrapping_mul(POWERS[(fraction * 4 - u32::from(scale)) as usize & 3]);
+    let mut rest = value.unsigned_abs().wrapping_mul(POWERS[(fraction * 4 - u32::from(scale)) as usize & 3]);
     let mut header = 0x8000 | u16::from(scale & MAX_SCALE) << 7;
-    let mut len = HEADER_BYTES;
-    if rest != 0 {
-        // Digits from the lowest up, trailing zeros dropped.
-        let mut digits = [0u16; 5];
-        let mut count = 0usize;
-        let mut total = 0u32;
-        while rest != 0 {
-            let digit = (rest % BASE) as u16;
-            rest /= BASE;
-            total += 1;
-            if count != 0 || digit != 0 {
-                digits[count.min(4)] = digit;
-                count += 1;
-            }
-        }
-        let weight = total.wrapping_sub(1).wrapping_sub(fraction) as u16 & 0x7F;
-        header |= weight | if value < 0 { 0x2000 } else { 0 };
-        len += 2 * count;
-        for (place, &digit) in digits[..count.min(5)].iter().rev().enumerate() {
-            let place = HEADER_BYTES + 2 * place;
-            if let Some(out) = out.get_mut(place..place + 2) {
-                out.copy_from_slice(&digit.to_le_bytes());
-            }
+    // Digits from the lowest up: each goes in front of those before, so the highest ends up first in memory.
+    let (mut digits, mut count, mut total) = (0u128, 0usize, 0u16);
+    while rest != 0 {
+        let digit = rest % BASE;
+        rest /= BASE;
+        total += 1;
+        if count != 0 || digit != 0 {
+            digits = (digits << 16) | u128::from(digit);
+            count += 1;
         }
     }
-    out[..4].copy_from_slice(&((len as u32) << 2).to_le_bytes());
-    out[4..6].copy_from_slice(&header.to_le_bytes());
-    (out, len)
+    if total != 0 {
+        let weight = total.wrapping_sub(1).wrapping_sub(fraction as u16) & 0x7F;
+        header |= weight | if value < 0 { 0x2000 } else { 0 };
+    }
+    let len = HEADER_BYTES + 2 * count;
+    // All in one register: bytes stored one after the other would stall whoever copies them at once.
+    let bits = (len as u128) << 2 | u128::from(header) << 32 | digits << 48;
+    (bits.to_le_bytes(), len)
 }
 
 #[cfg(test)]
