@@ -5,6 +5,7 @@
 //! do not come in order, so the TIDs passed on the present page are remembered.
 
 use pgrx::pg_guard;
+use pgrx::pg_sys::ffi::pg_guard_ffi_boundary;
 use pgrx::pg_sys::{
     self, Datum, HeapScanDescData, IndexInfo, ItemPointerData, Relation, Snapshot, ValidateIndexState,
 };
@@ -82,7 +83,8 @@ pub(super) unsafe extern "C-unwind" fn index_validate_scan(
         let mut roots = [0u16; ITEMS];
         let mut root_block = pg_sys::InvalidBlockNumber;
         let forward = pg_sys::ScanDirection::ForwardScanDirection;
-        while scan::scan_getnextslot(hot.cast(), forward, entries.slot) {
+        let slot = entries.slot;
+        while pg_guard_ffi_boundary(|| scan::scan_getnextslot(hot.cast(), forward, slot)) {
             pgrx::check_for_interrupts!();
             (*state).htups += 1.0;
             let heap = (*hot).heap.cast::<HeapScanDescData>();
