@@ -2,6 +2,7 @@
 //! checked against something written apart from it.
 
 /// A JSON value; object keys are sorted here as jsonb wants them.
+#[derive(Debug, Clone)]
 pub enum Json {
     Null,
     Bool(bool),

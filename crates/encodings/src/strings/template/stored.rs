@@ -1,12 +1,6 @@
 //! Templates and paths as bytes: the shared section of a shredded column.
 //!
-//! | part | bytes |
-//! | --- | --- |
-//! | templates | count (varint), then each: number of steps (varint), steps, literals (with their length before them) |
-//! | step | tag, then its numbers as varints: 0 begin; 1 literal: start, length; 2..5 value (text, number, aligned, flag): path, word; 6 nothing: word; 7 end: container, word; 8 whole: path |
-//! | word | container (varint), offset (varint), 0 or base of its end offset + 1 (varint) |
-//! | paths | count (varint), then each: kind (0 text, 1 number, 2 aligned, 3 flag), name (with its length before it), the shared sections of its child columns (each with its length before it): one, for numbers two (integers, display scales) |
-//! | path name | components: 0, length (4 bytes), key; or 1, any element of an array |
+//! FORMAT.md ("Templates") has the layout: programs, then paths with the shared sections of their child columns.
 //!
 //! Invariant: what `parse` returns has passed `Program::check`.
 
