@@ -9,9 +9,10 @@ use std::sync::OnceLock;
 use pgrx::pg_guard;
 use pgrx::pg_sys::{self, NodeTag};
 
-use super::{cost, plan};
+use super::{cost, index_paths, plan};
 use crate::host::guc::ENABLE_SCAN;
 use crate::host::relation;
+use crate::options;
 
 /// The server's FirstLowInvalidHeapAttributeNumber: attribute sets are shifted by it.
 const ATTRIBUTE_SHIFT: i32 = 7;
@@ -93,6 +94,9 @@ unsafe fn offer(
         // The planner holds a lock already.
         let relation = pg_sys::table_open((*rte).relid, pg_sys::NoLock as i32);
         if relation::is_colcompress(relation) {
+            if !options::table_options(relation).index_scan {
+                index_paths::price(rel, relation);
+            }
             let estimate = cost::estimate(root, rel, relation, attributes);
             let workers = drop_sequential_scan(&mut (*rel).partial_pathlist);
             drop_sequential_scan(&mut (*rel).pathlist);
