@@ -111,11 +111,17 @@ pub unsafe fn options_of(table: Oid) -> TableOptions {
             Some(value) => usable_keys(table, value),
             None => Vec::new(),
         },
-        index_scan: settings
-            .get(definitions::INDEX_SCAN)
-            .and_then(|v| definitions::boolean(v))
-            .unwrap_or(false),
+        index_scan: index_scan(&settings),
     }
+}
+
+/// Option `index_scan` alone, for the planner: nothing else is looked at, so nothing else can be complained about.
+pub unsafe fn allows_index_scans(rel: Relation) -> bool {
+    index_scan(&catalog::read((*rel).rd_id))
+}
+
+unsafe fn index_scan(settings: &catalog::Settings) -> bool {
+    settings.get(definitions::INDEX_SCAN).and_then(|value| definitions::boolean(value)).unwrap_or(false)
 }
 
 unsafe fn usable_keys(table: Oid, value: &std::ffi::CStr) -> Vec<SortKey> {

@@ -94,7 +94,7 @@ unsafe fn offer(
         // The planner holds a lock already.
         let relation = pg_sys::table_open((*rte).relid, pg_sys::NoLock as i32);
         if relation::is_colcompress(relation) {
-            if !options::table_options(relation).index_scan {
+            if !options::allows_index_scans(relation) {
                 index_paths::price(rel, relation);
             }
             let estimate = cost::estimate(root, rel, relation, attributes);
