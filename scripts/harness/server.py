@@ -231,6 +231,10 @@ class Server:
 
     def kill9(self, timeout=60):
         """Kills the postmaster and every child with SIGKILL, as a power cut would, and waits until all are gone."""
+        # Stopped first, so that the postmaster forks no child that the list misses.
+        parent = self.postmaster_pid()
+        if parent is not None and _alive(parent):
+            os.kill(parent, signal.SIGSTOP)
         processes = self.processes()
         for pid in processes:
             try:
