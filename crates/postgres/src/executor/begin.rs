@@ -138,6 +138,7 @@ pub struct Scan {
 /// # Safety
 /// Called by the server while it initialises the node; the current memory is the query's.
 pub unsafe fn begin(custom: *mut pg_sys::CustomScanState, estate: *mut pg_sys::EState, eflags: i32) -> Scan {
+    // SAFETY: the server passes its own node, plan and state; the sets and lists are its own kinds.
     unsafe {
         let plan = (*custom).ss.ps.plan.cast::<pg_sys::CustomScan>();
         let relid = (*plan).scan.scanrelid;

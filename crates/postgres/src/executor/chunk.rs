@@ -125,6 +125,7 @@ pub unsafe fn load(
                 .filter_map(|&at| clauses.get(at))
                 .any(|clause| clause.reads.contains(&column.index));
         sources.push(match wanted {
+            // SAFETY: rel is open.
             true => unsafe { loader.project(at, rel, &selection)? },
             false => Source::Unwanted,
         });

@@ -44,6 +44,7 @@ impl Clause {
 /// # Safety
 /// The node is being initialised; its expression context exists, and the current memory lives as long as the node.
 pub unsafe fn build(custom: *mut pg_sys::CustomScanState) -> Vec<Clause> {
+    // SAFETY: the caller's promise; the lists hold expressions, the hints integers.
     unsafe {
         let parent: *mut pg_sys::PlanState = custom.cast();
         let plan = (*parent).plan.cast::<pg_sys::CustomScan>();
@@ -73,6 +74,7 @@ unsafe fn clause(
     qual: Option<*mut pg_sys::ExprState>,
     parent: *mut pg_sys::PlanState,
 ) -> Clause {
+    // SAFETY: a valid expression; each value node is part of it.
     unsafe {
         let template = template::translate(node, relid);
         let mut values = Vec::new();

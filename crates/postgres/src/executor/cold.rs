@@ -49,6 +49,7 @@ impl Scan {
     /// # Safety
     /// Called under guard while the node runs.
     pub unsafe fn refill(&mut self) {
+        // SAFETY: the caller's promise: the node runs, so relation, slots and contexts are there.
         unsafe {
             match self.phase {
                 Phase::Start => self.start(),
@@ -67,6 +68,7 @@ impl Scan {
 
     /// Begins, or begins again.
     unsafe fn start(&mut self) {
+        // SAFETY: as refill; the hot scan is made in memory that lives as long as the query.
         unsafe {
             let state = (*self.custom).ss.ps.state;
             clauses::resolve_all(&mut self.clauses, self.econtext);
@@ -90,6 +92,7 @@ impl Scan {
     /// # Safety
     /// Called under guard between rows.
     pub unsafe fn restart(&mut self) {
+        // SAFETY: as refill.
         unsafe {
             if self.phase == Phase::Start || self.phase == Phase::Test {
                 return;
@@ -125,6 +128,7 @@ impl Scan {
     /// # Safety
     /// Called once, when the node ends without an ERROR.
     pub unsafe fn close(&mut self) {
+        // SAFETY: the caller's promise.
         unsafe {
             self.cold = None;
             if let Some(hot) = self.hot.take() {
@@ -135,6 +139,7 @@ impl Scan {
 
     /// Puts the next rows of stripes into the batch.
     unsafe fn next_batch(&mut self) -> bool {
+        // SAFETY: as refill; the shared state is null or alive until shutdown.
         unsafe {
             loop {
                 let Some(cold) = &mut self.cold else { return false };

@@ -20,6 +20,7 @@ pub unsafe fn explain(
     ancestors: *mut pg_sys::List,
     es: *mut pg_sys::ExplainState,
 ) {
+    // SAFETY: EXPLAIN's own structs; every string is NUL-terminated and copied.
     unsafe {
         let scan = &*(*custom.cast::<Node>()).scan;
         show_columns(scan, es);
@@ -37,6 +38,7 @@ pub unsafe fn explain(
 }
 
 unsafe fn show_columns(scan: &Scan, es: *mut pg_sys::ExplainState) {
+    // SAFETY: EXPLAIN's own structs; every string is NUL-terminated and copied.
     unsafe {
         let mut names: *mut pg_sys::List = std::ptr::null_mut();
         for column in &scan.columns {
@@ -60,6 +62,7 @@ unsafe fn show_conditions(
     label: &std::ffi::CStr,
     conditions: impl Iterator<Item = *mut pg_sys::Node>,
 ) {
+    // SAFETY: EXPLAIN's own structs; every string is NUL-terminated and copied.
     unsafe {
         let mut list: *mut pg_sys::List = std::ptr::null_mut();
         for condition in conditions {
@@ -76,6 +79,7 @@ unsafe fn show_conditions(
 }
 
 unsafe fn show_counters(scan: &Scan, es: *mut pg_sys::ExplainState) {
+    // SAFETY: EXPLAIN's own structs; every string is NUL-terminated and copied.
     unsafe {
         let counters = &scan.counters;
         if (*es).format != pg_sys::ExplainFormat::EXPLAIN_FORMAT_TEXT {
@@ -106,6 +110,7 @@ fn size(bytes: u64) -> String {
 
 unsafe fn text(es: *mut pg_sys::ExplainState, label: &std::ffi::CStr, value: &str) {
     let value = CString::new(value).unwrap_or_default();
+    // SAFETY: EXPLAIN's own structs; every string is NUL-terminated and copied.
     unsafe { pg_sys::ExplainPropertyText(label.as_ptr(), value.as_ptr(), es) };
 }
 
@@ -117,5 +122,6 @@ unsafe fn integer(
 ) {
     let value = i64::try_from(value).unwrap_or(i64::MAX);
     let unit = unit.map_or(std::ptr::null(), std::ffi::CStr::as_ptr);
+    // SAFETY: EXPLAIN's own structs; every string is NUL-terminated and copied.
     unsafe { pg_sys::ExplainPropertyInteger(label.as_ptr(), unit, value, es) };
 }

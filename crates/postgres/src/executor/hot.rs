@@ -27,11 +27,12 @@ impl Hot {
         snapshot: Snapshot,
         shared: ParallelTableScanDesc,
     ) -> (Self, Vec<StripeEntry>) {
+        // SAFETY: the caller's promise; a scan of ours begins with the server's descriptor.
         unsafe {
             let flags =
                 ScanOptions::SO_TYPE_SEQSCAN | ScanOptions::SO_ALLOW_STRAT | ScanOptions::SO_ALLOW_PAGEMODE;
             let null = std::ptr::null_mut();
-            let scan = scan::begin(rel, snapshot, 0, null, shared, flags as u32);
+            let scan = scan::begin(rel, snapshot, 0, null, shared, flags);
             let stripes = scan::take_stripes(scan.cast());
             let slot = pg_sys::table_slot_create(rel, std::ptr::null_mut());
             (Self { scan: scan.cast(), slot }, stripes)
@@ -44,6 +45,7 @@ impl Hot {
     /// The scan is open. An ERROR jumps past the caller.
     #[inline]
     pub unsafe fn next(&self) -> bool {
+        // SAFETY: the scan and its slot are open; the routine is static.
         unsafe {
             match (*(*(*self.scan).rs_rd).rd_tableam).scan_getnextslot {
                 Some(step) => step(self.scan, pg_sys::ScanDirection::ForwardScanDirection, self.slot),
@@ -69,6 +71,7 @@ impl Hot {
     /// # Safety
     /// The scan is open.
     pub unsafe fn restart(&self) {
+        // SAFETY: the caller's promise.
         unsafe {
             pg_sys::ExecClearTuple(self.slot);
             pg_sys::table_rescan(self.scan, std::ptr::null_mut());
@@ -80,6 +83,7 @@ impl Hot {
     /// # Safety
     /// Called once.
     pub unsafe fn close(self) {
+        // SAFETY: the caller's promise.
         unsafe {
             pg_sys::ExecDropSingleTupleTableSlot(self.slot);
             pg_sys::table_endscan(self.scan);

@@ -84,6 +84,7 @@ fn exec_methods() -> *const pg_sys::CustomExecMethods {
 /// # Safety
 /// Runs once per process, while the library is loaded.
 pub unsafe fn register() {
+    // SAFETY: the caller's promise.
     unsafe { pg_sys::RegisterCustomScanMethods(scan_methods()) };
 }
 
@@ -116,6 +117,7 @@ unsafe extern "C-unwind" fn begin_scan(
     estate: *mut pg_sys::EState,
     eflags: i32,
 ) {
+    // SAFETY: the server passes the node that `create_state` made; the callback's struct lives in it.
     unsafe {
         let node = custom.cast::<Node>();
         (*node).cleanup.func = Some(drop_scan);
@@ -129,6 +131,7 @@ unsafe extern "C-unwind" fn begin_scan(
 
 #[pg_guard]
 unsafe extern "C-unwind" fn end_scan(custom: *mut pg_sys::CustomScanState) {
+    // SAFETY: the node has begun, or its state is null.
     unsafe {
         let scan = (*custom.cast::<Node>()).scan;
         if !scan.is_null() {
@@ -140,6 +143,7 @@ unsafe extern "C-unwind" fn end_scan(custom: *mut pg_sys::CustomScanState) {
 
 #[pg_guard]
 unsafe extern "C-unwind" fn rescan(custom: *mut pg_sys::CustomScanState) {
+    // SAFETY: the node has begun.
     unsafe {
         // Forgets which EvalPlanQual row was returned.
         pg_sys::ExecScanReScan(custom.cast());
@@ -153,5 +157,6 @@ unsafe extern "C-unwind" fn explain_scan(
     ancestors: *mut pg_sys::List,
     es: *mut pg_sys::ExplainState,
 ) {
+    // SAFETY: the node has begun.
     unsafe { explain::explain(custom, ancestors, es) };
 }

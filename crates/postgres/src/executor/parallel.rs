@@ -57,6 +57,7 @@ impl Counters {
 }
 
 unsafe fn scan_of<'a>(custom: *mut pg_sys::CustomScanState) -> &'a mut Scan {
+    // SAFETY: the node has begun, and callbacks of one node never overlap.
     unsafe { &mut *(*custom.cast::<Node>()).scan }
 }
 
@@ -66,6 +67,7 @@ pub unsafe extern "C-unwind" fn estimate(
     custom: *mut pg_sys::CustomScanState,
     _pcxt: *mut pg_sys::ParallelContext,
 ) -> pg_sys::Size {
+    // SAFETY: the relation is open; the callback is our own.
     unsafe {
         let table = match table_am::routine().parallelscan_estimate {
             Some(estimate) => estimate(scan_of(custom).rel),
@@ -82,6 +84,7 @@ pub unsafe extern "C-unwind" fn initialize(
     _pcxt: *mut pg_sys::ParallelContext,
     place: *mut c_void,
 ) {
+    // SAFETY: `place` has the room that `estimate` asked for, and nobody else knows it yet.
     unsafe {
         let scan = scan_of(custom);
         let shared = place.cast::<Shared>();
@@ -92,6 +95,7 @@ pub unsafe extern "C-unwind" fn initialize(
 }
 
 unsafe fn initialize_table(rel: Relation, table: ParallelTableScanDesc) {
+    // SAFETY: the access method asked for as much room as follows our part.
     unsafe {
         if let Some(initialize) = table_am::routine().parallelscan_initialize {
             initialize(rel, table);
@@ -106,6 +110,7 @@ pub unsafe extern "C-unwind" fn reinitialize(
     _pcxt: *mut pg_sys::ParallelContext,
     place: *mut c_void,
 ) {
+    // SAFETY: `place` was initialised before; no worker runs now.
     unsafe {
         let scan = scan_of(custom);
         let shared = &*place.cast::<Shared>();
@@ -125,12 +130,14 @@ pub unsafe extern "C-unwind" fn attach(
     _toc: *mut pg_sys::shm_toc,
     place: *mut c_void,
 ) {
+    // SAFETY: the leader initialised `place` and keeps it until workers have ended.
     unsafe { scan_of(custom).shared = place.cast::<Shared>() };
 }
 
 /// After the last row: workers report, the leader gathers.
 #[pg_guard]
 pub unsafe extern "C-unwind" fn shutdown(custom: *mut pg_sys::CustomScanState) {
+    // SAFETY: the shared state is null or still there: the server frees it after this.
     unsafe {
         let scan = scan_of(custom);
         let Some(shared) = scan.shared.as_ref() else { return };

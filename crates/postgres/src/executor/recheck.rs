@@ -23,6 +23,7 @@ enum Given {
 /// # Safety
 /// Called under guard; the node's state is inside an EvalPlanQual query.
 pub unsafe fn next(custom: *mut pg_sys::CustomScanState, scan: &mut Scan) -> *mut TupleTableSlot {
+    // SAFETY: the caller's promise.
     unsafe {
         match given(custom, scan) {
             Given::Row if qualifies(scan) => project(custom, scan),
@@ -39,6 +40,7 @@ pub unsafe fn next(custom: *mut pg_sys::CustomScanState, scan: &mut Scan) -> *mu
 }
 
 unsafe fn given(custom: *mut pg_sys::CustomScanState, scan: &Scan) -> Given {
+    // SAFETY: the arrays have one entry a range table entry; EvalPlanQual's state outlives its query.
     unsafe {
         let epq = (*(*custom).ss.ps.state).es_epq_active;
         let relid = (*(*custom).ss.ps.plan.cast::<pg_sys::Scan>()).scanrelid;
@@ -74,6 +76,7 @@ unsafe fn given(custom: *mut pg_sys::CustomScanState, scan: &Scan) -> Given {
 }
 
 unsafe fn qualifies(scan: &Scan) -> bool {
+    // SAFETY: slot, context and expressions are the node's own.
     unsafe {
         (*scan.scan_slot).tts_tableOid = (*scan.rel).rd_id;
         pg_sys::MemoryContextReset((*scan.econtext).ecxt_per_tuple_memory);
@@ -83,6 +86,7 @@ unsafe fn qualifies(scan: &Scan) -> bool {
 }
 
 unsafe fn project(custom: *mut pg_sys::CustomScanState, scan: &Scan) -> *mut TupleTableSlot {
+    // SAFETY: as `qualifies`; attributes of the target list are within the row type.
     unsafe {
         let projection = (*custom).ss.ps.ps_ProjInfo;
         if !scan.direct {

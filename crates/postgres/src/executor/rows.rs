@@ -27,6 +27,7 @@ const SHOULD_FREE: u16 = 1 << 2;
 pub unsafe extern "C-unwind" fn exec_custom_scan(
     custom: *mut pg_sys::CustomScanState,
 ) -> *mut TupleTableSlot {
+    // SAFETY: a node of ours begins with the server's.
     unsafe { exec_node(custom.cast()) }
 }
 
@@ -54,6 +55,7 @@ pub unsafe extern "C-unwind" fn exec_node(state: *mut PlanState) -> *mut TupleTa
 
 /// Nothing left.
 unsafe fn empty(scan: *mut Scan) -> *mut TupleTableSlot {
+    // SAFETY: the node's own slots.
     unsafe {
         clear((*scan).scan_slot);
         clear((*scan).result_slot);
@@ -64,6 +66,7 @@ unsafe fn empty(scan: *mut Scan) -> *mut TupleTableSlot {
 /// Empties a virtual slot.
 #[inline]
 unsafe fn clear(slot: *mut TupleTableSlot) {
+    // SAFETY: a virtual slot of the node; its callbacks are static.
     unsafe {
         if (*slot).tts_flags & SHOULD_FREE != 0
             && let Some(clear) = (*(*slot).tts_ops).clear
@@ -77,6 +80,7 @@ unsafe fn clear(slot: *mut TupleTableSlot) {
 
 #[inline]
 unsafe fn fill(slot: *mut TupleTableSlot, fills: &[Fill], at: usize) {
+    // SAFETY: `Batch` keeps every pointer readable for its rows; targets are within the slot's columns.
     unsafe {
         for fill in fills {
             *(*slot).tts_values.add(fill.to) = *fill.values.add(at);
@@ -88,6 +92,7 @@ unsafe fn fill(slot: *mut TupleTableSlot, fills: &[Fill], at: usize) {
 /// Declares a virtual slot full.
 #[inline]
 unsafe fn filled(slot: *mut TupleTableSlot, columns: i16) {
+    // SAFETY: a virtual slot of the node whose wanted columns are set.
     unsafe {
         (*slot).tts_flags &= !EMPTY;
         (*slot).tts_nvalid = columns;
@@ -97,6 +102,7 @@ unsafe fn filled(slot: *mut TupleTableSlot, columns: i16) {
 /// The next row of the batch that passes; null when the batch is used up.
 #[inline]
 unsafe fn cold_row(state: *mut PlanState, scan: *mut Scan) -> *mut TupleTableSlot {
+    // SAFETY: the node runs; see the file's header for ERRORs.
     unsafe {
         let scan = &mut *scan;
         let batch = &mut scan.batch;
@@ -144,6 +150,7 @@ unsafe fn cold_row(state: *mut PlanState, scan: *mut Scan) -> *mut TupleTableSlo
 /// The next hot row that passes; null when there are no more.
 #[inline]
 unsafe fn hot_row(state: *mut PlanState, scan: *mut Scan) -> *mut TupleTableSlot {
+    // SAFETY: as `cold_row`; the heap slot holds the row that `next` found, and has as many columns as the table.
     unsafe {
         let scan = &mut *scan;
         loop {
@@ -189,7 +196,8 @@ unsafe fn hot_row(state: *mut PlanState, scan: *mut Scan) -> *mut TupleTableSlot
 
 /// The first condition that the row in the scan slot fails.
 #[inline]
-unsafe fn failing<'s>(steps: &'s [Step], econtext: *mut pg_sys::ExprContext, at: usize) -> Option<&'s Step> {
+unsafe fn failing(steps: &[Step], econtext: *mut pg_sys::ExprContext, at: usize) -> Option<&Step> {
+    // SAFETY: codes have an entry a row and are below the number of verdicts, or NO_CODE.
     unsafe {
         for step in steps {
             let code = if step.codes.is_null() { batch::NO_CODE } else { *step.codes.add(at) };
@@ -215,6 +223,7 @@ unsafe fn failing<'s>(steps: &'s [Step], econtext: *mut pg_sys::ExprContext, at:
 /// Runs a qual in the per-tuple memory.
 #[inline]
 unsafe fn passes(state: *mut pg_sys::ExprState, econtext: *mut pg_sys::ExprContext) -> bool {
+    // SAFETY: an initialised expression and the node's context.
     unsafe {
         let Some(evaluate) = (*state).evalfunc else { return true };
         let previous = pg_sys::CurrentMemoryContext;
@@ -228,6 +237,7 @@ unsafe fn passes(state: *mut pg_sys::ExprState, econtext: *mut pg_sys::ExprConte
 
 #[inline]
 unsafe fn count_failed(state: *mut PlanState, step: &Step, filtered: &mut u64) {
+    // SAFETY: instrumentation is null or the node's own.
     unsafe {
         if step.native {
             *filtered += 1;
@@ -244,6 +254,7 @@ unsafe fn project(
     econtext: *mut pg_sys::ExprContext,
     slot: *mut TupleTableSlot,
 ) -> *mut TupleTableSlot {
+    // SAFETY: an initialised projection and the node's context.
     unsafe {
         (*econtext).ecxt_scantuple = slot;
         let projection = (*state).ps_ProjInfo;
@@ -266,6 +277,7 @@ unsafe fn project(
 /// Moves on to rows that are not in memory yet, and says in `phase` what there is.
 #[pg_guard]
 unsafe extern "C-unwind" fn refill(custom: *mut pg_sys::CustomScanState) {
+    // SAFETY: the node has begun.
     unsafe {
         pgrx::check_for_interrupts!();
         (*(*custom.cast::<Node>()).scan).refill();
@@ -274,5 +286,6 @@ unsafe extern "C-unwind" fn refill(custom: *mut pg_sys::CustomScanState) {
 
 #[pg_guard]
 unsafe extern "C-unwind" fn test_row(custom: *mut pg_sys::CustomScanState) -> *mut TupleTableSlot {
+    // SAFETY: the node has begun inside an EvalPlanQual query.
     unsafe { super::recheck::next(custom, &mut *(*custom.cast::<Node>()).scan) }
 }

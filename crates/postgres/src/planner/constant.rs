@@ -69,6 +69,7 @@ pub unsafe fn varlena_bytes(datum: Datum) -> Vec<u8> {
 /// # Safety
 /// The datum is a valid value of `value_type`.
 pub unsafe fn compare(column: Column, op: CompareOp, value: Datum, value_type: Oid) -> Resolved {
+    // SAFETY: the datum is of the stated type, the caller promises, and is read as such.
     unsafe {
         match column.kind {
             Kind::Bool => boolean(column, op, value.value() as u8 != 0),
@@ -194,6 +195,7 @@ unsafe fn integer(
 ) -> Resolved {
     match value_type {
         pg_sys::NUMERICOID => {
+            // SAFETY: a value of a variable-length type.
             let Some(decimal) = numeric::decode(&unsafe { varlena_bytes(value) }) else {
                 return Resolved::weaker(not_null(column));
             };
@@ -321,6 +323,7 @@ fn padded(column: Column, op: CompareOp, mut bytes: Vec<u8>, length: u32) -> Res
     bytes.truncate(bytes.iter().rposition(|&byte| byte != b' ').map_or(0, |last| last + 1));
     // SAFETY: the bytes are text in the database's encoding.
     let characters = match i32::try_from(bytes.len()) {
+        // SAFETY: the pointer and length are those of one buffer.
         Ok(len) => unsafe { pg_sys::pg_mbstrlen_with_len(bytes.as_ptr().cast(), len) },
         Err(_) => i32::MAX,
     };

@@ -44,6 +44,7 @@ pub unsafe fn estimate(
     relation: Relation,
     attributes: *mut pg_sys::Bitmapset,
 ) -> Estimate {
+    // SAFETY: the caller's promise; the lists hold restrictions of this relation.
     unsafe {
         let (mut random_page, mut page) = (0.0, 0.0);
         pg_sys::get_tablespace_page_costs((*rel).reltablespace, &raw mut random_page, &raw mut page);
@@ -93,6 +94,7 @@ pub unsafe fn estimate(
 /// # Safety
 /// The path is a new one of ours.
 pub unsafe fn price(path: *mut pg_sys::CustomPath, estimate: &Estimate, workers: i32) {
+    // SAFETY: the caller's promise; cost settings are plain globals.
     unsafe {
         let path = &mut (*path).path;
         let mut participants = 1.0;

@@ -40,6 +40,7 @@ unsafe extern "C-unwind" fn set_rel_pathlist(
     rti: pg_sys::Index,
     rte: *mut pg_sys::RangeTblEntry,
 ) {
+    // SAFETY: the planner's own structs, passed on as they came.
     unsafe {
         if let Some(Some(previous)) = PREVIOUS.get() {
             // The previous hook is C code that may raise an ERROR.
@@ -83,6 +84,7 @@ unsafe fn offer(
     rel: *mut pg_sys::RelOptInfo,
     rte: *mut pg_sys::RangeTblEntry,
 ) {
+    // SAFETY: as above; the relation stays open while it is looked at.
     unsafe {
         let attributes = attributes(rel);
         // xmin, cmin, xmax, cmax; ctid and tableoid we have.

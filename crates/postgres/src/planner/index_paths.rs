@@ -21,6 +21,7 @@ const CHUNK_ROWS: f64 = 10_000.0;
 /// # Safety
 /// The planner's structs are valid and `relation` is open.
 pub unsafe fn price(rel: *mut pg_sys::RelOptInfo, relation: Relation) {
+    // SAFETY: the caller's promise; each path goes back to the list it came from.
     unsafe {
         let serial = take(&mut (*rel).pathlist);
         let partial = take(&mut (*rel).partial_pathlist);

@@ -38,7 +38,10 @@ pub fn parse(pattern: &[u8]) -> Pattern {
 }
 
 /// True when the pattern is a constant that means a prefix or a whole value, so that nothing is left to check.
-pub fn is_exact_shape(pattern: *mut pg_sys::Node) -> bool {
+///
+/// # Safety
+/// The pattern is a valid expression of type text.
+pub unsafe fn is_exact_shape(pattern: *mut pg_sys::Node) -> bool {
     // SAFETY: the cast follows the tag; a non-null text constant holds a varlena.
     unsafe {
         if (*pattern).type_ != NodeTag::T_Const {

@@ -19,5 +19,6 @@ pub mod template;
 /// # Safety
 /// Runs while the library is loaded.
 pub unsafe fn register() {
+    // SAFETY: the caller's promise.
     unsafe { hooks::install() };
 }

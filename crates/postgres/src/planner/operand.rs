@@ -192,6 +192,7 @@ unsafe fn column_of(node: *mut pg_sys::Node, relid: u32) -> Option<Column> {
 /// # Safety
 /// `node` is a valid expression.
 pub unsafe fn any_column(node: *mut pg_sys::Node, relid: u32) -> Option<Column> {
+    // SAFETY: the caller's promise.
     unsafe { column_of(node, relid) }
 }
 
@@ -200,11 +201,13 @@ pub unsafe fn any_column(node: *mut pg_sys::Node, relid: u32) -> Option<Column> 
 /// # Safety
 /// `node` is a valid expression.
 pub unsafe fn boolean_column(node: *mut pg_sys::Node, relid: u32) -> Option<Column> {
+    // SAFETY: the caller's promise.
     unsafe { column_of(node, relid) }.filter(|column| column.kind == Kind::Bool)
 }
 
 /// A column, looking through casts that keep value and order as well, and the type that an operator above sees.
 unsafe fn compared_column(node: *mut pg_sys::Node, relid: u32) -> Option<(Column, Oid)> {
+    // SAFETY: the caller passes a valid expression; the cast follows the tag.
     unsafe {
         if let Some(column) = column_of(node, relid) {
             return Some((column, own_type(column.kind)));
@@ -248,6 +251,7 @@ const fn own_type(kind: Kind) -> Oid {
 /// # Safety
 /// `node` is a valid expression.
 pub unsafe fn is_value(node: *mut pg_sys::Node, relid: u32) -> bool {
+    // SAFETY: the caller's promise; the set is one the server made.
     unsafe {
         match (*node).type_ {
             NodeTag::T_Const | NodeTag::T_Param => true,
@@ -273,6 +277,7 @@ pub unsafe fn operator_on(
     collation: Oid,
     flipped: bool,
 ) -> Option<(Column, Operator)> {
+    // SAFETY: the caller's promise.
     let (column, seen_as) = unsafe { compared_column(node, relid) }?;
     if column.kind == Kind::Other {
         return None;
@@ -302,6 +307,7 @@ pub unsafe fn operator_on(
         // The pattern families compare bytes whatever the collation; the others order by it unless it is C's.
         Kind::Text if family == pg_sys::TEXT_PATTERN_BTREE_FAM_OID.to_u32() => true,
         Kind::Text if equality => deterministic(),
+        // SAFETY: the caller's promise.
         Kind::Text => unsafe { lc_collate_is_c(collation) },
         Kind::Padded(_) => equality && deterministic(),
         Kind::Bytea => equality,

@@ -27,6 +27,7 @@ pub enum Value {
 /// # Safety
 /// `evaluate` returns values of the types the expressions have.
 pub unsafe fn resolve(template: &Template, evaluate: &mut dyn FnMut(*mut pg_sys::Node) -> Value) -> Resolved {
+    // SAFETY: `evaluate` gives values of the expressions' types, the caller promises.
     unsafe {
         match template {
             Template::Unknown => Resolved::weaker(Predicate::Always(true)),

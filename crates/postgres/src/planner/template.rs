@@ -101,7 +101,8 @@ impl Template {
             | Self::Elements { column, element_type: value_type, .. } => {
                 operand::is_exact(column.kind, *value_type)
             }
-            Self::Like { pattern, .. } => like::is_exact_shape(*pattern),
+            // SAFETY: nodes live as long as the clause, and so does the template.
+            Self::Like { pattern, .. } => unsafe { like::is_exact_shape(*pattern) },
             _ => true,
         }
     }
@@ -112,6 +113,7 @@ impl Template {
 /// # Safety
 /// `clause` is a valid expression tree that outlives the template.
 pub unsafe fn translate(clause: *mut pg_sys::Node, relid: u32) -> Template {
+    // SAFETY: the caller's promise.
     unsafe { walk(clause, relid, true) }
 }
 
@@ -156,6 +158,7 @@ unsafe fn walk_bool(expr: &pg_sys::BoolExpr, relid: u32, wanted: bool) -> Templa
     // SAFETY: args is a list of expressions.
     let parts = unsafe { PgList::<pg_sys::Node>::from_pg(expr.args) };
     let walk_all = |wanted: bool| -> Vec<Template> {
+        // SAFETY: a part of a valid expression.
         parts.iter_ptr().map(|part| unsafe { walk(part, relid, wanted) }).collect()
     };
     match (expr.boolop, wanted) {
@@ -165,6 +168,7 @@ unsafe fn walk_bool(expr: &pg_sys::BoolExpr, relid: u32, wanted: bool) -> Templa
         (pg_sys::BoolExprType::AND_EXPR, false) => Template::Or(walk_all(false)),
         (pg_sys::BoolExprType::OR_EXPR, false) => Template::And(walk_all(false)),
         (pg_sys::BoolExprType::NOT_EXPR, _) => match parts.get_ptr(0) {
+            // SAFETY: a part of a valid expression.
             Some(part) => unsafe { walk(part, relid, !wanted) },
             None => Template::Unknown,
         },
@@ -202,7 +206,9 @@ unsafe fn walk_boolean_test(test: &pg_sys::BooleanTest, relid: u32, wanted: bool
         None => Template::Unknown,
     };
     match (test.booltesttype, wanted) {
+        // SAFETY: a part of a valid expression.
         (B::IS_TRUE, true) | (B::IS_NOT_TRUE, false) => unsafe { walk(arg, relid, true) },
+        // SAFETY: a part of a valid expression.
         (B::IS_FALSE, true) | (B::IS_NOT_FALSE, false) => unsafe { walk(arg, relid, false) },
         (B::IS_NOT_TRUE, true) | (B::IS_TRUE, false) => value_or_null(false),
         (B::IS_NOT_FALSE, true) | (B::IS_FALSE, false) => value_or_null(true),
@@ -216,6 +222,7 @@ unsafe fn walk_operator(expr: &pg_sys::OpExpr, relid: u32, wanted: bool) -> Temp
     // SAFETY: args is a list of expressions.
     let args = unsafe { PgList::<pg_sys::Node>::from_pg(expr.args) };
     let (Some(left), Some(right)) = (args.get_ptr(0), args.get_ptr(1)) else { return Template::Unknown };
+    // SAFETY: both sides are parts of a valid expression.
     unsafe {
         for (column_side, value, flipped) in [(left, right, false), (right, left, true)] {
             if !operand::is_value(value, relid) {
@@ -245,6 +252,7 @@ unsafe fn walk_array(expr: &pg_sys::ScalarArrayOpExpr, relid: u32, wanted: bool)
     // SAFETY: args is a list of expressions.
     let args = unsafe { PgList::<pg_sys::Node>::from_pg(expr.args) };
     let (Some(left), Some(array)) = (args.get_ptr(0), args.get_ptr(1)) else { return Template::Unknown };
+    // SAFETY: both sides are parts of a valid expression.
     unsafe {
         if !operand::is_value(array, relid) {
             return Template::Unknown;
