@@ -22,6 +22,9 @@ const RUN_ROWS: usize = 256;
 /// Bytes a value that an encoding of twice the cost must save.
 const MIN_GAIN: f64 = 0.2;
 
+/// Fewer byte strings that stand alone are left plain.
+const MIN_ALONE: usize = 64;
+
 /// The encoder for a flat column without NULLs (filled).
 pub(crate) fn choose<'c>(column: &'c Vector, options: &EncodeOptions<'c>) -> Result<Chosen<'c>> {
     let physical = column.logical.physical();
@@ -67,11 +70,28 @@ pub(crate) fn choose<'c>(column: &'c Vector, options: &EncodeOptions<'c>) -> Res
 /// Appends a values node of all rows of a flat column that shares nothing: dictionary entries, children.
 pub(crate) fn write_alone(column: &Vector, options: &EncodeOptions<'_>, out: &mut Writer) -> Result<()> {
     let physical = column.logical.physical();
-    let written = match fallback(physical).begin(column, options)? {
-        Some(mut encoder) => encoder.chunk(0..column.len(), out)?,
-        None => false,
-    };
-    if written { Ok(()) } else { Err(Error::InvalidInput(format!("no encoding for {physical:?} values"))) }
+    // One chunk, so that nothing goes to a shared section. What a codec compresses next is best left as it is.
+    let options = EncodeOptions { chunk_rows: column.len().max(1), force: None, ..*options };
+    let mut ranked: Vec<(f64, &'static dyn Encoding)> = Vec::new();
+    if physical == PhysicalType::Bytes && column.len() >= MIN_ALONE {
+        let sample = sample(column);
+        for encoding in strings::candidates_alone(options.codec) {
+            if let Some(estimate) = encoding.estimate(&sample, &options) {
+                ranked.push((estimate.bytes * estimate.penalty, encoding));
+            }
+        }
+        ranked.sort_by(|a, b| a.0.total_cmp(&b.0));
+    }
+    let start = out.len();
+    for encoding in ranked.into_iter().map(|(_, encoding)| encoding).chain([fallback(physical)]) {
+        if let Some(mut encoder) = encoding.begin(column, &options)?
+            && encoder.chunk(0..column.len(), out)?
+        {
+            return Ok(());
+        }
+        out.truncate(start);
+    }
+    Err(Error::InvalidInput(format!("no encoding for {physical:?} values")))
 }
 
 /// Everything that may hold values of this physical type.

@@ -31,21 +31,20 @@ impl Encoding for Blocks {
     }
 
     fn estimate(&self, sample: &Sample<'_>, options: &EncodeOptions<'_>) -> Option<Estimate> {
-        let Values::Bytes(views) = &sample.rows.values else { return None };
         if options.codec == Codec::None || !profile::of(sample)?.is_free_text() {
             return None;
         }
-        let mut data = Vec::new();
-        views.iter().for_each(|value| data.extend_from_slice(value));
+        let lead = profile::lead(sample)?;
+        let data = lead.values.concat();
         let mut compressed = 0;
         for block in data.chunks(BLOCK_BYTES).take(8) {
             compressed += codec::compress(block, options).ok()?.map_or(block.len(), |block| block.len());
         }
         let seen = data.len().clamp(1, 8 * BLOCK_BYTES);
         let ratio = compressed as f64 / seen as f64;
-        let bytes = data.len() as f64 * ratio + views.len() as f64;
+        let bytes = data.len() as f64 * ratio + lead.values.len() as f64;
         let penalty = if options.codec == Codec::Lz4 { 1.2 } else { 1.3 };
-        (ratio < 0.9).then_some(Estimate { bytes: bytes * sample.factor(), penalty })
+        (ratio < 0.9).then_some(Estimate { bytes: bytes * lead.factor, penalty })
     }
 
     fn begin<'c>(
@@ -66,6 +65,9 @@ struct BlocksEncoder<'c> {
 impl ColumnEncoder for BlocksEncoder<'_> {
     fn chunk(&mut self, rows: Range<usize>, out: &mut Writer) -> Result<bool> {
         let total: usize = rows.clone().map(|row| self.views.get(row).len()).sum();
+        if total > profile::MAX_CHUNK_BYTES {
+            return Ok(false);
+        }
         let mut data = Vec::with_capacity(total);
         let mut lengths = Vec::with_capacity(rows.len());
         for row in rows {
@@ -137,7 +139,13 @@ impl BlocksNode<'_> {
         let wrong = || Error::corrupt(format!("block {number} of {}", self.blocks.len()));
         let frame = *self.blocks.get(number).ok_or_else(wrong)?;
         let wanted = self.block_bytes.min(self.total - (number * self.block_bytes).min(self.total));
-        let raw = codec::read_frame(&mut Reader::new(frame), self.context.codecs)?;
+        let mut reader = Reader::new(frame);
+        // What a frame claims to hold is checked before it is given memory.
+        let mut head = reader.clone();
+        if Codec::from_tag(head.u8()?)? != Codec::None && head.varint()? != wanted as u64 {
+            return Err(wrong());
+        }
+        let raw = codec::read_frame(&mut reader, self.context.codecs)?;
         if raw.len() != wanted {
             return Err(wrong());
         }

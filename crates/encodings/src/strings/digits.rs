@@ -98,7 +98,7 @@ impl Encoding for Digits {
         let Values::Bytes(views) = &sample.rows.values else { return None };
         // Values that repeat are better off as a dictionary: filters and groupings touch each entry once.
         let profile = profile::of(sample)?;
-        if profile.distinct * 8.0 < profile.rows as f64 {
+        if profile.distinct * 8.0 < profile.rows as f64 || profile.length > (MAX_PREFIX + MAX_DIGITS) as f64 {
             return None;
         }
         let form = Form::common((0..views.len()).map(|row| views.get(row)))?;

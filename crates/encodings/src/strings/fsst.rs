@@ -38,13 +38,14 @@ const MIN_GAIN: usize = 8;
 pub(crate) struct Fsst;
 
 fn train(values: &[&[u8]]) -> fsst::Compressor {
-    let mut bytes = 0;
+    let mut rest = TRAINING_BYTES;
     let some: Vec<&[u8]> = values
         .iter()
-        .copied()
-        .take_while(|value| {
-            bytes += value.len();
-            bytes <= TRAINING_BYTES
+        .map_while(|value| {
+            let piece = value.get(..value.len().min(rest)).unwrap_or(value);
+            let more = rest > 0;
+            rest -= piece.len();
+            more.then_some(piece)
         })
         .collect();
     fsst::Compressor::train(&some)
@@ -95,18 +96,16 @@ impl Encoding for Fsst {
     }
 
     fn estimate(&self, sample: &Sample<'_>, _: &EncodeOptions<'_>) -> Option<Estimate> {
-        let Values::Bytes(views) = &sample.rows.values else { return None };
         if !profile::of(sample)?.is_free_text() {
             return None;
         }
-        let values: Vec<&[u8]> = views.iter().collect();
-        let compressor = train(&values);
-        let (codes, _) = compress(&compressor, &values);
-        let plain = views.total_bytes();
-        if codes.len() + plain / MIN_GAIN > plain {
+        let lead = profile::lead(sample)?;
+        let compressor = train(&lead.values);
+        let (codes, _) = compress(&compressor, &lead.values);
+        if codes.len() + lead.bytes / MIN_GAIN > lead.bytes {
             return None;
         }
-        let bytes = (codes.len() + views.len()) as f64 * sample.factor() + 1500.0;
+        let bytes = (codes.len() + lead.values.len()) as f64 * lead.factor + 1500.0;
         Some(Estimate { bytes, penalty: 1.15 })
     }
 
@@ -143,7 +142,7 @@ impl ColumnEncoder for FsstEncoder<'_> {
     fn chunk(&mut self, rows: Range<usize>, out: &mut Writer) -> Result<bool> {
         let values: Vec<&[u8]> = rows.map(|row| self.views.get(row)).collect();
         let total: usize = values.iter().map(|value| value.len()).sum();
-        if u32::try_from(total * 2).is_err() {
+        if total > profile::MAX_CHUNK_BYTES {
             return Ok(false);
         }
         let (codes, lengths) = compress(&self.compressor, &values);

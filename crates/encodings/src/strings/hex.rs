@@ -11,6 +11,7 @@ use vector::{ByteViews, Error, PhysicalType, Result, Selection, Values, Vector};
 
 use super::leaf::mapped;
 use super::lengths::{self, Lengths, Spans};
+use super::profile;
 use super::views::views_of;
 use crate::cursor::{Reader, Writer};
 use crate::encoding::{ColumnEncoder, Encoding, Estimate, Leaf, Node, NodeContext, Sample};
@@ -19,6 +20,8 @@ use crate::options::{EncodeOptions, EncodingId};
 
 const UUID_BYTES: usize = 16;
 const UUID_TEXT: usize = 36;
+/// Longest average of hexadecimal text.
+const MAX_AVERAGE: usize = 8 << 10;
 /// Where the groups of a uuid's digits lie in its text and among its 32 digits.
 const GROUPS: [(usize, usize, usize); 5] = [(0, 0, 8), (9, 8, 4), (14, 12, 4), (19, 16, 4), (24, 20, 12)];
 const DASHES: [usize; 4] = [8, 13, 18, 23];
@@ -57,11 +60,13 @@ fn pack_uuid(text: &[u8], case: HexCase) -> Option<[u8; UUID_BYTES]> {
 
 /// The case in which every value of the sample is of this form.
 fn case_of(sample: &Sample<'_>, fits: impl Fn(&[u8], HexCase) -> bool) -> Option<HexCase> {
-    let Values::Bytes(views) = &sample.rows.values else { return None };
-    if views.is_empty() || views.total_bytes() < views.len() * 4 {
+    let lead = profile::lead(sample)?;
+    // Very long values are not keys.
+    if lead.bytes < lead.values.len() * 4 || lead.bytes > lead.values.len() * MAX_AVERAGE {
         return None;
     }
-    [HexCase::Lower, HexCase::Upper].into_iter().find(|&case| views.iter().all(|value| fits(value, case)))
+    let all = |case| lead.values.iter().all(|value| fits(value, case));
+    [HexCase::Lower, HexCase::Upper].into_iter().find(|&case| all(case))
 }
 
 /// The encoding of hexadecimal text.
@@ -101,6 +106,9 @@ struct HexEncoder<'c>(&'c ByteViews);
 impl ColumnEncoder for HexEncoder<'_> {
     fn chunk(&mut self, rows: Range<usize>, out: &mut Writer) -> Result<bool> {
         let total: usize = rows.clone().map(|row| self.0.get(row).len()).sum();
+        if total > profile::MAX_CHUNK_BYTES {
+            return Ok(false);
+        }
         let mut text = Vec::with_capacity(total);
         let mut lengths = Vec::with_capacity(rows.len());
         for row in rows {

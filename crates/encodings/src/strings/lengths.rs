@@ -74,24 +74,25 @@ impl<'a> Lengths<'a> {
                 let total = u64::from(*length) * rows as u64;
                 (total == data as u64).then_some(Spans::Fixed(*length)).ok_or_else(|| wrong(total))
             }
-            Self::Node(node) => {
-                let mut lengths: Vec<u32> = Vec::new();
-                node.decode_into(&mut lengths)?;
-                let mut offsets = Vec::with_capacity(lengths.len() + 1);
-                let mut at = 0u64;
-                offsets.push(0);
-                for length in lengths {
-                    at += u64::from(length);
-                    offsets.push(at as u32);
-                }
-                // Sums only grow, so if the last one fits, none was cut.
-                if at == data as u64 && data <= MAX_BYTES && offsets.len() == rows + 1 {
-                    Ok(Spans::Offsets(offsets))
-                } else {
-                    Err(wrong(at))
-                }
-            }
+            Self::Node(node) => offsets_of(node, data).map(Spans::Offsets),
         }
+    }
+}
+
+/// Where values of these lengths begin in data of `data` bytes, and where the last one ends; `Corrupt` when they do not fill it exactly.
+pub fn offsets_of(lengths: &IntNode<'_>, data: usize) -> Result<Vec<u32>> {
+    let mut offsets: Vec<u32> = vec![0];
+    lengths.decode_into(&mut offsets)?;
+    let mut at = 0u64;
+    for offset in &mut offsets {
+        at += u64::from(*offset);
+        *offset = at as u32;
+    }
+    // Sums only grow, so if the last one fits, none was cut.
+    if at == data as u64 && data <= MAX_BYTES {
+        Ok(offsets)
+    } else {
+        Err(Error::corrupt(format!("byte strings of {at} bytes in {data} bytes of data")))
     }
 }
 

@@ -27,7 +27,7 @@ use vector::Result;
 
 use crate::cursor::Reader;
 use crate::encoding::{Encoding, Node, NodeContext};
-use crate::options::EncodingId;
+use crate::options::{Codec, EncodingId};
 use crate::registry::unknown;
 
 /// Every encoding that may hold byte strings.
@@ -42,6 +42,16 @@ pub(crate) fn candidates() -> Vec<&'static dyn Encoding> {
         &blocks::Blocks,
         &template::Template,
     ]
+}
+
+/// Those for byte strings that stand alone in one node (dictionary entries). A codec does better on plain text than on FSST codes.
+pub(crate) fn candidates_alone(codec: Codec) -> Vec<&'static dyn Encoding> {
+    let mut candidates: Vec<&'static dyn Encoding> =
+        vec![&plain::PlainBytes, &digits::Digits, &hex::Hex, &hex::UuidText];
+    if codec == Codec::None {
+        candidates.push(&fsst::Fsst);
+    }
+    candidates
 }
 
 /// The encoding that holds any byte strings.

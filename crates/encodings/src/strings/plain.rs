@@ -3,10 +3,14 @@
 
 use std::ops::Range;
 
-use vector::{ByteViews, Error, FixedBytes, PhysicalType, Result, Values, Vector};
+use vector::{Bitmap, ByteViews, Error, FixedBytes, PhysicalType, Result, Selection, Values, Vector};
+
+use super::leaf::BytesTest;
+use super::lengths::{Spans, offsets_of};
+use super::views::views_of;
 
 use crate::cursor::{Reader, Writer};
-use crate::encoding::{ColumnEncoder, Encoding, Estimate, Node, NodeContext, Sample};
+use crate::encoding::{ColumnEncoder, Encoding, Estimate, Leaf, Node, NodeContext, Sample};
 use crate::integers::{self, IntNode};
 use crate::options::{EncodeOptions, EncodingId};
 use crate::registry::unknown;
@@ -85,25 +89,6 @@ pub(crate) fn open<'a>(reader: &mut Reader<'a>, context: &NodeContext<'a>) -> Re
     Ok(Box::new(node))
 }
 
-impl PlainNode<'_> {
-    fn offsets(lengths: &IntNode<'_>, data: &[u8]) -> Result<Vec<u32>> {
-        let mut lens: Vec<u32> = Vec::new();
-        lengths.decode_into(&mut lens)?;
-        let mut offsets = Vec::with_capacity(lens.len() + 1);
-        let mut at = 0u32;
-        offsets.push(at);
-        for len in lens {
-            at = at.checked_add(len).ok_or_else(|| Error::corrupt("lengths of byte strings overflow"))?;
-            offsets.push(at);
-        }
-        if at as usize == data.len() {
-            Ok(offsets)
-        } else {
-            Err(Error::corrupt(format!("byte strings of {at} bytes in {}", data.len())))
-        }
-    }
-}
-
 impl Node for PlainNode<'_> {
     fn describe(&self, out: &mut String) {
         out.push_str(EncodingId::Plain.name());
@@ -115,10 +100,8 @@ impl Node for PlainNode<'_> {
                 Ok(Values::Fixed(FixedBytes { width: *width, bytes: bytes.to_vec() }))
             }
             Self::Bytes { lengths, data } => {
-                let offsets = Self::offsets(lengths, data)?;
-                ByteViews::from_offsets(&offsets, data.to_vec())
-                    .map(Values::Bytes)
-                    .ok_or_else(|| Error::corrupt("offsets of byte strings"))
+                let offsets = offsets_of(lengths, data.len())?;
+                views_of(&offsets, data.to_vec()).map(Values::Bytes)
             }
         }
     }
@@ -134,14 +117,10 @@ impl Node for PlainNode<'_> {
                 Ok(Values::Fixed(FixedBytes { width: *width, bytes: taken }))
             }
             Self::Bytes { lengths, data } => {
-                let offsets = Self::offsets(lengths, data)?;
+                let spans = Spans::Offsets(offsets_of(lengths, data.len())?);
                 let mut views = ByteViews::new();
                 for &row in rows {
-                    let row = row as usize;
-                    let value = match (offsets.get(row), offsets.get(row + 1)) {
-                        (Some(&start), Some(&end)) => data.get(start as usize..end as usize),
-                        _ => None,
-                    };
+                    let value = data.get(spans.get(row as usize));
                     views.push(value.ok_or_else(|| Error::corrupt("offsets of byte strings"))?);
                 }
                 views.seal();
@@ -149,4 +128,37 @@ impl Node for PlainNode<'_> {
             }
         }
     }
+
+    fn test(&self, leaf: &Leaf<'_>, selection: &Selection) -> Result<Option<Bitmap>> {
+        let Some(test) = BytesTest::of(leaf) else { return Ok(None) };
+        match self {
+            Self::Fixed { width, bytes } => {
+                let place = |row: usize| row * width..(row + 1) * width;
+                Ok(Some(mask(&test, bytes.len() / width, selection, |row| bytes.get(place(row)))))
+            }
+            Self::Bytes { lengths, data } => {
+                let offsets = offsets_of(lengths, data.len())?;
+                let rows = offsets.len() - 1;
+                let spans = Spans::Offsets(offsets);
+                Ok(Some(mask(&test, rows, selection, |row| data.get(spans.get(row)))))
+            }
+        }
+    }
+}
+
+/// One bit a row: set where a selected row's value passes.
+fn mask<'v>(
+    test: &BytesTest<'_>,
+    rows: usize,
+    selection: &Selection,
+    value: impl Fn(usize) -> Option<&'v [u8]>,
+) -> Bitmap {
+    let mut mask = Bitmap::filled(rows, false);
+    for row in selection.iter() {
+        let row = row as usize;
+        if value(row).is_some_and(|value| test.passes(value)) {
+            mask.set(row, true);
+        }
+    }
+    mask
 }

@@ -12,6 +12,49 @@ use crate::encoding::Sample;
 /// Rows looked at.
 const PROBES: usize = 2048;
 
+/// Bytes of sampled values looked at, and of one value, where values are long.
+const LEAD_BYTES: usize = 1 << 20;
+const LONG_VALUE: usize = 64 << 10;
+
+/// Bytes at either end of a value that tell it from others when it is only counted.
+const END_BYTES: usize = 256;
+
+/// Chunks of more bytes are left plain: the other encodings would need several times their memory.
+pub const MAX_CHUNK_BYTES: usize = 1 << 28;
+
+/// The first rows of a sample that come to about a megabyte, each cut where it is very long.
+#[derive(Debug)]
+pub struct Lead<'s> {
+    /// The values.
+    pub values: Vec<&'s [u8]>,
+    /// Their bytes.
+    pub bytes: usize,
+    /// Bytes of the column per byte of these.
+    pub factor: f64,
+}
+
+/// The lead of a sample of byte strings; `None` for other values or none.
+pub fn lead<'s>(sample: &'s Sample<'_>) -> Option<Lead<'s>> {
+    let (Values::Bytes(column), Values::Bytes(views)) = (&sample.column.values, &sample.rows.values) else {
+        return None;
+    };
+    let (mut values, mut bytes, mut uncut) = (Vec::new(), 0, 0usize);
+    for value in views.iter() {
+        if bytes > LEAD_BYTES {
+            break;
+        }
+        let lead = value.get(..value.len().min(LONG_VALUE)).unwrap_or(value);
+        bytes += lead.len();
+        uncut += value.len();
+        values.push(lead);
+    }
+    if bytes == 0 {
+        return None;
+    }
+    let rows = column.len() as f64 / values.len() as f64;
+    Some(Lead { values, bytes, factor: rows * uncut as f64 / bytes as f64 })
+}
+
 /// A judgement of a column.
 #[derive(Debug, Clone, Copy)]
 pub struct Profile {
@@ -58,7 +101,11 @@ fn probe<'v>(rows: usize, value: impl Fn(usize) -> &'v [u8]) -> (f64, f64) {
             // One row of each stretch, at a place that no period of the column meets again and again.
             let (start, end) = (probe * rows / probes, (probe + 1) * rows / probes);
             let spread = (probe as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 33;
-            hash(value(start + spread as usize % (end - start).max(1)))
+            let value = value(start + spread as usize % (end - start).max(1));
+            match (value.first_chunk::<END_BYTES>(), value.last_chunk::<END_BYTES>()) {
+                (Some(first), Some(last)) => hash(first) ^ hash(last).rotate_left(32) ^ value.len() as u64,
+                _ => hash(value),
+            }
         })
         .collect();
     seen.sort_unstable();

@@ -4,7 +4,7 @@
 
 use std::ops::Range;
 
-use vector::{Bitmap, LogicalType, Result, Values, Vector};
+use vector::{Bitmap, ByteViews, LogicalType, Result, Values, Vector};
 
 use super::jsonb::{PathTable, shape_of};
 use super::shred::{PathColumn, PathValues, Shredded, shred};
@@ -15,13 +15,12 @@ use crate::encoding::{ColumnEncoder, Encoding, Estimate, Sample};
 use crate::integers;
 use crate::options::{EncodeOptions, EncodingId};
 use crate::shared::SharedColumn;
+use crate::strings::profile;
 
 /// Values looked at before anything costly is tried.
 const LOOKS: usize = 32;
 /// Shorter values are not worth a template.
 const MIN_AVERAGE: usize = 12;
-/// Largest total of values in a chunk that is shredded.
-pub const MAX_CHUNK_BYTES: usize = 1 << 28;
 
 /// The encoding.
 pub(crate) struct Template;
@@ -35,15 +34,16 @@ impl Encoding for Template {
         if sample.column.logical != LogicalType::Bytes || !looks_shreddable(&sample.rows) {
             return None;
         }
-        let Values::Bytes(views) = &sample.rows.values else { return None };
-        let mut shredded = shred(views, std::slice::from_ref(&(0..views.len())))?;
+        let lead = profile::lead(sample)?;
+        let views: ByteViews = lead.values.iter().copied().collect();
+        let mut shredded = shred(&views, std::slice::from_ref(&(0..views.len())))?;
         let children = Children::encode(&mut shredded, 1, &plain_options(options)).ok()?;
         let mut templates = Writer::new();
         write_templates(&shredded.templates, &mut templates);
         let per_row: usize = children.nodes.iter().flatten().flatten().map(Vec::len).sum();
         let once: usize = children.shared.iter().flatten().map(Vec::len).sum::<usize>()
             + shredded.programs.iter().map(|program| program.literals.len() + 64).sum::<usize>();
-        let bytes = (per_row + templates.len()) as f64 * sample.factor() + once as f64;
+        let bytes = (per_row + templates.len()) as f64 * lead.factor + once as f64;
         // Rows are put together one by one, but then paths can be read alone.
         Some(Estimate { bytes, penalty: 1.1 })
     }
@@ -59,7 +59,7 @@ impl Encoding for Template {
             .map(|start| start..(start + options.chunk_rows).min(views.len()))
             .collect();
         let too_long = |rows: &Range<usize>| {
-            rows.clone().map(|row| views.get(row).len()).sum::<usize>() > MAX_CHUNK_BYTES
+            rows.clone().map(|row| views.get(row).len()).sum::<usize>() > profile::MAX_CHUNK_BYTES
         };
         if column.logical != LogicalType::Bytes || chunks.iter().any(too_long) {
             return Ok(None);

@@ -21,6 +21,9 @@ use crate::strings::views::{view, views_of};
 /// Lanes of longer values are looked at value by value for the room a row needs.
 const NEAR_BYTES: usize = 256;
 
+/// Most memory taken before any row is built, whatever the chunk claims to hold.
+const FIRST_BYTES: usize = 16 << 20;
+
 /// Shorter runs of one template are built row by row.
 const MIN_RUN: usize = 4;
 
@@ -143,7 +146,7 @@ fn fill_side_by_side(
     let average = total / shapes.len().max(1);
     let mut plans: Vec<Option<Plan>> = Vec::new();
     plans.resize_with(programs.len(), || None);
-    let mut rows = Rows::over(Vec::with_capacity(total + total / 8));
+    let mut rows = Rows::over(Vec::with_capacity((total + total / 8).min(FIRST_BYTES)));
     let mut views = Vec::with_capacity(shapes.len());
     let mut built = 0usize;
     let mut overflow = false;

@@ -10,7 +10,6 @@ use std::sync::Arc;
 
 use vector::{Bitmap, ByteViews, Error, Result, Values, Vector};
 
-use super::encode::MAX_CHUNK_BYTES;
 use super::fill::{Lane, Slots, fill};
 use super::program::PathKind;
 use super::stored::{self, StoredPath, Templates};
@@ -20,6 +19,7 @@ use crate::integers::IntNode;
 use crate::options::EncodingId;
 use crate::registry::open_values;
 use crate::strings::hex::only_bytes;
+use crate::strings::profile;
 
 /// Dictionaries of up to so many entries per value are laid out in slots.
 const SLOT_ENTRIES: usize = 2;
@@ -27,7 +27,7 @@ const SLOT_ENTRIES: usize = 2;
 /// Opens a node of templates.
 pub(crate) fn open<'a>(reader: &mut Reader<'a>, context: &NodeContext<'a>) -> Result<Box<dyn Node + 'a>> {
     only_bytes(EncodingId::Template, context)?;
-    let total = reader.count(MAX_CHUNK_BYTES, "bytes of templates")?;
+    let total = reader.count(profile::MAX_CHUNK_BYTES, "bytes of templates")?;
     let templates = IntNode::open(&mut reader.child()?, context.rows, context.deeper()?)?;
     Ok(Box::new(TemplateNode { context: *context, total, templates, children: reader.clone() }))
 }
