@@ -60,19 +60,15 @@ pub fn append(table: &SymbolTable, codes: &[u8], out: &mut Vec<u8>, limit: usize
     let symbol = |code: u8| (table.symbols[usize::from(code)], table.lengths[usize::from(code)]);
     let mut rest = codes;
     let whole = loop {
-        if let Some((block, after)) = rest.split_first_chunk::<8>() {
-            let word = u64::from_le_bytes(*block);
-            // A byte is 255 when its high bit is set and adding one to its low seven bits carries into it.
-            let escapes =
-                word & 0x8080_8080_8080_8080 & ((word & 0x7f7f_7f7f_7f7f_7f7f) + 0x0101_0101_0101_0101);
-            if escapes == 0 {
-                for &code in block {
-                    let (bytes, length) = symbol(code);
-                    put(bytes, length);
-                }
-                rest = after;
-                continue;
+        if let Some((block, after)) = rest.split_first_chunk::<8>()
+            && !has_escape(*block)
+        {
+            for &code in block {
+                let (bytes, length) = symbol(code);
+                put(bytes, length);
             }
+            rest = after;
+            continue;
         }
         match rest {
             [] => break true,
@@ -94,6 +90,83 @@ pub fn append(table: &SymbolTable, codes: &[u8], out: &mut Vec<u8>, limit: usize
         out.set_len(end.cast_unsigned());
     }
     whole && !unknown && out.len() <= limit
+}
+
+/// True when a byte is 255: its high bit is set and adding one to its low seven bits carries into it.
+#[inline(always)]
+const fn has_escape(block: [u8; 8]) -> bool {
+    let word = u64::from_le_bytes(block);
+    word & 0x8080_8080_8080_8080 & ((word & 0x7f7f_7f7f_7f7f_7f7f) + 0x0101_0101_0101_0101) != 0
+}
+
+/// Place of a byte that stands for itself: no value begins there.
+pub const NO_PLACE: u32 = u32::MAX;
+
+/// Appends the strings behind the codes of many values at once, and says in `places` (one a code) where in `out` each code's bytes
+/// begin. Without a look at where values end there is no branch to mispredict but escapes. The rules for false are `append`'s.
+pub fn append_run(
+    table: &SymbolTable,
+    codes: &[u8],
+    out: &mut Vec<u8>,
+    limit: usize,
+    places: &mut [u32],
+) -> bool {
+    const BLOCK: usize = 8;
+    if places.len() < codes.len() || out.len() > limit || u32::try_from(limit).is_err() {
+        return false;
+    }
+    // A block that begins at or below the limit ends inside this room.
+    out.reserve(limit - out.len() + (BLOCK + 1) * SLOT);
+    let base = out.as_mut_ptr();
+    let mut at = out.len();
+    let mut least = u8::MAX;
+    let put = |at: usize, bytes: u64| {
+        // SAFETY: callers make sure that `at` is at most a block of eight slots past `limit`, and room for nine was reserved.
+        unsafe { base.add(at).cast::<u64>().write_unaligned(bytes.to_le()) };
+    };
+    let mut next = 0;
+    // Each turn begins at or below the limit and moves on by eight slots at most.
+    while at <= limit && next < codes.len() {
+        let rest = codes.get(next..).unwrap_or(&[]);
+        let slots = places.get_mut(next..).unwrap_or(&mut []);
+        if let (Some((block, _)), Some(slots)) =
+            (rest.split_first_chunk::<BLOCK>(), slots.first_chunk_mut::<BLOCK>())
+            && !has_escape(*block)
+        {
+            for (&code, slot) in block.iter().zip(slots) {
+                let length = table.lengths[usize::from(code)];
+                put(at, table.symbols[usize::from(code)]);
+                *slot = at as u32;
+                at += usize::from(length);
+                least = least.min(length);
+            }
+            next += BLOCK;
+            continue;
+        }
+        match (rest, slots) {
+            ([ESCAPE, literal, ..], [slot, inner, ..]) => {
+                put(at, u64::from(*literal));
+                (*slot, *inner) = (at as u32, NO_PLACE);
+                at += 1;
+                next += 2;
+            }
+            ([code, ..], [slot, ..]) if *code != ESCAPE => {
+                let length = table.lengths[usize::from(*code)];
+                put(at, table.symbols[usize::from(*code)]);
+                *slot = at as u32;
+                at += usize::from(length);
+                least = least.min(length);
+                next += 1;
+            }
+            _ => return false,
+        }
+    }
+    if at > limit || least == 0 {
+        return false;
+    }
+    // SAFETY: `at` is within the limit and so within the reserved room, and every byte before it was written.
+    unsafe { out.set_len(at) };
+    true
 }
 
 fn append_checked(table: &SymbolTable, codes: &[u8], out: &mut Vec<u8>, limit: usize) -> bool {
@@ -152,6 +225,53 @@ mod tests {
                 assert_eq!(slow, fast);
             }
         }
+    }
+
+    #[test]
+    fn runs_agree_with_single_values() {
+        let table = table();
+        let mut seed = 3u64;
+        for round in 0..3000 {
+            let mut codes: Vec<u8> = Vec::new();
+            let (mut starts, mut wanted, mut ends) = (vec![0], Vec::new(), vec![0]);
+            let mut good = true;
+            for _ in 0..round % 9 {
+                let from = codes.len();
+                for _ in 0..round % 23 {
+                    seed = seed.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+                    match (seed >> 33) % 30 {
+                        0 => codes.extend([ESCAPE, (seed >> 40) as u8]),
+                        1 if round % 7 == 0 => codes.push(9),
+                        n => codes.push((n % 4) as u8),
+                    }
+                }
+                good &= append_checked(&table, &codes[from..], &mut wanted, 1 << 20);
+                starts.push(codes.len());
+                ends.push(wanted.len());
+            }
+            let mut places = vec![7; codes.len()];
+            let mut out = Vec::new();
+            assert_eq!(append_run(&table, &codes, &mut out, 1 << 20, &mut places), good, "{codes:?}");
+            if good {
+                assert_eq!(out, wanted);
+                let place = |&start: &usize| places.get(start).map_or(out.len(), |&place| place as usize);
+                assert_eq!(starts.iter().map(place).collect::<Vec<_>>(), ends);
+                let mut limited = Vec::new();
+                assert!(append_run(&table, &codes, &mut limited, wanted.len(), &mut places));
+                if !wanted.is_empty() {
+                    limited.clear();
+                    assert!(!append_run(&table, &codes, &mut limited, wanted.len() - 1, &mut places));
+                }
+            }
+        }
+        assert!(
+            !append_run(&table, &[0, ESCAPE], &mut Vec::new(), 100, &mut [0; 2]),
+            "ends inside an escape"
+        );
+        assert!(!append_run(&table, &[0, 0], &mut Vec::new(), 100, &mut [0; 1]), "a place for each code");
+        let mut places = [0; 2];
+        assert!(append_run(&table, &[ESCAPE, 0], &mut Vec::new(), 100, &mut places));
+        assert_eq!(places, [0, NO_PLACE]);
     }
 
     #[test]

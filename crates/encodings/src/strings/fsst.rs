@@ -21,7 +21,7 @@ use super::profile;
 use super::views::views_of;
 use crate::cursor::{Reader, Writer};
 use crate::encoding::{ColumnEncoder, Encoding, Estimate, Leaf, Node, NodeContext, Sample};
-use crate::kernels::fsst::{SymbolTable, append};
+use crate::kernels::fsst::{NO_PLACE, SymbolTable, append, append_run};
 use crate::options::{EncodeOptions, EncodingId};
 
 const SHARED_TABLE: u8 = 0;
@@ -228,6 +228,47 @@ impl FsstNode<'_> {
         self.lengths.spans(self.context.rows, self.codes.len())
     }
 
+    /// Expands all values, some hundred at a time so that the places of their codes stay in the nearest cache.
+    fn expand_all(&self) -> Result<ByteViews> {
+        const RUN_CODES: usize = 2048;
+        let wrong = || Error::corrupt("FSST codes");
+        let (table, spans) = (self.table()?, self.spans()?);
+        let rows = self.context.rows;
+        let mut data = Vec::new();
+        data.try_reserve_exact(self.total + 128).map_err(|_| Error::OutOfMemory { bytes: self.total })?;
+        let mut offsets = Vec::with_capacity(rows + 1);
+        let mut places: Vec<u32> = Vec::new();
+        let (mut row, mut start) = (0, 0);
+        while row < rows {
+            let (mut last, mut end) = (row, spans.get(row).end);
+            while last + 1 < rows && end - start < RUN_CODES {
+                last += 1;
+                end = spans.get(last).end;
+            }
+            let codes = self.codes.get(start..end).ok_or_else(wrong)?;
+            places.resize(places.len().max(codes.len()), 0);
+            if !append_run(&table, codes, &mut data, self.total, &mut places) {
+                return Err(wrong());
+            }
+            for row in row..=last {
+                let code = spans.get(row).start - start;
+                let place = match places.get(code).filter(|_| code < codes.len()) {
+                    Some(&NO_PLACE) => return Err(wrong()),
+                    Some(&place) => place,
+                    // Empty values at the end of a run.
+                    None => u32::try_from(data.len()).map_err(|_| wrong())?,
+                };
+                offsets.push(place);
+            }
+            (row, start) = (last + 1, end);
+        }
+        if data.len() != self.total {
+            return Err(wrong());
+        }
+        offsets.push(u32::try_from(data.len()).map_err(|_| wrong())?);
+        ByteViews::from_offsets(&offsets, data).ok_or_else(wrong)
+    }
+
     /// Expands the values at `rows`, which take `total` bytes if that is known.
     fn expand(&self, rows: impl ExactSizeIterator<Item = usize>, total: Option<usize>) -> Result<ByteViews> {
         let wrong = || Error::corrupt("FSST codes");
@@ -260,7 +301,7 @@ impl Node for FsstNode<'_> {
     }
 
     fn decode(&self) -> Result<Values> {
-        self.expand(0..self.context.rows, Some(self.total)).map(Values::Bytes)
+        self.expand_all().map(Values::Bytes)
     }
 
     fn take(&self, rows: &[u32]) -> Result<Values> {
