@@ -29,6 +29,7 @@ pub unsafe fn install() {
         NEXT_ACCESS.set(pg_sys::object_access_hook);
         pg_sys::object_access_hook = Some(object_access);
         super::publication::install();
+        super::bitmap_paths::install();
     }
 }
 

@@ -13,6 +13,7 @@ use pgrx::pg_sys::{self, Datum, FunctionCallInfo, TableAmRoutine};
 
 pub mod analyze;
 pub mod bitmap;
+mod bitmap_paths;
 mod cluster;
 pub mod cold_rows;
 mod ddl;
