@@ -12,6 +12,7 @@ use crate::encoding::{Leaf, MAX_DEPTH, Node, NodeContext};
 use crate::options::BlockCodecs;
 use crate::registry::open_values;
 use crate::shared::SharedColumn;
+use crate::strings::template::PathColumn;
 use crate::validity::{self, Validity};
 
 /// Version of the chunk format.
@@ -87,6 +88,16 @@ impl<'a> Chunk<'a> {
         let Some(values) = &self.values else { return Ok(nulls(self.logical, rows.len())) };
         let values = values.take(rows)?;
         self.vector(values, rows.len(), || self.bits().map(|bits| bits.take(rows)))
+    }
+
+    /// The values of path `path` (its position in [`SharedColumn::paths`]) without the documents around them. Rows that are NULL may have
+    /// values too: look at `validity`. `None` when this chunk is not shredded: then its documents have to be decoded.
+    /// Errors: `InvalidInput` when there is no such path.
+    pub fn path(&self, path: usize) -> Result<Option<PathColumn>> {
+        match &self.values {
+            Some(values) => values.path(path),
+            None => Ok(None),
+        }
     }
 
     fn bits(&self) -> Option<&Bitmap> {

@@ -24,6 +24,7 @@ use vector::{
 use crate::cursor::Writer;
 use crate::options::{BlockCodecs, EncodeOptions, EncodingId};
 use crate::shared::SharedColumn;
+use crate::strings::template::PathColumn;
 
 /// How deep a values node may nest children. Deeper is corrupt on reading and never written.
 pub const MAX_DEPTH: u8 = 3;
@@ -125,6 +126,11 @@ pub trait Node {
     /// One bit a row: does the value pass? Only rows in `selection` need a right bit; NULL rows may have any.
     /// `None` when the encoding cannot tell without decoding.
     fn test(&self, _leaf: &Leaf<'_>, _selection: &Selection) -> Result<Option<Bitmap>> {
+        Ok(None)
+    }
+
+    /// The values of one path of shredded documents; `None` when the encoding keeps documents whole.
+    fn path(&self, _path: usize) -> Result<Option<PathColumn>> {
         Ok(None)
     }
 }

@@ -33,4 +33,5 @@ pub use column::{EncodedChunk, EncodedColumn, encode_column};
 pub use filter::filter_vector;
 pub use options::{BlockCodecs, Codec, EncodeOptions, EncodingId, NoPglz};
 pub use shared::SharedColumn;
+pub use strings::template::{Path, PathColumn, PathComponent, PathKind};
 pub use validity::Validity;

@@ -19,6 +19,7 @@ use crate::encoding::{Leaf, MAX_DEPTH, NodeContext};
 use crate::filter::test_values;
 use crate::options::{BlockCodecs, EncodeOptions, EncodingId};
 use crate::registry::open_values;
+use crate::strings::template;
 
 const VERSION: u8 = 1;
 
@@ -133,6 +134,15 @@ impl SharedColumn {
             .get()
             .and_then(|value| Arc::clone(value).downcast::<T>().ok())
             .ok_or_else(|| Error::corrupt("shared section of another encoding"))
+    }
+
+    /// The paths of a column of shredded documents, in the order of their numbers; none for any other column.
+    pub fn paths(&self, codecs: &dyn BlockCodecs) -> Result<Vec<template::Path>> {
+        if self.owner != Some(EncodingId::Template) {
+            return Ok(Vec::new());
+        }
+        let parsed = self.parsed(EncodingId::Template, |reader| template::parse(reader, codecs))?;
+        template::paths(&parsed)
     }
 
     /// The dictionary, decoded on first use.

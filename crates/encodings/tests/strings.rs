@@ -212,6 +212,54 @@ fn templates_with_nulls() {
     }
 }
 
+#[test]
+fn one_path_is_read_without_its_documents() {
+    use encodings::{Chunk, NoPglz, PathColumn, PathComponent, PathKind, SharedColumn};
+    use vector::Values;
+    let mut next = random(4);
+    let numbers: Vec<u64> = (0..500).map(|_| next()).collect();
+    let documents: Vec<Json> = numbers.iter().enumerate().map(|(i, &r)| document(i, r)).collect();
+    let column = build(LogicalType::Bytes, |b| {
+        documents.iter().for_each(|document| assert!(b.push_bytes(&jsonb(document))));
+    });
+    let options =
+        EncodeOptions { force: Some(EncodingId::Template), chunk_rows: 200, ..EncodeOptions::default() };
+    let encoded = encodings::encode_column(&column, &options).unwrap();
+    let shared = SharedColumn::open(column.logical, &encoded.shared, &NoPglz).unwrap();
+    let paths = shared.paths(&NoPglz).unwrap();
+    let number_of = |names: &[&str], element: bool, kind: PathKind| {
+        let mut want: Vec<PathComponent> =
+            names.iter().map(|name| PathComponent::Key(name.as_bytes().to_vec())).collect();
+        want.extend(element.then_some(PathComponent::Element));
+        paths.iter().position(|path| path.components == want && path.kind == kind).unwrap()
+    };
+    let read = |path: usize| {
+        let (mut rows, mut values): (Vec<u32>, Vec<Values>) = (Vec::new(), Vec::new());
+        for (chunk, start) in encoded.chunks.iter().zip((0u32..).step_by(200)) {
+            let opened = Chunk::open(column.logical, chunk.rows, &chunk.bytes, &shared, &NoPglz).unwrap();
+            let PathColumn { rows: own, columns } = opened.path(path).unwrap().unwrap();
+            rows.extend(own.iter().map(|row| row + start));
+            values.extend(columns.into_iter().take(1).map(|column| column.flatten().values));
+            assert!(opened.path(paths.len()).is_err());
+        }
+        (rows, values)
+    };
+    let (rows, values) = read(number_of(&["revenue"], false, PathKind::Number));
+    assert_eq!(rows, (0..500).collect::<Vec<u32>>());
+    let revenue: Vec<i64> = values
+        .into_iter()
+        .flat_map(|values| match values {
+            Values::Int64(values) => values,
+            other => panic!("{other:?}"),
+        })
+        .collect();
+    assert_eq!(revenue, numbers.iter().map(|r| (r % 50_000) as i64).collect::<Vec<_>>());
+    // Every eleventh document has an array in an object; its text elements are the path's values.
+    let (rows, _) = read(number_of(&["nested", "b"], true, PathKind::Text));
+    assert_eq!(rows, (0..500).filter(|row| row % 11 == 3).collect::<Vec<u32>>());
+    assert!(SharedColumn::open(LogicalType::Text, &[], &NoPglz).unwrap().paths(&NoPglz).unwrap().is_empty());
+}
+
 /// The encoding that the chooser takes for the first chunk of a shape, and bytes a row.
 fn chosen(name: &str, codec: Codec) -> (String, f64) {
     let (_, shape) = shapes().into_iter().find(|(n, _)| *n == name).unwrap();

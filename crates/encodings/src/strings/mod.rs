@@ -20,7 +20,7 @@ mod leaf;
 mod lengths;
 mod plain;
 mod profile;
-mod template;
+pub(crate) mod template;
 mod views;
 
 use vector::Result;

@@ -12,6 +12,7 @@
 //! | `shred.rs` | a column -> template numbers and path columns |
 //! | `number.rs` | numerics <-> scaled integers |
 //! | `encode.rs`, `stored.rs` | writing chunks and the shared section |
+//! | `paths.rs` | single paths: names, values |
 //! | `node.rs`, `fill.rs`, `batch.rs` | reading: path columns -> rows, one by one or many at once |
 
 mod batch;
@@ -21,9 +22,14 @@ mod jsonb;
 mod matcher;
 mod node;
 mod number;
+mod paths;
 mod program;
 mod shred;
 mod stored;
 
 pub(crate) use encode::Template;
 pub(crate) use node::open;
+pub(crate) use paths::paths;
+pub use paths::{Path, PathColumn, PathComponent};
+pub use program::PathKind;
+pub(crate) use stored::parse;

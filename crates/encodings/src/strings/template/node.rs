@@ -11,6 +11,7 @@ use std::sync::Arc;
 use vector::{Bitmap, ByteViews, Error, Result, Values, Vector};
 
 use super::fill::{Lane, Slots, fill};
+use super::paths::PathColumn;
 use super::program::PathKind;
 use super::stored::{self, StoredPath, Templates};
 use crate::cursor::Reader;
@@ -63,12 +64,22 @@ impl TemplateNode<'_> {
     fn numbers(&self, shared: &Templates) -> Result<Vec<u32>> {
         let mut numbers: Vec<u32> = Vec::new();
         self.templates.decode_into(&mut numbers)?;
-        match numbers.iter().copied().max() {
-            Some(most) if most as usize >= shared.programs.len() => {
-                Err(Error::corrupt(format!("template {most} of {}", shared.programs.len())))
+        // Every row has its template's literals, and no template has more values than words in them: so what follows from the
+        // template numbers is bounded by the chunk's own size.
+        let mut least = 0u64;
+        for &number in &numbers {
+            match shared.programs.get(number as usize) {
+                Some(program) => least += program.literals.len() as u64,
+                None => {
+                    let count = shared.programs.len();
+                    return Err(Error::corrupt(format!("template {number} of {count}")));
+                }
             }
-            _ => Ok(numbers),
         }
+        if least > self.total as u64 {
+            return Err(Error::corrupt(format!("templates of {least} bytes in rows of {}", self.total)));
+        }
+        Ok(numbers)
     }
 
     /// Values each path has in this chunk.
@@ -107,12 +118,13 @@ impl TemplateNode<'_> {
         Ok(vectors)
     }
 
-    fn vector(
+    /// The wanted values of a path's child columns; none when none are wanted.
+    fn columns(
         &self,
         path: &StoredPath,
         wanted: &Wanted<'_>,
         children: &mut Reader<'_>,
-    ) -> Result<PathVector> {
+    ) -> Result<Vec<Vector>> {
         let mut values = Vec::with_capacity(2);
         for (&logical, shared) in stored::children_of(path.kind).iter().zip(&path.shared) {
             let mut child = children.child()?;
@@ -139,7 +151,16 @@ impl TemplateNode<'_> {
             }
             values.push(vector);
         }
-        let mut values = values.into_iter();
+        Ok(values)
+    }
+
+    fn vector(
+        &self,
+        path: &StoredPath,
+        wanted: &Wanted<'_>,
+        children: &mut Reader<'_>,
+    ) -> Result<PathVector> {
+        let mut values = self.columns(path, wanted, children)?.into_iter();
         Ok(match (path.kind, values.next(), values.next()) {
             (_, None, _) => PathVector::None,
             (PathKind::Text | PathKind::Aligned, Some(vector), _) => {
@@ -215,6 +236,34 @@ fn lane(vector: &PathVector) -> Result<Lane<'_>> {
 }
 
 impl Node for TemplateNode<'_> {
+    fn path(&self, path: usize) -> Result<Option<PathColumn>> {
+        let shared = self.shared()?;
+        let wanted = shared
+            .paths
+            .get(path)
+            .ok_or_else(|| Error::InvalidInput(format!("path {path} of {}", shared.paths.len())))?;
+        let numbers = self.numbers(&shared)?;
+        // How many values each template takes of the path.
+        let uses: Vec<usize> = shared
+            .programs
+            .iter()
+            .map(|program| program.paths().filter(|&used| used as usize == path).count())
+            .collect();
+        let mut rows = Vec::new();
+        for (row, &number) in (0u32..).zip(&numbers) {
+            let count = uses.get(number as usize).copied().unwrap_or(0);
+            rows.extend(std::iter::repeat_n(row, count));
+        }
+        let mut children = self.children.clone();
+        for before in shared.paths.iter().take(path) {
+            for _ in stored::children_of(before.kind) {
+                children.child()?;
+            }
+        }
+        let columns = self.columns(wanted, &Wanted::All(rows.len()), &mut children)?;
+        Ok(Some(PathColumn { rows, columns }))
+    }
+
     fn describe(&self, out: &mut String) {
         out.push_str(EncodingId::Template.name());
         if let Ok(shared) = self.shared() {

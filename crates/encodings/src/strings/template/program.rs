@@ -107,6 +107,11 @@ impl Program {
         // Bytes of literal that are surely there after each container's start.
         let mut rooms: Vec<u32> = Vec::new();
         let mut begun = false;
+        // Each value has a word of its own in the literals; a whole value has none.
+        let words = self.literals.len() / 4 + 1;
+        if self.paths().count() > words {
+            return false;
+        }
         let fits = |rooms: &[u32], word: &Word| {
             rooms
                 .get(usize::from(word.container))

@@ -20,8 +20,7 @@ const MAX_STEPS: usize = 1 << 14;
 /// A path with what its child columns share.
 #[derive(Debug)]
 pub struct StoredPath {
-    /// Name in components, for readers of single paths.
-    #[allow(dead_code)]
+    /// Name in components.
     pub name: Vec<u8>,
     /// What it holds.
     pub kind: PathKind,
