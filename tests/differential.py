@@ -23,7 +23,7 @@ VARIANTS = {
         "colonnade.stripe_row_limit": "1000", "colonnade.chunk_group_row_limit": "1000",
         "parallel_setup_cost": "0", "parallel_tuple_cost": "0", "min_parallel_table_scan_size": "0"},
     "all cold, little memory, serial": {
-        "colonnade.stripe_threshold_rows": "0", "colonnade.load_memory": "1MB", "work_mem": "64kB",
+        "colonnade.stripe_threshold_rows": "0", "colonnade.load_memory": "1MB",
         "max_parallel_workers_per_gather": "0"},
 }
 # Files that change rows a few at a time.
