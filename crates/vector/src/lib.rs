@@ -2,7 +2,7 @@
 //!
 //! This crate owns the words that `encodings`, `stripe`, `query` and the hosts exchange. It knows no page,
 //! snapshot or server type, and it does no I/O. Invariant: nothing here depends on another crate of the
-//! workspace, so that the dependency arrows of DESIGN.md section 2 all point at it.
+//! workspace, so that the dependency arrows of ARCHITECTURE.md section 1 all point at it.
 #![forbid(unsafe_code)]
 
 mod bitmap;

@@ -1,6 +1,6 @@
 //! Logical types: what a value means. The width it is held in is a `PhysicalType` and may differ by chunk.
 //!
-//! One table per type of what bytes alone would get wrong (DESIGN.md section 4):
+//! One table per type of what bytes alone would get wrong:
 //!
 //! | type | equality | order |
 //! | --- | --- | --- |

@@ -4,7 +4,7 @@
 //! `statement` call [`finish_command`] at the end of a statement, before its AFTER triggers; `transaction` writes out
 //! what is left before a (sub)transaction commits and discards it when it aborts. A set of rows belongs to one table and
 //! one command of one subtransaction, so that rollback and visibility to later commands come out as if each row had been
-//! written at once (DESIGN.md, section 5, protocol point 5).
+//! written at once (ARCHITECTURE.md, protocol point 5).
 //! Invariants: a set's rows are in memory or in the table, never both or neither; no borrow of the registry is held across a
 //! call that may come back here.
 
