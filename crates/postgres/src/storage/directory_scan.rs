@@ -270,45 +270,50 @@ pub unsafe fn all_versions(storage_id: u64) -> Vec<StripeEntry> {
     found
 }
 
-/// The stripe that holds row number `row` and that `snapshot` sees. A stripe comes before a reservation; a
-/// reservation is returned only where the snapshot sees it and no stripe (its rows are in a loader's memory, or
-/// were never written).
+/// The stripe that holds row number `row` and that `snapshot` sees, without its summary. A stripe comes before a
+/// reservation; a reservation is returned only where the snapshot sees it and no stripe (its rows are in a loader's
+/// memory, or were never written).
 /// With SnapshotDirty, xmin and xmax of the snapshot are set as for a heap tuple when something is returned and are
 /// clear when nothing is.
+///
+/// A snapshot that judges by now looks at reservations *first*: a loader that commits between the two walks takes its
+/// reservation away with its stripes in place, so the second walk finds them. The other way round a unique check could
+/// find neither, and let a duplicate in.
 pub unsafe fn find(storage_id: u64, row: u64, snapshot: Snapshot) -> Option<StripeEntry> {
-    let mut stored = None;
-    let mut reservations: Vec<ItemPointerData> = Vec::new();
-    // SAFETY: see `walk`. Stripes that a snapshot sees do not overlap, so the first hit is the only one.
+    // SAFETY: see `walk`. Stripes that a snapshot sees do not overlap, so the first hit is the only one. A row of a
+    // rolled-back writer is void even to SnapshotAny: its pages may be gone.
     unsafe {
-        walk(storage_id, Some(row), |cursor| {
-            let entry = cursor.entry(false);
-            if !entry.covers(row) {
-                return true;
-            }
-            if entry.reserved_only {
-                reservations.push((*cursor.slot).tts_tid);
-                return true;
-            }
-            if cursor.satisfies(snapshot) {
-                stored = Some(cursor.entry(true));
-            }
-            stored.is_none()
-        });
+        let look = |reserved_only: bool| {
+            let mut found = None;
+            walk(storage_id, Some(row), |cursor| {
+                let entry = cursor.entry(false);
+                if entry.reserved_only == reserved_only
+                    && entry.covers(row)
+                    && !cursor.is_void()
+                    && cursor.satisfies(snapshot)
+                {
+                    found = Some(entry);
+                }
+                found.is_none()
+            });
+            found
+        };
+        if (*snapshot).snapshot_type == pg_sys::SnapshotType::SNAPSHOT_MVCC {
+            return look(false).or_else(|| look(true));
+        }
+        let reserved = look(true);
+        let (xmin, xmax) = ((*snapshot).xmin, (*snapshot).xmax);
+        let stored = look(false);
         if stored.is_some() {
             return stored;
         }
-        let mut reserved = None;
-        if !reservations.is_empty() {
-            walk(storage_id, Some(row), |cursor| {
-                let entry = cursor.entry(false);
-                if entry.reserved_only && entry.covers(row) && cursor.satisfies(snapshot) {
-                    reserved = Some(entry);
-                }
-                reserved.is_none()
-            });
-        }
-        if reserved.is_none() {
-            clear_dirty(snapshot);
+        match reserved {
+            Some(_) if (*snapshot).snapshot_type == pg_sys::SnapshotType::SNAPSHOT_DIRTY => {
+                (*snapshot).xmin = xmin;
+                (*snapshot).xmax = xmax;
+            }
+            Some(_) => {}
+            None => clear_dirty(snapshot),
         }
         reserved
     }

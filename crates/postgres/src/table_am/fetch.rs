@@ -122,7 +122,7 @@ unsafe extern "C-unwind" fn index_fetch_cold(
         }
         let Some((_, entry)) = &cold.known else { return false };
         compat::predicate_lock_tid(rel, tid, snapshot, pg_sys::InvalidTransactionId);
-        if only_existence_matters() {
+        if judges_by_now(snapshot) && holds_page_lock() {
             cold_rows::store(rel, slot, row, |_| (Datum::null(), true));
         } else {
             cold.rows.get_or_insert_with(|| ColdFetch::new(rel)).fetch(entry, row, slot);
@@ -135,8 +135,9 @@ unsafe extern "C-unwind" fn index_fetch_cold(
 /// Matches no snapshot.
 const NEVER: Seen = Seen { snapshot: std::ptr::null_mut(), xmin: 0, xmax: 0, cid: 0 };
 
-/// Whether the caller holds a lock on an index page: then it wants to know whether the row is there, nothing else.
-unsafe fn only_existence_matters() -> bool {
+/// Whether the caller may hold a lock on an index page: a unique check, which wants to know whether the row is there and
+/// nothing else.
+unsafe fn holds_page_lock() -> bool {
     // SAFETY: a plain counter of the server; holding any LWLock raises it.
     unsafe { pg_sys::InterruptHoldoffCount > 0 }
 }

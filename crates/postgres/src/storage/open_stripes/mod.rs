@@ -136,6 +136,22 @@ pub unsafe fn flush_relation(rel: Relation) {
     }
 }
 
+/// Writes all of this backend's rows to their tables: other processes are about to look.
+unsafe fn flush_all() {
+    // SAFETY: the commands that filled the sets have locked their tables.
+    unsafe {
+        for key in keys(|_| true) {
+            if let Some(set) = pointer(&key)
+                && (*set).has_rows()
+            {
+                let rel = pg_sys::table_open(key.table, pg_sys::RowExclusiveLock as i32);
+                (*set).flush(rel);
+                pg_sys::table_close(rel, pg_sys::NoLock as i32);
+            }
+        }
+    }
+}
+
 /// Ends the bulk load of this subtransaction into `rel`: the server's call of that name, made by CREATE TABLE AS,
 /// ALTER TABLE and REFRESH before the table may change its identity. During COPY the end of the statement does it, since COPY
 /// into many partitions calls this again and again.

@@ -12,6 +12,7 @@ use vector::Vector;
 use super::order::Order;
 use super::{Key, adjust_total, header, settings, write};
 use crate::convert::{ColumnType, ColumnWriter};
+use crate::host::{error, relation};
 use crate::options;
 use crate::storage::directory;
 use crate::table_am::tid;
@@ -41,6 +42,8 @@ pub(super) struct Segment {
     pub bytes: usize,
     /// Row number of the first row, if they have been handed out.
     pub first_row: Option<u64>,
+    /// Closed because a limit was reached, so it is a stripe.
+    pub full: bool,
 }
 
 struct Reservation {
@@ -73,8 +76,10 @@ pub struct OpenSet {
     wrote_stripes: bool,
     /// Written, but by a subtransaction that may still abort.
     lent: Vec<(SubTransactionId, Segment)>,
-    /// Lent and given back.
-    returned: Vec<Segment>,
+    /// Closed but not in the table: being written, failed to be, or lent and given back.
+    unwritten: Vec<Segment>,
+    /// A sort was given up half-way: its other rows are gone, and the command must not end as if they were not.
+    broken: bool,
 }
 
 impl OpenSet {
@@ -115,7 +120,8 @@ impl OpenSet {
                 in_stripes: false,
                 wrote_stripes: false,
                 lent: Vec::new(),
-                returned: Vec::new(),
+                unwritten: Vec::new(),
+                broken: false,
             }
         }
     }
@@ -153,7 +159,7 @@ impl OpenSet {
 
     /// True when a row is still to be written.
     pub(super) fn has_rows(&self) -> bool {
-        self.rows != 0 || !self.returned.is_empty() || self.order.as_ref().is_some_and(Order::is_sorting)
+        self.rows != 0 || !self.unwritten.is_empty() || self.order.as_ref().is_some_and(Order::is_sorting)
     }
 
     /// How many of the next `count` rows go to the heap; counts them.
@@ -173,6 +179,7 @@ impl OpenSet {
     pub unsafe fn push(&mut self, rel: Relation, mut slots: &[*mut TupleTableSlot]) {
         // SAFETY: rel and slots are the callback's; all attributes are deconstructed before values are read.
         unsafe {
+            self.check_whole(rel);
             for &slot in slots {
                 if usize::try_from((*slot).tts_nvalid).unwrap_or(0) < self.columns.len() {
                     pg_sys::slot_getallattrs(slot);
@@ -277,47 +284,53 @@ impl OpenSet {
             _ => None,
         };
         let columns = self.columns.iter_mut().map(ColumnWriter::take).collect();
-        let segment = Segment { columns, rows: self.rows, bytes: self.bytes, first_row };
+        let segment = Segment { columns, rows: self.rows, bytes: self.bytes, first_row, full: false };
         adjust_total(self.bytes, 0);
         self.rows = 0;
         self.bytes = 0;
         Some(segment)
     }
 
-    /// Writes the open rows. `full`: because a limit was reached, so they are a stripe.
+    /// Writes the open rows. `full`: because a limit was reached, so they are a stripe. A segment stays in `unwritten` until
+    /// it is in the table: the ERROR of a failed write may be caught in a subtransaction, and this command goes on.
     pub(super) unsafe fn close(&mut self, rel: Relation, full: bool) {
         // SAFETY: rel is open.
         unsafe {
-            for segment in std::mem::take(&mut self.returned) {
-                self.store(rel, segment, false);
+            if let Some(mut segment) = self.take_open() {
+                segment.full = full;
+                self.unwritten.push(segment);
             }
-            if let Some(segment) = self.take_open() {
-                self.store(rel, segment, full);
+            while !self.unwritten.is_empty() {
+                self.store_first(rel);
             }
         }
     }
 
-    unsafe fn store(&mut self, rel: Relation, segment: Segment, full: bool) {
+    /// Writes the first unwritten segment.
+    unsafe fn store_first(&mut self, rel: Relation) {
         // SAFETY: rel is open.
         unsafe {
-            let many = full
+            let Some(segment) = self.unwritten.first() else { return };
+            let many = segment.full
                 || segment.first_row.is_some()
                 || match self.in_stripes {
                     true => segment.rows >= self.tail_rows || segment.bytes >= TAIL_BYTES,
                     false => segment.rows >= self.threshold_rows || segment.bytes >= self.threshold_bytes,
                 };
             if many {
+                write::write_stripe(rel, segment, self.key.command);
                 self.in_stripes = true;
                 self.wrote_stripes = true;
-                write::write_stripe(rel, &segment, self.key.command);
             } else {
                 // Rows that older snapshots may see at once would show them half of a load.
                 let frozen = pg_sys::TABLE_INSERT_FROZEN as i32;
                 let options = if self.wrote_stripes { self.options & !frozen } else { self.options };
-                write::write_hot(rel, &segment, self.key.command, options);
+                write::write_hot(rel, segment, self.key.command, options);
             }
+            let mut segment = self.unwritten.remove(0);
             let current = pg_sys::GetCurrentSubTransactionId();
             if current != self.key.subtransaction {
+                segment.full = false;
                 self.lent.push((current, segment));
             }
         }
@@ -326,14 +339,31 @@ impl OpenSet {
     unsafe fn drain_sort(&mut self, rel: Relation) {
         // SAFETY: the sort's slot is deconstructed before it is read.
         unsafe {
+            self.check_whole(rel);
             let Some(mut order) = self.order.take() else { return };
             if order.is_sorting() {
+                self.broken = true;
                 order.drain(|slot| {
                     pg_sys::slot_getallattrs(slot);
                     self.append(rel, &[slot]);
                 });
+                self.broken = false;
             }
             self.order = Some(order);
+        }
+    }
+
+    /// Raises an ERROR when rows of this command were lost with a sort.
+    unsafe fn check_whole(&self, rel: Relation) {
+        if self.broken {
+            // SAFETY: rel is open.
+            let table = unsafe { relation::quoted_name(rel) };
+            error::raise(
+                error::PgSqlErrorCode::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
+                format!("cannot continue loading table {table}"),
+                "An error ended the sorting of its rows, and a subtransaction caught that error.",
+                "Let the error end the command that loads the table.",
+            );
         }
     }
 
@@ -367,7 +397,7 @@ impl OpenSet {
     pub(super) fn child_aborted(&mut self, child: SubTransactionId) {
         let (back, kept) = std::mem::take(&mut self.lent).into_iter().partition(|(by, _)| *by == child);
         self.lent = kept;
-        self.returned.extend(Vec::into_iter(back).map(|(_, segment): (_, Segment)| segment));
+        self.unwritten.extend(Vec::into_iter(back).map(|(_, segment): (_, Segment)| segment));
     }
 
     /// It has committed into `parent`: what it wrote shares that one's fate.

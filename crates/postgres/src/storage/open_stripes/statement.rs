@@ -15,7 +15,7 @@ use pgrx::pg_sys::{
     ScanDirection, uint64,
 };
 
-use super::{finish_command, settings};
+use super::{any, finish_command, flush_all, settings};
 use crate::host::nesting::Nesting;
 use crate::host::raw::{self, guarded};
 
@@ -115,7 +115,13 @@ unsafe extern "C-unwind" fn run(
 ) {
     // SAFETY: the hook's own arguments, handed on from a frame without destructors.
     unsafe {
-        let depth = guarded(|| enter(frame_of(query)));
+        let depth = guarded(|| {
+            // Workers do not have this backend's rows, and once they are started nothing may be written.
+            if any() && (*(*query).plannedstmt).parallelModeNeeded {
+                flush_all();
+            }
+            enter(frame_of(query))
+        });
         let next = PREVIOUS.get().run.unwrap_or(raw::standard_ExecutorRun);
         next(query, direction, count, execute_once);
         guarded(|| leave(depth));
