@@ -230,6 +230,27 @@ pub unsafe fn visible(storage_id: u64, snapshot: Snapshot) -> Vec<StripeEntry> {
     found
 }
 
+/// `visible` of what this transaction sees as of now, with whether every snapshot sees the stripe: its writer was done
+/// before `oldest_xmin`.
+pub unsafe fn visible_by_age(storage_id: u64, oldest_xmin: TransactionId) -> Vec<(StripeEntry, bool)> {
+    let mut found = Vec::new();
+    // SAFETY: see `walk`. The inserter of a visible row has committed or is this transaction; a frozen row's is invalid
+    // and precedes every other.
+    unsafe {
+        walk(storage_id, None, |cursor| {
+            if cursor.satisfies(&raw mut pg_sys::SnapshotSelfData) {
+                let entry = cursor.entry(true);
+                if !entry.reserved_only {
+                    found.push((entry, pg_sys::TransactionIdPrecedes(cursor.inserter(), oldest_xmin)));
+                }
+            }
+            true
+        });
+    }
+    found.sort_by_key(|(entry, _)| entry.first_row);
+    found
+}
+
 /// `visible` for a scan of the whole table `rel`: also tells a serializable transaction about stripes of others that
 /// it does not see.
 pub unsafe fn visible_in(rel: Relation, snapshot: Snapshot) -> Vec<StripeEntry> {

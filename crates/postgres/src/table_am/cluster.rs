@@ -3,9 +3,10 @@
 //! Hot rows are copied by heap's own rewrite, with all their versions, from a heap-typed twin of the table (in which
 //! stripe pages look empty). Stripes are copied byte for byte under their old row numbers: a row number means something
 //! within one storage id only, and the new file has a new one. Stripes that are older than a column with a stored
-//! default are loaded anew, because the server forgets such defaults after a rewrite. Directory rows of the new file are
-//! this transaction's; so, as with the rewriting forms of ALTER TABLE, a snapshot older than the rewrite that had not
-//! touched the table before finds no cold rows afterwards.
+//! default are loaded anew, because the server forgets such defaults after a rewrite. The directory row of a stripe that
+//! every snapshot sees is frozen in the new file, so that snapshots older than the rewrite find its rows there: the new
+//! storage id cannot be reached before the commit, and after a rollback nobody ever uses it. Other directory rows of the
+//! new file are this transaction's: of stripes that were written while an older transaction ran, that one finds nothing.
 //! Only hot rows get into an index's order: sorting everything is what `engine.colcompress_merge` does.
 
 use pgrx::pg_guard;
@@ -16,6 +17,7 @@ use super::delegate::heap_guarded;
 use super::{own_writes, shim};
 use crate::host::error;
 use crate::storage::directory::{self, StripeEntry};
+use crate::storage::directory_scan;
 use crate::storage::metapage;
 use crate::storage::open_stripe;
 use crate::storage::open_stripes::{LoadOrder, Loader};
@@ -54,27 +56,31 @@ pub(super) unsafe extern "C-unwind" fn copy_for_cluster(
             vacuumed,
             recently_dead
         ));
-        *tuples += copy_stripes(old, new);
+        *tuples += copy_stripes(old, new, oldest_xmin);
     }
 }
 
-/// Copies every stripe that is there now; returns the rows.
-unsafe fn copy_stripes(old: Relation, new: Relation) -> f64 {
+/// Copies every stripe that is there now; returns the rows. Every snapshot sees what was committed before `oldest_xmin`.
+unsafe fn copy_stripes(old: Relation, new: Relation, oldest_xmin: TransactionId) -> f64 {
     // SAFETY: both relations are open and locked.
     unsafe {
         let Some((storage_id, next_row)) = metapage::read(old) else { return 0.0 };
-        let stripes = directory::visible(storage_id, &raw mut pg_sys::SnapshotSelfData);
+        let stripes = directory_scan::visible_by_age(storage_id, oldest_xmin);
         let command = pg_sys::GetCurrentCommandId(true);
         let new_id = metapage::ensure(new);
         if next_row > 0 {
             metapage::reserve_rows(new, next_row);
         }
         let mut rows = 0.0;
-        let mut outdated = Vec::new();
-        for entry in &stripes {
+        let (mut outdated_old, mut outdated_young) = (Vec::new(), Vec::new());
+        for (entry, everybody_sees) in &stripes {
             rows += f64::from(entry.row_count);
             if lacks_default(old, entry) {
-                outdated.push(entry);
+                if *everybody_sees {
+                    outdated_old.push(entry)
+                } else {
+                    outdated_young.push(entry)
+                }
                 continue;
             }
             let mut bytes = Vec::new();
@@ -87,11 +93,14 @@ unsafe fn copy_stripes(old: Relation, new: Relation) -> f64 {
             }
             let run = pages::write_run(new, &bytes, PageOwner::current(new_id, entry.first_row));
             let copy = StripeEntry { storage_id: new_id, run, ..entry.clone() };
-            directory::insert(&copy, command);
+            directory::insert(&copy, command, *everybody_sees);
             pgrx::check_for_interrupts!();
         }
-        if !outdated.is_empty() {
-            reload(old, new, &outdated, command);
+        if !outdated_old.is_empty() {
+            reload(old, new, &outdated_old, Loader::of_old_rows(new, LoadOrder::AsGiven, command));
+        }
+        if !outdated_young.is_empty() {
+            reload(old, new, &outdated_young, Loader::new(new, LoadOrder::AsGiven, command));
         }
         rows
     }
@@ -112,10 +121,9 @@ unsafe fn lacks_default(rel: Relation, entry: &StripeEntry) -> bool {
     }
 }
 
-unsafe fn reload(old: Relation, new: Relation, stripes: &[&StripeEntry], command: pg_sys::CommandId) {
+unsafe fn reload(old: Relation, new: Relation, stripes: &[&StripeEntry], mut loader: Loader) {
     // SAFETY: the slot has the row type of both relations.
     unsafe {
-        let mut loader = Loader::new(new, LoadOrder::AsGiven, command);
         let mut rows = ColdRows::new(old, std::ptr::null_mut());
         let slot = pg_sys::table_slot_create(old, std::ptr::null_mut());
         for entry in stripes {

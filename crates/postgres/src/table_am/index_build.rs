@@ -3,13 +3,14 @@
 //! Hot rows go through heap's own builder, one hot span at a time, on a heap-typed twin of the relation (see `shim`).
 //! Cold rows follow, stripe by stripe, of each stripe only the columns that the index reads. Stripes that are dead but
 //! may still be seen by old snapshots are indexed too, as heap does with recently dead rows. In a parallel build both
-//! kinds of work come from the shared state of the scan.
+//! kinds of work come from the shared state of the scan. A concurrent build reads all spans and stripes under one
+//! snapshot: under one each, a row that an UPDATE moves from span to span would be met twice.
 
 use std::ffi::c_void;
 
 use pgrx::pg_guard;
 use pgrx::pg_sys::ffi::pg_guard_ffi_boundary;
-use pgrx::pg_sys::{self, BlockNumber, IndexBuildCallback, IndexInfo, Relation, TableScanDesc};
+use pgrx::pg_sys::{self, BlockNumber, IndexBuildCallback, IndexInfo, Relation, Snapshot, TableScanDesc};
 
 use super::cold_rows::ColdRows;
 use super::delegate::heap_guarded;
@@ -55,8 +56,17 @@ pub(super) unsafe extern "C-unwind" fn index_build_range_scan(
         own_writes::flush(rel);
         directory::prepare();
         let mut rows = 0.0;
+        // Taken before the spans are: see `hot_runs`.
+        let concurrent = (*info).ii_Concurrent.then(|| match scan.as_ref() {
+            Some(scan) => scan.rs_snapshot,
+            None => pg_sys::RegisterSnapshot(pg_sys::GetTransactionSnapshot()),
+        });
         let mut hot = |span: Span| {
             let heap_rel = shim::of(rel);
+            if let Some(snapshot) = concurrent {
+                rows += build_span(heap_rel, index, info, snapshot, progress, span, callback, callback_state);
+                return;
+            }
             rows += heap_guarded!(index_build_range_scan(
                 heap_rel,
                 index,
@@ -93,40 +103,79 @@ pub(super) unsafe extern "C-unwind" fn index_build_range_scan(
                 };
                 spans.into_iter().for_each(&mut hot);
                 if !whole {
+                    release(concurrent, scan);
                     return rows;
                 }
             }
         }
-        let stripes = stripes_to_index(rel, (*info).ii_Concurrent, scan);
+        let stripes = stripes_to_index(rel, concurrent);
         if !stripes.is_empty() {
             rows += build_cold(rel, index, info, &stripes, parallel, callback, callback_state);
         }
-        if !scan.is_null() {
-            super::scan::scan_end(scan);
-        }
+        release(concurrent, scan);
         rows
     }
 }
 
+/// Ends the scan of a parallel build, or lets go of the snapshot of a serial one.
+unsafe fn release(snapshot: Option<Snapshot>, scan: TableScanDesc) {
+    // SAFETY: both are this build's own; a scan's snapshot goes with it.
+    unsafe {
+        if !scan.is_null() {
+            super::scan::scan_end(scan);
+        } else if let Some(snapshot) = snapshot {
+            pg_sys::UnregisterSnapshot(snapshot);
+        }
+    }
+}
+
+/// Heap's builder for one hot span under `snapshot`.
+#[allow(clippy::too_many_arguments)]
+unsafe fn build_span(
+    heap_rel: Relation,
+    index: Relation,
+    info: *mut IndexInfo,
+    snapshot: Snapshot,
+    progress: bool,
+    span: Span,
+    callback: IndexBuildCallback,
+    callback_state: *mut c_void,
+) -> f64 {
+    // SAFETY: heap_rel is open and heap's. The builder reads under the snapshot of a scan that it is given and ends the
+    // scan; it leaves the scan's limits alone when told that the scan may be synchronised, which this one is not.
+    unsafe {
+        let scan = pg_guard_ffi_boundary(|| {
+            let scan =
+                pg_sys::table_beginscan_strat(heap_rel, snapshot, 0, std::ptr::null_mut(), true, false);
+            pg_sys::heap_setscanlimits(scan, span.start, span.blocks());
+            scan
+        });
+        heap_guarded!(index_build_range_scan(
+            heap_rel,
+            index,
+            info,
+            true,
+            false,
+            progress,
+            0,
+            pg_sys::InvalidBlockNumber,
+            callback,
+            callback_state,
+            scan,
+        ))
+    }
+}
+
 /// The stripes whose rows belong into the index, ordered by first row number, and whether they are live.
-unsafe fn stripes_to_index(rel: Relation, concurrent: bool, scan: TableScanDesc) -> Vec<(StripeEntry, bool)> {
+unsafe fn stripes_to_index(rel: Relation, concurrent: Option<Snapshot>) -> Vec<(StripeEntry, bool)> {
     // SAFETY: rel is open.
     unsafe {
         let Some(storage_id) = metapage::storage_id(rel) else { return Vec::new() };
-        if !concurrent {
+        let Some(snapshot) = concurrent else {
             let horizon = pg_sys::GetOldestNonRemovableTransactionId(rel);
             return directory_scan::not_dead(storage_id, horizon);
-        }
-        let (snapshot, registered) = if scan.is_null() {
-            (pg_sys::RegisterSnapshot(pg_sys::GetTransactionSnapshot()), true)
-        } else {
-            ((*scan).rs_snapshot, false)
         };
-        let found = directory::visible(storage_id, snapshot).into_iter().map(|entry| (entry, true)).collect();
-        if registered {
-            pg_sys::UnregisterSnapshot(snapshot);
-        }
-        found
+        directory::visible(storage_id, snapshot).into_iter().map(|entry| (entry, true)).collect()
     }
 }
 

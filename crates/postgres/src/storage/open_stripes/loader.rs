@@ -27,11 +27,22 @@ impl Loader {
     /// A loader for `rel`, whose rows will be visible to commands after `command`. `rel` is the relation that is written;
     /// options are read from it.
     pub unsafe fn new(rel: Relation, order: LoadOrder, command: CommandId) -> Self {
+        // SAFETY: as the caller promises.
+        unsafe { Self::with_age(rel, order, command, false) }
+    }
+
+    /// A loader for rows that every snapshot sees, in a file that nobody can read before this transaction commits.
+    pub unsafe fn of_old_rows(rel: Relation, order: LoadOrder, command: CommandId) -> Self {
+        // SAFETY: as the caller promises.
+        unsafe { Self::with_age(rel, order, command, true) }
+    }
+
+    unsafe fn with_age(rel: Relation, order: LoadOrder, command: CommandId, old: bool) -> Self {
         // SAFETY: rel is open with a lock that keeps everybody else out.
         unsafe {
             let key =
                 Key { table: (*rel).rd_id, subtransaction: pg_sys::GetCurrentSubTransactionId(), command };
-            Self { set: OpenSet::for_rewrite(rel, key, order == LoadOrder::Sorted) }
+            Self { set: OpenSet::for_rewrite(rel, key, order == LoadOrder::Sorted, old) }
         }
     }
 

@@ -74,6 +74,8 @@ pub struct OpenSet {
     in_stripes: bool,
     /// Stripes were written at all.
     wrote_stripes: bool,
+    /// Stripes are for every snapshot to see: see `directory::insert`.
+    frozen_stripes: bool,
     /// Written, but by a subtransaction that may still abort.
     lent: Vec<(SubTransactionId, Segment)>,
     /// Closed but not in the table: being written, failed to be, or lent and given back.
@@ -119,6 +121,7 @@ impl OpenSet {
                 hot_rows: 0,
                 in_stripes: false,
                 wrote_stripes: false,
+                frozen_stripes: false,
                 lent: Vec::new(),
                 unwritten: Vec::new(),
                 broken: false,
@@ -126,14 +129,15 @@ impl OpenSet {
         }
     }
 
-    /// A set whose rows all become stripes, sorted as a whole or as they come.
-    pub(super) unsafe fn for_rewrite(rel: Relation, key: Key, sorted: bool) -> Self {
+    /// A set whose rows all become stripes, sorted as a whole or as they come. `frozen` as for `directory::insert`.
+    pub(super) unsafe fn for_rewrite(rel: Relation, key: Key, sorted: bool, frozen: bool) -> Self {
         // SAFETY: rel is open.
         unsafe {
             let mut set = Self::new(rel, key, Placement::Deferred, 0, false);
             set.threshold_rows = 0;
             set.threshold_bytes = 0;
             set.tail_rows = 0;
+            set.frozen_stripes = frozen;
             match &mut set.order {
                 Some(order) if sorted => order.start_sorting(),
                 _ => set.order = None,
@@ -318,7 +322,7 @@ impl OpenSet {
                     false => segment.rows >= self.threshold_rows || segment.bytes >= self.threshold_bytes,
                 };
             if many {
-                write::write_stripe(rel, segment, self.key.command);
+                write::write_stripe(rel, segment, self.key.command, self.frozen_stripes);
                 self.in_stripes = true;
                 self.wrote_stripes = true;
             } else {
