@@ -200,3 +200,47 @@ INSERT INTO v SELECT g, 'published' FROM generate_series(1, 20000) g;
 UPDATE v SET s = 'changed' WHERE id = 15000;
 SELECT count(*) FROM v WHERE (ctid::text::point)[0] >= 2147483648;
 DROP PUBLICATION p;
+
+-- A published table that is rewritten keeps its rows hot too; so does a partition of one.
+CREATE PUBLICATION p FOR TABLE v;
+ALTER TABLE v ALTER id TYPE bigint;
+SELECT count(*) FROM v WHERE (ctid::text::point)[0] >= 2147483648;
+ALTER TABLE v SET ACCESS METHOD heap;
+ALTER TABLE v SET ACCESS METHOD colcompress;
+SELECT count(*), count(*) FILTER (WHERE (ctid::text::point)[0] >= 2147483648) AS cold FROM v;
+CREATE TABLE vp (id int, n int) PARTITION BY RANGE (id);
+CREATE TABLE vp1 PARTITION OF vp DEFAULT USING colcompress;
+ALTER PUBLICATION p SET TABLE vp;
+INSERT INTO vp SELECT g, g FROM generate_series(1, 20000) g;
+ALTER TABLE vp ALTER n TYPE bigint;
+SELECT count(*), count(*) FILTER (WHERE (ctid::text::point)[0] >= 2147483648) AS cold FROM vp;
+-- Tables come into publications by many ways; each is refused for one with cold rows.
+CREATE SCHEMA published;
+CREATE PUBLICATION ps FOR TABLES IN SCHEMA published;
+ALTER TABLE w SET SCHEMA published;
+ALTER TABLE IF EXISTS missing SET SCHEMA published;
+ALTER PUBLICATION p ADD TABLE w;
+ALTER PUBLICATION p SET TABLE w, v;
+ALTER PUBLICATION ps ADD TABLES IN SCHEMA CURRENT_SCHEMA;
+CREATE TABLE wp (LIKE w) PARTITION BY RANGE (id);
+ALTER TABLE wp ATTACH PARTITION w DEFAULT;
+ALTER PUBLICATION p ADD TABLE wp;
+ALTER TABLE wp SET SCHEMA published;
+ALTER TABLE wp DETACH PARTITION w;
+CREATE PUBLICATION pt FOR TABLE w WITH (publish = 'truncate');
+ALTER PUBLICATION pt SET (publish = 'truncate, insert');
+DROP PUBLICATION p, ps, pt;
+DROP SCHEMA published;
+
+-- ON COMMIT DELETE ROWS of a table whose stripes have summaries in TOAST.
+BEGIN;
+DO $$BEGIN
+    EXECUTE (SELECT 'CREATE TEMP TABLE wide (' || string_agg(format('c%s text', n), ', ') || ') USING colcompress ON COMMIT DELETE ROWS'
+             FROM generate_series(1, 400) n);
+    EXECUTE (SELECT 'INSERT INTO wide SELECT ' || string_agg(format('md5(g || ''%s'')', n), ', ') || ' FROM generate_series(1, 2000) g'
+             FROM generate_series(1, 400) n);
+END$$;
+SELECT count(*), max(pg_column_size(summary)) > 8000 AS wide FROM engine.stripe;
+SELECT count(*) FROM wide;
+COMMIT;
+SELECT count(*) FROM wide;

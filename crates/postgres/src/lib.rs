@@ -16,10 +16,20 @@ use pgrx::pg_guard;
 
 pgrx::pg_module_magic!();
 
-/// Called by the server once per process, when the library is loaded.
+/// Called by the server when it preloads the library at its start, once; processes that it forks have it then. Whoever
+/// loads it later is told to preload it: hooks that saw only part of what a session does would keep no promise.
 #[allow(non_snake_case)]
 #[pg_guard]
 pub unsafe extern "C-unwind" fn _PG_init() {
+    // SAFETY: the server's own flag.
+    if !unsafe { pgrx::pg_sys::process_shared_preload_libraries_in_progress } {
+        host::error::raise(
+            host::error::PgSqlErrorCode::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
+            "colonnade must be loaded through shared_preload_libraries",
+            "",
+            "Set shared_preload_libraries = 'colonnade' and restart the server.",
+        );
+    }
     host::guc::register();
     storage::directory::register();
     storage::open_stripes::register();

@@ -73,10 +73,12 @@ pub unsafe fn serializable_write(rel: Relation) {
 pub type Persistence = c_char;
 
 mod rewrite {
-    use pgrx::pg_sys::{MultiXactId, Oid, TransactionId};
+    use pgrx::pg_sys::{LOCKTAG, List, MultiXactId, Oid, TransactionId};
     use std::ffi::{c_char, c_int};
     unsafe extern "C-unwind" {
-        pub fn get_partition_ancestors(table: Oid) -> *mut pgrx::pg_sys::List;
+        pub fn get_partition_ancestors(table: Oid) -> *mut List;
+        pub fn find_all_inheritors(table: Oid, lock: c_int, parents: *mut *mut List) -> *mut List;
+        pub fn LockHeldByMe(tag: *const LOCKTAG, mode: c_int) -> bool;
         pub fn make_new_heap(old: Oid, tablespace: Oid, method: Oid, persistence: c_char, lock: c_int)
         -> Oid;
         pub fn finish_heap_swap(
@@ -122,4 +124,30 @@ pub unsafe fn finish_heap_swap(old: pg_sys::Oid, new: pg_sys::Oid, persistence: 
 pub unsafe fn partition_ancestors(table: pg_sys::Oid) -> *mut pg_sys::List {
     // SAFETY: as above.
     unsafe { pg_guard_ffi_boundary(|| rewrite::get_partition_ancestors(table)) }
+}
+
+/// A table and all that inherit from it, partitions included, as a list of OIDs. Locks none of them.
+pub unsafe fn inheritors(table: pg_sys::Oid) -> *mut pg_sys::List {
+    // SAFETY: as above.
+    unsafe {
+        pg_guard_ffi_boundary(|| {
+            rewrite::find_all_inheritors(table, pg_sys::NoLock as i32, std::ptr::null_mut())
+        })
+    }
+}
+
+/// Whether this session holds just this lock on a table of its database.
+pub unsafe fn holds_lock(table: pg_sys::Oid, mode: u32) -> bool {
+    // SAFETY: as above; the tag names a relation.
+    unsafe {
+        let tag = pg_sys::LOCKTAG {
+            locktag_field1: pg_sys::MyDatabaseId.into(),
+            locktag_field2: table.into(),
+            locktag_field3: 0,
+            locktag_field4: 0,
+            locktag_type: pg_sys::LockTagType::LOCKTAG_RELATION as u8,
+            locktag_lockmethodid: pg_sys::DEFAULT_LOCKMETHOD as u8,
+        };
+        pg_guard_ffi_boundary(|| rewrite::LockHeldByMe(&raw const tag, mode as i32))
+    }
 }

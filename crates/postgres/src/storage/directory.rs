@@ -341,11 +341,19 @@ unsafe fn delete_rows(tids: Vec<ItemPointerData>) {
         if tids.is_empty() {
             return;
         }
+        // ON COMMIT DELETE ROWS runs without a snapshot; deleting a summary's TOAST values needs one.
+        let push = !pg_sys::ActiveSnapshotSet();
+        if push {
+            pg_sys::PushActiveSnapshot(pg_sys::GetTransactionSnapshot());
+        }
         let table = pg_sys::table_open(oids().table, pg_sys::RowExclusiveLock as i32);
         for mut tid in tids {
             pg_sys::simple_heap_delete(table, &raw mut tid);
         }
         pg_sys::table_close(table, pg_sys::NoLock as i32);
+        if push {
+            pg_sys::PopActiveSnapshot();
+        }
     }
 }
 

@@ -2,11 +2,13 @@
 //!
 //! Logical decoding reads heap tuples, so a stripe would be missing from it. Loads into published tables stay hot
 //! (`open_stripes` asks); the other way round, publishing a table that has cold rows is refused here, after the server
-//! has carried out a statement that may publish tables. Tables that the statement published are locked against loads
-//! that began before it, and then counted.
+//! has carried out a statement that may publish tables. Tables that the statement named, directly or as part of a
+//! schema or a partitioned table, and that are published now are locked against loads that began before it, and then
+//! counted. A statement that did nothing, its object being missing, names none.
 
 use std::cell::Cell;
 use std::ffi::c_char;
+use std::ptr::null_mut;
 
 use pgrx::pg_sys::{self, Datum, NodeTag, Oid, PlannedStmt};
 
@@ -39,16 +41,19 @@ unsafe extern "C-unwind" fn utility(
     dest: *mut pg_sys::DestReceiver,
     completion: *mut pg_sys::QueryCompletion,
 ) {
-    // SAFETY: the chain is called as the server would call it, from a frame that owns nothing; the node is read
+    // SAFETY: the chain is called as the server would call it, from a frame that owns nothing; the node is copied
     // before, since it may be gone after.
     unsafe {
-        let publishes = guarded(|| may_publish((*statement).utilityStmt));
+        let publishes: *mut pg_sys::Node = guarded(|| {
+            let node = (*statement).utilityStmt;
+            if may_publish(node) { pg_sys::copyObjectImpl(node.cast()).cast() } else { null_mut() }
+        });
         let next = NEXT.get().unwrap_or(raw::standard_ProcessUtility);
         next(statement, query, read_only_tree, context, params, environment, dest, completion);
-        if publishes {
+        if !publishes.is_null() {
             guarded(|| {
                 pg_sys::CommandCounterIncrement();
-                check_tables();
+                check_tables(&named_tables(publishes));
             });
         }
     }
@@ -68,31 +73,160 @@ unsafe fn may_publish(node: *mut pg_sys::Node) -> bool {
                 (*node.cast::<pg_sys::AlterObjectSchemaStmt>()).objectType == pg_sys::ObjectType::OBJECT_TABLE
             }
             // Below a published parent.
-            NodeTag::T_AlterTableStmt => {
-                let commands = (*node.cast::<pg_sys::AlterTableStmt>()).cmds;
-                let count = if commands.is_null() { 0 } else { (*commands).length };
-                (0..count).any(|at| {
-                    let command = pg_sys::list_nth(commands, at).cast::<pg_sys::AlterTableCmd>();
-                    (*command).subtype == pg_sys::AlterTableType::AT_AttachPartition
-                })
-            }
+            NodeTag::T_AlterTableStmt => !attached(node.cast()).is_empty(),
             _ => false,
         }
     }
 }
 
-/// Raises an ERROR if a published table of this database has cold rows.
-unsafe fn check_tables() {
-    // SAFETY: catalog look-ups; relations are opened with a lock each.
+/// The tables that ALTER TABLE ... ATTACH PARTITION attaches, as it names them.
+unsafe fn attached(statement: *mut pg_sys::AlterTableStmt) -> Vec<*mut pg_sys::RangeVar> {
+    let mut found = Vec::new();
+    // SAFETY: a statement's node; what ATTACH PARTITION defines is a PartitionCmd.
     unsafe {
-        let method = pg_sys::get_am_oid(c"colcompress".as_ptr(), true);
-        if method == Oid::INVALID {
+        each((*statement).cmds, |command: *mut pg_sys::AlterTableCmd| {
+            if (*command).subtype == pg_sys::AlterTableType::AT_AttachPartition {
+                found.push((*(*command).def.cast::<pg_sys::PartitionCmd>()).name);
+            }
+        });
+    }
+    found
+}
+
+/// The tables that a statement, just carried out, may have published; others may be among them.
+unsafe fn named_tables(node: *mut pg_sys::Node) -> Vec<Oid> {
+    let mut tables = Vec::new();
+    // SAFETY: a node that `may_publish` knows; names stand for what the statement has locked.
+    unsafe {
+        match (*node).type_ {
+            NodeTag::T_CreatePublicationStmt => {
+                let statement = node.cast::<pg_sys::CreatePublicationStmt>();
+                if (*statement).for_all_tables {
+                    return all_tables();
+                }
+                add_objects(&mut tables, (*statement).pubobjects);
+            }
+            NodeTag::T_AlterPublicationStmt => {
+                let statement = node.cast::<pg_sys::AlterPublicationStmt>();
+                if !(*statement).options.is_null() {
+                    // It may publish INSERT from now on.
+                    let publication = pg_sys::GetPublicationByName((*statement).pubname, true);
+                    if publication.is_null() {
+                        return tables;
+                    }
+                    if (*publication).alltables {
+                        return all_tables();
+                    }
+                    let (oid, parts) = ((*publication).oid, pg_sys::PublicationPartOpt::PUBLICATION_PART_ALL);
+                    add_oids(&mut tables, pg_sys::GetPublicationRelations(oid, parts));
+                    add_oids(&mut tables, pg_sys::GetAllSchemaPublicationRelations(oid, parts));
+                } else if (*statement).action != pg_sys::AlterPublicationAction::AP_DropObjects {
+                    add_objects(&mut tables, (*statement).pubobjects);
+                }
+            }
+            NodeTag::T_AlterObjectSchemaStmt => {
+                let statement = node.cast::<pg_sys::AlterObjectSchemaStmt>();
+                let schema = pg_sys::get_namespace_oid((*statement).newschema, true);
+                let moved = pg_sys::get_relname_relid((*(*statement).relation).relname, schema);
+                add_changed(&mut tables, moved);
+            }
+            NodeTag::T_AlterTableStmt => {
+                let statement = node.cast::<pg_sys::AlterTableStmt>();
+                if find((*statement).relation) != Oid::INVALID {
+                    for name in attached(statement) {
+                        add_changed(&mut tables, find(name));
+                    }
+                }
+            }
+            _ => {}
+        }
+        tables
+    }
+}
+
+/// Adds what FOR, ADD or SET of a publication lists. The server has locked it.
+unsafe fn add_objects(tables: &mut Vec<Oid>, objects: *mut pg_sys::List) {
+    // SAFETY: a list of PublicationObjSpec nodes.
+    unsafe {
+        each(objects, |object: *mut pg_sys::PublicationObjSpec| {
+            use pg_sys::PublicationObjSpecType as Kind;
+            let schema = match (*object).pubobjtype {
+                Kind::PUBLICATIONOBJ_TABLE => {
+                    let name = (*(*object).pubtable).relation;
+                    let table = find(name);
+                    // ONLY leaves out children, but not partitions.
+                    if (*name).inh || is_partitioned(table) {
+                        add_oids(tables, compat::inheritors(table));
+                    } else {
+                        tables.push(table);
+                    }
+                    return;
+                }
+                Kind::PUBLICATIONOBJ_TABLES_IN_SCHEMA => pg_sys::get_namespace_oid((*object).name, true),
+                Kind::PUBLICATIONOBJ_TABLES_IN_CUR_SCHEMA => {
+                    let path = pg_sys::fetch_search_path(false);
+                    if path.is_null() { Oid::INVALID } else { pg_sys::list_nth_oid(path, 0) }
+                }
+                _ => Oid::INVALID,
+            };
+            if schema != Oid::INVALID {
+                let parts = pg_sys::PublicationPartOpt::PUBLICATION_PART_ALL;
+                add_oids(tables, pg_sys::GetSchemaPublicationRelations(schema, parts));
+            }
+        });
+    }
+}
+
+/// Adds a table, and its partitions, if ALTER TABLE did change it: then its lock is still held.
+unsafe fn add_changed(tables: &mut Vec<Oid>, table: Oid) {
+    // SAFETY: catalog look-ups.
+    unsafe {
+        if table == Oid::INVALID || !compat::holds_lock(table, pg_sys::AccessExclusiveLock) {
             return;
         }
-        let all_tables = any(pg_sys::GetAllTablesPublications());
-        for table in tables_of(method) {
-            // A lock on each table of the database would deadlock with whoever changes two of them.
-            if !all_tables && !is_listed(table) {
+        if is_partitioned(table) {
+            add_oids(tables, compat::inheritors(table));
+        } else {
+            tables.push(table);
+        }
+    }
+}
+
+unsafe fn find(name: *mut pg_sys::RangeVar) -> Oid {
+    // SAFETY: a name in a statement; it takes no lock.
+    unsafe {
+        let (lock, flags) = (pg_sys::NoLock as i32, pg_sys::RVROption::RVR_MISSING_OK);
+        pg_sys::RangeVarGetRelidExtended(name, lock, flags, None, null_mut())
+    }
+}
+
+unsafe fn is_partitioned(table: Oid) -> bool {
+    // SAFETY: a catalog look-up.
+    unsafe { pg_sys::get_rel_relkind(table) as u8 == pg_sys::RELKIND_PARTITIONED_TABLE }
+}
+
+unsafe fn add_oids(tables: &mut Vec<Oid>, list: *mut pg_sys::List) {
+    // SAFETY: an OID list, or null.
+    unsafe {
+        let count = if list.is_null() { 0 } else { (*list).length };
+        tables.extend((0..count).map(|at| pg_sys::list_nth_oid(list, at)));
+    }
+}
+
+unsafe fn each<T>(list: *mut pg_sys::List, mut what: impl FnMut(*mut T)) {
+    // SAFETY: a list of pointers to T, or null.
+    unsafe {
+        let count = if list.is_null() { 0 } else { (*list).length };
+        (0..count).for_each(|at| what(pg_sys::list_nth(list, at).cast()));
+    }
+}
+
+/// Raises an ERROR if one of these tables is published and has cold rows.
+unsafe fn check_tables(tables: &[Oid]) {
+    // SAFETY: catalog look-ups; relations are opened with a lock each.
+    unsafe {
+        for &table in tables {
+            if pg_sys::get_rel_relkind(table) as u8 != pg_sys::RELKIND_RELATION {
                 continue;
             }
             let rel = pg_sys::try_relation_open(table, pg_sys::AccessShareLock as i32);
@@ -111,7 +245,7 @@ unsafe fn check_tables() {
                         error::PgSqlErrorCode::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
                         format!("cannot publish table {}", relation::quoted_name(rel)),
                         "Some of its rows are in stripes, which logical decoding does not read.",
-                        "Turn it into a heap table with ALTER TABLE ... SET ACCESS METHOD heap, and back after publishing it.",
+                        "Turn it into a heap table with ALTER TABLE ... SET ACCESS METHOD heap first.",
                     );
                 }
             }
@@ -120,38 +254,12 @@ unsafe fn check_tables() {
     }
 }
 
-unsafe fn any(list: *mut pg_sys::List) -> bool {
-    // SAFETY: an OID list of our own, or null.
+/// OIDs of this database's ordinary tables of ours.
+unsafe fn all_tables() -> Vec<Oid> {
+    // SAFETY: catalog look-ups.
     unsafe {
-        let some = !list.is_null();
-        pg_sys::list_free(list);
-        some
-    }
-}
-
-/// Whether a publication names the table, its schema, or a partitioned table above it. Needs no lock.
-unsafe fn is_listed(table: Oid) -> bool {
-    // SAFETY: catalog look-ups; a table that is gone has no entries.
-    unsafe {
-        if listed_itself(table) {
-            return true;
-        }
-        if !pg_sys::get_rel_relispartition(table) {
-            return false;
-        }
-        let ancestors = compat::partition_ancestors(table);
-        let count = if ancestors.is_null() { 0 } else { (*ancestors).length };
-        let found = (0..count).any(|at| listed_itself(pg_sys::list_nth_oid(ancestors, at)));
-        pg_sys::list_free(ancestors);
-        found
-    }
-}
-
-unsafe fn listed_itself(table: Oid) -> bool {
-    // SAFETY: as above.
-    unsafe {
-        any(pg_sys::GetRelationPublications(table))
-            || any(pg_sys::GetSchemaPublications(pg_sys::get_rel_namespace(table)))
+        let method = pg_sys::get_am_oid(c"colcompress".as_ptr(), true);
+        if method == Oid::INVALID { Vec::new() } else { tables_of(method) }
     }
 }
 
