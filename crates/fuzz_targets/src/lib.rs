@@ -16,7 +16,7 @@ use vector::{CompareOp, LogicalType, PhysicalType, Predicate, Scalar, Selection,
 const MOST_ROWS: u32 = 4096;
 
 /// Every logical type, picked by the first input byte.
-const TYPES: [LogicalType; 14] = [
+pub const TYPES: [LogicalType; 14] = [
     LogicalType::Bool,
     LogicalType::Int16,
     LogicalType::Int32,

@@ -7,29 +7,11 @@ mod support;
 
 use encodings::{Codec, EncodeOptions, EncodingId, encode_column};
 use fuzz_targets::{
-    fuzz_chunk, fuzz_column_footer, fuzz_footer, fuzz_shared, fuzz_stripe, fuzz_summary, type_byte,
+    TYPES, fuzz_chunk, fuzz_column_footer, fuzz_footer, fuzz_shared, fuzz_stripe, fuzz_summary, type_byte,
 };
 use stripe::{CHECKSUM_BYTES, StripeOptions, write_stripe};
 use support::{Random, SHAPES, any_column, column};
 use vector::{LogicalType, Vector, VectorBuilder};
-
-/// The types the targets know.
-const TYPES: [LogicalType; 14] = [
-    LogicalType::Bool,
-    LogicalType::Int16,
-    LogicalType::Int32,
-    LogicalType::Int64,
-    LogicalType::Float32,
-    LogicalType::Float64,
-    LogicalType::Date,
-    LogicalType::Timestamp,
-    LogicalType::Uuid,
-    LogicalType::Numeric,
-    LogicalType::Text,
-    LogicalType::FixedBytes(3),
-    LogicalType::FixedBytes(16),
-    LogicalType::Bytes,
-];
 
 fn rounds(default: usize) -> usize {
     std::env::var("COLONNADE_FUZZ_ROUNDS").ok().and_then(|value| value.parse().ok()).unwrap_or(default)
