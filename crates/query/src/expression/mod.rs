@@ -1,0 +1,132 @@
+//! What to compute of a row, and the evaluator that computes it for whole batches.
+//!
+//! Expressions are typed by construction: the host has resolved operators to functions and put casts where types differ, so a `Call` has arguments of just the types its
+//! function names. `evaluate` runs them; `function` lists the functions with their exact meaning.
+
+mod evaluate;
+mod function;
+
+use std::fmt;
+use std::sync::Arc;
+
+pub use evaluate::Evaluator;
+pub use function::Function;
+use vector::{LogicalType, Vector};
+
+use crate::Result;
+
+/// A function of the host over vectors, for what this crate does not know: strict, without side effects.
+pub trait HostFunction: Send + Sync {
+    /// The function's values for `rows` rows; arguments are flat. Rows with a NULL argument are NULL and must not be computed.
+    fn call(&self, arguments: &[Arc<Vector>], rows: usize) -> Result<Vector>;
+    /// True where it calls into the host, which only the main thread may do.
+    fn needs_host(&self) -> bool;
+    /// For EXPLAIN.
+    fn name(&self) -> &str;
+}
+
+/// A value computed from the columns of a row.
+#[derive(Clone)]
+pub enum Expression {
+    /// A column of the input.
+    Column(usize),
+    /// The same value in every row: a flat vector of one row (NULL where its validity says so).
+    Constant(Arc<Vector>),
+    /// A function of this crate.
+    Call {
+        /// Which.
+        function: Function,
+        /// Of what.
+        arguments: Vec<Expression>,
+        /// Type of the value.
+        result: LogicalType,
+    },
+    /// A function of the host.
+    Host {
+        /// Which.
+        function: Arc<dyn HostFunction>,
+        /// Of what.
+        arguments: Vec<Expression>,
+        /// Type of the value.
+        result: LogicalType,
+    },
+    /// TRUE when all are; three-valued; later ones see only rows where the earlier ones are not FALSE.
+    And(Vec<Expression>),
+    /// TRUE when one is; three-valued.
+    Or(Vec<Expression>),
+    /// FALSE for TRUE and the other way round.
+    Not(Box<Expression>),
+    /// Whether the value is NULL.
+    IsNull(Box<Expression>),
+    /// The value of the first branch whose condition is TRUE, or `otherwise`, or NULL. A branch sees only the rows that reach it.
+    Case {
+        /// Condition and value.
+        branches: Vec<(Expression, Expression)>,
+        /// Where no condition is TRUE.
+        otherwise: Option<Box<Expression>>,
+        /// Type of the value.
+        result: LogicalType,
+    },
+    /// The first that is not NULL.
+    Coalesce(Vec<Expression>),
+    /// Whether the value equals one of the entries (a flat vector of the value's type): TRUE if so, NULL if the value is NULL or none matches and one entry is NULL.
+    In {
+        /// Value looked for.
+        value: Box<Expression>,
+        /// Entries.
+        entries: Arc<Vector>,
+    },
+}
+
+impl Expression {
+    /// The type of its values over an input of these columns.
+    pub fn logical(&self, input: &[LogicalType]) -> LogicalType {
+        match self {
+            Self::Column(at) => input.get(*at).copied().unwrap_or(LogicalType::Bytes),
+            Self::Constant(value) => value.logical,
+            Self::Call { result, .. } | Self::Host { result, .. } | Self::Case { result, .. } => *result,
+            Self::And(_) | Self::Or(_) | Self::Not(_) | Self::IsNull(_) | Self::In { .. } => {
+                LogicalType::Bool
+            }
+            Self::Coalesce(parts) => parts.first().map_or(LogicalType::Bytes, |part| part.logical(input)),
+        }
+    }
+
+    /// True where it has to be evaluated on the host's main thread.
+    pub fn needs_host(&self) -> bool {
+        matches!(self, Self::Host { function, .. } if function.needs_host())
+            || self.children().into_iter().any(Self::needs_host)
+    }
+
+    /// The expressions it is made of.
+    pub fn children(&self) -> Vec<&Self> {
+        match self {
+            Self::Column(_) | Self::Constant(_) => Vec::new(),
+            Self::Call { arguments, .. } | Self::Host { arguments, .. } => arguments.iter().collect(),
+            Self::And(parts) | Self::Or(parts) | Self::Coalesce(parts) => parts.iter().collect(),
+            Self::Not(part) | Self::IsNull(part) | Self::In { value: part, .. } => vec![part],
+            Self::Case { branches, otherwise, .. } => {
+                let branches = branches.iter().flat_map(|(condition, value)| [condition, value]);
+                branches.chain(otherwise.as_deref()).collect()
+            }
+        }
+    }
+}
+
+impl fmt::Debug for Expression {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Column(at) => write!(f, "${at}"),
+            Self::Constant(value) => write!(f, "{:?}", value.values),
+            Self::Call { function, arguments, .. } => write!(f, "{function:?}{arguments:?}"),
+            Self::Host { function, arguments, .. } => write!(f, "{}{arguments:?}", function.name()),
+            Self::And(parts) => write!(f, "and{parts:?}"),
+            Self::Or(parts) => write!(f, "or{parts:?}"),
+            Self::Not(part) => write!(f, "not {part:?}"),
+            Self::IsNull(part) => write!(f, "{part:?} is null"),
+            Self::Case { branches, otherwise, .. } => write!(f, "case{branches:?} else {otherwise:?}"),
+            Self::Coalesce(parts) => write!(f, "coalesce{parts:?}"),
+            Self::In { value, entries } => write!(f, "{value:?} in {} values", entries.len()),
+        }
+    }
+}

@@ -1,0 +1,128 @@
+//! The parts of a pipeline: transforms that work batch by batch, and sinks that gather what they get.
+//!
+//! `execution` puts them together and runs them. A factory or sink is shared by all threads; each thread has transforms and a `SinkLocal` of its own, so that nothing is locked
+//! while batches flow. Invariant: a sink sees `complete` once, after every local part was finished.
+
+use std::any::Any;
+use std::sync::Arc;
+
+use crate::{Batch, Host, Result, Source, Summary, SummaryNeed};
+
+/// Takes the batches that a transform makes.
+pub type Emit<'a> = dyn FnMut(Batch) -> Result<()> + 'a;
+
+/// One thread's part of an operator that passes rows on.
+pub trait Transform: Send {
+    /// Takes a batch and emits what comes of it.
+    fn push(&mut self, batch: Batch, emit: &mut Emit<'_>) -> Result<()>;
+}
+
+/// An operator that passes rows on: filter, projection, the probing side of a join.
+pub trait TransformFactory: Send + Sync {
+    /// Runs before the first batch: on the main thread, with the pipelines it depends on (a join builds its table).
+    fn prepare(&self, _runner: &mut crate::Runner<'_>) -> Result<()> {
+        Ok(())
+    }
+
+    /// A thread's own part.
+    fn make(&self) -> Result<Box<dyn Transform>>;
+
+    /// Rows to emit when all threads have seen all batches (a right join's rows without a match): called until it gives None.
+    fn rest(&self) -> Result<Option<Batch>> {
+        Ok(None)
+    }
+
+    /// Must run on the host's main thread.
+    fn needs_host(&self) -> bool {
+        false
+    }
+
+    /// For EXPLAIN.
+    fn name(&self) -> String;
+}
+
+/// One thread's part of a sink.
+pub trait SinkLocal: Send {
+    /// Takes a batch. False: no more rows are wanted, from any thread.
+    fn push(&mut self, batch: Batch) -> Result<bool>;
+
+    /// Takes rows as a summary.
+    fn push_summary(&mut self, _summary: Summary) -> Result<()> {
+        Err(crate::Error::Decline("summary for a sink that did not ask"))
+    }
+
+    /// Brings what it has to the shared part.
+    fn finish(self: Box<Self>) -> Result<()>;
+}
+
+/// An operator that has to see all rows first.
+pub trait Sink: Send + Sync {
+    /// A thread's own part.
+    fn make(&self) -> Result<Box<dyn SinkLocal>>;
+
+    /// All rows were seen: what comes out. Called once, on the main thread.
+    fn complete(&self) -> Result<Box<dyn Source>>;
+
+    /// What it has to know of each column of its pipeline's source to take summaries instead of rows; None when it needs rows.
+    fn wants_summary(&self) -> Option<Vec<SummaryNeed>> {
+        None
+    }
+
+    /// Must run on the host's main thread.
+    fn needs_host(&self) -> bool {
+        false
+    }
+
+    /// Itself, for a caller that knows what it made.
+    fn as_any(&self) -> &dyn Any;
+
+    /// For EXPLAIN.
+    fn name(&self) -> String;
+}
+
+/// A source and what its rows go through.
+pub struct Pipeline {
+    /// Where rows come from.
+    pub source: Box<dyn Source>,
+    /// What they go through, in order.
+    pub transforms: Vec<Arc<dyn TransformFactory>>,
+}
+
+impl Pipeline {
+    /// A pipeline that passes the source's rows on.
+    pub fn new(source: Box<dyn Source>) -> Self {
+        Self { source, transforms: Vec::new() }
+    }
+
+    /// True where a step must run on the host's main thread.
+    pub fn needs_host(&self) -> bool {
+        self.transforms.iter().any(|transform| transform.needs_host())
+    }
+}
+
+/// A sink's rows as a source: the pipeline below runs when the first unit is asked for.
+pub struct Breaker {
+    pending: Option<(Pipeline, Arc<dyn Sink>)>,
+    settings: Arc<crate::Settings>,
+    output: Option<Box<dyn Source>>,
+}
+
+impl Breaker {
+    /// What `sink` gives when it has seen all rows of `pipeline`.
+    pub const fn new(pipeline: Pipeline, sink: Arc<dyn Sink>, settings: Arc<crate::Settings>) -> Self {
+        Self { pending: Some((pipeline, sink)), settings, output: None }
+    }
+}
+
+impl Source for Breaker {
+    fn next_unit(&mut self, host: &mut dyn Host) -> Result<Option<Box<dyn crate::Unit>>> {
+        if let Some((pipeline, sink)) = self.pending.take() {
+            crate::Runner::new(host, &self.settings).run(pipeline, sink.as_ref())?;
+            self.output = Some(sink.complete()?);
+        }
+        match &mut self.output {
+            Some(output) => output.next_unit(host),
+            None => Ok(None),
+        }
+    }
+}

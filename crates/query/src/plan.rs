@@ -1,0 +1,288 @@
+//! What to compute: plain data, built by the host for one execution (parameters are constants by then).
+//!
+//! Expressions of a node refer to the columns of its input by position. A join's columns are those of its left input, then those of its right
+//! input (left only for semi and anti joins).
+
+use std::cmp::Ordering;
+use std::fmt;
+use std::sync::Arc;
+
+use vector::LogicalType;
+
+use crate::Expression;
+
+/// Compares two texts. Callable on any thread.
+pub type TextCompare = dyn Fn(&[u8], &[u8]) -> Ordering + Send + Sync;
+
+/// How values of a sort key compare. Other types than text have one order, `vector::LogicalType`'s.
+#[derive(Clone)]
+pub enum TextOrder {
+    /// Bytewise: the C collation.
+    Bytes,
+    /// As the host says; equal only for equal bytes.
+    Host(Arc<TextCompare>),
+}
+
+impl fmt::Debug for TextOrder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Bytes => "Bytes",
+            Self::Host(_) => "Host",
+        })
+    }
+}
+
+/// One ORDER BY item.
+#[derive(Debug, Clone)]
+pub struct SortKey {
+    /// What to order by.
+    pub expression: Expression,
+    /// Greatest first.
+    pub descending: bool,
+    /// NULLs before everything else.
+    pub nulls_first: bool,
+    /// How text compares.
+    pub order: TextOrder,
+}
+
+/// Aggregate functions, by what they compute from arguments of the types given in the comments. All skip NULL arguments.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum AggregateFunction {
+    /// Rows; no argument.
+    CountRows,
+    /// Rows whose argument is not NULL.
+    Count,
+    /// Int16, Int32 -> Int64 (overflow is an error); Int64 -> Numeric; Numeric -> Numeric (greatest display scale); floats -> the same float.
+    Sum,
+    /// Integers and Numeric -> Numeric with the server's display scale; floats -> Float64.
+    Avg,
+    /// Least value; text by its collation (`Aggregate::order`).
+    Min,
+    /// Greatest value.
+    Max,
+    /// True when all are.
+    BoolAnd,
+    /// True when one is.
+    BoolOr,
+    /// Sample variance; Float64 -> Float64, exact types -> Numeric.
+    VarSamp,
+    /// Population variance.
+    VarPop,
+    /// Sample standard deviation.
+    StddevSamp,
+    /// Population standard deviation.
+    StddevPop,
+    /// The first value at or above this fraction of the ordered values (`Aggregate::order_by` has one key).
+    PercentileDisc(f64),
+    /// Interpolated; Float64.
+    PercentileCont(f64),
+    /// The most frequent value, the first one in order among equals.
+    Mode,
+    /// Concatenation of the first argument's texts, with the second between them.
+    StringAgg,
+}
+
+/// One aggregate of an `Aggregate` node.
+#[derive(Debug, Clone)]
+pub struct Aggregate {
+    /// What it computes.
+    pub function: AggregateFunction,
+    /// Its arguments.
+    pub arguments: Vec<Expression>,
+    /// Equal arguments count once.
+    pub distinct: bool,
+    /// Only rows for which this is TRUE count.
+    pub filter: Option<Expression>,
+    /// In which order values are taken (ordered-set and order-sensitive functions).
+    pub order_by: Vec<SortKey>,
+    /// How text compares for Min and Max.
+    pub order: TextOrder,
+    /// Type of the result.
+    pub result: LogicalType,
+}
+
+/// Which rows a join gives.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum JoinKind {
+    /// Pairs that match.
+    Inner,
+    /// And left rows without a match.
+    Left,
+    /// And right rows without a match.
+    Right,
+    /// And both.
+    Full,
+    /// Left rows that have a match.
+    Semi,
+    /// Left rows that have none.
+    Anti,
+    /// Left rows of `NOT IN`: as Anti, but NULL on either side makes it unknown.
+    NullAwareAnti,
+}
+
+/// Window functions.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum WindowFunction {
+    /// Number of the row in its partition.
+    RowNumber,
+    /// Rank with gaps.
+    Rank,
+    /// Rank without gaps.
+    DenseRank,
+    /// Value some rows before.
+    Lag,
+    /// Value some rows after.
+    Lead,
+    /// First value of the frame.
+    FirstValue,
+    /// Last value of the frame.
+    LastValue,
+    /// N-th value of the frame.
+    NthValue,
+    /// Number of the bucket.
+    Ntile,
+    /// An aggregate over the frame.
+    Aggregate(AggregateFunction),
+}
+
+/// One window function call; frame: from the start of the partition (or all of it) to the current row's last peer, the current row, or the end.
+#[derive(Debug, Clone)]
+pub struct Window {
+    /// What it computes.
+    pub function: WindowFunction,
+    /// Its arguments.
+    pub arguments: Vec<Expression>,
+    /// Where the frame ends.
+    pub frame: WindowFrame,
+    /// Type of the result.
+    pub result: LogicalType,
+}
+
+/// Frames that are understood; all begin with the partition's first row.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WindowFrame {
+    /// RANGE up to CURRENT ROW (the default).
+    ToLastPeer,
+    /// ROWS up to CURRENT ROW.
+    ToCurrentRow,
+    /// The whole partition.
+    Partition,
+}
+
+/// A tree of operators.
+#[derive(Debug, Clone)]
+pub enum Plan {
+    /// The rows of a source, by its number among those given to `Execution::new`.
+    Scan {
+        /// Number of the source.
+        source: usize,
+        /// Its columns' types.
+        types: Vec<LogicalType>,
+    },
+    /// Rows for which the condition is TRUE.
+    Filter {
+        /// Input.
+        input: Box<Plan>,
+        /// A boolean expression.
+        condition: Expression,
+    },
+    /// One column for each expression.
+    Project {
+        /// Input.
+        input: Box<Plan>,
+        /// What the columns hold.
+        expressions: Vec<Expression>,
+    },
+    /// Groups: a column for each key, then one for each aggregate. Without keys one row, even of no input.
+    Aggregate {
+        /// Input.
+        input: Box<Plan>,
+        /// Equal keys make a group; NULLs are equal.
+        keys: Vec<Expression>,
+        /// What to compute for each group.
+        aggregates: Vec<Aggregate>,
+        /// Groups expected, a hint.
+        groups: f64,
+    },
+    /// Rows of two inputs brought together. The right one is kept in memory (the build side).
+    Join {
+        /// Which rows.
+        kind: JoinKind,
+        /// Probing input.
+        left: Box<Plan>,
+        /// Input that is kept.
+        right: Box<Plan>,
+        /// Pairs of expressions over left and right that have to be equal (NULL equals nothing). May be empty: every pair.
+        keys: Vec<(Expression, Expression)>,
+        /// What else has to be TRUE, over the columns of both.
+        condition: Option<Expression>,
+    },
+    /// Rows in order, all or the first `limit`.
+    Sort {
+        /// Input.
+        input: Box<Plan>,
+        /// By what.
+        keys: Vec<SortKey>,
+        /// Rows wanted (the host adds OFFSET to it).
+        limit: Option<u64>,
+    },
+    /// Some of the rows, in the order they come.
+    Limit {
+        /// Input.
+        input: Box<Plan>,
+        /// Rows left out first.
+        offset: u64,
+        /// Rows wanted.
+        limit: Option<u64>,
+    },
+    /// The rows of all inputs, which have the same types.
+    Append {
+        /// Inputs.
+        inputs: Vec<Plan>,
+    },
+    /// Input columns, then one for each window function. The input is sorted by partition and order keys.
+    Window {
+        /// Input.
+        input: Box<Plan>,
+        /// Equal in a partition.
+        partition: Vec<Expression>,
+        /// Equal among peers.
+        order: Vec<SortKey>,
+        /// What to compute.
+        functions: Vec<Window>,
+    },
+}
+
+impl Plan {
+    /// The types of its columns.
+    pub fn types(&self) -> Vec<LogicalType> {
+        match self {
+            Self::Scan { types, .. } => types.clone(),
+            Self::Filter { input, .. } | Self::Sort { input, .. } | Self::Limit { input, .. } => {
+                input.types()
+            }
+            Self::Project { input, expressions } => {
+                let types = input.types();
+                expressions.iter().map(|expression| expression.logical(&types)).collect()
+            }
+            Self::Aggregate { input, keys, aggregates, .. } => {
+                let types = input.types();
+                let keys = keys.iter().map(|key| key.logical(&types));
+                keys.chain(aggregates.iter().map(|aggregate| aggregate.result)).collect()
+            }
+            Self::Join { kind, left, right, .. } => {
+                let mut types = left.types();
+                if !matches!(kind, JoinKind::Semi | JoinKind::Anti | JoinKind::NullAwareAnti) {
+                    types.extend(right.types());
+                }
+                types
+            }
+            Self::Append { inputs } => inputs.first().map(Self::types).unwrap_or_default(),
+            Self::Window { input, functions, .. } => {
+                let mut types = input.types();
+                types.extend(functions.iter().map(|function| function.result));
+                types
+            }
+        }
+    }
+}

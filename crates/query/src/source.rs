@@ -1,0 +1,101 @@
+//! Where batches come from, and what the host does for a running plan.
+//!
+//! A `Source` lives on the host's main thread, because finding the next rows needs the host (pages, visibility, its own executor). What it hands out are `Unit`s: pieces of work
+//! that own their bytes and may be decoded and filtered on any thread.
+
+use std::io;
+use std::sync::Arc;
+
+use vector::{Predicate, Scalar};
+
+use crate::{Batch, Result};
+
+/// What is known of one column of a unit without decoding it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ColumnSummary {
+    /// Rows that are NULL.
+    pub nulls: u64,
+    /// Least and greatest value that is not NULL under the type's own order, where known exactly.
+    pub bounds: Option<(Scalar, Scalar)>,
+    /// Sum of the values that are not NULL, where known exactly; display scale beside it for numerics.
+    pub sum: Option<(Scalar, u16)>,
+}
+
+/// Stands for rows that need not be looked at one by one.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Summary {
+    /// How many rows.
+    pub rows: u64,
+    /// One for each column of the source; None where nothing is known.
+    pub columns: Vec<Option<ColumnSummary>>,
+}
+
+/// What a unit gives next.
+#[derive(Debug)]
+pub enum Step {
+    /// Rows.
+    Batch(Batch),
+    /// Rows that the pipeline's sink said it can take as a summary (`Sink::wants_summary`).
+    Summary(Summary),
+    /// No more.
+    Done,
+}
+
+/// A piece of work: the rows of a chunk, say. Owns what it needs.
+pub trait Unit: Send {
+    /// The next rows.
+    fn next(&mut self) -> Result<Step>;
+}
+
+/// A batch that is there already.
+impl Unit for Option<Batch> {
+    fn next(&mut self) -> Result<Step> {
+        Ok(self.take().map_or(Step::Done, Step::Batch))
+    }
+}
+
+/// A table, an index scan, rows of the host's executor. Used on the main thread only.
+pub trait Source {
+    /// The next piece of work, None at the end.
+    fn next_unit(&mut self, host: &mut dyn Host) -> Result<Option<Box<dyn Unit>>>;
+
+    /// Rows for which this is not TRUE need not come (a join knows by now what can match). May be ignored. Only before the first unit.
+    fn narrow(&mut self, _predicate: Predicate) {}
+
+    /// Summaries are welcome for units all of whose rows qualify and whose summary has the wanted parts (see `Sink::wants_summary`).
+    fn allow_summaries(&mut self, _columns: &[SummaryNeed]) {}
+}
+
+/// What a sink needs to know of a column to take a summary for its rows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct SummaryNeed {
+    /// The column's bounds.
+    pub bounds: bool,
+    /// The column's sum.
+    pub sum: bool,
+    /// How many of its rows are NULL.
+    pub nulls: bool,
+}
+
+/// A temporary file: written once from front to back, then read.
+pub trait TempFile: Send {
+    /// Appends bytes and returns their offset.
+    fn append(&mut self, bytes: &[u8]) -> io::Result<u64>;
+    /// Fills `out` from `offset`.
+    fn read(&mut self, offset: u64, out: &mut [u8]) -> io::Result<()>;
+}
+
+/// Services of the host, on its main thread.
+pub trait Host {
+    /// Ends the query with `Error::Cancelled` where the user asked for it. Called at least once a batch.
+    fn check_interrupts(&mut self) -> Result<()>;
+}
+
+/// Makes temporary files, on any thread.
+pub trait TempFiles: Send + Sync {
+    /// A new empty file, gone when dropped.
+    fn create(&self) -> Result<Box<dyn TempFile>>;
+}
+
+/// Shared by everything that may spill.
+pub type SharedTempFiles = Arc<dyn TempFiles>;
