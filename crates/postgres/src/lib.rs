@@ -11,6 +11,7 @@ pub mod options;
 pub mod planner;
 pub mod storage;
 pub mod table_am;
+pub mod vectorised;
 
 use pgrx::pg_guard;
 

@@ -45,6 +45,21 @@ impl ColumnWriter {
         self.builder.bytes()
     }
 
+    /// Adds one value.
+    ///
+    /// # Safety
+    /// The Datum is one of the column's type, or NULL.
+    pub unsafe fn push_value(&mut self, datum: Datum, is_null: bool) {
+        let (mut datum, mut is_null) = (datum, is_null);
+        // SAFETY: a slot of one deconstructed attribute, of which only the two arrays are looked at.
+        unsafe {
+            let mut slot = std::mem::zeroed::<TupleTableSlot>();
+            slot.tts_values = &raw mut datum;
+            slot.tts_isnull = &raw mut is_null;
+            self.push(&[&raw mut slot], 0);
+        }
+    }
+
     /// Adds attribute `index` (zero-based) of every slot, in order.
     pub unsafe fn push(&mut self, slots: &[*mut TupleTableSlot], index: usize) {
         let builder = &mut self.builder;

@@ -54,6 +54,18 @@ impl ColumnType {
         Self { logical: logical_of(type_oid, shape), shape, type_oid }
     }
 
+    /// The type of a computed column.
+    pub unsafe fn of_type(type_oid: Oid) -> Self {
+        // SAFETY: a descriptor of one attribute, filled in from the catalog; an unknown type raises an ERROR.
+        unsafe {
+            let descriptor = pg_sys::CreateTemplateTupleDesc(1);
+            pg_sys::TupleDescInitEntry(descriptor, 1, std::ptr::null(), type_oid, -1, 0);
+            let found = Self::of(&*(*descriptor).attrs.as_ptr());
+            pg_sys::FreeTupleDesc(descriptor);
+            found
+        }
+    }
+
     /// The types of all columns of a row type, dropped ones included: position = attribute number - 1.
     pub unsafe fn of_all(descriptor: pg_sys::TupleDesc) -> Vec<Self> {
         // SAFETY: the caller keeps the descriptor alive; its array has natts entries.
