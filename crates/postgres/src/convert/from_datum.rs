@@ -62,44 +62,59 @@ impl ColumnWriter {
 
     /// Adds attribute `index` (zero-based) of every slot, in order.
     pub unsafe fn push(&mut self, slots: &[*mut TupleTableSlot], index: usize) {
+        // SAFETY: the caller's slots have at least index + 1 valid attributes.
+        unsafe {
+            self.extend(
+                slots
+                    .iter()
+                    .map(|&slot| (!*(*slot).tts_isnull.add(index)).then(|| *(*slot).tts_values.add(index))),
+            );
+        }
+    }
+
+    /// Adds values that lie side by side.
+    pub unsafe fn push_datums(&mut self, values: &[Datum], nulls: &[bool]) {
+        // SAFETY: the caller's values are of the column's type.
+        unsafe { self.extend(values.iter().zip(nulls).map(|(&value, &null)| (!null).then_some(value))) };
+    }
+
+    unsafe fn extend(&mut self, rows: impl Iterator<Item = Option<Datum>>) {
         let builder = &mut self.builder;
-        // SAFETY: for all arms: slots are deconstructed up to `index`, and a Datum is what the column's type says.
+        // SAFETY: for all arms: a Datum is what the column's type says.
         unsafe {
             match (self.kind.logical, self.kind.shape) {
-                (LogicalType::Bool, _) => {
-                    each(slots, index, builder, |b, d| b.push_bool(d.value() as u8 != 0))
-                }
-                (LogicalType::Int16, _) => each(slots, index, builder, |b, d| b.push_i16(d.value() as i16)),
+                (LogicalType::Bool, _) => each(rows, builder, |b, d| b.push_bool(d.value() as u8 != 0)),
+                (LogicalType::Int16, _) => each(rows, builder, |b, d| b.push_i16(d.value() as i16)),
                 (LogicalType::Int32 | LogicalType::Date, _) => {
-                    each(slots, index, builder, |b, d| b.push_i32(d.value() as i32));
+                    each(rows, builder, |b, d| b.push_i32(d.value() as i32));
                 }
                 (LogicalType::Int64 | LogicalType::Timestamp, _) => {
-                    each(slots, index, builder, |b, d| b.push_i64(d.value() as i64));
+                    each(rows, builder, |b, d| b.push_i64(d.value() as i64));
                 }
                 (LogicalType::Float32, _) => {
-                    each(slots, index, builder, |b, d| b.push_f32(f32::from_bits(d.value() as u32)));
+                    each(rows, builder, |b, d| b.push_f32(f32::from_bits(d.value() as u32)));
                 }
                 (LogicalType::Float64, _) => {
-                    each(slots, index, builder, |b, d| b.push_f64(f64::from_bits(d.value() as u64)));
+                    each(rows, builder, |b, d| b.push_f64(f64::from_bits(d.value() as u64)));
                 }
-                (LogicalType::Numeric, _) => each(slots, index, builder, |b, d| push_numeric(b, d)),
-                (_, Shape::ByValue(width)) => each(slots, index, builder, |b, d| {
+                (LogicalType::Numeric, _) => each(rows, builder, |b, d| push_numeric(b, d)),
+                (_, Shape::ByValue(width)) => each(rows, builder, |b, d| {
                     let bytes = (d.value() as u64).to_le_bytes();
                     b.push_bytes(bytes.get(..usize::from(width)).unwrap_or(&bytes))
                 }),
-                (LogicalType::Text, Shape::Fixed(width)) => each(slots, index, builder, |b, d| {
+                (LogicalType::Text, Shape::Fixed(width)) => each(rows, builder, |b, d| {
                     let bytes = std::slice::from_raw_parts(d.cast_mut_ptr::<u8>(), usize::from(width));
                     b.push_bytes(bytes.split(|&byte| byte == 0).next().unwrap_or(bytes))
                 }),
-                (_, Shape::Fixed(width)) => each(slots, index, builder, |b, d| {
+                (_, Shape::Fixed(width)) => each(rows, builder, |b, d| {
                     b.push_bytes(std::slice::from_raw_parts(d.cast_mut_ptr::<u8>(), usize::from(width)))
                 }),
-                (_, Shape::Varlena { .. }) => each(slots, index, builder, |b, d| {
+                (_, Shape::Varlena { .. }) => each(rows, builder, |b, d| {
                     varlena::with_payload(d.cast_mut_ptr(), |bytes| b.push_bytes(bytes))
                 }),
-                (_, Shape::CString) => each(slots, index, builder, |b, d| {
-                    b.push_bytes(CStr::from_ptr(d.cast_mut_ptr()).to_bytes())
-                }),
+                (_, Shape::CString) => {
+                    each(rows, builder, |b, d| b.push_bytes(CStr::from_ptr(d.cast_mut_ptr()).to_bytes()))
+                }
             }
         }
     }
@@ -112,19 +127,18 @@ impl ColumnWriter {
 }
 
 #[inline]
-unsafe fn each(
-    slots: &[*mut TupleTableSlot],
-    index: usize,
+fn each(
+    rows: impl Iterator<Item = Option<Datum>>,
     builder: &mut VectorBuilder,
     mut push: impl FnMut(&mut VectorBuilder, Datum) -> bool,
 ) {
-    for &slot in slots {
-        // SAFETY: the caller's slots have at least index + 1 valid attributes.
-        unsafe {
-            if *(*slot).tts_isnull.add(index) {
-                builder.push_null();
-            } else if !push(builder, *(*slot).tts_values.add(index)) {
-                crate::host::error::internal("a value does not have the type of its column");
+    for row in rows {
+        match row {
+            None => builder.push_null(),
+            Some(value) => {
+                if !push(builder, value) {
+                    crate::host::error::internal("a value does not have the type of its column");
+                }
             }
         }
     }

@@ -49,6 +49,8 @@ pub struct Counters {
     pub rows_filtered: u64,
     /// Rows found in heap pages.
     pub hot_rows: u64,
+    /// Rows answered from statistics.
+    pub rows_known: u64,
     /// Bytes of column chunks read.
     pub bytes_read: u64,
     /// Bytes of values decoded.

@@ -37,6 +37,27 @@ impl Clause {
     pub const fn needs_check(&self) -> bool {
         self.native && !self.exact
     }
+
+    /// A condition that is not the plan's: rows that fail it are of no use to anybody.
+    pub fn narrowing(predicate: Predicate) -> Self {
+        let columns = predicate.columns();
+        Self {
+            node: std::ptr::null_mut(),
+            native: false,
+            qual: std::ptr::null_mut(),
+            predicate,
+            columns,
+            reads: Vec::new(),
+            exact: true,
+            template: Template::Unknown,
+            values: Vec::new(),
+        }
+    }
+
+    /// Whether it was made by `narrowing`.
+    pub const fn is_narrowing(&self) -> bool {
+        self.node.is_null()
+    }
 }
 
 /// The clauses of a node's plan.

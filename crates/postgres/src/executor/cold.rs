@@ -23,24 +23,26 @@ use crate::storage::open_stripe::{self, OpenStripe};
 /// What is left of the stripes.
 pub struct Cold {
     /// Visible stripes.
-    stripes: Vec<StripeEntry>,
+    pub(super) stripes: Vec<StripeEntry>,
     /// Which of them pruning left.
     kept: Vec<bool>,
     /// The next stripe of a serial scan.
     next: usize,
     /// The stripe being read.
-    current: Option<Reading>,
-    loaded: Option<Loaded>,
+    pub(super) current: Option<Reading>,
+    pub(super) loaded: Option<Loaded>,
 }
 
 /// A stripe, or a part of one, being read.
-struct Reading {
+pub(super) struct Reading {
     /// Position in the list of stripes.
-    at: usize,
-    open: Rc<OpenStripe>,
-    /// The next chunk, and one past the last.
-    chunk: u32,
-    end: u32,
+    pub at: usize,
+    /// The stripe.
+    pub open: Rc<OpenStripe>,
+    /// The next chunk.
+    pub chunk: u32,
+    /// One past the last chunk.
+    pub end: u32,
 }
 
 impl Scan {
@@ -52,7 +54,7 @@ impl Scan {
         // SAFETY: the caller's promise: the node runs, so relation, slots and contexts are there.
         unsafe {
             match self.phase {
-                Phase::Start => self.start(),
+                Phase::Start => self.start(Vec::new()),
                 Phase::Cold => {}
                 Phase::Hot => {
                     self.phase = Phase::Done;
@@ -66,12 +68,14 @@ impl Scan {
         }
     }
 
-    /// Begins, or begins again.
-    unsafe fn start(&mut self) {
+    /// Begins, or begins again, with conditions besides the plan's that may leave rows out.
+    pub(super) unsafe fn start(&mut self, more: Vec<Clause>) {
         // SAFETY: as refill; the hot scan is made in memory that lives as long as the query.
         unsafe {
             let state = (*self.custom).ss.ps.state;
+            self.clauses.retain(|clause| !clause.is_narrowing());
             clauses::resolve_all(&mut self.clauses, self.econtext);
+            self.clauses.extend(more);
             if self.hot.is_none() {
                 let shared = self.shared.as_ref().map_or(std::ptr::null_mut(), Shared::table);
                 let previous = pg_sys::MemoryContextSwitchTo((*state).es_query_cxt);
@@ -170,7 +174,7 @@ impl Scan {
     }
 
     /// Turns the next selected rows of the loaded chunk into Datums.
-    unsafe fn fill_batch(&mut self) {
+    pub(super) unsafe fn fill_batch(&mut self) {
         let Some(loaded) = self.cold.as_mut().and_then(|cold| cold.loaded.as_mut()) else { return };
         let left = loaded.selection.len() - loaded.done;
         let any_values = loaded.sources.iter().any(|source| !matches!(source, Source::Unwanted));
@@ -343,7 +347,7 @@ impl Cold {
     }
 
     /// The next stripe to read and which part of it; None at the end.
-    fn take(&mut self, shared: Option<&Shared>, counters: &mut Counters) -> Option<(usize, u64)> {
+    pub(super) fn take(&mut self, shared: Option<&Shared>, counters: &mut Counters) -> Option<(usize, u64)> {
         loop {
             let (at, part) = match shared {
                 None => {

@@ -29,7 +29,11 @@ pub unsafe fn explain(
         if (*es).analyze && scan.clauses.iter().any(|clause| clause.native) {
             integer(es, c"Rows Removed by Chunk Filter", None, scan.counters.rows_filtered);
         }
-        let pruning = scan.clauses.iter().filter(|clause| !clause.native).map(|clause| clause.node);
+        let pruning = scan
+            .clauses
+            .iter()
+            .filter(|clause| !clause.native && !clause.is_narrowing())
+            .map(|clause| clause.node);
         show_conditions(custom, ancestors, es, c"Prune", pruning);
         if (*es).analyze {
             show_counters(scan, es);
@@ -88,6 +92,7 @@ unsafe fn show_counters(scan: &Scan, es: *mut pg_sys::ExplainState) {
             integer(es, c"Chunks Read", None, counters.chunks_read);
             integer(es, c"Chunks Pruned", None, counters.chunks_pruned);
             integer(es, c"Hot Rows", None, counters.hot_rows);
+            integer(es, c"Rows from Statistics", None, counters.rows_known);
             integer(es, c"Bytes Read", Some(c"B"), counters.bytes_read);
             integer(es, c"Bytes Decoded", Some(c"B"), counters.bytes_decoded);
             return;
@@ -97,6 +102,9 @@ unsafe fn show_counters(scan: &Scan, es: *mut pg_sys::ExplainState) {
         text(es, c"Chunks", &pair(counters.chunks_read, counters.chunks_pruned));
         if counters.hot_rows > 0 {
             integer(es, c"Hot Rows", None, counters.hot_rows);
+        }
+        if counters.rows_known > 0 {
+            integer(es, c"Rows from Statistics", None, counters.rows_known);
         }
         let bytes = format!("read {}, decoded {}", size(counters.bytes_read), size(counters.bytes_decoded));
         text(es, c"Bytes", &bytes);

@@ -45,10 +45,20 @@ impl Hot {
     /// The scan is open. An ERROR jumps past the caller.
     #[inline]
     pub unsafe fn next(&self) -> bool {
-        // SAFETY: the scan and its slot are open; the routine is static.
+        // SAFETY: the caller's promise.
+        unsafe { self.next_into(self.slot) }
+    }
+
+    /// As `next`, into a slot of the caller's that was made for this table.
+    ///
+    /// # Safety
+    /// As `next`.
+    #[inline]
+    pub unsafe fn next_into(&self, slot: *mut TupleTableSlot) -> bool {
+        // SAFETY: the scan and the slot are open; the routine is static.
         unsafe {
             match (*(*(*self.scan).rs_rd).rd_tableam).scan_getnextslot {
-                Some(step) => step(self.scan, pg_sys::ScanDirection::ForwardScanDirection, self.slot),
+                Some(step) => step(self.scan, pg_sys::ScanDirection::ForwardScanDirection, slot),
                 None => false,
             }
         }

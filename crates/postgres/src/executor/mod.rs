@@ -2,7 +2,8 @@
 //!
 //! `begin` reads the finished plan, `clauses` turns its conditions into predicates at each start, `cold` walks the stripes, `chunk` takes one chunk
 //! through prune, filter and project, `batch` holds Datums of up to a thousand rows, `rows` hands them out one by one, `hot` adds the rows in heap pages,
-//! `recheck` serves EvalPlanQual, `parallel` shares a scan among workers, `explain` tells. This file owns the node's callbacks and its memory.
+//! `vectors` (with `known`) gives the same rows as vectors to the vectorised
+//! executor, `recheck` serves EvalPlanQual, `parallel` shares a scan among workers, `explain` tells. This file owns the node's callbacks and its memory.
 //!
 //! Two kinds of code meet here. Everything that owns Rust values runs under the guard that turns server ERRORs into unwinding. The loop that
 //! runs once per row (`rows`) owns nothing, so an ERROR raised by an expression may jump straight over it; so it needs no guard, which would cost
@@ -15,9 +16,11 @@ mod clauses;
 mod cold;
 mod explain;
 mod hot;
+mod known;
 mod parallel;
 mod recheck;
 mod rows;
+mod vectors;
 
 use std::ffi::c_void;
 use std::sync::OnceLock;
@@ -28,6 +31,7 @@ use pgrx::pg_sys::{self, NodeTag};
 use crate::planner::plan::NAME;
 pub use begin::Scan;
 pub use cold::may_match;
+pub use vectors::{Piece, Wanted};
 
 struct Methods<T>(T);
 // SAFETY: tables of function pointers, written once, read only afterwards.
@@ -42,6 +46,22 @@ pub struct Node {
     /// Ours, on Rust's heap; null until the node begins. Freed by `end_scan`, or with the query's memory.
     scan: *mut Scan,
     cleanup: pg_sys::MemoryContextCallback,
+}
+
+/// The state of a node that has begun; None when the plan state is another kind of node.
+///
+/// # Safety
+/// `state` is a valid plan state. The node keeps what is returned until it ends.
+pub unsafe fn scan_of(state: *mut pg_sys::PlanState) -> Option<*mut Scan> {
+    // SAFETY: the cast follows the tag and the methods.
+    unsafe {
+        if (*state).type_ != NodeTag::T_CustomScanState {
+            return None;
+        }
+        let custom = state.cast::<pg_sys::CustomScanState>();
+        let ours = std::ptr::eq((*custom).methods, exec_methods());
+        ours.then(|| (*custom.cast::<Node>()).scan).filter(|scan| !scan.is_null())
+    }
 }
 
 /// The plan node's callbacks.

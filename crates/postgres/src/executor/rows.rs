@@ -160,9 +160,7 @@ unsafe fn hot_row(state: *mut PlanState, scan: *mut Scan) -> *mut TupleTableSlot
             }
             let heap_slot = source.slot();
             let slot = scan.scan_slot;
-            if i32::from((*heap_slot).tts_nvalid) < scan.hot_columns {
-                bare::slot_getsomeattrs_int(heap_slot, scan.hot_columns);
-            }
+            deform(heap_slot, scan.hot_columns);
             scan.counters.hot_rows += 1;
             clear(slot);
             for &column in &scan.hot_fills {
@@ -191,6 +189,54 @@ unsafe fn hot_row(state: *mut PlanState, scan: *mut Scan) -> *mut TupleTableSlot
             }
             return project(state, scan.econtext, slot);
         }
+    }
+}
+
+/// Puts the columns that conditions read of row `at` of the batch into the scan slot.
+///
+/// # Safety
+/// The batch has been filled and has that row.
+pub unsafe fn fill_for_checks(scan: &Scan, at: usize) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        clear(scan.scan_slot);
+        fill(scan.scan_slot, &scan.batch.checks, at);
+        filled(scan.scan_slot, scan.columns_in_scan_slot);
+    }
+}
+
+/// Takes the first `columns` attributes out of a heap row.
+///
+/// # Safety
+/// The slot holds a row. An ERROR jumps past the caller.
+#[inline]
+pub unsafe fn deform(slot: *mut TupleTableSlot, columns: i32) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        if i32::from((*slot).tts_nvalid) < columns {
+            bare::slot_getsomeattrs_int(slot, columns);
+        }
+    }
+}
+
+/// Whether a deformed row passes the native ones of these conditions.
+///
+/// # Safety
+/// As `deform`.
+#[inline]
+pub unsafe fn passes_native(
+    steps: &[Step],
+    econtext: *mut pg_sys::ExprContext,
+    slot: *mut TupleTableSlot,
+) -> bool {
+    // SAFETY: the caller's promise; conditions read what the slot has.
+    unsafe {
+        if !steps.iter().any(|step| step.native) {
+            return true;
+        }
+        bare::MemoryContextReset((*econtext).ecxt_per_tuple_memory);
+        (*econtext).ecxt_scantuple = slot;
+        steps.iter().filter(|step| step.native).all(|step| passes(step.state, econtext))
     }
 }
 

@@ -1,0 +1,338 @@
+//! Rows of the scan as vectors: what the vectorised executor takes from the node instead of rows.
+//!
+//! Called by `vectorised::source` on a node that was initialised like any other and never runs itself. Stripes come chunk by chunk through the same prune, filter
+//! and project as rows do; then hot rows, a slotful at a time. Conditions of the plan's qual are left to the caller, native ones are answered here. Invariant: a
+//! vector has the logical type that the column's type has now, whatever the stripe says.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use pgrx::pg_sys::ffi::pg_guard_ffi_boundary;
+use pgrx::pg_sys::{self, Datum, TupleTableSlot};
+use query::{Batch, Summary, SummaryNeed};
+use vector::{Predicate, Selection, Vector};
+
+use super::begin::{Column, Phase, Scan};
+use super::chunk::{self, Loaded, Source};
+use super::clauses::Clause;
+use super::{cold, known, rows};
+use crate::convert::ColumnWriter;
+use crate::host::error;
+use crate::storage::open_stripe;
+
+/// What comes next.
+pub enum Piece {
+    /// Rows.
+    Rows(Batch),
+    /// Rows that are known without looking at them.
+    Known(Summary),
+}
+
+/// Hot rows taken at once: each holds a pin on its page.
+const SLOTS: usize = 64;
+
+/// What the caller wants of a scan.
+#[derive(Default)]
+pub struct Wanted {
+    /// Positions in `Scan::columns`, in the order of the batch's columns.
+    columns: Vec<usize>,
+    /// What has to be known of each of them to take a summary; None where rows are needed.
+    summaries: Option<Vec<SummaryNeed>>,
+    /// Rows that do not pass these need not come.
+    narrowed: Vec<Predicate>,
+    /// Hot rows being converted.
+    slots: Vec<*mut TupleTableSlot>,
+}
+
+impl Wanted {
+    /// These attributes (zero-based) of a scan that has not started, which serves vectors from now on.
+    pub fn of(scan: &mut Scan, attributes: &[usize]) -> Option<Self> {
+        let place = |&wanted: &usize| scan.columns.iter().position(|column| column.index == wanted);
+        let columns = attributes.iter().map(place).collect::<Option<Vec<_>>>()?;
+        for (at, column) in scan.columns.iter_mut().enumerate() {
+            column.in_rows = columns.contains(&at);
+            column.in_checks = false;
+        }
+        scan.keep_position = false;
+        Some(Self { columns, ..Self::default() })
+    }
+
+    /// Summaries are welcome where these things are known.
+    pub fn allow_summaries(&mut self, needs: &[SummaryNeed]) {
+        self.summaries = Some(needs.to_vec());
+    }
+
+    /// Rows for which this is not TRUE need not come. Columns are positions in the batch.
+    pub fn narrow(&mut self, scan: &Scan, mut predicate: Predicate) {
+        let attribute = |at: usize| self.columns.get(at).and_then(|&at| scan.columns.get(at));
+        if rename(&mut predicate, &|at| attribute(at).map(|column| column.index)) {
+            self.narrowed.push(predicate);
+        }
+    }
+}
+
+/// Puts other columns into a predicate; false when one has no new name.
+fn rename(predicate: &mut Predicate, name: &dyn Fn(usize) -> Option<usize>) -> bool {
+    match predicate {
+        Predicate::Always(_) => true,
+        Predicate::And(parts) | Predicate::Or(parts) => parts.iter_mut().all(|part| rename(part, name)),
+        Predicate::Compare { column, .. }
+        | Predicate::In { column, .. }
+        | Predicate::IsNull { column }
+        | Predicate::IsNotNull { column }
+        | Predicate::StartsWith { column, .. } => match name(*column) {
+            Some(new) => {
+                *column = new;
+                true
+            }
+            None => false,
+        },
+    }
+}
+
+impl Scan {
+    /// The next rows; None at the end.
+    ///
+    /// # Safety
+    /// Called under guard, on the main thread, while the node is initialised.
+    pub unsafe fn next_piece(&mut self, wanted: &mut Wanted) -> Option<Piece> {
+        // SAFETY: the caller's promise.
+        unsafe {
+            loop {
+                match self.phase {
+                    Phase::Start => {
+                        let narrowed = wanted.narrowed.iter().cloned().map(Clause::narrowing).collect();
+                        self.start(narrowed);
+                    }
+                    Phase::Cold => match self.cold_piece(wanted) {
+                        Ok(Some(piece)) => return Some(piece),
+                        Ok(None) => self.phase = Phase::Hot,
+                        Err((first_row, problem)) => error::raise_stripe(self.rel, first_row, problem),
+                    },
+                    Phase::Hot => match self.hot_batch(wanted) {
+                        Some(batch) => return Some(Piece::Rows(batch)),
+                        None => self.phase = Phase::Done,
+                    },
+                    Phase::Done | Phase::Test => return None,
+                }
+            }
+        }
+    }
+
+    unsafe fn cold_piece(&mut self, wanted: &Wanted) -> Result<Option<Piece>, (u64, vector::Error)> {
+        loop {
+            pgrx::check_for_interrupts!();
+            let Some(cold) = &mut self.cold else { return Ok(None) };
+            let Some(mut reading) = cold.current.take() else {
+                let Some((at, _)) = cold.take(None, &mut self.counters) else { return Ok(None) };
+                let Some(entry) = cold.stripes.get(at) else { return Ok(None) };
+                let located = |problem| (entry.first_row, problem);
+                if let Some(needs) = &wanted.summaries {
+                    // SAFETY: rel is open.
+                    let known = unsafe {
+                        known::stripe(self.rel, entry, &self.clauses, &self.columns, &wanted.columns, needs)
+                    };
+                    if let Some(known) = known.map_err(located)? {
+                        self.counters.rows_known += known.rows;
+                        return Ok(Some(Piece::Known(known)));
+                    }
+                }
+                self.counters.stripes_read += 1;
+                if self.columns.is_empty() && self.clauses.is_empty() {
+                    return Ok(Some(Piece::Rows(Batch::new(entry.row_count as usize, Vec::new()))));
+                }
+                // SAFETY: rel is open.
+                let open = unsafe { open_stripe::open(self.rel, entry) }.map_err(located)?;
+                let end = open.reader.chunk_count();
+                cold.current = Some(cold::Reading { at, open, chunk: 0, end });
+                continue;
+            };
+            if reading.chunk >= reading.end {
+                continue;
+            }
+            let Some(entry) = cold.stripes.get(reading.at) else { return Ok(None) };
+            let located = |problem| (entry.first_row, problem);
+            let chunk = reading.chunk;
+            reading.chunk += 1;
+            let open = std::rc::Rc::clone(&reading.open);
+            cold.current = Some(reading);
+            if let Some(needs) = &wanted.summaries {
+                let (clauses, columns) = (&self.clauses, &self.columns);
+                // SAFETY: rel is open.
+                let known = unsafe {
+                    known::chunk(self.rel, entry, &open, chunk, clauses, columns, &wanted.columns, needs)
+                };
+                if let Some(known) = known.map_err(located)? {
+                    self.counters.rows_known += known.rows;
+                    return Ok(Some(Piece::Known(known)));
+                }
+            }
+            // SAFETY: rel is open.
+            let loaded = unsafe {
+                chunk::load(self.rel, entry, &open, chunk, &self.columns, &self.clauses, &mut self.counters)
+            };
+            if let Some(loaded) = loaded.map_err(located)? {
+                // SAFETY: the caller's promise.
+                let batch = unsafe { self.loaded_batch(loaded, wanted) };
+                if batch.rows > 0 {
+                    return Ok(Some(Piece::Rows(batch)));
+                }
+            }
+        }
+    }
+
+    /// The selected rows of a chunk.
+    unsafe fn loaded_batch(&mut self, mut loaded: Loaded, wanted: &Wanted) -> Batch {
+        let mut passed = None;
+        if !loaded.checks.is_empty() {
+            // SAFETY: the caller's promise.
+            (loaded, passed) = unsafe { self.check_rows(loaded) };
+        }
+        let count = loaded.selection.len();
+        let mut ready: Vec<Option<Arc<Vector>>> = Vec::with_capacity(self.columns.len());
+        for (at, source) in loaded.sources.drain(..).enumerate() {
+            let column = self.columns.get_mut(at).filter(|_| wanted.columns.contains(&at));
+            ready.push(column.map(|column| {
+                // SAFETY: as above.
+                let vector = unsafe { vector_of(column, source, &loaded.selection) };
+                Arc::new(match &passed {
+                    Some(rows) => vector.take(rows),
+                    None => vector,
+                })
+            }));
+        }
+        let columns = wanted.columns.iter().filter_map(|&at| ready.get(at).cloned().flatten()).collect();
+        let rows = passed.map_or(count, |rows| rows.len());
+        if let Some(statistics) = unsafe { (*self.rel).pgstat_info.as_mut() } {
+            statistics.t_counts.t_tuples_returned += i64::try_from(rows).unwrap_or(0);
+        }
+        Batch::new(rows, columns)
+    }
+
+    /// Runs the native conditions that a chunk could not answer, row by row: which of the selected rows pass.
+    unsafe fn check_rows(&mut self, loaded: Loaded) -> (Loaded, Option<Vec<u32>>) {
+        let mut passed = Vec::new();
+        let mut first = 0u32;
+        let count = loaded.selection.len();
+        if let Some(cold) = &mut self.cold {
+            cold.loaded = Some(loaded);
+        }
+        // SAFETY: the node is initialised; the batch keeps every pointer readable for its rows.
+        unsafe {
+            while (first as usize) < count {
+                self.fill_batch();
+                let end = self.batch.end;
+                if end == 0 {
+                    break;
+                }
+                for at in 0..end {
+                    pg_sys::MemoryContextReset((*self.econtext).ecxt_per_tuple_memory);
+                    rows::fill_for_checks(self, at);
+                    (*self.econtext).ecxt_scantuple = self.scan_slot;
+                    let native = self.batch.steps.iter().filter(|step| step.native);
+                    if native.map(|step| step.state).all(|state| pg_sys::ExecQual(state, self.econtext)) {
+                        passed.push(first + at as u32);
+                    }
+                }
+                first += end as u32;
+            }
+        }
+        self.counters.rows_filtered += (count - passed.len()) as u64;
+        let loaded = self.cold.as_mut().and_then(|cold| cold.loaded.take());
+        let empty = Loaded {
+            base: 0,
+            selection: Selection::All(0),
+            sources: Vec::new(),
+            checks: Vec::new(),
+            done: 0,
+        };
+        (loaded.unwrap_or(empty), Some(passed))
+    }
+
+    /// Hot rows that pass the native conditions; None when there are no more.
+    unsafe fn hot_batch(&mut self, wanted: &mut Wanted) -> Option<Batch> {
+        let hot = self.hot.as_ref()?;
+        // SAFETY: scan, slots and expressions belong to the initialised node; the closure owns nothing that an ERROR could skip.
+        unsafe {
+            if wanted.slots.is_empty() {
+                let previous = pg_sys::MemoryContextSwitchTo((*(*self.custom).ss.ps.state).es_query_cxt);
+                // Released with the others of the executor state.
+                let tables = &raw mut (*(*self.custom).ss.ps.state).es_tupleTable;
+                wanted.slots = (0..SLOTS).map(|_| pg_sys::table_slot_create(self.rel, tables)).collect();
+                pg_sys::MemoryContextSwitchTo(previous);
+            }
+            let mut writers: Vec<(usize, ColumnWriter)> = Vec::new();
+            for column in wanted.columns.iter().filter_map(|&at| self.columns.get(at)) {
+                writers.push((column.index, ColumnWriter::new(*column.reader.kind())));
+            }
+            let mut rows = 0;
+            let mut ended = false;
+            while !ended && rows + SLOTS <= query::BATCH_ROWS {
+                pgrx::check_for_interrupts!();
+                let mut found = 0;
+                let (steps, econtext, columns) = (&self.hot_steps, self.econtext, self.hot_columns);
+                let slots = wanted.slots.as_slice();
+                let (mut seen, mut filtered) = (0, 0);
+                pg_guard_ffi_boundary(|| {
+                    while let Some(&slot) = slots.get(found) {
+                        if !hot.next_into(slot) {
+                            ended = true;
+                            break;
+                        }
+                        rows::deform(slot, columns);
+                        seen += 1;
+                        if rows::passes_native(steps, econtext, slot) {
+                            found += 1;
+                        } else {
+                            filtered += 1;
+                        }
+                    }
+                });
+                self.counters.hot_rows += seen;
+                self.counters.rows_filtered += filtered;
+                rows += found;
+                for (index, writer) in &mut writers {
+                    writer.push(slots.get(..found).unwrap_or_default(), *index);
+                }
+            }
+            if ended {
+                for &slot in &wanted.slots {
+                    pg_sys::ExecClearTuple(slot);
+                }
+                self.phase = Phase::Done;
+            }
+            let columns = writers.iter_mut().map(|(_, writer)| Arc::new(writer.take())).collect();
+            (rows > 0 || !ended).then(|| Batch::new(rows, columns))
+        }
+    }
+}
+
+/// The selected rows of a column, as a vector of the type that the column has now.
+unsafe fn vector_of(column: &mut Column, source: Source, selection: &Selection) -> Vector {
+    let vector = match (source, selection) {
+        (Source::Whole(vector), Selection::All(_)) | (Source::Taken(vector), _) => vector,
+        (Source::Whole(vector), Selection::Rows(rows)) => vector.take(rows),
+        (Source::Missing(value, null), _) => {
+            let mut writer = ColumnWriter::new(*column.reader.kind());
+            // SAFETY: the row type's own value of the column's type.
+            unsafe { writer.push_datums(&[value], &[null]) };
+            let value = writer.take();
+            return Vector::new(value.logical, vector::Values::Constant(Box::new(value), selection.len()));
+        }
+        (Source::Unwanted, _) => {
+            Vector::new(column.reader.kind().logical, ColumnWriter::new(*column.reader.kind()).take().values)
+        }
+    };
+    if vector.logical == column.reader.kind().logical {
+        return vector;
+    }
+    // The column's type has changed to one with the same bytes: integer to oid, say.
+    let mut writer = ColumnWriter::new(*column.reader.kind());
+    let all: Range<usize> = 0..vector.len();
+    let (mut values, mut nulls) = (vec![Datum::null(); vector.len()], vec![true; vector.len()]);
+    column.reader.reset();
+    column.reader.datums_in(&vector, all, &mut values, &mut nulls);
+    // SAFETY: Datums of the column's type, alive until the reader is reset.
+    unsafe { writer.push_datums(&values, &nulls) };
+    writer.take()
+}

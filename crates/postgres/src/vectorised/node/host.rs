@@ -1,0 +1,64 @@
+//! What a running plan asks of the server, and how its errors are raised there.
+//!
+//! Invariant: used on the backend's main thread only.
+
+use pgrx::pg_sys;
+use query::{Error, SqlError};
+
+use crate::host::error::{self, PgSqlErrorCode};
+
+/// The backend that runs the plan.
+pub struct Backend;
+
+impl query::Host for Backend {
+    fn check_interrupts(&mut self) -> query::Result<()> {
+        // A cancelled query leaves by unwinding.
+        pgrx::check_for_interrupts!();
+        Ok(())
+    }
+}
+
+/// Bytes that one operator may hold: as for the server's own hash tables.
+pub fn operator_memory() -> usize {
+    // SAFETY: reads two settings.
+    unsafe { pg_sys::get_hash_memory_limit() as usize }
+}
+
+/// SQLSTATE and text of an error that SQL defines, as the server has them.
+pub const fn sql_error(error: SqlError) -> (PgSqlErrorCode, &'static str) {
+    use PgSqlErrorCode as C;
+    match error {
+        SqlError::SmallintOutOfRange => (C::ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE, "smallint out of range"),
+        SqlError::IntegerOutOfRange => (C::ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE, "integer out of range"),
+        SqlError::BigintOutOfRange => (C::ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE, "bigint out of range"),
+        SqlError::FloatOverflow => (C::ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE, "value out of range: overflow"),
+        SqlError::FloatUnderflow => (C::ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE, "value out of range: underflow"),
+        SqlError::DateOutOfRange => (C::ERRCODE_DATETIME_VALUE_OUT_OF_RANGE, "date out of range"),
+        SqlError::TimestampOutOfRange => (C::ERRCODE_DATETIME_VALUE_OUT_OF_RANGE, "timestamp out of range"),
+        SqlError::DivisionByZero => (C::ERRCODE_DIVISION_BY_ZERO, "division by zero"),
+        SqlError::NegativeSubstringLength => {
+            (C::ERRCODE_SUBSTRING_ERROR, "negative substring length not allowed")
+        }
+    }
+}
+
+/// Raises the server's ERROR for an error that ends the query.
+#[track_caller]
+pub fn raise(problem: Error) -> ! {
+    match problem {
+        Error::Data(problem) => error::raise_plain(problem),
+        Error::Sql(problem) => {
+            let (code, text) = sql_error(problem);
+            error::raise(code, text, "", "")
+        }
+        Error::Decline(reason) => error::raise(
+            PgSqlErrorCode::ERRCODE_FEATURE_NOT_SUPPORTED,
+            "the vectorised plan met a value that it does not handle",
+            &format!("Reason: {reason}."),
+            "Set colonnade.enable_vectorised to off and run the query again.",
+        ),
+        Error::Cancelled => {
+            error::raise(PgSqlErrorCode::ERRCODE_QUERY_CANCELED, "canceling statement due to user request", "", "")
+        }
+    }
+}

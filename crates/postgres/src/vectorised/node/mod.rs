@@ -1,0 +1,162 @@
+//! The executor's node: a `Custom Scan (Colonnade)` that stands in for a subtree of the plan and runs it on vectors.
+//!
+//! `state` holds what the node remembers, translates the kept subtree and builds its execution; `rows` hands rows out; `fallback` runs the kept subtree itself where exact
+//! semantics are not implemented; `values` evaluates parameters and stable expressions; `host` is what a running plan asks of the server. This file owns the callbacks
+//! and the memory: what is ours lives on Rust's heap and is dropped when the node ends, or by the query's memory context after an ERROR.
+//!
+//! Invariant: the node never runs where rows may be looked at again one by one (EvalPlanQual) or backwards: it has no such flag, and falls back under EvalPlanQual.
+
+mod fallback;
+mod host;
+mod rows;
+mod state;
+mod values;
+
+use std::ffi::c_void;
+use std::sync::OnceLock;
+
+use pgrx::pg_guard;
+use pgrx::pg_sys::{self, NodeTag};
+
+pub use state::{Leaf, State};
+pub use values::Unknown;
+
+use crate::planner::plan::NAME;
+
+/// Registered apart from the scan node, under another name, so that plans read back from text find the right one. EXPLAIN shows the name of the
+/// execution methods, which is the same for both.
+const REGISTERED: &std::ffi::CStr = c"Colonnade vectorised";
+
+struct Methods<T>(T);
+// SAFETY: tables of function pointers, written once, read only afterwards.
+unsafe impl<T> Send for Methods<T> {}
+// SAFETY: as above.
+unsafe impl<T> Sync for Methods<T> {}
+
+/// The node's state as the server sees it: its own struct first.
+#[repr(C)]
+pub struct Node {
+    custom: pg_sys::CustomScanState,
+    /// Ours, on Rust's heap; null until the node begins.
+    state: *mut State,
+    cleanup: pg_sys::MemoryContextCallback,
+}
+
+/// The plan node's callbacks.
+pub fn scan_methods() -> *const pg_sys::CustomScanMethods {
+    static METHODS: OnceLock<Methods<pg_sys::CustomScanMethods>> = OnceLock::new();
+    &raw const METHODS
+        .get_or_init(|| {
+            Methods(pg_sys::CustomScanMethods {
+                CustomName: REGISTERED.as_ptr(),
+                CreateCustomScanState: Some(create_state),
+            })
+        })
+        .0
+}
+
+fn exec_methods() -> *const pg_sys::CustomExecMethods {
+    static METHODS: OnceLock<Methods<pg_sys::CustomExecMethods>> = OnceLock::new();
+    &raw const METHODS
+        .get_or_init(|| {
+            Methods(pg_sys::CustomExecMethods {
+                CustomName: NAME.as_ptr(),
+                BeginCustomScan: Some(begin),
+                ExecCustomScan: Some(rows::exec_custom_scan),
+                EndCustomScan: Some(end),
+                ReScanCustomScan: Some(rescan),
+                ExplainCustomScan: Some(explain),
+                ..Default::default()
+            })
+        })
+        .0
+}
+
+/// Makes the plan node known, so that plans can be read back from text.
+///
+/// # Safety
+/// Runs once per process, while the library is loaded.
+pub unsafe fn register() {
+    // SAFETY: the caller's promise.
+    unsafe { pg_sys::RegisterCustomScanMethods(scan_methods()) };
+}
+
+#[pg_guard]
+unsafe extern "C-unwind" fn create_state(_plan: *mut pg_sys::CustomScan) -> *mut pg_sys::Node {
+    // SAFETY: a zeroed node is what the server asks for.
+    unsafe {
+        let node = pg_sys::palloc0(size_of::<Node>()).cast::<Node>();
+        (*node).custom.ss.ps.type_ = NodeTag::T_CustomScanState;
+        (*node).custom.methods = exec_methods();
+        node.cast()
+    }
+}
+
+/// Drops our state, once.
+unsafe extern "C-unwind" fn drop_state(node: *mut c_void) {
+    // SAFETY: the node outlives this: it is called for the context that the node is in, or when the node ends.
+    unsafe {
+        let node = node.cast::<Node>();
+        let state = std::mem::replace(&mut (*node).state, std::ptr::null_mut());
+        if !state.is_null() {
+            drop(Box::from_raw(state));
+        }
+    }
+}
+
+#[pg_guard]
+unsafe extern "C-unwind" fn begin(
+    custom: *mut pg_sys::CustomScanState,
+    estate: *mut pg_sys::EState,
+    eflags: i32,
+) {
+    // SAFETY: the server passes the node that `create_state` made; the callback's struct lives in it.
+    unsafe {
+        let node = custom.cast::<Node>();
+        (*node).cleanup.func = Some(drop_state);
+        (*node).cleanup.arg = node.cast();
+        pg_sys::MemoryContextRegisterResetCallback((*estate).es_query_cxt, &raw mut (*node).cleanup);
+        (*node).state = Box::into_raw(Box::new(State::begin(custom, eflags)));
+        // One call less per row; interrupts are checked per batch.
+        (*custom).ss.ps.ExecProcNode = Some(rows::exec_node);
+    }
+}
+
+#[pg_guard]
+unsafe extern "C-unwind" fn end(custom: *mut pg_sys::CustomScanState) {
+    // SAFETY: the node has begun. Slots point at nothing of ours once they are cleared.
+    unsafe {
+        pg_sys::ExecClearTuple((*custom).ss.ss_ScanTupleSlot);
+        pg_sys::ExecClearTuple((*custom).ss.ps.ps_ResultTupleSlot);
+        for child in pgrx::PgList::<pg_sys::PlanState>::from_pg((*custom).custom_ps).iter_ptr() {
+            pg_sys::ExecEndNode(child);
+        }
+        drop_state(custom.cast());
+    }
+}
+
+#[pg_guard]
+unsafe extern "C-unwind" fn rescan(custom: *mut pg_sys::CustomScanState) {
+    // SAFETY: the node has begun; its children are initialised.
+    unsafe {
+        pg_sys::ExecClearTuple((*custom).ss.ss_ScanTupleSlot);
+        for child in pgrx::PgList::<pg_sys::PlanState>::from_pg((*custom).custom_ps).iter_ptr() {
+            if !(*custom).ss.ps.chgParam.is_null() {
+                pg_sys::UpdateChangedParamSet(child, (*custom).ss.ps.chgParam);
+            }
+            // Those with changed parameters are restarted when they are first asked, but ours are not asked the server's way.
+            pg_sys::ExecReScan(child);
+        }
+        (*(*custom.cast::<Node>()).state).restart();
+    }
+}
+
+#[pg_guard]
+unsafe extern "C-unwind" fn explain(
+    custom: *mut pg_sys::CustomScanState,
+    ancestors: *mut pg_sys::List,
+    es: *mut pg_sys::ExplainState,
+) {
+    // SAFETY: the node has begun.
+    unsafe { super::explain::explain(custom, &*(*custom.cast::<Node>()).state, ancestors, es) };
+}

@@ -1,0 +1,133 @@
+//! Handing out rows: the loop that runs once per row.
+//!
+//! Called by the server's executor through the node's `ExecProcNode`. Nothing in the frames of this file owns anything: an ERROR raised below them may jump
+//! past. What needs a guard (`refill`) has one of its own.
+
+use pgrx::pg_guard;
+use pgrx::pg_sys::{self, PlanState, TupleTableSlot};
+
+use super::state::{Phase, State};
+use super::{Node, fallback};
+
+/// `TTS_FLAG_EMPTY`.
+const EMPTY: u16 = pg_sys::TTS_FLAG_EMPTY as u16;
+
+/// The callback that the server's wrapper node calls, where our own pointer was not used.
+pub unsafe extern "C-unwind" fn exec_custom_scan(
+    custom: *mut pg_sys::CustomScanState,
+) -> *mut TupleTableSlot {
+    // SAFETY: a node of ours begins with the server's.
+    unsafe { exec_node(custom.cast()) }
+}
+
+/// The next row, or an empty slot.
+pub unsafe extern "C-unwind" fn exec_node(planstate: *mut PlanState) -> *mut TupleTableSlot {
+    // SAFETY: the node has begun, so its state is there; slots are the node's own. See the file's header for ERRORs.
+    unsafe {
+        let node = planstate.cast::<Node>();
+        let slot = (*node).custom.ss.ss_ScanTupleSlot;
+        loop {
+            let state = (*node).state;
+            if (*state).at < (*state).end {
+                next_row(state, slot);
+                return project(planstate, slot);
+            }
+            match (*state).phase {
+                Phase::Start | Phase::Running => refill(planstate.cast()),
+                Phase::Fallback => {
+                    let row = fallback::next(state);
+                    if row.is_null() {
+                        return clear(slot);
+                    }
+                    // The slot's kind is promised to the node above, so values move into our own.
+                    let columns = (*(*slot).tts_tupleDescriptor).natts as usize;
+                    std::ptr::copy_nonoverlapping((*row).tts_values, (*slot).tts_values, columns);
+                    std::ptr::copy_nonoverlapping((*row).tts_isnull, (*slot).tts_isnull, columns);
+                    filled(slot);
+                    return project(planstate, slot);
+                }
+                Phase::Done => return clear(slot),
+            }
+        }
+    }
+}
+
+/// Empties a virtual slot that owns no memory.
+#[inline]
+unsafe fn clear(slot: *mut TupleTableSlot) -> *mut TupleTableSlot {
+    // SAFETY: a virtual slot of the node; its callbacks are static.
+    unsafe {
+        if (*slot).tts_flags & pg_sys::TTS_FLAG_SHOULDFREE as u16 != 0
+            && let Some(clear) = (*(*slot).tts_ops).clear
+        {
+            clear(slot);
+        }
+        (*slot).tts_flags |= EMPTY;
+        (*slot).tts_nvalid = 0;
+        slot
+    }
+}
+
+/// Declares a virtual slot full.
+#[inline]
+unsafe fn filled(slot: *mut TupleTableSlot) {
+    // SAFETY: a virtual slot of the node, all of whose columns are set.
+    unsafe {
+        (*slot).tts_flags &= !EMPTY;
+        (*slot).tts_nvalid = (*(*slot).tts_tupleDescriptor).natts as i16;
+    }
+}
+
+/// Puts the next row of the Datums into the slot.
+#[inline]
+unsafe fn next_row(state: *mut State, slot: *mut TupleTableSlot) {
+    // SAFETY: there is an output for each column of the slot, each with `end` rows.
+    unsafe {
+        let state = &mut *state;
+        let at = state.at;
+        state.at += 1;
+        clear(slot);
+        for (to, output) in state.outputs.iter().enumerate() {
+            *(*slot).tts_values.add(to) = *output.values.as_ptr().add(at);
+            *(*slot).tts_isnull.add(to) = *output.nulls.as_ptr().add(at);
+        }
+        filled(slot);
+    }
+}
+
+/// The row in the slot as the plan's target list wants it: itself, unless that was changed after the subtree was replaced.
+#[inline]
+unsafe fn project(planstate: *mut PlanState, slot: *mut TupleTableSlot) -> *mut TupleTableSlot {
+    // SAFETY: an initialised projection and the node's context.
+    unsafe {
+        let projection = (*planstate).ps_ProjInfo;
+        if projection.is_null() {
+            return slot;
+        }
+        project_slowly(planstate, slot)
+    }
+}
+
+#[pg_guard]
+unsafe extern "C-unwind" fn project_slowly(
+    planstate: *mut PlanState,
+    slot: *mut TupleTableSlot,
+) -> *mut TupleTableSlot {
+    // SAFETY: as `project`.
+    unsafe {
+        let econtext = (*planstate).ps_ExprContext;
+        pg_sys::MemoryContextReset((*econtext).ecxt_per_tuple_memory);
+        (*econtext).ecxt_scantuple = slot;
+        pg_sys::ExecProject((*planstate).ps_ProjInfo)
+    }
+}
+
+/// Moves on to rows that are not Datums yet.
+#[pg_guard]
+unsafe extern "C-unwind" fn refill(custom: *mut pg_sys::CustomScanState) {
+    // SAFETY: the node has begun.
+    unsafe {
+        pgrx::check_for_interrupts!();
+        (*(*custom.cast::<Node>()).state).refill();
+    }
+}

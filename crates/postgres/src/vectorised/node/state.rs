@@ -1,0 +1,253 @@
+//! What the node remembers: the translated plan, its sources, the running execution and the rows that come next.
+//!
+//! When the node begins, the kept subtree is translated without values, to learn which plan nodes its rows come from; those are initialised as children. At
+//! the first row, and again after each rescan, it is translated with the values that parameters have by then, and an execution is built. Invariant: once a
+//! row was handed out, nothing is repeated: what goes wrong then is an ERROR.
+
+use pgrx::PgList;
+use pgrx::pg_sys::{self, Datum};
+use query::{Execution, Settings};
+
+use super::host::Backend;
+use super::values::{Live, Unknown};
+use super::{fallback, host};
+use crate::convert::{ColumnReader, ColumnType};
+use crate::host::error;
+use crate::vectorised::source;
+use crate::vectorised::translate::translate;
+use crate::vectorised::translated::{SourceSpec, Translated};
+
+/// Rows turned into Datums at once.
+pub const ROWS: usize = 1024;
+
+/// Where the node stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Phase {
+    /// Before the first row.
+    Start,
+    /// Rows come from the execution.
+    Running,
+    /// Rows come from the kept subtree, run by the server.
+    Fallback,
+    /// No rows left.
+    Done,
+}
+
+/// Datums of one column.
+pub struct Output {
+    reader: ColumnReader,
+    /// Values; zero where NULL.
+    pub values: Vec<Datum>,
+    /// NULL flags.
+    pub nulls: Vec<bool>,
+}
+
+/// A plan node that rows come from.
+pub struct Leaf {
+    /// What it is.
+    pub spec: SourceSpec,
+    /// Initialised.
+    pub state: *mut pg_sys::PlanState,
+}
+
+/// Everything the node remembers.
+pub struct State {
+    /// The server's node.
+    pub custom: *mut pg_sys::CustomScanState,
+    /// The subtree that the node stands for.
+    pub subtree: *mut pg_sys::Plan,
+    /// How the node was initialised.
+    pub eflags: i32,
+    /// Where rows come from.
+    pub leaves: Vec<Leaf>,
+    /// As translated without values: for EXPLAIN.
+    pub shape: Option<query::Plan>,
+    /// Where it stands.
+    pub phase: Phase,
+    /// The kept subtree, once it had to be started.
+    pub fallback: *mut pg_sys::PlanState,
+    /// Why it had to be.
+    pub reason: Option<String>,
+    /// Next row of the Datums.
+    pub at: usize,
+    /// One past their last row.
+    pub end: usize,
+    /// Datums, a column each.
+    pub outputs: Vec<Output>,
+    values: Vec<(*mut pg_sys::Node, *mut pg_sys::ExprState)>,
+    execution: Option<Execution>,
+    batch: query::Batch,
+    /// Rows of the batch that are Datums already.
+    taken: usize,
+    handed_out: bool,
+}
+
+impl State {
+    /// Translates the subtree and initialises its leaves.
+    ///
+    /// # Safety
+    /// Called while the server initialises the node, in the query's memory.
+    pub unsafe fn begin(custom: *mut pg_sys::CustomScanState, eflags: i32) -> Self {
+        // SAFETY: the plan is one of ours: its only child is the kept subtree.
+        unsafe {
+            let plan = (*custom).ss.ps.plan.cast::<pg_sys::CustomScan>();
+            let Some(subtree) = PgList::<pg_sys::Plan>::from_pg((*plan).custom_plans).get_ptr(0) else {
+                error::internal("a vectorised plan without the subtree it stands for");
+            };
+            let descriptor = (*(*custom).ss.ss_ScanTupleSlot).tts_tupleDescriptor;
+            let output = |kind| Output {
+                reader: ColumnReader::new(kind),
+                values: vec![Datum::null(); ROWS],
+                nulls: vec![true; ROWS],
+            };
+            let mut state = Self {
+                custom,
+                subtree,
+                eflags: eflags & !(pg_sys::EXEC_FLAG_BACKWARD | pg_sys::EXEC_FLAG_MARK) as i32,
+                leaves: Vec::new(),
+                shape: None,
+                phase: Phase::Start,
+                fallback: std::ptr::null_mut(),
+                reason: None,
+                at: 0,
+                end: 0,
+                outputs: ColumnType::of_all(descriptor).into_iter().map(output).collect(),
+                values: Vec::new(),
+                execution: None,
+                batch: query::Batch::default(),
+                taken: 0,
+                handed_out: false,
+            };
+            if !(*(*custom).ss.ps.state).es_epq_active.is_null() {
+                fallback::start(&mut state, "rows are checked again one by one".into());
+                return state;
+            }
+            match translate(subtree, &mut Unknown) {
+                Ok(translated) => state.take_shape(translated),
+                Err(reason) => fallback::start(&mut state, reason.to_string()),
+            }
+            state
+        }
+    }
+
+    unsafe fn take_shape(&mut self, translated: Translated) {
+        // SAFETY: the specs name plan nodes of the kept subtree.
+        unsafe {
+            for spec in translated.sources {
+                let state = pg_sys::ExecInitNode(spec.node(), (*self.custom).ss.ps.state, self.eflags);
+                (*self.custom).custom_ps = pg_sys::lappend((*self.custom).custom_ps, state.cast());
+                self.leaves.push(Leaf { spec, state });
+            }
+        }
+        self.shape = Some(translated.plan);
+    }
+
+    /// Finds the next rows, and says in `phase` where they are.
+    ///
+    /// # Safety
+    /// Called under guard while the node runs.
+    pub unsafe fn refill(&mut self) {
+        // SAFETY: the caller's promise.
+        unsafe {
+            if (*(*self.custom).ss.ps.state).es_direction == pg_sys::ScanDirection::BackwardScanDirection {
+                error::not_supported("a vectorised plan cannot run backwards", "", "");
+            }
+            if self.phase == Phase::Start {
+                match self.start() {
+                    Ok(execution) => {
+                        self.execution = Some(execution);
+                        self.phase = Phase::Running;
+                    }
+                    Err(problem) => return self.give_up(problem),
+                }
+            }
+            if self.taken >= self.batch.rows {
+                let Some(execution) = &mut self.execution else {
+                    self.phase = Phase::Done;
+                    return;
+                };
+                self.batch = query::Batch::default();
+                self.taken = 0;
+                match execution.next(&mut Backend) {
+                    Ok(Some(batch)) => self.batch = batch,
+                    Ok(None) => {
+                        self.execution = None;
+                        self.phase = Phase::Done;
+                        return;
+                    }
+                    Err(problem) => return self.give_up(problem),
+                }
+            }
+            self.fill();
+        }
+    }
+
+    /// Builds the execution with the values of now.
+    unsafe fn start(&mut self) -> query::Result<Execution> {
+        // SAFETY: the node is initialised; values live in the per-tuple memory, which is not reset before they have been copied into the plan.
+        unsafe {
+            let econtext = (*self.custom).ss.ps.ps_ExprContext;
+            pg_sys::MemoryContextReset((*econtext).ecxt_per_tuple_memory);
+            let translated = translate(self.subtree, &mut Live::new(self.custom, &mut self.values));
+            let Ok(translated) = translated else {
+                return Err(query::Error::Decline("values of parameters"));
+            };
+            let known = translated.plan.types();
+            let fits = self.outputs.iter().map(|output| output.reader.kind().logical).eq(known);
+            let same = self.leaves.iter().map(|leaf| &leaf.spec).eq(translated.sources.iter());
+            if !fits || !same {
+                return Err(query::Error::Decline("the plan changes with its parameters"));
+            }
+            let sources = self.leaves.iter().map(|leaf| source::open(leaf)).collect::<query::Result<_>>()?;
+            Execution::new(&translated.plan, sources, self.settings())
+        }
+    }
+
+    fn settings(&self) -> Settings {
+        Settings { memory: host::operator_memory(), threads: 1, temp_files: None }
+    }
+
+    /// Runs the kept subtree instead, unless rows were handed out already.
+    unsafe fn give_up(&mut self, problem: query::Error) {
+        self.execution = None;
+        self.batch = query::Batch::default();
+        self.taken = 0;
+        if self.handed_out {
+            host::raise(problem);
+        }
+        let reason = match problem {
+            query::Error::Decline(reason) => reason.to_string(),
+            query::Error::Sql(error) => host::sql_error(error).1.to_string(),
+            other => host::raise(other),
+        };
+        // SAFETY: called while the node runs.
+        unsafe { fallback::start(self, reason) };
+    }
+
+    /// The next rows of the batch as Datums.
+    fn fill(&mut self) {
+        let count = (self.batch.rows - self.taken).min(ROWS);
+        let rows = self.taken..self.taken + count;
+        for (output, vector) in self.outputs.iter_mut().zip(&self.batch.columns) {
+            output.reader.reset();
+            let (values, nulls) = (output.values.as_mut_slice(), output.nulls.as_mut_slice());
+            output.reader.datums_in(vector, rows.clone(), values, nulls);
+        }
+        self.taken += count;
+        self.at = 0;
+        self.end = count;
+        self.handed_out |= count > 0;
+    }
+
+    /// Goes back to before the first row; the children have been restarted.
+    pub fn restart(&mut self) {
+        self.execution = None;
+        self.batch = query::Batch::default();
+        self.taken = 0;
+        self.at = 0;
+        self.end = 0;
+        self.handed_out = false;
+        // What was declined once is likely to be declined again.
+        self.phase = if self.fallback.is_null() { Phase::Start } else { Phase::Fallback };
+    }
+}

@@ -1,0 +1,77 @@
+//! The rows of a columnar table, chunk by chunk.
+//!
+//! The plan node is the existing scan node, initialised and never run: its conditions, statistics, stripes and hot rows serve vectors here
+//! (`executor::vectors`). Invariant: the node's counters and instrumentation tell what was read, as if it had run itself.
+
+use pgrx::pg_sys;
+use query::{Host, Result, Source, Step, SummaryNeed, Unit};
+use vector::Predicate;
+
+use crate::executor::{self, Piece, Scan, Wanted};
+
+/// A scan that serves vectors.
+pub struct Columnar {
+    state: *mut pg_sys::PlanState,
+    scan: *mut Scan,
+    wanted: Wanted,
+}
+
+impl Columnar {
+    /// These attributes of the table that an initialised node scans.
+    ///
+    /// # Safety
+    /// As `source::open`.
+    pub unsafe fn open(state: *mut pg_sys::PlanState, attributes: &[usize]) -> Result<Self> {
+        // SAFETY: the caller's promise.
+        unsafe {
+            let scan = executor::scan_of(state).ok_or(query::Error::Decline("not a columnar scan"))?;
+            let wanted = Wanted::of(&mut *scan, attributes)
+                .ok_or(query::Error::Decline("a column that the scan does not read"))?;
+            Ok(Self { state, scan, wanted })
+        }
+    }
+}
+
+impl Source for Columnar {
+    fn next_unit(&mut self, _host: &mut dyn Host) -> Result<Option<Box<dyn Unit>>> {
+        // SAFETY: the node is initialised and this is the main thread; instrumentation is null or the node's own.
+        let piece = unsafe {
+            let instrument = (*self.state).instrument;
+            if !instrument.is_null() {
+                pg_sys::InstrStartNode(instrument);
+            }
+            let piece = (*self.scan).next_piece(&mut self.wanted);
+            if !instrument.is_null() {
+                let rows = match &piece {
+                    Some(Piece::Rows(batch)) => batch.rows as f64,
+                    Some(Piece::Known(summary)) => summary.rows as f64,
+                    None => 0.0,
+                };
+                pg_sys::InstrStopNode(instrument, rows);
+            }
+            piece
+        };
+        Ok(piece.map(|piece| match piece {
+            Piece::Rows(batch) => Box::new(Some(batch)) as Box<dyn Unit>,
+            Piece::Known(summary) => Box::new(Known(Some(summary))),
+        }))
+    }
+
+    fn narrow(&mut self, predicate: Predicate) {
+        // SAFETY: as above; the scan has not started.
+        unsafe { self.wanted.narrow(&*self.scan, predicate) };
+    }
+
+    fn allow_summaries(&mut self, columns: &[SummaryNeed]) {
+        self.wanted.allow_summaries(columns);
+    }
+}
+
+/// Rows that are known without looking at them.
+struct Known(Option<query::Summary>);
+
+impl Unit for Known {
+    fn next(&mut self) -> Result<Step> {
+        Ok(self.0.take().map_or(Step::Done, Step::Summary))
+    }
+}
