@@ -50,14 +50,8 @@ impl ColumnWriter {
     /// # Safety
     /// The Datum is one of the column's type, or NULL.
     pub unsafe fn push_value(&mut self, datum: Datum, is_null: bool) {
-        let (mut datum, mut is_null) = (datum, is_null);
-        // SAFETY: a slot of one deconstructed attribute, of which only the two arrays are looked at.
-        unsafe {
-            let mut slot = std::mem::zeroed::<TupleTableSlot>();
-            slot.tts_values = &raw mut datum;
-            slot.tts_isnull = &raw mut is_null;
-            self.push(&[&raw mut slot], 0);
-        }
+        // SAFETY: the caller's promise.
+        unsafe { self.extend(std::iter::once((!is_null).then_some(datum))) };
     }
 
     /// Adds attribute `index` (zero-based) of every slot, in order.

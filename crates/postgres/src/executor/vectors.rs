@@ -203,6 +203,7 @@ impl Scan {
         }
         let columns = wanted.columns.iter().filter_map(|&at| ready.get(at).cloned().flatten()).collect();
         let rows = passed.map_or(count, |rows| rows.len());
+        // SAFETY: null, or this backend's counters of the open relation.
         if let Some(statistics) = unsafe { (*self.rel).pgstat_info.as_mut() } {
             statistics.t_counts.t_tuples_returned += i64::try_from(rows).unwrap_or(0);
         }

@@ -23,6 +23,8 @@ pub static STRIPE_ROW_LIMIT: GucSetting<i32> = GucSetting::<i32>::new(STRIPE_ROW
 pub static CHUNK_GROUP_ROW_LIMIT: GucSetting<i32> = GucSetting::<i32>::new(CHUNK_ROWS_DEFAULT);
 /// Whether the planner may read columnar tables through our own scan node.
 pub static ENABLE_SCAN: GucSetting<bool> = GucSetting::<bool>::new(true);
+/// Whether the planner may hand parts of plans to the vectorised executor.
+pub static ENABLE_VECTORISED: GucSetting<bool> = GucSetting::<bool>::new(true);
 
 /// Defines every setting and reserves the prefix, so that a misspelt `colonnade.x` is an error.
 ///
@@ -74,6 +76,14 @@ pub unsafe fn register() {
         c"Enables the planner's use of Colonnade's scan node.",
         c"When off, columnar tables are read through the server's own scan nodes.",
         &ENABLE_SCAN,
+        GucContext::Userset,
+        GucFlags::EXPLAIN,
+    );
+    GucRegistry::define_bool_guc(
+        c"colonnade.enable_vectorised",
+        c"Enables the planner's use of the vectorised executor.",
+        c"When off, everything above the scans of tables is run by the server's own executor.",
+        &ENABLE_VECTORISED,
         GucContext::Userset,
         GucFlags::EXPLAIN,
     );

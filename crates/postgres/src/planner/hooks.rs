@@ -30,6 +30,7 @@ pub unsafe fn install() {
             pg_sys::set_rel_pathlist_hook = Some(set_rel_pathlist);
         }
         crate::executor::register();
+        crate::vectorised::node::register();
     }
 }
 

@@ -19,7 +19,7 @@ pub struct Translated {
 }
 
 /// Where the rows of a `query::Plan::Scan` come from.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SourceSpec {
     /// Rows of a columnar table that pass the node's native clauses (`custom_exprs`); its `qual` is in the `query::Plan`, the source may use it to
     /// prune.
@@ -34,6 +34,16 @@ pub enum SourceSpec {
         /// The node.
         plan: *mut pg_sys::Plan,
     },
+}
+
+impl SourceSpec {
+    /// The plan node that has to be initialised for it.
+    pub const fn node(&self) -> *mut pg_sys::Plan {
+        match self {
+            Self::Columnar { scan, .. } => (*scan).cast(),
+            Self::Rows { plan } => *plan,
+        }
+    }
 }
 
 /// The server's type of a column.

@@ -33,8 +33,8 @@ pub const fn sql_error(error: SqlError) -> (PgSqlErrorCode, &'static str) {
         SqlError::BigintOutOfRange => (C::ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE, "bigint out of range"),
         SqlError::FloatOverflow => (C::ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE, "value out of range: overflow"),
         SqlError::FloatUnderflow => (C::ERRCODE_NUMERIC_VALUE_OUT_OF_RANGE, "value out of range: underflow"),
-        SqlError::DateOutOfRange => (C::ERRCODE_DATETIME_VALUE_OUT_OF_RANGE, "date out of range"),
-        SqlError::TimestampOutOfRange => (C::ERRCODE_DATETIME_VALUE_OUT_OF_RANGE, "timestamp out of range"),
+        SqlError::DateOutOfRange => (C::ERRCODE_DATETIME_FIELD_OVERFLOW, "date out of range"),
+        SqlError::TimestampOutOfRange => (C::ERRCODE_DATETIME_FIELD_OVERFLOW, "timestamp out of range"),
         SqlError::DivisionByZero => (C::ERRCODE_DIVISION_BY_ZERO, "division by zero"),
         SqlError::NegativeSubstringLength => {
             (C::ERRCODE_SUBSTRING_ERROR, "negative substring length not allowed")
@@ -57,8 +57,11 @@ pub fn raise(problem: Error) -> ! {
             &format!("Reason: {reason}."),
             "Set colonnade.enable_vectorised to off and run the query again.",
         ),
-        Error::Cancelled => {
-            error::raise(PgSqlErrorCode::ERRCODE_QUERY_CANCELED, "canceling statement due to user request", "", "")
-        }
+        Error::Cancelled => error::raise(
+            PgSqlErrorCode::ERRCODE_QUERY_CANCELED,
+            "canceling statement due to user request",
+            "",
+            "",
+        ),
     }
 }

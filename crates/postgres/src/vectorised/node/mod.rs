@@ -19,7 +19,6 @@ use pgrx::pg_guard;
 use pgrx::pg_sys::{self, NodeTag};
 
 pub use state::{Leaf, State};
-pub use values::Unknown;
 
 use crate::planner::plan::NAME;
 

@@ -9,13 +9,13 @@ use pgrx::pg_sys::{self, Datum};
 use query::{Execution, Settings};
 
 use super::host::Backend;
-use super::values::{Live, Unknown};
+use super::values::Live;
 use super::{fallback, host};
 use crate::convert::{ColumnReader, ColumnType};
 use crate::host::error;
 use crate::vectorised::source;
 use crate::vectorised::translate::translate;
-use crate::vectorised::translated::{SourceSpec, Translated};
+use crate::vectorised::translated::{NoValues, SourceSpec, Translated};
 
 /// Rows turned into Datums at once.
 pub const ROWS: usize = 1024;
@@ -122,9 +122,9 @@ impl State {
                 fallback::start(&mut state, "rows are checked again one by one".into());
                 return state;
             }
-            match translate(subtree, &mut Unknown) {
+            match translate(subtree, &mut NoValues) {
                 Ok(translated) => state.take_shape(translated),
-                Err(reason) => fallback::start(&mut state, reason.to_string()),
+                Err(reason) => fallback::start(&mut state, reason.0.into_owned()),
             }
             state
         }

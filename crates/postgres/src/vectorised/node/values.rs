@@ -1,32 +1,11 @@
 //! Values of parameters and stable expressions, for the translator.
 //!
-//! `Unknown` answers when only the shape of the plan is wanted, `Live` when the node starts. Invariant: an expression is initialised once and evaluated at
-//! each start, in the node's own context, as the server would evaluate the keys of an index scan.
+//! Used at each start of the node. Invariant: an expression is initialised once and evaluated at each start, in the node's own context, as the server would
+//! evaluate the keys of an index scan.
 
-use pgrx::pg_sys::{self, Datum, NodeTag};
+use pgrx::pg_sys::{self, Datum};
 
 use crate::vectorised::translated::Values;
-
-/// Nothing is known but constants.
-pub struct Unknown;
-
-impl Values for Unknown {
-    unsafe fn value(&mut self, expression: *mut pg_sys::Node) -> Option<(Datum, bool)> {
-        // SAFETY: part of a plan.
-        unsafe { constant(expression) }
-    }
-}
-
-unsafe fn constant(expression: *mut pg_sys::Node) -> Option<(Datum, bool)> {
-    // SAFETY: the cast follows the tag.
-    unsafe {
-        if (*expression).type_ != NodeTag::T_Const {
-            return None;
-        }
-        let constant = &*expression.cast::<pg_sys::Const>();
-        Some((constant.constvalue, constant.constisnull))
-    }
-}
 
 /// Everything is evaluated.
 pub struct Live<'a> {
@@ -48,9 +27,6 @@ impl Values for Live<'_> {
     unsafe fn value(&mut self, expression: *mut pg_sys::Node) -> Option<(Datum, bool)> {
         // SAFETY: the node is initialised; the expression is part of the kept subtree, which lives as long as the plan.
         unsafe {
-            if let Some(known) = constant(expression) {
-                return Some(known);
-            }
             let econtext = (*self.custom).ss.ps.ps_ExprContext;
             let found = self.known.iter().find(|(node, _)| *node == expression).map(|(_, state)| *state);
             let state = match found {
