@@ -1,6 +1,6 @@
 //! PostgreSQL 15.
 
-use std::ffi::c_char;
+use std::ffi::{c_char, c_void};
 
 use pgrx::pg_sys::ffi::pg_guard_ffi_boundary;
 use pgrx::pg_sys::{self, BlockNumber, ItemPointer, Relation, Snapshot, TransactionId};
@@ -149,5 +149,29 @@ pub unsafe fn holds_lock(table: pg_sys::Oid, mode: u32) -> bool {
             locktag_lockmethodid: pg_sys::DEFAULT_LOCKMETHOD as u8,
         };
         pg_guard_ffi_boundary(|| rewrite::LockHeldByMe(&raw const tag, mode as i32))
+    }
+}
+
+/// The first fields of the server's `pg_locale_struct`.
+#[repr(C)]
+struct PgLocale {
+    provider: c_char,
+    deterministic: bool,
+    /// A `locale_t` where the provider is the C library.
+    locale: *mut c_void,
+}
+
+/// The C library's locale that a collation stands for, null for that of the process; None where another library orders its text.
+pub unsafe fn libc_locale(collation: pg_sys::Oid) -> Option<*mut c_void> {
+    unsafe extern "C-unwind" {
+        fn pg_newlocale_from_collation(collation: pg_sys::Oid) -> *mut PgLocale;
+    }
+    // SAFETY: a call into the server, guarded so that its ERROR unwinds; what it gives lives as long as the process.
+    unsafe {
+        let locale = pg_guard_ffi_boundary(|| pg_newlocale_from_collation(collation));
+        if locale.is_null() {
+            return Some(std::ptr::null_mut());
+        }
+        ((*locale).provider == pg_sys::COLLPROVIDER_LIBC as c_char).then_some((*locale).locale)
     }
 }

@@ -84,7 +84,8 @@ const TEXT_STARTS_WITH: u32 = 3877;
 const LOSSLESS_CASTS: [u32; 9] = [313, 754, 481, 311, 235, 316, 1782, 1740, 1781];
 
 unsafe extern "C-unwind" {
-    fn lc_collate_is_c(collation: Oid) -> bool;
+    /// The server's: true where text orders bytewise.
+    pub fn lc_collate_is_c(collation: Oid) -> bool;
 }
 
 /// `NOT (a op b)` for values that are not NULL.
@@ -318,7 +319,7 @@ pub unsafe fn operator_on(
 }
 
 /// The comparison an operator is in one of the built-in families, by strategy number, or by its negator for `<>`.
-fn comparison(opno: Oid) -> Option<(u32, CompareOp)> {
+pub fn comparison(opno: Oid) -> Option<(u32, CompareOp)> {
     let families: [u32; 11] = [
         pg_sys::INTEGER_BTREE_FAM_OID.to_u32(),
         DATETIME_FAMILY,

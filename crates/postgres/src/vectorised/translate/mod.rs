@@ -1,13 +1,164 @@
 //! From a subtree of the server's finished plan to a `query::Plan`.
+//!
+//! Called twice for every vectorised node: by `rewrite` while planning, to see whether there is a translation, and by the node when it starts. One file translates each kind of
+//! node; `expressions` and `functions` what nodes compute, `types` says which types may be looked at. A node that is not understood becomes a source whose rows the
+//! server's executor computes; an expression that is not understood declines the node above it.
+//!
+//! A node's result is its target list as expressions over a `query::Plan`, so that plain columns pass through levels of the plan without an operator of their own.
+//! Invariant: the translation gives the rows that the server's executor would give, in an order that serves whoever relies on one (`Order`).
 
-use pgrx::pg_sys;
+mod aggregate;
+mod expressions;
+mod functions;
+mod join;
+mod padding;
+mod scan;
+mod sort;
+pub mod types;
 
-use super::translated::{Reason, Translated, Values};
+use std::borrow::Cow;
 
-/// The translation of a subtree, or why there is none.
+use pgrx::PgList;
+use pgrx::pg_sys::{self, NodeTag};
+use query::{Expression, Plan};
+use vector::LogicalType;
+
+use super::translated::{Reason, SourceSpec, Translated, Values};
+
+/// Declines with a reason.
+fn decline<T>(reason: impl Into<Cow<'static, str>>) -> Result<T, Reason> {
+    Err(Reason(reason.into()))
+}
+
+/// Whether a node's reader relies on the order of its rows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Order {
+    /// It does, or might.
+    Kept,
+    /// Any order does.
+    Any,
+}
+
+/// What a node gives.
+struct Relation {
+    /// What runs.
+    plan: Plan,
+    /// Each entry of the node's target list, over the columns of `plan`.
+    columns: Vec<Expression>,
+}
+
+impl Relation {
+    /// The plan whose columns are just the target list.
+    fn materialise(self) -> Plan {
+        let width = self.plan.types().len();
+        let plain =
+            |(at, column): (usize, &Expression)| matches!(column, Expression::Column(of) if *of == at);
+        match width == self.columns.len() && self.columns.iter().enumerate().all(plain) {
+            true => self.plan,
+            false => Plan::Project { input: Box::new(self.plan), expressions: self.columns },
+        }
+    }
+
+    /// The same with every column a plain one, so that nothing is computed twice above it.
+    fn plain(self) -> Self {
+        if self.columns.iter().all(|column| matches!(column, Expression::Column(_))) {
+            return self;
+        }
+        let columns = (0..self.columns.len()).map(Expression::Column).collect();
+        Self { plan: self.materialise(), columns }
+    }
+
+    fn types(&self) -> Vec<LogicalType> {
+        let below = self.plan.types();
+        self.columns.iter().map(|column| column.logical(&below)).collect()
+    }
+}
+
+/// What one translation gathers.
+struct Context<'a> {
+    values: &'a mut dyn Values,
+    sources: Vec<SourceSpec>,
+    /// What a CASE compares, innermost last.
+    tests: Vec<Expression>,
+}
+
+/// The translation of a plan subtree.
+///
+/// # Errors
+/// The reason why there is none.
 ///
 /// # Safety
-/// `plan` is a subtree of a finished plan, which outlives what is returned.
-pub unsafe fn translate(_plan: *mut pg_sys::Plan, _values: &mut dyn Values) -> Result<Translated, Reason> {
-    Err(Reason("no node is translated".into()))
+/// `plan` is a finished plan of the server that outlives the result.
+pub unsafe fn translate(plan: *mut pg_sys::Plan, values: &mut dyn Values) -> Result<Translated, Reason> {
+    let mut context = Context { values, sources: Vec::new(), tests: Vec::new() };
+    // SAFETY: the caller's promise.
+    unsafe {
+        let relation = operator(&mut context, plan, Order::Kept)?;
+        let columns = targets(plan).iter().map(|&target| types::column_of(target)).collect::<Vec<_>>();
+        let found = relation.types();
+        for (column, logical) in columns.iter().zip(&found) {
+            if types::logical(column.type_oid) != *logical {
+                return decline("a column changes its representation");
+            }
+        }
+        Ok(Translated { plan: relation.materialise(), sources: context.sources, columns })
+    }
+}
+
+/// The expressions of a node's target list.
+unsafe fn targets(plan: *mut pg_sys::Plan) -> Vec<*mut pg_sys::Node> {
+    // SAFETY: a list of target entries.
+    unsafe {
+        let list = PgList::<pg_sys::TargetEntry>::from_pg((*plan).targetlist);
+        list.iter_ptr().map(|target| (*target).expr.cast()).collect()
+    }
+}
+
+/// The input of an operator: another operator of ours, or else a source of rows.
+unsafe fn input(
+    context: &mut Context<'_>,
+    plan: *mut pg_sys::Plan,
+    order: Order,
+) -> Result<Relation, Reason> {
+    let (sources, tests) = (context.sources.len(), context.tests.len());
+    // SAFETY: the caller passes a plan node.
+    unsafe {
+        operator(context, plan, order).or_else(|_| {
+            context.sources.truncate(sources);
+            context.tests.truncate(tests);
+            rows(context, plan)
+        })
+    }
+}
+
+/// A node that an operator of ours replaces.
+unsafe fn operator(
+    context: &mut Context<'_>,
+    plan: *mut pg_sys::Plan,
+    order: Order,
+) -> Result<Relation, Reason> {
+    // SAFETY: casts follow the node's tag.
+    unsafe {
+        match (*plan).type_ {
+            NodeTag::T_Agg => aggregate::aggregate(context, plan.cast(), order),
+            NodeTag::T_Sort => sort::sort(context, plan.cast(), order),
+            NodeTag::T_Limit => sort::limit(context, plan.cast()),
+            NodeTag::T_HashJoin => join::hash_join(context, plan.cast()),
+            NodeTag::T_CustomScan if scan::is_columnar(plan) => scan::columnar(context, plan.cast()),
+            _ => decline("node without a vectorised counterpart"),
+        }
+    }
+}
+
+/// The rows of a node that stays the server's.
+unsafe fn rows(context: &mut Context<'_>, plan: *mut pg_sys::Plan) -> Result<Relation, Reason> {
+    // SAFETY: a plan node with its target list.
+    unsafe {
+        let columns = targets(plan);
+        let types: Vec<_> = columns.iter().map(|&target| types::logical(pg_sys::exprType(target))).collect();
+        let source = context.sources.len();
+        context.sources.push(SourceSpec::Rows { plan });
+        let columns = (0..types.len()).map(Expression::Column).collect();
+        Ok(Relation { plan: Plan::Scan { source, types }, columns })
+    }
 }

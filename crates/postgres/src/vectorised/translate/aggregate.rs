@@ -1,0 +1,355 @@
+//! Grouping and aggregates.
+//!
+//! All of the server's strategies compute the same groups, so all become one operator; where sorted grouping left its groups in order and somebody may rely on it, they are sorted
+//! afterwards. Columns that depend on the grouped ones (GROUP BY a primary key) are grouped by as well, which changes no group.
+
+use pgrx::PgList;
+use pgrx::pg_sys::{self, NodeTag, Oid};
+use query::{Aggregate, AggregateFunction, Expression, Function, Plan, SortKey, TextOrder};
+use vector::LogicalType;
+
+use super::expressions::{self, Scope, call};
+use super::sort::{self, Key};
+use super::{Context, Order, Relation, decline, input, scan, targets, types};
+use crate::vectorised::translated::{OutputColumn, Reason};
+
+/// An Agg node.
+///
+/// # Safety
+/// A finished plan node.
+pub unsafe fn aggregate(
+    context: &mut Context<'_>,
+    agg: *mut pg_sys::Agg,
+    order: Order,
+) -> Result<Relation, Reason> {
+    // SAFETY: an Agg has one input, and arrays of numCols entries; the lists hold what their names say.
+    unsafe {
+        let plan = &raw mut (*agg).plan;
+        if (*agg).aggsplit != pg_sys::AggSplit::AGGSPLIT_SIMPLE {
+            return decline("partial aggregation");
+        }
+        if !(*agg).groupingSets.is_null() || !(*agg).chain.is_null() {
+            return decline("grouping sets");
+        }
+        let child = (*plan).lefttree;
+        let (groups, calls) = mentioned(agg)?;
+        let in_order = calls.iter().any(|&call| depends_on_order(&*call));
+        let sorted = (*agg).aggstrategy == pg_sys::AggStrategy::AGG_SORTED && order == Order::Kept;
+        let ordering = if sorted { sort::ordering(child)? } else { Vec::new() };
+        let below = input(context, child, if in_order { Order::Kept } else { Order::Any })?.plain();
+
+        let inputs = targets(child);
+        let mut keys = Vec::new();
+        let mut known = Vec::new();
+        for (attno, collation) in groups {
+            let at = usize::try_from(attno).unwrap_or(0).wrapping_sub(1);
+            let (Some(&node), Some(column)) = (inputs.get(at), below.columns.get(at)) else {
+                return decline("grouping by no column");
+            };
+            let column_type = types::column_of(node);
+            types::can_equal(OutputColumn {
+                collation: collation.unwrap_or(column_type.collation),
+                ..column_type
+            })?;
+            known.push((attno, Expression::Column(keys.len())));
+            keys.push(column.clone());
+        }
+        let mut aggregates: Vec<Aggregate> = Vec::new();
+        let mut numbered = Vec::new();
+        for &call in &calls {
+            let Ok(number) = usize::try_from((*call).aggno) else {
+                return decline("aggregate without a number");
+            };
+            if numbered.len() <= number {
+                numbered.resize(number + 1, None);
+            }
+            if let Some(place) = numbered.get_mut(number)
+                && place.is_none()
+            {
+                *place = Some(Expression::Column(keys.len() + aggregates.len()));
+                aggregates.push(one(context, &*call, &below.columns)?);
+            }
+        }
+        let numbered = numbered
+            .into_iter()
+            .map(|place| place.unwrap_or(Expression::Column(usize::MAX)))
+            .collect::<Vec<_>>();
+        let grouped =
+            Plan::Aggregate { input: Box::new(below.plan), keys, aggregates, groups: (*plan).plan_rows };
+        let scope = Scope::Groups { keys: &known, aggregates: &numbered };
+        let condition = expressions::condition(context, (*plan).qual, scope)?;
+        let columns = targets(plan)
+            .into_iter()
+            .map(|target| expressions::expression(context, target, scope))
+            .collect::<Result<Vec<_>, Reason>>()?;
+        let plan = in_order_of(scan::filtered(grouped, condition), &ordering, &known)?;
+        Ok(Relation { plan, columns })
+    }
+}
+
+/// Groups brought into the order that the rows they are made of had.
+fn in_order_of(plan: Plan, ordering: &[Key], known: &[(i16, Expression)]) -> Result<Plan, Reason> {
+    let mut keys = Vec::new();
+    for Key { target, key } in ordering {
+        let attno = i16::try_from(target + 1).unwrap_or(0);
+        // What is not grouped by only orders rows within a group.
+        let Some((_, expression)) = known.iter().find(|(of, _)| *of == attno) else { break };
+        keys.push(SortKey { expression: expression.clone(), ..key.clone() });
+    }
+    Ok(match keys.is_empty() {
+        true => plan,
+        false => Plan::Sort { input: Box::new(plan), keys, limit: None },
+    })
+}
+
+/// Input columns that are grouped by, with the collation of the grouping where it has its own, and the aggregates, that a node mentions.
+type Mentioned = (Vec<(i16, Option<Oid>)>, Vec<*mut pg_sys::Aggref>);
+
+unsafe fn mentioned(agg: *mut pg_sys::Agg) -> Result<Mentioned, Reason> {
+    // SAFETY: as in `aggregate`.
+    unsafe {
+        let plan = &raw mut (*agg).plan;
+        let inputs = targets((*plan).lefttree);
+        let mut groups = Vec::new();
+        for at in 0..usize::try_from((*agg).numCols).unwrap_or(0) {
+            let attno = *(*agg).grpColIdx.add(at);
+            let place = usize::try_from(attno).unwrap_or(0).wrapping_sub(1);
+            let Some(&node) = inputs.get(place) else { return decline("grouping by no column") };
+            if !types::is_default_equality(types::column_of(node), *(*agg).grpOperators.add(at)) {
+                return decline("grouping by an operator of another class");
+            }
+            groups.push((attno, Some(*(*agg).grpCollations.add(at))));
+        }
+        let mut calls = Vec::new();
+        for list in [(*plan).targetlist, (*plan).qual] {
+            let flags = pg_sys::PVC_INCLUDE_AGGREGATES | pg_sys::PVC_RECURSE_PLACEHOLDERS;
+            let found = PgList::<pg_sys::Node>::from_pg(pg_sys::pull_var_clause(list.cast(), flags as i32));
+            for node in found.iter_ptr() {
+                if (*node).type_ == NodeTag::T_Aggref {
+                    calls.push(node.cast());
+                    continue;
+                }
+                let var = &*node.cast::<pg_sys::Var>();
+                if !groups.iter().any(|(attno, _)| *attno == var.varattno) {
+                    groups.push((var.varattno, None));
+                }
+            }
+        }
+        Ok((groups, calls))
+    }
+}
+
+/// Which function an aggregate is, and the type its argument is cast to.
+fn function(oid: u32) -> Option<(AggregateFunction, Option<LogicalType>)> {
+    use AggregateFunction as A;
+    use pg_sys as p;
+    Some(match oid {
+        p::F_COUNT_ => (A::CountRows, None),
+        p::F_COUNT_ANY => (A::Count, None),
+        p::F_SUM_INT2
+        | p::F_SUM_INT4
+        | p::F_SUM_INT8
+        | p::F_SUM_FLOAT4
+        | p::F_SUM_FLOAT8
+        | p::F_SUM_NUMERIC => (A::Sum, None),
+        p::F_AVG_INT2
+        | p::F_AVG_INT4
+        | p::F_AVG_INT8
+        | p::F_AVG_FLOAT4
+        | p::F_AVG_FLOAT8
+        | p::F_AVG_NUMERIC => (A::Avg, None),
+        p::F_MIN_INT2
+        | p::F_MIN_INT4
+        | p::F_MIN_INT8
+        | p::F_MIN_FLOAT4
+        | p::F_MIN_FLOAT8
+        | p::F_MIN_NUMERIC
+        | p::F_MIN_DATE
+        | p::F_MIN_TIME
+        | p::F_MIN_MONEY
+        | p::F_MIN_TIMESTAMP
+        | p::F_MIN_TIMESTAMPTZ
+        | p::F_MIN_TEXT
+        | p::F_MIN_BPCHAR => (A::Min, None),
+        p::F_MAX_INT2
+        | p::F_MAX_INT4
+        | p::F_MAX_INT8
+        | p::F_MAX_FLOAT4
+        | p::F_MAX_FLOAT8
+        | p::F_MAX_NUMERIC
+        | p::F_MAX_DATE
+        | p::F_MAX_TIME
+        | p::F_MAX_MONEY
+        | p::F_MAX_TIMESTAMP
+        | p::F_MAX_TIMESTAMPTZ
+        | p::F_MAX_TEXT
+        | p::F_MAX_BPCHAR => (A::Max, None),
+        p::F_BOOL_AND | p::F_EVERY => (A::BoolAnd, None),
+        p::F_BOOL_OR => (A::BoolOr, None),
+        _ => return variance(oid),
+    })
+}
+
+/// The variance family.
+fn variance(oid: u32) -> Option<(AggregateFunction, Option<LogicalType>)> {
+    use AggregateFunction as A;
+    use pg_sys as p;
+    let float = Some(LogicalType::Float64);
+    Some(match oid {
+        p::F_VARIANCE_FLOAT4 | p::F_VAR_SAMP_FLOAT4 => (A::VarSamp, float),
+        p::F_VAR_POP_FLOAT4 => (A::VarPop, float),
+        p::F_STDDEV_FLOAT4 | p::F_STDDEV_SAMP_FLOAT4 => (A::StddevSamp, float),
+        p::F_STDDEV_POP_FLOAT4 => (A::StddevPop, float),
+        p::F_VARIANCE_INT2
+        | p::F_VARIANCE_INT4
+        | p::F_VARIANCE_INT8
+        | p::F_VARIANCE_FLOAT8
+        | p::F_VARIANCE_NUMERIC
+        | p::F_VAR_SAMP_INT2
+        | p::F_VAR_SAMP_INT4
+        | p::F_VAR_SAMP_INT8
+        | p::F_VAR_SAMP_FLOAT8
+        | p::F_VAR_SAMP_NUMERIC => (A::VarSamp, None),
+        p::F_VAR_POP_INT2
+        | p::F_VAR_POP_INT4
+        | p::F_VAR_POP_INT8
+        | p::F_VAR_POP_FLOAT8
+        | p::F_VAR_POP_NUMERIC => (A::VarPop, None),
+        p::F_STDDEV_INT2
+        | p::F_STDDEV_INT4
+        | p::F_STDDEV_INT8
+        | p::F_STDDEV_FLOAT8
+        | p::F_STDDEV_NUMERIC
+        | p::F_STDDEV_SAMP_INT2
+        | p::F_STDDEV_SAMP_INT4
+        | p::F_STDDEV_SAMP_INT8
+        | p::F_STDDEV_SAMP_FLOAT8
+        | p::F_STDDEV_SAMP_NUMERIC => (A::StddevSamp, None),
+        p::F_STDDEV_POP_INT2
+        | p::F_STDDEV_POP_INT4
+        | p::F_STDDEV_POP_INT8
+        | p::F_STDDEV_POP_FLOAT8
+        | p::F_STDDEV_POP_NUMERIC => (A::StddevPop, None),
+        _ => return None,
+    })
+}
+
+/// Aggregates whose result depends on the order in which rows come, where the query does not say it: they see the input's own.
+fn depends_on_order(call: &pg_sys::Aggref) -> bool {
+    call.aggfnoid.to_u32() == pg_sys::F_STRING_AGG_TEXT_TEXT && call.aggorder.is_null()
+}
+
+/// One aggregate over the input's columns.
+unsafe fn one(
+    context: &mut Context<'_>,
+    expr: &pg_sys::Aggref,
+    columns: &[Expression],
+) -> Result<Aggregate, Reason> {
+    let scope = Scope::Inputs { outer: columns, inner: &[] };
+    // SAFETY: args is a list of target entries, aggfilter an expression or null.
+    unsafe {
+        let Some((function, cast)) = known(context, expr)? else {
+            return decline(format!("aggregate {}", super::functions::name_of(expr.aggfnoid)));
+        };
+        let args = PgList::<pg_sys::TargetEntry>::from_pg(expr.args);
+        let mut arguments = Vec::new();
+        for arg in args.iter_ptr().filter(|arg| !(**arg).resjunk) {
+            let value = expressions::expression(context, (*arg).expr.cast(), scope)?;
+            arguments.push(match cast {
+                Some(to) => call(Function::Cast(to), vec![value], to),
+                None => value,
+            });
+        }
+        let first = args.iter_ptr().find(|arg| !(**arg).resjunk);
+        let first = first.map(|arg| types::column_of((*arg).expr.cast()));
+        let distinct = !expr.aggdistinct.is_null();
+        if distinct {
+            match first {
+                Some(column) if arguments.len() == 1 => types::can_equal(OutputColumn {
+                    collation: if column.collation == Oid::INVALID {
+                        column.collation
+                    } else {
+                        expr.inputcollid
+                    },
+                    ..column
+                })?,
+                _ => return decline("DISTINCT of several arguments"),
+            }
+        }
+        let order = match (function, first) {
+            (AggregateFunction::Min | AggregateFunction::Max, Some(column)) => {
+                types::order(OutputColumn { collation: expr.inputcollid, ..column })?
+            }
+            _ => TextOrder::Bytes,
+        };
+        let order_by = match function {
+            AggregateFunction::StringAgg
+            | AggregateFunction::PercentileDisc(_)
+            | AggregateFunction::PercentileCont(_)
+            | AggregateFunction::Mode => order_by(context, expr, scope)?,
+            _ => Vec::new(),
+        };
+        if matches!(function, AggregateFunction::StringAgg) && distinct {
+            return decline("DISTINCT in order");
+        }
+        let filter = match expr.aggfilter.is_null() {
+            true => None,
+            false => Some(expressions::expression(context, expr.aggfilter.cast(), scope)?),
+        };
+        let result = types::logical(expr.aggtype);
+        Ok(Aggregate { function, arguments, distinct, filter, order_by, order, result })
+    }
+}
+
+/// Which aggregate it is; those with direct arguments included.
+unsafe fn known(
+    context: &mut Context<'_>,
+    expr: &pg_sys::Aggref,
+) -> Result<Option<(AggregateFunction, Option<LogicalType>)>, Reason> {
+    let oid = expr.aggfnoid.to_u32();
+    let fraction = match oid {
+        pg_sys::F_PERCENTILE_DISC_FLOAT8_ANYELEMENT => AggregateFunction::PercentileDisc,
+        pg_sys::F_PERCENTILE_CONT_FLOAT8_FLOAT8 => AggregateFunction::PercentileCont,
+        pg_sys::F_MODE => return Ok(Some((AggregateFunction::Mode, None))),
+        pg_sys::F_STRING_AGG_TEXT_TEXT => return Ok(Some((AggregateFunction::StringAgg, None))),
+        _ => return Ok(function(oid)),
+    };
+    // SAFETY: the direct argument is an expression of type float8.
+    unsafe {
+        let direct = PgList::<pg_sys::Node>::from_pg(expr.aggdirectargs);
+        let Some(node) = direct.get_ptr(0) else { return decline("percentile without a fraction") };
+        match expressions::value(context, node)? {
+            Some(value) => {
+                let at = f64::from_bits(value.value() as u64);
+                match (0.0..=1.0).contains(&at) {
+                    true => Ok(Some((fraction(at), None))),
+                    false => decline("percentile outside 0 to 1"),
+                }
+            }
+            // NULL, or not known yet.
+            None => Ok(Some((fraction(0.5), None))),
+        }
+    }
+}
+
+/// The order an aggregate takes its values in.
+unsafe fn order_by(
+    context: &mut Context<'_>,
+    expr: &pg_sys::Aggref,
+    scope: Scope<'_>,
+) -> Result<Vec<SortKey>, Reason> {
+    // SAFETY: aggorder is a list of clauses over args.
+    unsafe {
+        let clauses = PgList::<pg_sys::SortGroupClause>::from_pg(expr.aggorder);
+        clauses
+            .iter_ptr()
+            .map(|clause| {
+                let target = pg_sys::get_sortgroupclause_tle(clause, expr.args);
+                let node = (*target).expr.cast::<pg_sys::Node>();
+                let column = types::column_of(node);
+                let value = expressions::expression(context, node, scope)?;
+                sort::sort_key(value, column, (*clause).sortop, (*clause).nulls_first)
+            })
+            .collect()
+    }
+}

@@ -1,0 +1,419 @@
+//! From the server's expressions to `query::Expression`.
+//!
+//! Called for target lists, conditions, keys and arguments. The walk owns structure (boolean logic, NULL tests, CASE, IN); `functions` knows what functions and operators mean. An
+//! expression without columns becomes a constant once its value is known. Invariant: an expression is translated only where `query` gives the server's value, NULL or error for every row.
+
+use std::sync::Arc;
+
+use pgrx::PgList;
+use pgrx::pg_sys::{self, Datum, NodeTag, Oid};
+use query::{Expression, Function};
+use vector::{CompareOp, LogicalType, Vector};
+
+use super::{Context, decline, functions, types};
+use crate::convert::{ColumnType, ColumnWriter};
+use crate::vectorised::translated::Reason;
+
+/// Most arguments of GREATEST and LEAST: each one doubles the expression.
+const MOST_COMPARED: usize = 4;
+
+/// What the columns that an expression names stand for.
+#[derive(Clone, Copy)]
+pub enum Scope<'a> {
+    /// Columns of a scanned table, by attribute.
+    Table {
+        /// The table's number in the range table.
+        relid: u32,
+        /// Zero-based attribute of each column.
+        attributes: &'a [usize],
+    },
+    /// Target lists of the nodes below.
+    Inputs {
+        /// What the outer one gives.
+        outer: &'a [Expression],
+        /// What the inner one gives.
+        inner: &'a [Expression],
+    },
+    /// Groups: what the input's columns that are grouped by, and the aggregates, became.
+    Groups {
+        /// Number of an input column (from 1) and what it became.
+        keys: &'a [(i16, Expression)],
+        /// By number of the aggregate.
+        aggregates: &'a [Expression],
+    },
+}
+
+impl Scope<'_> {
+    /// What a column of the server's stands for.
+    fn column(&self, var: &pg_sys::Var) -> Option<Expression> {
+        let position = usize::try_from(var.varattno).ok()?.checked_sub(1)?;
+        match self {
+            Scope::Table { relid, attributes } => {
+                let own = u32::try_from(var.varno).ok()? == *relid && var.varlevelsup == 0;
+                let at = attributes.iter().position(|&attribute| attribute == position)?;
+                own.then_some(Expression::Column(at))
+            }
+            Scope::Inputs { outer, inner } => match var.varno {
+                pg_sys::OUTER_VAR => outer.get(position).cloned(),
+                pg_sys::INNER_VAR => inner.get(position).cloned(),
+                _ => None,
+            },
+            Scope::Groups { keys, .. } => {
+                let found = keys.iter().find(|(attno, _)| *attno == var.varattno)?;
+                (var.varno == pg_sys::OUTER_VAR).then(|| found.1.clone())
+            }
+        }
+    }
+}
+
+/// `true` or `false`.
+pub fn boolean(value: bool) -> Expression {
+    let values = vector::Values::Bool(std::iter::once(value).collect());
+    Expression::Constant(Arc::new(Vector::new(LogicalType::Bool, values)))
+}
+
+/// A value of the server's.
+///
+/// # Safety
+/// The Datum is one of this type, or NULL.
+pub unsafe fn constant(type_oid: Oid, datum: Datum, is_null: bool) -> Expression {
+    // SAFETY: the caller's promise.
+    unsafe {
+        let mut writer = ColumnWriter::new(ColumnType::of_type(type_oid));
+        writer.push_value(datum, is_null);
+        Expression::Constant(Arc::new(writer.take()))
+    }
+}
+
+/// A call of one of `query`'s functions.
+pub fn call(function: Function, arguments: Vec<Expression>, result: LogicalType) -> Expression {
+    Expression::Call { function, arguments, result }
+}
+
+/// A list of expressions, each translated.
+///
+/// # Safety
+/// A list of valid expressions.
+pub unsafe fn all(
+    context: &mut Context<'_>,
+    list: *mut pg_sys::List,
+    scope: Scope<'_>,
+) -> Result<Vec<Expression>, Reason> {
+    // SAFETY: the caller's promise.
+    unsafe {
+        let list = PgList::<pg_sys::Node>::from_pg(list);
+        list.iter_ptr().map(|part| expression(context, part, scope)).collect()
+    }
+}
+
+/// The conditions of a node, in the server's order, as one; None when there are none.
+///
+/// # Safety
+/// A list of valid boolean expressions.
+pub unsafe fn condition(
+    context: &mut Context<'_>,
+    list: *mut pg_sys::List,
+    scope: Scope<'_>,
+) -> Result<Option<Expression>, Reason> {
+    // SAFETY: the caller's promise.
+    let mut parts = unsafe { all(context, list, scope)? };
+    Ok(match parts.len() {
+        0 | 1 => parts.pop(),
+        _ => Some(Expression::And(parts)),
+    })
+}
+
+/// The translation of one expression.
+///
+/// # Safety
+/// `node` is a valid expression of a finished plan.
+pub unsafe fn expression(
+    context: &mut Context<'_>,
+    node: *mut pg_sys::Node,
+    scope: Scope<'_>,
+) -> Result<Expression, Reason> {
+    if node.is_null() {
+        return decline("empty expression");
+    }
+    // SAFETY: each cast follows the node's tag.
+    unsafe {
+        match (*node).type_ {
+            NodeTag::T_Const => {
+                let value = &*node.cast::<pg_sys::Const>();
+                Ok(constant(value.consttype, value.constvalue, value.constisnull))
+            }
+            NodeTag::T_Var => match scope.column(&*node.cast()) {
+                Some(column) => Ok(column),
+                None => decline("column that is not one of the input's"),
+            },
+            NodeTag::T_Aggref => aggregate(&*node.cast(), scope),
+            NodeTag::T_CaseTestExpr => match context.tests.last() {
+                Some(test) => Ok(test.clone()),
+                None => decline("value of a CASE outside one"),
+            },
+            _ if is_value(node) => {
+                let (datum, is_null) = context.values.value(node).unwrap_or((Datum::null(), true));
+                Ok(constant(pg_sys::exprType(node), datum, is_null))
+            }
+            NodeTag::T_RelabelType => {
+                let relabel = &*node.cast::<pg_sys::RelabelType>();
+                let same = types::logical(pg_sys::exprType(relabel.arg.cast()))
+                    == types::logical(relabel.resulttype);
+                match same {
+                    true => expression(context, relabel.arg.cast(), scope),
+                    false => decline("cast that changes a value's representation"),
+                }
+            }
+            NodeTag::T_OpExpr => {
+                let expr = &*node.cast::<pg_sys::OpExpr>();
+                match functions::comparison(context, expr, scope)? {
+                    Some(comparison) => Ok(comparison),
+                    None => {
+                        let function = match expr.opfuncid {
+                            pg_sys::InvalidOid => pg_sys::get_opcode(expr.opno),
+                            function => function,
+                        };
+                        functions::function(context, function, expr.args, scope)
+                    }
+                }
+            }
+            NodeTag::T_FuncExpr => {
+                let expr = &*node.cast::<pg_sys::FuncExpr>();
+                match expr.funcretset {
+                    true => decline("set-returning function"),
+                    false => functions::function(context, expr.funcid, expr.args, scope),
+                }
+            }
+            NodeTag::T_DistinctExpr => distinct(context, &*node.cast(), scope),
+            NodeTag::T_NullIfExpr => null_if(context, &*node.cast(), scope),
+            NodeTag::T_ScalarArrayOpExpr => functions::array(context, &*node.cast(), scope),
+            NodeTag::T_BoolExpr => boolean_logic(context, &*node.cast(), scope),
+            NodeTag::T_NullTest => {
+                let test = &*node.cast::<pg_sys::NullTest>();
+                if test.argisrow {
+                    return decline("NULL test of a row");
+                }
+                let is_null = Expression::IsNull(Box::new(expression(context, test.arg.cast(), scope)?));
+                Ok(match test.nulltesttype {
+                    pg_sys::NullTestType::IS_NULL => is_null,
+                    _ => Expression::Not(Box::new(is_null)),
+                })
+            }
+            NodeTag::T_BooleanTest => boolean_test(context, &*node.cast(), scope),
+            NodeTag::T_CaseExpr => case(context, &*node.cast(), scope),
+            NodeTag::T_CoalesceExpr => {
+                Ok(Expression::Coalesce(all(context, (*node.cast::<pg_sys::CoalesceExpr>()).args, scope)?))
+            }
+            NodeTag::T_MinMaxExpr => extreme(context, &*node.cast(), scope),
+            tag => decline(format!("expression {tag:?}")),
+        }
+    }
+}
+
+/// The value of an expression without columns; None for NULL, and while it is not known.
+///
+/// # Safety
+/// `node` is a valid expression of a finished plan.
+pub unsafe fn value(context: &mut Context<'_>, node: *mut pg_sys::Node) -> Result<Option<Datum>, Reason> {
+    // SAFETY: the cast follows the tag.
+    unsafe {
+        if (*node).type_ == NodeTag::T_Const {
+            let value = &*node.cast::<pg_sys::Const>();
+            return Ok((!value.constisnull).then_some(value.constvalue));
+        }
+        if !is_value(node) {
+            return decline("value that depends on the row");
+        }
+        Ok(context.values.value(node).and_then(|(datum, is_null)| (!is_null).then_some(datum)))
+    }
+}
+
+/// True for an expression that has one value for a whole execution of the node.
+///
+/// # Safety
+/// A valid expression.
+pub unsafe fn is_value(node: *mut pg_sys::Node) -> bool {
+    // SAFETY: a valid expression; a CASE's own value is not one for the whole execution.
+    unsafe {
+        matches!((*node).type_, NodeTag::T_Const | NodeTag::T_Param)
+            || !(pg_sys::contain_var_clause(node)
+                || pg_sys::contain_agg_clause(node)
+                || pg_sys::contain_window_function(node)
+                || pg_sys::contain_subplans(node)
+                || contains_case_test(node)
+                || pg_sys::contain_volatile_functions(node))
+    }
+}
+
+/// A CASE's value appears inside, outside the CASE it belongs to.
+unsafe fn contains_case_test(node: *mut pg_sys::Node) -> bool {
+    unsafe extern "C-unwind" fn walk(node: *mut pg_sys::Node, _: *mut std::ffi::c_void) -> bool {
+        // SAFETY: the server passes valid nodes, or null.
+        unsafe {
+            !node.is_null()
+                && ((*node).type_ == NodeTag::T_CaseTestExpr
+                    || pg_sys::expression_tree_walker(node, Some(walk), std::ptr::null_mut()))
+        }
+    }
+    // SAFETY: a valid expression.
+    unsafe { walk(node, std::ptr::null_mut()) }
+}
+
+fn aggregate(expr: &pg_sys::Aggref, scope: Scope<'_>) -> Result<Expression, Reason> {
+    let Scope::Groups { aggregates, .. } = scope else { return decline("aggregate outside its node") };
+    match usize::try_from(expr.aggno).ok().and_then(|number| aggregates.get(number)) {
+        Some(aggregate) => Ok(aggregate.clone()),
+        None => decline("aggregate without a number"),
+    }
+}
+
+unsafe fn boolean_logic(
+    context: &mut Context<'_>,
+    expr: &pg_sys::BoolExpr,
+    scope: Scope<'_>,
+) -> Result<Expression, Reason> {
+    // SAFETY: args is a list of boolean expressions.
+    let mut parts = unsafe { all(context, expr.args, scope)? };
+    match expr.boolop {
+        pg_sys::BoolExprType::AND_EXPR => Ok(Expression::And(parts)),
+        pg_sys::BoolExprType::OR_EXPR => Ok(Expression::Or(parts)),
+        _ => match parts.pop() {
+            Some(part) => Ok(Expression::Not(Box::new(part))),
+            None => decline("NOT of nothing"),
+        },
+    }
+}
+
+unsafe fn boolean_test(
+    context: &mut Context<'_>,
+    test: &pg_sys::BooleanTest,
+    scope: Scope<'_>,
+) -> Result<Expression, Reason> {
+    use pg_sys::BoolTestType as B;
+    // SAFETY: arg is a boolean expression.
+    let value = unsafe { expression(context, test.arg.cast(), scope)? };
+    let or = |value, other| Expression::Coalesce(vec![value, boolean(other)]);
+    let not = |value| Expression::Not(Box::new(value));
+    Ok(match test.booltesttype {
+        B::IS_TRUE => or(value, false),
+        B::IS_NOT_TRUE => not(or(value, false)),
+        B::IS_FALSE => not(or(value, true)),
+        B::IS_NOT_FALSE => or(value, true),
+        B::IS_UNKNOWN => Expression::IsNull(Box::new(value)),
+        _ => not(Expression::IsNull(Box::new(value))),
+    })
+}
+
+/// The two sides of a comparison and their equality.
+unsafe fn equality(
+    context: &mut Context<'_>,
+    expr: &pg_sys::OpExpr,
+    scope: Scope<'_>,
+) -> Result<(Expression, Expression, Expression), Reason> {
+    // SAFETY: args is a list of expressions.
+    unsafe {
+        let parts = all(context, expr.args, scope)?;
+        match (parts.as_slice(), functions::comparison(context, expr, scope)?) {
+            ([left, right], Some(equal)) => Ok((left.clone(), right.clone(), equal)),
+            _ => decline("equality"),
+        }
+    }
+}
+
+/// `a IS DISTINCT FROM b`; the node names the operator `=`.
+unsafe fn distinct(
+    context: &mut Context<'_>,
+    expr: &pg_sys::OpExpr,
+    scope: Scope<'_>,
+) -> Result<Expression, Reason> {
+    // SAFETY: as above.
+    let (left, right, equal) = unsafe { equality(context, expr, scope)? };
+    let null = |side| Expression::IsNull(Box::new(side));
+    let not = |value| Expression::Not(Box::new(value));
+    Ok(Expression::Case {
+        branches: vec![(null(left), not(null(right.clone()))), (null(right), boolean(true))],
+        otherwise: Some(Box::new(not(equal))),
+        result: LogicalType::Bool,
+    })
+}
+
+/// `NULLIF(a, b)`
+unsafe fn null_if(
+    context: &mut Context<'_>,
+    expr: &pg_sys::OpExpr,
+    scope: Scope<'_>,
+) -> Result<Expression, Reason> {
+    // SAFETY: as above; a NULL of the type that the expression has.
+    unsafe {
+        let (left, _, equal) = equality(context, expr, scope)?;
+        let null = constant(expr.opresulttype, Datum::null(), true);
+        let Expression::Constant(nothing) = &null else { return decline("NULL") };
+        let result = nothing.logical;
+        Ok(Expression::Case { branches: vec![(equal, null)], otherwise: Some(Box::new(left)), result })
+    }
+}
+
+unsafe fn case(
+    context: &mut Context<'_>,
+    expr: &pg_sys::CaseExpr,
+    scope: Scope<'_>,
+) -> Result<Expression, Reason> {
+    // SAFETY: the parts are expressions, the list one of CaseWhen.
+    unsafe {
+        let result = types::logical(expr.casetype);
+        let otherwise = match expr.defresult.is_null() {
+            true => None,
+            false => Some(Box::new(expression(context, expr.defresult.cast(), scope)?)),
+        };
+        let mut branches = Vec::new();
+        let test = match expr.arg.is_null() {
+            true => None,
+            false => Some(expression(context, expr.arg.cast(), scope)?),
+        };
+        for when in PgList::<pg_sys::CaseWhen>::from_pg(expr.args).iter_ptr() {
+            // Only the condition sees this CASE's value.
+            let depth = context.tests.len();
+            context.tests.extend(test.clone());
+            let condition = expression(context, (*when).expr.cast(), scope);
+            context.tests.truncate(depth);
+            branches.push((condition?, expression(context, (*when).result.cast(), scope)?));
+        }
+        Ok(Expression::Case { branches, otherwise, result })
+    }
+}
+
+/// `GREATEST` and `LEAST`, which leave NULLs out.
+unsafe fn extreme(
+    context: &mut Context<'_>,
+    expr: &pg_sys::MinMaxExpr,
+    scope: Scope<'_>,
+) -> Result<Expression, Reason> {
+    // SAFETY: args is a list of expressions of one type.
+    let parts = unsafe { all(context, expr.args, scope)? };
+    let column = crate::vectorised::translated::OutputColumn {
+        type_oid: expr.minmaxtype,
+        typmod: -1,
+        collation: expr.inputcollid,
+    };
+    if parts.len() > MOST_COMPARED || !matches!(types::order(column)?, query::TextOrder::Bytes) {
+        return decline("GREATEST or LEAST of many or of collated values");
+    }
+    let op = match expr.op {
+        pg_sys::MinMaxOp::IS_GREATEST => CompareOp::Greater,
+        _ => CompareOp::Less,
+    };
+    let result = types::logical(expr.minmaxtype);
+    let best = parts.into_iter().reduce(|best, next| {
+        let null = |value: &Expression| Expression::IsNull(Box::new(value.clone()));
+        let better = call(Function::Compare(op), vec![next.clone(), best.clone()], LogicalType::Bool);
+        Expression::Case {
+            branches: vec![(null(&next), best.clone()), (null(&best), next.clone()), (better, next)],
+            otherwise: Some(Box::new(best)),
+            result,
+        }
+    });
+    match best {
+        Some(best) => Ok(best),
+        None => decline("GREATEST of nothing"),
+    }
+}

@@ -1,0 +1,75 @@
+//! Comparisons of char(n), which ignore blanks at the end.
+//!
+//! Values of a char(n) column are padded to n characters, so two columns of one n are equal exactly when their bytes are; a value of no known length is padded to the length of
+//! what it is compared with. Invariant: both sides come out padded to the same number of characters, or longer and then equal to nothing of that length.
+
+use pgrx::pg_sys::{self, Datum};
+use query::Expression;
+
+use super::expressions::{self, Scope};
+use super::{Context, decline, types};
+use crate::vectorised::translated::Reason;
+
+/// The length of a char(n), in the server's encoding of modifiers; None where it is not known.
+unsafe fn length(node: *mut pg_sys::Node) -> Option<i32> {
+    // SAFETY: a valid expression.
+    let (base, typmod) = types::base_of(unsafe { types::column_of(node) });
+    (base == pg_sys::BPCHAROID && typmod > 0).then_some(typmod)
+}
+
+/// Two char(n) of one length.
+///
+/// # Safety
+/// Valid expressions.
+pub unsafe fn is_same(left: *mut pg_sys::Node, right: *mut pg_sys::Node) -> bool {
+    // SAFETY: the caller's promise.
+    unsafe { length(left).is_some() && length(left) == length(right) }
+}
+
+/// A side of a comparison, padded to the length of the other side where it is a value.
+///
+/// # Safety
+/// Valid expressions.
+pub unsafe fn padded(
+    context: &mut Context<'_>,
+    node: *mut pg_sys::Node,
+    other: *mut pg_sys::Node,
+    scope: Scope<'_>,
+) -> Result<Expression, Reason> {
+    // SAFETY: the caller's promise; a value of type char(n) is a Datum of it.
+    unsafe {
+        if is_same(node, other) || (length(node).is_some() && expressions::is_value(other)) {
+            return expressions::expression(context, node, scope);
+        }
+        match length(other) {
+            Some(typmod) if expressions::is_value(node) => {
+                let value = expressions::value(context, node)?;
+                let (datum, is_null) =
+                    value.map_or((Datum::null(), true), |value| (pad(value, typmod), false));
+                Ok(expressions::constant(pg_sys::BPCHAROID, datum, is_null))
+            }
+            _ => decline("char(n) of different lengths"),
+        }
+    }
+}
+
+/// A char(n) value padded with blanks to the length that a modifier says; a longer one only loses blanks beyond it.
+///
+/// # Safety
+/// The Datum is a char(n).
+pub unsafe fn pad(datum: Datum, typmod: i32) -> Datum {
+    // SAFETY: the bytes are valid text of the server's encoding, and the copy is a plain varlena.
+    unsafe {
+        let bytes = crate::planner::constant::varlena_bytes(datum);
+        let end = bytes.iter().rposition(|&byte| byte != b' ').map_or(0, |last| last + 1);
+        let text = bytes.get(..end).unwrap_or(&bytes);
+        let characters = pg_sys::pg_mbstrlen_with_len(text.as_ptr().cast(), i32::try_from(end).unwrap_or(0));
+        let missing = usize::try_from(typmod - pg_sys::VARHDRSZ as i32 - characters).unwrap_or(0);
+        let mut whole = text.to_vec();
+        whole.resize(end + missing, b' ');
+        Datum::from(pg_sys::cstring_to_text_with_len(
+            whole.as_ptr().cast(),
+            i32::try_from(whole.len()).unwrap_or(0),
+        ))
+    }
+}

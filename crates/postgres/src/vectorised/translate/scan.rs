@@ -1,0 +1,71 @@
+//! Scans of columnar tables.
+//!
+//! The scan node stays in the plan as the description of its source: which table, and the clauses that are answered on encoded data (`custom_exprs`). Its other conditions become
+//! a filter in the server's order, which is the order that row security wants.
+
+use pgrx::PgList;
+use pgrx::pg_sys::{self, NodeTag};
+use query::{Expression, Plan};
+
+use super::expressions::{self, Scope};
+use super::{Context, Relation, decline, targets, types};
+use crate::executor;
+use crate::vectorised::translated::{Reason, SourceSpec};
+
+/// True for our scan node, run by one process.
+///
+/// # Safety
+/// `plan` is a plan node.
+pub unsafe fn is_columnar(plan: *mut pg_sys::Plan) -> bool {
+    // SAFETY: the cast follows the tag.
+    unsafe {
+        (*plan).type_ == NodeTag::T_CustomScan
+            && (*plan.cast::<pg_sys::CustomScan>()).methods == executor::scan_methods()
+            && !(*plan).parallel_aware
+    }
+}
+
+/// A columnar scan.
+///
+/// # Safety
+/// `is_columnar`.
+pub unsafe fn columnar(context: &mut Context<'_>, scan: *mut pg_sys::CustomScan) -> Result<Relation, Reason> {
+    // SAFETY: a finished plan node of ours; the lists hold expressions and target entries.
+    unsafe {
+        let plan = &raw mut (*scan).scan.plan;
+        let relid = (*scan).scan.scanrelid;
+        let mut columns: Vec<(usize, pg_sys::Oid)> = Vec::new();
+        for list in [(*plan).targetlist, (*plan).qual] {
+            let flags = pg_sys::PVC_RECURSE_AGGREGATES | pg_sys::PVC_RECURSE_PLACEHOLDERS;
+            let vars = PgList::<pg_sys::Var>::from_pg(pg_sys::pull_var_clause(list.cast(), flags as i32));
+            for var in vars.iter_ptr() {
+                let Ok(attno) = usize::try_from((*var).varattno) else { return decline("system column") };
+                let Some(attribute) = attno.checked_sub(1) else { return decline("whole row") };
+                if !columns.iter().any(|(known, _)| *known == attribute) {
+                    columns.push((attribute, (*var).vartype));
+                }
+            }
+        }
+        columns.sort_unstable_by_key(|(attribute, _)| *attribute);
+        let attributes = columns.iter().map(|(attribute, _)| *attribute).collect::<Vec<_>>();
+        let scope = Scope::Table { relid, attributes: &attributes };
+        let condition = expressions::condition(context, (*plan).qual, scope)?;
+        let targets = targets(plan).into_iter();
+        let targets = targets
+            .map(|target| expressions::expression(context, target, scope))
+            .collect::<Result<Vec<Expression>, Reason>>()?;
+        let types = columns.iter().map(|(_, type_oid)| types::logical(*type_oid)).collect();
+        let source = context.sources.len();
+        context.sources.push(SourceSpec::Columnar { scan, attributes });
+        let plan = Plan::Scan { source, types };
+        Ok(Relation { plan: filtered(plan, condition), columns: targets })
+    }
+}
+
+/// A plan's rows for which a condition, if there is one, is TRUE.
+pub fn filtered(plan: Plan, condition: Option<Expression>) -> Plan {
+    match condition {
+        Some(condition) => Plan::Filter { input: Box::new(plan), condition },
+        None => plan,
+    }
+}

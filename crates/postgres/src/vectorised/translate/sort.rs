@@ -1,0 +1,155 @@
+//! Sort, and Limit with the sort below it.
+//!
+//! A sort whose reader does not care for order is left out. Invariant: a key is translated only where its operator is the default `<` or `>` of a type whose order `types` knows.
+
+use pgrx::pg_sys::{self, NodeTag};
+use query::{Expression, Plan, SortKey};
+
+use super::expressions;
+use super::{Context, Order, Relation, decline, input, targets, types};
+use crate::vectorised::translated::{OutputColumn, Reason};
+
+/// One key of a sort, by its place in the target list.
+pub struct Key {
+    /// Zero-based target.
+    pub target: usize,
+    /// Its order, with the column of the node's own input as expression.
+    pub key: SortKey,
+}
+
+/// How one ORDER BY item orders.
+///
+/// # Safety
+/// An operator of a finished plan.
+pub unsafe fn sort_key(
+    expression: Expression,
+    column: OutputColumn,
+    operator: pg_sys::Oid,
+    nulls_first: bool,
+) -> Result<SortKey, Reason> {
+    let (base, _) = types::base_of(column);
+    // SAFETY: a catalog look-up; the entry lives as long as the process.
+    let (less, greater) = unsafe {
+        let flags = pg_sys::TYPECACHE_LT_OPR | pg_sys::TYPECACHE_GT_OPR;
+        let entry = pg_sys::lookup_type_cache(base, flags as i32);
+        ((*entry).lt_opr, (*entry).gt_opr)
+    };
+    let descending = operator == greater;
+    if !descending && operator != less {
+        return decline("order by an operator of another class");
+    }
+    Ok(SortKey { expression, descending, nulls_first, order: types::order(column)? })
+}
+
+/// The keys of a Sort or Incremental Sort.
+///
+/// # Safety
+/// A finished plan node.
+pub unsafe fn keys(sort: *mut pg_sys::Sort) -> Result<Vec<Key>, Reason> {
+    // SAFETY: the arrays have numCols entries; sort columns are in the target list.
+    unsafe {
+        let targets = targets(&raw mut (*sort).plan);
+        (0..usize::try_from((*sort).numCols).unwrap_or(0))
+            .map(|at| {
+                let number = usize::try_from(*(*sort).sortColIdx.add(at)).unwrap_or(0);
+                let target = number.wrapping_sub(1);
+                let Some(&node) = targets.get(target) else { return decline("order by no column") };
+                let column =
+                    OutputColumn { collation: *(*sort).collations.add(at), ..types::column_of(node) };
+                let operator = *(*sort).sortOperators.add(at);
+                let nulls_first = *(*sort).nullsFirst.add(at);
+                Ok(Key { target, key: sort_key(Expression::Column(target), column, operator, nulls_first)? })
+            })
+            .collect()
+    }
+}
+
+/// The order that a node's rows are known to have, by target.
+///
+/// # Safety
+/// A finished plan node.
+pub unsafe fn ordering(plan: *mut pg_sys::Plan) -> Result<Vec<Key>, Reason> {
+    // SAFETY: the cast follows the tag; both nodes begin with a Sort.
+    unsafe {
+        match (*plan).type_ {
+            NodeTag::T_Sort | NodeTag::T_IncrementalSort => keys(plan.cast()),
+            _ => decline("order of rows that are not sorted here"),
+        }
+    }
+}
+
+/// A Sort or Incremental Sort.
+///
+/// # Safety
+/// A finished plan node.
+pub unsafe fn sort(
+    context: &mut Context<'_>,
+    sort: *mut pg_sys::Sort,
+    order: Order,
+) -> Result<Relation, Reason> {
+    // SAFETY: the caller's promise.
+    unsafe { limited(context, sort, order, None) }
+}
+
+unsafe fn limited(
+    context: &mut Context<'_>,
+    sort: *mut pg_sys::Sort,
+    order: Order,
+    limit: Option<u64>,
+) -> Result<Relation, Reason> {
+    // SAFETY: a sort has one input, and its target list is that of its input.
+    unsafe {
+        let below = input(context, (*sort).plan.lefttree, Order::Any)?;
+        if order == Order::Any && limit.is_none() {
+            return Ok(below);
+        }
+        let below = below.plain();
+        let keys = keys(sort)?
+            .into_iter()
+            .map(|Key { target, key }| match below.columns.get(target) {
+                Some(column) => Ok(SortKey { expression: column.clone(), ..key }),
+                None => decline("order by no column"),
+            })
+            .collect::<Result<Vec<_>, Reason>>()?;
+        let plan = Plan::Sort { input: Box::new(below.plan), keys, limit };
+        Ok(Relation { plan, columns: below.columns })
+    }
+}
+
+/// A Limit; with a sort below, the sort knows how many rows are wanted.
+///
+/// # Safety
+/// A finished plan node.
+pub unsafe fn limit(context: &mut Context<'_>, limit: *mut pg_sys::Limit) -> Result<Relation, Reason> {
+    // SAFETY: the expressions are of type bigint, or null.
+    unsafe {
+        if (*limit).limitOption != pg_sys::LimitOption::LIMIT_OPTION_COUNT {
+            return decline("LIMIT WITH TIES");
+        }
+        let offset = number(context, (*limit).limitOffset)?.unwrap_or(0);
+        let count = number(context, (*limit).limitCount)?;
+        let child = (*limit).plan.lefttree;
+        let below = match ((*child).type_, count.and_then(|count| count.checked_add(offset))) {
+            (NodeTag::T_Sort, Some(rows)) => limited(context, child.cast(), Order::Kept, Some(rows))?,
+            _ => input(context, child, Order::Kept)?,
+        };
+        let plan = Plan::Limit { input: Box::new(below.plan), offset, limit: count };
+        Ok(Relation { plan, columns: below.columns })
+    }
+}
+
+/// A row count. NULL says nothing; the server has an error for a negative one.
+unsafe fn number(context: &mut Context<'_>, node: *mut pg_sys::Node) -> Result<Option<u64>, Reason> {
+    if node.is_null() {
+        return Ok(None);
+    }
+    // SAFETY: an expression of type bigint.
+    let value = unsafe { expressions::value(context, node)? };
+    match value {
+        Some(value) => match u64::try_from(value.value() as i64) {
+            Ok(rows) => Ok(Some(rows)),
+            Err(_) => decline("negative LIMIT or OFFSET"),
+        },
+        None => Ok(None),
+    }
+}

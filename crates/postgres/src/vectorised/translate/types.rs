@@ -1,0 +1,181 @@
+//! Which types of the server are understood, and for what.
+//!
+//! A value of any type can flow through a plan; this table says where `query` may look at it. Equality, order and hash of a `vector::LogicalType` are those of its
+//! documentation, so a type is on a list here only where the server's own operator class means the same. Invariant: what is not listed is declined.
+
+use std::cmp::Ordering;
+use std::ffi::{c_char, c_int, c_void};
+use std::sync::Arc;
+
+use pgrx::pg_sys::{self, Oid};
+use query::TextOrder;
+use vector::LogicalType;
+
+use super::decline;
+use crate::compat;
+use crate::convert::ColumnType;
+use crate::planner::operand;
+use crate::vectorised::translated::{OutputColumn, Reason};
+
+/// Type, modifier and collation of an expression's value, looking through domains.
+///
+/// # Safety
+/// `node` is a valid expression.
+pub unsafe fn column_of(node: *mut pg_sys::Node) -> OutputColumn {
+    // SAFETY: the caller's promise; the rest are catalog look-ups.
+    unsafe {
+        OutputColumn {
+            type_oid: pg_sys::exprType(node),
+            typmod: pg_sys::exprTypmod(node),
+            collation: pg_sys::exprCollation(node),
+        }
+    }
+}
+
+/// The type below domains, with its modifier.
+pub fn base_of(column: OutputColumn) -> (Oid, i32) {
+    let mut typmod = column.typmod;
+    // SAFETY: a catalog look-up.
+    (unsafe { pg_sys::getBaseTypeAndTypmod(column.type_oid, &raw mut typmod) }, typmod)
+}
+
+/// How vectors hold values of this type.
+pub fn logical(type_oid: Oid) -> LogicalType {
+    // SAFETY: a catalog look-up; types of a plan exist.
+    unsafe { ColumnType::of_type(type_oid).logical }
+}
+
+/// True where texts of this collation are equal exactly when their bytes are.
+pub fn is_deterministic(collation: Oid) -> bool {
+    // SAFETY: a catalog look-up.
+    collation != pg_sys::InvalidOid && unsafe { pg_sys::get_collation_isdeterministic(collation) }
+}
+
+/// Whether two values of this type are equal exactly where `query` says so: grouping, DISTINCT and hash joins.
+pub fn can_equal(column: OutputColumn) -> Result<(), Reason> {
+    let (base, typmod) = base_of(column);
+    match base {
+        pg_sys::BOOLOID
+        | pg_sys::INT2OID
+        | pg_sys::INT4OID
+        | pg_sys::INT8OID
+        | pg_sys::FLOAT4OID
+        | pg_sys::FLOAT8OID
+        | pg_sys::NUMERICOID
+        | pg_sys::DATEOID
+        | pg_sys::TIMEOID
+        | pg_sys::TIMESTAMPOID
+        | pg_sys::TIMESTAMPTZOID
+        | pg_sys::MONEYOID
+        | pg_sys::UUIDOID
+        | pg_sys::OIDOID
+        | pg_sys::CHAROID
+        | pg_sys::BYTEAOID
+        | pg_sys::MACADDROID => Ok(()),
+        pg_sys::TEXTOID | pg_sys::VARCHAROID | pg_sys::NAMEOID if is_deterministic(column.collation) => {
+            Ok(())
+        }
+        // All values of a column are padded to one length; without one, blanks at the end would count.
+        pg_sys::BPCHAROID if typmod > 0 && is_deterministic(column.collation) => Ok(()),
+        // SAFETY: a catalog look-up. Labels are equal when their numbers are.
+        _ if unsafe { pg_sys::type_is_enum(base) } => Ok(()),
+        _ => decline("type without a bytewise equality"),
+    }
+}
+
+/// True when the operator is the `=` of the type's default operator class.
+pub fn is_default_equality(column: OutputColumn, operator: Oid) -> bool {
+    // SAFETY: a catalog look-up; the entry lives as long as the process.
+    unsafe {
+        let entry = pg_sys::lookup_type_cache(base_of(column).0, pg_sys::TYPECACHE_EQ_OPR as i32);
+        (*entry).eq_opr == operator
+    }
+}
+
+/// How values of this type are ordered by the server's default operator class.
+pub fn order(column: OutputColumn) -> Result<TextOrder, Reason> {
+    let (base, typmod) = base_of(column);
+    match base {
+        pg_sys::BOOLOID
+        | pg_sys::INT2OID
+        | pg_sys::INT4OID
+        | pg_sys::INT8OID
+        | pg_sys::FLOAT4OID
+        | pg_sys::FLOAT8OID
+        | pg_sys::NUMERICOID
+        | pg_sys::DATEOID
+        | pg_sys::TIMEOID
+        | pg_sys::TIMESTAMPOID
+        | pg_sys::TIMESTAMPTZOID
+        | pg_sys::MONEYOID
+        | pg_sys::UUIDOID => Ok(TextOrder::Bytes),
+        pg_sys::TEXTOID | pg_sys::VARCHAROID => text_order(column.collation),
+        pg_sys::BPCHAROID if typmod > 0 => match text_order(column.collation)? {
+            TextOrder::Bytes => Ok(TextOrder::Host(Arc::new(|a, b| trimmed(a).cmp(trimmed(b))))),
+            TextOrder::Host(compare) => {
+                Ok(TextOrder::Host(Arc::new(move |a, b| compare(trimmed(a), trimmed(b)))))
+            }
+        },
+        _ => decline("type without an order of its own"),
+    }
+}
+
+/// The server ignores blanks at the end of char(n).
+fn trimmed(text: &[u8]) -> &[u8] {
+    let end = text.iter().rposition(|&byte| byte != b' ').map_or(0, |last| last + 1);
+    text.get(..end).unwrap_or(text)
+}
+
+unsafe extern "C" {
+    fn strcoll(a: *const c_char, b: *const c_char) -> c_int;
+    fn strcoll_l(a: *const c_char, b: *const c_char, locale: *mut c_void) -> c_int;
+}
+
+/// A C library's locale; null: the process's own.
+struct Locale(*mut c_void);
+// SAFETY: a locale is read only, and lives as long as the process: the server keeps it for good.
+unsafe impl Send for Locale {}
+// SAFETY: as above.
+unsafe impl Sync for Locale {}
+
+impl Locale {
+    /// The server's order of two texts: the library's, and bytewise where that calls different texts equal.
+    fn compare(&self, a: &[u8], b: &[u8]) -> Ordering {
+        if a == b {
+            return Ordering::Equal;
+        }
+        let terminated = |text: &[u8]| {
+            let mut copy = Vec::with_capacity(text.len() + 1);
+            copy.extend_from_slice(text);
+            copy.push(0);
+            copy
+        };
+        let (left, right) = (terminated(a), terminated(b));
+        // SAFETY: both end with a zero byte; comparing only reads the locale.
+        let verdict = unsafe {
+            match self.0.is_null() {
+                true => strcoll(left.as_ptr().cast(), right.as_ptr().cast()),
+                false => strcoll_l(left.as_ptr().cast(), right.as_ptr().cast(), self.0),
+            }
+        };
+        verdict.cmp(&0).then_with(|| a.cmp(b))
+    }
+}
+
+/// The order of text under a collation.
+pub fn text_order(collation: Oid) -> Result<TextOrder, Reason> {
+    if !is_deterministic(collation) {
+        return decline("non-deterministic collation");
+    }
+    // SAFETY: catalog look-ups.
+    unsafe {
+        if operand::lc_collate_is_c(collation) {
+            return Ok(TextOrder::Bytes);
+        }
+        let Some(locale) = compat::libc_locale(collation) else {
+            return decline("collation of another provider than the C library");
+        };
+        let locale = Locale(locale);
+        Ok(TextOrder::Host(Arc::new(move |a, b| locale.compare(a, b))))
+    }
+}
