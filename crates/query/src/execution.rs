@@ -40,10 +40,8 @@ impl<'a> Runner<'a> {
 
     /// Runs all rows of a pipeline into a sink.
     pub fn run(&mut self, mut pipeline: Pipeline, sink: &dyn Sink) -> Result<()> {
+        let mut wanted = pipeline.prepare(self)?;
         let factories = std::mem::take(&mut pipeline.transforms);
-        for factory in &factories {
-            factory.prepare(self)?;
-        }
         if factories.is_empty()
             && let Some(needs) = sink.wants_summary()
         {
@@ -51,16 +49,18 @@ impl<'a> Runner<'a> {
         }
         let mut transforms = factories.iter().map(|factory| factory.make()).collect::<Result<Vec<_>>>()?;
         let mut local = sink.make()?;
-        let mut wanted = true;
-        'units: while let Some(mut unit) = pipeline.source.next_unit(self.host)? {
+        'units: while wanted && let Some(mut unit) = pipeline.source.next_unit(self.host)? {
             loop {
                 self.host.check_interrupts()?;
                 match unit.next()? {
                     Step::Done => break,
                     Step::Summary(summary) => local.push_summary(summary)?,
-                    Step::Batch(batch) => push(&mut transforms, batch, &mut |batch| {
-                        wanted = wanted && local.push(batch)?;
-                        Ok(())
+                    Step::Batch(batch) => push(&mut transforms, batch, &mut |batch| match batch.rows {
+                        0 => self.host.check_interrupts(),
+                        _ => {
+                            wanted = wanted && local.push(batch)?;
+                            Ok(())
+                        }
                     })?,
                 }
                 if !wanted {
@@ -72,7 +72,9 @@ impl<'a> Runner<'a> {
             while wanted && let Some(batch) = factories.get(at).map_or(Ok(None), |factory| factory.rest())? {
                 self.host.check_interrupts()?;
                 push(transforms.get_mut(at + 1..).unwrap_or_default(), batch, &mut |batch| {
-                    wanted = wanted && local.push(batch)?;
+                    if batch.rows > 0 {
+                        wanted = wanted && local.push(batch)?;
+                    }
                     Ok(())
                 })?;
             }
@@ -81,14 +83,15 @@ impl<'a> Runner<'a> {
     }
 }
 
-/// Sends a batch through transforms into `end`.
-fn push(
+/// Sends a batch through transforms into `end`. An empty one goes there at once: a transform that works long without giving rows emits it so that the host can look
+/// whether to go on.
+pub(crate) fn push(
     transforms: &mut [Box<dyn Transform>],
     batch: Batch,
     end: &mut dyn FnMut(Batch) -> Result<()>,
 ) -> Result<()> {
     if batch.rows == 0 {
-        return Ok(());
+        return end(batch);
     }
     match transforms.split_first_mut() {
         Some((first, rest)) => first.push(batch, &mut |batch| push(rest, batch, end)),
@@ -116,8 +119,8 @@ impl Execution {
     pub fn new(plan: &Plan, sources: Vec<Box<dyn Source>>, settings: Settings) -> Result<Self> {
         let settings = Arc::new(settings);
         let mut sources = sources.into_iter().map(Some).collect::<Vec<_>>();
-        let pipeline = build(plan, &mut sources, &settings)?;
         let types = plan.types();
+        let pipeline = build(plan, &vec![true; types.len()], &mut sources, &settings)?;
         Ok(Self {
             pipeline,
             transforms: None,
@@ -146,22 +149,26 @@ impl Execution {
             }
             host.check_interrupts()?;
             if self.transforms.is_none() {
-                for factory in &self.pipeline.transforms {
-                    factory.prepare(&mut Runner::new(host, &self.settings))?;
+                if !self.pipeline.prepare(&mut Runner::new(host, &self.settings))? {
+                    self.ended = true;
+                    continue;
                 }
                 let made = self.pipeline.transforms.iter().map(|factory| factory.make());
                 self.transforms = Some(made.collect::<Result<Vec<_>>>()?);
             }
             let Some(transforms) = &mut self.transforms else { return Err(Error::Decline("no transforms")) };
             let ready = &mut self.ready;
-            let mut keep = |batch| {
+            if self.rest == 0 && self.unit.is_none() {
+                self.unit = self.pipeline.source.next_unit(host)?;
+            }
+            let mut keep = |batch: Batch| {
+                if batch.rows == 0 {
+                    return host.check_interrupts();
+                }
                 ready.push_back(batch);
                 Ok(())
             };
             if self.rest == 0 {
-                if self.unit.is_none() {
-                    self.unit = self.pipeline.source.next_unit(host)?;
-                }
                 match &mut self.unit {
                     Some(unit) => match unit.next()? {
                         Step::Batch(batch) => push(transforms, batch, &mut keep)?,
@@ -185,9 +192,10 @@ impl Execution {
     }
 }
 
-/// The pipeline whose rows are those of a plan.
+/// The pipeline whose rows are those of a plan. `wanted` says which of its columns are read; the others may hold anything of their type.
 pub(crate) fn build(
     plan: &Plan,
+    wanted: &[bool],
     sources: &mut [Option<Box<dyn Source>>],
     settings: &Arc<Settings>,
 ) -> Result<Pipeline> {
@@ -197,41 +205,61 @@ pub(crate) fn build(
             Pipeline::new(taken.ok_or(Error::Decline("source"))?)
         }
         Plan::Filter { input, condition } => {
-            let mut pipeline = build(input, sources, settings)?;
+            let mut wanted = wanted.to_vec();
+            condition.mark_columns(&mut wanted);
+            let mut pipeline = build(input, &wanted, sources, settings)?;
             pipeline.transforms.push(operators::filter(condition));
             pipeline
         }
         Plan::Project { input, expressions } => {
-            let mut pipeline = build(input, sources, settings)?;
+            let mut wanted = vec![false; input.types().len()];
+            expressions.iter().for_each(|expression| expression.mark_columns(&mut wanted));
+            let mut pipeline = build(input, &wanted, sources, settings)?;
             pipeline.transforms.push(operators::project(expressions));
             pipeline
         }
-        Plan::Aggregate { input, .. } => {
+        Plan::Aggregate { input, keys, aggregates, .. } => {
+            let mut wanted = vec![false; input.types().len()];
+            let arguments = aggregates.iter().flat_map(|aggregate| {
+                let order = aggregate.order_by.iter().map(|key| &key.expression);
+                aggregate.arguments.iter().chain(&aggregate.filter).chain(order)
+            });
+            keys.iter().chain(arguments).for_each(|expression| expression.mark_columns(&mut wanted));
             let sink = operators::aggregate(plan, settings)?;
-            breaker(build(input, sources, settings)?, sink, settings)
+            breaker(build(input, &wanted, sources, settings)?, sink, settings)
         }
-        Plan::Sort { input, .. } => {
+        Plan::Sort { input, keys, .. } => {
+            let mut wanted = wanted.to_vec();
+            keys.iter().for_each(|key| key.expression.mark_columns(&mut wanted));
             let sink = operators::sort(plan, settings)?;
-            breaker(build(input, sources, settings)?, sink, settings)
+            breaker(build(input, &wanted, sources, settings)?, sink, settings)
         }
         Plan::Limit { input, .. } => {
             let sink = operators::limit(plan)?;
-            breaker(build(input, sources, settings)?, sink, settings)
+            breaker(build(input, wanted, sources, settings)?, sink, settings)
         }
         Plan::Window { input, .. } => {
             let sink = operators::window(plan, settings)?;
-            breaker(build(input, sources, settings)?, sink, settings)
+            breaker(build(input, &vec![true; input.types().len()], sources, settings)?, sink, settings)
         }
-        Plan::Join { left, right, .. } => {
-            let right = build(right, sources, settings)?;
-            let mut pipeline = build(left, sources, settings)?;
-            let probe = operators::join(plan, right, &mut pipeline, settings)?;
-            pipeline.transforms.push(probe);
+        Plan::Join { left, right, keys, condition, .. } => {
+            let width = left.types().len();
+            let mut wanted_here = wanted.to_vec();
+            wanted_here.resize(width + right.types().len(), false);
+            condition.iter().for_each(|condition| condition.mark_columns(&mut wanted_here));
+            let (wanted_left, wanted_right) = wanted_here.split_at_mut(width);
+            for (left_key, right_key) in keys {
+                left_key.mark_columns(wanted_left);
+                right_key.mark_columns(wanted_right);
+            }
+            let right = build(right, wanted_right, sources, settings)?;
+            let mut pipeline = build(left, wanted_left, sources, settings)?;
+            operators::join(plan, right, &mut pipeline, wanted, settings)?;
             pipeline
         }
         Plan::Append { inputs } => {
-            let parts = inputs.iter().map(|input| build(input, sources, settings));
-            Pipeline::new(operators::append(parts.collect::<Result<Vec<_>>>()?))
+            let parts = inputs.iter().map(|input| build(input, wanted, sources, settings));
+            Pipeline::new(operators::append(parts.collect::<Result<Vec<_>>>()?, settings))
         }
     })
 }

@@ -21,11 +21,12 @@ pub use batch::{BATCH_ROWS, Batch};
 pub use error::{Error, Result, SqlError};
 pub use execution::{Execution, Runner, Settings};
 pub use expression::{Evaluator, Expression, Function, HostFunction};
-pub use pipeline::{Emit, Pipeline, Sink, SinkLocal, Transform, TransformFactory};
+pub use pipeline::{Build, Emit, Pipeline, Sink, SinkLocal, Transform, TransformFactory};
 pub use plan::{
     Aggregate, AggregateFunction, JoinKind, Plan, SortKey, TextCompare, TextOrder, Window, WindowFrame,
     WindowFunction,
 };
 pub use source::{
-    ColumnSummary, Host, SharedTempFiles, Source, Step, Summary, SummaryNeed, TempFile, TempFiles, Unit,
+    ColumnSummary, Host, Members, SharedTempFiles, Source, Step, Summary, SummaryNeed, TempFile, TempFiles,
+    Unit,
 };

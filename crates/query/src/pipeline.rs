@@ -19,9 +19,10 @@ pub trait Transform: Send {
 
 /// An operator that passes rows on: filter, projection, the probing side of a join.
 pub trait TransformFactory: Send + Sync {
-    /// Runs before the first batch: on the main thread, with the pipelines it depends on (a join builds its table).
-    fn prepare(&self, _runner: &mut crate::Runner<'_>) -> Result<()> {
-        Ok(())
+    /// Runs before the first batch, on the main thread, when the pipelines it depends on (`Pipeline::builds`) have run. It may narrow the source that its pipeline will read.
+    /// False: no row can come out.
+    fn prepare(&self, _runner: &mut crate::Runner<'_>, _source: &mut dyn Source) -> Result<bool> {
+        Ok(true)
     }
 
     /// A thread's own part.
@@ -30,6 +31,16 @@ pub trait TransformFactory: Send + Sync {
     /// Rows to emit when all threads have seen all batches (a right join's rows without a match): called until it gives None.
     fn rest(&self) -> Result<Option<Batch>> {
         Ok(None)
+    }
+
+    /// Whether `rest` may give rows.
+    fn has_rest(&self) -> bool {
+        false
+    }
+
+    /// Which column of its input a column of its output is, where it is one for every row.
+    fn input_column(&self, _column: usize) -> Option<usize> {
+        None
     }
 
     /// Must run on the host's main thread.
@@ -80,8 +91,18 @@ pub trait Sink: Send + Sync {
     fn name(&self) -> String;
 }
 
+/// A pipeline that has to run into its sink before the one that it belongs to: the kept side of a join.
+pub struct Build {
+    /// What runs.
+    pub pipeline: Pipeline,
+    /// Where its rows go. What it gives when it is complete is not read.
+    pub sink: Arc<dyn Sink>,
+}
+
 /// A source and what its rows go through.
 pub struct Pipeline {
+    /// What runs first, in order.
+    pub builds: Vec<Build>,
     /// Where rows come from.
     pub source: Box<dyn Source>,
     /// What they go through, in order.
@@ -91,12 +112,30 @@ pub struct Pipeline {
 impl Pipeline {
     /// A pipeline that passes the source's rows on.
     pub fn new(source: Box<dyn Source>) -> Self {
-        Self { source, transforms: Vec::new() }
+        Self { builds: Vec::new(), source, transforms: Vec::new() }
     }
 
     /// True where a step must run on the host's main thread.
     pub fn needs_host(&self) -> bool {
-        self.transforms.iter().any(|transform| transform.needs_host())
+        self.source.needs_host() || self.transforms.iter().any(|transform| transform.needs_host())
+    }
+
+    /// Runs what has to run first. False: no row can come out of the pipeline.
+    pub fn prepare(&mut self, runner: &mut crate::Runner<'_>) -> Result<bool> {
+        for build in self.builds.drain(..) {
+            runner.run(build.pipeline, build.sink.as_ref())?;
+            build.sink.complete()?;
+        }
+        let mut rows = true;
+        for transform in &self.transforms {
+            rows &= transform.prepare(runner, self.source.as_mut())?;
+        }
+        Ok(rows)
+    }
+
+    /// Which column of the source a column of the rows that come out is, where it is one.
+    pub fn source_column(&self, column: usize) -> Option<usize> {
+        self.transforms.iter().rev().try_fold(column, |column, transform| transform.input_column(column))
     }
 }
 

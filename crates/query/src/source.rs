@@ -6,7 +6,7 @@
 use std::io;
 use std::sync::Arc;
 
-use vector::{Predicate, Scalar};
+use vector::{Predicate, Scalar, Vector};
 
 use crate::{Batch, Result};
 
@@ -62,8 +62,25 @@ pub trait Source {
     /// Rows for which this is not TRUE need not come (a join knows by now what can match). May be ignored. Only before the first unit.
     fn narrow(&mut self, _predicate: Predicate) {}
 
+    /// Rows whose value in this column `members` does not select need not come: a source that decodes columns late asks it before it decodes the others, on whichever
+    /// thread. False: it will not ask. Only before the first unit.
+    fn narrow_members(&mut self, _column: usize, _members: &Arc<dyn Members>) -> bool {
+        false
+    }
+
+    /// True where its units must run on the host's main thread.
+    fn needs_host(&self) -> bool {
+        false
+    }
+
     /// Summaries are welcome for units all of whose rows qualify and whose summary has the wanted parts (see `Sink::wants_summary`).
     fn allow_summaries(&mut self, _columns: &[SummaryNeed]) {}
+}
+
+/// Which values of a column can matter: those that the kept side of a join has.
+pub trait Members: Send + Sync {
+    /// Rows whose value may matter, ascending; None for all of them.
+    fn select(&self, column: &Vector) -> Option<Vec<u32>>;
 }
 
 /// What a sink needs to know of a column to take a summary for its rows.

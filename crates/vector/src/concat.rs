@@ -22,6 +22,14 @@ pub fn concat(logical: LogicalType, parts: Vec<Vector>) -> Result<Vector> {
         }
         bits
     });
+    if logical.physical() == PhysicalType::Numeric {
+        let numerics = parts.into_iter().map(|part| match part.values {
+            Values::Numeric(numeric) => Ok(numeric),
+            _ => Err(Error::InvalidInput(format!("values that do not belong into {logical:?}"))),
+        });
+        let values = Values::Numeric(concat_numeric(numerics.collect::<Result<Vec<_>>>()?)?);
+        return Ok(Vector { logical, validity, values });
+    }
     let mut joined = empty(logical);
     for part in parts {
         let fits = match (&mut joined, part.values) {
@@ -38,16 +46,11 @@ pub fn concat(logical: LogicalType, parts: Vec<Vector>) -> Result<Vector> {
                 extend(&mut to.bytes, &from.bytes)
             }
             (Values::Bytes(to), Values::Bytes(from)) => to.append(&from),
-            (Values::Numeric(to), Values::Numeric(from)) => append_numeric(to, from)?,
             _ => false,
         };
         if !fits {
             return Err(Error::InvalidInput(format!("values that do not belong into {logical:?}")));
         }
-    }
-    if let Values::Numeric(numeric) = &mut joined {
-        let ints = std::mem::replace(&mut numeric.ints, NumericInts::Int32(Vec::new()));
-        numeric.ints = ints.narrowed();
     }
     Ok(Vector { logical, validity, values: joined })
 }
@@ -78,37 +81,101 @@ fn extend<T: Copy>(to: &mut Vec<T>, from: &[T]) -> bool {
     true
 }
 
-fn append_numeric(to: &mut NumericValues, from: NumericValues) -> Result<bool> {
-    let start = to.len();
-    let scale = to.scale.max(from.scale);
-    let (to_factor, from_factor) = (power_of_ten(scale - to.scale), power_of_ten(scale - from.scale));
-    let scaled = |value: i128, factor: Option<i128>| match value {
-        0 => Ok(0),
-        _ => factor
-            .and_then(|factor| value.checked_mul(factor))
-            .ok_or_else(|| Error::InvalidInput(format!("a decimal past 128 bits at scale {scale}"))),
+/// Decimals put end to end at the largest scale of the parts.
+fn concat_numeric(parts: Vec<NumericValues>) -> Result<NumericValues> {
+    let scale = parts.iter().map(|part| part.scale).max().unwrap_or(0);
+    let rows = parts.iter().map(NumericValues::len).sum();
+    let ints = if parts.iter().all(|part| part.scale == scale) {
+        same_scale(&parts, rows)
+    } else {
+        let mut ints = Vec::with_capacity(rows);
+        for part in &parts {
+            let factor = power_of_ten(scale - part.scale);
+            for index in 0..part.len() {
+                ints.push(match (part.ints.get(index), factor) {
+                    (0, _) => 0,
+                    (value, factor) => {
+                        factor.and_then(|factor| value.checked_mul(factor)).ok_or_else(|| {
+                            Error::InvalidInput(format!("a decimal past 128 bits at scale {scale}"))
+                        })?
+                    }
+                });
+            }
+        }
+        NumericInts::Int128(ints)
     };
-    let mut ints = Vec::with_capacity(start + from.len());
-    for index in 0..start {
-        ints.push(scaled(to.ints.get(index), to_factor)?);
-    }
-    for index in 0..from.len() {
-        ints.push(scaled(from.ints.get(index), from_factor)?);
-    }
-    let display = match (&to.display, &from.display) {
-        (_, from_display) if start == 0 => from_display.clone(),
-        (DisplayScales::Constant(a), DisplayScales::Constant(b)) if a == b => DisplayScales::Constant(*a),
-        (a, b) => DisplayScales::PerValue(
-            (0..start).map(|i| a.get(i)).chain((0..from.len()).map(|i| b.get(i))).collect(),
+    let shown = parts.iter().find(|part| !part.is_empty()).map(|part| part.display.get(0)).unwrap_or(0);
+    let constant = |part: &NumericValues| part.is_empty() || part.display == DisplayScales::Constant(shown);
+    let display = match parts.iter().all(constant) {
+        true => DisplayScales::Constant(shown),
+        false => DisplayScales::PerValue(
+            parts.iter().flat_map(|part| (0..part.len()).map(|index| part.display.get(index))).collect(),
         ),
     };
-    for (row, bytes) in from.side {
-        let row = u32::try_from(start + row as usize)
-            .map_err(|_| Error::InvalidInput("more than 4 billion rows in a vector".into()))?;
-        to.side.push((row, bytes));
+    let mut side = Vec::new();
+    let mut start = 0;
+    for part in parts {
+        let len = part.len();
+        for (row, bytes) in part.side {
+            let row = u32::try_from(start + row as usize)
+                .map_err(|_| Error::InvalidInput("more than 4 billion rows in a vector".into()))?;
+            side.push((row, bytes));
+        }
+        start += len;
     }
-    (to.ints, to.scale, to.display) = (NumericInts::Int128(ints), scale, display);
-    Ok(true)
+    Ok(NumericValues { ints: narrowed(ints), scale, display, side })
+}
+
+/// Integers of parts put end to end in the width of the widest.
+fn same_scale(parts: &[NumericValues], rows: usize) -> NumericInts {
+    let widest = parts.iter().map(|part| match part.ints {
+        NumericInts::Int32(_) => 0,
+        NumericInts::Int64(_) => 1,
+        NumericInts::Int128(_) => 2,
+    });
+    match widest.max().unwrap_or(0) {
+        0 => {
+            let mut ints: Vec<i32> = Vec::with_capacity(rows);
+            for part in parts {
+                if let NumericInts::Int32(values) = &part.ints {
+                    ints.extend_from_slice(values);
+                }
+            }
+            NumericInts::Int32(ints)
+        }
+        1 => {
+            let mut ints: Vec<i64> = Vec::with_capacity(rows);
+            for part in parts {
+                match &part.ints {
+                    NumericInts::Int32(values) => ints.extend(values.iter().map(|&value| i64::from(value))),
+                    NumericInts::Int64(values) => ints.extend_from_slice(values),
+                    NumericInts::Int128(_) => {}
+                }
+            }
+            NumericInts::Int64(ints)
+        }
+        _ => {
+            let mut ints: Vec<i128> = Vec::with_capacity(rows);
+            for part in parts {
+                match &part.ints {
+                    NumericInts::Int128(values) => ints.extend_from_slice(values),
+                    other => ints.extend((0..other.len()).map(|index| other.get(index))),
+                }
+            }
+            NumericInts::Int128(ints)
+        }
+    }
+}
+
+/// `NumericInts::narrowed`, quick where the width is right already.
+fn narrowed(ints: NumericInts) -> NumericInts {
+    match ints {
+        NumericInts::Int32(_) => ints,
+        NumericInts::Int64(values) if values.iter().any(|&value| i32::try_from(value).is_err()) => {
+            NumericInts::Int64(values)
+        }
+        other => other.narrowed(),
+    }
 }
 
 fn power_of_ten(exponent: u16) -> Option<i128> {

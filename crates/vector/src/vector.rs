@@ -143,6 +143,43 @@ impl Vector {
         }
     }
 
+    /// Memory that the rows take, in bytes, about: values that are shared (a dictionary's entries, buffers of long text) count as if each row had its own.
+    pub fn bytes(&self) -> usize {
+        let values = match &self.values {
+            Values::Bool(bits) => bits.len() / 8,
+            Values::Int16(values) => values.len() * 2,
+            Values::Int32(values) => values.len() * 4,
+            Values::Int64(values) => values.len() * 8,
+            Values::Float32(values) => values.len() * 4,
+            Values::Float64(values) => values.len() * 8,
+            Values::Fixed(fixed) => fixed.bytes.len(),
+            Values::Bytes(views) => {
+                let long = views.views().iter().filter(|view| view.place().is_some());
+                views.len() * 16 + long.map(crate::ByteView::len).sum::<usize>()
+            }
+            Values::Numeric(numeric) => {
+                let width = match numeric.ints {
+                    crate::NumericInts::Int32(_) => 4,
+                    crate::NumericInts::Int64(_) => 8,
+                    crate::NumericInts::Int128(_) => 16,
+                };
+                let scale = usize::from(matches!(numeric.display, crate::DisplayScales::PerValue(_))) * 2;
+                let side = numeric.side.iter().map(|(_, bytes)| bytes.len() + 32).sum::<usize>();
+                numeric.len() * (width + scale) + side
+            }
+            Values::Constant(value, rows) => value.bytes() * rows,
+            Values::Dictionary { codes, dictionary } => {
+                // The size of an entry, from a few of them: this is asked for every batch.
+                let some = dictionary.entries.slice(0, 64);
+                codes.len() * (some.bytes() / some.len().max(1)).max(4)
+            }
+            Values::Runs { ends, values } => {
+                values.bytes() / values.len().max(1) * ends.last().map_or(0, |&end| end as usize)
+            }
+        };
+        values + self.validity.as_ref().map_or(0, |validity| validity.len() / 8)
+    }
+
     /// The rows at `positions`, in that order; flat where this is flat.
     #[must_use]
     pub fn take(&self, positions: &[u32]) -> Self {

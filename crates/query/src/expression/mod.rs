@@ -98,6 +98,16 @@ impl Expression {
             || self.children().into_iter().any(Self::needs_host)
     }
 
+    /// Sets the flag of each column that it reads.
+    pub fn mark_columns(&self, columns: &mut [bool]) {
+        if let Self::Column(at) = self
+            && let Some(column) = columns.get_mut(*at)
+        {
+            *column = true;
+        }
+        self.children().into_iter().for_each(|child| child.mark_columns(columns));
+    }
+
     /// The expressions it is made of.
     pub fn children(&self) -> Vec<&Self> {
         match self {

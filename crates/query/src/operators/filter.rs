@@ -23,6 +23,10 @@ impl TransformFactory for Filter {
         self.condition.needs_host()
     }
 
+    fn input_column(&self, column: usize) -> Option<usize> {
+        Some(column)
+    }
+
     fn name(&self) -> String {
         format!("Filter: {:?}", self.condition)
     }

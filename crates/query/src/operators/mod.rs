@@ -1,11 +1,16 @@
 //! The operators, one a file or folder. Each makes what `pipeline` asks for: a transform factory, or a sink.
 
+mod append;
 mod filter;
+mod join;
 mod project;
 
 use std::sync::Arc;
 
-use crate::{Error, Expression, Pipeline, Plan, Result, Settings, Sink, Source, TransformFactory};
+pub use append::append;
+pub use join::join;
+
+use crate::{Error, Expression, Plan, Result, Settings, Sink, TransformFactory};
 
 /// Keeps rows for which the condition is TRUE.
 pub fn filter(condition: &Expression) -> Arc<dyn TransformFactory> {
@@ -35,28 +40,4 @@ pub fn limit(_plan: &Plan) -> Result<Arc<dyn Sink>> {
 /// The sink of a `Plan::Window`.
 pub fn window(_plan: &Plan, _settings: &Arc<Settings>) -> Result<Arc<dyn Sink>> {
     Err(Error::Decline("window"))
-}
-
-/// The probing part of a `Plan::Join`; `right` is the pipeline it keeps, `left` the one it will be part of (whose source may be narrowed).
-pub fn join(
-    _plan: &Plan,
-    _right: Pipeline,
-    _left: &mut Pipeline,
-    _settings: &Arc<Settings>,
-) -> Result<Arc<dyn TransformFactory>> {
-    Err(Error::Decline("join"))
-}
-
-/// The rows of several pipelines, one after the other.
-pub fn append(parts: Vec<Pipeline>) -> Box<dyn Source> {
-    drop(parts);
-    Box::new(Nothing)
-}
-
-struct Nothing;
-
-impl Source for Nothing {
-    fn next_unit(&mut self, _host: &mut dyn crate::Host) -> Result<Option<Box<dyn crate::Unit>>> {
-        Err(Error::Decline("append"))
-    }
 }

@@ -23,6 +23,13 @@ impl TransformFactory for Project {
         self.expressions.iter().any(Expression::needs_host)
     }
 
+    fn input_column(&self, column: usize) -> Option<usize> {
+        match self.expressions.get(column) {
+            Some(Expression::Column(at)) => Some(*at),
+            _ => None,
+        }
+    }
+
     fn name(&self) -> String {
         format!("Project: {:?}", self.expressions)
     }

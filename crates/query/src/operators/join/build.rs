@@ -1,0 +1,245 @@
+//! The kept side of a join: gathers all rows of the right input, then makes the columns and the table that probing reads.
+//!
+//! `execution` runs the right pipeline into `BuildSink` before the first batch of the left one. Only the columns wanted above the join or by its condition are kept. Invariant:
+//! `Built` never changes once made, but for the marks of matched rows.
+
+use std::any::Any;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, OnceLock};
+
+use vector::{Bitmap, ByteView, ByteViews, LogicalType, Predicate, Values, Vector};
+
+use super::keys::nulls;
+use super::narrow::predicate;
+use super::table::Table;
+use crate::{Batch, Error, Evaluator, Expression, Result, Sink, SinkLocal, Source};
+
+/// What the kept side has to know of its join.
+pub struct Spec {
+    /// The kept side's keys.
+    pub keys: Vec<Expression>,
+    /// Whether the table finds rows by the keys (else it gives all of them).
+    pub keyed: bool,
+    /// Whether all rows of a key have to be found.
+    pub duplicates: bool,
+    /// For each key the column of the probing source that it is compared with, if rows without a match are dropped and it is one.
+    pub probed: Vec<Option<usize>>,
+    /// Types of the kept side's columns.
+    pub types: Vec<LogicalType>,
+    /// Columns that are needed.
+    pub wanted: Vec<bool>,
+    /// Whether rows remember that they matched.
+    pub marks: bool,
+    /// Bytes that may be held.
+    pub memory: usize,
+}
+
+/// The kept rows.
+pub struct Built {
+    /// How many.
+    pub rows: usize,
+    /// Wanted columns; None for the others.
+    pub columns: Vec<Option<Arc<Vector>>>,
+    /// Their keys, where the table does not hold them all it takes to compare.
+    pub keys: Vec<Vector>,
+    /// Where rows are found.
+    pub table: Table,
+    /// What the probing source may leave out.
+    pub narrowing: Vec<Predicate>,
+    /// Whether a key was NULL.
+    pub null_keys: bool,
+    /// Rows that matched, where that is asked for.
+    pub matched: Vec<AtomicBool>,
+    types: Vec<LogicalType>,
+}
+
+/// Rows as threads bring them: wanted columns, then keys.
+type Part = (usize, Vec<Arc<Vector>>);
+
+/// The shared part.
+pub struct BuildSink {
+    spec: Spec,
+    parts: Mutex<Vec<Part>>,
+    bytes: Arc<AtomicUsize>,
+    built: OnceLock<Built>,
+}
+
+impl BuildSink {
+    /// A sink for the kept side.
+    pub fn new(spec: Spec) -> Self {
+        let bytes = Arc::new(AtomicUsize::new(0));
+        Self { spec, parts: Mutex::new(Vec::new()), bytes, built: OnceLock::new() }
+    }
+
+    /// The kept rows, once all were seen.
+    pub fn built(&self) -> Result<&Built> {
+        self.built.get().ok_or(Error::Decline("join before its kept side"))
+    }
+}
+
+/// The sink together with who shares it.
+pub struct SharedSink(pub Arc<BuildSink>);
+
+impl Sink for SharedSink {
+    fn make(&self) -> Result<Box<dyn SinkLocal>> {
+        let keys = self.0.spec.keys.iter().map(Evaluator::new).collect();
+        Ok(Box::new(Local { shared: Arc::clone(&self.0), keys, parts: Vec::new() }))
+    }
+
+    fn complete(&self) -> Result<Box<dyn Source>> {
+        let parts = std::mem::take(&mut *self.0.parts.lock().map_err(|_| Error::Decline("a thread failed"))?);
+        let built = Built::new(&self.0.spec, parts)?;
+        self.0.built.set(built).map_err(|_| Error::Decline("kept side made twice"))?;
+        Ok(Box::new(Nothing))
+    }
+
+    fn needs_host(&self) -> bool {
+        self.0.spec.keys.iter().any(Expression::needs_host)
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+
+    fn name(&self) -> String {
+        format!("Build: {:?}", self.0.spec.keys)
+    }
+}
+
+struct Local {
+    shared: Arc<BuildSink>,
+    keys: Vec<Evaluator>,
+    parts: Vec<Part>,
+}
+
+impl SinkLocal for Local {
+    fn push(&mut self, batch: Batch) -> Result<bool> {
+        let keys = self.keys.iter_mut().map(|key| key.evaluate(&batch)).collect::<Result<Vec<_>>>()?;
+        let wanted = batch.columns.iter().zip(&self.shared.spec.wanted);
+        let columns = wanted.filter(|(_, wanted)| **wanted).map(|(column, _)| Arc::clone(column));
+        let columns: Vec<_> = columns.chain(keys).collect();
+        let bytes = columns.iter().map(|column| column.bytes()).sum::<usize>();
+        let held = self.shared.bytes.fetch_add(bytes, Ordering::Relaxed) + bytes;
+        if held > self.shared.spec.memory {
+            return Err(Error::Decline("the kept side of a join is larger than the memory it may use"));
+        }
+        self.parts.push((batch.rows, columns));
+        Ok(true)
+    }
+
+    fn finish(self: Box<Self>) -> Result<()> {
+        let mut parts = self.shared.parts.lock().map_err(|_| Error::Decline("a thread failed"))?;
+        parts.extend(self.parts);
+        Ok(())
+    }
+}
+
+/// What is left of a sink that nobody reads as a source.
+struct Nothing;
+
+impl Source for Nothing {
+    fn next_unit(&mut self, _host: &mut dyn crate::Host) -> Result<Option<Box<dyn crate::Unit>>> {
+        Ok(None)
+    }
+}
+
+impl Built {
+    fn new(spec: &Spec, mut parts: Vec<Part>) -> Result<Self> {
+        let rows = parts.iter().map(|(rows, _)| rows).sum();
+        for (_, columns) in &mut parts {
+            columns.reverse();
+        }
+        let mut columns = Vec::with_capacity(spec.types.len());
+        for (&logical, &wanted) in spec.types.iter().zip(&spec.wanted) {
+            columns.push(match wanted {
+                true => Some(Arc::new(next_column(logical, &mut parts)?)),
+                false => None,
+            });
+        }
+        let keys = spec.keys.iter().map(|key| next_column(key.logical(&spec.types), &mut parts));
+        let mut keys = keys.collect::<Result<Vec<_>>>()?;
+        let null_keys = keys.iter().any(|key| key.null_count() > 0);
+        let table = Table::new(if spec.keyed { &keys } else { &[] }, rows, spec.duplicates)?;
+        let probed = spec.probed.iter().zip(&keys);
+        let narrowing = probed.filter_map(|(column, key)| predicate((*column)?, key)).collect();
+        if spec.keyed {
+            keys.clear();
+        }
+        let marks = if spec.marks { rows } else { 0 };
+        let matched = (0..marks).map(|_| AtomicBool::new(false)).collect();
+        Ok(Self { rows, columns, keys, table, narrowing, null_keys, matched, types: spec.types.clone() })
+    }
+
+    /// Column `at` for each head; NULL for zero (`misses` says whether there is one).
+    pub fn gather(&self, at: usize, heads: &[u32], rows: &[u32], misses: bool) -> Arc<Vector> {
+        let logical = self.types.get(at).copied().unwrap_or(LogicalType::Bool);
+        let Some(column) = self.columns.get(at).and_then(Option::as_ref).filter(|_| self.rows > 0) else {
+            return Arc::new(nulls(logical, heads.len()));
+        };
+        if self.rows == 1 && !misses && column.validity.is_none() {
+            let values = Values::Constant(Box::new(column.as_ref().clone()), heads.len());
+            return Arc::new(Vector::new(logical, values));
+        }
+        let mut taken = column.take(rows);
+        if misses {
+            let mut words = vec![0u64; heads.len().div_ceil(64)];
+            for (word, heads) in words.iter_mut().zip(heads.chunks(64)) {
+                *word = heads.iter().rev().fold(0, |word, &head| (word << 1) | u64::from(head != 0));
+            }
+            let hit = Bitmap::from_words(words, heads.len());
+            taken.validity = Some(match &taken.validity {
+                None => hit,
+                Some(validity) => both(validity, &hit),
+            });
+        }
+        Arc::new(taken)
+    }
+}
+
+/// Bits set in both.
+fn both(a: &Bitmap, b: &Bitmap) -> Bitmap {
+    let words = a.words().iter().zip(b.words()).map(|(a, b)| a & b).collect();
+    Bitmap::from_words(words, a.len())
+}
+
+/// Takes the last column of each part and puts them end to end.
+fn next_column(logical: LogicalType, parts: &mut [Part]) -> Result<Vector> {
+    let mut column = Vec::with_capacity(parts.len());
+    for (_, columns) in parts {
+        let part = columns.pop().ok_or(Error::Decline("columns of the kept side"))?;
+        column.push(Arc::try_unwrap(part).unwrap_or_else(|shared| shared.as_ref().clone()));
+    }
+    let mut joined = vector::concat(logical, column)?;
+    joined.validity = joined.validity.take().filter(|validity| validity.count_zeros() > 0);
+    if let Values::Bytes(views) = &mut joined.values {
+        *views = compacted(views);
+    }
+    Ok(joined)
+}
+
+/// The same values in few large buffers, and without what no view points at: taking rows copies the list of buffers.
+fn compacted(views: &ByteViews) -> ByteViews {
+    const BUFFER: usize = 1 << 30;
+    let mut buffers = Vec::new();
+    let mut open: Vec<u8> = Vec::new();
+    let mut moved = Vec::with_capacity(views.len());
+    for (row, view) in views.views().iter().enumerate() {
+        if view.place().is_none() {
+            moved.push(*view);
+            continue;
+        }
+        let value = views.get(row);
+        if !open.is_empty() && open.len() + value.len() > BUFFER {
+            buffers.push(Arc::new(std::mem::take(&mut open)));
+        }
+        let number = u32::try_from(buffers.len()).unwrap_or(u32::MAX);
+        let (len, offset) = (u32::try_from(value.len()), u32::try_from(open.len()));
+        let (len, offset) = (len.unwrap_or(0), offset.unwrap_or(0));
+        moved.push(ByteView::reference(len, view.prefix(), number, offset));
+        open.extend_from_slice(value);
+    }
+    if !open.is_empty() {
+        buffers.push(Arc::new(open));
+    }
+    ByteViews::from_parts(moved, buffers)
+}

@@ -1,0 +1,325 @@
+//! Join keys brought to few forms: whatever is equal in SQL is equal in its form, so that hashing and comparing need not know types.
+//!
+//! Called by `build` (the kept side fixes the forms) and `probe` (the other side is brought to them). Integers, dates, booleans, floats (one zero, one NaN) and decimals (at the
+//! kept side's scale) become 64-bit integers, wider decimals and 16-byte values 128-bit ones, text stays bytes. A value that cannot be brought to the form (a decimal
+//! with more digits than the kept side has) equals nothing there: it is `unfit`.
+
+use vector::{Bitmap, ByteViews, FixedBytes, LogicalType, NumericInts, NumericValues, Values, Vector};
+
+use crate::{Error, Result};
+
+/// What the values of a key are brought to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Form {
+    /// 64-bit integers, for integers, floats' bits, short fixed values.
+    Int,
+    /// 64-bit integers at a decimal scale.
+    Decimal(u16),
+    /// 128-bit integers at a decimal scale.
+    WideDecimal(u16),
+    /// 128-bit integers, for fixed values of 16 bytes.
+    Wide,
+    /// Byte strings.
+    Bytes,
+    /// Fixed values of other widths.
+    Fixed,
+}
+
+/// Values in a form.
+#[derive(Debug, Clone)]
+pub enum KeyValues {
+    /// `Int` and `Decimal`.
+    Int(Vec<i64>),
+    /// `Wide` and `WideDecimal`.
+    Wide(Vec<i128>),
+    /// `Bytes`.
+    Bytes(ByteViews),
+    /// `Fixed`.
+    Fixed(FixedBytes),
+}
+
+/// A key of many rows.
+#[derive(Debug, Clone)]
+pub struct KeyColumn {
+    /// The values; anything where NULL or unfit.
+    pub values: KeyValues,
+    /// Rows that are not NULL; None when all are not.
+    pub valid: Option<Bitmap>,
+    /// Rows whose value equals none of the other side.
+    pub unfit: Option<Bitmap>,
+}
+
+impl Form {
+    /// The form for the kept side's values.
+    pub fn of(vector: &Vector) -> Self {
+        match &vector.values {
+            Values::Constant(value, _) => Self::of(value),
+            Values::Dictionary { dictionary, .. } => Self::of(&dictionary.entries),
+            Values::Runs { values, .. } => Self::of(values),
+            Values::Numeric(numeric) => match numeric.ints {
+                NumericInts::Int128(_) => Self::WideDecimal(numeric.scale),
+                _ => Self::Decimal(numeric.scale),
+            },
+            Values::Bytes(_) => Self::Bytes,
+            Values::Fixed(fixed) if fixed.width <= 8 => Self::Int,
+            Values::Fixed(fixed) if fixed.width == 16 => Self::Wide,
+            Values::Fixed(_) => Self::Fixed,
+            _ => Self::Int,
+        }
+    }
+}
+
+impl KeyColumn {
+    /// The values of a vector in this form.
+    ///
+    /// # Errors
+    /// `Decline` for decimals of the side lane (NaN, huge), whose equality only the host knows, and for values of another type.
+    pub fn new(vector: &Vector, form: Form) -> Result<Self> {
+        match &vector.values {
+            Values::Constant(..) | Values::Runs { .. } => return Self::new(&vector.clone().flatten(), form),
+            Values::Dictionary { codes, dictionary } => {
+                let mut column = if dictionary.entries.len() <= codes.len() {
+                    Self::new(&dictionary.entries, form)?.take(codes)
+                } else {
+                    Self::new(&dictionary.entries.take(codes), form)?
+                };
+                column.valid.clone_from(&vector.validity);
+                return Ok(column);
+            }
+            _ => {}
+        }
+        let mut unfit = None;
+        let values = match (&vector.values, form) {
+            (Values::Bool(bits), Form::Int) => KeyValues::Int(bits.iter().map(i64::from).collect()),
+            (Values::Int16(values), Form::Int) => KeyValues::Int(values.iter().map(|&v| v.into()).collect()),
+            (Values::Int32(values), Form::Int) => KeyValues::Int(values.iter().map(|&v| v.into()).collect()),
+            (Values::Int64(values), Form::Int) => KeyValues::Int(values.clone()),
+            (Values::Float32(values), Form::Int) => {
+                KeyValues::Int(values.iter().map(|&value| float_bits(value.into())).collect())
+            }
+            (Values::Float64(values), Form::Int) => {
+                KeyValues::Int(values.iter().map(|&value| float_bits(value)).collect())
+            }
+            (Values::Fixed(fixed), Form::Int) => KeyValues::Int(
+                fixed.bytes.chunks_exact(fixed.width.max(1)).map(|value| word(value).cast_signed()).collect(),
+            ),
+            (Values::Fixed(fixed), Form::Wide) => KeyValues::Wide(
+                fixed
+                    .bytes
+                    .chunks_exact(16)
+                    .map(|value| value.first_chunk::<16>().map_or(0, |bytes| i128::from_le_bytes(*bytes)))
+                    .collect(),
+            ),
+            (Values::Fixed(fixed), Form::Fixed) => KeyValues::Fixed(fixed.clone()),
+            (Values::Bytes(views), Form::Bytes) => KeyValues::Bytes(views.clone()),
+            (Values::Numeric(numeric), Form::Decimal(scale)) => {
+                let (values, bad) = decimals(numeric, scale, |value| i64::try_from(value).ok())?;
+                unfit = bad;
+                KeyValues::Int(values)
+            }
+            (Values::Numeric(numeric), Form::WideDecimal(scale)) => {
+                let (values, bad) = decimals(numeric, scale, Some)?;
+                unfit = bad;
+                KeyValues::Wide(values)
+            }
+            _ => return Err(Error::Decline("join keys of different types")),
+        };
+        let valid = vector.validity.clone().filter(|valid| valid.count_zeros() > 0);
+        Ok(Self { values, valid, unfit })
+    }
+
+    /// Number of rows.
+    pub fn len(&self) -> usize {
+        match &self.values {
+            KeyValues::Int(values) => values.len(),
+            KeyValues::Wide(values) => values.len(),
+            KeyValues::Bytes(views) => views.len(),
+            KeyValues::Fixed(fixed) => fixed.len(),
+        }
+    }
+
+    fn take(&self, positions: &[u32]) -> Self {
+        fn pick<T: Copy + Default>(values: &[T], positions: &[u32]) -> Vec<T> {
+            positions.iter().map(|&p| values.get(p as usize).copied().unwrap_or_default()).collect()
+        }
+        let values = match &self.values {
+            KeyValues::Int(values) => KeyValues::Int(pick(values, positions)),
+            KeyValues::Wide(values) => KeyValues::Wide(pick(values, positions)),
+            KeyValues::Bytes(views) => KeyValues::Bytes(views.take(positions)),
+            KeyValues::Fixed(fixed) => {
+                let mut bytes = Vec::with_capacity(positions.len() * fixed.width);
+                positions.iter().for_each(|&p| bytes.extend_from_slice(fixed.get(p as usize)));
+                KeyValues::Fixed(FixedBytes { width: fixed.width, bytes })
+            }
+        };
+        let take = |bits: &Option<Bitmap>| bits.as_ref().map(|bits| bits.take(positions));
+        Self { values, valid: take(&self.valid), unfit: take(&self.unfit) }
+    }
+
+    /// True where the row may equal something.
+    #[inline]
+    pub fn can_match(&self, row: usize) -> bool {
+        self.is_valid(row) && self.unfit.as_ref().is_none_or(|unfit| !unfit.get(row))
+    }
+
+    /// True where the row is not NULL.
+    #[inline]
+    pub fn is_valid(&self, row: usize) -> bool {
+        self.valid.as_ref().is_none_or(|valid| valid.get(row))
+    }
+
+    /// Calls `miss` with each row that cannot match.
+    pub fn each_unmatchable(&self, mut miss: impl FnMut(usize)) {
+        if self.valid.is_some() || self.unfit.is_some() {
+            (0..self.len()).filter(|&row| !self.can_match(row)).for_each(&mut miss);
+        }
+    }
+
+    /// Whether two values are equal; neither may be NULL or unfit.
+    #[inline]
+    pub fn equals(&self, row: usize, other: &Self, other_row: usize) -> bool {
+        match (&self.values, &other.values) {
+            (KeyValues::Int(a), KeyValues::Int(b)) => a.get(row) == b.get(other_row),
+            (KeyValues::Wide(a), KeyValues::Wide(b)) => a.get(row) == b.get(other_row),
+            (KeyValues::Bytes(a), KeyValues::Bytes(b)) => bytes_equal(a, row, b, other_row),
+            (KeyValues::Fixed(a), KeyValues::Fixed(b)) => a.get(row) == b.get(other_row),
+            _ => false,
+        }
+    }
+}
+
+/// Compares two byte strings, whole views where they are inline.
+#[inline]
+pub fn bytes_equal(a: &ByteViews, row: usize, b: &ByteViews, other: usize) -> bool {
+    match (a.views().get(row), b.views().get(other)) {
+        (Some(x), Some(y)) if x.len() <= vector::INLINE_BYTES => x == y,
+        (Some(x), Some(y)) => x.len() == y.len() && x.prefix() == y.prefix() && a.get(row) == b.get(other),
+        _ => false,
+    }
+}
+
+/// Bits that are equal for equal floats.
+#[inline]
+fn float_bits(value: f64) -> i64 {
+    let value = if value.is_nan() { f64::NAN } else { value + 0.0 };
+    value.to_bits().cast_signed()
+}
+
+/// At most eight bytes as a number.
+#[inline]
+fn word(bytes: &[u8]) -> u64 {
+    bytes.iter().rev().fold(0, |word, &byte| (word << 8) | u64::from(byte))
+}
+
+/// Decimals at `scale`, and which rows have none there.
+fn decimals<T: Copy + Default>(
+    numeric: &NumericValues,
+    scale: u16,
+    narrow: impl Fn(i128) -> Option<T>,
+) -> Result<(Vec<T>, Option<Bitmap>)> {
+    if !numeric.side.is_empty() {
+        return Err(Error::Decline("join on a numeric that is NaN, infinite or huge"));
+    }
+    let factor = 10i128.checked_pow(u32::from(scale.abs_diff(numeric.scale)));
+    let scaled = |value: i128| match (value, factor) {
+        (0, _) => Some(0),
+        (_, Some(1)) => Some(value),
+        (_, Some(factor)) if numeric.scale < scale => value.checked_mul(factor),
+        (_, Some(factor)) => (value % factor == 0).then_some(value / factor),
+        (_, None) => None,
+    };
+    let mut unfit: Option<Bitmap> = None;
+    let rows = numeric.len();
+    let mut values = Vec::with_capacity(rows);
+    for row in 0..rows {
+        let value = scaled(numeric.ints.get(row)).and_then(&narrow);
+        if value.is_none() {
+            unfit.get_or_insert_with(|| Bitmap::filled(rows, false)).set(row, true);
+        }
+        values.push(value.unwrap_or_default());
+    }
+    Ok((values, unfit))
+}
+
+/// Several integer keys as one: mixed radix over the ranges of the kept side's values.
+#[derive(Debug)]
+pub struct Packing {
+    parts: Vec<Part>,
+    /// One past the greatest packed value.
+    pub total: u64,
+}
+
+#[derive(Debug)]
+struct Part {
+    min: i64,
+    range: u64,
+    stride: u64,
+}
+
+/// Packed value of a row that equals nothing.
+pub const NO_KEY: u64 = u64::MAX;
+
+impl Packing {
+    /// A packing for these keys; None when they are not integers or their ranges are too wide together.
+    pub fn new(columns: &[KeyColumn]) -> Option<Self> {
+        let mut parts = Vec::with_capacity(columns.len());
+        let mut total = 1u64;
+        for column in columns {
+            let KeyValues::Int(values) = &column.values else { return None };
+            let (mut low, mut high) = (i64::MAX, i64::MIN);
+            match &column.valid {
+                None => values.iter().for_each(|&value| (low, high) = (low.min(value), high.max(value))),
+                Some(valid) => valid.ones().filter_map(|row| values.get(row)).for_each(|&value| {
+                    (low, high) = (low.min(value), high.max(value));
+                }),
+            }
+            // No value at all: nothing matches.
+            let range = if low > high { 0 } else { high.abs_diff(low).checked_add(1)? };
+            parts.push(Part { min: low, range, stride: total });
+            total = total.checked_mul(range.max(1))?;
+        }
+        (total < NO_KEY && !parts.is_empty()).then_some(Self { parts, total })
+    }
+
+    /// Least value of the only key, and how many values there are to its greatest.
+    pub fn single(&self) -> Option<(i64, u64)> {
+        match self.parts.as_slice() {
+            [part] => Some((part.min, part.range)),
+            _ => None,
+        }
+    }
+
+    /// The packed keys of each row, `NO_KEY` where there can be no match.
+    pub fn pack(&self, columns: &[KeyColumn], packed: &mut Vec<u64>) {
+        packed.clear();
+        for (at, (part, column)) in self.parts.iter().zip(columns).enumerate() {
+            let KeyValues::Int(values) = &column.values else { continue };
+            let offset = |value: i64| {
+                let offset = value.wrapping_sub(part.min).cast_unsigned();
+                if offset < part.range { offset } else { NO_KEY }
+            };
+            if at == 0 {
+                packed.extend(values.iter().map(|&value| offset(value)));
+            } else {
+                for (sum, &value) in packed.iter_mut().zip(values) {
+                    let offset = offset(value);
+                    let known = *sum != NO_KEY && offset != NO_KEY;
+                    *sum = if known { sum.wrapping_add(offset.wrapping_mul(part.stride)) } else { NO_KEY };
+                }
+            }
+            column.each_unmatchable(|row| {
+                if let Some(sum) = packed.get_mut(row) {
+                    *sum = NO_KEY;
+                }
+            });
+        }
+    }
+}
+
+/// A vector of `rows` NULLs.
+pub fn nulls(logical: LogicalType, rows: usize) -> Vector {
+    let mut one = vector::VectorBuilder::new(logical);
+    one.push_null();
+    let one = one.finish(&|_, _, _| Box::default());
+    Vector::new(logical, Values::Constant(Box::new(one), rows))
+}

@@ -1,0 +1,154 @@
+//! Hash joins: the right input is kept in memory and found by its keys, the left one is probed batch by batch.
+//!
+//! `build` gathers the kept side, `keys` brings keys to comparable forms, `hash` and `table` find them, `probe` makes the rows. Joins without keys
+//! list every pair, and so does `NOT IN` over several columns or with a further condition, where NULLs make keys neither equal nor different.
+
+mod build;
+mod hash;
+mod keys;
+mod narrow;
+mod probe;
+mod table;
+
+use std::sync::{Arc, Mutex};
+
+use vector::LogicalType;
+
+use self::build::{BuildSink, SharedSink, Spec};
+use self::narrow::KeyMembers;
+use self::probe::Probe;
+use crate::{
+    Batch, Build, Error, Expression, JoinKind, Members, Pipeline, Plan, Result, Runner, Settings, Source,
+    Transform, TransformFactory,
+};
+
+/// What all threads of a join share.
+struct Shared {
+    kind: JoinKind,
+    /// The left side's keys.
+    keys: Vec<Expression>,
+    /// Whether the table finds rows by the keys.
+    keyed: bool,
+    condition: Option<Expression>,
+    condition_columns: Vec<bool>,
+    /// Types of both sides' columns.
+    types: Vec<LogicalType>,
+    /// Those of them that are needed above.
+    wanted: Vec<bool>,
+    sink: Arc<BuildSink>,
+    /// Where `rest` goes on.
+    rest: Mutex<usize>,
+}
+
+struct Join {
+    shared: Arc<Shared>,
+    /// Columns of the left side.
+    width: usize,
+    /// Whether left rows without a match are dropped.
+    drops: bool,
+    /// The column of the source that is the only key.
+    only: Option<usize>,
+}
+
+/// Adds the join to the left pipeline. `wanted` says which of the join's columns are read above; the others may hold anything.
+pub fn join(
+    plan: &Plan,
+    right: Pipeline,
+    left: &mut Pipeline,
+    wanted: &[bool],
+    settings: &Arc<Settings>,
+) -> Result<()> {
+    let Plan::Join { kind, left: left_plan, right: right_plan, keys, condition } = plan else {
+        return Err(Error::Decline("not a join"));
+    };
+    let mut types = left_plan.types();
+    let width = types.len();
+    let right_types = right_plan.types();
+    types.extend(&right_types);
+    let mut wanted = wanted.to_vec();
+    wanted.resize(types.len(), false);
+    let mut condition_columns = vec![false; types.len()];
+    if let Some(condition) = condition {
+        condition.mark_columns(&mut condition_columns);
+    }
+    let keyed =
+        !keys.is_empty() && (*kind != JoinKind::NullAwareAnti || (keys.len() == 1 && condition.is_none()));
+    let marks = matches!(kind, JoinKind::Right | JoinKind::Full);
+    let existence = matches!(kind, JoinKind::Semi | JoinKind::Anti | JoinKind::NullAwareAnti);
+    let of_right = wanted.iter().zip(&condition_columns).skip(width);
+    let (left_keys, right_keys): (Vec<_>, _) = keys.iter().cloned().unzip();
+    let drops = matches!(kind, JoinKind::Inner | JoinKind::Semi | JoinKind::Right);
+    let probed = left_keys.iter().map(|key| match key {
+        Expression::Column(at) if drops => left.source_column(*at),
+        _ => None,
+    });
+    let probed: Vec<Option<usize>> = probed.collect();
+    let only = if let [Some(column)] = probed.as_slice() { Some(*column) } else { None };
+    let sink = Arc::new(BuildSink::new(Spec {
+        keys: right_keys,
+        keyed,
+        probed,
+        duplicates: !existence || condition.is_some() || !keyed && !keys.is_empty(),
+        types: right_types,
+        wanted: of_right.map(|(above, here)| (*above && !existence) || *here).collect(),
+        marks,
+        memory: settings.memory,
+    }));
+    left.builds.push(Build { pipeline: right, sink: Arc::new(SharedSink(Arc::clone(&sink))) });
+    left.transforms.push(Arc::new(Join {
+        shared: Arc::new(Shared {
+            kind: *kind,
+            keys: left_keys,
+            keyed,
+            condition: condition.clone(),
+            condition_columns,
+            types,
+            wanted,
+            sink,
+            rest: Mutex::new(0),
+        }),
+        width,
+        drops,
+        only,
+    }));
+    Ok(())
+}
+
+impl TransformFactory for Join {
+    fn prepare(&self, _runner: &mut Runner<'_>, source: &mut dyn Source) -> Result<bool> {
+        let built = self.shared.sink.built()?;
+        built.narrowing.iter().for_each(|predicate| source.narrow(predicate.clone()));
+        if let Some(column) = self.only {
+            let members: Arc<dyn Members> = Arc::new(KeyMembers::new(Arc::clone(&self.shared.sink)));
+            source.narrow_members(column, &members);
+        }
+        Ok(!self.drops || built.rows > 0)
+    }
+
+    fn make(&self) -> Result<Box<dyn Transform>> {
+        Ok(Box::new(Probe::new(&self.shared)))
+    }
+
+    fn rest(&self) -> Result<Option<Batch>> {
+        let mut at = self.shared.rest.lock().map_err(|_| Error::Decline("a thread failed"))?;
+        let (batch, next) = self.shared.unmatched(*at, self.shared.sink.built()?);
+        *at = next;
+        Ok(batch)
+    }
+
+    fn has_rest(&self) -> bool {
+        matches!(self.shared.kind, JoinKind::Right | JoinKind::Full)
+    }
+
+    fn needs_host(&self) -> bool {
+        self.shared.keys.iter().chain(&self.shared.condition).any(Expression::needs_host)
+    }
+
+    fn input_column(&self, column: usize) -> Option<usize> {
+        (column < self.width).then_some(column)
+    }
+
+    fn name(&self) -> String {
+        format!("{:?} Join: {:?}", self.shared.kind, self.shared.keys)
+    }
+}

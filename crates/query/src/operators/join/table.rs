@@ -1,0 +1,415 @@
+//! Finding, for a batch of keys, the kept rows with equal keys.
+//!
+//! Made once by `build`, read by all threads that probe. A table gives for each key its *head*: the first kept row with that key, plus one; zero when there is none. Rows with
+//! equal keys are chained in order of arrival (`next`). Three kinds: where the keys are integers whose ranges are small enough together, an array with a head for each
+//! possible key (surrogate keys, dates); where they are integers otherwise, open addressing over packed keys; else open addressing over the hash of all key columns with
+//! the columns compared afterwards. A slot holds 32 bits of hash and the head, so a miss rarely touches a key. Invariant: a row with a NULL key is in no table.
+
+use vector::{Values, Vector};
+
+use super::hash::{hash, mix};
+use super::keys::{Form, KeyColumn, KeyValues, NO_KEY, Packing};
+use crate::{Error, Result};
+
+/// The array is made when it has at most this many slots for each kept row,
+const SPARSE: u64 = 32;
+/// or at most this many.
+const SMALL: u64 = 1 << 18;
+
+/// Head that a cache does not know yet.
+const UNKNOWN: u32 = u32::MAX;
+
+/// Where kept rows are found.
+pub struct Table {
+    kind: Kind,
+    next: Option<Vec<u32>>,
+    forms: Vec<Form>,
+}
+
+enum Kind {
+    /// Every key has this head.
+    All(u32),
+    Direct {
+        packing: Packing,
+        slots: Vec<u32>,
+    },
+    Packed {
+        packing: Packing,
+        slots: Vec<u64>,
+        keys: Vec<u64>,
+    },
+    Hashed {
+        slots: Vec<u64>,
+        columns: Vec<KeyColumn>,
+    },
+}
+
+/// What one thread keeps between look-ups.
+#[derive(Default)]
+pub struct Scratch {
+    words: Vec<u64>,
+    slots: Vec<u64>,
+    dictionary: Option<u64>,
+    known: Vec<u32>,
+}
+
+impl Table {
+    /// A table of these rows. Without `duplicates` only one row of each key can be found, which is enough to know whether there is one.
+    pub fn new(keys: &[Vector], rows: usize, duplicates: bool) -> Result<Self> {
+        if u32::try_from(rows).is_err() || rows >= UNKNOWN as usize {
+            return Err(Error::Decline("join with more than 4 billion rows on the kept side"));
+        }
+        let forms: Vec<Form> = keys.iter().map(Form::of).collect();
+        let mut table = Self { kind: Kind::All(0), next: None, forms };
+        if rows == 0 {
+            return Ok(table);
+        }
+        if keys.is_empty() {
+            table.kind = Kind::All(1);
+            if rows > 1 && duplicates {
+                let last = u32::try_from(rows).unwrap_or(0);
+                table.next = Some((2..=last).chain(std::iter::once(0)).collect());
+            }
+            return Ok(table);
+        }
+        let columns = keys.iter().zip(&table.forms).map(|(key, &form)| KeyColumn::new(key, form));
+        let columns = columns.collect::<Result<Vec<_>>>()?;
+        let mut chain = Chain { next: None, rows, wanted: duplicates };
+        table.kind = match Packing::new(&columns) {
+            Some(packing) if packing.total <= (rows as u64 * SPARSE).max(SMALL) => {
+                direct(packing, &columns, &mut chain)?
+            }
+            Some(packing) => packed(packing, &columns, &mut chain)?,
+            None => hashed(columns, rows, &mut chain)?,
+        };
+        table.next = chain.next;
+        Ok(table)
+    }
+
+    /// The kept row after `head` with the same key, in the terms of heads.
+    #[inline]
+    pub fn next(&self, head: u32) -> u32 {
+        let next = self.next.as_ref().and_then(|next| next.get((head as usize).wrapping_sub(1)));
+        next.copied().unwrap_or(0)
+    }
+
+    /// True when some key has several rows.
+    pub const fn has_duplicates(&self) -> bool {
+        self.next.is_some()
+    }
+
+    /// Fills `heads` for `rows` rows of keys.
+    pub fn find(
+        &self,
+        keys: &[&Vector],
+        rows: usize,
+        scratch: &mut Scratch,
+        heads: &mut Vec<u32>,
+    ) -> Result<()> {
+        if let Kind::All(head) = self.kind {
+            heads.clear();
+            heads.resize(rows, head);
+            return Ok(());
+        }
+        if let [key] = keys
+            && let Values::Dictionary { codes, dictionary } = &key.values
+        {
+            if scratch.dictionary != Some(dictionary.id) {
+                scratch.dictionary = Some(dictionary.id);
+                scratch.known.clear();
+                scratch.known.resize(dictionary.entries.len(), UNKNOWN);
+            }
+            let mut missing = Vec::new();
+            for &code in codes {
+                if let Some(known) = scratch.known.get_mut(code as usize).filter(|known| **known == UNKNOWN) {
+                    *known = 0;
+                    missing.push(code);
+                }
+            }
+            if !missing.is_empty() {
+                let entries = dictionary.entries.take(&missing);
+                self.find_values(&[&entries], missing.len(), scratch, heads)?;
+                for (&code, &head) in missing.iter().zip(heads.iter()) {
+                    if let Some(known) = scratch.known.get_mut(code as usize) {
+                        *known = head;
+                    }
+                }
+            }
+            heads.clear();
+            let known = &scratch.known;
+            heads.extend(codes.iter().map(|&code| known.get(code as usize).copied().unwrap_or(0)));
+            if let Some(validity) = &key.validity {
+                heads.iter_mut().enumerate().filter(|(row, _)| !validity.get(*row)).for_each(|(_, h)| *h = 0);
+            }
+            return Ok(());
+        }
+        self.find_values(keys, rows, scratch, heads)
+    }
+
+    fn find_values(
+        &self,
+        keys: &[&Vector],
+        rows: usize,
+        scratch: &mut Scratch,
+        heads: &mut Vec<u32>,
+    ) -> Result<()> {
+        heads.clear();
+        heads.reserve(rows);
+        if let (Kind::Direct { packing, slots }, [key]) = (&self.kind, keys)
+            && self.forms == [Form::Int]
+            && key.validity.is_none()
+            && let Some((min, _)) = packing.single()
+        {
+            // The most frequent join of all: one integer key into an array, in one loop.
+            let slot = |value: i64| {
+                let offset = value.wrapping_sub(min).cast_unsigned();
+                usize::try_from(offset).ok().and_then(|at| slots.get(at)).copied().unwrap_or(0)
+            };
+            match &key.values {
+                Values::Int32(values) => {
+                    heads.extend(values.iter().map(|&value| slot(value.into())));
+                    return Ok(());
+                }
+                Values::Int64(values) => {
+                    heads.extend(values.iter().map(|&value| slot(value)));
+                    return Ok(());
+                }
+                _ => {}
+            }
+        }
+        let columns = keys.iter().zip(&self.forms).map(|(key, &form)| KeyColumn::new(key, form));
+        let columns = columns.collect::<Result<Vec<_>>>()?;
+        match &self.kind {
+            Kind::All(head) => heads.resize(rows, *head),
+            Kind::Direct { packing, slots } => {
+                packing.pack(&columns, &mut scratch.words);
+                heads.extend(scratch.words.iter().map(|&key| {
+                    usize::try_from(key).ok().and_then(|at| slots.get(at)).copied().unwrap_or(0)
+                }));
+            }
+            Kind::Packed { packing, slots, keys } => {
+                packing.pack(&columns, &mut scratch.words);
+                find_packed(slots, keys, scratch, heads);
+            }
+            Kind::Hashed { slots, columns: kept } => {
+                hash(&columns, rows, &mut scratch.words);
+                find_hashed(slots, kept, &columns, scratch, heads);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Rows with equal keys, while a table is made: rows come last first, so that chains run forward.
+struct Chain {
+    next: Option<Vec<u32>>,
+    rows: usize,
+    wanted: bool,
+}
+
+impl Chain {
+    /// `head` is put before `after`, which has the same key.
+    #[inline]
+    fn link(&mut self, head: u32, after: u32) {
+        if self.wanted {
+            let next = self.next.get_or_insert_with(|| vec![0; self.rows]);
+            if let Some(link) = next.get_mut((head as usize).wrapping_sub(1)) {
+                *link = after;
+            }
+        }
+    }
+}
+
+fn zeroed<T: Default + Clone>(len: usize) -> Result<Vec<T>> {
+    let mut slots = Vec::new();
+    slots.try_reserve_exact(len).map_err(|_| Error::out_of_memory(len * size_of::<T>()))?;
+    slots.resize(len, T::default());
+    Ok(slots)
+}
+
+/// Heads with their rows, last first.
+fn heads_reversed(rows: usize) -> impl Iterator<Item = (usize, u32)> {
+    (0..rows).rev().map(|row| (row, u32::try_from(row + 1).unwrap_or(UNKNOWN)))
+}
+
+fn direct(packing: Packing, columns: &[KeyColumn], chain: &mut Chain) -> Result<Kind> {
+    let mut slots: Vec<u32> = zeroed(usize::try_from(packing.total).unwrap_or(usize::MAX))?;
+    let mut keys = Vec::new();
+    packing.pack(columns, &mut keys);
+    for (row, head) in heads_reversed(keys.len()) {
+        let key = keys.get(row).copied().unwrap_or(NO_KEY);
+        if let Some(slot) = usize::try_from(key).ok().and_then(|at| slots.get_mut(at)) {
+            if *slot != 0 {
+                chain.link(head, *slot);
+            }
+            *slot = head;
+        }
+    }
+    Ok(Kind::Direct { packing, slots })
+}
+
+fn slot_count(rows: usize) -> usize {
+    (rows + rows / 2).next_power_of_two().max(16)
+}
+
+#[inline]
+const fn slot_of(hash: u64, head: u32) -> u64 {
+    (hash & 0xffff_ffff_0000_0000) | head as u64
+}
+
+/// Puts a row into open addressing; `same` says whether a head with the same tag has the same key.
+#[inline]
+fn insert(slots: &mut [u64], hash: u64, head: u32, chain: &mut Chain, same: impl Fn(usize) -> bool) {
+    let mask = slots.len() - 1;
+    let mut at = hash as usize & mask;
+    while let Some(slot) = slots.get_mut(at) {
+        if *slot == 0 {
+            *slot = slot_of(hash, head);
+            return;
+        }
+        let other = *slot as u32;
+        if (*slot ^ hash) >> 32 == 0 && same(other as usize - 1) {
+            chain.link(head, other);
+            *slot = slot_of(hash, head);
+            return;
+        }
+        at = (at + 1) & mask;
+    }
+}
+
+fn packed(packing: Packing, columns: &[KeyColumn], chain: &mut Chain) -> Result<Kind> {
+    let mut keys = Vec::new();
+    packing.pack(columns, &mut keys);
+    let mut slots: Vec<u64> = zeroed(slot_count(keys.len()))?;
+    for (row, head) in heads_reversed(keys.len()) {
+        let key = keys.get(row).copied().unwrap_or(NO_KEY);
+        if key != NO_KEY {
+            insert(&mut slots, mix(key), head, chain, |other| keys.get(other) == Some(&key));
+        }
+    }
+    Ok(Kind::Packed { packing, slots, keys })
+}
+
+fn hashed(columns: Vec<KeyColumn>, rows: usize, chain: &mut Chain) -> Result<Kind> {
+    let mut hashes = Vec::new();
+    hash(&columns, rows, &mut hashes);
+    let mut slots: Vec<u64> = zeroed(slot_count(rows))?;
+    for (row, head) in heads_reversed(rows) {
+        if columns.iter().all(|column| column.can_match(row)) {
+            let hash = hashes.get(row).copied().unwrap_or(0);
+            insert(&mut slots, hash, head, chain, |other| {
+                columns.iter().all(|column| column.equals(row, column, other))
+            });
+        }
+    }
+    Ok(Kind::Hashed { slots, columns })
+}
+
+fn find_packed(slots: &[u64], keys: &[u64], scratch: &mut Scratch, heads: &mut Vec<u32>) {
+    let mask = slots.len() - 1;
+    // First all slots, then what is in them: the loads of one loop do not wait for each other.
+    scratch.slots.clear();
+    scratch.slots.extend(scratch.words.iter().map(|&key| slots.get(mix(key) as usize & mask).unwrap_or(&0)));
+    heads.extend(scratch.words.iter().zip(&scratch.slots).map(|(&key, &first)| {
+        let mut slot = first;
+        if slot == 0 || key == NO_KEY {
+            return 0;
+        }
+        let hash = mix(key);
+        let mut at = hash as usize & mask;
+        loop {
+            let head = slot as u32;
+            if (slot ^ hash) >> 32 == 0 && keys.get((head as usize).wrapping_sub(1)) == Some(&key) {
+                return head;
+            }
+            at = (at + 1) & mask;
+            slot = slots.get(at).copied().unwrap_or(0);
+            if slot == 0 {
+                return 0;
+            }
+        }
+    }));
+}
+
+fn find_hashed(
+    slots: &[u64],
+    kept: &[KeyColumn],
+    columns: &[KeyColumn],
+    scratch: &mut Scratch,
+    heads: &mut Vec<u32>,
+) {
+    let mask = slots.len() - 1;
+    scratch.slots.clear();
+    scratch
+        .slots
+        .extend(scratch.words.iter().map(|&hash| slots.get(hash as usize & mask).copied().unwrap_or(0)));
+    // The nearest slot at or after `at` whose tag is the hash's: its head and place.
+    let next_tagged = |hash: u64, mut at: usize, mut slot: u64| loop {
+        if slot == 0 {
+            return (0u32, at);
+        }
+        if (slot ^ hash) >> 32 == 0 {
+            return (slot as u32, at);
+        }
+        at = (at + 1) & mask;
+        slot = slots.get(at).copied().unwrap_or(0);
+    };
+    let mut places = Vec::with_capacity(scratch.words.len());
+    for (&hash, &slot) in scratch.words.iter().zip(&scratch.slots) {
+        let (head, at) = next_tagged(hash, hash as usize & mask, slot);
+        heads.push(head);
+        places.push(at);
+    }
+    for column in columns {
+        column.each_unmatchable(|row| {
+            if let Some(head) = heads.get_mut(row) {
+                *head = 0;
+            }
+        });
+    }
+    // Compare columns; a row whose candidate differs goes on to the next one. Tags make that rare.
+    let mut pending: Vec<u32> = Vec::new();
+    let differs = |heads: &[u32], row: usize| {
+        let head = heads.get(row).copied().unwrap_or(0) as usize;
+        head != 0 && !columns.iter().zip(kept).all(|(column, kept)| column.equals(row, kept, head - 1))
+    };
+    match (columns, kept) {
+        ([column], [kept]) => differing(column, kept, heads, &mut pending),
+        _ => {
+            let rows = (0u32..).zip(0..heads.len());
+            pending.extend(rows.filter(|&(_, row)| differs(heads, row)).map(|(row, _)| row));
+        }
+    }
+    while !pending.is_empty() {
+        for &row in &pending {
+            let row = row as usize;
+            let hash = scratch.words.get(row).copied().unwrap_or(0);
+            let at = (places.get(row).copied().unwrap_or(0) + 1) & mask;
+            let (head, at) = next_tagged(hash, at, slots.get(at).copied().unwrap_or(0));
+            if let (Some(to), Some(place)) = (heads.get_mut(row), places.get_mut(row)) {
+                (*to, *place) = (head, at);
+            }
+        }
+        pending.retain(|&row| differs(heads, row as usize));
+    }
+}
+
+/// Rows of one key column that differ from their candidates.
+fn differing(column: &KeyColumn, kept: &KeyColumn, heads: &[u32], pending: &mut Vec<u32>) {
+    fn compare(heads: &[u32], pending: &mut Vec<u32>, equal: impl Fn(usize, usize) -> bool) {
+        for (row, (&head, at)) in heads.iter().zip(0u32..).enumerate() {
+            if head != 0 && !equal(row, head as usize - 1) {
+                pending.push(at);
+            }
+        }
+    }
+    match (&column.values, &kept.values) {
+        (KeyValues::Bytes(a), KeyValues::Bytes(b)) => {
+            compare(heads, pending, |row, other| super::keys::bytes_equal(a, row, b, other));
+        }
+        (KeyValues::Wide(a), KeyValues::Wide(b)) => {
+            compare(heads, pending, |row, other| a.get(row) == b.get(other));
+        }
+        _ => compare(heads, pending, |row, other| column.equals(row, kept, other)),
+    }
+}
