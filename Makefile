@@ -7,7 +7,7 @@ unexport PG_CONFIG
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build install demo test test-units test-regress test-isolation test-crash lint bench bench-encodings clean
+.PHONY: help setup build install demo test test-units test-regress test-isolation test-crash test-differential lint bench bench-encodings clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | while IFS="$$(printf '\t')" read -r name text; do printf '  make %-16s %s\n' "$$name" "$$text"; done
@@ -41,6 +41,9 @@ test-isolation: ## the concurrency suites only
 
 test-crash: ## the crash suites in their long form
 	scripts/test.sh crash-long
+
+test-differential: ## random queries on random tables against heap, long (DURATION=600 SEED=n)
+	scripts/test.sh differential
 
 lint: ## rustfmt, clippy, licences, layers, shell scripts
 	scripts/lint.sh

@@ -180,9 +180,9 @@ def stream(command, summary, environment):
     return passed, failed, process.wait() == 0
 
 
-def run_programs(tally, suite, folder, stage, long):
+def run_programs(tally, suite, folder, stage, long, only=None):
     """Python tests, one after another: they start servers and measure, so they do not share the machine."""
-    files = [f for f in chosen(folder, ".py") if not f.name.startswith("_")]
+    files = [f for f in chosen(folder, ".py") if not f.name.startswith("_") and (only is None or f.stem == only)]
     if not files:
         return
     print(f"==> {suite}: {len(files)} programs", flush=True)
@@ -204,7 +204,7 @@ def run_programs(tally, suite, folder, stage, long):
 def program(file, env):
     process = subprocess.Popen([sys.executable, str(file)], stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                                stdin=subprocess.DEVNULL, text=True, errors="replace", env=env, cwd=ROOT)
-    watchdog = threading.Timer(SCRIPT_TIMEOUT, process.kill)
+    watchdog = threading.Timer(SCRIPT_TIMEOUT + float(os.environ.get("DURATION") or 0), process.kill)
     watchdog.start()
     passed = failed = 0
     for line in process.stdout:
@@ -223,7 +223,7 @@ def program(file, env):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--stage", required=True, type=Path)
-    parser.add_argument("suites", nargs="+", choices=["units", "regress", "isolation", "crash", "crash-long", "scripts"])
+    parser.add_argument("suites", nargs="+", choices=["units", "regress", "isolation", "crash", "crash-long", "scripts", "differential"])
     options = parser.parse_args()
     tally = Tally()
     for suite in options.suites:
@@ -237,6 +237,8 @@ def main():
                 Files("isolation", TESTS / "isolation", ".spec", isolationtester, options.stage, 1).run(tally)
             elif suite in ("crash", "crash-long"):
                 run_programs(tally, "crash", TESTS / "crash", options.stage, suite == "crash-long")
+            elif suite == "differential":
+                run_programs(tally, suite, TESTS, options.stage, True, only="generated_queries")
             else:
                 run_programs(tally, "scripts", TESTS, options.stage, False)
         except ServerError as error:

@@ -1,6 +1,8 @@
 #!/usr/bin/env bash
 # Runs the test suites and ends with one line: "N passed, N failed".
-# Usage: scripts/test.sh [units|regress|isolation|crash|crash-long|scripts]...    (default: all, crash in its short form)
+# Usage: scripts/test.sh [units|regress|isolation|crash|crash-long|scripts|differential]...
+# Default: all of them, crash and the generated queries in their short form; "differential" is their long one
+# (DURATION=seconds, SEED=number).
 # TESTS='name name' limits the file-based suites to those files; ACCEPT=1 writes what they print as expected.
 set -euo pipefail
 . "$(dirname "$0")/lib.sh"

@@ -134,8 +134,9 @@ def _parse(text):
         milliseconds = float(tail.split()[0])
     else:
         head = text
-    head = head.rstrip("\n")
+    # psql ends the last record with a newline; without it there was no record, not an empty one.
     if not head:
         return Result([], milliseconds)
+    head = head.removesuffix("\n")
     rows = [tuple(None if f == NULL else f for f in record.split(FIELD)) for record in head.split(RECORD)]
     return Result(rows, milliseconds)

@@ -1,0 +1,197 @@
+"""Runs a query on the sides and judges the answers.
+
+Who calls it: the program and `shrink`. A difference between colcompress and heap counts only if heap does not differ
+from itself in the same way: the same query on the rows in backward order, and under other plans, shows which error
+comes first, which of equal values stands for a group, and how far the order of summation moves a float.
+"""
+
+import json
+import re
+
+from harness.session import SqlError
+
+ERROR = re.compile(r"(ERROR|FATAL|PANIC):  (\w{5}): (.*?)(?=\n[A-Z]+:|\Z)", re.S)
+RELATIVE = 1e-12
+TIMEOUT = "57014"
+# Plans of heap that must all be right; each is put before the query and reset after it.
+HEAP_PLANS = ("", "SET enable_hashjoin = off; SET enable_hashagg = off", "SET enable_mergejoin = off; SET enable_sort = off; SET enable_nestloop = off",
+              "SET max_parallel_workers_per_gather = 2; SET parallel_setup_cost = 0; SET parallel_tuple_cost = 0; SET min_parallel_table_scan_size = 0; SET enable_material = off")
+
+
+class Lost(Exception):
+    """The backend went away: a crash, unless somebody stopped the server."""
+
+
+class Answer:
+    """Rows or an error (SQLSTATE and message)."""
+
+    def __init__(self, rows, error):
+        self.rows, self.error = rows, error
+
+    def __eq__(self, other):
+        return self.rows == other.rows and self.error == other.error
+
+    def short(self):
+        if self.error:
+            return "%s: %s" % self.error
+        text = "\n".join(" | ".join("NULL" if v is None else v[:80] for v in row) for row in self.rows[:8])
+        return f"{text}\n({len(self.rows)} rows)"
+
+
+def fetch(session):
+    try:
+        return Answer(session.wait().rows, None)
+    except SqlError as problem:
+        found = ERROR.search(str(problem))
+        if found is None or found[1] != "ERROR":
+            raise Lost(str(problem)) from problem
+        return Answer(None, (found[2], found[3].strip()))
+
+
+def both(sides, text):
+    """The answers of colcompress and heap, which work at the same time."""
+    for side in ("c", "h"):
+        sides[side].send(text)
+    return fetch(sides["c"]), fetch(sides["h"])
+
+
+def one(session, text):
+    return fetch(session.send(text))
+
+
+def sorted_rows(rows, floats):
+    def key(row):
+        return (tuple("" if v is None else "=" + v for n, v in enumerate(row) if n not in floats),
+                tuple("" if v is None else f"{float(v):.5e}" for n, v in enumerate(row) if n in floats))
+    return sorted(rows, key=key)
+
+
+def distance(a, b):
+    """How far two floats are apart, relatively; None if no closeness makes them equal."""
+    if a == b:
+        return 0.0
+    if a is None or b is None:
+        return None
+    x, y = float(a), float(b)
+    if x == y or (x != x and y != y):
+        return 0.0 if a.lstrip("-") == b.lstrip("-") else None
+    if x != x or y != y or abs(x) == float("inf") or abs(y) == float("inf"):
+        return None
+    return abs(x - y) / max(abs(x), abs(y))
+
+
+def apart(left, right, floats, ordered):
+    """How two lists of rows differ: 0.0 not at all, a number for floats only, None otherwise."""
+    if len(left) != len(right):
+        return None
+    if left == right:
+        return 0.0
+    if not ordered or floats:
+        left, right = sorted_rows(left, floats), sorted_rows(right, floats)
+    if left == right:
+        return 0.0
+    worst = 0.0
+    for a, b in zip(left, right):
+        if a == b:
+            continue
+        for n, (x, y) in enumerate(zip(a, b)):
+            if x == y:
+                continue
+            far = distance(x, y) if n in floats else None
+            if far is None:
+                return None
+            worst = max(worst, far)
+    return worst
+
+
+def plain_value(text):
+    """One text for values that are equal: trailing zeros, the sign of zero and the ways to write an interval go."""
+    if text is None:
+        return None
+    if re.fullmatch(r"-?\d+(\.\d*)?", text):
+        text = text.rstrip("0").rstrip(".") if "." in text else text
+        return "0" if text in ("-0", "") else text
+    if re.search(r"\b(mons?|days?|years?)\b|^-?\d+:\d\d:\d\d", text) and re.fullmatch(r"[-+\d :.a-z]+", text):
+        total = 0.0
+        for count, unit in re.findall(r"([-+]?\d+) (year|mon|day)", text):
+            total += int(count) * {"year": 360, "mon": 30, "day": 1}[unit] * 86400
+        for sign, hours, minutes, seconds in re.findall(r"([-+]?)(\d+):(\d\d):([\d.]+)", text):
+            total += (-1 if sign == "-" else 1) * (int(hours) * 3600 + int(minutes) * 60 + float(seconds))
+        return f"interval {total:.6f}"
+    if text[:1] in ("[", "{", "("):
+        return ",".join(plain_value(part.strip("[](){}\" ")) for part in text.split(","))
+    return text
+
+
+class Verdict:
+    """Equal, tolerated (heap differs from itself too), skipped (a timeout), or different."""
+
+    def __init__(self, name, got, wanted):
+        self.name, self.got, self.wanted = name, got, wanted
+
+
+def judge(sides, text, floats, ordered):
+    got, wanted = both(sides, text)
+    if TIMEOUT in (got.error or ("",))[0] or TIMEOUT in (wanted.error or ("",))[0]:
+        return Verdict("skipped", got, wanted)
+    if got == wanted or (not got.error and not wanted.error and within(apart(got.rows, wanted.rows, floats, ordered), RELATIVE)):
+        return Verdict("equal", got, wanted)
+    others = heap_answers(sides, text)
+    return Verdict("tolerated" if heap_differs_too(got, wanted, others, floats, ordered) else "different", got, wanted)
+
+
+def within(far, limit):
+    return far is not None and far <= limit
+
+
+def heap_differs_too(got, wanted, others, floats, ordered):
+    """Is `got` as far from `wanted` as heap's other answers are, in the same ways?"""
+    if got.error or wanted.error:
+        return any(other == got for other in others)
+    others = [other for other in others if not other.error]
+    if any(apart(got.rows, other.rows, floats, ordered) == 0.0 for other in others):
+        return True
+    # The texts of equal values may differ if they do among heap's answers; floats may be ten times as far apart.
+    texts_vary = any(apart(wanted.rows, other.rows, floats, ordered) is None for other in others)
+    mine, base = plain_rows(got.rows), plain_rows(wanted.rows)
+    if not texts_vary and apart(got.rows, wanted.rows, floats, ordered) is None:
+        return False
+    spread = max((apart(base, plain_rows(other.rows), floats, False) or 0.0 for other in others), default=0.0)
+    return within(apart(mine, base, floats, False), max(RELATIVE, 10 * spread))
+
+
+def plain_rows(rows):
+    return [tuple(plain_value(value) for value in row) for row in rows]
+
+
+def heap_answers(sides, text):
+    answers = []
+    for side in ("b", "h"):
+        for plan in HEAP_PLANS:
+            session = sides[side]
+            if plan:
+                session.run("BEGIN")
+                for setting in plan.split("; "):
+                    session.run(setting.replace("SET ", "SET LOCAL "))
+            answer = one(session, text)
+            if plan:
+                session.run("ROLLBACK")
+            if not answer.error or answer.error[0] != TIMEOUT:
+                answers.append(answer)
+    return answers
+
+
+def plan_nodes(session, text):
+    """(nodes of Colonnade in the plan, is the whole plan one of them); (0, False) where EXPLAIN fails."""
+    answer = one(session, f"EXPLAIN (FORMAT JSON, COSTS OFF) {text}")
+    if answer.error:
+        return 0, False
+    plan = json.loads("\n".join(row[0] for row in answer.rows))[0]["Plan"]
+
+    def ours(node):
+        return node["Node Type"] == "Custom Scan" and node.get("Custom Plan Provider", "").startswith("Colonnade")
+
+    def count(node):
+        return ours(node) + sum(count(child) for child in node.get("Plans", ()))
+    # A scan names its relation; an upper node has none.
+    return count(plan), ours(plan) and "Relation Name" not in plan
