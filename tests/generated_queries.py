@@ -19,7 +19,7 @@ from generator import answers, queries, shrink, tables, types  # noqa: E402
 from harness.server import TARGET, fresh_server, running_as_root, server_ids  # noqa: E402
 
 LONG = os.environ.get("COLONNADE_LONG") == "1"
-DURATION = float(os.environ.get("DURATION") or (600 if LONG else 40))
+DURATION = float(os.environ.get("DURATION") or (600 if LONG else 30))
 QUERIES = int(os.environ.get("QUERIES") or 400)
 SEED = int(os.environ.get("SEED") or (time.time_ns() // 1000 % 10**9 if LONG else 20261122))
 FAILURES = int(os.environ.get("FAILURES") or 5)
