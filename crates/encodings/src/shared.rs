@@ -8,7 +8,6 @@
 
 use std::any::Any;
 use std::fmt;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use vector::{Bitmap, Dictionary, Error, LogicalType, Predicate, Result, Values, Vector};
@@ -22,8 +21,6 @@ use crate::registry::open_values;
 use crate::strings::template;
 
 const VERSION: u8 = 1;
-
-static NEXT_ID: AtomicU64 = AtomicU64::new(1);
 
 /// The shared section of one column of one stripe, opened for reading.
 pub struct SharedColumn {
@@ -69,7 +66,7 @@ impl SharedColumn {
             logical,
             owner,
             payload,
-            id: NEXT_ID.fetch_add(1, Ordering::Relaxed),
+            id: Dictionary::next_id(),
             dictionary: OnceLock::new(),
             parsed: OnceLock::new(),
             tested: Mutex::new(Vec::new()),

@@ -6,12 +6,13 @@
 //!
 //! Exactness: every operator gives the host's own answer or `Error::Decline`s, upon which the host runs the query itself. An error that SQL
 //! defines (overflow, division by zero) is an `Error::Sql`; the host repeats the query with its own executor where no row was handed out yet.
-#![forbid(unsafe_code)]
+#![deny(unsafe_code)]
 
 mod batch;
 mod error;
 mod execution;
 pub mod expression;
+mod kernels;
 pub mod operators;
 mod pipeline;
 mod plan;

@@ -2,6 +2,7 @@
 //! the operator that needs its values.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::expand::repeat;
 use crate::{Bitmap, ByteViews, LogicalType, NumericValues};
@@ -41,6 +42,14 @@ pub struct Dictionary {
     pub id: u64,
     /// The entries: a flat vector without NULLs.
     pub entries: Vector,
+}
+
+impl Dictionary {
+    /// An id that no other dictionary of this process has.
+    pub fn next_id() -> u64 {
+        static NEXT_ID: AtomicU64 = AtomicU64::new(1);
+        NEXT_ID.fetch_add(1, Ordering::Relaxed)
+    }
 }
 
 /// The values of a vector. At rows that are NULL they are unspecified but present.

@@ -14,9 +14,9 @@ pub enum Function {
     Add,
     /// As Add; Date - Date -> Int32, Date - Int32 -> Date.
     Subtract,
-    /// As Add.
+    /// Two of one numeric type, as Add.
     Multiply,
-    /// As Add; integers truncate, numerics get the server's result scale.
+    /// Two of one numeric type; integers truncate, numerics get the server's result scale.
     Divide,
     /// Remainder with the dividend's sign: integers, Numeric.
     Modulo,
@@ -26,4 +26,22 @@ pub enum Function {
     Absolute,
     /// To this type: between numbers as the server casts (rounding floats half to even, numerics half away from zero, range-checked), Date -> Timestamp.
     Cast(LogicalType),
+}
+
+impl Function {
+    /// True where some values of arguments of these types are an error of the query (`Error::Sql`).
+    pub fn can_raise(self, arguments: &[LogicalType]) -> bool {
+        match self {
+            Self::Compare(_) => false,
+            Self::Add | Self::Subtract | Self::Multiply | Self::Negate | Self::Absolute => {
+                !arguments.contains(&LogicalType::Numeric)
+            }
+            Self::Divide | Self::Modulo | Self::Cast(_) => true,
+        }
+    }
+
+    /// True where some values of arguments of these types are outside what is implemented (`Error::Decline`): numerics may be NaN, infinite or of more than 38 digits.
+    pub fn can_decline(self, arguments: &[LogicalType]) -> bool {
+        arguments.contains(&LogicalType::Numeric) || self == Self::Cast(LogicalType::Numeric)
+    }
 }

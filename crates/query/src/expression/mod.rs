@@ -3,8 +3,16 @@
 //! Expressions are typed by construction: the host has resolved operators to functions and put casts where types differ, so a `Call` has arguments of just the types its
 //! function names. `evaluate` runs them; `function` lists the functions with their exact meaning.
 
+mod branch;
+mod encoded;
 mod evaluate;
 mod function;
+mod functions;
+mod in_list;
+mod logic;
+mod node;
+mod select;
+mod value;
 
 use std::fmt;
 use std::sync::Arc;

@@ -1,0 +1,146 @@
+//! Arithmetic of single and double floats. A result that is infinite though no operand was, or zero though none was, is an error, as is division by zero (but NaN / 0 is NaN).
+
+use vector::{Bitmap, LogicalType};
+
+use super::lanes::{Native, any_fails, lane, one, two};
+use super::{Output, Picked, Value};
+use crate::expression::Function;
+use crate::kernels::arithmetic::{map_checked, zip_checked};
+use crate::{Error, Result, SqlError};
+
+/// A float with the server's checks: the result, and whether it is an error.
+trait Float: Native {
+    fn add(self, other: Self) -> (Self, bool);
+    fn subtract(self, other: Self) -> (Self, bool);
+    fn multiply(self, other: Self) -> (Self, bool);
+    fn divide(self, other: Self) -> (Self, bool);
+    fn negate(self) -> Self;
+    fn absolute(self) -> Self;
+    fn is_zero(self) -> bool;
+    fn is_infinite(self) -> bool;
+}
+
+macro_rules! float {
+    ($($type:ty),*) => {$(
+        impl Float for $type {
+            #[inline(always)]
+            fn add(self, other: Self) -> (Self, bool) {
+                let result = self + other;
+                (result, result.is_infinite() & !self.is_infinite() & !other.is_infinite())
+            }
+            #[inline(always)]
+            fn subtract(self, other: Self) -> (Self, bool) {
+                let result = self - other;
+                (result, result.is_infinite() & !self.is_infinite() & !other.is_infinite())
+            }
+            #[inline(always)]
+            fn multiply(self, other: Self) -> (Self, bool) {
+                let result = self * other;
+                let overflow = result.is_infinite() & !self.is_infinite() & !other.is_infinite();
+                (result, overflow | ((result == 0.0) & (self != 0.0) & (other != 0.0)))
+            }
+            #[inline(always)]
+            fn divide(self, other: Self) -> (Self, bool) {
+                let result = self / other;
+                let by_zero = (other == 0.0) & !self.is_nan();
+                let overflow = result.is_infinite() & !self.is_infinite();
+                (result, by_zero | overflow | ((result == 0.0) & (self != 0.0) & !other.is_infinite()))
+            }
+            #[inline(always)]
+            fn negate(self) -> Self {
+                -self
+            }
+            #[inline(always)]
+            fn absolute(self) -> Self {
+                self.abs()
+            }
+            fn is_zero(self) -> bool {
+                self == 0.0
+            }
+            fn is_infinite(self) -> bool {
+                self.is_infinite()
+            }
+        }
+    )*};
+}
+float!(f32, f64);
+
+/// A function of two floats of one type.
+pub(super) fn binary(function: Function, logical: LogicalType) -> Option<Picked> {
+    match logical {
+        LogicalType::Float32 => binary_of::<f32>(function),
+        LogicalType::Float64 => binary_of::<f64>(function),
+        _ => None,
+    }
+}
+
+fn binary_of<T: Float>(function: Function) -> Option<Picked> {
+    fn run<T: Float>(
+        arguments: &[Value],
+        rows: usize,
+        valid: Option<&Bitmap>,
+        f: impl Fn(T, T) -> (T, bool),
+        divides: bool,
+    ) -> Result<Output> {
+        let (a, b) = two(arguments)?;
+        let (a, b) = (lane::<T>(a)?, lane::<T>(b)?);
+        let (values, flag) = zip_checked(a, b, rows, &f);
+        let mut error = None;
+        if flag {
+            any_fails(rows, valid, |row| {
+                let (Some(a), Some(b)) = (a.get(row), b.get(row)) else { return false };
+                let (result, bad) = f(a, b);
+                if bad {
+                    error = Some(match (divides && b.is_zero(), result.is_infinite()) {
+                        (true, _) => SqlError::DivisionByZero,
+                        (false, true) => SqlError::FloatOverflow,
+                        (false, false) => SqlError::FloatUnderflow,
+                    });
+                }
+                bad
+            });
+        }
+        match error {
+            Some(error) => Err(Error::Sql(error)),
+            None => Ok(T::values(values).into()),
+        }
+    }
+    Some(match function {
+        Function::Add => {
+            (Box::new(|a: &[Value], rows, valid: Option<&Bitmap>| run(a, rows, valid, T::add, false)), 1)
+        }
+        Function::Subtract => {
+            (Box::new(|a: &[Value], rows, valid: Option<&Bitmap>| run(a, rows, valid, T::subtract, false)), 1)
+        }
+        Function::Multiply => {
+            (Box::new(|a: &[Value], rows, valid: Option<&Bitmap>| run(a, rows, valid, T::multiply, false)), 1)
+        }
+        Function::Divide => {
+            (Box::new(|a: &[Value], rows, valid: Option<&Bitmap>| run(a, rows, valid, T::divide, true)), 4)
+        }
+        _ => return None,
+    })
+}
+
+/// A function of one float.
+pub(super) fn unary(function: Function, logical: LogicalType) -> Option<Picked> {
+    match logical {
+        LogicalType::Float32 => unary_of::<f32>(function),
+        LogicalType::Float64 => unary_of::<f64>(function),
+        _ => None,
+    }
+}
+
+fn unary_of<T: Float>(function: Function) -> Option<Picked> {
+    fn run<T: Float>(arguments: &[Value], rows: usize, f: impl Fn(T) -> T) -> Result<Output> {
+        let (values, _) = map_checked(lane::<T>(one(arguments)?)?, rows, |a| (f(a), false));
+        Ok(T::values(values).into())
+    }
+    Some(match function {
+        Function::Negate => (Box::new(|a: &[Value], rows, _: Option<&Bitmap>| run(a, rows, T::negate)), 1),
+        Function::Absolute => {
+            (Box::new(|a: &[Value], rows, _: Option<&Bitmap>| run(a, rows, T::absolute)), 1)
+        }
+        _ => return None,
+    })
+}

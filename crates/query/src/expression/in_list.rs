@@ -1,0 +1,172 @@
+//! IN: whether a value equals one of a list's entries. Few entries are compared one after the other, many are looked up by type.
+
+use std::collections::HashSet;
+
+use vector::{Bitmap, LogicalType, NumericInts, Values, Vector};
+
+use super::functions::equal_to_any;
+use super::value::{Value, nulls, repeated};
+use crate::kernels::compare::test_each;
+use crate::{Error, Result};
+
+/// Lists up to this long are compared entry by entry.
+const FEW: usize = 6;
+
+/// The entries, ready to be looked up.
+pub(super) struct List {
+    /// Without NULLs.
+    entries: Vector,
+    has_null: bool,
+    table: Table,
+}
+
+enum Table {
+    Few,
+    /// Sorted; integers of any width.
+    Integers(HashSet<i64>),
+    /// Integers within a small range from the first: a bit for each.
+    Range(i64, Bitmap),
+    /// Text and bytes.
+    Bytes(HashSet<Box<[u8]>>),
+    /// Floats, as the bits of their representative.
+    Floats(HashSet<u64>),
+    /// Decimals without trailing zeros.
+    Numerics(HashSet<(i128, i32)>),
+}
+
+/// One bit pattern for all that equal a float.
+fn float_key(value: f64) -> u64 {
+    if value.is_nan() { f64::NAN.to_bits() } else { (value + 0.0).to_bits() }
+}
+
+/// The only form of a decimal without trailing zeros.
+fn numeric_key(mut value: i128, scale: u16) -> (i128, i32) {
+    let mut scale = i32::from(scale);
+    if value == 0 {
+        return (0, 0);
+    }
+    while value % 10 == 0 {
+        value /= 10;
+        scale -= 1;
+    }
+    (value, scale)
+}
+
+impl List {
+    /// A list of these entries, a flat vector.
+    pub fn new(entries: &Vector) -> Result<Self> {
+        let rows: Vec<u32> = (0u32..)
+            .zip(0..entries.len())
+            .filter(|&(_, at)| entries.is_valid(at))
+            .map(|(row, _)| row)
+            .collect();
+        let has_null = rows.len() < entries.len();
+        let entries = Vector { validity: None, ..entries.clone().flatten().take(&rows) };
+        if let Values::Numeric(numeric) = &entries.values
+            && !numeric.side.is_empty()
+        {
+            return Err(Error::Decline("numeric that is no scaled integer"));
+        }
+        let table = if entries.len() <= FEW { Table::Few } else { Self::table(&entries.values) };
+        Ok(Self { entries, has_null, table })
+    }
+
+    fn table(values: &Values) -> Table {
+        let integers = |values: &mut dyn Iterator<Item = i64>| {
+            let set: HashSet<i64> = values.collect();
+            let (low, high) =
+                set.iter().fold((i64::MAX, i64::MIN), |(low, high), &v| (low.min(v), high.max(v)));
+            match high.checked_sub(low).and_then(|span| usize::try_from(span).ok()) {
+                Some(span) if span < 1 << 16 => {
+                    let mut bits = Bitmap::filled(span + 1, false);
+                    set.iter().for_each(|&value| {
+                        bits.set(usize::try_from(value - low).unwrap_or(usize::MAX), true)
+                    });
+                    Table::Range(low, bits)
+                }
+                _ => Table::Integers(set),
+            }
+        };
+        match values {
+            Values::Int16(values) => integers(&mut values.iter().map(|&v| v.into())),
+            Values::Int32(values) => integers(&mut values.iter().map(|&v| v.into())),
+            Values::Int64(values) => integers(&mut values.iter().copied()),
+            Values::Float32(values) => Table::Floats(values.iter().map(|&v| float_key(v.into())).collect()),
+            Values::Float64(values) => Table::Floats(values.iter().map(|&v| float_key(v)).collect()),
+            Values::Bytes(views) => Table::Bytes(views.iter().map(Box::from).collect()),
+            Values::Fixed(fixed) => Table::Bytes((0..fixed.len()).map(|at| fixed.get(at).into()).collect()),
+            Values::Numeric(numeric) => Table::Numerics(
+                (0..numeric.len()).map(|at| numeric_key(numeric.ints.get(at), numeric.scale)).collect(),
+            ),
+            _ => Table::Few,
+        }
+    }
+
+    /// TRUE, FALSE or NULL for each row of a flat or constant value.
+    pub fn test(&self, value: &Value, rows: usize) -> Result<Value> {
+        if let Some(one) = value.constant() {
+            if !one.is_valid(0) {
+                return Ok(nulls(LogicalType::Bool, rows).into());
+            }
+            let verdict = self.test(&one.clone().into(), 1)?;
+            return Ok(repeated(&verdict.vector, rows).into());
+        }
+        let bits = Bitmap::from_words(self.words(value, rows)?, rows);
+        let validity = match (self.has_null, &value.vector.validity) {
+            // What is not found may equal the NULL.
+            (true, valid) => Some(match valid {
+                None => bits.clone(),
+                Some(valid) => crate::kernels::words::combine(&bits, valid, |bits, valid| bits & valid),
+            }),
+            (false, valid) => valid.clone(),
+        };
+        Ok(Vector { logical: LogicalType::Bool, validity, values: Values::Bool(bits) }.into())
+    }
+
+    fn words(&self, value: &Value, rows: usize) -> Result<Vec<u64>> {
+        let in_range = |low: i64, bits: &Bitmap, value: i64| {
+            usize::try_from(value.wrapping_sub(low)).is_ok_and(|at| value >= low && bits.get(at))
+        };
+        Ok(match (&self.table, &value.vector.values) {
+            (Table::Range(low, bits), Values::Int16(values)) => {
+                test_each(values, |v| in_range(*low, bits, v.into()))
+            }
+            (Table::Range(low, bits), Values::Int32(values)) => {
+                test_each(values, |v| in_range(*low, bits, v.into()))
+            }
+            (Table::Range(low, bits), Values::Int64(values)) => {
+                test_each(values, |v| in_range(*low, bits, v))
+            }
+            (Table::Integers(set), Values::Int16(values)) => test_each(values, |v| set.contains(&v.into())),
+            (Table::Integers(set), Values::Int32(values)) => test_each(values, |v| set.contains(&v.into())),
+            (Table::Integers(set), Values::Int64(values)) => test_each(values, |v| set.contains(&v)),
+            (Table::Floats(set), Values::Float32(values)) => {
+                test_each(values, |v| set.contains(&float_key(v.into())))
+            }
+            (Table::Floats(set), Values::Float64(values)) => {
+                test_each(values, |v| set.contains(&float_key(v)))
+            }
+            (Table::Bytes(set), Values::Bytes(views)) => by_row(rows, |row| set.contains(views.get(row))),
+            (Table::Bytes(set), Values::Fixed(fixed)) => by_row(rows, |row| set.contains(fixed.get(row))),
+            (Table::Numerics(set), Values::Numeric(numeric)) if numeric.side.is_empty() => {
+                match &numeric.ints {
+                    NumericInts::Int32(values) => {
+                        test_each(values, |v| set.contains(&numeric_key(v.into(), numeric.scale)))
+                    }
+                    NumericInts::Int64(values) => {
+                        test_each(values, |v| set.contains(&numeric_key(v.into(), numeric.scale)))
+                    }
+                    NumericInts::Int128(values) => {
+                        test_each(values, |v| set.contains(&numeric_key(v, numeric.scale)))
+                    }
+                }
+            }
+            _ => equal_to_any(value, &self.entries, rows)?,
+        })
+    }
+}
+
+fn by_row(rows: usize, f: impl Fn(usize) -> bool) -> Vec<u64> {
+    let bits: Bitmap = (0..rows).map(f).collect();
+    bits.words().to_vec()
+}
