@@ -16,6 +16,7 @@ mod kernels;
 pub mod operators;
 mod pipeline;
 mod plan;
+pub mod row_container;
 mod source;
 
 pub use batch::{BATCH_ROWS, Batch};

@@ -23,6 +23,17 @@ pub enum TextOrder {
     Host(Arc<TextCompare>),
 }
 
+impl TextOrder {
+    /// The order of two texts.
+    #[inline]
+    pub fn compare(&self, a: &[u8], b: &[u8]) -> Ordering {
+        match self {
+            Self::Bytes => a.cmp(b),
+            Self::Host(compare) => compare(a, b),
+        }
+    }
+}
+
 impl fmt::Debug for TextOrder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {

@@ -1,9 +1,12 @@
 //! The operators, one a file or folder. Each makes what `pipeline` asks for: a transform factory, or a sink.
 
+mod aggregate;
 mod append;
 mod filter;
 mod join;
+mod limit;
 mod project;
+mod sort;
 
 use std::sync::Arc;
 
@@ -23,18 +26,18 @@ pub fn project(expressions: &[Expression]) -> Arc<dyn TransformFactory> {
 }
 
 /// The sink of a `Plan::Aggregate`.
-pub fn aggregate(_plan: &Plan, _settings: &Arc<Settings>) -> Result<Arc<dyn Sink>> {
-    Err(Error::Decline("aggregate"))
+pub fn aggregate(plan: &Plan, settings: &Arc<Settings>) -> Result<Arc<dyn Sink>> {
+    Ok(Arc::new(aggregate::AggregateSink::new(plan, settings)?))
 }
 
 /// The sink of a `Plan::Sort`.
-pub fn sort(_plan: &Plan, _settings: &Arc<Settings>) -> Result<Arc<dyn Sink>> {
-    Err(Error::Decline("sort"))
+pub fn sort(plan: &Plan, settings: &Arc<Settings>) -> Result<Arc<dyn Sink>> {
+    Ok(Arc::new(sort::Sort::new(plan, settings)?))
 }
 
 /// The sink of a `Plan::Limit`.
-pub fn limit(_plan: &Plan) -> Result<Arc<dyn Sink>> {
-    Err(Error::Decline("limit"))
+pub fn limit(plan: &Plan) -> Result<Arc<dyn Sink>> {
+    Ok(Arc::new(limit::Limit::new(plan)?))
 }
 
 /// The sink of a `Plan::Window`.

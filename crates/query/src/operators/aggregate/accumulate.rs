@@ -1,0 +1,102 @@
+//! What every accumulator is: the states of one aggregate function for all groups, as columns.
+//!
+//! The table numbers the groups of a batch once; each accumulator then goes through its argument and the group numbers in one loop. One file a family: `count`, `sum`,
+//! `extreme`, `boolean`, ... Invariant: a state of a group that saw no value gives what the server gives for no rows.
+
+use std::any::Any;
+use std::sync::Arc;
+
+use vector::{Bitmap, LogicalType, Vector};
+
+use super::{boolean, count, extreme, float_sum, sum};
+use crate::{Aggregate, AggregateFunction, ColumnSummary, Error, Result};
+
+/// Which group each row of a batch is in.
+#[derive(Debug, Clone, Copy)]
+pub enum Groups<'a> {
+    /// All rows are in group 0.
+    One,
+    /// One number a row, each below what `grow` was told.
+    Numbers(&'a [u32]),
+}
+
+/// The states of one aggregate for all groups.
+pub trait Accumulator: Any + Send {
+    /// There are so many groups now.
+    fn grow(&mut self, groups: usize);
+
+    /// Takes `rows` rows of its arguments.
+    fn update(&mut self, arguments: &[Arc<Vector>], rows: usize, groups: Groups<'_>) -> Result<()>;
+
+    /// Takes over the states of another one of its kind; its group i is `to[i]` here.
+    fn merge(&mut self, other: Box<dyn Accumulator>, to: &[u32]) -> Result<()>;
+
+    /// Takes rows of group 0 as a summary; `column` is that of the argument.
+    fn summary(&mut self, _rows: u64, _column: Option<&ColumnSummary>) -> Result<()> {
+        Err(NO_SUMMARY)
+    }
+
+    /// Results of groups `start..start + len`.
+    fn finish(&mut self, start: usize, len: usize) -> Result<Vector>;
+
+    /// Memory held, in bytes.
+    fn bytes(&self) -> usize;
+}
+
+/// A summary without what was asked for.
+pub const NO_SUMMARY: Error = Error::Decline("summary without what was asked for");
+/// An argument of another type than planned.
+pub const MISTYPED: Error = Error::Decline("aggregate of another type");
+
+/// The accumulator of an aggregate whose arguments have these types.
+pub fn make(aggregate: &Aggregate, types: &[LogicalType]) -> Result<Box<dyn Accumulator>> {
+    use AggregateFunction as F;
+    use LogicalType as T;
+    let first = types.first().copied();
+    Ok(match (aggregate.function, first) {
+        (F::CountRows, _) => Box::new(count::Count::rows()),
+        (F::Count, Some(_)) => Box::new(count::Count::values()),
+        (F::Sum, Some(T::Int16 | T::Int32)) => Box::new(sum::ExactSum::new(sum::Result::Int64)),
+        (F::Sum, Some(T::Int64 | T::Numeric)) => Box::new(sum::ExactSum::new(sum::Result::Sum)),
+        (F::Avg, Some(T::Int16 | T::Int32 | T::Int64 | T::Numeric)) => {
+            Box::new(sum::ExactSum::new(sum::Result::Average))
+        }
+        (F::Sum, Some(T::Float32)) => Box::new(float_sum::FloatSum::new(float_sum::Result::Single)),
+        (F::Sum, Some(T::Float64)) => Box::new(float_sum::FloatSum::new(float_sum::Result::Sum)),
+        (F::Avg, Some(T::Float32 | T::Float64)) => {
+            Box::new(float_sum::FloatSum::new(float_sum::Result::Average))
+        }
+        (F::Min | F::Max, Some(logical)) => {
+            extreme::make(matches!(aggregate.function, F::Max), logical, &aggregate.order)?
+        }
+        (F::BoolAnd, Some(T::Bool)) => Box::new(boolean::Boolean::new(true)),
+        (F::BoolOr, Some(T::Bool)) => Box::new(boolean::Boolean::new(false)),
+        _ => return Err(Error::Decline("aggregate function")),
+    })
+}
+
+/// Its own kind back from a trait object.
+pub fn same<T: 'static>(other: Box<dyn Accumulator>) -> Result<Box<T>> {
+    (other as Box<dyn Any>).downcast::<T>().map_err(|_| Error::Decline("states of another aggregate"))
+}
+
+/// Calls `f` with each row that is not NULL.
+#[inline]
+pub fn each_valid(validity: Option<&Bitmap>, rows: usize, mut f: impl FnMut(usize)) {
+    match validity {
+        None => (0..rows).for_each(f),
+        Some(validity) => {
+            for (at, &word) in validity.words().iter().enumerate() {
+                if word == u64::MAX {
+                    (at * 64..at * 64 + 64).for_each(&mut f);
+                    continue;
+                }
+                let mut rest = word;
+                while rest != 0 {
+                    f(at * 64 + rest.trailing_zeros() as usize);
+                    rest &= rest - 1;
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,324 @@
+//! min and max.
+//!
+//! Of values that are equal but not the same (1.0 and 1.00, -0 and 0) the last one stays, as on the server. Text compares bytewise or as the host says.
+
+use std::cmp::Ordering;
+use std::sync::Arc;
+
+use vector::{
+    Bitmap, ByteViews, LogicalType, NumericValues, Scalar, Values, Vector, compare_decimals, compare_floats,
+};
+
+use super::accumulate::{Accumulator, Groups, MISTYPED, NO_SUMMARY, each_valid, same};
+use super::results::{Decimal, decimals, with_nulls};
+use crate::row_container::flat;
+use crate::{ColumnSummary, Error, Result, TextOrder};
+
+/// The accumulator for values of this type.
+pub fn make(greatest: bool, logical: LogicalType, order: &TextOrder) -> Result<Box<dyn Accumulator>> {
+    use LogicalType as T;
+    Ok(match logical {
+        T::Int16 => Box::new(Extreme::<i16>::new(greatest, logical)),
+        T::Int32 | T::Date => Box::new(Extreme::<i32>::new(greatest, logical)),
+        T::Int64 | T::Timestamp => Box::new(Extreme::<i64>::new(greatest, logical)),
+        T::Float32 => Box::new(Extreme::<f32>::new(greatest, logical)),
+        T::Float64 => Box::new(Extreme::<f64>::new(greatest, logical)),
+        T::Numeric => Box::new(NumericExtreme { greatest, states: Vec::new() }),
+        T::Text | T::Bytes => {
+            Box::new(TextExtreme { greatest, logical, order: order.clone(), states: Vec::new(), bytes: 0 })
+        }
+        T::Bool | T::Uuid | T::FixedBytes(_) => return Err(Error::Decline("min or max of this type")),
+    })
+}
+
+/// Numbers that compare by themselves.
+trait Native: Copy + Default + Send + 'static {
+    fn order(self, other: Self) -> Ordering;
+    fn values(vector: &Vector) -> Option<&[Self]>;
+    fn wrap(values: Vec<Self>) -> Values;
+    fn of(scalar: &Scalar) -> Option<Self>;
+}
+
+macro_rules! native {
+    ($type:ty, $lane:ident, $order:expr, $scalar:ident, $of:expr) => {
+        impl Native for $type {
+            #[inline]
+            fn order(self, other: Self) -> Ordering {
+                $order(self, other)
+            }
+            fn values(vector: &Vector) -> Option<&[Self]> {
+                if let Values::$lane(values) = &vector.values { Some(values) } else { None }
+            }
+            fn wrap(values: Vec<Self>) -> Values {
+                Values::$lane(values)
+            }
+            fn of(scalar: &Scalar) -> Option<Self> {
+                if let Scalar::$scalar(value) = scalar { $of(*value) } else { None }
+            }
+        }
+    };
+}
+
+native!(i16, Int16, |a: i16, b: i16| a.cmp(&b), Int, |value: i64| value.try_into().ok());
+native!(i32, Int32, |a: i32, b: i32| a.cmp(&b), Int, |value: i64| value.try_into().ok());
+native!(i64, Int64, |a: i64, b: i64| a.cmp(&b), Int, Some);
+native!(f32, Float32, |a: f32, b: f32| compare_floats(a.into(), b.into()), Float, |v: f64| Some(v as f32));
+native!(f64, Float64, compare_floats, Float, Some);
+
+struct Extreme<T> {
+    greatest: bool,
+    logical: LogicalType,
+    values: Vec<T>,
+    seen: Vec<bool>,
+}
+
+impl<T: Native> Extreme<T> {
+    const fn new(greatest: bool, logical: LogicalType) -> Self {
+        Self { greatest, logical, values: Vec::new(), seen: Vec::new() }
+    }
+
+    #[inline]
+    fn take(&mut self, group: usize, value: T) {
+        let order = value.order(self.values[group]);
+        let better = if self.greatest { order != Ordering::Less } else { order != Ordering::Greater };
+        if better || !self.seen[group] {
+            self.values[group] = value;
+            self.seen[group] = true;
+        }
+    }
+
+    /// The extreme of a vector's rows.
+    fn of(&self, values: &[T], validity: Option<&Bitmap>) -> Option<T> {
+        let wanted = if self.greatest { Ordering::Less } else { Ordering::Greater };
+        if validity.is_none() {
+            return values.iter().copied().reduce(|a, b| if b.order(a) == wanted { a } else { b });
+        }
+        let mut found = None;
+        each_valid(validity, values.len(), |row| {
+            let value = values[row];
+            found = Some(match found {
+                Some(best) if value.order(best) == wanted => best,
+                _ => value,
+            });
+        });
+        found
+    }
+}
+
+impl<T: Native> Accumulator for Extreme<T> {
+    fn grow(&mut self, groups: usize) {
+        self.values.resize(groups, T::default());
+        self.seen.resize(groups, false);
+    }
+
+    fn update(&mut self, arguments: &[Arc<Vector>], _rows: usize, groups: Groups<'_>) -> Result<()> {
+        let argument = arguments.first().ok_or(MISTYPED)?;
+        // A batch's codes stand for entries that may all be there: looking at the entries instead is not exact.
+        let argument = flat(argument);
+        let values = T::values(&argument).ok_or(MISTYPED)?;
+        let validity = argument.validity.as_ref();
+        match groups {
+            Groups::One => {
+                if let Some(value) = self.of(values, validity) {
+                    self.take(0, value);
+                }
+            }
+            Groups::Numbers(numbers) => {
+                let numbers = &numbers[..values.len()];
+                each_valid(validity, values.len(), |row| self.take(numbers[row] as usize, values[row]));
+            }
+        }
+        Ok(())
+    }
+
+    fn merge(&mut self, other: Box<dyn Accumulator>, to: &[u32]) -> Result<()> {
+        let other = same::<Self>(other)?;
+        for (from, &group) in to.iter().enumerate() {
+            if other.seen[from] {
+                self.take(group as usize, other.values[from]);
+            }
+        }
+        Ok(())
+    }
+
+    fn summary(&mut self, rows: u64, column: Option<&ColumnSummary>) -> Result<()> {
+        let column = column.ok_or(NO_SUMMARY)?;
+        if rows > column.nulls {
+            let (least, greatest) = column.bounds.as_ref().ok_or(NO_SUMMARY)?;
+            let bound = if self.greatest { greatest } else { least };
+            self.take(0, T::of(bound).ok_or(NO_SUMMARY)?);
+        }
+        Ok(())
+    }
+
+    fn finish(&mut self, start: usize, len: usize) -> Result<Vector> {
+        let values = T::wrap(self.values[start..start + len].to_vec());
+        Ok(with_nulls(self.logical, values, self.seen[start..start + len].iter().copied()))
+    }
+
+    fn bytes(&self) -> usize {
+        self.values.capacity() * size_of::<T>() + self.seen.capacity()
+    }
+}
+
+struct NumericExtreme {
+    greatest: bool,
+    states: Vec<Option<Decimal>>,
+}
+
+impl NumericExtreme {
+    #[inline]
+    fn take(&mut self, group: usize, value: Decimal) {
+        let state = &mut self.states[group];
+        let wanted = if self.greatest { Ordering::Less } else { Ordering::Greater };
+        let stays = state.is_some_and(|state| {
+            let order = if value.scale == state.scale {
+                value.unscaled.cmp(&state.unscaled)
+            } else {
+                compare_decimals(value.unscaled, value.scale, state.unscaled, state.scale)
+            };
+            order == wanted
+        });
+        if !stays {
+            *state = Some(value);
+        }
+    }
+}
+
+fn decimal(numeric: &NumericValues, row: usize) -> Decimal {
+    Decimal { unscaled: numeric.ints.get(row), scale: numeric.scale, display: numeric.display.get(row) }
+}
+
+impl Accumulator for NumericExtreme {
+    fn grow(&mut self, groups: usize) {
+        self.states.resize(groups, None);
+    }
+
+    fn update(&mut self, arguments: &[Arc<Vector>], rows: usize, groups: Groups<'_>) -> Result<()> {
+        let argument = flat(arguments.first().ok_or(MISTYPED)?);
+        let Values::Numeric(numeric) = &argument.values else { return Err(MISTYPED) };
+        if !numeric.side.is_empty() {
+            return Err(Error::Decline("numeric outside 128 bits"));
+        }
+        each_valid(argument.validity.as_ref(), rows, |row| {
+            let group = match groups {
+                Groups::One => 0,
+                Groups::Numbers(numbers) => numbers[row] as usize,
+            };
+            self.take(group, decimal(numeric, row));
+        });
+        Ok(())
+    }
+
+    fn merge(&mut self, other: Box<dyn Accumulator>, to: &[u32]) -> Result<()> {
+        let other = same::<Self>(other)?;
+        for (&group, state) in to.iter().zip(other.states) {
+            if let Some(value) = state {
+                self.take(group as usize, value);
+            }
+        }
+        Ok(())
+    }
+
+    fn finish(&mut self, start: usize, len: usize) -> Result<Vector> {
+        decimals(&self.states[start..start + len])
+    }
+
+    fn bytes(&self) -> usize {
+        self.states.capacity() * size_of::<Option<Decimal>>()
+    }
+}
+
+struct TextExtreme {
+    greatest: bool,
+    logical: LogicalType,
+    order: TextOrder,
+    states: Vec<Option<Box<[u8]>>>,
+    bytes: usize,
+}
+
+impl TextExtreme {
+    fn better(&self, value: &[u8], state: &[u8]) -> bool {
+        self.order.compare(value, state) == if self.greatest { Ordering::Greater } else { Ordering::Less }
+    }
+
+    #[inline]
+    fn take(&mut self, group: usize, value: &[u8]) {
+        let better = match &self.states[group] {
+            None => true,
+            Some(state) => self.better(value, state),
+        };
+        if better {
+            self.bytes += value.len();
+            if let Some(state) = self.states[group].replace(value.into()) {
+                self.bytes -= state.len();
+            }
+        }
+    }
+
+    fn best<'a>(&self, values: impl Iterator<Item = &'a [u8]>) -> Option<&'a [u8]> {
+        values.reduce(|best, value| if self.better(value, best) { value } else { best })
+    }
+}
+
+impl Accumulator for TextExtreme {
+    fn grow(&mut self, groups: usize) {
+        self.states.resize(groups, None);
+    }
+
+    fn update(&mut self, arguments: &[Arc<Vector>], rows: usize, groups: Groups<'_>) -> Result<()> {
+        let argument = arguments.first().ok_or(MISTYPED)?;
+        if let (Groups::One, Values::Dictionary { codes, dictionary }) = (groups, &argument.values) {
+            let Values::Bytes(entries) = &dictionary.entries.values else { return Err(MISTYPED) };
+            let mut there = vec![false; entries.len()];
+            each_valid(argument.validity.as_ref(), rows, |row| there[codes[row] as usize] = true);
+            let met = there.iter().enumerate().filter(|(_, there)| **there).map(|(at, _)| entries.get(at));
+            if let Some(best) = self.best(met) {
+                self.take(0, best);
+            }
+            return Ok(());
+        }
+        let argument = flat(argument);
+        let Values::Bytes(views) = &argument.values else { return Err(MISTYPED) };
+        each_valid(argument.validity.as_ref(), rows, |row| {
+            let group = match groups {
+                Groups::One => 0,
+                Groups::Numbers(numbers) => numbers[row] as usize,
+            };
+            self.take(group, views.get(row));
+        });
+        Ok(())
+    }
+
+    fn merge(&mut self, other: Box<dyn Accumulator>, to: &[u32]) -> Result<()> {
+        let other = same::<Self>(other)?;
+        for (&group, state) in to.iter().zip(other.states) {
+            if let Some(value) = state {
+                self.take(group as usize, &value);
+            }
+        }
+        Ok(())
+    }
+
+    fn summary(&mut self, rows: u64, column: Option<&ColumnSummary>) -> Result<()> {
+        let column = column.ok_or(NO_SUMMARY)?;
+        if rows > column.nulls {
+            let (least, greatest) = column.bounds.as_ref().ok_or(NO_SUMMARY)?;
+            let Scalar::Bytes(bound) = (if self.greatest { greatest } else { least }) else {
+                return Err(NO_SUMMARY);
+            };
+            self.take(0, bound);
+        }
+        Ok(())
+    }
+
+    fn finish(&mut self, start: usize, len: usize) -> Result<Vector> {
+        let states = &self.states[start..start + len];
+        let views: ByteViews = states.iter().map(|state| state.as_deref().unwrap_or(&[])).collect();
+        Ok(with_nulls(self.logical, Values::Bytes(views), states.iter().map(Option::is_some)))
+    }
+
+    fn bytes(&self) -> usize {
+        self.states.capacity() * 16 + self.bytes
+    }
+}

@@ -1,0 +1,163 @@
+//! Hash aggregation: the sink of `Plan::Aggregate`.
+//!
+//! Each thread fills a table of its own: the keys of a batch become group numbers (`groups`), then each accumulator (`accumulate` and its families) goes through its argument
+//! once. When a thread finishes, its table is merged into the shared one, whose groups are the output.
+
+mod accumulate;
+mod boolean;
+mod count;
+mod extreme;
+mod float_sum;
+mod results;
+mod sum;
+mod summary;
+mod table;
+
+use std::any::Any;
+use std::sync::{Arc, Mutex};
+
+use vector::LogicalType;
+
+use self::table::Table;
+use crate::{
+    Aggregate, BATCH_ROWS, Batch, Error, Expression, Host, Plan, Result, Settings, Sink, SinkLocal, Source,
+    Summary, SummaryNeed, Unit,
+};
+
+/// What all threads know.
+pub struct AggregateSink {
+    shared: Arc<Shared>,
+    needs: Option<Vec<SummaryNeed>>,
+    /// Bytes that one thread's table may take.
+    memory: usize,
+}
+
+struct Shared {
+    spec: Spec,
+    table: Mutex<Option<Table>>,
+}
+
+/// What is computed.
+#[derive(Debug)]
+pub struct Spec {
+    keys: Vec<Expression>,
+    aggregates: Vec<Aggregate>,
+    /// Types of the input's columns.
+    input: Vec<LogicalType>,
+}
+
+impl Spec {
+    fn key_types(&self) -> Vec<LogicalType> {
+        self.keys.iter().map(|key| key.logical(&self.input)).collect()
+    }
+}
+
+impl AggregateSink {
+    /// The sink of an aggregate plan.
+    pub fn new(plan: &Plan, settings: &Arc<Settings>) -> Result<Self> {
+        let Plan::Aggregate { input, keys, aggregates, .. } = plan else {
+            return Err(Error::Decline("not an aggregate"));
+        };
+        let spec = Spec { keys: keys.clone(), aggregates: aggregates.clone(), input: input.types() };
+        // What cannot be computed is said before anything runs.
+        Table::new(&spec)?;
+        let needs = summary::needs(&spec);
+        let memory = settings.memory / settings.threads.max(1);
+        Ok(Self { shared: Arc::new(Shared { spec, table: Mutex::new(None) }), needs, memory })
+    }
+}
+
+const POISONED: Error = Error::Decline("a thread panicked");
+
+impl Sink for AggregateSink {
+    fn make(&self) -> Result<Box<dyn SinkLocal>> {
+        let table = Table::new(&self.shared.spec)?;
+        Ok(Box::new(Local { table, memory: self.memory, shared: Arc::clone(&self.shared) }))
+    }
+
+    fn complete(&self) -> Result<Box<dyn Source>> {
+        let table = self.shared.table.lock().map_err(|_| POISONED)?.take();
+        let mut table = match table {
+            Some(table) => table,
+            None => Table::new(&self.shared.spec)?,
+        };
+        table.seal();
+        Ok(Box::new(Groups { table, next: 0 }))
+    }
+
+    fn wants_summary(&self) -> Option<Vec<SummaryNeed>> {
+        self.needs.clone()
+    }
+
+    fn needs_host(&self) -> bool {
+        let spec = &self.shared.spec;
+        spec.keys.iter().any(Expression::needs_host)
+            || spec.aggregates.iter().any(|aggregate| {
+                aggregate.arguments.iter().chain(&aggregate.filter).any(Expression::needs_host)
+            })
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+
+    fn name(&self) -> String {
+        let spec = &self.shared.spec;
+        let functions = spec.aggregates.iter().map(|a| format!("{:?}{:?}", a.function, a.arguments));
+        format!("Aggregate: {} by {:?}", functions.collect::<Vec<_>>().join(", "), spec.keys)
+    }
+}
+
+struct Local {
+    shared: Arc<Shared>,
+    table: Table,
+    /// Bytes the table may take.
+    memory: usize,
+}
+
+impl SinkLocal for Local {
+    fn push(&mut self, batch: Batch) -> Result<bool> {
+        self.table.push(&batch)?;
+        if self.table.bytes() > self.memory {
+            return Err(Error::Decline("aggregate larger than its memory"));
+        }
+        Ok(true)
+    }
+
+    fn push_summary(&mut self, summary: Summary) -> Result<()> {
+        summary::push(&self.shared.spec, &mut self.table, &summary)
+    }
+
+    fn finish(self: Box<Self>) -> Result<()> {
+        let mut shared = self.shared.table.lock().map_err(|_| POISONED)?;
+        match shared.as_mut() {
+            None => *shared = Some(self.table),
+            Some(table) => table.merge(self.table)?,
+        }
+        Ok(())
+    }
+}
+
+/// The groups of a finished table.
+struct Groups {
+    table: Table,
+    next: usize,
+}
+
+impl Source for Groups {
+    fn next_unit(&mut self, _host: &mut dyn Host) -> Result<Option<Box<dyn Unit>>> {
+        let mut rows = BATCH_ROWS.min(self.table.groups() - self.next);
+        if rows == 0 {
+            return Ok(None);
+        }
+        // Averages of very different magnitude may have no scale in common: fewer at a time then.
+        let batch = loop {
+            match self.table.output(self.next, rows) {
+                Err(Error::Decline(_)) if rows > 1 => rows = rows.div_ceil(4),
+                output => break output?,
+            }
+        };
+        self.next += rows;
+        Ok(Some(Box::new(Some(batch))))
+    }
+}

@@ -1,0 +1,360 @@
+//! Exact sums and averages: of integers and of decimals.
+//!
+//! Each group has a 64-bit sum and a count; before a batch that could overflow one of the sums, all are added to 128-bit ones beside them and start again at zero. Whether it
+//! could is known from a bound: the greatest magnitude in each batch times its rows, added up. Decimals are summed as integers at the greatest scale met; digits shown are
+//! the greatest of the values summed, kept per group only where batches differ.
+
+use std::sync::Arc;
+
+use vector::{Bitmap, DisplayScales, LogicalType, NumericInts, NumericValues, Scalar, Values, Vector};
+
+use super::accumulate::{Accumulator, Groups, MISTYPED, NO_SUMMARY, each_valid, same};
+use super::results::{Decimal, average, decimals, power_of_ten, with_nulls};
+use crate::row_container::flat;
+use crate::{ColumnSummary, Error};
+
+const WIDE: Error = Error::Decline("numeric outside 128 bits");
+
+/// What comes out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Result {
+    /// The sum as a bigint: that of smallints and integers, which wraps as the server's does.
+    Int64,
+    /// The sum as a numeric.
+    Sum,
+    /// The average as a numeric.
+    Average,
+}
+
+#[derive(Debug, Clone, Copy, Default)]
+struct State {
+    sum: i64,
+    count: i64,
+}
+
+/// Sums of exact numbers.
+pub struct ExactSum {
+    result: Result,
+    states: Vec<State>,
+    /// What the states were when they were last emptied; no entries as long as that never happened.
+    wide: Vec<i128>,
+    /// No state is farther from zero than this.
+    bound: u64,
+    scale: u16,
+    display: Display,
+}
+
+/// Digits shown, of the values summed.
+enum Display {
+    /// No values yet.
+    None,
+    /// The same for all values.
+    All(u16),
+    /// The greatest of each group.
+    Groups(Vec<u16>),
+}
+
+impl ExactSum {
+    /// No groups.
+    pub const fn new(result: Result) -> Self {
+        Self { result, states: Vec::new(), wide: Vec::new(), bound: 0, scale: 0, display: Display::None }
+    }
+
+    /// Makes room for `rows` further values of at most this magnitude. False where 64 bits have none.
+    fn reserve(&mut self, magnitude: u64, rows: usize) -> bool {
+        let Some(more) = magnitude.checked_mul(rows as u64).filter(|&more| more <= i64::MAX as u64) else {
+            return false;
+        };
+        match self.bound.checked_add(more).filter(|&bound| bound <= i64::MAX as u64) {
+            Some(bound) => self.bound = bound,
+            None => {
+                self.empty();
+                self.bound = more;
+            }
+        }
+        true
+    }
+
+    /// Brings all sums to 128 bits.
+    fn empty(&mut self) {
+        self.wide.resize(self.states.len(), 0);
+        for (wide, state) in self.wide.iter_mut().zip(&mut self.states) {
+            *wide += i128::from(std::mem::take(&mut state.sum));
+        }
+        self.bound = 0;
+    }
+
+    fn total(&self, group: usize) -> i128 {
+        self.wide.get(group).copied().unwrap_or(0) + self.states.get(group).map_or(0, |s| i128::from(s.sum))
+    }
+
+    fn add_narrow<T: Copy + Into<i64>>(
+        &mut self,
+        values: &[T],
+        validity: Option<&Bitmap>,
+        groups: Groups<'_>,
+        magnitude: u64,
+    ) -> crate::Result<()> {
+        let rows = values.len();
+        if !self.reserve(magnitude, rows) {
+            return self.add_wide(|row| values[row].into().into(), rows, validity, groups, 1);
+        }
+        match groups {
+            Groups::One => {
+                let Some(state) = self.states.first_mut() else { return Ok(()) };
+                match validity {
+                    None => {
+                        state.sum += values.iter().map(|&value| value.into()).sum::<i64>();
+                        state.count += rows as i64;
+                    }
+                    Some(validity) => {
+                        let mut sum = 0;
+                        each_valid(Some(validity), rows, |row| sum += values[row].into());
+                        state.sum += sum;
+                        state.count += validity.count_ones() as i64;
+                    }
+                }
+            }
+            Groups::Numbers(numbers) => {
+                let states = self.states.as_mut_slice();
+                match validity {
+                    None => {
+                        for (&group, &value) in numbers.iter().zip(values) {
+                            let state = &mut states[group as usize];
+                            state.sum += value.into();
+                            state.count += 1;
+                        }
+                    }
+                    Some(validity) => {
+                        let numbers = &numbers[..rows];
+                        each_valid(Some(validity), rows, |row| {
+                            let state = &mut states[numbers[row] as usize];
+                            state.sum += values[row].into();
+                            state.count += 1;
+                        });
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn add_wide(
+        &mut self,
+        value: impl Fn(usize) -> i128,
+        rows: usize,
+        validity: Option<&Bitmap>,
+        groups: Groups<'_>,
+        factor: i128,
+    ) -> crate::Result<()> {
+        self.wide.resize(self.states.len(), 0);
+        let mut overflow = false;
+        each_valid(validity, rows, |row| {
+            let group = match groups {
+                Groups::One => 0,
+                Groups::Numbers(numbers) => numbers[row] as usize,
+            };
+            let sum = value(row).checked_mul(factor).and_then(|value| self.wide[group].checked_add(value));
+            overflow |= sum.is_none();
+            self.wide[group] = sum.unwrap_or_default();
+            self.states[group].count += 1;
+        });
+        // Half of the range stays free for the 64-bit sums.
+        if overflow || self.wide.iter().any(|sum| sum.unsigned_abs() > i128::MAX as u128 / 2) {
+            return Err(WIDE);
+        }
+        Ok(())
+    }
+
+    /// The scale is to be at least this.
+    fn raise(&mut self, scale: u16) -> crate::Result<()> {
+        if scale > self.scale {
+            if self.bound > 0 || !self.wide.is_empty() {
+                self.empty();
+                let factor = power_of_ten(u32::from(scale - self.scale))?;
+                for sum in &mut self.wide {
+                    *sum = sum.checked_mul(factor).filter(|v| v.abs() <= i128::MAX / 2).ok_or(WIDE)?;
+                }
+            }
+            self.scale = scale;
+        }
+        Ok(())
+    }
+
+    fn show(&mut self, shown: &DisplayScales, validity: Option<&Bitmap>, rows: usize, groups: Groups<'_>) {
+        match (&self.display, shown) {
+            (Display::All(all), DisplayScales::Constant(shown)) if all == shown => return,
+            (Display::None, DisplayScales::Constant(shown)) => {
+                self.display = Display::All(*shown);
+                return;
+            }
+            _ => {}
+        }
+        let all = match &self.display {
+            Display::All(all) => *all,
+            _ => 0,
+        };
+        if !matches!(self.display, Display::Groups(_)) {
+            // Groups without values must not show what others do.
+            self.display =
+                Display::Groups(self.states.iter().map(|s| if s.count > 0 { all } else { 0 }).collect());
+        }
+        let Display::Groups(display) = &mut self.display else { return };
+        display.resize(self.states.len(), 0);
+        each_valid(validity, rows, |row| {
+            let group = match groups {
+                Groups::One => 0,
+                Groups::Numbers(numbers) => numbers[row] as usize,
+            };
+            display[group] = display[group].max(shown.get(row));
+        });
+    }
+
+    fn add_numerics(
+        &mut self,
+        numeric: &NumericValues,
+        validity: Option<&Bitmap>,
+        groups: Groups<'_>,
+    ) -> crate::Result<()> {
+        if !numeric.side.is_empty() {
+            return Err(WIDE);
+        }
+        self.raise(numeric.scale)?;
+        self.show(&numeric.display, validity, numeric.len(), groups);
+        let factor = power_of_ten(u32::from(self.scale - numeric.scale))?;
+        match &numeric.ints {
+            NumericInts::Int32(values) if factor == 1 => self.add_narrow(values, validity, groups, 1 << 31),
+            NumericInts::Int64(values) if factor == 1 => {
+                self.add_narrow(values, validity, groups, magnitude(values))
+            }
+            ints => self.add_wide(|row| ints.get(row), numeric.len(), validity, groups, factor),
+        }
+    }
+
+    fn value(&self, group: usize) -> Option<(Decimal, i64)> {
+        let count = self.states.get(group).map_or(0, |state| state.count);
+        let display = match &self.display {
+            Display::None => 0,
+            Display::All(display) => *display,
+            Display::Groups(display) => display.get(group).copied().unwrap_or(0),
+        };
+        (count > 0).then(|| (Decimal { unscaled: self.total(group), scale: self.scale, display }, count))
+    }
+}
+
+/// A bound on the magnitude of all values: all ones up to the highest bit set in any of them.
+fn magnitude(values: &[i64]) -> u64 {
+    let bits = values.iter().fold(0, |bits, &value| bits | (value ^ (value >> 63)) as u64);
+    // The most negative value of so many bits is one larger in magnitude.
+    match bits {
+        0 => 1,
+        bits => (u64::MAX >> bits.leading_zeros()) + 1,
+    }
+}
+
+impl Accumulator for ExactSum {
+    fn grow(&mut self, groups: usize) {
+        self.states.resize(groups, State::default());
+        if !self.wide.is_empty() {
+            self.wide.resize(groups, 0);
+        }
+        if let Display::Groups(display) = &mut self.display {
+            display.resize(groups, 0);
+        }
+    }
+
+    fn update(&mut self, arguments: &[Arc<Vector>], rows: usize, groups: Groups<'_>) -> crate::Result<()> {
+        let argument = arguments.first().ok_or(MISTYPED)?;
+        let argument = flat(argument);
+        let validity = argument.validity.as_ref();
+        if validity.is_some_and(|validity| validity.count_ones() == 0) || rows == 0 {
+            return Ok(());
+        }
+        match &argument.values {
+            Values::Int16(values) => self.add_narrow(values, validity, groups, 1 << 15),
+            Values::Int32(values) => self.add_narrow(values, validity, groups, 1 << 31),
+            Values::Int64(values) => self.add_narrow(values, validity, groups, magnitude(values)),
+            Values::Numeric(numeric) => self.add_numerics(numeric, validity, groups),
+            _ => Err(MISTYPED),
+        }
+    }
+
+    fn merge(&mut self, other: Box<dyn Accumulator>, to: &[u32]) -> crate::Result<()> {
+        let mut other = same::<Self>(other)?;
+        self.raise(other.scale)?;
+        other.raise(self.scale)?;
+        other.empty();
+        self.empty();
+        let shown = match (&self.display, &other.display) {
+            (_, Display::None) => None,
+            (Display::All(a), Display::All(b)) if a == b => None,
+            (Display::None, Display::All(b)) => {
+                self.display = Display::All(*b);
+                None
+            }
+            (_, Display::All(b)) => Some(DisplayScales::Constant(*b)),
+            (_, Display::Groups(b)) => Some(DisplayScales::PerValue(b.clone())),
+        };
+        if let Some(shown) = shown {
+            let valid: Bitmap = other.states.iter().map(|state| state.count > 0).collect();
+            self.show(&shown, Some(&valid), to.len(), Groups::Numbers(to));
+        }
+        for (from, &group) in to.iter().enumerate() {
+            let group = group as usize;
+            self.wide[group] = self.wide[group].checked_add(other.wide[from]).ok_or(WIDE)?;
+            self.states[group].count += other.states[from].count;
+        }
+        if self.wide.iter().any(|sum| sum.unsigned_abs() > i128::MAX as u128 / 2) {
+            return Err(WIDE);
+        }
+        Ok(())
+    }
+
+    fn summary(&mut self, rows: u64, column: Option<&ColumnSummary>) -> crate::Result<()> {
+        let column = column.ok_or(NO_SUMMARY)?;
+        let count = rows.saturating_sub(column.nulls);
+        if count == 0 {
+            return Ok(());
+        }
+        let (value, shown) = column.sum.as_ref().ok_or(NO_SUMMARY)?;
+        let (value, scale, shown) = match value {
+            Scalar::Int(value) => (i128::from(*value), 0, 0),
+            Scalar::Numeric { unscaled, scale } => (*unscaled, *scale, *shown),
+            _ => return Err(NO_SUMMARY),
+        };
+        self.raise(scale)?;
+        self.show(&DisplayScales::Constant(shown), None, 1, Groups::One);
+        let factor = power_of_ten(u32::from(self.scale - scale))?;
+        self.add_wide(|_| value, 1, None, Groups::One, factor)?;
+        if let Some(state) = self.states.first_mut() {
+            state.count += i64::try_from(count).map_err(|_| NO_SUMMARY)? - 1;
+        }
+        Ok(())
+    }
+
+    fn finish(&mut self, start: usize, len: usize) -> crate::Result<Vector> {
+        let groups = start..start + len;
+        match self.result {
+            Result::Int64 => {
+                let values = groups.clone().map(|group| self.total(group) as i64).collect();
+                let seen = groups.map(|group| self.states[group].count > 0);
+                Ok(with_nulls(LogicalType::Int64, Values::Int64(values), seen))
+            }
+            Result::Sum => {
+                decimals(&groups.map(|group| self.value(group).map(|(sum, _)| sum)).collect::<Vec<_>>())
+            }
+            Result::Average => {
+                let averages = groups.map(|group| match self.value(group) {
+                    Some((sum, count)) => average(sum, count).map(Some),
+                    None => Ok(None),
+                });
+                decimals(&averages.collect::<crate::Result<Vec<_>>>()?)
+            }
+        }
+    }
+
+    fn bytes(&self) -> usize {
+        let display = if let Display::Groups(display) = &self.display { display.capacity() * 2 } else { 0 };
+        self.states.capacity() * 16 + self.wide.capacity() * 16 + display
+    }
+}

@@ -1,0 +1,162 @@
+//! The groups one thread has seen, and their states.
+
+use std::sync::Arc;
+
+use vector::Vector;
+
+use super::Spec;
+use super::accumulate::{self, Accumulator, Groups};
+use crate::row_container::RowSet;
+use crate::{Aggregate, BATCH_ROWS, Batch, Error, Evaluator, Result};
+
+/// Groups and states.
+pub struct Table {
+    keys: Vec<Evaluator>,
+    /// None without keys: one group, which is there without rows, too.
+    set: Option<RowSet>,
+    aggregates: Vec<State>,
+    groups: usize,
+    numbers: Vec<u32>,
+}
+
+struct State {
+    arguments: Vec<Evaluator>,
+    filter: Option<Evaluator>,
+    accumulator: Box<dyn Accumulator>,
+}
+
+impl State {
+    fn new(aggregate: &Aggregate, spec: &Spec) -> Result<Self> {
+        if aggregate.distinct || !aggregate.order_by.is_empty() {
+            return Err(Error::Decline("distinct or ordered aggregate"));
+        }
+        let types: Vec<_> = aggregate.arguments.iter().map(|a| a.logical(&spec.input)).collect();
+        Ok(Self {
+            arguments: aggregate.arguments.iter().map(Evaluator::new).collect(),
+            filter: aggregate.filter.as_ref().map(Evaluator::new),
+            accumulator: accumulate::make(aggregate, &types)?,
+        })
+    }
+
+    fn push(&mut self, batch: &Batch, numbers: Option<&[u32]>) -> Result<()> {
+        let Some(filter) = &mut self.filter else { return self.update(batch, numbers) };
+        match filter.select(batch)? {
+            None => self.update(batch, numbers),
+            Some(rows) if rows.is_empty() => Ok(()),
+            Some(rows) => {
+                let kept: Option<Vec<u32>> =
+                    numbers.map(|numbers| rows.iter().map(|&row| numbers[row as usize]).collect());
+                self.update(&batch.take(&rows), kept.as_deref())
+            }
+        }
+    }
+
+    fn update(&mut self, batch: &Batch, numbers: Option<&[u32]>) -> Result<()> {
+        let arguments = self.arguments.iter_mut().map(|argument| argument.evaluate(batch));
+        let arguments = arguments.collect::<Result<Vec<Arc<Vector>>>>()?;
+        let groups = numbers.map_or(Groups::One, Groups::Numbers);
+        self.accumulator.update(&arguments, batch.rows, groups)
+    }
+}
+
+impl Table {
+    /// No groups; without keys the one group.
+    pub fn new(spec: &Spec) -> Result<Self> {
+        let states = spec.aggregates.iter().map(|aggregate| State::new(aggregate, spec));
+        let mut table = Self {
+            keys: spec.keys.iter().map(Evaluator::new).collect(),
+            set: (!spec.keys.is_empty()).then(|| RowSet::new(&spec.key_types())),
+            aggregates: states.collect::<Result<_>>()?,
+            groups: 0,
+            numbers: Vec::new(),
+        };
+        if table.set.is_none() {
+            table.grow(1);
+        }
+        Ok(table)
+    }
+
+    /// Number of groups.
+    pub const fn groups(&self) -> usize {
+        self.groups
+    }
+
+    /// Memory held, in bytes.
+    pub fn bytes(&self) -> usize {
+        self.set.as_ref().map_or(0, RowSet::bytes)
+            + self.aggregates.iter().map(|state| state.accumulator.bytes()).sum::<usize>()
+    }
+
+    fn grow(&mut self, groups: usize) {
+        if groups > self.groups {
+            self.groups = groups;
+            self.aggregates.iter_mut().for_each(|state| state.accumulator.grow(groups));
+        }
+    }
+
+    /// Takes the rows of a batch.
+    pub fn push(&mut self, batch: &Batch) -> Result<()> {
+        let numbers = match &mut self.set {
+            None => None,
+            Some(set) => {
+                let keys = self.keys.iter_mut().map(|key| key.evaluate(batch)).collect::<Result<Vec<_>>>()?;
+                set.number(&keys, batch.rows, &mut self.numbers)?;
+                let groups = set.len();
+                self.grow(groups);
+                Some(self.numbers.as_slice())
+            }
+        };
+        for state in &mut self.aggregates {
+            state.push(batch, numbers)?;
+        }
+        Ok(())
+    }
+
+    /// The states of one aggregate.
+    pub fn accumulator(&mut self, at: usize) -> Option<&mut Box<dyn Accumulator>> {
+        self.aggregates.get_mut(at).map(|state| &mut state.accumulator)
+    }
+
+    /// Takes over the groups of another thread's table.
+    pub fn merge(&mut self, mut other: Self) -> Result<()> {
+        let mut to = Vec::with_capacity(other.groups);
+        match (&mut self.set, &mut other.set) {
+            (Some(set), Some(from)) => {
+                from.seal();
+                let mut numbers = Vec::new();
+                for start in (0..from.len()).step_by(BATCH_ROWS) {
+                    let rows = BATCH_ROWS.min(from.len() - start);
+                    set.number_hashed(
+                        &from.slice(start, rows),
+                        &from.hashes()[start..start + rows],
+                        &mut numbers,
+                    )?;
+                    to.extend_from_slice(&numbers);
+                }
+                let groups = set.len();
+                self.grow(groups);
+            }
+            _ => to.push(0),
+        }
+        for (state, other) in self.aggregates.iter_mut().zip(other.aggregates) {
+            state.accumulator.merge(other.accumulator, &to)?;
+        }
+        Ok(())
+    }
+
+    /// All rows were seen.
+    pub fn seal(&mut self) {
+        if let Some(set) = &mut self.set {
+            set.seal();
+        }
+    }
+
+    /// Keys and results of groups `start..start + rows`.
+    pub fn output(&mut self, start: usize, rows: usize) -> Result<Batch> {
+        let mut columns = self.set.as_ref().map(|set| set.slice(start, rows)).unwrap_or_default();
+        for state in &mut self.aggregates {
+            columns.push(Arc::new(state.accumulator.finish(start, rows)?));
+        }
+        Ok(Batch::new(rows, columns))
+    }
+}

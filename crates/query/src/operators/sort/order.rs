@@ -1,0 +1,196 @@
+//! The order of kept rows: which row comes first, second, ...
+//!
+//! The first keys of a row are packed into one integer that orders as they do: each column takes as many bits as the range of its values needs (least to greatest value
+//! of the rows at hand, one more for NULL), text gives its first bytes, a descending key is turned over. Rows are sorted by that integer, and only rows that agree in it and differ in what
+//! did not fit are compared by value. Rows that are equal in all keys stay in the order they came.
+
+use std::cmp::Ordering;
+
+use crate::row_container::{Integers, ValueColumn, float_order};
+use crate::{Result, TextOrder};
+
+/// How one column of the rows orders them.
+#[derive(Debug, Clone)]
+pub struct Key {
+    /// Position of the column.
+    pub column: usize,
+    /// Greatest first.
+    pub descending: bool,
+    /// NULLs before everything else.
+    pub nulls_first: bool,
+    /// How text compares.
+    pub order: TextOrder,
+}
+
+impl Key {
+    /// The order of two rows by this key.
+    pub fn compare(&self, columns: &[ValueColumn], a: usize, b: usize) -> Ordering {
+        let Some(column) = columns.get(self.column) else { return Ordering::Equal };
+        let nulls = |null| if null == self.nulls_first { Ordering::Less } else { Ordering::Greater };
+        match (column.is_null(a), column.is_null(b)) {
+            (true, true) => Ordering::Equal,
+            (true, false) => nulls(true),
+            (false, true) => nulls(false),
+            (false, false) => {
+                let order = column.order(a, b, &self.order);
+                if self.descending { order.reverse() } else { order }
+            }
+        }
+    }
+}
+
+/// The order of two rows by the given keys.
+pub fn compare(keys: &[Key], columns: &[ValueColumn], a: usize, b: usize) -> Ordering {
+    keys.iter().map(|key| key.compare(columns, a, b)).find(|order| order.is_ne()).unwrap_or(Ordering::Equal)
+}
+
+/// The first keys of all rows, packed.
+struct Packed {
+    values: Vec<u128>,
+    /// Bits used, from the lowest.
+    bits: u32,
+    /// Keys that are in there wholly: rows that agree need to be compared only from this one on.
+    whole: usize,
+}
+
+/// The positions of all `rows` rows in order; only the first `wanted` need to be right.
+pub fn order(keys: &[Key], columns: &[ValueColumn], rows: usize, wanted: usize) -> Result<Vec<u32>> {
+    let packed = pack(keys, columns, rows);
+    let rest = keys.get(packed.whole..).unwrap_or(&[]);
+    if packed.bits <= 64 {
+        let narrow = packed.values.iter().map(|&value| value as u64);
+        Ok(sorted(narrow.zip(0u32..).collect(), rest, columns, wanted))
+    } else {
+        Ok(sorted(packed.values.into_iter().zip(0u32..).collect(), rest, columns, wanted))
+    }
+}
+
+fn sorted<K: Ord + Copy>(
+    mut entries: Vec<(K, u32)>,
+    rest: &[Key],
+    columns: &[ValueColumn],
+    wanted: usize,
+) -> Vec<u32> {
+    let by_value = |a: &(K, u32), b: &(K, u32)| {
+        a.0.cmp(&b.0)
+            .then_with(|| compare(rest, columns, a.1 as usize, b.1 as usize))
+            .then_with(|| a.1.cmp(&b.1))
+    };
+    if wanted < entries.len() {
+        if rest.is_empty() {
+            entries.select_nth_unstable(wanted);
+        } else {
+            entries.select_nth_unstable_by(wanted, by_value);
+        }
+        entries.truncate(wanted);
+    }
+    if rest.is_empty() {
+        entries.sort_unstable();
+    } else {
+        entries.sort_unstable_by(by_value);
+    }
+    entries.into_iter().map(|(_, row)| row).collect()
+}
+
+fn pack(keys: &[Key], columns: &[ValueColumn], rows: usize) -> Packed {
+    let mut packed = Packed { values: vec![0; rows], bits: 0, whole: 0 };
+    for key in keys {
+        let Some(column) = columns.get(key.column) else { break };
+        let room = 128 - packed.bits;
+        let whole = match column.integers() {
+            Some(Integers::Bool(values)) => packed.integers(key, column, room, |at| i128::from(values[at])),
+            Some(Integers::Int16(values)) => packed.integers(key, column, room, |at| i128::from(values[at])),
+            Some(Integers::Int32(values)) => packed.integers(key, column, room, |at| i128::from(values[at])),
+            Some(Integers::Int64(values)) => packed.integers(key, column, room, |at| i128::from(values[at])),
+            Some(Integers::Int128(values)) => packed.integers(key, column, room, |at| values[at]),
+            Some(Integers::Float32(values)) => {
+                packed.integers(key, column, room, |at| i128::from(float_order(values[at].into())))
+            }
+            Some(Integers::Float64(values)) => {
+                packed.integers(key, column, room, |at| i128::from(float_order(values[at])))
+            }
+            None if matches!(key.order, TextOrder::Bytes) => packed.prefixes(key, column, room),
+            None => false,
+        };
+        if !whole {
+            break;
+        }
+        packed.whole += 1;
+    }
+    packed
+}
+
+impl Packed {
+    /// Appends a column of integers. False where it did not fit and was left out.
+    fn integers(
+        &mut self,
+        key: &Key,
+        column: &ValueColumn,
+        room: u32,
+        value: impl Fn(usize) -> i128,
+    ) -> bool {
+        let nulls = column.has_nulls();
+        let (mut least, mut greatest) = (i128::MAX, i128::MIN);
+        for at in 0..self.values.len() {
+            if !nulls || !column.is_null(at) {
+                let value = value(at);
+                (least, greatest) = (least.min(value), greatest.max(value));
+            }
+        }
+        if least > greatest {
+            (least, greatest) = (0, 0);
+        }
+        // One code below and one above the values are for NULLs.
+        let Some(range) = greatest.checked_sub(least).and_then(|range| range.checked_add(2)) else {
+            return false;
+        };
+        let first = u128::from(nulls && key.nulls_first);
+        let last = range as u128 - 2 + first + u128::from(nulls && !key.nulls_first);
+        let bits = u128::BITS - last.leading_zeros();
+        if bits > room {
+            return false;
+        }
+        let null = if key.nulls_first { 0 } else { last };
+        for (at, packed) in self.values.iter_mut().enumerate() {
+            let code = if nulls && column.is_null(at) {
+                null
+            } else {
+                let value = value(at);
+                first + if key.descending { greatest - value } else { value - least } as u128
+            };
+            *packed = packed.checked_shl(bits).unwrap_or(0) | code;
+        }
+        self.bits += bits;
+        true
+    }
+
+    /// Appends the first bytes of a column of byte strings. True when that is all of them.
+    fn prefixes(&mut self, key: &Key, column: &ValueColumn, room: u32) -> bool {
+        let nulls = column.has_nulls();
+        let longest = (0..self.values.len()).map(|at| column.bytes_at(at).len()).max().unwrap_or(0);
+        // A bit for NULL; shorter texts come first because they are padded with zeros, which no text holds.
+        let taken = longest.min((room.saturating_sub(1) / 8) as usize);
+        let whole = taken == longest && column.is_text();
+        let bits = 8 * taken as u32 + 1;
+        if bits > room {
+            return false;
+        }
+        let mask = if taken == 16 { u128::MAX } else { (1u128 << (8 * taken)) - 1 };
+        for (at, packed) in self.values.iter_mut().enumerate() {
+            let code = if nulls && column.is_null(at) {
+                if key.nulls_first { 0 } else { 1 << (8 * taken) }
+            } else {
+                let value = column.bytes_at(at);
+                let mut padded = [0; 16];
+                let length = value.len().min(taken);
+                padded[..length].copy_from_slice(&value[..length]);
+                let code = u128::from_be_bytes(padded).checked_shr(128 - 8 * taken as u32).unwrap_or(0);
+                let code = if key.descending { !code & mask } else { code };
+                code | if nulls && key.nulls_first { 1 << (8 * taken) } else { 0 }
+            };
+            *packed = packed.checked_shl(bits).unwrap_or(0) | code;
+        }
+        self.bits += bits;
+        whole
+    }
+}

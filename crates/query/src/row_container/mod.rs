@@ -1,0 +1,24 @@
+//! Rows that operators keep: hashes of rows, columns of kept values that grow, and batches written to temporary files.
+//!
+//! Shared by aggregation, sorting, joins and windows. Kept values are columns, too: a group's key or a build row is a position, and its values are found there.
+
+pub mod hash;
+mod row_set;
+mod value_column;
+
+use std::sync::Arc;
+
+pub use row_set::{ABSENT, RowSet};
+pub use value_column::{Integers, ValueColumn, float_order};
+use vector::{Values, Vector};
+
+/// The vector without constants, codes and runs; shared where it has none.
+#[must_use]
+pub fn flat(vector: &Arc<Vector>) -> Arc<Vector> {
+    match &vector.values {
+        Values::Constant(..) | Values::Dictionary { .. } | Values::Runs { .. } => {
+            Arc::new(vector.as_ref().clone().flatten())
+        }
+        _ => Arc::clone(vector),
+    }
+}

@@ -1,0 +1,197 @@
+//! A set of rows by value: each distinct row gets a number, in the order they are first seen.
+//!
+//! The general path of grouping (any number of columns of any type) and of DISTINCT. An open-addressing table holds, for each row kept, half of its hash and its number; the
+//! values are in columns. A batch is looked up in rounds: all rows probe for a slot whose half hash is theirs, the new ones are kept, the candidates are compared column by
+//! column, and those that differ probe on. Invariant: slots and columns agree; a table is never more than 3/4 full.
+
+use std::sync::Arc;
+
+use vector::{LogicalType, Vector};
+
+use super::{ValueColumn, flat, hash};
+use crate::{Error, Result};
+
+/// Number of a row that was not kept because the set is frozen.
+pub const ABSENT: u32 = u32::MAX;
+
+/// The set.
+#[derive(Debug)]
+pub struct RowSet {
+    columns: Vec<ValueColumn>,
+    /// Hashes of the rows kept.
+    hashes: Vec<u64>,
+    /// High half: the hash's high half; low half: number + 1, 0 where free.
+    slots: Vec<u64>,
+    frozen: bool,
+    work: Work,
+}
+
+/// What a look-up needs, kept for the next.
+#[derive(Debug, Default)]
+struct Work {
+    hashes: Vec<u64>,
+    pending: Vec<(u32, u32)>,
+    rows: Vec<u32>,
+    at: Vec<u32>,
+    places: Vec<u32>,
+    equal: Vec<bool>,
+    fresh: Vec<u32>,
+}
+
+impl RowSet {
+    /// An empty set of rows of these types.
+    pub fn new(types: &[LogicalType]) -> Self {
+        Self {
+            columns: types.iter().map(|&logical| ValueColumn::new(logical)).collect(),
+            hashes: Vec::new(),
+            slots: Vec::new(),
+            frozen: false,
+            work: Work::default(),
+        }
+    }
+
+    /// Rows kept.
+    pub const fn len(&self) -> usize {
+        self.hashes.len()
+    }
+
+    /// True when it has no row.
+    pub const fn is_empty(&self) -> bool {
+        self.hashes.is_empty()
+    }
+
+    /// From now on rows that are not there get the number `ABSENT`.
+    pub const fn freeze(&mut self) {
+        self.frozen = true;
+    }
+
+    /// Memory held, in bytes.
+    pub fn bytes(&self) -> usize {
+        self.slots.capacity() * 8
+            + self.hashes.capacity() * 8
+            + self.columns.iter().map(ValueColumn::bytes).sum::<usize>()
+    }
+
+    /// The columns of the rows kept.
+    pub fn columns(&self) -> &[ValueColumn] {
+        &self.columns
+    }
+
+    /// The hashes of the rows kept.
+    pub fn hashes(&self) -> &[u64] {
+        &self.hashes
+    }
+
+    /// Nothing more will be added for now.
+    pub fn seal(&mut self) {
+        self.columns.iter_mut().for_each(ValueColumn::seal);
+    }
+
+    /// Rows `start..start + len` of those kept.
+    pub fn slice(&self, start: usize, len: usize) -> Vec<Arc<Vector>> {
+        self.columns.iter().map(|column| Arc::new(column.slice(start, len))).collect()
+    }
+
+    /// The number of each of `rows` rows of these columns, in `numbers`; rows not seen before are kept.
+    ///
+    /// # Errors
+    /// `OutOfMemory`; `Decline` for decimals outside 128 bits, or 4 billion rows.
+    pub fn number(&mut self, columns: &[Arc<Vector>], rows: usize, numbers: &mut Vec<u32>) -> Result<()> {
+        let mut hashes = std::mem::take(&mut self.work.hashes);
+        let done = hash::hash_rows(columns, rows, &mut hashes)
+            .and_then(|()| self.number_hashed(columns, &hashes, numbers));
+        self.work.hashes = hashes;
+        done
+    }
+
+    /// As `number`, for rows whose hashes (those of `hash_rows`) are known.
+    pub fn number_hashed(
+        &mut self,
+        columns: &[Arc<Vector>],
+        hashes: &[u64],
+        numbers: &mut Vec<u32>,
+    ) -> Result<()> {
+        let columns: Vec<_> = columns.iter().map(flat).collect();
+        self.reserve(if self.frozen { 0 } else { hashes.len() })?;
+        numbers.clear();
+        numbers.resize(hashes.len(), ABSENT);
+        let mask = self.slots.len() - 1;
+        let mut work = std::mem::take(&mut self.work);
+        work.pending.clear();
+        work.pending
+            .extend(hashes.iter().zip(0u32..).map(|(&hash, row)| (row, (hash as usize & mask) as u32)));
+        while !work.pending.is_empty() {
+            work.rows.clear();
+            work.at.clear();
+            work.places.clear();
+            work.fresh.clear();
+            for &(row, place) in &work.pending {
+                let hash = hashes[row as usize];
+                let mut place = place as usize;
+                loop {
+                    let slot = self.slots[place];
+                    if slot == 0 {
+                        if !self.frozen {
+                            let number = self.hashes.len() as u32;
+                            self.slots[place] = (hash >> 32 << 32) | u64::from(number + 1);
+                            self.hashes.push(hash);
+                            numbers[row as usize] = number;
+                            work.fresh.push(row);
+                        }
+                        break;
+                    }
+                    if slot >> 32 == hash >> 32 {
+                        work.rows.push(row);
+                        work.at.push((slot as u32) - 1);
+                        work.places.push(place as u32);
+                        break;
+                    }
+                    place = (place + 1) & mask;
+                }
+            }
+            for (kept, column) in self.columns.iter_mut().zip(&columns) {
+                kept.append(column, &work.fresh)?;
+            }
+            work.equal.clear();
+            work.equal.resize(work.rows.len(), true);
+            for (kept, column) in self.columns.iter().zip(&columns) {
+                kept.compare(column, &work.rows, &work.at, &mut work.equal)?;
+            }
+            work.pending.clear();
+            for (i, &row) in work.rows.iter().enumerate() {
+                if work.equal[i] {
+                    numbers[row as usize] = work.at[i];
+                } else {
+                    work.pending.push((row, ((work.places[i] as usize + 1) & mask) as u32));
+                }
+            }
+        }
+        self.work = work;
+        Ok(())
+    }
+
+    /// Makes room for so many further rows.
+    fn reserve(&mut self, more: usize) -> Result<()> {
+        let wanted = self.hashes.len() + more;
+        if wanted >= (u32::MAX as usize) / 2 {
+            return Err(Error::Decline("more groups than are numbered"));
+        }
+        if wanted * 4 <= self.slots.len() * 3 && !self.slots.is_empty() {
+            return Ok(());
+        }
+        let capacity = (wanted * 2).next_power_of_two().max(1_024);
+        let mut slots = Vec::new();
+        slots.try_reserve_exact(capacity).map_err(|_| Error::out_of_memory(capacity * 8))?;
+        slots.resize(capacity, 0u64);
+        let mask = capacity - 1;
+        for (&hash, number) in self.hashes.iter().zip(1u64..) {
+            let mut place = hash as usize & mask;
+            while slots[place] != 0 {
+                place = (place + 1) & mask;
+            }
+            slots[place] = (hash >> 32 << 32) | number;
+        }
+        self.slots = slots;
+        Ok(())
+    }
+}

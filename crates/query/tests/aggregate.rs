@@ -1,0 +1,347 @@
+//! Aggregation against a reference that goes row by row.
+#![allow(clippy::unwrap_used, clippy::panic)]
+
+mod support;
+
+use std::cmp::Ordering;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use proptest::prelude::*;
+use query::*;
+use support::*;
+use vector::LogicalType as T;
+use vector::Scalar;
+
+const TYPES: [T; 8] = [T::Int16, T::Int32, T::Int64, T::Float64, T::Numeric, T::Text, T::Bool, T::Date];
+
+fn any_value(logical: T) -> BoxedStrategy<V> {
+    let value = match logical {
+        T::Int16 => (-3i64..3).prop_map(V::Int).boxed(),
+        T::Int32 | T::Date => {
+            prop_oneof![(-3i64..3), Just(i64::from(i32::MAX)), Just(-2_000_000_000)].prop_map(V::Int).boxed()
+        }
+        T::Int64 => prop_oneof![(0i64..20), Just(i64::MAX), Just(i64::MIN)].prop_map(V::Int).boxed(),
+        T::Float64 => {
+            prop_oneof![(-4i32..4).prop_map(|v| V::Float(f64::from(v) / 2.0)), Just(V::Float(f64::NAN))]
+                .boxed()
+        }
+        T::Numeric => {
+            let small = (-30i128..30, 0u16..3).prop_map(|(v, s)| V::Dec(v, s));
+            let large = (0i128..4).prop_map(|v| V::Dec(v * 10i128.pow(20), 2));
+            prop_oneof![5 => small, 1 => large].boxed()
+        }
+        T::Text => prop_oneof!["[ab]{0,2}", "a long text past the view[ab]"].prop_map(V::Text).boxed(),
+        _ => any::<bool>().prop_map(V::Bool).boxed(),
+    };
+    prop_oneof![6 => value, 1 => Just(V::Null)].boxed()
+}
+
+/// Batches as lists of columns, with how each column is held.
+fn any_batches() -> impl Strategy<Value = Vec<Batch>> {
+    let column =
+        |logical: T| move |rows: usize| (proptest::collection::vec(any_value(logical), rows), 0u8..4);
+    let batch = (1usize..40)
+        .prop_flat_map(move |rows| TYPES.iter().map(|&logical| column(logical)(rows)).collect::<Vec<_>>());
+    proptest::collection::vec(batch, 0..5).prop_map(|batches| {
+        let made = batches.into_iter().enumerate().map(|(number, columns)| {
+            let rows = columns[0].0.len();
+            let columns =
+                columns.into_iter().zip(TYPES).enumerate().map(|(at, ((values, form), logical))| {
+                    let flat = vector(logical, &values);
+                    Arc::new(match form {
+                        0 => coded(&flat, (number * 100 + at) as u64),
+                        1 => runs(&flat),
+                        _ => flat,
+                    })
+                });
+            Batch::new(rows, columns.collect())
+        });
+        made.collect()
+    })
+}
+
+fn rows_of(batches: &[Batch]) -> Vec<Vec<V>> {
+    let mut rows = Vec::new();
+    for batch in batches {
+        for row in 0..batch.rows {
+            rows.push(batch.columns.iter().map(|column| value(column, row)).collect());
+        }
+    }
+    rows
+}
+
+fn compare_keys(a: &[V], b: &[V]) -> Ordering {
+    a.iter().zip(b).map(|(a, b)| a.compare(b)).find(|order| order.is_ne()).unwrap_or(Ordering::Equal)
+}
+
+struct Key(Vec<V>);
+impl PartialEq for Key {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other).is_eq()
+    }
+}
+impl Eq for Key {}
+impl PartialOrd for Key {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+impl Ord for Key {
+    fn cmp(&self, other: &Self) -> Ordering {
+        compare_keys(&self.0, &other.0)
+    }
+}
+
+/// Result type of a function over a column.
+fn result_type(function: AggregateFunction, logical: T) -> Option<T> {
+    use AggregateFunction as F;
+    Some(match (function, logical) {
+        (F::CountRows | F::Count, _) => T::Int64,
+        (F::Sum, T::Int16 | T::Int32) => T::Int64,
+        (F::Sum | F::Avg, T::Int16 | T::Int32 | T::Int64 | T::Numeric) => T::Numeric,
+        (F::Sum | F::Avg, T::Float64) => T::Float64,
+        (F::Min | F::Max, T::Bool) => return None,
+        (F::Min | F::Max, logical) => logical,
+        (F::BoolAnd | F::BoolOr, T::Bool) => T::Bool,
+        _ => return None,
+    })
+}
+
+fn reference(function: AggregateFunction, logical: T, values: &[V]) -> V {
+    use AggregateFunction as F;
+    let valid: Vec<&V> = values.iter().filter(|value| !matches!(value, V::Null)).collect();
+    match function {
+        F::CountRows => return V::Int(values.len() as i64),
+        F::Count => return V::Int(valid.len() as i64),
+        _ if valid.is_empty() => return V::Null,
+        _ => {}
+    }
+    match function {
+        F::Min => {
+            valid.into_iter().cloned().reduce(|a, b| if a.compare(&b).is_lt() { a } else { b }).unwrap()
+        }
+        F::Max => {
+            valid.into_iter().cloned().reduce(|a, b| if a.compare(&b).is_gt() { a } else { b }).unwrap()
+        }
+        F::BoolAnd => V::Bool(valid.iter().all(|value| matches!(value, V::Bool(true)))),
+        F::BoolOr => V::Bool(valid.iter().any(|value| matches!(value, V::Bool(true)))),
+        F::Sum | F::Avg if logical == T::Float64 => {
+            let sum: f64 = valid.iter().map(|v| if let V::Float(v) = v { *v } else { panic!() }).sum();
+            V::Float(if function == F::Avg { sum / valid.len() as f64 } else { sum })
+        }
+        F::Sum | F::Avg => {
+            let parts: Vec<(i128, u16)> = valid
+                .iter()
+                .map(|value| match value {
+                    V::Int(v) => (i128::from(*v), 0),
+                    V::Dec(v, scale) => (*v, *scale),
+                    _ => panic!(),
+                })
+                .collect();
+            let scale = parts.iter().map(|part| part.1).max().unwrap();
+            let sum: i128 = parts.iter().map(|(v, s)| v * 10i128.pow(u32::from(scale - s))).sum();
+            if function == F::Sum {
+                return if matches!(logical, T::Int16 | T::Int32) {
+                    V::Int(sum as i64)
+                } else {
+                    V::Dec(sum, scale)
+                };
+            }
+            average(sum, scale, valid.len() as i128)
+        }
+        _ => panic!(),
+    }
+}
+
+/// Division as the server's, digit by digit of base 10,000.
+fn average(sum: i128, scale: u16, count: i128) -> V {
+    let (weight, first) = base_10000(sum.unsigned_abs(), scale);
+    let (count_weight, count_first) = base_10000(count as u128, 0);
+    let quotient = weight - count_weight - i32::from(first <= count_first);
+    let shown = (16 - quotient * 4).max(i32::from(scale)).max(0) as u16;
+    let scaled = sum * 10i128.pow(u32::from(shown - scale));
+    let (whole, rest) = (scaled / count, scaled % count);
+    let away = i128::from(rest.abs() * 2 >= count) * scaled.signum();
+    V::Dec(whole + away, shown)
+}
+
+fn base_10000(value: u128, scale: u16) -> (i32, u128) {
+    // Pad the decimals to whole digits of base 10,000.
+    let pad = (4 - scale % 4) % 4;
+    let mut digits = Vec::new();
+    let mut rest = value * 10u128.pow(u32::from(pad));
+    while rest > 0 {
+        digits.push(rest % 10_000);
+        rest /= 10_000;
+    }
+    let fraction = i32::from((scale + pad) / 4);
+    match digits.last() {
+        Some(first) => (digits.len() as i32 - 1 - fraction, *first),
+        None => (0, 0),
+    }
+}
+
+fn all_aggregates() -> Vec<(Aggregate, Option<usize>)> {
+    use AggregateFunction as F;
+    let mut all = vec![(aggregate(F::CountRows, None, T::Int64), None)];
+    for function in [F::Count, F::Sum, F::Avg, F::Min, F::Max, F::BoolAnd, F::BoolOr] {
+        for (at, logical) in TYPES.into_iter().enumerate() {
+            if let Some(result) = result_type(function, logical)
+                && (function != F::Sum && function != F::Avg || logical != T::Date)
+            {
+                all.push((aggregate(function, Some(at), result), Some(at)));
+            }
+        }
+    }
+    all
+}
+
+fn expected(rows: &[Vec<V>], keys: &[usize]) -> Vec<String> {
+    let mut groups: BTreeMap<Key, Vec<&Vec<V>>> = BTreeMap::new();
+    for row in rows {
+        let key = Key(keys.iter().map(|&key| row[key].clone()).collect());
+        groups.entry(key).or_default().push(row);
+    }
+    if keys.is_empty() && groups.is_empty() {
+        groups.insert(Key(Vec::new()), Vec::new());
+    }
+    let lines: Vec<Vec<V>> = groups
+        .values()
+        .map(|rows| {
+            let first = rows.first();
+            let mut line: Vec<V> =
+                keys.iter().map(|&key| first.map_or(V::Null, |first| first[key].clone())).collect();
+
+            for (aggregate, argument) in all_aggregates() {
+                let values: Vec<V> =
+                    rows.iter().map(|row| argument.map_or(V::Int(1), |at| row[at].clone())).collect();
+                let logical = argument.map_or(T::Int64, |at| TYPES[at]);
+                line.push(reference(aggregate.function, logical, &values));
+            }
+            line
+        })
+        .collect();
+    shown(&lines)
+}
+
+fn plan(keys: &[usize]) -> Plan {
+    Plan::Aggregate {
+        input: scan(&TYPES),
+        keys: keys.iter().map(|&key| Expression::Column(key)).collect(),
+        aggregates: all_aggregates().into_iter().map(|(aggregate, _)| aggregate).collect(),
+        groups: 10.0,
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(400))]
+
+    #[test]
+    fn groups_are_the_references(
+        batches in any_batches(),
+        keys in proptest::sample::subsequence((0..TYPES.len()).collect::<Vec<_>>(), 0..4),
+    ) {
+        let rows = run(&plan(&keys), Steps::batches(&batches), roomy()).unwrap();
+        prop_assert_eq!(shown(&rows), expected(&rows_of(&batches), &keys));
+    }
+
+    #[test]
+    fn locals_merge(
+        batches in any_batches(),
+        keys in proptest::sample::subsequence((0..TYPES.len()).collect::<Vec<_>>(), 0..3),
+    ) {
+        let plan = plan(&keys);
+        let sink = query::operators::aggregate(&plan, &Arc::new(roomy())).unwrap();
+        let mut locals: Vec<_> = (0..3).map(|_| sink.make().unwrap()).collect();
+        // In thirds, so that the order in which groups are first seen is that of the rows.
+        let third = batches.len().div_ceil(3).max(1);
+        for (at, batch) in batches.iter().enumerate() {
+            assert!(locals[at / third].push(batch.clone()).unwrap());
+        }
+        for local in locals {
+            local.finish().unwrap();
+        }
+        let rows = drain(sink.complete().unwrap());
+        prop_assert_eq!(shown(&rows), expected(&rows_of(&batches), &keys));
+    }
+}
+
+fn drain(mut source: Box<dyn Source>) -> Vec<Vec<V>> {
+    let mut rows = Vec::new();
+    while let Some(mut unit) = source.next_unit(&mut Calm).unwrap() {
+        while let Step::Batch(batch) = unit.next().unwrap() {
+            rows.extend(rows_of(&[batch]));
+        }
+    }
+    rows
+}
+
+#[test]
+fn summaries_stand_for_rows() {
+    use AggregateFunction as F;
+    let types = [T::Int32, T::Numeric, T::Text];
+    let aggregates = vec![
+        aggregate(F::CountRows, None, T::Int64),
+        aggregate(F::Count, Some(2), T::Int64),
+        aggregate(F::Sum, Some(0), T::Int64),
+        aggregate(F::Avg, Some(1), T::Numeric),
+        aggregate(F::Min, Some(0), T::Int32),
+        aggregate(F::Max, Some(2), T::Text),
+    ];
+    let plan = Plan::Aggregate { input: scan(&types), keys: Vec::new(), aggregates, groups: 1.0 };
+    let sink = query::operators::aggregate(&plan, &Arc::new(roomy())).unwrap();
+    let need = |bounds, sum| SummaryNeed { bounds, sum, nulls: true };
+    assert_eq!(sink.wants_summary(), Some(vec![need(true, true), need(false, true), need(true, false)]));
+    let column = |bounds, sum| Some(ColumnSummary { nulls: 1, bounds, sum });
+    let text = |text: &str| Scalar::Bytes(text.as_bytes().into());
+    let summary = Summary {
+        rows: 3,
+        columns: vec![
+            column(Some((Scalar::Int(-5), Scalar::Int(9))), Some((Scalar::Int(4), 0))),
+            column(None, Some((Scalar::Numeric { unscaled: 5, scale: 1 }, 2))),
+            column(Some((text("a"), text("y"))), None),
+        ],
+    };
+    let batch = Batch::new(
+        1,
+        vec![
+            Arc::new(vector(T::Int32, &[V::Int(1)])),
+            Arc::new(vector(T::Numeric, &[V::Dec(15, 1)])),
+            Arc::new(vector(T::Text, &[V::Text("z".into())])),
+        ],
+    );
+    let empty = Summary { rows: 0, columns: vec![None, None, None] };
+    for steps in [
+        vec![Step::Summary(summary.clone()), Step::Batch(batch.clone())],
+        vec![Step::Batch(batch), Step::Summary(summary)],
+    ] {
+        let rows = run(&plan, Box::new(Steps(steps.into())), roomy()).unwrap();
+        assert_eq!(shown(&rows), ["4|3|5|0.66666666666666666667|-5|z"]);
+    }
+    assert!(run(&plan, Box::new(Steps(vec![Step::Summary(empty)].into())), roomy()).is_err());
+}
+
+#[test]
+fn rows_without_columns_and_wide_sums() {
+    use AggregateFunction as F;
+    let plan = |types: &[T], aggregates| Plan::Aggregate {
+        input: scan(types),
+        keys: Vec::new(),
+        aggregates,
+        groups: 1.0,
+    };
+    let counted = plan(&[], vec![aggregate(F::CountRows, None, T::Int64)]);
+    let rows = run(&counted, Steps::batches(&[Batch::new(7, vec![]), Batch::new(5, vec![])]), roomy());
+    assert_eq!(shown(&rows.unwrap()), ["12"]);
+
+    let sum = plan(&[T::Numeric], vec![aggregate(F::Sum, Some(0), T::Numeric)]);
+    let huge = vector(T::Numeric, &[V::Dec(10i128.pow(38) - 1, 0)]);
+    let batches = vec![Batch::new(1, vec![Arc::new(huge)]); 3];
+    assert!(matches!(run(&sum, Steps::batches(&batches), roomy()), Err(Error::Decline(_))));
+
+    let sum = plan(&[T::Float64], vec![aggregate(F::Sum, Some(0), T::Float64)]);
+    let large = vector(T::Float64, &[V::Float(1e308), V::Float(1e308)]);
+    let large = Steps::batches(&[Batch::new(2, vec![Arc::new(large)])]);
+    assert_eq!(run(&sum, large, roomy()).unwrap_err(), Error::Sql(SqlError::FloatOverflow));
+}

@@ -1,0 +1,274 @@
+//! What the tests of operators share: batches as a source, a host that never interrupts, values one by one.
+#![allow(dead_code, clippy::unwrap_used, clippy::panic)]
+
+use std::cmp::Ordering;
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicU64, Ordering as Atomic};
+use std::sync::{Arc, Mutex};
+
+use query::*;
+use vector::{
+    Dictionary, LogicalType, PhysicalType, Values, Vector, VectorBuilder, compare_decimals, compare_floats,
+};
+
+/// A value outside a vector.
+#[derive(Debug, Clone)]
+pub enum V {
+    Null,
+    Bool(bool),
+    Int(i64),
+    Float(f64),
+    /// Unscaled, scale = digits shown.
+    Dec(i128, u16),
+    Text(String),
+}
+
+impl V {
+    /// The order of values: NULL last.
+    pub fn compare(&self, other: &Self) -> Ordering {
+        match (self, other) {
+            (Self::Null, Self::Null) => Ordering::Equal,
+            (Self::Null, _) => Ordering::Greater,
+            (_, Self::Null) => Ordering::Less,
+            (Self::Bool(a), Self::Bool(b)) => a.cmp(b),
+            (Self::Int(a), Self::Int(b)) => a.cmp(b),
+            (Self::Float(a), Self::Float(b)) => compare_floats(*a, *b),
+            (Self::Dec(a, s), Self::Dec(b, t)) => compare_decimals(*a, *s, *b, *t),
+            (Self::Text(a), Self::Text(b)) => a.cmp(b),
+            _ => panic!("{self:?} beside {other:?}"),
+        }
+    }
+
+    /// As the server would show it.
+    pub fn show(&self) -> String {
+        match self {
+            Self::Null => "NULL".into(),
+            Self::Bool(v) => v.to_string(),
+            Self::Int(v) => v.to_string(),
+            Self::Float(v) if *v == 0.0 => "0".into(),
+            Self::Float(v) => v.to_string(),
+            Self::Dec(v, 0) => v.to_string(),
+            Self::Dec(v, scale) => {
+                let factor = 10u128.pow(u32::from(*scale));
+                let (whole, part) = (v.unsigned_abs() / factor, v.unsigned_abs() % factor);
+                format!(
+                    "{}{whole}.{part:0width$}",
+                    if *v < 0 { "-" } else { "" },
+                    width = usize::from(*scale)
+                )
+            }
+            Self::Text(v) => v.clone(),
+        }
+    }
+}
+
+/// The value in a row of any vector.
+pub fn value(vector: &Vector, row: usize) -> V {
+    if !vector.is_valid(row) {
+        return V::Null;
+    }
+    match &vector.values {
+        Values::Bool(v) => V::Bool(v.get(row)),
+        Values::Int16(v) => V::Int(v[row].into()),
+        Values::Int32(v) => V::Int(v[row].into()),
+        Values::Int64(v) => V::Int(v[row]),
+        Values::Float32(v) => V::Float(v[row].into()),
+        Values::Float64(v) => V::Float(v[row]),
+        Values::Fixed(v) => V::Text(format!("{:?}", v.get(row))),
+        Values::Bytes(v) => V::Text(String::from_utf8_lossy(v.get(row)).into()),
+        Values::Numeric(v) => {
+            let (display, int) = (v.display.get(row), v.ints.get(row));
+            if display >= v.scale {
+                V::Dec(int * 10i128.pow(u32::from(display - v.scale)), display)
+            } else {
+                let factor = 10i128.pow(u32::from(v.scale - display));
+                assert_eq!(int % factor, 0, "digits past the display scale");
+                V::Dec(int / factor, display)
+            }
+        }
+        Values::Constant(v, _) => value(v, 0),
+        Values::Dictionary { codes, dictionary } => value(&dictionary.entries, codes[row] as usize),
+        Values::Runs { .. } => value(&vector.clone().flatten(), row),
+    }
+}
+
+/// A vector of these values.
+pub fn vector(logical: LogicalType, values: &[V]) -> Vector {
+    let mut builder = VectorBuilder::new(logical);
+    for value in values {
+        let pushed = match value {
+            V::Null => {
+                builder.push_null();
+                true
+            }
+            V::Bool(v) => builder.push_bool(*v),
+            V::Int(v) => match logical.physical() {
+                PhysicalType::Int16 => builder.push_i16((*v).try_into().unwrap()),
+                PhysicalType::Int32 => builder.push_i32((*v).try_into().unwrap()),
+                _ => builder.push_i64(*v),
+            },
+            V::Float(v) if logical == LogicalType::Float32 => builder.push_f32(*v as f32),
+            V::Float(v) => builder.push_f64(*v),
+            V::Dec(v, scale) => builder.push_numeric(*v, *scale, *scale),
+            V::Text(v) => builder.push_bytes(v.as_bytes()),
+        };
+        assert!(pushed, "{value:?} in a column of {logical:?}");
+    }
+    builder.finish(&|_, _, _| Box::default())
+}
+
+/// The same vector as codes, where it can be: distinct values in a dictionary of this id.
+pub fn coded(vector: &Vector, id: u64) -> Vector {
+    let mut seen: Vec<(String, u32)> = Vec::new();
+    let mut codes = Vec::new();
+    for row in 0..vector.len() {
+        let text = format!("{:?}", value(vector, row));
+        match seen.iter().position(|(other, _)| *other == text) {
+            Some(at) => codes.push(at as u32),
+            None => {
+                codes.push(seen.len() as u32);
+                seen.push((text, row as u32));
+            }
+        }
+    }
+    let mut entries = vector.take(&seen.iter().map(|(_, row)| *row).collect::<Vec<_>>());
+    entries.validity = None;
+    let dictionary = Arc::new(Dictionary { id, entries });
+    Vector {
+        logical: vector.logical,
+        validity: vector.validity.clone(),
+        values: Values::Dictionary { codes, dictionary },
+    }
+}
+
+/// The same vector as runs.
+pub fn runs(vector: &Vector) -> Vector {
+    let mut ends: Vec<u32> = Vec::new();
+    let mut firsts: Vec<u32> = Vec::new();
+    for row in 0..vector.len() {
+        let same = row > 0 && format!("{:?}", value(vector, row)) == format!("{:?}", value(vector, row - 1));
+        if same {
+            *ends.last_mut().unwrap() += 1;
+        } else {
+            firsts.push(row as u32);
+            ends.push(row as u32 + 1);
+        }
+    }
+    Vector {
+        logical: vector.logical,
+        validity: None,
+        values: Values::Runs { ends, values: Box::new(vector.take(&firsts)) },
+    }
+}
+
+/// Batches, or summaries, one a unit.
+pub struct Steps(pub VecDeque<Step>);
+
+impl Steps {
+    pub fn batches(batches: &[Batch]) -> Box<dyn Source> {
+        Box::new(Self(batches.iter().cloned().map(Step::Batch).collect()))
+    }
+}
+
+struct One(Option<Step>);
+
+impl Unit for One {
+    fn next(&mut self) -> Result<Step> {
+        Ok(self.0.take().unwrap_or(Step::Done))
+    }
+}
+
+impl Source for Steps {
+    fn next_unit(&mut self, _host: &mut dyn Host) -> Result<Option<Box<dyn Unit>>> {
+        Ok(self.0.pop_front().map(|step| Box::new(One(Some(step))) as Box<dyn Unit>))
+    }
+}
+
+/// Never interrupts.
+pub struct Calm;
+
+impl Host for Calm {
+    fn check_interrupts(&mut self) -> Result<()> {
+        Ok(())
+    }
+}
+
+type Result<T> = query::Result<T>;
+
+/// Temporary files in memory that count what is written.
+#[derive(Default)]
+pub struct Memory {
+    pub written: Arc<AtomicU64>,
+}
+
+struct MemoryFile(Mutex<Vec<u8>>, Arc<AtomicU64>);
+
+impl TempFiles for Memory {
+    fn create(&self) -> Result<Box<dyn TempFile>> {
+        Ok(Box::new(MemoryFile(Mutex::default(), Arc::clone(&self.written))))
+    }
+}
+
+impl TempFile for MemoryFile {
+    fn append(&mut self, bytes: &[u8]) -> std::io::Result<u64> {
+        let file = self.0.get_mut().unwrap();
+        self.1.fetch_add(bytes.len() as u64, Atomic::Relaxed);
+        let at = file.len() as u64;
+        file.extend_from_slice(bytes);
+        Ok(at)
+    }
+
+    fn read(&mut self, offset: u64, out: &mut [u8]) -> std::io::Result<()> {
+        let file = self.0.get_mut().unwrap();
+        let offset = offset as usize;
+        let bytes = file.get(offset..offset + out.len()).ok_or(std::io::ErrorKind::UnexpectedEof)?;
+        out.copy_from_slice(bytes);
+        Ok(())
+    }
+}
+
+/// Settings with room for everything.
+pub fn roomy() -> Settings {
+    Settings { memory: 1 << 30, threads: 1, temp_files: None }
+}
+
+/// The rows of a plan over one source.
+pub fn run(plan: &Plan, source: Box<dyn Source>, settings: Settings) -> Result<Vec<Vec<V>>> {
+    let mut execution = Execution::new(plan, vec![source], settings)?;
+    let types = execution.types().to_vec();
+    let mut rows = Vec::new();
+    while let Some(batch) = execution.next(&mut Calm)? {
+        assert_eq!(batch.columns.iter().map(|c| c.logical).collect::<Vec<_>>(), types);
+        assert!(batch.columns.iter().all(|column| column.len() == batch.rows));
+        for row in 0..batch.rows {
+            rows.push(batch.columns.iter().map(|column| value(column, row)).collect());
+        }
+    }
+    Ok(rows)
+}
+
+/// A scan of source 0.
+pub fn scan(types: &[LogicalType]) -> Box<Plan> {
+    Box::new(Plan::Scan { source: 0, types: types.to_vec() })
+}
+
+/// An aggregate without extras.
+pub fn aggregate(function: AggregateFunction, argument: Option<usize>, result: LogicalType) -> Aggregate {
+    Aggregate {
+        function,
+        arguments: argument.map(Expression::Column).into_iter().collect(),
+        distinct: false,
+        filter: None,
+        order_by: Vec::new(),
+        order: TextOrder::Bytes,
+        result,
+    }
+}
+
+/// Rows as text, sorted.
+pub fn shown(rows: &[Vec<V>]) -> Vec<String> {
+    let mut shown: Vec<String> =
+        rows.iter().map(|row| row.iter().map(V::show).collect::<Vec<_>>().join("|")).collect();
+    shown.sort();
+    shown
+}
