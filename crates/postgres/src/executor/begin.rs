@@ -4,6 +4,8 @@
 //! be cached by dictionary code are decided here, so that nothing of it has to be stored in the plan. Invariant: opening costs the same for a table
 //! of any size; stripes are looked up at the first row.
 
+use std::sync::Arc;
+
 use pgrx::PgList;
 use pgrx::pg_sys::{self, NodeTag, Relation, TupleTableSlot};
 use vector::LogicalType;
@@ -13,6 +15,7 @@ use super::clauses::{self, Clause};
 use super::cold::Cold;
 use super::hot::Hot;
 use super::parallel::Shared;
+use super::vectors::Tally;
 use crate::convert::{ColumnReader, ColumnType};
 use crate::table_am::own_writes;
 
@@ -133,6 +136,8 @@ pub struct Scan {
     pub shared: *const Shared,
     /// For EXPLAIN.
     pub counters: Counters,
+    /// For EXPLAIN: what other threads counted.
+    pub tally: Arc<Tally>,
 }
 
 /// Reads the plan.
@@ -205,6 +210,7 @@ pub unsafe fn begin(custom: *mut pg_sys::CustomScanState, estate: *mut pg_sys::E
             hot: None,
             shared: std::ptr::null(),
             counters: Counters::default(),
+            tally: Arc::default(),
         }
     }
 }

@@ -1,19 +1,71 @@
 //! One chunk through the three steps: prune, filter, project.
 //!
-//! Called by `cold` for each chunk in turn. The chunk's statistics come first (all clauses with a predicate), then native filtering on encoded data, one clause after the other
-//! until no row is left, then the wanted columns, decoded whole or only the surviving rows. What the stripe cannot answer natively (a column it is too old to have or that
-//! has changed its type since, decimals in the side lane) is left to be checked row by row, in this chunk only. Invariant: memory is bounded by one chunk a column.
+//! Called by `cold` and `vectors` for each chunk in turn. The chunk's statistics come first (all clauses with a predicate), then native filtering on encoded data, one clause after
+//! the other until no row is left, then the wanted columns, decoded whole or only the surviving rows. What the stripe cannot answer natively (a column it is too old
+//! to have or that has changed its type since, decimals in the side lane) is left to be checked row by row, in this chunk only.
+//!
+//! Pruning needs the table's pages; what is left to do (`Work`) reads column chunks as it needs them, or owns all of them, and then may run on any thread.
+//! Invariant: memory is bounded by one chunk a column.
 
-use pgrx::pg_sys::{Datum, Relation};
+use std::sync::Arc;
+
 use stripe::{OwnedChunk, Prune, prune_chunk};
-use vector::{Error, Predicate, Result, Selection, Values, Vector};
+use vector::{Error, LogicalType, Predicate, Result, Selection, Values, Vector};
 
 use super::begin::{Column, Counters};
 use super::clauses::Clause;
-use crate::convert::missing_value;
 use crate::storage::codecs::ServerCodecs;
-use crate::storage::directory::StripeEntry;
 use crate::storage::open_stripe::{OpenStripe, Pages};
+
+/// What the steps need to know of the scan: the same for all its chunks, from start to start.
+pub struct Steps {
+    columns: Vec<StepColumn>,
+    clauses: Vec<StepClause>,
+}
+
+struct StepColumn {
+    index: usize,
+    /// What a stripe must say it holds for predicates to apply.
+    logical: LogicalType,
+    /// Its values are looked at after the steps.
+    wanted: bool,
+}
+
+struct StepClause {
+    predicate: Predicate,
+    /// Attributes that the predicate reads.
+    columns: Vec<usize>,
+    /// Attributes that the expression reads.
+    reads: Vec<usize>,
+    native: bool,
+    needs_check: bool,
+}
+
+impl Steps {
+    /// For a scan whose clauses have been resolved.
+    pub fn of(columns: &[Column], clauses: &[Clause]) -> Arc<Self> {
+        let column = |column: &Column| StepColumn {
+            index: column.index,
+            logical: column.logical,
+            wanted: column.in_rows || column.in_checks,
+        };
+        let clause = |clause: &Clause| StepClause {
+            predicate: clause.predicate.clone(),
+            columns: clause.columns.clone(),
+            reads: clause.reads.clone(),
+            native: clause.native,
+            needs_check: clause.needs_check(),
+        };
+        Arc::new(Self {
+            columns: columns.iter().map(column).collect(),
+            clauses: clauses.iter().map(clause).collect(),
+        })
+    }
+
+    fn place(&self, index: usize) -> Option<usize> {
+        self.columns.iter().position(|column| column.index == index)
+    }
+}
 
 /// Where the values of a wanted column come from, for the loaded chunk.
 pub enum Source {
@@ -23,8 +75,8 @@ pub enum Source {
     Whole(Vector),
     /// The selected rows only.
     Taken(Vector),
-    /// The stripe is older than the column: one value for every row.
-    Missing(Datum, bool),
+    /// The stripe is older than the column: one value for every row (`convert::missing_value`).
+    Missing,
 }
 
 /// A chunk whose rows are being handed out.
@@ -42,38 +94,40 @@ pub struct Loaded {
 }
 
 /// One column chunk of the chunk being loaded.
-#[derive(Default)]
 struct Part {
+    /// What the stripe holds; None when it is older than the column.
+    logical: Option<LogicalType>,
     read: Option<OwnedChunk>,
     decoded: Option<Vector>,
 }
 
-/// Reading one chunk.
-struct Loader<'a> {
-    open: &'a OpenStripe,
-    pages: Pages,
-    chunk: u32,
-    columns: &'a [Column],
-    /// One for each of `columns`.
+/// What is left to do for a chunk that was not pruned.
+pub struct Work {
+    steps: Arc<Steps>,
+    base: u64,
+    rows: u32,
+    /// Clauses whose predicate has to be looked at.
+    to_filter: Vec<usize>,
+    /// A predicate may meet decimals in the side lane.
+    side: bool,
+    /// One for each column of the scan.
     parts: Vec<Part>,
-    counters: &'a mut Counters,
 }
 
-/// Takes a chunk through prune, filter and project. None when no row is left.
-pub unsafe fn load(
-    rel: Relation,
-    entry: &StripeEntry,
+/// Gives the column chunk of an attribute.
+pub type Fetch<'a> = dyn FnMut(usize) -> Result<OwnedChunk> + 'a;
+
+/// Asks a chunk's statistics. None when no row can pass.
+pub fn prune(
     open: &OpenStripe,
     chunk: u32,
-    columns: &[Column],
-    clauses: &[Clause],
+    steps: &Arc<Steps>,
+    pages: &Pages,
     counters: &mut Counters,
-) -> Result<Option<Loaded>> {
-    // SAFETY: rel is open.
-    let pages = unsafe { Pages::new(rel, entry, std::ptr::null_mut()) };
+) -> Result<Option<Work>> {
     let mut to_filter = Vec::new();
-    for (at, clause) in clauses.iter().enumerate() {
-        match prune_chunk(&open.reader, chunk, &clause.predicate, &pages)? {
+    for (at, clause) in steps.clauses.iter().enumerate() {
+        match prune_chunk(&open.reader, chunk, &clause.predicate, pages)? {
             Prune::NoRow => {
                 counters.chunks_pruned += 1;
                 return Ok(None);
@@ -83,74 +137,138 @@ pub unsafe fn load(
         }
     }
     counters.chunks_read += 1;
+    let mut side = false;
+    for clause in to_filter.iter().filter_map(|&at| steps.clauses.get(at)) {
+        for &index in &clause.columns {
+            if open.reader.logical(index) == Some(LogicalType::Numeric) {
+                side |= open.reader.statistics(index, chunk, pages)?.side_rows > 0;
+            }
+        }
+    }
+    let part =
+        |column: &StepColumn| Part { logical: open.reader.logical(column.index), read: None, decoded: None };
     let rows = open.reader.chunk_rows(chunk);
-    let mut checks: Vec<usize> =
-        (0..clauses.len()).filter(|&at| clauses.get(at).is_some_and(Clause::needs_check)).collect();
-    let mut loader = Loader {
-        open,
-        pages,
-        chunk,
-        columns,
-        parts: columns.iter().map(|_| Part::default()).collect(),
-        counters,
-    };
-    let mut selection = Selection::All(rows.end - rows.start);
-    for at in to_filter {
-        let Some(clause) = clauses.get(at) else { continue };
-        let before = selection.len();
-        let filtered = match clause.predicate {
-            Predicate::Always(true) => true,
-            _ if !loader.understands(clause) => false,
-            _ => match loader.filter(&clause.predicate, &mut selection) {
-                Ok(()) => true,
-                Err(Error::Unsupported(_)) => false,
-                Err(problem) => return Err(problem),
-            },
-        };
-        if !filtered && clause.native && !checks.contains(&at) {
-            checks.push(at);
-        }
-        loader.counters.rows_filtered += (before - selection.len()) as u64;
-        if selection.is_empty() {
-            return Ok(None);
-        }
-    }
-    checks.sort_unstable();
-    let mut sources = Vec::with_capacity(columns.len());
-    for (at, column) in columns.iter().enumerate() {
-        let wanted = column.in_rows
-            || column.in_checks
-            || checks
-                .iter()
-                .filter_map(|&at| clauses.get(at))
-                .any(|clause| clause.reads.contains(&column.index));
-        sources.push(match wanted {
-            // SAFETY: rel is open.
-            true => unsafe { loader.project(at, rel, &selection)? },
-            false => Source::Unwanted,
-        });
-    }
-    let base = entry.first_row + u64::from(rows.start);
-    Ok(Some(Loaded { base, selection, sources, checks, done: 0 }))
+    Ok(Some(Work {
+        steps: Arc::clone(steps),
+        base: open.first_row + u64::from(rows.start),
+        rows: rows.end - rows.start,
+        to_filter,
+        side,
+        parts: steps.columns.iter().map(part).collect(),
+    }))
 }
 
-impl Loader<'_> {
+/// Takes a chunk through all steps, reading column chunks as they are needed. None when no row is left.
+pub fn load(
+    open: &OpenStripe,
+    chunk: u32,
+    steps: &Arc<Steps>,
+    pages: &Pages,
+    counters: &mut Counters,
+) -> Result<Option<Loaded>> {
+    match prune(open, chunk, steps, pages, counters)? {
+        Some(work) => work.run(&mut fetch(open, chunk, pages), counters),
+        None => Ok(None),
+    }
+}
+
+/// Reads column chunks from the table's pages.
+pub fn fetch<'a>(
+    open: &'a OpenStripe,
+    chunk: u32,
+    pages: &'a Pages,
+) -> impl FnMut(usize) -> Result<OwnedChunk> + 'a {
+    move |index| open.reader.read_chunk(index, chunk, pages, &ServerCodecs)
+}
+
+impl Work {
+    /// Whether vectors are all there will be: no condition has to be checked row by row, and every wanted column has its type of today.
+    pub fn is_vectors(&self) -> bool {
+        let wanted = self.steps.columns.iter().zip(&self.parts).filter(|(column, _)| column.wanted);
+        !self.side
+            && !self.steps.clauses.iter().any(|clause| clause.needs_check)
+            && wanted.into_iter().all(|(column, part)| part.logical.is_none_or(|l| l == column.logical))
+            && self
+                .to_filter
+                .iter()
+                .filter_map(|&at| self.steps.clauses.get(at))
+                .all(|clause| !clause.native || self.understands(clause))
+    }
+
+    /// Reads all column chunks that `run` may ask for.
+    pub fn read_all(&mut self, fetch: &mut Fetch<'_>, counters: &mut Counters) -> Result<()> {
+        let steps = Arc::clone(&self.steps);
+        let filtered = |index: usize| {
+            let mut clauses = self.to_filter.iter().filter_map(|&at| steps.clauses.get(at));
+            clauses.any(|clause| clause.columns.contains(&index))
+        };
+        let needed: Vec<usize> = (0..steps.columns.len())
+            .filter(|&at| steps.columns.get(at).is_some_and(|column| column.wanted || filtered(column.index)))
+            .collect();
+        for at in needed {
+            if self.parts.get(at).is_some_and(|part| part.logical.is_some()) {
+                self.part(at, fetch, counters)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Filters and projects. None when no row is left.
+    pub fn run(mut self, fetch: &mut Fetch<'_>, counters: &mut Counters) -> Result<Option<Loaded>> {
+        let steps = Arc::clone(&self.steps);
+        let mut checks: Vec<usize> = (0..steps.clauses.len())
+            .filter(|&at| steps.clauses.get(at).is_some_and(|clause| clause.needs_check))
+            .collect();
+        let mut selection = Selection::All(self.rows);
+        for at in std::mem::take(&mut self.to_filter) {
+            let Some(clause) = steps.clauses.get(at) else { continue };
+            let before = selection.len();
+            let filtered = match clause.predicate {
+                Predicate::Always(true) => true,
+                _ if !self.understands(clause) => false,
+                _ => match self.filter(&clause.predicate, &mut selection, fetch, counters) {
+                    Ok(()) => true,
+                    Err(Error::Unsupported(_)) => false,
+                    Err(problem) => return Err(problem),
+                },
+            };
+            if !filtered && clause.native && !checks.contains(&at) {
+                checks.push(at);
+            }
+            counters.rows_filtered += (before - selection.len()) as u64;
+            if selection.is_empty() {
+                return Ok(None);
+            }
+        }
+        checks.sort_unstable();
+        let mut sources = Vec::with_capacity(steps.columns.len());
+        for (at, column) in steps.columns.iter().enumerate() {
+            let mut checked = checks.iter().filter_map(|&at| steps.clauses.get(at));
+            let wanted = column.wanted || checked.any(|clause| clause.reads.contains(&column.index));
+            sources.push(match wanted {
+                true => self.project(at, &selection, fetch, counters)?,
+                false => Source::Unwanted,
+            });
+        }
+        Ok(Some(Loaded { base: self.base, selection, sources, checks, done: 0 }))
+    }
+
     /// Whether the stripe has the clause's columns, with the types that its predicate is about.
-    fn understands(&self, clause: &Clause) -> bool {
+    fn understands(&self, clause: &StepClause) -> bool {
         clause.columns.iter().all(|&index| {
-            self.columns.iter().any(|column| {
-                column.index == index && self.open.reader.logical(index) == Some(column.logical)
-            })
+            let place = self.steps.place(index);
+            let found = place.and_then(|at| self.steps.columns.get(at).zip(self.parts.get(at)));
+            found.is_some_and(|(column, part)| part.logical == Some(column.logical))
         })
     }
 
-    fn part(&mut self, at: usize) -> Result<&mut Part> {
-        let (Some(column), Some(part)) = (self.columns.get(at), self.parts.get_mut(at)) else {
+    fn part(&mut self, at: usize, fetch: &mut Fetch<'_>, counters: &mut Counters) -> Result<&mut Part> {
+        let (Some(column), Some(part)) = (self.steps.columns.get(at), self.parts.get_mut(at)) else {
             return Err(Error::InvalidInput("column of a predicate is not wanted".into()));
         };
         if part.read.is_none() && part.decoded.is_none() {
-            let read = self.open.reader.read_chunk(column.index, self.chunk, &self.pages, &ServerCodecs)?;
-            self.counters.bytes_read += read.len() as u64;
+            let read = fetch(column.index)?;
+            counters.bytes_read += read.len() as u64;
             part.read = Some(read);
         }
         Ok(part)
@@ -158,7 +276,13 @@ impl Loader<'_> {
 
     /// Keeps the rows for which the predicate is TRUE. On error the selection is unspecified but not larger than it was, and holds all
     /// rows that qualify.
-    fn filter(&mut self, predicate: &Predicate, selection: &mut Selection) -> Result<()> {
+    fn filter(
+        &mut self,
+        predicate: &Predicate,
+        selection: &mut Selection,
+        fetch: &mut Fetch<'_>,
+        counters: &mut Counters,
+    ) -> Result<()> {
         let columns = predicate.columns();
         match (predicate, columns.as_slice()) {
             (Predicate::Always(true), _) => Ok(()),
@@ -167,21 +291,21 @@ impl Loader<'_> {
                 Ok(())
             }
             (_, &[index]) => {
-                let Some(at) = self.columns.iter().position(|column| column.index == index) else {
+                let Some(at) = self.steps.place(index) else {
                     return Err(Error::InvalidInput("column of a predicate is not wanted".into()));
                 };
-                self.filter_column(at, predicate, selection)
+                self.filter_column(at, predicate, selection, fetch, counters)
             }
             (Predicate::And(parts), _) => parts.iter().try_for_each(|part| match selection.is_empty() {
                 true => Ok(()),
-                false => self.filter(part, selection),
+                false => self.filter(part, selection, fetch, counters),
             }),
             (Predicate::Or(parts), _) => {
                 let mut rest = selection.clone();
                 let mut passed: Vec<u32> = Vec::new();
                 for part in parts {
                     let mut here = rest.clone();
-                    self.filter(part, &mut here)?;
+                    self.filter(part, &mut here, fetch, counters)?;
                     let kept: Vec<u32> = here.iter().collect();
                     let mut at = 0;
                     // Rows that passed one part need not be asked about the next.
@@ -210,8 +334,15 @@ impl Loader<'_> {
         }
     }
 
-    fn filter_column(&mut self, at: usize, predicate: &Predicate, selection: &mut Selection) -> Result<()> {
-        let part = self.part(at)?;
+    fn filter_column(
+        &mut self,
+        at: usize,
+        predicate: &Predicate,
+        selection: &mut Selection,
+        fetch: &mut Fetch<'_>,
+        counters: &mut Counters,
+    ) -> Result<()> {
+        let part = self.part(at, fetch, counters)?;
         if let Some(vector) = &part.decoded {
             return encodings::filter_vector(vector, predicate, selection);
         }
@@ -223,19 +354,22 @@ impl Loader<'_> {
         let size = vector_bytes(&vector);
         let filtered = encodings::filter_vector(&vector, predicate, selection);
         part.decoded = Some(vector);
-        self.counters.bytes_decoded += size;
+        counters.bytes_decoded += size;
         filtered
     }
 
     /// The values of a wanted column for the selected rows.
-    unsafe fn project(&mut self, at: usize, rel: Relation, selection: &Selection) -> Result<Source> {
-        let Some(column) = self.columns.get(at) else { return Ok(Source::Unwanted) };
-        if column.index >= self.open.reader.column_count() {
-            // SAFETY: the row type lives as long as the open relation.
-            let (value, null) = unsafe { missing_value((*rel).rd_att, column.index) };
-            return Ok(Source::Missing(value, null));
+    fn project(
+        &mut self,
+        at: usize,
+        selection: &Selection,
+        fetch: &mut Fetch<'_>,
+        counters: &mut Counters,
+    ) -> Result<Source> {
+        if self.parts.get(at).is_none_or(|part| part.logical.is_none()) {
+            return Ok(Source::Missing);
         }
-        let part = self.part(at)?;
+        let part = self.part(at, fetch, counters)?;
         if let Some(vector) = part.decoded.take() {
             return Ok(Source::Whole(vector));
         }
@@ -247,7 +381,7 @@ impl Loader<'_> {
             _ => Source::Whole(read.decode(&ServerCodecs)?),
         };
         if let Source::Whole(vector) | Source::Taken(vector) = &source {
-            self.counters.bytes_decoded += vector_bytes(vector);
+            counters.bytes_decoded += vector_bytes(vector);
         }
         Ok(source)
     }

@@ -5,20 +5,22 @@
 //! parts of them from the shared counter. Invariant: nothing of a chunk outlives it, but for verdicts and Datums cached by dictionary.
 
 use std::rc::Rc;
+use std::sync::Arc;
 
 use pgrx::pg_sys::{self, Relation};
 use stripe::{Prune, Summary, prune_stripe};
 use vector::{Error, Predicate, Result, Selection, Values};
 
 use super::batch::{self, Fill, Step};
-use super::begin::{Column, Counters, Phase, Scan};
-use super::chunk::{self, Loaded, Source};
+use super::begin::{Counters, Phase, Scan};
+use super::chunk::{self, Loaded, Source, Steps};
 use super::clauses::{self, Clause};
 use super::hot::Hot;
 use super::parallel::{PARTS, Shared};
+use crate::convert::missing_value;
 use crate::host::error;
 use crate::storage::directory::StripeEntry;
-use crate::storage::open_stripe::{self, OpenStripe};
+use crate::storage::open_stripe::{self, OpenStripe, Pages};
 
 /// What is left of the stripes.
 pub struct Cold {
@@ -31,6 +33,7 @@ pub struct Cold {
     /// The stripe being read.
     pub(super) current: Option<Reading>,
     pub(super) loaded: Option<Loaded>,
+    pub(super) steps: Arc<Steps>,
 }
 
 /// A stripe, or a part of one, being read.
@@ -76,15 +79,24 @@ impl Scan {
             self.clauses.retain(|clause| !clause.is_narrowing());
             clauses::resolve_all(&mut self.clauses, self.econtext);
             self.clauses.extend(more);
+            let steps = Steps::of(&self.columns, &self.clauses);
             if self.hot.is_none() {
                 let shared = self.shared.as_ref().map_or(std::ptr::null_mut(), Shared::table);
                 let previous = pg_sys::MemoryContextSwitchTo((*state).es_query_cxt);
                 let (hot, stripes) = Hot::open(self.rel, self.snapshot, shared);
                 pg_sys::MemoryContextSwitchTo(previous);
                 self.hot = Some(hot);
-                self.cold = Some(Cold { stripes, kept: Vec::new(), next: 0, current: None, loaded: None });
+                self.cold = Some(Cold {
+                    stripes,
+                    kept: Vec::new(),
+                    next: 0,
+                    current: None,
+                    loaded: None,
+                    steps: Arc::clone(&steps),
+                });
             }
             if let Some(cold) = &mut self.cold {
+                cold.steps = steps;
                 cold.prune(self.rel, &self.clauses);
             }
             self.phase = Phase::Cold;
@@ -154,14 +166,7 @@ impl Scan {
                     cold.loaded = None;
                 }
                 let only_count = self.columns.is_empty() && self.clauses.is_empty() && !self.keep_position;
-                let found = cold.load_next(
-                    self.rel,
-                    &self.columns,
-                    &self.clauses,
-                    only_count,
-                    self.shared.as_ref(),
-                    &mut self.counters,
-                );
+                let found = cold.load_next(self.rel, only_count, self.shared.as_ref(), &mut self.counters);
                 match found {
                     Ok(true) => {}
                     Ok(false) => return false,
@@ -189,10 +194,12 @@ impl Scan {
             let data = &mut column.data;
             match source {
                 Source::Unwanted => continue,
-                Source::Missing(value, null) => {
+                Source::Missing => {
+                    // SAFETY: the row type lives as long as the open relation.
+                    let (value, null) = unsafe { missing_value((*self.rel).rd_att, column.index) };
                     data.resize(count);
-                    data.values.fill(*value);
-                    data.nulls.fill(*null);
+                    data.values.fill(value);
+                    data.nulls.fill(null);
                 }
                 Source::Whole(vector) | Source::Taken(vector) => {
                     data.resize(count);
@@ -370,8 +377,6 @@ impl Cold {
     unsafe fn load_next(
         &mut self,
         rel: Relation,
-        columns: &[Column],
-        clauses: &[Clause],
         only_count: bool,
         shared: Option<&Shared>,
         counters: &mut Counters,
@@ -412,8 +417,8 @@ impl Cold {
             }
             let Some(entry) = self.stripes.get(reading.at) else { return Ok(false) };
             // SAFETY: rel is open.
-            let loaded =
-                unsafe { chunk::load(rel, entry, &reading.open, reading.chunk, columns, clauses, counters) };
+            let pages = unsafe { Pages::new(rel, entry, std::ptr::null_mut()) };
+            let loaded = chunk::load(&reading.open, reading.chunk, &self.steps, &pages, counters);
             let loaded = loaded.map_err(|problem| (entry.first_row, problem))?;
             reading.chunk += 1;
             self.current = Some(reading);

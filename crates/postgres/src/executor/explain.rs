@@ -5,6 +5,7 @@
 //! the other formats have one property a figure.
 
 use std::ffi::CString;
+use std::sync::atomic::Ordering;
 
 use pgrx::pg_sys;
 
@@ -27,7 +28,8 @@ pub unsafe fn explain(
         let native = scan.clauses.iter().filter(|clause| clause.native).map(|clause| clause.node);
         show_conditions(custom, ancestors, es, c"Chunk Filter", native);
         if (*es).analyze && scan.clauses.iter().any(|clause| clause.native) {
-            integer(es, c"Rows Removed by Chunk Filter", None, scan.counters.rows_filtered);
+            let filtered = scan.counters.rows_filtered + scan.tally.rows_filtered.load(Ordering::Relaxed);
+            integer(es, c"Rows Removed by Chunk Filter", None, filtered);
         }
         let pruning = scan
             .clauses
@@ -85,7 +87,9 @@ unsafe fn show_conditions(
 unsafe fn show_counters(scan: &Scan, es: *mut pg_sys::ExplainState) {
     // SAFETY: EXPLAIN's own structs; every string is NUL-terminated and copied.
     unsafe {
-        let counters = &scan.counters;
+        let mut counters = scan.counters;
+        counters.rows_filtered += scan.tally.rows_filtered.load(Ordering::Relaxed);
+        counters.bytes_decoded += scan.tally.bytes_decoded.load(Ordering::Relaxed);
         if (*es).format != pg_sys::ExplainFormat::EXPLAIN_FORMAT_TEXT {
             integer(es, c"Stripes Read", None, counters.stripes_read);
             integer(es, c"Stripes Pruned", None, counters.stripes_pruned);

@@ -31,7 +31,7 @@ use pgrx::pg_sys::{self, NodeTag};
 use crate::planner::plan::NAME;
 pub use begin::Scan;
 pub use cold::may_match;
-pub use vectors::{Piece, Wanted};
+pub use vectors::{ChunkUnit, Piece, Wanted};
 
 struct Methods<T>(T);
 // SAFETY: tables of function pointers, written once, read only afterwards.

@@ -4,21 +4,21 @@
 //! and project as rows do; then hot rows, a slotful at a time. Conditions of the plan's qual are left to the caller, native ones are answered here. Invariant: a
 //! vector has the logical type that the column's type has now, whatever the stripe says.
 
-use std::ops::Range;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use pgrx::pg_sys::ffi::pg_guard_ffi_boundary;
 use pgrx::pg_sys::{self, Datum, TupleTableSlot};
-use query::{Batch, Summary, SummaryNeed};
-use vector::{Predicate, Selection, Vector};
+use query::{Batch, Step, Summary, SummaryNeed, Unit};
+use vector::{Predicate, Selection, Values, Vector};
 
-use super::begin::{Column, Phase, Scan};
-use super::chunk::{self, Loaded, Source};
+use super::begin::{Column, Counters, Phase, Scan};
+use super::chunk::{self, Loaded, Source, Work};
 use super::clauses::Clause;
 use super::{cold, known, rows};
-use crate::convert::ColumnWriter;
+use crate::convert::{ColumnWriter, missing_value};
 use crate::host::error;
-use crate::storage::open_stripe;
+use crate::storage::open_stripe::{self, Pages};
 
 /// What comes next.
 pub enum Piece {
@@ -26,6 +26,8 @@ pub enum Piece {
     Rows(Batch),
     /// Rows that are known without looking at them.
     Known(Summary),
+    /// A chunk that any thread can turn into rows.
+    Work(ChunkUnit),
 }
 
 /// Hot rows taken at once: each holds a pin on its page.
@@ -42,11 +44,85 @@ pub struct Wanted {
     narrowed: Vec<Predicate>,
     /// Hot rows being converted.
     slots: Vec<*mut TupleTableSlot>,
+    /// Chunks are handed out whole, for other threads to filter and decode.
+    threads: bool,
+    /// Known once the scan starts.
+    shape: Arc<Shape>,
+}
+
+/// How a chunk's columns become those of a batch.
+#[derive(Default)]
+struct Shape {
+    /// Positions in `Scan::columns`, in the order of the batch's columns.
+    columns: Vec<usize>,
+    /// One row for each of `Scan::columns`, for stripes that are older than it.
+    missing: Vec<Option<Arc<Vector>>>,
+    /// For EXPLAIN.
+    tally: Arc<Tally>,
+}
+
+/// What units on other threads counted.
+#[derive(Debug, Default)]
+pub struct Tally {
+    /// Rows that they gave.
+    pub rows: AtomicU64,
+    /// Rows left out by native conditions.
+    pub rows_filtered: AtomicU64,
+    /// Bytes of values decoded.
+    pub bytes_decoded: AtomicU64,
+}
+
+/// A chunk whose column chunks are all there.
+pub struct ChunkUnit {
+    work: Option<Work>,
+    shape: Arc<Shape>,
+}
+
+impl Unit for ChunkUnit {
+    fn next(&mut self) -> query::Result<Step> {
+        let Some(work) = self.work.take() else { return Ok(Step::Done) };
+        let mut counters = Counters::default();
+        let absent = || vector::Error::InvalidInput("a column chunk was not read".into());
+        let loaded = work.run(&mut |_| Err(absent()), &mut counters)?;
+        let tally = &self.shape.tally;
+        tally.rows_filtered.fetch_add(counters.rows_filtered, Ordering::Relaxed);
+        tally.bytes_decoded.fetch_add(counters.bytes_decoded, Ordering::Relaxed);
+        let Some(loaded) = loaded else { return Ok(Step::Done) };
+        if !loaded.checks.is_empty() {
+            return Err(query::Error::Decline("a condition has to be checked row by row"));
+        }
+        let batch = self.shape.batch(loaded.sources, &loaded.selection);
+        tally.rows.fetch_add(batch.rows as u64, Ordering::Relaxed);
+        Ok(Step::Batch(batch))
+    }
+}
+
+impl Shape {
+    fn batch(&self, sources: Vec<Source>, selection: &Selection) -> Batch {
+        let mut ready: Vec<Option<Arc<Vector>>> = Vec::with_capacity(sources.len());
+        for (at, source) in sources.into_iter().enumerate() {
+            let wanted = self.columns.contains(&at);
+            ready.push(match (source, selection) {
+                _ if !wanted => None,
+                (Source::Whole(vector), Selection::All(_)) | (Source::Taken(vector), _) => {
+                    Some(vector.into())
+                }
+                (Source::Whole(vector), Selection::Rows(rows)) => Some(vector.take(rows).into()),
+                (Source::Missing, _) => self.missing.get(at).cloned().flatten().map(|value| {
+                    let value = value.as_ref().clone();
+                    Arc::new(Vector::new(value.logical, Values::Constant(Box::new(value), selection.len())))
+                }),
+                (Source::Unwanted, _) => None,
+            });
+        }
+        let columns = self.columns.iter().filter_map(|&at| ready.get(at).cloned().flatten()).collect();
+        Batch::new(selection.len(), columns)
+    }
 }
 
 impl Wanted {
-    /// These attributes (zero-based) of a scan that has not started, which serves vectors from now on.
-    pub fn of(scan: &mut Scan, attributes: &[usize]) -> Option<Self> {
+    /// These attributes (zero-based) of a scan that has not started, which serves vectors from now on. `threads`: chunks may be worked on elsewhere.
+    pub fn of(scan: &mut Scan, attributes: &[usize], threads: bool) -> Option<Self> {
         let place = |&wanted: &usize| scan.columns.iter().position(|column| column.index == wanted);
         let columns = attributes.iter().map(place).collect::<Option<Vec<_>>>()?;
         for (at, column) in scan.columns.iter_mut().enumerate() {
@@ -54,7 +130,7 @@ impl Wanted {
             column.in_checks = false;
         }
         scan.keep_position = false;
-        Some(Self { columns, ..Self::default() })
+        Some(Self { columns, threads, ..Self::default() })
     }
 
     /// Summaries are welcome where these things are known.
@@ -103,6 +179,7 @@ impl Scan {
                     Phase::Start => {
                         let narrowed = wanted.narrowed.iter().cloned().map(Clause::narrowing).collect();
                         self.start(narrowed);
+                        wanted.shape = self.shape(wanted);
                     }
                     Phase::Cold => match self.cold_piece(wanted) {
                         Ok(Some(piece)) => return Some(piece),
@@ -168,10 +245,16 @@ impl Scan {
                 }
             }
             // SAFETY: rel is open.
-            let loaded = unsafe {
-                chunk::load(self.rel, entry, &open, chunk, &self.columns, &self.clauses, &mut self.counters)
-            };
-            if let Some(loaded) = loaded.map_err(located)? {
+            let pages = unsafe { Pages::new(self.rel, entry, std::ptr::null_mut()) };
+            let work = chunk::prune(&open, chunk, &cold.steps, &pages, &mut self.counters);
+            let Some(mut work) = work.map_err(located)? else { continue };
+            let mut fetch = chunk::fetch(&open, chunk, &pages);
+            if wanted.threads && work.is_vectors() {
+                work.read_all(&mut fetch, &mut self.counters).map_err(located)?;
+                let shape = Arc::clone(&wanted.shape);
+                return Ok(Some(Piece::Work(ChunkUnit { work: Some(work), shape })));
+            }
+            if let Some(loaded) = work.run(&mut fetch, &mut self.counters).map_err(located)? {
                 // SAFETY: the caller's promise.
                 let batch = unsafe { self.loaded_batch(loaded, wanted) };
                 if batch.rows > 0 {
@@ -181,6 +264,26 @@ impl Scan {
         }
     }
 
+    /// How chunks of this scan become batches.
+    fn shape(&self, wanted: &Wanted) -> Arc<Shape> {
+        let missing = |(at, column): (usize, &Column)| {
+            wanted.columns.contains(&at).then(|| {
+                let mut writer = ColumnWriter::new(*column.reader.kind());
+                // SAFETY: the row type lives as long as the open relation; its value is of the column's type.
+                unsafe {
+                    let (value, null) = missing_value((*self.rel).rd_att, column.index);
+                    writer.push_value(value, null);
+                }
+                Arc::new(writer.take())
+            })
+        };
+        Arc::new(Shape {
+            columns: wanted.columns.clone(),
+            missing: self.columns.iter().enumerate().map(missing).collect(),
+            tally: Arc::clone(&self.tally),
+        })
+    }
+
     /// The selected rows of a chunk.
     unsafe fn loaded_batch(&mut self, mut loaded: Loaded, wanted: &Wanted) -> Batch {
         let mut passed = None;
@@ -188,26 +291,19 @@ impl Scan {
             // SAFETY: the caller's promise.
             (loaded, passed) = unsafe { self.check_rows(loaded) };
         }
-        let count = loaded.selection.len();
-        let mut ready: Vec<Option<Arc<Vector>>> = Vec::with_capacity(self.columns.len());
-        for (at, source) in loaded.sources.drain(..).enumerate() {
-            let column = self.columns.get_mut(at).filter(|_| wanted.columns.contains(&at));
-            ready.push(column.map(|column| {
-                // SAFETY: as above.
-                let vector = unsafe { vector_of(column, source, &loaded.selection) };
-                Arc::new(match &passed {
-                    Some(rows) => vector.take(rows),
-                    None => vector,
-                })
-            }));
+        for (source, column) in loaded.sources.iter_mut().zip(&mut self.columns) {
+            // SAFETY: as above.
+            unsafe { as_of_today(column, source) };
         }
-        let columns = wanted.columns.iter().filter_map(|&at| ready.get(at).cloned().flatten()).collect();
-        let rows = passed.map_or(count, |rows| rows.len());
+        let mut batch = wanted.shape.batch(loaded.sources, &loaded.selection);
+        if let Some(rows) = passed {
+            batch = batch.take(&rows);
+        }
         // SAFETY: null, or this backend's counters of the open relation.
         if let Some(statistics) = unsafe { (*self.rel).pgstat_info.as_mut() } {
-            statistics.t_counts.t_tuples_returned += i64::try_from(rows).unwrap_or(0);
+            statistics.t_counts.t_tuples_returned += i64::try_from(batch.rows).unwrap_or(0);
         }
-        Batch::new(rows, columns)
+        batch
     }
 
     /// Runs the native conditions that a chunk could not answer, row by row: which of the selected rows pass.
@@ -308,32 +404,17 @@ impl Scan {
     }
 }
 
-/// The selected rows of a column, as a vector of the type that the column has now.
-unsafe fn vector_of(column: &mut Column, source: Source, selection: &Selection) -> Vector {
-    let vector = match (source, selection) {
-        (Source::Whole(vector), Selection::All(_)) | (Source::Taken(vector), _) => vector,
-        (Source::Whole(vector), Selection::Rows(rows)) => vector.take(rows),
-        (Source::Missing(value, null), _) => {
-            let mut writer = ColumnWriter::new(*column.reader.kind());
-            // SAFETY: the row type's own value of the column's type.
-            unsafe { writer.push_datums(&[value], &[null]) };
-            let value = writer.take();
-            return Vector::new(value.logical, vector::Values::Constant(Box::new(value), selection.len()));
-        }
-        (Source::Unwanted, _) => {
-            Vector::new(column.reader.kind().logical, ColumnWriter::new(*column.reader.kind()).take().values)
-        }
-    };
+/// Gives a vector the type that its column has now: one with the same bytes (integer to oid, say), or the table would have been rewritten.
+unsafe fn as_of_today(column: &mut Column, source: &mut Source) {
+    let (Source::Whole(vector) | Source::Taken(vector)) = source else { return };
     if vector.logical == column.reader.kind().logical {
-        return vector;
+        return;
     }
-    // The column's type has changed to one with the same bytes: integer to oid, say.
     let mut writer = ColumnWriter::new(*column.reader.kind());
-    let all: Range<usize> = 0..vector.len();
     let (mut values, mut nulls) = (vec![Datum::null(); vector.len()], vec![true; vector.len()]);
     column.reader.reset();
-    column.reader.datums_in(&vector, all, &mut values, &mut nulls);
+    column.reader.datums_in(vector, 0..vector.len(), &mut values, &mut nulls);
     // SAFETY: Datums of the column's type, alive until the reader is reset.
     unsafe { writer.push_datums(&values, &nulls) };
-    writer.take()
+    *vector = writer.take();
 }

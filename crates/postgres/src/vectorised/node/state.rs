@@ -198,8 +198,11 @@ impl State {
             if !fits || !same {
                 return Err(query::Error::Decline("the plan changes with its parameters"));
             }
-            let sources = self.leaves.iter().map(|leaf| source::open(leaf)).collect::<query::Result<_>>()?;
-            Execution::new(&translated.plan, sources, self.settings())
+            let settings = self.settings();
+            let threads = settings.threads > 1;
+            let sources = self.leaves.iter().map(|leaf| source::open(leaf, threads));
+            let sources = sources.collect::<query::Result<_>>()?;
+            Execution::new(&translated.plan, sources, settings)
         }
     }
 

@@ -21,11 +21,11 @@ impl Columnar {
     ///
     /// # Safety
     /// As `source::open`.
-    pub unsafe fn open(state: *mut pg_sys::PlanState, attributes: &[usize]) -> Result<Self> {
+    pub unsafe fn open(state: *mut pg_sys::PlanState, attributes: &[usize], threads: bool) -> Result<Self> {
         // SAFETY: the caller's promise.
         unsafe {
             let scan = executor::scan_of(state).ok_or(query::Error::Decline("not a columnar scan"))?;
-            let wanted = Wanted::of(&mut *scan, attributes)
+            let wanted = Wanted::of(&mut *scan, attributes, threads)
                 .ok_or(query::Error::Decline("a column that the scan does not read"))?;
             Ok(Self { state, scan, wanted })
         }
@@ -45,7 +45,8 @@ impl Source for Columnar {
                 let rows = match &piece {
                     Some(Piece::Rows(batch)) => batch.rows as f64,
                     Some(Piece::Known(summary)) => summary.rows as f64,
-                    None => 0.0,
+                    // Counted when they have been worked on.
+                    Some(Piece::Work(_)) | None => 0.0,
                 };
                 pg_sys::InstrStopNode(instrument, rows);
             }
@@ -54,6 +55,7 @@ impl Source for Columnar {
         Ok(piece.map(|piece| match piece {
             Piece::Rows(batch) => Box::new(Some(batch)) as Box<dyn Unit>,
             Piece::Known(summary) => Box::new(Known(Some(summary))),
+            Piece::Work(unit) => Box::new(unit),
         }))
     }
 

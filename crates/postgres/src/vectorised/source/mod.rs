@@ -14,13 +14,14 @@ use super::translated::SourceSpec;
 /// The source of a leaf, from its first row.
 ///
 /// # Safety
-/// The leaf is initialised, stays so for as long as the source is used, and was restarted after earlier use.
-pub unsafe fn open(leaf: &Leaf) -> query::Result<Box<dyn Source>> {
+/// The leaf is initialised, stays so for as long as the source is used, and was restarted after earlier use. `threads`: units may be
+/// worked on by other threads.
+pub unsafe fn open(leaf: &Leaf, threads: bool) -> query::Result<Box<dyn Source>> {
     // SAFETY: the caller's promise.
     unsafe {
         Ok(match &leaf.spec {
             SourceSpec::Columnar { attributes, .. } => {
-                Box::new(columnar::Columnar::open(leaf.state, attributes)?)
+                Box::new(columnar::Columnar::open(leaf.state, attributes, threads)?)
             }
             SourceSpec::Rows { .. } => Box::new(rows::Rows::open(leaf.state)),
         })
