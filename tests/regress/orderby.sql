@@ -95,3 +95,13 @@ DECLARE c CURSOR FOR SELECT * FROM o;
 SELECT engine.colcompress_merge('o');
 ROLLBACK;
 DROP TABLE plain, o;
+
+-- Heap rows that are older than a column carry its default through the sort of a merge.
+CREATE TABLE older (id int, key text) USING colcompress WITH (orderby = 'key');
+INSERT INTO older SELECT g, chr(97 + g * 7 % 5) FROM generate_series(1, 5) g;
+ALTER TABLE older ADD COLUMN word text DEFAULT 'late', ADD COLUMN number int DEFAULT 7;
+INSERT INTO older VALUES (6, 'a', 'own', 8), (7, 'c', NULL, NULL);
+SELECT engine.colcompress_merge('older');
+SELECT * FROM older ORDER BY id;
+SELECT sum(row_count) AS cold FROM engine.colcompress_stripes WHERE table_name = 'older'::regclass;
+DROP TABLE older;

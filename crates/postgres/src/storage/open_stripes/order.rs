@@ -40,6 +40,8 @@ pub(super) struct Order {
     started: bool,
     sort: *mut pg_sys::Tuplesortstate,
     descriptor: pg_sys::TupleDesc,
+    /// For rows that are put value by value; there while `sort` is.
+    whole: *mut TupleTableSlot,
 }
 
 impl Order {
@@ -59,6 +61,7 @@ impl Order {
                 started: false,
                 sort: std::ptr::null_mut(),
                 descriptor,
+                whole: std::ptr::null_mut(),
             })
         }
     }
@@ -123,14 +126,29 @@ impl Order {
                 std::ptr::null_mut(),
                 0,
             );
+            self.whole = pg_sys::MakeSingleTupleTableSlot(self.descriptor, &raw const pg_sys::TTSOpsVirtual);
             pg_sys::MemoryContextSwitchTo(old);
         }
     }
 
     /// Adds a row to the sort.
     pub unsafe fn put(&mut self, slot: *mut TupleTableSlot) {
-        // SAFETY: the sort has been started and copies the row.
-        unsafe { pg_sys::tuplesort_puttupleslot(self.sort, slot) }
+        // SAFETY: the sort has been started and copies the row; the slot is deconstructed.
+        unsafe {
+            if !may_lack_columns(slot) {
+                pg_sys::tuplesort_puttupleslot(self.sort, slot);
+                return;
+            }
+            // The sort copies a heap tuple as it lies there, and its descriptor knows no defaults of columns that were
+            // added later: it gets the values instead.
+            let whole = self.whole;
+            let count = usize::try_from((*self.descriptor).natts).unwrap_or(0);
+            std::ptr::copy_nonoverlapping((*slot).tts_values, (*whole).tts_values, count);
+            std::ptr::copy_nonoverlapping((*slot).tts_isnull, (*whole).tts_isnull, count);
+            pg_sys::ExecStoreVirtualTuple(whole);
+            pg_sys::tuplesort_puttupleslot(self.sort, whole);
+            pg_sys::ExecClearTuple(whole);
+        }
     }
 
     /// Hands all rows out in order and ends the sort.
@@ -152,8 +170,18 @@ impl Order {
                 }
             }
             pg_sys::ExecDropSingleTupleTableSlot(slot);
+            pg_sys::ExecDropSingleTupleTableSlot(self.whole);
             pg_sys::tuplesort_end(sort);
         }
+    }
+}
+
+/// True when a tuple in the slot can be older than some of its columns.
+unsafe fn may_lack_columns(slot: *mut TupleTableSlot) -> bool {
+    // SAFETY: every slot has a descriptor; its constraints are null or valid.
+    unsafe {
+        let constraints = (*(*slot).tts_tupleDescriptor).constr;
+        !constraints.is_null() && !(*constraints).missing.is_null()
     }
 }
 

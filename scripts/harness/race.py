@@ -1,0 +1,362 @@
+"""Races heap, colcompress and DuckDB over the same questions: alternating runs, answers compared, one table, JSON, charts.
+
+Who calls it: the programs in bench/ that are suites (events, tpch, clickbench). Each engine takes its turn at each
+question; wall time is the client's, CPU time that of the backend's process with all its threads, and of parallel
+workers. No time is reported for an answer that differs from heap's: DuckDB's are compared numerically, because
+it computes in other types.
+"""
+
+import json
+import math
+import os
+import platform
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from . import kit
+from .server import ROOT, TARGET, ServerError
+from .session import SqlError
+
+PYTHON = TARGET / "venv" / "bin" / "python"
+# The number of compute threads of each mode.
+MODES = {"serial": 1, "two threads": 2}
+# A question whose first run takes longer than this many milliseconds is asked fewer times.
+PATIENCE = ((60_000, 1), (10_000, 3))
+
+
+class Question(kit.Query):
+    """A question, with DuckDB's words for it where they differ, and whether ties leave the choice of rows open."""
+
+    def __init__(self, name, title, text, ordered=None, duck=None, ties=False):
+        super().__init__(name, title, text, ordered)
+        self.duck, self.ties = duck or text, ties
+
+
+class Run:
+    """One run: milliseconds of wall and CPU time, and the rows as text; `rows` None where it was stopped."""
+
+    def __init__(self, wall, cpu, rows):
+        self.wall, self.cpu, self.rows = wall, cpu, rows
+
+
+def process_cpu(pid):
+    """CPU seconds of a process, its finished threads included: Linux numbers every process's CPU clock so."""
+    return time.clock_gettime((~pid) << 3 | 2)
+
+
+def reaped_cpu(pid):
+    """CPU seconds of children that ended and were waited for: a postmaster's parallel workers."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
+    return (int(fields[13]) + int(fields[14])) / os.sysconf("SC_CLK_TCK")
+
+
+class Postgres:
+    """An engine that is a session: `table` stands for :t, `setup` chooses schemas and the like."""
+
+    def __init__(self, name, server, database, table="", setup="", timeout=600):
+        self.name, self.table = name, table
+        self.session = server.session(database)
+        self.postmaster = server.postmaster_pid()
+        self.session.run(kit.SESSION_SETTINGS)
+        if setup:
+            self.session.run(setup)
+        self.session.run(f"SET statement_timeout = '{timeout}s'")
+        self.threads = 1
+
+    def use(self, threads):
+        self.threads = threads
+        self.session.run(f"SET max_parallel_workers_per_gather = {threads - 1}")
+
+    def words(self, question):
+        return question.on(self.table)
+
+    def run(self, text):
+        cpu = process_cpu(self.session.pid)
+        workers = reaped_cpu(self.postmaster) if self.threads > 1 else 0.0
+        try:
+            result = self.session.run(text)
+        except SqlError as problem:
+            if "57014" not in str(problem):
+                raise ServerError(f"{self.name}: {problem}\n{text}") from problem
+            return Run(None, None, None)
+        if self.threads > 1:
+            workers = reaped_cpu(self.postmaster) - workers
+        return Run(result.milliseconds, (process_cpu(self.session.pid) - cpu + workers) * 1000, result.rows)
+
+    def plan(self, text):
+        """How much of the plan is ours: "whole", "scan" or "-"."""
+        nodes = json.loads("\n".join(row[0] for row in self.session.run(f"EXPLAIN (FORMAT JSON, COSTS OFF) {text}").rows))
+
+        def ours(node):
+            return node["Node Type"] == "Custom Scan" and node.get("Custom Plan Provider", "").startswith("Colonnade")
+
+        def any_of(node):
+            return ours(node) or any(any_of(child) for child in node.get("Plans", ()))
+        top = nodes[0]["Plan"]
+        if ours(top) and "Relation Name" not in top:
+            return "whole"
+        return "scan" if any_of(top) else "-"
+
+    def close(self):
+        self.session.close()
+
+
+class DuckDB:
+    """DuckDB on a file of its own, in a process of its own."""
+
+    name = "duckdb"
+
+    def __init__(self, path):
+        self.process = subprocess.Popen([str(PYTHON), str(ROOT / "bench" / "duckdb_server.py"), str(path)], stdin=subprocess.PIPE,
+                                        stdout=subprocess.PIPE, text=True)
+        self.version = self.reply()["version"]
+
+    def reply(self):
+        line = self.process.stdout.readline()
+        if not line:
+            raise ServerError("DuckDB ended")
+        return json.loads(line)
+
+    def ask(self, text, rows=True):
+        self.process.stdin.write(json.dumps({"sql": text, "rows": rows}) + "\n")
+        self.process.stdin.flush()
+        answer = self.reply()
+        if "error" in answer:
+            raise ServerError(f"DuckDB: {answer['error']}\n{text}")
+        return answer
+
+    def use(self, threads):
+        self.ask(f"SET threads = {threads}")
+
+    def words(self, question):
+        return question.duck.replace(":t", "t")
+
+    def run(self, text):
+        answer = self.ask(text)
+        return Run(answer["wall_ms"], answer["cpu_ms"], [tuple(row) for row in answer["rows"]])
+
+    def close(self):
+        self.process.stdin.close()
+        self.process.wait()
+
+
+class Stored:
+    """An engine whose answers and times were measured once and are kept: {mode: {text: {wall_ms, cpu_ms, rows}}}."""
+
+    def __init__(self, name, answers):
+        self.name, self.answers, self.mode = name, answers, None
+
+    def use(self, threads):
+        self.mode = str(threads)
+
+    def words(self, question):
+        return question.text
+
+    def run(self, text):
+        kept = self.answers[self.mode][text]
+        return Run(kept["wall_ms"], kept["cpu_ms"], None if kept["rows"] is None else [tuple(row) for row in kept["rows"]])
+
+    def close(self):
+        pass
+
+
+# -- answers --------------------------------------------------------------------------------------
+
+
+def number(value):
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        return None
+
+
+def alike(left, right, tolerance=1e-9):
+    """Are two values the same for a reader: numbers within the tolerance, text without padding?"""
+    if left is None or right is None:
+        return left is right
+    if left.rstrip() == right.rstrip():
+        return True
+    a, b = number(left), number(right)
+    if a is None or b is None:
+        return False
+    return abs(a - b) <= tolerance * max(abs(a), abs(b), 1e-300)
+
+
+def loosely(rows, expected):
+    """What differs between DuckDB's answer and heap's, or None. Rows are put side by side by rounded values."""
+    if len(rows) != len(expected):
+        return f"{len(rows)} rows instead of {len(expected)}"
+
+    def key(row):
+        return tuple("" if v is None else v.rstrip() if number(v) is None else f"{number(v):.6e}" for v in row)
+    for got, want in zip(sorted(rows, key=key), sorted(expected, key=key)):
+        if len(got) != len(want) or not all(alike(a, b) for a, b in zip(got, want)):
+            return f"{got} instead of {want}"
+    return None
+
+
+def untied(text, columns):
+    """The question with all its output columns added to ORDER BY before the last LIMIT: no ties are left."""
+    head, limit, tail = text.rpartition(" LIMIT ")
+    order = ", ".join(str(n + 1) for n in range(columns))
+    return f"{head}{', ' if ' ORDER BY ' in head.upper() else ' ORDER BY '}{order}{limit}{tail}"
+
+
+# -- the race -------------------------------------------------------------------------------------
+
+
+class Race:
+    """The engines, in the order of the table's columns: heap first, then colcompress, then DuckDB if it is there."""
+
+    def __init__(self, suite, engines, questions, runs):
+        self.suite, self.engines, self.questions, self.runs = suite, engines, questions, runs
+        self.wrong = []
+
+    def all_modes(self, modes=MODES):
+        """Asks everything in every mode; {mode: {question: {engine: ..., "equal": bool, "plan": str}}}."""
+        return {mode: self.one_mode(threads) for mode, threads in modes.items()}
+
+    def one_mode(self, threads):
+        for engine in self.engines:
+            engine.use(threads)
+        record = {}
+        for question in self.questions:
+            record[question.name] = self.ask(question)
+            kit.say(f"  {question.name}: " + ", ".join(f"{e.name} {shown(median(record[question.name][e.name]['wall_ms']))}" for e in self.engines))
+        return record
+
+    def ask(self, question):
+        """One question: a run of each engine to warm up and to compare, then the timed ones in turns."""
+        words = {engine.name: engine.words(question) for engine in self.engines}
+        first = {engine.name: engine.run(words[engine.name]) for engine in self.engines}
+        fault = self.compare(question, words, first)
+        if fault:
+            self.wrong.append(f"{question.name}: {fault}")
+            print(f"  {question.name} differs: {fault}", file=sys.stderr, flush=True)
+        walls = {name: [] for name in first}
+        cpus = {name: [] for name in first}
+        slowest = max((run.wall or 0 for name, run in first.items() if not isinstance(self.engine(name), Stored)), default=0)
+        times = next((times for limit, times in PATIENCE if slowest > limit), self.runs)
+        for turn in range(times):
+            for engine in (self.engines if turn % 2 == 0 else self.engines[::-1]):
+                if first[engine.name].wall is None:
+                    continue
+                run = engine.run(words[engine.name])
+                if run.wall is not None:
+                    walls[engine.name].append(run.wall)
+                    cpus[engine.name].append(run.cpu)
+        record = {name: {"wall_ms": walls[name], "cpu_ms": cpus[name]} for name in first}
+        record["equal"] = fault is None
+        column = self.engines[1]
+        record["plan"] = column.plan(words[column.name])
+        return record
+
+    def engine(self, name):
+        return next(engine for engine in self.engines if engine.name == name)
+
+    def compare(self, question, words, first):
+        """What differs from heap's answer (from DuckDB's where heap had none); None where nothing does."""
+        heap, column = self.engines[0], self.engines[1]
+        answers = {name: run.rows for name, run in first.items()}
+        if question.ties and answers[heap.name]:
+            width = len(answers[heap.name][0])
+            answers = {engine.name: engine.run(untied(words[engine.name], width)).rows for engine in self.engines}
+        reference = answers[heap.name]
+        if reference is None:
+            reference = answers.get(DuckDB.name)
+            return "no reference: heap was stopped and there is no DuckDB" if reference is None else \
+                None if answers[column.name] is None else loosely(answers[column.name], reference)
+        if answers[column.name] is not None:
+            floats = set() if isinstance(heap, Stored) and not question.floats else question.floats
+            fault = kit.compare(answers[column.name], reference, question.ordered, floats)
+            if fault:
+                return f"{column.name}: {fault}"
+        other = answers.get(DuckDB.name)
+        fault = loosely(other, reference) if other is not None else None
+        return f"{DuckDB.name}: {fault}" if fault else None
+
+
+def median(values):
+    return kit.median(values) if values else None
+
+
+def shown(milliseconds):
+    return "stopped" if milliseconds is None else f"{milliseconds:.1f}" if milliseconds < 1000 else f"{milliseconds:.0f}"
+
+
+def ratio(over, under):
+    return None if over is None or under is None else over / max(under, 0.001)
+
+
+def geometric_mean(ratios):
+    ratios = [r for r in ratios if r is not None]
+    return math.exp(sum(math.log(max(r, 1e-6)) for r in ratios) / len(ratios)) if ratios else None
+
+
+def ratio_text(value):
+    return "-" if value is None else f"{value:.2f}x"
+
+
+def summarise(record, engines, subsets):
+    """Geometric means of colcompress's wall times over each other engine's, for all questions and for each subset."""
+    column = engines[1]
+    means = {}
+    for title, names in {"all": list(record), **subsets}.items():
+        for other in engines:
+            if other != column:
+                pairs = [(median(record[n][column]["wall_ms"]), median(record[n][other]["wall_ms"])) for n in names if n in record and record[n]["equal"]]
+                means[f"{title}, to {other}"] = geometric_mean([ratio(*pair) for pair in pairs])
+    return means
+
+
+def show(title, record, engines, means):
+    """The table of one mode."""
+    column = engines[1]
+    rows = []
+    for name, entry in record.items():
+        wall = {e: median(entry[e]["wall_ms"]) for e in engines}
+        cpu = {e: median(entry[e]["cpu_ms"]) for e in engines}
+        ratios = [ratio_text(ratio(wall[column], wall[e])) for e in engines if e != column]
+        if not entry["equal"]:
+            ratios = ["-"] * len(ratios)
+        rows.append((name, *(shown(wall[e]) if entry["equal"] or e == engines[0] else "-" for e in engines), *ratios,
+                     *(shown(cpu[e]) if cpu[e] is not None else "-" for e in engines), entry["plan"], "equal" if entry["equal"] else "DIFFERENT"))
+    heads = (f"{title}, median ms", *engines, *(f"to {e}" for e in engines if e != column), *(f"CPU {e}" for e in engines), "vectorised", "answer")
+    kit.print_table(heads, rows)
+    for name, mean in means.items():
+        print(f"  geometric mean of {column} {name}: {ratio_text(mean)}")
+    print(flush=True)
+
+
+def machine():
+    """What it ran on."""
+    model = ""
+    for line in Path("/proc/cpuinfo").read_text().splitlines():
+        if line.startswith(("model name", "CPU part")):
+            model = line.split(":", 1)[1].strip()
+            break
+    commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, stdout=subprocess.PIPE, text=True).stdout.strip()
+    return {"cpu": model, "cores": os.cpu_count(), "system": platform.platform(), "load_average": os.getloadavg(), "commit": commit}
+
+
+def finish(race, modes, about, subsets=None):
+    """Prints the tables, writes JSON and charts to target/bench; the exit status."""
+    engines = [engine.name for engine in race.engines]
+    report = {"suite": race.suite, "machine": machine(), **about, "engines": engines, "modes": {}}
+    print()
+    for mode, record in modes.items():
+        means = summarise(record, engines, subsets or {})
+        show(f"{race.suite}, {mode}", record, engines, means)
+        report["modes"][mode] = {"geometric_means": means, "questions": record}
+    out = Path(os.environ.get("OUT", TARGET / "bench" / f"{race.suite}.json"))
+    out.parent.mkdir(parents=True, exist_ok=True)
+    out.write_text(json.dumps(report, indent=1) + "\n")
+    kit.say(f"written: {out}")
+    if PYTHON.exists():
+        done = subprocess.run([str(PYTHON), str(ROOT / "bench" / "chart.py"), str(out)], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        kit.say(done.stdout.strip().splitlines()[-1] if done.stdout.strip() else "no chart")
+    for fault in race.wrong:
+        print(f"DIFFERENT {fault}")
+    return 1 if race.wrong else 0
