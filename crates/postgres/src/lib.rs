@@ -37,5 +37,8 @@ pub unsafe extern "C-unwind" fn _PG_init() {
     planner::register();
     options::register(|| std::ptr::from_ref(table_am::routine()));
     // SAFETY: the server runs this once per process, before any query.
-    unsafe { table_am::hooks::install() };
+    unsafe {
+        table_am::hooks::install();
+        vectorised::hook::install();
+    }
 }

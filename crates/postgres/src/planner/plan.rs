@@ -2,7 +2,7 @@
 //!
 //! Called by the server when it builds the plan. Clauses that the node answers natively go to `custom_exprs`, the rest stay in the plan's
 //! qual and are checked row by row; `custom_private` holds one list of integers that says, clause by clause of the qual, whether it may help to
-//! prune. Nothing else is stored: columns, predicates and parameters are read off the finished plan when the node starts.
+//! prune, and the rows of the table as the planner knows them. Nothing else is stored: columns, predicates and parameters are read off the finished plan when the node starts.
 //!
 //! Invariant: a clause that row security wants evaluated late is neither native nor pruning unless the server would promote it.
 
@@ -71,8 +71,34 @@ unsafe extern "C-unwind" fn plan_custom_path(
         (*scan).scan.scanrelid = (*rel).relid;
         (*scan).flags = (*best_path).flags;
         (*scan).custom_exprs = native;
-        (*scan).custom_private = pg_sys::lappend(std::ptr::null_mut(), prunes.cast());
+        let private = pg_sys::lappend(std::ptr::null_mut(), prunes.cast());
+        (*scan).custom_private = pg_sys::lappend(private, float_node((*rel).tuples).cast());
         (*scan).methods = crate::executor::scan_methods();
         (&raw mut (*scan).scan.plan)
+    }
+}
+
+/// A number as the server's plans can carry it.
+unsafe fn float_node(number: f64) -> *mut pg_sys::Float {
+    let text = std::ffi::CString::new(number.to_string()).unwrap_or_default();
+    // SAFETY: the server copies the text.
+    unsafe { pg_sys::makeFloat(pg_sys::pstrdup(text.as_ptr())) }
+}
+
+/// Rows of the table that a scan node of ours reads, as the planner saw it.
+///
+/// # Safety
+/// A plan node made here.
+pub unsafe fn scanned_rows(scan: *mut pg_sys::CustomScan) -> f64 {
+    // SAFETY: the second entry is the number's node, whose text is the server's.
+    unsafe {
+        let Some(number) = PgList::<pg_sys::Float>::from_pg((*scan).custom_private).get_ptr(1) else {
+            return 0.0;
+        };
+        std::ffi::CStr::from_ptr((*number).fval)
+            .to_str()
+            .ok()
+            .and_then(|text| text.parse().ok())
+            .unwrap_or(0.0)
     }
 }

@@ -14,6 +14,7 @@ mod join;
 mod padding;
 mod scan;
 mod sort;
+mod stream;
 pub mod types;
 
 use std::borrow::Cow;
@@ -101,7 +102,7 @@ pub unsafe fn translate(plan: *mut pg_sys::Plan, values: &mut dyn Values) -> Res
                 return decline("a column changes its representation");
             }
         }
-        Ok(Translated { plan: relation.materialise(), sources: context.sources, columns })
+        Ok(Translated { plan: stream::settled(relation.materialise()), sources: context.sources, columns })
     }
 }
 

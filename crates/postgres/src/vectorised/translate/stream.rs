@@ -1,0 +1,59 @@
+//! Plans whose last rows are computed while earlier ones are already with the reader.
+//!
+//! The node can hand the whole subtree back to the server's executor only until it has handed out a row. So what runs after the last operator that sees all rows first must not decline;
+//! where it might, an operator that gathers everything is put on top.
+
+use query::{Expression, Function, Plan};
+use vector::LogicalType;
+
+/// The plan, gathered where its last part may decline.
+pub fn settled(plan: Plan) -> Plan {
+    match is_certain(&plan) {
+        true => plan,
+        false => Plan::Limit { input: Box::new(plan), offset: 0, limit: None },
+    }
+}
+
+/// True when nothing declines between the last breaker and the reader.
+fn is_certain(plan: &Plan) -> bool {
+    match plan {
+        Plan::Scan { .. }
+        | Plan::Aggregate { .. }
+        | Plan::Sort { .. }
+        | Plan::Limit { .. }
+        | Plan::Window { .. } => true,
+        Plan::Filter { input, condition } => {
+            let types = input.types();
+            is_safe(condition, &types) && is_certain(input)
+        }
+        Plan::Project { input, expressions } => {
+            let types = input.types();
+            expressions.iter().all(|expression| is_safe(expression, &types)) && is_certain(input)
+        }
+        Plan::Join { left, right, keys, condition, .. } => {
+            let (of_left, of_right) = (left.types(), right.types());
+            let both = [of_left.as_slice(), of_right.as_slice()].concat();
+            keys.iter().all(|(left, right)| {
+                is_safe(left, &of_left)
+                    && is_safe(right, &of_right)
+                    && left.logical(&of_left) != LogicalType::Numeric
+            }) && condition.iter().all(|condition| is_safe(condition, &both))
+                && is_certain(left)
+        }
+        Plan::Append { inputs } => inputs.iter().all(is_certain),
+    }
+}
+
+/// True for what has a value for every row.
+fn is_safe(expression: &Expression, input: &[LogicalType]) -> bool {
+    let numeric = |part: &&Expression| part.logical(input) == LogicalType::Numeric;
+    let itself = match expression {
+        Expression::Call { function: Function::Compare(_), arguments, .. } => {
+            !arguments.iter().any(|part| numeric(&part))
+        }
+        Expression::Call { .. } | Expression::Host { .. } => false,
+        Expression::In { value, .. } => !numeric(&value.as_ref()),
+        _ => true,
+    };
+    itself && expression.children().into_iter().all(|part| is_safe(part, input))
+}
