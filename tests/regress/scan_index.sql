@@ -1,5 +1,7 @@
 -- When an index is used: cold rows are dear to fetch one by one unless the table says otherwise; hot rows are not.
 SET max_parallel_workers_per_gather = 0;
+-- the scan node on its own
+SET colonnade.enable_vectorised = off;
 CREATE TABLE looked_up (id int, user_id int, amount numeric, note text) USING colcompress;
 INSERT INTO looked_up SELECT g, g % 1000, g / 100.0, 'note ' || g FROM generate_series(1, 60000) g;
 ALTER TABLE looked_up ADD PRIMARY KEY (id);

@@ -2,6 +2,8 @@
 \set ECHO none
 \i :abs_srcdir/include/scan_twins.sql
 \set ECHO all
+-- the scan node on its own
+SET colonnade.enable_vectorised = off;
 -- pruning: constants, both kinds of bounds, IN, OR, IS NULL, LIKE prefix
 SELECT scans('SELECT * FROM column_rows WHERE id = 2500');
 SELECT scans('SELECT * FROM column_rows WHERE id BETWEEN 1500 AND 2500');
