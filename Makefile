@@ -7,7 +7,7 @@ unexport PG_CONFIG
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build install demo test test-units test-regress test-isolation test-crash test-differential lint bench bench-encodings clean
+.PHONY: help setup build install demo test test-units test-regress test-isolation test-crash test-differential lint bench bench-events bench-tpch bench-clickbench bench-encodings clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | while IFS="$$(printf '\t')" read -r name text; do printf '  make %-16s %s\n' "$$name" "$$text"; done
@@ -48,8 +48,17 @@ test-differential: ## random queries on random tables against heap, long (DURATI
 lint: ## rustfmt, clippy, licences, layers, shell scripts
 	scripts/lint.sh
 
-bench: ## the events benchmark at a million rows, heap and colcompress alternating
+bench: ## bench-events, and loads and sizes of it by column
 	scripts/bench.sh
+
+bench-events: ## 22 questions to a million events: heap, colcompress and DuckDB in turns (ROWS, RUNS)
+	scripts/bench.sh events
+
+bench-tpch: ## the 22 queries of TPC-H on the same three (SF=1, RUNS)
+	scripts/bench.sh tpch
+
+bench-clickbench: ## 43 questions to a table of 105 columns on the same three (ROWS, RUNS)
+	scripts/bench.sh clickbench
 
 bench-encodings: ## size and decode speed of each encoding
 	scripts/bench.sh encodings

@@ -35,7 +35,7 @@ def main(path):
         panel.set_xticks(range(len(questions)), list(questions), fontsize=8)
         panel.grid(axis="y", alpha=0.3)
         panel.set_axisbelow(True)
-        means = ", ".join(f"{title.partition(', ')[2]} {mean:.2f}x" for title, mean in mode["geometric_means"].items() if mean and title.startswith("all"))
+        means = ", ".join(f"{title.partition(', ')[2]} {mean:.2f}x" for title, mean in mode["geometric_means"].items() if mean and title.startswith("all") and "CPU" not in title)
         panel.set_title(f"{report['suite']}, {name}: geometric mean of {engines[1]} {means}", fontsize=10)
         panel.legend(fontsize=8, ncols=len(engines), loc="upper left")
     figure.tight_layout()

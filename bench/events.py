@@ -1,37 +1,39 @@
-"""The events benchmark: sizes, loads and queries of heap and colcompress in turns, Parquet and DuckDB beside them.
+"""The events benchmark: loads, sizes and questions of heap, colcompress and DuckDB in turns, Parquet's size beside them.
 
-Called by scripts/bench.sh. ROWS (1,000,000), LOADS (5) and RUNS (7) change the amount of work; AM the access
-method; OUT the JSON file, target/bench/events.json unless it is given.
+Called by scripts/bench.sh. ROWS (1,000,000), LOADS and RUNS (7) change the amount of work; SIZES=0 leaves out the size of
+each column; AM names another access method; OUT the JSON file, target/bench/events.json unless it is given.
 """
 
-import json
 import os
-import platform
-import subprocess
 import sys
-from pathlib import Path
 
-from harness import kit
-from harness.server import ROOT, TARGET, ServerError, fail, fresh_server
+from harness import kit, race
+from harness.server import ServerError, fail, fresh_server
 
 ROWS = int(os.environ.get("ROWS", "1000000"))
 LOADS = int(os.environ.get("LOADS", "5"))
 RUNS = int(os.environ.get("RUNS", "7"))
+SIZES = os.environ.get("SIZES", "1") == "1"
 DATABASE = "bench"
+KEYED = {f"K{n}" for n in range(1, 9)}
+DUCK_TABLE = """CREATE TABLE t (id BIGINT, created_at TIMESTAMPTZ, event_date DATE, user_id BIGINT, session_id VARCHAR,
+    amount DECIMAL(15,4), price DOUBLE, quantity INTEGER, duration_ms INTEGER, score FLOAT, country_code VARCHAR,
+    browser VARCHAR, url VARCHAR, is_mobile BOOLEAN, event_type VARCHAR, metadata JSON, tags VARCHAR[])"""
+# What is put in DuckDB's own words: JSON and arrays.
+DUCK_WORDS = {
+    "Q6": "SELECT count(*), avg(amount) FROM t WHERE metadata->>'$.os' = 'android'",
+    "Q7": "SELECT metadata->>'$.campaign', count(*), sum(amount) FROM t WHERE json_exists(metadata, '$.campaign') "
+          "GROUP BY 1 ORDER BY 3 DESC NULLS LAST",
+    "Q8": "SELECT count(*), avg(price) FROM t WHERE list_contains(tags, 'tag_5')",
+    "K3": "SELECT count(*), sum(amount), avg(duration_ms) FROM t WHERE id IN (SELECT (s * 10000)::BIGINT FROM range(1, 101) AS r(s))",
+    "K4": "SELECT count(*), sum(amount), avg(duration_ms) FROM t WHERE id IN (SELECT (s * 1000)::BIGINT FROM range(1, 1001) AS r(s))",
+    "K7": "SELECT count(*), sum(amount), avg(price) FROM t WHERE user_id IN (SELECT s * 500 FROM range(1, 101) AS r(s))",
+    "K8": "SELECT count(*), sum(amount), avg(price) FROM t WHERE user_id IN (SELECT s * 50 FROM range(1, 1001) AS r(s))",
+}
 
 # What a column's values carry, in bytes a row, after everything that follows from the row's number is taken away:
 # md5 is 128 random bits; random() has 52; a rounded one log2 of its values; a float4 of it 23 and an exponent's 2.
 FLOOR = {"session_id": 16.0, "amount": 3.32, "price": 6.5, "duration_ms": 1.86, "score": 3.13, "metadata": 1.95}
-
-
-def machine():
-    model = ""
-    for line in Path("/proc/cpuinfo").read_text().splitlines():
-        if line.startswith(("model name", "CPU part")):
-            model = line.split(":", 1)[1].strip()
-            break
-    commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, stdout=subprocess.PIPE, text=True).stdout.strip()
-    return {"cpu": model, "cores": os.cpu_count(), "system": platform.platform(), "load_average": os.getloadavg(), "commit": commit}
 
 
 def column_sizes(server, arm):
@@ -85,49 +87,53 @@ def show_loads(arms, loads):
     return {name: [{"wall_s": l.wall, "cpu_s": l.cpu, "private_kb": l.private_kb} for l in runs] for name, runs in loads.items()}
 
 
-def duckdb(csv):
-    """DuckDB's own times for the same questions, for information; a sentence where it is not to be had."""
-    python = TARGET / "venv" / "bin" / "python"
-    if not python.exists():
-        return "no Python environment"
-    done = subprocess.run([str(python), str(ROOT / "bench" / "duckdb_events.py"), str(csv), str(RUNS)],
-                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    if done.returncode != 0:
-        return (done.stderr.strip().splitlines() or ["no message"])[-1]
-    return json.loads(done.stdout)
+def duck_table(engine, csv):
+    """The same rows in DuckDB, with its own types for JSON and arrays."""
+    engine.ask(DUCK_TABLE)
+    names = [row[0] for row in engine.ask("DESCRIBE t")["rows"]]
+    values = [f"string_split(trim({name}, '{{}}'), ',')" if name == "tags" else name for name in names]
+    types = ", ".join(f"'{name}': 'VARCHAR'" for name in names)
+    load = engine.ask(f"INSERT INTO t SELECT {', '.join(values)} FROM read_csv('{csv}', header=false, columns={{{types}}})")
+    engine.ask("CHECKPOINT")
+    return load
 
 
-def show_queries(server, arms, csv):
-    queries = kit.read_queries(kit.SQL / "events_queries.sql")
-    kit.say(f"{len(queries)} queries, {RUNS} runs each in turns: serial, JIT off, no indexes")
-    timings = kit.time_queries(server, DATABASE, arms, queries, RUNS, lambda q, _: kit.say(f"  {q.name} done"))
-    kit.say("the same questions in DuckDB, one thread")
-    other = duckdb(csv)
-    known = isinstance(other, dict)
-    heap, column = arms
-    rows, record, wrong = [], {}, 0
-    for query in queries:
-        pair = timings[query.name]
-        difference = kit.differences(server, DATABASE, query, column, heap, pair)
-        wrong += difference is not None
-        wall = [kit.median(pair[arm.name].wall) for arm in arms]
-        cpu = [kit.median(pair[arm.name].cpu) for arm in arms]
-        duck = other["queries"].get(query.name) if known else None
-        rows.append((query.name, f"{wall[0]:.1f}", f"{wall[1]:.1f}", f"{wall[1] / wall[0]:.2f}x", f"{cpu[0]:.1f}", f"{cpu[1]:.1f}",
-                     f"{cpu[1] / cpu[0]:.2f}x", "-" if duck is None else f"{duck['cpu_ms']:.1f}",
-                     "equal" if difference is None else "DIFFERENT"))
-        if difference is not None:
-            print(f"  {query.name} differs: {difference}", file=sys.stderr)
-        record[query.name] = {arm.name: {"wall_ms": pair[arm.name].wall, "cpu_ms": pair[arm.name].cpu} for arm in arms}
-        record[query.name]["equal"] = difference is None
-        if duck is not None:
-            record[query.name]["duckdb"] = duck
-    kit.print_table(("median ms", "heap wall", "columns wall", "ratio", "heap CPU", "columns CPU", "ratio", "DuckDB CPU", "answer"), rows)
-    if known:
-        print(f"  DuckDB {other['version']}: load {other['load_s']:.1f} s (CPU {other['load_cpu_s']:.1f} s), file {other['bytes'] / kit.MB:.1f} MB\n")
-    else:
-        print(f"  (no DuckDB: {other})\n")
-    return record, wrong
+def questions():
+    """All of the file: the keyed ones (K1 to K8) apart, because they get indexes."""
+    both = [race.Question(q.name, q.title, q.text, q.ordered, DUCK_WORDS.get(q.name)) for q in kit.read_queries(kit.SQL / "events_queries.sql")]
+    keyed = [q for q in both if q.name in KEYED]
+    return [q for q in both if q not in keyed], keyed
+
+
+def ask(server, arms, csv, about):
+    """Both lists in both modes; the exit status."""
+    engines = [race.Postgres("heap", server, DATABASE, arms[0].name), race.Postgres(arms[1].method, server, DATABASE, arms[1].name)]
+    try:
+        if race.PYTHON.exists():
+            duck = race.DuckDB(server.base / "events.duckdb")
+            engines.append(duck)
+            kit.say("loading DuckDB")
+            load = duck_table(duck, csv)
+            about["duckdb"] = {"version": duck.version, "load_s": load["wall_ms"] / 1000, "load_cpu_s": load["cpu_ms"] / 1000, "bytes": duck.path.stat().st_size}
+            kit.say(f"  DuckDB {duck.version}: {load['wall_ms'] / 1000:.1f} s, CPU {load['cpu_ms'] / 1000:.1f} s, file {duck.path.stat().st_size / kit.MB:.1f} MB")
+        scanned, keyed = questions()
+        kit.say(f"{len(scanned)} questions without indexes, {RUNS} runs each in turns")
+        contest = race.Race("events", engines, scanned, RUNS)
+        modes = contest.all_modes()
+        kit.say(f"{len(keyed)} questions by key, with btree(id) and btree(user_id) on all")
+        for arm in arms:
+            server.sql(f"CREATE INDEX ON {arm.name} (id); CREATE INDEX ON {arm.name} (user_id); ANALYZE {arm.name}", DATABASE)
+        if len(engines) > 2:
+            engines[2].ask("CREATE INDEX by_id ON t (id)")
+            engines[2].ask("CREATE INDEX by_user ON t (user_id)")
+        contest.questions = keyed
+        for mode, record in contest.all_modes().items():
+            modes[mode].update(record)
+        scans = [q.name for q in scanned]
+        return race.finish(contest, modes, about, {"Q1 to Q10 and K9 to K12": scans, "those without JSON (Q6, Q7)": [n for n in scans if n not in ("Q6", "Q7")]})
+    finally:
+        for engine in engines:
+            engine.close()
 
 
 def main(stage):
@@ -141,18 +147,14 @@ def main(stage):
         kit.say(f"loading the CSV into both tables, {LOADS} times each in turns")
         loads = kit.load_alternating(server, DATABASE, arms, "events_source", csv, LOADS)
         print()
-        record = {"rows": ROWS, "machine": machine(), "postgres": server.sql("SELECT version()"), "settings": kit.SERVER_SETTINGS,
-                  "arms": {arm.name: {"method": arm.method, "options": arm.options} for arm in arms}}
-        record["loads"] = show_loads(arms, loads)
-        record["sizes"] = show_sizes(server, arms, csv)
-        record["queries"], wrong = show_queries(server, arms, csv)
+        about = {"rows": ROWS, "postgres": server.sql("SELECT version()"), "settings": kit.SERVER_SETTINGS,
+                 "arms": {arm.name: {"method": arm.method, "options": arm.options} for arm in arms}}
+        about["loads"] = show_loads(arms, loads)
+        if SIZES:
+            about["sizes"] = show_sizes(server, arms, csv)
+        return ask(server, arms, csv, about)
     finally:
         server.destroy()
-    out = Path(os.environ.get("OUT", TARGET / "bench" / "events.json"))
-    out.parent.mkdir(parents=True, exist_ok=True)
-    out.write_text(json.dumps(record, indent=1) + "\n")
-    kit.say(f"written: {out}")
-    return 1 if wrong else 0
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Runs a benchmark and prints its tables.
-# Usage: scripts/bench.sh [events|open-scan|encodings]    (default: events, then open-scan)
+# Runs a benchmark and prints its tables; suites also write JSON, SVG and PNG to target/bench.
+# Usage: scripts/bench.sh [all|events|open-scan|tpch|clickbench|encodings]    (default: all = sizes and events, then open-scan)
+# What each takes from the environment is said at its top: bench/events.py, tpch.py, clickbench.py, open_scan.py.
 set -euo pipefail
 . "$(dirname "$0")/lib.sh"
 
@@ -8,25 +9,31 @@ set -euo pipefail
 find_cargo
 export PYTHONPATH="$ROOT/scripts" PYTHONDONTWRITEBYTECODE=1
 
-in_server() { # in_server PROGRAM: build and stage, then run it
+in_server() { # in_server PROGRAM PACKAGE...: build and stage, install the Python packages, then run it
+    local program=$1
+    shift
     "$ROOT/scripts/build.sh" release
     DESTDIR=$TARGET/stage/release "$ROOT/scripts/install.sh" release
-    "$ROOT/scripts/venv.sh" pyarrow duckdb ||
-        warn "Python packages could not be installed: no Parquet and DuckDB figures"
+    if [ "$#" -gt 0 ]; then
+        "$ROOT/scripts/venv.sh" "$@" ||
+            warn "Python packages could not be installed: no figures of Parquet and DuckDB, or no charts"
+    fi
     find_postgres
-    python3 "$ROOT/bench/$1" "$TARGET/stage/release"
+    python3 "$ROOT/bench/$program" "$TARGET/stage/release"
 }
 
 case ${1:-all} in
 all)
-    in_server events.py
+    in_server events.py pyarrow duckdb pytz matplotlib
     in_server open_scan.py
     ;;
-events) in_server events.py ;;
+events) LOADS=${LOADS:-1} SIZES=${SIZES:-0} in_server events.py duckdb pytz matplotlib ;;
+tpch) in_server tpch.py duckdb pytz matplotlib tpchgen-cli ;;
+clickbench) in_server clickbench.py duckdb pytz matplotlib numpy pyarrow ;;
 open-scan) in_server open_scan.py ;;
 encodings)
     if [ ! -x "$ROOT/bench/encodings.sh" ]; then die "bench/encodings.sh is not there yet"; fi
     exec "$ROOT/bench/encodings.sh"
     ;;
-*) die "usage: scripts/bench.sh [events|open-scan|encodings]" ;;
+*) die "usage: scripts/bench.sh [all|events|open-scan|tpch|clickbench|encodings]" ;;
 esac

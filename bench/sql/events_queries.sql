@@ -37,6 +37,32 @@ SELECT browser, is_mobile, count(*), sum(amount), avg(amount), min(amount), max(
        avg(duration_ms), count(DISTINCT user_id), sum(CASE WHEN event_type = 'purchase' THEN amount END)
 FROM :t GROUP BY browser, is_mobile ORDER BY count(*) DESC;
 
+-- K1: one row by its key
+SELECT id, user_id, amount, event_type FROM :t WHERE id = 500000;
+
+-- K2: ten rows by their keys
+SELECT count(*), sum(amount) FROM :t
+WHERE id IN (1000, 50000, 100000, 200000, 300000, 400000, 500000, 700000, 850000, 999000);
+
+-- K3: a hundred keys out of a subquery
+SELECT count(*), sum(amount), avg(duration_ms) FROM :t WHERE id IN (SELECT (s * 10000)::bigint FROM generate_series(1, 100) s);
+
+-- K4: a thousand keys out of a subquery
+SELECT count(*), sum(amount), avg(duration_ms) FROM :t WHERE id IN (SELECT (s * 1000)::bigint FROM generate_series(1, 1000) s);
+
+-- K5: one user
+SELECT count(*), sum(amount) FROM :t WHERE user_id = 25000;
+
+-- K6: ten users
+SELECT count(*), sum(amount), max(duration_ms) FROM :t
+WHERE user_id IN (1000, 5000, 10000, 15000, 20000, 25000, 30000, 35000, 40000, 45000);
+
+-- K7: a hundred users out of a subquery
+SELECT count(*), sum(amount), avg(price) FROM :t WHERE user_id IN (SELECT s * 500 FROM generate_series(1, 100) s);
+
+-- K8: a thousand users out of a subquery
+SELECT count(*), sum(amount), avg(price) FROM :t WHERE user_id IN (SELECT s * 50 FROM generate_series(1, 1000) s);
+
 -- K9: groups by event type, ordered by 1
 SELECT event_type, count(*), sum(amount), avg(duration_ms) FROM :t GROUP BY event_type ORDER BY event_type;
 

@@ -57,6 +57,7 @@ class Postgres:
 
     def __init__(self, name, server, database, table="", setup="", timeout=600):
         self.name, self.table = name, table
+        self.describe = lambda text: server.sql(f"\\pset format unaligned\n\\pset fieldsep '\t'\n{setup};\n{text}\n\\gdesc\n", database)
         self.session = server.session(database)
         self.postmaster = server.postmaster_pid()
         self.session.run(kit.SESSION_SETTINGS)
@@ -85,6 +86,11 @@ class Postgres:
             workers = reaped_cpu(self.postmaster) - workers
         return Run(result.milliseconds, (process_cpu(self.session.pid) - cpu + workers) * 1000, result.rows)
 
+    def floats(self, text):
+        """The positions of the output columns that are floats."""
+        described = [line.split("\t") for line in self.describe(text).splitlines() if "\t" in line]
+        return {place for place, (_, kind) in enumerate(described) if kind in kit.FLOAT_TYPES}
+
     def plan(self, text):
         """How much of the plan is ours: "whole", "scan" or "-"."""
         nodes = json.loads("\n".join(row[0] for row in self.session.run(f"EXPLAIN (FORMAT JSON, COSTS OFF) {text}").rows))
@@ -109,6 +115,7 @@ class DuckDB:
     name = "duckdb"
 
     def __init__(self, path):
+        self.path = path
         self.process = subprocess.Popen([str(PYTHON), str(ROOT / "bench" / "duckdb_server.py"), str(path)], stdin=subprocess.PIPE,
                                         stdout=subprocess.PIPE, text=True)
         self.version = self.reply()["version"]
@@ -269,8 +276,7 @@ class Race:
             return "no reference: heap was stopped and there is no DuckDB" if reference is None else \
                 None if answers[column.name] is None else loosely(answers[column.name], reference)
         if answers[column.name] is not None:
-            floats = set() if isinstance(heap, Stored) and not question.floats else question.floats
-            fault = kit.compare(answers[column.name], reference, question.ordered, floats)
+            fault = kit.compare(answers[column.name], reference, question.ordered, column.floats(words[column.name]))
             if fault:
                 return f"{column.name}: {fault}"
         other = answers.get(DuckDB.name)
@@ -300,14 +306,15 @@ def ratio_text(value):
 
 
 def summarise(record, engines, subsets):
-    """Geometric means of colcompress's wall times over each other engine's, for all questions and for each subset."""
+    """Geometric means of colcompress's times over each other engine's, wall and CPU, for all questions and for each subset."""
     column = engines[1]
     means = {}
     for title, names in {"all": list(record), **subsets}.items():
         for other in engines:
-            if other != column:
-                pairs = [(median(record[n][column]["wall_ms"]), median(record[n][other]["wall_ms"])) for n in names if n in record and record[n]["equal"]]
-                means[f"{title}, to {other}"] = geometric_mean([ratio(*pair) for pair in pairs])
+            for what, measure in (("", "wall_ms"), (" in CPU time", "cpu_ms")):
+                if other != column:
+                    pairs = [(median(record[n][column][measure]), median(record[n][other][measure])) for n in names if n in record and record[n]["equal"]]
+                    means[f"{title}, to {other}{what}"] = geometric_mean([ratio(*pair) for pair in pairs])
     return means
 
 
@@ -326,7 +333,8 @@ def show(title, record, engines, means):
     heads = (f"{title}, median ms", *engines, *(f"to {e}" for e in engines if e != column), *(f"CPU {e}" for e in engines), "vectorised", "answer")
     kit.print_table(heads, rows)
     for name, mean in means.items():
-        print(f"  geometric mean of {column} {name}: {ratio_text(mean)}")
+        if "CPU" not in name:
+            print(f"  geometric mean of {column}, {name}: {ratio_text(mean)}, in CPU time {ratio_text(means[f'{name} in CPU time'])}")
     print(flush=True)
 
 
