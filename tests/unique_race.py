@@ -1,0 +1,110 @@
+"""A unique check that meets a load which commits while the check is looking: it must wait for the load and then refuse the
+duplicate.
+
+The check looks at the directory twice, for the load's reservation and for its stripe. Rows that mean nothing make each
+look take long; the process is stopped somewhere on the way, the load, which a lock held back at its last row, writes its
+stripe and commits, and the process goes on.
+"""
+
+import os
+import signal
+import threading
+import time
+
+from harness.server import fresh_server
+from harness.session import SqlError
+
+IDLE_ROWS = 500_000
+ROWS = 5000
+ROUNDS = 8
+STEP = 0.01
+
+SETUP = """
+CREATE TABLE t (k int PRIMARY KEY, who text) USING colcompress WITH (stripe_row_limit = 1000000);
+CREATE FUNCTION hold(i int, last int) RETURNS int LANGUAGE plpgsql VOLATILE AS $$
+BEGIN
+    IF i = last THEN PERFORM pg_advisory_xact_lock(1); END IF;
+    RETURN i;
+END $$;
+SET colonnade.stripe_threshold_rows = 0;
+INSERT INTO t SELECT -g, 'first' FROM generate_series(1, 1000) g;
+INSERT INTO t SELECT -1000 - g, 'second' FROM generate_series(1, 1000) g;
+INSERT INTO t SELECT -2000 - g, 'third' FROM generate_series(1, 1000) g;
+"""
+# Empty ranges below every number that the load will get: the look-up goes through them all.
+IDLE = f"""
+INSERT INTO engine.stripe
+SELECT storage_id, g, 0, 0, 0, 0, 0, 0, 'r', ''
+FROM (SELECT DISTINCT storage_id FROM engine.stripe) s, generate_series(2000, {IDLE_ROWS} + 1999) g;
+"""
+
+
+def wait_for(condition, what):
+    deadline = time.monotonic() + 60
+    while not condition():
+        assert time.monotonic() < deadline, what
+        time.sleep(0.01)
+
+
+def round_of(server, number):
+    """One load and one intruder. Complaints, and whether the intruder was stopped in the middle of its check."""
+    first, last = number * ROWS, (number + 1) * ROWS - 1
+    key = first + 5
+    keeper, loader, intruder, watcher = (server.session("race") for _ in range(4))
+    state = f"SELECT state || coalesce(wait_event, '') FROM pg_stat_activity WHERE pid = {intruder.pid}"
+    # A process that is stopped while it holds a lock of the server would stop the load too: never for good.
+    rescue = threading.Timer(20, lambda: os.kill(intruder.pid, signal.SIGCONT))
+    try:
+        loader.run("SET colonnade.stripe_threshold_rows = 0")
+        keeper.run("BEGIN; SELECT pg_advisory_xact_lock(1)")
+        loader.send(f"INSERT INTO t SELECT hold(g, {last}), 'load' FROM generate_series({first}, {last}) g")
+        waiting = f"SELECT count(*) FROM pg_stat_activity WHERE pid = {loader.pid} AND wait_event_type = 'Lock'"
+        wait_for(lambda: watcher.value(waiting) == "1", "the premise: the load waits at its last row")
+        rescue.start()
+        intruder.send(f"INSERT INTO t VALUES ({key}, 'intruder')")
+        time.sleep(STEP * (number + 1))
+        os.kill(intruder.pid, signal.SIGSTOP)
+        in_check = watcher.value(state) == "active"
+        keeper.run("COMMIT")
+        loader.wait()
+        os.kill(intruder.pid, signal.SIGCONT)
+        complaints = []
+        try:
+            intruder.wait()
+            complaints.append("the intruder was let in")
+        except SqlError as error:
+            if "23505" not in str(error):
+                complaints.append(f"the intruder was refused for another reason: {error}")
+        watcher.run("SET enable_indexscan = off; SET enable_bitmapscan = off")
+        found = watcher.run(f"SELECT who FROM t WHERE k = {key}").rows
+        if found != [("load",)]:
+            complaints.append(f"rows with the one key: {found}")
+        return complaints, in_check
+    finally:
+        rescue.cancel()
+        os.kill(intruder.pid, signal.SIGCONT)
+        for session in (keeper, loader, intruder, watcher):
+            session.close()
+
+
+def main():
+    server = fresh_server("unique_race", os.environ["COLONNADE_STAGE"], settings={"autovacuum": "off"})
+    failed = stopped = 0
+    try:
+        server.create_database("race")
+        server.sql(SETUP + IDLE, "race")
+        for number in range(ROUNDS):
+            complaints, in_check = round_of(server, number)
+            failed += bool(complaints)
+            stopped += in_check
+            print(f"{'not ok' if complaints else 'ok'} unique_race round {number}: stopped {'in its check' if in_check else 'elsewhere'}")
+            print("\n".join(complaints), end="\n" if complaints else "")
+        failed += stopped == 0
+        print(f"{'ok' if stopped else 'not ok'} unique_race premise: {stopped} of {ROUNDS} rounds stopped a check half-way")
+    finally:
+        server.destroy()
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
