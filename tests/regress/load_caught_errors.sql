@@ -25,7 +25,7 @@ DO $$ BEGIN
 END $$;
 SELECT count(*), count(DISTINCT c1), sum(c1), sum(c1100) FROM wide;
 
--- A parallel query over rows that are still in this backend's memory, by an index and by a scan.
+-- A parallel query over rows that are still in this backend's memory: workers that look them up themselves, and nobody else does.
 CREATE TABLE loading (k int PRIMARY KEY, v text) USING colcompress;
 CREATE TABLE big (k int);
 INSERT INTO big SELECT g FROM generate_series(1, 50000) g;
@@ -44,7 +44,33 @@ SET parallel_setup_cost = 0;
 SET parallel_tuple_cost = 0;
 SET min_parallel_table_scan_size = 0;
 SET min_parallel_index_scan_size = 0;
+SET parallel_leader_participation = off;
 INSERT INTO loading SELECT g, 'before' FROM generate_series(50001, 70000) g;
+ANALYZE loading;
+-- By an index ...
+SET enable_hashjoin = off;
+SET enable_mergejoin = off;
+SET enable_seqscan = on;
+SET colonnade.enable_scan = off;
+EXPLAIN (COSTS OFF) SELECT count(*) FROM big JOIN loading USING (k);
+BEGIN;
+INSERT INTO loading SELECT ask(g), 'v' || g FROM generate_series(1, 40000) g;
+SELECT count(*), count(DISTINCT k), sum(k) FROM loading;
+ROLLBACK;
+-- ... by a scan that every worker makes for itself ...
+RESET enable_hashjoin;
+SET enable_parallel_hash = off;
+SET enable_indexscan = off;
+SET enable_bitmapscan = off;
+EXPLAIN (COSTS OFF) SELECT count(*) FROM big JOIN loading USING (k);
+BEGIN;
+INSERT INTO loading SELECT ask(g), 'v' || g FROM generate_series(1, 40000) g;
+SELECT count(*), count(DISTINCT k), sum(k) FROM loading;
+ROLLBACK;
+-- ... and by one that they share.
+RESET colonnade.enable_scan;
+RESET enable_parallel_hash;
+EXPLAIN (COSTS OFF) SELECT count(*) FROM big JOIN loading USING (k);
 BEGIN;
 INSERT INTO loading SELECT ask(g), 'v' || g FROM generate_series(1, 40000) g;
 SELECT count(*), count(DISTINCT k), sum(k) FROM loading;
@@ -52,6 +78,7 @@ SET LOCAL colonnade.enable_scan = off;
 SELECT count(*), count(DISTINCT k), sum(k) FROM loading;
 COMMIT;
 SELECT count(*), count(DISTINCT k), sum(k) FROM loading;
+RESET enable_indexscan;
 SET enable_seqscan = off;
 SET colonnade.enable_scan = off;
 SELECT count(*) FROM loading WHERE k BETWEEN 1 AND 40000;
