@@ -24,6 +24,15 @@ pub fn raise(code: PgSqlErrorCode, message: impl Into<String>, detail: &str, hin
     unreachable!("reporting at ERROR does not return")
 }
 
+/// Sends a WARNING with a detail and a hint.
+#[track_caller]
+pub fn warn(code: PgSqlErrorCode, message: impl Into<String>, detail: &str, hint: &str) {
+    ErrorReport::new(code, message.into(), "colonnade")
+        .set_detail(detail.to_string())
+        .set_hint(hint.to_string())
+        .report(PgLogLevel::WARNING);
+}
+
 fn table(rel: pg_sys::Relation) -> String {
     // SAFETY: whoever reports an error about a relation has it open.
     unsafe { relation::quoted_name(rel) }

@@ -12,3 +12,4 @@ pub mod memory;
 pub mod nesting;
 pub mod raw;
 pub mod relation;
+pub mod subtransaction;

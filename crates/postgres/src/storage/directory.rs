@@ -14,6 +14,7 @@ use std::ffi::{CStr, c_void};
 use pgrx::pg_guard;
 use pgrx::pg_sys::{self, CommandId, Datum, ItemPointerData, Oid, Relation, XactEvent};
 
+use super::directory_age::Age;
 use super::directory_scan;
 use super::metapage;
 use super::pages::{BlockRun, Expected};
@@ -162,9 +163,8 @@ fn int8(value: u64) -> Datum {
     }
 }
 
-/// Adds a row to the directory as command `cid` of the current transaction. A `frozen` row is seen by every snapshot at
-/// once and outlives a rollback: right only where nobody can come by the storage id before this transaction commits.
-pub unsafe fn insert(entry: &StripeEntry, cid: CommandId, frozen: bool) {
+/// Adds a row to the directory as command `cid` of the current transaction, to be seen as `age` says.
+pub unsafe fn insert(entry: &StripeEntry, cid: CommandId, age: Age) {
     // SAFETY: heap_form_tuple copies the values; relations are closed in every path that returns, and by the
     // server's abort otherwise.
     unsafe {
@@ -190,8 +190,7 @@ pub unsafe fn insert(entry: &StripeEntry, cid: CommandId, frozen: bool) {
         ];
         let mut nulls = [false; COLUMNS];
         let tuple = pg_sys::heap_form_tuple((*table).rd_att, values.as_mut_ptr(), nulls.as_mut_ptr());
-        let freeze = if frozen { pg_sys::HEAP_INSERT_FROZEN } else { 0 };
-        let options = (pg_sys::HEAP_INSERT_NO_LOGICAL | freeze) as i32;
+        let options = (pg_sys::HEAP_INSERT_NO_LOGICAL | age.insert_options()) as i32;
         pg_sys::heap_insert(table, tuple, cid, options, std::ptr::null_mut());
         let info = pg_sys::BuildIndexInfo(index);
         let mut keys = [values[0], values[1], values[8]];
@@ -206,6 +205,7 @@ pub unsafe fn insert(entry: &StripeEntry, cid: CommandId, frozen: bool) {
             false,
             info,
         );
+        age.stamp(table, tuple);
         pg_sys::pfree(info.cast());
         pg_sys::pfree(tuple.cast());
         pg_sys::pfree(summary);
@@ -226,11 +226,11 @@ unsafe fn bytea(bytes: &[u8]) -> *mut std::ffi::c_void {
 }
 
 /// A reservation (or a part of it) gets its bytes: `entry` describes a stripe whose numbers lie inside a range
-/// reserved by this transaction. `frozen` as for `insert`.
-pub unsafe fn complete(entry: &StripeEntry, cid: CommandId, frozen: bool) {
+/// reserved by this transaction.
+pub unsafe fn complete(entry: &StripeEntry, cid: CommandId, age: Age) {
     debug_assert!(!entry.reserved_only);
     // SAFETY: as `insert`.
-    unsafe { insert(entry, cid, frozen) }
+    unsafe { insert(entry, cid, age) }
 }
 
 /// Takes `count` row numbers and puts their reservation into the directory before anybody can learn them: VACUUM
@@ -242,7 +242,7 @@ pub unsafe fn reserve(rel: Relation, count: u32, cid: CommandId) -> u64 {
         let storage_id = metapage::ensure(rel);
         lock_numbers(rel, pg_sys::ExclusiveLock);
         let first = metapage::reserve_rows(rel, u64::from(count));
-        insert(&StripeEntry::reservation(storage_id, first, count), cid, false);
+        insert(&StripeEntry::reservation(storage_id, first, count), cid, Age::New);
         unlock_numbers(rel, pg_sys::ExclusiveLock);
         RESERVED_IN.with_borrow_mut(|ids| {
             if !ids.contains(&storage_id) {

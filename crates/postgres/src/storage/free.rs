@@ -26,9 +26,12 @@ pub unsafe fn reclaim(rel: Relation, strategy: pg_sys::BufferAccessStrategy) -> 
         let mut vmbuffer: Buffer = 0;
         for span in spans {
             for block in span.start..span.end {
-                // Stripe pages are marked all-frozen from the start.
-                let status = pg_sys::visibilitymap_get_status(rel, block, &raw mut vmbuffer);
-                if u32::from(status) & pg_sys::VISIBILITYMAP_ALL_FROZEN == 0 {
+                // Stripe pages are marked all-frozen from the start, unless somebody has thrown the map away, and the free
+                // space map never hears of them.
+                let status = u32::from(pg_sys::visibilitymap_get_status(rel, block, &raw mut vmbuffer));
+                if status & pg_sys::VISIBILITYMAP_VALID_BITS == pg_sys::VISIBILITYMAP_ALL_VISIBLE
+                    || pg_sys::GetRecordedFreeSpace(rel, block) > 0
+                {
                     continue;
                 }
                 pgrx::check_for_interrupts!();
@@ -64,7 +67,7 @@ pub unsafe fn reclaim(rel: Relation, strategy: pg_sys::BufferAccessStrategy) -> 
     }
 }
 
-unsafe fn stripe_owner(buf: Buffer) -> Option<PageOwner> {
+pub(super) unsafe fn stripe_owner(buf: Buffer) -> Option<PageOwner> {
     // SAFETY: pinned and locked by the caller.
     unsafe {
         let page = buffer::page(buf);

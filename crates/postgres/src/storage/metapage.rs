@@ -77,13 +77,13 @@ pub unsafe fn read(rel: Relation) -> Option<(u64, u64)> {
     unsafe { read_meta(rel).map(|meta| (meta.storage_id, meta.next_row)) }
 }
 
-/// Row numbers that were dead when the indexes were last swept.
+/// Fingerprint of the row numbers that were dead when the indexes were last swept.
 pub unsafe fn swept(rel: Relation) -> u64 {
     // SAFETY: rel is open.
     unsafe { read_meta(rel).map_or(0, |meta| meta.swept) }
 }
 
-/// Remembers how many row numbers were dead when the indexes were swept.
+/// Remembers which row numbers were dead when the indexes were swept, by their fingerprint.
 pub unsafe fn set_swept(rel: Relation, dead: u64) {
     // SAFETY: rel is open.
     unsafe {
@@ -120,12 +120,30 @@ unsafe fn read_meta(rel: Relation) -> Option<Meta> {
     }
 }
 
+/// Raises an ERROR where block 0 cannot be a block that a crash left unwritten, because the next one is written.
+unsafe fn check_unwritten(rel: Relation) {
+    // SAFETY: rel is open; blocks are locked in ascending order.
+    unsafe {
+        if relation::block_count(rel) <= 1 {
+            return;
+        }
+        let next = buffer::read(rel, 1, std::ptr::null_mut());
+        buffer::lock_shared(next);
+        let written = !pg_sys::PageIsNew(buffer::page(next));
+        buffer::unlock_release(next);
+        if written {
+            error::corrupt(rel, None, "Block 0 is empty.");
+        }
+    }
+}
+
 /// Reads the header of a locked block 0. None: the page is still zero, as a crash can leave it.
 unsafe fn look(rel: Relation, buf: Buffer) -> Option<Meta> {
     // SAFETY: pin and content lock are held by the caller.
     unsafe {
         let page = buffer::page(buf);
         if pg_sys::PageIsNew(page) {
+            check_unwritten(rel);
             return None;
         }
         match page_header::parse(buffer::bytes(page)) {
@@ -136,6 +154,12 @@ unsafe fn look(rel: Relation, buf: Buffer) -> Option<Meta> {
             _ => error::corrupt(rel, None, "Block 0 is not a metapage."),
         }
     }
+}
+
+/// The storage id as the relation cache has it, without looking at the file.
+pub unsafe fn known_storage_id(rel: Relation) -> Option<u64> {
+    // SAFETY: rel is open.
+    unsafe { cached(rel) }
 }
 
 /// The relation's storage id, or None while nothing was ever written to its file.

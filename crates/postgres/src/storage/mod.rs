@@ -5,6 +5,8 @@
 
 pub mod codecs;
 pub mod directory;
+pub mod directory_age;
+mod directory_cursor;
 pub mod directory_scan;
 pub mod free;
 pub mod metapage;
@@ -12,3 +14,4 @@ pub mod open_stripe;
 pub mod open_stripes;
 pub mod page_header;
 pub mod pages;
+pub mod visibility_bits;

@@ -10,7 +10,7 @@
 //! | 28 | version (u16), zero (u16) | version (u16), zero (u16) |
 //! | 32 | storage id (u64) | storage id (u64) |
 //! | 40 | first row number of the stripe (u64) | next row number (u64) |
-//! | 48 | full 64-bit xid of the writer (u64) | dead row numbers at the last sweep of the indexes (u64) |
+//! | 48 | full 64-bit xid of the writer (u64) | fingerprint of the dead row numbers at the last sweep of the indexes (u64) |
 //! | 56 | page number within the run (u32) | zero |
 //! | 60 | check of bytes 24..60 (u32) | check of bytes 24..60 |
 //! | 64 | payload | zero |
@@ -47,7 +47,7 @@ pub enum Header {
         storage_id: u64,
         /// Lowest row number not handed out yet.
         next_row: u64,
-        /// Row numbers that were dead when index entries of dead rows were last swept.
+        /// Fingerprint of the row numbers that were dead when index entries were last swept.
         swept: u64,
     },
     /// One page of a run.

@@ -3,20 +3,21 @@
 //! Hot rows are copied by heap's own rewrite, with all their versions, from a heap-typed twin of the table (in which
 //! stripe pages look empty). Stripes are copied byte for byte under their old row numbers: a row number means something
 //! within one storage id only, and the new file has a new one. Stripes that are older than a column with a stored
-//! default are loaded anew, because the server forgets such defaults after a rewrite. The directory row of a stripe that
-//! every snapshot sees is frozen in the new file, so that snapshots older than the rewrite find its rows there: the new
-//! storage id cannot be reached before the commit, and after a rollback nobody ever uses it. Other directory rows of the
-//! new file are this transaction's: of stripes that were written while an older transaction ran, that one finds nothing.
-//! Only hot rows get into an index's order: sorting everything is what `engine.colcompress_merge` does.
+//! default are loaded anew, because the server forgets such defaults after a rewrite; CLUSTER by a btree index loads all
+//! of them anew, sorted. A stripe's directory row keeps the age that it had in the old file, so that snapshots older than the
+//! rewrite find in the new file what they would have found in the old one: the new storage id cannot be reached before
+//! the commit, and after a rollback nobody ever uses it. Invariant: rows of different ages never share a stripe.
 
 use pgrx::pg_guard;
 use pgrx::pg_sys::{self, MultiXactId, Relation, TransactionId};
 
+use super::cluster_sort::IndexSort;
 use super::cold_rows::ColdRows;
 use super::delegate::heap_guarded;
 use super::{own_writes, shim};
 use crate::host::error;
 use crate::storage::directory::{self, StripeEntry};
+use crate::storage::directory_age::{self, Age};
 use crate::storage::directory_scan;
 use crate::storage::metapage;
 use crate::storage::open_stripe;
@@ -56,30 +57,32 @@ pub(super) unsafe extern "C-unwind" fn copy_for_cluster(
             vacuumed,
             recently_dead
         ));
-        *tuples += copy_stripes(old, new, oldest_xmin);
+        *tuples += copy_stripes(old, new, heap_index, oldest_xmin);
     }
 }
 
-/// Copies every stripe that is there now; returns the rows. Every snapshot sees what was committed before `oldest_xmin`.
-unsafe fn copy_stripes(old: Relation, new: Relation, oldest_xmin: TransactionId) -> f64 {
+/// Copies every stripe that is there now, in the order of `index` if there is one; returns the rows. Every snapshot sees
+/// what was committed before `oldest_xmin`.
+unsafe fn copy_stripes(old: Relation, new: Relation, index: Relation, oldest_xmin: TransactionId) -> f64 {
     // SAFETY: both relations are open and locked.
     unsafe {
         let Some((storage_id, next_row)) = metapage::read(old) else { return 0.0 };
-        let stripes = directory_scan::visible_by_age(storage_id, oldest_xmin);
+        let mut stripes = directory_scan::visible_by_age(storage_id, oldest_xmin);
+        if stripes.iter().any(|(_, age)| matches!(age, Age::Since(_))) {
+            directory_age::hold_horizon();
+            stripes = directory_scan::visible_by_age(storage_id, oldest_xmin);
+        }
         let command = pg_sys::GetCurrentCommandId(true);
         let new_id = metapage::ensure(new);
         if next_row > 0 {
             metapage::reserve_rows(new, next_row);
         }
-        let mut rows = 0.0;
-        let (mut outdated_old, mut outdated_young) = (Vec::new(), Vec::new());
-        for (entry, everybody_sees) in &stripes {
-            rows += f64::from(entry.row_count);
-            if lacks_default(old, entry) {
-                if *everybody_sees {
-                    outdated_old.push(entry)
-                } else {
-                    outdated_young.push(entry)
+        let mut anew: Vec<(Age, Vec<&StripeEntry>)> = Vec::new();
+        for (entry, age) in &stripes {
+            if !index.is_null() || lacks_default(old, entry) {
+                match anew.iter_mut().find(|(of, _)| of == age) {
+                    Some((_, group)) => group.push(entry),
+                    None => anew.push((*age, vec![entry])),
                 }
                 continue;
             }
@@ -93,16 +96,13 @@ unsafe fn copy_stripes(old: Relation, new: Relation, oldest_xmin: TransactionId)
             }
             let run = pages::write_run(new, &bytes, PageOwner::current(new_id, entry.first_row));
             let copy = StripeEntry { storage_id: new_id, run, ..entry.clone() };
-            directory::insert(&copy, command, *everybody_sees);
+            directory::insert(&copy, command, *age);
             pgrx::check_for_interrupts!();
         }
-        if !outdated_old.is_empty() {
-            reload(old, new, &outdated_old, Loader::of_old_rows(new, LoadOrder::AsGiven, command));
+        for (age, group) in &anew {
+            reload(old, new, index, group, Loader::new(new, LoadOrder::AsGiven, command, *age));
         }
-        if !outdated_young.is_empty() {
-            reload(old, new, &outdated_young, Loader::new(new, LoadOrder::AsGiven, command));
-        }
-        rows
+        stripes.iter().map(|(entry, _)| f64::from(entry.row_count)).sum()
     }
 }
 
@@ -121,17 +121,30 @@ unsafe fn lacks_default(rel: Relation, entry: &StripeEntry) -> bool {
     }
 }
 
-unsafe fn reload(old: Relation, new: Relation, stripes: &[&StripeEntry], mut loader: Loader) {
+unsafe fn reload(
+    old: Relation,
+    new: Relation,
+    index: Relation,
+    stripes: &[&StripeEntry],
+    mut loader: Loader,
+) {
     // SAFETY: the slot has the row type of both relations.
     unsafe {
+        let mut sort = (!index.is_null()).then(|| IndexSort::new(old, index));
         let mut rows = ColdRows::new(old, std::ptr::null_mut());
         let slot = pg_sys::table_slot_create(old, std::ptr::null_mut());
         for entry in stripes {
             for position in 0..entry.row_count {
                 rows.fetch(entry, position, slot);
-                loader.push(new, &[slot]);
+                match &mut sort {
+                    Some(sort) => sort.put(slot),
+                    None => loader.push(new, &[slot]),
+                }
             }
             pgrx::check_for_interrupts!();
+        }
+        if let Some(sort) = sort {
+            sort.drain(|slot| loader.push(new, &[slot]));
         }
         loader.finish(new);
         pg_sys::ExecDropSingleTupleTableSlot(slot);

@@ -2,7 +2,7 @@
 //!
 //! A new file starts without a metapage. When a file is given up for good, the directory rows of its storage id go in
 //! the same transaction, so a rollback brings back file and rows together. SET TABLESPACE copies blocks, metapage
-//! included, and changes nothing in the directory.
+//! included, and changes nothing in the directory. Invariant: a table whose block 0 cannot be read can still be got rid of.
 
 use std::ffi::c_char;
 
@@ -11,7 +11,8 @@ use pgrx::pg_sys::{self, MultiXactId, Oid, Relation, TransactionId};
 
 use super::delegate::heap_guarded;
 use crate::compat::{self, FileLocator};
-use crate::host::relation;
+use crate::host::error::{self, PgSqlErrorCode};
+use crate::host::{relation, subtransaction};
 use crate::storage::{directory, metapage};
 
 /// `relation_set_new_filenode`: a table is created, truncated or rewritten.
@@ -45,14 +46,33 @@ pub(super) unsafe extern "C-unwind" fn nontransactional_truncate(rel: Relation) 
     }
 }
 
+/// What reading a damaged or missing file raises.
+const DAMAGE: [PgSqlErrorCode; 4] = [
+    PgSqlErrorCode::ERRCODE_DATA_CORRUPTED,
+    PgSqlErrorCode::ERRCODE_IO_ERROR,
+    PgSqlErrorCode::ERRCODE_UNDEFINED_FILE,
+    PgSqlErrorCode::ERRCODE_INSUFFICIENT_PRIVILEGE,
+];
+
 unsafe fn forget_rows(rel: Relation) {
-    // SAFETY: rel is open and its present file readable.
+    // SAFETY: rel is open; its present file may be damaged.
     unsafe {
         if relation::is_foreign_temporary(rel) {
             return;
         }
-        if let Some(storage_id) = metapage::storage_id(rel) {
-            directory::delete_storage(storage_id);
+        let found = match metapage::known_storage_id(rel) {
+            Some(storage_id) => Ok(Some(storage_id)),
+            None => subtransaction::attempt(&DAMAGE, || metapage::storage_id(rel)),
+        };
+        match found {
+            Ok(Some(storage_id)) => directory::delete_storage(storage_id),
+            Ok(None) => {}
+            Err(what) => error::warn(
+                PgSqlErrorCode::ERRCODE_DATA_CORRUPTED,
+                format!("could not read block 0 of table {}", relation::quoted_name(rel)),
+                &what,
+                "Rows in engine.stripe that describe the lost stripes stay there; they take space but are never read.",
+            ),
         }
     }
 }

@@ -11,6 +11,7 @@ use pgrx::pg_sys::{self, Datum, FunctionCallInfo, Oid, Relation};
 use crate::compat;
 use crate::host::error::{self, PgSqlErrorCode};
 use crate::host::{fmgr, relation};
+use crate::storage::directory_age::Age;
 use crate::storage::open_stripes::{self, LoadOrder, Loader};
 
 crate::sql_function!(pg_finfo_colonnade_colcompress_merge);
@@ -98,7 +99,7 @@ unsafe fn copy(old: Relation, target: Oid) {
     unsafe {
         let new = pg_sys::table_open(target, pg_sys::NoLock as i32);
         let command = pg_sys::GetCurrentCommandId(true);
-        let mut loader = Loader::new(new, LoadOrder::Sorted, command);
+        let mut loader = Loader::new(new, LoadOrder::Sorted, command, Age::New);
         let snapshot = pg_sys::RegisterSnapshot(pg_sys::GetLatestSnapshot());
         let slot = pg_sys::table_slot_create(old, std::ptr::null_mut());
         let scan = pg_sys::table_beginscan(old, snapshot, 0, std::ptr::null_mut());

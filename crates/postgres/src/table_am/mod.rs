@@ -15,6 +15,7 @@ pub mod analyze;
 pub mod bitmap;
 mod bitmap_paths;
 mod cluster;
+mod cluster_sort;
 pub mod cold_rows;
 mod ddl;
 mod delegate;

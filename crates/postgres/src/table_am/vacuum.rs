@@ -2,7 +2,8 @@
 //!
 //! Heap's own vacuum does the hot rows, with truncation always off: whatever the caller or a reloption says, trailing
 //! stripe pages look empty to it and would be cut off. Then come index entries of row numbers that are dead to everybody,
-//! the stripe pages that belong to nobody, and the row count in `pg_class`, which heap sees only a part of.
+//! stripe pages that lost their visibility bits, the ones that belong to nobody, and the row count in `pg_class`, which
+//! heap sees only a part of. Invariant: an entry goes only if no version of any directory row has its number.
 
 use std::ffi::c_void;
 
@@ -13,7 +14,7 @@ use pgrx::pg_sys::{
 
 use super::delegate::heap_guarded;
 use super::tid;
-use crate::storage::{directory, directory_scan, free, metapage};
+use crate::storage::{directory, directory_scan, free, metapage, visibility_bits};
 
 /// `relation_vacuum`.
 #[pg_guard]
@@ -37,6 +38,7 @@ pub(super) unsafe extern "C-unwind" fn relation_vacuum(
         if (*params).index_cleanup != pg_sys::VacOptValue::VACOPTVALUE_DISABLED {
             sweep_indexes(rel, strategy);
         }
+        visibility_bits::restore(rel, strategy);
         let freed = free::reclaim(rel, strategy);
         if freed > 0 {
             pgrx::debug1!("freed {freed} stripe pages that belonged to nobody");
@@ -111,11 +113,28 @@ impl InUse {
         row < self.counter && !live
     }
 
-    fn dead_count(&self) -> u64 {
-        let live: u64 =
-            self.ranges.iter().map(|(start, end)| end.min(&self.counter).saturating_sub(*start)).sum();
-        self.counter.saturating_sub(live)
+    /// Tells one set of dead numbers from another; 0 for the empty one. Their count would not do: the numbers of a stripe
+    /// that is just being written look dead until its directory row is there, and then others may be as many.
+    fn fingerprint(&self) -> u64 {
+        let mut hash = 0;
+        let mut from = 0;
+        for &(start, end) in self.ranges.iter().chain([&(self.counter, self.counter)]) {
+            let until = start.min(self.counter);
+            if until > from {
+                hash = mix(mix(hash ^ from) ^ until);
+            }
+            from = from.max(end);
+        }
+        hash
     }
+}
+
+/// A bijection that spreads every bit (the finaliser of SplitMix64).
+const fn mix(value: u64) -> u64 {
+    let value = value.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    let value = (value ^ (value >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let value = (value ^ (value >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    value ^ (value >> 31)
 }
 
 unsafe extern "C-unwind" fn is_dead(tid: ItemPointer, state: *mut c_void) -> bool {
@@ -123,14 +142,14 @@ unsafe extern "C-unwind" fn is_dead(tid: ItemPointer, state: *mut c_void) -> boo
     unsafe { tid::row_of(*tid).is_some_and(|row| (*state.cast::<InUse>()).is_dead(row)) }
 }
 
-/// Takes the entries of dead row numbers out of every index. The metapage remembers how many numbers were dead the last
-/// time; numbers never come back to life, so an equal count means there is nothing to do.
+/// Takes the entries of dead row numbers out of every index. The metapage remembers which numbers were dead the last
+/// time, so that nothing is done when no others have died since.
 unsafe fn sweep_indexes(rel: Relation, strategy: BufferAccessStrategy) {
     // SAFETY: rel is open; the indexes are opened and closed here.
     unsafe {
         let Some((counter, ranges)) = directory::numbers_in_use(rel) else { return };
         let mut in_use = InUse::new(counter, ranges);
-        let dead = in_use.dead_count();
+        let dead = in_use.fingerprint();
         if dead == metapage::swept(rel) {
             return;
         }
@@ -153,5 +172,30 @@ unsafe fn sweep_indexes(rel: Relation, strategy: BufferAccessStrategy) {
         }
         pg_sys::vac_close_indexes(count, indexes, pg_sys::NoLock as i32);
         metapage::set_swept(rel, dead);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::InUse;
+
+    #[test]
+    fn as_many_dead_numbers_are_not_the_same_numbers() {
+        let first = InUse::new(3000, vec![(1000, 3000)]);
+        let second = InUse::new(3000, vec![(0, 1000), (2000, 3000)]);
+        let third = InUse::new(3000, vec![(0, 2000)]);
+        assert!(first.is_dead(0) && second.is_dead(1500) && third.is_dead(2999));
+        let prints = [first, second, third].map(|in_use| in_use.fingerprint());
+        assert!(prints[0] != prints[1] && prints[1] != prints[2] && prints[0] != prints[2]);
+    }
+
+    #[test]
+    fn live_numbers_leave_no_trace() {
+        let dead = InUse::new(3000, vec![(1000, 3000)]).fingerprint();
+        assert_eq!(InUse::new(9000, vec![(1000, 3000), (3000, 9000)]).fingerprint(), dead);
+        assert_eq!(InUse::new(3000, vec![(1000, 2000), (2000, 3000), (1500, 1600)]).fingerprint(), dead);
+        assert_eq!(InUse::new(3000, vec![(1000, 4000)]).fingerprint(), dead);
+        assert_eq!(InUse::new(3000, vec![(0, 3000)]).fingerprint(), 0);
+        assert_eq!(InUse::new(0, vec![]).fingerprint(), 0);
     }
 }

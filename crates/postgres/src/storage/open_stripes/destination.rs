@@ -8,6 +8,7 @@ use pgrx::pg_sys::{self, CommandId, Oid, Relation};
 
 use super::set::Placement;
 use super::statement::{self, Insertion};
+use super::transaction;
 use crate::compat;
 
 /// What to do with rows of `command` into `rel`, and whether the statement may ask for xmin and the like of rows it has just
@@ -15,6 +16,9 @@ use crate::compat;
 pub(super) unsafe fn choose(rel: Relation, command: CommandId) -> Option<(Placement, bool)> {
     // SAFETY: rel is open.
     unsafe {
+        if transaction::is_closed() {
+            return None;
+        }
         let insertion = statement::insertion(command)?;
         if is_published(rel) || has_exclusion_constraint(rel) {
             return Some((Placement::Hot, false));

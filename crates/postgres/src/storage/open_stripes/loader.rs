@@ -8,6 +8,7 @@ use pgrx::pg_sys::{self, CommandId, Relation, TupleTableSlot};
 
 use super::set::{OpenSet, Placement};
 use super::{Key, settings};
+use crate::storage::directory_age::Age;
 
 /// In which order rows are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,25 +25,14 @@ pub struct Loader {
 }
 
 impl Loader {
-    /// A loader for `rel`, whose rows will be visible to commands after `command`. `rel` is the relation that is written;
-    /// options are read from it.
-    pub unsafe fn new(rel: Relation, order: LoadOrder, command: CommandId) -> Self {
-        // SAFETY: as the caller promises.
-        unsafe { Self::with_age(rel, order, command, false) }
-    }
-
-    /// A loader for rows that every snapshot sees, in a file that nobody can read before this transaction commits.
-    pub unsafe fn of_old_rows(rel: Relation, order: LoadOrder, command: CommandId) -> Self {
-        // SAFETY: as the caller promises.
-        unsafe { Self::with_age(rel, order, command, true) }
-    }
-
-    unsafe fn with_age(rel: Relation, order: LoadOrder, command: CommandId, old: bool) -> Self {
+    /// A loader for `rel`, whose rows will be visible as `age` says, in this transaction to commands after `command`. `rel` is
+    /// the relation that is written; options are read from it.
+    pub unsafe fn new(rel: Relation, order: LoadOrder, command: CommandId, age: Age) -> Self {
         // SAFETY: rel is open with a lock that keeps everybody else out.
         unsafe {
             let key =
                 Key { table: (*rel).rd_id, subtransaction: pg_sys::GetCurrentSubTransactionId(), command };
-            Self { set: OpenSet::for_rewrite(rel, key, order == LoadOrder::Sorted, old) }
+            Self { set: OpenSet::for_rewrite(rel, key, order == LoadOrder::Sorted, age) }
         }
     }
 

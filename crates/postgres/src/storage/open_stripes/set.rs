@@ -15,6 +15,7 @@ use crate::convert::{ColumnType, ColumnWriter};
 use crate::host::{error, relation};
 use crate::options;
 use crate::storage::directory;
+use crate::storage::directory_age::Age;
 use crate::table_am::tid;
 
 /// A stripe is closed when its values take this much, whatever the number of rows.
@@ -74,8 +75,8 @@ pub struct OpenSet {
     in_stripes: bool,
     /// Stripes were written at all.
     wrote_stripes: bool,
-    /// Stripes are for every snapshot to see: see `directory::insert`.
-    frozen_stripes: bool,
+    /// Who sees its stripes.
+    age: Age,
     /// Written, but by a subtransaction that may still abort.
     lent: Vec<(SubTransactionId, Segment)>,
     /// Closed but not in the table: being written, failed to be, or lent and given back.
@@ -121,7 +122,7 @@ impl OpenSet {
                 hot_rows: 0,
                 in_stripes: false,
                 wrote_stripes: false,
-                frozen_stripes: false,
+                age: Age::New,
                 lent: Vec::new(),
                 unwritten: Vec::new(),
                 broken: false,
@@ -129,15 +130,15 @@ impl OpenSet {
         }
     }
 
-    /// A set whose rows all become stripes, sorted as a whole or as they come. `frozen` as for `directory::insert`.
-    pub(super) unsafe fn for_rewrite(rel: Relation, key: Key, sorted: bool, frozen: bool) -> Self {
+    /// A set whose rows all become stripes, sorted as a whole or as they come.
+    pub(super) unsafe fn for_rewrite(rel: Relation, key: Key, sorted: bool, age: Age) -> Self {
         // SAFETY: rel is open.
         unsafe {
             let mut set = Self::new(rel, key, Placement::Deferred, 0, false);
             set.threshold_rows = 0;
             set.threshold_bytes = 0;
             set.tail_rows = 0;
-            set.frozen_stripes = frozen;
+            set.age = age;
             match &mut set.order {
                 Some(order) if sorted => order.start_sorting(),
                 _ => set.order = None,
@@ -161,9 +162,12 @@ impl OpenSet {
         self.bytes
     }
 
-    /// True when a row is still to be written.
+    /// True when a row is still to be written, or one was lost and the command has yet to fail.
     pub(super) fn has_rows(&self) -> bool {
-        self.rows != 0 || !self.unwritten.is_empty() || self.order.as_ref().is_some_and(Order::is_sorting)
+        self.rows != 0
+            || !self.unwritten.is_empty()
+            || self.broken
+            || self.order.as_ref().is_some_and(Order::is_sorting)
     }
 
     /// How many of the next `count` rows go to the heap; counts them.
@@ -322,7 +326,7 @@ impl OpenSet {
                     false => segment.rows >= self.threshold_rows || segment.bytes >= self.threshold_bytes,
                 };
             if many {
-                write::write_stripe(rel, segment, self.key.command, self.frozen_stripes);
+                write::write_stripe(rel, segment, self.key.command, self.age);
                 self.in_stripes = true;
                 self.wrote_stripes = true;
             } else {

@@ -2,14 +2,28 @@
 //!
 //! Statements write their rows out themselves; this is for what is left then (a caller without hooks) and for rollback.
 //! Before a commit or PREPARE everything is written, before a subcommit what belongs to that subtransaction; an abort
-//! discards. Invariant: an abort never calls into the server, whose memory may already be going away.
+//! discards. Once everything is written before a commit, the transaction takes no more rows into memory: nothing would write
+//! them, so whoever inserts that late (another extension's callback) gets hot rows. Invariants: no row is in memory when a
+//! transaction commits; an abort never calls into the server, whose memory may already be going away.
 
+use std::cell::Cell;
 use std::ffi::c_void;
 
 use pgrx::pg_guard;
 use pgrx::pg_sys::{self, SubTransactionId, SubXactEvent, XactEvent};
 
 use super::{SETS, any, finish_where, forget, statement};
+use crate::host::error;
+
+thread_local! {
+    /// The transaction has written its rows and is about to commit.
+    static CLOSED: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Whether rows may not wait in memory any more.
+pub(super) fn is_closed() -> bool {
+    CLOSED.get()
+}
 
 /// Registers the callbacks.
 pub(super) unsafe fn register() {
@@ -22,22 +36,23 @@ pub(super) unsafe fn register() {
 
 #[pg_guard]
 unsafe extern "C-unwind" fn transaction_event(event: XactEvent::Type, _arg: *mut c_void) {
-    if event == XactEvent::XACT_EVENT_ABORT {
-        statement::clear();
-    }
-    if !any() {
-        return;
-    }
     match event {
         XactEvent::XACT_EVENT_PRE_COMMIT | XactEvent::XACT_EVENT_PRE_PREPARE => {
             // SAFETY: the transaction is still in progress.
             unsafe { finish_where(|_| true) }
+            if any() {
+                error::internal("rows of this transaction are still in memory");
+            }
+            CLOSED.set(true);
         }
-        XactEvent::XACT_EVENT_COMMIT
-        | XactEvent::XACT_EVENT_PREPARE
-        | XactEvent::XACT_EVENT_ABORT
-        | XactEvent::XACT_EVENT_PARALLEL_COMMIT
-        | XactEvent::XACT_EVENT_PARALLEL_ABORT => discard(None),
+        XactEvent::XACT_EVENT_COMMIT | XactEvent::XACT_EVENT_PREPARE => CLOSED.set(false),
+        XactEvent::XACT_EVENT_ABORT | XactEvent::XACT_EVENT_PARALLEL_ABORT => {
+            CLOSED.set(false);
+            statement::clear();
+            if any() {
+                discard(None);
+            }
+        }
         _ => {}
     }
 }

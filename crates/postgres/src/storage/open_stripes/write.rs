@@ -15,6 +15,7 @@ use crate::host::error;
 use crate::options::{self, Compression};
 use crate::storage::codecs::ServerCodecs;
 use crate::storage::directory::{self, StripeEntry};
+use crate::storage::directory_age::Age;
 use crate::storage::metapage;
 use crate::storage::pages::{self, PageOwner};
 use crate::table_am;
@@ -22,25 +23,25 @@ use crate::table_am;
 /// Rows given to the heap, or to a sort, at a time.
 const BATCH_ROWS: usize = 500;
 
-/// Writes the rows of a segment as one stripe; `frozen` as for `directory::insert`.
-pub(super) unsafe fn write_stripe(rel: Relation, segment: &Segment, command: CommandId, frozen: bool) {
+/// Writes the rows of a segment as one stripe, to be seen as `age` says.
+pub(super) unsafe fn write_stripe(rel: Relation, segment: &Segment, command: CommandId, age: Age) {
     let Ok(rows) = u32::try_from(segment.rows) else { error::internal("stripe has too many rows") };
     // SAFETY: rel is open with at least RowExclusiveLock.
     unsafe {
-        write_columns(rel, rows, &segment.columns, segment.first_row, command, frozen);
+        write_columns(rel, rows, &segment.columns, segment.first_row, command, age);
     }
 }
 
 /// Writes `row_count` rows as one stripe of `rel`, visible to commands after `command`. `columns` has one flat vector for each attribute
 /// of the table, dropped ones included. Row numbers start at `first_row` (reserved before), or are taken from the
-/// table's counter. `frozen` as for `directory::insert`. Returns the first row number.
+/// table's counter. Returns the first row number.
 pub unsafe fn write_columns(
     rel: Relation,
     row_count: u32,
     columns: &[Vector],
     first_row: Option<u64>,
     command: CommandId,
-    frozen: bool,
+    age: Age,
 ) -> u64 {
     // SAFETY: rel is open with at least RowExclusiveLock; the run is complete before the directory names it.
     unsafe {
@@ -82,7 +83,7 @@ pub unsafe fn write_columns(
             summary: encoded.summary,
             reserved_only: false,
         };
-        directory::complete(&entry, command, frozen);
+        directory::complete(&entry, command, age);
         pg_sys::pgstat_count_heap_insert(rel, i64::from(row_count));
         first_row
     }

@@ -1,0 +1,45 @@
+//! Trying something that may raise an ERROR.
+//!
+//! Called where an ERROR need not end the statement. What is tried runs in a subtransaction of its own, because only the end
+//! of one lets go of the pins, locks and half-read buffers that an ERROR leaves. Invariant: whatever happens, the
+//! subtransaction is over when this returns or unwinds.
+
+use std::panic::AssertUnwindSafe;
+
+use pgrx::PgTryBuilder;
+use pgrx::pg_sys;
+use pgrx::pg_sys::panic::CaughtError;
+
+use super::error::PgSqlErrorCode;
+
+/// Runs `what`. Gives back the message of an ERROR whose SQLSTATE is among `forgiven`; others are raised on.
+pub unsafe fn attempt<T>(forgiven: &[PgSqlErrorCode], what: impl FnOnce() -> T) -> Result<T, String> {
+    // SAFETY: called inside a transaction; context and resource owner are put back as the server's own callers do.
+    unsafe {
+        let context = pg_sys::CurrentMemoryContext;
+        let owner = pg_sys::CurrentResourceOwner;
+        pg_sys::BeginInternalSubTransaction(std::ptr::null());
+        pg_sys::MemoryContextSwitchTo(context);
+        let outcome = PgTryBuilder::new(AssertUnwindSafe(|| Ok(what())))
+            .catch_others(|cause| Err(Box::new(cause)))
+            .execute();
+        pg_sys::MemoryContextSwitchTo(context);
+        match &outcome {
+            Ok(_) => pg_sys::ReleaseCurrentSubTransaction(),
+            Err(_) => pg_sys::RollbackAndReleaseCurrentSubTransaction(),
+        }
+        pg_sys::MemoryContextSwitchTo(context);
+        pg_sys::CurrentResourceOwner = owner;
+        outcome.or_else(|cause| {
+            let report = match &*cause {
+                CaughtError::PostgresError(report) | CaughtError::ErrorReport(report) => report,
+                CaughtError::RustPanic { ereport, .. } => ereport,
+            };
+            if forgiven.contains(&report.sql_error_code()) {
+                Err(report.message().to_string())
+            } else {
+                cause.rethrow()
+            }
+        })
+    }
+}

@@ -1,0 +1,86 @@
+//! Who sees a directory row: the age it is inserted with.
+//!
+//! Callers: `directory::insert`, and VACUUM FULL and CLUSTER, which write stripes of others into a new file. Such a stripe has to
+//! be seen by exactly the snapshots that saw it in the old file, as heap's rewrite keeps xmin. So the row's xmin is put
+//! back to the loader's, in place and logged as an image of the page. It cannot get there by an ordinary insertion.
+//! Invariants: the inserter has committed and is not older than the catalog's relfrozenxid, because the row in the old
+//! file still carries it; `hold_horizon` keeps it so until the end of the transaction.
+
+use pgrx::pg_sys::{self, HeapTuple, ItemPointerData, Relation, TransactionId};
+
+use super::directory;
+use crate::host::{buffer, critical, error, relation};
+
+/// Which snapshots see a directory row.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Age {
+    /// Those that see what the current transaction does.
+    New,
+    /// Those that see what this transaction, which has committed, did. Like `Everybody` only for a new file's row.
+    Since(TransactionId),
+    /// All, at once and even after a rollback: right only where nobody can come by the storage id before this transaction
+    /// commits.
+    Everybody,
+}
+
+impl Age {
+    /// The age of a row that is visible now, by its inserter (invalid when frozen) and the oldest transaction still running.
+    pub unsafe fn of(inserter: TransactionId, oldest_xmin: TransactionId) -> Self {
+        // SAFETY: comparisons of ids; the invalid one precedes every other.
+        unsafe {
+            if pg_sys::TransactionIdPrecedes(inserter, oldest_xmin) {
+                Self::Everybody
+            } else if pg_sys::TransactionIdIsCurrentTransactionId(inserter) {
+                Self::New
+            } else {
+                Self::Since(inserter)
+            }
+        }
+    }
+
+    /// Options of heap's insertion.
+    pub(super) fn insert_options(self) -> u32 {
+        if self == Self::Everybody { pg_sys::HEAP_INSERT_FROZEN } else { 0 }
+    }
+
+    /// Puts the row just inserted right.
+    pub(super) unsafe fn stamp(self, table: Relation, row: HeapTuple) {
+        if let Self::Since(inserter) = self {
+            // SAFETY: the caller has just inserted the row.
+            unsafe { set_inserter(table, (*row).t_self, inserter) }
+        }
+    }
+}
+
+unsafe fn set_inserter(table: Relation, at: ItemPointerData, inserter: TransactionId) {
+    // SAFETY: the row is this transaction's own and nobody else can look for it; its page is changed and logged under its
+    // exclusive lock, with nothing in the critical section that could raise an ERROR.
+    unsafe {
+        let block = (u32::from(at.ip_blkid.bi_hi) << 16) | u32::from(at.ip_blkid.bi_lo);
+        let buf = buffer::read(table, block, std::ptr::null_mut());
+        buffer::lock_exclusive(buf);
+        let page = buffer::page(buf);
+        let header = pg_sys::PageGetItem(page, pg_sys::PageGetItemId(page, at.ip_posid))
+            .cast::<pg_sys::HeapTupleHeaderData>();
+        if header.is_null() || !pg_sys::TransactionIdIsCurrentTransactionId((*header).t_choice.t_heap.t_xmin)
+        {
+            error::internal("a row of engine.stripe is not where it was inserted");
+        }
+        let logged = relation::needs_wal(table);
+        critical::start();
+        (*header).t_choice.t_heap.t_xmin = inserter;
+        (*header).t_infomask |= pg_sys::HEAP_XMIN_COMMITTED as u16;
+        pg_sys::MarkBufferDirty(buf);
+        if logged {
+            pg_sys::log_newpage_buffer(buf, true);
+        }
+        critical::end();
+        buffer::unlock_release(buf);
+    }
+}
+
+/// Keeps VACUUM from moving the catalog's relfrozenxid past ids that rows are going to carry, until this transaction ends.
+pub unsafe fn hold_horizon() {
+    // SAFETY: a plain relation lock.
+    unsafe { pg_sys::LockRelationOid(directory::oids().table, pg_sys::ShareUpdateExclusiveLock as i32) }
+}

@@ -1,0 +1,57 @@
+//! Cold rows in the order of an index, for CLUSTER.
+//!
+//! Called by `cluster` for each group of stripes that it rewrites. The sort is the server's own for CLUSTER: it compares by
+//! the index's operators, collations and expressions, within maintenance_work_mem and then on temporary files. Invariant: every
+//! row put comes out once.
+
+use pgrx::pg_sys::{self, Relation, TupleDesc, TupleTableSlot};
+
+/// A sort of whole rows by the key of one btree index.
+pub struct IndexSort {
+    sort: *mut pg_sys::Tuplesortstate,
+    descriptor: TupleDesc,
+}
+
+impl IndexSort {
+    /// An empty sort of rows of `rel` by `index`; both stay open until it is drained.
+    pub unsafe fn new(rel: Relation, index: Relation) -> Self {
+        // SAFETY: both are open.
+        unsafe {
+            let descriptor = (*rel).rd_att;
+            let memory = pg_sys::maintenance_work_mem;
+            let none = std::ptr::null_mut();
+            let sort = pg_sys::tuplesort_begin_cluster(descriptor, index, memory, none, 0);
+            Self { sort, descriptor }
+        }
+    }
+
+    /// Adds the row in the slot.
+    pub unsafe fn put(&mut self, slot: *mut TupleTableSlot) {
+        // SAFETY: the slot has the sort's row type and all its columns are there; the sort copies the tuple.
+        unsafe {
+            let tuple = pg_sys::heap_form_tuple(self.descriptor, (*slot).tts_values, (*slot).tts_isnull);
+            pg_sys::tuplesort_putheaptuple(self.sort, tuple);
+            pg_sys::heap_freetuple(tuple);
+        }
+    }
+
+    /// Hands all rows out in order and ends the sort. A slot's row is good until `each` returns.
+    pub unsafe fn drain(self, mut each: impl FnMut(*mut TupleTableSlot)) {
+        // SAFETY: tuples belong to the sort until the next one is fetched.
+        unsafe {
+            pg_sys::tuplesort_performsort(self.sort);
+            let slot = pg_sys::MakeSingleTupleTableSlot(self.descriptor, &raw const pg_sys::TTSOpsHeapTuple);
+            loop {
+                let tuple = pg_sys::tuplesort_getheaptuple(self.sort, true);
+                if tuple.is_null() {
+                    break;
+                }
+                pg_sys::ExecStoreHeapTuple(tuple, slot, false);
+                each(slot);
+                pgrx::check_for_interrupts!();
+            }
+            pg_sys::ExecDropSingleTupleTableSlot(slot);
+            pg_sys::tuplesort_end(self.sort);
+        }
+    }
+}

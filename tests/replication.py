@@ -1,0 +1,95 @@
+"""A subscriber without a usable index finds the rows it is to change by reading the table under a dirty snapshot. For a cold row that
+snapshot has to say who is still at work on the row's stripe, and nothing that was left in it by the rows before.
+"""
+
+import os
+import time
+
+from harness.server import fresh_server
+
+PUBLISHER = """
+CREATE TABLE t (id int, s text);
+ALTER TABLE t REPLICA IDENTITY FULL;
+CREATE PUBLICATION p FOR TABLE t;
+INSERT INTO t VALUES (1, 'row'), (2, 'row'), (3, 'load');
+SELECT pg_create_logical_replication_slot('s', 'pgoutput');
+"""
+SUBSCRIBER = """
+CREATE TABLE t (id int, s text) USING colcompress;
+SET colonnade.stripe_threshold_rows = 0;
+INSERT INTO t VALUES (0, 'hot');
+INSERT INTO t SELECT g, 'row' FROM generate_series(1, 2) g;
+"""
+WAITING = "SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'logical replication worker' AND wait_event = 'transactionid'"
+
+
+def wait_for(condition, seconds=20):
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        if condition():
+            return True
+        time.sleep(0.1)
+    return False
+
+
+def refused(server):
+    return server.log.read_text(errors="replace").count("a row of table \"public.t\" that is stored in a stripe is not supported yet")
+
+
+def main():
+    settings = {"autovacuum": "off", "wal_retrieve_retry_interval": "500ms", "max_logical_replication_workers": "4"}
+    server = fresh_server("replication", os.environ["COLONNADE_STAGE"], settings=settings)
+    failed = 0
+
+    def check(name, good):
+        nonlocal failed
+        failed += not good
+        print(f"{'ok' if good else 'not ok'} replication: {name}")
+
+    sessions = []
+    try:
+        for name in ("publisher", "subscriber"):
+            server.create_database(name)
+        server.sql(PUBLISHER, "publisher")
+        server.sql(SUBSCRIBER, "subscriber")
+        cold = server.sql("SELECT count(*) FROM t WHERE (ctid::text::point)[0] >= 2147483648", "subscriber")
+        assert cold == "2", f"the premise: two cold rows; found {cold}"
+        # Somebody else's row in a heap page, not committed: the last thing that the search sees before the cold rows.
+        writer = server.session("subscriber")
+        sessions.append(writer)
+        writer.run("BEGIN; INSERT INTO t VALUES (100, 'uncommitted')")
+        connection = f"host={server.socket_dir} port={server.port} user={server.superuser} dbname=publisher"
+        server.sql(f"CREATE SUBSCRIPTION sub CONNECTION '{connection}' PUBLICATION p "
+                   "WITH (create_slot = false, slot_name = 's', copy_data = false)", "subscriber")
+        server.sql("DELETE FROM t WHERE id = 1", "publisher")
+        check("a finished stripe's row is found at once, whoever writes beside it", wait_for(lambda: refused(server) > 0))
+        check("nobody waits for that writer", server.sql(WAITING, "subscriber") == "0")
+        writer.run("ROLLBACK")
+        # The change cannot be applied; skip it by starting over from here.
+        server.sql("ALTER SUBSCRIPTION sub DISABLE", "subscriber")
+        wait_for(lambda: server.sql("SELECT count(*) FROM pg_replication_slots WHERE active", "publisher") == "0")
+        server.sql("SELECT pg_replication_slot_advance('s', pg_current_wal_lsn())", "publisher")
+        # A stripe whose loader has not ended.
+        loader = server.session("subscriber")
+        sessions.append(loader)
+        loader.run("SET colonnade.stripe_threshold_rows = 0")
+        loader.run("BEGIN; INSERT INTO t SELECT 3, 'load'; SELECT count(*) FROM t")
+        before = refused(server)
+        server.sql("ALTER SUBSCRIPTION sub ENABLE", "subscriber")
+        server.sql("DELETE FROM t WHERE id = 3", "publisher")
+        check("a row that is being loaded is waited for", wait_for(lambda: server.sql(WAITING, "subscriber") == "1"))
+        check("and not judged before", refused(server) == before)
+        loader.run("ROLLBACK")
+        target = server.sql("SELECT pg_current_wal_lsn()", "publisher")
+        applied = f"SELECT confirmed_flush_lsn >= '{target}' FROM pg_replication_slots WHERE slot_name = 's'"
+        check("after a rollback there is no such row, and replication goes on", wait_for(lambda: server.sql(applied, "publisher") == "t"))
+        check("nothing was refused", refused(server) == before)
+    finally:
+        for session in sessions:
+            session.close()
+        server.destroy()
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
