@@ -33,7 +33,9 @@ SELECT n, count(*) FROM c GROUP BY n ORDER BY n LIMIT 3;
 SELECT count(*) FROM engine.colcompress_stripes WHERE table_name = 'c'::regclass;
 INSERT INTO c (id, s) SELECT g % 101 * 3, 'again' FROM generate_series(1, 6000) g;
 CLUSTER c;
-SELECT * FROM misplaced('id');
+-- (Rows that some older transaction, an ANALYZE perhaps, may not see are put in order apart: one break at most.)
+SELECT cold, count(*), count(*) FILTER (WHERE before > id) <= 1 AS ordered
+FROM (SELECT ctid >= '(2147483648,0)' AS cold, id, lag(id) OVER (PARTITION BY ctid >= '(2147483648,0)' ORDER BY ctid) AS before FROM c) r GROUP BY cold ORDER BY cold;
 SET enable_seqscan = off;
 SET colonnade.enable_scan = off;
 SELECT count(*), min(s), max(s) FROM c WHERE id = 15;

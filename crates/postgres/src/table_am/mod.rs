@@ -34,6 +34,7 @@ pub mod parallel;
 mod publication;
 pub mod sample;
 pub mod scan;
+mod scan_steps;
 mod shim;
 pub mod size;
 pub mod tid;

@@ -4,8 +4,8 @@
 
 use pgrx::pg_guard;
 use pgrx::pg_sys::{
-    CommandId, ItemPointer, LockTupleMode, LockWaitPolicy, Relation, Snapshot, TM_FailureData, TM_Result,
-    TupleTableSlot, uint8,
+    self, CommandId, ItemPointer, ItemPointerData, LockTupleMode, LockWaitPolicy, Relation, Snapshot,
+    TM_FailureData, TM_Result, TupleTableSlot, uint8,
 };
 
 use super::delegate::{heap_direct, heap_guarded};
@@ -101,10 +101,27 @@ pub(super) unsafe extern "C-unwind" fn tuple_lock(
 ) -> TM_Result::Type {
     // SAFETY: this frame owns nothing.
     unsafe {
-        if tid::is_cold(*tid) {
-            return refuse_lock(rel, tid);
+        let mut place = place_of(tid, slot);
+        if tid::is_cold(place) {
+            return refuse_lock(rel, &raw mut place);
         }
         heap_direct!(tuple_lock(rel, tid, snapshot, slot, cid, mode, wait, flags, failure))
+    }
+}
+
+/// The TID that is meant. Copying a slot loses the TID of a row that is on no page, and the replication worker goes by such
+/// a copy; the tuple in it still knows (see `scan_steps::name_writers`). Heap must not get an invalid TID: it would take it
+/// for a page to be added.
+unsafe fn place_of(tid: ItemPointer, slot: *mut TupleTableSlot) -> ItemPointerData {
+    // SAFETY: a slot whose operations are those of heap's slots begins with a HeapTupleTableSlot.
+    unsafe {
+        if tid::block_of(*tid) != pg_sys::InvalidBlockNumber
+            || !std::ptr::eq((*slot).tts_ops, &raw const pg_sys::TTSOpsBufferHeapTuple)
+        {
+            return *tid;
+        }
+        let tuple = (*slot.cast::<pg_sys::HeapTupleTableSlot>()).tuple;
+        if tuple.is_null() { *tid } else { (*tuple).t_self }
     }
 }
 

@@ -1,9 +1,9 @@
 //! Scans of the whole table, forwards, backwards, by TID range, and the parts of a parallel one.
 //!
 //! A scan is a list of segments in a fixed order: the hot spans by block, then the visible stripes by row number. Hot
-//! segments are read by one inner heap scan with limits. Going backwards walks the same list from the other end, and
-//! turning round inside a segment continues from the row returned last. A parallel scan takes its segments from shared
-//! state instead, forwards only. The thin callback at the end hands hot rows through without any of this.
+//! segments are read by one inner heap scan with limits. Going backwards walks the same list from the other end. A parallel
+//! scan takes its segments from shared state instead, forwards only. `scan_steps` finds the next row; the thin callback at
+//! the end hands hot rows through without any of this.
 //! Invariant: `Scan` begins with the server's descriptor; what it owns on Rust's heap belongs to the memory context
 //! that the scan was made in.
 
@@ -11,22 +11,21 @@ use std::ffi::c_int;
 
 use pgrx::pg_guard;
 use pgrx::pg_sys::{
-    self, HeapScanDescData, ItemPointer, ItemPointerData, ParallelTableScanDesc, Relation, ScanDirection,
-    ScanKeyData, Snapshot, TableScanDesc, TableScanDescData, TupleTableSlot, uint32,
+    self, HeapScanDescData, ItemPointer, ParallelTableScanDesc, Relation, ScanDirection, ScanKeyData,
+    Snapshot, TableScanDesc, TableScanDescData, TupleTableSlot, uint32,
 };
 
 use super::cold_rows::ColdRows;
 use super::delegate::{heap_direct, heap_guarded};
 use super::hot_runs::{self, Span};
-use super::{own_writes, parallel, tid};
+use super::scan_steps::{self, Position, Range, at_of, next};
+use super::{own_writes, tid};
 use crate::host::{error, memory, relation};
 use crate::storage::directory::StripeEntry;
 use crate::storage::directory_scan;
 
 const TEMP_SNAPSHOT: u32 = pg_sys::ScanOptions::SO_TEMP_SNAPSHOT;
 const ALLOW_SYNC: u32 = pg_sys::ScanOptions::SO_ALLOW_SYNC;
-const ALLOW_STRATEGY: u32 = pg_sys::ScanOptions::SO_ALLOW_STRAT;
-const BACKWARD: ScanDirection::Type = ScanDirection::BackwardScanDirection;
 
 /// Our scan descriptor.
 #[repr(C)]
@@ -36,27 +35,11 @@ pub struct Scan {
     /// The inner heap scan over `base.rs_rd`, always serial.
     pub heap: TableScanDesc,
     /// The direction in which the inner scan may be asked on for the next hot row; anything else means "go the long way".
-    hot_direction: ScanDirection::Type,
+    pub(super) hot_direction: ScanDirection::Type,
     /// A bitmap scan stands on a block of cold rows.
     pub bitmap_cold: bool,
     /// Everything else.
     pub state: *mut State,
-}
-
-/// Where a serial scan stands: before the first row, inside a segment, or past the last row.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Position {
-    Start,
-    Hot(usize),
-    Cold { stripe: usize, row: u32 },
-    End,
-}
-
-/// A TID range, both ends included.
-#[derive(Debug, Clone, Copy)]
-struct Range {
-    first: (u32, u16),
-    last: (u32, u16),
 }
 
 /// What a scan owns on Rust's heap.
@@ -66,10 +49,12 @@ pub struct State {
     /// Cold segments; filled at the first row.
     pub stripes: Vec<StripeEntry>,
     surveyed: bool,
-    position: Position,
-    range: Option<Range>,
+    pub(super) position: Position,
+    pub(super) range: Option<Range>,
     /// Only hot rows are wanted: the vectorised scan reads the stripes itself.
     hot_only: bool,
+    /// Who is at work on the stripe that the scan stands in, where the snapshot asks for that.
+    pub(super) writers: Option<scan_steps::Writers>,
     /// The cursor over cold rows, made when the first one is reached.
     cold: Option<Box<ColdRows>>,
     /// State of the other kinds of scans, in their own files.
@@ -116,6 +101,7 @@ pub unsafe fn begin(
             position: Position::Start,
             range: None,
             hot_only: false,
+            writers: None,
             cold: None,
             sample: Default::default(),
             bitmap: Default::default(),
@@ -199,6 +185,10 @@ pub(super) unsafe extern "C-unwind" fn scan_rescan(
         own_writes::flush((*scan).rs_rd);
         let state = Scan::state(ours);
         state.position = Position::Start;
+        if state.writers.take().is_some() {
+            // A SnapshotDirty judges by now: the caller has waited and wants to see what has become of it.
+            state.surveyed = false;
+        }
         state.sample = Default::default();
         state.bitmap = Default::default();
         (*ours).hot_direction = ScanDirection::NoMovementScanDirection;
@@ -240,172 +230,6 @@ pub(super) unsafe fn cold_rows(scan: *mut Scan) -> &'static mut ColdRows {
         let strategy = (*(*scan).heap.cast::<HeapScanDescData>()).rs_strategy;
         state.cold.get_or_insert_with(|| Box::new(ColdRows::new(rel, strategy)))
     }
-}
-
-/// Points the inner scan at one span.
-unsafe fn enter_hot(scan: *mut Scan, span: Span) {
-    // SAFETY: heap_setscanlimits wants a scan that has been reset and does not synchronise.
-    unsafe {
-        let strategy = (*scan).base.rs_flags & ALLOW_STRATEGY != 0;
-        let pagemode = (*scan).base.rs_flags & pg_sys::ScanOptions::SO_ALLOW_PAGEMODE != 0;
-        heap_guarded!(scan_rescan((*scan).heap, std::ptr::null_mut(), true, strategy, false, pagemode));
-        pg_sys::heap_setscanlimits((*scan).heap, span.start, span.blocks());
-    }
-}
-
-/// Makes the inner scan's remaining blocks right for going on in `direction` from the block it stands on: heap counts
-/// them down whichever way it goes.
-unsafe fn turn(scan: *mut Scan, span: Span, direction: ScanDirection::Type) {
-    // SAFETY: the inner scan is a heap scan; its limits were set by us.
-    unsafe {
-        let heap = (*scan).heap.cast::<HeapScanDescData>();
-        if (*heap).rs_inited {
-            (*heap).rs_numblocks = if direction == BACKWARD {
-                (*heap).rs_cblock - span.start + 1
-            } else {
-                span.end - (*heap).rs_cblock
-            };
-        }
-    }
-}
-
-/// The next row of a scan that is not simply going on inside a hot segment. `used_up`: the hot segment it stands in is
-/// known to have no more rows this way (asking heap again would start over).
-unsafe fn next(
-    scan: *mut Scan,
-    direction: ScanDirection::Type,
-    slot: *mut TupleTableSlot,
-    mut used_up: bool,
-) -> bool {
-    // SAFETY: called by the guarded callbacks with live arguments.
-    unsafe {
-        survey(scan);
-        let parallel = parallel::shared((*scan).base.rs_parallel);
-        let state = Scan::state(scan);
-        let mut entered = false;
-        loop {
-            match state.position {
-                Position::Hot(_) if used_up => used_up = false,
-                Position::Hot(at) => {
-                    let Some(&span) = state.spans.get(at) else { error::internal("hot segment is gone") };
-                    if !entered && (*scan).hot_direction != direction {
-                        turn(scan, span, direction);
-                    }
-                    entered = true;
-                    (*scan).hot_direction = direction;
-                    if heap_guarded!(scan_getnextslot((*scan).heap, direction, slot)) {
-                        if in_range(state.range, (*slot).tts_tid) {
-                            return true;
-                        }
-                        continue;
-                    }
-                }
-                Position::Cold { stripe, row } => {
-                    let Some(entry) = state.stripes.get(stripe) else { error::internal("stripe is gone") };
-                    let entry = std::ptr::from_ref(entry);
-                    let step = if entered {
-                        Some(row)
-                    } else if direction == BACKWARD {
-                        row.checked_sub(1)
-                    } else {
-                        row.checked_add(1)
-                    };
-                    entered = false;
-                    if let Some(row) = step.filter(|&row| row < (*entry).row_count) {
-                        state.position = Position::Cold { stripe, row };
-                        if in_range(state.range, tid::cold_tid((*entry).first_row + u64::from(row))) {
-                            cold_rows(scan).fetch(&*entry, row, slot);
-                            count_row((*scan).base.rs_rd);
-                            return true;
-                        }
-                        continue;
-                    }
-                }
-                Position::Start | Position::End => {}
-            }
-            // On to the neighbouring segment.
-            (*scan).hot_direction = ScanDirection::NoMovementScanDirection;
-            state.position = match parallel {
-                Some(shared) => step_parallel(state, shared),
-                None => step(state, direction),
-            };
-            match state.position {
-                Position::Hot(at) => enter_hot(scan, state.spans[at]),
-                Position::Cold { .. } => {}
-                Position::Start | Position::End => {
-                    pg_sys::ExecClearTuple(slot);
-                    return false;
-                }
-            }
-            entered = true;
-        }
-    }
-}
-
-/// The segment after the present position, with the row to begin at.
-fn step(state: &State, direction: ScanDirection::Type) -> Position {
-    let hot = state.spans.len();
-    let total = hot + state.stripes.len();
-    let here = match state.position {
-        Position::Start => None,
-        Position::Hot(at) => Some(at),
-        Position::Cold { stripe, .. } => Some(hot + stripe),
-        Position::End => Some(total),
-    };
-    if direction == BACKWARD {
-        // A scan that is asked backwards at its start begins with its last row, as heap does.
-        let mut at = here.unwrap_or(total);
-        while at > 0 {
-            at -= 1;
-            if at < hot {
-                return Position::Hot(at);
-            }
-            if let Some(row) = state.stripes[at - hot].row_count.checked_sub(1) {
-                return Position::Cold { stripe: at - hot, row };
-            }
-        }
-        return Position::Start;
-    }
-    let mut at = here.map_or(0, |at| at + 1);
-    while at < total {
-        if at < hot {
-            return Position::Hot(at);
-        }
-        if state.stripes[at - hot].row_count > 0 {
-            return Position::Cold { stripe: at - hot, row: 0 };
-        }
-        at += 1;
-    }
-    Position::End
-}
-
-/// The next segment from the shared state. A hot piece replaces the list of spans.
-fn step_parallel(state: &mut State, shared: &parallel::Shared) -> Position {
-    if state.position == Position::End {
-        return Position::End;
-    }
-    if !matches!(state.position, Position::Cold { .. })
-        && let Some(span) = shared.take_hot()
-    {
-        state.spans = vec![span];
-        return Position::Hot(0);
-    }
-    loop {
-        match shared.take_cold(&state.stripes) {
-            None => return Position::End,
-            Some(stripe) if state.stripes[stripe].row_count > 0 => return Position::Cold { stripe, row: 0 },
-            Some(_) => {}
-        }
-    }
-}
-
-fn at_of(tid: ItemPointerData) -> (u32, u16) {
-    (tid::block_of(tid), tid.ip_posid)
-}
-
-fn in_range(range: Option<Range>, tid: ItemPointerData) -> bool {
-    let at = at_of(tid);
-    range.is_none_or(|range| at >= range.first && at <= range.last)
 }
 
 /// Counts a cold row as read in the statistics, as heap does for its rows.

@@ -1,0 +1,240 @@
+//! The steps of a scan: which row comes next.
+//!
+//! Called by `scan` for every row that is not simply the next one of a hot segment. Going on inside a segment, turning round in
+//! it, and moving to the neighbouring one are decided here. Under a SnapshotDirty a cold row comes with xmin and xmax of the
+//! snapshot set to whoever is still at work on its stripe, as heap does for its rows. Invariant: going one way and then
+//! the other gives the same rows.
+
+use pgrx::pg_sys::{self, HeapScanDescData, ItemPointerData, ScanDirection, TransactionId, TupleTableSlot};
+
+use super::cold_rows::SLOT_WANTS_SYSTEM_COLUMNS;
+use super::delegate::heap_guarded;
+use super::hot_runs::Span;
+use super::scan::{Scan, State, cold_rows, count_row, survey};
+use super::{parallel, tid};
+use crate::host::error;
+use crate::storage::{directory, directory_scan, metapage};
+
+const ALLOW_STRATEGY: u32 = pg_sys::ScanOptions::SO_ALLOW_STRAT;
+const BACKWARD: ScanDirection::Type = ScanDirection::BackwardScanDirection;
+
+/// Where a serial scan stands: before the first row, inside a segment, or past the last row.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Position {
+    Start,
+    Hot(usize),
+    Cold { stripe: usize, row: u32 },
+    End,
+}
+
+/// A TID range, both ends included.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Range {
+    pub(super) first: (u32, u16),
+    pub(super) last: (u32, u16),
+}
+
+/// Points the inner scan at one span.
+unsafe fn enter_hot(scan: *mut Scan, span: Span) {
+    // SAFETY: heap_setscanlimits wants a scan that has been reset and does not synchronise.
+    unsafe {
+        let strategy = (*scan).base.rs_flags & ALLOW_STRATEGY != 0;
+        let pagemode = (*scan).base.rs_flags & pg_sys::ScanOptions::SO_ALLOW_PAGEMODE != 0;
+        heap_guarded!(scan_rescan((*scan).heap, std::ptr::null_mut(), true, strategy, false, pagemode));
+        pg_sys::heap_setscanlimits((*scan).heap, span.start, span.blocks());
+    }
+}
+
+/// Makes the inner scan's remaining blocks right for going on in `direction` from the block it stands on: heap counts
+/// them down whichever way it goes.
+unsafe fn turn(scan: *mut Scan, span: Span, direction: ScanDirection::Type) {
+    // SAFETY: the inner scan is a heap scan; its limits were set by us.
+    unsafe {
+        let heap = (*scan).heap.cast::<HeapScanDescData>();
+        if (*heap).rs_inited {
+            (*heap).rs_numblocks = if direction == BACKWARD {
+                (*heap).rs_cblock - span.start + 1
+            } else {
+                span.end - (*heap).rs_cblock
+            };
+        }
+    }
+}
+
+/// The next row of a scan that is not simply going on inside a hot segment. `used_up`: the hot segment it stands in is
+/// known to have no more rows this way (asking heap again would start over).
+pub(super) unsafe fn next(
+    scan: *mut Scan,
+    direction: ScanDirection::Type,
+    slot: *mut TupleTableSlot,
+    mut used_up: bool,
+) -> bool {
+    // SAFETY: called by the guarded callbacks with live arguments.
+    unsafe {
+        survey(scan);
+        let parallel = parallel::shared((*scan).base.rs_parallel);
+        let state = Scan::state(scan);
+        let mut entered = false;
+        loop {
+            match state.position {
+                Position::Hot(_) if used_up => used_up = false,
+                Position::Hot(at) => {
+                    let Some(&span) = state.spans.get(at) else { error::internal("hot segment is gone") };
+                    if !entered && (*scan).hot_direction != direction {
+                        turn(scan, span, direction);
+                    }
+                    entered = true;
+                    (*scan).hot_direction = direction;
+                    if heap_guarded!(scan_getnextslot((*scan).heap, direction, slot)) {
+                        if in_range(state.range, (*slot).tts_tid) {
+                            return true;
+                        }
+                        continue;
+                    }
+                }
+                Position::Cold { stripe, row } => {
+                    let Some(entry) = state.stripes.get(stripe) else { error::internal("stripe is gone") };
+                    let entry = std::ptr::from_ref(entry);
+                    let step = if entered {
+                        Some(row)
+                    } else if direction == BACKWARD {
+                        row.checked_sub(1)
+                    } else {
+                        row.checked_add(1)
+                    };
+                    entered = false;
+                    if let Some(row) = step.filter(|&row| row < (*entry).row_count)
+                        && name_writers(scan, stripe, slot)
+                    {
+                        state.position = Position::Cold { stripe, row };
+                        if in_range(state.range, tid::cold_tid((*entry).first_row + u64::from(row))) {
+                            cold_rows(scan).fetch(&*entry, row, slot);
+                            count_row((*scan).base.rs_rd);
+                            return true;
+                        }
+                        continue;
+                    }
+                }
+                Position::Start | Position::End => {}
+            }
+            // On to the neighbouring segment.
+            (*scan).hot_direction = ScanDirection::NoMovementScanDirection;
+            state.position = match parallel {
+                Some(shared) => step_parallel(state, shared),
+                None => step(state, direction),
+            };
+            match state.position {
+                Position::Hot(at) => enter_hot(scan, state.spans[at]),
+                Position::Cold { .. } => {}
+                Position::Start | Position::End => {
+                    pg_sys::ExecClearTuple(slot);
+                    return false;
+                }
+            }
+            entered = true;
+        }
+    }
+}
+
+/// What a SnapshotDirty says about the rows of one stripe.
+pub struct Writers {
+    stripe: usize,
+    xmin: TransactionId,
+    xmax: TransactionId,
+}
+
+/// Makes a SnapshotDirty say who is at work on the stripe. False: its writer has been rolled back, so there are no such
+/// rows. Other snapshots are let be. Who asks with such a snapshot goes on with a copy of the slot, which keeps the TID only if
+/// there is a tuple to keep it in.
+unsafe fn name_writers(scan: *mut Scan, stripe: usize, slot: *mut TupleTableSlot) -> bool {
+    // SAFETY: the relation and the snapshot are the scan's; only snapshots of this type are written to.
+    unsafe {
+        let snapshot = (*scan).base.rs_snapshot;
+        if snapshot.is_null() || (*snapshot).snapshot_type != pg_sys::SnapshotType::SNAPSHOT_DIRTY {
+            return true;
+        }
+        (*slot).tts_flags |= SLOT_WANTS_SYSTEM_COLUMNS;
+        let state = Scan::state(scan);
+        if state.writers.as_ref().is_none_or(|known| known.stripe != stripe) {
+            let first = state.stripes.get(stripe).map(|entry| entry.first_row);
+            let storage_id = metapage::storage_id((*scan).base.rs_rd);
+            let found = storage_id.zip(first).and_then(|(id, row)| directory::find(id, row, snapshot));
+            if found.is_none_or(|entry| entry.reserved_only) {
+                return false;
+            }
+            state.writers = Some(Writers { stripe, xmin: (*snapshot).xmin, xmax: (*snapshot).xmax });
+        }
+        directory_scan::clear_dirty(snapshot);
+        if let Some(writers) = &state.writers {
+            (*snapshot).xmin = writers.xmin;
+            (*snapshot).xmax = writers.xmax;
+        }
+        true
+    }
+}
+
+/// The segment after the present position, with the row to begin at.
+fn step(state: &State, direction: ScanDirection::Type) -> Position {
+    let hot = state.spans.len();
+    let total = hot + state.stripes.len();
+    let here = match state.position {
+        Position::Start => None,
+        Position::Hot(at) => Some(at),
+        Position::Cold { stripe, .. } => Some(hot + stripe),
+        Position::End => Some(total),
+    };
+    if direction == BACKWARD {
+        // A scan that is asked backwards at its start begins with its last row, as heap does.
+        let mut at = here.unwrap_or(total);
+        while at > 0 {
+            at -= 1;
+            if at < hot {
+                return Position::Hot(at);
+            }
+            if let Some(row) = state.stripes[at - hot].row_count.checked_sub(1) {
+                return Position::Cold { stripe: at - hot, row };
+            }
+        }
+        return Position::Start;
+    }
+    let mut at = here.map_or(0, |at| at + 1);
+    while at < total {
+        if at < hot {
+            return Position::Hot(at);
+        }
+        if state.stripes[at - hot].row_count > 0 {
+            return Position::Cold { stripe: at - hot, row: 0 };
+        }
+        at += 1;
+    }
+    Position::End
+}
+
+/// The next segment from the shared state. A hot piece replaces the list of spans.
+fn step_parallel(state: &mut State, shared: &parallel::Shared) -> Position {
+    if state.position == Position::End {
+        return Position::End;
+    }
+    if !matches!(state.position, Position::Cold { .. })
+        && let Some(span) = shared.take_hot()
+    {
+        state.spans = vec![span];
+        return Position::Hot(0);
+    }
+    loop {
+        match shared.take_cold(&state.stripes) {
+            None => return Position::End,
+            Some(stripe) if state.stripes[stripe].row_count > 0 => return Position::Cold { stripe, row: 0 },
+            Some(_) => {}
+        }
+    }
+}
+
+pub(super) fn at_of(tid: ItemPointerData) -> (u32, u16) {
+    (tid::block_of(tid), tid.ip_posid)
+}
+
+fn in_range(range: Option<Range>, tid: ItemPointerData) -> bool {
+    let at = at_of(tid);
+    range.is_none_or(|range| at >= range.first && at <= range.last)
+}
