@@ -2,6 +2,7 @@
 //! prefix and a place in a shared buffer. Comparing prefixes settles most comparisons without touching the buffer,
 //! and taking or filtering rows copies views only.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 /// The longest value that is stored inside its view, in bytes.
@@ -222,6 +223,26 @@ impl ByteViews {
     pub fn take(&self, positions: &[u32]) -> Self {
         let views =
             positions.iter().map(|&p| self.views.get(p as usize).copied().unwrap_or_default()).collect();
+        Self { views, buffers: self.shared_buffers(), open: Vec::new() }
+    }
+
+    /// A part of each value: `part` gives its bytes' range for the value at an index (clipped to what is there). Buffers are shared, not copied, where they are closed.
+    #[must_use]
+    pub fn parts(&self, mut part: impl FnMut(usize, &[u8]) -> Range<usize>) -> Self {
+        let cut = |(index, view): (usize, &ByteView)| {
+            let value = self.get(index);
+            let Range { start, end } = part(index, value);
+            let end = end.min(value.len());
+            let start = start.min(end);
+            let bytes = value.get(start..end).unwrap_or(&[]);
+            match (view.place(), u32::try_from(start)) {
+                (Some((buffer, offset)), Ok(start)) => {
+                    Self::view_of(bytes, buffer, offset.saturating_add(start)).unwrap_or_default()
+                }
+                _ => ByteView::inline(bytes).unwrap_or_default(),
+            }
+        };
+        let views = self.views.iter().enumerate().map(cut).collect();
         Self { views, buffers: self.shared_buffers(), open: Vec::new() }
     }
 

@@ -157,3 +157,22 @@ fn views_into_a_buffer_equal_pushed_values_at_every_place_and_length() {
     assert_eq!(ByteViews::view_at(&data, 50, 20).len(), 0);
     assert_eq!(ByteViews::view_at(&data, 4000, 3).len(), 0);
 }
+
+#[test]
+fn parts_of_values_share_their_buffers() {
+    let values: Vec<Vec<u8>> = (0..200usize).map(|i| (0..i as u8).collect()).collect();
+    let mut views: ByteViews = values.iter().map(Vec::as_slice).collect();
+    for open in [false, true] {
+        if open {
+            views.push(b"a long value in an open buffer");
+        }
+        for (start, end) in [(0, 300), (0, 5), (3, 40), (17, 17), (30, 20), (190, 500)] {
+            let parts = views.parts(|_, _| start..end);
+            let want = views.iter().map(|value| {
+                let end = end.min(value.len());
+                &value[start.min(end)..end]
+            });
+            assert!(parts.iter().eq(want), "{start}..{end}");
+        }
+    }
+}

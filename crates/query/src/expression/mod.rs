@@ -18,7 +18,7 @@ use std::fmt;
 use std::sync::Arc;
 
 pub use evaluate::Evaluator;
-pub use function::Function;
+pub use function::{CaseRule, DateField, Function};
 use vector::{LogicalType, Vector};
 
 use crate::Result;
@@ -114,6 +114,36 @@ impl Expression {
             *column = true;
         }
         self.children().into_iter().for_each(|child| child.mark_columns(columns));
+    }
+
+    /// An error where a function is not known for its arguments' types or constants, over an input of these columns: what its first batch would end with otherwise.
+    pub fn check(&self, input: &[LogicalType]) -> Result<()> {
+        node::Node::compile(self, input).map(|_| ())
+    }
+
+    /// True where some values of the input end the query with an error of its own (`Error::Sql`, or one of a host's function).
+    pub fn can_raise(&self, input: &[LogicalType]) -> bool {
+        let own = match self {
+            Self::Call { function, arguments, .. } => function.can_raise(&Self::types(arguments, input)),
+            Self::Host { .. } => true,
+            _ => false,
+        };
+        own || self.children().into_iter().any(|child| child.can_raise(input))
+    }
+
+    /// True where some values of the input are outside what is implemented (`Error::Decline`).
+    pub fn can_decline(&self, input: &[LogicalType]) -> bool {
+        let own = match self {
+            Self::Call { function, arguments, .. } => function.can_decline(&Self::types(arguments, input)),
+            Self::Host { arguments, .. } => Self::types(arguments, input).contains(&LogicalType::Numeric),
+            Self::In { value, .. } => value.logical(input) == LogicalType::Numeric,
+            _ => false,
+        };
+        own || self.children().into_iter().any(|child| child.can_decline(input))
+    }
+
+    fn types(parts: &[Self], input: &[LogicalType]) -> Vec<LogicalType> {
+        parts.iter().map(|part| part.logical(input)).collect()
     }
 
     /// The expressions it is made of.

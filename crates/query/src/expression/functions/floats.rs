@@ -144,3 +144,21 @@ fn unary_of<T: Float>(function: Function) -> Option<Picked> {
         _ => return None,
     })
 }
+
+/// To a whole number.
+pub(super) fn round(function: Function) -> Option<Picked> {
+    let f: fn(f64) -> f64 = match function {
+        Function::Round => f64::round_ties_even,
+        Function::Truncate => f64::trunc,
+        Function::Ceiling => f64::ceil,
+        Function::Floor => f64::floor,
+        _ => return None,
+    };
+    Some((
+        Box::new(move |arguments: &[Value], rows: usize, _: Option<&Bitmap>| {
+            let (values, _) = map_checked(lane::<f64>(one(arguments)?)?, rows, |a| (f(a), false));
+            Ok(Output::from(vector::Values::Float64(values)))
+        }),
+        2,
+    ))
+}

@@ -1,12 +1,15 @@
 //! The functions' implementations, a folder or file for each kind. `compile` picks one when an expression is compiled; `Compute::compute` runs it over a batch.
 
+mod cast;
 mod compare;
+mod dates;
 mod floats;
 mod integers;
 mod lanes;
 mod numeric;
+mod text;
 
-use vector::{Bitmap, LogicalType, Vector};
+use vector::{Bitmap, LogicalType, Values, Vector};
 
 use super::function::Function;
 pub(super) use super::node::Output;
@@ -36,11 +39,25 @@ pub(super) fn compile(
     function: Function,
     inputs: &[LogicalType],
     result: LogicalType,
-    _constants: &[Option<&Vector>],
+    constants: &[Option<&Vector>],
 ) -> Result<Picked> {
-    use LogicalType::{Date, Float32, Float64, Int16, Int32, Int64, Numeric};
+    use LogicalType::{Date, Float32, Float64, Int16, Int32, Int64, Numeric, Text, Timestamp};
+    let number = |at: usize| match constants.get(at)? {
+        Some(Vector { values: Values::Int32(values), validity: None, .. }) => values.first().copied(),
+        _ => None,
+    };
+    let text = |at: usize| match constants.get(at)? {
+        Some(Vector { values: Values::Bytes(views), validity: None, .. }) => Some(views.get(0).to_vec()),
+        _ => None,
+    };
+    const INTERVAL: LogicalType = LogicalType::FixedBytes(16);
     let picked = match (function, inputs) {
         (Function::Compare(op), [a, b]) if a == b => compare::compile(op, *a),
+        (Function::Subtract, [Timestamp, Timestamp]) => Some((Box::new(dates::subtract_timestamps) as _, 4)),
+        (Function::Add | Function::Subtract, [Date, Int32 | Date]) => dates::days(function, inputs),
+        (Function::Add | Function::Subtract, [from @ (Date | Timestamp), INTERVAL]) => {
+            dates::add_interval(*from, function == Function::Subtract)
+        }
         (
             Function::Add | Function::Subtract | Function::Multiply | Function::Divide | Function::Modulo,
             [a, b],
@@ -48,7 +65,6 @@ pub(super) fn compile(
             Int16 | Int32 | Int64 => integers::binary(function, *a),
             Float32 | Float64 => floats::binary(function, *a),
             Numeric => numeric::binary(function),
-            Date if function == Function::Subtract && result == Int32 => None,
             _ => None,
         },
         (Function::Negate | Function::Absolute, [a]) => match a {
@@ -57,7 +73,48 @@ pub(super) fn compile(
             Numeric => numeric::unary(function),
             _ => None,
         },
-        _ => None,
+        (Function::Cast(to), [from]) => cast::compile(*from, to),
+        (Function::NumericLength { precision, scale }, [Numeric]) => {
+            numeric::compile_round(numeric::Towards::Nearest, scale.into(), Some(precision))
+        }
+        (Function::Round, [Numeric]) => numeric::compile_round(numeric::Towards::Nearest, 0, None),
+        (Function::Truncate, [Numeric]) => numeric::compile_round(numeric::Towards::Zero, 0, None),
+        (Function::Ceiling, [Numeric]) => numeric::compile_round(numeric::Towards::Above, 0, None),
+        (Function::Floor, [Numeric]) => numeric::compile_round(numeric::Towards::Below, 0, None),
+        (Function::Round | Function::Truncate, [Numeric, Int32]) => {
+            let towards =
+                if function == Function::Round { numeric::Towards::Nearest } else { numeric::Towards::Zero };
+            number(1).and_then(|digits| numeric::compile_round(towards, digits, None))
+        }
+        (Function::Round | Function::Truncate | Function::Ceiling | Function::Floor, [Float64]) => {
+            floats::round(function)
+        }
+        (Function::Extract(field), [from]) => dates::extract(field, *from),
+        (Function::DatePart(field), [from]) => dates::part(field, *from),
+        (Function::DateTrunc(field), [Timestamp]) => dates::trunc(field),
+        (Function::ToChar, [Timestamp, Text]) => text(1).and_then(|pattern| dates::to_char(&pattern)),
+        _ => text::compile(function, inputs, &text),
     };
+    let wanted = result_of(function, inputs);
+    if wanted.is_some_and(|wanted| wanted != result) {
+        return Err(Error::Decline("result of another type"));
+    }
     picked.ok_or(Error::Decline("function"))
+}
+
+/// The type of a function's value, where it is not that of its first argument.
+fn result_of(function: Function, inputs: &[LogicalType]) -> Option<LogicalType> {
+    use LogicalType::{Bool, Date, FixedBytes, Float64, Int32, Numeric, Text, Timestamp};
+    Some(match (function, inputs) {
+        (Function::Compare(_) | Function::Like | Function::ILike(_) | Function::StartsWith, _) => Bool,
+        (Function::Cast(to), _) => to,
+        (Function::Extract(_), _) => Numeric,
+        (Function::DatePart(_), _) => Float64,
+        (Function::ToChar, _) => Text,
+        (Function::Length | Function::OctetLength | Function::Position, _) => Int32,
+        (Function::Subtract, [Date, Date]) => Int32,
+        (Function::Subtract, [Timestamp, Timestamp]) => FixedBytes(16),
+        (Function::Add | Function::Subtract, [_, FixedBytes(_)]) => Timestamp,
+        _ => *inputs.first()?,
+    })
 }

@@ -6,12 +6,14 @@
 mod compare;
 mod divide;
 mod linear;
+mod round;
 
 use std::borrow::Cow;
 
 use vector::{Bitmap, DisplayScales, NumericInts, NumericValues, Values};
 
 pub(super) use compare::compare;
+pub(super) use round::{Towards, compile as compile_round, rounded};
 
 use super::lanes::decimals;
 use super::{Output, Picked, Value};
