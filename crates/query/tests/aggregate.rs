@@ -194,6 +194,14 @@ fn all_aggregates() -> Vec<(Aggregate, Option<usize>)> {
             }
         }
     }
+    for (function, column) in [(F::Count, 5), (F::Sum, 4), (F::Avg, 1), (F::Count, 3), (F::Max, 2)] {
+        let result = result_type(function, TYPES[column]).unwrap();
+        let plain = aggregate(function, Some(column), result);
+        all.push((Aggregate { distinct: true, ..plain.clone() }, Some(column)));
+        let filter = Some(Expression::Column(6));
+        all.push((Aggregate { filter: filter.clone(), ..plain.clone() }, Some(column)));
+        all.push((Aggregate { filter, distinct: true, ..plain }, Some(column)));
+    }
     all
 }
 
@@ -214,8 +222,19 @@ fn expected(rows: &[Vec<V>], keys: &[usize]) -> Vec<String> {
                 keys.iter().map(|&key| first.map_or(V::Null, |first| first[key].clone())).collect();
 
             for (aggregate, argument) in all_aggregates() {
-                let values: Vec<V> =
-                    rows.iter().map(|row| argument.map_or(V::Int(1), |at| row[at].clone())).collect();
+                let counted =
+                    rows.iter().filter(|row| aggregate.filter.is_none() || matches!(row[6], V::Bool(true)));
+                let mut values: Vec<V> =
+                    counted.map(|row| argument.map_or(V::Int(1), |at| row[at].clone())).collect();
+                if aggregate.distinct {
+                    let mut kept: Vec<V> = Vec::new();
+                    for value in values {
+                        if !kept.iter().any(|other| other.compare(&value).is_eq()) {
+                            kept.push(value);
+                        }
+                    }
+                    values = kept;
+                }
                 let logical = argument.map_or(T::Int64, |at| TYPES[at]);
                 line.push(reference(aggregate.function, logical, &values));
             }

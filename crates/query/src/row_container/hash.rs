@@ -80,6 +80,12 @@ fn word(bytes: &[u8]) -> u64 {
     }
 }
 
+/// A hash of a view itself: equal only for equal inline values.
+#[inline]
+pub fn hash_view(view: ByteView) -> u64 {
+    hash_inline(view)
+}
+
 #[inline]
 fn hash_inline(view: ByteView) -> u64 {
     let bits = view.inline_key();

@@ -2,12 +2,16 @@
 //!
 //! Shared by aggregation, sorting, joins and windows. Kept values are columns, too: a group's key or a build row is a position, and its values are found there.
 
+mod front;
 pub mod hash;
+mod int_index;
+mod numbering;
 mod row_set;
 mod value_column;
 
 use std::sync::Arc;
 
+pub use numbering::Numbering;
 pub use row_set::{ABSENT, RowSet};
 pub use value_column::{Integers, ValueColumn, float_order};
 use vector::{Values, Vector};

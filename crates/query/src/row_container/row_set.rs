@@ -2,12 +2,14 @@
 //!
 //! The general path of grouping (any number of columns of any type) and of DISTINCT. An open-addressing table holds, for each row kept, half of its hash and its number; the
 //! values are in columns. A batch is looked up in rounds: all rows probe for a slot whose half hash is theirs, the new ones are kept, the candidates are compared column by
-//! column, and those that differ probe on. Invariant: slots and columns agree; a table is never more than 3/4 full.
+//! column, and those that differ probe on. A set of single integers has its values in the slots instead (`int_index`), so that looking one up touches one place.
+//! Invariant: slots and columns agree; a table is never more than 3/4 full.
 
 use std::sync::Arc;
 
 use vector::{LogicalType, Vector};
 
+use super::int_index::IntIndex;
 use super::{ValueColumn, flat, hash};
 use crate::{Error, Result};
 
@@ -18,6 +20,9 @@ pub const ABSENT: u32 = u32::MAX;
 #[derive(Debug)]
 pub struct RowSet {
     columns: Vec<ValueColumn>,
+    rows: usize,
+    /// Instead of hashes and slots.
+    ints: Option<IntIndex>,
     /// Hashes of the rows kept.
     hashes: Vec<u64>,
     /// High half: the hash's high half; low half: number + 1, 0 where free.
@@ -36,13 +41,25 @@ struct Work {
     places: Vec<u32>,
     equal: Vec<bool>,
     fresh: Vec<u32>,
+    /// Rows that were kept by the last look-up, of all its rounds.
+    kept: Vec<u32>,
 }
 
 impl RowSet {
     /// An empty set of rows of these types.
     pub fn new(types: &[LogicalType]) -> Self {
+        let ints = matches!(
+            types,
+            [LogicalType::Int16
+                | LogicalType::Int32
+                | LogicalType::Int64
+                | LogicalType::Date
+                | LogicalType::Timestamp]
+        );
         Self {
             columns: types.iter().map(|&logical| ValueColumn::new(logical)).collect(),
+            rows: 0,
+            ints: ints.then(IntIndex::default),
             hashes: Vec::new(),
             slots: Vec::new(),
             frozen: false,
@@ -52,12 +69,12 @@ impl RowSet {
 
     /// Rows kept.
     pub const fn len(&self) -> usize {
-        self.hashes.len()
+        self.rows
     }
 
     /// True when it has no row.
     pub const fn is_empty(&self) -> bool {
-        self.hashes.is_empty()
+        self.rows == 0
     }
 
     /// From now on rows that are not there get the number `ABSENT`.
@@ -65,21 +82,27 @@ impl RowSet {
         self.frozen = true;
     }
 
+    /// New rows are kept again.
+    pub const fn thaw(&mut self) {
+        self.frozen = false;
+    }
+
+    /// True when it takes no further rows.
+    pub const fn is_frozen(&self) -> bool {
+        self.frozen
+    }
+
     /// Memory held, in bytes.
     pub fn bytes(&self) -> usize {
         self.slots.capacity() * 8
             + self.hashes.capacity() * 8
+            + self.ints.as_ref().map_or(0, IntIndex::bytes)
             + self.columns.iter().map(ValueColumn::bytes).sum::<usize>()
     }
 
-    /// The columns of the rows kept.
-    pub fn columns(&self) -> &[ValueColumn] {
-        &self.columns
-    }
-
-    /// The hashes of the rows kept.
-    pub fn hashes(&self) -> &[u64] {
-        &self.hashes
+    /// Positions, in the last look-up, of the rows that were new then.
+    pub fn fresh(&self) -> &[u32] {
+        &self.work.kept
     }
 
     /// Nothing more will be added for now.
@@ -97,6 +120,20 @@ impl RowSet {
     /// # Errors
     /// `OutOfMemory`; `Decline` for decimals outside 128 bits, or 4 billion rows.
     pub fn number(&mut self, columns: &[Arc<Vector>], rows: usize, numbers: &mut Vec<u32>) -> Result<()> {
+        numbers.clear();
+        numbers.resize(rows, ABSENT);
+        self.work.kept.clear();
+        if self.rows + rows >= (u32::MAX as usize) / 2 {
+            return Err(Error::Decline("more groups than are numbered"));
+        }
+        if let (Some(ints), [column]) = (&mut self.ints, columns) {
+            let column = flat(column);
+            ints.number(&column, self.frozen, &mut self.rows, numbers, &mut self.work.kept)?;
+            return match self.columns.first_mut() {
+                Some(kept) => kept.append(&column, &self.work.kept),
+                None => Ok(()),
+            };
+        }
         let mut hashes = std::mem::take(&mut self.work.hashes);
         let done = hash::hash_rows(columns, rows, &mut hashes)
             .and_then(|()| self.number_hashed(columns, &hashes, numbers));
@@ -104,17 +141,9 @@ impl RowSet {
         done
     }
 
-    /// As `number`, for rows whose hashes (those of `hash_rows`) are known.
-    pub fn number_hashed(
-        &mut self,
-        columns: &[Arc<Vector>],
-        hashes: &[u64],
-        numbers: &mut Vec<u32>,
-    ) -> Result<()> {
+    fn number_hashed(&mut self, columns: &[Arc<Vector>], hashes: &[u64], numbers: &mut [u32]) -> Result<()> {
         let columns: Vec<_> = columns.iter().map(flat).collect();
         self.reserve(if self.frozen { 0 } else { hashes.len() })?;
-        numbers.clear();
-        numbers.resize(hashes.len(), ABSENT);
         let mask = self.slots.len() - 1;
         let mut work = std::mem::take(&mut self.work);
         work.pending.clear();
@@ -132,7 +161,8 @@ impl RowSet {
                     let slot = self.slots[place];
                     if slot == 0 {
                         if !self.frozen {
-                            let number = self.hashes.len() as u32;
+                            let number = self.rows as u32;
+                            self.rows += 1;
                             self.slots[place] = (hash >> 32 << 32) | u64::from(number + 1);
                             self.hashes.push(hash);
                             numbers[row as usize] = number;
@@ -152,6 +182,7 @@ impl RowSet {
             for (kept, column) in self.columns.iter_mut().zip(&columns) {
                 kept.append(column, &work.fresh)?;
             }
+            work.kept.extend_from_slice(&work.fresh);
             work.equal.clear();
             work.equal.resize(work.rows.len(), true);
             for (kept, column) in self.columns.iter().zip(&columns) {
@@ -172,10 +203,7 @@ impl RowSet {
 
     /// Makes room for so many further rows.
     fn reserve(&mut self, more: usize) -> Result<()> {
-        let wanted = self.hashes.len() + more;
-        if wanted >= (u32::MAX as usize) / 2 {
-            return Err(Error::Decline("more groups than are numbered"));
-        }
+        let wanted = self.rows + more;
         if wanted * 4 <= self.slots.len() * 3 && !self.slots.is_empty() {
             return Ok(());
         }

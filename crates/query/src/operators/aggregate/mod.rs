@@ -6,6 +6,7 @@
 mod accumulate;
 mod boolean;
 mod count;
+mod distinct;
 mod extreme;
 mod float_sum;
 mod results;
@@ -44,6 +45,8 @@ pub struct Spec {
     aggregates: Vec<Aggregate>,
     /// Types of the input's columns.
     input: Vec<LogicalType>,
+    /// Bytes that a memo of group numbers may take.
+    memo: usize,
 }
 
 impl Spec {
@@ -58,11 +61,16 @@ impl AggregateSink {
         let Plan::Aggregate { input, keys, aggregates, .. } = plan else {
             return Err(Error::Decline("not an aggregate"));
         };
-        let spec = Spec { keys: keys.clone(), aggregates: aggregates.clone(), input: input.types() };
+        let memory = settings.memory / settings.threads.max(1);
+        let spec = Spec {
+            keys: keys.clone(),
+            aggregates: aggregates.clone(),
+            input: input.types(),
+            memo: memory / 4,
+        };
         // What cannot be computed is said before anything runs.
         Table::new(&spec)?;
         let needs = summary::needs(&spec);
-        let memory = settings.memory / settings.threads.max(1);
         Ok(Self { shared: Arc::new(Shared { spec, table: Mutex::new(None) }), needs, memory })
     }
 }

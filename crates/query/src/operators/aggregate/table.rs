@@ -6,14 +6,15 @@ use vector::Vector;
 
 use super::Spec;
 use super::accumulate::{self, Accumulator, Groups};
-use crate::row_container::RowSet;
+use super::distinct::Distinct;
+use crate::row_container::Numbering;
 use crate::{Aggregate, BATCH_ROWS, Batch, Error, Evaluator, Result};
 
 /// Groups and states.
 pub struct Table {
     keys: Vec<Evaluator>,
     /// None without keys: one group, which is there without rows, too.
-    set: Option<RowSet>,
+    set: Option<Numbering>,
     aggregates: Vec<State>,
     groups: usize,
     numbers: Vec<u32>,
@@ -27,14 +28,18 @@ struct State {
 
 impl State {
     fn new(aggregate: &Aggregate, spec: &Spec) -> Result<Self> {
-        if aggregate.distinct || !aggregate.order_by.is_empty() {
-            return Err(Error::Decline("distinct or ordered aggregate"));
+        if !aggregate.order_by.is_empty() {
+            return Err(Error::Decline("ordered aggregate"));
         }
         let types: Vec<_> = aggregate.arguments.iter().map(|a| a.logical(&spec.input)).collect();
+        let mut accumulator = accumulate::make(aggregate, &types)?;
+        if aggregate.distinct {
+            accumulator = Box::new(Distinct::new(accumulator, &types, !spec.keys.is_empty(), spec.memo));
+        }
         Ok(Self {
             arguments: aggregate.arguments.iter().map(Evaluator::new).collect(),
             filter: aggregate.filter.as_ref().map(Evaluator::new),
-            accumulator: accumulate::make(aggregate, &types)?,
+            accumulator,
         })
     }
 
@@ -65,7 +70,7 @@ impl Table {
         let states = spec.aggregates.iter().map(|aggregate| State::new(aggregate, spec));
         let mut table = Self {
             keys: spec.keys.iter().map(Evaluator::new).collect(),
-            set: (!spec.keys.is_empty()).then(|| RowSet::new(&spec.key_types())),
+            set: (!spec.keys.is_empty()).then(|| Numbering::new(&spec.key_types(), spec.memo)),
             aggregates: states.collect::<Result<_>>()?,
             groups: 0,
             numbers: Vec::new(),
@@ -83,7 +88,7 @@ impl Table {
 
     /// Memory held, in bytes.
     pub fn bytes(&self) -> usize {
-        self.set.as_ref().map_or(0, RowSet::bytes)
+        self.set.as_ref().map_or(0, Numbering::bytes)
             + self.aggregates.iter().map(|state| state.accumulator.bytes()).sum::<usize>()
     }
 
@@ -101,7 +106,7 @@ impl Table {
             Some(set) => {
                 let keys = self.keys.iter_mut().map(|key| key.evaluate(batch)).collect::<Result<Vec<_>>>()?;
                 set.number(&keys, batch.rows, &mut self.numbers)?;
-                let groups = set.len();
+                let groups = set.set().len();
                 self.grow(groups);
                 Some(self.numbers.as_slice())
             }
@@ -122,18 +127,14 @@ impl Table {
         let mut to = Vec::with_capacity(other.groups);
         match (&mut self.set, &mut other.set) {
             (Some(set), Some(from)) => {
-                from.seal();
+                from.set_mut().seal();
                 let mut numbers = Vec::new();
-                for start in (0..from.len()).step_by(BATCH_ROWS) {
-                    let rows = BATCH_ROWS.min(from.len() - start);
-                    set.number_hashed(
-                        &from.slice(start, rows),
-                        &from.hashes()[start..start + rows],
-                        &mut numbers,
-                    )?;
+                for start in (0..other.groups).step_by(BATCH_ROWS) {
+                    let rows = BATCH_ROWS.min(other.groups - start);
+                    set.number(&from.set().slice(start, rows), rows, &mut numbers)?;
                     to.extend_from_slice(&numbers);
                 }
-                let groups = set.len();
+                let groups = set.set().len();
                 self.grow(groups);
             }
             _ => to.push(0),
@@ -147,13 +148,13 @@ impl Table {
     /// All rows were seen.
     pub fn seal(&mut self) {
         if let Some(set) = &mut self.set {
-            set.seal();
+            set.set_mut().seal();
         }
     }
 
     /// Keys and results of groups `start..start + rows`.
     pub fn output(&mut self, start: usize, rows: usize) -> Result<Batch> {
-        let mut columns = self.set.as_ref().map(|set| set.slice(start, rows)).unwrap_or_default();
+        let mut columns = self.set.as_ref().map(|set| set.set().slice(start, rows)).unwrap_or_default();
         for state in &mut self.aggregates {
             columns.push(Arc::new(state.accumulator.finish(start, rows)?));
         }

@@ -1,0 +1,112 @@
+//! Numbers of single integers: an open-addressing table with the integers in it.
+
+use vector::{Bitmap, Values, Vector};
+
+use super::hash::hash_int;
+use super::row_set::ABSENT;
+use crate::{Error, Result};
+
+/// The table. A number of 0 marks a free slot, others are one more than the number.
+#[derive(Debug, Default)]
+pub struct IntIndex {
+    slots: Vec<Slot>,
+    /// How far a hash is shifted to become a slot.
+    shift: u32,
+    /// One more than the number of NULL; 0 before the first.
+    null: u32,
+}
+
+#[derive(Debug, Clone, Copy, Default)]
+struct Slot {
+    value: i64,
+    number: u32,
+}
+
+impl IntIndex {
+    /// Memory held, in bytes.
+    pub const fn bytes(&self) -> usize {
+        self.slots.capacity() * size_of::<Slot>()
+    }
+
+    /// Numbers the rows of a flat vector; rows seen for the first time count up `known` and are appended to `fresh`, unless frozen.
+    pub fn number(
+        &mut self,
+        vector: &Vector,
+        frozen: bool,
+        known: &mut usize,
+        numbers: &mut [u32],
+        fresh: &mut Vec<u32>,
+    ) -> Result<()> {
+        self.reserve(*known, if frozen { 0 } else { vector.len() })?;
+        let valid = vector.validity.as_ref();
+        match &vector.values {
+            Values::Int16(values) => self.probe(values, valid, frozen, known, numbers, fresh),
+            Values::Int32(values) => self.probe(values, valid, frozen, known, numbers, fresh),
+            Values::Int64(values) => self.probe(values, valid, frozen, known, numbers, fresh),
+            _ => return Err(Error::Decline("a column changed its type")),
+        }
+        Ok(())
+    }
+
+    fn probe<T: Copy + Into<i64>>(
+        &mut self,
+        values: &[T],
+        valid: Option<&Bitmap>,
+        frozen: bool,
+        known: &mut usize,
+        numbers: &mut [u32],
+        fresh: &mut Vec<u32>,
+    ) {
+        let mask = self.slots.len() - 1;
+        for (row, (value, number)) in values.iter().zip(numbers.iter_mut()).enumerate() {
+            if valid.is_some_and(|valid| !valid.get(row)) {
+                if self.null == 0 && !frozen {
+                    fresh.push(row as u32);
+                    *known += 1;
+                    self.null = *known as u32;
+                }
+                *number = self.null.wrapping_sub(1);
+                continue;
+            }
+            let value: i64 = (*value).into();
+            let mut place = (hash_int(value) >> self.shift) as usize & mask;
+            *number = loop {
+                let slot = self.slots[place];
+                if slot.number == 0 {
+                    if frozen {
+                        break ABSENT;
+                    }
+                    fresh.push(row as u32);
+                    *known += 1;
+                    self.slots[place] = Slot { value, number: *known as u32 };
+                    break *known as u32 - 1;
+                }
+                if slot.value == value {
+                    break slot.number - 1;
+                }
+                place = (place + 1) & mask;
+            };
+        }
+    }
+
+    fn reserve(&mut self, known: usize, more: usize) -> Result<()> {
+        let wanted = known + more;
+        if wanted * 4 <= self.slots.len() * 3 && !self.slots.is_empty() {
+            return Ok(());
+        }
+        let capacity = (wanted * 2).next_power_of_two().max(1_024);
+        let mut slots = Vec::new();
+        slots.try_reserve_exact(capacity).map_err(|_| Error::out_of_memory(capacity * size_of::<Slot>()))?;
+        slots.resize(capacity, Slot::default());
+        self.shift = 64 - capacity.ilog2();
+        for slot in self.slots.iter().filter(|slot| slot.number != 0) {
+            let mut place = (hash_int(slot.value) >> self.shift) as usize;
+            while slots[place].number != 0 {
+                place = (place + 1) & (capacity - 1);
+            }
+            slots[place] = *slot;
+        }
+        self.slots = slots;
+        Ok(())
+    }
+}
