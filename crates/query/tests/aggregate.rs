@@ -263,6 +263,8 @@ proptest! {
     ) {
         let rows = run(&plan(&keys), Steps::batches(&batches), roomy()).unwrap();
         prop_assert_eq!(shown(&rows), expected(&rows_of(&batches), &keys));
+        let rows = run(&plan(&keys), Steps::batches(&batches), cramped(1).0).unwrap();
+        prop_assert_eq!(shown(&rows), expected(&rows_of(&batches), &keys));
     }
 
     #[test]
@@ -283,6 +285,68 @@ proptest! {
         }
         let rows = drain(sink.complete().unwrap());
         prop_assert_eq!(shown(&rows), expected(&rows_of(&batches), &keys));
+    }
+}
+
+/// Settings with this much memory, and what is written to temporary files.
+fn cramped(memory: usize) -> (Settings, Arc<std::sync::atomic::AtomicU64>) {
+    let files = Memory::default();
+    let written = Arc::clone(&files.written);
+    (Settings { memory, threads: 1, temp_files: Some(Arc::new(files)) }, written)
+}
+
+#[test]
+fn many_groups_and_distinct_values_spill() {
+    use AggregateFunction as F;
+    let types = [T::Int64, T::Text, T::Int32];
+    let distinct = |column| Aggregate { distinct: true, ..aggregate(F::Count, Some(column), T::Int64) };
+    let batches: Vec<Batch> = (0..40i64)
+        .map(|number| {
+            let rows: Vec<i64> = (0..1_000).map(|row| number * 1_000 + row).collect();
+            let keys: Vec<V> = rows.iter().map(|row| V::Int(row * 7_919 % 5_000 * 1_000_003)).collect();
+            let texts: Vec<V> =
+                rows.iter().map(|row| V::Text(format!("text number {}", row % 9_000))).collect();
+            let ints: Vec<V> = rows.iter().map(|row| V::Int(row % 3)).collect();
+            Batch::new(
+                1_000,
+                vec![
+                    Arc::new(vector(T::Int64, &keys)),
+                    Arc::new(vector(T::Text, &texts)),
+                    Arc::new(vector(T::Int32, &ints)),
+                ],
+            )
+        })
+        .collect();
+    let aggregates = || {
+        vec![
+            aggregate(F::CountRows, None, T::Int64),
+            aggregate(F::Sum, Some(2), T::Int64),
+            distinct(1),
+            aggregate(F::Max, Some(1), T::Text),
+        ]
+    };
+    for keys in [vec![0], vec![], vec![0, 2], vec![1]] {
+        let keys = keys.into_iter().map(Expression::Column).collect();
+        let plan = Plan::Aggregate { input: scan(&types), keys, aggregates: aggregates(), groups: 1.0 };
+        let expected = shown(&run(&plan, Steps::batches(&batches), roomy()).unwrap());
+        for memory in [1, 100_000] {
+            let (settings, written) = cramped(memory);
+            let rows = run(&plan, Steps::batches(&batches), settings).unwrap();
+            assert_eq!(shown(&rows), expected);
+            assert!(written.load(std::sync::atomic::Ordering::Relaxed) > 100_000);
+
+            // Three threads, each with some of the rows of every group.
+            let (settings, _) = cramped(memory);
+            let sink = query::operators::aggregate(&plan, &Arc::new(settings)).unwrap();
+            let mut locals: Vec<_> = (0..3).map(|_| sink.make().unwrap()).collect();
+            for (at, batch) in batches.iter().enumerate() {
+                locals[at % 3].push(batch.clone()).unwrap();
+            }
+            locals.into_iter().for_each(|local| local.finish().unwrap());
+            assert_eq!(shown(&drain(sink.complete().unwrap())), expected);
+        }
+        let settings = Settings { memory: 1, threads: 1, temp_files: None };
+        assert!(matches!(run(&plan, Steps::batches(&batches), settings), Err(Error::Decline(_))));
     }
 }
 

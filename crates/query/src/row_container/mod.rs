@@ -6,12 +6,14 @@ mod front;
 pub mod hash;
 mod int_index;
 mod numbering;
+mod pages;
 mod row_set;
 mod value_column;
 
 use std::sync::Arc;
 
 pub use numbering::Numbering;
+pub use pages::{BatchFile, Partitions};
 pub use row_set::{ABSENT, RowSet};
 pub use value_column::{Integers, ValueColumn, float_order};
 use vector::{Values, Vector};

@@ -61,7 +61,7 @@ impl Numbering {
                     let columns = columns.iter().map(|column| Arc::new(column.take(&self.missed)));
                     let mut found = Vec::new();
                     self.set.number(&columns.collect::<Vec<_>>(), self.missed.len(), &mut found)?;
-                    self.fresh.extend(self.set.fresh().iter().map(|&at| self.missed[at as usize]));
+                    self.fresh.extend(self.set.newest().iter().map(|&at| self.missed[at as usize]));
                     front.remember(&self.missed, &found, numbers);
                 }
                 return Ok(());
@@ -69,7 +69,7 @@ impl Numbering {
             self.front = None;
         }
         self.set.number(columns, rows, numbers)?;
-        self.fresh.extend_from_slice(self.set.fresh());
+        self.fresh.extend_from_slice(self.set.newest());
         Ok(())
     }
 }

@@ -101,7 +101,7 @@ impl RowSet {
     }
 
     /// Positions, in the last look-up, of the rows that were new then.
-    pub fn fresh(&self) -> &[u32] {
+    pub fn newest(&self) -> &[u32] {
         &self.work.kept
     }
 

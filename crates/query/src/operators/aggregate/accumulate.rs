@@ -9,7 +9,7 @@ use std::sync::Arc;
 use vector::{Bitmap, LogicalType, Vector};
 
 use super::{boolean, count, extreme, float_sum, sum};
-use crate::{Aggregate, AggregateFunction, ColumnSummary, Error, Result};
+use crate::{Aggregate, AggregateFunction, ColumnSummary, Error, Host, Result};
 
 /// Which group each row of a batch is in.
 #[derive(Debug, Clone, Copy)]
@@ -34,6 +34,11 @@ pub trait Accumulator: Any + Send {
     /// Takes rows of group 0 as a summary; `column` is that of the argument.
     fn summary(&mut self, _rows: u64, _column: Option<&ColumnSummary>) -> Result<()> {
         Err(NO_SUMMARY)
+    }
+
+    /// All rows were seen.
+    fn complete(&mut self, _host: &mut dyn Host) -> Result<()> {
+        Ok(())
     }
 
     /// Results of groups `start..start + len`.

@@ -1,30 +1,111 @@
 //! DISTINCT: what an accumulator sees of values that came before.
 //!
-//! Rows of group and arguments are numbered; only those that are new go on to the accumulator. Equality is that of grouping.
+//! Rows of group and arguments are numbered; only those that are new go on to the accumulator. Equality is that of grouping. When the rows seen have outgrown their memory no
+//! more of them are kept: rows that are not among them go to temporary files by their hash, and at the end each file is gone through with an empty memory.
 
 use std::sync::Arc;
 
 use vector::{LogicalType, Values, Vector};
 
+use super::Spec;
 use super::accumulate::{Accumulator, Groups, same};
-use crate::row_container::{Numbering, flat};
-use crate::{BATCH_ROWS, Result};
+use crate::row_container::{ABSENT, BatchFile, Numbering, Partitions};
+use crate::{AggregateFunction, BATCH_ROWS, Batch, Error, Host, Result, SharedTempFiles};
 
 /// An accumulator that sees equal arguments of a group once.
 pub struct Distinct {
     inner: Box<dyn Accumulator>,
-    /// Rows of group number (where there are keys) and arguments.
+    /// Of group number (where there are keys) and arguments.
+    types: Vec<LogicalType>,
     seen: Numbering,
     keyed: bool,
     numbers: Vec<u32>,
+    /// Bytes the rows seen may take, and those of their memo.
+    memory: usize,
+    memo: usize,
+    files: Option<SharedTempFiles>,
+    level: u32,
+    spilled: Option<Partitions>,
 }
 
 impl Distinct {
     /// In front of this accumulator of arguments of these types.
-    pub fn new(inner: Box<dyn Accumulator>, types: &[LogicalType], keyed: bool, memo: usize) -> Self {
+    pub fn new(inner: Box<dyn Accumulator>, types: &[LogicalType], spec: &Spec) -> Self {
+        let keyed = !spec.keys.is_empty();
         let group = keyed.then_some(LogicalType::Int32);
         let types: Vec<_> = group.into_iter().chain(types.iter().copied()).collect();
-        Self { inner, seen: Numbering::new(&types, memo), keyed, numbers: Vec::new() }
+        // Half of the memory is for those of all aggregates.
+        let sharing =
+            spec.aggregates.iter().filter(|a| a.distinct && a.function != AggregateFunction::CountRows);
+        let memory = spec.memory / 2 / sharing.count().max(1);
+        let memo = memory / 4;
+        Self {
+            inner,
+            seen: Numbering::new(&types, memo),
+            types,
+            keyed,
+            numbers: Vec::new(),
+            memory,
+            memo,
+            files: spec.files.clone(),
+            level: 0,
+            spilled: None,
+        }
+    }
+
+    /// Takes rows of group number (where there are keys) and arguments.
+    fn take(&mut self, columns: &[Arc<Vector>], rows: usize) -> Result<()> {
+        self.seen.number(columns, rows, &mut self.numbers)?;
+        if self.seen.set().is_frozen() {
+            let absent: Vec<u32> =
+                (0u32..).zip(&self.numbers).filter(|(_, n)| **n == ABSENT).map(|(row, _)| row).collect();
+            if let (false, Some(files)) = (absent.is_empty(), &self.files) {
+                let columns: Vec<_> = columns.iter().map(|column| Arc::new(column.take(&absent))).collect();
+                let level = self.level;
+                let spilled = self.spilled.get_or_insert_with(|| Partitions::new(level));
+                spilled.write(&columns, &columns, absent.len(), files)?;
+            }
+            return Ok(());
+        }
+        let fresh = self.seen.fresh();
+        if !fresh.is_empty() {
+            let columns: Vec<_> = columns.iter().map(|column| Arc::new(column.take(fresh))).collect();
+            let rows = fresh.len();
+            self.pass(&columns, rows)?;
+            if self.seen.bytes() > self.memory {
+                if self.files.is_none() {
+                    return Err(Error::Decline("distinct values past the memory, and no temporary files"));
+                }
+                self.seen.set_mut().freeze();
+            }
+        }
+        Ok(())
+    }
+
+    fn pass(&mut self, columns: &[Arc<Vector>], rows: usize) -> Result<()> {
+        match split(columns, self.keyed) {
+            (Some(groups), arguments) => self.inner.update(arguments, rows, Groups::Numbers(&groups)),
+            (None, arguments) => self.inner.update(arguments, rows, Groups::One),
+        }
+    }
+
+    /// As `take`, for rows of another thread's groups.
+    fn take_mapped(&mut self, batch: &Batch, to: &[u32]) -> Result<()> {
+        let (groups, arguments) = split(&batch.columns, self.keyed);
+        let Some(groups) = groups else { return self.take(&batch.columns, batch.rows) };
+        let groups: Vec<u32> = groups.iter().map(|&group| to[group as usize]).collect();
+        self.update(arguments, batch.rows, Groups::Numbers(&groups))
+    }
+}
+
+/// Group numbers and arguments.
+fn split(columns: &[Arc<Vector>], keyed: bool) -> (Option<Vec<u32>>, &[Arc<Vector>]) {
+    match columns.split_first() {
+        Some((groups, arguments)) if keyed => match &groups.values {
+            Values::Int32(groups) => (Some(groups.iter().map(|&group| group as u32).collect()), arguments),
+            _ => (None, arguments),
+        },
+        _ => (None, columns),
     }
 }
 
@@ -34,27 +115,11 @@ impl Accumulator for Distinct {
     }
 
     fn update(&mut self, arguments: &[Arc<Vector>], rows: usize, groups: Groups<'_>) -> Result<()> {
-        match groups {
-            Groups::One => self.seen.number(arguments, rows, &mut self.numbers)?,
-            Groups::Numbers(numbers) => {
-                let numbers = numbers.iter().map(|&number| number as i32).collect();
-                let mut columns = vec![Arc::new(Vector::new(LogicalType::Int32, Values::Int32(numbers)))];
-                columns.extend_from_slice(arguments);
-                self.seen.number(&columns, rows, &mut self.numbers)?;
-            }
-        }
-        let fresh = self.seen.fresh();
-        if fresh.is_empty() {
-            return Ok(());
-        }
-        let arguments: Vec<_> = arguments.iter().map(|argument| Arc::new(argument.take(fresh))).collect();
-        match groups {
-            Groups::One => self.inner.update(&arguments, fresh.len(), Groups::One),
-            Groups::Numbers(numbers) => {
-                let numbers: Vec<u32> = fresh.iter().map(|&row| numbers[row as usize]).collect();
-                self.inner.update(&arguments, fresh.len(), Groups::Numbers(&numbers))
-            }
-        }
+        let Groups::Numbers(numbers) = groups else { return self.take(arguments, rows) };
+        let numbers = numbers.iter().map(|&number| number as i32).collect();
+        let mut columns = vec![Arc::new(Vector::new(LogicalType::Int32, Values::Int32(numbers)))];
+        columns.extend_from_slice(arguments);
+        self.take(&columns, rows)
     }
 
     fn merge(&mut self, other: Box<dyn Accumulator>, to: &[u32]) -> Result<()> {
@@ -63,18 +128,29 @@ impl Accumulator for Distinct {
         seen.seal();
         for start in (0..seen.len()).step_by(BATCH_ROWS) {
             let rows = BATCH_ROWS.min(seen.len() - start);
-            let columns = seen.slice(start, rows);
-            match columns.split_first() {
-                Some((groups, arguments)) if self.keyed => {
-                    let groups = flat(groups);
-                    let Values::Int32(groups) = &groups.values else { continue };
-                    let numbers: Vec<u32> = groups.iter().map(|&group| to[group as usize]).collect();
-                    self.update(arguments, rows, Groups::Numbers(&numbers))?;
-                }
-                _ => self.update(&columns, rows, Groups::One)?,
+            self.take_mapped(&Batch::new(rows, seen.slice(start, rows)), to)?;
+        }
+        for (mut file, _) in other.spilled.into_iter().flat_map(Partitions::into_files) {
+            while let Some(batch) = file.read()? {
+                self.take_mapped(&batch, to)?;
             }
         }
         Ok(())
+    }
+
+    fn complete(&mut self, host: &mut dyn Host) -> Result<()> {
+        let mut files: Vec<(BatchFile, u32)> = Vec::new();
+        loop {
+            files.extend(self.spilled.take().into_iter().flat_map(Partitions::into_files));
+            let Some((mut file, level)) = files.pop() else { break };
+            self.level = level;
+            self.seen = Numbering::new(&self.types, self.memo);
+            while let Some(batch) = file.read()? {
+                host.check_interrupts()?;
+                self.take(&batch.columns, batch.rows)?;
+            }
+        }
+        self.inner.complete(host)
     }
 
     fn finish(&mut self, start: usize, len: usize) -> Result<Vector> {

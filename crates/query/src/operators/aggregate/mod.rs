@@ -20,17 +20,16 @@ use std::sync::{Arc, Mutex};
 use vector::LogicalType;
 
 use self::table::Table;
+use crate::row_container::BatchFile;
 use crate::{
-    Aggregate, BATCH_ROWS, Batch, Error, Expression, Host, Plan, Result, Settings, Sink, SinkLocal, Source,
-    Summary, SummaryNeed, Unit,
+    Aggregate, BATCH_ROWS, Batch, Error, Expression, Host, Plan, Result, Settings, SharedTempFiles, Sink,
+    SinkLocal, Source, Summary, SummaryNeed, Unit,
 };
 
 /// What all threads know.
 pub struct AggregateSink {
     shared: Arc<Shared>,
     needs: Option<Vec<SummaryNeed>>,
-    /// Bytes that one thread's table may take.
-    memory: usize,
 }
 
 struct Shared {
@@ -39,14 +38,16 @@ struct Shared {
 }
 
 /// What is computed.
-#[derive(Debug)]
 pub struct Spec {
     keys: Vec<Expression>,
     aggregates: Vec<Aggregate>,
     /// Types of the input's columns.
     input: Vec<LogicalType>,
-    /// Bytes that a memo of group numbers may take.
+    /// Bytes that one thread's table may take, and that its memo of group numbers may.
+    memory: usize,
     memo: usize,
+    /// Where rows go for which there is no room.
+    files: Option<SharedTempFiles>,
 }
 
 impl Spec {
@@ -66,12 +67,14 @@ impl AggregateSink {
             keys: keys.clone(),
             aggregates: aggregates.clone(),
             input: input.types(),
+            memory,
             memo: memory / 4,
+            files: settings.temp_files.clone(),
         };
         // What cannot be computed is said before anything runs.
-        Table::new(&spec)?;
+        Table::new(&spec, 0)?;
         let needs = summary::needs(&spec);
-        Ok(Self { shared: Arc::new(Shared { spec, table: Mutex::new(None) }), needs, memory })
+        Ok(Self { shared: Arc::new(Shared { spec, table: Mutex::new(None) }), needs })
     }
 }
 
@@ -79,18 +82,18 @@ const POISONED: Error = Error::Decline("a thread panicked");
 
 impl Sink for AggregateSink {
     fn make(&self) -> Result<Box<dyn SinkLocal>> {
-        let table = Table::new(&self.shared.spec)?;
-        Ok(Box::new(Local { table, memory: self.memory, shared: Arc::clone(&self.shared) }))
+        let table = Table::new(&self.shared.spec, 0)?;
+        Ok(Box::new(Local { table, shared: Arc::clone(&self.shared) }))
     }
 
     fn complete(&self) -> Result<Box<dyn Source>> {
         let table = self.shared.table.lock().map_err(|_| POISONED)?.take();
-        let mut table = match table {
+        let table = match table {
             Some(table) => table,
-            None => Table::new(&self.shared.spec)?,
+            None => Table::new(&self.shared.spec, 0)?,
         };
-        table.seal();
-        Ok(Box::new(Groups { table, next: 0 }))
+        let shared = Arc::clone(&self.shared);
+        Ok(Box::new(Groups { shared, table, sealed: false, next: 0, files: Vec::new() }))
     }
 
     fn wants_summary(&self) -> Option<Vec<SummaryNeed>> {
@@ -119,16 +122,11 @@ impl Sink for AggregateSink {
 struct Local {
     shared: Arc<Shared>,
     table: Table,
-    /// Bytes the table may take.
-    memory: usize,
 }
 
 impl SinkLocal for Local {
     fn push(&mut self, batch: Batch) -> Result<bool> {
         self.table.push(&batch)?;
-        if self.table.bytes() > self.memory {
-            return Err(Error::Decline("aggregate larger than its memory"));
-        }
         Ok(true)
     }
 
@@ -146,19 +144,34 @@ impl SinkLocal for Local {
     }
 }
 
-/// The groups of a finished table.
+/// The groups of a finished table, then those of the files it had no room for.
 struct Groups {
+    shared: Arc<Shared>,
     table: Table,
+    sealed: bool,
     next: usize,
+    files: Vec<(BatchFile, u32)>,
 }
 
 impl Source for Groups {
-    fn next_unit(&mut self, _host: &mut dyn Host) -> Result<Option<Box<dyn Unit>>> {
-        let mut rows = BATCH_ROWS.min(self.table.groups() - self.next);
-        if rows == 0 {
-            return Ok(None);
+    fn next_unit(&mut self, host: &mut dyn Host) -> Result<Option<Box<dyn Unit>>> {
+        if !self.sealed {
+            self.table.seal(host)?;
+            self.sealed = true;
+        }
+        while self.next == self.table.groups() {
+            self.files.extend(self.table.take_spilled());
+            let Some((mut file, level)) = self.files.pop() else { return Ok(None) };
+            self.table = Table::new(&self.shared.spec, level)?;
+            while let Some(batch) = file.read()? {
+                host.check_interrupts()?;
+                self.table.push(&batch)?;
+            }
+            self.table.seal(host)?;
+            self.next = 0;
         }
         // Averages of very different magnitude may have no scale in common: fewer at a time then.
+        let mut rows = BATCH_ROWS.min(self.table.groups() - self.next);
         let batch = loop {
             match self.table.output(self.next, rows) {
                 Err(Error::Decline(_)) if rows > 1 => rows = rows.div_ceil(4),

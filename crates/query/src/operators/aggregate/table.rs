@@ -1,4 +1,8 @@
 //! The groups one thread has seen, and their states.
+//!
+//! When a table has outgrown its memory it takes no further groups: rows of the groups it has still go to their states, all others to temporary files by the hash of their keys. Each file is
+//! aggregated by a table of its own once the groups in memory were given out, and may spill again. Where several threads' tables come together, rows that one had no room for are looked up
+//! once more among the groups of all.
 
 use std::sync::Arc;
 
@@ -7,8 +11,8 @@ use vector::Vector;
 use super::Spec;
 use super::accumulate::{self, Accumulator, Groups};
 use super::distinct::Distinct;
-use crate::row_container::Numbering;
-use crate::{Aggregate, BATCH_ROWS, Batch, Error, Evaluator, Result};
+use crate::row_container::{ABSENT, BatchFile, Numbering, Partitions};
+use crate::{Aggregate, BATCH_ROWS, Batch, Error, Evaluator, Host, Result, SharedTempFiles};
 
 /// Groups and states.
 pub struct Table {
@@ -18,6 +22,18 @@ pub struct Table {
     aggregates: Vec<State>,
     groups: usize,
     numbers: Vec<u32>,
+    spilled: Spilled,
+}
+
+/// Rows of groups for which there was no room.
+struct Spilled {
+    /// Bytes the table may take.
+    memory: usize,
+    files: Option<SharedTempFiles>,
+    level: u32,
+    rows: Option<Partitions>,
+    /// Rows that other threads had no room for, though there may be a group here.
+    again: Vec<BatchFile>,
 }
 
 struct State {
@@ -34,7 +50,7 @@ impl State {
         let types: Vec<_> = aggregate.arguments.iter().map(|a| a.logical(&spec.input)).collect();
         let mut accumulator = accumulate::make(aggregate, &types)?;
         if aggregate.distinct {
-            accumulator = Box::new(Distinct::new(accumulator, &types, !spec.keys.is_empty(), spec.memo));
+            accumulator = Box::new(Distinct::new(accumulator, &types, spec));
         }
         Ok(Self {
             arguments: aggregate.arguments.iter().map(Evaluator::new).collect(),
@@ -66,7 +82,7 @@ impl State {
 
 impl Table {
     /// No groups; without keys the one group.
-    pub fn new(spec: &Spec) -> Result<Self> {
+    pub fn new(spec: &Spec, level: u32) -> Result<Self> {
         let states = spec.aggregates.iter().map(|aggregate| State::new(aggregate, spec));
         let mut table = Self {
             keys: spec.keys.iter().map(Evaluator::new).collect(),
@@ -74,6 +90,13 @@ impl Table {
             aggregates: states.collect::<Result<_>>()?,
             groups: 0,
             numbers: Vec::new(),
+            spilled: Spilled {
+                memory: spec.memory,
+                files: spec.files.clone(),
+                level,
+                rows: None,
+                again: Vec::new(),
+            },
         };
         if table.set.is_none() {
             table.grow(1);
@@ -101,20 +124,51 @@ impl Table {
 
     /// Takes the rows of a batch.
     pub fn push(&mut self, batch: &Batch) -> Result<()> {
-        let numbers = match &mut self.set {
-            None => None,
-            Some(set) => {
-                let keys = self.keys.iter_mut().map(|key| key.evaluate(batch)).collect::<Result<Vec<_>>>()?;
-                set.number(&keys, batch.rows, &mut self.numbers)?;
-                let groups = set.set().len();
-                self.grow(groups);
-                Some(self.numbers.as_slice())
-            }
+        let Some(set) = &mut self.set else {
+            return self.aggregates.iter_mut().try_for_each(|state| state.push(batch, None));
         };
+        let keys = self.keys.iter_mut().map(|key| key.evaluate(batch)).collect::<Result<Vec<_>>>()?;
+        set.number(&keys, batch.rows, &mut self.numbers)?;
+        let groups = set.set().len();
+        if set.set().is_frozen() && self.numbers.contains(&ABSENT) {
+            return self.push_some(batch, &keys);
+        }
+        self.grow(groups);
         for state in &mut self.aggregates {
-            state.push(batch, numbers)?;
+            state.push(batch, Some(&self.numbers))?;
+        }
+        if self.bytes() > self.spilled.memory
+            && let Some(set) = &mut self.set
+        {
+            if self.spilled.files.is_none() {
+                return Err(Error::Decline("groups past the memory, and no temporary files"));
+            }
+            set.set_mut().freeze();
         }
         Ok(())
+    }
+
+    /// Takes the rows whose group is there, and writes the others to files.
+    fn push_some(&mut self, batch: &Batch, keys: &[Arc<Vector>]) -> Result<()> {
+        let (absent, present): (Vec<u32>, Vec<u32>) =
+            (0..batch.rows as u32).partition(|&row| self.numbers[row as usize] == ABSENT);
+        let Some(files) = &self.spilled.files else { return Err(Error::Decline("no temporary files")) };
+        let absent_keys: Vec<_> = keys.iter().map(|key| Arc::new(key.take(&absent))).collect();
+        let level = self.spilled.level;
+        self.spilled.rows.get_or_insert_with(|| Partitions::new(level)).write(
+            &absent_keys,
+            &batch.take(&absent).columns,
+            absent.len(),
+            files,
+        )?;
+        let numbers: Vec<u32> = present.iter().map(|&row| self.numbers[row as usize]).collect();
+        let batch = batch.take(&present);
+        self.aggregates.iter_mut().try_for_each(|state| state.push(&batch, Some(&numbers)))
+    }
+
+    /// Files of rows whose groups are not here, each with the level at which its rows are spread. Once the groups that are here were given out.
+    pub fn take_spilled(&mut self) -> Vec<(BatchFile, u32)> {
+        self.spilled.rows.take().map(|rows| rows.into_files().collect()).unwrap_or_default()
     }
 
     /// The states of one aggregate.
@@ -125,9 +179,15 @@ impl Table {
     /// Takes over the groups of another thread's table.
     pub fn merge(&mut self, mut other: Self) -> Result<()> {
         let mut to = Vec::with_capacity(other.groups);
+        let rows = [self.spilled.rows.take(), other.spilled.rows.take()];
+        self.spilled.again.extend(other.spilled.again);
+        self.spilled
+            .again
+            .extend(rows.into_iter().flatten().flat_map(Partitions::into_files).map(|(file, _)| file));
         match (&mut self.set, &mut other.set) {
             (Some(set), Some(from)) => {
                 from.set_mut().seal();
+                set.set_mut().thaw();
                 let mut numbers = Vec::new();
                 for start in (0..other.groups).step_by(BATCH_ROWS) {
                     let rows = BATCH_ROWS.min(other.groups - start);
@@ -146,10 +206,20 @@ impl Table {
     }
 
     /// All rows were seen.
-    pub fn seal(&mut self) {
+    pub fn seal(&mut self, host: &mut dyn Host) -> Result<()> {
+        for mut file in std::mem::take(&mut self.spilled.again) {
+            if let Some(set) = &mut self.set {
+                set.set_mut().freeze();
+            }
+            while let Some(batch) = file.read()? {
+                host.check_interrupts()?;
+                self.push(&batch)?;
+            }
+        }
         if let Some(set) = &mut self.set {
             set.set_mut().seal();
         }
+        self.aggregates.iter_mut().try_for_each(|state| state.accumulator.complete(host))
     }
 
     /// Keys and results of groups `start..start + rows`.

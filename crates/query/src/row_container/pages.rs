@@ -1,0 +1,363 @@
+//! Batches in temporary files: written one after the other, read back in that order.
+//!
+//! A page is one batch, its columns flat: validity, then the values end to end, little-endian. Pages are gathered to `BUFFER` bytes before they go to the file. The file is this
+//! process's own; still, a page that is too short is an error and not a panic.
+
+use std::sync::Arc;
+
+use vector::{
+    Bitmap, ByteViews, DisplayScales, FixedBytes, LogicalType, NumericInts, NumericValues, PhysicalType,
+    Values, Vector,
+};
+
+use super::flat;
+use crate::{Batch, Error, Result, SharedTempFiles, TempFile};
+
+/// Bytes gathered before they are written.
+const BUFFER: usize = 32 << 10;
+
+/// A file of batches.
+pub struct BatchFile {
+    types: Vec<LogicalType>,
+    file: Box<dyn TempFile>,
+    pages: Vec<Page>,
+    written: u64,
+    buffer: Vec<u8>,
+    next: usize,
+    rows: usize,
+}
+
+struct Page {
+    offset: u64,
+    length: usize,
+    rows: usize,
+}
+
+fn failed(error: &std::io::Error) -> Error {
+    Error::Data(vector::Error::Host(format!("temporary file: {error}")))
+}
+
+fn short() -> Error {
+    Error::Data(vector::Error::corrupt("a page of a temporary file is too short"))
+}
+
+impl BatchFile {
+    /// An empty file for batches of these columns.
+    pub fn new(types: &[LogicalType], files: &SharedTempFiles) -> Result<Self> {
+        Ok(Self {
+            types: types.to_vec(),
+            file: files.create()?,
+            pages: Vec::new(),
+            written: 0,
+            buffer: Vec::new(),
+            next: 0,
+            rows: 0,
+        })
+    }
+
+    /// Rows written.
+    pub const fn rows(&self) -> usize {
+        self.rows
+    }
+
+    /// Appends a batch.
+    pub fn write(&mut self, columns: &[Arc<Vector>], rows: usize) -> Result<()> {
+        let start = self.buffer.len();
+        for column in columns {
+            encode(&flat(column), &mut self.buffer);
+        }
+        let offset = self.written + start as u64;
+        self.pages.push(Page { offset, length: self.buffer.len() - start, rows });
+        self.rows += rows;
+        if self.buffer.len() >= BUFFER { self.flush() } else { Ok(()) }
+    }
+
+    fn flush(&mut self) -> Result<()> {
+        if !self.buffer.is_empty() {
+            self.file.append(&self.buffer).map_err(|error| failed(&error))?;
+            self.written += self.buffer.len() as u64;
+            self.buffer.clear();
+        }
+        Ok(())
+    }
+
+    /// The next batch, in the order they were written.
+    pub fn read(&mut self) -> Result<Option<Batch>> {
+        self.flush()?;
+        self.buffer = Vec::new();
+        let Some(page) = self.pages.get(self.next) else { return Ok(None) };
+        self.next += 1;
+        let mut bytes = Vec::new();
+        bytes.try_reserve_exact(page.length).map_err(|_| Error::out_of_memory(page.length))?;
+        bytes.resize(page.length, 0);
+        self.file.read(page.offset, &mut bytes).map_err(|error| failed(&error))?;
+        let mut rest = bytes.as_slice();
+        let columns = self.types.iter().map(|&logical| Ok(Arc::new(decode(logical, page.rows, &mut rest)?)));
+        Ok(Some(Batch::new(page.rows, columns.collect::<Result<Vec<_>>>()?)))
+    }
+}
+
+macro_rules! put {
+    ($out:expr, $values:expr) => {
+        for value in $values {
+            $out.extend_from_slice(&value.to_le_bytes());
+        }
+    };
+}
+
+fn encode(vector: &Vector, out: &mut Vec<u8>) {
+    out.push(u8::from(vector.validity.is_some()));
+    if let Some(validity) = &vector.validity {
+        put!(out, validity.words());
+    }
+    match &vector.values {
+        Values::Bool(bits) => put!(out, bits.words()),
+        Values::Int16(values) => put!(out, values),
+        Values::Int32(values) => put!(out, values),
+        Values::Int64(values) => put!(out, values),
+        Values::Float32(values) => put!(out, values),
+        Values::Float64(values) => put!(out, values),
+        Values::Fixed(fixed) => out.extend_from_slice(&fixed.bytes),
+        Values::Bytes(views) => {
+            put!(out, views.views().iter().map(|view| view.len() as u32));
+            views.iter().for_each(|value| out.extend_from_slice(value));
+        }
+        Values::Numeric(numeric) => encode_numeric(numeric, out),
+        // `flat` leaves none of these.
+        Values::Constant(..) | Values::Dictionary { .. } | Values::Runs { .. } => {}
+    }
+}
+
+fn encode_numeric(numeric: &NumericValues, out: &mut Vec<u8>) {
+    out.extend_from_slice(&numeric.scale.to_le_bytes());
+    match &numeric.display {
+        DisplayScales::Constant(display) => {
+            out.push(0);
+            out.extend_from_slice(&display.to_le_bytes());
+        }
+        DisplayScales::PerValue(display) => {
+            out.push(1);
+            put!(out, display);
+        }
+    }
+    match &numeric.ints {
+        NumericInts::Int32(values) => {
+            out.push(4);
+            put!(out, values);
+        }
+        NumericInts::Int64(values) => {
+            out.push(8);
+            put!(out, values);
+        }
+        NumericInts::Int128(values) => {
+            out.push(16);
+            put!(out, values);
+        }
+    }
+    out.extend_from_slice(&(numeric.side.len() as u32).to_le_bytes());
+    for (row, bytes) in &numeric.side {
+        out.extend_from_slice(&row.to_le_bytes());
+        out.extend_from_slice(&(bytes.len() as u32).to_le_bytes());
+        out.extend_from_slice(bytes);
+    }
+}
+
+fn take<'a>(bytes: &mut &'a [u8], length: usize) -> Result<&'a [u8]> {
+    let (taken, rest) = bytes.split_at_checked(length).ok_or_else(short)?;
+    *bytes = rest;
+    Ok(taken)
+}
+
+macro_rules! get {
+    ($bytes:expr, $count:expr, $type:ty) => {
+        take($bytes, $count * size_of::<$type>())?
+            .as_chunks::<{ size_of::<$type>() }>()
+            .0
+            .iter()
+            .map(|chunk| <$type>::from_le_bytes(*chunk))
+    };
+}
+
+fn one<T>(mut values: impl Iterator<Item = T>) -> Result<T> {
+    values.next().ok_or_else(short)
+}
+
+fn decode(logical: LogicalType, rows: usize, bytes: &mut &[u8]) -> Result<Vector> {
+    let words = rows.div_ceil(64);
+    let validity = match one(get!(bytes, 1, u8))? {
+        0 => None,
+        _ => Some(Bitmap::from_words(get!(bytes, words, u64).collect(), rows)),
+    };
+    let values = match logical.physical() {
+        PhysicalType::Bool => Values::Bool(Bitmap::from_words(get!(bytes, words, u64).collect(), rows)),
+        PhysicalType::Int16 => Values::Int16(get!(bytes, rows, i16).collect()),
+        PhysicalType::Int32 => Values::Int32(get!(bytes, rows, i32).collect()),
+        PhysicalType::Int64 => Values::Int64(get!(bytes, rows, i64).collect()),
+        PhysicalType::Float32 => Values::Float32(get!(bytes, rows, f32).collect()),
+        PhysicalType::Float64 => Values::Float64(get!(bytes, rows, f64).collect()),
+        PhysicalType::Fixed(width) => {
+            let width = usize::from(width).max(1);
+            Values::Fixed(FixedBytes { width, bytes: take(bytes, rows * width)?.to_vec() })
+        }
+        PhysicalType::Bytes => {
+            let mut offsets = Vec::with_capacity(rows + 1);
+            offsets.push(0u32);
+            let mut end = 0u32;
+            for length in get!(bytes, rows, u32) {
+                end = end.checked_add(length).ok_or_else(short)?;
+                offsets.push(end);
+            }
+            let data = take(bytes, end as usize)?.to_vec();
+            Values::Bytes(ByteViews::from_offsets(&offsets, data).ok_or_else(short)?)
+        }
+        PhysicalType::Numeric => Values::Numeric(decode_numeric(rows, bytes)?),
+    };
+    Ok(Vector { logical, validity, values })
+}
+
+fn decode_numeric(rows: usize, bytes: &mut &[u8]) -> Result<NumericValues> {
+    let scale = one(get!(bytes, 1, u16))?;
+    let display = match one(get!(bytes, 1, u8))? {
+        0 => DisplayScales::Constant(one(get!(bytes, 1, u16))?),
+        _ => DisplayScales::PerValue(get!(bytes, rows, u16).collect()),
+    };
+    let ints = match one(get!(bytes, 1, u8))? {
+        4 => NumericInts::Int32(get!(bytes, rows, i32).collect()),
+        8 => NumericInts::Int64(get!(bytes, rows, i64).collect()),
+        _ => NumericInts::Int128(get!(bytes, rows, i128).collect()),
+    };
+    let mut side = Vec::new();
+    for _ in 0..one(get!(bytes, 1, u32))? {
+        let row = one(get!(bytes, 1, u32))?;
+        let length = one(get!(bytes, 1, u32))?;
+        side.push((row, take(bytes, length as usize)?.into()));
+    }
+    Ok(NumericValues { ints, scale, display, side })
+}
+
+/// Rows spread over files by the hash of some of their columns, sixteen files a level.
+pub struct Partitions {
+    files: Vec<Option<BatchFile>>,
+    level: u32,
+    hashes: Vec<u64>,
+}
+
+const FAN_OUT: usize = 16;
+
+impl Partitions {
+    /// No rows. Rows of one file of level n are spread again by level n + 1.
+    pub fn new(level: u32) -> Self {
+        Self { files: (0..FAN_OUT).map(|_| None).collect(), level, hashes: Vec::new() }
+    }
+
+    /// Writes these rows, spread by the hash of `keys`.
+    pub fn write(
+        &mut self,
+        keys: &[Arc<Vector>],
+        columns: &[Arc<Vector>],
+        rows: usize,
+        files: &SharedTempFiles,
+    ) -> Result<()> {
+        super::hash::hash_rows(keys, rows, &mut self.hashes)?;
+        let mut places: Vec<Vec<u32>> = vec![Vec::new(); FAN_OUT];
+        // The table in memory uses the lowest bits; past level 14 there are none left and nothing gets spread any more.
+        let shift = 60u32.saturating_sub(4 * self.level);
+        for (&hash, row) in self.hashes.iter().zip(0u32..) {
+            places[(hash >> shift) as usize % FAN_OUT].push(row);
+        }
+        let types: Vec<_> = columns.iter().map(|column| column.logical).collect();
+        for (file, rows) in self.files.iter_mut().zip(places).filter(|(_, rows)| !rows.is_empty()) {
+            let taken: Vec<_> = columns.iter().map(|column| Arc::new(column.take(&rows))).collect();
+            let file = match file {
+                Some(file) => file,
+                None => file.insert(BatchFile::new(&types, files)?),
+            };
+            file.write(&taken, rows.len())?;
+        }
+        Ok(())
+    }
+
+    /// The files, each with the level of its rows' next spreading.
+    pub fn into_files(self) -> impl Iterator<Item = (BatchFile, u32)> {
+        self.files.into_iter().flatten().map(move |file| (file, self.level + 1))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use crate::TempFiles;
+    use vector::VectorBuilder;
+
+    struct Files;
+    struct File(Vec<u8>);
+
+    impl TempFiles for Files {
+        fn create(&self) -> Result<Box<dyn TempFile>> {
+            Ok(Box::new(File(Vec::new())))
+        }
+    }
+
+    impl TempFile for File {
+        fn append(&mut self, bytes: &[u8]) -> std::io::Result<u64> {
+            self.0.extend_from_slice(bytes);
+            Ok((self.0.len() - bytes.len()) as u64)
+        }
+        fn read(&mut self, offset: u64, out: &mut [u8]) -> std::io::Result<()> {
+            out.copy_from_slice(&self.0[offset as usize..offset as usize + out.len()]);
+            Ok(())
+        }
+    }
+
+    fn column(
+        logical: LogicalType,
+        rows: usize,
+        put: impl Fn(&mut VectorBuilder, usize) -> bool,
+    ) -> Arc<Vector> {
+        let mut builder = VectorBuilder::new(logical);
+        for row in 0..rows {
+            if row % 7 == 3 {
+                builder.push_null();
+            } else {
+                assert!(put(&mut builder, row));
+            }
+        }
+        Arc::new(builder.finish(&|_, _, _| Box::default()))
+    }
+
+    #[test]
+    fn every_type_comes_back() {
+        let columns = |rows: usize| {
+            vec![
+                column(LogicalType::Bool, rows, |b, row| b.push_bool(row % 3 == 0)),
+                column(LogicalType::Int16, rows, |b, row| b.push_i16(row as i16)),
+                column(LogicalType::Date, rows, |b, row| b.push_i32(-(row as i32))),
+                column(LogicalType::Timestamp, rows, |b, row| b.push_i64(row as i64 * i64::from(i32::MAX))),
+                column(LogicalType::Float32, rows, |b, row| b.push_f32(row as f32 / 3.0)),
+                column(LogicalType::Float64, rows, |b, row| b.push_f64(1.0 / row as f64)),
+                column(LogicalType::Uuid, rows, |b, row| b.push_bytes(&(row as u128).to_be_bytes())),
+                column(LogicalType::Text, rows, |b, row| b.push_bytes("é".repeat(row % 40).as_bytes())),
+                column(LogicalType::Numeric, rows, |b, row| {
+                    if row % 5 == 1 {
+                        b.push_numeric_side(b"NaN")
+                    } else {
+                        b.push_numeric(row as i128 * 10i128.pow(20), 2, (row % 4) as u16 + 2)
+                    }
+                }),
+            ]
+        };
+        let types: Vec<_> = columns(1).iter().map(|column| column.logical).collect();
+        let files: SharedTempFiles = Arc::new(Files);
+        let mut file = BatchFile::new(&types, &files).unwrap();
+        for rows in [1, 64, 0, 1_000, 3] {
+            file.write(&columns(rows), rows).unwrap();
+        }
+        for rows in [1, 64, 0, 1_000, 3] {
+            let batch = file.read().unwrap().unwrap();
+            assert_eq!(batch.rows, rows);
+            assert_eq!(batch.columns, columns(rows));
+        }
+        assert!(file.read().unwrap().is_none());
+    }
+}
