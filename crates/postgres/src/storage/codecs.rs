@@ -1,8 +1,10 @@
-//! The block codec that only the server has: pglz.
+//! The block codec that only the server has: pglz. Compressing calls the server, so only the main thread does it; expanding any thread may do (`pglz`).
 
 use encodings::BlockCodecs;
 use pgrx::pg_sys::ffi::pg_guard_ffi_boundary;
 use vector::{Error, Result};
+
+use super::pglz;
 
 mod c {
     use std::ffi::{c_char, c_int, c_void};
@@ -13,13 +15,6 @@ mod c {
             len: c_int,
             dest: *mut c_char,
             strategy: *const c_void,
-        ) -> c_int;
-        pub fn pglz_decompress(
-            source: *const c_char,
-            len: c_int,
-            dest: *mut c_char,
-            raw_len: c_int,
-            check_complete: bool,
         ) -> c_int;
     }
 }
@@ -59,22 +54,9 @@ impl BlockCodecs for ServerCodecs {
     }
 
     fn pglz_decompress(&self, bytes: &[u8], raw_len: usize) -> Result<Vec<u8>> {
-        let lengths = i32::try_from(bytes.len()).ok().zip(i32::try_from(raw_len).ok());
-        let Some((length, raw)) = lengths.filter(|_| raw_len <= LIMIT) else {
-            return Err(Error::corrupt("pglz block is too long"));
-        };
-        let mut out: Vec<u8> = Vec::new();
-        out.try_reserve_exact(raw_len).map_err(|_| Error::OutOfMemory { bytes: raw_len })?;
-        // SAFETY: the function bounds-checks both sides and returns -1 for bad input.
-        unsafe {
-            let got = pg_guard_ffi_boundary(|| {
-                c::pglz_decompress(bytes.as_ptr().cast(), length, out.as_mut_ptr().cast(), raw, true)
-            });
-            if got != raw {
-                return Err(Error::corrupt("pglz block is damaged"));
-            }
-            out.set_len(raw_len);
+        match (raw_len <= LIMIT).then(|| pglz::expand(bytes, raw_len)).flatten() {
+            Some(raw) => Ok(raw),
+            None => Err(Error::corrupt("pglz block is damaged or too long")),
         }
-        Ok(out)
     }
 }

@@ -14,4 +14,5 @@ pub mod open_stripe;
 pub mod open_stripes;
 pub mod page_header;
 pub mod pages;
+mod pglz;
 pub mod visibility_bits;

@@ -28,8 +28,14 @@ pub unsafe fn explain(
     unsafe {
         if (*es).format == pg_sys::ExplainFormat::EXPLAIN_FORMAT_TEXT {
             for (depth, line) in &lines {
-                let line = format!("{}{line}", "  ".repeat(*depth));
-                text(es, c"Vectorised", &line);
+                // An operator's input stands below it, as plan nodes do.
+                let arrow = if *depth == 0 { "" } else { "->  " };
+                let indent = "   ".repeat(depth.saturating_sub(1));
+                let label = if *depth == 0 { "Operators: " } else { "           " };
+                let margin = " ".repeat(usize::try_from((*es).indent).unwrap_or(0) * 2);
+                let line = format!("{margin}{label}{indent}{arrow}{line}\n");
+                let line = CString::new(line).unwrap_or_default();
+                pg_sys::appendStringInfoString((*es).str_, line.as_ptr());
             }
         } else {
             let mut list: *mut pg_sys::List = std::ptr::null_mut();
@@ -37,7 +43,7 @@ pub unsafe fn explain(
                 let line = CString::new(line.as_str()).unwrap_or_default();
                 list = pg_sys::lappend(list, pg_sys::pstrdup(line.as_ptr()).cast());
             }
-            pg_sys::ExplainPropertyList(c"Vectorised".as_ptr(), list, es);
+            pg_sys::ExplainPropertyList(c"Operators".as_ptr(), list, es);
         }
         if let Some(reason) = &state.reason {
             text(es, c"Fell Back", reason);

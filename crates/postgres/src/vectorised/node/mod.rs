@@ -10,6 +10,7 @@ mod fallback;
 mod host;
 mod rows;
 mod state;
+mod temp_files;
 mod values;
 
 use std::ffi::c_void;
@@ -24,7 +25,7 @@ use crate::planner::plan::NAME;
 
 /// Registered apart from the scan node, under another name, so that plans read back from text find the right one. EXPLAIN shows the name of the
 /// execution methods, which is the same for both.
-const REGISTERED: &std::ffi::CStr = c"Colonnade vectorised";
+const REGISTERED: &std::ffi::CStr = c"Colonnade Vectorised";
 
 struct Methods<T>(T);
 // SAFETY: tables of function pointers, written once, read only afterwards.
@@ -129,6 +130,10 @@ unsafe extern "C-unwind" fn end(custom: *mut pg_sys::CustomScanState) {
         pg_sys::ExecClearTuple((*custom).ss.ps.ps_ResultTupleSlot);
         for child in pgrx::PgList::<pg_sys::PlanState>::from_pg((*custom).custom_ps).iter_ptr() {
             pg_sys::ExecEndNode(child);
+        }
+        let state = (*custom.cast::<Node>()).state;
+        if !state.is_null() {
+            (*state).close();
         }
         drop_state(custom.cast());
     }

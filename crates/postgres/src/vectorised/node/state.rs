@@ -4,11 +4,14 @@
 //! the first row, and again after each rescan, it is translated with the values that parameters have by then, and an execution is built. Invariant: once a
 //! row was handed out, nothing is repeated: what goes wrong then is an ERROR.
 
+use std::sync::Arc;
+
 use pgrx::PgList;
 use pgrx::pg_sys::{self, Datum};
 use query::{Execution, Settings};
 
 use super::host::Backend;
+use super::temp_files::Directory;
 use super::values::Live;
 use super::{fallback, host};
 use crate::convert::{ColumnReader, ColumnType};
@@ -76,6 +79,7 @@ pub struct State {
     pub outputs: Vec<Output>,
     values: Vec<(*mut pg_sys::Node, *mut pg_sys::ExprState)>,
     execution: Option<Execution>,
+    files: Option<Arc<Directory>>,
     batch: query::Batch,
     /// Rows of the batch that are Datums already.
     taken: usize,
@@ -114,6 +118,7 @@ impl State {
                 outputs: ColumnType::of_all(descriptor).into_iter().map(output).collect(),
                 values: Vec::new(),
                 execution: None,
+                files: None,
                 batch: query::Batch::default(),
                 taken: 0,
                 handed_out: false,
@@ -171,7 +176,7 @@ impl State {
                 match execution.next(&mut Backend) {
                     Ok(Some(batch)) => self.batch = batch,
                     Ok(None) => {
-                        self.execution = None;
+                        self.stop();
                         self.phase = Phase::Done;
                         return;
                     }
@@ -206,15 +211,33 @@ impl State {
         }
     }
 
-    fn settings(&self) -> Settings {
-        Settings { memory: host::operator_memory(), threads: 1, temp_files: None }
+    /// Limits of an execution that starts now.
+    unsafe fn settings(&mut self) -> Settings {
+        // SAFETY: on the main thread, while the node runs.
+        let directory = unsafe { Directory::open() };
+        self.files = Some(Arc::clone(&directory));
+        Settings { memory: host::operator_memory(), threads: 1, temp_files: Some(directory) }
+    }
+
+    /// Ends the execution, which removes its files.
+    fn stop(&mut self) {
+        self.execution = None;
+        self.batch = query::Batch::default();
+        self.taken = 0;
+        if let Some(files) = self.files.take() {
+            // SAFETY: the callers run on the main thread.
+            unsafe { files.report() };
+        }
+    }
+
+    /// Ends what is going on, when the node ends without an ERROR.
+    pub fn close(&mut self) {
+        self.stop();
     }
 
     /// Runs the kept subtree instead, unless rows were handed out already.
     unsafe fn give_up(&mut self, problem: query::Error) {
-        self.execution = None;
-        self.batch = query::Batch::default();
-        self.taken = 0;
+        self.stop();
         if self.handed_out {
             host::raise(problem);
         }
@@ -244,9 +267,7 @@ impl State {
 
     /// Goes back to before the first row; the children have been restarted.
     pub fn restart(&mut self) {
-        self.execution = None;
-        self.batch = query::Batch::default();
-        self.taken = 0;
+        self.stop();
         self.at = 0;
         self.end = 0;
         self.handed_out = false;

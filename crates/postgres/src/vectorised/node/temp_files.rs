@@ -1,0 +1,166 @@
+//! Files for rows that do not fit memory, in the server's own directory for temporary files.
+//!
+//! Made by the node for each execution, used by operators on any thread. Files carry the server's prefix, so that a restart after a crash removes them, and are
+//! removed when dropped. `temp_file_limit` bounds all files of the execution together; each is reported to the statistics (and to the log, by `log_temp_files`) when
+//! the node ends. Invariant: no thread but the main one calls the server.
+
+use std::fs::{DirBuilder, File, OpenOptions};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt, FileExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use pgrx::PgLogLevel;
+use pgrx::pg_sys;
+use query::{Result, TempFile, TempFiles};
+
+mod c {
+    unsafe extern "C" {
+        pub static pg_dir_create_mode: std::ffi::c_int;
+        pub static pg_file_create_mode: std::ffi::c_int;
+    }
+}
+
+/// Longest path of the server.
+const MAX_PATH: usize = 1024;
+
+/// Numbers the files of this process. The server's own names have nothing between process and number.
+static NEXT: AtomicU64 = AtomicU64::new(0);
+
+/// What the files of an execution share.
+#[derive(Debug)]
+struct Usage {
+    /// Bytes of files that exist.
+    bytes: AtomicU64,
+    /// Most that there may be.
+    limit: Option<u64>,
+    /// Files that are gone: name and size.
+    gone: Mutex<Vec<(PathBuf, u64)>>,
+}
+
+/// Makes the files of one execution.
+#[derive(Debug)]
+pub struct Directory {
+    path: PathBuf,
+    process: i32,
+    directory_mode: u32,
+    file_mode: u32,
+    usage: Arc<Usage>,
+}
+
+impl Directory {
+    /// The directory that the server would choose next.
+    ///
+    /// # Safety
+    /// On the main thread, in a transaction.
+    pub unsafe fn open() -> Arc<Self> {
+        // SAFETY: the server writes a NUL-terminated path of at most MAX_PATH bytes; the rest are its own variables.
+        unsafe {
+            let mut path = [0 as std::ffi::c_char; MAX_PATH];
+            pg_sys::PrepareTempTablespaces();
+            pg_sys::TempTablespacePath(path.as_mut_ptr(), pg_sys::GetNextTempTableSpace());
+            let path = std::ffi::CStr::from_ptr(path.as_ptr()).to_string_lossy().into_owned();
+            let limit = u64::try_from(pg_sys::temp_file_limit).ok().map(|kilobytes| kilobytes * 1024);
+            Arc::new(Self {
+                path: path.into(),
+                process: pg_sys::MyProcPid,
+                directory_mode: c::pg_dir_create_mode.unsigned_abs(),
+                file_mode: c::pg_file_create_mode.unsigned_abs(),
+                usage: Arc::new(Usage { bytes: AtomicU64::new(0), limit, gone: Mutex::default() }),
+            })
+        }
+    }
+
+    fn new_file(&self) -> io::Result<SpillFile> {
+        let name = format!("pgsql_tmp{}.colonnade.{}", self.process, NEXT.fetch_add(1, Ordering::Relaxed));
+        let path = self.path.join(name);
+        let open = |path: &Path| {
+            OpenOptions::new().read(true).write(true).create_new(true).mode(self.file_mode).open(path)
+        };
+        let file = open(&path).or_else(|_| {
+            // The server makes the directory when it is first needed, too.
+            match DirBuilder::new().mode(self.directory_mode).create(&self.path) {
+                Err(problem) if problem.kind() != io::ErrorKind::AlreadyExists => Err(problem),
+                _ => open(&path),
+            }
+        })?;
+        Ok(SpillFile { file, path, length: 0, usage: Arc::clone(&self.usage) })
+    }
+
+    /// Tells the server about the files that are gone by now.
+    ///
+    /// # Safety
+    /// On the main thread.
+    pub unsafe fn report(&self) {
+        let gone = std::mem::take(&mut *self.usage.gone.lock().unwrap_or_else(PoisonError::into_inner));
+        for (path, size) in gone {
+            // SAFETY: the caller's promise.
+            unsafe {
+                pg_sys::pgstat_report_tempfile(size as usize);
+                let limit = pg_sys::log_temp_files;
+                if limit >= 0 && size / 1024 >= u64::from(limit.unsigned_abs()) {
+                    let text = format!("temporary file: path \"{}\", size {size}", path.display());
+                    pgrx::ereport!(
+                        PgLogLevel::LOG,
+                        pgrx::PgSqlErrorCode::ERRCODE_SUCCESSFUL_COMPLETION,
+                        text
+                    );
+                }
+            }
+        }
+    }
+}
+
+impl TempFiles for Directory {
+    fn create(&self) -> Result<Box<dyn TempFile>> {
+        match self.new_file() {
+            Ok(file) => Ok(Box::new(file)),
+            Err(problem) => {
+                let text =
+                    format!("could not create a temporary file in \"{}\": {problem}", self.path.display());
+                Err(vector::Error::Host(text).into())
+            }
+        }
+    }
+}
+
+/// A file that lives as long as this.
+struct SpillFile {
+    file: File,
+    path: PathBuf,
+    length: u64,
+    usage: Arc<Usage>,
+}
+
+impl TempFile for SpillFile {
+    fn append(&mut self, bytes: &[u8]) -> io::Result<u64> {
+        let size = bytes.len() as u64;
+        let all = self.usage.bytes.fetch_add(size, Ordering::Relaxed) + size;
+        if let Some(limit) = self.usage.limit
+            && all > limit
+        {
+            self.usage.bytes.fetch_sub(size, Ordering::Relaxed);
+            let text = format!("temporary file size exceeds temp_file_limit ({}kB)", limit / 1024);
+            return Err(io::Error::new(io::ErrorKind::QuotaExceeded, text));
+        }
+        let at = self.length;
+        self.length += size;
+        self.file.write_all_at(bytes, at)?;
+        Ok(at)
+    }
+
+    fn read(&mut self, offset: u64, out: &mut [u8]) -> io::Result<()> {
+        self.file.read_exact_at(out, offset)
+    }
+}
+
+impl Drop for SpillFile {
+    fn drop(&mut self) {
+        self.usage.bytes.fetch_sub(self.length, Ordering::Relaxed);
+        // What cannot be removed now is removed by the next restart.
+        let _ = std::fs::remove_file(&self.path);
+        let path = std::mem::take(&mut self.path);
+        self.usage.gone.lock().unwrap_or_else(PoisonError::into_inner).push((path, self.length));
+    }
+}
