@@ -11,7 +11,6 @@ import re
 from harness.session import SqlError
 
 ERROR = re.compile(r"(ERROR|FATAL|PANIC):  (\w{5}): (.*?)(?=\n[A-Z]+:|\Z)", re.S)
-RELATIVE = 1e-12
 TIMEOUT = "57014"
 # Plans of heap that must all be right; each is put before the query and reset after it.
 HEAP_PLANS = ("", "SET enable_hashjoin = off; SET enable_hashagg = off", "SET enable_mergejoin = off; SET enable_sort = off; SET enable_nestloop = off",
@@ -81,7 +80,7 @@ def distance(a, b):
 
 
 def apart(left, right, floats, ordered):
-    """How two lists of rows differ: 0.0 not at all, a number for floats only, None otherwise."""
+    """How two lists of rows differ: 0.0 not at all, for floats only how far relative to what `floats` allows, else None."""
     if len(left) != len(right):
         return None
     if left == right:
@@ -100,7 +99,7 @@ def apart(left, right, floats, ordered):
             far = distance(x, y) if n in floats else None
             if far is None:
                 return None
-            worst = max(worst, far)
+            worst = max(worst, far / floats[n])
     return worst
 
 
@@ -134,7 +133,7 @@ def judge(sides, text, floats, ordered):
     got, wanted = both(sides, text)
     if TIMEOUT in (got.error or ("",))[0] or TIMEOUT in (wanted.error or ("",))[0]:
         return Verdict("skipped", got, wanted)
-    if got == wanted or (not got.error and not wanted.error and within(apart(got.rows, wanted.rows, floats, ordered), RELATIVE)):
+    if got == wanted or (not got.error and not wanted.error and within(apart(got.rows, wanted.rows, floats, ordered), 1)):
         return Verdict("equal", got, wanted)
     others = heap_answers(sides, text)
     return Verdict("tolerated" if heap_differs_too(got, wanted, others, floats, ordered) else "different", got, wanted)
@@ -160,7 +159,7 @@ def heap_differs_too(got, wanted, others, floats, ordered):
     if not texts_vary and apart(got.rows, wanted.rows, floats, ordered) is None:
         return False
     spread = max((apart(base, plain_rows(other.rows), floats, False) or 0.0 for other in others), default=0.0)
-    return within(apart(mine, base, floats, False), max(RELATIVE, 10 * spread))
+    return within(apart(mine, base, floats, False), max(1, 10 * spread))
 
 
 def plain_rows(rows):
