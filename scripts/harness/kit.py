@@ -47,7 +47,7 @@ class Query:
         self.name, self.title, self.text, self.ordered = name, title, text, ordered
 
     def on(self, table):
-        return self.text.replace(":t", table)
+        return re.sub(r"(?<!:):t\b", table, self.text)
 
 
 def read_queries(path):

@@ -138,7 +138,7 @@ class DuckDB:
         self.ask(f"SET threads = {threads}")
 
     def words(self, question):
-        return question.duck.replace(":t", "t")
+        return kit.Query("", "", question.duck, None).on("t")
 
     def run(self, text):
         answer = self.ask(text)
