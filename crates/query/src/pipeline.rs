@@ -6,6 +6,7 @@
 use std::any::Any;
 use std::sync::Arc;
 
+use crate::execution::Context;
 use crate::{Batch, Host, Result, Source, Summary, SummaryNeed};
 
 /// Takes the batches that a transform makes.
@@ -107,17 +108,24 @@ pub struct Pipeline {
     pub source: Box<dyn Source>,
     /// What they go through, in order.
     pub transforms: Vec<Arc<dyn TransformFactory>>,
+    /// Whether rows have to reach the end in the source's order, if it has one.
+    pub keep_order: bool,
 }
 
 impl Pipeline {
     /// A pipeline that passes the source's rows on.
     pub fn new(source: Box<dyn Source>) -> Self {
-        Self { builds: Vec::new(), source, transforms: Vec::new() }
+        Self { builds: Vec::new(), source, transforms: Vec::new(), keep_order: false }
     }
 
     /// True where a step must run on the host's main thread.
     pub fn needs_host(&self) -> bool {
         self.source.needs_host() || self.transforms.iter().any(|transform| transform.needs_host())
+    }
+
+    /// True where several threads may run its units.
+    pub fn is_parallel(&self) -> bool {
+        !self.needs_host() && !(self.keep_order && self.source.is_ordered())
     }
 
     /// Runs what has to run first. False: no row can come out of the pipeline.
@@ -140,28 +148,33 @@ impl Pipeline {
 }
 
 /// A sink's rows as a source: the pipeline below runs when the first unit is asked for.
-pub struct Breaker {
+pub(crate) struct Breaker {
     pending: Option<(Pipeline, Arc<dyn Sink>)>,
-    settings: Arc<crate::Settings>,
+    ordered: bool,
+    context: Context,
     output: Option<Box<dyn Source>>,
 }
 
 impl Breaker {
-    /// What `sink` gives when it has seen all rows of `pipeline`.
-    pub const fn new(pipeline: Pipeline, sink: Arc<dyn Sink>, settings: Arc<crate::Settings>) -> Self {
-        Self { pending: Some((pipeline, sink)), settings, output: None }
+    /// What `sink` gives when it has seen all rows of `pipeline`; `ordered` says whether the order of its rows means something.
+    pub const fn new(pipeline: Pipeline, sink: Arc<dyn Sink>, ordered: bool, context: Context) -> Self {
+        Self { pending: Some((pipeline, sink)), ordered, context, output: None }
     }
 }
 
 impl Source for Breaker {
     fn next_unit(&mut self, host: &mut dyn Host) -> Result<Option<Box<dyn crate::Unit>>> {
         if let Some((pipeline, sink)) = self.pending.take() {
-            crate::Runner::new(host, &self.settings).run(pipeline, sink.as_ref())?;
+            crate::Runner::new(host, &self.context).run(pipeline, sink.as_ref())?;
             self.output = Some(sink.complete()?);
         }
         match &mut self.output {
             Some(output) => output.next_unit(host),
             None => Ok(None),
         }
+    }
+
+    fn is_ordered(&self) -> bool {
+        self.ordered
     }
 }

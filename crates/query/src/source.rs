@@ -73,6 +73,11 @@ pub trait Source {
         false
     }
 
+    /// True where the order of its rows may mean something to the query (rows of an index scan or a sort): threads would mix it up.
+    fn is_ordered(&self) -> bool {
+        false
+    }
+
     /// Summaries are welcome for units all of whose rows qualify and whose summary has the wanted parts (see `Sink::wants_summary`).
     fn allow_summaries(&mut self, _columns: &[SummaryNeed]) {}
 }
@@ -106,6 +111,12 @@ pub trait TempFile: Send {
 pub trait Host {
     /// Ends the query with `Error::Cancelled` where the user asked for it. Called at least once a batch.
     fn check_interrupts(&mut self) -> Result<()>;
+
+    /// Threads are going to be started and inherit this one's signal mask: a host whose signals must not be handled by them blocks them here,
+    fn before_threads(&mut self) {}
+
+    /// and unblocks them here.
+    fn after_threads(&mut self) {}
 }
 
 /// Makes temporary files, on any thread.

@@ -400,7 +400,7 @@ fn check(case: &Case) {
             input: Box::new(plan),
             expressions: narrow.iter().map(|&at| Expression::Column(at)).collect(),
         };
-        let got = run(&project, case, settings()).unwrap();
+        let got = run(&project, case, Settings { threads: 3, ..settings() }).unwrap();
         let all: Vec<usize> = (0..narrow.len()).collect();
         let mut rows: Vec<String> = got.iter().flat_map(|batch| shown(batch, &all)).collect();
         rows.sort();

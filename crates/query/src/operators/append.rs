@@ -9,23 +9,21 @@ use std::sync::{Arc, Mutex};
 
 use vector::Predicate;
 
-use crate::execution::push;
-use crate::{
-    Batch, Error, Host, Members, Pipeline, Result, Runner, Settings, Source, Step, SummaryNeed, Transform,
-    Unit,
-};
+use crate::execution::{Context, Pump};
+use crate::{Error, Host, Members, Pipeline, Result, Runner, Source, Step, SummaryNeed, Transform, Unit};
 
-type Transforms = Vec<Box<dyn Transform>>;
+/// Transforms that no unit uses just now.
+type Pumps = Arc<Mutex<Vec<Pump>>>;
 
 /// The rows of several pipelines, one after the other.
-pub fn append(parts: Vec<Pipeline>, settings: &Arc<Settings>) -> Box<dyn Source> {
+pub(crate) fn append(parts: Vec<Pipeline>, context: &Context) -> Box<dyn Source> {
     let parts = parts.into_iter().map(|pipeline| Part { pipeline, state: State::Waiting }).collect();
-    Box::new(Append { parts, settings: Arc::clone(settings) })
+    Box::new(Append { parts, context: context.clone() })
 }
 
 struct Append {
     parts: VecDeque<Part>,
-    settings: Arc<Settings>,
+    context: Context,
 }
 
 struct Part {
@@ -37,15 +35,15 @@ enum State {
     /// Its first unit was not asked for.
     Waiting,
     /// Units go out with transforms of this pool.
-    Running(Arc<Mutex<Vec<Transforms>>>),
-    /// On the main thread: transforms, rows that are ready, and where the rest goes on (0 while there are units).
-    Alone { transforms: Transforms, ready: VecDeque<Batch>, rest: usize },
+    Running(Pumps),
+    /// On the main thread: transforms, the unit that runs, and whose rest comes next when there is no unit any more.
+    Alone { pump: Pump, unit: Option<Box<dyn Unit>>, rest: Option<usize> },
 }
 
 impl Source for Append {
     fn next_unit(&mut self, host: &mut dyn Host) -> Result<Option<Box<dyn Unit>>> {
         while let Some(part) = self.parts.front_mut() {
-            if let Some(unit) = part.next_unit(host, &self.settings)? {
+            if let Some(unit) = part.next_unit(host, &self.context)? {
                 return Ok(Some(unit));
             }
             self.parts.pop_front();
@@ -73,6 +71,10 @@ impl Source for Append {
 
     fn needs_host(&self) -> bool {
         self.parts.iter().any(|part| part.pipeline.needs_host())
+    }
+
+    fn is_ordered(&self) -> bool {
+        self.parts.iter().any(|part| part.pipeline.source.is_ordered())
     }
 
     fn allow_summaries(&mut self, columns: &[SummaryNeed]) {
@@ -104,13 +106,13 @@ fn moved(predicate: &Predicate, columns: &dyn Fn(usize) -> Option<usize>) -> Opt
 }
 
 impl Part {
-    fn next_unit(&mut self, host: &mut dyn Host, settings: &Arc<Settings>) -> Result<Option<Box<dyn Unit>>> {
+    fn next_unit(&mut self, host: &mut dyn Host, context: &Context) -> Result<Option<Box<dyn Unit>>> {
         if let State::Waiting = self.state {
-            if !self.pipeline.prepare(&mut Runner::new(host, settings))? {
+            if !self.pipeline.prepare(&mut Runner::new(host, context))? {
                 return Ok(None);
             }
             self.state = match self.pipeline.transforms.iter().any(|transform| transform.has_rest()) {
-                true => State::Alone { transforms: self.transforms()?, ready: VecDeque::new(), rest: 0 },
+                true => State::Alone { pump: Pump::new(transforms(&self.pipeline)?), unit: None, rest: None },
                 false => State::Running(Arc::default()),
             };
         }
@@ -123,89 +125,67 @@ impl Part {
                 }
                 let pool = Arc::clone(pool);
                 let pooled = pool.lock().map_err(|_| Error::Decline("a thread failed"))?.pop();
-                let transforms = match pooled {
-                    Some(transforms) => transforms,
-                    None => self.transforms()?,
+                let pump = match pooled {
+                    Some(pump) => pump,
+                    None => Pump::new(transforms(&self.pipeline)?),
                 };
-                Ok(Some(Box::new(PartUnit { unit, transforms, pool, ready: VecDeque::new() })))
+                Ok(Some(Box::new(PartUnit { unit, pump: Some(pump), pool })))
             }
-            State::Alone { transforms, ready, rest } => loop {
-                if let Some(batch) = ready.pop_front() {
+            State::Alone { pump, unit, rest } => loop {
+                if let Some(batch) = pump.next(&mut || host.check_interrupts())? {
                     return Ok(Some(Box::new(Some(batch))));
                 }
-                let factories = &self.pipeline.transforms;
-                if *rest == 0 {
-                    let Some(mut unit) = self.pipeline.source.next_unit(host)? else {
-                        *rest = 1;
-                        continue;
-                    };
-                    loop {
-                        host.check_interrupts()?;
-                        match unit.next()? {
-                            Step::Done => break,
-                            Step::Summary(_) => {
-                                return Err(Error::Decline("summary of rows that are wanted"));
-                            }
-                            Step::Batch(batch) => {
-                                push(transforms, batch, &mut |batch| keep(ready, batch, host))?
-                            }
+                host.check_interrupts()?;
+                match (&mut *unit, &mut *rest) {
+                    (Some(part), _) => match part.next()? {
+                        Step::Batch(batch) => pump.put(batch, 0),
+                        Step::Summary(_) => return Err(Error::Decline("summary of rows that are wanted")),
+                        Step::Done => *unit = None,
+                    },
+                    (None, Some(at)) => {
+                        let Some(factory) = self.pipeline.transforms.get(*at) else { return Ok(None) };
+                        match factory.rest()? {
+                            Some(batch) => pump.put(batch, *at + 1),
+                            None => *at += 1,
                         }
                     }
-                    continue;
-                }
-                let Some(factory) = factories.get(*rest - 1) else { return Ok(None) };
-                match factory.rest()? {
-                    None => *rest += 1,
-                    Some(batch) => {
-                        let later = transforms.get_mut(*rest..).unwrap_or_default();
-                        push(later, batch, &mut |batch| keep(ready, batch, host))?;
+                    (None, None) => {
+                        *unit = self.pipeline.source.next_unit(host)?;
+                        if unit.is_none() {
+                            *rest = Some(0);
+                        }
                     }
                 }
             },
         }
     }
-
-    fn transforms(&self) -> Result<Transforms> {
-        self.pipeline.transforms.iter().map(|factory| factory.make()).collect()
-    }
 }
 
-fn keep(ready: &mut VecDeque<Batch>, batch: Batch, host: &mut dyn Host) -> Result<()> {
-    match batch.rows {
-        0 => host.check_interrupts(),
-        _ => {
-            ready.push_back(batch);
-            Ok(())
-        }
-    }
+fn transforms(pipeline: &Pipeline) -> Result<Vec<Box<dyn Transform>>> {
+    pipeline.transforms.iter().map(|factory| factory.make()).collect()
 }
 
 /// A unit of a part and what its rows go through.
 struct PartUnit {
     unit: Box<dyn Unit>,
-    transforms: Transforms,
-    pool: Arc<Mutex<Vec<Transforms>>>,
-    ready: VecDeque<Batch>,
+    /// Taken from the pool and put back at the end.
+    pump: Option<Pump>,
+    pool: Pumps,
 }
 
 impl Unit for PartUnit {
     fn next(&mut self) -> Result<Step> {
+        let Some(pump) = &mut self.pump else { return Ok(Step::Done) };
         loop {
-            if let Some(batch) = self.ready.pop_front() {
+            if let Some(batch) = pump.next(&mut || Ok(()))? {
                 return Ok(Step::Batch(batch));
             }
             match self.unit.next()? {
-                Step::Batch(batch) => {
-                    let ready = &mut self.ready;
-                    push(&mut self.transforms, batch, &mut |batch| {
-                        ready.push_back(batch);
-                        Ok(())
-                    })?;
-                }
+                Step::Batch(batch) => pump.put(batch, 0),
                 Step::Summary(_) => return Err(Error::Decline("summary of rows that are wanted")),
                 Step::Done => {
-                    if let Ok(mut pool) = self.pool.lock() {
-                        pool.push(std::mem::take(&mut self.transforms));
+                    if let (Ok(mut pool), Some(pump)) = (self.pool.lock(), self.pump.take()) {
+                        pool.push(pump);
                     }
                     return Ok(Step::Done);
                 }

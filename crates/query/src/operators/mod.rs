@@ -10,7 +10,7 @@ mod sort;
 
 use std::sync::Arc;
 
-pub use append::append;
+pub(crate) use append::append;
 pub use join::join;
 
 use crate::{Error, Expression, Plan, Result, Settings, Sink, TransformFactory};

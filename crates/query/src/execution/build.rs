@@ -1,0 +1,96 @@
+//! From a plan to pipelines.
+//!
+//! Called once for each execution. It goes down the plan, knows which columns are read above each node, and which sinks need their rows in the source's order.
+
+use std::sync::Arc;
+
+use super::Context;
+use crate::operators;
+use crate::pipeline::Breaker;
+use crate::{AggregateFunction, Error, Pipeline, Plan, Result, Sink, Source};
+
+/// The pipeline whose rows are those of a plan. `wanted` says which of its columns are read; the others may hold anything of their type.
+pub(crate) fn build(
+    plan: &Plan,
+    wanted: &[bool],
+    sources: &mut [Option<Box<dyn Source>>],
+    context: &Context,
+) -> Result<Pipeline> {
+    Ok(match plan {
+        Plan::Scan { source, .. } => {
+            let taken = sources.get_mut(*source).and_then(Option::take);
+            Pipeline::new(taken.ok_or(Error::Decline("source"))?)
+        }
+        Plan::Filter { input, condition } => {
+            let mut wanted = wanted.to_vec();
+            condition.mark_columns(&mut wanted);
+            let mut pipeline = build(input, &wanted, sources, context)?;
+            pipeline.transforms.push(operators::filter(condition));
+            pipeline
+        }
+        Plan::Project { input, expressions } => {
+            let mut wanted = vec![false; input.types().len()];
+            expressions.iter().for_each(|expression| expression.mark_columns(&mut wanted));
+            let mut pipeline = build(input, &wanted, sources, context)?;
+            pipeline.transforms.push(operators::project(expressions));
+            pipeline
+        }
+        Plan::Aggregate { input, keys, aggregates, .. } => {
+            let mut wanted = vec![false; input.types().len()];
+            let arguments = aggregates.iter().flat_map(|aggregate| {
+                let order = aggregate.order_by.iter().map(|key| &key.expression);
+                aggregate.arguments.iter().chain(&aggregate.filter).chain(order)
+            });
+            keys.iter().chain(arguments).for_each(|expression| expression.mark_columns(&mut wanted));
+            let sink = operators::aggregate(plan, &context.settings)?;
+            let mut pipeline = build(input, &wanted, sources, context)?;
+            // Concatenation takes values as they come where it has no order of its own.
+            pipeline.keep_order = aggregates.iter().any(|aggregate| {
+                aggregate.function == AggregateFunction::StringAgg && aggregate.order_by.is_empty()
+            });
+            breaker(pipeline, sink, false, context)
+        }
+        Plan::Sort { input, keys, .. } => {
+            let mut wanted = wanted.to_vec();
+            keys.iter().for_each(|key| key.expression.mark_columns(&mut wanted));
+            let sink = operators::sort(plan, &context.settings)?;
+            breaker(build(input, &wanted, sources, context)?, sink, true, context)
+        }
+        Plan::Limit { input, .. } => {
+            let sink = operators::limit(plan)?;
+            let mut pipeline = build(input, wanted, sources, context)?;
+            pipeline.keep_order = true;
+            let ordered = pipeline.source.is_ordered();
+            breaker(pipeline, sink, ordered, context)
+        }
+        Plan::Window { input, .. } => {
+            let sink = operators::window(plan, &context.settings)?;
+            let mut pipeline = build(input, &vec![true; input.types().len()], sources, context)?;
+            pipeline.keep_order = true;
+            breaker(pipeline, sink, true, context)
+        }
+        Plan::Join { left, right, keys, condition, .. } => {
+            let width = left.types().len();
+            let mut wanted_here = wanted.to_vec();
+            wanted_here.resize(width + right.types().len(), false);
+            condition.iter().for_each(|condition| condition.mark_columns(&mut wanted_here));
+            let (wanted_left, wanted_right) = wanted_here.split_at_mut(width);
+            for (left_key, right_key) in keys {
+                left_key.mark_columns(wanted_left);
+                right_key.mark_columns(wanted_right);
+            }
+            let right = build(right, wanted_right, sources, context)?;
+            let mut pipeline = build(left, wanted_left, sources, context)?;
+            operators::join(plan, right, &mut pipeline, wanted, &context.settings)?;
+            pipeline
+        }
+        Plan::Append { inputs } => {
+            let parts = inputs.iter().map(|input| build(input, wanted, sources, context));
+            Pipeline::new(operators::append(parts.collect::<Result<Vec<_>>>()?, context))
+        }
+    })
+}
+
+fn breaker(pipeline: Pipeline, sink: Arc<dyn Sink>, ordered: bool, context: &Context) -> Pipeline {
+    Pipeline::new(Box::new(Breaker::new(pipeline, sink, ordered, context.clone())))
+}

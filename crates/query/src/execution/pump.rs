@@ -1,0 +1,75 @@
+//! Sending batches through transforms.
+
+use std::collections::VecDeque;
+
+use crate::{Batch, Result, Transform};
+
+/// Sends a batch through transforms into `end`. An empty one goes there at once: a transform that works long without giving rows emits it so that the host can look
+/// whether to go on.
+pub fn push(
+    transforms: &mut [Box<dyn Transform>],
+    batch: Batch,
+    end: &mut dyn FnMut(Batch) -> Result<()>,
+) -> Result<()> {
+    if batch.rows == 0 {
+        return end(batch);
+    }
+    match transforms.split_first_mut() {
+        Some((first, rest)) => first.push(batch, &mut |batch| push(rest, batch, end)),
+        None => end(batch),
+    }
+}
+
+/// Rows pushed at once to begin with, and at most.
+const FIRST: usize = 2 * crate::BATCH_ROWS;
+const MOST: usize = 16 * crate::BATCH_ROWS;
+/// Batches that one push should not give more of.
+const MANY: usize = 16;
+
+/// Transforms whose rows are pulled: what a push gives waits here. A batch is pushed in pieces, small ones where each row of it becomes many (a join), so that little waits.
+pub struct Pump {
+    transforms: Vec<Box<dyn Transform>>,
+    /// A batch, where it goes on and which transform it goes to.
+    pending: Option<(Batch, usize, usize)>,
+    piece: usize,
+    ready: VecDeque<Batch>,
+}
+
+impl Pump {
+    /// A pump over these transforms.
+    pub const fn new(transforms: Vec<Box<dyn Transform>>) -> Self {
+        Self { transforms, pending: None, piece: FIRST, ready: VecDeque::new() }
+    }
+
+    /// Puts in a batch, for transform `first` and those after it. Only when `next` has given None.
+    pub fn put(&mut self, batch: Batch, first: usize) {
+        self.pending = Some((batch, 0, first));
+    }
+
+    /// The next rows; None when another batch is needed. `check` is called now and then.
+    pub fn next(&mut self, check: &mut dyn FnMut() -> Result<()>) -> Result<Option<Batch>> {
+        loop {
+            if let Some(batch) = self.ready.pop_front() {
+                return Ok(Some(batch));
+            }
+            let Some((batch, at, first)) = self.pending.take() else { return Ok(None) };
+            check()?;
+            let piece = batch.slice(at, self.piece);
+            if at + piece.rows < batch.rows {
+                self.pending = Some((batch, at + piece.rows, first));
+            }
+            let ready = &mut self.ready;
+            push(self.transforms.get_mut(first..).unwrap_or_default(), piece, &mut |batch| {
+                if batch.rows > 0 {
+                    ready.push_back(batch);
+                }
+                check()
+            })?;
+            self.piece = match self.ready.len() {
+                0..=2 => (self.piece * 2).min(MOST),
+                3..=MANY => self.piece,
+                _ => (self.piece / 4).max(1),
+            };
+        }
+    }
+}
