@@ -125,7 +125,7 @@ impl Pipeline {
 
     /// True where several threads may run its units.
     pub fn is_parallel(&self) -> bool {
-        !self.needs_host() && !(self.keep_order && self.source.is_ordered())
+        !(self.needs_host() || self.keep_order && self.source.is_ordered())
     }
 
     /// Runs what has to run first. False: no row can come out of the pipeline.

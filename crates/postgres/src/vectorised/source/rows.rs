@@ -66,4 +66,9 @@ impl Source for Rows {
         let columns = self.writers.iter_mut().map(|writer| Arc::new(writer.take())).collect();
         Ok((rows > 0).then(|| Box::new(Some(Batch::new(rows, columns))) as Box<dyn Unit>))
     }
+
+    /// The child may be an index scan whose order the plan above relies on.
+    fn is_ordered(&self) -> bool {
+        true
+    }
 }
