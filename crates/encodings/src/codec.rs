@@ -29,6 +29,9 @@ pub fn compress(bytes: &[u8], options: &EncodeOptions<'_>) -> Result<Option<Vec<
     if bytes.len() < MIN_BYTES {
         return Ok(None);
     }
+    if options.codec != Codec::None {
+        (options.check)()?;
+    }
     let compressed = match options.codec {
         Codec::None => return Ok(None),
         Codec::Pglz => match options.codecs.pglz_compress(bytes) {

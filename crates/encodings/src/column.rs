@@ -37,7 +37,8 @@ pub struct EncodedChunk {
 /// Encodes a column of a stripe in chunks of `options.chunk_rows` rows.
 ///
 /// The column may be of any form; a constant, dictionary or run-length vector is flattened first. Errors: `InvalidInput` for a vector
-/// whose values are not of its logical type, a chunk size of 0, or a chunk whose bytes exceed 4 GiB.
+/// whose values are not of its logical type, a chunk size of 0, or a chunk whose bytes exceed 4 GiB;
+/// and what `options.check` says.
 pub fn encode_column(column: &Vector, options: &EncodeOptions<'_>) -> Result<EncodedColumn> {
     if options.chunk_rows == 0 || u32::try_from(options.chunk_rows).is_err() {
         return Err(Error::InvalidInput(format!("chunk of {} rows", options.chunk_rows)));
@@ -58,6 +59,7 @@ pub fn encode_column(column: &Vector, options: &EncodeOptions<'_>) -> Result<Enc
     let rows = column.len();
     let mut start = 0;
     while start < rows {
+        (options.check)()?;
         let end = rows.min(start + options.chunk_rows);
         let slice = column.validity.as_ref().map(|bits| bits.slice(start, end - start));
         let mut out = Writer::new();
@@ -74,6 +76,7 @@ pub fn encode_column(column: &Vector, options: &EncodeOptions<'_>) -> Result<Enc
     }
     let shared = SharedColumn::open(column.logical, &encoded.shared, options.codecs)?;
     for chunk in &mut encoded.chunks {
+        (options.check)()?;
         let opened = Chunk::open(column.logical, chunk.rows, &chunk.bytes, &shared, options.codecs)?;
         let encoding = opened.encoding();
         chunk.encoding = encoding;

@@ -31,7 +31,7 @@ mod validity;
 pub use chunk::Chunk;
 pub use column::{EncodedChunk, EncodedColumn, encode_column};
 pub use filter::filter_vector;
-pub use options::{BlockCodecs, Codec, EncodeOptions, EncodingId, NoPglz};
+pub use options::{BlockCodecs, Codec, EncodeOptions, EncodingId, NoPglz, never_cancelled};
 pub use shared::SharedColumn;
 pub use strings::template::{Path, PathColumn, PathComponent, PathKind};
 pub use validity::Validity;

@@ -200,12 +200,20 @@ pub struct EncodeOptions<'a> {
     pub force: Option<EncodingId>,
     /// The host's codecs.
     pub codecs: &'a dyn BlockCodecs,
+    /// Asked every few milliseconds. Its error ends the encoding: so a host lets its user cancel.
+    pub check: &'a dyn Fn() -> Result<()>,
 }
 
 impl Default for EncodeOptions<'_> {
     fn default() -> Self {
-        Self { chunk_rows: 10_000, codec: Codec::None, level: 3, force: None, codecs: &NoPglz }
+        let check = &never_cancelled;
+        Self { chunk_rows: 10_000, codec: Codec::None, level: 3, force: None, codecs: &NoPglz, check }
     }
+}
+
+/// The `check` of whoever cannot be cancelled.
+pub fn never_cancelled() -> Result<()> {
+    Ok(())
 }
 
 impl std::fmt::Debug for EncodeOptions<'_> {

@@ -5,7 +5,7 @@
 
 use std::ops::Range;
 
-use encodings::{BlockCodecs, Codec, EncodeOptions, EncodingId, NoPglz, encode_column};
+use encodings::{BlockCodecs, Codec, EncodeOptions, EncodingId, NoPglz, encode_column, never_cancelled};
 use vector::{Error, LogicalType, Result, Values, Vector};
 
 use crate::bloom;
@@ -36,6 +36,8 @@ pub struct StripeOptions<'a> {
     pub codecs: &'a dyn BlockCodecs,
     /// Columns that get a bloom filter per chunk, about 11 bits a distinct value. Types without one are passed over.
     pub bloom_columns: &'a [usize],
+    /// Asked every few milliseconds. Its error ends the writing: so a host lets its user cancel.
+    pub check: &'a dyn Fn() -> Result<()>,
 }
 
 impl Default for StripeOptions<'_> {
@@ -47,6 +49,7 @@ impl Default for StripeOptions<'_> {
             force: None,
             codecs: &NoPglz,
             bloom_columns: &[],
+            check: &never_cancelled,
         }
     }
 }
@@ -163,6 +166,7 @@ fn write_column(
         level: options.level,
         force: options.force,
         codecs: options.codecs,
+        check: options.check,
     };
     let encoded = encode_column(column, &encode)?;
     let shared = append(&encoded.shared, out);
@@ -172,6 +176,7 @@ fn write_column(
     let mut whole: Option<ColumnStatistics> = None;
     let mut first = 0usize;
     for chunk in encoded.chunks {
+        (options.check)()?;
         let rows = first..first + chunk.rows as usize;
         first = rows.end;
         let mut statistics = collect(column, rows, &mut sketch)?;

@@ -146,3 +146,31 @@ fn encoded_vectors_are_stored_as_their_rows() {
     let got = open(&stripe).read_chunk(0, 0, &stripe.bytes, &NoPglz).unwrap().decode(&NoPglz).unwrap();
     assert_eq!(cell(&got.flatten(), 99), cell(&flat, 3));
 }
+
+#[test]
+fn writing_ends_where_the_caller_says() {
+    let mut random = Random(10);
+    let columns = [
+        any_column(&mut random, LogicalType::Int32, 1_000),
+        any_column(&mut random, LogicalType::Text, 1_000),
+    ];
+    let asked = std::cell::Cell::new(0usize);
+    let count = || {
+        asked.set(asked.get() + 1);
+        Ok(())
+    };
+    let options = StripeOptions { chunk_rows: 100, ..Default::default() };
+    write_stripe(1_000, &columns, &StripeOptions { check: &count, ..options }).unwrap();
+    let times = asked.get();
+    assert!(times >= 20, "asked {times} times for 20 chunks");
+    for limit in 0..times {
+        asked.set(0);
+        let refuse = || {
+            count()?;
+            if asked.get() > limit { Err(Error::Host("stop".into())) } else { Ok(()) }
+        };
+        let ended = write_stripe(1_000, &columns, &StripeOptions { check: &refuse, ..options });
+        assert!(matches!(ended, Err(Error::Host(_))), "after {limit}");
+        assert_eq!(asked.get(), limit + 1, "nothing goes on after the refusal");
+    }
+}

@@ -13,3 +13,4 @@ pub mod nesting;
 pub mod raw;
 pub mod relation;
 pub mod subtransaction;
+pub mod worker;

@@ -9,9 +9,11 @@
 //! call that may come back here.
 
 mod destination;
+mod encoding;
 mod header;
 mod loader;
 mod order;
+mod segment;
 mod set;
 mod settings;
 mod statement;

@@ -31,6 +31,28 @@ struct Column {
     support: Box<pg_sys::SortSupportData>,
     /// Value of the row before; None for NULL.
     last: Option<Datum>,
+    /// Whose copy `last` is, where it is not in the Datum itself.
+    kept: Option<Datum>,
+}
+
+impl Column {
+    /// Makes `last` outlive the slot it came from.
+    unsafe fn keep_last(&mut self) {
+        if self.by_value {
+            return;
+        }
+        // SAFETY: inside a transaction; `last` is valid still, and a copy is freed when nothing refers to it.
+        unsafe {
+            let old = pg_sys::MemoryContextSwitchTo(pg_sys::CurTransactionContext);
+            let length = self.length;
+            let copy = self.last.map(|value| pg_guard_ffi_boundary(|| c::datumCopy(value, false, length)));
+            pg_sys::MemoryContextSwitchTo(old);
+            if let Some(before) = std::mem::replace(&mut self.kept, copy) {
+                pg_sys::pfree(before.cast_mut_ptr());
+            }
+            self.last = copy;
+        }
+    }
 }
 
 /// Keeps or makes the order of the rows of one set.
@@ -71,38 +93,27 @@ impl Order {
         !self.sort.is_null()
     }
 
-    /// True when the row does not belong before the one asked about last; remembers it then.
-    pub unsafe fn follows(&mut self, slot: *mut TupleTableSlot) -> bool {
-        // SAFETY: the slot is deconstructed and has all columns of the table.
+    /// How many of the rows, from the first on, do not belong before the row before them; remembers the last of these.
+    pub unsafe fn in_order(&mut self, slots: &[*mut TupleTableSlot]) -> usize {
+        // SAFETY: the slots are deconstructed and have all columns of the table. What a row before is compared by lives as
+        // long as its slot, or is a copy.
         unsafe {
-            if self.started {
+            let mut count = 0;
+            for &slot in slots {
+                if self.started && !follows(&mut self.columns, slot) {
+                    break;
+                }
+                self.started = true;
                 for column in &mut self.columns {
-                    let ordering = compare(column, slot);
-                    if ordering < 0 {
-                        return false;
-                    }
-                    if ordering > 0 {
-                        break;
-                    }
+                    let null = *(*slot).tts_isnull.add(column.index);
+                    column.last = (!null).then(|| *(*slot).tts_values.add(column.index));
                 }
+                count += 1;
             }
-            self.started = true;
-            let old = pg_sys::MemoryContextSwitchTo(pg_sys::CurTransactionContext);
-            for column in &mut self.columns {
-                let value =
-                    (!*(*slot).tts_isnull.add(column.index)).then(|| *(*slot).tts_values.add(column.index));
-                if column.by_value {
-                    column.last = value;
-                    continue;
-                }
-                if let Some(old) = column.last.take() {
-                    pg_sys::pfree(old.cast_mut_ptr());
-                }
-                column.last =
-                    value.map(|value| pg_guard_ffi_boundary(|| c::datumCopy(value, false, column.length)));
+            if count > 0 {
+                self.columns.iter_mut().for_each(|column| column.keep_last());
             }
-            pg_sys::MemoryContextSwitchTo(old);
-            true
+            count
         }
     }
 
@@ -131,9 +142,14 @@ impl Order {
         }
     }
 
-    /// Adds a row to the sort.
-    pub unsafe fn put(&mut self, slot: *mut TupleTableSlot) {
-        // SAFETY: the sort has been started and copies the row; the slot is deconstructed.
+    /// Adds rows to the sort.
+    pub unsafe fn put(&mut self, slots: &[*mut TupleTableSlot]) {
+        // SAFETY: the sort has been started and copies the rows; the slots are deconstructed.
+        unsafe { slots.iter().for_each(|&slot| self.put_one(slot)) }
+    }
+
+    unsafe fn put_one(&mut self, slot: *mut TupleTableSlot) {
+        // SAFETY: as above.
         unsafe {
             if !may_lack_columns(slot) {
                 pg_sys::tuplesort_puttupleslot(self.sort, slot);
@@ -221,8 +237,21 @@ unsafe fn column(rel: Relation, key: &SortKey) -> Option<Column> {
             length: c_int::from(attribute.attlen),
             support,
             last: None,
+            kept: None,
         })
     }
+}
+
+/// True when the slot's row does not belong before the row before it.
+unsafe fn follows(columns: &mut [Column], slot: *mut TupleTableSlot) -> bool {
+    for column in columns {
+        // SAFETY: the caller's.
+        let ordering = unsafe { compare(column, slot) };
+        if ordering != 0 {
+            return ordering > 0;
+        }
+    }
+    true
 }
 
 /// How the slot's value sorts against the last one: below zero before it, above zero after it.

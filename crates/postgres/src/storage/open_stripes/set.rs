@@ -7,9 +7,11 @@
 //! and only out of a reservation that is in the directory.
 
 use pgrx::pg_sys::{self, Relation, SubTransactionId, TupleTableSlot};
-use vector::Vector;
+use std::sync::Arc;
 
+use super::encoding::Encoding;
 use super::order::Order;
+use super::segment::Segment;
 use super::{Key, adjust_total, header, settings, write};
 use crate::convert::{ColumnType, ColumnWriter};
 use crate::host::{error, relation};
@@ -34,17 +36,6 @@ pub enum Placement {
     Deferred,
     /// Hot up to the threshold, then in stripes under numbers known at once.
     Numbered,
-}
-
-/// Finished columns of some rows.
-pub(super) struct Segment {
-    pub columns: Vec<Vector>,
-    pub rows: usize,
-    pub bytes: usize,
-    /// Row number of the first row, if they have been handed out.
-    pub first_row: Option<u64>,
-    /// Closed because a limit was reached, so it is a stripe.
-    pub full: bool,
 }
 
 struct Reservation {
@@ -158,8 +149,8 @@ impl OpenSet {
     }
 
     /// Memory held by values that are not written yet, in bytes.
-    pub const fn bytes(&self) -> usize {
-        self.bytes
+    pub fn bytes(&self) -> usize {
+        self.bytes + self.unwritten.iter().map(Segment::bytes_in_background).sum::<usize>()
     }
 
     /// True when a row is still to be written, or one was lost and the command has yet to fail.
@@ -188,6 +179,7 @@ impl OpenSet {
         // SAFETY: rel and slots are the callback's; all attributes are deconstructed before values are read.
         unsafe {
             self.check_whole(rel);
+            self.store_encoded(rel);
             for &slot in slots {
                 if usize::try_from((*slot).tts_nvalid).unwrap_or(0) < self.columns.len() {
                     pg_sys::slot_getallattrs(slot);
@@ -205,17 +197,7 @@ impl OpenSet {
                 }
                 return;
             }
-            if self.order.is_none() {
-                while !slots.is_empty() {
-                    let (now, later) = slots.split_at(slots.len().min(self.row_limit - self.rows));
-                    self.append(rel, now);
-                    slots = later;
-                }
-                return;
-            }
-            for slot in slots {
-                self.push_ordered(rel, *slot);
-            }
+            self.push_ordered(rel, slots);
         }
     }
 
@@ -224,7 +206,7 @@ impl OpenSet {
         // SAFETY: rel is open.
         unsafe {
             if self.reservation.as_ref().is_none_or(|numbers| numbers.next == numbers.end) {
-                self.close(rel, true);
+                self.close_full(rel);
                 let count = u32::try_from(self.row_limit).unwrap_or(u32::MAX);
                 let next = directory::reserve(rel, count, self.key.command);
                 self.reservation = Some(Reservation { next, end: next + u64::from(count) });
@@ -240,28 +222,41 @@ impl OpenSet {
         }
     }
 
-    unsafe fn push_ordered(&mut self, rel: Relation, slot: *mut TupleTableSlot) {
-        // SAFETY: the slot is deconstructed.
+    /// Rows go to the open stripe as long as they come in order. From the first that does not on they are sorted.
+    unsafe fn push_ordered(&mut self, rel: Relation, slots: &[*mut TupleTableSlot]) {
+        // SAFETY: the slots are deconstructed.
         unsafe {
-            let Some(order) = &mut self.order else { return };
+            let Some(order) = &mut self.order else { return self.append_all(rel, slots) };
+            let mut unordered = slots;
             if !order.is_sorting() {
-                if order.follows(slot) {
-                    self.append(rel, &[slot]);
+                let (now, later) = slots.split_at(order.in_order(slots));
+                self.append_all(rel, now);
+                if later.is_empty() {
                     return;
                 }
-                order.start_sorting();
+                unordered = later;
                 // What waits in memory is sorted along, or each change of direction would leave a short stripe.
                 let waiting = self.take_open();
-                if let (Some(waiting), Some(order)) = (waiting, &mut self.order) {
-                    write::for_each_slot(rel, &waiting, |slots| {
-                        for &slot in slots {
-                            order.put(slot);
-                        }
-                    });
+                let Some(order) = &mut self.order else { return };
+                order.start_sorting();
+                if let Some(waiting) = waiting {
+                    write::for_each_slot(rel, &waiting, |slots| order.put(slots));
                 }
             }
             if let Some(order) = &mut self.order {
-                order.put(slot);
+                order.put(unordered);
+            }
+        }
+    }
+
+    /// Adds rows to the open stripe and to those after it.
+    unsafe fn append_all(&mut self, rel: Relation, mut slots: &[*mut TupleTableSlot]) {
+        // SAFETY: the slots are deconstructed.
+        unsafe {
+            while !slots.is_empty() {
+                let (now, later) = slots.split_at(slots.len().min(self.row_limit - self.rows));
+                self.append(rel, now);
+                slots = later;
             }
         }
     }
@@ -278,8 +273,39 @@ impl OpenSet {
             adjust_total(self.bytes, bytes);
             self.bytes = bytes;
             if self.rows >= self.row_limit || self.bytes >= STRIPE_BYTES {
-                self.close(rel, true);
+                self.close_full(rel);
             }
+        }
+    }
+
+    /// Closes the open stripe, which is full, and has it encoded while more rows come. Only one is encoded at a time, so
+    /// that memory stays bounded: those before it are written first.
+    unsafe fn close_full(&mut self, rel: Relation) {
+        // SAFETY: rel is open.
+        unsafe {
+            let Some(mut segment) = self.take_open() else { return };
+            segment.full = true;
+            self.unwritten.push(segment);
+            while self.unwritten.len() > 1 {
+                self.store_first(rel);
+            }
+            if let Some(segment) = self.unwritten.first_mut() {
+                segment.start_encoding(rel);
+                adjust_total(0, segment.bytes_in_background());
+                if segment.encoding.is_none() {
+                    self.store_first(rel);
+                }
+            }
+        }
+    }
+
+    /// Writes the stripe that was being encoded, if it is ready.
+    #[inline]
+    unsafe fn store_encoded(&mut self, rel: Relation) {
+        let first = self.unwritten.first().and_then(|segment| segment.encoding.as_ref());
+        if first.is_some_and(Encoding::is_done) {
+            // SAFETY: rel is open.
+            unsafe { self.store_first(rel) }
         }
     }
 
@@ -291,8 +317,9 @@ impl OpenSet {
             Placement::Numbered => self.reservation.as_ref().map(|numbers| numbers.next - self.rows as u64),
             _ => None,
         };
-        let columns = self.columns.iter_mut().map(ColumnWriter::take).collect();
-        let segment = Segment { columns, rows: self.rows, bytes: self.bytes, first_row, full: false };
+        let columns = Arc::new(self.columns.iter_mut().map(ColumnWriter::take).collect());
+        let (rows, bytes) = (self.rows, self.bytes);
+        let segment = Segment { columns, rows, bytes, first_row, full: false, encoding: None };
         adjust_total(self.bytes, 0);
         self.rows = 0;
         self.bytes = 0;
@@ -318,7 +345,8 @@ impl OpenSet {
     unsafe fn store_first(&mut self, rel: Relation) {
         // SAFETY: rel is open.
         unsafe {
-            let Some(segment) = self.unwritten.first() else { return };
+            let Some(segment) = self.unwritten.first_mut() else { return };
+            adjust_total(segment.bytes_in_background(), 0);
             let many = segment.full
                 || segment.first_row.is_some()
                 || match self.in_stripes {
@@ -425,6 +453,6 @@ impl OpenSet {
 
 impl Drop for OpenSet {
     fn drop(&mut self) {
-        adjust_total(self.bytes, 0);
+        adjust_total(self.bytes(), 0);
     }
 }

@@ -6,10 +6,10 @@
 
 use pgrx::pg_sys::ffi::pg_guard_ffi_boundary;
 use pgrx::pg_sys::{self, CommandId, Relation, TupleTableSlot};
-use stripe::StripeOptions;
-use vector::Vector;
+use stripe::{EncodedStripe, StripeOptions};
+use vector::{Result, Vector};
 
-use super::set::Segment;
+use super::segment::Segment;
 use crate::convert::{ColumnReader, ColumnType};
 use crate::host::error;
 use crate::options::{self, Compression};
@@ -23,12 +23,19 @@ use crate::table_am;
 /// Rows given to the heap, or to a sort, at a time.
 const BATCH_ROWS: usize = 500;
 
-/// Writes the rows of a segment as one stripe, to be seen as `age` says.
-pub(super) unsafe fn write_stripe(rel: Relation, segment: &Segment, command: CommandId, age: Age) {
+/// Writes the rows of a segment as one stripe, to be seen as `age` says; waits for its worker if it has one.
+pub(super) unsafe fn write_stripe(rel: Relation, segment: &mut Segment, command: CommandId, age: Age) {
     let Ok(rows) = u32::try_from(segment.rows) else { error::internal("stripe has too many rows") };
     // SAFETY: rel is open with at least RowExclusiveLock.
     unsafe {
-        write_columns(rel, rows, &segment.columns, segment.first_row, command, age);
+        let Some(encoding) = segment.encoding.take() else {
+            write_columns(rel, rows, &segment.columns, segment.first_row, command, age);
+            return;
+        };
+        match encoding.wait() {
+            Ok(encoded) => put(rel, encoded, segment.first_row, command, age),
+            Err(problem) => error::raise_plain(problem),
+        };
     }
 }
 
@@ -43,28 +50,52 @@ pub unsafe fn write_columns(
     command: CommandId,
     age: Age,
 ) -> u64 {
+    // SAFETY: rel is open with at least RowExclusiveLock.
+    unsafe {
+        let how = StripeOptions { check: &look_for_interrupts, ..stripe_options(rel) };
+        match stripe::write_stripe(row_count, columns, &how) {
+            Ok(encoded) => put(rel, encoded, first_row, command, age),
+            Err(problem) => error::raise_plain(problem),
+        }
+    }
+}
+
+/// How the options of `rel` ask for stripes to be written.
+pub(super) unsafe fn stripe_options(rel: Relation) -> StripeOptions<'static> {
+    // SAFETY: rel is open.
+    let table = unsafe { options::table_options(rel) };
+    StripeOptions {
+        chunk_rows: table.chunk_group_row_limit,
+        codec: match table.compression {
+            Compression::None => encodings::Codec::None,
+            Compression::Pglz => encodings::Codec::Pglz,
+            Compression::Lz4 => encodings::Codec::Lz4,
+            Compression::Zstd => encodings::Codec::Zstd,
+        },
+        level: table.compression_level,
+        codecs: &ServerCodecs,
+        ..StripeOptions::default()
+    }
+}
+
+/// Raises the ERROR of a cancelled statement out of the middle of an encoding, which holds nothing but memory.
+fn look_for_interrupts() -> Result<()> {
+    pgrx::check_for_interrupts!();
+    Ok(())
+}
+
+/// Puts an encoded stripe on pages and into the directory. Returns the first row number.
+unsafe fn put(
+    rel: Relation,
+    encoded: EncodedStripe,
+    first_row: Option<u64>,
+    command: CommandId,
+    age: Age,
+) -> u64 {
     // SAFETY: rel is open with at least RowExclusiveLock; the run is complete before the directory names it.
     unsafe {
-        let table = options::table_options(rel);
-        let codecs = ServerCodecs;
-        let how = StripeOptions {
-            chunk_rows: table.chunk_group_row_limit,
-            codec: match table.compression {
-                Compression::None => encodings::Codec::None,
-                Compression::Pglz => encodings::Codec::Pglz,
-                Compression::Lz4 => encodings::Codec::Lz4,
-                Compression::Zstd => encodings::Codec::Zstd,
-            },
-            level: table.compression_level,
-            codecs: &codecs,
-            ..StripeOptions::default()
-        };
         pgrx::check_for_interrupts!();
-        let encoded = match stripe::write_stripe(row_count, columns, &how) {
-            Ok(encoded) => encoded,
-            Err(problem) => error::raise_plain(problem),
-        };
-        pgrx::check_for_interrupts!();
+        let row_count = encoded.row_count;
         let storage_id = metapage::ensure(rel);
         let first_row = match first_row {
             Some(first_row) => first_row,
@@ -136,7 +167,7 @@ pub(super) unsafe fn for_each_slot(
             for &slot in filled {
                 pg_sys::ExecClearTuple(slot);
             }
-            for (index, (reader, column)) in readers.iter_mut().zip(&segment.columns).enumerate() {
+            for (index, (reader, column)) in readers.iter_mut().zip(segment.columns.iter()).enumerate() {
                 reader.datums_in(column, start..end, &mut values, &mut nulls);
                 for ((&slot, value), null) in filled.iter().zip(&values).zip(&nulls) {
                     *(*slot).tts_values.add(index) = *value;
