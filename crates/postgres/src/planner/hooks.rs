@@ -103,7 +103,7 @@ unsafe fn offer(
             let estimate = cost::estimate(root, rel, relation, attributes);
             let workers = drop_sequential_scan(&mut (*rel).partial_pathlist);
             drop_sequential_scan(&mut (*rel).pathlist);
-            crate::vectorised::hook::note_columnar_scan();
+            crate::vectorised::hook::note_columnar_scan((*rel).tuples);
             let path = new_path(root, rel);
             cost::price(path, &estimate, 0);
             pg_sys::add_path(rel, path.cast());

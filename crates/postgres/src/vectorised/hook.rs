@@ -1,6 +1,7 @@
 //! The planner hook: plans a statement with the server's planner and lets `rewrite` put vectorised nodes into the finished plan.
 //!
-//! A statement that reads no columnar table leaves at once: `planner::hooks` notes when it offers a columnar scan, so nothing has to be looked up here. Invariant: a cursor
+//! A statement that reads no columnar table, or small ones, leaves at once: `planner::hooks` notes what columnar scans it offers. One that leaves work to the server's executor is planned a
+//! second time, without parallel workers, nested loops and merge joins, and the plan that costs less with its vectorised nodes is taken. Invariant: a cursor
 //! that could move backwards over the server's plan can move backwards over ours, through a Materialize node on top.
 
 use std::cell::Cell;
@@ -9,14 +10,17 @@ use std::sync::OnceLock;
 use pgrx::pg_guard;
 use pgrx::pg_sys::{self, ParamListInfo, PlannedStmt, Query};
 
-use super::rewrite;
+use super::{candidate, cost, rewrite};
 use crate::host::guc::ENABLE_VECTORISED;
+
+/// Plans that cost less than this are not made a second time.
+const WORTH: f64 = 500.0;
 
 static PREVIOUS: OnceLock<pg_sys::planner_hook_type> = OnceLock::new();
 
 thread_local! {
-    /// A columnar scan was offered while the current statement is being planned. Planning nests: a function may be run to fold a constant.
-    static OFFERED: Cell<bool> = const { Cell::new(false) };
+    /// Rows of the tables for which a columnar scan was offered while the current statement is being planned. Planning nests: a function may be run to fold a constant.
+    static OFFERED: Cell<f64> = const { Cell::new(0.0) };
 }
 
 /// Puts our hook in front of whoever was there.
@@ -32,17 +36,17 @@ pub unsafe fn install() {
     }
 }
 
-/// Called by the path hook for every columnar scan it offers.
-pub fn note_columnar_scan() {
-    OFFERED.set(true);
+/// Called by the path hook for every columnar scan it offers, with the rows of the table.
+pub fn note_columnar_scan(rows: f64) {
+    OFFERED.set(OFFERED.get() + rows);
 }
 
 /// Keeps the note of the planning outside while another one runs; restores it also when that ends with an ERROR.
-struct Nested(bool);
+struct Nested(f64);
 
 impl Nested {
     fn begin() -> Self {
-        Self(OFFERED.replace(false))
+        Self(OFFERED.replace(0.0))
     }
 }
 
@@ -61,18 +65,79 @@ unsafe extern "C-unwind" fn plan(
 ) -> *mut PlannedStmt {
     // SAFETY: the server's own structs, passed on as they came.
     unsafe {
+        if !ENABLE_VECTORISED.get() {
+            return serverside(parse, query_string, cursor_options, bound_params);
+        }
         let nested = Nested::begin();
-        let stmt = serverside(parse, query_string, cursor_options, bound_params);
-        if OFFERED.get() && ENABLE_VECTORISED.get() {
-            let moved_back = pg_sys::ExecSupportsBackwardScan((*stmt).planTree);
-            rewrite::statement(stmt);
-            if moved_back && may_scroll(cursor_options) && !pg_sys::ExecSupportsBackwardScan((*stmt).planTree)
-            {
-                (*stmt).planTree = pg_sys::materialize_finished_plan((*stmt).planTree);
+        let copy = match candidate::mentions_columnar(parse) {
+            true => pg_sys::copyObjectImpl(parse.cast()).cast::<Query>(),
+            false => std::ptr::null_mut(),
+        };
+        let mut stmt = serverside(parse, query_string, cursor_options, bound_params);
+        if OFFERED.get() < rewrite::MIN_ROWS {
+            return stmt;
+        }
+        let mut moves_back = pg_sys::ExecSupportsBackwardScan((*stmt).planTree);
+        let possible = rewrite::statement(stmt);
+        if possible && !copy.is_null() && (*(*stmt).planTree).total_cost >= WORTH && cost::leaves_work(stmt) {
+            let quiet = Quiet::begin();
+            let other = serverside(copy, query_string, cursor_options, bound_params);
+            drop(quiet);
+            let other_moves_back = pg_sys::ExecSupportsBackwardScan((*other).planTree);
+            rewrite::statement(other);
+            if cost::statement(other) < cost::statement(stmt) {
+                moves_back = other_moves_back;
+                stmt = other;
             }
+        }
+        if rewrite::translation((*stmt).planTree).is_some() {
+            // Nothing but expressions that are not evaluated would be compiled.
+            (*stmt).jitFlags = pg_sys::PGJIT_NONE as i32;
+        }
+        if moves_back && may_scroll(cursor_options) && !pg_sys::ExecSupportsBackwardScan((*stmt).planTree) {
+            (*stmt).planTree = pg_sys::materialize_finished_plan((*stmt).planTree);
         }
         drop(nested);
         stmt
+    }
+}
+
+/// Switches off, while a query is planned for vectors, what only the server's executor runs; switches it on again also after an ERROR.
+struct Quiet {
+    workers: i32,
+    nested_loops: bool,
+    merge_joins: bool,
+    memoize: bool,
+}
+
+impl Quiet {
+    unsafe fn begin() -> Self {
+        // SAFETY: plain globals of the server, which nobody else reads before they are restored.
+        unsafe {
+            let before = Self {
+                workers: pg_sys::max_parallel_workers_per_gather,
+                nested_loops: pg_sys::enable_nestloop,
+                merge_joins: pg_sys::enable_mergejoin,
+                memoize: pg_sys::enable_memoize,
+            };
+            pg_sys::max_parallel_workers_per_gather = 0;
+            pg_sys::enable_nestloop = false;
+            pg_sys::enable_mergejoin = false;
+            pg_sys::enable_memoize = false;
+            before
+        }
+    }
+}
+
+impl Drop for Quiet {
+    fn drop(&mut self) {
+        // SAFETY: as above.
+        unsafe {
+            pg_sys::max_parallel_workers_per_gather = self.workers;
+            pg_sys::enable_nestloop = self.nested_loops;
+            pg_sys::enable_mergejoin = self.merge_joins;
+            pg_sys::enable_memoize = self.memoize;
+        }
     }
 }
 

@@ -17,30 +17,37 @@ use super::translated::{NoValues, SourceSpec, Translated};
 use crate::planner::plan::scanned_rows;
 
 /// Fewer rows of columnar tables below are left to the server's executor, which starts sooner.
-const MIN_ROWS: f64 = 5_000.0;
+pub const MIN_ROWS: f64 = 5_000.0;
 
-/// Replaces what can be in a whole statement.
+/// Replaces what can be in a whole statement. False where none of it may be.
 ///
 /// # Safety
 /// A statement that the planner has just finished.
-pub unsafe fn statement(stmt: *mut pg_sys::PlannedStmt) {
+pub unsafe fn statement(stmt: *mut pg_sys::PlannedStmt) -> bool {
     // SAFETY: the caller's promise: the plan is ours to change; the list of sub-plans holds plans.
     unsafe {
         // Rows that are locked or changed may be looked at again one by one, together with what they were joined to.
         let reads = matches!((*stmt).commandType, pg_sys::CmdType::CMD_SELECT | pg_sys::CmdType::CMD_INSERT);
         if !reads || !(*stmt).rowMarks.is_null() || (*stmt).hasModifyingCTE {
-            return;
+            return false;
         }
-        let subplans = (*stmt).subplans;
-        let count = if subplans.is_null() { 0 } else { usize::try_from((*subplans).length).unwrap_or(0) };
-        let subplans = (0..count).map(|at| (&raw mut (*(*subplans).elements.add(at)).ptr_value).cast());
-        let slots = subplans.collect::<Vec<*mut *mut Plan>>();
+        let slots = places((*stmt).subplans);
         // A sub-plan with side effects could be reached from anywhere.
         if slots.iter().any(|&slot| is_volatile(*slot)) {
-            return;
+            return false;
         }
         tree(&raw mut (*stmt).planTree);
         slots.into_iter().for_each(|slot| tree(slot));
+        true
+    }
+}
+
+/// The places of a list of plans.
+unsafe fn places(list: *mut pg_sys::List) -> Vec<*mut *mut Plan> {
+    // SAFETY: a list of pointers, or null.
+    unsafe {
+        let count = if list.is_null() { 0 } else { usize::try_from((*list).length).unwrap_or(0) };
+        (0..count).map(|at| (&raw mut (*(*list).elements.add(at)).ptr_value).cast()).collect()
     }
 }
 
@@ -92,18 +99,17 @@ unsafe fn is_restarted(plan: *mut Plan, child: *mut *mut Plan) -> bool {
 }
 
 /// Where a node's inputs hang.
-unsafe fn children(plan: *mut Plan) -> Vec<*mut *mut Plan> {
+///
+/// # Safety
+/// A finished plan node.
+pub unsafe fn children(plan: *mut Plan) -> Vec<*mut *mut Plan> {
     // SAFETY: casts follow the node's tag; lists of plans are lists of pointers.
     unsafe {
-        let of_list = |list: *mut pg_sys::List| -> Vec<*mut *mut Plan> {
-            let count = if list.is_null() { 0 } else { usize::try_from((*list).length).unwrap_or(0) };
-            (0..count).map(|at| (&raw mut (*(*list).elements.add(at)).ptr_value).cast()).collect()
-        };
         let mut found = vec![&raw mut (*plan).lefttree, &raw mut (*plan).righttree];
         match (*plan).type_ {
-            NodeTag::T_Append => found.extend(of_list((*plan.cast::<pg_sys::Append>()).appendplans)),
+            NodeTag::T_Append => found.extend(places((*plan.cast::<pg_sys::Append>()).appendplans)),
             NodeTag::T_MergeAppend => {
-                found.extend(of_list((*plan.cast::<pg_sys::MergeAppend>()).mergeplans));
+                found.extend(places((*plan.cast::<pg_sys::MergeAppend>()).mergeplans));
             }
             NodeTag::T_SubqueryScan => {
                 found.push(&raw mut (*plan.cast::<pg_sys::SubqueryScan>()).subplan);
@@ -111,7 +117,7 @@ unsafe fn children(plan: *mut Plan) -> Vec<*mut *mut Plan> {
             NodeTag::T_CustomScan => {
                 // Ours has its left tree only for EXPLAIN.
                 found.clear();
-                found.extend(of_list((*plan.cast::<pg_sys::CustomScan>()).custom_plans));
+                found.extend(places((*plan.cast::<pg_sys::CustomScan>()).custom_plans));
             }
             _ => {}
         }
@@ -152,6 +158,25 @@ unsafe fn is_volatile(plan: *mut Plan) -> bool {
             .into_iter()
             .any(|part| pg_sys::contain_volatile_functions(part))
             || children(plan).into_iter().any(|child| is_volatile(*child))
+    }
+}
+
+/// The subtree that a vectorised node keeps, and its translation; None for any other node.
+///
+/// # Safety
+/// A finished plan.
+pub unsafe fn translation(plan: *mut Plan) -> Option<(*mut Plan, Translated)> {
+    // SAFETY: the casts follow tag and methods; the first child of ours is the kept subtree.
+    unsafe {
+        if (*plan).type_ != NodeTag::T_CustomScan {
+            return None;
+        }
+        let scan = plan.cast::<pg_sys::CustomScan>();
+        if (*scan).methods != node::scan_methods() {
+            return None;
+        }
+        let kept = PgList::<Plan>::from_pg((*scan).custom_plans).get_ptr(0)?;
+        Some((kept, translate(kept, &mut NoValues).ok()?))
     }
 }
 

@@ -10,7 +10,7 @@ use vector::LogicalType;
 
 use super::expressions::{self, Scope, call};
 use super::sort::{self, Key};
-use super::{Context, Order, Relation, decline, input, scan, targets, types};
+use super::{Context, Order, Relation, decline, input, scan, target_list, targets, types};
 use crate::vectorised::translated::{OutputColumn, Reason};
 
 /// An Agg node.
@@ -78,12 +78,54 @@ pub unsafe fn aggregate(
             Plan::Aggregate { input: Box::new(below.plan), keys, aggregates, groups: (*plan).plan_rows };
         let scope = Scope::Groups { keys: &known, aggregates: &numbered };
         let condition = expressions::condition(context, (*plan).qual, scope)?;
-        let columns = targets(plan)
-            .into_iter()
-            .map(|target| expressions::expression(context, target, scope))
-            .collect::<Result<Vec<_>, Reason>>()?;
+        let columns = target_list(context, plan, scope)?;
         let plan = in_order_of(scan::filtered(grouped, condition), &ordering, &known)?;
         Ok(Relation { plan, columns })
+    }
+}
+
+/// SELECT DISTINCT over sorted rows.
+///
+/// # Safety
+/// A finished plan node.
+pub unsafe fn unique(
+    context: &mut Context<'_>,
+    unique: *mut pg_sys::Unique,
+    order: Order,
+) -> Result<Relation, Reason> {
+    // SAFETY: the arrays have numCols entries; the target list is that of the input.
+    unsafe {
+        let child = (*unique).plan.lefttree;
+        let ordering = if order == Order::Kept { sort::ordering(child)? } else { Vec::new() };
+        let inputs = targets(child);
+        let mut keys = Vec::new();
+        for at in 0..usize::try_from((*unique).numCols).unwrap_or(0) {
+            let attno = *(*unique).uniqColIdx.add(at);
+            let Some(&node) = inputs.get(usize::try_from(attno).unwrap_or(0).wrapping_sub(1)) else {
+                return decline("DISTINCT of no column");
+            };
+            let column =
+                OutputColumn { collation: *(*unique).uniqCollations.add(at), ..types::column_of(node) };
+            if !types::is_default_equality(column, *(*unique).uniqOperators.add(at)) {
+                return decline("DISTINCT by an operator of another class");
+            }
+            types::can_equal(column)?;
+            keys.push(attno);
+        }
+        let places = (1..).take(inputs.len());
+        if !places.clone().all(|attno| keys.contains(&attno)) {
+            return decline("DISTINCT ON");
+        }
+        let below = input(context, child, Order::Any)?.plain();
+        let known = places.zip(0..).map(|(attno, at)| (attno, Expression::Column(at))).collect::<Vec<_>>();
+        let grouped = Plan::Aggregate {
+            input: Box::new(below.plan),
+            keys: below.columns,
+            aggregates: Vec::new(),
+            groups: (*unique).plan.plan_rows,
+        };
+        let plan = in_order_of(grouped, &ordering, &known)?;
+        Ok(Relation { plan, columns: known.into_iter().map(|(_, column)| column).collect() })
     }
 }
 

@@ -27,6 +27,13 @@ pub enum Scope<'a> {
         /// Zero-based attribute of each column.
         attributes: &'a [usize],
     },
+    /// Columns of a subquery, by its target list.
+    Subquery {
+        /// Its number in the range table.
+        relid: u32,
+        /// What it gives.
+        columns: &'a [Expression],
+    },
     /// Target lists of the nodes below.
     Inputs {
         /// What the outer one gives.
@@ -52,6 +59,10 @@ impl Scope<'_> {
                 let own = u32::try_from(var.varno).ok()? == *relid && var.varlevelsup == 0;
                 let at = attributes.iter().position(|&attribute| attribute == position)?;
                 own.then_some(Expression::Column(at))
+            }
+            Scope::Subquery { relid, columns } => {
+                let own = u32::try_from(var.varno).ok()? == *relid && var.varlevelsup == 0;
+                columns.get(position).filter(|_| own).cloned()
             }
             Scope::Inputs { outer, inner } => match var.varno {
                 pg_sys::OUTER_VAR => outer.get(position).cloned(),

@@ -277,6 +277,11 @@ pub unsafe fn join_key(
     }
 }
 
+/// True for an equality that `query` can join by.
+pub fn is_equality(expr: &pg_sys::OpExpr) -> bool {
+    matches!(understood(expr.opno, expr.inputcollid), Ok(Some((CompareOp::Equal, ..))))
+}
+
 unsafe fn sides(expr: &pg_sys::OpExpr) -> Result<(*mut pg_sys::Node, *mut pg_sys::Node), Reason> {
     // SAFETY: args is a list of expressions.
     let args = unsafe { PgList::<pg_sys::Node>::from_pg(expr.args) };

@@ -8,7 +8,7 @@ use pgrx::pg_sys::{self, NodeTag};
 use query::{Expression, JoinKind, Plan};
 
 use super::expressions::{self, Scope};
-use super::{Context, Order, Relation, decline, functions, input, scan, targets};
+use super::{Context, Order, Relation, decline, functions, input, scan, target_list};
 use crate::vectorised::translated::Reason;
 
 /// A hash join.
@@ -26,6 +26,85 @@ pub unsafe fn hash_join(context: &mut Context<'_>, join: *mut pg_sys::HashJoin) 
         let clauses = PgList::<pg_sys::Node>::from_pg((*join).hashclauses);
         let clauses = clauses.iter_ptr().collect::<Vec<_>>();
         joined(context, node, (*hash).lefttree, &clauses, (*node).joinqual)
+    }
+}
+
+/// A merge join: its sorts are left out, so nobody may rely on the order of its rows.
+///
+/// # Safety
+/// A finished plan node.
+pub unsafe fn merge_join(
+    context: &mut Context<'_>,
+    join: *mut pg_sys::MergeJoin,
+    order: Order,
+) -> Result<Relation, Reason> {
+    if order == Order::Kept {
+        return decline("merge join whose order may be relied on");
+    }
+    // SAFETY: the lists hold expressions.
+    unsafe {
+        let node = &raw mut (*join).join;
+        let clauses = PgList::<pg_sys::Node>::from_pg((*join).mergeclauses);
+        let clauses = clauses.iter_ptr().collect::<Vec<_>>();
+        joined(context, node, (*node).plan.righttree, &clauses, (*node).joinqual)
+    }
+}
+
+/// A nested loop without parameters: what it compares for equality becomes the keys.
+///
+/// # Safety
+/// A finished plan node.
+pub unsafe fn nested_loop(
+    context: &mut Context<'_>,
+    join: *mut pg_sys::NestLoop,
+    order: Order,
+) -> Result<Relation, Reason> {
+    if order == Order::Kept {
+        return decline("nested loop whose order may be relied on");
+    }
+    // SAFETY: the lists hold expressions.
+    unsafe {
+        if !(*join).nestParams.is_null() {
+            return decline("nested loop with parameters");
+        }
+        let node = &raw mut (*join).join;
+        let mut clauses = Vec::new();
+        let mut others = std::ptr::null_mut();
+        for clause in PgList::<pg_sys::Node>::from_pg((*node).joinqual).iter_ptr() {
+            match is_outer_with_inner(clause) {
+                true => clauses.push(clause),
+                false => others = pg_sys::lappend(others, clause.cast()),
+            }
+        }
+        // Without keys every pair is looked at, which only pays where one side is known to be tiny.
+        if clauses.is_empty() && (*(*node).plan.righttree).plan_rows > 1.5 {
+            return decline("nested loop without an equality");
+        }
+        joined(context, node, (*node).plan.righttree, &clauses, others)
+    }
+}
+
+/// `outer = inner`: an operator with columns of the outer side on its left and of the inner side on its right.
+unsafe fn is_outer_with_inner(clause: *mut pg_sys::Node) -> bool {
+    // SAFETY: a valid expression; the cast follows the tag.
+    unsafe {
+        if (*clause).type_ != NodeTag::T_OpExpr {
+            return false;
+        }
+        let expr = &*clause.cast::<pg_sys::OpExpr>();
+        let args = PgList::<pg_sys::Node>::from_pg(expr.args);
+        let (Some(left), Some(right)) = (args.get_ptr(0), args.get_ptr(1)) else { return false };
+        functions::is_equality(expr) && only_of(left, pg_sys::OUTER_VAR) && only_of(right, pg_sys::INNER_VAR)
+    }
+}
+
+/// Columns of one side, and at least one.
+unsafe fn only_of(node: *mut pg_sys::Node, side: i32) -> bool {
+    // SAFETY: a valid expression.
+    unsafe {
+        let flags = pg_sys::PVC_RECURSE_AGGREGATES | pg_sys::PVC_RECURSE_PLACEHOLDERS;
+        let vars = PgList::<pg_sys::Var>::from_pg(pg_sys::pull_var_clause(node, flags as i32));
+        !vars.is_empty() && vars.iter_ptr().all(|var| (*var).varno == side)
     }
 }
 
@@ -59,10 +138,7 @@ unsafe fn joined(
         let condition = expressions::condition(context, quals, scope)?;
         let plan = &raw mut (*node).plan;
         let after = expressions::condition(context, (*plan).qual, scope)?;
-        let columns = targets(plan)
-            .into_iter()
-            .map(|target| expressions::expression(context, target, scope))
-            .collect::<Result<Vec<_>, Reason>>()?;
+        let columns = target_list(context, plan, scope)?;
         let joined =
             Plan::Join { kind, left: Box::new(outer.plan), right: Box::new(inner.plan), keys, condition };
         Ok(Relation { plan: scan::filtered(joined, after), columns })

@@ -8,6 +8,7 @@
 //! Invariant: the translation gives the rows that the server's executor would give, in an order that serves whoever relies on one (`Order`).
 
 mod aggregate;
+mod append;
 mod expressions;
 mod functions;
 mod join;
@@ -23,6 +24,8 @@ use pgrx::PgList;
 use pgrx::pg_sys::{self, NodeTag};
 use query::{Expression, Plan};
 use vector::LogicalType;
+
+pub use scan::is_columnar;
 
 use super::translated::{Reason, SourceSpec, Translated, Values};
 
@@ -115,6 +118,19 @@ unsafe fn targets(plan: *mut pg_sys::Plan) -> Vec<*mut pg_sys::Node> {
     }
 }
 
+/// A node's target list over what its scope gives.
+unsafe fn target_list(
+    context: &mut Context<'_>,
+    plan: *mut pg_sys::Plan,
+    scope: expressions::Scope<'_>,
+) -> Result<Vec<Expression>, Reason> {
+    // SAFETY: the caller passes a plan node; its targets are expressions.
+    unsafe {
+        let targets = targets(plan).into_iter();
+        targets.map(|target| expressions::expression(context, target, scope)).collect()
+    }
+}
+
 /// The input of an operator: another operator of ours, or else a source of rows.
 unsafe fn input(
     context: &mut Context<'_>,
@@ -142,9 +158,18 @@ unsafe fn operator(
     unsafe {
         match (*plan).type_ {
             NodeTag::T_Agg => aggregate::aggregate(context, plan.cast(), order),
-            NodeTag::T_Sort => sort::sort(context, plan.cast(), order),
+            NodeTag::T_Unique => aggregate::unique(context, plan.cast(), order),
+            NodeTag::T_Sort | NodeTag::T_IncrementalSort => sort::sort(context, plan.cast(), order),
             NodeTag::T_Limit => sort::limit(context, plan.cast()),
             NodeTag::T_HashJoin => join::hash_join(context, plan.cast()),
+            NodeTag::T_MergeJoin => join::merge_join(context, plan.cast(), order),
+            NodeTag::T_NestLoop => join::nested_loop(context, plan.cast(), order),
+            NodeTag::T_Append => append::append(context, plan.cast()),
+            NodeTag::T_MergeAppend => append::merge_append(context, plan.cast(), order),
+            NodeTag::T_SubqueryScan => scan::subquery(context, plan.cast(), order),
+            // Its rows are its input's; what it is for, restarting, the node does by itself.
+            NodeTag::T_Material => input(context, (*plan).lefttree, order),
+            NodeTag::T_Result => scan::result(context, plan.cast(), order),
             NodeTag::T_CustomScan if scan::is_columnar(plan) => scan::columnar(context, plan.cast()),
             _ => decline("node without a vectorised counterpart"),
         }

@@ -8,7 +8,7 @@ use pgrx::pg_sys::{self, NodeTag};
 use query::{Expression, Plan};
 
 use super::expressions::{self, Scope};
-use super::{Context, Relation, decline, targets, types};
+use super::{Context, Order, Relation, decline, input, target_list, types};
 use crate::executor;
 use crate::vectorised::translated::{Reason, SourceSpec};
 
@@ -50,15 +50,55 @@ pub unsafe fn columnar(context: &mut Context<'_>, scan: *mut pg_sys::CustomScan)
         let attributes = columns.iter().map(|(attribute, _)| *attribute).collect::<Vec<_>>();
         let scope = Scope::Table { relid, attributes: &attributes };
         let condition = expressions::condition(context, (*plan).qual, scope)?;
-        let targets = targets(plan).into_iter();
-        let targets = targets
-            .map(|target| expressions::expression(context, target, scope))
-            .collect::<Result<Vec<Expression>, Reason>>()?;
+        let targets = target_list(context, plan, scope)?;
         let types = columns.iter().map(|(_, type_oid)| types::logical(*type_oid)).collect();
         let source = context.sources.len();
         context.sources.push(SourceSpec::Columnar { scan, attributes });
         let plan = Plan::Scan { source, types };
         Ok(Relation { plan: filtered(plan, condition), columns: targets })
+    }
+}
+
+/// A subquery that the planner left as one: its rows under other names.
+///
+/// # Safety
+/// A finished plan node.
+pub unsafe fn subquery(
+    context: &mut Context<'_>,
+    scan: *mut pg_sys::SubqueryScan,
+    order: Order,
+) -> Result<Relation, Reason> {
+    // SAFETY: the node's parts are a plan and lists of expressions.
+    unsafe {
+        let plan = &raw mut (*scan).scan.plan;
+        let below = input(context, (*scan).subplan, order)?.plain();
+        let scope = Scope::Subquery { relid: (*scan).scan.scanrelid, columns: &below.columns };
+        let condition = expressions::condition(context, (*plan).qual, scope)?;
+        let columns = target_list(context, plan, scope)?;
+        Ok(Relation { plan: filtered(below.plan, condition), columns })
+    }
+}
+
+/// A Result that computes columns of its input.
+///
+/// # Safety
+/// A finished plan node.
+pub unsafe fn result(
+    context: &mut Context<'_>,
+    result: *mut pg_sys::Result,
+    order: Order,
+) -> Result<Relation, Reason> {
+    // SAFETY: the node's parts are a plan, or null, and lists of expressions.
+    unsafe {
+        let plan = &raw mut (*result).plan;
+        if (*plan).lefttree.is_null() || !(*result).resconstantqual.is_null() {
+            return decline("rows without a table, or a condition on the whole");
+        }
+        let below = input(context, (*plan).lefttree, order)?.plain();
+        let scope = Scope::Inputs { outer: &below.columns, inner: &[] };
+        let condition = expressions::condition(context, (*plan).qual, scope)?;
+        let columns = target_list(context, plan, scope)?;
+        Ok(Relation { plan: filtered(below.plan, condition), columns })
     }
 }
 

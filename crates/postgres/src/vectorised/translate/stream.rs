@@ -3,7 +3,7 @@
 //! The node can hand the whole subtree back to the server's executor only until it has handed out a row. So what runs after the last operator that sees all rows first must not decline;
 //! where it might, an operator that gathers everything is put on top.
 
-use query::{Expression, Function, Plan};
+use query::{Expression, Plan};
 use vector::LogicalType;
 
 /// The plan, gathered where its last part may decline.
@@ -46,13 +46,13 @@ fn is_certain(plan: &Plan) -> bool {
 
 /// True for what has a value for every row.
 fn is_safe(expression: &Expression, input: &[LogicalType]) -> bool {
-    let numeric = |part: &&Expression| part.logical(input) == LogicalType::Numeric;
     let itself = match expression {
-        Expression::Call { function: Function::Compare(_), arguments, .. } => {
-            !arguments.iter().any(|part| numeric(&part))
+        Expression::Call { function, arguments, .. } => {
+            let types = arguments.iter().map(|part| part.logical(input)).collect::<Vec<_>>();
+            !function.can_raise(&types) && !function.can_decline(&types)
         }
-        Expression::Call { .. } | Expression::Host { .. } => false,
-        Expression::In { value, .. } => !numeric(&value.as_ref()),
+        Expression::Host { .. } => false,
+        Expression::In { value, .. } => value.logical(input) != LogicalType::Numeric,
         _ => true,
     };
     itself && expression.children().into_iter().all(|part| is_safe(part, input))

@@ -1,0 +1,50 @@
+//! Which queries may read columnar tables: those are copied before they are planned, because planning eats its input.
+//!
+//! Called by `hook` for every statement, so it only looks at range tables. Invariant: a query that reads a columnar table is found unless it does so inside a function.
+
+use pgrx::PgList;
+use pgrx::pg_sys::{self, Query};
+
+use crate::host::relation;
+
+/// True where the query, or one inside it, names a columnar table or what may have one as its child.
+///
+/// # Safety
+/// An analysed and rewritten query whose tables are locked.
+pub unsafe fn mentions_columnar(query: *mut Query) -> bool {
+    // SAFETY: the lists hold what their names say.
+    unsafe {
+        if query.is_null() || (*query).commandType == pg_sys::CmdType::CMD_UTILITY {
+            return false;
+        }
+        // What sub-links read is deep inside expressions.
+        (*query).hasSubLinks
+            || PgList::<pg_sys::RangeTblEntry>::from_pg((*query).rtable)
+                .iter_ptr()
+                .any(|entry| is_columnar(&*entry))
+            || PgList::<pg_sys::CommonTableExpr>::from_pg((*query).cteList)
+                .iter_ptr()
+                .any(|cte| mentions_columnar((*cte).ctequery.cast()))
+    }
+}
+
+unsafe fn is_columnar(entry: &pg_sys::RangeTblEntry) -> bool {
+    // SAFETY: the table is locked by whoever analysed the query.
+    unsafe {
+        match entry.rtekind {
+            pg_sys::RTEKind::RTE_SUBQUERY => mentions_columnar(entry.subquery),
+            pg_sys::RTEKind::RTE_RELATION => match entry.relkind as u8 {
+                pg_sys::RELKIND_PARTITIONED_TABLE => true,
+                pg_sys::RELKIND_RELATION | pg_sys::RELKIND_MATVIEW => {
+                    let relation = pg_sys::table_open(entry.relid, pg_sys::NoLock as i32);
+                    let found = relation::is_colcompress(relation)
+                        || (entry.inh && (*(*relation).rd_rel).relhassubclass);
+                    pg_sys::table_close(relation, pg_sys::NoLock as i32);
+                    found
+                }
+                _ => false,
+            },
+            _ => false,
+        }
+    }
+}

@@ -1,0 +1,96 @@
+//! What a plan with vectorised nodes costs, to choose between two plans of one query.
+//!
+//! Called by `hook`. The server's estimate of a replaced subtree stays in the node, for EXPLAIN and for the plan cache; here its operators count for the share of it that they take
+//! when they work on vectors. Invariant: a plan without vectorised nodes costs what the server says, disabled paths aside.
+
+use pgrx::pg_sys::{self, NodeTag, Plan};
+
+use super::rewrite::{children, translation};
+use super::translated::SourceSpec;
+use crate::planner::plan::scanned_rows;
+
+/// What vectorised operators take of the server's estimate for theirs.
+const OPERATORS: f64 = 0.1;
+/// The same for columnar scans, whose rows are not handed out one by one.
+const SCANS: f64 = 0.5;
+/// Starting a vectorised node.
+const START: f64 = 5.0;
+
+/// The cost of a statement.
+///
+/// # Safety
+/// A finished statement.
+pub unsafe fn statement(stmt: *mut pg_sys::PlannedStmt) -> f64 {
+    // SAFETY: the caller's promise; the list holds plans, or null for those that were optimised away.
+    unsafe {
+        let subplans = pgrx::PgList::<Plan>::from_pg((*stmt).subplans);
+        let saved = subplans.iter_ptr().filter(|plan| !plan.is_null()).map(|plan| saving(plan)).sum::<f64>();
+        enabled((*(*stmt).planTree).total_cost) - saving((*stmt).planTree) - saved
+    }
+}
+
+/// A cost without what the planner adds for each node whose kind is switched off.
+fn enabled(cost: f64) -> f64 {
+    // SAFETY: a plain global.
+    cost % unsafe { pg_sys::disable_cost }
+}
+
+/// What vectorised nodes save in a tree.
+unsafe fn saving(plan: *mut Plan) -> f64 {
+    // SAFETY: a finished plan.
+    unsafe {
+        let Some((kept, translated)) = translation(plan) else {
+            return children(plan).into_iter().map(|child| saving(*child)).sum();
+        };
+        let mut sources = 0.0;
+        let mut below = 0.0;
+        for source in &translated.sources {
+            match source {
+                SourceSpec::Columnar { scan, .. } => {
+                    let cost = enabled((**scan).scan.plan.total_cost);
+                    sources += cost;
+                    below += cost * SCANS;
+                }
+                SourceSpec::Rows { plan } => {
+                    let cost = enabled((**plan).total_cost);
+                    sources += cost;
+                    below += cost - saving(*plan);
+                }
+            }
+        }
+        let all = enabled((*kept).total_cost);
+        all - (START + below + (all - sources).max(0.0) * OPERATORS)
+    }
+}
+
+/// True where planning again without parallel workers, nested loops and merge joins may leave less to the server's executor.
+///
+/// # Safety
+/// A finished statement.
+pub unsafe fn leaves_work(stmt: *mut pg_sys::PlannedStmt) -> bool {
+    // SAFETY: as `statement`.
+    unsafe {
+        let subplans = pgrx::PgList::<Plan>::from_pg((*stmt).subplans);
+        left((*stmt).planTree) || subplans.iter_ptr().any(|plan| !plan.is_null() && left(plan))
+    }
+}
+
+unsafe fn left(plan: *mut Plan) -> bool {
+    // SAFETY: a finished plan.
+    unsafe {
+        if let Some((_, translated)) = translation(plan) {
+            return translated.sources.iter().any(|source| match source {
+                SourceSpec::Rows { plan } => left(*plan),
+                SourceSpec::Columnar { .. } => false,
+            });
+        }
+        let itself = match (*plan).type_ {
+            NodeTag::T_Gather | NodeTag::T_GatherMerge | NodeTag::T_NestLoop | NodeTag::T_MergeJoin => true,
+            NodeTag::T_CustomScan if super::translate::is_columnar(plan) => {
+                scanned_rows(plan.cast()) >= super::rewrite::MIN_ROWS
+            }
+            _ => false,
+        };
+        itself || children(plan).into_iter().any(|child| left(*child))
+    }
+}
