@@ -10,7 +10,7 @@ use std::sync::OnceLock;
 use pgrx::pg_guard;
 use pgrx::pg_sys::{self, ParamListInfo, PlannedStmt, Query};
 
-use super::{candidate, cost, rewrite};
+use super::{candidate, cost, decorrelate, rewrite};
 use crate::host::guc::ENABLE_VECTORISED;
 
 /// Plans that cost less than this are not made a second time.
@@ -80,6 +80,7 @@ unsafe extern "C-unwind" fn plan(
         let mut moves_back = pg_sys::ExecSupportsBackwardScan((*stmt).planTree);
         let possible = rewrite::statement(stmt);
         if possible && !copy.is_null() && (*(*stmt).planTree).total_cost >= WORTH && cost::leaves_work(stmt) {
+            decorrelate::query(copy);
             let quiet = Quiet::begin();
             let other = serverside(copy, query_string, cursor_options, bound_params);
             drop(quiet);

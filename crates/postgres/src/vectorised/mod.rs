@@ -6,6 +6,7 @@
 
 mod candidate;
 mod cost;
+mod decorrelate;
 mod explain;
 pub mod hook;
 pub mod node;

@@ -184,7 +184,7 @@ pub unsafe fn expression(
                             pg_sys::InvalidOid => pg_sys::get_opcode(expr.opno),
                             function => function,
                         };
-                        functions::function(context, function, expr.args, scope)
+                        functions::function(context, function, expr.inputcollid, expr.args, scope)
                     }
                 }
             }
@@ -192,7 +192,7 @@ pub unsafe fn expression(
                 let expr = &*node.cast::<pg_sys::FuncExpr>();
                 match expr.funcretset {
                     true => decline("set-returning function"),
-                    false => functions::function(context, expr.funcid, expr.args, scope),
+                    false => functions::function(context, expr.funcid, expr.inputcollid, expr.args, scope),
                 }
             }
             NodeTag::T_DistinctExpr => distinct(context, &*node.cast(), scope),

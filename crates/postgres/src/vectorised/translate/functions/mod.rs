@@ -1,7 +1,12 @@
 //! What the server's functions and operators are in `query`.
 //!
-//! Comparison operators are known by their operator family and the types they take; everything else by the fixed OID of its `pg_proc` row. Invariant: a
+//! Comparison operators are known by their operator family and the types they take; everything else by the fixed OID of its `pg_proc` row, in one file for numbers, one for dates
+//! and one for text. Invariant: a
 //! function that is not listed is declined; arguments get casts so that a `query::Function` sees just the types it names.
+
+mod dates;
+mod numbers;
+mod text;
 
 use std::sync::Arc;
 
@@ -19,115 +24,9 @@ use crate::vectorised::translated::{OutputColumn, Reason};
 /// A function of `query` for a function of the server.
 struct Known {
     function: Function,
-    /// Types that its arguments are cast to.
+    /// Types that its arguments are cast to; there may be fewer arguments.
     takes: &'static [LogicalType],
     gives: LogicalType,
-}
-
-use LogicalType::{Date, Float32, Float64, Int16, Int32, Int64, Numeric, Timestamp};
-
-const INT16: &[LogicalType] = &[Int16, Int16];
-const INT32: &[LogicalType] = &[Int32, Int32];
-const INT64: &[LogicalType] = &[Int64, Int64];
-const FLOAT32: &[LogicalType] = &[Float32, Float32];
-const FLOAT64: &[LogicalType] = &[Float64, Float64];
-const NUMERIC: &[LogicalType] = &[Numeric, Numeric];
-
-/// Arithmetic over two arguments of one type: the function's table has one line for each operator and type.
-fn arithmetic(oid: u32) -> Option<Known> {
-    use Function::{Add, Divide, Modulo, Multiply, Subtract};
-    use pg_sys as p;
-    let (function, takes) = match oid {
-        p::F_INT2PL => (Add, INT16),
-        p::F_INT4PL | p::F_INT24PL | p::F_INT42PL => (Add, INT32),
-        p::F_INT8PL | p::F_INT28PL | p::F_INT82PL | p::F_INT48PL | p::F_INT84PL => (Add, INT64),
-        p::F_FLOAT4PL => (Add, FLOAT32),
-        p::F_FLOAT8PL | p::F_FLOAT48PL | p::F_FLOAT84PL => (Add, FLOAT64),
-        p::F_NUMERIC_ADD => (Add, NUMERIC),
-        p::F_INT2MI => (Subtract, INT16),
-        p::F_INT4MI | p::F_INT24MI | p::F_INT42MI => (Subtract, INT32),
-        p::F_INT8MI | p::F_INT28MI | p::F_INT82MI | p::F_INT48MI | p::F_INT84MI => (Subtract, INT64),
-        p::F_FLOAT4MI => (Subtract, FLOAT32),
-        p::F_FLOAT8MI | p::F_FLOAT48MI | p::F_FLOAT84MI => (Subtract, FLOAT64),
-        p::F_NUMERIC_SUB => (Subtract, NUMERIC),
-        p::F_INT2MUL => (Multiply, INT16),
-        p::F_INT4MUL | p::F_INT24MUL | p::F_INT42MUL => (Multiply, INT32),
-        p::F_INT8MUL | p::F_INT28MUL | p::F_INT82MUL | p::F_INT48MUL | p::F_INT84MUL => (Multiply, INT64),
-        p::F_FLOAT4MUL => (Multiply, FLOAT32),
-        p::F_FLOAT8MUL | p::F_FLOAT48MUL | p::F_FLOAT84MUL => (Multiply, FLOAT64),
-        p::F_NUMERIC_MUL => (Multiply, NUMERIC),
-        p::F_INT2DIV => (Divide, INT16),
-        p::F_INT4DIV | p::F_INT24DIV | p::F_INT42DIV => (Divide, INT32),
-        p::F_INT8DIV | p::F_INT28DIV | p::F_INT82DIV | p::F_INT48DIV | p::F_INT84DIV => (Divide, INT64),
-        p::F_FLOAT4DIV => (Divide, FLOAT32),
-        p::F_FLOAT8DIV | p::F_FLOAT48DIV | p::F_FLOAT84DIV => (Divide, FLOAT64),
-        p::F_NUMERIC_DIV => (Divide, NUMERIC),
-        p::F_INT2MOD | p::F_MOD_INT2_INT2 => (Modulo, INT16),
-        p::F_INT4MOD | p::F_MOD_INT4_INT4 => (Modulo, INT32),
-        p::F_INT8MOD | p::F_MOD_INT8_INT8 => (Modulo, INT64),
-        p::F_NUMERIC_MOD | p::F_MOD_NUMERIC_NUMERIC => (Modulo, NUMERIC),
-        _ => return None,
-    };
-    Some(Known { function, takes, gives: *takes.first()? })
-}
-
-/// Functions of one argument that keep its type.
-fn unary(oid: u32) -> Option<Known> {
-    use Function::{Absolute, Negate};
-    use pg_sys as p;
-    let (function, takes) = match oid {
-        p::F_INT2UM => (Negate, INT16),
-        p::F_INT4UM => (Negate, INT32),
-        p::F_INT8UM => (Negate, INT64),
-        p::F_FLOAT4UM => (Negate, FLOAT32),
-        p::F_FLOAT8UM => (Negate, FLOAT64),
-        p::F_NUMERIC_UMINUS => (Negate, NUMERIC),
-        p::F_INT2ABS | p::F_ABS_INT2 => (Absolute, INT16),
-        p::F_INT4ABS | p::F_ABS_INT4 => (Absolute, INT32),
-        p::F_INT8ABS | p::F_ABS_INT8 => (Absolute, INT64),
-        p::F_FLOAT4ABS | p::F_ABS_FLOAT4 => (Absolute, FLOAT32),
-        p::F_FLOAT8ABS | p::F_ABS_FLOAT8 => (Absolute, FLOAT64),
-        p::F_NUMERIC_ABS | p::F_ABS_NUMERIC => (Absolute, NUMERIC),
-        _ => return None,
-    };
-    let (one, _) = takes.split_at_checked(1)?;
-    Some(Known { function, takes: one, gives: *one.first()? })
-}
-
-/// Arithmetic of dates.
-fn dates(oid: u32) -> Option<Known> {
-    use Function::{Add, Subtract};
-    use pg_sys as p;
-    let (function, takes, gives): (_, &'static [LogicalType], _) = match oid {
-        p::F_DATE_PLI => (Add, &[Date, Int32], Date),
-        p::F_DATE_MII => (Subtract, &[Date, Int32], Date),
-        p::F_DATE_MI => (Subtract, &[Date, Date], Int32),
-        _ => return None,
-    };
-    Some(Known { function, takes, gives })
-}
-
-/// Casts between types that `query` casts as the server does.
-fn cast(oid: u32) -> Option<LogicalType> {
-    use pg_sys as p;
-    Some(match oid {
-        p::F_INT2_INT4 | p::F_INT2_INT8 | p::F_INT2_FLOAT4 | p::F_INT2_FLOAT8 | p::F_INT2_NUMERIC => Int16,
-        p::F_INT4_INT2 | p::F_INT4_INT8 | p::F_INT4_FLOAT4 | p::F_INT4_FLOAT8 | p::F_INT4_NUMERIC => Int32,
-        p::F_INT8_INT2 | p::F_INT8_INT4 | p::F_INT8_FLOAT4 | p::F_INT8_FLOAT8 | p::F_INT8_NUMERIC => Int64,
-        p::F_FLOAT4_INT2 | p::F_FLOAT4_INT4 | p::F_FLOAT4_INT8 | p::F_FLOAT4_FLOAT8 | p::F_FLOAT4_NUMERIC => {
-            Float32
-        }
-        p::F_FLOAT8_INT2 | p::F_FLOAT8_INT4 | p::F_FLOAT8_INT8 | p::F_FLOAT8_FLOAT4 | p::F_FLOAT8_NUMERIC => {
-            Float64
-        }
-        p::F_NUMERIC_INT2
-        | p::F_NUMERIC_INT4
-        | p::F_NUMERIC_INT8
-        | p::F_NUMERIC_FLOAT4
-        | p::F_NUMERIC_FLOAT8 => Numeric,
-        p::F_TIMESTAMP_DATE => Timestamp,
-        _ => return None,
-    })
 }
 
 /// A call of a function of the server's.
@@ -137,26 +36,40 @@ fn cast(oid: u32) -> Option<LogicalType> {
 pub unsafe fn function(
     context: &mut Context<'_>,
     oid: Oid,
+    collation: Oid,
     args: *mut pg_sys::List,
     scope: Scope<'_>,
 ) -> Result<Expression, Reason> {
     let number = oid.to_u32();
     // SAFETY: the caller's promise.
     unsafe {
-        if let Some(to) = cast(number) {
+        if number == pg_sys::F_NUMERIC_NUMERIC_INT4 {
+            return numbers::length(context, args, scope);
+        }
+        if let Some(to) = numbers::cast(number) {
             let mut arguments = expressions::all(context, args, scope)?;
             arguments.truncate(1);
             return Ok(call(Function::Cast(to), arguments, to));
         }
-        if let Some(known) = arithmetic(number).or_else(|| unary(number)).or_else(|| dates(number)) {
-            let nodes = PgList::<pg_sys::Node>::from_pg(args);
-            let mut arguments = Vec::new();
-            for (node, &takes) in nodes.iter_ptr().zip(known.takes) {
-                arguments.push(as_type(context, node, takes, scope)?);
-            }
-            return Ok(call(known.function, arguments, known.gives));
+        if let Some(found) = dates::with_field(context, number, args, scope)? {
+            return Ok(found);
         }
-        decline(format!("function {}", name_of(oid)))
+        let known = numbers::known(number).or_else(|| dates::known(number));
+        let known = match known {
+            Some(known) => Some((known, false)),
+            None => text::known(number, collation)?,
+        };
+        let Some((known, negated)) = known else { return decline(format!("function {}", name_of(oid))) };
+        let nodes = PgList::<pg_sys::Node>::from_pg(args);
+        if nodes.len() > known.takes.len() {
+            return decline(format!("function {} of many arguments", name_of(oid)));
+        }
+        let mut arguments = Vec::new();
+        for (node, &takes) in nodes.iter_ptr().zip(known.takes) {
+            arguments.push(as_type(context, node, takes, scope)?);
+        }
+        let value = call(known.function, arguments, known.gives);
+        Ok(if negated { Expression::Not(Box::new(value)) } else { value })
     }
 }
 
@@ -189,6 +102,8 @@ unsafe fn as_type(
         })
     }
 }
+
+use LogicalType::{Date, Float32, Float64, Int16, Int32, Int64, Timestamp};
 
 /// What both sides of a comparison are compared as.
 fn common(left: Oid, right: Oid) -> Option<LogicalType> {

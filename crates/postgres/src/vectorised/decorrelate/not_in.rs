@@ -1,0 +1,125 @@
+//! `x NOT IN (SELECT y ...)` as `NOT EXISTS (SELECT ... WHERE y = x)`, which the server makes an anti join.
+//!
+//! They only differ where `x` or a `y` is NULL, so both have to be columns that are declared NOT NULL, of tables that no outer join can fill up with NULLs.
+
+use pgrx::PgList;
+use pgrx::pg_sys::{self, Node, NodeTag, Query};
+use vector::CompareOp;
+
+use super::{add_subquery, column, looks_far_out, reference, sides};
+use crate::planner::operand;
+
+/// The condition that takes the place of a NOT IN.
+///
+/// # Safety
+/// A condition of the query, both ours to change.
+pub unsafe fn as_not_exists(query: *mut Query, condition: *mut Node) -> Option<*mut Node> {
+    // SAFETY: casts follow the tags; zeroed nodes are valid starts.
+    unsafe {
+        if (*condition).type_ != NodeTag::T_BoolExpr {
+            return None;
+        }
+        let not = condition.cast::<pg_sys::BoolExpr>();
+        let inside = PgList::<Node>::from_pg((*not).args).get_ptr(0)?;
+        if (*not).boolop != pg_sys::BoolExprType::NOT_EXPR || (*inside).type_ != NodeTag::T_SubLink {
+            return None;
+        }
+        let link = inside.cast::<pg_sys::SubLink>();
+        let test = (*link).testexpr;
+        if (*link).subLinkType != pg_sys::SubLinkType::ANY_SUBLINK
+            || test.is_null()
+            || (*test).type_ != NodeTag::T_OpExpr
+        {
+            return None;
+        }
+        let comparison = test.cast::<pg_sys::OpExpr>();
+        let (_, CompareOp::Equal) = operand::comparison((*comparison).opno)? else { return None };
+        let (outer, parameter) = sides(comparison)?;
+        let subquery = (*link).subselect.cast::<Query>();
+        let targets = PgList::<pg_sys::TargetEntry>::from_pg((*subquery).targetList);
+        let target = targets.get_ptr(0)?;
+        let plain = (*parameter).type_ == NodeTag::T_Param
+            && targets.len() == 1
+            && (*subquery).commandType == pg_sys::CmdType::CMD_SELECT
+            && (*subquery).setOperations.is_null()
+            && (*subquery).groupingSets.is_null()
+            && (*subquery).rowMarks.is_null()
+            && !(*subquery).hasForUpdate
+            && !(*subquery).hasModifyingCTE
+            && !looks_far_out(subquery.cast(), 1)
+            && !pg_sys::contain_volatile_functions(subquery.cast());
+        if !plain || !is_never_null(query, outer) || !is_never_null(subquery, (*target).expr.cast()) {
+            return None;
+        }
+        let exists = pg_sys::palloc0(size_of::<Query>()).cast::<Query>();
+        (*exists).type_ = NodeTag::T_Query;
+        (*exists).commandType = pg_sys::CmdType::CMD_SELECT;
+        (*exists).canSetTag = true;
+        let from = pg_sys::palloc0(size_of::<pg_sys::FromExpr>()).cast::<pg_sys::FromExpr>();
+        (*from).type_ = NodeTag::T_FromExpr;
+        (*exists).jointree = from;
+        let number = add_subquery(exists, subquery);
+        (*from).fromlist = pg_sys::lappend(std::ptr::null_mut(), reference(number).cast());
+        let value = column(number, target);
+        pg_sys::IncrementVarSublevelsUp(outer, 1, 0);
+        let args = pg_sys::lappend(pg_sys::lappend(std::ptr::null_mut(), outer.cast()), value.cast());
+        (*comparison).args = args;
+        (*from).quals = comparison.cast();
+        let name = super::copied("c1");
+        let entry = pg_sys::makeTargetEntry(pg_sys::copyObjectImpl(value.cast()).cast(), 1, name, false);
+        (*exists).targetList = pg_sys::lappend(std::ptr::null_mut(), entry.cast());
+        (*link).subLinkType = pg_sys::SubLinkType::EXISTS_SUBLINK;
+        (*link).testexpr = std::ptr::null_mut();
+        (*link).operName = std::ptr::null_mut();
+        (*link).subselect = exists.cast();
+        Some(condition)
+    }
+}
+
+/// A column of a table of this query that is declared NOT NULL, where FROM has no outer join.
+unsafe fn is_never_null(query: *mut Query, node: *mut Node) -> bool {
+    // SAFETY: casts follow the tags; the table is locked by whoever analysed the query.
+    unsafe {
+        let mut node = node;
+        while (*node).type_ == NodeTag::T_RelabelType {
+            node = (*node.cast::<pg_sys::RelabelType>()).arg.cast();
+        }
+        if (*node).type_ != NodeTag::T_Var || (*query).jointree.is_null() {
+            return false;
+        }
+        let var = &*node.cast::<pg_sys::Var>();
+        let from = PgList::<Node>::from_pg((*(*query).jointree).fromlist);
+        if var.varlevelsup != 0 || var.varattno <= 0 || !from.iter_ptr().all(|item| joins_inner(item)) {
+            return false;
+        }
+        let entries = PgList::<pg_sys::RangeTblEntry>::from_pg((*query).rtable);
+        let position = usize::try_from(var.varno - 1).unwrap_or(usize::MAX);
+        let Some(entry) = entries.get_ptr(position) else { return false };
+        if (*entry).rtekind != pg_sys::RTEKind::RTE_RELATION {
+            return false;
+        }
+        let relation = pg_sys::table_open((*entry).relid, pg_sys::NoLock as i32);
+        let descriptor = (*relation).rd_att;
+        let attribute = usize::try_from(var.varattno - 1).unwrap_or(usize::MAX);
+        let columns = (*descriptor).attrs.as_slice(usize::try_from((*descriptor).natts).unwrap_or(0));
+        let found = columns.get(attribute).is_some_and(|column| column.attnotnull);
+        pg_sys::table_close(relation, pg_sys::NoLock as i32);
+        found
+    }
+}
+
+unsafe fn joins_inner(item: *mut Node) -> bool {
+    // SAFETY: casts follow the tags.
+    unsafe {
+        match (*item).type_ {
+            NodeTag::T_RangeTblRef => true,
+            NodeTag::T_JoinExpr => {
+                let join = &*item.cast::<pg_sys::JoinExpr>();
+                join.jointype == pg_sys::JoinType::JOIN_INNER
+                    && joins_inner(join.larg)
+                    && joins_inner(join.rarg)
+            }
+            _ => false,
+        }
+    }
+}
