@@ -19,7 +19,7 @@ DECLARE
     line text;
 BEGIN
     FOR line IN EXECUTE 'EXPLAIN (COSTS OFF) ' || query LOOP
-        IF line ~ '^ *(->)?  ?[A-Z][A-Za-z ]+(\(| on |$)' THEN RETURN NEXT line; END IF;
+        IF line ~ '^ *(->)? *[A-Z][A-Za-z ]+(\(| on |$)' THEN RETURN NEXT line; END IF;
     END LOOP;
 END $$;
 \set ECHO all
