@@ -39,6 +39,8 @@ BEGIN
     END IF;
     RETURN i;
 END $$;
+-- the server's own parallel plans
+SET colonnade.enable_vectorised = off;
 SET max_parallel_workers_per_gather = 2;
 SET parallel_setup_cost = 0;
 SET parallel_tuple_cost = 0;
