@@ -6,7 +6,11 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use proptest::prelude::*;
-use query::{Batch, Execution, Expression, Host, JoinKind, Members, Plan, Result, Settings, Source, Unit};
+use query::{
+    Batch, Error, Execution, Expression, Function, Host, JoinKind, Members, Plan, Result, Settings,
+    SharedTempFiles, Source, Unit,
+};
+use support::Memory;
 use vector::{CompareOp, Dictionary, LogicalType, Predicate, Scalar, Values, Vector, VectorBuilder};
 
 struct TestHost;
@@ -16,6 +20,8 @@ impl Host for TestHost {
         Ok(())
     }
 }
+
+mod support;
 
 /// Batches, without the rows that a join says it does not need.
 struct Batches {
@@ -275,7 +281,7 @@ struct Case {
     right: Vec<Row>,
     types: [Key; 2],
     keys: usize,
-    condition: Option<bool>,
+    condition: Option<u8>,
     cuts: (usize, usize),
     encodings: (Encoding, Encoding),
 }
@@ -298,8 +304,9 @@ fn equal(case: &Case, left: &Row, right: &Row) -> Option<bool> {
 fn expected(case: &Case, kind: JoinKind) -> Vec<String> {
     let holds = |left: &Row, right: &Row| match case.condition {
         None => true,
-        Some(true) => left.flag == Some(true),
-        Some(false) => right.flag == Some(true),
+        Some(0) => left.flag == Some(true),
+        Some(1) => right.flag == Some(true),
+        Some(_) => left.flag.is_some() && left.flag == right.flag,
     };
     let flag = |row: &Row| row.flag.map_or("-".to_owned(), |flag| flag.to_string());
     let left_text = |at: usize| format!("{}|row of the left side {at}", flag(&case.left[at]));
@@ -345,14 +352,16 @@ fn plan_of(case: &Case, kind: JoinKind) -> Plan {
         types: vec![case.types[0].logical(), case.types[1].logical(), LogicalType::Bool, LogicalType::Text],
     };
     let keys = (0..case.keys).map(|at| (Expression::Column(at), Expression::Column(at)));
-    let flag = |left| Expression::Column(if left { 2 } else { 6 });
-    Plan::Join {
-        kind,
-        left: Box::new(scan(0)),
-        right: Box::new(scan(1)),
-        keys: keys.collect(),
-        condition: case.condition.map(flag),
-    }
+    let condition = case.condition.map(|condition| match condition {
+        0 => Expression::Column(2),
+        1 => Expression::Column(6),
+        _ => Expression::Call {
+            function: Function::Compare(CompareOp::Equal),
+            arguments: vec![Expression::Column(6), Expression::Column(2)],
+            result: LogicalType::Bool,
+        },
+    });
+    Plan::Join { kind, left: Box::new(scan(0)), right: Box::new(scan(1)), keys: keys.collect(), condition }
 }
 
 fn run(plan: &Plan, case: &Case, settings: Settings) -> Result<Vec<Batch>> {
@@ -394,6 +403,24 @@ fn check(case: &Case) {
         rows.sort();
         assert_eq!(rows, expected(case, kind), "{kind:?} {case:?}");
 
+        // Kept rows that do not fit go to files, where they can be spread by keys.
+        let memory = Memory::default();
+        let files: SharedTempFiles = Arc::new(memory);
+        let threads = 1 + case.left.len() % 3;
+        let tiny = Settings { memory: case.cuts.0 * 50, threads, temp_files: Some(files) };
+        match run(&plan, case, tiny) {
+            Err(Error::Decline(_)) if case.keys == 0 => {}
+            Err(Error::Decline(_)) if kind == JoinKind::NullAwareAnti => {
+                assert!(case.keys > 1 || case.condition.is_some());
+            }
+            got => {
+                let got = got.unwrap();
+                let mut rows: Vec<String> = got.iter().flat_map(|batch| shown(batch, columns)).collect();
+                rows.sort();
+                assert_eq!(rows, expected(case, kind), "spilled {kind:?} {case:?}");
+            }
+        }
+
         // The same with only the last columns wanted.
         let narrow: Vec<usize> = columns.iter().copied().skip(1).step_by(2).collect();
         let project = Plan::Project {
@@ -434,7 +461,7 @@ fn case() -> impl Strategy<Value = Case> {
         (any::<bool>(), any::<bool>()).prop_flat_map(|(a, b)| (rows(20, a), rows(12, b))),
         [key(), key()],
         0usize..3,
-        prop::option::of(any::<bool>()),
+        prop::option::of(0u8..3),
         (1usize..20, 1usize..12),
         (encoding(), encoding()),
     )
@@ -474,7 +501,7 @@ fn many_pairs() {
             encodings: (Encoding::Flat, Encoding::Flat),
         };
         check(&case);
-        check(&Case { condition: Some(false), ..case.clone() });
+        check(&Case { condition: Some(1), ..case.clone() });
         check(&Case { keys: 0, ..case });
     }
 }
@@ -494,6 +521,42 @@ fn a_kept_side_beyond_memory_is_declined() {
     let settings = Settings { memory: 10_000, threads: 1, temp_files: None };
     let got = run(&plan_of(&case, JoinKind::Inner), &case, settings);
     assert!(matches!(got, Err(query::Error::Decline(_))), "{got:?}");
+}
+
+/// Files are spread again where a pair is too large, and joined as they are where that does not help.
+#[test]
+fn large_kept_sides_are_spread_again_and_again() {
+    for (left, right) in [(300, 5000), (5000, 300)] {
+        // Of 40 keys one has a third of all rows.
+        let row = |at: usize| Row {
+            keys: [
+                Some(if at % 3 == 0 { 2 } else { (at % 7) as u8 }),
+                (at % 11 != 5).then_some((at / 7 % 6) as u8),
+            ],
+            flag: (at % 13 > 2).then_some(at % 2 == 0),
+        };
+        let case = Case {
+            left: (0..left).map(row).collect(),
+            right: (0..right).map(row).collect(),
+            types: [Key::Numeric, Key::Text],
+            keys: 2,
+            condition: Some(2),
+            cuts: (70, 50),
+            encodings: (Encoding::Flat, Encoding::Dictionary),
+        };
+        for kind in [JoinKind::Anti, JoinKind::Full] {
+            let files = Memory::default();
+            let written = Arc::clone(&files.written);
+            let settings = Settings { memory: 3_000, threads: 2, temp_files: Some(Arc::new(files)) };
+            let plan = plan_of(&case, kind);
+            let columns: &[usize] = if plan.types().len() == 4 { &[2, 3] } else { &[2, 3, 6, 7] };
+            let got = run(&plan, &case, settings).unwrap();
+            let mut rows: Vec<String> = got.iter().flat_map(|batch| shown(batch, columns)).collect();
+            rows.sort();
+            assert!(rows == expected(&case, kind), "{kind:?}");
+            assert!(written.load(std::sync::atomic::Ordering::Relaxed) > 100_000, "{written:?}");
+        }
+    }
 }
 
 #[test]

@@ -277,6 +277,11 @@ impl Partitions {
         Ok(())
     }
 
+    /// The file of each partition, None where it has no row: for two inputs that are spread alike.
+    pub fn into_slots(self) -> Vec<Option<BatchFile>> {
+        self.files
+    }
+
     /// The files, each with the level of its rows' next spreading.
     pub fn into_files(self) -> impl Iterator<Item = (BatchFile, u32)> {
         self.files.into_iter().flatten().map(move |file| (file, self.level + 1))

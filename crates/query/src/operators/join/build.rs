@@ -1,7 +1,8 @@
 //! The kept side of a join: gathers all rows of the right input, then makes the columns and the table that probing reads.
 //!
-//! `execution` runs the right pipeline into `BuildSink` before the first batch of the left one. Only the columns wanted above the join or by its condition are kept. Invariant:
-//! `Built` never changes once made, but for the marks of matched rows.
+//! `execution` runs the right pipeline into `BuildSink` before the first batch of the left one. Only the columns wanted above the join or by its condition are kept. Beyond the
+//! memory that the join may use all rows go to files, spread by the hash of their keys, and `spill` takes over. Invariant: `Built` never changes once made, but for the marks of
+//! matched rows.
 
 use std::any::Any;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -12,7 +13,8 @@ use vector::{Bitmap, ByteView, ByteViews, LogicalType, Predicate, Values, Vector
 use super::keys::nulls;
 use super::narrow::predicate;
 use super::table::Table;
-use crate::{Batch, Error, Evaluator, Expression, Result, Sink, SinkLocal, Source};
+use crate::row_container::{BatchFile, Partitions};
+use crate::{Batch, Error, Evaluator, Expression, Result, SharedTempFiles, Sink, SinkLocal, Source};
 
 /// What the kept side has to know of its join.
 pub struct Spec {
@@ -32,6 +34,8 @@ pub struct Spec {
     pub marks: bool,
     /// Bytes that may be held.
     pub memory: usize,
+    /// Where rows go beyond that.
+    pub temp_files: Option<SharedTempFiles>,
 }
 
 /// The kept rows.
@@ -46,36 +50,85 @@ pub struct Built {
     pub table: Table,
     /// What the probing source may leave out.
     pub narrowing: Vec<Predicate>,
-    /// Whether a key was NULL.
+    /// Whether a key was NULL, in these rows or in those that another table holds.
     pub null_keys: bool,
+    /// Whether the kept side has no row at all.
+    pub nothing: bool,
     /// Rows that matched, where that is asked for.
     pub matched: Vec<AtomicBool>,
     types: Vec<LogicalType>,
 }
 
 /// Rows as threads bring them: wanted columns, then keys.
-type Part = (usize, Vec<Arc<Vector>>);
+pub type Part = (usize, Vec<Arc<Vector>>);
 
 /// The shared part.
 pub struct BuildSink {
     spec: Spec,
     parts: Mutex<Vec<Part>>,
-    bytes: Arc<AtomicUsize>,
+    bytes: AtomicUsize,
     built: OnceLock<Built>,
+    /// Rows go to files. Set once the memory is used up, never taken back.
+    spilled: AtomicBool,
+    null_keys: AtomicBool,
+    files: Mutex<Option<Partitions>>,
 }
 
 impl BuildSink {
     /// A sink for the kept side.
     pub fn new(spec: Spec) -> Self {
-        let bytes = Arc::new(AtomicUsize::new(0));
-        Self { spec, parts: Mutex::new(Vec::new()), bytes, built: OnceLock::new() }
+        Self {
+            spec,
+            parts: Mutex::default(),
+            bytes: AtomicUsize::new(0),
+            built: OnceLock::new(),
+            spilled: AtomicBool::new(false),
+            null_keys: AtomicBool::new(false),
+            files: Mutex::default(),
+        }
     }
 
-    /// The kept rows, once all were seen.
+    /// The kept rows, once all were seen; not for a sink that spilled.
     pub fn built(&self) -> Result<&Built> {
         self.built.get().ok_or(Error::Decline("join before its kept side"))
     }
+
+    /// True when the kept rows are in files.
+    pub fn has_spilled(&self) -> bool {
+        self.spilled.load(Ordering::Acquire)
+    }
+
+    /// What it was told.
+    pub const fn spec(&self) -> &Spec {
+        &self.spec
+    }
+
+    /// The files of the kept rows, by partition.
+    pub fn take_files(&self) -> Result<Vec<Option<BatchFile>>> {
+        let files = self.files.lock().map_err(|_| POISONED)?.take();
+        Ok(files.map_or_else(Vec::new, Partitions::into_slots))
+    }
+
+    /// Kept rows read back from files: a table of their own.
+    pub fn built_of(&self, parts: Vec<Part>) -> Result<Built> {
+        let mut built = Built::new(&self.spec, parts)?;
+        (built.nothing, built.null_keys) = (false, self.null_keys.load(Ordering::Relaxed));
+        Ok(built)
+    }
+
+    fn write(&self, (rows, columns): &Part) -> Result<()> {
+        let files = self.spec.temp_files.as_ref().ok_or(Error::Decline("join without temporary files"))?;
+        let keys = columns.get(columns.len() - self.spec.keys.len()..).unwrap_or_default();
+        if keys.iter().any(|key| key.null_count() > 0) {
+            self.null_keys.store(true, Ordering::Relaxed);
+        }
+        let mut partitions = self.files.lock().map_err(|_| POISONED)?;
+        partitions.get_or_insert_with(|| Partitions::new(0)).write(keys, columns, *rows, files)
+    }
 }
+
+/// A thread that panicked has ended the query.
+pub const POISONED: Error = Error::Decline("a thread panicked");
 
 /// The sink together with who shares it.
 pub struct SharedSink(pub Arc<BuildSink>);
@@ -87,7 +140,11 @@ impl Sink for SharedSink {
     }
 
     fn complete(&self) -> Result<Box<dyn Source>> {
-        let parts = std::mem::take(&mut *self.0.parts.lock().map_err(|_| Error::Decline("a thread failed"))?);
+        let parts = std::mem::take(&mut *self.0.parts.lock().map_err(|_| POISONED)?);
+        if self.0.has_spilled() {
+            parts.iter().try_for_each(|part| self.0.write(part))?;
+            return Ok(Box::new(Nothing));
+        }
         let built = Built::new(&self.0.spec, parts)?;
         self.0.built.set(built).map_err(|_| Error::Decline("kept side made twice"))?;
         Ok(Box::new(Nothing))
@@ -118,20 +175,45 @@ impl SinkLocal for Local {
         let wanted = batch.columns.iter().zip(&self.shared.spec.wanted);
         let columns = wanted.filter(|(_, wanted)| **wanted).map(|(column, _)| Arc::clone(column));
         let columns: Vec<_> = columns.chain(keys).collect();
-        let bytes = columns.iter().map(|column| column.bytes()).sum::<usize>();
+        let part = (batch.rows, columns);
+        if self.shared.has_spilled() {
+            self.spill()?;
+            self.shared.write(&part)?;
+            return Ok(true);
+        }
+        let bytes = bytes(&part);
+        self.parts.push(part);
         let held = self.shared.bytes.fetch_add(bytes, Ordering::Relaxed) + bytes;
         if held > self.shared.spec.memory {
-            return Err(Error::Decline("the kept side of a join is larger than the memory it may use"));
+            if !self.shared.spec.keyed || self.shared.spec.temp_files.is_none() {
+                return Err(Error::Decline("the kept side of a join is larger than the memory it may use"));
+            }
+            self.shared.spilled.store(true, Ordering::Release);
+            self.spill()?;
         }
-        self.parts.push((batch.rows, columns));
         Ok(true)
     }
 
-    fn finish(self: Box<Self>) -> Result<()> {
-        let mut parts = self.shared.parts.lock().map_err(|_| Error::Decline("a thread failed"))?;
-        parts.extend(self.parts);
+    fn finish(mut self: Box<Self>) -> Result<()> {
+        if self.shared.has_spilled() {
+            return self.spill();
+        }
+        let mut parts = self.shared.parts.lock().map_err(|_| POISONED)?;
+        parts.append(&mut self.parts);
         Ok(())
     }
+}
+
+impl Local {
+    /// Writes what this thread holds.
+    fn spill(&mut self) -> Result<()> {
+        std::mem::take(&mut self.parts).iter().try_for_each(|part| self.shared.write(part))
+    }
+}
+
+/// Memory that a part takes.
+pub fn bytes((_, columns): &Part) -> usize {
+    columns.iter().map(|column| column.bytes()).sum()
 }
 
 /// What is left of a sink that nobody reads as a source.
@@ -167,7 +249,17 @@ impl Built {
         }
         let marks = if spec.marks { rows } else { 0 };
         let matched = (0..marks).map(|_| AtomicBool::new(false)).collect();
-        Ok(Self { rows, columns, keys, table, narrowing, null_keys, matched, types: spec.types.clone() })
+        Ok(Self {
+            rows,
+            columns,
+            keys,
+            table,
+            narrowing,
+            null_keys,
+            nothing: rows == 0,
+            matched,
+            types: spec.types.clone(),
+        })
     }
 
     /// Column `at` for each head; NULL for zero (`misses` says whether there is one).

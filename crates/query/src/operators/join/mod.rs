@@ -1,6 +1,7 @@
 //! Hash joins: the right input is kept in memory and found by its keys, the left one is probed batch by batch.
 //!
-//! `build` gathers the kept side, `keys` brings keys to comparable forms, `hash` and `table` find them, `probe` makes the rows. Joins without keys
+//! `build` gathers the kept side, `keys` brings keys to comparable forms, `hash` and `table` find them, `probe` makes the rows, `spill` does it piece by piece where the kept side
+//! is larger than the memory it may use. Joins without keys
 //! list every pair, and so does `NOT IN` over several columns or with a further condition, where NULLs make keys neither equal nor different.
 
 mod build;
@@ -8,6 +9,7 @@ mod hash;
 mod keys;
 mod narrow;
 mod probe;
+mod spill;
 mod table;
 
 use std::sync::{Arc, Mutex};
@@ -17,6 +19,7 @@ use vector::LogicalType;
 use self::build::{BuildSink, SharedSink, Spec};
 use self::narrow::KeyMembers;
 use self::probe::Probe;
+use self::spill::Spilled;
 use crate::{
     Batch, Build, Error, Expression, JoinKind, Members, Pipeline, Plan, Result, Runner, Settings, Source,
     Transform, TransformFactory,
@@ -33,17 +36,18 @@ struct Shared {
     condition_columns: Vec<bool>,
     /// Types of both sides' columns.
     types: Vec<LogicalType>,
+    /// Columns of the left side.
+    width: usize,
     /// Those of them that are needed above.
     wanted: Vec<bool>,
     sink: Arc<BuildSink>,
+    spilled: Spilled,
     /// Where `rest` goes on.
     rest: Mutex<usize>,
 }
 
 struct Join {
     shared: Arc<Shared>,
-    /// Columns of the left side.
-    width: usize,
     /// Whether left rows without a match are dropped.
     drops: bool,
     /// The column of the source that is the only key.
@@ -93,6 +97,7 @@ pub fn join(
         wanted: of_right.map(|(above, here)| (*above && !existence) || *here).collect(),
         marks,
         memory: settings.memory,
+        temp_files: settings.temp_files.clone(),
     }));
     left.builds.push(Build { pipeline: right, sink: Arc::new(SharedSink(Arc::clone(&sink))) });
     left.transforms.push(Arc::new(Join {
@@ -103,11 +108,12 @@ pub fn join(
             condition: condition.clone(),
             condition_columns,
             types,
+            width,
             wanted,
             sink,
+            spilled: Spilled::default(),
             rest: Mutex::new(0),
         }),
-        width,
         drops,
         only,
     }));
@@ -116,6 +122,9 @@ pub fn join(
 
 impl TransformFactory for Join {
     fn prepare(&self, _runner: &mut Runner<'_>, source: &mut dyn Source) -> Result<bool> {
+        if self.shared.sink.has_spilled() {
+            return Ok(true);
+        }
         let built = self.shared.sink.built()?;
         built.narrowing.iter().for_each(|predicate| source.narrow(predicate.clone()));
         if let Some(column) = self.only {
@@ -130,14 +139,17 @@ impl TransformFactory for Join {
     }
 
     fn rest(&self) -> Result<Option<Batch>> {
-        let mut at = self.shared.rest.lock().map_err(|_| Error::Decline("a thread failed"))?;
+        if self.shared.sink.has_spilled() {
+            return self.shared.spilled.next(&self.shared);
+        }
+        let mut at = self.shared.rest.lock().map_err(|_| build::POISONED)?;
         let (batch, next) = self.shared.unmatched(*at, self.shared.sink.built()?);
         *at = next;
         Ok(batch)
     }
 
     fn has_rest(&self) -> bool {
-        matches!(self.shared.kind, JoinKind::Right | JoinKind::Full)
+        matches!(self.shared.kind, JoinKind::Right | JoinKind::Full) || self.shared.sink.has_spilled()
     }
 
     fn needs_host(&self) -> bool {
@@ -145,7 +157,7 @@ impl TransformFactory for Join {
     }
 
     fn input_column(&self, column: usize) -> Option<usize> {
-        (column < self.width).then_some(column)
+        (column < self.shared.width).then_some(column)
     }
 
     fn name(&self) -> String {

@@ -42,13 +42,29 @@ impl Probe {
 
 impl Transform for Probe {
     fn push(&mut self, batch: Batch, emit: &mut Emit<'_>) -> Result<()> {
-        let shared = Arc::clone(&self.shared);
-        let built = shared.sink.built()?;
         let keys = self.keys.iter_mut().map(|key| key.evaluate(&batch)).collect::<Result<Vec<_>>>()?;
+        let shared = Arc::clone(&self.shared);
+        if shared.sink.has_spilled() {
+            return shared.spilled.write(&shared, &batch, keys);
+        }
+        self.probe(&batch, &keys, shared.sink.built()?, emit)
+    }
+}
+
+impl Probe {
+    /// The join's rows for a batch with these keys.
+    pub fn probe(
+        &mut self,
+        batch: &Batch,
+        keys: &[Arc<Vector>],
+        built: &Built,
+        emit: &mut Emit<'_>,
+    ) -> Result<()> {
+        let shared = Arc::clone(&self.shared);
         let found: Vec<&Vector> = keys.iter().filter(|_| shared.keyed).map(AsRef::as_ref).collect();
         if shared.kind == JoinKind::NullAwareAnti {
-            if built.rows == 0 {
-                return emit(batch);
+            if built.nothing {
+                return emit(batch.clone());
             }
             if shared.keyed {
                 if built.null_keys {
@@ -58,47 +74,45 @@ impl Transform for Probe {
                 let kept = rows_where(batch.rows, |row| {
                     self.heads.get(row) == Some(&0) && keys.iter().all(|key| key.is_valid(row))
                 });
-                return shared.emit_kept(&batch, &kept, emit);
+                return shared.emit_kept(batch, &kept, emit);
             }
         }
         built.table.find(&found, batch.rows, &mut self.scratch, &mut self.heads)?;
         let paired = self.condition.is_some() || !shared.keyed && !shared.keys.is_empty();
         if paired {
-            return self.push_conditional(&batch, &keys, built, emit);
+            return self.push_conditional(batch, keys, built, emit);
         }
         let heads = &self.heads;
         let hit =
             |wanted: bool| rows_where(batch.rows, |row| heads.get(row).is_some_and(|&h| (h != 0) == wanted));
         match shared.kind {
-            JoinKind::Semi => shared.emit_kept(&batch, &hit(true), emit),
-            JoinKind::Anti | JoinKind::NullAwareAnti => shared.emit_kept(&batch, &hit(false), emit),
+            JoinKind::Semi => shared.emit_kept(batch, &hit(true), emit),
+            JoinKind::Anti | JoinKind::NullAwareAnti => shared.emit_kept(batch, &hit(false), emit),
             _ => {
                 let outer = matches!(shared.kind, JoinKind::Left | JoinKind::Full);
                 if built.table.has_duplicates() {
                     let mut pairs = Pairs::new(outer);
                     while pairs.fill(heads, built) {
                         mark(built, &pairs.heads);
-                        emit(shared.output(&batch, Some(&pairs.rows), &pairs.heads, built))?;
+                        emit(shared.output(batch, Some(&pairs.rows), &pairs.heads, built))?;
                     }
                     return Ok(());
                 }
                 mark(built, heads);
                 let hits = heads.iter().filter(|&&head| head != 0).count();
                 if outer || hits == batch.rows {
-                    return emit(shared.output(&batch, None, heads, built));
+                    return emit(shared.output(batch, None, heads, built));
                 }
                 if hits == 0 {
                     return Ok(());
                 }
                 let rows = hit(true);
                 let heads: Vec<u32> = heads.iter().copied().filter(|&head| head != 0).collect();
-                emit(shared.output(&batch, Some(&rows), &heads, built))
+                emit(shared.output(batch, Some(&rows), &heads, built))
             }
         }
     }
-}
 
-impl Probe {
     /// Pairs whose keys are equal are listed and put to the condition.
     fn push_conditional(
         &mut self,
@@ -302,8 +316,13 @@ impl Shared {
         Batch::new(heads.len(), columns)
     }
 
+    /// Whether a column is read above the join or by its condition.
+    pub fn needs(&self, column: usize) -> bool {
+        [&self.wanted, &self.condition_columns].into_iter().any(|flags| flags.get(column) == Some(&true))
+    }
+
     /// Stands for a column that nobody reads.
-    fn absent(&self, logical: LogicalType, rows: usize) -> Arc<Vector> {
+    pub fn absent(&self, logical: LogicalType, rows: usize) -> Arc<Vector> {
         Arc::new(nulls(logical, rows))
     }
 
@@ -322,8 +341,8 @@ impl Shared {
         if heads.is_empty() {
             return (None, at);
         }
-        let left = self.types.len() - built.columns.len();
-        let columns = self.types.iter().take(left).map(|&logical| Arc::new(nulls(logical, heads.len())));
+        let columns =
+            self.types.iter().take(self.width).map(|&logical| Arc::new(nulls(logical, heads.len())));
         let absent = Batch::new(heads.len(), columns.collect());
         (Some(self.output(&absent, None, &heads, built)), at)
     }
