@@ -530,10 +530,10 @@ fn large_kept_sides_are_spread_again_and_again() {
         // Of 40 keys one has a third of all rows.
         let row = |at: usize| Row {
             keys: [
-                Some(if at % 3 == 0 { 2 } else { (at % 7) as u8 }),
+                Some(if at.is_multiple_of(3) { 2 } else { (at % 7) as u8 }),
                 (at % 11 != 5).then_some((at / 7 % 6) as u8),
             ],
-            flag: (at % 13 > 2).then_some(at % 2 == 0),
+            flag: (at % 13 > 2).then_some(at.is_multiple_of(2)),
         };
         let case = Case {
             left: (0..left).map(row).collect(),
