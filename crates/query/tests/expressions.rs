@@ -1,13 +1,14 @@
 //! Random expressions over random columns in every encoding, against the slow reference of `common`.
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::unwrap_used, clippy::panic)]
 
 mod common;
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use common::{Plain, at, evaluate, same, vector};
 use proptest::prelude::*;
-use query::{Batch, Error, Evaluator, Expression, Function};
+use query::{Batch, CaseRule, DateField, Error, Evaluator, Expression, Function, HostFunction};
 use vector::{Bitmap, CompareOp, Dictionary, LogicalType, Values, Vector};
 
 const SCHEMA: [LogicalType; 12] = [
@@ -157,6 +158,81 @@ fn op() -> impl Strategy<Value = CompareOp> {
     ]
 }
 
+/// A function of another kind, over arguments of its own types.
+fn other_function(logical: LogicalType, depth: u32) -> BoxedStrategy<Expression> {
+    use LogicalType::{Bool, Date, Float64, Int16, Int32, Int64, Numeric, Text, Timestamp};
+    let known: Vec<(Function, Vec<LogicalType>)> = match logical {
+        Bool => vec![(Function::StartsWith, vec![Text, Text])],
+        Int16 => vec![(Function::Cast(Int16), vec![Int32]), (Function::Cast(Int16), vec![Numeric])],
+        Int32 => vec![
+            (Function::Length, vec![Text]),
+            (Function::OctetLength, vec![Text]),
+            (Function::Position, vec![Text, Text]),
+            (Function::Cast(Int32), vec![Float64]),
+            (Function::Cast(Int32), vec![Bool]),
+            (Function::Subtract, vec![Date, Date]),
+        ],
+        Int64 => vec![(Function::Cast(Int64), vec![Int32]), (Function::Cast(Int64), vec![Numeric])],
+        Float64 => vec![
+            (Function::Cast(Float64), vec![Numeric]),
+            (Function::Cast(Float64), vec![Int64]),
+            (Function::DatePart(DateField::Hour), vec![Timestamp]),
+            (Function::Round, vec![Float64]),
+        ],
+        Numeric => vec![
+            (Function::Cast(Numeric), vec![Int32]),
+            (Function::Divide, vec![Numeric, Numeric]),
+            (Function::Round, vec![Numeric]),
+            (Function::Floor, vec![Numeric]),
+            (Function::NumericLength { precision: 6, scale: 2 }, vec![Numeric]),
+            (Function::Extract(DateField::Year), vec![Date]),
+            (Function::Extract(DateField::Week), vec![Timestamp]),
+            (Function::Extract(DateField::Second), vec![Timestamp]),
+        ],
+        Text => vec![
+            (Function::Concat, vec![Text, Text]),
+            (Function::Upper(CaseRule::Ascii), vec![Text]),
+            (Function::Lower(CaseRule::Locale), vec![Text]),
+            (Function::Substring, vec![Text, Int32]),
+            (Function::Substring, vec![Text, Int32, Int32]),
+            (Function::Left, vec![Text, Int32]),
+            (Function::Right, vec![Text, Int32]),
+            (Function::Replace, vec![Text, Text, Text]),
+            (Function::SplitPart, vec![Text, Text, Int32]),
+            (Function::Trim { start: true, end: true }, vec![Text, Text]),
+        ],
+        Date => vec![(Function::Add, vec![Date, Int32]), (Function::Cast(Date), vec![Timestamp])],
+        Timestamp => vec![
+            (Function::DateTrunc(DateField::Month), vec![Timestamp]),
+            (Function::DateTrunc(DateField::Minute), vec![Timestamp]),
+            (Function::Cast(Timestamp), vec![Date]),
+        ],
+        _ => return leaf(logical),
+    };
+    let calls = prop::sample::select(known).prop_flat_map(move |(function, types)| {
+        let arguments: Vec<_> = types.iter().map(|&logical| expression(logical, depth - 1)).collect();
+        arguments.prop_map(move |arguments| call(function, arguments, logical))
+    });
+    if logical != Bool {
+        return calls.boxed();
+    }
+    let patterns = prop::sample::select(vec![
+        "%a%",
+        "a%",
+        "%c",
+        "_b%",
+        "%special%requests%",
+        "twelve bytes",
+        "%ö_e%",
+        "t%s",
+    ]);
+    let like = (patterns, expression(Text, depth - 1)).prop_map(|(pattern, text)| {
+        let pattern = vector(Text, &[Plain::Text(pattern.as_bytes().to_vec())]);
+        call(Function::Like, vec![text, Expression::Constant(Arc::new(pattern))], Bool)
+    });
+    prop_oneof![calls, like].boxed()
+}
+
 /// An expression of this type.
 fn expression(logical: LogicalType, depth: u32) -> BoxedStrategy<Expression> {
     if depth == 0 {
@@ -219,7 +295,8 @@ fn expression(logical: LogicalType, depth: u32) -> BoxedStrategy<Expression> {
         }
         _ => leaf(logical),
     };
-    prop_oneof![6 => own, 1 => case, 1 => coalesce, 1 => leaf(logical)].boxed()
+    prop_oneof![6 => own, 3 => other_function(logical, depth), 1 => case, 1 => coalesce, 1 => leaf(logical)]
+        .boxed()
 }
 
 fn typed_expression() -> BoxedStrategy<(LogicalType, Expression)> {
@@ -250,7 +327,7 @@ proptest! {
                     }
                 }
                 (Err(_), Err(_)) => {}
-                // Products of many digits only.
+                // Products of many digits, or one that only another row's scale makes too long.
                 (Ok(_), Err(Error::Decline("numeric of more than 38 digits"))) => {}
                 (wanted, found) => prop_assert!(false, "{:?}, not {:?}", found, wanted),
             }
@@ -309,4 +386,56 @@ fn a_dictionary_entry_that_no_row_has_raises_nothing() {
     assert_eq!(at(&found, 0), Plain::Null);
     let with = Vector::new(LogicalType::Int32, values(vec![1, 0, 1]));
     assert!(matches!(evaluator.evaluate(&batch(&[with])), Err(Error::Sql(_))));
+}
+
+/// Doubles an integer, fails for 13, and counts what it is asked.
+struct Doubling(AtomicUsize);
+
+impl HostFunction for Doubling {
+    fn call(&self, arguments: &[Arc<Vector>], rows: usize) -> query::Result<Vector> {
+        let Values::Int32(values) = &arguments[0].values else { panic!() };
+        let valid = |row: &usize| arguments[0].is_valid(*row);
+        self.0.fetch_add((0..rows).filter(valid).count(), Ordering::Relaxed);
+        if (0..rows).filter(valid).any(|row| values[row] == 13) {
+            return Err(Error::Cancelled);
+        }
+        let doubled = Values::Int32(values.iter().map(|value| value.wrapping_mul(2)).collect());
+        Ok(Vector { logical: LogicalType::Int32, validity: arguments[0].validity.clone(), values: doubled })
+    }
+    fn needs_host(&self) -> bool {
+        true
+    }
+    fn name(&self) -> &str {
+        "doubling"
+    }
+}
+
+#[test]
+fn a_host_function_sees_each_entry_that_occurs_once() {
+    let entries = vector(LogicalType::Int32, &[1, 13, 3, 4].map(Plain::Int));
+    let dictionary = Arc::new(Dictionary { id: Dictionary::next_id(), entries });
+    let column = |codes: Vec<u32>, valid: u64| Vector {
+        logical: LogicalType::Int32,
+        validity: Some(Bitmap::from_words(vec![valid], codes.len())),
+        values: Values::Dictionary { codes, dictionary: Arc::clone(&dictionary) },
+    };
+    let function = Arc::new(Doubling(AtomicUsize::new(0)));
+    let called = Expression::Host {
+        function: Arc::clone(&function) as Arc<dyn HostFunction>,
+        arguments: vec![Expression::Column(0)],
+        result: LogicalType::Int32,
+    };
+    let minus_one = Expression::Constant(Arc::new(vector(LogicalType::Int32, &[Plain::Int(-1)])));
+    let mut evaluator = Evaluator::new(&Expression::Coalesce(vec![called, minus_one]));
+    let mut values = |codes: Vec<u32>, valid| {
+        let found = evaluator.evaluate(&batch(&[column(codes, valid)])).unwrap();
+        (0..found.len()).map(|row| at(&found, row)).collect::<Vec<_>>()
+    };
+    // Code 1 stands in a NULL row: its entry is not asked for.
+    assert_eq!(values(vec![0, 1, 0, 2, 0], 0b11101), [2, -1, 2, 6, 2].map(Plain::Int));
+    assert_eq!(function.0.load(Ordering::Relaxed), 2);
+    assert_eq!(values(vec![2, 3, 0, 1], 0b0111), [6, 8, 2, -1].map(Plain::Int));
+    assert_eq!(function.0.load(Ordering::Relaxed), 3);
+    assert_eq!(values(vec![1, 1], 0), [-1, -1].map(Plain::Int));
+    assert_eq!(function.0.load(Ordering::Relaxed), 3);
 }

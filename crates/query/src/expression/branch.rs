@@ -4,11 +4,13 @@
 
 use std::sync::Arc;
 
-use vector::{Bitmap, DisplayScales, LogicalType, NumericInts, NumericValues, Values, Vector, concat};
+use vector::{Bitmap, DisplayScales, LogicalType, NumericInts, NumericValues, Values, Vector};
 
 use super::logic::{narrows, truth_where};
 use super::node::Node;
-use super::value::{Value, nulls, zeros};
+use super::value::{Value, end_to_end, nulls, zeros};
+use crate::kernels::Lane;
+use crate::kernels::blend;
 use crate::kernels::words::{combine, positions};
 use crate::{Batch, Result};
 
@@ -72,7 +74,7 @@ pub(super) fn case(
             None => Part { dense: true, value: nulls(logical, batch.rows).into(), rows: reach },
         });
     }
-    blend(parts, logical, batch.rows)
+    joined(parts, logical, batch.rows)
 }
 
 /// The first value that is not NULL.
@@ -117,11 +119,11 @@ pub(super) fn coalesce(nodes: &mut [Node], logical: LogicalType, batch: &Batch) 
     if reach.count_ones() > 0 {
         parts.push(Part { dense: true, value: nulls(logical, batch.rows).into(), rows: reach });
     }
-    blend(parts, logical, batch.rows)
+    joined(parts, logical, batch.rows)
 }
 
 /// One vector of the parts' rows, which are all rows, each in one part.
-fn blend(mut parts: Vec<Part>, logical: LogicalType, rows: usize) -> Result<Value> {
+fn joined(mut parts: Vec<Part>, logical: LogicalType, rows: usize) -> Result<Value> {
     if let [part] = parts.as_slice()
         && (part.dense || part.value.constant().is_none() && part.value.vector.len() == rows)
         && let Some(part) = parts.pop()
@@ -167,7 +169,7 @@ fn blend(mut parts: Vec<Part>, logical: LogicalType, rows: usize) -> Result<Valu
     if inner.is_empty() {
         return Ok(Vector::new(logical, zeros(logical, 0)).into());
     }
-    Ok(concat(logical, inner)?.take(&from).into())
+    Ok(end_to_end(logical, inner)?.take(&from).into())
 }
 
 fn validity(parts: &[Part], rows: usize) -> Option<Bitmap> {
@@ -207,11 +209,15 @@ fn fill<T: Copy + Default>(
 }
 
 fn put<T: Copy, U: Copy>(out: &mut [U], part: &Part, values: &[T], convert: impl Fn(T) -> U) {
-    part.for_each(|row, at| {
-        if let (Some(slot), Some(&value)) = (out.get_mut(row), values.get(at)) {
-            *slot = convert(value);
-        }
-    });
+    match (part.value.constant(), values.first(), part.dense) {
+        (Some(_), Some(&value), _) => blend::put(out, part.rows.words(), Lane::One(value), convert),
+        (None, _, true) => blend::put(out, part.rows.words(), Lane::Many(values), convert),
+        _ => part.for_each(|row, at| {
+            if let (Some(slot), Some(&value)) = (out.get_mut(row), values.get(at)) {
+                *slot = convert(value);
+            }
+        }),
+    }
 }
 
 /// Decimals meet at the largest scale, in 64 bits where that is known to be enough; None: the slow way.

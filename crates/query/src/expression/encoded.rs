@@ -1,14 +1,14 @@
 //! Parts of an expression that read one column only, computed on the column's encoding: once for a constant, each run or each dictionary entry instead of each row.
 //!
 //! What was computed for a dictionary is kept by its id, so that a filter touches each entry once a stripe. Entries need not occur in the rows at hand: where one of them ends the
-//! part with an error, and where the part calls the host, the rows are computed one by one instead. Invariant: the answer is that of the plain rows.
+//! part with an error the rows are computed one by one instead, and where the part calls the host only entries that do occur are computed, each once. Invariant: the answer is that of the plain rows.
 
 use std::sync::Arc;
 
-use vector::{Bitmap, Dictionary, LogicalType, Values, Vector, concat};
+use vector::{Bitmap, Dictionary, LogicalType, Values, Vector};
 
 use super::node::{Kind, Node};
-use super::value::{Value, nulls, repeated};
+use super::value::{Value, end_to_end, nulls, repeated};
 use crate::kernels::compare::test_each;
 use crate::kernels::words::{both, combine};
 use crate::{Batch, Error, Result};
@@ -21,6 +21,11 @@ pub(super) struct Encoded {
     kept: Option<Kept>,
     null: Option<Vector>,
 }
+
+const NOT_MET: u32 = u32::MAX;
+
+/// Parts that cost less than this are not worth remembering entry by entry.
+const DEAR: u32 = 10;
 
 /// What was found out about a dictionary.
 struct Kept {
@@ -41,6 +46,8 @@ enum Outcome {
     Entries(Arc<Dictionary>),
     /// A value for each entry, some NULL.
     Nullable(Vector),
+    /// Values of the entries met so far, and where each entry's is (`NOT_MET`: nowhere).
+    Met { places: Vec<u32>, values: Option<Vector> },
 }
 
 impl Encoded {
@@ -130,32 +137,94 @@ impl Encoded {
         dictionary: &Arc<Dictionary>,
         validity: Option<&Bitmap>,
     ) -> Result<Option<Value>> {
-        if self.host {
-            return Ok(None);
-        }
         let (entries, before) = (dictionary.entries.len(), self.kept.take());
         let mut kept = match before {
             Some(kept) if kept.id == dictionary.id => kept,
             _ => Kept { id: dictionary.id, rows: 0, outcome: Outcome::Unknown },
         };
         kept.rows = kept.rows.saturating_add(batch.rows);
-        if matches!(kept.outcome, Outcome::Unknown) && entries <= kept.rows {
+        if self.host || (entries > kept.rows && self.node.cost >= DEAR) {
+            let result = self.met(batch, codes, dictionary, validity, &mut kept);
+            self.kept = Some(kept);
+            return result;
+        }
+        if matches!(kept.outcome, Outcome::Unknown | Outcome::Met { .. }) && entries <= kept.rows {
             kept.outcome = match self.try_over(batch, dictionary.entries.clone())? {
                 None => Outcome::Failed,
                 Some(values) => outcome(values),
             };
         }
         let null = match validity {
-            Some(_) if matches!(kept.outcome, Outcome::Unknown | Outcome::Failed) => Ok(None),
+            Some(_) if matches!(kept.outcome, Outcome::Unknown | Outcome::Failed | Outcome::Met { .. }) => {
+                Ok(None)
+            }
             Some(_) => self.of_null(batch),
             None => Ok(None),
         };
         let result = match (&kept.outcome, null?, validity) {
-            (Outcome::Unknown | Outcome::Failed, ..) | (_, None, Some(_)) => None,
+            (Outcome::Unknown | Outcome::Failed | Outcome::Met { .. }, ..) | (_, None, Some(_)) => None,
             (outcome, null, _) => Some(by_code(outcome, codes, null.as_ref(), validity, self.node.logical)?),
         };
         self.kept = Some(kept);
         Ok(result.map(Value::from))
+    }
+
+    /// The rows' values from those of the entries that occur in them or did before.
+    fn met(
+        &mut self,
+        batch: &Batch,
+        codes: &[u32],
+        dictionary: &Dictionary,
+        validity: Option<&Bitmap>,
+        kept: &mut Kept,
+    ) -> Result<Option<Value>> {
+        if matches!(kept.outcome, Outcome::Failed) {
+            return Ok(None);
+        }
+        let (mut places, mut values) = match std::mem::replace(&mut kept.outcome, Outcome::Failed) {
+            Outcome::Met { places, values } => (places, values),
+            _ => (vec![NOT_MET; dictionary.entries.len()], None),
+        };
+        let mut next = values.as_ref().map_or(0, Vector::len);
+        let mut missing = Vec::new();
+        for (row, &code) in codes.iter().enumerate() {
+            if let Some(place) = places.get_mut(code as usize)
+                && *place == NOT_MET
+                && validity.is_none_or(|validity| validity.get(row))
+            {
+                *place = u32::try_from(next).unwrap_or(NOT_MET);
+                next += 1;
+                missing.push(code);
+            }
+        }
+        if !missing.is_empty() {
+            let Some(more) = self.try_over(batch, dictionary.entries.take(&missing))? else {
+                return Ok(None);
+            };
+            values = Some(match values {
+                None => more,
+                Some(before) => end_to_end(self.node.logical, vec![before, more])?,
+            });
+        }
+        let null = match validity {
+            Some(_) => match self.of_null(batch)? {
+                Some(null) => Some(null),
+                None => return Ok(None),
+            },
+            None => None,
+        };
+        let result = match &values {
+            Some(values) => {
+                // Entries that were never met belong to NULL rows: any place will do.
+                let place =
+                    |code: &u32| places.get(*code as usize).copied().filter(|&place| place != NOT_MET);
+                let rows: Vec<u32> = codes.iter().map(|code| place(code).unwrap_or(0)).collect();
+                gathered(values, &rows, null.as_ref(), validity)?
+            }
+            None => repeated(&null.unwrap_or_else(|| nulls(self.node.logical, 1).flatten()), codes.len()),
+        };
+        kept.outcome = Outcome::Met { places, values };
+        Ok(Some(result.into()))
     }
 
     /// The part's value where the column is NULL, as a flat vector of one row; None where that fails.
@@ -219,23 +288,30 @@ fn by_code(
         }
         Outcome::Entries(dictionary) => &dictionary.entries,
         Outcome::Nullable(values) => values,
-        Outcome::Unknown | Outcome::Failed => {
+        Outcome::Unknown | Outcome::Failed | Outcome::Met { .. } => {
             return Err(Error::Decline("nothing is known of the dictionary"));
         }
     };
+    gathered(values, codes, null, validity)
+}
+
+/// The values at these places, and `null` where a row is not valid.
+fn gathered(
+    values: &Vector,
+    places: &[u32],
+    null: Option<&Vector>,
+    validity: Option<&Bitmap>,
+) -> Result<Vector> {
     match (null, validity) {
-        (Some(null), Some(validity)) if !null_is_null => {
+        (Some(null), Some(validity)) if null.is_valid(0) => {
             let last = u32::try_from(values.len()).unwrap_or(u32::MAX);
-            let values = concat(logical, vec![values.clone(), null.clone()])?;
-            let rows: Vec<u32> = codes
-                .iter()
-                .zip(validity.iter())
-                .map(|(&code, valid)| if valid { code } else { last })
-                .collect();
+            let values = end_to_end(values.logical, vec![values.clone(), null.clone()])?;
+            let valid = places.iter().zip(validity.iter());
+            let rows: Vec<u32> = valid.map(|(&place, valid)| if valid { place } else { last }).collect();
             Ok(values.take(&rows))
         }
         _ => {
-            let mut taken = values.take(codes);
+            let mut taken = values.take(places);
             taken.validity = both(taken.validity.as_ref(), validity);
             Ok(taken)
         }

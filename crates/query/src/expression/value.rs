@@ -4,8 +4,10 @@ use std::sync::Arc;
 
 use vector::{
     Bitmap, ByteViews, DisplayScales, FixedBytes, LogicalType, NumericInts, NumericValues, PhysicalType,
-    Values, Vector,
+    Values, Vector, concat,
 };
+
+use crate::{Error, Result};
 
 /// Values with what is known about them.
 #[derive(Debug, Clone)]
@@ -110,4 +112,10 @@ pub(crate) fn zeros(logical: LogicalType, rows: usize) -> Values {
 pub(crate) fn nulls(logical: LogicalType, rows: usize) -> Vector {
     let one = Vector { logical, validity: Some(Bitmap::filled(1, false)), values: zeros(logical, 1) };
     repeated(&one, rows)
+}
+
+/// Vectors of one type, one after the other.
+pub(crate) fn end_to_end(logical: LogicalType, parts: Vec<Vector>) -> Result<Vector> {
+    // What cannot be put together are decimals without a common scale.
+    concat(logical, parts).map_err(|_| Error::Decline("numeric of more than 38 digits"))
 }

@@ -5,6 +5,7 @@
 #![allow(unsafe_code)]
 
 pub(crate) mod arithmetic;
+pub(crate) mod blend;
 pub(crate) mod compare;
 pub(crate) mod words;
 

@@ -106,12 +106,26 @@ pub fn evaluate(expression: &Expression, columns: &[Vector], row: usize) -> Resu
     Ok(match expression {
         Expression::Column(column) => at(&columns[*column], row),
         Expression::Constant(value) => at(value, 0),
-        Expression::Call { function, arguments, result } => {
-            let arguments = arguments.iter().map(value).collect::<Result<Vec<_>, _>>()?;
+        Expression::Call { function, arguments: parts, result } => {
+            let arguments = parts.iter().map(value).collect::<Result<Vec<_>, _>>()?;
             if arguments.contains(&Plain::Null) {
                 return Ok(Plain::Null);
             }
-            call(*function, &arguments, *result)?
+            match function {
+                Function::Compare(_)
+                | Function::Add
+                | Function::Subtract
+                | Function::Multiply
+                | Function::Divide
+                | Function::Modulo
+                | Function::Negate
+                | Function::Absolute
+                    if computed_here(*function, &parts_types(parts, columns)) =>
+                {
+                    call(*function, &arguments, *result)?
+                }
+                _ => alone(expression, &arguments, columns)?,
+            }
         }
         Expression::Host { .. } => unreachable!(),
         Expression::And(parts) | Expression::Or(parts) => {
@@ -165,6 +179,36 @@ pub fn evaluate(expression: &Expression, columns: &[Vector], row: usize) -> Resu
             }
         }
     })
+}
+
+fn parts_types(parts: &[Expression], columns: &[Vector]) -> Vec<LogicalType> {
+    let types: Vec<LogicalType> = columns.iter().map(|column| column.logical).collect();
+    parts.iter().map(|part| part.logical(&types)).collect()
+}
+
+/// Dates and quotients of decimals are left to `functions.rs`, comparisons are not.
+fn computed_here(function: Function, types: &[LogicalType]) -> bool {
+    let quotient = function == Function::Divide && types.contains(&LogicalType::Numeric);
+    matches!(function, Function::Compare(_)) || !(quotient || types.contains(&LogicalType::Date))
+}
+
+/// The function of one row of flat columns: `functions.rs` compares that with the server.
+fn alone(expression: &Expression, arguments: &[Plain], columns: &[Vector]) -> Result<Plain, Fails> {
+    let Expression::Call { function, arguments: parts, result } = expression else { unreachable!() };
+    let types: Vec<LogicalType> = columns.iter().map(|column| column.logical).collect();
+    let values: Vec<Vector> = parts
+        .iter()
+        .zip(arguments)
+        .map(|(part, value)| vector(part.logical(&types), std::slice::from_ref(value)))
+        .collect();
+    let argument = |(at, part): (usize, &Expression)| match part {
+        Expression::Constant(_) => part.clone(),
+        _ => Expression::Column(at),
+    };
+    let arguments = parts.iter().enumerate().map(argument).collect();
+    let call = Expression::Call { function: *function, arguments, result: *result };
+    let batch = query::Batch::new(1, values.into_iter().map(std::sync::Arc::new).collect());
+    query::Evaluator::new(&call).evaluate(&batch).map(|found| at(&found, 0)).map_err(|_| Fails)
 }
 
 fn in_type(value: i128, logical: LogicalType) -> Result<Plain, Fails> {

@@ -26,25 +26,26 @@ macro_rules! float {
             #[inline(always)]
             fn add(self, other: Self) -> (Self, bool) {
                 let result = self + other;
-                (result, result.is_infinite() & !self.is_infinite() & !other.is_infinite())
+                (result, (result.abs() == Self::INFINITY) & (self.abs() != Self::INFINITY) & (other.abs() != Self::INFINITY))
             }
             #[inline(always)]
             fn subtract(self, other: Self) -> (Self, bool) {
-                let result = self - other;
-                (result, result.is_infinite() & !self.is_infinite() & !other.is_infinite())
+                self.add(-other)
             }
             #[inline(always)]
             fn multiply(self, other: Self) -> (Self, bool) {
                 let result = self * other;
-                let overflow = result.is_infinite() & !self.is_infinite() & !other.is_infinite();
-                (result, overflow | ((result == 0.0) & (self != 0.0) & (other != 0.0)))
+                let (a, b, size) = (self.abs(), other.abs(), result.abs());
+                let overflow = (size == Self::INFINITY) & (a != Self::INFINITY) & (b != Self::INFINITY);
+                (result, overflow | ((size == 0.0) & (a != 0.0) & (b != 0.0)))
             }
             #[inline(always)]
             fn divide(self, other: Self) -> (Self, bool) {
                 let result = self / other;
-                let by_zero = (other == 0.0) & !self.is_nan();
-                let overflow = result.is_infinite() & !self.is_infinite();
-                (result, by_zero | overflow | ((result == 0.0) & (self != 0.0) & !other.is_infinite()))
+                let (a, b, size) = (self.abs(), other.abs(), result.abs());
+                let by_zero = (b == 0.0) & (self == self);
+                let overflow = (size == Self::INFINITY) & (a != Self::INFINITY);
+                (result, by_zero | overflow | ((size == 0.0) & (a != 0.0) & (b != Self::INFINITY)))
             }
             #[inline(always)]
             fn negate(self) -> Self {

@@ -7,6 +7,7 @@ use super::{DAY, DayTable, days_of, is_infinite_date, timestamps};
 use crate::expression::DateField;
 use crate::expression::functions::lanes::one;
 use crate::expression::functions::{Output, Picked, Value};
+use crate::kernels::arithmetic::map;
 use crate::{Error, Result};
 
 /// Days from 1970-01-01 to 2000-01-01.
@@ -41,14 +42,21 @@ fn of_day(field: DateField) -> Option<fn(i64) -> i32> {
     })
 }
 
-/// A field of the time of day: its unit in microseconds, after how many of them it starts again, and the digits it has after the point.
-const fn of_time(field: DateField) -> Option<(i64, i64, u16)> {
+/// Computes a field of the time of day.
+type OfTime = fn(&[i64]) -> Vec<i32>;
+
+/// A field of the time of day, and the digits it has after the point.
+fn of_time(field: DateField) -> Option<(OfTime, u16)> {
+    /// Whole units since midnight, or since the hour or minute that has `COUNT` of them.
+    fn units<const UNIT: i64, const COUNT: i64>(values: &[i64]) -> Vec<i32> {
+        map(values, |value: i64| (value.rem_euclid(DAY) / UNIT % COUNT) as i32)
+    }
     Some(match field {
-        DateField::Hour => (3_600_000_000, 24, 0),
-        DateField::Minute => (60_000_000, 60, 0),
-        DateField::Second => (1, 60_000_000, 6),
-        DateField::Milliseconds => (1, 60_000_000, 3),
-        DateField::Microseconds => (1, 60_000_000, 0),
+        DateField::Hour => (units::<3_600_000_000, 24>, 0),
+        DateField::Minute => (units::<60_000_000, 60>, 0),
+        DateField::Second => (units::<1, 60_000_000>, 6),
+        DateField::Milliseconds => (units::<1, 60_000_000>, 3),
+        DateField::Microseconds => (units::<1, 60_000_000>, 0),
         _ => return None,
     })
 }
@@ -117,10 +125,7 @@ pub(in crate::expression::functions) fn extract(field: DateField, from: LogicalT
             let days = if infinite { days_of(one(arguments)?)?.0 } else { Vec::new() };
             let validity = validity(field, &days, infinite, valid)?;
             Ok(match of_time(field) {
-                Some((unit, count, scale)) => {
-                    let ints = values.iter().map(|value| (value.rem_euclid(DAY) / unit % count) as i32);
-                    numeric(NumericInts::Int32(ints.collect()), scale, validity)
-                }
+                Some((units, scale)) => numeric(NumericInts::Int32(units(values)), scale, validity),
                 None => {
                     // Past 64 bits the server divides, with four digits after the point.
                     let micros = |&value: &i64| match value.checked_add(UNIX_DAYS * DAY) {
@@ -154,16 +159,16 @@ pub(in crate::expression::functions) fn part(field: DateField, from: LogicalType
             // As the server computes them, to the last bit.
             let mut floats: Vec<f64> = match (of_day(field), of_time(field)) {
                 (Some(f), _) => table.map(&days, f).into_iter().map(f64::from).collect(),
-                (None, Some((unit, count, scale))) => {
-                    let micros = values.iter().map(|value| value.rem_euclid(DAY) / unit % count);
+                (None, Some((units, scale))) => {
+                    let micros = units(values).into_iter();
                     match scale {
                         6 => micros
-                            .map(|v| (v / 1_000_000) as f64 + (v % 1_000_000) as f64 / 1_000_000.0)
+                            .map(|v| f64::from(v / 1_000_000) + f64::from(v % 1_000_000) / 1_000_000.0)
                             .collect(),
                         3 => micros
-                            .map(|v| (v / 1_000_000) as f64 * 1000.0 + (v % 1_000_000) as f64 / 1000.0)
+                            .map(|v| f64::from(v / 1_000_000) * 1000.0 + f64::from(v % 1_000_000) / 1000.0)
                             .collect(),
-                        _ => micros.map(|v| v as f64).collect(),
+                        _ => micros.map(f64::from).collect(),
                     }
                 }
                 (None, None) => {

@@ -7,6 +7,7 @@ use super::{DAY, DayTable, days_of, is_infinite_timestamp, is_timestamp, timesta
 use crate::expression::DateField;
 use crate::expression::functions::lanes::{any_fails, one};
 use crate::expression::functions::{Picked, Value};
+use crate::kernels::arithmetic::map;
 use crate::{Error, SqlError};
 
 /// The first day of the year, century, ... that a day is in.
@@ -34,14 +35,21 @@ fn first_day(field: DateField) -> Option<fn(i64) -> i64> {
     })
 }
 
+/// Truncates timestamps to a unit of the time of day.
+type Truncate = fn(&[i64]) -> Vec<i64>;
+
 /// date_trunc to this field.
 pub(in crate::expression::functions) fn trunc(field: DateField) -> Option<Picked> {
-    let unit = match field {
-        DateField::Hour => Some(3_600_000_000),
-        DateField::Minute => Some(60_000_000),
-        DateField::Second => Some(1_000_000),
-        DateField::Milliseconds => Some(1_000),
-        DateField::Microseconds => Some(1),
+    // A loop for each unit: division by a constant is a multiplication.
+    fn to_unit<const UNIT: i64>(values: &[i64]) -> Vec<i64> {
+        map(values, |value: i64| value.wrapping_sub(value.rem_euclid(UNIT)))
+    }
+    let unit: Option<Truncate> = match field {
+        DateField::Hour => Some(to_unit::<3_600_000_000>),
+        DateField::Minute => Some(to_unit::<60_000_000>),
+        DateField::Second => Some(to_unit::<1_000_000>),
+        DateField::Milliseconds => Some(to_unit::<1_000>),
+        DateField::Microseconds => Some(<[i64]>::to_vec),
         _ => None,
     };
     let first = first_day(field);
@@ -54,9 +62,7 @@ pub(in crate::expression::functions) fn trunc(field: DateField) -> Option<Picked
             let argument = one(arguments)?;
             let values = timestamps(argument)?;
             let mut starts: Vec<i64> = match (unit, first) {
-                (Some(unit), _) => {
-                    values.iter().map(|value| value.wrapping_sub(value.rem_euclid(unit))).collect()
-                }
+                (Some(unit), _) => unit(values),
                 (None, Some(first)) => {
                     let (days, _) = days_of(argument)?;
                     table.map(&days, move |day| first(day).saturating_mul(DAY))
