@@ -146,7 +146,29 @@ proptest! {
         let mut expected = expected(&batches, &keys);
         expected.truncate(limit.map_or(usize::MAX, |limit| limit as usize));
         prop_assert_eq!(in_order(&rows), in_order(&expected));
+        // Every batch becomes a run.
+        let settings = Settings { memory: 1, threads: 1, temp_files: Some(Arc::new(Memory::default())) };
+        let rows = run(&plan, Steps::batches(&batches), settings).unwrap();
+        prop_assert_eq!(in_order(&rows), in_order(&expected));
     }
+}
+
+#[test]
+fn more_runs_than_are_merged_at_once() {
+    let batches: Vec<Batch> = (0..100i64)
+        .map(|batch| {
+            let values: Vec<V> = (0..100).map(|row| V::Int((row * 7_919 + batch * 31) % 1_009)).collect();
+            let numbers: Vec<V> = (0..100).map(|row| V::Int(batch * 100 + row)).collect();
+            Batch::new(100, vec![Arc::new(vector(T::Int64, &values)), Arc::new(vector(T::Int64, &numbers))])
+        })
+        .collect();
+    let by = By { column: 0, descending: false, nulls_first: false, host: false };
+    let plan = Plan::Sort { input: scan(&[T::Int64, T::Int64]), keys: sort_keys(&[by]), limit: None };
+    let settings = Settings { memory: 1, threads: 1, temp_files: Some(Arc::new(Memory::default())) };
+    let rows = run(&plan, Steps::batches(&batches), settings).unwrap();
+    assert_eq!(in_order(&rows), in_order(&expected(&batches, &[by])));
+    let settings = Settings { memory: 1, threads: 1, temp_files: None };
+    assert!(matches!(run(&plan, Steps::batches(&batches), settings), Err(Error::Decline(_))));
 }
 
 #[test]

@@ -1,9 +1,9 @@
 //! Sorting: the sink of `Plan::Sort`, all rows or the first few of them.
 //!
-//! Rows are kept in columns (`rows`), the values of the sort keys beside them, and put in order at the end (`order`). With a limit, rows are thinned out to the wanted number
-//! whenever twice as many came.
+//! Rows are kept in columns (`rows`), the values of the sort keys beside them, and put in order at the end (`order`, `merge`).
 
-pub mod order;
+mod merge;
+mod order;
 mod rows;
 
 use std::any::Any;
@@ -12,10 +12,9 @@ use std::sync::{Arc, Mutex};
 use vector::LogicalType;
 
 pub use self::order::Key;
-pub use self::rows::SortedRows;
+pub use self::rows::{Room, SortedRows};
 use crate::{
-    BATCH_ROWS, Batch, Error, Evaluator, Expression, Host, Plan, Result, Settings, Sink, SinkLocal, SortKey,
-    Source, Unit,
+    Batch, Error, Evaluator, Expression, Host, Plan, Result, Settings, Sink, SinkLocal, SortKey, Source, Unit,
 };
 
 /// The shared part.
@@ -31,12 +30,19 @@ struct Shared {
     /// Columns of the input.
     width: usize,
     order: Vec<Key>,
+    room: Room,
     rows: Mutex<Option<SortedRows>>,
+}
+
+impl Shared {
+    fn rows(&self) -> SortedRows {
+        SortedRows::new(&self.types, &self.order, self.limit, &self.room)
+    }
 }
 
 impl Sort {
     /// The sink of a sort plan.
-    pub fn new(plan: &Plan, _settings: &Arc<Settings>) -> Result<Self> {
+    pub fn new(plan: &Plan, settings: &Arc<Settings>) -> Result<Self> {
         let Plan::Sort { input, keys, limit } = plan else { return Err(Error::Decline("not a sort")) };
         let mut types = input.types();
         let width = types.len();
@@ -60,7 +66,9 @@ impl Sort {
             });
         }
         let limit = limit.map(|limit| usize::try_from(limit).unwrap_or(usize::MAX));
-        let shared = Shared { keys: keys.clone(), limit, types, width, order, rows: Mutex::new(None) };
+        let memory = settings.memory / settings.threads.max(1);
+        let room = Room { memory, files: settings.temp_files.clone() };
+        let shared = Shared { keys: keys.clone(), limit, types, width, order, room, rows: Mutex::new(None) };
         Ok(Self { shared: Arc::new(shared) })
     }
 }
@@ -74,17 +82,13 @@ impl Sink for Sort {
             Expression::Column(at) if *at < shared.width => None,
             expression => Some(Evaluator::new(expression)),
         });
-        Ok(Box::new(Local {
-            computed: computed.collect(),
-            rows: SortedRows::new(&shared.types, &shared.order, shared.limit),
-            shared,
-        }))
+        Ok(Box::new(Local { computed: computed.collect(), rows: shared.rows(), shared }))
     }
 
     fn complete(&self) -> Result<Box<dyn Source>> {
         let mut rows = match self.shared.rows.lock().map_err(|_| POISONED)?.take() {
             Some(rows) => rows,
-            None => SortedRows::new(&self.shared.types, &self.shared.order, self.shared.limit),
+            None => self.shared.rows(),
         };
         rows.sort()?;
         Ok(Box::new(Output { rows, width: self.shared.width }))
@@ -148,7 +152,7 @@ struct Output {
 
 impl Source for Output {
     fn next_unit(&mut self, _host: &mut dyn Host) -> Result<Option<Box<dyn Unit>>> {
-        let Some(batch) = self.rows.next(BATCH_ROWS)? else { return Ok(None) };
+        let Some(batch) = self.rows.next_batch()? else { return Ok(None) };
         let mut columns = batch.columns;
         columns.truncate(self.width);
         Ok(Some(Box::new(Some(Batch::new(batch.rows, columns)))))

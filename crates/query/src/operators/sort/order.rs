@@ -5,6 +5,9 @@
 //! did not fit are compared by value. Rows that are equal in all keys stay in the order they came.
 
 use std::cmp::Ordering;
+use std::sync::Arc;
+
+use vector::{Values, Vector, compare_decimals, compare_floats};
 
 use crate::row_container::{Integers, ValueColumn, float_order};
 use crate::{Result, TextOrder};
@@ -42,6 +45,49 @@ impl Key {
 /// The order of two rows by the given keys.
 pub fn compare(keys: &[Key], columns: &[ValueColumn], a: usize, b: usize) -> Ordering {
     keys.iter().map(|key| key.compare(columns, a, b)).find(|order| order.is_ne()).unwrap_or(Ordering::Equal)
+}
+
+/// The order of two rows of flat vectors.
+pub fn compare_vectors(
+    keys: &[Key],
+    (a, a_row): (&[Arc<Vector>], usize),
+    (b, b_row): (&[Arc<Vector>], usize),
+) -> Ordering {
+    for key in keys {
+        let (Some(a), Some(b)) = (a.get(key.column), b.get(key.column)) else { continue };
+        let nulls = |null| if null == key.nulls_first { Ordering::Less } else { Ordering::Greater };
+        let order = match (a.is_valid(a_row), b.is_valid(b_row)) {
+            (false, false) => Ordering::Equal,
+            (false, true) => nulls(true),
+            (true, false) => nulls(false),
+            (true, true) => {
+                let order = value_order(a, a_row, b, b_row, &key.order);
+                if key.descending { order.reverse() } else { order }
+            }
+        };
+        if order.is_ne() {
+            return order;
+        }
+    }
+    Ordering::Equal
+}
+
+/// The order of two values that are not NULL, of flat vectors of one type.
+fn value_order(a: &Vector, i: usize, b: &Vector, j: usize, text: &TextOrder) -> Ordering {
+    match (&a.values, &b.values) {
+        (Values::Bool(a), Values::Bool(b)) => a.get(i).cmp(&b.get(j)),
+        (Values::Int16(a), Values::Int16(b)) => a[i].cmp(&b[j]),
+        (Values::Int32(a), Values::Int32(b)) => a[i].cmp(&b[j]),
+        (Values::Int64(a), Values::Int64(b)) => a[i].cmp(&b[j]),
+        (Values::Float32(a), Values::Float32(b)) => compare_floats(a[i].into(), b[j].into()),
+        (Values::Float64(a), Values::Float64(b)) => compare_floats(a[i], b[j]),
+        (Values::Fixed(a), Values::Fixed(b)) => a.get(i).cmp(b.get(j)),
+        (Values::Bytes(a), Values::Bytes(b)) => text.compare(a.get(i), b.get(j)),
+        (Values::Numeric(a), Values::Numeric(b)) => {
+            compare_decimals(a.ints.get(i), a.scale, b.ints.get(j), b.scale)
+        }
+        _ => Ordering::Equal,
+    }
 }
 
 /// The first keys of all rows, packed.

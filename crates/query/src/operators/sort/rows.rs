@@ -1,12 +1,16 @@
-//! Rows that are collected, put in order and given back in batches. Used by Sort, by ordered aggregates and by windows.
+//! Rows that are collected, put in order and given back in batches. Used by Sort and by ordered aggregates.
+//!
+//! Rows beyond the memory are sorted and written to a temporary file, a run; at the end the runs are merged (`merge`). Where only the first rows are wanted, rows are thinned
+//! out to their number whenever enough of them came, and later batches are first compared with the last row that is wanted.
 
 use std::sync::Arc;
 
 use vector::{LogicalType, Vector};
 
-use super::order::{Key, order};
-use crate::row_container::{ValueColumn, flat};
-use crate::{BATCH_ROWS, Batch, Error, Result};
+use super::merge::Merge;
+use super::order::{Key, compare_vectors, order};
+use crate::row_container::{BatchFile, ValueColumn, flat};
+use crate::{BATCH_ROWS, Batch, Error, Result, SharedTempFiles};
 
 /// The rows.
 pub struct SortedRows {
@@ -14,80 +18,174 @@ pub struct SortedRows {
     keys: Vec<Key>,
     /// Rows wanted at the end.
     limit: usize,
+    room: Room,
     columns: Vec<ValueColumn>,
     rows: usize,
-    /// Once sorted: positions in order, and how many were given back.
+    /// With a limit: the last row that is wanted of those seen.
+    last: Option<Batch>,
+    runs: Vec<BatchFile>,
+    /// Once sorted: positions in order, and how many rows were given back.
     order: Vec<u32>,
     given: usize,
+    merge: Option<Merge>,
+}
+
+/// How much rows may take, and where they go then.
+#[derive(Clone)]
+pub struct Room {
+    /// Bytes.
+    pub memory: usize,
+    /// None: nowhere.
+    pub files: Option<SharedTempFiles>,
 }
 
 impl SortedRows {
     /// No rows of these types yet.
-    pub fn new(types: &[LogicalType], keys: &[Key], limit: Option<usize>) -> Self {
+    pub fn new(types: &[LogicalType], keys: &[Key], limit: Option<usize>, room: &Room) -> Self {
         Self {
             types: types.to_vec(),
             keys: keys.to_vec(),
             limit: limit.unwrap_or(usize::MAX),
+            room: room.clone(),
             columns: types.iter().map(|&logical| ValueColumn::new(logical)).collect(),
             rows: 0,
+            last: None,
+            runs: Vec::new(),
             order: Vec::new(),
             given: 0,
+            merge: None,
         }
+    }
+
+    /// Memory held, in bytes.
+    pub fn bytes(&self) -> usize {
+        self.columns.iter().map(ValueColumn::bytes).sum()
     }
 
     /// Takes rows.
     pub fn push(&mut self, columns: &[Arc<Vector>], rows: usize) -> Result<()> {
-        self.append(columns, rows)?;
+        let columns: Vec<_> = columns.iter().map(flat).collect();
+        match self.wanted(&columns, rows) {
+            Some(wanted) if wanted.is_empty() => return Ok(()),
+            wanted => self.append(&columns, rows, wanted.as_deref())?,
+        }
         if self.rows >= self.limit.saturating_mul(2).max(self.limit.saturating_add(8 * BATCH_ROWS)) {
             self.thin()?;
+        }
+        // Putting rows in order takes an integer and a position a row.
+        if self.bytes() + self.rows * 24 > self.room.memory {
+            self.write_run()?;
         }
         Ok(())
     }
 
-    fn append(&mut self, columns: &[Arc<Vector>], rows: usize) -> Result<()> {
-        self.rows += rows;
+    /// Rows that come before the last one wanted so far, None where all may.
+    fn wanted(&self, columns: &[Arc<Vector>], rows: usize) -> Option<Vec<u32>> {
+        let last = self.last.as_ref()?;
+        let before =
+            |&row: &u32| compare_vectors(&self.keys, (columns, row as usize), (&last.columns, 0)).is_lt();
+        Some((0..rows as u32).filter(before).collect())
+    }
+
+    fn append(&mut self, columns: &[Arc<Vector>], rows: usize, wanted: Option<&[u32]>) -> Result<()> {
+        self.rows += wanted.map_or(rows, <[u32]>::len);
         if u32::try_from(self.rows).is_err() {
             return Err(Error::Decline("more than 4 billion rows to sort"));
         }
         for (kept, column) in self.columns.iter_mut().zip(columns) {
-            kept.append_all(&flat(column))?;
+            match wanted {
+                None => kept.append_all(column)?,
+                Some(wanted) => kept.append(column, wanted)?,
+            }
         }
         Ok(())
+    }
+
+    fn clear(&mut self) {
+        self.columns = self.types.iter().map(|&logical| ValueColumn::new(logical)).collect();
+        self.rows = 0;
     }
 
     /// Leaves only the wanted number of rows.
     fn thin(&mut self) -> Result<()> {
         let mut kept = order(&self.keys, &self.columns, self.rows, self.limit)?;
+        if let Some(&last) = kept.last() {
+            let columns = self.columns.iter().map(|column| Arc::new(column.take(&[last])));
+            self.last = Some(Batch::new(1, columns.collect()));
+        }
         // In the order they came, so that equal rows stay in it.
         kept.sort_unstable();
         let columns = self.columns.iter().map(|column| Arc::new(column.take(&kept))).collect::<Vec<_>>();
-        self.columns = self.types.iter().map(|&logical| ValueColumn::new(logical)).collect();
-        self.rows = 0;
-        self.append(&columns, kept.len())
+        self.clear();
+        self.append(&columns, kept.len(), None)
     }
 
-    /// Takes over another thread's rows.
-    pub fn merge(&mut self, mut other: Self) -> Result<()> {
-        other.columns.iter_mut().for_each(ValueColumn::seal);
-        for start in (0..other.rows).step_by(BATCH_ROWS) {
-            let rows = BATCH_ROWS.min(other.rows - start);
-            let columns = other.columns.iter().map(|column| Arc::new(column.slice(start, rows)));
-            self.push(&columns.collect::<Vec<_>>(), rows)?;
+    /// Sorts what is in memory into a file.
+    fn write_run(&mut self) -> Result<()> {
+        let Some(files) = &self.room.files else {
+            return Err(Error::Decline("rows to sort past the memory, and no temporary files"));
+        };
+        let mut run = BatchFile::new(&self.types, files)?;
+        self.columns.iter_mut().for_each(ValueColumn::seal);
+        for positions in order(&self.keys, &self.columns, self.rows, self.limit)?.chunks(BATCH_ROWS) {
+            let columns = self.columns.iter().map(|column| Arc::new(column.take(positions)));
+            run.write(&columns.collect::<Vec<_>>(), positions.len())?;
+        }
+        self.runs.push(run);
+        self.clear();
+        Ok(())
+    }
+
+    /// The rows, in no order, batch by batch.
+    pub fn drain(mut self, mut take: impl FnMut(Batch) -> Result<()>) -> Result<()> {
+        for mut run in self.runs {
+            while let Some(batch) = run.read()? {
+                take(batch)?;
+            }
+        }
+        self.columns.iter_mut().for_each(ValueColumn::seal);
+        for start in (0..self.rows).step_by(BATCH_ROWS) {
+            let rows = BATCH_ROWS.min(self.rows - start);
+            let columns = self.columns.iter().map(|column| Arc::new(column.slice(start, rows)));
+            take(Batch::new(rows, columns.collect()))?;
         }
         Ok(())
     }
 
+    /// Takes over another thread's rows.
+    pub fn merge(&mut self, mut other: Self) -> Result<()> {
+        self.runs.append(&mut other.runs);
+        other.drain(|batch| self.push(&batch.columns, batch.rows))
+    }
+
     /// All rows are there: puts them in order.
     pub fn sort(&mut self) -> Result<()> {
+        if let (false, Some(files)) = (self.runs.is_empty(), self.room.files.clone()) {
+            if self.rows > 0 {
+                self.write_run()?;
+            }
+            let runs = std::mem::take(&mut self.runs);
+            self.merge = Some(Merge::new(&self.types, &self.keys, runs, &files)?);
+            return Ok(());
+        }
         self.columns.iter_mut().for_each(ValueColumn::seal);
         self.order = order(&self.keys, &self.columns, self.rows, self.limit)?;
-        self.given = 0;
         Ok(())
     }
 
-    /// The next rows in order, at most so many.
-    pub fn next(&mut self, rows: usize) -> Result<Option<Batch>> {
-        let end = self.order.len().min(self.given + rows);
+    /// The next rows in order.
+    pub fn next_batch(&mut self) -> Result<Option<Batch>> {
+        let left = self.limit - self.given;
+        if left == 0 {
+            return Ok(None);
+        }
+        if let Some(merge) = &mut self.merge {
+            let Some(batch) = merge.next_batch()? else { return Ok(None) };
+            let rows = batch.rows.min(left);
+            self.given += rows;
+            return Ok(Some(batch.slice(0, rows)));
+        }
+        let end = self.order.len().min(self.given + BATCH_ROWS);
         let positions = self.order.get(self.given..end).unwrap_or(&[]);
         if positions.is_empty() {
             return Ok(None);
