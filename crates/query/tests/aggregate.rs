@@ -428,3 +428,146 @@ fn rows_without_columns_and_wide_sums() {
     let large = Steps::batches(&[Batch::new(2, vec![Arc::new(large)])]);
     assert_eq!(run(&sum, large, roomy()).unwrap_err(), Error::Sql(SqlError::FloatOverflow));
 }
+
+/// Results of PostgreSQL 15 for `var_samp, var_pop, stddev_samp, stddev_pop`.
+#[test]
+fn variances_are_the_servers() {
+    use AggregateFunction as F;
+    let ints = |values: &[i64]| vector(T::Int32, &values.iter().map(|&v| V::Int(v)).collect::<Vec<_>>());
+    let decimals = |values: &[(i128, u16)]| {
+        vector(T::Numeric, &values.iter().map(|&(v, s)| V::Dec(v, s)).collect::<Vec<_>>())
+    };
+    let floats =
+        |values: &[f64]| vector(T::Float64, &values.iter().map(|&v| V::Float(v)).collect::<Vec<_>>());
+    for (column, result, expected) in [
+        (
+            ints(&[1, 2, 3, 4]),
+            T::Numeric,
+            "1.6666666666666667|1.2500000000000000|1.2909944487358056|1.1180339887498948",
+        ),
+        (
+            decimals(&[(15, 1), (225, 2), (-3125, 3), (400, 0)]),
+            T::Numeric,
+            "39963.993489583333|29972.995117187500|199.909963457511|173.127106823823",
+        ),
+        (ints(&[5, 5]), T::Numeric, "0|0|0|0"),
+        (
+            decimals(&[(1, 5), (3, 5)]),
+            T::Numeric,
+            "0.0000000002000000000000000000|0.0000000001000000000000000000|0.0000141421356237309504880169|0.0000100000000000000000000000",
+        ),
+        (
+            ints(&[1_000_000, 2, 70_000_000]),
+            T::Numeric,
+            "1610333286000001.3333|1073555524000000.8889|40128958.1973|32765157.1643",
+        ),
+        (decimals(&[(750, 2)]), T::Numeric, "NULL|0|NULL|0"),
+        (
+            floats(&[1.0, 2.0, 3.0, 4.0]),
+            T::Float64,
+            "1.6666666666666667|1.25|1.2909944487358056|1.118033988749895",
+        ),
+        (floats(&[1.0, f64::INFINITY]), T::Float64, "NaN|NaN|NaN|NaN"),
+    ] {
+        let functions = [F::VarSamp, F::VarPop, F::StddevSamp, F::StddevPop];
+        let plan = Plan::Aggregate {
+            input: scan(&[column.logical]),
+            keys: Vec::new(),
+            aggregates: functions.into_iter().map(|f| aggregate(f, Some(0), result)).collect(),
+            groups: 1.0,
+        };
+        let column = Arc::new(column);
+        let whole = [Batch::new(column.len(), vec![Arc::clone(&column)])];
+        let rows = run(&plan, Steps::batches(&whole), roomy()).unwrap();
+        let line: Vec<String> = rows[0].iter().map(V::show).collect();
+        assert_eq!(line.join("|"), expected);
+
+        // One row a thread.
+        let sink = query::operators::aggregate(&plan, &Arc::new(roomy())).unwrap();
+        for row in 0..column.len() {
+            let mut local = sink.make().unwrap();
+            local.push(Batch::new(1, vec![Arc::new(column.slice(row, 1))])).unwrap();
+            local.finish().unwrap();
+        }
+        let line: Vec<String> = drain(sink.complete().unwrap())[0].iter().map(V::show).collect();
+        if result == T::Numeric {
+            assert_eq!(line.join("|"), expected);
+        }
+    }
+}
+
+#[test]
+fn ordered_aggregates() {
+    use AggregateFunction as F;
+    let types = [T::Int32, T::Float64, T::Text, T::Text];
+    let key = |column: usize, descending| SortKey {
+        expression: Expression::Column(column),
+        descending,
+        nulls_first: descending,
+        order: TextOrder::Bytes,
+    };
+    let ordered = |function, arguments: &[usize], key, result| Aggregate {
+        arguments: arguments.iter().map(|&at| Expression::Column(at)).collect(),
+        order_by: vec![key],
+        ..aggregate(function, None, result)
+    };
+    let aggregates = vec![
+        ordered(F::Mode, &[], key(1, false), T::Float64),
+        ordered(F::PercentileCont(0.3), &[1], key(1, false), T::Float64),
+        ordered(F::PercentileDisc(0.3), &[], key(1, false), T::Float64),
+        ordered(F::PercentileDisc(0.0), &[], key(2, true), T::Text),
+        ordered(F::StringAgg, &[2, 3], key(1, true), T::Text),
+        Aggregate { order_by: Vec::new(), ..ordered(F::StringAgg, &[2, 3], key(1, true), T::Text) },
+        aggregate(F::CountRows, None, T::Int64),
+    ];
+    let rows: Vec<(i64, Option<f64>, Option<&str>)> = vec![
+        (1, Some(9.0), Some("d")),
+        (2, None, None),
+        (1, Some(2.0), Some("b")),
+        (1, Some(1.5), Some("a")),
+        (3, Some(f64::NAN), Some("long enough to be kept elsewhere")),
+        (1, Some(2.0), None),
+        (3, Some(7.0), Some("x")),
+    ];
+    let batches: Vec<Batch> = rows
+        .chunks(2)
+        .map(|rows| {
+            let texts = rows.iter().map(|r| r.2.map_or(V::Null, |t| V::Text(t.into()))).collect::<Vec<_>>();
+            let columns = vec![
+                vector(T::Int32, &rows.iter().map(|r| V::Int(r.0)).collect::<Vec<_>>()),
+                vector(T::Float64, &rows.iter().map(|r| r.1.map_or(V::Null, V::Float)).collect::<Vec<_>>()),
+                vector(T::Text, &texts),
+                vector(T::Text, &vec![V::Text(", ".into()); rows.len()]),
+            ];
+            Batch::new(rows.len(), columns.into_iter().map(Arc::new).collect())
+        })
+        .collect();
+    let plan = |keys: Vec<Expression>| Plan::Aggregate {
+        input: scan(&types),
+        keys,
+        aggregates: aggregates.clone(),
+        groups: 1.0,
+    };
+    let expected = [
+        "1|2|1.95|2|d|d, b, a|d, b, a|4",
+        "2|NULL|NULL|NULL|NULL|NULL|NULL|1",
+        "3|7|NaN|7|x|long enough to be kept elsewhere, x|long enough to be kept elsewhere, x|2",
+    ];
+    let by_key = plan(vec![Expression::Column(0)]);
+    for settings in [roomy(), cramped(1).0] {
+        assert_eq!(shown(&run(&by_key, Steps::batches(&batches), settings).unwrap()), expected);
+    }
+    let sink = query::operators::aggregate(&by_key, &Arc::new(cramped(1).0)).unwrap();
+    for batch in &batches {
+        let mut local = sink.make().unwrap();
+        local.push(batch.clone()).unwrap();
+        local.finish().unwrap();
+    }
+    let lines = shown(&drain(sink.complete().unwrap()));
+    assert_eq!(lines[0], expected[0]);
+
+    let none = run(&plan(Vec::new()), Steps::batches(&[]), roomy()).unwrap();
+    assert_eq!(shown(&none), ["NULL|NULL|NULL|NULL|NULL|NULL|0"]);
+    let all = run(&plan(Vec::new()), Steps::batches(&batches[..2]), roomy()).unwrap();
+    assert_eq!(shown(&all), ["1.5|1.8|1.5|d|d, b, a|d, b, a|4"]);
+}

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use vector::{Bitmap, LogicalType, Vector};
 
-use super::{boolean, count, extreme, float_sum, sum};
+use super::{boolean, count, extreme, float_sum, sum, variance};
 use crate::{Aggregate, AggregateFunction, ColumnSummary, Error, Host, Result};
 
 /// Which group each row of a batch is in.
@@ -76,6 +76,17 @@ pub fn make(aggregate: &Aggregate, types: &[LogicalType]) -> Result<Box<dyn Accu
         }
         (F::BoolAnd, Some(T::Bool)) => Box::new(boolean::Boolean::new(true)),
         (F::BoolOr, Some(T::Bool)) => Box::new(boolean::Boolean::new(false)),
+        (F::VarSamp | F::VarPop | F::StddevSamp | F::StddevPop, Some(logical)) => {
+            let kind = variance::Kind {
+                sample: matches!(aggregate.function, F::VarSamp | F::StddevSamp),
+                deviation: matches!(aggregate.function, F::StddevSamp | F::StddevPop),
+            };
+            match logical {
+                T::Int16 | T::Int32 | T::Int64 | T::Numeric => Box::new(variance::ExactVariance::new(kind)),
+                T::Float32 | T::Float64 => Box::new(variance::FloatVariance::new(kind)),
+                _ => return Err(MISTYPED),
+            }
+        }
         _ => return Err(Error::Decline("aggregate function")),
     })
 }

@@ -9,10 +9,12 @@ mod count;
 mod distinct;
 mod extreme;
 mod float_sum;
+mod ordered;
 mod results;
 mod sum;
 mod summary;
 mod table;
+mod variance;
 
 use std::any::Any;
 use std::sync::{Arc, Mutex};
@@ -104,7 +106,8 @@ impl Sink for AggregateSink {
         let spec = &self.shared.spec;
         spec.keys.iter().any(Expression::needs_host)
             || spec.aggregates.iter().any(|aggregate| {
-                aggregate.arguments.iter().chain(&aggregate.filter).any(Expression::needs_host)
+                let keys = aggregate.order_by.iter().map(|key| &key.expression);
+                aggregate.arguments.iter().chain(&aggregate.filter).chain(keys).any(Expression::needs_host)
             })
     }
 

@@ -95,6 +95,27 @@ pub fn divide(dividend: i128, divisor: i128, up: i32) -> Result<i128> {
     Ok(if negative { -quotient } else { quotient })
 }
 
+/// The square root of `value` x 10^-`scale` at that scale, rounded half up: digit by digit, as on paper, so that no number is wider than the root and a little.
+pub fn square_root(value: i128, scale: u16) -> Result<i128> {
+    // The root at `scale` digits is that of value x 10^scale as an integer; one digit more decides the rounding.
+    let mut digits: Vec<u8> = value.unsigned_abs().to_string().bytes().map(|digit| digit - b'0').collect();
+    digits.resize(digits.len() + usize::from(scale) + 2, 0);
+    let odd = digits.len() % 2;
+    let (first, pairs) = digits.split_at(odd);
+    let (mut root, mut rest) = (0u128, 0u128);
+    let first = first.iter().map(|&digit| u128::from(digit));
+    let pairs =
+        pairs.chunks(2).map(|pair| pair.iter().fold(0, |value, &digit| value * 10 + u128::from(digit)));
+    for pair in first.chain(pairs) {
+        rest = rest.checked_mul(100).and_then(|rest| rest.checked_add(pair)).ok_or(WIDE)?;
+        let twenty = root.checked_mul(20).ok_or(WIDE)?;
+        let digit = (0..=9u128).rev().find(|digit| (twenty + digit) * digit <= rest).unwrap_or(0);
+        rest -= (twenty + digit) * digit;
+        root = root * 10 + digit;
+    }
+    i128::try_from(root / 10 + u128::from(root % 10 >= 5)).map_err(|_| WIDE)
+}
+
 /// A vector of decimals, NULL where None, at the greatest scale among them.
 pub fn decimals(values: &[Option<Decimal>]) -> Result<Vector> {
     let scale = values.iter().flatten().map(|value| value.scale).max().unwrap_or(0);
@@ -151,6 +172,16 @@ mod tests {
         ] {
             assert_eq!(average(sum, count), Ok(decimal(unscaled, scale)), "{sum:?}");
         }
+    }
+
+    #[test]
+    fn square_roots_round_to_the_nearest() {
+        assert_eq!(square_root(4, 0), Ok(2));
+        assert_eq!(square_root(2 * 10i128.pow(16), 16), Ok(14_142_135_623_730_950));
+        assert_eq!(square_root(30, 1), Ok(17));
+        assert_eq!(square_root(3 * 10i128.pow(20), 20), Ok(173_205_080_756_887_729_353));
+        assert_eq!(square_root(1, 16), Ok(100_000_000));
+        assert_eq!(square_root(0, 5), Ok(0));
     }
 
     #[test]

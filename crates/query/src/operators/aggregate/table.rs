@@ -11,8 +11,11 @@ use vector::Vector;
 use super::Spec;
 use super::accumulate::{self, Accumulator, Groups};
 use super::distinct::Distinct;
+use super::ordered::Ordered;
 use crate::row_container::{ABSENT, BatchFile, Numbering, Partitions};
-use crate::{Aggregate, BATCH_ROWS, Batch, Error, Evaluator, Host, Result, SharedTempFiles};
+use crate::{
+    Aggregate, AggregateFunction, BATCH_ROWS, Batch, Error, Evaluator, Host, Result, SharedTempFiles,
+};
 
 /// Groups and states.
 pub struct Table {
@@ -37,6 +40,7 @@ struct Spilled {
 }
 
 struct State {
+    /// Arguments, then keys of the order the values are taken in.
     arguments: Vec<Evaluator>,
     filter: Option<Evaluator>,
     accumulator: Box<dyn Accumulator>,
@@ -44,16 +48,19 @@ struct State {
 
 impl State {
     fn new(aggregate: &Aggregate, spec: &Spec) -> Result<Self> {
-        if !aggregate.order_by.is_empty() {
-            return Err(Error::Decline("ordered aggregate"));
-        }
         let types: Vec<_> = aggregate.arguments.iter().map(|a| a.logical(&spec.input)).collect();
-        let mut accumulator = accumulate::make(aggregate, &types)?;
+        let ordered = !aggregate.order_by.is_empty() || aggregate.function == AggregateFunction::StringAgg;
+        let mut accumulator: Box<dyn Accumulator> = match ordered {
+            true if aggregate.distinct => return Err(Error::Decline("DISTINCT in order")),
+            true => Box::new(Ordered::new(aggregate, &types, spec)?),
+            false => accumulate::make(aggregate, &types)?,
+        };
         if aggregate.distinct {
             accumulator = Box::new(Distinct::new(accumulator, &types, spec));
         }
+        let keys = aggregate.order_by.iter().map(|key| &key.expression);
         Ok(Self {
-            arguments: aggregate.arguments.iter().map(Evaluator::new).collect(),
+            arguments: aggregate.arguments.iter().chain(keys).map(Evaluator::new).collect(),
             filter: aggregate.filter.as_ref().map(Evaluator::new),
             accumulator,
         })
