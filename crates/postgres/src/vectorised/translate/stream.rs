@@ -40,7 +40,22 @@ fn is_certain(plan: &Plan) -> bool {
             }) && condition.iter().all(|condition| is_safe(condition, &both))
                 && is_certain(left)
         }
-        Plan::Append { inputs } => inputs.iter().all(is_certain),
+        // What a later input gathers, it gathers when rows of the earlier ones are with the reader.
+        Plan::Append { inputs } => inputs.iter().all(is_certain) && !inputs.iter().skip(1).any(gathers),
+    }
+}
+
+/// True where something has to see rows before it gives any.
+fn gathers(plan: &Plan) -> bool {
+    match plan {
+        Plan::Scan { .. } => false,
+        Plan::Filter { input, .. } | Plan::Project { input, .. } => gathers(input),
+        Plan::Append { inputs } => inputs.iter().any(gathers),
+        Plan::Aggregate { .. }
+        | Plan::Sort { .. }
+        | Plan::Limit { .. }
+        | Plan::Window { .. }
+        | Plan::Join { .. } => true,
     }
 }
 
