@@ -1,9 +1,10 @@
 """Random queries on random tables: colcompress must answer as heap does, to the byte, errors included.
 
-Short (make test): under a minute, always on the same seeds. Long: make test-differential DURATION=seconds SEED=number. Each round makes tables (differential/generator/tables.py), then asks QUERIES queries. A
-difference is made smaller and printed with the seed, the settings and a script that shows it. The program also fails
-if its premises do not hold: rows in stripes and in heap pages, plans with Colonnade's nodes, queries that return rows,
-queries that raise errors.
+Short (make test): under a minute, always on the same seeds. Long: make test-differential DURATION=seconds SEED=number.
+Each round makes tables (differential/generator/tables.py), then asks QUERIES queries, plainly, prepared or through a
+cursor. A difference is made smaller and printed with the seed, the settings and a script that shows it. The program
+also fails if its premises do not hold: rows in stripes and in heap pages, plans with Colonnade's nodes, queries that
+return rows, queries that raise errors.
 """
 
 import collections
@@ -25,9 +26,17 @@ SEED = int(os.environ.get("SEED") or (time.time_ns() // 1000 % 10**9 if LONG els
 FAILURES = int(os.environ.get("FAILURES") or 5)
 DATABASE = "generated"
 OUT = TARGET / "differential"
-# What the columnar side runs under, in turns; the heap side always runs serially under the defaults.
+# What the columnar side runs under, in turns; the heap side always runs serially under the defaults. Tables are small
+# here: without vectorised_min_rows the vectorised executor would leave most of them to the server's.
+VECTORISED = {"colonnade.vectorised_min_rows": "0"}
 SETTINGS = (
     {},
+    VECTORISED,
+    VECTORISED,
+    {**VECTORISED, "work_mem": "'64kB'", "hash_mem_multiplier": "1"},
+    {**VECTORISED, "max_parallel_workers_per_gather": "1"},
+    {**VECTORISED, "enable_mergejoin": "off", "enable_nestloop": "off"},
+    {**VECTORISED, "enable_hashagg": "off", "plan_cache_mode": "force_generic_plan"},
     {"max_parallel_workers_per_gather": "2", "parallel_setup_cost": "0", "parallel_tuple_cost": "0", "min_parallel_table_scan_size": "0"},
     {"work_mem": "'64kB'", "hash_mem_multiplier": "1"},
     {"enable_hashjoin": "off", "enable_hashagg": "off"},
@@ -95,9 +104,6 @@ class Run:
                 settings = self.settle(rng, sides, settings)
             query = maker.make()
             text = query.sql()
-            if "plan_cache_mode" in settings:
-                for side in "chb":
-                    sides[side].run("DEALLOCATE ALL")
             try:
                 self.one(seed, number, settings, sides, made, query, text)
             except answers.Lost as problem:
@@ -116,7 +122,8 @@ class Run:
         return {**settings, "timezone": zone}
 
     def one(self, seed, number, settings, sides, made, query, text):
-        verdict = answers.judge(sides, text, queries.float_columns(query), bool(query.order))
+        way = self.way(number)
+        verdict = answers.judge(sides, text, queries.float_columns(query), bool(query.order), way)
         self.counts["queries"] += 1
         self.counts[verdict.name] += 1
         if verdict.got.error:
@@ -128,22 +135,34 @@ class Run:
         self.counts["with Colonnade"] += nodes > 0
         self.counts["vectorised whole"] += whole
         if verdict.name == "different":
-            self.explain(seed, number, settings, sides, made, query, verdict)
+            self.explain(seed, number, {**settings, "asked": way}, sides, made, query, verdict)
+
+    @staticmethod
+    def way(number):
+        """How the columnar side is asked."""
+        return "prepared" if number % 7 == 3 else "cursor" if number % 11 == 5 else "plain"
 
     def explain(self, seed, number, settings, sides, made, query, verdict):
         """Makes the difference smaller and reports it."""
         began = query.sql()
-        shrinker = shrink.Shrinker(sides, 120 if LONG else 20)
+        way = settings["asked"]
+        shrinker = shrink.Shrinker(sides, 120 if LONG else 20, way)
         small = shrinker.query(query)
-        again = answers.judge(sides, small.sql(), queries.float_columns(small), bool(small.order))
+        again = answers.judge(sides, small.sql(), queries.float_columns(small), bool(small.order), way)
         if again.name == "different":
             verdict = again
         lines = [f"SQL: {small.sql()};", f"expected (heap):\n{verdict.wanted.short()}", f"got (colcompress):\n{verdict.got.short()}"]
+        sides["c"].run("SET colonnade.enable_vectorised = off")
+        off = answers.judge(sides, small.sql(), queries.float_columns(small), bool(small.order), way)
+        sides["c"].run("RESET colonnade.enable_vectorised")
+        lines.append(f"with colonnade.enable_vectorised = off: {off.name}")
         plan = answers.one(sides["c"], f"EXPLAIN (COSTS OFF) {small.sql()}")
         if not plan.error:
             lines.append("plan:\n" + "\n".join(row[0] for row in plan.rows))
         script = shrinker.data(small, made)
-        lines.append("script:\n" + ("\n".join([types.PRELUDE.strip(), "SET colonnade.stripe_threshold_rows = 0;", *script, f"{small.sql()};"]) if script
+        lines.append("script:\n" + ("\n".join([types.PRELUDE.strip(), "SET colonnade.stripe_threshold_rows = 0;",
+                                               *(f"SET {name} = {value};" for name, value in settings.items() if name not in ("timezone", "asked")),
+                                               f"SET timezone = '{settings.get('timezone', 'UTC')}';", *script, f"{small.sql()};"]) if script
                                     else "-- copies of the tables, all rows cold, do not differ: run the seed"))
         if small is not query:
             lines.append(f"generated as: {began};")
@@ -180,7 +199,8 @@ def main():
             seed += 1
         log = server.log.read_text(errors="replace")
         if "terminated by signal" in log or "PANIC" in log:
-            run.reports.append("the server crashed:\n" + "\n".join(line for line in log.splitlines() if "terminated by signal" in line or "PANIC" in line or "Failed process was" in line))
+            told = ("terminated by signal", "PANIC", "Failed process was")
+            run.reports.append("the server crashed:\n" + "\n".join(line for line in log.splitlines() if any(word in line for word in told)))
             print("not ok differential: " + run.reports[-1])
     finally:
         server.destroy()

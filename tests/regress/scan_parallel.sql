@@ -44,3 +44,13 @@ ROLLBACK;
 SET force_parallel_mode = regress;
 SELECT count(*), sum(id) FROM mixed WHERE id > 8000;
 SELECT * FROM mixed WHERE id = 4711;
+
+-- Leader and workers share out rows alike where no column is wanted, whatever part of the plan a worker is given.
+RESET force_parallel_mode;
+SET max_parallel_workers_per_gather = 2; SET parallel_setup_cost = 0; SET parallel_tuple_cost = 0; SET min_parallel_table_scan_size = 0;
+SET enable_material = off; SET colonnade.stripe_threshold_rows = 0; SET colonnade.enable_vectorised = off;
+CREATE TABLE few (id int) USING colcompress; INSERT INTO few SELECT g FROM generate_series(1, 8) g; ANALYZE few;
+EXPLAIN (COSTS OFF) SELECT pg_sleep(0.001) FROM few;
+SELECT count(*) FROM (SELECT pg_sleep(0.001) FROM few OFFSET 0) x;
+SELECT count(*) FROM (SELECT d.id FROM mixed d CROSS JOIN few OFFSET 0) x;
+DROP TABLE few; RESET ALL;

@@ -11,6 +11,7 @@ import re
 from harness.session import SqlError
 
 ERROR = re.compile(r"(ERROR|FATAL|PANIC):  (\w{5}): (.*?)(?=\n[A-Z]+:|\Z)", re.S)
+LITERAL = re.compile(r"'(?:[^']|'')*'::(int[248]|numeric|text|date|timestamp|timestamptz|float8|bool|bpchar|varchar|interval)\b(?!\[)")
 TIMEOUT = "57014"
 # Plans of heap that must all be right; each is put before the query and reset after it.
 HEAP_PLANS = ("", "SET enable_hashjoin = off; SET enable_hashagg = off", "SET enable_mergejoin = off; SET enable_sort = off; SET enable_nestloop = off",
@@ -47,15 +48,48 @@ def fetch(session):
         return Answer(None, (found[2], found[3].strip()))
 
 
-def both(sides, text):
-    """The answers of colcompress and heap, which work at the same time."""
-    for side in ("c", "h"):
-        sides[side].send(text)
-    return fetch(sides["c"]), fetch(sides["h"])
+def both(sides, text, way="plain"):
+    """The answers of colcompress, asked in the given way, and of heap, asked plainly; they work at the same time."""
+    sides["h"].send(text)
+    got = WAYS[way](sides["c"], text)
+    return got, fetch(sides["h"])
 
 
 def one(session, text):
     return fetch(session.send(text))
+
+
+def prepared(session, text):
+    """A prepared statement with some of the literals as parameters, executed twice. Equal literals are one parameter, so
+    that an expression stays equal to its copy in GROUP BY."""
+    kinds = dict.fromkeys(match.group() for match in LITERAL.finditer(text))
+    chosen = list(kinds)[::3][:6]
+    numbers = {literal: f"${place}" for place, literal in enumerate(chosen, 1)}
+    body = LITERAL.sub(lambda match: numbers.get(match[0], match[0]), text)
+    types = ", ".join(literal.rpartition("::")[2] for literal in chosen)
+    answer = one(session, f"PREPARE asked{f' ({types})' if chosen else ''} AS {body}")
+    if answer.error:
+        return answer
+    call = f"EXECUTE asked{' (' + ', '.join(chosen) + ')' if chosen else ''}"
+    first, second = one(session, call), one(session, call)
+    session.run("DEALLOCATE asked")
+    return second if first == second or not first.error else first
+
+
+def cursor(session, text):
+    """A cursor that is read in pieces."""
+    session.run("BEGIN")
+    answer = one(session, f"DECLARE asked NO SCROLL CURSOR FOR {text}")
+    rows = []
+    for piece in ("1", "2", "ALL"):
+        if not answer.error:
+            answer = one(session, f"FETCH {piece} FROM asked")
+            rows += answer.rows or []
+    session.run("ROLLBACK")
+    return answer if answer.error else Answer(rows, None)
+
+
+WAYS = {"plain": one, "prepared": prepared, "cursor": cursor}
 
 
 def sorted_rows(rows, floats):
@@ -129,8 +163,8 @@ class Verdict:
         self.name, self.got, self.wanted = name, got, wanted
 
 
-def judge(sides, text, floats, ordered):
-    got, wanted = both(sides, text)
+def judge(sides, text, floats, ordered, way="plain"):
+    got, wanted = both(sides, text, way)
     if TIMEOUT in (got.error or ("",))[0] or TIMEOUT in (wanted.error or ("",))[0]:
         return Verdict("skipped", got, wanted)
     if got == wanted or (not got.error and not wanted.error and within(apart(got.rows, wanted.rows, floats, ordered), 1)):

@@ -12,14 +12,15 @@ from . import answers, queries, types
 
 
 class Shrinker:
-    """`judge` is called with text, float columns and orderedness; it runs the query on both sides."""
+    """Asks smaller queries in the way that showed the difference, for so many seconds."""
 
-    def __init__(self, sides, seconds):
+    def __init__(self, sides, seconds, way):
+        self.way = way
         self.sides, self.deadline = sides, time.monotonic() + seconds
 
     def differs(self, text, query):
         try:
-            return answers.judge(self.sides, text, queries.float_columns(query), bool(query.order)).name == "different"
+            return answers.judge(self.sides, text, queries.float_columns(query), bool(query.order), self.way).name == "different"
         except answers.Lost:
             raise
         except (ValueError, KeyError):

@@ -194,7 +194,9 @@ pub unsafe fn begin(custom: *mut pg_sys::CustomScanState, estate: *mut pg_sys::E
             columns_in_result_slot: i16::try_from((*(*result_slot).tts_tupleDescriptor).natts).unwrap_or(0),
             direct: output_columns.is_some(),
             output_columns: output_columns.unwrap_or_default(),
-            keep_position: position || may_be_positioned_on(estate),
+            // No cursor stands on a row below Gather; and all participants must decide alike, though a worker has only a part of the plan.
+            keep_position: position
+                || (!(*(*custom).ss.ps.plan).parallel_aware && may_be_positioned_on(estate)),
             hot_columns: columns.last().map_or(0, |column| i32::try_from(column.index + 1).unwrap_or(0)),
             hot_fills: columns.iter().map(|column| column.index).collect(),
             columns,

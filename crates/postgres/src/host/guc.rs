@@ -25,6 +25,8 @@ pub static CHUNK_GROUP_ROW_LIMIT: GucSetting<i32> = GucSetting::<i32>::new(CHUNK
 pub static ENABLE_SCAN: GucSetting<bool> = GucSetting::<bool>::new(true);
 /// Whether the planner may hand parts of plans to the vectorised executor.
 pub static ENABLE_VECTORISED: GucSetting<bool> = GucSetting::<bool>::new(true);
+/// Fewest rows of columnar tables below a part of a plan for which the vectorised executor is started.
+pub static VECTORISED_MIN_ROWS: GucSetting<i32> = GucSetting::<i32>::new(5_000);
 
 /// Defines every setting and reserves the prefix, so that a misspelt `colonnade.x` is an error.
 ///
@@ -84,6 +86,16 @@ pub unsafe fn register() {
         c"Enables the planner's use of the vectorised executor.",
         c"When off, everything above the scans of tables is run by the server's own executor.",
         &ENABLE_VECTORISED,
+        GucContext::Userset,
+        GucFlags::EXPLAIN,
+    );
+    GucRegistry::define_int_guc(
+        c"colonnade.vectorised_min_rows",
+        c"Fewest rows of columnar tables for which the planner uses the vectorised executor.",
+        c"Below it the server's own executor starts sooner than ours is faster.",
+        &VECTORISED_MIN_ROWS,
+        0,
+        i32::MAX,
         GucContext::Userset,
         GucFlags::EXPLAIN,
     );

@@ -87,7 +87,7 @@ unsafe fn left(plan: *mut Plan) -> bool {
         let itself = match (*plan).type_ {
             NodeTag::T_Gather | NodeTag::T_GatherMerge | NodeTag::T_NestLoop | NodeTag::T_MergeJoin => true,
             NodeTag::T_CustomScan if super::translate::is_columnar(plan) => {
-                scanned_rows(plan.cast()) >= super::rewrite::MIN_ROWS
+                scanned_rows(plan.cast()) >= super::rewrite::min_rows()
             }
             _ => false,
         };

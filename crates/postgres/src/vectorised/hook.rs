@@ -74,7 +74,7 @@ unsafe extern "C-unwind" fn plan(
             false => std::ptr::null_mut(),
         };
         let mut stmt = serverside(parse, query_string, cursor_options, bound_params);
-        if OFFERED.get() < rewrite::MIN_ROWS {
+        if OFFERED.get() < rewrite::min_rows() {
             return stmt;
         }
         let mut moves_back = pg_sys::ExecSupportsBackwardScan((*stmt).planTree);

@@ -14,10 +14,13 @@ use pgrx::pg_sys::{self, NodeTag, Plan};
 use super::node;
 use super::translate::translate;
 use super::translated::{NoValues, SourceSpec, Translated};
+use crate::host::guc::VECTORISED_MIN_ROWS;
 use crate::planner::plan::scanned_rows;
 
 /// Fewer rows of columnar tables below are left to the server's executor, which starts sooner.
-pub const MIN_ROWS: f64 = 5_000.0;
+pub fn min_rows() -> f64 {
+    f64::from(VECTORISED_MIN_ROWS.get())
+}
 
 /// Replaces what can be in a whole statement. False where none of it may be.
 ///
@@ -187,7 +190,7 @@ unsafe fn is_worth_it(translated: &Translated) -> bool {
         SourceSpec::Columnar { scan, .. } => unsafe { scanned_rows(*scan) },
         SourceSpec::Rows { .. } => 0.0,
     });
-    rows.sum::<f64>() >= MIN_ROWS && has_breaker(&translated.plan)
+    rows.sum::<f64>() >= min_rows() && has_breaker(&translated.plan)
 }
 
 fn has_breaker(plan: &query::Plan) -> bool {
