@@ -314,6 +314,7 @@ proptest! {
     fn evaluation_agrees_with_the_reference((logical, expression) in typed_expression(), (encoded, flat) in columns()) {
         let batch = batch(&encoded);
         let wanted: Result<Vec<Plain>, _> = (0..batch.rows).map(|row| evaluate(&expression, &flat, row)).collect();
+        if batch.rows>0 { eprintln!("OUTCOME {}", if wanted.is_ok() {"ok"} else {"err"}); }
         let mut evaluator = Evaluator::new(&expression);
         // Twice: the second time with what it remembers.
         for _ in 0..2 {

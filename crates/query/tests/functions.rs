@@ -235,3 +235,43 @@ fn every_function_gives_the_servers_answer() {
     println!("{answers} right, {declined} declined");
     assert!(answers > 6_000 && declined < answers / 8, "{answers} right, {declined} declined");
 }
+
+#[test]
+fn a_constant_null_makes_null_of_any_function() {
+    let null = |logical| Expression::Constant(column(logical, &[Plain::Null]));
+    let calls = [
+        (Function::Like, vec![Expression::Column(0), null(LogicalType::Text)], LogicalType::Bool),
+        (Function::Substring, vec![Expression::Column(0), null(LogicalType::Int32)], LogicalType::Text),
+        (Function::Round, vec![null(LogicalType::Numeric), null(LogicalType::Int32)], LogicalType::Numeric),
+    ];
+    for (function, arguments, result) in calls {
+        let call = Expression::Call { function, arguments, result };
+        let batch =
+            Batch::new(2, vec![column(LogicalType::Text, &[Plain::Text(b"a".to_vec()), Plain::Null])]);
+        let found = Evaluator::new(&call).evaluate(&batch).unwrap();
+        assert_eq!((found.logical, at(&found, 0), at(&found, 1)), (result, Plain::Null, Plain::Null));
+    }
+}
+
+#[test]
+fn what_is_not_known_is_told_before_the_first_batch() {
+    let text = |text: &str| {
+        Expression::Constant(column(LogicalType::Text, &[Plain::Text(text.as_bytes().to_vec())]))
+    };
+    let call = |function, arguments, result| Expression::Call { function, arguments, result };
+    let input = [LogicalType::Timestamp, LogicalType::Text];
+    let columns = || (Expression::Column(0), Expression::Column(1));
+    let to_char =
+        |pattern| call(Function::ToChar, vec![columns().0, text(pattern)], LogicalType::Text).check(&input);
+    let like =
+        |pattern| call(Function::Like, vec![columns().1, text(pattern)], LogicalType::Bool).check(&input);
+    assert!(to_char("YYYY-MM-DD").is_ok());
+    for pattern in ["", "Month", "DDD", "SSSS", "YYYY\"T\"", "FMMM"] {
+        assert!(to_char(pattern).is_err(), "{pattern}");
+    }
+    assert!(like("a\\%").is_ok() && like("a\\").is_err());
+    assert!(call(Function::Like, vec![columns().1, columns().1], LogicalType::Bool).check(&input).is_err());
+    assert!(call(Function::Add, vec![columns().1, columns().1], LogicalType::Text).check(&input).is_err());
+    assert!(call(Function::Length, vec![columns().1], LogicalType::Int64).check(&input).is_err());
+    assert!(Expression::Column(2).check(&input).is_err());
+}

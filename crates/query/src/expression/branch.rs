@@ -272,11 +272,14 @@ fn numeric(parts: &[Part], rows: usize) -> Option<Values> {
         None => {
             let mut displays = vec![0u16; rows];
             for (part, lane) in parts.iter().zip(&lanes) {
-                part.for_each(|row, at| {
-                    if let Some(slot) = displays.get_mut(row) {
-                        *slot = lane.display.get(at);
+                match &lane.display {
+                    DisplayScales::Constant(display) => {
+                        blend::put(&mut displays, part.rows.words(), Lane::One(*display), |display: u16| {
+                            display
+                        });
                     }
-                });
+                    DisplayScales::PerValue(scales) => put(&mut displays, part, scales, |display| display),
+                }
             }
             DisplayScales::PerValue(displays)
         }

@@ -42,6 +42,11 @@ pub(super) fn compile(
     constants: &[Option<&Vector>],
 ) -> Result<Picked> {
     use LogicalType::{Date, Float32, Float64, Int16, Int32, Int64, Numeric, Text, Timestamp};
+    if constants.iter().flatten().any(|constant| !constant.is_valid(0)) {
+        // NULL in every row: it is never asked.
+        let never = |_: &[Value], _: usize, _: Option<&Bitmap>| Err(Error::Decline("function of NULL"));
+        return Ok((Box::new(never), 0));
+    }
     let number = |at: usize| match constants.get(at)? {
         Some(Vector { values: Values::Int32(values), validity: None, .. }) => values.first().copied(),
         _ => None,
