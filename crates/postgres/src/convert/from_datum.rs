@@ -12,6 +12,7 @@ use vector::{LogicalType, Vector, VectorBuilder};
 
 use super::type_map::{ColumnType, Shape};
 use super::{numeric, varlena};
+use crate::host::memory;
 
 /// Collects the values of one column.
 pub struct ColumnWriter {
@@ -104,7 +105,11 @@ impl ColumnWriter {
                     b.push_bytes(std::slice::from_raw_parts(d.cast_mut_ptr::<u8>(), usize::from(width)))
                 }),
                 (_, Shape::Varlena { .. }) => each(rows, builder, |b, d| {
-                    varlena::with_payload(d.cast_mut_ptr(), |bytes| b.push_bytes(bytes))
+                    varlena::with_payload(d.cast_mut_ptr(), |bytes| {
+                        // The buffer that it goes to may have to move.
+                        memory::expect(bytes.len().saturating_mul(2));
+                        b.push_bytes(bytes)
+                    })
                 }),
                 (_, Shape::CString) => {
                     each(rows, builder, |b, d| b.push_bytes(CStr::from_ptr(d.cast_mut_ptr()).to_bytes()))

@@ -1,4 +1,4 @@
-//! Rust values that live as long as a memory context.
+//! Memory of Rust's own: values that live as long as a memory context, and large amounts asked for before they are needed.
 //!
 //! A scan descriptor is palloc'd and may vanish with its context when a query fails, without `scan_end`. What it
 //! owns on Rust's heap is therefore boxed and dropped by a reset callback of the context. Invariant: a boxed value
@@ -7,6 +7,27 @@
 use std::ffi::c_void;
 
 use pgrx::pg_sys;
+
+use super::error;
+
+/// Needs below this many bytes are not worth asking for.
+const LARGE: usize = 16 << 20;
+
+/// Raises "out of memory" when `bytes` more cannot be had now. An allocation that fails in Rust ends the process, and with it every
+/// session of the server; so whoever is about to need much asks first. (Memory that the system promises and then has not
+/// got is another matter, here as everywhere in the server.)
+pub fn expect(bytes: usize) {
+    if bytes < LARGE {
+        return;
+    }
+    let mut probe: Vec<u8> = Vec::new();
+    let had = probe.try_reserve_exact(bytes).is_ok();
+    // Or the compiler sees that nobody uses it and asks for nothing.
+    drop(std::hint::black_box(probe));
+    if !had {
+        error::raise_plain(vector::Error::OutOfMemory { bytes });
+    }
+}
 
 #[repr(C)]
 struct Holder<T> {

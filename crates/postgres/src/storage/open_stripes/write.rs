@@ -7,11 +7,11 @@
 use pgrx::pg_sys::ffi::pg_guard_ffi_boundary;
 use pgrx::pg_sys::{self, CommandId, Relation, TupleTableSlot};
 use stripe::{EncodedStripe, StripeOptions};
-use vector::{Result, Vector};
+use vector::{Result, Values, Vector};
 
 use super::segment::Segment;
 use crate::convert::{ColumnReader, ColumnType};
-use crate::host::error;
+use crate::host::{error, memory};
 use crate::options::{self, Compression};
 use crate::storage::codecs::ServerCodecs;
 use crate::storage::directory::{self, StripeEntry};
@@ -52,6 +52,7 @@ pub unsafe fn write_columns(
 ) -> u64 {
     // SAFETY: rel is open with at least RowExclusiveLock.
     unsafe {
+        expect_memory(columns);
         let how = StripeOptions { check: &look_for_interrupts, ..stripe_options(rel) };
         match stripe::write_stripe(row_count, columns, &how) {
             Ok(encoded) => put(rel, encoded, first_row, command, age),
@@ -76,6 +77,16 @@ pub(super) unsafe fn stripe_options(rel: Relation) -> StripeOptions<'static> {
         codecs: &ServerCodecs,
         ..StripeOptions::default()
     }
+}
+
+/// Raises "out of memory" when there is not what encoding these columns takes: each value in its chunk, the chunk in its column and
+/// the column in the stripe, while encodings are tried.
+pub(super) fn expect_memory(columns: &[Vector]) {
+    let bytes_of = |column: &Vector| match &column.values {
+        Values::Bytes(views) => views.total_bytes(),
+        _ => 0,
+    };
+    memory::expect(columns.iter().map(bytes_of).sum::<usize>().saturating_mul(4));
 }
 
 /// Raises the ERROR of a cancelled statement out of the middle of an encoding, which holds nothing but memory.
