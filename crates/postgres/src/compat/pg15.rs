@@ -175,3 +175,12 @@ pub unsafe fn libc_locale(collation: pg_sys::Oid) -> Option<*mut c_void> {
         ((*locale).provider == pg_sys::COLLPROVIDER_LIBC as c_char).then_some((*locale).locale)
     }
 }
+
+/// Whether the current user may call a function.
+pub unsafe fn may_execute(function: pg_sys::Oid) -> bool {
+    // SAFETY: a catalog look-up.
+    unsafe {
+        let mode = pg_sys::ACL_EXECUTE.into();
+        pg_sys::pg_proc_aclcheck(function, pg_sys::GetUserId(), mode) == pg_sys::AclResult::ACLCHECK_OK
+    }
+}

@@ -14,7 +14,7 @@ use super::{candidate, cost, decorrelate, rewrite};
 use crate::host::guc::ENABLE_VECTORISED;
 
 /// Plans that cost less than this are not made a second time.
-const WORTH: f64 = 500.0;
+const WORTH: f64 = 200.0;
 
 static PREVIOUS: OnceLock<pg_sys::planner_hook_type> = OnceLock::new();
 

@@ -9,6 +9,7 @@ mod cost;
 mod decorrelate;
 mod explain;
 pub mod hook;
+mod host_function;
 pub mod node;
 mod rewrite;
 mod source;

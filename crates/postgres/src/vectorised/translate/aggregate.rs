@@ -77,9 +77,9 @@ pub unsafe fn aggregate(
         let grouped =
             Plan::Aggregate { input: Box::new(below.plan), keys, aggregates, groups: (*plan).plan_rows };
         let scope = Scope::Groups { keys: &known, aggregates: &numbered };
-        let condition = expressions::condition(context, (*plan).qual, scope)?;
+        let conditions = expressions::conditions(context, (*plan).qual, scope)?;
         let columns = target_list(context, plan, scope)?;
-        let plan = in_order_of(scan::filtered(grouped, condition), &ordering, &known)?;
+        let plan = in_order_of(scan::filtered(grouped, conditions), &ordering, &known)?;
         Ok(Relation { plan, columns })
     }
 }
@@ -338,6 +338,9 @@ unsafe fn one(
             true => None,
             false => Some(expressions::expression(context, expr.aggfilter.cast(), scope)?),
         };
+        if filter.is_some() && arguments.iter().any(Expression::needs_host) {
+            return decline("function of the server's on rows that a filter leaves out");
+        }
         let result = types::logical(expr.aggtype);
         Ok(Aggregate { function, arguments, distinct, filter, order_by, order, result })
     }

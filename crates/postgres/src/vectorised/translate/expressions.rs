@@ -117,21 +117,29 @@ pub unsafe fn all(
     }
 }
 
-/// The conditions of a node, in the server's order, as one; None when there are none.
+/// The conditions of a node, in the server's order. Several become one where no function of the server's is called: such a function sees only rows for which all conditions before
+/// it are TRUE, not NULL, because row security may be among them.
 ///
 /// # Safety
 /// A list of valid boolean expressions.
-pub unsafe fn condition(
+pub unsafe fn conditions(
     context: &mut Context<'_>,
     list: *mut pg_sys::List,
     scope: Scope<'_>,
-) -> Result<Option<Expression>, Reason> {
+) -> Result<Vec<Expression>, Reason> {
+    let mut stages: Vec<Vec<Expression>> = Vec::new();
     // SAFETY: the caller's promise.
-    let mut parts = unsafe { all(context, list, scope)? };
-    Ok(match parts.len() {
-        0 | 1 => parts.pop(),
+    for part in unsafe { all(context, list, scope)? } {
+        match stages.last_mut() {
+            Some(stage) if !part.needs_host() => stage.push(part),
+            _ => stages.push(vec![part]),
+        }
+    }
+    let together = |mut parts: Vec<Expression>| match parts.len() {
+        1 => parts.pop(),
         _ => Some(Expression::And(parts)),
-    })
+    };
+    Ok(stages.into_iter().filter_map(together).collect())
 }
 
 /// The translation of one expression.
@@ -184,7 +192,7 @@ pub unsafe fn expression(
                             pg_sys::InvalidOid => pg_sys::get_opcode(expr.opno),
                             function => function,
                         };
-                        functions::function(context, function, expr.inputcollid, expr.args, scope)
+                        functions::function(context, node, function, expr.inputcollid, expr.args, scope)
                     }
                 }
             }
@@ -192,7 +200,7 @@ pub unsafe fn expression(
                 let expr = &*node.cast::<pg_sys::FuncExpr>();
                 match expr.funcretset {
                     true => decline("set-returning function"),
-                    false => functions::function(context, expr.funcid, expr.inputcollid, expr.args, scope),
+                    false => functions::function(context, node, expr.funcid, expr.inputcollid, expr.args, scope),
                 }
             }
             NodeTag::T_DistinctExpr => distinct(context, &*node.cast(), scope),

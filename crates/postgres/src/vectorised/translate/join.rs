@@ -135,9 +135,14 @@ unsafe fn joined(
             })
             .collect::<Result<Vec<_>, Reason>>()?;
         let scope = Scope::Inputs { outer: &outer.columns, inner: &shifted };
-        let condition = expressions::condition(context, quals, scope)?;
+        let mut conditions = expressions::conditions(context, quals, scope)?;
+        let calls = |part: &Expression| part.needs_host();
+        if conditions.iter().any(calls) || keys.iter().any(|(outer, inner)| calls(outer) || calls(inner)) {
+            return decline("function of the server's in a join");
+        }
+        let condition = conditions.pop();
         let plan = &raw mut (*node).plan;
-        let after = expressions::condition(context, (*plan).qual, scope)?;
+        let after = expressions::conditions(context, (*plan).qual, scope)?;
         let columns = target_list(context, plan, scope)?;
         let joined =
             Plan::Join { kind, left: Box::new(outer.plan), right: Box::new(inner.plan), keys, condition };

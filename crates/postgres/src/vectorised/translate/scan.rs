@@ -49,13 +49,13 @@ pub unsafe fn columnar(context: &mut Context<'_>, scan: *mut pg_sys::CustomScan)
         columns.sort_unstable_by_key(|(attribute, _)| *attribute);
         let attributes = columns.iter().map(|(attribute, _)| *attribute).collect::<Vec<_>>();
         let scope = Scope::Table { relid, attributes: &attributes };
-        let condition = expressions::condition(context, (*plan).qual, scope)?;
+        let conditions = expressions::conditions(context, (*plan).qual, scope)?;
         let targets = target_list(context, plan, scope)?;
         let types = columns.iter().map(|(_, type_oid)| types::logical(*type_oid)).collect();
         let source = context.sources.len();
         context.sources.push(SourceSpec::Columnar { scan, attributes });
         let plan = Plan::Scan { source, types };
-        Ok(Relation { plan: filtered(plan, condition), columns: targets })
+        Ok(Relation { plan: filtered(plan, conditions), columns: targets })
     }
 }
 
@@ -73,9 +73,9 @@ pub unsafe fn subquery(
         let plan = &raw mut (*scan).scan.plan;
         let below = input(context, (*scan).subplan, order)?.plain();
         let scope = Scope::Subquery { relid: (*scan).scan.scanrelid, columns: &below.columns };
-        let condition = expressions::condition(context, (*plan).qual, scope)?;
+        let conditions = expressions::conditions(context, (*plan).qual, scope)?;
         let columns = target_list(context, plan, scope)?;
-        Ok(Relation { plan: filtered(below.plan, condition), columns })
+        Ok(Relation { plan: filtered(below.plan, conditions), columns })
     }
 }
 
@@ -96,16 +96,15 @@ pub unsafe fn result(
         }
         let below = input(context, (*plan).lefttree, order)?.plain();
         let scope = Scope::Inputs { outer: &below.columns, inner: &[] };
-        let condition = expressions::condition(context, (*plan).qual, scope)?;
+        let conditions = expressions::conditions(context, (*plan).qual, scope)?;
         let columns = target_list(context, plan, scope)?;
-        Ok(Relation { plan: filtered(below.plan, condition), columns })
+        Ok(Relation { plan: filtered(below.plan, conditions), columns })
     }
 }
 
-/// A plan's rows for which a condition, if there is one, is TRUE.
-pub fn filtered(plan: Plan, condition: Option<Expression>) -> Plan {
-    match condition {
-        Some(condition) => Plan::Filter { input: Box::new(plan), condition },
-        None => plan,
-    }
+/// A plan's rows for which all conditions are TRUE, looked at one after the other.
+pub fn filtered(plan: Plan, conditions: Vec<Expression>) -> Plan {
+    conditions
+        .into_iter()
+        .fold(plan, |plan, condition| Plan::Filter { input: Box::new(plan), condition })
 }

@@ -6,7 +6,7 @@ use pgrx::pg_sys::{self, NodeTag};
 use query::{Expression, Plan, SortKey};
 
 use super::expressions;
-use super::{Context, Order, Relation, decline, input, targets, types};
+use super::{Context, Order, Relation, decline, input, scan, targets, types};
 use crate::vectorised::translated::{OutputColumn, Reason};
 
 /// One key of a sort, by its place in the target list.
@@ -73,6 +73,9 @@ pub unsafe fn ordering(plan: *mut pg_sys::Plan) -> Result<Vec<Key>, Reason> {
     unsafe {
         match (*plan).type_ {
             NodeTag::T_Sort | NodeTag::T_IncrementalSort => keys(plan.cast()),
+            // These have no order that anybody could rely on: what is grouped by is constant, or there is one group.
+            NodeTag::T_HashJoin | NodeTag::T_SeqScan => Ok(Vec::new()),
+            NodeTag::T_CustomScan if scan::is_columnar(plan) => Ok(Vec::new()),
             _ => decline("order of rows that are not sorted here"),
         }
     }

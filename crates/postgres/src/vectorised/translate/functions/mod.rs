@@ -18,7 +18,9 @@ use vector::{CompareOp, LogicalType, Vector};
 use super::expressions::{self, Scope, call};
 use super::{Context, decline, padding, types};
 use crate::convert::{ColumnType, ColumnWriter};
+use crate::compat;
 use crate::planner::operand;
+use crate::vectorised::host_function::ServerFunction;
 use crate::vectorised::translated::{OutputColumn, Reason};
 
 /// A function of `query` for a function of the server.
@@ -35,6 +37,7 @@ struct Known {
 /// `args` is the list of its arguments.
 pub unsafe fn function(
     context: &mut Context<'_>,
+    node: *mut pg_sys::Node,
     oid: Oid,
     collation: Oid,
     args: *mut pg_sys::List,
@@ -59,7 +62,7 @@ pub unsafe fn function(
             Some(known) => Some((known, false)),
             None => text::known(number, collation)?,
         };
-        let Some((known, negated)) = known else { return decline(format!("function {}", name_of(oid))) };
+        let Some((known, negated)) = known else { return host(context, node, oid, collation, args, scope) };
         let nodes = PgList::<pg_sys::Node>::from_pg(args);
         if nodes.len() > known.takes.len() {
             return decline(format!("function {} of many arguments", name_of(oid)));
@@ -70,6 +73,35 @@ pub unsafe fn function(
         }
         let value = call(known.function, arguments, known.gives);
         Ok(if negated { Expression::Not(Box::new(value)) } else { value })
+    }
+}
+
+/// A call of the server's function itself: built in, strict and not volatile.
+unsafe fn host(
+    context: &mut Context<'_>,
+    node: *mut pg_sys::Node,
+    oid: Oid,
+    collation: Oid,
+    args: *mut pg_sys::List,
+    scope: Scope<'_>,
+) -> Result<Expression, Reason> {
+    // SAFETY: `args` is the list of the function's arguments.
+    unsafe {
+        let name = name_of(oid);
+        let volatile = pg_sys::func_volatile(oid) as u8 == pg_sys::PROVOLATILE_VOLATILE;
+        let built_in = oid.to_u32() < pg_sys::FirstNormalObjectId;
+        if volatile || !built_in || !compat::may_execute(oid) {
+            return decline(format!("function {name}"));
+        }
+        let nodes = PgList::<pg_sys::Node>::from_pg(args);
+        let kinds = nodes.iter_ptr().map(|node| pg_sys::exprType(node)).collect::<Vec<_>>();
+        let message = format!("function {name}");
+        let Some(function) = ServerFunction::new(oid, name, collation, node, &kinds) else {
+            return decline(message);
+        };
+        let arguments = expressions::all(context, args, scope)?;
+        let result = types::logical(pg_sys::exprType(node));
+        Ok(Expression::Host { function: Arc::new(function), arguments, result })
     }
 }
 
