@@ -180,7 +180,7 @@ pub unsafe fn libc_locale(collation: pg_sys::Oid) -> Option<*mut c_void> {
 pub unsafe fn may_execute(function: pg_sys::Oid) -> bool {
     // SAFETY: a catalog look-up.
     unsafe {
-        let mode = pg_sys::ACL_EXECUTE.into();
+        let mode = pg_sys::ACL_EXECUTE;
         pg_sys::pg_proc_aclcheck(function, pg_sys::GetUserId(), mode) == pg_sys::AclResult::ACLCHECK_OK
     }
 }

@@ -33,7 +33,13 @@ impl ServerFunction {
     ///
     /// # Safety
     /// `node` calls function `oid` with arguments of these types; it and the current memory outlive the result.
-    pub unsafe fn new(oid: Oid, name: String, collation: Oid, node: *mut Node, arguments: &[Oid]) -> Option<Self> {
+    pub unsafe fn new(
+        oid: Oid,
+        name: String,
+        collation: Oid,
+        node: *mut Node,
+        arguments: &[Oid],
+    ) -> Option<Self> {
         // SAFETY: the caller's promise; a zeroed FmgrInfo is what the server fills in.
         unsafe {
             let mut info = Box::new(std::mem::zeroed::<pg_sys::FmgrInfo>());

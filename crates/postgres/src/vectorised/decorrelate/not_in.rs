@@ -96,7 +96,8 @@ unsafe fn is_never_null(query: *mut Query, node: *mut Node) -> bool {
         let position = usize::try_from(var.varno - 1).unwrap_or(usize::MAX);
         let Some(entry) = entries.get_ptr(position) else { return false };
         let declared = [pg_sys::RELKIND_RELATION, pg_sys::RELKIND_PARTITIONED_TABLE];
-        if (*entry).rtekind != pg_sys::RTEKind::RTE_RELATION || !declared.contains(&((*entry).relkind as u8)) {
+        if (*entry).rtekind != pg_sys::RTEKind::RTE_RELATION || !declared.contains(&((*entry).relkind as u8))
+        {
             return false;
         }
         let relation = pg_sys::table_open((*entry).relid, pg_sys::NoLock as i32);

@@ -200,7 +200,9 @@ pub unsafe fn expression(
                 let expr = &*node.cast::<pg_sys::FuncExpr>();
                 match expr.funcretset {
                     true => decline("set-returning function"),
-                    false => functions::function(context, node, expr.funcid, expr.inputcollid, expr.args, scope),
+                    false => {
+                        functions::function(context, node, expr.funcid, expr.inputcollid, expr.args, scope)
+                    }
                 }
             }
             NodeTag::T_DistinctExpr => distinct(context, &*node.cast(), scope),

@@ -104,7 +104,5 @@ pub unsafe fn result(
 
 /// A plan's rows for which all conditions are TRUE, looked at one after the other.
 pub fn filtered(plan: Plan, conditions: Vec<Expression>) -> Plan {
-    conditions
-        .into_iter()
-        .fold(plan, |plan, condition| Plan::Filter { input: Box::new(plan), condition })
+    conditions.into_iter().fold(plan, |plan, condition| Plan::Filter { input: Box::new(plan), condition })
 }

@@ -17,8 +17,8 @@ use vector::{CompareOp, LogicalType, Vector};
 
 use super::expressions::{self, Scope, call};
 use super::{Context, decline, padding, types};
-use crate::convert::{ColumnType, ColumnWriter};
 use crate::compat;
+use crate::convert::{ColumnType, ColumnWriter};
 use crate::planner::operand;
 use crate::vectorised::host_function::ServerFunction;
 use crate::vectorised::translated::{OutputColumn, Reason};
