@@ -24,7 +24,7 @@ BEGIN
 END $$;
 \set ECHO all
 -- premise: large enough to be taken
-SELECT count(*) FROM shape('SELECT few, count(*) FROM column_rows GROUP BY few') s WHERE s LIKE '%vectorised%';
+SELECT count(*) FROM shape('SELECT few, count(*) FROM column_rows GROUP BY few') s WHERE s ILIKE '%vectorised%';
 -- aggregates over every type
 SELECT * FROM both_differ(ARRAY[
     'SELECT count(*), count(i2), sum(i2), sum(i4), sum(num2), avg(i2), avg(i4), avg(num2) FROM {rows}',
