@@ -265,6 +265,21 @@ pub enum Plan {
 }
 
 impl Plan {
+    /// The plans whose rows it takes.
+    pub fn inputs(&self) -> Vec<&Self> {
+        match self {
+            Self::Scan { .. } => Vec::new(),
+            Self::Filter { input, .. }
+            | Self::Project { input, .. }
+            | Self::Aggregate { input, .. }
+            | Self::Sort { input, .. }
+            | Self::Limit { input, .. }
+            | Self::Window { input, .. } => vec![input],
+            Self::Join { left, right, .. } => vec![left, right],
+            Self::Append { inputs } => inputs.iter().collect(),
+        }
+    }
+
     /// The types of its columns.
     pub fn types(&self) -> Vec<LogicalType> {
         match self {

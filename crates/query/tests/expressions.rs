@@ -409,6 +409,9 @@ impl HostFunction for Doubling {
     fn name(&self) -> &str {
         "doubling"
     }
+    fn as_any(&self) -> &dyn std::any::Any {
+        self
+    }
 }
 
 #[test]

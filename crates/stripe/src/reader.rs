@@ -7,7 +7,7 @@
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
-use encodings::{BlockCodecs, Chunk, SharedColumn};
+use encodings::{BlockCodecs, Chunk, Path, SharedColumn};
 use vector::{Error, LogicalType, Predicate, Result, Selection, Vector, concat};
 
 use crate::cursor::checksum;
@@ -271,6 +271,11 @@ impl OwnedChunk {
     /// The encoded chunk. Errors of what is called on it do not name the place; those of the methods below do.
     pub fn open<'a>(&'a self, codecs: &'a dyn BlockCodecs) -> Result<Chunk<'a>> {
         Chunk::open(self.logical, self.rows, &self.bytes, &self.shared, codecs).map_err(|e| self.located(e))
+    }
+
+    /// The paths of shredded documents (`Chunk::path`), by number; none for any other column.
+    pub fn paths(&self, codecs: &dyn BlockCodecs) -> Result<Vec<Path>> {
+        self.shared.paths(codecs).map_err(|e| self.located(e))
     }
 
     /// All rows.

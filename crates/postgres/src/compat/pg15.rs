@@ -5,6 +5,9 @@ use std::ffi::{c_char, c_void};
 use pgrx::pg_sys::ffi::pg_guard_ffi_boundary;
 use pgrx::pg_sys::{self, BlockNumber, ItemPointer, Relation, Snapshot, TransactionId};
 
+/// Place of AddinShmemInitLock among the server's locks.
+pub const SHMEM_INIT_LOCK: usize = 21;
+
 /// Identity of a relation's file: tablespace, database, number.
 pub type FileLocator = pg_sys::RelFileNode;
 

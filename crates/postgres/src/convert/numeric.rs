@@ -95,6 +95,61 @@ fn parts(payload: &[u8]) -> Option<Parts<'_>> {
     }
 }
 
+/// Parts of any numeric but NaN and the infinities, whichever form it is in.
+fn any_parts(payload: &[u8]) -> Option<Parts<'_>> {
+    let header = half(payload, 0)?;
+    match header & SIGN_MASK {
+        SPECIAL => None,
+        SHORT => parts(payload),
+        sign => Some(Parts {
+            negative: sign == NEGATIVE,
+            weight: i32::from(half(payload, 2)?.cast_signed()),
+            display: header & LONG_SCALE_MASK,
+            digits: payload.get(4..)?,
+        }),
+    }
+}
+
+/// Whether two numerics have the same value, however many digits they show; None for damaged bytes, NaN and infinities.
+pub fn is_same(a: &[u8], b: &[u8]) -> Option<bool> {
+    let (a, b) = (any_parts(a)?, any_parts(b)?);
+    // Zero has no digits; the server strips leading and trailing zero digits of all others.
+    let both_zero = a.digits.is_empty() && b.digits.is_empty();
+    Some(both_zero || (a.negative == b.negative && a.weight == b.weight && a.digits == b.digits))
+}
+
+/// Appends a numeric as the server's output function writes it; None for damaged bytes, NaN and infinities.
+pub fn write_text(payload: &[u8], out: &mut Vec<u8>) -> Option<()> {
+    let Parts { negative, weight, display, digits } = any_parts(payload)?;
+    let digit = |at: i32| {
+        let at = usize::try_from(at).ok().and_then(|at| at.checked_mul(2));
+        at.and_then(|at| half(digits, at)).unwrap_or(0)
+    };
+    let four = |digit: u16| [digit / 1000 % 10, digit / 100 % 10, digit / 10 % 10, digit % 10];
+    let ascii = |decimal: u16| b'0' + u8::try_from(decimal).unwrap_or(0);
+    if negative {
+        out.push(b'-');
+    }
+    let start = out.len();
+    for at in 0..=weight {
+        for decimal in four(digit(at)) {
+            if decimal != 0 || out.len() > start {
+                out.push(ascii(decimal));
+            }
+        }
+    }
+    if out.len() == start {
+        out.push(b'0');
+    }
+    if display > 0 {
+        out.push(b'.');
+        let decimals =
+            (0..).flat_map(|at| four(if weight + 1 + at < 0 { 0 } else { digit(weight + 1 + at) }));
+        out.extend(decimals.take(usize::from(display)).map(ascii));
+    }
+    Some(())
+}
+
 /// The decimal that a numeric's payload (without its length word) stands for, if it is one of at most 38 digits and in the
 /// form the server itself would write.
 #[inline]

@@ -11,6 +11,7 @@ use pgrx::pg_sys::{self, NodeTag, Relation, TupleTableSlot};
 use vector::LogicalType;
 
 use super::batch::{Batch, ColumnData, Step};
+use super::chunk::{Further, Members};
 use super::clauses::{self, Clause};
 use super::cold::Cold;
 use super::hot::Hot;
@@ -114,6 +115,10 @@ pub struct Scan {
     pub keep_position: bool,
     /// Wanted columns, ascending.
     pub columns: Vec<Column>,
+    /// Columns made of others, for who takes vectors.
+    pub further: Further,
+    /// What a join can use, for who takes vectors.
+    pub members: Members,
     /// Conditions with a predicate.
     pub clauses: Vec<Clause>,
     /// Conditions checked row by row.
@@ -200,6 +205,8 @@ pub unsafe fn begin(custom: *mut pg_sys::CustomScanState, estate: *mut pg_sys::E
             hot_columns: columns.last().map_or(0, |column| i32::try_from(column.index + 1).unwrap_or(0)),
             hot_fills: columns.iter().map(|column| column.index).collect(),
             columns,
+            further: Vec::new(),
+            members: Vec::new(),
             clauses,
             residuals,
             hot_steps,

@@ -17,10 +17,26 @@ use super::clauses::Clause;
 use crate::storage::codecs::ServerCodecs;
 use crate::storage::open_stripe::{OpenStripe, Pages};
 
+/// Makes a further column of one that the scan reads.
+pub trait Derive: Send + Sync {
+    /// Its values for the selected rows of a chunk.
+    fn of_chunk(&self, chunk: &OwnedChunk, selection: &Selection) -> Result<Vector>;
+    /// Its values for the rows of a vector.
+    fn of_vector(&self, values: Vector) -> Result<Vector>;
+}
+
+/// Further columns: position of the one they are made of, and how.
+pub type Further = Vec<(usize, Arc<dyn Derive>)>;
+
+/// Columns, by position, whose values can tell that a row is of no use.
+pub type Members = Vec<(usize, Arc<dyn query::Members>)>;
+
 /// What the steps need to know of the scan: the same for all its chunks, from start to start.
 pub struct Steps {
     columns: Vec<StepColumn>,
     clauses: Vec<StepClause>,
+    further: Further,
+    members: Members,
 }
 
 struct StepColumn {
@@ -43,7 +59,7 @@ struct StepClause {
 
 impl Steps {
     /// For a scan whose clauses have been resolved.
-    pub fn of(columns: &[Column], clauses: &[Clause]) -> Arc<Self> {
+    pub fn of(columns: &[Column], clauses: &[Clause], further: &Further, members: &Members) -> Arc<Self> {
         let column = |column: &Column| StepColumn {
             index: column.index,
             logical: column.logical,
@@ -59,6 +75,8 @@ impl Steps {
         Arc::new(Self {
             columns: columns.iter().map(column).collect(),
             clauses: clauses.iter().map(clause).collect(),
+            further: further.clone(),
+            members: members.clone(),
         })
     }
 
@@ -87,6 +105,8 @@ pub struct Loaded {
     pub selection: Selection,
     /// One for each of `Scan::columns`.
     pub sources: Vec<Source>,
+    /// Further columns for the selected rows; None where the stripe is older than the column they are made of.
+    pub further: Vec<Option<Vector>>,
     /// Native clauses that have to be checked row by row here.
     pub checks: Vec<usize>,
     /// Selected rows handed out so far.
@@ -203,7 +223,12 @@ impl Work {
             clauses.any(|clause| clause.columns.contains(&index))
         };
         let needed: Vec<usize> = (0..steps.columns.len())
-            .filter(|&at| steps.columns.get(at).is_some_and(|column| column.wanted || filtered(column.index)))
+            .filter(|&at| {
+                let derived = steps.further.iter().any(|(of, _)| *of == at);
+                let column = steps.columns.get(at);
+                let asked = steps.members.iter().any(|(of, _)| *of == at);
+                column.is_some_and(|column| column.wanted || derived || asked || filtered(column.index))
+            })
             .collect();
         for at in needed {
             if self.parts.get(at).is_some_and(|part| part.logical.is_some()) {
@@ -241,16 +266,88 @@ impl Work {
             }
         }
         checks.sort_unstable();
+        let mut ready: Vec<Option<Source>> = steps.columns.iter().map(|_| None).collect();
+        for (at, members) in &steps.members {
+            self.keep_members(*at, members.as_ref(), &mut selection, &mut ready, fetch, counters)?;
+            if selection.is_empty() {
+                return Ok(None);
+            }
+        }
         let mut sources = Vec::with_capacity(steps.columns.len());
         for (at, column) in steps.columns.iter().enumerate() {
             let mut checked = checks.iter().filter_map(|&at| steps.clauses.get(at));
             let wanted = column.wanted || checked.any(|clause| clause.reads.contains(&column.index));
             sources.push(match wanted {
+                true if ready.get(at).is_some_and(Option::is_some) => {
+                    ready.get_mut(at).and_then(Option::take).unwrap_or(Source::Unwanted)
+                }
                 true => self.project(at, &selection, fetch, counters)?,
                 false => Source::Unwanted,
             });
         }
-        Ok(Some(Loaded { base: self.base, selection, sources, checks, done: 0 }))
+        let mut further = Vec::with_capacity(steps.further.len());
+        for (at, derive) in &steps.further {
+            if self.parts.get(*at).is_none_or(|part| part.logical.is_none()) {
+                further.push(None);
+                continue;
+            }
+            let part = self.part(*at, fetch, counters)?;
+            let made = match &part.read {
+                Some(read) => derive.of_chunk(read, &selection)?,
+                None => return Err(Error::InvalidInput("a column chunk was not kept".into())),
+            };
+            counters.bytes_decoded += vector_bytes(&made);
+            further.push(Some(made));
+        }
+        Ok(Some(Loaded { base: self.base, selection, sources, further, checks, done: 0 }))
+    }
+
+    /// Keeps the selected rows whose value in a column is among those that matter, and the column's values with them.
+    fn keep_members(
+        &mut self,
+        at: usize,
+        members: &dyn query::Members,
+        selection: &mut Selection,
+        ready: &mut [Option<Source>],
+        fetch: &mut Fetch<'_>,
+        counters: &mut Counters,
+    ) -> Result<()> {
+        let steps = Arc::clone(&self.steps);
+        let same = steps.columns.get(at).zip(self.parts.get(at));
+        if !same.is_some_and(|(column, part)| part.logical == Some(column.logical)) {
+            return Ok(());
+        }
+        let found = match ready.get_mut(at).and_then(Option::take) {
+            Some(found) => found,
+            None => self.project(at, selection, fetch, counters)?,
+        };
+        let vector = match (found, &*selection) {
+            (Source::Whole(vector), Selection::Rows(rows)) => vector.take(rows),
+            (Source::Whole(vector) | Source::Taken(vector), _) => vector,
+            (Source::Unwanted | Source::Missing, _) => return Ok(()),
+        };
+        let vector = match members.select(&vector) {
+            None => vector,
+            Some(kept) => {
+                let rows = match &*selection {
+                    Selection::All(_) => kept.clone(),
+                    Selection::Rows(rows) => {
+                        kept.iter().filter_map(|&at| rows.get(at as usize).copied()).collect()
+                    }
+                };
+                *selection = Selection::Rows(rows);
+                for source in ready.iter_mut().flatten() {
+                    if let Source::Taken(other) = source {
+                        *other = other.take(&kept);
+                    }
+                }
+                vector.take(&kept)
+            }
+        };
+        if let Some(place) = ready.get_mut(at) {
+            *place = Some(Source::Taken(vector));
+        }
+        Ok(())
     }
 
     /// Whether the stripe has the clause's columns, with the types that its predicate is about.

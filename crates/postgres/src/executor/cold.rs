@@ -79,7 +79,7 @@ impl Scan {
             self.clauses.retain(|clause| !clause.is_narrowing());
             clauses::resolve_all(&mut self.clauses, self.econtext);
             self.clauses.extend(more);
-            let steps = Steps::of(&self.columns, &self.clauses);
+            let steps = Steps::of(&self.columns, &self.clauses, &self.further, &self.members);
             if self.hot.is_none() {
                 let shared = self.shared.as_ref().map_or(std::ptr::null_mut(), Shared::table);
                 let previous = pg_sys::MemoryContextSwitchTo((*state).es_query_cxt);
@@ -396,6 +396,7 @@ impl Cold {
                         base: entry.first_row,
                         selection: Selection::All(entry.row_count),
                         sources: Vec::new(),
+                        further: Vec::new(),
                         checks: Vec::new(),
                         done: 0,
                     });

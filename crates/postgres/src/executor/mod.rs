@@ -30,6 +30,7 @@ use pgrx::pg_sys::{self, NodeTag};
 
 use crate::planner::plan::NAME;
 pub use begin::Scan;
+pub use chunk::Derive;
 pub use cold::may_match;
 pub use vectors::{ChunkUnit, Piece, Wanted};
 

@@ -9,11 +9,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use pgrx::pg_sys::ffi::pg_guard_ffi_boundary;
 use pgrx::pg_sys::{self, Datum, TupleTableSlot};
-use query::{Batch, Step, Summary, SummaryNeed, Unit};
+use query::{Batch, Members, Step, Summary, SummaryNeed, Unit};
 use vector::{Predicate, Selection, Values, Vector};
 
 use super::begin::{Column, Counters, Phase, Scan};
-use super::chunk::{self, Loaded, Source, Work};
+use super::chunk::{self, Further, Loaded, Source, Work};
 use super::clauses::Clause;
 use super::{cold, known, rows};
 use crate::convert::{ColumnWriter, missing_value};
@@ -55,8 +55,10 @@ pub struct Wanted {
 struct Shape {
     /// Positions in `Scan::columns`, in the order of the batch's columns.
     columns: Vec<usize>,
-    /// One row for each of `Scan::columns`, for stripes that are older than it.
+    /// One row for each of `Scan::columns`: the value in stripes that are older than it, which also stands where nobody reads the column.
     missing: Vec<Option<Arc<Vector>>>,
+    /// The same for each further column.
+    missing_further: Vec<Arc<Vector>>,
     /// For EXPLAIN.
     tally: Arc<Tally>,
 }
@@ -91,14 +93,18 @@ impl Unit for ChunkUnit {
         if !loaded.checks.is_empty() {
             return Err(query::Error::Decline("a condition has to be checked row by row"));
         }
-        let batch = self.shape.batch(loaded.sources, &loaded.selection);
+        let batch = self.shape.batch(loaded.sources, loaded.further, &loaded.selection);
         tally.rows.fetch_add(batch.rows as u64, Ordering::Relaxed);
         Ok(Step::Batch(batch))
     }
 }
 
 impl Shape {
-    fn batch(&self, sources: Vec<Source>, selection: &Selection) -> Batch {
+    fn batch(&self, sources: Vec<Source>, further: Vec<Option<Vector>>, selection: &Selection) -> Batch {
+        let constant = |value: &Arc<Vector>| {
+            let value = value.as_ref().clone();
+            Arc::new(Vector::new(value.logical, Values::Constant(Box::new(value), selection.len())))
+        };
         let mut ready: Vec<Option<Arc<Vector>>> = Vec::with_capacity(sources.len());
         for (at, source) in sources.into_iter().enumerate() {
             let wanted = self.columns.contains(&at);
@@ -108,27 +114,44 @@ impl Shape {
                     Some(vector.into())
                 }
                 (Source::Whole(vector), Selection::Rows(rows)) => Some(vector.take(rows).into()),
-                (Source::Missing, _) => self.missing.get(at).cloned().flatten().map(|value| {
-                    let value = value.as_ref().clone();
-                    Arc::new(Vector::new(value.logical, Values::Constant(Box::new(value), selection.len())))
-                }),
-                (Source::Unwanted, _) => None,
+                (Source::Missing | Source::Unwanted, _) => {
+                    self.missing.get(at).and_then(Option::as_ref).map(constant)
+                }
             });
         }
-        let columns = self.columns.iter().filter_map(|&at| ready.get(at).cloned().flatten()).collect();
-        Batch::new(selection.len(), columns)
+        let columns = self.columns.iter().filter_map(|&at| ready.get(at).cloned().flatten());
+        let further = further.into_iter().zip(&self.missing_further);
+        let further = further.map(|(made, missing)| match made {
+            Some(made) => Arc::new(made),
+            None => constant(missing),
+        });
+        Batch::new(selection.len(), columns.chain(further).collect())
     }
 }
 
 impl Wanted {
     /// These attributes (zero-based) of a scan that has not started, which serves vectors from now on. `threads`: chunks may be worked on elsewhere.
-    pub fn of(scan: &mut Scan, attributes: &[usize], threads: bool) -> Option<Self> {
+    /// Positions of attributes in `unread` may hold anything; `further` columns are made of attributes, named by position, and follow them.
+    pub fn of(
+        scan: &mut Scan,
+        attributes: &[usize],
+        unread: &[usize],
+        further: Further,
+        threads: bool,
+    ) -> Option<Self> {
         let place = |&wanted: &usize| scan.columns.iter().position(|column| column.index == wanted);
-        let columns = attributes.iter().map(place).collect::<Option<Vec<_>>>()?;
+        let columns: Vec<usize> = attributes.iter().map(place).collect::<Option<_>>()?;
+        let read = |at: usize| {
+            let mut places = columns.iter().enumerate();
+            places.any(|(place, &column)| column == at && !unread.contains(&place))
+        };
         for (at, column) in scan.columns.iter_mut().enumerate() {
-            column.in_rows = columns.contains(&at);
+            column.in_rows = read(at);
             column.in_checks = false;
         }
+        let made = |(place, derive)| Some((columns.get::<usize>(place).copied()?, derive));
+        scan.members.clear();
+        scan.further = further.into_iter().map(made).collect::<Option<_>>()?;
         scan.keep_position = false;
         Some(Self { columns, threads, ..Self::default() })
     }
@@ -136,6 +159,13 @@ impl Wanted {
     /// Summaries are welcome where these things are known.
     pub fn allow_summaries(&mut self, needs: &[SummaryNeed]) {
         self.summaries = Some(needs.to_vec());
+    }
+
+    /// Rows whose value in this column of the batch is not among `members` need not come. False: they come.
+    pub fn narrow_members(&self, scan: &mut Scan, column: usize, members: &Arc<dyn Members>) -> bool {
+        let place = self.columns.get(column).copied();
+        scan.members.extend(place.map(|at| (at, Arc::clone(members))));
+        place.is_some()
     }
 
     /// Rows for which this is not TRUE need not come. Columns are positions in the batch.
@@ -179,7 +209,10 @@ impl Scan {
                     Phase::Start => {
                         let narrowed = wanted.narrowed.iter().cloned().map(Clause::narrowing).collect();
                         self.start(narrowed);
-                        wanted.shape = self.shape(wanted);
+                        wanted.shape = match self.shape(wanted) {
+                            Ok(shape) => shape,
+                            Err(problem) => error::raise_plain(problem),
+                        };
                     }
                     Phase::Cold => match self.cold_piece(wanted) {
                         Ok(Some(piece)) => return Some(piece),
@@ -196,6 +229,11 @@ impl Scan {
         }
     }
 
+    /// Rows that units made since this was asked last.
+    pub fn take_unit_rows(&self) -> u64 {
+        self.tally.rows.swap(0, Ordering::Relaxed)
+    }
+
     unsafe fn cold_piece(&mut self, wanted: &Wanted) -> Result<Option<Piece>, (u64, vector::Error)> {
         loop {
             pgrx::check_for_interrupts!();
@@ -204,7 +242,7 @@ impl Scan {
                 let Some((at, _)) = cold.take(None, &mut self.counters) else { return Ok(None) };
                 let Some(entry) = cold.stripes.get(at) else { return Ok(None) };
                 let located = |problem| (entry.first_row, problem);
-                if let Some(needs) = &wanted.summaries {
+                if let Some(needs) = wanted.summaries.as_ref().filter(|_| self.further.is_empty()) {
                     // SAFETY: rel is open.
                     let known = unsafe {
                         known::stripe(self.rel, entry, &self.clauses, &self.columns, &wanted.columns, needs)
@@ -233,7 +271,7 @@ impl Scan {
             reading.chunk += 1;
             let open = std::rc::Rc::clone(&reading.open);
             cold.current = Some(reading);
-            if let Some(needs) = &wanted.summaries {
+            if let Some(needs) = wanted.summaries.as_ref().filter(|_| self.further.is_empty()) {
                 let (clauses, columns) = (&self.clauses, &self.columns);
                 // SAFETY: rel is open.
                 let known = unsafe {
@@ -265,7 +303,7 @@ impl Scan {
     }
 
     /// How chunks of this scan become batches.
-    fn shape(&self, wanted: &Wanted) -> Arc<Shape> {
+    fn shape(&self, wanted: &Wanted) -> vector::Result<Arc<Shape>> {
         let missing = |(at, column): (usize, &Column)| {
             wanted.columns.contains(&at).then(|| {
                 let mut writer = ColumnWriter::new(*column.reader.kind());
@@ -277,11 +315,19 @@ impl Scan {
                 Arc::new(writer.take())
             })
         };
-        Arc::new(Shape {
+        let missing: Vec<_> = self.columns.iter().enumerate().map(missing).collect();
+        let mut missing_further = Vec::with_capacity(self.further.len());
+        for (at, derive) in &self.further {
+            if let Some(value) = missing.get(*at).and_then(Option::as_ref) {
+                missing_further.push(Arc::new(derive.of_vector(value.as_ref().clone())?));
+            }
+        }
+        Ok(Arc::new(Shape {
             columns: wanted.columns.clone(),
-            missing: self.columns.iter().enumerate().map(missing).collect(),
+            missing,
+            missing_further,
             tally: Arc::clone(&self.tally),
-        })
+        }))
     }
 
     /// The selected rows of a chunk.
@@ -295,7 +341,7 @@ impl Scan {
             // SAFETY: as above.
             unsafe { as_of_today(column, source) };
         }
-        let mut batch = wanted.shape.batch(loaded.sources, &loaded.selection);
+        let mut batch = wanted.shape.batch(loaded.sources, loaded.further, &loaded.selection);
         if let Some(rows) = passed {
             batch = batch.take(&rows);
         }
@@ -340,6 +386,7 @@ impl Scan {
             base: 0,
             selection: Selection::All(0),
             sources: Vec::new(),
+            further: Vec::new(),
             checks: Vec::new(),
             done: 0,
         };
@@ -398,7 +445,16 @@ impl Scan {
                 }
                 self.phase = Phase::Done;
             }
-            let columns = writers.iter_mut().map(|(_, writer)| Arc::new(writer.take())).collect();
+            let mut columns: Vec<Arc<Vector>> =
+                writers.iter_mut().map(|(_, writer)| Arc::new(writer.take())).collect();
+            for (at, derive) in &self.further {
+                let place = wanted.columns.iter().position(|column| column == at);
+                let Some(values) = place.and_then(|place| columns.get(place)) else { continue };
+                match derive.of_vector(values.as_ref().clone()) {
+                    Ok(made) => columns.push(Arc::new(made)),
+                    Err(problem) => error::raise_plain(problem),
+                }
+            }
             (rows > 0 || !ended).then(|| Batch::new(rows, columns))
         }
     }

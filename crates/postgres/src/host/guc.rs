@@ -27,6 +27,8 @@ pub static ENABLE_SCAN: GucSetting<bool> = GucSetting::<bool>::new(true);
 pub static ENABLE_VECTORISED: GucSetting<bool> = GucSetting::<bool>::new(true);
 /// Fewest rows of columnar tables below a part of a plan for which the vectorised executor is started.
 pub static VECTORISED_MIN_ROWS: GucSetting<i32> = GucSetting::<i32>::new(5_000);
+/// Most threads that work on one query, the backend's own among them.
+pub static MAX_THREADS: GucSetting<i32> = GucSetting::<i32>::new(8);
 
 /// Defines every setting and reserves the prefix, so that a misspelt `colonnade.x` is an error.
 ///
@@ -96,6 +98,16 @@ pub unsafe fn register() {
         &VECTORISED_MIN_ROWS,
         0,
         i32::MAX,
+        GucContext::Userset,
+        GucFlags::EXPLAIN,
+    );
+    GucRegistry::define_int_guc(
+        c"colonnade.max_threads",
+        c"Largest number of threads that work on one query, the session's own among them.",
+        c"A query uses as many besides its own as max_parallel_workers_per_gather allows; all queries together as many as max_parallel_workers.",
+        &MAX_THREADS,
+        1,
+        256,
         GucContext::Userset,
         GucFlags::EXPLAIN,
     );

@@ -146,6 +146,10 @@ impl HostFunction for ServerFunction {
         true
     }
 
+    fn as_any(&self) -> &dyn std::any::Any {
+        self
+    }
+
     fn name(&self) -> &str {
         &self.name
     }

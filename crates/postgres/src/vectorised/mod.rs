@@ -7,6 +7,8 @@
 mod candidate;
 mod cost;
 mod decorrelate;
+mod derive;
+mod documents;
 mod explain;
 pub mod hook;
 mod host_function;

@@ -16,6 +16,19 @@ pub(crate) fn build(
     sources: &mut [Option<Box<dyn Source>>],
     context: &Context,
 ) -> Result<Pipeline> {
+    let pipeline = node(plan, wanted, sources, context)?;
+    Ok(match &context.profile {
+        Some(profile) => profile.wrap(plan, pipeline),
+        None => pipeline,
+    })
+}
+
+fn node(
+    plan: &Plan,
+    wanted: &[bool],
+    sources: &mut [Option<Box<dyn Source>>],
+    context: &Context,
+) -> Result<Pipeline> {
     Ok(match plan {
         Plan::Scan { source, .. } => {
             let taken = sources.get_mut(*source).and_then(Option::take);
@@ -48,26 +61,26 @@ pub(crate) fn build(
             pipeline.keep_order = aggregates.iter().any(|aggregate| {
                 aggregate.function == AggregateFunction::StringAgg && aggregate.order_by.is_empty()
             });
-            breaker(pipeline, sink, false, context)
+            breaker(plan, pipeline, sink, false, context)
         }
         Plan::Sort { input, keys, .. } => {
             let mut wanted = wanted.to_vec();
             keys.iter().for_each(|key| key.expression.mark_columns(&mut wanted));
             let sink = operators::sort(plan, &context.settings)?;
-            breaker(build(input, &wanted, sources, context)?, sink, true, context)
+            breaker(plan, build(input, &wanted, sources, context)?, sink, true, context)
         }
         Plan::Limit { input, .. } => {
             let sink = operators::limit(plan)?;
             let mut pipeline = build(input, wanted, sources, context)?;
             pipeline.keep_order = true;
             let ordered = pipeline.source.is_ordered();
-            breaker(pipeline, sink, ordered, context)
+            breaker(plan, pipeline, sink, ordered, context)
         }
         Plan::Window { input, .. } => {
             let sink = operators::window(plan, &context.settings)?;
             let mut pipeline = build(input, &vec![true; input.types().len()], sources, context)?;
             pipeline.keep_order = true;
-            breaker(pipeline, sink, true, context)
+            breaker(plan, pipeline, sink, true, context)
         }
         Plan::Join { left, right, keys, condition, .. } => {
             let width = left.types().len();
@@ -91,6 +104,15 @@ pub(crate) fn build(
     })
 }
 
-fn breaker(pipeline: Pipeline, sink: Arc<dyn Sink>, ordered: bool, context: &Context) -> Pipeline {
+fn breaker(
+    plan: &Plan,
+    pipeline: Pipeline,
+    mut sink: Arc<dyn Sink>,
+    ordered: bool,
+    context: &Context,
+) -> Pipeline {
+    if let Some(profile) = &context.profile {
+        sink = profile.wrap_sink(plan, sink);
+    }
     Pipeline::new(Box::new(Breaker::new(pipeline, sink, ordered, context.clone())))
 }

@@ -6,6 +6,7 @@
 
 mod build;
 mod pool;
+mod profile;
 mod pump;
 mod run;
 
@@ -14,6 +15,7 @@ use std::sync::Arc;
 use vector::LogicalType;
 
 use self::pool::{Job, Lane, Pool};
+pub use self::profile::{Figures, Profile};
 pub(crate) use self::pump::Pump;
 pub use self::run::Runner;
 use crate::{Batch, Error, Host, Pipeline, Plan, Result, SharedTempFiles, Source, Step, Unit};
@@ -36,6 +38,8 @@ pub struct Settings {
 pub(crate) struct Context {
     pub settings: Arc<Settings>,
     pub pool: Arc<Pool>,
+    /// Where operators are measured, if they are.
+    pub profile: Option<Arc<Profile>>,
 }
 
 /// A plan that is running. Dropping it ends what its threads do, and the threads.
@@ -65,8 +69,21 @@ impl Execution {
     /// # Errors
     /// `Decline` for a plan that names a source twice or one that is not there, or an operator that cannot do what it asks.
     pub fn new(plan: &Plan, sources: Vec<Box<dyn Source>>, settings: Settings) -> Result<Self> {
+        Self::measured(plan, sources, settings, None)
+    }
+
+    /// The same, with a profile of this very plan to be filled in.
+    ///
+    /// # Errors
+    /// As `new`.
+    pub fn measured(
+        plan: &Plan,
+        sources: Vec<Box<dyn Source>>,
+        settings: Settings,
+        profile: Option<Arc<Profile>>,
+    ) -> Result<Self> {
         let pool = Pool::new(settings.threads);
-        let context = Context { settings: Arc::new(settings), pool };
+        let context = Context { settings: Arc::new(settings), pool, profile };
         let mut sources = sources.into_iter().map(Some).collect::<Vec<_>>();
         let types = plan.types();
         let pipeline = build::build(plan, &vec![true; types.len()], &mut sources, &context)?;

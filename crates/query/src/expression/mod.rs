@@ -14,6 +14,7 @@ mod node;
 mod select;
 mod value;
 
+use std::any::Any;
 use std::fmt;
 use std::sync::Arc;
 
@@ -31,6 +32,8 @@ pub trait HostFunction: Send + Sync {
     fn needs_host(&self) -> bool;
     /// For EXPLAIN.
     fn name(&self) -> &str;
+    /// Itself, for a caller that knows what it made.
+    fn as_any(&self) -> &dyn Any;
 }
 
 /// A value computed from the columns of a row.

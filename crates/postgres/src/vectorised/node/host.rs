@@ -7,14 +7,52 @@ use query::{Error, SqlError};
 
 use crate::host::error::{self, PgSqlErrorCode};
 
+mod c {
+    use pgrx::pg_sys::__sigset_t;
+    unsafe extern "C" {
+        pub fn sigfillset(set: *mut __sigset_t) -> std::ffi::c_int;
+        pub fn pthread_sigmask(
+            how: std::ffi::c_int,
+            set: *const __sigset_t,
+            before: *mut __sigset_t,
+        ) -> std::ffi::c_int;
+    }
+    /// `SIG_SETMASK` of the system.
+    pub const SET: std::ffi::c_int = if cfg!(target_os = "linux") { 2 } else { 3 };
+}
+
 /// The backend that runs the plan.
-pub struct Backend;
+#[derive(Default)]
+pub struct Backend {
+    /// Signals that were blocked before threads were started.
+    mask: Option<pg_sys::__sigset_t>,
+}
 
 impl query::Host for Backend {
     fn check_interrupts(&mut self) -> query::Result<()> {
         // A cancelled query leaves by unwinding.
         pgrx::check_for_interrupts!();
         Ok(())
+    }
+
+    fn before_threads(&mut self) {
+        // SAFETY: a signal set is plain bytes; the calls write whole ones and change the mask of this thread only. Handlers of the server must run on no other thread.
+        unsafe {
+            let mut all = std::mem::zeroed::<pg_sys::__sigset_t>();
+            let mut before = std::mem::zeroed::<pg_sys::__sigset_t>();
+            if c::sigfillset(&raw mut all) == 0
+                && c::pthread_sigmask(c::SET, &raw const all, &raw mut before) == 0
+            {
+                self.mask = Some(before);
+            }
+        }
+    }
+
+    fn after_threads(&mut self) {
+        if let Some(before) = self.mask.take() {
+            // SAFETY: as above.
+            unsafe { c::pthread_sigmask(c::SET, &raw const before, std::ptr::null_mut()) };
+        }
     }
 }
 

@@ -11,6 +11,7 @@ mod host;
 mod rows;
 mod state;
 mod temp_files;
+mod threads;
 mod values;
 
 use std::ffi::c_void;
@@ -78,7 +79,10 @@ fn exec_methods() -> *const pg_sys::CustomExecMethods {
 /// Runs once per process, while the library is loaded.
 pub unsafe fn register() {
     // SAFETY: the caller's promise.
-    unsafe { pg_sys::RegisterCustomScanMethods(scan_methods()) };
+    unsafe {
+        pg_sys::RegisterCustomScanMethods(scan_methods());
+        threads::register();
+    }
 }
 
 #[pg_guard]

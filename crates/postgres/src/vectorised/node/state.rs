@@ -8,14 +8,16 @@ use std::sync::Arc;
 
 use pgrx::PgList;
 use pgrx::pg_sys::{self, Datum};
-use query::{Execution, Settings};
+use query::{Execution, Profile, Settings};
 
 use super::host::Backend;
 use super::temp_files::Directory;
+use super::threads::Reservation;
 use super::values::Live;
 use super::{fallback, host};
 use crate::convert::{ColumnReader, ColumnType};
 use crate::host::error;
+use crate::vectorised::derive::derive;
 use crate::vectorised::source;
 use crate::vectorised::translate::translate;
 use crate::vectorised::translated::{NoValues, SourceSpec, Translated};
@@ -80,6 +82,14 @@ pub struct State {
     values: Vec<(*mut pg_sys::Node, *mut pg_sys::ExprState)>,
     execution: Option<Execution>,
     files: Option<Arc<Directory>>,
+    /// Dropped after the execution that uses its threads.
+    reservation: Option<Reservation>,
+    /// What the operators of the present start do, for EXPLAIN ANALYZE,
+    profile: Option<Arc<Profile>>,
+    /// and what they did in earlier ones: rows and nanoseconds by operator.
+    measured: Vec<(u64, u64)>,
+    /// Threads of the last start, for EXPLAIN.
+    pub threads: usize,
     batch: query::Batch,
     /// Rows of the batch that are Datums already.
     taken: usize,
@@ -119,6 +129,10 @@ impl State {
                 values: Vec::new(),
                 execution: None,
                 files: None,
+                reservation: None,
+                profile: None,
+                measured: Vec::new(),
+                threads: 1,
                 batch: query::Batch::default(),
                 taken: 0,
                 handed_out: false,
@@ -173,7 +187,7 @@ impl State {
                 };
                 self.batch = query::Batch::default();
                 self.taken = 0;
-                match execution.next(&mut Backend) {
+                match execution.next(&mut Backend::default()) {
                     Ok(Some(batch)) => self.batch = batch,
                     Ok(None) => {
                         self.stop();
@@ -203,11 +217,15 @@ impl State {
             if !fits || !same {
                 return Err(query::Error::Decline("the plan changes with its parameters"));
             }
+            let mut plan = translated.plan;
+            let derived = derive(&mut plan, self.leaves.len());
             let settings = self.settings();
             let threads = settings.threads > 1;
-            let sources = self.leaves.iter().map(|leaf| source::open(leaf, threads));
+            let sources = self.leaves.iter().zip(&derived);
+            let sources = sources.map(|(leaf, derived)| source::open(leaf, derived, threads));
             let sources = sources.collect::<query::Result<_>>()?;
-            Execution::new(&translated.plan, sources, settings)
+            self.profile = (!(*self.custom).ss.ps.instrument.is_null()).then(|| Profile::of(&plan));
+            Execution::measured(&plan, sources, settings, self.profile.clone())
         }
     }
 
@@ -216,7 +234,10 @@ impl State {
         // SAFETY: on the main thread, while the node runs.
         let directory = unsafe { Directory::open() };
         self.files = Some(Arc::clone(&directory));
-        Settings { memory: host::operator_memory(), threads: 1, temp_files: Some(directory) }
+        let reservation = Reservation::take();
+        self.threads = reservation.threads();
+        self.reservation = Some(reservation);
+        Settings { memory: host::operator_memory(), threads: self.threads, temp_files: Some(directory) }
     }
 
     /// Ends the execution, which removes its files.
@@ -224,10 +245,25 @@ impl State {
         self.execution = None;
         self.batch = query::Batch::default();
         self.taken = 0;
+        self.reservation = None;
+        self.measured = self.figures();
+        self.profile = None;
         if let Some(files) = self.files.take() {
             // SAFETY: the callers run on the main thread.
             unsafe { files.report() };
         }
+    }
+
+    /// Rows and nanoseconds of each operator of the shape, all starts together; empty where nothing was measured.
+    pub fn figures(&self) -> Vec<(u64, u64)> {
+        let mut figures = self.measured.clone();
+        let now = self.profile.as_ref().map_or(&[][..], |profile| profile.nodes());
+        figures.resize(figures.len().max(now.len()), (0, 0));
+        for ((rows, nanoseconds), now) in figures.iter_mut().zip(now) {
+            *rows += now.rows();
+            *nanoseconds += now.nanoseconds();
+        }
+        figures
     }
 
     /// Ends what is going on, when the node ends without an ERROR.

@@ -3,11 +3,15 @@
 //! The plan node is the existing scan node, initialised and never run: its conditions, statistics, stripes and hot rows serve vectors here
 //! (`executor::vectors`). Invariant: the node's counters and instrumentation tell what was read, as if it had run itself.
 
+use std::sync::Arc;
+
 use pgrx::pg_sys;
-use query::{Host, Result, Source, Step, SummaryNeed, Unit};
+use query::{Host, Members, Result, Source, Step, SummaryNeed, Unit};
 use vector::Predicate;
 
-use crate::executor::{self, Piece, Scan, Wanted};
+use crate::executor::{self, Derive, Piece, Scan, Wanted};
+use crate::vectorised::derive::Derived;
+use crate::vectorised::documents::Ask;
 
 /// A scan that serves vectors.
 pub struct Columnar {
@@ -21,11 +25,18 @@ impl Columnar {
     ///
     /// # Safety
     /// As `source::open`.
-    pub unsafe fn open(state: *mut pg_sys::PlanState, attributes: &[usize], threads: bool) -> Result<Self> {
+    pub unsafe fn open(
+        state: *mut pg_sys::PlanState,
+        attributes: &[usize],
+        derived: &Derived,
+        threads: bool,
+    ) -> Result<Self> {
         // SAFETY: the caller's promise.
         unsafe {
             let scan = executor::scan_of(state).ok_or(query::Error::Decline("not a columnar scan"))?;
-            let wanted = Wanted::of(&mut *scan, attributes, threads)
+            let further = |(of, ask): &(usize, Arc<Ask>)| (*of, Arc::clone(ask) as Arc<dyn Derive>);
+            let further = derived.questions.iter().map(further).collect();
+            let wanted = Wanted::of(&mut *scan, attributes, &derived.unread, further, threads)
                 .ok_or(query::Error::Decline("a column that the scan does not read"))?;
             Ok(Self { state, scan, wanted })
         }
@@ -62,6 +73,11 @@ impl Source for Columnar {
     fn narrow(&mut self, predicate: Predicate) {
         // SAFETY: as above; the scan has not started.
         unsafe { self.wanted.narrow(&*self.scan, predicate) };
+    }
+
+    fn narrow_members(&mut self, column: usize, members: &Arc<dyn Members>) -> bool {
+        // SAFETY: as above.
+        unsafe { self.wanted.narrow_members(&mut *self.scan, column, members) }
     }
 
     fn allow_summaries(&mut self, columns: &[SummaryNeed]) {

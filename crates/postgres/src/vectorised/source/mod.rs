@@ -8,6 +8,7 @@ mod rows;
 
 use query::Source;
 
+use super::derive::Derived;
 use super::node::Leaf;
 use super::translated::SourceSpec;
 
@@ -16,12 +17,12 @@ use super::translated::SourceSpec;
 /// # Safety
 /// The leaf is initialised, stays so for as long as the source is used, and was restarted after earlier use. `threads`: units may be
 /// worked on by other threads.
-pub unsafe fn open(leaf: &Leaf, threads: bool) -> query::Result<Box<dyn Source>> {
+pub unsafe fn open(leaf: &Leaf, derived: &Derived, threads: bool) -> query::Result<Box<dyn Source>> {
     // SAFETY: the caller's promise.
     unsafe {
         Ok(match &leaf.spec {
             SourceSpec::Columnar { attributes, .. } => {
-                Box::new(columnar::Columnar::open(leaf.state, attributes, threads)?)
+                Box::new(columnar::Columnar::open(leaf.state, attributes, derived, threads)?)
             }
             SourceSpec::Rows { .. } => Box::new(rows::Rows::open(leaf.state)),
         })

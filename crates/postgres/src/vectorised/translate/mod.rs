@@ -9,6 +9,7 @@
 
 mod aggregate;
 mod append;
+mod documents;
 mod expressions;
 mod functions;
 mod join;

@@ -16,7 +16,7 @@ use query::{Expression, Function};
 use vector::{CompareOp, LogicalType, Vector};
 
 use super::expressions::{self, Scope, call};
-use super::{Context, decline, padding, types};
+use super::{Context, decline, documents, padding, types};
 use crate::compat;
 use crate::convert::{ColumnType, ColumnWriter};
 use crate::planner::operand;
@@ -62,7 +62,12 @@ pub unsafe fn function(
             Some(known) => Some((known, false)),
             None => text::known(number, collation)?,
         };
-        let Some((known, negated)) = known else { return host(context, node, oid, collation, args, scope) };
+        let Some((known, negated)) = known else {
+            return match documents::function(context, number, args, scope) {
+                Ok(Some(asked)) => Ok(asked),
+                _ => host(context, node, oid, collation, args, scope),
+            };
+        };
         let nodes = PgList::<pg_sys::Node>::from_pg(args);
         if nodes.len() > known.takes.len() {
             return decline(format!("function {} of many arguments", name_of(oid)));
@@ -258,6 +263,9 @@ pub unsafe fn array(
         let (Some(node), Some(array)) = (args.get_ptr(0), args.get_ptr(1)) else {
             return decline("operator over an array");
         };
+        if !negated && !expressions::is_value(array) {
+            return documents::member(context, node, array, scope);
+        }
         let value = Box::new(expressions::expression(context, node, scope)?);
         let element = pg_sys::get_element_type(pg_sys::exprType(array));
         let column = types::column_of(node);

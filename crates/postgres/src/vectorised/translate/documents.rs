@@ -1,0 +1,114 @@
+//! Operators over documents and arrays whose right side is known: questions that are answered from the server's bytes (`vectorised::documents`).
+
+use pgrx::PgList;
+use pgrx::pg_sys::{self, Datum, Oid};
+use query::{Expression, HostFunction};
+
+use super::expressions::{self, Scope};
+use super::{Context, decline, types};
+use crate::planner::constant::varlena_bytes;
+use crate::vectorised::documents::{Ask, Layout, Question, elements_of};
+use crate::vectorised::translated::Reason;
+
+/// A function of two arguments, the second of which is known. None where it is no such function.
+///
+/// # Safety
+/// `args` is the list of its arguments.
+pub unsafe fn function(
+    context: &mut Context<'_>,
+    oid: u32,
+    args: *mut pg_sys::List,
+    scope: Scope<'_>,
+) -> Result<Option<Expression>, Reason> {
+    let result = match oid {
+        pg_sys::F_JSONB_OBJECT_FIELD_TEXT => pg_sys::TEXTOID,
+        pg_sys::F_JSONB_OBJECT_FIELD => pg_sys::JSONBOID,
+        pg_sys::F_JSONB_CONTAINS | pg_sys::F_JSONB_EXISTS => pg_sys::BOOLOID,
+        pg_sys::F_ARRAYCONTAINS | pg_sys::F_ARRAYOVERLAP => pg_sys::BOOLOID,
+        _ => return Ok(None),
+    };
+    // SAFETY: the caller's promise; a Datum is of its expression's type.
+    unsafe {
+        let args = PgList::<pg_sys::Node>::from_pg(args);
+        let (Some(left), Some(right)) = (args.get_ptr(0), args.get_ptr(1)) else { return Ok(None) };
+        let value = expressions::expression(context, left, scope)?;
+        let layout = match oid {
+            pg_sys::F_ARRAYCONTAINS | pg_sys::F_ARRAYOVERLAP => Some(layout(left, right)?),
+            _ => None,
+        };
+        let Some(other) = expressions::value(context, right)? else {
+            return Ok(Some(expressions::constant(result, Datum::null(), true)));
+        };
+        let bytes = varlena_bytes(other);
+        let others = |layout| elements_of(&bytes, layout).or_else(|_| decline("array constant"));
+        let question = match (oid, layout) {
+            (pg_sys::F_ARRAYCONTAINS, Some(layout)) => Question::ArrayContains(layout, others(layout)?),
+            (pg_sys::F_ARRAYOVERLAP, Some(layout)) => Question::ArrayOverlaps(layout, others(layout)?),
+            (pg_sys::F_JSONB_OBJECT_FIELD_TEXT, _) => Question::FieldText(bytes),
+            (pg_sys::F_JSONB_OBJECT_FIELD, _) => Question::Field(bytes),
+            (pg_sys::F_JSONB_CONTAINS, _) => Question::Contains(bytes),
+            _ => Question::Exists(bytes),
+        };
+        Ok(Some(asked(question, value)))
+    }
+}
+
+fn asked(question: Question, value: Expression) -> Expression {
+    let function = Ask::new(question);
+    let result = function.result();
+    Expression::Host {
+        function: function as std::sync::Arc<dyn HostFunction>,
+        arguments: vec![value],
+        result,
+    }
+}
+
+/// `known = ANY (array)`, the array being what differs from row to row. None where it is not.
+///
+/// # Safety
+/// A valid expression whose operator is the equality of two values of one type.
+pub unsafe fn member(
+    context: &mut Context<'_>,
+    known: *mut pg_sys::Node,
+    array: *mut pg_sys::Node,
+    scope: Scope<'_>,
+) -> Result<Expression, Reason> {
+    // SAFETY: the caller's promise; a Datum is of its expression's type.
+    unsafe {
+        let element = pg_sys::get_element_type(pg_sys::exprType(array));
+        let layout = layout_of(element, pg_sys::exprCollation(array))?;
+        if types::base_of(types::column_of(known)).0 != element {
+            return decline("array of another type");
+        }
+        let value = expressions::expression(context, array, scope)?;
+        let bytes = expressions::value(context, known)?.map(|known| match layout {
+            Layout::Varlena => varlena_bytes(known),
+            Layout::Fixed(width) => known.value().to_ne_bytes().get(..width).unwrap_or_default().to_vec(),
+        });
+        Ok(asked(Question::ArrayHas(layout, bytes), value))
+    }
+}
+
+/// How the elements of two arrays of one type lie.
+unsafe fn layout(left: *mut pg_sys::Node, right: *mut pg_sys::Node) -> Result<Layout, Reason> {
+    // SAFETY: valid expressions.
+    unsafe {
+        let element = pg_sys::get_element_type(pg_sys::exprType(left));
+        if element != pg_sys::get_element_type(pg_sys::exprType(right)) {
+            return decline("arrays of two types");
+        }
+        layout_of(element, pg_sys::exprCollation(left))?;
+        layout_of(element, pg_sys::exprCollation(right))
+    }
+}
+
+/// How elements of this type lie, where they are equal exactly when their bytes are.
+fn layout_of(element: Oid, collation: Oid) -> Result<Layout, Reason> {
+    Ok(match element {
+        pg_sys::TEXTOID | pg_sys::VARCHAROID if types::is_deterministic(collation) => Layout::Varlena,
+        pg_sys::INT2OID => Layout::Fixed(2),
+        pg_sys::INT4OID | pg_sys::DATEOID | pg_sys::OIDOID => Layout::Fixed(4),
+        pg_sys::INT8OID | pg_sys::TIMESTAMPOID | pg_sys::TIMESTAMPTZOID => Layout::Fixed(8),
+        _ => return decline("array of this type"),
+    })
+}

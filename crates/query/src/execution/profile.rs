@@ -1,0 +1,261 @@
+//! Measuring the operators of a plan, for EXPLAIN ANALYZE.
+//!
+//! A host that wants figures hands in a `Profile` of the plan; `build` then wraps what it makes for each node. Time is a node's own: what nodes below it take on the same thread, called from
+//! inside, is taken away; threads add up. Rows are those that come out. Invariant: wrapping changes nothing but the time that it takes to look at the clock, twice a batch.
+
+use std::any::Any;
+use std::cell::Cell;
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Instant;
+
+use vector::Predicate;
+
+use crate::{
+    Batch, Emit, Host, Members, Pipeline, Plan, Result, Runner, Sink, SinkLocal, Source, Step, Summary,
+    SummaryNeed, Transform, TransformFactory, Unit,
+};
+
+/// What was measured of one node.
+#[derive(Debug, Default)]
+pub struct Figures {
+    rows: AtomicU64,
+    nanoseconds: AtomicU64,
+}
+
+impl Figures {
+    /// Rows that came out.
+    pub fn rows(&self) -> u64 {
+        self.rows.load(Ordering::Relaxed)
+    }
+
+    /// Time of its own, of all threads together.
+    pub fn nanoseconds(&self) -> u64 {
+        self.nanoseconds.load(Ordering::Relaxed)
+    }
+
+    fn count(&self, step: &Step) {
+        let rows = match step {
+            Step::Batch(batch) => batch.rows as u64,
+            Step::Summary(summary) => summary.rows,
+            Step::Done => 0,
+        };
+        self.rows.fetch_add(rows, Ordering::Relaxed);
+    }
+
+    /// Adds the time that `work` takes, but for what others measure inside it.
+    fn time<T>(&self, work: impl FnOnce() -> T) -> T {
+        thread_local! {
+            static INSIDE: Cell<u64> = const { Cell::new(0) };
+        }
+        let outside = INSIDE.replace(0);
+        let start = Instant::now();
+        let done = work();
+        let all = u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX);
+        let own = all.saturating_sub(INSIDE.get());
+        self.nanoseconds.fetch_add(own, Ordering::Relaxed);
+        INSIDE.set(outside.saturating_add(all));
+        done
+    }
+}
+
+/// The figures of a plan's nodes.
+#[derive(Debug, Default)]
+pub struct Profile {
+    nodes: Vec<Arc<Figures>>,
+    /// By the address of a plan's node.
+    places: HashMap<usize, usize>,
+}
+
+impl Profile {
+    /// Nothing measured yet, for a plan that stays where it is until its execution has been made.
+    pub fn of(plan: &Plan) -> Arc<Self> {
+        let mut profile = Self::default();
+        profile.enter(plan);
+        Arc::new(profile)
+    }
+
+    fn enter(&mut self, plan: &Plan) {
+        self.places.insert(address(plan), self.nodes.len());
+        self.nodes.push(Arc::default());
+        plan.inputs().into_iter().for_each(|input| self.enter(input));
+    }
+
+    /// One for each node: itself, then those of its inputs in order.
+    pub fn nodes(&self) -> &[Arc<Figures>] {
+        &self.nodes
+    }
+
+    fn figures(&self, plan: &Plan) -> Option<Arc<Figures>> {
+        self.nodes.get(*self.places.get(&address(plan))?).cloned()
+    }
+
+    /// Measures what was made for a node that passes rows on.
+    pub(super) fn wrap(&self, plan: &Plan, mut pipeline: Pipeline) -> Pipeline {
+        let Some(figures) = self.figures(plan) else { return pipeline };
+        match plan {
+            Plan::Scan { .. } | Plan::Append { .. } => {
+                pipeline.source = Box::new(Measured { inner: pipeline.source, figures });
+            }
+            Plan::Filter { .. } | Plan::Project { .. } | Plan::Join { .. } => {
+                if let Some(last) = pipeline.transforms.last_mut() {
+                    *last = Arc::new(Measured { inner: Arc::clone(last), figures: Arc::clone(&figures) });
+                }
+                if matches!(plan, Plan::Join { .. })
+                    && let Some(build) = pipeline.builds.last_mut()
+                {
+                    build.sink = Arc::new(Measured { inner: Arc::clone(&build.sink), figures });
+                }
+            }
+            // Their sinks are measured.
+            Plan::Aggregate { .. } | Plan::Sort { .. } | Plan::Limit { .. } | Plan::Window { .. } => {}
+        }
+        pipeline
+    }
+
+    /// Measures a node's sink.
+    pub(super) fn wrap_sink(&self, plan: &Plan, sink: Arc<dyn Sink>) -> Arc<dyn Sink> {
+        match self.figures(plan) {
+            Some(figures) => Arc::new(Measured { inner: sink, figures }),
+            None => sink,
+        }
+    }
+}
+
+fn address(plan: &Plan) -> usize {
+    std::ptr::from_ref(plan).addr()
+}
+
+/// Something whose calls are measured.
+struct Measured<T> {
+    inner: T,
+    figures: Arc<Figures>,
+}
+
+impl Source for Measured<Box<dyn Source>> {
+    fn next_unit(&mut self, host: &mut dyn Host) -> Result<Option<Box<dyn Unit>>> {
+        let Self { inner, figures } = self;
+        let unit = figures.time(|| inner.next_unit(host))?;
+        Ok(unit.map(|inner| Box::new(Measured { inner, figures: Arc::clone(figures) }) as Box<dyn Unit>))
+    }
+
+    fn narrow(&mut self, predicate: Predicate) {
+        self.inner.narrow(predicate);
+    }
+
+    fn narrow_members(&mut self, column: usize, members: &Arc<dyn Members>) -> bool {
+        self.inner.narrow_members(column, members)
+    }
+
+    fn needs_host(&self) -> bool {
+        self.inner.needs_host()
+    }
+
+    fn is_ordered(&self) -> bool {
+        self.inner.is_ordered()
+    }
+
+    fn allow_summaries(&mut self, columns: &[SummaryNeed]) {
+        self.inner.allow_summaries(columns);
+    }
+}
+
+impl Unit for Measured<Box<dyn Unit>> {
+    fn next(&mut self) -> Result<Step> {
+        let Self { inner, figures } = self;
+        let step = figures.time(|| inner.next())?;
+        figures.count(&step);
+        Ok(step)
+    }
+}
+
+impl TransformFactory for Measured<Arc<dyn TransformFactory>> {
+    fn prepare(&self, runner: &mut Runner<'_>, source: &mut dyn Source) -> Result<bool> {
+        self.figures.time(|| self.inner.prepare(runner, source))
+    }
+
+    fn make(&self) -> Result<Box<dyn Transform>> {
+        Ok(Box::new(Measured { inner: self.inner.make()?, figures: Arc::clone(&self.figures) }))
+    }
+
+    fn rest(&self) -> Result<Option<Batch>> {
+        let rest = self.figures.time(|| self.inner.rest())?;
+        self.figures.rows.fetch_add(rest.as_ref().map_or(0, |batch| batch.rows as u64), Ordering::Relaxed);
+        Ok(rest)
+    }
+
+    fn has_rest(&self) -> bool {
+        self.inner.has_rest()
+    }
+
+    fn input_column(&self, column: usize) -> Option<usize> {
+        self.inner.input_column(column)
+    }
+
+    fn needs_host(&self) -> bool {
+        self.inner.needs_host()
+    }
+
+    fn name(&self) -> String {
+        self.inner.name()
+    }
+}
+
+impl Transform for Measured<Box<dyn Transform>> {
+    fn push(&mut self, batch: Batch, emit: &mut Emit<'_>) -> Result<()> {
+        let Self { inner, figures } = self;
+        // What happens to the rows afterwards is not this node's time, measured or not.
+        let after = Figures::default();
+        figures.time(|| {
+            inner.push(batch, &mut |batch| {
+                figures.rows.fetch_add(batch.rows as u64, Ordering::Relaxed);
+                after.time(|| emit(batch))
+            })
+        })
+    }
+}
+
+impl Sink for Measured<Arc<dyn Sink>> {
+    fn make(&self) -> Result<Box<dyn SinkLocal>> {
+        Ok(Box::new(Measured { inner: self.inner.make()?, figures: Arc::clone(&self.figures) }))
+    }
+
+    fn complete(&self) -> Result<Box<dyn Source>> {
+        let inner = self.figures.time(|| self.inner.complete())?;
+        Ok(Box::new(Measured { inner, figures: Arc::clone(&self.figures) }))
+    }
+
+    fn wants_summary(&self) -> Option<Vec<SummaryNeed>> {
+        self.inner.wants_summary()
+    }
+
+    fn needs_host(&self) -> bool {
+        self.inner.needs_host()
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self.inner.as_any()
+    }
+
+    fn name(&self) -> String {
+        self.inner.name()
+    }
+}
+
+impl SinkLocal for Measured<Box<dyn SinkLocal>> {
+    fn push(&mut self, batch: Batch) -> Result<bool> {
+        let Self { inner, figures } = self;
+        figures.time(|| inner.push(batch))
+    }
+
+    fn push_summary(&mut self, summary: Summary) -> Result<()> {
+        let Self { inner, figures } = self;
+        figures.time(|| inner.push_summary(summary))
+    }
+
+    fn finish(self: Box<Self>) -> Result<()> {
+        let Self { inner, figures } = *self;
+        figures.time(|| inner.finish())
+    }
+}
