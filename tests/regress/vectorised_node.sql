@@ -33,6 +33,12 @@ BEGIN
     END LOOP;
     RETURN found;
 END $$;
+CREATE FUNCTION explained(query text) RETURNS jsonb LANGUAGE plpgsql AS $$
+DECLARE plan json;
+BEGIN
+    EXECUTE 'EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF, FORMAT JSON) ' || query INTO plan;
+    RETURN plan;
+END $$;
 \set ECHO all
 -- premise: the node is there, hot and cold rows too
 SELECT node('SELECT g, count(*), sum(v) FROM column_t GROUP BY g'), node('SELECT count(*) FROM heap_t');
@@ -139,3 +145,20 @@ SELECT count(*), sum(a.v + b.v) FROM column_t a JOIN column_t b ON a.g = b.g AND
 RESET statement_timeout;
 SELECT clock_timestamp() - :'before'::timestamptz < interval '400 ms' AS soon;
 SELECT twin('SELECT count(*) FROM {t}');
+-- the same with threads: chunks are filtered and decoded by workers, errors and cancelling end them
+SET max_parallel_workers_per_gather = 3;
+SELECT twin('SELECT g, count(*), sum(v), avg(n), min(t), max(f) FROM {t} GROUP BY g'), twin('SELECT count(*), sum(id) FROM {t} WHERE t LIKE ''text 1%'' AND v > 300');
+SELECT twin('SELECT * FROM {t} ORDER BY v DESC NULLS LAST, id LIMIT 7'), twin('SELECT a.g, count(*), sum(b.v) FROM {t} a JOIN {t} b USING (id) WHERE b.late = 7 GROUP BY a.g');
+SELECT twin('SELECT sum(v / (id - 777)) FROM {t}'), twin('SELECT late, empty, count(*), sum(late) FROM {t} GROUP BY late, empty'), twin('SELECT g, min(id) FROM {t} WHERE id > 10 GROUP BY g');
+SELECT twin('SELECT x, (SELECT sum(v) FROM {t} WHERE id < x * 100 AND late <> x) FROM generate_series(1, 12) x');
+BEGIN;
+DECLARE c CURSOR FOR SELECT id, t FROM column_t ORDER BY id;
+FETCH 1 FROM c;
+ROLLBACK;
+SET statement_timeout = '100ms';
+SELECT count(*), sum(a.v + b.v) FROM column_t a JOIN column_t b ON a.g = b.g AND a.v < b.v + 1;
+RESET statement_timeout;
+SELECT twin('SELECT count(*), sum(v) FROM {t}');
+-- every format of EXPLAIN
+SELECT plan -> 0 -> 'Plan' ->> 'Custom Plan Provider' AS node, jsonb_path_query_array(plan, '$[0].Plan.Operators[*].Operator') AS operators, jsonb_path_query_array(plan, '$[0].Plan.Operators[*].Rows') AS rows
+    FROM (SELECT explained('SELECT g, count(*) FROM column_t WHERE v > 0 GROUP BY g ORDER BY 2 LIMIT 3') AS plan) p;

@@ -279,3 +279,38 @@ pub fn to_side(unscaled: i128, scale: u16, display: u16) -> Box<[u8]> {
     let len = encode(Decimal { unscaled, scale, display }, &mut out);
     out[..len].into()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{is_same, to_side, write_text};
+
+    fn text(unscaled: i128, scale: u16, display: u16) -> String {
+        let mut out = Vec::new();
+        write_text(&to_side(unscaled, scale, display), &mut out);
+        String::from_utf8(out).unwrap_or_default()
+    }
+
+    #[test]
+    fn texts_are_those_of_the_output_function() {
+        assert_eq!(text(12_345, 2, 2), "123.45");
+        assert_eq!(text(5, 3, 3), "0.005");
+        assert_eq!(text(-5, 9, 10), "-0.0000000050");
+        assert_eq!(text(0, 0, 0), "0");
+        assert_eq!(text(0, 0, 2), "0.00");
+        assert_eq!(text(-1_200_000_000, 0, 0), "-1200000000");
+        assert_eq!(text(1, 0, 3), "1.000");
+        assert_eq!(text(10_000, 0, 0), "10000");
+        assert_eq!(text(100_000_001, 4, 4), "10000.0001");
+    }
+
+    #[test]
+    fn values_are_the_same_whatever_they_show() {
+        let same = |a: (i128, u16, u16), b: (i128, u16, u16)| {
+            is_same(&to_side(a.0, a.1, a.2), &to_side(b.0, b.1, b.2))
+        };
+        assert_eq!(same((10, 1, 1), (1, 0, 0)), Some(true));
+        assert_eq!(same((0, 0, 0), (0, 0, 3)), Some(true));
+        assert_eq!(same((1, 0, 0), (-1, 0, 0)), Some(false));
+        assert_eq!(same((1, 0, 0), (10_000, 0, 0)), Some(false));
+    }
+}
