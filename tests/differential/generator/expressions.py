@@ -28,7 +28,7 @@ class Node:
 
     def reductions(self):
         """Smaller expressions of the same kind, the smallest first."""
-        if self.args:
+        if self.args and self.kind not in ("from", "any"):
             yield Node(self.kind, types.literal(None, self.kind))
             if self.kind == "bool":
                 yield Node("bool", "true")
@@ -80,7 +80,7 @@ SAFE = [
     ("text", "(@1)[1]", "text[]"), ("text", "array_to_string(@1, ',', '*')", "text[]"), ("text", "@1::text", "mood"), ("text", "jsonb_typeof(@1)", "jsonb"), ("text", "@1::varchar(3)::text", "text"), ("text", "host(@1)", "inet"),
     ("text", "encode(@1, 'hex')", "bytea"), ("text", "(@1 || 'x')", "char"), ("text", "overlay(@1 PLACING '__' FROM 2)", "text"), ("text", "quote_literal(left(@1, 9))", "text"),
     ("char", "@1::char(4)::bpchar", "text"), ("varchar", "@1::varchar(4)", "text"),
-    ("date", "(@1 + 30)", "date"), ("date", "@1::date", "timestamp"), ("date", "date_trunc('month', @1)::date", "timestamp"), ("date", "(@1 - 7)", "date"), ("date", "date '2024-05-05'", ""),
+    ("date", "(@1 + 30)", "date"), ("date", "@1::date", "timestamp"), ("date", "date_trunc('month', @1)::date", "timestamp"), ("date", "(@1 - 7)", "date"), ("date", "'2024-05-05'::date", ""),
     ("timestamp", "(@1 + interval '1 day')", "timestamp"), ("timestamp", "date_trunc('hour', @1)", "timestamp"), ("timestamp", "@1::timestamp", "date"), ("timestamp", "(@1 + interval '1 month')", "date"),
     ("timestamp", "(@1 AT TIME ZONE 'Asia/Tokyo')", "timestamptz"), ("timestamp", "date_trunc('year', @1)", "timestamp"), ("timestamptz", "date_trunc('day', @1)", "timestamptz"), ("timestamptz", "@1::timestamptz", "date"),
     ("timestamptz", "(@1 + interval '36 hours')", "timestamptz"), ("timestamptz", "(@1 AT TIME ZONE 'UTC')", "timestamp"), ("timestamptz", "date_trunc('week', @1)", "timestamptz"),

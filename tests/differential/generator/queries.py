@@ -485,3 +485,13 @@ def float_columns(query):
     if not SUMMED.search(query.sql()):
         return {}
     return {place: 1e-5 if kind in ("float4", "wild4") else 1e-12 for place, kind in enumerate(query.kinds) if kind in FLOATS}
+
+
+STANDS_FOR_OTHERS = re.compile(r"t\d+\.\w+$|(min|max|percentile_disc|mode|array_agg|first_value)\(")
+
+
+def loose_columns(query):
+    """The output columns that show one of several equal values (1.0 or 1.00): which one, sorting and hashing decide."""
+    if not isinstance(query, Select) or not (query.group or query.distinct or any("(" in item.sql() for item in query.items)):
+        return set()
+    return {place for place, item in enumerate(query.items) if STANDS_FOR_OTHERS.match(item.sql())}
