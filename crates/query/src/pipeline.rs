@@ -136,7 +136,8 @@ impl Pipeline {
         }
         let mut rows = true;
         for transform in &self.transforms {
-            rows &= transform.prepare(runner, self.source.as_mut())?;
+            // A join that lets no row through does not end what a later one has of its own: rows without a match.
+            rows = transform.prepare(runner, self.source.as_mut())? && (rows || transform.has_rest());
         }
         Ok(rows)
     }
