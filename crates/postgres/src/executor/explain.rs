@@ -11,6 +11,7 @@ use pgrx::pg_sys;
 
 use super::Node;
 use super::begin::Scan;
+use crate::planner::plan::reason_noted;
 
 /// Adds the node's properties.
 ///
@@ -39,6 +40,9 @@ pub unsafe fn explain(
         show_conditions(custom, ancestors, es, c"Prune", pruning);
         if (*es).analyze {
             show_counters(scan, es);
+        }
+        if let Some(reason) = reason_noted((*custom).ss.ps.plan.cast()) {
+            pg_sys::ExplainPropertyText(c"Not Vectorised".as_ptr(), reason, es);
         }
     }
 }

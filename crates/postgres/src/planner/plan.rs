@@ -102,3 +102,30 @@ pub unsafe fn scanned_rows(scan: *mut pg_sys::CustomScan) -> f64 {
             .unwrap_or(0.0)
     }
 }
+
+/// Notes at a scan node why the operators above it are the server's. Its private list has the reason third.
+///
+/// # Safety
+/// A plan node made here.
+pub unsafe fn note_reason(scan: *mut pg_sys::CustomScan, reason: &str) {
+    let text = std::ffi::CString::new(reason).unwrap_or_default();
+    // SAFETY: the server copies the text.
+    unsafe {
+        if reason_noted(scan).is_none() {
+            let text = pg_sys::makeString(pg_sys::pstrdup(text.as_ptr()));
+            (*scan).custom_private = pg_sys::lappend((*scan).custom_private, text.cast());
+        }
+    }
+}
+
+/// What `note_reason` noted.
+///
+/// # Safety
+/// A plan node made here; the text lives as long as it.
+pub unsafe fn reason_noted(scan: *mut pg_sys::CustomScan) -> Option<*const std::ffi::c_char> {
+    // SAFETY: the third entry is a string of the server's.
+    unsafe {
+        let text = PgList::<pg_sys::String>::from_pg((*scan).custom_private).get_ptr(2)?;
+        Some((*text).sval.cast_const())
+    }
+}

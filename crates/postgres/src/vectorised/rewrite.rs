@@ -13,9 +13,9 @@ use pgrx::pg_sys::{self, NodeTag, Plan};
 
 use super::node;
 use super::translate::translate;
-use super::translated::{NoValues, SourceSpec, Translated};
+use super::translated::{NoValues, Reason, SourceSpec, Translated};
 use crate::host::guc::VECTORISED_MIN_ROWS;
-use crate::planner::plan::scanned_rows;
+use crate::planner::plan::{note_reason, scanned_rows};
 
 /// Fewer rows of columnar tables below are left to the server's executor, which starts sooner.
 pub fn min_rows() -> f64 {
@@ -39,8 +39,8 @@ pub unsafe fn statement(stmt: *mut pg_sys::PlannedStmt) -> bool {
         if slots.iter().any(|&slot| is_volatile(*slot)) {
             return false;
         }
-        tree(&raw mut (*stmt).planTree);
-        slots.into_iter().for_each(|slot| tree(slot));
+        tree(&raw mut (*stmt).planTree, None);
+        slots.into_iter().for_each(|slot| tree(slot, None));
         true
     }
 }
@@ -54,38 +54,70 @@ unsafe fn places(list: *mut pg_sys::List) -> Vec<*mut *mut Plan> {
     }
 }
 
-/// Replaces what can be in the tree at `slot`.
-unsafe fn tree(slot: *mut *mut Plan) {
+/// Replaces what can be in the tree at `slot`. `above` is why an operator above it stays, for EXPLAIN.
+unsafe fn tree(slot: *mut *mut Plan, above: Option<&Reason>) {
     // SAFETY: a place of a finished plan that holds a plan or null.
     unsafe {
         let plan = *slot;
         if plan.is_null() || matches!((*plan).type_, NodeTag::T_Gather | NodeTag::T_GatherMerge) {
             return;
         }
-        if let Ok(translated) = translate(plan, &mut NoValues)
-            && is_worth_it(&translated)
-            && !is_volatile(plan)
-        {
-            for source in &translated.sources {
-                if let SourceSpec::Rows { plan: below } = source
-                    && let Some(slot) = place_of(plan, *below)
-                {
-                    tree(slot);
+        let reason = match translate(plan, &mut NoValues) {
+            Ok(_) if is_volatile(plan) => Reason("volatile function".into()),
+            Ok(translated) if is_worth_it(&translated) => {
+                for source in &translated.sources {
+                    if let SourceSpec::Rows { plan: below } = source
+                        && let Some(slot) = place_of(plan, *below)
+                    {
+                        tree(slot, None);
+                    }
                 }
+                *slot = replacement(plan);
+                return;
             }
-            *slot = replacement(plan);
+            Ok(_) => Reason("few rows, or none that come as vectors".into()),
+            Err(reason) => reason,
+        };
+        if super::translate::is_columnar(plan) {
+            // What keeps the scan itself says more than what keeps those above it.
+            if let Some(above) = above {
+                let itself = translate(plan, &mut NoValues).err();
+                note_reason(plan.cast(), &itself.unwrap_or_else(|| above.clone()).0);
+            }
             return;
         }
+        let above = if is_operator(plan) { Some(&reason) } else { above };
         for child in children(plan) {
             if is_restarted(plan, child) {
                 // What is below the node that is restarted keeps its rows.
                 if matches!((**child).type_, NodeTag::T_Material | NodeTag::T_Sort) {
-                    children(*child).into_iter().for_each(|below| tree(below));
+                    children(*child).into_iter().for_each(|below| tree(below, above));
                 }
             } else {
-                tree(child);
+                tree(child, above);
             }
         }
+    }
+}
+
+/// A node that would be an operator of ours.
+unsafe fn is_operator(plan: *mut Plan) -> bool {
+    use NodeTag as T;
+    // SAFETY: a plan node.
+    unsafe {
+        matches!(
+            (*plan).type_,
+            T::T_Agg
+                | T::T_Group
+                | T::T_Sort
+                | T::T_IncrementalSort
+                | T::T_Unique
+                | T::T_SetOp
+                | T::T_WindowAgg
+                | T::T_HashJoin
+                | T::T_MergeJoin
+                | T::T_NestLoop
+        )
     }
 }
 

@@ -185,9 +185,10 @@ pub unsafe fn expression(
             }
             NodeTag::T_OpExpr => {
                 let expr = &*node.cast::<pg_sys::OpExpr>();
-                match functions::comparison(context, expr, scope)? {
-                    Some(comparison) => Ok(comparison),
-                    None => {
+                match functions::comparison(context, expr, scope) {
+                    Ok(Some(comparison)) => Ok(comparison),
+                    // The server's own function may still be called.
+                    Ok(None) | Err(_) => {
                         let function = match expr.opfuncid {
                             pg_sys::InvalidOid => pg_sys::get_opcode(expr.opno),
                             function => function,
@@ -226,7 +227,7 @@ pub unsafe fn expression(
                 Ok(Expression::Coalesce(all(context, (*node.cast::<pg_sys::CoalesceExpr>()).args, scope)?))
             }
             NodeTag::T_MinMaxExpr => extreme(context, &*node.cast(), scope),
-            tag => decline(format!("expression {tag:?}")),
+            tag => decline(format!("expression {}", format!("{tag:?}").trim_start_matches("T_"))),
         }
     }
 }
