@@ -28,6 +28,20 @@ impl IntIndex {
         self.slots.capacity() * size_of::<Slot>()
     }
 
+    /// Numbers integers, as `number` does those of a vector.
+    pub fn number_values(
+        &mut self,
+        values: &[i64],
+        frozen: bool,
+        known: &mut usize,
+        numbers: &mut [u32],
+        fresh: &mut Vec<u32>,
+    ) -> Result<()> {
+        self.reserve(*known, if frozen { 0 } else { values.len() })?;
+        self.probe(values, None, frozen, known, numbers, fresh);
+        Ok(())
+    }
+
     /// Numbers the rows of a flat vector; rows seen for the first time count up `known` and are appended to `fresh`, unless frozen.
     pub fn number(
         &mut self,

@@ -2,7 +2,7 @@
 //!
 //! Shared by aggregation, sorting, joins and windows. Kept values are columns, too: a group's key or a build row is a position, and its values are found there.
 
-mod front;
+mod coding;
 pub mod hash;
 mod int_index;
 mod numbering;

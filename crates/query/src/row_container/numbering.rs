@@ -1,75 +1,315 @@
-//! Numbers for rows by value: a `RowSet` with a memo for keys of few values in front of it. What grouping and DISTINCT use.
+//! Numbers for rows by value: what grouping and DISTINCT use.
+//!
+//! As long as rows can be coded as integers (`coding`), numbers are found by code: in an array with a place for each code where those are few compared with the rows, in
+//! an open-addressing table of integers otherwise. When the codes of all rows change, these are made anew from the values kept. Rows that cannot be coded are in a
+//! `RowSet`, from then on all of them. Invariant: numbers never change, and are given in the order in which rows were first seen.
 
 use std::sync::Arc;
 
 use vector::{LogicalType, Vector};
 
-use super::front::Front;
-use super::row_set::RowSet;
-use crate::Result;
+use super::coding::Coding;
+use super::int_index::IntIndex;
+use super::row_set::{ABSENT, RowSet};
+use super::{ValueColumn, flat};
+use crate::{BATCH_ROWS, Error, Result};
 
-/// A set of rows and the memo in front of it.
+/// Places that an array of numbers may always have,
+const SMALL: u64 = 1 << 16;
+/// and for each row seen beyond.
+const SPARSE: u64 = 4;
+
+/// Rows and their numbers.
 #[derive(Debug)]
 pub struct Numbering {
-    set: RowSet,
-    /// None where the keys have too many values, or are of types, for which it does not pay.
-    front: Option<Front>,
-    missed: Vec<u32>,
+    types: Vec<LogicalType>,
+    index: Index,
+    /// Rows looked up so far.
+    asked: u64,
+    /// Bytes that an array of numbers may take.
+    memory: usize,
+    frozen: bool,
     fresh: Vec<u32>,
 }
 
+#[derive(Debug)]
+enum Index {
+    Coded(Box<Coded>),
+    Set(Box<RowSet>),
+}
+
+#[derive(Debug)]
+struct Coded {
+    coding: Coding,
+    columns: Vec<ValueColumn>,
+    rows: usize,
+    places: Places,
+    codes: Vec<u64>,
+}
+
+/// Numbers by code.
+#[derive(Debug)]
+enum Places {
+    /// One more than the number; 0 where there is none.
+    Array(Vec<u32>),
+    Table(IntIndex),
+}
+
 impl Numbering {
-    /// An empty numbering of rows of these types; the memo takes at most so many bytes.
-    pub fn new(types: &[LogicalType], memo: usize) -> Self {
-        Self {
-            set: RowSet::new(types),
-            front: Front::new(types, memo),
-            missed: Vec::new(),
-            fresh: Vec::new(),
+    /// An empty numbering of rows of these types; an array of numbers takes at most so many bytes.
+    pub fn new(types: &[LogicalType], memory: usize) -> Self {
+        let index = match Coding::new(types) {
+            Some(coding) => Index::Coded(Box::new(Coded {
+                coding,
+                columns: types.iter().map(|&logical| ValueColumn::new(logical)).collect(),
+                rows: 0,
+                places: Places::Array(Vec::new()),
+                codes: Vec::new(),
+            })),
+            None => Index::Set(Box::new(RowSet::new(types))),
+        };
+        Self { types: types.to_vec(), index, asked: 0, memory, frozen: false, fresh: Vec::new() }
+    }
+
+    /// Number of rows kept.
+    pub const fn len(&self) -> usize {
+        match &self.index {
+            Index::Coded(coded) => coded.rows,
+            Index::Set(set) => set.len(),
         }
     }
 
-    /// The rows.
-    pub const fn set(&self) -> &RowSet {
-        &self.set
+    /// True when it has no row.
+    pub const fn is_empty(&self) -> bool {
+        self.len() == 0
     }
 
-    /// The rows, to freeze or seal them.
-    pub const fn set_mut(&mut self) -> &mut RowSet {
-        &mut self.set
+    /// From now on rows that are not there get the number `ABSENT`.
+    pub const fn freeze(&mut self) {
+        self.frozen = true;
+    }
+
+    /// New rows are kept again.
+    pub const fn thaw(&mut self) {
+        self.frozen = false;
+    }
+
+    /// True when it takes no further rows.
+    pub const fn is_frozen(&self) -> bool {
+        self.frozen
     }
 
     /// Memory held, in bytes.
     pub fn bytes(&self) -> usize {
-        self.set.bytes() + self.front.as_ref().map_or(0, Front::bytes)
+        match &self.index {
+            Index::Coded(coded) => {
+                let places = match &coded.places {
+                    Places::Array(array) => array.capacity() * 4,
+                    Places::Table(table) => table.bytes(),
+                };
+                places + coded.coding.bytes() + coded.columns.iter().map(ValueColumn::bytes).sum::<usize>()
+            }
+            Index::Set(set) => set.bytes(),
+        }
+    }
+
+    /// Nothing more will be added for now.
+    pub fn seal(&mut self) {
+        match &mut self.index {
+            Index::Coded(coded) => coded.columns.iter_mut().for_each(ValueColumn::seal),
+            Index::Set(set) => set.seal(),
+        }
+    }
+
+    /// Rows `start..start + len` of those kept.
+    pub fn slice(&self, start: usize, len: usize) -> Vec<Arc<Vector>> {
+        match &self.index {
+            Index::Coded(coded) => coded.slice(start, len),
+            Index::Set(set) => set.slice(start, len),
+        }
     }
 
     /// Positions, in the last look-up, of the rows that were new then.
     pub fn fresh(&self) -> &[u32] {
-        &self.fresh
+        match &self.index {
+            Index::Coded(_) => &self.fresh,
+            Index::Set(set) => set.newest(),
+        }
     }
 
-    /// The number of each row, as `RowSet::number`.
+    /// The number of each of `rows` rows of these columns, in `numbers`; rows not seen before are kept.
     ///
     /// # Errors
-    /// As `RowSet::number`.
+    /// `OutOfMemory`; `Decline` for decimals outside 128 bits, or 2 billion rows.
     pub fn number(&mut self, columns: &[Arc<Vector>], rows: usize, numbers: &mut Vec<u32>) -> Result<()> {
+        self.asked += rows as u64;
         self.fresh.clear();
-        if let Some(front) = &mut self.front {
-            if front.recall(columns, rows, numbers, &mut self.missed)? {
-                if !self.missed.is_empty() {
-                    let columns = columns.iter().map(|column| Arc::new(column.take(&self.missed)));
-                    let mut found = Vec::new();
-                    self.set.number(&columns.collect::<Vec<_>>(), self.missed.len(), &mut found)?;
-                    self.fresh.extend(self.set.newest().iter().map(|&at| self.missed[at as usize]));
-                    front.remember(&self.missed, &found, numbers);
+        if let Index::Coded(coded) = &mut self.index {
+            if coded.rows + rows >= (u32::MAX as usize) / 2 {
+                return Err(Error::Decline("more groups than are numbered"));
+            }
+            let most = (self.asked * SPARSE).max(SMALL).min(self.memory as u64 / 4);
+            if coded.prepare(columns, rows, most)? {
+                numbers.clear();
+                numbers.resize(rows, ABSENT);
+                coded.number(self.frozen, numbers, &mut self.fresh)?;
+                for (kept, column) in coded.columns.iter_mut().zip(columns) {
+                    if !self.fresh.is_empty() {
+                        kept.append(&flat(column), &self.fresh)?;
+                    }
                 }
                 return Ok(());
             }
-            self.front = None;
+            let columns = std::mem::take(&mut coded.columns);
+            let kept = coded.rows;
+            self.index = Index::Set(Box::new(RowSet::adopt(&self.types, columns, kept)?));
         }
-        self.set.number(columns, rows, numbers)?;
-        self.fresh.extend_from_slice(self.set.newest());
-        Ok(())
+        let Index::Set(set) = &mut self.index else { return Ok(()) };
+        if self.frozen {
+            set.freeze();
+        } else {
+            set.thaw();
+        }
+        set.number(columns, rows, numbers)
+    }
+}
+
+impl Coded {
+    fn slice(&self, start: usize, len: usize) -> Vec<Arc<Vector>> {
+        self.columns.iter().map(|column| Arc::new(column.slice(start, len))).collect()
+    }
+
+    /// Codes these rows, and sees to it that there is a place for each code; arrays have `most` places. False: these rows cannot be coded.
+    fn prepare(&mut self, columns: &[Arc<Vector>], rows: usize, most: u64) -> Result<bool> {
+        let Some(changed) = self.coding.encode(columns, rows, &mut self.codes)? else { return Ok(false) };
+        let array = 1u64 << self.coding.bits() <= most;
+        let fits = match &self.places {
+            Places::Array(places) => array && !places.is_empty(),
+            Places::Table(_) => !array,
+        };
+        if fits && !changed { Ok(true) } else { self.rebuild(array) }
+    }
+
+    /// Numbers the rows that `codes` are of; new ones are appended to `fresh`.
+    fn number(&mut self, frozen: bool, numbers: &mut [u32], fresh: &mut Vec<u32>) -> Result<()> {
+        match &mut self.places {
+            Places::Array(array) => {
+                let mask = array.len() - 1;
+                for (row, (&code, number)) in self.codes.iter().zip(numbers).enumerate() {
+                    let place = &mut array[code as usize & mask];
+                    if *place == 0 && !frozen {
+                        fresh.push(row as u32);
+                        self.rows += 1;
+                        *place = self.rows as u32;
+                    }
+                    *number = place.wrapping_sub(1);
+                }
+                Ok(())
+            }
+            Places::Table(table) => {
+                let codes: Vec<i64> = self.codes.iter().map(|&code| code as i64).collect();
+                table.number_values(&codes, frozen, &mut self.rows, numbers, fresh)
+            }
+        }
+    }
+
+    /// Makes the places anew for the codes that rows have now; the codes of the batch at hand stay. False: it cannot be done.
+    fn rebuild(&mut self, array: bool) -> Result<bool> {
+        let places = 1usize << self.coding.bits();
+        self.places = if array {
+            let mut empty = Vec::new();
+            empty.try_reserve_exact(places).map_err(|_| Error::out_of_memory(places * 4))?;
+            empty.resize(places, 0);
+            Places::Array(empty)
+        } else {
+            Places::Table(IntIndex::default())
+        };
+        self.columns.iter_mut().for_each(ValueColumn::seal);
+        let batch = std::mem::take(&mut self.codes);
+        let kept = std::mem::take(&mut self.rows);
+        for start in (0..kept).step_by(BATCH_ROWS) {
+            let rows = BATCH_ROWS.min(kept - start);
+            if self.coding.encode(&self.slice(start, rows), rows, &mut self.codes)? != Some(false) {
+                self.rows = kept;
+                return Ok(false);
+            }
+            self.number(false, &mut vec![0; rows], &mut Vec::new())?;
+        }
+        self.codes = batch;
+        Ok(true)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use std::collections::HashMap;
+
+    use vector::{Dictionary, Values, VectorBuilder};
+
+    use super::*;
+
+    fn column(values: &[Option<String>], form: u64, id: u64) -> Arc<Vector> {
+        let mut builder = VectorBuilder::new(LogicalType::Text);
+        for value in values {
+            match value {
+                Some(value) => assert!(builder.push_bytes(value.as_bytes())),
+                None => builder.push_null(),
+            }
+        }
+        let flat = builder.finish(&|_, _, _| Box::default());
+        match form {
+            0 => return Arc::new(flat),
+            1 => {
+                let ends = (1..=values.len() as u32).collect();
+                let runs = Values::Runs { ends, values: Box::new(flat) };
+                return Arc::new(Vector::new(LogicalType::Text, runs));
+            }
+            _ => {}
+        }
+        let codes = (0..values.len() as u32).collect();
+        let entries = Vector { validity: None, ..flat.clone() };
+        let dictionary = Arc::new(Dictionary { id, entries });
+        Arc::new(Vector { values: Values::Dictionary { codes, dictionary }, ..flat })
+    }
+
+    /// Texts and integers in all forms get the numbers of their first appearance, whatever the places are.
+    #[test]
+    fn numbers_are_those_of_first_appearance() {
+        let mut state = 42u64;
+        let mut random = |below: u64| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            (state >> 33) % below
+        };
+        for round in 0..300u64 {
+            let types = [LogicalType::Text, LogicalType::Int32];
+            let mut numbering = Numbering::new(&types, if round % 3 == 0 { 0 } else { 1 << 20 });
+            let mut known: HashMap<(Option<String>, i32), u32> = HashMap::new();
+            for batch in 0..8u64 {
+                let rows = 1 + random(30) as usize;
+                let texts: Vec<Option<String>> = (0..rows)
+                    .map(|_| match random(9) {
+                        0 => None,
+                        1 => Some(String::new()),
+                        2 => Some(format!("a text that is long {}", random(5))),
+                        _ => Some(random(1 + 20 * batch).to_string()),
+                    })
+                    .collect();
+                let ints: Vec<i32> =
+                    (0..rows).map(|_| random(3 << (3 * batch)) as i32 - (2 << (2 * batch))).collect();
+                let columns = [
+                    column(&texts, random(3), round * 10 + batch),
+                    Arc::new(Vector::new(LogicalType::Int32, Values::Int32(ints.clone()))),
+                ];
+                let mut numbers = Vec::new();
+                numbering.number(&columns, rows, &mut numbers).unwrap();
+                for ((text, int), number) in texts.into_iter().zip(ints).zip(numbers) {
+                    let next = known.len() as u32;
+                    let key = (text, int);
+                    assert_eq!(*known.entry(key.clone()).or_insert(next), number, "{round} {batch} {key:?}");
+                }
+            }
+            assert_eq!(numbering.len(), known.len());
+        }
     }
 }

@@ -11,7 +11,7 @@ use vector::{LogicalType, Vector};
 
 use super::int_index::IntIndex;
 use super::{ValueColumn, flat, hash};
-use crate::{Error, Result};
+use crate::{BATCH_ROWS, Error, Result};
 
 /// Number of a row that was not kept because the set is frozen.
 pub const ABSENT: u32 = u32::MAX;
@@ -65,6 +65,30 @@ impl RowSet {
             frozen: false,
             work: Work::default(),
         }
+    }
+
+    /// A set of rows that are there already, all different.
+    pub fn adopt(types: &[LogicalType], columns: Vec<ValueColumn>, rows: usize) -> Result<Self> {
+        let mut set = Self { columns, rows, ..Self::new(types) };
+        for start in (0..rows).step_by(BATCH_ROWS) {
+            let some = set.slice(start, BATCH_ROWS.min(rows - start));
+            let length = BATCH_ROWS.min(rows - start);
+            match (&mut set.ints, some.as_slice()) {
+                (Some(ints), [column]) => {
+                    let (mut known, mut numbers) = (start, vec![0; length]);
+                    ints.number(column, false, &mut known, &mut numbers, &mut Vec::new())?;
+                }
+                _ => {
+                    let mut hashes = Vec::new();
+                    hash::hash_rows(&some, length, &mut hashes)?;
+                    set.hashes.append(&mut hashes);
+                }
+            }
+        }
+        if set.ints.is_none() {
+            set.reserve(0)?;
+        }
+        Ok(set)
     }
 
     /// Rows kept.

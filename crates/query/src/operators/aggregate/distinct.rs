@@ -56,7 +56,7 @@ impl Distinct {
     /// Takes rows of group number (where there are keys) and arguments.
     fn take(&mut self, columns: &[Arc<Vector>], rows: usize) -> Result<()> {
         self.seen.number(columns, rows, &mut self.numbers)?;
-        if self.seen.set().is_frozen() {
+        if self.seen.is_frozen() {
             let absent: Vec<u32> =
                 (0u32..).zip(&self.numbers).filter(|(_, n)| **n == ABSENT).map(|(row, _)| row).collect();
             if let (false, Some(files)) = (absent.is_empty(), &self.files) {
@@ -76,7 +76,7 @@ impl Distinct {
                 if self.files.is_none() {
                     return Err(Error::Decline("distinct values past the memory, and no temporary files"));
                 }
-                self.seen.set_mut().freeze();
+                self.seen.freeze();
             }
         }
         Ok(())
@@ -124,7 +124,7 @@ impl Accumulator for Distinct {
 
     fn merge(&mut self, other: Box<dyn Accumulator>, to: &[u32]) -> Result<()> {
         let mut other = same::<Self>(other)?;
-        let seen = other.seen.set_mut();
+        let seen = &mut other.seen;
         seen.seal();
         for start in (0..seen.len()).step_by(BATCH_ROWS) {
             let rows = BATCH_ROWS.min(seen.len() - start);

@@ -136,8 +136,8 @@ impl Table {
         };
         let keys = self.keys.iter_mut().map(|key| key.evaluate(batch)).collect::<Result<Vec<_>>>()?;
         set.number(&keys, batch.rows, &mut self.numbers)?;
-        let groups = set.set().len();
-        if set.set().is_frozen() && self.numbers.contains(&ABSENT) {
+        let groups = set.len();
+        if set.is_frozen() && self.numbers.contains(&ABSENT) {
             return self.push_some(batch, &keys);
         }
         self.grow(groups);
@@ -150,7 +150,7 @@ impl Table {
             if self.spilled.files.is_none() {
                 return Err(Error::Decline("groups past the memory, and no temporary files"));
             }
-            set.set_mut().freeze();
+            set.freeze();
         }
         Ok(())
     }
@@ -193,15 +193,15 @@ impl Table {
             .extend(rows.into_iter().flatten().flat_map(Partitions::into_files).map(|(file, _)| file));
         match (&mut self.set, &mut other.set) {
             (Some(set), Some(from)) => {
-                from.set_mut().seal();
-                set.set_mut().thaw();
+                from.seal();
+                set.thaw();
                 let mut numbers = Vec::new();
                 for start in (0..other.groups).step_by(BATCH_ROWS) {
                     let rows = BATCH_ROWS.min(other.groups - start);
-                    set.number(&from.set().slice(start, rows), rows, &mut numbers)?;
+                    set.number(&from.slice(start, rows), rows, &mut numbers)?;
                     to.extend_from_slice(&numbers);
                 }
-                let groups = set.set().len();
+                let groups = set.len();
                 self.grow(groups);
             }
             _ => to.push(0),
@@ -216,7 +216,7 @@ impl Table {
     pub fn seal(&mut self, host: &mut dyn Host) -> Result<()> {
         for mut file in std::mem::take(&mut self.spilled.again) {
             if let Some(set) = &mut self.set {
-                set.set_mut().freeze();
+                set.freeze();
             }
             while let Some(batch) = file.read()? {
                 host.check_interrupts()?;
@@ -224,14 +224,14 @@ impl Table {
             }
         }
         if let Some(set) = &mut self.set {
-            set.set_mut().seal();
+            set.seal();
         }
         self.aggregates.iter_mut().try_for_each(|state| state.accumulator.complete(host))
     }
 
     /// Keys and results of groups `start..start + rows`.
     pub fn output(&mut self, start: usize, rows: usize) -> Result<Batch> {
-        let mut columns = self.set.as_ref().map(|set| set.set().slice(start, rows)).unwrap_or_default();
+        let mut columns = self.set.as_ref().map(|set| set.slice(start, rows)).unwrap_or_default();
         for state in &mut self.aggregates {
             columns.push(Arc::new(state.accumulator.finish(start, rows)?));
         }

@@ -103,12 +103,47 @@ struct Packed {
 pub fn order(keys: &[Key], columns: &[ValueColumn], rows: usize, wanted: usize) -> Result<Vec<u32>> {
     let packed = pack(keys, columns, rows);
     let rest = keys.get(packed.whole..).unwrap_or(&[]);
+    if packed.bits <= 32 && wanted >= rows {
+        let entries = packed.values.iter().zip(0u64..).map(|(&value, row)| (value as u64) << 32 | row);
+        return Ok(by_digits(entries.collect(), packed.bits, rest, columns));
+    }
     if packed.bits <= 64 {
         let narrow = packed.values.iter().map(|&value| value as u64);
         Ok(sorted(narrow.zip(0u32..).collect(), rest, columns, wanted))
     } else {
         Ok(sorted(packed.values.into_iter().zip(0u32..).collect(), rest, columns, wanted))
     }
+}
+
+/// Bits that one pass of `by_digits` sorts by.
+const DIGIT: u32 = 11;
+
+/// Positions (the low halves of the entries) in the order of the high halves, of which the lowest `bits` are used: pass by pass from the lowest digit, each keeping
+/// the order of the one before.
+fn by_digits(mut entries: Vec<u64>, bits: u32, rest: &[Key], columns: &[ValueColumn]) -> Vec<u32> {
+    let mut other = vec![0; entries.len()];
+    for shift in (32..32 + bits).step_by(DIGIT as usize) {
+        let digit = |entry: u64| (entry >> shift) as usize & ((1 << DIGIT) - 1);
+        let mut places = [0usize; 1 << DIGIT];
+        entries.iter().for_each(|&entry| places[digit(entry)] += 1);
+        let mut next = 0;
+        for place in &mut places {
+            next += std::mem::replace(place, next);
+        }
+        for &entry in &entries {
+            let place = &mut places[digit(entry)];
+            other[*place] = entry;
+            *place += 1;
+        }
+        std::mem::swap(&mut entries, &mut other);
+    }
+    drop(other);
+    if !rest.is_empty() {
+        for equal in entries.chunk_by_mut(|a, b| a >> 32 == b >> 32).filter(|equal| equal.len() > 1) {
+            equal.sort_by(|&a, &b| compare(rest, columns, a as u32 as usize, b as u32 as usize));
+        }
+    }
+    entries.into_iter().map(|entry| entry as u32).collect()
 }
 
 fn sorted<K: Ord + Copy>(

@@ -1,8 +1,7 @@
-//! A memo of row numbers, addressed directly: for keys whose columns have few values or a small range.
+//! Small codes for the values of a row: where keys have few values or a small range, a row becomes one integer.
 //!
-//! Each column turns its values into small codes: integers by their distance from the least one, dictionary codes and texts by the order in which they were first
-//! met. The codes of a row, side by side, are a place in an array of row numbers. What is not there yet is asked of the `RowSet` behind and remembered; so the memo may be thrown away at any time, and is when a
-//! column needs more bits. Code 0 is NULL. Invariant: a place stands for one combination of values only.
+//! Integers and decimals of one scale are coded by their distance from the least one, dictionary codes and texts by the order in which they were first met. The codes of a row stand
+//! side by side. Code 0 is NULL. Invariant: a code stands for one combination of values only, until a column needs more bits; the codes of all rows change then.
 
 use std::sync::Arc;
 
@@ -10,7 +9,7 @@ use vector::{Bitmap, ByteView, LogicalType, NumericInts, Values, Vector};
 
 use super::flat;
 use super::hash;
-use super::row_set::{ABSENT, RowSet};
+use super::row_set::RowSet;
 use crate::Result;
 
 /// Distinct texts of one column up to which coding them pays.
@@ -18,20 +17,14 @@ const TEXTS: usize = 1 << 14;
 /// Places of the memo of short texts in front of their codes.
 const VIEWS: usize = 1 << 10;
 
-/// Rows after which a memo that knows less than half of what it is asked is given up.
-const WARM: usize = 100_000;
+/// Bits of a code at most; one less than what integers have, so that sums of them do not overflow.
+const MOST_BITS: u32 = 62;
 
-/// The memo.
+/// Codes for the columns of a row.
 #[derive(Debug)]
-pub struct Front {
+pub struct Coding {
     columns: Vec<Coder>,
-    /// One more than the number; 0 where it is not known.
-    memo: Vec<u32>,
-    most_bits: u32,
-    codes: Vec<u32>,
-    /// Rows asked for, and those that were not known.
-    asked: usize,
-    unknown: usize,
+    bits: u32,
 }
 
 #[derive(Debug)]
@@ -62,9 +55,9 @@ struct Texts {
     missed: Vec<u32>,
 }
 
-impl Front {
-    /// A memo for rows of these types, None where one of them cannot be coded.
-    pub fn new(types: &[LogicalType], bytes: usize) -> Option<Self> {
+impl Coding {
+    /// Codes for rows of these types, None where one of them cannot be coded.
+    pub fn new(types: &[LogicalType]) -> Option<Self> {
         let coders = types.iter().map(|logical| {
             let kind = match logical {
                 LogicalType::Bool => Kind::Bool,
@@ -87,15 +80,7 @@ impl Front {
             Some(Coder { bits: if matches!(kind, Kind::Bool) { 2 } else { 0 }, kind })
         });
         let columns = coders.collect::<Option<Vec<_>>>()?;
-        let most_bits = (bytes / 4).checked_ilog2()?.min(24);
-        (!columns.is_empty()).then_some(Self {
-            columns,
-            memo: Vec::new(),
-            most_bits,
-            codes: Vec::new(),
-            asked: 0,
-            unknown: 0,
-        })
+        (!columns.is_empty()).then_some(Self { columns, bits: 0 })
     }
 
     /// Memory held, in bytes.
@@ -104,56 +89,35 @@ impl Front {
             Kind::Text(texts) => texts.values.bytes(),
             _ => 0,
         });
-        self.memo.capacity() * 4 + texts.sum::<usize>()
+        texts.sum()
     }
 
-    /// The numbers that are known; rows for which none is are in `missed`. False: the memo is of no use for these values.
-    pub fn recall(
+    /// Bits of a row's code.
+    pub const fn bits(&self) -> u32 {
+        self.bits
+    }
+
+    /// The code of each row; true where rows that came before have other codes now, None where these rows cannot be coded.
+    pub fn encode(
         &mut self,
         columns: &[Arc<Vector>],
         rows: usize,
-        numbers: &mut Vec<u32>,
-        missed: &mut Vec<u32>,
-    ) -> Result<bool> {
-        if self.asked > WARM && self.unknown * 2 > self.asked {
-            return Ok(false);
-        }
-        self.asked += rows;
-        self.codes.clear();
-        self.codes.resize(rows, 0);
+        codes: &mut Vec<u64>,
+    ) -> Result<Option<bool>> {
+        codes.clear();
+        codes.resize(rows, 0);
         let mut bits = 0;
         let mut changed = false;
         for (coder, column) in self.columns.iter_mut().zip(columns) {
             let before = coder.bits;
-            match coder.code(column, &mut self.codes, bits, self.most_bits - bits)? {
-                None => return Ok(false),
+            match coder.code(column, codes, bits, MOST_BITS - bits)? {
+                None => return Ok(None),
                 Some(moved) => changed |= moved || coder.bits != before,
             }
             bits += coder.bits;
         }
-        if changed || self.memo.is_empty() {
-            self.memo.clear();
-            self.memo.resize(1 << bits, 0);
-        }
-        missed.clear();
-        numbers.clear();
-        let (memo, mask) = (self.memo.as_slice(), self.memo.len() - 1);
-        numbers.extend(self.codes.iter().map(|&code| memo[code as usize & mask].wrapping_sub(1)));
-        if numbers.contains(&ABSENT) {
-            missed.extend((0u32..).zip(numbers.iter()).filter(|(_, n)| **n == ABSENT).map(|(row, _)| row));
-        }
-        self.unknown += missed.len();
-        Ok(true)
-    }
-
-    /// Remembers what was found for the rows that were missed.
-    pub fn remember(&mut self, missed: &[u32], found: &[u32], numbers: &mut [u32]) {
-        for (&row, &number) in missed.iter().zip(found) {
-            numbers[row as usize] = number;
-            if number != ABSENT {
-                self.memo[self.codes[row as usize] as usize] = number + 1;
-            }
-        }
+        self.bits = bits;
+        Ok(Some(changed))
     }
 }
 
@@ -162,7 +126,7 @@ impl Coder {
     fn code(
         &mut self,
         column: &Arc<Vector>,
-        codes: &mut [u32],
+        codes: &mut [u64],
         shift: u32,
         room: u32,
     ) -> Result<Option<bool>> {
@@ -173,7 +137,7 @@ impl Coder {
                 }
                 let column = flat(column);
                 let Values::Bool(bits) = &column.values else { return Ok(None) };
-                add(codes, shift, column.validity.as_ref(), bits.iter().map(|bit| 1 + u32::from(bit)));
+                add(codes, shift, column.validity.as_ref(), bits.iter().map(|bit| 1 + u64::from(bit)));
                 Ok(Some(false))
             }
             Kind::Int { base, scale } => {
@@ -212,7 +176,7 @@ impl Coder {
 }
 
 /// Adds a code for each row that is not NULL.
-fn add(codes: &mut [u32], shift: u32, valid: Option<&Bitmap>, values: impl Iterator<Item = u32>) {
+fn add(codes: &mut [u64], shift: u32, valid: Option<&Bitmap>, values: impl Iterator<Item = u64>) {
     match valid {
         None => codes.iter_mut().zip(values).for_each(|(code, value)| *code |= value << shift),
         Some(valid) => {
@@ -233,7 +197,7 @@ fn ints<T: Copy + Into<i64> + Ord>(
     scale: &mut Option<u16>,
     own: u16,
     bits: &mut u32,
-    codes: &mut [u32],
+    codes: &mut [u64],
     shift: u32,
     room: u32,
 ) -> Option<bool> {
@@ -269,13 +233,13 @@ fn ints<T: Copy + Into<i64> + Ord>(
         moved = true;
     }
     let base = *base;
-    add(codes, shift, valid, values.iter().map(|&value| (value.into() - base) as u32 + 1));
+    add(codes, shift, valid, values.iter().map(|&value| (value.into() - base) as u64 + 1));
     Some(moved)
 }
 
 impl Texts {
     /// Adds the code of each row; false where there are too many texts.
-    fn code(&mut self, column: &Arc<Vector>, codes: &mut [u32], shift: u32) -> Result<bool> {
+    fn code(&mut self, column: &Arc<Vector>, codes: &mut [u64], shift: u32) -> Result<bool> {
         let valid = column.validity.as_ref();
         if let Values::Dictionary { codes: of_rows, dictionary } = &column.values {
             if dictionary.entries.len() > TEXTS {
@@ -288,10 +252,12 @@ impl Texts {
                 self.dictionary = Some(dictionary.id);
             }
             let entries = self.entries.as_slice();
-            add(codes, shift, valid, of_rows.iter().map(|&code| entries[code as usize]));
+            add(codes, shift, valid, of_rows.iter().map(|&code| entries[code as usize].into()));
             return Ok(true);
         }
         let column = flat(column);
+        // Where runs are NULL is known only now.
+        let valid = column.validity.as_ref();
         let Values::Bytes(texts) = &column.values else { return Ok(false) };
         if self.views.is_empty() {
             self.views.resize(VIEWS, (ByteView::default(), 0));
@@ -323,7 +289,7 @@ impl Texts {
                 }
             }
         }
-        add(codes, shift, column.validity.as_ref(), self.numbers.iter().copied());
+        add(codes, shift, valid, self.numbers.iter().map(|&number| number.into()));
         Ok(true)
     }
 }
