@@ -115,6 +115,10 @@ impl Coding {
                 Some(moved) => changed |= moved || coder.bits != before,
             }
             bits += coder.bits;
+            // A column may have more bits than are left for it, from when those before it had fewer.
+            if bits > MOST_BITS {
+                return Ok(None);
+            }
         }
         self.bits = bits;
         Ok(Some(changed))

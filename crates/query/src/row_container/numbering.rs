@@ -273,6 +273,18 @@ mod tests {
         Arc::new(Vector { values: Values::Dictionary { codes, dictionary }, ..flat })
     }
 
+    /// A column that needs more bits later leaves no room for one that had enough before.
+    #[test]
+    fn codes_that_outgrow_an_integer_are_given_up() {
+        let mut numbering = Numbering::new(&[LogicalType::Int64, LogicalType::Int64], 1 << 20);
+        let ints = |values: Vec<i64>| Arc::new(Vector::new(LogicalType::Int64, Values::Int64(values)));
+        let mut numbers = Vec::new();
+        numbering.number(&[ints(vec![0, 1]), ints(vec![0, 1 << 57])], 2, &mut numbers).unwrap();
+        assert_eq!(numbers, [0, 1]);
+        numbering.number(&[ints(vec![1 << 20, 1, 0]), ints(vec![0, 1 << 57, 0])], 3, &mut numbers).unwrap();
+        assert_eq!(numbers, [2, 1, 0]);
+    }
+
     /// Texts and integers in all forms get the numbers of their first appearance, whatever the places are.
     #[test]
     fn numbers_are_those_of_first_appearance() {
