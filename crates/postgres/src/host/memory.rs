@@ -61,3 +61,31 @@ pub unsafe fn leak_into_current_context<T>(value: T) -> *mut T {
         }
     }
 }
+
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
+mod c {
+    use std::ffi::c_int;
+    unsafe extern "C" {
+        pub fn mallopt(parameter: c_int, value: c_int) -> c_int;
+    }
+    pub const TRIM_THRESHOLD: c_int = -1;
+    pub const MMAP_THRESHOLD: c_int = -3;
+}
+
+/// Bytes that the C library keeps for the next allocation instead of giving them back to the system.
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
+const KEPT: std::ffi::c_int = 16 << 20;
+
+/// Lets this process keep a bounded amount of the memory that it frees. A scan allocates and frees the vectors of each chunk; without this the C library returns them to
+/// the system and gets them back zeroed, page by page, which short queries notice.
+pub fn keep_freed() {
+    static ONCE: std::sync::Once = std::sync::Once::new();
+    ONCE.call_once(|| {
+        #[cfg(all(target_os = "linux", target_env = "gnu"))]
+        // SAFETY: settings of the C library, which may be changed at any time.
+        unsafe {
+            c::mallopt(c::TRIM_THRESHOLD, KEPT);
+            c::mallopt(c::MMAP_THRESHOLD, KEPT);
+        }
+    });
+}

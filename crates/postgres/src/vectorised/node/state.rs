@@ -16,7 +16,7 @@ use super::threads::Reservation;
 use super::values::Live;
 use super::{fallback, host};
 use crate::convert::{ColumnReader, ColumnType};
-use crate::host::error;
+use crate::host::{error, memory};
 use crate::vectorised::derive::derive;
 use crate::vectorised::source;
 use crate::vectorised::translate::translate;
@@ -203,6 +203,7 @@ impl State {
 
     /// Builds the execution with the values of now.
     unsafe fn start(&mut self) -> query::Result<Execution> {
+        memory::keep_freed();
         // SAFETY: the node is initialised; values live in the per-tuple memory, which is not reset before they have been copied into the plan.
         unsafe {
             let econtext = (*self.custom).ss.ps.ps_ExprContext;
