@@ -16,6 +16,7 @@ use super::clauses::{self, Clause};
 use super::cold::Cold;
 use super::hot::Hot;
 use super::parallel::Shared;
+use super::scroll::{self, Scroll};
 use super::vectors::Tally;
 use crate::convert::{ColumnReader, ColumnType};
 use crate::table_am::own_writes;
@@ -32,6 +33,8 @@ pub enum Phase {
     Cold,
     /// Rows come from heap pages.
     Hot,
+    /// Rows come from wherever a cursor that can turn round stands.
+    Scroll,
     /// No rows left.
     Done,
     /// EvalPlanQual: the server supplies the row.
@@ -131,6 +134,10 @@ pub struct Scan {
     pub hot_steps: Vec<Step>,
     /// Where it stands.
     pub phase: Phase,
+    /// The statement is a cursor's that may move backward.
+    pub scrolls: bool,
+    /// Where such a cursor stands.
+    pub scroll: Scroll,
     /// Rows that come next.
     pub batch: Batch,
     /// Stripes and chunks still to come.
@@ -214,6 +221,8 @@ pub unsafe fn begin(custom: *mut pg_sys::CustomScanState, estate: *mut pg_sys::E
                 true => Phase::Start,
                 false => Phase::Test,
             },
+            scrolls: scroll::may_move_backward(eflags),
+            scroll: Scroll::new(),
             batch: Batch::default(),
             cold: None,
             hot: None,

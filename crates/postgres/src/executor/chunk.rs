@@ -15,6 +15,7 @@ use vector::{Error, LogicalType, Predicate, Result, Selection, Values, Vector};
 use super::begin::{Column, Counters};
 use super::clauses::Clause;
 use crate::storage::codecs::ServerCodecs;
+use crate::storage::directory::StripeEntry;
 use crate::storage::open_stripe::{OpenStripe, Pages};
 
 /// Makes a further column of one that the scan reads.
@@ -111,6 +112,20 @@ pub struct Loaded {
     pub checks: Vec<usize>,
     /// Selected rows handed out so far.
     pub done: usize,
+}
+
+impl Loaded {
+    /// All rows of a stripe, for a scan that wants to know no more of them than how many there are.
+    pub const fn whole(entry: &StripeEntry) -> Self {
+        Self {
+            base: entry.first_row,
+            selection: Selection::All(entry.row_count),
+            sources: Vec::new(),
+            further: Vec::new(),
+            checks: Vec::new(),
+            done: 0,
+        }
+    }
 }
 
 /// One column chunk of the chunk being loaded.

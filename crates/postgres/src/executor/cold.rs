@@ -17,6 +17,7 @@ use super::chunk::{self, Loaded, Source, Steps};
 use super::clauses::{self, Clause};
 use super::hot::Hot;
 use super::parallel::{PARTS, Shared};
+use super::scroll::Scroll;
 use crate::convert::missing_value;
 use crate::host::error;
 use crate::storage::directory::StripeEntry;
@@ -57,13 +58,19 @@ impl Scan {
         // SAFETY: the caller's promise: the node runs, so relation, slots and contexts are there.
         unsafe {
             match self.phase {
-                Phase::Start => self.start(Vec::new()),
+                Phase::Start => {
+                    self.start(Vec::new());
+                    if self.scrolls {
+                        self.phase = Phase::Scroll;
+                        return;
+                    }
+                }
                 Phase::Cold => {}
                 Phase::Hot => {
                     self.phase = Phase::Done;
                     return;
                 }
-                Phase::Done | Phase::Test => return,
+                Phase::Done | Phase::Test | Phase::Scroll => return,
             }
             if !self.next_batch() {
                 self.phase = if self.hot.is_some() { Phase::Hot } else { Phase::Done };
@@ -115,6 +122,7 @@ impl Scan {
             }
             self.batch.at = 0;
             self.batch.end = 0;
+            self.scroll = Scroll::new();
             if let Some(cold) = &mut self.cold {
                 cold.next = 0;
                 cold.current = None;
@@ -353,6 +361,11 @@ impl Cold {
         }
     }
 
+    /// Whether pruning left the stripe at this position of the list.
+    pub(super) fn is_kept(&self, at: usize) -> bool {
+        self.kept.get(at).copied().unwrap_or(false)
+    }
+
     /// The next stripe to read and which part of it; None at the end.
     pub(super) fn take(&mut self, shared: Option<&Shared>, counters: &mut Counters) -> Option<(usize, u64)> {
         loop {
@@ -392,14 +405,7 @@ impl Cold {
                         continue;
                     }
                     // The directory knows the number of rows.
-                    self.loaded = Some(Loaded {
-                        base: entry.first_row,
-                        selection: Selection::All(entry.row_count),
-                        sources: Vec::new(),
-                        further: Vec::new(),
-                        checks: Vec::new(),
-                        done: 0,
-                    });
+                    self.loaded = Some(Loaded::whole(entry));
                     return Ok(true);
                 }
                 // SAFETY: rel is open.

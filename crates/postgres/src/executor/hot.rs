@@ -49,16 +49,32 @@ impl Hot {
         unsafe { self.next_into(self.slot) }
     }
 
+    /// Steps back to the row before; false at the start.
+    ///
+    /// # Safety
+    /// As `next`.
+    #[inline]
+    pub unsafe fn previous(&self) -> bool {
+        // SAFETY: the caller's promise.
+        unsafe { self.step(self.slot, pg_sys::ScanDirection::BackwardScanDirection) }
+    }
+
     /// As `next`, into a slot of the caller's that was made for this table.
     ///
     /// # Safety
     /// As `next`.
     #[inline]
     pub unsafe fn next_into(&self, slot: *mut TupleTableSlot) -> bool {
+        // SAFETY: the caller's promise.
+        unsafe { self.step(slot, pg_sys::ScanDirection::ForwardScanDirection) }
+    }
+
+    #[inline]
+    unsafe fn step(&self, slot: *mut TupleTableSlot, direction: pg_sys::ScanDirection::Type) -> bool {
         // SAFETY: the scan and the slot are open; the routine is static.
         unsafe {
             match (*(*(*self.scan).rs_rd).rd_tableam).scan_getnextslot {
-                Some(step) => step(self.scan, pg_sys::ScanDirection::ForwardScanDirection, slot),
+                Some(step) => step(self.scan, direction, slot),
                 None => false,
             }
         }

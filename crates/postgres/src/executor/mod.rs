@@ -1,7 +1,7 @@
 //! Running `Custom Scan (Colonnade)`: rows of columnar tables for the server's executor.
 //!
 //! `begin` reads the finished plan, `clauses` turns its conditions into predicates at each start, `cold` walks the stripes, `chunk` takes one chunk
-//! through prune, filter and project, `batch` holds Datums of up to a thousand rows, `rows` hands them out one by one, `hot` adds the rows in heap pages,
+//! through prune, filter and project, `batch` holds Datums of up to a thousand rows, `rows` hands them out one by one, `hot` adds the rows in heap pages, `scroll` moves both ways for cursors,
 //! `vectors` (with `known`) gives the same rows as vectors to the vectorised
 //! executor, `recheck` serves EvalPlanQual, `parallel` shares a scan among workers, `explain` tells. This file owns the node's callbacks and its memory.
 //!
@@ -20,6 +20,7 @@ mod known;
 mod parallel;
 mod recheck;
 mod rows;
+mod scroll;
 mod vectors;
 
 use std::ffi::c_void;

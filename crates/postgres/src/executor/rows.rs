@@ -9,6 +9,7 @@ use pgrx::pg_sys::{self, PlanState, TupleTableSlot};
 use super::Node;
 use super::batch::{self, Fill, Step};
 use super::begin::{Phase, Scan};
+use super::scroll::Next;
 use crate::table_am::tid;
 
 mod bare {
@@ -40,7 +41,8 @@ pub unsafe extern "C-unwind" fn exec_node(state: *mut PlanState) -> *mut TupleTa
             let scan = (*node).scan;
             let found = match (*scan).phase {
                 Phase::Cold => cold_row(state, scan),
-                Phase::Hot => hot_row(state, scan),
+                Phase::Hot => hot_row(state, scan, false),
+                Phase::Scroll => return scroll_row(state, scan),
                 Phase::Start => std::ptr::null_mut(),
                 Phase::Done => return empty(scan),
                 Phase::Test => return test_row(state.cast()),
@@ -149,13 +151,13 @@ unsafe fn cold_row(state: *mut PlanState, scan: *mut Scan) -> *mut TupleTableSlo
 
 /// The next hot row that passes; null when there are no more.
 #[inline]
-unsafe fn hot_row(state: *mut PlanState, scan: *mut Scan) -> *mut TupleTableSlot {
+unsafe fn hot_row(state: *mut PlanState, scan: *mut Scan, backward: bool) -> *mut TupleTableSlot {
     // SAFETY: as `cold_row`; the heap slot holds the row that `next` found, and has as many columns as the table.
     unsafe {
         let scan = &mut *scan;
         loop {
             let Some(source) = &scan.hot else { return std::ptr::null_mut() };
-            if !source.next() {
+            if !(if backward { source.previous() } else { source.next() }) {
                 return std::ptr::null_mut();
             }
             let heap_slot = source.slot();
@@ -189,6 +191,36 @@ unsafe fn hot_row(state: *mut PlanState, scan: *mut Scan) -> *mut TupleTableSlot
             }
             return project(state, scan.econtext, slot);
         }
+    }
+}
+
+/// The next row in the direction that the executor moves in, or an empty slot.
+unsafe fn scroll_row(state: *mut PlanState, scan: *mut Scan) -> *mut TupleTableSlot {
+    // SAFETY: as `cold_row`.
+    unsafe {
+        let mut next = scroll(state.cast(), false);
+        loop {
+            let found = match next {
+                Next::Batch => cold_row(state, scan),
+                Next::Hot => hot_row(state, scan, (*scan).is_backward()),
+                Next::End => return empty(scan),
+            };
+            if !found.is_null() {
+                return found;
+            }
+            next = scroll(state.cast(), next == Next::Hot);
+        }
+    }
+}
+
+/// Where the next row is; `used_up`: not in the heap pages.
+#[pg_guard]
+unsafe extern "C-unwind" fn scroll(custom: *mut pg_sys::CustomScanState, used_up: bool) -> Next {
+    // SAFETY: the node has begun.
+    unsafe {
+        pgrx::check_for_interrupts!();
+        let scan = &mut *(*custom.cast::<Node>()).scan;
+        if used_up { scan.leave_hot() } else { scan.scroll() }
     }
 }
 

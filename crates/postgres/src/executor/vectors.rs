@@ -223,7 +223,7 @@ impl Scan {
                         Some(batch) => return Some(Piece::Rows(batch)),
                         None => self.phase = Phase::Done,
                     },
-                    Phase::Done | Phase::Test => return None,
+                    Phase::Done | Phase::Test | Phase::Scroll => return None,
                 }
             }
         }

@@ -134,7 +134,7 @@ unsafe fn new_path(root: *mut pg_sys::PlannerInfo, rel: *mut pg_sys::RelOptInfo)
             true => (*rel).rows,
             false => (*(*path).path.param_info).ppi_rows,
         };
-        (*path).flags = pg_sys::CUSTOMPATH_SUPPORT_PROJECTION;
+        (*path).flags = pg_sys::CUSTOMPATH_SUPPORT_PROJECTION | pg_sys::CUSTOMPATH_SUPPORT_BACKWARD_SCAN;
         (*path).methods = plan::path_methods();
         path
     }
