@@ -56,6 +56,10 @@ pub struct Counters {
     pub rows_filtered: u64,
     /// Rows found in heap pages.
     pub hot_rows: u64,
+    /// Rows of the chunks looked into.
+    pub rows_read: u64,
+    /// How many of these the server's statistics know of.
+    pub rows_reported: u64,
     /// Rows answered from statistics.
     pub rows_known: u64,
     /// Bytes of column chunks read.

@@ -183,6 +183,7 @@ pub fn prune(
     let part =
         |column: &StepColumn| Part { logical: open.reader.logical(column.index), read: None, decoded: None };
     let rows = open.reader.chunk_rows(chunk);
+    counters.rows_read += u64::from(rows.end - rows.start);
     Ok(Some(Work {
         steps: Arc::clone(steps),
         base: open.first_row + u64::from(rows.start),

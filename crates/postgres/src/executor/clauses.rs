@@ -148,6 +148,25 @@ fn gather(template: &Template, found: &mut dyn FnMut(*mut pg_sys::Node)) {
     }
 }
 
+/// What the clauses say with constants alone: what can be known without running anything.
+pub fn known_now(clauses: &[Clause]) -> Vec<Predicate> {
+    let resolved = clauses.iter().filter(|clause| !clause.is_narrowing()).map(|clause| {
+        let mut constant = |node: *mut pg_sys::Node| {
+            // SAFETY: a valid expression of the plan; the cast follows the tag.
+            unsafe {
+                if (*node).type_ != NodeTag::T_Const {
+                    return Value::Unknown;
+                }
+                let value = &*node.cast::<pg_sys::Const>();
+                if value.constisnull { Value::Null } else { Value::Datum(value.constvalue) }
+            }
+        };
+        // SAFETY: as above; constants outlive the call.
+        unsafe { resolve::resolve(&clause.template, &mut constant).predicate }
+    });
+    resolved.filter(|predicate| *predicate != Predicate::Always(true)).collect()
+}
+
 /// Resolves every clause with the values that parameters and stable expressions have now.
 ///
 /// # Safety

@@ -177,7 +177,10 @@ impl Scan {
                 let found = cold.load_next(self.rel, only_count, self.shared.as_ref(), &mut self.counters);
                 match found {
                     Ok(true) => {}
-                    Ok(false) => return false,
+                    Ok(false) => {
+                        self.report_rows_read();
+                        return false;
+                    }
                     Err((first_row, problem)) => error::raise_stripe(self.rel, first_row, problem),
                 }
             }
@@ -233,14 +236,23 @@ impl Scan {
         }
         self.set_steps(&picked, range);
         self.set_fills();
+        // SAFETY: the relation is open.
+        unsafe { self.report_rows_read() };
+        if let Some(loaded) = self.cold.as_mut().and_then(|cold| cold.loaded.as_mut()) {
+            loaded.done += count;
+        }
+    }
+
+    /// Tells the server's statistics about rows read since it was last called, as heap does.
+    pub(super) unsafe fn report_rows_read(&mut self) {
+        let counters = &mut self.counters;
+        let new = counters.rows_read - counters.rows_reported;
+        counters.rows_reported = counters.rows_read;
         // SAFETY: null, or this backend's counters of the open relation.
         unsafe {
             if let Some(statistics) = (*self.rel).pgstat_info.as_mut() {
-                statistics.t_counts.t_tuples_returned += i64::try_from(count).unwrap_or(0);
+                statistics.t_counts.t_tuples_returned += i64::try_from(new).unwrap_or(0);
             }
-        }
-        if let Some(loaded) = self.cold.as_mut().and_then(|cold| cold.loaded.as_mut()) {
-            loaded.done += count;
         }
     }
 
@@ -405,6 +417,7 @@ impl Cold {
                         continue;
                     }
                     // The directory knows the number of rows.
+                    counters.rows_read += u64::from(entry.row_count);
                     self.loaded = Some(Loaded::whole(entry));
                     return Ok(true);
                 }

@@ -1,6 +1,6 @@
 //! What EXPLAIN says about the node.
 //!
-//! Always: the columns it reads, the conditions it filters natively and those that only help to prune. With ANALYZE: what was read and pruned and how
+//! Always: the columns it reads, the conditions it filters natively and those that only help to prune. With costs: how many stripes pruning would leave. With ANALYZE: what was read and pruned and how
 //! many rows native conditions removed. The server itself shows the row-by-row conditions as "Filter". Text output gathers figures in one line each;
 //! the other formats have one property a figure.
 
@@ -9,9 +9,10 @@ use std::sync::atomic::Ordering;
 
 use pgrx::pg_sys;
 
-use super::Node;
 use super::begin::Scan;
+use super::{Node, clauses, may_match};
 use crate::planner::plan::reason_noted;
+use crate::storage::{directory_scan, metapage};
 
 /// Adds the node's properties.
 ///
@@ -40,6 +41,8 @@ pub unsafe fn explain(
         show_conditions(custom, ancestors, es, c"Prune", pruning);
         if (*es).analyze {
             show_counters(scan, es);
+        } else if (*es).costs {
+            show_estimate(scan, es);
         }
         if let Some(reason) = reason_noted((*custom).ss.ps.plan.cast()) {
             pg_sys::ExplainPropertyText(c"Not Vectorised".as_ptr(), reason, es);
@@ -85,6 +88,29 @@ unsafe fn show_conditions(
         let context = pg_sys::set_deparse_context_plan((*es).deparse_cxt, (*custom).ss.ps.plan, ancestors);
         let text = pg_sys::deparse_expression(node, context, (*es).verbose, false);
         pg_sys::ExplainPropertyText(label.as_ptr(), text, es);
+    }
+}
+
+/// How many stripes the constants in the conditions would leave now.
+unsafe fn show_estimate(scan: &Scan, es: *mut pg_sys::ExplainState) {
+    let predicates = clauses::known_now(&scan.clauses);
+    if predicates.is_empty() || scan.snapshot.is_null() {
+        return;
+    }
+    // SAFETY: the relation is open and the snapshot the statement's.
+    unsafe {
+        let stripes = metapage::storage_id(scan.rel)
+            .map_or_else(Vec::new, |storage_id| directory_scan::visible(storage_id, scan.snapshot));
+        // A summary that cannot be read is for the execution to report.
+        let left =
+            stripes.iter().filter(|&entry| may_match(entry, predicates.iter()).unwrap_or(true)).count();
+        let (left, all) = (left as u64, stripes.len() as u64);
+        if (*es).format == pg_sys::ExplainFormat::EXPLAIN_FORMAT_TEXT {
+            text(es, c"Estimated Stripes", &format!("read {left}, pruned {}", all - left));
+        } else {
+            integer(es, c"Estimated Stripes Read", None, left);
+            integer(es, c"Estimated Stripes Pruned", None, all - left);
+        }
     }
 }
 

@@ -162,6 +162,7 @@ impl Scan {
                 if chunk.is_some() || entry.row_count == 0 {
                     continue;
                 }
+                self.counters.rows_read += u64::from(entry.row_count);
                 cold.loaded = Some(Loaded::whole(entry));
                 (self.scroll.stripe, self.scroll.chunk) = (at, 0);
                 return true;
@@ -180,7 +181,7 @@ impl Scan {
                 // SAFETY: rel is open.
                 let pages = unsafe { Pages::new(self.rel, entry, std::ptr::null_mut()) };
                 match chunk::load(&open, chunk, &cold.steps, &pages, &mut self.counters) {
-                    Ok(Some(loaded)) if loaded.selection.len() > 0 => {
+                    Ok(Some(loaded)) if !loaded.selection.is_empty() => {
                         cold.loaded = Some(loaded);
                         (self.scroll.stripe, self.scroll.chunk) = (at, chunk);
                         return true;

@@ -214,11 +214,15 @@ impl Scan {
                             Err(problem) => error::raise_plain(problem),
                         };
                     }
-                    Phase::Cold => match self.cold_piece(wanted) {
-                        Ok(Some(piece)) => return Some(piece),
-                        Ok(None) => self.phase = Phase::Hot,
-                        Err((first_row, problem)) => error::raise_stripe(self.rel, first_row, problem),
-                    },
+                    Phase::Cold => {
+                        let piece = self.cold_piece(wanted);
+                        self.report_rows_read();
+                        match piece {
+                            Ok(Some(piece)) => return Some(piece),
+                            Ok(None) => self.phase = Phase::Hot,
+                            Err((first_row, problem)) => error::raise_stripe(self.rel, first_row, problem),
+                        }
+                    }
                     Phase::Hot => match self.hot_batch(wanted) {
                         Some(batch) => return Some(Piece::Rows(batch)),
                         None => self.phase = Phase::Done,
@@ -254,6 +258,7 @@ impl Scan {
                 }
                 self.counters.stripes_read += 1;
                 if self.columns.is_empty() && self.clauses.is_empty() {
+                    self.counters.rows_read += u64::from(entry.row_count);
                     return Ok(Some(Piece::Rows(Batch::new(entry.row_count as usize, Vec::new()))));
                 }
                 // SAFETY: rel is open.
@@ -344,10 +349,6 @@ impl Scan {
         let mut batch = wanted.shape.batch(loaded.sources, loaded.further, &loaded.selection);
         if let Some(rows) = passed {
             batch = batch.take(&rows);
-        }
-        // SAFETY: null, or this backend's counters of the open relation.
-        if let Some(statistics) = unsafe { (*self.rel).pgstat_info.as_mut() } {
-            statistics.t_counts.t_tuples_returned += i64::try_from(batch.rows).unwrap_or(0);
         }
         batch
     }

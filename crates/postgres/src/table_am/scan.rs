@@ -25,6 +25,7 @@ use crate::storage::directory::StripeEntry;
 use crate::storage::directory_scan;
 
 const TEMP_SNAPSHOT: u32 = pg_sys::ScanOptions::SO_TEMP_SNAPSHOT;
+const SEQUENTIAL: u32 = pg_sys::ScanOptions::SO_TYPE_SEQSCAN;
 const ALLOW_SYNC: u32 = pg_sys::ScanOptions::SO_ALLOW_SYNC;
 
 /// Our scan descriptor.
@@ -93,6 +94,8 @@ pub unsafe fn begin(
         (*scan).base.rs_parallel = pscan;
         let inner = flags & !(TEMP_SNAPSHOT | ALLOW_SYNC);
         (*scan).heap = heap_guarded!(scan_begin(rel, snapshot, nkeys, key, std::ptr::null_mut(), inner));
+        // Counted as one scan by now: entering a hot segment is not another one.
+        (*(*scan).heap).rs_flags &= !SEQUENTIAL;
         (*scan).hot_direction = ScanDirection::NoMovementScanDirection;
         (*scan).state = memory::leak_into_current_context(State {
             spans: Vec::new(),
@@ -193,6 +196,9 @@ pub(super) unsafe extern "C-unwind" fn scan_rescan(
         state.bitmap = Default::default();
         (*ours).hot_direction = ScanDirection::NoMovementScanDirection;
         heap_guarded!(scan_rescan((*ours).heap, key, set_params, allow_strategy, false, allow_pagemode));
+        if (*scan).rs_flags & SEQUENTIAL != 0 {
+            count_scan((*scan).rs_rd);
+        }
     }
 }
 
@@ -229,6 +235,17 @@ pub(super) unsafe fn cold_rows(scan: *mut Scan) -> &'static mut ColdRows {
         let rel = (*scan).base.rs_rd;
         let strategy = (*(*scan).heap.cast::<HeapScanDescData>()).rs_strategy;
         state.cold.get_or_insert_with(|| Box::new(ColdRows::new(rel, strategy)))
+    }
+}
+
+/// Counts a scan that starts over, as heap does.
+unsafe fn count_scan(rel: Relation) {
+    // SAFETY: see count_row.
+    unsafe {
+        let info = (*rel).pgstat_info;
+        if !info.is_null() {
+            (*info).t_counts.t_numscans += 1;
+        }
     }
 }
 
