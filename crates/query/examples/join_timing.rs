@@ -1,12 +1,16 @@
-//! Times joins of 6 million rows with 1.5 million and with 100, over several kinds of keys: `cargo run --release -p query --example join_timing [name] [threads]`.
+//! Times joins of 6 million rows with 1.5 million and with 100, over several kinds of keys: `cargo run --release -p query --example join_timing [name] [threads] [MiB]`.
 //! `join_timing.py` beside it times DuckDB on the same rows.
 #![allow(clippy::unwrap_used)]
 
 use std::collections::VecDeque;
+use std::os::unix::fs::FileExt;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
-use query::{Batch, Execution, Expression, Host, JoinKind, Plan, Result, Settings, Source, Unit};
+use query::{
+    Batch, Execution, Expression, Host, JoinKind, Plan, Result, Settings, Source, TempFile, TempFiles, Unit,
+};
 use vector::{ByteViews, LogicalType, Values, Vector};
 
 const PROBE: u64 = 6_000_000;
@@ -25,6 +29,34 @@ struct Batches(VecDeque<Batch>);
 impl Source for Batches {
     fn next_unit(&mut self, _host: &mut dyn Host) -> Result<Option<Box<dyn Unit>>> {
         Ok(self.0.pop_front().map(|batch| Box::new(Some(batch)) as Box<dyn Unit>))
+    }
+}
+
+/// Temporary files in the system's place for them.
+struct Files;
+
+struct OneFile(std::fs::File, u64);
+
+impl TempFiles for Files {
+    fn create(&self) -> Result<Box<dyn TempFile>> {
+        static NUMBER: AtomicU64 = AtomicU64::new(0);
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        let path = std::env::temp_dir().join(format!("join_timing.{}.{number}", std::process::id()));
+        let file = std::fs::File::options().create_new(true).read(true).write(true).open(&path).unwrap();
+        std::fs::remove_file(path).unwrap();
+        Ok(Box::new(OneFile(file, 0)))
+    }
+}
+
+impl TempFile for OneFile {
+    fn append(&mut self, bytes: &[u8]) -> std::io::Result<u64> {
+        self.0.write_all_at(bytes, self.1)?;
+        self.1 += bytes.len() as u64;
+        Ok(self.1 - bytes.len() as u64)
+    }
+
+    fn read(&mut self, offset: u64, out: &mut [u8]) -> std::io::Result<()> {
+        self.0.read_exact_at(out, offset)
     }
 }
 
@@ -82,6 +114,7 @@ fn cpu() -> f64 {
 fn main() {
     let wanted = std::env::args().nth(1).unwrap_or_default();
     let threads = std::env::args().nth(2).and_then(|threads| threads.parse().ok()).unwrap_or(1);
+    let memory: usize = std::env::args().nth(3).and_then(|memory| memory.parse().ok()).unwrap_or(2048);
     let cases = [
         ("dense", 1_500_000, 1_500_000, JoinKind::Inner),
         ("dense", 100, 1_500_000, JoinKind::Inner),
@@ -114,7 +147,7 @@ fn main() {
             let sources: Vec<Box<dyn Source>> =
                 vec![Box::new(Batches(probe.clone())), Box::new(Batches(kept.clone()))];
             let (started, cpu_started) = (Instant::now(), cpu());
-            let settings = Settings { memory: 1 << 31, threads, temp_files: None };
+            let settings = Settings { memory: memory << 20, threads, temp_files: Some(Arc::new(Files)) };
             let mut execution = Execution::new(&plan, sources, settings).unwrap();
             answer = (0, 0);
             while let Some(batch) = execution.next(&mut NoHost).unwrap() {
