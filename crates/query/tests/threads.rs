@@ -250,12 +250,22 @@ fn cancelling_stops_everything_soon() {
         keys: Vec::new(),
         condition: Some(Expression::Constant(Arc::new(falsehood()))),
     };
-    for plan in [*scan(0), sum(scan(0)), endless_pairs.clone(), sum(Box::new(endless_pairs))] {
+    let appended = Plan::Append { inputs: vec![endless_pairs.clone()] };
+    for plan in [
+        *scan(0),
+        sum(scan(0)),
+        appended.clone(),
+        sum(Box::new(appended)),
+        endless_pairs.clone(),
+        sum(Box::new(endless_pairs)),
+    ] {
         for threads in [1, 3] {
             let cancel = Instant::now() + Duration::from_millis(60);
             let mut host = Patient { cancel: Some(cancel), ..Patient::default() };
             let kept = Numbers { rows: 10_000, ..numbers(20, all) };
-            let got = rows(&plan, vec![numbers(1_000_000, sleepy), kept], threads, &mut host);
+            // A unit of pairs takes seconds.
+            let left = Numbers { rows: 10_000, ..numbers(1_000_000, sleepy) };
+            let got = rows(&plan, vec![left, kept], threads, &mut host);
             assert_eq!(got.unwrap_err(), Error::Cancelled);
             assert_eq!(workers(), 0);
             let late = Instant::now().saturating_duration_since(cancel);

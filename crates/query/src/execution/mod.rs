@@ -143,9 +143,10 @@ impl Running {
         host: &mut dyn Host,
     ) -> Result<Option<Batch>> {
         loop {
-            let batch = self.pump.next(&mut || host.check_interrupts())?;
-            if batch.is_some() {
-                return Ok(batch);
+            match self.pump.next(&mut || host.check_interrupts())? {
+                Some(batch) if batch.rows > 0 => return Ok(Some(batch)),
+                Some(_) => continue,
+                None => {}
             }
             if let Some(job) = &self.job {
                 job.check()?;

@@ -1,6 +1,7 @@
 //! Sending batches through transforms.
 
 use std::collections::VecDeque;
+use std::time::{Duration, Instant};
 
 use crate::{Batch, Result, Transform};
 
@@ -21,10 +22,12 @@ pub fn push(
 }
 
 /// Rows pushed at once to begin with, and at most.
-const FIRST: usize = 2 * crate::BATCH_ROWS;
+const FIRST: usize = 64;
 const MOST: usize = 16 * crate::BATCH_ROWS;
 /// Batches that one push should not give more of.
 const MANY: usize = 16;
+/// Time that one push should not take more of.
+const LONG: Duration = Duration::from_millis(20);
 
 /// Transforms whose rows are pulled: what a push gives waits here. A batch is pushed in pieces, small ones where each row of it becomes many (a join), so that little waits.
 pub struct Pump {
@@ -46,7 +49,8 @@ impl Pump {
         self.pending = Some((batch, 0, first));
     }
 
-    /// The next rows; None when another batch is needed. `check` is called now and then.
+    /// The next rows; None when another batch is needed. `check` is called now and then, and after a long time without a row an empty batch comes, for callers whose
+    /// own caller looks whether to go on.
     pub fn next(&mut self, check: &mut dyn FnMut() -> Result<()>) -> Result<Option<Batch>> {
         loop {
             if let Some(batch) = self.ready.pop_front() {
@@ -58,6 +62,7 @@ impl Pump {
             if at + piece.rows < batch.rows {
                 self.pending = Some((batch, at + piece.rows, first));
             }
+            let started = Instant::now();
             let ready = &mut self.ready;
             push(self.transforms.get_mut(first..).unwrap_or_default(), piece, &mut |batch| {
                 if batch.rows > 0 {
@@ -65,11 +70,17 @@ impl Pump {
                 }
                 check()
             })?;
+            let elapsed = started.elapsed();
+            let slow = elapsed > LONG;
             self.piece = match self.ready.len() {
-                0..=2 => (self.piece * 2).min(MOST),
-                3..=MANY => self.piece,
+                _ if slow => (self.piece / 4).max(1),
+                0..=2 if elapsed < LONG / 8 => (self.piece * 4).min(MOST),
+                0..=MANY => self.piece,
                 _ => (self.piece / 4).max(1),
             };
+            if slow && self.ready.is_empty() {
+                return Ok(Some(Batch::default()));
+            }
         }
     }
 }
