@@ -92,6 +92,7 @@ SELECT sum(100 / (qty - 1)) FROM sales WHERE qty < 3;
 SELECT sum(100 / qty) FROM sales WHERE qty BETWEEN 1 AND 3;
 SELECT sum(CASE WHEN qty <> 1 THEN 100 / (qty - 1) END) FROM sales;
 SELECT sum(qty * 1000000000) FROM sales;
+SELECT count(*) FROM sales WHERE qty < 0 GROUP BY to_char('2024-01-01'::timestamptz, 'Mon')::bool OR qty > 3;
 SELECT sum((qty + 32000)::int2) FROM sales;
 -- row security: what a policy hides is seen by nobody's functions
 CREATE ROLE clerk;

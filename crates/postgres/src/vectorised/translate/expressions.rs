@@ -170,7 +170,7 @@ pub unsafe fn expression(
                 Some(test) => Ok(test.clone()),
                 None => decline("value of a CASE outside one"),
             },
-            _ if is_value(node) => {
+            _ if is_value(node) && is_certain(node) => {
                 let (datum, is_null) = context.values.value(node).unwrap_or((Datum::null(), true));
                 Ok(constant(pg_sys::exprType(node), datum, is_null))
             }
@@ -264,6 +264,58 @@ pub unsafe fn is_value(node: *mut pg_sys::Node) -> bool {
                 || pg_sys::contain_subplans(node)
                 || contains_case_test(node)
                 || pg_sys::contain_volatile_functions(node))
+    }
+}
+
+/// True for an expression without columns that may be evaluated where no row asks for it, because it does not fail: parameters, the time, and what is usually done with them.
+/// Anything else is computed for the rows that reach it.
+unsafe fn is_certain(node: *mut pg_sys::Node) -> bool {
+    use pg_sys as p;
+    // SAFETY: casts follow the tags; args are lists of expressions.
+    unsafe {
+        let known = |function: Oid| {
+            matches!(
+                function.to_u32(),
+                p::F_NOW
+                    | p::F_TIMESTAMPTZ_DATE
+                    | p::F_TIMESTAMPTZ_TIMESTAMP
+                    | p::F_TIMESTAMP_DATE
+                    | p::F_TIMESTAMP_TIMESTAMPTZ
+                    | p::F_DATE_TIMESTAMP
+                    | p::F_DATE_TIMESTAMPTZ
+                    | p::F_DATE_PLI
+                    | p::F_DATE_MII
+                    | p::F_DATE_PL_INTERVAL
+                    | p::F_DATE_MI_INTERVAL
+                    | p::F_TIMESTAMP_PL_INTERVAL
+                    | p::F_TIMESTAMP_MI_INTERVAL
+                    | p::F_TIMESTAMPTZ_PL_INTERVAL
+                    | p::F_TIMESTAMPTZ_MI_INTERVAL
+                    | p::F_INT4_INT2
+                    | p::F_INT8_INT2
+                    | p::F_INT8_INT4
+                    | p::F_NUMERIC_INT2
+                    | p::F_NUMERIC_INT4
+                    | p::F_NUMERIC_INT8
+                    | p::F_FLOAT8_INT4
+                    | p::F_FLOAT8_FLOAT4
+            )
+        };
+        let all = |list| PgList::<pg_sys::Node>::from_pg(list).iter_ptr().all(|part| is_certain(part));
+        match (*node).type_ {
+            NodeTag::T_Const | NodeTag::T_Param | NodeTag::T_SQLValueFunction => true,
+            NodeTag::T_RelabelType => is_certain((*node.cast::<pg_sys::RelabelType>()).arg.cast()),
+            NodeTag::T_ArrayExpr => all((*node.cast::<pg_sys::ArrayExpr>()).elements),
+            NodeTag::T_FuncExpr => {
+                let expr = &*node.cast::<pg_sys::FuncExpr>();
+                known(expr.funcid) && all(expr.args)
+            }
+            NodeTag::T_OpExpr => {
+                let expr = &*node.cast::<pg_sys::OpExpr>();
+                known(pg_sys::get_opcode(expr.opno)) && all(expr.args)
+            }
+            _ => false,
+        }
     }
 }
 
