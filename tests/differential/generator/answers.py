@@ -12,7 +12,7 @@ from harness.session import SqlError
 
 from .queries import float_columns, loose_columns
 
-ERROR = re.compile(r"(ERROR|FATAL|PANIC):  (\w{5}): (.*?)(?=\n[A-Z]+:|\nLINE \d+:|\Z)", re.S)
+ERROR = re.compile(r"(ERROR|FATAL|PANIC):  (\w{5}): (.*?)(?=\n[A-Z ]+:|\nLINE \d+:|\Z)", re.S)
 LITERAL = re.compile(r"'(?:[^']|'')*'::(int[248]|numeric|text|date|timestamp|timestamptz|float8|bool|bpchar|varchar|interval)\b(?!\[)")
 TIMEOUT = "57014"
 # Plans of heap that must all be right; each is put before the query and reset after it.

@@ -46,6 +46,15 @@ unsafe extern "C-unwind" fn executor_start(query: *mut QueryDesc, flags: c_int) 
     }
 }
 
+/// Adjusts a plan that is initialised after the statement has started.
+///
+/// # Safety
+/// Called under guard with a plan state that has not run yet.
+pub unsafe fn adjust(node: *mut PlanState) {
+    // SAFETY: the caller's promise.
+    unsafe { visit(node, std::ptr::null_mut()) };
+}
+
 /// Adjusts one node of a plan and goes on to its children.
 #[pg_guard]
 unsafe extern "C-unwind" fn visit(node: *mut PlanState, context: *mut c_void) -> bool {

@@ -7,6 +7,7 @@
 use pgrx::pg_sys::{self, NodeTag};
 
 use super::state::{Phase, State};
+use crate::table_am::hooks;
 
 /// Initialises the subtree and hands over to it.
 ///
@@ -20,6 +21,8 @@ pub unsafe fn start(state: &mut State, reason: String) {
         let previous = pg_sys::MemoryContextSwitchTo((*estate).es_query_cxt);
         state.fallback = pg_sys::ExecInitNode(state.subtree, estate, state.eflags);
         (*custom).custom_ps = pg_sys::lappend((*custom).custom_ps, state.fallback.cast());
+        // The statement's start has gone by: bitmap scans must not prefetch, system columns must come along.
+        hooks::adjust(state.fallback);
         pg_sys::MemoryContextSwitchTo(previous);
     }
     state.reason = Some(reason);

@@ -1,0 +1,14 @@
+-- A vectorised plan that gives up after it has started: bitmap scans in the server's plan, which starts late, do not prefetch.
+\set VERBOSITY terse
+SET colonnade.stripe_threshold_rows = 0; SET colonnade.vectorised_min_rows = 0;
+CREATE TABLE many (k int, v int) USING colcompress;
+CREATE INDEX ON many (k);
+INSERT INTO many SELECT g % 300, g FROM generate_series(1, 3000) g;
+CREATE TABLE few (k int) USING colcompress;
+INSERT INTO few SELECT g FROM generate_series(1, 100) g;
+ANALYZE many, few;
+SET enable_hashjoin = off; SET enable_mergejoin = off; SET enable_seqscan = off; SET enable_indexscan = off; SET max_parallel_workers_per_gather = 0;
+SELECT few.k, many.v, 1 / (many.v - 2701) AS inverse FROM few JOIN many ON many.k = few.k ORDER BY inverse, many.v LIMIT 3;
+SELECT sum(1 / (many.v - 2701)) FROM few JOIN many ON many.k = few.k;
+SET colonnade.enable_vectorised = off;
+SELECT sum(1 / (many.v - 2701)) FROM few JOIN many ON many.k = few.k;
