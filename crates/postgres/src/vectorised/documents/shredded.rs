@@ -72,11 +72,8 @@ impl Ask {
             return Ok(None);
         }
         let chunk = owned.open(&ServerCodecs)?;
-        if !matches!(chunk.path(0), Ok(Some(_))) {
-            return Ok(None);
-        }
         match &self.question {
-            Question::FieldText(key) => self.texts(owned, &chunk, &paths, key).map(Some),
+            Question::FieldText(key) => self.texts(owned, &chunk, &paths, key),
             Question::Exists(key) => {
                 let mut known = vec![Known::Unknown; chunk.rows()];
                 let starts = |path: &Path| matches!(path.components.first(), Some(PathComponent::Key(first)) if first == key);
@@ -125,25 +122,33 @@ impl Ask {
         Ok(Vector { logical: LogicalType::Bool, validity, values: Values::Bool(bits) })
     }
 
-    /// The texts of a key.
-    fn texts(&self, owned: &OwnedChunk, chunk: &Chunk<'_>, paths: &[Path], key: &[u8]) -> Result<Vector> {
+    /// The texts of a key; None when the chunk is not shredded.
+    fn texts(
+        &self,
+        owned: &OwnedChunk,
+        chunk: &Chunk<'_>,
+        paths: &[Path],
+        key: &[u8],
+    ) -> Result<Option<Vector>> {
         let keys = [key.to_vec()];
         let rows = chunk.rows();
         let validity = validity(chunk);
-        let mut found: Vec<Option<Vec<u8>>> = vec![None; rows];
+        let mut found: Vec<Option<Vec<u8>>> = Vec::new();
         for (number, path) in paths.iter().enumerate().filter(|(_, path)| is_path(path, &keys)) {
-            let Some(column) = chunk.path(number)? else { continue };
+            let Some(column) = chunk.path(number)? else { return Ok(None) };
             if path.kind == PathKind::Text && column.rows.len() == rows {
                 // The usual case: every document has it; its encoding stays as it is.
                 if let Some(mut texts) = column.columns.into_iter().next() {
                     texts.logical = LogicalType::Text;
                     texts.validity = validity;
-                    return Ok(texts);
+                    return Ok(Some(texts));
                 }
                 continue;
             }
+            found.resize(rows, None);
             write_texts(&mut found, column, path.kind);
         }
+        found.resize(rows, None);
         let rest = rest(found.iter().map(Option::is_none), validity.as_ref());
         let asked = match rest.is_empty() {
             true => None,
@@ -168,7 +173,7 @@ impl Ask {
                 (None, None) => builder.push_null(),
             }
         }
-        Ok(builder.finish(&|_, _, _| Box::default()))
+        Ok(Some(builder.finish(&|_, _, _| Box::default())))
     }
 }
 
