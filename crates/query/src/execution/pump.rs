@@ -52,6 +52,7 @@ impl Pump {
     /// The next rows; None when another batch is needed. `check` is called now and then, and after a long time without a row an empty batch comes, for callers whose
     /// own caller looks whether to go on.
     pub fn next(&mut self, check: &mut dyn FnMut() -> Result<()>) -> Result<Option<Batch>> {
+        let called = Instant::now();
         loop {
             if let Some(batch) = self.ready.pop_front() {
                 return Ok(Some(batch));
@@ -72,13 +73,15 @@ impl Pump {
             })?;
             let elapsed = started.elapsed();
             let slow = elapsed > LONG;
+            // Many quick pieces take long, too.
+            let long = called.elapsed() > LONG;
             self.piece = match self.ready.len() {
                 _ if slow => (self.piece / 4).max(1),
                 0..=2 if elapsed < LONG / 8 => (self.piece * 4).min(MOST),
                 0..=MANY => self.piece,
                 _ => (self.piece / 4).max(1),
             };
-            if slow && self.ready.is_empty() {
+            if long && self.ready.is_empty() {
                 return Ok(Some(Batch::default()));
             }
         }
