@@ -25,7 +25,7 @@ pub unsafe fn explain(
 ) {
     // SAFETY: EXPLAIN's own structs; every string is NUL-terminated and copied.
     unsafe {
-        let scan = &*(*custom.cast::<Node>()).scan;
+        let scan = &*(*custom.cast::<Node>()).state;
         show_columns(scan, es);
         let native = scan.clauses.iter().filter(|clause| clause.native).map(|clause| clause.node);
         show_conditions(custom, ancestors, es, c"Chunk Filter", native);

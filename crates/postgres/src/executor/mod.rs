@@ -23,32 +23,20 @@ mod rows;
 mod scroll;
 mod vectors;
 
-use std::ffi::c_void;
 use std::sync::OnceLock;
 
 use pgrx::pg_guard;
 use pgrx::pg_sys::{self, NodeTag};
 
+use crate::host::custom_node::{CustomNode, Methods};
 use crate::planner::plan::NAME;
 pub use begin::Scan;
 pub use chunk::Derive;
 pub use cold::may_match;
 pub use vectors::{ChunkUnit, Piece, Wanted};
 
-struct Methods<T>(T);
-// SAFETY: tables of function pointers, written once, read only afterwards.
-unsafe impl<T> Send for Methods<T> {}
-// SAFETY: as above.
-unsafe impl<T> Sync for Methods<T> {}
-
-/// The node's state as the server sees it: its own struct first.
-#[repr(C)]
-pub struct Node {
-    custom: pg_sys::CustomScanState,
-    /// Ours, on Rust's heap; null until the node begins. Freed by `end_scan`, or with the query's memory.
-    scan: *mut Scan,
-    cleanup: pg_sys::MemoryContextCallback,
-}
+/// The node's state as the server sees it.
+pub type Node = CustomNode<Scan>;
 
 /// The state of a node that has begun; None when the plan state is another kind of node.
 ///
@@ -62,7 +50,7 @@ pub unsafe fn scan_of(state: *mut pg_sys::PlanState) -> Option<*mut Scan> {
         }
         let custom = state.cast::<pg_sys::CustomScanState>();
         let ours = std::ptr::eq((*custom).methods, exec_methods());
-        ours.then(|| (*custom.cast::<Node>()).scan).filter(|scan| !scan.is_null())
+        ours.then(|| (*custom.cast::<Node>()).state).filter(|scan| !scan.is_null())
     }
 }
 
@@ -112,25 +100,8 @@ pub unsafe fn register() {
 
 #[pg_guard]
 unsafe extern "C-unwind" fn create_state(_plan: *mut pg_sys::CustomScan) -> *mut pg_sys::Node {
-    // SAFETY: a zeroed node is what the server asks for.
-    unsafe {
-        let node = pg_sys::palloc0(size_of::<Node>()).cast::<Node>();
-        (*node).custom.ss.ps.type_ = NodeTag::T_CustomScanState;
-        (*node).custom.methods = exec_methods();
-        node.cast()
-    }
-}
-
-/// Drops our state, once.
-unsafe extern "C-unwind" fn drop_scan(node: *mut c_void) {
-    // SAFETY: the node outlives this: it is called for the context that the node is in, or by end_scan.
-    unsafe {
-        let node = node.cast::<Node>();
-        let scan = std::mem::replace(&mut (*node).scan, std::ptr::null_mut());
-        if !scan.is_null() {
-            drop(Box::from_raw(scan));
-        }
-    }
+    // SAFETY: called by the server for the executor's own memory; the methods are static.
+    unsafe { Node::create(exec_methods()) }
 }
 
 #[pg_guard]
@@ -139,13 +110,9 @@ unsafe extern "C-unwind" fn begin_scan(
     estate: *mut pg_sys::EState,
     eflags: i32,
 ) {
-    // SAFETY: the server passes the node that `create_state` made; the callback's struct lives in it.
+    // SAFETY: the server passes the node that `create_state` made.
     unsafe {
-        let node = custom.cast::<Node>();
-        (*node).cleanup.func = Some(drop_scan);
-        (*node).cleanup.arg = node.cast();
-        pg_sys::MemoryContextRegisterResetCallback((*estate).es_query_cxt, &raw mut (*node).cleanup);
-        (*node).scan = Box::into_raw(Box::new(begin::begin(custom, estate, eflags)));
+        Node::begin(custom, estate, || begin::begin(custom, estate, eflags));
         // One call less per row; interrupts are checked per batch.
         (*custom).ss.ps.ExecProcNode = Some(rows::exec_node);
     }
@@ -155,11 +122,11 @@ unsafe extern "C-unwind" fn begin_scan(
 unsafe extern "C-unwind" fn end_scan(custom: *mut pg_sys::CustomScanState) {
     // SAFETY: the node has begun, or its state is null.
     unsafe {
-        let scan = (*custom.cast::<Node>()).scan;
+        let scan = (*custom.cast::<Node>()).state;
         if !scan.is_null() {
             (*scan).close();
         }
-        drop_scan(custom.cast());
+        Node::drop_state(custom.cast());
     }
 }
 
@@ -169,7 +136,7 @@ unsafe extern "C-unwind" fn rescan(custom: *mut pg_sys::CustomScanState) {
     unsafe {
         // Forgets which EvalPlanQual row was returned.
         pg_sys::ExecScanReScan(custom.cast());
-        (*(*custom.cast::<Node>()).scan).restart();
+        (*(*custom.cast::<Node>()).state).restart();
     }
 }
 

@@ -59,7 +59,7 @@ impl Counters {
 
 unsafe fn scan_of<'a>(custom: *mut pg_sys::CustomScanState) -> &'a mut Scan {
     // SAFETY: the node has begun, and callbacks of one node never overlap.
-    unsafe { &mut *(*custom.cast::<Node>()).scan }
+    unsafe { &mut *(*custom.cast::<Node>()).state }
 }
 
 /// Bytes of shared memory.

@@ -38,7 +38,7 @@ pub unsafe extern "C-unwind" fn exec_node(state: *mut PlanState) -> *mut TupleTa
     unsafe {
         let node = state.cast::<Node>();
         loop {
-            let scan = (*node).scan;
+            let scan = (*node).state;
             let found = match (*scan).phase {
                 Phase::Cold => cold_row(state, scan),
                 Phase::Hot => hot_row(state, scan, false),
@@ -219,7 +219,7 @@ unsafe extern "C-unwind" fn scroll(custom: *mut pg_sys::CustomScanState, used_up
     // SAFETY: the node has begun.
     unsafe {
         pgrx::check_for_interrupts!();
-        let scan = &mut *(*custom.cast::<Node>()).scan;
+        let scan = &mut *(*custom.cast::<Node>()).state;
         if used_up { scan.leave_hot() } else { scan.scroll() }
     }
 }
@@ -358,12 +358,12 @@ unsafe extern "C-unwind" fn refill(custom: *mut pg_sys::CustomScanState) {
     // SAFETY: the node has begun.
     unsafe {
         pgrx::check_for_interrupts!();
-        (*(*custom.cast::<Node>()).scan).refill();
+        (*(*custom.cast::<Node>()).state).refill();
     }
 }
 
 #[pg_guard]
 unsafe extern "C-unwind" fn test_row(custom: *mut pg_sys::CustomScanState) -> *mut TupleTableSlot {
     // SAFETY: the node has begun inside an EvalPlanQual query.
-    unsafe { super::recheck::next(custom, &mut *(*custom.cast::<Node>()).scan) }
+    unsafe { super::recheck::next(custom, &mut *(*custom.cast::<Node>()).state) }
 }

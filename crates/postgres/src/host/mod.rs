@@ -5,6 +5,7 @@
 
 pub mod buffer;
 pub mod critical;
+pub mod custom_node;
 pub mod error;
 pub mod fmgr;
 pub mod guc;

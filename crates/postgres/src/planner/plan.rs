@@ -13,19 +13,14 @@ use pgrx::pg_guard;
 use pgrx::pg_sys::{self, NodeTag};
 
 use super::template;
+use crate::host::custom_node::Methods;
 
 /// Name of the node in EXPLAIN and among registered nodes.
 pub const NAME: &std::ffi::CStr = c"Colonnade";
 
-struct Methods(pg_sys::CustomPathMethods);
-// SAFETY: written once, read only afterwards.
-unsafe impl Send for Methods {}
-// SAFETY: as above.
-unsafe impl Sync for Methods {}
-
 /// The path's callbacks.
 pub fn path_methods() -> *const pg_sys::CustomPathMethods {
-    static METHODS: OnceLock<Methods> = OnceLock::new();
+    static METHODS: OnceLock<Methods<pg_sys::CustomPathMethods>> = OnceLock::new();
     &raw const METHODS
         .get_or_init(|| {
             Methods(pg_sys::CustomPathMethods {

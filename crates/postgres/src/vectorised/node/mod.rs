@@ -14,34 +14,22 @@ mod temp_files;
 mod threads;
 mod values;
 
-use std::ffi::c_void;
 use std::sync::OnceLock;
 
 use pgrx::pg_guard;
-use pgrx::pg_sys::{self, NodeTag};
+use pgrx::pg_sys;
 
 pub use state::{Leaf, State};
 
+use crate::host::custom_node::{CustomNode, Methods};
 use crate::planner::plan::NAME;
 
 /// Registered apart from the scan node, under another name, so that plans read back from text find the right one. EXPLAIN shows the name of the
 /// execution methods, which is the same for both.
 const REGISTERED: &std::ffi::CStr = c"Colonnade Vectorised";
 
-struct Methods<T>(T);
-// SAFETY: tables of function pointers, written once, read only afterwards.
-unsafe impl<T> Send for Methods<T> {}
-// SAFETY: as above.
-unsafe impl<T> Sync for Methods<T> {}
-
-/// The node's state as the server sees it: its own struct first.
-#[repr(C)]
-pub struct Node {
-    custom: pg_sys::CustomScanState,
-    /// Ours, on Rust's heap; null until the node begins.
-    state: *mut State,
-    cleanup: pg_sys::MemoryContextCallback,
-}
+/// The node's state as the server sees it.
+pub type Node = CustomNode<State>;
 
 /// The plan node's callbacks.
 pub fn scan_methods() -> *const pg_sys::CustomScanMethods {
@@ -87,25 +75,8 @@ pub unsafe fn register() {
 
 #[pg_guard]
 unsafe extern "C-unwind" fn create_state(_plan: *mut pg_sys::CustomScan) -> *mut pg_sys::Node {
-    // SAFETY: a zeroed node is what the server asks for.
-    unsafe {
-        let node = pg_sys::palloc0(size_of::<Node>()).cast::<Node>();
-        (*node).custom.ss.ps.type_ = NodeTag::T_CustomScanState;
-        (*node).custom.methods = exec_methods();
-        node.cast()
-    }
-}
-
-/// Drops our state, once.
-unsafe extern "C-unwind" fn drop_state(node: *mut c_void) {
-    // SAFETY: the node outlives this: it is called for the context that the node is in, or when the node ends.
-    unsafe {
-        let node = node.cast::<Node>();
-        let state = std::mem::replace(&mut (*node).state, std::ptr::null_mut());
-        if !state.is_null() {
-            drop(Box::from_raw(state));
-        }
-    }
+    // SAFETY: called by the server for the executor's own memory; the methods are static.
+    unsafe { Node::create(exec_methods()) }
 }
 
 #[pg_guard]
@@ -114,13 +85,9 @@ unsafe extern "C-unwind" fn begin(
     estate: *mut pg_sys::EState,
     eflags: i32,
 ) {
-    // SAFETY: the server passes the node that `create_state` made; the callback's struct lives in it.
+    // SAFETY: the server passes the node that `create_state` made.
     unsafe {
-        let node = custom.cast::<Node>();
-        (*node).cleanup.func = Some(drop_state);
-        (*node).cleanup.arg = node.cast();
-        pg_sys::MemoryContextRegisterResetCallback((*estate).es_query_cxt, &raw mut (*node).cleanup);
-        (*node).state = Box::into_raw(Box::new(State::begin(custom, eflags)));
+        Node::begin(custom, estate, || State::begin(custom, eflags));
         // One call less per row; interrupts are checked per batch.
         (*custom).ss.ps.ExecProcNode = Some(rows::exec_node);
     }
@@ -139,7 +106,7 @@ unsafe extern "C-unwind" fn end(custom: *mut pg_sys::CustomScanState) {
         if !state.is_null() {
             (*state).close();
         }
-        drop_state(custom.cast());
+        Node::drop_state(custom.cast());
     }
 }
 

@@ -51,27 +51,32 @@ pub fn is_deterministic(collation: Oid) -> bool {
     collation != pg_sys::InvalidOid && unsafe { pg_sys::get_collation_isdeterministic(collation) }
 }
 
+/// True for types whose equality and order `query` shares with the server, whatever modifier or collation.
+const fn is_plain(base: Oid) -> bool {
+    matches!(
+        base,
+        pg_sys::BOOLOID
+            | pg_sys::INT2OID
+            | pg_sys::INT4OID
+            | pg_sys::INT8OID
+            | pg_sys::FLOAT4OID
+            | pg_sys::FLOAT8OID
+            | pg_sys::NUMERICOID
+            | pg_sys::DATEOID
+            | pg_sys::TIMEOID
+            | pg_sys::TIMESTAMPOID
+            | pg_sys::TIMESTAMPTZOID
+            | pg_sys::MONEYOID
+            | pg_sys::UUIDOID
+    )
+}
+
 /// Whether two values of this type are equal exactly where `query` says so: grouping, DISTINCT and hash joins.
 pub fn can_equal(column: OutputColumn) -> Result<(), Reason> {
     let (base, typmod) = base_of(column);
     match base {
-        pg_sys::BOOLOID
-        | pg_sys::INT2OID
-        | pg_sys::INT4OID
-        | pg_sys::INT8OID
-        | pg_sys::FLOAT4OID
-        | pg_sys::FLOAT8OID
-        | pg_sys::NUMERICOID
-        | pg_sys::DATEOID
-        | pg_sys::TIMEOID
-        | pg_sys::TIMESTAMPOID
-        | pg_sys::TIMESTAMPTZOID
-        | pg_sys::MONEYOID
-        | pg_sys::UUIDOID
-        | pg_sys::OIDOID
-        | pg_sys::CHAROID
-        | pg_sys::BYTEAOID
-        | pg_sys::MACADDROID => Ok(()),
+        _ if is_plain(base) => Ok(()),
+        pg_sys::OIDOID | pg_sys::CHAROID | pg_sys::BYTEAOID | pg_sys::MACADDROID => Ok(()),
         pg_sys::TEXTOID | pg_sys::VARCHAROID | pg_sys::NAMEOID if is_deterministic(column.collation) => {
             Ok(())
         }
@@ -96,19 +101,7 @@ pub fn is_default_equality(column: OutputColumn, operator: Oid) -> bool {
 pub fn order(column: OutputColumn) -> Result<TextOrder, Reason> {
     let (base, typmod) = base_of(column);
     match base {
-        pg_sys::BOOLOID
-        | pg_sys::INT2OID
-        | pg_sys::INT4OID
-        | pg_sys::INT8OID
-        | pg_sys::FLOAT4OID
-        | pg_sys::FLOAT8OID
-        | pg_sys::NUMERICOID
-        | pg_sys::DATEOID
-        | pg_sys::TIMEOID
-        | pg_sys::TIMESTAMPOID
-        | pg_sys::TIMESTAMPTZOID
-        | pg_sys::MONEYOID
-        | pg_sys::UUIDOID => Ok(TextOrder::Bytes),
+        _ if is_plain(base) => Ok(TextOrder::Bytes),
         pg_sys::TEXTOID | pg_sys::VARCHAROID => text_order(column.collation),
         pg_sys::BPCHAROID if typmod > 0 => match text_order(column.collation)? {
             TextOrder::Bytes => Ok(TextOrder::Host(Arc::new(|a, b| trimmed(a).cmp(trimmed(b))))),
