@@ -24,10 +24,7 @@ pub use error::{Error, Result, SqlError};
 pub use execution::{Execution, Figures, Profile, Runner, Settings};
 pub use expression::{CaseRule, DateField, Evaluator, Expression, Function, HostFunction};
 pub use pipeline::{Build, Emit, Pipeline, Sink, SinkLocal, Transform, TransformFactory};
-pub use plan::{
-    Aggregate, AggregateFunction, JoinKind, Plan, SortKey, TextCompare, TextOrder, Window, WindowFrame,
-    WindowFunction,
-};
+pub use plan::{Aggregate, AggregateFunction, JoinKind, Plan, SortKey, TextCompare, TextOrder};
 pub use source::{
     ColumnSummary, Host, Members, SharedTempFiles, Source, Step, Summary, SummaryNeed, TempFile, TempFiles,
     Unit,

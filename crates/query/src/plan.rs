@@ -131,55 +131,6 @@ pub enum JoinKind {
     NullAwareAnti,
 }
 
-/// Window functions.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub enum WindowFunction {
-    /// Number of the row in its partition.
-    RowNumber,
-    /// Rank with gaps.
-    Rank,
-    /// Rank without gaps.
-    DenseRank,
-    /// Value some rows before.
-    Lag,
-    /// Value some rows after.
-    Lead,
-    /// First value of the frame.
-    FirstValue,
-    /// Last value of the frame.
-    LastValue,
-    /// N-th value of the frame.
-    NthValue,
-    /// Number of the bucket.
-    Ntile,
-    /// An aggregate over the frame.
-    Aggregate(AggregateFunction),
-}
-
-/// One window function call; frame: from the start of the partition (or all of it) to the current row's last peer, the current row, or the end.
-#[derive(Debug, Clone)]
-pub struct Window {
-    /// What it computes.
-    pub function: WindowFunction,
-    /// Its arguments.
-    pub arguments: Vec<Expression>,
-    /// Where the frame ends.
-    pub frame: WindowFrame,
-    /// Type of the result.
-    pub result: LogicalType,
-}
-
-/// Frames that are understood; all begin with the partition's first row.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum WindowFrame {
-    /// RANGE up to CURRENT ROW (the default).
-    ToLastPeer,
-    /// ROWS up to CURRENT ROW.
-    ToCurrentRow,
-    /// The whole partition.
-    Partition,
-}
-
 /// A tree of operators.
 #[derive(Debug, Clone)]
 pub enum Plan {
@@ -251,17 +202,6 @@ pub enum Plan {
         /// Inputs.
         inputs: Vec<Plan>,
     },
-    /// Input columns, then one for each window function. The input is sorted by partition and order keys.
-    Window {
-        /// Input.
-        input: Box<Plan>,
-        /// Equal in a partition.
-        partition: Vec<Expression>,
-        /// Equal among peers.
-        order: Vec<SortKey>,
-        /// What to compute.
-        functions: Vec<Window>,
-    },
 }
 
 impl Plan {
@@ -273,8 +213,7 @@ impl Plan {
             | Self::Project { input, .. }
             | Self::Aggregate { input, .. }
             | Self::Sort { input, .. }
-            | Self::Limit { input, .. }
-            | Self::Window { input, .. } => vec![input],
+            | Self::Limit { input, .. } => vec![input],
             Self::Join { left, right, .. } => vec![left, right],
             Self::Append { inputs } => inputs.iter().collect(),
         }
@@ -304,11 +243,6 @@ impl Plan {
                 types
             }
             Self::Append { inputs } => inputs.first().map(Self::types).unwrap_or_default(),
-            Self::Window { input, functions, .. } => {
-                let mut types = input.types();
-                types.extend(functions.iter().map(|function| function.result));
-                types
-            }
         }
     }
 }

@@ -38,10 +38,9 @@ fn walk(plan: &mut Plan, found: &mut [Derived]) {
             above(input, own, found);
         }
         Plan::Project { input, expressions } => above(input, expressions.iter_mut().collect(), found),
-        Plan::Filter { input, .. }
-        | Plan::Sort { input, .. }
-        | Plan::Limit { input, .. }
-        | Plan::Window { input, .. } => walk(input, found),
+        Plan::Filter { input, .. } | Plan::Sort { input, .. } | Plan::Limit { input, .. } => {
+            walk(input, found)
+        }
         Plan::Join { left, right, .. } => {
             walk(left, found);
             walk(right, found);

@@ -113,7 +113,6 @@ fn describe(plan: &Plan, depth: usize, lines: &mut Vec<(usize, String)>) {
         Plan::Sort { .. } => "Sort".into(),
         Plan::Limit { .. } => "Limit".into(),
         Plan::Append { .. } => "Append".into(),
-        Plan::Window { .. } => "Window".into(),
     };
     lines.push((depth, name));
     for input in plan.inputs() {

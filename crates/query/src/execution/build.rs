@@ -76,12 +76,6 @@ fn node(
             let ordered = pipeline.source.is_ordered();
             breaker(plan, pipeline, sink, ordered, context)
         }
-        Plan::Window { input, .. } => {
-            let sink = operators::window(plan, &context.settings)?;
-            let mut pipeline = build(input, &vec![true; input.types().len()], sources, context)?;
-            pipeline.keep_order = true;
-            breaker(plan, pipeline, sink, true, context)
-        }
         Plan::Join { left, right, keys, condition, .. } => {
             let width = left.types().len();
             let mut wanted_here = wanted.to_vec();

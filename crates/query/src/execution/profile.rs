@@ -109,7 +109,7 @@ impl Profile {
                 }
             }
             // Their sinks are measured.
-            Plan::Aggregate { .. } | Plan::Sort { .. } | Plan::Limit { .. } | Plan::Window { .. } => {}
+            Plan::Aggregate { .. } | Plan::Sort { .. } | Plan::Limit { .. } => {}
         }
         pipeline
     }

@@ -13,7 +13,7 @@ use std::sync::Arc;
 pub(crate) use append::append;
 pub use join::join;
 
-use crate::{Error, Expression, Plan, Result, Settings, Sink, TransformFactory};
+use crate::{Expression, Plan, Result, Settings, Sink, TransformFactory};
 
 /// Keeps rows for which the condition is TRUE.
 pub fn filter(condition: &Expression) -> Arc<dyn TransformFactory> {
@@ -38,9 +38,4 @@ pub fn sort(plan: &Plan, settings: &Arc<Settings>) -> Result<Arc<dyn Sink>> {
 /// The sink of a `Plan::Limit`.
 pub fn limit(plan: &Plan) -> Result<Arc<dyn Sink>> {
     Ok(Arc::new(limit::Limit::new(plan)?))
-}
-
-/// The sink of a `Plan::Window`.
-pub fn window(_plan: &Plan, _settings: &Arc<Settings>) -> Result<Arc<dyn Sink>> {
-    Err(Error::Decline("window"))
 }

@@ -17,11 +17,7 @@ pub fn settled(plan: Plan) -> Plan {
 /// True when nothing declines between the last breaker and the reader.
 fn is_certain(plan: &Plan) -> bool {
     match plan {
-        Plan::Scan { .. }
-        | Plan::Aggregate { .. }
-        | Plan::Sort { .. }
-        | Plan::Limit { .. }
-        | Plan::Window { .. } => true,
+        Plan::Scan { .. } | Plan::Aggregate { .. } | Plan::Sort { .. } | Plan::Limit { .. } => true,
         Plan::Filter { input, condition } => {
             let types = input.types();
             is_safe(condition, &types) && is_certain(input)
@@ -51,11 +47,7 @@ fn gathers(plan: &Plan) -> bool {
         Plan::Scan { .. } => false,
         Plan::Filter { input, .. } | Plan::Project { input, .. } => gathers(input),
         Plan::Append { inputs } => inputs.iter().any(gathers),
-        Plan::Aggregate { .. }
-        | Plan::Sort { .. }
-        | Plan::Limit { .. }
-        | Plan::Window { .. }
-        | Plan::Join { .. } => true,
+        Plan::Aggregate { .. } | Plan::Sort { .. } | Plan::Limit { .. } | Plan::Join { .. } => true,
     }
 }
 
