@@ -3,6 +3,8 @@
 A suite is a folder; dropping a file into it is enough:
   tests/regress/NAME.sql     run by psql in a database of its own, compared with expected/NAME.out
   tests/isolation/NAME.spec  run by PostgreSQL's isolationtester, compared with expected/NAME.out
+  tests/isolation/twins/NAME.spec  run on heap and on colcompress, see harness/twins.py; TWINS=1 runs every permutation of each,
+                             else a part of them that SEED chooses
   tests/crash/NAME.py        a program with servers of its own, see below
   tests/NAME.py              the same
 Another right answer for a file goes to expected/NAME_1.out, NAME_2.out, ...
@@ -22,12 +24,16 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from harness.server import ROOT, ServerError, clean_environment, fresh_server, pg_config
+from harness import twins
+from harness.server import ROOT, ServerError, clean_environment, fresh_server
+from harness.twins import isolationtester
 
 TESTS = ROOT / "tests"
 TEMPLATE = "colonnade_template"
 FILE_TIMEOUT = 600
 SCRIPT_TIMEOUT = 3600
+# How much of each twin spec a run does that does not ask for all.
+TWINS_SHARE = 0.05
 CRASHED = re.compile(r"terminated by signal|PANIC:|TRAP:|terminated by exception")
 
 
@@ -142,11 +148,24 @@ def psql(server, database):
     return server.psql_command(database, "-a", "-q", "-v", f"abs_srcdir={TESTS / 'regress'}")
 
 
-def isolationtester(server, database):
-    program = Path(pg_config("--pkglibdir")) / "pgxs/src/test/isolation/isolationtester"
-    if not program.exists():
-        raise ServerError(f"{program} is not there: install the server's development package")
-    return [str(program), f"dbname={database} host={server.socket_dir} port={server.port} user={server.superuser}"]
+def run_twins(tally, stage):
+    """Isolation specs on heap and on colcompress: equal outputs are the test."""
+    folder = TESTS / "isolation" / "twins"
+    names = os.environ.get("TESTS", "").split()
+    if not any(not names or file.stem in names for file in folder.glob("*.spec")):
+        return
+    every = os.environ.get("TWINS") == "1" or names
+    seed = int(os.environ.get("SEED") or time.time())
+    print(f"==> twins of isolation specs, {'every permutation' if every else f'a part of the permutations (SEED={seed})'}", flush=True)
+    server = fresh_server("twins", stage)
+    try:
+        passed, failed = twins.run(server, folder, ROOT / "target/test-results/twins", names, share=1 if every else TWINS_SHARE, seed=seed)
+        if CRASHED.search(server.log.read_text(errors="replace")):
+            failed.append("server-stays-up")
+    finally:
+        server.destroy()
+    tally.failures += [f"twins/{name}" for name in failed]
+    tally.add("twins", len(passed), len(failed))
 
 
 # -- suites that are programs ---------------------------------------------------------------------
@@ -235,6 +254,7 @@ def main():
             elif suite == "isolation":
                 # One at a time: the tester decides by waiting, and a busy machine changes what it sees.
                 Files("isolation", TESTS / "isolation", ".spec", isolationtester, options.stage, 1).run(tally)
+                run_twins(tally, options.stage)
             elif suite in ("crash", "crash-long"):
                 run_programs(tally, "crash", TESTS / "crash", options.stage, suite == "crash-long")
             elif suite == "differential":
