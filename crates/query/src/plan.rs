@@ -166,6 +166,25 @@ pub enum Plan {
         /// Groups expected, a hint.
         groups: f64,
     },
+    /// The groups of several sets of keys, from one pass over the input: a column for each key (NULL where the row's set is without it), one for each aggregate, and the number
+    /// of the set (Int32). A set without keys gives one row, even of no input.
+    GroupingSets {
+        /// Input.
+        input: Box<Plan>,
+        /// The keys of all sets.
+        keys: Vec<Expression>,
+        /// Each set's keys, by position.
+        sets: Vec<Vec<usize>>,
+        /// What to compute for each group.
+        aggregates: Vec<Aggregate>,
+    },
+    /// Each row as many times as a count says, not at all where that is NULL or less than one.
+    Repeat {
+        /// Input.
+        input: Box<Plan>,
+        /// How many times: Int64.
+        count: Expression,
+    },
     /// Rows of two inputs brought together. The right one is kept in memory (the build side).
     Join {
         /// Which rows.
@@ -187,6 +206,15 @@ pub enum Plan {
         keys: Vec<SortKey>,
         /// Rows wanted (the host adds OFFSET to it).
         limit: Option<u64>,
+    },
+    /// Of rows that are equal in the first `on` keys the first one in the order of all keys, in that order.
+    DistinctOn {
+        /// Input.
+        input: Box<Plan>,
+        /// By what rows are ordered.
+        keys: Vec<SortKey>,
+        /// How many of the keys tell rows apart.
+        on: usize,
     },
     /// Some of the rows, in the order they come.
     Limit {
@@ -212,7 +240,10 @@ impl Plan {
             Self::Filter { input, .. }
             | Self::Project { input, .. }
             | Self::Aggregate { input, .. }
+            | Self::GroupingSets { input, .. }
+            | Self::Repeat { input, .. }
             | Self::Sort { input, .. }
+            | Self::DistinctOn { input, .. }
             | Self::Limit { input, .. } => vec![input],
             Self::Join { left, right, .. } => vec![left, right],
             Self::Append { inputs } => inputs.iter().collect(),
@@ -223,17 +254,21 @@ impl Plan {
     pub fn types(&self) -> Vec<LogicalType> {
         match self {
             Self::Scan { types, .. } => types.clone(),
-            Self::Filter { input, .. } | Self::Sort { input, .. } | Self::Limit { input, .. } => {
-                input.types()
-            }
+            Self::Filter { input, .. }
+            | Self::Repeat { input, .. }
+            | Self::Sort { input, .. }
+            | Self::DistinctOn { input, .. }
+            | Self::Limit { input, .. } => input.types(),
             Self::Project { input, expressions } => {
                 let types = input.types();
                 expressions.iter().map(|expression| expression.logical(&types)).collect()
             }
-            Self::Aggregate { input, keys, aggregates, .. } => {
+            Self::Aggregate { input, keys, aggregates, .. }
+            | Self::GroupingSets { input, keys, aggregates, .. } => {
                 let types = input.types();
                 let keys = keys.iter().map(|key| key.logical(&types));
-                keys.chain(aggregates.iter().map(|aggregate| aggregate.result)).collect()
+                let number = matches!(self, Self::GroupingSets { .. }).then_some(LogicalType::Int32);
+                keys.chain(aggregates.iter().map(|aggregate| aggregate.result)).chain(number).collect()
             }
             Self::Join { kind, left, right, .. } => {
                 let mut types = left.types();

@@ -29,7 +29,8 @@ pub fn derive(plan: &mut Plan, sources: usize) -> Vec<Derived> {
 fn walk(plan: &mut Plan, found: &mut [Derived]) {
     match plan {
         Plan::Scan { .. } => {}
-        Plan::Aggregate { input, keys, aggregates, .. } => {
+        Plan::Aggregate { input, keys, aggregates, .. }
+        | Plan::GroupingSets { input, keys, aggregates, .. } => {
             let mut own: Vec<&mut Expression> = keys.iter_mut().collect();
             for aggregate in aggregates {
                 own.extend(aggregate.arguments.iter_mut().chain(&mut aggregate.filter));
@@ -38,9 +39,11 @@ fn walk(plan: &mut Plan, found: &mut [Derived]) {
             above(input, own, found);
         }
         Plan::Project { input, expressions } => above(input, expressions.iter_mut().collect(), found),
-        Plan::Filter { input, .. } | Plan::Sort { input, .. } | Plan::Limit { input, .. } => {
-            walk(input, found)
-        }
+        Plan::Filter { input, .. }
+        | Plan::Repeat { input, .. }
+        | Plan::Sort { input, .. }
+        | Plan::DistinctOn { input, .. }
+        | Plan::Limit { input, .. } => walk(input, found),
         Plan::Join { left, right, .. } => {
             walk(left, found);
             walk(right, found);

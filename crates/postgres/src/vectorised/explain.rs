@@ -108,9 +108,12 @@ fn describe(plan: &Plan, depth: usize, lines: &mut Vec<(usize, String)>) {
         Plan::Project { .. } => "Project".into(),
         Plan::Aggregate { keys, .. } if keys.is_empty() => "Aggregate".into(),
         Plan::Aggregate { .. } => "Hash Aggregate".into(),
+        Plan::GroupingSets { sets, .. } => format!("Grouping Sets ({})", sets.len()),
+        Plan::Repeat { .. } => "Repeat".into(),
         Plan::Join { kind, .. } => format!("Hash Join ({kind:?})"),
         Plan::Sort { limit: Some(limit), .. } => format!("Top-N Sort ({limit})"),
         Plan::Sort { .. } => "Sort".into(),
+        Plan::DistinctOn { .. } => "Sort, Distinct On".into(),
         Plan::Limit { .. } => "Limit".into(),
         Plan::Append { .. } => "Append".into(),
     };

@@ -229,8 +229,15 @@ fn has_breaker(plan: &query::Plan) -> bool {
     use query::Plan as P;
     match plan {
         P::Scan { .. } => false,
-        P::Aggregate { .. } | P::Sort { .. } | P::Join { .. } => true,
-        P::Filter { input, .. } | P::Project { input, .. } | P::Limit { input, .. } => has_breaker(input),
+        P::Aggregate { .. }
+        | P::GroupingSets { .. }
+        | P::Sort { .. }
+        | P::DistinctOn { .. }
+        | P::Join { .. } => true,
+        P::Filter { input, .. }
+        | P::Project { input, .. }
+        | P::Repeat { input, .. }
+        | P::Limit { input, .. } => has_breaker(input),
         P::Append { inputs } => inputs.iter().any(has_breaker),
     }
 }

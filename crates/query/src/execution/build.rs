@@ -41,6 +41,13 @@ fn node(
             pipeline.transforms.push(operators::filter(condition));
             pipeline
         }
+        Plan::Repeat { input, count } => {
+            let mut wanted = wanted.to_vec();
+            count.mark_columns(&mut wanted);
+            let mut pipeline = build(input, &wanted, sources, context)?;
+            pipeline.transforms.push(operators::repeat(count));
+            pipeline
+        }
         Plan::Project { input, expressions } => {
             let mut wanted = vec![false; input.types().len()];
             expressions.iter().for_each(|expression| expression.mark_columns(&mut wanted));
@@ -48,7 +55,8 @@ fn node(
             pipeline.transforms.push(operators::project(expressions));
             pipeline
         }
-        Plan::Aggregate { input, keys, aggregates, .. } => {
+        Plan::Aggregate { input, keys, aggregates, .. }
+        | Plan::GroupingSets { input, keys, aggregates, .. } => {
             let mut wanted = vec![false; input.types().len()];
             let arguments = aggregates.iter().flat_map(|aggregate| {
                 let order = aggregate.order_by.iter().map(|key| &key.expression);
@@ -63,7 +71,7 @@ fn node(
             });
             breaker(plan, pipeline, sink, false, context)
         }
-        Plan::Sort { input, keys, .. } => {
+        Plan::Sort { input, keys, .. } | Plan::DistinctOn { input, keys, .. } => {
             let mut wanted = wanted.to_vec();
             keys.iter().for_each(|key| key.expression.mark_columns(&mut wanted));
             let sink = operators::sort(plan, &context.settings)?;

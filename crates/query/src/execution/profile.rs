@@ -98,7 +98,7 @@ impl Profile {
             Plan::Scan { .. } | Plan::Append { .. } => {
                 pipeline.source = Box::new(Measured { inner: pipeline.source, figures });
             }
-            Plan::Filter { .. } | Plan::Project { .. } | Plan::Join { .. } => {
+            Plan::Filter { .. } | Plan::Project { .. } | Plan::Repeat { .. } | Plan::Join { .. } => {
                 if let Some(last) = pipeline.transforms.last_mut() {
                     *last = Arc::new(Measured { inner: Arc::clone(last), figures: Arc::clone(&figures) });
                 }
@@ -109,7 +109,11 @@ impl Profile {
                 }
             }
             // Their sinks are measured.
-            Plan::Aggregate { .. } | Plan::Sort { .. } | Plan::Limit { .. } => {}
+            Plan::Aggregate { .. }
+            | Plan::GroupingSets { .. }
+            | Plan::Sort { .. }
+            | Plan::DistinctOn { .. }
+            | Plan::Limit { .. } => {}
         }
         pipeline
     }

@@ -6,6 +6,7 @@ mod filter;
 mod join;
 mod limit;
 mod project;
+mod repeat;
 mod sort;
 
 use std::sync::Arc;
@@ -25,12 +26,20 @@ pub fn project(expressions: &[Expression]) -> Arc<dyn TransformFactory> {
     Arc::new(project::Project::new(expressions))
 }
 
-/// The sink of a `Plan::Aggregate`.
-pub fn aggregate(plan: &Plan, settings: &Arc<Settings>) -> Result<Arc<dyn Sink>> {
-    Ok(Arc::new(aggregate::AggregateSink::new(plan, settings)?))
+/// Gives each row as often as the count says.
+pub fn repeat(count: &Expression) -> Arc<dyn TransformFactory> {
+    Arc::new(repeat::Repeat::new(count))
 }
 
-/// The sink of a `Plan::Sort`.
+/// The sink of a `Plan::Aggregate` or `Plan::GroupingSets`.
+pub fn aggregate(plan: &Plan, settings: &Arc<Settings>) -> Result<Arc<dyn Sink>> {
+    Ok(match plan {
+        Plan::GroupingSets { .. } => Arc::new(aggregate::SetsSink::new(plan, settings)?),
+        _ => Arc::new(aggregate::AggregateSink::new(plan, settings)?),
+    })
+}
+
+/// The sink of a `Plan::Sort` or `Plan::DistinctOn`.
 pub fn sort(plan: &Plan, settings: &Arc<Settings>) -> Result<Arc<dyn Sink>> {
     Ok(Arc::new(sort::Sort::new(plan, settings)?))
 }

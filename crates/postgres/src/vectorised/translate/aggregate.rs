@@ -1,17 +1,28 @@
 //! Grouping and aggregates.
 //!
-//! All of the server's strategies compute the same groups, so all become one operator; where sorted grouping left its groups in order and somebody may rely on it, they are sorted
-//! afterwards. Columns that depend on the grouped ones (GROUP BY a primary key) are grouped by as well, which changes no group.
+//! All of the server's strategies compute the same groups, so all become one operator, and so do the nodes chained for several grouping sets; where sorted grouping left its groups in order
+//! and somebody may rely on it, they are sorted afterwards. Columns that depend on the grouped ones (GROUP BY a primary key) are grouped by as well, which changes no group.
 
 use pgrx::PgList;
 use pgrx::pg_sys::{self, NodeTag, Oid};
 use query::{Aggregate, AggregateFunction, Expression, Function, Plan, SortKey, TextOrder};
 use vector::LogicalType;
 
-use super::expressions::{self, Scope, call};
+use super::expressions::{self, Scope, Sets, call};
 use super::sort::{self, Key};
 use super::{Context, Order, Relation, decline, input, scan, target_list, targets, types};
 use crate::vectorised::translated::{OutputColumn, Reason};
+
+/// What a node groups by.
+struct Grouping {
+    plan: *mut pg_sys::Plan,
+    /// Grouped columns of the input (from 1), the operator and the collation.
+    columns: Vec<(i16, Oid, Oid)>,
+    /// Grouping sets, each by columns of the input; None for one grouping by all of them.
+    sets: Option<Vec<Vec<i16>>>,
+    /// Whether groups come in the order of the rows they are made of.
+    sorted: bool,
+}
 
 /// An Agg node.
 ///
@@ -22,20 +33,72 @@ pub unsafe fn aggregate(
     agg: *mut pg_sys::Agg,
     order: Order,
 ) -> Result<Relation, Reason> {
-    // SAFETY: an Agg has one input, and arrays of numCols entries; the lists hold what their names say.
+    // SAFETY: an Agg has arrays of numCols entries, and so has each of its chain, which stand for further grouping sets over the same input.
     unsafe {
-        let plan = &raw mut (*agg).plan;
         if (*agg).aggsplit != pg_sys::AggSplit::AGGSPLIT_SIMPLE {
             return decline("partial aggregation");
         }
-        if !(*agg).groupingSets.is_null() || !(*agg).chain.is_null() {
-            return decline("grouping sets");
+        let chain = PgList::<pg_sys::Agg>::from_pg((*agg).chain);
+        let mut columns: Vec<(i16, Oid, Oid)> = Vec::new();
+        let mut sets = Vec::new();
+        for node in std::iter::once(agg).chain(chain.iter_ptr()) {
+            let own =
+                columns_of((*node).numCols, (*node).grpColIdx, (*node).grpOperators, (*node).grpCollations);
+            for set in PgList::<pg_sys::List>::from_pg((*node).groupingSets).iter_ptr() {
+                // A set is the first columns of its node.
+                let length = if set.is_null() { 0 } else { usize::try_from((*set).length).unwrap_or(0) };
+                let Some(set) = own.get(..length) else { return decline("grouping set of no column") };
+                sets.push(set.iter().map(|(attno, ..)| *attno).collect::<Vec<_>>());
+            }
+            for column in own {
+                if !columns.iter().any(|(attno, ..)| *attno == column.0) {
+                    columns.push(column);
+                }
+            }
         }
+        let sorted = (*agg).aggstrategy == pg_sys::AggStrategy::AGG_SORTED && chain.is_empty();
+        let sets = (!sets.is_empty()).then_some(sets);
+        grouped(context, Grouping { plan: &raw mut (*agg).plan, columns, sets, sorted }, order)
+    }
+}
+
+/// A Group node: GROUP BY without aggregates over sorted rows.
+///
+/// # Safety
+/// A finished plan node.
+pub unsafe fn group(
+    context: &mut Context<'_>,
+    group: *mut pg_sys::Group,
+    order: Order,
+) -> Result<Relation, Reason> {
+    // SAFETY: the arrays have numCols entries.
+    unsafe {
+        let columns =
+            columns_of((*group).numCols, (*group).grpColIdx, (*group).grpOperators, (*group).grpCollations);
+        grouped(context, Grouping { plan: &raw mut (*group).plan, columns, sets: None, sorted: true }, order)
+    }
+}
+
+unsafe fn columns_of(
+    count: i32,
+    columns: *mut i16,
+    operators: *mut Oid,
+    collations: *mut Oid,
+) -> Vec<(i16, Oid, Oid)> {
+    let places = 0..usize::try_from(count).unwrap_or(0);
+    // SAFETY: the caller's arrays have `count` entries.
+    unsafe { places.map(|at| (*columns.add(at), *operators.add(at), *collations.add(at))).collect() }
+}
+
+unsafe fn grouped(context: &mut Context<'_>, grouping: Grouping, order: Order) -> Result<Relation, Reason> {
+    // SAFETY: the node has one input; the lists hold what their names say.
+    unsafe {
+        let plan = grouping.plan;
         let child = (*plan).lefttree;
-        let (groups, calls) = mentioned(agg)?;
+        let (groups, calls) = mentioned(&grouping)?;
         let in_order = calls.iter().any(|&call| depends_on_order(&*call));
-        let sorted = (*agg).aggstrategy == pg_sys::AggStrategy::AGG_SORTED && order == Order::Kept;
-        let ordering = if sorted { sort::ordering(child)? } else { Vec::new() };
+        let ordering =
+            if grouping.sorted && order == Order::Kept { sort::ordering(child)? } else { Vec::new() };
         let below = input(context, child, if in_order { Order::Kept } else { Order::Any })?.plain();
 
         let inputs = targets(child);
@@ -74,68 +137,48 @@ pub unsafe fn aggregate(
             .into_iter()
             .map(|place| place.unwrap_or(Expression::Column(usize::MAX)))
             .collect::<Vec<_>>();
-        let grouped =
-            Plan::Aggregate { input: Box::new(below.plan), keys, aggregates, groups: (*plan).plan_rows };
-        let scope = Scope::Groups { keys: &known, aggregates: &numbered };
+        let number = Expression::Column(keys.len() + aggregates.len());
+        let input = Box::new(below.plan);
+        let all = match &grouping.sets {
+            None => Plan::Aggregate { input, keys, aggregates, groups: (*plan).plan_rows },
+            Some(sets) => {
+                let sets = sets.iter().map(|set| places(set, &grouping, &known)).collect();
+                Plan::GroupingSets { input, keys, sets, aggregates }
+            }
+        };
+        let sets = grouping.sets.as_deref().map(|sets| Sets { number: &number, sets });
+        let scope = Scope::Groups { keys: &known, aggregates: &numbered, sets };
         let conditions = expressions::conditions(context, (*plan).qual, scope)?;
         let columns = target_list(context, plan, scope)?;
-        let plan = in_order_of(scan::filtered(grouped, conditions), &ordering, &known)?;
+        let plan = in_order_of(scan::filtered(all, conditions), &ordering, &known, sets)?;
         Ok(Relation { plan, columns })
     }
 }
 
-/// SELECT DISTINCT over sorted rows.
-///
-/// # Safety
-/// A finished plan node.
-pub unsafe fn unique(
-    context: &mut Context<'_>,
-    unique: *mut pg_sys::Unique,
-    order: Order,
-) -> Result<Relation, Reason> {
-    // SAFETY: the arrays have numCols entries; the target list is that of the input.
-    unsafe {
-        let child = (*unique).plan.lefttree;
-        let ordering = if order == Order::Kept { sort::ordering(child)? } else { Vec::new() };
-        let inputs = targets(child);
-        let mut keys = Vec::new();
-        for at in 0..usize::try_from((*unique).numCols).unwrap_or(0) {
-            let attno = *(*unique).uniqColIdx.add(at);
-            let Some(&node) = inputs.get(usize::try_from(attno).unwrap_or(0).wrapping_sub(1)) else {
-                return decline("DISTINCT of no column");
-            };
-            let column =
-                OutputColumn { collation: *(*unique).uniqCollations.add(at), ..types::column_of(node) };
-            if !types::is_default_equality(column, *(*unique).uniqOperators.add(at)) {
-                return decline("DISTINCT by an operator of another class");
-            }
-            types::can_equal(column)?;
-            keys.push(attno);
-        }
-        let places = (1..).take(inputs.len());
-        if !places.clone().all(|attno| keys.contains(&attno)) {
-            return decline("DISTINCT ON");
-        }
-        let below = input(context, child, Order::Any)?.plain();
-        let known = places.zip(0..).map(|(attno, at)| (attno, Expression::Column(at))).collect::<Vec<_>>();
-        let grouped = Plan::Aggregate {
-            input: Box::new(below.plan),
-            keys: below.columns,
-            aggregates: Vec::new(),
-            groups: (*unique).plan.plan_rows,
-        };
-        let plan = in_order_of(grouped, &ordering, &known)?;
-        Ok(Relation { plan, columns: known.into_iter().map(|(_, column)| column).collect() })
-    }
+/// The keys of a grouping set by position: its own, and those that are there because they depend on what every set has.
+fn places(set: &[i16], grouping: &Grouping, known: &[(i16, Expression)]) -> Vec<usize> {
+    let grouped = |attno: &i16| grouping.columns.iter().any(|(column, ..)| column == attno);
+    let known = known.iter().enumerate();
+    known.filter(|(_, (attno, _))| set.contains(attno) || !grouped(attno)).map(|(at, _)| at).collect()
 }
 
 /// Groups brought into the order that the rows they are made of had.
-fn in_order_of(plan: Plan, ordering: &[Key], known: &[(i16, Expression)]) -> Result<Plan, Reason> {
+pub fn in_order_of(
+    plan: Plan,
+    ordering: &[Key],
+    known: &[(i16, Expression)],
+    sets: Option<Sets<'_>>,
+) -> Result<Plan, Reason> {
     let mut keys = Vec::new();
     for Key { target, key } in ordering {
         let attno = i16::try_from(target + 1).unwrap_or(0);
         // What is not grouped by only orders rows within a group.
         let Some((_, expression)) = known.iter().find(|(of, _)| *of == attno) else { break };
+        if let Some(sets) = sets {
+            // The row that sums up groups comes after them.
+            let (expression, order) = (sets.without(&[attno]), TextOrder::Bytes);
+            keys.push(SortKey { expression, descending: false, nulls_first: false, order });
+        }
         keys.push(SortKey { expression: expression.clone(), ..key.clone() });
     }
     Ok(match keys.is_empty() {
@@ -147,33 +190,35 @@ fn in_order_of(plan: Plan, ordering: &[Key], known: &[(i16, Expression)]) -> Res
 /// Input columns that are grouped by, with the collation of the grouping where it has its own, and the aggregates, that a node mentions.
 type Mentioned = (Vec<(i16, Option<Oid>)>, Vec<*mut pg_sys::Aggref>);
 
-unsafe fn mentioned(agg: *mut pg_sys::Agg) -> Result<Mentioned, Reason> {
-    // SAFETY: as in `aggregate`.
+unsafe fn mentioned(grouping: &Grouping) -> Result<Mentioned, Reason> {
+    // SAFETY: as in `grouped`.
     unsafe {
-        let plan = &raw mut (*agg).plan;
+        let plan = grouping.plan;
         let inputs = targets((*plan).lefttree);
         let mut groups = Vec::new();
-        for at in 0..usize::try_from((*agg).numCols).unwrap_or(0) {
-            let attno = *(*agg).grpColIdx.add(at);
+        for &(attno, operator, collation) in &grouping.columns {
             let place = usize::try_from(attno).unwrap_or(0).wrapping_sub(1);
             let Some(&node) = inputs.get(place) else { return decline("grouping by no column") };
-            if !types::is_default_equality(types::column_of(node), *(*agg).grpOperators.add(at)) {
+            if !types::is_default_equality(types::column_of(node), operator) {
                 return decline("grouping by an operator of another class");
             }
-            groups.push((attno, Some(*(*agg).grpCollations.add(at))));
+            groups.push((attno, Some(collation)));
         }
         let mut calls = Vec::new();
         for list in [(*plan).targetlist, (*plan).qual] {
             let flags = pg_sys::PVC_INCLUDE_AGGREGATES | pg_sys::PVC_RECURSE_PLACEHOLDERS;
             let found = PgList::<pg_sys::Node>::from_pg(pg_sys::pull_var_clause(list.cast(), flags as i32));
             for node in found.iter_ptr() {
-                if (*node).type_ == NodeTag::T_Aggref {
-                    calls.push(node.cast());
-                    continue;
-                }
-                let var = &*node.cast::<pg_sys::Var>();
-                if !groups.iter().any(|(attno, _)| *attno == var.varattno) {
-                    groups.push((var.varattno, None));
+                match (*node).type_ {
+                    NodeTag::T_Aggref => calls.push(node.cast()),
+                    // It names grouped columns without reading them.
+                    NodeTag::T_GroupingFunc => {}
+                    _ => {
+                        let var = &*node.cast::<pg_sys::Var>();
+                        if !groups.iter().any(|(attno, _)| *attno == var.varattno) {
+                            groups.push((var.varattno, None));
+                        }
+                    }
                 }
             }
         }

@@ -47,7 +47,44 @@ pub enum Scope<'a> {
         keys: &'a [(i16, Expression)],
         /// By number of the aggregate.
         aggregates: &'a [Expression],
+        /// Which grouping set a group is of, where there are several.
+        sets: Option<Sets<'a>>,
     },
+}
+
+/// Grouping sets.
+#[derive(Clone, Copy)]
+pub struct Sets<'a> {
+    /// The number of a group's set.
+    pub number: &'a Expression,
+    /// Each set's columns of the input, from 1.
+    pub sets: &'a [Vec<i16>],
+}
+
+impl Sets<'_> {
+    /// Whether a group's set is without one of these columns.
+    pub fn without(&self, columns: &[i16]) -> Expression {
+        let lacks = |set: &Vec<i16>| columns.iter().any(|column| !set.contains(column));
+        let numbers = self.sets.iter().zip(0..).filter(|(set, _)| lacks(set)).map(|(_, number)| number);
+        let entries = Vector::new(LogicalType::Int32, vector::Values::Int32(numbers.collect()));
+        match entries.len() {
+            0 => boolean(false),
+            _ => Expression::In { value: Box::new(self.number.clone()), entries: Arc::new(entries) },
+        }
+    }
+
+    /// `GROUPING`: a bit for each of these columns, the first the highest, that says whether a group's set is without it.
+    fn grouping(&self, columns: &[i16]) -> Expression {
+        let bits = |set: &Vec<i16>| {
+            columns.iter().fold(0i32, |bits, column| bits << 1 | i32::from(!set.contains(column)))
+        };
+        let branch = |(set, number): (&Vec<i16>, i32)| {
+            let sides = vec![self.number.clone(), integer(number)];
+            (call(Function::Compare(CompareOp::Equal), sides, LogicalType::Bool), integer(bits(set)))
+        };
+        let branches = self.sets.iter().zip(0..).map(branch).collect();
+        Expression::Case { branches, otherwise: None, result: LogicalType::Int32 }
+    }
 }
 
 impl Scope<'_> {
@@ -81,6 +118,12 @@ impl Scope<'_> {
 pub fn boolean(value: bool) -> Expression {
     let values = vector::Values::Bool(std::iter::once(value).collect());
     Expression::Constant(Arc::new(Vector::new(LogicalType::Bool, values)))
+}
+
+/// An integer.
+pub fn integer(value: i32) -> Expression {
+    let values = vector::Values::Int32(vec![value]);
+    Expression::Constant(Arc::new(Vector::new(LogicalType::Int32, values)))
 }
 
 /// A value of the server's.
@@ -166,6 +209,17 @@ pub unsafe fn expression(
                 None => decline("column that is not one of the input's"),
             },
             NodeTag::T_Aggref => aggregate(&*node.cast(), scope),
+            NodeTag::T_GroupingFunc => match scope {
+                Scope::Groups { sets: Some(sets), .. } => {
+                    let columns = (*node.cast::<pg_sys::GroupingFunc>()).cols;
+                    let places = 0..usize::try_from((*columns).length).unwrap_or(0);
+                    let columns = places.map(|at| (*(*columns).elements.add(at)).int_value);
+                    Ok(sets
+                        .grouping(&columns.filter_map(|column| column.try_into().ok()).collect::<Vec<_>>()))
+                }
+                Scope::Groups { sets: None, .. } => Ok(integer(0)),
+                _ => decline("GROUPING outside its node"),
+            },
             NodeTag::T_CaseTestExpr => match context.tests.last() {
                 Some(test) => Ok(test.clone()),
                 None => decline("value of a CASE outside one"),

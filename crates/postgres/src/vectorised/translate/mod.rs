@@ -9,6 +9,7 @@
 
 mod aggregate;
 mod append;
+mod distinct;
 mod documents;
 mod expressions;
 mod functions;
@@ -159,7 +160,9 @@ unsafe fn operator(
     unsafe {
         match (*plan).type_ {
             NodeTag::T_Agg => aggregate::aggregate(context, plan.cast(), order),
-            NodeTag::T_Unique => aggregate::unique(context, plan.cast(), order),
+            NodeTag::T_Group => aggregate::group(context, plan.cast(), order),
+            NodeTag::T_Unique => distinct::unique(context, plan.cast(), order),
+            NodeTag::T_SetOp => distinct::set_operation(context, plan.cast(), order),
             NodeTag::T_Sort | NodeTag::T_IncrementalSort => sort::sort(context, plan.cast(), order),
             NodeTag::T_Limit => sort::limit(context, plan.cast()),
             NodeTag::T_HashJoin => join::hash_join(context, plan.cast()),

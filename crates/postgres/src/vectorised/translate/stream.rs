@@ -17,10 +17,15 @@ pub fn settled(plan: Plan) -> Plan {
 /// True when nothing declines between the last breaker and the reader.
 fn is_certain(plan: &Plan) -> bool {
     match plan {
-        Plan::Scan { .. } | Plan::Aggregate { .. } | Plan::Sort { .. } | Plan::Limit { .. } => true,
-        Plan::Filter { input, condition } => {
+        Plan::Scan { .. }
+        | Plan::Aggregate { .. }
+        | Plan::GroupingSets { .. }
+        | Plan::Sort { .. }
+        | Plan::DistinctOn { .. }
+        | Plan::Limit { .. } => true,
+        Plan::Filter { input, condition: expression } | Plan::Repeat { input, count: expression } => {
             let types = input.types();
-            is_safe(condition, &types) && is_certain(input)
+            is_safe(expression, &types) && is_certain(input)
         }
         Plan::Project { input, expressions } => {
             let types = input.types();
@@ -45,9 +50,16 @@ fn is_certain(plan: &Plan) -> bool {
 fn gathers(plan: &Plan) -> bool {
     match plan {
         Plan::Scan { .. } => false,
-        Plan::Filter { input, .. } | Plan::Project { input, .. } => gathers(input),
+        Plan::Filter { input, .. } | Plan::Project { input, .. } | Plan::Repeat { input, .. } => {
+            gathers(input)
+        }
         Plan::Append { inputs } => inputs.iter().any(gathers),
-        Plan::Aggregate { .. } | Plan::Sort { .. } | Plan::Limit { .. } | Plan::Join { .. } => true,
+        Plan::Aggregate { .. }
+        | Plan::GroupingSets { .. }
+        | Plan::Sort { .. }
+        | Plan::DistinctOn { .. }
+        | Plan::Limit { .. }
+        | Plan::Join { .. } => true,
     }
 }
 

@@ -11,6 +11,7 @@ mod extreme;
 mod float_sum;
 mod ordered;
 mod results;
+mod sets;
 mod sum;
 mod summary;
 mod table;
@@ -21,6 +22,7 @@ use std::sync::{Arc, Mutex};
 
 use vector::LogicalType;
 
+pub use self::sets::SetsSink;
 use self::table::Table;
 use crate::row_container::BatchFile;
 use crate::{
@@ -64,11 +66,22 @@ impl AggregateSink {
         let Plan::Aggregate { input, keys, aggregates, .. } = plan else {
             return Err(Error::Decline("not an aggregate"));
         };
-        let memory = settings.memory / settings.threads.max(1);
+        Self::over(input.types(), keys.clone(), aggregates, settings.memory, settings)
+    }
+
+    /// The sink of these keys and aggregates over an input of these types, with so many bytes.
+    fn over(
+        input: Vec<LogicalType>,
+        keys: Vec<Expression>,
+        aggregates: &[Aggregate],
+        memory: usize,
+        settings: &Settings,
+    ) -> Result<Self> {
+        let memory = memory / settings.threads.max(1);
         let spec = Spec {
-            keys: keys.clone(),
-            aggregates: aggregates.clone(),
-            input: input.types(),
+            keys,
+            aggregates: aggregates.to_vec(),
+            input,
             memory,
             memo: memory / 4,
             files: settings.temp_files.clone(),

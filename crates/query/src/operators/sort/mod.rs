@@ -1,4 +1,4 @@
-//! Sorting: the sink of `Plan::Sort`, all rows or the first few of them.
+//! Sorting: the sink of `Plan::Sort`, all rows or the first few of them, and of `Plan::DistinctOn`, the first of those that are equal in some of the keys.
 //!
 //! Rows are kept in columns (`rows`), the values of the sort keys beside them, and put in order at the end (`order`, `merge`).
 
@@ -9,7 +9,7 @@ mod rows;
 use std::any::Any;
 use std::sync::{Arc, Mutex};
 
-use vector::LogicalType;
+use vector::{LogicalType, Vector};
 
 pub use self::order::Key;
 pub use self::rows::{Room, SortedRows};
@@ -30,6 +30,8 @@ struct Shared {
     /// Columns of the input.
     width: usize,
     order: Vec<Key>,
+    /// Rows that are equal in so many of the keys are one.
+    on: Option<usize>,
     room: Room,
     rows: Mutex<Option<SortedRows>>,
 }
@@ -43,7 +45,11 @@ impl Shared {
 impl Sort {
     /// The sink of a sort plan.
     pub fn new(plan: &Plan, settings: &Arc<Settings>) -> Result<Self> {
-        let Plan::Sort { input, keys, limit } = plan else { return Err(Error::Decline("not a sort")) };
+        let (input, keys, limit, on) = match plan {
+            Plan::Sort { input, keys, limit } => (input, keys, *limit, None),
+            Plan::DistinctOn { input, keys, on } => (input, keys, None, Some(*on)),
+            _ => return Err(Error::Decline("not a sort")),
+        };
         let mut types = input.types();
         let width = types.len();
         let mut order = Vec::with_capacity(keys.len());
@@ -68,7 +74,8 @@ impl Sort {
         let limit = limit.map(|limit| usize::try_from(limit).unwrap_or(usize::MAX));
         let memory = settings.memory / settings.threads.max(1);
         let room = Room { memory, files: settings.temp_files.clone() };
-        let shared = Shared { keys: keys.clone(), limit, types, width, order, room, rows: Mutex::new(None) };
+        let rows = Mutex::new(None);
+        let shared = Shared { keys: keys.clone(), limit, types, width, order, on, room, rows };
         Ok(Self { shared: Arc::new(shared) })
     }
 }
@@ -91,7 +98,8 @@ impl Sink for Sort {
             None => self.shared.rows(),
         };
         rows.sort()?;
-        Ok(Box::new(Output { rows, width: self.shared.width }))
+        let on = self.shared.on.and_then(|on| self.shared.order.get(..on)).map(<[Key]>::to_vec);
+        Ok(Box::new(Output { rows, width: self.shared.width, on, last: None }))
     }
 
     fn needs_host(&self) -> bool {
@@ -109,9 +117,10 @@ impl Sink for Sort {
             .iter()
             .map(|key| format!("{:?}{}", key.expression, if key.descending { " desc" } else { "" }));
         let keys = keys.collect::<Vec<_>>().join(", ");
-        match self.shared.limit {
-            Some(limit) => format!("Top {limit}: {keys}"),
-            None => format!("Sort: {keys}"),
+        match (self.shared.limit, self.shared.on) {
+            (Some(limit), _) => format!("Top {limit}: {keys}"),
+            (None, Some(on)) => format!("Distinct on {on} of {keys}"),
+            (None, None) => format!("Sort: {keys}"),
         }
     }
 }
@@ -148,13 +157,38 @@ impl SinkLocal for Local {
 struct Output {
     rows: SortedRows,
     width: usize,
+    /// Keys of which one row of each value is wanted, and the last row that was looked at.
+    on: Option<Vec<Key>>,
+    last: Option<Batch>,
+}
+
+impl Output {
+    /// The rows that differ from the one before them in the keys that tell rows apart.
+    fn first_of_each(&mut self, batch: Batch) -> Batch {
+        let Some(on) = &self.on else { return batch };
+        let differs = |a: (&[Arc<Vector>], usize), b| order::compare_vectors(on, a, b).is_ne();
+        let columns = batch.columns.as_slice();
+        let first = match &self.last {
+            Some(last) => differs((&last.columns, 0), (columns, 0)),
+            None => true,
+        };
+        let rest = (1..batch.rows).filter(|&row| differs((columns, row - 1), (columns, row)));
+        let wanted: Vec<u32> = first.then_some(0).into_iter().chain(rest.map(|row| row as u32)).collect();
+        self.last = Some(batch.slice(batch.rows.saturating_sub(1), 1));
+        if wanted.len() == batch.rows { batch } else { batch.take(&wanted) }
+    }
 }
 
 impl Source for Output {
-    fn next_unit(&mut self, _host: &mut dyn Host) -> Result<Option<Box<dyn Unit>>> {
-        let Some(batch) = self.rows.next_batch()? else { return Ok(None) };
-        let mut columns = batch.columns;
-        columns.truncate(self.width);
-        Ok(Some(Box::new(Some(Batch::new(batch.rows, columns)))))
+    fn next_unit(&mut self, host: &mut dyn Host) -> Result<Option<Box<dyn Unit>>> {
+        while let Some(batch) = self.rows.next_batch()? {
+            host.check_interrupts()?;
+            let Batch { rows, mut columns } = self.first_of_each(batch);
+            if rows > 0 {
+                columns.truncate(self.width);
+                return Ok(Some(Box::new(Some(Batch::new(rows, columns)))));
+            }
+        }
+        Ok(None)
     }
 }
