@@ -78,16 +78,27 @@ fn field<const N: usize>(page: &[u8], offset: usize) -> [u8; N] {
     out
 }
 
-/// CRC-32C, bit by bit: 36 bytes a page are not worth a table.
-fn check(bytes: &[u8]) -> u32 {
-    let mut crc = !0u32;
-    for &byte in bytes {
-        crc ^= u32::from(byte);
-        for _ in 0..8 {
+/// CRC-32C of each byte value.
+const CRC_OF_BYTE: [u32; 256] = {
+    let mut table = [0; 256];
+    let mut byte = 0;
+    while byte < 256 {
+        let mut crc = byte as u32;
+        let mut bit = 0;
+        while bit < 8 {
             crc = (crc >> 1) ^ (0x82f6_3b78 & (crc & 1).wrapping_neg());
+            bit += 1;
         }
+        table[byte] = crc;
+        byte += 1;
     }
-    !crc
+    table
+};
+
+/// CRC-32C, byte by byte: a scan asks for it once a page, so not bit by bit.
+fn check(bytes: &[u8]) -> u32 {
+    let next = |crc: u32, &byte: &u8| (crc >> 8) ^ CRC_OF_BYTE[usize::from(crc as u8 ^ byte)];
+    !bytes.iter().fold(!0u32, next)
 }
 
 /// The 40 bytes of a header, to be copied to offset 24 of a page.
