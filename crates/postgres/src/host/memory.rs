@@ -69,10 +69,11 @@ mod c {
         pub fn mallopt(parameter: c_int, value: c_int) -> c_int;
     }
     pub const TRIM_THRESHOLD: c_int = -1;
+    pub const TOP_PAD: c_int = -2;
     pub const MMAP_THRESHOLD: c_int = -3;
 }
 
-/// Bytes that the C library keeps for the next allocation instead of giving them back to the system.
+/// Bytes that the C library keeps for the next allocation instead of giving them back to the system, at most twice as many.
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 const KEPT: std::ffi::c_int = 16 << 20;
 
@@ -84,7 +85,9 @@ pub fn keep_freed() {
         #[cfg(all(target_os = "linux", target_env = "gnu"))]
         // SAFETY: settings of the C library, which may be changed at any time.
         unsafe {
-            c::mallopt(c::TRIM_THRESHOLD, KEPT);
+            // What is free above twice the amount goes back, down to the amount: not all of it, or a query that frees a little more would get all of it back zeroed the next time.
+            c::mallopt(c::TRIM_THRESHOLD, 2 * KEPT);
+            c::mallopt(c::TOP_PAD, KEPT);
             c::mallopt(c::MMAP_THRESHOLD, KEPT);
         }
     });
