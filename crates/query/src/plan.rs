@@ -43,8 +43,19 @@ impl fmt::Debug for TextOrder {
     }
 }
 
+/// Two orders of the host's are the same only where they are one.
+impl PartialEq for TextOrder {
+    fn eq(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Bytes, Self::Bytes) => true,
+            (Self::Host(a), Self::Host(b)) => Arc::ptr_eq(a, b),
+            _ => false,
+        }
+    }
+}
+
 /// One ORDER BY item.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct SortKey {
     /// What to order by.
     pub expression: Expression,

@@ -571,3 +571,122 @@ fn ordered_aggregates() {
     let all = run(&plan(Vec::new()), Steps::batches(&batches[..2]), roomy()).unwrap();
     assert_eq!(shown(&all), ["1.5|1.8|1.5|d|d, b, a|d, b, a|4"]);
 }
+
+/// Percentiles are selected where the rows have room and come from sorted rows where they had to be written: the same rows either way. Several of one column share what is kept.
+#[test]
+fn percentiles_are_those_of_sorted_rows() {
+    use AggregateFunction as F;
+    let types = [T::Int32, T::Int32, T::Int64, T::Float32, T::Float64, T::Numeric, T::Text, T::Bool];
+    let mut state = 7u64;
+    let mut random = move |below: u64| {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 33) % below
+    };
+    let batches: Vec<Batch> = (0..30)
+        .map(|_| {
+            let rows = 1 + random(60) as usize;
+            let mut column = |logical| {
+                let value = |random: &mut dyn FnMut(u64) -> u64| match (logical, random(12)) {
+                    (_, 0) => V::Null,
+                    (T::Float32 | T::Float64, 1) => V::Float(f64::NAN),
+                    (T::Float32 | T::Float64, n) => V::Float((random(40) as f64 - 20.0) * n as f64 / 4.0),
+                    (T::Numeric, _) => V::Dec(i128::from(random(500)) - 250, 2),
+                    (T::Text, n) => V::Text(["a", "b", "ba", "z"][random(4) as usize].repeat(2 * n as usize)),
+                    (T::Bool, n) => V::Bool(n > 5),
+                    (T::Int64, n) => V::Int((random(90) as i64 - 45) << (3 * n)),
+                    _ => V::Int(random(300) as i64 - 150),
+                };
+                vector(logical, &(0..rows).map(|_| value(&mut random)).collect::<Vec<_>>())
+            };
+            let mut columns: Vec<vector::Vector> = types.into_iter().map(&mut column).collect();
+            columns[0] = vector(T::Int32, &(0..rows).map(|_| V::Int(random(5) as i64)).collect::<Vec<_>>());
+            Batch::new(rows, columns.into_iter().map(Arc::new).collect())
+        })
+        .collect();
+    let mut aggregates = Vec::new();
+    for (column, &logical) in types.iter().enumerate().skip(1) {
+        for (fraction, descending) in [(0.5, false), (0.0, false), (0.77, true), (0.0, true), (0.25, false)] {
+            let key = SortKey {
+                expression: Expression::Column(column),
+                descending,
+                nulls_first: descending,
+                order: TextOrder::Bytes,
+            };
+            let ordered =
+                |function| Aggregate { order_by: vec![key.clone()], ..aggregate(function, None, logical) };
+            aggregates.push(ordered(F::PercentileDisc(fraction)));
+            if logical == T::Float64 {
+                aggregates.push(ordered(F::PercentileCont(fraction)));
+            }
+        }
+    }
+    for keys in [Vec::new(), vec![Expression::Column(0)]] {
+        let plan = Plan::Aggregate { input: scan(&types), keys, aggregates: aggregates.clone(), groups: 1.0 };
+        let selected = shown(&run(&plan, Steps::batches(&batches), roomy()).unwrap());
+        let (settings, written) = cramped(1);
+        let sorted = shown(&run(&plan, Steps::batches(&batches), settings).unwrap());
+        assert!(written.load(std::sync::atomic::Ordering::Relaxed) > 0, "rows were written");
+        assert_eq!(selected, sorted);
+        assert!(selected.iter().any(|line| line.contains("NaN")), "some percentile is NaN: {selected:?}");
+    }
+}
+
+/// Aggregates of equal arguments are computed from one state: each still gives what it gives alone.
+#[test]
+fn aggregates_of_the_same_values() {
+    use AggregateFunction as F;
+    for (logical, values) in [
+        (T::Int32, vec![V::Int(4), V::Null, V::Int(-7), V::Int(2_000_000_000)]),
+        (T::Int64, vec![V::Int(4), V::Null, V::Int(-7), V::Int(1 << 40)]),
+        (T::Numeric, vec![V::Dec(450, 2), V::Null, V::Dec(-7, 0)]),
+        (T::Float32, vec![V::Float(0.1), V::Null, V::Float(-7.5), V::Float(0.3)]),
+        (T::Float64, vec![V::Float(0.1), V::Null, V::Float(-7.5), V::Float(0.3)]),
+    ] {
+        let column = Arc::new(vector(logical, &values));
+        let batches = [Batch::new(values.len(), vec![column])];
+        let results = match logical {
+            T::Float32 => [T::Float32, T::Float64],
+            T::Float64 => [T::Float64; 2],
+            T::Int32 => [T::Int64, T::Numeric],
+            _ => [T::Numeric; 2],
+        };
+        let deviation = if results[1] == T::Float64 { T::Float64 } else { T::Numeric };
+        let all = [
+            aggregate(F::Avg, Some(0), results[1]),
+            aggregate(F::Sum, Some(0), results[0]),
+            aggregate(F::Count, Some(0), T::Int64),
+            aggregate(F::StddevPop, Some(0), deviation),
+            aggregate(F::VarSamp, Some(0), deviation),
+            aggregate(F::Avg, Some(0), results[1]),
+            Aggregate { distinct: true, ..aggregate(F::Sum, Some(0), results[0]) },
+            Aggregate { distinct: true, ..aggregate(F::Avg, Some(0), results[1]) },
+        ];
+        let answer = |aggregates: Vec<Aggregate>| {
+            let plan = Plan::Aggregate { input: scan(&[logical]), keys: Vec::new(), aggregates, groups: 1.0 };
+            let rows = run(&plan, Steps::batches(&batches), roomy()).unwrap();
+            rows[0].iter().map(V::show).collect::<Vec<_>>()
+        };
+        let alone: Vec<_> = all.iter().flat_map(|one| answer(vec![one.clone()])).collect();
+        assert_eq!(answer(all.to_vec()), alone, "{logical:?}");
+        assert_eq!(answer(all.iter().rev().cloned().collect()), alone.into_iter().rev().collect::<Vec<_>>());
+    }
+}
+
+/// The server's sum of negative zeros is one, its average is not.
+#[test]
+fn sums_of_negative_zeros() {
+    use AggregateFunction as F;
+    let functions = [F::Sum, F::Avg];
+    let plan = Plan::Aggregate {
+        input: scan(&[T::Float64]),
+        keys: Vec::new(),
+        aggregates: functions.into_iter().map(|f| aggregate(f, Some(0), T::Float64)).collect(),
+        groups: 1.0,
+    };
+    for rows in [1, 20] {
+        let batch = Batch::new(rows, vec![Arc::new(vector(T::Float64, &vec![V::Float(-0.0); rows]))]);
+        let answer = run(&plan, Steps::batches(&[batch]), roomy()).unwrap();
+        let negative = answer[0].iter().map(|value| matches!(value, V::Float(v) if v.is_sign_negative()));
+        assert_eq!(negative.collect::<Vec<_>>(), [true, false], "{rows}");
+    }
+}

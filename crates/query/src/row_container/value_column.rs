@@ -233,6 +233,20 @@ impl ValueColumn {
     /// # Errors
     /// As `append`.
     pub fn append_all(&mut self, from: &Vector) -> Result<()> {
+        if from.validity.is_none() {
+            match (&mut self.lane, &from.values) {
+                (Lane::Int32(to), Values::Int32(from)) => to.extend_from_slice(from),
+                (Lane::Int64(to), Values::Int64(from)) => to.extend_from_slice(from),
+                (Lane::Float64(to), Values::Float64(from)) => to.extend_from_slice(from),
+                _ => return self.append_each(from),
+            }
+            self.len += from.len();
+            return Ok(());
+        }
+        self.append_each(from)
+    }
+
+    fn append_each(&mut self, from: &Vector) -> Result<()> {
         let rows = 0..u32::try_from(from.len()).map_err(|_| MISTYPED)?;
         self.append(from, &rows.collect::<Vec<_>>())
     }

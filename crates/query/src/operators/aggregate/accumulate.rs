@@ -22,6 +22,11 @@ pub enum Groups<'a> {
 
 /// The states of one aggregate for all groups.
 pub trait Accumulator: Any + Send {
+    /// From before the first row on it is asked for this aggregate of the same values, too. False: its states do not tell.
+    fn also(&mut self, _function: AggregateFunction) -> bool {
+        false
+    }
+
     /// There are so many groups now.
     fn grow(&mut self, groups: usize);
 
@@ -41,8 +46,8 @@ pub trait Accumulator: Any + Send {
         Ok(())
     }
 
-    /// Results of groups `start..start + len`.
-    fn finish(&mut self, start: usize, len: usize) -> Result<Vector>;
+    /// Results of groups `start..start + len`: of the function it was made for, or of one that it also computes.
+    fn finish(&mut self, function: AggregateFunction, start: usize, len: usize) -> Result<Vector>;
 
     /// Memory held, in bytes.
     fn bytes(&self) -> usize;
@@ -61,32 +66,22 @@ pub fn make(aggregate: &Aggregate, types: &[LogicalType]) -> Result<Box<dyn Accu
     Ok(match (aggregate.function, first) {
         (F::CountRows, _) => Box::new(count::Count::rows()),
         (F::Count, Some(_)) => Box::new(count::Count::values()),
-        (F::Sum, Some(T::Int16 | T::Int32)) => Box::new(sum::ExactSum::new(sum::Result::Int64)),
-        (F::Sum, Some(T::Int64 | T::Numeric)) => Box::new(sum::ExactSum::new(sum::Result::Sum)),
-        (F::Avg, Some(T::Int16 | T::Int32 | T::Int64 | T::Numeric)) => {
-            Box::new(sum::ExactSum::new(sum::Result::Average))
+        (F::Sum | F::Avg, Some(logical @ (T::Int16 | T::Int32 | T::Int64 | T::Numeric))) => {
+            Box::new(sum::ExactSum::new(logical))
         }
-        (F::Sum, Some(T::Float32)) => Box::new(float_sum::FloatSum::new(float_sum::Result::Single)),
-        (F::Sum, Some(T::Float64)) => Box::new(float_sum::FloatSum::new(float_sum::Result::Sum)),
-        (F::Avg, Some(T::Float32 | T::Float64)) => {
-            Box::new(float_sum::FloatSum::new(float_sum::Result::Average))
+        (F::Sum | F::Avg, Some(logical @ (T::Float32 | T::Float64))) => {
+            Box::new(float_sum::FloatSum::new(aggregate.function, logical))
         }
         (F::Min | F::Max, Some(logical)) => {
             extreme::make(matches!(aggregate.function, F::Max), logical, &aggregate.order)?
         }
         (F::BoolAnd, Some(T::Bool)) => Box::new(boolean::Boolean::new(true)),
         (F::BoolOr, Some(T::Bool)) => Box::new(boolean::Boolean::new(false)),
-        (F::VarSamp | F::VarPop | F::StddevSamp | F::StddevPop, Some(logical)) => {
-            let kind = variance::Kind {
-                sample: matches!(aggregate.function, F::VarSamp | F::StddevSamp),
-                deviation: matches!(aggregate.function, F::StddevSamp | F::StddevPop),
-            };
-            match logical {
-                T::Int16 | T::Int32 | T::Int64 | T::Numeric => Box::new(variance::ExactVariance::new(kind)),
-                T::Float32 | T::Float64 => Box::new(variance::FloatVariance::new(kind)),
-                _ => return Err(MISTYPED),
-            }
-        }
+        (F::VarSamp | F::VarPop | F::StddevSamp | F::StddevPop, Some(logical)) => match logical {
+            T::Int16 | T::Int32 | T::Int64 | T::Numeric => Box::new(variance::ExactVariance::default()),
+            T::Float32 | T::Float64 => Box::new(variance::FloatVariance::default()),
+            _ => return Err(MISTYPED),
+        },
         _ => return Err(Error::Decline("aggregate function")),
     })
 }

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use vector::{Bitmap, LogicalType, Values, Vector};
 
 use super::accumulate::{Accumulator, Groups, MISTYPED, each_valid, same};
-use crate::Result;
 use crate::row_container::flat;
+use crate::{AggregateFunction, Result};
 
 /// Whether all or any values are true. Per group a bit for "false was seen" (1) and "true was seen" (2).
 pub struct Boolean {
@@ -48,7 +48,7 @@ impl Accumulator for Boolean {
         Ok(())
     }
 
-    fn finish(&mut self, start: usize, len: usize) -> Result<Vector> {
+    fn finish(&mut self, _: AggregateFunction, start: usize, len: usize) -> Result<Vector> {
         let seen = &self.seen[start..start + len];
         let bits: Bitmap = seen.iter().map(|&seen| if self.all { seen == 2 } else { seen >= 2 }).collect();
         let validity: Bitmap = seen.iter().map(|&seen| seen != 0).collect();

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use vector::{LogicalType, Values, Vector};
 
 use super::accumulate::{Accumulator, Groups, MISTYPED, NO_SUMMARY, each_valid, same};
-use crate::{ColumnSummary, Result};
+use crate::{AggregateFunction, ColumnSummary, Result};
 
 /// Rows, or values that are not NULL, in each group.
 pub struct Count {
@@ -79,7 +79,7 @@ impl Accumulator for Count {
         Ok(())
     }
 
-    fn finish(&mut self, start: usize, len: usize) -> Result<Vector> {
+    fn finish(&mut self, _: AggregateFunction, start: usize, len: usize) -> Result<Vector> {
         Ok(Vector::new(LogicalType::Int64, Values::Int64(self.counts[start..start + len].to_vec())))
     }
 

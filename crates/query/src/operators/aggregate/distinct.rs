@@ -110,6 +110,10 @@ fn split(columns: &[Arc<Vector>], keyed: bool) -> (Option<Vec<u32>>, &[Arc<Vecto
 }
 
 impl Accumulator for Distinct {
+    fn also(&mut self, function: AggregateFunction) -> bool {
+        self.inner.also(function)
+    }
+
     fn grow(&mut self, groups: usize) {
         self.inner.grow(groups);
     }
@@ -153,8 +157,8 @@ impl Accumulator for Distinct {
         self.inner.complete(host)
     }
 
-    fn finish(&mut self, start: usize, len: usize) -> Result<Vector> {
-        self.inner.finish(start, len)
+    fn finish(&mut self, function: AggregateFunction, start: usize, len: usize) -> Result<Vector> {
+        self.inner.finish(function, start, len)
     }
 
     fn bytes(&self) -> usize {

@@ -12,7 +12,7 @@ use vector::{
 use super::accumulate::{Accumulator, Groups, MISTYPED, NO_SUMMARY, each_valid, same};
 use super::results::{Decimal, decimals, with_nulls};
 use crate::row_container::flat;
-use crate::{ColumnSummary, Error, Result, TextOrder};
+use crate::{AggregateFunction, ColumnSummary, Error, Result, TextOrder};
 
 /// The accumulator for values of this type.
 pub fn make(greatest: bool, logical: LogicalType, order: &TextOrder) -> Result<Box<dyn Accumulator>> {
@@ -151,7 +151,7 @@ impl<T: Native> Accumulator for Extreme<T> {
         Ok(())
     }
 
-    fn finish(&mut self, start: usize, len: usize) -> Result<Vector> {
+    fn finish(&mut self, _: AggregateFunction, start: usize, len: usize) -> Result<Vector> {
         let values = T::wrap(self.values[start..start + len].to_vec());
         Ok(with_nulls(self.logical, values, self.seen[start..start + len].iter().copied()))
     }
@@ -220,7 +220,7 @@ impl Accumulator for NumericExtreme {
         Ok(())
     }
 
-    fn finish(&mut self, start: usize, len: usize) -> Result<Vector> {
+    fn finish(&mut self, _: AggregateFunction, start: usize, len: usize) -> Result<Vector> {
         decimals(&self.states[start..start + len])
     }
 
@@ -312,7 +312,7 @@ impl Accumulator for TextExtreme {
         Ok(())
     }
 
-    fn finish(&mut self, start: usize, len: usize) -> Result<Vector> {
+    fn finish(&mut self, _: AggregateFunction, start: usize, len: usize) -> Result<Vector> {
         let states = &self.states[start..start + len];
         let views: ByteViews = states.iter().map(|state| state.as_deref().unwrap_or(&[])).collect();
         Ok(with_nulls(self.logical, Values::Bytes(views), states.iter().map(Option::is_some)))

@@ -10,6 +10,7 @@ mod distinct;
 mod extreme;
 mod float_sum;
 mod ordered;
+mod percentile;
 mod results;
 mod sets;
 mod sum;

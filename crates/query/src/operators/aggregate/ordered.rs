@@ -1,7 +1,7 @@
 //! Aggregates that take their values in order: percentiles, mode, string_agg.
 //!
-//! Rows of group number, arguments and order keys are collected and sorted by all of them at the end; one pass over them then makes each group's result. Rows without a value
-//! are left out at once, as the server does.
+//! Rows of group number, arguments and order keys are collected and sorted by all of them at the end; one pass over them then makes each group's result. Percentiles of rows that
+//! found room in memory are selected instead (`percentile`). Rows without a value are left out at once, as the server does.
 
 use std::sync::Arc;
 
@@ -9,29 +9,55 @@ use vector::{Bitmap, LogicalType, Values, Vector};
 
 use super::Spec;
 use super::accumulate::{Accumulator, Groups, MISTYPED, same};
+use super::percentile::{self, Ranks};
 use super::results::with_nulls;
 use crate::operators::sort::{Key, Room, SortedRows};
-use crate::row_container::{ValueColumn, flat};
-use crate::{Aggregate, AggregateFunction, Batch, Error, Host, Result};
+use crate::row_container::{Integers, ValueColumn, flat};
+use crate::{Aggregate, AggregateFunction, Batch, Error, Expression, Host, Result};
 
 /// Longest text that string_agg makes; the server ends with an error at 1 GB.
 const LONGEST: usize = 1 << 29;
 /// Group without a result.
 const NONE: u32 = u32::MAX;
 
-/// An aggregate over sorted rows.
+/// An aggregate over sorted rows, or several percentiles of them.
 pub struct Ordered {
-    function: AggregateFunction,
+    results: Vec<Results>,
     logical: LogicalType,
+    keys: Vec<Key>,
     rows: SortedRows,
     empty: Box<dyn Fn() -> SortedRows + Send>,
     /// Column, among arguments and order keys, of the values.
     value: usize,
     /// Values in each group.
     counts: Vec<u64>,
-    /// Where each group's result is among the results.
+}
+
+/// What a function gave.
+struct Results {
+    function: AggregateFunction,
+    /// Where each group's result is among the values.
     at: Vec<u32>,
-    results: ValueColumn,
+    values: ValueColumn,
+    /// A percentile of the group that the pass is in, and the value of its first row.
+    ranks: Option<Ranks>,
+    lower: f64,
+}
+
+impl Results {
+    fn new(function: AggregateFunction, logical: LogicalType) -> Self {
+        Self { function, at: Vec::new(), values: ValueColumn::new(logical), ranks: None, lower: 0.0 }
+    }
+
+    /// Adds a group's result: the value in a row.
+    fn push(&mut self, group: usize, value: &Vector, row: usize) -> Result<()> {
+        self.at[group] = self.values.len() as u32;
+        self.values.append(value, &[row as u32])
+    }
+
+    fn push_float(&mut self, group: usize, value: f64) -> Result<()> {
+        self.push(group, &Vector::new(LogicalType::Float64, Values::Float64(vec![value])), 0)
+    }
 }
 
 /// The group that the pass over sorted rows is in.
@@ -39,7 +65,6 @@ struct Pass {
     group: usize,
     /// Rows of it that were seen.
     row: u64,
-    lower: f64,
     text: Vec<u8>,
     /// Mode: the length of the current run of equal values, that of the longest one, and whether they are the same.
     run: u64,
@@ -51,12 +76,26 @@ struct Pass {
 }
 
 impl Ordered {
-    /// For an aggregate whose arguments have these types; its `update` takes the arguments, then the order keys.
-    pub fn new(aggregate: &Aggregate, types: &[LogicalType], spec: &Spec) -> Result<Self> {
-        let keys = aggregate.order_by.iter().map(|key| key.expression.logical(&spec.input));
-        let types: Vec<_> =
-            std::iter::once(LogicalType::Int32).chain(types.iter().copied()).chain(keys).collect();
-        let first_key = 1 + aggregate.arguments.len();
+    /// What is taken of each row: the arguments that are read, then the order keys.
+    pub fn columns(aggregate: &Aggregate) -> Vec<&Expression> {
+        let keys = aggregate.order_by.iter().map(|key| &key.expression);
+        Self::arguments(aggregate).iter().chain(keys).collect()
+    }
+
+    /// Those of ordered-set functions are their order key.
+    fn arguments(aggregate: &Aggregate) -> &[Expression] {
+        match aggregate.function {
+            AggregateFunction::StringAgg => &aggregate.arguments,
+            _ => &[],
+        }
+    }
+
+    /// For an aggregate over this input; its `update` takes `columns`.
+    pub fn new(aggregate: &Aggregate, spec: &Spec) -> Result<Self> {
+        let arguments = Self::arguments(aggregate);
+        let columns = Self::columns(aggregate).into_iter().map(|column| column.logical(&spec.input));
+        let types: Vec<_> = std::iter::once(LogicalType::Int32).chain(columns).collect();
+        let first_key = 1 + arguments.len();
         let (value, logical) = match aggregate.function {
             AggregateFunction::StringAgg => (1, LogicalType::Text),
             _ => (first_key, *types.get(first_key).ok_or(MISTYPED)?),
@@ -80,16 +119,16 @@ impl Ordered {
             return Err(Error::Decline("order of this type"));
         }
         let room = Room { memory: spec.memory / 2, files: spec.files.clone() };
-        let empty = move || SortedRows::new(&types, &keys, None, &room);
+        let all = keys.clone();
+        let empty = move || SortedRows::new(&types, &all, None, &room);
         Ok(Self {
-            function: aggregate.function,
+            results: vec![Results::new(aggregate.function, logical)],
             logical,
+            keys,
             rows: empty(),
             empty: Box::new(empty),
             value,
             counts: Vec::new(),
-            at: Vec::new(),
-            results: ValueColumn::new(logical),
         })
     }
 
@@ -110,10 +149,39 @@ impl Ordered {
         self.rows.push(&columns, rows)
     }
 
-    /// Adds a group's result: the value in a row.
-    fn result(&mut self, group: usize, value: &Vector, row: usize) -> Result<()> {
-        self.at[group] = self.results.len() as u32;
-        self.results.append(value, &[row as u32])
+    /// Percentiles of rows that are all in memory. False: it is something else.
+    fn select(&mut self) -> Result<bool> {
+        let functions: Vec<_> = self.results.iter().map(|results| results.function).collect();
+        let percentiles = functions.iter().all(|&function| Ranks::of(function, 1).is_some());
+        let (true, Some(columns)) = (percentiles, self.rows.in_memory()) else { return Ok(false) };
+        let (Some(groups), Some(values)) = (columns.first(), columns.get(self.value)) else {
+            return Err(MISTYPED);
+        };
+        let (Some(Integers::Int32(groups)), Some(key)) = (groups.integers(), self.keys.get(1)) else {
+            return Err(MISTYPED);
+        };
+        let found = percentile::select(key, values, groups, &self.counts, &functions);
+        for (place, results) in self.results.iter_mut().enumerate() {
+            let full = results.at.iter_mut().zip(&self.counts).filter(|(_, count)| **count > 0);
+            full.zip(0..).for_each(|((at, _), next)| *at = next);
+            let found = found.iter().skip(place).step_by(functions.len());
+            match (results.function, values.integers()) {
+                (AggregateFunction::PercentileCont(_), Some(Integers::Float64(floats))) => {
+                    let counts = self.counts.iter().filter(|count| **count > 0);
+                    let between = found.zip(counts).filter_map(|(&(first, second), &count)| {
+                        let ranks = Ranks::of(results.function, count)?;
+                        Some(ranks.between(floats[first as usize], floats[second as usize]))
+                    });
+                    let between = Values::Float64(between.collect());
+                    results.values.append_all(&Vector::new(LogicalType::Float64, between))?;
+                }
+                _ => {
+                    let rows: Vec<u32> = found.map(|&(first, _)| first).collect();
+                    results.values.append_all(&values.take(&rows))?;
+                }
+            }
+        }
+        Ok(true)
     }
 
     fn batch(&mut self, batch: &Batch, pass: &mut Pass) -> Result<()> {
@@ -122,11 +190,8 @@ impl Ordered {
         };
         let (groups, value) = (flat(groups), flat(value));
         let Values::Int32(groups) = &groups.values else { return Err(MISTYPED) };
-        let same = if self.function == AggregateFunction::Mode {
-            equal_to_previous(&value, pass.previous.as_deref())?
-        } else {
-            Vec::new()
-        };
+        let mode = self.results.iter().any(|results| results.function == AggregateFunction::Mode);
+        let same = if mode { equal_to_previous(&value, pass.previous.as_deref())? } else { Vec::new() };
         for (row, &group) in groups.iter().enumerate() {
             let group = group as usize;
             if group != pass.group {
@@ -134,59 +199,55 @@ impl Ordered {
                 (pass.group, pass.row, pass.run, pass.longest) = (group, 0, 0, 0);
                 pass.leads = false;
                 pass.text.clear();
+                for results in &mut self.results {
+                    results.ranks = Ranks::of(results.function, self.counts[group]);
+                }
             }
-            let count = self.counts[group];
-            match self.function {
-                AggregateFunction::PercentileDisc(fraction) => {
-                    let wanted = (fraction * count as f64).ceil() as u64;
-                    if pass.row + 1 == wanted.max(1) {
-                        self.result(group, &value, row)?;
-                    }
-                }
-                AggregateFunction::PercentileCont(fraction) => {
-                    let Values::Float64(floats) = &value.values else { return Err(MISTYPED) };
-                    let place = fraction * (count - 1) as f64;
-                    let (first, second) = (place.floor() as u64, place.ceil() as u64);
-                    if pass.row == first {
-                        pass.lower = floats[row];
-                    }
-                    if pass.row == second {
-                        let between = if first == second {
-                            floats[row]
-                        } else {
-                            pass.lower + (place - first as f64) * (floats[row] - pass.lower)
-                        };
-                        let between = Vector::new(LogicalType::Float64, Values::Float64(vec![between]));
-                        self.result(group, &between, 0)?;
-                    }
-                }
-                AggregateFunction::Mode => {
-                    let goes_on = pass.row > 0 && same[row];
-                    pass.run = if goes_on { pass.run + 1 } else { 1 };
-                    pass.leads &= goes_on;
-                    if pass.run > pass.longest {
-                        pass.longest = pass.run;
-                        if !pass.leads {
-                            pass.mode = Some(Arc::new(value.slice(row, 1)));
-                            pass.leads = true;
+            for results in &mut self.results {
+                match results.function {
+                    AggregateFunction::PercentileDisc(_) => {
+                        if results.ranks.is_some_and(|ranks| ranks.first == pass.row) {
+                            results.push(group, &value, row)?;
                         }
                     }
-                }
-                AggregateFunction::StringAgg => {
-                    let Values::Bytes(texts) = &value.values else { return Err(MISTYPED) };
-                    if pass.row > 0
-                        && let Some(between) = batch.columns.get(2).map(flat)
-                        && between.is_valid(row)
-                        && let Values::Bytes(between) = &between.values
-                    {
-                        pass.text.extend_from_slice(between.get(row));
+                    AggregateFunction::PercentileCont(_) => {
+                        let Values::Float64(floats) = &value.values else { return Err(MISTYPED) };
+                        let Some(ranks) = results.ranks else { continue };
+                        if pass.row == ranks.first {
+                            results.lower = floats[row];
+                        }
+                        if pass.row == ranks.second {
+                            results.push_float(group, ranks.between(results.lower, floats[row]))?;
+                        }
                     }
-                    pass.text.extend_from_slice(texts.get(row));
-                    if pass.text.len() > LONGEST {
-                        return Err(Error::Decline("string_agg past 512 MB"));
+                    AggregateFunction::Mode => {
+                        let goes_on = pass.row > 0 && same[row];
+                        pass.run = if goes_on { pass.run + 1 } else { 1 };
+                        pass.leads &= goes_on;
+                        if pass.run > pass.longest {
+                            pass.longest = pass.run;
+                            if !pass.leads {
+                                pass.mode = Some(Arc::new(value.slice(row, 1)));
+                                pass.leads = true;
+                            }
+                        }
                     }
+                    AggregateFunction::StringAgg => {
+                        let Values::Bytes(texts) = &value.values else { return Err(MISTYPED) };
+                        if pass.row > 0
+                            && let Some(between) = batch.columns.get(2).map(flat)
+                            && between.is_valid(row)
+                            && let Values::Bytes(between) = &between.values
+                        {
+                            pass.text.extend_from_slice(between.get(row));
+                        }
+                        pass.text.extend_from_slice(texts.get(row));
+                        if pass.text.len() > LONGEST {
+                            return Err(Error::Decline("string_agg past 512 MB"));
+                        }
+                    }
+                    _ => return Err(MISTYPED),
                 }
-                _ => return Err(MISTYPED),
             }
             pass.row += 1;
         }
@@ -201,18 +262,21 @@ impl Ordered {
         if pass.row == 0 {
             return Ok(());
         }
-        match self.function {
-            AggregateFunction::Mode => match pass.mode.take() {
-                Some(mode) => self.result(pass.group, &mode, 0),
-                None => Ok(()),
-            },
-            AggregateFunction::StringAgg => {
-                let texts = std::iter::once(pass.text.as_slice()).collect();
-                let text = Vector::new(LogicalType::Text, Values::Bytes(texts));
-                self.result(pass.group, &text, 0)
+        for results in &mut self.results {
+            match results.function {
+                AggregateFunction::Mode => {
+                    if let Some(mode) = pass.mode.take() {
+                        results.push(pass.group, &mode, 0)?;
+                    }
+                }
+                AggregateFunction::StringAgg => {
+                    let texts = std::iter::once(pass.text.as_slice()).collect();
+                    results.push(pass.group, &Vector::new(LogicalType::Text, Values::Bytes(texts)), 0)?;
+                }
+                _ => {}
             }
-            _ => Ok(()),
         }
+        Ok(())
     }
 }
 
@@ -233,6 +297,15 @@ fn equal_to_previous(value: &Vector, previous: Option<&Vector>) -> Result<Vec<bo
 }
 
 impl Accumulator for Ordered {
+    fn also(&mut self, function: AggregateFunction) -> bool {
+        let percentile = |function| Ranks::of(function, 1).is_some();
+        let shared = percentile(function) && self.results.iter().all(|results| percentile(results.function));
+        if shared {
+            self.results.push(Results::new(function, self.logical));
+        }
+        shared
+    }
+
     fn grow(&mut self, groups: usize) {
         self.counts.resize(groups, 0);
     }
@@ -261,13 +334,16 @@ impl Accumulator for Ordered {
     }
 
     fn complete(&mut self, host: &mut dyn Host) -> Result<()> {
-        self.at = vec![NONE; self.counts.len()];
+        self.results.iter_mut().for_each(|results| results.at = vec![NONE; self.counts.len()]);
+        if self.select()? {
+            self.rows = (self.empty)();
+            return Ok(());
+        }
         let mut rows = std::mem::replace(&mut self.rows, (self.empty)());
         rows.sort()?;
         let mut pass = Pass {
             group: usize::MAX,
             row: 0,
-            lower: 0.0,
             text: Vec::new(),
             run: 0,
             longest: 0,
@@ -280,12 +356,14 @@ impl Accumulator for Ordered {
             self.batch(&batch, &mut pass)?;
         }
         self.end(&mut pass)?;
-        self.results.seal();
+        self.results.iter_mut().for_each(|results| results.values.seal());
         Ok(())
     }
 
-    fn finish(&mut self, start: usize, len: usize) -> Result<Vector> {
-        let at = &self.at[start..start + len];
+    fn finish(&mut self, function: AggregateFunction, start: usize, len: usize) -> Result<Vector> {
+        let mut results = self.results.iter();
+        let results = results.find(|results| results.function == function).ok_or(MISTYPED)?;
+        let at = &results.at[start..start + len];
         let seen = at.iter().map(|&at| at != NONE);
         if at.iter().all(|&at| at == NONE) {
             let mut builder = vector::VectorBuilder::new(self.logical);
@@ -293,13 +371,14 @@ impl Accumulator for Ordered {
             return Ok(builder.finish(&|_, _, _| Box::default()));
         }
         let places: Vec<u32> = at.iter().map(|&at| if at == NONE { 0 } else { at }).collect();
-        let results = self.results.take(&places);
-        let validity: Option<Bitmap> = results.validity;
+        let values = results.values.take(&places);
+        let validity: Option<Bitmap> = values.validity;
         let seen = seen.enumerate().map(|(row, seen)| seen && validity.as_ref().is_none_or(|v| v.get(row)));
-        Ok(with_nulls(self.logical, results.values, seen))
+        Ok(with_nulls(self.logical, values.values, seen))
     }
 
     fn bytes(&self) -> usize {
-        self.rows.bytes() + self.counts.capacity() * 8 + self.results.bytes()
+        let results = self.results.iter().map(|results| results.values.bytes() + results.at.capacity() * 4);
+        self.rows.bytes() + self.counts.capacity() * 8 + results.sum::<usize>()
     }
 }

@@ -11,20 +11,9 @@ use vector::{Bitmap, DisplayScales, LogicalType, NumericInts, NumericValues, Sca
 use super::accumulate::{Accumulator, Groups, MISTYPED, NO_SUMMARY, each_valid, same};
 use super::results::{Decimal, average, decimals, power_of_ten, with_nulls};
 use crate::row_container::flat;
-use crate::{ColumnSummary, Error};
+use crate::{AggregateFunction, ColumnSummary, Error, Result};
 
 const WIDE: Error = Error::Decline("numeric outside 128 bits");
-
-/// What comes out.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Result {
-    /// The sum as a bigint: that of smallints and integers, which wraps as the server's does.
-    Int64,
-    /// The sum as a numeric.
-    Sum,
-    /// The average as a numeric.
-    Average,
-}
 
 #[derive(Debug, Clone, Copy, Default)]
 struct State {
@@ -34,7 +23,8 @@ struct State {
 
 /// Sums of exact numbers.
 pub struct ExactSum {
-    result: Result,
+    /// Sums are bigints: those of smallints and integers, which wrap as the server's do.
+    bigint: bool,
     states: Vec<State>,
     /// What the states were when they were last emptied; no entries as long as that never happened.
     wide: Vec<i128>,
@@ -55,9 +45,10 @@ enum Display {
 }
 
 impl ExactSum {
-    /// No groups.
-    pub const fn new(result: Result) -> Self {
-        Self { result, states: Vec::new(), wide: Vec::new(), bound: 0, scale: 0, display: Display::None }
+    /// No groups; of values of this type.
+    pub const fn new(logical: LogicalType) -> Self {
+        let bigint = matches!(logical, LogicalType::Int16 | LogicalType::Int32);
+        Self { bigint, states: Vec::new(), wide: Vec::new(), bound: 0, scale: 0, display: Display::None }
     }
 
     /// Makes room for `rows` further values of at most this magnitude. False where 64 bits have none.
@@ -94,7 +85,7 @@ impl ExactSum {
         validity: Option<&Bitmap>,
         groups: Groups<'_>,
         magnitude: u64,
-    ) -> crate::Result<()> {
+    ) -> Result<()> {
         let rows = values.len();
         if !self.reserve(magnitude, rows) {
             return self.add_wide(|row| values[row].into().into(), rows, validity, groups, 1);
@@ -146,7 +137,7 @@ impl ExactSum {
         validity: Option<&Bitmap>,
         groups: Groups<'_>,
         factor: i128,
-    ) -> crate::Result<()> {
+    ) -> Result<()> {
         self.wide.resize(self.states.len(), 0);
         let mut overflow = false;
         each_valid(validity, rows, |row| {
@@ -167,7 +158,7 @@ impl ExactSum {
     }
 
     /// The scale is to be at least this.
-    fn raise(&mut self, scale: u16) -> crate::Result<()> {
+    fn raise(&mut self, scale: u16) -> Result<()> {
         if scale > self.scale {
             if self.bound > 0 || !self.wide.is_empty() {
                 self.empty();
@@ -215,7 +206,7 @@ impl ExactSum {
         numeric: &NumericValues,
         validity: Option<&Bitmap>,
         groups: Groups<'_>,
-    ) -> crate::Result<()> {
+    ) -> Result<()> {
         if !numeric.side.is_empty() {
             return Err(WIDE);
         }
@@ -253,6 +244,10 @@ fn magnitude(values: &[i64]) -> u64 {
 }
 
 impl Accumulator for ExactSum {
+    fn also(&mut self, function: AggregateFunction) -> bool {
+        matches!(function, AggregateFunction::Sum | AggregateFunction::Avg | AggregateFunction::Count)
+    }
+
     fn grow(&mut self, groups: usize) {
         self.states.resize(groups, State::default());
         if !self.wide.is_empty() {
@@ -263,7 +258,7 @@ impl Accumulator for ExactSum {
         }
     }
 
-    fn update(&mut self, arguments: &[Arc<Vector>], rows: usize, groups: Groups<'_>) -> crate::Result<()> {
+    fn update(&mut self, arguments: &[Arc<Vector>], rows: usize, groups: Groups<'_>) -> Result<()> {
         let argument = arguments.first().ok_or(MISTYPED)?;
         let argument = flat(argument);
         let validity = argument.validity.as_ref();
@@ -279,7 +274,7 @@ impl Accumulator for ExactSum {
         }
     }
 
-    fn merge(&mut self, other: Box<dyn Accumulator>, to: &[u32]) -> crate::Result<()> {
+    fn merge(&mut self, other: Box<dyn Accumulator>, to: &[u32]) -> Result<()> {
         let mut other = same::<Self>(other)?;
         self.raise(other.scale)?;
         other.raise(self.scale)?;
@@ -310,7 +305,7 @@ impl Accumulator for ExactSum {
         Ok(())
     }
 
-    fn summary(&mut self, rows: u64, column: Option<&ColumnSummary>) -> crate::Result<()> {
+    fn summary(&mut self, rows: u64, column: Option<&ColumnSummary>) -> Result<()> {
         let column = column.ok_or(NO_SUMMARY)?;
         let count = rows.saturating_sub(column.nulls);
         if count == 0 {
@@ -332,24 +327,29 @@ impl Accumulator for ExactSum {
         Ok(())
     }
 
-    fn finish(&mut self, start: usize, len: usize) -> crate::Result<Vector> {
+    fn finish(&mut self, function: AggregateFunction, start: usize, len: usize) -> Result<Vector> {
         let groups = start..start + len;
-        match self.result {
-            Result::Int64 => {
+        match function {
+            AggregateFunction::Count => {
+                let counts = self.states[groups].iter().map(|state| state.count);
+                Ok(Vector::new(LogicalType::Int64, Values::Int64(counts.collect())))
+            }
+            AggregateFunction::Sum if self.bigint => {
                 let values = groups.clone().map(|group| self.total(group) as i64).collect();
                 let seen = groups.map(|group| self.states[group].count > 0);
                 Ok(with_nulls(LogicalType::Int64, Values::Int64(values), seen))
             }
-            Result::Sum => {
+            AggregateFunction::Sum => {
                 decimals(&groups.map(|group| self.value(group).map(|(sum, _)| sum)).collect::<Vec<_>>())
             }
-            Result::Average => {
+            AggregateFunction::Avg => {
                 let averages = groups.map(|group| match self.value(group) {
                     Some((sum, count)) => average(sum, count).map(Some),
                     None => Ok(None),
                 });
-                decimals(&averages.collect::<crate::Result<Vec<_>>>()?)
+                decimals(&averages.collect::<Result<Vec<_>>>()?)
             }
+            _ => Err(MISTYPED),
         }
     }
 

@@ -50,7 +50,7 @@ fn column(aggregate: &Aggregate) -> Option<usize> {
 pub fn push(spec: &Spec, table: &mut Table, summary: &Summary) -> Result<()> {
     for (at, aggregate) in spec.aggregates.iter().enumerate() {
         let known = column(aggregate).and_then(|column| summary.columns.get(column)?.as_ref());
-        if let Some(accumulator) = table.accumulator(at) {
+        if let Some(accumulator) = table.own_states(at) {
             accumulator.summary(summary.rows, known)?;
         }
     }

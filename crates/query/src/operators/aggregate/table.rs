@@ -22,7 +22,8 @@ pub struct Table {
     keys: Vec<Evaluator>,
     /// None without keys: one group, which is there without rows, too.
     set: Option<Numbering>,
-    aggregates: Vec<State>,
+    states: Vec<State>,
+    results: Results,
     groups: usize,
     numbers: Vec<u32>,
     spilled: Spilled,
@@ -40,10 +41,38 @@ struct Spilled {
 }
 
 struct State {
-    /// Arguments, then keys of the order the values are taken in.
+    /// Arguments; of aggregates in order `Ordered::columns`.
     arguments: Vec<Evaluator>,
     filter: Option<Evaluator>,
     accumulator: Box<dyn Accumulator>,
+}
+
+/// For each aggregate its function and which of the states has its result.
+type Results = Vec<(AggregateFunction, usize)>;
+
+/// The states of all aggregates, and for each of them which: equal values are gone through once for all aggregates of them that one state can compute.
+fn states(spec: &Spec) -> Result<(Vec<State>, Results)> {
+    let mut states: Vec<(&Aggregate, State)> = Vec::new();
+    let mut results = Vec::new();
+    for aggregate in &spec.aggregates {
+        let shared = states.iter_mut().position(|(first, state)| {
+            let same = first.arguments == aggregate.arguments
+                && first.filter == aggregate.filter
+                && first.distinct == aggregate.distinct
+                && first.order_by == aggregate.order_by;
+            same && (first.function == aggregate.function && first.order == aggregate.order
+                || state.accumulator.also(aggregate.function))
+        });
+        let at = match shared {
+            Some(at) => at,
+            None => {
+                states.push((aggregate, State::new(aggregate, spec)?));
+                states.len() - 1
+            }
+        };
+        results.push((aggregate.function, at));
+    }
+    Ok((states.into_iter().map(|(_, state)| state).collect(), results))
 }
 
 impl State {
@@ -52,15 +81,16 @@ impl State {
         let ordered = !aggregate.order_by.is_empty() || aggregate.function == AggregateFunction::StringAgg;
         let mut accumulator: Box<dyn Accumulator> = match ordered {
             true if aggregate.distinct => return Err(Error::Decline("DISTINCT in order")),
-            true => Box::new(Ordered::new(aggregate, &types, spec)?),
+            true => Box::new(Ordered::new(aggregate, spec)?),
             false => accumulate::make(aggregate, &types)?,
         };
         if aggregate.distinct {
             accumulator = Box::new(Distinct::new(accumulator, &types, spec));
         }
-        let keys = aggregate.order_by.iter().map(|key| &key.expression);
+        let arguments =
+            if ordered { Ordered::columns(aggregate) } else { aggregate.arguments.iter().collect() };
         Ok(Self {
-            arguments: aggregate.arguments.iter().chain(keys).map(Evaluator::new).collect(),
+            arguments: arguments.into_iter().map(Evaluator::new).collect(),
             filter: aggregate.filter.as_ref().map(Evaluator::new),
             accumulator,
         })
@@ -90,11 +120,12 @@ impl State {
 impl Table {
     /// No groups; without keys the one group.
     pub fn new(spec: &Spec, level: u32) -> Result<Self> {
-        let states = spec.aggregates.iter().map(|aggregate| State::new(aggregate, spec));
+        let (states, results) = states(spec)?;
         let mut table = Self {
             keys: spec.keys.iter().map(Evaluator::new).collect(),
             set: (!spec.keys.is_empty()).then(|| Numbering::new(&spec.key_types(), spec.memo)),
-            aggregates: states.collect::<Result<_>>()?,
+            states,
+            results,
             groups: 0,
             numbers: Vec::new(),
             spilled: Spilled {
@@ -119,20 +150,20 @@ impl Table {
     /// Memory held, in bytes.
     pub fn bytes(&self) -> usize {
         self.set.as_ref().map_or(0, Numbering::bytes)
-            + self.aggregates.iter().map(|state| state.accumulator.bytes()).sum::<usize>()
+            + self.states.iter().map(|state| state.accumulator.bytes()).sum::<usize>()
     }
 
     fn grow(&mut self, groups: usize) {
         if groups > self.groups {
             self.groups = groups;
-            self.aggregates.iter_mut().for_each(|state| state.accumulator.grow(groups));
+            self.states.iter_mut().for_each(|state| state.accumulator.grow(groups));
         }
     }
 
     /// Takes the rows of a batch.
     pub fn push(&mut self, batch: &Batch) -> Result<()> {
         let Some(set) = &mut self.set else {
-            return self.aggregates.iter_mut().try_for_each(|state| state.push(batch, None));
+            return self.states.iter_mut().try_for_each(|state| state.push(batch, None));
         };
         let keys = self.keys.iter_mut().map(|key| key.evaluate(batch)).collect::<Result<Vec<_>>>()?;
         set.number(&keys, batch.rows, &mut self.numbers)?;
@@ -141,7 +172,7 @@ impl Table {
             return self.push_some(batch, &keys);
         }
         self.grow(groups);
-        for state in &mut self.aggregates {
+        for state in &mut self.states {
             state.push(batch, Some(&self.numbers))?;
         }
         if self.bytes() > self.spilled.memory
@@ -170,7 +201,7 @@ impl Table {
         )?;
         let numbers: Vec<u32> = present.iter().map(|&row| self.numbers[row as usize]).collect();
         let batch = batch.take(&present);
-        self.aggregates.iter_mut().try_for_each(|state| state.push(&batch, Some(&numbers)))
+        self.states.iter_mut().try_for_each(|state| state.push(&batch, Some(&numbers)))
     }
 
     /// Files of rows whose groups are not here, each with the level at which its rows are spread. Once the groups that are here were given out.
@@ -178,9 +209,11 @@ impl Table {
         self.spilled.rows.take().map(|rows| rows.into_files().collect()).unwrap_or_default()
     }
 
-    /// The states of one aggregate.
-    pub fn accumulator(&mut self, at: usize) -> Option<&mut Box<dyn Accumulator>> {
-        self.aggregates.get_mut(at).map(|state| &mut state.accumulator)
+    /// The states of one aggregate, unless an earlier one has them, too.
+    pub fn own_states(&mut self, aggregate: usize) -> Option<&mut Box<dyn Accumulator>> {
+        let &(_, at) = self.results.get(aggregate)?;
+        let first = self.results.iter().position(|&(_, other)| other == at) == Some(aggregate);
+        self.states.get_mut(at).filter(|_| first).map(|state| &mut state.accumulator)
     }
 
     /// Takes over the groups of another thread's table.
@@ -206,7 +239,7 @@ impl Table {
             }
             _ => to.push(0),
         }
-        for (state, other) in self.aggregates.iter_mut().zip(other.aggregates) {
+        for (state, other) in self.states.iter_mut().zip(other.states) {
             state.accumulator.merge(other.accumulator, &to)?;
         }
         Ok(())
@@ -226,14 +259,16 @@ impl Table {
         if let Some(set) = &mut self.set {
             set.seal();
         }
-        self.aggregates.iter_mut().try_for_each(|state| state.accumulator.complete(host))
+        self.states.iter_mut().try_for_each(|state| state.accumulator.complete(host))
     }
 
     /// Keys and results of groups `start..start + rows`.
     pub fn output(&mut self, start: usize, rows: usize) -> Result<Batch> {
         let mut columns = self.set.as_ref().map(|set| set.slice(start, rows)).unwrap_or_default();
-        for state in &mut self.aggregates {
-            columns.push(Arc::new(state.accumulator.finish(start, rows)?));
+        for &(function, at) in &self.results {
+            if let Some(state) = self.states.get_mut(at) {
+                columns.push(Arc::new(state.accumulator.finish(function, start, rows)?));
+            }
         }
         Ok(Batch::new(rows, columns))
     }

@@ -11,17 +11,32 @@ use vector::{DisplayScales, LogicalType, NumericInts, Values, Vector};
 use super::accumulate::{Accumulator, Groups, MISTYPED, each_valid, same};
 use super::results::{Decimal, decimals, divide, division_scale, power_of_ten, square_root, with_nulls};
 use crate::row_container::flat;
-use crate::{Error, Result};
+use crate::{AggregateFunction, Error, Result};
 
 const WIDE: Error = Error::Decline("numeric outside 128 bits");
 
 /// Which of the four.
 #[derive(Debug, Clone, Copy)]
-pub struct Kind {
+struct Kind {
     /// Of a sample: one less in the divisor.
-    pub sample: bool,
+    sample: bool,
     /// The square root of the variance.
-    pub deviation: bool,
+    deviation: bool,
+}
+
+impl Kind {
+    /// None for other functions.
+    const fn of(function: AggregateFunction) -> Option<Self> {
+        use AggregateFunction as F;
+        let (sample, deviation) = match function {
+            F::VarSamp => (true, false),
+            F::VarPop => (false, false),
+            F::StddevSamp => (true, true),
+            F::StddevPop => (false, true),
+            _ => return None,
+        };
+        Some(Self { sample, deviation })
+    }
 }
 
 #[derive(Debug, Clone, Copy, Default)]
@@ -34,18 +49,13 @@ struct State {
 }
 
 /// Variances of integers and decimals.
+#[derive(Default)]
 pub struct ExactVariance {
-    kind: Kind,
     states: Vec<State>,
     scale: u16,
 }
 
 impl ExactVariance {
-    /// No groups.
-    pub const fn new(kind: Kind) -> Self {
-        Self { kind, states: Vec::new(), scale: 0 }
-    }
-
     fn raise(&mut self, scale: u16) -> Result<()> {
         if scale > self.scale {
             let factor = power_of_ten(u32::from(scale - self.scale))?;
@@ -90,8 +100,8 @@ impl ExactVariance {
         if overflow { Err(WIDE) } else { Ok(()) }
     }
 
-    fn result(&self, state: &State) -> Result<Option<Decimal>> {
-        if state.count <= i64::from(self.kind.sample) {
+    fn result(&self, kind: Kind, state: &State) -> Result<Option<Decimal>> {
+        if state.count <= i64::from(kind.sample) {
             return Ok(None);
         }
         let count = i128::from(state.count);
@@ -101,19 +111,23 @@ impl ExactVariance {
         if dividend <= 0 {
             return Ok(Some(Decimal { unscaled: 0, scale: 0, display: 0 }));
         }
-        let divisor = count.checked_mul(count - i128::from(self.kind.sample)).ok_or(WIDE)?;
+        let divisor = count.checked_mul(count - i128::from(kind.sample)).ok_or(WIDE)?;
         let scale = self.scale * 2;
         let scale = division_scale(
             Decimal { unscaled: dividend, scale, display: state.display * 2 },
             Decimal { unscaled: divisor, scale: 0, display: 0 },
         );
         let variance = divide(dividend, divisor, i32::from(scale) - i32::from(self.scale) * 2)?;
-        let unscaled = if self.kind.deviation { square_root(variance, scale)? } else { variance };
+        let unscaled = if kind.deviation { square_root(variance, scale)? } else { variance };
         Ok(Some(Decimal { unscaled, scale, display: scale }))
     }
 }
 
 impl Accumulator for ExactVariance {
+    fn also(&mut self, function: AggregateFunction) -> bool {
+        Kind::of(function).is_some()
+    }
+
     fn grow(&mut self, groups: usize) {
         self.states.resize(groups, State::default());
     }
@@ -160,8 +174,9 @@ impl Accumulator for ExactVariance {
         Ok(())
     }
 
-    fn finish(&mut self, start: usize, len: usize) -> Result<Vector> {
-        let results = self.states[start..start + len].iter().map(|state| self.result(state));
+    fn finish(&mut self, function: AggregateFunction, start: usize, len: usize) -> Result<Vector> {
+        let kind = Kind::of(function).ok_or(MISTYPED)?;
+        let results = self.states[start..start + len].iter().map(|state| self.result(kind, state));
         decimals(&results.collect::<Result<Vec<_>>>()?)
     }
 
@@ -179,8 +194,8 @@ struct FloatState {
 }
 
 /// Variances of floats.
+#[derive(Default)]
 pub struct FloatVariance {
-    kind: Kind,
     states: Vec<FloatState>,
 }
 
@@ -210,11 +225,6 @@ impl FloatState {
 }
 
 impl FloatVariance {
-    /// No groups.
-    pub const fn new(kind: Kind) -> Self {
-        Self { kind, states: Vec::new() }
-    }
-
     fn add(&mut self, argument: &Vector, groups: Groups<'_>, value: impl Fn(usize) -> f64) -> Result<()> {
         let mut fine = true;
         each_valid(argument.validity.as_ref(), argument.len(), |row| {
@@ -229,6 +239,10 @@ impl FloatVariance {
 }
 
 impl Accumulator for FloatVariance {
+    fn also(&mut self, function: AggregateFunction) -> bool {
+        Kind::of(function).is_some()
+    }
+
     fn grow(&mut self, groups: usize) {
         self.states.resize(groups, FloatState::default());
     }
@@ -263,12 +277,13 @@ impl Accumulator for FloatVariance {
         Ok(())
     }
 
-    fn finish(&mut self, start: usize, len: usize) -> Result<Vector> {
+    fn finish(&mut self, function: AggregateFunction, start: usize, len: usize) -> Result<Vector> {
+        let kind = Kind::of(function).ok_or(MISTYPED)?;
         let states = &self.states[start..start + len];
-        let less = f64::from(u8::from(self.kind.sample));
+        let less = f64::from(u8::from(kind.sample));
         let results = states.iter().map(|state| {
             let variance = state.squares / (state.count - less);
-            if self.kind.deviation { variance.sqrt() } else { variance }
+            if kind.deviation { variance.sqrt() } else { variance }
         });
         let seen = states.iter().map(|state| state.count > less);
         Ok(with_nulls(LogicalType::Float64, Values::Float64(results.collect()), seen))

@@ -136,6 +136,11 @@ impl SortedRows {
         Ok(())
     }
 
+    /// The columns of all rows as they came, unless some are in files.
+    pub fn in_memory(&self) -> Option<&[ValueColumn]> {
+        self.runs.is_empty().then_some(&self.columns)
+    }
+
     /// The rows, in no order, batch by batch.
     pub fn drain(mut self, mut take: impl FnMut(Batch) -> Result<()>) -> Result<()> {
         for mut run in self.runs {
