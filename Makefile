@@ -54,10 +54,10 @@ bench: ## bench-events, and loads and sizes of it by column
 bench-events: ## 22 questions to a million events: heap, colcompress and DuckDB in turns (ROWS, RUNS)
 	scripts/bench.sh events
 
-bench-tpch: ## the 22 queries of TPC-H on the same three (SF=1, RUNS)
+bench-tpch: ## the 22 queries of TPC-H on the same three (SF=1, RUNS, STEP)
 	scripts/bench.sh tpch
 
-bench-clickbench: ## 43 questions to a table of 105 columns on the same three (ROWS, RUNS)
+bench-clickbench: ## 43 questions to a table of 105 columns on the same three (ROWS, RUNS, STEP)
 	scripts/bench.sh clickbench
 
 bench-encodings: ## size and decode speed of each encoding

@@ -1,4 +1,4 @@
-"""Writes a `hits` table as CSV: web analytics of 105 columns, ROWS rows, the same on every run. hits.py ROWS OUT
+"""Writes a `hits` table as CSV: web analytics of 105 columns, ROWS rows, the same on every run. hits.py ROWS > OUT
 
 Run with the Python of target/venv, which has numpy and pyarrow. The columns are those of ClickBench's table; the rows
 are made here, with the skew of such data: few counters, regions and phrases take most of the hits, most text is empty,
@@ -126,14 +126,14 @@ class Hits:
         return self.made["phrases"]
 
 
-def main(rows, out):
+def main(rows):
     hits = Hits(rows)
     table = pyarrow.table({name: hits.column(kind, how) for name, kind, how in columns()})
     stamps = [index for index, (_, kind, _) in enumerate(columns()) if kind == "z"]
     for index in stamps:
         table = table.set_column(index, table.column_names[index], pyarrow.compute.strftime(table.column(index), "%Y-%m-%d %H:%M:%S"))
-    pyarrow.csv.write_csv(table, out, pyarrow.csv.WriteOptions(include_header=False))
+    pyarrow.csv.write_csv(table, sys.stdout.buffer, pyarrow.csv.WriteOptions(include_header=False))
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]), sys.argv[2])
+    main(int(sys.argv[1]))

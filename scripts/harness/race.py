@@ -52,6 +52,25 @@ def reaped_cpu(pid):
     return (int(fields[13]) + int(fields[14])) / os.sysconf("SC_CLK_TCK")
 
 
+class Absent:
+    """An engine that is not there: no answers and no times."""
+
+    def __init__(self, name):
+        self.name = name
+
+    def use(self, threads):
+        pass
+
+    def words(self, question):
+        return question.text
+
+    def run(self, text):
+        return Run(None, None, None)
+
+    def close(self):
+        pass
+
+
 class Postgres:
     """An engine that is a session: `table` stands for :t, `setup` chooses schemas and the like."""
 
@@ -267,8 +286,9 @@ class Race:
         """What differs from heap's answer (from DuckDB's where heap had none); None where nothing does."""
         heap, column = self.engines[0], self.engines[1]
         answers = {name: run.rows for name, run in first.items()}
-        if question.ties and answers[heap.name]:
-            width = len(answers[heap.name][0])
+        rows = next((rows for rows in answers.values() if rows), None)
+        if question.ties and rows:
+            width = len(rows[0])
             answers = {engine.name: engine.run(untied(words[engine.name], width)).rows for engine in self.engines}
         reference = answers[heap.name]
         if reference is None:

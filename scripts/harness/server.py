@@ -303,12 +303,16 @@ def _alive(pid):
     return state != "Z"
 
 
-def fresh_server(name, stage, settings=None, port=54321):
-    """A new server in a temporary base, started. The caller destroys it; a TERM or HUP meanwhile ends the
-    program through its `finally` clauses, so that no server stays behind."""
+def end_orderly():
+    """From here on TERM and HUP end the program through its `finally` clauses, so that no server stays behind."""
     if threading.current_thread() is threading.main_thread():
         for number in (signal.SIGTERM, signal.SIGHUP):
             signal.signal(number, lambda received, _frame: sys.exit(128 + received))
+
+
+def fresh_server(name, stage, settings=None, port=54321):
+    """A new server in a temporary base, started. The caller destroys it."""
+    end_orderly()
     server = Server(private_base(name, temporary=True), port=port, stage=stage, settings=settings)
     try:
         server.init()
