@@ -22,7 +22,7 @@ mod source;
 pub use batch::{BATCH_ROWS, Batch};
 pub use error::{Error, Result, SqlError};
 pub use execution::{Execution, Figures, Profile, Runner, Settings};
-pub use expression::{CaseRule, DateField, Evaluator, Expression, Function, HostFunction};
+pub use expression::{CaseRule, Condition, DateField, Evaluator, Expression, Function, HostFunction};
 pub use pipeline::{Build, Emit, Pipeline, Sink, SinkLocal, Transform, TransformFactory};
 pub use plan::{Aggregate, AggregateFunction, JoinKind, Plan, SortKey, TextCompare, TextOrder};
 pub use source::{

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use vector::{Predicate, Scalar, Vector};
 
-use crate::{Batch, Result};
+use crate::{Batch, Condition, Result};
 
 /// What is known of one column of a unit without decoding it.
 #[derive(Debug, Clone, PartialEq)]
@@ -65,6 +65,12 @@ pub trait Source {
     /// Rows whose value in this column `members` does not select need not come: a source that decodes columns late asks it before it decodes the others, on whichever
     /// thread. False: it will not ask. Only before the first unit.
     fn narrow_members(&mut self, _column: usize, _members: &Arc<dyn Members>) -> bool {
+        false
+    }
+
+    /// Rows for which `condition` is not TRUE do not come: a source that decodes columns late asks it when it has the columns that it reads. Conditions are asked in the
+    /// order in which they were given, each only about rows that passed those before. False: they come. Only before the first unit.
+    fn filter(&mut self, _condition: &Arc<Condition>) -> bool {
         false
     }
 

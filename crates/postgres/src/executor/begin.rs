@@ -17,7 +17,7 @@ use super::cold::Cold;
 use super::hot::Hot;
 use super::parallel::Shared;
 use super::scroll::{self, Scroll};
-use super::vectors::Tally;
+use super::shape::Tally;
 use crate::convert::{ColumnReader, ColumnType};
 use crate::table_am::own_writes;
 

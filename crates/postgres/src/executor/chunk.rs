@@ -9,11 +9,13 @@
 
 use std::sync::Arc;
 
+use query::Batch;
 use stripe::{OwnedChunk, Prune, prune_chunk};
-use vector::{Error, LogicalType, Predicate, Result, Selection, Values, Vector};
+use vector::{Bitmap, Error, LogicalType, Predicate, Result, Selection, Values, Vector};
 
 use super::begin::{Column, Counters};
 use super::clauses::Clause;
+use super::shape::Shape;
 use crate::storage::codecs::ServerCodecs;
 use crate::storage::directory::StripeEntry;
 use crate::storage::open_stripe::{OpenStripe, Pages};
@@ -91,9 +93,9 @@ pub enum Source {
     /// Not wanted in this chunk.
     Unwanted,
     /// Every row of the chunk.
-    Whole(Vector),
+    Whole(Arc<Vector>),
     /// The selected rows only.
-    Taken(Vector),
+    Taken(Arc<Vector>),
     /// The stripe is older than the column: one value for every row (`convert::missing_value`).
     Missing,
 }
@@ -134,6 +136,29 @@ struct Part {
     logical: Option<LogicalType>,
     read: Option<OwnedChunk>,
     decoded: Option<Vector>,
+}
+
+/// Rows of a chunk that passed the steps so far.
+struct Passed {
+    selection: Selection,
+    /// Native clauses that have to be checked row by row.
+    checks: Vec<usize>,
+    /// The values of the selected rows, of columns that were looked at.
+    ready: Vec<Option<Arc<Vector>>>,
+}
+
+impl Passed {
+    /// Leaves the rows at these positions among those selected.
+    fn keep(&mut self, kept: &[u32]) {
+        let rows = match &self.selection {
+            Selection::All(_) => kept.to_vec(),
+            Selection::Rows(rows) => kept.iter().filter_map(|&at| rows.get(at as usize).copied()).collect(),
+        };
+        self.selection = Selection::Rows(rows);
+        for ready in self.ready.iter_mut().flatten() {
+            *ready = Arc::new(ready.take(kept));
+        }
+    }
 }
 
 /// What is left to do for a chunk that was not pruned.
@@ -256,6 +281,47 @@ impl Work {
 
     /// Filters and projects. None when no row is left.
     pub fn run(mut self, fetch: &mut Fetch<'_>, counters: &mut Counters) -> Result<Option<Loaded>> {
+        let passed = self.passing(fetch, counters)?;
+        passed.map(|passed| self.finish(passed, fetch, counters)).transpose()
+    }
+
+    /// The same with a shape's conditions, which are not looked at where rows have to be checked one by one.
+    pub fn run_with(
+        mut self,
+        shape: &Shape,
+        fetch: &mut Fetch<'_>,
+        counters: &mut Counters,
+    ) -> query::Result<Option<Loaded>> {
+        let Some(mut passed) = self.passing(fetch, counters)? else { return Ok(None) };
+        if passed.checks.is_empty() {
+            let unread = Arc::new(Vector::new(LogicalType::Bool, Values::Bool(Bitmap::new())));
+            for condition in &shape.conditions {
+                let columns = vec![Arc::clone(&unread); shape.columns.len()];
+                let mut batch = Batch::new(passed.selection.len(), columns);
+                for &place in condition.columns() {
+                    let at = shape.columns.get(place).copied().unwrap_or(usize::MAX);
+                    let vector = self.selected(at, &mut passed, fetch, counters)?;
+                    let known = vector.or_else(|| shape.value_of_missing(at, batch.rows));
+                    if let (Some(column), Some(known)) = (batch.columns.get_mut(place), known) {
+                        *column = known;
+                    }
+                }
+                let kept = condition.select(&batch)?;
+                drop(batch);
+                if let Some(kept) = kept {
+                    counters.rows_filtered += (passed.selection.len() - kept.len()) as u64;
+                    passed.keep(&kept);
+                }
+                if passed.selection.is_empty() {
+                    return Ok(None);
+                }
+            }
+        }
+        Ok(Some(self.finish(passed, fetch, counters)?))
+    }
+
+    /// Filters. None when no row is left.
+    fn passing(&mut self, fetch: &mut Fetch<'_>, counters: &mut Counters) -> Result<Option<Passed>> {
         let steps = Arc::clone(&self.steps);
         let mut checks: Vec<usize> = (0..steps.clauses.len())
             .filter(|&at| steps.clauses.get(at).is_some_and(|clause| clause.needs_check))
@@ -282,22 +348,37 @@ impl Work {
             }
         }
         checks.sort_unstable();
-        let mut ready: Vec<Option<Source>> = steps.columns.iter().map(|_| None).collect();
+        let ready = steps.columns.iter().map(|_| None).collect();
+        let mut passed = Passed { selection, checks, ready };
         for (at, members) in &steps.members {
-            self.keep_members(*at, members.as_ref(), &mut selection, &mut ready, fetch, counters)?;
-            if selection.is_empty() {
+            let same = steps.columns.get(*at).zip(self.parts.get(*at));
+            if !same.is_some_and(|(column, part)| part.logical == Some(column.logical)) {
+                continue;
+            }
+            let vector = self.selected(*at, &mut passed, fetch, counters)?;
+            if let Some(kept) = vector.and_then(|vector| members.select(&vector)) {
+                passed.keep(&kept);
+            }
+            if passed.selection.is_empty() {
                 return Ok(None);
             }
         }
+        Ok(Some(passed))
+    }
+
+    /// Projects the rows that passed.
+    fn finish(&mut self, passed: Passed, fetch: &mut Fetch<'_>, counters: &mut Counters) -> Result<Loaded> {
+        let steps = Arc::clone(&self.steps);
+        let Passed { selection, checks, mut ready } = passed;
         let mut sources = Vec::with_capacity(steps.columns.len());
         for (at, column) in steps.columns.iter().enumerate() {
             let mut checked = checks.iter().filter_map(|&at| steps.clauses.get(at));
             let wanted = column.wanted || checked.any(|clause| clause.reads.contains(&column.index));
             sources.push(match wanted {
-                true if ready.get(at).is_some_and(Option::is_some) => {
-                    ready.get_mut(at).and_then(Option::take).unwrap_or(Source::Unwanted)
-                }
-                true => self.project(at, &selection, fetch, counters)?,
+                true => match ready.get_mut(at).and_then(Option::take) {
+                    Some(ready) => Source::Taken(ready),
+                    None => self.project(at, &selection, fetch, counters)?,
+                },
                 false => Source::Unwanted,
             });
         }
@@ -315,55 +396,26 @@ impl Work {
             counters.bytes_decoded += vector_bytes(&made);
             further.push(Some(made));
         }
-        Ok(Some(Loaded { base: self.base, selection, sources, further, checks, done: 0 }))
+        Ok(Loaded { base: self.base, selection, sources, further, checks, done: 0 })
     }
 
-    /// Keeps the selected rows whose value in a column is among those that matter, and the column's values with them.
-    fn keep_members(
+    /// A column's values for the rows that passed; None where the stripe does not have it.
+    fn selected(
         &mut self,
         at: usize,
-        members: &dyn query::Members,
-        selection: &mut Selection,
-        ready: &mut [Option<Source>],
+        passed: &mut Passed,
         fetch: &mut Fetch<'_>,
         counters: &mut Counters,
-    ) -> Result<()> {
-        let steps = Arc::clone(&self.steps);
-        let same = steps.columns.get(at).zip(self.parts.get(at));
-        if !same.is_some_and(|(column, part)| part.logical == Some(column.logical)) {
-            return Ok(());
+    ) -> Result<Option<Arc<Vector>>> {
+        let Some(place) = passed.ready.get_mut(at) else { return Ok(None) };
+        if place.is_none() {
+            *place = match (self.project(at, &passed.selection, fetch, counters)?, &passed.selection) {
+                (Source::Whole(vector), Selection::Rows(rows)) => Some(Arc::new(vector.take(rows))),
+                (Source::Whole(vector) | Source::Taken(vector), _) => Some(vector),
+                (Source::Unwanted | Source::Missing, _) => None,
+            };
         }
-        let found = match ready.get_mut(at).and_then(Option::take) {
-            Some(found) => found,
-            None => self.project(at, selection, fetch, counters)?,
-        };
-        let vector = match (found, &*selection) {
-            (Source::Whole(vector), Selection::Rows(rows)) => vector.take(rows),
-            (Source::Whole(vector) | Source::Taken(vector), _) => vector,
-            (Source::Unwanted | Source::Missing, _) => return Ok(()),
-        };
-        let vector = match members.select(&vector) {
-            None => vector,
-            Some(kept) => {
-                let rows = match &*selection {
-                    Selection::All(_) => kept.clone(),
-                    Selection::Rows(rows) => {
-                        kept.iter().filter_map(|&at| rows.get(at as usize).copied()).collect()
-                    }
-                };
-                *selection = Selection::Rows(rows);
-                for source in ready.iter_mut().flatten() {
-                    if let Source::Taken(other) = source {
-                        *other = other.take(&kept);
-                    }
-                }
-                vector.take(&kept)
-            }
-        };
-        if let Some(place) = ready.get_mut(at) {
-            *place = Some(Source::Taken(vector));
-        }
-        Ok(())
+        Ok(place.clone())
     }
 
     /// Whether the stripe has the clause's columns, with the types that its predicate is about.
@@ -484,14 +536,14 @@ impl Work {
         }
         let part = self.part(at, fetch, counters)?;
         if let Some(vector) = part.decoded.take() {
-            return Ok(Source::Whole(vector));
+            return Ok(Source::Whole(Arc::new(vector)));
         }
         let Some(read) = &part.read else { return Ok(Source::Unwanted) };
         let source = match selection {
             Selection::Rows(rows) if rows.len() * TAKE_BELOW < read.rows() as usize => {
-                Source::Taken(read.take(rows, &ServerCodecs)?)
+                Source::Taken(Arc::new(read.take(rows, &ServerCodecs)?))
             }
-            _ => Source::Whole(read.decode(&ServerCodecs)?),
+            _ => Source::Whole(Arc::new(read.decode(&ServerCodecs)?)),
         };
         if let Source::Whole(vector) | Source::Taken(vector) = &source {
             counters.bytes_decoded += vector_bytes(vector);

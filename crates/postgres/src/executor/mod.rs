@@ -2,7 +2,7 @@
 //!
 //! `begin` reads the finished plan, `clauses` turns its conditions into predicates at each start, `cold` walks the stripes, `chunk` takes one chunk
 //! through prune, filter and project, `batch` holds Datums of up to a thousand rows, `rows` hands them out one by one, `hot` adds the rows in heap pages, `scroll` moves both ways for cursors,
-//! `vectors` (with `known`) gives the same rows as vectors to the vectorised
+//! `vectors` (with `known` and `shape`) gives the same rows as vectors to the vectorised
 //! executor, `recheck` serves EvalPlanQual, `parallel` shares a scan among workers, `explain` tells. This file owns the node's callbacks and its memory.
 //!
 //! Two kinds of code meet here. Everything that owns Rust values runs under the guard that turns server ERRORs into unwinding. The loop that
@@ -21,6 +21,7 @@ mod parallel;
 mod recheck;
 mod rows;
 mod scroll;
+mod shape;
 mod vectors;
 
 use std::sync::OnceLock;
@@ -33,7 +34,8 @@ use crate::planner::plan::NAME;
 pub use begin::Scan;
 pub use chunk::Derive;
 pub use cold::may_match;
-pub use vectors::{ChunkUnit, Piece, Wanted};
+pub use shape::ChunkUnit;
+pub use vectors::{Piece, Wanted};
 
 /// The node's state as the server sees it.
 pub type Node = CustomNode<Scan>;

@@ -5,16 +5,17 @@
 //! vector has the logical type that the column's type has now, whatever the stripe says.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 
 use pgrx::pg_sys::ffi::pg_guard_ffi_boundary;
 use pgrx::pg_sys::{self, Datum, TupleTableSlot};
-use query::{Batch, Members, Step, Summary, SummaryNeed, Unit};
-use vector::{Predicate, Selection, Values, Vector};
+use query::{Batch, Condition, Members, Summary, SummaryNeed};
+use vector::{Predicate, Selection, Vector};
 
-use super::begin::{Column, Counters, Phase, Scan};
-use super::chunk::{self, Further, Loaded, Source, Work};
+use super::begin::{Column, Phase, Scan};
+use super::chunk::{self, Further, Loaded, Source};
 use super::clauses::Clause;
+use super::shape::{ChunkUnit, Shape};
 use super::{cold, known, rows};
 use crate::convert::{ColumnWriter, missing_value};
 use crate::host::error;
@@ -42,91 +43,16 @@ pub struct Wanted {
     summaries: Option<Vec<SummaryNeed>>,
     /// Rows that do not pass these need not come.
     narrowed: Vec<Predicate>,
+    /// Rows that do not pass these must not come.
+    conditions: Vec<Arc<Condition>>,
+    /// A condition was not taken, so that none that follows may be.
+    refused: bool,
     /// Hot rows being converted.
     slots: Vec<*mut TupleTableSlot>,
     /// Chunks are handed out whole, for other threads to filter and decode.
     threads: bool,
     /// Known once the scan starts.
     shape: Arc<Shape>,
-}
-
-/// How a chunk's columns become those of a batch.
-#[derive(Default)]
-struct Shape {
-    /// Positions in `Scan::columns`, in the order of the batch's columns.
-    columns: Vec<usize>,
-    /// One row for each of `Scan::columns`: the value in stripes that are older than it, which also stands where nobody reads the column.
-    missing: Vec<Option<Arc<Vector>>>,
-    /// The same for each further column.
-    missing_further: Vec<Arc<Vector>>,
-    /// For EXPLAIN.
-    tally: Arc<Tally>,
-}
-
-/// What units on other threads counted.
-#[derive(Debug, Default)]
-pub struct Tally {
-    /// Rows that they gave.
-    pub rows: AtomicU64,
-    /// Rows left out by native conditions.
-    pub rows_filtered: AtomicU64,
-    /// Bytes of values decoded.
-    pub bytes_decoded: AtomicU64,
-}
-
-/// A chunk whose column chunks are all there.
-pub struct ChunkUnit {
-    work: Option<Work>,
-    shape: Arc<Shape>,
-}
-
-impl Unit for ChunkUnit {
-    fn next(&mut self) -> query::Result<Step> {
-        let Some(work) = self.work.take() else { return Ok(Step::Done) };
-        let mut counters = Counters::default();
-        let absent = || vector::Error::InvalidInput("a column chunk was not read".into());
-        let loaded = work.run(&mut |_| Err(absent()), &mut counters)?;
-        let tally = &self.shape.tally;
-        tally.rows_filtered.fetch_add(counters.rows_filtered, Ordering::Relaxed);
-        tally.bytes_decoded.fetch_add(counters.bytes_decoded, Ordering::Relaxed);
-        let Some(loaded) = loaded else { return Ok(Step::Done) };
-        if !loaded.checks.is_empty() {
-            return Err(query::Error::Decline("a condition has to be checked row by row"));
-        }
-        let batch = self.shape.batch(loaded.sources, loaded.further, &loaded.selection);
-        tally.rows.fetch_add(batch.rows as u64, Ordering::Relaxed);
-        Ok(Step::Batch(batch))
-    }
-}
-
-impl Shape {
-    fn batch(&self, sources: Vec<Source>, further: Vec<Option<Vector>>, selection: &Selection) -> Batch {
-        let constant = |value: &Arc<Vector>| {
-            let value = value.as_ref().clone();
-            Arc::new(Vector::new(value.logical, Values::Constant(Box::new(value), selection.len())))
-        };
-        let mut ready: Vec<Option<Arc<Vector>>> = Vec::with_capacity(sources.len());
-        for (at, source) in sources.into_iter().enumerate() {
-            let wanted = self.columns.contains(&at);
-            ready.push(match (source, selection) {
-                _ if !wanted => None,
-                (Source::Whole(vector), Selection::All(_)) | (Source::Taken(vector), _) => {
-                    Some(vector.into())
-                }
-                (Source::Whole(vector), Selection::Rows(rows)) => Some(vector.take(rows).into()),
-                (Source::Missing | Source::Unwanted, _) => {
-                    self.missing.get(at).and_then(Option::as_ref).map(constant)
-                }
-            });
-        }
-        let columns = self.columns.iter().filter_map(|&at| ready.get(at).cloned().flatten());
-        let further = further.into_iter().zip(&self.missing_further);
-        let further = further.map(|(made, missing)| match made {
-            Some(made) => Arc::new(made),
-            None => constant(missing),
-        });
-        Batch::new(selection.len(), columns.chain(further).collect())
-    }
 }
 
 impl Wanted {
@@ -168,6 +94,17 @@ impl Wanted {
         place.is_some()
     }
 
+    /// Rows for which this is not TRUE do not come. False: they come.
+    pub fn filter(&mut self, condition: &Arc<Condition>) -> bool {
+        // Columns past those of the scan are made when all others are there.
+        let reads = condition.columns();
+        self.refused |= reads.is_empty() || reads.iter().any(|&column| column >= self.columns.len());
+        if !self.refused {
+            self.conditions.push(Arc::clone(condition));
+        }
+        !self.refused
+    }
+
     /// Rows for which this is not TRUE need not come. Columns are positions in the batch.
     pub fn narrow(&mut self, scan: &Scan, mut predicate: Predicate) {
         let attribute = |at: usize| self.columns.get(at).and_then(|&at| scan.columns.get(at));
@@ -199,9 +136,12 @@ fn rename(predicate: &mut Predicate, name: &dyn Fn(usize) -> Option<usize>) -> b
 impl Scan {
     /// The next rows; None at the end.
     ///
+    /// # Errors
+    /// Those of conditions.
+    ///
     /// # Safety
     /// Called under guard, on the main thread, while the node is initialised.
-    pub unsafe fn next_piece(&mut self, wanted: &mut Wanted) -> Option<Piece> {
+    pub unsafe fn next_piece(&mut self, wanted: &mut Wanted) -> query::Result<Option<Piece>> {
         // SAFETY: the caller's promise.
         unsafe {
             loop {
@@ -218,16 +158,19 @@ impl Scan {
                         let piece = self.cold_piece(wanted);
                         self.report_rows_read();
                         match piece {
-                            Ok(Some(piece)) => return Some(piece),
+                            Ok(Some(piece)) => return Ok(Some(piece)),
                             Ok(None) => self.phase = Phase::Hot,
-                            Err((first_row, problem)) => error::raise_stripe(self.rel, first_row, problem),
+                            Err((first_row, query::Error::Data(problem))) => {
+                                error::raise_stripe(self.rel, first_row, problem)
+                            }
+                            Err((_, problem)) => return Err(problem),
                         }
                     }
                     Phase::Hot => match self.hot_batch(wanted) {
-                        Some(batch) => return Some(Piece::Rows(batch)),
+                        Some(batch) => return Ok(Some(Piece::Rows(wanted.shape.passing(batch)?))),
                         None => self.phase = Phase::Done,
                     },
-                    Phase::Done | Phase::Test | Phase::Scroll => return None,
+                    Phase::Done | Phase::Test | Phase::Scroll => return Ok(None),
                 }
             }
         }
@@ -238,14 +181,15 @@ impl Scan {
         self.tally.rows.swap(0, Ordering::Relaxed)
     }
 
-    unsafe fn cold_piece(&mut self, wanted: &Wanted) -> Result<Option<Piece>, (u64, vector::Error)> {
+    /// The next rows of stripes; an error with the first row of the stripe that it was met in.
+    unsafe fn cold_piece(&mut self, wanted: &Wanted) -> Result<Option<Piece>, (u64, query::Error)> {
         loop {
             pgrx::check_for_interrupts!();
             let Some(cold) = &mut self.cold else { return Ok(None) };
             let Some(mut reading) = cold.current.take() else {
                 let Some((at, _)) = cold.take(None, &mut self.counters) else { return Ok(None) };
                 let Some(entry) = cold.stripes.get(at) else { return Ok(None) };
-                let located = |problem| (entry.first_row, problem);
+                let located = |problem: vector::Error| (entry.first_row, problem.into());
                 if let Some(needs) = wanted.summaries.as_ref().filter(|_| self.further.is_empty()) {
                     // SAFETY: rel is open.
                     let known = unsafe {
@@ -271,7 +215,7 @@ impl Scan {
                 continue;
             }
             let Some(entry) = cold.stripes.get(reading.at) else { return Ok(None) };
-            let located = |problem| (entry.first_row, problem);
+            let located = |problem: vector::Error| (entry.first_row, problem.into());
             let chunk = reading.chunk;
             reading.chunk += 1;
             let open = std::rc::Rc::clone(&reading.open);
@@ -294,12 +238,22 @@ impl Scan {
             let mut fetch = chunk::fetch(&open, chunk, &pages);
             if wanted.threads && work.is_vectors() {
                 work.read_all(&mut fetch, &mut self.counters).map_err(located)?;
-                let shape = Arc::clone(&wanted.shape);
-                return Ok(Some(Piece::Work(ChunkUnit { work: Some(work), shape })));
+                return Ok(Some(Piece::Work(ChunkUnit::new(work, Arc::clone(&wanted.shape)))));
             }
-            if let Some(loaded) = work.run(&mut fetch, &mut self.counters).map_err(located)? {
+            let first_row = entry.first_row;
+            let within = |problem: query::Error| (first_row, problem);
+            let vectors = work.is_vectors();
+            let loaded = match vectors {
+                true => work.run_with(&wanted.shape, &mut fetch, &mut self.counters).map_err(within)?,
+                false => work.run(&mut fetch, &mut self.counters).map_err(located)?,
+            };
+            if let Some(loaded) = loaded {
+                let judged = vectors && loaded.checks.is_empty();
                 // SAFETY: the caller's promise.
-                let batch = unsafe { self.loaded_batch(loaded, wanted) };
+                let mut batch = unsafe { self.loaded_batch(loaded, wanted) };
+                if !judged {
+                    batch = wanted.shape.passing(batch).map_err(within)?;
+                }
                 if batch.rows > 0 {
                     return Ok(Some(Piece::Rows(batch)));
                 }
@@ -331,6 +285,7 @@ impl Scan {
             columns: wanted.columns.clone(),
             missing,
             missing_further,
+            conditions: wanted.conditions.clone(),
             tally: Arc::clone(&self.tally),
         }))
     }
@@ -473,5 +428,5 @@ unsafe fn as_of_today(column: &mut Column, source: &mut Source) {
     column.reader.datums_in(vector, 0..vector.len(), &mut values, &mut nulls);
     // SAFETY: Datums of the column's type, alive until the reader is reset.
     unsafe { writer.push_datums(&values, &nulls) };
-    *vector = writer.take();
+    *vector = Arc::new(writer.take());
 }

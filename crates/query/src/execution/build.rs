@@ -38,7 +38,7 @@ fn node(
             let mut wanted = wanted.to_vec();
             condition.mark_columns(&mut wanted);
             let mut pipeline = build(input, &wanted, sources, context)?;
-            pipeline.transforms.push(operators::filter(condition));
+            pipeline.transforms.push(operators::filter(condition, input));
             pipeline
         }
         Plan::Repeat { input, count } => {
@@ -74,8 +74,9 @@ fn node(
         Plan::Sort { input, keys, .. } | Plan::DistinctOn { input, keys, .. } => {
             let mut wanted = wanted.to_vec();
             keys.iter().for_each(|key| key.expression.mark_columns(&mut wanted));
-            let sink = operators::sort(plan, &context.settings)?;
-            breaker(plan, build(input, &wanted, sources, context)?, sink, true, context)
+            let mut pipeline = build(input, &wanted, sources, context)?;
+            let sink = operators::sort(plan, &mut pipeline, &context.settings)?;
+            breaker(plan, pipeline, sink, true, context)
         }
         Plan::Limit { input, .. } => {
             let sink = operators::limit(plan)?;

@@ -13,8 +13,8 @@ use std::time::Instant;
 use vector::Predicate;
 
 use crate::{
-    Batch, Emit, Host, Members, Pipeline, Plan, Result, Runner, Sink, SinkLocal, Source, Step, Summary,
-    SummaryNeed, Transform, TransformFactory, Unit,
+    Batch, Condition, Emit, Host, Members, Pipeline, Plan, Result, Runner, Sink, SinkLocal, Source, Step,
+    Summary, SummaryNeed, Transform, TransformFactory, Unit,
 };
 
 /// What was measured of one node.
@@ -150,6 +150,10 @@ impl Source for Measured<Box<dyn Source>> {
 
     fn narrow_members(&mut self, column: usize, members: &Arc<dyn Members>) -> bool {
         self.inner.narrow_members(column, members)
+    }
+
+    fn filter(&mut self, condition: &Arc<Condition>) -> bool {
+        self.inner.filter(condition)
     }
 
     fn needs_host(&self) -> bool {

@@ -4,6 +4,7 @@
 //! function names. `evaluate` runs them; `function` lists the functions with their exact meaning.
 
 mod branch;
+mod condition;
 mod encoded;
 mod evaluate;
 mod function;
@@ -18,6 +19,7 @@ use std::any::Any;
 use std::fmt;
 use std::sync::Arc;
 
+pub use condition::Condition;
 pub use evaluate::Evaluator;
 pub use function::{CaseRule, DateField, Function};
 use vector::{LogicalType, Vector};

@@ -1,22 +1,52 @@
 //! Keeping the rows for which a condition is TRUE.
+//!
+//! Right above a source the condition is the source's to look at, if it wants to: it then decodes the other columns for the rows that pass. Conditions keep their order:
+//! one is offered only if all those below it may be.
 
-use crate::{Batch, Emit, Evaluator, Expression, Result, Transform, TransformFactory};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use crate::{
+    Batch, Condition, Emit, Evaluator, Expression, Plan, Result, Runner, Source, Transform, TransformFactory,
+};
 
 /// The shared part.
 pub struct Filter {
     condition: Expression,
+    /// What is offered to the source,
+    offered: Option<Arc<Condition>>,
+    /// and whether it looks at it.
+    taken: AtomicBool,
 }
 
 impl Filter {
-    /// A filter by this condition.
-    pub fn new(condition: &Expression) -> Self {
-        Self { condition: condition.clone() }
+    /// A filter of a plan's rows by this condition.
+    pub fn new(condition: &Expression, input: &Plan) -> Self {
+        let offered = !condition.needs_host() && is_source(input);
+        let offered = offered.then(|| Arc::new(Condition::new(condition, input.types().len())));
+        Self { condition: condition.clone(), offered, taken: AtomicBool::new(false) }
+    }
+}
+
+/// Whether rows of a plan are a source's, filtered at most by conditions that are offered to it.
+fn is_source(plan: &Plan) -> bool {
+    match plan {
+        Plan::Scan { .. } => true,
+        Plan::Filter { input, condition } => !condition.needs_host() && is_source(input),
+        _ => false,
     }
 }
 
 impl TransformFactory for Filter {
+    fn prepare(&self, _runner: &mut Runner<'_>, source: &mut dyn Source) -> Result<bool> {
+        let taken = self.offered.as_ref().is_some_and(|condition| source.filter(condition));
+        self.taken.store(taken, Ordering::Relaxed);
+        Ok(true)
+    }
+
     fn make(&self) -> Result<Box<dyn Transform>> {
-        Ok(Box::new(Local { condition: Evaluator::new(&self.condition) }))
+        let taken = self.taken.load(Ordering::Relaxed);
+        Ok(Box::new(Local { condition: (!taken).then(|| Evaluator::new(&self.condition)) }))
     }
 
     fn needs_host(&self) -> bool {
@@ -33,12 +63,14 @@ impl TransformFactory for Filter {
 }
 
 struct Local {
-    condition: Evaluator,
+    /// None where the source has looked at it.
+    condition: Option<Evaluator>,
 }
 
 impl Transform for Local {
     fn push(&mut self, batch: Batch, emit: &mut Emit<'_>) -> Result<()> {
-        match self.condition.select(&batch)? {
+        let Some(condition) = &mut self.condition else { return emit(batch) };
+        match condition.select(&batch)? {
             None => emit(batch),
             Some(rows) if rows.is_empty() => Ok(()),
             Some(rows) => emit(batch.take(&rows)),

@@ -14,11 +14,11 @@ use std::sync::Arc;
 pub(crate) use append::append;
 pub use join::join;
 
-use crate::{Expression, Plan, Result, Settings, Sink, TransformFactory};
+use crate::{Expression, Pipeline, Plan, Result, Settings, Sink, TransformFactory};
 
-/// Keeps rows for which the condition is TRUE.
-pub fn filter(condition: &Expression) -> Arc<dyn TransformFactory> {
-    Arc::new(filter::Filter::new(condition))
+/// Keeps rows of `input` for which the condition is TRUE.
+pub fn filter(condition: &Expression, input: &Plan) -> Arc<dyn TransformFactory> {
+    Arc::new(filter::Filter::new(condition, input))
 }
 
 /// Computes the columns of a projection.
@@ -39,9 +39,9 @@ pub fn aggregate(plan: &Plan, settings: &Arc<Settings>) -> Result<Arc<dyn Sink>>
     })
 }
 
-/// The sink of a `Plan::Sort` or `Plan::DistinctOn`.
-pub fn sort(plan: &Plan, settings: &Arc<Settings>) -> Result<Arc<dyn Sink>> {
-    Ok(Arc::new(sort::Sort::new(plan, settings)?))
+/// The sink of a `Plan::Sort`, which may narrow the source of its pipeline, or of a `Plan::DistinctOn`.
+pub fn sort(plan: &Plan, pipeline: &mut Pipeline, settings: &Arc<Settings>) -> Result<Arc<dyn Sink>> {
+    Ok(Arc::new(sort::Sort::new(plan, pipeline, settings)?))
 }
 
 /// The sink of a `Plan::Limit`.

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use pgrx::pg_sys;
-use query::{Host, Members, Result, Source, Step, SummaryNeed, Unit};
+use query::{Condition, Host, Members, Result, Source, Step, SummaryNeed, Unit};
 use vector::Predicate;
 
 use crate::executor::{self, Derive, Piece, Scan, Wanted};
@@ -54,14 +54,14 @@ impl Source for Columnar {
             let piece = (*self.scan).next_piece(&mut self.wanted);
             if !instrument.is_null() {
                 let rows = match &piece {
-                    Some(Piece::Rows(batch)) => batch.rows as f64,
-                    Some(Piece::Known(summary)) => summary.rows as f64,
+                    Ok(Some(Piece::Rows(batch))) => batch.rows as f64,
+                    Ok(Some(Piece::Known(summary))) => summary.rows as f64,
                     // Counted when they have been worked on.
-                    Some(Piece::Work(_)) | None => 0.0,
+                    Ok(Some(Piece::Work(_)) | None) | Err(_) => 0.0,
                 };
                 pg_sys::InstrStopNode(instrument, rows);
             }
-            piece
+            piece?
         };
         Ok(piece.map(|piece| match piece {
             Piece::Rows(batch) => Box::new(Some(batch)) as Box<dyn Unit>,
@@ -78,6 +78,10 @@ impl Source for Columnar {
     fn narrow_members(&mut self, column: usize, members: &Arc<dyn Members>) -> bool {
         // SAFETY: as above.
         unsafe { self.wanted.narrow_members(&mut *self.scan, column, members) }
+    }
+
+    fn filter(&mut self, condition: &Arc<Condition>) -> bool {
+        self.wanted.filter(condition)
     }
 
     fn allow_summaries(&mut self, columns: &[SummaryNeed]) {

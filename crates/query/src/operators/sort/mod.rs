@@ -2,6 +2,7 @@
 //!
 //! Rows are kept in columns (`rows`), the values of the sort keys beside them, and put in order at the end (`order`, `merge`).
 
+mod bound;
 mod merge;
 mod order;
 mod rows;
@@ -11,10 +12,12 @@ use std::sync::{Arc, Mutex};
 
 use vector::{LogicalType, Vector};
 
+use self::bound::Bound;
 pub use self::order::Key;
 pub use self::rows::{Room, SortedRows};
 use crate::{
-    Batch, Error, Evaluator, Expression, Host, Plan, Result, Settings, Sink, SinkLocal, SortKey, Source, Unit,
+    Batch, Error, Evaluator, Expression, Host, Members, Pipeline, Plan, Result, Settings, Sink, SinkLocal,
+    SortKey, Source, Unit,
 };
 
 /// The shared part.
@@ -33,18 +36,24 @@ struct Shared {
     /// Rows that are equal in so many of the keys are one.
     on: Option<usize>,
     room: Room,
+    /// With a limit, where the source asks for it.
+    bound: Option<Arc<Bound>>,
     rows: Mutex<Option<SortedRows>>,
 }
 
 impl Shared {
     fn rows(&self) -> SortedRows {
-        SortedRows::new(&self.types, &self.order, self.limit, &self.room)
+        let rows = SortedRows::new(&self.types, &self.order, self.limit, &self.room);
+        match &self.bound {
+            Some(bound) => rows.with_bound(bound),
+            None => rows,
+        }
     }
 }
 
 impl Sort {
-    /// The sink of a sort plan.
-    pub fn new(plan: &Plan, settings: &Arc<Settings>) -> Result<Self> {
+    /// The sink of a sort plan over this pipeline.
+    pub fn new(plan: &Plan, pipeline: &mut Pipeline, settings: &Arc<Settings>) -> Result<Self> {
         let (input, keys, limit, on) = match plan {
             Plan::Sort { input, keys, limit } => (input, keys, *limit, None),
             Plan::DistinctOn { input, keys, on } => (input, keys, None, Some(*on)),
@@ -74,10 +83,33 @@ impl Sort {
         let limit = limit.map(|limit| usize::try_from(limit).unwrap_or(usize::MAX));
         let memory = settings.memory / settings.threads.max(1);
         let room = Room { memory, files: settings.temp_files.clone() };
+        let bound = limit.filter(|_| is_quiet(input)).and_then(|_| offered(&order, width, pipeline));
         let rows = Mutex::new(None);
-        let shared = Shared { keys: keys.clone(), limit, types, width, order, on, room, rows };
+        let shared = Shared { keys: keys.clone(), limit, types, width, order, on, room, bound, rows };
         Ok(Self { shared: Arc::new(shared) })
     }
+}
+
+/// Whether rows that are left out of a plan's source cannot be missed but as rows: no error of theirs is.
+fn is_quiet(plan: &Plan) -> bool {
+    match plan {
+        Plan::Scan { .. } => true,
+        Plan::Filter { input, condition } => !condition.can_raise(&input.types()) && is_quiet(input),
+        Plan::Project { input, expressions } => {
+            let types = input.types();
+            !expressions.iter().any(|expression| expression.can_raise(&types)) && is_quiet(input)
+        }
+        _ => false,
+    }
+}
+
+/// The bound by the first key, if the pipeline's source asks for it.
+fn offered(order: &[Key], width: usize, pipeline: &mut Pipeline) -> Option<Arc<Bound>> {
+    let first = order.first().filter(|first| first.column < width)?;
+    let column = pipeline.source_column(first.column)?;
+    let bound = Arc::new(Bound::new(first));
+    let members: Arc<dyn Members> = Arc::clone(&bound) as _;
+    pipeline.source.narrow_members(column, &members).then_some(bound)
 }
 
 const POISONED: Error = Error::Decline("a thread panicked");

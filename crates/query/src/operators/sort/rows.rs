@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use vector::{LogicalType, Vector};
 
+use super::bound::Bound;
 use super::merge::Merge;
 use super::order::{Key, compare_vectors, order};
 use crate::row_container::{BatchFile, ValueColumn, flat};
@@ -23,6 +24,10 @@ pub struct SortedRows {
     rows: usize,
     /// With a limit: the last row that is wanted of those seen.
     last: Option<Batch>,
+    /// Rows kept beyond the limit before they are thinned out: few at first, because every row left out from then on costs next to nothing.
+    slack: usize,
+    /// Who is told of the last row.
+    bound: Option<Arc<Bound>>,
     runs: Vec<BatchFile>,
     /// Once sorted: positions in order, and how many rows were given back.
     order: Vec<u32>,
@@ -50,11 +55,18 @@ impl SortedRows {
             columns: types.iter().map(|&logical| ValueColumn::new(logical)).collect(),
             rows: 0,
             last: None,
+            slack: BATCH_ROWS / 8,
+            bound: None,
             runs: Vec::new(),
             order: Vec::new(),
             given: 0,
             merge: None,
         }
+    }
+
+    /// The same, of which a source is told how far rows are wanted.
+    pub(super) fn with_bound(self, bound: &Arc<Bound>) -> Self {
+        Self { bound: Some(Arc::clone(bound)), ..self }
     }
 
     /// Memory held, in bytes.
@@ -69,8 +81,9 @@ impl SortedRows {
             Some(wanted) if wanted.is_empty() => return Ok(()),
             wanted => self.append(&columns, rows, wanted.as_deref())?,
         }
-        if self.rows >= self.limit.saturating_mul(2).max(self.limit.saturating_add(8 * BATCH_ROWS)) {
+        if self.rows >= self.limit.saturating_mul(2).max(self.limit.saturating_add(self.slack)) {
             self.thin()?;
+            self.slack = (2 * self.slack).min(8 * BATCH_ROWS);
         }
         // Putting rows in order takes an integer and a position a row.
         if self.bytes() + self.rows * 24 > self.room.memory {
@@ -110,8 +123,12 @@ impl SortedRows {
     fn thin(&mut self) -> Result<()> {
         let mut kept = order(&self.keys, &self.columns, self.rows, self.limit)?;
         if let Some(&last) = kept.last() {
-            let columns = self.columns.iter().map(|column| Arc::new(column.take(&[last])));
-            self.last = Some(Batch::new(1, columns.collect()));
+            let columns: Vec<_> = self.columns.iter().map(|column| Arc::new(column.take(&[last]))).collect();
+            let first = self.keys.first().and_then(|key| columns.get(key.column));
+            if let (Some(bound), Some(first)) = (&self.bound, first) {
+                bound.lower(first);
+            }
+            self.last = Some(Batch::new(1, columns));
         }
         // In the order they came, so that equal rows stay in it.
         kept.sort_unstable();
