@@ -7,7 +7,7 @@ unexport PG_CONFIG
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build install demo test test-units test-regress test-isolation test-crash test-differential lint bench bench-events bench-tpch bench-clickbench bench-encodings clean
+.PHONY: help setup build install demo test test-units test-regress test-isolation test-crash test-differential test-sqlsmith lint bench bench-events bench-tpch bench-clickbench bench-small bench-encodings clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | while IFS="$$(printf '\t')" read -r name text; do printf '  make %-16s %s\n' "$$name" "$$text"; done
@@ -45,6 +45,9 @@ test-crash: ## the crash suites in their long form
 test-differential: ## random queries on random tables against heap, long (DURATION=600 SEED=n)
 	scripts/test.sh differential
 
+test-sqlsmith: ## sqlsmith's random statements on columnar tables of many types (DURATION=60 SEED=n)
+	scripts/test.sh sqlsmith
+
 lint: ## rustfmt, clippy, licences, layers, shell scripts
 	scripts/lint.sh
 
@@ -59,6 +62,9 @@ bench-tpch: ## the 22 queries of TPC-H on the same three (SF=1, RUNS, STEP)
 
 bench-clickbench: ## 43 questions to a table of 105 columns on the same three (ROWS, RUNS, STEP)
 	scripts/bench.sh clickbench
+
+bench-small: ## what small queries cost beside heap, hot rows and cold (RUNS, TRANSACTIONS)
+	scripts/bench.sh small
 
 bench-encodings: ## size and decode speed of each encoding
 	scripts/bench.sh encodings

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Runs a benchmark and prints its tables; suites also write JSON, SVG and PNG to target/bench.
-# Usage: scripts/bench.sh [all|events|open-scan|tpch|clickbench|encodings]    (default: all = sizes and events, then open-scan)
-# What each takes from the environment is said at its top: bench/events.py, tpch.py, clickbench.py, open_scan.py.
+# Usage: scripts/bench.sh [all|events|open-scan|tpch|clickbench|small|encodings]    (default: all = sizes and events, then open-scan)
+# What each takes from the environment is said at its top: bench/events.py, tpch.py, clickbench.py, small.py, open_scan.py.
 set -euo pipefail
 . "$(dirname "$0")/lib.sh"
 
@@ -31,9 +31,10 @@ events) LOADS=${LOADS:-1} SIZES=${SIZES:-0} in_server events.py duckdb pytz matp
 tpch) in_server tpch.py duckdb pytz matplotlib tpchgen-cli ;;
 clickbench) in_server clickbench.py duckdb pytz matplotlib numpy pyarrow ;;
 open-scan) in_server open_scan.py ;;
+small) in_server small.py ;;
 encodings)
     if [ ! -x "$ROOT/bench/encodings.sh" ]; then die "bench/encodings.sh is not there yet"; fi
     exec "$ROOT/bench/encodings.sh"
     ;;
-*) die "usage: scripts/bench.sh [all|events|open-scan|tpch|clickbench|encodings]" ;;
+*) die "usage: scripts/bench.sh [all|events|open-scan|tpch|clickbench|small|encodings]" ;;
 esac

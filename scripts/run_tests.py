@@ -7,6 +7,7 @@ A suite is a folder; dropping a file into it is enough:
                              else a part of them that SEED chooses
   tests/crash/NAME.py        a program with servers of its own, see below
   tests/NAME.py              the same
+  tests/long/NAME.py         the same, asked for by name only
 Another right answer for a file goes to expected/NAME_1.out, NAME_2.out, ...
 A Python test finds `harness` on its path, the staged extension in COLONNADE_STAGE, and COLONNADE_LONG=1
 when it may take minutes. Each line "ok NAME" or "not ok NAME" it prints is one test; a program that
@@ -242,7 +243,7 @@ def program(file, env):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--stage", required=True, type=Path)
-    parser.add_argument("suites", nargs="+", choices=["units", "regress", "isolation", "crash", "crash-long", "scripts", "differential"])
+    parser.add_argument("suites", nargs="+", choices=["units", "regress", "isolation", "crash", "crash-long", "scripts", "differential", "sqlsmith"])
     options = parser.parse_args()
     tally = Tally()
     for suite in options.suites:
@@ -259,6 +260,8 @@ def main():
                 run_programs(tally, "crash", TESTS / "crash", options.stage, suite == "crash-long")
             elif suite == "differential":
                 run_programs(tally, suite, TESTS, options.stage, True, only="generated_queries")
+            elif suite == "sqlsmith":
+                run_programs(tally, suite, TESTS / "long", options.stage, True)
             else:
                 run_programs(tally, "scripts", TESTS, options.stage, False)
         except ServerError as error:

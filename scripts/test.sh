@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Runs the test suites and ends with one line: "N passed, N failed".
-# Usage: scripts/test.sh [units|regress|isolation|crash|crash-long|scripts|differential]...
+# Usage: scripts/test.sh [units|regress|isolation|crash|crash-long|scripts|differential|sqlsmith]...
 # Default: all of them, crash and the generated queries in their short form; "differential" is their long one
-# (DURATION=seconds, SEED=number).
+# (DURATION=seconds, SEED=number), "sqlsmith" takes the same and needs Debian's package of that name, which it installs.
 # TESTS='name name' limits the file-based suites to those files; ACCEPT=1 writes what they print as expected.
 set -euo pipefail
 . "$(dirname "$0")/lib.sh"
@@ -11,6 +11,7 @@ suites=("$@")
 if [ "${#suites[@]}" -eq 0 ]; then suites=(units regress isolation crash scripts); fi
 
 "$ROOT/scripts/setup.sh"
+if [[ " ${suites[*]} " == *" sqlsmith "* ]] && ! command -v sqlsmith >/dev/null; then apt-get install -y --no-install-recommends sqlsmith; fi
 find_cargo
 find_postgres
 find_libclang

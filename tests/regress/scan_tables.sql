@@ -11,6 +11,7 @@ ALTER TABLE parts ATTACH PARTITION parts_2 FOR VALUES FROM (2000) TO (4000);
 CREATE TABLE parts_3 PARTITION OF parts FOR VALUES FROM (4000) TO (MAXVALUE) USING heap;
 INSERT INTO parts SELECT id, few, d FROM heap_rows;
 ANALYZE parts;
+SET colonnade.vectorised_min_rows = 0;
 EXPLAIN (COSTS OFF) SELECT * FROM parts WHERE id < 3000 AND few = 'red';
 SELECT * FROM differences(ARRAY(SELECT replace(q, '{rows}', '(SELECT id, few, d FROM {rows}) s') FROM unnest(ARRAY[
     'SELECT * FROM {rows} WHERE id < 3000 AND few = ''red''', 'SELECT count(*), min(d), max(d) FROM {rows}']) q));

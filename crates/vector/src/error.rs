@@ -13,6 +13,8 @@ pub struct Location {
     pub column: Option<u32>,
     /// Zero-based chunk of that column.
     pub chunk: Option<u32>,
+    /// The host's number of the table and the first row number of the stripe, where the error has to travel before the host can tell.
+    pub stripe: Option<(u32, u64)>,
 }
 
 impl fmt::Display for Location {
@@ -64,9 +66,24 @@ impl Error {
     pub fn at(self, column: Option<u32>, chunk: Option<u32>) -> Self {
         match self {
             Self::Corrupt { location, detail } => Self::Corrupt {
-                location: Location { column: location.column.or(column), chunk: location.chunk.or(chunk) },
+                location: Location {
+                    column: location.column.or(column),
+                    chunk: location.chunk.or(chunk),
+                    ..location
+                },
                 detail,
             },
+            other => other,
+        }
+    }
+
+    /// The same error with the host's number of the table and the first row number of the stripe.
+    #[must_use]
+    pub fn in_stripe(self, table: u32, first_row: u64) -> Self {
+        match self {
+            Self::Corrupt { location, detail } => {
+                Self::Corrupt { location: Location { stripe: Some((table, first_row)), ..location }, detail }
+            }
             other => other,
         }
     }

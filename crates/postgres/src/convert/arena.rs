@@ -2,7 +2,9 @@
 //!
 //! Owned by `to_datum`. Invariant: an address handed out stays valid and unmoved until `reset`, and is 8-byte aligned.
 
-/// Bytes of an ordinary block; a larger value gets a block of its own.
+/// Bytes of the first block: enough for the values of one row, whose readers are made and dropped with each look-up.
+const FIRST_BYTES: usize = 512;
+/// Bytes of an ordinary block; those before it double, a larger value gets a block of its own.
 const BLOCK_BYTES: usize = 64 * 1024;
 /// Memory kept for the next batch, in bytes.
 const KEPT_BYTES: usize = 1 << 20;
@@ -35,7 +37,10 @@ impl Arena {
                     self.current += 1;
                     self.used = 0;
                 }
-                None => self.blocks.push(vec![0u64; words.max(BLOCK_BYTES / 8)].into_boxed_slice()),
+                None => {
+                    let bytes = (FIRST_BYTES << self.blocks.len().min(16)).min(BLOCK_BYTES);
+                    self.blocks.push(vec![0u64; words.max(bytes / 8)].into_boxed_slice());
+                }
             }
         }
     }

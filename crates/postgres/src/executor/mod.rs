@@ -29,6 +29,7 @@ use std::sync::OnceLock;
 use pgrx::pg_guard;
 use pgrx::pg_sys::{self, NodeTag};
 
+use crate::host::carried;
 use crate::host::custom_node::{CustomNode, Methods};
 use crate::planner::plan::NAME;
 pub use begin::Scan;
@@ -106,7 +107,6 @@ unsafe extern "C-unwind" fn create_state(_plan: *mut pg_sys::CustomScan) -> *mut
     unsafe { Node::create(exec_methods()) }
 }
 
-#[pg_guard]
 unsafe extern "C-unwind" fn begin_scan(
     custom: *mut pg_sys::CustomScanState,
     estate: *mut pg_sys::EState,
@@ -114,9 +114,11 @@ unsafe extern "C-unwind" fn begin_scan(
 ) {
     // SAFETY: the server passes the node that `create_state` made.
     unsafe {
-        Node::begin(custom, estate, || begin::begin(custom, estate, eflags));
-        // One call less per row; interrupts are checked per batch.
-        (*custom).ss.ps.ExecProcNode = Some(rows::exec_node);
+        carried::guarded(|| {
+            Node::begin(custom, estate, || begin::begin(custom, estate, eflags));
+            // One call less per row; interrupts are checked per batch.
+            (*custom).ss.ps.ExecProcNode = Some(rows::exec_node);
+        })
     }
 }
 

@@ -3,13 +3,13 @@
 //! Called by the server's executor through the node's `ExecProcNode`. Nothing in the frames of this file owns anything: expressions and heap's scan
 //! are called bare, and an ERROR they raise jumps past us. What needs a guard (`refill`) has one of its own.
 
-use pgrx::pg_guard;
 use pgrx::pg_sys::{self, PlanState, TupleTableSlot};
 
 use super::Node;
 use super::batch::{self, Fill, Step};
 use super::begin::{Phase, Scan};
 use super::scroll::Next;
+use crate::host::carried;
 use crate::table_am::tid;
 
 mod bare {
@@ -214,13 +214,14 @@ unsafe fn scroll_row(state: *mut PlanState, scan: *mut Scan) -> *mut TupleTableS
 }
 
 /// Where the next row is; `used_up`: not in the heap pages.
-#[pg_guard]
 unsafe extern "C-unwind" fn scroll(custom: *mut pg_sys::CustomScanState, used_up: bool) -> Next {
     // SAFETY: the node has begun.
     unsafe {
-        pgrx::check_for_interrupts!();
-        let scan = &mut *(*custom.cast::<Node>()).state;
-        if used_up { scan.leave_hot() } else { scan.scroll() }
+        carried::guarded(|| {
+            pgrx::check_for_interrupts!();
+            let scan = &mut *(*custom.cast::<Node>()).state;
+            if used_up { scan.leave_hot() } else { scan.scroll() }
+        })
     }
 }
 
@@ -353,17 +354,17 @@ unsafe fn project(
 }
 
 /// Moves on to rows that are not in memory yet, and says in `phase` what there is.
-#[pg_guard]
 unsafe extern "C-unwind" fn refill(custom: *mut pg_sys::CustomScanState) {
     // SAFETY: the node has begun.
     unsafe {
-        pgrx::check_for_interrupts!();
-        (*(*custom.cast::<Node>()).state).refill();
+        carried::guarded(|| {
+            pgrx::check_for_interrupts!();
+            (*(*custom.cast::<Node>()).state).refill();
+        })
     }
 }
 
-#[pg_guard]
 unsafe extern "C-unwind" fn test_row(custom: *mut pg_sys::CustomScanState) -> *mut TupleTableSlot {
     // SAFETY: the node has begun inside an EvalPlanQual query.
-    unsafe { super::recheck::next(custom, &mut *(*custom.cast::<Node>()).state) }
+    unsafe { carried::guarded(|| super::recheck::next(custom, &mut *(*custom.cast::<Node>()).state)) }
 }

@@ -84,12 +84,14 @@ fn constant(value: &Arc<Vector>, rows: usize) -> Arc<Vector> {
 pub struct ChunkUnit {
     work: Option<Work>,
     shape: Arc<Shape>,
+    /// The table's Oid and the stripe's first row number, for errors.
+    stripe: (u32, u64),
 }
 
 impl ChunkUnit {
-    /// What is left to do for a chunk.
-    pub const fn new(work: Work, shape: Arc<Shape>) -> Self {
-        Self { work: Some(work), shape }
+    /// What is left to do for a chunk of the stripe with this table and first row number.
+    pub const fn new(work: Work, shape: Arc<Shape>, stripe: (u32, u64)) -> Self {
+        Self { work: Some(work), shape, stripe }
     }
 }
 
@@ -98,7 +100,11 @@ impl Unit for ChunkUnit {
         let Some(work) = self.work.take() else { return Ok(Step::Done) };
         let mut counters = Counters::default();
         let absent = || vector::Error::InvalidInput("a column chunk was not read".into());
-        let loaded = work.run_with(&self.shape, &mut |_| Err(absent()), &mut counters)?;
+        let loaded = work.run_with(&self.shape, &mut |_| Err(absent()), &mut counters);
+        let loaded = loaded.map_err(|problem| match problem {
+            query::Error::Data(problem) => problem.in_stripe(self.stripe.0, self.stripe.1).into(),
+            other => other,
+        })?;
         let tally = &self.shape.tally;
         tally.rows_filtered.fetch_add(counters.rows_filtered, Ordering::Relaxed);
         tally.bytes_decoded.fetch_add(counters.bytes_decoded, Ordering::Relaxed);

@@ -238,7 +238,9 @@ impl Scan {
             let mut fetch = chunk::fetch(&open, chunk, &pages);
             if wanted.threads && work.is_vectors() {
                 work.read_all(&mut fetch, &mut self.counters).map_err(located)?;
-                return Ok(Some(Piece::Work(ChunkUnit::new(work, Arc::clone(&wanted.shape)))));
+                // SAFETY: rel is open.
+                let stripe = unsafe { ((*self.rel).rd_id.to_u32(), entry.first_row) };
+                return Ok(Some(Piece::Work(ChunkUnit::new(work, Arc::clone(&wanted.shape), stripe))));
             }
             let first_row = entry.first_row;
             let within = |problem: query::Error| (first_row, problem);

@@ -100,6 +100,11 @@ pub fn raise_stripe(rel: pg_sys::Relation, first_row: u64, error: vector::Error)
 pub fn raise_plain(error: vector::Error) -> ! {
     use vector::Error as E;
     match error {
+        E::Corrupt { location: vector::Location { stripe: Some((table, first_row)), .. }, .. } => {
+            // SAFETY: whoever reads a table holds a lock on it to the end of the statement; the ERROR closes it.
+            let rel = unsafe { pg_sys::table_open(table.into(), pg_sys::NoLock as i32) };
+            raise_stripe(rel, first_row, error)
+        }
         E::Corrupt { .. } => raise(PgSqlErrorCode::ERRCODE_DATA_CORRUPTED, error.to_string(), "", ""),
         E::Unsupported(what) => not_supported(what, "", ""),
         E::InvalidInput(what) => raise(PgSqlErrorCode::ERRCODE_PROGRAM_LIMIT_EXCEEDED, what, "", ""),

@@ -4,6 +4,7 @@
 //! nothing here knows what a stripe is.
 
 pub mod buffer;
+pub mod carried;
 pub mod critical;
 pub mod custom_node;
 pub mod error;

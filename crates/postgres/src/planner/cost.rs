@@ -1,8 +1,8 @@
 //! What a scan costs, in the planner's units.
 //!
-//! Called by `hooks` for each path. Owns three estimates: the share of the rows that pruning leaves (read off the directory with the constants known
+//! Called by `hooks` for each path. Owns three estimates for rows in stripes: the share of them that pruning leaves (read off the directory's outline with the constants known
 //! now), the share of the pages that the wanted columns take (by their average widths), and the processor time per value, which is a fraction of
-//! what the server charges for an operator because whole chunks are decoded at once. Selectivity stays the server's.
+//! what the server charges for an operator because whole chunks are decoded at once. Hot rows cost what the server's sequential scan does. Selectivity stays the server's.
 
 use pgrx::PgList;
 use pgrx::pg_sys::{self, NodeTag, Relation};
@@ -12,7 +12,8 @@ use vector::Predicate;
 use super::resolve::{self, Value};
 use super::template::{self, Template};
 use crate::executor;
-use crate::storage::{directory_scan, metapage};
+use crate::storage::outline::Outline;
+use crate::storage::pages::BlockRun;
 
 /// A value decoded, or compared on encoded data, in units of cpu_operator_cost.
 const VALUE: f64 = 0.1;
@@ -20,8 +21,6 @@ const VALUE: f64 = 0.1;
 const ROW: f64 = 0.4;
 /// Looking at one stripe's summary, in units of cpu_tuple_cost.
 const STRIPE: f64 = 1.0;
-/// Rows of a stripe when nothing better is known.
-const STRIPE_ROWS: f64 = 150_000.0;
 /// Average width assumed for a column without statistics, in bytes.
 const WIDTH: i32 = 8;
 
@@ -42,6 +41,7 @@ pub unsafe fn estimate(
     root: *mut pg_sys::PlannerInfo,
     rel: *mut pg_sys::RelOptInfo,
     relation: Relation,
+    outline: Option<&Outline>,
     attributes: *mut pg_sys::Bitmapset,
 ) -> Estimate {
     // SAFETY: the caller's promise; the lists hold restrictions of this relation.
@@ -65,26 +65,38 @@ pub unsafe fn estimate(
                 native.push(template);
             }
         }
-        let left = remaining_share(root, relation, tuples, &native);
-        let read = tuples * left;
+        let cold = outline.map_or(0.0, |outline| outline.rows).min(tuples);
+        let hot = tuples - cold;
+        let left = outline.map_or(1.0, |outline| remaining_share(root, outline, &native));
+        let read = cold * left;
         let filtered = match exact.is_null() {
             true => read,
             false => {
                 let inner = pg_sys::JoinType::JOIN_INNER;
                 let selectivity = pg_sys::clauselist_selectivity(root, exact, 0, inner, std::ptr::null_mut());
-                (tuples * selectivity).min(read)
+                (cold * selectivity).min(read)
             }
         };
-        let mut residual_cost = pg_sys::QualCost::default();
+        let (mut residual_cost, mut exact_cost) = (pg_sys::QualCost::default(), pg_sys::QualCost::default());
         pg_sys::cost_qual_eval(&raw mut residual_cost, residual, root);
+        pg_sys::cost_qual_eval(&raw mut exact_cost, exact, root);
         let values = read * native.len() as f64 + filtered * columns;
+        let stripes = outline.map_or(&[][..], |outline| &outline.stripes);
+        let pages = |runs: &mut dyn Iterator<Item = BlockRun>| {
+            runs.map(|run| f64::from(run.block_count)).sum::<f64>()
+        };
+        let stripe_pages = pages(&mut stripes.iter().map(|entry| entry.run));
+        let all_runs = outline.map_or(0.0, |outline| pages(&mut outline.runs.iter().copied()));
+        let hot_pages = (f64::from((*rel).pages) - all_runs - 1.0).max(0.0);
         Estimate {
             startup: residual_cost.startup
-                + (tuples / STRIPE_ROWS).ceil() * STRIPE * pg_sys::cpu_tuple_cost
+                + exact_cost.startup
+                + stripes.len() as f64 * STRIPE * pg_sys::cpu_tuple_cost
                 + if pg_sys::enable_seqscan { 0.0 } else { pg_sys::disable_cost },
-            disk: f64::from((*rel).pages) * share * left * page,
+            disk: (stripe_pages * share * left + hot_pages) * page,
             processor: values * VALUE * pg_sys::cpu_operator_cost
-                + filtered * (ROW * pg_sys::cpu_tuple_cost + residual_cost.per_tuple),
+                + filtered * (ROW * pg_sys::cpu_tuple_cost + residual_cost.per_tuple)
+                + hot * (pg_sys::cpu_tuple_cost + exact_cost.per_tuple + residual_cost.per_tuple),
         }
     }
 }
@@ -142,34 +154,24 @@ unsafe fn width_share(relation: Relation, attributes: *mut pg_sys::Bitmapset) ->
     (columns, if all > 0.0 { wanted / all } else { 1.0 })
 }
 
-/// The share of the rows that pruning whole stripes leaves, with what is constant now. Hot rows are never pruned.
-unsafe fn remaining_share(
-    root: *mut pg_sys::PlannerInfo,
-    relation: Relation,
-    tuples: f64,
-    templates: &[Template],
-) -> f64 {
-    // SAFETY: the planner runs inside a transaction; the snapshot is used up before anything else runs.
+/// The share of the rows in stripes that pruning whole stripes leaves, with what is constant now.
+unsafe fn remaining_share(root: *mut pg_sys::PlannerInfo, outline: &Outline, templates: &[Template]) -> f64 {
+    // SAFETY: the planner runs inside a transaction.
     unsafe {
         let resolved = templates
             .iter()
             .map(|template| resolve::resolve(template, &mut |node| known(root, node)).predicate)
             .filter(|predicate| *predicate != Predicate::Always(true))
             .collect::<Vec<_>>();
-        if resolved.is_empty() || !pg_sys::ActiveSnapshotSet() {
+        if resolved.is_empty() || outline.rows <= 0.0 {
             return 1.0;
         }
-        let Some(storage_id) = metapage::storage_id(relation) else { return 1.0 };
-        let (mut cold, mut kept) = (0.0, 0.0);
-        for entry in directory_scan::visible(storage_id, pg_sys::GetActiveSnapshot()) {
-            cold += f64::from(entry.row_count);
-            // A summary that cannot be read is the executor's to report.
-            if executor::may_match(&entry, resolved.iter()).unwrap_or(true) {
-                kept += f64::from(entry.row_count);
-            }
-        }
-        let all = tuples.max(cold);
-        if all > 0.0 { (kept + all - cold) / all } else { 1.0 }
+        // A summary that cannot be read is the executor's to report.
+        let kept = outline
+            .stripes
+            .iter()
+            .filter(|entry| executor::may_match(entry, resolved.iter()).unwrap_or(true));
+        kept.map(|entry| f64::from(entry.row_count)).sum::<f64>() / outline.rows
     }
 }
 

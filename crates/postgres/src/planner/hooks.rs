@@ -1,18 +1,21 @@
 //! The path hook: offers the scan node for each base relation, partition or inheritance child whose rows we store.
 //!
 //! Called by the server's planner at the end of building a relation's paths. The node stands in for the sequential scan, serial
-//! or parallel, which is taken off the list; index and TID paths stay and compete by cost. Declined: TABLESAMPLE, relations of other access methods, and
-//! queries that look at xmin, cmin, xmax or cmax, which cold rows do not have.
+//! or parallel, which is taken off the list; index and TID paths stay and compete by cost. Declined: TABLESAMPLE, relations of other access methods,
+//! queries that look at xmin, cmin, xmax or cmax, which cold rows do not have, one row by a unique index, and small tables whose rows are all hot.
 
 use std::sync::OnceLock;
 
-use pgrx::pg_guard;
+use pgrx::PgList;
 use pgrx::pg_sys::{self, NodeTag};
 
 use super::{cost, index_paths, plan};
+use crate::host::carried;
 use crate::host::guc::ENABLE_SCAN;
 use crate::host::relation;
 use crate::options;
+use crate::storage::outline;
+use crate::vectorised;
 
 /// The server's FirstLowInvalidHeapAttributeNumber: attribute sets are shifted by it.
 const ATTRIBUTE_SHIFT: i32 = 7;
@@ -30,11 +33,10 @@ pub unsafe fn install() {
             pg_sys::set_rel_pathlist_hook = Some(set_rel_pathlist);
         }
         crate::executor::register();
-        crate::vectorised::node::register();
+        vectorised::node::register();
     }
 }
 
-#[pg_guard]
 unsafe extern "C-unwind" fn set_rel_pathlist(
     root: *mut pg_sys::PlannerInfo,
     rel: *mut pg_sys::RelOptInfo,
@@ -43,13 +45,15 @@ unsafe extern "C-unwind" fn set_rel_pathlist(
 ) {
     // SAFETY: the planner's own structs, passed on as they came.
     unsafe {
-        if let Some(Some(previous)) = PREVIOUS.get() {
-            // The previous hook is C code that may raise an ERROR.
-            pg_sys::ffi::pg_guard_ffi_boundary(|| previous(root, rel, rti, rte));
-        }
-        if ENABLE_SCAN.get() && is_candidate(rel, rte) {
-            offer(root, rel, rte);
-        }
+        carried::guarded(|| {
+            if let Some(Some(previous)) = PREVIOUS.get() {
+                // The previous hook is C code that may raise an ERROR.
+                pg_sys::ffi::pg_guard_ffi_boundary(|| previous(root, rel, rti, rte));
+            }
+            if ENABLE_SCAN.get() && is_candidate(rel, rte) {
+                offer(root, rel, rte);
+            }
+        })
     }
 }
 
@@ -87,6 +91,31 @@ unsafe fn offer(
 ) {
     // SAFETY: as above; the relation stays open while it is looked at.
     unsafe {
+        // The planner holds a lock already.
+        let relation = pg_sys::table_open((*rte).relid, pg_sys::NoLock as i32);
+        if relation::is_colcompress(relation) {
+            offer_columnar(root, rel, relation);
+        }
+        pg_sys::table_close(relation, pg_sys::NoLock as i32);
+    }
+}
+
+unsafe fn offer_columnar(
+    root: *mut pg_sys::PlannerInfo,
+    rel: *mut pg_sys::RelOptInfo,
+    relation: pg_sys::Relation,
+) {
+    // SAFETY: as above.
+    unsafe {
+        let outline = outline::of(relation);
+        let cold = outline.as_ref().map_or(0.0, |outline| outline.rows);
+        if cold == 0.0 && rows_of_all(root) < vectorised::min_rows() {
+            // Few rows, all of them heap's: heap's own scan begins sooner.
+            return;
+        }
+        if finds_one_row(root, rel) {
+            return;
+        }
         let attributes = attributes(rel);
         // xmin, cmin, xmax, cmax; ctid and tableoid we have.
         if (pg_sys::MaxCommandIdAttributeNumber..=pg_sys::MinTransactionIdAttributeNumber)
@@ -94,28 +123,56 @@ unsafe fn offer(
         {
             return;
         }
-        // The planner holds a lock already.
-        let relation = pg_sys::table_open((*rte).relid, pg_sys::NoLock as i32);
-        if relation::is_colcompress(relation) {
-            if !options::allows_index_scans(relation) {
-                index_paths::price(rel, relation);
-            }
-            let estimate = cost::estimate(root, rel, relation, attributes);
-            let workers = drop_sequential_scan(&mut (*rel).partial_pathlist);
-            drop_sequential_scan(&mut (*rel).pathlist);
-            crate::vectorised::hook::note_columnar_scan((*rel).tuples);
-            let path = new_path(root, rel);
-            cost::price(path, &estimate, 0);
-            pg_sys::add_path(rel, path.cast());
-            if let Some(workers) = workers.filter(|&workers| workers > 0) {
-                let path = new_path(root, rel);
-                (*path).path.parallel_aware = true;
-                (*path).path.parallel_workers = workers;
-                cost::price(path, &estimate, workers);
-                pg_sys::add_partial_path(rel, path.cast());
-            }
+        if let Some(outline) = &outline
+            && !options::allows_index_scans(relation)
+        {
+            index_paths::price(rel, outline);
         }
-        pg_sys::table_close(relation, pg_sys::NoLock as i32);
+        let estimate = cost::estimate(root, rel, relation, outline.as_deref(), attributes);
+        let workers = drop_sequential_scan(&mut (*rel).partial_pathlist);
+        drop_sequential_scan(&mut (*rel).pathlist);
+        vectorised::hook::note_columnar_scan((*rel).tuples);
+        let path = new_path(root, rel);
+        cost::price(path, &estimate, 0);
+        pg_sys::add_path(rel, path.cast());
+        if let Some(workers) = workers.filter(|&workers| workers > 0) {
+            let path = new_path(root, rel);
+            (*path).path.parallel_aware = true;
+            (*path).path.parallel_workers = workers;
+            cost::price(path, &estimate, workers);
+            pg_sys::add_partial_path(rel, path.cast());
+        }
+    }
+}
+
+/// Rows of all tables of the query, as far as their sizes are known.
+unsafe fn rows_of_all(root: *mut pg_sys::PlannerInfo) -> f64 {
+    // SAFETY: sizes are estimated before paths are made; the array has places for as many relations as it says, some of them empty.
+    unsafe {
+        let count = usize::try_from((*root).simple_rel_array_size).unwrap_or(0);
+        let rels = (0..count).map(|at| *(*root).simple_rel_array.add(at));
+        rels.filter(|rel| !rel.is_null()).map(|rel| (*rel).tuples.max(0.0)).sum()
+    }
+}
+
+/// Whether the best path the server has looks up one row by a unique index: what a scan of ours would cost need not be known.
+unsafe fn finds_one_row(root: *mut pg_sys::PlannerInfo, rel: *mut pg_sys::RelOptInfo) -> bool {
+    // SAFETY: as above. Paths are in order of their costs.
+    unsafe {
+        let Some(cheapest) = PgList::<pg_sys::Path>::from_pg((*rel).pathlist).get_ptr(0) else {
+            return false;
+        };
+        (*cheapest).type_ == NodeTag::T_IndexPath
+            && (*cheapest).param_info.is_null()
+            && (*(*cheapest.cast::<pg_sys::IndexPath>()).indexinfo).unique
+            && (*cheapest).total_cost < pg_sys::disable_cost
+            && pg_sys::relation_has_unique_index_for(
+                root,
+                rel,
+                std::ptr::null_mut(),
+                std::ptr::null_mut(),
+                std::ptr::null_mut(),
+            )
     }
 }
 

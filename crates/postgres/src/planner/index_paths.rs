@@ -5,9 +5,9 @@
 //! scan visits rows in order and pays that once a chunk, then little a row. So point look-ups keep their index, and queries for thousands of rows go to the stripes.
 //! Invariant: hot rows cost what the server says.
 
-use pgrx::pg_sys::{self, NodeTag, Relation};
+use pgrx::pg_sys::{self, NodeTag};
 
-use crate::storage::{directory_scan, metapage};
+use crate::storage::outline::Outline;
 
 /// Fetching one cold row, and a bitmap scan's first row of a chunk, in units of seq_page_cost.
 const FETCH: f64 = 3.0;
@@ -19,17 +19,17 @@ const CHUNK_ROWS: f64 = 10_000.0;
 /// Raises the costs of the relation's index and bitmap paths.
 ///
 /// # Safety
-/// The planner's structs are valid and `relation` is open.
-pub unsafe fn price(rel: *mut pg_sys::RelOptInfo, relation: Relation) {
+/// The planner's structs are valid.
+pub unsafe fn price(rel: *mut pg_sys::RelOptInfo, outline: &Outline) {
     // SAFETY: the caller's promise; each path goes back to the list it came from.
     unsafe {
-        let serial = take(&mut (*rel).pathlist);
-        let partial = take(&mut (*rel).partial_pathlist);
-        if serial.is_empty() && partial.is_empty() {
+        let tuples = (*rel).tuples.max(1.0);
+        let cold = (outline.rows / tuples).min(1.0);
+        if cold <= 0.0 {
             return;
         }
-        let tuples = (*rel).tuples.max(1.0);
-        let cold = cold_share(relation, tuples);
+        let serial = take(&mut (*rel).pathlist);
+        let partial = take(&mut (*rel).partial_pathlist);
         for path in serial {
             (*path).total_cost += fetching(path, tuples, cold);
             pg_sys::add_path(rel, path);
@@ -73,19 +73,5 @@ unsafe fn fetching(path: *mut pg_sys::Path, tuples: f64, cold: f64) -> f64 {
         pg_sys::cost_bitmap_tree_node((*bitmap).bitmapqual, &raw mut cost, &raw mut selectivity);
         let rows = selectivity * tuples * cold;
         rows.min((tuples * cold / CHUNK_ROWS).ceil()) * FETCH + rows * FURTHER
-    }
-}
-
-/// The share of the rows that is in stripes.
-unsafe fn cold_share(relation: Relation, tuples: f64) -> f64 {
-    // SAFETY: relation is open; the planner runs inside a transaction.
-    unsafe {
-        let Some(storage_id) = metapage::storage_id(relation) else { return 0.0 };
-        let cold: f64 = directory_scan::all_versions(storage_id)
-            .iter()
-            .filter(|entry| !entry.reserved_only)
-            .map(|entry| f64::from(entry.row_count))
-            .sum();
-        (cold / tuples).min(1.0)
     }
 }

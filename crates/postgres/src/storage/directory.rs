@@ -17,6 +17,7 @@ use pgrx::pg_sys::{self, CommandId, Datum, ItemPointerData, Oid, Relation, XactE
 use super::directory_age::Age;
 use super::directory_scan;
 use super::metapage;
+use super::outline;
 use super::pages::{BlockRun, Expected};
 use crate::host::{error, relation};
 
@@ -96,6 +97,7 @@ thread_local! {
 
 #[pg_guard]
 unsafe extern "C-unwind" fn relation_changed(_arg: Datum, relid: Oid) {
+    outline::forget(relid);
     OIDS.with(|cell| {
         if let Some(oids) = cell.get()
             && (relid == Oid::INVALID || relid == oids.table || relid == oids.index)
@@ -174,6 +176,7 @@ pub unsafe fn insert(entry: &StripeEntry, cid: CommandId, age: Age) {
         if (*(*table).rd_att).natts != COLUMNS as i32 {
             error::internal("the catalog engine.stripe has an unexpected number of columns");
         }
+        outline::forget_storage(entry.storage_id);
         let summary = bytea(&entry.summary);
         let state = if entry.reserved_only { RESERVED } else { STORED };
         let mut values = [
@@ -330,6 +333,7 @@ pub unsafe fn delete_storage(storage_id: u64) {
     // SAFETY: see the functions called.
     unsafe {
         if oids_if_present().is_some() {
+            outline::forget_storage(storage_id);
             delete_rows(directory_scan::tids(storage_id));
         }
     }

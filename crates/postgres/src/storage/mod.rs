@@ -12,6 +12,7 @@ pub mod free;
 pub mod metapage;
 pub mod open_stripe;
 pub mod open_stripes;
+pub mod outline;
 pub mod page_header;
 pub mod pages;
 mod pglz;

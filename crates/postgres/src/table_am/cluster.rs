@@ -8,14 +8,13 @@
 //! rewrite find in the new file what they would have found in the old one: the new storage id cannot be reached before
 //! the commit, and after a rollback nobody ever uses it. Invariant: rows of different ages never share a stripe.
 
-use pgrx::pg_guard;
 use pgrx::pg_sys::{self, MultiXactId, Relation, TransactionId};
 
 use super::cluster_sort::IndexSort;
 use super::cold_rows::ColdRows;
 use super::delegate::heap_guarded;
 use super::{own_writes, shim};
-use crate::host::error;
+use crate::host::{carried, error};
 use crate::storage::directory::{self, StripeEntry};
 use crate::storage::directory_age::{self, Age};
 use crate::storage::directory_scan;
@@ -25,7 +24,6 @@ use crate::storage::open_stripes::{LoadOrder, Loader};
 use crate::storage::pages::{self, PageOwner};
 
 /// `relation_copy_for_cluster`.
-#[pg_guard]
 pub(super) unsafe extern "C-unwind" fn copy_for_cluster(
     old: Relation,
     new: Relation,
@@ -40,24 +38,26 @@ pub(super) unsafe extern "C-unwind" fn copy_for_cluster(
 ) {
     // SAFETY: as the server calls it, with AccessExclusiveLock on both.
     unsafe {
-        own_writes::flush(old);
-        metapage::ensure(new);
-        // Heap cannot follow an index that holds cold TIDs; a btree's order can be had by sorting.
-        let sortable = !index.is_null() && (*(*index).rd_rel).relam == pg_sys::BTREE_AM_OID;
-        let heap_index = if sortable { index } else { std::ptr::null_mut() };
-        heap_guarded!(relation_copy_for_cluster(
-            shim::of(old),
-            new,
-            heap_index,
-            sortable,
-            oldest_xmin,
-            xid_cutoff,
-            multi_cutoff,
-            tuples,
-            vacuumed,
-            recently_dead
-        ));
-        *tuples += copy_stripes(old, new, heap_index, oldest_xmin);
+        carried::guarded(|| {
+            own_writes::flush(old);
+            metapage::ensure(new);
+            // Heap cannot follow an index that holds cold TIDs; a btree's order can be had by sorting.
+            let sortable = !index.is_null() && (*(*index).rd_rel).relam == pg_sys::BTREE_AM_OID;
+            let heap_index = if sortable { index } else { std::ptr::null_mut() };
+            heap_guarded!(relation_copy_for_cluster(
+                shim::of(old),
+                new,
+                heap_index,
+                sortable,
+                oldest_xmin,
+                xid_cutoff,
+                multi_cutoff,
+                tuples,
+                vacuumed,
+                recently_dead
+            ));
+            *tuples += copy_stripes(old, new, heap_index, oldest_xmin);
+        })
     }
 }
 

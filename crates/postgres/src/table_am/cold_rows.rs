@@ -10,7 +10,7 @@ use std::rc::Rc;
 use pgrx::pg_sys::{self, Datum, Relation, TupleTableSlot};
 use vector::{Error, LogicalType, Vector};
 
-use super::tid;
+use super::{tid, wanted};
 use crate::convert::{ColumnReader, ColumnType, missing_value};
 use crate::host::error;
 use crate::storage::codecs::ServerCodecs;
@@ -162,7 +162,8 @@ impl ColdRows {
         // SAFETY: see the methods called.
         unsafe {
             if !std::ptr::eq(self.columns.desc, (*slot).tts_tupleDescriptor) {
-                self.columns = Columns::of(slot, self.wanted.as_deref());
+                let noted = if self.wanted.is_none() { wanted::of(slot) } else { None };
+                self.columns = Columns::of(slot, self.wanted.as_deref().or(noted.as_deref()));
                 let count = self.columns.live.len();
                 self.stripe = None;
                 self.window = Window {
@@ -327,7 +328,7 @@ impl ColdFetch {
                 return;
             }
             if !std::ptr::eq(self.columns.desc, (*slot).tts_tupleDescriptor) {
-                self.columns = Columns::of(slot, None);
+                self.columns = Columns::of(slot, wanted::of(slot).as_deref());
             }
             if let Err(problem) = self.load(entry, row) {
                 error::raise_stripe(self.rel, entry.first_row, problem);

@@ -1,7 +1,8 @@
 //! Server hooks that the access method needs.
 //!
 //! When a plan starts: bitmap scans of our tables must not prefetch (virtual blocks are not in the file), and slots of
-//! scans whose plan reads xmin, cmin, xmax or cmax are marked, so that cold rows come with a tuple header. When a table
+//! scans whose plan reads xmin, cmin, xmax or cmax are marked, so that cold rows come with a tuple header; for the others
+//! it is noted which columns they read. When a table
 //! is dropped: its directory rows go.
 
 use std::cell::Cell;
@@ -11,7 +12,7 @@ use pgrx::pg_guard;
 use pgrx::pg_sys::{self, NodeTag, ObjectAccessType, Oid, PlanState, QueryDesc, ScanState};
 
 use super::cold_rows::SLOT_WANTS_SYSTEM_COLUMNS;
-use super::ddl;
+use super::{ddl, wanted};
 use crate::host::raw::{self, guarded};
 use crate::host::relation;
 
@@ -69,6 +70,7 @@ unsafe extern "C-unwind" fn visit(node: *mut PlanState, context: *mut c_void) ->
             NodeTag::T_SeqScanState
                 | NodeTag::T_SampleScanState
                 | NodeTag::T_IndexScanState
+                | NodeTag::T_IndexOnlyScanState
                 | NodeTag::T_BitmapHeapScanState
                 | NodeTag::T_TidScanState
                 | NodeTag::T_TidRangeScanState
@@ -76,35 +78,59 @@ unsafe extern "C-unwind" fn visit(node: *mut PlanState, context: *mut c_void) ->
             let scan = node.cast::<ScanState>();
             let rel = (*scan).ss_currentRelation;
             if !rel.is_null() && relation::is_colcompress(rel) {
-                if tag == NodeTag::T_BitmapHeapScanState {
-                    (*node.cast::<pg_sys::BitmapHeapScanState>()).prefetch_maximum = 0;
-                }
-                if reads_header((*node).plan) {
-                    (*(*scan).ss_ScanTupleSlot).tts_flags |= SLOT_WANTS_SYSTEM_COLUMNS;
-                }
+                prepare(scan, tag);
             }
         }
         pg_sys::planstate_tree_walker(node, Some(visit), context)
     }
 }
 
-/// Whether a scan's target list or conditions name a system column that only a tuple header has.
-unsafe fn reads_header(plan: *mut pg_sys::Plan) -> bool {
-    // SAFETY: plan nodes of the types above begin with a Scan.
+/// Adjusts a scan of one of our tables to what its plan reads.
+unsafe fn prepare(scan: *mut ScanState, tag: NodeTag) {
+    // SAFETY: the casts follow the tag; plan nodes of scans begin with a Scan.
     unsafe {
+        let plan = (*scan).ps.plan;
         let varno = (*plan.cast::<pg_sys::Scan>()).scanrelid;
-        let mut members: *mut pg_sys::Bitmapset = std::ptr::null_mut();
-        pg_sys::pull_varattnos((*plan).targetlist.cast(), varno, &raw mut members);
-        pg_sys::pull_varattnos((*plan).qual.cast(), varno, &raw mut members);
+        let mut read: *mut pg_sys::Bitmapset = std::ptr::null_mut();
+        let mut add = |list: *mut pg_sys::List| pg_sys::pull_varattnos(list.cast(), varno, &raw mut read);
+        match tag {
+            NodeTag::T_IndexOnlyScanState => {
+                let slot = (*scan.cast::<pg_sys::IndexOnlyScanState>()).ioss_TableSlot;
+                if !slot.is_null() {
+                    wanted::note(slot, std::ptr::null_mut());
+                }
+                return;
+            }
+            NodeTag::T_BitmapHeapScanState => {
+                (*scan.cast::<pg_sys::BitmapHeapScanState>()).prefetch_maximum = 0;
+                add((*plan.cast::<pg_sys::BitmapHeapScan>()).bitmapqualorig);
+            }
+            NodeTag::T_IndexScanState => {
+                add((*plan.cast::<pg_sys::IndexScan>()).indexqualorig);
+                add((*plan.cast::<pg_sys::IndexScan>()).indexorderbyorig);
+            }
+            _ => {}
+        }
+        add((*plan).targetlist);
+        add((*plan).qual);
         let header = [
             pg_sys::MinTransactionIdAttributeNumber,
             pg_sys::MaxTransactionIdAttributeNumber,
             pg_sys::MinCommandIdAttributeNumber,
             pg_sys::MaxCommandIdAttributeNumber,
         ];
-        header.iter().any(|&number| {
-            pg_sys::bms_is_member(number - pg_sys::FirstLowInvalidHeapAttributeNumber, members)
-        })
+        let slot = (*scan).ss_ScanTupleSlot;
+        if header
+            .iter()
+            .any(|&number| pg_sys::bms_is_member(number - pg_sys::FirstLowInvalidHeapAttributeNumber, read))
+        {
+            (*slot).tts_flags |= SLOT_WANTS_SYSTEM_COLUMNS;
+        } else if matches!(
+            tag,
+            NodeTag::T_IndexScanState | NodeTag::T_BitmapHeapScanState | NodeTag::T_SeqScanState
+        ) {
+            wanted::note(slot, read);
+        }
     }
 }
 

@@ -8,7 +8,6 @@
 
 use std::ffi::c_void;
 
-use pgrx::pg_guard;
 use pgrx::pg_sys::ffi::pg_guard_ffi_boundary;
 use pgrx::pg_sys::{self, BlockNumber, IndexBuildCallback, IndexInfo, Relation, Snapshot, TableScanDesc};
 
@@ -17,7 +16,7 @@ use super::delegate::heap_guarded;
 use super::hot_runs::{self, Span};
 use super::index_rows::{self, IndexRows};
 use super::{own_writes, parallel, shim, tid};
-use crate::host::{error, relation};
+use crate::host::{carried, error, relation};
 use crate::storage::directory::{self, StripeEntry};
 use crate::storage::{directory_scan, metapage};
 
@@ -33,7 +32,6 @@ fn refuse_brin(rel: Relation) -> ! {
 }
 
 /// `index_build_range_scan`.
-#[pg_guard]
 pub(super) unsafe extern "C-unwind" fn index_build_range_scan(
     rel: Relation,
     index: Relation,
@@ -50,70 +48,73 @@ pub(super) unsafe extern "C-unwind" fn index_build_range_scan(
     // SAFETY: as the server calls it, with a lock on the table that keeps writers out (or a concurrent build, under a
     // snapshot of its own).
     unsafe {
-        if (*info).ii_Am == pg_sys::BRIN_AM_OID {
-            refuse_brin(rel);
-        }
-        own_writes::flush(rel);
-        directory::prepare();
-        let mut rows = 0.0;
-        // Taken before the spans are: see `hot_runs`.
-        let concurrent = (*info).ii_Concurrent.then(|| match scan.as_ref() {
-            Some(scan) => scan.rs_snapshot,
-            None => pg_sys::RegisterSnapshot(pg_sys::GetTransactionSnapshot()),
-        });
-        let mut hot = |span: Span| {
-            let heap_rel = shim::of(rel);
-            if let Some(snapshot) = concurrent {
-                rows += build_span(heap_rel, index, info, snapshot, progress, span, callback, callback_state);
-                return;
+        carried::guarded(|| {
+            if (*info).ii_Am == pg_sys::BRIN_AM_OID {
+                refuse_brin(rel);
             }
-            rows += heap_guarded!(index_build_range_scan(
-                heap_rel,
-                index,
-                info,
-                false,
-                any_visible,
-                progress,
-                span.start,
-                span.blocks(),
-                callback,
-                callback_state,
-                std::ptr::null_mut(),
-            ));
-        };
-        let parallel = if scan.is_null() { None } else { parallel::shared((*scan).rs_parallel) };
-        match parallel {
-            Some(shared) => {
-                while let Some(span) = shared.take_hot() {
-                    hot(span);
+            own_writes::flush(rel);
+            directory::prepare();
+            let mut rows = 0.0;
+            // Taken before the spans are: see `hot_runs`.
+            let concurrent = (*info).ii_Concurrent.then(|| match scan.as_ref() {
+                Some(scan) => scan.rs_snapshot,
+                None => pg_sys::RegisterSnapshot(pg_sys::GetTransactionSnapshot()),
+            });
+            let mut hot = |span: Span| {
+                let heap_rel = shim::of(rel);
+                if let Some(snapshot) = concurrent {
+                    rows +=
+                        build_span(heap_rel, index, info, snapshot, progress, span, callback, callback_state);
+                    return;
+                }
+                rows += heap_guarded!(index_build_range_scan(
+                    heap_rel,
+                    index,
+                    info,
+                    false,
+                    any_visible,
+                    progress,
+                    span.start,
+                    span.blocks(),
+                    callback,
+                    callback_state,
+                    std::ptr::null_mut(),
+                ));
+            };
+            let parallel = if scan.is_null() { None } else { parallel::shared((*scan).rs_parallel) };
+            match parallel {
+                Some(shared) => {
+                    while let Some(span) = shared.take_hot() {
+                        hot(span);
+                    }
+                }
+                None => {
+                    let entries = metapage::storage_id(rel)
+                        .map_or_else(Vec::new, |storage_id| directory_scan::all_versions(storage_id));
+                    let spans = hot_runs::hot_spans(
+                        entries.into_iter().map(|entry| entry.run),
+                        relation::block_count(rel),
+                    );
+                    let whole = start == 0 && count == pg_sys::InvalidBlockNumber;
+                    let spans = if whole {
+                        spans
+                    } else {
+                        hot_runs::clip(&spans, start, start.saturating_add(count).saturating_sub(1))
+                    };
+                    spans.into_iter().for_each(&mut hot);
+                    if !whole {
+                        release(concurrent, scan);
+                        return rows;
+                    }
                 }
             }
-            None => {
-                let entries = metapage::storage_id(rel)
-                    .map_or_else(Vec::new, |storage_id| directory_scan::all_versions(storage_id));
-                let spans = hot_runs::hot_spans(
-                    entries.into_iter().map(|entry| entry.run),
-                    relation::block_count(rel),
-                );
-                let whole = start == 0 && count == pg_sys::InvalidBlockNumber;
-                let spans = if whole {
-                    spans
-                } else {
-                    hot_runs::clip(&spans, start, start.saturating_add(count).saturating_sub(1))
-                };
-                spans.into_iter().for_each(&mut hot);
-                if !whole {
-                    release(concurrent, scan);
-                    return rows;
-                }
+            let stripes = stripes_to_index(rel, concurrent);
+            if !stripes.is_empty() {
+                rows += build_cold(rel, index, info, &stripes, parallel, callback, callback_state);
             }
-        }
-        let stripes = stripes_to_index(rel, concurrent);
-        if !stripes.is_empty() {
-            rows += build_cold(rel, index, info, &stripes, parallel, callback, callback_state);
-        }
-        release(concurrent, scan);
-        rows
+            release(concurrent, scan);
+            rows
+        })
     }
 }
 

@@ -4,7 +4,6 @@
 //! one merge finds what is missing. A hot row counts under the TID of the root of its update chain, and roots of a page
 //! do not come in order, so the TIDs passed on the present page are remembered.
 
-use pgrx::pg_guard;
 use pgrx::pg_sys::ffi::pg_guard_ffi_boundary;
 use pgrx::pg_sys::{
     self, Datum, HeapScanDescData, IndexInfo, ItemPointerData, Relation, Snapshot, ValidateIndexState,
@@ -14,7 +13,7 @@ use super::cold_rows::ColdRows;
 use super::index_rows::{self, IndexRows};
 use super::scan;
 use super::{own_writes, tid};
-use crate::host::{buffer, error};
+use crate::host::{buffer, carried, error};
 use crate::storage::directory;
 
 /// Line pointers a heap page can have.
@@ -61,7 +60,6 @@ impl Indexed {
 }
 
 /// `index_validate_scan`.
-#[pg_guard]
 pub(super) unsafe extern "C-unwind" fn index_validate_scan(
     rel: Relation,
     index: Relation,
@@ -71,59 +69,61 @@ pub(super) unsafe extern "C-unwind" fn index_validate_scan(
 ) {
     // SAFETY: called by the server with a registered MVCC snapshot and a finished sort.
     unsafe {
-        own_writes::flush(rel);
-        directory::prepare();
-        let mut indexed =
-            Indexed { sort: (*state).tuplesort, current: None, done: false, passed: Vec::new() };
-        let mut entries = IndexRows::new(rel, info);
-        let flags = pg_sys::ScanOptions::SO_TYPE_SEQSCAN | pg_sys::ScanOptions::SO_ALLOW_STRAT;
-        let flags = flags | pg_sys::ScanOptions::SO_ALLOW_PAGEMODE;
-        let hot = scan::begin(rel, snapshot, 0, std::ptr::null_mut(), std::ptr::null_mut(), flags);
-        scan::hot_only(hot.cast());
-        let mut roots = [0u16; ITEMS];
-        let mut root_block = pg_sys::InvalidBlockNumber;
-        let forward = pg_sys::ScanDirection::ForwardScanDirection;
-        let slot = entries.slot;
-        while pg_guard_ffi_boundary(|| scan::scan_getnextslot(hot.cast(), forward, slot)) {
-            pgrx::check_for_interrupts!();
-            (*state).htups += 1.0;
-            let heap = (*hot).heap.cast::<HeapScanDescData>();
-            if (*heap).rs_cblock != root_block {
-                root_block = (*heap).rs_cblock;
-                buffer::lock_shared((*heap).rs_cbuf);
-                pg_sys::heap_get_root_tuples(buffer::page((*heap).rs_cbuf), roots.as_mut_ptr());
-                buffer::unlock((*heap).rs_cbuf);
-            }
-            let tuple = (*entries.slot.cast::<pg_sys::BufferHeapTupleTableSlot>()).base.tuple;
-            let mut root = (*tuple).t_self;
-            if (*(*tuple).t_data).t_infomask2 & pg_sys::HEAP_ONLY_TUPLE as u16 != 0 {
-                let offset = roots[usize::from(root.ip_posid).saturating_sub(1).min(ITEMS - 1)];
-                if offset == 0 {
-                    error::corrupt(rel, None, "A heap-only row has no root in its page.");
-                }
-                root.ip_posid = offset;
-            }
-            if !indexed.contains(encode(root)) {
-                insert(&mut entries, rel, index, info, root, state);
-            }
-        }
-        let mut cold = ColdRows::new(rel, std::ptr::null_mut());
-        cold.restrict(index_rows::columns_used(rel, info));
-        for entry in directory::visible_in(rel, snapshot) {
-            for position in 0..entry.row_count {
-                if position % 1024 == 0 {
-                    pgrx::check_for_interrupts!();
-                }
+        carried::guarded(|| {
+            own_writes::flush(rel);
+            directory::prepare();
+            let mut indexed =
+                Indexed { sort: (*state).tuplesort, current: None, done: false, passed: Vec::new() };
+            let mut entries = IndexRows::new(rel, info);
+            let flags = pg_sys::ScanOptions::SO_TYPE_SEQSCAN | pg_sys::ScanOptions::SO_ALLOW_STRAT;
+            let flags = flags | pg_sys::ScanOptions::SO_ALLOW_PAGEMODE;
+            let hot = scan::begin(rel, snapshot, 0, std::ptr::null_mut(), std::ptr::null_mut(), flags);
+            scan::hot_only(hot.cast());
+            let mut roots = [0u16; ITEMS];
+            let mut root_block = pg_sys::InvalidBlockNumber;
+            let forward = pg_sys::ScanDirection::ForwardScanDirection;
+            let slot = entries.slot;
+            while pg_guard_ffi_boundary(|| scan::scan_getnextslot(hot.cast(), forward, slot)) {
+                pgrx::check_for_interrupts!();
                 (*state).htups += 1.0;
-                let tid = tid::cold_tid(entry.first_row + u64::from(position));
-                if !indexed.contains(encode(tid)) {
-                    cold.fetch(&entry, position, entries.slot);
-                    insert(&mut entries, rel, index, info, tid, state);
+                let heap = (*hot).heap.cast::<HeapScanDescData>();
+                if (*heap).rs_cblock != root_block {
+                    root_block = (*heap).rs_cblock;
+                    buffer::lock_shared((*heap).rs_cbuf);
+                    pg_sys::heap_get_root_tuples(buffer::page((*heap).rs_cbuf), roots.as_mut_ptr());
+                    buffer::unlock((*heap).rs_cbuf);
+                }
+                let tuple = (*entries.slot.cast::<pg_sys::BufferHeapTupleTableSlot>()).base.tuple;
+                let mut root = (*tuple).t_self;
+                if (*(*tuple).t_data).t_infomask2 & pg_sys::HEAP_ONLY_TUPLE as u16 != 0 {
+                    let offset = roots[usize::from(root.ip_posid).saturating_sub(1).min(ITEMS - 1)];
+                    if offset == 0 {
+                        error::corrupt(rel, None, "A heap-only row has no root in its page.");
+                    }
+                    root.ip_posid = offset;
+                }
+                if !indexed.contains(encode(root)) {
+                    insert(&mut entries, rel, index, info, root, state);
                 }
             }
-        }
-        scan::scan_end(hot.cast());
-        entries.finish();
+            let mut cold = ColdRows::new(rel, std::ptr::null_mut());
+            cold.restrict(index_rows::columns_used(rel, info));
+            for entry in directory::visible_in(rel, snapshot) {
+                for position in 0..entry.row_count {
+                    if position % 1024 == 0 {
+                        pgrx::check_for_interrupts!();
+                    }
+                    (*state).htups += 1.0;
+                    let tid = tid::cold_tid(entry.first_row + u64::from(position));
+                    if !indexed.contains(encode(tid)) {
+                        cold.fetch(&entry, position, entries.slot);
+                        insert(&mut entries, rel, index, info, tid, state);
+                    }
+                }
+            }
+            scan::scan_end(hot.cast());
+            entries.finish();
+        })
     }
 }
 

@@ -39,6 +39,7 @@ mod shim;
 pub mod size;
 pub mod tid;
 mod vacuum;
+mod wanted;
 
 struct Routine(TableAmRoutine);
 // SAFETY: the routine is written once and only read afterwards; a backend has one thread that calls it.

@@ -1,6 +1,6 @@
 //! What the planner is told about a table's size.
 //!
-//! Cold rows are counted in the directory. Hot rows are estimated from the hot pages: with the density that the last
+//! Cold rows are counted in the directory's outline. Hot rows are estimated from the hot pages: with the density that the last
 //! VACUUM or ANALYZE implies, or from the columns' widths. Only hot pages can spare an index-only scan its fetch, so the
 //! all-visible share is that of the hot rows among all.
 
@@ -8,9 +8,9 @@ use pgrx::pg_guard;
 use pgrx::pg_sys::{BlockNumber, Relation, int32};
 
 use super::delegate::heap_guarded;
-use super::{hot_runs, vacuum};
+use super::hot_runs;
 use crate::host::relation;
-use crate::storage::{directory_scan, metapage};
+use crate::storage::outline;
 
 /// `relation_estimate_size`.
 #[pg_guard]
@@ -24,16 +24,13 @@ pub(super) unsafe extern "C-unwind" fn estimate_size(
     // SAFETY: the server passes places for its answers.
     unsafe {
         heap_guarded!(relation_estimate_size(rel, widths, pages, tuples, all_visible));
-        let Some(storage_id) = metapage::storage_id(rel) else { return };
-        let cold = vacuum::cold_row_count(rel);
+        let Some(outline) = outline::of(rel) else { return };
+        let cold = outline.rows;
         if cold == 0.0 {
             return;
         }
         let blocks = relation::block_count(rel);
-        let spans = hot_runs::hot_spans(
-            directory_scan::all_versions(storage_id).into_iter().map(|entry| entry.run),
-            blocks,
-        );
+        let spans = hot_runs::hot_spans(outline.runs.iter().copied(), blocks);
         let hot_pages: f64 = spans.iter().map(|span| f64::from(span.blocks())).sum();
         let stripe_pages = f64::from(blocks) - hot_pages;
         let form = (*rel).rd_rel;

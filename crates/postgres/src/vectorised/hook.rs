@@ -7,10 +7,10 @@
 use std::cell::Cell;
 use std::sync::OnceLock;
 
-use pgrx::pg_guard;
 use pgrx::pg_sys::{self, ParamListInfo, PlannedStmt, Query};
 
 use super::{candidate, cost, decorrelate, rewrite};
+use crate::host::carried;
 use crate::host::guc::ENABLE_VECTORISED;
 
 /// Plans that cost less than this are not made a second time.
@@ -56,7 +56,6 @@ impl Drop for Nested {
     }
 }
 
-#[pg_guard]
 unsafe extern "C-unwind" fn plan(
     parse: *mut Query,
     query_string: *const std::ffi::c_char,
@@ -65,41 +64,48 @@ unsafe extern "C-unwind" fn plan(
 ) -> *mut PlannedStmt {
     // SAFETY: the server's own structs, passed on as they came.
     unsafe {
-        if !ENABLE_VECTORISED.get() {
-            return serverside(parse, query_string, cursor_options, bound_params);
-        }
-        let nested = Nested::begin();
-        let copy = match candidate::mentions_columnar(parse) {
-            true => pg_sys::copyObjectImpl(parse.cast()).cast::<Query>(),
-            false => std::ptr::null_mut(),
-        };
-        let mut stmt = serverside(parse, query_string, cursor_options, bound_params);
-        if OFFERED.get() < rewrite::min_rows() {
-            return stmt;
-        }
-        let mut moves_back = pg_sys::ExecSupportsBackwardScan((*stmt).planTree);
-        let possible = rewrite::statement(stmt);
-        if possible && !copy.is_null() && (*(*stmt).planTree).total_cost >= WORTH && cost::leaves_work(stmt) {
-            decorrelate::query(copy);
-            let quiet = Quiet::begin();
-            let other = serverside(copy, query_string, cursor_options, bound_params);
-            drop(quiet);
-            let other_moves_back = pg_sys::ExecSupportsBackwardScan((*other).planTree);
-            rewrite::statement(other);
-            if cost::statement(other) < cost::statement(stmt) {
-                moves_back = other_moves_back;
-                stmt = other;
+        carried::guarded(|| {
+            if !ENABLE_VECTORISED.get() {
+                return serverside(parse, query_string, cursor_options, bound_params);
             }
-        }
-        if rewrite::translation((*stmt).planTree).is_some() {
-            // Nothing but expressions that are not evaluated would be compiled.
-            (*stmt).jitFlags = pg_sys::PGJIT_NONE as i32;
-        }
-        if moves_back && may_scroll(cursor_options) && !pg_sys::ExecSupportsBackwardScan((*stmt).planTree) {
-            (*stmt).planTree = pg_sys::materialize_finished_plan((*stmt).planTree);
-        }
-        drop(nested);
-        stmt
+            let nested = Nested::begin();
+            let copy = match candidate::mentions_columnar(parse) {
+                true => pg_sys::copyObjectImpl(parse.cast()).cast::<Query>(),
+                false => std::ptr::null_mut(),
+            };
+            let mut stmt = serverside(parse, query_string, cursor_options, bound_params);
+            if OFFERED.get() < rewrite::min_rows() {
+                return stmt;
+            }
+            let mut moves_back = pg_sys::ExecSupportsBackwardScan((*stmt).planTree);
+            let possible = rewrite::statement(stmt);
+            if possible
+                && !copy.is_null()
+                && (*(*stmt).planTree).total_cost >= WORTH
+                && cost::leaves_work(stmt)
+            {
+                decorrelate::query(copy);
+                let quiet = Quiet::begin();
+                let other = serverside(copy, query_string, cursor_options, bound_params);
+                drop(quiet);
+                let other_moves_back = pg_sys::ExecSupportsBackwardScan((*other).planTree);
+                rewrite::statement(other);
+                if cost::statement(other) < cost::statement(stmt) {
+                    moves_back = other_moves_back;
+                    stmt = other;
+                }
+            }
+            if rewrite::translation((*stmt).planTree).is_some() {
+                // Nothing but expressions that are not evaluated would be compiled.
+                (*stmt).jitFlags = pg_sys::PGJIT_NONE as i32;
+            }
+            if moves_back && may_scroll(cursor_options) && !pg_sys::ExecSupportsBackwardScan((*stmt).planTree)
+            {
+                (*stmt).planTree = pg_sys::materialize_finished_plan((*stmt).planTree);
+            }
+            drop(nested);
+            stmt
+        })
     }
 }
 

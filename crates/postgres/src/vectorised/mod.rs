@@ -17,3 +17,5 @@ mod rewrite;
 mod source;
 pub mod translate;
 pub mod translated;
+
+pub use rewrite::min_rows;

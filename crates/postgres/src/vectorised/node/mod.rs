@@ -21,6 +21,7 @@ use pgrx::pg_sys;
 
 pub use state::{Leaf, State};
 
+use crate::host::carried;
 use crate::host::custom_node::{CustomNode, Methods};
 use crate::planner::plan::NAME;
 
@@ -79,7 +80,6 @@ unsafe extern "C-unwind" fn create_state(_plan: *mut pg_sys::CustomScan) -> *mut
     unsafe { Node::create(exec_methods()) }
 }
 
-#[pg_guard]
 unsafe extern "C-unwind" fn begin(
     custom: *mut pg_sys::CustomScanState,
     estate: *mut pg_sys::EState,
@@ -87,9 +87,11 @@ unsafe extern "C-unwind" fn begin(
 ) {
     // SAFETY: the server passes the node that `create_state` made.
     unsafe {
-        Node::begin(custom, estate, || State::begin(custom, eflags));
-        // One call less per row; interrupts are checked per batch.
-        (*custom).ss.ps.ExecProcNode = Some(rows::exec_node);
+        carried::guarded(|| {
+            Node::begin(custom, estate, || State::begin(custom, eflags));
+            // One call less per row; interrupts are checked per batch.
+            (*custom).ss.ps.ExecProcNode = Some(rows::exec_node);
+        })
     }
 }
 

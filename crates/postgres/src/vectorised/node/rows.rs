@@ -3,11 +3,11 @@
 //! Called by the server's executor through the node's `ExecProcNode`. Nothing in the frames of this file owns anything: an ERROR raised below them may jump
 //! past. What needs a guard (`refill`) has one of its own.
 
-use pgrx::pg_guard;
 use pgrx::pg_sys::{self, PlanState, TupleTableSlot};
 
 use super::state::{Phase, State};
 use super::{Node, fallback};
+use crate::host::carried;
 
 /// `TTS_FLAG_EMPTY`.
 const EMPTY: u16 = pg_sys::TTS_FLAG_EMPTY as u16;
@@ -108,26 +108,28 @@ unsafe fn project(planstate: *mut PlanState, slot: *mut TupleTableSlot) -> *mut 
     }
 }
 
-#[pg_guard]
 unsafe extern "C-unwind" fn project_slowly(
     planstate: *mut PlanState,
     slot: *mut TupleTableSlot,
 ) -> *mut TupleTableSlot {
     // SAFETY: as `project`.
     unsafe {
-        let econtext = (*planstate).ps_ExprContext;
-        pg_sys::MemoryContextReset((*econtext).ecxt_per_tuple_memory);
-        (*econtext).ecxt_scantuple = slot;
-        pg_sys::ExecProject((*planstate).ps_ProjInfo)
+        carried::guarded(|| {
+            let econtext = (*planstate).ps_ExprContext;
+            pg_sys::MemoryContextReset((*econtext).ecxt_per_tuple_memory);
+            (*econtext).ecxt_scantuple = slot;
+            pg_sys::ExecProject((*planstate).ps_ProjInfo)
+        })
     }
 }
 
 /// Moves on to rows that are not Datums yet.
-#[pg_guard]
 unsafe extern "C-unwind" fn refill(custom: *mut pg_sys::CustomScanState) {
     // SAFETY: the node has begun.
     unsafe {
-        pgrx::check_for_interrupts!();
-        (*(*custom.cast::<Node>()).state).refill();
+        carried::guarded(|| {
+            pgrx::check_for_interrupts!();
+            (*(*custom.cast::<Node>()).state).refill();
+        })
     }
 }

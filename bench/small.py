@@ -1,0 +1,140 @@
+"""What small queries cost beside heap: single rows by key, counts and joins of small tables, hot rows and cold ones.
+
+Called by scripts/bench.sh small. pgbench asks each question of heap and of colcompress in turns, in the simple and in the
+prepared protocol, RUNS (7) times TRANSACTIONS (4000) each. Printed are medians: the latency that pgbench's log has, and the CPU
+time of the backend as the postmaster sees it when the backend has ended (in units of 10 ms, so a run has to take some of those).
+QUERIES="key join" asks only those; KIND=hot or cold only these rows.
+"""
+
+import json
+import os
+import re
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from harness import kit
+from harness.server import TARGET, ServerError, as_server_user, clean_environment, fail, fresh_server
+
+RUNS = int(os.environ.get("RUNS", "7"))
+TRANSACTIONS = int(os.environ.get("TRANSACTIONS", "4000"))
+ONLY = os.environ.get("QUERIES", "").split()
+KINDS = os.environ.get("KIND", "hot cold").split()
+ROWS = 100_000
+SMALL = 200
+DATABASE = "bench"
+# What heap's time may be multiplied with.
+BOUNDS = {"hot": 1.10, "cold": 1.50}
+
+TABLES = f"""
+CREATE SCHEMA {{schema}};
+SET search_path = {{schema}};
+SET default_table_access_method = {{method}};
+SET colonnade.stripe_threshold_rows = {{threshold}};
+CREATE TABLE items (id int PRIMARY KEY, owner int, day date, amount numeric(12, 2), kind text, note text, done boolean, score double precision);
+INSERT INTO items SELECT g, g % 1000, date '2024-01-01' + g % 365, g % 9999 / 100.0, 'kind ' || g % 20, md5(g::text), g % 3 = 0, g / 7.0
+FROM generate_series(1, {ROWS}) g;
+CREATE INDEX ON items (owner);
+CREATE TABLE few (id int PRIMARY KEY, name text, v int);
+INSERT INTO few SELECT g, 'name ' || g, g % 10 FROM generate_series(1, {SMALL}) g;
+CREATE TABLE others (few_id int, w numeric(10, 2));
+INSERT INTO others SELECT g % {SMALL} + 1, g / 3.0 FROM generate_series(1, {SMALL}) g;
+VACUUM ANALYZE items;
+VACUUM ANALYZE few;
+VACUUM ANALYZE others;
+"""
+
+QUERIES = {
+    "key": ("one column by primary key", "\\set id random(1, {rows})\nSELECT amount FROM {schema}.items WHERE id = :id;\n"),
+    "row": ("a whole row by primary key", "\\set id random(1, {rows})\nSELECT * FROM {schema}.items WHERE id = :id;\n"),
+    "owner": ("100 rows by another index", "\\set id random(0, 999)\nSELECT sum(amount) FROM {schema}.items WHERE owner = :id;\n"),
+    "count": ("count(*) of 200 rows", "SELECT count(*) FROM {schema}.few;\n"),
+    "group": ("GROUP BY of 200 rows", "SELECT v, count(*) FROM {schema}.few GROUP BY v;\n"),
+    "join": ("join of two tables of 200 rows", "SELECT name, w FROM {schema}.few JOIN {schema}.others ON few.id = few_id WHERE v = 3;\n"),
+}
+
+
+def children_cpu_seconds(server, idle):
+    """CPU seconds of the backends that have ended, once no more than `idle` processes are left."""
+    while len(server.processes()) > idle:
+        time.sleep(0.005)
+    fields = Path(f"/proc/{server.postmaster_pid()}/stat").read_text().rsplit(")", 1)[1].split()
+    return (int(fields[13]) + int(fields[14])) / os.sysconf("SC_CLK_TCK")
+
+
+def measure(server, script, protocol, directory):
+    """Median latency and CPU time of one transaction, in microseconds."""
+    idle = len(server.processes())
+    before = children_cpu_seconds(server, idle)
+    command = as_server_user([server.bindir / "pgbench", "-h", server.socket_dir, "-p", server.port, "-U", server.superuser, "-n", "-M", protocol,
+                              "-t", TRANSACTIONS, "-f", script, "-l", f"--log-prefix={directory}/log", DATABASE])
+    done = subprocess.run(list(map(str, command)), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=clean_environment(), cwd=directory)
+    if done.returncode != 0 or not re.search(rf"processed: {TRANSACTIONS}/{TRANSACTIONS}", done.stdout):
+        raise ServerError(done.stdout)
+    cpu = (children_cpu_seconds(server, idle) - before) * 1e6 / TRANSACTIONS
+    latencies = []
+    for log in Path(directory).glob("log*"):
+        latencies += [int(line.split()[2]) for line in log.read_text().splitlines()]
+        log.unlink()
+    return statistics.median(latencies), cpu
+
+
+def main(stage):
+    server = fresh_server("small", stage, {**kit.SERVER_SETTINGS, "jit": "off"})
+    report, failed = {}, []
+    try:
+        server.create_database(DATABASE)
+        arms = {"heap": ("heap", 0), "hot": ("colcompress", 10**9), "cold": ("colcompress", 0)}
+        for schema, (method, threshold) in arms.items():
+            server.sql(TABLES.format(schema=schema, method=method, threshold=threshold), DATABASE)
+        cold = {schema: int(server.sql(f"SELECT count(*) FROM {schema}.items WHERE ctid >= '(2147483648,1)'", DATABASE)) for schema in ("hot", "cold")}
+        if cold != {"hot": 0, "cold": ROWS}:
+            raise ServerError(f"the premise does not hold: cold rows {cold}")
+        with tempfile.TemporaryDirectory() as directory:
+            os.chmod(directory, 0o777)
+            for name, (title, text) in QUERIES.items():
+                if ONLY and name not in ONLY:
+                    continue
+                for protocol in ("simple", "prepared"):
+                    figures = {schema: [] for schema in ["heap", *KINDS]}
+                    scripts = {}
+                    for schema in figures:
+                        scripts[schema] = Path(directory) / f"{schema}.sql"
+                        scripts[schema].write_text(text.format(schema=schema, rows=ROWS))
+                    for turn in range(RUNS):
+                        for schema in (list(figures) if turn % 2 == 0 else list(figures)[::-1]):
+                            figures[schema].append(measure(server, scripts[schema], protocol, directory))
+                    report[f"{name}, {protocol}"] = {"title": title, **figures}
+                    kit.say(f"{name}, {protocol}")
+        rows = []
+        for name, entry in report.items():
+            medians = {schema: [statistics.median(run[at] for run in entry[schema]) for at in (0, 1)] for schema in ["heap", *KINDS]}
+            line = [f"{entry['title']}, {name.split(', ')[1]}", f"{medians['heap'][0]:.0f}", f"{medians['heap'][1]:.0f}"]
+            for kind in KINDS:
+                latency, cpu = (medians[kind][at] / max(medians["heap"][at], 1e-9) for at in (0, 1))
+                line += [f"{latency:.2f}", f"{cpu:.2f}"]
+                if cpu > BOUNDS[kind]:
+                    failed.append(f"{name}, {kind} rows: {cpu:.2f}x of heap's CPU time, more than {BOUNDS[kind]:.2f}x")
+            rows.append(line)
+        head = ["median of the runs", "heap µs", "CPU µs"]
+        for kind in KINDS:
+            head += [f"{kind} ratio", f"{kind} CPU"]
+        kit.print_table(head, rows)
+        out = TARGET / "bench"
+        out.mkdir(parents=True, exist_ok=True)
+        (out / "small.json").write_text(json.dumps(report, indent=1))
+        for line in failed:
+            print(f"over its bound: {line}")
+    finally:
+        server.destroy()
+    return 0
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main(sys.argv[1]))
+    except ServerError as problem:
+        fail(problem)

@@ -1,0 +1,158 @@
+//! The guard of callbacks below which users' expressions run: an ERROR passes with all its fields.
+//!
+//! pgrx turns a server ERROR into a panic and back so that Rust's frames unwind, and keeps of it a known SQLSTATE, message, detail and hint. Lost are the names of schema, table, column, data
+//! type and constraint, positions, SQLSTATEs that users made up, and the CONTEXT lines of what ran inside. [`guarded`] gets them across: its frame stands in the server's stack of error contexts, which is walked
+//! when the ERROR is raised, where it copies them, and again when pgrx raises it anew, where it puts them back. Invariants: the frame owns nothing that a longjmp would leak
+//! but its copy, which the second walk takes; which walk it is, is seen by who would catch the ERROR now: somebody inside, or whoever called us.
+
+use std::ffi::{CStr, CString, c_char, c_int, c_void};
+
+use pgrx::pg_sys::{self, ErrorContextCallback, ErrorData};
+
+mod c {
+    use std::ffi::{c_char, c_int};
+
+    use pgrx::pg_sys::ErrorData;
+    unsafe extern "C-unwind" {
+        pub fn CopyErrorData() -> *mut ErrorData;
+        pub fn FreeErrorData(edata: *mut ErrorData);
+        pub fn err_generic_string(field: c_int, text: *const c_char) -> c_int;
+        pub fn errcontext_msg(format: *const c_char, ...) -> c_int;
+        pub fn errdetail_log(format: *const c_char, ...) -> c_int;
+        pub fn errcode(code: c_int) -> c_int;
+        pub fn geterrcode() -> c_int;
+        pub fn errposition(position: c_int) -> c_int;
+        pub fn internalerrposition(position: c_int) -> c_int;
+        pub fn internalerrquery(query: *const c_char) -> c_int;
+    }
+}
+
+/// Fields of an ERROR that are strings of their own, by the letters of the protocol.
+const NAMES: [u8; 5] = *b"stcdn";
+
+/// What pgrx does not carry.
+struct Fields {
+    sqlerrcode: c_int,
+    message: Option<CString>,
+    names: [Option<CString>; NAMES.len()],
+    context: Option<CString>,
+    detail_log: Option<CString>,
+    query: Option<CString>,
+    query_position: c_int,
+    position: c_int,
+}
+
+impl Fields {
+    unsafe fn of(error: &ErrorData) -> Self {
+        // SAFETY: fields are terminated strings or null.
+        let text =
+            |text: *const c_char| (!text.is_null()).then(|| unsafe { CStr::from_ptr(text).to_owned() });
+        Self {
+            sqlerrcode: error.sqlerrcode,
+            message: text(error.message),
+            names: [
+                text(error.schema_name),
+                text(error.table_name),
+                text(error.column_name),
+                text(error.datatype_name),
+                text(error.constraint_name),
+            ],
+            context: text(error.context),
+            detail_log: text(error.detail_log),
+            query: text(error.internalquery),
+            query_position: error.internalpos,
+            position: error.cursorpos,
+        }
+    }
+
+    /// Adds them to the ERROR that is being raised.
+    unsafe fn put(&self) {
+        // SAFETY: called while the server raises an ERROR; it copies the strings.
+        unsafe {
+            // pgrx turns a code that is not in its list into XX000.
+            c::errcode(self.sqlerrcode);
+            for (field, name) in NAMES.iter().zip(&self.names) {
+                if let Some(name) = name {
+                    c::err_generic_string(c_int::from(*field), name.as_ptr());
+                }
+            }
+            if let Some(query) = &self.query {
+                c::internalerrquery(query.as_ptr());
+                c::internalerrposition(self.query_position);
+            }
+            if self.position > 0 {
+                c::errposition(self.position);
+            }
+            if let Some(detail) = &self.detail_log {
+                c::errdetail_log(c"%s".as_ptr(), detail.as_ptr());
+            }
+            if let Some(context) = &self.context {
+                c::errcontext_msg(c"%s".as_ptr(), context.as_ptr());
+            }
+        }
+    }
+}
+
+/// One guarded call, on the stack of the thread and in the server's stack of error contexts.
+struct Frame {
+    /// Who catches an ERROR that the guard raises.
+    outside: *mut pg_sys::sigjmp_buf,
+    fields: *mut Fields,
+}
+
+/// Called by the server for each message, innermost frame first.
+unsafe extern "C-unwind" fn walk(frame: *mut c_void) {
+    // SAFETY: the frame is on the stack as long as it is in the server's list; what is copied is freed at once, in a context that errors leave alone.
+    unsafe {
+        let frame = &mut *frame.cast::<Frame>();
+        if c::geterrcode() == pg_sys::errcodes::PgSqlErrorCode::ERRCODE_OUT_OF_MEMORY as c_int {
+            return;
+        }
+        let before = pg_sys::CurrentMemoryContext;
+        pg_sys::CurrentMemoryContext = pg_sys::TopMemoryContext;
+        let error = c::CopyErrorData();
+        pg_sys::CurrentMemoryContext = before;
+        let raised = (*error).elevel >= pgrx::PgLogLevel::ERROR as c_int;
+        if raised && std::ptr::eq(pg_sys::PG_exception_stack, frame.outside) {
+            if let Some(fields) = take(frame) {
+                // What was caught inside and followed by an error of our own is not that error's business.
+                let message = fields.message.as_deref().unwrap_or_default();
+                if !(*error).message.is_null() && CStr::from_ptr((*error).message) == message {
+                    fields.put();
+                }
+            }
+        } else if raised {
+            drop(take(frame));
+            frame.fields = Box::into_raw(Box::new(Fields::of(&*error)));
+        }
+        c::FreeErrorData(error);
+    }
+}
+
+unsafe fn take(frame: &mut Frame) -> Option<Box<Fields>> {
+    let fields = std::mem::replace(&mut frame.fields, std::ptr::null_mut());
+    // SAFETY: null, or from `Box::into_raw` and taken once.
+    (!fields.is_null()).then(|| unsafe { Box::from_raw(fields) })
+}
+
+/// As pgrx's guard: panics become ERRORs; and ERRORs from below keep all their fields.
+///
+/// # Safety
+/// Called from a callback of the server's whose frame owns nothing, on the main thread.
+#[inline(always)]
+pub unsafe fn guarded<R>(call: impl FnOnce() -> R) -> R {
+    // SAFETY: the caller's promise. An ERROR leaves past this frame; the server then resets its list itself.
+    unsafe {
+        let mut frame = Frame { outside: pg_sys::PG_exception_stack, fields: std::ptr::null_mut() };
+        let mut entry = ErrorContextCallback {
+            previous: pg_sys::error_context_stack,
+            callback: Some(walk),
+            arg: (&raw mut frame).cast(),
+        };
+        pg_sys::error_context_stack = &raw mut entry;
+        let result = super::raw::guarded(call);
+        pg_sys::error_context_stack = entry.previous;
+        drop(take(&mut frame));
+        result
+    }
+}

@@ -1,0 +1,63 @@
+//! Which columns a scan of the server's looks at, so that fetching a cold row decodes no others.
+//!
+//! The access method is handed a slot and not told what the plan will read of it. `hooks` notes here, when a plan starts, what the target list and the conditions of an index,
+//! bitmap or sequential scan mention; `cold_rows` asks before it decodes. An index-only scan wants no column: it fetches to learn whether the row is visible.
+//! Invariant: a note is looked at only for slots with our flag, which are those it was made for; everybody else gets every column. Columns not wanted read as NULL.
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+
+use pgrx::pg_sys::{self, TupleTableSlot};
+
+use crate::host::memory;
+
+/// Our own bit in a slot's flags: there is a note about it.
+const SLOT_WANTS_SOME: u16 = 1 << 13;
+
+thread_local! {
+    static NOTES: RefCell<HashMap<usize, Vec<bool>>> = RefCell::new(HashMap::new());
+}
+
+/// Takes the note away together with the slot's memory.
+struct Note(usize);
+
+impl Drop for Note {
+    fn drop(&mut self) {
+        let _ = NOTES.try_with(|notes| notes.borrow_mut().remove(&self.0));
+    }
+}
+
+/// Notes that of `slot` only the columns in `attributes` (the server's shifted set) will be read.
+///
+/// # Safety
+/// A slot of a plan that has been initialised and has not run.
+pub(super) unsafe fn note(slot: *mut TupleTableSlot, attributes: *mut pg_sys::Bitmapset) {
+    // SAFETY: the caller's promise; the context that the slot lives in takes the note with it.
+    unsafe {
+        let member = |attno: i32| {
+            pg_sys::bms_is_member(attno - pg_sys::FirstLowInvalidHeapAttributeNumber, attributes)
+        };
+        if member(0) || (*slot).tts_flags & SLOT_WANTS_SOME != 0 {
+            return;
+        }
+        let wanted: Vec<bool> = (1..=(*(*slot).tts_tupleDescriptor).natts).map(member).collect();
+        let before = pg_sys::MemoryContextSwitchTo((*slot).tts_mcxt);
+        memory::leak_into_current_context(Note(slot.addr()));
+        pg_sys::MemoryContextSwitchTo(before);
+        NOTES.with_borrow_mut(|notes| notes.insert(slot.addr(), wanted));
+        (*slot).tts_flags |= SLOT_WANTS_SOME;
+    }
+}
+
+/// The columns of `slot` that will be read; None: all.
+///
+/// # Safety
+/// A live slot.
+pub(super) unsafe fn of(slot: *mut TupleTableSlot) -> Option<Vec<bool>> {
+    // SAFETY: the caller's promise.
+    unsafe {
+        ((*slot).tts_flags & SLOT_WANTS_SOME != 0)
+            .then(|| NOTES.with_borrow(|notes| notes.get(&slot.addr()).cloned()))
+            .flatten()
+    }
+}
