@@ -6,8 +6,10 @@
 use std::any::Any;
 use std::sync::Arc;
 
+use vector::Predicate;
+
 use crate::execution::Context;
-use crate::{Batch, Host, Result, Source, Summary, SummaryNeed};
+use crate::{Batch, Host, Members, Result, Source, Summary, SummaryNeed};
 
 /// Takes the batches that a transform makes.
 pub type Emit<'a> = dyn FnMut(Batch) -> Result<()> + 'a;
@@ -39,7 +41,7 @@ pub trait TransformFactory: Send + Sync {
         false
     }
 
-    /// Which column of its input a column of its output is, where it is one for every row.
+    /// Which column of its input a column of its output is, where it is one for every row, and rows may be left out of the input by it unseen.
     fn input_column(&self, _column: usize) -> Option<usize> {
         None
     }
@@ -152,6 +154,9 @@ impl Pipeline {
 pub(crate) struct Breaker {
     pending: Option<(Pipeline, Arc<dyn Sink>)>,
     ordered: bool,
+    /// For each column of the sink's rows the column of the pipeline's that decides which of them go together: without a value there, the rows with that value here are missing and
+    /// nothing else changes.
+    deciding: Vec<Option<usize>>,
     context: Context,
     output: Option<Box<dyn Source>>,
 }
@@ -159,7 +164,21 @@ pub(crate) struct Breaker {
 impl Breaker {
     /// What `sink` gives when it has seen all rows of `pipeline`; `ordered` says whether the order of its rows means something.
     pub const fn new(pipeline: Pipeline, sink: Arc<dyn Sink>, ordered: bool, context: Context) -> Self {
-        Self { pending: Some((pipeline, sink)), ordered, context, output: None }
+        Self { pending: Some((pipeline, sink)), ordered, deciding: Vec::new(), context, output: None }
+    }
+
+    /// The same where columns of the rows that come out are columns of the pipeline's rows that they were grouped by.
+    pub fn grouped(mut self, deciding: Vec<Option<usize>>) -> Self {
+        self.deciding = deciding;
+        self
+    }
+
+    /// The source below and its column that a column of this one is.
+    fn below(&mut self, column: usize) -> Option<(&mut dyn Source, usize)> {
+        let deciding = self.deciding.get(column).copied().flatten()?;
+        let (pipeline, _) = self.pending.as_mut()?;
+        let column = pipeline.source_column(deciding)?;
+        Some((pipeline.source.as_mut(), column))
     }
 }
 
@@ -173,6 +192,19 @@ impl Source for Breaker {
             Some(output) => output.next_unit(host),
             None => Ok(None),
         }
+    }
+
+    fn narrow(&mut self, mut predicate: Predicate) {
+        let &[column] = predicate.columns().as_slice() else { return };
+        if let Some((source, column)) = self.below(column)
+            && predicate.rename(&|_| Some(column))
+        {
+            source.narrow(predicate);
+        }
+    }
+
+    fn narrow_members(&mut self, column: usize, members: &Arc<dyn Members>) -> bool {
+        self.below(column).is_some_and(|(source, column)| source.narrow_members(column, members))
     }
 
     fn is_ordered(&self) -> bool {

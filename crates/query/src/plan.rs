@@ -1,7 +1,7 @@
 //! What to compute: plain data, built by the host for one execution (parameters are constants by then).
 //!
 //! Expressions of a node refer to the columns of its input by position. A join's columns are those of its left input, then those of its right
-//! input (left only for semi and anti joins).
+//! input; a semi or anti join gives those of one side only (`JoinKind::gives_left`, `gives_right`).
 
 use std::cmp::Ordering;
 use std::fmt;
@@ -140,6 +140,32 @@ pub enum JoinKind {
     Anti,
     /// Left rows of `NOT IN`: as Anti, but NULL on either side makes it unknown.
     NullAwareAnti,
+    /// Right rows that have a match: Semi with its smaller side kept.
+    RightSemi,
+    /// Right rows that have none.
+    RightAnti,
+}
+
+impl JoinKind {
+    /// Whether the left side's columns come out.
+    pub const fn gives_left(self) -> bool {
+        !matches!(self, Self::RightSemi | Self::RightAnti)
+    }
+
+    /// Whether the right side's columns come out.
+    pub const fn gives_right(self) -> bool {
+        !matches!(self, Self::Semi | Self::Anti | Self::NullAwareAnti)
+    }
+
+    /// Whether left rows without a match are of no use.
+    pub const fn drops_left(self) -> bool {
+        matches!(self, Self::Inner | Self::Semi | Self::Right | Self::RightSemi | Self::RightAnti)
+    }
+
+    /// Whether kept rows have to know if they matched: some of them come out when all left rows were seen.
+    pub const fn marks_right(self) -> bool {
+        matches!(self, Self::Right | Self::Full | Self::RightSemi | Self::RightAnti)
+    }
 }
 
 /// A tree of operators.
@@ -282,8 +308,8 @@ impl Plan {
                 keys.chain(aggregates.iter().map(|aggregate| aggregate.result)).chain(number).collect()
             }
             Self::Join { kind, left, right, .. } => {
-                let mut types = left.types();
-                if !matches!(kind, JoinKind::Semi | JoinKind::Anti | JoinKind::NullAwareAnti) {
+                let mut types = if kind.gives_left() { left.types() } else { Vec::new() };
+                if kind.gives_right() {
                     types.extend(right.types());
                 }
                 types

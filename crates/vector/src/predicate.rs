@@ -93,4 +93,23 @@ impl Predicate {
         walk(self, &mut seen);
         seen
     }
+
+    /// Gives its columns other names; false, and it is of no use any more, where one has none.
+    pub fn rename(&mut self, name: &dyn Fn(usize) -> Option<usize>) -> bool {
+        match self {
+            Self::Always(_) => true,
+            Self::And(parts) | Self::Or(parts) => parts.iter_mut().all(|part| part.rename(name)),
+            Self::Compare { column, .. }
+            | Self::In { column, .. }
+            | Self::IsNull { column }
+            | Self::IsNotNull { column }
+            | Self::StartsWith { column, .. } => match name(*column) {
+                Some(new) => {
+                    *column = new;
+                    true
+                }
+                None => false,
+            },
+        }
+    }
 }

@@ -268,11 +268,13 @@ class Queries:
         """IN, NOT IN, EXISTS, ANY, ALL or a comparison with a subquery."""
         rng = self.rng
         outer = rng.choice(sources)
-        node, inner = self.scan(("small", "tiny", "plain", "small", "mid"))
+        # The subquery may be the larger side, too; then it is joined by hash, not compared row by row.
+        large = rng.random() < 0.35
+        node, inner = self.scan(("mid", "big") if large else ("small", "tiny", "plain", "small", "mid"))
         make = Expressions(rng, [inner], False)
         where = [make.predicate()] if rng.random() < 0.5 else []
         correlated = Node("bool", f"({inner.alias}.k = {outer.alias}.k)")
-        shape = rng.choice(("in", "not in", "exists", "not exists", "any", "all", "scalar", "correlated"))
+        shape = rng.choice(("in", "not in", "exists", "not exists") if large else ("in", "not in", "exists", "not exists", "any", "all", "scalar", "correlated"))
         if shape in ("in", "not in", "any", "all"):
             pair = next((p for p in [make.column(COMPARABLE) for _ in range(6)] if p and any(c.kind == p[1].kind for c in outer.columns)), None)
             name, other = (pair[1].name, next(c for c in outer.columns if c.kind == pair[1].kind).name) if pair else ("k", "k")
@@ -280,6 +282,10 @@ class Queries:
             word = {"in": "IN", "not in": "NOT IN", "any": "= ANY", "all": rng.choice(("<> ALL", ">= ALL", "< ALL"))}[shape]
             return Node("bool", f"({outer.alias}.{other} {word} (@1))", (query,))
         if shape in ("exists", "not exists"):
+            if rng.random() < 0.4:
+                where.append(Expressions(rng, [outer, inner], False).predicate())
+            if rng.random() < 0.3:
+                where.append(Node("bool", f"({inner.alias}.k <> {outer.alias}.k + {inner.alias}.k % 3)"))
             query = Select(items=[Node("int4", "1")], first=node, where=[correlated, *where])
             return Node("bool", f"({shape.upper()} (@1))", (query,))
         if shape == "correlated":

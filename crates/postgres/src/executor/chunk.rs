@@ -58,6 +58,8 @@ struct StepClause {
     reads: Vec<usize>,
     native: bool,
     needs_check: bool,
+    /// Bounds of values that are looked for one by one afterwards (`Steps::members`): of use to prune, but a row's value is compared only once.
+    prunes_only: bool,
 }
 
 impl Steps {
@@ -68,7 +70,13 @@ impl Steps {
             logical: column.logical,
             wanted: column.in_rows || column.in_checks,
         };
+        let asked = |index: &usize| {
+            members.iter().any(|(at, _)| columns.get(*at).is_some_and(|column| column.index == *index))
+        };
         let clause = |clause: &Clause| StepClause {
+            prunes_only: clause.is_narrowing()
+                && matches!(clause.predicate, Predicate::And(_))
+                && clause.columns.iter().all(asked),
             predicate: clause.predicate.clone(),
             columns: clause.columns.clone(),
             reads: clause.reads.clone(),
@@ -192,8 +200,8 @@ pub fn prune(
                 counters.chunks_pruned += 1;
                 return Ok(None);
             }
-            Prune::SomeRows => to_filter.push(at),
-            Prune::AllRows => {}
+            Prune::SomeRows if !clause.prunes_only => to_filter.push(at),
+            Prune::SomeRows | Prune::AllRows => {}
         }
     }
     counters.chunks_read += 1;

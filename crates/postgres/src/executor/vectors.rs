@@ -108,28 +108,9 @@ impl Wanted {
     /// Rows for which this is not TRUE need not come. Columns are positions in the batch.
     pub fn narrow(&mut self, scan: &Scan, mut predicate: Predicate) {
         let attribute = |at: usize| self.columns.get(at).and_then(|&at| scan.columns.get(at));
-        if rename(&mut predicate, &|at| attribute(at).map(|column| column.index)) {
+        if predicate.rename(&|at| attribute(at).map(|column| column.index)) {
             self.narrowed.push(predicate);
         }
-    }
-}
-
-/// Puts other columns into a predicate; false when one has no new name.
-fn rename(predicate: &mut Predicate, name: &dyn Fn(usize) -> Option<usize>) -> bool {
-    match predicate {
-        Predicate::Always(_) => true,
-        Predicate::And(parts) | Predicate::Or(parts) => parts.iter_mut().all(|part| rename(part, name)),
-        Predicate::Compare { column, .. }
-        | Predicate::In { column, .. }
-        | Predicate::IsNull { column }
-        | Predicate::IsNotNull { column }
-        | Predicate::StartsWith { column, .. } => match name(*column) {
-            Some(new) => {
-                *column = new;
-                true
-            }
-            None => false,
-        },
     }
 }
 

@@ -23,9 +23,11 @@ const START: f64 = 5.0;
 pub unsafe fn statement(stmt: *mut pg_sys::PlannedStmt) -> f64 {
     // SAFETY: the caller's promise; the list holds plans, or null for those that were optimised away.
     unsafe {
-        let subplans = pgrx::PgList::<Plan>::from_pg((*stmt).subplans);
-        let saved = subplans.iter_ptr().filter(|plan| !plan.is_null()).map(|plan| saving(plan)).sum::<f64>();
-        enabled((*(*stmt).planTree).total_cost) - saving((*stmt).planTree) - saved
+        let list = (*stmt).subplans;
+        let subplans = pgrx::PgList::<Plan>::from_pg(list);
+        let subplans = subplans.iter_ptr().filter(|plan| !plan.is_null());
+        let saved = subplans.map(|plan| saving(plan, list)).sum::<f64>();
+        enabled((*(*stmt).planTree).total_cost) - saving((*stmt).planTree, list) - saved
     }
 }
 
@@ -36,11 +38,11 @@ fn enabled(cost: f64) -> f64 {
 }
 
 /// What vectorised nodes save in a tree.
-unsafe fn saving(plan: *mut Plan) -> f64 {
+unsafe fn saving(plan: *mut Plan, subplans: *mut pg_sys::List) -> f64 {
     // SAFETY: a finished plan.
     unsafe {
-        let Some((kept, translated)) = translation(plan) else {
-            return children(plan).into_iter().map(|child| saving(*child)).sum();
+        let Some((kept, translated)) = translation(plan, subplans) else {
+            return children(plan).into_iter().map(|child| saving(*child, subplans)).sum();
         };
         let mut sources = 0.0;
         let mut below = 0.0;
@@ -54,7 +56,7 @@ unsafe fn saving(plan: *mut Plan) -> f64 {
                 SourceSpec::Rows { plan } => {
                     let cost = enabled((**plan).total_cost);
                     sources += cost;
-                    below += cost - saving(*plan);
+                    below += cost - saving(*plan, subplans);
                 }
             }
         }
@@ -70,17 +72,18 @@ unsafe fn saving(plan: *mut Plan) -> f64 {
 pub unsafe fn leaves_work(stmt: *mut pg_sys::PlannedStmt) -> bool {
     // SAFETY: as `statement`.
     unsafe {
-        let subplans = pgrx::PgList::<Plan>::from_pg((*stmt).subplans);
-        left((*stmt).planTree) || subplans.iter_ptr().any(|plan| !plan.is_null() && left(plan))
+        let list = (*stmt).subplans;
+        let subplans = pgrx::PgList::<Plan>::from_pg(list);
+        left((*stmt).planTree, list) || subplans.iter_ptr().any(|plan| !plan.is_null() && left(plan, list))
     }
 }
 
-unsafe fn left(plan: *mut Plan) -> bool {
+unsafe fn left(plan: *mut Plan, subplans: *mut pg_sys::List) -> bool {
     // SAFETY: a finished plan.
     unsafe {
-        if let Some((_, translated)) = translation(plan) {
+        if let Some((_, translated)) = translation(plan, subplans) {
             return translated.sources.iter().any(|source| match source {
-                SourceSpec::Rows { plan } => left(*plan),
+                SourceSpec::Rows { plan } => left(*plan, subplans),
                 SourceSpec::Columnar { .. } => false,
             });
         }
@@ -91,6 +94,6 @@ unsafe fn left(plan: *mut Plan) -> bool {
             }
             _ => false,
         };
-        itself || children(plan).into_iter().any(|child| left(*child))
+        itself || children(plan).into_iter().any(|child| left(*child, subplans))
     }
 }

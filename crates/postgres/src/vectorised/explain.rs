@@ -6,7 +6,7 @@
 use std::ffi::CString;
 
 use pgrx::pg_sys;
-use query::Plan;
+use query::{JoinKind, Plan};
 
 use super::node::State;
 use crate::executor;
@@ -110,7 +110,7 @@ fn describe(plan: &Plan, depth: usize, lines: &mut Vec<(usize, String)>) {
         Plan::Aggregate { .. } => "Hash Aggregate".into(),
         Plan::GroupingSets { sets, .. } => format!("Grouping Sets ({})", sets.len()),
         Plan::Repeat { .. } => "Repeat".into(),
-        Plan::Join { kind, .. } => format!("Hash Join ({kind:?})"),
+        Plan::Join { kind, .. } => format!("Hash Join ({})", kind_name(*kind)),
         Plan::Sort { limit: Some(limit), .. } => format!("Top-N Sort ({limit})"),
         Plan::Sort { .. } => "Sort".into(),
         Plan::DistinctOn { .. } => "Sort, Distinct On".into(),
@@ -120,6 +120,16 @@ fn describe(plan: &Plan, depth: usize, lines: &mut Vec<(usize, String)>) {
     lines.push((depth, name));
     for input in plan.inputs() {
         describe(input, depth + 1, lines);
+    }
+}
+
+/// The right input is the one that is kept.
+fn kind_name(kind: JoinKind) -> String {
+    match kind {
+        JoinKind::RightSemi => "Right Semi".into(),
+        JoinKind::RightAnti => "Right Anti".into(),
+        JoinKind::NullAwareAnti => "Null-Aware Anti".into(),
+        _ => format!("{kind:?}"),
     }
 }
 

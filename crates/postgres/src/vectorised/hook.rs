@@ -95,7 +95,7 @@ unsafe extern "C-unwind" fn plan(
                     stmt = other;
                 }
             }
-            if rewrite::translation((*stmt).planTree).is_some() {
+            if rewrite::kept((*stmt).planTree).is_some() {
                 // Nothing but expressions that are not evaluated would be compiled.
                 (*stmt).jitFlags = pg_sys::PGJIT_NONE as i32;
             }

@@ -39,8 +39,9 @@ pub unsafe fn statement(stmt: *mut pg_sys::PlannedStmt) -> bool {
         if slots.iter().any(|&slot| is_volatile(*slot)) {
             return false;
         }
-        tree(&raw mut (*stmt).planTree, None);
-        slots.into_iter().for_each(|slot| tree(slot, None));
+        let subplans = (*stmt).subplans;
+        tree(&raw mut (*stmt).planTree, subplans, None);
+        slots.into_iter().for_each(|slot| tree(slot, subplans, None));
         true
     }
 }
@@ -55,21 +56,21 @@ unsafe fn places(list: *mut pg_sys::List) -> Vec<*mut *mut Plan> {
 }
 
 /// Replaces what can be in the tree at `slot`. `above` is why an operator above it stays, for EXPLAIN.
-unsafe fn tree(slot: *mut *mut Plan, above: Option<&Reason>) {
+unsafe fn tree(slot: *mut *mut Plan, subplans: *mut pg_sys::List, above: Option<&Reason>) {
     // SAFETY: a place of a finished plan that holds a plan or null.
     unsafe {
         let plan = *slot;
         if plan.is_null() || matches!((*plan).type_, NodeTag::T_Gather | NodeTag::T_GatherMerge) {
             return;
         }
-        let reason = match translate(plan, &mut NoValues) {
+        let reason = match translate(plan, subplans, &mut NoValues) {
             Ok(_) if is_volatile(plan) => Reason("volatile function".into()),
             Ok(translated) if is_worth_it(&translated) => {
                 for source in &translated.sources {
                     if let SourceSpec::Rows { plan: below } = source
                         && let Some(slot) = place_of(plan, *below)
                     {
-                        tree(slot, None);
+                        tree(slot, subplans, None);
                     }
                 }
                 *slot = replacement(plan);
@@ -81,7 +82,7 @@ unsafe fn tree(slot: *mut *mut Plan, above: Option<&Reason>) {
         if super::translate::is_columnar(plan) {
             // What keeps the scan itself says more than what keeps those above it.
             if let Some(above) = above {
-                let itself = translate(plan, &mut NoValues).err();
+                let itself = translate(plan, subplans, &mut NoValues).err();
                 note_reason(plan.cast(), &itself.unwrap_or_else(|| above.clone()).0);
             }
             return;
@@ -91,10 +92,10 @@ unsafe fn tree(slot: *mut *mut Plan, above: Option<&Reason>) {
             if is_restarted(plan, child) {
                 // What is below the node that is restarted keeps its rows.
                 if matches!((**child).type_, NodeTag::T_Material | NodeTag::T_Sort) {
-                    children(*child).into_iter().for_each(|below| tree(below, above));
+                    children(*child).into_iter().for_each(|below| tree(below, subplans, above));
                 }
             } else {
-                tree(child, above);
+                tree(child, subplans, above);
             }
         }
     }
@@ -196,22 +197,28 @@ unsafe fn is_volatile(plan: *mut Plan) -> bool {
     }
 }
 
-/// The subtree that a vectorised node keeps, and its translation; None for any other node.
+/// The subtree that a vectorised node keeps; None for any other node.
 ///
 /// # Safety
 /// A finished plan.
-pub unsafe fn translation(plan: *mut Plan) -> Option<(*mut Plan, Translated)> {
+pub unsafe fn kept(plan: *mut Plan) -> Option<*mut Plan> {
     // SAFETY: the casts follow tag and methods; the first child of ours is the kept subtree.
     unsafe {
-        if (*plan).type_ != NodeTag::T_CustomScan {
-            return None;
-        }
         let scan = plan.cast::<pg_sys::CustomScan>();
-        if (*scan).methods != node::scan_methods() {
-            return None;
-        }
-        let kept = PgList::<Plan>::from_pg((*scan).custom_plans).get_ptr(0)?;
-        Some((kept, translate(kept, &mut NoValues).ok()?))
+        let ours = (*plan).type_ == NodeTag::T_CustomScan && (*scan).methods == node::scan_methods();
+        ours.then(|| PgList::<Plan>::from_pg((*scan).custom_plans).get_ptr(0))?
+    }
+}
+
+/// The subtree that a vectorised node keeps, and its translation; None for any other node.
+///
+/// # Safety
+/// A finished plan, and the sub-plans of its statement.
+pub unsafe fn translation(plan: *mut Plan, subplans: *mut pg_sys::List) -> Option<(*mut Plan, Translated)> {
+    // SAFETY: the caller's promise.
+    unsafe {
+        let kept = kept(plan)?;
+        Some((kept, translate(kept, subplans, &mut NoValues).ok()?))
     }
 }
 

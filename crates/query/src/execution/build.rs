@@ -4,10 +4,12 @@
 
 use std::sync::Arc;
 
+use vector::LogicalType;
+
 use super::Context;
 use crate::operators;
 use crate::pipeline::Breaker;
-use crate::{AggregateFunction, Error, Pipeline, Plan, Result, Sink, Source};
+use crate::{Aggregate, AggregateFunction, Error, Expression, Pipeline, Plan, Result, Sink, Source};
 
 /// The pipeline whose rows are those of a plan. `wanted` says which of its columns are read; the others may hold anything of their type.
 pub(crate) fn build(
@@ -52,7 +54,7 @@ fn node(
             let mut wanted = vec![false; input.types().len()];
             expressions.iter().for_each(|expression| expression.mark_columns(&mut wanted));
             let mut pipeline = build(input, &wanted, sources, context)?;
-            pipeline.transforms.push(operators::project(expressions));
+            pipeline.transforms.push(operators::project(expressions, &input.types()));
             pipeline
         }
         Plan::Aggregate { input, keys, aggregates, .. }
@@ -85,10 +87,13 @@ fn node(
             let ordered = pipeline.source.is_ordered();
             breaker(plan, pipeline, sink, ordered, context)
         }
-        Plan::Join { left, right, keys, condition, .. } => {
+        Plan::Join { kind, left, right, keys, condition } => {
             let width = left.types().len();
-            let mut wanted_here = wanted.to_vec();
-            wanted_here.resize(width + right.types().len(), false);
+            // Which columns of both sides are read above.
+            let mut above = vec![false; if kind.gives_left() { 0 } else { width }];
+            above.extend(wanted);
+            above.resize(width + right.types().len(), false);
+            let mut wanted_here = above.clone();
             condition.iter().for_each(|condition| condition.mark_columns(&mut wanted_here));
             let (wanted_left, wanted_right) = wanted_here.split_at_mut(width);
             for (left_key, right_key) in keys {
@@ -97,7 +102,7 @@ fn node(
             }
             let right = build(right, wanted_right, sources, context)?;
             let mut pipeline = build(left, wanted_left, sources, context)?;
-            operators::join(plan, right, &mut pipeline, wanted, &context.settings)?;
+            operators::join(plan, right, &mut pipeline, above, &context.settings)?;
             pipeline
         }
         Plan::Append { inputs } => {
@@ -105,6 +110,28 @@ fn node(
             Pipeline::new(operators::append(parts.collect::<Result<Vec<_>>>()?, context))
         }
     })
+}
+
+/// For each column of an aggregation's groups the column of its input that it is, where groups of some values may be left out: nothing that is computed for them can end the query.
+fn deciding(plan: &Plan) -> Vec<Option<usize>> {
+    let Plan::Aggregate { input, keys, aggregates, .. } = plan else { return Vec::new() };
+    let types = input.types();
+    let certain = |aggregate: &Aggregate| {
+        use AggregateFunction as A;
+        let exact =
+            |part: &Expression| !matches!(part.logical(&types), LogicalType::Float32 | LogicalType::Float64);
+        let certain = match aggregate.function {
+            A::CountRows | A::Count | A::Min | A::Max | A::BoolAnd | A::BoolOr => true,
+            A::Sum | A::Avg => aggregate.arguments.iter().all(exact),
+            _ => false,
+        };
+        certain && !aggregate.arguments.iter().chain(&aggregate.filter).any(|part| part.can_raise(&types))
+    };
+    if !aggregates.iter().all(certain) || keys.iter().any(|key| key.can_raise(&types)) {
+        return Vec::new();
+    }
+    let column = |key: &Expression| if let Expression::Column(at) = key { Some(*at) } else { None };
+    keys.iter().map(column).collect()
 }
 
 fn breaker(
@@ -117,5 +144,5 @@ fn breaker(
     if let Some(profile) = &context.profile {
         sink = profile.wrap_sink(plan, sink);
     }
-    Pipeline::new(Box::new(Breaker::new(pipeline, sink, ordered, context.clone())))
+    Pipeline::new(Box::new(Breaker::new(pipeline, sink, ordered, context.clone()).grouped(deciding(plan))))
 }

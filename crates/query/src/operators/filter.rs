@@ -17,14 +17,18 @@ pub struct Filter {
     offered: Option<Arc<Condition>>,
     /// and whether it looks at it.
     taken: AtomicBool,
+    /// It must see every row, since each may end the query.
+    raises: bool,
 }
 
 impl Filter {
     /// A filter of a plan's rows by this condition.
     pub fn new(condition: &Expression, input: &Plan) -> Self {
         let offered = !condition.needs_host() && is_source(input);
-        let offered = offered.then(|| Arc::new(Condition::new(condition, input.types().len())));
-        Self { condition: condition.clone(), offered, taken: AtomicBool::new(false) }
+        let types = input.types();
+        let offered = offered.then(|| Arc::new(Condition::new(condition, types.len())));
+        let raises = condition.can_raise(&types);
+        Self { condition: condition.clone(), offered, taken: AtomicBool::new(false), raises }
     }
 }
 
@@ -54,7 +58,7 @@ impl TransformFactory for Filter {
     }
 
     fn input_column(&self, column: usize) -> Option<usize> {
-        Some(column)
+        (!self.raises).then_some(column)
     }
 
     fn name(&self) -> String {

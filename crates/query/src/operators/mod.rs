@@ -14,6 +14,8 @@ use std::sync::Arc;
 pub(crate) use append::append;
 pub use join::join;
 
+use vector::LogicalType;
+
 use crate::{Expression, Pipeline, Plan, Result, Settings, Sink, TransformFactory};
 
 /// Keeps rows of `input` for which the condition is TRUE.
@@ -22,8 +24,8 @@ pub fn filter(condition: &Expression, input: &Plan) -> Arc<dyn TransformFactory>
 }
 
 /// Computes the columns of a projection.
-pub fn project(expressions: &[Expression]) -> Arc<dyn TransformFactory> {
-    Arc::new(project::Project::new(expressions))
+pub fn project(expressions: &[Expression], input: &[LogicalType]) -> Arc<dyn TransformFactory> {
+    Arc::new(project::Project::new(expressions, input))
 }
 
 /// Gives each row as often as the count says.

@@ -1,16 +1,21 @@
 //! Computing columns.
 
+use vector::LogicalType;
+
 use crate::{Batch, Emit, Evaluator, Expression, Result, Transform, TransformFactory};
 
 /// The shared part.
 pub struct Project {
     expressions: Vec<Expression>,
+    /// It must see every row, since each may end the query.
+    raises: bool,
 }
 
 impl Project {
-    /// A projection to these columns.
-    pub fn new(expressions: &[Expression]) -> Self {
-        Self { expressions: expressions.to_vec() }
+    /// A projection to these columns, over columns of these types.
+    pub fn new(expressions: &[Expression], input: &[LogicalType]) -> Self {
+        let raises = expressions.iter().any(|expression| expression.can_raise(input));
+        Self { expressions: expressions.to_vec(), raises }
     }
 }
 
@@ -25,7 +30,7 @@ impl TransformFactory for Project {
 
     fn input_column(&self, column: usize) -> Option<usize> {
         match self.expressions.get(column) {
-            Some(Expression::Column(at)) => Some(*at),
+            Some(Expression::Column(at)) if !self.raises => Some(*at),
             _ => None,
         }
     }

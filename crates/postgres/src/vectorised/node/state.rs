@@ -141,7 +141,7 @@ impl State {
                 fallback::start(&mut state, "rows are checked again one by one".into());
                 return state;
             }
-            match translate(subtree, &mut NoValues) {
+            match translate(subtree, subplans(custom), &mut NoValues) {
                 Ok(translated) => state.take_shape(translated),
                 Err(reason) => fallback::start(&mut state, reason.0.into_owned()),
             }
@@ -208,7 +208,9 @@ impl State {
         unsafe {
             let econtext = (*self.custom).ss.ps.ps_ExprContext;
             pg_sys::MemoryContextReset((*econtext).ecxt_per_tuple_memory);
-            let translated = translate(self.subtree, &mut Live::new(self.custom, &mut self.values));
+            let subplans = subplans(self.custom);
+            let mut values = Live::new(self.custom, &mut self.values);
+            let translated = translate(self.subtree, subplans, &mut values);
             let Ok(translated) = translated else {
                 return Err(query::Error::Decline("values of parameters"));
             };
@@ -311,4 +313,10 @@ impl State {
         // What was declined once is likely to be declined again.
         self.phase = if self.fallback.is_null() { Phase::Start } else { Phase::Fallback };
     }
+}
+
+/// The sub-plans of the statement that a node is part of.
+unsafe fn subplans(custom: *mut pg_sys::CustomScanState) -> *mut pg_sys::List {
+    // SAFETY: an initialised node belongs to a running statement.
+    unsafe { (*(*(*custom).ss.ps.state).es_plannedstmt).subplans }
 }

@@ -1,14 +1,14 @@
 //! Hash joins.
 //!
-//! The server's inner side is the one that is kept. Its join clauses are pairs of expressions over the outer and the inner side; further clauses of the join decide about pairs,
-//! conditions of the node about joined rows.
+//! The server's inner side is the one that is kept, but for semi and anti joins, which keep the side that is expected to have fewer rows. Join clauses are pairs of expressions
+//! over the outer and the inner side; further clauses of the join decide about pairs, conditions of the node about joined rows.
 
 use pgrx::PgList;
 use pgrx::pg_sys::{self, NodeTag};
 use query::{Expression, JoinKind, Plan};
 
 use super::expressions::{self, Scope};
-use super::{Context, Order, Relation, decline, functions, input, scan, target_list};
+use super::{Context, Order, Relation, decline, functions, input, subplan, target_list};
 use crate::vectorised::translated::Reason;
 
 /// A hash join.
@@ -118,36 +118,121 @@ unsafe fn joined(
 ) -> Result<Relation, Reason> {
     // SAFETY: the caller passes the parts of a finished plan node.
     unsafe {
-        let kind = kind((*node).jointype)?;
-        let outer = input(context, (*node).plan.lefttree, Order::Any)?.plain();
+        let plan = &raw mut (*node).plan;
+        let outer_plan = (*plan).lefttree;
+        let kind = existence_kept(kind((*node).jointype)?, outer_plan, inner_plan);
+        let (quals, after) = match kind {
+            JoinKind::Inner => subplan::of_inner_join(quals, (*plan).qual),
+            _ => (quals, (*plan).qual),
+        };
+        let outer = input(context, outer_plan, Order::Any)?.plain();
         let inner = input(context, inner_plan, Order::Any)?.plain();
         let keys = clauses
             .iter()
             .map(|&clause| key(context, clause, &outer.columns, &inner.columns))
             .collect::<Result<Vec<_>, Reason>>()?;
-        let width = outer.plan.types().len();
-        let shifted = inner
-            .columns
-            .iter()
-            .map(|column| match column {
-                Expression::Column(at) => Ok(Expression::Column(at + width)),
-                _ => decline("computed column in a join"),
-            })
-            .collect::<Result<Vec<_>, Reason>>()?;
-        let scope = Scope::Inputs { outer: &outer.columns, inner: &shifted };
-        let mut conditions = expressions::conditions(context, quals, scope)?;
+        let (of_outer, of_inner) = (outer.plan.types(), inner.plan.types());
+        let (outer_at, inner_at) = if kind.gives_left() { (0, of_outer.len()) } else { (of_inner.len(), 0) };
+        let (outers, inners) = (shifted(&outer.columns, outer_at)?, shifted(&inner.columns, inner_at)?);
+        let mut conditions =
+            expressions::conditions(context, quals, Scope::Inputs { outer: &outers, inner: &inners })?;
         let calls = |part: &Expression| part.needs_host();
         if conditions.iter().any(calls) || keys.iter().any(|(outer, inner)| calls(outer) || calls(inner)) {
             return decline("function of the server's in a join");
         }
         let condition = conditions.pop();
-        let plan = &raw mut (*node).plan;
-        let after = expressions::conditions(context, (*plan).qual, scope)?;
+        let types = if outer_at == 0 { [of_outer, of_inner].concat() } else { [of_inner, of_outer].concat() };
+        if !(kind.gives_left() && kind.gives_right())
+            && condition.as_ref().is_some_and(|condition| condition.can_raise(&types))
+        {
+            // The server looks for the first match only.
+            return decline("condition of a semi join that may raise an error");
+        }
+        // What stands above a join that keeps its outer side sees nothing but that.
+        let outers = if kind.gives_left() { outers } else { outer.columns.clone() };
+        let scope = Scope::Inputs { outer: &outers, inner: &inners };
         let columns = target_list(context, plan, scope)?;
-        let joined =
-            Plan::Join { kind, left: Box::new(outer.plan), right: Box::new(inner.plan), keys, condition };
-        Ok(Relation { plan: scan::filtered(joined, after), columns })
+        if kind == JoinKind::Inner && condition.is_none() && after.is_null() {
+            let mut read = vec![false; types.len()];
+            columns.iter().for_each(|part| part.mark_columns(&mut read));
+            let (read_outer, read_inner) = read.split_at(inner_at);
+            let flipped =
+                keys.iter().map(|(outer, inner)| (inner.clone(), outer.clone())).collect::<Vec<_>>();
+            let semi = match (read_outer.contains(&true), read_inner.contains(&true)) {
+                (false, _) => of_distinct(&outer.plan, outer_plan, &keys, &inner.plan, inner_plan),
+                (_, false) => of_distinct(&inner.plan, inner_plan, &flipped, &outer.plan, outer_plan),
+                _ => None,
+            };
+            if let Some(semi) = semi {
+                let scope = Scope::Inputs { outer: &outer.columns, inner: &inner.columns };
+                return Ok(Relation { plan: semi, columns: target_list(context, plan, scope)? });
+            }
+        }
+        let (left, right, keys) = match kind.gives_left() {
+            true => (outer.plan, inner.plan, keys),
+            false => {
+                (inner.plan, outer.plan, keys.into_iter().map(|(outer, inner)| (inner, outer)).collect())
+            }
+        };
+        let joined = Plan::Join { kind, left: Box::new(left), right: Box::new(right), keys, condition };
+        Ok(Relation { plan: subplan::filtered(context, joined, after, scope)?, columns })
     }
+}
+
+/// A semi or anti join keeps whichever side the server expects to be smaller.
+unsafe fn existence_kept(kind: JoinKind, outer: *mut pg_sys::Plan, inner: *mut pg_sys::Plan) -> JoinKind {
+    // SAFETY: plan nodes.
+    let outer_is_smaller = unsafe { (*outer).plan_rows < (*inner).plan_rows };
+    match kind {
+        JoinKind::Semi if outer_is_smaller => JoinKind::RightSemi,
+        JoinKind::Anti if outer_is_smaller => JoinKind::RightAnti,
+        _ => kind,
+    }
+}
+
+/// The server may join the distinct rows of one side where the query only asks whether there is one. Where none of their columns is read and the other side is expected to be
+/// smaller than what they are made from, that is a semi join with the other side kept: nothing has to be made distinct.
+unsafe fn of_distinct(
+    distinct: &Plan,
+    distinct_node: *mut pg_sys::Plan,
+    keys: &[(Expression, Expression)],
+    other: &Plan,
+    other_node: *mut pg_sys::Plan,
+) -> Option<Plan> {
+    let Plan::Aggregate { input, keys: groups, aggregates, .. } = distinct else { return None };
+    // SAFETY: plan nodes, the one below null or a plan node.
+    let is_larger = unsafe {
+        let from = (*distinct_node).lefttree;
+        !from.is_null() && (*from).plan_rows > (*other_node).plan_rows
+    };
+    if !aggregates.is_empty() || !is_larger {
+        return None;
+    }
+    let mut compared = vec![false; groups.len()];
+    let keys = keys
+        .iter()
+        .map(|(key, other)| {
+            let Expression::Column(at) = key else { return None };
+            *compared.get_mut(*at)? = true;
+            Some((groups.get(*at)?.clone(), other.clone()))
+        })
+        .collect::<Option<Vec<_>>>()?;
+    (!compared.contains(&false)).then(|| Plan::Join {
+        kind: JoinKind::RightSemi,
+        left: input.clone(),
+        right: Box::new(other.clone()),
+        keys,
+        condition: None,
+    })
+}
+
+/// Plain columns, so many places further.
+fn shifted(columns: &[Expression], by: usize) -> Result<Vec<Expression>, Reason> {
+    let columns = columns.iter().map(|column| match column {
+        Expression::Column(at) => Ok(Expression::Column(at + by)),
+        _ => decline("computed column in a join"),
+    });
+    columns.collect()
 }
 
 fn kind(jointype: pg_sys::JoinType::Type) -> Result<JoinKind, Reason> {

@@ -18,6 +18,7 @@ mod padding;
 mod scan;
 mod sort;
 mod stream;
+mod subplan;
 pub mod types;
 
 use std::borrow::Cow;
@@ -82,6 +83,8 @@ impl Relation {
 
 /// What one translation gathers.
 struct Context<'a> {
+    /// The plans of the statement's sub-plans.
+    subplans: *mut pg_sys::List,
     values: &'a mut dyn Values,
     sources: Vec<SourceSpec>,
     /// What a CASE compares, innermost last.
@@ -94,9 +97,13 @@ struct Context<'a> {
 /// The reason why there is none.
 ///
 /// # Safety
-/// `plan` is a finished plan of the server that outlives the result.
-pub unsafe fn translate(plan: *mut pg_sys::Plan, values: &mut dyn Values) -> Result<Translated, Reason> {
-    let mut context = Context { values, sources: Vec::new(), tests: Vec::new() };
+/// `plan` is a finished plan of the server that outlives the result, as do `subplans`, the sub-plans of its statement.
+pub unsafe fn translate(
+    plan: *mut pg_sys::Plan,
+    subplans: *mut pg_sys::List,
+    values: &mut dyn Values,
+) -> Result<Translated, Reason> {
+    let mut context = Context { subplans, values, sources: Vec::new(), tests: Vec::new() };
     // SAFETY: the caller's promise.
     unsafe {
         let relation = operator(&mut context, plan, Order::Kept)?;

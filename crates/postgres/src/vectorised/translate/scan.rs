@@ -8,7 +8,7 @@ use pgrx::pg_sys::{self, NodeTag};
 use query::{Expression, Plan};
 
 use super::expressions::{self, Scope};
-use super::{Context, Order, Relation, decline, input, target_list, types};
+use super::{Context, Order, Relation, decline, input, subplan, target_list, types};
 use crate::executor;
 use crate::vectorised::translated::{Reason, SourceSpec};
 
@@ -49,13 +49,12 @@ pub unsafe fn columnar(context: &mut Context<'_>, scan: *mut pg_sys::CustomScan)
         columns.sort_unstable_by_key(|(attribute, _)| *attribute);
         let attributes = columns.iter().map(|(attribute, _)| *attribute).collect::<Vec<_>>();
         let scope = Scope::Table { relid, attributes: &attributes };
-        let conditions = expressions::conditions(context, (*plan).qual, scope)?;
         let targets = target_list(context, plan, scope)?;
         let types = columns.iter().map(|(_, type_oid)| types::logical(*type_oid)).collect();
         let source = context.sources.len();
-        context.sources.push(SourceSpec::Columnar { scan, attributes });
-        let plan = Plan::Scan { source, types };
-        Ok(Relation { plan: filtered(plan, conditions), columns: targets })
+        context.sources.push(SourceSpec::Columnar { scan, attributes: attributes.clone() });
+        let rows = subplan::filtered(context, Plan::Scan { source, types }, (*plan).qual, scope)?;
+        Ok(Relation { plan: rows, columns: targets })
     }
 }
 
@@ -73,9 +72,8 @@ pub unsafe fn subquery(
         let plan = &raw mut (*scan).scan.plan;
         let below = input(context, (*scan).subplan, order)?.plain();
         let scope = Scope::Subquery { relid: (*scan).scan.scanrelid, columns: &below.columns };
-        let conditions = expressions::conditions(context, (*plan).qual, scope)?;
         let columns = target_list(context, plan, scope)?;
-        Ok(Relation { plan: filtered(below.plan, conditions), columns })
+        Ok(Relation { plan: subplan::filtered(context, below.plan, (*plan).qual, scope)?, columns })
     }
 }
 

@@ -11,6 +11,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 use vector::{Bitmap, ByteView, ByteViews, LogicalType, Predicate, Values, Vector};
 
 use super::keys::nulls;
+use super::members::KeySet;
 use super::narrow::predicate;
 use super::table::Table;
 use crate::row_container::{BatchFile, Partitions};
@@ -50,6 +51,8 @@ pub struct Built {
     pub table: Table,
     /// What the probing source may leave out.
     pub narrowing: Vec<Predicate>,
+    /// Columns of the probing source that are compared with a key, and the key's values.
+    pub members: Vec<(usize, KeySet)>,
     /// Whether a key was NULL, in these rows or in those that another table holds.
     pub null_keys: bool,
     /// Whether the kept side has no row at all.
@@ -242,8 +245,12 @@ impl Built {
         let mut keys = keys.collect::<Result<Vec<_>>>()?;
         let null_keys = keys.iter().any(|key| key.null_count() > 0);
         let table = Table::new(if spec.keyed { &keys } else { &[] }, rows, spec.duplicates)?;
-        let probed = spec.probed.iter().zip(&keys);
-        let narrowing = probed.filter_map(|(column, key)| predicate((*column)?, key)).collect();
+        let probed = spec.probed.iter().zip(&keys).filter_map(|(column, key)| Some(((*column)?, key)));
+        let narrowing = probed.clone().filter_map(|(column, key)| predicate(column, key)).collect();
+        let mut members = Vec::new();
+        for (column, key) in probed {
+            members.extend(KeySet::new(key, keys.len() == 1)?.map(|set| (column, set)));
+        }
         if spec.keyed {
             keys.clear();
         }
@@ -255,11 +262,19 @@ impl Built {
             keys,
             table,
             narrowing,
+            members,
             null_keys,
             nothing: rows == 0,
             matched,
             types: spec.types.clone(),
         })
+    }
+
+    /// Whether a kept row has matched.
+    #[inline]
+    pub fn is_marked(&self, head: u32) -> bool {
+        let flag = self.matched.get((head as usize).wrapping_sub(1));
+        flag.is_some_and(|flag| flag.load(Ordering::Relaxed))
     }
 
     /// Column `at` for each head; NULL for zero (`misses` says whether there is one).

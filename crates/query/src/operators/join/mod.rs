@@ -3,10 +3,13 @@
 //! `build` gathers the kept side, `keys` brings keys to comparable forms, `hash` and `table` find them, `probe` makes the rows, `spill` does it piece by piece where the kept side
 //! is larger than the memory it may use. Joins without keys
 //! list every pair, and so does `NOT IN` over several columns or with a further condition, where NULLs make keys neither equal nor different.
+//! A semi or anti join may keep either side: with the side that comes out in memory (`RightSemi`, `RightAnti`) its rows are marked when they match, are looked at no more once
+//! they are, and come out at the end.
 
 mod build;
 mod hash;
 mod keys;
+mod members;
 mod narrow;
 mod probe;
 mod spill;
@@ -17,7 +20,7 @@ use std::sync::{Arc, Mutex};
 use vector::LogicalType;
 
 use self::build::{BuildSink, SharedSink, Spec};
-use self::narrow::KeyMembers;
+use self::members::KeyMembers;
 use self::probe::Probe;
 use self::spill::Spilled;
 use crate::{
@@ -38,7 +41,7 @@ struct Shared {
     types: Vec<LogicalType>,
     /// Columns of the left side.
     width: usize,
-    /// Those of them that are needed above.
+    /// Which columns of both sides are needed above.
     wanted: Vec<bool>,
     sink: Arc<BuildSink>,
     spilled: Spilled,
@@ -50,16 +53,16 @@ struct Join {
     shared: Arc<Shared>,
     /// Whether left rows without a match are dropped.
     drops: bool,
-    /// The column of the source that is the only key.
-    only: Option<usize>,
+    /// It must see every left row, since each may end the query.
+    raises: bool,
 }
 
-/// Adds the join to the left pipeline. `wanted` says which of the join's columns are read above; the others may hold anything.
+/// Adds the join to the left pipeline. `wanted` says which columns of both sides are read above; the others may hold anything.
 pub fn join(
     plan: &Plan,
     right: Pipeline,
     left: &mut Pipeline,
-    wanted: &[bool],
+    wanted: Vec<bool>,
     settings: &Arc<Settings>,
 ) -> Result<()> {
     let Plan::Join { kind, left: left_plan, right: right_plan, keys, condition } = plan else {
@@ -69,33 +72,30 @@ pub fn join(
     let width = types.len();
     let right_types = right_plan.types();
     types.extend(&right_types);
-    let mut wanted = wanted.to_vec();
-    wanted.resize(types.len(), false);
     let mut condition_columns = vec![false; types.len()];
     if let Some(condition) = condition {
         condition.mark_columns(&mut condition_columns);
     }
     let keyed =
         !keys.is_empty() && (*kind != JoinKind::NullAwareAnti || (keys.len() == 1 && condition.is_none()));
-    let marks = matches!(kind, JoinKind::Right | JoinKind::Full);
-    let existence = matches!(kind, JoinKind::Semi | JoinKind::Anti | JoinKind::NullAwareAnti);
     let of_right = wanted.iter().zip(&condition_columns).skip(width);
     let (left_keys, right_keys): (Vec<_>, _) = keys.iter().cloned().unzip();
-    let drops = matches!(kind, JoinKind::Inner | JoinKind::Semi | JoinKind::Right);
+    let raises = condition.as_ref().is_some_and(|condition| condition.can_raise(&types))
+        || left_keys.iter().any(|key| key.can_raise(&types));
+    let drops = kind.drops_left();
     let probed = left_keys.iter().map(|key| match key {
         Expression::Column(at) if drops => left.source_column(*at),
         _ => None,
     });
     let probed: Vec<Option<usize>> = probed.collect();
-    let only = if let [Some(column)] = probed.as_slice() { Some(*column) } else { None };
     let sink = Arc::new(BuildSink::new(Spec {
         keys: right_keys,
         keyed,
         probed,
-        duplicates: !existence || condition.is_some() || !keyed && !keys.is_empty(),
+        duplicates: kind.gives_right() || condition.is_some() || !keyed && !keys.is_empty(),
         types: right_types,
-        wanted: of_right.map(|(above, here)| (*above && !existence) || *here).collect(),
-        marks,
+        wanted: of_right.map(|(above, here)| *above || *here).collect(),
+        marks: kind.marks_right(),
         memory: settings.memory,
         temp_files: settings.temp_files.clone(),
     }));
@@ -115,7 +115,7 @@ pub fn join(
             rest: Mutex::new(0),
         }),
         drops,
-        only,
+        raises,
     }));
     Ok(())
 }
@@ -127,9 +127,9 @@ impl TransformFactory for Join {
         }
         let built = self.shared.sink.built()?;
         built.narrowing.iter().for_each(|predicate| source.narrow(predicate.clone()));
-        if let Some(column) = self.only {
-            let members: Arc<dyn Members> = Arc::new(KeyMembers::new(Arc::clone(&self.shared.sink)));
-            source.narrow_members(column, &members);
+        for (at, (column, _)) in built.members.iter().enumerate() {
+            let members: Arc<dyn Members> = Arc::new(KeyMembers::new(Arc::clone(&self.shared.sink), at));
+            source.narrow_members(*column, &members);
         }
         Ok(!self.drops || built.rows > 0)
     }
@@ -143,13 +143,13 @@ impl TransformFactory for Join {
             return self.shared.spilled.next(&self.shared);
         }
         let mut at = self.shared.rest.lock().map_err(|_| build::POISONED)?;
-        let (batch, next) = self.shared.unmatched(*at, self.shared.sink.built()?);
+        let (batch, next) = self.shared.kept_rows(*at, self.shared.sink.built()?);
         *at = next;
         Ok(batch)
     }
 
     fn has_rest(&self) -> bool {
-        matches!(self.shared.kind, JoinKind::Right | JoinKind::Full) || self.shared.sink.has_spilled()
+        self.shared.kind.marks_right() || self.shared.sink.has_spilled()
     }
 
     fn needs_host(&self) -> bool {
@@ -157,7 +157,7 @@ impl TransformFactory for Join {
     }
 
     fn input_column(&self, column: usize) -> Option<usize> {
-        (column < self.shared.width).then_some(column)
+        (!self.raises && self.shared.kind.gives_left() && column < self.shared.width).then_some(column)
     }
 
     fn name(&self) -> String {

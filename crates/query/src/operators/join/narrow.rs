@@ -1,18 +1,12 @@
 //! Runtime filters: what the kept side says about rows of the other side that cannot match.
 //!
 //! `Join::prepare` gives them to the source of the probing pipeline, for joins that drop rows without a match. A predicate (a list of values, or bounds) prunes chunks and
-//! filters encoded data; `KeyMembers` is asked row by row, by sources that decode the other columns afterwards. Both may let rows through: the join
+//! filters encoded data; `members` is asked row by row, by sources that decode the other columns afterwards. Both may let rows through: the join
 //! looks again.
 
 use std::cmp::Ordering;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering as Memory};
 
 use vector::{CompareOp, LogicalType, NumericInts, Predicate, Scalar, Values, Vector};
-
-use super::build::BuildSink;
-use super::table::Scratch;
-use crate::Members;
 
 /// Distinct values that are listed one by one.
 const LISTED: usize = 64;
@@ -97,40 +91,6 @@ fn bounds(key: &Vector) -> Option<(Scalar, Scalar)> {
             Some((Scalar::Bytes(low.into()), Scalar::Bytes(high.into())))
         }
         _ => None,
-    }
-}
-
-/// Asks the table of a join with one key whether it has a row's value.
-pub struct KeyMembers {
-    sink: Arc<BuildSink>,
-    seen: AtomicU64,
-    passed: AtomicU64,
-}
-
-/// Rows after which it is known whether asking pays.
-const TRIED: u64 = 50_000;
-
-impl KeyMembers {
-    /// Members of what this sink has gathered.
-    pub const fn new(sink: Arc<BuildSink>) -> Self {
-        Self { sink, seen: AtomicU64::new(0), passed: AtomicU64::new(0) }
-    }
-}
-
-impl Members for KeyMembers {
-    fn select(&self, column: &Vector) -> Option<Vec<u32>> {
-        let (seen, passed) = (self.seen.load(Memory::Relaxed), self.passed.load(Memory::Relaxed));
-        if seen > TRIED && passed > seen / 4 * 3 {
-            return None;
-        }
-        let table = &self.sink.built().ok()?.table;
-        let mut heads = Vec::new();
-        table.find(&[column], column.len(), &mut Scratch::default(), &mut heads).ok()?;
-        let mut rows = Vec::with_capacity(heads.len());
-        rows.extend((0u32..).zip(&heads).filter(|(_, head)| **head != 0).map(|(row, _)| row));
-        self.seen.fetch_add(heads.len() as u64, Memory::Relaxed);
-        self.passed.fetch_add(rows.len() as u64, Memory::Relaxed);
-        (rows.len() < heads.len()).then_some(rows)
     }
 }
 

@@ -17,6 +17,8 @@ use crate::{Batch, Emit, Evaluator, JoinKind, Result, Transform};
 
 /// Pairs of one emitted batch.
 const PAIRS: usize = 2 * crate::BATCH_ROWS;
+/// Kept rows that are looked at before the host is asked whether to go on.
+const LOOKED_AT: usize = 16 * PAIRS;
 
 /// One thread's part.
 pub struct Probe {
@@ -82,6 +84,10 @@ impl Probe {
         if paired {
             return self.push_conditional(batch, keys, built, emit);
         }
+        if !shared.kind.gives_left() {
+            mark_all(built, &self.heads);
+            return Ok(());
+        }
         let heads = &self.heads;
         let hit =
             |wanted: bool| rows_where(batch.rows, |row| heads.get(row).is_some_and(|&h| (h != 0) == wanted));
@@ -125,19 +131,24 @@ impl Probe {
         let emits_pairs =
             matches!(shared.kind, JoinKind::Inner | JoinKind::Left | JoinKind::Right | JoinKind::Full);
         let possible = if shared.keyed { None } else { Possible::new(keys, built)? };
-        let mut matched = Bitmap::filled(if shared.kind == JoinKind::Inner { 0 } else { batch.rows }, false);
-        let mut pairs = Pairs::new(false);
+        let decides_left = shared.kind.gives_left() && shared.kind != JoinKind::Inner;
+        let mut matched = Bitmap::filled(if decides_left { batch.rows } else { 0 }, false);
+        let mut pairs = Pairs { once: !shared.kind.gives_left(), ..Pairs::new(false) };
         while pairs.fill(&self.heads, built) {
             if let Some(possible) = &possible {
                 pairs.retain(|row, head| possible.equal(row as usize, head as usize - 1));
             }
-            if let Some(condition) = &mut self.condition {
+            if let Some(condition) = &mut self.condition
+                && !pairs.rows.is_empty()
+            {
                 let selected = condition.select(&shared.candidates(batch, &pairs, built))?;
                 if let Some(selected) = selected {
                     pairs.keep(&selected);
                 }
             }
-            pairs.rows.iter().for_each(|&row| matched.set(row as usize, true));
+            if decides_left {
+                pairs.rows.iter().for_each(|&row| matched.set(row as usize, true));
+            }
             mark(built, &pairs.heads);
             // An empty batch, too: it gives the host a chance to end a query whose pairs never match.
             emit(match emits_pairs && !pairs.rows.is_empty() {
@@ -146,7 +157,7 @@ impl Probe {
             })?;
         }
         match shared.kind {
-            JoinKind::Inner | JoinKind::Right => Ok(()),
+            JoinKind::Inner | JoinKind::Right | JoinKind::RightSemi | JoinKind::RightAnti => Ok(()),
             JoinKind::Semi => shared.emit_kept(batch, &rows_where(batch.rows, |row| matched.get(row)), emit),
             JoinKind::Anti | JoinKind::NullAwareAnti => {
                 shared.emit_kept(batch, &rows_where(batch.rows, |row| !matched.get(row)), emit)
@@ -169,6 +180,21 @@ fn rows_where(rows: usize, holds: impl Fn(usize) -> bool) -> Vec<u32> {
     kept
 }
 
+/// Marks all kept rows of the keys that were found. The first row of a key is marked last, so that it stands for the others.
+fn mark_all(built: &Built, heads: &[u32]) {
+    for &head in heads {
+        if head == 0 || built.is_marked(head) {
+            continue;
+        }
+        let mut other = built.table.next(head);
+        while other != 0 {
+            mark(built, &[other]);
+            other = built.table.next(other);
+        }
+        mark(built, &[head]);
+    }
+}
+
 /// Remembers that these kept rows matched, where that is asked for.
 fn mark(built: &Built, heads: &[u32]) {
     if built.matched.is_empty() {
@@ -189,6 +215,8 @@ struct Pairs {
     heads: Vec<u32>,
     /// Rows without a match are paired with the row of NULLs.
     outer: bool,
+    /// Kept rows that matched before are left out: one match is enough.
+    once: bool,
     at: usize,
     /// The head to go on with in row `at`; None at its start.
     within: Option<u32>,
@@ -196,13 +224,14 @@ struct Pairs {
 
 impl Pairs {
     const fn new(outer: bool) -> Self {
-        Self { rows: Vec::new(), heads: Vec::new(), outer, at: 0, within: None }
+        Self { rows: Vec::new(), heads: Vec::new(), outer, once: false, at: 0, within: None }
     }
 
-    /// Lists the next pairs; false when there are none.
+    /// Lists the next pairs, none now and then; false when there are no more.
     fn fill(&mut self, heads: &[u32], built: &Built) -> bool {
         self.rows.clear();
         self.heads.clear();
+        let mut looked_at = 0;
         while let Some(&first) = heads.get(self.at) {
             let row = u32::try_from(self.at).unwrap_or(u32::MAX);
             let mut head = self.within.take().unwrap_or(first);
@@ -211,13 +240,16 @@ impl Pairs {
                 self.heads.push(0);
             }
             while head != 0 {
-                if self.rows.len() >= PAIRS {
+                if self.rows.len() >= PAIRS || looked_at >= LOOKED_AT {
                     self.within = Some(head);
                     return true;
                 }
-                self.rows.push(row);
-                self.heads.push(head);
+                if !(self.once && built.is_marked(head)) {
+                    self.rows.push(row);
+                    self.heads.push(head);
+                }
                 head = built.table.next(head);
+                looked_at += 1;
             }
             self.at += 1;
             if self.rows.len() >= PAIRS {
@@ -303,7 +335,7 @@ impl Shared {
     ) -> Batch {
         let misses = heads.contains(&0);
         let positions: Vec<u32> = heads.iter().map(|head| head.saturating_sub(1)).collect();
-        let left = batch.columns.len();
+        let left = self.width;
         let mut columns = Vec::with_capacity(self.types.len());
         for (at, &logical) in self.types.iter().enumerate() {
             columns.push(match (wanted.get(at), batch.columns.get(at), rows) {
@@ -326,15 +358,16 @@ impl Shared {
         Arc::new(nulls(logical, rows))
     }
 
-    /// Kept rows without a match from `start` on, at most a batch of them, and where to go on.
-    pub fn unmatched(&self, start: usize, built: &Built) -> (Option<Batch>, usize) {
+    /// Kept rows that come out when all left ones were seen, from `start` on, at most a batch of them, and where to go on.
+    pub fn kept_rows(&self, start: usize, built: &Built) -> (Option<Batch>, usize) {
+        let wanted = self.kind == JoinKind::RightSemi;
         let mut heads: Vec<u32> = Vec::new();
         let mut at = start;
         while heads.len() < crate::BATCH_ROWS
             && let Some(flag) = built.matched.get(at)
         {
             at += 1;
-            if !flag.load(Ordering::Relaxed) {
+            if flag.load(Ordering::Relaxed) == wanted {
                 heads.push(u32::try_from(at).unwrap_or(0));
             }
         }
@@ -344,6 +377,10 @@ impl Shared {
         let columns =
             self.types.iter().take(self.width).map(|&logical| Arc::new(nulls(logical, heads.len())));
         let absent = Batch::new(heads.len(), columns.collect());
-        (Some(self.output(&absent, None, &heads, built)), at)
+        let mut batch = self.output(&absent, None, &heads, built);
+        if !self.kind.gives_left() {
+            batch.columns.drain(..self.width);
+        }
+        (Some(batch), at)
     }
 }

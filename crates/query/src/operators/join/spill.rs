@@ -100,8 +100,12 @@ impl State {
     /// Makes a pair the current one, or spreads it further.
     fn begin(&mut self, shared: &Arc<Shared>, pair: Pair) -> Result<()> {
         let Pair { left, mut right, level } = pair;
-        let needs_right = matches!(shared.kind, JoinKind::Inner | JoinKind::Semi);
-        let needs_left = !matches!(shared.kind, JoinKind::Right | JoinKind::Full);
+        // Without rows of this side a pair gives none.
+        let needs_right = matches!(
+            shared.kind,
+            JoinKind::Inner | JoinKind::Semi | JoinKind::RightSemi | JoinKind::RightAnti
+        );
+        let needs_left = !matches!(shared.kind, JoinKind::Right | JoinKind::Full | JoinKind::RightAnti);
         if needs_right && right.is_none() || needs_left && left.is_none() {
             return Ok(());
         }
@@ -170,7 +174,7 @@ impl Current {
                 None => self.left = None,
             }
         }
-        let (batch, next) = shared.unmatched(self.rest, &self.built);
+        let (batch, next) = shared.kept_rows(self.rest, &self.built);
         self.rest = next;
         Ok(batch)
     }
