@@ -7,7 +7,7 @@ unexport PG_CONFIG
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build install demo test test-units test-regress test-isolation test-crash test-differential test-sqlsmith lint bench bench-events bench-tpch bench-clickbench bench-small bench-encodings clean
+.PHONY: help setup build install demo test test-units test-regress test-isolation test-crash test-differential test-sqlsmith test-postgres lint bench bench-events bench-tpch bench-clickbench bench-small bench-encodings clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | while IFS="$$(printf '\t')" read -r name text; do printf '  make %-16s %s\n' "$$name" "$$text"; done
@@ -47,6 +47,9 @@ test-differential: ## random queries on random tables against heap, long (DURATI
 
 test-sqlsmith: ## sqlsmith's random statements on columnar tables of many types (DURATION=60 SEED=n)
 	scripts/test.sh sqlsmith
+
+test-postgres: ## PostgreSQL's own suites with colcompress tables, held against heap (SOURCE=tree; SUITES="regress isolation cold")
+	scripts/core-suite.sh $(SUITES)
 
 lint: ## rustfmt, clippy, licences, layers, shell scripts
 	scripts/lint.sh

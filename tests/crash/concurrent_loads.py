@@ -93,6 +93,23 @@ def vacuum_until_killed(server):
         return
 
 
+# Pages that a savepoint's rollback has left count as unclaimed until VACUUM comes by.
+FAULTS = "SELECT string_agg(v::text, ', ') FROM engine.verify('{table}') v WHERE kind <> 'unclaimed'"
+
+
+def verify_until_killed(server, complaints):
+    """engine.verify finds no fault in tables that are being loaded and vacuumed."""
+    try:
+        session = server.session("crash")
+        while True:
+            for table in TABLES:
+                faults = session.value(FAULTS.format(table=table))
+                if faults:
+                    complaints.append(f"{table}, while loads go on, has faults: {faults[:300]}")
+    except (SqlError, OSError, ValueError):
+        return
+
+
 def contents(server, table, settings=""):
     """Per batch: count, sums and a digest of all text in its place, as text."""
     text = server.sql(f"{settings} SELECT batch, count(*), sum(i), sum(v), sum(hashtextextended(t, i)) FROM {table} GROUP BY batch", "crash")
@@ -145,13 +162,15 @@ def wait_for_replay(primary, standby, timeout=120):
         if standby.sql(f"SELECT pg_last_wal_replay_lsn() >= '{target}'", "crash") == "t":
             return
         time.sleep(0.1)
-    raise AssertionError(f"the standby did not reach {target}")
+    raise AssertionError(f"the standby did not reach {target}; its log ends with:\n{standby.log_tail(15)}")
 
 
 def cycle(server, standby, ledger, number, want_cache):
     threads = [threading.Thread(target=load_until_killed, args=(server, ledger, TABLES[n % len(TABLES)], SEED * 1000 + number * 10 + n))
                for n in range(LOADERS)]
     threads.append(threading.Thread(target=vacuum_until_killed, args=(server,)))
+    complaints = []
+    threads.append(threading.Thread(target=verify_until_killed, args=(server, complaints)))
     for thread in threads:
         thread.start()
     time.sleep(random.Random(SEED + number).uniform(1.0, 4.0))
@@ -160,11 +179,15 @@ def cycle(server, standby, ledger, number, want_cache):
         thread.join()
     acknowledged = len(ledger.kept)
     server.start()
-    complaints = check(server, ledger, want_cache)
+    complaints += check(server, ledger, want_cache)
     wait_for_replay(server, standby)
     for table in TABLES:
         if contents(standby, table) != contents(server, table):
             complaints.append(f"{table}: the standby has other rows than its primary")
+        for name, where in (("primary", server), ("standby", standby)):
+            faults = where.sql(FAULTS.format(table=table), "crash")
+            if faults:
+                complaints.append(f"{table} on the {name} has faults: {faults[:300]}")
     return acknowledged, complaints
 
 

@@ -100,6 +100,23 @@ AS 'MODULE_PATHNAME', 'colonnade_colcompress_merge';
 COMMENT ON FUNCTION engine.colcompress_merge(regclass)
 IS 'rewrite a colcompress table into full stripes, sorted by its option orderby; locks the table exclusively';
 
+CREATE FUNCTION engine.unpack(table_name regclass)
+RETURNS void
+LANGUAGE c VOLATILE PARALLEL UNSAFE
+AS 'MODULE_PATHNAME', 'colonnade_unpack';
+
+COMMENT ON FUNCTION engine.unpack(regclass)
+IS 'rewrite a colcompress table so that all its rows are heap rows, as publishing it needs; locks the table exclusively';
+
+-- ---------------------------------------------------------------- checking
+CREATE FUNCTION engine.verify(table_name regclass, OUT kind text, OUT stripe bigint, OUT block bigint, OUT tid tid, OUT detail text)
+RETURNS SETOF record
+LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE
+AS 'MODULE_PATHNAME', 'colonnade_verify';
+
+COMMENT ON FUNCTION engine.verify(regclass)
+IS 'faults in the storage of a colcompress table and its indexes, one row each; none when it is healthy';
+
 CREATE FUNCTION engine.colcompress_relation_storageid(table_name regclass)
 RETURNS bigint
 LANGUAGE c VOLATILE STRICT PARALLEL RESTRICTED
@@ -132,3 +149,28 @@ COMMENT ON VIEW engine.colcompress_stripes
 IS 'stripes of the colcompress tables that the user may read: rows and place of each';
 
 GRANT SELECT ON engine.colcompress_stripes TO PUBLIC;
+
+CREATE FUNCTION engine.storage_health(table_name regclass, OUT hot_rows bigint, OUT cold_rows bigint, OUT stripes bigint, OUT small_stripes bigint,
+    OUT overlapping_stripes bigint, OUT file_bytes bigint, OUT stripe_bytes bigint, OUT dead_bytes bigint, OUT advice text)
+LANGUAGE c VOLATILE STRICT PARALLEL RESTRICTED
+AS 'MODULE_PATHNAME', 'colonnade_storage_health';
+
+COMMENT ON FUNCTION engine.storage_health(regclass)
+IS 'how a colcompress table is stored, and what would help';
+
+CREATE VIEW engine.storage_health WITH (security_barrier) AS
+SELECT t.table_name, h.*
+FROM (SELECT c.oid::regclass AS table_name
+      FROM pg_catalog.pg_class c
+      JOIN pg_catalog.pg_am a ON a.oid = c.relam
+      WHERE a.amhandler = 'engine.colcompress_handler(internal)'::pg_catalog.regprocedure
+        AND c.relkind IN ('r', 'm')
+        AND pg_catalog.has_table_privilege(c.oid, 'SELECT')
+        AND NOT pg_catalog.row_security_active(c.oid)
+        AND NOT pg_catalog.pg_is_other_temp_schema(c.relnamespace)
+      OFFSET 0) t, LATERAL engine.storage_health(t.table_name) h;
+
+COMMENT ON VIEW engine.storage_health
+IS 'how each colcompress table that the user may read is stored, and what would help';
+
+GRANT SELECT ON engine.storage_health TO PUBLIC;

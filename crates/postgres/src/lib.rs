@@ -12,6 +12,7 @@ pub mod planner;
 pub mod storage;
 pub mod table_am;
 pub mod vectorised;
+pub mod verify;
 
 use pgrx::pg_guard;
 

@@ -13,6 +13,7 @@ mod prune;
 mod reader;
 mod statistics;
 mod summary;
+mod verify;
 mod writer;
 
 pub use collect::collect;
@@ -22,4 +23,5 @@ pub use prune::{Prune, prune_chunk, prune_leaf, prune_statistics, prune_stripe};
 pub use reader::{ColumnSchema, OwnedChunk, StripeBytes, StripeReader};
 pub use statistics::{Bound, ColumnStatistics, Scales};
 pub use summary::{Summary, write_summary};
+pub use verify::{Broken, Finding, verify_chunk, verify_column};
 pub use writer::{ColumnReport, EncodedStripe, StripeOptions, write_stripe};

@@ -187,3 +187,12 @@ pub unsafe fn may_execute(function: pg_sys::Oid) -> bool {
         pg_sys::pg_proc_aclcheck(function, pg_sys::GetUserId(), mode) == pg_sys::AclResult::ACLCHECK_OK
     }
 }
+
+/// Copies a block of the main fork as it is on disk, past the buffers. The block is below the end of the file.
+pub unsafe fn read_from_disk(rel: Relation, block: BlockNumber, image: &mut [u8; pg_sys::BLCKSZ as usize]) {
+    // SAFETY: rel is open; the server fills one page.
+    unsafe {
+        let file = pg_sys::smgropen((*rel).rd_node, (*rel).rd_backend);
+        pg_sys::smgrread(file, pg_sys::ForkNumber::MAIN_FORKNUM, block, image.as_mut_ptr().cast());
+    }
+}

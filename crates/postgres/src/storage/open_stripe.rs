@@ -75,6 +75,21 @@ pub unsafe fn open(rel: Relation, entry: &StripeEntry) -> Result<Rc<OpenStripe>>
         return Ok(found);
     }
     // SAFETY: rel is open.
+    let reader = unsafe { open_anew(rel, entry)? };
+    let opened = Rc::new(OpenStripe { reader, first_row: entry.first_row });
+    CACHE.with(|cache| {
+        let mut cache = cache.borrow_mut();
+        if cache.stripes.len() >= STRIPES {
+            cache.stripes.clear();
+        }
+        cache.stripes.insert(key, Rc::clone(&opened));
+    });
+    Ok(opened)
+}
+
+/// Opens the stripe of a directory entry by reading its footer, whether or not it is open already.
+pub unsafe fn open_anew(rel: Relation, entry: &StripeEntry) -> Result<StripeReader> {
+    // SAFETY: rel is open.
     let pages = unsafe { Pages::new(rel, entry, std::ptr::null_mut()) };
     let end = entry
         .footer_offset
@@ -91,15 +106,7 @@ pub unsafe fn open(rel: Relation, entry: &StripeEntry) -> Result<Rc<OpenStripe>>
             entry.row_count
         )));
     }
-    let opened = Rc::new(OpenStripe { reader, first_row: entry.first_row });
-    CACHE.with(|cache| {
-        let mut cache = cache.borrow_mut();
-        if cache.stripes.len() >= STRIPES {
-            cache.stripes.clear();
-        }
-        cache.stripes.insert(key, Rc::clone(&opened));
-    });
-    Ok(opened)
+    Ok(reader)
 }
 
 /// One column chunk for point look-ups, kept in the backend's cache.

@@ -8,6 +8,7 @@
 use std::rc::Rc;
 
 use pgrx::pg_sys::{self, Datum, Relation, TupleTableSlot};
+use stripe::StripeReader;
 use vector::{Error, LogicalType, Vector};
 
 use super::{tid, wanted};
@@ -89,10 +90,26 @@ impl Columns {
     }
 }
 
+/// The columns of `rel` that cannot be built from what the stripe holds.
+pub unsafe fn unfit_columns(rel: Relation, reader: &StripeReader) -> Vec<usize> {
+    // SAFETY: rel is open and keeps its row type.
+    let (kinds, dropped) = unsafe {
+        let desc = (*rel).rd_att;
+        let count = usize::try_from((*desc).natts).unwrap_or(0);
+        let dropped: Vec<bool> = (*desc).attrs.as_slice(count).iter().map(|a| a.attisdropped).collect();
+        (ColumnType::of_all(desc), dropped)
+    };
+    let stored = reader.column_count();
+    let live = kinds.iter().zip(dropped).enumerate().take(stored).filter(|(_, (_, dropped))| !dropped);
+    live.filter(|(column, (kind, _))| fits(reader, *column, kind).is_err())
+        .map(|(column, _)| column)
+        .collect()
+}
+
 /// Checks that a column of the stripe holds what the table's column can be built from: a length word where there is one,
 /// as many bytes where the length is fixed.
-fn fits(stripe: &OpenStripe, column: usize, kind: &ColumnType) -> Result<(), Error> {
-    let stored = stripe.reader.logical(column);
+fn fits(reader: &StripeReader, column: usize, kind: &ColumnType) -> Result<(), Error> {
+    let stored = reader.logical(column);
     let same = stored == Some(kind.logical);
     let alike =
         || stored.is_some_and(|stored| width(stored).is_some() && width(stored) == width(kind.logical));
@@ -239,7 +256,7 @@ impl ColdRows {
                 let (value, null) = unsafe { missing_value(self.columns.desc, column) };
                 Loaded::Missing(value, null)
             } else {
-                fits(stripe, column, self.columns.readers[column].kind())?;
+                fits(&stripe.reader, column, self.columns.readers[column].kind())?;
                 let chunk = stripe.reader.read_chunk(column, chunk, &pages, &ServerCodecs)?;
                 Loaded::Decoded(chunk.decode(&ServerCodecs)?)
             });
@@ -362,7 +379,7 @@ impl ColdFetch {
                 } else if column >= stripe.reader.column_count() {
                     missing_value(self.columns.desc, column)
                 } else {
-                    fits(stripe, column, self.columns.readers[column].kind())?;
+                    fits(&stripe.reader, column, self.columns.readers[column].kind())?;
                     let owned = open_stripe::cached_chunk(self.rel, entry, stripe, column, chunk)?;
                     let vector = owned.take(&[within], &ServerCodecs)?;
                     let reader = &mut self.columns.readers[column];

@@ -11,13 +11,11 @@ use pgrx::pg_sys::{
 
 use super::cold_rows::ColdRows;
 use super::index_rows::{self, IndexRows};
+use super::root_tids::RootTids;
 use super::scan;
 use super::{own_writes, tid};
-use crate::host::{buffer, carried, error};
+use crate::host::carried;
 use crate::storage::directory;
-
-/// Line pointers a heap page can have.
-const ITEMS: usize = 291;
 
 fn encode(tid: ItemPointerData) -> u64 {
     (u64::from(tid::block_of(tid)) << 16) | u64::from(tid.ip_posid)
@@ -79,29 +77,13 @@ pub(super) unsafe extern "C-unwind" fn index_validate_scan(
             let flags = flags | pg_sys::ScanOptions::SO_ALLOW_PAGEMODE;
             let hot = scan::begin(rel, snapshot, 0, std::ptr::null_mut(), std::ptr::null_mut(), flags);
             scan::hot_only(hot.cast());
-            let mut roots = [0u16; ITEMS];
-            let mut root_block = pg_sys::InvalidBlockNumber;
+            let mut roots = RootTids::default();
             let forward = pg_sys::ScanDirection::ForwardScanDirection;
             let slot = entries.slot;
             while pg_guard_ffi_boundary(|| scan::scan_getnextslot(hot.cast(), forward, slot)) {
                 pgrx::check_for_interrupts!();
                 (*state).htups += 1.0;
-                let heap = (*hot).heap.cast::<HeapScanDescData>();
-                if (*heap).rs_cblock != root_block {
-                    root_block = (*heap).rs_cblock;
-                    buffer::lock_shared((*heap).rs_cbuf);
-                    pg_sys::heap_get_root_tuples(buffer::page((*heap).rs_cbuf), roots.as_mut_ptr());
-                    buffer::unlock((*heap).rs_cbuf);
-                }
-                let tuple = (*entries.slot.cast::<pg_sys::BufferHeapTupleTableSlot>()).base.tuple;
-                let mut root = (*tuple).t_self;
-                if (*(*tuple).t_data).t_infomask2 & pg_sys::HEAP_ONLY_TUPLE as u16 != 0 {
-                    let offset = roots[usize::from(root.ip_posid).saturating_sub(1).min(ITEMS - 1)];
-                    if offset == 0 {
-                        error::corrupt(rel, None, "A heap-only row has no root in its page.");
-                    }
-                    root.ip_posid = offset;
-                }
+                let root = roots.root(rel, (*hot).heap.cast::<HeapScanDescData>(), slot);
                 if !indexed.contains(encode(root)) {
                     insert(&mut entries, rel, index, info, root, state);
                 }

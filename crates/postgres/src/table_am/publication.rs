@@ -245,7 +245,7 @@ unsafe fn check_tables(tables: &[Oid]) {
                         error::PgSqlErrorCode::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
                         format!("cannot publish table {}", relation::quoted_name(rel)),
                         "Some of its rows are in stripes, which logical decoding does not read.",
-                        "Turn it into a heap table with ALTER TABLE ... SET ACCESS METHOD heap first.",
+                        "engine.unpack(table) turns them into heap rows.",
                     );
                 }
             }

@@ -1,0 +1,77 @@
+//! `engine.verify(regclass)`: is everything that is stored what it claims to be?
+//!
+//! Owns the SQL function and the order of the checks: `pages` reads every page of the file, `stripes` holds the directory against the
+//! pages and every stripe against itself, `indexes` holds the indexes against the rows. Each fault is one row of the result; a
+//! healthy table gives none. On a primary it takes the lock that VACUUM takes, so that nobody frees pages or index entries
+//! meanwhile; reads and writes go on. Index expressions run as the table's owner, restricted as in VACUUM.
+//! Invariant: nothing is changed, and a fault never ends the function with an ERROR where it can be told from its place.
+
+mod indexes;
+mod pages;
+mod report;
+mod stripes;
+
+use pgrx::pg_guard;
+use pgrx::pg_sys::{self, Datum, FunctionCallInfo, Oid};
+
+use crate::storage::metapage;
+use crate::table_am::{maintenance, own_writes};
+use report::Report;
+
+crate::sql_function!(pg_finfo_colonnade_verify);
+
+/// `engine.verify(regclass)`.
+#[unsafe(no_mangle)]
+#[pg_guard]
+pub unsafe extern "C-unwind" fn colonnade_verify(call: FunctionCallInfo) -> Datum {
+    // SAFETY: the server's call frame of a set-returning function that is STRICT.
+    unsafe {
+        let table = maintenance::table_argument(call);
+        let lock = match pg_sys::RecoveryInProgress() {
+            true => pg_sys::AccessShareLock,
+            false => pg_sys::ShareUpdateExclusiveLock,
+        };
+        let mut report = Report::new(call);
+        let rel = maintenance::open_owned(table, lock, "verify");
+        as_owner((*(*rel).rd_rel).relowner, || verify(rel, &mut report));
+        pg_sys::table_close(rel, pg_sys::NoLock as i32);
+        Datum::null()
+    }
+}
+
+/// Runs `what` with the rights of the table's owner, where it can do nothing that outlasts it. An ERROR puts things back, too.
+unsafe fn as_owner(owner: Oid, what: impl FnOnce()) {
+    // SAFETY: the server's own protocol for maintenance commands.
+    unsafe {
+        let (mut user, mut context) = (Oid::INVALID, 0);
+        pg_sys::GetUserIdAndSecContext(&raw mut user, &raw mut context);
+        pg_sys::SetUserIdAndSecContext(owner, context | pg_sys::SECURITY_RESTRICTED_OPERATION as i32);
+        let level = pg_sys::NewGUCNestLevel();
+        what();
+        pg_sys::AtEOXact_GUC(false, level);
+        pg_sys::SetUserIdAndSecContext(user, context);
+    }
+}
+
+unsafe fn verify(rel: pg_sys::Relation, report: &mut Report) {
+    // SAFETY: rel is open and locked.
+    unsafe {
+        own_writes::flush(rel);
+        let snapshot = pg_sys::RegisterSnapshot(pg_sys::GetLatestSnapshot());
+        pg_sys::PushActiveSnapshot(snapshot);
+        let pages = pages::check(rel, report);
+        // Without block 0 nobody knows whose stripes these are, and every access would end in an ERROR.
+        if pages.metapage_is_readable()
+            && let Some((storage_id, next_row)) = metapage::read(rel)
+        {
+            stripes::check(rel, snapshot, storage_id, next_row, &pages, report);
+        }
+        if report.rows_are_readable() {
+            indexes::check(rel, snapshot, report);
+        } else if indexes::are_there(rel) {
+            report.skipped("the indexes were not held against the rows, because not all rows can be read");
+        }
+        pg_sys::PopActiveSnapshot();
+        pg_sys::UnregisterSnapshot(snapshot);
+    }
+}

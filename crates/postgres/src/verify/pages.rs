@@ -1,0 +1,137 @@
+//! Every page of the file: can it be read, is it one that belongs here, and whose is it?
+//!
+//! Called first by `verify`. Each page is read from disk, past the buffers, and checked by the server's own test (checksum where the
+//! cluster has them, sanity of the page header); then, as the buffers have it, its own header is read. What stripe pages there are is
+//! remembered as runs, for `stripes` to hold against the directory. A page that another process writes at that moment may look
+//! torn: it is read again before it is called bad.
+
+use pgrx::pg_sys::{self, BlockNumber, Relation};
+
+use super::report::{Place, Report};
+use crate::compat;
+use crate::host::buffer::PAGE_BYTES;
+use crate::host::{buffer, relation};
+use crate::storage::page_header::{self, Header, PageOwner, Parsed};
+
+/// How often a page that looks torn is read again.
+const AGAIN: u32 = 5;
+
+/// Consecutive stripe pages of one writer, numbered without a gap.
+#[derive(Debug, Clone, Copy)]
+pub struct Found {
+    /// What their headers say.
+    pub owner: PageOwner,
+    /// First block.
+    pub first_block: BlockNumber,
+    /// Number of pages.
+    pub count: u32,
+    /// Page number of the first one.
+    pub first_page: u32,
+}
+
+impl Found {
+    const fn continues_with(&self, owner: PageOwner, block: BlockNumber, page: u32) -> bool {
+        self.owner.storage_id == owner.storage_id
+            && self.owner.first_row == owner.first_row
+            && self.owner.writer == owner.writer
+            && self.first_block + self.count == block
+            && self.first_page + self.count == page
+    }
+}
+
+/// What the file holds.
+pub struct Pages {
+    /// Runs of stripe pages, by block.
+    pub runs: Vec<Found>,
+    /// Blocks that cannot be read, ascending.
+    pub bad: Vec<BlockNumber>,
+    /// Blocks looked at.
+    pub blocks: BlockNumber,
+}
+
+impl Pages {
+    /// Whether looking at block 0 is no ERROR.
+    pub fn metapage_is_readable(&self) -> bool {
+        self.bad.first() != Some(&0)
+    }
+
+    /// The first bad block of these, if any.
+    pub fn first_bad(&self, first: BlockNumber, count: u32) -> Option<BlockNumber> {
+        let at = self.bad.partition_point(|&block| block < first);
+        self.bad.get(at).copied().filter(|&block| block - first < count)
+    }
+}
+
+/// Reads every page.
+pub unsafe fn check(rel: Relation, report: &mut Report) -> Pages {
+    // SAFETY: rel is open; pages are looked at under pin and shared lock.
+    unsafe {
+        let blocks = relation::block_count(rel);
+        let mut pages = Pages { runs: Vec::new(), bad: Vec::new(), blocks };
+        let strategy = pg_sys::GetAccessStrategy(pg_sys::BufferAccessStrategyType::BAS_BULKREAD);
+        for block in 0..blocks {
+            pgrx::check_for_interrupts!();
+            let place = Place { block: Some(block), ..Place::default() };
+            if !on_disk(rel, block) {
+                report.add("page", place, "the page on disk fails the server's check: its checksum does not match or its header is invalid");
+                pages.bad.push(block);
+                continue;
+            }
+            let buf = buffer::read(rel, block, strategy);
+            buffer::lock_shared(buf);
+            let page = buffer::page(buf);
+            let parsed = match pg_sys::PageIsNew(page) {
+                true => Parsed::Foreign,
+                false => page_header::parse(buffer::bytes(page)),
+            };
+            buffer::unlock_release(buf);
+            let fault = match parsed {
+                Parsed::Ours(Header::Meta { .. }) if block == 0 => None,
+                Parsed::Ours(Header::Meta { .. }) => Some("a metapage, which belongs at block 0"),
+                Parsed::Broken(what) => Some(what),
+                _ if block == 0 => (!is_new(parsed, blocks)).then_some("block 0 is not a metapage"),
+                Parsed::Ours(Header::Stripe { owner, page_number }) => {
+                    match pages.runs.last_mut() {
+                        Some(run) if run.continues_with(owner, block, page_number) => run.count += 1,
+                        _ => pages.runs.push(Found {
+                            owner,
+                            first_block: block,
+                            count: 1,
+                            first_page: page_number,
+                        }),
+                    }
+                    None
+                }
+                Parsed::Foreign => None,
+            };
+            if let Some(what) = fault {
+                report.add("page", place, what);
+                pages.bad.push(block);
+            }
+        }
+        pg_sys::FreeAccessStrategy(strategy);
+        pages
+    }
+}
+
+/// A crash can leave the only block of a table empty.
+fn is_new(parsed: Parsed, blocks: BlockNumber) -> bool {
+    parsed == Parsed::Foreign && blocks == 1
+}
+
+/// Whether the block passes the server's check as it is on disk now.
+unsafe fn on_disk(rel: Relation, block: BlockNumber) -> bool {
+    #[repr(align(8))]
+    struct Image([u8; PAGE_BYTES]);
+    let mut image = Image([0; PAGE_BYTES]);
+    // SAFETY: the block is below the end of the file, which nobody cuts off; the buffer has a page's size and alignment.
+    unsafe {
+        (0..AGAIN).any(|time| {
+            if time > 0 {
+                pg_sys::pg_usleep(10_000);
+            }
+            compat::read_from_disk(rel, block, &mut image.0);
+            pg_sys::PageIsVerifiedExtended(image.0.as_mut_ptr().cast(), block, 0)
+        })
+    }
+}

@@ -1,0 +1,85 @@
+//! The result of `engine.verify`: one row a fault, kept by the server and spilled to disk where there are many.
+
+use std::ffi::CString;
+
+use pgrx::pg_sys::{self, Datum, FunctionCallInfo, ItemPointerData};
+
+const COLUMNS: usize = 5;
+
+/// Where a fault is, as far as that can be said.
+#[derive(Default, Clone, Copy)]
+pub struct Place {
+    /// First row number of the stripe.
+    pub stripe: Option<u64>,
+    /// Block of the table's file.
+    pub block: Option<u32>,
+    /// The row.
+    pub tid: Option<ItemPointerData>,
+}
+
+/// Collects faults.
+pub struct Report {
+    info: *mut pg_sys::ReturnSetInfo,
+    context: pg_sys::MemoryContext,
+    unreadable: bool,
+}
+
+impl Report {
+    /// The result of the call, still empty.
+    pub unsafe fn new(call: FunctionCallInfo) -> Self {
+        // SAFETY: raises an ERROR where the caller cannot take a set; what is made lives in the query's memory.
+        unsafe {
+            pg_sys::InitMaterializedSRF(call, 0);
+            let context = pg_sys::AllocSetContextCreateInternal(
+                pg_sys::CurrentMemoryContext,
+                c"colonnade verify row".as_ptr(),
+                0,
+                8 * 1024,
+                8 * 1024 * 1024,
+            );
+            Self { info: (*call).resultinfo.cast(), context, unreadable: false }
+        }
+    }
+
+    /// Whether no fault was found that ends the reading of a row in an ERROR.
+    pub const fn rows_are_readable(&self) -> bool {
+        !self.unreadable
+    }
+
+    /// Adds a fault.
+    pub unsafe fn add(&mut self, kind: &str, place: Place, detail: impl Into<String>) {
+        self.unreadable |= matches!(kind, "page" | "directory" | "stripe" | "chunk");
+        // SAFETY: values live in the context that is reset below; the store copies them.
+        unsafe {
+            let before = pg_sys::MemoryContextSwitchTo(self.context);
+            let mut tid = place.tid.unwrap_or_default();
+            let mut values = [
+                text(kind.to_string()),
+                Datum::from(place.stripe.unwrap_or(0)),
+                Datum::from(i64::from(place.block.unwrap_or(0))),
+                Datum::from((&raw mut tid) as usize),
+                text(detail.into()),
+            ];
+            let mut nulls = [false; COLUMNS];
+            nulls[1] = place.stripe.is_none();
+            nulls[2] = place.block.is_none();
+            nulls[3] = place.tid.is_none();
+            let (store, desc) = ((*self.info).setResult, (*self.info).setDesc);
+            pg_sys::tuplestore_putvalues(store, desc, values.as_mut_ptr(), nulls.as_mut_ptr());
+            pg_sys::MemoryContextSwitchTo(before);
+            pg_sys::MemoryContextReset(self.context);
+        }
+    }
+
+    /// Says that something was not looked at.
+    pub unsafe fn skipped(&mut self, detail: &str) {
+        // SAFETY: as above.
+        unsafe { self.add("skipped", Place::default(), detail) }
+    }
+}
+
+unsafe fn text(value: String) -> Datum {
+    let value = CString::new(value).unwrap_or_default();
+    // SAFETY: a terminated string, copied.
+    Datum::from(unsafe { pg_sys::cstring_to_text(value.as_ptr()) })
+}
