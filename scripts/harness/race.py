@@ -341,6 +341,7 @@ def summarise(record, engines, subsets):
 def show(title, record, engines, means):
     """The table of one mode."""
     column = engines[1]
+    absent = {e for e in engines if not any(entry[e]["wall_ms"] for entry in record.values())}
     rows = []
     for name, entry in record.items():
         wall = {e: median(entry[e]["wall_ms"]) for e in engines}
@@ -348,7 +349,7 @@ def show(title, record, engines, means):
         ratios = [ratio_text(ratio(wall[column], wall[e])) for e in engines if e != column]
         if not entry["equal"]:
             ratios = ["-"] * len(ratios)
-        rows.append((name, *(shown(wall[e]) if entry["equal"] or e == engines[0] else "-" for e in engines), *ratios,
+        rows.append((name, *(shown(wall[e]) if e not in absent and (entry["equal"] or e == engines[0]) else "-" for e in engines), *ratios,
                      *(shown(cpu[e]) if cpu[e] is not None else "-" for e in engines), entry["plan"], "equal" if entry["equal"] else "DIFFERENT"))
     heads = (f"{title}, median ms", *engines, *(f"to {e}" for e in engines if e != column), *(f"CPU {e}" for e in engines), "vectorised", "answer")
     kit.print_table(heads, rows)

@@ -17,14 +17,18 @@ pub mod operators;
 mod pipeline;
 mod plan;
 pub mod row_container;
+mod simplify;
 mod source;
 
 pub use batch::{BATCH_ROWS, Batch};
 pub use error::{Error, Result, SqlError};
 pub use execution::{Execution, Figures, Profile, Runner, Settings};
-pub use expression::{CaseRule, Condition, DateField, Evaluator, Expression, Function, HostFunction};
+pub use expression::{
+    CaseRule, Condition, DateField, Evaluator, Expression, Function, HostFunction, is_known_regexp,
+};
 pub use pipeline::{Build, Emit, Pipeline, Sink, SinkLocal, Transform, TransformFactory};
 pub use plan::{Aggregate, AggregateFunction, JoinKind, Plan, SortKey, TextCompare, TextOrder};
+pub use simplify::simplify;
 pub use source::{
     ColumnSummary, Host, Members, SharedTempFiles, Source, Step, Summary, SummaryNeed, TempFile, TempFiles,
     Unit,

@@ -125,6 +125,9 @@ pub enum Function {
     SplitPart,
     /// Text, Text looked for, Text put in its place -> Text. For deterministic collations.
     Replace,
+    /// Text, Text pattern and Text put in its place (constants) -> Text: regexp_replace without flags, of patterns that `is_known_regexp` knows; others are declined when the expression is
+    /// compiled. Declines a text in which the pattern goes back too often. For deterministic collations.
+    RegexpReplace,
     /// Text, and Text whose characters go, if not the space -> Text: ltrim, rtrim, btrim.
     Trim {
         /// From the start.
@@ -175,7 +178,7 @@ impl Function {
                 Self::Add => matches!(arguments, [Date, LogicalType::FixedBytes(_)]),
                 Self::Extract(field) => field.is_monotonic(),
                 Self::ILike(rule) | Self::Lower(rule) | Self::Upper(rule) => rule == CaseRule::Locale,
-                Self::SplitPart => true,
+                Self::SplitPart | Self::RegexpReplace => true,
                 _ => false,
             }
     }

@@ -22,6 +22,7 @@ use std::sync::Arc;
 pub use condition::Condition;
 pub use evaluate::Evaluator;
 pub use function::{CaseRule, DateField, Function};
+pub use functions::is_known_regexp;
 use vector::{LogicalType, Vector};
 
 use crate::Result;
@@ -156,6 +157,24 @@ impl Expression {
 
     fn types(parts: &[Self], input: &[LogicalType]) -> Vec<LogicalType> {
         parts.iter().map(|part| part.logical(input)).collect()
+    }
+
+    /// Puts other columns in the place of those it reads; those for which there is no other stay.
+    pub fn move_columns(&mut self, to: &dyn Fn(usize) -> Option<usize>) {
+        match self {
+            Self::Column(at) => *at = to(*at).unwrap_or(*at),
+            Self::Constant(_) => {}
+            Self::Call { arguments: parts, .. }
+            | Self::Host { arguments: parts, .. }
+            | Self::And(parts)
+            | Self::Or(parts)
+            | Self::Coalesce(parts) => parts.iter_mut().for_each(|part| part.move_columns(to)),
+            Self::Not(part) | Self::IsNull(part) | Self::In { value: part, .. } => part.move_columns(to),
+            Self::Case { branches, otherwise, .. } => {
+                let branches = branches.iter_mut().flat_map(|(condition, value)| [condition, value]);
+                branches.chain(otherwise.as_deref_mut()).for_each(|part| part.move_columns(to));
+            }
+        }
     }
 
     /// The expressions it is made of.

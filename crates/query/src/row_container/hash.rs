@@ -29,6 +29,12 @@ pub const fn hash_int(value: i64) -> u64 {
     fold((value as u64) ^ SEED, STEP)
 }
 
+/// Hash of two integers, as that of a row.
+#[inline]
+pub const fn hash_pair(first: i64, second: i64) -> u64 {
+    join::<false>(hash_int(first), hash_int(second))
+}
+
 /// Hash of a float: -0 as 0, one NaN.
 #[inline]
 pub fn hash_float(value: f64) -> u64 {

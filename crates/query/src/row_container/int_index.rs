@@ -1,15 +1,35 @@
-//! Numbers of single integers: an open-addressing table with the integers in it.
+//! Numbers of single integers and of pairs: an open-addressing table with the integers in it, so that looking one up touches one place.
 
 use vector::{Bitmap, Values, Vector};
 
-use super::hash::hash_int;
+use super::hash::{hash_int, hash_pair};
 use super::row_set::ABSENT;
 use crate::{Error, Result};
 
+/// What slots hold.
+pub trait Key: Copy + Eq + Default {
+    /// Its hash.
+    fn hash(self) -> u64;
+}
+
+impl Key for i64 {
+    #[inline]
+    fn hash(self) -> u64 {
+        hash_int(self)
+    }
+}
+
+impl Key for (i64, i64) {
+    #[inline]
+    fn hash(self) -> u64 {
+        hash_pair(self.0, self.1)
+    }
+}
+
 /// The table. A number of 0 marks a free slot, others are one more than the number.
 #[derive(Debug, Default)]
-pub struct IntIndex {
-    slots: Vec<Slot>,
+pub struct IntIndex<K: Key = i64> {
+    slots: Vec<Slot<K>>,
     /// How far a hash is shifted to become a slot.
     shift: u32,
     /// One more than the number of NULL; 0 before the first.
@@ -17,17 +37,39 @@ pub struct IntIndex {
 }
 
 #[derive(Debug, Clone, Copy, Default)]
-struct Slot {
-    value: i64,
+struct Slot<K> {
+    value: K,
     number: u32,
 }
 
-impl IntIndex {
-    /// Memory held, in bytes.
-    pub const fn bytes(&self) -> usize {
-        self.slots.capacity() * size_of::<Slot>()
+impl IntIndex<(i64, i64)> {
+    /// Numbers the rows of two flat vectors without NULLs, as `number` does those of one.
+    pub fn number_pairs(
+        &mut self,
+        (first, second): (&Vector, &Vector),
+        frozen: bool,
+        known: &mut usize,
+        numbers: &mut [u32],
+        fresh: &mut Vec<u32>,
+    ) -> Result<()> {
+        self.reserve(*known, if frozen { 0 } else { first.len() })?;
+        let pairs: Vec<_> = widened(first)?.into_iter().zip(widened(second)?).collect();
+        self.probe(&pairs, None, frozen, known, numbers, fresh);
+        Ok(())
     }
+}
 
+/// The integers of a flat vector.
+fn widened(vector: &Vector) -> Result<Vec<i64>> {
+    Ok(match &vector.values {
+        Values::Int16(values) => values.iter().map(|&value| value.into()).collect(),
+        Values::Int32(values) => values.iter().map(|&value| value.into()).collect(),
+        Values::Int64(values) => values.clone(),
+        _ => return Err(Error::Decline("a column changed its type")),
+    })
+}
+
+impl IntIndex {
     /// Numbers integers, as `number` does those of a vector.
     pub fn number_values(
         &mut self,
@@ -61,8 +103,15 @@ impl IntIndex {
         }
         Ok(())
     }
+}
 
-    fn probe<T: Copy + Into<i64>>(
+impl<K: Key> IntIndex<K> {
+    /// Memory held, in bytes.
+    pub const fn bytes(&self) -> usize {
+        self.slots.capacity() * size_of::<Slot<K>>()
+    }
+
+    fn probe<T: Copy + Into<K>>(
         &mut self,
         values: &[T],
         valid: Option<&Bitmap>,
@@ -82,8 +131,8 @@ impl IntIndex {
                 *number = self.null.wrapping_sub(1);
                 continue;
             }
-            let value: i64 = (*value).into();
-            let mut place = (hash_int(value) >> self.shift) as usize & mask;
+            let value: K = (*value).into();
+            let mut place = (value.hash() >> self.shift) as usize & mask;
             *number = loop {
                 let slot = self.slots[place];
                 if slot.number == 0 {
@@ -110,11 +159,13 @@ impl IntIndex {
         }
         let capacity = (wanted * 2).next_power_of_two().max(1_024);
         let mut slots = Vec::new();
-        slots.try_reserve_exact(capacity).map_err(|_| Error::out_of_memory(capacity * size_of::<Slot>()))?;
+        slots
+            .try_reserve_exact(capacity)
+            .map_err(|_| Error::out_of_memory(capacity * size_of::<Slot<K>>()))?;
         slots.resize(capacity, Slot::default());
         self.shift = 64 - capacity.ilog2();
         for slot in self.slots.iter().filter(|slot| slot.number != 0) {
-            let mut place = (hash_int(slot.value) >> self.shift) as usize;
+            let mut place = (slot.value.hash() >> self.shift) as usize;
             while slots[place].number != 0 {
                 place = (place + 1) & (capacity - 1);
             }

@@ -2,7 +2,7 @@
 //!
 //! The general path of grouping (any number of columns of any type) and of DISTINCT. An open-addressing table holds, for each row kept, half of its hash and its number; the
 //! values are in columns. A batch is looked up in rounds: all rows probe for a slot whose half hash is theirs, the new ones are kept, the candidates are compared column by
-//! column, and those that differ probe on. A set of single integers has its values in the slots instead (`int_index`), so that looking one up touches one place.
+//! column, and those that differ probe on. A set of single integers, or of pairs of integers without NULLs, has its values in the slots instead (`int_index`).
 //! Invariant: slots and columns agree; a table is never more than 3/4 full.
 
 use std::sync::Arc;
@@ -23,6 +23,8 @@ pub struct RowSet {
     rows: usize,
     /// Instead of hashes and slots.
     ints: Option<IntIndex>,
+    /// The same for pairs, as long as none has a NULL.
+    pairs: Option<IntIndex<(i64, i64)>>,
     /// Hashes of the rows kept.
     hashes: Vec<u64>,
     /// High half: the hash's high half; low half: number + 1, 0 where free.
@@ -48,18 +50,16 @@ struct Work {
 impl RowSet {
     /// An empty set of rows of these types.
     pub fn new(types: &[LogicalType]) -> Self {
-        let ints = matches!(
-            types,
-            [LogicalType::Int16
-                | LogicalType::Int32
-                | LogicalType::Int64
-                | LogicalType::Date
-                | LogicalType::Timestamp]
-        );
+        let is_int = |logical: &LogicalType| {
+            use LogicalType as T;
+            matches!(logical, T::Int16 | T::Int32 | T::Int64 | T::Date | T::Timestamp)
+        };
+        let ints = types.iter().all(is_int);
         Self {
             columns: types.iter().map(|&logical| ValueColumn::new(logical)).collect(),
             rows: 0,
-            ints: ints.then(IntIndex::default),
+            ints: (ints && types.len() == 1).then(IntIndex::default),
+            pairs: (ints && types.len() == 2).then(IntIndex::default),
             hashes: Vec::new(),
             slots: Vec::new(),
             frozen: false,
@@ -70,25 +70,38 @@ impl RowSet {
     /// A set of rows that are there already, all different.
     pub fn adopt(types: &[LogicalType], columns: Vec<ValueColumn>, rows: usize) -> Result<Self> {
         let mut set = Self { columns, rows, ..Self::new(types) };
+        if set.columns.iter().any(ValueColumn::has_nulls) {
+            set.pairs = None;
+        }
+        set.index_all()?;
+        Ok(set)
+    }
+
+    /// Puts all rows kept into the index, which has none of them.
+    fn index_all(&mut self) -> Result<()> {
+        let rows = self.rows;
         for start in (0..rows).step_by(BATCH_ROWS) {
-            let some = set.slice(start, BATCH_ROWS.min(rows - start));
+            let some = self.slice(start, BATCH_ROWS.min(rows - start));
             let length = BATCH_ROWS.min(rows - start);
-            match (&mut set.ints, some.as_slice()) {
-                (Some(ints), [column]) => {
-                    let (mut known, mut numbers) = (start, vec![0; length]);
+            let (mut known, mut numbers) = (start, vec![0; length]);
+            match (&mut self.ints, &mut self.pairs, some.as_slice()) {
+                (Some(ints), _, [column]) => {
                     ints.number(column, false, &mut known, &mut numbers, &mut Vec::new())?;
+                }
+                (_, Some(pairs), [first, second]) => {
+                    pairs.number_pairs((first, second), false, &mut known, &mut numbers, &mut Vec::new())?;
                 }
                 _ => {
                     let mut hashes = Vec::new();
                     hash::hash_rows(&some, length, &mut hashes)?;
-                    set.hashes.append(&mut hashes);
+                    self.hashes.append(&mut hashes);
                 }
             }
         }
-        if set.ints.is_none() {
-            set.reserve(0)?;
+        if self.ints.is_none() && self.pairs.is_none() {
+            self.reserve(0)?;
         }
-        Ok(set)
+        Ok(())
     }
 
     /// Rows kept.
@@ -121,6 +134,7 @@ impl RowSet {
         self.slots.capacity() * 8
             + self.hashes.capacity() * 8
             + self.ints.as_ref().map_or(0, IntIndex::bytes)
+            + self.pairs.as_ref().map_or(0, IntIndex::bytes)
             + self.columns.iter().map(ValueColumn::bytes).sum::<usize>()
     }
 
@@ -157,6 +171,17 @@ impl RowSet {
                 Some(kept) => kept.append(&column, &self.work.kept),
                 None => Ok(()),
             };
+        }
+        if let (Some(pairs), [first, second]) = (&mut self.pairs, columns) {
+            let (first, second) = (flat(first), flat(second));
+            if first.validity.is_none() && second.validity.is_none() {
+                let work = &mut self.work.kept;
+                pairs.number_pairs((&first, &second), self.frozen, &mut self.rows, numbers, work)?;
+                let columns = self.columns.iter_mut().zip([first, second]);
+                return columns.into_iter().try_for_each(|(kept, column)| kept.append(&column, work));
+            }
+            self.pairs = None;
+            self.index_all()?;
         }
         let mut hashes = std::mem::take(&mut self.work.hashes);
         let done = hash::hash_rows(columns, rows, &mut hashes)
@@ -245,5 +270,37 @@ impl RowSet {
         }
         self.slots = slots;
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use vector::{Bitmap, Values};
+
+    use super::*;
+
+    /// Pairs have their own index until a NULL comes; numbers stay.
+    #[test]
+    fn pairs_keep_their_numbers_when_a_null_comes() {
+        let column = |logical, values: Values| Arc::new(Vector::new(logical, values));
+        let mut set = RowSet::new(&[LogicalType::Int64, LogicalType::Int16]);
+        let rows = 20_000;
+        let first: Vec<i64> = (0..rows).map(|row| (row % 5_000) * 0x1234_5678_9abc).collect();
+        let second: Vec<i16> = (0..rows).map(|row| (row % 3) as i16).collect();
+        let first = column(LogicalType::Int64, Values::Int64(first));
+        let second = column(LogicalType::Int16, Values::Int16(second));
+        let mut numbers = Vec::new();
+        set.number(&[Arc::clone(&first), Arc::clone(&second)], rows as usize, &mut numbers).unwrap();
+        assert!(set.pairs.is_some());
+        assert_eq!(set.len(), 15_000);
+        assert_eq!((numbers[0], numbers[14_999], numbers[15_000]), (0, 14_999, 0));
+        let mut with_null = first.as_ref().clone();
+        with_null.validity = Some((0..rows as usize).map(|row| row != 7).collect::<Bitmap>());
+        let mut again = Vec::new();
+        set.number(&[Arc::new(with_null), second], rows as usize, &mut again).unwrap();
+        assert!(set.pairs.is_none());
+        assert_eq!(again.iter().zip(&numbers).filter(|(again, before)| again != before).count(), 1);
+        assert_eq!((again[7], set.len()), (15_000, 15_001));
     }
 }

@@ -114,7 +114,11 @@ pub unsafe fn translate(
                 return decline("a column changes its representation");
             }
         }
-        Ok(Translated { plan: stream::settled(relation.materialise()), sources: context.sources, columns })
+        Ok(Translated {
+            plan: stream::settled(query::simplify(relation.materialise())),
+            sources: context.sources,
+            columns,
+        })
     }
 }
 

@@ -9,6 +9,8 @@ mod lanes;
 mod numeric;
 mod text;
 
+pub use text::regexp::is_known as is_known_regexp;
+
 use vector::{Bitmap, LogicalType, Values, Vector};
 
 use super::function::Function;

@@ -33,6 +33,11 @@ fn first_digit(value: Decimal) -> (i32, i128) {
     if magnitude == 0 {
         return (0, 0);
     }
+    if let (Ok(narrow), 0) = (u64::try_from(magnitude), value.scale) {
+        // A whole number of 64 bits: its own digits of base 10,000.
+        let weight = narrow.ilog10() / 4;
+        return (weight as i32, i128::from(narrow / 10u64.pow(weight * 4)));
+    }
     // Digits of the integer part, as a count of decimal digits that may be negative.
     let digits = magnitude.ilog10() as i32 + 1 - i32::from(value.scale);
     let weight = (digits - 1).div_euclid(4);
@@ -72,6 +77,12 @@ pub fn average(sum: Decimal, count: i64) -> Result<Decimal> {
 /// `dividend` x 10^`up` / `divisor`, rounded half away from zero. `up` may be negative; the divisor is positive.
 pub fn divide(dividend: i128, divisor: i128, up: i32) -> Result<i128> {
     let negative = dividend < 0;
+    if let (Ok(narrow), Ok(short), Ok(digits)) =
+        (u64::try_from(dividend.unsigned_abs()), u32::try_from(divisor), u32::try_from(up))
+        && short > 0
+    {
+        return divide_narrow(narrow, short, digits).map(|value| if negative { -value } else { value });
+    }
     let (mut magnitude, mut divisor) = (dividend.unsigned_abs(), divisor.unsigned_abs());
     if up < 0 {
         divisor = divisor.checked_mul(power_of_ten(up.unsigned_abs())?.unsigned_abs()).ok_or(WIDE)?;
@@ -93,6 +104,24 @@ pub fn divide(dividend: i128, divisor: i128, up: i32) -> Result<i128> {
     }
     let quotient = i128::try_from(quotient).map_err(|_| WIDE)?;
     Ok(if negative { -quotient } else { quotient })
+}
+
+/// The same of small numbers, which are most: nine digits at a time have room in 64 bits.
+fn divide_narrow(dividend: u64, divisor: u32, digits: u32) -> Result<i128> {
+    let divisor = u64::from(divisor);
+    let mut quotient = i128::from(dividend / divisor);
+    let mut rest = dividend % divisor;
+    let mut left = digits;
+    while left > 0 {
+        let step = left.min(9);
+        let factor = 10u64.pow(step);
+        let scaled = rest * factor;
+        let more = i128::from(scaled / divisor);
+        quotient = quotient.checked_mul(i128::from(factor)).and_then(|q| q.checked_add(more)).ok_or(WIDE)?;
+        rest = scaled % divisor;
+        left -= step;
+    }
+    Ok(if rest >= divisor - rest { quotient + 1 } else { quotient })
 }
 
 /// The square root of `value` x 10^-`scale` at that scale, rounded half up: digit by digit, as on paper, so that no number is wider than the root and a little.

@@ -60,6 +60,8 @@ pub unsafe fn function(
         let known = numbers::known(number).or_else(|| dates::known(number));
         let known = match known {
             Some(known) => Some((known, false)),
+            // The server's own function does what is not understood.
+            None if number == pg_sys::F_REGEXP_REPLACE_TEXT_TEXT_TEXT && !text::is_known_regexp(args) => None,
             None => text::known(number, collation)?,
         };
         let Some((known, negated)) = known else {

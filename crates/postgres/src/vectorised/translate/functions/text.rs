@@ -5,12 +5,14 @@
 
 use std::ffi::CStr;
 
+use pgrx::PgList;
 use pgrx::pg_sys::{self, Oid};
 use query::{CaseRule, Function};
 use vector::LogicalType::{self, Bool, Int32, Text};
 
 use super::super::{decline, types};
 use super::Known;
+use crate::planner::constant::varlena_bytes;
 use crate::vectorised::translated::Reason;
 
 const ONE: &[LogicalType] = &[Text];
@@ -41,6 +43,7 @@ pub fn known(oid: u32, collation: Oid) -> Result<Option<(Known, bool)>, Reason> 
         | p::F_SUBSTRING_TEXT_INT4_INT4 => (Function::Substring, &[Text, Int32, Int32], Text),
         p::F_POSITION_TEXT_TEXT | p::F_STRPOS => (Function::Position, TWO, Int32),
         p::F_SPLIT_PART => (Function::SplitPart, &[Text, Text, Int32], Text),
+        p::F_REGEXP_REPLACE_TEXT_TEXT_TEXT => (Function::RegexpReplace, &[Text, Text, Text], Text),
         p::F_REPLACE => (Function::Replace, &[Text, Text, Text], Text),
         p::F_LTRIM_TEXT | p::F_LTRIM_TEXT_TEXT => (trim(true, false), TWO, Text),
         // A char(n) as text loses the blanks at its end.
@@ -63,6 +66,7 @@ pub fn known(oid: u32, collation: Oid) -> Result<Option<(Known, bool)>, Reason> 
             | Function::Position
             | Function::SplitPart
             | Function::Replace
+            | Function::RegexpReplace
     );
     if compares && !types::is_deterministic(collation) {
         return decline("non-deterministic collation");
@@ -70,6 +74,23 @@ pub fn known(oid: u32, collation: Oid) -> Result<Option<(Known, bool)>, Reason> 
     let negated =
         matches!(oid, p::F_TEXTNLIKE | p::F_NOTLIKE_TEXT_TEXT | p::F_BPCHARNLIKE | p::F_TEXTICNLIKE);
     Ok(Some((Known { function, takes, gives }, negated)))
+}
+
+/// Whether a call of `regexp_replace` has a pattern and a replacement that `query` understands.
+///
+/// # Safety
+/// `args` is the list of its arguments.
+pub unsafe fn is_known_regexp(args: *mut pg_sys::List) -> bool {
+    // SAFETY: the caller's promise; the cast follows the tag, and both constants are texts.
+    unsafe {
+        let args = PgList::<pg_sys::Node>::from_pg(args);
+        let text = |at: usize| {
+            let node = args.get_ptr(at).filter(|node| (**node).type_ == pg_sys::NodeTag::T_Const)?;
+            let value = node.cast::<pg_sys::Const>();
+            (!(*value).constisnull).then(|| varlena_bytes((*value).constvalue))
+        };
+        matches!((text(1), text(2)), (Some(pattern), Some(with)) if query::is_known_regexp(&pattern, &with))
+    }
 }
 
 unsafe extern "C-unwind" {
