@@ -1,5 +1,5 @@
 """A subscriber without a usable index finds the rows it is to change by reading the table under a dirty snapshot. For a cold row that
-snapshot has to say who is still at work on the row's stripe, and nothing that was left in it by the rows before.
+snapshot has to say who is still at work on the row or its stripe, and nothing that was left in it by the rows before.
 """
 
 import os
@@ -32,10 +32,6 @@ def wait_for(condition, seconds=20):
     return False
 
 
-def refused(server):
-    return server.log.read_text(errors="replace").count("a row of table \"public.t\" that is stored in a stripe is not supported yet")
-
-
 def main():
     settings = {"autovacuum": "off", "wal_retrieve_retry_interval": "500ms", "max_logical_replication_workers": "4"}
     server = fresh_server("replication", os.environ["COLONNADE_STAGE"], settings=settings)
@@ -62,28 +58,28 @@ def main():
         server.sql(f"CREATE SUBSCRIPTION sub CONNECTION '{connection}' PUBLICATION p "
                    "WITH (create_slot = false, slot_name = 's', copy_data = false)", "subscriber")
         server.sql("DELETE FROM t WHERE id = 1", "publisher")
-        check("a finished stripe's row is found at once, whoever writes beside it", wait_for(lambda: refused(server) > 0))
+        gone = lambda row: server.sql(f"SELECT count(*) FROM t WHERE id = {row}", "subscriber") == "0"
+        check("a finished stripe's row is deleted at once, whoever writes beside it", wait_for(lambda: gone(1)))
         check("nobody waits for that writer", server.sql(WAITING, "subscriber") == "0")
         writer.run("ROLLBACK")
-        # The change cannot be applied; skip it by starting over from here.
-        server.sql("ALTER SUBSCRIPTION sub DISABLE", "subscriber")
-        wait_for(lambda: server.sql("SELECT count(*) FROM pg_replication_slots WHERE active", "publisher") == "0")
-        server.sql("SELECT pg_replication_slot_advance('s', pg_current_wal_lsn())", "publisher")
+        # Somebody else deletes a cold row, and thinks better of it.
+        writer.run("BEGIN; DELETE FROM t WHERE id = 2")
+        server.sql("UPDATE t SET s = 'changed' WHERE id = 2", "publisher")
+        check("who is deleting a row is waited for", wait_for(lambda: server.sql(WAITING, "subscriber") == "1"))
+        writer.run("ROLLBACK")
+        changed = "SELECT string_agg(s, ',') FROM t WHERE id = 2"
+        check("and then the row is updated", wait_for(lambda: server.sql(changed, "subscriber") == "changed"))
         # A stripe whose loader has not ended.
         loader = server.session("subscriber")
         sessions.append(loader)
         loader.run("SET colonnade.stripe_threshold_rows = 0")
         loader.run("BEGIN; INSERT INTO t SELECT 3, 'load'; SELECT count(*) FROM t")
-        before = refused(server)
-        server.sql("ALTER SUBSCRIPTION sub ENABLE", "subscriber")
         server.sql("DELETE FROM t WHERE id = 3", "publisher")
         check("a row that is being loaded is waited for", wait_for(lambda: server.sql(WAITING, "subscriber") == "1"))
-        check("and not judged before", refused(server) == before)
         loader.run("ROLLBACK")
         target = server.sql("SELECT pg_current_wal_lsn()", "publisher")
         applied = f"SELECT confirmed_flush_lsn >= '{target}' FROM pg_replication_slots WHERE slot_name = 's'"
         check("after a rollback there is no such row, and replication goes on", wait_for(lambda: server.sql(applied, "publisher") == "t"))
-        check("nothing was refused", refused(server) == before)
     finally:
         for session in sessions:
             session.close()

@@ -120,9 +120,11 @@ SET enable_seqscan = off;
 SELECT same('SELECT * FROM @ WHERE d = date ''2020-03-04''');
 RESET enable_seqscan;
 
--- Rows of stripes cannot be changed or locked yet, hot ones can.
+-- Rows of stripes can be changed and locked, and so can hot ones.
 UPDATE c SET k = 0 WHERE id = 5;
-DELETE FROM c WHERE id = 5;
+UPDATE h SET k = 0 WHERE id = 5;
+DELETE FROM c WHERE id = 6;
+DELETE FROM h WHERE id = 6;
 SELECT id FROM c WHERE id = 5 FOR UPDATE;
 UPDATE c SET s = 'changed' WHERE id = -5;
 DELETE FROM c WHERE id = -6;

@@ -25,6 +25,20 @@ ALTER TABLE engine.stripe ALTER COLUMN summary SET STORAGE EXTERNAL;
 ALTER TABLE engine.stripe REPLICA IDENTITY NOTHING;
 REVOKE ALL ON engine.stripe FROM PUBLIC;
 
+-- One row for each row of a stripe that was ever locked or changed: it carries the locks, and says that the row is dead and
+-- what has taken its place. Of no use to anybody else; who could read it would learn which rows others change.
+CREATE TABLE engine.row_proxy (
+    storage_id     int8   NOT NULL,
+    row_number     int8   NOT NULL,
+    successor      tid    NOT NULL,
+    dead           bool   NOT NULL,
+    CONSTRAINT row_proxy_pkey PRIMARY KEY (storage_id, row_number)
+) USING heap WITH (vacuum_truncate = off, fillfactor = 50);
+ALTER TABLE engine.row_proxy ALTER COLUMN storage_id SET STATISTICS 0, ALTER COLUMN row_number SET STATISTICS 0,
+    ALTER COLUMN successor SET STATISTICS 0, ALTER COLUMN dead SET STATISTICS 0;
+ALTER TABLE engine.row_proxy REPLICA IDENTITY NOTHING;
+REVOKE ALL ON engine.row_proxy FROM PUBLIC;
+
 -- ---------------------------------------------------------------- the access method
 CREATE FUNCTION engine.colcompress_handler(internal) RETURNS table_am_handler
     AS 'MODULE_PATHNAME', 'colcompress_handler' LANGUAGE C STRICT;

@@ -72,6 +72,12 @@ pub unsafe fn serializable_write(rel: Relation) {
     }
 }
 
+/// Reports a write to one row, to be matched with others' predicate locks on it, its block and its relation.
+pub unsafe fn serializable_write_row(rel: Relation, tid: ItemPointer, block: BlockNumber) {
+    // SAFETY: as above.
+    unsafe { pg_guard_ffi_boundary(|| c::CheckForSerializableConflictIn(rel, tid, block)) }
+}
+
 /// The type of `relpersistence` in callbacks.
 pub type Persistence = c_char;
 
@@ -142,13 +148,24 @@ pub unsafe fn inheritors(table: pg_sys::Oid) -> *mut pg_sys::List {
 /// Whether this session holds just this lock on a table of its database.
 pub unsafe fn holds_lock(table: pg_sys::Oid, mode: u32) -> bool {
     // SAFETY: as above; the tag names a relation.
+    unsafe { holds(table, 0, pg_sys::LockTagType::LOCKTAG_RELATION, mode) }
+}
+
+/// Whether this session holds just this lock on a page of a table of its database.
+pub unsafe fn holds_page_lock(table: pg_sys::Oid, block: BlockNumber, mode: u32) -> bool {
+    // SAFETY: as above; the tag names a page.
+    unsafe { holds(table, block, pg_sys::LockTagType::LOCKTAG_PAGE, mode) }
+}
+
+unsafe fn holds(table: pg_sys::Oid, block: BlockNumber, kind: pg_sys::LockTagType::Type, mode: u32) -> bool {
+    // SAFETY: the callers' promise.
     unsafe {
         let tag = pg_sys::LOCKTAG {
             locktag_field1: pg_sys::MyDatabaseId.into(),
             locktag_field2: table.into(),
-            locktag_field3: 0,
+            locktag_field3: block,
             locktag_field4: 0,
-            locktag_type: pg_sys::LockTagType::LOCKTAG_RELATION as u8,
+            locktag_type: kind as u8,
             locktag_lockmethodid: pg_sys::DEFAULT_LOCKMETHOD as u8,
         };
         pg_guard_ffi_boundary(|| rewrite::LockHeldByMe(&raw const tag, mode as i32))
@@ -195,4 +212,18 @@ pub unsafe fn read_from_disk(rel: Relation, block: BlockNumber, image: &mut [u8;
         let file = pg_sys::smgropen((*rel).rd_node, (*rel).rd_backend);
         pg_sys::smgrread(file, pg_sys::ForkNumber::MAIN_FORKNUM, block, image.as_mut_ptr().cast());
     }
+}
+
+/// Whether two values of one type have the same bytes.
+pub unsafe fn same_bytes(one: pg_sys::Datum, other: pg_sys::Datum, by_value: bool, length: i16) -> bool {
+    unsafe extern "C-unwind" {
+        fn datumIsEqual(
+            one: pg_sys::Datum,
+            other: pg_sys::Datum,
+            by_value: bool,
+            length: std::ffi::c_int,
+        ) -> bool;
+    }
+    // SAFETY: a call into the server, guarded so that its ERROR unwinds; the values are of the type that is described.
+    unsafe { pg_guard_ffi_boundary(|| datumIsEqual(one, other, by_value, length.into())) }
 }

@@ -1,7 +1,7 @@
 //! One chunk through the three steps: prune, filter, project.
 //!
 //! Called by `cold` and `vectors` for each chunk in turn. The chunk's statistics come first (all clauses with a predicate), then native filtering on encoded data, one clause after
-//! the other until no row is left, then the wanted columns, decoded whole or only the surviving rows. What the stripe cannot answer natively (a column it is too old
+//! the other until no row is left, then dead rows go, then come the wanted columns, decoded whole or only the surviving rows. What the stripe cannot answer natively (a column it is too old
 //! to have or that has changed its type since, decimals in the side lane) is left to be checked row by row, in this chunk only.
 //!
 //! Pruning needs the table's pages; what is left to do (`Work`) reads column chunks as it needs them, or owns all of them, and then may run on any thread.
@@ -19,6 +19,7 @@ use super::shape::Shape;
 use crate::storage::codecs::ServerCodecs;
 use crate::storage::directory::StripeEntry;
 use crate::storage::open_stripe::{OpenStripe, Pages};
+use crate::storage::row_proxy::Tombstones;
 
 /// Makes a further column of one that the scan reads.
 pub trait Derive: Send + Sync {
@@ -125,11 +126,11 @@ pub struct Loaded {
 }
 
 impl Loaded {
-    /// All rows of a stripe, for a scan that wants to know no more of them than how many there are.
-    pub const fn whole(entry: &StripeEntry) -> Self {
+    /// The rows of a stripe, for a scan that wants to know no more of them than how many there are.
+    pub const fn whole(entry: &StripeEntry, rows: u32) -> Self {
         Self {
             base: entry.first_row,
-            selection: Selection::All(entry.row_count),
+            selection: Selection::All(rows),
             sources: Vec::new(),
             further: Vec::new(),
             checks: Vec::new(),
@@ -174,6 +175,8 @@ pub struct Work {
     steps: Arc<Steps>,
     base: u64,
     rows: u32,
+    /// Positions of rows that are dead, ascending.
+    dead: Vec<u32>,
     /// Clauses whose predicate has to be looked at.
     to_filter: Vec<usize>,
     /// A predicate may meet decimals in the side lane.
@@ -189,6 +192,7 @@ pub type Fetch<'a> = dyn FnMut(usize) -> Result<OwnedChunk> + 'a;
 pub fn prune(
     open: &OpenStripe,
     chunk: u32,
+    dead: &Tombstones,
     steps: &Arc<Steps>,
     pages: &Pages,
     counters: &mut Counters,
@@ -217,9 +221,12 @@ pub fn prune(
         |column: &StepColumn| Part { logical: open.reader.logical(column.index), read: None, decoded: None };
     let rows = open.reader.chunk_rows(chunk);
     counters.rows_read += u64::from(rows.end - rows.start);
+    let base = open.first_row + u64::from(rows.start);
+    let dead = dead.among(base..base + u64::from(rows.end - rows.start));
     Ok(Some(Work {
         steps: Arc::clone(steps),
-        base: open.first_row + u64::from(rows.start),
+        dead: dead.iter().filter_map(|row| u32::try_from(row - base).ok()).collect(),
+        base,
         rows: rows.end - rows.start,
         to_filter,
         side,
@@ -231,11 +238,12 @@ pub fn prune(
 pub fn load(
     open: &OpenStripe,
     chunk: u32,
+    dead: &Tombstones,
     steps: &Arc<Steps>,
     pages: &Pages,
     counters: &mut Counters,
 ) -> Result<Option<Loaded>> {
-    match prune(open, chunk, steps, pages, counters)? {
+    match prune(open, chunk, dead, steps, pages, counters)? {
         Some(work) => work.run(&mut fetch(open, chunk, pages), counters),
         None => Ok(None),
     }
@@ -356,6 +364,12 @@ impl Work {
             }
         }
         checks.sort_unstable();
+        if !self.dead.is_empty() {
+            selection.retain(|row| self.dead.binary_search(&row).is_err());
+            if selection.is_empty() {
+                return Ok(None);
+            }
+        }
         let ready = steps.columns.iter().map(|_| None).collect();
         let mut passed = Passed { selection, checks, ready };
         for (at, members) in &steps.members {

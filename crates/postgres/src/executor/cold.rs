@@ -22,11 +22,14 @@ use crate::convert::missing_value;
 use crate::host::error;
 use crate::storage::directory::StripeEntry;
 use crate::storage::open_stripe::{self, OpenStripe, Pages};
+use crate::storage::row_proxy::Tombstones;
 
 /// What is left of the stripes.
 pub struct Cold {
     /// Visible stripes.
     pub(super) stripes: Vec<StripeEntry>,
+    /// Rows of them that are dead to the snapshot.
+    pub(super) dead: Tombstones,
     /// Which of them pruning left.
     kept: Vec<bool>,
     /// The next stripe of a serial scan.
@@ -90,11 +93,12 @@ impl Scan {
             if self.hot.is_none() {
                 let shared = self.shared.as_ref().map_or(std::ptr::null_mut(), Shared::table);
                 let previous = pg_sys::MemoryContextSwitchTo((*state).es_query_cxt);
-                let (hot, stripes) = Hot::open(self.rel, self.snapshot, shared);
+                let (hot, stripes, dead) = Hot::open(self.rel, self.snapshot, shared);
                 pg_sys::MemoryContextSwitchTo(previous);
                 self.hot = Some(hot);
                 self.cold = Some(Cold {
                     stripes,
+                    dead,
                     kept: Vec::new(),
                     next: 0,
                     current: None,
@@ -417,8 +421,9 @@ impl Cold {
                         continue;
                     }
                     // The directory knows the number of rows.
-                    counters.rows_read += u64::from(entry.row_count);
-                    self.loaded = Some(Loaded::whole(entry));
+                    let rows = live_rows(entry, &self.dead);
+                    counters.rows_read += u64::from(rows);
+                    self.loaded = Some(Loaded::whole(entry, rows));
                     return Ok(true);
                 }
                 // SAFETY: rel is open.
@@ -438,7 +443,7 @@ impl Cold {
             let Some(entry) = self.stripes.get(reading.at) else { return Ok(false) };
             // SAFETY: rel is open.
             let pages = unsafe { Pages::new(rel, entry, std::ptr::null_mut()) };
-            let loaded = chunk::load(&reading.open, reading.chunk, &self.steps, &pages, counters);
+            let loaded = chunk::load(&reading.open, reading.chunk, &self.dead, &self.steps, &pages, counters);
             let loaded = loaded.map_err(|problem| (entry.first_row, problem))?;
             reading.chunk += 1;
             self.current = Some(reading);
@@ -448,6 +453,12 @@ impl Cold {
             }
         }
     }
+}
+
+/// Rows of a stripe that are not dead.
+pub(super) fn live_rows(entry: &StripeEntry, dead: &Tombstones) -> u32 {
+    let dead = dead.among(entry.first_row..entry.end_row()).len();
+    entry.row_count.saturating_sub(u32::try_from(dead).unwrap_or(u32::MAX))
 }
 
 /// Whether a stripe can have rows for which all predicates are TRUE.

@@ -8,6 +8,7 @@ use pgrx::pg_sys::{
 };
 
 use crate::storage::directory::StripeEntry;
+use crate::storage::row_proxy::Tombstones;
 use crate::table_am::scan;
 
 /// An open scan of the table's hot rows.
@@ -17,8 +18,8 @@ pub struct Hot {
 }
 
 impl Hot {
-    /// Opens the scan and returns the stripes that the snapshot sees, which it leaves to the caller. Flushes rows of this backend that are
-    /// still in memory. `shared` is null for a serial scan.
+    /// Opens the scan and returns the stripes that the snapshot sees and those of their rows that are dead to it, which it leaves to the
+    /// caller. Flushes rows of this backend that are still in memory. `shared` is null for a serial scan.
     ///
     /// # Safety
     /// `rel` stays open and `snapshot` registered until `close`; the current memory lives as long.
@@ -26,16 +27,16 @@ impl Hot {
         rel: Relation,
         snapshot: Snapshot,
         shared: ParallelTableScanDesc,
-    ) -> (Self, Vec<StripeEntry>) {
+    ) -> (Self, Vec<StripeEntry>, Tombstones) {
         // SAFETY: the caller's promise; a scan of ours begins with the server's descriptor.
         unsafe {
             let flags =
                 ScanOptions::SO_TYPE_SEQSCAN | ScanOptions::SO_ALLOW_STRAT | ScanOptions::SO_ALLOW_PAGEMODE;
             let null = std::ptr::null_mut();
             let scan = scan::begin(rel, snapshot, 0, null, shared, flags);
-            let stripes = scan::take_stripes(scan.cast());
+            let (stripes, dead) = scan::take_stripes(scan.cast());
             let slot = pg_sys::table_slot_create(rel, std::ptr::null_mut());
-            (Self { scan: scan.cast(), slot }, stripes)
+            (Self { scan: scan.cast(), slot }, stripes, dead)
         }
     }
 

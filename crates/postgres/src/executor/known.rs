@@ -20,16 +20,18 @@ use crate::storage::open_stripe::{self, OpenStripe, Pages};
 pub unsafe fn stripe(
     rel: Relation,
     entry: &StripeEntry,
+    live: u32,
     clauses: &[Clause],
     columns: &[Column],
     wanted: &[usize],
     needs: &[SummaryNeed],
 ) -> Result<Option<query::Summary>> {
-    if !answerable(clauses) {
+    let only_count = !wants_any(needs);
+    if !answerable(clauses) || (live < entry.row_count && !only_count) {
         return Ok(None);
     }
-    if clauses.is_empty() && !wants_any(needs) {
-        return Ok(Some(query::Summary { rows: entry.row_count.into(), columns: vec![None; wanted.len()] }));
+    if clauses.is_empty() && only_count {
+        return Ok(Some(query::Summary { rows: live.into(), columns: vec![None; wanted.len()] }));
     }
     let summary = Summary::open(&entry.summary)?;
     for clause in clauses {
@@ -37,8 +39,7 @@ pub unsafe fn stripe(
             return Ok(None);
         }
     }
-    let rows = entry.row_count;
-    let short = summarise(rows, columns, wanted, needs, &mut |index| summary.column(index))?;
+    let short = summarise(live, columns, wanted, needs, &mut |index| summary.column(index))?;
     if short.is_some() {
         return Ok(short);
     }
@@ -46,7 +47,7 @@ pub unsafe fn stripe(
     unsafe {
         let open = open_stripe::open(rel, entry)?;
         let pages = Pages::new(rel, entry, std::ptr::null_mut());
-        summarise(rows, columns, wanted, needs, &mut |index| {
+        summarise(live, columns, wanted, needs, &mut |index| {
             let Some(logical) = open.reader.logical(index) else { return Ok(None) };
             Ok(Some((logical, open.reader.column_statistics(index, &pages)?.clone())))
         })
@@ -63,12 +64,13 @@ pub unsafe fn chunk(
     entry: &StripeEntry,
     open: &OpenStripe,
     chunk: u32,
+    dead: usize,
     clauses: &[Clause],
     columns: &[Column],
     wanted: &[usize],
     needs: &[SummaryNeed],
 ) -> Result<Option<query::Summary>> {
-    if !answerable(clauses) {
+    if !answerable(clauses) || (dead > 0 && wants_any(needs)) {
         return Ok(None);
     }
     // SAFETY: the caller's promise.
@@ -79,7 +81,8 @@ pub unsafe fn chunk(
         }
     }
     let rows = open.reader.chunk_rows(chunk);
-    summarise(rows.end - rows.start, columns, wanted, needs, &mut |index| {
+    let live = (rows.end - rows.start).saturating_sub(u32::try_from(dead).unwrap_or(u32::MAX));
+    summarise(live, columns, wanted, needs, &mut |index| {
         let Some(logical) = open.reader.logical(index) else { return Ok(None) };
         Ok(Some((logical, open.reader.statistics(index, chunk, &pages)?.clone())))
     })

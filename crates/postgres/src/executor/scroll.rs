@@ -12,6 +12,7 @@ use pgrx::pg_sys::{self, ScanDirection};
 use super::batch;
 use super::begin::{Phase, Scan};
 use super::chunk::{self, Loaded};
+use super::cold::live_rows;
 use crate::host::error;
 use crate::storage::open_stripe::{self, Pages};
 
@@ -162,8 +163,12 @@ impl Scan {
                 if chunk.is_some() || entry.row_count == 0 {
                     continue;
                 }
-                self.counters.rows_read += u64::from(entry.row_count);
-                cold.loaded = Some(Loaded::whole(entry));
+                let rows = live_rows(entry, &cold.dead);
+                if rows == 0 {
+                    continue;
+                }
+                self.counters.rows_read += u64::from(rows);
+                cold.loaded = Some(Loaded::whole(entry, rows));
                 (self.scroll.stripe, self.scroll.chunk) = (at, 0);
                 return true;
             }
@@ -180,7 +185,7 @@ impl Scan {
                 next = if backward { chunk.checked_sub(1) } else { Some(chunk + 1).filter(|&c| c < chunks) };
                 // SAFETY: rel is open.
                 let pages = unsafe { Pages::new(self.rel, entry, std::ptr::null_mut()) };
-                match chunk::load(&open, chunk, &cold.steps, &pages, &mut self.counters) {
+                match chunk::load(&open, chunk, &cold.dead, &cold.steps, &pages, &mut self.counters) {
                     Ok(Some(loaded)) if !loaded.selection.is_empty() => {
                         cold.loaded = Some(loaded);
                         (self.scroll.stripe, self.scroll.chunk) = (at, chunk);

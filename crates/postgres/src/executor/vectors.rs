@@ -174,7 +174,9 @@ impl Scan {
                 if let Some(needs) = wanted.summaries.as_ref().filter(|_| self.further.is_empty()) {
                     // SAFETY: rel is open.
                     let known = unsafe {
-                        known::stripe(self.rel, entry, &self.clauses, &self.columns, &wanted.columns, needs)
+                        let live = cold::live_rows(entry, &cold.dead);
+                        let (clauses, columns) = (&self.clauses, &self.columns);
+                        known::stripe(self.rel, entry, live, clauses, columns, &wanted.columns, needs)
                     };
                     if let Some(known) = known.map_err(located)? {
                         self.counters.rows_known += known.rows;
@@ -183,8 +185,9 @@ impl Scan {
                 }
                 self.counters.stripes_read += 1;
                 if self.columns.is_empty() && self.clauses.is_empty() {
-                    self.counters.rows_read += u64::from(entry.row_count);
-                    return Ok(Some(Piece::Rows(Batch::new(entry.row_count as usize, Vec::new()))));
+                    let rows = cold::live_rows(entry, &cold.dead);
+                    self.counters.rows_read += u64::from(rows);
+                    return Ok(Some(Piece::Rows(Batch::new(rows as usize, Vec::new()))));
                 }
                 // SAFETY: rel is open.
                 let open = unsafe { open_stripe::open(self.rel, entry) }.map_err(located)?;
@@ -203,9 +206,22 @@ impl Scan {
             cold.current = Some(reading);
             if let Some(needs) = wanted.summaries.as_ref().filter(|_| self.further.is_empty()) {
                 let (clauses, columns) = (&self.clauses, &self.columns);
+                let rows = open.reader.chunk_rows(chunk);
+                let rows = entry.first_row + u64::from(rows.start)..entry.first_row + u64::from(rows.end);
+                let dead = cold.dead.among(rows).len();
                 // SAFETY: rel is open.
                 let known = unsafe {
-                    known::chunk(self.rel, entry, &open, chunk, clauses, columns, &wanted.columns, needs)
+                    known::chunk(
+                        self.rel,
+                        entry,
+                        &open,
+                        chunk,
+                        dead,
+                        clauses,
+                        columns,
+                        &wanted.columns,
+                        needs,
+                    )
                 };
                 if let Some(known) = known.map_err(located)? {
                     self.counters.rows_known += known.rows;
@@ -214,7 +230,7 @@ impl Scan {
             }
             // SAFETY: rel is open.
             let pages = unsafe { Pages::new(self.rel, entry, std::ptr::null_mut()) };
-            let work = chunk::prune(&open, chunk, &cold.steps, &pages, &mut self.counters);
+            let work = chunk::prune(&open, chunk, &cold.dead, &cold.steps, &pages, &mut self.counters);
             let Some(mut work) = work.map_err(located)? else { continue };
             let mut fetch = chunk::fetch(&open, chunk, &pages);
             if wanted.threads && work.is_vectors() {

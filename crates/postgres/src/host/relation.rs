@@ -13,14 +13,19 @@ const NO_SUBTRANSACTION: pg_sys::SubTransactionId = 0;
 pub unsafe fn quoted_name(rel: Relation) -> String {
     // SAFETY: callers hold the relation open, so rd_rel is valid; the look-up may raise an ERROR, which unwinds.
     unsafe {
-        let form = (*rel).rd_rel;
-        let name = CStr::from_ptr((*form).relname.data.as_ptr()).to_string_lossy().into_owned();
-        let schema = pg_sys::get_namespace_name((*form).relnamespace);
+        let name = name(rel);
+        let schema = pg_sys::get_namespace_name((*(*rel).rd_rel).relnamespace);
         if schema.is_null() {
             return format!("\"{name}\"");
         }
         format!("\"{}.{name}\"", CStr::from_ptr(schema).to_string_lossy())
     }
+}
+
+/// The bare name, as the server's own messages have it.
+pub unsafe fn name(rel: Relation) -> String {
+    // SAFETY: rel is open.
+    unsafe { CStr::from_ptr((*(*rel).rd_rel).relname.data.as_ptr()).to_string_lossy().into_owned() }
 }
 
 /// Name of the zero-based column of the table's present row type, dropped columns included.

@@ -8,17 +8,19 @@
 //! Invariants: a reservation's row is in the directory before any of its numbers is handed out (protocol point 1);
 //! no two visible stored rows overlap; rows are never published by logical decoding.
 
-use std::cell::{Cell, RefCell};
-use std::ffi::{CStr, c_void};
+use std::cell::RefCell;
+use std::ffi::c_void;
 
 use pgrx::pg_guard;
-use pgrx::pg_sys::{self, CommandId, Datum, ItemPointerData, Oid, Relation, XactEvent};
+use pgrx::pg_sys::{self, CommandId, Datum, ItemPointerData, Relation, XactEvent};
 
 use super::directory_age::Age;
 use super::directory_scan;
 use super::metapage;
 use super::outline;
 use super::pages::{BlockRun, Expected};
+use super::row_proxy;
+use super::side_table::{Oids, SideTable};
 use crate::host::{error, relation};
 
 /// Number of columns of `engine.stripe`.
@@ -83,78 +85,19 @@ impl StripeEntry {
     }
 }
 
-/// OIDs of the catalog and its index.
-#[derive(Clone, Copy)]
-pub(super) struct Oids {
-    pub table: Oid,
-    pub index: Oid,
-}
-
-thread_local! {
-    static OIDS: Cell<Option<Oids>> = const { Cell::new(None) };
-    static WATCHING: Cell<bool> = const { Cell::new(false) };
-}
-
-#[pg_guard]
-unsafe extern "C-unwind" fn relation_changed(_arg: Datum, relid: Oid) {
-    outline::forget(relid);
-    OIDS.with(|cell| {
-        if let Some(oids) = cell.get()
-            && (relid == Oid::INVALID || relid == oids.table || relid == oids.index)
-        {
-            cell.set(None);
-        }
-    });
-}
-
-unsafe fn look_up(name: &CStr, schema: Oid) -> Option<Oid> {
-    // SAFETY: a syscache look-up with a terminated name.
-    let oid = unsafe { pg_sys::get_relname_relid(name.as_ptr(), schema) };
-    (oid != Oid::INVALID).then_some(oid)
-}
-
-/// OIDs of the directory, or None when the extension is being dropped or was never created.
-pub(super) unsafe fn oids_if_present() -> Option<Oids> {
-    if let Some(oids) = OIDS.get() {
-        return Some(oids);
-    }
-    // SAFETY: catalog look-ups inside a transaction; the callback is registered once per backend.
-    unsafe {
-        if !WATCHING.replace(true) {
-            pg_sys::CacheRegisterRelcacheCallback(Some(relation_changed), Datum::from(0usize));
-        }
-        let schema = pg_sys::get_namespace_oid(c"engine".as_ptr(), true);
-        if schema == Oid::INVALID {
-            return None;
-        }
-        let oids = Oids { table: look_up(c"stripe", schema)?, index: look_up(c"stripe_pkey", schema)? };
-        OIDS.set(Some(oids));
-        Some(oids)
-    }
-}
-
 pub(super) unsafe fn oids() -> Oids {
-    // SAFETY: as above.
-    match unsafe { oids_if_present() } {
-        Some(oids) => oids,
-        None => error::raise(
-            error::PgSqlErrorCode::ERRCODE_UNDEFINED_TABLE,
-            "the catalog engine.stripe does not exist",
-            "",
-            "Create the extension colonnade in this database.",
-        ),
-    }
+    // SAFETY: as `SideTable::oids`.
+    unsafe { SideTable::Stripe.oids() }
 }
 
-/// Opens nothing but takes the locks on the directory that later look-ups need. Called before rows get index
-/// entries: a unique check asks the directory while it holds a lock on an index page, and must not wait there for
-/// a heavyweight lock (protocol point 6).
+/// Opens nothing but takes the locks on the directory and the proxies that later look-ups need. Called before rows get
+/// index entries: a unique check asks both while it holds a lock on an index page, and must not wait there for a
+/// heavyweight lock (protocol point 6).
 pub unsafe fn prepare() {
     // SAFETY: plain relation locks, kept to the end of the transaction.
     unsafe {
-        let oids = oids();
-        pg_sys::LockRelationOid(oids.table, pg_sys::AccessShareLock as i32);
-        pg_sys::LockRelationOid(oids.index, pg_sys::AccessShareLock as i32);
+        SideTable::Stripe.lock_for_reading();
+        SideTable::RowProxy.lock_for_reading();
     }
 }
 
@@ -170,12 +113,7 @@ pub unsafe fn insert(entry: &StripeEntry, cid: CommandId, age: Age) {
     // SAFETY: heap_form_tuple copies the values; relations are closed in every path that returns, and by the
     // server's abort otherwise.
     unsafe {
-        let oids = oids();
-        let table = pg_sys::table_open(oids.table, pg_sys::RowExclusiveLock as i32);
-        let index = pg_sys::index_open(oids.index, pg_sys::RowExclusiveLock as i32);
-        if (*(*table).rd_att).natts != COLUMNS as i32 {
-            error::internal("the catalog engine.stripe has an unexpected number of columns");
-        }
+        let (table, index) = SideTable::Stripe.open(pg_sys::RowExclusiveLock);
         outline::forget_storage(entry.storage_id);
         let summary = bytea(&entry.summary);
         let state = if entry.reserved_only { RESERVED } else { STORED };
@@ -195,21 +133,9 @@ pub unsafe fn insert(entry: &StripeEntry, cid: CommandId, age: Age) {
         let tuple = pg_sys::heap_form_tuple((*table).rd_att, values.as_mut_ptr(), nulls.as_mut_ptr());
         let options = (pg_sys::HEAP_INSERT_NO_LOGICAL | age.insert_options()) as i32;
         pg_sys::heap_insert(table, tuple, cid, options, std::ptr::null_mut());
-        let info = pg_sys::BuildIndexInfo(index);
         let mut keys = [values[0], values[1], values[8]];
-        let mut key_nulls = [false; 3];
-        pg_sys::index_insert(
-            index,
-            keys.as_mut_ptr(),
-            key_nulls.as_mut_ptr(),
-            &raw mut (*tuple).t_self,
-            table,
-            pg_sys::IndexUniqueCheck::UNIQUE_CHECK_YES,
-            false,
-            info,
-        );
+        SideTable::index_row(table, index, &mut keys, tuple);
         age.stamp(table, tuple);
-        pg_sys::pfree(info.cast());
         pg_sys::pfree(tuple.cast());
         pg_sys::pfree(summary);
         pg_sys::index_close(index, pg_sys::NoLock as i32);
@@ -277,7 +203,7 @@ unsafe extern "C-unwind" fn transaction_event(event: XactEvent::Type, _arg: *mut
             let ids = RESERVED_IN.take();
             // SAFETY: the transaction is still in progress.
             unsafe {
-                if !ids.is_empty() && oids_if_present().is_some() {
+                if !ids.is_empty() && SideTable::Stripe.oids_if_present().is_some() {
                     // Rows of the command just finished have to become deletable first.
                     pg_sys::CommandCounterIncrement();
                     ids.into_iter().for_each(|id| delete_rows(directory_scan::own_reservations(id)));
@@ -332,33 +258,17 @@ pub unsafe fn numbers_in_use(rel: Relation) -> Option<(u64, Vec<(u64, u64)>)> {
 pub unsafe fn delete_storage(storage_id: u64) {
     // SAFETY: see the functions called.
     unsafe {
-        if oids_if_present().is_some() {
+        if SideTable::Stripe.oids_if_present().is_some() {
             outline::forget_storage(storage_id);
             delete_rows(directory_scan::tids(storage_id));
         }
+        row_proxy::delete_storage(storage_id);
     }
 }
 
 unsafe fn delete_rows(tids: Vec<ItemPointerData>) {
-    // SAFETY: simple_heap_delete raises an ERROR if somebody else changed the row, which the callers exclude.
-    unsafe {
-        if tids.is_empty() {
-            return;
-        }
-        // ON COMMIT DELETE ROWS runs without a snapshot; deleting a summary's TOAST values needs one.
-        let push = !pg_sys::ActiveSnapshotSet();
-        if push {
-            pg_sys::PushActiveSnapshot(pg_sys::GetTransactionSnapshot());
-        }
-        let table = pg_sys::table_open(oids().table, pg_sys::RowExclusiveLock as i32);
-        for mut tid in tids {
-            pg_sys::simple_heap_delete(table, &raw mut tid);
-        }
-        pg_sys::table_close(table, pg_sys::NoLock as i32);
-        if push {
-            pg_sys::PopActiveSnapshot();
-        }
-    }
+    // SAFETY: the callers exclude that somebody else changes the rows.
+    unsafe { SideTable::Stripe.delete(tids) }
 }
 
 pub use directory_scan::{find, visible, visible_in};

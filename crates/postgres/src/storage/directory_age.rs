@@ -8,8 +8,9 @@
 
 use pgrx::pg_sys::{self, HeapTuple, ItemPointerData, Relation, TransactionId};
 
-use super::directory;
+use super::side_table::SideTable;
 use crate::host::{buffer, critical, error, relation};
+use crate::table_am::tid;
 
 /// Which snapshots see a directory row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -47,29 +48,45 @@ impl Age {
     pub(super) unsafe fn stamp(self, table: Relation, row: HeapTuple) {
         if let Self::Since(inserter) = self {
             // SAFETY: the caller has just inserted the row.
-            unsafe { set_inserter(table, (*row).t_self, inserter) }
+            unsafe { set_inserters(table, vec![((*row).t_self, inserter)]) }
         }
     }
 }
 
-unsafe fn set_inserter(table: Relation, at: ItemPointerData, inserter: TransactionId) {
-    // SAFETY: the row is this transaction's own and nobody else can look for it; its page is changed and logged under its
-    // exclusive lock, with nothing in the critical section that could raise an ERROR.
+/// Puts other inserters into rows just inserted, page by page.
+pub(super) unsafe fn set_inserters(table: Relation, mut rows: Vec<(ItemPointerData, TransactionId)>) {
+    rows.sort_unstable_by_key(|(at, _)| tid::block_of(*at));
+    for rows in rows.chunk_by(|(one, _), (next, _)| tid::block_of(*one) == tid::block_of(*next)) {
+        // SAFETY: see the function.
+        unsafe { set_inserters_of_page(table, rows) };
+    }
+}
+
+unsafe fn set_inserters_of_page(table: Relation, rows: &[(ItemPointerData, TransactionId)]) {
+    let Some(&(first, _)) = rows.first() else { return };
+    // SAFETY: the rows are this transaction's own and nobody else can look for them; their page is changed and logged under
+    // its exclusive lock, with nothing in the critical section that could raise an ERROR.
     unsafe {
-        let block = (u32::from(at.ip_blkid.bi_hi) << 16) | u32::from(at.ip_blkid.bi_lo);
-        let buf = buffer::read(table, block, std::ptr::null_mut());
+        let buf = buffer::read(table, tid::block_of(first), std::ptr::null_mut());
         buffer::lock_exclusive(buf);
         let page = buffer::page(buf);
-        let header = pg_sys::PageGetItem(page, pg_sys::PageGetItemId(page, at.ip_posid))
-            .cast::<pg_sys::HeapTupleHeaderData>();
-        if header.is_null() || !pg_sys::TransactionIdIsCurrentTransactionId((*header).t_choice.t_heap.t_xmin)
-        {
-            error::internal("a row of engine.stripe is not where it was inserted");
+        let header = |at: ItemPointerData| {
+            pg_sys::PageGetItem(page, pg_sys::PageGetItemId(page, at.ip_posid))
+                .cast::<pg_sys::HeapTupleHeaderData>()
+        };
+        for &(at, _) in rows {
+            let row = header(at);
+            if row.is_null() || !pg_sys::TransactionIdIsCurrentTransactionId((*row).t_choice.t_heap.t_xmin) {
+                error::internal("a row of a catalog of stripes is not where it was inserted");
+            }
         }
         let logged = relation::needs_wal(table);
         critical::start();
-        (*header).t_choice.t_heap.t_xmin = inserter;
-        (*header).t_infomask |= pg_sys::HEAP_XMIN_COMMITTED as u16;
+        for &(at, inserter) in rows {
+            let row = header(at);
+            (*row).t_choice.t_heap.t_xmin = inserter;
+            (*row).t_infomask |= pg_sys::HEAP_XMIN_COMMITTED as u16;
+        }
         pg_sys::MarkBufferDirty(buf);
         if logged {
             pg_sys::log_newpage_buffer(buf, true);
@@ -79,8 +96,12 @@ unsafe fn set_inserter(table: Relation, at: ItemPointerData, inserter: Transacti
     }
 }
 
-/// Keeps VACUUM from moving the catalog's relfrozenxid past ids that rows are going to carry, until this transaction ends.
+/// Keeps VACUUM from moving the catalogs' relfrozenxid past ids that rows are going to carry, until this transaction ends.
 pub unsafe fn hold_horizon() {
-    // SAFETY: a plain relation lock.
-    unsafe { pg_sys::LockRelationOid(directory::oids().table, pg_sys::ShareUpdateExclusiveLock as i32) }
+    // SAFETY: plain relation locks.
+    unsafe {
+        for catalog in [SideTable::Stripe, SideTable::RowProxy] {
+            pg_sys::LockRelationOid(catalog.oids().table, pg_sys::ShareUpdateExclusiveLock as i32);
+        }
+    }
 }

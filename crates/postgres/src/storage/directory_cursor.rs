@@ -1,17 +1,17 @@
-//! A cursor over the rows of `engine.stripe`.
+//! What the rows of `engine.stripe` say.
 //!
-//! Called by `directory_scan`, which asks the questions. Rows are read with SnapshotAny, by the catalog's index, and each is
-//! judged by the caller's own snapshot in place. Nothing here waits or decodes; it may run while the caller holds a lock
-//! on an index page. Invariant: what a cursor says about a row is good until the next step.
+//! Called by `directory_scan`, which asks the questions, about rows that a cursor of `side_table` stands on. Invariant: a value
+//! out of range is an error, never cut off.
 
 use std::ffi::c_void;
 
-use pgrx::pg_sys::{self, Datum, Relation, Snapshot, TransactionId};
+use pgrx::pg_sys::{self, Datum, Relation, Snapshot};
 
-use super::directory::{self, COLUMNS, RESERVED, StripeEntry};
+use super::directory::{COLUMNS, RESERVED, StripeEntry};
 use super::pages::BlockRun;
+use super::side_table::{Compare, Cursor, SideTable};
 use crate::compat;
-use crate::host::{buffer, error};
+use crate::host::error;
 
 /// Where in the catalog's columns things are.
 pub(super) mod column {
@@ -27,49 +27,7 @@ pub(super) mod column {
     pub const SUMMARY: usize = 9;
 }
 
-/// The row a look-up stands on. Valid until the next step.
-pub(super) struct Cursor {
-    table: Relation,
-    pub(super) slot: *mut pg_sys::TupleTableSlot,
-}
-
 impl Cursor {
-    pub(super) unsafe fn tuple(&self) -> pg_sys::HeapTuple {
-        // SAFETY: slots of heap tables are buffer heap slots, and this one holds a tuple.
-        unsafe { (*self.slot.cast::<pg_sys::BufferHeapTupleTableSlot>()).base.tuple }
-    }
-
-    /// Whether the row is visible under `snapshot`, by the server's own rules for this kind of snapshot.
-    pub(super) unsafe fn satisfies(&self, snapshot: Snapshot) -> bool {
-        // SAFETY: the slot pins the tuple's buffer; hint bits are set under the shared lock.
-        unsafe {
-            let buf = (*self.slot.cast::<pg_sys::BufferHeapTupleTableSlot>()).buffer;
-            buffer::lock_shared(buf);
-            let seen = pg_sys::HeapTupleSatisfiesVisibility(self.tuple(), snapshot, buf);
-            buffer::unlock(buf);
-            seen
-        }
-    }
-
-    /// The transaction that inserted the row (invalid when frozen).
-    pub(super) unsafe fn inserter(&self) -> TransactionId {
-        // SAFETY: header of a live tuple under pin; xmin and the infomask bits do not change but for hints.
-        unsafe {
-            let header = (*self.tuple()).t_data;
-            let frozen = (pg_sys::HEAP_XMIN_COMMITTED | pg_sys::HEAP_XMIN_INVALID) as u16;
-            if (*header).t_infomask & frozen == frozen {
-                return pg_sys::InvalidTransactionId;
-            }
-            (*header).t_choice.t_heap.t_xmin
-        }
-    }
-
-    /// Whether the row was inserted by a transaction that rolled back or died: then nobody ever saw it, nor will.
-    pub(super) unsafe fn is_void(&self) -> bool {
-        // SAFETY: header of a tuple under pin; its hint bits only ever tell the truth.
-        unsafe { tuple_is_void(self.tuple()) }
-    }
-
     /// Tells a serializable transaction that a scan of `rel` did not see what this row's inserter wrote.
     pub(super) unsafe fn report_missed(&self, rel: Relation, snapshot: Snapshot) {
         // SAFETY: server calls about a plain xid.
@@ -129,22 +87,6 @@ impl Cursor {
     }
 }
 
-/// See `Cursor::is_void`.
-pub(super) unsafe fn tuple_is_void(tuple: pg_sys::HeapTuple) -> bool {
-    // SAFETY: the tuple is pinned by the caller. "Running" is asked before "committed", as everywhere in the server.
-    unsafe {
-        let header = (*tuple).t_data;
-        let hints =
-            u32::from((*header).t_infomask) & (pg_sys::HEAP_XMIN_COMMITTED | pg_sys::HEAP_XMIN_INVALID);
-        if hints & pg_sys::HEAP_XMIN_COMMITTED != 0 {
-            return false;
-        }
-        let writer = (*header).t_choice.t_heap.t_xmin;
-        hints == pg_sys::HEAP_XMIN_INVALID
-            || (!pg_sys::TransactionIdIsInProgress(writer) && !pg_sys::TransactionIdDidCommit(writer))
-    }
-}
-
 /// Bytes of a bytea, brought in from the TOAST table where they do not fit the row.
 unsafe fn bytes_of(value: Datum) -> Vec<u8> {
     // SAFETY: value points at a varlena inside a pinned page; what detoasting allocates is freed again.
@@ -161,50 +103,8 @@ unsafe fn bytes_of(value: Datum) -> Vec<u8> {
 
 /// Walks the rows of one storage id in key order, or backwards from the last row whose first row number is at
 /// most `from`. `step` returns whether to go on.
-pub(super) unsafe fn walk(storage_id: u64, from: Option<u64>, mut step: impl FnMut(&Cursor) -> bool) {
-    // SAFETY: ordinary index scan; `step` may raise an ERROR, after which the server releases all of this.
-    unsafe {
-        let oids = directory::oids();
-        let table = pg_sys::table_open(oids.table, pg_sys::AccessShareLock as i32);
-        let index = pg_sys::index_open(oids.index, pg_sys::AccessShareLock as i32);
-        if (*(*table).rd_att).natts != COLUMNS as i32 {
-            error::internal("the catalog engine.stripe has an unexpected number of columns");
-        }
-        let cursor = Cursor { table, slot: pg_sys::table_slot_create(table, std::ptr::null_mut()) };
-        let mut keys = [pg_sys::ScanKeyData::default(), pg_sys::ScanKeyData::default()];
-        pg_sys::ScanKeyInit(
-            &raw mut keys[0],
-            1,
-            pg_sys::BTEqualStrategyNumber as u16,
-            pg_sys::F_INT8EQ.into(),
-            Datum::from(storage_id as i64),
-        );
-        let mut key_count = 1;
-        if let Some(row) = from {
-            pg_sys::ScanKeyInit(
-                &raw mut keys[1],
-                2,
-                pg_sys::BTLessEqualStrategyNumber as u16,
-                pg_sys::F_INT8LE.into(),
-                Datum::from(row as i64),
-            );
-            key_count = 2;
-        }
-        let scan = pg_sys::index_beginscan(table, index, &raw mut pg_sys::SnapshotAnyData, key_count, 0);
-        pg_sys::index_rescan(scan, keys.as_mut_ptr(), key_count, std::ptr::null_mut(), 0);
-        let direction = if from.is_some() {
-            pg_sys::ScanDirection::BackwardScanDirection
-        } else {
-            pg_sys::ScanDirection::ForwardScanDirection
-        };
-        while pg_sys::index_getnext_slot(scan, direction, cursor.slot) {
-            if !step(&cursor) {
-                break;
-            }
-        }
-        pg_sys::index_endscan(scan);
-        pg_sys::ExecDropSingleTupleTableSlot(cursor.slot);
-        pg_sys::index_close(index, pg_sys::NoLock as i32);
-        pg_sys::table_close(table, pg_sys::NoLock as i32);
-    }
+pub(super) unsafe fn walk(storage_id: u64, from: Option<u64>, step: impl FnMut(&Cursor) -> bool) {
+    let key = from.map(|row| (Compare::AtMost, row));
+    // SAFETY: see `SideTable::walk`.
+    unsafe { SideTable::Stripe.walk(storage_id, key, from.is_some(), step) }
 }

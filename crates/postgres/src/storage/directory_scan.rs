@@ -5,15 +5,16 @@
 //! (protocol point 9), and a SnapshotDirty comes back with xmin or xmax set to whoever is still at work on the stripe
 //! (point 6). Nothing here waits or decodes; it may run while the caller holds a lock on an index page.
 
-use pgrx::pg_sys::{self, Datum, ItemPointerData, Relation, Snapshot, TransactionId};
+use pgrx::pg_sys::{self, CommandId, Datum, ItemPointerData, Relation, Snapshot, TM_Result, TransactionId};
 
 use super::directory::{self, COLUMNS, StripeEntry};
 use super::directory_age::Age;
-use super::directory_cursor::{column, tuple_is_void, walk};
+use super::directory_cursor::{column, walk};
 use super::metapage;
 use super::pages::BlockRun;
+use super::side_table::tuple_is_void;
 use crate::compat;
-use crate::host::{buffer, error};
+use crate::host::error;
 
 /// Stripes that `snapshot` sees, ordered by first row number, reservations left out.
 pub unsafe fn visible(storage_id: u64, snapshot: Snapshot) -> Vec<StripeEntry> {
@@ -142,6 +143,36 @@ pub unsafe fn find(storage_id: u64, row: u64, snapshot: Snapshot) -> Option<Stri
     }
 }
 
+/// The stripe that holds row number `row` as command `cid` of this transaction may change its rows, without its summary, and whether it is
+/// somebody else's, who has committed. Err: it is there, but not for this command. A reservation counts as nothing.
+pub unsafe fn find_for_change(
+    storage_id: u64,
+    row: u64,
+    cid: CommandId,
+) -> Result<Option<(StripeEntry, bool)>, TM_Result::Type> {
+    let mut found = Ok(None);
+    // SAFETY: see `walk`.
+    unsafe {
+        walk(storage_id, Some(row), |cursor| {
+            let entry = cursor.entry(false);
+            if entry.reserved_only || !entry.covers(row) || cursor.is_void() {
+                return true;
+            }
+            match cursor.judge(|tuple, buf| pg_sys::HeapTupleSatisfiesUpdate(tuple, cid, buf)) {
+                TM_Result::TM_Ok | TM_Result::TM_BeingModified => {
+                    let own = pg_sys::TransactionIdIsCurrentTransactionId(cursor.inserter());
+                    found = Ok(Some((entry, !own)));
+                    return false;
+                }
+                TM_Result::TM_Invisible => found = Err(TM_Result::TM_Invisible),
+                _ => {}
+            }
+            true
+        });
+    }
+    found
+}
+
 /// Resets what a SnapshotDirty reports.
 pub unsafe fn clear_dirty(snapshot: Snapshot) {
     // SAFETY: snapshot is live; only snapshots of this type are written to.
@@ -246,10 +277,7 @@ pub unsafe fn not_dead(storage_id: u64, oldest_xmin: TransactionId) -> Vec<(Stri
             if entry.reserved_only {
                 return true;
             }
-            let buf = (*cursor.slot.cast::<pg_sys::BufferHeapTupleTableSlot>()).buffer;
-            buffer::lock_shared(buf);
-            let state = pg_sys::HeapTupleSatisfiesVacuum(cursor.tuple(), oldest_xmin, buf);
-            buffer::unlock(buf);
+            let state = cursor.judge(|tuple, buf| pg_sys::HeapTupleSatisfiesVacuum(tuple, oldest_xmin, buf));
             match state {
                 V::HEAPTUPLE_LIVE => found.push((entry, true)),
                 V::HEAPTUPLE_INSERT_IN_PROGRESS if cursor.satisfies(&raw mut pg_sys::SnapshotSelfData) => {

@@ -1,7 +1,8 @@
 //! Stripes on the pages of a relation, and the directory that says which of them exist.
 //!
 //! `metapage` owns block 0, `pages` the runs of stripe pages, `page_header` the bytes both begin with, `directory`
-//! the catalog table `engine.stripe`. Invariant: bytes of a run never change once its directory row is inserted.
+//! the catalog table `engine.stripe`, `row_proxy` the catalog table `engine.row_proxy`, which carries locks on and changes
+//! of cold rows, `stripe_lock` what keeps stripes in place meanwhile. Invariant: bytes of a run never change once its directory row is inserted.
 
 pub mod codecs;
 pub mod directory;
@@ -16,4 +17,7 @@ pub mod outline;
 pub mod page_header;
 pub mod pages;
 mod pglz;
+pub mod row_proxy;
+mod side_table;
+pub mod stripe_lock;
 pub mod visibility_bits;

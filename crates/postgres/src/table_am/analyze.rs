@@ -4,7 +4,7 @@
 //! therefore yields its share of its stripe's rows: page p of B gets rows R*p/B to R*(p+1)/B. Where the sampled pages
 //! hold far more rows than the statistics need, every k-th row is returned and the others are only counted, hot and
 //! cold alike, so the sample stays uniform and chunks full of rows cost no more than they are worth.
-//! The stripes that count are the committed ones and our own.
+//! The stripes that count are the committed ones and our own, and so are their rows' deaths.
 
 use pgrx::pg_guard;
 use pgrx::pg_sys::{
@@ -15,6 +15,7 @@ use super::delegate::heap_guarded;
 use super::scan::{self, Scan};
 use crate::host::relation;
 use crate::storage::directory::StripeEntry;
+use crate::storage::row_proxy::{self, Tombstones};
 use crate::storage::{directory_scan, metapage};
 
 /// Rows that ANALYZE takes per unit of statistics target (the server's own constant).
@@ -28,6 +29,8 @@ pub struct State {
     started: bool,
     /// Live stripes ordered by first block.
     stripes: Vec<StripeEntry>,
+    /// Rows of them that are dead.
+    tombstones: Tombstones,
     /// Rows of the present page that are left: stripe, next row, end.
     page: Option<(usize, u32, u32)>,
     /// One row in `every` is returned.
@@ -48,7 +51,9 @@ unsafe fn start(rel: Relation, state: &mut State) {
     unsafe {
         state.started = true;
         if let Some(storage_id) = metapage::storage_id(rel) {
-            state.stripes = directory_scan::visible(storage_id, &raw mut pg_sys::SnapshotSelfData);
+            let now = &raw mut pg_sys::SnapshotSelfData;
+            state.stripes = directory_scan::visible(storage_id, now);
+            state.tombstones = row_proxy::tombstones(rel, storage_id, now, usize::MAX).unwrap_or_default();
         }
         state.stripes.retain(|entry| entry.run.block_count > 0 && entry.row_count > 0);
         state.stripes.sort_by_key(|entry| entry.run.first_block);
@@ -130,6 +135,11 @@ pub(super) unsafe extern "C-unwind" fn next_tuple(
         while next < end {
             let row = next;
             next += 1;
+            let entry = &state.analyze.stripes[at];
+            if state.analyze.tombstones.contains(entry.first_row + u64::from(row)) {
+                *dead += 1.0;
+                continue;
+            }
             *live += 1.0;
             if state.analyze.chosen() {
                 state.analyze.page = Some((at, next, end));

@@ -5,12 +5,14 @@
 //! many rows are wanted are read by decoding their chunk, others row by row.
 
 use pgrx::pg_guard;
-use pgrx::pg_sys::{TBMIterateResult, TableScanDesc, TupleTableSlot};
+use pgrx::pg_sys::{self, TBMIterateResult, TableScanDesc, TupleTableSlot};
 
 use super::cold_rows::ColdFetch;
 use super::delegate::{heap_direct, heap_guarded};
 use super::scan::{self, Scan};
 use super::tid;
+use crate::compat;
+use crate::storage::row_proxy;
 
 /// From this many rows of a block on, decode the chunk.
 const MANY: usize = 16;
@@ -49,14 +51,26 @@ pub(super) unsafe extern "C-unwind" fn next_block(
             // Lossy: every row of the block, to be rechecked above.
             Err(_) => (1..=tid::ROWS_PER_BLOCK as u16).collect(),
         };
+        let snapshot = (*scan).rs_snapshot;
+        let serializable = compat::serializable_reads((*scan).rs_rd, snapshot);
         for offset in offsets {
-            let Some(row) = tid::row_of(tid::tid(block, offset)) else { continue };
+            let mut place = tid::tid(block, offset);
+            let Some(row) = tid::row_of(place) else { continue };
             let after = state.stripes.partition_point(|entry| entry.first_row <= row);
             if let Some(at) = after.checked_sub(1)
                 && state.stripes[at].covers(row)
                 && let Ok(position) = u32::try_from(row - state.stripes[at].first_row)
             {
-                state.bitmap.rows.push((at, position));
+                let there = if serializable {
+                    let inserter = pg_sys::InvalidTransactionId;
+                    compat::predicate_lock_tid((*scan).rs_rd, &raw mut place, snapshot, inserter);
+                    row_proxy::is_there((*scan).rs_rd, state.stripes[at].storage_id, row, snapshot)
+                } else {
+                    !state.tombstones.contains(row)
+                };
+                if there {
+                    state.bitmap.rows.push((at, position));
+                }
             }
         }
         !state.bitmap.rows.is_empty()

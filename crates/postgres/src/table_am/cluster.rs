@@ -3,8 +3,8 @@
 //! Hot rows are copied by heap's own rewrite, with all their versions, from a heap-typed twin of the table (in which
 //! stripe pages look empty). Stripes are copied byte for byte under their old row numbers: a row number means something
 //! within one storage id only, and the new file has a new one. Stripes that are older than a column with a stored
-//! default are loaded anew, because the server forgets such defaults after a rewrite; CLUSTER by a btree index loads all
-//! of them anew, sorted. A stripe's directory row keeps the age that it had in the old file, so that snapshots older than the
+//! default are loaded anew, because the server forgets such defaults after a rewrite, and so are those with dead rows, without the
+//! rows that no snapshot has any more; CLUSTER by a btree index loads all of them anew, sorted. A stripe's directory row keeps the age that it had in the old file, so that snapshots older than the
 //! rewrite find in the new file what they would have found in the old one: the new storage id cannot be reached before
 //! the commit, and after a rollback nobody ever uses it. Invariant: rows of different ages never share a stripe.
 
@@ -22,6 +22,7 @@ use crate::storage::metapage;
 use crate::storage::open_stripe;
 use crate::storage::open_stripes::{LoadOrder, Loader};
 use crate::storage::pages::{self, PageOwner};
+use crate::storage::row_proxy;
 
 /// `relation_copy_for_cluster`.
 pub(super) unsafe extern "C-unwind" fn copy_for_cluster(
@@ -67,10 +68,15 @@ unsafe fn copy_stripes(old: Relation, new: Relation, index: Relation, oldest_xmi
     // SAFETY: both relations are open and locked.
     unsafe {
         let Some((storage_id, next_row)) = metapage::read(old) else { return 0.0 };
-        let mut stripes = directory_scan::visible_by_age(storage_id, oldest_xmin);
-        if stripes.iter().any(|(_, age)| matches!(age, Age::Since(_))) {
+        let look = || {
+            let stripes = directory_scan::visible_by_age(storage_id, oldest_xmin);
+            (stripes, row_proxy::buried(storage_id, oldest_xmin))
+        };
+        let (mut stripes, mut buried) = look();
+        let stripe_ages = stripes.iter().map(|(_, age)| age);
+        if stripe_ages.chain(buried.iter().map(|(_, age)| age)).any(|age| matches!(age, Age::Since(_))) {
             directory_age::hold_horizon();
-            stripes = directory_scan::visible_by_age(storage_id, oldest_xmin);
+            (stripes, buried) = look();
         }
         let command = pg_sys::GetCurrentCommandId(true);
         let new_id = metapage::ensure(new);
@@ -79,7 +85,7 @@ unsafe fn copy_stripes(old: Relation, new: Relation, index: Relation, oldest_xmi
         }
         let mut anew: Vec<(Age, Vec<&StripeEntry>)> = Vec::new();
         for (entry, age) in &stripes {
-            if !index.is_null() || lacks_default(old, entry) {
+            if !index.is_null() || lacks_default(old, entry) || !buried_in(&buried, entry).is_empty() {
                 match anew.iter_mut().find(|(of, _)| of == age) {
                     Some((_, group)) => group.push(entry),
                     None => anew.push((*age, vec![entry])),
@@ -100,10 +106,37 @@ unsafe fn copy_stripes(old: Relation, new: Relation, index: Relation, oldest_xmi
             pgrx::check_for_interrupts!();
         }
         for (age, group) in &anew {
-            reload(old, new, index, group, Loader::new(new, LoadOrder::AsGiven, command, *age));
+            let loader = || Loader::new(new, LoadOrder::AsGiven, command, *age);
+            reload(old, new, index, group, &|row| !is_buried(&buried, row), loader());
+            // Rows that some snapshot may still see die again, in the new file.
+            let dying: Vec<(u64, Age)> = group
+                .iter()
+                .flat_map(|entry| buried_in(&buried, entry))
+                .filter(|(_, age)| *age != Age::Everybody)
+                .copied()
+                .collect();
+            if dying.is_empty() {
+                continue;
+            }
+            let first = metapage::read(new).map_or(0, |(_, next_row)| next_row);
+            reload(old, new, std::ptr::null_mut(), group, &|row| is_buried(&dying, row), loader());
+            let tombstones: Vec<_> = dying.iter().zip(first..).map(|((_, age), row)| (row, *age)).collect();
+            row_proxy::insert_buried(new_id, &tombstones, command);
         }
-        stripes.iter().map(|(entry, _)| f64::from(entry.row_count)).sum()
+        let rows: f64 = stripes.iter().map(|(entry, _)| f64::from(entry.row_count)).sum();
+        rows - buried.len() as f64
     }
+}
+
+/// The dead rows of a stripe.
+fn buried_in<'a>(buried: &'a [(u64, Age)], entry: &StripeEntry) -> &'a [(u64, Age)] {
+    let from = buried.partition_point(|(row, _)| *row < entry.first_row);
+    let to = buried.partition_point(|(row, _)| *row < entry.end_row());
+    buried.get(from..to).unwrap_or_default()
+}
+
+fn is_buried(buried: &[(u64, Age)], row: u64) -> bool {
+    buried.binary_search_by_key(&row, |(row, _)| *row).is_ok()
 }
 
 /// Whether the stripe lacks a column whose value in old rows the row type remembers.
@@ -126,6 +159,7 @@ unsafe fn reload(
     new: Relation,
     index: Relation,
     stripes: &[&StripeEntry],
+    is_wanted: &dyn Fn(u64) -> bool,
     mut loader: Loader,
 ) {
     // SAFETY: the slot has the row type of both relations.
@@ -135,6 +169,9 @@ unsafe fn reload(
         let slot = pg_sys::table_slot_create(old, std::ptr::null_mut());
         for entry in stripes {
             for position in 0..entry.row_count {
+                if !is_wanted(entry.first_row + u64::from(position)) {
+                    continue;
+                }
                 rows.fetch(entry, position, slot);
                 match &mut sort {
                     Some(sort) => sort.put(slot),

@@ -1,8 +1,8 @@
 //! Rows by TID: index fetches, row versions for triggers and rechecks, TID scans.
 //!
-//! Whether a cold row is there is asked of the directory under the caller's own snapshot; a SnapshotDirty thereby names
-//! the loader to wait for. A unique check calls while it holds the lock of an index page: the answer then comes from the
-//! directory alone, the row's values are not read (protocol point 6). Hot TIDs go straight to heap.
+//! Whether a cold row is there is asked of the directory and the proxies under the caller's own snapshot; a SnapshotDirty thereby
+//! names the loader, or who is changing the row, to wait for. A unique check calls while it holds the lock of an index page: the answer then comes from the
+//! two catalogs alone, the row's values are not read (protocol point 6). Hot TIDs go straight to heap.
 
 use pgrx::pg_guard;
 use pgrx::pg_sys::{
@@ -16,6 +16,7 @@ use super::{own_writes, tid};
 use crate::compat;
 use crate::host::memory;
 use crate::storage::directory::{self, StripeEntry};
+use crate::storage::row_proxy::{self, Tombstones};
 use crate::storage::{directory_scan, metapage};
 
 /// Our state of an index scan's fetches; begins with heap's.
@@ -30,6 +31,37 @@ struct Cold {
     rows: Option<ColdFetch>,
     /// The stripe found last, and the snapshot that sees it.
     known: Option<(Seen, StripeEntry)>,
+    /// All dead rows, where they are few, and the snapshot they are dead to; None inside: they are many.
+    dead: Option<(Seen, Option<Tombstones>)>,
+}
+
+/// So many proxies are read at once, to spare the look-ups of single rows.
+const FEW: usize = 64;
+
+impl Cold {
+    /// Whether a row of a visible stripe is there for the snapshot.
+    unsafe fn is_there(
+        &mut self,
+        rel: Relation,
+        storage_id: u64,
+        row: u64,
+        snapshot: Snapshot,
+        seen: Option<Seen>,
+    ) -> bool {
+        // SAFETY: rel is open, the snapshot live. What an MVCC snapshot sees of the proxies does not change.
+        unsafe {
+            let Some(seen) = seen.filter(|_| !compat::serializable_reads(rel, snapshot)) else {
+                return row_proxy::is_there(rel, storage_id, row, snapshot);
+            };
+            if self.dead.as_ref().is_none_or(|(when, _)| *when != seen) {
+                self.dead = Some((seen, row_proxy::tombstones(rel, storage_id, snapshot, FEW)));
+            }
+            match &self.dead {
+                Some((_, Some(few))) => !few.contains(row),
+                _ => row_proxy::is_there(rel, storage_id, row, snapshot),
+            }
+        }
+    }
 }
 
 /// What tells one MVCC snapshot from another.
@@ -105,7 +137,7 @@ unsafe extern "C-unwind" fn index_fetch_cold(
         let fetch = scan.cast::<Fetch>();
         if (*fetch).cold.is_null() {
             let before = pg_sys::MemoryContextSwitchTo((*fetch).context);
-            (*fetch).cold = memory::leak_into_current_context(Cold { rows: None, known: None });
+            (*fetch).cold = memory::leak_into_current_context(Cold { rows: None, known: None, dead: None });
             pg_sys::MemoryContextSwitchTo(before);
         }
         let rel = (*scan).rel;
@@ -120,8 +152,12 @@ unsafe extern "C-unwind" fn index_fetch_cold(
                 Located::Nowhere => return false,
             }
         }
-        let Some((_, entry)) = &cold.known else { return false };
+        let Some(storage_id) = cold.known.as_ref().map(|(_, entry)| entry.storage_id) else { return false };
         compat::predicate_lock_tid(rel, tid, snapshot, pg_sys::InvalidTransactionId);
+        if !cold.is_there(rel, storage_id, row, snapshot, seen) {
+            return false;
+        }
+        let Some((_, entry)) = &cold.known else { return false };
         if judges_by_now(snapshot) && holds_page_lock() {
             cold_rows::store(rel, slot, row, |_| (Datum::null(), true));
         } else {
@@ -169,7 +205,7 @@ unsafe fn judges_by_now(snapshot: Snapshot) -> bool {
     kind == pg_sys::SnapshotType::SNAPSHOT_DIRTY || kind == pg_sys::SnapshotType::SNAPSHOT_SELF
 }
 
-/// Finds a cold row for a snapshot.
+/// Finds the stripe of a cold row for a snapshot. The row may be dead.
 unsafe fn locate(rel: Relation, row: u64, snapshot: Snapshot, slot: *mut TupleTableSlot) -> Located {
     // SAFETY: rel is open, the snapshot live.
     unsafe {
@@ -228,6 +264,10 @@ unsafe extern "C-unwind" fn fetch_cold_version(
         let Some(row) = tid::row_of(*tid) else { return false };
         match locate(rel, row, snapshot, slot) {
             Located::Stored(entry) => {
+                compat::predicate_lock_tid(rel, tid, snapshot, pg_sys::InvalidTransactionId);
+                if !row_proxy::is_there(rel, entry.storage_id, row, snapshot) {
+                    return false;
+                }
                 let mut rows = ColdFetch::new(rel);
                 rows.fetch(&entry, row, slot);
                 pg_sys::ExecMaterializeSlot(slot);
@@ -252,11 +292,17 @@ pub(super) unsafe extern "C-unwind" fn tuple_tid_valid(scan: TableScanDesc, tid:
     }
 }
 
-/// `tuple_get_latest_tid`: a cold row has no newer version.
+/// `tuple_get_latest_tid`: the last version that the scan's snapshot sees.
 #[pg_guard]
 pub(super) unsafe extern "C-unwind" fn tuple_get_latest_tid(scan: TableScanDesc, tid: ItemPointer) {
     // SAFETY: the scan is ours.
     unsafe {
+        if let Some((row, storage_id)) = tid::row_of(*tid).zip(metapage::storage_id((*scan).rs_rd))
+            && let Some(successor) = row_proxy::latest(storage_id, row, (*scan).rs_snapshot)
+            && tid::block_of(successor) < tid::COLD_BASE
+        {
+            *tid = successor;
+        }
         if !tid::is_cold(*tid) {
             let inner = (*scan.cast::<super::scan::Scan>()).heap;
             (*inner).rs_snapshot = (*scan).rs_snapshot;
@@ -293,6 +339,6 @@ unsafe extern "C-unwind" fn cold_satisfies_snapshot(
         };
         directory::find(storage_id, row, snapshot).is_some_and(|entry| {
             !entry.reserved_only || (*snapshot).snapshot_type == pg_sys::SnapshotType::SNAPSHOT_SELF
-        })
+        }) && row_proxy::is_there(rel, storage_id, row, snapshot)
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! Hot rows go through heap's own builder, one hot span at a time, on a heap-typed twin of the relation (see `shim`).
 //! Cold rows follow, stripe by stripe, of each stripe only the columns that the index reads. Stripes that are dead but
-//! may still be seen by old snapshots are indexed too, as heap does with recently dead rows. In a parallel build both
+//! may still be seen by old snapshots are indexed too, and so are such rows of live ones, as heap does with recently dead rows. In a parallel build both
 //! kinds of work come from the shared state of the scan. A concurrent build reads all spans and stripes under one
 //! snapshot: under one each, a row that an UPDATE moves from span to span would be met twice.
 
@@ -18,7 +18,8 @@ use super::index_rows::{self, IndexRows};
 use super::{own_writes, parallel, shim, tid};
 use crate::host::{carried, error, relation};
 use crate::storage::directory::{self, StripeEntry};
-use crate::storage::{directory_scan, metapage};
+use crate::storage::directory_age::Age;
+use crate::storage::{directory_scan, metapage, row_proxy};
 
 /// BRIN keeps one summary per range of blocks: virtual block numbers would make it fill 2^31 of them.
 fn refuse_brin(rel: Relation) -> ! {
@@ -109,8 +110,9 @@ pub(super) unsafe extern "C-unwind" fn index_build_range_scan(
                 }
             }
             let stripes = stripes_to_index(rel, concurrent);
-            if !stripes.is_empty() {
-                rows += build_cold(rel, index, info, &stripes, parallel, callback, callback_state);
+            if let Some((entry, _)) = stripes.first() {
+                let dead = dead_rows(rel, entry.storage_id, concurrent);
+                rows += build_cold(rel, index, info, &stripes, &dead, parallel, callback, callback_state);
             }
             release(concurrent, scan);
             rows
@@ -180,11 +182,27 @@ unsafe fn stripes_to_index(rel: Relation, concurrent: Option<Snapshot>) -> Vec<(
     }
 }
 
+/// The dead rows, ascending, and whether some snapshot may still see them: then they belong into the index, too.
+unsafe fn dead_rows(rel: Relation, storage_id: u64, concurrent: Option<Snapshot>) -> Vec<(u64, bool)> {
+    // SAFETY: rel is open.
+    unsafe {
+        if let Some(snapshot) = concurrent {
+            let found = row_proxy::tombstones(rel, storage_id, snapshot, usize::MAX).unwrap_or_default();
+            return found.among(0..u64::MAX).iter().map(|&row| (row, false)).collect();
+        }
+        let horizon = pg_sys::GetOldestNonRemovableTransactionId(rel);
+        let found = row_proxy::buried(storage_id, horizon).into_iter();
+        found.map(|(row, age)| (row, age != Age::Everybody)).collect()
+    }
+}
+
+#[allow(clippy::too_many_arguments, reason = "the callback's, and what is to be indexed")]
 unsafe fn build_cold(
     rel: Relation,
     index: Relation,
     info: *mut IndexInfo,
     stripes: &[(StripeEntry, bool)],
+    dead: &[(u64, bool)],
     parallel: Option<&parallel::Shared>,
     callback: IndexBuildCallback,
     callback_state: *mut c_void,
@@ -210,15 +228,21 @@ unsafe fn build_cold(
                 if position % 1024 == 0 {
                     pgrx::check_for_interrupts!();
                 }
+                let row = entry.first_row + u64::from(position);
+                let alive = match dead.binary_search_by_key(&row, |(row, _)| *row) {
+                    Ok(at) if dead.get(at).is_some_and(|(_, indexed)| *indexed) => false,
+                    Ok(_) => continue,
+                    Err(_) => *alive,
+                };
                 cold.fetch(entry, position, entries.slot);
-                rows += f64::from(u8::from(*alive));
+                rows += f64::from(u8::from(alive));
                 if !entries.form() {
                     continue;
                 }
-                let mut tid = tid::cold_tid(entry.first_row + u64::from(position));
+                let mut tid = tid::cold_tid(row);
                 let (values, nulls) = (entries.values.as_mut_ptr(), entries.nulls.as_mut_ptr());
                 pg_guard_ffi_boundary(|| {
-                    callback(index, &raw mut tid, values, nulls, *alive, callback_state);
+                    callback(index, &raw mut tid, values, nulls, alive, callback_state);
                 });
             }
         }

@@ -15,7 +15,7 @@ use super::root_tids::RootTids;
 use super::scan;
 use super::{own_writes, tid};
 use crate::host::carried;
-use crate::storage::directory;
+use crate::storage::{directory, row_proxy};
 
 fn encode(tid: ItemPointerData) -> u64 {
     (u64::from(tid::block_of(tid)) << 16) | u64::from(tid.ip_posid)
@@ -90,13 +90,21 @@ pub(super) unsafe extern "C-unwind" fn index_validate_scan(
             }
             let mut cold = ColdRows::new(rel, std::ptr::null_mut());
             cold.restrict(index_rows::columns_used(rel, info));
-            for entry in directory::visible_in(rel, snapshot) {
+            let stripes = directory::visible_in(rel, snapshot);
+            let storage_id = stripes.first().map(|entry| entry.storage_id);
+            let tombstones = storage_id.and_then(|id| row_proxy::tombstones(rel, id, snapshot, usize::MAX));
+            let tombstones = tombstones.unwrap_or_default();
+            for entry in stripes {
                 for position in 0..entry.row_count {
                     if position % 1024 == 0 {
                         pgrx::check_for_interrupts!();
                     }
+                    let row = entry.first_row + u64::from(position);
+                    if tombstones.contains(row) {
+                        continue;
+                    }
                     (*state).htups += 1.0;
-                    let tid = tid::cold_tid(entry.first_row + u64::from(position));
+                    let tid = tid::cold_tid(row);
                     if !indexed.contains(encode(tid)) {
                         cold.fetch(&entry, position, entries.slot);
                         insert(&mut entries, rel, index, info, tid, state);

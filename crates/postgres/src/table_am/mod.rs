@@ -16,6 +16,8 @@ pub mod bitmap;
 mod bitmap_paths;
 mod cluster;
 mod cluster_sort;
+mod cold_chain;
+mod cold_change;
 pub mod cold_rows;
 mod ddl;
 mod delegate;

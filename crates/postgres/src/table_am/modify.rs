@@ -1,6 +1,6 @@
 //! UPDATE, DELETE and row locks.
 //!
-//! Hot rows are heap's. Changing or locking a cold row needs proxy rows, which this version does not have: it says so.
+//! Hot rows are heap's, cold rows are `cold_change`'s.
 
 use pgrx::pg_guard;
 use pgrx::pg_sys::{
@@ -9,22 +9,8 @@ use pgrx::pg_sys::{
 };
 
 use super::delegate::{heap_direct, heap_guarded};
-use super::tid;
-use crate::host::{error, relation};
+use super::{cold_change, tid};
 use crate::storage::{directory, metapage};
-
-fn refuse(rel: Relation, tid: ItemPointer, what: &str) -> ! {
-    // SAFETY: the server holds the relation open and passes a valid TID.
-    let (table, at) = unsafe { (relation::quoted_name(rel), *tid) };
-    let (block, offset) = (tid::block_of(at), at.ip_posid);
-    error::not_supported(
-        format!("{what} a row of table {table} that is stored in a stripe is not supported yet"),
-        &format!(
-            "The row at ({block},{offset}) was loaded in bulk; only rows in heap pages can be changed or locked."
-        ),
-        "Load the changed rows into a new table, or keep rows that change in a heap table.",
-    )
-}
 
 /// `tuple_delete`: hot rows go straight through.
 pub(super) unsafe extern "C-unwind" fn tuple_delete(
@@ -40,15 +26,24 @@ pub(super) unsafe extern "C-unwind" fn tuple_delete(
     // SAFETY: this frame owns nothing.
     unsafe {
         if tid::is_cold(*tid) {
-            return refuse_delete(rel, tid);
+            return delete_cold(rel, tid, cid, crosscheck, wait, failure, changing_partition);
         }
         heap_direct!(tuple_delete(rel, tid, cid, snapshot, crosscheck, wait, failure, changing_partition))
     }
 }
 
 #[pg_guard]
-unsafe extern "C-unwind" fn refuse_delete(rel: Relation, tid: ItemPointer) -> TM_Result::Type {
-    refuse(rel, tid, "deleting")
+unsafe extern "C-unwind" fn delete_cold(
+    rel: Relation,
+    tid: ItemPointer,
+    cid: CommandId,
+    crosscheck: Snapshot,
+    wait: bool,
+    failure: *mut TM_FailureData,
+    changing_partition: bool,
+) -> TM_Result::Type {
+    // SAFETY: as the server calls it.
+    unsafe { cold_change::delete(rel, *tid, cid, crosscheck, wait, &mut *failure, changing_partition) }
 }
 
 /// `tuple_update`.
@@ -67,11 +62,12 @@ pub(super) unsafe extern "C-unwind" fn tuple_update(
 ) -> TM_Result::Type {
     // SAFETY: heap's callback with the server's arguments. Index insertion may follow, hence the directory's locks.
     unsafe {
-        if tid::is_cold(*tid) {
-            refuse(rel, tid, "updating");
-        }
         metapage::ensure(rel);
         directory::prepare();
+        if tid::is_cold(*tid) {
+            *update_indexes = true;
+            return cold_change::update(rel, *tid, slot, cid, crosscheck, wait, &mut *failure, &mut *mode);
+        }
         heap_guarded!(tuple_update(
             rel,
             tid,
@@ -101,9 +97,10 @@ pub(super) unsafe extern "C-unwind" fn tuple_lock(
 ) -> TM_Result::Type {
     // SAFETY: this frame owns nothing.
     unsafe {
-        let mut place = place_of(tid, slot);
+        let place = place_of(tid, slot);
         if tid::is_cold(place) {
-            return refuse_lock(rel, &raw mut place);
+            *tid = place;
+            return lock_cold(rel, tid, snapshot, slot, cid, mode, wait, flags, failure);
         }
         heap_direct!(tuple_lock(rel, tid, snapshot, slot, cid, mode, wait, flags, failure))
     }
@@ -126,6 +123,23 @@ unsafe fn place_of(tid: ItemPointer, slot: *mut TupleTableSlot) -> ItemPointerDa
 }
 
 #[pg_guard]
-unsafe extern "C-unwind" fn refuse_lock(rel: Relation, tid: ItemPointer) -> TM_Result::Type {
-    refuse(rel, tid, "locking")
+unsafe extern "C-unwind" fn lock_cold(
+    rel: Relation,
+    tid: ItemPointer,
+    snapshot: Snapshot,
+    slot: *mut TupleTableSlot,
+    cid: CommandId,
+    mode: LockTupleMode::Type,
+    wait: LockWaitPolicy::Type,
+    flags: uint8,
+    failure: *mut TM_FailureData,
+) -> TM_Result::Type {
+    // SAFETY: as the server calls it.
+    unsafe {
+        // The TID may be the slot's own.
+        let mut at = *tid;
+        let result = cold_change::lock(rel, &mut at, snapshot, slot, cid, mode, wait, flags, &mut *failure);
+        *tid = at;
+        result
+    }
 }

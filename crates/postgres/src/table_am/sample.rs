@@ -126,6 +126,7 @@ pub(super) unsafe extern "C-unwind" fn next_tuple(
             if let Some(at) = after.checked_sub(1)
                 && state.stripes[at].covers(row)
                 && let Ok(position) = u32::try_from(row - state.stripes[at].first_row)
+                && !state.tombstones.contains(row)
             {
                 let entry = std::ptr::from_ref(&state.stripes[at]);
                 scan::cold_rows(ours).fetch(&*entry, position, slot);

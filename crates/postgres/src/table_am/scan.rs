@@ -23,6 +23,7 @@ use super::{own_writes, tid};
 use crate::host::{error, memory, relation};
 use crate::storage::directory::StripeEntry;
 use crate::storage::directory_scan;
+use crate::storage::row_proxy::{self, Tombstones};
 
 const TEMP_SNAPSHOT: u32 = pg_sys::ScanOptions::SO_TEMP_SNAPSHOT;
 const SEQUENTIAL: u32 = pg_sys::ScanOptions::SO_TYPE_SEQSCAN;
@@ -49,6 +50,8 @@ pub struct State {
     pub spans: Vec<Span>,
     /// Cold segments; filled at the first row.
     pub stripes: Vec<StripeEntry>,
+    /// Rows of them that are dead to the scan's snapshot.
+    pub tombstones: Tombstones,
     surveyed: bool,
     pub(super) position: Position,
     pub(super) range: Option<Range>,
@@ -100,6 +103,7 @@ pub unsafe fn begin(
         (*scan).state = memory::leak_into_current_context(State {
             spans: Vec::new(),
             stripes: Vec::new(),
+            tombstones: Tombstones::default(),
             surveyed: false,
             position: Position::Start,
             range: None,
@@ -120,15 +124,15 @@ pub unsafe fn hot_only(scan: TableScanDesc) {
     unsafe { Scan::state(scan.cast()).hot_only = true }
 }
 
-/// Surveys the table and leaves the stripes to the caller: from here on the scan returns hot rows only. Before the
-/// first row.
-pub unsafe fn take_stripes(scan: *mut Scan) -> Vec<StripeEntry> {
+/// Surveys the table and leaves the stripes, and which of their rows are dead, to the caller: from here on the scan returns hot rows
+/// only. Before the first row.
+pub unsafe fn take_stripes(scan: *mut Scan) -> (Vec<StripeEntry>, Tombstones) {
     // SAFETY: scan is one of ours.
     unsafe {
         survey(scan);
         let state = Scan::state(scan);
         state.hot_only = true;
-        std::mem::take(&mut state.stripes)
+        (std::mem::take(&mut state.stripes), std::mem::take(&mut state.tombstones))
     }
 }
 
@@ -164,6 +168,7 @@ pub(super) unsafe extern "C-unwind" fn scan_end(scan: TableScanDesc) {
 fn release(state: &mut State) {
     state.spans = Vec::new();
     state.stripes = Vec::new();
+    state.tombstones = Tombstones::default();
     state.surveyed = false;
     state.position = Position::Start;
     state.cold = None;
@@ -215,6 +220,7 @@ pub(super) unsafe fn survey(scan: *mut Scan) {
         let survey = directory_scan::survey(rel, (*scan).base.rs_snapshot);
         state.spans = hot_runs::hot_spans(survey.runs, blocks);
         state.stripes = if state.hot_only { Vec::new() } else { survey.visible };
+        state.tombstones = tombstones(rel, &state.stripes, (*scan).base.rs_snapshot);
         state.surveyed = true;
         if let Some(range) = state.range {
             state.spans = hot_runs::clip(&state.spans, range.first.0, range.last.0);
@@ -224,6 +230,17 @@ pub(super) unsafe fn survey(scan: *mut Scan) {
                 at_of(first) <= range.last && at_of(last) >= range.first
             });
         }
+    }
+}
+
+/// The rows of some stripes of `rel` that are dead to a snapshot. A SnapshotDirty asks about each row.
+unsafe fn tombstones(rel: Relation, stripes: &[StripeEntry], snapshot: Snapshot) -> Tombstones {
+    let Some(entry) = stripes.first() else { return Tombstones::default() };
+    // SAFETY: rel is open and the snapshot null or live.
+    unsafe {
+        let by_row = !snapshot.is_null() && (*snapshot).snapshot_type == pg_sys::SnapshotType::SNAPSHOT_DIRTY;
+        let found = (!by_row).then(|| row_proxy::tombstones(rel, entry.storage_id, snapshot, usize::MAX));
+        found.flatten().unwrap_or_default()
     }
 }
 

@@ -13,7 +13,8 @@ use super::hot_runs::Span;
 use super::scan::{Scan, State, cold_rows, count_row, survey};
 use super::{parallel, tid};
 use crate::host::error;
-use crate::storage::{directory, directory_scan, metapage};
+use crate::storage::directory::StripeEntry;
+use crate::storage::{directory, directory_scan, metapage, row_proxy};
 
 const ALLOW_STRATEGY: u32 = pg_sys::ScanOptions::SO_ALLOW_STRAT;
 const BACKWARD: ScanDirection::Type = ScanDirection::BackwardScanDirection;
@@ -107,7 +108,8 @@ pub(super) unsafe fn next(
                         && name_writers(scan, stripe, slot)
                     {
                         state.position = Position::Cold { stripe, row };
-                        if in_range(state.range, tid::cold_tid((*entry).first_row + u64::from(row))) {
+                        let number = (*entry).first_row + u64::from(row);
+                        if in_range(state.range, tid::cold_tid(number)) && is_there(scan, &*entry, number) {
                             cold_rows(scan).fetch(&*entry, row, slot);
                             count_row((*scan).base.rs_rd);
                             return true;
@@ -136,6 +138,23 @@ pub(super) unsafe fn next(
     }
 }
 
+/// Whether a row of a visible stripe is there for the scan's snapshot.
+unsafe fn is_there(scan: *mut Scan, entry: &StripeEntry, row: u64) -> bool {
+    // SAFETY: the relation and the snapshot are the scan's.
+    unsafe {
+        let (rel, snapshot) = ((*scan).base.rs_rd, (*scan).base.rs_snapshot);
+        if is_dirty(snapshot) {
+            return row_proxy::is_there(rel, entry.storage_id, row, snapshot);
+        }
+        !Scan::state(scan).tombstones.contains(row)
+    }
+}
+
+unsafe fn is_dirty(snapshot: pg_sys::Snapshot) -> bool {
+    // SAFETY: the snapshot is null or live.
+    unsafe { !snapshot.is_null() && (*snapshot).snapshot_type == pg_sys::SnapshotType::SNAPSHOT_DIRTY }
+}
+
 /// What a SnapshotDirty says about the rows of one stripe.
 pub struct Writers {
     stripe: usize,
@@ -150,7 +169,7 @@ unsafe fn name_writers(scan: *mut Scan, stripe: usize, slot: *mut TupleTableSlot
     // SAFETY: the relation and the snapshot are the scan's; only snapshots of this type are written to.
     unsafe {
         let snapshot = (*scan).base.rs_snapshot;
-        if snapshot.is_null() || (*snapshot).snapshot_type != pg_sys::SnapshotType::SNAPSHOT_DIRTY {
+        if !is_dirty(snapshot) {
             return true;
         }
         (*slot).tts_flags |= SLOT_WANTS_SYSTEM_COLUMNS;

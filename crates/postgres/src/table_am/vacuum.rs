@@ -14,7 +14,7 @@ use pgrx::pg_sys::{
 
 use super::delegate::heap_guarded;
 use super::tid;
-use crate::storage::{directory, directory_scan, free, metapage, visibility_bits};
+use crate::storage::{directory, directory_scan, free, metapage, row_proxy, visibility_bits};
 
 /// `relation_vacuum`.
 #[pg_guard]
@@ -25,7 +25,7 @@ pub(super) unsafe extern "C-unwind" fn relation_vacuum(
 ) {
     // SAFETY: rel is open with ShareUpdateExclusiveLock in a transaction of its own.
     unsafe {
-        let before = cold_row_count(rel);
+        let before = live_cold_rows(rel);
         // Heap extrapolates from the old density, which has to be that of hot rows here. This is the relation cache's
         // copy; the catalog is put right below.
         let form = (*rel).rd_rel;
@@ -56,11 +56,20 @@ pub(super) unsafe fn cold_row_count(rel: Relation) -> f64 {
     }
 }
 
+/// Those of them that are not dead by now.
+unsafe fn live_cold_rows(rel: Relation) -> f64 {
+    // SAFETY: rel is open.
+    unsafe {
+        let Some(storage_id) = metapage::storage_id(rel) else { return 0.0 };
+        (cold_row_count(rel) - row_proxy::count(rel, storage_id) as f64).max(0.0)
+    }
+}
+
 /// Adds the cold rows to what heap's vacuum has just written into pg_class.
 unsafe fn count_rows(rel: Relation) {
     // SAFETY: catalog look-ups and the server's own in-place update.
     unsafe {
-        let cold = cold_row_count(rel);
+        let cold = live_cold_rows(rel);
         if cold == 0.0 {
             return;
         }

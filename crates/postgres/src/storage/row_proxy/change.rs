@@ -1,0 +1,273 @@
+//! Making, locking and burying proxies.
+//!
+//! Called by `table_am::cold_change` with the stripe locked (point 3). Whoever finds no proxy makes one, under a lock on the key that
+//! is held for that long only: a second maker finds the first one's. The live proxy's page stays pinned from look-up to
+//! lock, so that it cannot be pruned in between. Invariant: RowExclusiveLock on the catalog is kept to the end of the transaction,
+//! so that nobody rebuilds or rewrites it while its tuples carry locks.
+
+use pgrx::pg_sys::{
+    self, Buffer, CommandId, HeapTupleData, ItemPointerData, LockTupleMode, LockWaitPolicy, Relation,
+    TM_FailureData, TM_Result, TransactionId,
+};
+
+use super::super::side_table::{Compare, SideTable};
+use super::Proxy;
+use crate::host::{buffer, error};
+use crate::storage::directory_age::{self, Age};
+use crate::table_am::tid;
+
+/// A live proxy, its page pinned until it is given up or the statement fails.
+pub struct Pinned {
+    storage_id: u64,
+    row: u64,
+    place: ItemPointerData,
+    buffer: Buffer,
+}
+
+impl Pinned {
+    /// Lets go of the page.
+    pub unsafe fn release(self) {
+        // SAFETY: pinned by who made this.
+        unsafe { pg_sys::ReleaseBuffer(self.buffer) }
+    }
+}
+
+/// What came of asking for a lock.
+pub enum Outcome {
+    /// The row is locked.
+    Locked(Pinned),
+    /// It is not, for this reason; where it has been changed, `ctid` is the TID of what has taken its place.
+    Failed(TM_Result::Type, TM_FailureData),
+}
+
+/// What there is of a row's proxy.
+enum Found {
+    Nothing,
+    Live(Pinned),
+    /// The live one is pruned: everybody who counts sees the tombstone.
+    Buried(Proxy, TransactionId),
+}
+
+unsafe fn find(storage_id: u64, row: u64) -> Found {
+    let mut found = Found::Nothing;
+    // SAFETY: see `SideTable::walk`. The buffer is pinned once more before the cursor lets go of it.
+    unsafe {
+        SideTable::RowProxy.walk(storage_id, Some((Compare::Equal, row)), false, |cursor| {
+            let proxy = Proxy::at(cursor);
+            if proxy.dead {
+                if !cursor.is_void() {
+                    found = Found::Buried(proxy, raw_inserter(cursor.tuple()));
+                }
+                return true;
+            }
+            pg_sys::IncrBufferRefCount(cursor.buffer());
+            let place = (*cursor.slot).tts_tid;
+            found = Found::Live(Pinned { storage_id, row, place, buffer: cursor.buffer() });
+            false
+        });
+    }
+    found
+}
+
+/// The transaction id in the tuple, frozen or not: to be compared with the successor's, which it was written with.
+unsafe fn raw_inserter(tuple: pg_sys::HeapTuple) -> TransactionId {
+    // SAFETY: the tuple is pinned.
+    unsafe { (*(*tuple).t_data).t_choice.t_heap.t_xmin }
+}
+
+/// Finds the row's proxy, or makes it.
+unsafe fn find_or_make(storage_id: u64, row: u64, cid: CommandId) -> Found {
+    // SAFETY: the lock on the key is a page lock on the catalog, where nobody else takes page locks; nothing waits under it but
+    // for pages.
+    unsafe {
+        let found = find(storage_id, row);
+        if !matches!(found, Found::Nothing) {
+            return found;
+        }
+        let (table, index) = SideTable::RowProxy.open(pg_sys::RowExclusiveLock);
+        let key = (storage_id ^ row.rotate_left(29)).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
+        pg_sys::LockPage(table, key as u32, pg_sys::ExclusiveLock as i32);
+        let mut found = find(storage_id, row);
+        if matches!(found, Found::Nothing) {
+            let proxy = Proxy::live(storage_id, row);
+            let tuple = proxy.form(table);
+            let options = (pg_sys::HEAP_INSERT_NO_LOGICAL | pg_sys::HEAP_INSERT_FROZEN) as i32;
+            pg_sys::heap_insert(table, tuple, cid, options, std::ptr::null_mut());
+            let place = (*tuple).t_self;
+            let pin = buffer::read(table, tid::block_of(place), std::ptr::null_mut());
+            SideTable::index_row(table, index, &mut proxy.key(), tuple);
+            pg_sys::pfree(tuple.cast());
+            found = Found::Live(Pinned { storage_id, row, place, buffer: pin });
+        }
+        pg_sys::UnlockPage(table, key as u32, pg_sys::ExclusiveLock as i32);
+        pg_sys::index_close(index, pg_sys::NoLock as i32);
+        pg_sys::table_close(table, pg_sys::NoLock as i32);
+        found
+    }
+}
+
+/// Locks a cold row as `heap_lock_tuple` locks a hot one; a wait that is not wanted ends in WouldBlock (`Skip`).
+pub unsafe fn lock(
+    storage_id: u64,
+    row: u64,
+    cid: CommandId,
+    mode: LockTupleMode::Type,
+    wait: LockWaitPolicy::Type,
+) -> Outcome {
+    // SAFETY: the live proxy's page is pinned, so its line pointer is in use.
+    unsafe {
+        let proxy = match find_or_make(storage_id, row, cid) {
+            Found::Live(proxy) => proxy,
+            Found::Buried(tombstone, by) => return replaced(tombstone, by),
+            Found::Nothing => error::internal("the proxy just made is not there"),
+        };
+        let table = pg_sys::table_open(SideTable::RowProxy.oids().table, pg_sys::RowExclusiveLock as i32);
+        let mut tuple = HeapTupleData { t_self: proxy.place, ..HeapTupleData::default() };
+        let mut failure = TM_FailureData::default();
+        let mut pin: Buffer = 0;
+        let result = pg_sys::heap_lock_tuple(
+            table,
+            &raw mut tuple,
+            cid,
+            mode,
+            wait,
+            false,
+            &raw mut pin,
+            &raw mut failure,
+        );
+        pg_sys::ReleaseBuffer(pin);
+        let outcome = match result {
+            TM_Result::TM_Ok => Outcome::Locked(proxy),
+            TM_Result::TM_Updated | TM_Result::TM_Deleted | TM_Result::TM_SelfModified => {
+                let (tombstone, by) = fetch(table, failure.ctid);
+                proxy.release();
+                match replaced(tombstone, by) {
+                    Outcome::Failed(what, so) => {
+                        let own = result == TM_Result::TM_SelfModified;
+                        let failure = TM_FailureData { xmax: failure.xmax, cmax: failure.cmax, ..so };
+                        Outcome::Failed(if own { result } else { what }, failure)
+                    }
+                    locked @ Outcome::Locked(_) => locked,
+                }
+            }
+            _ => {
+                proxy.release();
+                Outcome::Failed(result, failure)
+            }
+        };
+        pg_sys::table_close(table, pg_sys::NoLock as i32);
+        outcome
+    }
+}
+
+/// What a tombstone means for who wanted to lock its row.
+fn replaced(tombstone: Proxy, by: TransactionId) -> Outcome {
+    let own = tid::cold_tid(tombstone.row);
+    let same = tid::block_of(own) == tid::block_of(tombstone.successor)
+        && own.ip_posid == tombstone.successor.ip_posid;
+    let result = if same { TM_Result::TM_Deleted } else { TM_Result::TM_Updated };
+    let failure = TM_FailureData {
+        ctid: tombstone.successor,
+        xmax: by,
+        cmax: pg_sys::InvalidCommandId,
+        traversed: false,
+    };
+    Outcome::Failed(result, failure)
+}
+
+/// The tombstone at a place where the server says there is one.
+unsafe fn fetch(table: Relation, place: ItemPointerData) -> (Proxy, TransactionId) {
+    // SAFETY: heap_fetch pins the page it returns the tuple of.
+    unsafe {
+        let mut tuple = HeapTupleData { t_self: place, ..HeapTupleData::default() };
+        let mut pin: Buffer = 0;
+        let any = &raw mut pg_sys::SnapshotAnyData;
+        if !pg_sys::heap_fetch(table, any, &raw mut tuple, &raw mut pin, false) {
+            error::internal("a tombstone is not there");
+        }
+        let found = (Proxy::of(&raw mut tuple), raw_inserter(&raw mut tuple));
+        pg_sys::ReleaseBuffer(pin);
+        found
+    }
+}
+
+/// Says that a locked row is dead, to commands after `cid` and whoever sees this transaction. `successor` has taken its place.
+pub unsafe fn bury(proxy: Pinned, successor: ItemPointerData, cid: CommandId) {
+    // SAFETY: this transaction holds the row's strongest lock, so the update neither waits nor fails.
+    unsafe {
+        let (table, index) = SideTable::RowProxy.open(pg_sys::RowExclusiveLock);
+        let tombstone = Proxy { successor, dead: true, ..Proxy::live(proxy.storage_id, proxy.row) };
+        let tuple = tombstone.form(table);
+        let mut failure = TM_FailureData::default();
+        let mut mode = LockTupleMode::LockTupleExclusive;
+        let mut place = proxy.place;
+        let result = pg_sys::heap_update(
+            table,
+            &raw mut place,
+            tuple,
+            cid,
+            std::ptr::null_mut(),
+            true,
+            &raw mut failure,
+            &raw mut mode,
+        );
+        if result != TM_Result::TM_Ok {
+            error::internal(format!("a locked row could not be changed (state {result})"));
+        }
+        if u32::from((*(*tuple).t_data).t_infomask2) & pg_sys::HEAP_ONLY_TUPLE == 0 {
+            SideTable::index_row(table, index, &mut tombstone.key(), tuple);
+        }
+        pg_sys::pfree(tuple.cast());
+        proxy.release();
+        pg_sys::index_close(index, pg_sys::NoLock as i32);
+        pg_sys::table_close(table, pg_sys::NoLock as i32);
+    }
+}
+
+/// Writes tombstones of rows of a new file, dead to those whom `Age` says. The file's storage id is unknown to others until this
+/// transaction commits. Where the rows' successors are nobody can tell any more: who has to know gets an error.
+pub unsafe fn insert_buried(storage_id: u64, rows: &[(u64, Age)], cid: CommandId) {
+    // SAFETY: as `directory::insert`.
+    unsafe {
+        if rows.is_empty() {
+            return;
+        }
+        let (table, index) = SideTable::RowProxy.open(pg_sys::RowExclusiveLock);
+        let mut stamps = Vec::new();
+        for &(row, age) in rows {
+            pgrx::check_for_interrupts!();
+            let tombstone =
+                Proxy { successor: super::OTHER_PARTITION, dead: true, ..Proxy::live(storage_id, row) };
+            let tuple = tombstone.form(table);
+            let options = (pg_sys::HEAP_INSERT_NO_LOGICAL | age.insert_options()) as i32;
+            pg_sys::heap_insert(table, tuple, cid, options, std::ptr::null_mut());
+            SideTable::index_row(table, index, &mut tombstone.key(), tuple);
+            if let Age::Since(inserter) = age {
+                stamps.push(((*tuple).t_self, inserter));
+            }
+            pg_sys::pfree(tuple.cast());
+        }
+        directory_age::set_inserters(table, stamps);
+        pg_sys::index_close(index, pg_sys::NoLock as i32);
+        pg_sys::table_close(table, pg_sys::NoLock as i32);
+    }
+}
+
+/// Deletes all proxies of a storage id: its file is going away with the transaction. The caller holds AccessExclusiveLock on the
+/// table.
+pub unsafe fn delete_storage(storage_id: u64) {
+    let mut found = Vec::new();
+    // SAFETY: see `SideTable::walk`.
+    unsafe {
+        if SideTable::RowProxy.oids_if_present().is_none() {
+            return;
+        }
+        SideTable::RowProxy.walk(storage_id, None, false, |cursor| {
+            if cursor.satisfies(&raw mut pg_sys::SnapshotSelfData) {
+                found.push((*cursor.slot).tts_tid);
+            }
+            true
+        });
+        SideTable::RowProxy.delete(found);
+    }
+}

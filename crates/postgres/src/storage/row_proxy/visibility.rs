@@ -1,0 +1,181 @@
+//! Which cold rows are dead, and to whom.
+//!
+//! Callers: everything that reads rows. A scan asks once for all tombstones that its snapshot sees; a fetch asks about one row, by
+//! whatever kind of snapshot it has. A row's live proxy answers for the row: a SnapshotDirty thereby learns who is changing
+//! it, and a serializable reader whose change it misses (protocol points 6 and 9). Invariant: a serializable reader has its
+//! predicate lock before it asks here, and a writer looks for such locks after it has buried the row, so one of them meets the other.
+
+use std::ops::Range;
+
+use pgrx::pg_sys::{self, ItemPointerData, Relation, Snapshot, SnapshotType, TransactionId};
+
+use super::super::side_table::{Compare, Cursor, SideTable};
+use super::Proxy;
+use crate::compat;
+use crate::host::error;
+use crate::storage::directory_age::Age;
+
+/// The row numbers of one storage id that are dead to a snapshot.
+#[derive(Debug, Default)]
+pub struct Tombstones {
+    /// Ascending.
+    rows: Vec<u64>,
+}
+
+impl Tombstones {
+    /// Whether no row is dead.
+    pub const fn is_empty(&self) -> bool {
+        self.rows.is_empty()
+    }
+
+    /// How many rows are dead.
+    pub const fn len(&self) -> usize {
+        self.rows.len()
+    }
+
+    /// Whether this row is dead.
+    pub fn contains(&self, row: u64) -> bool {
+        !self.rows.is_empty() && self.rows.binary_search(&row).is_ok()
+    }
+
+    /// The dead rows among these, ascending.
+    pub fn among(&self, rows: Range<u64>) -> &[u64] {
+        let from = self.rows.partition_point(|&row| row < rows.start);
+        let to = self.rows.partition_point(|&row| row < rows.end);
+        self.rows.get(from..to).unwrap_or_default()
+    }
+
+    fn push(&mut self, row: u64) {
+        if self.rows.last() == Some(&row) {
+            return;
+        }
+        if self.rows.try_reserve(1).is_err() {
+            error::raise_plain(vector::Error::OutOfMemory { bytes: self.rows.len() * 16 });
+        }
+        self.rows.push(row);
+    }
+}
+
+/// All rows of `storage_id`, the present file of `rel`, that are dead to `snapshot`; None when there are more than `limit` proxies to
+/// look at. Snapshots that wait for writers are served row by row (`is_there`).
+pub unsafe fn tombstones(
+    rel: Relation,
+    storage_id: u64,
+    snapshot: Snapshot,
+    limit: usize,
+) -> Option<Tombstones> {
+    let mut found = Tombstones::default();
+    let mut seen = 0;
+    // SAFETY: see `SideTable::walk`; rel is open and the snapshot live.
+    unsafe {
+        if sees_all(snapshot) || SideTable::RowProxy.oids_if_present().is_none() {
+            return Some(found);
+        }
+        let serializable = compat::serializable_reads(rel, snapshot);
+        SideTable::RowProxy.walk(storage_id, None, false, |cursor| {
+            let proxy = Proxy::at(cursor);
+            if proxy.dead {
+                if cursor.satisfies(snapshot) {
+                    found.push(proxy.row);
+                }
+            } else if serializable {
+                live_satisfies(rel, cursor, snapshot, true);
+            }
+            seen += 1;
+            seen <= limit
+        });
+    }
+    (seen <= limit).then_some(found)
+}
+
+/// Whether a row of a stripe that `snapshot` sees is there for it. A SnapshotDirty that already names a loader is let be.
+pub unsafe fn is_there(rel: Relation, storage_id: u64, row: u64, snapshot: Snapshot) -> bool {
+    // SAFETY: as above. What a dirty snapshot says after the walk is what the live proxy said.
+    unsafe {
+        let kind = (*snapshot).snapshot_type;
+        let loading =
+            kind == SnapshotType::SNAPSHOT_DIRTY && (*snapshot).xmin != pg_sys::InvalidTransactionId;
+        if sees_all(snapshot) || loading || SideTable::RowProxy.oids_if_present().is_none() {
+            return true;
+        }
+        let serializable = compat::serializable_reads(rel, snapshot);
+        let mut live = None;
+        let mut dead = false;
+        let (xmin, xmax) = ((*snapshot).xmin, (*snapshot).xmax);
+        SideTable::RowProxy.walk(storage_id, Some((Compare::Equal, row)), false, |cursor| {
+            if Proxy::at(cursor).dead {
+                dead |= cursor.satisfies(snapshot);
+                if kind == SnapshotType::SNAPSHOT_DIRTY {
+                    (*snapshot).xmin = xmin;
+                    (*snapshot).xmax = xmax;
+                }
+            } else {
+                live = Some(live_satisfies(rel, cursor, snapshot, serializable));
+            }
+            live.is_none()
+        });
+        live.unwrap_or(!dead)
+    }
+}
+
+unsafe fn live_satisfies(rel: Relation, cursor: &Cursor, snapshot: Snapshot, serializable: bool) -> bool {
+    // SAFETY: a serializable reader learns, as of a heap tuple, whose change of the row it misses, on the user's table.
+    unsafe {
+        cursor.judge(|tuple, buf| {
+            let seen = pg_sys::HeapTupleSatisfiesVisibility(tuple, snapshot, buf);
+            if serializable {
+                pg_sys::HeapCheckForSerializableConflictOut(seen, rel, tuple, buf, snapshot);
+            }
+            seen
+        })
+    }
+}
+
+unsafe fn sees_all(snapshot: Snapshot) -> bool {
+    // SAFETY: the snapshot is null or live. Without one every row counts, as in a scan under SnapshotAny.
+    unsafe { snapshot.is_null() || (*snapshot).snapshot_type == SnapshotType::SNAPSHOT_ANY }
+}
+
+/// Every row whose death is committed or our own, with who knows of it, in order: `Everybody` means that no snapshot has the row any more.
+pub unsafe fn buried(storage_id: u64, oldest_xmin: TransactionId) -> Vec<(u64, Age)> {
+    let mut found = Vec::new();
+    // SAFETY: see `SideTable::walk`.
+    unsafe {
+        if SideTable::RowProxy.oids_if_present().is_none() {
+            return found;
+        }
+        SideTable::RowProxy.walk(storage_id, None, false, |cursor| {
+            let proxy = Proxy::at(cursor);
+            if proxy.dead && cursor.satisfies(&raw mut pg_sys::SnapshotSelfData) {
+                found.push((proxy.row, Age::of(cursor.inserter(), oldest_xmin)));
+            }
+            true
+        });
+    }
+    found
+}
+
+/// How many rows are dead by a death that is committed or our own.
+pub unsafe fn count(rel: Relation, storage_id: u64) -> usize {
+    // SAFETY: as above.
+    unsafe {
+        let now = &raw mut pg_sys::SnapshotSelfData;
+        tombstones(rel, storage_id, now, usize::MAX).map_or(0, |found| found.len())
+    }
+}
+
+/// The TID that has taken the place of a row that is dead to `snapshot`; None where it is not dead.
+pub unsafe fn latest(storage_id: u64, row: u64, snapshot: Snapshot) -> Option<ItemPointerData> {
+    let mut found = None;
+    // SAFETY: see `SideTable::walk`.
+    unsafe {
+        SideTable::RowProxy.walk(storage_id, Some((Compare::Equal, row)), false, |cursor| {
+            let proxy = Proxy::at(cursor);
+            if proxy.dead && cursor.satisfies(snapshot) {
+                found = Some(proxy.successor);
+            }
+            found.is_none()
+        });
+    }
+    found
+}

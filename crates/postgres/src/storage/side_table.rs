@@ -1,0 +1,307 @@
+//! The catalogs beside the users' tables: where they are, and a cursor over their rows.
+//!
+//! Used for `engine.stripe` (`directory`) and `engine.row_proxy` (`row_proxy`). Both are ordinary heap tables, keyed by storage id and
+//! row number. Rows are read by the catalog's index with SnapshotAny, and each is judged by the caller's own snapshot in place: so
+//! reads take no predicate locks on them (protocol point 9) and a SnapshotDirty tells whom to wait for. Nothing here
+//! waits or decodes; it may run while the caller holds a lock on an index page (point 6). Invariant: what a cursor
+//! says about a row is good until the next step.
+
+use std::cell::Cell;
+use std::ffi::CStr;
+
+use pgrx::pg_guard;
+use pgrx::pg_sys::{self, Datum, ItemPointerData, Oid, Relation, Snapshot, TransactionId};
+
+use super::outline;
+use crate::host::{buffer, error};
+
+/// One of the catalogs.
+#[derive(Clone, Copy)]
+pub(super) enum SideTable {
+    /// `engine.stripe`.
+    Stripe,
+    /// `engine.row_proxy`.
+    RowProxy,
+}
+
+/// OIDs of a catalog and its index.
+#[derive(Clone, Copy)]
+pub(super) struct Oids {
+    pub table: Oid,
+    pub index: Oid,
+}
+
+thread_local! {
+    static OIDS: [Cell<Option<Oids>>; 2] = const { [Cell::new(None), Cell::new(None)] };
+    static WATCHING: Cell<bool> = const { Cell::new(false) };
+}
+
+#[pg_guard]
+unsafe extern "C-unwind" fn relation_changed(_arg: Datum, relid: Oid) {
+    outline::forget(relid);
+    OIDS.with(|cells| {
+        for cell in cells {
+            if let Some(oids) = cell.get()
+                && (relid == Oid::INVALID || relid == oids.table || relid == oids.index)
+            {
+                cell.set(None);
+            }
+        }
+    });
+}
+
+unsafe fn look_up(name: &CStr, schema: Oid) -> Option<Oid> {
+    // SAFETY: a syscache look-up with a terminated name.
+    let oid = unsafe { pg_sys::get_relname_relid(name.as_ptr(), schema) };
+    (oid != Oid::INVALID).then_some(oid)
+}
+
+impl SideTable {
+    const fn names(self) -> (&'static CStr, &'static CStr) {
+        match self {
+            Self::Stripe => (c"stripe", c"stripe_pkey"),
+            Self::RowProxy => (c"row_proxy", c"row_proxy_pkey"),
+        }
+    }
+
+    const fn columns(self) -> i32 {
+        match self {
+            Self::Stripe => super::directory::COLUMNS as i32,
+            Self::RowProxy => super::row_proxy::COLUMNS as i32,
+        }
+    }
+
+    /// OIDs of the catalog, or None when the extension is being dropped or was never created.
+    pub unsafe fn oids_if_present(self) -> Option<Oids> {
+        if let Some(oids) = OIDS.with(|cells| cells[self as usize].get()) {
+            return Some(oids);
+        }
+        // SAFETY: catalog look-ups inside a transaction; the callback is registered once per backend.
+        unsafe {
+            if !WATCHING.replace(true) {
+                pg_sys::CacheRegisterRelcacheCallback(Some(relation_changed), Datum::from(0usize));
+            }
+            let schema = pg_sys::get_namespace_oid(c"engine".as_ptr(), true);
+            if schema == Oid::INVALID {
+                return None;
+            }
+            let (table, index) = self.names();
+            let oids = Oids { table: look_up(table, schema)?, index: look_up(index, schema)? };
+            OIDS.with(|cells| cells[self as usize].set(Some(oids)));
+            Some(oids)
+        }
+    }
+
+    /// OIDs of the catalog.
+    pub unsafe fn oids(self) -> Oids {
+        // SAFETY: as above.
+        match unsafe { self.oids_if_present() } {
+            Some(oids) => oids,
+            None => error::raise(
+                error::PgSqlErrorCode::ERRCODE_UNDEFINED_TABLE,
+                format!("the catalog engine.{} does not exist", self.names().0.to_string_lossy()),
+                "",
+                "Create the extension colonnade in this database.",
+            ),
+        }
+    }
+
+    /// Takes the locks on the catalog that later look-ups need, and opens nothing.
+    pub unsafe fn lock_for_reading(self) {
+        // SAFETY: plain relation locks, kept to the end of the transaction.
+        unsafe {
+            let oids = self.oids();
+            pg_sys::LockRelationOid(oids.table, pg_sys::AccessShareLock as i32);
+            pg_sys::LockRelationOid(oids.index, pg_sys::AccessShareLock as i32);
+        }
+    }
+
+    /// Opens the catalog and its index.
+    pub unsafe fn open(self, lock: u32) -> (Relation, Relation) {
+        // SAFETY: closed by the caller, or by the server's abort.
+        unsafe {
+            let oids = self.oids();
+            let table = pg_sys::table_open(oids.table, lock as i32);
+            let index = pg_sys::index_open(oids.index, lock as i32);
+            if (*(*table).rd_att).natts != self.columns() {
+                error::internal(format!(
+                    "the catalog engine.{} has an unexpected number of columns",
+                    self.names().0.to_string_lossy()
+                ));
+            }
+            (table, index)
+        }
+    }
+
+    /// Walks the rows of one storage id in the order of the index, or backwards. `key` limits the second column, too. `step`
+    /// returns whether to go on.
+    pub unsafe fn walk(
+        self,
+        storage_id: u64,
+        key: Option<(Compare, u64)>,
+        backward: bool,
+        mut step: impl FnMut(&Cursor) -> bool,
+    ) {
+        // SAFETY: ordinary index scan; `step` may raise an ERROR, after which the server releases all of this.
+        unsafe {
+            let (table, index) = self.open(pg_sys::AccessShareLock);
+            let cursor = Cursor { table, slot: pg_sys::table_slot_create(table, std::ptr::null_mut()) };
+            let mut keys = [pg_sys::ScanKeyData::default(), pg_sys::ScanKeyData::default()];
+            scan_key(&mut keys[0], 1, Compare::Equal, storage_id);
+            let mut key_count = 1;
+            if let Some((compare, value)) = key {
+                scan_key(&mut keys[1], 2, compare, value);
+                key_count = 2;
+            }
+            let scan = pg_sys::index_beginscan(table, index, &raw mut pg_sys::SnapshotAnyData, key_count, 0);
+            pg_sys::index_rescan(scan, keys.as_mut_ptr(), key_count, std::ptr::null_mut(), 0);
+            let direction = if backward {
+                pg_sys::ScanDirection::BackwardScanDirection
+            } else {
+                pg_sys::ScanDirection::ForwardScanDirection
+            };
+            while pg_sys::index_getnext_slot(scan, direction, cursor.slot) {
+                if !step(&cursor) {
+                    break;
+                }
+            }
+            pg_sys::index_endscan(scan);
+            pg_sys::ExecDropSingleTupleTableSlot(cursor.slot);
+            pg_sys::index_close(index, pg_sys::NoLock as i32);
+            pg_sys::table_close(table, pg_sys::NoLock as i32);
+        }
+    }
+
+    /// Deletes rows that nobody else can change.
+    pub unsafe fn delete(self, tids: Vec<ItemPointerData>) {
+        // SAFETY: simple_heap_delete raises an ERROR if somebody else changed the row, which the callers exclude.
+        unsafe {
+            if tids.is_empty() {
+                return;
+            }
+            // ON COMMIT DELETE ROWS runs without a snapshot; deleting a summary's TOAST values needs one.
+            let push = !pg_sys::ActiveSnapshotSet();
+            if push {
+                pg_sys::PushActiveSnapshot(pg_sys::GetTransactionSnapshot());
+            }
+            let table = pg_sys::table_open(self.oids().table, pg_sys::RowExclusiveLock as i32);
+            for mut tid in tids {
+                pg_sys::simple_heap_delete(table, &raw mut tid);
+            }
+            pg_sys::table_close(table, pg_sys::NoLock as i32);
+            if push {
+                pg_sys::PopActiveSnapshot();
+            }
+        }
+    }
+
+    /// Makes the index entry of a row just written.
+    pub unsafe fn index_row(table: Relation, index: Relation, keys: &mut [Datum], tuple: pg_sys::HeapTuple) {
+        // SAFETY: both are open; no key is null.
+        unsafe {
+            let info = pg_sys::BuildIndexInfo(index);
+            let mut nulls = [false; 4];
+            pg_sys::index_insert(
+                index,
+                keys.as_mut_ptr(),
+                nulls.as_mut_ptr(),
+                &raw mut (*tuple).t_self,
+                table,
+                pg_sys::IndexUniqueCheck::UNIQUE_CHECK_YES,
+                false,
+                info,
+            );
+            pg_sys::pfree(info.cast());
+        }
+    }
+}
+
+/// How a key column is compared with a value.
+#[derive(Clone, Copy)]
+pub(super) enum Compare {
+    Equal,
+    AtMost,
+}
+
+unsafe fn scan_key(key: &mut pg_sys::ScanKeyData, column: i16, compare: Compare, value: u64) {
+    let (strategy, function) = match compare {
+        Compare::Equal => (pg_sys::BTEqualStrategyNumber, pg_sys::F_INT8EQ),
+        Compare::AtMost => (pg_sys::BTLessEqualStrategyNumber, pg_sys::F_INT8LE),
+    };
+    // SAFETY: fills the key it is given.
+    unsafe {
+        pg_sys::ScanKeyInit(key, column, strategy as u16, function.into(), Datum::from(value as i64));
+    }
+}
+
+/// The row a look-up stands on. Valid until the next step.
+pub(super) struct Cursor {
+    pub(super) table: Relation,
+    pub(super) slot: *mut pg_sys::TupleTableSlot,
+}
+
+impl Cursor {
+    pub(super) unsafe fn tuple(&self) -> pg_sys::HeapTuple {
+        // SAFETY: slots of heap tables are buffer heap slots, and this one holds a tuple.
+        unsafe { (*self.slot.cast::<pg_sys::BufferHeapTupleTableSlot>()).base.tuple }
+    }
+
+    /// The tuple's page, which the slot pins.
+    pub(super) unsafe fn buffer(&self) -> pg_sys::Buffer {
+        // SAFETY: as above.
+        unsafe { (*self.slot.cast::<pg_sys::BufferHeapTupleTableSlot>()).buffer }
+    }
+
+    /// Calls `judge` with the tuple while its page is locked for reading.
+    pub(super) unsafe fn judge<T>(&self, judge: impl FnOnce(pg_sys::HeapTuple, pg_sys::Buffer) -> T) -> T {
+        // SAFETY: the slot pins the tuple's buffer; hint bits are set under the shared lock.
+        unsafe {
+            let buf = self.buffer();
+            buffer::lock_shared(buf);
+            let verdict = judge(self.tuple(), buf);
+            buffer::unlock(buf);
+            verdict
+        }
+    }
+
+    /// Whether the row is visible under `snapshot`, by the server's own rules for this kind of snapshot.
+    pub(super) unsafe fn satisfies(&self, snapshot: Snapshot) -> bool {
+        // SAFETY: see `judge`.
+        unsafe { self.judge(|tuple, buf| pg_sys::HeapTupleSatisfiesVisibility(tuple, snapshot, buf)) }
+    }
+
+    /// The transaction that inserted the row (invalid when frozen).
+    pub(super) unsafe fn inserter(&self) -> TransactionId {
+        // SAFETY: header of a live tuple under pin; xmin and the infomask bits do not change but for hints.
+        unsafe {
+            let header = (*self.tuple()).t_data;
+            let frozen = (pg_sys::HEAP_XMIN_COMMITTED | pg_sys::HEAP_XMIN_INVALID) as u16;
+            if (*header).t_infomask & frozen == frozen {
+                return pg_sys::InvalidTransactionId;
+            }
+            (*header).t_choice.t_heap.t_xmin
+        }
+    }
+
+    /// Whether the row was inserted by a transaction that rolled back or died: then nobody ever saw it, nor will.
+    pub(super) unsafe fn is_void(&self) -> bool {
+        // SAFETY: header of a tuple under pin; its hint bits only ever tell the truth.
+        unsafe { tuple_is_void(self.tuple()) }
+    }
+}
+
+/// See `Cursor::is_void`.
+pub(super) unsafe fn tuple_is_void(tuple: pg_sys::HeapTuple) -> bool {
+    // SAFETY: the tuple is pinned by the caller. "Running" is asked before "committed", as everywhere in the server.
+    unsafe {
+        let header = (*tuple).t_data;
+        let hints =
+            u32::from((*header).t_infomask) & (pg_sys::HEAP_XMIN_COMMITTED | pg_sys::HEAP_XMIN_INVALID);
+        if hints & pg_sys::HEAP_XMIN_COMMITTED != 0 {
+            return false;
+        }
+        let writer = (*header).t_choice.t_heap.t_xmin;
+        hints == pg_sys::HEAP_XMIN_INVALID
+            || (!pg_sys::TransactionIdIsInProgress(writer) && !pg_sys::TransactionIdDidCommit(writer))
+    }
+}

@@ -1,0 +1,128 @@
+//! From a cold row's successor to the last version of the row.
+//!
+//! Called by `cold_change` for a row that has been updated, where the caller wants what has become of it. The successor of a cold row is a hot
+//! row; it is looked at as heap looks at the next version in a chain: under a SnapshotDirty, waiting for whoever changes it, and only if
+//! the transaction that inserted it is the one that buried the cold row. Once there is a version to lock, heap's own
+//! callback locks it and follows the chain further. Invariant: what heap gets is a hot TID.
+
+use pgrx::pg_sys::{
+    self, Buffer, CommandId, HeapTupleData, ItemPointerData, LockTupleMode, LockWaitPolicy, Relation,
+    Snapshot, SnapshotData, SnapshotType, TM_FailureData, TM_Result, TransactionId, TupleTableSlot, uint8,
+};
+
+use super::delegate::heap_guarded;
+use super::{cold_change, tid};
+use crate::host::error::{self, PgSqlErrorCode};
+use crate::storage::row_proxy::OTHER_PARTITION;
+
+/// Locks the last version of a row whose cold version `by` has replaced with the one at `at`.
+pub(super) unsafe fn lock_successor(
+    rel: Relation,
+    at: &mut ItemPointerData,
+    mut by: TransactionId,
+    snapshot: Snapshot,
+    slot: *mut TupleTableSlot,
+    cid: CommandId,
+    mode: LockTupleMode::Type,
+    wait: LockWaitPolicy::Type,
+    flags: uint8,
+    failure: &mut TM_FailureData,
+) -> TM_Result::Type {
+    // SAFETY: as the server calls tuple_lock; the pin of heap_fetch is given up before anything waits.
+    unsafe {
+        failure.traversed = true;
+        loop {
+            if is_elsewhere(*at) {
+                error::raise(
+                    PgSqlErrorCode::ERRCODE_T_R_SERIALIZATION_FAILURE,
+                    "tuple to be locked was already moved to another partition due to concurrent update",
+                    "",
+                    "",
+                );
+            }
+            let mut dirty =
+                SnapshotData { snapshot_type: SnapshotType::SNAPSHOT_DIRTY, ..SnapshotData::default() };
+            let mut tuple = HeapTupleData { t_self: *at, ..HeapTupleData::default() };
+            let mut pin: Buffer = 0;
+            let live = pg_sys::heap_fetch(rel, &raw mut dirty, &raw mut tuple, &raw mut pin, true);
+            if tuple.t_data.is_null() {
+                return TM_Result::TM_Deleted;
+            }
+            let header = tuple.t_data;
+            if (*header).t_choice.t_heap.t_xmin != by {
+                // The place has been given to another row: the last version was deleted.
+                pg_sys::ReleaseBuffer(pin);
+                return TM_Result::TM_Deleted;
+            }
+            if live {
+                let busy = dirty.xmax;
+                let cmin = pg_sys::TransactionIdIsCurrentTransactionId(by)
+                    .then(|| pg_sys::HeapTupleHeaderGetCmin(header));
+                pg_sys::ReleaseBuffer(pin);
+                if busy != pg_sys::InvalidTransactionId {
+                    if !wait_for(rel, busy, at, wait) {
+                        return TM_Result::TM_WouldBlock;
+                    }
+                    continue;
+                }
+                if let Some(cmin) = cmin.filter(|&cmin| cmin >= cid) {
+                    failure.xmax = by;
+                    failure.cmax = cmin;
+                    return TM_Result::TM_SelfModified;
+                }
+                let result =
+                    heap_guarded!(tuple_lock(rel, at, snapshot, slot, cid, mode, wait, flags, failure));
+                failure.traversed = true;
+                return result;
+            }
+            // Updated again, or deleted.
+            let next = (*header).t_ctid;
+            let last = tid::block_of(next) == tid::block_of(*at) && next.ip_posid == at.ip_posid;
+            by = updater(header);
+            pg_sys::ReleaseBuffer(pin);
+            if last {
+                return TM_Result::TM_Deleted;
+            }
+            *at = next;
+        }
+    }
+}
+
+/// The transaction that updated or deleted a row.
+unsafe fn updater(header: pg_sys::HeapTupleHeader) -> TransactionId {
+    // SAFETY: the row is pinned and its xmax decided.
+    unsafe {
+        let bits = u32::from((*header).t_infomask);
+        let multi = pg_sys::HEAP_XMAX_INVALID | pg_sys::HEAP_XMAX_IS_MULTI | pg_sys::HEAP_XMAX_LOCK_ONLY;
+        if bits & multi == pg_sys::HEAP_XMAX_IS_MULTI {
+            return pg_sys::HeapTupleGetUpdateXid(header);
+        }
+        (*header).t_choice.t_heap.t_xmax
+    }
+}
+
+fn is_elsewhere(at: ItemPointerData) -> bool {
+    tid::block_of(at) == tid::block_of(OTHER_PARTITION) && at.ip_posid == OTHER_PARTITION.ip_posid
+}
+
+/// Waits for a transaction that is changing the row, as far as the policy allows. False: it would have to wait.
+unsafe fn wait_for(
+    rel: Relation,
+    busy: TransactionId,
+    at: &mut ItemPointerData,
+    wait: LockWaitPolicy::Type,
+) -> bool {
+    // SAFETY: nothing is locked or pinned here.
+    unsafe {
+        if wait == LockWaitPolicy::LockWaitBlock {
+            let what = pg_sys::XLTW_Oper::XLTW_FetchUpdated;
+            pg_sys::XactLockTableWait(busy, rel, at, what);
+            return true;
+        }
+        let over = pg_sys::ConditionalXactLockTableWait(busy);
+        if !over && wait == LockWaitPolicy::LockWaitError {
+            cold_change::would_block(rel);
+        }
+        over
+    }
+}

@@ -1,0 +1,295 @@
+//! UPDATE, DELETE and row locks of cold rows.
+//!
+//! Called by `modify`. The stripe is kept in place, then the row's proxy is locked, which waits and fails as heap does (protocol points 2
+//! and 3). DELETE buries the row; UPDATE inserts the new version as a hot row and buries the old one with its TID as successor, both
+//! with the executor's command id, always under the strongest lock: so nobody's lock has to be carried over to the new
+//! version. From the successor on, chains of versions are heap's (`cold_chain`). Invariant: predicate locks of others are looked for
+//! after the row is buried: see `row_proxy::visibility`.
+
+use pgrx::pg_sys::{
+    self, Bitmapset, CommandId, ItemPointerData, LockTupleMode, LockWaitPolicy, Relation, Snapshot,
+    TM_FailureData, TM_Result, TupleTableSlot, uint8,
+};
+
+use super::cold_rows::{ColdFetch, SLOT_WANTS_SYSTEM_COLUMNS};
+use super::delegate::heap_guarded;
+use super::{cold_chain, own_writes, tid};
+use crate::compat;
+use crate::host::error::{self, PgSqlErrorCode};
+use crate::host::relation;
+use crate::storage::directory::StripeEntry;
+use crate::storage::row_proxy::{self, Outcome, Pinned};
+use crate::storage::{directory, metapage, stripe_lock};
+
+/// What the server says of a TM_Result that tells nothing.
+const UNCHANGED: TM_FailureData = TM_FailureData {
+    ctid: ItemPointerData { ip_blkid: pg_sys::BlockIdData { bi_hi: 0, bi_lo: 0 }, ip_posid: 0 },
+    xmax: pg_sys::InvalidTransactionId,
+    cmax: pg_sys::InvalidCommandId,
+    traversed: false,
+};
+
+/// A cold row that is being changed or locked.
+struct Target {
+    storage_id: u64,
+    row: u64,
+    entry: StripeEntry,
+}
+
+/// Keeps the row's stripe where it is.
+unsafe fn target(rel: Relation, at: ItemPointerData, cid: CommandId) -> Result<Target, TM_Result::Type> {
+    // SAFETY: rel is open.
+    unsafe {
+        own_writes::flush(rel);
+        let found = tid::row_of(at).zip(metapage::storage_id(rel));
+        let Some((row, storage_id)) = found else { return Err(TM_Result::TM_Deleted) };
+        let entry = stripe_lock::share(rel, storage_id, row, cid)?;
+        Ok(Target { storage_id, row, entry })
+    }
+}
+
+/// Locks a row. `Error` as wait policy names the user's table, not the catalog, when it would have to wait.
+unsafe fn lock_proxy(
+    rel: Relation,
+    target: &Target,
+    cid: CommandId,
+    mode: LockTupleMode::Type,
+    wait: LockWaitPolicy::Type,
+) -> Outcome {
+    // SAFETY: the stripe is locked.
+    unsafe {
+        let policy = if wait == LockWaitPolicy::LockWaitError { LockWaitPolicy::LockWaitSkip } else { wait };
+        let outcome = row_proxy::lock(target.storage_id, target.row, cid, mode, policy);
+        if wait == LockWaitPolicy::LockWaitError
+            && matches!(outcome, Outcome::Failed(TM_Result::TM_WouldBlock, _))
+        {
+            would_block(rel);
+        }
+        outcome
+    }
+}
+
+/// Raises the ERROR of NOWAIT.
+pub(super) unsafe fn would_block(rel: Relation) -> ! {
+    // SAFETY: rel is open.
+    let name = unsafe { relation::name(rel) };
+    let message = format!("could not obtain lock on row in relation \"{name}\"");
+    error::raise(PgSqlErrorCode::ERRCODE_LOCK_NOT_AVAILABLE, message, "", "")
+}
+
+/// Locks a row in order to change it.
+unsafe fn take(
+    rel: Relation,
+    at: ItemPointerData,
+    cid: CommandId,
+    crosscheck: Snapshot,
+    wait: bool,
+    failure: &mut TM_FailureData,
+) -> Result<(Target, Pinned), TM_Result::Type> {
+    // SAFETY: as the server calls tuple_delete and tuple_update.
+    unsafe {
+        *failure = TM_FailureData { ctid: at, ..UNCHANGED };
+        let policy = if wait { LockWaitPolicy::LockWaitBlock } else { LockWaitPolicy::LockWaitSkip };
+        let target = target(rel, at, cid)?;
+        match lock_proxy(rel, &target, cid, LockTupleMode::LockTupleExclusive, policy) {
+            Outcome::Failed(result, why) => {
+                *failure = why;
+                Err(if result == TM_Result::TM_WouldBlock { TM_Result::TM_BeingModified } else { result })
+            }
+            Outcome::Locked(_) if !crosscheck.is_null() && !is_seen(rel, &target, crosscheck) => {
+                Err(TM_Result::TM_Updated)
+            }
+            Outcome::Locked(proxy) => Ok((target, proxy)),
+        }
+    }
+}
+
+/// Whether a snapshot sees the row.
+unsafe fn is_seen(rel: Relation, target: &Target, snapshot: Snapshot) -> bool {
+    // SAFETY: rel is open, the snapshot live.
+    unsafe {
+        directory::find(target.storage_id, target.row, snapshot).is_some_and(|entry| !entry.reserved_only)
+            && row_proxy::is_there(rel, target.storage_id, target.row, snapshot)
+    }
+}
+
+unsafe fn refuse_invisible(result: TM_Result::Type, what: &str) {
+    if result == TM_Result::TM_Invisible {
+        let message = format!("attempted to {what} invisible tuple");
+        error::raise(PgSqlErrorCode::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE, message, "", "");
+    }
+}
+
+/// Buries a locked row and tells serializable readers.
+unsafe fn bury(rel: Relation, target: &Target, proxy: Pinned, successor: ItemPointerData, cid: CommandId) {
+    // SAFETY: the row is locked for key update.
+    unsafe {
+        row_proxy::bury(proxy, successor, cid);
+        let mut at = tid::cold_tid(target.row);
+        compat::serializable_write_row(rel, &raw mut at, tid::block_of(at));
+    }
+}
+
+/// `tuple_delete` of a cold row.
+pub(super) unsafe fn delete(
+    rel: Relation,
+    at: ItemPointerData,
+    cid: CommandId,
+    crosscheck: Snapshot,
+    wait: bool,
+    failure: &mut TM_FailureData,
+    changing_partition: bool,
+) -> TM_Result::Type {
+    // SAFETY: as the server calls it.
+    unsafe {
+        let (target, proxy) = match take(rel, at, cid, crosscheck, wait, failure) {
+            Ok(taken) => taken,
+            Err(result) => {
+                refuse_invisible(result, "delete");
+                return result;
+            }
+        };
+        let successor = if changing_partition { row_proxy::OTHER_PARTITION } else { at };
+        bury(rel, &target, proxy, successor, cid);
+        pg_sys::pgstat_count_heap_delete(rel);
+        TM_Result::TM_Ok
+    }
+}
+
+/// `tuple_update` of a cold row: the slot's row becomes a hot one.
+pub(super) unsafe fn update(
+    rel: Relation,
+    at: ItemPointerData,
+    slot: *mut TupleTableSlot,
+    cid: CommandId,
+    crosscheck: Snapshot,
+    wait: bool,
+    failure: &mut TM_FailureData,
+    mode: &mut LockTupleMode::Type,
+) -> TM_Result::Type {
+    // SAFETY: as the server calls it.
+    unsafe {
+        *mode = LockTupleMode::LockTupleExclusive;
+        let (target, proxy) = match take(rel, at, cid, crosscheck, wait, failure) {
+            Ok(taken) => taken,
+            Err(result) => {
+                refuse_invisible(result, "update");
+                if result == TM_Result::TM_Updated && !changes_key(rel, at, slot) {
+                    *mode = LockTupleMode::LockTupleNoKeyExclusive;
+                }
+                return result;
+            }
+        };
+        heap_guarded!(tuple_insert(rel, slot, cid, 0, std::ptr::null_mut()));
+        bury(rel, &target, proxy, (*slot).tts_tid, cid);
+        // Heap has counted an insertion.
+        pg_sys::pgstat_count_heap_insert(rel, -1);
+        pg_sys::pgstat_count_heap_update(rel, false);
+        TM_Result::TM_Ok
+    }
+}
+
+/// Whether the new version of a cold row has other key columns: which lock its present version, a hot row, needs.
+unsafe fn changes_key(rel: Relation, at: ItemPointerData, new: *mut TupleTableSlot) -> bool {
+    // SAFETY: rel is open; both slots have its row type.
+    unsafe {
+        let kind = pg_sys::IndexAttrBitmapKind::INDEX_ATTR_BITMAP_KEY;
+        let keys: *mut Bitmapset = pg_sys::RelationGetIndexAttrBitmap(rel, kind);
+        if keys.is_null() {
+            return false;
+        }
+        let old = pg_sys::table_slot_create(rel, std::ptr::null_mut());
+        let mut place = at;
+        let any = &raw mut pg_sys::SnapshotAnyData;
+        let mut changed = !pg_sys::table_tuple_fetch_row_version(rel, &raw mut place, any, old);
+        let mut member = -1;
+        while !changed {
+            member = pg_sys::bms_next_member(keys, member);
+            if member < 0 {
+                break;
+            }
+            let attribute = member + pg_sys::FirstLowInvalidHeapAttributeNumber;
+            let Some(column) = usize::try_from(attribute).ok().and_then(|at| at.checked_sub(1)) else {
+                continue;
+            };
+            let form = (*(*rel).rd_att).attrs.as_ptr().add(column);
+            let value = |slot: *mut TupleTableSlot| {
+                let mut null = false;
+                let value = pg_sys::slot_getattr(slot, attribute, &raw mut null);
+                (value, null)
+            };
+            let ((one, one_null), (other, other_null)) = (value(old), value(new));
+            changed = one_null != other_null
+                || (!one_null && !compat::same_bytes(one, other, (*form).attbyval, (*form).attlen));
+        }
+        pg_sys::ExecDropSingleTupleTableSlot(old);
+        changed
+    }
+}
+
+/// `tuple_lock` of a cold row. `at` becomes the TID of the version that was locked.
+pub(super) unsafe fn lock(
+    rel: Relation,
+    at: &mut ItemPointerData,
+    snapshot: Snapshot,
+    slot: *mut TupleTableSlot,
+    cid: CommandId,
+    mode: LockTupleMode::Type,
+    wait: LockWaitPolicy::Type,
+    flags: uint8,
+    failure: &mut TM_FailureData,
+) -> TM_Result::Type {
+    // SAFETY: as the server calls it.
+    unsafe {
+        *failure = TM_FailureData { ctid: *at, ..UNCHANGED };
+        let target = match target(rel, *at, cid) {
+            Ok(target) => target,
+            Err(TM_Result::TM_Invisible) => return invisible(rel, *at, slot),
+            Err(result) => return result,
+        };
+        match lock_proxy(rel, &target, cid, mode, wait) {
+            Outcome::Locked(proxy) => {
+                proxy.release();
+                fill(rel, &target, slot);
+                TM_Result::TM_Ok
+            }
+            Outcome::Failed(TM_Result::TM_Updated, why)
+                if u32::from(flags) & pg_sys::TUPLE_LOCK_FLAG_FIND_LAST_VERSION != 0 =>
+            {
+                *at = why.ctid;
+                cold_chain::lock_successor(rel, at, why.xmax, snapshot, slot, cid, mode, wait, flags, failure)
+            }
+            Outcome::Failed(result, why) => {
+                *failure = why;
+                result
+            }
+        }
+    }
+}
+
+/// A row of this very command, or of somebody still at work: the slot says whose.
+unsafe fn invisible(rel: Relation, at: ItemPointerData, slot: *mut TupleTableSlot) -> TM_Result::Type {
+    // SAFETY: the slot is the table's. The row may have no values yet; who asks looks at xmin.
+    unsafe {
+        (*slot).tts_flags |= SLOT_WANTS_SYSTEM_COLUMNS;
+        if let Some(row) = tid::row_of(at) {
+            super::cold_rows::store(rel, slot, row, |_| (pg_sys::Datum::null(), true));
+            let tuple = (*slot.cast::<pg_sys::HeapTupleTableSlot>()).tuple;
+            if !tuple.is_null() {
+                let header = (*tuple).t_data;
+                (*header).t_infomask &= !(pg_sys::HEAP_XMIN_FROZEN as u16);
+                (*header).t_choice.t_heap.t_xmin = pg_sys::GetCurrentTransactionId();
+            }
+        }
+        TM_Result::TM_Invisible
+    }
+}
+
+/// Puts the row's values into the slot, with a tuple header for who looks at xmin.
+unsafe fn fill(rel: Relation, target: &Target, slot: *mut TupleTableSlot) {
+    // SAFETY: the slot is the table's; the tuple in it is a copy.
+    unsafe {
+        (*slot).tts_flags |= SLOT_WANTS_SYSTEM_COLUMNS;
+        ColdFetch::new(rel).fetch(&target.entry, target.row, slot);
+    }
+}
