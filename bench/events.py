@@ -130,7 +130,7 @@ def ask(server, arms, csv, about):
         for mode, record in contest.all_modes().items():
             modes[mode].update(record)
         scans = [q.name for q in scanned]
-        return race.finish(contest, modes, about, {"Q1 to Q10 and K9 to K12": scans, "those without JSON (Q6, Q7)": [n for n in scans if n not in ("Q6", "Q7")]})
+        return race.finish(contest, modes, about, {"Q1 to Q10 and K9 to K12": [n for n in scans if n[0] != "W"], "windows (W1 to W5)": [n for n in scans if n[0] == "W"], "those without JSON (Q6, Q7)": [n for n in scans if n not in ("Q6", "Q7") and n[0] != "W"]})
     finally:
         for engine in engines:
             engine.close()

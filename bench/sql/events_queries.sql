@@ -75,3 +75,26 @@ SELECT user_id, count(*), sum(amount) FROM :t GROUP BY user_id ORDER BY sum(amou
 -- K12: groups within one month, ordered by 1
 SELECT event_type, count(*), sum(amount), avg(duration_ms) FROM :t
 WHERE event_date BETWEEN '2024-06-01' AND '2024-06-30' GROUP BY event_type ORDER BY event_type;
+
+-- W1: the three largest amounts of each country, ordered by 1, 4, 3
+SELECT country_code, event_type, id, place
+FROM (SELECT country_code, event_type, id, row_number() OVER (PARTITION BY country_code ORDER BY amount DESC, id) AS place FROM :t) x
+WHERE place <= 3 ORDER BY country_code, place, id;
+
+-- W2: steps from one event of a user to the next
+SELECT count(*), sum(step), max(step)
+FROM (SELECT duration_ms - lag(duration_ms) OVER (PARTITION BY user_id ORDER BY created_at) AS step FROM :t) x WHERE step > 0;
+
+-- W3: running totals of users
+SELECT count(*), max(total) FROM (SELECT sum(amount) OVER (PARTITION BY user_id ORDER BY created_at) AS total FROM :t) x WHERE total > 100000;
+
+-- W4: moving averages and extremes of a hundred events, ordered by 1
+SELECT event_type, max(mean), max(spread)
+FROM (SELECT event_type, avg(duration_ms) OVER w AS mean, max(duration_ms) OVER w - min(duration_ms) OVER w AS spread FROM :t
+      WINDOW w AS (PARTITION BY event_type ORDER BY created_at ROWS BETWEEN 99 PRECEDING AND CURRENT ROW)) x
+GROUP BY event_type ORDER BY event_type;
+
+-- W5: events with a large share of their country's day, ordered by 1
+SELECT country_code, count(*), sum(amount)
+FROM (SELECT country_code, amount, sum(amount) OVER (PARTITION BY country_code, event_date) AS total FROM :t) x
+WHERE amount > 0.006 * total GROUP BY country_code ORDER BY country_code;

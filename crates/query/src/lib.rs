@@ -27,7 +27,10 @@ pub use expression::{
     CaseRule, Condition, DateField, Evaluator, Expression, Function, HostFunction, is_known_regexp,
 };
 pub use pipeline::{Build, Emit, Pipeline, Sink, SinkLocal, Transform, TransformFactory};
-pub use plan::{Aggregate, AggregateFunction, JoinKind, Plan, SortKey, TextCompare, TextOrder};
+pub use plan::{
+    Aggregate, AggregateFunction, FrameBound, FrameExclusion, FrameOffset, FrameUnits, JoinKind, Plan,
+    SortKey, TextCompare, TextOrder, WindowCall, WindowFrame, WindowFunction,
+};
 pub use simplify::simplify;
 pub use source::{
     ColumnSummary, Host, Members, SharedTempFiles, Source, Step, Summary, SummaryNeed, TempFile, TempFiles,

@@ -26,7 +26,8 @@ fn visit(plan: &mut Plan) {
         | Plan::Repeat { input, .. }
         | Plan::Sort { input, .. }
         | Plan::DistinctOn { input, .. }
-        | Plan::Limit { input, .. } => visit(input),
+        | Plan::Limit { input, .. }
+        | Plan::Window { input, .. } => visit(input),
         Plan::Join { left, right, .. } => {
             visit(left);
             visit(right);

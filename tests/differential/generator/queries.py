@@ -28,9 +28,17 @@ WINDOWS = [
     ("same", "lag(@1)", "any", True), ("same", "lead(@1, 2)", "any", True), ("same", "first_value(@1)", "any", True), ("same", "last_value(@1)", "any", True), ("same", "nth_value(@1, 3)", "any", True), ("int8", "sum(@1)", "int4", False),
     ("numeric", "avg(@1)", "numeric", False), ("int8", "count(*)", "", False), ("int8", "count(@1)", "any", False), ("same", "max(@1)", "min", False), ("same", "min(@1)", "min", False), ("float8", "sum(@1)", "float8", False),
     ("same", "lag(@1, 1, @2)", "int4 int4", True), ("int8", "count(*) FILTER (WHERE @1)", "bool", False),
+    ("same", "lead(@1, -3)", "any", True), ("same", "nth_value(@1, 1)", "any", True), ("numeric", "sum(@1)", "int8", False), ("numeric", "sum(@1)", "numeric", False), ("numeric", "avg(@1)", "int4", False),
+    ("float8", "avg(@1)", "float8", False), ("numeric", "variance(@1)", "int4", False), ("numeric", "stddev_pop(@1)", "numeric", False), ("float8", "var_samp(@1)", "float8", False), ("bool", "bool_and(@1)", "bool", False),
+    ("bool", "bool_or(@1)", "bool", False), ("text", "string_agg(@1, '+')", "text", True), ("numeric", "sum(@1) FILTER (WHERE @2)", "numeric bool", False), ("numeric", "avg(@1)", "wildn", False), ("same", "min(@1)", "min", False),
 ]
+# What RANGE moves by, for each kind of column that it can.
+DISTANCES = {"int4": ("0", "3", "1000"), "int8": ("2", "100000", "9223372036854775807"), "numeric": ("0.5", "12.25"), "float8": ("0.5::float8", "1e6::float8", "'Infinity'::float8"),
+             "date": ("interval '3 days'", "interval '1 month'"), "timestamp": ("interval '5 hours'", "interval '1 month 2 days'"), "timestamptz": ("interval '90 minutes'", "interval '1 day'")}
 FRAMES = ("", "", "", " ROWS BETWEEN 2 PRECEDING AND CURRENT ROW", " ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING", " RANGE BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW EXCLUDE TIES",
-          " GROUPS BETWEEN 1 PRECEDING AND 1 FOLLOWING", " ROWS BETWEEN 3 PRECEDING AND 1 PRECEDING", " ROWS BETWEEN CURRENT ROW AND 5 FOLLOWING EXCLUDE CURRENT ROW")
+          " GROUPS BETWEEN 1 PRECEDING AND 1 FOLLOWING", " ROWS BETWEEN 3 PRECEDING AND 1 PRECEDING", " ROWS BETWEEN CURRENT ROW AND 5 FOLLOWING EXCLUDE CURRENT ROW",
+          " ROWS BETWEEN 1 FOLLOWING AND 3 FOLLOWING", " GROUPS BETWEEN 2 PRECEDING AND 1 PRECEDING EXCLUDE GROUP", " GROUPS BETWEEN CURRENT ROW AND UNBOUNDED FOLLOWING EXCLUDE TIES", " RANGE BETWEEN CURRENT ROW AND UNBOUNDED FOLLOWING",
+          " ROWS BETWEEN 40 PRECEDING AND 20 FOLLOWING EXCLUDE GROUP")
 
 
 def replaced(items, place, value):
@@ -435,6 +443,10 @@ class Queries:
             keys = [self.column_of(make, COMPARABLE).sql() + self.direction()] if rng.random() < 0.8 else []
             if total or "ROWS" in frame:
                 keys += [key.sql() for key, _ in self.total(sources)]
+            elif rng.random() < 0.25 and (key := self.column_of(make, tuple(DISTANCES))) is not None:
+                first, last = (rng.choice(DISTANCES[key.kind]) for _ in range(2))
+                frame = f" RANGE BETWEEN {first} PRECEDING AND {last} {rng.choice(('FOLLOWING', 'FOLLOWING', 'PRECEDING'))}{rng.choice(('', '', ' EXCLUDE TIES'))}"
+                keys = [key.sql() + self.direction()]
             if keys:
                 parts.append("ORDER BY " + ", ".join(keys))
             elif "GROUPS" in frame or "TIES" in frame:

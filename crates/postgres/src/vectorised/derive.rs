@@ -38,6 +38,7 @@ fn walk(plan: &mut Plan, found: &mut [Derived]) {
             }
             above(input, own, found);
         }
+        Plan::Window { input, .. } => walk(input, found),
         Plan::Project { input, expressions } => above(input, expressions.iter_mut().collect(), found),
         Plan::Filter { input, .. }
         | Plan::Repeat { input, .. }

@@ -116,6 +116,13 @@ fn describe(plan: &Plan, depth: usize, lines: &mut Vec<(usize, String)>) {
         Plan::DistinctOn { .. } => "Sort, Distinct On".into(),
         Plan::Limit { .. } => "Limit".into(),
         Plan::Append { .. } => "Append".into(),
+        Plan::Window { functions, .. } => {
+            let names = functions.iter().map(|call| match call.function {
+                query::WindowFunction::Aggregate(function) => format!("{function:?}"),
+                function => format!("{function:?}"),
+            });
+            format!("Window ({})", names.collect::<Vec<_>>().join(", "))
+        }
     };
     lines.push((depth, name));
     for input in plan.inputs() {

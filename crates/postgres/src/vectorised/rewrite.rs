@@ -187,6 +187,16 @@ unsafe fn is_volatile(plan: *mut Plan) -> bool {
             NodeTag::T_NestLoop | NodeTag::T_MergeJoin | NodeTag::T_HashJoin => {
                 (*plan.cast::<pg_sys::Join>()).joinqual.cast()
             }
+            NodeTag::T_WindowAgg => {
+                let window = plan.cast::<pg_sys::WindowAgg>();
+                if [(*window).startOffset, (*window).endOffset]
+                    .into_iter()
+                    .any(|offset| pg_sys::contain_volatile_functions(offset))
+                {
+                    return true;
+                }
+                (*window).runCondition.cast()
+            }
             NodeTag::T_ModifyTable | NodeTag::T_LockRows | NodeTag::T_ForeignScan => return true,
             _ => std::ptr::null_mut(),
         };
@@ -240,7 +250,8 @@ fn has_breaker(plan: &query::Plan) -> bool {
         | P::GroupingSets { .. }
         | P::Sort { .. }
         | P::DistinctOn { .. }
-        | P::Join { .. } => true,
+        | P::Join { .. }
+        | P::Window { .. } => true,
         P::Filter { input, .. }
         | P::Project { input, .. }
         | P::Repeat { input, .. }

@@ -81,7 +81,7 @@ fn node(
             breaker(plan, pipeline, sink, true, context)
         }
         Plan::Limit { input, .. } => {
-            let sink = operators::limit(plan)?;
+            let sink = operators::limit(plan, &context.settings)?;
             let mut pipeline = build(input, wanted, sources, context)?;
             pipeline.keep_order = true;
             let ordered = pipeline.source.is_ordered();
@@ -108,6 +108,16 @@ fn node(
         Plan::Append { inputs } => {
             let parts = inputs.iter().map(|input| build(input, wanted, sources, context));
             Pipeline::new(operators::append(parts.collect::<Result<Vec<_>>>()?, context))
+        }
+        Plan::Window { input, partition, order, functions, .. } => {
+            let width = input.types().len();
+            let read_above = wanted.get(..width).unwrap_or_default();
+            let mut wanted = read_above.to_vec();
+            let arguments = functions.iter().flat_map(|call| &call.arguments);
+            let own = partition.iter().chain(order).chain(arguments);
+            own.for_each(|expression| expression.mark_columns(&mut wanted));
+            let pipeline = build(input, &wanted, sources, context)?;
+            Pipeline::new(operators::window(plan, pipeline, read_above, context)?)
         }
     })
 }

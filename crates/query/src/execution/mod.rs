@@ -7,6 +7,7 @@
 mod build;
 mod pool;
 mod profile;
+mod pull;
 mod pump;
 mod run;
 
@@ -16,6 +17,7 @@ use vector::LogicalType;
 
 use self::pool::{Job, Lane, Pool};
 pub use self::profile::{Figures, Profile};
+pub(crate) use self::pull::Pull;
 pub(crate) use self::pump::Pump;
 pub use self::run::Runner;
 use crate::{Batch, Error, Host, Pipeline, Plan, Result, SharedTempFiles, Source, Step, Unit};

@@ -95,7 +95,7 @@ impl Profile {
     pub(super) fn wrap(&self, plan: &Plan, mut pipeline: Pipeline) -> Pipeline {
         let Some(figures) = self.figures(plan) else { return pipeline };
         match plan {
-            Plan::Scan { .. } | Plan::Append { .. } => {
+            Plan::Scan { .. } | Plan::Append { .. } | Plan::Window { .. } => {
                 pipeline.source = Box::new(Measured { inner: pipeline.source, figures });
             }
             Plan::Filter { .. } | Plan::Project { .. } | Plan::Repeat { .. } | Plan::Join { .. } => {

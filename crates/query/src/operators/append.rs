@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex};
 
 use vector::Predicate;
 
-use crate::execution::{Context, Pump};
+use crate::execution::{Context, Pull, Pump};
 use crate::{Error, Host, Members, Pipeline, Result, Runner, Source, Step, SummaryNeed, Transform, Unit};
 
 /// Transforms that no unit uses just now.
@@ -36,8 +36,8 @@ enum State {
     Waiting,
     /// Units go out with transforms of this pool.
     Running(Pumps),
-    /// On the main thread: transforms, the unit that runs, and whose rest comes next when there is no unit any more.
-    Alone { pump: Pump, unit: Option<Box<dyn Unit>>, rest: Option<usize> },
+    /// On the main thread.
+    Alone(Pull),
 }
 
 impl Source for Append {
@@ -112,7 +112,7 @@ impl Part {
                 return Ok(None);
             }
             self.state = match self.pipeline.transforms.iter().any(|transform| transform.has_rest()) {
-                true => State::Alone { pump: Pump::new(transforms(&self.pipeline)?), unit: None, rest: None },
+                true => State::Alone(Pull::of_prepared(&self.pipeline)?),
                 false => State::Running(Arc::default()),
             };
         }
@@ -131,32 +131,10 @@ impl Part {
                 };
                 Ok(Some(Box::new(PartUnit { unit, pump: Some(pump), pool })))
             }
-            State::Alone { pump, unit, rest } => loop {
-                if let Some(batch) = pump.next(&mut || host.check_interrupts())? {
-                    return Ok(Some(Box::new(Some(batch))));
-                }
-                host.check_interrupts()?;
-                match (&mut *unit, &mut *rest) {
-                    (Some(part), _) => match part.next()? {
-                        Step::Batch(batch) => pump.put(batch, 0),
-                        Step::Summary(_) => return Err(Error::Decline("summary of rows that are wanted")),
-                        Step::Done => *unit = None,
-                    },
-                    (None, Some(at)) => {
-                        let Some(factory) = self.pipeline.transforms.get(*at) else { return Ok(None) };
-                        match factory.rest()? {
-                            Some(batch) => pump.put(batch, *at + 1),
-                            None => *at += 1,
-                        }
-                    }
-                    (None, None) => {
-                        *unit = self.pipeline.source.next_unit(host)?;
-                        if unit.is_none() {
-                            *rest = Some(0);
-                        }
-                    }
-                }
-            },
+            State::Alone(pull) => Ok(match pull.next(&mut self.pipeline, host, context)? {
+                Some(batch) => Some(Box::new(Some(batch))),
+                None => None,
+            }),
         }
     }
 }

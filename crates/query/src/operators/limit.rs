@@ -1,10 +1,10 @@
 //! OFFSET and LIMIT: the sink of `Plan::Limit`. It keeps the rows that are wanted and says when it has them, which ends the pipeline.
 
 use std::any::Any;
-use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 
-use crate::{Batch, Error, Host, Plan, Result, Sink, SinkLocal, Source, Unit};
+use crate::row_container::BatchQueue;
+use crate::{Batch, Error, Host, Plan, Result, Settings, Sink, SinkLocal, Source, Unit};
 
 /// The shared part.
 pub struct Limit {
@@ -18,14 +18,16 @@ struct State {
     skip: u64,
     /// Rows wanted yet.
     left: u64,
-    kept: VecDeque<Batch>,
+    /// None once they were taken out.
+    kept: Option<BatchQueue>,
 }
 
 impl Limit {
     /// The sink of a limit plan.
-    pub fn new(plan: &Plan) -> Result<Self> {
+    pub fn new(plan: &Plan, settings: &Settings) -> Result<Self> {
         let Plan::Limit { offset, limit, .. } = plan else { return Err(Error::Decline("not a limit")) };
-        let state = State { skip: *offset, left: limit.unwrap_or(u64::MAX), kept: VecDeque::new() };
+        let kept = BatchQueue::new(&plan.types(), settings.memory, settings.temp_files.clone());
+        let state = State { skip: *offset, left: limit.unwrap_or(u64::MAX), kept: Some(kept) };
         Ok(Self { state: Arc::new(Mutex::new(state)), offset: *offset, limit: *limit })
     }
 }
@@ -38,7 +40,8 @@ impl Sink for Limit {
     }
 
     fn complete(&self) -> Result<Box<dyn Source>> {
-        Ok(Box::new(Kept(std::mem::take(&mut self.state.lock().map_err(|_| POISONED)?.kept))))
+        let kept = self.state.lock().map_err(|_| POISONED)?.kept.take();
+        Ok(Box::new(Kept(kept.ok_or(Error::Decline("rows of a limit, twice"))?)))
     }
 
     fn as_any(&self) -> &dyn Any {
@@ -63,8 +66,10 @@ impl SinkLocal for Local {
         let taken = state.left.min(rows - skipped);
         state.skip -= skipped;
         state.left -= taken;
-        if taken > 0 {
-            state.kept.push_back(batch.slice(skipped as usize, taken as usize));
+        if taken > 0
+            && let Some(kept) = &mut state.kept
+        {
+            kept.push(batch.slice(skipped as usize, taken as usize))?;
         }
         Ok(state.left > 0)
     }
@@ -74,10 +79,10 @@ impl SinkLocal for Local {
     }
 }
 
-struct Kept(VecDeque<Batch>);
+struct Kept(BatchQueue);
 
 impl Source for Kept {
     fn next_unit(&mut self, _host: &mut dyn Host) -> Result<Option<Box<dyn Unit>>> {
-        Ok(self.0.pop_front().map(|batch| Box::new(Some(batch)) as Box<dyn Unit>))
+        Ok(self.0.read()?.map(|batch| Box::new(Some(batch)) as Box<dyn Unit>))
     }
 }

@@ -8,11 +8,13 @@ mod limit;
 mod project;
 mod repeat;
 mod sort;
+mod window;
 
 use std::sync::Arc;
 
 pub(crate) use append::append;
 pub use join::join;
+pub(crate) use window::window;
 
 use vector::LogicalType;
 
@@ -47,6 +49,6 @@ pub fn sort(plan: &Plan, pipeline: &mut Pipeline, settings: &Arc<Settings>) -> R
 }
 
 /// The sink of a `Plan::Limit`.
-pub fn limit(plan: &Plan) -> Result<Arc<dyn Sink>> {
-    Ok(Arc::new(limit::Limit::new(plan)?))
+pub fn limit(plan: &Plan, settings: &Settings) -> Result<Arc<dyn Sink>> {
+    Ok(Arc::new(limit::Limit::new(plan, settings)?))
 }

@@ -2,6 +2,7 @@
 //!
 //! Shared by aggregation, sorting, joins and windows. Kept values are columns, too: a group's key or a build row is a position, and its values are found there.
 
+mod batch_queue;
 mod coding;
 pub mod hash;
 mod int_index;
@@ -12,6 +13,7 @@ mod value_column;
 
 use std::sync::Arc;
 
+pub use batch_queue::BatchQueue;
 pub use numbering::Numbering;
 pub use pages::{BatchFile, Partitions};
 pub use row_set::{ABSENT, RowSet};

@@ -4,7 +4,7 @@
 //! and somebody may rely on it, they are sorted afterwards. Columns that depend on the grouped ones (GROUP BY a primary key) are grouped by as well, which changes no group.
 
 use pgrx::PgList;
-use pgrx::pg_sys::{self, NodeTag, Oid};
+use pgrx::pg_sys::{self, Datum, NodeTag, Oid};
 use query::{Aggregate, AggregateFunction, Expression, Function, Plan, SortKey, TextOrder};
 use vector::LogicalType;
 
@@ -110,6 +110,11 @@ unsafe fn grouped(context: &mut Context<'_>, grouping: Grouping, order: Order) -
                 return decline("grouping by no column");
             };
             let column_type = types::column_of(node);
+            if collation.is_none() && grouping.sets.is_none() && is_above_windows(child) {
+                // Grouping comes before windows, so this is DISTINCT, and the column is there for the window only: nobody reads it.
+                known.push((attno, expressions::constant(column_type.type_oid, Datum::null(), true)));
+                continue;
+            }
             types::can_equal(OutputColumn {
                 collation: collation.unwrap_or(column_type.collation),
                 ..column_type
@@ -152,6 +157,17 @@ unsafe fn grouped(context: &mut Context<'_>, grouping: Grouping, order: Order) -
         let columns = target_list(context, plan, scope)?;
         let plan = in_order_of(scan::filtered(all, conditions), &ordering, &known, sets)?;
         Ok(Relation { plan, columns })
+    }
+}
+
+/// Whether the rows of a node are those of windows, sorted or not.
+unsafe fn is_above_windows(mut plan: *mut pg_sys::Plan) -> bool {
+    // SAFETY: a finished plan; sorts have one input.
+    unsafe {
+        while matches!((*plan).type_, NodeTag::T_Sort | NodeTag::T_IncrementalSort) {
+            plan = (*plan).lefttree;
+        }
+        (*plan).type_ == NodeTag::T_WindowAgg
     }
 }
 
@@ -227,7 +243,7 @@ unsafe fn mentioned(grouping: &Grouping) -> Result<Mentioned, Reason> {
 }
 
 /// Which function an aggregate is, and the type its argument is cast to.
-fn function(oid: u32) -> Option<(AggregateFunction, Option<LogicalType>)> {
+pub fn function(oid: u32) -> Option<(AggregateFunction, Option<LogicalType>)> {
     use AggregateFunction as A;
     use pg_sys as p;
     Some(match oid {

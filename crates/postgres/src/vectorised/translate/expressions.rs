@@ -41,6 +41,18 @@ pub enum Scope<'a> {
         /// What the inner one gives.
         inner: &'a [Expression],
     },
+    /// The target list of the node below, and the window functions of this one.
+    Windows {
+        /// What the input gives.
+        outer: &'a [Expression],
+        /// Each function and what it became.
+        functions: &'a [(*mut pg_sys::WindowFunc, Expression)],
+    },
+    /// The node's own target list, for conditions that are looked at after it was computed.
+    Own {
+        /// What it gives.
+        columns: &'a [Expression],
+    },
     /// Groups: what the input's columns that are grouped by, and the aggregates, became.
     Groups {
         /// Number of an input column (from 1) and what it became.
@@ -106,6 +118,11 @@ impl Scope<'_> {
                 pg_sys::INNER_VAR => inner.get(position).cloned(),
                 _ => None,
             },
+            Scope::Windows { outer, .. } => {
+                outer.get(position).filter(|_| var.varno == pg_sys::OUTER_VAR).cloned()
+            }
+            // The planner numbers these tables by chance, but not as one of the inputs.
+            Scope::Own { columns } => columns.get(position).filter(|_| var.varno >= 0).cloned(),
             Scope::Groups { keys, .. } => {
                 let found = keys.iter().find(|(attno, _)| *attno == var.varattno)?;
                 (var.varno == pg_sys::OUTER_VAR).then(|| found.1.clone())
@@ -209,6 +226,7 @@ pub unsafe fn expression(
                 None => decline("column that is not one of the input's"),
             },
             NodeTag::T_Aggref => aggregate(&*node.cast(), scope),
+            NodeTag::T_WindowFunc => window_function(node, scope),
             NodeTag::T_GroupingFunc => match scope {
                 Scope::Groups { sets: Some(sets), .. } => {
                     let columns = (*node.cast::<pg_sys::GroupingFunc>()).cols;
@@ -392,6 +410,16 @@ fn aggregate(expr: &pg_sys::Aggref, scope: Scope<'_>) -> Result<Expression, Reas
     match usize::try_from(expr.aggno).ok().and_then(|number| aggregates.get(number)) {
         Some(aggregate) => Ok(aggregate.clone()),
         None => decline("aggregate without a number"),
+    }
+}
+
+unsafe fn window_function(node: *mut pg_sys::Node, scope: Scope<'_>) -> Result<Expression, Reason> {
+    let Scope::Windows { functions, .. } = scope else { return decline("window function outside its node") };
+    // SAFETY: two expressions of one plan.
+    let same = |other: *mut pg_sys::WindowFunc| unsafe { pg_sys::equal(node.cast(), other.cast()) };
+    match functions.iter().find(|(function, _)| same(*function)) {
+        Some((_, result)) => Ok(result.clone()),
+        None => decline("window function of another node"),
     }
 }
 

@@ -20,6 +20,7 @@ mod sort;
 mod stream;
 mod subplan;
 pub mod types;
+mod window;
 
 use std::borrow::Cow;
 
@@ -179,6 +180,7 @@ unsafe fn operator(
             NodeTag::T_HashJoin => join::hash_join(context, plan.cast()),
             NodeTag::T_MergeJoin => join::merge_join(context, plan.cast(), order),
             NodeTag::T_NestLoop => join::nested_loop(context, plan.cast(), order),
+            NodeTag::T_WindowAgg => window::window(context, plan.cast()),
             NodeTag::T_Append => append::append(context, plan.cast()),
             NodeTag::T_MergeAppend => append::merge_append(context, plan.cast(), order),
             NodeTag::T_SubqueryScan => scan::subquery(context, plan.cast(), order),

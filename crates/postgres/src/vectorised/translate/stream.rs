@@ -41,6 +41,15 @@ fn is_certain(plan: &Plan) -> bool {
             }) && condition.iter().all(|condition| is_safe(condition, &both))
                 && is_certain(left)
         }
+        Plan::Window { input, partition, order, frame, functions } => {
+            let types = input.types();
+            let arguments = functions.iter().flat_map(|call| &call.arguments);
+            frame.is_certain()
+                && functions.iter().all(|call| call.is_certain(&types))
+                && partition.iter().chain(order).all(|key| key.logical(&types) != LogicalType::Numeric)
+                && arguments.chain(partition).chain(order).all(|part| is_safe(part, &types))
+                && is_certain(input)
+        }
         // What a later input gathers, it gathers when rows of the earlier ones are with the reader.
         Plan::Append { inputs } => inputs.iter().all(is_certain) && !inputs.iter().skip(1).any(gathers),
     }
@@ -50,9 +59,10 @@ fn is_certain(plan: &Plan) -> bool {
 fn gathers(plan: &Plan) -> bool {
     match plan {
         Plan::Scan { .. } => false,
-        Plan::Filter { input, .. } | Plan::Project { input, .. } | Plan::Repeat { input, .. } => {
-            gathers(input)
-        }
+        Plan::Filter { input, .. }
+        | Plan::Project { input, .. }
+        | Plan::Repeat { input, .. }
+        | Plan::Window { input, .. } => gathers(input),
         Plan::Append { inputs } => inputs.iter().any(gathers),
         Plan::Aggregate { .. }
         | Plan::GroupingSets { .. }

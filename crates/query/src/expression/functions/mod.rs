@@ -9,6 +9,7 @@ mod lanes;
 mod numeric;
 mod text;
 
+pub(crate) use dates::after_interval;
 pub use text::regexp::is_known as is_known_regexp;
 
 use vector::{Bitmap, LogicalType, Values, Vector};

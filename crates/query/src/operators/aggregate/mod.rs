@@ -11,12 +11,12 @@ mod extreme;
 mod float_sum;
 mod ordered;
 mod percentile;
-mod results;
+pub(super) mod results;
 mod sets;
 mod sum;
 mod summary;
 mod table;
-mod variance;
+pub(super) mod variance;
 
 use std::any::Any;
 use std::sync::{Arc, Mutex};

@@ -17,7 +17,7 @@ const WIDE: Error = Error::Decline("numeric outside 128 bits");
 
 /// Which of the four.
 #[derive(Debug, Clone, Copy)]
-struct Kind {
+pub struct Kind {
     /// Of a sample: one less in the divisor.
     sample: bool,
     /// The square root of the variance.
@@ -26,7 +26,7 @@ struct Kind {
 
 impl Kind {
     /// None for other functions.
-    const fn of(function: AggregateFunction) -> Option<Self> {
+    pub const fn of(function: AggregateFunction) -> Option<Self> {
         use AggregateFunction as F;
         let (sample, deviation) = match function {
             F::VarSamp => (true, false),
@@ -101,26 +101,38 @@ impl ExactVariance {
     }
 
     fn result(&self, kind: Kind, state: &State) -> Result<Option<Decimal>> {
-        if state.count <= i64::from(kind.sample) {
-            return Ok(None);
-        }
-        let count = i128::from(state.count);
-        let squares = state.squares.checked_mul(count).ok_or(WIDE)?;
-        let square = state.sum.checked_mul(state.sum).ok_or(WIDE)?;
-        let dividend = squares.checked_sub(square).ok_or(WIDE)?;
-        if dividend <= 0 {
-            return Ok(Some(Decimal { unscaled: 0, scale: 0, display: 0 }));
-        }
-        let divisor = count.checked_mul(count - i128::from(kind.sample)).ok_or(WIDE)?;
-        let scale = self.scale * 2;
-        let scale = division_scale(
-            Decimal { unscaled: dividend, scale, display: state.display * 2 },
-            Decimal { unscaled: divisor, scale: 0, display: 0 },
-        );
-        let variance = divide(dividend, divisor, i32::from(scale) - i32::from(self.scale) * 2)?;
-        let unscaled = if kind.deviation { square_root(variance, scale)? } else { variance };
-        Ok(Some(Decimal { unscaled, scale, display: scale }))
+        exact(kind, state.count, state.sum, state.squares, self.scale, state.display)
     }
+}
+
+/// The result for `count` values of this scale, of which these are the sums of values and of squares; `shown` is their greatest display scale.
+pub fn exact(
+    kind: Kind,
+    count: i64,
+    sum: i128,
+    squares: i128,
+    value_scale: u16,
+    shown: u16,
+) -> Result<Option<Decimal>> {
+    if count <= i64::from(kind.sample) {
+        return Ok(None);
+    }
+    let count = i128::from(count);
+    let squares = squares.checked_mul(count).ok_or(WIDE)?;
+    let square = sum.checked_mul(sum).ok_or(WIDE)?;
+    let dividend = squares.checked_sub(square).ok_or(WIDE)?;
+    if dividend <= 0 {
+        return Ok(Some(Decimal { unscaled: 0, scale: 0, display: 0 }));
+    }
+    let divisor = count.checked_mul(count - i128::from(kind.sample)).ok_or(WIDE)?;
+    let scale = value_scale * 2;
+    let scale = division_scale(
+        Decimal { unscaled: dividend, scale, display: shown * 2 },
+        Decimal { unscaled: divisor, scale: 0, display: 0 },
+    );
+    let variance = divide(dividend, divisor, i32::from(scale) - i32::from(value_scale) * 2)?;
+    let unscaled = if kind.deviation { square_root(variance, scale)? } else { variance };
+    Ok(Some(Decimal { unscaled, scale, display: scale }))
 }
 
 impl Accumulator for ExactVariance {
@@ -185,8 +197,9 @@ impl Accumulator for ExactVariance {
     }
 }
 
+/// The values of floats so far.
 #[derive(Debug, Clone, Copy, Default)]
-struct FloatState {
+pub struct FloatState {
     count: f64,
     sum: f64,
     /// Sum of squared distances from the mean.
@@ -199,12 +212,13 @@ pub struct FloatVariance {
     states: Vec<FloatState>,
 }
 
-const OVERFLOW: Error = Error::Decline("squares of floats overflow");
+/// What `FloatState::add` found.
+pub const OVERFLOW: Error = Error::Decline("squares of floats overflow");
 
 impl FloatState {
     /// False where finite values overflow.
     #[inline]
-    fn add(&mut self, value: f64) -> bool {
+    pub fn add(&mut self, value: f64) -> bool {
         let before = *self;
         self.count += 1.0;
         self.sum += value;
@@ -221,6 +235,13 @@ impl FloatState {
             self.squares = f64::NAN;
         }
         true
+    }
+
+    /// The result for the values so far.
+    pub fn result(&self, kind: Kind) -> Option<f64> {
+        let less = f64::from(u8::from(kind.sample));
+        let variance = self.squares / (self.count - less);
+        (self.count > less).then(|| if kind.deviation { variance.sqrt() } else { variance })
     }
 }
 
@@ -280,13 +301,10 @@ impl Accumulator for FloatVariance {
     fn finish(&mut self, function: AggregateFunction, start: usize, len: usize) -> Result<Vector> {
         let kind = Kind::of(function).ok_or(MISTYPED)?;
         let states = &self.states[start..start + len];
-        let less = f64::from(u8::from(kind.sample));
-        let results = states.iter().map(|state| {
-            let variance = state.squares / (state.count - less);
-            if kind.deviation { variance.sqrt() } else { variance }
-        });
-        let seen = states.iter().map(|state| state.count > less);
-        Ok(with_nulls(LogicalType::Float64, Values::Float64(results.collect()), seen))
+        let results: Vec<_> = states.iter().map(|state| state.result(kind)).collect();
+        let values = results.iter().map(|result| result.unwrap_or_default()).collect();
+        let seen = results.iter().map(Option::is_some);
+        Ok(with_nulls(LogicalType::Float64, Values::Float64(values), seen))
     }
 
     fn bytes(&self) -> usize {

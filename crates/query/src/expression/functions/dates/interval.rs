@@ -61,6 +61,12 @@ fn moved(value: i64, by: Interval) -> Option<i64> {
     checked(days, time)?.checked_add(by.micros).filter(|&value| is_timestamp(value))
 }
 
+/// A timestamp moved by an interval; None outside of what a timestamp holds.
+pub(crate) fn after_interval(value: i64, subtract: bool, months: i32, days: i32, micros: i64) -> Option<i64> {
+    let interval = Interval { micros, days, months };
+    moved(value, if subtract { interval.negated() } else { interval })
+}
+
 fn checked(days: i64, time: i64) -> Option<i64> {
     days.checked_mul(DAY)?.checked_add(time).filter(|&value| is_timestamp(value))
 }

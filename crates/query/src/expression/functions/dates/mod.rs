@@ -12,6 +12,7 @@ mod trunc;
 use vector::{Bitmap, LogicalType, Values};
 
 pub(super) use extract::{extract, part};
+pub(crate) use interval::after_interval;
 pub(super) use interval::{add_interval, subtract_timestamps};
 pub(super) use to_char::to_char;
 pub(super) use trunc::trunc;

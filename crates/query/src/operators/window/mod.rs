@@ -1,0 +1,173 @@
+//! Window functions: the source of `Plan::Window`.
+//!
+//! Rows are pulled in order and gathered into chunks of whole partitions (`gather`, `boundaries`). A chunk is a unit of work: any thread computes its functions, a range of rows at a
+//! time, so that results are never kept (`unit`). For such a range `places` says where each row's partition and peers are and `frames` where its frame begins and ends; ranking functions
+//! (`ranking`) look at the first, functions of rows (`values`) and aggregates (`sums`, `extremes`, `running`) at the second. Aggregates of exact numbers are differences of sums from
+//! the chunk's start, min and max keep the candidates of the frame as it slides, and floats are summed again where rows leave the frame, as the server does. Invariant: ranges are
+//! computed in order, each row once.
+
+mod boundaries;
+mod extremes;
+mod frames;
+mod gather;
+mod places;
+mod ranking;
+mod running;
+mod sums;
+mod unit;
+mod values;
+
+use vector::{LogicalType, Vector};
+
+use self::gather::Gather;
+use self::places::Places;
+use super::aggregate::results::Decimal;
+use crate::execution::Context;
+use crate::{
+    Error, FrameBound, FrameOffset, FrameUnits, Pipeline, Plan, Result, Source, WindowCall, WindowFrame,
+    WindowFunction,
+};
+
+/// The rows of a window plan whose input is `pipeline`. `wanted` says which of the input's columns are read above.
+pub(crate) fn window(
+    plan: &Plan,
+    pipeline: Pipeline,
+    wanted: &[bool],
+    context: &Context,
+) -> Result<Box<dyn Source>> {
+    let Plan::Window { input, partition, order, frame, functions } = plan else {
+        return Err(Error::Decline("not a window"));
+    };
+    let types = input.types();
+    let mut arguments = Vec::new();
+    let mut calls = Vec::new();
+    for call in functions {
+        calls.push(Call {
+            call: call.clone(),
+            types: call.arguments.iter().map(|argument| argument.logical(&types)).collect(),
+            first: arguments.len(),
+        });
+        arguments.extend(call.arguments.iter().cloned());
+    }
+    let in_frame = functions.iter().any(|call| uses_frame(call.function));
+    let key = match order.as_slice() {
+        [key] if in_frame && needs_key(frame) => {
+            arguments.push(key.clone());
+            Some(arguments.len() - 1)
+        }
+        _ if in_frame && needs_key(frame) => return Err(Error::Decline("RANGE of several keys")),
+        _ => None,
+    };
+    let spec = Spec { calls, frame: *frame, in_frame, key };
+    // What cannot be computed is said before anything runs.
+    spec.computers()?;
+    frames::Frames::new(&spec)?;
+    let keys = gather::Keys { partition: partition.clone(), order: order.clone(), arguments };
+    Ok(Box::new(Gather::new(pipeline, spec, keys, &types, wanted, context)))
+}
+
+fn uses_frame(function: WindowFunction) -> bool {
+    use WindowFunction as F;
+    matches!(function, F::FirstValue | F::LastValue | F::NthValue | F::Aggregate(_))
+}
+
+/// True where frames depend on the distance of the order key's values.
+fn needs_key(frame: &WindowFrame) -> bool {
+    let has_offset = |bound| matches!(bound, FrameBound::Preceding(_) | FrameBound::Following(_));
+    frame.units == FrameUnits::Range && (has_offset(frame.start) || has_offset(frame.end))
+}
+
+/// What is computed.
+struct Spec {
+    calls: Vec<Call>,
+    frame: WindowFrame,
+    /// A function looks at frames.
+    in_frame: bool,
+    /// The argument that is the order key, where frames need it.
+    key: Option<usize>,
+}
+
+/// One function.
+struct Call {
+    call: WindowCall,
+    /// Types of its arguments.
+    types: Vec<LogicalType>,
+    /// Its first argument among those of all functions.
+    first: usize,
+}
+
+impl Spec {
+    /// What computes each function.
+    fn computers(&self) -> Result<Vec<Box<dyn Compute>>> {
+        self.calls.iter().map(make).collect()
+    }
+}
+
+/// The rows of a chunk as far as functions look at them.
+struct Input {
+    /// How many.
+    rows: usize,
+    /// Where partitions begin, and the number of rows.
+    partitions: Vec<u32>,
+    /// Where groups of peers begin, and the number of rows.
+    peers: Vec<u32>,
+    /// All arguments, flat.
+    arguments: Vec<Vector>,
+}
+
+impl Input {
+    fn argument(&self, at: usize) -> Result<&Vector> {
+        self.arguments.get(at).ok_or(MISTYPED)
+    }
+}
+
+/// Results of some rows.
+enum Column {
+    /// As they come out.
+    Vector(Vector),
+    /// Decimals that may have no scale in common.
+    Decimals(Vec<Option<Decimal>>),
+}
+
+/// Computes one function.
+trait Compute: Send {
+    /// Looks at a chunk's rows once, before the first range.
+    fn prepare(&mut self, _input: &Input) -> Result<()> {
+        Ok(())
+    }
+
+    /// The results of a range of rows, the one after the range before.
+    fn compute(&mut self, input: &Input, at: &Places) -> Result<Column>;
+}
+
+/// An argument of another type than planned.
+const MISTYPED: Error = Error::Decline("window function of another type");
+
+fn make(call: &Call) -> Result<Box<dyn Compute>> {
+    use WindowFunction as F;
+    Ok(match call.call.function {
+        F::RowNumber | F::Rank | F::DenseRank | F::PercentRank | F::CumeDist => {
+            Box::new(ranking::Ranking(call.call.function))
+        }
+        F::Ntile => Box::new(ranking::Ntile::new(call)?),
+        F::Lag | F::Lead => Box::new(values::Shifted::new(call)?),
+        F::FirstValue | F::LastValue | F::NthValue => Box::new(values::OfFrame::new(call)?),
+        F::Aggregate(function) => {
+            if let Some(sums) = sums::make(function, call)? {
+                sums
+            } else if let Some(extremes) = extremes::make(function, call)? {
+                extremes
+            } else {
+                running::make(function, call)?
+            }
+        }
+    })
+}
+
+/// Rows or groups of an offset.
+fn count(offset: FrameOffset) -> Result<u64> {
+    match offset {
+        FrameOffset::Count(count) => Ok(count),
+        _ => Err(Error::Decline("frame offset of another type")),
+    }
+}

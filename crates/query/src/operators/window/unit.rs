@@ -1,0 +1,144 @@
+//! Computing the functions of a chunk, on whichever thread.
+//!
+//! A step does little, so that whoever runs the unit can look whether to go on: it puts one argument together, prepares one function, or computes the results of one batch.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use super::frames::Frames;
+use super::gather::{Chunk, Passed};
+use super::places::Places;
+use super::{Column, Compute, Input, Spec};
+use crate::expression::{end_to_end, nulls};
+use crate::operators::aggregate::results::decimals;
+use crate::row_container::BatchQueue;
+use crate::{Batch, Error, Result, Step, Unit};
+
+/// A chunk that is computed.
+pub struct WindowUnit {
+    passed: Arc<Passed>,
+    /// Arguments in pieces, those still to be put together.
+    pieces: std::vec::IntoIter<Vec<vector::Vector>>,
+    /// Their types come from the functions.
+    input: Input,
+    passing: BatchQueue,
+    computers: Vec<Box<dyn Compute>>,
+    /// Functions that are prepared.
+    prepared: usize,
+    frames: Option<Frames>,
+    frames_ready: bool,
+    places: Places,
+    ready: VecDeque<Batch>,
+}
+
+impl WindowUnit {
+    /// A unit for a chunk.
+    pub fn new(mut chunk: Chunk, spec: Arc<Spec>, passed: Arc<Passed>) -> Result<Self> {
+        let end = u32::try_from(chunk.rows).map_err(|_| Error::Decline("a partition of 4 billion rows"))?;
+        chunk.partitions.push(end);
+        chunk.peers.push(end);
+        let frames = if spec.in_frame { Some(Frames::new(&spec)?) } else { None };
+        Ok(Self {
+            passed,
+            pieces: chunk.arguments.into_iter(),
+            input: Input {
+                rows: chunk.rows,
+                partitions: chunk.partitions,
+                peers: chunk.peers,
+                arguments: Vec::new(),
+            },
+            passing: chunk.passing,
+            computers: spec.computers()?,
+            prepared: 0,
+            frames,
+            frames_ready: false,
+            places: Places::default(),
+            ready: VecDeque::new(),
+        })
+    }
+
+    /// One step before the first result; false when there is none left.
+    fn prepare(&mut self) -> Result<bool> {
+        if let Some(pieces) = self.pieces.next() {
+            let Some(logical) = pieces.first().map(|piece| piece.logical) else { return Ok(true) };
+            self.input.arguments.push(end_to_end(logical, pieces)?);
+            return Ok(true);
+        }
+        if !self.frames_ready {
+            if let Some(frames) = &mut self.frames {
+                frames.prepare(&self.input)?;
+            }
+            self.frames_ready = true;
+            return Ok(true);
+        }
+        let Some(computer) = self.computers.get_mut(self.prepared) else { return Ok(false) };
+        computer.prepare(&self.input)?;
+        self.prepared += 1;
+        Ok(true)
+    }
+
+    /// The results for a batch.
+    fn compute(&mut self, batch: &Batch) -> Result<()> {
+        self.places.next(&self.input, batch.rows, self.frames.as_mut())?;
+        let mut passing = batch.columns.iter();
+        let mut columns = Vec::with_capacity(self.passed.types.len());
+        for (&logical, &wanted) in self.passed.types.iter().zip(&self.passed.wanted) {
+            columns.push(match wanted {
+                true => Arc::clone(passing.next().ok_or(Error::Decline("column outside its input"))?),
+                false => Arc::new(nulls(logical, batch.rows)),
+            });
+        }
+        let passed = Batch::new(batch.rows, columns);
+        let results = self.computers.iter_mut().map(|computer| computer.compute(&self.input, &self.places));
+        let results = results.collect::<Result<Vec<_>>>()?;
+        // Averages of very different magnitude may have no scale in common: fewer at a time then.
+        let mut at = 0;
+        let mut rows = batch.rows;
+        while at < batch.rows {
+            let mut piece = passed.slice(at, rows);
+            let made = results.iter().try_for_each(|result| {
+                let column = match result {
+                    Column::Vector(vector) if rows == batch.rows => vector.clone(),
+                    Column::Vector(vector) => vector.slice(at, rows),
+                    Column::Decimals(values) => decimals(values.get(at..at + rows).unwrap_or_default())?,
+                };
+                piece.columns.push(Arc::new(column));
+                Ok(())
+            });
+            match made {
+                Err(Error::Decline(_)) if rows > 1 => rows = rows.div_ceil(4),
+                made => {
+                    made?;
+                    self.ready.push_back(piece);
+                    at += rows;
+                    rows = rows.min(batch.rows - at);
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Unit for WindowUnit {
+    fn next(&mut self) -> Result<Step> {
+        loop {
+            if let Some(batch) = self.ready.pop_front() {
+                return Ok(Step::Batch(batch));
+            }
+            if self.prepare()? {
+                // Where this takes long, the caller wants to look around in between.
+                if self.input.rows > LONG {
+                    return Ok(Step::Batch(Batch::default()));
+                }
+                continue;
+            }
+            match self.passing.read()? {
+                Some(batch) => self.compute(&batch)?,
+                None => return Ok(Step::Done),
+            }
+        }
+    }
+}
+
+/// Rows that take a noticeable time to go through.
+const LONG: usize = 1 << 18;
