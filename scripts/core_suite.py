@@ -86,6 +86,16 @@ def run_suite(stage, source, suite, method):
     return out / "results", passed, crashes
 
 
+def heap_results(stage, source, suite):
+    """What the files print on heap; kept for the next run, since nothing of ours changes it."""
+    out = TARGET / "core-suite" / f"{suite}-heap"
+    stamp, now = out / "server", f"{pg_config('--version')} {source}"
+    if not stamp.exists() or stamp.read_text() != now:
+        run_suite(stage, source, suite, "heap")
+        stamp.write_text(now)
+    return out / "results"
+
+
 def run_cold(stage, source):
     """The isolation specs on heap and with all rows in stripes."""
     server = fresh_server("core-cold", stage, dict(TEST_SETTINGS, max_connections="60"))
@@ -205,7 +215,7 @@ def main(stage, source, *suites):
             results, crashes = run_cold(stage, source)
             outputs = outputs_of(results, results, ".read-committed.heap.out", ".read-committed.colcompress.out")
         else:
-            heap, _, _ = run_suite(stage, source, suite, "heap")
+            heap = heap_results(stage, source, suite)
             ours, passed, crashes = run_suite(stage, source, suite, "colcompress")
             print(f"{suite}: {len(passed)} files print what PostgreSQL expects of heap")
             outputs = outputs_of(heap, ours)
