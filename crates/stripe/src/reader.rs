@@ -161,14 +161,32 @@ impl StripeReader {
         bytes: &dyn StripeBytes,
         codecs: &dyn BlockCodecs,
     ) -> Result<OwnedChunk> {
+        let mut read = self.read_chunk_unverified(column, chunk, bytes, codecs)?;
+        read.verify()?;
+        Ok(read)
+    }
+
+    /// The same, for a caller that lets another thread check it (`OwnedChunk::verify`).
+    pub fn read_chunk_unverified(
+        &self,
+        column: usize,
+        chunk: u32,
+        bytes: &dyn StripeBytes,
+        codecs: &dyn BlockCodecs,
+    ) -> Result<OwnedChunk> {
         let shared = Arc::clone(self.shared(column, bytes, codecs)?);
         let (entry, _) = self.entry(column)?;
         let chunk_entry = self.chunk(column, chunk, bytes)?;
-        let raw = read_section(&chunk_entry.data, bytes).map_err(|e| e.at(position(column), Some(chunk)))?;
+        let section = &chunk_entry.data;
+        let raw = match section.range.is_empty() {
+            true => Vec::new(),
+            false => read_range(&section.range, bytes).map_err(|e| e.at(position(column), Some(chunk)))?,
+        };
         Ok(OwnedChunk {
             logical: entry.logical,
             rows: chunk_entry.statistics.rows,
             bytes: raw,
+            unverified: Some(section.clone()).filter(|section| !section.range.is_empty()),
             shared,
             column: position(column),
             chunk,
@@ -247,6 +265,8 @@ pub struct OwnedChunk {
     logical: LogicalType,
     rows: u32,
     bytes: Vec<u8>,
+    /// Where they come from and what their checksum has to be, until it was compared.
+    unverified: Option<Section>,
     shared: Arc<SharedColumn>,
     column: Option<u32>,
     chunk: u32,
@@ -268,8 +288,21 @@ impl OwnedChunk {
         self.bytes.is_empty()
     }
 
+    /// Compares the bytes with their checksum, unless that was done. Nothing else works before.
+    pub fn verify(&mut self) -> Result<()> {
+        match &self.unverified {
+            Some(section) => verify(section, &self.bytes).map_err(|e| self.located(e))?,
+            None => return Ok(()),
+        }
+        self.unverified = None;
+        Ok(())
+    }
+
     /// The encoded chunk. Errors of what is called on it do not name the place; those of the methods below do.
     pub fn open<'a>(&'a self, codecs: &'a dyn BlockCodecs) -> Result<Chunk<'a>> {
+        if self.unverified.is_some() {
+            return Err(self.located(Error::InvalidInput("a chunk that was not verified".into())));
+        }
         Chunk::open(self.logical, self.rows, &self.bytes, &self.shared, codecs).map_err(|e| self.located(e))
     }
 
@@ -349,8 +382,13 @@ fn read_section(section: &Section, bytes: &dyn StripeBytes) -> Result<Vec<u8>> {
         return Ok(Vec::new());
     }
     let raw = read_range(&section.range, bytes)?;
-    match checksum(&raw) == section.checksum {
-        true => Ok(raw),
+    verify(section, &raw)?;
+    Ok(raw)
+}
+
+fn verify(section: &Section, raw: &[u8]) -> Result<()> {
+    match checksum(raw) == section.checksum {
+        true => Ok(()),
         false => Err(Error::corrupt(format!("bytes {:?} do not match their checksum", section.range))),
     }
 }

@@ -249,6 +249,15 @@ pub fn load(
     }
 }
 
+/// As `fetch`, for `Work::read_all`: whoever runs the work compares checksums.
+pub fn fetch_for_later<'a>(
+    open: &'a OpenStripe,
+    chunk: u32,
+    pages: &'a Pages,
+) -> impl FnMut(usize) -> Result<OwnedChunk> + 'a {
+    move |index| open.reader.read_chunk_unverified(index, chunk, pages, &ServerCodecs)
+}
+
 /// Reads column chunks from the table's pages.
 pub fn fetch<'a>(
     open: &'a OpenStripe,
@@ -272,7 +281,7 @@ impl Work {
                 .all(|clause| !clause.native || self.understands(clause))
     }
 
-    /// Reads all column chunks that `run` may ask for.
+    /// Reads all column chunks that `run` may ask for (`fetch_for_later`).
     pub fn read_all(&mut self, fetch: &mut Fetch<'_>, counters: &mut Counters) -> Result<()> {
         let steps = Arc::clone(&self.steps);
         let filtered = |index: usize| {
@@ -339,6 +348,7 @@ impl Work {
     /// Filters. None when no row is left.
     fn passing(&mut self, fetch: &mut Fetch<'_>, counters: &mut Counters) -> Result<Option<Passed>> {
         let steps = Arc::clone(&self.steps);
+        self.parts.iter_mut().filter_map(|part| part.read.as_mut()).try_for_each(OwnedChunk::verify)?;
         let mut checks: Vec<usize> = (0..steps.clauses.len())
             .filter(|&at| steps.clauses.get(at).is_some_and(|clause| clause.needs_check))
             .collect();

@@ -232,13 +232,14 @@ impl Scan {
             let pages = unsafe { Pages::new(self.rel, entry, std::ptr::null_mut()) };
             let work = chunk::prune(&open, chunk, &cold.dead, &cold.steps, &pages, &mut self.counters);
             let Some(mut work) = work.map_err(located)? else { continue };
-            let mut fetch = chunk::fetch(&open, chunk, &pages);
             if wanted.threads && work.is_vectors() {
+                let mut fetch = chunk::fetch_for_later(&open, chunk, &pages);
                 work.read_all(&mut fetch, &mut self.counters).map_err(located)?;
                 // SAFETY: rel is open.
                 let stripe = unsafe { ((*self.rel).rd_id.to_u32(), entry.first_row) };
                 return Ok(Some(Piece::Work(ChunkUnit::new(work, Arc::clone(&wanted.shape), stripe))));
             }
+            let mut fetch = chunk::fetch(&open, chunk, &pages);
             let first_row = entry.first_row;
             let within = |problem: query::Error| (first_row, problem);
             let vectors = work.is_vectors();

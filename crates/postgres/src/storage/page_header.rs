@@ -78,27 +78,33 @@ fn field<const N: usize>(page: &[u8], offset: usize) -> [u8; N] {
     out
 }
 
-/// CRC-32C of each byte value.
-const CRC_OF_BYTE: [u32; 256] = {
-    let mut table = [0; 256];
-    let mut byte = 0;
-    while byte < 256 {
-        let mut crc = byte as u32;
+/// CRC-32C of each byte value followed by no, one, two and three zero bytes.
+const CRC_OF_BYTE: [[u32; 256]; 4] = {
+    let mut tables = [[0; 256]; 4];
+    let mut entry = 0;
+    while entry < 4 * 256 {
+        let (zeros, byte) = (entry / 256, entry % 256);
+        let mut crc = if zeros == 0 { byte as u32 } else { tables[zeros - 1][byte] };
         let mut bit = 0;
         while bit < 8 {
             crc = (crc >> 1) ^ (0x82f6_3b78 & (crc & 1).wrapping_neg());
             bit += 1;
         }
-        table[byte] = crc;
-        byte += 1;
+        tables[zeros][byte] = crc;
+        entry += 1;
     }
-    table
+    tables
 };
 
-/// CRC-32C, byte by byte: a scan asks for it once a page, so not bit by bit.
+/// CRC-32C of some words, four bytes at a time: a scan asks for it once a page.
 fn check(bytes: &[u8]) -> u32 {
-    let next = |crc: u32, &byte: &u8| (crc >> 8) ^ CRC_OF_BYTE[usize::from(crc as u8 ^ byte)];
-    !bytes.iter().fold(!0u32, next)
+    let (words, _) = bytes.as_chunks::<4>();
+    let next = |crc: u32, word: &[u8; 4]| {
+        let bytes = (crc ^ u32::from_le_bytes(*word)).to_le_bytes();
+        let parts = bytes.iter().zip(CRC_OF_BYTE.iter().rev());
+        parts.fold(0, |crc, (&byte, table)| crc ^ table[usize::from(byte)])
+    };
+    !words.iter().fold(!0u32, next)
 }
 
 /// The 40 bytes of a header, to be copied to offset 24 of a page.

@@ -23,7 +23,7 @@ pub use self::run::Runner;
 use crate::{Batch, Error, Host, Pipeline, Plan, Result, SharedTempFiles, Source, Step, Unit};
 
 /// Units that the main thread runs alone before it looks for help.
-const ALONE: usize = 2;
+const ALONE: usize = 1;
 
 /// Limits of one execution.
 pub struct Settings {
