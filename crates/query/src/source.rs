@@ -74,6 +74,9 @@ pub trait Source {
         false
     }
 
+    /// Columns without a flag may hold anything of their type, because nobody reads them. Only before the first unit.
+    fn read_only(&mut self, _columns: &[bool]) {}
+
     /// True where its units must run on the host's main thread.
     fn needs_host(&self) -> bool {
         false

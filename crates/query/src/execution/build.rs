@@ -34,7 +34,9 @@ fn node(
     Ok(match plan {
         Plan::Scan { source, .. } => {
             let taken = sources.get_mut(*source).and_then(Option::take);
-            Pipeline::new(taken.ok_or(Error::Decline("source"))?)
+            let mut taken = taken.ok_or(Error::Decline("source"))?;
+            taken.read_only(wanted);
+            Pipeline::new(taken)
         }
         Plan::Filter { input, condition } => {
             let mut wanted = wanted.to_vec();

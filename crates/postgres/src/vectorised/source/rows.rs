@@ -6,14 +6,23 @@ use std::sync::Arc;
 
 use pgrx::pg_sys::{self, PlanState, TupleTableSlot};
 use query::{BATCH_ROWS, Batch, Host, Result, Source, Unit};
+use vector::{Values, Vector};
 
 use crate::convert::{ColumnType, ColumnWriter};
 
 /// An initialised plan node as a source.
 pub struct Rows {
     child: *mut PlanState,
-    writers: Vec<ColumnWriter>,
+    columns: Vec<Column>,
+    /// Columns up to the last one that is read.
+    deformed: i32,
     ended: bool,
+}
+
+enum Column {
+    Read(ColumnWriter),
+    /// Any value of the type.
+    Unread(Vector),
 }
 
 impl Rows {
@@ -24,7 +33,8 @@ impl Rows {
     pub unsafe fn open(child: *mut PlanState) -> Self {
         // SAFETY: the caller's promise; every initialised node knows its row type.
         let kinds = unsafe { ColumnType::of_all(pg_sys::ExecGetResultType(child)) };
-        Self { child, writers: kinds.into_iter().map(ColumnWriter::new).collect(), ended: false }
+        let columns: Vec<_> = kinds.into_iter().map(|kind| Column::Read(ColumnWriter::new(kind))).collect();
+        Self { child, deformed: columns.len() as i32, columns, ended: false }
     }
 
     /// The next row, its columns out of the tuple.
@@ -35,8 +45,8 @@ impl Rows {
             if slot.is_null() || (*slot).tts_flags & pg_sys::TTS_FLAG_EMPTY as u16 != 0 {
                 return None;
             }
-            if i32::from((*slot).tts_nvalid) < (*(*slot).tts_tupleDescriptor).natts {
-                pg_sys::slot_getallattrs(slot);
+            if i32::from((*slot).tts_nvalid) < self.deformed {
+                pg_sys::slot_getsomeattrs_int(slot, self.deformed);
             }
             Some(slot)
         }
@@ -57,14 +67,35 @@ impl Source for Rows {
                     self.ended = true;
                     break;
                 };
-                for (index, writer) in self.writers.iter_mut().enumerate() {
-                    writer.push(&[slot], index);
+                for (index, column) in self.columns.iter_mut().enumerate() {
+                    if let Column::Read(writer) = column {
+                        writer.push(&[slot], index);
+                    }
                 }
                 rows += 1;
             }
         }
-        let columns = self.writers.iter_mut().map(|writer| Arc::new(writer.take())).collect();
+        let columns = self.columns.iter_mut().map(|column| {
+            Arc::new(match column {
+                Column::Read(writer) => writer.take(),
+                Column::Unread(value) => {
+                    Vector::new(value.logical, Values::Constant(Box::new(value.clone()), rows))
+                }
+            })
+        });
+        let columns = columns.collect();
         Ok((rows > 0).then(|| Box::new(Some(Batch::new(rows, columns))) as Box<dyn Unit>))
+    }
+
+    fn read_only(&mut self, columns: &[bool]) {
+        for (column, _) in self.columns.iter_mut().zip(columns).filter(|(_, read)| !**read) {
+            if let Column::Read(writer) = column {
+                // SAFETY: NULL is a value of every type.
+                unsafe { writer.push_value(pg_sys::Datum::null(), true) };
+                *column = Column::Unread(writer.take());
+            }
+        }
+        self.deformed = columns.iter().rposition(|&read| read).map_or(0, |last| last as i32 + 1);
     }
 
     /// The child may be an index scan whose order the plan above relies on.
