@@ -267,23 +267,28 @@ impl Texts {
             self.views.resize(VIEWS, (ByteView::default(), 0));
         }
         self.numbers.clear();
-        self.missed.clear();
-        for (row, view) in texts.views().iter().enumerate() {
-            let place = hash::hash_view(*view) as usize % VIEWS;
-            let (known, code) = self.views[place];
-            let code = if known == *view && view.place().is_none() { code } else { 0 };
-            if code == 0 && valid.is_none_or(|valid| valid.get(row)) {
-                self.missed.push(row as u32);
+        let (mut missed, mut found) = (0, Vec::new());
+        // Some rows at a time, so that what the first of them miss is there for the others.
+        for rows in texts.views().chunks(VIEWS / 4) {
+            let first = self.numbers.len();
+            self.missed.clear();
+            for (row, view) in (first..).zip(rows) {
+                let (known, code) = self.views[hash::hash_view(*view) as usize % VIEWS];
+                let code = if known == *view && view.place().is_none() { code } else { 0 };
+                if code == 0 && valid.is_none_or(|valid| valid.get(row)) {
+                    self.missed.push(row as u32);
+                }
+                self.numbers.push(code);
             }
-            self.numbers.push(code);
-        }
-        if !self.missed.is_empty() {
+            if self.missed.is_empty() {
+                continue;
+            }
+            missed += self.missed.len();
             // Where most texts are long or many differ, coding costs more than it saves.
-            if self.missed.len() > VIEWS && self.missed.len() * 4 > texts.len() {
+            if missed > VIEWS && missed * 4 > texts.len() {
                 return Ok(false);
             }
             let taken = Arc::new(column.take(&self.missed));
-            let mut found = Vec::new();
             self.values.number(&[taken], self.missed.len(), &mut found)?;
             for (&row, &number) in self.missed.iter().zip(&found) {
                 self.numbers[row as usize] = number + 1;

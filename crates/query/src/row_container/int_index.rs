@@ -3,6 +3,7 @@
 use vector::{Bitmap, Values, Vector};
 
 use super::hash::{hash_int, hash_pair};
+use super::prefetch::{self, prefetch};
 use super::row_set::ABSENT;
 use crate::{Error, Result};
 
@@ -121,7 +122,14 @@ impl<K: Key> IntIndex<K> {
         fresh: &mut Vec<u32>,
     ) {
         let mask = self.slots.len() - 1;
+        let far = size_of_val(self.slots.as_slice()) > prefetch::NEAR;
         for (row, (value, number)) in values.iter().zip(numbers.iter_mut()).enumerate() {
+            if far && row % prefetch::ROWS == 0 {
+                for &value in values.iter().skip(row).take(prefetch::ROWS) {
+                    let value: K = value.into();
+                    prefetch(&self.slots, (value.hash() >> self.shift) as usize & mask);
+                }
+            }
             if valid.is_some_and(|valid| !valid.get(row)) {
                 if self.null == 0 && !frozen {
                     fresh.push(row as u32);

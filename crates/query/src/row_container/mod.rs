@@ -8,6 +8,7 @@ pub mod hash;
 mod int_index;
 mod numbering;
 mod pages;
+mod prefetch;
 mod row_set;
 mod value_column;
 

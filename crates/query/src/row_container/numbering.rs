@@ -2,22 +2,26 @@
 //!
 //! As long as rows can be coded as integers (`coding`), numbers are found by code: in an array with a place for each code where those are few compared with the rows, in
 //! an open-addressing table of integers otherwise. When the codes of all rows change, these are made anew from the values kept. Rows that cannot be coded are in a
-//! `RowSet`, from then on all of them. Invariant: numbers never change, and are given in the order in which rows were first seen.
+//! `RowSet`, from then on all of them. Rows of one column that come as codes of a dictionary are numbered by a memo of its entries. Invariant: numbers never change, and are given in the order in which rows were first seen.
 
 use std::sync::Arc;
 
-use vector::{LogicalType, Vector};
+use vector::{LogicalType, Values, Vector};
 
 use super::coding::Coding;
 use super::int_index::IntIndex;
+use super::prefetch::{self, prefetch};
 use super::row_set::{ABSENT, RowSet};
 use super::{ValueColumn, flat};
 use crate::{BATCH_ROWS, Error, Result};
 
 /// Places that an array of numbers may always have,
 const SMALL: u64 = 1 << 16;
-/// and for each row seen beyond.
-const SPARSE: u64 = 4;
+/// and for each row seen beyond: a table of as many groups as rows would take half as many bytes.
+const SPARSE: u64 = 16;
+
+/// Entries of a dictionary whose numbers are kept.
+const MEMO: usize = 1 << 14;
 
 /// Rows and their numbers.
 #[derive(Debug)]
@@ -30,6 +34,45 @@ pub struct Numbering {
     memory: usize,
     frozen: bool,
     fresh: Vec<u32>,
+    memo: Memo,
+    /// All rows of the last look-up were in the memo.
+    known: bool,
+}
+
+/// Numbers of the entries of the dictionary that was met last, for rows of one column: one more than the number, 0 where not known.
+#[derive(Debug, Default)]
+struct Memo {
+    dictionary: Option<u64>,
+    numbers: Vec<u32>,
+}
+
+impl Memo {
+    /// Numbers rows by their codes; false where one of them is not known.
+    fn number(&mut self, column: &Vector, numbers: &mut Vec<u32>) -> bool {
+        let Values::Dictionary { codes, dictionary } = &column.values else { return false };
+        if self.dictionary != Some(dictionary.id) || column.validity.is_some() {
+            return false;
+        }
+        numbers.clear();
+        numbers.extend(codes.iter().map(|&code| self.numbers[code as usize].wrapping_sub(1)));
+        !numbers.contains(&ABSENT)
+    }
+
+    /// Keeps what rows were numbered. Numbers never change, so neither does what is known of an entry.
+    fn learn(&mut self, column: &Vector, numbers: &[u32]) {
+        let Values::Dictionary { codes, dictionary } = &column.values else { return };
+        if column.validity.is_some() || dictionary.entries.len() > MEMO {
+            return;
+        }
+        if self.dictionary != Some(dictionary.id) {
+            self.dictionary = Some(dictionary.id);
+            self.numbers.clear();
+            self.numbers.resize(dictionary.entries.len(), 0);
+        }
+        for (&code, &number) in codes.iter().zip(numbers) {
+            self.numbers[code as usize] = number.wrapping_add(1);
+        }
+    }
 }
 
 #[derive(Debug)]
@@ -68,7 +111,16 @@ impl Numbering {
             })),
             None => Index::Set(Box::new(RowSet::new(types))),
         };
-        Self { types: types.to_vec(), index, asked: 0, memory, frozen: false, fresh: Vec::new() }
+        Self {
+            types: types.to_vec(),
+            index,
+            asked: 0,
+            memory,
+            frozen: false,
+            fresh: Vec::new(),
+            memo: Memo::default(),
+            known: false,
+        }
     }
 
     /// Number of rows kept.
@@ -107,7 +159,10 @@ impl Numbering {
                     Places::Array(array) => array.capacity() * 4,
                     Places::Table(table) => table.bytes(),
                 };
-                places + coded.coding.bytes() + coded.columns.iter().map(ValueColumn::bytes).sum::<usize>()
+                places
+                    + self.memo.numbers.capacity() * 4
+                    + coded.coding.bytes()
+                    + coded.columns.iter().map(ValueColumn::bytes).sum::<usize>()
             }
             Index::Set(set) => set.bytes(),
         }
@@ -133,6 +188,7 @@ impl Numbering {
     pub fn fresh(&self) -> &[u32] {
         match &self.index {
             Index::Coded(_) => &self.fresh,
+            Index::Set(_) if self.known => &[],
             Index::Set(set) => set.newest(),
         }
     }
@@ -144,6 +200,16 @@ impl Numbering {
     pub fn number(&mut self, columns: &[Arc<Vector>], rows: usize, numbers: &mut Vec<u32>) -> Result<()> {
         self.asked += rows as u64;
         self.fresh.clear();
+        let [column] = columns else { return self.number_rows(columns, rows, numbers) };
+        self.known = self.memo.number(column, numbers);
+        if !self.known {
+            self.number_rows(columns, rows, numbers)?;
+            self.memo.learn(column, numbers);
+        }
+        Ok(())
+    }
+
+    fn number_rows(&mut self, columns: &[Arc<Vector>], rows: usize, numbers: &mut Vec<u32>) -> Result<()> {
         if let Index::Coded(coded) = &mut self.index {
             if coded.rows + rows >= (u32::MAX as usize) / 2 {
                 return Err(Error::Decline("more groups than are numbered"));
@@ -195,7 +261,12 @@ impl Coded {
         match &mut self.places {
             Places::Array(array) => {
                 let mask = array.len() - 1;
+                let far = size_of_val(array.as_slice()) > prefetch::NEAR;
                 for (row, (&code, number)) in self.codes.iter().zip(numbers).enumerate() {
+                    if far && row % prefetch::ROWS == 0 {
+                        let codes = self.codes.iter().skip(row).take(prefetch::ROWS);
+                        codes.for_each(|&code| prefetch(array, code as usize & mask));
+                    }
                     let place = &mut array[code as usize & mask];
                     if *place == 0 && !frozen {
                         fresh.push(row as u32);
@@ -245,7 +316,7 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use std::collections::HashMap;
 
-    use vector::{Dictionary, Values, VectorBuilder};
+    use vector::{Dictionary, VectorBuilder};
 
     use super::*;
 
@@ -294,8 +365,10 @@ mod tests {
             (state >> 33) % below
         };
         for round in 0..300u64 {
-            let types = [LogicalType::Text, LogicalType::Int32];
-            let mut numbering = Numbering::new(&types, if round % 3 == 0 { 0 } else { 1 << 20 });
+            // Every other time the texts alone.
+            let alone = round % 2 == 1;
+            let types = &[LogicalType::Text, LogicalType::Int32][..2 - usize::from(alone)];
+            let mut numbering = Numbering::new(types, if round % 3 == 0 { 0 } else { 1 << 20 });
             let mut known: HashMap<(Option<String>, i32), u32> = HashMap::new();
             for batch in 0..8u64 {
                 let rows = 1 + random(30) as usize;
@@ -309,12 +382,13 @@ mod tests {
                     .collect();
                 let ints: Vec<i32> =
                     (0..rows).map(|_| random(3 << (3 * batch)) as i32 - (2 << (2 * batch))).collect();
+                let ints = if alone { vec![0; rows] } else { ints };
                 let columns = [
                     column(&texts, random(3), round * 10 + batch),
                     Arc::new(Vector::new(LogicalType::Int32, Values::Int32(ints.clone()))),
                 ];
                 let mut numbers = Vec::new();
-                numbering.number(&columns, rows, &mut numbers).unwrap();
+                numbering.number(&columns[..types.len()], rows, &mut numbers).unwrap();
                 for ((text, int), number) in texts.into_iter().zip(ints).zip(numbers) {
                     let next = known.len() as u32;
                     let key = (text, int);
@@ -323,5 +397,37 @@ mod tests {
             }
             assert_eq!(numbering.len(), known.len());
         }
+    }
+
+    /// Batches of one dictionary are numbered by its entries; those that no row has get no number.
+    #[test]
+    fn entries_of_a_dictionary_are_remembered() {
+        let words: Vec<Option<String>> = ["a", "b", "c", "d"].map(|word| Some(word.to_owned())).to_vec();
+        let whole = column(&words, 2, 9);
+        let mut numbering = Numbering::new(&[LogicalType::Text], 1 << 20);
+        let mut number = |rows: &[u32], freeze: bool| {
+            if freeze {
+                numbering.freeze();
+            }
+            let mut numbers = Vec::new();
+            numbering.number(&[Arc::new(whole.take(rows))], rows.len(), &mut numbers).unwrap();
+            (numbers, numbering.fresh().to_vec(), numbering.len())
+        };
+        assert_eq!(number(&[2, 0, 2], false), (vec![0, 1, 0], vec![0, 1], 2));
+        assert_eq!(number(&[0, 2], false), (vec![1, 0], vec![], 2));
+        assert_eq!(number(&[3, 2], false), (vec![2, 0], vec![0], 3));
+        assert_eq!(number(&[1, 2], true), (vec![ABSENT, 0], vec![], 3));
+        assert_eq!(number(&[1, 3], true), (vec![ABSENT, 2], vec![], 3));
+    }
+
+    /// Flat texts are coded also where the first batch brings more rows than the memo has places.
+    #[test]
+    fn long_batches_of_few_texts_are_coded() {
+        let words: Vec<Option<String>> = (0..5_000).map(|row| Some(format!("word {}", row % 40))).collect();
+        let mut numbering = Numbering::new(&[LogicalType::Text], 1 << 20);
+        let mut numbers = Vec::new();
+        numbering.number(&[column(&words, 0, 0)], words.len(), &mut numbers).unwrap();
+        assert!(numbers.iter().zip(0..).all(|(&number, row)| number == row % 40));
+        assert!(matches!(numbering.index, Index::Coded(_)));
     }
 }
