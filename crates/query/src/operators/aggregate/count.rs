@@ -5,6 +5,7 @@ use std::sync::Arc;
 use vector::{LogicalType, Values, Vector};
 
 use super::accumulate::{Accumulator, Groups, MISTYPED, NO_SUMMARY, each_valid, same};
+use super::copies;
 use crate::{AggregateFunction, ColumnSummary, Result};
 
 /// Rows, or values that are not NULL, in each group.
@@ -48,7 +49,10 @@ impl Accumulator for Count {
             (Groups::Numbers(numbers), argument) => {
                 let mixed = argument.filter(|argument| valid_rows(argument) < rows);
                 match mixed {
-                    None => numbers.iter().for_each(|&group| counts[group as usize] += 1),
+                    None => {
+                        let rows = (numbers, numbers);
+                        copies::each(counts, 0, rows, |count, _| *count += 1, |count, more| *count += more);
+                    }
                     Some(argument) => match (&argument.values, &argument.validity) {
                         (Values::Constant(..) | Values::Runs { .. }, _) => {
                             for (row, &group) in numbers.iter().enumerate() {

@@ -6,7 +6,8 @@ use std::cmp::Ordering;
 use std::sync::Arc;
 
 use vector::{
-    Bitmap, ByteViews, LogicalType, NumericValues, Scalar, Values, Vector, compare_decimals, compare_floats,
+    Bitmap, ByteViews, DisplayScales, LogicalType, NumericInts, NumericValues, Scalar, Values, Vector,
+    compare_decimals, compare_floats,
 };
 
 use super::accumulate::{Accumulator, Groups, MISTYPED, NO_SUMMARY, each_valid, same};
@@ -23,7 +24,7 @@ pub fn make(greatest: bool, logical: LogicalType, order: &TextOrder) -> Result<B
         T::Int64 | T::Timestamp => Box::new(Extreme::<i64>::new(greatest, logical)),
         T::Float32 => Box::new(Extreme::<f32>::new(greatest, logical)),
         T::Float64 => Box::new(Extreme::<f64>::new(greatest, logical)),
-        T::Numeric => Box::new(NumericExtreme { greatest, states: Vec::new() }),
+        T::Numeric => Box::new(NumericExtreme::new(greatest)),
         T::Text | T::Bytes => {
             Box::new(TextExtreme { greatest, logical, order: order.clone(), states: Vec::new(), bytes: 0 })
         }
@@ -163,13 +164,70 @@ impl<T: Native> Accumulator for Extreme<T> {
 
 struct NumericExtreme {
     greatest: bool,
-    states: Vec<Option<Decimal>>,
+    /// As long as all values had one scale and showed as many digits, and fit.
+    narrow: Option<Narrow>,
+    /// Otherwise.
+    wide: Vec<Option<Decimal>>,
+}
+
+struct Narrow {
+    extreme: Extreme<i64>,
+    /// None before the first value.
+    shape: Option<(u16, u16)>,
+}
+
+impl Narrow {
+    /// Takes rows; false, and nothing is taken, where they are not of its shape.
+    fn update(&mut self, argument: &Vector, numeric: &NumericValues, groups: Groups<'_>) -> bool {
+        let DisplayScales::Constant(display) = numeric.display else { return false };
+        if *self.shape.get_or_insert((numeric.scale, display)) != (numeric.scale, display) {
+            return false;
+        }
+        match &numeric.ints {
+            NumericInts::Int32(values) => self.take(argument, values, groups),
+            NumericInts::Int64(values) => self.take(argument, values, groups),
+            NumericInts::Int128(_) => return false,
+        }
+        true
+    }
+
+    fn take<T: Copy + Into<i64>>(&mut self, argument: &Vector, values: &[T], groups: Groups<'_>) {
+        let extreme = &mut self.extreme;
+        each_valid(argument.validity.as_ref(), values.len(), |row| {
+            let group = match groups {
+                Groups::One => 0,
+                Groups::Numbers(numbers) => numbers[row] as usize,
+            };
+            extreme.take(group, values[row].into());
+        });
+    }
+
+    fn state(&self, group: usize) -> Option<Decimal> {
+        let (scale, display) = self.shape.filter(|_| self.extreme.seen[group])?;
+        Some(Decimal { unscaled: self.extreme.values[group].into(), scale, display })
+    }
 }
 
 impl NumericExtreme {
+    const fn new(greatest: bool) -> Self {
+        let narrow = Narrow { extreme: Extreme::new(greatest, LogicalType::Int64), shape: None };
+        Self { greatest, narrow: Some(narrow), wide: Vec::new() }
+    }
+
+    fn state(&self, group: usize) -> Option<Decimal> {
+        self.narrow.as_ref().map_or_else(|| self.wide[group], |narrow| narrow.state(group))
+    }
+
+    /// From now on values of any shape are taken.
+    fn widen(&mut self) {
+        if let Some(narrow) = self.narrow.take() {
+            self.wide = (0..narrow.extreme.values.len()).map(|group| narrow.state(group)).collect();
+        }
+    }
+
     #[inline]
     fn take(&mut self, group: usize, value: Decimal) {
-        let state = &mut self.states[group];
+        let state = &mut self.wide[group];
         let wanted = if self.greatest { Ordering::Less } else { Ordering::Greater };
         let stays = state.is_some_and(|state| {
             let order = if value.scale == state.scale {
@@ -191,7 +249,10 @@ fn decimal(numeric: &NumericValues, row: usize) -> Decimal {
 
 impl Accumulator for NumericExtreme {
     fn grow(&mut self, groups: usize) {
-        self.states.resize(groups, None);
+        match &mut self.narrow {
+            Some(narrow) => narrow.extreme.grow(groups),
+            None => self.wide.resize(groups, None),
+        }
     }
 
     fn update(&mut self, arguments: &[Arc<Vector>], rows: usize, groups: Groups<'_>) -> Result<()> {
@@ -200,6 +261,12 @@ impl Accumulator for NumericExtreme {
         if !numeric.side.is_empty() {
             return Err(Error::Decline("numeric outside 128 bits"));
         }
+        if let Some(narrow) = &mut self.narrow
+            && narrow.update(&argument, numeric, groups)
+        {
+            return Ok(());
+        }
+        self.widen();
         each_valid(argument.validity.as_ref(), rows, |row| {
             let group = match groups {
                 Groups::One => 0,
@@ -212,20 +279,31 @@ impl Accumulator for NumericExtreme {
 
     fn merge(&mut self, other: Box<dyn Accumulator>, to: &[u32]) -> Result<()> {
         let other = same::<Self>(other)?;
-        for (&group, state) in to.iter().zip(other.states) {
-            if let Some(value) = state {
-                self.take(group as usize, value);
+        match (&mut self.narrow, &other.narrow) {
+            (Some(narrow), Some(from)) if narrow.shape == from.shape => {
+                for (at, &group) in to.iter().enumerate().filter(|(at, _)| from.extreme.seen[*at]) {
+                    narrow.extreme.take(group as usize, from.extreme.values[at]);
+                }
+            }
+            _ => {
+                self.widen();
+                for (at, &group) in to.iter().enumerate() {
+                    if let Some(value) = other.state(at) {
+                        self.take(group as usize, value);
+                    }
+                }
             }
         }
         Ok(())
     }
 
     fn finish(&mut self, _: AggregateFunction, start: usize, len: usize) -> Result<Vector> {
-        decimals(&self.states[start..start + len])
+        decimals(&(start..start + len).map(|group| self.state(group)).collect::<Vec<_>>())
     }
 
     fn bytes(&self) -> usize {
-        self.states.capacity() * size_of::<Option<Decimal>>()
+        self.narrow.as_ref().map_or(0, |narrow| narrow.extreme.bytes())
+            + self.wide.capacity() * size_of::<Option<Decimal>>()
     }
 }
 

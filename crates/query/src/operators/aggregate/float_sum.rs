@@ -9,6 +9,7 @@ use std::sync::Arc;
 use vector::{LogicalType, Values, Vector};
 
 use super::accumulate::{Accumulator, Groups, MISTYPED, each_valid, same};
+use super::copies;
 use super::results::with_nulls;
 use crate::row_container::flat;
 use crate::{AggregateFunction, Error, Result, SqlError};
@@ -26,6 +27,7 @@ struct State {
 
 /// The zero that leaves every value as it is: the sum of values that are all -0 is -0.
 const ZERO: f64 = -0.0;
+const EMPTY: State = State { sum: ZERO, count: 0 };
 
 /// Sums of floats.
 pub struct FloatSum {
@@ -67,6 +69,17 @@ impl FloatSum {
                 let Some(state) = self.states.first_mut() else { return Ok(()) };
                 state.sum += in_lanes(values);
                 state.count += values.len() as i64;
+            }
+            (Groups::Numbers(numbers), None) if calm && !self.single => {
+                let add = |state: &mut State, value: T| {
+                    state.sum += value.into();
+                    state.count += 1;
+                };
+                let join = |state: &mut State, other: State| {
+                    state.sum += other.sum;
+                    state.count += other.count;
+                };
+                copies::each(&mut self.states, EMPTY, (numbers, values), add, join);
             }
             _ if self.single => {
                 self.each(argument, values, groups, |sum, value| f64::from(sum as f32 + value as f32));
@@ -132,7 +145,7 @@ impl Accumulator for FloatSum {
     }
 
     fn grow(&mut self, groups: usize) {
-        self.states.resize(groups, State { sum: ZERO, count: 0 });
+        self.states.resize(groups, EMPTY);
     }
 
     fn update(&mut self, arguments: &[Arc<Vector>], _rows: usize, groups: Groups<'_>) -> Result<()> {

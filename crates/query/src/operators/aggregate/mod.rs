@@ -5,6 +5,7 @@
 
 mod accumulate;
 mod boolean;
+mod copies;
 mod count;
 mod distinct;
 mod extreme;

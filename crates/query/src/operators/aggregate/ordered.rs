@@ -322,14 +322,18 @@ impl Accumulator for Ordered {
 
     fn merge(&mut self, other: Box<dyn Accumulator>, to: &[u32]) -> Result<()> {
         let other = same::<Self>(other)?;
+        to.iter().zip(&other.counts).for_each(|(&group, count)| self.counts[group as usize] += count);
         other.rows.drain(|batch| {
             let (Some(Values::Int32(groups)), Some(arguments)) =
                 (batch.columns.first().map(|column| &column.values), batch.columns.get(1..))
             else {
                 return Err(MISTYPED);
             };
-            let numbers: Vec<u32> = groups.iter().map(|&group| to[group as usize]).collect();
-            self.update(arguments, batch.rows, Groups::Numbers(&numbers))
+            // Rows without a value were left out when they came.
+            let numbers = groups.iter().map(|&group| to[group as usize] as i32).collect();
+            let mut columns = vec![Arc::new(Vector::new(LogicalType::Int32, Values::Int32(numbers)))];
+            columns.extend_from_slice(arguments);
+            self.rows.push(&columns, batch.rows)
         })
     }
 

@@ -222,5 +222,21 @@ mod tests {
         assert_eq!(divide(1, 3, 30), Ok(333_333_333_333_333_333_333_333_333_333));
         assert_eq!(divide(10i128.pow(37), 7, 0), Ok(1_428_571_428_571_428_571_428_571_428_571_428_571));
         assert!(divide(10i128.pow(37), 7, 5).is_err());
+        // In 64 bits and in 128 the same.
+        for (dividend, divisor) in
+            [(1, 3), (7, 1 << 62), (u64::MAX, 3), (12_345_678, 977), (5, u64::MAX), (1, 1)]
+        {
+            for up in 0..18 {
+                let wide = i128::from(dividend) * 10i128.pow(up);
+                let half = i128::from(divisor);
+                let expected = (2 * wide + half) / (2 * half);
+                assert_eq!(
+                    divide(dividend.into(), divisor.into(), up as i32),
+                    Ok(expected),
+                    "{dividend} / {divisor}"
+                );
+                assert_eq!(divide(-i128::from(dividend), divisor.into(), up as i32), Ok(-expected));
+            }
+        }
     }
 }

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use vector::{Bitmap, DisplayScales, LogicalType, NumericInts, NumericValues, Scalar, Values, Vector};
 
 use super::accumulate::{Accumulator, Groups, MISTYPED, NO_SUMMARY, each_valid, same};
+use super::copies;
 use super::results::{Decimal, average, decimals, power_of_ten, with_nulls};
 use crate::row_container::flat;
 use crate::{AggregateFunction, ColumnSummary, Error, Result};
@@ -110,11 +111,15 @@ impl ExactSum {
                 let states = self.states.as_mut_slice();
                 match validity {
                     None => {
-                        for (&group, &value) in numbers.iter().zip(values) {
-                            let state = &mut states[group as usize];
+                        let add = |state: &mut State, value: T| {
                             state.sum += value.into();
                             state.count += 1;
-                        }
+                        };
+                        let join = |state: &mut State, other: State| {
+                            state.sum += other.sum;
+                            state.count += other.count;
+                        };
+                        copies::each(states, State::default(), (numbers, values), add, join);
                     }
                     Some(validity) => {
                         let numbers = &numbers[..rows];
