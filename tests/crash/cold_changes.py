@@ -1,0 +1,206 @@
+"""kill -9 while rows in stripes are being changed and locked, and a standby beside it: money moved between accounts is neither made nor lost,
+every acknowledged transfer is there, one whose COMMIT was under way is there whole or not at all, and index and table agree.
+
+Several sessions move money between random accounts, by UPDATE, DELETE with INSERT, and ON CONFLICT, some in savepoints that are rolled
+back, some prepared; VACUUM runs beside them. Before each round all rows are in stripes again.
+"""
+
+import os
+import random
+import threading
+import time
+
+from harness.server import Server, as_server_user, fresh_server, private_base, run
+from harness.session import SqlError
+
+LONG = os.environ.get("COLONNADE_LONG") == "1"
+ROUNDS = 20 if LONG else 3
+SECONDS = 6 if LONG else 1.5
+MOVERS = 3
+ACCOUNTS = 3000
+SEED = int(os.environ.get("COLONNADE_SEED", time.time()))
+
+SETUP = f"""
+CREATE TABLE account (id int PRIMARY KEY, balance int NOT NULL, note text) USING colcompress;
+CREATE TABLE transfer (mover int, number int, account int REFERENCES account, PRIMARY KEY (mover, number)) USING colcompress;
+INSERT INTO account SELECT g, 100, 'account ' || g FROM generate_series(1, {ACCOUNTS}) g;
+"""
+DIGEST = ("SELECT (SELECT count(*) || ' ' || sum(balance) || ' ' || sum(hashtextextended(a::text, 0)) FROM account a), "
+          "(SELECT count(*) || ' ' || sum(hashtextextended(t::text, 0)) FROM transfer t)")
+BY_INDEX = "SET colonnade.enable_scan = off; SET enable_seqscan = off; SET enable_bitmapscan = off; "
+
+
+def statements(chance, mover, number):
+    """One transfer: two accounts change, one row of its own says so."""
+    one, other = chance.sample(range(1, ACCOUNTS + 1), 2)
+    amount, kind = chance.randint(1, 50), chance.random()
+    yield f"UPDATE account SET balance = balance - {amount}, note = 'moved by {mover}' WHERE id = {one}"
+    if kind < 0.3:
+        yield f"DELETE FROM account WHERE id IN ({one}, {other}) AND NOT EXISTS (SELECT FROM transfer t WHERE t.account = account.id)"
+        yield "ROLLBACK TO before"
+        yield f"UPDATE account SET balance = balance - {amount} WHERE id = {one}"
+    if kind < 0.7:
+        yield f"UPDATE account SET balance = balance + {amount} WHERE id = {other}"
+    else:
+        yield (f"INSERT INTO account VALUES ({other}, 0, 'conflict') ON CONFLICT (id) DO UPDATE SET balance = account.balance + {amount}")
+    yield f"SELECT 1 FROM account WHERE id = {other} FOR UPDATE"
+    yield f"INSERT INTO transfer VALUES ({mover}, {number}, {one})"
+
+
+class Mover(threading.Thread):
+    """Moves money until the server is gone or it is told to stop; remembers what was acknowledged."""
+
+    def __init__(self, server, name, first, stop, seed):
+        super().__init__(daemon=True)
+        self.server, self.mover, self.number, self.stop, self.chance = server, name, first, stop, random.Random(seed)
+        self.acknowledged, self.doubtful = [], None
+
+    def run(self):
+        session = None
+        try:
+            session = self.server.session("crash")
+            while not self.stop.is_set():
+                self.number += 1
+                try:
+                    session.run("BEGIN; SAVEPOINT before")
+                    for statement in statements(self.chance, self.mover, self.number):
+                        session.run(statement)
+                    prepared = self.chance.random() < 0.2
+                    if prepared:
+                        session.run(f"PREPARE TRANSACTION 'm{self.mover}'")
+                except SqlError as error:
+                    if "deadlock" not in str(error):
+                        raise
+                    session.run("ROLLBACK")
+                    continue
+                self.doubtful = self.number
+                session.run(f"COMMIT PREPARED 'm{self.mover}'" if prepared else "COMMIT")
+                self.doubtful = None
+                self.acknowledged.append(self.number)
+        except (SqlError, OSError, ValueError) as error:
+            self.problem = error
+        finally:
+            if session is not None:
+                session.close()
+
+
+def vacuum(server, stop):
+    try:
+        session = server.session("crash")
+        while not stop.is_set():
+            session.run("VACUUM account")
+            session.run("VACUUM engine.row_proxy")
+            time.sleep(0.1)
+    except (SqlError, OSError, ValueError):
+        return
+
+
+def make_cold(server):
+    server.sql("SELECT engine.colcompress_merge('account')", "crash")
+    cold = server.sql("SELECT sum(row_count) FROM engine.colcompress_stripes WHERE table_name = 'account'::regclass", "crash")
+    assert cold == str(ACCOUNTS), f"the premise: all accounts in stripes; found {cold}"
+
+
+def check(server, kept):
+    """Compares the table with what was acknowledged: numbers of transfers by mover."""
+    for way in ("", BY_INDEX):
+        found = server.sql(way + "SELECT count(*), sum(balance), count(DISTINCT id) FROM account WHERE id > 0", "crash")
+        assert found == f"{ACCOUNTS}|{100 * ACCOUNTS}|{ACCOUNTS}", f"accounts are {found} {way}"
+    moved = server.sql("SELECT coalesce(string_agg(mover || ':' || number, ' '), '') FROM transfer", "crash").split()
+    lost = [k for k in kept if k not in moved]
+    assert not lost, f"acknowledged but lost: {lost[:5]}"
+    return moved
+
+
+def one_round(server, number, kept):
+    make_cold(server)
+    stop = threading.Event()
+    movers = [Mover(server, m, 100000 * number, stop, SEED + number * 10 + m) for m in range(MOVERS)]
+    helper = threading.Thread(target=vacuum, args=(server, stop), daemon=True)
+    for thread in [*movers, helper]:
+        thread.start()
+    time.sleep(SECONDS)
+    server.kill9()
+    stop.set()
+    for thread in [*movers, helper]:
+        thread.join(60)
+    server.start()
+    for prepared in server.sql("SELECT gid FROM pg_prepared_xacts", "crash").split():
+        server.sql(f"ROLLBACK PREPARED '{prepared}'", "crash")
+    acknowledged = [f"{m.mover}:{n}" for m in movers for n in m.acknowledged]
+    doubtful = {f"{m.mover}:{m.doubtful}" for m in movers if m.doubtful}
+    assert acknowledged, "nothing was acknowledged before the kill"
+    proxies = server.sql("SELECT count(*) FROM engine.row_proxy WHERE dead", "crash")
+    assert int(proxies) > 0, "the premise: no row in a stripe was changed"
+    moved = check(server, kept + acknowledged)
+    known = set(kept + acknowledged) | doubtful
+    assert set(moved) <= known, f"never acknowledged but there: {sorted(set(moved) - known)[:5]}"
+    return moved, len(acknowledged)
+
+
+def standby(server, kept):
+    """A standby that replays changes of cold rows while they are made, compared, promoted, and changed in turn."""
+    make_cold(server)
+    copy = Server(private_base("coldstandby", temporary=True), port=server.port, stage=server.stage)
+    stop = threading.Event()
+    try:
+        run(as_server_user([copy.bindir / "pg_basebackup", "-h", server.socket_dir, "-p", server.port, "-U", "postgres",
+                            "-D", copy.data, "-X", "stream", "-R", "-c", "fast"]))
+        copy.configure()
+        copy.start()
+        movers = [Mover(server, m, 100000 * (ROUNDS + 1), stop, SEED + m) for m in range(MOVERS)]
+        for mover in movers:
+            mover.start()
+        time.sleep(SECONDS)
+        stop.set()
+        for mover in movers:
+            mover.join(60)
+        position = server.sql("SELECT pg_current_wal_lsn()")
+        for _ in range(600):
+            if copy.sql(f"SELECT pg_last_wal_replay_lsn() >= '{position}'") == "t":
+                break
+            time.sleep(0.1)
+        here, there = (one.sql(DIGEST, "crash") for one in (server, copy))
+        assert here == there and here, f"primary has {here}, standby {there}"
+        run(as_server_user([copy.bindir / "pg_ctl", "-D", copy.data, "-w", "promote"]))
+        check(copy, kept + [f"{m.mover}:{n}" for m in movers for n in m.acknowledged])
+        changed = copy.sql("WITH u AS (UPDATE account SET note = 'promoted' RETURNING 1) SELECT count(*) FROM u", "crash")
+        assert changed == str(ACCOUNTS), f"the promoted standby changed {changed} rows"
+        check(copy, kept)
+    finally:
+        stop.set()
+        copy.destroy()
+
+
+def main():
+    settings = {"wal_level": "replica", "max_wal_senders": "5", "max_prepared_transactions": "10", "deadlock_timeout": "50ms",
+                "autovacuum": "off"}
+    server = fresh_server("crash", os.environ["COLONNADE_STAGE"], settings)
+    failed, kept = 0, []
+    try:
+        server.create_database("crash")
+        server.sql(SETUP, "crash")
+        for number in range(ROUNDS):
+            try:
+                kept, transfers = one_round(server, number, kept)
+                print(f"ok cold_changes round {number} ({transfers} transfers)", flush=True)
+            except AssertionError as error:
+                failed += 1
+                print(f"not ok cold_changes round {number}: {error} (COLONNADE_SEED={SEED})", flush=True)
+                if not server.running():
+                    break
+        try:
+            standby(server, kept)
+            print("ok cold_changes standby", flush=True)
+        except AssertionError as error:
+            failed += 1
+            print(f"not ok cold_changes standby: {error} (COLONNADE_SEED={SEED})", flush=True)
+        if failed:
+            print(server.log_tail(60))
+    finally:
+        server.destroy()
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
