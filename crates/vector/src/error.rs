@@ -50,6 +50,9 @@ pub enum Error {
         /// Size of the request in bytes.
         bytes: usize,
     },
+    /// A limit that the user set for what a query may take.
+    #[error("{0}")]
+    LimitExceeded(String),
     /// A host function that was called back (block codec, page read) failed.
     #[error("host: {0}")]
     Host(String),

@@ -114,6 +114,7 @@ pub fn raise_plain(error: vector::Error) -> ! {
             &format!("Failed on a request of {bytes} bytes."),
             "",
         ),
+        E::LimitExceeded(what) => raise(PgSqlErrorCode::ERRCODE_CONFIGURATION_LIMIT_EXCEEDED, what, "", ""),
         E::Host(what) => raise(PgSqlErrorCode::ERRCODE_EXTERNAL_ROUTINE_EXCEPTION, what, "", ""),
     }
 }

@@ -1,7 +1,7 @@
 //! Batches in temporary files: written one after the other, read back in that order.
 //!
-//! A page is one batch, its columns flat: validity, then the values end to end, little-endian. Pages are gathered to `BUFFER` bytes before they go to the file. The file is this
-//! process's own; still, a page that is too short is an error and not a panic.
+//! A page is one batch, its columns flat: validity, then the values end to end, little-endian. Pages are gathered to `BUFFER` bytes before they go to the file, which is made then: an
+//! operator of many partitions has many with a few rows each. The file is this process's own; still, a page that is too short is an error and not a panic.
 
 use std::sync::Arc;
 
@@ -19,7 +19,9 @@ const BUFFER: usize = 32 << 10;
 /// A file of batches.
 pub struct BatchFile {
     types: Vec<LogicalType>,
-    file: Box<dyn TempFile>,
+    files: SharedTempFiles,
+    /// None: nothing was written yet, all pages are in the buffer.
+    file: Option<Box<dyn TempFile>>,
     pages: Vec<Page>,
     written: u64,
     buffer: Vec<u8>,
@@ -34,6 +36,9 @@ struct Page {
 }
 
 fn failed(error: &std::io::Error) -> Error {
+    if error.kind() == std::io::ErrorKind::QuotaExceeded {
+        return Error::Data(vector::Error::LimitExceeded(error.to_string()));
+    }
     Error::Data(vector::Error::Host(format!("temporary file: {error}")))
 }
 
@@ -46,7 +51,8 @@ impl BatchFile {
     pub fn new(types: &[LogicalType], files: &SharedTempFiles) -> Result<Self> {
         Ok(Self {
             types: types.to_vec(),
-            file: files.create()?,
+            files: Arc::clone(files),
+            file: None,
             pages: Vec::new(),
             written: 0,
             buffer: Vec::new(),
@@ -74,7 +80,11 @@ impl BatchFile {
 
     fn flush(&mut self) -> Result<()> {
         if !self.buffer.is_empty() {
-            self.file.append(&self.buffer).map_err(|error| failed(&error))?;
+            let file = match &mut self.file {
+                Some(file) => file,
+                none => none.insert(self.files.create()?),
+            };
+            file.append(&self.buffer).map_err(|error| failed(&error))?;
             self.written += self.buffer.len() as u64;
             self.buffer.clear();
         }
@@ -83,15 +93,29 @@ impl BatchFile {
 
     /// The next batch, in the order they were written.
     pub fn read(&mut self) -> Result<Option<Batch>> {
-        self.flush()?;
-        self.buffer = Vec::new();
-        let Some(page) = self.pages.get(self.next) else { return Ok(None) };
+        if self.file.is_some() {
+            self.flush()?;
+            self.buffer = Vec::new();
+        }
+        let Some(page) = self.pages.get(self.next) else {
+            self.buffer = Vec::new();
+            return Ok(None);
+        };
         self.next += 1;
         let mut bytes = Vec::new();
-        bytes.try_reserve_exact(page.length).map_err(|_| Error::out_of_memory(page.length))?;
-        bytes.resize(page.length, 0);
-        self.file.read(page.offset, &mut bytes).map_err(|error| failed(&error))?;
-        let mut rest = bytes.as_slice();
+        let mut rest = match &mut self.file {
+            Some(file) => {
+                bytes.try_reserve_exact(page.length).map_err(|_| Error::out_of_memory(page.length))?;
+                bytes.resize(page.length, 0);
+                file.read(page.offset, &mut bytes).map_err(|error| failed(&error))?;
+                bytes.as_slice()
+            }
+            None => {
+                let start = usize::try_from(page.offset).ok();
+                let place = start.and_then(|start| self.buffer.get(start..start.checked_add(page.length)?));
+                place.ok_or_else(short)?
+            }
+        };
         let columns = self.types.iter().map(|&logical| Ok(Arc::new(decode(logical, page.rows, &mut rest)?)));
         Ok(Some(Batch::new(page.rows, columns.collect::<Result<Vec<_>>>()?)))
     }

@@ -1,15 +1,16 @@
 //! Files for rows that do not fit memory, in the server's own directory for temporary files.
 //!
-//! Made by the node for each execution, used by operators on any thread. Files carry the server's prefix, so that a restart after a crash removes them, and are
-//! removed when dropped. `temp_file_limit` bounds all files of the execution together; each is reported to the statistics (and to the log, by `log_temp_files`) when
+//! Made by the node for each execution, used by operators on any thread. Files carry the server's prefix, so that a restart after a crash removes them. One that is dropped is
+//! emptied and used again, as operators with little memory make thousands of short-lived ones and a file system takes long to make each; all are removed with the execution. `temp_file_limit` bounds all files of the execution together; each is reported to the statistics (and to the log, by `log_temp_files`) when
 //! the node ends. Invariant: no thread but the main one calls the server.
 
+use std::collections::BTreeSet;
 use std::fs::{DirBuilder, File, OpenOptions};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, Once, PoisonError};
 
 use pgrx::PgLogLevel;
 use pgrx::pg_sys;
@@ -37,6 +38,36 @@ struct Usage {
     limit: Option<u64>,
     /// Files that are gone: name and size.
     gone: Mutex<Vec<(PathBuf, u64)>>,
+    /// Empty files to be used again.
+    free: Mutex<Vec<(File, PathBuf)>>,
+}
+
+impl Drop for Usage {
+    fn drop(&mut self) {
+        for (_, path) in self.free.get_mut().unwrap_or_else(PoisonError::into_inner).drain(..) {
+            remove(&path);
+        }
+    }
+}
+
+/// The files of this process that exist. A backend that is terminated leaves from the middle of its work, and unwinds neither its own frames nor those of its threads.
+static EXISTING: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
+/// The process is about to end: no thread makes another file.
+static ENDING: AtomicBool = AtomicBool::new(false);
+
+fn remove(path: &Path) {
+    // What cannot be removed now is removed by the next restart.
+    let _ = std::fs::remove_file(path);
+    EXISTING.lock().unwrap_or_else(PoisonError::into_inner).remove(path);
+}
+
+/// Called by the server when this process ends.
+unsafe extern "C-unwind" fn remove_all(_status: std::ffi::c_int, _argument: pg_sys::Datum) {
+    let mut existing = EXISTING.lock().unwrap_or_else(PoisonError::into_inner);
+    ENDING.store(true, Ordering::Relaxed);
+    for path in std::mem::take(&mut *existing) {
+        let _ = std::fs::remove_file(path);
+    }
 }
 
 /// Makes the files of one execution.
@@ -57,6 +88,8 @@ impl Directory {
     pub unsafe fn open() -> Arc<Self> {
         // SAFETY: the server writes a NUL-terminated path of at most MAX_PATH bytes; the rest are its own variables.
         unsafe {
+            static AT_EXIT: Once = Once::new();
+            AT_EXIT.call_once(|| pg_sys::on_proc_exit(Some(remove_all), pg_sys::Datum::null()));
             let mut path = [0 as std::ffi::c_char; MAX_PATH];
             pg_sys::PrepareTempTablespaces();
             pg_sys::TempTablespacePath(path.as_mut_ptr(), pg_sys::GetNextTempTableSpace());
@@ -67,14 +100,28 @@ impl Directory {
                 process: pg_sys::MyProcPid,
                 directory_mode: c::pg_dir_create_mode.unsigned_abs(),
                 file_mode: c::pg_file_create_mode.unsigned_abs(),
-                usage: Arc::new(Usage { bytes: AtomicU64::new(0), limit, gone: Mutex::default() }),
+                usage: Arc::new(Usage {
+                    bytes: AtomicU64::new(0),
+                    limit,
+                    gone: Mutex::default(),
+                    free: Mutex::default(),
+                }),
             })
         }
     }
 
     fn new_file(&self) -> io::Result<SpillFile> {
+        let free = self.usage.free.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        if let Some((file, path)) = free {
+            return Ok(SpillFile { file: Some(file), path, length: 0, usage: Arc::clone(&self.usage) });
+        }
         let name = format!("pgsql_tmp{}.colonnade.{}", self.process, NEXT.fetch_add(1, Ordering::Relaxed));
         let path = self.path.join(name);
+        // Held while the file is made: either it is in the list when the process ends, or it is not made.
+        let mut existing = EXISTING.lock().unwrap_or_else(PoisonError::into_inner);
+        if ENDING.load(Ordering::Relaxed) {
+            return Err(io::ErrorKind::Interrupted.into());
+        }
         let open = |path: &Path| {
             OpenOptions::new().read(true).write(true).create_new(true).mode(self.file_mode).open(path)
         };
@@ -85,7 +132,8 @@ impl Directory {
                 _ => open(&path),
             }
         })?;
-        Ok(SpillFile { file, path, length: 0, usage: Arc::clone(&self.usage) })
+        existing.insert(path.clone());
+        Ok(SpillFile { file: Some(file), path, length: 0, usage: Arc::clone(&self.usage) })
     }
 
     /// Tells the server about the files that are gone by now.
@@ -127,7 +175,8 @@ impl TempFiles for Directory {
 
 /// A file that lives as long as this.
 struct SpillFile {
-    file: File,
+    /// Taken when this is dropped.
+    file: Option<File>,
     path: PathBuf,
     length: u64,
     usage: Arc<Usage>,
@@ -146,21 +195,25 @@ impl TempFile for SpillFile {
         }
         let at = self.length;
         self.length += size;
-        self.file.write_all_at(bytes, at)?;
+        self.file.as_ref().ok_or(io::ErrorKind::NotFound)?.write_all_at(bytes, at)?;
         Ok(at)
     }
 
     fn read(&mut self, offset: u64, out: &mut [u8]) -> io::Result<()> {
-        self.file.read_exact_at(out, offset)
+        self.file.as_ref().ok_or(io::ErrorKind::NotFound)?.read_exact_at(out, offset)
     }
 }
 
 impl Drop for SpillFile {
     fn drop(&mut self) {
         self.usage.bytes.fetch_sub(self.length, Ordering::Relaxed);
-        // What cannot be removed now is removed by the next restart.
-        let _ = std::fs::remove_file(&self.path);
         let path = std::mem::take(&mut self.path);
+        match self.file.take() {
+            Some(file) if file.set_len(0).is_ok() => {
+                self.usage.free.lock().unwrap_or_else(PoisonError::into_inner).push((file, path.clone()));
+            }
+            _ => remove(&path),
+        }
         self.usage.gone.lock().unwrap_or_else(PoisonError::into_inner).push((path, self.length));
     }
 }
