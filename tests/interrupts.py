@@ -16,9 +16,9 @@ from pathlib import Path
 from harness.server import fresh_server
 from harness.session import SqlError
 
-ROUNDS = int(os.environ.get("ROUNDS") or (1000 if os.environ.get("COLONNADE_LONG") == "1" else 40))
+ROUNDS = int(os.environ.get("ROUNDS") or (1000 if os.environ.get("COLONNADE_LONG") == "1" else 30))
 SEED = int(os.environ.get("SEED") or 20261122)
-ROWS = int(os.environ.get("ROWS") or 100_000)
+ROWS = int(os.environ.get("ROWS") or 50_000)
 BOUND = 0.1
 GROWTH_KB = 24 * 1024
 DATABASE = "interrupts"
