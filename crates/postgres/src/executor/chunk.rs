@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use query::Batch;
 use stripe::{OwnedChunk, Prune, prune_chunk};
-use vector::{Bitmap, Error, LogicalType, Predicate, Result, Selection, Values, Vector};
+use vector::{Bitmap, Error, LogicalType, Predicate, Result, Scalar, Selection, Values, Vector};
 
 use super::begin::{Column, Counters};
 use super::clauses::Clause;
@@ -59,8 +59,16 @@ struct StepClause {
     reads: Vec<usize>,
     native: bool,
     needs_check: bool,
-    /// Bounds of values that are looked for one by one afterwards (`Steps::members`): of use to prune, but a row's value is compared only once.
+    /// About values that are looked for one by one afterwards (`Steps::members`): of use to prune, but a row's value is looked at only once.
     prunes_only: bool,
+}
+
+/// Whether looking a value up is faster than asking a narrowing predicate of it: bounds that most values lie between, and lists of integers, which are compared one by one.
+fn is_slow(predicate: &Predicate) -> bool {
+    match predicate {
+        Predicate::In { values, .. } => values.len() > 4 && matches!(values.first(), Some(Scalar::Int(_))),
+        _ => matches!(predicate, Predicate::And(_)),
+    }
 }
 
 impl Steps {
@@ -76,7 +84,7 @@ impl Steps {
         };
         let clause = |clause: &Clause| StepClause {
             prunes_only: clause.is_narrowing()
-                && matches!(clause.predicate, Predicate::And(_))
+                && is_slow(&clause.predicate)
                 && clause.columns.iter().all(asked),
             predicate: clause.predicate.clone(),
             columns: clause.columns.clone(),
