@@ -200,7 +200,7 @@ pub type Fetch<'a> = dyn FnMut(usize) -> Result<OwnedChunk> + 'a;
 pub fn prune(
     open: &OpenStripe,
     chunk: u32,
-    dead: &Tombstones,
+    dead: &mut Tombstones,
     steps: &Arc<Steps>,
     pages: &Pages,
     counters: &mut Counters,
@@ -246,7 +246,7 @@ pub fn prune(
 pub fn load(
     open: &OpenStripe,
     chunk: u32,
-    dead: &Tombstones,
+    dead: &mut Tombstones,
     steps: &Arc<Steps>,
     pages: &Pages,
     counters: &mut Counters,

@@ -421,7 +421,7 @@ impl Cold {
                         continue;
                     }
                     // The directory knows the number of rows.
-                    let rows = live_rows(entry, &self.dead);
+                    let rows = live_rows(entry, &mut self.dead);
                     counters.rows_read += u64::from(rows);
                     self.loaded = Some(Loaded::whole(entry, rows));
                     return Ok(true);
@@ -443,7 +443,8 @@ impl Cold {
             let Some(entry) = self.stripes.get(reading.at) else { return Ok(false) };
             // SAFETY: rel is open.
             let pages = unsafe { Pages::new(rel, entry, std::ptr::null_mut()) };
-            let loaded = chunk::load(&reading.open, reading.chunk, &self.dead, &self.steps, &pages, counters);
+            let loaded =
+                chunk::load(&reading.open, reading.chunk, &mut self.dead, &self.steps, &pages, counters);
             let loaded = loaded.map_err(|problem| (entry.first_row, problem))?;
             reading.chunk += 1;
             self.current = Some(reading);
@@ -456,7 +457,7 @@ impl Cold {
 }
 
 /// Rows of a stripe that are not dead.
-pub(super) fn live_rows(entry: &StripeEntry, dead: &Tombstones) -> u32 {
+pub(super) fn live_rows(entry: &StripeEntry, dead: &mut Tombstones) -> u32 {
     let dead = dead.among(entry.first_row..entry.end_row()).len();
     entry.row_count.saturating_sub(u32::try_from(dead).unwrap_or(u32::MAX))
 }

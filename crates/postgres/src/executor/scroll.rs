@@ -163,7 +163,7 @@ impl Scan {
                 if chunk.is_some() || entry.row_count == 0 {
                     continue;
                 }
-                let rows = live_rows(entry, &cold.dead);
+                let rows = live_rows(entry, &mut cold.dead);
                 if rows == 0 {
                     continue;
                 }
@@ -185,7 +185,7 @@ impl Scan {
                 next = if backward { chunk.checked_sub(1) } else { Some(chunk + 1).filter(|&c| c < chunks) };
                 // SAFETY: rel is open.
                 let pages = unsafe { Pages::new(self.rel, entry, std::ptr::null_mut()) };
-                match chunk::load(&open, chunk, &cold.dead, &cold.steps, &pages, &mut self.counters) {
+                match chunk::load(&open, chunk, &mut cold.dead, &cold.steps, &pages, &mut self.counters) {
                     Ok(Some(loaded)) if !loaded.selection.is_empty() => {
                         cold.loaded = Some(loaded);
                         (self.scroll.stripe, self.scroll.chunk) = (at, chunk);

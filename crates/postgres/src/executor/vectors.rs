@@ -174,7 +174,7 @@ impl Scan {
                 if let Some(needs) = wanted.summaries.as_ref().filter(|_| self.further.is_empty()) {
                     // SAFETY: rel is open.
                     let known = unsafe {
-                        let live = cold::live_rows(entry, &cold.dead);
+                        let live = cold::live_rows(entry, &mut cold.dead);
                         let (clauses, columns) = (&self.clauses, &self.columns);
                         known::stripe(self.rel, entry, live, clauses, columns, &wanted.columns, needs)
                     };
@@ -185,7 +185,7 @@ impl Scan {
                 }
                 self.counters.stripes_read += 1;
                 if self.columns.is_empty() && self.clauses.is_empty() {
-                    let rows = cold::live_rows(entry, &cold.dead);
+                    let rows = cold::live_rows(entry, &mut cold.dead);
                     self.counters.rows_read += u64::from(rows);
                     return Ok(Some(Piece::Rows(Batch::new(rows as usize, Vec::new()))));
                 }
@@ -230,7 +230,7 @@ impl Scan {
             }
             // SAFETY: rel is open.
             let pages = unsafe { Pages::new(self.rel, entry, std::ptr::null_mut()) };
-            let work = chunk::prune(&open, chunk, &cold.dead, &cold.steps, &pages, &mut self.counters);
+            let work = chunk::prune(&open, chunk, &mut cold.dead, &cold.steps, &pages, &mut self.counters);
             let Some(mut work) = work.map_err(located)? else { continue };
             if wanted.threads && work.is_vectors() {
                 let mut fetch = chunk::fetch_for_later(&open, chunk, &pages);

@@ -221,12 +221,14 @@ impl SideTable {
 pub(super) enum Compare {
     Equal,
     AtMost,
+    AtLeast,
 }
 
 unsafe fn scan_key(key: &mut pg_sys::ScanKeyData, column: i16, compare: Compare, value: u64) {
     let (strategy, function) = match compare {
         Compare::Equal => (pg_sys::BTEqualStrategyNumber, pg_sys::F_INT8EQ),
         Compare::AtMost => (pg_sys::BTLessEqualStrategyNumber, pg_sys::F_INT8LE),
+        Compare::AtLeast => (pg_sys::BTGreaterEqualStrategyNumber, pg_sys::F_INT8GE),
     };
     // SAFETY: fills the key it is given.
     unsafe {

@@ -56,7 +56,7 @@ impl Cold {
             if self.dead.as_ref().is_none_or(|(when, _)| *when != seen) {
                 self.dead = Some((seen, row_proxy::tombstones(rel, storage_id, snapshot, FEW)));
             }
-            match &self.dead {
+            match &mut self.dead {
                 Some((_, Some(few))) => !few.contains(row),
                 _ => row_proxy::is_there(rel, storage_id, row, snapshot),
             }

@@ -187,7 +187,8 @@ unsafe fn dead_rows(rel: Relation, storage_id: u64, concurrent: Option<Snapshot>
     // SAFETY: rel is open.
     unsafe {
         if let Some(snapshot) = concurrent {
-            let found = row_proxy::tombstones(rel, storage_id, snapshot, usize::MAX).unwrap_or_default();
+            let found = row_proxy::tombstones(rel, storage_id, snapshot, usize::MAX);
+            let mut found = found.unwrap_or_default();
             return found.among(0..u64::MAX).iter().map(|&row| (row, false)).collect();
         }
         let horizon = pg_sys::GetOldestNonRemovableTransactionId(rel);

@@ -93,7 +93,7 @@ pub(super) unsafe extern "C-unwind" fn index_validate_scan(
             let stripes = directory::visible_in(rel, snapshot);
             let storage_id = stripes.first().map(|entry| entry.storage_id);
             let tombstones = storage_id.and_then(|id| row_proxy::tombstones(rel, id, snapshot, usize::MAX));
-            let tombstones = tombstones.unwrap_or_default();
+            let mut tombstones = tombstones.unwrap_or_default();
             for entry in stripes {
                 for position in 0..entry.row_count {
                     if position % 1024 == 0 {

@@ -23,7 +23,7 @@ use super::{own_writes, tid};
 use crate::host::{error, memory, relation};
 use crate::storage::directory::StripeEntry;
 use crate::storage::directory_scan;
-use crate::storage::row_proxy::{self, Tombstones};
+use crate::storage::row_proxy::Tombstones;
 
 const TEMP_SNAPSHOT: u32 = pg_sys::ScanOptions::SO_TEMP_SNAPSHOT;
 const SEQUENTIAL: u32 = pg_sys::ScanOptions::SO_TYPE_SEQSCAN;
@@ -239,8 +239,8 @@ unsafe fn tombstones(rel: Relation, stripes: &[StripeEntry], snapshot: Snapshot)
     // SAFETY: rel is open and the snapshot null or live.
     unsafe {
         let by_row = !snapshot.is_null() && (*snapshot).snapshot_type == pg_sys::SnapshotType::SNAPSHOT_DIRTY;
-        let found = (!by_row).then(|| row_proxy::tombstones(rel, entry.storage_id, snapshot, usize::MAX));
-        found.flatten().unwrap_or_default()
+        let found = (!by_row).then(|| Tombstones::of_scan(rel, entry.storage_id, snapshot));
+        found.unwrap_or_default()
     }
 }
 

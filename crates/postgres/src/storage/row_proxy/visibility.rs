@@ -1,7 +1,7 @@
 //! Which cold rows are dead, and to whom.
 //!
-//! Callers: everything that reads rows. A scan asks once for all tombstones that its snapshot sees; a fetch asks about one row, by
-//! whatever kind of snapshot it has. A row's live proxy answers for the row: a SnapshotDirty thereby learns who is changing
+//! Callers: everything that reads rows. A scan asks for the tombstones that its snapshot sees, of the whole table where they are few, else of
+//! the rows that it is going to read; a fetch asks about one row, by whatever kind of snapshot it has. A row's live proxy answers for the row: a SnapshotDirty thereby learns who is changing
 //! it, and a serializable reader whose change it misses (protocol points 6 and 9). Invariant: a serializable reader has its
 //! predicate lock before it asks here, and a writer looks for such locks after it has buried the row, so one of them meets the other.
 
@@ -15,34 +15,95 @@ use crate::compat;
 use crate::host::error;
 use crate::storage::directory_age::Age;
 
-/// The row numbers of one storage id that are dead to a snapshot.
-#[derive(Debug, Default)]
+/// The row numbers of one storage id that are dead to a snapshot. Nothing is dead by default.
+#[derive(Default)]
 pub struct Tombstones {
-    /// Ascending.
+    /// Ascending: all of them, or those in `window`.
     rows: Vec<u64>,
+    /// Where to look for others.
+    source: Option<Source>,
+    window: Range<u64>,
 }
 
-impl Tombstones {
-    /// Whether no row is dead.
-    pub const fn is_empty(&self) -> bool {
-        self.rows.is_empty()
-    }
+/// What tombstones are looked up by. Relation and snapshot live as long as the scan that asks.
+struct Source {
+    rel: Relation,
+    storage_id: u64,
+    snapshot: Snapshot,
+}
 
-    /// How many rows are dead.
-    pub const fn len(&self) -> usize {
-        self.rows.len()
+/// Proxies that a scan reads at its start; with more of them it looks up those of the rows that it reads.
+const FEW: usize = 256;
+/// Rows looked up at once, at least.
+const WINDOW: u64 = 4096;
+
+impl Tombstones {
+    /// Those for a scan of `rel` under an MVCC snapshot, which may be null or see everything. Nothing is looked up twice.
+    pub unsafe fn of_scan(rel: Relation, storage_id: u64, snapshot: Snapshot) -> Self {
+        // SAFETY: rel is open and the snapshot live, for as long as this is asked.
+        unsafe {
+            let source = Source { rel, storage_id, snapshot };
+            let few = tombstones(rel, storage_id, snapshot, FEW);
+            few.unwrap_or_else(|| Self { rows: Vec::new(), source: Some(source), window: 0..0 })
+        }
     }
 
     /// Whether this row is dead.
-    pub fn contains(&self, row: u64) -> bool {
-        !self.rows.is_empty() && self.rows.binary_search(&row).is_ok()
+    pub fn contains(&mut self, row: u64) -> bool {
+        (self.source.is_some() || !self.rows.is_empty()) && !self.among(row..row + 1).is_empty()
     }
 
     /// The dead rows among these, ascending.
-    pub fn among(&self, rows: Range<u64>) -> &[u64] {
+    pub fn among(&mut self, rows: Range<u64>) -> &[u64] {
+        if let Some(source) = &self.source
+            && !(self.window.start <= rows.start && rows.end <= self.window.end)
+        {
+            let start = rows.start / WINDOW * WINDOW;
+            let window = start..rows.end.div_ceil(WINDOW).saturating_mul(WINDOW);
+            let mut found = Self::default();
+            // SAFETY: `of_scan`'s caller keeps both alive.
+            unsafe {
+                found.collect(source.rel, source.storage_id, source.snapshot, &window, usize::MAX);
+            }
+            self.rows = found.rows;
+            self.window = window;
+        }
         let from = self.rows.partition_point(|&row| row < rows.start);
         let to = self.rows.partition_point(|&row| row < rows.end);
         self.rows.get(from..to).unwrap_or_default()
+    }
+
+    /// Reads the tombstones of these rows; false: there are more than `limit` proxies to look at.
+    unsafe fn collect(
+        &mut self,
+        rel: Relation,
+        storage_id: u64,
+        snapshot: Snapshot,
+        rows: &Range<u64>,
+        limit: usize,
+    ) -> bool {
+        let mut seen = 0;
+        // SAFETY: see `SideTable::walk`; rel is open and the snapshot live.
+        unsafe {
+            let serializable = compat::serializable_reads(rel, snapshot);
+            let from = (rows.start > 0).then_some((Compare::AtLeast, rows.start));
+            SideTable::RowProxy.walk(storage_id, from, false, |cursor| {
+                let proxy = Proxy::at(cursor);
+                if proxy.row >= rows.end {
+                    return false;
+                }
+                if proxy.dead {
+                    if cursor.satisfies(snapshot) {
+                        self.push(proxy.row);
+                    }
+                } else if serializable {
+                    live_satisfies(rel, cursor, snapshot, true);
+                }
+                seen += 1;
+                seen <= limit
+            });
+        }
+        seen <= limit
     }
 
     fn push(&mut self, row: u64) {
@@ -65,27 +126,13 @@ pub unsafe fn tombstones(
     limit: usize,
 ) -> Option<Tombstones> {
     let mut found = Tombstones::default();
-    let mut seen = 0;
-    // SAFETY: see `SideTable::walk`; rel is open and the snapshot live.
+    // SAFETY: rel is open and the snapshot live.
     unsafe {
         if sees_all(snapshot) || SideTable::RowProxy.oids_if_present().is_none() {
             return Some(found);
         }
-        let serializable = compat::serializable_reads(rel, snapshot);
-        SideTable::RowProxy.walk(storage_id, None, false, |cursor| {
-            let proxy = Proxy::at(cursor);
-            if proxy.dead {
-                if cursor.satisfies(snapshot) {
-                    found.push(proxy.row);
-                }
-            } else if serializable {
-                live_satisfies(rel, cursor, snapshot, true);
-            }
-            seen += 1;
-            seen <= limit
-        });
+        found.collect(rel, storage_id, snapshot, &(0..u64::MAX), limit).then_some(found)
     }
-    (seen <= limit).then_some(found)
 }
 
 /// Whether a row of a stripe that `snapshot` sees is there for it. A SnapshotDirty that already names a loader is let be.
@@ -160,7 +207,7 @@ pub unsafe fn count(rel: Relation, storage_id: u64) -> usize {
     // SAFETY: as above.
     unsafe {
         let now = &raw mut pg_sys::SnapshotSelfData;
-        tombstones(rel, storage_id, now, usize::MAX).map_or(0, |found| found.len())
+        tombstones(rel, storage_id, now, usize::MAX).map_or(0, |found| found.rows.len())
     }
 }
 
