@@ -226,3 +226,84 @@ INSERT INTO p SELECT i, 1 + i % 2, 'p' FROM generate_series(1, 10000) i;
 UPDATE p SET k = 3 - k WHERE id IN (5000, 5001) RETURNING tableoid::regclass, *;
 SELECT tableoid::regclass, count(*), sum(id) FROM p GROUP BY 1 ORDER BY 1;
 DROP TABLE p;
+
+-- Foreign keys of cold rows. The check of an INSERT leaves out a row that is dead by then, so the check of an UPDATE of a row that this
+-- transaction inserted must be made though the key is the same: xmin says so.
+CREATE TABLE pk (id int PRIMARY KEY);
+INSERT INTO pk VALUES (1);
+CREATE TABLE hf (id int REFERENCES pk DEFERRABLE INITIALLY DEFERRED, x int) USING heap;
+CREATE TABLE cf (id int REFERENCES pk DEFERRABLE INITIALLY DEFERRED, x int) USING colcompress;
+\set VERBOSITY sqlstate
+BEGIN; INSERT INTO hf SELECT g, 0 FROM generate_series(1, 5) g; UPDATE hf SET x = 1; COMMIT;
+BEGIN; INSERT INTO cf SELECT g, 0 FROM generate_series(1, 5) g; SELECT cold_rows('cf'); UPDATE cf SET x = 1; COMMIT;
+BEGIN; SAVEPOINT a; INSERT INTO hf SELECT g, 0 FROM generate_series(1, 5) g; RELEASE a; UPDATE hf SET x = 1; COMMIT;
+BEGIN; SAVEPOINT a; INSERT INTO cf SELECT g, 0 FROM generate_series(1, 5) g; RELEASE a; UPDATE cf SET x = 1; COMMIT;
+BEGIN;
+COPY cf FROM stdin;
+1	0
+7	0
+\.
+SELECT cold_rows('cf');
+UPDATE cf SET x = 1;
+COMMIT;
+-- Deleted again, or with its parent there: nothing to object to.
+BEGIN; INSERT INTO cf SELECT g, 0 FROM generate_series(1, 5) g; UPDATE cf SET x = 1; DELETE FROM cf WHERE id > 1; COMMIT;
+SELECT * FROM cf;
+TRUNCATE hf, cf;
+-- An immediate key, and a trigger that comes before its check and updates the row.
+ALTER TABLE hf ALTER CONSTRAINT hf_id_fkey NOT DEFERRABLE;
+ALTER TABLE cf ALTER CONSTRAINT cf_id_fkey NOT DEFERRABLE;
+CREATE FUNCTION touch() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    EXECUTE format('UPDATE %I SET x = 1 WHERE id = $1 AND x = 0', tg_table_name) USING new.id;
+    RETURN NULL;
+END $$;
+CREATE TRIGGER "A" AFTER INSERT ON hf FOR EACH ROW EXECUTE FUNCTION touch();
+CREATE TRIGGER "A" AFTER INSERT ON cf FOR EACH ROW EXECUTE FUNCTION touch();
+INSERT INTO hf SELECT g, 0 FROM generate_series(1, 5) g;
+INSERT INTO cf SELECT g, 0 FROM generate_series(1, 5) g;
+INSERT INTO cf SELECT 1, 0 FROM generate_series(1, 5) g;
+SELECT * FROM hf;
+SELECT count(*), sum(x), cold_rows('cf') FROM cf;
+\set VERBOSITY terse
+DROP TABLE hf, cf, pk;
+
+-- ON CONFLICT of a row that an earlier command of the transaction made cold.
+CREATE TABLE u (id int PRIMARY KEY, x int) USING colcompress;
+BEGIN ISOLATION LEVEL REPEATABLE READ;
+INSERT INTO u SELECT g, 0 FROM generate_series(1, 5) g;
+SELECT cold_rows('u');
+INSERT INTO u VALUES (1, 7), (2, 7), (6, 7) ON CONFLICT (id) DO UPDATE SET x = excluded.x;
+INSERT INTO u VALUES (3, 8), (7, 8) ON CONFLICT DO NOTHING;
+SELECT * FROM u ORDER BY id;
+SAVEPOINT a;
+INSERT INTO u SELECT g, 0 FROM unnest(ARRAY[8, 9, 8]) g ON CONFLICT (id) DO UPDATE SET x = -1;
+ROLLBACK TO a;
+COMMIT;
+
+-- System columns of OLD and NEW; xmin is this transaction's where it wrote the row.
+CREATE FUNCTION tell_place() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    RAISE NOTICE '% %: old at its place: %, old xmin % own: %, new at its place: %', tg_when, old.id, old.ctid = (SELECT place FROM places p WHERE p.id = old.id),
+        CASE WHEN old.xmin = '2' THEN '2' END, old.xmin::text = pg_current_xact_id()::xid::text,
+        CASE WHEN tg_op = 'UPDATE' AND tg_when = 'AFTER' THEN new.ctid = (SELECT ctid FROM u WHERE id = new.id) END;
+    RETURN coalesce(new, old);
+END $$;
+CREATE TRIGGER b BEFORE UPDATE OR DELETE ON u FOR EACH ROW EXECUTE FUNCTION tell_place();
+CREATE TRIGGER a AFTER UPDATE OR DELETE ON u FOR EACH ROW EXECUTE FUNCTION tell_place();
+CREATE TEMP TABLE places AS SELECT id, ctid AS place FROM u WHERE ctid >= '(2147483648,0)';
+UPDATE u SET x = 2 WHERE id = 4;
+DELETE FROM u WHERE id = 5;
+BEGIN;
+INSERT INTO u SELECT g, 0 FROM generate_series(10, 15) g;
+INSERT INTO places SELECT id, ctid FROM u WHERE id >= 10 AND ctid >= '(2147483648,0)';
+SELECT count(*), bool_and(xmin::text = pg_current_xact_id()::xid::text) AS own FROM u WHERE id >= 10;
+UPDATE u SET x = 2 WHERE id = 10;
+DELETE FROM u WHERE id = 11;
+DROP TRIGGER b ON u;
+UPDATE u SET x = 2 WHERE id = 12;
+DELETE FROM u WHERE id = 13;
+COMMIT;
+DELETE FROM u WHERE id = 14;
+SELECT xmin FROM u WHERE id = 15;
+DROP TABLE u;

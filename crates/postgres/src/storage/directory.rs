@@ -12,7 +12,7 @@ use std::cell::RefCell;
 use std::ffi::c_void;
 
 use pgrx::pg_guard;
-use pgrx::pg_sys::{self, CommandId, Datum, ItemPointerData, Relation, XactEvent};
+use pgrx::pg_sys::{self, CommandId, Datum, ItemPointerData, Relation, TransactionId, XactEvent};
 
 use super::directory_age::Age;
 use super::directory_scan;
@@ -51,6 +51,8 @@ pub struct StripeEntry {
     pub summary: Vec<u8>,
     /// The numbers are taken but the stripe is not written (or never will be).
     pub reserved_only: bool,
+    /// Who put the row into the directory; invalid when frozen, or not in the directory yet.
+    pub inserter: TransactionId,
 }
 
 impl StripeEntry {
@@ -66,6 +68,7 @@ impl StripeEntry {
             footer_length: 0,
             summary: Vec::new(),
             reserved_only: true,
+            inserter: pg_sys::InvalidTransactionId,
         }
     }
 

@@ -82,6 +82,7 @@ impl Cursor {
                 footer_length: narrow(column::FOOTER_LENGTH),
                 summary,
                 reserved_only: values[column::STATE].value() as i8 == RESERVED,
+                inserter: self.inserter(),
             }
         }
     }

@@ -250,7 +250,7 @@ pub(super) unsafe fn lock(
         match lock_proxy(rel, &target, cid, mode, wait) {
             Outcome::Locked(proxy) => {
                 proxy.release();
-                fill(rel, &target, slot);
+                ColdFetch::new(rel).fetch_with_header(&target.entry, target.row, slot);
                 TM_Result::TM_Ok
             }
             Outcome::Failed(TM_Result::TM_Updated, why)
@@ -273,23 +273,9 @@ unsafe fn invisible(rel: Relation, at: ItemPointerData, slot: *mut TupleTableSlo
     unsafe {
         (*slot).tts_flags |= SLOT_WANTS_SYSTEM_COLUMNS;
         if let Some(row) = tid::row_of(at) {
-            super::cold_rows::store(rel, slot, row, |_| (pg_sys::Datum::null(), true));
-            let tuple = (*slot.cast::<pg_sys::HeapTupleTableSlot>()).tuple;
-            if !tuple.is_null() {
-                let header = (*tuple).t_data;
-                (*header).t_infomask &= !(pg_sys::HEAP_XMIN_FROZEN as u16);
-                (*header).t_choice.t_heap.t_xmin = pg_sys::GetCurrentTransactionId();
-            }
+            let inserter = pg_sys::GetCurrentTransactionId();
+            super::cold_rows::store(rel, slot, row, inserter, |_| (pg_sys::Datum::null(), true));
         }
         TM_Result::TM_Invisible
-    }
-}
-
-/// Puts the row's values into the slot, with a tuple header for who looks at xmin.
-unsafe fn fill(rel: Relation, target: &Target, slot: *mut TupleTableSlot) {
-    // SAFETY: the slot is the table's; the tuple in it is a copy.
-    unsafe {
-        (*slot).tts_flags |= SLOT_WANTS_SYSTEM_COLUMNS;
-        ColdFetch::new(rel).fetch(&target.entry, target.row, slot);
     }
 }

@@ -23,11 +23,13 @@ const WINDOW: u32 = 1024;
 /// Our own bit in a slot's flags: the plan above reads xmin and the like.
 pub const SLOT_WANTS_SYSTEM_COLUMNS: u16 = 1 << 14;
 
-/// Puts one row into a slot. `values` and `nulls` have one entry a column of the table.
+/// Puts one row into a slot. `inserter` is whoever put its stripe into the directory: where that is this transaction, the header
+/// says so, because a foreign key's UPDATE check and ON CONFLICT ask for it.
 pub unsafe fn store(
     rel: Relation,
     slot: *mut TupleTableSlot,
     row: u64,
+    inserter: pg_sys::TransactionId,
     value_of: impl Fn(usize) -> (Datum, bool),
 ) {
     // SAFETY: the slot was made from the table's row type, so it has room for as many columns as it says.
@@ -45,9 +47,14 @@ pub unsafe fn store(
             // Heap's insert turns a free-standing tuple into a stored one in the same way.
             let header = (*tuple).t_data;
             (*header).t_infomask &= !(pg_sys::HEAP_XACT_MASK as u16);
-            (*header).t_infomask |= (pg_sys::HEAP_XMIN_FROZEN | pg_sys::HEAP_XMAX_INVALID) as u16;
+            (*header).t_infomask |= pg_sys::HEAP_XMAX_INVALID as u16;
             (*header).t_infomask2 &= !(pg_sys::HEAP2_XACT_MASK as u16);
-            (*header).t_choice.t_heap.t_xmin = pg_sys::FrozenTransactionId;
+            (*header).t_choice.t_heap.t_xmin = if pg_sys::TransactionIdIsCurrentTransactionId(inserter) {
+                inserter
+            } else {
+                (*header).t_infomask |= pg_sys::HEAP_XMIN_FROZEN as u16;
+                pg_sys::FrozenTransactionId
+            };
             (*header).t_choice.t_heap.t_xmax = pg_sys::InvalidTransactionId;
             (*header).t_choice.t_heap.t_field3.t_cid = 0;
             (*header).t_ctid = tid::cold_tid(row);
@@ -202,7 +209,7 @@ impl ColdRows {
                 },
                 _ => (Datum::null(), true),
             };
-            store(self.rel, slot, entry.first_row + u64::from(position), value_of);
+            store(self.rel, slot, entry.first_row + u64::from(position), entry.inserter, value_of);
         }
     }
 
@@ -351,7 +358,20 @@ impl ColdFetch {
                 error::raise_stripe(self.rel, entry.first_row, problem);
             }
             let values = &self.values;
-            store(self.rel, slot, row, |column| values.get(column).copied().unwrap_or((Datum::null(), true)));
+            store(self.rel, slot, row, entry.inserter, |column| {
+                values.get(column).copied().unwrap_or((Datum::null(), true))
+            });
+        }
+    }
+
+    /// `fetch` with a tuple header, for who looks at xmin, and a copy of the values, which lives as long as the slot's row.
+    pub unsafe fn fetch_with_header(&mut self, entry: &StripeEntry, row: u64, slot: *mut TupleTableSlot) {
+        // SAFETY: as `fetch`. Later rows of the slot get a header only where its plan asked for one.
+        unsafe {
+            let before = (*slot).tts_flags & SLOT_WANTS_SYSTEM_COLUMNS;
+            (*slot).tts_flags |= SLOT_WANTS_SYSTEM_COLUMNS;
+            self.fetch(entry, row, slot);
+            (*slot).tts_flags &= !SLOT_WANTS_SYSTEM_COLUMNS | before;
         }
     }
 

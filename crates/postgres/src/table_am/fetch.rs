@@ -159,7 +159,7 @@ unsafe extern "C-unwind" fn index_fetch_cold(
         }
         let Some((_, entry)) = &cold.known else { return false };
         if judges_by_now(snapshot) && holds_page_lock() {
-            cold_rows::store(rel, slot, row, |_| (Datum::null(), true));
+            cold_rows::store(rel, slot, row, pg_sys::InvalidTransactionId, |_| (Datum::null(), true));
         } else {
             cold.rows.get_or_insert_with(|| ColdFetch::new(rel)).fetch(entry, row, slot);
             count_fetch(rel);
@@ -222,7 +222,7 @@ unsafe fn locate(rel: Relation, row: u64, snapshot: Snapshot, slot: *mut TupleTa
                 let loader = (*snapshot).snapshot_type == pg_sys::SnapshotType::SNAPSHOT_DIRTY
                     && (*snapshot).xmin != pg_sys::InvalidTransactionId;
                 if loader || directory_scan::is_ours(storage_id, row) {
-                    cold_rows::store(rel, slot, row, |_| (Datum::null(), true));
+                    cold_rows::store(rel, slot, row, pg_sys::InvalidTransactionId, |_| (Datum::null(), true));
                     return Located::Answered;
                 }
                 directory_scan::clear_dirty(snapshot);
@@ -259,7 +259,7 @@ unsafe extern "C-unwind" fn fetch_cold_version(
     snapshot: Snapshot,
     slot: *mut TupleTableSlot,
 ) -> bool {
-    // SAFETY: as above. The slot copies the values, because nothing else would keep them.
+    // SAFETY: as above. Foreign keys ask an old row whether its xmin is this transaction's; triggers get its ctid from the header.
     unsafe {
         let Some(row) = tid::row_of(*tid) else { return false };
         match locate(rel, row, snapshot, slot) {
@@ -269,9 +269,7 @@ unsafe extern "C-unwind" fn fetch_cold_version(
                     return false;
                 }
                 let mut rows = ColdFetch::new(rel);
-                rows.fetch(&entry, row, slot);
-                pg_sys::ExecMaterializeSlot(slot);
-                (*slot).tts_tid = tid::cold_tid(row);
+                rows.fetch_with_header(&entry, row, slot);
                 true
             }
             Located::Answered => true,

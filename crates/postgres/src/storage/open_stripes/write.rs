@@ -124,6 +124,7 @@ unsafe fn put(
             footer_length: encoded.footer_length,
             summary: encoded.summary,
             reserved_only: false,
+            inserter: pg_sys::InvalidTransactionId,
         };
         directory::complete(&entry, command, age);
         pg_sys::pgstat_count_heap_insert(rel, i64::from(row_count));
