@@ -134,7 +134,8 @@ impl SideTable {
     }
 
     /// Walks the rows of one storage id in the order of the index, or backwards. `key` limits the second column, too. `step`
-    /// returns whether to go on.
+    /// returns whether to go on. A row is held against the keys once more: on a standby, whose VACUUM does not wait for scans like
+    /// this one, another row may have got the place that an index entry names.
     pub unsafe fn walk(
         self,
         storage_id: u64,
@@ -161,7 +162,9 @@ impl SideTable {
                 pg_sys::ScanDirection::ForwardScanDirection
             };
             while pg_sys::index_getnext_slot(scan, direction, cursor.slot) {
-                if !step(&cursor) {
+                let is_meant = cursor.number(1) == storage_id
+                    && key.is_none_or(|(compare, value)| compare.holds(cursor.number(2), value));
+                if is_meant && !step(&cursor) {
                     break;
                 }
             }
@@ -224,6 +227,16 @@ pub(super) enum Compare {
     AtLeast,
 }
 
+impl Compare {
+    const fn holds(self, number: u64, value: u64) -> bool {
+        match self {
+            Self::Equal => number == value,
+            Self::AtMost => number <= value,
+            Self::AtLeast => number >= value,
+        }
+    }
+}
+
 unsafe fn scan_key(key: &mut pg_sys::ScanKeyData, column: i16, compare: Compare, value: u64) {
     let (strategy, function) = match compare {
         Compare::Equal => (pg_sys::BTEqualStrategyNumber, pg_sys::F_INT8EQ),
@@ -246,6 +259,13 @@ impl Cursor {
     pub(super) unsafe fn tuple(&self) -> pg_sys::HeapTuple {
         // SAFETY: slots of heap tables are buffer heap slots, and this one holds a tuple.
         unsafe { (*self.slot.cast::<pg_sys::BufferHeapTupleTableSlot>()).base.tuple }
+    }
+
+    /// A key column; the first is 1.
+    unsafe fn number(&self, column: i32) -> u64 {
+        let mut null = false;
+        // SAFETY: the slot holds a row of a catalog whose key columns are bigint and not null.
+        unsafe { pg_sys::slot_getattr(self.slot, column, &raw mut null).value() as u64 }
     }
 
     /// The tuple's page, which the slot pins.
