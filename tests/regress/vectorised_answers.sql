@@ -37,6 +37,10 @@ SELECT * FROM both_differ(ARRAY[
     'SELECT count(*) FILTER (WHERE b), sum(i4) FILTER (WHERE i4 > 0 AND b IS NOT NULL) FROM {rows}',
     'SELECT var_samp(i2), var_pop(i4), stddev(num2), variance(num2) FROM {rows}',
     'SELECT percentile_disc(0.5) WITHIN GROUP (ORDER BY i4), percentile_cont(0.25) WITHIN GROUP (ORDER BY f8) FROM {rows} WHERE f8 < 1000',
+    'SELECT percentile_disc(NULL) WITHIN GROUP (ORDER BY i4), percentile_cont(NULL) WITHIN GROUP (ORDER BY f8) FROM {rows}',
+    'SELECT percentile_cont((SELECT NULL::float8)) WITHIN GROUP (ORDER BY f8) FROM {rows}',
+    'SELECT sum(x), avg(x) FROM (SELECT CASE WHEN id <= 2 THEN 1e308 WHEN id = 3 THEN float8 ''NaN'' END x FROM {rows} WHERE i4 = i4) s',
+    'SELECT mode() WITHIN GROUP (ORDER BY num2) FROM {rows}',
     'SELECT string_agg(few, '','' ORDER BY id, t) FROM {rows}',
     'SELECT count(*) FROM {rows} WHERE false', 'SELECT sum(i4), min(t) FROM {rows} WHERE id < 0']);
 -- groups of every type that has an equality

@@ -108,6 +108,7 @@ SELECT q, answer(q, 'heap_rows') AS heap, answer(q, 'column_rows') AS columns FR
     'SELECT ntile(0) OVER (ORDER BY id) FROM {rows}', 'SELECT ntile((i4 - i4)::int) OVER (ORDER BY id) FROM {rows}', 'SELECT nth_value(id, 0) OVER (ORDER BY id) FROM {rows}',
     'SELECT nth_value(id, (3 - id)::int) OVER (ORDER BY id) FROM {rows}', 'SELECT sum(i4) OVER (ORDER BY id ROWS -1 PRECEDING) FROM {rows}', 'SELECT sum(i4) OVER (ORDER BY id ROWS NULL PRECEDING) FROM {rows}',
     'SELECT sum(i4) OVER (ORDER BY id RANGE BETWEEN 1 PRECEDING AND -1 FOLLOWING) FROM {rows}', 'SELECT sum(i4) OVER (ORDER BY ts RANGE ''-1 day'' PRECEDING) FROM {rows}',
+    'SELECT sum(i4) OVER (ORDER BY tstz RANGE NULL PRECEDING) FROM {rows}',
     'SELECT sum(i4) OVER (ORDER BY f8 RANGE ''NaN'' PRECEDING) FROM {rows}', 'SELECT sum(1 / (i4 % 50)) OVER (ORDER BY id) FROM {rows}', 'SELECT lag(1 / (id - 6000)) OVER (ORDER BY id) FROM {rows}',
     'SELECT sum(1e308::float8 + id * 1e300) OVER (ORDER BY id) FROM {rows}', 'SELECT stddev(1e200 * id::float8) OVER (ORDER BY id ROWS 3 PRECEDING) FROM {rows}']) q;
 -- little memory

@@ -423,10 +423,22 @@ fn rows_without_columns_and_wide_sums() {
     let batches = vec![Batch::new(1, vec![Arc::new(huge)]); 3];
     assert!(matches!(run(&sum, Steps::batches(&batches), roomy()), Err(Error::Decline(_))));
 
-    let sum = plan(&[T::Float64], vec![aggregate(F::Sum, Some(0), T::Float64)]);
-    let large = vector(T::Float64, &[V::Float(1e308), V::Float(1e308)]);
-    let large = Steps::batches(&[Batch::new(2, vec![Arc::new(large)])]);
-    assert_eq!(run(&sum, large, roomy()).unwrap_err(), Error::Sql(SqlError::FloatOverflow));
+    // The server fails at the step that overflows, whatever comes then; infinities do not overflow.
+    let floats = |logical, values: &[f64]| {
+        let sum = plan(&[logical], vec![aggregate(F::Sum, Some(0), logical)]);
+        let values: Vec<V> = values.iter().copied().map(V::Float).collect();
+        let batch = Batch::new(values.len(), vec![Arc::new(vector(logical, &values))]);
+        run(&sum, Steps::batches(&[batch]), roomy()).map(|rows| shown(&rows).join(" "))
+    };
+    for logical in [T::Float64, T::Float32] {
+        let large = if logical == T::Float64 { 1e308 } else { 3e38 };
+        for last in [large, -large, f64::NAN] {
+            assert!(matches!(floats(logical, &[large, large, last]), Err(Error::Decline(_))), "{last}");
+        }
+        let infinite = f64::INFINITY;
+        assert_eq!(floats(logical, &[1.0, infinite]).unwrap(), floats(logical, &[infinite]).unwrap());
+        assert_eq!(floats(logical, &[infinite, 1.0, -infinite]).unwrap(), "NaN");
+    }
 }
 
 /// Results of PostgreSQL 15 for `var_samp, var_pop, stddev_samp, stddev_pop`.
@@ -670,6 +682,31 @@ fn aggregates_of_the_same_values() {
         assert_eq!(answer(all.to_vec()), alone, "{logical:?}");
         assert_eq!(answer(all.iter().rev().cloned().collect()), alone.into_iter().rev().collect::<Vec<_>>());
     }
+}
+
+/// The first of the equal values that come most often, also where they are in several batches.
+#[test]
+fn the_mode_is_the_first_of_its_values() {
+    let key = SortKey {
+        expression: Expression::Column(0),
+        descending: false,
+        nulls_first: false,
+        order: TextOrder::Bytes,
+    };
+    let mode = Aggregate { order_by: vec![key], ..aggregate(AggregateFunction::Mode, None, T::Numeric) };
+    let plan =
+        Plan::Aggregate { input: scan(&[T::Numeric]), keys: Vec::new(), aggregates: vec![mode], groups: 1.0 };
+    let shown_mode = |values: &[(i128, u16)]| {
+        let values: Vec<V> = values.iter().map(|&(unscaled, scale)| V::Dec(unscaled, scale)).collect();
+        let batch = Batch::new(values.len(), vec![Arc::new(vector(T::Numeric, &values))]);
+        run(&plan, Steps::batches(&[batch]), roomy()).unwrap()[0][0].show()
+    };
+    assert_eq!(shown_mode(&[(10, 1), (100, 2), (20, 1), (200, 2), (2000, 3)]), "2.0");
+    assert_eq!(shown_mode(&[(100, 2), (10, 1)]), "1.00");
+    let mut many = vec![(20, 1)];
+    many.resize(5_000, (200, 2));
+    many.splice(0..0, vec![(10, 1); 2_500]);
+    assert_eq!(shown_mode(&many), "2.0");
 }
 
 /// The server's sum of negative zeros is one, its average is not.

@@ -425,6 +425,39 @@ fn shown_last(rows: &Rows) -> Vec<String> {
     rows.iter().map(|row| row.last().unwrap().show()).collect()
 }
 
+/// Sums of negative zeros are one, averages are not; frames that lack an offset and values whose sum may overflow are left to the server.
+#[test]
+fn sums_of_odd_floats_and_frames_without_offset() {
+    let types = [T::Int32, T::Float64, T::Int64];
+    let plan = |function, frame| {
+        let Plan::Window { partition, order, functions, .. } =
+            single(WindowFunction::Aggregate(function), &[1], T::Float64, frame)
+        else {
+            panic!("a window")
+        };
+        Plan::Window { input: scan(&types), partition, order, frame, functions }
+    };
+    let last = |plan: &Plan, values: &[f64]| {
+        let row = |(at, &value): (i64, &f64)| vec![V::Int(1), V::Float(value), V::Int(at)];
+        let rows: Rows = (0..).zip(values).map(row).collect();
+        windows(plan, &types, &rows, 4, 1 << 20).map(|rows| match rows.last().and_then(|row| row.last()) {
+            Some(V::Float(value)) => *value,
+            other => panic!("{other:?}"),
+        })
+    };
+    let to_row = WindowFrame { end: FrameBound::CurrentRow, ..WHOLE };
+    for frame in [WHOLE, to_row] {
+        let (sum, average) = (plan(AggregateFunction::Sum, frame), plan(AggregateFunction::Avg, frame));
+        assert!(last(&sum, &[-0.0, -0.0]).unwrap().is_sign_negative());
+        assert!(last(&average, &[-0.0, -0.0]).unwrap().is_sign_positive());
+        assert!(matches!(last(&sum, &[1e308, 1e308, f64::NAN]), Err(Error::Decline(_))));
+        assert_eq!(last(&sum, &[1.0, f64::INFINITY]).unwrap(), f64::INFINITY);
+    }
+    let unknown =
+        WindowFrame { units: FrameUnits::Range, end: FrameBound::Following(FrameOffset::Unknown), ..WHOLE };
+    assert!(matches!(last(&plan(AggregateFunction::Sum, unknown), &[1.0]), Err(Error::Decline(_))));
+}
+
 #[test]
 fn the_nth_value_of_a_frame() {
     let rows: Rows = (0..6).map(|at| vec![V::Int(1), V::Int(at / 2 + 1), V::Int(at)]).collect();

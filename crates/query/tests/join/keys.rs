@@ -19,8 +19,11 @@ pub enum Key {
     Uuid,
     Odd,
     Bool,
+    /// Texts of 1 kB, for rows that outgrow buffers.
+    Long,
 }
 
+/// Those that random cases use.
 pub const KEYS: [Key; 10] = [
     Key::Small,
     Key::Sparse,
@@ -39,7 +42,7 @@ impl Key {
         match self {
             Self::Small => LogicalType::Int32,
             Self::Sparse | Self::Whole => LogicalType::Int64,
-            Self::Text => LogicalType::Text,
+            Self::Text | Self::Long => LogicalType::Text,
             Self::Numeric | Self::Huge => LogicalType::Numeric,
             Self::Float => LogicalType::Float64,
             Self::Uuid => LogicalType::Uuid,
@@ -90,6 +93,7 @@ impl Key {
             Self::Uuid => builder.push_bytes(&[value; 16]),
             Self::Odd => builder.push_bytes(&[value; 11]),
             Self::Bool => builder.push_bool(value % 2 == 1),
+            Self::Long => builder.push_bytes(&[b'a' + value; 1_000]),
         };
         assert!(pushed);
     }

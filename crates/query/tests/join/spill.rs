@@ -42,7 +42,7 @@ fn large_kept_sides_are_spread_again_and_again() {
         let case = Case {
             left: (0..left).map(row).collect(),
             right: (0..right).map(row).collect(),
-            types: [Key::Numeric, Key::Text],
+            types: [Key::Numeric, Key::Long],
             keys: 2,
             condition: Some(2),
             cuts: (70, 50),

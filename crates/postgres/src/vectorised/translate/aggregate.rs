@@ -424,15 +424,16 @@ unsafe fn known(
     unsafe {
         let direct = PgList::<pg_sys::Node>::from_pg(expr.aggdirectargs);
         let Some(node) = direct.get_ptr(0) else { return decline("percentile without a fraction") };
-        match expressions::value(context, node)? {
-            Some(value) => {
+        match expressions::value_or_null(context, node)? {
+            Some((_, true)) => decline("percentile without a fraction"),
+            Some((value, false)) => {
                 let at = f64::from_bits(value.value() as u64);
                 match (0.0..=1.0).contains(&at) {
                     true => Ok(Some((fraction(at), None))),
                     false => decline("percentile outside 0 to 1"),
                 }
             }
-            // NULL, or not known yet.
+            // Not known yet.
             None => Ok(Some((fraction(0.5), None))),
         }
     }

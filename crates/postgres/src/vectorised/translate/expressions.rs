@@ -309,16 +309,29 @@ pub unsafe fn expression(
 /// # Safety
 /// `node` is a valid expression of a finished plan.
 pub unsafe fn value(context: &mut Context<'_>, node: *mut pg_sys::Node) -> Result<Option<Datum>, Reason> {
+    // SAFETY: the caller's.
+    let value = unsafe { value_or_null(context, node)? };
+    Ok(value.and_then(|(datum, is_null)| (!is_null).then_some(datum)))
+}
+
+/// As `value`, for those to whom NULL is not the same as a value that is not known yet: the value and whether it is NULL.
+///
+/// # Safety
+/// A valid expression.
+pub unsafe fn value_or_null(
+    context: &mut Context<'_>,
+    node: *mut pg_sys::Node,
+) -> Result<Option<(Datum, bool)>, Reason> {
     // SAFETY: the cast follows the tag.
     unsafe {
         if (*node).type_ == NodeTag::T_Const {
             let value = &*node.cast::<pg_sys::Const>();
-            return Ok((!value.constisnull).then_some(value.constvalue));
+            return Ok(Some((value.constvalue, value.constisnull)));
         }
         if !is_value(node) {
             return decline("value that depends on the row");
         }
-        Ok(context.values.value(node).and_then(|(datum, is_null)| (!is_null).then_some(datum)))
+        Ok(context.values.value(node))
     }
 }
 

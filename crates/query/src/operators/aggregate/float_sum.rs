@@ -1,8 +1,8 @@
 //! sum and avg of floats.
 //!
-//! Sums are plain additions in double precision for float8, in single precision for float4's sum as on the server (its average sums in double). A sum that overflows from finite values is the server's
-//! error. Its average computes a sum of squares on the way and fails where that overflows: such values are declined. Sums in double precision of one group are added up in lanes, which
-//! changes their last digits as the server's parallel plans do; values that could overflow are taken in order.
+//! Sums are plain additions in double precision for float8, in single precision for float4's sum as on the server (its average sums in double). The server fails at the step in which finite
+//! values overflow, whatever follows, and its average also where the sum of squares that it computes on the way does: values that could are declined (`are_calm`). Sums in double precision of one group are added up in lanes, which
+//! changes their last digits as the server's parallel plans do; infinities and NaN are taken in order. Windows (`window/running`) follow the same rules.
 
 use std::sync::Arc;
 
@@ -12,10 +12,10 @@ use super::accumulate::{Accumulator, Groups, MISTYPED, each_valid, same};
 use super::copies;
 use super::results::with_nulls;
 use crate::row_container::flat;
-use crate::{AggregateFunction, Error, Result, SqlError};
+use crate::{AggregateFunction, Error, Result};
 
-/// Values whose squares' sum may overflow.
-const HUGE: f64 = 1e140;
+/// Values that one sum takes at most: those within `limit` cannot overflow.
+const MOST: i64 = 1 << 33;
 /// Sums that are added up side by side.
 const LANES: usize = 8;
 
@@ -26,8 +26,39 @@ struct State {
 }
 
 /// The zero that leaves every value as it is: the sum of values that are all -0 is -0.
-const ZERO: f64 = -0.0;
+pub const ZERO: f64 = -0.0;
 const EMPTY: State = State { sum: ZERO, count: 0 };
+
+/// The largest finite value of which a sum in single precision, an average, or else a sum in double precision cannot overflow on the way.
+pub fn limit(single: bool, average: bool) -> f64 {
+    match (single, average) {
+        (true, _) => f64::from(f32::MAX) / MOST as f64,
+        // Their squares are summed up.
+        (_, true) => 1e140,
+        _ => f64::MAX / MOST as f64,
+    }
+}
+
+/// True where all values are finite; declines those beyond the limit.
+pub fn are_calm<T: Copy + Into<f64>>(values: &[T], limit: f64) -> Result<bool> {
+    // Without a branch for each value, because there is hardly ever one.
+    let calm = values.iter().fold(true, |calm, &value| calm & (value.into().abs() <= limit));
+    let huge = |value: f64| value.is_finite() && value.abs() > limit;
+    match !calm && values.iter().any(|&value| huge(value.into())) {
+        true => Err(Error::Decline("sums of floats that may overflow")),
+        false => Ok(calm),
+    }
+}
+
+/// A step in single precision.
+pub fn add_single(sum: f64, value: f64) -> f64 {
+    f64::from(sum as f32 + value as f32)
+}
+
+/// The average of values with this sum: the server's starts from the other zero.
+pub fn average(sum: f64, count: i64) -> f64 {
+    (sum + 0.0) / count as f64
+}
 
 /// Sums of floats.
 pub struct FloatSum {
@@ -37,8 +68,6 @@ pub struct FloatSum {
     /// The average is asked for.
     average: bool,
     states: Vec<State>,
-    /// An infinite value was seen: whether a sum that is not finite is right or an error is not known then.
-    infinite: bool,
 }
 
 impl FloatSum {
@@ -46,7 +75,7 @@ impl FloatSum {
     pub fn new(function: AggregateFunction, logical: LogicalType) -> Self {
         let average = function == AggregateFunction::Avg;
         let narrow = logical == LogicalType::Float32;
-        Self { narrow, single: narrow && !average, average, states: Vec::new(), infinite: false }
+        Self { narrow, single: narrow && !average, average, states: Vec::new() }
     }
 
     fn add<T: Copy + Into<f64>>(
@@ -55,15 +84,7 @@ impl FloatSum {
         values: &[T],
         groups: Groups<'_>,
     ) -> Result<()> {
-        // Without a branch for each value, because there is hardly ever one.
-        let calm = values.iter().fold(true, |calm, &value| calm & (value.into().abs() <= HUGE));
-        if !calm {
-            self.infinite |= values.iter().any(|&value| value.into().is_infinite());
-            let huge = |value: f64| value.is_finite() && value.abs() > HUGE;
-            if self.average && values.iter().any(|&value| huge(value.into())) {
-                return Err(Error::Decline("squares of floats overflow"));
-            }
-        }
+        let calm = are_calm(values, limit(self.single, self.average))?;
         match (groups, &argument.validity) {
             (Groups::One, None) if calm && !self.single => {
                 let Some(state) = self.states.first_mut() else { return Ok(()) };
@@ -82,7 +103,7 @@ impl FloatSum {
                 copies::each(&mut self.states, EMPTY, (numbers, values), add, join);
             }
             _ if self.single => {
-                self.each(argument, values, groups, |sum, value| f64::from(sum as f32 + value as f32));
+                self.each(argument, values, groups, add_single);
             }
             _ => self.each(argument, values, groups, |sum, value| sum + value),
         }
@@ -159,11 +180,10 @@ impl Accumulator for FloatSum {
 
     fn merge(&mut self, other: Box<dyn Accumulator>, to: &[u32]) -> Result<()> {
         let other = same::<Self>(other)?;
-        self.infinite |= other.infinite;
         for (&group, from) in to.iter().zip(other.states) {
             let state = &mut self.states[group as usize];
             state.sum = match self.single {
-                true => f64::from(state.sum as f32 + from.sum as f32),
+                true => add_single(state.sum, from.sum),
                 false => state.sum + from.sum,
             };
             state.count += from.count;
@@ -177,11 +197,8 @@ impl Accumulator for FloatSum {
             let counts = states.iter().map(|state| state.count).collect();
             return Ok(Vector::new(LogicalType::Int64, Values::Int64(counts)));
         }
-        if self.infinite && states.iter().any(|state| !state.sum.is_finite()) {
-            return Err(Error::Decline("sums of infinities"));
-        }
-        if states.iter().any(|state| state.sum.is_infinite()) {
-            return Err(Error::Sql(SqlError::FloatOverflow));
+        if states.iter().any(|state| state.count > MOST && !state.sum.is_finite()) {
+            return Err(Error::Decline("sums of floats that may have overflowed"));
         }
         let seen = states.iter().map(|state| state.count > 0);
         let averages = function == AggregateFunction::Avg;
@@ -192,9 +209,10 @@ impl Accumulator for FloatSum {
                 seen,
             ),
             false => {
-                // The server's average starts from the other zero.
-                let average = |state: &State| (state.sum + 0.0) / state.count as f64;
-                let result = |state| if averages { average(state) } else { state.sum };
+                let result = |state: &State| match averages {
+                    true => average(state.sum, state.count),
+                    false => state.sum,
+                };
                 with_nulls(LogicalType::Float64, Values::Float64(states.iter().map(result).collect()), seen)
             }
         })

@@ -9,7 +9,7 @@ mod copies;
 mod count;
 mod distinct;
 mod extreme;
-mod float_sum;
+pub(super) mod float_sum;
 mod ordered;
 mod percentile;
 pub(super) mod results;

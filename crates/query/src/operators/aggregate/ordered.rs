@@ -70,7 +70,10 @@ struct Pass {
     run: u64,
     longest: u64,
     leads: bool,
-    /// The value of the longest run.
+    /// The first row of the current run: where it is in this batch, or its value where it came before.
+    begins: Option<usize>,
+    first: Option<Arc<Vector>>,
+    /// The value of the first row of the longest run, which is the server's choice among equal values.
     mode: Option<Arc<Vector>>,
     previous: Option<Arc<Vector>>,
 }
@@ -224,10 +227,14 @@ impl Ordered {
                         let goes_on = pass.row > 0 && same[row];
                         pass.run = if goes_on { pass.run + 1 } else { 1 };
                         pass.leads &= goes_on;
+                        if !goes_on {
+                            pass.begins = Some(row);
+                        }
                         if pass.run > pass.longest {
                             pass.longest = pass.run;
                             if !pass.leads {
-                                pass.mode = Some(Arc::new(value.slice(row, 1)));
+                                let here = pass.begins.map(|row| Arc::new(value.slice(row, 1)));
+                                pass.mode = here.or_else(|| pass.first.clone());
                                 pass.leads = true;
                             }
                         }
@@ -253,6 +260,9 @@ impl Ordered {
         }
         if batch.rows > 0 {
             pass.previous = Some(Arc::new(value.slice(batch.rows - 1, 1)));
+            if let Some(row) = pass.begins.take() {
+                pass.first = Some(Arc::new(value.slice(row, 1)));
+            }
         }
         Ok(())
     }
@@ -352,6 +362,8 @@ impl Accumulator for Ordered {
             run: 0,
             longest: 0,
             leads: false,
+            begins: None,
+            first: None,
             mode: None,
             previous: None,
         };

@@ -38,6 +38,13 @@ pub(crate) fn window(
     let Plan::Window { input, partition, order, frame, functions } = plan else {
         return Err(Error::Decline("not a window"));
     };
+    let unknown = |bound| {
+        use FrameBound::{Following, Preceding};
+        matches!(bound, Preceding(FrameOffset::Unknown) | Following(FrameOffset::Unknown))
+    };
+    if unknown(frame.start) || unknown(frame.end) {
+        return Err(Error::Decline("frame offset without a value"));
+    }
     let types = input.types();
     let mut arguments = Vec::new();
     let mut calls = Vec::new();

@@ -7,9 +7,10 @@ use vector::{ByteViews, LogicalType, Values, Vector};
 
 use super::places::Places;
 use super::{Call, Column, Compute, Input, MISTYPED};
+use crate::operators::aggregate::float_sum;
 use crate::operators::aggregate::results::with_nulls;
 use crate::operators::aggregate::variance::{self, FloatState};
-use crate::{AggregateFunction, Error, Result, SqlError};
+use crate::{AggregateFunction, Error, Result};
 
 /// The computer of an aggregate of this family.
 pub fn make(function: AggregateFunction, call: &Call) -> Result<Box<dyn Compute>> {
@@ -148,15 +149,16 @@ struct FloatSums {
     values: Vec<f64>,
 }
 
-#[derive(Default)]
 struct SumState {
     sum: f64,
-    count: u64,
-    infinite: bool,
+    count: i64,
 }
 
-/// Values whose squares' sum may overflow, which the server's average computes on the way.
-const HUGE: f64 = 1e140;
+impl Default for SumState {
+    fn default() -> Self {
+        Self { sum: float_sum::ZERO, count: 0 }
+    }
+}
 
 impl Fold for FloatSums {
     type State = SumState;
@@ -164,11 +166,9 @@ impl Fold for FloatSums {
 
     fn prepare(&mut self, argument: &Vector) -> Result<()> {
         self.values = floats(argument)?;
-        let huge = |value: &f64| value.is_finite() && value.abs() > HUGE;
-        match self.kind == Kind::Average && self.values.iter().any(huge) {
-            true => Err(Error::Decline("squares of floats overflow")),
-            false => Ok(()),
-        }
+        // A chunk has fewer rows than could overflow within these limits.
+        let limit = float_sum::limit(self.kind == Kind::Single, self.kind == Kind::Average);
+        float_sum::are_calm(&self.values, limit).map(|_| ())
     }
 
     fn add(
@@ -181,12 +181,10 @@ impl Fold for FloatSums {
         let values = self.values.as_slice();
         match self.kind {
             Kind::Single => each(input, first, rows, |row| {
-                state.infinite |= values[row].is_infinite();
-                state.sum = f64::from(state.sum as f32 + values[row] as f32);
+                state.sum = float_sum::add_single(state.sum, values[row]);
                 state.count += 1;
             }),
             _ => each(input, first, rows, |row| {
-                state.infinite |= values[row].is_infinite();
                 state.sum += values[row];
                 state.count += 1;
             }),
@@ -194,16 +192,8 @@ impl Fold for FloatSums {
     }
 
     fn result(&self, state: &SumState, results: &mut Self::Results) -> Result<()> {
-        if !state.sum.is_finite() {
-            if state.infinite {
-                return Err(Error::Decline("sums of infinities"));
-            }
-            if state.sum.is_infinite() {
-                return Err(Error::Sql(SqlError::FloatOverflow));
-            }
-        }
         results.0.push(match self.kind {
-            Kind::Average => state.sum / state.count as f64,
+            Kind::Average => float_sum::average(state.sum, state.count),
             _ => state.sum,
         });
         results.1.push(state.count > 0);

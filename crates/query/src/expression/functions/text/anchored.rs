@@ -394,6 +394,8 @@ mod tests {
             r"^a\$",
             "^(a$",
             "^[a-]$",
+            "^[A-]+]$",
+            r"^\[[0-9.-]+]$",
         ] {
             assert!(Anchored::new(pattern.as_bytes()).is_none(), "{pattern}");
         }
