@@ -18,7 +18,7 @@ fn batches(rows: i64) -> Vec<Batch> {
         .map(|start| {
             let rows: Vec<i64> = (start..rows.min(start + 500)).collect();
             let a: Vec<V> = rows.iter().map(|&row| key(row, 5)).collect();
-            let b: Vec<V> = rows.iter().map(|&row| key(row, 300)).collect();
+            let b: Vec<V> = rows.iter().map(|&row| key(row, 15_000)).collect();
             let n: Vec<V> = rows.iter().map(|&row| V::Int(row)).collect();
             let columns = [(T::Int32, a), (T::Int64, b), (T::Int64, n)];
             let columns = columns.iter().map(|(logical, values)| Arc::new(vector(*logical, values)));
@@ -58,7 +58,7 @@ fn apart(rows: i64, sets: &[Vec<usize>]) -> Vec<Vec<V>> {
 #[test]
 fn grouping_sets_are_the_groups_of_each_set() {
     let sets = vec![vec![0, 1], vec![], vec![1], vec![0], vec![1, 0], vec![]];
-    for rows in [0, 1, 20_000] {
+    for rows in [0, 1, 60_000] {
         let expected = shown(&apart(rows, &sets));
         let plan = Plan::GroupingSets {
             input: scan(&TYPES),
@@ -98,7 +98,7 @@ fn the_first_row_of_each_value_is_given() {
         nulls_first: false,
         order: TextOrder::Bytes,
     };
-    for rows in [0, 1, 20_000] {
+    for rows in [0, 1, 60_000] {
         let keys = vec![key(1, false), key(0, true), key(2, true)];
         let sorted = Plan::Sort { input: scan(&TYPES), keys: keys.clone(), limit: None };
         let mut expected = run(&sorted, Steps::batches(&batches(rows)), roomy()).unwrap();
