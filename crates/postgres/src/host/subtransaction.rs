@@ -13,6 +13,9 @@ use pgrx::pg_sys::panic::CaughtError;
 use super::error::PgSqlErrorCode;
 
 /// Runs `what`. Gives back the message of an ERROR whose SQLSTATE is among `forgiven`; others are raised on.
+///
+/// # Safety
+/// Inside a transaction that is not being committed: what the server allocates for the subtransaction would outlive its memory.
 pub unsafe fn attempt<T>(forgiven: &[PgSqlErrorCode], what: impl FnOnce() -> T) -> Result<T, String> {
     // SAFETY: called inside a transaction; context and resource owner are put back as the server's own callers do.
     unsafe {

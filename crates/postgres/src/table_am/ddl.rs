@@ -13,7 +13,7 @@ use super::delegate::heap_guarded;
 use crate::compat::{self, FileLocator};
 use crate::host::error::{self, PgSqlErrorCode};
 use crate::host::{relation, subtransaction};
-use crate::storage::{directory, metapage};
+use crate::storage::{directory, metapage, open_stripes};
 
 /// `relation_set_new_filenode`: a table is created, truncated or rewritten.
 #[pg_guard]
@@ -62,6 +62,8 @@ unsafe fn forget_rows(rel: Relation) {
         }
         let found = match metapage::known_storage_id(rel) {
             Some(storage_id) => Ok(Some(storage_id)),
+            // ON COMMIT DELETE ROWS and ON COMMIT DROP; only temporary tables, whose damage is no other session's.
+            None if open_stripes::is_committing() => Ok(metapage::storage_id(rel)),
             None => subtransaction::attempt(&DAMAGE, || metapage::storage_id(rel)),
         };
         match found {

@@ -16,7 +16,7 @@ use crate::compat;
 pub(super) unsafe fn choose(rel: Relation, command: CommandId) -> Option<(Placement, bool)> {
     // SAFETY: rel is open.
     unsafe {
-        if transaction::is_closed() {
+        if transaction::is_committing() {
             return None;
         }
         let insertion = statement::insertion(command)?;

@@ -20,8 +20,9 @@ thread_local! {
     static CLOSED: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Whether rows may not wait in memory any more.
-pub(super) fn is_closed() -> bool {
+/// Whether the transaction is being committed: rows may not wait in memory any more, and a subtransaction must not begin, as the server has put
+/// away its stack of after-trigger states and would begin one that outlives the transaction's memory.
+pub fn is_committing() -> bool {
     CLOSED.get()
 }
 
