@@ -44,8 +44,8 @@ def licences():
 
 def queries():
     names = [q.name for q in kit.read_queries(kit.SQL / "events_queries.sql")]
-    names_wanted = [f"Q{i}" for i in range(1, 11)] + [f"K{i}" for i in range(1, 13)]
-    check("Q1-Q10 and K1-K12 are read", sorted(names) == sorted(names_wanted))
+    names_wanted = [f"Q{i}" for i in range(1, 11)] + [f"K{i}" for i in range(1, 13)] + [f"W{i}" for i in range(1, 6)]
+    check("Q1-Q10, K1-K12 and W1-W5 are read", sorted(names) == sorted(names_wanted))
     by_name = {q.name: q for q in kit.read_queries(kit.SQL / "events_queries.sql")}
     check("an ordered query knows its column", by_name["Q4"].ordered == 2 and by_name["Q1"].ordered is None)
     check("a query is asked of the table named", by_name["Q1"].on("some_table") == "SELECT count(*) FROM some_table")
