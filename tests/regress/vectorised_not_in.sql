@@ -10,19 +10,8 @@ CREATE TABLE column_inner (LIKE heap_inner) USING colcompress;
 INSERT INTO column_outer SELECT * FROM heap_outer;
 INSERT INTO column_inner SELECT * FROM heap_inner;
 ANALYZE heap_outer, heap_inner, column_outer, column_inner;
-CREATE FUNCTION joins(query text) RETURNS SETOF text LANGUAGE plpgsql AS $$
-DECLARE line text;
-BEGIN
-    FOR line IN EXECUTE 'EXPLAIN (COSTS OFF) ' || replace(query, '{', 'column_') LOOP
-        IF line ~ 'Hash Join|Not Vectorised' THEN RETURN NEXT trim(replace(line, 'Operators:', '')); END IF;
-    END LOOP;
-END $$;
-CREATE FUNCTION answer(query text, of text) RETURNS text LANGUAGE plpgsql AS $$
-DECLARE found text;
-BEGIN
-    EXECUTE format('SELECT count(*) || '' rows, '' || coalesce(sum(hashtextextended(r::text, 0)), 0) FROM (%s) r', replace(query, '{', of)) INTO found;
-    RETURN found;
-END $$;
+\set plan_lines 'Hash Join|Not Vectorised'
+\i :abs_srcdir/include/join_answers.sql
 CREATE TABLE asked (number serial, query text);
 INSERT INTO asked (query) VALUES
     -- a NULL among the values: no row

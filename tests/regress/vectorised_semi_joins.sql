@@ -9,19 +9,8 @@ CREATE TABLE column_many (LIKE heap_many) USING colcompress WITH (stripe_row_lim
 INSERT INTO column_few SELECT * FROM heap_few;
 INSERT INTO column_many SELECT * FROM heap_many;
 ANALYZE heap_few, heap_many, column_few, column_many;
-CREATE FUNCTION joins(query text) RETURNS SETOF text LANGUAGE plpgsql AS $$
-DECLARE line text;
-BEGIN
-    FOR line IN EXECUTE 'EXPLAIN (COSTS OFF) ' || replace(query, '{', 'column_') LOOP
-        IF line ~ 'Hash Join|Hash Aggregate|SubPlan' THEN RETURN NEXT trim(replace(line, 'Operators:', '')); END IF;
-    END LOOP;
-END $$;
-CREATE FUNCTION answer(query text, of text) RETURNS text LANGUAGE plpgsql AS $$
-DECLARE found text;
-BEGIN
-    EXECUTE format('SELECT count(*) || '' rows, '' || coalesce(sum(hashtextextended(r::text, 0)), 0) FROM (%s) r', replace(query, '{', of)) INTO found;
-    RETURN found;
-END $$;
+\set plan_lines 'Hash Join|Hash Aggregate|SubPlan'
+\i :abs_srcdir/include/join_answers.sql
 CREATE TABLE asked (number serial, query text);
 INSERT INTO asked (query) VALUES
     ('SELECT f.id, f.t FROM {few f WHERE EXISTS (SELECT FROM {many m WHERE m.k = f.k)'),
