@@ -96,9 +96,11 @@ BEGIN;
 DECLARE c SCROLL CURSOR FOR SELECT id, v FROM a ORDER BY id;
 FETCH 2 FROM c; FETCH BACKWARD 1 FROM c; FETCH LAST FROM c; FETCH PRIOR FROM c; FETCH FIRST FROM c; FETCH ABSOLUTE 2 FROM c;
 CLOSE c;
-DECLARE w CURSOR FOR SELECT * FROM t WHERE id < 8 FOR UPDATE;
+DECLARE w CURSOR FOR SELECT * FROM t WHERE id = 2 FOR UPDATE;
 FETCH 1 FROM w;
 UPDATE t SET v = 'by cursor' WHERE CURRENT OF w;
+CLOSE w;
+DECLARE w CURSOR FOR SELECT * FROM t WHERE id = 1 FOR UPDATE;
 FETCH 1 FROM w;
 DELETE FROM t WHERE CURRENT OF w;
 SELECT id, v FROM t ORDER BY id;
@@ -135,7 +137,7 @@ SELECT tableoid::regclass, * FROM parent ORDER BY id;
 UPDATE parent SET v = 'all' WHERE id > 4; SELECT * FROM ONLY parent ORDER BY id; SELECT * FROM sub;
 
 -- system columns
-SELECT xmin = pg_current_xact_id()::xid, cmin FROM a LIMIT 1;
+SELECT DISTINCT xmin = pg_current_xact_id()::xid FROM a;
 BEGIN; INSERT INTO a (id, v) VALUES (70, 'x'); INSERT INTO a (id, v) VALUES (71, 'x');
 SELECT id, cmin, xmin = pg_current_xact_id()::xid AS mine, xmax = 0 AS unlocked FROM a WHERE id >= 70 ORDER BY id; COMMIT;
 DROP OWNED BY differential_user; DROP ROLE differential_user;
