@@ -111,7 +111,7 @@ def run_cold(stage, source):
 
 def with_cold_rows(spec):
     """The spec with one more setup block, which puts the rows of all tables into stripes."""
-    return re.sub(r"^(teardown|session)\b", r"setup { SELECT cold_all(); }\n\\1", spec, count=1, flags=re.M)
+    return re.sub(r"^(teardown|session)\b", r"setup { SELECT cold_all(); }\n\1", spec, count=1, flags=re.M)
 
 
 # -- comparing --------------------------------------------------------------------------------------
