@@ -7,7 +7,7 @@ unexport PG_CONFIG
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build install demo test test-units test-regress test-isolation test-crash test-differential test-sqlsmith test-postgres lint bench bench-events bench-tpch bench-clickbench bench-small bench-encodings clean
+.PHONY: help setup build install demo test test-units test-regress test-isolation test-crash test-differential test-changes test-sqlsmith test-postgres lint bench bench-events bench-tpch bench-clickbench bench-small bench-encodings clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | while IFS="$$(printf '\t')" read -r name text; do printf '  make %-16s %s\n' "$$name" "$$text"; done
@@ -44,6 +44,9 @@ test-crash: ## the crash suites in their long form
 
 test-differential: ## random queries on random tables against heap, long (DURATION=600 SEED=n)
 	scripts/test.sh differential
+
+test-changes: ## random changes of rows against heap, long (STATEMENTS=10000 SEED=n)
+	scripts/test.sh changes
 
 test-sqlsmith: ## sqlsmith's random statements on columnar tables of many types (DURATION=60 SEED=n)
 	scripts/test.sh sqlsmith

@@ -25,7 +25,7 @@ DECLARE total int8; stored int8;
 BEGIN
   IF (SELECT amname FROM pg_class c JOIN pg_am a ON a.oid = c.relam WHERE c.oid = t) <> 'colcompress' THEN RETURN; END IF;
   PERFORM engine.colcompress_merge(t);
-  EXECUTE format('SELECT count(*) FROM %s', t) INTO total;
+  EXECUTE format('SELECT count(*) FROM ONLY %s', t) INTO total;
   SELECT coalesce(sum(row_count), 0) INTO stored FROM engine.colcompress_stripes WHERE table_name = t;
   IF total = 0 OR total <> stored THEN RAISE 'table % has % rows, % in stripes', t, total, stored; END IF;
 END $$;
@@ -34,7 +34,7 @@ CREATE FUNCTION cold_all() RETURNS void LANGUAGE plpgsql AS $$
 DECLARE t regclass; filled bool;
 BEGIN
   FOR t IN SELECT c.oid FROM pg_class c JOIN pg_am a ON a.oid = c.relam WHERE amname = 'colcompress' AND relkind = 'r' ORDER BY 1 LOOP
-    EXECUTE format('SELECT EXISTS (SELECT FROM %s)', t) INTO filled;
+    EXECUTE format('SELECT EXISTS (SELECT FROM ONLY %s)', t) INTO filled;
     IF filled THEN PERFORM cold(t); END IF;
   END LOOP;
 END $$;
