@@ -94,6 +94,7 @@ fn aggregate(function: F, argument: Option<usize>, result: T, distinct: bool) ->
         order_by: Vec::new(),
         order: TextOrder::Bytes,
         result,
+        host: None,
     }
 }
 

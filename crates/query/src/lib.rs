@@ -28,8 +28,8 @@ pub use expression::{
 };
 pub use pipeline::{Build, Emit, Pipeline, Sink, SinkLocal, Transform, TransformFactory};
 pub use plan::{
-    Aggregate, AggregateFunction, FrameBound, FrameExclusion, FrameOffset, FrameUnits, JoinKind, Plan,
-    SortKey, TextCompare, TextOrder, WindowCall, WindowFrame, WindowFunction,
+    Aggregate, AggregateFunction, FrameBound, FrameExclusion, FrameOffset, FrameUnits, HostAggregate,
+    JoinKind, Plan, Regression, SortKey, TextCompare, TextOrder, WindowCall, WindowFrame, WindowFunction,
 };
 pub use simplify::simplify;
 pub use source::{

@@ -7,9 +7,9 @@ use std::cmp::Ordering;
 use std::fmt;
 use std::sync::Arc;
 
-use vector::LogicalType;
+use vector::{LogicalType, Vector};
 
-use crate::Expression;
+use crate::{Expression, Result};
 
 /// Compares two texts. Callable on any thread.
 pub type TextCompare = dyn Fn(&[u8], &[u8]) -> Ordering + Send + Sync;
@@ -67,6 +67,49 @@ pub struct SortKey {
     pub order: TextOrder,
 }
 
+/// What is computed of pairs of floats, the dependent variable first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Regression {
+    /// Pairs without NULL: Int64. All others are Float64.
+    Count,
+    /// Average of the independent variable.
+    AverageX,
+    /// Average of the dependent one.
+    AverageY,
+    /// Sum of squares of the independent variable's distances from its average.
+    SquaresX,
+    /// The same of the dependent one.
+    SquaresY,
+    /// Sum of products of both distances.
+    Products,
+    /// Population covariance.
+    CovarPop,
+    /// Sample covariance.
+    CovarSamp,
+    /// Correlation coefficient.
+    Corr,
+    /// Its square.
+    R2,
+    /// Slope of the line of least squares.
+    Slope,
+    /// Where it meets the axis.
+    Intercept,
+}
+
+/// An aggregate function of the host's, for what this crate does not know. Called on the host's main thread, for one group after the other.
+pub trait HostAggregate: Send + Sync {
+    /// Forgets what it has.
+    fn begin(&self) -> Result<()>;
+    /// Takes rows in order, those of a group side by side; arguments are flat. The results of the groups that ended: all but the one of the last row.
+    fn push(&self, groups: &[i32], arguments: &[Arc<Vector>]) -> Result<Vector>;
+    /// The result of the last group, or of no rows where there was none.
+    fn end(&self) -> Result<Vector>;
+    /// True where rows with a NULL argument count for nothing.
+    fn is_strict(&self) -> bool;
+    /// For EXPLAIN.
+    fn name(&self) -> &str;
+}
+
 /// Aggregate functions, by what they compute from arguments of the types given in the comments. All skip NULL arguments.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum AggregateFunction {
@@ -102,16 +145,20 @@ pub enum AggregateFunction {
     Mode,
     /// Concatenation of the first argument's texts, with the second between them.
     StringAgg,
+    /// Of two Float64.
+    Regression(Regression),
+    /// `Aggregate::host`.
+    Host,
 }
 
 /// One aggregate of an `Aggregate` node.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct Aggregate {
     /// What it computes.
     pub function: AggregateFunction,
     /// Its arguments.
     pub arguments: Vec<Expression>,
-    /// Equal arguments count once.
+    /// Equal arguments count once. Where values are taken in an order, all arguments are among its keys.
     pub distinct: bool,
     /// Only rows for which this is TRUE count.
     pub filter: Option<Expression>,
@@ -121,6 +168,25 @@ pub struct Aggregate {
     pub order: TextOrder,
     /// Type of the result.
     pub result: LogicalType,
+    /// The host's function.
+    pub host: Option<Arc<dyn HostAggregate>>,
+}
+
+impl Aggregate {
+    /// True where it takes its values in an order, that of the input if it has none of its own.
+    pub fn is_ordered(&self) -> bool {
+        !self.order_by.is_empty()
+            || matches!(self.function, AggregateFunction::StringAgg | AggregateFunction::Host)
+    }
+}
+
+impl fmt::Debug for Aggregate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.host {
+            Some(host) => write!(f, "{}{:?}", host.name(), self.arguments),
+            None => write!(f, "{:?}{:?}", self.function, self.arguments),
+        }
+    }
 }
 
 /// Which rows a join gives.

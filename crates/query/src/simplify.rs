@@ -220,6 +220,7 @@ mod tests {
             order_by: Vec::new(),
             order: TextOrder::Bytes,
             result: LogicalType::Int64,
+            host: None,
         }
     }
 

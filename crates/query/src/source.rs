@@ -15,7 +15,7 @@ use crate::{Batch, Condition, Result};
 pub struct ColumnSummary {
     /// Rows that are NULL.
     pub nulls: u64,
-    /// Least and greatest value that is not NULL under the type's own order, where known exactly.
+    /// Least and greatest value that is not NULL under the type's own order, where known exactly; decimals show as many digits as their scale has.
     pub bounds: Option<(Scalar, Scalar)>,
     /// Sum of the values that are not NULL, where known exactly; display scale beside it for numerics.
     pub sum: Option<(Scalar, u16)>,

@@ -371,18 +371,21 @@ fn summaries_stand_for_rows() {
         aggregate(F::Avg, Some(1), T::Numeric),
         aggregate(F::Min, Some(0), T::Int32),
         aggregate(F::Max, Some(2), T::Text),
+        aggregate(F::Min, Some(1), T::Numeric),
+        aggregate(F::Max, Some(1), T::Numeric),
     ];
     let plan = Plan::Aggregate { input: scan(&types), keys: Vec::new(), aggregates, groups: 1.0 };
     let sink = query::operators::aggregate(&plan, &Arc::new(roomy())).unwrap();
     let need = |bounds, sum| SummaryNeed { bounds, sum, nulls: true };
-    assert_eq!(sink.wants_summary(), Some(vec![need(true, true), need(false, true), need(true, false)]));
+    assert_eq!(sink.wants_summary(), Some(vec![need(true, true), need(true, true), need(true, false)]));
     let column = |bounds, sum| Some(ColumnSummary { nulls: 1, bounds, sum });
     let text = |text: &str| Scalar::Bytes(text.as_bytes().into());
+    let decimal = |unscaled| Scalar::Numeric { unscaled, scale: 2 };
     let summary = Summary {
         rows: 3,
         columns: vec![
             column(Some((Scalar::Int(-5), Scalar::Int(9))), Some((Scalar::Int(4), 0))),
-            column(None, Some((Scalar::Numeric { unscaled: 5, scale: 1 }, 2))),
+            column(Some((decimal(-200), decimal(300))), Some((Scalar::Numeric { unscaled: 5, scale: 1 }, 2))),
             column(Some((text("a"), text("y"))), None),
         ],
     };
@@ -400,7 +403,7 @@ fn summaries_stand_for_rows() {
         vec![Step::Batch(batch), Step::Summary(summary)],
     ] {
         let rows = run(&plan, Box::new(Steps(steps.into())), roomy()).unwrap();
-        assert_eq!(shown(&rows), ["4|3|5|0.66666666666666666667|-5|z"]);
+        assert_eq!(shown(&rows), ["4|3|5|0.66666666666666666667|-5|z|-2.00|3.00"]);
     }
     assert!(run(&plan, Box::new(Steps(vec![Step::Summary(empty)].into())), roomy()).is_err());
 }

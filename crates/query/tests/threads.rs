@@ -124,6 +124,7 @@ fn sum(input: Box<Plan>) -> Plan {
         order_by: Vec::new(),
         order: TextOrder::Bytes,
         result: LogicalType::Int64,
+        host: None,
     };
     Plan::Aggregate { input, keys: Vec::new(), aggregates: vec![aggregate], groups: 1.0 }
 }

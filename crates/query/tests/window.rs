@@ -290,6 +290,7 @@ fn expected(call: &WindowCall, frame: &WindowFrame, rows: &[Vec<V>], ordered: bo
                 order_by: Vec::new(),
                 order: TextOrder::Bytes,
                 result: call.result,
+                host: None,
             };
             let plan = Plan::Aggregate {
                 input: scan(&types),

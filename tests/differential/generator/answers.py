@@ -180,6 +180,11 @@ def judge(sides, query, way="plain"):
     return Verdict("tolerated" if heap_differs_too(got, wanted, others, floats, ordered) else "different", got, wanted)
 
 
+def unnamed(message):
+    """An error's message without the value it names."""
+    return re.sub(r'"(?:[^"]|"")*"', '""', message)
+
+
 def within(far, limit):
     return far is not None and far <= limit
 
@@ -190,7 +195,8 @@ def heap_differs_too(got, wanted, others, floats, ordered):
         # Which row meets its error first is the plan's choice, so the same error may name another value.
         messages = {other.error for other in [*others, wanted] if other.error}
         return any(other == got for other in others) or \
-            (bool(got.error and wanted.error) and got.error[0] == wanted.error[0] and len(messages) > 1)
+            (bool(got.error and wanted.error) and got.error[0] == wanted.error[0] and
+             (len(messages) > 1 or unnamed(got.error[1]) == unnamed(wanted.error[1])))
     others = [other for other in others if not other.error]
     if any(apart(got.rows, other.rows, floats, ordered) == 0.0 for other in others):
         return True

@@ -89,6 +89,13 @@ SAFE = [
     ("int4[]", "(@1 || 3)", "int4[]"), ("int4[]", "array_remove(@1, 3)", "int4[]"), ("int4[]", "(@1)[1:2]", "int4[]"), ("int4[]", "ARRAY[@1, @2]", "int4 int4"), ("text[]", "string_to_array(@1, '-')", "text"),
     ("bytea", "substr(@1, 1, 2)", "bytea"), ("uuid", "md5(@1)::uuid", "text"), ("bit", "(@1 & B'11110000')", "bit"), ("int4range", "(@1 * '[0,30)'::int4range)", "int4range"), ("mood", "enum_last(@1)", "mood"),
     ("inet", "set_masklen(@1, 8)", "inet"), ("time", "(@1 + interval '1 hour')", "time"),
+    ("bool", "(@1 LIKE left(@2, 2) || '%')", "text text"), ("bool", "(@1 ILIKE right(@2, 1) || '%')", "text varchar"), ("bool", "(@1 ?& '{k,s}')", "jsonb"), ("bool", "(@1 = ANY (@2))", "text text[]"), ("bool", "(@1 && @2)", "int4[] int4[]"),
+    ("bool", "(@1 @> @2)", "text[] text[]"), ("bool", "regexp_like(left(@1, 30), '^[' || @2 || ']')", "text int4"), ("int4", "width_bucket(@1, 0.0, 10.0, 5)", "numeric"), ("int4", "date_part('hour', @1)::int4", "timestamptz"),
+    ("int4", "(@1)[@2 % 3]", "int4[] int4"), ("int4", "regexp_count(left(@1, 30), '[a-z]')", "text"), ("numeric", "extract(month FROM @1)", "timestamptz"), ("numeric", "GREATEST(@1, @2, 3, 4.5, @1 - 1)", "numeric numeric"),
+    ("text", "to_char(@1, 'Day, DDth Month YYYY AD')", "date"), ("text", "to_char(@1, 'HH12:MI:SS.US AM TZ')", "timestamptz"), ("text", "to_char(@1, 'SG999G999D99')", "int4"), ("text", "to_char(@1, left(@2, 3))", "timestamp text"),
+    ("text", "(regexp_match(left(@1, 30), '([a-z]+)[^a-z]*([0-9]*)'))[1]", "text"), ("text", "format('%s-%s', left(@1, 5), @2)", "text int4"), ("text", "(ROW(@1, @2))::text", "int4 date"), ("text", "(@1 #>> @2)", "jsonb text[]"),
+    ("text", "CASE left(@1, 1) WHEN 'a' THEN format('%s', @2) ELSE initcap(left(@1, 9)) END", "text int4"), ("timestamptz", "date_trunc('day', @1, 'America/New_York')", "timestamptz"), ("timestamptz", "(@1 + @2)", "timestamptz interval"),
+    ("timestamp", "(@1 AT TIME ZONE 'America/New_York')", "timestamptz"), ("jsonb", "jsonb_build_object('a', @1, 'b', left(@2, 9))", "int4 text"), ("text[]", "ARRAY[left(@1, 4), @2::text, NULL]", "text int4"), ("float8", "(exp(@1 / 1e6) + sign(@1))", "int4"),
 ]
 RISKY = [
     ("int4", "(@1 + @2)", "edge4 int4"), ("int4", "(@1 * @2)", "edge4 edge4"), ("int4", "(@1 - @2)", "int4 edge4"), ("int4", "(@1 / @2)", "int4 int4"), ("int4", "(@1 % @2)", "int4 int4"), ("int4", "(- @1)", "edge4"),

@@ -21,6 +21,10 @@ AGGREGATES = [
     ("text", "array_agg(@1 ORDER BY @9)::text", "any"), ("text", "array_agg(DISTINCT @1)::text", "comparable"), ("text", "jsonb_agg(@1 ORDER BY @9)::text", "int4"), ("numeric", "sum(DISTINCT @1)", "numeric"), ("numeric", "avg(DISTINCT @1)", "int4"),
     ("same", "percentile_disc(0.5) WITHIN GROUP (ORDER BY @1)", "min"), ("float8", "percentile_cont(0.9) WITHIN GROUP (ORDER BY @1)", "float8"), ("interval", "percentile_cont(0.25) WITHIN GROUP (ORDER BY @1)", "interval"),
     ("text", "percentile_disc(ARRAY[0, 0.3, 1]) WITHIN GROUP (ORDER BY @1)::text", "numeric"), ("same", "mode() WITHIN GROUP (ORDER BY @1)", "min"), ("int8", "rank(3) WITHIN GROUP (ORDER BY @1)", "int4"),
+    ("text", "array_agg(DISTINCT @1 ORDER BY @1 DESC)::text", "comparable"), ("text", "string_agg(DISTINCT @1, '|' ORDER BY @1 DESC)", "text"), ("text", "string_agg(@1, @2 ORDER BY @9 DESC)", "text text"), ("text", "json_agg(@1 ORDER BY @9)::text", "date"),
+    ("float8", "covar_samp(@1, @2)", "float8 float8"), ("float8", "regr_intercept(@1, @2)", "float8 float8"), ("float8", "regr_sxy(@1, @2)", "float8 float8"), ("float8", "regr_avgx(@1, @2)", "float8 float8"),
+    ("float8", "regr_syy(@1, @2)", "float8 wild8"), ("int2", "bit_and(@1)", "int2"), ("int8", "bit_or(@1)", "int8"), ("bit", "bit_xor(@1)", "bit"), ("text", "percentile_cont(ARRAY[0.1, 0.5, 0.9]) WITHIN GROUP (ORDER BY @1)::text", "int4"),
+    ("text", "percentile_disc(ARRAY[0.75, 0.25]) WITHIN GROUP (ORDER BY @1)::text", "text"), ("float8", "percentile_cont(NULL::float8) WITHIN GROUP (ORDER BY @1)", "float8"), ("text", "array_agg(upper(left(@1, 5)) ORDER BY @9)::text", "text"),
     ("text", "(range_agg(@1))::text", "int4range"), ("numeric", "sum(CASE WHEN @1 THEN @2 END)", "bool numeric"), ("numeric", "sum(@1 * (1 - @2))", "numeric numeric"), ("int8", "count(DISTINCT (@1, @2))", "comparable comparable"),
 ]
 WINDOWS = [
@@ -494,7 +498,7 @@ class Queries:
                       where=[make.predicate()] if rng.random() < 0.5 else [], group=keys)
 
 
-SUMMED = re.compile(r"\b(sum|avg|stddev|variance|var_pop|corr|regr_\w+|covar_pop|percentile_cont)\(")
+SUMMED = re.compile(r"\b(sum|avg|stddev|variance|var_\w+|corr|regr_\w+|covar_\w+|percentile_cont)\(")
 
 
 def float_columns(query):

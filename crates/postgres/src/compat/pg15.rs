@@ -177,12 +177,25 @@ unsafe fn holds(table: pg_sys::Oid, block: BlockNumber, kind: pg_sys::LockTagTyp
 struct PgLocale {
     provider: c_char,
     deterministic: bool,
-    /// A `locale_t` where the provider is the C library.
+    /// A `locale_t` where the provider is the C library; ICU's name of the locale where it is ICU.
     locale: *mut c_void,
+    /// ICU's collator.
+    collator: *const c_void,
 }
 
-/// The C library's locale that a collation stands for, null for that of the process; None where another library orders its text.
-pub unsafe fn libc_locale(collation: pg_sys::Oid) -> Option<*mut c_void> {
+/// What orders the text of a collation.
+#[derive(Debug, Clone, Copy)]
+pub enum Locale {
+    /// The C library's locale, null for that of the process.
+    C(*mut c_void),
+    /// A collator of ICU.
+    Icu(*const c_void),
+    /// Something else.
+    Other,
+}
+
+/// What orders the text of a collation.
+pub unsafe fn locale(collation: pg_sys::Oid) -> Locale {
     unsafe extern "C-unwind" {
         fn pg_newlocale_from_collation(collation: pg_sys::Oid) -> *mut PgLocale;
     }
@@ -190,9 +203,13 @@ pub unsafe fn libc_locale(collation: pg_sys::Oid) -> Option<*mut c_void> {
     unsafe {
         let locale = pg_guard_ffi_boundary(|| pg_newlocale_from_collation(collation));
         if locale.is_null() {
-            return Some(std::ptr::null_mut());
+            return Locale::C(std::ptr::null_mut());
         }
-        ((*locale).provider == pg_sys::COLLPROVIDER_LIBC as c_char).then_some((*locale).locale)
+        match (*locale).provider as u8 {
+            pg_sys::COLLPROVIDER_LIBC => Locale::C((*locale).locale),
+            pg_sys::COLLPROVIDER_ICU => Locale::Icu((*locale).collator),
+            _ => Locale::Other,
+        }
     }
 }
 
@@ -226,4 +243,16 @@ pub unsafe fn same_bytes(one: pg_sys::Datum, other: pg_sys::Datum, by_value: boo
     }
     // SAFETY: a call into the server, guarded so that its ERROR unwinds; the values are of the type that is described.
     unsafe { pg_guard_ffi_boundary(|| datumIsEqual(one, other, by_value, length.into())) }
+}
+
+/// Numbers of columns of `pg_aggregate`.
+pub mod aggregate_column {
+    /// The transition function.
+    pub const STEP: i16 = 4;
+    /// The final function.
+    pub const LAST: i16 = 5;
+    /// Whether the final function gets further arguments.
+    pub const LAST_EXTRA: i16 = 12;
+    /// The initial state.
+    pub const INITIAL: i16 = 21;
 }

@@ -3,6 +3,7 @@
 //! Everything above (`storage`, `table_am`, `executor`) speaks to the server through these names. Invariant:
 //! nothing here knows what a stripe is.
 
+pub mod aggregate;
 pub mod buffer;
 pub mod carried;
 pub mod critical;
@@ -10,6 +11,7 @@ pub mod custom_node;
 pub mod error;
 pub mod fmgr;
 pub mod guc;
+pub mod icu;
 pub mod memory;
 pub mod nesting;
 pub mod raw;

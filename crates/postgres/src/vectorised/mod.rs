@@ -14,6 +14,8 @@ pub mod hook;
 mod host_function;
 pub mod node;
 mod rewrite;
+mod server_aggregate;
+mod server_expression;
 mod source;
 pub mod translate;
 pub mod translated;

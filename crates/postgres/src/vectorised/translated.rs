@@ -3,7 +3,9 @@
 //! Made twice for every vectorised node: while planning, with no value known, only to see that everything below is understood; and when
 //! the node starts, with the values that parameters and stable expressions have then. Invariant: pointers into the plan tree live as long as the plan.
 
+use std::any::Any;
 use std::borrow::Cow;
+use std::sync::Arc;
 
 use pgrx::pg_sys::{self, Datum, Oid};
 
@@ -68,7 +70,15 @@ pub trait Values {
     /// # Safety
     /// The expression is part of the plan that is translated.
     unsafe fn value(&mut self, expression: *mut pg_sys::Node) -> Option<(Datum, bool)>;
+
+    /// What is kept from one start of the node to the next: functions of the server's, by the part of the plan that calls them. None where nothing is.
+    fn kept(&mut self) -> Option<&mut Kept> {
+        None
+    }
 }
+
+/// Functions of the server's, by the part of the plan that calls them.
+pub type Kept = Vec<(*mut pg_sys::Node, Arc<dyn Any + Send + Sync>)>;
 
 /// While planning: nothing is known, the translation only shows whether there is one.
 #[derive(Debug)]

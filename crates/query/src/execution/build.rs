@@ -70,9 +70,8 @@ fn node(
             let sink = operators::aggregate(plan, &context.settings)?;
             let mut pipeline = build(input, &wanted, sources, context)?;
             // Concatenation takes values as they come where it has no order of its own.
-            pipeline.keep_order = aggregates.iter().any(|aggregate| {
-                aggregate.function == AggregateFunction::StringAgg && aggregate.order_by.is_empty()
-            });
+            pipeline.keep_order =
+                aggregates.iter().any(|aggregate| aggregate.is_ordered() && aggregate.order_by.is_empty());
             breaker(plan, pipeline, sink, false, context)
         }
         Plan::Sort { input, keys, .. } | Plan::DistinctOn { input, keys, .. } => {

@@ -88,7 +88,9 @@ impl Encoded {
                 self.runs(batch, ends, values)?
             }
             Values::Dictionary { codes, dictionary } => {
-                self.codes(batch, codes, dictionary, column.validity.as_ref())?
+                // Nothing is computed for a NULL that is not there: it may fail.
+                let validity = column.validity.as_ref().filter(|validity| validity.count_zeros() > 0);
+                self.codes(batch, codes, dictionary, validity)?
             }
             _ => None,
         };

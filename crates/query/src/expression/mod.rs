@@ -29,9 +29,9 @@ use vector::{LogicalType, Vector};
 
 use crate::Result;
 
-/// A function of the host over vectors, for what this crate does not know: strict, without side effects.
+/// A function of the host over vectors, for what this crate does not know, without side effects.
 pub trait HostFunction: Send + Sync {
-    /// The function's values for `rows` rows; arguments are flat. Rows with a NULL argument are NULL and must not be computed.
+    /// The function's values for `rows` rows; arguments are flat. A strict function is not computed where one is NULL.
     fn call(&self, arguments: &[Arc<Vector>], rows: usize) -> Result<Vector>;
     /// True where it calls into the host, which only the main thread may do.
     fn needs_host(&self) -> bool;

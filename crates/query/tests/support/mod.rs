@@ -262,6 +262,7 @@ pub fn aggregate(function: AggregateFunction, argument: Option<usize>, result: L
         order_by: Vec::new(),
         order: TextOrder::Bytes,
         result,
+        host: None,
     }
 }
 

@@ -20,7 +20,7 @@ use crate::host::{error, memory};
 use crate::vectorised::derive::derive;
 use crate::vectorised::source;
 use crate::vectorised::translate::translate;
-use crate::vectorised::translated::{NoValues, SourceSpec, Translated};
+use crate::vectorised::translated::{Kept, NoValues, SourceSpec, Translated};
 
 /// Rows turned into Datums at once.
 pub const ROWS: usize = 1024;
@@ -80,6 +80,7 @@ pub struct State {
     /// Datums, a column each.
     pub outputs: Vec<Output>,
     values: Vec<(*mut pg_sys::Node, *mut pg_sys::ExprState)>,
+    kept: Kept,
     execution: Option<Execution>,
     files: Option<Arc<Directory>>,
     /// Dropped after the execution that uses its threads.
@@ -127,6 +128,7 @@ impl State {
                 end: 0,
                 outputs: ColumnType::of_all(descriptor).into_iter().map(output).collect(),
                 values: Vec::new(),
+                kept: Vec::new(),
                 execution: None,
                 files: None,
                 reservation: None,
@@ -209,8 +211,11 @@ impl State {
             let econtext = (*self.custom).ss.ps.ps_ExprContext;
             pg_sys::MemoryContextReset((*econtext).ecxt_per_tuple_memory);
             let subplans = subplans(self.custom);
-            let mut values = Live::new(self.custom, &mut self.values);
+            let mut values = Live::new(self.custom, &mut self.values, &mut self.kept);
+            // What it makes of the server's is kept for later starts.
+            let previous = pg_sys::MemoryContextSwitchTo((*(*self.custom).ss.ps.state).es_query_cxt);
             let translated = translate(self.subtree, subplans, &mut values);
+            pg_sys::MemoryContextSwitchTo(previous);
             let Ok(translated) = translated else {
                 return Err(query::Error::Decline("values of parameters"));
             };

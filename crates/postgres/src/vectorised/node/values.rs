@@ -5,21 +5,23 @@
 
 use pgrx::pg_sys::{self, Datum};
 
-use crate::vectorised::translated::Values;
+use crate::vectorised::translated::{Kept, Values};
 
 /// Everything is evaluated.
 pub struct Live<'a> {
     custom: *mut pg_sys::CustomScanState,
     known: &'a mut Vec<(*mut pg_sys::Node, *mut pg_sys::ExprState)>,
+    kept: &'a mut Kept,
 }
 
 impl<'a> Live<'a> {
-    /// For a node that runs; `known` are the expressions initialised so far, by address.
+    /// For a node that runs; `known` are the expressions initialised so far, by address, and `kept` the functions called so far.
     pub const fn new(
         custom: *mut pg_sys::CustomScanState,
         known: &'a mut Vec<(*mut pg_sys::Node, *mut pg_sys::ExprState)>,
+        kept: &'a mut Kept,
     ) -> Self {
-        Self { custom, known }
+        Self { custom, known, kept }
     }
 }
 
@@ -46,5 +48,9 @@ impl Values for Live<'_> {
             pg_sys::MemoryContextSwitchTo(previous);
             Some((datum, is_null))
         }
+    }
+
+    fn kept(&mut self) -> Option<&mut Kept> {
+        Some(self.kept)
     }
 }

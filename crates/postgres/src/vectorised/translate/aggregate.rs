@@ -3,14 +3,19 @@
 //! All of the server's strategies compute the same groups, so all become one operator, and so do the nodes chained for several grouping sets; where sorted grouping left its groups in order
 //! and somebody may rely on it, they are sorted afterwards. Columns that depend on the grouped ones (GROUP BY a primary key) are grouped by as well, which changes no group.
 
+use std::sync::Arc;
+
 use pgrx::PgList;
 use pgrx::pg_sys::{self, Datum, NodeTag, Oid};
-use query::{Aggregate, AggregateFunction, Expression, Function, Plan, SortKey, TextOrder};
+use query::{
+    Aggregate, AggregateFunction, Expression, Function, HostAggregate, Plan, Regression, SortKey, TextOrder,
+};
 use vector::LogicalType;
 
 use super::expressions::{self, Scope, Sets, call};
 use super::sort::{self, Key};
-use super::{Context, Order, Relation, decline, input, scan, target_list, targets, types};
+use super::{Context, Order, Relation, decline, input, kept, percentiles, scan, target_list, targets, types};
+use crate::vectorised::server_aggregate::ServerAggregate;
 use crate::vectorised::translated::{OutputColumn, Reason};
 
 /// What a node groups by.
@@ -134,8 +139,17 @@ unsafe fn grouped(context: &mut Context<'_>, grouping: Grouping, order: Order) -
             if let Some(place) = numbered.get_mut(number)
                 && place.is_none()
             {
-                *place = Some(Expression::Column(keys.len() + aggregates.len()));
-                aggregates.push(one(context, &*call, &below.columns)?);
+                let next = keys.len() + aggregates.len();
+                *place = Some(match percentiles::several(context, call, &below.columns, next)? {
+                    Some((list, parts)) => {
+                        aggregates.extend(parts);
+                        list
+                    }
+                    None => {
+                        aggregates.push(one(context, &*call, &below.columns)?);
+                        Expression::Column(next)
+                    }
+                });
             }
         }
         let numbered = numbered
@@ -293,6 +307,28 @@ pub fn function(oid: u32) -> Option<(AggregateFunction, Option<LogicalType>)> {
     })
 }
 
+/// Functions of pairs of floats.
+fn regression(oid: u32) -> Option<(AggregateFunction, Option<LogicalType>)> {
+    use Regression as R;
+    use pg_sys as p;
+    let which = match oid {
+        p::F_REGR_COUNT => R::Count,
+        p::F_REGR_AVGX => R::AverageX,
+        p::F_REGR_AVGY => R::AverageY,
+        p::F_REGR_SXX => R::SquaresX,
+        p::F_REGR_SYY => R::SquaresY,
+        p::F_REGR_SXY => R::Products,
+        p::F_COVAR_POP => R::CovarPop,
+        p::F_COVAR_SAMP => R::CovarSamp,
+        p::F_CORR => R::Corr,
+        p::F_REGR_R2 => R::R2,
+        p::F_REGR_SLOPE => R::Slope,
+        p::F_REGR_INTERCEPT => R::Intercept,
+        _ => return None,
+    };
+    Some((AggregateFunction::Regression(which), None))
+}
+
 /// The variance family.
 fn variance(oid: u32) -> Option<(AggregateFunction, Option<LogicalType>)> {
     use AggregateFunction as A;
@@ -337,23 +373,54 @@ fn variance(oid: u32) -> Option<(AggregateFunction, Option<LogicalType>)> {
     })
 }
 
-/// Aggregates whose result depends on the order in which rows come, where the query does not say it: they see the input's own.
+/// Aggregates whose result may depend on the order in which rows come, where the query does not say it: they see the input's own.
 fn depends_on_order(call: &pg_sys::Aggref) -> bool {
-    call.aggfnoid.to_u32() == pg_sys::F_STRING_AGG_TEXT_TEXT && call.aggorder.is_null()
+    let oid = call.aggfnoid.to_u32();
+    let any = function(oid).is_some() || regression(oid).is_some() || call.aggkind as u8 != b'n';
+    call.aggorder.is_null() && call.aggdistinct.is_null() && !any
 }
 
-/// One aggregate over the input's columns.
+/// One aggregate over the input's columns. What `query` does not know is left to the server's functions.
 unsafe fn one(
     context: &mut Context<'_>,
     expr: &pg_sys::Aggref,
     columns: &[Expression],
 ) -> Result<Aggregate, Reason> {
+    // SAFETY: an aggregate of a finished plan.
+    unsafe {
+        let name = || super::functions::name_of(expr.aggfnoid);
+        let own = match known(context, expr) {
+            Ok(Some((function, cast))) => computed(context, expr, columns, (function, cast, None)),
+            Ok(None) => decline(format!("aggregate {}", name())),
+            Err(reason) => Err(reason),
+        };
+        own.or_else(|reason| {
+            let node = std::ptr::from_ref(expr).cast_mut();
+            match kept(context, node.cast(), || ServerAggregate::new(node, name())) {
+                Some(host) => computed(context, expr, columns, (AggregateFunction::Host, None, Some(host)))
+                    .map_err(|_| reason),
+                None => Err(reason),
+            }
+        })
+    }
+}
+
+/// What computes an aggregate: the function, the type its arguments are cast to, and the server's functions where it is theirs.
+type By = (AggregateFunction, Option<LogicalType>, Option<Arc<ServerAggregate>>);
+
+/// One aggregate, computed by this.
+///
+/// # Safety
+/// An aggregate of a finished plan.
+pub unsafe fn computed(
+    context: &mut Context<'_>,
+    expr: &pg_sys::Aggref,
+    columns: &[Expression],
+    (function, cast, host): By,
+) -> Result<Aggregate, Reason> {
     let scope = Scope::Inputs { outer: columns, inner: &[] };
     // SAFETY: args is a list of target entries, aggfilter an expression or null.
     unsafe {
-        let Some((function, cast)) = known(context, expr)? else {
-            return decline(format!("aggregate {}", super::functions::name_of(expr.aggfnoid)));
-        };
         let args = PgList::<pg_sys::TargetEntry>::from_pg(expr.args);
         let mut arguments = Vec::new();
         for arg in args.iter_ptr().filter(|arg| !(**arg).resjunk) {
@@ -366,7 +433,8 @@ unsafe fn one(
         let first = args.iter_ptr().find(|arg| !(**arg).resjunk);
         let first = first.map(|arg| types::column_of((*arg).expr.cast()));
         let distinct = !expr.aggdistinct.is_null();
-        if distinct {
+        let in_order = host.is_some() || matches!(function, AggregateFunction::StringAgg);
+        if distinct && !in_order {
             match first {
                 Some(column) if arguments.len() == 1 => types::can_equal(OutputColumn {
                     collation: if column.collation == Oid::INVALID {
@@ -386,24 +454,19 @@ unsafe fn one(
             _ => TextOrder::Bytes,
         };
         let order_by = match function {
-            AggregateFunction::StringAgg
-            | AggregateFunction::PercentileDisc(_)
+            AggregateFunction::PercentileDisc(_)
             | AggregateFunction::PercentileCont(_)
             | AggregateFunction::Mode => order_by(context, expr, scope)?,
+            _ if in_order => order_by(context, expr, scope)?,
             _ => Vec::new(),
         };
-        if matches!(function, AggregateFunction::StringAgg) && distinct {
-            return decline("DISTINCT in order");
-        }
         let filter = match expr.aggfilter.is_null() {
             true => None,
             false => Some(expressions::expression(context, expr.aggfilter.cast(), scope)?),
         };
-        if filter.is_some() && arguments.iter().any(Expression::needs_host) {
-            return decline("function of the server's on rows that a filter leaves out");
-        }
         let result = types::logical(expr.aggtype);
-        Ok(Aggregate { function, arguments, distinct, filter, order_by, order, result })
+        let host = host.map(|host| host as Arc<dyn HostAggregate>);
+        Ok(Aggregate { function, arguments, distinct, filter, order_by, order, result, host })
     }
 }
 
@@ -418,24 +481,16 @@ unsafe fn known(
         pg_sys::F_PERCENTILE_CONT_FLOAT8_FLOAT8 => AggregateFunction::PercentileCont,
         pg_sys::F_MODE => return Ok(Some((AggregateFunction::Mode, None))),
         pg_sys::F_STRING_AGG_TEXT_TEXT => return Ok(Some((AggregateFunction::StringAgg, None))),
-        _ => return Ok(function(oid)),
+        _ => return Ok(function(oid).or_else(|| regression(oid))),
     };
     // SAFETY: the direct argument is an expression of type float8.
     unsafe {
-        let direct = PgList::<pg_sys::Node>::from_pg(expr.aggdirectargs);
-        let Some(node) = direct.get_ptr(0) else { return decline("percentile without a fraction") };
-        match expressions::value_or_null(context, node)? {
-            Some((_, true)) => decline("percentile without a fraction"),
-            Some((value, false)) => {
-                let at = f64::from_bits(value.value() as u64);
-                match (0.0..=1.0).contains(&at) {
-                    true => Ok(Some((fraction(at), None))),
-                    false => decline("percentile outside 0 to 1"),
-                }
+        Ok(match percentiles::direct(context, expr)? {
+            Some(value) => {
+                Some((fraction(percentiles::checked(f64::from_bits(value.value() as u64))?), None))
             }
-            // Not known yet.
-            None => Ok(Some((fraction(0.5), None))),
-        }
+            None => Some((fraction(0.5), None)),
+        })
     }
 }
 
@@ -445,15 +500,22 @@ unsafe fn order_by(
     expr: &pg_sys::Aggref,
     scope: Scope<'_>,
 ) -> Result<Vec<SortKey>, Reason> {
-    // SAFETY: aggorder is a list of clauses over args.
+    // SAFETY: both are lists of clauses over args; values that differ are told apart in the order asked for, then in that of what else they have.
     unsafe {
-        let clauses = PgList::<pg_sys::SortGroupClause>::from_pg(expr.aggorder);
+        let list = if expr.aggdistinct.is_null() { expr.aggorder } else { expr.aggdistinct };
+        let clauses = PgList::<pg_sys::SortGroupClause>::from_pg(list);
         clauses
             .iter_ptr()
             .map(|clause| {
                 let target = pg_sys::get_sortgroupclause_tle(clause, expr.args);
                 let node = (*target).expr.cast::<pg_sys::Node>();
                 let column = types::column_of(node);
+                if !expr.aggdistinct.is_null() {
+                    if !types::is_default_equality(column, (*clause).eqop) {
+                        return decline("DISTINCT by an operator of another class");
+                    }
+                    types::can_equal(column)?;
+                }
                 let value = expressions::expression(context, node, scope)?;
                 sort::sort_key(value, column, (*clause).sortop, (*clause).nulls_first)
             })

@@ -133,6 +133,7 @@ pub unsafe fn set_operation(
             order_by: Vec::new(),
             order: TextOrder::Bytes,
             result: LogicalType::Int64,
+            host: None,
         };
         let (left, right) = (Expression::Column(keys.len()), Expression::Column(keys.len() + 1));
         let columns = (1..).take(inputs.len()).map(|attno| match known.iter().find(|(of, _)| *of == attno) {

@@ -10,8 +10,9 @@ use pgrx::pg_sys::{self, Datum, NodeTag, Oid};
 use query::{Expression, Function};
 use vector::{CompareOp, LogicalType, Vector};
 
-use super::{Context, decline, functions, types};
+use super::{Context, decline, functions, kept, types};
 use crate::convert::{ColumnType, ColumnWriter};
+use crate::vectorised::server_expression::{self, ServerExpression};
 use crate::vectorised::translated::Reason;
 
 /// Most arguments of GREATEST and LEAST: each one doubles the expression.
@@ -202,7 +203,7 @@ pub unsafe fn conditions(
     Ok(stages.into_iter().filter_map(together).collect())
 }
 
-/// The translation of one expression.
+/// The translation of one expression. What `query` does not know is left to the server's interpreter, row by row.
 ///
 /// # Safety
 /// `node` is a valid expression of a finished plan.
@@ -214,6 +215,41 @@ pub unsafe fn expression(
     if node.is_null() {
         return decline("empty expression");
     }
+    let depth = context.tests.len();
+    // SAFETY: the caller's promise.
+    unsafe {
+        own(context, node, scope).or_else(|reason| {
+            context.tests.truncate(depth);
+            left_to_server(context, node, scope).map_err(|_| reason)
+        })
+    }
+}
+
+/// An expression that the server evaluates.
+unsafe fn left_to_server(
+    context: &mut Context<'_>,
+    node: *mut pg_sys::Node,
+    scope: Scope<'_>,
+) -> Result<Expression, Reason> {
+    // SAFETY: the caller's expression, and parts of it.
+    unsafe {
+        let Some(parts) = server_expression::parts(node) else {
+            return decline("expression that cannot be evaluated by itself");
+        };
+        let arguments = parts.iter().map(|&part| own(context, part, scope));
+        let arguments = arguments.collect::<Result<Vec<_>, _>>()?;
+        let function = kept(context, node, || Some(ServerExpression::new(node, &parts)));
+        let Some(function) = function else { return decline("expression") };
+        Ok(Expression::Host { function, arguments, result: types::logical(pg_sys::exprType(node)) })
+    }
+}
+
+/// An expression in terms of `query`.
+unsafe fn own(
+    context: &mut Context<'_>,
+    node: *mut pg_sys::Node,
+    scope: Scope<'_>,
+) -> Result<Expression, Reason> {
     // SAFETY: each cast follows the node's tag.
     unsafe {
         match (*node).type_ {

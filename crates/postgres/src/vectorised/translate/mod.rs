@@ -15,6 +15,7 @@ mod expressions;
 mod functions;
 mod join;
 mod padding;
+mod percentiles;
 mod scan;
 mod sort;
 mod stream;
@@ -22,7 +23,9 @@ mod subplan;
 pub mod types;
 mod window;
 
+use std::any::Any;
 use std::borrow::Cow;
+use std::sync::Arc;
 
 use pgrx::PgList;
 use pgrx::pg_sys::{self, NodeTag};
@@ -90,6 +93,26 @@ struct Context<'a> {
     sources: Vec<SourceSpec>,
     /// What a CASE compares, innermost last.
     tests: Vec<Expression>,
+}
+
+/// What stands for a function of the server's that a part of the plan calls: what was kept from an earlier start, or else made now.
+fn kept<T: Send + Sync + 'static>(
+    context: &mut Context<'_>,
+    node: *mut pg_sys::Node,
+    make: impl FnOnce() -> Option<Arc<T>>,
+) -> Option<Arc<T>> {
+    let Some(kept) = context.values.kept() else { return make() };
+    let same = |(of, function): &(_, Arc<dyn Any + Send + Sync>)| match *of == node {
+        true => Arc::clone(function).downcast().ok(),
+        false => None,
+    };
+    if let Some(found) = kept.iter().find_map(same) {
+        return Some(found);
+    }
+    let made = make()?;
+    let function: Arc<dyn Any + Send + Sync> = Arc::clone(&made) as _;
+    kept.push((node, function));
+    Some(made)
 }
 
 /// The translation of a plan subtree.

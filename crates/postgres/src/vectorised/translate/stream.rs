@@ -80,7 +80,8 @@ fn is_safe(expression: &Expression, input: &[LogicalType]) -> bool {
             let types = arguments.iter().map(|part| part.logical(input)).collect::<Vec<_>>();
             !function.can_raise(&types) && !function.can_decline(&types)
         }
-        Expression::Host { .. } => false,
+        // Its errors are the query's; decimals from here and there may have no scale in common.
+        Expression::Host { result, .. } => *result != LogicalType::Numeric && !expression.can_decline(input),
         Expression::In { value, .. } => value.logical(input) != LogicalType::Numeric,
         _ => true,
     };

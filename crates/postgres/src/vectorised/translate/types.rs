@@ -14,6 +14,7 @@ use vector::LogicalType;
 use super::decline;
 use crate::compat;
 use crate::convert::ColumnType;
+use crate::host::icu;
 use crate::planner::operand;
 use crate::vectorised::translated::{OutputColumn, Reason};
 
@@ -165,10 +166,20 @@ pub fn text_order(collation: Oid) -> Result<TextOrder, Reason> {
         if operand::lc_collate_is_c(collation) {
             return Ok(TextOrder::Bytes);
         }
-        let Some(locale) = compat::libc_locale(collation) else {
-            return decline("collation of another provider than the C library");
-        };
-        let locale = Locale(locale);
-        Ok(TextOrder::Host(Arc::new(move |a, b| locale.compare(a, b))))
+        match compat::locale(collation) {
+            compat::Locale::C(locale) => {
+                let locale = Locale(locale);
+                Ok(TextOrder::Host(Arc::new(move |a, b| locale.compare(a, b))))
+            }
+            compat::Locale::Icu(collator)
+                if pg_sys::GetDatabaseEncoding() == pg_sys::pg_enc::PG_UTF8 as i32 =>
+            {
+                let Some(collator) = icu::Collator::new(collator) else {
+                    return decline("no library of ICU");
+                };
+                Ok(TextOrder::Host(Arc::new(move |a, b| collator.compare(a, b))))
+            }
+            _ => decline("collation of a provider that is not known"),
+        }
     }
 }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use vector::{Bitmap, LogicalType, Vector};
 
-use super::{boolean, count, extreme, float_sum, sum, variance};
+use super::{boolean, count, extreme, float_sum, regression, sum, variance};
 use crate::{Aggregate, AggregateFunction, ColumnSummary, Error, Host, Result};
 
 /// Which group each row of a batch is in.
@@ -82,6 +82,9 @@ pub fn make(aggregate: &Aggregate, types: &[LogicalType]) -> Result<Box<dyn Accu
             T::Float32 | T::Float64 => Box::new(variance::FloatVariance::default()),
             _ => return Err(MISTYPED),
         },
+        (F::Regression(_), Some(T::Float64)) if types.get(1) == Some(&T::Float64) => {
+            Box::new(regression::Pairs::default())
+        }
         _ => return Err(Error::Decline("aggregate function")),
     })
 }

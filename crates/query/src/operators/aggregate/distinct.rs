@@ -35,8 +35,10 @@ impl Distinct {
         let group = keyed.then_some(LogicalType::Int32);
         let types: Vec<_> = group.into_iter().chain(types.iter().copied()).collect();
         // Half of the memory is for those of all aggregates.
-        let sharing =
-            spec.aggregates.iter().filter(|a| a.distinct && a.function != AggregateFunction::CountRows);
+        let sharing = spec
+            .aggregates
+            .iter()
+            .filter(|a| a.distinct && !a.is_ordered() && a.function != AggregateFunction::CountRows);
         let memory = spec.memory / 2 / sharing.count().max(1);
         let memo = memory / 4;
         Self {

@@ -297,6 +297,20 @@ impl Accumulator for NumericExtreme {
         Ok(())
     }
 
+    fn summary(&mut self, rows: u64, column: Option<&ColumnSummary>) -> Result<()> {
+        let column = column.ok_or(NO_SUMMARY)?;
+        if rows > column.nulls {
+            let (least, greatest) = column.bounds.as_ref().ok_or(NO_SUMMARY)?;
+            let Scalar::Numeric { unscaled, scale } = *(if self.greatest { greatest } else { least }) else {
+                return Err(NO_SUMMARY);
+            };
+            // Bounds are known only where all values show as many digits.
+            self.widen();
+            self.take(0, Decimal { unscaled, scale, display: scale });
+        }
+        Ok(())
+    }
+
     fn finish(&mut self, _: AggregateFunction, start: usize, len: usize) -> Result<Vector> {
         decimals(&(start..start + len).map(|group| self.state(group)).collect::<Vec<_>>())
     }

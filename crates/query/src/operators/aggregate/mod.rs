@@ -10,8 +10,10 @@ mod count;
 mod distinct;
 mod extreme;
 pub(super) mod float_sum;
+mod hosted;
 mod ordered;
 mod percentile;
+mod regression;
 pub(super) mod results;
 mod sets;
 mod sum;
@@ -24,8 +26,10 @@ use std::sync::{Arc, Mutex};
 
 use vector::LogicalType;
 
+use self::hosted::Hosted;
 pub use self::sets::SetsSink;
 use self::table::Table;
+use crate::operators::sort::Room;
 use crate::row_container::BatchFile;
 use crate::{
     Aggregate, BATCH_ROWS, Batch, Error, Expression, Host, Plan, Result, Settings, SharedTempFiles, Sink,
@@ -54,9 +58,17 @@ pub struct Spec {
     memo: usize,
     /// Where rows go for which there is no room.
     files: Option<SharedTempFiles>,
+    /// There is one group, and no other grouping beside it.
+    alone: bool,
 }
 
 impl Spec {
+    /// Where one aggregate collects rows to put them in order: half of the memory is for those of all.
+    fn room(&self) -> Room {
+        let sharing = self.aggregates.iter().filter(|aggregate| aggregate.is_ordered()).count();
+        Room { memory: self.memory / 2 / sharing.max(1), files: self.files.clone() }
+    }
+
     fn key_types(&self) -> Vec<LogicalType> {
         self.keys.iter().map(|key| key.logical(&self.input)).collect()
     }
@@ -68,14 +80,15 @@ impl AggregateSink {
         let Plan::Aggregate { input, keys, aggregates, .. } = plan else {
             return Err(Error::Decline("not an aggregate"));
         };
-        Self::over(input.types(), keys.clone(), aggregates, settings.memory, settings)
+        Self::over(input.types(), keys.clone(), aggregates, keys.is_empty(), settings.memory, settings)
     }
 
-    /// The sink of these keys and aggregates over an input of these types, with so many bytes.
+    /// The sink of these keys and aggregates over an input of these types, with so many bytes; `alone` as in `Spec`.
     fn over(
         input: Vec<LogicalType>,
         keys: Vec<Expression>,
         aggregates: &[Aggregate],
+        alone: bool,
         memory: usize,
         settings: &Settings,
     ) -> Result<Self> {
@@ -87,6 +100,7 @@ impl AggregateSink {
             memory,
             memo: memory / 4,
             files: settings.temp_files.clone(),
+            alone,
         };
         // What cannot be computed is said before anything runs.
         Table::new(&spec, 0)?;
@@ -122,7 +136,8 @@ impl Sink for AggregateSink {
         spec.keys.iter().any(Expression::needs_host)
             || spec.aggregates.iter().any(|aggregate| {
                 let keys = aggregate.order_by.iter().map(|key| &key.expression);
-                aggregate.arguments.iter().chain(&aggregate.filter).chain(keys).any(Expression::needs_host)
+                let mut all = aggregate.arguments.iter().chain(&aggregate.filter).chain(keys);
+                Hosted::streams(aggregate, spec) || all.any(Expression::needs_host)
             })
     }
 
@@ -132,7 +147,7 @@ impl Sink for AggregateSink {
 
     fn name(&self) -> String {
         let spec = &self.shared.spec;
-        let functions = spec.aggregates.iter().map(|a| format!("{:?}{:?}", a.function, a.arguments));
+        let functions = spec.aggregates.iter().map(|aggregate| format!("{aggregate:?}"));
         format!("Aggregate: {} by {:?}", functions.collect::<Vec<_>>().join(", "), spec.keys)
     }
 }

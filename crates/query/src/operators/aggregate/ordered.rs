@@ -1,7 +1,7 @@
 //! Aggregates that take their values in order: percentiles, mode, string_agg.
 //!
 //! Rows of group number, arguments and order keys are collected and sorted by all of them at the end; one pass over them then makes each group's result. Percentiles of rows that
-//! found room in memory are selected instead (`percentile`). Rows without a value are left out at once, as the server does.
+//! found room in memory are selected instead (`percentile`). Rows without a value are left out at once, as the server does; DISTINCT leaves out rows that equal the one before them.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use super::Spec;
 use super::accumulate::{Accumulator, Groups, MISTYPED, same};
 use super::percentile::{self, Ranks};
 use super::results::with_nulls;
-use crate::operators::sort::{Key, Room, SortedRows};
+use crate::operators::sort::{FirstOfEach, Key, SortedRows};
 use crate::row_container::{Integers, ValueColumn, flat};
 use crate::{Aggregate, AggregateFunction, Batch, Error, Expression, Host, Result};
 
@@ -29,6 +29,8 @@ pub struct Ordered {
     empty: Box<dyn Fn() -> SortedRows + Send>,
     /// Column, among arguments and order keys, of the values.
     value: usize,
+    /// Equal rows count once.
+    distinct: bool,
     /// Values in each group.
     counts: Vec<u64>,
 }
@@ -121,7 +123,7 @@ impl Ordered {
         if keys.iter().any(|key| types.get(key.column).is_none_or(|logical| !logical.is_ordered())) {
             return Err(Error::Decline("order of this type"));
         }
-        let room = Room { memory: spec.memory / 2, files: spec.files.clone() };
+        let room = spec.room();
         let all = keys.clone();
         let empty = move || SortedRows::new(&types, &all, None, &room);
         Ok(Self {
@@ -131,6 +133,7 @@ impl Ordered {
             rows: empty(),
             empty: Box::new(empty),
             value,
+            distinct: aggregate.distinct,
             counts: Vec::new(),
         })
     }
@@ -367,8 +370,12 @@ impl Accumulator for Ordered {
             mode: None,
             previous: None,
         };
-        while let Some(batch) = rows.next_batch()? {
+        let mut distinct = self.distinct.then(|| FirstOfEach::new(self.keys.clone()));
+        while let Some(mut batch) = rows.next_batch()? {
             host.check_interrupts()?;
+            if let Some(distinct) = &mut distinct {
+                batch = distinct.of(batch);
+            }
             self.batch(&batch, &mut pass)?;
         }
         self.end(&mut pass)?;

@@ -11,6 +11,7 @@ use vector::Vector;
 use super::Spec;
 use super::accumulate::{self, Accumulator, Groups};
 use super::distinct::Distinct;
+use super::hosted::Hosted;
 use super::ordered::Ordered;
 use crate::row_container::{ABSENT, BatchFile, Numbering, Partitions};
 use crate::{
@@ -59,7 +60,8 @@ fn states(spec: &Spec) -> Result<(Vec<State>, Results)> {
             let same = first.arguments == aggregate.arguments
                 && first.filter == aggregate.filter
                 && first.distinct == aggregate.distinct
-                && first.order_by == aggregate.order_by;
+                && first.order_by == aggregate.order_by
+                && aggregate.host.is_none();
             same && (first.function == aggregate.function && first.order == aggregate.order
                 || state.accumulator.also(aggregate.function))
         });
@@ -78,17 +80,17 @@ fn states(spec: &Spec) -> Result<(Vec<State>, Results)> {
 impl State {
     fn new(aggregate: &Aggregate, spec: &Spec) -> Result<Self> {
         let types: Vec<_> = aggregate.arguments.iter().map(|a| a.logical(&spec.input)).collect();
-        let ordered = !aggregate.order_by.is_empty() || aggregate.function == AggregateFunction::StringAgg;
-        let mut accumulator: Box<dyn Accumulator> = match ordered {
-            true if aggregate.distinct => return Err(Error::Decline("DISTINCT in order")),
-            true => Box::new(Ordered::new(aggregate, spec)?),
-            false => accumulate::make(aggregate, &types)?,
+        let (mut accumulator, arguments): (Box<dyn Accumulator>, Vec<_>) = match &aggregate.host {
+            Some(host) => (Box::new(Hosted::new(host, aggregate, spec)?), Hosted::columns(aggregate)),
+            None if aggregate.is_ordered() => {
+                (Box::new(Ordered::new(aggregate, spec)?), Ordered::columns(aggregate))
+            }
+            None => (accumulate::make(aggregate, &types)?, aggregate.arguments.iter().collect()),
         };
-        if aggregate.distinct {
+        // In order, equal values come side by side.
+        if aggregate.distinct && !aggregate.is_ordered() {
             accumulator = Box::new(Distinct::new(accumulator, &types, spec));
         }
-        let arguments =
-            if ordered { Ordered::columns(aggregate) } else { aggregate.arguments.iter().collect() };
         Ok(Self {
             arguments: arguments.into_iter().map(Evaluator::new).collect(),
             filter: aggregate.filter.as_ref().map(Evaluator::new),

@@ -3,6 +3,7 @@
 //! Rows are kept in columns (`rows`), the values of the sort keys beside them, and put in order at the end (`order`, `merge`).
 
 mod bound;
+mod first;
 mod merge;
 mod order;
 mod rows;
@@ -10,9 +11,10 @@ mod rows;
 use std::any::Any;
 use std::sync::{Arc, Mutex};
 
-use vector::{LogicalType, Vector};
+use vector::LogicalType;
 
 use self::bound::Bound;
+pub use self::first::FirstOfEach;
 pub use self::order::Key;
 pub use self::rows::{Room, SortedRows};
 use crate::{
@@ -130,8 +132,9 @@ impl Sink for Sort {
             None => self.shared.rows(),
         };
         rows.sort()?;
-        let on = self.shared.on.and_then(|on| self.shared.order.get(..on)).map(<[Key]>::to_vec);
-        Ok(Box::new(Output { rows, width: self.shared.width, on, last: None }))
+        let on = self.shared.on.and_then(|on| self.shared.order.get(..on));
+        let on = on.map(|keys| FirstOfEach::new(keys.to_vec()));
+        Ok(Box::new(Output { rows, width: self.shared.width, on }))
     }
 
     fn needs_host(&self) -> bool {
@@ -189,36 +192,20 @@ impl SinkLocal for Local {
 struct Output {
     rows: SortedRows,
     width: usize,
-    /// Keys of which one row of each value is wanted, and the last row that was looked at.
-    on: Option<Vec<Key>>,
-    last: Option<Batch>,
-}
-
-impl Output {
-    /// The rows that differ from the one before them in the keys that tell rows apart.
-    fn first_of_each(&mut self, batch: Batch) -> Batch {
-        let Some(on) = &self.on else { return batch };
-        let differs = |a: (&[Arc<Vector>], usize), b| order::compare_vectors(on, a, b).is_ne();
-        let columns = batch.columns.as_slice();
-        let first = match &self.last {
-            Some(last) => differs((&last.columns, 0), (columns, 0)),
-            None => true,
-        };
-        let rest = (1..batch.rows).filter(|&row| differs((columns, row - 1), (columns, row)));
-        let wanted: Vec<u32> = first.then_some(0).into_iter().chain(rest.map(|row| row as u32)).collect();
-        self.last = Some(batch.slice(batch.rows.saturating_sub(1), 1));
-        if wanted.len() == batch.rows { batch } else { batch.take(&wanted) }
-    }
+    /// Where one row of equal ones is wanted.
+    on: Option<FirstOfEach>,
 }
 
 impl Source for Output {
     fn next_unit(&mut self, host: &mut dyn Host) -> Result<Option<Box<dyn Unit>>> {
-        while let Some(batch) = self.rows.next_batch()? {
+        while let Some(mut batch) = self.rows.next_batch()? {
             host.check_interrupts()?;
-            let Batch { rows, mut columns } = self.first_of_each(batch);
-            if rows > 0 {
-                columns.truncate(self.width);
-                return Ok(Some(Box::new(Some(Batch::new(rows, columns)))));
+            if let Some(on) = &mut self.on {
+                batch = on.of(batch);
+            }
+            if batch.rows > 0 {
+                batch.columns.truncate(self.width);
+                return Ok(Some(Box::new(Some(batch))));
             }
         }
         Ok(None)

@@ -78,9 +78,21 @@ pub unsafe fn function(
         for (node, &takes) in nodes.iter_ptr().zip(known.takes) {
             arguments.push(as_type(context, node, takes, scope)?);
         }
+        if !is_computed(&known, &arguments) {
+            return host(context, node, oid, collation, args, scope);
+        }
         let value = call(known.function, arguments, known.gives);
         Ok(if negated { Expression::Not(Box::new(value)) } else { value })
     }
+}
+
+/// Whether `query` computes a function for these constants among its arguments: a pattern has to be one, and one that it knows.
+fn is_computed(known: &Known, arguments: &[Expression]) -> bool {
+    let arguments = arguments.iter().enumerate().map(|(at, argument)| match argument {
+        Expression::Constant(_) => argument.clone(),
+        _ => Expression::Column(at),
+    });
+    call(known.function, arguments.collect(), known.gives).check(known.takes).is_ok()
 }
 
 /// A call of the server's function itself: built in, strict and not volatile.
@@ -294,7 +306,10 @@ pub unsafe fn array(
 }
 
 /// The elements of an array as a flat vector.
-unsafe fn elements(array: Datum, element: Oid, padding: Option<i32>) -> Vector {
+///
+/// # Safety
+/// An array of this element type.
+pub unsafe fn elements(array: Datum, element: Oid, padding: Option<i32>) -> Vector {
     // SAFETY: the Datum is an array of this element type; the server allocates the two lists, of `count` entries each.
     unsafe {
         let (mut length, mut by_value, mut alignment) = (0, false, 0);

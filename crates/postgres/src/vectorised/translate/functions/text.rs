@@ -12,6 +12,7 @@ use vector::LogicalType::{self, Bool, Int32, Text};
 
 use super::super::{decline, types};
 use super::Known;
+use crate::compat;
 use crate::planner::constant::varlena_bytes;
 use crate::vectorised::translated::Reason;
 
@@ -107,7 +108,8 @@ fn case_rule(collation: Oid) -> Result<CaseRule, Reason> {
         if pg_sys::ffi::pg_guard_ffi_boundary(|| lc_ctype_is_c(collation)) {
             return Ok(CaseRule::Ascii);
         }
-        if collation != pg_sys::DEFAULT_COLLATION_OID || crate::compat::libc_locale(collation).is_none() {
+        let of_library = matches!(compat::locale(collation), compat::Locale::C(_));
+        if collation != pg_sys::DEFAULT_COLLATION_OID || !of_library {
             return decline("letters by another locale than the database's");
         }
     }

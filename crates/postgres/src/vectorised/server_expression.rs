@@ -1,0 +1,306 @@
+//! Expressions of the server's that `query` does not know, evaluated row by row on the main thread by the server's own interpreter.
+//!
+//! Made by `translate::expressions` for the smallest part that has no translation and calls built-in functions only. What the part takes from its row (columns, aggregates, parameters) becomes parameters of a copy of it, so
+//! that one copy serves all executions of a node. The evaluator asks once for each entry of a dictionary where it can. An ERROR is the query's: it unwinds through the node. Invariant:
+//! the loop over rows owns nothing, because an ERROR jumps out of it.
+
+use std::ffi::c_void;
+use std::sync::{Arc, Mutex};
+
+use pgrx::PgList;
+use pgrx::pg_sys::{self, Datum, Node, NodeTag, Oid};
+use query::HostFunction;
+use vector::{Values, Vector};
+
+use crate::compat;
+use crate::convert::{ColumnReader, ColumnType, ColumnWriter};
+
+/// Rows between two resets of the memory that results are built in.
+const ROWS: usize = 256;
+
+/// An expression over some values.
+pub struct ServerExpression {
+    name: String,
+    parts: Vec<ColumnType>,
+    result: ColumnType,
+    /// Takes nothing from the row.
+    constant: bool,
+    inner: Mutex<Inner>,
+}
+
+/// What belongs to the server: the expression, and its state once it was asked.
+struct Inner {
+    tree: *mut Node,
+    types: Vec<Oid>,
+    memory: pg_sys::MemoryContext,
+    prepared: Option<Prepared>,
+}
+// SAFETY: it is only used on the main thread (`needs_host`), and dropping it frees nothing of the server's.
+unsafe impl Send for Inner {}
+
+#[derive(Clone, Copy)]
+struct Prepared {
+    state: *mut pg_sys::ExprState,
+    context: *mut pg_sys::ExprContext,
+    values: pg_sys::ParamListInfo,
+}
+
+/// What an expression takes from its row, each once; None where it cannot be evaluated by itself.
+///
+/// # Safety
+/// A valid expression of a finished plan.
+pub unsafe fn parts(node: *mut Node) -> Option<Vec<*mut Node>> {
+    struct Look {
+        parts: Vec<*mut Node>,
+        /// CASEs around whose value may be mentioned.
+        cases: u32,
+    }
+    /// True for what cannot be.
+    unsafe extern "C-unwind" fn look(node: *mut Node, data: *mut c_void) -> bool {
+        // SAFETY: the server passes valid nodes, or null, and the data it was given; casts follow the tag.
+        unsafe {
+            if node.is_null() {
+                return false;
+            }
+            let found = &mut *data.cast::<Look>();
+            let inside = |part: *mut Node, data: *mut c_void| {
+                (*data.cast::<Look>()).cases += 1;
+                let fails = look(part, data);
+                (*data.cast::<Look>()).cases -= 1;
+                fails
+            };
+            match (*node).type_ {
+                NodeTag::T_Var | NodeTag::T_Aggref | NodeTag::T_GroupingFunc | NodeTag::T_Param => {
+                    if !found.parts.iter().any(|&part| pg_sys::equal(part.cast(), node.cast())) {
+                        found.parts.push(node);
+                    }
+                    false
+                }
+                NodeTag::T_SubPlan
+                | NodeTag::T_AlternativeSubPlan
+                | NodeTag::T_WindowFunc
+                // Its constraints may call anything.
+                | NodeTag::T_CoerceToDomain
+                | NodeTag::T_CurrentOfExpr
+                | NodeTag::T_NextValueExpr => true,
+                NodeTag::T_CaseTestExpr => found.cases == 0,
+                NodeTag::T_CaseExpr if !(*node.cast::<pg_sys::CaseExpr>()).arg.is_null() => {
+                    let case = &*node.cast::<pg_sys::CaseExpr>();
+                    // The server's walker knows a CASE, but not its branches by themselves.
+                    let branches = PgList::<pg_sys::CaseWhen>::from_pg(case.args);
+                    look(case.arg.cast(), data)
+                        || branches.iter_ptr().any(|branch| {
+                            inside((*branch).expr.cast(), data) || look((*branch).result.cast(), data)
+                        })
+                        || look(case.defresult.cast(), data)
+                }
+                NodeTag::T_ArrayCoerceExpr => {
+                    let cast = &*node.cast::<pg_sys::ArrayCoerceExpr>();
+                    look(cast.arg.cast(), data) || inside(cast.elemexpr.cast(), data)
+                }
+                _ => pg_sys::expression_tree_walker(node, Some(look), data),
+            }
+        }
+    }
+    unsafe extern "C-unwind" fn may_not_call(function: Oid, _: *mut c_void) -> bool {
+        let built_in = function.to_u32() < pg_sys::FirstNormalObjectId;
+        // SAFETY: catalog look-ups.
+        unsafe { !built_in || !compat::may_execute(function) || pg_sys::get_func_retset(function) }
+    }
+    unsafe extern "C-unwind" fn forbidden(node: *mut Node, data: *mut c_void) -> bool {
+        // SAFETY: the server passes valid nodes, or null.
+        unsafe {
+            !node.is_null()
+                && (pg_sys::check_functions_in_node(node, Some(may_not_call), data)
+                    || pg_sys::expression_tree_walker(node, Some(forbidden), data))
+        }
+    }
+    // SAFETY: the caller's promise; the walkers' data lives as long as they run.
+    unsafe {
+        if matches!(
+            (*node).type_,
+            NodeTag::T_Var | NodeTag::T_Aggref | NodeTag::T_GroupingFunc | NodeTag::T_Param
+        ) || pg_sys::get_typtype(pg_sys::exprType(node)) as u8 == pg_sys::TYPTYPE_PSEUDO
+        {
+            return None;
+        }
+        let mut found = Look { parts: Vec::new(), cases: 0 };
+        let data = (&raw mut found).cast();
+        (!look(node, data) && !forbidden(node, std::ptr::null_mut())).then_some(found.parts)
+    }
+}
+
+impl ServerExpression {
+    /// An expression and its `parts`, whose values are its arguments.
+    ///
+    /// # Safety
+    /// A valid expression of a finished plan; the current memory outlives the result.
+    pub unsafe fn new(node: *mut Node, parts: &[*mut Node]) -> Arc<Self> {
+        struct Replace<'a> {
+            parts: &'a [*mut Node],
+            parameters: &'a [*mut Node],
+        }
+        unsafe extern "C-unwind" fn replace(node: *mut Node, data: *mut c_void) -> *mut Node {
+            // SAFETY: the server passes valid nodes, or null, and the data it was given.
+            unsafe {
+                if node.is_null() {
+                    return node;
+                }
+                let with = &*data.cast::<Replace<'_>>();
+                let same = |(part, _): &(&*mut Node, &*mut Node)| pg_sys::equal((**part).cast(), node.cast());
+                match with.parts.iter().zip(with.parameters).find(same) {
+                    Some((_, parameter)) => *parameter,
+                    None => mutate(node, data),
+                }
+            }
+        }
+        unsafe fn mutate(node: *mut Node, data: *mut c_void) -> *mut Node {
+            type Callback = unsafe extern "C-unwind" fn(*mut Node, *mut c_void) -> *mut Node;
+            // SAFETY: the server's headers leave out the parameters of the callback, which it calls with these two.
+            unsafe {
+                let callback =
+                    std::mem::transmute::<Callback, unsafe extern "C-unwind" fn() -> *mut Node>(replace);
+                pg_sys::expression_tree_mutator(node, Some(callback), data)
+            }
+        }
+        // SAFETY: the caller's promise; zeroed nodes are what the server's own start as.
+        unsafe {
+            let parameter = |(part, number): (&*mut Node, i32)| {
+                let parameter = pg_sys::palloc0(size_of::<pg_sys::Param>()).cast::<pg_sys::Param>();
+                (*parameter).xpr.type_ = NodeTag::T_Param;
+                (*parameter).paramkind = pg_sys::ParamKind::PARAM_EXTERN;
+                (*parameter).paramid = number;
+                (*parameter).paramtype = pg_sys::exprType(*part);
+                (*parameter).paramtypmod = pg_sys::exprTypmod(*part);
+                (*parameter).paramcollid = pg_sys::exprCollation(*part);
+                (*parameter).location = -1;
+                parameter.cast::<Node>()
+            };
+            let parameters: Vec<_> = parts.iter().zip(1..).map(parameter).collect();
+            let mut with = Replace { parts, parameters: &parameters };
+            let tree = mutate(node, (&raw mut with).cast());
+            let types: Vec<_> = parts.iter().map(|&part| pg_sys::exprType(part)).collect();
+            let tag = format!("{:?}", (*node).type_);
+            Arc::new(Self {
+                name: tag.trim_start_matches("T_").to_string(),
+                parts: types.iter().map(|&part| ColumnType::of_type(part)).collect(),
+                result: ColumnType::of_type(pg_sys::exprType(node)),
+                constant: parts.iter().all(|&part| (*part).type_ == NodeTag::T_Param),
+                inner: Mutex::new(Inner {
+                    tree,
+                    types,
+                    memory: pg_sys::CurrentMemoryContext,
+                    prepared: None,
+                }),
+            })
+        }
+    }
+}
+
+impl Inner {
+    /// The state, made when it is first asked for.
+    unsafe fn prepared(&mut self) -> Prepared {
+        if let Some(prepared) = self.prepared {
+            return prepared;
+        }
+        // SAFETY: the main thread; the memory outlives this.
+        unsafe {
+            let previous = pg_sys::MemoryContextSwitchTo(self.memory);
+            let values = pg_sys::makeParamList(i32::try_from(self.types.len()).unwrap_or(0));
+            for (at, &kind) in self.types.iter().enumerate() {
+                let value = (*values).params.as_mut_ptr().add(at);
+                *value =
+                    pg_sys::ParamExternData { value: Datum::null(), isnull: true, pflags: 0, ptype: kind };
+            }
+            let state = pg_sys::ExecInitExprWithParams(self.tree.cast(), values);
+            let context = pg_sys::CreateStandaloneExprContext();
+            (*context).ecxt_param_list_info = values;
+            pg_sys::MemoryContextSwitchTo(previous);
+            *self.prepared.insert(Prepared { state, context, values })
+        }
+    }
+}
+
+/// Evaluates `count` rows from `start`.
+///
+/// # Safety
+/// Every slice has that many rows. An ERROR jumps past the caller's frame: this must run under guard, and owns nothing.
+unsafe fn run(
+    prepared: Prepared,
+    values: &[Vec<Datum>],
+    nulls: &[Vec<bool>],
+    (start, count): (usize, usize),
+    out: &mut [(Datum, bool); ROWS],
+) {
+    // SAFETY: the caller's promise; there is a parameter for each column of values.
+    unsafe {
+        let Some(evaluate) = (*prepared.state).evalfunc else { return };
+        let parameters = (*prepared.values).params.as_mut_ptr();
+        for row in 0..count {
+            for at in 0..values.len() {
+                (*parameters.add(at)).value = values[at][start + row];
+                (*parameters.add(at)).isnull = nulls[at][start + row];
+            }
+            let mut is_null = false;
+            let value = evaluate(prepared.state, prepared.context, &raw mut is_null);
+            out[row] = (value, is_null);
+        }
+    }
+}
+
+impl HostFunction for ServerExpression {
+    fn call(&self, arguments: &[Arc<Vector>], rows: usize) -> query::Result<Vector> {
+        let Ok(mut inner) = self.inner.lock() else { return Err(query::Error::Decline("expression in use")) };
+        if arguments.len() != self.parts.len() {
+            return Err(query::Error::Decline("expression of another number of parts"));
+        }
+        let wanted = if self.constant { rows.min(1) } else { rows };
+        let (mut values, mut nulls) = (Vec::new(), Vec::new());
+        let mut readers = self.parts.iter().map(|kind| ColumnReader::new(*kind)).collect::<Vec<_>>();
+        for (reader, argument) in readers.iter_mut().zip(arguments) {
+            let (mut value, mut null) = (vec![Datum::null(); wanted], vec![true; wanted]);
+            reader.datums_in(argument, 0..wanted, &mut value, &mut null);
+            values.push(value);
+            nulls.push(null);
+        }
+        let mut writer = ColumnWriter::new(self.result);
+        // SAFETY: the main thread (`needs_host`), inside a running node.
+        unsafe {
+            let prepared = inner.prepared();
+            let memory = (*prepared.context).ecxt_per_tuple_memory;
+            let mut out = [(Datum::null(), true); ROWS];
+            let mut start = 0;
+            while start < wanted {
+                pgrx::check_for_interrupts!();
+                let count = ROWS.min(wanted - start);
+                let previous = pg_sys::MemoryContextSwitchTo(memory);
+                pg_sys::ffi::pg_guard_ffi_boundary(|| {
+                    run(prepared, &values, &nulls, (start, count), &mut out)
+                });
+                for &(value, is_null) in out.iter().take(count) {
+                    writer.push_value(value, is_null);
+                }
+                pg_sys::MemoryContextSwitchTo(previous);
+                pg_sys::MemoryContextReset(memory);
+                start += count;
+            }
+        }
+        let found = writer.take();
+        Ok(match self.constant && rows > 1 {
+            true => Vector::new(found.logical, Values::Constant(Box::new(found), rows)).flatten(),
+            false => found,
+        })
+    }
+
+    fn needs_host(&self) -> bool {
+        true
+    }
+
+    fn as_any(&self) -> &dyn std::any::Any {
+        self
+    }
+
+    fn name(&self) -> &str {
+        &self.name
+    }
+}
