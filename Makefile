@@ -7,7 +7,7 @@ unexport PG_CONFIG
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build install demo test test-units test-regress test-isolation test-crash test-differential test-changes test-sqlsmith test-postgres lint bench bench-events bench-tpch bench-clickbench bench-small bench-encodings clean
+.PHONY: help setup build install demo test test-units test-regress test-isolation test-crash test-differential test-changes test-sqlsmith test-postgres test-assertions lint bench bench-events bench-tpch bench-clickbench bench-small bench-encodings clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | while IFS="$$(printf '\t')" read -r name text; do printf '  make %-16s %s\n' "$$name" "$$text"; done
@@ -53,6 +53,9 @@ test-sqlsmith: ## sqlsmith's random statements on columnar tables of many types 
 
 test-postgres: ## PostgreSQL's own suites with colcompress tables, held against heap (SOURCE=tree; SUITES="regress isolation cold")
 	scripts/core-suite.sh $(SUITES)
+
+test-assertions: ## suites on a PostgreSQL built with assertions: no crash (SOURCE=tree; SUITES="regress isolation changes postgres")
+	scripts/test-assertions.sh $(SUITES)
 
 lint: ## rustfmt, clippy, licences, layers, shell scripts
 	scripts/lint.sh

@@ -8,17 +8,7 @@ set -euo pipefail
 
 "$ROOT/scripts/setup.sh"
 find_postgres
-if [ -z "${SOURCE:-}" ]; then
-    version=$("$PG_CONFIG" --version | sed -E 's/^PostgreSQL ([0-9.]+).*/\1/')
-    SOURCE=$TARGET/postgresql-source/postgresql-${version%%.*}-$version
-    if [ ! -d "$SOURCE" ]; then
-        say "fetching the source of PostgreSQL $version"
-        mkdir -p "$TARGET/postgresql-source"
-        package=$(dpkg-query -W -f '${source:Version}' "postgresql-${version%%.*}" 2>/dev/null) || die "the source package is not known here: set SOURCE to an unpacked source tree"
-        (cd "$TARGET/postgresql-source" && apt-get source --only-source "postgresql-${version%%.*}=$package") ||
-            die "no source package of this version: set SOURCE to an unpacked source tree of PostgreSQL $version"
-    fi
-fi
+find_source
 "$ROOT/scripts/build.sh" dev
 DESTDIR=$TARGET/stage/dev "$ROOT/scripts/install.sh" dev
 exec python3 "$ROOT/scripts/core_suite.py" "$TARGET/stage/dev" "$SOURCE" "$@"

@@ -57,6 +57,21 @@ find_postgres() {
     export PGRX_PG_CONFIG_PATH=$PG_CONFIG
 }
 
+# Sets SOURCE to an unpacked source tree of the chosen server (kept if the caller named one): the distribution's source package
+# of the installed version, fetched into target/.
+find_source() {
+    [ -z "${SOURCE:-}" ] || return 0
+    local version package
+    version=$("$PG_CONFIG" --version | sed -E 's/^PostgreSQL ([0-9.]+).*/\1/')
+    SOURCE=$TARGET/postgresql-source/postgresql-${version%%.*}-$version
+    [ ! -d "$SOURCE" ] || return 0
+    say "fetching the source of PostgreSQL $version"
+    mkdir -p "$TARGET/postgresql-source"
+    package=$(dpkg-query -W -f '${source:Version}' "postgresql-${version%%.*}" 2>/dev/null) || die "the source package is not known here: set SOURCE to an unpacked source tree"
+    (cd "$TARGET/postgresql-source" && apt-get source --only-source "postgresql-${version%%.*}=$package") ||
+        die "no source package of this version: set SOURCE to an unpacked source tree of PostgreSQL $version"
+}
+
 # bindgen loads libclang at build time; Debian keeps it where the dynamic linker does not look.
 find_libclang() {
     [ -z "${LIBCLANG_PATH:-}" ] || return 0

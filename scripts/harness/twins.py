@@ -71,7 +71,7 @@ class Twins:
         self.server.sql(FUNCTIONS, database)
         env = clean_environment()
         env.update(PGOPTIONS=f"-c default_table_access_method={method} -c default_transaction_isolation={level.replace(' ', chr(92) + ' ')}",
-                   PG_TEST_TIMEOUT_DEFAULT=STUCK_AFTER, PGAPPNAME=f"twins/{name}")
+                   PGISOLATIONTIMEOUT=STUCK_AFTER, PG_TEST_TIMEOUT_DEFAULT=STUCK_AFTER, PGAPPNAME=f"twins/{name}")
         done = subprocess.run(isolationtester(self.server, database), input=text, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                               env=env, text=True, errors="replace", cwd="/")
         (self.results / f"{name}.{level.replace(' ', '-')}.{method}.out").write_text(done.stdout)

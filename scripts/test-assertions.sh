@@ -1,0 +1,56 @@
+#!/usr/bin/env bash
+# Builds PostgreSQL with assertions, the extension for it, and runs suites on it: no assertion of the server's may fail.
+# Usage: scripts/test-assertions.sh [regress|isolation|changes|postgres]...   (default: all)
+# The source is found as for `make test-postgres`. Everything lies below target/assertions; the server is built once.
+# Only crashes count: an expected output may name what this build has not (lz4 and zstd for TOAST, for one).
+set -euo pipefail
+. "$(dirname "$0")/lib.sh"
+
+"$ROOT/scripts/setup.sh"
+find_postgres
+find_source
+find_cargo
+find_libclang
+home=$TARGET/assertions
+# Debian's patch of the source installs libraries below /usr, over the system's own, unless the path has this word in it.
+prefix=$home/postgresql
+mkdir -p "$home/build"
+cd "$home/build"
+if [ ! -e "$home/installed" ]; then
+    say "building PostgreSQL with assertions (log: $home/build.log)"
+    "$SOURCE/configure" --prefix="$prefix" --enable-cassert --enable-debug --with-icu CFLAGS='-O1 -g1' >"$home/build.log" 2>&1
+    where=$(printf '%s\n' 'include src/Makefile.global' "show: ; @echo \$(pkglibdir)" | make -s -f - show top_builddir=.)
+    case $where in
+    "$prefix"/*) ;;
+    *) die "this source would install its libraries in $where" ;;
+    esac
+    make -j "$(nproc)" >>"$home/build.log" 2>&1
+    for part in . contrib src/test/regress src/test/isolation; do make -C "$part" install >>"$home/build.log" 2>&1; done
+    touch "$home/installed"
+fi
+
+cd "$ROOT"
+export PG_CONFIG=$prefix/bin/pg_config CARGO_TARGET_DIR=$home/cargo CARGO_INCREMENTAL=0 CARGO_PROFILE_DEV_DEBUG=0
+"$ROOT/scripts/build.sh" dev
+stage=$CARGO_TARGET_DIR/stage/dev
+DESTDIR=$stage "$ROOT/scripts/install.sh" dev
+
+suites=("$@")
+if [ "${#suites[@]}" -eq 0 ]; then suites=(regress isolation changes postgres); fi
+status=0
+for suite in "${suites[@]}"; do
+    log=$home/$suite.log
+    say "$suite with assertions (log: $log)"
+    case $suite in
+    postgres) python3 "$ROOT/scripts/core_suite.py" "$stage" "$SOURCE" regress isolation >"$log" 2>&1 || true ;;
+    *) python3 "$ROOT/scripts/run_tests.py" --stage "$stage" "$suite" >"$log" 2>&1 || true ;;
+    esac
+    tail -n 1 "$log"
+    if grep -nE 'TRAP:|terminated by signal|PANIC:|the server crashed' "$log"; then
+        echo "not ok assertions/$suite"
+        status=1
+    else
+        echo "ok assertions/$suite"
+    fi
+done
+exit "$status"
