@@ -39,6 +39,21 @@ ALTER TABLE engine.row_proxy ALTER COLUMN storage_id SET STATISTICS 0, ALTER COL
 ALTER TABLE engine.row_proxy REPLICA IDENTITY NOTHING;
 REVOKE ALL ON engine.row_proxy FROM PUBLIC;
 
+-- Rows of stripes that one command has deleted or updated in bulk: a bit for each, from first_row on, and the place of the new
+-- version for each bit that is set (none at all where the command has only deleted). They fit the page and never leave it.
+CREATE TABLE engine.delete_bitmap (
+    storage_id     int8   NOT NULL,
+    first_row      int8   NOT NULL,
+    bits           bytea  NOT NULL,
+    successors     bytea  NOT NULL
+) USING heap WITH (vacuum_truncate = off);
+CREATE INDEX delete_bitmap_first_row ON engine.delete_bitmap (storage_id, first_row);
+ALTER TABLE engine.delete_bitmap ALTER COLUMN bits SET STORAGE PLAIN, ALTER COLUMN successors SET STORAGE PLAIN,
+    ALTER COLUMN storage_id SET STATISTICS 0, ALTER COLUMN first_row SET STATISTICS 0,
+    ALTER COLUMN bits SET STATISTICS 0, ALTER COLUMN successors SET STATISTICS 0;
+ALTER TABLE engine.delete_bitmap REPLICA IDENTITY NOTHING;
+REVOKE ALL ON engine.delete_bitmap FROM PUBLIC;
+
 -- ---------------------------------------------------------------- the access method
 CREATE FUNCTION engine.colcompress_handler(internal) RETURNS table_am_handler
     AS 'MODULE_PATHNAME', 'colcompress_handler' LANGUAGE C STRICT;

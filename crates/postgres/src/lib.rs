@@ -39,6 +39,7 @@ pub unsafe extern "C-unwind" fn _PG_init() {
     options::register(|| std::ptr::from_ref(table_am::routine()));
     // SAFETY: the server runs this once per process, before any query.
     unsafe {
+        storage::delete_bitmap::register();
         table_am::hooks::install();
         vectorised::hook::install();
     }

@@ -88,6 +88,7 @@ mod rewrite {
         pub fn get_partition_ancestors(table: Oid) -> *mut List;
         pub fn find_all_inheritors(table: Oid, lock: c_int, parents: *mut *mut List) -> *mut List;
         pub fn LockHeldByMe(tag: *const LOCKTAG, mode: c_int) -> bool;
+        pub fn LockHasWaiters(tag: *const LOCKTAG, mode: c_int, session: bool) -> bool;
         pub fn make_new_heap(old: Oid, tablespace: Oid, method: Oid, persistence: c_char, lock: c_int)
         -> Oid;
         pub fn finish_heap_swap(
@@ -157,18 +158,32 @@ pub unsafe fn holds_page_lock(table: pg_sys::Oid, block: BlockNumber, mode: u32)
     unsafe { holds(table, block, pg_sys::LockTagType::LOCKTAG_PAGE, mode) }
 }
 
+/// Whether somebody waits for a lock on a page of a table of this database that this session holds in just this mode.
+pub unsafe fn page_lock_has_waiters(table: pg_sys::Oid, block: BlockNumber, mode: u32) -> bool {
+    // SAFETY: as above.
+    unsafe {
+        let tag = lock_tag(table, block, pg_sys::LockTagType::LOCKTAG_PAGE);
+        pg_guard_ffi_boundary(|| rewrite::LockHasWaiters(&raw const tag, mode as i32, false))
+    }
+}
+
 unsafe fn holds(table: pg_sys::Oid, block: BlockNumber, kind: pg_sys::LockTagType::Type, mode: u32) -> bool {
     // SAFETY: the callers' promise.
     unsafe {
-        let tag = pg_sys::LOCKTAG {
-            locktag_field1: pg_sys::MyDatabaseId.into(),
-            locktag_field2: table.into(),
-            locktag_field3: block,
-            locktag_field4: 0,
-            locktag_type: kind as u8,
-            locktag_lockmethodid: pg_sys::DEFAULT_LOCKMETHOD as u8,
-        };
+        let tag = lock_tag(table, block, kind);
         pg_guard_ffi_boundary(|| rewrite::LockHeldByMe(&raw const tag, mode as i32))
+    }
+}
+
+unsafe fn lock_tag(table: pg_sys::Oid, block: BlockNumber, kind: pg_sys::LockTagType::Type) -> pg_sys::LOCKTAG {
+    pg_sys::LOCKTAG {
+        // SAFETY: a plain number of the server's.
+        locktag_field1: unsafe { pg_sys::MyDatabaseId }.into(),
+        locktag_field2: table.into(),
+        locktag_field3: block,
+        locktag_field4: 0,
+        locktag_type: kind as u8,
+        locktag_lockmethodid: pg_sys::DEFAULT_LOCKMETHOD as u8,
     }
 }
 

@@ -14,6 +14,7 @@ use std::ffi::c_void;
 use pgrx::pg_guard;
 use pgrx::pg_sys::{self, CommandId, Datum, ItemPointerData, Relation, TransactionId, XactEvent};
 
+use super::delete_bitmap;
 use super::directory_age::Age;
 use super::directory_scan;
 use super::metapage;
@@ -101,6 +102,7 @@ pub unsafe fn prepare() {
     unsafe {
         SideTable::Stripe.lock_for_reading();
         SideTable::RowProxy.lock_for_reading();
+        SideTable::DeleteBitmap.lock_for_reading();
     }
 }
 
@@ -146,7 +148,8 @@ pub unsafe fn insert(entry: &StripeEntry, cid: CommandId, age: Age) {
     }
 }
 
-unsafe fn bytea(bytes: &[u8]) -> *mut std::ffi::c_void {
+/// The bytes as a value, palloc'd.
+pub(super) unsafe fn bytea(bytes: &[u8]) -> *mut std::ffi::c_void {
     // SAFETY: the chunk has room for the header and the bytes.
     unsafe {
         let chunk = pg_sys::palloc(pg_sys::VARHDRSZ + bytes.len());
@@ -266,6 +269,7 @@ pub unsafe fn delete_storage(storage_id: u64) {
             delete_rows(directory_scan::tids(storage_id));
         }
         row_proxy::delete_storage(storage_id);
+        delete_bitmap::delete_storage(storage_id);
     }
 }
 

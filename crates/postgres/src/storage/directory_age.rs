@@ -53,7 +53,8 @@ impl Age {
     }
 }
 
-/// Puts other inserters into rows just inserted, page by page.
+/// Puts other inserters into rows just inserted, page by page: transactions that have committed, or those that the present
+/// subtransaction is a part of.
 pub(super) unsafe fn set_inserters(table: Relation, mut rows: Vec<(ItemPointerData, TransactionId)>) {
     rows.sort_unstable_by_key(|(at, _)| tid::block_of(*at));
     for rows in rows.chunk_by(|(one, _), (next, _)| tid::block_of(*one) == tid::block_of(*next)) {
@@ -64,6 +65,9 @@ pub(super) unsafe fn set_inserters(table: Relation, mut rows: Vec<(ItemPointerDa
 
 unsafe fn set_inserters_of_page(table: Relation, rows: &[(ItemPointerData, TransactionId)]) {
     let Some(&(first, _)) = rows.first() else { return };
+    // SAFETY: a comparison of ids.
+    let is_ours = |&(_, inserter): &(_, TransactionId)| unsafe { pg_sys::TransactionIdIsCurrentTransactionId(inserter) };
+    let committed = !rows.iter().any(is_ours);
     // SAFETY: the rows are this transaction's own and nobody else can look for them; their page is changed and logged under
     // its exclusive lock, with nothing in the critical section that could raise an ERROR.
     unsafe {
@@ -85,7 +89,9 @@ unsafe fn set_inserters_of_page(table: Relation, rows: &[(ItemPointerData, Trans
         for &(at, inserter) in rows {
             let row = header(at);
             (*row).t_choice.t_heap.t_xmin = inserter;
-            (*row).t_infomask |= pg_sys::HEAP_XMIN_COMMITTED as u16;
+            if committed {
+                (*row).t_infomask |= pg_sys::HEAP_XMIN_COMMITTED as u16;
+            }
         }
         pg_sys::MarkBufferDirty(buf);
         if logged {
@@ -100,7 +106,7 @@ unsafe fn set_inserters_of_page(table: Relation, rows: &[(ItemPointerData, Trans
 pub unsafe fn hold_horizon() {
     // SAFETY: plain relation locks.
     unsafe {
-        for catalog in [SideTable::Stripe, SideTable::RowProxy] {
+        for catalog in [SideTable::Stripe, SideTable::RowProxy, SideTable::DeleteBitmap] {
             pg_sys::LockRelationOid(catalog.oids().table, pg_sys::ShareUpdateExclusiveLock as i32);
         }
     }

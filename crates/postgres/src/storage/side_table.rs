@@ -1,6 +1,6 @@
 //! The catalogs beside the users' tables: where they are, and a cursor over their rows.
 //!
-//! Used for `engine.stripe` (`directory`) and `engine.row_proxy` (`row_proxy`). Both are ordinary heap tables, keyed by storage id and
+//! Used for `engine.stripe` (`directory`), `engine.row_proxy` (`row_proxy`) and `engine.delete_bitmap` (`delete_bitmap`). They are ordinary heap tables, keyed by storage id and
 //! row number. Rows are read by the catalog's index with SnapshotAny, and each is judged by the caller's own snapshot in place: so
 //! reads take no predicate locks on them (protocol point 9) and a SnapshotDirty tells whom to wait for. Nothing here
 //! waits or decodes; it may run while the caller holds a lock on an index page (point 6). Invariant: what a cursor
@@ -22,6 +22,8 @@ pub(super) enum SideTable {
     Stripe,
     /// `engine.row_proxy`.
     RowProxy,
+    /// `engine.delete_bitmap`.
+    DeleteBitmap,
 }
 
 /// OIDs of a catalog and its index.
@@ -32,7 +34,7 @@ pub(super) struct Oids {
 }
 
 thread_local! {
-    static OIDS: [Cell<Option<Oids>>; 2] = const { [Cell::new(None), Cell::new(None)] };
+    static OIDS: [Cell<Option<Oids>>; 3] = const { [const { Cell::new(None) }; 3] };
     static WATCHING: Cell<bool> = const { Cell::new(false) };
 }
 
@@ -61,6 +63,7 @@ impl SideTable {
         match self {
             Self::Stripe => (c"stripe", c"stripe_pkey"),
             Self::RowProxy => (c"row_proxy", c"row_proxy_pkey"),
+            Self::DeleteBitmap => (c"delete_bitmap", c"delete_bitmap_first_row"),
         }
     }
 
@@ -68,6 +71,7 @@ impl SideTable {
         match self {
             Self::Stripe => super::directory::COLUMNS as i32,
             Self::RowProxy => super::row_proxy::COLUMNS as i32,
+            Self::DeleteBitmap => super::delete_bitmap::COLUMNS as i32,
         }
     }
 
@@ -203,6 +207,10 @@ impl SideTable {
         // SAFETY: both are open; no key is null.
         unsafe {
             let info = pg_sys::BuildIndexInfo(index);
+            let check = match (*(*index).rd_index).indisunique {
+                true => pg_sys::IndexUniqueCheck::UNIQUE_CHECK_YES,
+                false => pg_sys::IndexUniqueCheck::UNIQUE_CHECK_NO,
+            };
             let mut nulls = [false; 4];
             pg_sys::index_insert(
                 index,
@@ -210,7 +218,7 @@ impl SideTable {
                 nulls.as_mut_ptr(),
                 &raw mut (*tuple).t_self,
                 table,
-                pg_sys::IndexUniqueCheck::UNIQUE_CHECK_YES,
+                check,
                 false,
                 info,
             );
@@ -262,7 +270,7 @@ impl Cursor {
     }
 
     /// A key column; the first is 1.
-    unsafe fn number(&self, column: i32) -> u64 {
+    pub(super) unsafe fn number(&self, column: i32) -> u64 {
         let mut null = false;
         // SAFETY: the slot holds a row of a catalog whose key columns are bigint and not null.
         unsafe { pg_sys::slot_getattr(self.slot, column, &raw mut null).value() as u64 }

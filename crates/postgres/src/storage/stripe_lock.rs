@@ -1,16 +1,18 @@
 //! The stripe lock (protocol point 3): whoever locks or changes cold rows keeps their stripe where it is.
 //!
 //! A shared lock on the stripe's first virtual block, held to the end of the transaction, after which the stripe is looked up once more.
-//! Movers of stripes take it exclusively, only if they get it at once. A transaction that comes by more than `MOST` stripes
-//! takes one lock that stands for all of a table's instead, so that the lock table is never exhausted; movers take that one,
-//! too. Invariant: a stripe remembered here is used only while the lock that keeps it is seen to be held.
+//! Who deletes rows in bulk or moves stripes takes it exclusively (`exclude`), only if it is to be had at once. A transaction that comes by more
+//! than `MOST` stripes takes one lock that stands for all of a table's instead, so that the lock table is never exhausted; who excludes others takes
+//! that one, too, in a mode that keeps out who shares it. Invariants: a stripe remembered here is used only while the lock that keeps it is
+//! seen to be held; nobody waits while it excludes others.
 
 use std::cell::RefCell;
+use std::collections::BTreeMap;
 
-use pgrx::pg_sys::{self, CommandId, Relation, TM_Result};
+use pgrx::pg_sys::{self, CommandId, Relation, ResourceOwner, TM_Result};
 
 use super::directory::StripeEntry;
-use super::directory_scan;
+use super::{delete_bitmap, directory_scan};
 use crate::compat;
 use crate::host::{error, relation};
 use crate::table_am::tid;
@@ -19,16 +21,35 @@ use crate::table_am::tid;
 const MOST: usize = 64;
 /// Virtual block that stands for all stripes of a table; no row number has it.
 const ALL: u32 = u32::MAX - 1;
+/// Whoever excludes others from one stripe takes this mode of the lock on all: it keeps out who shares them all, but not who
+/// excludes others from another stripe.
+const ONE_OF_ALL: u32 = pg_sys::RowExclusiveLock;
 
+/// A stripe that this transaction keeps in place.
+struct Kept {
+    entry: StripeEntry,
+    /// Whether rows of it were deleted in bulk, once somebody has asked: nobody else can while it is kept.
+    has_bitmap: Option<bool>,
+}
+
+#[derive(Default)]
 struct Held {
     transaction: u32,
-    stripes: Vec<StripeEntry>,
+    /// By storage id and first row number.
+    stripes: BTreeMap<(u64, u64), Kept>,
     /// Locks taken one by one.
     locks: usize,
 }
 
+impl Held {
+    fn of_row(&mut self, storage_id: u64, row: u64) -> Option<&mut Kept> {
+        let (_, kept) = self.stripes.range_mut(..=(storage_id, row)).next_back()?;
+        (kept.entry.storage_id == storage_id && kept.entry.covers(row)).then_some(kept)
+    }
+}
+
 thread_local! {
-    static HELD: RefCell<Held> = const { RefCell::new(Held { transaction: 0, stripes: Vec::new(), locks: 0 }) };
+    static HELD: RefCell<Held> = RefCell::new(Held::default());
 }
 
 fn block_of(entry: &StripeEntry) -> u32 {
@@ -57,10 +78,9 @@ pub unsafe fn share(
         let now = (*pg_sys::MyProc).lxid;
         let known = HELD.with_borrow_mut(|held| {
             if held.transaction != now {
-                *held = Held { transaction: now, stripes: Vec::new(), locks: 0 };
+                *held = Held { transaction: now, ..Held::default() };
             }
-            let of_row = |entry: &&StripeEntry| entry.storage_id == storage_id && entry.covers(row);
-            held.stripes.iter().rev().find(of_row).cloned()
+            held.of_row(storage_id, row).map(|kept| kept.entry.clone())
         });
         if let Some(entry) = known
             && is_locked(rel, &entry)
@@ -77,21 +97,117 @@ pub unsafe fn share(
                 held.locks > MOST
             });
             let block = if many { ALL } else { block_of(&entry) };
-            pg_sys::LockPage(rel, block, pg_sys::ShareLock as i32);
+            if !pg_sys::ConditionalLockPage(rel, block, pg_sys::ShareLock as i32) {
+                // Who waits keeps others waiting for nothing it has not got to keep.
+                delete_bitmap::write_all();
+                pg_sys::LockPage(rel, block, pg_sys::ShareLock as i32);
+            }
         }
         let Some((entry, settled)) = directory_scan::find_for_change(storage_id, row, cid)? else {
             return Err(TM_Result::TM_Deleted);
         };
         if settled {
-            HELD.with_borrow_mut(|held| {
-                let is_other = |known: &StripeEntry| {
-                    known.storage_id != storage_id || known.first_row != entry.first_row
-                };
-                held.stripes.retain(is_other);
-                held.stripes.push(entry.clone());
-            });
+            let kept = Kept { entry: entry.clone(), has_bitmap: None };
+            HELD.with_borrow_mut(|held| held.stripes.insert((storage_id, entry.first_row), kept));
         }
         Ok(entry)
+    }
+}
+
+/// Whether rows of a stripe that this transaction keeps in place were deleted in bulk, so that one has to ask about each.
+pub unsafe fn has_bitmap(entry: &StripeEntry) -> bool {
+    let known = |held: &mut Held| held.of_row(entry.storage_id, entry.first_row)?.has_bitmap;
+    HELD.with_borrow_mut(known).unwrap_or_else(|| {
+        // SAFETY: a look-up.
+        let found = unsafe { delete_bitmap::touches(entry.storage_id, &(entry.first_row..entry.end_row())) };
+        HELD.with_borrow_mut(|held| {
+            if let Some(kept) = held.of_row(entry.storage_id, entry.first_row) {
+                kept.has_bitmap = Some(found);
+            }
+        });
+        found
+    })
+}
+
+/// This backend has deleted rows of the stripe in bulk.
+pub fn note_change(entry: &StripeEntry) {
+    HELD.with_borrow_mut(|held| {
+        if let Some(kept) = held.of_row(entry.storage_id, entry.first_row) {
+            kept.has_bitmap = Some(true);
+        }
+    });
+}
+
+/// A subtransaction has been rolled back, and its locks with it.
+pub fn forget() {
+    HELD.with_borrow_mut(|held| held.stripes.clear());
+}
+
+/// All others are kept from locking or changing rows of a stripe, until this is ended or its (sub)transaction rolled back.
+pub struct Exclusion {
+    /// None: of a temporary table, which nobody else comes by.
+    block: Option<u32>,
+    owner: ResourceOwner,
+}
+
+/// Excludes all others from a stripe, if that can be had at once: nobody else has locked or changed a row of it in a transaction that
+/// still runs.
+pub unsafe fn exclude(rel: Relation, entry: &StripeEntry) -> Option<Exclusion> {
+    // SAFETY: rel is open. The locks belong to the subtransaction, as whatever runs in it may end before it does.
+    unsafe {
+        let owner = pg_sys::CurTransactionResourceOwner;
+        if relation::is_temporary(rel) {
+            return Some(Exclusion { block: None, owner });
+        }
+        let block = block_of(entry);
+        owned_by(owner, || {
+            if !pg_sys::ConditionalLockPage(rel, block, pg_sys::ExclusiveLock as i32) {
+                return None;
+            }
+            if !pg_sys::ConditionalLockPage(rel, ALL, ONE_OF_ALL as i32) {
+                pg_sys::UnlockPage(rel, block, pg_sys::ExclusiveLock as i32);
+                return None;
+            }
+            Some(Exclusion { block: Some(block), owner })
+        })
+    }
+}
+
+impl Exclusion {
+    /// Lets others in again.
+    pub unsafe fn end(&self, rel: Relation) {
+        // SAFETY: rel is the table that was given to `exclude`; the owner lives as long as the subtransaction.
+        unsafe {
+            if let Some(block) = self.block {
+                owned_by(self.owner, || {
+                    pg_sys::UnlockPage(rel, ALL, ONE_OF_ALL as i32);
+                    pg_sys::UnlockPage(rel, block, pg_sys::ExclusiveLock as i32);
+                });
+            }
+        }
+    }
+
+    /// Whether somebody waits for the stripe.
+    pub unsafe fn has_waiters(&self, rel: Relation) -> bool {
+        // SAFETY: both locks are held.
+        unsafe {
+            self.block.is_some_and(|block| {
+                compat::page_lock_has_waiters((*rel).rd_id, block, pg_sys::ExclusiveLock)
+                    || compat::page_lock_has_waiters((*rel).rd_id, ALL, ONE_OF_ALL)
+            })
+        }
+    }
+}
+
+/// Takes or releases locks on behalf of `owner`. An ERROR's abort sets the present owner anew.
+unsafe fn owned_by<T>(owner: ResourceOwner, what: impl FnOnce() -> T) -> T {
+    // SAFETY: the owner is one that the server keeps.
+    unsafe {
+        let before = pg_sys::CurrentResourceOwner;
+        pg_sys::CurrentResourceOwner = owner;
+        let result = what();
+        pg_sys::CurrentResourceOwner = before;
+        result
     }
 }
 

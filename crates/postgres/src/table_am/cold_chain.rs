@@ -13,6 +13,7 @@ use pgrx::pg_sys::{
 use super::delegate::heap_guarded;
 use super::{cold_change, tid};
 use crate::host::error::{self, PgSqlErrorCode};
+use crate::storage::delete_bitmap;
 use crate::storage::row_proxy::OTHER_PARTITION;
 
 /// Locks the last version of a row whose cold version `by` has replaced with the one at `at`.
@@ -70,6 +71,7 @@ pub(super) unsafe fn lock_successor(
                     failure.cmax = cmin;
                     return TM_Result::TM_SelfModified;
                 }
+                delete_bitmap::write_all();
                 let result =
                     heap_guarded!(tuple_lock(rel, at, snapshot, slot, cid, mode, wait, flags, failure));
                 failure.traversed = true;
@@ -115,6 +117,7 @@ unsafe fn wait_for(
     // SAFETY: nothing is locked or pinned here.
     unsafe {
         if wait == LockWaitPolicy::LockWaitBlock {
+            delete_bitmap::write_all();
             let what = pg_sys::XLTW_Oper::XLTW_FetchUpdated;
             pg_sys::XactLockTableWait(busy, rel, at, what);
             return true;

@@ -3,7 +3,7 @@
 //! Called by `modify`. The stripe is kept in place, then the row's proxy is locked, which waits and fails as heap does (protocol points 2
 //! and 3). DELETE buries the row; UPDATE inserts the new version as a hot row and buries the old one with its TID as successor, both
 //! with the executor's command id, always under the strongest lock: so nobody's lock has to be carried over to the new
-//! version. From the successor on, chains of versions are heap's (`cold_chain`). Invariant: predicate locks of others are looked for
+//! version. What many rows of a stripe gain by is `bulk_change`'s. From the successor on, chains of versions are heap's (`cold_chain`). Invariant: predicate locks of others are looked for
 //! after the row is buried: see `row_proxy::visibility`.
 
 use pgrx::pg_sys::{
@@ -13,16 +13,16 @@ use pgrx::pg_sys::{
 
 use super::cold_rows::{ColdFetch, SLOT_WANTS_SYSTEM_COLUMNS};
 use super::delegate::heap_guarded;
-use super::{cold_chain, own_writes, tid};
+use super::{bulk_change, cold_chain, own_writes, tid};
 use crate::compat;
 use crate::host::error::{self, PgSqlErrorCode};
 use crate::host::relation;
 use crate::storage::directory::StripeEntry;
 use crate::storage::row_proxy::{self, Outcome, Pinned};
-use crate::storage::{directory, metapage, stripe_lock};
+use crate::storage::{delete_bitmap, directory, metapage, stripe_lock};
 
 /// What the server says of a TM_Result that tells nothing.
-const UNCHANGED: TM_FailureData = TM_FailureData {
+pub(super) const UNCHANGED: TM_FailureData = TM_FailureData {
     ctid: ItemPointerData { ip_blkid: pg_sys::BlockIdData { bi_hi: 0, bi_lo: 0 }, ip_posid: 0 },
     xmax: pg_sys::InvalidTransactionId,
     cmax: pg_sys::InvalidCommandId,
@@ -48,7 +48,8 @@ unsafe fn target(rel: Relation, at: ItemPointerData, cid: CommandId) -> Result<T
     }
 }
 
-/// Locks a row. `Error` as wait policy names the user's table, not the catalog, when it would have to wait.
+/// Locks a row that has not been deleted in bulk. `Error` as wait policy names the user's table, not the catalog, when it would
+/// have to wait.
 unsafe fn lock_proxy(
     rel: Relation,
     target: &Target,
@@ -58,14 +59,22 @@ unsafe fn lock_proxy(
 ) -> Outcome {
     // SAFETY: the stripe is locked.
     unsafe {
-        let policy = if wait == LockWaitPolicy::LockWaitError { LockWaitPolicy::LockWaitSkip } else { wait };
-        let outcome = row_proxy::lock(target.storage_id, target.row, cid, mode, policy);
-        if wait == LockWaitPolicy::LockWaitError
-            && matches!(outcome, Outcome::Failed(TM_Result::TM_WouldBlock, _))
-        {
-            would_block(rel);
+        if let Err((result, failure)) = bulk_change::settle(rel, &target.entry, target.row, cid, wait) {
+            return Outcome::Failed(result, failure);
         }
-        outcome
+        let try_lock = |policy| row_proxy::lock(target.storage_id, target.row, cid, mode, policy);
+        let outcome = try_lock(LockWaitPolicy::LockWaitSkip);
+        if !matches!(outcome, Outcome::Failed(TM_Result::TM_WouldBlock, _)) {
+            return outcome;
+        }
+        match wait {
+            LockWaitPolicy::LockWaitBlock => {
+                delete_bitmap::write_all();
+                try_lock(wait)
+            }
+            LockWaitPolicy::LockWaitError => would_block(rel),
+            _ => outcome,
+        }
     }
 }
 
@@ -142,6 +151,10 @@ pub(super) unsafe fn delete(
 ) -> TM_Result::Type {
     // SAFETY: as the server calls it.
     unsafe {
+        let alone = changing_partition || !crosscheck.is_null();
+        if let Some(result) = bulk_change::delete(rel, at, cid, alone, failure) {
+            return result;
+        }
         let (target, proxy) = match take(rel, at, cid, crosscheck, wait, failure) {
             Ok(taken) => taken,
             Err(result) => {
@@ -151,6 +164,9 @@ pub(super) unsafe fn delete(
         };
         let successor = if changing_partition { row_proxy::OTHER_PARTITION } else { at };
         bury(rel, &target, proxy, successor, cid);
+        if !alone {
+            bulk_change::count(rel, &target.entry, cid);
+        }
         pg_sys::pgstat_count_heap_delete(rel);
         TM_Result::TM_Ok
     }
@@ -170,6 +186,10 @@ pub(super) unsafe fn update(
     // SAFETY: as the server calls it.
     unsafe {
         *mode = LockTupleMode::LockTupleExclusive;
+        let alone = !crosscheck.is_null();
+        if let Some(result) = bulk_change::update(rel, at, slot, cid, alone, failure) {
+            return result;
+        }
         let (target, proxy) = match take(rel, at, cid, crosscheck, wait, failure) {
             Ok(taken) => taken,
             Err(result) => {
@@ -180,12 +200,23 @@ pub(super) unsafe fn update(
                 return result;
             }
         };
-        heap_guarded!(tuple_insert(rel, slot, cid, 0, std::ptr::null_mut()));
+        insert_successor(rel, slot, cid);
         bury(rel, &target, proxy, (*slot).tts_tid, cid);
+        if !alone {
+            bulk_change::count(rel, &target.entry, cid);
+        }
+        TM_Result::TM_Ok
+    }
+}
+
+/// Inserts the new version of a cold row, as a hot one.
+pub(super) unsafe fn insert_successor(rel: Relation, slot: *mut TupleTableSlot, cid: CommandId) {
+    // SAFETY: as the server calls tuple_update.
+    unsafe {
+        heap_guarded!(tuple_insert(rel, slot, cid, 0, std::ptr::null_mut()));
         // Heap has counted an insertion.
         pg_sys::pgstat_count_heap_insert(rel, -1);
         pg_sys::pgstat_count_heap_update(rel, false);
-        TM_Result::TM_Ok
     }
 }
 

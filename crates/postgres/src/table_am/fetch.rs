@@ -17,7 +17,7 @@ use crate::compat;
 use crate::host::memory;
 use crate::storage::directory::{self, StripeEntry};
 use crate::storage::row_proxy::{self, Tombstones};
-use crate::storage::{directory_scan, metapage};
+use crate::storage::{delete_bitmap, directory_scan, metapage};
 
 /// Our state of an index scan's fetches; begins with heap's.
 #[repr(C)]
@@ -142,6 +142,10 @@ unsafe extern "C-unwind" fn index_fetch_cold(
         }
         let rel = (*scan).rel;
         let Some(row) = tid::row_of(*tid) else { return false };
+        if judges_by_now(snapshot) && delete_bitmap::any() && is_marked(rel, row) {
+            directory_scan::clear_dirty(snapshot);
+            return false;
+        }
         let cold = &mut *(*fetch).cold;
         let seen = Seen::of(snapshot);
         let known = cold.known.as_ref().is_some_and(|(when, entry)| Some(*when) == seen && entry.covers(row));
@@ -166,6 +170,12 @@ unsafe extern "C-unwind" fn index_fetch_cold(
         }
         true
     }
+}
+
+/// Whether the running command has just killed the row: the unique check of its new version then asks no catalog.
+unsafe fn is_marked(rel: Relation, row: u64) -> bool {
+    // SAFETY: rel is open.
+    unsafe { metapage::storage_id(rel).is_some_and(|id| delete_bitmap::marked_by(id, row).is_some()) }
 }
 
 /// Matches no snapshot.

@@ -14,6 +14,7 @@ use pgrx::pg_sys::{self, Datum, FunctionCallInfo, TableAmRoutine};
 pub mod analyze;
 pub mod bitmap;
 mod bitmap_paths;
+mod bulk_change;
 mod cluster;
 mod cluster_sort;
 mod cold_chain;

@@ -10,7 +10,7 @@ use pgrx::pg_sys::{
 
 use super::delegate::{heap_direct, heap_guarded};
 use super::{cold_change, tid};
-use crate::storage::{directory, metapage};
+use crate::storage::{delete_bitmap, directory, metapage};
 
 /// `tuple_delete`: hot rows go straight through.
 pub(super) unsafe extern "C-unwind" fn tuple_delete(
@@ -28,8 +28,23 @@ pub(super) unsafe extern "C-unwind" fn tuple_delete(
         if tid::is_cold(*tid) {
             return delete_cold(rel, tid, cid, crosscheck, wait, failure, changing_partition);
         }
+        write_bulk_changes();
         heap_direct!(tuple_delete(rel, tid, cid, snapshot, crosscheck, wait, failure, changing_partition))
     }
+}
+
+/// Before a hot row is changed or locked, which may wait: nobody may wait while it has stripes to itself.
+unsafe fn write_bulk_changes() {
+    if delete_bitmap::any() {
+        // SAFETY: as the server calls us; no content lock is held.
+        unsafe { write_claims() }
+    }
+}
+
+#[pg_guard]
+unsafe extern "C-unwind" fn write_claims() {
+    // SAFETY: as above.
+    unsafe { delete_bitmap::write_all() }
 }
 
 #[pg_guard]
@@ -68,6 +83,7 @@ pub(super) unsafe extern "C-unwind" fn tuple_update(
             *update_indexes = true;
             return cold_change::update(rel, *tid, slot, cid, crosscheck, wait, &mut *failure, &mut *mode);
         }
+        delete_bitmap::write_all();
         heap_guarded!(tuple_update(
             rel,
             tid,
@@ -102,6 +118,7 @@ pub(super) unsafe extern "C-unwind" fn tuple_lock(
             *tid = place;
             return lock_cold(rel, tid, snapshot, slot, cid, mode, wait, flags, failure);
         }
+        write_bulk_changes();
         heap_direct!(tuple_lock(rel, tid, snapshot, slot, cid, mode, wait, flags, failure))
     }
 }

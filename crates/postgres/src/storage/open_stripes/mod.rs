@@ -29,6 +29,7 @@ pub use destination::is_published;
 pub use loader::{LoadOrder, Loader};
 pub use set::{OpenSet, Placement};
 pub use settings::register_settings;
+pub use statement::running_query;
 pub use transaction::is_committing;
 pub use write::write_columns;
 

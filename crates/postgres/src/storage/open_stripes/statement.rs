@@ -2,7 +2,8 @@
 //!
 //! Hooks around the executor and around utility commands keep a stack of frames; `destination` asks what the innermost one says about the
 //! rows being inserted. When an inserting statement is over its rows are written, before AFTER triggers fire: at the
-//! start of ExecutorFinish, again after it (data-modifying WITH queries may run only then), and after each utility command.
+//! start of ExecutorFinish, again after it (data-modifying WITH queries may run only then), and after each utility command. Bulk
+//! deletions are written at the same places, and before any statement inside another begins.
 //! Invariant: what the server does in between runs without a guard, so that its errors keep their context (`host::raw`);
 //! frames of failed statements go with their transaction. Nothing depends on frames but where rows go and when they are
 //! written (any access writes them anyway).
@@ -18,6 +19,7 @@ use pgrx::pg_sys::{
 use super::{any, finish_command, flush_all, settings};
 use crate::host::nesting::Nesting;
 use crate::host::raw::{self, guarded};
+use crate::storage::delete_bitmap;
 
 /// What the statement that inserts lets us do with its rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -41,11 +43,18 @@ enum Frame {
 }
 
 thread_local! {
-    static FRAMES: Nesting<Frame> = const { Nesting::new() };
+    /// With the query that runs; null for utility commands.
+    static FRAMES: Nesting<(Frame, *mut QueryDesc)> = const { Nesting::new() };
 }
 
 fn innermost() -> Option<Frame> {
-    FRAMES.with(|frames| frames.innermost(|frame| frame.copied()))
+    FRAMES.with(|frames| frames.innermost(|frame| frame.map(|(frame, _)| *frame)))
+}
+
+/// The query that runs innermost in this backend; None in a utility command.
+pub fn running_query() -> Option<*mut QueryDesc> {
+    let query = FRAMES.with(|frames| frames.innermost(|frame| frame.map(|(_, query)| *query)));
+    query.filter(|query| !query.is_null())
 }
 
 /// A subtransaction has aborted: its statements are over.
@@ -98,9 +107,9 @@ pub(super) unsafe fn register() {
     }
 }
 
-unsafe fn enter(frame: Frame) -> usize {
+unsafe fn enter(frame: Frame, query: *mut QueryDesc) -> usize {
     // SAFETY: statements run inside transactions.
-    FRAMES.with(|frames| unsafe { frames.push(frame) })
+    FRAMES.with(|frames| unsafe { frames.push((frame, query)) })
 }
 
 fn leave(depth: usize) {
@@ -116,11 +125,12 @@ unsafe extern "C-unwind" fn run(
     // SAFETY: the hook's own arguments, handed on from a frame without destructors.
     unsafe {
         let depth = guarded(|| {
+            delete_bitmap::write_all();
             // Workers do not have this backend's rows, and once they are started nothing may be written.
             if any() && (*(*query).plannedstmt).parallelModeNeeded {
                 flush_all();
             }
-            enter(frame_of(query))
+            enter(frame_of(query), query)
         });
         let next = PREVIOUS.get().run.unwrap_or(raw::standard_ExecutorRun);
         next(query, direction, count, execute_once);
@@ -132,16 +142,18 @@ unsafe extern "C-unwind" fn finish(query: *mut QueryDesc) {
     // SAFETY: as above; the executor state is there until ExecutorEnd.
     unsafe {
         let (depth, command) = guarded(|| {
+            delete_bitmap::write_all();
             let command = modifies(query).then(|| (*(*query).estate).es_output_cid);
             if let Some(command) = command {
                 finish_command(command);
             }
-            (enter(frame_of(query)), command)
+            (enter(frame_of(query), query), command)
         });
         let next = PREVIOUS.get().finish.unwrap_or(raw::standard_ExecutorFinish);
         next(query);
         guarded(|| {
             leave(depth);
+            delete_bitmap::write_all();
             if let Some(command) = command {
                 finish_command(command);
             }
@@ -181,6 +193,7 @@ unsafe extern "C-unwind" fn utility(
 unsafe fn before_utility(statement: *mut PlannedStmt) -> Option<(usize, Option<CommandId>)> {
     // SAFETY: a utility statement has a node.
     unsafe {
+        delete_bitmap::write_all();
         let frame = match (*(*statement).utilityStmt).type_ {
             NodeTag::T_TransactionStmt => return None,
             NodeTag::T_CopyStmt => Frame::Copy,
@@ -193,7 +206,7 @@ unsafe fn before_utility(statement: *mut PlannedStmt) -> Option<(usize, Option<C
             Frame::Other => None,
             _ => Some(pg_sys::GetCurrentCommandId(false)),
         };
-        Some((enter(frame), first))
+        Some((enter(frame, std::ptr::null_mut()), first))
     }
 }
 

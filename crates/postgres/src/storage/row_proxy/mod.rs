@@ -15,7 +15,7 @@ mod change;
 mod visibility;
 
 pub use change::{Outcome, Pinned, bury, delete_storage, insert_buried, lock};
-pub use visibility::{Tombstones, buried, count, is_there, latest, tombstones};
+pub use visibility::{Tombstones, buried, count, for_each_dead, is_there, latest, tombstones};
 
 use pgrx::pg_sys::{self, Datum, HeapTuple, ItemPointerData, Relation};
 

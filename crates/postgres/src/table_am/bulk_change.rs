@@ -1,0 +1,208 @@
+//! DELETE and UPDATE of many rows of a stripe.
+//!
+//! Called by `cold_change`, which changes the first rows of a stripe one by one and counts them here; once there were enough, the
+//! stripe is claimed and the rest are bits (`storage::delete_bitmap`, protocol point 3). Also what a writer of a single row has to know of
+//! bulk changes by others: `settle` waits for them and fails as heap does. Invariant: a statement claims stripes only where
+//! nothing that it does between two rows can wait for another transaction without coming by here first: what inserts other
+//! keys may wait for a duplicate's inserter, so such statements go row by row.
+
+use std::ffi::c_void;
+
+use pgrx::PgList;
+use pgrx::pg_sys::{
+    self, CmdType, CommandId, ItemPointerData, LockWaitPolicy, Oid, Relation, TM_FailureData, TM_Result,
+    TransactionId, TupleTableSlot,
+};
+
+use super::cold_change::{self, UNCHANGED};
+use super::tid;
+use crate::storage::delete_bitmap::{self, Change, Probe};
+use crate::storage::directory::StripeEntry;
+use crate::storage::{open_stripes, stripe_lock};
+
+/// What a claim says of a row; None: it is to be changed by itself. `alone`: it is in any case.
+unsafe fn probe(
+    rel: Relation,
+    at: ItemPointerData,
+    cid: CommandId,
+    alone: bool,
+    failure: &mut TM_FailureData,
+) -> Option<(u64, TM_Result::Type)> {
+    if !delete_bitmap::any() {
+        return None;
+    }
+    let row = tid::row_of(at)?;
+    // SAFETY: rel is open.
+    match delete_bitmap::probe(unsafe { (*rel).rd_id }, row, cid) {
+        Probe::Alive if !alone => Some((row, TM_Result::TM_Ok)),
+        Probe::Killed(writer) => {
+            *failure = TM_FailureData { ctid: at, xmax: writer, cmax: cid, ..UNCHANGED };
+            Some((row, TM_Result::TM_SelfModified))
+        }
+        Probe::Alive | Probe::Unknown => None,
+    }
+}
+
+/// Deletes a row of a claimed stripe.
+pub(super) unsafe fn delete(
+    rel: Relation,
+    at: ItemPointerData,
+    cid: CommandId,
+    alone: bool,
+    failure: &mut TM_FailureData,
+) -> Option<TM_Result::Type> {
+    // SAFETY: as the server calls tuple_delete.
+    unsafe {
+        let (row, result) = probe(rel, at, cid, alone, failure)?;
+        if result == TM_Result::TM_Ok {
+            delete_bitmap::mark(rel, row, cid, None);
+            pg_sys::pgstat_count_heap_delete(rel);
+        }
+        Some(result)
+    }
+}
+
+/// Updates a row of a claimed stripe.
+pub(super) unsafe fn update(
+    rel: Relation,
+    at: ItemPointerData,
+    slot: *mut TupleTableSlot,
+    cid: CommandId,
+    alone: bool,
+    failure: &mut TM_FailureData,
+) -> Option<TM_Result::Type> {
+    // SAFETY: as the server calls tuple_update.
+    unsafe {
+        let (row, result) = probe(rel, at, cid, alone, failure)?;
+        if result == TM_Result::TM_Ok {
+            cold_change::insert_successor(rel, slot, cid);
+            delete_bitmap::mark(rel, row, cid, Some((*slot).tts_tid));
+        }
+        Some(result)
+    }
+}
+
+/// A command has changed a row of a stripe that it has locked: claims the stripe once there were enough.
+pub(super) unsafe fn count(rel: Relation, entry: &StripeEntry, cid: CommandId) {
+    // SAFETY: rel is open; statements run inside transactions.
+    unsafe {
+        if delete_bitmap::is_due(entry, cid) && may_claim(rel) {
+            delete_bitmap::claim(rel, entry, cid);
+        }
+    }
+}
+
+/// Whether the running statement does nothing between two rows that may wait: see above.
+unsafe fn may_claim(rel: Relation) -> bool {
+    // SAFETY: the query runs; its range table is made of range table entries.
+    unsafe {
+        let Some(query) = open_stripes::running_query() else { return false };
+        let plan = (*query).plannedstmt;
+        if (*plan).hasModifyingCTE {
+            return false;
+        }
+        match (*query).operation {
+            CmdType::CMD_DELETE => true,
+            CmdType::CMD_UPDATE => {
+                let triggers = (*rel).trigdesc;
+                (triggers.is_null() || !(*triggers).trig_update_before_row) && keeps_unique_keys(rel, (*plan).rtable)
+            }
+            _ => false,
+        }
+    }
+}
+
+/// Whether an UPDATE sets no column that a unique index or an exclusion constraint looks at.
+unsafe fn keeps_unique_keys(rel: Relation, range_table: *mut pg_sys::List) -> bool {
+    // SAFETY: as `may_claim`; the index list is the relation cache's copy.
+    unsafe {
+        let mut set: *mut pg_sys::Bitmapset = std::ptr::null_mut();
+        for entry in PgList::<pg_sys::RangeTblEntry>::from_pg(range_table).iter_ptr() {
+            if (*entry).relid == (*rel).rd_id {
+                set = pg_sys::bms_add_members(set, (*entry).updatedCols);
+                set = pg_sys::bms_add_members(set, (*entry).extraUpdatedCols);
+            }
+        }
+        let indexes = PgList::<c_void>::from_pg(pg_sys::RelationGetIndexList(rel));
+        !set.is_null() && indexes.iter_oid().all(|index| !is_unique_by(index, set))
+    }
+}
+
+/// Whether an index keeps duplicates out and may look at one of these columns.
+unsafe fn is_unique_by(index: Oid, columns: *const pg_sys::Bitmapset) -> bool {
+    // SAFETY: the index is open for as long as its form is looked at.
+    unsafe {
+        let open = pg_sys::index_open(index, pg_sys::AccessShareLock as i32);
+        let form = (*open).rd_index;
+        let mut found = false;
+        if (*form).indisunique || (*form).indisexclusion {
+            let keys = (*form).indkey.values.as_slice(usize::try_from((*form).indnatts).unwrap_or(0));
+            found = !pg_sys::RelationGetIndexPredicate(open).is_null()
+                || keys.iter().any(|&key| {
+                    let member = i32::from(key) - pg_sys::FirstLowInvalidHeapAttributeNumber;
+                    key == 0 || pg_sys::bms_is_member(member, columns)
+                });
+        }
+        pg_sys::index_close(open, pg_sys::NoLock as i32);
+        found
+    }
+}
+
+/// Sees that nobody has changed a row in bulk; who still is at it is waited for as far as the policy allows. Err: why
+/// the row cannot be had. The stripe is kept in place.
+pub(super) unsafe fn settle(
+    rel: Relation,
+    entry: &StripeEntry,
+    row: u64,
+    cid: CommandId,
+    wait: LockWaitPolicy::Type,
+) -> Result<(), (TM_Result::Type, TM_FailureData)> {
+    // SAFETY: rel is open; nothing is locked or pinned while this waits.
+    unsafe {
+        let mut at = tid::cold_tid(row);
+        if !stripe_lock::has_bitmap(entry) {
+            return Ok(());
+        }
+        loop {
+            let failure = TM_FailureData { ctid: at, ..UNCHANGED };
+            match delete_bitmap::last_change(entry.storage_id, row) {
+                Change::None => return Ok(()),
+                Change::Own(writer, cmin, successor) => {
+                    let failure = TM_FailureData { ctid: successor, xmax: writer, cmax: cmin, ..failure };
+                    let later = cmin >= cid;
+                    return Err((if later { TM_Result::TM_SelfModified } else { TM_Result::TM_Invisible }, failure));
+                }
+                Change::Done(writer, successor) => {
+                    let moved = !tid::is_cold(successor);
+                    let failure = TM_FailureData { ctid: successor, xmax: writer, ..failure };
+                    return Err((if moved { TM_Result::TM_Updated } else { TM_Result::TM_Deleted }, failure));
+                }
+                Change::Running(writer) => wait_for(rel, writer, &mut at, wait, failure)?,
+            }
+        }
+    }
+}
+
+unsafe fn wait_for(
+    rel: Relation,
+    writer: TransactionId,
+    at: &mut ItemPointerData,
+    wait: LockWaitPolicy::Type,
+    failure: TM_FailureData,
+) -> Result<(), (TM_Result::Type, TM_FailureData)> {
+    // SAFETY: as `settle`.
+    unsafe {
+        if wait == LockWaitPolicy::LockWaitBlock {
+            delete_bitmap::write_all();
+            pg_sys::XactLockTableWait(writer, rel, at, pg_sys::XLTW_Oper::XLTW_Lock);
+            return Ok(());
+        }
+        if pg_sys::ConditionalXactLockTableWait(writer) {
+            return Ok(());
+        }
+        if wait == LockWaitPolicy::LockWaitError {
+            cold_change::would_block(rel);
+        }
+        Err((TM_Result::TM_WouldBlock, failure))
+    }
+}
