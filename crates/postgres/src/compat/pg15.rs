@@ -175,7 +175,11 @@ unsafe fn holds(table: pg_sys::Oid, block: BlockNumber, kind: pg_sys::LockTagTyp
     }
 }
 
-unsafe fn lock_tag(table: pg_sys::Oid, block: BlockNumber, kind: pg_sys::LockTagType::Type) -> pg_sys::LOCKTAG {
+unsafe fn lock_tag(
+    table: pg_sys::Oid,
+    block: BlockNumber,
+    kind: pg_sys::LockTagType::Type,
+) -> pg_sys::LOCKTAG {
     pg_sys::LOCKTAG {
         // SAFETY: a plain number of the server's.
         locktag_field1: unsafe { pg_sys::MyDatabaseId }.into(),

@@ -20,6 +20,7 @@ use super::parallel::{PARTS, Shared};
 use super::scroll::Scroll;
 use crate::convert::missing_value;
 use crate::host::error;
+use crate::storage::delete_bitmap;
 use crate::storage::directory::StripeEntry;
 use crate::storage::open_stripe::{self, OpenStripe, Pages};
 use crate::storage::row_proxy::Tombstones;
@@ -412,6 +413,8 @@ impl Cold {
     ) -> std::result::Result<bool, (u64, Error)> {
         loop {
             pgrx::check_for_interrupts!();
+            // SAFETY: a statement that changes rows may be what reads.
+            unsafe { delete_bitmap::yield_to_waiters() }
             let Some(mut reading) = self.current.take() else {
                 let Some((at, part)) = self.take(shared, counters) else { return Ok(false) };
                 let Some(entry) = self.stripes.get(at) else { return Ok(false) };

@@ -66,7 +66,9 @@ pub(super) unsafe fn set_inserters(table: Relation, mut rows: Vec<(ItemPointerDa
 unsafe fn set_inserters_of_page(table: Relation, rows: &[(ItemPointerData, TransactionId)]) {
     let Some(&(first, _)) = rows.first() else { return };
     // SAFETY: a comparison of ids.
-    let is_ours = |&(_, inserter): &(_, TransactionId)| unsafe { pg_sys::TransactionIdIsCurrentTransactionId(inserter) };
+    let is_ours = |&(_, inserter): &(_, TransactionId)| unsafe {
+        pg_sys::TransactionIdIsCurrentTransactionId(inserter)
+    };
     let committed = !rows.iter().any(is_ours);
     // SAFETY: the rows are this transaction's own and nobody else can look for them; their page is changed and logged under
     // its exclusive lock, with nothing in the critical section that could raise an ERROR.

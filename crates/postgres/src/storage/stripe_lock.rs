@@ -144,6 +144,7 @@ pub fn forget() {
 }
 
 /// All others are kept from locking or changing rows of a stripe, until this is ended or its (sub)transaction rolled back.
+#[derive(Clone, Copy)]
 pub struct Exclusion {
     /// None: of a temporary table, which nobody else comes by.
     block: Option<u32>,
@@ -188,12 +189,12 @@ impl Exclusion {
     }
 
     /// Whether somebody waits for the stripe.
-    pub unsafe fn has_waiters(&self, rel: Relation) -> bool {
+    pub unsafe fn has_waiters(&self, table: pg_sys::Oid) -> bool {
         // SAFETY: both locks are held.
         unsafe {
             self.block.is_some_and(|block| {
-                compat::page_lock_has_waiters((*rel).rd_id, block, pg_sys::ExclusiveLock)
-                    || compat::page_lock_has_waiters((*rel).rd_id, ALL, ONE_OF_ALL)
+                compat::page_lock_has_waiters(table, block, pg_sys::ExclusiveLock)
+                    || compat::page_lock_has_waiters(table, ALL, ONE_OF_ALL)
             })
         }
     }

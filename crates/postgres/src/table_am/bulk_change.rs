@@ -105,7 +105,8 @@ unsafe fn may_claim(rel: Relation) -> bool {
             CmdType::CMD_DELETE => true,
             CmdType::CMD_UPDATE => {
                 let triggers = (*rel).trigdesc;
-                (triggers.is_null() || !(*triggers).trig_update_before_row) && keeps_unique_keys(rel, (*plan).rtable)
+                (triggers.is_null() || !(*triggers).trig_update_before_row)
+                    && keeps_unique_keys(rel, (*plan).rtable)
             }
             _ => false,
         }
@@ -170,7 +171,10 @@ pub(super) unsafe fn settle(
                 Change::Own(writer, cmin, successor) => {
                     let failure = TM_FailureData { ctid: successor, xmax: writer, cmax: cmin, ..failure };
                     let later = cmin >= cid;
-                    return Err((if later { TM_Result::TM_SelfModified } else { TM_Result::TM_Invisible }, failure));
+                    return Err((
+                        if later { TM_Result::TM_SelfModified } else { TM_Result::TM_Invisible },
+                        failure,
+                    ));
                 }
                 Change::Done(writer, successor) => {
                     let moved = !tid::is_cold(successor);

@@ -15,6 +15,7 @@ use super::{tid, wanted};
 use crate::convert::{ColumnReader, ColumnType, missing_value};
 use crate::host::error;
 use crate::storage::codecs::ServerCodecs;
+use crate::storage::delete_bitmap;
 use crate::storage::directory::StripeEntry;
 use crate::storage::open_stripe::{self, OpenStripe, Pages};
 
@@ -235,6 +236,7 @@ impl ColdRows {
             }
             if self.chunk.as_ref().is_none_or(|(loaded, _)| *loaded != chunk) {
                 pgrx::check_for_interrupts!();
+                delete_bitmap::yield_to_waiters();
                 let stripe = Rc::clone(stripe);
                 self.chunk = None;
                 let loaded = self.decode(entry, &stripe, chunk)?;

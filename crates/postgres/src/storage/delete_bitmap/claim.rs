@@ -135,7 +135,7 @@ pub unsafe fn mark(rel: Relation, row: u64, command: CommandId, successor: Optio
             }
             set_bit(&mut claim.bits, at);
             claim.count += 1;
-            claim.count % LOOK == 0 && claim.exclusion.has_waiters(rel)
+            claim.count % LOOK == 0 && claim.exclusion.has_waiters(table)
         });
         if look {
             write_all();
@@ -219,6 +219,21 @@ pub fn marked_by(storage_id: u64, row: u64) -> Option<CommandId> {
     })
 }
 
+/// Gives claimed stripes back if somebody waits for one. Called by scans, which may go on for long without a row to change.
+pub unsafe fn yield_to_waiters() {
+    if !any() {
+        return;
+    }
+    let claimed = CLAIMS
+        .with_borrow(|claims| claims.iter().map(|claim| (claim.table, claim.exclusion)).collect::<Vec<_>>());
+    // SAFETY: the locks are held; no content lock is.
+    unsafe {
+        if claimed.iter().any(|(table, exclusion)| exclusion.has_waiters(*table)) {
+            write_all();
+        }
+    }
+}
+
 /// Writes what is in memory and gives all claimed stripes back. Not to be called while a content lock is held.
 pub unsafe fn write_all() {
     while let Some(claim) = CLAIMS.with_borrow_mut(|claims| claims.last_mut().map(|claim| &raw mut *claim)) {
@@ -265,7 +280,8 @@ impl Claim {
                 let tuple = super::form(table, self.entry.storage_id, &entry);
                 let options = pg_sys::HEAP_INSERT_NO_LOGICAL as i32;
                 pg_sys::heap_insert(table, tuple, self.command, options, std::ptr::null_mut());
-                let mut keys = [self.entry.storage_id, entry.first_row].map(|key| pg_sys::Datum::from(key as i64));
+                let mut keys =
+                    [self.entry.storage_id, entry.first_row].map(|key| pg_sys::Datum::from(key as i64));
                 SideTable::index_row(table, index, &mut keys, tuple);
                 if pg_sys::GetCurrentTransactionId() != self.writer {
                     stamps.push(((*tuple).t_self, self.writer));

@@ -51,7 +51,8 @@ unsafe fn walk(storage_id: u64, rows: &Range<u64>, mut step: impl FnMut(&Cursor,
 unsafe fn sees(cursor: &Cursor, snapshot: Snapshot) -> bool {
     // SAFETY: the snapshot is live.
     unsafe {
-        let own = matches!((*snapshot).snapshot_type, SnapshotType::SNAPSHOT_MVCC | SnapshotType::SNAPSHOT_DIRTY);
+        let own =
+            matches!((*snapshot).snapshot_type, SnapshotType::SNAPSHOT_MVCC | SnapshotType::SNAPSHOT_DIRTY);
         cursor.satisfies(if own { snapshot } else { &raw mut pg_sys::SnapshotSelfData })
     }
 }

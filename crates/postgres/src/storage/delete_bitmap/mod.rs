@@ -12,7 +12,7 @@
 mod claim;
 mod lookup;
 
-pub use claim::{Probe, any, claim, is_due, mark, marked_by, probe, register, write_all};
+pub use claim::{Probe, any, claim, is_due, mark, marked_by, probe, register, write_all, yield_to_waiters};
 pub use lookup::{Change, Mask, buried, is_dead, last_change, latest, masks, touches};
 
 use std::ops::Range;
@@ -73,12 +73,16 @@ impl Entry<'_> {
         let own = tid::cold_tid(row);
         let at = row.saturating_sub(self.first_row);
         let whole = usize::try_from(at / 8).unwrap_or(usize::MAX);
-        let before = self.bits.get(..whole).map_or(0, |bytes| bytes.iter().map(|byte| byte.count_ones()).sum());
+        let before =
+            self.bits.get(..whole).map_or(0, |bytes| bytes.iter().map(|byte| byte.count_ones()).sum());
         let within = self.bits.get(whole).map_or(0, |byte| (byte & ((1 << (at % 8)) - 1)).count_ones());
         let from = (before + within) as usize * TID_BYTES;
         match self.successors.get(from..from + TID_BYTES) {
             Some(&[a, b, c, d, e, f]) => ItemPointerData {
-                ip_blkid: pg_sys::BlockIdData { bi_hi: u16::from_le_bytes([a, b]), bi_lo: u16::from_le_bytes([c, d]) },
+                ip_blkid: pg_sys::BlockIdData {
+                    bi_hi: u16::from_le_bytes([a, b]),
+                    bi_lo: u16::from_le_bytes([c, d]),
+                },
                 ip_posid: u16::from_le_bytes([e, f]),
             },
             _ => own,
@@ -93,7 +97,10 @@ fn tid_bytes(at: ItemPointerData) -> [u8; TID_BYTES] {
 }
 
 fn bit(bits: &[u8], at: u64) -> bool {
-    usize::try_from(at / 8).ok().and_then(|byte| bits.get(byte)).is_some_and(|byte| byte & (1 << (at % 8)) != 0)
+    usize::try_from(at / 8)
+        .ok()
+        .and_then(|byte| bits.get(byte))
+        .is_some_and(|byte| byte & (1 << (at % 8)) != 0)
 }
 
 fn set_bit(bits: &mut [u8], at: u64) {

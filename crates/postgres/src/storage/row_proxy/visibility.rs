@@ -262,7 +262,12 @@ pub unsafe fn buried(storage_id: u64, oldest_xmin: TransactionId) -> Vec<(u64, A
 
 /// Calls `with` for each of these rows that a tombstone says is dead, by a death that is committed or our own. False: there are more than `limit` proxies to
 /// look at.
-pub unsafe fn for_each_dead(storage_id: u64, rows: &Range<u64>, limit: usize, mut with: impl FnMut(u64)) -> bool {
+pub unsafe fn for_each_dead(
+    storage_id: u64,
+    rows: &Range<u64>,
+    limit: usize,
+    mut with: impl FnMut(u64),
+) -> bool {
     let mut seen = 0;
     // SAFETY: see `SideTable::walk`.
     unsafe {
