@@ -74,13 +74,15 @@ SELECT * FROM differences();
 
 -- Triggers with statements and subtransactions inside the statement; some of them are rolled back.
 CREATE TABLE seen (t name, id int, rows bigint);
+CREATE SEQUENCE gone_h; CREATE SEQUENCE gone_c;
+-- The statements see what is deleted so far: rows there and rows gone are always as many.
 CREATE FUNCTION look() RETURNS trigger LANGUAGE plpgsql AS $$
-DECLARE n bigint;
+DECLARE gone bigint := nextval('gone_' || tg_table_name) - 1; n bigint;
 BEGIN
     IF old.id % 100 = 7 THEN
         BEGIN
             EXECUTE format('SELECT count(*) FROM %I WHERE id < 8000', tg_table_name) INTO n;
-            INSERT INTO seen VALUES (tg_table_name, old.id, n);
+            INSERT INTO seen VALUES (tg_table_name, old.id, n + gone);
             IF old.id % 200 = 107 THEN RAISE 'no'; END IF;
         EXCEPTION WHEN raise_exception THEN NULL;
         END;
@@ -90,8 +92,7 @@ END $$;
 CREATE TRIGGER look BEFORE DELETE ON h FOR EACH ROW EXECUTE FUNCTION look();
 CREATE TRIGGER look BEFORE DELETE ON c FOR EACH ROW EXECUTE FUNCTION look();
 CALL alike('DELETE FROM $t WHERE id BETWEEN 3000 AND 7000');
-SELECT count(*) > 5 AS looked FROM seen;
-SELECT id, rows FROM seen WHERE t = 'h' EXCEPT SELECT id, rows FROM seen WHERE t = 'c';
+SELECT count(*) > 20 AS looked, count(DISTINCT rows) AS counts FROM seen;
 SELECT * FROM differences();
 DROP TRIGGER look ON h; DROP TRIGGER look ON c;
 
