@@ -1,7 +1,8 @@
 -- What a vectorised query may take: temp_file_limit ends it as it ends heap's, temporary files are counted and gone afterwards.
+-- Six chunks: of up to three threads one sees a second chunk, whose groups find its memory full.
 CREATE TABLE t (id int, k int, s text) USING colcompress;
 SET colonnade.stripe_threshold_rows = 0;
-INSERT INTO t SELECT g, (g::bigint * 7919) % 30011, md5(g::text) FROM generate_series(1, 30000) g;
+INSERT INTO t SELECT g, (g::bigint * 7919) % 30011, md5(g::text) FROM generate_series(1, 60000) g;
 CREATE TABLE h AS SELECT * FROM t;
 ANALYZE t, h;
 SET colonnade.vectorised_min_rows = 0;
