@@ -40,6 +40,7 @@ pub unsafe extern "C-unwind" fn _PG_init() {
     // SAFETY: the server runs this once per process, before any query.
     unsafe {
         storage::delete_bitmap::register();
+        table_am::row_versions::register();
         table_am::hooks::install();
         vectorised::hook::install();
     }

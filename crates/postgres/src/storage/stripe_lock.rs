@@ -114,6 +114,19 @@ pub unsafe fn share(
     }
 }
 
+/// The stripe of a row, where this transaction keeps it in place and others have committed it: without a look at the directory.
+pub unsafe fn kept(rel: Relation, storage_id: u64, row: u64) -> Option<StripeEntry> {
+    // SAFETY: rel is open; MyProc is this backend's own entry.
+    unsafe {
+        let now = (*pg_sys::MyProc).lxid;
+        let known = HELD.with_borrow_mut(|held| {
+            let of_row = if held.transaction == now { held.of_row(storage_id, row) } else { None };
+            of_row.map(|kept| kept.entry.clone())
+        });
+        known.filter(|entry| is_locked(rel, entry))
+    }
+}
+
 /// Whether rows of a stripe that this transaction keeps in place were deleted in bulk, so that one has to ask about each.
 pub unsafe fn has_bitmap(entry: &StripeEntry) -> bool {
     let known = |held: &mut Held| held.of_row(entry.storage_id, entry.first_row)?.has_bitmap;

@@ -11,9 +11,9 @@ use pgrx::pg_sys::{
     TM_FailureData, TM_Result, TupleTableSlot, uint8,
 };
 
-use super::cold_rows::{ColdFetch, SLOT_WANTS_SYSTEM_COLUMNS};
+use super::cold_rows::SLOT_WANTS_SYSTEM_COLUMNS;
 use super::delegate::heap_guarded;
-use super::{bulk_change, cold_chain, own_writes, tid};
+use super::{bulk_change, cold_chain, own_writes, row_versions, tid};
 use crate::compat;
 use crate::host::error::{self, PgSqlErrorCode};
 use crate::host::relation;
@@ -281,7 +281,7 @@ pub(super) unsafe fn lock(
         match lock_proxy(rel, &target, cid, mode, wait) {
             Outcome::Locked(proxy) => {
                 proxy.release();
-                ColdFetch::new(rel).fetch_with_header(&target.entry, target.row, slot);
+                row_versions::fetch(rel, &target.entry, target.row, slot);
                 TM_Result::TM_Ok
             }
             Outcome::Failed(TM_Result::TM_Updated, why)

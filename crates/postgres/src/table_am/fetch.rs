@@ -12,12 +12,12 @@ use pgrx::pg_sys::{
 
 use super::cold_rows::{self, ColdFetch};
 use super::delegate::heap_direct;
-use super::{own_writes, tid};
+use super::{own_writes, row_versions, tid};
 use crate::compat;
 use crate::host::memory;
 use crate::storage::directory::{self, StripeEntry};
 use crate::storage::row_proxy::{self, Tombstones};
-use crate::storage::{delete_bitmap, directory_scan, metapage};
+use crate::storage::{delete_bitmap, directory_scan, metapage, stripe_lock};
 
 /// Our state of an index scan's fetches; begins with heap's.
 #[repr(C)]
@@ -33,10 +33,14 @@ struct Cold {
     known: Option<(Seen, StripeEntry)>,
     /// All dead rows, where they are few, and the snapshot they are dead to; None inside: they are many.
     dead: Option<(Seen, Option<Tombstones>)>,
+    /// Rows asked for so far.
+    asked: u32,
 }
 
 /// So many proxies are read at once, to spare the look-ups of single rows.
 const FEW: usize = 64;
+/// From so many rows on: a look-up by primary key does without.
+const SEVERAL: u32 = 4;
 
 impl Cold {
     /// Whether a row of a visible stripe is there for the snapshot.
@@ -53,6 +57,10 @@ impl Cold {
             let Some(seen) = seen.filter(|_| !compat::serializable_reads(rel, snapshot)) else {
                 return row_proxy::is_there(rel, storage_id, row, snapshot);
             };
+            self.asked = self.asked.saturating_add(1);
+            if self.asked < SEVERAL {
+                return row_proxy::is_there(rel, storage_id, row, snapshot);
+            }
             if self.dead.as_ref().is_none_or(|(when, _)| *when != seen) {
                 self.dead = Some((seen, row_proxy::tombstones(rel, storage_id, snapshot, FEW)));
             }
@@ -137,7 +145,8 @@ unsafe extern "C-unwind" fn index_fetch_cold(
         let fetch = scan.cast::<Fetch>();
         if (*fetch).cold.is_null() {
             let before = pg_sys::MemoryContextSwitchTo((*fetch).context);
-            (*fetch).cold = memory::leak_into_current_context(Cold { rows: None, known: None, dead: None });
+            (*fetch).cold =
+                memory::leak_into_current_context(Cold { rows: None, known: None, dead: None, asked: 0 });
             pg_sys::MemoryContextSwitchTo(before);
         }
         let rel = (*scan).rel;
@@ -220,6 +229,12 @@ unsafe fn locate(rel: Relation, row: u64, snapshot: Snapshot, slot: *mut TupleTa
     // SAFETY: rel is open, the snapshot live.
     unsafe {
         let Some(storage_id) = metapage::storage_id(rel) else { return Located::Nowhere };
+        if let Some(entry) = stripe_lock::kept(rel, storage_id, row)
+            && is_seen(&entry, snapshot)
+        {
+            directory_scan::clear_dirty(snapshot);
+            return Located::Stored(entry);
+        }
         let mut found = directory::find(storage_id, row, snapshot);
         if found.as_ref().is_some_and(|entry| entry.reserved_only) && own_writes::flush(rel) {
             found = directory::find(storage_id, row, snapshot);
@@ -243,6 +258,19 @@ unsafe fn locate(rel: Relation, row: u64, snapshot: Snapshot, slot: *mut TupleTa
             directory_scan::report_missed(rel, storage_id, row, snapshot);
         }
         Located::Nowhere
+    }
+}
+
+/// Whether a snapshot is sure to see a stripe that others have committed and that nobody can take away now.
+unsafe fn is_seen(entry: &StripeEntry, snapshot: Snapshot) -> bool {
+    use pg_sys::SnapshotType as T;
+    // SAFETY: the snapshot is live; the invalid id precedes every other.
+    unsafe {
+        match (*snapshot).snapshot_type {
+            T::SNAPSHOT_ANY | T::SNAPSHOT_SELF | T::SNAPSHOT_DIRTY => true,
+            T::SNAPSHOT_MVCC => pg_sys::TransactionIdPrecedes(entry.inserter, (*snapshot).xmin),
+            _ => false,
+        }
     }
 }
 
@@ -278,8 +306,7 @@ unsafe extern "C-unwind" fn fetch_cold_version(
                 if !row_proxy::is_there(rel, entry.storage_id, row, snapshot) {
                     return false;
                 }
-                let mut rows = ColdFetch::new(rel);
-                rows.fetch_with_header(&entry, row, slot);
+                row_versions::fetch(rel, &entry, row, slot);
                 true
             }
             Located::Answered => true,

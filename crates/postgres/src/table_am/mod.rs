@@ -38,6 +38,7 @@ pub mod own_writes;
 pub mod parallel;
 mod publication;
 pub mod root_tids;
+pub mod row_versions;
 pub mod sample;
 pub mod scan;
 mod scan_steps;
