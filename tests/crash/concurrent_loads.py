@@ -15,7 +15,7 @@ from harness.server import Server, as_server_user, fresh_server, run
 from harness.session import SqlError
 
 LONG = os.environ.get("COLONNADE_LONG") == "1"
-CYCLES = 20 if LONG else 4
+CYCLES = int(os.environ.get("CYCLES") or (20 if LONG else 4))
 LOADERS = 3
 SEED = int(os.environ.get("COLONNADE_SEED", time.time()))
 SIZES = [1, 40, 3000, 11000, 15000, 25000]
