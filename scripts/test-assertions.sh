@@ -30,7 +30,10 @@ if [ ! -e "$home/installed" ]; then
 fi
 
 cd "$ROOT"
-export PG_CONFIG=$prefix/bin/pg_config
+# The results of these runs, too, stay apart from the others.
+export PG_CONFIG=$prefix/bin/pg_config CARGO_TARGET_DIR=$home
+mkdir -p "$home/debug"
+cp "$TARGET/debug/libcolonnade.so" "$home/debug/"
 DESTDIR=$home/stage "$ROOT/scripts/install.sh" dev
 
 suites=("$@")

@@ -140,6 +140,7 @@ class Round:
         self.compare()
         self.verify()
         self.counts["rows of stripes changed or locked"] += int(self.main["c"].value("SELECT count(*) FROM engine.row_proxy"))
+        self.counts["in bulk"] += int(self.main["c"].value("SELECT coalesce(sum(bit_count(bits)), 0) FROM engine.delete_bitmap"))
 
     def finish(self):
         """Ends one of the transactions that are open."""
@@ -248,6 +249,7 @@ def one_round(server, seed, counts, statements):
 def premises(counts):
     """What must have happened for the run to mean anything."""
     yield "rows of stripes were changed or locked", counts["rows of stripes changed or locked"] > counts["statements"] // 20
+    yield "and many of one stripe by one statement", counts["in bulk"] > counts["statements"] // 20
     yield "a fifth of the statements gave rows", counts["with rows"] * 5 >= counts["statements"]
     yield "some failed, most did not", 0 < sum(n for name, n in counts.items() if name.startswith("error ")) * 3 < counts["statements"]
     yield "few were tolerated", counts["tolerated"] * 20 < counts["statements"]
@@ -274,7 +276,7 @@ def main():
     finally:
         server.destroy()
     print(f"seeds {SEED} to {seed - 1}: {counts['statements']} statements in {counts['rounds']} rounds, {counts['with rows']} gave rows, {counts['tolerated']} tolerated, "
-          f"{counts['rows of stripes changed or locked']} rows of stripes changed or locked, {counts['verified']} times verified, "
+          f"{counts['rows of stripes changed or locked']} rows of stripes changed or locked, {counts['in bulk']} in bulk, {counts['verified']} times verified, "
           f"{counts['left by a rollback']} times after a VACUUM")
     print("  " + ", ".join(f"{name[5:]} {count}" for name, count in sorted(counts.items()) if name.startswith("kind ")))
     print("  errors met: " + ", ".join(f"{name[6:]} {count}" for name, count in sorted(counts.items()) if name.startswith("error ")))

@@ -33,6 +33,10 @@ END $$""",
             "CREATE TRIGGER after_update AFTER UPDATE ON t REFERENCING NEW TABLE AS new_rows OLD TABLE AS old_rows FOR EACH STATEMENT EXECUTE FUNCTION set_change()",
             "CREATE TRIGGER after_delete AFTER DELETE ON t REFERENCING OLD TABLE AS old_rows FOR EACH STATEMENT EXECUTE FUNCTION set_change()")
 
+# Functions that lock or change other rows in the middle of a statement.
+FUNCTIONS = ("CREATE FUNCTION look(x bigint) RETURNS text LANGUAGE plpgsql AS $$ BEGIN PERFORM FROM t WHERE id = x + 1 FOR SHARE; RETURN 'looked'; END $$",
+             "CREATE FUNCTION touch(x bigint) RETURNS text LANGUAGE plpgsql AS $$ BEGIN UPDATE t SET d = d + 1 WHERE id = x + 1; RETURN 'touched'; END $$")
+
 
 class Shape:
     """What a round's tables have, and the statements that make them."""
@@ -79,6 +83,7 @@ class Shape:
         if self.child:
             yield f"CREATE TABLE child (cid bigint PRIMARY KEY, t_id bigint REFERENCES t ON DELETE {self.child} ON UPDATE CASCADE, v text)"
         yield from self.indexes
+        yield from FUNCTIONS
         if self.triggers:
             yield from TRIGGERS
 
