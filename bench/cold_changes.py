@@ -33,8 +33,8 @@ CREATE SCHEMA {schema};
 SET search_path = {schema};
 CREATE TABLE items (id int PRIMARY KEY, owner int, amount numeric(12, 2), note text) USING {method};
 INSERT INTO items SELECT g, g % 1000, g % 9999 / 100.0, md5(g::text) FROM generate_series(1, {rows}) g;
-CREATE TABLE child (id int REFERENCES items) USING {method};
 """
+CHILD = "CREATE TABLE {schema}.child (id int REFERENCES {schema}.items) USING {method}"
 COLD = "SELECT engine.colcompress_merge('cold.items')"
 DIGEST = "SELECT count(*) || ' ' || coalesce(sum(hashtextextended(i::text, 0)), 0) FROM {schema}.items i"
 
@@ -72,6 +72,8 @@ def prepare(server, schema):
 def measure(server, schema, statement):
     """CPU and elapsed seconds of one statement, and what the table holds then."""
     prepare(server, schema)
+    if ".child" in statement:
+        server.sql(CHILD.format(schema=schema, method=ARMS[schema]), DATABASE)
     session = server.session(DATABASE)
     try:
         session.run(kit.SESSION_SETTINGS)

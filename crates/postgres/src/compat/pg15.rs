@@ -275,3 +275,26 @@ pub mod aggregate_column {
     /// The initial state.
     pub const INITIAL: i16 = 21;
 }
+
+/// Logs that rows which `newest` and older transactions have killed are about to lose their traces: a standby replays it by ending
+/// queries that may still see such a row. (The record is the one of a btree page that is used again.)
+pub unsafe fn log_conflict_horizon(rel: Relation, newest: TransactionId) {
+    const XLOG_BTREE_REUSE_PAGE: u8 = 0xD0;
+    #[repr(C)]
+    struct ReusePage {
+        locator: FileLocator,
+        block: BlockNumber,
+        newest: u64,
+    }
+    // SAFETY: rel is open; the record's data is copied by the server.
+    unsafe {
+        let next = pg_sys::ReadNextFullTransactionId().value;
+        let (epoch, newest) = (next >> 32, u64::from(newest.into_inner()));
+        // Of the epoch before where the counter has wrapped since.
+        let epoch = if newest > next & u64::from(u32::MAX) { epoch.saturating_sub(1) } else { epoch };
+        let mut record = ReusePage { locator: locator(rel), block: 0, newest: epoch << 32 | newest };
+        pg_sys::XLogBeginInsert();
+        pg_sys::XLogRegisterData((&raw mut record).cast(), size_of::<ReusePage>() as i32);
+        pg_sys::XLogInsert(pg_sys::RmgrIds::RM_BTREE_ID as u8, XLOG_BTREE_REUSE_PAGE);
+    }
+}

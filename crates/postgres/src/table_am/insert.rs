@@ -21,7 +21,8 @@ thread_local! {
     static PREPARED: Cell<(u32, SubTransactionId)> = const { Cell::new((0, 0)) };
 }
 
-unsafe fn get_ready(rel: Relation) {
+/// Makes the metapage, and takes the locks that index insertion may need, once a subtransaction.
+pub(super) unsafe fn get_ready(rel: Relation) {
     // SAFETY: rel is open with RowExclusiveLock; MyProc is this backend's own entry.
     unsafe {
         metapage::ensure(rel);

@@ -9,8 +9,8 @@ use pgrx::pg_sys::{
 };
 
 use super::delegate::{heap_direct, heap_guarded};
-use super::{cold_change, tid};
-use crate::storage::{delete_bitmap, directory, metapage};
+use super::{cold_change, insert, tid};
+use crate::storage::delete_bitmap;
 
 /// `tuple_delete`: hot rows go straight through.
 pub(super) unsafe extern "C-unwind" fn tuple_delete(
@@ -77,8 +77,7 @@ pub(super) unsafe extern "C-unwind" fn tuple_update(
 ) -> TM_Result::Type {
     // SAFETY: heap's callback with the server's arguments. Index insertion may follow, hence the directory's locks.
     unsafe {
-        metapage::ensure(rel);
-        directory::prepare();
+        insert::get_ready(rel);
         if tid::is_cold(*tid) {
             *update_indexes = true;
             return cold_change::update(rel, *tid, slot, cid, crosscheck, wait, &mut *failure, &mut *mode);

@@ -1,15 +1,15 @@
 //! Versions of cold rows that a statement asks for by TID, one after the other.
 //!
 //! An UPDATE fetches the old version of each row that it changes, a locking clause each row that it locks, and neither has a scan to
-//! keep a fetcher in. So one fetcher is kept here for as long as the same command asks for rows of the same table in the
-//! same slot, and finds runs of rows as a scan's would. Invariant: what is kept is used only by the command, the query, the
-//! relation and the slot that it was made for, and dropped with the transaction.
+//! keep a fetcher in; nor do its AFTER triggers, which get each row once more. So one fetcher is kept here for as long as the same query asks for rows of the same table in the
+//! same slot, and finds runs of rows as a scan's would. Invariant: what is kept is used only by the query (told from others by its command
+//! id), the relation and the slot that it was made for, and dropped with the transaction.
 
 use std::cell::RefCell;
 use std::ffi::c_void;
 
 use pgrx::pg_guard;
-use pgrx::pg_sys::{self, CommandId, QueryDesc, Relation, TupleDesc, TupleTableSlot, XactEvent};
+use pgrx::pg_sys::{self, CmdType, CommandId, QueryDesc, Relation, TupleDesc, TupleTableSlot, XactEvent};
 
 use super::cold_rows::ColdFetch;
 use crate::storage::directory::StripeEntry;
@@ -49,15 +49,16 @@ unsafe extern "C-unwind" fn transaction_event(event: XactEvent::Type, _arg: *mut
 
 /// Stores a row of a stripe into the slot, with a tuple header (see `ColdFetch::fetch_with_header`).
 pub(super) unsafe fn fetch(rel: Relation, entry: &StripeEntry, row: u64, slot: *mut TupleTableSlot) {
-    // SAFETY: rel is open, the slot one of its; outside a query there is nothing that tells when it ends.
+    // SAFETY: rel is open, the slot one of its; outside such a query there is nothing that tells when it ends.
     unsafe {
-        let Some(query) = open_stripes::running_query() else {
+        let query = open_stripes::running_query().filter(|&query| has_own_command(query));
+        let Some(query) = query else {
             ColdFetch::new(rel).fetch_with_header(entry, row, slot);
             return;
         };
         let purpose = Purpose {
             transaction: (*pg_sys::MyProc).lxid,
-            command: pg_sys::GetCurrentCommandId(false),
+            command: (*(*query).estate).es_output_cid,
             query,
             rel,
             slot,
@@ -68,5 +69,14 @@ pub(super) unsafe fn fetch(rel: Relation, entry: &StripeEntry, row: u64, slot: *
         let (purpose, mut rows) = kept.unwrap_or_else(|| (purpose, ColdFetch::new(rel)));
         rows.fetch_with_header(entry, row, slot);
         KEPT.set(Some((purpose, rows)));
+    }
+}
+
+/// Whether the query has used up a command id, so that no other one in the transaction has the same.
+unsafe fn has_own_command(query: *mut QueryDesc) -> bool {
+    // SAFETY: the query runs.
+    unsafe {
+        let locks = !(*(*query).plannedstmt).rowMarks.is_null();
+        !(*query).estate.is_null() && (locks || (*query).operation != CmdType::CMD_SELECT)
     }
 }

@@ -47,7 +47,9 @@ pub(super) unsafe extern "C-unwind" fn estimate_size(
             (*tuples * hot_pages / f64::from((*pages).max(1))).round()
         };
         *pages = blocks;
-        *tuples = hot + cold;
+        // Rows of stripes that are dead are not in what VACUUM and ANALYZE have counted, as long as the file is the same.
+        let counted = (known > 0.0 && known_pages == f64::from(blocks)).then_some(known);
+        *tuples = counted.map_or(hot + cold, |counted| counted.min(hot + cold));
         let visible_hot = (f64::from((*form).relallvisible) - stripe_pages).max(0.0);
         *all_visible = if hot_pages == 0.0 {
             0.0

@@ -1,9 +1,10 @@
 //! VACUUM.
 //!
 //! Heap's own vacuum does the hot rows, with truncation always off: whatever the caller or a reloption says, trailing
-//! stripe pages look empty to it and would be cut off. Then come index entries of row numbers that are dead to everybody,
+//! stripe pages look empty to it and would be cut off. Then come index entries of row numbers that are dead to everybody, though the rows may still be in their stripes,
 //! stripe pages that lost their visibility bits, the ones that belong to nobody, and the row count in `pg_class`, which
-//! heap sees only a part of. Invariant: an entry goes only if no version of any directory row has its number.
+//! heap sees only a part of. Invariant: an entry goes only if no version of any directory row has its
+//! number, or its row is dead to every snapshot here, and, once a conflict horizon is logged, to those of standbys (protocol point 8).
 
 use std::ffi::c_void;
 
@@ -14,6 +15,9 @@ use pgrx::pg_sys::{
 
 use super::delegate::heap_guarded;
 use super::tid;
+use crate::compat;
+use crate::host::relation;
+use crate::storage::row_proxy::DeadToAll;
 use crate::storage::{directory, directory_scan, free, metapage, row_proxy, visibility_bits};
 
 /// `relation_vacuum`.
@@ -102,6 +106,8 @@ struct InUse {
     counter: u64,
     /// Merged, ascending.
     ranges: Vec<(u64, u64)>,
+    /// Rows that are in use and dead to everybody.
+    dead: Option<DeadToAll>,
 }
 
 impl InUse {
@@ -113,13 +119,13 @@ impl InUse {
                 _ => ranges.push((start, end)),
             }
         }
-        Self { counter, ranges }
+        Self { counter, ranges, dead: None }
     }
 
     fn is_dead(&self, row: u64) -> bool {
         let after = self.ranges.partition_point(|range| range.0 <= row);
         let live = after.checked_sub(1).is_some_and(|at| row < self.ranges[at].1);
-        row < self.counter && !live
+        (row < self.counter && !live) || self.dead.as_ref().is_some_and(|dead| dead.contains(row))
     }
 
     /// Tells one set of dead numbers from another; 0 for the empty one. Their count would not do: the numbers of a stripe
@@ -134,7 +140,9 @@ impl InUse {
             }
             from = from.max(end);
         }
-        hash
+        let dead = self.dead.iter().flat_map(DeadToAll::iter);
+        // Whatever their order.
+        dead.fold(hash, |hash, row| hash.wrapping_add(mix(row)))
     }
 }
 
@@ -158,9 +166,16 @@ unsafe fn sweep_indexes(rel: Relation, strategy: BufferAccessStrategy) {
     unsafe {
         let Some((counter, ranges)) = directory::numbers_in_use(rel) else { return };
         let mut in_use = InUse::new(counter, ranges);
+        let horizon = pg_sys::GetOldestNonRemovableTransactionId(rel);
+        in_use.dead = metapage::storage_id(rel).map(|id| DeadToAll::of(id, horizon));
         let dead = in_use.fingerprint();
         if dead == metapage::swept(rel) {
             return;
+        }
+        if let Some(rows) = in_use.dead.as_ref().filter(|rows| rows.newest != pg_sys::InvalidTransactionId)
+            && relation::needs_wal(rel)
+        {
+            compat::log_conflict_horizon(rel, rows.newest);
         }
         let mut count = 0;
         let mut indexes: *mut Relation = std::ptr::null_mut();

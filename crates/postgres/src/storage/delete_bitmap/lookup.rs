@@ -21,6 +21,25 @@ pub struct Mask {
 }
 
 impl Mask {
+    fn of(entry: Entry) -> Self {
+        let mut bits = Vec::new();
+        if bits.try_reserve(entry.bits.len()).is_err() {
+            error::raise_plain(vector::Error::OutOfMemory { bytes: entry.bits.len() });
+        }
+        bits.extend_from_slice(entry.bits);
+        Self { first_row: entry.first_row, bits }
+    }
+
+    /// Whether it begins after this row.
+    pub fn is_after(&self, row: u64) -> bool {
+        self.first_row > row
+    }
+
+    /// Whether it, and every one that begins before it, is certain to end before this row.
+    pub fn is_far_before(&self, row: u64) -> bool {
+        self.first_row + SPAN <= row
+    }
+
     /// Whether the row is dead.
     pub fn contains(&self, row: u64) -> bool {
         row.checked_sub(self.first_row).is_some_and(|at| bit(&self.bits, at))
@@ -74,12 +93,7 @@ pub unsafe fn masks(
         walk(storage_id, rows, |cursor, entry| {
             seen += 1;
             if sees(cursor, snapshot) {
-                let mut bits = Vec::new();
-                if found.try_reserve(1).is_err() || bits.try_reserve(entry.bits.len()).is_err() {
-                    error::raise_plain(vector::Error::OutOfMemory { bytes: entry.bits.len() });
-                }
-                bits.extend_from_slice(entry.bits);
-                found.push(Mask { first_row: entry.first_row, bits });
+                found.push(Mask::of(entry));
             } else if serializable {
                 cursor.report_missed(rel, snapshot);
             }
@@ -185,6 +199,30 @@ pub unsafe fn for_each_dead(storage_id: u64, rows: &Range<u64>, mut with: impl F
             true
         });
     }
+}
+
+/// What is dead to every snapshot: rows of the catalog that were written before `oldest_xmin`, in order of first row numbers. `with` gets each
+/// writer (invalid when frozen).
+pub unsafe fn dead_to_all(
+    storage_id: u64,
+    oldest_xmin: TransactionId,
+    mut with: impl FnMut(TransactionId),
+) -> Vec<Mask> {
+    let mut found = Vec::new();
+    // SAFETY: see `walk`.
+    unsafe {
+        walk(storage_id, &(0..u64::MAX), |cursor, entry| {
+            let by = cursor.inserter();
+            if cursor.satisfies(&raw mut pg_sys::SnapshotSelfData)
+                && Age::of(by, oldest_xmin) == Age::Everybody
+            {
+                with(by);
+                found.push(Mask::of(entry));
+            }
+            true
+        });
+    }
+    found
 }
 
 /// Every row whose death in bulk is committed or our own, with who knows of it.
