@@ -52,11 +52,6 @@ SINGLE = {
 }
 
 
-def cpu_seconds(pid):
-    fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-
-
 def prepare(server, schema):
     """Fresh rows, in stripes where they can be."""
     server.sql(SETUP.format(schema=schema, method=ARMS[schema], rows=ROWS), DATABASE)
@@ -77,9 +72,9 @@ def measure(server, schema, statement):
     session = server.session(DATABASE)
     try:
         session.run(kit.SESSION_SETTINGS)
-        before, started = cpu_seconds(session.pid), time.monotonic()
+        before, started = session.cpu_seconds(), time.monotonic()
         session.run(statement.format(schema=schema, rows=ROWS))
-        figures = cpu_seconds(session.pid) - before, time.monotonic() - started
+        figures = session.cpu_seconds() - before, time.monotonic() - started
     finally:
         session.close()
     return figures, server.sql(DIGEST.format(schema=schema), DATABASE)

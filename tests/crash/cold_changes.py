@@ -156,6 +156,46 @@ def one_round(server, number, kept):
     return moved, len(acknowledged)
 
 
+def wait_for_replay(server, copy):
+    position = server.sql("SELECT pg_current_wal_lsn()")
+    for _ in range(600):
+        if copy.sql(f"SELECT pg_last_wal_replay_lsn() >= '{position}'") == "t":
+            return
+        time.sleep(0.1)
+    raise AssertionError("the standby does not replay")
+
+
+def old_query(server, copy):
+    """VACUUM takes index entries of dead rows in stripes away: a standby's transaction that still sees those rows is ended, not misled."""
+    for command in ("ALTER SYSTEM SET max_standby_streaming_delay = '300ms'", "SELECT pg_reload_conf()"):
+        copy.sql(command)
+    for command in ("CREATE TABLE old (id int PRIMARY KEY) USING colcompress", "INSERT INTO old SELECT generate_series(1, 3000)",
+                    "SELECT engine.colcompress_merge('old')"):
+        server.sql(command, "crash")
+    wait_for_replay(server, copy)
+    session = copy.session("crash")
+    try:
+        for setting in BY_INDEX.rstrip("; ").split("; "):
+            session.run(setting)
+        session.run("BEGIN ISOLATION LEVEL REPEATABLE READ")
+        count = "SELECT count(*) FROM old WHERE id > 0"
+        before = session.value(count)
+        server.sql("DELETE FROM old WHERE id % 2 = 0", "crash")
+        wait_for_replay(server, copy)
+        assert before == session.value(count) == "3000", "the standby's transaction does not keep its rows"
+        server.sql("VACUUM old", "crash")
+        wait_for_replay(server, copy)
+        try:
+            found = session.value(count)
+        except (SqlError, OSError, ValueError):
+            found = "an error"
+        assert found == "an error", f"the standby's old transaction was not ended, and finds {found} of {before} rows"
+    finally:
+        session.close()
+    conflicts = copy.sql("SELECT confl_snapshot FROM pg_stat_database_conflicts WHERE datname = 'crash'")
+    assert int(conflicts) > 0, "no conflict was counted"
+
+
 def standby(server, kept):
     """A standby that replays changes of cold rows while they are made, compared, promoted, and changed in turn."""
     make_cold(server)
@@ -173,13 +213,10 @@ def standby(server, kept):
         stop.set()
         for mover in movers:
             mover.join(60)
-        position = server.sql("SELECT pg_current_wal_lsn()")
-        for _ in range(600):
-            if copy.sql(f"SELECT pg_last_wal_replay_lsn() >= '{position}'") == "t":
-                break
-            time.sleep(0.1)
+        wait_for_replay(server, copy)
         here, there = (one.sql(DIGEST, "crash") for one in (server, copy))
         assert here == there and here, f"primary has {here}, standby {there}"
+        old_query(server, copy)
         run(as_server_user([copy.bindir / "pg_ctl", "-D", copy.data, "-w", "promote"]))
         check(copy, kept + [f"{m.mover}:{n}" for m in movers for n in m.acknowledged])
         changed = copy.sql("WITH u AS (UPDATE account SET note = 'promoted' RETURNING 1) SELECT count(*) FROM u", "crash")

@@ -149,6 +149,7 @@ SELECT sum(row_count) > (SELECT count(*) FROM c WHERE ctid >= '(2147483648,1)') 
 CREATE FUNCTION expected_rows() RETURNS float8 LANGUAGE plpgsql AS $$
 DECLARE plan json;
 BEGIN EXECUTE 'EXPLAIN (FORMAT json) SELECT * FROM c' INTO plan; RETURN plan -> 0 -> 'Plan' ->> 'Plan Rows'; END $$;
+SELECT dead_rows = cold_rows - (SELECT count(*) FROM c WHERE ctid >= '(2147483648,1)') AS dead_counted, advice ~ 'drop \d+ dead rows' AS advised FROM engine.storage_health('c');
 SELECT abs(expected_rows() - (SELECT count(*) FROM c)) < 50 AS estimated;
 SELECT engine.colcompress_merge('c');
 SELECT * FROM differences();

@@ -179,7 +179,7 @@ IS 'stripes of the colcompress tables that the user may read: rows and place of 
 
 GRANT SELECT ON engine.colcompress_stripes TO PUBLIC;
 
-CREATE FUNCTION engine.storage_health(table_name regclass, OUT hot_rows bigint, OUT cold_rows bigint, OUT stripes bigint, OUT small_stripes bigint,
+CREATE FUNCTION engine.storage_health(table_name regclass, OUT hot_rows bigint, OUT cold_rows bigint, OUT dead_rows bigint, OUT stripes bigint, OUT small_stripes bigint,
     OUT overlapping_stripes bigint, OUT file_bytes bigint, OUT stripe_bytes bigint, OUT dead_bytes bigint, OUT advice text)
 LANGUAGE c VOLATILE STRICT PARALLEL RESTRICTED
 AS 'MODULE_PATHNAME', 'colonnade_storage_health';

@@ -19,11 +19,12 @@ use crate::options::{self, SortKey, TableOptions};
 use crate::storage::directory::{self, StripeEntry};
 use crate::storage::open_stripes;
 use crate::storage::page_header::{self, Header, Parsed};
+use crate::storage::row_proxy;
 use crate::storage::{metapage, pages::BlockRun};
 
 /// A stripe with less than one in so many of the rows it may have is small.
 const SMALL: u32 = 4;
-const COLUMNS: usize = 9;
+const COLUMNS: usize = 10;
 
 crate::sql_function!(pg_finfo_colonnade_storage_health);
 
@@ -76,6 +77,8 @@ struct Health {
     /// None before the first ANALYZE.
     hot_rows: Option<u64>,
     cold_rows: u64,
+    /// Of the cold rows, those that are deleted or updated and still in their stripes.
+    dead_rows: u64,
     stripes: usize,
     small_stripes: usize,
     /// None without an order.
@@ -95,11 +98,14 @@ impl Health {
             let stripes =
                 metapage::storage_id(rel).map_or_else(Vec::new, |id| directory::visible(id, snapshot));
             let cold_rows: u64 = stripes.iter().map(|entry| u64::from(entry.row_count)).sum();
+            let dead_rows = metapage::storage_id(rel).map_or(0, |id| row_proxy::count(rel, id) as u64);
+            let live = cold_rows.saturating_sub(dead_rows);
             let estimate = f64::from((*(*rel).rd_rel).reltuples);
             let small = |entry: &&StripeEntry| entry.row_count < options.stripe_row_limit / SMALL;
             let mut health = Self {
-                hot_rows: (estimate >= 0.0).then_some((estimate - cold_rows as f64).max(0.0) as u64),
+                hot_rows: (estimate >= 0.0).then_some((estimate - live as f64).max(0.0) as u64),
                 cold_rows,
+                dead_rows,
                 stripes: stripes.len(),
                 small_stripes: stripes.iter().filter(small).count(),
                 overlapping_stripes: options.orderby.first().map(|key| overlapping(rel, &stripes, key)),
@@ -124,6 +130,9 @@ impl Health {
         {
             merge.push(format!("put some {hot} heap rows into stripes"));
         }
+        if self.dead_rows > 0 && self.dead_rows >= self.cold_rows / 5 {
+            merge.push(format!("drop {} dead rows of stripes", self.dead_rows));
+        }
         if let Some(overlapping) = self.overlapping_stripes
             && overlapping > 1 + self.stripes / 4
         {
@@ -146,11 +155,12 @@ impl Health {
         let advice = CString::new(self.advice.join("; ")).unwrap_or_default();
         let mut nulls = [false; COLUMNS];
         nulls[0] = self.hot_rows.is_none();
-        nulls[4] = self.overlapping_stripes.is_none();
-        nulls[8] = self.advice.is_empty();
+        nulls[5] = self.overlapping_stripes.is_none();
+        nulls[9] = self.advice.is_empty();
         let values = [
             Datum::from(self.hot_rows.unwrap_or(0)),
             Datum::from(self.cold_rows),
+            Datum::from(self.dead_rows),
             Datum::from(self.stripes as u64),
             Datum::from(self.small_stripes as u64),
             Datum::from(self.overlapping_stripes.unwrap_or(0) as u64),
