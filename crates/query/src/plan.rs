@@ -19,7 +19,7 @@ pub type TextCompare = dyn Fn(&[u8], &[u8]) -> Ordering + Send + Sync;
 pub enum TextOrder {
     /// Bytewise: the C collation.
     Bytes,
-    /// As the host says; equal only for equal bytes.
+    /// As the host says.
     Host(Arc<TextCompare>),
 }
 
@@ -31,6 +31,11 @@ impl TextOrder {
             Self::Bytes => a.cmp(b),
             Self::Host(compare) => compare(a, b),
         }
+    }
+
+    /// Whether it orders values of this type: the host says how any bytes compare.
+    pub fn is_of(&self, logical: LogicalType) -> bool {
+        logical.is_ordered() || matches!(self, Self::Host(_)) && logical == LogicalType::Bytes
     }
 }
 
@@ -145,6 +150,8 @@ pub enum AggregateFunction {
     Mode,
     /// Concatenation of the first argument's texts, with the second between them.
     StringAgg,
+    /// The value of the first row, which may be NULL.
+    First,
     /// Of two Float64.
     Regression(Regression),
     /// `Aggregate::host`.

@@ -16,6 +16,7 @@ pub mod node;
 mod rewrite;
 mod server_aggregate;
 mod server_expression;
+mod server_key;
 mod source;
 pub mod translate;
 pub mod translated;

@@ -35,6 +35,10 @@ pub trait HostFunction: Send + Sync {
     fn call(&self, arguments: &[Arc<Vector>], rows: usize) -> Result<Vector>;
     /// True where it calls into the host, which only the main thread may do.
     fn needs_host(&self) -> bool;
+    /// True where it may end with `Error::Decline`.
+    fn can_decline(&self) -> bool {
+        false
+    }
     /// For EXPLAIN.
     fn name(&self) -> &str;
     /// Itself, for a caller that knows what it made.
@@ -150,7 +154,9 @@ impl Expression {
     pub fn can_decline(&self, input: &[LogicalType]) -> bool {
         let own = match self {
             Self::Call { function, arguments, .. } => function.can_decline(&Self::types(arguments, input)),
-            Self::Host { arguments, .. } => Self::types(arguments, input).contains(&LogicalType::Numeric),
+            Self::Host { function, arguments, .. } => {
+                function.can_decline() || Self::types(arguments, input).contains(&LogicalType::Numeric)
+            }
             Self::In { value, .. } => value.logical(input) == LogicalType::Numeric,
             _ => false,
         };

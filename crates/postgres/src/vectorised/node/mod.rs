@@ -19,6 +19,7 @@ use std::sync::OnceLock;
 use pgrx::pg_guard;
 use pgrx::pg_sys;
 
+pub(super) use host::operator_memory;
 pub use state::{Leaf, State};
 
 use crate::host::carried;

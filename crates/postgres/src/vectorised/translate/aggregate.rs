@@ -13,6 +13,7 @@ use query::{
 use vector::LogicalType;
 
 use super::expressions::{self, Scope, Sets, call};
+use super::keys::{self, Keys};
 use super::sort::{self, Key};
 use super::{Context, Order, Relation, decline, input, kept, percentiles, scan, target_list, targets, types};
 use crate::vectorised::server_aggregate::ServerAggregate;
@@ -102,12 +103,16 @@ unsafe fn grouped(context: &mut Context<'_>, grouping: Grouping, order: Order) -
         let child = (*plan).lefttree;
         let (groups, calls) = mentioned(&grouping)?;
         let in_order = calls.iter().any(|&call| depends_on_order(&*call));
-        let ordering =
-            if grouping.sorted && order == Order::Kept { sort::ordering(child)? } else { Vec::new() };
+        let ordering = if grouping.sorted && order == Order::Kept {
+            sort::ordering(context, child)?
+        } else {
+            Vec::new()
+        };
         let below = input(context, child, if in_order { Order::Kept } else { Order::Any })?.plain();
 
         let inputs = targets(child);
-        let mut keys = Vec::new();
+        let mut keys = Keys::default();
+        let mut grouped = Vec::new();
         let mut known = Vec::new();
         for (attno, collation) in groups {
             let at = usize::try_from(attno).unwrap_or(0).wrapping_sub(1);
@@ -120,14 +125,12 @@ unsafe fn grouped(context: &mut Context<'_>, grouping: Grouping, order: Order) -
                 known.push((attno, expressions::constant(column_type.type_oid, Datum::null(), true)));
                 continue;
             }
-            types::can_equal(OutputColumn {
-                collation: collation.unwrap_or(column_type.collation),
-                ..column_type
-            })?;
-            known.push((attno, Expression::Column(keys.len())));
-            keys.push(column.clone());
+            let collation = collation.unwrap_or(column_type.collation);
+            keys.push(context, OutputColumn { collation, ..column_type }, column.clone())?;
+            grouped.push(attno);
         }
-        let mut aggregates: Vec<Aggregate> = Vec::new();
+        known.extend(grouped.into_iter().zip(keys.values()));
+        let Keys { keys, shown: mut aggregates, .. } = keys;
         let mut numbered = Vec::new();
         for &call in &calls {
             let Ok(number) = usize::try_from((*call).aggno) else {
@@ -199,21 +202,26 @@ pub fn in_order_of(
     known: &[(i16, Expression)],
     sets: Option<Sets<'_>>,
 ) -> Result<Plan, Reason> {
-    let mut keys = Vec::new();
+    let mut order = Vec::new();
     for Key { target, key } in ordering {
         let attno = i16::try_from(target + 1).unwrap_or(0);
         // What is not grouped by only orders rows within a group.
         let Some((_, expression)) = known.iter().find(|(of, _)| *of == attno) else { break };
         if let Some(sets) = sets {
             // The row that sums up groups comes after them.
-            let (expression, order) = (sets.without(&[attno]), TextOrder::Bytes);
-            keys.push(SortKey { expression, descending: false, nulls_first: false, order });
+            let expression = sets.without(&[attno]);
+            order.push(SortKey {
+                expression,
+                descending: false,
+                nulls_first: false,
+                order: TextOrder::Bytes,
+            });
         }
-        keys.push(SortKey { expression: expression.clone(), ..key.clone() });
+        order.push(keys::over(key, expression.clone()));
     }
-    Ok(match keys.is_empty() {
+    Ok(match order.is_empty() {
         true => plan,
-        false => Plan::Sort { input: Box::new(plan), keys, limit: None },
+        false => Plan::Sort { input: Box::new(plan), keys: order, limit: None },
     })
 }
 
@@ -435,16 +443,18 @@ pub unsafe fn computed(
         let distinct = !expr.aggdistinct.is_null();
         let in_order = host.is_some() || matches!(function, AggregateFunction::StringAgg);
         if distinct && !in_order {
-            match first {
-                Some(column) if arguments.len() == 1 => types::can_equal(OutputColumn {
-                    collation: if column.collation == Oid::INVALID {
-                        column.collation
-                    } else {
-                        expr.inputcollid
-                    },
-                    ..column
-                })?,
-                _ => return decline("DISTINCT of several arguments"),
+            let (Some(column), [_]) = (first, arguments.as_slice()) else {
+                return decline("DISTINCT of several arguments");
+            };
+            let collation =
+                if column.collation == Oid::INVALID { column.collation } else { expr.inputcollid };
+            let column = OutputColumn { collation, ..column };
+            if let Err(reason) = types::can_equal(column) {
+                // Numbers that stand for values can only be counted.
+                if function != AggregateFunction::Count {
+                    return Err(reason);
+                }
+                arguments = vec![keys::equality(context, column, arguments.remove(0))?];
             }
         }
         let order = match (function, first) {
@@ -456,7 +466,14 @@ pub unsafe fn computed(
         let order_by = match function {
             AggregateFunction::PercentileDisc(_)
             | AggregateFunction::PercentileCont(_)
-            | AggregateFunction::Mode => order_by(context, expr, scope)?,
+            | AggregateFunction::Mode => {
+                let keys = order_by(context, expr, scope)?;
+                // The result is one of the keys.
+                if keys.iter().any(|key| keys::is_number(&key.expression)) {
+                    return decline("percentile of a type without an order of its own");
+                }
+                keys
+            }
             _ if in_order => order_by(context, expr, scope)?,
             _ => Vec::new(),
         };
@@ -510,14 +527,15 @@ unsafe fn order_by(
                 let target = pg_sys::get_sortgroupclause_tle(clause, expr.args);
                 let node = (*target).expr.cast::<pg_sys::Node>();
                 let column = types::column_of(node);
-                if !expr.aggdistinct.is_null() {
-                    if !types::is_default_equality(column, (*clause).eqop) {
-                        return decline("DISTINCT by an operator of another class");
-                    }
-                    types::can_equal(column)?;
+                if !expr.aggdistinct.is_null() && !types::is_default_equality(column, (*clause).eqop) {
+                    return decline("DISTINCT by an operator of another class");
                 }
                 let value = expressions::expression(context, node, scope)?;
-                sort::sort_key(value, column, (*clause).sortop, (*clause).nulls_first)
+                let key = sort::sort_key(context, value, column, (*clause).sortop, (*clause).nulls_first)?;
+                if !expr.aggdistinct.is_null() && !keys::is_number(&key.expression) {
+                    types::can_equal(column)?;
+                }
+                Ok(key)
             })
             .collect()
     }

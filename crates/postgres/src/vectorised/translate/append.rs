@@ -46,7 +46,8 @@ pub unsafe fn merge_append(
                 let column =
                     OutputColumn { collation: *(*append).collations.add(at), ..types::column_of(node) };
                 let operator = *(*append).sortOperators.add(at);
-                sort::sort_key(Expression::Column(target), column, operator, *(*append).nullsFirst.add(at))
+                let (value, nulls_first) = (Expression::Column(target), *(*append).nullsFirst.add(at));
+                sort::sort_key(context, value, column, operator, nulls_first)
             })
             .collect::<Result<Vec<SortKey>, Reason>>()?;
         Ok(Relation {

@@ -4,11 +4,12 @@
 //! says how many are kept.
 
 use pgrx::pg_sys::{self, NodeTag};
-use query::{Aggregate, AggregateFunction, Expression, Function, Plan, SortKey, TextOrder};
+use query::{Aggregate, AggregateFunction, Expression, Function, Plan, TextOrder};
 use vector::{CompareOp, LogicalType};
 
 use super::aggregate::in_order_of;
 use super::expressions::{call, integer};
+use super::keys::{self, Keys};
 use super::{Context, Order, Relation, decline, input, scan, sort, targets, types};
 use crate::vectorised::translated::{OutputColumn, Reason};
 
@@ -24,9 +25,9 @@ pub unsafe fn unique(
     // SAFETY: the arrays have numCols entries; the target list is that of the input.
     unsafe {
         let child = (*unique).plan.lefttree;
-        let ordering = if order == Order::Kept { sort::ordering(child)? } else { Vec::new() };
+        let ordering = if order == Order::Kept { sort::ordering(context, child)? } else { Vec::new() };
         let inputs = targets(child);
-        let mut keys = Vec::new();
+        let mut compared = Vec::new();
         for at in 0..usize::try_from((*unique).numCols).unwrap_or(0) {
             let attno = *(*unique).uniqColIdx.add(at);
             let Some(&node) = inputs.get(usize::try_from(attno).unwrap_or(0).wrapping_sub(1)) else {
@@ -37,19 +38,23 @@ pub unsafe fn unique(
             if !types::is_default_equality(column, *(*unique).uniqOperators.add(at)) {
                 return decline("DISTINCT by an operator of another class");
             }
-            types::can_equal(column)?;
-            keys.push(attno);
+            compared.push((attno, column));
         }
+        let type_of = |attno| compared.iter().find(|(other, _)| *other == attno).map(|(_, column)| *column);
         let places = (1..).take(inputs.len());
-        if !places.clone().all(|attno| keys.contains(&attno)) {
-            return distinct_on(context, child, &keys);
-        }
+        let Some(types) = places.clone().map(type_of).collect::<Option<Vec<_>>>() else {
+            return distinct_on(context, child, &compared);
+        };
         let below = input(context, child, Order::Any)?.plain();
-        let known = places.zip(0..).map(|(attno, at)| (attno, Expression::Column(at))).collect::<Vec<_>>();
+        let mut keys = Keys::default();
+        for (column, value) in types.into_iter().zip(&below.columns) {
+            keys.push(context, column, value.clone())?;
+        }
+        let known = places.zip(keys.values()).collect::<Vec<_>>();
         let grouped = Plan::Aggregate {
             input: Box::new(below.plan),
-            keys: below.columns,
-            aggregates: Vec::new(),
+            keys: keys.keys,
+            aggregates: keys.shown,
             groups: (*unique).plan.plan_rows,
         };
         let plan = in_order_of(grouped, &ordering, &known, None)?;
@@ -61,14 +66,15 @@ pub unsafe fn unique(
 unsafe fn distinct_on(
     context: &mut Context<'_>,
     child: *mut pg_sys::Plan,
-    columns: &[i16],
+    compared: &[(i16, OutputColumn)],
 ) -> Result<Relation, Reason> {
     // SAFETY: a finished plan node; the cast follows the tag.
     unsafe {
         if !matches!((*child).type_, NodeTag::T_Sort | NodeTag::T_IncrementalSort) {
             return decline("DISTINCT ON rows that are not sorted here");
         }
-        let ordering = sort::keys(child.cast())?;
+        let ordering = sort::keys(context, child.cast())?;
+        let columns: Vec<_> = compared.iter().map(|(attno, _)| *attno).collect();
         let below = input(context, (*child).lefttree, Order::Any)?.plain();
         let attno = |target: usize| i16::try_from(target + 1).unwrap_or(0);
         let on = ordering.iter().take_while(|key| columns.contains(&attno(key.target))).count();
@@ -78,7 +84,7 @@ unsafe fn distinct_on(
         let keys = ordering
             .into_iter()
             .map(|sort::Key { target, key }| match below.columns.get(target) {
-                Some(column) => Ok(SortKey { expression: column.clone(), ..key }),
+                Some(column) => Ok(keys::over(&key, column.clone())),
                 None => decline("order by no column"),
             })
             .collect::<Result<Vec<_>, Reason>>()?;
@@ -101,15 +107,16 @@ pub unsafe fn set_operation(
     unsafe {
         let child = (*operation).plan.lefttree;
         let sorted = (*operation).strategy == pg_sys::SetOpStrategy::SETOP_SORTED;
-        let ordering = if sorted && order == Order::Kept { sort::ordering(child)? } else { Vec::new() };
+        let ordering =
+            if sorted && order == Order::Kept { sort::ordering(context, child)? } else { Vec::new() };
         let below = input(context, child, Order::Any)?.plain();
         let inputs = targets(child);
         let side = usize::try_from((*operation).flagColIdx).unwrap_or(0).wrapping_sub(1);
         let Some(side_of) = below.columns.get(side).cloned() else {
             return decline("set operation of no sides");
         };
-        let mut keys = Vec::new();
-        let mut known = Vec::new();
+        let mut keys = Keys::default();
+        let mut grouped = Vec::new();
         for at in 0..usize::try_from((*operation).numCols).unwrap_or(0) {
             let attno = *(*operation).dupColIdx.add(at);
             let place = usize::try_from(attno).unwrap_or(0).wrapping_sub(1);
@@ -121,10 +128,10 @@ pub unsafe fn set_operation(
             if !types::is_default_equality(column, *(*operation).dupOperators.add(at)) {
                 return decline("set operation by an operator of another class");
             }
-            types::can_equal(column)?;
-            known.push((attno, Expression::Column(keys.len())));
-            keys.push(value.clone());
+            grouped.push(attno);
+            keys.push(context, column, value.clone())?;
         }
+        let known: Vec<_> = grouped.into_iter().zip(keys.values()).collect();
         let count = |of: i32| Aggregate {
             function: AggregateFunction::CountRows,
             arguments: Vec::new(),
@@ -135,7 +142,7 @@ pub unsafe fn set_operation(
             result: LogicalType::Int64,
             host: None,
         };
-        let (left, right) = (Expression::Column(keys.len()), Expression::Column(keys.len() + 1));
+        let (left, right) = (Expression::Column(keys.width()), Expression::Column(keys.width() + 1));
         let columns = (1..).take(inputs.len()).map(|attno| match known.iter().find(|(of, _)| *of == attno) {
             Some((_, column)) => column.clone(),
             // The side: nobody reads it any more.
@@ -144,8 +151,8 @@ pub unsafe fn set_operation(
         let columns = columns.collect();
         let groups = Plan::Aggregate {
             input: Box::new(below.plan),
-            keys,
-            aggregates: vec![count(0), count(1)],
+            keys: keys.keys,
+            aggregates: keys.shown.into_iter().chain([count(0), count(1)]).collect(),
             groups: (*operation).plan.plan_rows,
         };
         let some = |side: &Expression| compare(CompareOp::Greater, side.clone(), long(0));

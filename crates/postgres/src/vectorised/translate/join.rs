@@ -8,7 +8,7 @@ use pgrx::pg_sys::{self, NodeTag};
 use query::{Expression, JoinKind, Plan};
 
 use super::expressions::{self, Scope};
-use super::{Context, Order, Relation, decline, functions, input, subplan, target_list};
+use super::{Context, Order, Relation, decline, functions, input, keys as key_values, subplan, target_list};
 use crate::vectorised::translated::Reason;
 
 /// A hash join.
@@ -125,12 +125,14 @@ unsafe fn joined(
             JoinKind::Inner => subplan::of_inner_join(quals, (*plan).qual),
             _ => (quals, (*plan).qual),
         };
-        let outer = input(context, outer_plan, Order::Any)?.plain();
-        let inner = input(context, inner_plan, Order::Any)?.plain();
+        let mut outer = input(context, outer_plan, Order::Any)?.plain();
+        let mut inner = input(context, inner_plan, Order::Any)?.plain();
         let keys = clauses
             .iter()
             .map(|&clause| key(context, clause, &outer.columns, &inner.columns))
-            .collect::<Result<Vec<_>, Reason>>()?;
+            .collect::<Result<(Vec<_>, Vec<_>), Reason>>()?;
+        let keys = (key_values::below(&mut outer, keys.0), key_values::below(&mut inner, keys.1));
+        let keys = keys.0.into_iter().zip(keys.1).collect::<Vec<_>>();
         let (of_outer, of_inner) = (outer.plan.types(), inner.plan.types());
         let (outer_at, inner_at) = if kind.gives_left() { (0, of_outer.len()) } else { (of_inner.len(), 0) };
         let (outers, inners) = (shifted(&outer.columns, outer_at)?, shifted(&inner.columns, inner_at)?);

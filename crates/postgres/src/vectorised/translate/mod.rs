@@ -14,6 +14,7 @@ mod documents;
 mod expressions;
 mod functions;
 mod join;
+mod keys;
 mod padding;
 mod percentiles;
 mod scan;

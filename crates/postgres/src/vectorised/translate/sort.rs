@@ -6,14 +6,14 @@ use pgrx::pg_sys::{self, NodeTag};
 use query::{Expression, Plan, SortKey};
 
 use super::expressions;
-use super::{Context, Order, Relation, decline, input, scan, targets, types};
+use super::{Context, Order, Relation, decline, input, keys as key, scan, targets, types};
 use crate::vectorised::translated::{OutputColumn, Reason};
 
 /// One key of a sort, by its place in the target list.
 pub struct Key {
     /// Zero-based target.
     pub target: usize,
-    /// Its order, with the column of the node's own input as expression.
+    /// Its order, with the column of the node's own input as expression; `keys::over` puts another in its place.
     pub key: SortKey,
 }
 
@@ -22,6 +22,7 @@ pub struct Key {
 /// # Safety
 /// An operator of a finished plan.
 pub unsafe fn sort_key(
+    context: &mut Context<'_>,
     expression: Expression,
     column: OutputColumn,
     operator: pg_sys::Oid,
@@ -38,14 +39,15 @@ pub unsafe fn sort_key(
     if !descending && operator != less {
         return decline("order by an operator of another class");
     }
-    Ok(SortKey { expression, descending, nulls_first, order: types::order(column)? })
+    let (expression, order) = key::order(context, column, expression)?;
+    Ok(SortKey { expression, descending, nulls_first, order })
 }
 
 /// The keys of a Sort or Incremental Sort.
 ///
 /// # Safety
 /// A finished plan node.
-pub unsafe fn keys(sort: *mut pg_sys::Sort) -> Result<Vec<Key>, Reason> {
+pub unsafe fn keys(context: &mut Context<'_>, sort: *mut pg_sys::Sort) -> Result<Vec<Key>, Reason> {
     // SAFETY: the arrays have numCols entries; sort columns are in the target list.
     unsafe {
         let targets = targets(&raw mut (*sort).plan);
@@ -58,7 +60,8 @@ pub unsafe fn keys(sort: *mut pg_sys::Sort) -> Result<Vec<Key>, Reason> {
                     OutputColumn { collation: *(*sort).collations.add(at), ..types::column_of(node) };
                 let operator = *(*sort).sortOperators.add(at);
                 let nulls_first = *(*sort).nullsFirst.add(at);
-                Ok(Key { target, key: sort_key(Expression::Column(target), column, operator, nulls_first)? })
+                let value = Expression::Column(target);
+                Ok(Key { target, key: sort_key(context, value, column, operator, nulls_first)? })
             })
             .collect()
     }
@@ -68,16 +71,53 @@ pub unsafe fn keys(sort: *mut pg_sys::Sort) -> Result<Vec<Key>, Reason> {
 ///
 /// # Safety
 /// A finished plan node.
-pub unsafe fn ordering(plan: *mut pg_sys::Plan) -> Result<Vec<Key>, Reason> {
-    // SAFETY: the cast follows the tag; both nodes begin with a Sort.
+pub unsafe fn ordering(context: &mut Context<'_>, plan: *mut pg_sys::Plan) -> Result<Vec<Key>, Reason> {
+    // SAFETY: the casts follow the tag; both sorts begin with a Sort.
     unsafe {
         match (*plan).type_ {
-            NodeTag::T_Sort | NodeTag::T_IncrementalSort => keys(plan.cast()),
+            NodeTag::T_Sort | NodeTag::T_IncrementalSort => keys(context, plan.cast()),
             // These have no order that anybody could rely on: what is grouped by is constant, or there is one group.
             NodeTag::T_HashJoin | NodeTag::T_SeqScan => Ok(Vec::new()),
             NodeTag::T_CustomScan if scan::is_columnar(plan) => Ok(Vec::new()),
+            // Their rows come in the order of their input's.
+            NodeTag::T_Material | NodeTag::T_Limit | NodeTag::T_Unique => ordering(context, (*plan).lefttree),
+            NodeTag::T_WindowAgg => passed_on(context, plan, (*plan).lefttree, pg_sys::OUTER_VAR),
+            NodeTag::T_Result if !(*plan).lefttree.is_null() => {
+                passed_on(context, plan, (*plan).lefttree, pg_sys::OUTER_VAR)
+            }
+            NodeTag::T_SubqueryScan => {
+                let scan = plan.cast::<pg_sys::SubqueryScan>();
+                let number = i32::try_from((*scan).scan.scanrelid).unwrap_or(0);
+                passed_on(context, plan, (*scan).subplan, number)
+            }
             _ => decline("order of rows that are not sorted here"),
         }
+    }
+}
+
+/// The order of a node's rows where it is that of its input's, as far as the node gives what they are ordered by.
+unsafe fn passed_on(
+    context: &mut Context<'_>,
+    plan: *mut pg_sys::Plan,
+    input: *mut pg_sys::Plan,
+    input_number: i32,
+) -> Result<Vec<Key>, Reason> {
+    // SAFETY: finished plan nodes; the cast follows the tag.
+    unsafe {
+        let targets = targets(plan);
+        let place = |target: usize| {
+            targets.iter().position(|&node| {
+                (*node).type_ == NodeTag::T_Var && {
+                    let var = &*node.cast::<pg_sys::Var>();
+                    var.varno == input_number && usize::try_from(var.varattno) == Ok(target + 1)
+                }
+            })
+        };
+        let known = ordering(context, input)?.into_iter().map_while(|Key { target, key }| {
+            let target = place(target)?;
+            Some(Key { target, key: key::over(&key, Expression::Column(target)) })
+        });
+        Ok(known.collect())
     }
 }
 
@@ -107,10 +147,10 @@ unsafe fn limited(
             return Ok(below);
         }
         let below = below.plain();
-        let keys = keys(sort)?
+        let keys = keys(context, sort)?
             .into_iter()
             .map(|Key { target, key }| match below.columns.get(target) {
-                Some(column) => Ok(SortKey { expression: column.clone(), ..key }),
+                Some(column) => Ok(key::over(&key, column.clone())),
                 None => decline("order by no column"),
             })
             .collect::<Result<Vec<_>, Reason>>()?;

@@ -78,6 +78,7 @@ pub fn can_equal(column: OutputColumn) -> Result<(), Reason> {
     match base {
         _ if is_plain(base) => Ok(()),
         pg_sys::OIDOID | pg_sys::CHAROID | pg_sys::BYTEAOID | pg_sys::MACADDROID => Ok(()),
+        pg_sys::BITOID | pg_sys::VARBITOID => Ok(()),
         pg_sys::TEXTOID | pg_sys::VARCHAROID | pg_sys::NAMEOID if is_deterministic(column.collation) => {
             Ok(())
         }
@@ -104,6 +105,7 @@ pub fn order(column: OutputColumn) -> Result<TextOrder, Reason> {
     match base {
         _ if is_plain(base) => Ok(TextOrder::Bytes),
         pg_sys::TEXTOID | pg_sys::VARCHAROID => text_order(column.collation),
+        pg_sys::BYTEAOID => Ok(TextOrder::Host(Arc::new(|a, b| a.cmp(b)))),
         pg_sys::BPCHAROID if typmod > 0 => match text_order(column.collation)? {
             TextOrder::Bytes => Ok(TextOrder::Host(Arc::new(|a, b| trimmed(a).cmp(trimmed(b))))),
             TextOrder::Host(compare) => {

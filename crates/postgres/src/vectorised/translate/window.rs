@@ -12,7 +12,9 @@ use query::{
 use vector::{LogicalType, Values, Vector};
 
 use super::expressions::{self, Scope, boolean, call};
-use super::{Context, Order, Relation, aggregate, decline, input, scan, target_list, targets, types};
+use super::{
+    Context, Order, Relation, aggregate, decline, input, keys as key, scan, target_list, targets, types,
+};
 use crate::vectorised::translated::{OutputColumn, Reason};
 
 /// A WindowAgg.
@@ -26,19 +28,21 @@ pub unsafe fn window(context: &mut Context<'_>, node: *mut pg_sys::WindowAgg) ->
         let child = (*plan).lefttree;
         let below = input(context, child, Order::Kept)?.plain();
         let inputs = targets(child);
-        let keys = |count, columns: *mut i16, operators: *mut pg_sys::Oid, collations: *mut pg_sys::Oid| {
+        let mut keys = |count,
+                        columns: *mut i16,
+                        operators: *mut pg_sys::Oid,
+                        collations: *mut pg_sys::Oid| {
             (0..usize::try_from(count).unwrap_or(0))
                 .map(|at| {
                     let place = usize::try_from(*columns.add(at)).unwrap_or(0).wrapping_sub(1);
-                    let (Some(&key), Some(column)) = (inputs.get(place), below.columns.get(place)) else {
+                    let (Some(&node), Some(column)) = (inputs.get(place), below.columns.get(place)) else {
                         return decline("window of no column");
                     };
-                    let key = OutputColumn { collation: *collations.add(at), ..types::column_of(key) };
-                    if !types::is_default_equality(key, *operators.add(at)) {
+                    let type_of = OutputColumn { collation: *collations.add(at), ..types::column_of(node) };
+                    if !types::is_default_equality(type_of, *operators.add(at)) {
                         return decline("window by an operator of another class");
                     }
-                    types::can_equal(key)?;
-                    Ok((key, column.clone()))
+                    Ok((type_of, key::equality(context, type_of, column.clone())?))
                 })
                 .collect::<Result<Vec<_>, Reason>>()
         };

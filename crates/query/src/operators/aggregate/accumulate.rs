@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use vector::{Bitmap, LogicalType, Vector};
 
-use super::{boolean, count, extreme, float_sum, regression, sum, variance};
+use super::{boolean, count, extreme, first, float_sum, regression, sum, variance};
 use crate::{Aggregate, AggregateFunction, ColumnSummary, Error, Host, Result};
 
 /// Which group each row of a batch is in.
@@ -75,6 +75,7 @@ pub fn make(aggregate: &Aggregate, types: &[LogicalType]) -> Result<Box<dyn Accu
         (F::Min | F::Max, Some(logical)) => {
             extreme::make(matches!(aggregate.function, F::Max), logical, &aggregate.order)?
         }
+        (F::First, Some(logical)) => Box::new(first::First::new(logical)),
         (F::BoolAnd, Some(T::Bool)) => Box::new(boolean::Boolean::new(true)),
         (F::BoolOr, Some(T::Bool)) => Box::new(boolean::Boolean::new(false)),
         (F::VarSamp | F::VarPop | F::StddevSamp | F::StddevPop, Some(logical)) => match logical {

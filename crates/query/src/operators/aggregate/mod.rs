@@ -9,6 +9,7 @@ mod copies;
 mod count;
 mod distinct;
 mod extreme;
+mod first;
 pub(super) mod float_sum;
 mod hosted;
 mod ordered;

@@ -120,7 +120,7 @@ impl Ordered {
             order: key.order.clone(),
         });
         let keys: Vec<_> = std::iter::once(group).chain(keys).collect();
-        if keys.iter().any(|key| types.get(key.column).is_none_or(|logical| !logical.is_ordered())) {
+        if keys.iter().any(|key| types.get(key.column).is_none_or(|&logical| !key.order.is_of(logical))) {
             return Err(Error::Decline("order of this type"));
         }
         let room = spec.room();

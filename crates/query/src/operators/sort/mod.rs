@@ -72,7 +72,7 @@ impl Sort {
                     types.len() - 1
                 }
             };
-            if types.get(column).is_none_or(|logical| !logical.is_ordered()) {
+            if types.get(column).is_none_or(|&logical| !key.order.is_of(logical)) {
                 return Err(Error::Decline("order of this type"));
             }
             order.push(Key {

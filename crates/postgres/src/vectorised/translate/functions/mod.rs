@@ -16,7 +16,7 @@ use query::{Expression, Function};
 use vector::{CompareOp, LogicalType, Vector};
 
 use super::expressions::{self, Scope, call};
-use super::{Context, decline, documents, padding, types};
+use super::{Context, decline, documents, keys, padding, types};
 use crate::compat;
 use crate::convert::{ColumnType, ColumnWriter};
 use crate::planner::operand;
@@ -230,17 +230,39 @@ pub unsafe fn join_key(
     outer: Scope<'_>,
     inner: Scope<'_>,
 ) -> Result<(Expression, Expression), Reason> {
-    let Some((CompareOp::Equal, common, padded)) = understood(expr.opno, expr.inputcollid)? else {
-        return decline("join by an operator that is not an equality");
-    };
     // SAFETY: args is a list of two expressions.
     unsafe {
         let (left, right) = sides(expr)?;
-        if padded && !padding::is_same(left, right) {
-            return decline("join of char(n) of different lengths");
-        }
+        let common = match understood(expr.opno, expr.inputcollid) {
+            Ok(Some((CompareOp::Equal, common, padded))) if !padded || padding::is_same(left, right) => {
+                common
+            }
+            found => {
+                let Some(column) = same_type(expr, left, right) else {
+                    found?;
+                    return decline("join by an operator that is not an equality");
+                };
+                let left = expressions::expression(context, left, outer)?;
+                let right = expressions::expression(context, right, inner)?;
+                return Ok((keys::equality(context, column, left)?, keys::equality(context, column, right)?));
+            }
+        };
         Ok((as_type(context, left, common, outer)?, as_type(context, right, common, inner)?))
     }
+}
+
+/// What both sides of an operator are where it is the default equality of their one type.
+unsafe fn same_type(
+    expr: &pg_sys::OpExpr,
+    left: *mut pg_sys::Node,
+    right: *mut pg_sys::Node,
+) -> Option<OutputColumn> {
+    // SAFETY: expressions of a finished plan.
+    let (left, right) = unsafe { (types::column_of(left), types::column_of(right)) };
+    // Of any length: what char(n) is padded to differs.
+    let column = OutputColumn { collation: expr.inputcollid, typmod: -1, ..left };
+    let same = types::base_of(left).0 == types::base_of(right).0;
+    (same && types::is_default_equality(column, expr.opno)).then_some(column)
 }
 
 /// True for an equality that `query` can join by.
