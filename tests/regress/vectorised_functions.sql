@@ -25,7 +25,7 @@ INSERT INTO asked (q) SELECT format('SELECT a, %s FROM {t}%s GROUP BY a', x, w) 
 INSERT INTO asked (q) SELECT regexp_replace(q, 'SELECT a, (.*) GROUP BY a', 'SELECT \1') FROM asked;
 -- expressions, as columns and as conditions
 INSERT INTO asked (q) SELECT format('SELECT max(id), (%s)::text AS x FROM {t} GROUP BY 2', x) FROM unnest(ARRAY[
-    'b LIKE left(b, 1) || ''%''', 'b ILIKE upper(left(b, 2))', 'to_char(d, ''Day DDth Mon'')', 'to_char(n, ''FM990.00'')', 'to_char(tz, ''YYYY-MM-DD HH24 TZ'')', 'j #> ''{s,deep}''', 'j #>> ''{s,deep}''', 'j -> ''s'' ->> ''deep''', 'j ?| ''{k,z}''', 'j ?& ''{k,s}''',
+    'b LIKE left(b, 1) || ''%''', 'b ILIKE upper(left(b, 2))', 'to_char(d, ''Day DDth Mon'')', 'to_char(n, ''FM990.00'')', 'to_char(tz, ''YYYY-MM-DD HH24 TZ'')', 'j #> ''{s,deep}''', 'j #>> ''{s,deep}''', 'j #> ''{s}'' ->> ''deep''', 'j #>> ''{s,1}''', 'j #> ''{ -1,x}''', 'j #> ''{}''', 'j #>> ARRAY[''s'', NULL]', 'jsonb_build_array(j, a) #>> ''{0,k}''', 'jsonb_build_array(j) #>> ''{k}''', 'j -> ''s'' ->> ''deep''', 'j ?| ''{k,z}''', 'j ?& ''{k,s}''',
     'ia @> ARRAY[2]', 'ia <@ ARRAY[0,1,2,3,4]', 'ia && ARRAY[4]', 'a = ANY (ia)', 'a <> ALL (ia)', 'ia[1]', 'ta[2:3]', 'array_length(ia, 1)', 'cardinality(ta)', 'tz AT TIME ZONE ''America/New_York''', 'date_trunc(''month'', tz)', 'extract(hour FROM tz)',
     'regexp_replace(b, ''[0-9]'', ''#'')', 'regexp_match(b, ''b([0-9])'')', 'iv * 2 + interval ''1 day''', 'width_bucket(f, 0, 12, 4)', 'round(n, 1)', 'trunc(n)', 'ceil(n)', 'floor(n)', 'sign(n)', 'abs(n)',
     'power(f, 2)', 'sqrt(f)', 'ln(f + 1)', 'exp(f / 100)', 'GREATEST(a, 1, 2, 3, 4, 5)', 'LEAST(b, ''b3'')', 'mod(id, 5)', 'ARRAY[a, id % 2]', 'concat(a, b)', 'concat_ws(''-'', a, NULL, b)', 'format(''%s'', a)',

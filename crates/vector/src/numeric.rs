@@ -83,6 +83,34 @@ impl NumericInts {
     }
 }
 
+/// What a decimal may be other than a number, in its order; numbers come between the infinities.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Special {
+    /// Below every number.
+    NegativeInfinity,
+    /// Above every number.
+    Infinity,
+    /// Equal to itself and above everything else.
+    Nan,
+}
+
+impl Special {
+    const ALL: [(Self, u16); 3] =
+        [(Self::NegativeInfinity, 0xF000), (Self::Infinity, 0xD000), (Self::Nan, 0xC000)];
+
+    /// What bytes of a side lane stand for; None for a number.
+    pub fn of(bytes: &[u8]) -> Option<Self> {
+        let bytes = u16::from_ne_bytes(bytes.try_into().ok()?);
+        Self::ALL.iter().find(|(_, of)| *of == bytes).map(|(special, _)| *special)
+    }
+
+    /// Its bytes in a side lane: the host's.
+    pub fn bytes(self) -> [u8; 2] {
+        let bytes = Self::ALL.iter().find(|(special, _)| *special == self).map_or(0, |(_, bytes)| *bytes);
+        bytes.to_ne_bytes()
+    }
+}
+
 /// How many digits after the point a value shows (it may show fewer or more than the common scale stores;
 /// a value never has non-zero digits past its display scale).
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -133,6 +161,11 @@ impl NumericValues {
         let index = u32::try_from(index).ok()?;
         let at = self.side.binary_search_by_key(&index, |(row, _)| *row).ok()?;
         self.side.get(at).map(|(_, bytes)| bytes.as_ref())
+    }
+
+    /// The rows of the side lane, ascending, if all are NaN or infinite.
+    pub fn specials(&self) -> Option<Vec<(u32, Special)>> {
+        self.side.iter().map(|(row, bytes)| Some((*row, Special::of(bytes)?))).collect()
     }
 
     /// The values at `positions`, in that order.

@@ -179,10 +179,19 @@ fn hash_numerics<const FIRST: bool>(
     hashes: &mut [u64],
     valid: Option<&Bitmap>,
 ) -> Result<()> {
-    if !numeric.side.is_empty() {
-        return Err(Error::Decline("numeric outside 128 bits"));
-    }
     let scale = numeric.scale;
+    if !numeric.side.is_empty() {
+        let specials = numeric.specials().ok_or(Error::Decline("numeric outside 128 bits"))?;
+        let mut values: Vec<u64> =
+            (0..numeric.len()).map(|row| hash_decimal(numeric.ints.get(row), scale)).collect();
+        for (row, special) in specials {
+            if let Some(value) = values.get_mut(row as usize) {
+                *value = hash_int(i64::MIN + special as i64);
+            }
+        }
+        each::<FIRST>(hashes, valid, values.into_iter());
+        return Ok(());
+    }
     match &numeric.ints {
         NumericInts::Int32(v) => {
             each::<FIRST>(hashes, valid, v.iter().map(|&v| hash_decimal(i128::from(v), scale)));

@@ -7,7 +7,7 @@ use std::cmp::Ordering;
 
 use vector::{
     Bitmap, ByteViews, DisplayScales, FixedBytes, LogicalType, NumericInts, NumericValues, PhysicalType,
-    Values, Vector, compare_floats,
+    Special, Values, Vector, compare_floats,
 };
 
 use crate::{Error, Result, TextOrder};
@@ -40,6 +40,8 @@ struct Decimals {
     ints: Vec<i128>,
     scale: u16,
     display: Vec<u16>,
+    /// Some integer stands for what is no number.
+    specials: bool,
 }
 
 /// Values that order as integers.
@@ -190,7 +192,9 @@ impl ValueColumn {
                 });
             }
             (Lane::Numeric(a), Values::Numeric(b)) => {
-                if a.scale == b.scale {
+                if a.specials || !b.side.is_empty() {
+                    self.each(with, rows, at, equal, |at, row| a.is_same(at, b, row));
+                } else if a.scale == b.scale {
                     self.each(with, rows, at, equal, |at, row| a.ints[at] == b.ints.get(row));
                 } else {
                     let same = |at: usize, row: usize| {
@@ -365,22 +369,38 @@ impl ValueColumn {
 impl Decimals {
     fn append(&mut self, from: &NumericValues, rows: &[u32]) -> Result<()> {
         const WIDE: Error = Error::Decline("numeric outside 128 bits");
-        if !from.side.is_empty() {
-            return Err(WIDE);
-        }
+        let is_number = |value: &i128| value.unsigned_abs() < LIMIT.unsigned_abs();
+        let scaled = |value: i128, factor: i128| value.checked_mul(factor).filter(is_number).ok_or(WIDE);
         if from.scale > self.scale {
             let factor = 10i128.checked_pow(u32::from(from.scale - self.scale)).ok_or(WIDE)?;
-            for value in &mut self.ints {
-                *value = value.checked_mul(factor).ok_or(WIDE)?;
+            for value in self.ints.iter_mut().filter(|value| is_number(value)) {
+                *value = scaled(*value, factor)?;
             }
             self.scale = from.scale;
         }
         let factor = 10i128.checked_pow(u32::from(self.scale - from.scale)).ok_or(WIDE)?;
         for &row in rows {
-            self.ints.push(from.ints.get(row as usize).checked_mul(factor).ok_or(WIDE)?);
+            let special = if from.side.is_empty() { None } else { from.side_value(row as usize) };
+            self.ints.push(match special {
+                None => scaled(from.ints.get(row as usize), factor)?,
+                Some(bytes) => {
+                    self.specials = true;
+                    integer_of(Special::of(bytes).ok_or(WIDE)?)
+                }
+            });
             self.display.push(from.display.get(row as usize));
         }
         Ok(())
+    }
+
+    /// Whether the value at a place is that of a row of a vector.
+    fn is_same(&self, at: usize, other: &NumericValues, row: usize) -> bool {
+        match (special_of(self.ints[at]), other.side_value(row)) {
+            (None, None) => {
+                vector::compare_decimals(self.ints[at], self.scale, other.ints.get(row), other.scale).is_eq()
+            }
+            (special, bytes) => special == bytes.and_then(Special::of),
+        }
     }
 
     fn vector(&self, ints: Vec<i128>, display: Vec<u16>) -> NumericValues {
@@ -388,7 +408,37 @@ impl Decimals {
             Some(first) if display.iter().any(|other| other != first) => DisplayScales::PerValue(display),
             first => DisplayScales::Constant(first.copied().unwrap_or(0)),
         };
-        let ints = NumericInts::Int128(ints).narrowed();
-        NumericValues { ints, scale: self.scale, display, side: Vec::new() }
+        let mut ints = ints;
+        let mut side = Vec::new();
+        if self.specials {
+            for (row, value) in (0..).zip(&mut ints) {
+                if let Some(special) = special_of(*value) {
+                    side.push((row, special.bytes().into()));
+                    *value = 0;
+                }
+            }
+        }
+        NumericValues { ints: NumericInts::Int128(ints).narrowed(), scale: self.scale, display, side }
+    }
+}
+
+/// Magnitudes of numbers stay below.
+const LIMIT: i128 = 10i128.pow(38);
+
+/// The integer that stands for what is no number: at every scale, and in the order of values.
+const fn integer_of(special: Special) -> i128 {
+    match special {
+        Special::NegativeInfinity => i128::MIN,
+        Special::Infinity => i128::MAX - 1,
+        Special::Nan => i128::MAX,
+    }
+}
+
+const fn special_of(integer: i128) -> Option<Special> {
+    match integer {
+        i128::MIN => Some(Special::NegativeInfinity),
+        i128::MAX => Some(Special::Nan),
+        _ if integer == i128::MAX - 1 => Some(Special::Infinity),
+        _ => None,
     }
 }

@@ -3,8 +3,10 @@
 use pgrx::PgList;
 use pgrx::pg_sys::{self, Datum, Oid};
 use query::{Expression, HostFunction};
+use vector::Values;
 
 use super::expressions::{self, Scope};
+use super::functions::elements;
 use super::{Context, decline, types};
 use crate::planner::constant::varlena_bytes;
 use crate::vectorised::documents::{Ask, Layout, Question, elements_of};
@@ -21,8 +23,8 @@ pub unsafe fn function(
     scope: Scope<'_>,
 ) -> Result<Option<Expression>, Reason> {
     let result = match oid {
-        pg_sys::F_JSONB_OBJECT_FIELD_TEXT => pg_sys::TEXTOID,
-        pg_sys::F_JSONB_OBJECT_FIELD => pg_sys::JSONBOID,
+        pg_sys::F_JSONB_OBJECT_FIELD_TEXT | pg_sys::F_JSONB_EXTRACT_PATH_TEXT => pg_sys::TEXTOID,
+        pg_sys::F_JSONB_OBJECT_FIELD | pg_sys::F_JSONB_EXTRACT_PATH => pg_sys::JSONBOID,
         pg_sys::F_JSONB_CONTAINS | pg_sys::F_JSONB_EXISTS => pg_sys::BOOLOID,
         pg_sys::F_ARRAYCONTAINS | pg_sys::F_ARRAYOVERLAP => pg_sys::BOOLOID,
         _ => return Ok(None),
@@ -31,6 +33,10 @@ pub unsafe fn function(
     unsafe {
         let args = PgList::<pg_sys::Node>::from_pg(args);
         let (Some(left), Some(right)) = (args.get_ptr(0), args.get_ptr(1)) else { return Ok(None) };
+        if matches!(oid, pg_sys::F_JSONB_EXTRACT_PATH | pg_sys::F_JSONB_EXTRACT_PATH_TEXT) {
+            let as_text = oid == pg_sys::F_JSONB_EXTRACT_PATH_TEXT;
+            return along(context, left, right, as_text, result, scope);
+        }
         let value = expressions::expression(context, left, scope)?;
         let layout = match oid {
             pg_sys::F_ARRAYCONTAINS | pg_sys::F_ARRAYOVERLAP => Some(layout(left, right)?),
@@ -50,6 +56,43 @@ pub unsafe fn function(
             _ => Question::Exists(bytes),
         };
         Ok(Some(asked(question, value)))
+    }
+}
+
+/// `#>` and `#>>`: one field after the other, as long as no step may be the number of an element of an array. None where one may.
+///
+/// # Safety
+/// A document and an array of texts.
+unsafe fn along(
+    context: &mut Context<'_>,
+    document: *mut pg_sys::Node,
+    path: *mut pg_sys::Node,
+    as_text: bool,
+    result: Oid,
+    scope: Scope<'_>,
+) -> Result<Option<Expression>, Reason> {
+    // SAFETY: the caller's promise.
+    unsafe {
+        let Some(array) = expressions::value(context, path)? else {
+            return Ok(Some(expressions::constant(result, Datum::null(), true)));
+        };
+        let steps = elements(array, pg_sys::TEXTOID, None);
+        let Values::Bytes(names) = &steps.values else { return Ok(None) };
+        let is_number = |name: &[u8]| {
+            let first = name.trim_ascii_start().first();
+            first.is_none_or(|&first| first < b' ' || first.is_ascii_digit() || matches!(first, b'+' | b'-'))
+        };
+        let names: Vec<_> = (0..steps.len()).map(|at| names.get(at)).collect();
+        let Some((last, before)) = names.split_last() else { return Ok(None) };
+        if steps.null_count() > 0 || names.iter().any(|name| is_number(name)) {
+            return Ok(None);
+        }
+        let mut value = expressions::expression(context, document, scope)?;
+        for name in before {
+            value = asked(Question::Field(name.to_vec()), value);
+        }
+        let last = last.to_vec();
+        Ok(Some(asked(if as_text { Question::FieldText(last) } else { Question::Field(last) }, value)))
     }
 }
 

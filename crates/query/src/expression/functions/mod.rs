@@ -107,6 +107,10 @@ pub(super) fn compile(
     if wanted.is_some_and(|wanted| wanted != result) {
         return Err(Error::Decline("result of another type"));
     }
+    let picked = match inputs {
+        [Numeric] | [Numeric, Numeric] => picked.map(|picked| numeric::around(function, picked)),
+        _ => picked,
+    };
     picked.ok_or(Error::Decline("function"))
 }
 

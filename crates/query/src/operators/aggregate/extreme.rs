@@ -11,7 +11,7 @@ use vector::{
 };
 
 use super::accumulate::{Accumulator, Groups, MISTYPED, NO_SUMMARY, each_valid, same};
-use super::results::{Decimal, decimals, with_nulls};
+use super::results::{Decimal, Specials, decimals, with_nulls, with_specials, without};
 use crate::row_container::flat;
 use crate::{AggregateFunction, ColumnSummary, Error, Result, TextOrder};
 
@@ -168,6 +168,8 @@ struct NumericExtreme {
     narrow: Option<Narrow>,
     /// Otherwise.
     wide: Vec<Option<Decimal>>,
+    /// What each group met that is no number; no entries as long as none did.
+    specials: Vec<Specials>,
 }
 
 struct Narrow {
@@ -211,7 +213,7 @@ impl Narrow {
 impl NumericExtreme {
     const fn new(greatest: bool) -> Self {
         let narrow = Narrow { extreme: Extreme::new(greatest, LogicalType::Int64), shape: None };
-        Self { greatest, narrow: Some(narrow), wide: Vec::new() }
+        Self { greatest, narrow: Some(narrow), wide: Vec::new(), specials: Vec::new() }
     }
 
     fn state(&self, group: usize) -> Option<Decimal> {
@@ -253,13 +255,30 @@ impl Accumulator for NumericExtreme {
             Some(narrow) => narrow.extreme.grow(groups),
             None => self.wide.resize(groups, None),
         }
+        if !self.specials.is_empty() {
+            self.specials.resize(groups, Specials::default());
+        }
     }
 
     fn update(&mut self, arguments: &[Arc<Vector>], rows: usize, groups: Groups<'_>) -> Result<()> {
         let argument = flat(arguments.first().ok_or(MISTYPED)?);
         let Values::Numeric(numeric) = &argument.values else { return Err(MISTYPED) };
+        let mut validity = argument.validity.clone();
         if !numeric.side.is_empty() {
-            return Err(Error::Decline("numeric outside 128 bits"));
+            let specials = numeric.specials().ok_or(Error::Decline("numeric outside 128 bits"))?;
+            self.widen();
+            self.specials.resize(self.wide.len(), Specials::default());
+            for &(row, special) in &specials {
+                let row = row as usize;
+                if argument.is_valid(row) {
+                    let group = match groups {
+                        Groups::One => 0,
+                        Groups::Numbers(numbers) => numbers[row] as usize,
+                    };
+                    self.specials[group].meet(special);
+                }
+            }
+            validity = Some(without(validity.as_ref(), &specials, rows));
         }
         if let Some(narrow) = &mut self.narrow
             && narrow.update(&argument, numeric, groups)
@@ -267,7 +286,7 @@ impl Accumulator for NumericExtreme {
             return Ok(());
         }
         self.widen();
-        each_valid(argument.validity.as_ref(), rows, |row| {
+        each_valid(validity.as_ref(), rows, |row| {
             let group = match groups {
                 Groups::One => 0,
                 Groups::Numbers(numbers) => numbers[row] as usize,
@@ -279,6 +298,13 @@ impl Accumulator for NumericExtreme {
 
     fn merge(&mut self, other: Box<dyn Accumulator>, to: &[u32]) -> Result<()> {
         let other = same::<Self>(other)?;
+        if !other.specials.is_empty() {
+            self.widen();
+            self.specials.resize(self.wide.len(), Specials::default());
+            for (&group, from) in to.iter().zip(&other.specials) {
+                self.specials[group as usize].merge(*from);
+            }
+        }
         match (&mut self.narrow, &other.narrow) {
             (Some(narrow), Some(from)) if narrow.shape == from.shape => {
                 for (at, &group) in to.iter().enumerate().filter(|(at, _)| from.extreme.seen[*at]) {
@@ -312,12 +338,21 @@ impl Accumulator for NumericExtreme {
     }
 
     fn finish(&mut self, _: AggregateFunction, start: usize, len: usize) -> Result<Vector> {
-        decimals(&(start..start + len).map(|group| self.state(group)).collect::<Vec<_>>())
+        let mut states = (start..start + len).map(|group| self.state(group)).collect::<Vec<_>>();
+        let mut specials = Vec::new();
+        for (at, (state, met)) in states.iter_mut().zip(self.specials.iter().skip(start)).enumerate() {
+            if let Some(special) = met.extreme(self.greatest, state.is_some()) {
+                *state = Some(Decimal { unscaled: 0, scale: 0, display: 0 });
+                specials.push((at, special));
+            }
+        }
+        Ok(with_specials(decimals(&states)?, specials.into_iter()))
     }
 
     fn bytes(&self) -> usize {
         self.narrow.as_ref().map_or(0, |narrow| narrow.extreme.bytes())
             + self.wide.capacity() * size_of::<Option<Decimal>>()
+            + self.specials.capacity()
     }
 }
 

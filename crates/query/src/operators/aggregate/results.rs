@@ -2,7 +2,7 @@
 //!
 //! After `select_div_scale` of PostgreSQL: the quotient gets at least 16 significant digits, counted in digits of base 10,000, and no fewer decimals than either operand shows.
 
-use vector::{Bitmap, DisplayScales, LogicalType, NumericInts, NumericValues, Values, Vector};
+use vector::{Bitmap, DisplayScales, LogicalType, NumericInts, NumericValues, Special, Values, Vector};
 
 use crate::{Error, Result};
 
@@ -170,6 +170,70 @@ pub fn decimals(values: &[Option<Decimal>]) -> Result<Vector> {
     let numeric =
         NumericValues { ints: NumericInts::Int128(ints).narrowed(), scale, display, side: Vec::new() };
     Ok(with_nulls(LogicalType::Numeric, Values::Numeric(numeric), values.iter().map(Option::is_some)))
+}
+
+/// Which values a group has met that are no numbers.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Specials(u8);
+
+impl Specials {
+    const NAN: u8 = 1;
+    const INFINITY: u8 = 2;
+    const NEGATIVE: u8 = 4;
+
+    /// One more.
+    pub const fn meet(&mut self, special: Special) {
+        self.0 |= match special {
+            Special::Nan => Self::NAN,
+            Special::Infinity => Self::INFINITY,
+            Special::NegativeInfinity => Self::NEGATIVE,
+        };
+    }
+
+    /// Those of another state of the group, too.
+    pub const fn merge(&mut self, other: Self) {
+        self.0 |= other.0;
+    }
+
+    /// Their sum, and average; None where there is none.
+    pub const fn sum(self) -> Option<Special> {
+        match self.0 {
+            0 => None,
+            Self::INFINITY => Some(Special::Infinity),
+            Self::NEGATIVE => Some(Special::NegativeInfinity),
+            _ => Some(Special::Nan),
+        }
+    }
+
+    /// The greatest or least value where the others are numbers, of which there is one or not.
+    pub fn extreme(self, greatest: bool, numbers: bool) -> Option<Special> {
+        let has = |bit| self.0 & bit != 0;
+        match greatest {
+            true if has(Self::NAN) => Some(Special::Nan),
+            true if has(Self::INFINITY) => Some(Special::Infinity),
+            false if has(Self::NEGATIVE) => Some(Special::NegativeInfinity),
+            _ if numbers => None,
+            true if has(Self::NEGATIVE) => Some(Special::NegativeInfinity),
+            false if has(Self::INFINITY) => Some(Special::Infinity),
+            false if has(Self::NAN) => Some(Special::Nan),
+            _ => None,
+        }
+    }
+}
+
+/// The rows that are numbers: neither NULL nor one of these.
+pub fn without(validity: Option<&Bitmap>, specials: &[(u32, Special)], rows: usize) -> Bitmap {
+    let mut rest = specials.iter().map(|(row, _)| *row as usize).peekable();
+    let mut is_number = |row: usize| rest.next_if_eq(&row).is_none();
+    (0..rows).map(|row| is_number(row) & validity.is_none_or(|validity| validity.get(row))).collect()
+}
+
+/// A vector of decimals with these, ascending, in their rows.
+pub fn with_specials(mut vector: Vector, specials: impl Iterator<Item = (usize, Special)>) -> Vector {
+    if let Values::Numeric(numeric) = &mut vector.values {
+        numeric.side = specials.map(|(row, special)| (row as u32, special.bytes().into())).collect();
+    }
+    vector
 }
 
 /// A vector whose row i is NULL where the i-th flag is false.

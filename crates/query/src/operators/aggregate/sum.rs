@@ -6,11 +6,15 @@
 
 use std::sync::Arc;
 
-use vector::{Bitmap, DisplayScales, LogicalType, NumericInts, NumericValues, Scalar, Values, Vector};
+use vector::{
+    Bitmap, DisplayScales, LogicalType, NumericInts, NumericValues, Scalar, Special, Values, Vector,
+};
 
 use super::accumulate::{Accumulator, Groups, MISTYPED, NO_SUMMARY, each_valid, same};
 use super::copies;
-use super::results::{Decimal, average, decimals, power_of_ten, with_nulls};
+use super::results::{
+    Decimal, Specials, average, decimals, power_of_ten, with_nulls, with_specials, without,
+};
 use crate::row_container::flat;
 use crate::{AggregateFunction, ColumnSummary, Error, Result};
 
@@ -33,6 +37,8 @@ pub struct ExactSum {
     bound: u64,
     scale: u16,
     display: Display,
+    /// What each group met that is no number; no entries as long as none did.
+    specials: Vec<Specials>,
 }
 
 /// Digits shown, of the values summed.
@@ -49,7 +55,15 @@ impl ExactSum {
     /// No groups; of values of this type.
     pub const fn new(logical: LogicalType) -> Self {
         let bigint = matches!(logical, LogicalType::Int16 | LogicalType::Int32);
-        Self { bigint, states: Vec::new(), wide: Vec::new(), bound: 0, scale: 0, display: Display::None }
+        Self {
+            bigint,
+            states: Vec::new(),
+            wide: Vec::new(),
+            bound: 0,
+            scale: 0,
+            display: Display::None,
+            specials: Vec::new(),
+        }
     }
 
     /// Makes room for `rows` further values of at most this magnitude. False where 64 bits have none.
@@ -212,9 +226,27 @@ impl ExactSum {
         validity: Option<&Bitmap>,
         groups: Groups<'_>,
     ) -> Result<()> {
-        if !numeric.side.is_empty() {
-            return Err(WIDE);
-        }
+        let numbers;
+        let validity = match numeric.side.is_empty() {
+            true => validity,
+            false => {
+                let specials = numeric.specials().ok_or(WIDE)?;
+                self.specials.resize(self.states.len(), Specials::default());
+                for &(row, special) in &specials {
+                    let row = row as usize;
+                    if validity.is_none_or(|validity| validity.get(row)) {
+                        let group = match groups {
+                            Groups::One => 0,
+                            Groups::Numbers(numbers) => numbers[row] as usize,
+                        };
+                        self.specials[group].meet(special);
+                        self.states[group].count += 1;
+                    }
+                }
+                numbers = without(validity, &specials, numeric.len());
+                Some(&numbers)
+            }
+        };
         self.raise(numeric.scale)?;
         self.show(&numeric.display, validity, numeric.len(), groups);
         let factor = power_of_ten(u32::from(self.scale - numeric.scale))?;
@@ -225,6 +257,12 @@ impl ExactSum {
             }
             ints => self.add_wide(|row| ints.get(row), numeric.len(), validity, groups, factor),
         }
+    }
+
+    /// What the sums and averages of groups are that are no numbers.
+    fn special(&self, groups: std::ops::Range<usize>) -> impl Iterator<Item = (usize, Special)> {
+        let specials = self.specials.get(groups.start..groups.end.min(self.specials.len())).unwrap_or(&[]);
+        specials.iter().enumerate().filter_map(|(at, specials)| Some((at, specials.sum()?)))
     }
 
     fn value(&self, group: usize) -> Option<(Decimal, i64)> {
@@ -260,6 +298,9 @@ impl Accumulator for ExactSum {
         }
         if let Display::Groups(display) = &mut self.display {
             display.resize(groups, 0);
+        }
+        if !self.specials.is_empty() {
+            self.specials.resize(groups, Specials::default());
         }
     }
 
@@ -304,6 +345,12 @@ impl Accumulator for ExactSum {
             self.wide[group] = self.wide[group].checked_add(other.wide[from]).ok_or(WIDE)?;
             self.states[group].count += other.states[from].count;
         }
+        if !other.specials.is_empty() {
+            self.specials.resize(self.states.len(), Specials::default());
+            for (&group, from) in to.iter().zip(&other.specials) {
+                self.specials[group as usize].merge(*from);
+            }
+        }
         if self.wide.iter().any(|sum| sum.unsigned_abs() > i128::MAX as u128 / 2) {
             return Err(WIDE);
         }
@@ -345,14 +392,16 @@ impl Accumulator for ExactSum {
                 Ok(with_nulls(LogicalType::Int64, Values::Int64(values), seen))
             }
             AggregateFunction::Sum => {
-                decimals(&groups.map(|group| self.value(group).map(|(sum, _)| sum)).collect::<Vec<_>>())
+                let sums = groups.clone().map(|group| self.value(group).map(|(sum, _)| sum));
+                Ok(with_specials(decimals(&sums.collect::<Vec<_>>())?, self.special(groups)))
             }
             AggregateFunction::Avg => {
-                let averages = groups.map(|group| match self.value(group) {
+                let averages = groups.clone().map(|group| match self.value(group) {
                     Some((sum, count)) => average(sum, count).map(Some),
                     None => Ok(None),
                 });
-                decimals(&averages.collect::<Result<Vec<_>>>()?)
+                let averages = decimals(&averages.collect::<Result<Vec<_>>>()?)?;
+                Ok(with_specials(averages, self.special(groups)))
             }
             _ => Err(MISTYPED),
         }
@@ -360,6 +409,6 @@ impl Accumulator for ExactSum {
 
     fn bytes(&self) -> usize {
         let display = if let Display::Groups(display) = &self.display { display.capacity() * 2 } else { 0 };
-        self.states.capacity() * 16 + self.wide.capacity() * 16 + display
+        self.states.capacity() * 16 + self.wide.capacity() * 16 + self.specials.capacity() + display
     }
 }

@@ -7,7 +7,7 @@
 use std::cmp::Ordering;
 use std::sync::Arc;
 
-use vector::{Values, Vector, compare_decimals, compare_floats};
+use vector::{NumericValues, Special, Values, Vector, compare_decimals, compare_floats};
 
 use crate::row_container::{Integers, ValueColumn, float_order};
 use crate::{Result, TextOrder};
@@ -84,7 +84,20 @@ fn value_order(a: &Vector, i: usize, b: &Vector, j: usize, text: &TextOrder) -> 
         (Values::Fixed(a), Values::Fixed(b)) => a.get(i).cmp(b.get(j)),
         (Values::Bytes(a), Values::Bytes(b)) => text.compare(a.get(i), b.get(j)),
         (Values::Numeric(a), Values::Numeric(b)) => {
-            compare_decimals(a.ints.get(i), a.scale, b.ints.get(j), b.scale)
+            if a.side.is_empty() && b.side.is_empty() {
+                return compare_decimals(a.ints.get(i), a.scale, b.ints.get(j), b.scale);
+            }
+            // What is no number, and where it is among numbers.
+            let rank = |of: &NumericValues, row| {
+                let special = of.side_value(row).and_then(Special::of);
+                special.map_or(
+                    1,
+                    |special| if special == Special::NegativeInfinity { 0 } else { 1 + special as u8 },
+                )
+            };
+            let (of_a, of_b) = (rank(a, i), rank(b, j));
+            let numbers = || compare_decimals(a.ints.get(i), a.scale, b.ints.get(j), b.scale);
+            of_a.cmp(&of_b).then_with(|| if of_a == 1 { numbers() } else { Ordering::Equal })
         }
         _ => Ordering::Equal,
     }

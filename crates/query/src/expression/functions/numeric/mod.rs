@@ -1,12 +1,13 @@
 //! Functions of exact decimals, computed in the narrowest width that is proved to hold the result.
 //!
 //! Every value carries bounds of its integers (found by one pass over a column, derived for results), so that most loops need no check: whether a sum or product fits 32 or 64 bits is decided once a batch.
-//! Values outside 38 digits, NaN and infinities are declined. Invariant: integers are zero where the row is NULL.
+//! Values outside 38 digits are declined, and NaN and infinities where `special` has no rule for them. Invariant: integers are zero where the row is NULL.
 
 mod compare;
 mod divide;
 mod linear;
 mod round;
+mod special;
 
 use std::borrow::Cow;
 
@@ -14,6 +15,7 @@ use vector::{Bitmap, DisplayScales, NumericInts, NumericValues, Values};
 
 pub(super) use compare::compare;
 pub(super) use round::{Towards, compile as compile_round, rounded};
+pub(super) use special::around;
 
 use super::lanes::decimals;
 use super::{Output, Picked, Value};
