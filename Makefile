@@ -7,7 +7,7 @@ unexport PG_CONFIG
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build install demo test test-units test-regress test-isolation test-crash test-differential test-changes test-sqlsmith test-postgres test-assertions lint bench bench-events bench-tpch bench-clickbench bench-small bench-cold bench-encodings clean
+.PHONY: help setup build install demo test test-units test-regress test-isolation test-crash test-differential test-changes test-sqlsmith test-postgres test-assertions lint bench bench-events bench-tpch bench-clickbench bench-small bench-cold bench-oltp bench-encodings clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | while IFS="$$(printf '\t')" read -r name text; do printf '  make %-16s %s\n' "$$name" "$$text"; done
@@ -77,6 +77,9 @@ bench-small: ## what small queries cost beside heap, hot rows and cold (RUNS, TR
 
 bench-cold: ## what changing and locking rows in stripes costs beside heap (ROWS, RUNS, SECONDS, STATEMENTS)
 	scripts/bench.sh cold
+
+bench-oltp: ## pgbench and single-row writes on hot rows beside heap, 8 clients (RUNS, TRANSACTIONS, CLIENTS, SCALE)
+	scripts/bench.sh oltp
 
 bench-encodings: ## size and decode speed of each encoding
 	scripts/bench.sh encodings
