@@ -41,3 +41,29 @@ DECLARE k CURSOR FOR SELECT b FROM t WHERE id < 4 ORDER BY id;
 FETCH 2 FROM k;
 FETCH BACKWARD 1 FROM k;
 COMMIT;
+-- premise: below a join and an aggregate an index scan hands on no more than is wanted of rows in stripes
+RESET colonnade.enable_scan;
+SET colonnade.enable_vectorised = off;
+EXPLAIN (COSTS OFF, VERBOSE) SELECT sum(x.c) FROM t x WHERE x.a = 3;
+EXPLAIN (COSTS OFF, VERBOSE) SELECT sum(y.c) FROM (SELECT DISTINCT g * 7 AS k FROM generate_series(1, 20) g) x JOIN t y ON y.id = x.k;
+-- the same chunks again and again, one value at a time and then whole; another backend's changes are seen all the same
+CREATE FUNCTION sums(rounds int) RETURNS text LANGUAGE plpgsql AS $$
+DECLARE wrong int := 0; ours record; theirs record;
+BEGIN
+    FOR i IN 1..rounds LOOP
+        SELECT a, b, c, d INTO ours FROM t WHERE id = i * 37 % 20000 + 1;
+        SELECT a, b, c, d INTO theirs FROM h WHERE id = i * 37 % 20000 + 1;
+        wrong := wrong + (ours::text IS DISTINCT FROM theirs::text)::int;
+    END LOOP;
+    RETURN format('%s rounds, %s wrong', rounds, wrong);
+END $$;
+SELECT sums(3000);
+ALTER TABLE t ADD COLUMN e text DEFAULT 'later';
+ALTER TABLE h ADD COLUMN e text DEFAULT 'later';
+SELECT sums(100), (SELECT string_agg(DISTINCT e, ',') FROM t WHERE id < 500);
+ALTER TABLE t DROP COLUMN b;
+ALTER TABLE h DROP COLUMN b;
+SELECT same('SELECT * FROM {rows} WHERE id BETWEEN 70 AND 500');
+DELETE FROM t WHERE id % 10 = 3;
+DELETE FROM h WHERE id % 10 = 3;
+SELECT same('SELECT sum(c) FROM {rows} WHERE id IN (SELECT g * 7 FROM generate_series(1, 2000) g)');

@@ -113,6 +113,9 @@ unsafe fn offer_columnar(
             // Few rows, all of them heap's: heap's own scan begins sooner.
             return;
         }
+        if cold > 0.0 {
+            ask_for_wanted_columns(rel);
+        }
         if finds_one_row(root, rel) {
             return;
         }
@@ -126,7 +129,7 @@ unsafe fn offer_columnar(
         if let Some(outline) = &outline
             && !options::allows_index_scans(relation)
         {
-            index_paths::price(rel, outline);
+            index_paths::price(rel, outline, f64::from(pg_sys::bms_num_members(attributes)));
         }
         let estimate = cost::estimate(root, rel, relation, outline.as_deref(), attributes);
         let workers = drop_sequential_scan(&mut (*rel).partial_pathlist);
@@ -141,6 +144,23 @@ unsafe fn offer_columnar(
             (*path).path.parallel_workers = workers;
             cost::price(path, &estimate, workers);
             pg_sys::add_partial_path(rel, path.cast());
+        }
+    }
+}
+
+/// Keeps the planner from letting index and bitmap scans hand on all columns of the table, which saves heap a projection and would cost a cold
+/// row the decoding of columns that nobody reads. It does so unless a system column is wanted: so one is.
+unsafe fn ask_for_wanted_columns(rel: *mut pg_sys::RelOptInfo) {
+    // SAFETY: a base relation has a set for each attribute from min_attr on; paths and target lists are not made by it.
+    unsafe {
+        let at = pg_sys::TableOidAttributeNumber - i32::from((*rel).min_attr);
+        if let Ok(at) = usize::try_from(at)
+            && !(*rel).attr_needed.is_null()
+        {
+            let needed = (*rel).attr_needed.add(at);
+            if (*needed).is_null() {
+                *needed = pg_sys::bms_make_singleton(0);
+            }
         }
     }
 }

@@ -1,26 +1,30 @@
 //! What index scans cost where rows are cold.
 //!
-//! Called by `hooks` for tables whose option `index_scan` is off, before our own path competes. The server prices an index scan by heap pages; fetching a cold row by its number
-//! takes a look into each of its column chunks instead, measured at 40 to 50 microseconds a row of the events table, where a unit of our scan's cost is about 13. A bitmap
-//! scan visits rows in order and pays that once a chunk, then little a row. So point look-ups keep their index, and queries for thousands of rows go to the stripes.
-//! Invariant: hot rows cost what the server says.
+//! Called by `hooks` for tables whose option `index_scan` is off, before our own path competes. The server prices an index scan by the heap pages that it visits and assumes that they
+//! may have to come from disk. A cold row costs something else: a look into the column chunk of each column that is wanted, which is mostly computing, or, for a bitmap scan with
+//! many rows in each block, decoding whole chunks. Both are measured on the events table beside what a unit of heap's costs takes there (about 1.5 microseconds), so that
+//! few rows keep their index and many go to the stripes. Invariant: hot rows cost what the server says.
 
 use pgrx::pg_sys::{self, NodeTag};
 
 use crate::storage::outline::Outline;
 
-/// Fetching one cold row, and a bitmap scan's first row of a chunk, in units of seq_page_cost.
-const FETCH: f64 = 3.0;
-/// A further row of the same chunk, for bitmap scans.
-const FURTHER: f64 = 0.15;
+/// Finding one cold row, in units of seq_page_cost.
+const ROW: f64 = 0.6;
+/// Its value in one column.
+const VALUE: f64 = 0.7;
+/// A value of a chunk that is decoded whole.
+const DECODED: f64 = 0.001;
+/// A row handed on from such a chunk.
+const FURTHER: f64 = 0.05;
 /// Rows of a chunk, when nothing better is known.
 const CHUNK_ROWS: f64 = 10_000.0;
 
-/// Raises the costs of the relation's index and bitmap paths.
+/// Prices the relation's index and bitmap paths anew. `columns` of the table are looked at.
 ///
 /// # Safety
 /// The planner's structs are valid.
-pub unsafe fn price(rel: *mut pg_sys::RelOptInfo, outline: &Outline) {
+pub unsafe fn price(rel: *mut pg_sys::RelOptInfo, outline: &Outline, columns: f64) {
     // SAFETY: the caller's promise; each path goes back to the list it came from.
     unsafe {
         let tuples = (*rel).tuples.max(1.0);
@@ -31,12 +35,11 @@ pub unsafe fn price(rel: *mut pg_sys::RelOptInfo, outline: &Outline) {
         let serial = take(&mut (*rel).pathlist);
         let partial = take(&mut (*rel).partial_pathlist);
         for path in serial {
-            (*path).total_cost += fetching(path, tuples, cold);
+            reprice(path, tuples, cold, columns);
             pg_sys::add_path(rel, path);
         }
         for path in partial {
-            let participants = f64::from((*path).parallel_workers.max(1));
-            (*path).total_cost += fetching(path, tuples, cold) / participants;
+            reprice(path, tuples, cold, columns);
             pg_sys::add_partial_path(rel, path);
         }
     }
@@ -61,17 +64,34 @@ unsafe fn take(paths: &mut *mut pg_sys::List) -> Vec<*mut pg_sys::Path> {
     taken
 }
 
-/// What one execution of the path pays for its cold rows.
-unsafe fn fetching(path: *mut pg_sys::Path, tuples: f64, cold: f64) -> f64 {
-    // SAFETY: the casts follow the tag.
+/// Charges the cold share of a path's rows as what they are instead of as heap's rows and pages.
+unsafe fn reprice(path: *mut pg_sys::Path, tuples: f64, cold: f64, columns: f64) {
+    // SAFETY: the casts follow the tag; cost settings are plain globals.
     unsafe {
-        if (*path).type_ == NodeTag::T_IndexPath {
-            return (*path.cast::<pg_sys::IndexPath>()).indexselectivity * tuples * cold * FETCH;
+        // A kind of scan that is switched off stays the last choice.
+        if (*path).total_cost >= pg_sys::disable_cost {
+            return;
         }
-        let bitmap = path.cast::<pg_sys::BitmapHeapPath>();
-        let (mut cost, mut selectivity) = (0.0, 0.0);
-        pg_sys::cost_bitmap_tree_node((*bitmap).bitmapqual, &raw mut cost, &raw mut selectivity);
-        let rows = selectivity * tuples * cold;
-        rows.min((tuples * cold / CHUNK_ROWS).ceil()) * FETCH + rows * FURTHER
+        let single = ROW + VALUE * columns;
+        // What the index itself takes, and what cold rows take.
+        let (index, fetching, rows) = if (*path).type_ == NodeTag::T_IndexPath {
+            let index = path.cast::<pg_sys::IndexPath>();
+            let only = (*path).pathtype == NodeTag::T_IndexOnlyScan;
+            let rows = (*index).indexselectivity * tuples * cold;
+            ((*index).indextotalcost, rows * if only { ROW } else { single }, rows)
+        } else {
+            let bitmap = path.cast::<pg_sys::BitmapHeapPath>();
+            let (mut cost, mut selectivity) = (0.0, 0.0);
+            pg_sys::cost_bitmap_tree_node((*bitmap).bitmapqual, &raw mut cost, &raw mut selectivity);
+            let rows = selectivity * tuples * cold;
+            let chunks = rows.min((tuples * cold / CHUNK_ROWS).ceil());
+            let whole = chunks * CHUNK_ROWS * columns * DECODED + rows * FURTHER;
+            (cost, whole.min(rows * single), rows)
+        };
+        let participants = f64::from((*path).parallel_workers.max(1));
+        let heap = ((*path).total_cost - index).max(0.0) * (1.0 - cold);
+        let handing_on = rows * (pg_sys::cpu_tuple_cost + (*(*path).parent).baserestrictcost.per_tuple);
+        let total = index + heap + (fetching + handing_on) / participants;
+        (*path).total_cost = total.max((*path).startup_cost);
     }
 }

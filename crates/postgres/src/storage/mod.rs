@@ -11,6 +11,7 @@ pub mod directory_age;
 mod directory_cursor;
 pub mod directory_scan;
 pub mod free;
+pub mod kept_chunk;
 pub mod metapage;
 pub mod open_stripe;
 pub mod open_stripes;

@@ -17,6 +17,7 @@ use crate::host::error;
 use crate::storage::codecs::ServerCodecs;
 use crate::storage::delete_bitmap;
 use crate::storage::directory::StripeEntry;
+use crate::storage::kept_chunk::{self, KeptChunk, Place};
 use crate::storage::open_stripe::{self, OpenStripe, Pages};
 
 /// Rows whose Datums exist at a time.
@@ -313,6 +314,8 @@ pub struct ColdFetch {
     rel: Relation,
     columns: Columns,
     stripe: Option<(StripeEntry, Rc<OpenStripe>)>,
+    /// By column: the chunk of the stripe that was used last.
+    near: Vec<Option<(u32, Rc<KeptChunk>)>>,
     values: Vec<(Datum, bool)>,
     /// Row fetched last, and for how many fetches the steps have been short.
     last: u64,
@@ -329,6 +332,7 @@ impl ColdFetch {
             rel,
             columns: Columns::none(),
             stripe: None,
+            near: Vec::new(),
             values: Vec::new(),
             last: u64::MAX,
             run: 0,
@@ -355,6 +359,7 @@ impl ColdFetch {
             }
             if !std::ptr::eq(self.columns.desc, (*slot).tts_tupleDescriptor) {
                 self.columns = Columns::of(slot, wanted::of(slot).as_deref());
+                self.near = vec![None; self.columns.live.len()];
             }
             if let Err(problem) = self.load(entry, row) {
                 error::raise_stripe(self.rel, entry.first_row, problem);
@@ -390,6 +395,7 @@ impl ColdFetch {
             });
             if !same {
                 self.stripe = Some((entry.clone(), open_stripe::open(self.rel, entry)?));
+                self.near.fill(None);
             }
             let Some((_, stripe)) = &self.stripe else { return Ok(()) };
             let chunk = stripe.reader.chunk_of(position);
@@ -402,11 +408,20 @@ impl ColdFetch {
                     missing_value(self.columns.desc, column)
                 } else {
                     fits(&stripe.reader, column, self.columns.readers[column].kind())?;
-                    let owned = open_stripe::cached_chunk(self.rel, entry, stripe, column, chunk)?;
-                    let vector = owned.take(&[within], &ServerCodecs)?;
+                    let kept = match &self.near[column] {
+                        Some((near, kept)) if *near == chunk => kept,
+                        _ => {
+                            let kept = kept_chunk::of(self.rel, entry, stripe, column, chunk)?;
+                            &self.near[column].insert((chunk, kept)).1
+                        }
+                    };
                     let reader = &mut self.columns.readers[column];
                     reader.reset();
-                    match reader.datum(&vector, 0) {
+                    let value = match kept.at(within)? {
+                        Place::Alone(vector) => reader.datum(&vector, 0),
+                        Place::Among(vector, row) => reader.datum(vector, row),
+                    };
+                    match value {
                         Some(value) => (value, false),
                         None => (Datum::null(), true),
                     }

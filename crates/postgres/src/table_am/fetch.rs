@@ -27,10 +27,12 @@ struct Fetch {
     cold: *mut Cold,
 }
 
+#[derive(Default)]
 struct Cold {
     rows: Option<ColdFetch>,
-    /// The stripe found last, and the snapshot that sees it.
-    known: Option<(Seen, StripeEntry)>,
+    /// Stripes found so far, by their rows, and the snapshot that sees them.
+    known: Vec<StripeEntry>,
+    known_to: Option<Seen>,
     /// All dead rows, where they are few, and the snapshot they are dead to; None inside: they are many.
     dead: Option<(Seen, Option<Tombstones>)>,
     /// Rows asked for so far.
@@ -43,6 +45,26 @@ const FEW: usize = 64;
 const SEVERAL: u32 = 4;
 
 impl Cold {
+    /// The stripe of a row where it was found before.
+    fn find(&self, row: u64, seen: Seen) -> Option<StripeEntry> {
+        if self.known_to != Some(seen) {
+            return None;
+        }
+        let after = self.known.partition_point(|entry| entry.first_row <= row);
+        let entry = self.known.get(after.checked_sub(1)?)?;
+        entry.covers(row).then(|| entry.clone())
+    }
+
+    /// Remembers a stripe that a snapshot sees, whose stripes do not overlap.
+    fn remember(&mut self, entry: &StripeEntry, seen: Seen) {
+        if self.known_to != Some(seen) {
+            self.known.clear();
+            self.known_to = Some(seen);
+        }
+        let at = self.known.partition_point(|known| known.first_row <= entry.first_row);
+        self.known.insert(at, entry.clone());
+    }
+
     /// Whether a row of a visible stripe is there for the snapshot.
     unsafe fn is_there(
         &mut self,
@@ -145,8 +167,7 @@ unsafe extern "C-unwind" fn index_fetch_cold(
         let fetch = scan.cast::<Fetch>();
         if (*fetch).cold.is_null() {
             let before = pg_sys::MemoryContextSwitchTo((*fetch).context);
-            (*fetch).cold =
-                memory::leak_into_current_context(Cold { rows: None, known: None, dead: None, asked: 0 });
+            (*fetch).cold = memory::leak_into_current_context(Cold::default());
             pg_sys::MemoryContextSwitchTo(before);
         }
         let rel = (*scan).rel;
@@ -157,24 +178,27 @@ unsafe extern "C-unwind" fn index_fetch_cold(
         }
         let cold = &mut *(*fetch).cold;
         let seen = Seen::of(snapshot);
-        let known = cold.known.as_ref().is_some_and(|(when, entry)| Some(*when) == seen && entry.covers(row));
-        if !known {
-            match locate(rel, row, snapshot, slot) {
-                Located::Stored(entry) => cold.known = Some((seen.unwrap_or(NEVER), entry)),
+        let entry = match seen.and_then(|seen| cold.find(row, seen)) {
+            Some(entry) => entry,
+            None => match locate(rel, row, snapshot, slot) {
+                Located::Stored(entry) => {
+                    if let Some(seen) = seen {
+                        cold.remember(&entry, seen);
+                    }
+                    entry
+                }
                 Located::Answered => return true,
                 Located::Nowhere => return false,
-            }
-        }
-        let Some(storage_id) = cold.known.as_ref().map(|(_, entry)| entry.storage_id) else { return false };
+            },
+        };
         compat::predicate_lock_tid(rel, tid, snapshot, pg_sys::InvalidTransactionId);
-        if !cold.is_there(rel, storage_id, row, snapshot, seen) {
+        if !cold.is_there(rel, entry.storage_id, row, snapshot, seen) {
             return false;
         }
-        let Some((_, entry)) = &cold.known else { return false };
         if judges_by_now(snapshot) && holds_page_lock() {
             cold_rows::store(rel, slot, row, pg_sys::InvalidTransactionId, |_| (Datum::null(), true));
         } else {
-            cold.rows.get_or_insert_with(|| ColdFetch::new(rel)).fetch(entry, row, slot);
+            cold.rows.get_or_insert_with(|| ColdFetch::new(rel)).fetch(&entry, row, slot);
             count_fetch(rel);
         }
         true
@@ -186,9 +210,6 @@ unsafe fn is_marked(rel: Relation, row: u64) -> bool {
     // SAFETY: rel is open.
     unsafe { metapage::storage_id(rel).is_some_and(|id| delete_bitmap::marked_by(id, row).is_some()) }
 }
-
-/// Matches no snapshot.
-const NEVER: Seen = Seen { snapshot: std::ptr::null_mut(), xmin: 0, xmax: 0, cid: 0 };
 
 /// Whether the caller may hold a lock on an index page: a unique check, which wants to know whether the row is there and
 /// nothing else.

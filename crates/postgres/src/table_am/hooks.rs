@@ -106,7 +106,11 @@ unsafe fn prepare(scan: *mut ScanState, tag: NodeTag) {
                 add((*plan.cast::<pg_sys::BitmapHeapScan>()).bitmapqualorig);
             }
             NodeTag::T_IndexScanState => {
-                add((*plan.cast::<pg_sys::IndexScan>()).indexqualorig);
+                let index = (*scan.cast::<pg_sys::IndexScanState>()).iss_RelationDesc;
+                // A btree never asks for its condition to be looked at again.
+                if index.is_null() || (*(*index).rd_rel).relam != pg_sys::BTREE_AM_OID {
+                    add((*plan.cast::<pg_sys::IndexScan>()).indexqualorig);
+                }
                 add((*plan.cast::<pg_sys::IndexScan>()).indexorderbyorig);
             }
             _ => {}
