@@ -112,12 +112,13 @@ SELECT * FROM differences();
 -- A cursor that was open before goes on with its rows; one opened after does not have them.
 BEGIN;
 DECLARE before CURSOR FOR SELECT id FROM c WHERE id BETWEEN 10000 AND 19000;
-FETCH 2 FROM before;
+FETCH 1 FROM before \gset first_
 SELECT count(*) AS rows FROM c WHERE id BETWEEN 10000 AND 19000 \gset
 DELETE FROM c WHERE id BETWEEN 10000 AND 19000;
 SELECT count(*) FROM c WHERE id BETWEEN 10000 AND 19000;
 MOVE FORWARD ALL FROM before \; SELECT :rows > 1000 AS many;
-FETCH BACKWARD 1 FROM before;
+FETCH BACKWARD 1 FROM before \gset last_
+SELECT :first_id BETWEEN 10000 AND 19000 AND :last_id BETWEEN 10000 AND 19000 AND :first_id <> :last_id AS alive;
 ROLLBACK;
 SELECT * FROM differences();
 

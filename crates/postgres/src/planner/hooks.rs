@@ -2,7 +2,7 @@
 //!
 //! Called by the server's planner at the end of building a relation's paths. The node stands in for the sequential scan, serial
 //! or parallel, which is taken off the list; index and TID paths stay and compete by cost. Declined: TABLESAMPLE, relations of other access methods,
-//! queries that look at xmin, cmin, xmax or cmax, which cold rows do not have, one row by a unique index, and small tables whose rows are all hot.
+//! queries that look at xmin, cmin, xmax or cmax, which cold rows do not have, one row by a unique index, few by any, and small tables whose rows are all hot.
 
 use std::sync::OnceLock;
 
@@ -19,6 +19,9 @@ use crate::vectorised;
 
 /// The server's FirstLowInvalidHeapAttributeNumber: attribute sets are shifted by it.
 const ATTRIBUTE_SHIFT: i32 = 7;
+
+/// What a columnar scan takes at the least, in units of seq_page_cost: opening a stripe and decoding a chunk.
+const LEAST_SCAN: f64 = 8.0;
 
 static PREVIOUS: OnceLock<pg_sys::set_rel_pathlist_hook_type> = OnceLock::new();
 
@@ -131,6 +134,9 @@ unsafe fn offer_columnar(
         {
             index_paths::price(rel, outline, f64::from(pg_sys::bms_num_members(attributes)));
         }
+        if finds_few_rows(rel) {
+            return;
+        }
         let estimate = cost::estimate(root, rel, relation, outline.as_deref(), attributes);
         let workers = drop_sequential_scan(&mut (*rel).partial_pathlist);
         drop_sequential_scan(&mut (*rel).pathlist);
@@ -193,6 +199,19 @@ unsafe fn finds_one_row(root: *mut pg_sys::PlannerInfo, rel: *mut pg_sys::RelOpt
                 std::ptr::null_mut(),
                 std::ptr::null_mut(),
             )
+    }
+}
+
+/// Whether the best path is an index or bitmap scan of so few rows that no scan of a column chunk is cheaper.
+unsafe fn finds_few_rows(rel: *mut pg_sys::RelOptInfo) -> bool {
+    // SAFETY: as above.
+    unsafe {
+        let cheapest = PgList::<pg_sys::Path>::from_pg((*rel).pathlist).get_ptr(0);
+        cheapest.is_some_and(|path| {
+            matches!((*path).type_, NodeTag::T_IndexPath | NodeTag::T_BitmapHeapPath)
+                && (*path).param_info.is_null()
+                && (*path).total_cost < LEAST_SCAN
+        })
     }
 }
 

@@ -10,6 +10,7 @@ use pgrx::pg_sys::{self, CommandId, Datum, ItemPointerData, Relation, Snapshot, 
 use super::directory::{self, COLUMNS, StripeEntry};
 use super::directory_age::Age;
 use super::directory_cursor::{column, walk};
+use super::directory_places;
 use super::metapage;
 use super::pages::BlockRun;
 use super::side_table::tuple_is_void;
@@ -60,7 +61,7 @@ pub unsafe fn visible_in(rel: Relation, snapshot: Snapshot) -> Vec<StripeEntry> 
     let mut found = Vec::new();
     // SAFETY: see `walk`; the conflict check happens on the user's table with the loader's xid.
     unsafe {
-        let Some(storage_id) = metapage::storage_id(rel) else { return found };
+        let Some(storage_id) = in_use(rel) else { return found };
         let serializable = compat::serializable_reads(rel, snapshot);
         walk(storage_id, None, |cursor| {
             if cursor.satisfies(snapshot) {
@@ -116,6 +117,9 @@ pub unsafe fn find(storage_id: u64, row: u64, snapshot: Snapshot) -> Option<Stri
                     && !cursor.is_void()
                     && cursor.satisfies(snapshot)
                 {
+                    if !reserved_only {
+                        directory_places::remember(&entry, (*cursor.slot).tts_tid);
+                    }
                     found = Some(entry);
                 }
                 found.is_none()
@@ -123,7 +127,8 @@ pub unsafe fn find(storage_id: u64, row: u64, snapshot: Snapshot) -> Option<Stri
             found
         };
         if (*snapshot).snapshot_type == pg_sys::SnapshotType::SNAPSHOT_MVCC {
-            return look(false).or_else(|| look(true));
+            let known = directory_places::find(storage_id, row, snapshot);
+            return known.or_else(|| look(false)).or_else(|| look(true));
         }
         let reserved = look(true);
         let (xmin, xmax) = ((*snapshot).xmin, (*snapshot).xmax);
@@ -223,12 +228,19 @@ pub struct Survey {
     pub runs: Vec<BlockRun>,
 }
 
+/// The storage id of a table in whose file a row number was ever handed out: before that the directory has nothing to say about it. The counter is raised before the directory
+/// gets a row, so a snapshot taken before this look sees none.
+unsafe fn in_use(rel: Relation) -> Option<u64> {
+    // SAFETY: rel is open.
+    unsafe { metapage::read(rel).filter(|&(_, next_row)| next_row > 0).map(|(storage_id, _)| storage_id) }
+}
+
 /// Surveys the directory for a scan of `rel`; also tells a serializable transaction about what it does not see.
 pub unsafe fn survey(rel: Relation, snapshot: Snapshot) -> Survey {
     let mut survey = Survey { visible: Vec::new(), runs: Vec::new() };
     // SAFETY: as `visible_in`.
     unsafe {
-        let Some(storage_id) = metapage::storage_id(rel) else { return survey };
+        let Some(storage_id) = in_use(rel) else { return survey };
         let serializable = compat::serializable_reads(rel, snapshot);
         walk(storage_id, None, |cursor| {
             let seen = cursor.satisfies(snapshot);

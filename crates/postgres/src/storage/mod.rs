@@ -9,6 +9,7 @@ pub mod delete_bitmap;
 pub mod directory;
 pub mod directory_age;
 mod directory_cursor;
+mod directory_places;
 pub mod directory_scan;
 pub mod free;
 pub mod kept_chunk;

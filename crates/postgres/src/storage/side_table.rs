@@ -13,7 +13,8 @@ use pgrx::pg_guard;
 use pgrx::pg_sys::{self, Datum, ItemPointerData, Oid, Relation, Snapshot, TransactionId};
 
 use super::outline;
-use crate::host::{buffer, error};
+use crate::host::{buffer, error, relation};
+use crate::table_am::tid;
 
 /// One of the catalogs.
 #[derive(Clone, Copy)]
@@ -150,6 +151,12 @@ impl SideTable {
         // SAFETY: ordinary index scan; `step` may raise an ERROR, after which the server releases all of this.
         unsafe {
             let (table, index) = self.open(pg_sys::AccessShareLock);
+            if relation::block_count(table) == 0 {
+                // Nobody has written a row yet whose existence could matter to a snapshot taken before. Cold rows that were never changed are many.
+                pg_sys::index_close(index, pg_sys::NoLock as i32);
+                pg_sys::table_close(table, pg_sys::NoLock as i32);
+                return;
+            }
             let cursor = Cursor { table, slot: pg_sys::table_slot_create(table, std::ptr::null_mut()) };
             let mut keys = [pg_sys::ScanKeyData::default(), pg_sys::ScanKeyData::default()];
             scan_key(&mut keys[0], 1, Compare::Equal, storage_id);
@@ -176,6 +183,29 @@ impl SideTable {
             pg_sys::ExecDropSingleTupleTableSlot(cursor.slot);
             pg_sys::index_close(index, pg_sys::NoLock as i32);
             pg_sys::table_close(table, pg_sys::NoLock as i32);
+        }
+    }
+
+    /// What `look` says of the row at a place where there was one, whatever has become of it; None where there is nothing now. `look` judges for itself whether it is
+    /// the row that was meant, and whether anybody sees it.
+    pub unsafe fn at<T>(self, place: ItemPointerData, look: impl FnOnce(&Cursor) -> Option<T>) -> Option<T> {
+        // SAFETY: the slot takes over the pin of the page; the block is in the file, which shrinks only under a lock that excludes ours. An ERROR releases all of this.
+        unsafe {
+            let table = pg_sys::table_open(self.oids().table, pg_sys::AccessShareLock as i32);
+            let mut found = None;
+            if tid::block_of(place) < relation::block_count(table) {
+                let slot = pg_sys::table_slot_create(table, std::ptr::null_mut());
+                let tuple = &raw mut (*slot.cast::<pg_sys::BufferHeapTupleTableSlot>()).base.tupdata;
+                (*tuple).t_self = place;
+                let mut pin: pg_sys::Buffer = 0;
+                if pg_sys::heap_fetch(table, &raw mut pg_sys::SnapshotAnyData, tuple, &raw mut pin, false) {
+                    pg_sys::ExecStorePinnedBufferHeapTuple(tuple, slot, pin);
+                    found = look(&Cursor { table, slot });
+                }
+                pg_sys::ExecDropSingleTupleTableSlot(slot);
+            }
+            pg_sys::table_close(table, pg_sys::NoLock as i32);
+            found
         }
     }
 
