@@ -159,6 +159,8 @@ impl Unit for PartUnit {
                 return Ok(Step::Batch(batch));
             }
             match self.unit.next()? {
+                // Somebody wants to look whether to go on.
+                Step::Batch(batch) if batch.rows == 0 => return Ok(Step::Batch(batch)),
                 Step::Batch(batch) => pump.put(batch, 0),
                 Step::Summary(_) => return Err(Error::Decline("summary of rows that are wanted")),
                 Step::Done => {

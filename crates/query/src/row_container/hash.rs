@@ -29,6 +29,12 @@ pub const fn hash_int(value: i64) -> u64 {
     fold((value as u64) ^ SEED, STEP)
 }
 
+/// Other bits of a hash, for spreading rows over parts: tables in which the rows of one part are looked up have the highest and lowest bits of the hash itself for their places.
+#[inline]
+pub const fn spread(hash: u64) -> u64 {
+    fold(hash ^ TEXT, SEED)
+}
+
 /// Hash of two integers, as that of a row.
 #[inline]
 pub const fn hash_pair(first: i64, second: i64) -> u64 {

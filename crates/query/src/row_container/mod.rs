@@ -19,7 +19,7 @@ pub use numbering::Numbering;
 pub use pages::{BatchFile, Partitions};
 pub use row_set::{ABSENT, RowSet};
 pub use value_column::{Integers, ValueColumn, float_order};
-use vector::{Values, Vector};
+use vector::{LogicalType, Values, Vector, VectorBuilder};
 
 /// The vector without constants, codes and runs; shared where it has none.
 #[must_use]
@@ -30,4 +30,12 @@ pub fn flat(vector: &Arc<Vector>) -> Arc<Vector> {
         }
         _ => Arc::clone(vector),
     }
+}
+
+/// A vector of `rows` NULLs.
+pub fn nulls(logical: LogicalType, rows: usize) -> Vector {
+    let mut one = VectorBuilder::new(logical);
+    one.push_null();
+    let one = one.finish(&|_, _, _| Box::default());
+    Vector::new(logical, Values::Constant(Box::new(one), rows))
 }

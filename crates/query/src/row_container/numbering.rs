@@ -184,6 +184,15 @@ impl Numbering {
         }
     }
 
+    /// The rows at these positions of those kept.
+    pub fn take(&self, at: &[u32]) -> Vec<Arc<Vector>> {
+        let columns = match &self.index {
+            Index::Coded(coded) => &coded.columns,
+            Index::Set(set) => set.columns(),
+        };
+        columns.iter().map(|column| Arc::new(column.take(at))).collect()
+    }
+
     /// Positions, in the last look-up, of the rows that were new then.
     pub fn fresh(&self) -> &[u32] {
         match &self.index {

@@ -274,6 +274,11 @@ impl Partitions {
         Self { files: (0..FAN_OUT).map(|_| None).collect(), level, hashes: Vec::new() }
     }
 
+    /// No rows, and one file for all of them, whose rows are spread by the next level.
+    pub fn whole(level: u32) -> Self {
+        Self { files: vec![None], ..Self::new(level) }
+    }
+
     /// Writes these rows, spread by the hash of `keys`.
     pub fn write(
         &mut self,
@@ -283,11 +288,12 @@ impl Partitions {
         files: &SharedTempFiles,
     ) -> Result<()> {
         super::hash::hash_rows(keys, rows, &mut self.hashes)?;
-        let mut places: Vec<Vec<u32>> = vec![Vec::new(); FAN_OUT];
-        // The table in memory uses the lowest bits; past level 14 there are none left and nothing gets spread any more.
+        let fan_out = self.files.len();
+        let mut places: Vec<Vec<u32>> = vec![Vec::new(); fan_out];
+        // Past level 14 there are no bits left and nothing gets spread any more.
         let shift = 60u32.saturating_sub(4 * self.level);
         for (&hash, row) in self.hashes.iter().zip(0u32..) {
-            places[(hash >> shift) as usize % FAN_OUT].push(row);
+            places[(super::hash::spread(hash) >> shift) as usize % fan_out].push(row);
         }
         let types: Vec<_> = columns.iter().map(|column| column.logical).collect();
         for (file, rows) in self.files.iter_mut().zip(places).filter(|(_, rows)| !rows.is_empty()) {

@@ -143,6 +143,11 @@ impl RowSet {
         &self.work.kept
     }
 
+    /// The values of the rows kept.
+    pub fn columns(&self) -> &[ValueColumn] {
+        &self.columns
+    }
+
     /// Nothing more will be added for now.
     pub fn seal(&mut self) {
         self.columns.iter_mut().for_each(ValueColumn::seal);

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use vector::{Bitmap, LogicalType, Vector};
 
 use super::{boolean, count, extreme, first, float_sum, regression, sum, variance};
-use crate::{Aggregate, AggregateFunction, ColumnSummary, Error, Host, Result};
+use crate::{Aggregate, AggregateFunction, ColumnSummary, Error, Result};
 
 /// Which group each row of a batch is in.
 #[derive(Debug, Clone, Copy)]
@@ -33,16 +33,21 @@ pub trait Accumulator: Any + Send {
     /// Takes `rows` rows of its arguments.
     fn update(&mut self, arguments: &[Arc<Vector>], rows: usize, groups: Groups<'_>) -> Result<()>;
 
-    /// Takes over the states of another one of its kind; its group i is `to[i]` here.
-    fn merge(&mut self, other: Box<dyn Accumulator>, to: &[u32]) -> Result<()>;
+    /// Takes the states of groups `from` out of another one of its kind: group `from[i]` there is `to[i]` here.
+    fn merge(&mut self, other: &mut dyn Accumulator, from: &[u32], to: &[u32]) -> Result<()>;
+
+    /// Whether `merge` may be asked for some of the groups; otherwise `from` has all of them, in order.
+    fn is_divisible(&self) -> bool {
+        true
+    }
 
     /// Takes rows of group 0 as a summary; `column` is that of the argument.
     fn summary(&mut self, _rows: u64, _column: Option<&ColumnSummary>) -> Result<()> {
         Err(NO_SUMMARY)
     }
 
-    /// All rows were seen.
-    fn complete(&mut self, _host: &mut dyn Host) -> Result<()> {
+    /// All rows were seen. What takes long calls `check` now and then.
+    fn complete(&mut self, _check: &mut dyn FnMut() -> Result<()>) -> Result<()> {
         Ok(())
     }
 
@@ -91,8 +96,8 @@ pub fn make(aggregate: &Aggregate, types: &[LogicalType]) -> Result<Box<dyn Accu
 }
 
 /// Its own kind back from a trait object.
-pub fn same<T: 'static>(other: Box<dyn Accumulator>) -> Result<Box<T>> {
-    (other as Box<dyn Any>).downcast::<T>().map_err(|_| Error::Decline("states of another aggregate"))
+pub fn same<T: 'static>(other: &mut dyn Accumulator) -> Result<&mut T> {
+    (other as &mut dyn Any).downcast_mut::<T>().ok_or(Error::Decline("states of another aggregate"))
 }
 
 /// Calls `f` with each row that is not NULL.

@@ -40,10 +40,10 @@ impl Accumulator for Boolean {
         Ok(())
     }
 
-    fn merge(&mut self, other: Box<dyn Accumulator>, to: &[u32]) -> Result<()> {
+    fn merge(&mut self, other: &mut dyn Accumulator, from: &[u32], to: &[u32]) -> Result<()> {
         let other = same::<Self>(other)?;
-        for (&group, seen) in to.iter().zip(other.seen) {
-            self.seen[group as usize] |= seen;
+        for (&from, &group) in from.iter().zip(to) {
+            self.seen[group as usize] |= other.seen[from as usize];
         }
         Ok(())
     }

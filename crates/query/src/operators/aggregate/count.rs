@@ -69,10 +69,10 @@ impl Accumulator for Count {
         Ok(())
     }
 
-    fn merge(&mut self, other: Box<dyn Accumulator>, to: &[u32]) -> Result<()> {
+    fn merge(&mut self, other: &mut dyn Accumulator, from: &[u32], to: &[u32]) -> Result<()> {
         let other = same::<Self>(other)?;
-        for (&group, count) in to.iter().zip(other.counts) {
-            self.counts[group as usize] += count;
+        for (&from, &group) in from.iter().zip(to) {
+            self.counts[group as usize] += other.counts[from as usize];
         }
         Ok(())
     }

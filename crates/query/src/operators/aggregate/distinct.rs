@@ -10,7 +10,7 @@ use vector::{LogicalType, Values, Vector};
 use super::Spec;
 use super::accumulate::{Accumulator, Groups, same};
 use crate::row_container::{ABSENT, BatchFile, Numbering, Partitions};
-use crate::{AggregateFunction, BATCH_ROWS, Batch, Error, Host, Result, SharedTempFiles};
+use crate::{AggregateFunction, BATCH_ROWS, Batch, Error, Result, SharedTempFiles};
 
 /// An accumulator that sees equal arguments of a group once.
 pub struct Distinct {
@@ -39,7 +39,7 @@ impl Distinct {
             .aggregates
             .iter()
             .filter(|a| a.distinct && !a.is_ordered() && a.function != AggregateFunction::CountRows);
-        let memory = spec.memory / 2 / sharing.count().max(1);
+        let memory = spec.memory / spec.threads / 2 / sharing.count().max(1);
         let memo = memory / 4;
         Self {
             inner,
@@ -128,15 +128,15 @@ impl Accumulator for Distinct {
         self.take(&columns, rows)
     }
 
-    fn merge(&mut self, other: Box<dyn Accumulator>, to: &[u32]) -> Result<()> {
-        let mut other = same::<Self>(other)?;
+    fn merge(&mut self, other: &mut dyn Accumulator, _from: &[u32], to: &[u32]) -> Result<()> {
+        let other = same::<Self>(other)?;
         let seen = &mut other.seen;
         seen.seal();
         for start in (0..seen.len()).step_by(BATCH_ROWS) {
             let rows = BATCH_ROWS.min(seen.len() - start);
             self.take_mapped(&Batch::new(rows, seen.slice(start, rows)), to)?;
         }
-        for (mut file, _) in other.spilled.into_iter().flat_map(Partitions::into_files) {
+        for (mut file, _) in other.spilled.take().into_iter().flat_map(Partitions::into_files) {
             while let Some(batch) = file.read()? {
                 self.take_mapped(&batch, to)?;
             }
@@ -144,7 +144,11 @@ impl Accumulator for Distinct {
         Ok(())
     }
 
-    fn complete(&mut self, host: &mut dyn Host) -> Result<()> {
+    fn is_divisible(&self) -> bool {
+        false
+    }
+
+    fn complete(&mut self, check: &mut dyn FnMut() -> Result<()>) -> Result<()> {
         let mut files: Vec<(BatchFile, u32)> = Vec::new();
         loop {
             files.extend(self.spilled.take().into_iter().flat_map(Partitions::into_files));
@@ -152,11 +156,11 @@ impl Accumulator for Distinct {
             self.level = level;
             self.seen = Numbering::new(&self.types, self.memo);
             while let Some(batch) = file.read()? {
-                host.check_interrupts()?;
+                check()?;
                 self.take(&batch.columns, batch.rows)?;
             }
         }
-        self.inner.complete(host)
+        self.inner.complete(check)
     }
 
     fn finish(&mut self, function: AggregateFunction, start: usize, len: usize) -> Result<Vector> {

@@ -132,11 +132,11 @@ impl<T: Native> Accumulator for Extreme<T> {
         Ok(())
     }
 
-    fn merge(&mut self, other: Box<dyn Accumulator>, to: &[u32]) -> Result<()> {
+    fn merge(&mut self, other: &mut dyn Accumulator, from: &[u32], to: &[u32]) -> Result<()> {
         let other = same::<Self>(other)?;
-        for (from, &group) in to.iter().enumerate() {
-            if other.seen[from] {
-                self.take(group as usize, other.values[from]);
+        for (&from, &group) in from.iter().zip(to) {
+            if other.seen[from as usize] {
+                self.take(group as usize, other.values[from as usize]);
             }
         }
         Ok(())
@@ -296,28 +296,26 @@ impl Accumulator for NumericExtreme {
         Ok(())
     }
 
-    fn merge(&mut self, other: Box<dyn Accumulator>, to: &[u32]) -> Result<()> {
+    fn merge(&mut self, other: &mut dyn Accumulator, from: &[u32], to: &[u32]) -> Result<()> {
         let other = same::<Self>(other)?;
         if !other.specials.is_empty() {
             self.widen();
             self.specials.resize(self.wide.len(), Specials::default());
-            for (&group, from) in to.iter().zip(&other.specials) {
-                self.specials[group as usize].merge(*from);
+            for (&from, &group) in from.iter().zip(to) {
+                let seen = other.specials.get(from as usize).copied().unwrap_or_default();
+                self.specials[group as usize].merge(seen);
             }
         }
-        match (&mut self.narrow, &other.narrow) {
-            (Some(narrow), Some(from)) if narrow.shape == from.shape => {
-                for (at, &group) in to.iter().enumerate().filter(|(at, _)| from.extreme.seen[*at]) {
-                    narrow.extreme.take(group as usize, from.extreme.values[at]);
-                }
-            }
-            _ => {
-                self.widen();
-                for (at, &group) in to.iter().enumerate() {
-                    if let Some(value) = other.state(at) {
-                        self.take(group as usize, value);
-                    }
-                }
+        if let (Some(narrow), Some(other)) = (&mut self.narrow, &mut other.narrow)
+            && (narrow.shape.is_none() || other.shape.is_none() || narrow.shape == other.shape)
+        {
+            narrow.shape = narrow.shape.or(other.shape);
+            return narrow.extreme.merge(&mut other.extreme, from, to);
+        }
+        self.widen();
+        for (&from, &group) in from.iter().zip(to) {
+            if let Some(value) = other.state(from as usize) {
+                self.take(group as usize, value);
             }
         }
         Ok(())
@@ -417,11 +415,11 @@ impl Accumulator for TextExtreme {
         Ok(())
     }
 
-    fn merge(&mut self, other: Box<dyn Accumulator>, to: &[u32]) -> Result<()> {
+    fn merge(&mut self, other: &mut dyn Accumulator, from: &[u32], to: &[u32]) -> Result<()> {
         let other = same::<Self>(other)?;
-        for (&group, state) in to.iter().zip(other.states) {
-            if let Some(value) = state {
-                self.take(group as usize, &value);
+        for (&from, &group) in from.iter().zip(to) {
+            if let Some(value) = &other.states[from as usize] {
+                self.take(group as usize, value);
             }
         }
         Ok(())

@@ -6,7 +6,7 @@ use vector::{LogicalType, Vector, VectorBuilder};
 
 use super::accumulate::{Accumulator, Groups, MISTYPED, same};
 use crate::row_container::{ValueColumn, flat};
-use crate::{AggregateFunction, Host, Result};
+use crate::{AggregateFunction, Result};
 
 /// Group without a row.
 const NONE: u32 = u32::MAX;
@@ -55,15 +55,15 @@ impl Accumulator for First {
         }
     }
 
-    fn merge(&mut self, other: Box<dyn Accumulator>, to: &[u32]) -> Result<()> {
-        let mut other = same::<Self>(other)?;
+    fn merge(&mut self, other: &mut dyn Accumulator, from: &[u32], to: &[u32]) -> Result<()> {
+        let other = same::<Self>(other)?;
         other.values.seal();
-        let values = other.values.slice(0, other.values.len());
-        let rows = to.iter().zip(&other.at).filter(|(_, at)| **at != NONE);
-        self.take(&values, rows.map(|(&group, &at)| (at, group as usize)))
+        let pairs = from.iter().zip(to).map(|(&from, &group)| (other.at[from as usize], group as usize));
+        let (places, groups): (Vec<u32>, Vec<usize>) = pairs.filter(|(at, _)| *at != NONE).unzip();
+        self.take(&other.values.take(&places), (0..).zip(groups))
     }
 
-    fn complete(&mut self, _host: &mut dyn Host) -> Result<()> {
+    fn complete(&mut self, _check: &mut dyn FnMut() -> Result<()>) -> Result<()> {
         self.values.seal();
         Ok(())
     }

@@ -178,9 +178,10 @@ impl Accumulator for FloatSum {
         }
     }
 
-    fn merge(&mut self, other: Box<dyn Accumulator>, to: &[u32]) -> Result<()> {
+    fn merge(&mut self, other: &mut dyn Accumulator, from: &[u32], to: &[u32]) -> Result<()> {
         let other = same::<Self>(other)?;
-        for (&group, from) in to.iter().zip(other.states) {
+        for (&from, &group) in from.iter().zip(to) {
+            let from = other.states[from as usize];
             let state = &mut self.states[group as usize];
             state.sum = match self.single {
                 true => add_single(state.sum, from.sum),

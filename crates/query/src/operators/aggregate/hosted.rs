@@ -12,7 +12,7 @@ use super::accumulate::{Accumulator, Groups, MISTYPED, same};
 use crate::kernels::words::both;
 use crate::operators::sort::{FirstOfEach, Key, SortedRows};
 use crate::row_container::{ValueColumn, flat};
-use crate::{Aggregate, AggregateFunction, Batch, Error, Expression, Host, HostAggregate, Result, TextOrder};
+use crate::{Aggregate, AggregateFunction, Batch, Error, Expression, HostAggregate, Result, TextOrder};
 
 /// Group without a result.
 const NONE: u32 = u32::MAX;
@@ -148,7 +148,7 @@ impl Accumulator for Hosted {
         self.take(&columns, rows)
     }
 
-    fn merge(&mut self, other: Box<dyn Accumulator>, to: &[u32]) -> Result<()> {
+    fn merge(&mut self, other: &mut dyn Accumulator, _from: &[u32], to: &[u32]) -> Result<()> {
         let other = same::<Self>(other)?;
         other.rows.drain(|batch| {
             let (Some(Values::Int32(groups)), Some(arguments)) =
@@ -161,7 +161,11 @@ impl Accumulator for Hosted {
         })
     }
 
-    fn complete(&mut self, host: &mut dyn Host) -> Result<()> {
+    fn is_divisible(&self) -> bool {
+        false
+    }
+
+    fn complete(&mut self, check: &mut dyn FnMut() -> Result<()>) -> Result<()> {
         self.at = vec![NONE; self.groups];
         self.rows.sort()?;
         if !self.begun {
@@ -169,7 +173,7 @@ impl Accumulator for Hosted {
         }
         let mut distinct = self.distinct.then(|| FirstOfEach::new(self.keys.clone()));
         while let Some(mut batch) = self.rows.next_batch()? {
-            host.check_interrupts()?;
+            check()?;
             if let Some(distinct) = &mut distinct {
                 batch = distinct.of(batch);
             }

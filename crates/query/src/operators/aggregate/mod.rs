@@ -1,7 +1,8 @@
 //! Hash aggregation: the sink of `Plan::Aggregate`.
 //!
 //! Each thread fills a table of its own: the keys of a batch become group numbers (`groups`), then each accumulator (`accumulate` and its families) goes through its argument
-//! once. When a thread finishes, its table is merged into the shared one, whose groups are the output.
+//! once. When a thread finishes, its table is merged into the shared one, whose groups are the output. When it has met many groups before, all threads' groups go to tables that they
+//! share (`partitioned`).
 
 mod accumulate;
 mod boolean;
@@ -13,6 +14,8 @@ mod first;
 pub(super) mod float_sum;
 mod hosted;
 mod ordered;
+mod output;
+mod partitioned;
 mod percentile;
 mod regression;
 pub(super) mod results;
@@ -28,14 +31,20 @@ use std::sync::{Arc, Mutex};
 use vector::LogicalType;
 
 use self::hosted::Hosted;
+use self::output::Output;
+use self::partitioned::{Partitioned, Scatter};
 pub use self::sets::SetsSink;
 use self::table::Table;
 use crate::operators::sort::Room;
-use crate::row_container::BatchFile;
 use crate::{
-    Aggregate, BATCH_ROWS, Batch, Error, Expression, Host, Plan, Result, Settings, SharedTempFiles, Sink,
-    SinkLocal, Source, Summary, SummaryNeed, Unit,
+    Aggregate, Batch, Error, Expression, Host, Plan, Result, Settings, SharedTempFiles, Sink, SinkLocal,
+    Source, Step, Summary, SummaryNeed, Unit,
 };
+
+/// Groups that a thread keeps to itself: they stay in the caches near the processor.
+const OWN: usize = 1 << 15;
+/// Rows of a group, on the average, from which on a thread brings groups to the shared tables, and not rows.
+const MANY: usize = 4;
 
 /// What all threads know.
 pub struct AggregateSink {
@@ -45,7 +54,14 @@ pub struct AggregateSink {
 
 struct Shared {
     spec: Spec,
-    table: Mutex<Option<Table>>,
+    gathered: Mutex<Gathered>,
+}
+
+/// What threads have brought.
+enum Gathered {
+    Nothing,
+    Table(Box<Table>),
+    Partitioned(Arc<Partitioned>),
 }
 
 /// What is computed.
@@ -54,9 +70,12 @@ pub struct Spec {
     aggregates: Vec<Aggregate>,
     /// Types of the input's columns.
     input: Vec<LogicalType>,
-    /// Bytes that one thread's table may take, and that its memo of group numbers may.
+    /// Bytes that the tables of all threads may take together.
     memory: usize,
-    memo: usize,
+    /// Threads that compute.
+    threads: usize,
+    /// Parts that many groups are divided into; 0: they are not.
+    parts: usize,
     /// Where rows go for which there is no room.
     files: Option<SharedTempFiles>,
     /// There is one group, and no other grouping beside it.
@@ -64,14 +83,54 @@ pub struct Spec {
 }
 
 impl Spec {
-    /// Where one aggregate collects rows to put them in order: half of the memory is for those of all.
+    /// Where one aggregate of one thread collects rows to put them in order: half of the memory is for those of all.
     fn room(&self) -> Room {
         let sharing = self.aggregates.iter().filter(|aggregate| aggregate.is_ordered()).count();
-        Room { memory: self.memory / 2 / sharing.max(1), files: self.files.clone() }
+        Room { memory: self.memory / self.threads / 2 / sharing.max(1), files: self.files.clone() }
     }
 
     fn key_types(&self) -> Vec<LogicalType> {
         self.keys.iter().map(|key| key.logical(&self.input)).collect()
+    }
+
+    fn own_table(&self) -> Result<Table> {
+        Table::new(self, 0, self.own_memory())
+    }
+
+    /// Bytes of a thread's own table.
+    const fn own_memory(&self) -> usize {
+        match self.parts {
+            0 => self.memory / self.threads,
+            // The shared tables have the rest.
+            _ => self.memory / self.threads / 8 * 3,
+        }
+    }
+
+    fn columns_read(&self) -> Vec<bool> {
+        let mut read = vec![false; self.input.len()];
+        let arguments = self.aggregates.iter().flat_map(|aggregate| {
+            let order = aggregate.order_by.iter().map(|key| &key.expression);
+            aggregate.arguments.iter().chain(&aggregate.filter).chain(order)
+        });
+        self.keys.iter().chain(arguments).for_each(|expression| expression.mark_columns(&mut read));
+        read
+    }
+}
+
+impl Shared {
+    /// The tables of all threads.
+    fn partitioned(&self) -> Result<Arc<Partitioned>> {
+        let mut gathered = self.gathered.lock().map_err(|_| POISONED)?;
+        if let Gathered::Partitioned(parts) = &*gathered {
+            return Ok(Arc::clone(parts));
+        }
+        let parts = Arc::new(Partitioned::new(&self.spec, self.spec.parts, self.spec.memory / 8 * 5)?);
+        let before = std::mem::replace(&mut *gathered, Gathered::Partitioned(Arc::clone(&parts)));
+        drop(gathered);
+        if let Gathered::Table(table) = before {
+            parts.take_table(*table)?;
+        }
+        Ok(parts)
     }
 }
 
@@ -93,20 +152,24 @@ impl AggregateSink {
         memory: usize,
         settings: &Settings,
     ) -> Result<Self> {
-        let memory = memory / settings.threads.max(1);
-        let spec = Spec {
+        let mut spec = Spec {
             keys,
             aggregates: aggregates.to_vec(),
             input,
             memory,
-            memo: memory / 4,
+            threads: settings.threads.max(1),
+            parts: 0,
             files: settings.temp_files.clone(),
             alone,
         };
         // What cannot be computed is said before anything runs.
-        Table::new(&spec, 0)?;
+        let divisible = Table::new(&spec, 0, 0)?.is_divisible();
+        // One thread has nothing to share, and bringing its rows to parts costs more than it saves.
+        if divisible && spec.threads > 1 {
+            spec.parts = partitioned::parts(memory);
+        }
         let needs = summary::needs(&spec);
-        Ok(Self { shared: Arc::new(Shared { spec, table: Mutex::new(None) }), needs })
+        Ok(Self { shared: Arc::new(Shared { spec, gathered: Mutex::new(Gathered::Nothing) }), needs })
     }
 }
 
@@ -114,18 +177,23 @@ const POISONED: Error = Error::Decline("a thread panicked");
 
 impl Sink for AggregateSink {
     fn make(&self) -> Result<Box<dyn SinkLocal>> {
-        let table = Table::new(&self.shared.spec, 0)?;
-        Ok(Box::new(Local { table, shared: Arc::clone(&self.shared) }))
+        let shared = Arc::clone(&self.shared);
+        Ok(Box::new(Local { table: shared.spec.own_table()?, shared, rows: 0, scatter: None }))
     }
 
     fn complete(&self) -> Result<Box<dyn Source>> {
-        let table = self.shared.table.lock().map_err(|_| POISONED)?.take();
-        let table = match table {
-            Some(table) => table,
-            None => Table::new(&self.shared.spec, 0)?,
+        let mut gathered = self.shared.gathered.lock().map_err(|_| POISONED)?;
+        let gathered = std::mem::replace(&mut *gathered, Gathered::Nothing);
+        let (shared, spec) = (Arc::clone(&self.shared), &self.shared.spec);
+        let table = match gathered {
+            Gathered::Nothing => spec.own_table()?,
+            Gathered::Table(table) => *table,
+            Gathered::Partitioned(parts) => {
+                let parts = Arc::into_inner(parts).ok_or(Error::Decline("a thread still has rows"))?;
+                return Ok(Box::new(Parts { shared, tables: parts.into_tables()? }));
+            }
         };
-        let shared = Arc::clone(&self.shared);
-        Ok(Box::new(Groups { shared, table, sealed: false, next: 0, files: Vec::new() }))
+        Ok(Box::new(Groups { shared, output: Output::new(table, spec.own_memory()) }))
     }
 
     fn wants_summary(&self) -> Option<Vec<SummaryNeed>> {
@@ -156,11 +224,40 @@ impl Sink for AggregateSink {
 struct Local {
     shared: Arc<Shared>,
     table: Table,
+    /// Rows that went into the table.
+    rows: usize,
+    /// Where rows go instead, where groups are about as many.
+    scatter: Option<Scatter>,
+}
+
+impl Local {
+    /// The table's groups go to the shared tables.
+    fn divide(&mut self) -> Result<()> {
+        let spec = &self.shared.spec;
+        let parts = self.shared.partitioned()?;
+        let table = std::mem::replace(&mut self.table, spec.own_table()?);
+        let many = table.groups() * MANY <= self.rows;
+        parts.take_table(table)?;
+        self.rows = 0;
+        if !many || parts.is_full() {
+            self.scatter = Some(Scatter::new(spec, parts, spec.own_memory() / 4));
+        }
+        Ok(())
+    }
 }
 
 impl SinkLocal for Local {
     fn push(&mut self, batch: Batch) -> Result<bool> {
+        if let Some(scatter) = &mut self.scatter {
+            scatter.push(batch)?;
+            return Ok(true);
+        }
+        self.rows += batch.rows;
         self.table.push(&batch)?;
+        let spec = &self.shared.spec;
+        if spec.parts > 0 && (self.table.groups() > OWN || self.table.bytes() > spec.own_memory() / 2) {
+            self.divide()?;
+        }
         Ok(true)
     }
 
@@ -168,51 +265,71 @@ impl SinkLocal for Local {
         summary::push(&self.shared.spec, &mut self.table, &summary)
     }
 
-    fn finish(self: Box<Self>) -> Result<()> {
-        let mut shared = self.shared.table.lock().map_err(|_| POISONED)?;
-        match shared.as_mut() {
-            None => *shared = Some(self.table),
-            Some(table) => table.merge(self.table)?,
+    fn finish(mut self: Box<Self>) -> Result<()> {
+        if let Some(scatter) = &mut self.scatter {
+            return scatter.flush();
         }
-        Ok(())
+        let mut gathered = self.shared.gathered.lock().map_err(|_| POISONED)?;
+        let parts = match &mut *gathered {
+            Gathered::Nothing => {
+                *gathered = Gathered::Table(Box::new(self.table));
+                return Ok(());
+            }
+            Gathered::Table(table) => return table.merge(self.table),
+            Gathered::Partitioned(parts) => Arc::clone(parts),
+        };
+        drop(gathered);
+        parts.take_table(self.table)
     }
 }
 
-/// The groups of a finished table, then those of the files it had no room for.
+/// The groups of one table, on the main thread.
 struct Groups {
     shared: Arc<Shared>,
-    table: Table,
-    sealed: bool,
-    next: usize,
-    files: Vec<(BatchFile, u32)>,
+    output: Output,
 }
 
 impl Source for Groups {
     fn next_unit(&mut self, host: &mut dyn Host) -> Result<Option<Box<dyn Unit>>> {
-        if !self.sealed {
-            self.table.seal(host)?;
-            self.sealed = true;
-        }
-        while self.next == self.table.groups() {
-            self.files.extend(self.table.take_spilled());
-            let Some((mut file, level)) = self.files.pop() else { return Ok(None) };
-            self.table = Table::new(&self.shared.spec, level)?;
-            while let Some(batch) = file.read()? {
-                host.check_interrupts()?;
-                self.table.push(&batch)?;
+        loop {
+            host.check_interrupts()?;
+            let Some(batch) = self.output.step(&self.shared.spec, &mut || host.check_interrupts())? else {
+                return Ok(None);
+            };
+            if batch.rows > 0 {
+                return Ok(Some(Box::new(Some(batch))));
             }
-            self.table.seal(host)?;
-            self.next = 0;
         }
-        // Averages of very different magnitude may have no scale in common: fewer at a time then.
-        let mut rows = BATCH_ROWS.min(self.table.groups() - self.next);
-        let batch = loop {
-            match self.table.output(self.next, rows) {
-                Err(Error::Decline(_)) if rows > 1 => rows = rows.div_ceil(4),
-                output => break output?,
-            }
-        };
-        self.next += rows;
-        Ok(Some(Box::new(Some(batch))))
+    }
+}
+
+/// The groups of several tables, each a unit of work.
+struct Parts {
+    shared: Arc<Shared>,
+    tables: Vec<Table>,
+}
+
+impl Source for Parts {
+    fn next_unit(&mut self, _: &mut dyn Host) -> Result<Option<Box<dyn Unit>>> {
+        let Some(table) = self.tables.pop() else { return Ok(None) };
+        let output = Output::new(table, self.shared.spec.own_memory());
+        Ok(Some(Box::new(Part { shared: Arc::clone(&self.shared), output: Some(output) })))
+    }
+}
+
+struct Part {
+    shared: Arc<Shared>,
+    output: Option<Output>,
+}
+
+impl Unit for Part {
+    fn next(&mut self) -> Result<Step> {
+        let Some(output) = &mut self.output else { return Ok(Step::Done) };
+        // What is divided has nothing to complete that takes long.
+        let step = output.step(&self.shared.spec, &mut || Ok(()))?;
+        if step.is_none() {
+            self.output = None;
+        }
+        Ok(step.map_or(Step::Done, Step::Batch))
     }
 }

@@ -13,7 +13,7 @@ use super::percentile::{self, Ranks};
 use super::results::with_nulls;
 use crate::operators::sort::{FirstOfEach, Key, SortedRows};
 use crate::row_container::{Integers, ValueColumn, flat};
-use crate::{Aggregate, AggregateFunction, Batch, Error, Expression, Host, Result};
+use crate::{Aggregate, AggregateFunction, Batch, Error, Expression, Result};
 
 /// Longest text that string_agg makes; the server ends with an error at 1 GB.
 const LONGEST: usize = 1 << 29;
@@ -333,7 +333,7 @@ impl Accumulator for Ordered {
         self.take(&columns, rows)
     }
 
-    fn merge(&mut self, other: Box<dyn Accumulator>, to: &[u32]) -> Result<()> {
+    fn merge(&mut self, other: &mut dyn Accumulator, _from: &[u32], to: &[u32]) -> Result<()> {
         let other = same::<Self>(other)?;
         to.iter().zip(&other.counts).for_each(|(&group, count)| self.counts[group as usize] += count);
         other.rows.drain(|batch| {
@@ -350,7 +350,11 @@ impl Accumulator for Ordered {
         })
     }
 
-    fn complete(&mut self, host: &mut dyn Host) -> Result<()> {
+    fn is_divisible(&self) -> bool {
+        false
+    }
+
+    fn complete(&mut self, check: &mut dyn FnMut() -> Result<()>) -> Result<()> {
         self.results.iter_mut().for_each(|results| results.at = vec![NONE; self.counts.len()]);
         if self.select()? {
             self.rows = (self.empty)();
@@ -372,7 +376,7 @@ impl Accumulator for Ordered {
         };
         let mut distinct = self.distinct.then(|| FirstOfEach::new(self.keys.clone()));
         while let Some(mut batch) = rows.next_batch()? {
-            host.check_interrupts()?;
+            check()?;
             if let Some(distinct) = &mut distinct {
                 batch = distinct.of(batch);
             }

@@ -152,11 +152,11 @@ impl Accumulator for Pairs {
         if fine { Ok(()) } else { Err(OVERFLOW) }
     }
 
-    fn merge(&mut self, other: Box<dyn Accumulator>, to: &[u32]) -> Result<()> {
+    fn merge(&mut self, other: &mut dyn Accumulator, from: &[u32], to: &[u32]) -> Result<()> {
         let other = same::<Self>(other)?;
         let mut fine = true;
-        for (&group, from) in to.iter().zip(&other.states) {
-            fine &= self.states[group as usize].merge(from);
+        for (&from, &group) in from.iter().zip(to) {
+            fine &= self.states[group as usize].merge(&other.states[from as usize]);
         }
         if fine { Ok(()) } else { Err(OVERFLOW) }
     }

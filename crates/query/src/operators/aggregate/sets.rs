@@ -6,9 +6,10 @@
 use std::any::Any;
 use std::sync::Arc;
 
-use vector::{LogicalType, Values, Vector, VectorBuilder};
+use vector::{LogicalType, Values, Vector};
 
 use super::AggregateSink;
+use crate::row_container::nulls;
 use crate::{Batch, Error, Host, Plan, Result, Settings, Sink, SinkLocal, Source, Step, Unit};
 
 /// What all threads know.
@@ -48,14 +49,9 @@ impl Sink for SetsSink {
 
     fn complete(&self) -> Result<Box<dyn Source>> {
         let outputs = self.sets.iter().zip(&self.keys).zip(0..).map(|((set, keys), number)| {
-            let null = |&logical| {
-                let mut null = VectorBuilder::new(logical);
-                null.push_null();
-                null.finish(&|_, _, _| Box::default())
-            };
             let layout = Layout {
+                types: self.types.clone(),
                 keys: (0..self.types.len()).map(|at| keys.iter().position(|&key| key == at)).collect(),
-                nulls: self.types.iter().map(null).collect(),
                 taken: keys.len(),
                 number: Vector::new(LogicalType::Int32, Values::Int32(vec![number])),
             };
@@ -100,8 +96,8 @@ impl SinkLocal for Local {
 struct Layout {
     /// Where each key is among the set's columns.
     keys: Vec<Option<usize>>,
-    /// A NULL of each key's type.
-    nulls: Vec<Vector>,
+    /// Each key's type.
+    types: Vec<LogicalType>,
     /// How many keys the set has.
     taken: usize,
     /// The number of the set.
@@ -110,19 +106,16 @@ struct Layout {
 
 impl Layout {
     fn apply(&self, batch: Batch) -> Result<Batch> {
-        let repeated = |value: &Vector| {
-            let values = Values::Constant(Box::new(value.clone()), batch.rows);
-            Arc::new(Vector::new(value.logical, values))
-        };
-        let mut columns = Vec::with_capacity(batch.columns.len() + self.nulls.len() + 1);
-        for (place, null) in self.keys.iter().zip(&self.nulls) {
+        let mut columns = Vec::with_capacity(batch.columns.len() + self.types.len() + 1);
+        for (place, &logical) in self.keys.iter().zip(&self.types) {
             columns.push(match place {
                 Some(at) => Arc::clone(batch.columns.get(*at).ok_or(Error::Decline("group without a key"))?),
-                None => repeated(null),
+                None => Arc::new(nulls(logical, batch.rows)),
             });
         }
         columns.extend(batch.columns.iter().skip(self.taken).cloned());
-        columns.push(repeated(&self.number));
+        let number = Values::Constant(Box::new(self.number.clone()), batch.rows);
+        columns.push(Arc::new(Vector::new(self.number.logical, number)));
         Ok(Batch::new(batch.rows, columns))
     }
 }
@@ -150,7 +143,7 @@ struct SetUnit {
 impl Unit for SetUnit {
     fn next(&mut self) -> Result<Step> {
         Ok(match self.unit.next()? {
-            Step::Batch(batch) => Step::Batch(self.layout.apply(batch)?),
+            Step::Batch(batch) if batch.rows > 0 => Step::Batch(self.layout.apply(batch)?),
             other => other,
         })
     }

@@ -320,12 +320,10 @@ impl Accumulator for ExactSum {
         }
     }
 
-    fn merge(&mut self, other: Box<dyn Accumulator>, to: &[u32]) -> Result<()> {
-        let mut other = same::<Self>(other)?;
+    fn merge(&mut self, other: &mut dyn Accumulator, from: &[u32], to: &[u32]) -> Result<()> {
+        let other = same::<Self>(other)?;
         self.raise(other.scale)?;
         other.raise(self.scale)?;
-        other.empty();
-        self.empty();
         let shown = match (&self.display, &other.display) {
             (_, Display::None) => None,
             (Display::All(a), Display::All(b)) if a == b => None,
@@ -334,25 +332,38 @@ impl Accumulator for ExactSum {
                 None
             }
             (_, Display::All(b)) => Some(DisplayScales::Constant(*b)),
-            (_, Display::Groups(b)) => Some(DisplayScales::PerValue(b.clone())),
+            (_, Display::Groups(b)) => {
+                Some(DisplayScales::PerValue(from.iter().map(|&from| b[from as usize]).collect()))
+            }
         };
         if let Some(shown) = shown {
-            let valid: Bitmap = other.states.iter().map(|state| state.count > 0).collect();
+            let valid: Bitmap = from.iter().map(|&from| other.states[from as usize].count > 0).collect();
             self.show(&shown, Some(&valid), to.len(), Groups::Numbers(to));
-        }
-        for (from, &group) in to.iter().enumerate() {
-            let group = group as usize;
-            self.wide[group] = self.wide[group].checked_add(other.wide[from]).ok_or(WIDE)?;
-            self.states[group].count += other.states[from].count;
         }
         if !other.specials.is_empty() {
             self.specials.resize(self.states.len(), Specials::default());
-            for (&group, from) in to.iter().zip(&other.specials) {
-                self.specials[group as usize].merge(*from);
+            for (&from, &group) in from.iter().zip(to) {
+                let seen = other.specials.get(from as usize).copied().unwrap_or_default();
+                self.specials[group as usize].merge(seen);
             }
         }
-        if self.wide.iter().any(|sum| sum.unsigned_abs() > i128::MAX as u128 / 2) {
-            return Err(WIDE);
+        let bound = self.bound.checked_add(other.bound).filter(|&bound| bound <= i64::MAX as u64);
+        if let (Some(bound), true, true) = (bound, self.wide.is_empty(), other.wide.is_empty()) {
+            self.bound = bound;
+            for (&from, &group) in from.iter().zip(to) {
+                let (state, from) = (&mut self.states[group as usize], other.states[from as usize]);
+                state.sum += from.sum;
+                state.count += from.count;
+            }
+            return Ok(());
+        }
+        self.wide.resize(self.states.len(), 0);
+        for (&from, &group) in from.iter().zip(to) {
+            let group = group as usize;
+            let sum = self.wide[group].checked_add(other.total(from as usize));
+            // Half of the range stays free for the 64-bit sums.
+            self.wide[group] = sum.filter(|sum| sum.unsigned_abs() <= i128::MAX as u128 / 2).ok_or(WIDE)?;
+            self.states[group].count += other.states[from as usize].count;
         }
         Ok(())
     }

@@ -13,10 +13,11 @@ use super::accumulate::{self, Accumulator, Groups};
 use super::distinct::Distinct;
 use super::hosted::Hosted;
 use super::ordered::Ordered;
-use crate::row_container::{ABSENT, BatchFile, Numbering, Partitions};
-use crate::{
-    Aggregate, AggregateFunction, BATCH_ROWS, Batch, Error, Evaluator, Host, Result, SharedTempFiles,
-};
+use crate::row_container::{ABSENT, BatchFile, Numbering, Partitions, hash};
+use crate::{Aggregate, AggregateFunction, BATCH_ROWS, Batch, Error, Evaluator, Result, SharedTempFiles};
+
+/// Levels of a hash (`Partitions`) that groups are put into partitions by.
+const LEVELS: u32 = 1;
 
 /// Groups and states.
 pub struct Table {
@@ -36,6 +37,8 @@ struct Spilled {
     memory: usize,
     files: Option<SharedTempFiles>,
     level: u32,
+    /// All go to one file: they were spread before.
+    whole: bool,
     rows: Option<Partitions>,
     /// Rows that other threads had no room for, though there may be a group here.
     again: Vec<BatchFile>,
@@ -120,20 +123,21 @@ impl State {
 }
 
 impl Table {
-    /// No groups; without keys the one group.
-    pub fn new(spec: &Spec, level: u32) -> Result<Self> {
+    /// No groups, without keys the one group, and so many bytes for them; rows of further groups are spread by this level of their hash.
+    pub fn new(spec: &Spec, level: u32, memory: usize) -> Result<Self> {
         let (states, results) = states(spec)?;
         let mut table = Self {
             keys: spec.keys.iter().map(Evaluator::new).collect(),
-            set: (!spec.keys.is_empty()).then(|| Numbering::new(&spec.key_types(), spec.memo)),
+            set: (!spec.keys.is_empty()).then(|| Numbering::new(&spec.key_types(), memory / 4)),
             states,
             results,
             groups: 0,
             numbers: Vec::new(),
             spilled: Spilled {
-                memory: spec.memory,
+                memory,
                 files: spec.files.clone(),
                 level,
+                whole: false,
                 rows: None,
                 again: Vec::new(),
             },
@@ -142,6 +146,23 @@ impl Table {
             table.grow(1);
         }
         Ok(table)
+    }
+
+    /// A table of groups whose hashes have their highest bits in common.
+    pub fn of_partition(spec: &Spec, memory: usize) -> Result<Self> {
+        let mut table = Self::new(spec, LEVELS, memory)?;
+        table.spilled.whole = true;
+        Ok(table)
+    }
+
+    /// Whether groups can be taken out of it and the others left.
+    pub fn is_divisible(&self) -> bool {
+        self.set.is_some() && self.states.iter().all(|state| state.accumulator.is_divisible())
+    }
+
+    /// True when it takes no further groups.
+    pub fn is_full(&self) -> bool {
+        self.set.as_ref().is_some_and(Numbering::is_frozen)
     }
 
     /// Number of groups.
@@ -195,7 +216,8 @@ impl Table {
         let Some(files) = &self.spilled.files else { return Err(Error::Decline("no temporary files")) };
         let absent_keys: Vec<_> = keys.iter().map(|key| Arc::new(key.take(&absent))).collect();
         let level = self.spilled.level;
-        self.spilled.rows.get_or_insert_with(|| Partitions::new(level)).write(
+        let make = if self.spilled.whole { Partitions::whole } else { Partitions::new };
+        self.spilled.rows.get_or_insert_with(|| make(level)).write(
             &absent_keys,
             &batch.take(&absent).columns,
             absent.len(),
@@ -220,48 +242,68 @@ impl Table {
 
     /// Takes over the groups of another thread's table.
     pub fn merge(&mut self, mut other: Self) -> Result<()> {
-        let mut to = Vec::with_capacity(other.groups);
-        let rows = [self.spilled.rows.take(), other.spilled.rows.take()];
-        self.spilled.again.extend(other.spilled.again);
-        self.spilled
-            .again
-            .extend(rows.into_iter().flatten().flat_map(Partitions::into_files).map(|(file, _)| file));
-        match (&mut self.set, &mut other.set) {
+        let rows = other.spilled.rows.take().into_iter().flat_map(Partitions::into_files);
+        self.spilled.again.extend(other.spilled.again.drain(..).chain(rows.map(|(file, _)| file)));
+        other.close();
+        let all: Vec<u32> = (0..other.groups as u32).collect();
+        self.take_groups(&mut other, &all)
+    }
+
+    /// Takes over these groups of another table that is closed, all of them unless it is divisible.
+    pub fn take_groups(&mut self, other: &mut Self, groups: &[u32]) -> Result<()> {
+        // Rows of these groups may have gone to files.
+        let rows = self.spilled.rows.take().into_iter().flat_map(Partitions::into_files);
+        self.spilled.again.extend(rows.map(|(file, _)| file));
+        let mut to = Vec::with_capacity(groups.len());
+        match (&mut self.set, &other.set) {
             (Some(set), Some(from)) => {
-                from.seal();
+                let full = set.is_frozen();
                 set.thaw();
                 let mut numbers = Vec::new();
-                for start in (0..other.groups).step_by(BATCH_ROWS) {
-                    let rows = BATCH_ROWS.min(other.groups - start);
-                    set.number(&from.slice(start, rows), rows, &mut numbers)?;
+                for groups in groups.chunks(BATCH_ROWS) {
+                    set.number(&from.take(groups), groups.len(), &mut numbers)?;
                     to.extend_from_slice(&numbers);
                 }
-                let groups = set.len();
-                self.grow(groups);
+                if full {
+                    set.freeze();
+                }
+                let known = set.len();
+                self.grow(known);
             }
             _ => to.push(0),
         }
-        for (state, other) in self.states.iter_mut().zip(other.states) {
-            state.accumulator.merge(other.accumulator, &to)?;
+        for (state, other) in self.states.iter_mut().zip(&mut other.states) {
+            state.accumulator.merge(other.accumulator.as_mut(), groups, &to)?;
         }
         Ok(())
     }
 
-    /// All rows were seen.
-    pub fn seal(&mut self, host: &mut dyn Host) -> Result<()> {
-        for mut file in std::mem::take(&mut self.spilled.again) {
-            if let Some(set) = &mut self.set {
-                set.freeze();
-            }
-            while let Some(batch) = file.read()? {
-                host.check_interrupts()?;
-                self.push(&batch)?;
-            }
-        }
+    /// Hashes of the keys of all groups. The table is closed.
+    pub fn hashes(&self, hashes: &mut Vec<u64>) -> Result<()> {
+        let keys = self.set.as_ref().map(|set| set.slice(0, self.groups)).unwrap_or_default();
+        hash::hash_rows(&keys, self.groups, hashes)
+    }
+
+    /// No further rows come, so that keys can be shared.
+    pub fn close(&mut self) {
         if let Some(set) = &mut self.set {
             set.seal();
         }
-        self.states.iter_mut().try_for_each(|state| state.accumulator.complete(host))
+    }
+
+    /// A file of rows to push once more before the table is complete: their groups may be here, and no further ones are taken.
+    pub fn take_again(&mut self) -> Option<BatchFile> {
+        let file = self.spilled.again.pop()?;
+        if let Some(set) = &mut self.set {
+            set.freeze();
+        }
+        Some(file)
+    }
+
+    /// All rows were seen.
+    pub fn complete(&mut self, check: &mut dyn FnMut() -> Result<()>) -> Result<()> {
+        self.close();
+        self.states.iter_mut().try_for_each(|state| state.accumulator.complete(check))
     }
 
     /// Keys and results of groups `start..start + rows`.

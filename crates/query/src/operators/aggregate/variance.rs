@@ -172,11 +172,12 @@ impl Accumulator for ExactVariance {
         }
     }
 
-    fn merge(&mut self, other: Box<dyn Accumulator>, to: &[u32]) -> Result<()> {
-        let mut other = same::<Self>(other)?;
+    fn merge(&mut self, other: &mut dyn Accumulator, from: &[u32], to: &[u32]) -> Result<()> {
+        let other = same::<Self>(other)?;
         self.raise(other.scale)?;
         other.raise(self.scale)?;
-        for (&group, from) in to.iter().zip(other.states) {
+        for (&from, &group) in from.iter().zip(to) {
+            let from = other.states[from as usize];
             let state = &mut self.states[group as usize];
             state.sum = state.sum.checked_add(from.sum).ok_or(WIDE)?;
             state.squares = state.squares.checked_add(from.squares).ok_or(WIDE)?;
@@ -277,9 +278,10 @@ impl Accumulator for FloatVariance {
         }
     }
 
-    fn merge(&mut self, other: Box<dyn Accumulator>, to: &[u32]) -> Result<()> {
+    fn merge(&mut self, other: &mut dyn Accumulator, from: &[u32], to: &[u32]) -> Result<()> {
         let other = same::<Self>(other)?;
-        for (&group, from) in to.iter().zip(other.states) {
+        for (&from, &group) in from.iter().zip(to) {
+            let from = other.states[from as usize];
             let state = &mut self.states[group as usize];
             if state.count == 0.0 {
                 *state = from;

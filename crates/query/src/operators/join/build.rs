@@ -10,11 +10,10 @@ use std::sync::{Arc, Mutex, OnceLock};
 
 use vector::{Bitmap, ByteView, ByteViews, LogicalType, Predicate, Values, Vector};
 
-use super::keys::nulls;
 use super::members::KeySet;
 use super::narrow::predicate;
 use super::table::Table;
-use crate::row_container::{BatchFile, Partitions};
+use crate::row_container::{BatchFile, Partitions, nulls};
 use crate::{Batch, Error, Evaluator, Expression, Result, SharedTempFiles, Sink, SinkLocal, Source};
 
 /// What the kept side has to know of its join.

@@ -4,7 +4,7 @@
 //! kept side's scale) become 64-bit integers, wider decimals and 16-byte values 128-bit ones, text stays bytes. A value that cannot be brought to the form (a decimal
 //! with more digits than the kept side has) equals nothing there: it is `unfit`.
 
-use vector::{Bitmap, ByteViews, FixedBytes, LogicalType, NumericInts, NumericValues, Values, Vector};
+use vector::{Bitmap, ByteViews, FixedBytes, NumericInts, NumericValues, Values, Vector};
 
 use crate::{Error, Result};
 
@@ -314,12 +314,4 @@ impl Packing {
             });
         }
     }
-}
-
-/// A vector of `rows` NULLs.
-pub fn nulls(logical: LogicalType, rows: usize) -> Vector {
-    let mut one = vector::VectorBuilder::new(logical);
-    one.push_null();
-    let one = one.finish(&|_, _, _| Box::default());
-    Vector::new(logical, Values::Constant(Box::new(one), rows))
 }

@@ -11,8 +11,9 @@ use vector::{Bitmap, LogicalType, Vector};
 
 use super::Shared;
 use super::build::Built;
-use super::keys::{Form, KeyColumn, nulls};
+use super::keys::{Form, KeyColumn};
 use super::table::Scratch;
+use crate::row_container::nulls;
 use crate::{Batch, Emit, Evaluator, JoinKind, Result, Transform};
 
 /// Pairs of one emitted batch.

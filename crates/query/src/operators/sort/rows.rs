@@ -158,9 +158,9 @@ impl SortedRows {
         self.runs.is_empty().then_some(&self.columns)
     }
 
-    /// The rows, in no order, batch by batch.
-    pub fn drain(mut self, mut take: impl FnMut(Batch) -> Result<()>) -> Result<()> {
-        for mut run in self.runs {
+    /// The rows, in no order, batch by batch; none is asked for again.
+    pub fn drain(&mut self, mut take: impl FnMut(Batch) -> Result<()>) -> Result<()> {
+        for mut run in self.runs.drain(..) {
             while let Some(batch) = run.read()? {
                 take(batch)?;
             }

@@ -1,0 +1,64 @@
+//! Giving out groups: those of a finished table, then those of the files it had no room for.
+//!
+//! Used by the sink for one table, on the main thread, and by each unit of a partition.
+
+use super::Spec;
+use super::table::Table;
+use crate::row_container::BatchFile;
+use crate::{BATCH_ROWS, Batch, Error, Result};
+
+/// Where it stands.
+pub struct Output {
+    table: Table,
+    /// Rows that are read back into the table.
+    reading: Option<BatchFile>,
+    complete: bool,
+    next: usize,
+    /// Rows of further tables, and how those spread theirs.
+    files: Vec<(BatchFile, u32)>,
+    /// Bytes that those may take.
+    memory: usize,
+}
+
+impl Output {
+    /// The groups of a table that all rows were pushed into; tables of what it had no room for may take so many bytes.
+    pub const fn new(table: Table, memory: usize) -> Self {
+        Self { table, reading: None, complete: false, next: 0, files: Vec::new(), memory }
+    }
+
+    /// The next groups, None at the end. After some work without any an empty batch comes, for a caller that looks whether to go on.
+    pub fn step(&mut self, spec: &Spec, check: &mut dyn FnMut() -> Result<()>) -> Result<Option<Batch>> {
+        if !self.complete {
+            if let Some(file) = &mut self.reading {
+                match file.read()? {
+                    Some(batch) => self.table.push(&batch)?,
+                    None => self.reading = None,
+                }
+                return Ok(Some(Batch::default()));
+            }
+            self.reading = self.table.take_again();
+            if self.reading.is_some() {
+                return Ok(Some(Batch::default()));
+            }
+            self.table.complete(check)?;
+            self.complete = true;
+        }
+        if self.next == self.table.groups() {
+            self.files.extend(self.table.take_spilled());
+            let Some((file, level)) = self.files.pop() else { return Ok(None) };
+            self.table = Table::new(spec, level, self.memory)?;
+            (self.reading, self.complete, self.next) = (Some(file), false, 0);
+            return Ok(Some(Batch::default()));
+        }
+        // Averages of very different magnitude may have no scale in common: fewer at a time then.
+        let mut rows = BATCH_ROWS.min(self.table.groups() - self.next);
+        let batch = loop {
+            match self.table.output(self.next, rows) {
+                Err(Error::Decline(_)) if rows > 1 => rows = rows.div_ceil(4),
+                output => break output?,
+            }
+        };
+        self.next += rows;
+        Ok(Some(batch))
+    }
+}

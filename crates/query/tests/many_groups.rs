@@ -1,0 +1,165 @@
+//! Aggregation of many groups by several threads, against a reference: rows are divided into batches and threads at random, with room for all groups, and with little.
+#![allow(clippy::unwrap_used, clippy::panic)]
+
+mod support;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use proptest::prelude::*;
+use query::*;
+use support::{Calm, Memory, V, aggregate, scan, shown, value, vector};
+use vector::LogicalType as T;
+
+/// More than a thread keeps for itself.
+const MANY: u64 = 200_000;
+
+const TYPES: [T; 5] = [T::Int64, T::Text, T::Int32, T::Numeric, T::Int32];
+
+/// Numbers that look random and are the same for the same seed.
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, below: u64) -> u64 {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) % below
+    }
+}
+
+/// A row: keys that come from one number, so that there are as many groups as numbers, then what is aggregated.
+fn row(random: &mut Random, groups: u64) -> Vec<V> {
+    // Some of the rows are in few of the groups.
+    let below = if random.below(5) > 0 { groups } else { groups / 50 + 1 };
+    let group = random.below(below) as i64;
+    let text = if group % 3 == 0 { format!("a longer text of {group}") } else { group.to_string() };
+    vec![
+        if group == 7 { V::Null } else { V::Int(group * 1_000_003_000_007) },
+        if group == 8 { V::Null } else { V::Text(text) },
+        V::Int(group % 100_000),
+        match random.below(9) {
+            0 => V::Null,
+            some => V::Dec(i128::from(random.below(1 << 30)) - (1 << 29), 2 + (some == 5) as u16),
+        },
+        if random.below(10) == 0 { V::Null } else { V::Int(random.below(2_000_000) as i64 - 1_000_000) },
+    ]
+}
+
+fn batch(rows: &[Vec<V>]) -> Batch {
+    let column = |at: usize| rows.iter().map(|row| row[at].clone()).collect::<Vec<_>>();
+    let columns = TYPES.iter().enumerate().map(|(at, &logical)| Arc::new(vector(logical, &column(at))));
+    Batch::new(rows.len(), columns.collect())
+}
+
+/// count(*), count, sum, max of the integer; sum of the decimal, min of the text.
+fn aggregates() -> Vec<Aggregate> {
+    use AggregateFunction as F;
+    vec![
+        aggregate(F::CountRows, None, T::Int64),
+        aggregate(F::Count, Some(4), T::Int64),
+        aggregate(F::Sum, Some(4), T::Int64),
+        aggregate(F::Max, Some(4), T::Int32),
+        aggregate(F::Sum, Some(3), T::Numeric),
+        aggregate(F::Min, Some(1), T::Text),
+    ]
+}
+
+/// The groups as the server would make them.
+fn expected(rows: &[Vec<V>], keys: &[usize]) -> Vec<String> {
+    let mut groups: BTreeMap<String, Vec<&Vec<V>>> = BTreeMap::new();
+    for row in rows {
+        let key = keys.iter().map(|&key| row[key].show()).collect::<Vec<_>>().join("|");
+        groups.entry(key).or_default().push(row);
+    }
+    let lines = groups.into_iter().map(|(key, rows)| {
+        let ints: Vec<i64> = rows
+            .iter()
+            .filter_map(|row| if let V::Int(value) = row[4] { Some(value) } else { None })
+            .collect();
+        let decimals =
+            rows.iter().filter_map(|row| if let V::Dec(v, s) = row[3] { Some((v, s)) } else { None });
+        let decimals: Vec<(i128, u16)> = decimals.collect();
+        let scale = decimals.iter().map(|(_, scale)| *scale).max();
+        let sum = scale.map_or(V::Null, |scale| {
+            let parts = decimals.iter().map(|(v, own)| v * 10i128.pow(u32::from(scale - own)));
+            V::Dec(parts.sum(), scale)
+        });
+        let least = rows.iter().map(|row| &row[1]).min_by(|a, b| a.compare(b)).unwrap();
+        let values = [
+            V::Int(rows.len() as i64),
+            V::Int(ints.len() as i64),
+            if ints.is_empty() { V::Null } else { V::Int(ints.iter().sum()) },
+            ints.iter().max().map_or(V::Null, |&max| V::Int(max)),
+            sum,
+            least.clone(),
+        ];
+        format!("{key}|{}", values.map(|value| value.show()).join("|"))
+    });
+    let mut lines: Vec<String> = lines.collect();
+    lines.sort();
+    lines
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(12))]
+
+    #[test]
+    fn threads_share_the_groups(
+        seed in any::<u64>(),
+        groups in prop_oneof![Just(200u64), Just(3_000), Just(MANY)],
+        keys in proptest::sample::select(vec![vec![0], vec![1], vec![0, 1], vec![0, 2], vec![2, 1, 0]]),
+        threads in 1usize..4,
+        megabytes in proptest::sample::select(vec![4usize, 24, 1_024]),
+    ) {
+        let mut random = Random(seed);
+        let mut rows: Vec<Vec<V>> = (0..60_000).map(|_| row(&mut random, groups)).collect();
+        let mut batches = Vec::new();
+        let mut at = 0;
+        while at < rows.len() {
+            let end = (at + 1 + random.below(4_000) as usize).min(rows.len());
+            batches.push((random.below(threads as u64) as usize, batch(&rows[at..end])));
+            at = end;
+        }
+        let keyed = keys.iter().map(|&key| Expression::Column(key)).collect();
+        let input = scan(&TYPES);
+        let plan = Plan::Aggregate { input, keys: keyed, aggregates: aggregates(), groups: 1.0 };
+        let files = Memory::default();
+        let written = Arc::clone(&files.written);
+        let settings = Settings { memory: megabytes << 20, threads, temp_files: Some(Arc::new(files)) };
+        let sink = query::operators::aggregate(&plan, &Arc::new(settings)).unwrap();
+        // Each thread with its own rows, all at the same time.
+        std::thread::scope(|scope| {
+            for thread in 0..threads {
+                let mut local = sink.make().unwrap();
+                let own: Vec<Batch> =
+                    batches.iter().filter(|(of, _)| *of == thread).map(|(_, batch)| batch.clone()).collect();
+                scope.spawn(move || {
+                    own.into_iter().for_each(|batch| assert!(local.push(batch).unwrap()));
+                    local.finish().unwrap();
+                });
+            }
+        });
+        let mut output = sink.complete().unwrap();
+        let mut found = Vec::new();
+        let mut units = 0;
+        while let Some(mut unit) = output.next_unit(&mut Calm).unwrap() {
+            units += 1;
+            while let Step::Batch(batch) = unit.next().unwrap() {
+                for row in 0..batch.rows {
+                    found.push(batch.columns.iter().map(|column| value(column, row)).collect::<Vec<_>>());
+                }
+            }
+        }
+        if groups == MANY && megabytes < 1_024 && threads > 1 {
+            // As many tables as the memory makes: they were shared.
+            prop_assert_eq!(units, if megabytes == 4 { 4 } else { 16 });
+            prop_assert_eq!(written.load(Ordering::Relaxed) > 0, megabytes == 4);
+        }
+        let found = shown(&found);
+        let expected = expected(&std::mem::take(&mut rows), &keys);
+        prop_assert_eq!(found.len(), expected.len());
+        for (found, expected) in found.iter().zip(&expected) {
+            prop_assert_eq!(found, expected);
+        }
+    }
+}
