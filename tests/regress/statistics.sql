@@ -44,3 +44,11 @@ SELECT lines('SELECT s FROM c WHERE k = (SELECT min(k) FROM h)');
 SELECT lines('SELECT s FROM c');
 SELECT lines('(COSTS OFF) SELECT s FROM c WHERE k < 0');
 SELECT lines('(FORMAT JSON) SELECT s FROM c WHERE k > 5000') ~ '"Estimated Stripes Read": 1,\s+"Estimated Stripes Pruned": 2' AS in_json;
+RESET colonnade.enable_vectorised;
+
+-- A sample of more rows than it keeps is put in the order of the rows' places, by which the correlation is computed.
+CREATE TABLE ordered (id int, shuffled int) USING colcompress;
+INSERT INTO ordered SELECT g, hashint4(g) FROM generate_series(1, 50000) g;
+SET default_statistics_target = 10;
+ANALYZE ordered;
+SELECT attname, correlation > 0.99 AS in_order FROM pg_stats WHERE tablename = 'ordered' ORDER BY 1;

@@ -50,11 +50,11 @@ class Changes:
     def row(self, ident):
         """The values of one row, as literals; now and then one that the CHECK refuses, in rows that meet no other fault."""
         rng = self.rng
-        n = rng.choice(("NULL", str(rng.randint(-500, 5000)), f"{rng.randint(0, 900)}.{rng.randint(0, 99):02d}"))
+        n = rng.choice(("NULL::numeric", str(rng.randint(-500, 5000)), f"{rng.randint(0, 900)}.{rng.randint(0, 99):02d}"))
         big = "NULL" if rng.random() < 0.9 else f"repeat('{rng.choice('pqr')}', {rng.choice((10, 3000, 30000))})"
         values = [str(ident), str(self.k()), "NULL" if rng.random() < 0.1 else f"'{self.word()}'", n, f"date '2024-01-01' + {rng.randint(0, 400)}", big]
         if self.shape.unique:
-            values.append("NULL" if rng.random() < 0.1 else str(ident))
+            values.append("NULL::bigint" if rng.random() < 0.1 else str(ident))
         return f"({', '.join(values)})"
 
     def series(self, first, last):

@@ -11,6 +11,7 @@ use pgrx::pg_sys::{
     self, BlockNumber, BufferAccessStrategy, Relation, TableScanDesc, TransactionId, TupleTableSlot,
 };
 
+use super::cold_rows::SLOT_WANTS_SYSTEM_COLUMNS;
 use super::delegate::heap_guarded;
 use super::scan::{self, Scan};
 use crate::host::relation;
@@ -144,6 +145,8 @@ pub(super) unsafe extern "C-unwind" fn next_tuple(
             if state.analyze.chosen() {
                 state.analyze.page = Some((at, next, end));
                 let entry = std::ptr::from_ref(&state.analyze.stripes[at]);
+                // As a heap tuple, which says its place: the sample is sorted by it, and correlation is measured in that order.
+                (*slot).tts_flags |= SLOT_WANTS_SYSTEM_COLUMNS;
                 scan::cold_rows(ours).fetch(&*entry, row, slot);
                 return true;
             }
