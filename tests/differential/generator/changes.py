@@ -336,5 +336,5 @@ class Changes:
         rng = self.rng
         weighted = ((self.insert, 10), (self.insert_existing, 4), (self.insert_many, 3), (self.copy, 4), (self.copy_self, 1), (self.on_conflict, 10), (self.update, 16),
                     (self.update_nested, 2), (self.update_key, 5), (self.update_from, 3), (self.delete, 8), (self.delete_using, 2), (self.merge, 6), (self.with_changes, 4), (self.lock, 6),
-                    (self.select, 4), (self.in_plpgsql, 3), (self.other_table, 6), (self.current_of if self.inside else self.update, 2), (self.scroll, 1))
+                    (self.select, 4), (self.in_plpgsql, 3), (self.other_table, 6), (self.current_of if self.inside else self.update, 5), (self.scroll, 1))
         return rng.choices([maker for maker, _ in weighted], [weight for _, weight in weighted])[0]()
