@@ -19,14 +19,15 @@ pub struct Derived {
     pub unread: Vec<usize>,
 }
 
-/// Moves questions into the scans of a plan of `sources` sources; what each of them has to give.
-pub fn derive(plan: &mut Plan, sources: usize) -> Vec<Derived> {
-    let mut found = vec![Derived::default(); sources];
+/// Moves questions into the columnar scans of a plan, given which of its sources are; what each source has to give.
+pub fn derive(plan: &mut Plan, columnar: impl Iterator<Item = bool>) -> Vec<Derived> {
+    let mut found: Vec<_> = columnar.map(|columnar| columnar.then(Derived::default)).collect();
     walk(plan, &mut found);
-    found
+    found.into_iter().map(Option::unwrap_or_default).collect()
 }
 
-fn walk(plan: &mut Plan, found: &mut [Derived]) {
+/// `found` is None for a source that answers no questions.
+fn walk(plan: &mut Plan, found: &mut [Option<Derived>]) {
     match plan {
         Plan::Scan { .. } => {}
         Plan::Aggregate { input, keys, aggregates, .. }
@@ -54,14 +55,14 @@ fn walk(plan: &mut Plan, found: &mut [Derived]) {
 }
 
 /// An operator with these expressions over `input`.
-fn above<'a>(input: &'a mut Plan, mut own: Vec<&'a mut Expression>, found: &mut [Derived]) {
+fn above<'a>(input: &'a mut Plan, mut own: Vec<&'a mut Expression>, found: &mut [Option<Derived>]) {
     let mut below = input;
     while let Plan::Filter { input, condition } = below {
         own.push(condition);
         below = input;
     }
     let Plan::Scan { source, types } = below else { return walk(below, found) };
-    let Some(derived) = found.get_mut(*source) else { return };
+    let Some(Some(derived)) = found.get_mut(*source) else { return };
     let width = types.len();
     own.iter_mut().for_each(|expression| replace(expression, width, derived));
     if derived.questions.is_empty() {

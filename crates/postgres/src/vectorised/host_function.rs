@@ -1,7 +1,7 @@
 //! Functions of the server that `query` does not know, called row by row on the main thread.
 //!
 //! Made by `translate::functions` for built-in functions that are strict and not volatile. The evaluator asks once for each entry of a dictionary where it can. An ERROR of
-//! the function is the query's: it unwinds through the node. Invariant: the loop over rows owns nothing, because an ERROR jumps out of it.
+//! the function is the query's (see `attempt`). Invariant: the loop over rows owns nothing, because an ERROR jumps out of it.
 
 use std::sync::{Arc, Mutex};
 
@@ -10,6 +10,7 @@ use query::HostFunction;
 use vector::Vector;
 
 use crate::convert::{ColumnReader, ColumnType, ColumnWriter};
+use crate::vectorised::attempt::attempt;
 
 /// Rows between two resets of the memory that results are built in.
 const ROWS: usize = 256;
@@ -123,13 +124,13 @@ impl HostFunction for ServerFunction {
             (*call).fncollation = self.collation;
             (*call).nargs = i16::try_from(values.len()).unwrap_or(0);
             let mut out = [(Datum::null(), true); ROWS];
-            let mut start = 0;
-            while start < rows {
+            let (mut start, mut done) = (0, Ok(()));
+            while start < rows && done.is_ok() {
                 pgrx::check_for_interrupts!();
                 let count = ROWS.min(rows - start);
                 let previous = pg_sys::MemoryContextSwitchTo(memory);
-                pg_sys::ffi::pg_guard_ffi_boundary(|| run(call, &values, &nulls, (start, count), &mut out));
-                for &(value, is_null) in out.iter().take(count) {
+                done = attempt(|| run(call, &values, &nulls, (start, count), &mut out));
+                for &(value, is_null) in out.iter().take(if done.is_ok() { count } else { 0 }) {
                     writer.push_value(value, is_null);
                 }
                 pg_sys::MemoryContextSwitchTo(previous);
@@ -138,6 +139,7 @@ impl HostFunction for ServerFunction {
             }
             pg_sys::pfree(call.cast());
             pg_sys::MemoryContextDelete(memory);
+            done?;
         }
         Ok(writer.take())
     }

@@ -4,6 +4,7 @@
 //! `node` is the executor's node that runs it, `source` where its rows come from, `explain` what it tells. What is kept of a replaced subtree is the subtree
 //! itself: it is translated when the node starts, and run by the server's own executor where exact semantics are not implemented.
 
+mod attempt;
 mod candidate;
 mod cost;
 mod decorrelate;

@@ -12,6 +12,7 @@ use vector::Vector;
 use crate::compat;
 use crate::convert::{ColumnReader, ColumnType, ColumnWriter};
 use crate::host::aggregate::{self as aggregates, Definition};
+use crate::vectorised::attempt::attempt;
 
 /// Rows between two resets of the memory that the functions work in.
 const ROWS: usize = 256;
@@ -293,7 +294,7 @@ impl HostAggregate for ServerAggregate {
             while let Some(&number) = groups.get(start) {
                 pgrx::check_for_interrupts!();
                 if group.is_some_and(|group| group != number) {
-                    let (value, is_null) = pg_sys::ffi::pg_guard_ffi_boundary(|| running.result());
+                    let (value, is_null) = attempt(|| running.result())?;
                     writer.push_value(value, is_null);
                     pg_sys::MemoryContextReset(running.work);
                     pg_sys::ffi::pg_guard_ffi_boundary(|| running.clear());
@@ -301,7 +302,7 @@ impl HostAggregate for ServerAggregate {
                 *group = Some(number);
                 let rest = groups.get(start..).unwrap_or_default();
                 let end = start + rest.iter().take_while(|&&other| other == number).count();
-                pg_sys::ffi::pg_guard_ffi_boundary(|| running.take(&values, &nulls, (start, end)));
+                attempt(|| running.take(&values, &nulls, (start, end)))?;
                 pg_sys::MemoryContextReset(running.work);
                 start = end;
             }
@@ -315,7 +316,7 @@ impl HostAggregate for ServerAggregate {
         let mut writer = ColumnWriter::new(self.result);
         // SAFETY: the main thread, inside a running node.
         unsafe {
-            let (value, is_null) = pg_sys::ffi::pg_guard_ffi_boundary(|| running.result());
+            let (value, is_null) = attempt(|| running.result())?;
             writer.push_value(value, is_null);
             pg_sys::MemoryContextReset(running.work);
             // What it has is of no use any more.

@@ -1,7 +1,7 @@
 //! Expressions of the server's that `query` does not know, evaluated row by row on the main thread by the server's own interpreter.
 //!
 //! Made by `translate::expressions` for the smallest part that has no translation and calls built-in functions only. What the part takes from its row (columns, aggregates, parameters) becomes parameters of a copy of it, so
-//! that one copy serves all executions of a node. The evaluator asks once for each entry of a dictionary where it can. An ERROR is the query's: it unwinds through the node. Invariant:
+//! that one copy serves all executions of a node. The evaluator asks once for each entry of a dictionary where it can. An ERROR is the query's (see `attempt`). Invariant:
 //! the loop over rows owns nothing, because an ERROR jumps out of it.
 
 use std::ffi::c_void;
@@ -14,6 +14,7 @@ use vector::{Values, Vector};
 
 use crate::compat;
 use crate::convert::{ColumnReader, ColumnType, ColumnWriter};
+use crate::vectorised::attempt::attempt;
 
 /// Rows between two resets of the memory that results are built in.
 const ROWS: usize = 256;
@@ -43,6 +44,15 @@ struct Prepared {
     state: *mut pg_sys::ExprState,
     context: *mut pg_sys::ExprContext,
     values: pg_sys::ParamListInfo,
+}
+
+/// Whether making a value of a type may call functions of the user's: those of the constraints of domains inside it, or of a range's order.
+unsafe fn may_check(kind: Oid) -> bool {
+    // SAFETY: catalog look-ups.
+    unsafe {
+        let built_in = kind.to_u32() < pg_sys::FirstNormalObjectId;
+        !built_in && pg_sys::get_typtype(kind) as u8 != pg_sys::TYPTYPE_ENUM
+    }
 }
 
 /// What an expression takes from its row, each once; None where it cannot be evaluated by itself.
@@ -111,7 +121,9 @@ pub unsafe fn parts(node: *mut Node) -> Option<Vec<*mut Node>> {
         // SAFETY: the server passes valid nodes, or null.
         unsafe {
             !node.is_null()
-                && (pg_sys::check_functions_in_node(node, Some(may_not_call), data)
+                && (matches!((*node).type_, NodeTag::T_CoerceViaIO | NodeTag::T_FuncExpr)
+                    && may_check(pg_sys::exprType(node))
+                    || pg_sys::check_functions_in_node(node, Some(may_not_call), data)
                     || pg_sys::expression_tree_walker(node, Some(forbidden), data))
         }
     }
@@ -274,14 +286,13 @@ impl HostFunction for ServerExpression {
                 pgrx::check_for_interrupts!();
                 let count = ROWS.min(wanted - start);
                 let previous = pg_sys::MemoryContextSwitchTo(memory);
-                pg_sys::ffi::pg_guard_ffi_boundary(|| {
-                    run(prepared, &values, &nulls, (start, count), &mut out)
-                });
-                for &(value, is_null) in out.iter().take(count) {
+                let done = attempt(|| run(prepared, &values, &nulls, (start, count), &mut out));
+                for &(value, is_null) in out.iter().take(if done.is_ok() { count } else { 0 }) {
                     writer.push_value(value, is_null);
                 }
                 pg_sys::MemoryContextSwitchTo(previous);
                 pg_sys::MemoryContextReset(memory);
+                done?;
                 start += count;
             }
         }

@@ -17,6 +17,7 @@ use super::values::Live;
 use super::{fallback, host};
 use crate::convert::{ColumnReader, ColumnType};
 use crate::host::{error, memory};
+use crate::vectorised::attempt;
 use crate::vectorised::derive::derive;
 use crate::vectorised::source;
 use crate::vectorised::translate::translate;
@@ -189,7 +190,8 @@ impl State {
                 };
                 self.batch = query::Batch::default();
                 self.taken = 0;
-                match execution.next(&mut Backend::default()) {
+                let next = || execution.next(&mut Backend::default());
+                match attempt::running(!self.handed_out, next) {
                     Ok(Some(batch)) => self.batch = batch,
                     Ok(None) => {
                         self.stop();
@@ -226,7 +228,8 @@ impl State {
                 return Err(query::Error::Decline("the plan changes with its parameters"));
             }
             let mut plan = translated.plan;
-            let derived = derive(&mut plan, self.leaves.len());
+            let columnar = self.leaves.iter().map(|leaf| matches!(leaf.spec, SourceSpec::Columnar { .. }));
+            let derived = derive(&mut plan, columnar);
             let settings = self.settings();
             let threads = settings.threads > 1;
             let sources = self.leaves.iter().zip(&derived);

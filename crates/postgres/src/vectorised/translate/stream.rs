@@ -80,7 +80,7 @@ fn is_safe(expression: &Expression, input: &[LogicalType]) -> bool {
             let types = arguments.iter().map(|part| part.logical(input)).collect::<Vec<_>>();
             !function.can_raise(&types) && !function.can_decline(&types)
         }
-        // Its errors are the query's; decimals from here and there may have no scale in common.
+        // Its errors are the query's (see `attempt`); decimals from here and there may have no scale in common.
         Expression::Host { result, .. } => *result != LogicalType::Numeric && !expression.can_decline(input),
         Expression::In { value, .. } => value.logical(input) != LogicalType::Numeric,
         _ => true,
