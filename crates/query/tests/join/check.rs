@@ -9,11 +9,15 @@ use crate::model::{Case, expected, plan_of};
 use crate::source::{Batches, TestHost};
 use crate::support::Memory;
 
-pub fn run(plan: &Plan, case: &Case, settings: Settings) -> Result<Vec<Batch>> {
+pub fn begin(plan: &Plan, case: &Case, settings: Settings) -> Result<Execution> {
     let left = batches(&case.left, case.types, true, case.cuts.0, case.encodings.0);
     let right = batches(&case.right, case.types, false, case.cuts.1, case.encodings.1);
     let sources: Vec<Box<dyn Source>> = vec![Batches::new(left), Batches::new(right)];
-    let mut execution = Execution::new(plan, sources, settings)?;
+    Execution::new(plan, sources, settings)
+}
+
+pub fn run(plan: &Plan, case: &Case, settings: Settings) -> Result<Vec<Batch>> {
+    let mut execution = begin(plan, case, settings)?;
     let mut batches = Vec::new();
     while let Some(batch) = execution.next(&mut TestHost)? {
         assert!(batch.rows > 0 && batch.columns.len() == plan.types().len());

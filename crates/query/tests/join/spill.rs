@@ -5,9 +5,10 @@ use std::sync::atomic::Ordering;
 
 use query::{JoinKind, Settings};
 
-use crate::check::run;
+use crate::check::{begin, run};
 use crate::keys::{Encoding, Key, Row, shown};
 use crate::model::{Case, expected, plan_of};
+use crate::source::TestHost;
 use crate::support::Memory;
 
 #[test]
@@ -61,4 +62,28 @@ fn large_kept_sides_are_spread_again_and_again() {
             assert!(written.load(Ordering::Relaxed) > 100_000, "{written:?}");
         }
     }
+}
+
+/// A join that is left in the middle, by a limit or a cancelled query, takes its files with it.
+#[test]
+fn files_go_with_a_join_that_is_not_read_to_its_end() {
+    let row = |at: usize| Row { keys: [Some((at % 200) as u8), None], flag: None };
+    let case = Case {
+        left: (0..3_000).map(row).collect(),
+        right: (0..3_000).map(row).collect(),
+        types: [Key::Numeric, Key::Long],
+        keys: 1,
+        condition: None,
+        cuts: (70, 50),
+        encodings: (Encoding::Flat, Encoding::Flat),
+    };
+    let files = Memory::default();
+    let written = Arc::clone(&files.written);
+    let settings = Settings { memory: 3_000, threads: 1, temp_files: Some(Arc::new(files)) };
+    let mut execution = begin(&plan_of(&case, JoinKind::Inner), &case, settings).unwrap();
+    assert!(execution.next(&mut TestHost).unwrap().is_some());
+    // Each file holds the counter.
+    assert!(Arc::strong_count(&written) > 10, "the join has spilled");
+    drop(execution);
+    assert_eq!(Arc::strong_count(&written), 1);
 }

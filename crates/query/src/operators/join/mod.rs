@@ -22,7 +22,7 @@ use vector::LogicalType;
 use self::build::{BuildSink, SharedSink, Spec};
 use self::members::KeyMembers;
 use self::probe::Probe;
-use self::spill::Spilled;
+use self::spill::{Joining, Spilled};
 use crate::{
     Batch, Build, Error, Expression, JoinKind, Members, Pipeline, Plan, Result, Runner, Settings, Source,
     Transform, TransformFactory,
@@ -51,6 +51,7 @@ struct Shared {
 
 struct Join {
     shared: Arc<Shared>,
+    joining: Joining,
     /// Whether left rows without a match are dropped.
     drops: bool,
     /// It must see every left row, since each may end the query.
@@ -114,6 +115,7 @@ pub fn join(
             spilled: Spilled::default(),
             rest: Mutex::new(0),
         }),
+        joining: Joining::default(),
         drops,
         raises,
     }));
@@ -140,7 +142,7 @@ impl TransformFactory for Join {
 
     fn rest(&self) -> Result<Option<Batch>> {
         if self.shared.sink.has_spilled() {
-            return self.shared.spilled.next(&self.shared);
+            return self.joining.next(&self.shared);
         }
         let mut at = self.shared.rest.lock().map_err(|_| build::POISONED)?;
         let (batch, next) = self.shared.kept_rows(*at, self.shared.sink.built()?);

@@ -17,12 +17,13 @@ use crate::{Batch, Emit, Error, JoinKind, Result, Transform};
 /// Past this level the hash has no bits left.
 const DEEPEST: u32 = 12;
 
-/// The left rows in files, and where joining is.
+/// The left rows in files.
 #[derive(Default)]
-pub struct Spilled {
-    left: Mutex<Option<Partitions>>,
-    state: Mutex<Option<State>>,
-}
+pub struct Spilled(Mutex<Option<Partitions>>);
+
+/// Where joining pair by pair is. Owned by the join alone, not by what its threads share: it holds that itself, and would keep it, and the files, for ever.
+#[derive(Default)]
+pub struct Joining(Mutex<Option<State>>);
 
 /// Two files to join.
 struct Pair {
@@ -52,17 +53,19 @@ impl Spilled {
         let needed = batch.columns.iter().enumerate().filter(|(at, _)| shared.needs(*at));
         let mut columns: Vec<_> = needed.map(|(_, column)| Arc::clone(column)).collect();
         columns.extend(keys.iter().map(Arc::clone));
-        let mut left = self.left.lock().map_err(|_| POISONED)?;
+        let mut left = self.0.lock().map_err(|_| POISONED)?;
         left.get_or_insert_with(|| Partitions::new(0)).write(&keys, &columns, batch.rows, files)
     }
+}
 
+impl Joining {
     /// The next rows of the join; an empty batch now and then.
     pub fn next(&self, shared: &Arc<Shared>) -> Result<Option<Batch>> {
-        let mut state = self.state.lock().map_err(|_| POISONED)?;
+        let mut state = self.0.lock().map_err(|_| POISONED)?;
         let state = match &mut *state {
             Some(state) => state,
             None => {
-                let left = self.left.lock().map_err(|_| POISONED)?.take();
+                let left = shared.spilled.0.lock().map_err(|_| POISONED)?.take();
                 let left = left.map_or_else(Vec::new, Partitions::into_slots);
                 let pairs = pairs(left, shared.sink.take_files()?, 1);
                 state.insert(State { pairs, current: None })
