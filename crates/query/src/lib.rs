@@ -12,6 +12,7 @@ mod batch;
 mod error;
 mod execution;
 pub mod expression;
+mod interrupt;
 mod kernels;
 pub mod operators;
 mod pipeline;

@@ -65,6 +65,11 @@ pub trait SinkLocal: Send {
         Err(crate::Error::Decline("summary for a sink that did not ask"))
     }
 
+    /// Bytes that it holds now, for EXPLAIN.
+    fn memory(&self) -> usize {
+        0
+    }
+
     /// Brings what it has to the shared part.
     fn finish(self: Box<Self>) -> Result<()>;
 }

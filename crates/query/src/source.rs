@@ -77,6 +77,11 @@ pub trait Source {
     /// Columns without a flag may hold anything of their type, because nobody reads them. Only before the first unit.
     fn read_only(&mut self, _columns: &[bool]) {}
 
+    /// Bytes that it holds now, for EXPLAIN.
+    fn memory(&self) -> usize {
+        0
+    }
+
     /// True where its units must run on the host's main thread.
     fn needs_host(&self) -> bool {
         false
@@ -120,6 +125,11 @@ pub trait TempFile: Send {
 pub trait Host {
     /// Ends the query with `Error::Cancelled` where the user asked for it. Called at least once a batch.
     fn check_interrupts(&mut self) -> Result<()>;
+
+    /// Says, on any thread, that `check_interrupts` is going to end the query: a flag that is set from outside. Work that takes long on one batch looks at it (`interrupt`).
+    fn interrupted(&self) -> fn() -> bool {
+        || false
+    }
 
     /// Threads are going to be started and inherit this one's signal mask: a host whose signals must not be handled by them blocks them here,
     fn before_threads(&mut self) {}

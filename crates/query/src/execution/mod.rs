@@ -16,11 +16,12 @@ use std::sync::Arc;
 use vector::LogicalType;
 
 use self::pool::{Job, Lane, Pool};
+pub(crate) use self::profile::count_spilled;
 pub use self::profile::{Figures, Profile};
 pub(crate) use self::pull::Pull;
 pub(crate) use self::pump::Pump;
 pub use self::run::Runner;
-use crate::{Batch, Error, Host, Pipeline, Plan, Result, SharedTempFiles, Source, Step, Unit};
+use crate::{Batch, Error, Host, Pipeline, Plan, Result, SharedTempFiles, Source, Step, Unit, interrupt};
 
 /// Units that the main thread runs alone before it looks for help.
 const ALONE: usize = 1;
@@ -102,7 +103,9 @@ impl Execution {
         if self.ended {
             return Ok(None);
         }
+        let asking = interrupt::ask(host.interrupted());
         let next = self.advance(host);
+        drop(asking);
         if !matches!(next, Ok(Some(_))) {
             // Nothing of it runs on after the end or an error.
             self.ended = true;

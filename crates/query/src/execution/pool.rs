@@ -16,7 +16,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use super::pump::push;
-use crate::{Batch, Error, Host, Result, SinkLocal, Step, Transform, Unit};
+use crate::{Batch, Error, Host, Result, SinkLocal, Step, Transform, Unit, interrupt};
 
 /// Units that wait for each worker.
 const WAITING: usize = 2;
@@ -120,9 +120,9 @@ impl Pool {
         host.before_threads();
         let mut started = Vec::new();
         for number in 0..self.wanted {
-            let shared = Arc::clone(&self.shared);
+            let (shared, interrupted) = (Arc::clone(&self.shared), host.interrupted());
             let named = std::thread::Builder::new().name(format!("colonnade {}", number + 1));
-            match named.spawn(move || work(&shared)) {
+            match named.spawn(move || work(&shared, interrupted)) {
                 Ok(handle) => started.push(handle),
                 Err(_) => break,
             }
@@ -144,7 +144,7 @@ impl Drop for Pool {
 }
 
 /// A worker's life.
-fn work(shared: &Shared) {
+fn work(shared: &Shared, interrupted: fn() -> bool) {
     loop {
         let task = {
             let mut queue = locked(&shared.queue);
@@ -161,7 +161,10 @@ fn work(shared: &Shared) {
             }
         };
         let Task { core, lanes, work } = task;
+        let asked = Arc::clone(&core);
+        let asking = interrupt::ask(move || interrupted() || asked.check().is_err());
         let done = catch_unwind(AssertUnwindSafe(|| core.run(&lanes, work)));
+        drop(asking);
         // What the lanes hold is gone before the job's own thread goes on.
         drop(lanes);
         core.done(done.unwrap_or_else(|panic| Err(panicked(panic.as_ref()))));

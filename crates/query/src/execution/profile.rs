@@ -1,7 +1,8 @@
 //! Measuring the operators of a plan, for EXPLAIN ANALYZE.
 //!
 //! A host that wants figures hands in a `Profile` of the plan; `build` then wraps what it makes for each node. Time is a node's own: what nodes below it take on the same thread, called from
-//! inside, is taken away; threads add up. Rows are those that come out. Invariant: wrapping changes nothing but the time that it takes to look at the clock, twice a batch.
+//! inside, is taken away; threads add up. Temporary files count for whoever's call makes them. Rows are those that come out. Memory is what sinks and sources say that they hold, after
+//! each batch. Invariant: wrapping changes nothing but the time that it takes to look at the clock, twice a batch.
 
 use std::any::Any;
 use std::cell::Cell;
@@ -22,6 +23,27 @@ use crate::{
 pub struct Figures {
     rows: AtomicU64,
     nanoseconds: AtomicU64,
+    files: AtomicU64,
+    spilled: AtomicU64,
+    /// Bytes that its threads hold now, and held at most.
+    held: AtomicU64,
+    memory: AtomicU64,
+}
+
+/// Temporary files, and bytes that were written to them.
+type Spilled = (u64, u64);
+
+thread_local! {
+    /// What was measured inside of what is being measured: nanoseconds,
+    static INSIDE: Cell<u64> = const { Cell::new(0) };
+    /// and what is being measured has spilled.
+    static SPILLED: Cell<Spilled> = const { Cell::new((0, 0)) };
+}
+
+/// A temporary file was made, or so many bytes were written to one: part of what this thread's innermost measured call does.
+pub fn count_spilled(files: u64, bytes: u64) {
+    let (all, written) = SPILLED.get();
+    SPILLED.set((all + files, written + bytes));
 }
 
 impl Figures {
@@ -35,6 +57,30 @@ impl Figures {
         self.nanoseconds.load(Ordering::Relaxed)
     }
 
+    /// Temporary files that it made.
+    pub fn files(&self) -> u64 {
+        self.files.load(Ordering::Relaxed)
+    }
+
+    /// Bytes that it wrote to them.
+    pub fn spilled_bytes(&self) -> u64 {
+        self.spilled.load(Ordering::Relaxed)
+    }
+
+    /// Most bytes that it held, all threads together; 0 for operators that gather nothing.
+    pub fn memory(&self) -> u64 {
+        self.memory.load(Ordering::Relaxed)
+    }
+
+    /// One of its threads holds so many bytes now, and held so many when it last said so.
+    fn holds(&self, now: usize, before: &mut usize) {
+        let (grown, before) = (now as u64, std::mem::replace(before, now) as u64);
+        // Wraps where it shrinks, and back in the sum.
+        let change = grown.wrapping_sub(before);
+        let all = self.held.fetch_add(change, Ordering::Relaxed).wrapping_add(change);
+        self.memory.fetch_max(all, Ordering::Relaxed);
+    }
+
     fn count(&self, step: &Step) {
         let rows = match step {
             Step::Batch(batch) => batch.rows as u64,
@@ -46,16 +92,17 @@ impl Figures {
 
     /// Adds the time that `work` takes, but for what others measure inside it.
     fn time<T>(&self, work: impl FnOnce() -> T) -> T {
-        thread_local! {
-            static INSIDE: Cell<u64> = const { Cell::new(0) };
-        }
         let outside = INSIDE.replace(0);
+        let spilled_outside = SPILLED.replace((0, 0));
         let start = Instant::now();
         let done = work();
         let all = u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX);
         let own = all.saturating_sub(INSIDE.get());
         self.nanoseconds.fetch_add(own, Ordering::Relaxed);
         INSIDE.set(outside.saturating_add(all));
+        let (files, bytes) = SPILLED.replace(spilled_outside);
+        self.files.fetch_add(files, Ordering::Relaxed);
+        self.spilled.fetch_add(bytes, Ordering::Relaxed);
         done
     }
 }
@@ -96,16 +143,16 @@ impl Profile {
         let Some(figures) = self.figures(plan) else { return pipeline };
         match plan {
             Plan::Scan { .. } | Plan::Append { .. } | Plan::Window { .. } => {
-                pipeline.source = Box::new(Measured { inner: pipeline.source, figures });
+                pipeline.source = Box::new(Measured::new(pipeline.source, figures));
             }
             Plan::Filter { .. } | Plan::Project { .. } | Plan::Repeat { .. } | Plan::Join { .. } => {
                 if let Some(last) = pipeline.transforms.last_mut() {
-                    *last = Arc::new(Measured { inner: Arc::clone(last), figures: Arc::clone(&figures) });
+                    *last = Arc::new(Measured::new(Arc::clone(last), Arc::clone(&figures)));
                 }
                 if matches!(plan, Plan::Join { .. })
                     && let Some(build) = pipeline.builds.last_mut()
                 {
-                    build.sink = Arc::new(Measured { inner: Arc::clone(&build.sink), figures });
+                    build.sink = Arc::new(Measured::new(Arc::clone(&build.sink), figures));
                 }
             }
             // Their sinks are measured.
@@ -121,7 +168,7 @@ impl Profile {
     /// Measures a node's sink.
     pub(super) fn wrap_sink(&self, plan: &Plan, sink: Arc<dyn Sink>) -> Arc<dyn Sink> {
         match self.figures(plan) {
-            Some(figures) => Arc::new(Measured { inner: sink, figures }),
+            Some(figures) => Arc::new(Measured::new(sink, figures)),
             None => sink,
         }
     }
@@ -135,13 +182,22 @@ fn address(plan: &Plan) -> usize {
 struct Measured<T> {
     inner: T,
     figures: Arc<Figures>,
+    /// Bytes that it held when it was last asked.
+    held: usize,
+}
+
+impl<T> Measured<T> {
+    const fn new(inner: T, figures: Arc<Figures>) -> Self {
+        Self { inner, figures, held: 0 }
+    }
 }
 
 impl Source for Measured<Box<dyn Source>> {
     fn next_unit(&mut self, host: &mut dyn Host) -> Result<Option<Box<dyn Unit>>> {
-        let Self { inner, figures } = self;
+        let Self { inner, figures, held } = self;
         let unit = figures.time(|| inner.next_unit(host))?;
-        Ok(unit.map(|inner| Box::new(Measured { inner, figures: Arc::clone(figures) }) as Box<dyn Unit>))
+        figures.holds(inner.memory(), held);
+        Ok(unit.map(|inner| Box::new(Measured::new(inner, Arc::clone(figures))) as Box<dyn Unit>))
     }
 
     fn narrow(&mut self, predicate: Predicate) {
@@ -171,7 +227,7 @@ impl Source for Measured<Box<dyn Source>> {
 
 impl Unit for Measured<Box<dyn Unit>> {
     fn next(&mut self) -> Result<Step> {
-        let Self { inner, figures } = self;
+        let Self { inner, figures, .. } = self;
         let step = figures.time(|| inner.next())?;
         figures.count(&step);
         Ok(step)
@@ -184,7 +240,7 @@ impl TransformFactory for Measured<Arc<dyn TransformFactory>> {
     }
 
     fn make(&self) -> Result<Box<dyn Transform>> {
-        Ok(Box::new(Measured { inner: self.inner.make()?, figures: Arc::clone(&self.figures) }))
+        Ok(Box::new(Measured::new(self.inner.make()?, Arc::clone(&self.figures))))
     }
 
     fn rest(&self) -> Result<Option<Batch>> {
@@ -212,7 +268,7 @@ impl TransformFactory for Measured<Arc<dyn TransformFactory>> {
 
 impl Transform for Measured<Box<dyn Transform>> {
     fn push(&mut self, batch: Batch, emit: &mut Emit<'_>) -> Result<()> {
-        let Self { inner, figures } = self;
+        let Self { inner, figures, .. } = self;
         // What happens to the rows afterwards is not this node's time, measured or not.
         let after = Figures::default();
         figures.time(|| {
@@ -226,12 +282,12 @@ impl Transform for Measured<Box<dyn Transform>> {
 
 impl Sink for Measured<Arc<dyn Sink>> {
     fn make(&self) -> Result<Box<dyn SinkLocal>> {
-        Ok(Box::new(Measured { inner: self.inner.make()?, figures: Arc::clone(&self.figures) }))
+        Ok(Box::new(Measured::new(self.inner.make()?, Arc::clone(&self.figures))))
     }
 
     fn complete(&self) -> Result<Box<dyn Source>> {
         let inner = self.figures.time(|| self.inner.complete())?;
-        Ok(Box::new(Measured { inner, figures: Arc::clone(&self.figures) }))
+        Ok(Box::new(Measured::new(inner, Arc::clone(&self.figures))))
     }
 
     fn wants_summary(&self) -> Option<Vec<SummaryNeed>> {
@@ -253,17 +309,19 @@ impl Sink for Measured<Arc<dyn Sink>> {
 
 impl SinkLocal for Measured<Box<dyn SinkLocal>> {
     fn push(&mut self, batch: Batch) -> Result<bool> {
-        let Self { inner, figures } = self;
-        figures.time(|| inner.push(batch))
+        let Self { inner, figures, held } = self;
+        let pushed = figures.time(|| inner.push(batch));
+        figures.holds(inner.memory(), held);
+        pushed
     }
 
     fn push_summary(&mut self, summary: Summary) -> Result<()> {
-        let Self { inner, figures } = self;
+        let Self { inner, figures, .. } = self;
         figures.time(|| inner.push_summary(summary))
     }
 
     fn finish(self: Box<Self>) -> Result<()> {
-        let Self { inner, figures } = *self;
+        let Self { inner, figures, .. } = *self;
         figures.time(|| inner.finish())
     }
 }

@@ -36,7 +36,7 @@ const POISONED: Error = Error::Decline("a thread panicked");
 
 impl Sink for Limit {
     fn make(&self) -> Result<Box<dyn SinkLocal>> {
-        Ok(Box::new(Local(Arc::clone(&self.state))))
+        Ok(Box::new(Local { state: Arc::clone(&self.state), held: 0 }))
     }
 
     fn complete(&self) -> Result<Box<dyn Source>> {
@@ -56,11 +56,15 @@ impl Sink for Limit {
     }
 }
 
-struct Local(Arc<Mutex<State>>);
+struct Local {
+    state: Arc<Mutex<State>>,
+    /// What this thread has added to the memory held, less what it has taken away by spilling: the sum of all threads' is what there is.
+    held: usize,
+}
 
 impl SinkLocal for Local {
     fn push(&mut self, batch: Batch) -> Result<bool> {
-        let mut state = self.0.lock().map_err(|_| POISONED)?;
+        let mut state = self.state.lock().map_err(|_| POISONED)?;
         let rows = batch.rows as u64;
         let skipped = state.skip.min(rows);
         let taken = state.left.min(rows - skipped);
@@ -69,9 +73,15 @@ impl SinkLocal for Local {
         if taken > 0
             && let Some(kept) = &mut state.kept
         {
+            let before = kept.bytes();
             kept.push(batch.slice(skipped as usize, taken as usize))?;
+            self.held = self.held.wrapping_add(kept.bytes()).wrapping_sub(before);
         }
         Ok(state.left > 0)
+    }
+
+    fn memory(&self) -> usize {
+        self.held
     }
 
     fn finish(self: Box<Self>) -> Result<()> {

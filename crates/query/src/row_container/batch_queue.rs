@@ -45,6 +45,11 @@ impl BatchQueue {
         Ok(())
     }
 
+    /// Memory held by what was put in, in bytes.
+    pub fn bytes(&self) -> usize {
+        if self.file.is_some() { 0 } else { self.bytes }
+    }
+
     /// Takes out the next batch.
     pub fn read(&mut self) -> Result<Option<Batch>> {
         match &mut self.file {

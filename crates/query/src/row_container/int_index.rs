@@ -5,7 +5,7 @@ use vector::{Bitmap, Values, Vector};
 use super::hash::{hash_int, hash_pair};
 use super::prefetch::{self, prefetch};
 use super::row_set::ABSENT;
-use crate::{Error, Result};
+use crate::{Error, Result, interrupt};
 
 /// What slots hold.
 pub trait Key: Copy + Eq + Default {
@@ -172,7 +172,11 @@ impl<K: Key> IntIndex<K> {
             .map_err(|_| Error::out_of_memory(capacity * size_of::<Slot<K>>()))?;
         slots.resize(capacity, Slot::default());
         self.shift = 64 - capacity.ilog2();
-        for slot in self.slots.iter().filter(|slot| slot.number != 0) {
+        for (at, slot) in self.slots.iter().enumerate() {
+            interrupt::check_at(at)?;
+            if slot.number == 0 {
+                continue;
+            }
             let mut place = (slot.value.hash() >> self.shift) as usize;
             while slots[place].number != 0 {
                 place = (place + 1) & (capacity - 1);

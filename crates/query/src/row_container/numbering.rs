@@ -13,7 +13,7 @@ use super::int_index::IntIndex;
 use super::prefetch::{self, prefetch};
 use super::row_set::{ABSENT, RowSet};
 use super::{ValueColumn, flat};
-use crate::{BATCH_ROWS, Error, Result};
+use crate::{BATCH_ROWS, Error, Result, interrupt};
 
 /// Places that an array of numbers may always have,
 const SMALL: u64 = 1 << 16;
@@ -308,6 +308,7 @@ impl Coded {
         let batch = std::mem::take(&mut self.codes);
         let kept = std::mem::take(&mut self.rows);
         for start in (0..kept).step_by(BATCH_ROWS) {
+            interrupt::check()?;
             let rows = BATCH_ROWS.min(kept - start);
             if self.coding.encode(&self.slice(start, rows), rows, &mut self.codes)? != Some(false) {
                 self.rows = kept;

@@ -11,7 +11,8 @@ use vector::{
 };
 
 use super::flat;
-use crate::{Batch, Error, Result, SharedTempFiles, TempFile};
+use crate::execution::count_spilled;
+use crate::{Batch, Error, Result, SharedTempFiles, TempFile, interrupt};
 
 /// Bytes gathered before they are written.
 const BUFFER: usize = 32 << 10;
@@ -66,8 +67,9 @@ impl BatchFile {
         self.rows
     }
 
-    /// Appends a batch.
+    /// Appends a batch. An interrupt point, as is `read`: whoever writes or reads much of it need not have one.
     pub fn write(&mut self, columns: &[Arc<Vector>], rows: usize) -> Result<()> {
+        interrupt::check()?;
         let start = self.buffer.len();
         for column in columns {
             encode(&flat(column), &mut self.buffer);
@@ -82,20 +84,36 @@ impl BatchFile {
         if !self.buffer.is_empty() {
             let file = match &mut self.file {
                 Some(file) => file,
-                none => none.insert(self.files.create()?),
+                none => {
+                    count_spilled(1, 0);
+                    none.insert(self.files.create()?)
+                }
             };
             file.append(&self.buffer).map_err(|error| failed(&error))?;
+            count_spilled(0, self.buffer.len() as u64);
             self.written += self.buffer.len() as u64;
             self.buffer.clear();
         }
         Ok(())
     }
 
+    /// Nothing more is written for now: it holds no buffer until it is read.
+    pub fn rest(&mut self) -> Result<()> {
+        self.flush()?;
+        self.buffer = Vec::new();
+        Ok(())
+    }
+
+    /// Bytes that it holds in memory.
+    pub const fn buffered(&self) -> usize {
+        self.buffer.capacity()
+    }
+
     /// The next batch, in the order they were written.
     pub fn read(&mut self) -> Result<Option<Batch>> {
+        interrupt::check()?;
         if self.file.is_some() {
-            self.flush()?;
-            self.buffer = Vec::new();
+            self.rest()?;
         }
         let Some(page) = self.pages.get(self.next) else {
             self.buffer = Vec::new();

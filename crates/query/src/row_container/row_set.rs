@@ -11,7 +11,7 @@ use vector::{LogicalType, Vector};
 
 use super::int_index::IntIndex;
 use super::{ValueColumn, flat, hash};
-use crate::{BATCH_ROWS, Error, Result};
+use crate::{BATCH_ROWS, Error, Result, interrupt};
 
 /// Number of a row that was not kept because the set is frozen.
 pub const ABSENT: u32 = u32::MAX;
@@ -81,6 +81,7 @@ impl RowSet {
     fn index_all(&mut self) -> Result<()> {
         let rows = self.rows;
         for start in (0..rows).step_by(BATCH_ROWS) {
+            interrupt::check()?;
             let some = self.slice(start, BATCH_ROWS.min(rows - start));
             let length = BATCH_ROWS.min(rows - start);
             let (mut known, mut numbers) = (start, vec![0; length]);
@@ -267,6 +268,7 @@ impl RowSet {
         slots.resize(capacity, 0u64);
         let mask = capacity - 1;
         for (&hash, number) in self.hashes.iter().zip(1u64..) {
+            interrupt::check_at(number as usize)?;
             let mut place = hash as usize & mask;
             while slots[place] != 0 {
                 place = (place + 1) & mask;

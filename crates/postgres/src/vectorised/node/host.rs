@@ -2,6 +2,8 @@
 //!
 //! Invariant: used on the backend's main thread only.
 
+use std::sync::atomic::{AtomicI32, Ordering};
+
 use pgrx::pg_sys;
 use query::{Error, SqlError};
 
@@ -28,11 +30,28 @@ pub struct Backend {
     mask: Option<pg_sys::__sigset_t>,
 }
 
+/// True where the next look for interrupts ends the statement: it was cancelled or has timed out, or the backend is told to go or has lost its client. Callable on any thread.
+fn interrupted() -> bool {
+    // SAFETY: flags of this process that its signal handlers set, and a counter of its main thread: integers that are only read, at worst a moment late.
+    unsafe {
+        let set = |flag: *mut pg_sys::sig_atomic_t| AtomicI32::from_ptr(flag).load(Ordering::Relaxed) != 0;
+        let held = (&raw const pg_sys::InterruptHoldoffCount).read_volatile() != 0;
+        !held
+            && (set(&raw mut pg_sys::QueryCancelPending)
+                || set(&raw mut pg_sys::ProcDiePending)
+                || set(&raw mut pg_sys::ClientConnectionLost))
+    }
+}
+
 impl query::Host for Backend {
     fn check_interrupts(&mut self) -> query::Result<()> {
         // A cancelled query leaves by unwinding.
         pgrx::check_for_interrupts!();
         Ok(())
+    }
+
+    fn interrupted(&self) -> fn() -> bool {
+        interrupted
     }
 
     fn before_threads(&mut self) {
@@ -95,11 +114,11 @@ pub fn raise(problem: Error) -> ! {
             &format!("Reason: {reason}."),
             "Set colonnade.enable_vectorised to off and run the query again.",
         ),
-        Error::Cancelled => error::raise(
-            PgSqlErrorCode::ERRCODE_QUERY_CANCELED,
-            "canceling statement due to user request",
-            "",
-            "",
-        ),
+        Error::Cancelled => {
+            // The server knows why.
+            pgrx::check_for_interrupts!();
+            let text = "canceling statement due to user request";
+            error::raise(PgSqlErrorCode::ERRCODE_QUERY_CANCELED, text, "", "")
+        }
     }
 }

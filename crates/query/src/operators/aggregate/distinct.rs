@@ -10,7 +10,7 @@ use vector::{LogicalType, Values, Vector};
 use super::Spec;
 use super::accumulate::{Accumulator, Groups, same};
 use crate::row_container::{ABSENT, BatchFile, Numbering, Partitions};
-use crate::{AggregateFunction, BATCH_ROWS, Batch, Error, Result, SharedTempFiles};
+use crate::{AggregateFunction, BATCH_ROWS, Batch, Error, Result, SharedTempFiles, interrupt};
 
 /// An accumulator that sees equal arguments of a group once.
 pub struct Distinct {
@@ -133,6 +133,7 @@ impl Accumulator for Distinct {
         let seen = &mut other.seen;
         seen.seal();
         for start in (0..seen.len()).step_by(BATCH_ROWS) {
+            interrupt::check()?;
             let rows = BATCH_ROWS.min(seen.len() - start);
             self.take_mapped(&Batch::new(rows, seen.slice(start, rows)), to)?;
         }

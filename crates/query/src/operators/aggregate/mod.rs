@@ -265,6 +265,10 @@ impl SinkLocal for Local {
         summary::push(&self.shared.spec, &mut self.table, &summary)
     }
 
+    fn memory(&self) -> usize {
+        self.table.bytes()
+    }
+
     fn finish(mut self: Box<Self>) -> Result<()> {
         if let Some(scatter) = &mut self.scatter {
             return scatter.flush();

@@ -166,7 +166,7 @@ impl Ordered {
         let (Some(Integers::Int32(groups)), Some(key)) = (groups.integers(), self.keys.get(1)) else {
             return Err(MISTYPED);
         };
-        let found = percentile::select(key, values, groups, &self.counts, &functions);
+        let found = percentile::select(key, values, groups, &self.counts, &functions)?;
         for (place, results) in self.results.iter_mut().enumerate() {
             let full = results.at.iter_mut().zip(&self.counts).filter(|(_, count)| **count > 0);
             full.zip(0..).for_each(|((at, _), next)| *at = next);

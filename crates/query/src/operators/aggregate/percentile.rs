@@ -6,9 +6,10 @@
 
 use std::cmp::Ordering;
 
-use crate::AggregateFunction;
 use crate::operators::sort::Key;
+use crate::operators::sort::pieces::{self, QUICK, SLOW};
 use crate::row_container::{Integers, ValueColumn, float_order};
+use crate::{AggregateFunction, Result, interrupt};
 
 /// The rows of a group's order that a percentile lies between, often one.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -52,11 +53,12 @@ pub fn select(
     groups: &[i32],
     counts: &[u64],
     functions: &[AggregateFunction],
-) -> Vec<(u32, u32)> {
+) -> Result<Vec<(u32, u32)>> {
     let flip = if key.descending { u32::MAX } else { 0 };
     let wide = if key.descending { -1 } else { 0 };
     let short = |value: i32, row: u32| u64::from((value as u32 ^ 1 << 31) ^ flip) << 32 | u64::from(row);
-    let rows = Rows { groups, counts, functions };
+    let rows =
+        Rows { groups, counts, functions, piece: if column.integers().is_some() { QUICK } else { SLOW } };
     let low = |entry: u64| entry as u32;
     match column.integers() {
         Some(Integers::Bool(v)) => rows.select(|row| short(v[row as usize].into(), row), Ord::cmp, low),
@@ -89,6 +91,8 @@ struct Rows<'a> {
     groups: &'a [i32],
     counts: &'a [u64],
     functions: &'a [AggregateFunction],
+    /// Rows that are selected in at once.
+    piece: usize,
 }
 
 impl Rows<'_> {
@@ -97,8 +101,8 @@ impl Rows<'_> {
         entry: impl Fn(u32) -> T,
         order: impl Fn(&T, &T) -> Ordering,
         position: impl Fn(T) -> u32,
-    ) -> Vec<(u32, u32)> {
-        let mut entries = self.by_group(entry);
+    ) -> Result<Vec<(u32, u32)>> {
+        let mut entries = self.by_group(entry)?;
         let mut found = Vec::with_capacity(self.counts.len() * self.functions.len());
         let mut ranks = Vec::new();
         let mut rest = entries.as_mut_slice();
@@ -116,21 +120,21 @@ impl Rows<'_> {
                 if let Some(above) =
                     group.get_mut(below..).filter(|above| rank as usize - below < above.len())
                 {
-                    above.select_nth_unstable_by(rank as usize - below, &order);
+                    pieces::select(above, rank as usize - below, self.piece, &order)?;
                     below = rank as usize + 1;
                 }
             }
             let at = |rank: u64| group.get(rank as usize).map_or(0, |&entry| position(entry));
             found.extend(wanted.iter().map(|ranks| (at(ranks.first), at(ranks.second))));
         }
-        found
+        Ok(found)
     }
 
     /// The entries of all rows, those of a group side by side.
-    fn by_group<T: Copy>(&self, entry: impl Fn(u32) -> T) -> Vec<T> {
+    fn by_group<T: Copy>(&self, entry: impl Fn(u32) -> T) -> Result<Vec<T>> {
         let rows = 0..self.groups.len() as u32;
         if self.counts.len() <= 1 || rows.is_empty() {
-            return rows.map(entry).collect();
+            return Ok(rows.map(entry).collect());
         }
         let mut next = 0;
         let mut places: Vec<usize> = Vec::with_capacity(self.counts.len());
@@ -140,10 +144,11 @@ impl Rows<'_> {
         }
         let mut entries = vec![entry(0); next];
         for (row, &group) in rows.zip(self.groups) {
+            interrupt::check_at(row as usize)?;
             let place = &mut places[group as usize];
             entries[*place] = entry(row);
             *place += 1;
         }
-        entries
+        Ok(entries)
     }
 }

@@ -87,6 +87,10 @@ impl SinkLocal for Local {
         Ok(true)
     }
 
+    fn memory(&self) -> usize {
+        self.0.iter().map(|local| local.memory()).sum()
+    }
+
     fn finish(self: Box<Self>) -> Result<()> {
         self.0.into_iter().try_for_each(SinkLocal::finish)
     }

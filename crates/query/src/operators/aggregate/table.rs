@@ -14,7 +14,7 @@ use super::distinct::Distinct;
 use super::hosted::Hosted;
 use super::ordered::Ordered;
 use crate::row_container::{ABSENT, BatchFile, Numbering, Partitions, hash};
-use crate::{Aggregate, AggregateFunction, BATCH_ROWS, Batch, Error, Evaluator, Result, SharedTempFiles};
+use crate::{Aggregate, AggregateFunction, BATCH_ROWS, Batch, Error, Evaluator, Result, SharedTempFiles, interrupt};
 
 /// Levels of a hash (`Partitions`) that groups are put into partitions by.
 const LEVELS: u32 = 1;
@@ -261,6 +261,7 @@ impl Table {
                 set.thaw();
                 let mut numbers = Vec::new();
                 for groups in groups.chunks(BATCH_ROWS) {
+                    interrupt::check()?;
                     set.number(&from.take(groups), groups.len(), &mut numbers)?;
                     to.extend_from_slice(&numbers);
                 }

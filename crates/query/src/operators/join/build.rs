@@ -14,7 +14,7 @@ use super::members::KeySet;
 use super::narrow::predicate;
 use super::table::Table;
 use crate::row_container::{BatchFile, Partitions, nulls};
-use crate::{Batch, Error, Evaluator, Expression, Result, SharedTempFiles, Sink, SinkLocal, Source};
+use crate::{Batch, Error, Evaluator, Expression, Result, SharedTempFiles, Sink, SinkLocal, Source, interrupt};
 
 /// What the kept side has to know of its join.
 pub struct Spec {
@@ -138,7 +138,7 @@ pub struct SharedSink(pub Arc<BuildSink>);
 impl Sink for SharedSink {
     fn make(&self) -> Result<Box<dyn SinkLocal>> {
         let keys = self.0.spec.keys.iter().map(Evaluator::new).collect();
-        Ok(Box::new(Local { shared: Arc::clone(&self.0), keys, parts: Vec::new() }))
+        Ok(Box::new(Local { shared: Arc::clone(&self.0), keys, parts: Vec::new(), held: 0 }))
     }
 
     fn complete(&self) -> Result<Box<dyn Source>> {
@@ -169,6 +169,8 @@ struct Local {
     shared: Arc<BuildSink>,
     keys: Vec<Evaluator>,
     parts: Vec<Part>,
+    /// Bytes of them.
+    held: usize,
 }
 
 impl SinkLocal for Local {
@@ -185,6 +187,7 @@ impl SinkLocal for Local {
         }
         let bytes = bytes(&part);
         self.parts.push(part);
+        self.held += bytes;
         let held = self.shared.bytes.fetch_add(bytes, Ordering::Relaxed) + bytes;
         if held > self.shared.spec.memory {
             if !self.shared.spec.keyed || self.shared.spec.temp_files.is_none() {
@@ -194,6 +197,10 @@ impl SinkLocal for Local {
             self.spill()?;
         }
         Ok(true)
+    }
+
+    fn memory(&self) -> usize {
+        self.held
     }
 
     fn finish(mut self: Box<Self>) -> Result<()> {
@@ -209,6 +216,7 @@ impl SinkLocal for Local {
 impl Local {
     /// Writes what this thread holds.
     fn spill(&mut self) -> Result<()> {
+        self.held = 0;
         std::mem::take(&mut self.parts).iter().try_for_each(|part| self.shared.write(part))
     }
 }
@@ -310,6 +318,7 @@ fn both(a: &Bitmap, b: &Bitmap) -> Bitmap {
 
 /// Takes the last column of each part and puts them end to end.
 fn next_column(logical: LogicalType, parts: &mut [Part]) -> Result<Vector> {
+    interrupt::check()?;
     let mut column = Vec::with_capacity(parts.len());
     for (_, columns) in parts {
         let part = columns.pop().ok_or(Error::Decline("columns of the kept side"))?;
@@ -318,18 +327,19 @@ fn next_column(logical: LogicalType, parts: &mut [Part]) -> Result<Vector> {
     let mut joined = vector::concat(logical, column)?;
     joined.validity = joined.validity.take().filter(|validity| validity.count_zeros() > 0);
     if let Values::Bytes(views) = &mut joined.values {
-        *views = compacted(views);
+        *views = compacted(views)?;
     }
     Ok(joined)
 }
 
 /// The same values in few large buffers, and without what no view points at: taking rows copies the list of buffers.
-fn compacted(views: &ByteViews) -> ByteViews {
+fn compacted(views: &ByteViews) -> Result<ByteViews> {
     const BUFFER: usize = 1 << 30;
     let mut buffers = Vec::new();
     let mut open: Vec<u8> = Vec::new();
     let mut moved = Vec::with_capacity(views.len());
     for (row, view) in views.views().iter().enumerate() {
+        interrupt::check_at(row)?;
         if view.place().is_none() {
             moved.push(*view);
             continue;
@@ -347,5 +357,5 @@ fn compacted(views: &ByteViews) -> ByteViews {
     if !open.is_empty() {
         buffers.push(Arc::new(open));
     }
-    ByteViews::from_parts(moved, buffers)
+    Ok(ByteViews::from_parts(moved, buffers))
 }

@@ -9,7 +9,7 @@ use vector::{Values, Vector};
 
 use super::hash::{hash, mix};
 use super::keys::{Form, KeyColumn, KeyValues, NO_KEY, Packing};
-use crate::{Error, Result};
+use crate::{Error, Result, interrupt};
 
 /// The array is made when it has at most this many slots for each kept row,
 const SPARSE: u64 = 32;
@@ -237,6 +237,7 @@ fn direct(packing: Packing, columns: &[KeyColumn], chain: &mut Chain) -> Result<
     let mut keys = Vec::new();
     packing.pack(columns, &mut keys);
     for (row, head) in heads_reversed(keys.len()) {
+        interrupt::check_at(row)?;
         let key = keys.get(row).copied().unwrap_or(NO_KEY);
         if let Some(slot) = usize::try_from(key).ok().and_then(|at| slots.get_mut(at)) {
             if *slot != 0 {
@@ -282,6 +283,7 @@ fn packed(packing: Packing, columns: &[KeyColumn], chain: &mut Chain) -> Result<
     packing.pack(columns, &mut keys);
     let mut slots: Vec<u64> = zeroed(slot_count(keys.len()))?;
     for (row, head) in heads_reversed(keys.len()) {
+        interrupt::check_at(row)?;
         let key = keys.get(row).copied().unwrap_or(NO_KEY);
         if key != NO_KEY {
             insert(&mut slots, mix(key), head, chain, |other| keys.get(other) == Some(&key));
@@ -295,6 +297,7 @@ fn hashed(columns: Vec<KeyColumn>, rows: usize, chain: &mut Chain) -> Result<Kin
     hash(&columns, rows, &mut hashes);
     let mut slots: Vec<u64> = zeroed(slot_count(rows))?;
     for (row, head) in heads_reversed(rows) {
+        interrupt::check_at(row)?;
         if columns.iter().all(|column| column.can_match(row)) {
             let hash = hashes.get(row).copied().unwrap_or(0);
             insert(&mut slots, hash, head, chain, |other| {

@@ -13,7 +13,7 @@ use crate::row_container::{BatchFile, ValueColumn};
 use crate::{BATCH_ROWS, Batch, Result, SharedTempFiles};
 
 /// Runs merged at once: each holds a batch in memory.
-const FAN_IN: usize = 32;
+pub const FAN_IN: usize = 32;
 
 /// Runs that are being merged.
 pub struct Merge {
@@ -45,16 +45,27 @@ impl Merge {
             let mut fewer = Vec::new();
             let mut rest = runs.into_iter().peekable();
             while rest.peek().is_some() {
-                let mut some = Self::start(types, keys, rest.by_ref().take(FAN_IN).collect())?;
-                let mut run = BatchFile::new(types, files)?;
-                while let Some(batch) = some.next_batch()? {
-                    run.write(&batch.columns, batch.rows)?;
-                }
-                fewer.push(run);
+                fewer.push(Self::into_run(types, keys, rest.by_ref().take(FAN_IN).collect(), files)?);
             }
             runs = fewer;
         }
         Self::start(types, keys, runs)
+    }
+
+    /// One run of several.
+    pub fn into_run(
+        types: &[LogicalType],
+        keys: &[Key],
+        runs: Vec<BatchFile>,
+        files: &SharedTempFiles,
+    ) -> Result<BatchFile> {
+        let mut merge = Self::start(types, keys, runs)?;
+        let mut run = BatchFile::new(types, files)?;
+        while let Some(batch) = merge.next_batch()? {
+            run.write(&batch.columns, batch.rows)?;
+        }
+        run.rest()?;
+        Ok(run)
     }
 
     fn start(types: &[LogicalType], keys: &[Key], runs: Vec<BatchFile>) -> Result<Self> {

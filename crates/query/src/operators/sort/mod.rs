@@ -1,11 +1,12 @@
 //! Sorting: the sink of `Plan::Sort`, all rows or the first few of them, and of `Plan::DistinctOn`, the first of those that are equal in some of the keys.
 //!
-//! Rows are kept in columns (`rows`), the values of the sort keys beside them, and put in order at the end (`order`, `merge`).
+//! Rows are kept in columns (`rows`), the values of the sort keys beside them, and put in order at the end (`order`, `pieces`, `merge`).
 
 mod bound;
 mod first;
 mod merge;
 mod order;
+pub mod pieces;
 mod rows;
 
 use std::any::Any;
@@ -177,6 +178,10 @@ impl SinkLocal for Local {
         }
         self.rows.push(&columns, batch.rows)?;
         Ok(true)
+    }
+
+    fn memory(&self) -> usize {
+        self.rows.bytes()
     }
 
     fn finish(self: Box<Self>) -> Result<()> {

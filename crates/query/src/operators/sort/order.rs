@@ -9,8 +9,9 @@ use std::sync::Arc;
 
 use vector::{NumericValues, Special, Values, Vector, compare_decimals, compare_floats};
 
+use super::pieces::{self, QUICK, SLOW};
 use crate::row_container::{Integers, ValueColumn, float_order};
-use crate::{Result, TextOrder};
+use crate::{Result, TextOrder, interrupt};
 
 /// How one column of the rows orders them.
 #[derive(Debug, Clone)]
@@ -114,17 +115,17 @@ struct Packed {
 
 /// The positions of all `rows` rows in order; only the first `wanted` need to be right.
 pub fn order(keys: &[Key], columns: &[ValueColumn], rows: usize, wanted: usize) -> Result<Vec<u32>> {
-    let packed = pack(keys, columns, rows);
+    let packed = pack(keys, columns, rows)?;
     let rest = keys.get(packed.whole..).unwrap_or(&[]);
     if packed.bits <= 32 && wanted >= rows {
         let entries = packed.values.iter().zip(0u64..).map(|(&value, row)| (value as u64) << 32 | row);
-        return Ok(by_digits(entries.collect(), packed.bits, rest, columns));
+        return by_digits(entries.collect(), packed.bits, rest, columns);
     }
     if packed.bits <= 64 {
         let narrow = packed.values.iter().map(|&value| value as u64);
-        Ok(sorted(narrow.zip(0u32..).collect(), rest, columns, wanted))
+        sorted(narrow.zip(0u32..).collect(), rest, columns, wanted)
     } else {
-        Ok(sorted(packed.values.into_iter().zip(0u32..).collect(), rest, columns, wanted))
+        sorted(packed.values.into_iter().zip(0u32..).collect(), rest, columns, wanted)
     }
 }
 
@@ -133,7 +134,7 @@ const DIGIT: u32 = 11;
 
 /// Positions (the low halves of the entries) in the order of the high halves, of which the lowest `bits` are used: pass by pass from the lowest digit, each keeping
 /// the order of the one before.
-fn by_digits(mut entries: Vec<u64>, bits: u32, rest: &[Key], columns: &[ValueColumn]) -> Vec<u32> {
+fn by_digits(mut entries: Vec<u64>, bits: u32, rest: &[Key], columns: &[ValueColumn]) -> Result<Vec<u32>> {
     let mut other = vec![0; entries.len()];
     for shift in (32..32 + bits).step_by(DIGIT as usize) {
         let digit = |entry: u64| (entry >> shift) as usize & ((1 << DIGIT) - 1);
@@ -143,20 +144,26 @@ fn by_digits(mut entries: Vec<u64>, bits: u32, rest: &[Key], columns: &[ValueCol
         for place in &mut places {
             next += std::mem::replace(place, next);
         }
-        for &entry in &entries {
-            let place = &mut places[digit(entry)];
-            other[*place] = entry;
-            *place += 1;
+        for some in entries.chunks(interrupt::OFTEN) {
+            interrupt::check()?;
+            for &entry in some {
+                let place = &mut places[digit(entry)];
+                other[*place] = entry;
+                *place += 1;
+            }
         }
         std::mem::swap(&mut entries, &mut other);
     }
     drop(other);
     if !rest.is_empty() {
+        let by_value = |a: &u64, b: &u64| {
+            compare(rest, columns, *a as u32 as usize, *b as u32 as usize).then_with(|| a.cmp(b))
+        };
         for equal in entries.chunk_by_mut(|a, b| a >> 32 == b >> 32).filter(|equal| equal.len() > 1) {
-            equal.sort_by(|&a, &b| compare(rest, columns, a as u32 as usize, b as u32 as usize));
+            pieces::sort(equal, equal.len(), SLOW, &by_value)?;
         }
     }
-    entries.into_iter().map(|entry| entry as u32).collect()
+    Ok(entries.into_iter().map(|entry| entry as u32).collect())
 }
 
 fn sorted<K: Ord + Copy>(
@@ -164,29 +171,22 @@ fn sorted<K: Ord + Copy>(
     rest: &[Key],
     columns: &[ValueColumn],
     wanted: usize,
-) -> Vec<u32> {
+) -> Result<Vec<u32>> {
     let by_value = |a: &(K, u32), b: &(K, u32)| {
         a.0.cmp(&b.0)
             .then_with(|| compare(rest, columns, a.1 as usize, b.1 as usize))
             .then_with(|| a.1.cmp(&b.1))
     };
-    if wanted < entries.len() {
-        if rest.is_empty() {
-            entries.select_nth_unstable(wanted);
-        } else {
-            entries.select_nth_unstable_by(wanted, by_value);
-        }
-        entries.truncate(wanted);
-    }
     if rest.is_empty() {
-        entries.sort_unstable();
+        pieces::sort(&mut entries, wanted, QUICK, &Ord::cmp)?;
     } else {
-        entries.sort_unstable_by(by_value);
+        pieces::sort(&mut entries, wanted, SLOW, &by_value)?;
     }
-    entries.into_iter().map(|(_, row)| row).collect()
+    entries.truncate(wanted);
+    Ok(entries.into_iter().map(|(_, row)| row).collect())
 }
 
-fn pack(keys: &[Key], columns: &[ValueColumn], rows: usize) -> Packed {
+fn pack(keys: &[Key], columns: &[ValueColumn], rows: usize) -> Result<Packed> {
     let mut packed = Packed { values: vec![0; rows], bits: 0, whole: 0 };
     for key in keys {
         let Some(column) = columns.get(key.column) else { break };
@@ -204,14 +204,14 @@ fn pack(keys: &[Key], columns: &[ValueColumn], rows: usize) -> Packed {
                 packed.integers(key, column, room, |at| i128::from(float_order(values[at])))
             }
             None if matches!(key.order, TextOrder::Bytes) => packed.prefixes(key, column, room),
-            None => false,
+            None => Ok(false),
         };
-        if !whole {
+        if !whole? {
             break;
         }
         packed.whole += 1;
     }
-    packed
+    Ok(packed)
 }
 
 impl Packed {
@@ -222,7 +222,7 @@ impl Packed {
         column: &ValueColumn,
         room: u32,
         value: impl Fn(usize) -> i128,
-    ) -> bool {
+    ) -> Result<bool> {
         let nulls = column.has_nulls();
         let (mut least, mut greatest) = (i128::MAX, i128::MIN);
         for at in 0..self.values.len() {
@@ -236,16 +236,17 @@ impl Packed {
         }
         // One code below and one above the values are for NULLs.
         let Some(range) = greatest.checked_sub(least).and_then(|range| range.checked_add(2)) else {
-            return false;
+            return Ok(false);
         };
         let first = u128::from(nulls && key.nulls_first);
         let last = range as u128 - 2 + first + u128::from(nulls && !key.nulls_first);
         let bits = u128::BITS - last.leading_zeros();
         if bits > room {
-            return false;
+            return Ok(false);
         }
         let null = if key.nulls_first { 0 } else { last };
         for (at, packed) in self.values.iter_mut().enumerate() {
+            interrupt::check_at(at)?;
             let code = if nulls && column.is_null(at) {
                 null
             } else {
@@ -255,11 +256,11 @@ impl Packed {
             *packed = packed.checked_shl(bits).unwrap_or(0) | code;
         }
         self.bits += bits;
-        true
+        Ok(true)
     }
 
     /// Appends the first bytes of a column of byte strings. True when that is all of them.
-    fn prefixes(&mut self, key: &Key, column: &ValueColumn, room: u32) -> bool {
+    fn prefixes(&mut self, key: &Key, column: &ValueColumn, room: u32) -> Result<bool> {
         let nulls = column.has_nulls();
         let longest = (0..self.values.len()).map(|at| column.bytes_at(at).len()).max().unwrap_or(0);
         // A bit for NULL; shorter texts come first because they are padded with zeros, which no text holds.
@@ -267,10 +268,11 @@ impl Packed {
         let whole = taken == longest && column.is_text();
         let bits = 8 * taken as u32 + 1;
         if bits > room {
-            return false;
+            return Ok(false);
         }
         let mask = if taken == 16 { u128::MAX } else { (1u128 << (8 * taken)) - 1 };
         for (at, packed) in self.values.iter_mut().enumerate() {
+            interrupt::check_at(at)?;
             let code = if nulls && column.is_null(at) {
                 if key.nulls_first { 0 } else { 1 << (8 * taken) }
             } else {
@@ -285,6 +287,6 @@ impl Packed {
             *packed = packed.checked_shl(bits).unwrap_or(0) | code;
         }
         self.bits += bits;
-        whole
+        Ok(whole)
     }
 }

@@ -1,6 +1,7 @@
 //! Rows that are collected, put in order and given back in batches. Used by Sort and by ordered aggregates.
 //!
-//! Rows beyond the memory are sorted and written to a temporary file, a run; at the end the runs are merged (`merge`). Where only the first rows are wanted, rows are thinned
+//! Rows beyond the memory are sorted and written to a temporary file, a run; at the end the runs are merged (`merge`). As many runs of one level as are merged at once become one of the next level
+//! right away, so that there are never many open files, whatever the number of rows. Where only the first rows are wanted, rows are thinned
 //! out to their number whenever enough of them came, and later batches are first compared with the last row that is wanted.
 
 use std::sync::Arc;
@@ -8,10 +9,10 @@ use std::sync::Arc;
 use vector::{LogicalType, Vector};
 
 use super::bound::Bound;
-use super::merge::Merge;
+use super::merge::{FAN_IN, Merge};
 use super::order::{Key, compare_vectors, order};
 use crate::row_container::{BatchFile, ValueColumn, flat};
-use crate::{BATCH_ROWS, Batch, Error, Result, SharedTempFiles};
+use crate::{BATCH_ROWS, Batch, Error, Result, SharedTempFiles, interrupt};
 
 /// The rows.
 pub struct SortedRows {
@@ -28,12 +29,16 @@ pub struct SortedRows {
     slack: usize,
     /// Who is told of the last row.
     bound: Option<Arc<Bound>>,
-    runs: Vec<BatchFile>,
+    /// In the order their rows came, with how often these were merged: older ones as often or more.
+    runs: Vec<(u32, BatchFile)>,
     /// Once sorted: positions in order, and how many rows were given back.
     order: Vec<u32>,
     given: usize,
     merge: Option<Merge>,
 }
+
+/// Bytes of a run's page, at least.
+const PAGE: usize = 32 << 10;
 
 /// How much rows may take, and where they go then.
 #[derive(Clone)]
@@ -144,12 +149,32 @@ impl SortedRows {
         };
         let mut run = BatchFile::new(&self.types, files)?;
         self.columns.iter_mut().for_each(ValueColumn::seal);
-        for positions in order(&self.keys, &self.columns, self.rows, self.limit)?.chunks(BATCH_ROWS) {
+        // A merge holds a page of each run.
+        let page = (self.room.memory / (2 * FAN_IN)).max(PAGE) * self.rows / self.bytes().max(1);
+        let page = page.clamp(1, BATCH_ROWS);
+        for positions in order(&self.keys, &self.columns, self.rows, self.limit)?.chunks(page) {
             let columns = self.columns.iter().map(|column| Arc::new(column.take(positions)));
             run.write(&columns.collect::<Vec<_>>(), positions.len())?;
         }
-        self.runs.push(run);
+        run.rest()?;
+        self.runs.push((0, run));
         self.clear();
+        self.merge_runs()
+    }
+
+    /// Merges the last runs while there are enough of one level.
+    fn merge_runs(&mut self) -> Result<()> {
+        while let Some(&(level, _)) = self.runs.last()
+            && let Some(files) = &self.room.files
+        {
+            let first = self.runs.partition_point(|(other, _)| *other > level);
+            if self.runs.len() - first < FAN_IN {
+                break;
+            }
+            let runs = self.runs.split_off(first).into_iter().map(|(_, run)| run).collect();
+            let run = Merge::into_run(&self.types, &self.keys, runs, files)?;
+            self.runs.push((level + 1, run));
+        }
         Ok(())
     }
 
@@ -160,13 +185,14 @@ impl SortedRows {
 
     /// The rows, in no order, batch by batch; none is asked for again.
     pub fn drain(&mut self, mut take: impl FnMut(Batch) -> Result<()>) -> Result<()> {
-        for mut run in self.runs.drain(..) {
+        for (_, mut run) in self.runs.drain(..) {
             while let Some(batch) = run.read()? {
                 take(batch)?;
             }
         }
         self.columns.iter_mut().for_each(ValueColumn::seal);
         for start in (0..self.rows).step_by(BATCH_ROWS) {
+            interrupt::check()?;
             let rows = BATCH_ROWS.min(self.rows - start);
             let columns = self.columns.iter().map(|column| Arc::new(column.slice(start, rows)));
             take(Batch::new(rows, columns.collect()))?;
@@ -176,7 +202,10 @@ impl SortedRows {
 
     /// Takes over another thread's rows.
     pub fn merge(&mut self, mut other: Self) -> Result<()> {
+        // Their order among each other says nothing: those that were merged more often come first.
         self.runs.append(&mut other.runs);
+        self.runs.sort_by_key(|(level, _)| std::cmp::Reverse(*level));
+        self.merge_runs()?;
         other.drain(|batch| self.push(&batch.columns, batch.rows))
     }
 
@@ -186,7 +215,7 @@ impl SortedRows {
             if self.rows > 0 {
                 self.write_run()?;
             }
-            let runs = std::mem::take(&mut self.runs);
+            let runs = std::mem::take(&mut self.runs).into_iter().map(|(_, run)| run).collect();
             self.merge = Some(Merge::new(&self.types, &self.keys, runs, &files)?);
             return Ok(());
         }
@@ -215,5 +244,83 @@ impl SortedRows {
         let columns = self.columns.iter().map(|column| Arc::new(column.take(positions))).collect();
         self.given = end;
         Ok(Some(Batch::new(positions.len(), columns)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use vector::Values;
+
+    use super::*;
+    use crate::{TempFile, TempFiles, TextOrder};
+
+    /// How many files there are, and were at most.
+    #[derive(Default)]
+    struct Files(Arc<[AtomicUsize; 2]>);
+
+    struct File {
+        bytes: Vec<u8>,
+        count: Arc<[AtomicUsize; 2]>,
+    }
+
+    impl TempFiles for Files {
+        fn create(&self) -> Result<Box<dyn TempFile>> {
+            let now = self.0[0].fetch_add(1, Ordering::Relaxed) + 1;
+            self.0[1].fetch_max(now, Ordering::Relaxed);
+            Ok(Box::new(File { bytes: Vec::new(), count: Arc::clone(&self.0) }))
+        }
+    }
+
+    impl TempFile for File {
+        fn append(&mut self, bytes: &[u8]) -> std::io::Result<u64> {
+            self.bytes.extend_from_slice(bytes);
+            Ok((self.bytes.len() - bytes.len()) as u64)
+        }
+        fn read(&mut self, offset: u64, out: &mut [u8]) -> std::io::Result<()> {
+            out.copy_from_slice(&self.bytes[offset as usize..offset as usize + out.len()]);
+            Ok(())
+        }
+    }
+
+    impl Drop for File {
+        fn drop(&mut self) {
+            self.count[0].fetch_sub(1, Ordering::Relaxed);
+        }
+    }
+
+    /// However many runs there are, few files are open, none of them holds a buffer, and equal rows stay in the order they came.
+    #[test]
+    fn many_runs_take_few_files() {
+        let count = Arc::<[AtomicUsize; 2]>::default();
+        let files: SharedTempFiles = Arc::new(Files(Arc::clone(&count)));
+        let key = Key { column: 0, descending: false, nulls_first: false, order: TextOrder::Bytes };
+        let types = [LogicalType::Int64, LogicalType::Int64];
+        let room = Room { memory: 1_000, files: Some(files) };
+        let mut rows = SortedRows::new(&types, &[key], None, &room);
+        let column = |values: Vec<i64>| Arc::new(Vector::new(LogicalType::Int64, Values::Int64(values)));
+        for batch in 0..1_500i64 {
+            let numbers = batch * 50..batch * 50 + 50;
+            let keys = numbers.clone().map(|number| number * 7_919 % 997).collect();
+            rows.push(&[column(keys), column(numbers.collect())], 50).unwrap();
+            assert!(rows.runs.iter().all(|(_, run)| run.buffered() == 0));
+        }
+        rows.sort().unwrap();
+        let mut found = Vec::new();
+        while let Some(batch) = rows.next_batch().unwrap() {
+            let (Values::Int64(keys), Values::Int64(numbers)) =
+                (&batch.columns[0].values, &batch.columns[1].values)
+            else {
+                return;
+            };
+            found.extend(keys.iter().copied().zip(numbers.iter().copied()));
+        }
+        let mut expected: Vec<_> = (0..75_000i64).map(|number| (number * 7_919 % 997, number)).collect();
+        expected.sort_unstable();
+        assert!(found == expected);
+        let most = count[1].load(Ordering::Relaxed);
+        assert!(most > FAN_IN && most <= 4 * FAN_IN, "{most} files at once");
     }
 }

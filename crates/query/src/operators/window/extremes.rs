@@ -11,7 +11,7 @@ use vector::{LogicalType, Values, Vector, compare_floats};
 use super::places::Places;
 use super::values::{ABSENT, pick};
 use super::{Call, Column, Compute, Input};
-use crate::{AggregateFunction, Error, Result, TextOrder};
+use crate::{AggregateFunction, Error, Result, TextOrder, interrupt};
 
 /// The computer of min or max.
 pub fn make(function: AggregateFunction, call: &Call) -> Result<Option<Box<dyn Compute>>> {
@@ -59,8 +59,9 @@ impl Candidates {
         end: u32,
         valid: &impl Fn(u32) -> bool,
         replaces: &impl Fn(u32, u32) -> bool,
-    ) -> Option<u32> {
+    ) -> Result<Option<u32>> {
         for row in self.seen.max(start)..end {
+            interrupt::check_at(row as usize)?;
             if valid(row) {
                 while self.rows.back().is_some_and(|&last| replaces(row, last)) {
                     self.rows.pop_back();
@@ -73,7 +74,7 @@ impl Candidates {
             self.rows.pop_front();
         }
         // A frame of no rows may end before rows that an earlier one reached.
-        self.rows.front().copied().filter(|_| start < end)
+        Ok(self.rows.front().copied().filter(|_| start < end))
     }
 }
 
@@ -83,7 +84,7 @@ impl Extremes {
         at: &Places,
         valid: impl Fn(u32) -> bool,
         order: impl Fn(usize, usize) -> Ordering,
-    ) -> Vec<u32> {
+    ) -> Result<Vec<u32>> {
         let worse = if self.greatest { Ordering::Less } else { Ordering::Greater };
         let replaces = |later: u32, earlier: u32| order(later as usize, earlier as usize) != worse;
         let mut positions = Vec::with_capacity(at.len());
@@ -94,9 +95,12 @@ impl Extremes {
             }
             let [(start, end), (row, row_end), (after, after_end)] = at.parts(place);
             let found = [
-                self.before.slide(start, end, &valid, &replaces),
+                self.before.slide(start, end, &valid, &replaces)?,
                 (row < row_end && valid(row)).then_some(row),
-                if at.holes.is_some() { self.after.slide(after, after_end, &valid, &replaces) } else { None },
+                match at.holes {
+                    Some(_) => self.after.slide(after, after_end, &valid, &replaces)?,
+                    None => None,
+                },
             ];
             let best = found
                 .into_iter()
@@ -104,12 +108,12 @@ impl Extremes {
                 .reduce(|best, next| if replaces(next, best) { next } else { best });
             positions.push(best.unwrap_or(ABSENT));
         }
-        positions
+        Ok(positions)
     }
 
     fn of(&mut self, argument: &Vector, at: &Places) -> Result<Vec<u32>> {
         let valid = |row: u32| argument.validity.as_ref().is_none_or(|valid| valid.get(row as usize));
-        Ok(match &argument.values {
+        match &argument.values {
             Values::Int16(v) => self.positions(at, valid, |a, b| v[a].cmp(&v[b])),
             Values::Int32(v) => self.positions(at, valid, |a, b| v[a].cmp(&v[b])),
             Values::Int64(v) => self.positions(at, valid, |a, b| v[a].cmp(&v[b])),
@@ -122,8 +126,8 @@ impl Extremes {
                 let order = self.order.clone();
                 self.positions(at, valid, |a, b| order.compare(v.get(a), v.get(b)))
             }
-            _ => return Err(Error::Decline("min or max of this type")),
-        })
+            _ => Err(Error::Decline("min or max of this type")),
+        }
     }
 }
 

@@ -8,7 +8,7 @@ use vector::{Bitmap, LogicalType, NumericInts, Values, Vector};
 use super::places::{Holes, Places};
 use super::{Input, MISTYPED, Spec, count, needs_key};
 use crate::expression::after_interval;
-use crate::{Error, FrameBound, FrameExclusion, FrameOffset, FrameUnits, Result, WindowFrame};
+use crate::{Error, FrameBound, FrameExclusion, FrameOffset, FrameUnits, Result, WindowFrame, interrupt};
 
 /// The frames of a chunk's rows.
 pub struct Frames {
@@ -90,6 +90,7 @@ impl Frames {
                 self.head = row;
             }
             while self.head < to as usize && !range.begins(self.head, row)? {
+                interrupt::check_at(self.head)?;
                 self.head += 1;
             }
             return Ok(self.head as u32);
@@ -114,6 +115,7 @@ impl Frames {
                 self.tail = row;
             }
             while self.tail < to as usize && range.reaches(self.tail, row)? {
+                interrupt::check_at(self.tail)?;
                 self.tail += 1;
             }
             return Ok(self.tail as u32);

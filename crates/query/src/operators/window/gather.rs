@@ -68,6 +68,8 @@ pub struct Chunk {
     pub peers: Vec<u32>,
     /// Each argument's pieces.
     pub arguments: Vec<Vec<Vector>>,
+    /// Their bytes.
+    pub held: usize,
     /// The columns that are passed on.
     pub passing: BatchQueue,
 }
@@ -140,6 +142,7 @@ impl Chunk {
             partitions: Vec::new(),
             peers: Vec::new(),
             arguments: Vec::new(),
+            held: 0,
             passing: BatchQueue::new(&types, settings.memory, settings.temp_files.clone()),
         }
     }
@@ -165,6 +168,7 @@ impl Chunk {
         self.arguments.resize_with(arguments.len(), Vec::new);
         for (kept, argument) in self.arguments.iter_mut().zip(arguments) {
             let argument = flat(argument);
+            self.held += argument.bytes();
             kept.push(Arc::unwrap_or_clone(argument));
         }
         self.rows += batch.rows;
@@ -190,6 +194,10 @@ impl Source for Gather {
             }
         }
         Ok(None)
+    }
+
+    fn memory(&self) -> usize {
+        self.chunk.held + self.chunk.passing.bytes()
     }
 
     fn is_ordered(&self) -> bool {

@@ -10,7 +10,7 @@ use super::{Call, Column, Compute, Input, MISTYPED};
 use crate::operators::aggregate::float_sum;
 use crate::operators::aggregate::results::with_nulls;
 use crate::operators::aggregate::variance::{self, FloatState};
-use crate::{AggregateFunction, Error, Result};
+use crate::{AggregateFunction, Error, Result, interrupt};
 
 /// The computer of an aggregate of this family.
 pub fn make(function: AggregateFunction, call: &Call) -> Result<Box<dyn Compute>> {
@@ -83,8 +83,14 @@ impl<F: Fold> Compute for Running<F> {
 
     fn compute(&mut self, input: &Input, at: &Places) -> Result<Column> {
         let mut results = F::Results::default();
+        let mut taken = 0;
         for place in 0..at.len() {
             let parts = at.parts(place);
+            taken += (parts[0].1 - parts[0].0) as usize;
+            if taken > interrupt::OFTEN {
+                interrupt::check()?;
+                taken = 0;
+            }
             let grew = at.holes.is_none()
                 && parts[0].0 == self.start
                 && parts[0].1 >= self.end
@@ -126,9 +132,16 @@ fn each(
     rows: std::ops::Range<usize>,
     mut take: impl FnMut(usize),
 ) -> Result<()> {
-    match &input.argument(argument)?.validity {
-        None => rows.for_each(take),
-        Some(valid) => rows.filter(|&row| valid.get(row)).for_each(&mut take),
+    let valid = input.argument(argument)?.validity.as_ref();
+    for start in rows.clone().step_by(interrupt::OFTEN) {
+        if start > rows.start {
+            interrupt::check()?;
+        }
+        let some = start..rows.end.min(start + interrupt::OFTEN);
+        match valid {
+            None => some.for_each(&mut take),
+            Some(valid) => some.filter(|&row| valid.get(row)).for_each(&mut take),
+        }
     }
     Ok(())
 }
