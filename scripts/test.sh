@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # Runs the test suites and ends with one line: "N passed, N failed".
-# Usage: scripts/test.sh [units|regress|isolation|crash|crash-long|scripts|differential|changes|sqlsmith]...
+# Usage: scripts/test.sh [units|regress|isolation|crash|crash-long|scripts|differential|changes|spilling|sqlsmith]...
 # Default: all of them, crash and the generated queries in their short form; "differential" is their long one
-# (DURATION=seconds, SEED=number), "changes" that of the generated changes (STATEMENTS=number, SEED=number), "sqlsmith" takes
-# a DURATION too and needs Debian's package of that name, which it installs.
+# (DURATION=seconds, SEED=number), "changes" that of the generated changes (STATEMENTS=number, SEED=number), "spilling" that of
+# tests/spilling.py (ROWS=number); "sqlsmith" takes a DURATION too and needs Debian's package of that name, which it installs.
 # TESTS='name name' limits the file-based suites to those files; ACCEPT=1 writes what they print as expected.
 set -euo pipefail
 . "$(dirname "$0")/lib.sh"
