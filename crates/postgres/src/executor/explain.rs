@@ -29,8 +29,9 @@ pub unsafe fn explain(
         show_columns(scan, es);
         let native = scan.clauses.iter().filter(|clause| clause.native).map(|clause| clause.node);
         show_conditions(custom, ancestors, es, c"Chunk Filter", native);
-        if (*es).analyze && scan.clauses.iter().any(|clause| clause.native) {
-            let filtered = scan.counters.rows_filtered + scan.tally.rows_filtered.load(Ordering::Relaxed);
+        // Conditions of the vectorised plan above are asked here, too.
+        let filtered = scan.counters.rows_filtered + scan.tally.rows_filtered.load(Ordering::Relaxed);
+        if (*es).analyze && (filtered > 0 || scan.clauses.iter().any(|clause| clause.native)) {
             integer(es, c"Rows Removed by Chunk Filter", None, filtered);
         }
         let pruning = scan

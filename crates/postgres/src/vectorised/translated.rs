@@ -5,9 +5,12 @@
 
 use std::any::Any;
 use std::borrow::Cow;
+use std::fmt;
 use std::sync::Arc;
 
 use pgrx::pg_sys::{self, Datum, Oid};
+use query::{Expression, HostFunction};
+use vector::Vector;
 
 /// A plan subtree in our terms.
 #[derive(Debug)]
@@ -18,6 +21,63 @@ pub struct Translated {
     pub sources: Vec<SourceSpec>,
     /// What the server sees of each column of the plan: one for each entry of the subtree's target list.
     pub columns: Vec<OutputColumn>,
+    /// What its constants and calls of the server's functions were.
+    pub origins: Origins,
+}
+
+/// An expression of the server's plan.
+#[derive(Debug, Clone, Copy)]
+pub struct Origin {
+    /// The expression.
+    pub node: *mut pg_sys::Node,
+    /// The plan node that it is part of.
+    pub plan: *mut pg_sys::Plan,
+}
+
+/// Where the parts of a translation come from that only the server can show in its words, for EXPLAIN: constants (and what stands for values that are not known yet) and calls of its functions.
+/// A part is known by its address, which stays its own because it is kept here.
+#[derive(Default)]
+pub struct Origins {
+    values: Vec<(Arc<Vector>, Origin)>,
+    functions: Vec<(Arc<dyn HostFunction>, Origin)>,
+}
+
+impl Origins {
+    /// What an expression of the server's became.
+    pub fn note(&mut self, made: &Expression, origin: Origin) {
+        match made {
+            Expression::Constant(value) => self.note_value(value, origin),
+            // Two NULLs stand for a condition on a list that is not known yet.
+            Expression::Coalesce(parts) => {
+                if let [Expression::Constant(first), Expression::Constant(_)] = parts.as_slice() {
+                    self.note_value(first, origin);
+                }
+            }
+            Expression::Host { function, .. } => self.functions.push((Arc::clone(function), origin)),
+            _ => {}
+        }
+    }
+
+    /// What a constant was.
+    pub fn note_value(&mut self, value: &Arc<Vector>, origin: Origin) {
+        self.values.push((Arc::clone(value), origin));
+    }
+
+    /// What a constant was: the outermost expression that gave it.
+    pub fn of_value(&self, value: &Arc<Vector>) -> Option<Origin> {
+        self.values.iter().rev().find(|(known, _)| Arc::ptr_eq(known, value)).map(|(_, origin)| *origin)
+    }
+
+    /// What a call of one of the server's functions was.
+    pub fn of_function(&self, function: &Arc<dyn HostFunction>) -> Option<Origin> {
+        self.functions.iter().rev().find(|(known, _)| known == function).map(|(_, origin)| *origin)
+    }
+}
+
+impl fmt::Debug for Origins {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Origins").finish_non_exhaustive()
+    }
 }
 
 /// Where the rows of a `query::Plan::Scan` come from.

@@ -20,7 +20,7 @@ use pgrx::pg_guard;
 use pgrx::pg_sys;
 
 pub(super) use host::operator_memory;
-pub use state::{Leaf, State};
+pub use state::{Leaf, OperatorFigures, State};
 
 use crate::host::carried;
 use crate::host::custom_node::{CustomNode, Methods};

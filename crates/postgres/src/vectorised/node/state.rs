@@ -21,7 +21,7 @@ use crate::vectorised::attempt;
 use crate::vectorised::derive::derive;
 use crate::vectorised::source;
 use crate::vectorised::translate::translate;
-use crate::vectorised::translated::{Kept, NoValues, SourceSpec, Translated};
+use crate::vectorised::translated::{Kept, NoValues, Origins, SourceSpec, Translated};
 
 /// Rows turned into Datums at once.
 pub const ROWS: usize = 1024;
@@ -48,6 +48,21 @@ pub struct Output {
     pub nulls: Vec<bool>,
 }
 
+/// What an operator did.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct OperatorFigures {
+    /// Rows that came out.
+    pub rows: u64,
+    /// Time of its own, of all threads together.
+    pub nanoseconds: u64,
+    /// Most bytes that it held in one start.
+    pub memory: u64,
+    /// Temporary files that it made.
+    pub files: u64,
+    /// Bytes that it wrote to them.
+    pub spilled: u64,
+}
+
 /// A plan node that rows come from.
 pub struct Leaf {
     /// What it is.
@@ -67,7 +82,7 @@ pub struct State {
     /// Where rows come from.
     pub leaves: Vec<Leaf>,
     /// As translated without values: for EXPLAIN.
-    pub shape: Option<query::Plan>,
+    pub shape: Option<(query::Plan, Origins)>,
     /// Where it stands.
     pub phase: Phase,
     /// The kept subtree, once it had to be started.
@@ -88,8 +103,8 @@ pub struct State {
     reservation: Option<Reservation>,
     /// What the operators of the present start do, for EXPLAIN ANALYZE,
     profile: Option<Arc<Profile>>,
-    /// and what they did in earlier ones: rows and nanoseconds by operator.
-    measured: Vec<(u64, u64)>,
+    /// and what they did in earlier ones, by operator.
+    measured: Vec<OperatorFigures>,
     /// Threads of the last start, for EXPLAIN.
     pub threads: usize,
     batch: query::Batch,
@@ -161,7 +176,7 @@ impl State {
                 self.leaves.push(Leaf { spec, state });
             }
         }
-        self.shape = Some(translated.plan);
+        self.shape = Some((translated.plan, translated.origins));
     }
 
     /// Finds the next rows, and says in `phase` where they are.
@@ -265,14 +280,17 @@ impl State {
         }
     }
 
-    /// Rows and nanoseconds of each operator of the shape, all starts together; empty where nothing was measured.
-    pub fn figures(&self) -> Vec<(u64, u64)> {
+    /// What each operator of the shape did, all starts together; empty where nothing was measured.
+    pub fn figures(&self) -> Vec<OperatorFigures> {
         let mut figures = self.measured.clone();
         let now = self.profile.as_ref().map_or(&[][..], |profile| profile.nodes());
-        figures.resize(figures.len().max(now.len()), (0, 0));
-        for ((rows, nanoseconds), now) in figures.iter_mut().zip(now) {
-            *rows += now.rows();
-            *nanoseconds += now.nanoseconds();
+        figures.resize(figures.len().max(now.len()), OperatorFigures::default());
+        for (figures, now) in figures.iter_mut().zip(now) {
+            figures.rows += now.rows();
+            figures.nanoseconds += now.nanoseconds();
+            figures.memory = figures.memory.max(now.memory());
+            figures.files += now.files();
+            figures.spilled += now.spilled_bytes();
         }
         figures
     }

@@ -212,6 +212,18 @@ pub unsafe fn expression(
     node: *mut pg_sys::Node,
     scope: Scope<'_>,
 ) -> Result<Expression, Reason> {
+    // SAFETY: the caller's promise.
+    let made = unsafe { translated(context, node, scope)? };
+    let origin = context.origin(node);
+    context.origins.note(&made, origin);
+    Ok(made)
+}
+
+unsafe fn translated(
+    context: &mut Context<'_>,
+    node: *mut pg_sys::Node,
+    scope: Scope<'_>,
+) -> Result<Expression, Reason> {
     if node.is_null() {
         return decline("empty expression");
     }

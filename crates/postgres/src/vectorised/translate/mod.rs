@@ -35,7 +35,7 @@ use vector::LogicalType;
 
 pub use scan::is_columnar;
 
-use super::translated::{Reason, SourceSpec, Translated, Values};
+use super::translated::{Origin, Origins, Reason, SourceSpec, Translated, Values};
 
 /// Declines with a reason.
 fn decline<T>(reason: impl Into<Cow<'static, str>>) -> Result<T, Reason> {
@@ -94,6 +94,16 @@ struct Context<'a> {
     sources: Vec<SourceSpec>,
     /// What a CASE compares, innermost last.
     tests: Vec<Expression>,
+    /// The plan node that is translated.
+    plan: *mut pg_sys::Plan,
+    origins: Origins,
+}
+
+impl Context<'_> {
+    /// Where an expression of the node that is translated comes from.
+    const fn origin(&self, node: *mut pg_sys::Node) -> Origin {
+        Origin { node, plan: self.plan }
+    }
 }
 
 /// What stands for a function of the server's that a part of the plan calls: what was kept from an earlier start, or else made now.
@@ -128,7 +138,14 @@ pub unsafe fn translate(
     subplans: *mut pg_sys::List,
     values: &mut dyn Values,
 ) -> Result<Translated, Reason> {
-    let mut context = Context { subplans, values, sources: Vec::new(), tests: Vec::new() };
+    let mut context = Context {
+        subplans,
+        values,
+        sources: Vec::new(),
+        tests: Vec::new(),
+        plan,
+        origins: Origins::default(),
+    };
     // SAFETY: the caller's promise.
     unsafe {
         let relation = operator(&mut context, plan, Order::Kept)?;
@@ -143,6 +160,7 @@ pub unsafe fn translate(
             plan: stream::settled(query::simplify(relation.materialise())),
             sources: context.sources,
             columns,
+            origins: context.origins,
         })
     }
 }
@@ -192,8 +210,9 @@ unsafe fn operator(
     plan: *mut pg_sys::Plan,
     order: Order,
 ) -> Result<Relation, Reason> {
+    let above = std::mem::replace(&mut context.plan, plan);
     // SAFETY: casts follow the node's tag.
-    unsafe {
+    let relation = unsafe {
         match (*plan).type_ {
             NodeTag::T_Agg => aggregate::aggregate(context, plan.cast(), order),
             NodeTag::T_Group => aggregate::group(context, plan.cast(), order),
@@ -214,7 +233,9 @@ unsafe fn operator(
             NodeTag::T_CustomScan if scan::is_columnar(plan) => scan::columnar(context, plan.cast()),
             _ => decline("node without a vectorised counterpart"),
         }
-    }
+    };
+    context.plan = above;
+    relation
 }
 
 /// The rows of a node that stays the server's.

@@ -322,7 +322,10 @@ pub unsafe fn array(
         if entries.is_empty() {
             return Ok(expressions::boolean(negated));
         }
-        let found = Expression::In { value, entries: Arc::new(entries) };
+        let entries = Arc::new(entries);
+        let origin = context.origin(array);
+        context.origins.note_value(&entries, origin);
+        let found = Expression::In { value, entries };
         Ok(if negated { Expression::Not(Box::new(found)) } else { found })
     }
 }
