@@ -1,7 +1,7 @@
 //! Merging sorted runs from temporary files.
 //!
 //! A heap of cursors, one a run, gives the next row; rows picked are copied run by run and then put in order, so that copying goes by column. Among equal rows those of an
-//! earlier run come first. More runs than `FAN_IN` are first merged into fewer.
+//! earlier run come first. Of more runs than `FAN_IN` as many as needed are first merged into one.
 
 use std::cmp::Ordering;
 use std::sync::Arc;
@@ -41,13 +41,10 @@ impl Merge {
         files: &SharedTempFiles,
     ) -> Result<Self> {
         while runs.len() > FAN_IN {
-            // Neighbours, so that equal rows stay in the order they came.
-            let mut fewer = Vec::new();
-            let mut rest = runs.into_iter().peekable();
-            while rest.peek().is_some() {
-                fewer.push(Self::into_run(types, keys, rest.by_ref().take(FAN_IN).collect(), files)?);
-            }
-            runs = fewer;
+            // The last ones are the shortest; neighbours, so that equal rows stay in the order they came.
+            let some = (runs.len() - FAN_IN + 1).min(FAN_IN);
+            let last = runs.split_off(runs.len() - some);
+            runs.push(Self::into_run(types, keys, last, files)?);
         }
         Self::start(types, keys, runs)
     }
