@@ -69,8 +69,8 @@ fn large_kept_sides_are_spread_again_and_again() {
 fn files_go_with_a_join_that_is_not_read_to_its_end() {
     let row = |at: usize| Row { keys: [Some((at % 200) as u8), None], flag: None };
     let case = Case {
-        left: (0..3_000).map(row).collect(),
-        right: (0..3_000).map(row).collect(),
+        left: (0..30_000).map(row).collect(),
+        right: (0..30_000).map(row).collect(),
         types: [Key::Numeric, Key::Long],
         keys: 1,
         condition: None,
