@@ -14,7 +14,9 @@ use super::distinct::Distinct;
 use super::hosted::Hosted;
 use super::ordered::Ordered;
 use crate::row_container::{ABSENT, BatchFile, Numbering, Partitions, hash};
-use crate::{Aggregate, AggregateFunction, BATCH_ROWS, Batch, Error, Evaluator, Result, SharedTempFiles, interrupt};
+use crate::{
+    Aggregate, AggregateFunction, BATCH_ROWS, Batch, Error, Evaluator, Result, SharedTempFiles, interrupt,
+};
 
 /// Levels of a hash (`Partitions`) that groups are put into partitions by.
 const LEVELS: u32 = 1;

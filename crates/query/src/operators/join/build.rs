@@ -14,7 +14,9 @@ use super::members::KeySet;
 use super::narrow::predicate;
 use super::table::Table;
 use crate::row_container::{BatchFile, Partitions, nulls};
-use crate::{Batch, Error, Evaluator, Expression, Result, SharedTempFiles, Sink, SinkLocal, Source, interrupt};
+use crate::{
+    Batch, Error, Evaluator, Expression, Result, SharedTempFiles, Sink, SinkLocal, Source, interrupt,
+};
 
 /// What the kept side has to know of its join.
 pub struct Spec {
