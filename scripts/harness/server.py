@@ -34,6 +34,8 @@ TEST_SETTINGS = {
     "shared_buffers": "256MB",
     "log_line_prefix": "%m [%p] ",
     "log_autovacuum_min_duration": "-1",
+    # Tests that are about packing switch it on.
+    "colonnade.packing": "off",
 }
 
 

@@ -54,6 +54,18 @@ ALTER TABLE engine.delete_bitmap ALTER COLUMN bits SET STORAGE PLAIN, ALTER COLU
 ALTER TABLE engine.delete_bitmap REPLICA IDENTITY NOTHING;
 REVOKE ALL ON engine.delete_bitmap FROM PUBLIC;
 
+-- Where the rows went that a packing transaction has moved: old and new places, 12 bytes a row, some hundred rows an entry.
+CREATE TABLE engine.row_move (
+    storage_id     int8   NOT NULL,
+    mover          int8   NOT NULL,
+    first_old      int8   NOT NULL,
+    moves          bytea  NOT NULL,
+    CONSTRAINT row_move_pkey PRIMARY KEY (storage_id, mover, first_old)
+) USING heap WITH (vacuum_truncate = off);
+ALTER TABLE engine.row_move ALTER COLUMN moves SET STORAGE PLAIN, ALTER COLUMN moves SET STATISTICS 0;
+ALTER TABLE engine.row_move REPLICA IDENTITY NOTHING;
+REVOKE ALL ON engine.row_move FROM PUBLIC;
+
 -- ---------------------------------------------------------------- the access method
 CREATE FUNCTION engine.colcompress_handler(internal) RETURNS table_am_handler
     AS 'MODULE_PATHNAME', 'colcompress_handler' LANGUAGE C STRICT;
@@ -128,6 +140,23 @@ AS 'MODULE_PATHNAME', 'colonnade_colcompress_merge';
 
 COMMENT ON FUNCTION engine.colcompress_merge(regclass)
 IS 'rewrite a colcompress table into full stripes, sorted by its option orderby; locks the table exclusively';
+
+CREATE PROCEDURE engine.colcompress_repack(table_name regclass)
+LANGUAGE c
+AS 'MODULE_PATHNAME', 'colonnade_colcompress_repack';
+
+COMMENT ON PROCEDURE engine.colcompress_repack(regclass)
+IS 'turn the heap rows of a colcompress table into stripes while others read and write it; commits after each stripe';
+
+CREATE VIEW engine.packing_progress AS
+SELECT pid, datname, query AS activity, xact_start
+FROM pg_catalog.pg_stat_activity
+WHERE backend_type = 'colonnade packing' AND state = 'active';
+
+COMMENT ON VIEW engine.packing_progress
+IS 'what packing in the background is doing now: the table, and how many rows it has moved in this round';
+
+GRANT SELECT ON engine.packing_progress TO PUBLIC;
 
 CREATE FUNCTION engine.unpack(table_name regclass)
 RETURNS void

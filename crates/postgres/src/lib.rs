@@ -42,6 +42,7 @@ pub unsafe extern "C-unwind" fn _PG_init() {
         storage::delete_bitmap::register();
         table_am::row_versions::register();
         table_am::hooks::install();
+        table_am::packing::register_workers();
         vectorised::hook::install();
     }
 }

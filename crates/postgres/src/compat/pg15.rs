@@ -30,6 +30,7 @@ mod c {
         pub fn CheckForSerializableConflictOutNeeded(relation: Relation, snapshot: Snapshot) -> bool;
         pub fn CheckForSerializableConflictOut(relation: Relation, xid: TransactionId, snapshot: Snapshot);
         pub fn CheckForSerializableConflictIn(relation: Relation, tid: ItemPointer, block: BlockNumber);
+        pub fn TransferPredicateLocksToHeapRelation(relation: Relation);
     }
 }
 
@@ -76,6 +77,12 @@ pub unsafe fn serializable_write(rel: Relation) {
 pub unsafe fn serializable_write_row(rel: Relation, tid: ItemPointer, block: BlockNumber) {
     // SAFETY: as above.
     unsafe { pg_guard_ffi_boundary(|| c::CheckForSerializableConflictIn(rel, tid, block)) }
+}
+
+/// Turns every predicate lock on rows, pages and indexes of the relation into one on the whole relation.
+pub unsafe fn transfer_predicate_locks(rel: Relation) {
+    // SAFETY: as above.
+    unsafe { pg_guard_ffi_boundary(|| c::TransferPredicateLocksToHeapRelation(rel)) }
 }
 
 /// The type of `relpersistence` in callbacks.

@@ -74,7 +74,10 @@ pub unsafe fn register() {
         GucFlags::default(),
     );
     // SAFETY: the caller's promise.
-    unsafe { crate::storage::open_stripes::register_settings() };
+    unsafe {
+        crate::storage::open_stripes::register_settings();
+        crate::table_am::packing::register_settings();
+    }
     GucRegistry::define_bool_guc(
         c"colonnade.enable_scan",
         c"Enables the planner's use of Colonnade's scan node.",

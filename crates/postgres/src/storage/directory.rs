@@ -20,8 +20,8 @@ use super::directory_scan;
 use super::metapage;
 use super::outline;
 use super::pages::{BlockRun, Expected};
-use super::row_proxy;
 use super::side_table::{Oids, SideTable};
+use super::{row_move, row_proxy};
 use crate::host::{error, relation};
 
 /// Number of columns of `engine.stripe`.
@@ -270,6 +270,7 @@ pub unsafe fn delete_storage(storage_id: u64) {
         }
         row_proxy::delete_storage(storage_id);
         delete_bitmap::delete_storage(storage_id);
+        row_move::delete_storage(storage_id);
     }
 }
 

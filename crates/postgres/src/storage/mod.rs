@@ -2,7 +2,8 @@
 //!
 //! `metapage` owns block 0, `pages` the runs of stripe pages, `page_header` the bytes both begin with, `directory`
 //! the catalog table `engine.stripe`, `row_proxy` the catalog table `engine.row_proxy`, which carries locks on and changes
-//! of cold rows, `delete_bitmap` the catalog table `engine.delete_bitmap`, which says what commands have deleted or updated in bulk, `stripe_lock` what keeps stripes in place meanwhile. Invariant: bytes of a run never change once its directory row is inserted.
+//! of cold rows, `delete_bitmap` the catalog table `engine.delete_bitmap`, which says what commands have deleted or updated in bulk, `row_move` the catalog
+//! table `engine.row_move`, which says where packed rows went, `stripe_lock` what keeps stripes in place meanwhile. Invariant: bytes of a run never change once its directory row is inserted.
 
 pub mod codecs;
 pub mod delete_bitmap;
@@ -20,6 +21,7 @@ pub mod outline;
 pub mod page_header;
 pub mod pages;
 mod pglz;
+pub mod row_move;
 pub mod row_proxy;
 mod side_table;
 pub mod stripe_lock;

@@ -1,7 +1,7 @@
 //! The catalogs beside the users' tables: where they are, and a cursor over their rows.
 //!
-//! Used for `engine.stripe` (`directory`), `engine.row_proxy` (`row_proxy`) and `engine.delete_bitmap` (`delete_bitmap`). They are ordinary heap tables, keyed by storage id and
-//! row number. Rows are read by the catalog's index with SnapshotAny, and each is judged by the caller's own snapshot in place: so
+//! Used for `engine.stripe` (`directory`), `engine.row_proxy` (`row_proxy`), `engine.delete_bitmap` (`delete_bitmap`) and `engine.row_move` (`row_move`). They are
+//! ordinary heap tables, keyed by storage id and a number or two. Rows are read by the catalog's index with SnapshotAny, and each is judged by the caller's own snapshot in place: so
 //! reads take no predicate locks on them (protocol point 9) and a SnapshotDirty tells whom to wait for. Nothing here
 //! waits or decodes; it may run while the caller holds a lock on an index page (point 6). Invariant: what a cursor
 //! says about a row is good until the next step.
@@ -25,6 +25,8 @@ pub(super) enum SideTable {
     RowProxy,
     /// `engine.delete_bitmap`.
     DeleteBitmap,
+    /// `engine.row_move`.
+    RowMove,
 }
 
 /// OIDs of a catalog and its index.
@@ -35,7 +37,7 @@ pub(super) struct Oids {
 }
 
 thread_local! {
-    static OIDS: [Cell<Option<Oids>>; 3] = const { [const { Cell::new(None) }; 3] };
+    static OIDS: [Cell<Option<Oids>>; 4] = const { [const { Cell::new(None) }; 4] };
     static WATCHING: Cell<bool> = const { Cell::new(false) };
 }
 
@@ -65,6 +67,7 @@ impl SideTable {
             Self::Stripe => (c"stripe", c"stripe_pkey"),
             Self::RowProxy => (c"row_proxy", c"row_proxy_pkey"),
             Self::DeleteBitmap => (c"delete_bitmap", c"delete_bitmap_first_row"),
+            Self::RowMove => (c"row_move", c"row_move_pkey"),
         }
     }
 
@@ -73,6 +76,7 @@ impl SideTable {
             Self::Stripe => super::directory::COLUMNS as i32,
             Self::RowProxy => super::row_proxy::COLUMNS as i32,
             Self::DeleteBitmap => super::delete_bitmap::COLUMNS as i32,
+            Self::RowMove => super::row_move::COLUMNS as i32,
         }
     }
 
@@ -146,6 +150,18 @@ impl SideTable {
         storage_id: u64,
         key: Option<(Compare, u64)>,
         backward: bool,
+        step: impl FnMut(&Cursor) -> bool,
+    ) {
+        // SAFETY: see the function.
+        unsafe { self.walk_keys(storage_id, key.as_slice(), backward, step) }
+    }
+
+    /// As `walk`, with limits on the second and further columns of the index.
+    pub unsafe fn walk_keys(
+        self,
+        storage_id: u64,
+        limits: &[(Compare, u64)],
+        backward: bool,
         mut step: impl FnMut(&Cursor) -> bool,
     ) {
         // SAFETY: ordinary index scan; `step` may raise an ERROR, after which the server releases all of this.
@@ -158,12 +174,12 @@ impl SideTable {
                 return;
             }
             let cursor = Cursor { table, slot: pg_sys::table_slot_create(table, std::ptr::null_mut()) };
-            let mut keys = [pg_sys::ScanKeyData::default(), pg_sys::ScanKeyData::default()];
-            scan_key(&mut keys[0], 1, Compare::Equal, storage_id);
-            let mut key_count = 1;
-            if let Some((compare, value)) = key {
-                scan_key(&mut keys[1], 2, compare, value);
-                key_count = 2;
+            let mut keys = [pg_sys::ScanKeyData::default(); 3];
+            let conditions = std::iter::once((Compare::Equal, storage_id)).chain(limits.iter().copied());
+            let mut key_count = 0;
+            for (key, (compare, value)) in keys.iter_mut().zip(conditions) {
+                key_count += 1;
+                scan_key(key, key_count as i16, compare, value);
             }
             let scan = pg_sys::index_beginscan(table, index, &raw mut pg_sys::SnapshotAnyData, key_count, 0);
             pg_sys::index_rescan(scan, keys.as_mut_ptr(), key_count, std::ptr::null_mut(), 0);
@@ -174,7 +190,9 @@ impl SideTable {
             };
             while pg_sys::index_getnext_slot(scan, direction, cursor.slot) {
                 let is_meant = cursor.number(1) == storage_id
-                    && key.is_none_or(|(compare, value)| compare.holds(cursor.number(2), value));
+                    && (2..)
+                        .zip(limits)
+                        .all(|(at, (compare, value))| compare.holds(cursor.number(at), *value));
                 if is_meant && !step(&cursor) {
                     break;
                 }

@@ -10,7 +10,7 @@ use pgrx::pg_sys::{self, TBMIterateResult, TableScanDesc, TupleTableSlot};
 use super::cold_rows::ColdFetch;
 use super::delegate::{heap_direct, heap_guarded};
 use super::scan::{self, Scan};
-use super::tid;
+use super::{moved, tid};
 use crate::compat;
 use crate::storage::row_proxy;
 
@@ -87,7 +87,12 @@ pub(super) unsafe extern "C-unwind" fn next_tuple(
     unsafe {
         let ours = scan.cast::<Scan>();
         if !(*ours).bitmap_cold {
-            return heap_direct!(scan_bitmap_next_tuple((*ours).heap, result, slot));
+            while heap_direct!(scan_bitmap_next_tuple((*ours).heap, result, slot)) {
+                if moved::is_there((*scan).rs_rd, (*scan).rs_snapshot, slot) {
+                    return true;
+                }
+            }
+            return false;
         }
         next_cold_tuple(scan, slot)
     }

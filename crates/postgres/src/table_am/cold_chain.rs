@@ -91,7 +91,7 @@ pub(super) unsafe fn lock_successor(
 }
 
 /// The transaction that updated or deleted a row.
-unsafe fn updater(header: pg_sys::HeapTupleHeader) -> TransactionId {
+pub(super) unsafe fn updater(header: pg_sys::HeapTupleHeader) -> TransactionId {
     // SAFETY: the row is pinned and its xmax decided.
     unsafe {
         let bits = u32::from((*header).t_infomask);

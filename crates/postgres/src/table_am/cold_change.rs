@@ -13,7 +13,7 @@ use pgrx::pg_sys::{
 
 use super::cold_rows::SLOT_WANTS_SYSTEM_COLUMNS;
 use super::delegate::heap_guarded;
-use super::{bulk_change, cold_chain, own_writes, row_versions, tid};
+use super::{bulk_change, cold_chain, moved, own_writes, row_versions, tid};
 use crate::compat;
 use crate::host::error::{self, PgSqlErrorCode};
 use crate::host::relation;
@@ -117,7 +117,9 @@ unsafe fn take(
 unsafe fn is_seen(rel: Relation, target: &Target, snapshot: Snapshot) -> bool {
     // SAFETY: rel is open, the snapshot live.
     unsafe {
-        directory::find(target.storage_id, target.row, snapshot).is_some_and(|entry| !entry.reserved_only)
+        (moved::is_old(target.storage_id, target.entry.inserter)
+            || directory::find(target.storage_id, target.row, snapshot)
+                .is_some_and(|entry| !entry.reserved_only))
             && row_proxy::is_there(rel, target.storage_id, target.row, snapshot)
     }
 }

@@ -12,7 +12,7 @@ use pgrx::pg_sys::{
 
 use super::cold_rows::{self, ColdFetch};
 use super::delegate::heap_direct;
-use super::{own_writes, row_versions, tid};
+use super::{moved, own_writes, row_versions, tid};
 use crate::compat;
 use crate::host::memory;
 use crate::storage::directory::{self, StripeEntry};
@@ -143,7 +143,8 @@ pub(super) unsafe extern "C-unwind" fn index_fetch_tuple(
     // SAFETY: this frame owns nothing.
     unsafe {
         if !tid::is_cold(*tid) {
-            return heap_direct!(index_fetch_tuple(scan, tid, snapshot, slot, call_again, all_dead));
+            return heap_direct!(index_fetch_tuple(scan, tid, snapshot, slot, call_again, all_dead))
+                && moved::is_there((*scan).rel, snapshot, slot);
         }
         index_fetch_cold(scan, tid, snapshot, slot, call_again, all_dead)
     }
@@ -305,7 +306,8 @@ pub(super) unsafe extern "C-unwind" fn tuple_fetch_row_version(
     // SAFETY: this frame owns nothing.
     unsafe {
         if !tid::is_cold(*tid) {
-            return heap_direct!(tuple_fetch_row_version(rel, tid, snapshot, slot));
+            return heap_direct!(tuple_fetch_row_version(rel, tid, snapshot, slot))
+                && moved::is_there(rel, snapshot, slot);
         }
         fetch_cold_version(rel, tid, snapshot, slot)
     }
@@ -348,9 +350,20 @@ pub(super) unsafe extern "C-unwind" fn tuple_tid_valid(scan: TableScanDesc, tid:
     }
 }
 
-/// `tuple_get_latest_tid`: the last version that the scan's snapshot sees.
+/// `tuple_get_latest_tid`: the last version that the scan's snapshot sees, wherever it has been moved.
 #[pg_guard]
 pub(super) unsafe extern "C-unwind" fn tuple_get_latest_tid(scan: TableScanDesc, tid: ItemPointer) {
+    // SAFETY: the scan is ours.
+    unsafe {
+        latest_version(scan, tid);
+        while let Some(place) = moved::place_for((*scan).rs_rd, *tid, (*scan).rs_snapshot) {
+            *tid = place;
+            latest_version(scan, tid);
+        }
+    }
+}
+
+unsafe fn latest_version(scan: TableScanDesc, tid: ItemPointer) {
     // SAFETY: the scan is ours.
     unsafe {
         if let Some((row, storage_id)) = tid::row_of(*tid).zip(metapage::storage_id((*scan).rs_rd))
@@ -393,8 +406,9 @@ unsafe extern "C-unwind" fn cold_satisfies_snapshot(
         let Some((row, storage_id)) = tid::row_of((*slot).tts_tid).zip(metapage::storage_id(rel)) else {
             return false;
         };
-        directory::find(storage_id, row, snapshot).is_some_and(|entry| {
+        (directory::find(storage_id, row, snapshot).is_some_and(|entry| {
             !entry.reserved_only || (*snapshot).snapshot_type == pg_sys::SnapshotType::SNAPSHOT_SELF
-        }) && row_proxy::is_there(rel, storage_id, row, snapshot)
+        }) || moved::is_old_row(storage_id, row))
+            && row_proxy::is_there(rel, storage_id, row, snapshot)
     }
 }

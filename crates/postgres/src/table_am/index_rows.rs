@@ -1,6 +1,6 @@
 //! What index builds share: index entries for rows in a slot.
 //!
-//! Callers: `index_build` and `index_validate`. Holds the executor state for index expressions and the predicate.
+//! Callers: `index_build`, `index_validate` and `packing`. Holds the executor state for index expressions and the predicate.
 
 use pgrx::pg_sys::{self, Datum, IndexInfo, Relation, TupleTableSlot};
 
@@ -24,11 +24,16 @@ pub struct IndexRows {
 impl IndexRows {
     /// Prepares for the index described by `info` on `rel`.
     pub unsafe fn new(rel: Relation, info: *mut IndexInfo) -> Self {
-        // SAFETY: executor calls as the server's own index builds make them; `finish` undoes them.
+        // SAFETY: a slot of the table, which `finish` drops.
+        unsafe { Self::of_slot(pg_sys::table_slot_create(rel, std::ptr::null_mut()), info) }
+    }
+
+    /// As `new`, for rows in a slot of the caller's, who calls `release` at the end.
+    pub unsafe fn of_slot(slot: *mut TupleTableSlot, info: *mut IndexInfo) -> Self {
+        // SAFETY: executor calls as the server's own index builds make them; `release` undoes them.
         unsafe {
             let estate = pg_sys::CreateExecutorState();
             let context = pg_sys::MakePerTupleExprContext(estate);
-            let slot = pg_sys::table_slot_create(rel, std::ptr::null_mut());
             (*context).ecxt_scantuple = slot;
             let predicate = if (*info).ii_Predicate.is_null() {
                 std::ptr::null_mut()
@@ -66,11 +71,19 @@ impl IndexRows {
         }
     }
 
-    /// Lets go of the executor state.
+    /// Lets go of the slot and the executor state.
     pub unsafe fn finish(self) {
-        // SAFETY: as above; the info must not keep pointers into the freed state.
+        // SAFETY: the slot was made by `new`.
         unsafe {
             pg_sys::ExecDropSingleTupleTableSlot(self.slot);
+            self.release();
+        }
+    }
+
+    /// Lets go of the executor state.
+    pub unsafe fn release(self) {
+        // SAFETY: as above; the info must not keep pointers into the freed state.
+        unsafe {
             pg_sys::FreeExecutorState(self.estate);
             (*self.info).ii_ExpressionsState = std::ptr::null_mut();
             (*self.info).ii_PredicateState = std::ptr::null_mut();

@@ -1,6 +1,7 @@
 //! UPDATE, DELETE and row locks.
 //!
-//! Hot rows are heap's, cold rows are `cold_change`'s.
+//! Hot rows are heap's, cold rows are `cold_change`'s. A hot row that heap calls deleted may have been packed: then it is
+//! changed or locked where it is now, and the caller's TID becomes that one, so that it goes on with the same row (`moved`).
 
 use pgrx::pg_guard;
 use pgrx::pg_sys::{
@@ -9,7 +10,7 @@ use pgrx::pg_sys::{
 };
 
 use super::delegate::{heap_direct, heap_guarded};
-use super::{cold_change, insert, tid};
+use super::{cold_change, insert, moved, tid};
 use crate::storage::delete_bitmap;
 
 /// `tuple_delete`: hot rows go straight through.
@@ -29,7 +30,38 @@ pub(super) unsafe extern "C-unwind" fn tuple_delete(
             return delete_cold(rel, tid, cid, crosscheck, wait, failure, changing_partition);
         }
         write_bulk_changes();
-        heap_direct!(tuple_delete(rel, tid, cid, snapshot, crosscheck, wait, failure, changing_partition))
+        let result = heap_direct!(tuple_delete(
+            rel,
+            tid,
+            cid,
+            snapshot,
+            crosscheck,
+            wait,
+            failure,
+            changing_partition
+        ));
+        if result != TM_Result::TM_Deleted {
+            return result;
+        }
+        delete_moved(rel, tid, cid, wait, failure, changing_partition)
+    }
+}
+
+/// What heap calls deleted: the row may be elsewhere. Every snapshot saw it when it was moved, so `crosscheck` does, too.
+#[pg_guard]
+unsafe extern "C-unwind" fn delete_moved(
+    rel: Relation,
+    tid: ItemPointer,
+    cid: CommandId,
+    wait: bool,
+    failure: *mut TM_FailureData,
+    changing_partition: bool,
+) -> TM_Result::Type {
+    // SAFETY: as the server calls it; what heap says of the failure is good until the second attempt.
+    unsafe {
+        let Some(place) = moved::place(rel, *tid, (*failure).xmax) else { return TM_Result::TM_Deleted };
+        *tid = place;
+        cold_change::delete(rel, place, cid, std::ptr::null_mut(), wait, &mut *failure, changing_partition)
     }
 }
 
@@ -83,7 +115,7 @@ pub(super) unsafe extern "C-unwind" fn tuple_update(
             return cold_change::update(rel, *tid, slot, cid, crosscheck, wait, &mut *failure, &mut *mode);
         }
         delete_bitmap::write_all();
-        heap_guarded!(tuple_update(
+        let result = heap_guarded!(tuple_update(
             rel,
             tid,
             slot,
@@ -94,7 +126,16 @@ pub(super) unsafe extern "C-unwind" fn tuple_update(
             failure,
             mode,
             update_indexes
-        ))
+        ));
+        if result == TM_Result::TM_Deleted
+            && let Some(place) = moved::place(rel, *tid, (*failure).xmax)
+        {
+            *tid = place;
+            *update_indexes = true;
+            let none = std::ptr::null_mut();
+            return cold_change::update(rel, place, slot, cid, none, wait, &mut *failure, &mut *mode);
+        }
+        result
     }
 }
 
@@ -118,7 +159,55 @@ pub(super) unsafe extern "C-unwind" fn tuple_lock(
             return lock_cold(rel, tid, snapshot, slot, cid, mode, wait, flags, failure);
         }
         write_bulk_changes();
-        heap_direct!(tuple_lock(rel, tid, snapshot, slot, cid, mode, wait, flags, failure))
+        // Who does not want to wait for others waits for a mover all the same: it has nothing against the row.
+        let is_error = wait == LockWaitPolicy::LockWaitError;
+        let policy = if is_error { LockWaitPolicy::LockWaitSkip } else { wait };
+        loop {
+            let result =
+                heap_direct!(tuple_lock(rel, tid, snapshot, slot, cid, mode, policy, flags, failure));
+            match result {
+                TM_Result::TM_Deleted => {
+                    return lock_moved(rel, tid, snapshot, slot, cid, mode, wait, flags, failure);
+                }
+                TM_Result::TM_WouldBlock if awaited_mover(rel, tid, is_error) => {}
+                _ => return result,
+            }
+        }
+    }
+}
+
+/// Waits for the mover that is about to move a row, if that is who keeps others from it. `is_error`: it is an ERROR if not.
+#[pg_guard]
+unsafe extern "C-unwind" fn awaited_mover(rel: Relation, tid: ItemPointer, is_error: bool) -> bool {
+    // SAFETY: as above.
+    unsafe {
+        let awaited = moved::await_mover(rel, *tid);
+        if !awaited && is_error {
+            cold_change::would_block(rel);
+        }
+        awaited
+    }
+}
+
+/// As `delete_moved`.
+#[pg_guard]
+unsafe extern "C-unwind" fn lock_moved(
+    rel: Relation,
+    tid: ItemPointer,
+    snapshot: Snapshot,
+    slot: *mut TupleTableSlot,
+    cid: CommandId,
+    mode: LockTupleMode::Type,
+    wait: LockWaitPolicy::Type,
+    flags: uint8,
+    failure: *mut TM_FailureData,
+) -> TM_Result::Type {
+    // SAFETY: as there. The TID may be the slot's own.
+    unsafe {
+        let Some(mut at) = moved::place(rel, *tid, (*failure).xmax) else { return TM_Result::TM_Deleted };
+        let result = cold_change::lock(rel, &mut at, snapshot, slot, cid, mode, wait, flags, &mut *failure);
+        *tid = at;
+        result
     }
 }
 

@@ -11,7 +11,7 @@ use pgrx::pg_sys::{self, BlockNumber, HeapScanDescData, SampleScanState, TableSc
 
 use super::delegate::heap_guarded;
 use super::scan::{self, Scan};
-use super::tid;
+use super::{moved, tid};
 use crate::host::relation;
 
 /// What a sample scan keeps between calls.
@@ -111,7 +111,12 @@ pub(super) unsafe extern "C-unwind" fn next_tuple(
         let ours = scan.cast::<Scan>();
         let state = Scan::state(ours);
         let Some(group) = state.sample.group else {
-            return heap_guarded!(scan_sample_next_tuple((*ours).heap, node, slot));
+            while heap_guarded!(scan_sample_next_tuple((*ours).heap, node, slot)) {
+                if moved::is_there((*scan).rs_rd, (*scan).rs_snapshot, slot) {
+                    return true;
+                }
+            }
+            return false;
         };
         let Some(choose) = (*(*node).tsmroutine).NextSampleTuple else { return false };
         loop {

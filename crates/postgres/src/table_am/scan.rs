@@ -19,7 +19,7 @@ use super::cold_rows::ColdRows;
 use super::delegate::{heap_direct, heap_guarded};
 use super::hot_runs::{self, Span};
 use super::scan_steps::{self, Position, Range, at_of, next};
-use super::{own_writes, tid};
+use super::{moved, own_writes, tid};
 use crate::host::{error, memory, relation};
 use crate::storage::directory::StripeEntry;
 use crate::storage::directory_scan;
@@ -286,9 +286,12 @@ pub(super) unsafe extern "C-unwind" fn scan_getnextslot(
     // SAFETY: the scan is ours; no frame here owns anything, so heap's ERROR may jump past it.
     unsafe {
         let ours = scan.cast::<Scan>();
-        if (*ours).hot_direction == direction && heap_direct!(scan_getnextslot((*ours).heap, direction, slot))
+        while (*ours).hot_direction == direction
+            && heap_direct!(scan_getnextslot((*ours).heap, direction, slot))
         {
-            return true;
+            if moved::is_there((*scan).rs_rd, (*scan).rs_snapshot, slot) {
+                return true;
+            }
         }
         scan_getnextslot_slow(scan, direction, slot)
     }

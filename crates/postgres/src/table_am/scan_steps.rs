@@ -11,7 +11,7 @@ use super::cold_rows::SLOT_WANTS_SYSTEM_COLUMNS;
 use super::delegate::heap_guarded;
 use super::hot_runs::Span;
 use super::scan::{Scan, State, cold_rows, count_row, survey};
-use super::{parallel, tid};
+use super::{moved, parallel, tid};
 use crate::host::error;
 use crate::storage::directory::StripeEntry;
 use crate::storage::{directory, directory_scan, metapage, row_proxy};
@@ -87,7 +87,8 @@ pub(super) unsafe fn next(
                     entered = true;
                     (*scan).hot_direction = direction;
                     if heap_guarded!(scan_getnextslot((*scan).heap, direction, slot)) {
-                        if in_range(state.range, (*slot).tts_tid) {
+                        let (rel, snapshot) = ((*scan).base.rs_rd, (*scan).base.rs_snapshot);
+                        if in_range(state.range, (*slot).tts_tid) && moved::is_there(rel, snapshot, slot) {
                             return true;
                         }
                         continue;

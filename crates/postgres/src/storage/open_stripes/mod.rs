@@ -27,7 +27,8 @@ use pgrx::pg_sys::{self, CommandId, Oid, Relation, SubTransactionId};
 
 pub use destination::is_published;
 pub use loader::{LoadOrder, Loader};
-pub use set::{OpenSet, Placement};
+pub use order::sort_operator;
+pub use set::{OpenSet, Placement, STRIPE_BYTES};
 pub use settings::register_settings;
 pub use statement::running_query;
 pub use transaction::is_committing;

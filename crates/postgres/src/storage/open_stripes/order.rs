@@ -201,16 +201,14 @@ unsafe fn may_lack_columns(slot: *mut TupleTableSlot) -> bool {
     }
 }
 
-unsafe fn column(rel: Relation, key: &SortKey) -> Option<Column> {
-    // SAFETY: the attribute number is checked against the table's columns; look-ups may raise an ERROR.
+/// The operator that values of a type are sorted by as `key` asks.
+pub unsafe fn sort_operator(kind: Oid, key: &SortKey) -> Oid {
+    let mut less = Oid::INVALID;
+    let mut greater = Oid::INVALID;
+    // SAFETY: catalog look-ups, which may raise an ERROR.
     unsafe {
-        let index = usize::try_from(key.attnum - 1).ok()?;
-        let count = usize::try_from((*(*rel).rd_att).natts).ok()?;
-        let attribute = (*(*rel).rd_att).attrs.as_slice(count).get(index)?;
-        let mut less = Oid::INVALID;
-        let mut greater = Oid::INVALID;
         pg_sys::get_sort_group_operators(
-            attribute.atttypid,
+            kind,
             true,
             false,
             true,
@@ -219,7 +217,17 @@ unsafe fn column(rel: Relation, key: &SortKey) -> Option<Column> {
             &raw mut greater,
             std::ptr::null_mut(),
         );
-        let operator = if key.descending { greater } else { less };
+    }
+    if key.descending { greater } else { less }
+}
+
+unsafe fn column(rel: Relation, key: &SortKey) -> Option<Column> {
+    // SAFETY: the attribute number is checked against the table's columns; look-ups may raise an ERROR.
+    unsafe {
+        let index = usize::try_from(key.attnum - 1).ok()?;
+        let count = usize::try_from((*(*rel).rd_att).natts).ok()?;
+        let attribute = (*(*rel).rd_att).attrs.as_slice(count).get(index)?;
+        let operator = sort_operator(attribute.atttypid, key);
         let mut support = Box::new(pg_sys::SortSupportData {
             ssup_cxt: pg_sys::CurTransactionContext,
             ssup_collation: attribute.attcollation,

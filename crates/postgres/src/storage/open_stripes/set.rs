@@ -21,7 +21,7 @@ use crate::storage::directory_age::Age;
 use crate::table_am::tid;
 
 /// A stripe is closed when its values take this much, whatever the number of rows.
-const STRIPE_BYTES: usize = 64 << 20;
+pub const STRIPE_BYTES: usize = 64 << 20;
 /// What is left at the end of a load is a stripe of its own from this many rows on.
 const TAIL_ROWS: usize = 1_000;
 /// Or from this many bytes of values on.

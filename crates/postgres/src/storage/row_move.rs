@@ -1,0 +1,179 @@
+//! `engine.row_move`: where the rows are that a packing transaction has moved (protocol point 4).
+//!
+//! A mover deletes the hot tuple and writes the same row to a stripe. Whoever comes to the old place with a snapshot that does not
+//! see the mover is told by heap "deleted, by this transaction", and asks here, by just that transaction, for the new place. An entry holds
+//! the moves of some hundred rows, sorted by old place, so that a look-up is one probe of the index and an id that is no mover's costs one
+//! probe, too. Written by `table_am::packing`, asked by `table_am::moved`. Invariants: an entry is there before the first tuple it speaks of is deleted,
+//! in the same transaction; it goes only when every snapshot sees its mover, as nobody can come to the old places then.
+
+use pgrx::pg_sys::{self, CommandId, Datum, ItemPointerData, TransactionId};
+
+use super::directory;
+use super::side_table::{Compare, Cursor, SideTable};
+use crate::host::error;
+use crate::table_am::tid;
+
+/// Number of columns of `engine.row_move`.
+pub(super) const COLUMNS: usize = 4;
+/// Moves of an entry: they fit a page of the catalog.
+const MOVES: usize = 600;
+/// Bytes of half a move: an old place, or a row number.
+const HALF: usize = 6;
+
+/// A row's old TID and its new row number.
+pub type Move = (ItemPointerData, u64);
+
+/// A TID as one number, in the order of TIDs.
+fn number_of(at: ItemPointerData) -> u64 {
+    (u64::from(tid::block_of(at)) << 16) | u64::from(at.ip_posid)
+}
+
+/// The 64-bit id of a transaction that ended not long ago, or runs.
+unsafe fn full_id(xid: TransactionId) -> u64 {
+    // SAFETY: reads the server's counter.
+    let next = unsafe { pg_sys::ReadNextFullTransactionId().value };
+    let low = u64::from(xid.into_inner());
+    let id = (next & !u64::from(u32::MAX)) | low;
+    if id > next { id.wrapping_sub(1 << 32) } else { id }
+}
+
+/// Notes where rows of `storage_id` are going to be, as command `cid` of this transaction.
+pub unsafe fn record(storage_id: u64, mut moves: Vec<Move>, cid: CommandId) {
+    // SAFETY: heap_form_tuple copies the values; relations are closed here, or by the server's abort.
+    unsafe {
+        let mover = full_id(pg_sys::GetCurrentTransactionId());
+        moves.sort_unstable_by_key(|(old, _)| number_of(*old));
+        let (table, index) = SideTable::RowMove.open(pg_sys::RowExclusiveLock);
+        for part in moves.chunks(MOVES) {
+            let Some((first, _)) = part.first() else { continue };
+            let halves = part.iter().flat_map(|&(old, new)| [number_of(old), new]);
+            let mut bytes = Vec::with_capacity(part.len() * 2 * HALF);
+            halves
+                .for_each(|half| bytes.extend_from_slice(half.to_le_bytes().get(..HALF).unwrap_or_default()));
+            let bytes = directory::bytea(&bytes);
+            let mut values = [storage_id, mover, number_of(*first)]
+                .map(|number| Datum::from(number as i64))
+                .into_iter()
+                .chain([Datum::from(bytes)])
+                .collect::<Vec<_>>();
+            let mut nulls = [false; COLUMNS];
+            let tuple = pg_sys::heap_form_tuple((*table).rd_att, values.as_mut_ptr(), nulls.as_mut_ptr());
+            let options = pg_sys::HEAP_INSERT_NO_LOGICAL as i32;
+            pg_sys::heap_insert(table, tuple, cid, options, std::ptr::null_mut());
+            SideTable::index_row(table, index, &mut values[..3], tuple);
+            pg_sys::pfree(tuple.cast());
+            pg_sys::pfree(bytes);
+        }
+        pg_sys::index_close(index, pg_sys::NoLock as i32);
+        pg_sys::table_close(table, pg_sys::NoLock as i32);
+    }
+}
+
+/// Where `mover` has put the row that was at `old`; None where it is no mover, or has not moved that row.
+pub unsafe fn find(storage_id: u64, mover: TransactionId, old: ItemPointerData) -> Option<ItemPointerData> {
+    // SAFETY: see `SideTable::walk`. The moves lie in the tuple, which the cursor pins.
+    unsafe {
+        if mover == pg_sys::InvalidTransactionId || SideTable::RowMove.oids_if_present().is_none() {
+            return None;
+        }
+        let wanted = number_of(old);
+        let mut found = None;
+        let limits = [(Compare::Equal, full_id(mover)), (Compare::AtMost, wanted)];
+        SideTable::RowMove.walk_keys(storage_id, &limits, true, |cursor| {
+            found = moves_of(cursor, |bytes| new_place(bytes, wanted));
+            false
+        });
+        found.map(tid::cold_tid)
+    }
+}
+
+/// Whether the transaction has moved rows to stripes of `storage_id`: rows that every snapshot of that time has seen.
+pub unsafe fn is_mover(storage_id: u64, xid: TransactionId) -> bool {
+    let mut found = false;
+    // SAFETY: as above.
+    unsafe {
+        if xid != pg_sys::InvalidTransactionId && SideTable::RowMove.oids_if_present().is_some() {
+            let limits = [(Compare::Equal, full_id(xid))];
+            SideTable::RowMove.walk_keys(storage_id, &limits, false, |_| {
+                found = true;
+                false
+            });
+        }
+    }
+    found
+}
+
+unsafe fn moves_of<T>(cursor: &Cursor, read: impl FnOnce(&[u8]) -> T) -> T {
+    // SAFETY: the column is of type bytea, not null, and stored plain in the pinned tuple.
+    unsafe {
+        let mut null = false;
+        let value = pg_sys::slot_getattr(cursor.slot, COLUMNS as i32, &raw mut null);
+        if null {
+            error::internal("engine.row_move holds no moves");
+        }
+        read(pgrx::varlena::varlena_to_byte_slice(value.cast_mut_ptr()))
+    }
+}
+
+/// The new row number of what was at `wanted`, by the sorted moves of an entry.
+fn new_place(bytes: &[u8], wanted: u64) -> Option<u64> {
+    let (halves, _) = bytes.as_chunks::<HALF>();
+    let (moves, _) = halves.as_chunks::<2>();
+    let number =
+        |half: &[u8; HALF]| half.iter().rev().fold(0, |number, &byte| (number << 8) | u64::from(byte));
+    let at = moves.binary_search_by_key(&wanted, |[old, _]| number(old)).ok()?;
+    moves.get(at).map(|[_, new]| number(new))
+}
+
+/// Removes the entries of movers that every snapshot sees: `oldest_xmin` is the oldest that any may not see. The caller is the
+/// table's only mover.
+pub unsafe fn forget(storage_id: u64, oldest_xmin: TransactionId) {
+    // SAFETY: see `SideTable::walk`. Entries of the future, by a counter that has wrapped, there are none: ids are 64 bits wide.
+    unsafe { delete_where(storage_id, full_id(oldest_xmin)) }
+}
+
+/// Deletes all entries of a storage id: its file is going away with the transaction. The caller holds AccessExclusiveLock on the table.
+pub unsafe fn delete_storage(storage_id: u64) {
+    // SAFETY: as above.
+    unsafe { delete_where(storage_id, u64::MAX) }
+}
+
+/// Deletes the entries of movers below `limit`.
+unsafe fn delete_where(storage_id: u64, limit: u64) {
+    let mut found = Vec::new();
+    // SAFETY: as above.
+    unsafe {
+        if SideTable::RowMove.oids_if_present().is_none() {
+            return;
+        }
+        SideTable::RowMove.walk(storage_id, None, false, |cursor| {
+            let older = cursor.number(2) < limit;
+            if older && cursor.satisfies(&raw mut pg_sys::SnapshotSelfData) {
+                found.push((*cursor.slot).tts_tid);
+            }
+            older
+        });
+        SideTable::RowMove.delete(found);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{HALF, new_place};
+
+    #[test]
+    fn moves_are_found_by_their_old_place() {
+        let moves = [(65_537u64, 7u64), (65_538, 1 << 39), (1 << 47, 0)];
+        let bytes: Vec<u8> = moves
+            .iter()
+            .flat_map(|&(old, new)| [old, new])
+            .flat_map(|n| n.to_le_bytes()[..HALF].to_vec())
+            .collect();
+        for (old, new) in moves {
+            assert_eq!(new_place(&bytes, old), Some(new));
+        }
+        for missing in [0, 65_536, 65_539, (1 << 47) + 1] {
+            assert_eq!(new_place(&bytes, missing), None);
+        }
+    }
+}

@@ -1,0 +1,116 @@
+//! Which hot rows a batch moves.
+//!
+//! Rows that are live, that every snapshot sees (their inserter is older than the oldest one), and that nobody has locked or is changing. Pages are looked at one at a time under a
+//! shared lock; what happens to a row afterwards is found out when it is deleted. Invariant: of a row that is chosen, no
+//! older version can be seen by anybody.
+
+use pgrx::pg_sys::{
+    self, BlockNumber, Buffer, HTSV_Result, HeapTupleData, ItemPointerData, Relation, TransactionId,
+};
+
+use crate::host::{buffer, relation};
+use crate::storage::{directory_scan, open_stripes};
+use crate::table_am::{hot_runs, tid};
+
+/// LP_NORMAL.
+const NORMAL: u32 = 1;
+
+/// Chooses up to `limit` rows of about a stripe's bytes, in the order of their TIDs, from block `from` on; moves `from` to where the
+/// next batch begins.
+pub(super) unsafe fn choose(
+    rel: Relation,
+    storage_id: u64,
+    from: &mut BlockNumber,
+    limit: usize,
+    oldest_xmin: TransactionId,
+) -> Vec<ItemPointerData> {
+    // SAFETY: rel is open with ShareUpdateExclusiveLock.
+    unsafe {
+        let runs = directory_scan::all_versions(storage_id).into_iter().map(|entry| entry.run);
+        let spans = hot_runs::hot_spans(runs, relation::block_count(rel));
+        let strategy = pg_sys::GetAccessStrategy(pg_sys::BufferAccessStrategyType::BAS_VACUUM);
+        let mut chosen = Vec::new();
+        let mut bytes = 0;
+        'spans: for span in spans {
+            for block in span.start.max(*from)..span.end {
+                pgrx::check_for_interrupts!();
+                if chosen.len() >= limit || bytes >= open_stripes::STRIPE_BYTES {
+                    break 'spans;
+                }
+                let buf = buffer::read(rel, block, strategy);
+                buffer::lock_shared(buf);
+                bytes += of_page(rel, buf, block, oldest_xmin, limit, &mut chosen);
+                buffer::unlock_release(buf);
+                // The rest of the page where the limit was reached is the next batch's.
+                *from = if chosen.len() >= limit { block } else { block + 1 };
+            }
+        }
+        pg_sys::FreeAccessStrategy(strategy);
+        chosen
+    }
+}
+
+/// Adds the rows of a page; returns their bytes.
+unsafe fn of_page(
+    rel: Relation,
+    buf: Buffer,
+    block: BlockNumber,
+    oldest_xmin: TransactionId,
+    limit: usize,
+    chosen: &mut Vec<ItemPointerData>,
+) -> usize {
+    let mut bytes = 0;
+    // SAFETY: the page is pinned and locked; line pointers up to the page's last one are its own.
+    unsafe {
+        let page = buffer::page(buf);
+        if pg_sys::PageIsNew(page) {
+            return 0;
+        }
+        for offset in 1..=pg_sys::PageGetMaxOffsetNumber(page) {
+            if chosen.len() >= limit {
+                break;
+            }
+            let pointer = pg_sys::PageGetItemId(page, offset);
+            if (*pointer).lp_flags() != NORMAL {
+                continue;
+            }
+            let at = tid::tid(block, offset);
+            let mut tuple = HeapTupleData {
+                t_len: (*pointer).lp_len(),
+                t_self: at,
+                t_tableOid: (*rel).rd_id,
+                t_data: pg_sys::PageGetItem(page, pointer).cast(),
+            };
+            if is_movable(&mut tuple, buf, oldest_xmin) {
+                bytes += tuple.t_len as usize;
+                chosen.push(at);
+            }
+        }
+    }
+    bytes
+}
+
+unsafe fn is_movable(tuple: &mut HeapTupleData, buf: Buffer, oldest_xmin: TransactionId) -> bool {
+    // SAFETY: the page is locked. The state is asked first, as that sets hints.
+    unsafe {
+        let state = pg_sys::HeapTupleSatisfiesVacuum(tuple, oldest_xmin, buf);
+        if state != HTSV_Result::HEAPTUPLE_LIVE {
+            return false;
+        }
+        let header = tuple.t_data;
+        let bits = u32::from((*header).t_infomask);
+        let (xmin, xmax) = ((*header).t_choice.t_heap.t_xmin, (*header).t_choice.t_heap.t_xmax);
+        let frozen = bits & pg_sys::HEAP_XMIN_FROZEN == pg_sys::HEAP_XMIN_FROZEN;
+        if !frozen && !pg_sys::TransactionIdPrecedes(xmin, oldest_xmin) {
+            return false;
+        }
+        if bits & pg_sys::HEAP_XMAX_INVALID != 0 {
+            return true;
+        }
+        let lock_only = bits & pg_sys::HEAP_XMAX_LOCK_ONLY != 0;
+        if bits & pg_sys::HEAP_XMAX_IS_MULTI != 0 {
+            return lock_only && !pg_sys::MultiXactIdIsRunning(xmax.into_inner().into(), true);
+        }
+        lock_only && !pg_sys::TransactionIdIsInProgress(xmax)
+    }
+}

@@ -1,0 +1,112 @@
+//! Index entries of packed rows.
+//!
+//! Every index that takes insertions gets an entry for the row's new TID, without a unique check: the row has passed it, under its old one.
+//! The old entries leave by ordinary vacuum. Invariant: nothing here waits for another transaction.
+
+use pgrx::pg_sys::{self, IndexInfo, ItemPointerData, MemoryContext, Relation, TupleTableSlot};
+
+use crate::table_am::index_rows::IndexRows;
+
+struct Index {
+    rel: Relation,
+    info: *mut IndexInfo,
+    rows: IndexRows,
+}
+
+/// The indexes of a table, open for insertion.
+pub(super) struct Entries {
+    rel: Relation,
+    indexes: Vec<Index>,
+    /// What one row takes.
+    context: MemoryContext,
+}
+
+impl Entries {
+    /// Opens the indexes, for rows that come in `slot`.
+    pub unsafe fn new(rel: Relation, slot: *mut TupleTableSlot) -> Self {
+        // SAFETY: rel is open with ShareUpdateExclusiveLock, so its indexes stay.
+        unsafe {
+            let open = |index: Relation| {
+                let info = pg_sys::BuildIndexInfo(index);
+                Index { rel: index, info, rows: IndexRows::of_slot(slot, info) }
+            };
+            let context = pg_sys::AllocSetContextCreateInternal(
+                pg_sys::CurrentMemoryContext,
+                c"colonnade packed row".as_ptr(),
+                0,
+                8 * 1024,
+                8 * 1024 * 1024,
+            );
+            let indexes = opened(rel, pg_sys::RowExclusiveLock).into_iter().map(open).collect();
+            Self { rel, indexes, context }
+        }
+    }
+
+    /// Whether there is nothing to do.
+    pub const fn is_empty(&self) -> bool {
+        self.indexes.is_empty()
+    }
+
+    /// Makes the entries of the row in the slot, which is going to be at `place`.
+    pub unsafe fn add(&mut self, mut place: ItemPointerData) {
+        // SAFETY: the slot holds the row.
+        unsafe {
+            let before = pg_sys::MemoryContextSwitchTo(self.context);
+            for index in &mut self.indexes {
+                if !(*index.info).ii_ReadyForInserts || !index.rows.form() {
+                    continue;
+                }
+                pg_sys::index_insert(
+                    index.rel,
+                    index.rows.values.as_mut_ptr(),
+                    index.rows.nulls.as_mut_ptr(),
+                    &raw mut place,
+                    self.rel,
+                    pg_sys::IndexUniqueCheck::UNIQUE_CHECK_NO,
+                    false,
+                    index.info,
+                );
+            }
+            pg_sys::MemoryContextSwitchTo(before);
+            pg_sys::MemoryContextReset(self.context);
+        }
+    }
+
+    /// Closes the indexes; their locks stay.
+    pub unsafe fn finish(self) {
+        // SAFETY: opened by `new`.
+        unsafe {
+            for index in self.indexes {
+                index.rows.release();
+                pg_sys::index_close(index.rel, pg_sys::NoLock as i32);
+            }
+            pg_sys::MemoryContextDelete(self.context);
+        }
+    }
+}
+
+unsafe fn opened(rel: Relation, lock: u32) -> Vec<Relation> {
+    // SAFETY: the list is a copy.
+    unsafe {
+        let list = pg_sys::RelationGetIndexList(rel);
+        let count = if list.is_null() { 0 } else { (*list).length };
+        let open = |at| pg_sys::index_open(pg_sys::list_nth_oid(list, at), lock as i32);
+        let indexes = (0..count).map(open).collect();
+        pg_sys::list_free(list);
+        indexes
+    }
+}
+
+/// Whether the table has an exclusion constraint whose check does not come by entries in the order of their TIDs: it could look for the new entry before
+/// it is made, and at the old row after it is gone.
+pub(super) unsafe fn has_unordered_exclusion(rel: Relation) -> bool {
+    // SAFETY: the indexes are open while they are looked at.
+    unsafe {
+        let mut found = false;
+        for index in opened(rel, pg_sys::AccessShareLock) {
+            found |= (*(*index).rd_index).indisexclusion && (*(*index).rd_rel).relam != pg_sys::BTREE_AM_OID;
+            pg_sys::index_close(index, pg_sys::NoLock as i32);
+        }
+        found
+    }
+}

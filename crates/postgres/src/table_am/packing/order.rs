@@ -1,0 +1,90 @@
+//! The rows of a batch in the order of the table's option `orderby`.
+//!
+//! The server's tuplesort sorts the keys with the rows' TIDs, so nothing but the keys is kept, and that within maintenance_work_mem.
+
+use pgrx::pg_sys::{self, Datum, ItemPointerData, Relation};
+
+use crate::options::SortKey;
+use crate::storage::open_stripes;
+use crate::table_am::delegate::heap_guarded;
+
+/// The same rows, sorted by `keys`; in the order given where there are none.
+pub(super) unsafe fn sorted(
+    rel: Relation,
+    keys: &[SortKey],
+    rows: Vec<ItemPointerData>,
+) -> Vec<ItemPointerData> {
+    if keys.is_empty() {
+        return rows;
+    }
+    // SAFETY: rel is open, its keys are columns of it, and the rows cannot be pruned as this transaction's snapshot sees them. What
+    // an ERROR leaves behind goes with the transaction.
+    unsafe {
+        let count = keys.len();
+        let desc = pg_sys::CreateTemplateTupleDesc(count as i32 + 1);
+        let (mut numbers, mut operators, mut collations, mut nulls_first) = (vec![], vec![], vec![], vec![]);
+        for (at, key) in keys.iter().enumerate() {
+            let attribute = (*(*rel).rd_att).attrs.as_ptr().add(usize::try_from(key.attnum - 1).unwrap_or(0));
+            let number = at as i16 + 1;
+            let (kind, modifier) = ((*attribute).atttypid, (*attribute).atttypmod);
+            pg_sys::TupleDescInitEntry(desc, number, std::ptr::null(), kind, modifier, 0);
+            pg_sys::TupleDescInitEntryCollation(desc, number, (*attribute).attcollation);
+            numbers.push(number);
+            operators.push(open_stripes::sort_operator(kind, key));
+            collations.push((*attribute).attcollation);
+            nulls_first.push(key.nulls_first);
+        }
+        let place = count as i16 + 1;
+        pg_sys::TupleDescInitEntry(desc, place, std::ptr::null(), pg_sys::TIDOID, -1, 0);
+        let sort = pg_sys::tuplesort_begin_heap(
+            desc,
+            count as i32,
+            numbers.as_mut_ptr(),
+            operators.as_mut_ptr(),
+            collations.as_mut_ptr(),
+            nulls_first.as_mut_ptr(),
+            pg_sys::maintenance_work_mem,
+            std::ptr::null_mut(),
+            0,
+        );
+        let whole = pg_sys::table_slot_create(rel, std::ptr::null_mut());
+        let row = pg_sys::MakeSingleTupleTableSlot(desc, &raw const pg_sys::TTSOpsVirtual);
+        for mut at in rows.iter().copied() {
+            fetch(rel, &mut at, whole);
+            for (to, key) in keys.iter().enumerate() {
+                let mut null = false;
+                *(*row).tts_values.add(to) = pg_sys::slot_getattr(whole, key.attnum.into(), &raw mut null);
+                *(*row).tts_isnull.add(to) = null;
+            }
+            *(*row).tts_values.add(count) = Datum::from((&raw mut at) as usize);
+            *(*row).tts_isnull.add(count) = false;
+            pg_sys::ExecStoreVirtualTuple(row);
+            pg_sys::tuplesort_puttupleslot(sort, row);
+            pg_sys::ExecClearTuple(row);
+        }
+        pg_sys::tuplesort_performsort(sort);
+        let result = pg_sys::MakeSingleTupleTableSlot(desc, &raw const pg_sys::TTSOpsMinimalTuple);
+        let mut sorted = Vec::with_capacity(rows.len());
+        while pg_sys::tuplesort_gettupleslot(sort, true, false, result, std::ptr::null_mut()) {
+            let mut null = false;
+            let value = pg_sys::slot_getattr(result, place.into(), &raw mut null);
+            sorted.push(*value.cast_mut_ptr::<ItemPointerData>());
+        }
+        for slot in [whole, row, result] {
+            pg_sys::ExecDropSingleTupleTableSlot(slot);
+        }
+        pg_sys::tuplesort_end(sort);
+        sorted
+    }
+}
+
+/// Stores the row at `at`, alive or not, into a slot of the table.
+pub(super) unsafe fn fetch(rel: Relation, at: &mut ItemPointerData, slot: *mut pg_sys::TupleTableSlot) {
+    // SAFETY: a row that this transaction's snapshot sees stays where it is.
+    unsafe {
+        let any = &raw mut pg_sys::SnapshotAnyData;
+        if !heap_guarded!(tuple_fetch_row_version(rel, std::ptr::from_mut(at), any, slot)) {
+            crate::host::error::internal("a row that is to be packed is not there any more");
+        }
+    }
+}

@@ -1,0 +1,72 @@
+//! `CALL engine.colcompress_repack(table)`: packs a table beside its readers and writers, a transaction for each stripe.
+//!
+//! Between two batches the table is unlocked, so that whoever waits for a stronger lock gets it; it may be gone afterwards, or be another's.
+
+use pgrx::pg_guard;
+use pgrx::pg_sys::{self, Datum, FunctionCallInfo, NodeTag, Oid};
+
+use super::{as_owner, obstacle, relocate};
+use crate::host::error::{self, PgSqlErrorCode};
+use crate::host::relation;
+use crate::table_am::maintenance;
+
+crate::sql_function!(pg_finfo_colonnade_colcompress_repack);
+
+/// `engine.colcompress_repack(regclass)`.
+#[unsafe(no_mangle)]
+#[pg_guard]
+pub unsafe extern "C-unwind" fn colonnade_colcompress_repack(call: FunctionCallInfo) -> Datum {
+    // SAFETY: the server's call frame; the argument is a number. SPI keeps what lives between transactions.
+    unsafe {
+        let table = maintenance::table_argument(call);
+        let context = (*call).context.cast::<pg_sys::CallContext>();
+        let is_call = !context.is_null() && (*context).type_ == NodeTag::T_CallContext;
+        if !is_call || (*context).atomic {
+            error::raise(
+                PgSqlErrorCode::ERRCODE_ACTIVE_SQL_TRANSACTION,
+                "engine.colcompress_repack() cannot run inside a transaction block",
+                "It commits after each stripe.",
+                "",
+            );
+        }
+        pg_sys::PreventCommandIfReadOnly(c"engine.colcompress_repack()".as_ptr());
+        pg_sys::SPI_connect_ext(pg_sys::SPI_OPT_NONATOMIC as i32);
+        let mut from = 0;
+        loop {
+            pg_sys::SPI_commit();
+            // The rows are read and written as they are now, whatever level the session prefers: a mover is nobody's conflict.
+            pg_sys::XactIsoLevel = pg_sys::XACT_READ_COMMITTED as i32;
+            pg_sys::PushActiveSnapshot(pg_sys::GetTransactionSnapshot());
+            let moved = batch(table, &mut from);
+            pg_sys::PopActiveSnapshot();
+            if moved == 0 {
+                break;
+            }
+        }
+        pg_sys::SPI_finish();
+        Datum::null()
+    }
+}
+
+/// One batch. The table is looked at anew: none of what was known before the last commit need hold.
+unsafe fn batch(table: Oid, from: &mut pg_sys::BlockNumber) -> usize {
+    // SAFETY: the lock is kept to the end of the transaction.
+    unsafe {
+        if *from > 0 && pg_sys::get_rel_name(table).is_null() {
+            return 0;
+        }
+        let rel = maintenance::open_owned(table, pg_sys::ShareUpdateExclusiveLock, "repack");
+        if let Some((detail, hint)) = obstacle(rel) {
+            error::raise(
+                PgSqlErrorCode::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
+                format!("cannot repack table {}", relation::quoted_name(rel)),
+                detail,
+                hint,
+            );
+        }
+        pg_sys::CheckTableNotInUse(rel, c"repack".as_ptr());
+        let moved = as_owner(rel, || relocate::batch(rel, from, 1));
+        pg_sys::table_close(rel, pg_sys::NoLock as i32);
+        moved
+    }
+}

@@ -1,0 +1,147 @@
+//! One batch of relocation: hot rows into one stripe.
+//!
+//! The stripe is made first, then its index entries, and the hot tuples are deleted last, so that writers wait only for what follows the point where
+//! they meet the mover. A row that somebody has locked or changed in between cannot be deleted without waiting: it stays hot, and its
+//! copy in the stripe is buried in the same transaction, so nobody ever sees it. Invariant: nothing here waits for another transaction.
+
+use pgrx::pg_sys::{self, BlockNumber, ItemPointerData, Relation, TM_FailureData, TM_Result};
+
+use super::entries::Entries;
+use super::order::{fetch, sorted};
+use super::{Step, choose, stop_after};
+use crate::compat;
+use crate::convert::{ColumnType, ColumnWriter};
+use crate::options;
+use crate::storage::directory_age::Age;
+use crate::storage::{directory, metapage, open_stripes, row_move, row_proxy};
+use crate::table_am::delegate::heap_guarded;
+use crate::table_am::tid;
+
+/// Moves up to a stripe of rows from block `from` on, which is then where the next batch begins; returns how many were moved. Fewer than `fewest` stay.
+pub(super) unsafe fn batch(rel: Relation, from: &mut BlockNumber, fewest: usize) -> usize {
+    // SAFETY: rel is open with ShareUpdateExclusiveLock, in a transaction with an active snapshot.
+    unsafe {
+        let storage_id = metapage::ensure(rel);
+        let options = options::table_options(rel);
+        let oldest_xmin = pg_sys::GetOldestNonRemovableTransactionId(rel);
+        row_move::forget(storage_id, oldest_xmin);
+        let limit = usize::try_from(options.stripe_row_limit).unwrap_or(usize::MAX).max(1);
+        let chosen = choose::choose(rel, storage_id, from, limit, oldest_xmin);
+        if chosen.is_empty() || chosen.len() < fewest {
+            return 0;
+        }
+        stop_after(Step::Chosen);
+        let rows = sorted(rel, &options.orderby, chosen);
+        let command = pg_sys::GetCurrentCommandId(true);
+        directory::prepare();
+        let first = directory::reserve(rel, u32::try_from(rows.len()).unwrap_or(u32::MAX), command);
+        let count = write(rel, &rows, first, command);
+        let (rows, left) = rows.split_at(count);
+        if let Some(block) = left.iter().map(|&at| tid::block_of(at)).min() {
+            *from = block;
+        }
+        enter(rel, rows, first);
+        stop_after(Step::Written);
+        let moved = delete(rel, storage_id, rows, first, command);
+        stop_after(Step::Deleted);
+        moved
+    }
+}
+
+/// Makes the index entries of rows that are written.
+unsafe fn enter(rel: Relation, rows: &[ItemPointerData], first: u64) {
+    // SAFETY: as `write`.
+    unsafe {
+        let slot = pg_sys::table_slot_create(rel, std::ptr::null_mut());
+        let mut entries = Entries::new(rel, slot);
+        if !entries.is_empty() {
+            for (&at, number) in rows.iter().zip(first..) {
+                pgrx::check_for_interrupts!();
+                let mut at = at;
+                fetch(rel, &mut at, slot);
+                entries.add(tid::cold_tid(number));
+            }
+        }
+        entries.finish();
+        pg_sys::ExecDropSingleTupleTableSlot(slot);
+    }
+}
+
+/// Writes rows as one stripe, as many as fit one; returns how many.
+unsafe fn write(rel: Relation, rows: &[ItemPointerData], first: u64, command: pg_sys::CommandId) -> usize {
+    // SAFETY: the rows stay where they are, as this transaction's snapshot sees them; the slot is the table's.
+    unsafe {
+        let slot = pg_sys::table_slot_create(rel, std::ptr::null_mut());
+        let desc = (*rel).rd_att;
+        let dropped: Vec<usize> = (*desc)
+            .attrs
+            .as_slice(usize::try_from((*desc).natts).unwrap_or(0))
+            .iter()
+            .enumerate()
+            .filter_map(|(at, attribute)| attribute.attisdropped.then_some(at))
+            .collect();
+        let mut columns: Vec<ColumnWriter> =
+            ColumnType::of_all(desc).into_iter().map(ColumnWriter::new).collect();
+        let mut count = 0;
+        for &at in rows {
+            if count % 1024 == 0 {
+                pgrx::check_for_interrupts!();
+                if columns.iter().map(ColumnWriter::bytes).sum::<usize>() >= open_stripes::STRIPE_BYTES {
+                    break;
+                }
+            }
+            let mut at = at;
+            fetch(rel, &mut at, slot);
+            pg_sys::slot_getallattrs(slot);
+            for &column in &dropped {
+                *(*slot).tts_isnull.add(column) = true;
+            }
+            for (index, column) in columns.iter_mut().enumerate() {
+                column.push(&[slot], index);
+            }
+            count += 1;
+        }
+        pg_sys::ExecDropSingleTupleTableSlot(slot);
+        let columns: Vec<_> = columns.iter_mut().map(ColumnWriter::take).collect();
+        let rows = u32::try_from(count).unwrap_or(u32::MAX);
+        open_stripes::write_columns(rel, rows, &columns, Some(first), command, Age::New);
+        count
+    }
+}
+
+/// Notes where the rows are now and deletes the hot tuples; returns how many. Copies of rows that cannot be deleted at once are buried.
+unsafe fn delete(
+    rel: Relation,
+    storage_id: u64,
+    rows: &[ItemPointerData],
+    first: u64,
+    command: pg_sys::CommandId,
+) -> usize {
+    // SAFETY: heap's callback with a row that was live a moment ago.
+    unsafe {
+        row_move::record(storage_id, rows.iter().copied().zip(first..).collect(), command);
+        let snapshot = pg_sys::GetActiveSnapshot();
+        let mut stayed = Vec::new();
+        for (&at, number) in rows.iter().zip(first..) {
+            pgrx::check_for_interrupts!();
+            let mut at = at;
+            let mut failure = TM_FailureData::default();
+            let result = heap_guarded!(tuple_delete(
+                rel,
+                &raw mut at,
+                command,
+                snapshot,
+                std::ptr::null_mut(),
+                false,
+                &raw mut failure,
+                false
+            ));
+            if result != TM_Result::TM_Ok {
+                stayed.push((number, Age::New));
+            }
+        }
+        row_proxy::insert_buried(storage_id, &stayed, command);
+        compat::transfer_predicate_locks(rel);
+        rows.len() - stayed.len()
+    }
+}

@@ -1,0 +1,91 @@
+//! The settings of packing.
+//!
+//! Invariant: the units are those of the setting's definition.
+
+use pgrx::guc::{GucContext, GucFlags, GucRegistry, GucSetting};
+
+static PACKING: GucSetting<bool> = GucSetting::<bool>::new(true);
+static NAPTIME: GucSetting<i32> = GucSetting::<i32>::new(30);
+static ROWS: GucSetting<i32> = GucSetting::<i32>::new(10_000);
+static COST_DELAY: GucSetting<i32> = GucSetting::<i32>::new(20);
+static STOP_AT: GucSetting<i32> = GucSetting::<i32>::new(0);
+
+/// Defines the settings.
+///
+/// # Safety
+/// Call it once, from `_PG_init`, before the prefix is reserved.
+pub unsafe fn register_settings() {
+    GucRegistry::define_bool_guc(
+        c"colonnade.packing",
+        c"Turns heap rows of columnar tables into stripes in the background.",
+        c"Off in a database (ALTER DATABASE ... SET), it leaves that one alone.",
+        &PACKING,
+        GucContext::Suset,
+        GucFlags::default(),
+    );
+    GucRegistry::define_int_guc(
+        c"colonnade.packing_naptime",
+        c"Time between two rounds of packing over all databases.",
+        c"",
+        &NAPTIME,
+        1,
+        86_400,
+        GucContext::Sighup,
+        GucFlags::UNIT_S,
+    );
+    GucRegistry::define_int_guc(
+        c"colonnade.packing_rows",
+        c"Fewest heap rows of a table that packing in the background makes a stripe of.",
+        c"Rows count once every running transaction sees them and nobody has locked them.",
+        &ROWS,
+        1,
+        i32::MAX,
+        GucContext::Suset,
+        GucFlags::default(),
+    );
+    GucRegistry::define_int_guc(
+        c"colonnade.packing_cost_delay",
+        c"Pause of packing in the background after each stripe.",
+        c"",
+        &COST_DELAY,
+        0,
+        10_000,
+        GucContext::Suset,
+        GucFlags::UNIT_MS,
+    );
+    GucRegistry::define_int_guc(
+        c"colonnade.packing_stop_at",
+        c"Step after which a packing transaction waits for a shared advisory lock on 55435, for tests.",
+        c"1: rows are chosen, 2: the stripe is written, 3: the heap rows are deleted; 0: it does not wait.",
+        &STOP_AT,
+        0,
+        3,
+        GucContext::Suset,
+        GucFlags::NO_SHOW_ALL,
+    );
+}
+
+/// Whether to pack in the background.
+pub(super) fn is_on() -> bool {
+    PACKING.get()
+}
+
+/// Milliseconds between two rounds.
+pub(super) fn naptime() -> i64 {
+    i64::from(NAPTIME.get()) * 1000
+}
+
+/// Fewest rows of a stripe made in the background.
+pub(super) fn rows() -> usize {
+    usize::try_from(ROWS.get()).unwrap_or(1)
+}
+
+/// Milliseconds to pause after a stripe.
+pub(super) fn cost_delay() -> i64 {
+    i64::from(COST_DELAY.get())
+}
+
+/// Number of the step to stop after.
+pub(super) fn stop_at() -> i32 {
+    STOP_AT.get()
+}

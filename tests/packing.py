@@ -1,0 +1,152 @@
+"""Packing in the background: single rows become stripes while they are inserted, changed and read, in every database that has the extension; published
+and temporary tables and those with few rows are left alone; it steps aside for DROP DATABASE and DDL, outlives errors and DROP EXTENSION, and
+stops with the server."""
+
+import os
+import re
+import threading
+import time
+
+from harness.server import fresh_server
+from harness.session import SqlError
+
+ROWS, SESSIONS = 6000, 3
+SETTINGS = {"colonnade.packing": "on", "colonnade.packing_naptime": "1", "colonnade.packing_rows": "500", "wal_level": "logical", "fsync": "off"}
+STRIPES = "SELECT coalesce(sum(row_count), 0) FROM engine.colcompress_stripes WHERE table_name = '{}'::regclass"
+PACKERS = "SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'colonnade packing'"
+
+
+def until(what, holds, seconds=60):
+    end = time.time() + seconds
+    while not holds():
+        assert time.time() < end, f"{what}: not within {seconds} seconds"
+        time.sleep(0.1)
+
+
+class Writer(threading.Thread):
+    """Inserts rows one by one, each a transaction, and changes and deletes some of its older ones."""
+
+    def __init__(self, server, number):
+        super().__init__(daemon=True)
+        self.server, self.number, self.problem, self.rows = server, number, None, {}
+
+    def run(self):
+        try:
+            session = self.server.session("one")
+            for at in range(ROWS // SESSIONS):
+                key = at * SESSIONS + self.number
+                session.run(f"INSERT INTO t VALUES ({key}, 'row {key}', {at})")
+                self.rows[key] = at
+                if at % 3 == 0:
+                    old = (at * 7 // 10) * SESSIONS + self.number
+                    if old in self.rows:
+                        session.run(f"UPDATE t SET n = n + 1000000 WHERE k = {old}")
+                        self.rows[old] += 1000000
+                if at % 11 == 0:
+                    old = (at // 2) * SESSIONS + self.number
+                    session.run(f"DELETE FROM t WHERE k = {old}")
+                    self.rows.pop(old, None)
+            session.close()
+        except (SqlError, OSError) as error:
+            self.problem = error
+
+
+def busy_table(server):
+    writers = [Writer(server, number) for number in range(SESSIONS)]
+    for writer in writers:
+        writer.start()
+    for writer in writers:
+        writer.join(240)
+        assert writer.problem is None and not writer.is_alive(), f"a writer failed: {writer.problem}"
+    rows = {key: value for writer in writers for key, value in writer.rows.items()}
+    until("single rows were packed", lambda: int(server.sql(STRIPES.format("t"), "one")) > ROWS // 2)
+    expected = f"{len(rows)}|{len(rows)}|{sum(rows)}|{sum(rows.values())}"
+    for way in ("", "SET enable_seqscan = off; SET colonnade.enable_scan = off; SET enable_bitmapscan = off;"):
+        found = server.sql(f"{way} SELECT count(*), count(DISTINCT k), sum(k), sum(n) FROM t WHERE k >= 0", "one")
+        assert found == expected, f"{found} instead of {expected}"
+    faults = server.sql("SELECT * FROM engine.verify('t') WHERE kind <> 'unclaimed'", "one")
+    assert not faults, faults
+
+
+def left_alone(server):
+    """Two rounds after these tables have got their rows, none of them is packed, and the one made last is."""
+    server.sql("""CREATE TABLE few (k int) USING colcompress; CREATE TABLE published (k int) USING colcompress; CREATE PUBLICATION p FOR TABLE published;
+                  CREATE TABLE excluded (r int4range, EXCLUDE USING gist (r WITH &&)) USING colcompress;
+                  INSERT INTO few SELECT generate_series(1, 499); INSERT INTO published SELECT generate_series(1, 5000);
+                  INSERT INTO excluded SELECT int4range(g, g + 1) FROM generate_series(1, 2000) g;
+                  CREATE FUNCTION fails(int) RETURNS int IMMUTABLE LANGUAGE plpgsql AS $$BEGIN IF current_setting('search_path') ~ 'pg_catalog' THEN RAISE 'no index for you'; END IF; RETURN $1; END$$;
+                  CREATE TABLE failing (k int) USING colcompress; CREATE INDEX ON failing (fails(k)); INSERT INTO failing SELECT generate_series(1, 1500);
+                  CREATE TABLE many (k int) USING colcompress; INSERT INTO many SELECT generate_series(1, 5000);""", "one")
+    until("a table of 5,000 rows was packed", lambda: server.sql(STRIPES.format("many"), "one") == "5000")
+    time.sleep(2.5)
+    for table in ("few", "published", "excluded", "failing"):
+        found = server.sql(STRIPES.format(table), "one")
+        assert found == "0", f"{found} rows of {table} were packed"
+    assert "no index for you" in server.log.read_text(errors="replace"), "the premise: an index expression failed"
+    assert server.sql("SELECT count(*), sum(k) FROM failing", "one") == f"1500|{1500 * 1501 // 2}"
+
+
+def switched_off(server):
+    server.sql("ALTER DATABASE two SET colonnade.packing = off", "postgres")
+    server.sql("CREATE TABLE t (k int) USING colcompress; INSERT INTO t SELECT generate_series(1, 5000)", "two")
+    time.sleep(2.5)
+    assert server.sql(STRIPES.format("t"), "two") == "0", "packed where packing is off"
+    server.sql("ALTER DATABASE two RESET colonnade.packing", "postgres")
+    until("packing was switched on", lambda: server.sql(STRIPES.format("t"), "two") == "5000")
+
+
+def steps_aside(server):
+    """A worker in the middle of a batch: DDL gets its lock, the database can be dropped, and the launcher goes on."""
+    gate = server.session("two")
+    gate.run("ALTER SYSTEM SET colonnade.packing_stop_at = 2")
+    gate.run("SELECT pg_advisory_lock(55435)")
+    gate.run("SELECT pg_reload_conf()")
+    gate.run("INSERT INTO t SELECT generate_series(1, 5000)")
+    until("a worker is stopped", lambda: server.sql(PACKERS + " AND wait_event = 'advisory'", "postgres") == "1")
+    shown = server.sql("SELECT activity FROM engine.packing_progress", "two")
+    assert re.search('packing "public.t": 0 rows', shown), f"progress shows {shown!r}"
+    ddl = server.session("two").send("ALTER TABLE t ADD COLUMN x int")
+    gate.run("SELECT pg_advisory_unlock(55435)")
+    ddl.wait()
+    gate.run("ALTER SYSTEM RESET colonnade.packing_stop_at")
+    gate.run("SELECT pg_reload_conf()")
+    ddl.close()
+    gate.close()
+    server.sql("DROP EXTENSION colonnade CASCADE", "two")
+    server.sql("DROP DATABASE two", "postgres")
+    server.sql("INSERT INTO many SELECT generate_series(1, 5000)", "one")
+    until("packing goes on", lambda: server.sql(STRIPES.format("many"), "one") == "10000")
+
+
+def stops(server):
+    began = time.time()
+    server.stop()
+    assert time.time() - began < 20, "the server took long to stop"
+    log = server.log.read_text(errors="replace")
+    assert not re.search(r"PANIC|terminated by signal", log), "a process died"
+    server.start()
+
+
+def main():
+    server = fresh_server("packing", os.environ["COLONNADE_STAGE"], SETTINGS)
+    failed = 0
+    try:
+        for database in ("one", "two"):
+            server.create_database(database)
+        server.sql("CREATE TABLE t (k int PRIMARY KEY, v text, n int) USING colcompress WITH (orderby = 'n'); CREATE INDEX ON t (n)", "one")
+        for part in (busy_table, left_alone, switched_off, steps_aside, stops):
+            try:
+                part(server)
+                print(f"ok packing: {part.__name__}", flush=True)
+            except AssertionError as error:
+                failed += 1
+                print(f"not ok packing: {part.__name__}: {error}", flush=True)
+        if failed:
+            print(server.log_tail(60))
+    finally:
+        server.destroy()
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
