@@ -163,3 +163,36 @@ proptest! {
         }
     }
 }
+
+/// Groups whose rows come together go to the shared tables as groups, never as rows: those tables have to see for themselves when they are full.
+#[test]
+fn groups_in_order_are_spilled() {
+    const ROWS: i64 = 400_000;
+    let rows: Vec<Vec<V>> = (0..ROWS)
+        .map(|at| vec![V::Int(at / 5), V::Text("text".into()), V::Int(0), V::Dec(1, 0), V::Int(1)])
+        .collect();
+    let plan = Plan::Aggregate {
+        input: scan(&TYPES),
+        keys: vec![Expression::Column(0)],
+        aggregates: aggregates(),
+        groups: 1.0,
+    };
+    let files = Memory::default();
+    let written = Arc::clone(&files.written);
+    let settings = Settings { memory: 4 << 20, threads: 2, temp_files: Some(Arc::new(files)) };
+    let sink = query::operators::aggregate(&plan, &Arc::new(settings)).unwrap();
+    let mut local = sink.make().unwrap();
+    for rows in rows.chunks(10_000) {
+        assert!(local.push(batch(rows)).unwrap());
+    }
+    local.finish().unwrap();
+    let mut output = sink.complete().unwrap();
+    let mut groups = 0;
+    while let Some(mut unit) = output.next_unit(&mut Calm).unwrap() {
+        while let Step::Batch(batch) = unit.next().unwrap() {
+            groups += batch.rows as i64;
+        }
+    }
+    assert_eq!(groups, ROWS / 5);
+    assert!(written.load(Ordering::Relaxed) > 0, "nothing was written to files");
+}

@@ -89,6 +89,16 @@ impl Spec {
         Room { memory: self.memory / self.threads / 2 / sharing.max(1), files: self.files.clone() }
     }
 
+    /// Whether something that it computes has to be computed on the main thread.
+    fn needs_host(&self) -> bool {
+        self.keys.iter().any(Expression::needs_host)
+            || self.aggregates.iter().any(|aggregate| {
+                let keys = aggregate.order_by.iter().map(|key| &key.expression);
+                let mut all = aggregate.arguments.iter().chain(&aggregate.filter).chain(keys);
+                Hosted::streams(aggregate, self) || all.any(Expression::needs_host)
+            })
+    }
+
     fn key_types(&self) -> Vec<LogicalType> {
         self.keys.iter().map(|key| key.logical(&self.input)).collect()
     }
@@ -164,8 +174,9 @@ impl AggregateSink {
         };
         // What cannot be computed is said before anything runs.
         let divisible = Table::new(&spec, 0, 0)?.is_divisible();
-        // One thread has nothing to share, and bringing its rows to parts costs more than it saves.
-        if divisible && spec.threads > 1 {
+        // One thread has nothing to share, and bringing its rows to parts costs more than it saves. What only the main thread can compute, it also has to compute again
+        // for rows that come back from files.
+        if divisible && spec.threads > 1 && !spec.needs_host() {
             spec.parts = partitioned::parts(memory);
         }
         let needs = summary::needs(&spec);
@@ -201,13 +212,7 @@ impl Sink for AggregateSink {
     }
 
     fn needs_host(&self) -> bool {
-        let spec = &self.shared.spec;
-        spec.keys.iter().any(Expression::needs_host)
-            || spec.aggregates.iter().any(|aggregate| {
-                let keys = aggregate.order_by.iter().map(|key| &key.expression);
-                let mut all = aggregate.arguments.iter().chain(&aggregate.filter).chain(keys);
-                Hosted::streams(aggregate, spec) || all.any(Expression::needs_host)
-            })
+        self.shared.spec.needs_host()
     }
 
     fn as_any(&self) -> &dyn Any {

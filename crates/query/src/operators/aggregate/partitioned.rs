@@ -22,7 +22,7 @@ const LEAST_BYTES: usize = 1 << 20;
 /// and how many they have to be to be worth it.
 const LEAST_PARTS: usize = 4;
 /// Rows gathered before they go to the tables.
-const GATHERED: usize = 1 << 16;
+const GATHERED: usize = 1 << 20;
 
 /// How many parts so much memory makes; 0: too few.
 pub fn parts(memory: usize) -> usize {
@@ -83,6 +83,7 @@ impl Partitioned {
             if !rows.is_empty() {
                 let mut table = self.tables[at].lock().map_err(|_| POISONED)?;
                 take(&mut table, rows)?;
+                table.close_if_full()?;
                 if table.is_full() {
                     self.full.store(true, Ordering::Relaxed);
                 }

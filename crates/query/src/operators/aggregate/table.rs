@@ -200,6 +200,11 @@ impl Table {
         for state in &mut self.states {
             state.push(batch, Some(&self.numbers))?;
         }
+        self.close_if_full()
+    }
+
+    /// Takes no further groups where its memory is used up.
+    pub fn close_if_full(&mut self) -> Result<()> {
         if self.bytes() > self.spilled.memory
             && let Some(set) = &mut self.set
         {
