@@ -108,6 +108,8 @@ pub struct Scan {
     pub econtext: *mut pg_sys::ExprContext,
     /// Table-shaped, virtual; only wanted columns are filled.
     pub scan_slot: *mut TupleTableSlot,
+    /// Hot rows that become a batch of vectors.
+    pub hot_slots: Vec<*mut TupleTableSlot>,
     /// Shaped like the target list.
     pub result_slot: *mut TupleTableSlot,
     /// Columns of the table.
@@ -205,6 +207,7 @@ pub unsafe fn begin(custom: *mut pg_sys::CustomScanState, estate: *mut pg_sys::E
             snapshot: (*estate).es_snapshot,
             econtext: (*custom).ss.ps.ps_ExprContext,
             scan_slot,
+            hot_slots: Vec::new(),
             result_slot,
             columns_in_scan_slot: i16::try_from(natts).unwrap_or(i16::MAX),
             columns_in_result_slot: i16::try_from((*(*result_slot).tts_tupleDescriptor).natts).unwrap_or(0),

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use pgrx::pg_sys::ffi::pg_guard_ffi_boundary;
-use pgrx::pg_sys::{self, Datum, TupleTableSlot};
+use pgrx::pg_sys::{self, Datum};
 use query::{Batch, Condition, Members, Summary, SummaryNeed};
 use vector::{Predicate, Selection, Vector};
 
@@ -47,8 +47,6 @@ pub struct Wanted {
     conditions: Vec<Arc<Condition>>,
     /// A condition was not taken, so that none that follows may be.
     refused: bool,
-    /// Hot rows being converted.
-    slots: Vec<*mut TupleTableSlot>,
     /// Chunks are handed out whole, for other threads to filter and decode.
     threads: bool,
     /// Known once the scan starts.
@@ -350,15 +348,15 @@ impl Scan {
     }
 
     /// Hot rows that pass the native conditions; None when there are no more.
-    unsafe fn hot_batch(&mut self, wanted: &mut Wanted) -> Option<Batch> {
+    unsafe fn hot_batch(&mut self, wanted: &Wanted) -> Option<Batch> {
         let hot = self.hot.as_ref()?;
         // SAFETY: scan, slots and expressions belong to the initialised node; the closure owns nothing that an ERROR could skip.
         unsafe {
-            if wanted.slots.is_empty() {
+            if self.hot_slots.is_empty() {
                 let previous = pg_sys::MemoryContextSwitchTo((*(*self.custom).ss.ps.state).es_query_cxt);
-                // Released with the others of the executor state.
+                // Once for all starts; released with the others of the executor state.
                 let tables = &raw mut (*(*self.custom).ss.ps.state).es_tupleTable;
-                wanted.slots = (0..SLOTS).map(|_| pg_sys::table_slot_create(self.rel, tables)).collect();
+                self.hot_slots = (0..SLOTS).map(|_| pg_sys::table_slot_create(self.rel, tables)).collect();
                 pg_sys::MemoryContextSwitchTo(previous);
             }
             let mut writers: Vec<(usize, ColumnWriter)> = Vec::new();
@@ -371,7 +369,7 @@ impl Scan {
                 pgrx::check_for_interrupts!();
                 let mut found = 0;
                 let (steps, econtext, columns) = (&self.hot_steps, self.econtext, self.hot_columns);
-                let slots = wanted.slots.as_slice();
+                let slots = self.hot_slots.as_slice();
                 let (mut seen, mut filtered) = (0, 0);
                 pg_guard_ffi_boundary(|| {
                     while let Some(&slot) = slots.get(found) {
@@ -396,7 +394,7 @@ impl Scan {
                 }
             }
             if ended {
-                for &slot in &wanted.slots {
+                for &slot in &self.hot_slots {
                     pg_sys::ExecClearTuple(slot);
                 }
                 self.phase = Phase::Done;

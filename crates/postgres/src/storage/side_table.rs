@@ -211,7 +211,9 @@ impl SideTable {
         unsafe {
             let table = pg_sys::table_open(self.oids().table, pg_sys::AccessShareLock as i32);
             let mut found = None;
-            if tid::block_of(place) < relation::block_count(table) {
+            // What has other columns than this library knows is refused by the walk that follows.
+            let known = (*(*table).rd_att).natts == self.columns();
+            if known && tid::block_of(place) < relation::block_count(table) {
                 let slot = pg_sys::table_slot_create(table, std::ptr::null_mut());
                 let tuple = &raw mut (*slot.cast::<pg_sys::BufferHeapTupleTableSlot>()).base.tupdata;
                 (*tuple).t_self = place;

@@ -9,7 +9,10 @@ use std::cell::RefCell;
 use std::ffi::c_void;
 
 use pgrx::pg_guard;
-use pgrx::pg_sys::{self, CmdType, CommandId, QueryDesc, Relation, TupleDesc, TupleTableSlot, XactEvent};
+use pgrx::pg_sys::{
+    self, CmdType, CommandId, QueryDesc, Relation, SubTransactionId, SubXactEvent, TupleDesc, TupleTableSlot,
+    XactEvent,
+};
 
 use super::cold_rows::ColdFetch;
 use crate::storage::directory::StripeEntry;
@@ -36,7 +39,23 @@ thread_local! {
 /// Once, from `_PG_init`.
 pub unsafe fn register() {
     // SAFETY: a plain registration.
-    unsafe { pg_sys::RegisterXactCallback(Some(transaction_event), std::ptr::null_mut()) }
+    unsafe {
+        pg_sys::RegisterXactCallback(Some(transaction_event), std::ptr::null_mut());
+        pg_sys::RegisterSubXactCallback(Some(subtransaction_event), std::ptr::null_mut());
+    }
+}
+
+/// A rollback to a savepoint gives no command id back nor takes a new one: the next statement may have that of the one that failed.
+#[pg_guard]
+unsafe extern "C-unwind" fn subtransaction_event(
+    event: SubXactEvent::Type,
+    _own: SubTransactionId,
+    _parent: SubTransactionId,
+    _arg: *mut c_void,
+) {
+    if event == SubXactEvent::SUBXACT_EVENT_ABORT_SUB {
+        drop(KEPT.take());
+    }
 }
 
 #[pg_guard]

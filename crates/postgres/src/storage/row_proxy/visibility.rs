@@ -199,13 +199,17 @@ pub unsafe fn is_there(rel: Relation, storage_id: u64, row: u64, snapshot: Snaps
         if sees_all(snapshot) || loading || SideTable::RowProxy.oids_if_present().is_none() {
             return true;
         }
+        let (xmin, xmax) = ((*snapshot).xmin, (*snapshot).xmax);
         if delete_bitmap::is_dead(rel, storage_id, row, snapshot) {
             return false;
+        }
+        if kind == SnapshotType::SNAPSHOT_DIRTY && (*snapshot).xmax != xmax {
+            // Whom to wait for. The row's proxy, locked by a trigger say, would forget it again.
+            return true;
         }
         let serializable = compat::serializable_reads(rel, snapshot);
         let mut live = None;
         let mut dead = false;
-        let (xmin, xmax) = ((*snapshot).xmin, (*snapshot).xmax);
         SideTable::RowProxy.walk(storage_id, Some((Compare::Equal, row)), false, |cursor| {
             if Proxy::at(cursor).dead {
                 dead |= cursor.satisfies(snapshot);
