@@ -41,7 +41,10 @@ pub(super) unsafe fn place_for(
         }
         let (seen, by) =
             look(rel, old, |tuple, pin| pg_sys::HeapTupleSatisfiesVisibility(tuple, snapshot, pin))?;
-        if seen { None } else { place(rel, old, by?) }
+        let place = place(rel, old, by?)?;
+        let (row, storage_id) = tid::row_of(place).zip(metapage::storage_id(rel))?;
+        // Seen here, and gone there: this transaction has changed it at its new place.
+        (!seen || !row_proxy::is_there(rel, storage_id, row, snapshot)).then_some(place)
     }
 }
 

@@ -12,6 +12,9 @@ use crate::host::{buffer, relation};
 use crate::storage::{directory_scan, open_stripes};
 use crate::table_am::{hot_runs, tid};
 
+/// Free bytes of a page that holds next to nothing.
+const EMPTY: usize = 8_000;
+
 /// LP_NORMAL.
 const NORMAL: u32 = 1;
 
@@ -36,6 +39,11 @@ pub(super) unsafe fn choose(
                 pgrx::check_for_interrupts!();
                 if chosen.len() >= limit || bytes >= open_stripes::STRIPE_BYTES {
                     break 'spans;
+                }
+                // A page that was emptied by packing. One that has been filled since is seen to be so when it is next asked for room.
+                if pg_sys::GetRecordedFreeSpace(rel, block) > EMPTY {
+                    *from = block + 1;
+                    continue;
                 }
                 let buf = buffer::read(rel, block, strategy);
                 buffer::lock_shared(buf);

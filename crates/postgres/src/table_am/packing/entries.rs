@@ -72,6 +72,27 @@ impl Entries {
         }
     }
 
+    /// Whether functions or conditions of the owner's, which may fail, decide what the entries are.
+    pub unsafe fn may_fail(&self) -> bool {
+        // SAFETY: the indexes are open.
+        self.indexes.iter().any(|index| unsafe {
+            !(*index.info).ii_Expressions.is_null() || !(*index.info).ii_Predicate.is_null()
+        })
+    }
+
+    /// Computes the entries of the row in the slot.
+    pub unsafe fn compute(&mut self) {
+        // SAFETY: the slot holds the row.
+        unsafe {
+            let before = pg_sys::MemoryContextSwitchTo(self.context);
+            for index in &mut self.indexes {
+                index.rows.form();
+            }
+            pg_sys::MemoryContextSwitchTo(before);
+            pg_sys::MemoryContextReset(self.context);
+        }
+    }
+
     /// Closes the indexes; their locks stay.
     pub unsafe fn finish(self) {
         // SAFETY: opened by `new`.
@@ -97,14 +118,14 @@ unsafe fn opened(rel: Relation, lock: u32) -> Vec<Relation> {
     }
 }
 
-/// Whether the table has an exclusion constraint whose check does not come by entries in the order of their TIDs: it could look for the new entry before
-/// it is made, and at the old row after it is gone.
-pub(super) unsafe fn has_unordered_exclusion(rel: Relation) -> bool {
+/// Whether the table has an exclusion constraint. Its check is a scan of the index that holds no page: it could look for the new entry before it is made, and at
+/// the old row after it is gone. (A unique index is checked under the lock of its page.)
+pub(super) unsafe fn has_exclusion(rel: Relation) -> bool {
     // SAFETY: the indexes are open while they are looked at.
     unsafe {
         let mut found = false;
         for index in opened(rel, pg_sys::AccessShareLock) {
-            found |= (*(*index).rd_index).indisexclusion && (*(*index).rd_rel).relam != pg_sys::BTREE_AM_OID;
+            found |= (*(*index).rd_index).indisexclusion;
             pg_sys::index_close(index, pg_sys::NoLock as i32);
         }
         found

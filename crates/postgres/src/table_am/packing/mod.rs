@@ -27,6 +27,12 @@ use pgrx::pg_sys::{self, Relation};
 use crate::host::relation;
 use crate::storage::open_stripes;
 
+mod c {
+    unsafe extern "C" {
+        pub fn CountDBSubscriptions(database: pgrx::pg_sys::Oid) -> std::ffi::c_int;
+    }
+}
+
 /// The step of a batch after which a mover can be stopped.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Step {
@@ -99,9 +105,15 @@ unsafe fn obstacle(rel: Relation) -> Option<(&'static str, &'static str)> {
                 "Take the table out of its publications first.",
             ));
         }
-        if !relation::is_temporary(rel) && entries::has_unordered_exclusion(rel) {
+        if c::CountDBSubscriptions(pg_sys::MyDatabaseId) > 0 {
             return Some((
-                "It has an exclusion constraint whose index is not a btree: a check of it that runs meanwhile could miss a row.",
+                "The database has subscriptions, whose changes look rows up in a way that could miss one that is being moved.",
+                "engine.colcompress_merge() packs it under a lock that keeps others out.",
+            ));
+        }
+        if !relation::is_temporary(rel) && entries::has_exclusion(rel) {
+            return Some((
+                "It has an exclusion constraint: a check of it that runs meanwhile could miss a row.",
                 "engine.colcompress_merge() packs it under a lock that keeps others out.",
             ));
         }

@@ -27,11 +27,13 @@ pub(super) unsafe fn batch(rel: Relation, from: &mut BlockNumber, fewest: usize)
         row_move::forget(storage_id, oldest_xmin);
         let limit = usize::try_from(options.stripe_row_limit).unwrap_or(usize::MAX).max(1);
         let chosen = choose::choose(rel, storage_id, from, limit, oldest_xmin);
-        if chosen.is_empty() || chosen.len() < fewest {
+        if chosen.is_empty() || chosen.len() < fewest.min(limit) {
             return 0;
         }
         stop_after(Step::Chosen);
         let rows = sorted(rel, &options.orderby, chosen);
+        // Functions of the owner's that fail do so before anything is written, as pages of a batch that failed stay until the next VACUUM.
+        enter(rel, &rows, None);
         let command = pg_sys::GetCurrentCommandId(true);
         directory::prepare();
         let first = directory::reserve(rel, u32::try_from(rows.len()).unwrap_or(u32::MAX), command);
@@ -40,7 +42,7 @@ pub(super) unsafe fn batch(rel: Relation, from: &mut BlockNumber, fewest: usize)
         if let Some(block) = left.iter().map(|&at| tid::block_of(at)).min() {
             *from = block;
         }
-        enter(rel, rows, first);
+        enter(rel, rows, Some(first));
         stop_after(Step::Written);
         let moved = delete(rel, storage_id, rows, first, command);
         stop_after(Step::Deleted);
@@ -48,18 +50,21 @@ pub(super) unsafe fn batch(rel: Relation, from: &mut BlockNumber, fewest: usize)
     }
 }
 
-/// Makes the index entries of rows that are written.
-unsafe fn enter(rel: Relation, rows: &[ItemPointerData], first: u64) {
+/// Makes the index entries of rows that are written; without a first row number it only sees that they can be made.
+unsafe fn enter(rel: Relation, rows: &[ItemPointerData], first: Option<u64>) {
     // SAFETY: as `write`.
     unsafe {
         let slot = pg_sys::table_slot_create(rel, std::ptr::null_mut());
         let mut entries = Entries::new(rel, slot);
-        if !entries.is_empty() {
-            for (&at, number) in rows.iter().zip(first..) {
+        if !entries.is_empty() && (first.is_some() || entries.may_fail()) {
+            for (&at, number) in rows.iter().zip(0..) {
                 pgrx::check_for_interrupts!();
                 let mut at = at;
                 fetch(rel, &mut at, slot);
-                entries.add(tid::cold_tid(number));
+                match first {
+                    Some(first) => entries.add(tid::cold_tid(first + number)),
+                    None => entries.compute(),
+                }
             }
         }
         entries.finish();
@@ -86,9 +91,10 @@ unsafe fn write(rel: Relation, rows: &[ItemPointerData], first: u64, command: pg
         for &at in rows {
             if count % 1024 == 0 {
                 pgrx::check_for_interrupts!();
-                if columns.iter().map(ColumnWriter::bytes).sum::<usize>() >= open_stripes::STRIPE_BYTES {
-                    break;
-                }
+            }
+            // Each row: values that are stored elsewhere are many times what the heap page shows.
+            if columns.iter().map(ColumnWriter::bytes).sum::<usize>() >= open_stripes::STRIPE_BYTES {
+                break;
             }
             let mut at = at;
             fetch(rel, &mut at, slot);

@@ -4,7 +4,7 @@
 
 use pgrx::guc::{GucContext, GucFlags, GucRegistry, GucSetting};
 
-static PACKING: GucSetting<bool> = GucSetting::<bool>::new(true);
+static PACKING: GucSetting<bool> = GucSetting::<bool>::new(false);
 static NAPTIME: GucSetting<i32> = GucSetting::<i32>::new(30);
 static ROWS: GucSetting<i32> = GucSetting::<i32>::new(10_000);
 static COST_DELAY: GucSetting<i32> = GucSetting::<i32>::new(20);

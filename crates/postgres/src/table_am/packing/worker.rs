@@ -120,6 +120,7 @@ pub unsafe extern "C-unwind" fn colonnade_packing_launcher(_argument: Datum) {
 unsafe fn databases() -> Vec<Oid> {
     // SAFETY: a transaction of its own, and a scan of a shared catalog in it.
     unsafe {
+        pg_sys::SetCurrentStatementStartTimestamp();
         pg_sys::StartTransactionCommand();
         pg_sys::PushActiveSnapshot(pg_sys::GetTransactionSnapshot());
         let found = rows_of::<pg_sys::FormData_pg_database>(pg_sys::DatabaseRelationId, |row| {
@@ -160,6 +161,15 @@ pub unsafe extern "C-unwind" fn colonnade_packing_worker(argument: Datum) {
         begin();
         let database = Oid::from(argument.value() as u32);
         pg_sys::BackgroundWorkerInitializeConnectionByOid(database, Oid::INVALID, 0);
+        // What a mover has done need not be on disk, or on a standby, before others go on: whoever depends on it commits later.
+        let off = c"off".as_ptr();
+        let context = pg_sys::GucContext::PGC_USERSET;
+        pg_sys::SetConfigOption(
+            c"synchronous_commit".as_ptr(),
+            off,
+            context,
+            pg_sys::GucSource::PGC_S_OVERRIDE,
+        );
         for table in tables() {
             if !pack(table) {
                 return;
@@ -172,6 +182,7 @@ pub unsafe extern "C-unwind" fn colonnade_packing_worker(argument: Datum) {
 unsafe fn tables() -> Vec<Oid> {
     // SAFETY: as `databases`.
     unsafe {
+        pg_sys::SetCurrentStatementStartTimestamp();
         pg_sys::StartTransactionCommand();
         pg_sys::PushActiveSnapshot(pg_sys::GetTransactionSnapshot());
         let method = pg_sys::get_am_oid(c"colcompress".as_ptr(), true);
@@ -197,6 +208,7 @@ unsafe fn pack(table: Oid) -> bool {
     // SAFETY: each batch is a transaction of its own.
     unsafe {
         while settings::is_on() {
+            pg_sys::SetCurrentStatementStartTimestamp();
             pg_sys::StartTransactionCommand();
             pg_sys::XactIsoLevel = pg_sys::XACT_READ_COMMITTED as c_int;
             pg_sys::XactReadOnly = false;
