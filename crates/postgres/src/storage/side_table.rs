@@ -115,13 +115,15 @@ impl SideTable {
         }
     }
 
-    /// Takes the locks on the catalog that later look-ups need, and opens nothing.
+    /// Takes the locks on the catalog that later look-ups need, and opens nothing. pg_upgrade makes users' primary keys before the indexes of our catalogs, which
+    /// have no rows then.
     pub unsafe fn lock_for_reading(self) {
         // SAFETY: plain relation locks, kept to the end of the transaction.
         unsafe {
-            let oids = self.oids();
-            pg_sys::LockRelationOid(oids.table, pg_sys::AccessShareLock as i32);
-            pg_sys::LockRelationOid(oids.index, pg_sys::AccessShareLock as i32);
+            if let Some(oids) = self.oids_if_present() {
+                pg_sys::LockRelationOid(oids.table, pg_sys::AccessShareLock as i32);
+                pg_sys::LockRelationOid(oids.index, pg_sys::AccessShareLock as i32);
+            }
         }
     }
 
