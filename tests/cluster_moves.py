@@ -119,7 +119,8 @@ def upgrade(old, wanted):
         new_bin = str(new.bindir)
         done = run(as_server_user([new.bindir / "pg_upgrade", "-b", new_bin, "-B", new_bin, "-d", old.data, "-D", new.data, "-U", old.superuser,
                                    "-s", new.socket_dir, "-p", old.port, "-P", old.port + 1]), check=False, cwd=str(new.base))
-        check("pg_upgrade", done.returncode == 0, done.stdout[-2000:])
+        logs = () if done.returncode == 0 else new.data.glob("pg_upgrade_output.d/*/log/pg_upgrade_dump_*.log")
+        check("pg_upgrade", done.returncode == 0, done.stdout[-300:] + "".join(log.read_text()[-1500:] for log in logs))
         if done.returncode == 0:
             new.start()
             healthy(new, "pg_upgrade", wanted)
