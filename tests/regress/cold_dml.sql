@@ -182,11 +182,11 @@ CREATE INDEX c_v ON c (v); CREATE UNIQUE INDEX CONCURRENTLY c_id ON c (id); REIN
 SET enable_seqscan = off; SET colonnade.enable_scan = off;
 SELECT count(*), min(v) FROM c WHERE v >= 'row 2'; SELECT count(*), min(v) FROM h WHERE v >= 'row 2';
 RESET enable_seqscan; RESET colonnade.enable_scan;
--- Until nobody (autovacuum, say) has a snapshot of this database that may see the rows that are dead.
+-- Until no snapshot may see the rows that are dead: those of other sessions (autovacuum, say), and our own, which counts writers of other databases, too.
 CREATE PROCEDURE settled() LANGUAGE plpgsql AS $$
 DECLARE now int8 := pg_current_xact_id()::text::int8;
 BEGIN
-  WHILE EXISTS (SELECT FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid() AND backend_xmin::text::int8 <= now) LOOP
+  WHILE pg_snapshot_xmin(pg_current_snapshot())::text::int8 < now OR EXISTS (SELECT FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid() AND backend_xmin::text::int8 <= now) LOOP
     PERFORM pg_sleep(0.02), pg_stat_clear_snapshot();
   END LOOP;
 END $$;
