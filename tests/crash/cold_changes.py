@@ -260,7 +260,7 @@ def standby(server, kept):
 
 
 def main():
-    settings = {"wal_level": "replica", "max_wal_senders": "5", "max_prepared_transactions": "10", "deadlock_timeout": "50ms",
+    settings = {"wal_level": "replica", "max_wal_senders": "5", "wal_keep_size": "1GB", "max_prepared_transactions": "10", "deadlock_timeout": "50ms",
                 "autovacuum": "off"}
     server = fresh_server("crash", os.environ["COLONNADE_STAGE"], settings)
     failed, kept = 0, []
