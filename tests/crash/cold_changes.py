@@ -3,7 +3,7 @@ every acknowledged transfer is there, one whose COMMIT was under way is there wh
 
 Several sessions move money between random accounts, by UPDATE, DELETE (of one row and of many), and ON CONFLICT, some in savepoints that are rolled
 back, some prepared; VACUUM and merges run beside them, and packing of what they leave in heap pages. In rounds without merges some are at REPEATABLE READ,
-and all count rows and money at their end: whatever was moved meanwhile, they see every account once. Before each round all rows are in stripes again; after it `engine.verify` finds nothing.
+and all count rows and money at their end: whatever was moved meanwhile, they see every account once. FOR KEY SHARE locks of prepared transactions that were carried over to new versions survive a crash and a promotion. Before each round all rows are in stripes again; after it `engine.verify` finds nothing.
 """
 
 import os
@@ -226,6 +226,47 @@ def old_query(server, copy):
     assert int(conflicts) > 0, "no conflict was counted"
 
 
+def keep_locks(server):
+    """Prepared transactions lock rows in stripes FOR KEY SHARE, before and after UPDATEs of others that leave the key alone."""
+    server.sql("""CREATE TABLE guarded (id int PRIMARY KEY, n int) USING colcompress;
+CREATE TABLE guard (id int REFERENCES guarded) USING colcompress;
+INSERT INTO guarded SELECT g, 0 FROM generate_series(1, 100) g;""", "crash")
+    server.sql("SELECT engine.colcompress_merge('guarded')", "crash")
+    lock = "BEGIN; INSERT INTO guard VALUES {}; PREPARE TRANSACTION 'guard{}'"
+    updater = server.session("crash")
+    try:
+        # One bulk update and one of a single row that the lock comes after; then locks of one and of two that an update comes after.
+        for update, rows, name in (("WHERE id > 40", "(50)", 1), ("WHERE id = 3", "(3)", 2)):
+            updater.run(f"BEGIN; UPDATE guarded SET n = n + 1 {update}")
+            server.sql(lock.format(rows, name), "crash")
+            updater.run("COMMIT")
+        server.sql(lock.format("(1), (2)", 3), "crash")
+        server.sql(lock.format("(2)", 4), "crash")
+        updater.run("UPDATE guarded SET n = n + 1 WHERE id IN (1, 2)")
+    finally:
+        updater.close()
+    bits = server.sql("SELECT count(*) FROM engine.delete_bitmap b, engine.colcompress_stripes s WHERE s.table_name = 'guarded'::regclass "
+                      "AND b.storage_id = (SELECT engine.colcompress_relation_storageid('guarded'))", "crash")
+    assert int(bits) > 0, "the premise: no update in bulk"
+
+
+def check_locks(server):
+    """The new versions are locked still, and the children that did it are respected."""
+    rows = "(1, 2, 3, 50)"
+    hot = server.sql(f"SELECT count(*) FROM guarded WHERE id IN {rows} AND ctid < '(2147483648,1)'", "crash")
+    assert hot == "4", f"the premise: {hot} of four rows were updated"
+    for row in rows.strip("()").split(", "):
+        _, _, error = server.sql(f"SELECT id FROM guarded WHERE id = {row} FOR UPDATE NOWAIT", "crash", check=False)
+        assert "could not obtain lock on row" in error, f"FOR KEY SHARE of row {row} is lost: {error}"
+        weaker = server.sql(f"SELECT id FROM guarded WHERE id = {row} FOR NO KEY UPDATE NOWAIT", "crash")
+        assert weaker == row, f"row {row} is locked more than FOR KEY SHARE"
+    for name in range(1, 5):
+        server.sql(f"COMMIT PREPARED 'guard{name}'", "crash")
+    for row in rows.strip("()").split(", "):
+        _, _, error = server.sql(f"DELETE FROM guarded WHERE id = {row}", "crash", check=False)
+        assert "violates foreign key constraint" in error, f"the child of {row} is forgotten: {error}"
+
+
 def standby(server, kept):
     """A standby that replays changes of cold rows while they are made, compared, promoted, and changed in turn."""
     make_cold(server)
@@ -249,7 +290,13 @@ def standby(server, kept):
         here, there = (one.sql(DIGEST, "crash") for one in (server, copy))
         assert here == there and here, f"primary has {here}, standby {there}"
         old_query(server, copy)
+        keep_locks(server)
+        wait_for_replay(server, copy)
         run(as_server_user([copy.bindir / "pg_ctl", "-D", copy.data, "-w", "promote"]))
+        check_locks(copy)
+        server.kill9()
+        server.start()
+        check_locks(server)
         check(copy, kept + [f"{m.mover}:{n}" for m in movers for n in m.acknowledged])
         changed = copy.sql("WITH u AS (UPDATE account SET note = 'promoted' RETURNING 1) SELECT count(*) FROM u", "crash")
         assert changed == str(ACCOUNTS), f"the promoted standby changed {changed} rows"

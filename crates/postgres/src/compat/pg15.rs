@@ -3,7 +3,9 @@
 use std::ffi::{c_char, c_void};
 
 use pgrx::pg_sys::ffi::pg_guard_ffi_boundary;
-use pgrx::pg_sys::{self, BlockNumber, ItemPointer, Relation, Snapshot, TransactionId};
+use pgrx::pg_sys::{self, BlockNumber, Buffer, ItemPointer, Relation, Snapshot, TransactionId};
+
+use crate::host::{buffer, relation};
 
 /// Place of AddinShmemInitLock among the server's locks.
 pub const SHMEM_INIT_LOCK: usize = 21;
@@ -303,5 +305,42 @@ pub unsafe fn log_conflict_horizon(rel: Relation, newest: TransactionId) {
         pg_sys::XLogBeginInsert();
         pg_sys::XLogRegisterData((&raw mut record).cast(), size_of::<ReusePage>() as i32);
         pg_sys::XLogInsert(pg_sys::RmgrIds::RM_BTREE_ID as u8, XLOG_BTREE_REUSE_PAGE);
+    }
+}
+
+/// Logs that xmax and its bits on a row's version have changed: somebody has locked the row by an older version. `cleared`: its page was all-frozen in the
+/// visibility map before. In a critical section; the page is locked.
+pub unsafe fn log_version_locked(rel: Relation, page: Buffer, tuple: &pg_sys::HeapTupleData, cleared: bool) {
+    const XLOG_HEAP2_LOCK_UPDATED: u8 = 0x60;
+    #[repr(C)]
+    struct LockUpdated {
+        xmax: TransactionId,
+        offset: u16,
+        bits: u8,
+        flags: u8,
+    }
+    // SAFETY: the record's data is copied by the server.
+    unsafe {
+        if !relation::needs_wal(rel) {
+            return;
+        }
+        let header = tuple.t_data;
+        let of = |word: u16, server: u32, ours: u8| if u32::from(word) & server != 0 { ours } else { 0 };
+        let (one, two) = ((*header).t_infomask, (*header).t_infomask2);
+        let mut record = LockUpdated {
+            xmax: (*header).t_choice.t_heap.t_xmax,
+            offset: tuple.t_self.ip_posid,
+            bits: of(one, pg_sys::HEAP_XMAX_IS_MULTI, 0x01)
+                | of(one, pg_sys::HEAP_XMAX_LOCK_ONLY, 0x02)
+                | of(one, pg_sys::HEAP_XMAX_EXCL_LOCK, 0x04)
+                | of(one, pg_sys::HEAP_XMAX_KEYSHR_LOCK, 0x08)
+                | of(two, pg_sys::HEAP_KEYS_UPDATED, 0x10),
+            flags: u8::from(cleared),
+        };
+        pg_sys::XLogBeginInsert();
+        pg_sys::XLogRegisterBuffer(0, page, pg_sys::REGBUF_STANDARD as u8);
+        pg_sys::XLogRegisterData((&raw mut record).cast(), size_of::<LockUpdated>() as i32);
+        let at = pg_sys::XLogInsert(pg_sys::RmgrIds::RM_HEAP2_ID as u8, XLOG_HEAP2_LOCK_UPDATED);
+        buffer::set_lsn(buffer::page(page), at);
     }
 }

@@ -76,3 +76,13 @@ pub unsafe fn bytes<'a>(page: Page) -> &'a [u8] {
     // SAFETY: a page is BLCKSZ bytes; the caller keeps pin and lock for as long as it looks.
     unsafe { std::slice::from_raw_parts(page.cast::<u8>(), PAGE_BYTES) }
 }
+
+/// Stamps a page with the position of the WAL record that covers it.
+pub unsafe fn set_lsn(page: Page, at: pg_sys::XLogRecPtr) {
+    // SAFETY: the page is exclusively locked by the caller.
+    unsafe {
+        let head = page.cast::<pg_sys::PageHeaderData>();
+        (*head).pd_lsn.xlogid = (at >> 32) as u32;
+        (*head).pd_lsn.xrecoff = at as u32;
+    }
+}

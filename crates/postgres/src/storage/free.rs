@@ -127,23 +127,13 @@ unsafe fn free_page(
             pg_sys::XLogRegisterBuffer(0, buf, image | pg_sys::REGBUF_STANDARD as u8);
             pg_sys::XLogRegisterBuffer(1, *vmbuffer, image);
             let at = pg_sys::XLogInsert(pg_sys::RmgrIds::RM_XLOG_ID as u8, pg_sys::XLOG_FPI as u8);
-            set_lsn(page, at);
-            set_lsn(buffer::page(*vmbuffer), at);
+            buffer::set_lsn(page, at);
+            buffer::set_lsn(buffer::page(*vmbuffer), at);
             buffer::unlock(*vmbuffer);
         }
         critical::end();
         buffer::unlock_release(buf);
         pg_sys::RecordPageWithFreeSpace(rel, block, PAGE_BYTES - PAGE_HEADER_BYTES - size_of::<u32>());
         true
-    }
-}
-
-/// Stamps a page with the position of the WAL record that covers it.
-unsafe fn set_lsn(page: pg_sys::Page, at: pg_sys::XLogRecPtr) {
-    // SAFETY: the page is exclusively locked by the caller.
-    unsafe {
-        let head = page.cast::<pg_sys::PageHeaderData>();
-        (*head).pd_lsn.xlogid = (at >> 32) as u32;
-        (*head).pd_lsn.xrecoff = at as u32;
     }
 }

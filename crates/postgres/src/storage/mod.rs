@@ -15,6 +15,7 @@ pub mod directory_scan;
 pub mod free;
 pub mod kept_chunk;
 pub mod metapage;
+pub mod multixact;
 pub mod open_stripe;
 pub mod open_stripes;
 pub mod outline;

@@ -10,12 +10,12 @@ use std::ffi::c_void;
 
 use pgrx::PgList;
 use pgrx::pg_sys::{
-    self, CmdType, CommandId, ItemPointerData, LockWaitPolicy, Oid, Relation, TM_FailureData, TM_Result,
-    TransactionId, TupleTableSlot,
+    self, CmdType, CommandId, ItemPointerData, LockTupleMode, LockWaitPolicy, Oid, Relation, TM_FailureData,
+    TM_Result, TransactionId, TupleTableSlot,
 };
 
 use super::cold_change::{self, UNCHANGED};
-use super::tid;
+use super::{successor_locks, tid};
 use crate::storage::delete_bitmap::{self, Change, Probe};
 use crate::storage::directory::StripeEntry;
 use crate::storage::{open_stripes, stripe_lock};
@@ -113,9 +113,9 @@ unsafe fn may_claim(rel: Relation) -> bool {
     }
 }
 
-/// Whether an UPDATE sets no column that a unique index or an exclusion constraint looks at.
-unsafe fn keeps_unique_keys(rel: Relation, range_table: *mut pg_sys::List) -> bool {
-    // SAFETY: as `may_claim`; the index list is the relation cache's copy.
+/// The columns that an UPDATE sets, without what its BEFORE triggers do; null where the statement does not tell.
+unsafe fn columns_set(rel: Relation, range_table: *mut pg_sys::List) -> *mut pg_sys::Bitmapset {
+    // SAFETY: as `may_claim`.
     unsafe {
         let mut set: *mut pg_sys::Bitmapset = std::ptr::null_mut();
         for entry in PgList::<pg_sys::RangeTblEntry>::from_pg(range_table).iter_ptr() {
@@ -124,6 +124,31 @@ unsafe fn keeps_unique_keys(rel: Relation, range_table: *mut pg_sys::List) -> bo
                 set = pg_sys::bms_add_members(set, (*entry).extraUpdatedCols);
             }
         }
+        set
+    }
+}
+
+/// Whether the running statement can be seen to leave these columns alone.
+pub(super) unsafe fn leaves_alone(rel: Relation, columns: *const pg_sys::Bitmapset) -> bool {
+    // SAFETY: as `may_claim`.
+    unsafe {
+        let Some(query) = open_stripes::running_query() else { return false };
+        let triggers = (*rel).trigdesc;
+        if !triggers.is_null() && (*triggers).trig_update_before_row {
+            return false;
+        }
+        let set = columns_set(rel, (*(*query).plannedstmt).rtable);
+        let apart = !set.is_null() && !pg_sys::bms_overlap(set, columns);
+        pg_sys::bms_free(set);
+        apart
+    }
+}
+
+/// Whether an UPDATE sets no column that a unique index or an exclusion constraint looks at.
+unsafe fn keeps_unique_keys(rel: Relation, range_table: *mut pg_sys::List) -> bool {
+    // SAFETY: as `may_claim`; the index list is the relation cache's copy.
+    unsafe {
+        let set = columns_set(rel, range_table);
         let indexes = PgList::<c_void>::from_pg(pg_sys::RelationGetIndexList(rel));
         !set.is_null() && indexes.iter_oid().all(|index| !is_unique_by(index, set))
     }
@@ -150,12 +175,14 @@ unsafe fn is_unique_by(index: Oid, columns: *const pg_sys::Bitmapset) -> bool {
 }
 
 /// Sees that nobody has changed a row in bulk; who still is at it is waited for as far as the policy allows. Err: why
-/// the row cannot be had. The stripe is kept in place.
+/// the row cannot be had. The stripe is kept in place. FOR KEY SHARE goes together with an UPDATE, which in bulk leaves keys alone: the new version is locked,
+/// and the caller locks the old one.
 pub(super) unsafe fn settle(
     rel: Relation,
     entry: &StripeEntry,
     row: u64,
     cid: CommandId,
+    mode: LockTupleMode::Type,
     wait: LockWaitPolicy::Type,
 ) -> Result<(), (TM_Result::Type, TM_FailureData)> {
     // SAFETY: rel is open; nothing is locked or pinned while this waits.
@@ -176,12 +203,19 @@ pub(super) unsafe fn settle(
                         failure,
                     ));
                 }
+                Change::Running(by, successor) | Change::Done(by, successor)
+                    if mode == LockTupleMode::LockTupleKeyShare && !tid::is_cold(successor) =>
+                {
+                    let result = successor_locks::follow(rel, successor, by);
+                    let failure = TM_FailureData { ctid: successor, xmax: by, ..failure };
+                    return if result == TM_Result::TM_Ok { Ok(()) } else { Err((result, failure)) };
+                }
                 Change::Done(writer, successor) => {
                     let moved = !tid::is_cold(successor);
                     let failure = TM_FailureData { ctid: successor, xmax: writer, ..failure };
                     return Err((if moved { TM_Result::TM_Updated } else { TM_Result::TM_Deleted }, failure));
                 }
-                Change::Running(writer) => wait_for(rel, writer, &mut at, wait, failure)?,
+                Change::Running(writer, _) => wait_for(rel, writer, &mut at, wait, failure)?,
             }
         }
     }

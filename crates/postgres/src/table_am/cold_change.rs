@@ -2,8 +2,8 @@
 //!
 //! Called by `modify`. The stripe is kept in place, then the row's proxy is locked, which waits and fails as heap does (protocol points 2
 //! and 3). DELETE buries the row; UPDATE inserts the new version as a hot row and buries the old one with its TID as successor, both
-//! with the executor's command id, always under the strongest lock: so nobody's lock has to be carried over to the new
-//! version. What many rows of a stripe gain by is `bulk_change`'s. From the successor on, chains of versions are heap's (`cold_chain`). Invariant: predicate locks of others are looked for
+//! with the executor's command id. An UPDATE that leaves the key alone goes together with FOR KEY SHARE locks, as on heap: those are carried over to the new
+//! version (`successor_locks`); whatever else changes a row holds its strongest lock. What many rows of a stripe gain by is `bulk_change`'s. From the successor on, chains of versions are heap's (`cold_chain`). Invariant: predicate locks of others are looked for
 //! after the row is buried: see `row_proxy::visibility`.
 
 use pgrx::pg_sys::{
@@ -13,12 +13,12 @@ use pgrx::pg_sys::{
 
 use super::cold_rows::SLOT_WANTS_SYSTEM_COLUMNS;
 use super::delegate::heap_guarded;
-use super::{bulk_change, cold_chain, moved, own_writes, row_versions, tid};
+use super::{bulk_change, cold_chain, moved, own_writes, row_versions, successor_locks, tid};
 use crate::compat;
 use crate::host::error::{self, PgSqlErrorCode};
 use crate::host::relation;
 use crate::storage::directory::StripeEntry;
-use crate::storage::row_proxy::{self, Outcome, Pinned};
+use crate::storage::row_proxy::{self, Outcome, Pinned, Replaced};
 use crate::storage::{delete_bitmap, directory, metapage, stripe_lock};
 
 /// What the server says of a TM_Result that tells nothing.
@@ -59,10 +59,11 @@ unsafe fn lock_proxy(
 ) -> Outcome {
     // SAFETY: the stripe is locked.
     unsafe {
-        if let Err((result, failure)) = bulk_change::settle(rel, &target.entry, target.row, cid, wait) {
+        if let Err((result, failure)) = bulk_change::settle(rel, &target.entry, target.row, cid, mode, wait) {
             return Outcome::Failed(result, failure);
         }
-        let try_lock = |policy| row_proxy::lock(target.storage_id, target.row, cid, mode, policy);
+        let follow = |new: Replaced| successor_locks::follow(rel, new.successor, new.by);
+        let try_lock = |policy| row_proxy::lock(target.storage_id, target.row, cid, mode, policy, follow);
         let outcome = try_lock(LockWaitPolicy::LockWaitSkip);
         if !matches!(outcome, Outcome::Failed(TM_Result::TM_WouldBlock, _)) {
             return outcome;
@@ -93,6 +94,7 @@ unsafe fn take(
     cid: CommandId,
     crosscheck: Snapshot,
     wait: bool,
+    mode: LockTupleMode::Type,
     failure: &mut TM_FailureData,
 ) -> Result<(Target, Pinned), TM_Result::Type> {
     // SAFETY: as the server calls tuple_delete and tuple_update.
@@ -100,7 +102,7 @@ unsafe fn take(
         *failure = TM_FailureData { ctid: at, ..UNCHANGED };
         let policy = if wait { LockWaitPolicy::LockWaitBlock } else { LockWaitPolicy::LockWaitSkip };
         let target = target(rel, at, cid)?;
-        match lock_proxy(rel, &target, cid, LockTupleMode::LockTupleExclusive, policy) {
+        match lock_proxy(rel, &target, cid, mode, policy) {
             Outcome::Failed(result, why) => {
                 *failure = why;
                 Err(if result == TM_Result::TM_WouldBlock { TM_Result::TM_BeingModified } else { result })
@@ -131,11 +133,12 @@ unsafe fn refuse_invisible(result: TM_Result::Type, what: &str) {
     }
 }
 
-/// Buries a locked row and tells serializable readers.
+/// Buries a locked row, carries others' locks over to its successor and tells serializable readers.
 unsafe fn bury(rel: Relation, target: &Target, proxy: Pinned, successor: ItemPointerData, cid: CommandId) {
-    // SAFETY: the row is locked for key update.
+    // SAFETY: the row is locked, so that others can but lock it FOR KEY SHARE, and that only where its successor is a hot row of this transaction's.
     unsafe {
-        row_proxy::bury(proxy, successor, cid);
+        let lockers = row_proxy::bury(proxy, successor, cid);
+        successor_locks::carry(rel, successor, &lockers);
         let mut at = tid::cold_tid(target.row);
         compat::serializable_write_row(rel, &raw mut at, tid::block_of(at));
     }
@@ -157,7 +160,8 @@ pub(super) unsafe fn delete(
         if let Some(result) = bulk_change::delete(rel, at, cid, alone, failure) {
             return result;
         }
-        let (target, proxy) = match take(rel, at, cid, crosscheck, wait, failure) {
+        let mode = LockTupleMode::LockTupleExclusive;
+        let (target, proxy) = match take(rel, at, cid, crosscheck, wait, mode, failure) {
             Ok(taken) => taken,
             Err(result) => {
                 refuse_invisible(result, "delete");
@@ -187,18 +191,18 @@ pub(super) unsafe fn update(
 ) -> TM_Result::Type {
     // SAFETY: as the server calls it.
     unsafe {
-        *mode = LockTupleMode::LockTupleExclusive;
+        *mode = LockTupleMode::LockTupleNoKeyExclusive;
         let alone = !crosscheck.is_null();
         if let Some(result) = bulk_change::update(rel, at, slot, cid, alone, failure) {
             return result;
         }
-        let (target, proxy) = match take(rel, at, cid, crosscheck, wait, failure) {
+        if changes_key(rel, at, slot) {
+            *mode = LockTupleMode::LockTupleExclusive;
+        }
+        let (target, proxy) = match take(rel, at, cid, crosscheck, wait, *mode, failure) {
             Ok(taken) => taken,
             Err(result) => {
                 refuse_invisible(result, "update");
-                if result == TM_Result::TM_Updated && !changes_key(rel, at, slot) {
-                    *mode = LockTupleMode::LockTupleNoKeyExclusive;
-                }
                 return result;
             }
         };
@@ -222,13 +226,13 @@ pub(super) unsafe fn insert_successor(rel: Relation, slot: *mut TupleTableSlot, 
     }
 }
 
-/// Whether the new version of a cold row has other key columns: which lock its present version, a hot row, needs.
+/// Whether the new version of a cold row has other key columns: which lock an UPDATE of the row needs.
 unsafe fn changes_key(rel: Relation, at: ItemPointerData, new: *mut TupleTableSlot) -> bool {
     // SAFETY: rel is open; both slots have its row type.
     unsafe {
         let kind = pg_sys::IndexAttrBitmapKind::INDEX_ATTR_BITMAP_KEY;
         let keys: *mut Bitmapset = pg_sys::RelationGetIndexAttrBitmap(rel, kind);
-        if keys.is_null() {
+        if keys.is_null() || bulk_change::leaves_alone(rel, keys) {
             return false;
         }
         let old = pg_sys::table_slot_create(rel, std::ptr::null_mut());

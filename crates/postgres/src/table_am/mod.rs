@@ -46,6 +46,7 @@ pub mod scan;
 mod scan_steps;
 mod shim;
 pub mod size;
+mod successor_locks;
 pub mod tid;
 mod vacuum;
 mod wanted;

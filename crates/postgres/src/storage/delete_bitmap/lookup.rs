@@ -144,7 +144,7 @@ pub enum Change {
     /// This transaction has, as that command.
     Own(TransactionId, CommandId, ItemPointerData),
     /// Somebody who is still at work.
-    Running(TransactionId),
+    Running(TransactionId, ItemPointerData),
     /// Somebody who has committed.
     Done(TransactionId, ItemPointerData),
 }
@@ -164,7 +164,7 @@ pub unsafe fn last_change(storage_id: u64, row: u64) -> Change {
             found = if !frozen && pg_sys::TransactionIdIsCurrentTransactionId(writer) {
                 Change::Own(writer, pg_sys::HeapTupleHeaderGetCmin(header), entry.successor(row))
             } else if !frozen && pg_sys::TransactionIdIsInProgress(writer) {
-                Change::Running(writer)
+                Change::Running(writer, entry.successor(row))
             } else {
                 Change::Done(writer, entry.successor(row))
             };

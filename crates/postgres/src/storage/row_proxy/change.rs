@@ -2,7 +2,8 @@
 //!
 //! Called by `table_am::cold_change` with the stripe locked (point 3). Whoever finds no proxy makes one, under a lock on the key that
 //! is held for that long only: a second maker finds the first one's. The live proxy's page stays pinned from look-up to
-//! lock, so that it cannot be pruned in between. Invariant: RowExclusiveLock on the catalog is kept to the end of the transaction,
+//! lock, so that it cannot be pruned in between. Who buries a row leaves FOR KEY SHARE locks of others on the tombstone and learns whose they are; who takes such a lock
+//! learns of the update that it does not wait for. Invariant: RowExclusiveLock on the catalog is kept to the end of the transaction,
 //! so that nobody rebuilds or rewrites it while its tuples carry locks.
 
 use pgrx::pg_sys::{
@@ -14,6 +15,7 @@ use super::super::side_table::{Compare, SideTable};
 use super::Proxy;
 use crate::host::{buffer, error};
 use crate::storage::directory_age::{self, Age};
+use crate::storage::multixact;
 use crate::table_am::tid;
 
 /// A live proxy, its page pinned until it is given up or the statement fails.
@@ -38,6 +40,23 @@ pub enum Outcome {
     Locked(Pinned),
     /// It is not, for this reason; where it has been changed, `ctid` is the TID of what has taken its place.
     Failed(TM_Result::Type, TM_FailureData),
+}
+
+/// An UPDATE of a row that leaves its key alone, by a transaction that has not rolled back as far as the proxy shows.
+#[derive(Clone, Copy)]
+pub struct Replaced {
+    /// The hot version that has taken the row's place.
+    pub successor: ItemPointerData,
+    /// Who has inserted it.
+    pub by: TransactionId,
+}
+
+impl Replaced {
+    fn is(&self, other: &Self) -> bool {
+        tid::block_of(self.successor) == tid::block_of(other.successor)
+            && self.successor.ip_posid == other.successor.ip_posid
+            && self.by == other.by
+    }
 }
 
 /// What there is of a row's proxy.
@@ -106,13 +125,45 @@ unsafe fn find_or_make(storage_id: u64, row: u64, cid: CommandId) -> Found {
     }
 }
 
-/// Locks a cold row as `heap_lock_tuple` locks a hot one; a wait that is not wanted ends in WouldBlock (`Skip`).
+/// What an update of the row, if there is one that FOR KEY SHARE does not wait for, has put in its place. The proxy is pinned.
+unsafe fn replacement(table: Relation, proxy: &Pinned) -> Option<Replaced> {
+    // SAFETY: the live proxy's line pointer is in use as long as its page is pinned. The tombstone may be pruned, if its writer was rolled back.
+    unsafe {
+        buffer::lock_shared(proxy.buffer);
+        let page = buffer::page(proxy.buffer);
+        let header = pg_sys::PageGetItem(page, pg_sys::PageGetItemId(page, proxy.place.ip_posid))
+            .cast::<pg_sys::HeapTupleHeaderData>();
+        let updated = u32::from((*header).t_infomask2) & pg_sys::HEAP_KEYS_UPDATED == 0
+            && u32::from((*header).t_infomask) & pg_sys::HEAP_XMAX_INVALID == 0
+            && !pg_sys::HeapTupleHeaderIsOnlyLocked(header);
+        let place = (*header).t_ctid;
+        buffer::unlock(proxy.buffer);
+        if !updated {
+            return None;
+        }
+        let mut tuple = HeapTupleData { t_self: place, ..HeapTupleData::default() };
+        let mut pin: Buffer = 0;
+        let any = &raw mut pg_sys::SnapshotAnyData;
+        if !pg_sys::heap_fetch(table, any, &raw mut tuple, &raw mut pin, false) {
+            return None;
+        }
+        let (found, by) = (Proxy::of(&raw mut tuple), raw_inserter(&raw mut tuple));
+        pg_sys::ReleaseBuffer(pin);
+        let is_it = (found.storage_id, found.row) == (proxy.storage_id, proxy.row);
+        (is_it && found.dead && !tid::is_cold(found.successor))
+            .then_some(Replaced { successor: found.successor, by })
+    }
+}
+
+/// Locks a cold row as `heap_lock_tuple` locks a hot one; a wait that is not wanted ends in WouldBlock (`Skip`). FOR KEY SHARE is taken of a row, too, that has
+/// been updated but for its key: `follow` locks what has taken its place, and says whether it could.
 pub unsafe fn lock(
     storage_id: u64,
     row: u64,
     cid: CommandId,
     mode: LockTupleMode::Type,
     wait: LockWaitPolicy::Type,
+    follow: impl Fn(Replaced) -> TM_Result::Type,
 ) -> Outcome {
     // SAFETY: the live proxy's page is pinned, so its line pointer is in use.
     unsafe {
@@ -122,6 +173,28 @@ pub unsafe fn lock(
             Found::Nothing => error::internal("the proxy just made is not there"),
         };
         let table = pg_sys::table_open(SideTable::RowProxy.oids().table, pg_sys::RowExclusiveLock as i32);
+        // As heap does: the newer versions first, so that a row that cannot be had is not locked.
+        let mut followed = None;
+        let mut follow_once = || {
+            let new = match mode {
+                LockTupleMode::LockTupleKeyShare => replacement(table, &proxy)?,
+                _ => return None,
+            };
+            if followed.is_some_and(|before: Replaced| before.is(&new)) {
+                return None;
+            }
+            followed = Some(new);
+            let result = follow(new);
+            (result != TM_Result::TM_Ok).then(|| {
+                let (ctid, xmax, cmax) = (new.successor, new.by, pg_sys::InvalidCommandId);
+                Outcome::Failed(result, TM_FailureData { ctid, xmax, cmax, traversed: false })
+            })
+        };
+        if let Some(failed) = follow_once() {
+            proxy.release();
+            pg_sys::table_close(table, pg_sys::NoLock as i32);
+            return failed;
+        }
         let mut tuple = HeapTupleData { t_self: proxy.place, ..HeapTupleData::default() };
         let mut failure = TM_FailureData::default();
         let mut pin: Buffer = 0;
@@ -137,7 +210,14 @@ pub unsafe fn lock(
         );
         pg_sys::ReleaseBuffer(pin);
         let outcome = match result {
-            TM_Result::TM_Ok => Outcome::Locked(proxy),
+            // Who has updated the row meanwhile does not know of this lock.
+            TM_Result::TM_Ok => match follow_once() {
+                None => Outcome::Locked(proxy),
+                Some(failed) => {
+                    proxy.release();
+                    failed
+                }
+            },
             TM_Result::TM_Updated | TM_Result::TM_Deleted | TM_Result::TM_SelfModified => {
                 let (tombstone, by) = fetch(table, failure.ctid);
                 proxy.release();
@@ -191,9 +271,10 @@ unsafe fn fetch(table: Relation, place: ItemPointerData) -> (Proxy, TransactionI
     }
 }
 
-/// Says that a locked row is dead, to commands after `cid` and whoever sees this transaction. `successor` has taken its place.
-pub unsafe fn bury(proxy: Pinned, successor: ItemPointerData, cid: CommandId) {
-    // SAFETY: this transaction holds the row's strongest lock, so the update neither waits nor fails.
+/// Says that a locked row is dead, to commands after `cid` and whoever sees this transaction. `successor` has taken its place. Returns who else has locked the
+/// row: FOR KEY SHARE, as this transaction holds a lock that excludes any other.
+pub unsafe fn bury(proxy: Pinned, successor: ItemPointerData, cid: CommandId) -> Vec<TransactionId> {
+    // SAFETY: this transaction holds a lock of the row that lets no other update it, so the update neither waits nor fails.
     unsafe {
         let (table, index) = SideTable::RowProxy.open(pg_sys::RowExclusiveLock);
         let tombstone = Proxy { successor, dead: true, ..Proxy::live(proxy.storage_id, proxy.row) };
@@ -217,10 +298,17 @@ pub unsafe fn bury(proxy: Pinned, successor: ItemPointerData, cid: CommandId) {
         if u32::from((*(*tuple).t_data).t_infomask2) & pg_sys::HEAP_ONLY_TUPLE == 0 {
             SideTable::index_row(table, index, &mut tombstone.key(), tuple);
         }
+        // What the server has carried over to the tombstone.
+        let mut lockers = multixact::holders((*tuple).t_data);
+        lockers.retain(|locker| {
+            !pg_sys::TransactionIdIsCurrentTransactionId(locker.xid)
+                && pg_sys::TransactionIdIsInProgress(locker.xid)
+        });
         pg_sys::pfree(tuple.cast());
         proxy.release();
         pg_sys::index_close(index, pg_sys::NoLock as i32);
         pg_sys::table_close(table, pg_sys::NoLock as i32);
+        lockers.into_iter().map(|locker| locker.xid).collect()
     }
 }
 

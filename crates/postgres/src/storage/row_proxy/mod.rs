@@ -3,7 +3,8 @@
 //! The first lock on or change to a cold row makes a *live* proxy for it, inserted frozen, so that its existence means nothing and
 //! a rollback need not remove it. Who locks the row locks that tuple, through the server's own `heap_lock_tuple`; who deletes or
 //! updates the row locks it for key update and then updates it to a *tombstone*: dead, with the TID of the row that has
-//! taken its place (the row's own TID where there is none). So multixacts, waiting, deadlocks, savepoints, two-phase
+//! taken its place (the row's own TID where there is none). An update that leaves the key alone locks it less, and FOR KEY SHARE locks stay on both
+//! tuples. So multixacts, waiting, deadlocks, savepoints, two-phase
 //! commit and visibility are the server's: a cold row is there for a snapshot exactly when its live proxy is, and where no
 //! proxy is, the row is there.
 //!
@@ -15,7 +16,7 @@ mod change;
 mod dead_to_all;
 mod visibility;
 
-pub use change::{Outcome, Pinned, bury, delete_storage, insert_buried, lock};
+pub use change::{Outcome, Pinned, Replaced, bury, delete_storage, insert_buried, lock};
 pub use dead_to_all::DeadToAll;
 pub use visibility::{Tombstones, buried, count, for_each_dead, is_there, latest, tombstones};
 

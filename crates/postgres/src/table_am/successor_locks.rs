@@ -1,0 +1,223 @@
+//! FOR KEY SHARE locks on the hot versions that follow a cold row.
+//!
+//! An UPDATE that leaves the key alone waits for no FOR KEY SHARE lock, nor does such a lock wait for it, so each has to be on the new version, too: a DELETE of
+//! that would not wait for it otherwise. Heap copies xmax to the new version, and later lockers follow the chain of versions
+//! (README.tuplock of the server); its functions for that begin at a tuple of the same table, which a proxy is not. Here are ours: the updater carries over who had locked the
+//! proxy before (`carry`), a locker that finds the proxy updated follows (`follow`). Called by `cold_change` and `bulk_change`.
+//!
+//! Why no lock is lost: `heap_update` of the proxy copies the lockers to the tombstone under the page's lock. Who locked before is in that copy and is carried, before the new version
+//! can be seen by anybody else; who locks later looks at the proxy's update once its own lock is on it. Invariants: nothing is locked or pinned here while this waits but the caller's pin of
+//! the proxy; what is written is what heap's redo of a locked version restores.
+
+use pgrx::pg_sys::{
+    self, Buffer, HeapTupleData, HeapTupleHeader, ItemPointerData, MultiXactStatus, Relation, TM_Result,
+    TransactionId,
+};
+
+use super::{cold_chain, tid};
+use crate::compat;
+use crate::host::{buffer, critical};
+use crate::storage::{delete_bitmap, multixact};
+
+/// Puts others' FOR KEY SHARE locks on a version that this transaction has just inserted.
+pub(super) unsafe fn carry(rel: Relation, at: ItemPointerData, lockers: &[TransactionId]) {
+    for &locker in lockers {
+        // SAFETY: the version is this transaction's own and cannot be pruned. Nobody else changes it, so there is nobody to wait for.
+        unsafe {
+            if let Some(version) = Version::fetch(rel, at) {
+                version.lock();
+                version.add(locker);
+                version.release();
+            }
+        }
+    }
+}
+
+/// What stands in the way of a lock.
+enum Conflict {
+    None,
+    /// This transaction has locked or changed the version itself.
+    Own,
+    /// Somebody who is at work.
+    Wait(TransactionId),
+    /// Somebody who has changed the key or deleted the row.
+    Gone,
+}
+
+/// Locks the version at `at`, which `by` has inserted, and those after it, FOR KEY SHARE, for the present transaction. Waits for whoever is
+/// changing the key or deleting one, whatever the policy is, as heap does.
+pub(super) unsafe fn follow(
+    rel: Relation,
+    mut at: ItemPointerData,
+    mut by: TransactionId,
+) -> TM_Result::Type {
+    // SAFETY: pins and locks are given up before this waits and before it returns; the server's abort does so on an ERROR.
+    unsafe {
+        let locker = pg_sys::GetCurrentTransactionId();
+        pg_sys::MultiXactIdSetOldestMember();
+        loop {
+            pgrx::check_for_interrupts!();
+            // Where there is none, its inserter was rolled back.
+            let Some(version) = Version::fetch(rel, at) else { return TM_Result::TM_Ok };
+            version.lock();
+            let header = version.header();
+            if (*header).t_choice.t_heap.t_xmin != by || pg_sys::TransactionIdDidAbort(by) {
+                version.release();
+                return TM_Result::TM_Ok;
+            }
+            match version.conflict() {
+                Conflict::None => version.add(locker),
+                Conflict::Own => {}
+                Conflict::Wait(whom) => {
+                    version.release();
+                    delete_bitmap::write_all();
+                    pg_sys::XactLockTableWait(whom, rel, &raw mut at, pg_sys::XLTW_Oper::XLTW_LockUpdated);
+                    continue;
+                }
+                Conflict::Gone => {
+                    let last = is_at((*header).t_ctid, at);
+                    version.release();
+                    return if last { TM_Result::TM_Deleted } else { TM_Result::TM_Updated };
+                }
+            }
+            let next = (*header).t_ctid;
+            let bits = u32::from((*header).t_infomask);
+            if bits & pg_sys::HEAP_XMAX_INVALID != 0
+                || is_at(next, at)
+                || tid::is_cold(next)
+                || pg_sys::HeapTupleHeaderIsOnlyLocked(header)
+            {
+                version.release();
+                return TM_Result::TM_Ok;
+            }
+            by = cold_chain::updater(header);
+            version.release();
+            at = next;
+        }
+    }
+}
+
+fn is_at(one: ItemPointerData, other: ItemPointerData) -> bool {
+    tid::block_of(one) == tid::block_of(other) && one.ip_posid == other.ip_posid
+}
+
+/// A version of a row, its page pinned.
+struct Version {
+    rel: Relation,
+    tuple: HeapTupleData,
+    pin: Buffer,
+    map: std::cell::Cell<Buffer>,
+}
+
+impl Version {
+    /// The tuple at a place; None where there is none.
+    unsafe fn fetch(rel: Relation, at: ItemPointerData) -> Option<Self> {
+        // SAFETY: rel is open.
+        unsafe {
+            let mut tuple = HeapTupleData { t_self: at, ..HeapTupleData::default() };
+            let mut pin: Buffer = 0;
+            let any = &raw mut pg_sys::SnapshotAnyData;
+            pg_sys::heap_fetch(rel, any, &raw mut tuple, &raw mut pin, false).then(|| Self {
+                rel,
+                tuple,
+                pin,
+                map: std::cell::Cell::new(0),
+            })
+        }
+    }
+
+    fn header(&self) -> HeapTupleHeader {
+        self.tuple.t_data
+    }
+
+    unsafe fn is_all_visible(&self) -> bool {
+        // SAFETY: pinned.
+        unsafe {
+            let page = buffer::page(self.pin).cast::<pg_sys::PageHeaderData>();
+            u32::from((*page).pd_flags) & pg_sys::PD_ALL_VISIBLE != 0
+        }
+    }
+
+    /// Takes the page's exclusive lock, with the page of the visibility map pinned where its bit has to go.
+    unsafe fn lock(&self) {
+        // SAFETY: pinned; a page of the map is never read while the lock is held.
+        unsafe {
+            loop {
+                if self.is_all_visible() {
+                    let mut map = self.map.get();
+                    pg_sys::visibilitymap_pin(self.rel, tid::block_of(self.tuple.t_self), &raw mut map);
+                    self.map.set(map);
+                }
+                buffer::lock_exclusive(self.pin);
+                if self.map.get() != 0 || !self.is_all_visible() {
+                    return;
+                }
+                buffer::unlock(self.pin);
+            }
+        }
+    }
+
+    unsafe fn release(self) {
+        // SAFETY: locked and pinned.
+        unsafe {
+            buffer::unlock_release(self.pin);
+            if self.map.get() != 0 {
+                pg_sys::ReleaseBuffer(self.map.get());
+            }
+        }
+    }
+
+    /// Who is in the way of FOR KEY SHARE. The page is locked.
+    unsafe fn conflict(&self) -> Conflict {
+        // SAFETY: as above. "Running" is asked before "committed", as everywhere in the server.
+        unsafe {
+            for member in multixact::holders(self.header()) {
+                if pg_sys::TransactionIdIsCurrentTransactionId(member.xid) {
+                    return Conflict::Own;
+                }
+                let strongest = matches!(
+                    member.status,
+                    MultiXactStatus::MultiXactStatusForUpdate | MultiXactStatus::MultiXactStatusUpdate
+                );
+                if !strongest {
+                    continue;
+                }
+                if pg_sys::TransactionIdIsInProgress(member.xid) {
+                    return Conflict::Wait(member.xid);
+                }
+                if member.status == MultiXactStatus::MultiXactStatusUpdate
+                    && pg_sys::TransactionIdDidCommit(member.xid)
+                {
+                    return Conflict::Gone;
+                }
+            }
+            Conflict::None
+        }
+    }
+
+    /// Adds a FOR KEY SHARE lock to what the tuple says. The page is locked.
+    unsafe fn add(&self, locker: TransactionId) {
+        // SAFETY: what may raise an ERROR comes before the critical section; inside are stores and the server's logging only.
+        unsafe {
+            let header = self.header();
+            let Some(xmax) = multixact::with_key_share(header, locker) else { return };
+            let map = self.map.get();
+            let cleared = self.is_all_visible()
+                && pg_sys::visibilitymap_clear(
+                    self.rel,
+                    tid::block_of(self.tuple.t_self),
+                    map,
+                    pg_sys::VISIBILITYMAP_ALL_FROZEN as u8,
+                );
+            critical::start();
+            (*header).t_choice.t_heap.t_xmax = xmax.xid;
+            (*header).t_infomask &= !(pg_sys::HEAP_XMAX_BITS as u16);
+            (*header).t_infomask |= xmax.infomask;
+            (*header).t_infomask2 &= !(pg_sys::HEAP_KEYS_UPDATED as u16);
+            (*header).t_infomask2 |= xmax.infomask2;
+            pg_sys::MarkBufferDirty(self.pin);
+            compat::log_version_locked(self.rel, self.pin, &self.tuple, cleared);
+            critical::end();
+        }
+    }
+}
