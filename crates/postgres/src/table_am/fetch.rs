@@ -323,7 +323,11 @@ unsafe extern "C-unwind" fn fetch_cold_version(
     // SAFETY: as above. Foreign keys ask an old row whether its xmin is this transaction's; triggers get its ctid from the header.
     unsafe {
         let Some(row) = tid::row_of(*tid) else { return false };
-        match locate(rel, row, snapshot, slot) {
+        let located = match locate(rel, row, snapshot, slot) {
+            Located::Nowhere => moved::unseen(rel, row).map_or(Located::Nowhere, Located::Stored),
+            located => located,
+        };
+        match located {
             Located::Stored(entry) => {
                 compat::predicate_lock_tid(rel, tid, snapshot, pg_sys::InvalidTransactionId);
                 if !row_proxy::is_there(rel, entry.storage_id, row, snapshot) {

@@ -16,6 +16,7 @@ use pgrx::pg_sys::{
 use super::{cold_chain, tid};
 use crate::compat;
 use crate::host::buffer;
+use crate::storage::directory::StripeEntry;
 use crate::storage::{directory, metapage, row_move, row_proxy};
 
 /// The new TID of the row that `mover` has deleted at `old`; None where that was an ordinary deletion.
@@ -147,8 +148,22 @@ pub(super) unsafe fn is_old(storage_id: u64, inserter: TransactionId) -> bool {
 /// `is_old` of the stripe that has this row, whoever sees it.
 pub(super) unsafe fn is_old_row(storage_id: u64, row: u64) -> bool {
     // SAFETY: as above.
+    unsafe { old_stripe(storage_id, row).is_some() }
+}
+
+/// The stripe of a row that a mover has moved there and a snapshot does not see: who has locked the row since, for a cursor's FOR UPDATE, knows it by that place.
+pub(super) unsafe fn unseen(rel: Relation, row: u64) -> Option<StripeEntry> {
+    // SAFETY: rel is open.
+    unsafe {
+        let entry = old_stripe(metapage::storage_id(rel)?, row)?;
+        pg_sys::TransactionIdDidCommit(entry.inserter).then_some(entry)
+    }
+}
+
+unsafe fn old_stripe(storage_id: u64, row: u64) -> Option<StripeEntry> {
+    // SAFETY: as above.
     unsafe {
         directory::find(storage_id, row, &raw mut pg_sys::SnapshotAnyData)
-            .is_some_and(|entry| !entry.reserved_only && is_old(storage_id, entry.inserter))
+            .filter(|entry| !entry.reserved_only && is_old(storage_id, entry.inserter))
     }
 }
