@@ -1,6 +1,6 @@
-"""Packing in the background: single rows become stripes while they are inserted, changed and read, in every database that has the extension; published
-and temporary tables and those with few rows are left alone; it steps aside for DROP DATABASE and DDL, outlives errors and DROP EXTENSION, and
-stops with the server."""
+"""Packing in the background: single rows become stripes while they are inserted, changed and read, in every database that has the extension; published,
+subscribed and temporary tables, those with few rows or the option packing = false, and databases with a slot that would see rows deleted, are left alone; the pages
+that rows leave are used again; it steps aside for DROP DATABASE and DDL, outlives errors and DROP EXTENSION, and stops with the server."""
 
 import os
 import re
@@ -10,8 +10,8 @@ import time
 from harness.server import fresh_server
 from harness.session import SqlError
 
-ROWS, SESSIONS = 6000, 3
-SETTINGS = {"colonnade.packing": "on", "colonnade.packing_naptime": "1", "colonnade.packing_rows": "500", "wal_level": "logical", "fsync": "off"}
+ROWS, SESSIONS, FILLS = 6000, 3, 3
+SETTINGS = {"colonnade.packing": "on", "colonnade.packing_naptime": "1", "colonnade.packing_rows": "500", "wal_level": "logical", "fsync": "off", "deadlock_timeout": "200ms"}
 STRIPES = "SELECT coalesce(sum(row_count), 0) FROM engine.colcompress_stripes WHERE table_name = '{}'::regclass"
 PACKERS = "SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'colonnade packing'"
 
@@ -76,10 +76,13 @@ def left_alone(server):
                   INSERT INTO excluded SELECT int4range(g, g + 1) FROM generate_series(1, 2000) g;
                   CREATE FUNCTION fails(int) RETURNS int IMMUTABLE LANGUAGE plpgsql AS $$BEGIN IF current_setting('search_path') ~ 'pg_catalog' THEN RAISE 'no index for you'; END IF; RETURN $1; END$$;
                   CREATE TABLE failing (k int) USING colcompress; CREATE INDEX ON failing (fails(k)); INSERT INTO failing SELECT generate_series(1, 1500);
+                  CREATE TABLE off (k int) USING colcompress WITH (packing = off); INSERT INTO off SELECT generate_series(1, 5000);
+                  CREATE TABLE soon (k int) USING colcompress WITH (packing_rows = 100); INSERT INTO soon SELECT generate_series(1, 150);
                   CREATE TABLE many (k int) USING colcompress; INSERT INTO many SELECT generate_series(1, 5000);""", "one")
+    until("a table with packing_rows = 100 was packed", lambda: server.sql(STRIPES.format("soon"), "one") == "150")
     until("a table of 5,000 rows was packed", lambda: server.sql(STRIPES.format("many"), "one") == "5000")
     time.sleep(2.5)
-    for table in ("few", "published", "excluded", "failing"):
+    for table in ("few", "published", "excluded", "failing", "off"):
         found = server.sql(STRIPES.format(table), "one")
         assert found == "0", f"{found} rows of {table} were packed"
     assert "no index for you" in server.log.read_text(errors="replace"), "the premise: an index expression failed"
@@ -95,8 +98,62 @@ def switched_off(server):
     until("packing was switched on", lambda: server.sql(STRIPES.format("t"), "two") == "5000")
 
 
+def replicated(server):
+    """A table that a subscription writes to, and, while there is a slot with another plugin, the whole database."""
+    server.sql("SELECT pg_create_logical_replication_slot('sub', 'pgoutput')", "one")
+    server.sql(f"""CREATE TABLE published (k int) USING colcompress; CREATE TABLE free (k int) USING colcompress;
+                   CREATE SUBSCRIPTION sub CONNECTION 'host={server.socket_dir} port={server.port} user={server.superuser} dbname=one' PUBLICATION p
+                       WITH (enabled = false, copy_data = false, create_slot = false, slot_name = 'sub')""", "two")
+    server.sql("INSERT INTO published SELECT generate_series(1, 5000); INSERT INTO free SELECT generate_series(1, 5000)", "two")
+    until("a table without subscription was packed", lambda: server.sql(STRIPES.format("free"), "two") == "5000")
+    time.sleep(1.5)
+    assert server.sql(STRIPES.format("published"), "two") == "0", "a table that a subscription writes to was packed"
+    status, _, told = server.sql("CALL engine.colcompress_repack('published')", "two", check=False)
+    assert status != 0 and "A subscription writes to the table" in told, told
+    server.sql("ALTER SUBSCRIPTION sub SET (slot_name = NONE)", "two")
+    server.sql("DROP SUBSCRIPTION sub", "two")
+    until("packed without subscription", lambda: server.sql(STRIPES.format("published"), "two") == "5000")
+    server.sql("SELECT pg_drop_replication_slot('sub'); SELECT pg_create_logical_replication_slot('other', 'test_decoding')", "two")
+    server.sql("INSERT INTO free SELECT generate_series(1, 5000)", "two")
+    status, _, told = server.sql("CALL engine.colcompress_repack('free')", "two", check=False)
+    assert status != 0 and "does not go by publications" in told, told
+    time.sleep(1.5)
+    assert server.sql(STRIPES.format("free"), "two") == "5000", "packed where a slot would see rows deleted"
+    server.sql("SELECT pg_drop_replication_slot('other')", "two")
+    until("packed without slot", lambda: server.sql(STRIPES.format("free"), "two") == "10000")
+
+
+def space(server):
+    """A table that is filled row by row and packed ends up as small as one that is loaded, and its pages are used again."""
+    session = server.session("one")
+    session.run("CREATE TABLE filled (k int PRIMARY KEY, v text) USING colcompress")
+    largest = 0
+    for part in range(FILLS):
+        for at in range(part * 100, part * 100 + 100):
+            session.run(f"INSERT INTO filled SELECT g, md5(g::text) FROM generate_series({at} * 400 + 1, {at} * 400 + 400) g")
+        until("rows were packed", lambda: int(server.sql(STRIPES.format("filled"), "one")) > part * 40000 + 30000)
+        largest = max(largest, int(session.value("SELECT pg_relation_size('filled')")))
+    session.run("CREATE TABLE loaded USING colcompress AS SELECT * FROM filled ORDER BY k")
+    size = lambda table: int(session.value(f"SELECT pg_relation_size('{table}')"))
+    until("the file is as small as one that was loaded", lambda: size("filled") < 1.2 * size("loaded") + 64 * 8192)
+    # Filled once it takes 72 bytes a row in heap pages.
+    assert largest < size("loaded") + 72 * 40000 * 2.5, f"the file grew to {largest} bytes, loaded it has {size('loaded')}"
+    assert session.value("SELECT count(*) FROM filled JOIN loaded USING (k, v)") == str(FILLS * 40000)
+    assert not session.run("SELECT * FROM engine.verify('filled')").rows
+    session.close()
+
+
+def is_dropped(server):
+    """A worker that is in the middle of a long batch makes room for DROP DATABASE."""
+    server.sql("""CREATE FUNCTION slow(int) RETURNS int IMMUTABLE LANGUAGE plpgsql AS $$BEGIN IF current_setting('search_path') ~ '^pg_catalog' THEN PERFORM pg_sleep(0.1); END IF; RETURN $1; END$$;
+                  CREATE TABLE slow (k int) USING colcompress; CREATE INDEX ON slow (slow(k)); INSERT INTO slow SELECT generate_series(1, 600)""", "two")
+    until("a worker is busy", lambda: server.sql(PACKERS + " AND query ~ 'slow'", "postgres") == "1")
+    time.sleep(0.3)
+    server.sql("DROP DATABASE two", "postgres")
+
+
 def steps_aside(server):
-    """A worker in the middle of a batch: DDL gets its lock, the database can be dropped, and the launcher goes on."""
+    """A worker in the middle of a batch: DDL gets its lock, and the launcher goes on."""
     gate = server.session("two")
     gate.run("ALTER SYSTEM SET colonnade.packing_stop_at = 2")
     gate.run("SELECT pg_advisory_lock(55435)")
@@ -105,15 +162,13 @@ def steps_aside(server):
     until("a worker is stopped", lambda: server.sql(PACKERS + " AND wait_event = 'advisory'", "postgres") == "1")
     shown = server.sql("SELECT activity FROM engine.packing_progress", "two")
     assert re.search('packing "public.t": 0 rows', shown), f"progress shows {shown!r}"
-    ddl = server.session("two").send("ALTER TABLE t ADD COLUMN x int")
-    gate.run("SELECT pg_advisory_unlock(55435)")
-    ddl.wait()
     gate.run("ALTER SYSTEM RESET colonnade.packing_stop_at")
     gate.run("SELECT pg_reload_conf()")
-    ddl.close()
+    server.sql("ALTER TABLE t ADD COLUMN x int", "two")
+    gate.run("SELECT pg_advisory_unlock(55435)")
     gate.close()
-    server.sql("DROP EXTENSION colonnade CASCADE", "two")
-    server.sql("DROP DATABASE two", "postgres")
+    until("what was interrupted is packed", lambda: server.sql(STRIPES.format("t"), "two") == "10000")
+    server.sql("DROP EXTENSION colonnade CASCADE; CREATE EXTENSION colonnade", "two")
     server.sql("INSERT INTO many SELECT generate_series(1, 5000)", "one")
     until("packing goes on", lambda: server.sql(STRIPES.format("many"), "one") == "10000")
 
@@ -134,7 +189,7 @@ def main():
         for database in ("one", "two"):
             server.create_database(database)
         server.sql("CREATE TABLE t (k int PRIMARY KEY, v text, n int) USING colcompress WITH (orderby = 'n'); CREATE INDEX ON t (n)", "one")
-        for part in (busy_table, left_alone, switched_off, steps_aside, stops):
+        for part in (busy_table, left_alone, switched_off, replicated, space, steps_aside, is_dropped, stops):
             try:
                 part(server)
                 print(f"ok packing: {part.__name__}", flush=True)

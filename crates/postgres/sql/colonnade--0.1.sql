@@ -82,12 +82,14 @@ CREATE FUNCTION engine.alter_colcompress_table_set(
     compression name DEFAULT NULL,
     compression_level int DEFAULT NULL,
     orderby text DEFAULT NULL,
-    index_scan bool DEFAULT NULL)
+    index_scan bool DEFAULT NULL,
+    packing bool DEFAULT NULL,
+    packing_rows int DEFAULT NULL)
 RETURNS void
 LANGUAGE c VOLATILE PARALLEL UNSAFE
 AS 'MODULE_PATHNAME', 'colonnade_alter_colcompress_table_set';
 
-COMMENT ON FUNCTION engine.alter_colcompress_table_set(regclass, int, int, name, int, text, bool)
+COMMENT ON FUNCTION engine.alter_colcompress_table_set(regclass, int, int, name, int, text, bool, bool, int)
 IS 'ALTER TABLE ... SET (...) for the options that are not NULL';
 
 CREATE FUNCTION engine.alter_colcompress_table_reset(
@@ -97,12 +99,14 @@ CREATE FUNCTION engine.alter_colcompress_table_reset(
     compression bool DEFAULT false,
     compression_level bool DEFAULT false,
     orderby bool DEFAULT false,
-    index_scan bool DEFAULT false)
+    index_scan bool DEFAULT false,
+    packing bool DEFAULT false,
+    packing_rows bool DEFAULT false)
 RETURNS void
 LANGUAGE c VOLATILE PARALLEL UNSAFE
 AS 'MODULE_PATHNAME', 'colonnade_alter_colcompress_table_reset';
 
-COMMENT ON FUNCTION engine.alter_colcompress_table_reset(regclass, bool, bool, bool, bool, bool, bool)
+COMMENT ON FUNCTION engine.alter_colcompress_table_reset(regclass, bool, bool, bool, bool, bool, bool, bool, bool)
 IS 'ALTER TABLE ... RESET (...) for the options that are true';
 
 CREATE FUNCTION engine.colcompress_option(table_name regclass, option name)
@@ -120,7 +124,9 @@ SELECT c.oid::regclass AS table_name,
        engine.colcompress_option(c.oid, 'compression')::name AS compression,
        engine.colcompress_option(c.oid, 'compression_level')::int AS compression_level,
        engine.colcompress_option(c.oid, 'orderby') AS orderby,
-       engine.colcompress_option(c.oid, 'index_scan')::bool AS index_scan
+       engine.colcompress_option(c.oid, 'index_scan')::bool AS index_scan,
+       engine.colcompress_option(c.oid, 'packing')::bool AS packing,
+       engine.colcompress_option(c.oid, 'packing_rows')::int AS packing_rows
 FROM pg_catalog.pg_class c
 JOIN pg_catalog.pg_am a ON a.oid = c.relam
 WHERE a.amhandler = 'engine.colcompress_handler(internal)'::pg_catalog.regprocedure

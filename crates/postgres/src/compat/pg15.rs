@@ -9,6 +9,110 @@ use crate::host::{buffer, relation};
 
 /// Place of AddinShmemInitLock among the server's locks.
 pub const SHMEM_INIT_LOCK: usize = 21;
+/// Place of ProcArrayLock.
+const PROC_ARRAY_LOCK: usize = 4;
+/// Place of ReplicationSlotControlLock.
+const REPLICATION_SLOT_LOCK: usize = 37;
+
+/// One of the server's own locks, by its place.
+pub unsafe fn main_lock(place: usize) -> *mut pg_sys::LWLock {
+    // SAFETY: the places above are those of the server's list.
+    unsafe { &raw mut (*pg_sys::MainLWLockArray.add(place)).lock }
+}
+
+/// Declares this process one that does maintenance: whoever waits for it longer than `deadlock_timeout` interrupts it (SIGINT), and who needs the database for itself
+/// ends it, as it would autovacuum's.
+pub unsafe fn declare_maintenance() {
+    // SAFETY: as the server sets the flags of its own processes.
+    unsafe {
+        let lock = main_lock(PROC_ARRAY_LOCK);
+        pg_sys::LWLockAcquire(lock, pg_sys::LWLockMode::LW_EXCLUSIVE);
+        let me = pg_sys::MyProc;
+        (*me).statusFlags |= pg_sys::PROC_IS_AUTOVACUUM as u8;
+        if let Ok(at) = usize::try_from((*me).pgxactoff) {
+            *(*pg_sys::ProcGlobal).statusFlags.add(at) = (*me).statusFlags;
+        }
+        pg_sys::LWLockRelease(lock);
+    }
+}
+
+/// `statement_timeout`'s number among the server's timeouts.
+const STATEMENT_TIMEOUT: std::ffi::c_int = 3;
+
+/// From now on the statement may take so many milliseconds.
+pub unsafe fn start_timeout(milliseconds: i32) {
+    unsafe extern "C-unwind" {
+        fn enable_timeout_after(id: std::ffi::c_int, milliseconds: std::ffi::c_int);
+    }
+    // SAFETY: a call into the server, guarded so that its ERROR unwinds.
+    unsafe { pg_guard_ffi_boundary(|| enable_timeout_after(STATEMENT_TIMEOUT, milliseconds)) }
+}
+
+/// Undoes `start_timeout`.
+pub unsafe fn stop_timeout() {
+    unsafe extern "C-unwind" {
+        fn disable_timeout(id: std::ffi::c_int, keep_indicator: bool);
+    }
+    // SAFETY: as above.
+    unsafe { pg_guard_ffi_boundary(|| disable_timeout(STATEMENT_TIMEOUT, false)) }
+}
+
+/// The output plugin of a logical replication slot of this database that does not go by publications, if there is one.
+pub unsafe fn plugin_without_publications() -> Option<String> {
+    // SAFETY: the server's array of slots, under the lock that keeps slots from coming and going.
+    unsafe {
+        if pg_sys::wal_level < pg_sys::WalLevel::WAL_LEVEL_LOGICAL as i32 {
+            return None;
+        }
+        let count = usize::try_from(pg_sys::max_replication_slots).unwrap_or(0);
+        let first =
+            (&raw mut (*pg_sys::ReplicationSlotCtl).replication_slots).cast::<pg_sys::ReplicationSlot>();
+        let lock = main_lock(REPLICATION_SLOT_LOCK);
+        pg_sys::LWLockAcquire(lock, pg_sys::LWLockMode::LW_SHARED);
+        let found = (0..count).map(|at| first.add(at)).find_map(|slot| {
+            if !(*slot).in_use || (*slot).data.database != pg_sys::MyDatabaseId {
+                return None;
+            }
+            let plugin = std::ffi::CStr::from_ptr((*slot).data.plugin.data.as_ptr());
+            (plugin != c"pgoutput").then(|| plugin.to_string_lossy().into_owned())
+        });
+        pg_sys::LWLockRelease(lock);
+        found
+    }
+}
+
+/// Whether a subscription writes to the table: it, or a partitioned table above it, is among those of a subscription.
+pub unsafe fn is_subscribed(table: pg_sys::Oid) -> bool {
+    const RELATIONS: u32 = 6102;
+    const RELATIONS_BY_TABLE: u32 = 6117;
+    const TABLE: i16 = 2;
+    // SAFETY: a catalog look-up by its index, with a snapshot of now.
+    unsafe {
+        let mut tables = vec![table];
+        let ancestors = partition_ancestors(table);
+        let count = if ancestors.is_null() { 0 } else { (*ancestors).length };
+        tables.extend((0..count).map(|at| pg_sys::list_nth_oid(ancestors, at)));
+        let catalog = pg_sys::table_open(RELATIONS.into(), pg_sys::AccessShareLock as i32);
+        let found = tables.into_iter().any(|table| {
+            let mut key = pg_sys::ScanKeyData::default();
+            let equal = pg_sys::BTEqualStrategyNumber as u16;
+            pg_sys::ScanKeyInit(&raw mut key, TABLE, equal, pg_sys::F_OIDEQ.into(), table.into());
+            let scan = pg_sys::systable_beginscan(
+                catalog,
+                RELATIONS_BY_TABLE.into(),
+                true,
+                std::ptr::null_mut(),
+                1,
+                &raw mut key,
+            );
+            let found = !pg_sys::systable_getnext(scan).is_null();
+            pg_sys::systable_endscan(scan);
+            found
+        });
+        pg_sys::table_close(catalog, pg_sys::AccessShareLock as i32);
+        found
+    }
+}
 
 /// Identity of a relation's file: tablespace, database, number.
 pub type FileLocator = pg_sys::RelFileNode;

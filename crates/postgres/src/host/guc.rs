@@ -8,8 +8,8 @@
 
 use crate::options::Compression;
 use crate::options::definitions::{
-    CHUNK_ROWS_DEFAULT, CHUNK_ROWS_MAX, LEVEL_DEFAULT, LEVEL_MAX, LEVEL_MIN, ROWS_MIN, STRIPE_ROWS_DEFAULT,
-    STRIPE_ROWS_MAX,
+    CHUNK_ROWS_DEFAULT, CHUNK_ROWS_MAX, LEVEL_DEFAULT, LEVEL_MAX, LEVEL_MIN, PACKING_ROWS_DEFAULT, ROWS_MIN,
+    STRIPE_ROWS_DEFAULT, STRIPE_ROWS_MAX,
 };
 use pgrx::guc::{GucContext, GucFlags, GucRegistry, GucSetting};
 
@@ -21,6 +21,8 @@ pub static COMPRESSION_LEVEL: GucSetting<i32> = GucSetting::<i32>::new(LEVEL_DEF
 pub static STRIPE_ROW_LIMIT: GucSetting<i32> = GucSetting::<i32>::new(STRIPE_ROWS_DEFAULT);
 /// Rows of a chunk where the option `chunk_group_row_limit` is not set.
 pub static CHUNK_GROUP_ROW_LIMIT: GucSetting<i32> = GucSetting::<i32>::new(CHUNK_ROWS_DEFAULT);
+/// Fewest heap rows that packing in the background makes a stripe of, where the option `packing_rows` is not set.
+pub static PACKING_ROWS: GucSetting<i32> = GucSetting::<i32>::new(PACKING_ROWS_DEFAULT);
 /// Whether the planner may read columnar tables through our own scan node.
 pub static ENABLE_SCAN: GucSetting<bool> = GucSetting::<bool>::new(true);
 /// Whether the planner may hand parts of plans to the vectorised executor.
@@ -71,6 +73,16 @@ pub unsafe fn register() {
         ROWS_MIN,
         CHUNK_ROWS_MAX,
         GucContext::Userset,
+        GucFlags::default(),
+    );
+    GucRegistry::define_int_guc(
+        c"colonnade.packing_rows",
+        c"Fewest heap rows that packing in the background makes a stripe of, in tables that do not set the option packing_rows.",
+        c"Rows count once every running transaction sees them and nobody has locked them.",
+        &PACKING_ROWS,
+        1,
+        i32::MAX,
+        GucContext::Suset,
         GucFlags::default(),
     );
     // SAFETY: the caller's promise.

@@ -16,5 +16,6 @@ pub mod memory;
 pub mod nesting;
 pub mod raw;
 pub mod relation;
+pub mod shared_memory;
 pub mod subtransaction;
 pub mod worker;

@@ -26,6 +26,9 @@ pub const CHUNK_ROWS_MAX: i32 = 1_000_000;
 /// Default rows of a chunk.
 pub const CHUNK_ROWS_DEFAULT: i32 = 10_000;
 
+/// Fewest heap rows that packing in the background makes a stripe of, by default.
+pub const PACKING_ROWS_DEFAULT: i32 = 10_000;
+
 /// The block codecs, in the order the enum [`super::Compression`] has.
 pub const CODECS: [&str; 4] = ["none", "pglz", "lz4", "zstd"];
 
@@ -66,15 +69,21 @@ pub const CHUNK_GROUP_ROW_LIMIT: OptionId = OptionId(3);
 pub const ORDERBY: OptionId = OptionId(4);
 /// `index_scan`
 pub const INDEX_SCAN: OptionId = OptionId(5);
+/// `packing`
+pub const PACKING: OptionId = OptionId(6);
+/// `packing_rows`
+pub const PACKING_ROWS: OptionId = OptionId(7);
 
 /// Every option, in the order error texts list them.
-pub static DEFINITIONS: [Definition; 6] = [
+pub static DEFINITIONS: [Definition; 8] = [
     Definition { name: c"compression", kind: Kind::Choice(&CODECS) },
     Definition { name: c"compression_level", kind: Kind::Integer { min: LEVEL_MIN, max: LEVEL_MAX } },
     Definition { name: c"stripe_row_limit", kind: Kind::Integer { min: ROWS_MIN, max: STRIPE_ROWS_MAX } },
     Definition { name: c"chunk_group_row_limit", kind: Kind::Integer { min: ROWS_MIN, max: CHUNK_ROWS_MAX } },
     Definition { name: c"orderby", kind: Kind::Columns },
     Definition { name: c"index_scan", kind: Kind::Boolean },
+    Definition { name: c"packing", kind: Kind::Boolean },
+    Definition { name: c"packing_rows", kind: Kind::Integer { min: 1, max: i32::MAX } },
 ];
 
 impl OptionId {

@@ -14,13 +14,15 @@ use pgrx::pg_sys::{self, Datum, FunctionCallInfo, List, NodeTag, Oid};
 use std::ffi::{CStr, CString};
 
 /// The order of the functions' arguments after the table.
-const ARGUMENTS: [OptionId; 6] = [
+const ARGUMENTS: [OptionId; 8] = [
     definitions::CHUNK_GROUP_ROW_LIMIT,
     definitions::STRIPE_ROW_LIMIT,
     definitions::COMPRESSION,
     definitions::COMPRESSION_LEVEL,
     definitions::ORDERBY,
     definitions::INDEX_SCAN,
+    definitions::PACKING,
+    definitions::PACKING_ROWS,
 ];
 
 crate::sql_function!(pg_finfo_colonnade_alter_colcompress_table_set);

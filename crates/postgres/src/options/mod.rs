@@ -81,6 +81,10 @@ pub struct TableOptions {
     pub orderby: Vec<SortKey>,
     /// May the planner choose index scans of cold rows over scans of stripes?
     pub index_scan: bool,
+    /// May heap rows be packed in the background?
+    pub packing: bool,
+    /// Fewest heap rows that packing in the background makes a stripe of.
+    pub packing_rows: u32,
 }
 
 /// The options of `rel`, which must be a relation of ours. One look into the catalog cache; ask once per
@@ -112,6 +116,8 @@ pub unsafe fn options_of(table: Oid) -> TableOptions {
             None => Vec::new(),
         },
         index_scan: index_scan(&settings),
+        packing: boolean(&settings, definitions::PACKING, true),
+        packing_rows: rows(definitions::PACKING_ROWS, guc::PACKING_ROWS.get()),
     }
 }
 
@@ -121,7 +127,11 @@ pub unsafe fn allows_index_scans(rel: Relation) -> bool {
 }
 
 unsafe fn index_scan(settings: &catalog::Settings) -> bool {
-    settings.get(definitions::INDEX_SCAN).and_then(|value| definitions::boolean(value)).unwrap_or(false)
+    boolean(settings, definitions::INDEX_SCAN, false)
+}
+
+unsafe fn boolean(settings: &catalog::Settings, option: OptionId, default: bool) -> bool {
+    settings.get(option).and_then(|value| definitions::boolean(value)).unwrap_or(default)
 }
 
 unsafe fn usable_keys(table: Oid, value: &std::ffi::CStr) -> Vec<SortKey> {
@@ -166,6 +176,8 @@ unsafe fn shown(table: Oid, option: OptionId) -> Option<std::ffi::CString> {
         definitions::COMPRESSION_LEVEL => options.compression_level.to_string(),
         definitions::STRIPE_ROW_LIMIT => options.stripe_row_limit.to_string(),
         definitions::CHUNK_GROUP_ROW_LIMIT => options.chunk_group_row_limit.to_string(),
+        definitions::PACKING => options.packing.to_string(),
+        definitions::PACKING_ROWS => options.packing_rows.to_string(),
         _ => options.index_scan.to_string(),
     };
     std::ffi::CString::new(text).ok()

@@ -168,6 +168,16 @@ pub unsafe fn complete(entry: &StripeEntry, cid: CommandId, age: Age) {
     unsafe { insert(entry, cid, age) }
 }
 
+/// A stripe that every snapshot sees is at another place from now on, `run`: snapshots of before go on reading it at the old one. Its rows keep their numbers. The caller
+/// excludes all others from the stripe (`stripe_lock::exclude`).
+pub unsafe fn relocate(entry: &StripeEntry, run: BlockRun, cid: CommandId) {
+    // SAFETY: as `insert`.
+    unsafe {
+        SideTable::Stripe.delete(directory_scan::stored_at(entry));
+        insert(&StripeEntry { run, ..entry.clone() }, cid, Age::New);
+    }
+}
+
 /// Takes `count` row numbers and puts their reservation into the directory before anybody can learn them: VACUUM
 /// reads the counter and the directory under the same lock, so it never takes a number that was handed out for a
 /// dead one (protocol point 1). Returns the first row number.

@@ -220,6 +220,47 @@ pub(super) unsafe fn tids(storage_id: u64) -> Vec<ItemPointerData> {
     found
 }
 
+/// TID of the row of a stripe as this transaction sees it as of now.
+pub(super) unsafe fn stored_at(entry: &StripeEntry) -> Vec<ItemPointerData> {
+    let mut found = Vec::new();
+    // SAFETY: see `walk`.
+    unsafe {
+        walk(entry.storage_id, Some(entry.first_row), |cursor| {
+            let other = cursor.entry(false);
+            if !other.reserved_only
+                && other.first_row == entry.first_row
+                && cursor.satisfies(&raw mut pg_sys::SnapshotSelfData)
+            {
+                found.push((*cursor.slot).tts_tid);
+            }
+            other.first_row >= entry.first_row
+        });
+    }
+    found
+}
+
+/// OID of the directory.
+pub unsafe fn catalog() -> pg_sys::Oid {
+    // SAFETY: as `SideTable::oids`.
+    unsafe { directory::oids().table }
+}
+
+/// Pages of stripes that nobody sees any more, whose rows VACUUM of the catalog would take away.
+pub unsafe fn dead_pages(storage_id: u64, oldest_xmin: TransactionId) -> u32 {
+    let mut pages: u32 = 0;
+    // SAFETY: see `walk`.
+    unsafe {
+        walk(storage_id, None, |cursor| {
+            let state = cursor.judge(|tuple, buf| pg_sys::HeapTupleSatisfiesVacuum(tuple, oldest_xmin, buf));
+            if state == pg_sys::HTSV_Result::HEAPTUPLE_DEAD && !cursor.is_void() {
+                pages = pages.saturating_add(cursor.entry(false).run.block_count);
+            }
+            true
+        });
+    }
+    pages
+}
+
 /// What a scan of a whole table needs to know, from one walk over the directory.
 pub struct Survey {
     /// Stripes that the snapshot sees, ordered by first row number.

@@ -97,7 +97,8 @@ unsafe fn ended(writer: u64) -> bool {
     }
 }
 
-unsafe fn free_page(
+/// Makes a page of `owner`'s an empty heap page, and tells the free space map; false: it is not one of theirs.
+pub(super) unsafe fn free_page(
     rel: Relation,
     block: BlockNumber,
     owner: PageOwner,

@@ -25,5 +25,7 @@ mod pglz;
 pub mod row_move;
 pub mod row_proxy;
 mod side_table;
+pub mod spare;
 pub mod stripe_lock;
+pub mod truncate;
 pub mod visibility_bits;

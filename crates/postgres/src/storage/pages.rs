@@ -1,8 +1,8 @@
 //! Bytes <-> runs of stripe pages.
 //!
 //! Callers: the writer of stripes (`write_run`), everything that reads one (`read_range`), and VACUUM through
-//! `storage::free`. A run is a stretch of consecutive blocks. Invariants (each was seen broken in the prototype):
-//! the extension lock is held for the whole run, so its blocks are consecutive; each page is formatted, marked
+//! `storage::free`. A run is a stretch of consecutive blocks: pages that hot rows have left (`spare`), or new ones at the end of the file. Invariants (each was seen broken in the prototype):
+//! the extension lock is held for a whole new run, so its blocks are consecutive; each page is formatted, marked
 //! all-visible and logged before its content lock is first released, so no other backend can take it for an empty
 //! heap page; the free space map never hears of it.
 
@@ -12,6 +12,7 @@ use pgrx::pg_sys::{self, BlockNumber, Buffer, Page, Relation};
 use vector::Error;
 
 use super::page_header::{self, Header, PAYLOAD_BYTES, PAYLOAD_OFFSET, Parsed};
+use super::{free, spare};
 use crate::compat;
 use crate::host::buffer::{PAGE_BYTES, PAGE_HEADER_BYTES};
 use crate::host::{buffer, critical, error, relation};
@@ -44,7 +45,7 @@ impl PageOwner {
 /// Highest block that a heap tuple may live in: above are the virtual blocks of cold rows.
 const BLOCK_LIMIT: BlockNumber = 1 << 31;
 
-/// Fills a zeroed page: a heap page without tuples and without room, then our header and payload.
+/// Fills a page: a heap page without tuples and without room, then our header and payload.
 unsafe fn format(page: Page, header: &Header, payload: &[u8]) {
     debug_assert!(payload.len() <= PAYLOAD_BYTES);
     // SAFETY: the caller holds the exclusive lock of a page of PAGE_BYTES bytes; both copies stay inside it.
@@ -64,7 +65,7 @@ unsafe fn format(page: Page, header: &Header, payload: &[u8]) {
     }
 }
 
-/// Formats and logs a page that is new, pinned and exclusively locked, with its visibility-map bits.
+/// Formats and logs a page that is new or empty, pinned and exclusively locked, with its visibility-map bits.
 /// `vmbuffer` is kept from call to call; release it at the end.
 pub(super) unsafe fn format_new(
     rel: Relation,
@@ -115,12 +116,61 @@ pub(super) unsafe fn rewrite_logged(rel: Relation, buf: Buffer, header: &Header)
     }
 }
 
-/// Appends `bytes` to the relation as a run of stripe pages. The metapage exists (`metapage::ensure`). The pages
+/// Writes `bytes` as a run of stripe pages. The metapage exists (`metapage::ensure`). The pages
 /// mean nothing until a directory row names them; if none ever does, VACUUM gives them back.
 pub unsafe fn write_run(rel: Relation, bytes: &[u8], owner: PageOwner) -> BlockRun {
-    // SAFETY: rel is open with at least RowExclusiveLock; the buffer protocol is described at the top.
+    // SAFETY: rel is open with at least RowExclusiveLock.
     unsafe {
         compat::serializable_write(rel);
+        let may_reuse = compat::holds_lock((*rel).rd_id, pg_sys::ShareUpdateExclusiveLock);
+        let reused = if may_reuse { write_to_spare(rel, bytes, owner, BLOCK_LIMIT) } else { None };
+        reused.unwrap_or_else(|| append_run(rel, bytes, owner))
+    }
+}
+
+/// `write_run` on pages below block `limit` that hot rows have left; None where there are not enough of them in a row. The caller holds
+/// ShareUpdateExclusiveLock.
+pub unsafe fn write_to_spare(
+    rel: Relation,
+    bytes: &[u8],
+    owner: PageOwner,
+    limit: BlockNumber,
+) -> Option<BlockRun> {
+    // SAFETY: a page is changed and logged under the lock that it was found empty under.
+    unsafe {
+        let block_count = u32::try_from(bytes.len().div_ceil(PAYLOAD_BYTES)).ok()?;
+        let first_block = spare::find(rel, block_count).filter(|first| first + block_count <= limit)?;
+        let logged = relation::needs_wal(rel);
+        let mut vmbuffer: Buffer = 0;
+        let mut written = 0;
+        for (page_number, payload) in (0..).zip(bytes.chunks(PAYLOAD_BYTES)) {
+            pgrx::check_for_interrupts!();
+            let block = first_block + page_number;
+            pg_sys::visibilitymap_pin(rel, block, &raw mut vmbuffer);
+            let Some(buf) = spare::take(rel, block) else { break };
+            format_new(rel, buf, &mut vmbuffer, &Header::Stripe { owner, page_number }, payload, logged);
+            buffer::unlock_release(buf);
+            pg_sys::RecordPageWithFreeSpace(rel, block, 0);
+            written += 1;
+        }
+        let whole = written == block_count;
+        if !whole {
+            // Somebody has put a row there meanwhile.
+            for block in first_block..first_block + written {
+                free::free_page(rel, block, owner, &mut vmbuffer, std::ptr::null_mut());
+            }
+        }
+        if vmbuffer != 0 {
+            pg_sys::ReleaseBuffer(vmbuffer);
+        }
+        whole.then_some(BlockRun { first_block, block_count })
+    }
+}
+
+/// `write_run` on new pages.
+unsafe fn append_run(rel: Relation, bytes: &[u8], owner: PageOwner) -> BlockRun {
+    // SAFETY: as `write_run`; the buffer protocol is described at the top.
+    unsafe {
         let logged = relation::needs_wal(rel);
         let needs_lock = !relation::is_local(rel);
         let mut vmbuffer: Buffer = 0;

@@ -1,7 +1,7 @@
 //! VACUUM.
 //!
 //! Heap's own vacuum does the hot rows, with truncation always off: whatever the caller or a reloption says, trailing
-//! stripe pages look empty to it and would be cut off. Then come index entries of row numbers that are dead to everybody, though the rows may still be in their stripes,
+//! stripe pages look empty to it and would be cut off (`storage::truncate` knows better, and comes last). Then come index entries of row numbers that are dead to everybody, though the rows may still be in their stripes,
 //! stripe pages that lost their visibility bits, the ones that belong to nobody, and the row count in `pg_class`, which
 //! heap sees only a part of. Invariant: an entry goes only if no version of any directory row has its
 //! number, or its row is dead to every snapshot here, and, once a conflict horizon is logged, to those of standbys (protocol point 8).
@@ -18,7 +18,7 @@ use super::tid;
 use crate::compat;
 use crate::host::relation;
 use crate::storage::row_proxy::DeadToAll;
-use crate::storage::{directory, directory_scan, free, metapage, row_proxy, visibility_bits};
+use crate::storage::{directory, directory_scan, free, metapage, row_proxy, truncate, visibility_bits};
 
 /// `relation_vacuum`.
 #[pg_guard]
@@ -47,7 +47,8 @@ pub(super) unsafe extern "C-unwind" fn relation_vacuum(
         if freed > 0 {
             pgrx::debug1!("freed {freed} stripe pages that belonged to nobody");
         }
-        count_rows(rel);
+        let cut = (*params).truncate == pg_sys::VacOptValue::VACOPTVALUE_ENABLED && truncate::tail(rel) > 0;
+        count_rows(rel, cut);
     }
 }
 
@@ -69,12 +70,12 @@ unsafe fn live_cold_rows(rel: Relation) -> f64 {
     }
 }
 
-/// Adds the cold rows to what heap's vacuum has just written into pg_class.
-unsafe fn count_rows(rel: Relation) {
+/// Adds the cold rows to what heap's vacuum has just written into pg_class, and puts the pages right that were cut off since.
+unsafe fn count_rows(rel: Relation, cut: bool) {
     // SAFETY: catalog look-ups and the server's own in-place update.
     unsafe {
         let cold = live_cold_rows(rel);
-        if cold == 0.0 {
+        if cold == 0.0 && !cut {
             return;
         }
         pg_sys::CommandCounterIncrement();
@@ -86,11 +87,13 @@ unsafe fn count_rows(rel: Relation) {
         let (pages, visible) = ((*form).relpages, (*form).relallvisible);
         let (hot, indexed) = (f64::from((*form).reltuples).max(0.0), (*form).relhasindex);
         pg_sys::ReleaseSysCache(tuple);
+        let (pages, visible) = (pages as pg_sys::BlockNumber, visible as pg_sys::BlockNumber);
+        let pages = if cut { relation::block_count(rel) } else { pages };
         pg_sys::vac_update_relstats(
             rel,
-            pages as pg_sys::BlockNumber,
+            pages,
             hot + cold,
-            visible as pg_sys::BlockNumber,
+            visible.min(pages),
             indexed,
             pg_sys::InvalidTransactionId,
             pg_sys::MultiXactId::from(0u32),

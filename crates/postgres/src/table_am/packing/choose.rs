@@ -9,11 +9,8 @@ use pgrx::pg_sys::{
 };
 
 use crate::host::{buffer, relation};
-use crate::storage::{directory_scan, open_stripes};
+use crate::storage::{directory_scan, open_stripes, spare};
 use crate::table_am::{hot_runs, tid};
-
-/// Bytes that the free space map tells of a page with a row on it, at most: those of a page with none are 8,160.
-const EMPTY: usize = 8_150;
 
 /// LP_NORMAL.
 const NORMAL: u32 = 1;
@@ -32,6 +29,7 @@ pub(super) unsafe fn choose(
         let runs = directory_scan::all_versions(storage_id).into_iter().map(|entry| entry.run);
         let spans = hot_runs::hot_spans(runs, relation::block_count(rel));
         let strategy = pg_sys::GetAccessStrategy(pg_sys::BufferAccessStrategyType::BAS_VACUUM);
+        let mut vmbuffer: Buffer = 0;
         let mut chosen = Vec::new();
         let mut bytes = 0;
         'spans: for span in spans {
@@ -40,8 +38,10 @@ pub(super) unsafe fn choose(
                 if chosen.len() >= limit || bytes >= open_stripes::STRIPE_BYTES {
                     break 'spans;
                 }
-                // A page that was emptied by packing. One that has been filled since is seen to be so when it is next asked for room.
-                if pg_sys::GetRecordedFreeSpace(rel, block) > EMPTY {
+                // A page that was emptied by packing, and in which no row was put since VACUUM has marked it.
+                if spare::seems_empty(rel, block)
+                    && u32::from(pg_sys::visibilitymap_get_status(rel, block, &raw mut vmbuffer)) != 0
+                {
                     *from = block + 1;
                     continue;
                 }
@@ -52,6 +52,9 @@ pub(super) unsafe fn choose(
                 // The rest of the page where the limit was reached is the next batch's.
                 *from = if chosen.len() >= limit { block } else { block + 1 };
             }
+        }
+        if vmbuffer != 0 {
+            pg_sys::ReleaseBuffer(vmbuffer);
         }
         pg_sys::FreeAccessStrategy(strategy);
         chosen

@@ -5,33 +5,31 @@
 //! locked, `order` sorts them by the table's option, `relocate` writes them as a stripe, makes index entries (`entries`), notes where they went
 //! and deletes the hot tuples as heap does, last and without ever waiting. So a writer that meets a mover waits for the end of
 //! its batch and goes on at the row's new place (`table_am::moved`), and a mover can be in no deadlock. Index expressions and
-//! comparisons run as the table's owner in a restricted context. `procedure` is what users call, `worker` what packs in the
-//! background.
+//! comparisons run as the table's owner in a restricted context. `procedure` is what users call; in the
+//! background a `launcher` starts a `worker` for one database after the other (`process`: what both are made of; `turns`: when which table is looked at), which also sees to the pages that
+//! packed rows leave (`tidy`, `compact`).
 //! Invariant: for every snapshot a row is there once, hot or cold: both change with the mover's commit.
 
 mod choose;
+mod compact;
 mod entries;
+mod launcher;
+mod obstacle;
 mod order;
 mod procedure;
+mod process;
 mod relocate;
 mod settings;
+mod tidy;
+mod turns;
 mod worker;
 
+pub use launcher::register as register_workers;
 pub use settings::register_settings;
-pub use worker::register as register_workers;
 
 use std::ffi::c_int;
 
 use pgrx::pg_sys::{self, Relation};
-
-use crate::host::relation;
-use crate::storage::open_stripes;
-
-mod c {
-    unsafe extern "C" {
-        pub fn CountDBSubscriptions(database: pgrx::pg_sys::Oid) -> std::ffi::c_int;
-    }
-}
 
 /// The step of a batch after which a mover can be stopped.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -92,31 +90,5 @@ unsafe fn as_owner<T>(rel: Relation, work: impl FnOnce() -> T) -> T {
         pg_sys::AtEOXact_GUC(false, level);
         pg_sys::SetUserIdAndSecContext(user, context);
         result
-    }
-}
-
-/// Why a table's rows cannot be packed beside its writers; None when they can.
-unsafe fn obstacle(rel: Relation) -> Option<(&'static str, &'static str)> {
-    // SAFETY: rel is open and locked.
-    unsafe {
-        if open_stripes::is_published(rel) {
-            return Some((
-                "The table is published, and logical decoding reads ordinary heap rows only.",
-                "Take the table out of its publications first.",
-            ));
-        }
-        if c::CountDBSubscriptions(pg_sys::MyDatabaseId) > 0 {
-            return Some((
-                "The database has subscriptions, whose changes look rows up in a way that could miss one that is being moved.",
-                "engine.colcompress_merge() packs it under a lock that keeps others out.",
-            ));
-        }
-        if !relation::is_temporary(rel) && entries::has_exclusion(rel) {
-            return Some((
-                "It has an exclusion constraint: a check of it that runs meanwhile could miss a row.",
-                "engine.colcompress_merge() packs it under a lock that keeps others out.",
-            ));
-        }
-        None
     }
 }

@@ -56,7 +56,7 @@ unsafe fn batch(table: Oid, from: &mut pg_sys::BlockNumber) -> usize {
             return 0;
         }
         let rel = maintenance::open_owned(table, pg_sys::ShareUpdateExclusiveLock, "repack");
-        if let Some((detail, hint)) = obstacle(rel) {
+        if let Some((detail, hint)) = obstacle::of(rel) {
             error::raise(
                 PgSqlErrorCode::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
                 format!("cannot repack table {}", relation::quoted_name(rel)),

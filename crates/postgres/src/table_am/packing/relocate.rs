@@ -8,7 +8,7 @@ use pgrx::pg_sys::{self, BlockNumber, ItemPointerData, Relation, TM_FailureData,
 
 use super::entries::Entries;
 use super::order::{fetch, sorted};
-use super::{Step, choose, stop_after};
+use super::{Step, choose, obstacle, stop_after};
 use crate::compat;
 use crate::convert::{ColumnType, ColumnWriter};
 use crate::options;
@@ -43,6 +43,7 @@ pub(super) unsafe fn batch(rel: Relation, from: &mut BlockNumber, fewest: usize)
             *from = block;
         }
         enter(rel, rows, Some(first));
+        obstacle::refuse_if_subscribed(rel);
         stop_after(Step::Written);
         let moved = delete(rel, storage_id, rows, first, command);
         stop_after(Step::Deleted);

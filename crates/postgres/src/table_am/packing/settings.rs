@@ -6,7 +6,6 @@ use pgrx::guc::{GucContext, GucFlags, GucRegistry, GucSetting};
 
 static PACKING: GucSetting<bool> = GucSetting::<bool>::new(false);
 static NAPTIME: GucSetting<i32> = GucSetting::<i32>::new(30);
-static ROWS: GucSetting<i32> = GucSetting::<i32>::new(10_000);
 static COST_DELAY: GucSetting<i32> = GucSetting::<i32>::new(20);
 static STOP_AT: GucSetting<i32> = GucSetting::<i32>::new(0);
 
@@ -32,16 +31,6 @@ pub unsafe fn register_settings() {
         86_400,
         GucContext::Sighup,
         GucFlags::UNIT_S,
-    );
-    GucRegistry::define_int_guc(
-        c"colonnade.packing_rows",
-        c"Fewest heap rows of a table that packing in the background makes a stripe of.",
-        c"Rows count once every running transaction sees them and nobody has locked them.",
-        &ROWS,
-        1,
-        i32::MAX,
-        GucContext::Suset,
-        GucFlags::default(),
     );
     GucRegistry::define_int_guc(
         c"colonnade.packing_cost_delay",
@@ -73,11 +62,6 @@ pub(super) fn is_on() -> bool {
 /// Milliseconds between two rounds.
 pub(super) fn naptime() -> i64 {
     i64::from(NAPTIME.get()) * 1000
-}
-
-/// Fewest rows of a stripe made in the background.
-pub(super) fn rows() -> usize {
-    usize::try_from(ROWS.get()).unwrap_or(1)
 }
 
 /// Milliseconds to pause after a stripe.

@@ -1,0 +1,101 @@
+//! Places in the server's shared memory.
+//!
+//! A part of the extension declares a static `Shared<T>` and registers it while the library is preloaded; `get` gives the place in every process. Invariant: what is kept
+//! there is right when all its bytes are zero, and is changed through atomics only.
+
+use std::ffi::CStr;
+use std::marker::PhantomData;
+use std::sync::Mutex;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use pgrx::pg_guard;
+use pgrx::pg_sys;
+
+use crate::compat;
+
+/// A value of type `T` that all processes share.
+pub struct Shared<T> {
+    name: &'static CStr,
+    /// Its address, which is the same in all of them.
+    place: AtomicUsize,
+    kind: PhantomData<fn() -> T>,
+}
+
+struct Part {
+    name: &'static CStr,
+    bytes: usize,
+    place: &'static AtomicUsize,
+}
+
+static PARTS: Mutex<Vec<Part>> = Mutex::new(Vec::new());
+static REQUEST: OnceLock<pg_sys::shmem_request_hook_type> = OnceLock::new();
+static STARTUP: OnceLock<pg_sys::shmem_startup_hook_type> = OnceLock::new();
+
+impl<T: Sync> Shared<T> {
+    /// A place that is not there yet.
+    pub const fn new(name: &'static CStr) -> Self {
+        Self { name, place: AtomicUsize::new(0), kind: PhantomData }
+    }
+
+    /// Asks for the memory.
+    ///
+    /// # Safety
+    /// Call it while the server preloads the library. All bytes zero are a `T`.
+    pub unsafe fn register(&'static self) {
+        // SAFETY: hooks are plain globals; nothing else runs yet.
+        unsafe {
+            if REQUEST.set(pg_sys::shmem_request_hook).is_ok() {
+                pg_sys::shmem_request_hook = Some(request);
+            }
+            if STARTUP.set(pg_sys::shmem_startup_hook).is_ok() {
+                pg_sys::shmem_startup_hook = Some(startup);
+            }
+        }
+        for_parts(|parts| parts.push(Part { name: self.name, bytes: size_of::<T>(), place: &self.place }));
+    }
+
+    /// The value; None before the server has made its shared memory.
+    pub fn get(&self) -> Option<&'static T> {
+        // SAFETY: null, or the place in shared memory, which lasts as long as the process.
+        unsafe { (self.place.load(Ordering::Relaxed) as *const T).as_ref() }
+    }
+}
+
+fn for_parts(what: impl FnOnce(&mut Vec<Part>)) {
+    what(&mut PARTS.lock().unwrap_or_else(std::sync::PoisonError::into_inner));
+}
+
+#[pg_guard]
+unsafe extern "C-unwind" fn request() {
+    // SAFETY: called by the server when sizes are added up.
+    unsafe {
+        if let Some(Some(previous)) = REQUEST.get() {
+            pg_sys::ffi::pg_guard_ffi_boundary(|| previous());
+        }
+        for_parts(|parts| parts.iter().for_each(|part| pg_sys::RequestAddinShmemSpace(part.bytes)));
+    }
+}
+
+#[pg_guard]
+unsafe extern "C-unwind" fn startup() {
+    // SAFETY: called by the server when the memory is there; the lock is held while it is looked up or made.
+    unsafe {
+        if let Some(Some(previous)) = STARTUP.get() {
+            pg_sys::ffi::pg_guard_ffi_boundary(|| previous());
+        }
+        let lock = compat::main_lock(compat::SHMEM_INIT_LOCK);
+        pg_sys::LWLockAcquire(lock, pg_sys::LWLockMode::LW_EXCLUSIVE);
+        for_parts(|parts| {
+            for part in parts.iter() {
+                let mut found = false;
+                let place = pg_sys::ShmemInitStruct(part.name.as_ptr(), part.bytes, &raw mut found);
+                if !found {
+                    place.cast::<u8>().write_bytes(0, part.bytes);
+                }
+                part.place.store(place as usize, Ordering::Relaxed);
+            }
+        });
+        pg_sys::LWLockRelease(lock);
+    }
+}

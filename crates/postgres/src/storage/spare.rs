@@ -1,0 +1,83 @@
+//! Pages that hot rows have left, for stripes.
+//!
+//! Called by movers, through `pages::write_run`. Packed rows leave heap pages behind, which VACUUM empties, and other hot rows may come to fill; a file that only grew would keep the
+//! rest for ever. Who holds ShareUpdateExclusiveLock (so no VACUUM or other mover is about, and the file is not cut) may put a stripe on a run of them. A page is taken under its exclusive
+//! lock if none of its line pointers is in use, and becomes a stripe page before the lock is released, logged as an image: inserters whom the free space map sends there find no room, as
+//! they look again under that lock, and readers find a page without rows, which it was. Invariants: a page with a line pointer in use, dead ones included, is not taken, because index
+//! entries may lead to it; a run that breaks off is given back.
+
+use pgrx::pg_sys::{self, BlockNumber, Buffer, Relation};
+
+use super::{directory_scan, metapage};
+use crate::host::buffer::PAGE_BYTES;
+use crate::host::{buffer, relation};
+use crate::table_am::hot_runs;
+
+/// Bytes that the free space map tells of a page with a row on it, at most: those of a page with none are 8,160.
+const EMPTY: usize = 8_150;
+/// LP_UNUSED.
+const UNUSED: u32 = 0;
+
+/// Whether the free space map takes a page for empty. A hint: the page has to be looked at.
+pub unsafe fn seems_empty(rel: Relation, block: BlockNumber) -> bool {
+    // SAFETY: rel is open.
+    unsafe { pg_sys::GetRecordedFreeSpace(rel, block) > EMPTY }
+}
+
+/// First of `count` consecutive pages that are empty now, as near to the beginning of the file as there are.
+pub(super) unsafe fn find(rel: Relation, count: u32) -> Option<BlockNumber> {
+    // SAFETY: rel is open and its pages stay. What is found here is looked at again when it is taken.
+    unsafe {
+        let runs =
+            directory_scan::all_versions(metapage::storage_id(rel)?).into_iter().map(|entry| entry.run);
+        for span in hot_runs::hot_spans(runs, relation::block_count(rel)) {
+            if span.blocks() < count {
+                continue;
+            }
+            let mut length = 0;
+            for block in span.start..span.end {
+                pgrx::check_for_interrupts!();
+                let empty = seems_empty(rel, block) && {
+                    let buf = buffer::read(rel, block, std::ptr::null_mut());
+                    buffer::lock_shared(buf);
+                    let empty = is_empty(buf);
+                    buffer::unlock_release(buf);
+                    empty
+                };
+                length = if empty { length + 1 } else { 0 };
+                if length == count {
+                    return Some(block + 1 - count);
+                }
+            }
+        }
+        None
+    }
+}
+
+/// The page, exclusively locked, if it is still empty.
+pub(super) unsafe fn take(rel: Relation, block: BlockNumber) -> Option<Buffer> {
+    // SAFETY: the page is changed and logged by the caller before its lock is released.
+    unsafe {
+        let buf = buffer::read(rel, block, std::ptr::null_mut());
+        buffer::lock_exclusive(buf);
+        if !is_empty(buf) {
+            buffer::unlock_release(buf);
+            return None;
+        }
+        Some(buf)
+    }
+}
+
+/// Whether a page, pinned and locked, is a heap page without a line pointer in use.
+pub(super) unsafe fn is_empty(buf: Buffer) -> bool {
+    // SAFETY: the caller's pin and lock.
+    unsafe {
+        let page = buffer::page(buf);
+        // A heap page has no special space; that of a stripe page begins at its header.
+        let head = page.cast::<pg_sys::PageHeaderData>();
+        !pg_sys::PageIsNew(page)
+            && usize::from((*head).pd_special) == PAGE_BYTES
+            && (1..=pg_sys::PageGetMaxOffsetNumber(page))
+                .all(|offset| (*pg_sys::PageGetItemId(page, offset)).lp_flags() == UNUSED)
+    }
+}

@@ -1,0 +1,112 @@
+//! The process that has databases packed.
+//!
+//! Started with the server once recovery is over, so not on a standby. It goes round the databases (every `colonnade.packing_naptime`) and has one worker at a time connect to each in which
+//! something was written, or whose pause is over (`turns`). Invariant: a worker that fails, or cannot be started, costs a pause and nothing else.
+
+use std::ffi::{CStr, c_char, c_int};
+
+use pgrx::pg_guard;
+use pgrx::pg_sys::{self, BackgroundWorker, Datum, Oid};
+
+use super::process::{begin, in_transaction, nap, rows_of};
+use super::settings;
+use super::turns::{self, Turn};
+
+const LIBRARY: &CStr = c"$libdir/colonnade";
+/// How long a launcher that has died stays so, in seconds.
+const RESTART: c_int = 10;
+
+fn put(field: &mut [c_char], text: &CStr) {
+    for (to, &from) in field.iter_mut().zip(text.to_bytes_with_nul()) {
+        *to = from as c_char;
+    }
+}
+
+fn describe(name: &CStr, function: &CStr) -> BackgroundWorker {
+    let mut worker = BackgroundWorker {
+        bgw_flags: (pg_sys::BGWORKER_SHMEM_ACCESS | pg_sys::BGWORKER_BACKEND_DATABASE_CONNECTION) as c_int,
+        bgw_start_time: pg_sys::BgWorkerStartTime::BgWorkerStart_RecoveryFinished,
+        bgw_restart_time: pg_sys::BGW_NEVER_RESTART,
+        ..BackgroundWorker::default()
+    };
+    put(&mut worker.bgw_name, name);
+    put(&mut worker.bgw_type, name);
+    put(&mut worker.bgw_library_name, LIBRARY);
+    put(&mut worker.bgw_function_name, function);
+    worker
+}
+
+/// Has the server start the launcher.
+///
+/// # Safety
+/// Call it once, from `_PG_init`, while libraries are preloaded.
+pub unsafe fn register() {
+    // SAFETY: the server copies the description.
+    unsafe {
+        turns::register();
+        if !pg_sys::IsBinaryUpgrade {
+            let mut launcher = describe(c"colonnade packing launcher", c"colonnade_packing_launcher");
+            launcher.bgw_restart_time = RESTART;
+            pg_sys::RegisterBackgroundWorker(&raw mut launcher);
+        }
+    }
+}
+
+/// The launcher.
+#[unsafe(no_mangle)]
+#[pg_guard]
+pub unsafe extern "C-unwind" fn colonnade_packing_launcher(_argument: Datum) {
+    // SAFETY: the process belongs to this function.
+    unsafe {
+        begin();
+        pg_sys::BackgroundWorkerInitializeConnection(std::ptr::null(), std::ptr::null(), 0);
+        loop {
+            nap(settings::naptime());
+            if !settings::is_on() {
+                continue;
+            }
+            for database in databases() {
+                // What the worker has to say takes its place.
+                Turn::of_database(database).failed();
+                let mut worker = describe(c"colonnade packing", c"colonnade_packing_worker");
+                worker.bgw_main_arg = Datum::from(database);
+                worker.bgw_notify_pid = pg_sys::MyProcPid;
+                let mut handle = std::ptr::null_mut();
+                if pg_sys::RegisterDynamicBackgroundWorker(&raw mut worker, &raw mut handle) {
+                    pg_sys::WaitForBackgroundWorkerShutdown(handle);
+                    pg_sys::pfree(handle.cast());
+                } else {
+                    // All of max_worker_processes are taken: the next round may find one.
+                    Turn::of_database(database).was_busy();
+                }
+                nap(1);
+            }
+        }
+    }
+}
+
+/// Rows written in a database, by the server's statistics.
+pub(super) unsafe fn written(database: Oid) -> u64 {
+    // SAFETY: null, or what the server keeps to the end of the transaction.
+    unsafe {
+        let counts = pg_sys::pgstat_fetch_stat_dbentry(database);
+        if counts.is_null() {
+            return 0;
+        }
+        u64::try_from((*counts).n_tuples_inserted + (*counts).n_tuples_updated).unwrap_or(0)
+    }
+}
+
+/// The databases that may be connected to and are due.
+unsafe fn databases() -> Vec<Oid> {
+    // SAFETY: a scan of a shared catalog.
+    unsafe {
+        in_transaction(|| {
+            let mut found = rows_of::<pg_sys::FormData_pg_database, _>(pg_sys::DatabaseRelationId, |row| {
+                (row.datallowconn && !row.datistemplate).then_some(row.oid)
+            });
+            found.retain(|&database| Turn::of_database(database).is_due(written(database), 1));
+            found
+        })
+    }
+}

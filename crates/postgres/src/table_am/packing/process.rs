@@ -1,0 +1,131 @@
+//! What the launcher's process and the worker's are made of: signals, naps, and transactions whose ERROR is logged and not the end.
+//!
+//! Invariant: whoever waits for a worker longer than `deadlock_timeout` cancels what it does (`compat::declare_maintenance`), and what it has done of it is rolled back.
+
+use std::ffi::c_int;
+use std::panic::AssertUnwindSafe;
+
+use pgrx::PgTryBuilder;
+use pgrx::pg_sys;
+use pgrx::pg_sys::panic::CaughtError;
+
+use crate::compat;
+
+/// Longest that one transaction may take, in milliseconds: functions of the owner's may never come to an end.
+const LONGEST: i32 = 300_000;
+
+/// The server's own signal handlers, without a guard around them.
+mod handlers {
+    use std::ffi::c_int;
+    unsafe extern "C-unwind" {
+        pub fn SignalHandlerForConfigReload(signal: c_int);
+        pub fn StatementCancelHandler(signal: c_int);
+        pub fn die(signal: c_int);
+    }
+}
+
+/// Sets up the signals of a process that has just been started.
+pub(super) unsafe fn begin() {
+    // SAFETY: SIGTERM ends it at the next look for interrupts, as it ends a session; SIGINT cancels what it does.
+    unsafe {
+        pg_sys::pqsignal(pg_sys::SIGHUP as c_int, Some(handlers::SignalHandlerForConfigReload));
+        pg_sys::pqsignal(pg_sys::SIGINT as c_int, Some(handlers::StatementCancelHandler));
+        pg_sys::pqsignal(pg_sys::SIGTERM as c_int, Some(handlers::die));
+        pg_sys::BackgroundWorkerUnblockSignals();
+    }
+}
+
+/// Sleeps, but not through a signal.
+pub(super) unsafe fn nap(milliseconds: i64) {
+    // SAFETY: the process's own latch.
+    unsafe {
+        let events = pg_sys::WL_LATCH_SET | pg_sys::WL_TIMEOUT | pg_sys::WL_EXIT_ON_PM_DEATH;
+        pg_sys::WaitLatch(pg_sys::MyLatch, events as c_int, milliseconds, pg_sys::PG_WAIT_EXTENSION);
+        pg_sys::ResetLatch(pg_sys::MyLatch);
+        // There is nothing to cancel.
+        pg_sys::QueryCancelPending = 0;
+        pgrx::check_for_interrupts!();
+        if pg_sys::ConfigReloadPending != 0 {
+            pg_sys::ConfigReloadPending = 0;
+            pg_sys::ProcessConfigFile(pg_sys::GucContext::PGC_SIGHUP);
+        }
+    }
+}
+
+/// Runs `work` in a transaction with a snapshot, and ends it.
+pub(super) unsafe fn in_transaction<T>(work: impl FnOnce() -> T) -> T {
+    // SAFETY: there is no transaction.
+    unsafe {
+        pg_sys::SetCurrentStatementStartTimestamp();
+        pg_sys::StartTransactionCommand();
+        pg_sys::XactIsoLevel = pg_sys::XACT_READ_COMMITTED as c_int;
+        pg_sys::XactReadOnly = false;
+        pg_sys::PushActiveSnapshot(pg_sys::GetTransactionSnapshot());
+        let result = work();
+        pg_sys::PopActiveSnapshot();
+        pg_sys::CommitTransactionCommand();
+        result
+    }
+}
+
+/// What comes of `work`, which begins and ends its transactions itself. After an ERROR: None; it is logged as one about `what`, and rolled back.
+pub(super) unsafe fn attempt<T>(what: &str, limited: bool, work: impl FnOnce() -> T) -> Option<T> {
+    // SAFETY: there is no transaction before, and none afterwards.
+    unsafe {
+        pg_sys::QueryCancelPending = 0;
+        let done = PgTryBuilder::new(AssertUnwindSafe(|| {
+            if limited {
+                compat::start_timeout(LONGEST);
+            }
+            Ok(work())
+        }))
+        .catch_others(|cause| {
+            Err(match cause {
+                CaughtError::PostgresError(report)
+                | CaughtError::ErrorReport(report)
+                | CaughtError::RustPanic { ereport: report, .. } => report.message().to_string(),
+            })
+        })
+        .execute();
+        compat::stop_timeout();
+        let done = done
+            .map_err(|message| {
+                pg_sys::AbortCurrentTransaction();
+                pgrx::log!("packing of {what} failed: {message}");
+            })
+            .ok();
+        pg_sys::pgstat_report_stat(false);
+        pg_sys::pgstat_report_activity(pg_sys::BackendState::STATE_IDLE, std::ptr::null());
+        done
+    }
+}
+
+/// Says in `pg_stat_activity`, where `engine.packing_progress` looks, what is being done.
+pub(super) unsafe fn report(what: &str) {
+    // SAFETY: the server copies the text.
+    unsafe {
+        if let Ok(what) = std::ffi::CString::new(what) {
+            pg_sys::pgstat_report_activity(pg_sys::BackendState::STATE_RUNNING, what.as_ptr());
+        }
+    }
+}
+
+/// What `take` takes of the rows of a catalog, in a transaction with a snapshot.
+pub(super) unsafe fn rows_of<T, U>(catalog: pg_sys::Oid, take: impl Fn(&T) -> Option<U>) -> Vec<U> {
+    // SAFETY: `T` is the fixed part of the catalog's rows.
+    unsafe {
+        let table = pg_sys::table_open(catalog, pg_sys::AccessShareLock as c_int);
+        let scan = pg_sys::table_beginscan_catalog(table, 0, std::ptr::null_mut());
+        let mut found = Vec::new();
+        loop {
+            let tuple = pg_sys::heap_getnext(scan, pg_sys::ScanDirection::ForwardScanDirection);
+            if tuple.is_null() {
+                break;
+            }
+            found.extend(take(&*pg_sys::GETSTRUCT(tuple).cast::<T>()));
+        }
+        pg_sys::table_endscan(scan);
+        pg_sys::table_close(table, pg_sys::AccessShareLock as c_int);
+        found
+    }
+}

@@ -1,0 +1,165 @@
+//! The pages that packed rows have left.
+//!
+//! Called by the worker after it has packed a table. VACUUM empties them, and other rows, hot ones and stripes, come to fill them; but autovacuum waits for a fifth of all rows, stripes' among them, to
+//! be dead. So where a tenth of the file is dead rows, or stripes that nobody sees, it is vacuumed here. Where a tenth is empty afterwards, stripes at the end are moved
+//! there (`compact`), and the end is cut off; in a table that nobody writes to the last hot rows become a stripe first, as they may lie there. Invariant: what is done here frees
+//! pages in proportion to what it reads.
+
+use std::ffi::c_void;
+
+use pgrx::pg_sys::{self, Oid, Relation};
+
+use super::process::{attempt, report};
+use super::worker::{self, Table, on_table};
+use super::{compact, settings};
+use crate::host::relation;
+use crate::storage::{directory_scan, metapage, spare, truncate};
+use crate::table_am::hot_runs;
+
+/// The part of the file that is worth while, and the fewest pages.
+const PART: u32 = 10;
+const FEWEST: u32 = 64;
+/// Stripes that are moved before others have their turn.
+const STRIPES: usize = 64;
+
+/// What the pages of a file are, but for those of live stripes and of live hot rows.
+#[derive(Default)]
+struct Room {
+    blocks: u32,
+    /// Empty, as the free space map has it.
+    spare: u32,
+    /// With rows, some of which may be dead.
+    unclean: u32,
+    /// Of stripes that nobody sees.
+    dead: u32,
+    /// Dead hot rows, by the server's statistics.
+    dead_rows: u64,
+}
+
+impl Room {
+    unsafe fn of(rel: Relation) -> Self {
+        // SAFETY: rel is open with ShareUpdateExclusiveLock.
+        unsafe {
+            let Some(storage_id) = metapage::storage_id(rel) else { return Self::default() };
+            let oldest = pg_sys::GetOldestNonRemovableTransactionId(rel);
+            let blocks = relation::block_count(rel);
+            let mut room =
+                Self { blocks, dead: directory_scan::dead_pages(storage_id, oldest), ..Self::default() };
+            let counts = pg_sys::pgstat_fetch_stat_tabentry((*rel).rd_id);
+            if !counts.is_null() {
+                room.dead_rows = u64::try_from((*counts).n_dead_tuples).unwrap_or(0);
+            }
+            let runs = directory_scan::all_versions(storage_id).into_iter().map(|entry| entry.run);
+            let mut vmbuffer: pg_sys::Buffer = 0;
+            for span in hot_runs::hot_spans(runs, blocks) {
+                for block in span.start..span.end {
+                    pgrx::check_for_interrupts!();
+                    if spare::seems_empty(rel, block) {
+                        room.spare += 1;
+                    } else if pg_sys::visibilitymap_get_status(rel, block, &raw mut vmbuffer) == 0 {
+                        room.unclean += 1;
+                    }
+                }
+            }
+            if vmbuffer != 0 {
+                pg_sys::ReleaseBuffer(vmbuffer);
+            }
+            room
+        }
+    }
+
+    fn is_worth(&self, pages: u32) -> bool {
+        pages >= FEWEST.max(self.blocks / PART)
+    }
+
+    fn wants_vacuum(&self, fewest: usize) -> bool {
+        self.is_worth(self.dead)
+            // They may be all that lies behind the empty pages.
+            || (self.dead > 0 && self.is_worth(self.spare))
+            || (self.is_worth(self.unclean) && self.dead_rows >= fewest as u64)
+    }
+}
+
+/// Tidies up a table; returns whether there was something to do, None after an ERROR.
+pub(super) unsafe fn table(table: &Table) -> Option<bool> {
+    // SAFETY: each step has transactions of its own.
+    unsafe {
+        let look = || on_table(table.oid, |rel| Room::of(rel)).map(Option::unwrap_or_default);
+        let mut room = look()?;
+        let mut busy = false;
+        if room.wants_vacuum(table.fewest) {
+            vacuum(table.oid)?;
+            busy = true;
+            room = look()?;
+        }
+        if !room.is_worth(room.spare) {
+            return Some(busy);
+        }
+        if table.idle && worker::pack(table.oid, 1)? > 0 {
+            vacuum(table.oid)?;
+            busy = true;
+            room = look()?;
+        }
+        let keep = room.blocks - room.spare;
+        let mut moved = 0;
+        while moved < STRIPES && settings::is_on() {
+            let step = |rel| {
+                report(&format!("moving stripes of {}: {moved}", relation::quoted_name(rel)));
+                compact::step(rel, keep)
+            };
+            if on_table(table.oid, step)? != Some(true) {
+                break;
+            }
+            moved += 1;
+        }
+        if moved > 0 && look()?.wants_vacuum(table.fewest) {
+            vacuum(table.oid)?;
+        }
+        let cut = on_table(table.oid, |rel| if truncate::is_allowed(rel) { truncate::tail(rel) } else { 0 })?;
+        Some(busy || moved > 0 || cut.unwrap_or(0) > 0)
+    }
+}
+
+/// VACUUM of the table, after that of the directory, so that pages of stripes that nobody sees become free.
+unsafe fn vacuum(table: Oid) -> Option<()> {
+    // SAFETY: the server's own VACUUM, called as autovacuum calls it; what it is given lives in a context of its own.
+    unsafe {
+        let Some(directory) = on_table(table, |_| directory_scan::catalog())? else { return Some(()) };
+        report(&format!("vacuuming table {}", table.to_u32()));
+        let context = pg_sys::AllocSetContextCreateInternal(
+            pg_sys::TopMemoryContext,
+            c"colonnade vacuum".as_ptr(),
+            0,
+            8 * 1024,
+            8 * 1024 * 1024,
+        );
+        let done = attempt(&format!("table {}", table.to_u32()), false, || {
+            pg_sys::SetCurrentStatementStartTimestamp();
+            pg_sys::StartTransactionCommand();
+            pg_sys::PortalContext = context;
+            let before = pg_sys::MemoryContextSwitchTo(context);
+            let mut list = std::ptr::null_mut();
+            for oid in [directory, table] {
+                let item = pg_sys::makeVacuumRelation(std::ptr::null_mut(), oid, std::ptr::null_mut());
+                list = pg_sys::lappend(list, item.cast::<c_void>());
+            }
+            let mut params = pg_sys::VacuumParams {
+                options: pg_sys::VACOPT_VACUUM | pg_sys::VACOPT_SKIP_LOCKED | pg_sys::VACOPT_PROCESS_TOAST,
+                freeze_min_age: -1,
+                freeze_table_age: -1,
+                multixact_freeze_min_age: -1,
+                multixact_freeze_table_age: -1,
+                log_min_duration: -1,
+                nworkers: -1,
+                ..pg_sys::VacuumParams::default()
+            };
+            let strategy = pg_sys::GetAccessStrategy(pg_sys::BufferAccessStrategyType::BAS_VACUUM);
+            pg_sys::MemoryContextSwitchTo(before);
+            pg_sys::vacuum(list, &raw mut params, strategy, true);
+            pg_sys::CommitTransactionCommand();
+        });
+        pg_sys::PortalContext = std::ptr::null_mut();
+        pg_sys::MemoryContextDelete(context);
+        done
+    }
+}
