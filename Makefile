@@ -51,7 +51,7 @@ test-changes: ## random changes of rows against heap, long (STATEMENTS=10000 SEE
 test-sqlsmith: ## sqlsmith's random statements on columnar tables of many types (DURATION=60 SEED=n)
 	scripts/test.sh sqlsmith
 
-test-spilling: ## statements over 10 million rows with work_mem = 1MB: memory, temporary files, heap's answers (ROWS=n ONLY='names')
+test-spilling: ## statements over 10 million rows with work_mem = 1MB: memory, temporary files, heap's answers and times (ROWS=n ONLY='names')
 	scripts/test.sh spilling
 
 test-postgres: ## PostgreSQL's own suites with colcompress tables, held against heap (SOURCE=tree; SUITES="regress isolation cold")
