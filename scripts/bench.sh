@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Runs a benchmark and prints its tables; suites also write JSON, SVG and PNG to target/bench.
-# Usage: scripts/bench.sh [all|events|open-scan|tpch|clickbench|small|cold|oltp|encodings]    (default: all = sizes and events, then open-scan)
-# What each takes from the environment is said at its top: bench/events.py, tpch.py, clickbench.py, small.py, cold_changes.py, oltp.py, open_scan.py.
+# Usage: scripts/bench.sh [all|events|open-scan|tpch|clickbench|small|cold|oltp|packing|encodings]    (default: all = sizes and events, then open-scan)
+# What each takes from the environment is said at its top: bench/events.py, tpch.py, clickbench.py, small.py, cold_changes.py, oltp.py, packing.py, open_scan.py.
 set -euo pipefail
 . "$(dirname "$0")/lib.sh"
 
@@ -34,9 +34,10 @@ open-scan) in_server open_scan.py ;;
 small) in_server small.py ;;
 cold) in_server cold_changes.py ;;
 oltp) in_server oltp.py ;;
+packing) in_server packing.py ;;
 encodings)
     if [ ! -x "$ROOT/bench/encodings.sh" ]; then die "bench/encodings.sh is not there yet"; fi
     exec "$ROOT/bench/encodings.sh"
     ;;
-*) die "usage: scripts/bench.sh [all|events|open-scan|tpch|clickbench|small|cold|oltp|encodings]" ;;
+*) die "usage: scripts/bench.sh [all|events|open-scan|tpch|clickbench|small|cold|oltp|packing|encodings]" ;;
 esac
