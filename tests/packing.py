@@ -51,6 +51,11 @@ class Writer(threading.Thread):
             self.problem = error
 
 
+def is_default(server):
+    shown = server.sql("SELECT name, boot_val FROM pg_settings WHERE name IN ('colonnade.packing', 'colonnade.packing_rows', 'colonnade.packing_naptime') ORDER BY 1", "one")
+    assert shown == "colonnade.packing|on\ncolonnade.packing_naptime|30\ncolonnade.packing_rows|10000", shown
+
+
 def busy_table(server):
     writers = [Writer(server, number) for number in range(SESSIONS)]
     for writer in writers:
@@ -189,7 +194,7 @@ def main():
         for database in ("one", "two"):
             server.create_database(database)
         server.sql("CREATE TABLE t (k int PRIMARY KEY, v text, n int) USING colcompress WITH (orderby = 'n'); CREATE INDEX ON t (n)", "one")
-        for part in (busy_table, left_alone, switched_off, replicated, space, steps_aside, is_dropped, stops):
+        for part in (is_default, busy_table, left_alone, switched_off, replicated, space, steps_aside, is_dropped, stops):
             try:
                 part(server)
                 print(f"ok packing: {part.__name__}", flush=True)

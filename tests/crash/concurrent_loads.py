@@ -194,7 +194,7 @@ def cycle(server, standby, ledger, number, want_cache):
 def main():
     print(f"seed {SEED} (COLONNADE_SEED repeats it)")
     # A standby that lags behind on a busy machine still finds the log that it needs after the primary's checkpoints.
-    settings = {"max_wal_senders": "4", "autovacuum_naptime": "1s", "wal_keep_size": "1GB"}
+    settings = {"max_wal_senders": "4", "autovacuum_naptime": "1s", "wal_keep_size": "1GB", "colonnade.packing": "on", "colonnade.packing_naptime": "1s", "colonnade.packing_rows": "100"}
     server = fresh_server("crash_loads", os.environ["COLONNADE_STAGE"], settings)
     standby = None
     failed = 0

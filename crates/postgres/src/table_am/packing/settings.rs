@@ -4,7 +4,7 @@
 
 use pgrx::guc::{GucContext, GucFlags, GucRegistry, GucSetting};
 
-static PACKING: GucSetting<bool> = GucSetting::<bool>::new(false);
+static PACKING: GucSetting<bool> = GucSetting::<bool>::new(true);
 static NAPTIME: GucSetting<i32> = GucSetting::<i32>::new(30);
 static COST_DELAY: GucSetting<i32> = GucSetting::<i32>::new(20);
 static STOP_AT: GucSetting<i32> = GucSetting::<i32>::new(0);

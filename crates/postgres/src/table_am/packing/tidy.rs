@@ -1,7 +1,7 @@
 //! The pages that packed rows have left.
 //!
 //! Called by the worker after it has packed a table. VACUUM empties them, and other rows, hot ones and stripes, come to fill them; but autovacuum waits for a fifth of all rows, stripes' among them, to
-//! be dead. So where a tenth of the file is dead rows, or stripes that nobody sees, it is vacuumed here. Where a tenth is empty afterwards, stripes at the end are moved
+//! be dead. So where a tenth of the file is dead rows, or stripes that nobody sees, it is vacuumed here. Where a tenth is empty afterwards (less in a table that nobody writes to), stripes at the end are moved
 //! there (`compact`), and the end is cut off; in a table that nobody writes to the last hot rows become a stripe first, as they may lie there. Invariant: what is done here frees
 //! pages in proportion to what it reads.
 
@@ -16,8 +16,9 @@ use crate::host::relation;
 use crate::storage::{directory_scan, metapage, spare, truncate};
 use crate::table_am::hot_runs;
 
-/// The part of the file that is worth while, and the fewest pages.
+/// The part of the file that is worth while, also where nobody writes, and the fewest pages.
 const PART: u32 = 10;
+const IDLE_PART: u32 = 32;
 const FEWEST: u32 = 64;
 /// Stripes that are moved before others have their turn.
 const STRIPES: usize = 64;
@@ -26,6 +27,8 @@ const STRIPES: usize = 64;
 #[derive(Default)]
 struct Room {
     blocks: u32,
+    /// What part of them is worth while.
+    part: u32,
     /// Empty, as the free space map has it.
     spare: u32,
     /// With rows, some of which may be dead.
@@ -37,14 +40,15 @@ struct Room {
 }
 
 impl Room {
-    unsafe fn of(rel: Relation) -> Self {
+    unsafe fn of(rel: Relation, idle: bool) -> Self {
         // SAFETY: rel is open with ShareUpdateExclusiveLock.
         unsafe {
             let Some(storage_id) = metapage::storage_id(rel) else { return Self::default() };
             let oldest = pg_sys::GetOldestNonRemovableTransactionId(rel);
             let blocks = relation::block_count(rel);
-            let mut room =
-                Self { blocks, dead: directory_scan::dead_pages(storage_id, oldest), ..Self::default() };
+            let part = if idle { IDLE_PART } else { PART };
+            let dead = directory_scan::dead_pages(storage_id, oldest);
+            let mut room = Self { blocks, part, dead, ..Self::default() };
             let counts = pg_sys::pgstat_fetch_stat_tabentry((*rel).rd_id);
             if !counts.is_null() {
                 room.dead_rows = u64::try_from((*counts).n_dead_tuples).unwrap_or(0);
@@ -69,7 +73,7 @@ impl Room {
     }
 
     fn is_worth(&self, pages: u32) -> bool {
-        pages >= FEWEST.max(self.blocks / PART)
+        pages >= FEWEST.max(self.blocks / self.part.max(1))
     }
 
     fn wants_vacuum(&self, fewest: usize) -> bool {
@@ -84,7 +88,7 @@ impl Room {
 pub(super) unsafe fn table(table: &Table) -> Option<bool> {
     // SAFETY: each step has transactions of its own.
     unsafe {
-        let look = || on_table(table.oid, |rel| Room::of(rel)).map(Option::unwrap_or_default);
+        let look = || on_table(table.oid, |rel| Room::of(rel, table.idle)).map(Option::unwrap_or_default);
         let mut room = look()?;
         let mut busy = false;
         if room.wants_vacuum(table.fewest) {
