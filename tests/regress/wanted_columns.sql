@@ -67,3 +67,50 @@ SELECT same('SELECT * FROM {rows} WHERE id BETWEEN 70 AND 500');
 DELETE FROM t WHERE id % 10 = 3;
 DELETE FROM h WHERE id % 10 = 3;
 SELECT same('SELECT sum(c) FROM {rows} WHERE id IN (SELECT g * 7 FROM generate_series(1, 2000) g)');
+-- bitmap scans load the rows of a block that are in one chunk together: blocks across chunks and stripes, dead rows, columns newer than a stripe, lossy pages, conditions to be
+-- looked at again, dictionaries, rows in heap pages between
+SET colonnade.stripe_threshold_rows = 0;
+CREATE TABLE tagged (id int, tag text, tags text[], doc jsonb, n numeric, gone text) USING colcompress WITH (chunk_group_row_limit = 1000, stripe_row_limit = 2500);
+ALTER TABLE tagged DROP COLUMN gone;
+INSERT INTO tagged SELECT g, 'tag ' || g % 3000, ARRAY['a' || g % 30, CASE WHEN g % 7 <> 0 THEN 'b' || g % 50 END], jsonb_build_object('k', g % 40, 's', 'v' || g), CASE WHEN g % 9 <> 0 THEN g / 8.0 END
+FROM generate_series(1, 8000) g;
+ALTER TABLE tagged ADD COLUMN added int DEFAULT 7;
+INSERT INTO tagged SELECT g, 'tag ' || g % 3000, ARRAY['a' || g % 30], jsonb_build_object('k', g % 40), g / 8.0, g FROM generate_series(8001, 12000) g;
+RESET colonnade.stripe_threshold_rows;
+INSERT INTO tagged SELECT g, 'hot', ARRAY['a' || g % 30], jsonb_build_object('k', g % 40), NULL, g FROM generate_series(12001, 12100) g;
+CREATE TABLE tagged_h AS SELECT * FROM tagged;
+CREATE INDEX ON tagged USING gin (tags);
+CREATE INDEX ON tagged USING gin (doc jsonb_path_ops);
+CREATE INDEX ON tagged (id);
+CREATE INDEX ON tagged (n);
+DELETE FROM tagged WHERE id % 11 = 0;
+DELETE FROM tagged_h WHERE id % 11 = 0;
+DO $$ BEGIN FOR i IN 1..30 LOOP DELETE FROM tagged WHERE id = i * 90; DELETE FROM tagged_h WHERE id = i * 90; END LOOP; END $$;
+VACUUM ANALYZE tagged, tagged_h;
+SET colonnade.enable_scan = off;
+SET enable_indexscan = off;
+SET enable_indexonlyscan = off;
+-- premise: rows in stripes and in heap pages, stripes that a block does not end with
+SELECT count(*) FILTER (WHERE (ctid::text::point)[0] >= 2147483648) AS cold, count(*) FROM tagged;
+SELECT count(*) FILTER (WHERE row_count % 256 <> 0) FROM engine.colcompress_stripes WHERE table_name = 'tagged'::regclass;
+CREATE FUNCTION bitmaps(condition text) RETURNS text LANGUAGE plpgsql AS $$
+DECLARE node text; ours text; theirs text;
+BEGIN
+    EXECUTE 'EXPLAIN (ANALYZE, TIMING OFF, COSTS OFF, FORMAT json) SELECT count(*) FROM tagged WHERE ' || condition INTO node;
+    EXECUTE 'SELECT md5(string_agg(x::text, '','' ORDER BY x::text)) FROM tagged x WHERE ' || condition INTO ours;
+    EXECUTE 'SELECT md5(string_agg(x::text, '','' ORDER BY x::text)) FROM tagged_h x WHERE ' || condition INTO theirs;
+    RETURN substring(node from '"Node Type": "(Bitmap Heap Scan)"') || CASE WHEN node ~ '"Lossy Heap Blocks": [1-9]' THEN ', lossy' ELSE '' END || ': ' || (ours IS NOT DISTINCT FROM theirs);
+END $$;
+SELECT bitmaps(c) FROM unnest(ARRAY['tags @> ARRAY[''a5'']', 'tags @> ARRAY[''a5'', ''b5'']', 'doc @> ''{"k": 7}''', 'tags && ARRAY[''b1'', ''b2''] AND doc @> ''{"k": 11}''',
+    'tags @> ARRAY[''a5''] OR doc @> ''{"k": 3}'' OR id BETWEEN 2400 AND 2600', 'id BETWEEN 1 AND 12100', 'n < 500 OR id > 7900', 'n < 900 AND tag LIKE ''%7'' AND added = 7', 'id = 2500']) c;
+INSERT INTO tagged SELECT g, 'more', ARRAY['a' || g % 30], NULL, g, g FROM generate_series(20001, 450000) g;
+INSERT INTO tagged_h SELECT g, 'more', ARRAY['a' || g % 30], NULL, g, g FROM generate_series(20001, 450000) g;
+SET work_mem = '64kB';
+SET enable_seqscan = off;
+SELECT bitmaps(c) FROM unnest(ARRAY['tags @> ARRAY[''a5''] AND tag <> ''hot''', 'n BETWEEN 300 AND 430000 AND id % 3 = 0']) c;
+RESET work_mem;
+-- the same rows again under a nested loop
+SET enable_hashjoin = off;
+SET enable_mergejoin = off;
+SELECT count(*), sum(t.n) FROM generate_series(1, 40) g JOIN tagged t ON t.id BETWEEN g AND g + 300;
+SELECT count(*), sum(t.n) FROM generate_series(1, 40) g JOIN tagged_h t ON t.id BETWEEN g AND g + 300;

@@ -346,7 +346,8 @@ impl OwnedChunk {
         }
     }
 
-    fn located(&self, error: Error) -> Error {
+    /// Says of an error of the opened chunk where it was met.
+    pub fn located(&self, error: Error) -> Error {
         error.at(self.column, Some(self.chunk))
     }
 }

@@ -5,6 +5,7 @@
 //! with packed bytes. The kernels run over all rows at once (`kernels/hex.rs`).
 
 use std::ops::Range;
+use std::rc::Rc;
 
 use vector::{Bitmap, ByteView};
 use vector::{ByteViews, Error, PhysicalType, Result, Selection, Values, Vector};
@@ -247,7 +248,7 @@ impl Node for HexNode<'_> {
             packed.extend_from_slice(self.packed.get(spans.get(row as usize)).unwrap_or(&[]));
             offsets.push(u32::try_from(packed.len()).unwrap_or(u32::MAX));
         }
-        self.text(&packed, &Spans::Offsets(offsets), rows.len())
+        self.text(&packed, &Spans::Offsets(Rc::new(offsets)), rows.len())
     }
 
     fn test(&self, leaf: &Leaf<'_>, selection: &Selection) -> Result<Option<Bitmap>> {

@@ -4,6 +4,9 @@
 //! before it), or varint `length + 1` when all are equal. Invariant: `spans` checks that the lengths add up to exactly the
 //! data they describe, so a place is always inside it.
 
+use std::cell::OnceCell;
+use std::rc::Rc;
+
 use vector::{Error, Result};
 
 use crate::cursor::{Reader, Writer};
@@ -17,8 +20,8 @@ const MAX_BYTES: usize = u32::MAX as usize;
 pub enum Lengths<'a> {
     /// All the same.
     Fixed(u32),
-    /// One each.
-    Node(IntNode<'a>),
+    /// One each, and the places that follow from them, once they were asked for: whoever takes single values asks again and again.
+    Node(IntNode<'a>, OnceCell<Rc<Vec<u32>>>),
 }
 
 /// Where values lie.
@@ -27,7 +30,7 @@ pub enum Spans {
     /// All of this length.
     Fixed(u32),
     /// Value i is at `offsets[i]..offsets[i + 1]`.
-    Offsets(Vec<u32>),
+    Offsets(Rc<Vec<u32>>),
 }
 
 /// Writes the lengths.
@@ -52,14 +55,17 @@ impl<'a> Lengths<'a> {
     /// Reads the lengths of `context.rows` values.
     pub fn read(reader: &mut Reader<'a>, context: &NodeContext<'a>) -> Result<Self> {
         match reader.count(MAX_BYTES + 1, "length of values")? {
-            0 => IntNode::open(&mut reader.child()?, context.rows, context.deeper()?).map(Self::Node),
+            0 => {
+                let node = IntNode::open(&mut reader.child()?, context.rows, context.deeper()?)?;
+                Ok(Self::Node(node, OnceCell::new()))
+            }
             length => Ok(Self::Fixed(u32::try_from(length - 1).unwrap_or(u32::MAX))),
         }
     }
 
     /// Appends the name of what holds the lengths, if there is anything to tell.
     pub fn describe(&self, out: &mut String) {
-        if let Self::Node(node) = self {
+        if let Self::Node(node, _) = self {
             out.push_str(" > ");
             node.describe(out);
         }
@@ -74,7 +80,16 @@ impl<'a> Lengths<'a> {
                 let total = u64::from(*length) * rows as u64;
                 (total == data as u64).then_some(Spans::Fixed(*length)).ok_or_else(|| wrong(total))
             }
-            Self::Node(node) => offsets_of(node, data).map(Spans::Offsets),
+            Self::Node(node, known) => {
+                let offsets = match known.get() {
+                    Some(offsets) => offsets,
+                    None => {
+                        let offsets = Rc::new(offsets_of(node, data)?);
+                        known.get_or_init(|| offsets)
+                    }
+                };
+                Ok(Spans::Offsets(Rc::clone(offsets)))
+            }
         }
     }
 }

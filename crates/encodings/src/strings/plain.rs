@@ -2,6 +2,7 @@
 //! fixed width the data alone.
 
 use std::ops::Range;
+use std::rc::Rc;
 
 use vector::{Bitmap, ByteViews, Error, FixedBytes, PhysicalType, Result, Selection, Values, Vector};
 
@@ -117,7 +118,7 @@ impl Node for PlainNode<'_> {
                 Ok(Values::Fixed(FixedBytes { width: *width, bytes: taken }))
             }
             Self::Bytes { lengths, data } => {
-                let spans = Spans::Offsets(offsets_of(lengths, data.len())?);
+                let spans = Spans::Offsets(Rc::new(offsets_of(lengths, data.len())?));
                 let mut views = ByteViews::new();
                 for &row in rows {
                     let value = data.get(spans.get(row as usize));
@@ -139,7 +140,7 @@ impl Node for PlainNode<'_> {
             Self::Bytes { lengths, data } => {
                 let offsets = offsets_of(lengths, data.len())?;
                 let rows = offsets.len() - 1;
-                let spans = Spans::Offsets(offsets);
+                let spans = Spans::Offsets(Rc::new(offsets));
                 Ok(Some(mask(&test, rows, selection, |row| data.get(spans.get(row)))))
             }
         }

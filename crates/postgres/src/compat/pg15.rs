@@ -146,6 +146,12 @@ pub unsafe fn predicate_lock_relation(rel: Relation, snapshot: Snapshot) {
     unsafe { pg_guard_ffi_boundary(|| c::PredicateLockRelation(rel, snapshot)) }
 }
 
+/// Whether this transaction, or that of a parallel worker's leader, is a serializable one.
+pub fn is_serializable() -> bool {
+    // SAFETY: a plain number of the server's.
+    unsafe { pg_sys::XactIsoLevel == pg_sys::XACT_SERIALIZABLE as i32 }
+}
+
 /// Takes a predicate lock on one row, unless transaction `inserter` is the reader itself.
 pub unsafe fn predicate_lock_tid(
     rel: Relation,
@@ -153,6 +159,9 @@ pub unsafe fn predicate_lock_tid(
     snapshot: Snapshot,
     inserter: TransactionId,
 ) {
+    if !is_serializable() {
+        return;
+    }
     // SAFETY: as above.
     unsafe { pg_guard_ffi_boundary(|| c::PredicateLockTID(rel, tid, snapshot, inserter)) }
 }
@@ -160,7 +169,8 @@ pub unsafe fn predicate_lock_tid(
 /// Whether a read under `snapshot` has to look for conflicts with writes that it does not see.
 pub unsafe fn serializable_reads(rel: Relation, snapshot: Snapshot) -> bool {
     // SAFETY: as above.
-    unsafe { pg_guard_ffi_boundary(|| c::CheckForSerializableConflictOutNeeded(rel, snapshot)) }
+    is_serializable()
+        && unsafe { pg_guard_ffi_boundary(|| c::CheckForSerializableConflictOutNeeded(rel, snapshot)) }
 }
 
 /// Reports a read that did not see what `xid` wrote.

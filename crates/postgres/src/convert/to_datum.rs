@@ -13,6 +13,8 @@ use super::arena::Arena;
 use super::numeric::{self, Decimal};
 use super::type_map::{ColumnType, Shape};
 
+/// For fewer rows than one in so many entries of a dictionary, entries are built row by row.
+const FEW: usize = 16;
 /// Longest payload that a one-byte length word can announce (127 with the word itself).
 const SHORT_PAYLOAD: usize = 126;
 
@@ -62,10 +64,19 @@ impl ColumnReader {
     ) -> usize {
         match rows {
             Selection::All(len) => self.fill(vector, 0..*len as usize, out_values, out_nulls),
-            Selection::Rows(rows) => {
-                self.fill(vector, rows.iter().map(|&row| row as usize), out_values, out_nulls)
-            }
+            Selection::Rows(rows) => self.datums_at(vector, rows, out_values, out_nulls),
         }
+    }
+
+    /// As [`Self::datums`] for these rows, ascending.
+    pub fn datums_at(
+        &mut self,
+        vector: &Vector,
+        rows: &[u32],
+        out_values: &mut [Datum],
+        out_nulls: &mut [bool],
+    ) -> usize {
+        self.fill(vector, rows.iter().map(|&row| row as usize), out_values, out_nulls)
     }
 
     /// As [`Self::datums`] for the rows `range`, ascending.
@@ -77,14 +88,6 @@ impl ColumnReader {
         out_nulls: &mut [bool],
     ) -> usize {
         self.fill(vector, range, out_values, out_nulls)
-    }
-
-    /// The value of one row, `None` for NULL.
-    pub fn datum(&mut self, vector: &Vector, row: usize) -> Option<Datum> {
-        let (mut value, mut null) = ([Datum::null()], [true]);
-        self.fill(vector, std::iter::once(row), &mut value, &mut null);
-        let [value] = value;
-        (!null[0]).then_some(value)
     }
 
     fn fill(
@@ -102,6 +105,22 @@ impl ColumnReader {
                 for ((_, out), null) in rows.clone().zip(out_values.iter_mut()).zip(out_nulls.iter_mut()) {
                     *out = built.unwrap_or(Datum::null());
                     *null = built.is_none();
+                    count += 1;
+                }
+                count
+            }
+            Values::Dictionary { codes, dictionary }
+                if out_values.len() * FEW < dictionary.entries.len() && !self.knows(dictionary) =>
+            {
+                let mut count = 0;
+                for ((row, out), null) in rows.clone().zip(out_values.iter_mut()).zip(out_nulls.iter_mut()) {
+                    let code = codes.get(row).map_or(usize::MAX, |&code| code as usize);
+                    let value = match code < dictionary.entries.len() {
+                        true => build(&mut self.arena, self.kind.shape, &dictionary.entries, code),
+                        false => None,
+                    };
+                    *out = value.unwrap_or(Datum::null());
+                    *null = value.is_none();
                     count += 1;
                 }
                 count
@@ -223,6 +242,10 @@ impl ColumnReader {
                 count
             }
         }
+    }
+
+    fn knows(&self, dictionary: &Dictionary) -> bool {
+        self.dictionaries.iter().any(|cached| cached.id == dictionary.id)
     }
 
     fn dictionary(&mut self, dictionary: &Dictionary) -> &mut CachedDictionary {

@@ -48,8 +48,12 @@ impl ColumnType {
                 type_oid: Oid::INVALID,
             };
         }
-        // SAFETY: a catalog look-up; an unknown type raises an ERROR.
-        let type_oid = unsafe { pg_sys::getBaseType(attribute.atttypid) };
+        let type_oid = match attribute.atttypid.to_u32() < pg_sys::FirstGenbkiObjectId {
+            // Types that the server's source numbers are no domains.
+            true => attribute.atttypid,
+            // SAFETY: a catalog look-up; an unknown type raises an ERROR.
+            false => unsafe { pg_sys::getBaseType(attribute.atttypid) },
+        };
         let shape = shape_of(attribute, type_oid);
         Self { logical: logical_of(type_oid, shape), shape, type_oid }
     }

@@ -1,6 +1,6 @@
 //! Column chunks for point look-ups, kept per backend.
 //!
-//! Called by `table_am/cold_rows` for rows fetched by number. A chunk stays in memory as it is stored, and single values are taken out of it; once that was done so often that
+//! Called by `table_am/cold_fetch` for rows fetched by number. A chunk stays in memory as it is stored, opened, and single values are taken out of it; once that was done so often that
 //! decoding the whole chunk would have cost about as much, it is decoded and further values are read off. Chunks are known by storage id, first row number, column and chunk
 //! number, which are never used again and whose bytes never change, so that nothing has to be invalidated. The cache is bounded in bytes; scans pass their chunks by it.
 
@@ -8,6 +8,7 @@ use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::HashMap;
 use std::rc::Rc;
 
+use encodings::Chunk;
 use pgrx::pg_sys::Relation;
 use stripe::OwnedChunk;
 use vector::{Error, LogicalType, Result, Vector};
@@ -19,12 +20,14 @@ use super::open_stripe::{OpenStripe, Pages};
 /// What is kept, in bytes.
 const BYTES: usize = 64 << 20;
 /// Taking one value costs about what decoding so many of a chunk does: integers and the like, and byte strings.
-const NUMBERS: u32 = 512;
+const NUMBERS: u32 = 128;
 const STRINGS: u32 = 64;
 
 /// One column chunk.
 pub struct KeptChunk {
-    stored: OwnedChunk,
+    /// Reads `stored`: dropped before it.
+    opened: OnceCell<Chunk<'static>>,
+    stored: Box<OwnedChunk>,
     decoded: OnceCell<Vector>,
     /// Values taken one by one.
     taken: Cell<u32>,
@@ -36,12 +39,12 @@ pub struct KeptChunk {
     used: Cell<u64>,
 }
 
-/// Where a value is.
+/// Where values are.
 pub enum Place<'a> {
-    /// The only one of its vector.
+    /// Alone in a vector.
     Alone(Vector),
-    /// In this row of the chunk's vector.
-    Among(&'a Vector, usize),
+    /// In their rows of the chunk's vector.
+    Among(&'a Vector),
 }
 
 type Key = (u64, u64, u32, u32);
@@ -50,11 +53,12 @@ type Key = (u64, u64, u32, u32);
 struct Cache {
     chunks: HashMap<Key, Rc<KeptChunk>>,
     bytes: usize,
-    clock: u64,
 }
 
 thread_local! {
     static CACHE: RefCell<Cache> = RefCell::new(Cache::default());
+    /// Counts the look-ups.
+    static CLOCK: Cell<u64> = const { Cell::new(0) };
 }
 
 /// A column chunk of `stripe`, whose directory entry is `entry`.
@@ -70,13 +74,9 @@ pub unsafe fn of(
 ) -> Result<Rc<KeptChunk>> {
     let position = u32::try_from(column).map_err(|_| Error::InvalidInput("too many columns".into()))?;
     let key = (entry.storage_id, entry.first_row, position, chunk);
-    let found = CACHE.with_borrow_mut(|cache| {
-        cache.clock += 1;
-        let found = cache.chunks.get(&key)?;
-        found.used.set(cache.clock);
-        Some(Rc::clone(found))
-    });
-    if let Some(found) = found {
+    CLOCK.set(CLOCK.get() + 1);
+    if let Some(found) = CACHE.with_borrow(|cache| cache.chunks.get(&key).cloned()) {
+        found.touch();
         return Ok(found);
     }
     // SAFETY: rel is open.
@@ -88,16 +88,16 @@ pub unsafe fn of(
     };
     let bytes = stored.len() + size_of::<KeptChunk>();
     let kept = Rc::new(KeptChunk {
-        stored,
+        opened: OnceCell::new(),
+        stored: Box::new(stored),
         decoded: OnceCell::new(),
         taken: Cell::new(0),
         many,
         bytes: Cell::new(bytes),
-        used: Cell::new(0),
+        used: Cell::new(CLOCK.get()),
     });
     CACHE.with_borrow_mut(|cache| {
         cache.make_room(bytes);
-        kept.used.set(cache.clock);
         cache.bytes += bytes;
         cache.chunks.insert(key, Rc::clone(&kept));
     });
@@ -105,26 +105,50 @@ pub unsafe fn of(
 }
 
 impl KeptChunk {
-    /// The value of a row of the chunk.
-    pub fn at(&self, row: u32) -> Result<Place<'_>> {
-        if self.decoded.get().is_none() {
-            if self.taken.get() < self.many {
-                self.taken.set(self.taken.get() + 1);
-                return Ok(Place::Alone(self.stored.take(&[row], &ServerCodecs)?));
+    /// Notes that it is used, by somebody who has kept it from the last time.
+    pub fn touch(&self) {
+        self.used.set(CLOCK.get());
+    }
+
+    /// The values of these rows of the chunk, which ascend.
+    pub fn take(&self, rows: &[u32]) -> Result<Place<'_>> {
+        let decoded = match self.decoded.get() {
+            Some(decoded) => decoded,
+            None => {
+                let taken = self.taken.get().saturating_add(u32::try_from(rows.len()).unwrap_or(u32::MAX));
+                if taken <= self.many {
+                    self.taken.set(taken);
+                    return self
+                        .alone(rows)
+                        .map(Place::Alone)
+                        .map_err(|problem| self.stored.located(problem));
+                }
+                let vector = self.stored.decode(&ServerCodecs)?;
+                let more = vector.bytes();
+                CACHE.with_borrow_mut(|cache| {
+                    cache.make_room(more);
+                    self.bytes.set(self.bytes.get() + more);
+                    cache.recount();
+                });
+                self.decoded.get_or_init(|| vector)
             }
-            let vector = self.stored.decode(&ServerCodecs)?;
-            let more = vector.bytes();
-            CACHE.with_borrow_mut(|cache| {
-                cache.make_room(more);
-                self.bytes.set(self.bytes.get() + more);
-                cache.recount();
-            });
-            let _ = self.decoded.set(vector);
+        };
+        match rows.last() {
+            Some(&last) if last as usize >= decoded.len() => {
+                Err(Error::InvalidInput(format!("row {last} of a chunk of {}", self.stored.rows())))
+            }
+            _ => Ok(Place::Among(decoded)),
         }
-        match self.decoded.get() {
-            Some(vector) if (row as usize) < vector.len() => Ok(Place::Among(vector, row as usize)),
-            _ => Err(Error::InvalidInput(format!("row {row} of a chunk of {}", self.stored.rows()))),
+    }
+
+    fn alone(&self, rows: &[u32]) -> Result<Vector> {
+        if let Some(opened) = self.opened.get() {
+            return opened.take(rows);
         }
+        // SAFETY: the box is neither moved out of nor changed, and what borrows from it is dropped first.
+        let stored: &'static OwnedChunk = unsafe { &*std::ptr::from_ref(self.stored.as_ref()) };
+        let opened = stored.open(&ServerCodecs)?;
+        self.opened.get_or_init(|| opened).take(rows)
     }
 }
 

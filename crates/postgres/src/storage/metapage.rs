@@ -109,7 +109,8 @@ unsafe fn change(rel: Relation, edit: impl FnOnce(&mut Meta)) -> Meta {
 unsafe fn read_meta(rel: Relation) -> Option<Meta> {
     // SAFETY: rel is open; the page is looked at under pin and shared lock.
     unsafe {
-        if relation::block_count(rel) == 0 {
+        // A file whose storage id is known has a block 0.
+        if cached(rel).is_none() && relation::block_count(rel) == 0 {
             return None;
         }
         let buf = buffer::read(rel, 0, std::ptr::null_mut());

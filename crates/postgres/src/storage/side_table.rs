@@ -130,17 +130,20 @@ impl SideTable {
     /// Opens the catalog and its index.
     pub unsafe fn open(self, lock: u32) -> (Relation, Relation) {
         // SAFETY: closed by the caller, or by the server's abort.
+        unsafe { (self.open_table(lock), pg_sys::index_open(self.oids().index, lock as i32)) }
+    }
+
+    unsafe fn open_table(self, lock: u32) -> Relation {
+        // SAFETY: as above.
         unsafe {
-            let oids = self.oids();
-            let table = pg_sys::table_open(oids.table, lock as i32);
-            let index = pg_sys::index_open(oids.index, lock as i32);
+            let table = pg_sys::table_open(self.oids().table, lock as i32);
             if (*(*table).rd_att).natts != self.columns() {
                 error::internal(format!(
                     "the catalog engine.{} has an unexpected number of columns",
                     self.names().0.to_string_lossy()
                 ));
             }
-            (table, index)
+            table
         }
     }
 
@@ -168,13 +171,13 @@ impl SideTable {
     ) {
         // SAFETY: ordinary index scan; `step` may raise an ERROR, after which the server releases all of this.
         unsafe {
-            let (table, index) = self.open(pg_sys::AccessShareLock);
+            let table = self.open_table(pg_sys::AccessShareLock);
             if relation::block_count(table) == 0 {
                 // Nobody has written a row yet whose existence could matter to a snapshot taken before. Cold rows that were never changed are many.
-                pg_sys::index_close(index, pg_sys::NoLock as i32);
                 pg_sys::table_close(table, pg_sys::NoLock as i32);
                 return;
             }
+            let index = pg_sys::index_open(self.oids().index, pg_sys::AccessShareLock as i32);
             let cursor = Cursor { table, slot: pg_sys::table_slot_create(table, std::ptr::null_mut()) };
             let mut keys = [pg_sys::ScanKeyData::default(); 3];
             let conditions = std::iter::once((Compare::Equal, storage_id)).chain(limits.iter().copied());

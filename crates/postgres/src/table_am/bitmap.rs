@@ -1,21 +1,20 @@
 //! Bitmap scans.
 //!
 //! A bitmap names blocks; those from 2^31 on stand for up to 256 cold rows each. Hot blocks are heap's. The node asks
-//! to prefetch the blocks of its bitmap, which virtual ones cannot be: `hooks` turns that off. Cold blocks of which
-//! many rows are wanted are read by decoding their chunk, others row by row.
+//! to prefetch the blocks of its bitmap, which virtual ones cannot be: `hooks` turns that off. The wanted rows of a cold block
+//! that are in one chunk are loaded together.
+
+use std::ops::Range;
 
 use pgrx::pg_guard;
 use pgrx::pg_sys::{self, TBMIterateResult, TableScanDesc, TupleTableSlot};
 
-use super::cold_rows::ColdFetch;
+use super::cold_fetch::ColdFetch;
 use super::delegate::{heap_direct, heap_guarded};
 use super::scan::{self, Scan};
 use super::{moved, tid};
 use crate::compat;
 use crate::storage::row_proxy;
-
-/// From this many rows of a block on, decode the chunk.
-const MANY: usize = 16;
 
 /// What a bitmap scan keeps between calls.
 #[derive(Default)]
@@ -23,7 +22,9 @@ pub struct State {
     /// Position in the scan's stripes and row within the stripe.
     rows: Vec<(usize, u32)>,
     next: usize,
-    single: Option<Box<ColdFetch>>,
+    /// Those that are loaded.
+    loaded: Range<usize>,
+    fetch: Option<Box<ColdFetch>>,
 }
 
 /// `scan_bitmap_next_block`.
@@ -46,6 +47,7 @@ pub(super) unsafe extern "C-unwind" fn next_block(
         let state = Scan::state(ours);
         state.bitmap.rows.clear();
         state.bitmap.next = 0;
+        state.bitmap.loaded = 0..0;
         let offsets: Vec<u16> = match usize::try_from((*result).ntuples) {
             Ok(count) => (*result).offsets.as_slice(count).to_vec(),
             // Lossy: every row of the block, to be rechecked above.
@@ -104,17 +106,21 @@ unsafe extern "C-unwind" fn next_cold_tuple(scan: TableScanDesc, slot: *mut Tupl
     unsafe {
         let ours = scan.cast::<Scan>();
         let state = Scan::state(ours);
-        let Some(&(at, position)) = state.bitmap.rows.get(state.bitmap.next) else { return false };
-        state.bitmap.next += 1;
-        let entry = std::ptr::from_ref(&state.stripes[at]);
-        if state.bitmap.rows.len() >= MANY {
-            scan::cold_rows(ours).fetch(&*entry, position, slot);
-        } else {
-            let rel = (*scan).rs_rd;
-            let single = state.bitmap.single.get_or_insert_with(|| Box::new(ColdFetch::new(rel)));
-            single.fetch(&*entry, (*entry).first_row + u64::from(position), slot);
+        let bitmap = &mut state.bitmap;
+        let Some(&(stripe, _)) = bitmap.rows.get(bitmap.next) else { return false };
+        let rel = (*scan).rs_rd;
+        let fetch = bitmap.fetch.get_or_insert_with(|| Box::new(ColdFetch::new(rel)));
+        if !bitmap.loaded.contains(&bitmap.next) {
+            let Some(entry) = state.stripes.get(stripe) else { return false };
+            let rest = bitmap.rows.get(bitmap.next..).unwrap_or_default();
+            let rest: Vec<u32> =
+                rest.iter().take_while(|(at, _)| *at == stripe).map(|&(_, row)| row).collect();
+            let together = fetch.load(entry, &rest, slot);
+            bitmap.loaded = bitmap.next..bitmap.next + together;
         }
-        scan::count_row((*scan).rs_rd);
+        fetch.show(bitmap.next - bitmap.loaded.start, slot);
+        bitmap.next += 1;
+        scan::count_row(rel);
         true
     }
 }

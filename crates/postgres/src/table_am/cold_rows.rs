@@ -1,9 +1,9 @@
-//! Values of cold rows, for slots.
+//! Values of cold rows, for slots, in the order of the stripes.
 //!
 //! `ColdRows` walks the stripes of a scan in either direction: a chunk is decoded once, its columns are turned into
-//! Datums a window of rows at a time. `ColdFetch` serves single rows by number, for TID and index fetches, without
-//! decoding chunks. Both fill a heap slot virtually; a slot that `hooks` marked because its plan asks for system
-//! columns gets a real heap tuple instead. Datums live until the window moves or the next row is fetched.
+//! Datums a window of rows at a time. (`cold_fetch` serves single rows by number.) A heap slot is filled
+//! virtually; one that `hooks` marked because its plan asks for system
+//! columns gets a real heap tuple instead. Datums live until the window moves.
 
 use std::rc::Rc;
 
@@ -17,7 +17,6 @@ use crate::host::error;
 use crate::storage::codecs::ServerCodecs;
 use crate::storage::delete_bitmap;
 use crate::storage::directory::StripeEntry;
-use crate::storage::kept_chunk::{self, KeptChunk, Place};
 use crate::storage::open_stripe::{self, OpenStripe, Pages};
 
 /// Rows whose Datums exist at a time.
@@ -73,14 +72,15 @@ pub unsafe fn store(
 
 /// The columns of a row type, and a reader for each. The row type is that of the slot, not of the relation: while ALTER
 /// TABLE rewrites a table, the relation already has the new one.
-struct Columns {
-    desc: pg_sys::TupleDesc,
-    live: Vec<bool>,
-    readers: Vec<ColumnReader>,
+pub(super) struct Columns {
+    pub(super) desc: pg_sys::TupleDesc,
+    /// Not dropped, and wanted.
+    pub(super) live: Vec<bool>,
+    pub(super) readers: Vec<ColumnReader>,
 }
 
 impl Columns {
-    unsafe fn of(slot: *mut TupleTableSlot, wanted: Option<&[bool]>) -> Self {
+    pub(super) unsafe fn of(slot: *mut TupleTableSlot, wanted: Option<&[bool]>) -> Self {
         // SAFETY: the slot keeps its row type.
         unsafe {
             let desc = (*slot).tts_tupleDescriptor;
@@ -94,7 +94,7 @@ impl Columns {
         }
     }
 
-    const fn none() -> Self {
+    pub(super) const fn none() -> Self {
         Self { desc: std::ptr::null_mut(), live: Vec::new(), readers: Vec::new() }
     }
 }
@@ -117,7 +117,7 @@ pub unsafe fn unfit_columns(rel: Relation, reader: &StripeReader) -> Vec<usize> 
 
 /// Checks that a column of the stripe holds what the table's column can be built from: a length word where there is one,
 /// as many bytes where the length is fixed.
-fn fits(reader: &StripeReader, column: usize, kind: &ColumnType) -> Result<(), Error> {
+pub(super) fn fits(reader: &StripeReader, column: usize, kind: &ColumnType) -> Result<(), Error> {
     let stored = reader.logical(column);
     let same = stored == Some(kind.logical);
     let alike =
@@ -300,135 +300,5 @@ impl ColdRows {
         }
         self.window.first = base + from;
         self.window.end = base + to;
-    }
-}
-
-/// So many fetches in a row that each go a little forward within one chunk mean an index scan in storage order: then
-/// the chunk is decoded after all.
-const RUN: u32 = 128;
-/// How far "a little forward" is, in rows.
-const STRIDE: u32 = 16;
-
-/// Fetches single rows.
-pub struct ColdFetch {
-    rel: Relation,
-    columns: Columns,
-    stripe: Option<(StripeEntry, Rc<OpenStripe>)>,
-    /// By column: the chunk of the stripe that was used last.
-    near: Vec<Option<(u32, Rc<KeptChunk>)>>,
-    values: Vec<(Datum, bool)>,
-    /// Row fetched last, and for how many fetches the steps have been short.
-    last: u64,
-    run: u32,
-    /// Takes over in long runs.
-    rows: Option<Box<ColdRows>>,
-}
-
-impl ColdFetch {
-    /// A fetcher for rows of `rel`.
-    pub unsafe fn new(rel: Relation) -> Self {
-        // SAFETY: rel is open and stays so while this is used.
-        Self {
-            rel,
-            columns: Columns::none(),
-            stripe: None,
-            near: Vec::new(),
-            values: Vec::new(),
-            last: u64::MAX,
-            run: 0,
-            rows: None,
-        }
-    }
-
-    /// Stores row number `row` of `entry` into the slot. Its values live until the next call.
-    pub unsafe fn fetch(&mut self, entry: &StripeEntry, row: u64, slot: *mut TupleTableSlot) {
-        let forward = row.checked_sub(self.last).is_some_and(|step| step <= u64::from(STRIDE));
-        self.run = if forward { self.run.saturating_add(1) } else { 0 };
-        self.last = row;
-        // SAFETY: see the methods called.
-        unsafe {
-            if self.run >= RUN
-                && entry.covers(row)
-                && let Ok(position) = u32::try_from(row - entry.first_row)
-            {
-                let rel = self.rel;
-                let rows =
-                    self.rows.get_or_insert_with(|| Box::new(ColdRows::new(rel, std::ptr::null_mut())));
-                rows.fetch(entry, position, slot);
-                return;
-            }
-            if !std::ptr::eq(self.columns.desc, (*slot).tts_tupleDescriptor) {
-                self.columns = Columns::of(slot, wanted::of(slot).as_deref());
-                self.near = vec![None; self.columns.live.len()];
-            }
-            if let Err(problem) = self.load(entry, row) {
-                error::raise_stripe(self.rel, entry.first_row, problem);
-            }
-            let values = &self.values;
-            store(self.rel, slot, row, entry.inserter, |column| {
-                values.get(column).copied().unwrap_or((Datum::null(), true))
-            });
-        }
-    }
-
-    /// `fetch` with a tuple header, for who looks at xmin, and a copy of the values, which lives as long as the slot's row.
-    pub unsafe fn fetch_with_header(&mut self, entry: &StripeEntry, row: u64, slot: *mut TupleTableSlot) {
-        // SAFETY: as `fetch`. Later rows of the slot get a header only where its plan asked for one.
-        unsafe {
-            let before = (*slot).tts_flags & SLOT_WANTS_SYSTEM_COLUMNS;
-            (*slot).tts_flags |= SLOT_WANTS_SYSTEM_COLUMNS;
-            self.fetch(entry, row, slot);
-            (*slot).tts_flags &= !SLOT_WANTS_SYSTEM_COLUMNS | before;
-        }
-    }
-
-    unsafe fn load(&mut self, entry: &StripeEntry, row: u64) -> Result<(), Error> {
-        let position = row
-            .checked_sub(entry.first_row)
-            .and_then(|position| u32::try_from(position).ok())
-            .filter(|&position| position < entry.row_count)
-            .ok_or_else(|| Error::InvalidInput("row number lies outside its stripe".into()))?;
-        // SAFETY: rel is open.
-        unsafe {
-            let same = self.stripe.as_ref().is_some_and(|(open, _)| {
-                open.first_row == entry.first_row && open.storage_id == entry.storage_id
-            });
-            if !same {
-                self.stripe = Some((entry.clone(), open_stripe::open(self.rel, entry)?));
-                self.near.fill(None);
-            }
-            let Some((_, stripe)) = &self.stripe else { return Ok(()) };
-            let chunk = stripe.reader.chunk_of(position);
-            let within = position - stripe.reader.chunk_rows(chunk).start;
-            self.values.clear();
-            for (column, &live) in self.columns.live.iter().enumerate() {
-                let value = if !live {
-                    (Datum::null(), true)
-                } else if column >= stripe.reader.column_count() {
-                    missing_value(self.columns.desc, column)
-                } else {
-                    fits(&stripe.reader, column, self.columns.readers[column].kind())?;
-                    let kept = match &self.near[column] {
-                        Some((near, kept)) if *near == chunk => kept,
-                        _ => {
-                            let kept = kept_chunk::of(self.rel, entry, stripe, column, chunk)?;
-                            &self.near[column].insert((chunk, kept)).1
-                        }
-                    };
-                    let reader = &mut self.columns.readers[column];
-                    reader.reset();
-                    let value = match kept.at(within)? {
-                        Place::Alone(vector) => reader.datum(&vector, 0),
-                        Place::Among(vector, row) => reader.datum(vector, row),
-                    };
-                    match value {
-                        Some(value) => (value, false),
-                        None => (Datum::null(), true),
-                    }
-                };
-                self.values.push(value);
-            }
-            Ok(())
-        }
     }
 }

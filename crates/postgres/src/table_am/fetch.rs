@@ -10,7 +10,8 @@ use pgrx::pg_sys::{
     TableScanDesc, TupleTableSlot,
 };
 
-use super::cold_rows::{self, ColdFetch};
+use super::cold_fetch::ColdFetch;
+use super::cold_rows;
 use super::delegate::heap_direct;
 use super::{moved, own_writes, row_versions, tid};
 use crate::compat;
@@ -30,11 +31,24 @@ struct Fetch {
 #[derive(Default)]
 struct Cold {
     rows: Option<ColdFetch>,
-    /// Stripes found so far, by their rows, and the snapshot that sees them.
-    known: Vec<StripeEntry>,
-    known_to: Option<Seen>,
+    known: Known,
+    dead: Dead,
+}
+
+/// Stripes found so far.
+#[derive(Default)]
+struct Known {
+    /// By their rows.
+    stripes: Vec<StripeEntry>,
+    /// The snapshot that sees them.
+    to: Option<Seen>,
+}
+
+/// Which rows are dead.
+#[derive(Default)]
+struct Dead {
     /// All dead rows, where they are few, and the snapshot they are dead to; None inside: they are many.
-    dead: Option<(Seen, Option<Tombstones>)>,
+    all: Option<(Seen, Option<Tombstones>)>,
     /// Rows asked for so far.
     asked: u32,
 }
@@ -44,27 +58,28 @@ const FEW: usize = 64;
 /// From so many rows on: a look-up by primary key does without.
 const SEVERAL: u32 = 4;
 
-impl Cold {
+impl Known {
     /// The stripe of a row where it was found before.
-    fn find(&self, row: u64, seen: Seen) -> Option<StripeEntry> {
-        if self.known_to != Some(seen) {
+    fn find(&self, row: u64, seen: Seen) -> Option<&StripeEntry> {
+        if self.to != Some(seen) {
             return None;
         }
-        let after = self.known.partition_point(|entry| entry.first_row <= row);
-        let entry = self.known.get(after.checked_sub(1)?)?;
-        entry.covers(row).then(|| entry.clone())
+        let after = self.stripes.partition_point(|entry| entry.first_row <= row);
+        self.stripes.get(after.checked_sub(1)?).filter(|entry| entry.covers(row))
     }
 
     /// Remembers a stripe that a snapshot sees, whose stripes do not overlap.
     fn remember(&mut self, entry: &StripeEntry, seen: Seen) {
-        if self.known_to != Some(seen) {
-            self.known.clear();
-            self.known_to = Some(seen);
+        if self.to != Some(seen) {
+            self.stripes.clear();
+            self.to = Some(seen);
         }
-        let at = self.known.partition_point(|known| known.first_row <= entry.first_row);
-        self.known.insert(at, entry.clone());
+        let at = self.stripes.partition_point(|known| known.first_row <= entry.first_row);
+        self.stripes.insert(at, entry.clone());
     }
+}
 
+impl Dead {
     /// Whether a row of a visible stripe is there for the snapshot.
     unsafe fn is_there(
         &mut self,
@@ -76,17 +91,17 @@ impl Cold {
     ) -> bool {
         // SAFETY: rel is open, the snapshot live. What an MVCC snapshot sees of the proxies does not change.
         unsafe {
-            let Some(seen) = seen.filter(|_| !compat::serializable_reads(rel, snapshot)) else {
+            let Some(seen) = seen.filter(|_| !compat::is_serializable()) else {
                 return row_proxy::is_there(rel, storage_id, row, snapshot);
             };
             self.asked = self.asked.saturating_add(1);
             if self.asked < SEVERAL {
                 return row_proxy::is_there(rel, storage_id, row, snapshot);
             }
-            if self.dead.as_ref().is_none_or(|(when, _)| *when != seen) {
-                self.dead = Some((seen, row_proxy::tombstones(rel, storage_id, snapshot, FEW)));
+            if self.all.as_ref().is_none_or(|(when, _)| *when != seen) {
+                self.all = Some((seen, row_proxy::tombstones(rel, storage_id, snapshot, FEW)));
             }
-            match &mut self.dead {
+            match &mut self.all {
                 Some((_, Some(few))) => !few.contains(row),
                 _ => row_proxy::is_there(rel, storage_id, row, snapshot),
             }
@@ -177,33 +192,41 @@ unsafe extern "C-unwind" fn index_fetch_cold(
             directory_scan::clear_dirty(snapshot);
             return false;
         }
-        let cold = &mut *(*fetch).cold;
+        let Cold { rows, known, dead } = &mut *(*fetch).cold;
         let seen = Seen::of(snapshot);
-        let entry = match seen.and_then(|seen| cold.find(row, seen)) {
+        let located;
+        let entry = match seen.and_then(|seen| known.find(row, seen)) {
             Some(entry) => entry,
             None => match locate(rel, row, snapshot, slot) {
                 Located::Stored(entry) => {
                     if let Some(seen) = seen {
-                        cold.remember(&entry, seen);
+                        known.remember(&entry, seen);
                     }
-                    entry
+                    located = entry;
+                    &located
                 }
                 Located::Answered => return true,
                 Located::Nowhere => return false,
             },
         };
         compat::predicate_lock_tid(rel, tid, snapshot, pg_sys::InvalidTransactionId);
-        if !cold.is_there(rel, entry.storage_id, row, snapshot, seen) {
+        if !dead.is_there(rel, entry.storage_id, row, snapshot, seen) {
             return false;
         }
-        if judges_by_now(snapshot) && holds_page_lock() {
+        if wants_presence(snapshot) || judges_by_now(snapshot) && holds_page_lock() {
             cold_rows::store(rel, slot, row, pg_sys::InvalidTransactionId, |_| (Datum::null(), true));
         } else {
-            cold.rows.get_or_insert_with(|| ColdFetch::new(rel)).fetch(&entry, row, slot);
+            rows.get_or_insert_with(|| ColdFetch::new(rel)).fetch(entry, row, slot);
             count_fetch(rel);
         }
         true
     }
+}
+
+/// Whether the caller asks for nothing but whether the row is there: the planner, of the ends of an index.
+unsafe fn wants_presence(snapshot: Snapshot) -> bool {
+    // SAFETY: the snapshot is live.
+    unsafe { (*snapshot).snapshot_type == pg_sys::SnapshotType::SNAPSHOT_NON_VACUUMABLE }
 }
 
 /// Whether the running command has just killed the row: the unique check of its new version then asks no catalog.

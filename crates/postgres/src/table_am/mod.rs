@@ -19,6 +19,7 @@ mod cluster;
 mod cluster_sort;
 mod cold_chain;
 mod cold_change;
+mod cold_fetch;
 pub mod cold_rows;
 mod ddl;
 mod delegate;

@@ -14,7 +14,7 @@ use pgrx::pg_sys::{
     XactEvent,
 };
 
-use super::cold_rows::ColdFetch;
+use super::cold_fetch::ColdFetch;
 use crate::storage::directory::StripeEntry;
 use crate::storage::open_stripes;
 

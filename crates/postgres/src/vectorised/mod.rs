@@ -14,6 +14,7 @@ mod explain;
 pub mod hook;
 mod host_function;
 pub mod node;
+mod privileges;
 mod rewrite;
 mod server_aggregate;
 mod server_expression;

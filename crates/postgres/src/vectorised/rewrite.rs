@@ -177,33 +177,43 @@ unsafe fn is_volatile(plan: *mut Plan) -> bool {
     if plan.is_null() {
         return false;
     }
-    // SAFETY: casts follow the node's tag; all are expressions or lists of them.
+    // SAFETY: a plan of the server's.
     unsafe {
-        let special: *mut pg_sys::Node = match (*plan).type_ {
-            NodeTag::T_FunctionScan => (*plan.cast::<pg_sys::FunctionScan>()).functions.cast(),
-            NodeTag::T_TableFuncScan => (*plan.cast::<pg_sys::TableFuncScan>()).tablefunc.cast(),
-            NodeTag::T_ValuesScan => (*plan.cast::<pg_sys::ValuesScan>()).values_lists.cast(),
-            NodeTag::T_Result => (*plan.cast::<pg_sys::Result>()).resconstantqual,
+        matches!((*plan).type_, NodeTag::T_ModifyTable | NodeTag::T_LockRows | NodeTag::T_ForeignScan)
+            || expressions(plan).into_iter().any(|part| pg_sys::contain_volatile_functions(part))
+            || children(plan).into_iter().any(|child| is_volatile(*child))
+    }
+}
+
+/// What a node itself computes: expressions or lists of them, some null.
+///
+/// # Safety
+/// A finished plan node.
+pub unsafe fn expressions(plan: *mut Plan) -> Vec<*mut pg_sys::Node> {
+    // SAFETY: casts follow the node's tag.
+    unsafe {
+        let mut found: Vec<*mut pg_sys::Node> = vec![(*plan).targetlist.cast(), (*plan).qual.cast()];
+        match (*plan).type_ {
+            NodeTag::T_FunctionScan => found.push((*plan.cast::<pg_sys::FunctionScan>()).functions.cast()),
+            NodeTag::T_TableFuncScan => found.push((*plan.cast::<pg_sys::TableFuncScan>()).tablefunc.cast()),
+            NodeTag::T_ValuesScan => found.push((*plan.cast::<pg_sys::ValuesScan>()).values_lists.cast()),
+            NodeTag::T_Result => found.push((*plan.cast::<pg_sys::Result>()).resconstantqual),
             NodeTag::T_NestLoop | NodeTag::T_MergeJoin | NodeTag::T_HashJoin => {
-                (*plan.cast::<pg_sys::Join>()).joinqual.cast()
+                found.push((*plan.cast::<pg_sys::Join>()).joinqual.cast());
+                if (*plan).type_ == NodeTag::T_HashJoin {
+                    found.push((*plan.cast::<pg_sys::HashJoin>()).hashclauses.cast());
+                }
+                if (*plan).type_ == NodeTag::T_MergeJoin {
+                    found.push((*plan.cast::<pg_sys::MergeJoin>()).mergeclauses.cast());
+                }
             }
             NodeTag::T_WindowAgg => {
                 let window = plan.cast::<pg_sys::WindowAgg>();
-                if [(*window).startOffset, (*window).endOffset]
-                    .into_iter()
-                    .any(|offset| pg_sys::contain_volatile_functions(offset))
-                {
-                    return true;
-                }
-                (*window).runCondition.cast()
+                found.extend([(*window).startOffset, (*window).endOffset, (*window).runCondition.cast()]);
             }
-            NodeTag::T_ModifyTable | NodeTag::T_LockRows | NodeTag::T_ForeignScan => return true,
-            _ => std::ptr::null_mut(),
-        };
-        [(*plan).targetlist.cast(), (*plan).qual.cast(), special]
-            .into_iter()
-            .any(|part| pg_sys::contain_volatile_functions(part))
-            || children(plan).into_iter().any(|child| is_volatile(*child))
+            _ => {}
+        }
+        found
     }
 }
 

@@ -19,6 +19,7 @@ use crate::convert::{ColumnReader, ColumnType};
 use crate::host::{error, memory};
 use crate::vectorised::attempt;
 use crate::vectorised::derive::derive;
+use crate::vectorised::privileges;
 use crate::vectorised::source;
 use crate::vectorised::translate::translate;
 use crate::vectorised::translated::{Kept, NoValues, Origins, SourceSpec, Translated};
@@ -157,6 +158,10 @@ impl State {
             };
             if !(*(*custom).ss.ps.state).es_epq_active.is_null() {
                 fallback::start(&mut state, "rows are checked again one by one".into());
+                return state;
+            }
+            if !privileges::may_call_all(subtree) {
+                fallback::start(&mut state, "a function that the user may not call".into());
                 return state;
             }
             match translate(subtree, subplans(custom), &mut NoValues) {
