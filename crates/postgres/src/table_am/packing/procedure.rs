@@ -1,11 +1,12 @@
-//! `CALL engine.colcompress_repack(table)`: packs a table beside its readers and writers, a transaction for each stripe.
+//! `CALL engine.colcompress_repack(table)`: packs a table beside its readers and writers, a transaction for each stripe; then it moves stripes to empty pages, one in a
+//! transaction, where the end of the file becomes free by that.
 //!
 //! Between two batches the table is unlocked, so that whoever waits for a stronger lock gets it; it may be gone afterwards, or be another's.
 
 use pgrx::pg_guard;
 use pgrx::pg_sys::{self, Datum, FunctionCallInfo, NodeTag, Oid};
 
-use super::{as_owner, obstacle, relocate};
+use super::{as_owner, compact, obstacle, relocate, tidy};
 use crate::host::error::{self, PgSqlErrorCode};
 use crate::host::relation;
 use crate::table_am::maintenance;
@@ -32,15 +33,21 @@ pub unsafe extern "C-unwind" fn colonnade_colcompress_repack(call: FunctionCallI
         pg_sys::PreventCommandIfReadOnly(c"engine.colcompress_repack()".as_ptr());
         pg_sys::SPI_connect_ext(pg_sys::SPI_OPT_NONATOMIC as i32);
         let mut from = 0;
+        // Once there is nothing to pack: how many blocks are to stay in use.
+        let mut keep = None;
         loop {
             pg_sys::SPI_commit();
             // The rows are read and written as they are now, whatever level the session prefers: a mover is nobody's conflict.
             pg_sys::XactIsoLevel = pg_sys::XACT_READ_COMMITTED as i32;
             pg_sys::PushActiveSnapshot(pg_sys::GetTransactionSnapshot());
-            let moved = batch(table, &mut from);
+            let moved = batch(table, &mut from, keep);
             pg_sys::PopActiveSnapshot();
-            if moved == 0 {
+            if moved == 0 && keep.is_some() {
                 break;
+            } else if moved == 0 {
+                pg_sys::PushActiveSnapshot(pg_sys::GetTransactionSnapshot());
+                keep = Some(to_keep(table));
+                pg_sys::PopActiveSnapshot();
             }
         }
         pg_sys::SPI_finish();
@@ -49,10 +56,10 @@ pub unsafe extern "C-unwind" fn colonnade_colcompress_repack(call: FunctionCallI
 }
 
 /// One batch. The table is looked at anew: none of what was known before the last commit need hold.
-unsafe fn batch(table: Oid, from: &mut pg_sys::BlockNumber) -> usize {
+unsafe fn batch(table: Oid, from: &mut pg_sys::BlockNumber, keep: Option<u32>) -> usize {
     // SAFETY: the lock is kept to the end of the transaction.
     unsafe {
-        if *from > 0 && pg_sys::get_rel_name(table).is_null() {
+        if (*from > 0 || keep.is_some()) && pg_sys::get_rel_name(table).is_null() {
             return 0;
         }
         let rel = maintenance::open_owned(table, pg_sys::ShareUpdateExclusiveLock, "repack");
@@ -65,8 +72,25 @@ unsafe fn batch(table: Oid, from: &mut pg_sys::BlockNumber) -> usize {
             );
         }
         pg_sys::CheckTableNotInUse(rel, c"repack".as_ptr());
-        let moved = as_owner(rel, || relocate::batch(rel, from, 1));
+        let moved = match keep {
+            None => as_owner(rel, || relocate::batch(rel, from, 1)),
+            Some(keep) => usize::from(compact::step(rel, keep)),
+        };
         pg_sys::table_close(rel, pg_sys::NoLock as i32);
         moved
+    }
+}
+
+/// Blocks that stay in use when the stripes at the end of the file are moved to empty pages.
+unsafe fn to_keep(table: Oid) -> u32 {
+    // SAFETY: the lock is kept to the end of the transaction.
+    unsafe {
+        let rel = pg_sys::try_table_open(table, pg_sys::ShareUpdateExclusiveLock as i32);
+        if rel.is_null() {
+            return u32::MAX;
+        }
+        let keep = if relation::is_colcompress(rel) { tidy::Room::of(rel, true).to_keep() } else { None };
+        pg_sys::table_close(rel, pg_sys::NoLock as i32);
+        keep.unwrap_or(u32::MAX)
     }
 }

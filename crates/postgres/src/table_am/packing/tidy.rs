@@ -25,7 +25,7 @@ const STRIPES: usize = 64;
 
 /// What the pages of a file are, but for those of live stripes and of live hot rows.
 #[derive(Default)]
-struct Room {
+pub(super) struct Room {
     blocks: u32,
     /// What part of them is worth while.
     part: u32,
@@ -40,7 +40,8 @@ struct Room {
 }
 
 impl Room {
-    unsafe fn of(rel: Relation, idle: bool) -> Self {
+    /// Looks at every page of a table that has no stripe, but only in the maps.
+    pub unsafe fn of(rel: Relation, idle: bool) -> Self {
         // SAFETY: rel is open with ShareUpdateExclusiveLock.
         unsafe {
             let Some(storage_id) = metapage::storage_id(rel) else { return Self::default() };
@@ -76,6 +77,11 @@ impl Room {
         pages >= FEWEST.max(self.blocks / self.part.max(1))
     }
 
+    /// Blocks that stay in use when the stripes at the end of the file are moved to empty pages; None: that is not worth while.
+    pub fn to_keep(&self) -> Option<u32> {
+        self.is_worth(self.spare).then(|| self.blocks - self.spare)
+    }
+
     fn wants_vacuum(&self, fewest: usize) -> bool {
         self.is_worth(self.dead)
             // They may be all that lies behind the empty pages.
@@ -96,7 +102,7 @@ pub(super) unsafe fn table(table: &Table) -> Option<bool> {
             busy = true;
             room = look()?;
         }
-        if !room.is_worth(room.spare) {
+        if room.to_keep().is_none() {
             return Some(busy);
         }
         if table.idle && worker::pack(table.oid, 1)? > 0 {
@@ -104,7 +110,7 @@ pub(super) unsafe fn table(table: &Table) -> Option<bool> {
             busy = true;
             room = look()?;
         }
-        let keep = room.blocks - room.spare;
+        let Some(keep) = room.to_keep() else { return Some(busy) };
         let mut moved = 0;
         while moved < STRIPES && settings::is_on() {
             let step = |rel| {
