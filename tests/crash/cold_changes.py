@@ -291,6 +291,14 @@ def standby(server, kept):
         here, there = (one.sql(DIGEST, "crash") for one in (server, copy))
         assert here == there and here, f"primary has {here}, standby {there}"
         old_query(server, copy)
+        # Proxies of rows that were locked once, made many at a time, and taken away again, also from pages that were frozen.
+        for command in ("SELECT FROM old FOR UPDATE", "VACUUM (FREEZE) engine.row_proxy", "VACUUM old"):
+            count = "SELECT count(*) FROM engine.row_proxy p WHERE p.storage_id = engine.colcompress_relation_storageid('old') AND NOT dead"
+            server.sql(command, "crash")
+            wait_for_replay(server, copy)
+            here, there = (one.sql(count, "crash") for one in (server, copy))
+            # Every other row is dead, so more are made than are locked.
+            assert here == there and (here == "0" if command == "VACUUM old" else int(here) >= 1500), f"after {command} {here} proxies, {there} on the standby"
         keep_locks(server)
         wait_for_replay(server, copy)
         run(as_server_user([copy.bindir / "pg_ctl", "-D", copy.data, "-w", "promote"]))

@@ -458,3 +458,26 @@ pub unsafe fn log_version_locked(rel: Relation, page: Buffer, tuple: &pg_sys::He
         buffer::set_lsn(buffer::page(page), at);
     }
 }
+
+/// Logs that these line pointers of a page of a heap table have been made dead, and that no snapshot has anything to say about their tuples. In a critical
+/// section; the page is locked for cleanup.
+pub unsafe fn log_made_dead(page: Buffer, offsets: &mut [u16]) {
+    const XLOG_HEAP2_PRUNE: u8 = 0x10;
+    #[repr(C)]
+    struct Prune {
+        newest: TransactionId,
+        redirected: u16,
+        dead: u16,
+    }
+    // SAFETY: the record's data is copied by the server.
+    unsafe {
+        let dead = offsets.len() as u16;
+        let mut record = Prune { newest: pg_sys::InvalidTransactionId, redirected: 0, dead };
+        pg_sys::XLogBeginInsert();
+        pg_sys::XLogRegisterData((&raw mut record).cast(), size_of::<Prune>() as i32);
+        pg_sys::XLogRegisterBuffer(0, page, pg_sys::REGBUF_STANDARD as u8);
+        pg_sys::XLogRegisterBufData(0, offsets.as_mut_ptr().cast(), size_of_val(offsets) as i32);
+        let at = pg_sys::XLogInsert(pg_sys::RmgrIds::RM_HEAP2_ID as u8, XLOG_HEAP2_PRUNE);
+        buffer::set_lsn(buffer::page(page), at);
+    }
+}

@@ -1,16 +1,16 @@
 //! Where directory rows lie, so that finding a stripe again takes a look at one tuple instead of a walk over the index.
 //!
-//! Called by `directory_scan` for MVCC snapshots. A place is a hint and nothing more: the tuple there is read anew, held against what is looked for and judged by the caller's snapshot,
+//! Called by `directory_scan` for MVCC snapshots, and for who wants to change rows. A place is a hint and nothing more: the tuple there is read anew, held against what is looked for and judged by the caller's snapshot,
 //! as the walk would; where it does not answer, the walk does. So nothing has to be invalidated: a rolled-back or deleted row, or another one in its place, is not believed, and a newer
-//! version of a row is found by the walk. The stripes that one snapshot sees do not overlap, so a hint that does answer is the only answer.
+//! version of a row is found by the walk. The stripes that one snapshot sees do not overlap, nor do those that may be changed, so a hint that does answer is the only answer.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap};
 
-use pgrx::pg_sys::{ItemPointerData, Snapshot};
+use pgrx::pg_sys::ItemPointerData;
 
 use super::directory::StripeEntry;
-use super::side_table::SideTable;
+use super::side_table::{Cursor, SideTable};
 
 /// Places kept, before all are forgotten.
 const KEPT: usize = 4096;
@@ -26,8 +26,12 @@ thread_local! {
     static PLACES: RefCell<Places> = RefCell::new(Places::default());
 }
 
-/// The stripe that holds `row`, if its place is known and `snapshot`, an MVCC one, sees it there; without its summary.
-pub(super) unsafe fn find(storage_id: u64, row: u64, snapshot: Snapshot) -> Option<StripeEntry> {
+/// What `judge` says of the stripe that holds `row`, without its summary, if its place is known.
+pub(super) unsafe fn find<T>(
+    storage_id: u64,
+    row: u64,
+    judge: impl FnOnce(&Cursor, StripeEntry) -> Option<T>,
+) -> Option<T> {
     let place = PLACES.with_borrow(|places| {
         let (_, &(end, place)) = places.by_row.get(&storage_id)?.range(..=row).next_back()?;
         (row < end).then_some(place)
@@ -37,7 +41,7 @@ pub(super) unsafe fn find(storage_id: u64, row: u64, snapshot: Snapshot) -> Opti
         SideTable::Stripe.at(place, |cursor| {
             let entry = cursor.entry(false);
             let meant = entry.storage_id == storage_id && !entry.reserved_only && entry.covers(row);
-            (meant && cursor.satisfies(snapshot)).then_some(entry)
+            if meant { judge(cursor, entry) } else { None }
         })
     }
 }

@@ -13,7 +13,7 @@ use super::directory_cursor::{column, walk};
 use super::directory_places;
 use super::metapage;
 use super::pages::BlockRun;
-use super::side_table::tuple_is_void;
+use super::side_table::{Cursor, tuple_is_void};
 use crate::compat;
 use crate::host::error;
 
@@ -127,7 +127,9 @@ pub unsafe fn find(storage_id: u64, row: u64, snapshot: Snapshot) -> Option<Stri
             found
         };
         if (*snapshot).snapshot_type == pg_sys::SnapshotType::SNAPSHOT_MVCC {
-            let known = directory_places::find(storage_id, row, snapshot);
+            let known = directory_places::find(storage_id, row, |cursor, entry| {
+                cursor.satisfies(snapshot).then_some(entry)
+            });
             return known.or_else(|| look(false)).or_else(|| look(true));
         }
         let reserved = look(true);
@@ -158,15 +160,24 @@ pub unsafe fn find_for_change(
     let mut found = Ok(None);
     // SAFETY: see `walk`.
     unsafe {
+        let judge =
+            |cursor: &Cursor| cursor.judge(|tuple, buf| pg_sys::HeapTupleSatisfiesUpdate(tuple, cid, buf));
+        let is_own = |cursor: &Cursor| pg_sys::TransactionIdIsCurrentTransactionId(cursor.inserter());
+        let known = directory_places::find(storage_id, row, |cursor, entry| {
+            let there = matches!(judge(cursor), TM_Result::TM_Ok | TM_Result::TM_BeingModified);
+            there.then(|| (entry, !is_own(cursor)))
+        });
+        if known.is_some() {
+            return Ok(known);
+        }
         walk(storage_id, Some(row), |cursor| {
             let entry = cursor.entry(false);
             if entry.reserved_only || !entry.covers(row) || cursor.is_void() {
                 return true;
             }
-            match cursor.judge(|tuple, buf| pg_sys::HeapTupleSatisfiesUpdate(tuple, cid, buf)) {
+            match judge(cursor) {
                 TM_Result::TM_Ok | TM_Result::TM_BeingModified => {
-                    let own = pg_sys::TransactionIdIsCurrentTransactionId(cursor.inserter());
-                    found = Ok(Some((entry, !own)));
+                    found = Ok(Some((entry, !is_own(cursor))));
                     return false;
                 }
                 TM_Result::TM_Invisible => found = Err(TM_Result::TM_Invisible),

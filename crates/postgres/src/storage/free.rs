@@ -11,8 +11,9 @@ use pgrx::pg_sys::{self, BlockNumber, Buffer, Relation};
 use super::directory_scan;
 use super::metapage;
 use super::page_header::{self, Header, PageOwner, Parsed};
+use super::visibility_bits;
 use crate::host::buffer::{PAGE_BYTES, PAGE_HEADER_BYTES};
-use crate::host::{buffer, critical, relation};
+use crate::host::{buffer, relation};
 use crate::table_am::hot_runs;
 
 /// Frees what can be freed; returns the number of pages.
@@ -114,25 +115,9 @@ pub(super) unsafe fn free_page(
             buffer::unlock_release(buf);
             return false;
         }
-        let logged = relation::needs_wal(rel);
-        critical::start();
-        let page = buffer::page(buf);
-        pg_sys::PageInit(page, PAGE_BYTES, 0);
-        pg_sys::MarkBufferDirty(buf);
-        let bits = pg_sys::VISIBILITYMAP_ALL_VISIBLE | pg_sys::VISIBILITYMAP_ALL_FROZEN;
-        pg_sys::visibilitymap_clear(rel, block, *vmbuffer, bits as u8);
-        if logged {
-            buffer::lock_exclusive(*vmbuffer);
-            pg_sys::XLogBeginInsert();
-            let image = pg_sys::REGBUF_FORCE_IMAGE as u8;
-            pg_sys::XLogRegisterBuffer(0, buf, image | pg_sys::REGBUF_STANDARD as u8);
-            pg_sys::XLogRegisterBuffer(1, *vmbuffer, image);
-            let at = pg_sys::XLogInsert(pg_sys::RmgrIds::RM_XLOG_ID as u8, pg_sys::XLOG_FPI as u8);
-            buffer::set_lsn(page, at);
-            buffer::set_lsn(buffer::page(*vmbuffer), at);
-            buffer::unlock(*vmbuffer);
-        }
-        critical::end();
+        visibility_bits::change(rel, block, buf, *vmbuffer, |page| {
+            pg_sys::PageInit(page, PAGE_BYTES, 0);
+        });
         buffer::unlock_release(buf);
         pg_sys::RecordPageWithFreeSpace(rel, block, PAGE_BYTES - PAGE_HEADER_BYTES - size_of::<u32>());
         true

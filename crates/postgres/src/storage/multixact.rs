@@ -1,6 +1,6 @@
 //! Who has locked or updated a tuple, as its xmax and bits tell, and what they say once one more has locked it.
 //!
-//! Called by `row_proxy::change` and `table_am::successor_locks`. The encoding is the server's (htup_details.h, multixact.h): a transaction id with bits that say what it
+//! Called by `row_proxy` and `table_am::successor_locks`. The encoding is the server's (htup_details.h, multixact.h): a transaction id with bits that say what it
 //! has done, or a MultiXact of several. Invariant: where a transaction that has updated the tuple and not rolled back is among them, it stays.
 
 use pgrx::pg_sys::{self, HeapTupleHeader, MultiXactMember, MultiXactStatus, TransactionId};
@@ -37,8 +37,8 @@ pub unsafe fn holders(header: HeapTupleHeader) -> Vec<MultiXactMember> {
     }
 }
 
-/// What the bits mean that only a lock leaves.
-fn is_locked_only(bits: u32) -> bool {
+/// Whether bits without HEAP_XMAX_INVALID speak of locks only.
+pub fn is_locked_only(bits: u32) -> bool {
     let exclusive = pg_sys::HEAP_XMAX_IS_MULTI | pg_sys::HEAP_LOCK_MASK;
     bits & pg_sys::HEAP_XMAX_LOCK_ONLY != 0 || bits & exclusive == pg_sys::HEAP_XMAX_EXCL_LOCK
 }

@@ -167,17 +167,32 @@ impl SideTable {
         storage_id: u64,
         limits: &[(Compare, u64)],
         backward: bool,
+        step: impl FnMut(&Cursor) -> bool,
+    ) {
+        // SAFETY: both are closed here; `step` may raise an ERROR, after which the server releases all of this.
+        unsafe {
+            let table = self.open_table(pg_sys::AccessShareLock);
+            // Else nobody has written a row yet whose existence could matter to a snapshot taken before. Cold rows that were never changed are many.
+            if relation::block_count(table) > 0 {
+                let index = pg_sys::index_open(self.oids().index, pg_sys::AccessShareLock as i32);
+                Self::walk_opened(table, index, storage_id, limits, backward, step);
+                pg_sys::index_close(index, pg_sys::NoLock as i32);
+            }
+            pg_sys::table_close(table, pg_sys::NoLock as i32);
+        }
+    }
+
+    /// As `walk_keys`, for who has the catalog and its index open.
+    pub unsafe fn walk_opened(
+        table: Relation,
+        index: Relation,
+        storage_id: u64,
+        limits: &[(Compare, u64)],
+        backward: bool,
         mut step: impl FnMut(&Cursor) -> bool,
     ) {
         // SAFETY: ordinary index scan; `step` may raise an ERROR, after which the server releases all of this.
         unsafe {
-            let table = self.open_table(pg_sys::AccessShareLock);
-            if relation::block_count(table) == 0 {
-                // Nobody has written a row yet whose existence could matter to a snapshot taken before. Cold rows that were never changed are many.
-                pg_sys::table_close(table, pg_sys::NoLock as i32);
-                return;
-            }
-            let index = pg_sys::index_open(self.oids().index, pg_sys::AccessShareLock as i32);
             let cursor = Cursor { table, slot: pg_sys::table_slot_create(table, std::ptr::null_mut()) };
             let mut keys = [pg_sys::ScanKeyData::default(); 3];
             let conditions = std::iter::once((Compare::Equal, storage_id)).chain(limits.iter().copied());
@@ -204,8 +219,6 @@ impl SideTable {
             }
             pg_sys::index_endscan(scan);
             pg_sys::ExecDropSingleTupleTableSlot(cursor.slot);
-            pg_sys::index_close(index, pg_sys::NoLock as i32);
-            pg_sys::table_close(table, pg_sys::NoLock as i32);
         }
     }
 
@@ -262,22 +275,28 @@ impl SideTable {
         // SAFETY: both are open; no key is null.
         unsafe {
             let info = pg_sys::BuildIndexInfo(index);
+            Self::index_place(table, index, info, keys, (*tuple).t_self);
+            pg_sys::pfree(info.cast());
+        }
+    }
+
+    /// As `index_row`, for one of many rows: `info` is what the server says of the index.
+    pub unsafe fn index_place(
+        table: Relation,
+        index: Relation,
+        info: *mut pg_sys::IndexInfo,
+        keys: &mut [Datum],
+        mut place: ItemPointerData,
+    ) {
+        // SAFETY: both are open; no key is null.
+        unsafe {
             let check = match (*(*index).rd_index).indisunique {
                 true => pg_sys::IndexUniqueCheck::UNIQUE_CHECK_YES,
                 false => pg_sys::IndexUniqueCheck::UNIQUE_CHECK_NO,
             };
-            let mut nulls = [false; 4];
-            pg_sys::index_insert(
-                index,
-                keys.as_mut_ptr(),
-                nulls.as_mut_ptr(),
-                &raw mut (*tuple).t_self,
-                table,
-                check,
-                false,
-                info,
-            );
-            pg_sys::pfree(info.cast());
+            let (keys, mut nulls) = (keys.as_mut_ptr(), [false; 4]);
+            let nulls = nulls.as_mut_ptr();
+            pg_sys::index_insert(index, keys, nulls, &raw mut place, table, check, false, info);
         }
     }
 }

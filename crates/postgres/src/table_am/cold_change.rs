@@ -63,7 +63,9 @@ unsafe fn lock_proxy(
             return Outcome::Failed(result, failure);
         }
         let follow = |new: Replaced| successor_locks::follow(rel, new.successor, new.by);
-        let try_lock = |policy| row_proxy::lock(target.storage_id, target.row, cid, mode, policy, follow);
+        let end = target.entry.end_row();
+        let try_lock =
+            |policy| row_proxy::lock(target.storage_id, target.row, end, cid, mode, policy, follow);
         let outcome = try_lock(LockWaitPolicy::LockWaitSkip);
         if !matches!(outcome, Outcome::Failed(TM_Result::TM_WouldBlock, _)) {
             return outcome;

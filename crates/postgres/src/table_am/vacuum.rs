@@ -2,7 +2,7 @@
 //!
 //! Heap's own vacuum does the hot rows, with truncation always off: whatever the caller or a reloption says, trailing
 //! stripe pages look empty to it and would be cut off (`storage::truncate` knows better, and comes last). Then come index entries of row numbers that are dead to everybody, though the rows may still be in their stripes,
-//! stripe pages that lost their visibility bits, the ones that belong to nobody, and the row count in `pg_class`, which
+//! proxies that nobody needs, stripe pages that lost their visibility bits, the ones that belong to nobody, and the row count in `pg_class`, which
 //! heap sees only a part of. Invariant: an entry goes only if no version of any directory row has its
 //! number, or its row is dead to every snapshot here, and, once a conflict horizon is logged, to those of standbys (protocol point 8).
 
@@ -41,6 +41,9 @@ pub(super) unsafe extern "C-unwind" fn relation_vacuum(
         heap_guarded!(relation_vacuum(rel, &raw mut own, strategy));
         if (*params).index_cleanup != pg_sys::VacOptValue::VACOPTVALUE_DISABLED {
             sweep_indexes(rel, strategy);
+        }
+        if let Some(storage_id) = metapage::storage_id(rel) {
+            row_proxy::remove_unused(rel, storage_id, strategy);
         }
         visibility_bits::restore(rel, strategy);
         let freed = free::reclaim(rel, strategy);

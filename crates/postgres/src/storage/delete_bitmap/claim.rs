@@ -360,6 +360,7 @@ unsafe extern "C-unwind" fn subtransaction_event(
         SubXactEvent::SUBXACT_EVENT_ABORT_SUB => {
             discard(|claim| claim.subtransaction == own);
             stripe_lock::forget();
+            row_proxy::forget();
         }
         _ => {}
     }

@@ -1,8 +1,7 @@
-//! Making, locking and burying proxies.
+//! Locking and burying proxies.
 //!
-//! Called by `table_am::cold_change` with the stripe locked (point 3). Whoever finds no proxy makes one, under a lock on the key that
-//! is held for that long only: a second maker finds the first one's. The live proxy's page stays pinned from look-up to
-//! lock, so that it cannot be pruned in between. Who buries a row leaves FOR KEY SHARE locks of others on the tombstone and learns whose they are; who takes such a lock
+//! Called by `table_am::cold_change` with the stripe locked (point 3). The live proxy (`make`) stays pinned from look-up to lock, so that it cannot be
+//! pruned in between. Who buries a row leaves FOR KEY SHARE locks of others on the tombstone and learns whose they are; who takes such a lock
 //! learns of the update that it does not wait for. Invariant: RowExclusiveLock on the catalog is kept to the end of the transaction,
 //! so that nobody rebuilds or rewrites it while its tuples carry locks.
 
@@ -11,8 +10,9 @@ use pgrx::pg_sys::{
     TM_FailureData, TM_Result, TransactionId,
 };
 
-use super::super::side_table::{Compare, SideTable};
+use super::super::side_table::SideTable;
 use super::Proxy;
+use super::make::{Found, find_or_make, raw_inserter};
 use crate::host::{buffer, error};
 use crate::storage::directory_age::{self, Age};
 use crate::storage::multixact;
@@ -20,10 +20,10 @@ use crate::table_am::tid;
 
 /// A live proxy, its page pinned until it is given up or the statement fails.
 pub struct Pinned {
-    storage_id: u64,
-    row: u64,
-    place: ItemPointerData,
-    buffer: Buffer,
+    pub(super) storage_id: u64,
+    pub(super) row: u64,
+    pub(super) place: ItemPointerData,
+    pub(super) buffer: Buffer,
 }
 
 impl Pinned {
@@ -59,72 +59,6 @@ impl Replaced {
     }
 }
 
-/// What there is of a row's proxy.
-enum Found {
-    Nothing,
-    Live(Pinned),
-    /// The live one is pruned: everybody who counts sees the tombstone.
-    Buried(Proxy, TransactionId),
-}
-
-unsafe fn find(storage_id: u64, row: u64) -> Found {
-    let mut found = Found::Nothing;
-    // SAFETY: see `SideTable::walk`. The buffer is pinned once more before the cursor lets go of it.
-    unsafe {
-        SideTable::RowProxy.walk(storage_id, Some((Compare::Equal, row)), false, |cursor| {
-            let proxy = Proxy::at(cursor);
-            if proxy.dead {
-                if !cursor.is_void() {
-                    found = Found::Buried(proxy, raw_inserter(cursor.tuple()));
-                }
-                return true;
-            }
-            pg_sys::IncrBufferRefCount(cursor.buffer());
-            let place = (*cursor.slot).tts_tid;
-            found = Found::Live(Pinned { storage_id, row, place, buffer: cursor.buffer() });
-            false
-        });
-    }
-    found
-}
-
-/// The transaction id in the tuple, frozen or not: to be compared with the successor's, which it was written with.
-unsafe fn raw_inserter(tuple: pg_sys::HeapTuple) -> TransactionId {
-    // SAFETY: the tuple is pinned.
-    unsafe { (*(*tuple).t_data).t_choice.t_heap.t_xmin }
-}
-
-/// Finds the row's proxy, or makes it.
-unsafe fn find_or_make(storage_id: u64, row: u64, cid: CommandId) -> Found {
-    // SAFETY: the lock on the key is a page lock on the catalog, where nobody else takes page locks; nothing waits under it but
-    // for pages.
-    unsafe {
-        let found = find(storage_id, row);
-        if !matches!(found, Found::Nothing) {
-            return found;
-        }
-        let (table, index) = SideTable::RowProxy.open(pg_sys::RowExclusiveLock);
-        let key = (storage_id ^ row.rotate_left(29)).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
-        pg_sys::LockPage(table, key as u32, pg_sys::ExclusiveLock as i32);
-        let mut found = find(storage_id, row);
-        if matches!(found, Found::Nothing) {
-            let proxy = Proxy::live(storage_id, row);
-            let tuple = proxy.form(table);
-            let options = (pg_sys::HEAP_INSERT_NO_LOGICAL | pg_sys::HEAP_INSERT_FROZEN) as i32;
-            pg_sys::heap_insert(table, tuple, cid, options, std::ptr::null_mut());
-            let place = (*tuple).t_self;
-            let pin = buffer::read(table, tid::block_of(place), std::ptr::null_mut());
-            SideTable::index_row(table, index, &mut proxy.key(), tuple);
-            pg_sys::pfree(tuple.cast());
-            found = Found::Live(Pinned { storage_id, row, place, buffer: pin });
-        }
-        pg_sys::UnlockPage(table, key as u32, pg_sys::ExclusiveLock as i32);
-        pg_sys::index_close(index, pg_sys::NoLock as i32);
-        pg_sys::table_close(table, pg_sys::NoLock as i32);
-        found
-    }
-}
-
 /// What an update of the row, if there is one that FOR KEY SHARE does not wait for, has put in its place. The proxy is pinned.
 unsafe fn replacement(table: Relation, proxy: &Pinned) -> Option<Replaced> {
     // SAFETY: the live proxy's line pointer is in use as long as its page is pinned. The tombstone may be pruned, if its writer was rolled back.
@@ -156,10 +90,11 @@ unsafe fn replacement(table: Relation, proxy: &Pinned) -> Option<Replaced> {
 }
 
 /// Locks a cold row as `heap_lock_tuple` locks a hot one; a wait that is not wanted ends in WouldBlock (`Skip`). FOR KEY SHARE is taken of a row, too, that has
-/// been updated but for its key: `follow` locks what has taken its place, and says whether it could.
+/// been updated but for its key: `follow` locks what has taken its place, and says whether it could. `end` is the end of the row's stripe.
 pub unsafe fn lock(
     storage_id: u64,
     row: u64,
+    end: u64,
     cid: CommandId,
     mode: LockTupleMode::Type,
     wait: LockWaitPolicy::Type,
@@ -167,12 +102,15 @@ pub unsafe fn lock(
 ) -> Outcome {
     // SAFETY: the live proxy's page is pinned, so its line pointer is in use.
     unsafe {
-        let proxy = match find_or_make(storage_id, row, cid) {
+        let table = pg_sys::table_open(SideTable::RowProxy.oids().table, pg_sys::RowExclusiveLock as i32);
+        let proxy = match find_or_make(table, storage_id, row, end, cid) {
             Found::Live(proxy) => proxy,
-            Found::Buried(tombstone, by) => return replaced(tombstone, by),
+            Found::Buried(tombstone, by) => {
+                pg_sys::table_close(table, pg_sys::NoLock as i32);
+                return replaced(tombstone, by);
+            }
             Found::Nothing => error::internal("the proxy just made is not there"),
         };
-        let table = pg_sys::table_open(SideTable::RowProxy.oids().table, pg_sys::RowExclusiveLock as i32);
         // As heap does: the newer versions first, so that a row that cannot be had is not locked.
         let mut followed = None;
         let mut follow_once = || {

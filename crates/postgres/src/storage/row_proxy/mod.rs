@@ -8,16 +8,21 @@
 //! commit and visibility are the server's: a cold row is there for a snapshot exactly when its live proxy is, and where no
 //! proxy is, the row is there.
 //!
-//! `change` writes, `visibility` answers readers, `dead_to_all` VACUUM. Invariants: at most one live proxy a row, which never moves; it may be pruned once
+//! `make` finds and makes, `change` writes, `visibility` answers readers, `dead_to_all` VACUUM, for which `unused` takes away what
+//! nobody needs. Invariants: at most one live proxy a row, which never moves; it may be pruned once
 //! its tombstone is dead to nobody; a tombstone is never deleted before its row is gone from its stripe; nothing is published
 //! by logical decoding (published tables have no cold rows).
 
 mod change;
 mod dead_to_all;
+mod make;
+mod unused;
 mod visibility;
 
 pub use change::{Outcome, Pinned, Replaced, bury, delete_storage, insert_buried, lock};
 pub use dead_to_all::DeadToAll;
+pub use make::forget;
+pub use unused::remove_unused;
 pub use visibility::{Tombstones, buried, count, for_each_dead, is_there, latest, tombstones};
 
 use pgrx::pg_sys::{self, Datum, HeapTuple, ItemPointerData, Relation};

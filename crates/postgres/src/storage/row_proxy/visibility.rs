@@ -10,7 +10,7 @@ use std::ops::Range;
 use pgrx::pg_sys::{self, ItemPointerData, Relation, Snapshot, SnapshotType, TransactionId};
 
 use super::super::side_table::{Compare, Cursor, SideTable};
-use super::Proxy;
+use super::{Proxy, make};
 use crate::compat;
 use crate::host::error;
 use crate::storage::delete_bitmap::{self, Mask};
@@ -208,6 +208,17 @@ pub unsafe fn is_there(rel: Relation, storage_id: u64, row: u64, snapshot: Snaps
             return true;
         }
         let serializable = compat::serializable_reads(rel, snapshot);
+        // A live proxy answers for its row, wherever it was found.
+        let known = make::known_place(storage_id, row).and_then(|place| {
+            SideTable::RowProxy.at(place, |cursor| {
+                let proxy = Proxy::at(cursor);
+                let is_it = !proxy.dead && (proxy.storage_id, proxy.row) == (storage_id, row);
+                is_it.then(|| live_satisfies(rel, cursor, snapshot, serializable))
+            })
+        });
+        if let Some(seen) = known {
+            return seen;
+        }
         let mut live = None;
         let mut dead = false;
         SideTable::RowProxy.walk(storage_id, Some((Compare::Equal, row)), false, |cursor| {
