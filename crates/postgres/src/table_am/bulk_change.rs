@@ -113,7 +113,8 @@ unsafe fn may_claim(rel: Relation) -> bool {
     }
 }
 
-/// The columns that an UPDATE sets, without what its BEFORE triggers do; null where the statement does not tell.
+/// The columns that an UPDATE may set, without what its BEFORE triggers do; null where the statement does not tell. It does not say which generated columns depend on
+/// those that it names (`extraUpdatedCols` is always empty in newer minor versions), so all of them count.
 unsafe fn columns_set(rel: Relation, range_table: *mut pg_sys::List) -> *mut pg_sys::Bitmapset {
     // SAFETY: as `may_claim`.
     unsafe {
@@ -121,7 +122,14 @@ unsafe fn columns_set(rel: Relation, range_table: *mut pg_sys::List) -> *mut pg_
         for entry in PgList::<pg_sys::RangeTblEntry>::from_pg(range_table).iter_ptr() {
             if (*entry).relid == (*rel).rd_id {
                 set = pg_sys::bms_add_members(set, (*entry).updatedCols);
-                set = pg_sys::bms_add_members(set, (*entry).extraUpdatedCols);
+            }
+        }
+        let desc = (*rel).rd_att;
+        if !set.is_null() && !(*desc).constr.is_null() && (*(*desc).constr).has_generated_stored {
+            let columns = (*desc).attrs.as_slice(usize::try_from((*desc).natts).unwrap_or(0));
+            for column in columns.iter().filter(|column| column.attgenerated != 0) {
+                let member = i32::from(column.attnum) - pg_sys::FirstLowInvalidHeapAttributeNumber;
+                set = pg_sys::bms_add_member(set, member);
             }
         }
         set

@@ -5,8 +5,8 @@
 //! start of ExecutorFinish, again after it (data-modifying WITH queries may run only then), and after each utility command. Bulk
 //! deletions are written at the same places, and before any statement inside another begins.
 //! Invariant: what the server does in between runs without a guard, so that its errors keep their context (`host::raw`);
-//! frames of failed statements go with their transaction. Nothing depends on frames but where rows go and when they are
-//! written (any access writes them anyway).
+//! frames of failed statements go with their transaction. On frames depend where rows go, when they are
+//! written (any access writes them anyway), and, by the running query's list of columns, how an UPDATE locks cold rows (`table_am::bulk_change`).
 
 use std::cell::Cell;
 use std::ffi::c_char;
