@@ -5,6 +5,8 @@
 
 use pgrx::pg_sys::{self, HeapTupleHeader, MultiXactMember, MultiXactStatus, TransactionId};
 
+use crate::host::error;
+
 /// What a tuple says of who has locked or updated it.
 pub struct Xmax {
     pub xid: TransactionId,
@@ -33,7 +35,17 @@ pub unsafe fn holders(header: HeapTupleHeader) -> Vec<MultiXactMember> {
             (true, _) if strongest => MultiXactStatus::MultiXactStatusForUpdate,
             (true, _) => MultiXactStatus::MultiXactStatusForNoKeyUpdate,
         };
-        vec![MultiXactMember { xid: xmax, status }]
+        let mut one = Vec::new();
+        reserve(&mut one, 1);
+        one.push(MultiXactMember { xid: xmax, status });
+        one
+    }
+}
+
+/// Room for so many more; an ERROR where there is none.
+fn reserve(members: &mut Vec<MultiXactMember>, count: usize) {
+    if members.try_reserve_exact(count).is_err() {
+        error::raise_plain(vector::Error::OutOfMemory { bytes: count * size_of::<MultiXactMember>() });
     }
 }
 
@@ -49,38 +61,40 @@ unsafe fn members(multi: TransactionId, locked_only: bool) -> Vec<MultiXactMembe
         let mut found: *mut MultiXactMember = std::ptr::null_mut();
         let count = pg_sys::GetMultiXactIdMembers(multi, &raw mut found, false, locked_only);
         let Ok(count @ 1..) = usize::try_from(count) else { return Vec::new() };
-        let copy = std::slice::from_raw_parts(found, count).to_vec();
+        let mut copy = Vec::new();
+        reserve(&mut copy, count);
+        copy.extend_from_slice(std::slice::from_raw_parts(found, count));
         pg_sys::pfree(found.cast());
         copy
     }
 }
 
-/// The tuple's xmax once `locker` has locked it FOR KEY SHARE, too; None where it has done that already, or more.
-pub unsafe fn with_key_share(header: HeapTupleHeader, locker: TransactionId) -> Option<Xmax> {
+/// The tuple's xmax once these have locked it FOR KEY SHARE, too; None where they have done that already, or more.
+pub unsafe fn with_key_share(header: HeapTupleHeader, lockers: &[TransactionId]) -> Option<Xmax> {
     // SAFETY: the tuple's page is locked exclusively, and `MultiXactIdSetOldestMember` has been called. "Running" is asked before "committed".
     unsafe {
-        let bits = u32::from((*header).t_infomask);
-        let raw = (*header).t_choice.t_heap.t_xmax;
-        let own = MultiXactStatus::MultiXactStatusForKeyShare;
-        let named = holders(header);
-        if named.iter().any(|member| member.xid == locker) {
+        let mut named = holders(header);
+        let new = |locker: &&TransactionId| !named.iter().any(|member| member.xid == **locker);
+        let status = MultiXactStatus::MultiXactStatusForKeyShare;
+        let mut members = Vec::new();
+        reserve(&mut members, lockers.len() + named.len());
+        members.extend(lockers.iter().filter(new).map(|&xid| MultiXactMember { xid, status }));
+        if members.is_empty() {
             return None;
         }
-        let stays = |member: &&MultiXactMember| {
+        named.retain(|member| {
             let updates = member.status >= MultiXactStatus::MultiXactStatusNoKeyUpdate;
             pg_sys::TransactionIdIsInProgress(member.xid)
                 || (updates && pg_sys::TransactionIdDidCommit(member.xid))
-        };
-        let multi = match named.iter().find(stays) {
-            None => {
-                let lock = pg_sys::HEAP_XMAX_KEYSHR_LOCK | pg_sys::HEAP_XMAX_LOCK_ONLY;
-                return Some(Xmax { xid: locker, infomask: lock as u16, infomask2: 0 });
-            }
-            Some(_) if bits & pg_sys::HEAP_XMAX_IS_MULTI != 0 => pg_sys::MultiXactIdExpand(raw, locker, own),
-            Some(one) => pg_sys::MultiXactIdCreate(one.xid, one.status, locker, own),
-        };
-        let (infomask, infomask2) = hint_bits(&members(multi, false));
-        Some(Xmax { xid: multi, infomask, infomask2 })
+        });
+        members.append(&mut named);
+        if let [one] = members[..] {
+            let lock = pg_sys::HEAP_XMAX_KEYSHR_LOCK | pg_sys::HEAP_XMAX_LOCK_ONLY;
+            return Some(Xmax { xid: one.xid, infomask: lock as u16, infomask2: 0 });
+        }
+        let (infomask, infomask2) = hint_bits(&members);
+        let xid = pg_sys::MultiXactIdCreateFromMembers(members.len() as i32, members.as_mut_ptr());
+        Some(Xmax { xid, infomask, infomask2 })
     }
 }
 

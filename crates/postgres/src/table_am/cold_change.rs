@@ -235,6 +235,7 @@ unsafe fn changes_key(rel: Relation, at: ItemPointerData, new: *mut TupleTableSl
         let kind = pg_sys::IndexAttrBitmapKind::INDEX_ATTR_BITMAP_KEY;
         let keys: *mut Bitmapset = pg_sys::RelationGetIndexAttrBitmap(rel, kind);
         if keys.is_null() || bulk_change::leaves_alone(rel, keys) {
+            pg_sys::bms_free(keys);
             return false;
         }
         let old = pg_sys::table_slot_create(rel, std::ptr::null_mut());
@@ -262,6 +263,7 @@ unsafe fn changes_key(rel: Relation, at: ItemPointerData, new: *mut TupleTableSl
                 || (!one_null && !compat::same_bytes(one, other, (*form).attbyval, (*form).attlen));
         }
         pg_sys::ExecDropSingleTupleTableSlot(old);
+        pg_sys::bms_free(keys);
         changed
     }
 }

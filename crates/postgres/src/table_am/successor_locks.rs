@@ -6,7 +6,8 @@
 //! proxy before (`carry`), a locker that finds the proxy updated follows (`follow`). Called by `cold_change` and `bulk_change`.
 //!
 //! Why no lock is lost: `heap_update` of the proxy copies the lockers to the tombstone under the page's lock. Who locked before is in that copy and is carried, before the new version
-//! can be seen by anybody else; who locks later looks at the proxy's update once its own lock is on it. Invariants: nothing is locked or pinned here while this waits but the caller's pin of
+//! can be seen by anybody else; who locks later looks at the proxy's update once its own lock is on it. (`heap_update` forgets who locks a tuple while it has let go of its page, where
+//! the new one does not fit there: a hole of heap's own tables, too. Half of each page of proxies is left free for tombstones.) Invariants: nothing is locked or pinned here while this waits but the caller's pin of
 //! the proxy; what is written is what heap's redo of a locked version restores.
 
 use pgrx::pg_sys::{
@@ -21,14 +22,15 @@ use crate::storage::{delete_bitmap, multixact};
 
 /// Puts others' FOR KEY SHARE locks on a version that this transaction has just inserted.
 pub(super) unsafe fn carry(rel: Relation, at: ItemPointerData, lockers: &[TransactionId]) {
-    for &locker in lockers {
-        // SAFETY: the version is this transaction's own and cannot be pruned. Nobody else changes it, so there is nobody to wait for.
-        unsafe {
-            if let Some(version) = Version::fetch(rel, at) {
-                version.lock();
-                version.add(locker);
-                version.release();
-            }
+    if lockers.is_empty() {
+        return;
+    }
+    // SAFETY: the version is this transaction's own and cannot be pruned. Nobody else changes it, so there is nobody to wait for.
+    unsafe {
+        if let Some(version) = Version::fetch(rel, at) {
+            version.lock();
+            version.add(lockers);
+            version.release();
         }
     }
 }
@@ -66,7 +68,7 @@ pub(super) unsafe fn follow(
                 return TM_Result::TM_Ok;
             }
             match version.conflict() {
-                Conflict::None => version.add(locker),
+                Conflict::None => version.add(&[locker]),
                 Conflict::Own => {}
                 Conflict::Wait(whom) => {
                     version.release();
@@ -195,12 +197,12 @@ impl Version {
         }
     }
 
-    /// Adds a FOR KEY SHARE lock to what the tuple says. The page is locked.
-    unsafe fn add(&self, locker: TransactionId) {
+    /// Adds FOR KEY SHARE locks to what the tuple says. The page is locked.
+    unsafe fn add(&self, lockers: &[TransactionId]) {
         // SAFETY: what may raise an ERROR comes before the critical section; inside are stores and the server's logging only.
         unsafe {
             let header = self.header();
-            let Some(xmax) = multixact::with_key_share(header, locker) else { return };
+            let Some(xmax) = multixact::with_key_share(header, lockers) else { return };
             let map = self.map.get();
             let cleared = self.is_all_visible()
                 && pg_sys::visibilitymap_clear(

@@ -16,6 +16,8 @@ use crate::host::{buffer, critical, relation};
 use crate::storage::{directory, directory_scan, multixact, stripe_lock, visibility_bits};
 use crate::table_am::tid;
 
+/// Proxies looked at before some are taken away.
+const MOST: usize = 16_384;
 /// Pages between two looks at who waits for the stripe.
 const LOOK: usize = 32;
 
@@ -35,19 +37,19 @@ pub unsafe fn remove_unused(rel: Relation, storage_id: u64, strategy: BufferAcce
         if relation::block_count(table) > 0 {
             let mut sweep = Sweep { table, storage_id, strategy, map: 0 };
             for entry in directory_scan::visible(storage_id, &raw mut pg_sys::SnapshotSelfData) {
-                let places = sweep.unused(entry.first_row..entry.end_row());
-                if places.is_empty() {
-                    continue;
+                let mut rows = entry.first_row..entry.end_row();
+                while let Some(places) = sweep.unused(&mut rows) {
+                    let Some(exclusion) = stripe_lock::exclude(rel, &entry) else { break };
+                    removed += sweep.remove(places, || exclusion.has_waiters((*rel).rd_id));
+                    exclusion.end(rel);
                 }
-                let Some(exclusion) = stripe_lock::exclude(rel, &entry) else { continue };
-                removed += sweep.remove(places, || exclusion.has_waiters((*rel).rd_id));
-                exclusion.end(rel);
             }
             // Nobody comes by a row number that no version of the directory has.
             let (counter, ranges) = directory::numbers_in_use(rel).unwrap_or_default();
-            for rows in gaps(counter, &ranges) {
-                let places = sweep.unused(rows);
-                removed += sweep.remove(places, || false);
+            for mut rows in gaps(counter, &ranges) {
+                while let Some(places) = sweep.unused(&mut rows) {
+                    removed += sweep.remove(places, || false);
+                }
             }
             sweep.end(removed);
         }
@@ -78,9 +80,13 @@ struct Sweep {
 }
 
 impl Sweep {
-    /// Live proxies of these rows that look as if nobody needed them, in order of pages.
-    unsafe fn unused(&self, rows: Range<u64>) -> Vec<Place> {
-        let mut places = Vec::new();
+    /// The next live proxies of these rows that look as if nobody needed them, in order of pages; what is left of the rows begins after them.
+    unsafe fn unused(&self, rows: &mut Range<u64>) -> Option<Vec<Place>> {
+        let mut places: Vec<Place> = Vec::new();
+        if rows.is_empty() || places.try_reserve(MOST).is_err() {
+            return None;
+        }
+        let mut next = rows.end;
         // SAFETY: see `SideTable::walk`. Whoever has locked a proxy is asked about with its page locked.
         unsafe {
             SideTable::RowProxy.walk(
@@ -90,16 +96,23 @@ impl Sweep {
                 |cursor| {
                     pgrx::check_for_interrupts!();
                     let proxy = Proxy::at(cursor);
-                    let go_on = proxy.row < rows.end && places.try_reserve(1).is_ok();
-                    if go_on && !proxy.dead && !is_updated((*cursor.tuple()).t_data) {
+                    if proxy.row >= rows.end {
+                        return false;
+                    }
+                    if places.len() == MOST {
+                        next = proxy.row;
+                        return false;
+                    }
+                    if !proxy.dead && !is_updated((*cursor.tuple()).t_data) {
                         places.push((proxy.row, (*cursor.slot).tts_tid));
                     }
-                    go_on
+                    true
                 },
             );
         }
+        rows.start = next;
         places.sort_unstable_by_key(|(_, at)| (tid::block_of(*at), at.ip_posid));
-        places
+        (!places.is_empty()).then_some(places)
     }
 
     /// Takes away what is at these places, page by page, until `stop` says so.
