@@ -10,15 +10,15 @@ use pgrx::pg_sys::{self, NodeTag};
 use crate::storage::outline::Outline;
 
 /// Finding one cold row and handing it on, in units of seq_page_cost.
-const ROW: f64 = 0.3;
+const ROW: f64 = 0.4;
 /// The same in an index-only scan.
 const SEEN: f64 = 0.12;
 /// Its value in one column.
-const VALUE: f64 = 0.12;
+const VALUE: f64 = 0.2;
 /// A value of a chunk that is decoded whole.
 const DECODED: f64 = 0.0006;
 /// A row taken from such chunks.
-const FURTHER: f64 = 0.25;
+const FURTHER: f64 = 0.3;
 /// Rows of a chunk, when nothing better is known.
 const CHUNK_ROWS: f64 = 10_000.0;
 
