@@ -36,5 +36,19 @@ SELECT q, heap, columns, plan FROM asked, same_answers(q) WHERE (number % 3 = 1 
 RESET work_mem;
 RESET hash_mem_multiplier;
 SET max_parallel_workers_per_gather = 0;
+-- joins by them, with them on either side or both, and lists of them
+TRUNCATE asked;
+INSERT INTO asked (q) VALUES ('SELECT a.id, b.id, a.n FROM {t} a JOIN {t} b ON a.n = b.n WHERE b.id % 40 = 1 OR b.id IN (97, 101, 206)'), ('SELECT a.id, b.id FROM {t} a LEFT JOIN (SELECT * FROM {t} WHERE id BETWEEN 3990 AND 4200) b ON a.m = b.n WHERE a.id % 5 = 0'),
+    ('SELECT a.id, b.id FROM (SELECT * FROM {t} WHERE id < 700) a FULL JOIN (SELECT * FROM {t} WHERE id > 8500) b ON a.n = b.m'), ('SELECT id FROM {t} a WHERE EXISTS (SELECT FROM {t} b WHERE b.n = a.n AND b.id % 97 = 0)'),
+    ('SELECT id, n FROM {t} a WHERE NOT EXISTS (SELECT FROM {t} b WHERE b.n = a.n AND b.id % 101 = 0)'), ('SELECT id FROM {t} WHERE m IN (SELECT n FROM {t} WHERE id < 150)'), ('SELECT id FROM {t} WHERE n NOT IN (SELECT n + 0.5 FROM {t} WHERE id % 97 = 0 AND n IS NOT NULL)'),
+    ('SELECT count(*), sum(b.id) FROM {t} a JOIN {t} b ON a.n = b.n AND a.k = b.k'), ('SELECT count(*), sum(id) FROM {t} WHERE n IN (''NaN'', 1.5, 3)'), ('SELECT count(*), sum(id) FROM {t} WHERE n NOT IN (1.50, ''-Infinity'', ''NaN'')'),
+    ('SELECT count(*), sum(id) FROM {t} WHERE n IN (1, 2, 3, 4, 5, 6, 7, ''Infinity'', 8.5, ''NaN'')'), ('SELECT count(*), sum(id) FROM {t} WHERE n NOT IN (1, 2, 3, 4, 5, 6, 7, NULL, 8.5, ''NaN'')'), ('SELECT count(*), sum(id) FROM {t} WHERE (n IN (''NaN'', NULL, ''Infinity'')) IS NULL'),
+    ('SELECT count(*) FROM {t} WHERE n IN (0, 1)'), ('SELECT count(*) FROM {t} WHERE n NOT IN (0, 1, 2, 3, 4, 5, 6, 7)');
+SELECT q, heap, columns, plan, fell_back(q) FROM asked, same_answers(q) WHERE NOT same OR fell_back(q) IS NOT NULL ORDER BY number;
+SET work_mem = '64kB';
+SET max_parallel_workers_per_gather = 1;
+SELECT q, heap, columns, plan, fell_back(q) FROM asked, same_answers(q) WHERE NOT same OR fell_back(q) IS NOT NULL ORDER BY number;
+RESET work_mem;
+SET max_parallel_workers_per_gather = 0;
 -- what still is the server's: numbers of more digits, other functions
 SELECT q, same, regexp_replace(fell_back(q), '^ +', '') FROM (VALUES ('SELECT sum(w), count(*) FROM {t}'), ('SELECT sum(n / 2) FROM {t}'), ('SELECT k, variance(n) FROM {t} GROUP BY k')) x(q), same_answers(q);

@@ -1,8 +1,8 @@
 //! Numbers that stand for values of types whose equality or order only the server knows: arrays, jsonb, inet, interval, enum, ranges, text under non-deterministic collations.
 //!
 //! Made by `translate::keys`; operators then group, join and sort by the numbers. Every different byte string gets a number (`query`'s `Numbering`), and is shown to the type's hash and equality functions once: one that equals an
-//! earlier one stands for it. Ranks are made when two numbers are first compared, by the type's comparison function. Invariant: all of it happens on the main thread; a number keeps its meaning, and two
-//! numbers their order, as long as the node lives.
+//! earlier one stands for it. Two numbers are compared by the type's comparison function, and once that was asked often, by ranks that it gave them all: a top-N asks too little for ranks to pay, a sort
+//! does not. Invariant: all of it happens on the main thread; a number keeps its meaning, and two numbers their order, as long as the node lives.
 
 use std::cmp::Ordering;
 use std::collections::HashMap;
@@ -20,9 +20,19 @@ use crate::vectorised::node::operator_memory;
 /// Values between two resets of the memory that functions work in.
 const ROWS: usize = 256;
 /// Comparisons between two looks for interrupts.
-const COMPARISONS: u32 = 4096;
+const COMPARISONS: usize = 4096;
 /// Bytes that a number takes beside its value, roughly.
 const ENTRY: usize = 96;
+/// Comparisons of values, for each of them, before they get ranks.
+const PATIENCE: usize = 4;
+
+/// Bytes that a value of a type and its number take, roughly: the value is kept twice, and so is its place.
+pub fn bytes_of(type_oid: Oid) -> f64 {
+    const PLACES: usize = 80;
+    // SAFETY: a catalog look-up.
+    let width = unsafe { pg_sys::get_typavgwidth(type_oid, -1) };
+    (ENTRY + PLACES) as f64 + 2.0 * f64::from(width)
+}
 
 /// What the server says of a type.
 #[derive(Clone, Copy)]
@@ -55,6 +65,8 @@ struct Known {
     hashed: HashMap<u32, u32>,
     memory: Option<Memory>,
     ranks: Ranks,
+    /// Comparisons of values since there were ranks.
+    compared: usize,
 }
 
 /// What is known of a number.
@@ -110,6 +122,7 @@ impl Numbers {
                 hashed: HashMap::new(),
                 memory: None,
                 ranks: Ranks::default(),
+                compared: 0,
             };
             Some(Arc::new(Self { class, known: Mutex::new(known) }))
         }
@@ -150,9 +163,7 @@ impl Numbers {
         // An ERROR of the server's comes out of the comparison as a panic and ends the query: nothing is left half done that anybody sees.
         let Ok(mut known) = self.known.lock() else { return Ordering::Equal };
         // SAFETY: the main thread, as whoever sorts by numbers has made them there.
-        unsafe { known.rank(self.class) };
-        let rank = |number: u32| known.ranks.of.get(number as usize);
-        rank(a).cmp(&rank(b))
+        unsafe { known.compare(self.class, a, b) }
     }
 
     /// The number of each of these values.
@@ -260,6 +271,32 @@ impl Known {
         }
     }
 
+    /// The order of two first numbers.
+    unsafe fn compare(&mut self, class: Class, a: u32, b: u32) -> Ordering {
+        let rank = |ranks: &Ranks, number: u32| ranks.of.get(number as usize).copied();
+        if let (Some(a), Some(b)) = (rank(&self.ranks, a), rank(&self.ranks, b)) {
+            return a.cmp(&b);
+        }
+        // SAFETY: the main thread; calls of the server's are guarded each for itself.
+        unsafe {
+            if self.compared >= PATIENCE * self.values.len() {
+                self.compared = 0;
+                self.rank(class);
+                return rank(&self.ranks, a).cmp(&rank(&self.ranks, b));
+            }
+            let memory = self.memory(class);
+            let before = pg_sys::MemoryContextSwitchTo(memory.work);
+            let order = compare_values(&self.values, class, a, b);
+            pg_sys::MemoryContextSwitchTo(before);
+            self.compared += 1;
+            if self.compared.is_multiple_of(COMPARISONS) {
+                pgrx::check_for_interrupts!();
+                pg_sys::MemoryContextReset(memory.work);
+            }
+            order
+        }
+    }
+
     /// Gives every number its rank.
     unsafe fn rank(&mut self, class: Class) {
         if self.ranks.of.len() == self.values.len() {
@@ -270,18 +307,14 @@ impl Known {
             let memory = self.memory(class);
             let before = pg_sys::MemoryContextSwitchTo(memory.work);
             let values = &self.values;
-            let mut count = 0_u32;
+            let mut count = 0_usize;
             let mut compare = |a: u32, b: u32| {
-                let value =
-                    |at: u32| values.get(at as usize).and_then(|met| met.value).unwrap_or_else(Datum::null);
-                count = count.wrapping_add(1);
+                count += 1;
                 if count.is_multiple_of(COMPARISONS) {
                     pgrx::check_for_interrupts!();
                     pg_sys::MemoryContextReset(memory.work);
                 }
-                let function = &raw mut (*class.entry).cmp_proc_finfo;
-                (pg_sys::FunctionCall2Coll(function, class.collation, value(a), value(b)).value() as i32)
-                    .cmp(&0)
+                compare_values(values, class, a, b)
             };
             // The new numbers in order, then each put among those before it. Only first ones are asked for.
             let is_first = |number: &u32| {
@@ -319,6 +352,17 @@ impl Known {
             pg_sys::MemoryContextReset(memory.work);
         }
     }
+}
+
+/// The order of the values of two numbers.
+unsafe fn compare_values(values: &[Met], class: Class, a: u32, b: u32) -> Ordering {
+    let value = |at: u32| values.get(at as usize).and_then(|met| met.value).unwrap_or_else(Datum::null);
+    // SAFETY: the main thread; the function is that which the type cache has looked up.
+    let order = unsafe {
+        let function = &raw mut (*class.entry).cmp_proc_finfo;
+        pg_sys::FunctionCall2Coll(function, class.collation, value(a), value(b))
+    };
+    (order.value() as i32).cmp(&0)
 }
 
 /// What a key is for.

@@ -3,7 +3,7 @@
 use std::collections;
 use std::hash::{BuildHasherDefault, Hasher};
 
-use vector::{Bitmap, LogicalType, NumericInts, Values, Vector};
+use vector::{Bitmap, LogicalType, NumericInts, NumericValues, Special, Values, Vector};
 
 use super::functions::equal_to_any;
 use super::value::{Value, nulls, repeated};
@@ -12,6 +12,8 @@ use crate::{Error, Result};
 
 /// Lists up to this long are compared entry by entry.
 const FEW: usize = 6;
+
+const HUGE: Error = Error::Decline("numeric that is no scaled integer");
 
 /// A hasher for tables that nobody can attack: a multiplication for each eight bytes.
 #[derive(Default)]
@@ -52,9 +54,10 @@ type HashSet<T> = collections::HashSet<T, BuildHasherDefault<Mix>>;
 
 /// The entries, ready to be looked up.
 pub(super) struct List {
-    /// Without NULLs.
+    /// Without NULLs, and without decimals that are no numbers.
     entries: Vector,
     has_null: bool,
+    specials: Vec<Special>,
     table: Table,
 }
 
@@ -93,20 +96,23 @@ fn numeric_key(mut value: i128, scale: u16) -> (i128, i32) {
 impl List {
     /// A list of these entries, a flat vector.
     pub fn new(entries: &Vector) -> Result<Self> {
-        let rows: Vec<u32> = (0u32..)
+        let entries = entries.clone().flatten();
+        let mut rows: Vec<u32> = (0u32..)
             .zip(0..entries.len())
             .filter(|&(_, at)| entries.is_valid(at))
             .map(|(row, _)| row)
             .collect();
         let has_null = rows.len() < entries.len();
-        let entries = Vector { validity: None, ..entries.clone().flatten().take(&rows) };
-        if let Values::Numeric(numeric) = &entries.values
-            && !numeric.side.is_empty()
-        {
-            return Err(Error::Decline("numeric that is no scaled integer"));
+        let mut specials = Vec::new();
+        if let Values::Numeric(numeric) = &entries.values {
+            let of_rows = numeric.specials().ok_or(HUGE)?;
+            rows.retain(|row| !of_rows.iter().any(|(at, _)| at == row));
+            let valid = of_rows.into_iter().filter(|(at, _)| entries.is_valid(*at as usize));
+            specials.extend(valid.map(|(_, special)| special));
         }
+        let entries = Vector { validity: None, ..entries.take(&rows) };
         let table = if entries.len() <= FEW { Table::Few } else { Self::table(&entries.values) };
-        Ok(Self { entries, has_null, table })
+        Ok(Self { entries, has_null, specials, table })
     }
 
     fn table(values: &Values) -> Table {
@@ -162,6 +168,21 @@ impl List {
     }
 
     fn words(&self, value: &Value, rows: usize) -> Result<Vec<u64>> {
+        if let Values::Numeric(numeric) = &value.vector.values
+            && !numeric.side.is_empty()
+        {
+            // Zeros are in the place of what is no number.
+            let numbers = Values::Numeric(NumericValues { side: Vec::new(), ..numeric.clone() });
+            let mut words =
+                self.words(&Vector { values: numbers, ..value.vector.as_ref().clone() }.into(), rows)?;
+            for (row, special) in numeric.specials().ok_or(HUGE)? {
+                if let Some(word) = words.get_mut(row as usize / 64) {
+                    let bit = 1 << (row % 64);
+                    *word = if self.specials.contains(&special) { *word | bit } else { *word & !bit };
+                }
+            }
+            return Ok(words);
+        }
         let in_range = |low: i64, bits: &Bitmap, value: i64| {
             usize::try_from(value.wrapping_sub(low)).is_ok_and(|at| value >= low && bits.get(at))
         };
@@ -186,19 +207,17 @@ impl List {
             }
             (Table::Bytes(set), Values::Bytes(views)) => by_row(rows, |row| set.contains(views.get(row))),
             (Table::Bytes(set), Values::Fixed(fixed)) => by_row(rows, |row| set.contains(fixed.get(row))),
-            (Table::Numerics(set), Values::Numeric(numeric)) if numeric.side.is_empty() => {
-                match &numeric.ints {
-                    NumericInts::Int32(values) => {
-                        test_each(values, |v| set.contains(&numeric_key(v.into(), numeric.scale)))
-                    }
-                    NumericInts::Int64(values) => {
-                        test_each(values, |v| set.contains(&numeric_key(v.into(), numeric.scale)))
-                    }
-                    NumericInts::Int128(values) => {
-                        test_each(values, |v| set.contains(&numeric_key(v, numeric.scale)))
-                    }
+            (Table::Numerics(set), Values::Numeric(numeric)) => match &numeric.ints {
+                NumericInts::Int32(values) => {
+                    test_each(values, |v| set.contains(&numeric_key(v.into(), numeric.scale)))
                 }
-            }
+                NumericInts::Int64(values) => {
+                    test_each(values, |v| set.contains(&numeric_key(v.into(), numeric.scale)))
+                }
+                NumericInts::Int128(values) => {
+                    test_each(values, |v| set.contains(&numeric_key(v, numeric.scale)))
+                }
+            },
             _ => equal_to_any(value, &self.entries, rows)?,
         })
     }

@@ -89,6 +89,11 @@ impl ValueColumn {
         Self { logical, nulls: Bitmap::new(), lane, len: 0 }
     }
 
+    /// Their type.
+    pub const fn logical(&self) -> LogicalType {
+        self.logical
+    }
+
     /// Number of values.
     pub const fn len(&self) -> usize {
         self.len
@@ -426,12 +431,17 @@ impl Decimals {
 const LIMIT: i128 = 10i128.pow(38);
 
 /// The integer that stands for what is no number: at every scale, and in the order of values.
-const fn integer_of(special: Special) -> i128 {
+pub const fn integer_of(special: Special) -> i128 {
     match special {
         Special::NegativeInfinity => i128::MIN,
         Special::Infinity => i128::MAX - 1,
         Special::Nan => i128::MAX,
     }
+}
+
+/// Whether an integer stands for what is no number.
+pub const fn is_special(integer: i128) -> bool {
+    special_of(integer).is_some()
 }
 
 const fn special_of(integer: i128) -> Option<Special> {

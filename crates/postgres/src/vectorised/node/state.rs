@@ -18,7 +18,6 @@ use super::{fallback, host};
 use crate::convert::{ColumnReader, ColumnType};
 use crate::host::{error, memory};
 use crate::vectorised::attempt;
-use crate::vectorised::cost;
 use crate::vectorised::derive::derive;
 use crate::vectorised::privileges;
 use crate::vectorised::source;
@@ -266,9 +265,7 @@ impl State {
         // SAFETY: on the main thread, while the node runs.
         let directory = unsafe { Directory::open() };
         self.files = Some(Arc::clone(&directory));
-        // SAFETY: the subtree lives as long as the node.
-        let cost = unsafe { cost::enabled((*self.subtree).total_cost) };
-        let reservation = Reservation::take(cost);
+        let reservation = Reservation::take();
         self.threads = reservation.threads();
         self.reservation = Some(reservation);
         Settings { memory: host::operator_memory(), threads: self.threads, temp_files: Some(directory) }

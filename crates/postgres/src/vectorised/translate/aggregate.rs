@@ -129,6 +129,9 @@ unsafe fn grouped(context: &mut Context<'_>, grouping: Grouping, order: Order) -
             keys.push(context, OutputColumn { collation, ..column_type }, column.clone())?;
             grouped.push(attno);
         }
+        if keys.exceed_memory((*plan).plan_rows) {
+            return decline("more groups by values that only the server compares than there is memory for");
+        }
         known.extend(grouped.into_iter().zip(keys.values()));
         let Keys { keys, shown: mut aggregates, .. } = keys;
         let mut numbered = Vec::new();

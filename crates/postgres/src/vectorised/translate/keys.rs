@@ -9,7 +9,8 @@ use pgrx::pg_sys::{self, Datum, Oid};
 use query::{Aggregate, AggregateFunction, Expression, Plan, SortKey, TextOrder};
 
 use super::{Context, Relation, expressions, types};
-use crate::vectorised::server_key::{Key, Numbers, Use};
+use crate::vectorised::node::operator_memory;
+use crate::vectorised::server_key::{Key, Numbers, Use, bytes_of};
 use crate::vectorised::translated::{OutputColumn, Reason};
 
 /// Values of this type and collation by number.
@@ -140,6 +141,12 @@ impl Keys {
         }
         self.keys.push(key);
         Ok(())
+    }
+
+    /// Whether there is no memory for the values of so many groups, as far as only the server compares them: the query would be run twice.
+    pub fn exceed_memory(&self, groups: f64) -> bool {
+        let bytes: f64 = self.by.iter().flatten().map(|&(_, type_oid)| bytes_of(type_oid)).sum();
+        groups * bytes > operator_memory() as f64
     }
 
     /// The columns of the grouping that show the keys' values. A key is NULL in rows of grouping sets without it, and so is its value there.

@@ -127,6 +127,25 @@ unsafe extern "C" {
     fn strcoll_l(a: *const c_char, b: *const c_char, locale: *mut c_void) -> c_int;
 }
 
+/// Bytes that are copied to the stack.
+const SHORT: usize = 128;
+
+/// The text with a zero byte at its end, in `short` (all zeros) where it has room there.
+fn terminated<'a>(text: &[u8], short: &'a mut [u8; SHORT], long: &'a mut Vec<u8>) -> &'a [u8] {
+    match short.get_mut(..text.len()).filter(|_| text.len() < SHORT) {
+        Some(place) => {
+            place.copy_from_slice(text);
+            short
+        }
+        None => {
+            long.reserve_exact(text.len() + 1);
+            long.extend_from_slice(text);
+            long.push(0);
+            long
+        }
+    }
+}
+
 /// A C library's locale; null: the process's own.
 struct Locale(*mut c_void);
 // SAFETY: a locale is read only, and lives as long as the process: the server keeps it for good.
@@ -140,13 +159,11 @@ impl Locale {
         if a == b {
             return Ordering::Equal;
         }
-        let terminated = |text: &[u8]| {
-            let mut copy = Vec::with_capacity(text.len() + 1);
-            copy.extend_from_slice(text);
-            copy.push(0);
-            copy
-        };
-        let (left, right) = (terminated(a), terminated(b));
+        // Short ones, as most are, without a call for memory.
+        let (mut left, mut right) = ([0; SHORT], [0; SHORT]);
+        let (mut long_left, mut long_right) = (Vec::new(), Vec::new());
+        let left = terminated(a, &mut left, &mut long_left);
+        let right = terminated(b, &mut right, &mut long_right);
         // SAFETY: both end with a zero byte; comparing only reads the locale.
         let verdict = unsafe {
             match self.0.is_null() {

@@ -245,7 +245,7 @@ impl Local {
         parts.take_table(table)?;
         self.rows = 0;
         if !many || parts.is_full() {
-            self.scatter = Some(Scatter::new(spec, parts, spec.own_memory() / 4));
+            self.scatter = Some(Scatter::new(spec, parts, spec.own_memory() / 2));
         }
         Ok(())
     }
@@ -271,12 +271,12 @@ impl SinkLocal for Local {
     }
 
     fn memory(&self) -> usize {
-        self.table.bytes()
+        self.table.bytes() + self.scatter.as_ref().map_or(0, Scatter::bytes)
     }
 
     fn finish(mut self: Box<Self>) -> Result<()> {
         if let Some(scatter) = &mut self.scatter {
-            return scatter.flush();
+            return scatter.finish();
         }
         let mut gathered = self.shared.gathered.lock().map_err(|_| POISONED)?;
         let parts = match &mut *gathered {
@@ -312,16 +312,16 @@ impl Source for Groups {
     }
 }
 
-/// The groups of several tables, each a unit of work.
+/// The groups of several tables, each a unit of work, and rows that have to go there first.
 struct Parts {
     shared: Arc<Shared>,
-    tables: Vec<Table>,
+    tables: Vec<(Table, Vec<Batch>)>,
 }
 
 impl Source for Parts {
     fn next_unit(&mut self, _: &mut dyn Host) -> Result<Option<Box<dyn Unit>>> {
-        let Some(table) = self.tables.pop() else { return Ok(None) };
-        let output = Output::new(table, self.shared.spec.own_memory());
+        let Some((table, waiting)) = self.tables.pop() else { return Ok(None) };
+        let output = Output::new(table, self.shared.spec.own_memory()).after(waiting);
         Ok(Some(Box::new(Part { shared: Arc::clone(&self.shared), output: Some(output) })))
     }
 }

@@ -10,6 +10,8 @@ use crate::{BATCH_ROWS, Batch, Error, Result};
 /// Where it stands.
 pub struct Output {
     table: Table,
+    /// Rows that the table has not taken yet.
+    waiting: Vec<Batch>,
     /// Rows that are read back into the table.
     reading: Option<BatchFile>,
     complete: bool,
@@ -23,12 +25,29 @@ pub struct Output {
 impl Output {
     /// The groups of a table that all rows were pushed into; tables of what it had no room for may take so many bytes.
     pub const fn new(table: Table, memory: usize) -> Self {
-        Self { table, reading: None, complete: false, next: 0, files: Vec::new(), memory }
+        Self {
+            table,
+            waiting: Vec::new(),
+            reading: None,
+            complete: false,
+            next: 0,
+            files: Vec::new(),
+            memory,
+        }
+    }
+
+    /// The same once these rows were pushed, too.
+    pub fn after(self, waiting: Vec<Batch>) -> Self {
+        Self { waiting, ..self }
     }
 
     /// The next groups, None at the end. After some work without any an empty batch comes, for a caller that looks whether to go on.
     pub fn step(&mut self, spec: &Spec, check: &mut dyn FnMut() -> Result<()>) -> Result<Option<Batch>> {
         if !self.complete {
+            if let Some(batch) = self.waiting.pop() {
+                self.table.push(&batch)?;
+                return Ok(Some(Batch::default()));
+            }
             if let Some(file) = &mut self.reading {
                 match file.read()? {
                     Some(batch) => self.table.push(&batch)?,

@@ -1,28 +1,28 @@
 //! Many groups: tables that all threads fill, one for each part of the groups by the hash of their keys.
 //!
 //! Called by the sink when a thread's own table has outgrown the nearest caches. A group is in one table only, whichever thread met it, so nothing is left to be put together in the end, each
-//! part's groups are given out by any thread, and each table stays small. Threads bring groups with their states (`take_table`), or, where most rows are groups of their own, rows: those
-//! are gathered first (`Scatter`), so that a table is asked for many at a time and stays in the cache meanwhile. The way is that of partitioned hash joins, and of DuckDB's aggregation.
-//! Invariant: a group has the same table for all threads; tables are locked one at a time.
+//! part's groups are given out by any thread, and each table stays small. Threads bring groups with their states (`take_table`), or, where most rows are groups of their own, rows (`Scatter`):
+//! those wait beside their table until it is their turn, as a unit of work like any other, so that a table is asked for all its rows at a time, stays in the cache meanwhile, and no thread waits
+//! for another. The way is that of partitioned hash joins, and of DuckDB's aggregation. Invariant: a group has the same table for all threads; tables are locked one at a time.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
-use vector::{LogicalType, concat};
+use vector::{LogicalType, Values, concat};
 
 use super::table::Table;
 use super::{POISONED, Spec};
-use crate::row_container::{hash, nulls};
+use crate::row_container::{compacted, hash, nulls};
 use crate::{Batch, Evaluator, Result};
 
 /// Parts at most,
-const MOST_PARTS: usize = 64;
+const MOST_PARTS: usize = 128;
 /// bytes that each of them has at least,
 const LEAST_BYTES: usize = 1 << 20;
 /// and how many they have to be to be worth it.
 const LEAST_PARTS: usize = 4;
-/// Rows gathered before they go to the tables.
-const GATHERED: usize = 1 << 20;
+/// Rows gathered before they are divided.
+const GATHERED: usize = 1 << 16;
 
 /// How many parts so much memory makes; 0: too few.
 pub fn parts(memory: usize) -> usize {
@@ -35,6 +35,8 @@ pub fn parts(memory: usize) -> usize {
 /// The tables.
 pub struct Partitioned {
     tables: Vec<Mutex<Table>>,
+    /// Rows for each of them.
+    waiting: Vec<Mutex<Vec<Batch>>>,
     /// A table takes no further groups.
     full: AtomicBool,
     /// Threads begin with different tables.
@@ -47,6 +49,7 @@ impl Partitioned {
         let tables = (0..parts).map(|_| Ok(Mutex::new(Table::of_partition(spec, memory / parts)?)));
         Ok(Self {
             tables: tables.collect::<Result<_>>()?,
+            waiting: (0..parts).map(|_| Mutex::default()).collect(),
             full: AtomicBool::new(false),
             turn: AtomicUsize::new(0),
         })
@@ -57,13 +60,18 @@ impl Partitioned {
         self.full.load(Ordering::Relaxed)
     }
 
-    /// The tables, when no thread has anything left for them.
-    pub fn into_tables(self) -> Result<Vec<Table>> {
-        self.tables.into_iter().map(|table| table.into_inner().map_err(|_| POISONED)).collect()
+    /// The tables and the rows that wait for them, when no thread has anything left.
+    pub fn into_tables(self) -> Result<Vec<(Table, Vec<Batch>)>> {
+        let parts = self.tables.into_iter().zip(self.waiting);
+        let parts = parts.map(|(table, waiting)| {
+            let table = table.into_inner().map_err(|_| POISONED)?;
+            Ok((table, waiting.into_inner().map_err(|_| POISONED)?))
+        });
+        parts.collect()
     }
 
-    /// Calls `take` with each table and the rows whose hash belongs there.
-    fn each(&self, hashes: &[u64], mut take: impl FnMut(&mut Table, &[u32]) -> Result<()>) -> Result<()> {
+    /// The rows that belong to each table by their hashes.
+    fn divided(&self, hashes: &[u64]) -> (Vec<u32>, Vec<usize>) {
         let bits = self.tables.len().ilog2();
         let part = |hash: u64| (hash::spread(hash) >> (u64::BITS - bits)) as usize;
         let mut ends = vec![0; self.tables.len() + 1];
@@ -76,17 +84,19 @@ impl Partitioned {
             rows[*next] = row;
             *next += 1;
         }
+        (rows, ends)
+    }
+
+    /// Calls `take` with the number of each table and the table.
+    fn each(&self, mut take: impl FnMut(usize, &mut Table) -> Result<()>) -> Result<()> {
         let first = self.turn.fetch_add(self.tables.len() / 2 + 1, Ordering::Relaxed);
         for at in 0..self.tables.len() {
             let at = (first + at) % self.tables.len();
-            let rows = &rows[ends[at]..ends[at + 1]];
-            if !rows.is_empty() {
-                let mut table = self.tables[at].lock().map_err(|_| POISONED)?;
-                take(&mut table, rows)?;
-                table.close_if_full()?;
-                if table.is_full() {
-                    self.full.store(true, Ordering::Relaxed);
-                }
+            let mut table = self.tables[at].lock().map_err(|_| POISONED)?;
+            take(at, &mut table)?;
+            table.close_if_full()?;
+            if table.is_full() {
+                self.full.store(true, Ordering::Relaxed);
             }
         }
         Ok(())
@@ -97,7 +107,11 @@ impl Partitioned {
         table.close();
         let mut hashes = Vec::new();
         table.hashes(&mut hashes)?;
-        self.each(&hashes, |part, groups| part.take_groups(&mut table, groups))
+        let (groups, ends) = self.divided(&hashes);
+        self.each(|at, part| match &groups[ends[at]..ends[at + 1]] {
+            [] => Ok(()),
+            groups => part.take_groups(&mut table, groups),
+        })
     }
 }
 
@@ -111,7 +125,10 @@ pub struct Scatter {
     gathered: Vec<Batch>,
     rows: usize,
     bytes: usize,
-    /// Bytes to gather at most.
+    /// Rows for each table, and how much they take.
+    divided: Vec<Vec<Batch>>,
+    held: usize,
+    /// Bytes that all may take before they are brought to the tables.
     memory: usize,
     hashes: Vec<u64>,
 }
@@ -120,44 +137,88 @@ impl Scatter {
     /// No rows yet.
     pub fn new(spec: &Spec, to: Arc<Partitioned>, memory: usize) -> Self {
         Self {
-            to,
             keys: spec.keys.iter().map(Evaluator::new).collect(),
             types: spec.input.clone(),
             read: spec.columns_read(),
             gathered: Vec::new(),
             rows: 0,
             bytes: 0,
+            divided: vec![Vec::new(); to.tables.len()],
+            held: 0,
+            to,
             memory,
             hashes: Vec::new(),
         }
     }
 
+    /// Memory held, in bytes.
+    pub const fn bytes(&self) -> usize {
+        self.bytes + self.held
+    }
+
+    fn bytes_of(&self, batch: &Batch) -> usize {
+        let read = batch.columns.iter().zip(&self.read).filter(|(_, read)| **read);
+        read.map(|(column, _)| column.bytes()).sum()
+    }
+
     /// Takes the rows of a batch.
     pub fn push(&mut self, batch: Batch) -> Result<()> {
         self.rows += batch.rows;
-        let read = batch.columns.iter().zip(&self.read).filter(|(_, read)| **read);
-        self.bytes += read.map(|(column, _)| column.bytes()).sum::<usize>();
+        self.bytes += self.bytes_of(&batch);
         self.gathered.push(batch);
-        if self.rows >= GATHERED || self.bytes >= self.memory { self.flush() } else { Ok(()) }
+        let full = self.bytes() >= self.memory;
+        if self.rows >= GATHERED || full {
+            self.divide()?;
+        }
+        if full { self.bring() } else { Ok(()) }
     }
 
-    /// Brings what was gathered to the tables.
-    pub fn flush(&mut self) -> Result<()> {
+    /// Divides what was gathered.
+    fn divide(&mut self) -> Result<()> {
         let (rows, gathered) = (std::mem::take(&mut self.rows), std::mem::take(&mut self.gathered));
         self.bytes = 0;
+        if rows == 0 {
+            return Ok(());
+        }
         let columns = self.types.iter().zip(&self.read).enumerate().map(|(at, (&logical, &read))| {
             // Nobody reads it.
             if !read {
                 return Ok(nulls(logical, rows));
             }
             let parts = gathered.iter().filter_map(|batch| batch.columns.get(at));
-            Ok(concat(logical, parts.map(|part| part.as_ref().clone()).collect())?)
+            let mut column = concat(logical, parts.map(|part| part.as_ref().clone()).collect())?;
+            if let Values::Bytes(views) = &mut column.values {
+                *views = compacted(views)?;
+            }
+            Ok(column)
         });
         let columns = columns.map(|column| column.map(Arc::new)).collect::<Result<_>>()?;
         drop(gathered);
         let batch = Batch::new(rows, columns);
         let keys = self.keys.iter_mut().map(|key| key.evaluate(&batch)).collect::<Result<Vec<_>>>()?;
         hash::hash_rows(&keys, rows, &mut self.hashes)?;
-        self.to.each(&self.hashes, |table, rows| table.push(&batch.take(rows)))
+        let (rows, ends) = self.to.divided(&self.hashes);
+        for (at, ends) in ends.windows(2).enumerate().filter(|(_, ends)| ends[0] < ends[1]) {
+            let part = batch.take(&rows[ends[0]..ends[1]]);
+            self.held += self.bytes_of(&part);
+            self.divided[at].push(part);
+        }
+        Ok(())
+    }
+
+    /// Brings what was divided to the tables.
+    fn bring(&mut self) -> Result<()> {
+        self.held = 0;
+        let divided = &mut self.divided;
+        self.to.each(|at, table| divided[at].drain(..).try_for_each(|batch| table.push(&batch)))
+    }
+
+    /// All rows were seen: what was not brought waits beside the tables.
+    pub fn finish(&mut self) -> Result<()> {
+        self.divide()?;
+        for (rows, waiting) in self.divided.iter_mut().zip(&self.to.waiting) {
+            waiting.lock().map_err(|_| POISONED)?.append(rows);
+        }
+        Ok(())
     }
 }

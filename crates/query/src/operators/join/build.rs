@@ -8,12 +8,12 @@ use std::any::Any;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 
-use vector::{Bitmap, ByteView, ByteViews, LogicalType, Predicate, Values, Vector};
+use vector::{Bitmap, LogicalType, Predicate, Values, Vector};
 
 use super::members::KeySet;
 use super::narrow::predicate;
 use super::table::Table;
-use crate::row_container::{BatchFile, Partitions, nulls};
+use crate::row_container::{BatchFile, Partitions, compacted, nulls};
 use crate::{
     Batch, Error, Evaluator, Expression, Result, SharedTempFiles, Sink, SinkLocal, Source, interrupt,
 };
@@ -332,32 +332,4 @@ fn next_column(logical: LogicalType, parts: &mut [Part]) -> Result<Vector> {
         *views = compacted(views)?;
     }
     Ok(joined)
-}
-
-/// The same values in few large buffers, and without what no view points at: taking rows copies the list of buffers.
-fn compacted(views: &ByteViews) -> Result<ByteViews> {
-    const BUFFER: usize = 1 << 30;
-    let mut buffers = Vec::new();
-    let mut open: Vec<u8> = Vec::new();
-    let mut moved = Vec::with_capacity(views.len());
-    for (row, view) in views.views().iter().enumerate() {
-        interrupt::check_at(row)?;
-        if view.place().is_none() {
-            moved.push(*view);
-            continue;
-        }
-        let value = views.get(row);
-        if !open.is_empty() && open.len() + value.len() > BUFFER {
-            buffers.push(Arc::new(std::mem::take(&mut open)));
-        }
-        let number = u32::try_from(buffers.len()).unwrap_or(u32::MAX);
-        let (len, offset) = (u32::try_from(value.len()), u32::try_from(open.len()));
-        let (len, offset) = (len.unwrap_or(0), offset.unwrap_or(0));
-        moved.push(ByteView::reference(len, view.prefix(), number, offset));
-        open.extend_from_slice(value);
-    }
-    if !open.is_empty() {
-        buffers.push(Arc::new(open));
-    }
-    Ok(ByteViews::from_parts(moved, buffers))
 }

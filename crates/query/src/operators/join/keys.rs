@@ -4,8 +4,9 @@
 //! kept side's scale) become 64-bit integers, wider decimals and 16-byte values 128-bit ones, text stays bytes. A value that cannot be brought to the form (a decimal
 //! with more digits than the kept side has) equals nothing there: it is `unfit`.
 
-use vector::{Bitmap, ByteViews, FixedBytes, NumericInts, NumericValues, Values, Vector};
+use vector::{Bitmap, ByteViews, FixedBytes, NumericInts, NumericValues, Special, Values, Vector};
 
+use crate::row_container::{integer_of, is_special};
 use crate::{Error, Result};
 
 /// What the values of a key are brought to.
@@ -57,6 +58,8 @@ impl Form {
             Values::Dictionary { dictionary, .. } => Self::of(&dictionary.entries),
             Values::Runs { values, .. } => Self::of(values),
             Values::Numeric(numeric) => match numeric.ints {
+                // What is no number takes integers that no number has.
+                _ if !numeric.side.is_empty() => Self::WideDecimal(numeric.scale),
                 NumericInts::Int128(_) => Self::WideDecimal(numeric.scale),
                 _ => Self::Decimal(numeric.scale),
             },
@@ -73,7 +76,7 @@ impl KeyColumn {
     /// The values of a vector in this form.
     ///
     /// # Errors
-    /// `Decline` for decimals of the side lane (NaN, huge), whose equality only the host knows, and for values of another type.
+    /// `Decline` for huge decimals, whose equality only the host knows, and for values of another type.
     pub fn new(vector: &Vector, form: Form) -> Result<Self> {
         match &vector.values {
             Values::Constant(..) | Values::Runs { .. } => return Self::new(&vector.clone().flatten(), form),
@@ -113,12 +116,12 @@ impl KeyColumn {
             (Values::Fixed(fixed), Form::Fixed) => KeyValues::Fixed(fixed.clone()),
             (Values::Bytes(views), Form::Bytes) => KeyValues::Bytes(views.clone()),
             (Values::Numeric(numeric), Form::Decimal(scale)) => {
-                let (values, bad) = decimals(numeric, scale, |value| i64::try_from(value).ok())?;
+                let (values, bad) = decimals(numeric, scale, |value| i64::try_from(value).ok(), |_| None)?;
                 unfit = bad;
                 KeyValues::Int(values)
             }
             (Values::Numeric(numeric), Form::WideDecimal(scale)) => {
-                let (values, bad) = decimals(numeric, scale, Some)?;
+                let (values, bad) = decimals(numeric, scale, Some, |special| Some(integer_of(special)))?;
                 unfit = bad;
                 KeyValues::Wide(values)
             }
@@ -211,15 +214,15 @@ fn word(bytes: &[u8]) -> u64 {
     bytes.iter().rev().fold(0, |word, &byte| (word << 8) | u64::from(byte))
 }
 
-/// Decimals at `scale`, and which rows have none there.
+/// Decimals at `scale`, and which rows have none there; `narrow` is told of numbers, `special` of what is none.
 fn decimals<T: Copy + Default>(
     numeric: &NumericValues,
     scale: u16,
     narrow: impl Fn(i128) -> Option<T>,
+    special: impl Fn(Special) -> Option<T>,
 ) -> Result<(Vec<T>, Option<Bitmap>)> {
-    if !numeric.side.is_empty() {
-        return Err(Error::Decline("join on a numeric that is NaN, infinite or huge"));
-    }
+    const HUGE: Error = Error::Decline("join on a huge numeric");
+    let specials = numeric.specials().ok_or(HUGE)?;
     let factor = 10i128.checked_pow(u32::from(scale.abs_diff(numeric.scale)));
     let scaled = |value: i128| match (value, factor) {
         (0, _) => Some(0),
@@ -231,8 +234,18 @@ fn decimals<T: Copy + Default>(
     let mut unfit: Option<Bitmap> = None;
     let rows = numeric.len();
     let mut values = Vec::with_capacity(rows);
+    let mut specials = specials.into_iter().peekable();
     for row in 0..rows {
-        let value = scaled(numeric.ints.get(row)).and_then(&narrow);
+        let value = match specials.next_if(|(at, _)| *at as usize == row) {
+            Some((_, value)) => special(value),
+            None => {
+                let value = scaled(numeric.ints.get(row));
+                if value.is_some_and(is_special) {
+                    return Err(HUGE);
+                }
+                value.and_then(&narrow)
+            }
+        };
         if value.is_none() {
             unfit.get_or_insert_with(|| Bitmap::filled(rows, false)).set(row, true);
         }

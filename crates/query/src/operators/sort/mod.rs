@@ -7,6 +7,7 @@ mod first;
 mod merge;
 mod order;
 pub mod pieces;
+mod ranks;
 mod rows;
 
 use std::any::Any;

@@ -1,7 +1,7 @@
 //! The order of kept rows: which row comes first, second, ...
 //!
 //! The first keys of a row are packed into one integer that orders as they do: each column takes as many bits as the range of its values needs (least to greatest value
-//! of the rows at hand, one more for NULL), text gives its first bytes, a descending key is turned over. Rows are sorted by that integer, and only rows that agree in it and differ in what
+//! of the rows at hand, one more for NULL), text gives its first bytes, or its rank where few texts differ (`ranks`), a descending key is turned over. Rows are sorted by that integer, and only rows that agree in it and differ in what
 //! did not fit are compared by value. Rows that are equal in all keys stay in the order they came.
 
 use std::cmp::Ordering;
@@ -10,6 +10,7 @@ use std::sync::Arc;
 use vector::{NumericValues, Special, Values, Vector, compare_decimals, compare_floats};
 
 use super::pieces::{self, QUICK, SLOW};
+use super::ranks::ranks;
 use crate::row_container::{Integers, ValueColumn, float_order};
 use crate::{Result, TextOrder, interrupt};
 
@@ -115,7 +116,7 @@ struct Packed {
 
 /// The positions of all `rows` rows in order; only the first `wanted` need to be right.
 pub fn order(keys: &[Key], columns: &[ValueColumn], rows: usize, wanted: usize) -> Result<Vec<u32>> {
-    let packed = pack(keys, columns, rows)?;
+    let packed = pack(keys, columns, rows, wanted)?;
     let rest = keys.get(packed.whole..).unwrap_or(&[]);
     if packed.bits <= 32 && wanted >= rows {
         let entries = packed.values.iter().zip(0u64..).map(|(&value, row)| (value as u64) << 32 | row);
@@ -186,7 +187,7 @@ fn sorted<K: Ord + Copy>(
     Ok(entries.into_iter().map(|(_, row)| row).collect())
 }
 
-fn pack(keys: &[Key], columns: &[ValueColumn], rows: usize) -> Result<Packed> {
+fn pack(keys: &[Key], columns: &[ValueColumn], rows: usize, wanted: usize) -> Result<Packed> {
     let mut packed = Packed { values: vec![0; rows], bits: 0, whole: 0 };
     for key in keys {
         let Some(column) = columns.get(key.column) else { break };
@@ -203,8 +204,7 @@ fn pack(keys: &[Key], columns: &[ValueColumn], rows: usize) -> Result<Packed> {
             Some(Integers::Float64(values)) => {
                 packed.integers(key, column, room, |at| i128::from(float_order(values[at])))
             }
-            None if matches!(key.order, TextOrder::Bytes) => packed.prefixes(key, column, room),
-            None => Ok(false),
+            None => packed.texts(key, column, room, wanted),
         };
         if !whole? {
             break;
@@ -257,6 +257,22 @@ impl Packed {
         }
         self.bits += bits;
         Ok(true)
+    }
+
+    /// Appends a column of byte strings: wholly, by rank, or else only the first bytes, if those say anything. True when it is in there wholly.
+    fn texts(&mut self, key: &Key, column: &ValueColumn, room: u32, wanted: usize) -> Result<bool> {
+        let bytewise = matches!(key.order, TextOrder::Bytes);
+        let longest = || (0..self.values.len()).map(|at| column.bytes_at(at).len()).max().unwrap_or(0);
+        let fits = bytewise && column.is_text() && 8 * longest() < room as usize;
+        // Where a few rows are wanted, most need no more than one comparison.
+        if !fits
+            && wanted >= self.values.len()
+            && let Some(ranks) = ranks(column, &key.order)?
+            && self.integers(key, column, room, |at| ranks[at].into())?
+        {
+            return Ok(true);
+        }
+        if bytewise { self.prefixes(key, column, room) } else { Ok(false) }
     }
 
     /// Appends the first bytes of a column of byte strings. True when that is all of them.

@@ -9,7 +9,7 @@ use super::places::Places;
 use super::{Call, Column, Compute, Input, MISTYPED};
 use crate::operators::aggregate::results::{Decimal, average, with_nulls};
 use crate::operators::aggregate::variance;
-use crate::{AggregateFunction, Error, Result};
+use crate::{AggregateFunction, Error, Result, interrupt};
 
 const WIDE: Error = Error::Decline("numeric outside 128 bits");
 
@@ -88,15 +88,20 @@ struct Total {
 }
 
 /// Running sums of some values.
-fn prefix<S: Copy + Default>(rows: usize, add: impl Fn(S, usize) -> S) -> Vec<S> {
-    let mut sums = Vec::with_capacity(rows + 1);
+fn prefix<S: Copy + Default>(rows: usize, add: impl Fn(S, usize) -> S) -> Result<Vec<S>> {
+    let mut sums = Vec::new();
+    let too_large = |_| Error::out_of_memory((rows + 1) * size_of::<S>());
+    sums.try_reserve_exact(rows + 1).map_err(too_large)?;
     let mut sum = S::default();
     sums.push(sum);
-    for row in 0..rows {
-        sum = add(sum, row);
-        sums.push(sum);
+    for start in (0..rows).step_by(interrupt::OFTEN) {
+        interrupt::check()?;
+        for row in start..rows.min(start + interrupt::OFTEN) {
+            sum = add(sum, row);
+            sums.push(sum);
+        }
     }
-    sums
+    Ok(sums)
 }
 
 impl Sums {
@@ -113,11 +118,11 @@ impl Sums {
         let all = bound(greatest).ok_or(WIDE)?;
         if matches!(self.kind, Kind::Variance(_)) {
             greatest.checked_mul(greatest).and_then(bound).ok_or(WIDE)?;
-            self.squares = prefix(rows, |sum: i128, row| sum + value(row) * value(row));
+            self.squares = prefix(rows, |sum: i128, row| sum + value(row) * value(row))?;
         }
         self.sums = match all <= i64::MAX as u128 {
-            true => Prefix::Narrow(prefix(rows, |sum: i64, row| sum + value(row) as i64)),
-            false => Prefix::Wide(prefix(rows, |sum: i128, row| sum + value(row))),
+            true => Prefix::Narrow(prefix(rows, |sum: i64, row| sum + value(row) as i64)?),
+            false => Prefix::Wide(prefix(rows, |sum: i128, row| sum + value(row))?),
         };
         Ok(())
     }
@@ -168,15 +173,15 @@ impl Compute for Sums {
     fn prepare(&mut self, input: &Input) -> Result<()> {
         let Some(argument) = self.argument else { return Ok(()) };
         let argument = input.argument(argument)?;
-        self.counts = argument
-            .validity
-            .as_ref()
-            .map(|valid| prefix(input.rows, |count: u32, row| count + u32::from(valid.get(row))));
+        let valid = argument.validity.as_ref();
+        let counts =
+            valid.map(|valid| prefix(input.rows, |count: u32, row| count + u32::from(valid.get(row))));
+        self.counts = counts.transpose()?;
         match (&self.kind, &argument.values) {
             (Kind::Count, _) => Ok(()),
             (_, Values::Bool(bits)) => {
                 let set = |row| bits.get(row) && argument.is_valid(row);
-                self.sums = Prefix::Narrow(prefix(input.rows, |sum, row| sum + i64::from(set(row))));
+                self.sums = Prefix::Narrow(prefix(input.rows, |sum, row| sum + i64::from(set(row)))?);
                 Ok(())
             }
             (_, Values::Int16(values)) => self.add(argument, values),
