@@ -44,7 +44,8 @@ pub unsafe extern "C-unwind" fn colonnade_colcompress_repack(call: FunctionCallI
             pg_sys::PopActiveSnapshot();
             if moved == 0 && keep.is_some() {
                 break;
-            } else if moved == 0 {
+            }
+            if moved == 0 {
                 pg_sys::PushActiveSnapshot(pg_sys::GetTransactionSnapshot());
                 keep = Some(to_keep(table));
                 pg_sys::PopActiveSnapshot();

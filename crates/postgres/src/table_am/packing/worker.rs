@@ -6,6 +6,7 @@
 //! rolled-back batch.
 
 use std::ffi::{c_char, c_int};
+use std::time::{Duration, Instant};
 
 use pgrx::pg_guard;
 use pgrx::pg_sys::{self, Datum, Oid, Relation};
@@ -16,6 +17,9 @@ use super::{as_owner, launcher, obstacle, relocate, settings, tidy};
 use crate::compat;
 use crate::host::relation;
 use crate::options;
+
+/// How long one table is packed before its pages are seen to and the next table's turn comes.
+const LONGEST: Duration = Duration::from_secs(10);
 
 /// A table whose turn it is.
 pub(super) struct Table {
@@ -127,12 +131,13 @@ unsafe fn look_at(table: &Table) -> bool {
     }
 }
 
-/// Packs a table, batch by batch, as long as there are `fewest` rows for a stripe; returns how many were moved, None after an ERROR.
+/// Packs a table, batch by batch, as long as there are `fewest` rows for a stripe, but not for ever where others write as fast; returns how many were moved, None after an ERROR.
 pub(super) unsafe fn pack(table: Oid, fewest: usize) -> Option<usize> {
     let (mut from, mut total) = (0, 0);
+    let began = Instant::now();
     // SAFETY: each batch is a transaction of its own.
     unsafe {
-        while settings::is_on() {
+        while settings::is_on() && began.elapsed() < LONGEST {
             let moved = on_table(table, |rel| {
                 report(&format!("packing {}: {total} rows", relation::quoted_name(rel)));
                 as_owner(rel, || relocate::batch(rel, &mut from, fewest))
