@@ -7,6 +7,7 @@
 
 use pgrx::pg_sys::{self, Relation};
 
+use super::settings;
 use crate::host::error;
 use crate::storage::directory_age::Age;
 use crate::storage::pages::{self, PageOwner};
@@ -17,7 +18,9 @@ use crate::storage::{directory, directory_scan, metapage, stripe_lock};
 pub(super) unsafe fn step(rel: Relation, keep: u32) -> bool {
     // SAFETY: rel is open, in a transaction with an active snapshot.
     unsafe {
-        let Some(storage_id) = metapage::storage_id(rel) else { return false };
+        let Some(storage_id) = metapage::storage_id(rel).filter(|_| settings::moves_stripes()) else {
+            return false;
+        };
         let oldest = pg_sys::GetOldestNonRemovableTransactionId(rel);
         let mut stripes = directory_scan::visible_by_age(storage_id, oldest);
         stripes.retain(|(entry, age)| {

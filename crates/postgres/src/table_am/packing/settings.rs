@@ -5,6 +5,7 @@
 use pgrx::guc::{GucContext, GucFlags, GucRegistry, GucSetting};
 
 static PACKING: GucSetting<bool> = GucSetting::<bool>::new(true);
+static MOVES: GucSetting<bool> = GucSetting::<bool>::new(false);
 static NAPTIME: GucSetting<i32> = GucSetting::<i32>::new(30);
 static COST_DELAY: GucSetting<i32> = GucSetting::<i32>::new(20);
 static STOP_AT: GucSetting<i32> = GucSetting::<i32>::new(0);
@@ -21,6 +22,14 @@ pub unsafe fn register_settings() {
         &PACKING,
         GucContext::Suset,
         GucFlags::default(),
+    );
+    GucRegistry::define_bool_guc(
+        c"colonnade.packing_moves_stripes",
+        c"Moves stripes from the end of a table's file to empty pages, for tests.",
+        c"Off until look-ups by row number and CREATE INDEX beside old snapshots are right beside it.",
+        &MOVES,
+        GucContext::Suset,
+        GucFlags::NO_SHOW_ALL,
     );
     GucRegistry::define_int_guc(
         c"colonnade.packing_naptime",
@@ -57,6 +66,11 @@ pub unsafe fn register_settings() {
 /// Whether to pack in the background.
 pub(super) fn is_on() -> bool {
     PACKING.get()
+}
+
+/// Whether to move stripes.
+pub(super) fn moves_stripes() -> bool {
+    MOVES.get()
 }
 
 /// Milliseconds between two rounds.
