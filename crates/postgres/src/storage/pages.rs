@@ -128,6 +128,12 @@ pub unsafe fn write_run(rel: Relation, bytes: &[u8], owner: PageOwner) -> BlockR
     }
 }
 
+/// Whether `write_to_spare` would find that many pages below block `limit`.
+pub unsafe fn has_spare(rel: Relation, block_count: u32, limit: BlockNumber) -> bool {
+    // SAFETY: as there.
+    unsafe { spare::find(rel, block_count, limit).is_some() }
+}
+
 /// `write_run` on pages below block `limit` that hot rows have left; None where there are not enough of them in a row. The caller holds
 /// ShareUpdateExclusiveLock.
 pub unsafe fn write_to_spare(
@@ -139,7 +145,7 @@ pub unsafe fn write_to_spare(
     // SAFETY: a page is changed and logged under the lock that it was found empty under.
     unsafe {
         let block_count = u32::try_from(bytes.len().div_ceil(PAYLOAD_BYTES)).ok()?;
-        let first_block = spare::find(rel, block_count).filter(|first| first + block_count <= limit)?;
+        let first_block = spare::find(rel, block_count, limit)?;
         let logged = relation::needs_wal(rel);
         let mut vmbuffer: Buffer = 0;
         let mut written = 0;
@@ -148,6 +154,9 @@ pub unsafe fn write_to_spare(
             let block = first_block + page_number;
             pg_sys::visibilitymap_pin(rel, block, &raw mut vmbuffer);
             let Some(buf) = spare::take(rel, block) else { break };
+            // So that setting the bits is logged: its replay is what tells the free space map of a standby, or after a crash.
+            let bits = pg_sys::VISIBILITYMAP_VALID_BITS as u8;
+            pg_sys::visibilitymap_clear(rel, block, vmbuffer, bits);
             format_new(rel, buf, &mut vmbuffer, &Header::Stripe { owner, page_number }, payload, logged);
             buffer::unlock_release(buf);
             pg_sys::RecordPageWithFreeSpace(rel, block, 0);

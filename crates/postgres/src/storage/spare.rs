@@ -24,33 +24,46 @@ pub unsafe fn seems_empty(rel: Relation, block: BlockNumber) -> bool {
     unsafe { pg_sys::GetRecordedFreeSpace(rel, block) > EMPTY }
 }
 
-/// First of `count` consecutive pages that are empty now, as near to the beginning of the file as there are.
-pub(super) unsafe fn find(rel: Relation, count: u32) -> Option<BlockNumber> {
+/// First of `count` consecutive pages below block `limit` that are empty now, as near to the beginning of the file as there are. Reads pages only where the free space map
+/// takes that many in a row for empty, and puts it right where it is wrong.
+pub(super) unsafe fn find(rel: Relation, count: u32, limit: BlockNumber) -> Option<BlockNumber> {
     // SAFETY: rel is open and its pages stay. What is found here is looked at again when it is taken.
     unsafe {
         let runs =
             directory_scan::all_versions(metapage::storage_id(rel)?).into_iter().map(|entry| entry.run);
-        for span in hot_runs::hot_spans(runs, relation::block_count(rel)) {
+        for span in hot_runs::hot_spans(runs, relation::block_count(rel).min(limit)) {
             if span.blocks() < count {
                 continue;
             }
             let mut length = 0;
             for block in span.start..span.end {
                 pgrx::check_for_interrupts!();
-                let empty = seems_empty(rel, block) && {
-                    let buf = buffer::read(rel, block, std::ptr::null_mut());
-                    buffer::lock_shared(buf);
-                    let empty = is_empty(buf);
-                    buffer::unlock_release(buf);
-                    empty
-                };
-                length = if empty { length + 1 } else { 0 };
+                length = if seems_empty(rel, block) { length + 1 } else { 0 };
                 if length == count {
-                    return Some(block + 1 - count);
+                    match (block + 1 - count..=block).rev().find(|&at| !check(rel, at)) {
+                        None => return Some(block + 1 - count),
+                        Some(used) => length = block - used,
+                    }
                 }
             }
         }
         None
+    }
+}
+
+/// Whether a page that the free space map takes for empty is; the map is told where it is not.
+unsafe fn check(rel: Relation, block: BlockNumber) -> bool {
+    // SAFETY: rel is open and has the block.
+    unsafe {
+        let buf = buffer::read(rel, block, std::ptr::null_mut());
+        buffer::lock_shared(buf);
+        let empty = is_empty(buf);
+        let free = pg_sys::PageGetHeapFreeSpace(buffer::page(buf));
+        buffer::unlock_release(buf);
+        if !empty {
+            pg_sys::RecordPageWithFreeSpace(rel, block, free.min(EMPTY));
+        }
+        empty
     }
 }
 

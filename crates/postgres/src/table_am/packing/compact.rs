@@ -27,11 +27,17 @@ pub(super) unsafe fn step(rel: Relation, keep: u32) -> bool {
             *age == Age::Everybody && entry.run.first_block.saturating_add(entry.run.block_count) > keep
         });
         stripes.sort_by_key(|(entry, _)| std::cmp::Reverse(entry.run.first_block));
+        // So many in a row there are not, and there are fewer the nearer the beginning.
+        let mut too_many = u32::MAX;
         for (entry, _) in stripes {
-            // Kept to the end of the transaction.
-            if stripe_lock::exclude(rel, &entry).is_none() {
+            if entry.run.block_count >= too_many {
                 continue;
             }
+            if !pages::has_spare(rel, entry.run.block_count, entry.run.first_block) {
+                too_many = entry.run.block_count;
+                continue;
+            }
+            let Some(exclusion) = stripe_lock::exclude(rel, &entry) else { continue };
             let command = pg_sys::GetCurrentCommandId(true);
             let mut bytes = Vec::new();
             let range = 0..entry.byte_length;
@@ -42,10 +48,14 @@ pub(super) unsafe fn step(rel: Relation, keep: u32) -> bool {
                 error::raise_stripe(rel, entry.first_row, problem);
             }
             let owner = PageOwner::current(storage_id, entry.first_row);
-            if let Some(run) = pages::write_to_spare(rel, &bytes, owner, entry.run.first_block) {
-                directory::relocate(&entry, run, command);
-                return true;
-            }
+            let Some(run) = pages::write_to_spare(rel, &bytes, owner, entry.run.first_block) else {
+                // Somebody has put a row there meanwhile: there is a next time.
+                exclusion.end(rel);
+                return false;
+            };
+            // Others are kept out to the end of the transaction.
+            directory::relocate(&entry, run, command);
+            return true;
         }
         false
     }

@@ -99,8 +99,9 @@ pub(super) unsafe fn table(table: &Table) -> Option<bool> {
         let mut busy = false;
         if room.wants_vacuum(table.fewest) {
             vacuum(table.oid)?;
-            busy = true;
-            room = look()?;
+            let before = std::mem::replace(&mut room, look()?);
+            // Not where an old snapshot still sees all of it: it is then tried again after a pause that grows.
+            busy = room.spare > before.spare || room.dead < before.dead || room.unclean < before.unclean;
         }
         if room.to_keep().is_none() {
             return Some(busy);
