@@ -45,7 +45,7 @@ SELECT k, n, later FROM t WHERE k = 77;
 INSERT INTO t (k) VALUES (77);
 INSERT INTO t (k, n) VALUES (77, 1) ON CONFLICT (k) DO UPDATE SET later = 'conflict' RETURNING k, n, later;
 RESET enable_seqscan; RESET colonnade.enable_scan;
--- Once more: only what is hot now, and what a cold row became.
+-- Once more: what is hot now, which includes what a cold row became, and then the last two stripes as one.
 CALL repack('t');
 SELECT * FROM stripes('t');
 SELECT k, n, later FROM t WHERE k = 77;

@@ -11,6 +11,7 @@ pub mod custom_node;
 pub mod error;
 pub mod fmgr;
 pub mod guc;
+pub mod heap_tuple;
 pub mod icu;
 pub mod memory;
 pub mod nesting;

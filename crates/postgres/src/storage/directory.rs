@@ -54,6 +54,8 @@ pub struct StripeEntry {
     pub reserved_only: bool,
     /// Who put the row into the directory; invalid when frozen, or not in the directory yet.
     pub inserter: TransactionId,
+    /// Who has put other stripes into this one's place, or this one elsewhere, or is about to, or was rolled back; invalid where nobody has.
+    pub replaced_by: TransactionId,
 }
 
 impl StripeEntry {
@@ -70,6 +72,7 @@ impl StripeEntry {
             summary: Vec::new(),
             reserved_only: true,
             inserter: pg_sys::InvalidTransactionId,
+            replaced_by: pg_sys::InvalidTransactionId,
         }
     }
 
@@ -281,6 +284,15 @@ pub unsafe fn delete_storage(storage_id: u64) {
         row_proxy::delete_storage(storage_id);
         delete_bitmap::delete_storage(storage_id);
         row_move::delete_storage(storage_id);
+    }
+}
+
+/// Takes stripes out of the directory, by the TIDs of their rows, for those who see this transaction. The caller has excluded all others from them.
+pub unsafe fn remove(storage_id: u64, tids: Vec<ItemPointerData>) {
+    // SAFETY: nobody else removes stripes beside the table's only mover.
+    unsafe {
+        outline::forget_storage(storage_id);
+        delete_rows(tids);
     }
 }
 

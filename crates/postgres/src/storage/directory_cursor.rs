@@ -11,7 +11,7 @@ use super::directory::{COLUMNS, RESERVED, StripeEntry};
 use super::pages::BlockRun;
 use super::side_table::{Compare, Cursor, SideTable};
 use crate::compat;
-use crate::host::error;
+use crate::host::{error, heap_tuple};
 
 /// Where in the catalog's columns things are.
 pub(super) mod column {
@@ -83,6 +83,9 @@ impl Cursor {
                 summary,
                 reserved_only: values[column::STATE].value() as i8 == RESERVED,
                 inserter: self.inserter(),
+                replaced_by: self
+                    .judge(|tuple, _| heap_tuple::deleter((*tuple).t_data))
+                    .unwrap_or(pg_sys::InvalidTransactionId),
             }
         }
     }

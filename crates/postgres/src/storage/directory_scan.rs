@@ -5,6 +5,9 @@
 //! (protocol point 9), and a SnapshotDirty comes back with xmin or xmax set to whoever is still at work on the stripe
 //! (point 6). Nothing here waits or decodes; it may run while the caller holds a lock on an index page.
 
+use std::cell::Cell;
+use std::collections::HashSet;
+
 use pgrx::pg_sys::{self, CommandId, Datum, ItemPointerData, Relation, Snapshot, TM_Result, TransactionId};
 
 use super::directory::{self, COLUMNS, StripeEntry};
@@ -36,20 +39,34 @@ pub unsafe fn visible(storage_id: u64, snapshot: Snapshot) -> Vec<StripeEntry> {
     found
 }
 
-/// `visible` of what this transaction sees as of now, each with its age.
+/// `visible` of what this transaction sees as of now, each with the age of its rows: that of the oldest version, where the stripe was put elsewhere.
 pub unsafe fn visible_by_age(storage_id: u64, oldest_xmin: TransactionId) -> Vec<(StripeEntry, Age)> {
     let mut found = Vec::new();
+    let mut old = HashSet::new();
     // SAFETY: see `walk`. The inserter of a visible row has committed or is this transaction.
     unsafe {
         walk(storage_id, None, |cursor| {
-            if cursor.satisfies(&raw mut pg_sys::SnapshotSelfData) {
-                let entry = cursor.entry(true);
-                if !entry.reserved_only {
-                    found.push((entry, Age::of(cursor.inserter(), oldest_xmin)));
+            if cursor.is_void() {
+                return true;
+            }
+            let is_visible = cursor.satisfies(&raw mut pg_sys::SnapshotSelfData);
+            let entry = cursor.entry(is_visible);
+            if !entry.reserved_only {
+                let age = Age::of(cursor.inserter(), oldest_xmin);
+                if age == Age::Everybody {
+                    old.insert(entry.first_row);
+                }
+                if is_visible {
+                    found.push((entry, age));
                 }
             }
             true
         });
+    }
+    for (entry, age) in &mut found {
+        if old.contains(&entry.first_row) {
+            *age = Age::Everybody;
+        }
     }
     found.sort_by_key(|(entry, _)| entry.first_row);
     found
@@ -105,22 +122,27 @@ pub unsafe fn all_versions(storage_id: u64) -> Vec<StripeEntry> {
 /// reservation away with its stripes in place, so the second walk finds them. The other way round a unique check could
 /// find neither, and let a duplicate in.
 pub unsafe fn find(storage_id: u64, row: u64, snapshot: Snapshot) -> Option<StripeEntry> {
-    // SAFETY: see `walk`. Stripes that a snapshot sees do not overlap, so the first hit is the only one. A row of a
+    // SAFETY: see `walk`. Stripes do not overlap but with other versions of themselves, so the first ones from the row on down have it, or none has. A row of a
     // rolled-back writer is void even to SnapshotAny: its pages may be gone.
     unsafe {
+        let replaced = Cell::new(false);
         let look = |reserved_only: bool| {
             let mut found = None;
             walk(storage_id, Some(row), |cursor| {
                 let entry = cursor.entry(false);
-                if entry.reserved_only == reserved_only
-                    && entry.covers(row)
-                    && !cursor.is_void()
-                    && cursor.satisfies(snapshot)
-                {
+                if entry.reserved_only != reserved_only || cursor.is_void() {
+                    return true;
+                }
+                if !entry.covers(row) {
+                    return reserved_only;
+                }
+                if cursor.satisfies(snapshot) {
                     if !reserved_only {
                         directory_places::remember(&entry, (*cursor.slot).tts_tid);
                     }
                     found = Some(entry);
+                } else if !reserved_only && entry.replaced_by != pg_sys::InvalidTransactionId {
+                    replaced.set(true);
                 }
                 found.is_none()
             });
@@ -130,11 +152,17 @@ pub unsafe fn find(storage_id: u64, row: u64, snapshot: Snapshot) -> Option<Stri
             let known = directory_places::find(storage_id, row, |cursor, entry| {
                 cursor.satisfies(snapshot).then_some(entry)
             });
-            return known.or_else(|| look(false)).or_else(|| look(true));
+            let known = known.or_else(|| look(false));
+            // Index entries of a stripe that was replaced are met until the next VACUUM.
+            return if known.is_some() || replaced.get() { known } else { look(true) };
         }
         let reserved = look(true);
         let (xmin, xmax) = ((*snapshot).xmin, (*snapshot).xmax);
-        let stored = look(false);
+        let mut stored = look(false);
+        if stored.is_none() && replaced.get() {
+            // Put elsewhere between the walk's look at the index and its look at the row: by now the new version has its entry there.
+            stored = look(false);
+        }
         if stored.is_some() {
             return stored;
         }
@@ -150,14 +178,36 @@ pub unsafe fn find(storage_id: u64, row: u64, snapshot: Snapshot) -> Option<Stri
     }
 }
 
+/// Why the rows of a stripe cannot be changed.
+pub enum Unchangeable {
+    /// It is there, but not for this command.
+    Invisible,
+    /// There is no such stripe, or none any more: this one was.
+    Gone(Option<Box<StripeEntry>>),
+}
+
 /// The stripe that holds row number `row` as command `cid` of this transaction may change its rows, without its summary, and whether it is
-/// somebody else's, who has committed. Err: it is there, but not for this command. A reservation counts as nothing.
+/// somebody else's, who has committed. A reservation counts as nothing.
 pub unsafe fn find_for_change(
     storage_id: u64,
     row: u64,
     cid: CommandId,
-) -> Result<Option<(StripeEntry, bool)>, TM_Result::Type> {
-    let mut found = Ok(None);
+) -> Result<(StripeEntry, bool), Unchangeable> {
+    // SAFETY: as there. See `find`.
+    unsafe {
+        match look_for_change(storage_id, row, cid) {
+            Err(Unchangeable::Gone(Some(_))) => look_for_change(storage_id, row, cid),
+            found => found,
+        }
+    }
+}
+
+unsafe fn look_for_change(
+    storage_id: u64,
+    row: u64,
+    cid: CommandId,
+) -> Result<(StripeEntry, bool), Unchangeable> {
+    let mut found = Err(Unchangeable::Gone(None));
     // SAFETY: see `walk`.
     unsafe {
         let judge =
@@ -167,7 +217,7 @@ pub unsafe fn find_for_change(
             let there = matches!(judge(cursor), TM_Result::TM_Ok | TM_Result::TM_BeingModified);
             there.then(|| (entry, !is_own(cursor)))
         });
-        if known.is_some() {
+        if let Some(known) = known {
             return Ok(known);
         }
         walk(storage_id, Some(row), |cursor| {
@@ -177,11 +227,12 @@ pub unsafe fn find_for_change(
             }
             match judge(cursor) {
                 TM_Result::TM_Ok | TM_Result::TM_BeingModified => {
-                    found = Ok(Some((entry, !is_own(cursor))));
+                    found = Ok((entry, !is_own(cursor)));
                     return false;
                 }
-                TM_Result::TM_Invisible => found = Err(TM_Result::TM_Invisible),
-                _ => {}
+                TM_Result::TM_Invisible => found = Err(Unchangeable::Invisible),
+                // Of a stripe that was put elsewhere there is another version.
+                _ => found = Err(Unchangeable::Gone(Some(Box::new(entry)))),
             }
             true
         });
@@ -214,6 +265,43 @@ pub unsafe fn is_ours(storage_id: u64, row: u64) -> bool {
         });
     }
     ours
+}
+
+/// Who has taken a version of the stripe that has `row` out of the directory, or is about to, or was rolled back: to put others into its place, or the same elsewhere.
+pub unsafe fn replacers(storage_id: u64, row: u64) -> Vec<TransactionId> {
+    let mut found = Vec::new();
+    // SAFETY: see `walk`.
+    unsafe {
+        walk(storage_id, Some(row), |cursor| {
+            let entry = cursor.entry(false);
+            if entry.reserved_only || cursor.is_void() {
+                return true;
+            }
+            if entry.covers(row) && entry.replaced_by != pg_sys::InvalidTransactionId {
+                found.push(entry.replaced_by);
+            }
+            entry.covers(row)
+        });
+    }
+    found
+}
+
+/// Stripes that this transaction sees as of now, with the TIDs of their rows in the directory; ordered by first row number.
+pub unsafe fn present(storage_id: u64) -> Vec<(StripeEntry, ItemPointerData)> {
+    let mut found = Vec::new();
+    // SAFETY: see `walk`.
+    unsafe {
+        walk(storage_id, None, |cursor| {
+            if cursor.satisfies(&raw mut pg_sys::SnapshotSelfData) {
+                let entry = cursor.entry(true);
+                if !entry.reserved_only {
+                    found.push((entry, (*cursor.slot).tts_tid));
+                }
+            }
+            true
+        });
+    }
+    found
 }
 
 /// TIDs of the rows that this transaction sees as of now.
@@ -330,7 +418,7 @@ pub unsafe fn report_missed(rel: Relation, storage_id: u64, row: u64, snapshot: 
 }
 
 /// Stripes that somebody may still see, given the oldest transaction that is still running, with whether they are live
-/// now; ordered by first row number.
+/// now; ordered by first row number. Of one that was put elsewhere, the last version.
 pub unsafe fn not_dead(storage_id: u64, oldest_xmin: TransactionId) -> Vec<(StripeEntry, bool)> {
     use pg_sys::HTSV_Result as V;
     let mut found = Vec::new();
@@ -353,6 +441,9 @@ pub unsafe fn not_dead(storage_id: u64, oldest_xmin: TransactionId) -> Vec<(Stri
             true
         });
     }
+    // A version that another one follows has been deleted by who inserted that one.
+    let inserters: Vec<_> = found.iter().map(|(entry, _)| (entry.first_row, entry.inserter)).collect();
+    found.retain(|(entry, live)| *live || !inserters.contains(&(entry.first_row, entry.replaced_by)));
     found.sort_by_key(|(entry, _)| entry.first_row);
     found
 }

@@ -8,6 +8,7 @@
 
 use pgrx::pg_sys::{self, BlockNumber, Buffer, Relation};
 
+use super::directory::StripeEntry;
 use super::directory_scan;
 use super::metapage;
 use super::page_header::{self, Header, PageOwner, Parsed};
@@ -65,6 +66,22 @@ pub unsafe fn reclaim(rel: Relation, strategy: pg_sys::BufferAccessStrategy) -> 
             pg_sys::FreeSpaceMapVacuum(rel);
         }
         freed
+    }
+}
+
+/// Frees the pages of a stripe that this transaction has written and not put into the directory.
+pub unsafe fn give_back(rel: Relation, entry: &StripeEntry) {
+    // SAFETY: rel is open with ShareUpdateExclusiveLock. A page that is another's stays.
+    unsafe {
+        let owner = PageOwner::current(entry.storage_id, entry.first_row);
+        let mut vmbuffer: Buffer = 0;
+        let blocks = entry.run.first_block..entry.run.first_block.saturating_add(entry.run.block_count);
+        for block in blocks {
+            free_page(rel, block, owner, &mut vmbuffer, std::ptr::null_mut());
+        }
+        if vmbuffer != 0 {
+            pg_sys::ReleaseBuffer(vmbuffer);
+        }
     }
 }
 

@@ -3,7 +3,7 @@
 //! `metapage` owns block 0, `pages` the runs of stripe pages, `page_header` the bytes both begin with, `directory`
 //! the catalog table `engine.stripe`, `row_proxy` the catalog table `engine.row_proxy`, which carries locks on and changes
 //! of cold rows, `delete_bitmap` the catalog table `engine.delete_bitmap`, which says what commands have deleted or updated in bulk, `row_move` the catalog
-//! table `engine.row_move`, which says where packed rows went, `stripe_lock` what keeps stripes in place meanwhile. Invariant: bytes of a run never change once its directory row is inserted.
+//! table `engine.row_move`, which says where packed rows went, `stripe_lock` what keeps stripes in place meanwhile, `gone_rows` removes what is not needed any more. Invariant: bytes of a run never change once its directory row is inserted.
 
 pub mod codecs;
 pub mod delete_bitmap;
@@ -11,8 +11,10 @@ pub mod directory;
 pub mod directory_age;
 mod directory_cursor;
 mod directory_places;
+pub mod directory_prune;
 pub mod directory_scan;
 pub mod free;
+pub mod gone_rows;
 pub mod kept_chunk;
 pub mod metapage;
 pub mod multixact;

@@ -1,10 +1,12 @@
 //! `engine.row_move`: where the rows are that a packing transaction has moved (protocol point 4).
 //!
-//! A mover deletes the hot tuple and writes the same row to a stripe. Whoever comes to the old place with a snapshot that does not
-//! see the mover is told by heap "deleted, by this transaction", and asks here, by just that transaction, for the new place. An entry holds
+//! A mover deletes the hot tuple, or ends the stripe's row in the directory, and writes the same row to another stripe. Whoever comes to the old place with a snapshot that does not
+//! see the mover is told "deleted, by this transaction", and asks here, by just that transaction, for the new place. An entry holds
 //! the moves of some hundred rows, sorted by old place, so that a look-up is one probe of the index and an id that is no mover's costs one
 //! probe, too. Written by `table_am::packing`, asked by `table_am::moved`. Invariants: an entry is there before the first tuple it speaks of is deleted,
 //! in the same transaction; it goes only when every snapshot sees its mover, as nobody can come to the old places then.
+
+use std::ops::Range;
 
 use pgrx::pg_sys::{self, CommandId, Datum, ItemPointerData, TransactionId};
 
@@ -26,6 +28,11 @@ pub type Move = (ItemPointerData, u64);
 /// A TID as one number, in the order of TIDs.
 fn number_of(at: ItemPointerData) -> u64 {
     (u64::from(tid::block_of(at)) << 16) | u64::from(at.ip_posid)
+}
+
+/// The TID of a number.
+fn place_of(number: u64) -> ItemPointerData {
+    tid::tid((number >> 16) as u32, number as u16)
 }
 
 /// The 64-bit id of a transaction that ended not long ago, or runs.
@@ -87,6 +94,38 @@ pub unsafe fn find(storage_id: u64, mover: TransactionId, old: ItemPointerData) 
     }
 }
 
+/// Calls `with` for each of these row numbers that `mover` has moved, and for where it is now.
+pub unsafe fn each_cold(
+    storage_id: u64,
+    mover: TransactionId,
+    rows: Range<u64>,
+    mut with: impl FnMut(u64, u64),
+) {
+    // SAFETY: as `find`. Entries of one mover do not overlap: what begins before the last of the rows may reach them.
+    unsafe {
+        if mover == pg_sys::InvalidTransactionId
+            || rows.is_empty()
+            || SideTable::RowMove.oids_if_present().is_none()
+        {
+            return;
+        }
+        let (first, last) = (number_of(tid::cold_tid(rows.start)), number_of(tid::cold_tid(rows.end - 1)));
+        let limits = [(Compare::Equal, full_id(mover)), (Compare::AtMost, last)];
+        SideTable::RowMove.walk_keys(storage_id, &limits, true, |cursor| {
+            moves_of(cursor, |bytes| {
+                for (old, new) in moves_in(bytes) {
+                    if (first..=last).contains(&old)
+                        && let Some(row) = tid::row_of(place_of(old))
+                    {
+                        with(row, new);
+                    }
+                }
+            });
+            cursor.number(3) > first
+        });
+    }
+}
+
 /// Whether the transaction has moved rows to stripes of `storage_id`: rows that every snapshot of that time has seen.
 pub unsafe fn is_mover(storage_id: u64, xid: TransactionId) -> bool {
     let mut found = false;
@@ -115,14 +154,23 @@ unsafe fn moves_of<T>(cursor: &Cursor, read: impl FnOnce(&[u8]) -> T) -> T {
     }
 }
 
+/// The moves of an entry: old place and new row number.
+fn moves_in(bytes: &[u8]) -> impl Iterator<Item = (u64, u64)> + '_ {
+    let (halves, _) = bytes.as_chunks::<HALF>();
+    let (moves, _) = halves.as_chunks::<2>();
+    moves.iter().map(|[old, new]| (number_in(old), number_in(new)))
+}
+
+fn number_in(half: &[u8; HALF]) -> u64 {
+    half.iter().rev().fold(0, |number, &byte| (number << 8) | u64::from(byte))
+}
+
 /// The new row number of what was at `wanted`, by the sorted moves of an entry.
 fn new_place(bytes: &[u8], wanted: u64) -> Option<u64> {
     let (halves, _) = bytes.as_chunks::<HALF>();
     let (moves, _) = halves.as_chunks::<2>();
-    let number =
-        |half: &[u8; HALF]| half.iter().rev().fold(0, |number, &byte| (number << 8) | u64::from(byte));
-    let at = moves.binary_search_by_key(&wanted, |[old, _]| number(old)).ok()?;
-    moves.get(at).map(|[_, new]| number(new))
+    let at = moves.binary_search_by_key(&wanted, |[old, _]| number_in(old)).ok()?;
+    moves.get(at).map(|[_, new]| number_in(new))
 }
 
 /// Removes the entries of movers that every snapshot sees: `oldest_xmin` is the oldest that any may not see. The caller is the

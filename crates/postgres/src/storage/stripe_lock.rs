@@ -9,9 +9,10 @@
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 
-use pgrx::pg_sys::{self, CommandId, Relation, ResourceOwner, TM_Result};
+use pgrx::pg_sys::{self, CommandId, Relation, ResourceOwner};
 
 use super::directory::StripeEntry;
+use super::directory_scan::Unchangeable;
 use super::{delete_bitmap, directory_scan};
 use crate::compat;
 use crate::host::{error, relation};
@@ -65,14 +66,13 @@ unsafe fn is_locked(rel: Relation, entry: &StripeEntry) -> bool {
     }
 }
 
-/// Keeps the stripe of `row` in place to the end of the transaction. Fails as a heap tuple would: Invisible to command `cid`; Deleted
-/// when there is no such stripe.
+/// Keeps the stripe of `row` in place to the end of the transaction.
 pub unsafe fn share(
     rel: Relation,
     storage_id: u64,
     row: u64,
     cid: CommandId,
-) -> Result<StripeEntry, TM_Result::Type> {
+) -> Result<StripeEntry, Unchangeable> {
     // SAFETY: rel is open; MyProc is this backend's own entry.
     unsafe {
         let now = (*pg_sys::MyProc).lxid;
@@ -88,9 +88,7 @@ pub unsafe fn share(
             return Ok(entry);
         }
         refuse_if_published(rel);
-        let Some((entry, _)) = directory_scan::find_for_change(storage_id, row, cid)? else {
-            return Err(TM_Result::TM_Deleted);
-        };
+        let (entry, _) = directory_scan::find_for_change(storage_id, row, cid)?;
         if !is_locked(rel, &entry) {
             let many = HELD.with_borrow_mut(|held| {
                 held.locks += 1;
@@ -103,9 +101,7 @@ pub unsafe fn share(
                 pg_sys::LockPage(rel, block, pg_sys::ShareLock as i32);
             }
         }
-        let Some((entry, settled)) = directory_scan::find_for_change(storage_id, row, cid)? else {
-            return Err(TM_Result::TM_Deleted);
-        };
+        let (entry, settled) = directory_scan::find_for_change(storage_id, row, cid)?;
         if settled {
             let kept = Kept { entry: entry.clone(), has_bitmap: None };
             HELD.with_borrow_mut(|held| held.stripes.insert((storage_id, entry.first_row), kept));

@@ -67,6 +67,7 @@ pub(super) unsafe extern "C-unwind" fn next_block(
                     let inserter = pg_sys::InvalidTransactionId;
                     compat::predicate_lock_tid((*scan).rs_rd, &raw mut place, snapshot, inserter);
                     row_proxy::is_there((*scan).rs_rd, state.stripes[at].storage_id, row, snapshot)
+                        && moved::is_cold_there((*scan).rs_rd, &state.stripes[at], row, snapshot)
                 } else {
                     !state.tombstones.contains(row)
                 };

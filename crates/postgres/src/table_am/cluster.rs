@@ -69,8 +69,20 @@ unsafe fn copy_stripes(old: Relation, new: Relation, index: Relation, oldest_xmi
     unsafe {
         let Some((storage_id, next_row)) = metapage::read(old) else { return 0.0 };
         let look = || {
-            let stripes = directory_scan::visible_by_age(storage_id, oldest_xmin);
-            (stripes, row_proxy::buried(storage_id, oldest_xmin))
+            let mut stripes = directory_scan::visible_by_age(storage_id, oldest_xmin);
+            let mut buried = row_proxy::buried(storage_id, oldest_xmin);
+            // Rows of a stripe that was replaced while older snapshots are in use have died then, those that had not before.
+            for (entry, is_live) in directory_scan::not_dead(storage_id, oldest_xmin) {
+                if !is_live {
+                    let (born, died) =
+                        (Age::of(entry.inserter, oldest_xmin), Age::of(entry.replaced_by, oldest_xmin));
+                    buried.extend((entry.first_row..entry.end_row()).map(|row| (row, died)));
+                    stripes.push((entry, born));
+                }
+            }
+            buried.sort_by_key(|(row, _)| *row);
+            buried.dedup_by_key(|(row, _)| *row);
+            (stripes, buried)
         };
         let (mut stripes, mut buried) = look();
         let stripe_ages = stripes.iter().map(|(_, age)| age);
@@ -123,8 +135,8 @@ unsafe fn copy_stripes(old: Relation, new: Relation, index: Relation, oldest_xmi
             let tombstones: Vec<_> = dying.iter().zip(first..).map(|((_, age), row)| (row, *age)).collect();
             row_proxy::insert_buried(new_id, &tombstones, command);
         }
-        let rows: f64 = stripes.iter().map(|(entry, _)| f64::from(entry.row_count)).sum();
-        rows - buried.len() as f64
+        let live = |entry: &StripeEntry| f64::from(entry.row_count) - buried_in(&buried, entry).len() as f64;
+        stripes.iter().map(|(entry, _)| live(entry)).sum()
     }
 }
 

@@ -13,6 +13,7 @@ use pgrx::pg_sys::{
 use super::delegate::heap_guarded;
 use super::{cold_change, tid};
 use crate::host::error::{self, PgSqlErrorCode};
+use crate::host::heap_tuple::updater;
 use crate::storage::delete_bitmap;
 use crate::storage::row_proxy::OTHER_PARTITION;
 
@@ -87,19 +88,6 @@ pub(super) unsafe fn lock_successor(
             }
             *at = next;
         }
-    }
-}
-
-/// The transaction that updated or deleted a row.
-pub(super) unsafe fn updater(header: pg_sys::HeapTupleHeader) -> TransactionId {
-    // SAFETY: the row is pinned and its xmax decided.
-    unsafe {
-        let bits = u32::from((*header).t_infomask);
-        let multi = pg_sys::HEAP_XMAX_INVALID | pg_sys::HEAP_XMAX_IS_MULTI | pg_sys::HEAP_XMAX_LOCK_ONLY;
-        if bits & multi == pg_sys::HEAP_XMAX_IS_MULTI {
-            return pg_sys::HeapTupleGetUpdateXid(header);
-        }
-        (*header).t_choice.t_heap.t_xmax
     }
 }
 

@@ -18,6 +18,7 @@ use crate::compat;
 use crate::host::error::{self, PgSqlErrorCode};
 use crate::host::relation;
 use crate::storage::directory::StripeEntry;
+use crate::storage::directory_scan::Unchangeable;
 use crate::storage::row_proxy::{self, Outcome, Pinned, Replaced};
 use crate::storage::{delete_bitmap, directory, metapage, stripe_lock};
 
@@ -36,15 +37,33 @@ struct Target {
     entry: StripeEntry,
 }
 
-/// Keeps the row's stripe where it is.
-unsafe fn target(rel: Relation, at: ItemPointerData, cid: CommandId) -> Result<Target, TM_Result::Type> {
+/// Keeps the row's stripe where it is. Of a row that was moved it says, as heap would, who did: the caller goes on at its new place.
+unsafe fn target(
+    rel: Relation,
+    at: ItemPointerData,
+    cid: CommandId,
+    failure: &mut TM_FailureData,
+) -> Result<Target, TM_Result::Type> {
     // SAFETY: rel is open.
     unsafe {
+        *failure = TM_FailureData { ctid: at, ..UNCHANGED };
         own_writes::flush(rel);
         let found = tid::row_of(at).zip(metapage::storage_id(rel));
         let Some((row, storage_id)) = found else { return Err(TM_Result::TM_Deleted) };
-        let entry = stripe_lock::share(rel, storage_id, row, cid)?;
-        Ok(Target { storage_id, row, entry })
+        match stripe_lock::share(rel, storage_id, row, cid) {
+            Ok(entry) => Ok(Target { storage_id, row, entry }),
+            Err(Unchangeable::Invisible) => Err(TM_Result::TM_Invisible),
+            Err(Unchangeable::Gone(None)) => Err(TM_Result::TM_Deleted),
+            Err(Unchangeable::Gone(Some(entry))) => {
+                if let Some(mover) = moved::mover_of(storage_id, row) {
+                    failure.xmax = mover;
+                } else if !row_proxy::is_there(rel, storage_id, row, &raw mut pg_sys::SnapshotSelfData) {
+                    // It was dead when its stripe went: its tombstone says what has become of it.
+                    return Ok(Target { storage_id, row, entry: *entry });
+                }
+                Err(TM_Result::TM_Deleted)
+            }
+        }
     }
 }
 
@@ -57,7 +76,7 @@ unsafe fn lock_proxy(
     mode: LockTupleMode::Type,
     wait: LockWaitPolicy::Type,
 ) -> Outcome {
-    // SAFETY: the stripe is locked.
+    // SAFETY: the stripe is locked, or gone and the row dead.
     unsafe {
         if let Err((result, failure)) = bulk_change::settle(rel, &target.entry, target.row, cid, mode, wait) {
             return Outcome::Failed(result, failure);
@@ -101,9 +120,8 @@ unsafe fn take(
 ) -> Result<(Target, Pinned), TM_Result::Type> {
     // SAFETY: as the server calls tuple_delete and tuple_update.
     unsafe {
-        *failure = TM_FailureData { ctid: at, ..UNCHANGED };
         let policy = if wait { LockWaitPolicy::LockWaitBlock } else { LockWaitPolicy::LockWaitSkip };
-        let target = target(rel, at, cid)?;
+        let target = target(rel, at, cid, failure)?;
         match lock_proxy(rel, &target, cid, mode, policy) {
             Outcome::Failed(result, why) => {
                 *failure = why;
@@ -282,8 +300,7 @@ pub(super) unsafe fn lock(
 ) -> TM_Result::Type {
     // SAFETY: as the server calls it.
     unsafe {
-        *failure = TM_FailureData { ctid: *at, ..UNCHANGED };
-        let target = match target(rel, *at, cid) {
+        let target = match target(rel, *at, cid, failure) {
             Ok(target) => target,
             Err(TM_Result::TM_Invisible) => return invisible(rel, *at, slot),
             Err(result) => return result,

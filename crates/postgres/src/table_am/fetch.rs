@@ -210,7 +210,9 @@ unsafe extern "C-unwind" fn index_fetch_cold(
             },
         };
         compat::predicate_lock_tid(rel, tid, snapshot, pg_sys::InvalidTransactionId);
-        if !dead.is_there(rel, entry.storage_id, row, snapshot, seen) {
+        if !dead.is_there(rel, entry.storage_id, row, snapshot, seen)
+            || !moved::is_cold_there(rel, entry, row, snapshot)
+        {
             return false;
         }
         if wants_presence(snapshot) || judges_by_now(snapshot) && holds_page_lock() {
@@ -353,7 +355,9 @@ unsafe extern "C-unwind" fn fetch_cold_version(
         match located {
             Located::Stored(entry) => {
                 compat::predicate_lock_tid(rel, tid, snapshot, pg_sys::InvalidTransactionId);
-                if !row_proxy::is_there(rel, entry.storage_id, row, snapshot) {
+                if !row_proxy::is_there(rel, entry.storage_id, row, snapshot)
+                    || !moved::is_cold_there(rel, &entry, row, snapshot)
+                {
                     return false;
                 }
                 row_versions::fetch(rel, &entry, row, slot);
@@ -433,9 +437,11 @@ unsafe extern "C-unwind" fn cold_satisfies_snapshot(
         let Some((row, storage_id)) = tid::row_of((*slot).tts_tid).zip(metapage::storage_id(rel)) else {
             return false;
         };
-        (directory::find(storage_id, row, snapshot).is_some_and(|entry| {
-            !entry.reserved_only || (*snapshot).snapshot_type == pg_sys::SnapshotType::SNAPSHOT_SELF
-        }) || moved::is_old_row(storage_id, row))
-            && row_proxy::is_there(rel, storage_id, row, snapshot)
+        let by_now = (*snapshot).snapshot_type == pg_sys::SnapshotType::SNAPSHOT_SELF;
+        let seen = match directory::find(storage_id, row, snapshot) {
+            Some(entry) if !entry.reserved_only || by_now => moved::is_cold_there(rel, &entry, row, snapshot),
+            _ => moved::is_old_row(storage_id, row),
+        };
+        seen && row_proxy::is_there(rel, storage_id, row, snapshot)
     }
 }

@@ -11,7 +11,7 @@ use pgrx::pg_sys::{self, Datum, FunctionCallInfo, Relation};
 use stripe::Summary;
 use vector::Scalar;
 
-use super::{hot_runs, maintenance};
+use super::{hot_runs, maintenance, packing};
 use crate::host::buffer::PAGE_BYTES;
 use crate::host::error::{self, PgSqlErrorCode};
 use crate::host::{buffer, relation};
@@ -98,7 +98,7 @@ impl Health {
             let stripes =
                 metapage::storage_id(rel).map_or_else(Vec::new, |id| directory::visible(id, snapshot));
             let cold_rows: u64 = stripes.iter().map(|entry| u64::from(entry.row_count)).sum();
-            let dead_rows = metapage::storage_id(rel).map_or(0, |id| row_proxy::count(rel, id) as u64);
+            let dead_rows = row_proxy::count(rel, stripes.iter()) as u64;
             let live = cold_rows.saturating_sub(dead_rows);
             let estimate = f64::from((*(*rel).rd_rel).reltuples);
             let small = |entry: &&StripeEntry| entry.row_count < options.stripe_row_limit / SMALL;
@@ -120,18 +120,18 @@ impl Health {
     }
 
     unsafe fn advise(&mut self, rel: Relation, options: &TableOptions) {
-        let mut merge = Vec::new();
+        let (mut repack, mut merge) = (Vec::new(), Vec::new());
         // Stripes of a full table: the last one is as small as it happens to be.
         if self.small_stripes > 1 + self.stripes / 4 {
-            merge.push(format!("join {} small stripes", self.small_stripes));
+            repack.push(format!("join {} small stripes", self.small_stripes));
         }
         if let Some(hot) = self.hot_rows
             && hot >= u64::from(options.chunk_group_row_limit)
         {
-            merge.push(format!("put some {hot} heap rows into stripes"));
+            repack.push(format!("put some {hot} heap rows into stripes"));
         }
         if self.dead_rows > 0 && self.dead_rows >= self.cold_rows / 5 {
-            merge.push(format!("drop {} dead rows of stripes", self.dead_rows));
+            repack.push(format!("drop {} dead rows of stripes", self.dead_rows));
         }
         if let Some(overlapping) = self.overlapping_stripes
             && overlapping > 1 + self.stripes / 4
@@ -139,7 +139,16 @@ impl Health {
             merge.push(format!("sort {overlapping} stripes that overlap in the order of orderby"));
         }
         // SAFETY: rel is open.
-        if !merge.is_empty() && !unsafe { open_stripes::is_published(rel) } {
+        let (is_published, is_packed) =
+            unsafe { (open_stripes::is_published(rel), packing::obstacle(rel).is_none()) };
+        if !is_packed {
+            repack.append(&mut merge);
+            std::mem::swap(&mut repack, &mut merge);
+        }
+        if !repack.is_empty() && !is_published {
+            self.advice.push(format!("CALL engine.colcompress_repack() would {}", repack.join(", ")));
+        }
+        if !merge.is_empty() && !is_published {
             self.advice.push(format!("engine.colcompress_merge() would {}", merge.join(", ")));
         }
         if self.dead_blocks > 0 && self.dead_blocks >= self.file_blocks / 10 {
@@ -206,8 +215,8 @@ unsafe fn overlapping(rel: Relation, stripes: &[StripeEntry], key: &SortKey) -> 
     count
 }
 
-/// Stripe pages that no visible stripe has: of loads that were rolled back, and of stripes that were replaced.
-unsafe fn dead_blocks(rel: Relation, live: impl Iterator<Item = BlockRun>) -> u32 {
+/// Stripe pages that none of these stripes has: of loads that were rolled back, and of stripes that were replaced.
+pub(super) unsafe fn dead_blocks(rel: Relation, live: impl Iterator<Item = BlockRun>) -> u32 {
     // SAFETY: rel is open; pages are looked at under pin and shared lock.
     unsafe {
         let mut dead = 0;

@@ -47,7 +47,7 @@ pub(super) unsafe extern "C-unwind" fn tuple_delete(
     }
 }
 
-/// What heap calls deleted: the row may be elsewhere. Every snapshot saw it when it was moved, so `crosscheck` does, too.
+/// What is called deleted: the row may be elsewhere, and elsewhere again. Every snapshot saw it when it was moved, so `crosscheck` does, too.
 #[pg_guard]
 unsafe extern "C-unwind" fn delete_moved(
     rel: Relation,
@@ -59,9 +59,15 @@ unsafe extern "C-unwind" fn delete_moved(
 ) -> TM_Result::Type {
     // SAFETY: as the server calls it; what heap says of the failure is good until the second attempt.
     unsafe {
-        let Some(place) = moved::place(rel, *tid, (*failure).xmax) else { return TM_Result::TM_Deleted };
-        *tid = place;
-        cold_change::delete(rel, place, cid, std::ptr::null_mut(), wait, &mut *failure, changing_partition)
+        while let Some(place) = moved::place(rel, *tid, (*failure).xmax) {
+            *tid = place;
+            let none = std::ptr::null_mut();
+            let result = cold_change::delete(rel, place, cid, none, wait, &mut *failure, changing_partition);
+            if result != TM_Result::TM_Deleted {
+                return result;
+            }
+        }
+        TM_Result::TM_Deleted
     }
 }
 
@@ -90,7 +96,13 @@ unsafe extern "C-unwind" fn delete_cold(
     changing_partition: bool,
 ) -> TM_Result::Type {
     // SAFETY: as the server calls it.
-    unsafe { cold_change::delete(rel, *tid, cid, crosscheck, wait, &mut *failure, changing_partition) }
+    unsafe {
+        let result = cold_change::delete(rel, *tid, cid, crosscheck, wait, &mut *failure, changing_partition);
+        if result != TM_Result::TM_Deleted {
+            return result;
+        }
+        delete_moved(rel, tid, cid, wait, failure, changing_partition)
+    }
 }
 
 /// `tuple_update`.
@@ -110,30 +122,31 @@ pub(super) unsafe extern "C-unwind" fn tuple_update(
     // SAFETY: heap's callback with the server's arguments. Index insertion may follow, hence the directory's locks.
     unsafe {
         insert::get_ready(rel);
-        if tid::is_cold(*tid) {
+        let mut result = if tid::is_cold(*tid) {
             *update_indexes = true;
-            return cold_change::update(rel, *tid, slot, cid, crosscheck, wait, &mut *failure, &mut *mode);
-        }
-        delete_bitmap::write_all();
-        let result = heap_guarded!(tuple_update(
-            rel,
-            tid,
-            slot,
-            cid,
-            snapshot,
-            crosscheck,
-            wait,
-            failure,
-            mode,
-            update_indexes
-        ));
-        if result == TM_Result::TM_Deleted
+            cold_change::update(rel, *tid, slot, cid, crosscheck, wait, &mut *failure, &mut *mode)
+        } else {
+            delete_bitmap::write_all();
+            heap_guarded!(tuple_update(
+                rel,
+                tid,
+                slot,
+                cid,
+                snapshot,
+                crosscheck,
+                wait,
+                failure,
+                mode,
+                update_indexes
+            ))
+        };
+        while result == TM_Result::TM_Deleted
             && let Some(place) = moved::place(rel, *tid, (*failure).xmax)
         {
             *tid = place;
             *update_indexes = true;
             let none = std::ptr::null_mut();
-            return cold_change::update(rel, place, slot, cid, none, wait, &mut *failure, &mut *mode);
+            result = cold_change::update(rel, place, slot, cid, none, wait, &mut *failure, &mut *mode);
         }
         result
     }
@@ -204,8 +217,14 @@ unsafe extern "C-unwind" fn lock_moved(
 ) -> TM_Result::Type {
     // SAFETY: as there. The TID may be the slot's own.
     unsafe {
-        let Some(mut at) = moved::place(rel, *tid, (*failure).xmax) else { return TM_Result::TM_Deleted };
-        let result = cold_change::lock(rel, &mut at, snapshot, slot, cid, mode, wait, flags, &mut *failure);
+        let mut at = *tid;
+        let mut result = TM_Result::TM_Deleted;
+        while result == TM_Result::TM_Deleted
+            && let Some(place) = moved::place(rel, at, (*failure).xmax)
+        {
+            at = place;
+            result = cold_change::lock(rel, &mut at, snapshot, slot, cid, mode, wait, flags, &mut *failure);
+        }
         *tid = at;
         result
     }
@@ -245,6 +264,9 @@ unsafe extern "C-unwind" fn lock_cold(
         let mut at = *tid;
         let result = cold_change::lock(rel, &mut at, snapshot, slot, cid, mode, wait, flags, &mut *failure);
         *tid = at;
-        result
+        if result != TM_Result::TM_Deleted {
+            return result;
+        }
+        lock_moved(rel, tid, snapshot, slot, cid, mode, wait, flags, failure)
     }
 }

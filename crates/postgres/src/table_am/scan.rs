@@ -239,8 +239,12 @@ unsafe fn tombstones(rel: Relation, stripes: &[StripeEntry], snapshot: Snapshot)
     // SAFETY: rel is open and the snapshot null or live.
     unsafe {
         let by_row = !snapshot.is_null() && (*snapshot).snapshot_type == pg_sys::SnapshotType::SNAPSHOT_DIRTY;
-        let found = (!by_row).then(|| Tombstones::of_scan(rel, entry.storage_id, snapshot));
-        found.unwrap_or_default()
+        if by_row {
+            return Tombstones::default();
+        }
+        let mut found = Tombstones::of_scan(rel, entry.storage_id, snapshot);
+        found.add(moved::dead_elsewhere(rel, stripes, snapshot));
+        found
     }
 }
 

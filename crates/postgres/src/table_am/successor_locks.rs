@@ -15,8 +15,9 @@ use pgrx::pg_sys::{
     TransactionId,
 };
 
-use super::{cold_chain, tid};
+use super::tid;
 use crate::compat;
+use crate::host::heap_tuple::updater;
 use crate::host::{buffer, critical};
 use crate::storage::{delete_bitmap, multixact};
 
@@ -92,7 +93,7 @@ pub(super) unsafe fn follow(
                 version.release();
                 return TM_Result::TM_Ok;
             }
-            by = cold_chain::updater(header);
+            by = updater(header);
             version.release();
             at = next;
         }

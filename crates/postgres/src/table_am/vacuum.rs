@@ -18,7 +18,9 @@ use super::tid;
 use crate::compat;
 use crate::host::relation;
 use crate::storage::row_proxy::DeadToAll;
-use crate::storage::{directory, directory_scan, free, metapage, row_proxy, truncate, visibility_bits};
+use crate::storage::{
+    directory, directory_prune, directory_scan, free, metapage, row_proxy, truncate, visibility_bits,
+};
 
 /// `relation_vacuum`.
 #[pg_guard]
@@ -39,6 +41,9 @@ pub(super) unsafe extern "C-unwind" fn relation_vacuum(
         let mut own = *params;
         own.truncate = pg_sys::VacOptValue::VACOPTVALUE_DISABLED;
         heap_guarded!(relation_vacuum(rel, &raw mut own, strategy));
+        if let Some(storage_id) = metapage::storage_id(rel) {
+            directory_prune::prune(storage_id);
+        }
         if (*params).index_cleanup != pg_sys::VacOptValue::VACOPTVALUE_DISABLED {
             sweep_indexes(rel, strategy);
         }
@@ -69,7 +74,9 @@ unsafe fn live_cold_rows(rel: Relation) -> f64 {
     // SAFETY: rel is open.
     unsafe {
         let Some(storage_id) = metapage::storage_id(rel) else { return 0.0 };
-        (cold_row_count(rel) - row_proxy::count(rel, storage_id) as f64).max(0.0)
+        let stripes = directory_scan::visible(storage_id, &raw mut pg_sys::SnapshotSelfData);
+        let rows: f64 = stripes.iter().map(|entry| f64::from(entry.row_count)).sum();
+        (rows - row_proxy::count(rel, stripes.iter()) as f64).max(0.0)
     }
 }
 

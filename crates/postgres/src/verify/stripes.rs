@@ -15,6 +15,7 @@ use crate::host::{error, relation};
 use crate::storage::codecs::ServerCodecs;
 use crate::storage::directory::{self, StripeEntry};
 use crate::storage::directory_scan;
+use crate::storage::gone_rows;
 use crate::storage::open_stripe::{self, Pages as StripePages};
 use crate::storage::page_header::PAYLOAD_BYTES;
 
@@ -49,6 +50,13 @@ pub unsafe fn check(
             }
         }
         check_unclaimed(storage_id, pages, report);
+        let unknown = gone_rows::beyond(storage_id, next_row);
+        if unknown > 0 {
+            let detail = format!(
+                "changes of {unknown} rows are noted, or more, that lie at or beyond the counter of row numbers, {next_row}"
+            );
+            report.add("change", Place::default(), detail);
+        }
     }
 }
 

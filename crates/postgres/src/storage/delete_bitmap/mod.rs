@@ -3,15 +3,17 @@
 //! A row of the catalog says that the transaction in its xmin, as command cmin, has killed the rows whose bits are set, and what has taken
 //! their places. It is only ever inserted, so savepoints, two-phase commit, command ids and visibility are the server's: a cold row
 //! is dead for a snapshot when the snapshot sees a row of this catalog that has its bit. `claim` collects what a command deletes, under
-//! the stripe's exclusive lock, and writes it; `lookup` answers readers (through `row_proxy::visibility`) and other writers.
+//! the stripe's exclusive lock, and writes it; `bury` writes for movers; `lookup` answers readers (through `row_proxy::visibility`) and other writers.
 //!
 //! Invariants: rows are written only while their writer has excluded all others from the stripe; no row spans more than
 //! `SPAN` numbers; a row fits its page, so that reading one never leaves the page; one that was rolled back is void, and
 //! nobody minds it.
 
+mod bury;
 mod claim;
 mod lookup;
 
+pub use bury::bury;
 pub use claim::{Probe, any, claim, is_due, mark, marked_by, probe, register, write_all, yield_to_waiters};
 pub use lookup::{Change, Mask, buried, dead_to_all, is_dead, last_change, latest, masks, touches};
 

@@ -32,7 +32,7 @@ pub use set::{OpenSet, Placement, STRIPE_BYTES};
 pub use settings::register_settings;
 pub use statement::running_query;
 pub use transaction::is_committing;
-pub use write::write_columns;
+pub use write::write_pages;
 
 /// Which command of which subtransaction wrote into which table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

@@ -29,8 +29,8 @@ pub(super) unsafe fn write_stripe(rel: Relation, segment: &mut Segment, command:
     // SAFETY: rel is open with at least RowExclusiveLock.
     unsafe {
         let Some(encoding) = segment.encoding.take() else {
-            write_columns(rel, rows, &segment.columns, segment.first_row, command, age);
-            return;
+            let entry = write_pages(rel, rows, &segment.columns, segment.first_row);
+            return directory::complete(&entry, command, age);
         };
         match encoding.wait() {
             Ok(encoded) => put(rel, encoded, segment.first_row, command, age),
@@ -39,23 +39,20 @@ pub(super) unsafe fn write_stripe(rel: Relation, segment: &mut Segment, command:
     }
 }
 
-/// Writes `row_count` rows as one stripe of `rel`, visible to commands after `command`. `columns` has one flat vector for each attribute
-/// of the table, dropped ones included. Row numbers start at `first_row` (reserved before), or are taken from the
-/// table's counter. Returns the first row number.
-pub unsafe fn write_columns(
+/// Writes `row_count` rows as one stripe of `rel`, which is there once the caller has put it into the directory. `columns` has one flat vector for each attribute
+/// of the table, dropped ones included. Row numbers start at `first_row` (reserved before), or are taken from the table's counter.
+pub unsafe fn write_pages(
     rel: Relation,
     row_count: u32,
     columns: &[Vector],
     first_row: Option<u64>,
-    command: CommandId,
-    age: Age,
-) -> u64 {
+) -> StripeEntry {
     // SAFETY: rel is open with at least RowExclusiveLock.
     unsafe {
         expect_memory(columns);
         let how = StripeOptions { check: &look_for_interrupts, ..stripe_options(rel) };
         match stripe::write_stripe(row_count, columns, &how) {
-            Ok(encoded) => put(rel, encoded, first_row, command, age),
+            Ok(encoded) => put_pages(rel, encoded, first_row),
             Err(problem) => error::raise_plain(problem),
         }
     }
@@ -95,15 +92,14 @@ fn look_for_interrupts() -> Result<()> {
     Ok(())
 }
 
-/// Puts an encoded stripe on pages and into the directory. Returns the first row number.
-unsafe fn put(
-    rel: Relation,
-    encoded: EncodedStripe,
-    first_row: Option<u64>,
-    command: CommandId,
-    age: Age,
-) -> u64 {
+/// Puts an encoded stripe on pages and into the directory.
+unsafe fn put(rel: Relation, encoded: EncodedStripe, first_row: Option<u64>, command: CommandId, age: Age) {
     // SAFETY: rel is open with at least RowExclusiveLock; the run is complete before the directory names it.
+    unsafe { directory::complete(&put_pages(rel, encoded, first_row), command, age) }
+}
+
+unsafe fn put_pages(rel: Relation, encoded: EncodedStripe, first_row: Option<u64>) -> StripeEntry {
+    // SAFETY: as above.
     unsafe {
         pgrx::check_for_interrupts!();
         let row_count = encoded.row_count;
@@ -114,7 +110,8 @@ unsafe fn put(
         };
         let owner = PageOwner::current(storage_id, first_row);
         let run = pages::write_run(rel, &encoded.bytes, owner);
-        let entry = StripeEntry {
+        pg_sys::pgstat_count_heap_insert(rel, i64::from(row_count));
+        StripeEntry {
             storage_id,
             first_row,
             row_count,
@@ -125,10 +122,8 @@ unsafe fn put(
             summary: encoded.summary,
             reserved_only: false,
             inserter: pg_sys::InvalidTransactionId,
-        };
-        directory::complete(&entry, command, age);
-        pg_sys::pgstat_count_heap_insert(rel, i64::from(row_count));
-        first_row
+            replaced_by: pg_sys::InvalidTransactionId,
+        }
     }
 }
 

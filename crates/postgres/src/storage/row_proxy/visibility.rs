@@ -14,6 +14,7 @@ use super::{Proxy, make};
 use crate::compat;
 use crate::host::error;
 use crate::storage::delete_bitmap::{self, Mask};
+use crate::storage::directory::StripeEntry;
 use crate::storage::directory_age::Age;
 
 /// The row numbers of one storage id that are dead to a snapshot. Nothing is dead by default.
@@ -23,6 +24,8 @@ pub struct Tombstones {
     rows: Vec<u64>,
     /// Those of bitmaps: all of them, or those in `mask_window`.
     masks: Vec<Mask>,
+    /// Others, ascending.
+    others: Vec<u64>,
     /// Where to look for others.
     source: Option<Source>,
     window: Range<u64>,
@@ -76,19 +79,25 @@ impl Tombstones {
         }
     }
 
+    /// Says of further rows that they are dead; they are given in order.
+    pub fn add(&mut self, others: Vec<u64>) {
+        self.others = others;
+    }
+
     /// Whether this row is dead.
     pub fn contains(&mut self, row: u64) -> bool {
         self.look_up(&(row..row + 1));
-        self.rows.binary_search(&row).is_ok() || self.masks.iter().any(|mask| mask.contains(row))
+        self.rows.binary_search(&row).is_ok()
+            || self.masks.iter().any(|mask| mask.contains(row))
+            || self.others.binary_search(&row).is_ok()
     }
 
     /// The dead rows among these, ascending.
     pub fn among(&mut self, rows: Range<u64>) -> &[u64] {
         self.look_up(&rows);
-        let from = self.rows.partition_point(|&row| row < rows.start);
-        let to = self.rows.partition_point(|&row| row < rows.end);
-        let single = self.rows.get(from..to).unwrap_or_default();
+        let single = within(&self.rows, &rows);
         self.joined.clear();
+        within(&self.others, &rows).iter().for_each(|&row| push(&mut self.joined, row));
         for mask in &self.masks {
             mask.among(rows.clone()).for_each(|row| push(&mut self.joined, row));
         }
@@ -119,6 +128,13 @@ impl Tombstones {
             }
         }
     }
+}
+
+/// The numbers of a sorted list that lie among these.
+fn within<'a>(list: &'a [u64], rows: &Range<u64>) -> &'a [u64] {
+    let from = list.partition_point(|&row| row < rows.start);
+    let to = list.partition_point(|&row| row < rows.end);
+    list.get(from..to).unwrap_or_default()
 }
 
 /// Reads the tombstones of these rows; false: there are more than `limit` proxies to look at.
@@ -301,12 +317,17 @@ pub unsafe fn for_each_dead(
     seen <= limit
 }
 
-/// How many rows are dead by a death that is committed or our own.
-pub unsafe fn count(rel: Relation, storage_id: u64) -> usize {
+/// How many rows of these stripes of `rel` are dead by a death that is committed or our own. Others may be, of stripes that were replaced.
+pub unsafe fn count<'a>(rel: Relation, stripes: impl Iterator<Item = &'a StripeEntry>) -> usize {
+    let mut found: Option<Tombstones> = None;
     // SAFETY: as above.
     unsafe {
         let now = &raw mut pg_sys::SnapshotSelfData;
-        tombstones(rel, storage_id, now, usize::MAX).map_or(0, |mut found| found.among(ALL_ROWS).len())
+        let of = |entry: &StripeEntry| {
+            let all = || tombstones(rel, entry.storage_id, now, usize::MAX).unwrap_or_default();
+            found.get_or_insert_with(all).among(entry.first_row..entry.end_row()).len()
+        };
+        stripes.map(of).sum()
     }
 }
 

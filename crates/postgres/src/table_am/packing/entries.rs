@@ -13,6 +13,24 @@ struct Index {
     rows: IndexRows,
 }
 
+/// Which indexes of a table.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Which {
+    All,
+    /// Those that are asked whether a key is there.
+    Unique,
+    /// The others.
+    Plain,
+}
+
+impl Which {
+    unsafe fn is_meant(self, index: Relation) -> bool {
+        // SAFETY: the index is open.
+        let unique = unsafe { (*(*index).rd_index).indisunique };
+        self == Self::All || unique == (self == Self::Unique)
+    }
+}
+
 /// The indexes of a table, open for insertion.
 pub(super) struct Entries {
     rel: Relation,
@@ -23,7 +41,7 @@ pub(super) struct Entries {
 
 impl Entries {
     /// Opens the indexes, for rows that come in `slot`.
-    pub unsafe fn new(rel: Relation, slot: *mut TupleTableSlot) -> Self {
+    pub unsafe fn new(rel: Relation, which: Which, slot: *mut TupleTableSlot) -> Self {
         // SAFETY: rel is open with ShareUpdateExclusiveLock, so its indexes stay.
         unsafe {
             let open = |index: Relation| {
@@ -37,7 +55,10 @@ impl Entries {
                 8 * 1024,
                 8 * 1024 * 1024,
             );
-            let indexes = opened(rel, pg_sys::RowExclusiveLock).into_iter().map(open).collect();
+            let (meant, others): (Vec<_>, Vec<_>) =
+                opened(rel, pg_sys::RowExclusiveLock).into_iter().partition(|&index| which.is_meant(index));
+            others.into_iter().for_each(|index| pg_sys::index_close(index, pg_sys::NoLock as i32));
+            let indexes = meant.into_iter().map(open).collect();
             Self { rel, indexes, context }
         }
     }

@@ -1,25 +1,29 @@
-//! Packing: hot rows become stripes while others read and write the table (protocol point 4).
+//! Packing: hot rows become stripes, small stripes and those with many dead rows become full ones, while others read and write the table (protocol point 4).
 //!
 //! A *mover* is an ordinary transaction that holds ShareUpdateExclusiveLock on the table, so there is one at a time and none beside VACUUM or DDL.
 //! It works in batches of up to one stripe, each a transaction of its own: `choose` finds rows that every snapshot sees and nobody has
 //! locked, `order` sorts them by the table's option, `relocate` writes them as a stripe, makes index entries (`entries`), notes where they went
-//! and deletes the hot tuples as heap does, last and without ever waiting. So a writer that meets a mover waits for the end of
+//! and deletes the hot tuples as heap does, last and without ever waiting. Where there are no hot rows left to do so with, `stripes` chooses stripes to join, and `merge` writes them anew, from
+//! the same source of rows (`rows`). So a writer that meets a mover waits for the end of
 //! its batch and goes on at the row's new place (`table_am::moved`), and a mover can be in no deadlock. Index expressions and
 //! comparisons run as the table's owner in a restricted context. `procedure` is what users call; in the
 //! background a `launcher` starts a `worker` for one database after the other (`process`: what both are made of; `turns`: when which table is looked at), which also sees to the pages that
 //! packed rows leave (`tidy`, `compact`).
-//! Invariant: for every snapshot a row is there once, hot or cold: both change with the mover's commit.
+//! Invariant: for every snapshot a row is there once, at its old place or its new one: both change with the mover's commit.
 
 mod choose;
 mod compact;
 mod entries;
 mod launcher;
+mod merge;
 mod obstacle;
 mod order;
 mod procedure;
 mod process;
 mod relocate;
+mod rows;
 mod settings;
+mod stripes;
 mod tidy;
 mod turns;
 mod worker;
@@ -40,6 +44,23 @@ enum Step {
     Written = 2,
     /// The hot tuples are deleted; nothing is left but to commit.
     Deleted = 3,
+}
+
+/// One batch: hot rows from block `from` on, `rows` of them at least, or else stripes to be joined, `stripes` small ones at least. Returns how many rows were moved.
+unsafe fn batch(rel: Relation, from: &mut pg_sys::BlockNumber, rows: usize, stripes: usize) -> usize {
+    // SAFETY: as `relocate::batch`.
+    unsafe {
+        as_owner(rel, || match relocate::batch(rel, from, rows) {
+            0 => merge::batch(rel, stripes),
+            moved => moved,
+        })
+    }
+}
+
+/// Why a table's rows cannot be packed beside its writers; None when they can.
+pub(super) unsafe fn obstacle(rel: Relation) -> Option<(&'static str, &'static str)> {
+    // SAFETY: rel is open and locked.
+    unsafe { obstacle::of(rel) }
 }
 
 /// For tests of what others do meanwhile: waits here for the advisory lock that `colonnade.packing_stop_at` speaks of.

@@ -4,20 +4,21 @@
 
 use pgrx::pg_sys::{self, Datum, ItemPointerData, Relation};
 
+use super::rows::Rows;
 use crate::options::SortKey;
 use crate::storage::open_stripes;
-use crate::table_am::delegate::heap_guarded;
 
 /// The same rows, sorted by `keys`; in the order given where there are none.
 pub(super) unsafe fn sorted(
     rel: Relation,
+    source: &mut Rows,
     keys: &[SortKey],
     rows: Vec<ItemPointerData>,
 ) -> Vec<ItemPointerData> {
     if keys.is_empty() {
         return rows;
     }
-    // SAFETY: rel is open, its keys are columns of it, and the rows cannot be pruned as this transaction's snapshot sees them. What
+    // SAFETY: rel is open, its keys are columns of it, and the rows stay where they are (`rows`). What
     // an ERROR leaves behind goes with the transaction.
     unsafe {
         let count = keys.len();
@@ -50,7 +51,8 @@ pub(super) unsafe fn sorted(
         let whole = pg_sys::table_slot_create(rel, std::ptr::null_mut());
         let row = pg_sys::MakeSingleTupleTableSlot(desc, &raw const pg_sys::TTSOpsVirtual);
         for mut at in rows.iter().copied() {
-            fetch(rel, &mut at, whole);
+            pgrx::check_for_interrupts!();
+            source.fetch(at, whole);
             for (to, key) in keys.iter().enumerate() {
                 let mut null = false;
                 *(*row).tts_values.add(to) = pg_sys::slot_getattr(whole, key.attnum.into(), &raw mut null);
@@ -75,16 +77,5 @@ pub(super) unsafe fn sorted(
         }
         pg_sys::tuplesort_end(sort);
         sorted
-    }
-}
-
-/// Stores the row at `at`, alive or not, into a slot of the table.
-pub(super) unsafe fn fetch(rel: Relation, at: &mut ItemPointerData, slot: *mut pg_sys::TupleTableSlot) {
-    // SAFETY: a row that this transaction's snapshot sees stays where it is.
-    unsafe {
-        let any = &raw mut pg_sys::SnapshotAnyData;
-        if !heap_guarded!(tuple_fetch_row_version(rel, std::ptr::from_mut(at), any, slot)) {
-            crate::host::error::internal("a row that is to be packed is not there any more");
-        }
     }
 }

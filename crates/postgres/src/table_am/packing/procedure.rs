@@ -1,4 +1,4 @@
-//! `CALL engine.colcompress_repack(table)`: packs a table beside its readers and writers, a transaction for each stripe; then it moves stripes to empty pages, one in a
+//! `CALL engine.colcompress_repack(table)`: packs a table and joins its stripes beside its readers and writers, a transaction for each batch; then it moves stripes to empty pages, one in a
 //! transaction, where the end of the file becomes free by that.
 //!
 //! Between two batches the table is unlocked, so that whoever waits for a stronger lock gets it; it may be gone afterwards, or be another's.
@@ -6,7 +6,7 @@
 use pgrx::pg_guard;
 use pgrx::pg_sys::{self, Datum, FunctionCallInfo, NodeTag, Oid};
 
-use super::{as_owner, compact, obstacle, relocate, tidy};
+use super::{compact, obstacle, tidy};
 use crate::host::error::{self, PgSqlErrorCode};
 use crate::host::relation;
 use crate::table_am::maintenance;
@@ -74,7 +74,7 @@ unsafe fn batch(table: Oid, from: &mut pg_sys::BlockNumber, keep: Option<u32>) -
         }
         pg_sys::CheckTableNotInUse(rel, c"repack".as_ptr());
         let moved = match keep {
-            None => as_owner(rel, || relocate::batch(rel, from, 1)),
+            None => super::batch(rel, from, 1, 1),
             Some(keep) => usize::from(compact::step(rel, keep)),
         };
         pg_sys::table_close(rel, pg_sys::NoLock as i32);

@@ -6,12 +6,14 @@
 
 use pgrx::pg_sys::{self, BlockNumber, ItemPointerData, Relation, TM_FailureData, TM_Result};
 
-use super::entries::Entries;
-use super::order::{fetch, sorted};
+use super::entries::{Entries, Which};
+use super::order::sorted;
+use super::rows::Rows;
 use super::{Step, choose, obstacle, stop_after};
 use crate::compat;
 use crate::convert::{ColumnType, ColumnWriter};
 use crate::options;
+use crate::storage::directory::StripeEntry;
 use crate::storage::directory_age::Age;
 use crate::storage::{directory, metapage, open_stripes, row_move, row_proxy};
 use crate::table_am::delegate::heap_guarded;
@@ -31,18 +33,20 @@ pub(super) unsafe fn batch(rel: Relation, from: &mut BlockNumber, fewest: usize)
             return 0;
         }
         stop_after(Step::Chosen);
-        let rows = sorted(rel, &options.orderby, chosen);
+        let mut source = Rows::new(rel, []);
+        let rows = sorted(rel, &mut source, &options.orderby, chosen);
         // Functions of the owner's that fail do so before anything is written, as pages of a batch that failed stay until the next VACUUM.
-        enter(rel, &rows, None);
+        enter(rel, &mut source, Which::All, rows.iter().map(|&at| (at, None)));
         let command = pg_sys::GetCurrentCommandId(true);
         directory::prepare();
-        let first = directory::reserve(rel, u32::try_from(rows.len()).unwrap_or(u32::MAX), command);
-        let count = write(rel, &rows, first, command);
-        let (rows, left) = rows.split_at(count);
+        let entry = write(rel, &mut source, &rows, command);
+        directory::complete(&entry, command, Age::New);
+        let first = entry.first_row;
+        let (rows, left) = rows.split_at(entry.row_count as usize);
         if let Some(block) = left.iter().map(|&at| tid::block_of(at)).min() {
             *from = block;
         }
-        enter(rel, rows, Some(first));
+        enter(rel, &mut source, Which::All, rows.iter().zip(first..).map(|(&at, number)| (at, Some(number))));
         obstacle::refuse_if_subscribed(rel);
         stop_after(Step::Written);
         let moved = delete(rel, storage_id, rows, first, command);
@@ -51,21 +55,25 @@ pub(super) unsafe fn batch(rel: Relation, from: &mut BlockNumber, fewest: usize)
     }
 }
 
-/// Makes the index entries of rows that are written; without a first row number it only sees that they can be made.
-unsafe fn enter(rel: Relation, rows: &[ItemPointerData], first: Option<u64>) {
+/// Makes the index entries of rows that are written, each with its new number; without a number it only sees that they can be made.
+pub(super) unsafe fn enter(
+    rel: Relation,
+    source: &mut Rows,
+    which: Which,
+    rows: impl Iterator<Item = (ItemPointerData, Option<u64>)>,
+) {
     // SAFETY: as `write`.
     unsafe {
         let slot = pg_sys::table_slot_create(rel, std::ptr::null_mut());
-        let mut entries = Entries::new(rel, slot);
-        if !entries.is_empty() && (first.is_some() || entries.may_fail()) {
-            for (&at, number) in rows.iter().zip(0..) {
-                pgrx::check_for_interrupts!();
-                let mut at = at;
-                fetch(rel, &mut at, slot);
-                match first {
-                    Some(first) => entries.add(tid::cold_tid(first + number)),
-                    None => entries.compute(),
-                }
+        let mut entries = Entries::new(rel, which, slot);
+        let (is_empty, may_fail) = (entries.is_empty(), entries.may_fail());
+        // Without numbers none of the rows has one.
+        for (at, number) in rows.take_while(|(_, number)| !is_empty && (number.is_some() || may_fail)) {
+            pgrx::check_for_interrupts!();
+            source.fetch(at, slot);
+            match number {
+                Some(number) => entries.add(tid::cold_tid(number)),
+                None => entries.compute(),
             }
         }
         entries.finish();
@@ -73,10 +81,16 @@ unsafe fn enter(rel: Relation, rows: &[ItemPointerData], first: Option<u64>) {
     }
 }
 
-/// Writes rows as one stripe, as many as fit one; returns how many.
-unsafe fn write(rel: Relation, rows: &[ItemPointerData], first: u64, command: pg_sys::CommandId) -> usize {
-    // SAFETY: the rows stay where they are, as this transaction's snapshot sees them; the slot is the table's.
+/// Writes rows as one stripe, as many as fit one, and leaves it to the caller to put it into the directory.
+pub(super) unsafe fn write(
+    rel: Relation,
+    source: &mut Rows,
+    rows: &[ItemPointerData],
+    command: pg_sys::CommandId,
+) -> StripeEntry {
+    // SAFETY: the rows stay where they are (`rows`); the slot is the table's.
     unsafe {
+        let first = directory::reserve(rel, u32::try_from(rows.len()).unwrap_or(u32::MAX), command);
         let slot = pg_sys::table_slot_create(rel, std::ptr::null_mut());
         let desc = (*rel).rd_att;
         let dropped: Vec<usize> = (*desc)
@@ -97,8 +111,7 @@ unsafe fn write(rel: Relation, rows: &[ItemPointerData], first: u64, command: pg
             if columns.iter().map(ColumnWriter::bytes).sum::<usize>() >= open_stripes::STRIPE_BYTES {
                 break;
             }
-            let mut at = at;
-            fetch(rel, &mut at, slot);
+            source.fetch(at, slot);
             pg_sys::slot_getallattrs(slot);
             for &column in &dropped {
                 *(*slot).tts_isnull.add(column) = true;
@@ -111,8 +124,7 @@ unsafe fn write(rel: Relation, rows: &[ItemPointerData], first: u64, command: pg
         pg_sys::ExecDropSingleTupleTableSlot(slot);
         let columns: Vec<_> = columns.iter_mut().map(ColumnWriter::take).collect();
         let rows = u32::try_from(count).unwrap_or(u32::MAX);
-        open_stripes::write_columns(rel, rows, &columns, Some(first), command, Age::New);
-        count
+        open_stripes::write_pages(rel, rows, &columns, Some(first))
     }
 }
 

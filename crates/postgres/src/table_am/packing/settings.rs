@@ -7,6 +7,7 @@ use pgrx::guc::{GucContext, GucFlags, GucRegistry, GucSetting};
 static PACKING: GucSetting<bool> = GucSetting::<bool>::new(true);
 static MOVES: GucSetting<bool> = GucSetting::<bool>::new(false);
 static NAPTIME: GucSetting<i32> = GucSetting::<i32>::new(30);
+static STRIPES: GucSetting<i32> = GucSetting::<i32>::new(4);
 static COST_DELAY: GucSetting<i32> = GucSetting::<i32>::new(20);
 static STOP_AT: GucSetting<i32> = GucSetting::<i32>::new(0);
 
@@ -40,6 +41,16 @@ pub unsafe fn register_settings() {
         86_400,
         GucContext::Sighup,
         GucFlags::UNIT_S,
+    );
+    GucRegistry::define_int_guc(
+        c"colonnade.packing_stripes",
+        c"Fewest small stripes of about one size that packing in the background joins.",
+        c"Stripes with many dead rows are rewritten whatever their number.",
+        &STRIPES,
+        2,
+        64,
+        GucContext::Suset,
+        GucFlags::default(),
     );
     GucRegistry::define_int_guc(
         c"colonnade.packing_cost_delay",
@@ -76,6 +87,11 @@ pub(super) fn moves_stripes() -> bool {
 /// Milliseconds between two rounds.
 pub(super) fn naptime() -> i64 {
     i64::from(NAPTIME.get()) * 1000
+}
+
+/// Fewest small stripes of a size that are joined in the background.
+pub(super) fn stripes() -> usize {
+    usize::try_from(STRIPES.get()).unwrap_or(2)
 }
 
 /// Milliseconds to pause after a stripe.

@@ -14,7 +14,7 @@ use super::worker::{self, Table, on_table};
 use super::{compact, settings};
 use crate::host::relation;
 use crate::storage::{directory_scan, metapage, spare, truncate};
-use crate::table_am::hot_runs;
+use crate::table_am::{health, hot_runs};
 
 /// The part of the file that is worth while, also where nobody writes, and the fewest pages.
 const PART: u32 = 10;
@@ -54,7 +54,10 @@ impl Room {
             if !counts.is_null() {
                 room.dead_rows = u64::try_from((*counts).n_dead_tuples).unwrap_or(0);
             }
-            let runs = directory_scan::all_versions(storage_id).into_iter().map(|entry| entry.run);
+            let runs: Vec<_> =
+                directory_scan::all_versions(storage_id).into_iter().map(|entry| entry.run).collect();
+            // Those whose rows have left the directory already: the server prunes its pages when it needs the room.
+            room.dead = room.dead.saturating_add(health::dead_blocks(rel, runs.iter().copied()));
             let mut vmbuffer: pg_sys::Buffer = 0;
             for span in hot_runs::hot_spans(runs, blocks) {
                 for block in span.start..span.end {

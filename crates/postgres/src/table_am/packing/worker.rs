@@ -13,7 +13,7 @@ use pgrx::pg_sys::{self, Datum, Oid, Relation};
 
 use super::process::{attempt, begin, in_transaction, nap, report, rows_of};
 use super::turns::Turn;
-use super::{as_owner, launcher, obstacle, relocate, settings, tidy};
+use super::{launcher, obstacle, settings, tidy};
 use crate::compat;
 use crate::host::relation;
 use crate::options;
@@ -131,7 +131,8 @@ unsafe fn look_at(table: &Table) -> bool {
     }
 }
 
-/// Packs a table, batch by batch, as long as there are `fewest` rows for a stripe, but not for ever where others write as fast; returns how many were moved, None after an ERROR.
+/// Packs a table, batch by batch, as long as there are `fewest` rows for a stripe, or stripes to be joined, but not for ever where others write as fast; returns how many
+/// were moved, None after an ERROR.
 pub(super) unsafe fn pack(table: Oid, fewest: usize) -> Option<usize> {
     let (mut from, mut total) = (0, 0);
     let began = Instant::now();
@@ -140,7 +141,7 @@ pub(super) unsafe fn pack(table: Oid, fewest: usize) -> Option<usize> {
         while settings::is_on() && began.elapsed() < LONGEST {
             let moved = on_table(table, |rel| {
                 report(&format!("packing {}: {total} rows", relation::quoted_name(rel)));
-                as_owner(rel, || relocate::batch(rel, &mut from, fewest))
+                super::batch(rel, &mut from, fewest, settings::stripes())
             })?;
             total += moved.unwrap_or(0);
             if moved.unwrap_or(0) == 0 {

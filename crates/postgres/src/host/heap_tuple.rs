@@ -1,0 +1,28 @@
+//! Who has changed a heap tuple.
+//!
+//! Used for the user's hot rows and for rows of the catalogs beside them. Invariant: says nothing of whether that transaction has committed.
+
+use pgrx::pg_sys::{self, HeapTupleHeader, TransactionId};
+
+/// The transaction that updated or deleted a tuple whose xmax is decided.
+pub unsafe fn updater(header: HeapTupleHeader) -> TransactionId {
+    // SAFETY: the tuple is pinned.
+    unsafe {
+        let bits = u32::from((*header).t_infomask);
+        let multi = pg_sys::HEAP_XMAX_INVALID | pg_sys::HEAP_XMAX_IS_MULTI | pg_sys::HEAP_XMAX_LOCK_ONLY;
+        if bits & multi == pg_sys::HEAP_XMAX_IS_MULTI {
+            return pg_sys::HeapTupleGetUpdateXid(header);
+        }
+        (*header).t_choice.t_heap.t_xmax
+    }
+}
+
+/// Who has updated or deleted a tuple, is about to, or was rolled back; None where it was locked at most.
+pub unsafe fn deleter(header: HeapTupleHeader) -> Option<TransactionId> {
+    // SAFETY: the tuple is pinned and its page locked.
+    unsafe {
+        let none = pg_sys::HEAP_XMAX_INVALID | pg_sys::HEAP_XMAX_LOCK_ONLY;
+        let bits = u32::from((*header).t_infomask);
+        (bits & none == 0).then(|| updater(header))
+    }
+}

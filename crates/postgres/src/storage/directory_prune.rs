@@ -1,0 +1,43 @@
+//! Rows of stripes that were replaced leave the directory.
+//!
+//! Called by VACUUM. The server prunes a page of a catalog when it needs the room, or when the catalog itself is vacuumed; but the pages of a replaced stripe, its
+//! index entries and what is known of its rows can go no sooner than its row, so these rows are not left to wait. Pruning logs the horizon that ends
+//! queries of standbys which could still read the stripe (protocol point 7). Invariant: only the server decides what is dead to everybody.
+
+use pgrx::pg_sys;
+
+use super::directory_cursor::walk;
+use super::side_table::SideTable;
+use crate::host::buffer;
+use crate::table_am::tid;
+
+/// Has the server prune the pages that hold rows of replaced stripes of a storage id.
+pub unsafe fn prune(storage_id: u64) {
+    let mut blocks = Vec::new();
+    // SAFETY: the pages are pinned; the flag is a hint, set under the exclusive lock, and pruning takes the lock that it needs if that is to be had at once.
+    unsafe {
+        walk(storage_id, None, |cursor| {
+            if cursor.entry(false).replaced_by != pg_sys::InvalidTransactionId {
+                blocks.push(tid::block_of((*cursor.slot).tts_tid));
+            }
+            true
+        });
+        if blocks.is_empty() {
+            return;
+        }
+        blocks.sort_unstable();
+        blocks.dedup();
+        let table = pg_sys::table_open(SideTable::Stripe.oids().table, pg_sys::AccessShareLock as i32);
+        for block in blocks {
+            let buf = buffer::read(table, block, std::ptr::null_mut());
+            buffer::lock_exclusive(buf);
+            // As an UPDATE does that has found no room: the next one who comes by prunes the page.
+            let page = buffer::page(buf).cast::<pg_sys::PageHeaderData>();
+            (*page).pd_flags |= pg_sys::PD_PAGE_FULL as u16;
+            buffer::unlock(buf);
+            pg_sys::heap_page_prune_opt(table, buf);
+            pg_sys::ReleaseBuffer(buf);
+        }
+        pg_sys::table_close(table, pg_sys::NoLock as i32);
+    }
+}

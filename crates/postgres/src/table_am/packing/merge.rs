@@ -1,0 +1,171 @@
+//! One batch of merging: some stripes into as few full ones, sorted by the table's option, without their dead rows.
+//!
+//! The new stripes are written first, while others read and change the old ones. Then the old ones are taken from all others, those that are to be had at once
+//! (protocol point 3): a row that has died meanwhile, or whose stripe could not be had, is buried in its new stripe. What is left gets its entries in unique indexes and is noted as moved, and the new stripes
+//! enter the directory with the same command as the old ones leave it. So writers wait only for these last steps, and go on at the new place. (Those made earlier would have every UPDATE of
+//! such a row wait for the mover at the unique check, and keep the stripe from it; other indexes have theirs by then.) A stripe of which nothing is left alive is
+//! just taken out. Invariants: nothing here waits for another transaction; of a stripe that leaves the directory every row is dead, or moved.
+
+use pgrx::pg_sys::{self, CommandId, ItemPointerData, Relation};
+
+use super::entries::Which;
+use super::order::sorted;
+use super::relocate::{enter, write};
+use super::rows::Rows;
+use super::stripes::{self, Chosen};
+use super::{Step, obstacle, process, stop_after};
+use crate::compat;
+use crate::host::relation;
+use crate::options;
+use crate::storage::directory::StripeEntry;
+use crate::storage::directory_age::Age;
+use crate::storage::row_proxy::Tombstones;
+use crate::storage::{delete_bitmap, directory, free, gone_rows, metapage, row_move, stripe_lock};
+use crate::table_am::tid;
+
+/// Tries to get hold of a stripe that somebody is at work on, and the microseconds between two of them: writers of single rows are soon done.
+const TRIES: usize = 10;
+const PAUSE: std::ffi::c_long = 2000;
+
+/// Joins stripes that it is worth while to, `fewest` small ones at least; returns how many of their rows it has been through.
+pub(super) unsafe fn batch(rel: Relation, fewest: usize) -> usize {
+    // SAFETY: rel is open with ShareUpdateExclusiveLock, in a transaction with an active snapshot.
+    unsafe {
+        let Some(storage_id) = metapage::storage_id(rel) else { return 0 };
+        let options = options::table_options(rel);
+        let oldest_xmin = pg_sys::GetOldestNonRemovableTransactionId(rel);
+        row_move::forget(storage_id, oldest_xmin);
+        gone_rows::forget(rel);
+        let limit = options.stripe_row_limit.max(1);
+        let chosen = stripes::choose(rel, storage_id, limit, fewest, oldest_xmin);
+        if chosen.is_empty() {
+            return 0;
+        }
+        if !pg_sys::MyBgworkerEntry.is_null() {
+            process::report(&format!("joining {} stripes of {}", chosen.len(), relation::quoted_name(rel)));
+        }
+        stop_after(Step::Chosen);
+        let mut source = Rows::new(rel, chosen.iter().map(|stripe| &stripe.entry));
+        let rows = sorted(rel, &mut source, &options.orderby, live_rows(rel, storage_id, &chosen));
+        // See `relocate`.
+        enter(rel, &mut source, Which::All, rows.iter().map(|&at| (at, None)));
+        let command = pg_sys::GetCurrentCommandId(true);
+        directory::prepare();
+        let mut written = Vec::new();
+        let mut rest = &rows[..];
+        while !rest.is_empty() {
+            let part = rest.get(..limit as usize).unwrap_or(rest);
+            let entry = write(rel, &mut source, part, command);
+            rest = rest.get(entry.row_count as usize..).unwrap_or_default();
+            written.push(entry);
+        }
+        if written.len() >= chosen.len() && !chosen.iter().any(Chosen::is_worn) {
+            // The estimate of their bytes was wrong. As nothing is better than before, nothing changes, or the next batch would do the same.
+            return give_back(rel, &written);
+        }
+        let numbers = written.iter().flat_map(|entry| entry.first_row..entry.end_row());
+        enter(
+            rel,
+            &mut source,
+            Which::Plain,
+            rows.iter().zip(numbers).map(|(&at, number)| (at, Some(number))),
+        );
+        stop_after(Step::Written);
+        let count = replace(rel, storage_id, &chosen, &mut source, &rows, &written, command);
+        stop_after(Step::Deleted);
+        count
+    }
+}
+
+/// The rows of some stripes that are not dead by now.
+unsafe fn live_rows(rel: Relation, storage_id: u64, stripes: &[Chosen]) -> Vec<ItemPointerData> {
+    // SAFETY: rel is open.
+    let mut tombstones = unsafe { Tombstones::of_scan(rel, storage_id, &raw mut pg_sys::SnapshotSelfData) };
+    let mut rows = Vec::new();
+    for Chosen { entry, .. } in stripes {
+        let dead = tombstones.among(entry.first_row..entry.end_row());
+        let live = (entry.first_row..entry.end_row()).filter(|row| dead.binary_search(row).is_err());
+        rows.extend(live.map(tid::cold_tid));
+    }
+    rows
+}
+
+/// Excludes all others from some stripes, to the end of the transaction; which of them were to be had, in the order given.
+unsafe fn exclude(rel: Relation, stripes: &[Chosen]) -> Vec<bool> {
+    let mut had = vec![false; stripes.len()];
+    // SAFETY: rel is open. It sleeps for a time that does not depend on others.
+    unsafe {
+        for pause in (0..TRIES).map(|at| at > 0) {
+            if had.iter().all(|&had| had) {
+                break;
+            }
+            if pause {
+                pg_sys::pg_usleep(PAUSE);
+            }
+            for (had, stripe) in had.iter_mut().zip(stripes) {
+                *had = *had || stripe_lock::exclude(rel, &stripe.entry).is_some();
+            }
+        }
+    }
+    had
+}
+
+/// Frees the pages of stripes that are not to be. They are this transaction's, and nobody has heard of them.
+unsafe fn give_back(rel: Relation, written: &[StripeEntry]) -> usize {
+    // SAFETY: rel is open with ShareUpdateExclusiveLock.
+    unsafe {
+        for entry in written {
+            free::give_back(rel, entry);
+            pg_sys::pgstat_count_heap_insert(rel, -i64::from(entry.row_count));
+        }
+    }
+    0
+}
+
+/// Puts the stripes written, of rows that were at `rows`, into the place of those chosen, as far as these can be had; returns how many rows of theirs that concerns.
+unsafe fn replace(
+    rel: Relation,
+    storage_id: u64,
+    chosen: &[Chosen],
+    source: &mut Rows,
+    rows: &[ItemPointerData],
+    written: &[StripeEntry],
+    command: CommandId,
+) -> usize {
+    // SAFETY: rel is open; who has locked or changed a row of an excluded stripe has ended.
+    unsafe {
+        let had = exclude(rel, chosen);
+        let gone: Vec<&Chosen> =
+            chosen.iter().zip(had).filter_map(|(stripe, had)| had.then_some(stripe)).collect();
+        if gone.is_empty() {
+            return give_back(rel, written);
+        }
+        let mut tombstones = Tombstones::of_scan(rel, storage_id, &raw mut pg_sys::SnapshotSelfData);
+        let mut is_left = |at: ItemPointerData| {
+            tid::row_of(at).is_some_and(|row| {
+                let after = gone.partition_point(|stripe| stripe.entry.first_row <= row);
+                after.checked_sub(1).is_some_and(|at| gone[at].entry.covers(row)) && !tombstones.contains(row)
+            })
+        };
+        let numbers = written.iter().flat_map(|entry| entry.first_row..entry.end_row());
+        let (mut moves, mut stale) = (Vec::new(), Vec::new());
+        for (&at, number) in rows.iter().zip(numbers) {
+            if is_left(at) { moves.push((at, number)) } else { stale.push(number) }
+        }
+        enter(rel, source, Which::Unique, moves.iter().map(|&(at, number)| (at, Some(number))));
+        obstacle::refuse_if_subscribed(rel);
+        row_move::record(storage_id, moves, command);
+        for entry in written {
+            // Each stripe's own: what is noted of its rows goes when it goes (`gone_rows`).
+            let of_it: Vec<u64> = stale.iter().copied().filter(|&row| entry.covers(row)).collect();
+            delete_bitmap::bury(storage_id, &of_it, command);
+            directory::complete(entry, command, Age::New);
+        }
+        directory::remove(storage_id, gone.iter().map(|stripe| stripe.place).collect());
+        // After the old stripes are gone: see `moved::lives_on`.
+        compat::transfer_predicate_locks(rel);
+        let count = gone.iter().map(|stripe| stripe.entry.row_count as usize).sum();
+        (0..count).for_each(|_| pg_sys::pgstat_count_heap_delete(rel));
+        count
+    }
+}

@@ -1,0 +1,48 @@
+//! The rows of a batch, by the TIDs that they have before they are moved.
+//!
+//! Invariant: a hot row that this transaction's snapshot sees stays where it is, and so do the stripes that this transaction is going to replace.
+
+use std::collections::BTreeMap;
+
+use pgrx::pg_sys::{self, ItemPointerData, Relation, TupleTableSlot};
+
+use crate::host::error;
+use crate::storage::directory::StripeEntry;
+use crate::table_am::cold_fetch::ColdFetch;
+use crate::table_am::delegate::heap_guarded;
+use crate::table_am::tid;
+
+/// Fetches rows of a table. Each stripe has a cursor of its own, as a sorted batch goes through several of them at a time.
+pub(super) struct Rows {
+    rel: Relation,
+    /// By first row number.
+    stripes: BTreeMap<u64, (StripeEntry, ColdFetch)>,
+}
+
+impl Rows {
+    /// The table's hot rows, and those of some stripes.
+    pub unsafe fn new<'a>(rel: Relation, stripes: impl IntoIterator<Item = &'a StripeEntry>) -> Self {
+        // SAFETY: rel is open and stays so while this is used.
+        let with_cursor =
+            |entry: &StripeEntry| unsafe { (entry.first_row, (entry.clone(), ColdFetch::new(rel))) };
+        Self { rel, stripes: stripes.into_iter().map(with_cursor).collect() }
+    }
+
+    /// Stores a row, alive or not, into a slot of the table, until the next one is fetched.
+    pub unsafe fn fetch(&mut self, mut at: ItemPointerData, slot: *mut TupleTableSlot) {
+        // SAFETY: rel is open.
+        let found = unsafe {
+            if let Some(row) = tid::row_of(at) {
+                let stripe =
+                    self.stripes.range_mut(..=row).next_back().filter(|(_, (entry, _))| entry.covers(row));
+                stripe.map(|(_, (entry, cursor))| cursor.fetch(entry, row, slot)).is_some()
+            } else {
+                let any = &raw mut pg_sys::SnapshotAnyData;
+                heap_guarded!(tuple_fetch_row_version(self.rel, &raw mut at, any, slot))
+            }
+        };
+        if !found {
+            error::internal("a row that is to be moved is not there any more");
+        }
+    }
+}
