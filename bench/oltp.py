@@ -56,7 +56,7 @@ class Arm:
         self.options = f"-c search_path={name} -c default_table_access_method={ARMS[name]} -c synchronous_commit={os.environ.get('SYNC', 'off')}"
         loading = f"{self.options} -c colonnade.stripe_threshold_rows=1000000000 -c colonnade.stripe_threshold_memory=1000000kB"
         server.sql(f"CREATE SCHEMA {name}", DATABASE)
-        self.pgbench(["-i", "-q", "-I", "dtGp", "-s", SCALE], loading)
+        self.pgbench(["-i", "-q", "-I", "dtpG", "-s", SCALE], loading)
         server.sql(f"SET default_table_access_method = {ARMS[name]}; SET colonnade.stripe_threshold_rows = 1000000000; SET colonnade.stripe_threshold_memory = '1000000kB';"
                    + TABLES.format(schema=name, rows=rows) + f"ANALYZE {name}.items; ANALYZE {name}.pgbench_accounts", DATABASE)
 

@@ -15,8 +15,9 @@ use crate::executor;
 use crate::storage::outline::Outline;
 use crate::storage::pages::BlockRun;
 
-/// A value decoded, or compared on encoded data, in units of cpu_operator_cost.
-const VALUE: f64 = 0.1;
+/// A value decoded, or compared on encoded data, in units of cpu_operator_cost: beside an index, whose pages the server prices as if they came from disk, a
+/// unit of cost is about a microsecond.
+const VALUE: f64 = 0.6;
 /// A row handed to the executor, in units of cpu_tuple_cost.
 const ROW: f64 = 0.4;
 /// Looking at one stripe's summary, in units of cpu_tuple_cost.

@@ -2,21 +2,23 @@
 //!
 //! Called by `hooks` for tables whose option `index_scan` is off, before our own path competes. The server prices an index scan by the heap pages that it visits and assumes that they
 //! may have to come from disk. A cold row costs something else: a look into the column chunk of each column that is wanted, which is mostly computing, or, for a bitmap scan with
-//! many rows in each block, decoding whole chunks. Both are measured on the events table beside what a unit of heap's costs takes there (about 1.5 microseconds), so that
-//! few rows keep their index and many go to the stripes. Invariant: hot rows cost what the server says.
+//! many rows in a chunk, decoding it whole. Both are measured on the events table beside what the look-ups of an index take for their cost there (about a microsecond a unit; the scans of
+//! `cost` are priced by the same measure), so that few rows keep their index and many go to the stripes. Invariant: hot rows cost what the server says.
 
 use pgrx::pg_sys::{self, NodeTag};
 
 use crate::storage::outline::Outline;
 
-/// Finding one cold row, in units of seq_page_cost.
-const ROW: f64 = 0.6;
+/// Finding one cold row and handing it on, in units of seq_page_cost.
+const ROW: f64 = 0.4;
+/// The same in an index-only scan.
+const SEEN: f64 = 0.12;
 /// Its value in one column.
-const VALUE: f64 = 0.7;
+const VALUE: f64 = 0.2;
 /// A value of a chunk that is decoded whole.
-const DECODED: f64 = 0.001;
-/// A row handed on from such a chunk.
-const FURTHER: f64 = 0.05;
+const DECODED: f64 = 0.0006;
+/// A row taken from such chunks.
+const FURTHER: f64 = 0.3;
 /// Rows of a chunk, when nothing better is known.
 const CHUNK_ROWS: f64 = 10_000.0;
 
@@ -78,7 +80,7 @@ unsafe fn reprice(path: *mut pg_sys::Path, tuples: f64, cold: f64, columns: f64)
             let index = path.cast::<pg_sys::IndexPath>();
             let only = (*path).pathtype == NodeTag::T_IndexOnlyScan;
             let rows = (*index).indexselectivity * tuples * cold;
-            ((*index).indextotalcost, rows * if only { ROW } else { single }, rows)
+            ((*index).indextotalcost, rows * if only { SEEN } else { single }, rows)
         } else {
             let bitmap = path.cast::<pg_sys::BitmapHeapPath>();
             let (mut cost, mut selectivity) = (0.0, 0.0);

@@ -11,8 +11,8 @@ use crate::planner::plan::scanned_rows;
 
 /// What vectorised operators take of the server's estimate for theirs.
 const OPERATORS: f64 = 0.1;
-/// The same for columnar scans, whose rows are not handed out one by one.
-const SCANS: f64 = 0.5;
+/// The same for columnar scans, whose rows are not handed out one by one and which threads share.
+const SCANS: f64 = 0.3;
 /// Starting a vectorised node.
 const START: f64 = 5.0;
 
@@ -32,7 +32,7 @@ pub unsafe fn statement(stmt: *mut pg_sys::PlannedStmt) -> f64 {
 }
 
 /// A cost without what the planner adds for each node whose kind is switched off.
-fn enabled(cost: f64) -> f64 {
+pub fn enabled(cost: f64) -> f64 {
     // SAFETY: a plain global.
     cost % unsafe { pg_sys::disable_cost }
 }

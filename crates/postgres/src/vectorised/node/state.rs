@@ -18,6 +18,7 @@ use super::{fallback, host};
 use crate::convert::{ColumnReader, ColumnType};
 use crate::host::{error, memory};
 use crate::vectorised::attempt;
+use crate::vectorised::cost;
 use crate::vectorised::derive::derive;
 use crate::vectorised::privileges;
 use crate::vectorised::source;
@@ -265,7 +266,9 @@ impl State {
         // SAFETY: on the main thread, while the node runs.
         let directory = unsafe { Directory::open() };
         self.files = Some(Arc::clone(&directory));
-        let reservation = Reservation::take();
+        // SAFETY: the subtree lives as long as the node.
+        let cost = unsafe { cost::enabled((*self.subtree).total_cost) };
+        let reservation = Reservation::take(cost);
         self.threads = reservation.threads();
         self.reservation = Some(reservation);
         Settings { memory: host::operator_memory(), threads: self.threads, temp_files: Some(directory) }

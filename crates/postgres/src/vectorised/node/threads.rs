@@ -1,6 +1,6 @@
 //! How many threads an execution may have.
 //!
-//! The node asks at each start. A query gets as many workers as Gather would ask for, at most `colonnade.max_threads` with the backend's own thread; all queries of the cluster together
+//! The node asks at each start. Little work gets none, as starting a thread would take longer. A query gets as many workers as Gather would ask for, at most `colonnade.max_threads` with the backend's own thread; all queries of the cluster together
 //! at most `max_parallel_workers`, counted in shared memory. Parallel workers of the server get none. Invariant: what was reserved is given back when the reservation is
 //! dropped, also after an ERROR; a backend that dies otherwise takes the shared memory with it.
 
@@ -10,6 +10,10 @@ use pgrx::pg_sys;
 
 use crate::host::guc::MAX_THREADS;
 use crate::host::shared_memory::Shared;
+use crate::vectorised::min_rows;
+
+/// Threads are started for work that costs as much as reading so many times the rows for which the vectorised executor is.
+const WORTH: f64 = 20.0;
 
 /// Worker threads of all backends.
 static COUNTER: Shared<AtomicU32> = Shared::new(c"colonnade threads");
@@ -30,11 +34,12 @@ pub struct Reservation {
 }
 
 impl Reservation {
-    /// As many as this query may have now, perhaps none.
-    pub fn take() -> Self {
+    /// As many as this query may have now for work of this cost, by the planner's estimate; perhaps none.
+    pub fn take(cost: f64) -> Self {
         // SAFETY: reads settings and a variable of this process.
         let (wanted, limit) = unsafe {
-            if pg_sys::ParallelWorkerNumber >= 0 {
+            let rows = cost / pg_sys::cpu_tuple_cost.max(f64::MIN_POSITIVE);
+            if pg_sys::ParallelWorkerNumber >= 0 || rows < WORTH * min_rows() {
                 return Self { workers: 0 };
             }
             (pg_sys::max_parallel_workers_per_gather, pg_sys::max_parallel_workers)
