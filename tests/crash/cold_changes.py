@@ -12,8 +12,9 @@ import re
 import threading
 import time
 
-from harness.server import Server, as_server_user, fresh_server, private_base, run
+from harness.server import fresh_server
 from harness.session import SqlError
+from harness.standby import make_standby, promote, wait_for_replay
 
 LONG = os.environ.get("COLONNADE_LONG") == "1"
 ROUNDS = int(os.environ.get("CYCLES") or (20 if LONG else 3))
@@ -197,15 +198,6 @@ def one_round(server, number, kept):
     return moved, len(acknowledged)
 
 
-def wait_for_replay(server, copy):
-    position = server.sql("SELECT pg_current_wal_lsn()")
-    for _ in range(600):
-        if copy.sql(f"SELECT pg_last_wal_replay_lsn() >= '{position}'") == "t":
-            return
-        time.sleep(0.1)
-    raise AssertionError("the standby does not replay")
-
-
 def old_query(server, copy):
     """VACUUM takes index entries of dead rows in stripes away: a standby's transaction that still sees those rows is ended, not misled."""
     for command in ("ALTER SYSTEM SET max_standby_streaming_delay = '300ms'", "SELECT pg_reload_conf()"):
@@ -281,13 +273,9 @@ def check_locks(server):
 def standby(server, kept):
     """A standby that replays changes of cold rows while they are made, compared, promoted, and changed in turn."""
     make_cold(server)
-    copy = Server(private_base("coldstandby", temporary=True), port=server.port, stage=server.stage)
+    copy = make_standby(server)
     stop = threading.Event()
     try:
-        run(as_server_user([copy.bindir / "pg_basebackup", "-h", server.socket_dir, "-p", server.port, "-U", "postgres",
-                            "-D", copy.data, "-X", "stream", "-R", "-c", "fast"]))
-        copy.configure()
-        copy.start()
         movers = [Mover(server, m, 100000 * (ROUNDS + 1), stop, SEED + m, False) for m in range(MOVERS)]
         packer = threading.Thread(target=pack, args=(server, stop), daemon=True)
         for thread in [*movers, packer]:
@@ -311,7 +299,7 @@ def standby(server, kept):
             assert here == there and (here == "0" if command == "VACUUM old" else int(here) >= 1500), f"after {command} {here} proxies, {there} on the standby"
         keep_locks(server)
         wait_for_replay(server, copy)
-        run(as_server_user([copy.bindir / "pg_ctl", "-D", copy.data, "-w", "promote"]))
+        promote(copy)
         check_locks(copy)
         server.kill9()
         server.start()
@@ -322,7 +310,7 @@ def standby(server, kept):
         check(copy, kept)
     finally:
         stop.set()
-        copy.destroy()
+        copy.stop("immediate")
 
 
 def main():

@@ -7,12 +7,12 @@ some are prepared; VACUUM runs beside them. A ledger outside the server remember
 
 import os
 import random
-import shutil
 import threading
 import time
 
-from harness.server import Server, as_server_user, fresh_server, run
+from harness.server import fresh_server
 from harness.session import SqlError
+from harness.standby import make_standby, wait_for_replay
 
 LONG = os.environ.get("COLONNADE_LONG") == "1"
 CYCLES = int(os.environ.get("CYCLES") or (20 if LONG else 4))
@@ -141,28 +141,6 @@ def check(server, ledger, want_cache):
             complaints.append(f"{table}: the primary key finds other rows than the scan")
     ledger.doubtful.clear()
     return complaints
-
-
-def make_standby(primary):
-    """A streaming standby of the primary, on the next port."""
-    standby = Server(primary.base, port=primary.port + 1, stage=primary.stage, data_name="standby", socket_dir=primary.socket_dir,
-                     settings={"hot_standby": "on"})
-    shutil.rmtree(standby.data, ignore_errors=True)
-    run(as_server_user([primary.bindir / "pg_basebackup", "-D", standby.data, "-h", primary.socket_dir, "-p", primary.port,
-                        "-U", primary.superuser, "-R", "-X", "stream", "-c", "fast"]))
-    standby.configure()
-    standby.start()
-    return standby
-
-
-def wait_for_replay(primary, standby, timeout=120):
-    target = primary.sql("SELECT pg_current_wal_flush_lsn()", "crash")
-    deadline = time.monotonic() + timeout
-    while time.monotonic() < deadline:
-        if standby.sql(f"SELECT pg_last_wal_replay_lsn() >= '{target}'", "crash") == "t":
-            return
-        time.sleep(0.1)
-    raise AssertionError(f"the standby did not reach {target}; its log ends with:\n{standby.log_tail(15)}")
 
 
 def cycle(server, standby, ledger, number, want_cache):

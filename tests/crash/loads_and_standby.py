@@ -10,8 +10,9 @@ import random
 import threading
 import time
 
-from harness.server import Server, as_server_user, fresh_server, private_base, run
+from harness.server import fresh_server
 from harness.session import SqlError
+from harness.standby import make_standby, promote, wait_for_replay
 
 LONG = os.environ.get("COLONNADE_LONG") == "1"
 ROUNDS = 20 if LONG else 3
@@ -172,35 +173,27 @@ def standby(server):
     workers = [Worker(server, stop, body) for body in (load("t", 15000), load("u", 40000), change, vacuum)]
     for worker in workers:
         worker.start()
-    copy = Server(private_base("standby", temporary=True), port=server.port, stage=server.stage)
+    copy = make_standby(server)
     try:
-        run(as_server_user([copy.bindir / "pg_basebackup", "-h", server.socket_dir, "-p", server.port, "-U", "postgres",
-                            "-D", copy.data, "-X", "stream", "-R", "-c", "fast"]))
-        copy.configure()
-        copy.start()
         time.sleep(SECONDS)
         stop.set()
         for worker in workers:
             worker.join(60)
             assert worker.problem is None, worker.problem
-        position = server.sql("SELECT pg_current_wal_lsn()")
-        for _ in range(600):
-            if copy.sql(f"SELECT pg_last_wal_replay_lsn() >= '{position}'") == "t":
-                break
-            time.sleep(0.1)
+        wait_for_replay(server, copy)
         for table in ("t", "u"):
             here = server.sql(DIGEST.format(table=table), "crash")
             there = copy.sql(DIGEST.format(table=table), "crash")
             assert here == there and here, f"primary and standby differ in {table}"
             faults = copy.sql(VERIFY.format(table=table), "crash")
             assert not faults, f"on the standby {table} has faults: {faults[:300]}"
-        run(as_server_user([copy.bindir / "pg_ctl", "-D", copy.data, "-w", "promote"]))
+        promote(copy)
         check(copy, [])
         copy.sql("INSERT INTO u SELECT -1, g, 'p' FROM generate_series(1, 20000) g; VACUUM u; DELETE FROM u WHERE false",
                  "crash")
         assert copy.sql("SELECT count(*) FROM u WHERE batch = -1", "crash") == "20000"
     finally:
-        copy.destroy()
+        copy.stop("immediate")
 
 
 def main():

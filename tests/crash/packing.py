@@ -9,12 +9,12 @@ file never became shorter.
 import os
 import random
 import re
-import shutil
 import threading
 import time
 
-from harness.server import Server, as_server_user, fresh_server, run
+from harness.server import fresh_server
 from harness.session import SqlError
+from harness.standby import make_standby, promote, wait_for_replay
 
 LONG = os.environ.get("COLONNADE_LONG") == "1"
 CYCLES = int(os.environ.get("CYCLES") or (20 if LONG else 2))
@@ -144,26 +144,6 @@ def check(server, ledger):
     assert not faults, f"engine.verify finds {faults[:500]}"
 
 
-def wait_for_replay(primary, standby):
-    target = primary.sql("SELECT pg_current_wal_flush_lsn()")
-    for _ in range(1200):
-        if standby.sql(f"SELECT pg_last_wal_replay_lsn() >= '{target}'") == "t":
-            return
-        time.sleep(0.1)
-    raise AssertionError(f"the standby did not reach {target}; its log ends with:\n{standby.log_tail(15)}")
-
-
-def make_standby(primary):
-    standby = Server(primary.base, port=primary.port + 1, stage=primary.stage, data_name="standby", socket_dir=primary.socket_dir,
-                     settings={**primary.settings, "hot_standby": "on", "max_standby_streaming_delay": "2s"})
-    shutil.rmtree(standby.data, ignore_errors=True)
-    run(as_server_user([primary.bindir / "pg_basebackup", "-D", standby.data, "-h", primary.socket_dir, "-p", primary.port,
-                        "-U", primary.superuser, "-R", "-X", "stream", "-c", "fast"]))
-    standby.configure()
-    standby.start()
-    return standby
-
-
 def compare(server, standby):
     """What both say while nothing is packed."""
     server.sql("ALTER SYSTEM SET colonnade.packing = off; ALTER DATABASE crash SET colonnade.packing = off")
@@ -206,7 +186,7 @@ def main():
     try:
         server.create_database("crash")
         server.sql(SETUP, "crash")
-        standby = make_standby(server)
+        standby = make_standby(server, max_standby_streaming_delay="2s")
         for number in range(CYCLES):
             try:
                 cycle(server, standby, ledger, number, sizes)
@@ -221,7 +201,7 @@ def main():
             failed += not holds
             print(f"{'ok' if holds else 'not ok'} packing: {what}", flush=True)
         try:
-            run(as_server_user([standby.bindir / "pg_ctl", "-D", standby.data, "-w", "promote"]))
+            promote(standby)
             check(standby, ledger)
             standby.sql("INSERT INTO t SELECT -1, g, 0, 'new' FROM generate_series(1, 9000) g; DELETE FROM t WHERE batch = -1; VACUUM t", "crash")
             check(standby, ledger)
