@@ -8,12 +8,11 @@ are ours. Constants that name one user, page or referer are taken from the rows.
 
 import os
 import re
-import sys
 
 from hits_columns import columns
 
 from harness import kit, race, suite
-from harness.server import ROOT, ServerError, end_orderly, fail
+from harness.server import ROOT, ServerError, end_orderly, run_program
 
 ROWS = int(os.environ.get("ROWS", "1000000"))
 ONLY = os.environ.get("QUERIES", "").split()
@@ -62,7 +61,4 @@ def main(stage):
 
 
 if __name__ == "__main__":
-    try:
-        sys.exit(main(sys.argv[1]))
-    except ServerError as problem:
-        fail(problem)
+    run_program(main)

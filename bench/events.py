@@ -5,10 +5,9 @@ each column; AM names another access method; OUT the JSON file, target/bench/eve
 """
 
 import os
-import sys
 
 from harness import kit, race
-from harness.server import ServerError, fail, fresh_server
+from harness.server import fresh_server, run_program
 
 ROWS = int(os.environ.get("ROWS", "1000000"))
 LOADS = int(os.environ.get("LOADS", "5"))
@@ -158,7 +157,4 @@ def main(stage):
 
 
 if __name__ == "__main__":
-    try:
-        sys.exit(main(sys.argv[1]))
-    except ServerError as problem:
-        fail(problem)
+    run_program(main)

@@ -7,10 +7,9 @@ STRIPE_ROWS=150000 makes it the real thing. A query that no stripe can answer is
 
 import os
 import re
-import sys
 
 from harness import kit
-from harness.server import ServerError, fail, fresh_server
+from harness.server import fresh_server, run_program
 
 STRIPES = int(os.environ.get("STRIPES", "670"))
 STRIPE_ROWS = int(os.environ.get("STRIPE_ROWS", "1000"))
@@ -58,7 +57,4 @@ def main(stage):
 
 
 if __name__ == "__main__":
-    try:
-        sys.exit(main(sys.argv[1]))
-    except ServerError as problem:
-        fail(problem)
+    run_program(main)

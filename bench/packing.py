@@ -8,13 +8,12 @@ their size with indexes, and the questions of QUERIES (Q1 to Q5, Q9, Q10), RUNS 
 import os
 import re
 import subprocess
-import sys
 import tempfile
 import time
 from pathlib import Path
 
 from harness import kit
-from harness.server import ServerError, as_server_user, clean_environment, fail, fresh_server
+from harness.server import ServerError, as_server_user, clean_environment, fresh_server, run_program
 
 ROWS = int(os.environ.get("ROWS", "1000000"))
 CLIENTS = int(os.environ.get("CLIENTS", "8"))
@@ -108,7 +107,4 @@ def main(stage):
 
 
 if __name__ == "__main__":
-    try:
-        sys.exit(main(sys.argv[1]))
-    except ServerError as problem:
-        fail(problem)
+    run_program(main)

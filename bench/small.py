@@ -11,13 +11,12 @@ import os
 import re
 import statistics
 import subprocess
-import sys
 import tempfile
 import time
 from pathlib import Path
 
 from harness import kit
-from harness.server import TARGET, ServerError, as_server_user, clean_environment, fail, fresh_server
+from harness.server import TARGET, ServerError, as_server_user, clean_environment, fresh_server, run_program
 
 RUNS = int(os.environ.get("RUNS", "7"))
 TRANSACTIONS = int(os.environ.get("TRANSACTIONS", "4000"))
@@ -134,7 +133,4 @@ def main(stage):
 
 
 if __name__ == "__main__":
-    try:
-        sys.exit(main(sys.argv[1]))
-    except ServerError as problem:
-        fail(problem)
+    run_program(main)

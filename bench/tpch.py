@@ -6,10 +6,9 @@ primary-key and foreign-key indexes. The column tables have none; lineitem is in
 """
 
 import os
-import sys
 
 from harness import kit, race, suite
-from harness.server import TARGET, ServerError, end_orderly, fail
+from harness.server import TARGET, ServerError, end_orderly, run_program
 
 SF = os.environ.get("SF", "1")
 ONLY = os.environ.get("QUERIES", "").split()
@@ -53,7 +52,4 @@ def main(stage):
 
 
 if __name__ == "__main__":
-    try:
-        sys.exit(main(sys.argv[1]))
-    except ServerError as problem:
-        fail(problem)
+    run_program(main)

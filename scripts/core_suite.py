@@ -20,8 +20,7 @@ import sys
 from pathlib import Path
 
 from harness import twins
-from harness.server import (ROOT, TARGET, TEST_SETTINGS, ServerError, as_server_user, clean_environment, fail, fresh_server,
-                            pg_config, running_as_root, server_ids)
+from harness.server import ROOT, TARGET, TEST_SETTINGS, as_server_user, clean_environment, fail, fresh_server, pg_config, run_program, running_as_root, server_ids
 
 # Files that name or show ctids, of our tables only. Rows begin in block 1, after the metapage: on colcompress the blocks that these files name are one more,
 # and one less in what they print.
@@ -248,8 +247,5 @@ def main(stage, source, *suites):
 if __name__ == "__main__":
     if len(sys.argv) < 3:
         fail(__doc__.splitlines()[3])
-    try:
-        os.umask(0o022)
-        sys.exit(main(*sys.argv[1:]))
-    except ServerError as problem:
-        fail(problem)
+    os.umask(0o022)
+    run_program(main)

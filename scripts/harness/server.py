@@ -328,3 +328,11 @@ def fresh_server(name, stage, settings=None, port=54321):
 def fail(message):
     print(f"error: {message}", file=sys.stderr)
     sys.exit(1)
+
+
+def run_program(main):
+    """Runs a program's `main` with the words of the command line, and ends with its status; a ServerError is a message."""
+    try:
+        sys.exit(main(*sys.argv[1:]))
+    except ServerError as problem:
+        fail(problem)
