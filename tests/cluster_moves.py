@@ -8,6 +8,7 @@ Transaction numbers are moved by pg_resetwal, three times nearly as far as the s
 import os
 import re
 
+from harness.checks import Checks
 from harness.server import Server, as_server_user, fresh_server, private_base, run
 
 SETUP = """
@@ -35,13 +36,8 @@ PROBLEMS = "SELECT c.oid::regclass, v.kind, v.detail FROM pg_class c JOIN pg_am 
 # the last passes 2^32.
 JUMPS = ((1_900_000_000, 0), (3_800_000_000, 0), (1_400_000_000, 1))
 DATABASE = "moves"
-failed = 0
-
-
-def check(name, good, what=""):
-    global failed
-    failed += not good
-    print(f"{'ok' if good else 'not ok'} cluster_moves: {name}{'' if good else f': {what}'}", flush=True)
+checks = Checks("cluster_moves")
+check = checks.say
 
 
 def healthy(server, name, wanted):
@@ -143,7 +139,7 @@ def main():
         upgrade(server, server.sql(DIGESTS, DATABASE))
     finally:
         server.destroy()
-    return 1 if failed else 0
+    return checks.status()
 
 
 if __name__ == "__main__":

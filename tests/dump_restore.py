@@ -8,6 +8,7 @@ import re
 import subprocess
 import sys
 
+from harness.checks import Checks
 from harness.server import ServerError, clean_environment, fresh_server
 
 TABLES = """
@@ -44,13 +45,8 @@ ORDER BY c.oid::regclass::text COLLATE "C"
 
 ROWS = "SELECT count(*), md5(string_agg(r::text, E'\\n' ORDER BY r::text COLLATE \"C\")) FROM {} r"
 
-failed = 0
-
-
-def check(name, good, what=""):
-    global failed
-    failed += not good
-    print(f"{'ok' if good else 'not ok'} dump_restore {name}{'' if good else ': ' + what}", flush=True)
+checks = Checks("dump_restore")
+check = checks.say
 
 
 def client(server, program, *arguments):
@@ -116,7 +112,7 @@ def main():
             one_encoding(server, encoding)
     finally:
         server.destroy()
-    return 1 if failed else 0
+    return checks.status()
 
 
 if __name__ == "__main__":

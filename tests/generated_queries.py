@@ -17,7 +17,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent / "differential"))
 
 from generator import answers, queries, shrink, tables, types  # noqa: E402
-from harness.server import TARGET, fresh_server, running_as_root, server_ids  # noqa: E402
+from harness.server import TARGET, fresh_server  # noqa: E402
 
 LONG = os.environ.get("COLONNADE_LONG") == "1"
 DURATION = float(os.environ.get("DURATION") or (600 if LONG else 30))

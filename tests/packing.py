@@ -7,6 +7,7 @@ import re
 import threading
 import time
 
+from harness.checks import Checks
 from harness.server import fresh_server
 from harness.session import SqlError
 
@@ -189,23 +190,18 @@ def stops(server):
 
 def main():
     server = fresh_server("packing", os.environ["COLONNADE_STAGE"], SETTINGS)
-    failed = 0
+    checks = Checks("packing")
     try:
         for database in ("one", "two"):
             server.create_database(database)
         server.sql("CREATE TABLE t (k int PRIMARY KEY, v text, n int) USING colcompress WITH (orderby = 'n'); CREATE INDEX ON t (n)", "one")
         for part in (is_default, busy_table, left_alone, switched_off, replicated, space, steps_aside, is_dropped, stops):
-            try:
+            with checks.part(part.__name__):
                 part(server)
-                print(f"ok packing: {part.__name__}", flush=True)
-            except AssertionError as error:
-                failed += 1
-                print(f"not ok packing: {part.__name__}: {error}", flush=True)
-        if failed:
-            print(server.log_tail(60))
+        checks.show_log(server)
     finally:
         server.destroy()
-    return 1 if failed else 0
+    return checks.status()
 
 
 if __name__ == "__main__":

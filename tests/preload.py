@@ -2,6 +2,7 @@
 
 import os
 
+from harness.checks import Checks
 from harness.server import fresh_server
 
 WAYS = {
@@ -13,20 +14,18 @@ WAYS = {
 
 def main():
     server = fresh_server("preload", os.environ["COLONNADE_STAGE"], settings={"shared_preload_libraries": ""})
-    failed = 0
+    checks = Checks("preload")
     try:
         assert server.sql("SHOW shared_preload_libraries") == "", "the premise: nothing is preloaded"
         for name, statement in WAYS.items():
             status, _, err = server.sql(f"\\set VERBOSITY verbose\n{statement}", check=False)
             good = status != 0 and "55000" in err and "shared_preload_libraries = 'colonnade'" in err
-            failed += not good
-            print(f"{'ok' if good else 'not ok'} preload: {name} is refused{'' if good else f': {status} {err}'}")
+            checks.say(f"{name} is refused", good, f"{status} {err}")
         left = server.sql("SELECT count(*) FROM pg_namespace WHERE nspname = 'engine'")
-        failed += left != "0"
-        print(f"{'ok' if left == '0' else 'not ok'} preload: no schema is left")
+        checks.say("no schema is left", left == "0", left)
     finally:
         server.destroy()
-    return 1 if failed else 0
+    return checks.status()
 
 
 if __name__ == "__main__":

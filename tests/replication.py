@@ -5,6 +5,7 @@ snapshot has to say who is still at work on the row or its stripe, and nothing t
 import os
 import time
 
+from harness.checks import Checks
 from harness.server import fresh_server
 
 PUBLISHER = """
@@ -35,13 +36,8 @@ def wait_for(condition, seconds=20):
 def main():
     settings = {"autovacuum": "off", "wal_retrieve_retry_interval": "500ms", "max_logical_replication_workers": "4"}
     server = fresh_server("replication", os.environ["COLONNADE_STAGE"], settings=settings)
-    failed = 0
-
-    def check(name, good):
-        nonlocal failed
-        failed += not good
-        print(f"{'ok' if good else 'not ok'} replication: {name}")
-
+    checks = Checks("replication")
+    check = checks.say
     sessions = []
     try:
         for name in ("publisher", "subscriber"):
@@ -84,7 +80,7 @@ def main():
         for session in sessions:
             session.close()
         server.destroy()
-    return 1 if failed else 0
+    return checks.status()
 
 
 if __name__ == "__main__":

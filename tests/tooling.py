@@ -8,14 +8,10 @@ sys.path[:0] = [str(ROOT / "scripts")]
 
 import check_licences  # noqa: E402
 from harness import kit  # noqa: E402
+from harness.checks import Checks  # noqa: E402
 
-failed = 0
-
-
-def check(name, condition):
-    global failed
-    failed += not condition
-    print(f"{'ok' if condition else 'not ok'} tooling {name}")
+checks = Checks("tooling")
+check = checks.say
 
 
 def comparison():
@@ -54,4 +50,4 @@ def queries():
 comparison()
 licences()
 queries()
-sys.exit(1 if failed else 0)
+sys.exit(checks.status())

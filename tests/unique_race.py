@@ -11,6 +11,7 @@ import signal
 import threading
 import time
 
+from harness.checks import Checks
 from harness.server import fresh_server
 from harness.session import SqlError
 
@@ -89,22 +90,19 @@ def round_of(server, number):
 
 def main():
     server = fresh_server("unique_race", os.environ["COLONNADE_STAGE"], settings={"autovacuum": "off"})
-    failed = stopped = 0
+    checks, stopped = Checks("unique_race"), 0
     try:
         server.create_database("race")
         server.sql(SETUP, "race")
         for number in range(ROUNDS):
             server.sql(IDLE, "race")
             complaints, in_check = round_of(server, number)
-            failed += bool(complaints)
             stopped += in_check
-            print(f"{'not ok' if complaints else 'ok'} unique_race round {number}: stopped {'in its check' if in_check else 'elsewhere'}")
-            print("\n".join(complaints), end="\n" if complaints else "")
-        failed += stopped == 0
-        print(f"{'ok' if stopped else 'not ok'} unique_race premise: {stopped} of {ROUNDS} rounds stopped a check half-way")
+            checks.say(f"round {number}, stopped {'in its check' if in_check else 'elsewhere'}", not complaints, "\n".join(complaints))
+        checks.say(f"premise: {stopped} of {ROUNDS} rounds stopped a check half-way", stopped > 0)
     finally:
         server.destroy()
-    return 1 if failed else 0
+    return checks.status()
 
 
 if __name__ == "__main__":

@@ -12,6 +12,7 @@ import re
 import threading
 import time
 
+from harness.checks import Checks
 from harness.server import fresh_server
 from harness.session import SqlError
 from harness.standby import make_standby, promote, wait_for_replay
@@ -317,31 +318,24 @@ def main():
     settings = {"wal_level": "replica", "max_wal_senders": "5", "wal_keep_size": "1GB", "max_prepared_transactions": "10", "deadlock_timeout": "50ms",
                 "autovacuum": "off", "colonnade.packing": "on", "colonnade.packing_naptime": "1s", "colonnade.packing_rows": "100"}
     server = fresh_server("crash", os.environ["COLONNADE_STAGE"], settings)
-    failed, kept = 0, []
+    checks, kept = Checks("cold_changes", SEED), []
     try:
         server.create_database("crash")
         server.sql(SETUP, "crash")
         for number in range(ROUNDS):
-            try:
+            with checks.part(f"round {number}") as tell:
                 kept, transfers = one_round(server, number, kept)
-                print(f"ok cold_changes round {number} ({transfers} transfers)", flush=True)
-            except AssertionError as error:
-                failed += 1
-                print(f"not ok cold_changes round {number}: {error} (COLONNADE_SEED={SEED})", flush=True)
-                if not server.running():
-                    break
-        try:
+                tell(f"{transfers} transfers")
+            if not server.running():
+                break
+        with checks.part("standby") as tell:
             standby(server, kept)
             assert joined, "the premise: no stripes were joined"
-            print(f"ok cold_changes standby ({len(joined)} stripes were joined)", flush=True)
-        except AssertionError as error:
-            failed += 1
-            print(f"not ok cold_changes standby: {error} (COLONNADE_SEED={SEED})", flush=True)
-        if failed:
-            print(server.log_tail(60))
+            tell(f"{len(joined)} stripes were joined")
+        checks.show_log(server)
     finally:
         server.destroy()
-    return 1 if failed else 0
+    return checks.status()
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 import os
 import time
 
+from harness.checks import Checks
 from harness.server import fresh_server
 from harness.session import SqlError
 
@@ -38,19 +39,15 @@ def one_round(server, number):
 def main():
     # fsync stays off: only the server's processes die, and the kernel keeps what they wrote.
     server = fresh_server("crash", os.environ["COLONNADE_STAGE"])
-    failed = 0
+    checks = Checks("committed_rows")
     try:
         server.create_database("crash")
         for number in range(ROUNDS):
-            try:
+            with checks.part(f"round {number}"):
                 one_round(server, number)
-                print(f"ok committed_rows round {number}")
-            except AssertionError as error:
-                failed += 1
-                print(f"not ok committed_rows round {number}: {error}")
     finally:
         server.destroy()
-    return 1 if failed else 0
+    return checks.status()
 
 
 if __name__ == "__main__":

@@ -10,6 +10,7 @@ import random
 import threading
 import time
 
+from harness.checks import Checks
 from harness.server import fresh_server
 from harness.session import SqlError
 from harness.standby import make_standby, wait_for_replay
@@ -175,7 +176,7 @@ def main():
     settings = {"max_wal_senders": "4", "autovacuum_naptime": "1s", "wal_keep_size": "1GB", "colonnade.packing": "on", "colonnade.packing_naptime": "1s", "colonnade.packing_rows": "100"}
     server = fresh_server("crash_loads", os.environ["COLONNADE_STAGE"], settings)
     standby = None
-    failed = 0
+    checks = Checks("concurrent_loads", SEED)
     try:
         server.create_database("crash")
         server.sql(SETUP, "crash")
@@ -186,15 +187,13 @@ def main():
             stripes = server.sql("SELECT count(*) FROM engine.stripe", "crash")
             if acknowledged == 0 or stripes == "0":
                 complaints.append(f"this proves nothing: {acknowledged} loads were acknowledged, {stripes} stripes exist")
-            failed += bool(complaints)
-            print(f"{'not ok' if complaints else 'ok'} concurrent_loads cycle {number}: {acknowledged} loads, {stripes} stripes")
-            print("\n".join(complaints[:10]), end="\n" if complaints else "")
+            checks.say(f"cycle {number}: {acknowledged} loads, {stripes} stripes", not complaints, "\n".join(complaints[:10]))
         standby.stop("immediate")
     finally:
         if standby is not None:
             standby.stop("immediate")
         server.destroy()
-    return 1 if failed else 0
+    return checks.status()
 
 
 if __name__ == "__main__":

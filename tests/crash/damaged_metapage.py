@@ -4,6 +4,7 @@ and succeed, so that a table can be got rid of; a rollback of either leaves ever
 
 import os
 
+from harness.checks import Checks
 from harness.server import fresh_server
 
 PAGE = 8192
@@ -43,13 +44,10 @@ def damage(path, how):
         file.write(how(data))
 
 
-class Checks:
+class Damages(Checks):
     def __init__(self, server):
-        self.server, self.failed = server, 0
-
-    def check(self, name, good, what=""):
-        self.failed += not good
-        print(f"{'ok' if good else 'not ok'} damaged_metapage {name}{'' if good else ': ' + str(what)}")
+        super().__init__("damaged_metapage")
+        self.server = server
 
     def run(self, sql):
         return self.server.sql(sql, "damage", check=False)
@@ -59,28 +57,28 @@ class Checks:
         label = f"{kind}{', checksums ignored' if not checksums else ''}"
         prefix = "" if checksums else "SET ignore_checksum_failure = on; "
         status, out, err = self.run(f"{prefix}SELECT count(*) FROM {table}")
-        self.check(f"{label}: a query fails", status != 0, out)
+        self.say(f"{label}: a query fails", status != 0, out)
         if kind == "zeroed":
             status, out, err = self.run(f"{prefix}INSERT INTO {table} VALUES (-1, 'new')")
-            self.check(f"{label}: an insertion fails", status != 0 and table in err, out + err)
+            self.say(f"{label}: an insertion fails", status != 0 and table in err, out + err)
         for statement in (f"TRUNCATE {table}", f"DROP TABLE {table}"):
             status, out, err = self.run(f"{prefix}BEGIN; {statement}; ROLLBACK; SELECT count(*) FROM {table}")
-            self.check(f"{label}: {statement} rolled back changes nothing", status != 0 and "could not read block 0" in err, out + err)
+            self.say(f"{label}: {statement} rolled back changes nothing", status != 0 and "could not read block 0" in err, out + err)
         status, out, err = self.run(f"{prefix}TRUNCATE {table}")
-        self.check(f"{label}: TRUNCATE warns and succeeds", status == 0 and f"block 0 of table \"public.{table}\"" in err, err)
+        self.say(f"{label}: TRUNCATE warns and succeeds", status == 0 and f"block 0 of table \"public.{table}\"" in err, err)
         status, out, err = self.run(f"{SETUP.format(table='again').split(';')[1].replace('again', table)}; SELECT count(*), min(s) FROM {table}; "
                                     f"SELECT s FROM {table} WHERE id = 777")
-        self.check(f"{label}: the table works again", status == 0 and out.split() == ["20000|row", "1", "row", "777"], out + err)
-        self.check(f"{label}: and is dropped without a word", self.run(f"DROP TABLE {table}")[1:] == ("", ""))
+        self.say(f"{label}: the table works again", status == 0 and out.split() == ["20000|row", "1", "row", "777"], out + err)
+        self.say(f"{label}: and is dropped without a word", self.run(f"DROP TABLE {table}")[1:] == ("", ""))
 
     def dropped(self, kind):
         status, out, err = self.run(f"DROP TABLE d_{kind}")
-        self.check(f"{kind}: DROP warns and succeeds", status == 0 and f"block 0 of table \"public.d_{kind}\"" in err, err)
+        self.say(f"{kind}: DROP warns and succeeds", status == 0 and f"block 0 of table \"public.d_{kind}\"" in err, err)
 
 
 def main():
     server = fresh_server("crash_damage", os.environ["COLONNADE_STAGE"], settings={"autovacuum": "off"})
-    checks = Checks(server)
+    checks = Damages(server)
     try:
         server.create_database("damage")
         tables = [f"{prefix}_{kind}" for kind in DAMAGES for prefix in "tid"]
@@ -97,10 +95,10 @@ def main():
             server.sql(f"ALTER TABLE i_{kind} RENAME TO t_{kind}", "damage")
             checks.of(kind, False)
         left = server.sql("SELECT count(*) FROM pg_class WHERE relam = (SELECT oid FROM pg_am WHERE amname = 'colcompress')", "damage")
-        checks.check("no table is left", left == "0", left)
+        checks.say("no table is left", left == "0", left)
     finally:
         server.destroy()
-    return 1 if checks.failed else 0
+    return checks.status()
 
 
 if __name__ == "__main__":

@@ -11,6 +11,7 @@ import random
 import subprocess
 import time
 
+from harness.checks import Checks
 from harness.server import fresh_server, running_as_root, server_ids
 from harness.session import SqlError
 
@@ -185,7 +186,7 @@ def main():
         return 0
     chance = random.Random(SEED)
     server = fresh_server("full", os.environ["COLONNADE_STAGE"], {"autovacuum": "off", "shared_buffers": "32MB"})
-    disk, failed, full = None, 0, 0
+    checks, disk, full = Checks("disk_full", SEED), None, 0
     try:
         disk = Disk(server.base / "small")
         server.sql(f"CREATE TABLESPACE small LOCATION '{disk.tablespace}'")
@@ -197,27 +198,22 @@ def main():
             # One for each command.
             cases = [chance.choice([case for case in cases if case[0] == command and case[1] <= 300 << 10]) for command in COMMANDS]
         for (name, command, transactional), free, way in cases:
-            label = f"disk_full {name}, {free >> 10} kB free, {way}"
-            try:
+            before = checks.failed
+            with checks.part(f"{name}, {free >> 10} kB free, {way}", (AssertionError, SqlError)):
                 full += one(server, disk, command, transactional, free, way)
-                print(f"ok {label}", flush=True)
-            except (AssertionError, SqlError) as problem:
-                failed += 1
-                print(f"not ok {label}: {problem} (COLONNADE_SEED={SEED})", flush=True)
+            if checks.failed > before:
                 server.sql("DROP TABLE IF EXISTS t, other;" + SETUP, "small")
-        killed(server, disk)
-        print("ok disk_full, killed")
+        with checks.part("killed"):
+            killed(server, disk)
         log = server.log.read_text(errors="replace")
-        for name, holds in (("no backend crashed", "terminated by signal" not in log and "PANIC" not in log),
-                            ("most commands met the full disk", full * 2 > len(cases))):
-            print(f"{'ok' if holds else 'not ok'} disk_full premise: {name}")
-            failed += not holds
+        checks.say("no backend crashed", "terminated by signal" not in log and "PANIC" not in log)
+        checks.say("premise: most commands met the full disk", full * 2 > len(cases))
     finally:
         server.stop("immediate")
         if disk is not None:
             disk.leave()
         server.destroy()
-    return 1 if failed else 0
+    return checks.status()
 
 
 if __name__ == "__main__":

@@ -10,6 +10,7 @@ import os
 import random
 import time
 
+from harness.checks import Checks
 from harness.server import as_server_user, fresh_server, run
 from harness.session import SqlError
 
@@ -135,7 +136,7 @@ def round_of_flips(server, paths, places, right, number):
 def main():
     print(f"seed {SEED} (COLONNADE_SEED repeats it)")
     server = fresh_server("crash_flip", os.environ["COLONNADE_STAGE"], settings={"autovacuum": "off", "restart_after_crash": "on", "shared_buffers": "64MB", "full_page_writes": "off", "max_wal_size": "4GB"})
-    failed, started = 0, time.monotonic()
+    checks, started = Checks("flipped_bytes", SEED), time.monotonic()
     try:
         server.create_database("flip")
         make_copies(server)
@@ -159,19 +160,15 @@ def main():
             places = every[number * COPIES:(number + 1) * COPIES]
             complaints, errors, harmless = round_of_flips(server, paths, places, right, number)
             total_errors, total_harmless = total_errors + errors, total_harmless + harmless
-            failed += bool(complaints)
             if complaints or number % 5 == 0 or not LONG:
-                print(f"{'not ok' if complaints else 'ok'} flipped_bytes round {number}: {len(places)} flips, {errors} errors, {harmless} right answers")
-            print("\n".join(complaints[:10]), end="\n" if complaints else "")
+                checks.say(f"round {number}: {len(places)} flips, {errors} errors, {harmless} right answers", not complaints, "\n".join(complaints[:10]))
         # A flip that nothing notices would also "pass": most flips must be noticed.
-        noticed = total_errors > total_harmless / 4
-        failed += not noticed
         asked = min(len(every), rounds * COPIES)
-        print(f"{'ok' if noticed else 'not ok'} flipped_bytes are noticed: {asked} flips in {len(every)} bytes of {len(pages)} pages: "
-              f"{total_errors} errors, {total_harmless} right answers, {time.monotonic() - started:.0f} s")
+        checks.say(f"premise, most are noticed: {asked} flips in {len(every)} bytes of {len(pages)} pages: {total_errors} errors, "
+                   f"{total_harmless} right answers, {time.monotonic() - started:.0f} s", total_errors > total_harmless / 4)
     finally:
         server.destroy()
-    return 1 if failed else 0
+    return checks.status()
 
 
 if __name__ == "__main__":

@@ -10,6 +10,7 @@ import random
 import threading
 import time
 
+from harness.checks import Checks
 from harness.server import fresh_server
 from harness.session import SqlError
 from harness.standby import make_standby, promote, wait_for_replay
@@ -203,30 +204,21 @@ def main():
     settings = {"wal_level": "replica", "max_wal_senders": "5", "autovacuum_naptime": "2s", "max_wal_size": "4GB",
                 "wal_consistency_checking": "heap,heap2,btree,sequence" if LONG else "heap,heap2"}
     server = fresh_server("crash", os.environ["COLONNADE_STAGE"], settings)
-    failed = 0
+    checks = Checks("loads_and_standby")
     try:
         server.create_database("crash")
         server.sql(SETUP, "crash")
         for number in range(ROUNDS):
-            try:
-                batches = one_round(server, number)
-                print(f"ok loads_and_standby round {number} ({batches} batches)", flush=True)
-            except AssertionError as error:
-                failed += 1
-                print(f"not ok loads_and_standby round {number}: {error}", flush=True)
-                if not server.running():
-                    break
-        try:
+            with checks.part(f"round {number}") as tell:
+                tell(f"{one_round(server, number)} batches")
+            if not server.running():
+                break
+        with checks.part("standby"):
             standby(server)
-            print("ok loads_and_standby standby", flush=True)
-        except AssertionError as error:
-            failed += 1
-            print(f"not ok loads_and_standby standby: {error}", flush=True)
-        if failed:
-            print(server.log_tail(60))
+        checks.show_log(server)
     finally:
         server.destroy()
-    return 1 if failed else 0
+    return checks.status()
 
 
 if __name__ == "__main__":

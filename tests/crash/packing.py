@@ -12,6 +12,7 @@ import re
 import threading
 import time
 
+from harness.checks import Checks
 from harness.server import fresh_server
 from harness.session import SqlError
 from harness.standby import make_standby, promote, wait_for_replay
@@ -182,40 +183,32 @@ def main():
     settings = {"wal_level": "replica", "max_wal_senders": "4", "wal_keep_size": "4GB", "colonnade.packing": "on", "colonnade.packing_moves_stripes": "on", "colonnade.packing_naptime": "1s", "colonnade.packing_cost_delay": "0",
                 "autovacuum_naptime": "5s", "wal_consistency_checking": "heap,heap2,btree" if LONG else "heap,heap2"}
     server = fresh_server("crash_packing", os.environ["COLONNADE_STAGE"], settings)
-    standby, failed, ledger, sizes, reused = None, 0, Ledger(), [], 0
+    checks, standby, ledger, sizes, reused = Checks("packing", SEED), None, Ledger(), [], 0
     try:
         server.create_database("crash")
         server.sql(SETUP, "crash")
         standby = make_standby(server, max_standby_streaming_delay="2s")
         for number in range(CYCLES):
-            try:
+            with checks.part(f"cycle {number}") as tell:
                 cycle(server, standby, ledger, number, sizes)
                 reused += int(server.sql(REUSED, "crash"))
-                print(f"ok packing cycle {number}: {len(ledger.kept)} batches, {sizes[-1] >> 10} kB", flush=True)
-            except AssertionError as error:
-                failed += 1
-                print(f"not ok packing cycle {number}: {error}", flush=True)
+                tell(f"{len(ledger.kept)} batches, {sizes[-1] >> 10} kB")
+            if checks.failed:
                 break
         shorter = sum(later < before for before, later in zip(sizes, sizes[1:]))
-        for what, holds in ((f"stripes lie on pages that rows had left: {reused}", reused > 0), (f"the file became shorter: {shorter} times", shorter > 0 or not LONG)):
-            failed += not holds
-            print(f"{'ok' if holds else 'not ok'} packing: {what}", flush=True)
-        try:
+        checks.say(f"stripes lie on pages that rows had left: {reused}", reused > 0)
+        checks.say(f"the file became shorter: {shorter} times", shorter > 0 or not LONG)
+        with checks.part("the standby is promoted"):
             promote(standby)
             check(standby, ledger)
             standby.sql("INSERT INTO t SELECT -1, g, 0, 'new' FROM generate_series(1, 9000) g; DELETE FROM t WHERE batch = -1; VACUUM t", "crash")
             check(standby, ledger)
-            print("ok packing: the standby is promoted", flush=True)
-        except AssertionError as error:
-            failed += 1
-            print(f"not ok packing: the standby is promoted: {error}", flush=True)
-        if failed:
-            print(server.log_tail(60))
+        checks.show_log(server)
     finally:
         if standby is not None:
             standby.stop("immediate")
         server.destroy()
-    return 1 if failed else 0
+    return checks.status()
 
 
 if __name__ == "__main__":

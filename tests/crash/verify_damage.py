@@ -8,6 +8,7 @@ import os
 import random
 import time
 
+from harness.checks import Checks
 from harness.server import as_server_user, fresh_server, run
 
 PAGE = 8192
@@ -89,13 +90,10 @@ WITHOUT = {"bare_payload": (payload, {"chunk", "stripe"}), "bare_own_header": (o
            "bare_exchanged": (exchanged, {"stripe"}), "bare_zeroed": (zeroed, {"stripe"}), "bare_meta": (meta, {"page"}), "bare_cut": (cut, {"directory", "stripe", "index"})}
 
 
-class Checks:
+class Damages(Checks):
     def __init__(self, server):
-        self.server, self.failed = server, 0
-
-    def check(self, name, good, what=""):
-        self.failed += not good
-        print(f"{'ok' if good else 'not ok'} verify_damage {name}{'' if good else ': ' + str(what)[:600]}")
+        super().__init__("verify_damage")
+        self.server = server
 
     def damage(self, damages):
         paths = {table: self.server.data / self.server.sql(f"SELECT pg_relation_filepath('{table}')", "damage") for table in damages}
@@ -112,29 +110,29 @@ class Checks:
         for table, (_, kinds) in damages.items():
             status, out, err = self.server.sql(f"SELECT kind, block, stripe, detail FROM engine.verify('{table}')", "damage", check=False)
             found = {line.split("|")[0] for line in out.splitlines()}
-            self.check(f"{table} is found", status == 0 and bool(found & kinds), out + err)
+            self.say(f"{table} is found", status == 0 and bool(found & kinds), out + err)
             if "page" in kinds and len(kinds) == 1:
-                self.check(f"{table}: at its block", f"page|{self.pages[table]}|" in out, out)
+                self.say(f"{table}: at its block", f"page|{self.pages[table]}|" in out, out)
         out = self.server.sql("SELECT * FROM engine.verify('whole')", "damage")
-        self.check("a table that is whole gives no row", out == "", out)
+        self.say("a table that is whole gives no row", out == "", out)
 
 
 def main():
     print(f"seed {SEED} (COLONNADE_SEED repeats it)")
     random.seed(SEED)
     server = fresh_server("crash_verify", os.environ["COLONNADE_STAGE"], settings={"autovacuum": "off"})
-    checks = Checks(server)
+    checks = Damages(server)
     try:
         server.create_database("damage")
         tables = ["whole", *WITH_CHECKSUMS, *WITHOUT]
         server.sql("".join(SETUP.format(table=table) for table in tables) + "CHECKPOINT", "damage")
         for table in tables:
             out = server.sql(f"SELECT * FROM engine.verify('{table}')", "damage")
-            checks.check(f"{table} is healthy before", out == "", out)
+            checks.say(f"{table} is healthy before", out == "", out)
         server.sql("CREATE EXTENSION amcheck", "damage")
         amcheck = run([server.bindir / "pg_amcheck", "-h", server.socket_dir, "-p", server.port, "-U", server.superuser, "--heapallindexed", "--rootdescend",
                        "--index", "whole_pkey", "damage"], check=False)
-        checks.check("pg_amcheck finds the index of a table that is whole in order", amcheck.returncode == 0 and not amcheck.stdout.strip(), amcheck.stdout)
+        checks.say("pg_amcheck finds the index of a table that is whole in order", amcheck.returncode == 0 and not amcheck.stdout.strip(), amcheck.stdout)
         checks.damage(WITH_CHECKSUMS)
         server.start()
         checks.look(WITH_CHECKSUMS)
@@ -146,7 +144,7 @@ def main():
         checks.look(WITHOUT)
     finally:
         server.destroy()
-    return 1 if checks.failed else 0
+    return checks.status()
 
 
 if __name__ == "__main__":
