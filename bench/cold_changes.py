@@ -6,7 +6,6 @@ figure counts, both tables have to hold the same rows afterwards. Single rows by
 a run, in transactions a second. STATEMENTS="delete lock" measures only those.
 """
 
-import json
 import os
 import re
 import statistics
@@ -16,7 +15,7 @@ import time
 from pathlib import Path
 
 from harness import kit
-from harness.server import TARGET, ServerError, as_server_user, clean_environment, fresh_server, run_program
+from harness.server import ServerError, as_server_user, clean_environment, fresh_server, run_program
 
 ROWS = int(os.environ.get("ROWS", "1000000"))
 RUNS = int(os.environ.get("RUNS", "3"))
@@ -134,12 +133,7 @@ def main(stage):
                 if cold < bound * heap:
                     missed.append(f"{title}: {cold / heap:.2f} of heap's throughput, less than {bound:.2f}")
                 kit.say(title)
-        kit.print_table([f"{ROWS:,} rows, medians of {RUNS}", "heap", "cold rows", "CPU ratio", "time ratio"], rows)
-        out = TARGET / "bench"
-        out.mkdir(parents=True, exist_ok=True)
-        (out / "cold_changes.json").write_text(json.dumps({"rows": ROWS, **report}, indent=1))
-        for line in missed:
-            print(f"over its bound: {line}")
+        kit.report("cold_changes", [f"{ROWS:,} rows, medians of {RUNS}", "heap", "cold rows", "CPU ratio", "time ratio"], rows, {"rows": ROWS, **report}, missed)
     finally:
         server.destroy()
     return 0

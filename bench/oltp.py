@@ -7,7 +7,6 @@ commits are not waited for (synchronous_commit = off; SYNC=on waits), because a 
 WORK="update delete" asks only those.
 """
 
-import json
 import os
 import re
 import statistics
@@ -17,7 +16,7 @@ import time
 from pathlib import Path
 
 from harness import kit
-from harness.server import TARGET, ServerError, as_server_user, clean_environment, fresh_server, run_program
+from harness.server import ServerError, as_server_user, clean_environment, fresh_server, run_program
 
 RUNS = int(os.environ.get("RUNS", "5"))
 TRANSACTIONS = int(os.environ.get("TRANSACTIONS", "1500"))
@@ -144,13 +143,8 @@ def main(stage):
             if accounts != history and not ONLY:
                 raise ServerError(f"{arm.name}: accounts hold {accounts}, their history says {history}")
         about = f"{CLIENTS} clients, medians of {RUNS}"
-        kit.print_table([about, "heap tps", "ours", "ratio", "heap CPU µs", "ours", "ratio"], table)
+        kit.report("oltp", [about, "heap tps", "ours", "ratio", "heap CPU µs", "ours", "ratio"], table, report, short)
         print(f"cold rows at the end: {arms[1].cold()}")
-        out = TARGET / "bench"
-        out.mkdir(parents=True, exist_ok=True)
-        (out / "oltp.json").write_text(json.dumps(report, indent=1))
-        for line in short:
-            print(f"short of its bound: {line}")
     finally:
         server.destroy()
     return 0

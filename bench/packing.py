@@ -98,9 +98,7 @@ def main(stage):
             faults = server.sql(f"SELECT * FROM engine.verify('{single}')", DATABASE)
             if faults:
                 raise ServerError(faults[:500])
-        kit.print_table([f"{ROWS:,} rows", "loaded at once", "one by one, packed", "ratio"], table)
-        for line in short:
-            print(f"short of its bound: {line}")
+        kit.report("packing", [f"{ROWS:,} rows", "loaded at once", "one by one, packed", "ratio"], table, table, short)
     finally:
         server.destroy()
     return 0

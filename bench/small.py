@@ -6,7 +6,6 @@ time of the backend as the postmaster sees it when the backend has ended (in uni
 QUERIES="key join" asks only those; KIND=hot or cold only these rows.
 """
 
-import json
 import os
 import re
 import statistics
@@ -16,7 +15,7 @@ import time
 from pathlib import Path
 
 from harness import kit
-from harness.server import TARGET, ServerError, as_server_user, clean_environment, fresh_server, run_program
+from harness.server import ServerError, as_server_user, clean_environment, fresh_server, run_program
 
 RUNS = int(os.environ.get("RUNS", "7"))
 TRANSACTIONS = int(os.environ.get("TRANSACTIONS", "4000"))
@@ -121,12 +120,7 @@ def main(stage):
         head = ["median of the runs", "heap µs", "CPU µs"]
         for kind in KINDS:
             head += [f"{kind} ratio", f"{kind} CPU"]
-        kit.print_table(head, rows)
-        out = TARGET / "bench"
-        out.mkdir(parents=True, exist_ok=True)
-        (out / "small.json").write_text(json.dumps(report, indent=1))
-        for line in failed:
-            print(f"over its bound: {line}")
+        kit.report("small", head, rows, report, failed)
     finally:
         server.destroy()
     return 0

@@ -281,3 +281,13 @@ def print_table(header, rows):
             print("  " + "  ".join("-" * w for w in widths))
     print(flush=True)
 
+
+def report(name, header, rows, record, short):
+    """Ends a benchmark: prints its table, keeps the record in target/bench/NAME.json, and says what is short of its bound."""
+    print_table(header, rows)
+    out = TARGET / "bench" / f"{name}.json"
+    out.parent.mkdir(parents=True, exist_ok=True)
+    out.write_text(json.dumps(record, indent=1) + "\n")
+    for line in short:
+        print(f"short of its bound: {line}")
+

@@ -16,12 +16,10 @@ the program that makes them, once for each engine: no file of them is ever on di
 import json
 import os
 import subprocess
-import time
 from contextlib import contextmanager
 
 from . import kit, race
 from .server import TARGET, Server, ServerError, private_base, running_as_root, server_ids
-from .session import process_cpu_seconds
 
 STEPS = ("prepare", "reference", "race", "remove")
 DATABASE = "suite"
