@@ -1,6 +1,8 @@
 """pg_dump and pg_restore carry colcompress tables whole: access method, options, rows.
 
-For a UTF-8 and a LATIN1 database: dump, restore, compare options and rows, dump again, compare the dumps.
+For a UTF-8 and a LATIN1 database: dump, restore, compare options and rows, dump again, compare the dumps. Rows are in heap pages and
+in stripes, and of those in stripes some are changed, deleted (many by one statement, single ones) and locked. A parallel dump by a
+snapshot that is older than changes and packing has the rows of before.
 """
 
 import os
@@ -27,6 +29,7 @@ CREATE TABLE renamed (a int, b int) USING colcompress WITH (orderby = 'a desc');
 ALTER TABLE renamed RENAME a TO "a, desc";
 CREATE UNLOGGED TABLE unlogged_one (i int) USING colcompress WITH (compression = lz4);
 INSERT INTO plain SELECT g, 'row ' || g FROM generate_series(1, 3) g;
+SET colonnade.stripe_threshold_rows = 0;
 INSERT INTO full_set SELECT g, 'ä' || g, g % 7, g / 3.0, date '2020-01-01' + g % 100 FROM generate_series(1, 5000) g;
 INSERT INTO "odd schema"."tab,le" SELECT g, NULL FROM generate_series(1, 10) g;
 INSERT INTO parted SELECT g, -g FROM generate_series(0, 4999) g;
@@ -34,6 +37,16 @@ INSERT INTO renamed SELECT g, NULL FROM generate_series(1, 100) g;
 INSERT INTO unlogged_one VALUES (1);
 CREATE MATERIALIZED VIEW summary USING colcompress WITH (orderby = 'k desc', compression_level = 1) AS
     SELECT i % 10 AS k, count(*) AS n FROM full_set GROUP BY 1;
+UPDATE full_set SET t = 'changed' WHERE i % 50 = 1;
+DELETE FROM full_set WHERE i % 50 = 2;
+DELETE FROM full_set WHERE i = 4444;
+BEGIN; SELECT count(*) FROM (SELECT FROM full_set WHERE i % 50 = 3 FOR SHARE) x; COMMIT;
+REFRESH MATERIALIZED VIEW summary;
+"""
+# Rows of stripes; those deleted by many, deleted alone, and locked.
+KINDS = """
+SELECT sum(row_count) FROM engine.stripe; SELECT coalesce(sum(bit_count(bits)), 0) FROM engine.delete_bitmap;
+SELECT count(*) FROM engine.row_proxy WHERE dead; SELECT count(*) FROM engine.row_proxy WHERE NOT dead
 """
 
 OPTIONS = """
@@ -80,6 +93,8 @@ def one_encoding(server, encoding):
     server.sql("CREATE EXTENSION colonnade", source)
     server.sql("SET client_encoding = 'UTF8';" + TABLES, source)
     wanted = contents(server, source)
+    kinds = [int(kind) for kind in server.sql(KINDS, source).split()]
+    check(f"{encoding}: rows of every kind are there to begin with", all(kind >= least for kind, least in zip(kinds, (6000, 100, 1, 50))), str(kinds))
     check(f"{encoding}: the options are there to begin with",
           any("We, " in line and "stripe_row_limit=2000" in line for line in wanted[0]) and len(wanted[0]) == 9,
           "\n".join(wanted[0]))
@@ -103,6 +118,25 @@ def one_encoding(server, encoding):
     empty_database(server, f"{source}_schema", encoding)
     client(server, "pg_restore", "--exit-on-error", "--schema-only", "-d", f"{source}_schema", archive)
     check(f"{encoding} schema only: same options", contents(server, f"{source}_schema")[0] == wanted[0])
+    older_snapshot(server, encoding, source, wanted)
+
+
+def older_snapshot(server, encoding, source, wanted):
+    """What pg_dump sees by the snapshot of another transaction, once rows have been changed and packed since."""
+    target, folder = f"{source}_snapshot", server.base / f"{source}.dir"
+    with server.session(source) as reader:
+        reader.run("BEGIN ISOLATION LEVEL REPEATABLE READ")
+        snapshot = reader.value("SELECT pg_export_snapshot()")
+        server.sql("UPDATE full_set SET t = 'later' WHERE i % 3 = 0; DELETE FROM full_set WHERE i % 5 = 0; DELETE FROM renamed; DELETE FROM plain WHERE i = 2; "
+                   "INSERT INTO plain VALUES (4, 'later')", source)
+        server.sql("CALL engine.colcompress_repack('full_set')", source)
+        server.sql("CALL engine.colcompress_repack('plain')", source)
+        check(f"{encoding} older snapshot: the rows are others now", contents(server, source)[1] != wanted[1])
+        client(server, "pg_dump", "-Fd", "-j", "2", f"--snapshot={snapshot}", "-f", folder, source)
+        reader.run("COMMIT")
+    empty_database(server, target, encoding)
+    client(server, "pg_restore", "--exit-on-error", "-j", "2", "-d", target, folder)
+    check(f"{encoding} older snapshot, in parallel: the rows of before", contents(server, target) == wanted)
 
 
 def main():

@@ -73,6 +73,14 @@ DIGEST = "SELECT count(*), sum(hashtextextended(x::text, 0)) FROM ({query}) x"
 ORDERED = "SELECT count(*), sum(hashtextextended(x::text, o)) FROM (SELECT x, row_number() OVER () AS o FROM ({query}) x) y"
 
 
+class Failures(list):
+    """What was wrong, said as soon as it is found: a run takes an hour, and what comes later must not hide it."""
+
+    def append(self, fault):
+        super().append(fault)
+        print(f"not ok spilling: {fault}", flush=True)
+
+
 class Watch(threading.Thread):
     """Samples a process's private memory and the bytes of its temporary files; the most there was of each."""
 
@@ -183,7 +191,7 @@ def check_files(server, arm, failed):
 def main():
     server = fresh_server("spilling", os.environ["COLONNADE_STAGE"],
                           {"autovacuum": "off", "max_wal_size": "8GB", "wal_level": "minimal", "max_wal_senders": "0", "max_parallel_workers_per_gather": "0"})
-    failed, passed = [], 0
+    failed, passed = Failures(), 0
     try:
         server.create_database(DATABASE)
         for method in ("heap", "colcompress"):
@@ -230,8 +238,6 @@ def main():
             check_files(server, arms["two threads"], failed)
     finally:
         server.destroy()
-    for line in failed:
-        print(f"not ok spilling: {line}")
     if not failed:
         print(f"ok spilling: {passed} runs of {ROWS} rows")
     sys.exit(1 if failed else 0)
