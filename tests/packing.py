@@ -12,7 +12,7 @@ from harness.server import fresh_server
 from harness.session import SqlError
 
 ROWS, SESSIONS, FILLS = 6000, 3, 2
-SETTINGS = {"colonnade.packing": "on", "colonnade.packing_moves_stripes": "on", "colonnade.packing_naptime": "1", "colonnade.packing_rows": "500", "wal_level": "logical", "fsync": "off", "deadlock_timeout": "200ms"}
+SETTINGS = {"colonnade.packing": "on", "colonnade.packing_naptime": "1", "colonnade.packing_rows": "500", "wal_level": "logical", "fsync": "off", "deadlock_timeout": "200ms"}
 STRIPES = "SELECT coalesce(sum(row_count), 0) FROM engine.colcompress_stripes WHERE table_name = '{}'::regclass"
 PACKERS = "SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'colonnade packing'"
 

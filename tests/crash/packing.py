@@ -180,7 +180,7 @@ def cycle(server, standby, ledger, number, sizes):
 
 def main():
     print(f"seed {SEED} (COLONNADE_SEED repeats it)")
-    settings = {"wal_level": "replica", "max_wal_senders": "4", "wal_keep_size": "4GB", "colonnade.packing": "on", "colonnade.packing_moves_stripes": "on", "colonnade.packing_naptime": "1s", "colonnade.packing_cost_delay": "0",
+    settings = {"wal_level": "replica", "max_wal_senders": "4", "wal_keep_size": "4GB", "colonnade.packing": "on", "colonnade.packing_naptime": "1s", "colonnade.packing_cost_delay": "0",
                 "autovacuum_naptime": "5s", "wal_consistency_checking": "heap,heap2,btree" if LONG else "heap,heap2"}
     server = fresh_server("crash_packing", os.environ["COLONNADE_STAGE"], settings)
     checks, standby, ledger, sizes, reused = Checks("packing", SEED), None, Ledger(), [], 0

@@ -104,7 +104,8 @@ SELECT * FROM stripes('u'); SELECT * FROM stripes('tmp'); SELECT * FROM stripes(
 UPDATE u SET k = k + 100 WHERE k <= 3; DELETE FROM tmp WHERE k > 45;
 SELECT (SELECT sum(k) FROM u), (SELECT sum(k) FROM tmp), (SELECT sum(k) FROM m);
 
--- The entries of engine.row_move go with the next batch, and with the table.
+-- The entries of engine.row_move go with the next batch (once every snapshot sees the last one's), and with the table.
+CALL repack('t'); CALL repack('u'); CALL repack('tmp'); CALL repack('m');
 SELECT count(*) FROM engine.row_move;
 INSERT INTO u SELECT generate_series(1000, 1010);
 CALL repack('u');

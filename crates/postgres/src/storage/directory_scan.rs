@@ -126,6 +126,7 @@ pub unsafe fn find(storage_id: u64, row: u64, snapshot: Snapshot) -> Option<Stri
     // rolled-back writer is void even to SnapshotAny: its pages may be gone.
     unsafe {
         let replaced = Cell::new(false);
+        let is_any = (*snapshot).snapshot_type == pg_sys::SnapshotType::SNAPSHOT_ANY;
         let look = |reserved_only: bool| {
             let mut found = None;
             walk(storage_id, Some(row), |cursor| {
@@ -136,15 +137,21 @@ pub unsafe fn find(storage_id: u64, row: u64, snapshot: Snapshot) -> Option<Stri
                 if !entry.covers(row) {
                     return reserved_only;
                 }
-                if cursor.satisfies(snapshot) {
+                let is_replaced = !reserved_only && entry.replaced_by != pg_sys::InvalidTransactionId;
+                if !cursor.satisfies(snapshot) {
+                    replaced.set(replaced.get() || is_replaced);
+                } else if is_any && is_replaced {
+                    // Its pages may be freed at any time: only where there is no later version.
+                    found = Some(entry);
+                    return true;
+                } else {
                     if !reserved_only {
                         directory_places::remember(&entry, (*cursor.slot).tts_tid);
                     }
                     found = Some(entry);
-                } else if !reserved_only && entry.replaced_by != pg_sys::InvalidTransactionId {
-                    replaced.set(true);
+                    return false;
                 }
-                found.is_none()
+                true
             });
             found
         };

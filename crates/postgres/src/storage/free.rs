@@ -12,7 +12,7 @@ use super::directory::StripeEntry;
 use super::directory_scan;
 use super::metapage;
 use super::page_header::{self, Header, PageOwner, Parsed};
-use super::visibility_bits;
+use super::{spare, visibility_bits};
 use crate::host::buffer::{PAGE_BYTES, PAGE_HEADER_BYTES};
 use crate::host::{buffer, relation};
 use crate::table_am::hot_runs;
@@ -29,10 +29,10 @@ pub unsafe fn reclaim(rel: Relation, strategy: pg_sys::BufferAccessStrategy) -> 
         for span in spans {
             for block in span.start..span.end {
                 // Stripe pages are marked all-frozen from the start, unless somebody has thrown the map away, and the free
-                // space map never hears of them.
+                // space map never hears of them; but what it says of wholly empty pages may be from before a crash, as it is not logged.
                 let status = u32::from(pg_sys::visibilitymap_get_status(rel, block, &raw mut vmbuffer));
                 if status & pg_sys::VISIBILITYMAP_VALID_BITS == pg_sys::VISIBILITYMAP_ALL_VISIBLE
-                    || pg_sys::GetRecordedFreeSpace(rel, block) > 0
+                    || (pg_sys::GetRecordedFreeSpace(rel, block) > 0 && !spare::seems_empty(rel, block))
                 {
                     continue;
                 }

@@ -22,9 +22,11 @@ pub(super) unsafe fn step(rel: Relation, keep: u32) -> bool {
             return false;
         };
         let oldest = pg_sys::GetOldestNonRemovableTransactionId(rel);
-        let mut stripes = directory_scan::visible_by_age(storage_id, oldest);
-        stripes.retain(|(entry, age)| {
-            *age == Age::Everybody && entry.run.first_block.saturating_add(entry.run.block_count) > keep
+        let mut stripes = directory_scan::present(storage_id);
+        stripes.retain(|(entry, _)| {
+            // Since it was moved last, too: who looks for it twice finds it (`directory_scan::find`).
+            Age::of(entry.inserter, oldest) == Age::Everybody
+                && entry.run.first_block.saturating_add(entry.run.block_count) > keep
         });
         stripes.sort_by_key(|(entry, _)| std::cmp::Reverse(entry.run.first_block));
         // So many in a row there are not, and there are fewer the nearer the beginning.

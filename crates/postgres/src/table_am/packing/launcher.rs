@@ -66,7 +66,7 @@ pub unsafe extern "C-unwind" fn colonnade_packing_launcher(_argument: Datum) {
                 continue;
             }
             for database in databases() {
-                // What the worker has to say takes its place.
+                // What the worker has to say takes its place: once for each round, as a second note would make the pause twice as long again.
                 Turn::of_database(database).failed();
                 let mut worker = describe(c"colonnade packing", c"colonnade_packing_worker");
                 worker.bgw_main_arg = Datum::from(database);

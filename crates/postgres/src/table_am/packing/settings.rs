@@ -5,7 +5,7 @@
 use pgrx::guc::{GucContext, GucFlags, GucRegistry, GucSetting};
 
 static PACKING: GucSetting<bool> = GucSetting::<bool>::new(true);
-static MOVES: GucSetting<bool> = GucSetting::<bool>::new(false);
+static MOVES: GucSetting<bool> = GucSetting::<bool>::new(true);
 static NAPTIME: GucSetting<i32> = GucSetting::<i32>::new(30);
 static STRIPES: GucSetting<i32> = GucSetting::<i32>::new(4);
 static COST_DELAY: GucSetting<i32> = GucSetting::<i32>::new(20);
@@ -26,11 +26,11 @@ pub unsafe fn register_settings() {
     );
     GucRegistry::define_bool_guc(
         c"colonnade.packing_moves_stripes",
-        c"Moves stripes from the end of a table's file to empty pages, for tests.",
-        c"Off until look-ups by row number and CREATE INDEX beside old snapshots are right beside it.",
+        c"Moves stripes from the end of a table's file to empty pages.",
+        c"The file gets shorter by that; off, rows and further stripes come to fill the pages.",
         &MOVES,
         GucContext::Suset,
-        GucFlags::NO_SHOW_ALL,
+        GucFlags::default(),
     );
     GucRegistry::define_int_guc(
         c"colonnade.packing_naptime",

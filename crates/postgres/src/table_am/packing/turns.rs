@@ -99,6 +99,13 @@ impl Turn {
         self.postpone(NEVER);
     }
 
+    /// What was noted as failed beforehand, in case it would, was idle: the pause is that one.
+    pub fn was_idle_after_all(self, written: u64) {
+        if let Some(place) = self.known() {
+            place.written.store(written, Ordering::Relaxed);
+        }
+    }
+
     fn postpone(self, written: u64) {
         let (place, pause) = match self.known() {
             Some(place) => (place, place.pause.load(Ordering::Relaxed).saturating_mul(2).clamp(2, MOST)),

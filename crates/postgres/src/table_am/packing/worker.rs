@@ -61,7 +61,7 @@ pub unsafe extern "C-unwind" fn colonnade_packing_worker(argument: Datum) {
         if busy {
             turn.was_busy();
         } else {
-            turn.was_idle(in_transaction(|| launcher::written(database)));
+            turn.was_idle_after_all(in_transaction(|| launcher::written(database)));
         }
     }
 }
