@@ -149,6 +149,25 @@ def space(server):
     session.close()
 
 
+def torn(server):
+    """A table that nobody writes to, with empty pages between its stripes in runs that none of these fits, becomes as small as its stripes."""
+    session = server.session("one")
+    session.run("SET colonnade.stripe_threshold_rows = 1")
+    session.run("CREATE TABLE torn (k int, v text) USING colcompress WITH (stripe_row_limit = 8000)")
+    value = "(SELECT string_agg(md5(g::text || n), '') FROM generate_series(1, 8) n)"
+    for part in range(6):
+        session.run(f"INSERT INTO torn SELECT -g, {value} FROM generate_series({part * 2000 + 1}, {part * 2000 + 2000}) g")
+        session.run(f"INSERT INTO torn SELECT g, {value} FROM generate_series({part * 6000 + 1}, {part * 6000 + 6000}) g")
+    session.run("DELETE FROM torn WHERE k < 0")
+    pages = "SELECT sum(block_count) FROM engine.stripe WHERE storage_id = engine.colcompress_relation_storageid('torn')"
+    until("the dead stripes went", lambda: session.value("SELECT sum(row_count) FROM engine.colcompress_stripes WHERE table_name = 'torn'::regclass") == "36000")
+    least = int(session.value(pages + " AND row_count = 6000"))
+    until("the file is as small as its stripes", lambda: int(session.value("SELECT pg_relation_size('torn') / 8192")) < 1.09 * least)
+    assert session.value("SELECT count(*) || ' ' || sum(k) || ' ' || count(DISTINCT v) FROM torn") == f"36000 {36000 * 36001 // 2} 36000"
+    assert not session.run("SELECT * FROM engine.verify('torn') WHERE kind <> 'unclaimed'").rows
+    session.close()
+
+
 def is_dropped(server):
     """A worker that is in the middle of a long batch makes room for DROP DATABASE."""
     server.sql("""CREATE FUNCTION slow(int) RETURNS int IMMUTABLE LANGUAGE plpgsql AS $$BEGIN IF current_setting('search_path') ~ '^pg_catalog' THEN PERFORM pg_sleep(0.1); END IF; RETURN $1; END$$;
@@ -195,7 +214,7 @@ def main():
         for database in ("one", "two"):
             server.create_database(database)
         server.sql("CREATE TABLE t (k int PRIMARY KEY, v text, n int) USING colcompress WITH (orderby = 'n'); CREATE INDEX ON t (n)", "one")
-        for part in (is_default, busy_table, left_alone, switched_off, replicated, space, steps_aside, is_dropped, stops):
+        for part in (is_default, busy_table, left_alone, switched_off, replicated, space, torn, steps_aside, is_dropped, stops):
             with checks.part(part.__name__):
                 part(server)
         checks.show_log(server)

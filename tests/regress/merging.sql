@@ -124,6 +124,24 @@ RESET statement_timeout;
 SELECT count(*), max(row_count) < 10000 AS full_by_bytes FROM stripes('sparse');
 SELECT count(*), sum(k) FROM sparse;
 
+-- Full stripes that overlap in the order of the table are sorted over each other, once.
+CREATE TABLE o (k int, v text) USING colcompress WITH (orderby = 'k DESC', stripe_row_limit = 1000);
+DO $$BEGIN
+  FOR load IN 0..5 LOOP
+    INSERT INTO o SELECT g * 6 + load, md5(g::text) FROM generate_series(1, 1000) g;
+    COMMIT;
+  END LOOP;
+END$$;
+CREATE TABLE o_before USING heap AS SELECT * FROM o;
+SELECT stripes, overlapping_stripes FROM engine.storage_health('o');
+CALL repack('o');
+SELECT stripes, overlapping_stripes, advice FROM engine.storage_health('o');
+SELECT count(*) AS different FROM (TABLE o_before EXCEPT TABLE o UNION ALL (TABLE o EXCEPT TABLE o_before)) d;
+SELECT kind, count(*) FROM engine.verify('o') WHERE kind <> 'unclaimed' GROUP BY 1;
+SELECT array_agg(first_row ORDER BY first_row) AS before_again FROM stripes('o') \gset
+CALL repack('o');
+SELECT array_agg(first_row ORDER BY first_row) = :'before_again' AS same FROM stripes('o');
+
 -- Unlogged and temporary tables; a rewrite that follows.
 CREATE UNLOGGED TABLE u (k int) USING colcompress;
 CREATE TEMP TABLE tmp (k int) USING colcompress;
@@ -134,5 +152,5 @@ SELECT row_count FROM stripes('u'); SELECT row_count FROM stripes('tmp');
 VACUUM FULL u; CLUSTER t USING t_pkey;
 SELECT (SELECT sum(k) FROM u), (SELECT sum(k) FROM tmp), (SELECT count(*) FROM t);
 SELECT * FROM engine.verify('t');
-DROP TABLE t, before, d, wide, rare, sparse, u, tmp;
+DROP TABLE t, before, d, wide, rare, sparse, o, o_before, u, tmp;
 SELECT count(*) FROM engine.row_move;

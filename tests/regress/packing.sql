@@ -65,6 +65,19 @@ SELECT count(*) > 1 AS several, sum(row_count) FROM stripes('wide');
 SELECT count(*), count(DISTINCT k), sum(length(v)) FROM wide;
 DROP TABLE wide;
 
+-- Without an order of the table's own: by the column that grows as rows arrive, here four sessions' side by side; where there is none rows stay as they lie.
+CREATE TABLE arrived (noise int, id int, at timestamptz, v text) USING colcompress;
+INSERT INTO arrived SELECT (b * 50 + j) * 7919 % 10007, ((b / 4) * 50 + j) * 4 + b % 4, timestamptz '2026-01-01' + interval '1 s' * (((b / 4) * 50 + j) * 4 + b % 4), 'row'
+    FROM generate_series(0, 39) b, generate_series(0, 49) j ORDER BY b, j;
+CREATE TABLE kept USING colcompress AS SELECT noise FROM arrived;
+SELECT array_agg(noise ORDER BY ctid) AS order_before FROM kept \gset
+SELECT count(*) FILTER (WHERE id < before) > 0 AS mixed FROM (SELECT id, lag(id) OVER (ORDER BY ctid) AS before FROM arrived) a;
+CALL repack('arrived'); CALL repack('kept');
+SELECT * FROM stripes('arrived'); SELECT * FROM stripes('kept');
+SELECT count(*) FILTER (WHERE id < before) > 0 AS mixed FROM (SELECT id, lag(id) OVER (ORDER BY ctid) AS before FROM arrived) a;
+SELECT array_agg(noise ORDER BY ctid) = :'order_before' AS kept FROM kept;
+DROP TABLE arrived, kept;
+
 -- What is refused.
 BEGIN; CALL engine.colcompress_repack('t'); ROLLBACK;
 DO $$BEGIN CALL engine.colcompress_repack('before'); END$$;

@@ -123,29 +123,34 @@ pub unsafe fn write_run(rel: Relation, bytes: &[u8], owner: PageOwner) -> BlockR
     unsafe {
         compat::serializable_write(rel);
         let may_reuse = compat::holds_lock((*rel).rd_id, pg_sys::ShareUpdateExclusiveLock);
-        let reused = if may_reuse { write_to_spare(rel, bytes, owner, BLOCK_LIMIT) } else { None };
+        let reused = if may_reuse { write_to_spare(rel, bytes, owner, &(1..BLOCK_LIMIT)) } else { None };
         reused.unwrap_or_else(|| append_run(rel, bytes, owner))
     }
 }
 
-/// Whether `write_to_spare` would find that many pages below block `limit`.
-pub unsafe fn has_spare(rel: Relation, block_count: u32, limit: BlockNumber) -> bool {
+/// Whether `write_to_spare` would find that many pages.
+pub unsafe fn has_spare(rel: Relation, block_count: u32, within: &Range<BlockNumber>) -> bool {
     // SAFETY: as there.
-    unsafe { spare::find(rel, block_count, limit).is_some() }
+    unsafe { spare::find(rel, block_count, within).is_some() }
 }
 
-/// `write_run` on pages below block `limit` that hot rows have left; None where there are not enough of them in a row. The caller holds
-/// ShareUpdateExclusiveLock.
+/// Pages right before a block that hot rows have left.
+pub unsafe fn spare_before(rel: Relation, block: BlockNumber) -> u32 {
+    // SAFETY: as there.
+    unsafe { spare::before(rel, block) }
+}
+
+/// `write_run` on pages of a part of the file that hot rows have left; None where there are not enough of them in a row. The caller holds ShareUpdateExclusiveLock.
 pub unsafe fn write_to_spare(
     rel: Relation,
     bytes: &[u8],
     owner: PageOwner,
-    limit: BlockNumber,
+    within: &Range<BlockNumber>,
 ) -> Option<BlockRun> {
     // SAFETY: a page is changed and logged under the lock that it was found empty under.
     unsafe {
         let block_count = u32::try_from(bytes.len().div_ceil(PAYLOAD_BYTES)).ok()?;
-        let first_block = spare::find(rel, block_count, limit)?;
+        let first_block = spare::find(rel, block_count, within)?;
         let logged = relation::needs_wal(rel);
         let mut vmbuffer: Buffer = 0;
         let mut written = 0;
@@ -177,7 +182,7 @@ pub unsafe fn write_to_spare(
 }
 
 /// `write_run` on new pages.
-unsafe fn append_run(rel: Relation, bytes: &[u8], owner: PageOwner) -> BlockRun {
+pub unsafe fn append_run(rel: Relation, bytes: &[u8], owner: PageOwner) -> BlockRun {
     // SAFETY: as `write_run`; the buffer protocol is described at the top.
     unsafe {
         let logged = relation::needs_wal(rel);

@@ -6,6 +6,8 @@
 //! they look again under that lock, and readers find a page without rows, which it was. Invariants: a page with a line pointer in use, dead ones included, is not taken, because index
 //! entries may lead to it; a run that breaks off is given back.
 
+use std::ops::Range;
+
 use pgrx::pg_sys::{self, BlockNumber, Buffer, Relation};
 
 use super::{directory_scan, metapage};
@@ -24,19 +26,20 @@ pub unsafe fn seems_empty(rel: Relation, block: BlockNumber) -> bool {
     unsafe { pg_sys::GetRecordedFreeSpace(rel, block) > EMPTY }
 }
 
-/// First of `count` consecutive pages below block `limit` that are empty now, as near to the beginning of the file as there are. Reads pages only where the free space map
+/// First of `count` consecutive pages of a part of the file that are empty now, as near to its beginning as there are. Reads pages only where the free space map
 /// takes that many in a row for empty, and puts it right where it is wrong.
-pub(super) unsafe fn find(rel: Relation, count: u32, limit: BlockNumber) -> Option<BlockNumber> {
+pub(super) unsafe fn find(rel: Relation, count: u32, within: &Range<BlockNumber>) -> Option<BlockNumber> {
     // SAFETY: rel is open and its pages stay. What is found here is looked at again when it is taken.
     unsafe {
         let runs =
             directory_scan::all_versions(metapage::storage_id(rel)?).into_iter().map(|entry| entry.run);
-        for span in hot_runs::hot_spans(runs, relation::block_count(rel).min(limit)) {
-            if span.blocks() < count {
+        for span in hot_runs::hot_spans(runs, relation::block_count(rel).min(within.end)) {
+            let start = span.start.max(within.start);
+            if span.end.saturating_sub(start) < count {
                 continue;
             }
             let mut length = 0;
-            for block in span.start..span.end {
+            for block in start..span.end {
                 pgrx::check_for_interrupts!();
                 length = if seems_empty(rel, block) { length + 1 } else { 0 };
                 if length == count {
@@ -49,6 +52,13 @@ pub(super) unsafe fn find(rel: Relation, count: u32, limit: BlockNumber) -> Opti
         }
         None
     }
+}
+
+/// How many pages right before a block are empty now.
+pub(super) unsafe fn before(rel: Relation, block: BlockNumber) -> u32 {
+    // SAFETY: rel is open and has the block. The metapage is not asked.
+    let count = unsafe { (1..block).rev().take_while(|&at| seems_empty(rel, at) && check(rel, at)).count() };
+    u32::try_from(count).unwrap_or(u32::MAX)
 }
 
 /// Whether a page that the free space map takes for empty is; the map is told where it is not.

@@ -136,7 +136,10 @@ impl Health {
         if let Some(overlapping) = self.overlapping_stripes
             && overlapping > 1 + self.stripes / 4
         {
-            merge.push(format!("sort {overlapping} stripes that overlap in the order of orderby"));
+            // SAFETY: rel is open.
+            let is_sorted = options.orderby.first().is_some_and(|key| unsafe { packing::sorts(rel, key) });
+            let by = if is_sorted { &mut repack } else { &mut merge };
+            by.push(format!("sort {overlapping} stripes that overlap in the order of orderby"));
         }
         // SAFETY: rel is open.
         let (is_published, is_packed) =

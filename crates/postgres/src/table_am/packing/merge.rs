@@ -1,4 +1,4 @@
-//! One batch of merging: some stripes into as few full ones, sorted by the table's option, without their dead rows.
+//! One batch of merging: some stripes into as few full ones, or into ones that do not overlap, sorted by the table's option, without their dead rows.
 //!
 //! The new stripes are written first, while others read and change the old ones. Then the old ones are taken from all others, those that are to be had at once
 //! (protocol point 3): a row that has died meanwhile, or whose stripe could not be had, is buried in its new stripe. What is left gets its entries in unique indexes and is noted as moved, and the new stripes
@@ -13,7 +13,7 @@ use super::order::sorted;
 use super::relocate::{enter, write};
 use super::rows::Rows;
 use super::stripes::{self, Chosen};
-use super::{Step, obstacle, process, stop_after};
+use super::{Step, growing, obstacle, overlapping, process, stop_after};
 use crate::compat;
 use crate::host::relation;
 use crate::options;
@@ -27,7 +27,7 @@ use crate::table_am::tid;
 const TRIES: usize = 10;
 const PAUSE: std::ffi::c_long = 2000;
 
-/// Joins stripes that it is worth while to, `fewest` small ones at least; returns how many of their rows it has been through.
+/// Joins stripes that it is worth while to, `fewest` small ones at least, or sorts them over each other where so many overlap; returns how many of their rows it has been through.
 pub(super) unsafe fn batch(rel: Relation, fewest: usize) -> usize {
     // SAFETY: rel is open with ShareUpdateExclusiveLock, in a transaction with an active snapshot.
     unsafe {
@@ -37,7 +37,12 @@ pub(super) unsafe fn batch(rel: Relation, fewest: usize) -> usize {
         row_move::forget(storage_id, oldest_xmin);
         gone_rows::forget(rel);
         let limit = options.stripe_row_limit.max(1);
-        let chosen = stripes::choose(rel, storage_id, limit, fewest, oldest_xmin);
+        let mut chosen = stripes::choose(rel, storage_id, limit, fewest, oldest_xmin);
+        // Where there are none, those to be sorted over each other by this key.
+        let order = options.orderby.first().copied().filter(|_| chosen.is_empty());
+        if let Some(key) = &order {
+            chosen = overlapping::choose(rel, storage_id, key, fewest, oldest_xmin);
+        }
         if chosen.is_empty() {
             return 0;
         }
@@ -46,7 +51,14 @@ pub(super) unsafe fn batch(rel: Relation, fewest: usize) -> usize {
         }
         stop_after(Step::Chosen);
         let mut source = Rows::new(rel, chosen.iter().map(|stripe| &stripe.entry));
-        let rows = sorted(rel, &mut source, &options.orderby, live_rows(rel, storage_id, &chosen));
+        let live = live_rows(rel, storage_id, &chosen);
+        let mut keys = options.orderby;
+        if keys.is_empty() {
+            let samples: Vec<_> = live.iter().map(|rows| growing::spread(rows, live.len())).collect();
+            let samples: Vec<_> = samples.iter().map(Vec::as_slice).collect();
+            keys.extend(growing::key(rel, &mut source, &samples));
+        }
+        let rows = sorted(rel, &mut source, &keys, live.concat());
         // See `relocate`.
         enter(rel, &mut source, Which::All, rows.iter().map(|&at| (at, None)));
         let command = pg_sys::GetCurrentCommandId(true);
@@ -59,8 +71,13 @@ pub(super) unsafe fn batch(rel: Relation, fewest: usize) -> usize {
             rest = rest.get(entry.row_count as usize..).unwrap_or_default();
             written.push(entry);
         }
-        if written.len() >= chosen.len() && !chosen.iter().any(Chosen::is_worn) {
-            // The estimate of their bytes was wrong. As nothing is better than before, nothing changes, or the next batch would do the same.
+        let is_better = match &order {
+            Some(key) => overlapping::are_in_order(rel, &written, key),
+            // The estimate of their bytes may have been wrong.
+            None => written.len() < chosen.len() || chosen.iter().any(Chosen::is_worn),
+        };
+        if !is_better {
+            // Nothing changes, or the next batch would do the same.
             return give_back(rel, &written);
         }
         let numbers = written.iter().flat_map(|entry| entry.first_row..entry.end_row());
@@ -77,17 +94,16 @@ pub(super) unsafe fn batch(rel: Relation, fewest: usize) -> usize {
     }
 }
 
-/// The rows of some stripes that are not dead by now.
-unsafe fn live_rows(rel: Relation, storage_id: u64, stripes: &[Chosen]) -> Vec<ItemPointerData> {
+/// The rows of some stripes that are not dead by now, those of each.
+unsafe fn live_rows(rel: Relation, storage_id: u64, stripes: &[Chosen]) -> Vec<Vec<ItemPointerData>> {
     // SAFETY: rel is open.
     let mut tombstones = unsafe { Tombstones::of_scan(rel, storage_id, &raw mut pg_sys::SnapshotSelfData) };
-    let mut rows = Vec::new();
-    for Chosen { entry, .. } in stripes {
+    let mut live_of = |entry: &StripeEntry| {
         let dead = tombstones.among(entry.first_row..entry.end_row());
         let live = (entry.first_row..entry.end_row()).filter(|row| dead.binary_search(row).is_err());
-        rows.extend(live.map(tid::cold_tid));
-    }
-    rows
+        live.map(tid::cold_tid).collect()
+    };
+    stripes.iter().map(|stripe| live_of(&stripe.entry)).collect()
 }
 
 /// Excludes all others from some stripes, to the end of the transaction; which of them were to be had, in the order given.

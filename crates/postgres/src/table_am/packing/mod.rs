@@ -14,10 +14,12 @@
 mod choose;
 mod compact;
 mod entries;
+mod growing;
 mod launcher;
 mod merge;
 mod obstacle;
 mod order;
+mod overlapping;
 mod procedure;
 mod process;
 mod relocate;
@@ -34,6 +36,8 @@ pub use settings::register_settings;
 use std::ffi::c_int;
 
 use pgrx::pg_sys::{self, Relation};
+
+use crate::options::SortKey;
 
 /// The step of a batch after which a mover can be stopped.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -61,6 +65,12 @@ unsafe fn batch(rel: Relation, from: &mut pg_sys::BlockNumber, rows: usize, stri
 pub(super) unsafe fn obstacle(rel: Relation) -> Option<(&'static str, &'static str)> {
     // SAFETY: rel is open and locked.
     unsafe { obstacle::of(rel) }
+}
+
+/// Whether full stripes that overlap by this key are sorted over each other.
+pub(super) unsafe fn sorts(rel: Relation, key: &SortKey) -> bool {
+    // SAFETY: rel is open.
+    unsafe { growing::numbers(rel).contains(&key.attnum) }
 }
 
 /// For tests of what others do meanwhile: waits here for the advisory lock that `colonnade.packing_stop_at` speaks of.

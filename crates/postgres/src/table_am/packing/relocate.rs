@@ -9,7 +9,7 @@ use pgrx::pg_sys::{self, BlockNumber, ItemPointerData, Relation, TM_FailureData,
 use super::entries::{Entries, Which};
 use super::order::sorted;
 use super::rows::Rows;
-use super::{Step, choose, obstacle, stop_after};
+use super::{Step, choose, growing, obstacle, stop_after};
 use crate::compat;
 use crate::convert::{ColumnType, ColumnWriter};
 use crate::options;
@@ -34,7 +34,11 @@ pub(super) unsafe fn batch(rel: Relation, from: &mut BlockNumber, fewest: usize)
         }
         stop_after(Step::Chosen);
         let mut source = Rows::new(rel, []);
-        let rows = sorted(rel, &mut source, &options.orderby, chosen);
+        let mut keys = options.orderby;
+        if keys.is_empty() {
+            keys.extend(growing::key(rel, &mut source, &growing::neighbours(&chosen)));
+        }
+        let rows = sorted(rel, &mut source, &keys, chosen);
         // Functions of the owner's that fail do so before anything is written, as pages of a batch that failed stay until the next VACUUM.
         enter(rel, &mut source, Which::All, rows.iter().map(|&at| (at, None)));
         let command = pg_sys::GetCurrentCommandId(true);

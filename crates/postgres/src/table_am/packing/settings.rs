@@ -44,7 +44,7 @@ pub unsafe fn register_settings() {
     );
     GucRegistry::define_int_guc(
         c"colonnade.packing_stripes",
-        c"Fewest small stripes of about one size that packing in the background joins.",
+        c"Fewest small stripes of about one size that packing in the background joins, or that overlap and are sorted.",
         c"Stripes with many dead rows are rewritten whatever their number.",
         &STRIPES,
         2,

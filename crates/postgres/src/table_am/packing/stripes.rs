@@ -101,6 +101,14 @@ fn is_worth_while(chosen: &[Chosen], limit: u32, fewest: usize) -> bool {
 
 /// Small and worn stripes, the oldest first.
 unsafe fn candidates(rel: Relation, storage_id: u64, limit: u32, oldest_xmin: TransactionId) -> Vec<Chosen> {
+    // SAFETY: rel is open.
+    let mut found = unsafe { seen_by_all(rel, storage_id, oldest_xmin) };
+    found.retain(|stripe| stripe.is_worn() || stripe.live < limit / 2);
+    found
+}
+
+/// The stripes whose rows every snapshot sees, dead ones aside, the oldest first.
+pub(super) unsafe fn seen_by_all(rel: Relation, storage_id: u64, oldest_xmin: TransactionId) -> Vec<Chosen> {
     // SAFETY: rel is open. What is dead by now stays dead.
     unsafe {
         let mut tombstones = Tombstones::of_scan(rel, storage_id, &raw mut pg_sys::SnapshotSelfData);
@@ -108,11 +116,10 @@ unsafe fn candidates(rel: Relation, storage_id: u64, limit: u32, oldest_xmin: Tr
         for (entry, place) in directory_scan::present(storage_id) {
             let dead = tombstones.among(entry.first_row..entry.end_row()).len();
             let live = entry.row_count.saturating_sub(u32::try_from(dead).unwrap_or(u32::MAX));
-            let stripe = Chosen { entry, place, live };
-            let is_seen_by_all = Age::of(stripe.entry.inserter, oldest_xmin) == Age::Everybody
-                || row_move::is_mover(storage_id, stripe.entry.inserter);
-            if (stripe.is_worn() || live < limit / 2) && is_seen_by_all {
-                found.push(stripe);
+            if Age::of(entry.inserter, oldest_xmin) == Age::Everybody
+                || row_move::is_mover(storage_id, entry.inserter)
+            {
+                found.push(Chosen { entry, place, live });
             }
         }
         found

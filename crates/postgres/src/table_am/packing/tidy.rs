@@ -2,10 +2,11 @@
 //!
 //! Called by the worker after it has packed a table. VACUUM empties them, and other rows, hot ones and stripes, come to fill them; but autovacuum waits for a fifth of all rows, stripes' among them, to
 //! be dead. So where a tenth of the file is dead rows, or stripes that nobody sees, it is vacuumed here. Where a tenth is empty afterwards (less in a table that nobody writes to), stripes at the end are moved
-//! there (`compact`), and the end is cut off; in a table that nobody writes to the last hot rows become a stripe first, as they may lie there. Invariant: what is done here frees
-//! pages in proportion to what it reads.
+//! there (`compact`), and the end is cut off. In a table that nobody writes to the last hot rows become a stripe first, as they may lie there, and any two small stripes are joined; and where empty pages lie in runs that
+//! are too short for the stripes at the end, the longest is made longer: nothing else will come to fill them. Invariant: what is done here frees pages in proportion to what it reads.
 
 use std::ffi::c_void;
+use std::time::Instant;
 
 use pgrx::pg_sys::{self, Oid, Relation};
 
@@ -20,6 +21,8 @@ use crate::table_am::{health, hot_runs};
 const PART: u32 = 10;
 const IDLE_PART: u32 = 32;
 const FEWEST: u32 = 64;
+/// The part that stripes are moved twice for.
+const TORN_PART: u32 = 16;
 /// Stripes that are moved before others have their turn.
 const STRIPES: usize = 64;
 
@@ -85,6 +88,11 @@ impl Room {
         self.is_worth(self.spare).then(|| self.blocks - self.spare)
     }
 
+    /// Whether so much is empty that stripes are moved twice for it.
+    fn is_torn(&self) -> bool {
+        self.dead == 0 && self.spare >= FEWEST.max(self.blocks / TORN_PART)
+    }
+
     fn wants_vacuum(&self, fewest: usize) -> bool {
         self.is_worth(self.dead)
             // They may be all that lies behind the empty pages.
@@ -109,29 +117,49 @@ pub(super) unsafe fn table(table: &Table) -> Option<bool> {
         if room.to_keep().is_none() {
             return Some(busy);
         }
-        if table.idle && worker::pack(table.oid, 1)? > 0 {
+        if table.idle && worker::pack(table.oid, 1, 2)? > 0 {
             vacuum(table.oid)?;
             busy = true;
             room = look()?;
         }
-        let Some(keep) = room.to_keep() else { return Some(busy) };
-        let mut moved = 0;
+        let began = Instant::now();
+        while let Some(keep) = room.to_keep() {
+            let is_longer = move_stripes(table.oid, keep)? > 0
+                || (table.idle
+                    && room.is_torn()
+                    && on_table(table.oid, |rel| compact::widen(rel))? == Some(true));
+            if is_longer && look()?.wants_vacuum(table.fewest) {
+                vacuum(table.oid)?;
+            }
+            let cut =
+                on_table(table.oid, |rel| if truncate::is_allowed(rel) { truncate::tail(rel) } else { 0 })?;
+            busy |= is_longer || cut.unwrap_or(0) > 0;
+            if !is_longer || !settings::is_on() || began.elapsed() > worker::LONGEST {
+                break;
+            }
+            room = look()?;
+        }
+        Some(busy)
+    }
+}
+
+/// Moves stripes that end beyond block `keep` to empty pages before them; returns how many. None after an ERROR.
+unsafe fn move_stripes(table: Oid, keep: u32) -> Option<usize> {
+    let mut moved = 0;
+    // SAFETY: each step is a transaction of its own.
+    unsafe {
         while moved < STRIPES && settings::is_on() {
             let step = |rel| {
                 report(&format!("moving stripes of {}: {moved}", relation::quoted_name(rel)));
                 compact::step(rel, keep)
             };
-            if on_table(table.oid, step)? != Some(true) {
+            if on_table(table, step)? != Some(true) {
                 break;
             }
             moved += 1;
         }
-        if moved > 0 && look()?.wants_vacuum(table.fewest) {
-            vacuum(table.oid)?;
-        }
-        let cut = on_table(table.oid, |rel| if truncate::is_allowed(rel) { truncate::tail(rel) } else { 0 })?;
-        Some(busy || moved > 0 || cut.unwrap_or(0) > 0)
     }
+    Some(moved)
 }
 
 /// VACUUM of the table, after that of the directory, so that pages of stripes that nobody sees become free.

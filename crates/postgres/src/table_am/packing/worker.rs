@@ -19,7 +19,7 @@ use crate::host::relation;
 use crate::options;
 
 /// How long one table is packed before its pages are seen to and the next table's turn comes.
-const LONGEST: Duration = Duration::from_secs(10);
+pub(super) const LONGEST: Duration = Duration::from_secs(10);
 
 /// A table whose turn it is.
 pub(super) struct Table {
@@ -121,7 +121,8 @@ unsafe fn look_at(table: &Table) -> bool {
     // SAFETY: each step has transactions of its own.
     unsafe {
         let turn = Turn::of_table(table.oid);
-        let done = pack(table.oid, table.fewest).and_then(|moved| Some(tidy::table(table)? || moved > 0));
+        let done = pack(table.oid, table.fewest, settings::stripes())
+            .and_then(|moved| Some(tidy::table(table)? || moved > 0));
         match done {
             None => turn.failed(),
             Some(true) => turn.was_busy(),
@@ -131,9 +132,9 @@ unsafe fn look_at(table: &Table) -> bool {
     }
 }
 
-/// Packs a table, batch by batch, as long as there are `fewest` rows for a stripe, or stripes to be joined, but not for ever where others write as fast; returns how many
+/// Packs a table, batch by batch, as long as there are `fewest` rows for a stripe, or `stripes` small ones to be joined, but not for ever where others write as fast; returns how many
 /// were moved, None after an ERROR.
-pub(super) unsafe fn pack(table: Oid, fewest: usize) -> Option<usize> {
+pub(super) unsafe fn pack(table: Oid, fewest: usize, stripes: usize) -> Option<usize> {
     let (mut from, mut total) = (0, 0);
     let began = Instant::now();
     // SAFETY: each batch is a transaction of its own.
@@ -141,7 +142,7 @@ pub(super) unsafe fn pack(table: Oid, fewest: usize) -> Option<usize> {
         while settings::is_on() && began.elapsed() < LONGEST {
             let moved = on_table(table, |rel| {
                 report(&format!("packing {}: {total} rows", relation::quoted_name(rel)));
-                super::batch(rel, &mut from, fewest, settings::stripes())
+                super::batch(rel, &mut from, fewest, stripes)
             })?;
             total += moved.unwrap_or(0);
             if moved.unwrap_or(0) == 0 {
