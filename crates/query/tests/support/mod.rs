@@ -240,9 +240,7 @@ pub fn run(plan: &Plan, source: Box<dyn Source>, settings: Settings) -> Result<V
     while let Some(batch) = execution.next(&mut Calm)? {
         assert_eq!(batch.columns.iter().map(|c| c.logical).collect::<Vec<_>>(), types);
         assert!(batch.columns.iter().all(|column| column.len() == batch.rows));
-        for row in 0..batch.rows {
-            rows.push(batch.columns.iter().map(|column| value(column, row)).collect());
-        }
+        rows.extend(rows_of(&[batch]));
     }
     Ok(rows)
 }
@@ -272,4 +270,33 @@ pub fn shown(rows: &[Vec<V>]) -> Vec<String> {
         rows.iter().map(|row| row.iter().map(V::show).collect::<Vec<_>>().join("|")).collect();
     shown.sort();
     shown
+}
+
+/// The rows of batches, in their order.
+pub fn rows_of(batches: &[Batch]) -> Vec<Vec<V>> {
+    let mut rows = Vec::new();
+    for batch in batches {
+        for row in 0..batch.rows {
+            rows.push(batch.columns.iter().map(|column| value(column, row)).collect());
+        }
+    }
+    rows
+}
+
+/// Settings with this much memory, and what is written to temporary files.
+pub fn cramped(memory: usize) -> (Settings, Arc<AtomicU64>) {
+    let files = Memory::default();
+    let written = Arc::clone(&files.written);
+    (Settings { memory, threads: 1, temp_files: Some(Arc::new(files)) }, written)
+}
+
+/// All rows that a source gives.
+pub fn drain(mut source: Box<dyn Source>) -> Vec<Vec<V>> {
+    let mut rows = Vec::new();
+    while let Some(mut unit) = source.next_unit(&mut Calm).unwrap() {
+        while let Step::Batch(batch) = unit.next().unwrap() {
+            rows.extend(rows_of(&[batch]));
+        }
+    }
+    rows
 }
