@@ -11,13 +11,13 @@ use pgrx::pg_sys::{self, NodeTag, Relation, TupleTableSlot};
 use vector::LogicalType;
 
 use super::batch::{Batch, ColumnData, Step};
-use super::chunk::{Further, Members};
 use super::clauses::{self, Clause};
 use super::cold::Cold;
 use super::hot::Hot;
 use super::parallel::Shared;
 use super::scroll::{self, Scroll};
 use super::shape::Tally;
+use super::steps::{Further, Members};
 use crate::convert::{ColumnReader, ColumnType};
 use crate::table_am::own_writes;
 

@@ -13,11 +13,12 @@ use vector::{Error, Predicate, Result, Selection, Values};
 
 use super::batch::{self, Fill, Step};
 use super::begin::{Counters, Phase, Scan};
-use super::chunk::{self, Loaded, Source, Steps};
+use super::chunk::{self, Loaded, Source};
 use super::clauses::{self, Clause};
 use super::hot::Hot;
 use super::parallel::{PARTS, Shared};
 use super::scroll::Scroll;
+use super::steps::Steps;
 use crate::convert::missing_value;
 use crate::host::error;
 use crate::storage::delete_bitmap;

@@ -1,9 +1,10 @@
 //! Running `Custom Scan (Colonnade)`: rows of columnar tables for the server's executor.
 //!
 //! `begin` reads the finished plan, `clauses` turns its conditions into predicates at each start, `cold` walks the stripes, `chunk` takes one chunk
-//! through prune, filter and project, `batch` holds Datums of up to a thousand rows, `rows` hands them out one by one, `hot` adds the rows in heap pages, `scroll` moves both ways for cursors,
-//! `vectors` (with `known` and `shape`) gives the same rows as vectors to the vectorised
-//! executor, `recheck` serves EvalPlanQual, `parallel` shares a scan among workers, `explain` tells. This file owns the node's callbacks and its memory.
+//! through prune, filter and project (`steps` says which, `work` does what remains after pruning), `batch` holds Datums of up to a thousand rows,
+//! `rows` hands them out one by one, `hot` adds the rows in heap pages, `scroll` moves both ways for cursors, `vectors` (with `known` and `shape`)
+//! gives the same rows as vectors to the vectorised executor, `recheck` serves EvalPlanQual, `parallel` shares a scan among workers, `explain`
+//! tells. This file owns the node's callbacks and its memory.
 //!
 //! Two kinds of code meet here. Everything that owns Rust values runs under the guard that turns server ERRORs into unwinding. The loop that
 //! runs once per row (`rows`) owns nothing, so an ERROR raised by an expression may jump straight over it; so it needs no guard, which would cost
@@ -22,7 +23,9 @@ mod recheck;
 mod rows;
 mod scroll;
 mod shape;
+mod steps;
 mod vectors;
+mod work;
 
 use std::sync::OnceLock;
 
@@ -33,9 +36,9 @@ use crate::host::carried;
 use crate::host::custom_node::{CustomNode, Methods};
 use crate::planner::plan::NAME;
 pub use begin::Scan;
-pub use chunk::Derive;
 pub use cold::may_match;
 pub use shape::ChunkUnit;
+pub use steps::Derive;
 pub use vectors::{Piece, Wanted};
 
 /// The node's state as the server sees it.

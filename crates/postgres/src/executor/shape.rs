@@ -9,7 +9,8 @@ use query::{Batch, Condition, Step, Unit};
 use vector::{Selection, Values, Vector};
 
 use super::begin::Counters;
-use super::chunk::{Source, Work};
+use super::chunk::Source;
+use super::work::Work;
 
 /// How a chunk's columns become those of a batch.
 #[derive(Default)]

@@ -13,9 +13,10 @@ use query::{Batch, Condition, Members, Summary, SummaryNeed};
 use vector::{Predicate, Selection, Vector};
 
 use super::begin::{Column, Phase, Scan};
-use super::chunk::{self, Further, Loaded, Source};
+use super::chunk::{self, Loaded, Source};
 use super::clauses::Clause;
 use super::shape::{ChunkUnit, Shape};
+use super::steps::Further;
 use super::{cold, known, rows};
 use crate::convert::{ColumnWriter, missing_value};
 use crate::host::error;
