@@ -87,7 +87,21 @@ SELECT max(told(a)) FROM column_t WHERE id < 0;
 -- nor the server's own, an aggregate, a window function, a function or an operator, once that is forbidden: by a plan that was made before, too
 PREPARE allowed AS SELECT sum(id) FROM column_t;
 EXECUTE allowed;
+-- and what tells groups apart
+PREPARE grouped AS SELECT count(*) FROM (SELECT a FROM column_t GROUP BY a) x;
+PREPARE ranked AS SELECT max(n) FROM (SELECT rank() OVER (PARTITION BY a) AS n FROM column_t) x;
+PREPARE united AS SELECT count(*) FROM (SELECT a FROM column_t EXCEPT SELECT a FROM column_t WHERE id < 3) x;
+PREPARE pairs AS SELECT length(string_agg(DISTINCT b, b)) FROM column_t;
+EXPLAIN (COSTS OFF) EXECUTE grouped;
 RESET ROLE;
+REVOKE EXECUTE ON FUNCTION int4eq(int, int), texteq(text, text) FROM PUBLIC;
+SET ROLE sqlrest_reader;
+EXECUTE grouped;
+EXECUTE ranked;
+EXECUTE united;
+EXECUTE pairs;
+RESET ROLE;
+GRANT EXECUTE ON FUNCTION int4eq(int, int), texteq(text, text) TO PUBLIC;
 REVOKE EXECUTE ON FUNCTION sum(int), upper(text), row_number(), int4pl(int, int) FROM PUBLIC;
 SET ROLE sqlrest_reader;
 SELECT max(id), min(length(b)) FROM column_t;
