@@ -12,8 +12,10 @@ use query::{
 };
 use vector::LogicalType;
 
-use super::expressions::{self, Scope, Sets, call};
+use super::constants;
+use super::expressions::{self, call};
 use super::keys::{self, Keys};
+use super::scope::{Scope, Sets};
 use super::sort::{self, Key};
 use super::{Context, Order, Relation, decline, input, kept, percentiles, scan, target_list, targets, types};
 use crate::vectorised::server_aggregate::ServerAggregate;
@@ -122,7 +124,7 @@ unsafe fn grouped(context: &mut Context<'_>, grouping: Grouping, order: Order) -
             let column_type = types::column_of(node);
             if collation.is_none() && grouping.sets.is_none() && is_above_windows(child) {
                 // Grouping comes before windows, so this is DISTINCT, and the column is there for the window only: nobody reads it.
-                known.push((attno, expressions::constant(column_type.type_oid, Datum::null(), true)));
+                known.push((attno, constants::constant(column_type.type_oid, Datum::null(), true)));
                 continue;
             }
             let collation = collation.unwrap_or(column_type.collation);

@@ -8,7 +8,8 @@ use query::{Aggregate, AggregateFunction, Expression, Function, Plan, TextOrder}
 use vector::{CompareOp, LogicalType};
 
 use super::aggregate::in_order_of;
-use super::expressions::{call, integer};
+use super::constants::integer;
+use super::expressions::call;
 use super::keys::{self, Keys};
 use super::{Context, Order, Relation, decline, input, scan, sort, targets, types};
 use crate::vectorised::translated::{OutputColumn, Reason};

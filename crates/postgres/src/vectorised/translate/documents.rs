@@ -5,8 +5,10 @@ use pgrx::pg_sys::{self, Datum, Oid};
 use query::{Expression, HostFunction};
 use vector::Values;
 
-use super::expressions::{self, Scope};
+use super::constants;
+use super::expressions;
 use super::functions::elements;
+use super::scope::Scope;
 use super::{Context, decline, types};
 use crate::planner::constant::varlena_bytes;
 use crate::vectorised::documents::{Ask, Layout, Question, elements_of};
@@ -42,8 +44,8 @@ pub unsafe fn function(
             pg_sys::F_ARRAYCONTAINS | pg_sys::F_ARRAYOVERLAP => Some(layout(left, right)?),
             _ => None,
         };
-        let Some(other) = expressions::value(context, right)? else {
-            return Ok(Some(expressions::constant(result, Datum::null(), true)));
+        let Some(other) = constants::value(context, right)? else {
+            return Ok(Some(constants::constant(result, Datum::null(), true)));
         };
         let bytes = varlena_bytes(other);
         let others = |layout| elements_of(&bytes, layout).or_else(|_| decline("array constant"));
@@ -73,8 +75,8 @@ unsafe fn along(
 ) -> Result<Option<Expression>, Reason> {
     // SAFETY: the caller's promise.
     unsafe {
-        let Some(array) = expressions::value(context, path)? else {
-            return Ok(Some(expressions::constant(result, Datum::null(), true)));
+        let Some(array) = constants::value(context, path)? else {
+            return Ok(Some(constants::constant(result, Datum::null(), true)));
         };
         let steps = elements(array, pg_sys::TEXTOID, None);
         let Values::Bytes(names) = &steps.values else { return Ok(None) };
@@ -124,7 +126,7 @@ pub unsafe fn member(
             return decline("array of another type");
         }
         let value = expressions::expression(context, array, scope)?;
-        let bytes = expressions::value(context, known)?.map(|known| match layout {
+        let bytes = constants::value(context, known)?.map(|known| match layout {
             Layout::Varlena => varlena_bytes(known),
             Layout::Fixed(width) => known.value().to_ne_bytes().get(..width).unwrap_or_default().to_vec(),
         });

@@ -1,161 +1,21 @@
 //! From the server's expressions to `query::Expression`.
 //!
-//! Called for target lists, conditions, keys and arguments. The walk owns structure (boolean logic, NULL tests, CASE, IN); `functions` knows what functions and operators mean. An
-//! expression without columns becomes a constant once its value is known. Invariant: an expression is translated only where `query` gives the server's value, NULL or error for every row.
-
-use std::sync::Arc;
+//! Called for target lists, conditions, keys and arguments. The walk owns structure (boolean logic, NULL tests, CASE, IN); `functions` knows what functions and operators mean, `scope`
+//! what columns stand for, and `constants` what has no columns. Invariant: an expression is translated only where `query` gives the server's value, NULL or error for every row.
 
 use pgrx::PgList;
-use pgrx::pg_sys::{self, Datum, NodeTag, Oid};
+use pgrx::pg_sys::{self, Datum, NodeTag};
 use query::{Expression, Function};
-use vector::{CompareOp, LogicalType, Vector};
+use vector::{CompareOp, LogicalType};
 
+use super::constants::{boolean, constant, integer, is_certain, is_value};
+use super::scope::Scope;
 use super::{Context, decline, functions, kept, types};
-use crate::convert::{ColumnType, ColumnWriter};
 use crate::vectorised::server_expression::{self, ServerExpression};
 use crate::vectorised::translated::Reason;
 
 /// Most arguments of GREATEST and LEAST: each one doubles the expression.
 const MOST_COMPARED: usize = 4;
-
-/// What the columns that an expression names stand for.
-#[derive(Clone, Copy)]
-pub enum Scope<'a> {
-    /// Columns of a scanned table, by attribute.
-    Table {
-        /// The table's number in the range table.
-        relid: u32,
-        /// Zero-based attribute of each column.
-        attributes: &'a [usize],
-    },
-    /// Columns of a subquery, by its target list.
-    Subquery {
-        /// Its number in the range table.
-        relid: u32,
-        /// What it gives.
-        columns: &'a [Expression],
-    },
-    /// Target lists of the nodes below.
-    Inputs {
-        /// What the outer one gives.
-        outer: &'a [Expression],
-        /// What the inner one gives.
-        inner: &'a [Expression],
-    },
-    /// The target list of the node below, and the window functions of this one.
-    Windows {
-        /// What the input gives.
-        outer: &'a [Expression],
-        /// Each function and what it became.
-        functions: &'a [(*mut pg_sys::WindowFunc, Expression)],
-    },
-    /// The node's own target list, for conditions that are looked at after it was computed.
-    Own {
-        /// What it gives.
-        columns: &'a [Expression],
-    },
-    /// Groups: what the input's columns that are grouped by, and the aggregates, became.
-    Groups {
-        /// Number of an input column (from 1) and what it became.
-        keys: &'a [(i16, Expression)],
-        /// By number of the aggregate.
-        aggregates: &'a [Expression],
-        /// Which grouping set a group is of, where there are several.
-        sets: Option<Sets<'a>>,
-    },
-}
-
-/// Grouping sets.
-#[derive(Clone, Copy)]
-pub struct Sets<'a> {
-    /// The number of a group's set.
-    pub number: &'a Expression,
-    /// Each set's columns of the input, from 1.
-    pub sets: &'a [Vec<i16>],
-}
-
-impl Sets<'_> {
-    /// Whether a group's set is without one of these columns.
-    pub fn without(&self, columns: &[i16]) -> Expression {
-        let lacks = |set: &Vec<i16>| columns.iter().any(|column| !set.contains(column));
-        let numbers = self.sets.iter().zip(0..).filter(|(set, _)| lacks(set)).map(|(_, number)| number);
-        let entries = Vector::new(LogicalType::Int32, vector::Values::Int32(numbers.collect()));
-        match entries.len() {
-            0 => boolean(false),
-            _ => Expression::In { value: Box::new(self.number.clone()), entries: Arc::new(entries) },
-        }
-    }
-
-    /// `GROUPING`: a bit for each of these columns, the first the highest, that says whether a group's set is without it.
-    fn grouping(&self, columns: &[i16]) -> Expression {
-        let bits = |set: &Vec<i16>| {
-            columns.iter().fold(0i32, |bits, column| bits << 1 | i32::from(!set.contains(column)))
-        };
-        let branch = |(set, number): (&Vec<i16>, i32)| {
-            let sides = vec![self.number.clone(), integer(number)];
-            (call(Function::Compare(CompareOp::Equal), sides, LogicalType::Bool), integer(bits(set)))
-        };
-        let branches = self.sets.iter().zip(0..).map(branch).collect();
-        Expression::Case { branches, otherwise: None, result: LogicalType::Int32 }
-    }
-}
-
-impl Scope<'_> {
-    /// What a column of the server's stands for.
-    fn column(&self, var: &pg_sys::Var) -> Option<Expression> {
-        let position = usize::try_from(var.varattno).ok()?.checked_sub(1)?;
-        match self {
-            Scope::Table { relid, attributes } => {
-                let own = u32::try_from(var.varno).ok()? == *relid && var.varlevelsup == 0;
-                let at = attributes.iter().position(|&attribute| attribute == position)?;
-                own.then_some(Expression::Column(at))
-            }
-            Scope::Subquery { relid, columns } => {
-                let own = u32::try_from(var.varno).ok()? == *relid && var.varlevelsup == 0;
-                columns.get(position).filter(|_| own).cloned()
-            }
-            Scope::Inputs { outer, inner } => match var.varno {
-                pg_sys::OUTER_VAR => outer.get(position).cloned(),
-                pg_sys::INNER_VAR => inner.get(position).cloned(),
-                _ => None,
-            },
-            Scope::Windows { outer, .. } => {
-                outer.get(position).filter(|_| var.varno == pg_sys::OUTER_VAR).cloned()
-            }
-            // The planner numbers these tables by chance, but not as one of the inputs.
-            Scope::Own { columns } => columns.get(position).filter(|_| var.varno >= 0).cloned(),
-            Scope::Groups { keys, .. } => {
-                let found = keys.iter().find(|(attno, _)| *attno == var.varattno)?;
-                (var.varno == pg_sys::OUTER_VAR).then(|| found.1.clone())
-            }
-        }
-    }
-}
-
-/// `true` or `false`.
-pub fn boolean(value: bool) -> Expression {
-    let values = vector::Values::Bool(std::iter::once(value).collect());
-    Expression::Constant(Arc::new(Vector::new(LogicalType::Bool, values)))
-}
-
-/// An integer.
-pub fn integer(value: i32) -> Expression {
-    let values = vector::Values::Int32(vec![value]);
-    Expression::Constant(Arc::new(Vector::new(LogicalType::Int32, values)))
-}
-
-/// A value of the server's.
-///
-/// # Safety
-/// The Datum is one of this type, or NULL.
-pub unsafe fn constant(type_oid: Oid, datum: Datum, is_null: bool) -> Expression {
-    // SAFETY: the caller's promise.
-    unsafe {
-        let mut writer = ColumnWriter::new(ColumnType::of_type(type_oid));
-        writer.push_value(datum, is_null);
-        Expression::Constant(Arc::new(writer.take()))
-    }
-}
 
 /// A call of one of `query`'s functions.
 pub fn call(function: Function, arguments: Vec<Expression>, result: LogicalType) -> Expression {
@@ -350,120 +210,6 @@ unsafe fn own(
             tag => decline(format!("expression {}", format!("{tag:?}").trim_start_matches("T_"))),
         }
     }
-}
-
-/// The value of an expression without columns; None for NULL, and while it is not known.
-///
-/// # Safety
-/// `node` is a valid expression of a finished plan.
-pub unsafe fn value(context: &mut Context<'_>, node: *mut pg_sys::Node) -> Result<Option<Datum>, Reason> {
-    // SAFETY: the caller's.
-    let value = unsafe { value_or_null(context, node)? };
-    Ok(value.and_then(|(datum, is_null)| (!is_null).then_some(datum)))
-}
-
-/// As `value`, for those to whom NULL is not the same as a value that is not known yet: the value and whether it is NULL.
-///
-/// # Safety
-/// A valid expression.
-pub unsafe fn value_or_null(
-    context: &mut Context<'_>,
-    node: *mut pg_sys::Node,
-) -> Result<Option<(Datum, bool)>, Reason> {
-    // SAFETY: the cast follows the tag.
-    unsafe {
-        if (*node).type_ == NodeTag::T_Const {
-            let value = &*node.cast::<pg_sys::Const>();
-            return Ok(Some((value.constvalue, value.constisnull)));
-        }
-        if !is_value(node) {
-            return decline("value that depends on the row");
-        }
-        Ok(context.values.value(node))
-    }
-}
-
-/// True for an expression that has one value for a whole execution of the node.
-///
-/// # Safety
-/// A valid expression.
-pub unsafe fn is_value(node: *mut pg_sys::Node) -> bool {
-    // SAFETY: a valid expression; a CASE's own value is not one for the whole execution.
-    unsafe {
-        matches!((*node).type_, NodeTag::T_Const | NodeTag::T_Param)
-            || !(pg_sys::contain_var_clause(node)
-                || pg_sys::contain_agg_clause(node)
-                || pg_sys::contain_window_function(node)
-                || pg_sys::contain_subplans(node)
-                || contains_case_test(node)
-                || pg_sys::contain_volatile_functions(node))
-    }
-}
-
-/// True for an expression without columns that may be evaluated where no row asks for it, because it does not fail: parameters, the time, and what is usually done with them.
-/// Anything else is computed for the rows that reach it.
-unsafe fn is_certain(node: *mut pg_sys::Node) -> bool {
-    use pg_sys as p;
-    // SAFETY: casts follow the tags; args are lists of expressions.
-    unsafe {
-        let known = |function: Oid| {
-            matches!(
-                function.to_u32(),
-                p::F_NOW
-                    | p::F_TIMESTAMPTZ_DATE
-                    | p::F_TIMESTAMPTZ_TIMESTAMP
-                    | p::F_TIMESTAMP_DATE
-                    | p::F_TIMESTAMP_TIMESTAMPTZ
-                    | p::F_DATE_TIMESTAMP
-                    | p::F_DATE_TIMESTAMPTZ
-                    | p::F_DATE_PLI
-                    | p::F_DATE_MII
-                    | p::F_DATE_PL_INTERVAL
-                    | p::F_DATE_MI_INTERVAL
-                    | p::F_TIMESTAMP_PL_INTERVAL
-                    | p::F_TIMESTAMP_MI_INTERVAL
-                    | p::F_TIMESTAMPTZ_PL_INTERVAL
-                    | p::F_TIMESTAMPTZ_MI_INTERVAL
-                    | p::F_INT4_INT2
-                    | p::F_INT8_INT2
-                    | p::F_INT8_INT4
-                    | p::F_NUMERIC_INT2
-                    | p::F_NUMERIC_INT4
-                    | p::F_NUMERIC_INT8
-                    | p::F_FLOAT8_INT4
-                    | p::F_FLOAT8_FLOAT4
-            )
-        };
-        let all = |list| PgList::<pg_sys::Node>::from_pg(list).iter_ptr().all(|part| is_certain(part));
-        match (*node).type_ {
-            NodeTag::T_Const | NodeTag::T_Param | NodeTag::T_SQLValueFunction => true,
-            NodeTag::T_RelabelType => is_certain((*node.cast::<pg_sys::RelabelType>()).arg.cast()),
-            NodeTag::T_ArrayExpr => all((*node.cast::<pg_sys::ArrayExpr>()).elements),
-            NodeTag::T_FuncExpr => {
-                let expr = &*node.cast::<pg_sys::FuncExpr>();
-                known(expr.funcid) && all(expr.args)
-            }
-            NodeTag::T_OpExpr => {
-                let expr = &*node.cast::<pg_sys::OpExpr>();
-                known(pg_sys::get_opcode(expr.opno)) && all(expr.args)
-            }
-            _ => false,
-        }
-    }
-}
-
-/// A CASE's value appears inside, outside the CASE it belongs to.
-unsafe fn contains_case_test(node: *mut pg_sys::Node) -> bool {
-    unsafe extern "C-unwind" fn walk(node: *mut pg_sys::Node, _: *mut std::ffi::c_void) -> bool {
-        // SAFETY: the server passes valid nodes, or null.
-        unsafe {
-            !node.is_null()
-                && ((*node).type_ == NodeTag::T_CaseTestExpr
-                    || pg_sys::expression_tree_walker(node, Some(walk), std::ptr::null_mut()))
-        }
-    }
-    // SAFETY: a valid expression.
-    unsafe { walk(node, std::ptr::null_mut()) }
 }
 
 fn aggregate(expr: &pg_sys::Aggref, scope: Scope<'_>) -> Result<Expression, Reason> {

@@ -7,7 +7,8 @@ use pgrx::PgList;
 use pgrx::pg_sys::{self, NodeTag};
 use query::{Expression, JoinKind, Plan};
 
-use super::expressions::{self, Scope};
+use super::expressions;
+use super::scope::Scope;
 use super::{Context, Order, Relation, decline, functions, input, keys as key_values, subplan, target_list};
 use crate::vectorised::translated::Reason;
 

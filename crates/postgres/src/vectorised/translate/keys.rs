@@ -8,7 +8,7 @@ use std::sync::Arc;
 use pgrx::pg_sys::{self, Datum, Oid};
 use query::{Aggregate, AggregateFunction, Expression, Plan, SortKey, TextOrder};
 
-use super::{Context, Relation, expressions, types};
+use super::{Context, Relation, constants, types};
 use crate::vectorised::node::operator_memory;
 use crate::vectorised::server_key::{Key, Numbers, Use, bytes_of};
 use crate::vectorised::translated::{OutputColumn, Reason};
@@ -156,7 +156,7 @@ impl Keys {
             Some((shown, type_oid)) => Expression::Case {
                 // SAFETY: NULL of an existing type.
                 branches: vec![(Expression::IsNull(Box::new(Expression::Column(at))), unsafe {
-                    expressions::constant(type_oid, Datum::null(), true)
+                    constants::constant(type_oid, Datum::null(), true)
                 })],
                 otherwise: Some(Box::new(Expression::Column(self.keys.len() + shown))),
                 result: types::logical(type_oid),

@@ -9,6 +9,7 @@
 
 mod aggregate;
 mod append;
+mod constants;
 mod distinct;
 mod documents;
 mod expressions;
@@ -18,6 +19,7 @@ mod keys;
 mod padding;
 mod percentiles;
 mod scan;
+mod scope;
 mod sort;
 mod stream;
 mod subplan;
@@ -35,6 +37,7 @@ use vector::LogicalType;
 
 pub use scan::is_columnar;
 
+use self::scope::Scope;
 use super::translated::{Origin, Origins, Reason, SourceSpec, Translated, Values};
 
 /// Declines with a reason.
@@ -178,7 +181,7 @@ unsafe fn targets(plan: *mut pg_sys::Plan) -> Vec<*mut pg_sys::Node> {
 unsafe fn target_list(
     context: &mut Context<'_>,
     plan: *mut pg_sys::Plan,
-    scope: expressions::Scope<'_>,
+    scope: Scope<'_>,
 ) -> Result<Vec<Expression>, Reason> {
     // SAFETY: the caller passes a plan node; its targets are expressions.
     unsafe {

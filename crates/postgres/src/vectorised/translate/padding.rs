@@ -6,7 +6,9 @@
 use pgrx::pg_sys::{self, Datum};
 use query::Expression;
 
-use super::expressions::{self, Scope};
+use super::constants;
+use super::expressions;
+use super::scope::Scope;
 use super::{Context, decline, types};
 use crate::vectorised::translated::Reason;
 
@@ -38,15 +40,15 @@ pub unsafe fn padded(
 ) -> Result<Expression, Reason> {
     // SAFETY: the caller's promise; a value of type char(n) is a Datum of it.
     unsafe {
-        if is_same(node, other) || (length(node).is_some() && expressions::is_value(other)) {
+        if is_same(node, other) || (length(node).is_some() && constants::is_value(other)) {
             return expressions::expression(context, node, scope);
         }
         match length(other) {
-            Some(typmod) if expressions::is_value(node) => {
-                let value = expressions::value(context, node)?;
+            Some(typmod) if constants::is_value(node) => {
+                let value = constants::value(context, node)?;
                 let (datum, is_null) =
                     value.map_or((Datum::null(), true), |value| (pad(value, typmod), false));
-                Ok(expressions::constant(pg_sys::BPCHAROID, datum, is_null))
+                Ok(constants::constant(pg_sys::BPCHAROID, datum, is_null))
             }
             _ => decline("char(n) of different lengths"),
         }

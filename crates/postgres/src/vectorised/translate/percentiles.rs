@@ -7,7 +7,7 @@ use pgrx::pg_sys::{self, Datum, Node, NodeTag};
 use query::{Aggregate, AggregateFunction, Expression};
 use vector::Values;
 
-use super::{Context, aggregate, decline, expressions, functions, kept, types};
+use super::{Context, aggregate, constants, decline, functions, kept, types};
 use crate::vectorised::server_expression::ServerExpression;
 use crate::vectorised::translated::Reason;
 
@@ -20,7 +20,7 @@ pub unsafe fn direct(context: &mut Context<'_>, expr: &pg_sys::Aggref) -> Result
     unsafe {
         let arguments = PgList::<Node>::from_pg(expr.aggdirectargs);
         let Some(node) = arguments.get_ptr(0) else { return decline("percentile without a fraction") };
-        match expressions::value_or_null(context, node)? {
+        match constants::value_or_null(context, node)? {
             Some((_, true)) => decline("percentile without a fraction"),
             Some((value, false)) => Ok(Some(value)),
             // Not known yet.
@@ -74,7 +74,7 @@ pub unsafe fn several(
         let Some(first) = places.first().cloned() else { return decline("percentiles at no fraction") };
         let bytes = types::logical(expr.aggtype);
         // Without a row there is no array either.
-        let nothing = expressions::constant(expr.aggtype, Datum::null(), true);
+        let nothing = constants::constant(expr.aggtype, Datum::null(), true);
         let list = Expression::Host { function: list, arguments: places, result: bytes };
         let branches = vec![(Expression::IsNull(Box::new(first)), nothing)];
         Ok(Some((Expression::Case { branches, otherwise: Some(Box::new(list)), result: bytes }, parts)))

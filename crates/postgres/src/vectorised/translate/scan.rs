@@ -7,7 +7,8 @@ use pgrx::PgList;
 use pgrx::pg_sys::{self, NodeTag};
 use query::{Expression, Plan};
 
-use super::expressions::{self, Scope};
+use super::expressions;
+use super::scope::Scope;
 use super::{Context, Order, Relation, decline, input, subplan, target_list, types};
 use crate::executor;
 use crate::vectorised::translated::{Reason, SourceSpec};

@@ -5,8 +5,7 @@
 use pgrx::pg_sys::{self, NodeTag};
 use query::{Expression, Plan, SortKey};
 
-use super::expressions;
-use super::{Context, Order, Relation, decline, input, keys as key, scan, targets, types};
+use super::{Context, Order, Relation, constants, decline, input, keys as key, scan, targets, types};
 use crate::vectorised::translated::{OutputColumn, Reason};
 
 /// One key of a sort, by its place in the target list.
@@ -187,7 +186,7 @@ unsafe fn number(context: &mut Context<'_>, node: *mut pg_sys::Node) -> Result<O
         return Ok(None);
     }
     // SAFETY: an expression of type bigint.
-    let value = unsafe { expressions::value(context, node)? };
+    let value = unsafe { constants::value(context, node)? };
     match value {
         Some(value) => match u64::try_from(value.value() as i64) {
             Ok(rows) => Ok(Some(rows)),

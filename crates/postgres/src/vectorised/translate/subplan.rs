@@ -9,7 +9,8 @@ use pgrx::pg_sys::{self, NodeTag};
 use query::{Expression, JoinKind, Plan};
 use vector::LogicalType;
 
-use super::expressions::{self, Scope};
+use super::expressions;
+use super::scope::Scope;
 use super::{Context, Order, Relation, decline, functions, input, scan};
 use crate::vectorised::rewrite;
 use crate::vectorised::translated::Reason;

@@ -11,7 +11,9 @@ use query::{
 };
 use vector::{LogicalType, Values, Vector};
 
-use super::expressions::{self, Scope, boolean, call};
+use super::constants::{self, boolean};
+use super::expressions::{self, call};
+use super::scope::Scope;
 use super::{
     Context, Order, Relation, aggregate, decline, input, keys as key, scan, target_list, targets, types,
 };
@@ -237,7 +239,7 @@ unsafe fn offset(
     // SAFETY: an expression without columns; a value has the type of its expression.
     unsafe {
         let offset_type = pg_sys::exprType(node);
-        let value = expressions::value(context, node)?;
+        let value = constants::value(context, node)?;
         let known = |of: fn(Datum) -> Option<FrameOffset>| {
             Ok(Some(value.and_then(of).unwrap_or(FrameOffset::Unknown)))
         };
@@ -264,7 +266,7 @@ unsafe fn offset(
             }),
             (pg_sys::NUMERICOID, pg_sys::NUMERICOID) => known(|value| {
                 // SAFETY: the Datum is a numeric.
-                match expressions::constant(pg_sys::NUMERICOID, value, false) {
+                match constants::constant(pg_sys::NUMERICOID, value, false) {
                     Expression::Constant(value) => decimal(&value),
                     _ => None,
                 }

@@ -7,7 +7,9 @@ use pgrx::pg_sys::{self, Node};
 use query::{DateField, Expression, Function};
 use vector::LogicalType::{self, Date, FixedBytes, Float64, Int32, Numeric, Text, Timestamp};
 
-use super::super::expressions::{self, Scope, call};
+use super::super::constants;
+use super::super::expressions::{self, call};
+use super::super::scope::Scope;
 use super::super::{Context, decline};
 use super::Known;
 use crate::planner::constant::varlena_bytes;
@@ -58,7 +60,7 @@ pub unsafe fn with_field(
         let (Some(name), Some(value)) = (args.get_ptr(0), args.get_ptr(1)) else {
             return decline("part of nothing");
         };
-        let field = match expressions::value(context, name)? {
+        let field = match constants::value(context, name)? {
             Some(name) => field(&varlena_bytes(name).to_ascii_lowercase()),
             None => return decline("field that is not known"),
         };

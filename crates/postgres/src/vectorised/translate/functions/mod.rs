@@ -15,7 +15,9 @@ use pgrx::pg_sys::{self, Datum, Oid};
 use query::{Expression, Function};
 use vector::{CompareOp, LogicalType, Vector};
 
-use super::expressions::{self, Scope, call};
+use super::constants;
+use super::expressions::{self, call};
+use super::scope::Scope;
 use super::{Context, decline, documents, keys, padding, types};
 use crate::compat;
 use crate::convert::{ColumnType, ColumnWriter};
@@ -299,7 +301,7 @@ pub unsafe fn array(
         let (Some(node), Some(array)) = (args.get_ptr(0), args.get_ptr(1)) else {
             return decline("operator over an array");
         };
-        if !negated && !expressions::is_value(array) {
+        if !negated && !constants::is_value(array) {
             return documents::member(context, node, array, scope);
         }
         let value = Box::new(expressions::expression(context, node, scope)?);
@@ -314,13 +316,13 @@ pub unsafe fn array(
             pg_sys::BPCHAROID => return decline("char(n) of unknown length"),
             _ => None,
         };
-        let null = || expressions::constant(pg_sys::BOOLOID, Datum::null(), true);
-        let entries = match expressions::value(context, array)? {
+        let null = || constants::constant(pg_sys::BOOLOID, Datum::null(), true);
+        let entries = match constants::value(context, array)? {
             Some(array) => elements(array, element, padding),
             None => return Ok(Expression::Coalesce(vec![null(), null()])),
         };
         if entries.is_empty() {
-            return Ok(expressions::boolean(negated));
+            return Ok(constants::boolean(negated));
         }
         let entries = Arc::new(entries);
         let origin = context.origin(array);

@@ -5,7 +5,9 @@ use pgrx::pg_sys::{self, Node};
 use query::{Expression, Function};
 use vector::LogicalType::{self, Date, Float32, Float64, Int16, Int32, Int64, Numeric, Timestamp};
 
-use super::super::expressions::{self, Scope, call};
+use super::super::constants;
+use super::super::expressions::{self, call};
+use super::super::scope::Scope;
 use super::super::{Context, decline};
 use super::Known;
 use crate::vectorised::translated::Reason;
@@ -144,7 +146,7 @@ pub unsafe fn length(
             return decline("numeric without a length");
         };
         let value = expressions::expression(context, value, scope)?;
-        let Some(modifier) = expressions::value(context, modifier)? else {
+        let Some(modifier) = constants::value(context, modifier)? else {
             return decline("length that is not known");
         };
         // The server's encoding: precision in the upper half, eleven bits of scale, all of it above the size of a length word.
