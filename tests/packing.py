@@ -141,7 +141,7 @@ def space(server):
         largest = max(largest, int(session.value("SELECT pg_relation_size('filled')")))
     session.run("CREATE TABLE loaded USING colcompress AS SELECT * FROM filled ORDER BY k")
     size = lambda table: int(session.value(f"SELECT pg_relation_size('{table}')"))
-    until("the file is as small as one that was loaded", lambda: size("filled") < 1.2 * size("loaded") + 64 * 8192)
+    until("the file is as small as one that was loaded", lambda: size("filled") < 1.2 * size("loaded") + 64 * 8192, 180)
     # Filled once it takes 72 bytes a row in heap pages.
     assert largest < size("loaded") + 72 * 40000 * 2.5, f"the file grew to {largest} bytes, loaded it has {size('loaded')}"
     assert session.value("SELECT count(*) FROM filled JOIN loaded USING (k, v)") == str(FILLS * 40000)
@@ -162,7 +162,7 @@ def torn(server):
     pages = "SELECT sum(block_count) FROM engine.stripe WHERE storage_id = engine.colcompress_relation_storageid('torn')"
     until("the dead stripes went", lambda: session.value("SELECT sum(row_count) FROM engine.colcompress_stripes WHERE table_name = 'torn'::regclass") == "36000")
     least = int(session.value(pages + " AND row_count = 6000"))
-    until("the file is as small as its stripes", lambda: int(session.value("SELECT pg_relation_size('torn') / 8192")) < 1.09 * least)
+    until("the file is as small as its stripes", lambda: int(session.value("SELECT pg_relation_size('torn') / 8192")) < 1.09 * least, 180)
     assert session.value("SELECT count(*) || ' ' || sum(k) || ' ' || count(DISTINCT v) FROM torn") == f"36000 {36000 * 36001 // 2} 36000"
     assert not session.run("SELECT * FROM engine.verify('torn') WHERE kind <> 'unclaimed'").rows
     session.close()

@@ -119,6 +119,7 @@ SELECT (SELECT sum(k) FROM u), (SELECT sum(k) FROM tmp), (SELECT sum(k) FROM m);
 
 -- The entries of engine.row_move go with the next batch (once every snapshot sees the last one's), and with the table.
 CALL repack('t'); CALL repack('u'); CALL repack('tmp'); CALL repack('m');
+CALL repack('t'); CALL repack('u'); CALL repack('tmp'); CALL repack('m');
 SELECT count(*) FROM engine.row_move;
 INSERT INTO u SELECT generate_series(1000, 1010);
 CALL repack('u');

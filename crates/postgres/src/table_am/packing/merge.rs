@@ -13,7 +13,7 @@ use super::order::sorted;
 use super::relocate::{enter, write};
 use super::rows::Rows;
 use super::stripes::{self, Chosen};
-use super::{Step, growing, obstacle, overlapping, process, stop_after};
+use super::{Step, growing, obstacle, overlapping, process, settings, stop_after};
 use crate::compat;
 use crate::host::relation;
 use crate::options;
@@ -41,6 +41,8 @@ pub(super) unsafe fn batch(rel: Relation, fewest: usize) -> usize {
         // Where there are none, those to be sorted over each other by this key.
         let order = options.orderby.first().copied().filter(|_| chosen.is_empty());
         if let Some(key) = &order {
+            // All that do, where a user has asked for it.
+            let fewest = if fewest == 1 { fewest } else { settings::stripes() };
             chosen = overlapping::choose(rel, storage_id, key, fewest, oldest_xmin);
         }
         if chosen.is_empty() {

@@ -2,7 +2,7 @@
 //!
 //! Called by the worker after it has packed a table. VACUUM empties them, and other rows, hot ones and stripes, come to fill them; but autovacuum waits for a fifth of all rows, stripes' among them, to
 //! be dead. So where a tenth of the file is dead rows, or stripes that nobody sees, it is vacuumed here. Where a tenth is empty afterwards (less in a table that nobody writes to), stripes at the end are moved
-//! there (`compact`), and the end is cut off. In a table that nobody writes to the last hot rows become a stripe first, as they may lie there, and any two small stripes are joined; and where empty pages lie in runs that
+//! there (`compact`), and the end is cut off. In a table that nobody writes to the last hot rows become a stripe first, as they may lie there; and where empty pages lie in runs that
 //! are too short for the stripes at the end, the longest is made longer: nothing else will come to fill them. Invariant: what is done here frees pages in proportion to what it reads.
 
 use std::ffi::c_void;

@@ -121,8 +121,10 @@ unsafe fn look_at(table: &Table) -> bool {
     // SAFETY: each step has transactions of its own.
     unsafe {
         let turn = Turn::of_table(table.oid);
-        let done = pack(table.oid, table.fewest, settings::stripes())
-            .and_then(|moved| Some(tidy::table(table)? || moved > 0));
+        // Where nobody writes nothing else will come to be joined with.
+        let stripes = if table.idle { 2 } else { settings::stripes() };
+        let done =
+            pack(table.oid, table.fewest, stripes).and_then(|moved| Some(tidy::table(table)? || moved > 0));
         match done {
             None => turn.failed(),
             Some(true) => turn.was_busy(),
