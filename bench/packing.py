@@ -1,7 +1,7 @@
 """What becomes of rows that arrive one by one, with packing in the background: size and queries beside the same rows loaded at once.
 
 Called by scripts/bench.sh packing. CLIENTS (8) sessions of pgbench insert ROWS (1,000,000) events, each row a transaction, into a table without index and into one with a primary key, while
-packing is on, as it is by default but for a naptime of NAPTIME (5) seconds. When nothing has changed for three rounds the tables are compared with ones that were loaded by one INSERT:
+packing is on, as it is by default but for a naptime of NAPTIME (5) seconds. When nothing has changed for longer than the worker's longest pause the tables are compared with ones that were loaded by one INSERT:
 their size with indexes, and the questions of QUERIES (Q1 to Q5, Q9, Q10), RUNS (9) times in turns; every answer is compared.
 """
 
@@ -20,6 +20,8 @@ CLIENTS = int(os.environ.get("CLIENTS", "8"))
 RUNS = int(os.environ.get("RUNS", "9"))
 NAPTIME = int(os.environ.get("NAPTIME", "5"))
 QUERIES = os.environ.get("QUERIES", "Q1 Q2 Q3 Q4 Q5 Q9 Q10").split()
+# Rounds: more than the longest pause of the worker.
+PAUSE = 18
 DATABASE = "bench"
 # What may be multiplied with the loaded table's size and time.
 BOUND = 1.2
@@ -46,14 +48,15 @@ def total(server, table):
 
 
 def settle(server, table):
-    """Waits until three rounds have changed nothing; returns the sizes seen, one a round."""
-    sizes = []
-    while len(sizes) < 7 or len(set(sizes[-7:])) > 1:
+    """Waits until so many rounds have changed neither size nor stripes that the worker's longest pause is among them; returns the sizes seen, one a round."""
+    stripes = f"SELECT string_agg(first_row || ' ' || first_block, ',' ORDER BY first_row) FROM engine.stripe WHERE storage_id = engine.colcompress_relation_storageid('{table}')"
+    seen = []
+    while len(seen) < PAUSE or len(set(seen[-PAUSE:])) > 1:
         time.sleep(NAPTIME)
-        sizes.append(total(server, table))
-        if len(sizes) > 200:
-            raise ServerError(f"{table} does not settle: {sizes[-10:]}")
-    return sizes
+        seen.append((total(server, table), server.sql(stripes, DATABASE)))
+        if len(seen) > 400:
+            raise ServerError(f"{table} does not settle: {[size for size, _ in seen[-10:]]}")
+    return [size for size, _ in seen]
 
 
 def main(stage):
@@ -76,7 +79,7 @@ def main(stage):
             rate = insert_singly(server, single)
             largest = total(server, single)
             sizes = settle(server, single)
-            kit.say(f"{kind}: {rate:.0f} inserts a second; largest {max(largest, *sizes) / kit.MB:.0f} MB, settled after {(len(sizes) - 7) * NAPTIME} s")
+            kit.say(f"{kind}: {rate:.0f} inserts a second; largest {max(largest, *sizes) / kit.MB:.0f} MB, settled after {(len(sizes) - PAUSE) * NAPTIME} s")
             hot = int(server.sql(f"SELECT count(*) FROM {single} WHERE ctid < '(2147483648,1)'", DATABASE))
             ratio = sizes[-1] / total(server, loaded)
             table.append([f"{kind}: size, MB", f"{total(server, loaded) / kit.MB:.1f}", f"{sizes[-1] / kit.MB:.1f}", f"{ratio:.2f}"])

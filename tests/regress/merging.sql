@@ -124,7 +124,7 @@ RESET statement_timeout;
 SELECT count(*), max(row_count) < 10000 AS full_by_bytes FROM stripes('sparse');
 SELECT count(*), sum(k) FROM sparse;
 
--- Full stripes that overlap in the order of the table are sorted over each other, once.
+-- Full stripes that overlap in the order of the table are sorted over each other, once; two at a time where there is a unique index; with many proxies.
 CREATE TABLE o (k int, v text) USING colcompress WITH (orderby = 'k DESC', stripe_row_limit = 1000);
 DO $$BEGIN
   FOR load IN 0..5 LOOP
@@ -132,10 +132,13 @@ DO $$BEGIN
     COMMIT;
   END LOOP;
 END$$;
+CREATE UNIQUE INDEX ON o (k);
+SELECT count(*) AS locked FROM (SELECT FROM o FOR UPDATE) l;
+DELETE FROM o WHERE k IN (7, 8, 9, 5000);
 CREATE TABLE o_before USING heap AS SELECT * FROM o;
 SELECT stripes, overlapping_stripes FROM engine.storage_health('o');
 CALL repack('o');
-SELECT stripes, overlapping_stripes, advice FROM engine.storage_health('o');
+SELECT stripes, overlapping_stripes FROM engine.storage_health('o');
 SELECT count(*) AS different FROM (TABLE o_before EXCEPT TABLE o UNION ALL (TABLE o EXCEPT TABLE o_before)) d;
 SELECT kind, count(*) FROM engine.verify('o') WHERE kind <> 'unclaimed' GROUP BY 1;
 SELECT array_agg(first_row ORDER BY first_row) AS before_again FROM stripes('o') \gset

@@ -2,12 +2,12 @@
 //!
 //! Called by movers. Proxies, tombstones and delete bitmaps of a stripe that was replaced are of use as long as a snapshot may see it: once its row has left
 //! the directory nobody comes by its numbers any more, but for index entries, which are not believed. VACUUM cannot do this, as nobody's snapshot heeds what its
-//! transaction deletes. Invariant: only numbers that have been handed out and that no version of any row of the directory has (protocol point 1).
+//! transaction deletes. Invariants: only numbers that have been handed out and that no version of any row of the directory has (protocol point 1); nobody is waited for.
 
 use pgrx::pg_sys::{self, ItemPointerData, Relation};
 
-use super::side_table::{Compare, SideTable};
-use super::{directory, metapage};
+use super::side_table::{Compare, Cursor, SideTable};
+use super::{directory, metapage, multixact};
 
 /// Rows of the catalogs removed in one transaction, at most.
 const MOST: usize = 100_000;
@@ -49,7 +49,7 @@ unsafe fn rows_in(table: SideTable, storage_id: u64, gaps: &[(u64, u64)]) -> Vec
             pgrx::check_for_interrupts!();
             table.walk(storage_id, Some((Compare::AtLeast, start)), false, |cursor| {
                 let is_in = cursor.number(2) < end;
-                if is_in && cursor.satisfies(&raw mut pg_sys::SnapshotSelfData) {
+                if is_in && cursor.satisfies(&raw mut pg_sys::SnapshotSelfData) && !is_locked(cursor) {
                     found.push((*cursor.slot).tts_tid);
                 }
                 is_in && found.len() < MOST
@@ -57,6 +57,15 @@ unsafe fn rows_in(table: SideTable, storage_id: u64, gaps: &[(u64, u64)]) -> Vec
         }
     }
     found
+}
+
+/// Whether a transaction that runs has locked the proxy of a row that is gone, as its snapshot is older than that: it would have to be waited for.
+unsafe fn is_locked(cursor: &Cursor) -> bool {
+    // SAFETY: look-ups about ids of the tuple, whose page is locked while they are read.
+    unsafe {
+        let holders = cursor.judge(|tuple, _| multixact::holders((*tuple).t_data));
+        holders.iter().any(|holder| pg_sys::TransactionIdIsInProgress(holder.xid))
+    }
 }
 
 /// How many rows the catalogs know of from number `from` on, where none has been handed out.

@@ -139,6 +139,19 @@ unsafe fn opened(rel: Relation, lock: u32) -> Vec<Relation> {
     }
 }
 
+/// How many unique indexes the table has.
+pub(super) unsafe fn unique_indexes(rel: Relation) -> usize {
+    // SAFETY: the indexes are open while they are looked at.
+    unsafe {
+        let mut count = 0;
+        for index in opened(rel, pg_sys::AccessShareLock) {
+            count += usize::from(Which::Unique.is_meant(index));
+            pg_sys::index_close(index, pg_sys::NoLock as i32);
+        }
+        count
+    }
+}
+
 /// Whether the table has an exclusion constraint. Its check is a scan of the index that holds no page: it could look for the new entry before it is made, and at
 /// the old row after it is gone. (A unique index is checked under the lock of its page.)
 pub(super) unsafe fn has_exclusion(rel: Relation) -> bool {

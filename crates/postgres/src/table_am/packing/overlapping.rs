@@ -9,6 +9,7 @@ use pgrx::pg_sys::{Relation, TransactionId};
 use stripe::Summary;
 use vector::Scalar;
 
+use super::entries;
 use super::stripes::{self, Chosen};
 use crate::host::error;
 use crate::options::SortKey;
@@ -18,11 +19,13 @@ use crate::storage::stripe_lock;
 /// Stripes of one batch at most.
 const MOST: usize = 8;
 
-/// The stripes to sort, by first row number; none where fewer than `fewest` overlap at any value.
+/// The stripes to sort, by first row number; none where fewer than `fewest` overlap at any value. Two at least; of more no more than have `limit` rows for all unique indexes together, as
+/// writers wait while these get their entries.
 pub(super) unsafe fn choose(
     rel: Relation,
     storage_id: u64,
     key: &SortKey,
+    limit: u32,
     fewest: usize,
     oldest_xmin: TransactionId,
 ) -> Vec<Chosen> {
@@ -40,17 +43,19 @@ pub(super) unsafe fn choose(
         let Some((at, _)) = deepest(&ranges).filter(|&(_, depth)| depth >= fewest) else { return Vec::new() };
         found.retain(|&((least, greatest), _)| least <= at && at < greatest);
         found.sort_by_key(|&((least, greatest), _)| std::cmp::Reverse(greatest.abs_diff(least)));
-        let mut chosen = Vec::new();
+        let entries_a_row = entries::unique_indexes(rel) as u64;
+        let (mut chosen, mut entries) = (Vec::new(), 0);
         for (_, stripe) in found {
+            entries += entries_a_row * u64::from(stripe.entry.row_count);
+            if chosen.len() == MOST || (chosen.len() >= 2 && entries > limit.into()) {
+                break;
+            }
             // Not now, if anybody is at work on it.
             let Some(exclusion) = stripe_lock::exclude(rel, &stripe.entry) else { continue };
             exclusion.end(rel);
             chosen.push(stripe);
-            if chosen.len() == MOST {
-                break;
-            }
         }
-        if chosen.len() < fewest {
+        if chosen.len() < 2 {
             chosen.clear();
         }
         chosen.sort_by_key(|stripe| stripe.entry.first_row);
