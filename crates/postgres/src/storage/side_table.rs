@@ -9,8 +9,8 @@
 use std::cell::Cell;
 use std::ffi::CStr;
 
-use pgrx::pg_guard;
 use pgrx::pg_sys::{self, Datum, ItemPointerData, Oid, Relation, Snapshot, TransactionId};
+use pgrx::{PgList, pg_guard};
 
 use super::outline;
 use crate::host::{buffer, error, relation};
@@ -270,7 +270,7 @@ impl SideTable {
         }
     }
 
-    /// Makes the index entry of a row just written.
+    /// Makes the index entries of a row just written.
     pub unsafe fn index_row(table: Relation, index: Relation, keys: &mut [Datum], tuple: pg_sys::HeapTuple) {
         // SAFETY: both are open; no key is null.
         unsafe {
@@ -290,14 +290,43 @@ impl SideTable {
     ) {
         // SAFETY: both are open; no key is null.
         unsafe {
-            let check = match (*(*index).rd_index).indisunique {
-                true => pg_sys::IndexUniqueCheck::UNIQUE_CHECK_YES,
-                false => pg_sys::IndexUniqueCheck::UNIQUE_CHECK_NO,
-            };
             let (keys, mut nulls) = (keys.as_mut_ptr(), [false; 4]);
             let nulls = nulls.as_mut_ptr();
-            pg_sys::index_insert(index, keys, nulls, &raw mut place, table, check, false, info);
+            let mut enter = |index: Relation, info| {
+                let check = match (*(*index).rd_index).indisunique {
+                    true => pg_sys::IndexUniqueCheck::UNIQUE_CHECK_YES,
+                    false => pg_sys::IndexUniqueCheck::UNIQUE_CHECK_NO,
+                };
+                pg_sys::index_insert(index, keys, nulls, &raw mut place, table, check, false, info);
+            };
+            enter(index, info);
+            // REINDEX CONCURRENTLY makes another index beside this one, which takes its place later and has to get what comes meanwhile.
+            let indexes = pg_sys::RelationGetIndexList(table);
+            for oid in
+                PgList::<pg_sys::List>::from_pg(indexes).iter_oid().filter(|&oid| oid != (*index).rd_id)
+            {
+                let other = pg_sys::index_open(oid, pg_sys::RowExclusiveLock as i32);
+                if (*(*other).rd_index).indisready && have_same_columns(index, other) {
+                    let info = pg_sys::BuildIndexInfo(other);
+                    enter(other, info);
+                    pg_sys::pfree(info.cast());
+                }
+                pg_sys::index_close(other, pg_sys::NoLock as i32);
+            }
+            pg_sys::list_free(indexes);
         }
+    }
+}
+
+/// Whether two indexes of a catalog are of the same columns: one that somebody else has made of others is not ours to feed.
+unsafe fn have_same_columns(index: Relation, other: Relation) -> bool {
+    // SAFETY: both are open; the vector has as many entries as the index has columns.
+    unsafe {
+        let columns = |index: Relation| {
+            let form = &*(*index).rd_index;
+            form.indkey.values.as_slice(usize::try_from(form.indnatts).unwrap_or(0)).to_vec()
+        };
+        columns(index) == columns(other)
     }
 }
 
