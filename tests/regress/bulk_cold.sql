@@ -162,3 +162,13 @@ TRUNCATE c; INSERT INTO c SELECT * FROM h;
 SELECT * FROM differences();
 DROP TABLE c;
 SELECT count(*) AS bitmaps_left FROM engine.delete_bitmap;
+-- A stripe with many rows that were only locked is claimed, too, once enough rows were changed.
+CREATE TABLE locked (k int, v int) USING colcompress WITH (packing = false);
+INSERT INTO locked SELECT g, 0 FROM generate_series(1, 3000) g;
+SELECT engine.colcompress_merge('locked');
+BEGIN;
+SELECT count(*) FROM (SELECT FROM locked FOR SHARE) x;
+COMMIT;
+DELETE FROM locked WHERE k <= 2500;
+SELECT count(*) AS left, (SELECT count(*) > 0 FROM engine.delete_bitmap WHERE storage_id = engine.colcompress_relation_storageid('locked')) AS in_bulk FROM locked;
+DROP TABLE locked;

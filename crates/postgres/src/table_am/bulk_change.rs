@@ -4,14 +4,15 @@
 //! stripe is claimed and the rest are bits (`storage::delete_bitmap`, protocol point 3). Also what a writer of a single row has to know of
 //! bulk changes by others: `settle` waits for them and fails as heap does. Invariant: a statement claims stripes only where
 //! nothing that it does between two rows can wait for another transaction without coming by here first: what inserts other
-//! keys may wait for a duplicate's inserter, so such statements go row by row.
+//! keys may wait for a duplicate's inserter, what changes or locks rows of other access methods' tables for their writers, and a
+//! BEFORE trigger for anything, so such statements go row by row.
 
 use std::ffi::c_void;
 
 use pgrx::PgList;
 use pgrx::pg_sys::{
-    self, CmdType, CommandId, ItemPointerData, LockTupleMode, LockWaitPolicy, Oid, Relation, TM_FailureData,
-    TM_Result, TransactionId, TupleTableSlot,
+    self, CmdType, CommandId, ItemPointerData, LockTupleMode, LockWaitPolicy, Oid, PlannedStmt, QueryDesc,
+    Relation, TM_FailureData, TM_Result, TransactionId, TupleTableSlot,
 };
 
 use super::cold_change::{self, UNCHANGED};
@@ -86,8 +87,10 @@ pub(super) unsafe fn update(
 pub(super) unsafe fn count(rel: Relation, entry: &StripeEntry, cid: CommandId) {
     // SAFETY: rel is open; statements run inside transactions.
     unsafe {
-        if delete_bitmap::is_due(entry, cid) && may_claim(rel) {
-            delete_bitmap::claim(rel, entry, cid);
+        if let Some(changed) = delete_bitmap::due(entry, cid)
+            && may_claim(rel)
+        {
+            delete_bitmap::claim(rel, entry, changed, cid);
         }
     }
 }
@@ -98,18 +101,43 @@ unsafe fn may_claim(rel: Relation) -> bool {
     unsafe {
         let Some(query) = open_stripes::running_query() else { return false };
         let plan = (*query).plannedstmt;
-        if (*plan).hasModifyingCTE {
+        if (*plan).hasModifyingCTE || locks_rows(plan) || !changes_only_ours(query, rel) {
             return false;
         }
+        let triggers = (*rel).trigdesc;
         match (*query).operation {
-            CmdType::CMD_DELETE => true,
+            CmdType::CMD_DELETE => triggers.is_null() || !(*triggers).trig_delete_before_row,
             CmdType::CMD_UPDATE => {
-                let triggers = (*rel).trigdesc;
                 (triggers.is_null() || !(*triggers).trig_update_before_row)
                     && keeps_unique_keys(rel, (*plan).rtable)
             }
             _ => false,
         }
+    }
+}
+
+/// Whether the statement locks rows, of whatever table, between two of those that it changes.
+unsafe fn locks_rows(plan: *mut PlannedStmt) -> bool {
+    // SAFETY: a list of row marks, those of subqueries among them.
+    unsafe {
+        PgList::<pg_sys::PlanRowMark>::from_pg((*plan).rowMarks)
+            .iter_ptr()
+            .any(|mark| (*mark).markType <= pg_sys::RowMarkType::ROW_MARK_KEYSHARE)
+    }
+}
+
+/// Whether all tables that the statement changes are of this access method: a row of another is waited for without coming by here.
+unsafe fn changes_only_ours(query: *mut QueryDesc, rel: Relation) -> bool {
+    // SAFETY: the query runs, so the tables that it changes are open; their numbers count from one.
+    unsafe {
+        let tables = (*(*query).estate).es_relations;
+        PgList::<c_void>::from_pg((*(*query).plannedstmt).resultRelations).iter_int().all(|number| {
+            let table = usize::try_from(number).ok().and_then(|number| number.checked_sub(1));
+            table.is_some_and(|at| {
+                let table = *tables.add(at);
+                table.is_null() || (*(*table).rd_rel).relam == (*(*rel).rd_rel).relam
+            })
+        })
     }
 }
 

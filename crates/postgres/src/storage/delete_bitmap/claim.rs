@@ -143,8 +143,8 @@ pub unsafe fn mark(rel: Relation, row: u64, command: CommandId, successor: Optio
     }
 }
 
-/// Counts a row of a stripe that a command has changed; true when it is time to claim the stripe.
-pub unsafe fn is_due(entry: &StripeEntry, command: CommandId) -> bool {
+/// Counts a row of a stripe that a command has changed; when it is time to claim the stripe, how many it had to change since the last time.
+pub unsafe fn due(entry: &StripeEntry, command: CommandId) -> Option<u32> {
     // SAFETY: plain numbers of the server's.
     let (transaction, subtransaction) =
         unsafe { ((*pg_sys::MyProc).lxid, pg_sys::GetCurrentSubTransactionId()) };
@@ -156,12 +156,11 @@ pub unsafe fn is_due(entry: &StripeEntry, command: CommandId) -> bool {
         let (rows, due) = tally.stripes.entry((entry.storage_id, entry.first_row)).or_insert((0, FIRST));
         *rows += 1;
         if *rows < *due {
-            return false;
+            return None;
         }
         // Where it was lost, or never got, it takes more rows the next time.
-        *rows = 0;
         *due = due.saturating_mul(2);
-        true
+        Some(std::mem::take(rows))
     })
 }
 
@@ -172,8 +171,8 @@ fn zeroes(bytes: usize) -> Option<Vec<u8>> {
     Some(bits)
 }
 
-/// Claims a stripe whose lock this transaction shares, if that can be had at once.
-pub unsafe fn claim(rel: Relation, entry: &StripeEntry, command: CommandId) {
+/// Claims a stripe whose lock this transaction shares, if that can be had at once, and not at the price of many more proxies to look at than the `changed` rows so far.
+pub unsafe fn claim(rel: Relation, entry: &StripeEntry, changed: u32, command: CommandId) {
     // SAFETY: rel is open. With all others excluded, who has locked or changed a row of the stripe has ended or is this transaction.
     unsafe {
         let bytes = (entry.row_count as usize).div_ceil(8);
@@ -181,7 +180,7 @@ pub unsafe fn claim(rel: Relation, entry: &StripeEntry, command: CommandId) {
         let Some(exclusion) = stripe_lock::exclude(rel, entry) else { return };
         let rows = entry.first_row..entry.end_row();
         let mut kill = |row: u64| set_bit(&mut dead, row - entry.first_row);
-        if !row_proxy::for_each_dead(entry.storage_id, &rows, FIRST as usize * PROXIES_A_ROW, &mut kill) {
+        if !row_proxy::for_each_dead(entry.storage_id, &rows, changed as usize * PROXIES_A_ROW, &mut kill) {
             exclusion.end(rel);
             return;
         }

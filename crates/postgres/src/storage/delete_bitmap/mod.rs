@@ -14,7 +14,7 @@ mod claim;
 mod lookup;
 
 pub use bury::bury;
-pub use claim::{Probe, any, claim, is_due, mark, marked_by, probe, register, write_all, yield_to_waiters};
+pub use claim::{Probe, any, claim, due, mark, marked_by, probe, register, write_all, yield_to_waiters};
 pub use lookup::{Change, Mask, buried, dead_to_all, is_dead, last_change, latest, masks, touches};
 
 use std::ops::Range;
