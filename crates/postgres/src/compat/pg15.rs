@@ -57,6 +57,12 @@ pub unsafe fn stop_timeout() {
     unsafe { pg_guard_ffi_boundary(|| disable_timeout(STATEMENT_TIMEOUT, false)) }
 }
 
+/// Whether rows may be taken away that a snapshot still sees, which then is to meet an ERROR (`old_snapshot_threshold`, which newer servers do not have).
+pub fn may_outlive_rows() -> bool {
+    // SAFETY: a plain setting of the server's.
+    unsafe { pg_sys::old_snapshot_threshold >= 0 }
+}
+
 /// The output plugin of a logical replication slot of this database that does not go by publications, if there is one.
 pub unsafe fn plugin_without_publications() -> Option<String> {
     // SAFETY: the server's array of slots, under the lock that keeps slots from coming and going.

@@ -188,6 +188,8 @@ pub unsafe fn reserve(rel: Relation, count: u32, cid: CommandId) -> u64 {
     // SAFETY: rel is open with RowExclusiveLock. The page lock on block 0 is ours alone: heap takes none.
     unsafe {
         let storage_id = metapage::ensure(rel);
+        // Who checks a unique index asks all of them under the lock of an index page, where nothing may wait.
+        prepare();
         lock_numbers(rel, pg_sys::ExclusiveLock);
         let first = metapage::reserve_rows(rel, u64::from(count));
         insert(&StripeEntry::reservation(storage_id, first, count), cid, Age::New);

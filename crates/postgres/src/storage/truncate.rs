@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 use pgrx::pg_sys::{self, BlockNumber, Relation};
 
 use super::{directory_scan, metapage, spare};
+use crate::compat;
 use crate::host::{buffer, relation};
 
 /// Fewest pages, or the part of the file, that are worth an exclusive lock: heap's own numbers.
@@ -41,7 +42,7 @@ pub unsafe fn tail(rel: Relation) -> u32 {
         let floor = named.map(|run| run.first_block.saturating_add(run.block_count)).max().unwrap_or(1);
         let empty = (floor.max(1)..blocks).rev().take_while(|&block| spare::seems_empty(rel, block)).count();
         let empty = u32::try_from(empty).unwrap_or(0);
-        if empty == 0 || (empty < FEWEST && empty < blocks / PART) || pg_sys::old_snapshot_threshold >= 0 {
+        if empty == 0 || (empty < FEWEST && empty < blocks / PART) || compat::may_outlive_rows() {
             return 0;
         }
         let lock = pg_sys::AccessExclusiveLock as i32;

@@ -28,6 +28,12 @@ pub(super) unsafe fn of(rel: Relation) -> Option<(&'static str, &'static str)> {
         if relation::is_temporary(rel) {
             return None;
         }
+        if compat::may_outlive_rows() {
+            return Some((
+                "The setting old_snapshot_threshold is on: what is moved could vanish for old snapshots that are to meet an ERROR.",
+                LOCKED,
+            ));
+        }
         if compat::plugin_without_publications().is_some() {
             return Some((
                 "The database has a replication slot whose output plugin does not go by publications: it would see packed rows deleted.",
