@@ -1,7 +1,8 @@
 //! Batches in temporary files: written one after the other, read back in that order.
 //!
-//! A page is one batch, its columns flat: validity, then the values end to end, little-endian. Pages are gathered to `BUFFER` bytes before they go to the file, which is made then: an
-//! operator of many partitions has many with a few rows each. The file is this process's own; still, a page that is too short is an error and not a panic.
+//! A page is one batch, its columns flat: validity, then the values end to end, little-endian. Rows of small batches are put together to one page, and pages are gathered to `BUFFER` bytes
+//! before they go to the file, which is made then: an operator of many partitions has many with a few rows each, and a page of a few rows costs as much to write, read and work on as one of
+//! hundreds. The file is this process's own; still, a page that is too short is an error and not a panic.
 
 use std::sync::Arc;
 
@@ -10,12 +11,18 @@ use vector::{
     Values, Vector,
 };
 
-use super::flat;
+use super::{ValueColumn, flat};
 use crate::execution::count_spilled;
 use crate::{Batch, Error, Result, SharedTempFiles, TempFile, interrupt};
 
 /// Bytes gathered before they are written.
 const BUFFER: usize = 32 << 10;
+/// Rows that make a page of their own,
+const PAGE_ROWS: usize = 512;
+/// and bytes of fewer.
+const PAGE_BYTES: usize = 16 << 10;
+/// Bytes, about, that one of many rows has at most: rows may share long values.
+const MOST_BYTES: usize = 4 << 20;
 
 /// A file of batches.
 pub struct BatchFile {
@@ -26,6 +33,8 @@ pub struct BatchFile {
     pages: Vec<Page>,
     written: u64,
     buffer: Vec<u8>,
+    /// Rows that are not in a page yet. Empty while there are none.
+    open: Vec<ValueColumn>,
     next: usize,
     rows: usize,
 }
@@ -57,23 +66,69 @@ impl BatchFile {
             pages: Vec::new(),
             written: 0,
             buffer: Vec::new(),
+            open: Vec::new(),
             next: 0,
             rows: 0,
         })
     }
 
     /// Rows written.
-    pub const fn rows(&self) -> usize {
-        self.rows
+    pub fn rows(&self) -> usize {
+        self.rows + self.open.first().map_or(0, ValueColumn::len)
     }
 
-    /// Appends a batch. An interrupt point, as is `read`: whoever writes or reads much of it need not have one.
+    /// Appends a batch.
     pub fn write(&mut self, columns: &[Arc<Vector>], rows: usize) -> Result<()> {
+        let columns: Vec<_> = columns.iter().map(flat).collect();
+        let most = rows_of_a_page(&columns, rows);
+        if (PAGE_ROWS..=most).contains(&rows) {
+            self.close_page()?;
+            return self.write_page(&columns, rows);
+        }
+        let all: Vec<u32> = (0..rows as u32).collect();
+        all.chunks(most).try_for_each(|rows| self.write_rows(&columns, rows))
+    }
+
+    /// Appends these rows, few enough for a page, of flat columns.
+    fn write_rows(&mut self, columns: &[Arc<Vector>], rows: &[u32]) -> Result<()> {
+        if rows.is_empty() {
+            return Ok(());
+        }
+        let goes = |(open, column): (&ValueColumn, &Arc<Vector>)| open.takes(column);
+        if !self.open.iter().zip(columns).all(goes) {
+            self.close_page()?;
+        }
+        if self.open.is_empty() {
+            self.open.extend(self.types.iter().map(|&logical| ValueColumn::new(logical)));
+            let alone = rows.len() >= PAGE_ROWS || columns.is_empty();
+            if alone || !self.open.iter().zip(columns).all(goes) {
+                self.open.clear();
+                let taken: Vec<_> = columns.iter().map(|column| Arc::new(column.take(rows))).collect();
+                return self.write_page(&taken, rows.len());
+            }
+        }
+        self.open.iter_mut().zip(columns).try_for_each(|(open, column)| open.append(column, rows))?;
+        let open = self.open.first().map_or(0, ValueColumn::len);
+        if open >= PAGE_ROWS || self.open.iter().map(ValueColumn::bytes).sum::<usize>() >= PAGE_BYTES {
+            self.close_page()?;
+        }
+        Ok(())
+    }
+
+    /// The rows that are in no page become one.
+    fn close_page(&mut self) -> Result<()> {
+        let mut open = std::mem::take(&mut self.open);
+        let Some(rows) = open.first().map(ValueColumn::len) else { return Ok(()) };
+        open.iter_mut().for_each(ValueColumn::seal);
+        let columns: Vec<_> = open.iter().map(|column| Arc::new(column.slice(0, rows))).collect();
+        self.write_page(&columns, rows)
+    }
+
+    /// Appends flat columns as a page. An interrupt point, as is `read`: whoever writes or reads much of a file need not have one.
+    fn write_page(&mut self, columns: &[Arc<Vector>], rows: usize) -> Result<()> {
         interrupt::check()?;
         let start = self.buffer.len();
-        for column in columns {
-            encode(&flat(column), &mut self.buffer);
-        }
+        columns.iter().for_each(|column| encode(column, &mut self.buffer));
         let offset = self.written + start as u64;
         self.pages.push(Page { offset, length: self.buffer.len() - start, rows });
         self.rows += rows;
@@ -99,19 +154,21 @@ impl BatchFile {
 
     /// Nothing more is written for now: it holds no buffer until it is read.
     pub fn rest(&mut self) -> Result<()> {
+        self.close_page()?;
         self.flush()?;
         self.buffer = Vec::new();
         Ok(())
     }
 
     /// Bytes that it holds in memory.
-    pub const fn buffered(&self) -> usize {
-        self.buffer.capacity()
+    pub fn buffered(&self) -> usize {
+        self.buffer.capacity() + self.open.iter().map(ValueColumn::bytes).sum::<usize>()
     }
 
-    /// The next batch, in the order they were written.
+    /// The next rows, in the order they were written.
     pub fn read(&mut self) -> Result<Option<Batch>> {
         interrupt::check()?;
+        self.close_page()?;
         if self.file.is_some() {
             self.rest()?;
         }
@@ -137,6 +194,12 @@ impl BatchFile {
         let columns = self.types.iter().map(|&logical| Ok(Arc::new(decode(logical, page.rows, &mut rest)?)));
         Ok(Some(Batch::new(page.rows, columns.collect::<Result<Vec<_>>>()?)))
     }
+}
+
+/// How many of the rows of these columns a page takes.
+fn rows_of_a_page(columns: &[Arc<Vector>], rows: usize) -> usize {
+    let bytes: usize = columns.iter().map(|column| column.bytes()).sum();
+    (MOST_BYTES / (bytes / rows.max(1)).max(1)).max(1)
 }
 
 macro_rules! put {
@@ -314,13 +377,14 @@ impl Partitions {
             places[(super::hash::spread(hash) >> shift) as usize % fan_out].push(row);
         }
         let types: Vec<_> = columns.iter().map(|column| column.logical).collect();
+        let columns: Vec<_> = columns.iter().map(flat).collect();
+        let most = rows_of_a_page(&columns, rows);
         for (file, rows) in self.files.iter_mut().zip(places).filter(|(_, rows)| !rows.is_empty()) {
-            let taken: Vec<_> = columns.iter().map(|column| Arc::new(column.take(&rows))).collect();
             let file = match file {
                 Some(file) => file,
                 None => file.insert(BatchFile::new(&types, files)?),
             };
-            file.write(&taken, rows.len())?;
+            rows.chunks(most).try_for_each(|rows| file.write_rows(&columns, rows))?;
         }
         Ok(())
     }
@@ -406,11 +470,69 @@ mod tests {
         for rows in [1, 64, 0, 1_000, 3] {
             file.write(&columns(rows), rows).unwrap();
         }
-        for rows in [1, 64, 0, 1_000, 3] {
+        for rows in [1, 64, 1_000, 3] {
             let batch = file.read().unwrap().unwrap();
             assert_eq!(batch.rows, rows);
             assert_eq!(batch.columns, columns(rows));
         }
         assert!(file.read().unwrap().is_none());
+    }
+
+    /// Rows of small batches come back in few pages, also where numerics of another scale, wide ones and NaN are among them.
+    #[test]
+    fn small_batches_become_pages() {
+        let number = |row: usize, b: &mut VectorBuilder| match row % 1_000 {
+            997 => b.push_numeric_side(b"NaN"),
+            998 => b.push_numeric(row as i128 * 10i128.pow(30), 4, 4),
+            _ => b.push_numeric(row as i128, (row / 1_000) as u16, 1),
+        };
+        let types = [LogicalType::Numeric, LogicalType::Text, LogicalType::Int32];
+        let files: SharedTempFiles = Arc::new(Files);
+        let mut file = BatchFile::new(&types, &files).unwrap();
+        let mut none = BatchFile::new(&[], &files).unwrap();
+        let mut next = 0;
+        let mut expected: Vec<Vec<String>> = Vec::new();
+        let shown = |batch: &Batch| {
+            let value = |column: &Arc<Vector>, row: usize| match &column.values {
+                _ if !column.is_valid(row) => "NULL".to_owned(),
+                Values::Numeric(n) => {
+                    let (value, special) = (n.ints.get(row), n.side_value(row));
+                    format!("{value} {special:?} {} {}", n.scale, n.display.get(row))
+                }
+                Values::Bytes(texts) => format!("{:?}", texts.get(row)),
+                Values::Int32(values) => values[row].to_string(),
+                _ => String::new(),
+            };
+            let row = |row| batch.columns.iter().map(|column| value(column, row)).collect();
+            (0..batch.rows).map(row).collect::<Vec<Vec<String>>>()
+        };
+        for batch in 0..2_000usize {
+            let rows = 1 + batch % 4;
+            let first = next;
+            next += rows;
+            let columns = [
+                column(types[0], rows, |b, row| number(first + row, b)),
+                column(types[1], rows, |b, row| {
+                    b.push_bytes(format!("{}", first + row).repeat(4).as_bytes())
+                }),
+                column(types[2], rows, |b, row| b.push_i32((first + row) as i32)),
+            ];
+            expected.extend(shown(&Batch::new(rows, columns.to_vec())));
+            file.write(&columns, rows).unwrap();
+            none.write(&[], rows).unwrap();
+        }
+        assert_eq!((file.rows(), none.rows()), (next, next));
+        let (mut pages, mut found) = (0, Vec::new());
+        while let Some(batch) = file.read().unwrap() {
+            pages += 1;
+            found.extend(shown(&batch));
+        }
+        assert!(found == expected);
+        assert!(pages < 60, "{pages} pages");
+        let mut rows = 0;
+        while let Some(batch) = none.read().unwrap() {
+            rows += batch.rows;
+        }
+        assert_eq!(rows, next);
     }
 }

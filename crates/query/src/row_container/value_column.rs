@@ -126,6 +126,13 @@ impl ValueColumn {
         self.nulls.get(at)
     }
 
+    /// Whether values of a flat vector of its type can be appended for certain, and as they are.
+    pub fn takes(&self, from: &Vector) -> bool {
+        let (Lane::Numeric(to), Values::Numeric(from)) = (&self.lane, &from.values) else { return true };
+        let narrow = !matches!(from.ints, NumericInts::Int128(_));
+        narrow && from.side.is_empty() && (self.len == 0 || to.scale == from.scale)
+    }
+
     /// Appends these rows of a flat vector.
     ///
     /// # Errors
@@ -437,6 +444,15 @@ pub const fn integer_of(special: Special) -> i128 {
         Special::Infinity => i128::MAX - 1,
         Special::Nan => i128::MAX,
     }
+}
+
+/// The integers of decimals, with those that stand for what is no number in its place; None where one has too many digits.
+pub fn integers_of(numeric: &NumericValues) -> Option<Vec<i128>> {
+    let mut ints: Vec<i128> = (0..numeric.len()).map(|row| numeric.ints.get(row)).collect();
+    for (row, special) in numeric.specials()? {
+        *ints.get_mut(row as usize)? = integer_of(special);
+    }
+    Some(ints)
 }
 
 /// Whether an integer stands for what is no number.
