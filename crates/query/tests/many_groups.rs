@@ -196,3 +196,81 @@ fn groups_in_order_are_spilled() {
     assert_eq!(groups, ROWS / 5);
     assert!(written.load(Ordering::Relaxed) > 0, "nothing was written to files");
 }
+
+/// All groups in turn: each row is of a new group until all were met. Where as many were expected each thread keeps its table, so that no row is divided.
+#[test]
+fn groups_that_were_expected_are_not_divided() {
+    const GROUPS: i64 = 50_000;
+    let rows = |first: i64| -> Vec<Vec<V>> {
+        let group = |at| V::Int(at % GROUPS);
+        let row = |at| vec![group(at), V::Text("text".into()), V::Int(0), V::Dec(1, 0), V::Int(1)];
+        (first..first + 10_000).map(row).collect()
+    };
+    // Tables that are divided come in 128 parts, one table in batches of 2,048 groups.
+    for (expected, most) in [(60_000.0, 64), (200.0, 128)] {
+        let plan = Plan::Aggregate {
+            input: scan(&TYPES),
+            keys: vec![Expression::Column(0)],
+            aggregates: aggregates(),
+            groups: expected,
+        };
+        let settings = Settings { memory: 1 << 30, threads: 2, temp_files: None };
+        let sink = query::operators::aggregate(&plan, &Arc::new(settings)).unwrap();
+        let mut locals = [sink.make().unwrap(), sink.make().unwrap()];
+        for at in 0..20 {
+            assert!(locals[at % 2].push(batch(&rows(at as i64 * 10_000))).unwrap());
+        }
+        locals.into_iter().for_each(|local| local.finish().unwrap());
+        let mut output = sink.complete().unwrap();
+        let (mut units, mut groups) = (0, 0);
+        while let Some(mut unit) = output.next_unit(&mut Calm).unwrap() {
+            units += 1;
+            while let Step::Batch(batch) = unit.next().unwrap() {
+                groups += batch.rows as i64;
+                assert!((0..batch.rows).all(|row| value(&batch.columns[1], row).show() == "4"));
+            }
+        }
+        assert_eq!(groups, GROUPS);
+        assert!(units <= most && units > most / 3, "{units} units where {expected} groups were expected");
+    }
+}
+
+/// One thread's part once its rows are divided, with these decimals in the rows that come then, each in a batch of its own.
+fn divided(decimals: &[V]) -> Result<()> {
+    let plan = Plan::Aggregate {
+        input: scan(&TYPES),
+        keys: vec![Expression::Column(0)],
+        aggregates: aggregates(),
+        groups: 200.0,
+    };
+    let settings = Settings { memory: 1 << 30, threads: 2, temp_files: None };
+    let sink = query::operators::aggregate(&plan, &Arc::new(settings)).unwrap();
+    let mut local = sink.make().unwrap();
+    let row = |at: i64, decimal: &V| {
+        batch(&[vec![V::Int(at), V::Text("text".into()), V::Int(0), decimal.clone(), V::Int(1)]])
+    };
+    for first in (0..40_000).step_by(8_000) {
+        let rows: Vec<Vec<V>> = (first..first + 8_000)
+            .map(|at| vec![V::Int(at), V::Text("text".into()), V::Int(0), V::Dec(1, 0), V::Int(1)])
+            .collect();
+        local.push(batch(&rows)).unwrap();
+    }
+    for (at, decimal) in (100_000..).zip(decimals) {
+        local.push(row(at, decimal))?;
+    }
+    local.finish()
+}
+
+/// What cannot be summed is known before a group is given out, though rows of divided groups wait until then.
+#[test]
+fn declines_before_groups_are_given_out() {
+    divided(&[V::Dec(7, 2)]).unwrap();
+    assert!(matches!(divided(&[V::Dec(9 * 10i128.pow(37), 0)]), Err(Error::Decline(_))));
+}
+
+/// Decimals that have no scale in common are declined, where rows of several batches are put together.
+#[test]
+fn declines_decimals_without_a_common_scale() {
+    let found = divided(&[V::Dec(10i128.pow(30), 0), V::Dec(1, 15)]);
+    assert!(matches!(found, Err(Error::Decline(_))), "{found:?}");
+}

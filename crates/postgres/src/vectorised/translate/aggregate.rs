@@ -30,6 +30,8 @@ struct Grouping {
     sets: Option<Vec<Vec<i16>>>,
     /// Whether groups come in the order of the rows they are made of.
     sorted: bool,
+    /// Groups that the planner expects, before HAVING.
+    expected: f64,
 }
 
 /// An Agg node.
@@ -66,7 +68,8 @@ pub unsafe fn aggregate(
         }
         let sorted = (*agg).aggstrategy == pg_sys::AggStrategy::AGG_SORTED && chain.is_empty();
         let sets = (!sets.is_empty()).then_some(sets);
-        grouped(context, Grouping { plan: &raw mut (*agg).plan, columns, sets, sorted }, order)
+        let (plan, expected) = (&raw mut (*agg).plan, (*agg).numGroups as f64);
+        grouped(context, Grouping { plan, columns, sets, sorted, expected }, order)
     }
 }
 
@@ -83,7 +86,8 @@ pub unsafe fn group(
     unsafe {
         let columns =
             columns_of((*group).numCols, (*group).grpColIdx, (*group).grpOperators, (*group).grpCollations);
-        grouped(context, Grouping { plan: &raw mut (*group).plan, columns, sets: None, sorted: true }, order)
+        let (plan, expected) = (&raw mut (*group).plan, (*group).plan.plan_rows);
+        grouped(context, Grouping { plan, columns, sets: None, sorted: true, expected }, order)
     }
 }
 
@@ -131,7 +135,7 @@ unsafe fn grouped(context: &mut Context<'_>, grouping: Grouping, order: Order) -
             keys.push(context, OutputColumn { collation, ..column_type }, column.clone())?;
             grouped.push(attno);
         }
-        if keys.exceed_memory((*plan).plan_rows) {
+        if keys.exceed_memory(grouping.expected) {
             return decline("more groups by values that only the server compares than there is memory for");
         }
         known.extend(grouped.into_iter().zip(keys.values()));
@@ -167,7 +171,7 @@ unsafe fn grouped(context: &mut Context<'_>, grouping: Grouping, order: Order) -
         let number = Expression::Column(keys.len() + aggregates.len());
         let input = Box::new(below.plan);
         let all = match &grouping.sets {
-            None => Plan::Aggregate { input, keys, aggregates, groups: (*plan).plan_rows },
+            None => Plan::Aggregate { input, keys, aggregates, groups: grouping.expected },
             Some(sets) => {
                 let sets = sets.iter().map(|set| places(set, &grouping, &known)).collect();
                 Plan::GroupingSets { input, keys, sets, aggregates }

@@ -37,14 +37,24 @@ pub use self::sets::SetsSink;
 use self::table::Table;
 use crate::operators::sort::Room;
 use crate::{
-    Aggregate, Batch, Error, Expression, Host, Plan, Result, Settings, SharedTempFiles, Sink, SinkLocal,
-    Source, Step, Summary, SummaryNeed, Unit,
+    Aggregate, AggregateFunction, Batch, Error, Expression, Host, Plan, Result, Settings, SharedTempFiles,
+    Sink, SinkLocal, Source, Step, Summary, SummaryNeed, Unit,
 };
 
 /// Groups that a thread keeps to itself: they stay in the caches near the processor.
 const OWN: usize = 1 << 15;
+/// Groups that a thread keeps to itself where there are to be no more: to put the tables of all threads together costs less than to divide rows.
+const FORESEEN: usize = 1 << 18;
 /// Rows of a group, on the average, from which on a thread brings groups to the shared tables, and not rows.
 const MANY: usize = 4;
+
+/// Whether a thread keeps its table when that has outgrown a limit, with so many groups, of which the rows since the last limit brought some: where there are not many more to come, by what
+/// was expected or by the share of rows that were of new groups. Rows may come in an order in which each is of a new group until all groups were met, which only the expectation tells from rows
+/// that are all of groups of their own; where the table has more groups by a quarter, it was wrong. Never a great many: a large table takes longer to divide than its rows would have.
+fn keeps(expected: f64, groups: usize, rows: usize, new: usize) -> bool {
+    let few = expected <= FORESEEN as f64 && groups <= FORESEEN;
+    few && (groups as f64 <= 1.25 * expected || new < rows / 4 * 3)
+}
 
 /// What all threads know.
 pub struct AggregateSink {
@@ -68,6 +78,8 @@ enum Gathered {
 pub struct Spec {
     keys: Vec<Expression>,
     aggregates: Vec<Aggregate>,
+    /// Groups expected.
+    expected: f64,
     /// Types of the input's columns.
     input: Vec<LogicalType>,
     /// Bytes that the tables of all threads may take together.
@@ -97,6 +109,27 @@ impl Spec {
                 let mut all = aggregate.arguments.iter().chain(&aggregate.filter).chain(keys);
                 Hosted::streams(aggregate, self) || all.any(Expression::needs_host)
             })
+    }
+
+    /// Whether no row can raise an error, or decline, when it is aggregated.
+    fn is_certain(&self) -> bool {
+        use AggregateFunction as F;
+        use LogicalType as T;
+        let part = |part: &Expression| !part.can_raise(&self.input) && !part.can_decline(&self.input);
+        let certain = |aggregate: &Aggregate| {
+            let of = |types: &[T]| {
+                aggregate.arguments.iter().any(|part| types.contains(&part.logical(&self.input)))
+            };
+            let function = match aggregate.function {
+                F::CountRows | F::Count | F::BoolAnd | F::BoolOr => true,
+                F::Min | F::Max | F::First => !of(&[T::Numeric]),
+                F::Sum | F::Avg => !of(&[T::Numeric, T::Float32, T::Float64]),
+                _ => false,
+            };
+            function && aggregate.arguments.iter().chain(&aggregate.filter).all(part)
+        };
+        let keys = self.keys.iter().all(|key| key.logical(&self.input) != T::Numeric);
+        keys && self.aggregates.iter().all(certain)
     }
 
     fn key_types(&self) -> Vec<LogicalType> {
@@ -147,17 +180,18 @@ impl Shared {
 impl AggregateSink {
     /// The sink of an aggregate plan.
     pub fn new(plan: &Plan, settings: &Arc<Settings>) -> Result<Self> {
-        let Plan::Aggregate { input, keys, aggregates, .. } = plan else {
+        let Plan::Aggregate { input, keys, aggregates, groups } = plan else {
             return Err(Error::Decline("not an aggregate"));
         };
-        Self::over(input.types(), keys.clone(), aggregates, keys.is_empty(), settings.memory, settings)
+        let alone = keys.is_empty();
+        Self::over(input.types(), keys.clone(), (aggregates, *groups), alone, settings.memory, settings)
     }
 
-    /// The sink of these keys and aggregates over an input of these types, with so many bytes; `alone` as in `Spec`.
+    /// The sink of these keys and aggregates, with groups as expected, over an input of these types, with so many bytes; `alone` as in `Spec`.
     fn over(
         input: Vec<LogicalType>,
         keys: Vec<Expression>,
-        aggregates: &[Aggregate],
+        (aggregates, expected): (&[Aggregate], f64),
         alone: bool,
         memory: usize,
         settings: &Settings,
@@ -165,6 +199,7 @@ impl AggregateSink {
         let mut spec = Spec {
             keys,
             aggregates: aggregates.to_vec(),
+            expected,
             input,
             memory,
             threads: settings.threads.max(1),
@@ -189,7 +224,8 @@ const POISONED: Error = Error::Decline("a thread panicked");
 impl Sink for AggregateSink {
     fn make(&self) -> Result<Box<dyn SinkLocal>> {
         let shared = Arc::clone(&self.shared);
-        Ok(Box::new(Local { table: shared.spec.own_table()?, shared, rows: 0, scatter: None }))
+        let table = shared.spec.own_table()?;
+        Ok(Box::new(Local { table, shared, rows: 0, limit: OWN, before: (0, 0), scatter: None }))
     }
 
     fn complete(&self) -> Result<Box<dyn Source>> {
@@ -231,11 +267,31 @@ struct Local {
     table: Table,
     /// Rows that went into the table.
     rows: usize,
+    /// Groups at which it is looked at whether the table is kept, and its rows and groups when it was before.
+    limit: usize,
+    before: (usize, usize),
     /// Where rows go instead, where groups are about as many.
     scatter: Option<Scatter>,
 }
 
 impl Local {
+    /// Whether the table has more groups than a thread keeps, or takes more memory.
+    fn is_outgrown(&mut self) -> bool {
+        let (spec, groups) = (&self.shared.spec, self.table.groups());
+        if spec.parts == 0 {
+            return false;
+        }
+        if self.table.bytes() > spec.own_memory() / 2 {
+            return true;
+        }
+        if groups <= self.limit {
+            return false;
+        }
+        let (rows, known) = std::mem::replace(&mut self.before, (self.rows, groups));
+        self.limit = groups * 2;
+        !keeps(spec.expected, groups, self.rows - rows, groups - known)
+    }
+
     /// The table's groups go to the shared tables.
     fn divide(&mut self) -> Result<()> {
         let spec = &self.shared.spec;
@@ -243,7 +299,7 @@ impl Local {
         let table = std::mem::replace(&mut self.table, spec.own_table()?);
         let many = table.groups() * MANY <= self.rows;
         parts.take_table(table)?;
-        self.rows = 0;
+        (self.rows, self.limit, self.before) = (0, OWN, (0, 0));
         if !many || parts.is_full() {
             self.scatter = Some(Scatter::new(spec, parts, spec.own_memory() / 2));
         }
@@ -259,8 +315,7 @@ impl SinkLocal for Local {
         }
         self.rows += batch.rows;
         self.table.push(&batch)?;
-        let spec = &self.shared.spec;
-        if spec.parts > 0 && (self.table.groups() > OWN || self.table.bytes() > spec.own_memory() / 2) {
+        if self.is_outgrown() {
             self.divide()?;
         }
         Ok(true)
@@ -321,7 +376,8 @@ struct Parts {
 impl Source for Parts {
     fn next_unit(&mut self, _: &mut dyn Host) -> Result<Option<Box<dyn Unit>>> {
         let Some((table, waiting)) = self.tables.pop() else { return Ok(None) };
-        let output = Output::new(table, self.shared.spec.own_memory()).after(waiting);
+        // Rows that wait for other tables have the rest.
+        let output = Output::new(table, self.shared.spec.own_memory() / 2).after(waiting);
         Ok(Some(Box::new(Part { shared: Arc::clone(&self.shared), output: Some(output) })))
     }
 }
@@ -340,5 +396,26 @@ impl Unit for Part {
             self.output = None;
         }
         Ok(step.map_or(Step::Done, Step::Batch))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tables_are_kept_where_no_many_groups_are_to_come() {
+        // Each row is of a new group: all users in turn, and only the planner knows that they come again.
+        assert!(keeps(50_000.0, OWN + 1, OWN + 1, OWN + 1));
+        assert!(keeps(79_000.0, 2 * OWN, OWN, OWN));
+        // Nothing is known of them, or they are more than were expected, or a great many.
+        assert!(!keeps(200.0, OWN + 1, OWN + 1, OWN + 1));
+        assert!(!keeps(50_000.0, 4 * OWN, 2 * OWN, 2 * OWN));
+        assert!(!keeps(1e6, OWN + 1, OWN + 1, OWN + 1));
+        // Most rows are of groups that are known.
+        assert!(keeps(200.0, OWN + 1, 4 * OWN, OWN + 1));
+        assert!(keeps(1.0, 8 * OWN, 12 * OWN, 4 * OWN));
+        assert!(!keeps(1e6, OWN + 1, 4 * OWN, OWN + 1));
+        assert!(!keeps(1.0, 9 * OWN, 36 * OWN, OWN));
     }
 }

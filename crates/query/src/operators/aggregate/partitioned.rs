@@ -2,18 +2,19 @@
 //!
 //! Called by the sink when a thread's own table has outgrown the nearest caches. A group is in one table only, whichever thread met it, so nothing is left to be put together in the end, each
 //! part's groups are given out by any thread, and each table stays small. Threads bring groups with their states (`take_table`), or, where most rows are groups of their own, rows (`Scatter`):
-//! those wait beside their table until it is their turn, as a unit of work like any other, so that a table is asked for all its rows at a time, stays in the cache meanwhile, and no thread waits
+//! those wait beside their table until it is their turn, as a unit of work like any other (unless they may end the query, which has to be known before groups are given out), so that a table is asked for all its rows at a time, stays in the cache meanwhile, and no thread waits
 //! for another. The way is that of partitioned hash joins, and of DuckDB's aggregation. Invariant: a group has the same table for all threads; tables are locked one at a time.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
-use vector::{LogicalType, Values, concat};
+use vector::{LogicalType, Values};
 
 use super::table::Table;
 use super::{POISONED, Spec};
+use crate::expression::end_to_end;
 use crate::row_container::{compacted, hash, nulls};
-use crate::{Batch, Evaluator, Result};
+use crate::{Batch, Evaluator, Result, interrupt};
 
 /// Parts at most,
 const MOST_PARTS: usize = 128;
@@ -130,6 +131,8 @@ pub struct Scatter {
     held: usize,
     /// Bytes that all may take before they are brought to the tables.
     memory: usize,
+    /// No row can end the query: they may wait until groups are given out.
+    certain: bool,
     hashes: Vec<u64>,
 }
 
@@ -147,6 +150,7 @@ impl Scatter {
             held: 0,
             to,
             memory,
+            certain: spec.is_certain(),
             hashes: Vec::new(),
         }
     }
@@ -186,7 +190,7 @@ impl Scatter {
                 return Ok(nulls(logical, rows));
             }
             let parts = gathered.iter().filter_map(|batch| batch.columns.get(at));
-            let mut column = concat(logical, parts.map(|part| part.as_ref().clone()).collect())?;
+            let mut column = end_to_end(logical, parts.map(|part| part.as_ref().clone()).collect())?;
             if let Values::Bytes(views) = &mut column.values {
                 *views = compacted(views)?;
             }
@@ -210,12 +214,20 @@ impl Scatter {
     fn bring(&mut self) -> Result<()> {
         self.held = 0;
         let divided = &mut self.divided;
-        self.to.each(|at, table| divided[at].drain(..).try_for_each(|batch| table.push(&batch)))
+        self.to.each(|at, table| {
+            divided[at].drain(..).try_for_each(|batch| {
+                interrupt::check()?;
+                table.push(&batch)
+            })
+        })
     }
 
-    /// All rows were seen: what was not brought waits beside the tables.
+    /// All rows were seen: what was not brought waits beside the tables, where nothing can come of it but groups.
     pub fn finish(&mut self) -> Result<()> {
         self.divide()?;
+        if !self.certain {
+            return self.bring();
+        }
         for (rows, waiting) in self.divided.iter_mut().zip(&self.to.waiting) {
             waiting.lock().map_err(|_| POISONED)?.append(rows);
         }

@@ -32,7 +32,8 @@ impl SetsSink {
         let sinks = sets.iter().map(|set| {
             let keys = set.iter().map(|&at| keys.get(at).cloned()).collect::<Option<Vec<_>>>();
             let keys = keys.ok_or(Error::Decline("grouping set of no key"))?;
-            AggregateSink::over(input.clone(), keys, aggregates, false, memory, settings)
+            // How many groups each set has is not known.
+            AggregateSink::over(input.clone(), keys, (aggregates, 0.0), false, memory, settings)
         });
         Ok(Self {
             sets: sinks.collect::<Result<_>>()?,

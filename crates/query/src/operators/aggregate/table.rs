@@ -153,6 +153,8 @@ impl Table {
     /// A table of groups whose hashes have their highest bits in common.
     pub fn of_partition(spec: &Spec, memory: usize) -> Result<Self> {
         let mut table = Self::new(spec, LEVELS, memory)?;
+        // Its keys are few of a range's, so that an array of a place for each would be mostly empty.
+        table.set = table.set.map(|_| Numbering::new(&spec.key_types(), 0));
         table.spilled.whole = true;
         Ok(table)
     }
