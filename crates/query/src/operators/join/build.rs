@@ -13,6 +13,7 @@ use vector::{Bitmap, LogicalType, Predicate, Values, Vector};
 use super::members::KeySet;
 use super::narrow::predicate;
 use super::table::Table;
+use crate::expression::end_to_end;
 use crate::row_container::{BatchFile, Partitions, compacted, nulls};
 use crate::{
     Batch, Error, Evaluator, Expression, Result, SharedTempFiles, Sink, SinkLocal, Source, interrupt,
@@ -296,7 +297,13 @@ impl Built {
             let values = Values::Constant(Box::new(column.as_ref().clone()), heads.len());
             return Arc::new(Vector::new(logical, values));
         }
-        let mut taken = column.take(rows);
+        let mut taken = match &column.values {
+            // A row without a match carries no text along.
+            Values::Bytes(_) if misses => {
+                column.take(&heads.iter().map(|head| head.wrapping_sub(1)).collect::<Vec<_>>())
+            }
+            _ => column.take(rows),
+        };
         if misses {
             let mut words = vec![0u64; heads.len().div_ceil(64)];
             for (word, heads) in words.iter_mut().zip(heads.chunks(64)) {
@@ -326,7 +333,7 @@ fn next_column(logical: LogicalType, parts: &mut [Part]) -> Result<Vector> {
         let part = columns.pop().ok_or(Error::Decline("columns of the kept side"))?;
         column.push(Arc::try_unwrap(part).unwrap_or_else(|shared| shared.as_ref().clone()));
     }
-    let mut joined = vector::concat(logical, column)?;
+    let mut joined = end_to_end(logical, column)?;
     joined.validity = joined.validity.take().filter(|validity| validity.count_zeros() > 0);
     if let Values::Bytes(views) = &mut joined.values {
         *views = compacted(views)?;

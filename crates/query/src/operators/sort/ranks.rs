@@ -42,6 +42,10 @@ pub fn ranks(column: &ValueColumn, order: &TextOrder) -> Result<Option<Vec<u32>>
     let mut rank_of = vec![0; set.len()];
     let mut rank = 0;
     for (at, &value) in different.iter().enumerate() {
+        // The host's comparisons of long texts take long.
+        if at % 256 == 0 {
+            interrupt::check()?;
+        }
         let before = at.checked_sub(1).and_then(|before| different.get(before));
         if before.is_some_and(|&before| values.order(before as usize, value as usize, order).is_ne()) {
             rank += 1;
