@@ -34,7 +34,7 @@ WINDOWS = [
     ("same", "lag(@1, 1, @2)", "int4 int4", True), ("int8", "count(*) FILTER (WHERE @1)", "bool", False),
     ("same", "lead(@1, -3)", "any", True), ("same", "nth_value(@1, 1)", "any", True), ("numeric", "sum(@1)", "int8", False), ("numeric", "sum(@1)", "numeric", False), ("numeric", "avg(@1)", "int4", False),
     ("float8", "avg(@1)", "float8", False), ("numeric", "variance(@1)", "int4", False), ("numeric", "stddev_pop(@1)", "numeric", False), ("float8", "var_samp(@1)", "float8", False), ("bool", "bool_and(@1)", "bool", False),
-    ("bool", "bool_or(@1)", "bool", False), ("text", "string_agg(@1, '+')", "text", True), ("numeric", "sum(@1) FILTER (WHERE @2)", "numeric bool", False), ("numeric", "avg(@1)", "wildn", False), ("same", "min(@1)", "min", False),
+    ("bool", "bool_or(@1)", "bool", False), ("text", "string_agg(@1, '+')", "text", True), ("numeric", "sum(@1) FILTER (WHERE @2)", "numeric bool", False), ("numeric", "avg(@1)", "wildn", False), ("numeric", "sum(@1)", "wildn", False), ("same", "max(@1)", "wildn", False), ("same", "min(@1)", "min", False),
 ]
 # What RANGE moves by, for each kind of column that it can.
 DISTANCES = {"int4": ("0", "3", "1000"), "int8": ("2", "100000", "9223372036854775807"), "numeric": ("0.5", "12.25"), "float8": ("0.5::float8", "1e6::float8", "'Infinity'::float8"),

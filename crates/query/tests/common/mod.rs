@@ -13,6 +13,7 @@ pub enum Plain {
     Float(f64),
     /// Unscaled, scale, display scale.
     Numeric(i128, u16, u16),
+    /// Bytes; of what is no number among decimals, those of the side lane.
     Text(Vec<u8>),
 }
 
@@ -35,7 +36,9 @@ pub fn at(vector: &Vector, row: usize) -> Plain {
         Values::Fixed(values) => Plain::Text(values.get(row).to_vec()),
         Values::Bytes(views) => Plain::Text(views.get(row).to_vec()),
         Values::Numeric(numeric) => {
-            assert!(numeric.side.is_empty());
+            if let Some(special) = numeric.side_value(row) {
+                return Plain::Text(special.to_vec());
+            }
             Plain::Numeric(numeric.ints.get(row), numeric.scale, numeric.display.get(row))
         }
         Values::Constant(value, _) => at(value, 0),

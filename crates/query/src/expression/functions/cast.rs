@@ -1,6 +1,6 @@
 //! Casts among numbers. Called for `Function::Cast`.
 
-use vector::{Bitmap, DisplayScales, LogicalType, NumericInts, NumericValues, Values};
+use vector::{Bitmap, DisplayScales, LogicalType, NumericInts, NumericValues, Special, Values};
 
 use super::lanes::{Native, WRONG_TYPE, any_fails, decimals, lane, one};
 use super::numeric::{Decimal, LIMIT, MAX_SCALE, TOO_WIDE, power_of_ten, rounded};
@@ -207,11 +207,19 @@ fn from_floats(
     digits: usize,
 ) -> Result<Output> {
     let mut parts: Vec<(i128, u16)> = Vec::with_capacity(rows);
+    let mut side = Vec::new();
     for row in 0..rows {
         let counts = valid.is_none_or(|valid| valid.get(row));
         let value = if counts { get(row) } else { 0.0 };
         if !value.is_finite() {
-            return Err(Error::Decline("numeric that is no scaled integer"));
+            let special = match value {
+                f64::INFINITY => Special::Infinity,
+                f64::NEG_INFINITY => Special::NegativeInfinity,
+                _ => Special::Nan,
+            };
+            side.push((row as u32, special.bytes().into()));
+            parts.push((0, 0));
+            continue;
         }
         parts.push(decimal_of(value, digits).ok_or(TOO_WIDE)?);
     }
@@ -226,7 +234,7 @@ fn from_floats(
         false => DisplayScales::PerValue(parts.iter().map(|&(_, own)| own).collect()),
     };
     let ints = NumericInts::Int128(ints).narrowed();
-    Ok(Values::Numeric(NumericValues { ints, scale, display, side: Vec::new() }).into())
+    Ok(Values::Numeric(NumericValues { ints, scale, display, side }).into())
 }
 
 fn to_integers<T: Native + TryFrom<i128>>(

@@ -108,7 +108,7 @@ pub(super) fn compile(
         return Err(Error::Decline("result of another type"));
     }
     let picked = match inputs {
-        [Numeric] | [Numeric, Numeric] => picked.map(|picked| numeric::around(function, picked)),
+        [Numeric] | [Numeric, Numeric | Int32] => picked.map(|picked| numeric::around(function, picked)),
         _ => picked,
     };
     picked.ok_or(Error::Decline("function"))

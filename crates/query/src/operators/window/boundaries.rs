@@ -8,7 +8,7 @@ use vector::{Values, Vector, compare_decimals};
 
 use super::MISTYPED;
 use crate::Result;
-use crate::row_container::flat;
+use crate::row_container::{flat, integers_of};
 
 /// Finds the rows whose keys differ from those of the row before.
 #[derive(Default)]
@@ -82,7 +82,11 @@ fn neighbours(key: &Vector, differs: &mut [bool]) -> Result<()> {
         Values::Numeric(v) if v.side.is_empty() => {
             pairs(key, differs, |a, b| v.ints.get(a) != v.ints.get(b));
         }
-        _ => return Err(crate::Error::Decline("numeric outside 128 bits")),
+        Values::Numeric(v) => {
+            let ints = integers_of(v).ok_or(crate::Error::Decline("numeric outside 128 bits"))?;
+            pairs(key, differs, |a, b| ints[a] != ints[b]);
+        }
+        _ => return Err(MISTYPED),
     }
     Ok(())
 }
@@ -101,9 +105,11 @@ fn equal(a: &Vector, i: usize, b: &Vector, j: usize) -> Result<bool> {
         (Values::Float64(a), Values::Float64(b)) => a[i] == b[j] || a[i].is_nan() && b[j].is_nan(),
         (Values::Fixed(a), Values::Fixed(b)) => a.get(i) == b.get(j),
         (Values::Bytes(a), Values::Bytes(b)) => a.get(i) == b.get(j),
-        (Values::Numeric(a), Values::Numeric(b)) => {
-            compare_decimals(a.ints.get(i), a.scale, b.ints.get(j), b.scale).is_eq()
-        }
+        (Values::Numeric(a), Values::Numeric(b)) => match (a.side_value(i), b.side_value(j)) {
+            (None, None) => compare_decimals(a.ints.get(i), a.scale, b.ints.get(j), b.scale).is_eq(),
+            // What is no number: what has too many digits is declined with its own rows.
+            (a, b) => a == b,
+        },
         _ => return Err(MISTYPED),
     })
 }

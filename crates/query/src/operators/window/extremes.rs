@@ -11,6 +11,7 @@ use vector::{LogicalType, Values, Vector, compare_floats};
 use super::places::Places;
 use super::values::{ABSENT, pick};
 use super::{Call, Column, Compute, Input};
+use crate::row_container::integers_of;
 use crate::{AggregateFunction, Error, Result, TextOrder, interrupt};
 
 /// The computer of min or max.
@@ -121,6 +122,10 @@ impl Extremes {
             Values::Float64(v) => self.positions(at, valid, |a, b| compare_floats(v[a], v[b])),
             Values::Numeric(v) if v.side.is_empty() => {
                 self.positions(at, valid, |a, b| v.ints.get(a).cmp(&v.ints.get(b)))
+            }
+            Values::Numeric(v) => {
+                let ints = integers_of(v).ok_or(Error::Decline("numeric outside 128 bits"))?;
+                self.positions(at, valid, |a, b| ints[a].cmp(&ints[b]))
             }
             Values::Bytes(v) => {
                 let order = self.order.clone();

@@ -17,7 +17,7 @@ mod sums;
 mod unit;
 mod values;
 
-use vector::{LogicalType, Vector};
+use vector::{LogicalType, Special, Vector};
 
 use self::gather::Gather;
 use self::places::Places;
@@ -132,8 +132,8 @@ impl Input {
 enum Column {
     /// As they come out.
     Vector(Vector),
-    /// Decimals that may have no scale in common.
-    Decimals(Vec<Option<Decimal>>),
+    /// Decimals that may have no scale in common, and the rows, ascending, that are no numbers.
+    Decimals(Vec<Option<Decimal>>, Vec<(usize, Special)>),
 }
 
 /// Computes one function.

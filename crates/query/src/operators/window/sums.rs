@@ -3,11 +3,11 @@
 //! Sums from the chunk's first row up to each row are computed once; those of a frame are differences, whatever its shape. They wrap, and no frame's own sum can be too large: what could overflow
 //! is declined before. Digits shown are the greatest of the frame's values, from a tree of maxima where values differ in them.
 
-use vector::{DisplayScales, LogicalType, NumericInts, Values, Vector};
+use vector::{DisplayScales, LogicalType, NumericInts, Special, Values, Vector};
 
 use super::places::Places;
 use super::{Call, Column, Compute, Input, MISTYPED};
-use crate::operators::aggregate::results::{Decimal, average, with_nulls};
+use crate::operators::aggregate::results::{Decimal, Specials, average, with_nulls};
 use crate::operators::aggregate::variance;
 use crate::{AggregateFunction, Error, Result, interrupt};
 
@@ -49,6 +49,7 @@ pub fn make(function: AggregateFunction, call: &Call) -> Result<Option<Box<dyn C
         counts: None,
         sums: Prefix::None,
         squares: Vec::new(),
+        specials: Vec::new(),
         scale: 0,
         display: Display::All(0),
     })))
@@ -74,9 +75,13 @@ struct Sums {
     counts: Option<Vec<u32>>,
     sums: Prefix,
     squares: Vec<i128>,
+    /// How many values up to each row are each of `SPECIALS`; empty where none is.
+    specials: Vec<[u32; 3]>,
     scale: u16,
     display: Display,
 }
+
+const SPECIALS: [Special; 3] = [Special::Nan, Special::Infinity, Special::NegativeInfinity];
 
 /// What a frame's values add up to.
 #[derive(Default)]
@@ -85,6 +90,7 @@ struct Total {
     sum: i128,
     squares: i128,
     display: u16,
+    specials: Specials,
 }
 
 /// Running sums of some values.
@@ -146,6 +152,10 @@ impl Sums {
             if let (Some(to), Some(from)) = (self.squares.get(to), self.squares.get(from)) {
                 total.squares += to - from;
             }
+            if let (Some(to), Some(from)) = (self.specials.get(to), self.specials.get(from)) {
+                let met = SPECIALS.iter().zip(to.iter().zip(from)).filter(|(_, (to, from))| to > from);
+                met.for_each(|(special, _)| total.specials.meet(*special));
+            }
             total.display = total.display.max(match &self.display {
                 Display::All(display) => *display,
                 Display::Values(maxima) => maxima.of(from, to),
@@ -189,7 +199,20 @@ impl Compute for Sums {
             (_, Values::Int64(values)) => self.add(argument, values),
             (_, Values::Numeric(numeric)) => {
                 if !numeric.side.is_empty() {
-                    return Err(WIDE);
+                    let specials = numeric.specials().ok_or(WIDE)?;
+                    if matches!(self.kind, Kind::Variance(_)) {
+                        return Err(Error::Decline("variance of what is no number"));
+                    }
+                    let mut met = vec![None; input.rows];
+                    for (row, special) in
+                        specials.into_iter().filter(|(row, _)| argument.is_valid(*row as usize))
+                    {
+                        met[row as usize] = Some(special);
+                    }
+                    self.specials = prefix(input.rows, |counts: [u32; 3], row| {
+                        let met = SPECIALS.map(|special| u32::from(met[row] == Some(special)));
+                        std::array::from_fn(|at| counts[at] + met[at])
+                    })?;
                 }
                 self.scale = numeric.scale;
                 self.display = match &numeric.display {
@@ -213,14 +236,20 @@ impl Compute for Sums {
     fn compute(&mut self, _input: &Input, at: &Places) -> Result<Column> {
         if matches!(self.kind, Kind::Sum | Kind::Average | Kind::Variance(_)) {
             let mut results: Vec<Option<Decimal>> = Vec::with_capacity(at.len());
+            let (mut specials, mut special) = (Vec::new(), None);
             for place in 0..at.len() {
                 let result = match (at.is_repeated(place), results.last()) {
                     (true, Some(last)) => *last,
-                    _ => self.decimal(&self.total(at, place))?,
+                    _ => {
+                        let total = self.total(at, place);
+                        special = total.specials.sum();
+                        self.decimal(&total)?
+                    }
                 };
                 results.push(result);
+                specials.extend(special.map(|special| (place, special)));
             }
-            return Ok(Column::Decimals(results));
+            return Ok(Column::Decimals(results, specials));
         }
         let totals = (0..at.len()).map(|place| self.total(at, place));
         let integers = |values| Values::Int64(values);

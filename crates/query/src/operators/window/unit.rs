@@ -10,7 +10,7 @@ use super::gather::{Chunk, Passed};
 use super::places::Places;
 use super::{Column, Compute, Input, Spec};
 use crate::expression::{end_to_end, nulls};
-use crate::operators::aggregate::results::decimals;
+use crate::operators::aggregate::results::{decimals, with_specials};
 use crate::row_container::BatchQueue;
 use crate::{Batch, Error, Result, Step, Unit};
 
@@ -100,7 +100,11 @@ impl WindowUnit {
                 let column = match result {
                     Column::Vector(vector) if rows == batch.rows => vector.clone(),
                     Column::Vector(vector) => vector.slice(at, rows),
-                    Column::Decimals(values) => decimals(values.get(at..at + rows).unwrap_or_default())?,
+                    Column::Decimals(values, specials) => {
+                        let here = specials.iter().filter(|(row, _)| (at..at + rows).contains(row));
+                        let here = here.map(|&(row, special)| (row - at, special));
+                        with_specials(decimals(values.get(at..at + rows).unwrap_or_default())?, here)
+                    }
                 };
                 piece.columns.push(Arc::new(column));
                 Ok(())

@@ -1,24 +1,36 @@
 //! Functions of decimals some of which are NaN or infinite.
 //!
-//! Wrapped around the functions of numbers: those are computed as if such a value were zero, then the rows that have one get what the server gives. Numbers of the side lane are
-//! declined. Who adds a function here has to see that it does not fail for the zero.
+//! Wrapped around the functions of numbers: those compute the rows whose arguments are all numbers, then the others get what the server gives. Numbers of the side lane are
+//! declined, and so is what the server says with an error but for a division by zero.
 
 use std::cmp::Ordering;
 use std::sync::Arc;
 
-use vector::{Bitmap, CompareOp, Special, Values, Vector};
+use vector::{Bitmap, CompareOp, DisplayScales, LogicalType, Special, Values, Vector};
 
 use super::{Output, Picked, TOO_WIDE, Value};
-use crate::Result;
 use crate::expression::Function;
 use crate::expression::functions::Compute;
 use crate::expression::functions::compare::holds;
+use crate::{Error, Result, SqlError};
 
 /// A function that also takes what is no number, where there is a rule for it.
 pub(in crate::expression::functions) fn around(function: Function, (inner, cost): Picked) -> Picked {
     use Function as F;
     match function {
-        F::Compare(_) | F::Add | F::Subtract | F::Multiply | F::Negate | F::Absolute => {
+        F::Compare(_)
+        | F::Add
+        | F::Subtract
+        | F::Multiply
+        | F::Divide
+        | F::Negate
+        | F::Absolute
+        | F::Round
+        | F::Truncate
+        | F::Ceiling
+        | F::Floor
+        | F::NumericLength { .. }
+        | F::Cast(LogicalType::Float32 | LogicalType::Float64) => {
             (Box::new(Around { function, inner }), cost)
         }
         _ => (inner, cost),
@@ -48,7 +60,6 @@ impl Compute for Around {
             return self.inner.compute(arguments, rows, valid);
         }
         let numbers = arguments.iter().map(without_side).collect::<Result<Vec<_>>>()?;
-        let mut output = self.inner.compute(&numbers, rows, valid)?;
         let mut special: Vec<u32> = Vec::new();
         for argument in arguments {
             let Values::Numeric(numeric) = &argument.inner().values else { continue };
@@ -61,6 +72,9 @@ impl Compute for Around {
         special.sort_unstable();
         special.dedup();
         special.retain(|&row| valid.is_none_or(|valid| valid.get(row as usize)));
+        let mut plain: Bitmap = (0..rows).map(|row| valid.is_none_or(|valid| valid.get(row))).collect();
+        special.iter().for_each(|&row| plain.set(row as usize, false));
+        let mut output = self.inner.compute(&numbers, rows, Some(&plain))?;
         match (&mut output.values, self.function) {
             (Values::Bool(bits), Function::Compare(op)) => {
                 let rows = bits.len();
@@ -75,12 +89,22 @@ impl Compute for Around {
                 *bits = Bitmap::from_words(words, rows);
             }
             (Values::Numeric(numeric), function) => {
-                let side = special.into_iter().map(|row| {
+                for row in special {
                     let (a, b) = (operand(arguments, 0, row), operand(arguments, 1, row));
-                    let value = computed(function, a, b).ok_or(TOO_WIDE)?;
-                    Ok((row, Box::<[u8]>::from(value.bytes())))
-                });
-                numeric.side = side.collect::<Result<_>>()?;
+                    match computed(function, a, b)? {
+                        Some(value) => numeric.side.push((row, value.bytes().into())),
+                        // The integer is zero, as it was not computed.
+                        None => show(&mut numeric.display, rows, row, 0),
+                    }
+                }
+            }
+            (Values::Float64(values), Function::Cast(_)) => {
+                special.iter().for_each(|&row| values[row as usize] = float(operand(arguments, 0, row)));
+            }
+            (Values::Float32(values), Function::Cast(_)) => {
+                special
+                    .iter()
+                    .for_each(|&row| values[row as usize] = float(operand(arguments, 0, row)) as f32);
             }
             _ => return Err(TOO_WIDE),
         }
@@ -126,8 +150,29 @@ fn compared(op: CompareOp, a: Operand, b: Operand) -> bool {
     holds(op, rank(a).cmp(&rank(b)))
 }
 
-/// One value at least is no number, and so is the result.
-fn computed(function: Function, a: Operand, b: Operand) -> Option<Special> {
+/// A row shows so many digits.
+fn show(display: &mut DisplayScales, rows: usize, row: u32, digits: u16) {
+    if let DisplayScales::Constant(all) = *display {
+        *display = DisplayScales::PerValue(vec![all; rows]);
+    }
+    if let DisplayScales::PerValue(scales) = display
+        && let Some(scale) = scales.get_mut(row as usize)
+    {
+        *scale = digits;
+    }
+}
+
+/// What is no number as a float.
+fn float(operand: Operand) -> f64 {
+    match operand {
+        Operand::Special(Special::Infinity) => f64::INFINITY,
+        Operand::Special(Special::NegativeInfinity) => f64::NEG_INFINITY,
+        _ => f64::NAN,
+    }
+}
+
+/// The result where one value at least is no number; None for zero.
+fn computed(function: Function, a: Operand, b: Operand) -> Result<Option<Special>> {
     use Operand::Special as S;
     // The sign; None for NaN.
     let sign = |operand| match operand {
@@ -141,23 +186,25 @@ fn computed(function: Function, a: Operand, b: Operand) -> Option<Special> {
         Ordering::Less => Special::NegativeInfinity,
         Ordering::Equal => Special::Nan,
     };
-    let (Some(of_a), Some(of_b)) = (sign(a), sign(b)) else { return Some(Special::Nan) };
-    Some(match (function, a, b) {
+    let (Some(of_a), Some(of_b)) = (sign(a), sign(b)) else { return Ok(Some(Special::Nan)) };
+    // With the sign of a, or the other one where b is negative.
+    let signed = infinity(if of_b.is_lt() { of_a.reverse() } else { of_a });
+    Ok(Some(match (function, a, b) {
         (Function::Negate, S(_), _) => infinity(of_a.reverse()),
         (Function::Absolute, S(_), _) => Special::Infinity,
+        (Function::Round | Function::Truncate | Function::Ceiling | Function::Floor, S(a), _) => a,
         (Function::Add, S(a), S(b)) if a != b => Special::Nan,
         (Function::Subtract, S(a), S(b)) if a == b => Special::Nan,
         (Function::Add | Function::Subtract, S(_), _) => infinity(of_a),
         (Function::Add, _, S(_)) => infinity(of_b),
         (Function::Subtract, _, S(_)) => infinity(of_b.reverse()),
         // Nothing times zero but NaN.
-        (Function::Multiply, ..) => infinity(if of_b.is_lt() {
-            of_a.reverse()
-        } else if of_b.is_eq() {
-            of_b
-        } else {
-            of_a
-        }),
-        _ => return None,
-    })
+        (Function::Multiply, ..) if of_b.is_eq() => Special::Nan,
+        (Function::Multiply, ..) => signed,
+        (Function::Divide, S(_), S(_)) => Special::Nan,
+        (Function::Divide, S(_), _) if of_b.is_eq() => return Err(Error::Sql(SqlError::DivisionByZero)),
+        (Function::Divide, S(_), _) => signed,
+        (Function::Divide, _, S(_)) => return Ok(None),
+        _ => return Err(TOO_WIDE),
+    }))
 }
