@@ -1,6 +1,7 @@
 //! Hash joins.
 //!
-//! The server's inner side is the one that is kept, but for semi and anti joins, which keep the side that is expected to have fewer rows. Join clauses are pairs of expressions
+//! The server's inner side is the one that is kept, but for semi and anti joins, which keep the side that is expected to have fewer rows, and inner joins whose outer side is expected to be far
+//! smaller. Join clauses are pairs of expressions
 //! over the outer and the inner side; further clauses of the join decide about pairs, conditions of the node about joined rows.
 
 use pgrx::PgList;
@@ -135,7 +136,10 @@ unsafe fn joined(
         let keys = (key_values::below(&mut outer, keys.0), key_values::below(&mut inner, keys.1));
         let keys = keys.0.into_iter().zip(keys.1).collect::<Vec<_>>();
         let (of_outer, of_inner) = (outer.plan.types(), inner.plan.types());
-        let (outer_at, inner_at) = if kind.gives_left() { (0, of_outer.len()) } else { (of_inner.len(), 0) };
+        // Whether the inner side is the right one of the join's, which is kept.
+        let keeps_inner =
+            kind.gives_left() && !(kind == JoinKind::Inner && is_far_smaller(outer_plan, inner_plan));
+        let (outer_at, inner_at) = if keeps_inner { (0, of_outer.len()) } else { (of_inner.len(), 0) };
         let (outers, inners) = (shifted(&outer.columns, outer_at)?, shifted(&inner.columns, inner_at)?);
         let mut conditions =
             expressions::conditions(context, quals, Scope::Inputs { outer: &outers, inner: &inners })?;
@@ -158,7 +162,8 @@ unsafe fn joined(
         if kind == JoinKind::Inner && condition.is_none() && after.is_null() {
             let mut read = vec![false; types.len()];
             columns.iter().for_each(|part| part.mark_columns(&mut read));
-            let (read_outer, read_inner) = read.split_at(inner_at);
+            let (left, right) = read.split_at(outer_at.max(inner_at));
+            let (read_outer, read_inner) = if keeps_inner { (left, right) } else { (right, left) };
             let flipped =
                 keys.iter().map(|(outer, inner)| (inner.clone(), outer.clone())).collect::<Vec<_>>();
             let semi = match (read_outer.contains(&true), read_inner.contains(&true)) {
@@ -171,7 +176,7 @@ unsafe fn joined(
                 return Ok(Relation { plan: semi, columns: target_list(context, plan, scope)? });
             }
         }
-        let (left, right, keys) = match kind.gives_left() {
+        let (left, right, keys) = match keeps_inner {
             true => (outer.plan, inner.plan, keys),
             false => {
                 (inner.plan, outer.plan, keys.into_iter().map(|(outer, inner)| (inner, outer)).collect())
@@ -179,6 +184,20 @@ unsafe fn joined(
         };
         let joined = Plan::Join { kind, left: Box::new(left), right: Box::new(right), keys, condition };
         Ok(Relation { plan: subplan::filtered(context, joined, after, scope)?, columns })
+    }
+}
+
+/// Whether the outer side of an inner join takes so much less memory that it is kept instead: the scan of the other side then decodes most columns for rows with a partner only. The server
+/// has reasons to keep the inner side that do not show in a plan, so it has to be much.
+unsafe fn is_far_smaller(outer: *mut pg_sys::Plan, inner: *mut pg_sys::Plan) -> bool {
+    const TIMES: f64 = 4.0;
+    const MANY_ROWS: f64 = 10_000.0;
+    // SAFETY: plan nodes.
+    unsafe {
+        let bytes = |plan: *mut pg_sys::Plan| (*plan).plan_rows * f64::from((*plan).plan_width.max(8));
+        (*inner).plan_rows >= MANY_ROWS
+            && (*outer).plan_rows < (*inner).plan_rows
+            && bytes(outer) * TIMES < bytes(inner)
     }
 }
 
