@@ -71,8 +71,11 @@ lane!(i16, i32, i64, u32);
 /// Runs shorter than this on average are expanded when they are decoded.
 const KEPT_RUN: usize = 32;
 
-/// A selection of fewer than one row in so many is tested row by row.
+/// A selection of fewer than one row in so many is taken and tested row by row.
 const SINGLE_ROWS: usize = 16;
+
+/// The same where a row is found by a search or by counting bits.
+const SEARCHED_ROWS: usize = 64;
 
 /// An integer node over its stored bytes.
 #[derive(Debug)]
@@ -193,16 +196,28 @@ impl<'a> IntNode<'a> {
         }
     }
 
-    /// Appends the values of these ascending rows.
+    /// Appends the values of these ascending rows. Where they are many, all values are decoded, which takes a fraction of a nanosecond
+    /// each, while finding one takes some (and tens of them in runs and levels).
     pub fn take_into<T: Lane>(&self, rows: &[u32], out: &mut Vec<T>) -> Result<()> {
         out.reserve(rows.len());
-        match (&self.kind, rows) {
+        let single = match (&self.kind, rows) {
             (Kind::Delta(delta), [_, _, ..]) => return delta.take_into(rows, out),
             (Kind::Multiple(multiple), _) => return multiple.take_into(rows, out),
-            _ => {}
+            (Kind::RunLength(_) | Kind::Levels(_), _) => SEARCHED_ROWS,
+            (Kind::BitPacked(_) | Kind::Periodic(_), _) => SINGLE_ROWS,
+            _ => 0,
+        };
+        if rows.len() * single < self.rows || single == 0 {
+            for &row in rows {
+                out.push(T::wrap(self.get(row as usize)?));
+            }
+            return Ok(());
         }
+        let mut values: Vec<T> = Vec::new();
+        self.decode_into(&mut values)?;
         for &row in rows {
-            out.push(T::wrap(self.get(row as usize)?));
+            let value = values.get(row as usize);
+            out.push(*value.ok_or_else(|| Error::corrupt(format!("row {row} of {}", self.rows)))?);
         }
         Ok(())
     }

@@ -75,7 +75,9 @@ fn check_take(chunk: &Chunk<'_>, want: &Vector, encoding: &str) {
     let len = want.len() as u32;
     let every = |step: usize, from: u32| (from..len).step_by(step).collect::<Vec<_>>();
     let last = if len == 0 { vec![] } else { vec![len - 1] };
-    for positions in [vec![], every(1, 0), every(7, 3), every(1000, 999), every(1024, 1023), last] {
+    for positions in
+        [vec![], every(1, 0), every(7, 3), every(30, 2), every(1000, 999), every(1024, 1023), last]
+    {
         let taken = chunk.take(&positions).unwrap();
         assert_eq!(taken.len(), positions.len(), "{encoding}");
         assert!(rows(&taken) == rows(&want.take(&positions)), "{encoding}: take of {} rows", positions.len());
