@@ -2,8 +2,8 @@
 //!
 //! Sessions that insert singly fill heap pages side by side, so in the order of TIDs a number from a sequence, or a time, goes back and forth, and with it whatever depends on it. Sorted by that column the
 //! rows compress as if they had been loaded at once, and its bounds tell stripes apart. It is found in a sample: neighbours on heap pages, or rows from
-//! the beginning to the end of each stripe, of which all but a few ascend. Where several columns do, the one that does so most often is taken, else
-//! the first. So stripes that somebody has loaded in another order keep it. Invariant: a hint for the order of rows and for nothing else.
+//! the beginning to the end of each stripe, of which all but a few ascend. Where several columns do, the first is taken of those that do so
+//! about as often as the best one. So stripes that somebody has loaded in another order keep it. Invariant: a hint for the order of rows and for nothing else.
 
 use pgrx::pg_sys::{self, Datum, ItemPointerData, Oid, Relation};
 
@@ -14,6 +14,8 @@ use crate::options::SortKey;
 const SAMPLE: usize = 1024;
 /// One in so many may not ascend.
 const FEW: usize = 8;
+/// How much more often another may ascend that comes after it.
+const CLOSE: usize = 32;
 /// Fewest pairs that tell anything.
 const FEWEST: usize = 16;
 
@@ -52,10 +54,11 @@ pub(super) unsafe fn key(rel: Relation, source: &mut Rows, runs: &[&[ItemPointer
             }
         }
         pg_sys::ExecDropSingleTupleTableSlot(slot);
-        // The first of the best ones.
-        let best = columns.iter().rev().max_by_key(|column| column.ascents)?;
-        let grows = pairs >= FEWEST && best.ascents >= pairs - pairs / FEW;
-        grows.then_some(SortKey { attnum: best.attnum, descending: false, nulls_first: false })
+        // The first that ascends about as often as the best one: a number that starts again now and then may have been lucky.
+        let best = columns.iter().map(|column| column.ascents).max()?;
+        let grows = pairs >= FEWEST && best >= pairs - pairs / FEW;
+        let first = columns.iter().find(|column| grows && column.ascents >= best - best / CLOSE)?;
+        Some(SortKey { attnum: first.attnum, descending: false, nulls_first: false })
     }
 }
 
