@@ -118,7 +118,7 @@ pub unsafe fn all_versions(storage_id: u64) -> Vec<StripeEntry> {
 /// With SnapshotDirty, xmin and xmax of the snapshot are set as for a heap tuple when something is returned and are
 /// clear when nothing is.
 ///
-/// A snapshot that judges by now looks at reservations *first*: a loader that commits between the two walks takes its
+/// A snapshot that judges by now, where the stripe is not known already, looks at reservations *first*: a loader that commits between the two walks takes its
 /// reservation away with its stripes in place, so the second walk finds them. The other way round a unique check could
 /// find neither, and let a duplicate in.
 pub unsafe fn find(storage_id: u64, row: u64, snapshot: Snapshot) -> Option<StripeEntry> {
@@ -155,13 +155,17 @@ pub unsafe fn find(storage_id: u64, row: u64, snapshot: Snapshot) -> Option<Stri
             });
             found
         };
+        let known = directory_places::find(storage_id, row, |cursor, entry| {
+            let is_replaced = is_any && entry.replaced_by != pg_sys::InvalidTransactionId;
+            (!is_replaced && !cursor.is_void() && cursor.satisfies(snapshot)).then_some(entry)
+        });
+        if known.is_some() {
+            return known;
+        }
         if (*snapshot).snapshot_type == pg_sys::SnapshotType::SNAPSHOT_MVCC {
-            let known = directory_places::find(storage_id, row, |cursor, entry| {
-                cursor.satisfies(snapshot).then_some(entry)
-            });
-            let known = known.or_else(|| look(false));
+            let stored = look(false);
             // Index entries of a stripe that was replaced are met until the next VACUUM.
-            return if known.is_some() || replaced.get() { known } else { look(true) };
+            return if stored.is_some() || replaced.get() { stored } else { look(true) };
         }
         let reserved = look(true);
         let (xmin, xmax) = ((*snapshot).xmin, (*snapshot).xmax);

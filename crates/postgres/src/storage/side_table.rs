@@ -9,10 +9,11 @@
 use std::cell::Cell;
 use std::ffi::CStr;
 
-use pgrx::pg_sys::{self, Datum, ItemPointerData, Oid, Relation, Snapshot, TransactionId};
+use pgrx::pg_sys::{self, Datum, FmgrInfo, ItemPointerData, Oid, Relation, Snapshot, TransactionId};
 use pgrx::{PgList, pg_guard};
 
 use super::outline;
+use crate::compat;
 use crate::host::{buffer, error, relation};
 use crate::table_am::tid;
 
@@ -39,6 +40,10 @@ pub(super) struct Oids {
 thread_local! {
     static OIDS: [Cell<Option<Oids>>; 4] = const { [const { Cell::new(None) }; 4] };
     static WATCHING: Cell<bool> = const { Cell::new(false) };
+    /// For each catalog the number of a file of it that was not empty.
+    static FILLED: [Cell<u32>; 4] = const { [const { Cell::new(0) }; 4] };
+    /// What the server has to know of the functions that keys are compared with, by `Compare`.
+    static FUNCTIONS: [Cell<Option<FmgrInfo>>; 3] = const { [const { Cell::new(None) }; 3] };
 }
 
 #[pg_guard]
@@ -147,6 +152,21 @@ impl SideTable {
         }
     }
 
+    /// Whether the catalog's file may have rows. That it had some is remembered, as asking the system takes long; should the file be cut off, a walk finds none.
+    unsafe fn has_rows(self, table: Relation) -> bool {
+        // SAFETY: the table is open, so its file does not change.
+        unsafe {
+            let file = compat::file_number(&compat::locator(table));
+            FILLED.with(|files| {
+                let filled = &files[self as usize];
+                if filled.get() != file && relation::block_count(table) > 0 {
+                    filled.set(file);
+                }
+                filled.get() == file
+            })
+        }
+    }
+
     /// Walks the rows of one storage id in the order of the index, or backwards. `key` limits the second column, too. `step`
     /// returns whether to go on. A row is held against the keys once more: on a standby, whose VACUUM does not wait for scans like
     /// this one, another row may have got the place that an index entry names.
@@ -173,7 +193,7 @@ impl SideTable {
         unsafe {
             let table = self.open_table(pg_sys::AccessShareLock);
             // Else nobody has written a row yet whose existence could matter to a snapshot taken before. Cold rows that were never changed are many.
-            if relation::block_count(table) > 0 {
+            if self.has_rows(table) {
                 let index = pg_sys::index_open(self.oids().index, pg_sys::AccessShareLock as i32);
                 Self::walk_opened(table, index, storage_id, limits, backward, step);
                 pg_sys::index_close(index, pg_sys::NoLock as i32);
@@ -354,9 +374,24 @@ unsafe fn scan_key(key: &mut pg_sys::ScanKeyData, column: i16, compare: Compare,
         Compare::AtMost => (pg_sys::BTLessEqualStrategyNumber, pg_sys::F_INT8LE),
         Compare::AtLeast => (pg_sys::BTGreaterEqualStrategyNumber, pg_sys::F_INT8GE),
     };
-    // SAFETY: fills the key it is given.
+    // SAFETY: what is kept of a built-in function lives as long as the backend, as does whatever it allocates.
     unsafe {
-        pg_sys::ScanKeyInit(key, column, strategy as u16, function.into(), Datum::from(value as i64));
+        let known = FUNCTIONS.with(|functions| functions[compare as usize].get());
+        let function = known.unwrap_or_else(|| {
+            let mut info = FmgrInfo::default();
+            pg_sys::fmgr_info_cxt(function.into(), &raw mut info, pg_sys::TopMemoryContext);
+            FUNCTIONS.with(|functions| functions[compare as usize].set(Some(info)));
+            info
+        });
+        *key = pg_sys::ScanKeyData {
+            sk_flags: 0,
+            sk_attno: column,
+            sk_strategy: strategy as u16,
+            sk_subtype: Oid::INVALID,
+            sk_collation: Oid::INVALID,
+            sk_func: function,
+            sk_argument: Datum::from(value as i64),
+        };
     }
 }
 

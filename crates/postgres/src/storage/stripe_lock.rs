@@ -13,7 +13,7 @@ use pgrx::pg_sys::{self, CommandId, Relation, ResourceOwner};
 
 use super::directory::StripeEntry;
 use super::directory_scan::Unchangeable;
-use super::{delete_bitmap, directory_scan};
+use super::{delete_bitmap, directory_places, directory_scan};
 use crate::compat;
 use crate::host::{error, relation};
 use crate::table_am::tid;
@@ -53,15 +53,16 @@ thread_local! {
     static HELD: RefCell<Held> = RefCell::new(Held::default());
 }
 
-fn block_of(entry: &StripeEntry) -> u32 {
-    tid::block_of(tid::cold_tid(entry.first_row))
+/// The virtual block whose lock is that of the stripe which begins with this row.
+fn block_of(first_row: u64) -> u32 {
+    tid::block_of(tid::cold_tid(first_row))
 }
 
-unsafe fn is_locked(rel: Relation, entry: &StripeEntry) -> bool {
+unsafe fn is_locked(rel: Relation, first_row: u64) -> bool {
     // SAFETY: rel is open. Nobody else moves a temporary table's stripes.
     unsafe {
         relation::is_temporary(rel)
-            || compat::holds_page_lock((*rel).rd_id, block_of(entry), pg_sys::ShareLock)
+            || compat::holds_page_lock((*rel).rd_id, block_of(first_row), pg_sys::ShareLock)
             || compat::holds_page_lock((*rel).rd_id, ALL, pg_sys::ShareLock)
     }
 }
@@ -83,30 +84,48 @@ pub unsafe fn share(
             held.of_row(storage_id, row).map(|kept| kept.entry.clone())
         });
         if let Some(entry) = known
-            && is_locked(rel, &entry)
+            && is_locked(rel, entry.first_row)
         {
             return Ok(entry);
         }
         refuse_if_published(rel);
-        let (entry, _) = directory_scan::find_for_change(storage_id, row, cid)?;
-        if !is_locked(rel, &entry) {
-            let many = HELD.with_borrow_mut(|held| {
-                held.locks += 1;
-                held.locks > MOST
-            });
-            let block = if many { ALL } else { block_of(&entry) };
-            if !pg_sys::ConditionalLockPage(rel, block, pg_sys::ShareLock as i32) {
-                // Who waits keeps others waiting for nothing it has not got to keep.
-                delete_bitmap::write_all();
-                pg_sys::LockPage(rel, block, pg_sys::ShareLock as i32);
+        // Which lock it is a stripe met before tells without a look at the directory, which is to follow anyway.
+        let mut first_row = match directory_places::first_row(storage_id, row) {
+            Some(first_row) => first_row,
+            None => directory_scan::find_for_change(storage_id, row, cid)?.0.first_row,
+        };
+        loop {
+            lock(rel, first_row);
+            let (entry, settled) = directory_scan::find_for_change(storage_id, row, cid)?;
+            if entry.first_row == first_row {
+                if settled {
+                    let kept = Kept { entry: entry.clone(), has_bitmap: None };
+                    HELD.with_borrow_mut(|held| held.stripes.insert((storage_id, first_row), kept));
+                }
+                return Ok(entry);
             }
+            first_row = entry.first_row;
         }
-        let (entry, settled) = directory_scan::find_for_change(storage_id, row, cid)?;
-        if settled {
-            let kept = Kept { entry: entry.clone(), has_bitmap: None };
-            HELD.with_borrow_mut(|held| held.stripes.insert((storage_id, entry.first_row), kept));
+    }
+}
+
+/// Takes the shared lock of the stripe that begins with this row, unless this transaction has it.
+unsafe fn lock(rel: Relation, first_row: u64) {
+    // SAFETY: rel is open.
+    unsafe {
+        if is_locked(rel, first_row) {
+            return;
         }
-        Ok(entry)
+        let many = HELD.with_borrow_mut(|held| {
+            held.locks += 1;
+            held.locks > MOST
+        });
+        let block = if many { ALL } else { block_of(first_row) };
+        if !pg_sys::ConditionalLockPage(rel, block, pg_sys::ShareLock as i32) {
+            // Who waits keeps others waiting for nothing it has not got to keep.
+            delete_bitmap::write_all();
+            pg_sys::LockPage(rel, block, pg_sys::ShareLock as i32);
+        }
     }
 }
 
@@ -119,7 +138,7 @@ pub unsafe fn kept(rel: Relation, storage_id: u64, row: u64) -> Option<StripeEnt
             let of_row = if held.transaction == now { held.of_row(storage_id, row) } else { None };
             of_row.map(|kept| kept.entry.clone())
         });
-        known.filter(|entry| is_locked(rel, entry))
+        known.filter(|entry| is_locked(rel, entry.first_row))
     }
 }
 
@@ -169,7 +188,7 @@ pub unsafe fn exclude(rel: Relation, entry: &StripeEntry) -> Option<Exclusion> {
         if relation::is_temporary(rel) {
             return Some(Exclusion { block: None, owner });
         }
-        let block = block_of(entry);
+        let block = block_of(entry.first_row);
         owned_by(owner, || {
             if !pg_sys::ConditionalLockPage(rel, block, pg_sys::ExclusiveLock as i32) {
                 return None;

@@ -101,6 +101,8 @@ pub(super) unsafe extern "C-unwind" fn next_tuple(
     }
 }
 
+/// Not inlined: see `scan::scan_getnextslot_slow`.
+#[inline(never)]
 #[pg_guard]
 unsafe extern "C-unwind" fn next_cold_tuple(scan: TableScanDesc, slot: *mut TupleTableSlot) -> bool {
     // SAFETY: as above.

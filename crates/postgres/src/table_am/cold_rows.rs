@@ -35,7 +35,9 @@ pub unsafe fn store(
 ) {
     // SAFETY: the slot was made from the table's row type, so it has room for as many columns as it says.
     unsafe {
-        pg_sys::ExecClearTuple(slot);
+        if !holds_nothing(slot) {
+            pg_sys::ExecClearTuple(slot);
+        }
         let count = usize::try_from((*(*slot).tts_tupleDescriptor).natts).unwrap_or(0);
         for column in 0..count {
             let (value, null) = value_of(column);
@@ -63,10 +65,24 @@ pub unsafe fn store(
             (*tuple).t_tableOid = (*rel).rd_id;
             pg_sys::ExecForceStoreHeapTuple(tuple, slot, true);
         } else {
-            pg_sys::ExecStoreVirtualTuple(slot);
+            // What ExecStoreVirtualTuple does, which costs more to call.
+            (*slot).tts_flags &= !(pg_sys::TTS_FLAG_EMPTY as u16);
+            (*slot).tts_nvalid = (*(*slot).tts_tupleDescriptor).natts as i16;
         }
         (*slot).tts_tid = tid::cold_tid(row);
         (*slot).tts_tableOid = (*rel).rd_id;
+    }
+}
+
+/// Whether a slot of heap's kind has neither a tuple nor a page that would have to be given up: the last row was a virtual one, or there was none.
+unsafe fn holds_nothing(slot: *mut TupleTableSlot) -> bool {
+    // SAFETY: the casts follow the slot's kind.
+    unsafe {
+        let heap = slot.cast::<pg_sys::BufferHeapTupleTableSlot>();
+        std::ptr::eq((*slot).tts_ops, &raw const pg_sys::TTSOpsBufferHeapTuple)
+            && (*slot).tts_flags & pg_sys::TTS_FLAG_SHOULDFREE as u16 == 0
+            && (*heap).base.tuple.is_null()
+            && (*heap).buffer == pg_sys::InvalidBuffer as pg_sys::Buffer
     }
 }
 

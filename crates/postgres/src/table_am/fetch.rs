@@ -165,6 +165,8 @@ pub(super) unsafe extern "C-unwind" fn index_fetch_tuple(
     }
 }
 
+/// Not inlined: its frame is large, and the callback is called for every row.
+#[inline(never)]
 #[pg_guard]
 unsafe extern "C-unwind" fn index_fetch_cold(
     scan: *mut IndexFetchTableData,

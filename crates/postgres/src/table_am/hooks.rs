@@ -126,7 +126,7 @@ unsafe fn prepare(scan: *mut ScanState, tag: NodeTag) {
         let slot = (*scan).ss_ScanTupleSlot;
         if header
             .iter()
-            .any(|&number| pg_sys::bms_is_member(number - pg_sys::FirstLowInvalidHeapAttributeNumber, read))
+            .any(|&number| relation::has_attribute(read, number))
         {
             (*slot).tts_flags |= SLOT_WANTS_SYSTEM_COLUMNS;
         } else if matches!(

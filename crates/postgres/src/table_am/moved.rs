@@ -247,6 +247,8 @@ pub(super) unsafe fn is_there(rel: Relation, snapshot: Snapshot, slot: *mut Tupl
 }
 
 /// `is_there` for a row that somebody has changed whom the snapshot does not see.
+#[cold]
+#[inline(never)]
 #[pg_guard]
 unsafe extern "C-unwind" fn is_there_now(
     rel: Relation,

@@ -20,7 +20,7 @@ use super::delegate::{heap_direct, heap_guarded};
 use super::hot_runs::{self, Span};
 use super::scan_steps::{self, Position, Range, at_of, next};
 use super::{moved, own_writes, tid};
-use crate::host::{error, memory, relation};
+use crate::host::{error, memory};
 use crate::storage::directory::StripeEntry;
 use crate::storage::directory_scan;
 use crate::storage::row_proxy::Tombstones;
@@ -216,7 +216,8 @@ pub(super) unsafe fn survey(scan: *mut Scan) {
             return;
         }
         let rel = (*scan).base.rs_rd;
-        let blocks = relation::block_count(rel);
+        // As the inner scan has found it when it began, under the snapshot or after it was taken.
+        let blocks = (*(*scan).heap.cast::<HeapScanDescData>()).rs_nblocks;
         let survey = directory_scan::survey(rel, (*scan).base.rs_snapshot);
         state.spans = hot_runs::hot_spans(survey.runs, blocks);
         state.stripes = if state.hot_only { Vec::new() } else { survey.visible };
@@ -301,6 +302,8 @@ pub(super) unsafe extern "C-unwind" fn scan_getnextslot(
     }
 }
 
+/// Not inlined: its frame is large, and the callback is called for every row.
+#[inline(never)]
 #[pg_guard]
 unsafe extern "C-unwind" fn scan_getnextslot_slow(
     scan: TableScanDesc,

@@ -35,13 +35,16 @@ pub(super) struct Range {
     pub(super) last: (u32, u16),
 }
 
-/// Points the inner scan at one span.
+/// Points the inner scan at one span. One that stands nowhere, because it is new or has come to the end of its span, need not be reset: that would ask for the
+/// file's length again.
 unsafe fn enter_hot(scan: *mut Scan, span: Span) {
     // SAFETY: heap_setscanlimits wants a scan that has been reset and does not synchronise.
     unsafe {
-        let strategy = (*scan).base.rs_flags & ALLOW_STRATEGY != 0;
-        let pagemode = (*scan).base.rs_flags & pg_sys::ScanOptions::SO_ALLOW_PAGEMODE != 0;
-        heap_guarded!(scan_rescan((*scan).heap, std::ptr::null_mut(), true, strategy, false, pagemode));
+        if (*(*scan).heap.cast::<HeapScanDescData>()).rs_inited {
+            let strategy = (*scan).base.rs_flags & ALLOW_STRATEGY != 0;
+            let pagemode = (*scan).base.rs_flags & pg_sys::ScanOptions::SO_ALLOW_PAGEMODE != 0;
+            heap_guarded!(scan_rescan((*scan).heap, std::ptr::null_mut(), true, strategy, false, pagemode));
+        }
         pg_sys::heap_setscanlimits((*scan).heap, span.start, span.blocks());
     }
 }

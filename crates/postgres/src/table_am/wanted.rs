@@ -9,7 +9,7 @@ use std::collections::HashMap;
 
 use pgrx::pg_sys::{self, TupleTableSlot};
 
-use crate::host::memory;
+use crate::host::{memory, relation};
 
 /// Our own bit in a slot's flags: there is a note about it.
 const SLOT_WANTS_SOME: u16 = 1 << 13;
@@ -34,9 +34,7 @@ impl Drop for Note {
 pub(super) unsafe fn note(slot: *mut TupleTableSlot, attributes: *mut pg_sys::Bitmapset) {
     // SAFETY: the caller's promise; the context that the slot lives in takes the note with it.
     unsafe {
-        let member = |attno: i32| {
-            pg_sys::bms_is_member(attno - pg_sys::FirstLowInvalidHeapAttributeNumber, attributes)
-        };
+        let member = |attno: i32| relation::has_attribute(attributes, attno);
         if member(0) || (*slot).tts_flags & SLOT_WANTS_SOME != 0 {
             return;
         }
