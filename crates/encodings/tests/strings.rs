@@ -212,6 +212,28 @@ fn templates_with_nulls() {
     }
 }
 
+/// Single rows, in any order, out of one opened chunk, which remembers what it has found out about all rows.
+#[test]
+fn documents_are_taken_one_by_one() {
+    use encodings::{Chunk, NoPglz, SharedColumn};
+    let column = column(LogicalType::Bytes, 1500, &|i, r| jsonb(&document(i, r)));
+    for column in with_nulls(&column) {
+        let options =
+            EncodeOptions { force: Some(EncodingId::Template), chunk_rows: 1500, ..EncodeOptions::default() };
+        let encoded = encodings::encode_column(&column, &options).unwrap();
+        let shared = SharedColumn::open(column.logical, &encoded.shared, &NoPglz).unwrap();
+        let chunk = &encoded.chunks[0];
+        let opened = Chunk::open(column.logical, chunk.rows, &chunk.bytes, &shared, &NoPglz).unwrap();
+        for at in (0..1500u32).map(|at| at * 7 % 1500) {
+            let some = [at, (at + 3).min(1499), (at + 300).min(1499)];
+            let taken = opened.take(&some).unwrap();
+            for (place, &at) in some.iter().enumerate() {
+                assert_eq!(support::row(&taken, place), support::row(&column, at as usize), "row {at}");
+            }
+        }
+    }
+}
+
 #[test]
 fn one_path_is_read_without_its_documents() {
     use encodings::{Chunk, NoPglz, PathColumn, PathComponent, PathKind, SharedColumn};

@@ -4,8 +4,11 @@
 //! values nodes of its child columns (each with its length before it; nothing where no row of the chunk takes a value of the path).
 //! How many values a path column has follows from the template numbers, so it is not stored.
 //!
+//! Who takes single rows out of a chunk does so again and again: what follows from all the template numbers is found out once and kept in the node.
+//!
 //! Invariant: child nodes lie one after the other behind their lengths, so one path can be read without the others.
 
+use std::cell::OnceCell;
 use std::sync::Arc;
 
 use vector::{Bitmap, ByteViews, Error, Result, Values, Vector};
@@ -30,7 +33,8 @@ pub(crate) fn open<'a>(reader: &mut Reader<'a>, context: &NodeContext<'a>) -> Re
     only_bytes(EncodingId::Template, context)?;
     let total = reader.count(profile::MAX_CHUNK_BYTES, "bytes of templates")?;
     let templates = IntNode::open(&mut reader.child()?, context.rows, context.deeper()?)?;
-    Ok(Box::new(TemplateNode { context: *context, total, templates, children: reader.clone() }))
+    let known = OnceCell::new();
+    Ok(Box::new(TemplateNode { context: *context, total, templates, children: reader.clone(), known }))
 }
 
 struct TemplateNode<'a> {
@@ -38,6 +42,51 @@ struct TemplateNode<'a> {
     total: usize,
     templates: IntNode<'a>,
     children: Reader<'a>,
+    known: OnceCell<Numbered>,
+}
+
+/// How many rows lie between two marks.
+const MARK: usize = 256;
+/// With more templates there are no marks.
+const MARKED_TEMPLATES: usize = 64;
+
+/// What the template numbers say.
+struct Numbered {
+    numbers: Vec<u32>,
+    /// Values each path has.
+    counts: Vec<usize>,
+    /// How many templates there are.
+    templates: usize,
+    /// Rows of each template before every `MARK`th row, one row's after the other's.
+    marks: Vec<u32>,
+}
+
+impl Numbered {
+    fn of(shared: &Templates, numbers: Vec<u32>) -> Self {
+        let templates = shared.programs.len();
+        let mut marks = Vec::new();
+        if templates <= MARKED_TEMPLATES {
+            let mut rows = vec![0u32; templates];
+            for some in numbers.chunks(MARK) {
+                marks.extend_from_slice(&rows);
+                for &number in some {
+                    if let Some(rows) = rows.get_mut(number as usize) {
+                        *rows += 1;
+                    }
+                }
+            }
+        }
+        Self { counts: TemplateNode::counts(shared, &numbers), numbers, templates, marks }
+    }
+
+    /// A row at or before this one, and how many rows of each template come before it.
+    fn mark_before(&self, row: usize) -> (usize, Vec<u32>) {
+        let mark = row / MARK;
+        match self.marks.get(mark * self.templates..(mark + 1) * self.templates) {
+            Some(rows) => (mark * MARK, rows.to_vec()),
+            None => (0, vec![0; self.templates]),
+        }
+    }
 }
 
 /// The values of one path.
@@ -281,18 +330,23 @@ impl Node for TemplateNode<'_> {
 
     fn take(&self, rows: &[u32]) -> Result<Values> {
         let shared = self.shared()?;
-        let numbers = self.numbers(&shared)?;
-        let counts = Self::counts(&shared, &numbers);
+        let known = match self.known.get() {
+            Some(known) => known,
+            None => {
+                let numbers = self.numbers(&shared)?;
+                self.known.get_or_init(|| Numbered::of(&shared, numbers))
+            }
+        };
         // Rows may be asked for twice: build each once.
         let mut unique = rows.to_vec();
         unique.dedup();
-        let places = places(&shared, &numbers, &unique);
+        let places = places(&shared, known, &unique);
         let vectors = self.vectors(&shared, |path| {
             let places = places.get(path).map_or(&[][..], Vec::as_slice);
-            Wanted::At(counts.get(path).copied().unwrap_or(0), places)
+            Wanted::At(known.counts.get(path).copied().unwrap_or(0), places)
         })?;
         let taken: Vec<u32> =
-            unique.iter().map(|&row| numbers.get(row as usize).copied().unwrap_or(0)).collect();
+            unique.iter().map(|&row| known.numbers.get(row as usize).copied().unwrap_or(0)).collect();
         let views = self.rows(&shared, &taken, &vectors, None)?;
         if unique.len() == rows.len() {
             return Ok(Values::Bytes(views));
@@ -306,16 +360,16 @@ impl Node for TemplateNode<'_> {
 }
 
 /// For each path the places of the values that these rows (ascending, each once) take.
-fn places(shared: &Templates, numbers: &[u32], rows: &[u32]) -> Vec<Vec<u32>> {
+fn places(shared: &Templates, known: &Numbered, rows: &[u32]) -> Vec<Vec<u32>> {
     let mut places: Vec<Vec<u32>> = vec![Vec::new(); shared.paths.len()];
     let mut cursors = vec![0u32; shared.paths.len()];
     // Rows skipped since the last one taken, by template: a template's paths are moved on once for all of them.
-    let mut skipped = vec![0u32; shared.programs.len()];
-    let mut touched: Vec<u32> = Vec::new();
-    let mut next = 0usize;
+    let (mut next, mut skipped) = known.mark_before(rows.first().map_or(0, |&row| row as usize));
+    let mut touched: Vec<u32> =
+        (0u32..).zip(&skipped).filter(|(_, rows)| **rows > 0).map(|(number, _)| number).collect();
     for &row in rows {
         let row = row as usize;
-        for &number in numbers.get(next..row).unwrap_or(&[]) {
+        for &number in known.numbers.get(next..row).unwrap_or(&[]) {
             if let Some(count) = skipped.get_mut(number as usize) {
                 if *count == 0 {
                     touched.push(number);
@@ -332,7 +386,7 @@ fn places(shared: &Templates, numbers: &[u32], rows: &[u32]) -> Vec<Vec<u32>> {
                 }
             }
         }
-        let number = numbers.get(row).copied().unwrap_or(0) as usize;
+        let number = known.numbers.get(row).copied().unwrap_or(0) as usize;
         for path in shared.programs.get(number).into_iter().flat_map(|program| program.paths()) {
             if let (Some(cursor), Some(places)) =
                 (cursors.get_mut(path as usize), places.get_mut(path as usize))
