@@ -128,6 +128,16 @@ SELECT count(*) FROM lots l WHERE amount > (SELECT 0.5 * avg(x.amount) FROM lots
 SELECT count(*) FROM lots l WHERE id NOT IN (SELECT x.id FROM lots x WHERE x.amount > 40);
 SELECT count(*) FROM lots l WHERE id NOT IN (SELECT s.qty FROM sales s WHERE s.id < 5);
 SELECT count(*) FROM lots l WHERE id NOT IN (SELECT s.qty FROM sales s);
+-- how many different keys a function gives the server guesses: 200, or as many as there are where that is less; where it may be five times as many a join is the safer choice
+CREATE TABLE keyed (id int NOT NULL, v int) USING colcompress WITH (index_scan = on);
+INSERT INTO keyed SELECT g, g % 50 FROM generate_series(1, 150000) g;
+CREATE INDEX ON keyed (id);
+ANALYZE keyed;
+SET random_page_cost = 1.2;
+SELECT shape('SELECT count(*), sum(v) FROM keyed WHERE id IN (SELECT (s * 50)::int FROM generate_series(1, 200) s)');
+SELECT shape('SELECT count(*), sum(v) FROM keyed WHERE id IN (SELECT (s * 50)::int FROM generate_series(1, 1000) s)');
+SELECT count(*), sum(v) FROM keyed WHERE id IN (SELECT (s * 49)::int FROM generate_series(1, 1000) s);
+RESET random_page_cost;
 -- parallel plans of the server's own are compared with ours
 SET max_parallel_workers_per_gather = 2;
 SET parallel_setup_cost = 0;
