@@ -15,6 +15,7 @@ pub mod heap_tuple;
 pub mod icu;
 pub mod memory;
 pub mod nesting;
+pub mod numbers;
 pub mod raw;
 pub mod relation;
 pub mod shared_memory;

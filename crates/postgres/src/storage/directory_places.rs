@@ -5,12 +5,13 @@
 //! version of a row is found by the walk. The stripes that one snapshot sees do not overlap but with other versions of themselves, nor do those that may be changed, so a hint that does answer is as good as any.
 
 use std::cell::RefCell;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 
 use pgrx::pg_sys::ItemPointerData;
 
 use super::directory::StripeEntry;
 use super::side_table::{Cursor, SideTable};
+use crate::host::numbers::NumberMap;
 
 /// Places kept, before all are forgotten.
 const KEPT: usize = 4096;
@@ -18,7 +19,7 @@ const KEPT: usize = 4096;
 #[derive(Default)]
 struct Places {
     /// By storage id and first row number: one past the last row, and the TID of the directory row.
-    by_row: HashMap<u64, BTreeMap<u64, (u64, ItemPointerData)>>,
+    by_row: NumberMap<u64, BTreeMap<u64, (u64, ItemPointerData)>>,
     count: usize,
 }
 

@@ -5,7 +5,6 @@
 //! number, which are never used again and whose bytes never change, so that nothing has to be invalidated. The cache is bounded in bytes; scans pass their chunks by it.
 
 use std::cell::{Cell, OnceCell, RefCell};
-use std::collections::HashMap;
 use std::rc::Rc;
 
 use encodings::Chunk;
@@ -16,6 +15,7 @@ use vector::{Error, LogicalType, Result, Vector};
 use super::codecs::ServerCodecs;
 use super::directory::StripeEntry;
 use super::open_stripe::{OpenStripe, Pages};
+use crate::host::numbers::NumberMap;
 
 /// What is kept, in bytes.
 const BYTES: usize = 64 << 20;
@@ -25,8 +25,8 @@ const STRINGS: u32 = 64;
 
 /// One column chunk.
 pub struct KeptChunk {
-    /// Reads `stored`: dropped before it.
-    opened: OnceCell<Chunk<'static>>,
+    /// Reads `stored`: dropped before it. Gone once the chunk is decoded.
+    opened: RefCell<Option<Chunk<'static>>>,
     stored: Box<OwnedChunk>,
     decoded: OnceCell<Vector>,
     /// Values taken one by one.
@@ -51,7 +51,7 @@ type Key = (u64, u64, u32, u32);
 
 #[derive(Default)]
 struct Cache {
-    chunks: HashMap<Key, Rc<KeptChunk>>,
+    chunks: NumberMap<Key, Rc<KeptChunk>>,
     bytes: usize,
 }
 
@@ -86,9 +86,10 @@ pub unsafe fn of(
         Some(LogicalType::Text | LogicalType::Bytes) => stored.rows() / STRINGS,
         _ => stored.rows() / NUMBERS,
     };
-    let bytes = stored.len() + size_of::<KeptChunk>();
+    // Opened, a chunk keeps up to a number for each row: where texts begin, what shape documents have.
+    let bytes = stored.len() + size_of::<KeptChunk>() + stored.rows() as usize * size_of::<u32>();
     let kept = Rc::new(KeptChunk {
-        opened: OnceCell::new(),
+        opened: RefCell::new(None),
         stored: Box::new(stored),
         decoded: OnceCell::new(),
         taken: Cell::new(0),
@@ -124,6 +125,7 @@ impl KeptChunk {
                         .map_err(|problem| self.stored.located(problem));
                 }
                 let vector = self.stored.decode(&ServerCodecs)?;
+                self.opened.take();
                 let more = vector.bytes();
                 CACHE.with_borrow_mut(|cache| {
                     cache.make_room(more);
@@ -142,13 +144,13 @@ impl KeptChunk {
     }
 
     fn alone(&self, rows: &[u32]) -> Result<Vector> {
-        if let Some(opened) = self.opened.get() {
+        let mut opened = self.opened.borrow_mut();
+        if let Some(opened) = opened.as_ref() {
             return opened.take(rows);
         }
         // SAFETY: the box is neither moved out of nor changed, and what borrows from it is dropped first.
         let stored: &'static OwnedChunk = unsafe { &*std::ptr::from_ref(self.stored.as_ref()) };
-        let opened = stored.open(&ServerCodecs)?;
-        self.opened.get_or_init(|| opened).take(rows)
+        opened.insert(stored.open(&ServerCodecs)?).take(rows)
     }
 }
 

@@ -5,7 +5,6 @@
 //! reused and whose bytes never change, so that nothing has to be invalidated.
 
 use std::cell::RefCell;
-use std::collections::HashMap;
 use std::ops::Range;
 use std::rc::Rc;
 
@@ -15,6 +14,7 @@ use vector::{Error, Result};
 
 use super::directory::StripeEntry;
 use super::pages::{self, BlockRun, Expected};
+use crate::host::numbers::NumberMap;
 
 /// Stripes kept open.
 const STRIPES: usize = 4096;
@@ -50,7 +50,7 @@ pub struct OpenStripe {
 }
 
 thread_local! {
-    static STRIPES_OPEN: RefCell<HashMap<(u64, u64), Rc<OpenStripe>>> = RefCell::new(HashMap::new());
+    static STRIPES_OPEN: RefCell<NumberMap<(u64, u64), Rc<OpenStripe>>> = RefCell::new(NumberMap::default());
 }
 
 /// Opens the stripe of a directory entry, or finds it open.

@@ -21,11 +21,21 @@ thread_local! {
     static PREPARED: Cell<(u32, SubTransactionId)> = const { Cell::new((0, 0)) };
 }
 
-/// Makes the metapage, and takes the locks that index insertion may need, once a subtransaction.
+/// Makes the metapage, and takes the locks that index insertion may need.
 pub(super) unsafe fn get_ready(rel: Relation) {
-    // SAFETY: rel is open with RowExclusiveLock; MyProc is this backend's own entry.
+    // SAFETY: rel is open with RowExclusiveLock.
     unsafe {
         metapage::ensure(rel);
+        if (*(*rel).rd_rel).relhasindex {
+            prepare_for_indexes();
+        }
+    }
+}
+
+/// Takes the locks that index insertion may need, once a subtransaction.
+pub(super) unsafe fn prepare_for_indexes() {
+    // SAFETY: MyProc is this backend's own entry.
+    unsafe {
         let now = ((*pg_sys::MyProc).lxid, pg_sys::GetCurrentSubTransactionId());
         if PREPARED.get() != now {
             directory::prepare();

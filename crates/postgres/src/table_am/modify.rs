@@ -11,7 +11,7 @@ use pgrx::pg_sys::{
 
 use super::delegate::{heap_direct, heap_guarded};
 use super::{cold_change, insert, moved, tid};
-use crate::storage::delete_bitmap;
+use crate::storage::{delete_bitmap, metapage};
 
 /// `tuple_delete`: hot rows go straight through.
 pub(super) unsafe extern "C-unwind" fn tuple_delete(
@@ -119,9 +119,9 @@ pub(super) unsafe extern "C-unwind" fn tuple_update(
     mode: *mut LockTupleMode::Type,
     update_indexes: *mut bool,
 ) -> TM_Result::Type {
-    // SAFETY: heap's callback with the server's arguments. Index insertion may follow, hence the directory's locks.
+    // SAFETY: heap's callback with the server's arguments.
     unsafe {
-        insert::get_ready(rel);
+        metapage::ensure(rel);
         let mut result = if tid::is_cold(*tid) {
             *update_indexes = true;
             cold_change::update(rel, *tid, slot, cid, crosscheck, wait, &mut *failure, &mut *mode)
@@ -147,6 +147,10 @@ pub(super) unsafe extern "C-unwind" fn tuple_update(
             *update_indexes = true;
             let none = std::ptr::null_mut();
             result = cold_change::update(rel, place, slot, cid, none, wait, &mut *failure, &mut *mode);
+        }
+        // Index insertion follows, which may need the directory. Where heap keeps the new version on the page none does.
+        if *update_indexes && result == TM_Result::TM_Ok {
+            insert::prepare_for_indexes();
         }
         result
     }

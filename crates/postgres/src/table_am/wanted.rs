@@ -5,17 +5,17 @@
 //! Invariant: a note is looked at only for slots with our flag, which are those it was made for; everybody else gets every column. Columns not wanted read as NULL.
 
 use std::cell::RefCell;
-use std::collections::HashMap;
 
 use pgrx::pg_sys::{self, TupleTableSlot};
 
+use crate::host::numbers::NumberMap;
 use crate::host::{memory, relation};
 
 /// Our own bit in a slot's flags: there is a note about it.
 const SLOT_WANTS_SOME: u16 = 1 << 13;
 
 thread_local! {
-    static NOTES: RefCell<HashMap<usize, Vec<bool>>> = RefCell::new(HashMap::new());
+    static NOTES: RefCell<NumberMap<usize, Vec<bool>>> = RefCell::new(NumberMap::default());
 }
 
 /// Takes the note away together with the slot's memory.

@@ -129,6 +129,7 @@ pub(super) unsafe fn find_or_make(
         if hint.run < RUN && hint.had_proxy {
             let found = find(table, index, storage_id, row);
             if !matches!(found, Found::Nothing) {
+                note(&found);
                 pg_sys::index_close(index, pg_sys::NoLock as i32);
                 return found;
             }
@@ -155,7 +156,20 @@ pub(super) unsafe fn find_or_make(
         }
         pg_sys::UnlockPage(table, block as u32, pg_sys::ExclusiveLock as i32);
         pg_sys::index_close(index, pg_sys::NoLock as i32);
+        if hint.run < RUN {
+            note(&found);
+        }
         found
+    }
+}
+
+/// Remembers where a single row's live proxy is: who changes the row is going to ask again whether it is there, for each unique index.
+fn note(found: &Found) {
+    if let Found::Live(proxy) = found {
+        with_run(proxy.storage_id, |run| {
+            run.places.clear();
+            run.places.push((proxy.row, proxy.place));
+        });
     }
 }
 
