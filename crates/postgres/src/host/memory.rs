@@ -4,7 +4,7 @@
 //! owns on Rust's heap is therefore boxed and dropped by a reset callback of the context. Invariant: a boxed value
 //! is dropped exactly once, by the context.
 
-use std::ffi::c_void;
+use std::ffi::{CStr, c_void};
 
 use pgrx::pg_sys;
 
@@ -59,6 +59,20 @@ pub unsafe fn leak_into_current_context<T>(value: T) -> *mut T {
             Some(value) => value,
             None => std::ptr::null_mut(),
         }
+    }
+}
+
+/// A context below `parent` for little.
+pub unsafe fn small_context(parent: pg_sys::MemoryContext, name: &'static CStr) -> pg_sys::MemoryContext {
+    // SAFETY: the server keeps the pointer to the name, which is a constant.
+    unsafe {
+        pg_sys::AllocSetContextCreateInternal(
+            parent,
+            name.as_ptr(),
+            pg_sys::ALLOCSET_SMALL_MINSIZE as usize,
+            pg_sys::ALLOCSET_SMALL_INITSIZE as usize,
+            pg_sys::ALLOCSET_SMALL_MAXSIZE as usize,
+        )
     }
 }
 

@@ -25,7 +25,9 @@ use crate::storage::{delete_bitmap, directory_scan, metapage, stripe_lock};
 struct Fetch {
     heap: IndexFetchHeapData,
     context: MemoryContext,
+    /// Made with the first cold row, in a context of its own, which ends with the fetch: a statement may begin one for each of its rows (ON CONFLICT).
     cold: *mut Cold,
+    own: MemoryContext,
 }
 
 #[derive(Default)]
@@ -182,17 +184,23 @@ unsafe extern "C-unwind" fn index_fetch_cold(
         if !all_dead.is_null() {
             *all_dead = false;
         }
-        let fetch = scan.cast::<Fetch>();
-        if (*fetch).cold.is_null() {
-            let before = pg_sys::MemoryContextSwitchTo((*fetch).context);
-            (*fetch).cold = memory::leak_into_current_context(Cold::default());
-            pg_sys::MemoryContextSwitchTo(before);
-        }
         let rel = (*scan).rel;
         let Some(row) = tid::row_of(*tid) else { return false };
-        if judges_by_now(snapshot) && delete_bitmap::any() && is_marked(rel, row) {
-            directory_scan::clear_dirty(snapshot);
-            return false;
+        if judges_by_now(snapshot) {
+            if delete_bitmap::any() && is_marked(rel, row) {
+                directory_scan::clear_dirty(snapshot);
+                return false;
+            }
+            if holds_page_lock() {
+                return is_there_now(rel, tid, row, snapshot, slot);
+            }
+        }
+        let fetch = scan.cast::<Fetch>();
+        if (*fetch).cold.is_null() {
+            (*fetch).own = memory::small_context((*fetch).context, c"rows of stripes by index");
+            let before = pg_sys::MemoryContextSwitchTo((*fetch).own);
+            (*fetch).cold = memory::leak_into_current_context(Cold::default());
+            pg_sys::MemoryContextSwitchTo(before);
         }
         let Cold { rows, known, dead } = &mut *(*fetch).cold;
         let seen = Seen::of(snapshot);
@@ -217,7 +225,7 @@ unsafe extern "C-unwind" fn index_fetch_cold(
         {
             return false;
         }
-        if wants_presence(snapshot) || judges_by_now(snapshot) && holds_page_lock() {
+        if wants_presence(snapshot) {
             cold_rows::store(rel, slot, row, pg_sys::InvalidTransactionId, |_| (Datum::null(), true));
         } else {
             rows.get_or_insert_with(|| ColdFetch::new(rel)).fetch(entry, row, slot);
@@ -225,6 +233,50 @@ unsafe extern "C-unwind" fn index_fetch_cold(
         }
         true
     }
+}
+
+/// Whether a row that a unique check asks about is there now. The check looks once, so nothing is remembered.
+unsafe fn is_there_now(
+    rel: Relation,
+    tid: ItemPointer,
+    row: u64,
+    snapshot: Snapshot,
+    slot: *mut TupleTableSlot,
+) -> bool {
+    // SAFETY: as `index_fetch_cold`.
+    unsafe {
+        let entry = match locate(rel, row, snapshot, slot) {
+            Located::Stored(entry) => entry,
+            Located::Answered => return true,
+            Located::Nowhere => return false,
+        };
+        compat::predicate_lock_tid(rel, tid, snapshot, pg_sys::InvalidTransactionId);
+        let there = row_proxy::is_there(rel, entry.storage_id, row, snapshot)
+            && moved::is_cold_there(rel, &entry, row, snapshot);
+        if there {
+            cold_rows::store(rel, slot, row, pg_sys::InvalidTransactionId, |_| (Datum::null(), true));
+        }
+        there
+    }
+}
+
+/// `index_fetch_end`. Whoever goes on with the last row has a copy of it.
+pub(super) unsafe extern "C-unwind" fn index_fetch_end(scan: *mut IndexFetchTableData) {
+    // SAFETY: the scan was made by index_fetch_begin; this frame owns nothing.
+    unsafe {
+        let own = (*scan.cast::<Fetch>()).own;
+        heap_direct!(index_fetch_end(scan));
+        if !own.is_null() {
+            end_cold(own);
+        }
+    }
+}
+
+#[inline(never)]
+#[pg_guard]
+unsafe extern "C-unwind" fn end_cold(own: MemoryContext) {
+    // SAFETY: nothing refers to what lives there any more.
+    unsafe { pg_sys::MemoryContextDelete(own) }
 }
 
 /// Whether the caller asks for nothing but whether the row is there: the planner, of the ends of an index.

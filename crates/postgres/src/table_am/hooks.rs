@@ -31,6 +31,7 @@ pub unsafe fn install() {
         pg_sys::object_access_hook = Some(object_access);
         super::publication::install();
         super::bitmap_paths::install();
+        super::index_only::install();
     }
 }
 
@@ -102,7 +103,10 @@ unsafe fn prepare(scan: *mut ScanState, tag: NodeTag) {
                 return;
             }
             NodeTag::T_BitmapHeapScanState => {
-                (*scan.cast::<pg_sys::BitmapHeapScanState>()).prefetch_maximum = 0;
+                let bitmap = scan.cast::<pg_sys::BitmapHeapScanState>();
+                (*bitmap).prefetch_maximum = 0;
+                // Older minor versions trust the visibility map after the pin of the index page is gone.
+                (*bitmap).can_skip_fetch = false;
                 add((*plan.cast::<pg_sys::BitmapHeapScan>()).bitmapqualorig);
             }
             NodeTag::T_IndexScanState => {
@@ -124,10 +128,7 @@ unsafe fn prepare(scan: *mut ScanState, tag: NodeTag) {
             pg_sys::MaxCommandIdAttributeNumber,
         ];
         let slot = (*scan).ss_ScanTupleSlot;
-        if header
-            .iter()
-            .any(|&number| relation::has_attribute(read, number))
-        {
+        if header.iter().any(|&number| relation::has_attribute(read, number)) {
             (*slot).tts_flags |= SLOT_WANTS_SYSTEM_COLUMNS;
         } else if matches!(
             tag,

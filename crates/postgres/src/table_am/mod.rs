@@ -29,6 +29,7 @@ pub mod hooks;
 pub mod hot_runs;
 mod index_build;
 mod index_delete;
+mod index_only;
 pub mod index_rows;
 mod index_validate;
 mod insert;
@@ -88,6 +89,7 @@ pub fn routine() -> &'static TableAmRoutine {
             routine.scan_analyze_next_tuple = Some(analyze::next_tuple);
             routine.index_fetch_begin = Some(fetch::index_fetch_begin);
             routine.index_fetch_tuple = Some(fetch::index_fetch_tuple);
+            routine.index_fetch_end = Some(fetch::index_fetch_end);
             routine.tuple_fetch_row_version = Some(fetch::tuple_fetch_row_version);
             routine.tuple_tid_valid = Some(fetch::tuple_tid_valid);
             routine.tuple_get_latest_tid = Some(fetch::tuple_get_latest_tid);

@@ -1,0 +1,64 @@
+//! Which indexes of our tables may answer a query without its rows.
+//!
+//! Called by the planner once it has read what there is to know of a table. A btree's scan keeps its page pinned while it hands out that page's entries, so VACUUM cannot take away the heap rows that they lead to and
+//! call their page all-visible meanwhile. Scans by GiST and SP-GiST keep none: a hot row that was packed after such a scan has read its entry, and vacuumed, could be returned by its old place and by
+//! its new one. So these indexes do not count as able to return values.
+
+use std::cell::Cell;
+
+use pgrx::PgList;
+use pgrx::pg_sys::{self, IndexOptInfo, Oid, PlannerInfo, RelOptInfo};
+
+use crate::host::raw::guarded;
+use crate::host::relation;
+
+thread_local! {
+    static NEXT: Cell<pg_sys::get_relation_info_hook_type> = const { Cell::new(None) };
+}
+
+/// Puts the hook in front of those already there.
+pub unsafe fn install() {
+    // SAFETY: called once, from _PG_init.
+    unsafe {
+        NEXT.set(pg_sys::get_relation_info_hook);
+        pg_sys::get_relation_info_hook = Some(relation_info);
+    }
+}
+
+unsafe extern "C-unwind" fn relation_info(
+    root: *mut PlannerInfo,
+    table: Oid,
+    inhparent: bool,
+    rel: *mut RelOptInfo,
+) {
+    // SAFETY: called by the planner with live nodes; this frame owns nothing.
+    unsafe {
+        if let Some(next) = NEXT.get() {
+            next(root, table, inhparent, rel);
+        }
+        if !(*rel).indexlist.is_null() {
+            guarded(|| restrict(table, rel));
+        }
+    }
+}
+
+unsafe fn restrict(table: Oid, rel: *mut RelOptInfo) {
+    // SAFETY: a list of indexes, each with as many flags as columns; the planner holds a lock on the table.
+    unsafe {
+        let mut found = Vec::new();
+        for index in PgList::<IndexOptInfo>::from_pg((*rel).indexlist).iter_ptr() {
+            let columns = usize::try_from((*index).ncolumns).unwrap_or(0);
+            if (*index).relam != pg_sys::BTREE_AM_OID && !(*index).canreturn.is_null() {
+                found.push(std::slice::from_raw_parts_mut((*index).canreturn, columns));
+            }
+        }
+        if !found.iter().any(|columns| columns.contains(&true)) {
+            return;
+        }
+        let open = pg_sys::table_open(table, pg_sys::NoLock as i32);
+        if relation::is_colcompress(open) {
+            found.into_iter().for_each(|columns| columns.fill(false));
+        }
+        pg_sys::table_close(open, pg_sys::NoLock as i32);
+    }
+}
