@@ -54,3 +54,22 @@ RESET work_mem;
 SET max_parallel_workers_per_gather = 0;
 -- what still is the server's: numbers of more digits, other functions
 SELECT q, same, regexp_replace(fell_back(q), '^ +', '') FROM (VALUES ('SELECT sum(w), count(*) FROM {t}'), ('SELECT sum(n % 7) FROM {t}'), ('SELECT k, variance(n) FROM {t} GROUP BY k')) x(q), same_answers(q);
+-- What only PostgreSQL's executor can add up or give out is met when other groups could be with the reader already: results of variances, rows in files.
+CREATE TABLE late (id int8, x int8, v numeric) USING colcompress;
+INSERT INTO late SELECT g / 2, CASE WHEN g >= 99998 THEN 9000000000000000000 ELSE g END, CASE WHEN g = 99999 THEN 1e50 ELSE g END FROM generate_series(0, 99999) g;
+ANALYZE late;
+SET max_parallel_workers_per_gather = 0;
+EXPLAIN (COSTS OFF) SELECT id, stddev(x) FROM late GROUP BY id;
+SELECT count(*), max(s) FROM (SELECT id, stddev(x) AS s FROM late GROUP BY id OFFSET 0) x;
+CREATE TABLE got (id int8, s numeric);
+INSERT INTO got SELECT id, stddev(x) FROM late GROUP BY id;
+SELECT count(*), max(s) FROM got;
+SET work_mem = '64kB';
+TRUNCATE got;
+INSERT INTO got SELECT id, sum(v) FROM late GROUP BY id;
+SELECT count(*), max(s) FROM got;
+DECLARE c CURSOR WITH HOLD FOR SELECT id, sum(v) AS s FROM late GROUP BY id;
+MOVE ALL IN c;
+CLOSE c;
+RESET work_mem;
+DROP TABLE late, got;

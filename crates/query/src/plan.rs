@@ -378,6 +378,23 @@ impl WindowFrame {
     }
 }
 
+impl Aggregate {
+    /// True where no row of an input of these types can be declined or raise an error when it is aggregated, nor the result when it is given out.
+    pub fn is_certain(&self, input: &[LogicalType]) -> bool {
+        use AggregateFunction as F;
+        use LogicalType as T;
+        let of = |types: &[T]| self.arguments.iter().any(|part| types.contains(&part.logical(input)));
+        let function = match self.function {
+            F::CountRows | F::Count | F::BoolAnd | F::BoolOr => true,
+            F::Min | F::Max | F::First => !of(&[T::Numeric]),
+            F::Sum | F::Avg => !of(&[T::Numeric, T::Float32, T::Float64]),
+            _ => false,
+        };
+        let mut parts = self.arguments.iter().chain(&self.filter);
+        function && parts.all(|part| !part.can_raise(input) && !part.can_decline(input))
+    }
+}
+
 impl WindowCall {
     /// True where no row can be declined or raise an error, over an input of these types; its arguments aside.
     pub fn is_certain(&self, input: &[LogicalType]) -> bool {

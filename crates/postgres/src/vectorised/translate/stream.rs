@@ -17,12 +17,15 @@ pub fn settled(plan: Plan) -> Plan {
 /// True when nothing declines between the last breaker and the reader.
 fn is_certain(plan: &Plan) -> bool {
     match plan {
-        Plan::Scan { .. }
-        | Plan::Aggregate { .. }
-        | Plan::GroupingSets { .. }
-        | Plan::Sort { .. }
-        | Plan::DistinctOn { .. }
-        | Plan::Limit { .. } => true,
+        Plan::Scan { .. } | Plan::Sort { .. } | Plan::DistinctOn { .. } | Plan::Limit { .. } => true,
+        // One group is there when all is over. Of several, the later ones' rows may come from files and their results be computed when the first are with the reader.
+        Plan::Aggregate { keys, .. } if keys.is_empty() => true,
+        Plan::Aggregate { input, keys, aggregates, .. }
+        | Plan::GroupingSets { input, keys, aggregates, .. } => {
+            let types = input.types();
+            keys.iter().all(|key| key.logical(&types) != LogicalType::Numeric && is_safe(key, &types))
+                && aggregates.iter().all(|aggregate| aggregate.is_certain(&types))
+        }
         Plan::Filter { input, condition: expression } | Plan::Repeat { input, count: expression } => {
             let types = input.types();
             is_safe(expression, &types) && is_certain(input)

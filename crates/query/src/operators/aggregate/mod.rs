@@ -37,8 +37,8 @@ pub use self::sets::SetsSink;
 use self::table::Table;
 use crate::operators::sort::Room;
 use crate::{
-    Aggregate, AggregateFunction, Batch, Error, Expression, Host, Plan, Result, Settings, SharedTempFiles,
-    Sink, SinkLocal, Source, Step, Summary, SummaryNeed, Unit,
+    Aggregate, Batch, Error, Expression, Host, Plan, Result, Settings, SharedTempFiles, Sink, SinkLocal,
+    Source, Step, Summary, SummaryNeed, Unit,
 };
 
 /// Groups that a thread keeps to itself: they stay in the caches near the processor.
@@ -113,23 +113,8 @@ impl Spec {
 
     /// Whether no row can raise an error, or decline, when it is aggregated.
     fn is_certain(&self) -> bool {
-        use AggregateFunction as F;
-        use LogicalType as T;
-        let part = |part: &Expression| !part.can_raise(&self.input) && !part.can_decline(&self.input);
-        let certain = |aggregate: &Aggregate| {
-            let of = |types: &[T]| {
-                aggregate.arguments.iter().any(|part| types.contains(&part.logical(&self.input)))
-            };
-            let function = match aggregate.function {
-                F::CountRows | F::Count | F::BoolAnd | F::BoolOr => true,
-                F::Min | F::Max | F::First => !of(&[T::Numeric]),
-                F::Sum | F::Avg => !of(&[T::Numeric, T::Float32, T::Float64]),
-                _ => false,
-            };
-            function && aggregate.arguments.iter().chain(&aggregate.filter).all(part)
-        };
-        let keys = self.keys.iter().all(|key| key.logical(&self.input) != T::Numeric);
-        keys && self.aggregates.iter().all(certain)
+        let keys = self.keys.iter().all(|key| key.logical(&self.input) != LogicalType::Numeric);
+        keys && self.aggregates.iter().all(|aggregate| aggregate.is_certain(&self.input))
     }
 
     fn key_types(&self) -> Vec<LogicalType> {
