@@ -4,7 +4,7 @@
 
 use std::ffi::CStr;
 
-use pgrx::pg_sys::{self, BlockNumber, Relation};
+use pgrx::pg_sys::{self, BlockNumber, Oid, Relation};
 
 /// The server's InvalidSubTransactionId.
 const NO_SUBTRANSACTION: pg_sys::SubTransactionId = 0;
@@ -39,6 +39,38 @@ pub unsafe fn column_name(rel: Relation, column: u32) -> Option<String> {
         }
         let attr = (*desc).attrs.as_ptr().add(column as usize);
         Some(CStr::from_ptr((*attr).attname.data.as_ptr()).to_string_lossy().into_owned())
+    }
+}
+
+/// The table's indexes, in the order in which the server knows them.
+pub unsafe fn indexes(rel: Relation) -> Vec<Oid> {
+    // SAFETY: rel is open; the list is a copy.
+    unsafe {
+        let list = pg_sys::RelationGetIndexList(rel);
+        let count = if list.is_null() { 0 } else { (*list).length };
+        let indexes = (0..count).map(|at| pg_sys::list_nth_oid(list, at)).collect();
+        pg_sys::list_free(list);
+        indexes
+    }
+}
+
+/// Opens the table's indexes.
+pub unsafe fn open_indexes(rel: Relation, lock: u32) -> Vec<Relation> {
+    // SAFETY: rel is open and locked, so its indexes stay.
+    unsafe { indexes(rel).into_iter().map(|index| pg_sys::index_open(index, lock as i32)).collect() }
+}
+
+/// How many of the table's indexes are such.
+pub unsafe fn count_indexes(rel: Relation, is_such: impl Fn(&pg_sys::FormData_pg_index) -> bool) -> usize {
+    // SAFETY: the indexes are open while they are looked at.
+    unsafe {
+        let open = open_indexes(rel, pg_sys::AccessShareLock).into_iter();
+        open.filter(|&index| {
+            let found = is_such(&*(*index).rd_index);
+            pg_sys::index_close(index, pg_sys::NoLock as i32);
+            found
+        })
+        .count()
     }
 }
 

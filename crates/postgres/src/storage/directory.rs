@@ -20,6 +20,7 @@ use super::directory_scan;
 use super::metapage;
 use super::outline;
 use super::pages::{BlockRun, Expected};
+use super::side_indexes::Indexes;
 use super::side_table::{Oids, SideTable};
 use super::{row_move, row_proxy};
 use crate::host::{error, relation};
@@ -121,7 +122,8 @@ pub unsafe fn insert(entry: &StripeEntry, cid: CommandId, age: Age) {
     // SAFETY: heap_form_tuple copies the values; relations are closed in every path that returns, and by the
     // server's abort otherwise.
     unsafe {
-        let (table, index) = SideTable::Stripe.open(pg_sys::RowExclusiveLock);
+        let table = SideTable::Stripe.open(pg_sys::RowExclusiveLock);
+        let indexes = Indexes::open(SideTable::Stripe, table);
         outline::forget_storage(entry.storage_id);
         let summary = bytea(&entry.summary);
         let state = if entry.reserved_only { RESERVED } else { STORED };
@@ -139,14 +141,11 @@ pub unsafe fn insert(entry: &StripeEntry, cid: CommandId, age: Age) {
         ];
         let mut nulls = [false; COLUMNS];
         let tuple = pg_sys::heap_form_tuple((*table).rd_att, values.as_mut_ptr(), nulls.as_mut_ptr());
-        let options = (pg_sys::HEAP_INSERT_NO_LOGICAL | age.insert_options()) as i32;
-        pg_sys::heap_insert(table, tuple, cid, options, std::ptr::null_mut());
-        let mut keys = [values[0], values[1], values[8]];
-        SideTable::index_row(table, index, &mut keys, tuple);
+        indexes.insert(tuple, &[values[0], values[1], values[8]], cid, age.insert_options());
         age.stamp(table, tuple);
         pg_sys::pfree(tuple.cast());
         pg_sys::pfree(summary);
-        pg_sys::index_close(index, pg_sys::NoLock as i32);
+        indexes.close();
         pg_sys::table_close(table, pg_sys::NoLock as i32);
     }
 }

@@ -26,6 +26,7 @@ pub mod pages;
 mod pglz;
 pub mod row_move;
 pub mod row_proxy;
+mod side_indexes;
 mod side_table;
 pub mod spare;
 pub mod stripe_lock;

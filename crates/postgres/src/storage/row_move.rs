@@ -11,6 +11,7 @@ use std::ops::Range;
 use pgrx::pg_sys::{self, CommandId, Datum, ItemPointerData, TransactionId};
 
 use super::directory;
+use super::side_indexes::Indexes;
 use super::side_table::{Compare, Cursor, SideTable};
 use crate::host::error;
 use crate::table_am::tid;
@@ -50,7 +51,8 @@ pub unsafe fn record(storage_id: u64, mut moves: Vec<Move>, cid: CommandId) {
     unsafe {
         let mover = full_id(pg_sys::GetCurrentTransactionId());
         moves.sort_unstable_by_key(|(old, _)| number_of(*old));
-        let (table, index) = SideTable::RowMove.open(pg_sys::RowExclusiveLock);
+        let table = SideTable::RowMove.open(pg_sys::RowExclusiveLock);
+        let indexes = Indexes::open(SideTable::RowMove, table);
         for part in moves.chunks(MOVES) {
             let Some((first, _)) = part.first() else { continue };
             let halves = part.iter().flat_map(|&(old, new)| [number_of(old), new]);
@@ -65,13 +67,11 @@ pub unsafe fn record(storage_id: u64, mut moves: Vec<Move>, cid: CommandId) {
                 .collect::<Vec<_>>();
             let mut nulls = [false; COLUMNS];
             let tuple = pg_sys::heap_form_tuple((*table).rd_att, values.as_mut_ptr(), nulls.as_mut_ptr());
-            let options = pg_sys::HEAP_INSERT_NO_LOGICAL as i32;
-            pg_sys::heap_insert(table, tuple, cid, options, std::ptr::null_mut());
-            SideTable::index_row(table, index, &mut values[..3], tuple);
+            indexes.insert(tuple, &values[..3], cid, 0);
             pg_sys::pfree(tuple.cast());
             pg_sys::pfree(bytes);
         }
-        pg_sys::index_close(index, pg_sys::NoLock as i32);
+        indexes.close();
         pg_sys::table_close(table, pg_sys::NoLock as i32);
     }
 }

@@ -9,8 +9,8 @@
 use std::cell::Cell;
 use std::ffi::CStr;
 
+use pgrx::pg_guard;
 use pgrx::pg_sys::{self, Datum, FmgrInfo, ItemPointerData, Oid, Relation, Snapshot, TransactionId};
-use pgrx::{PgList, pg_guard};
 
 use super::outline;
 use crate::compat;
@@ -132,14 +132,9 @@ impl SideTable {
         }
     }
 
-    /// Opens the catalog and its index.
-    pub unsafe fn open(self, lock: u32) -> (Relation, Relation) {
+    /// Opens the catalog.
+    pub unsafe fn open(self, lock: u32) -> Relation {
         // SAFETY: closed by the caller, or by the server's abort.
-        unsafe { (self.open_table(lock), pg_sys::index_open(self.oids().index, lock as i32)) }
-    }
-
-    unsafe fn open_table(self, lock: u32) -> Relation {
-        // SAFETY: as above.
         unsafe {
             let table = pg_sys::table_open(self.oids().table, lock as i32);
             if (*(*table).rd_att).natts != self.columns() {
@@ -191,7 +186,7 @@ impl SideTable {
     ) {
         // SAFETY: both are closed here; `step` may raise an ERROR, after which the server releases all of this.
         unsafe {
-            let table = self.open_table(pg_sys::AccessShareLock);
+            let table = self.open(pg_sys::AccessShareLock);
             // Else nobody has written a row yet whose existence could matter to a snapshot taken before. Cold rows that were never changed are many.
             if self.has_rows(table) {
                 let index = pg_sys::index_open(self.oids().index, pg_sys::AccessShareLock as i32);
@@ -288,65 +283,6 @@ impl SideTable {
                 pg_sys::PopActiveSnapshot();
             }
         }
-    }
-
-    /// Makes the index entries of a row just written.
-    pub unsafe fn index_row(table: Relation, index: Relation, keys: &mut [Datum], tuple: pg_sys::HeapTuple) {
-        // SAFETY: both are open; no key is null.
-        unsafe {
-            let info = pg_sys::BuildIndexInfo(index);
-            Self::index_place(table, index, info, keys, (*tuple).t_self);
-            pg_sys::pfree(info.cast());
-        }
-    }
-
-    /// As `index_row`, for one of many rows: `info` is what the server says of the index.
-    pub unsafe fn index_place(
-        table: Relation,
-        index: Relation,
-        info: *mut pg_sys::IndexInfo,
-        keys: &mut [Datum],
-        mut place: ItemPointerData,
-    ) {
-        // SAFETY: both are open; no key is null.
-        unsafe {
-            let (keys, mut nulls) = (keys.as_mut_ptr(), [false; 4]);
-            let nulls = nulls.as_mut_ptr();
-            let mut enter = |index: Relation, info| {
-                let check = match (*(*index).rd_index).indisunique {
-                    true => pg_sys::IndexUniqueCheck::UNIQUE_CHECK_YES,
-                    false => pg_sys::IndexUniqueCheck::UNIQUE_CHECK_NO,
-                };
-                pg_sys::index_insert(index, keys, nulls, &raw mut place, table, check, false, info);
-            };
-            enter(index, info);
-            // REINDEX CONCURRENTLY makes another index beside this one, which takes its place later and has to get what comes meanwhile.
-            let indexes = pg_sys::RelationGetIndexList(table);
-            for oid in
-                PgList::<pg_sys::List>::from_pg(indexes).iter_oid().filter(|&oid| oid != (*index).rd_id)
-            {
-                let other = pg_sys::index_open(oid, pg_sys::RowExclusiveLock as i32);
-                if (*(*other).rd_index).indisready && have_same_columns(index, other) {
-                    let info = pg_sys::BuildIndexInfo(other);
-                    enter(other, info);
-                    pg_sys::pfree(info.cast());
-                }
-                pg_sys::index_close(other, pg_sys::NoLock as i32);
-            }
-            pg_sys::list_free(indexes);
-        }
-    }
-}
-
-/// Whether two indexes of a catalog are of the same columns: one that somebody else has made of others is not ours to feed.
-unsafe fn have_same_columns(index: Relation, other: Relation) -> bool {
-    // SAFETY: both are open; the vector has as many entries as the index has columns.
-    unsafe {
-        let columns = |index: Relation| {
-            let form = &*(*index).rd_index;
-            form.indkey.values.as_slice(usize::try_from(form.indnatts).unwrap_or(0)).to_vec()
-        };
-        columns(index) == columns(other)
     }
 }
 

@@ -26,17 +26,14 @@ const ENTRY: usize = 16;
 /// Whether the table has indexes.
 pub unsafe fn are_there(rel: Relation) -> bool {
     // SAFETY: rel is open.
-    unsafe { !pg_sys::RelationGetIndexList(rel).is_null() }
+    unsafe { !relation::indexes(rel).is_empty() }
 }
 
 /// Checks all indexes that are in use.
 pub unsafe fn check(rel: Relation, snapshot: Snapshot, report: &mut Report) {
     // SAFETY: rel is open and locked; the indexes stay as they are.
     unsafe {
-        let list = pg_sys::RelationGetIndexList(rel);
-        let count = if list.is_null() { 0 } else { (*list).length };
-        for at in 0..count {
-            let index = pg_sys::index_open(pg_sys::list_nth_oid(list, at), lock() as i32);
+        for index in relation::open_indexes(rel, lock()) {
             if is_in_use(index, snapshot) {
                 check_index(rel, index, snapshot, report);
             }

@@ -5,6 +5,7 @@
 
 use pgrx::pg_sys::{self, CommandId, Datum};
 
+use super::super::side_indexes::Indexes;
 use super::super::side_table::SideTable;
 use super::{Entry, SPAN, form, set_bit};
 
@@ -15,7 +16,8 @@ pub unsafe fn bury(storage_id: u64, rows: &[u64], cid: CommandId) {
     }
     // SAFETY: relations are closed here, or by the server's abort.
     unsafe {
-        let (table, index) = SideTable::DeleteBitmap.open(pg_sys::RowExclusiveLock);
+        let table = SideTable::DeleteBitmap.open(pg_sys::RowExclusiveLock);
+        let indexes = Indexes::open(SideTable::DeleteBitmap, table);
         let mut rest = rows;
         while let Some(&first_row) = rest.first() {
             pgrx::check_for_interrupts!();
@@ -25,13 +27,11 @@ pub unsafe fn bury(storage_id: u64, rows: &[u64], cid: CommandId) {
             let mut bits = vec![0; (span as usize).div_ceil(8)];
             part.iter().for_each(|row| set_bit(&mut bits, row - first_row));
             let tuple = form(table, storage_id, &Entry { first_row, bits: &bits, successors: &[] });
-            let options = pg_sys::HEAP_INSERT_NO_LOGICAL as i32;
-            pg_sys::heap_insert(table, tuple, cid, options, std::ptr::null_mut());
-            let mut keys = [storage_id, first_row].map(|key| Datum::from(key as i64));
-            SideTable::index_row(table, index, &mut keys, tuple);
+            let keys = [storage_id, first_row].map(|key| Datum::from(key as i64));
+            indexes.insert(tuple, &keys, cid, 0);
             pg_sys::pfree(tuple.cast());
         }
-        pg_sys::index_close(index, pg_sys::NoLock as i32);
+        indexes.close();
         pg_sys::table_close(table, pg_sys::NoLock as i32);
     }
 }

@@ -20,6 +20,7 @@ use pgrx::pg_sys::{
     self, CommandId, ItemPointerData, Oid, Relation, SubTransactionId, SubXactEvent, TransactionId, XactEvent,
 };
 
+use super::super::side_indexes::Indexes;
 use super::super::side_table::SideTable;
 use super::{Entry, MOST_BYTES, SPAN, TID_BYTES, bit, lookup, set_bit, tid_bytes};
 use crate::compat;
@@ -262,7 +263,8 @@ impl Claim {
         self.moved.sort_unstable_by_key(|(at, _)| *at);
         // SAFETY: relations are closed in every path that returns, and by the server's abort otherwise.
         unsafe {
-            let (table, index) = SideTable::DeleteBitmap.open(pg_sys::RowExclusiveLock);
+            let table = SideTable::DeleteBitmap.open(pg_sys::RowExclusiveLock);
+            let indexes = Indexes::open(SideTable::DeleteBitmap, table);
             let mut stamps = Vec::new();
             let mut rest = &self.moved[..];
             let mut at = 0;
@@ -277,11 +279,9 @@ impl Claim {
                     successors: &successors,
                 };
                 let tuple = super::form(table, self.entry.storage_id, &entry);
-                let options = pg_sys::HEAP_INSERT_NO_LOGICAL as i32;
-                pg_sys::heap_insert(table, tuple, self.command, options, std::ptr::null_mut());
-                let mut keys =
+                let keys =
                     [self.entry.storage_id, entry.first_row].map(|key| pg_sys::Datum::from(key as i64));
-                SideTable::index_row(table, index, &mut keys, tuple);
+                indexes.insert(tuple, &keys, self.command, 0);
                 if pg_sys::GetCurrentTransactionId() != self.writer {
                     stamps.push(((*tuple).t_self, self.writer));
                 }
@@ -289,7 +289,7 @@ impl Claim {
                 at = to;
             }
             directory_age::set_inserters(table, stamps);
-            pg_sys::index_close(index, pg_sys::NoLock as i32);
+            indexes.close();
             pg_sys::table_close(table, pg_sys::NoLock as i32);
             // After the rows are there: see `row_proxy::visibility`.
             if pg_sys::XactIsoLevel == pg_sys::XACT_SERIALIZABLE as i32 {

@@ -10,6 +10,7 @@ use super::set::Placement;
 use super::statement::{self, Insertion};
 use super::transaction;
 use crate::compat;
+use crate::host::relation;
 
 /// What to do with rows of `command` into `rel`, and whether the statement may ask for xmin and the like of rows it has just
 /// inserted. None: hot rows, and not even worth remembering.
@@ -88,39 +89,13 @@ unsafe fn any(list: *mut pg_sys::List) -> bool {
 
 unsafe fn has_index(rel: Relation) -> bool {
     // SAFETY: rel is open; relhasindex may be true without an index, never false with one.
-    unsafe {
-        if !(*(*rel).rd_rel).relhasindex {
-            return false;
-        }
-        let list = pg_sys::RelationGetIndexList(rel);
-        let some = !list.is_null();
-        pg_sys::list_free(list);
-        some
-    }
+    unsafe { (*(*rel).rd_rel).relhasindex && !relation::indexes(rel).is_empty() }
 }
 
 /// Its check reads the values of rows that conflict, of this very command too, while rows in memory can only be counted.
 unsafe fn has_exclusion_constraint(rel: Relation) -> bool {
-    // SAFETY: rel is open; the list is a copy and its indexes cannot go away meanwhile.
-    unsafe {
-        if !(*(*rel).rd_rel).relhasindex {
-            return false;
-        }
-        let list = pg_sys::RelationGetIndexList(rel);
-        if list.is_null() {
-            return false;
-        }
-        let mut found = false;
-        for cell in (*list).elements.as_ref().map_or(&[][..], |first| {
-            std::slice::from_raw_parts(first, usize::try_from((*list).length).unwrap_or(0))
-        }) {
-            let index = pg_sys::index_open(cell.oid_value, pg_sys::AccessShareLock as i32);
-            found |= (*(*index).rd_index).indisexclusion;
-            pg_sys::index_close(index, pg_sys::NoLock as i32);
-        }
-        pg_sys::list_free(list);
-        found
-    }
+    // SAFETY: as above.
+    unsafe { (*(*rel).rd_rel).relhasindex && relation::count_indexes(rel, |index| index.indisexclusion) > 0 }
 }
 
 unsafe fn has_after_row_trigger(rel: Relation) -> bool {

@@ -10,6 +10,7 @@ use pgrx::pg_sys::{
     TM_FailureData, TM_Result, TransactionId,
 };
 
+use super::super::side_indexes::Indexes;
 use super::super::side_table::SideTable;
 use super::Proxy;
 use super::make::{Found, find_or_make, raw_inserter};
@@ -102,7 +103,7 @@ pub unsafe fn lock(
 ) -> Outcome {
     // SAFETY: the live proxy's page is pinned, so its line pointer is in use.
     unsafe {
-        let table = pg_sys::table_open(SideTable::RowProxy.oids().table, pg_sys::RowExclusiveLock as i32);
+        let table = SideTable::RowProxy.open(pg_sys::RowExclusiveLock);
         let proxy = match find_or_make(table, storage_id, row, end, cid) {
             Found::Live(proxy) => proxy,
             Found::Buried(tombstone, by) => {
@@ -214,7 +215,7 @@ unsafe fn fetch(table: Relation, place: ItemPointerData) -> (Proxy, TransactionI
 pub unsafe fn bury(proxy: Pinned, successor: ItemPointerData, cid: CommandId) -> Vec<TransactionId> {
     // SAFETY: this transaction holds a lock of the row that lets no other update it, so the update neither waits nor fails.
     unsafe {
-        let (table, index) = SideTable::RowProxy.open(pg_sys::RowExclusiveLock);
+        let table = SideTable::RowProxy.open(pg_sys::RowExclusiveLock);
         let tombstone = Proxy { successor, dead: true, ..Proxy::live(proxy.storage_id, proxy.row) };
         let tuple = tombstone.form(table);
         let mut failure = TM_FailureData::default();
@@ -234,7 +235,9 @@ pub unsafe fn bury(proxy: Pinned, successor: ItemPointerData, cid: CommandId) ->
             error::internal(format!("a locked row could not be changed (state {result})"));
         }
         if u32::from((*(*tuple).t_data).t_infomask2) & pg_sys::HEAP_ONLY_TUPLE == 0 {
-            SideTable::index_row(table, index, &mut tombstone.key(), tuple);
+            let indexes = Indexes::open(SideTable::RowProxy, table);
+            indexes.enter(&tombstone.key(), (*tuple).t_self);
+            indexes.close();
         }
         // What the server has carried over to the tombstone.
         let mut lockers = multixact::holders((*tuple).t_data);
@@ -244,7 +247,6 @@ pub unsafe fn bury(proxy: Pinned, successor: ItemPointerData, cid: CommandId) ->
         });
         pg_sys::pfree(tuple.cast());
         proxy.release();
-        pg_sys::index_close(index, pg_sys::NoLock as i32);
         pg_sys::table_close(table, pg_sys::NoLock as i32);
         lockers.into_iter().map(|locker| locker.xid).collect()
     }
@@ -258,23 +260,22 @@ pub unsafe fn insert_buried(storage_id: u64, rows: &[(u64, Age)], cid: CommandId
         if rows.is_empty() {
             return;
         }
-        let (table, index) = SideTable::RowProxy.open(pg_sys::RowExclusiveLock);
+        let table = SideTable::RowProxy.open(pg_sys::RowExclusiveLock);
+        let indexes = Indexes::open(SideTable::RowProxy, table);
         let mut stamps = Vec::new();
         for &(row, age) in rows {
             pgrx::check_for_interrupts!();
             let tombstone =
                 Proxy { successor: super::OTHER_PARTITION, dead: true, ..Proxy::live(storage_id, row) };
             let tuple = tombstone.form(table);
-            let options = (pg_sys::HEAP_INSERT_NO_LOGICAL | age.insert_options()) as i32;
-            pg_sys::heap_insert(table, tuple, cid, options, std::ptr::null_mut());
-            SideTable::index_row(table, index, &mut tombstone.key(), tuple);
+            indexes.insert(tuple, &tombstone.key(), cid, age.insert_options());
             if let Age::Since(inserter) = age {
                 stamps.push(((*tuple).t_self, inserter));
             }
             pg_sys::pfree(tuple.cast());
         }
         directory_age::set_inserters(table, stamps);
-        pg_sys::index_close(index, pg_sys::NoLock as i32);
+        indexes.close();
         pg_sys::table_close(table, pg_sys::NoLock as i32);
     }
 }

@@ -9,6 +9,7 @@ use std::cell::RefCell;
 
 use pgrx::pg_sys::{self, CommandId, HeapTuple, ItemPointerData, Relation, TransactionId};
 
+use super::super::side_indexes::Indexes;
 use super::super::side_table::{Compare, SideTable};
 use super::{Pinned, Proxy};
 use crate::host::{buffer, error};
@@ -152,7 +153,9 @@ pub(super) unsafe fn find_or_make(
         let had_proxy = !matches!(found, Found::Nothing);
         with_run(storage_id, |run| run.had_proxy = had_proxy);
         if !had_proxy {
-            found = Found::Live(make(table, index, storage_id, row, cid));
+            let indexes = Indexes::open(SideTable::RowProxy, table);
+            found = Found::Live(make(table, &indexes, storage_id, row, cid));
+            indexes.close();
         }
         pg_sys::UnlockPage(table, block as u32, pg_sys::ExclusiveLock as i32);
         pg_sys::index_close(index, pg_sys::NoLock as i32);
@@ -231,17 +234,15 @@ unsafe fn at_place(table: Relation, storage_id: u64, row: u64, place: ItemPointe
 const OPTIONS: u32 = pg_sys::HEAP_INSERT_FROZEN;
 
 /// Makes the row's proxy. The caller holds the lock on its block, and has found none.
-unsafe fn make(table: Relation, index: Relation, storage_id: u64, row: u64, cid: CommandId) -> Pinned {
+unsafe fn make(table: Relation, indexes: &Indexes, storage_id: u64, row: u64, cid: CommandId) -> Pinned {
     // SAFETY: both are open. A cancel must not come between tuple and index entry; an ERROR lets interrupts in again.
     unsafe {
         let proxy = Proxy::live(storage_id, row);
         let tuple = proxy.form(table);
-        let options = (OPTIONS | pg_sys::HEAP_INSERT_NO_LOGICAL) as i32;
         pg_sys::InterruptHoldoffCount += 1;
-        pg_sys::heap_insert(table, tuple, cid, options, std::ptr::null_mut());
+        indexes.insert(tuple, &proxy.key(), cid, OPTIONS);
         let place = (*tuple).t_self;
         let buffer = buffer::read(table, tid::block_of(place), std::ptr::null_mut());
-        SideTable::index_row(table, index, &mut proxy.key(), tuple);
         pg_sys::InterruptHoldoffCount -= 1;
         pg_sys::pfree(tuple.cast());
         Pinned { storage_id, row, place, buffer }
@@ -281,16 +282,18 @@ unsafe fn make_all(
             true
         });
         let missing = || known.iter().zip(rows.clone()).filter_map(|(known, row)| (!known).then_some(row));
+        let indexes = Indexes::open(SideTable::RowProxy, table);
         // What is written for logical decoding cannot be left out of insertions of many rows.
         if pg_sys::wal_level >= pg_sys::WalLevel::WAL_LEVEL_LOGICAL as i32 {
             for row in missing() {
-                let made = make(table, index, storage_id, row, cid);
+                let made = make(table, &indexes, storage_id, row, cid);
                 places.push((row, made.place));
                 made.release();
             }
         } else {
-            insert_all(table, index, storage_id, missing(), cid, &mut places);
+            insert_all(table, &indexes, storage_id, missing(), cid, &mut places);
         }
+        indexes.close();
     }
     places.sort_unstable_by_key(|&(row, _)| row);
     places
@@ -299,7 +302,7 @@ unsafe fn make_all(
 /// Inserts proxies of these rows and notes where they are.
 unsafe fn insert_all(
     table: Relation,
-    index: Relation,
+    indexes: &Indexes,
     storage_id: u64,
     rows: impl Iterator<Item = u64>,
     cid: CommandId,
@@ -307,7 +310,7 @@ unsafe fn insert_all(
 ) {
     // SAFETY: both are open. The slots own their tuples. Interrupts: as `make`.
     unsafe {
-        let mut made: Vec<(Proxy, *mut pg_sys::TupleTableSlot)> = rows
+        let made: Vec<(Proxy, *mut pg_sys::TupleTableSlot)> = rows
             .map(|row| {
                 let proxy = Proxy::live(storage_id, row);
                 let desc = (*table).rd_att;
@@ -323,14 +326,12 @@ unsafe fn insert_all(
         let none = std::ptr::null_mut();
         pg_sys::InterruptHoldoffCount += 1;
         pg_sys::heap_multi_insert(table, slots.as_mut_ptr(), slots.len() as i32, cid, OPTIONS as i32, none);
-        let info = pg_sys::BuildIndexInfo(index);
-        for (proxy, slot) in &mut made {
+        for (proxy, slot) in &made {
             let place = (**slot).tts_tid;
-            SideTable::index_place(table, index, info, &mut proxy.key(), place);
+            indexes.enter(&proxy.key(), place);
             places.push((proxy.row, place));
             pg_sys::ExecDropSingleTupleTableSlot(*slot);
         }
         pg_sys::InterruptHoldoffCount -= 1;
-        pg_sys::pfree(info.cast());
     }
 }

@@ -5,6 +5,7 @@
 
 use pgrx::pg_sys::{self, IndexInfo, ItemPointerData, MemoryContext, Relation, TupleTableSlot};
 
+use crate::host::relation;
 use crate::table_am::index_rows::IndexRows;
 
 struct Index {
@@ -55,8 +56,9 @@ impl Entries {
                 8 * 1024,
                 8 * 1024 * 1024,
             );
-            let (meant, others): (Vec<_>, Vec<_>) =
-                opened(rel, pg_sys::RowExclusiveLock).into_iter().partition(|&index| which.is_meant(index));
+            let (meant, others): (Vec<_>, Vec<_>) = relation::open_indexes(rel, pg_sys::RowExclusiveLock)
+                .into_iter()
+                .partition(|&index| which.is_meant(index));
             others.into_iter().for_each(|index| pg_sys::index_close(index, pg_sys::NoLock as i32));
             let indexes = meant.into_iter().map(open).collect();
             Self { rel, indexes, context }
@@ -127,41 +129,15 @@ impl Entries {
     }
 }
 
-unsafe fn opened(rel: Relation, lock: u32) -> Vec<Relation> {
-    // SAFETY: the list is a copy.
-    unsafe {
-        let list = pg_sys::RelationGetIndexList(rel);
-        let count = if list.is_null() { 0 } else { (*list).length };
-        let open = |at| pg_sys::index_open(pg_sys::list_nth_oid(list, at), lock as i32);
-        let indexes = (0..count).map(open).collect();
-        pg_sys::list_free(list);
-        indexes
-    }
-}
-
 /// How many unique indexes the table has.
 pub(super) unsafe fn unique_indexes(rel: Relation) -> usize {
-    // SAFETY: the indexes are open while they are looked at.
-    unsafe {
-        let mut count = 0;
-        for index in opened(rel, pg_sys::AccessShareLock) {
-            count += usize::from(Which::Unique.is_meant(index));
-            pg_sys::index_close(index, pg_sys::NoLock as i32);
-        }
-        count
-    }
+    // SAFETY: rel is open.
+    unsafe { relation::count_indexes(rel, |index| index.indisunique) }
 }
 
 /// Whether the table has an exclusion constraint. Its check is a scan of the index that holds no page: it could look for the new entry before it is made, and at
 /// the old row after it is gone. (A unique index is checked under the lock of its page.)
 pub(super) unsafe fn has_exclusion(rel: Relation) -> bool {
-    // SAFETY: the indexes are open while they are looked at.
-    unsafe {
-        let mut found = false;
-        for index in opened(rel, pg_sys::AccessShareLock) {
-            found |= (*(*index).rd_index).indisexclusion;
-            pg_sys::index_close(index, pg_sys::NoLock as i32);
-        }
-        found
-    }
+    // SAFETY: rel is open.
+    unsafe { relation::count_indexes(rel, |index| index.indisexclusion) > 0 }
 }
