@@ -6,8 +6,6 @@
 //! such a row wait for the mover at the unique check, and keep the stripe from it; other indexes have theirs by then.) A stripe of which nothing is left alive is
 //! just taken out. Invariants: nothing here waits for another transaction; of a stripe that leaves the directory every row is dead, or moved.
 
-use std::collections::HashSet;
-
 use pgrx::pg_sys::{self, CommandId, ItemPointerData, Relation};
 
 use super::entries::Which;
@@ -161,15 +159,16 @@ unsafe fn replace(
             return give_back(rel, written);
         }
         let mut tombstones = Tombstones::of_scan(rel, storage_id, &raw mut pg_sys::SnapshotSelfData);
-        let mut dead: HashSet<u64> = HashSet::new();
-        // One stripe after the other, as `rows` go to and fro between them.
+        // One stripe after the other, as `rows` go to and fro between them; ascending, as they are.
+        let mut dead: Vec<u64> = Vec::new();
         for Chosen { entry, .. } in &gone {
             dead.extend(tombstones.among(entry.first_row..entry.end_row()));
         }
         let is_left = |at: ItemPointerData| {
             tid::row_of(at).is_some_and(|row| {
                 let after = gone.partition_point(|stripe| stripe.entry.first_row <= row);
-                after.checked_sub(1).is_some_and(|at| gone[at].entry.covers(row)) && !dead.contains(&row)
+                after.checked_sub(1).is_some_and(|at| gone[at].entry.covers(row))
+                    && dead.binary_search(&row).is_err()
             })
         };
         let numbers = written.iter().flat_map(|entry| entry.first_row..entry.end_row());
@@ -190,20 +189,8 @@ unsafe fn replace(
         // After the old stripes are gone: see `moved::lives_on`.
         compat::transfer_predicate_locks(rel);
         let count = gone.iter().map(|stripe| stripe.entry.row_count as usize).sum();
-        count_deleted(rel, count);
+        // The server counts them one by one.
+        (0..count).for_each(|_| pg_sys::pgstat_count_heap_delete(rel));
         count
-    }
-}
-
-/// Counts rows as deleted in the server's statistics, which it does one by one.
-unsafe fn count_deleted(rel: Relation, count: usize) {
-    // SAFETY: null, or the backend's own counters of this open relation; the first row has made those of the transaction.
-    unsafe {
-        let Some(others) = count.checked_sub(1) else { return };
-        pg_sys::pgstat_count_heap_delete(rel);
-        let counts = (*rel).pgstat_info;
-        if !counts.is_null() && !(*counts).trans.is_null() {
-            (*(*counts).trans).tuples_deleted += i64::try_from(others).unwrap_or(0);
-        }
     }
 }
