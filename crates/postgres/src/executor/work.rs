@@ -389,7 +389,7 @@ impl Work {
 /// Rows are taken one by one when fewer than one in this many survived.
 const TAKE_BELOW: usize = 4;
 
-/// About how many bytes the values of a vector take.
+/// About how many bytes were made to decode a vector: of values that rows share only their codes, where `Vector::bytes` says what the rows take.
 fn vector_bytes(vector: &Vector) -> u64 {
     let bytes = match &vector.values {
         Values::Bool(bits) => bits.len() / 8,

@@ -27,6 +27,7 @@ use crate::{Batch, Error, Host, Pipeline, Plan, Result, SharedTempFiles, Source,
 const ALONE: usize = 1;
 
 /// Limits of one execution.
+#[derive(Clone)]
 pub struct Settings {
     /// Bytes that one operator, all threads together, may hold before it spills.
     pub memory: usize,

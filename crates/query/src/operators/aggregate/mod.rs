@@ -169,24 +169,24 @@ impl AggregateSink {
             return Err(Error::Decline("not an aggregate"));
         };
         let alone = keys.is_empty();
-        Self::over(input.types(), keys.clone(), (aggregates, *groups), alone, settings.memory, settings)
+        Self::over(input.types(), keys.clone(), aggregates.clone(), *groups, alone, settings)
     }
 
-    /// The sink of these keys and aggregates, with groups as expected, over an input of these types, with so many bytes; `alone` as in `Spec`.
+    /// The sink of these keys and aggregates, with groups as expected, over an input of these types; `alone` as in `Spec`.
     fn over(
         input: Vec<LogicalType>,
         keys: Vec<Expression>,
-        (aggregates, expected): (&[Aggregate], f64),
+        aggregates: Vec<Aggregate>,
+        expected: f64,
         alone: bool,
-        memory: usize,
         settings: &Settings,
     ) -> Result<Self> {
         let mut spec = Spec {
             keys,
-            aggregates: aggregates.to_vec(),
+            aggregates,
             expected,
             input,
-            memory,
+            memory: settings.memory,
             threads: settings.threads.max(1),
             parts: 0,
             files: settings.temp_files.clone(),
@@ -197,7 +197,7 @@ impl AggregateSink {
         // One thread has nothing to share, and bringing its rows to parts costs more than it saves. What only the main thread can compute, it also has to compute again
         // for rows that come back from files.
         if divisible && spec.threads > 1 && !spec.needs_host() {
-            spec.parts = partitioned::parts(memory);
+            spec.parts = partitioned::parts(settings.memory);
         }
         let needs = summary::needs(&spec);
         Ok(Self { shared: Arc::new(Shared { spec, gathered: Mutex::new(Gathered::Nothing) }), needs })

@@ -28,12 +28,12 @@ impl SetsSink {
             return Err(Error::Decline("no grouping sets"));
         };
         let input = input.types();
-        let memory = settings.memory / sets.len().max(1);
+        let settings = Settings { memory: settings.memory / sets.len().max(1), ..settings.as_ref().clone() };
         let sinks = sets.iter().map(|set| {
             let keys = set.iter().map(|&at| keys.get(at).cloned()).collect::<Option<Vec<_>>>();
             let keys = keys.ok_or(Error::Decline("grouping set of no key"))?;
             // How many groups each set has is not known.
-            AggregateSink::over(input.clone(), keys, (aggregates, 0.0), false, memory, settings)
+            AggregateSink::over(input.clone(), keys, aggregates.clone(), 0.0, false, &settings)
         });
         Ok(Self {
             sets: sinks.collect::<Result<_>>()?,
