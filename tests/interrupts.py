@@ -4,7 +4,7 @@ Scans, aggregates, joins, sorts, spills, loads and index builds over columnar ta
 client's answer; as a busy machine delays everybody, the same statements on heap tables take turns, and the bound is BOUND or three times heap's worst.
 What does not depend on others is the CPU time that the backend still takes after a request to cancel: that has the bound in each of its two threads.
 At the end: no thread, file descriptor, temporary file, lock or counted thread too many, no leak in the server's log, and memory that no longer grows.
-Short in make test, ROUNDS=1000 in its long form.
+Short in make test; ROUNDS=1000 of them are ended early in its long form.
 """
 
 import os
@@ -67,19 +67,17 @@ class Arm:
         self.lengths = {}
         self.cpu = []
 
-    def length(self, name, settings, text):
-        """Seconds that a statement takes when nobody ends it, measured once; a moment is chosen within its first second."""
-        if name not in self.lengths:
-            self.run(settings)
-            self.run("BEGIN")
-            started = time.monotonic()
-            try:
-                self.run(self.text(text))
-            except SqlError as problem:
-                assert "error" in name, problem
-            self.lengths[name] = min(time.monotonic() - started, 1.0)
-            self.run("ROLLBACK")
-        return self.lengths[name]
+    def measure(self, name, settings, text):
+        """Notes the seconds that a statement takes when nobody ends it; a moment is chosen within its first second."""
+        self.run(settings)
+        self.run("BEGIN")
+        started = time.monotonic()
+        try:
+            self.run(self.text(text))
+        except SqlError as problem:
+            assert "error" in name, problem
+        self.lengths[name] = min(time.monotonic() - started, 1.0)
+        self.run("ROLLBACK")
 
     def text(self, statement):
         return statement.format(last=ROWS - 5, middle=ROWS // 2, file=self.file)
@@ -93,7 +91,7 @@ class Arm:
 
     def ask(self, admin, mode, name, settings, text, moment):
         """Sends one statement and ends it after a share of the time that it takes. Returns the seconds until it had ended, None if it was done before."""
-        delay = moment * self.length(name, settings, text)
+        delay = moment * self.lengths[name]
         self.run(settings)
         self.run("BEGIN")
         timeout = max(1, int(delay * 1000))
@@ -116,6 +114,8 @@ class Arm:
             ended = "57014" in str(problem) or "57P01" in str(problem) or "session ended" in str(problem)
             assert ended or "22012" in str(problem), f"{name}: {problem}"
         answered = time.monotonic()
+        if not ended and "error" not in name:
+            self.lengths[name] = min(answered - started, self.lengths[name])
         if mode == "cancel" and ended:
             self.cpu.append((self.session.cpu_seconds() - cpu, name))
         if mode in ("cancel", "terminate"):
@@ -174,9 +174,15 @@ def main():
         keeper.__dict__.update(ours.__dict__)
         keeper.fresh()
         keeper.latencies, keeper.cpu, keeper.worst = [], [], (0.0, "")
+        # Whose first run also opens the files and fills the caches that the session keeps.
+        for arm in (keeper, heap):
+            for name, settings, text in STATEMENTS:
+                arm.measure(name, settings, text)
         early = None
         ended = 0
-        for number in range(ROUNDS):
+        number = 0
+        while ended < ROUNDS and number < 4 * ROUNDS:
+            number += 1
             name, settings, text = chance.choice(STATEMENTS)
             mode = "error" if name.startswith("error") and chance.random() < 0.5 else chance.choice(["cancel", "cancel", "timeout", "terminate"])
             moment = chance.random()
@@ -184,23 +190,24 @@ def main():
             ended += arm.ask(admin, mode, name, settings, text, moment) is not None
             if number % 4 == 0:
                 heap.ask(admin, mode, name, settings, text, moment)
-            if number == ROUNDS // 3:
+            if early is None and ended > ROUNDS // 3:
                 early = keeper.footprint()
-            if number % 100 == 99:
-                print(f"{number + 1} rounds, worst {max(ours.worst, keeper.worst)}, heap's worst {heap.worst}, footprint {keeper.footprint()}", flush=True)
+            if number % 100 == 0:
+                print(f"{number} rounds, {ended} ended early, worst {max(ours.worst, keeper.worst)}, heap's worst {heap.worst}, footprint {keeper.footprint()}", flush=True)
         late = keeper.footprint()
+        early = early or late
         worst = max(ours.worst, keeper.worst)
         latencies = sorted(ours.latencies + keeper.latencies)
         bound = max(BOUND, 3 * heap.worst[0])
-        print(f"{ROUNDS} rounds, {ended} ended early: median {latencies[len(latencies) // 2] * 1000:.1f} ms, 99 % {latencies[len(latencies) * 99 // 100] * 1000:.1f} ms, "
+        print(f"{number} rounds, {ended} ended early: median {latencies[len(latencies) // 2] * 1000:.1f} ms, 99 % {latencies[len(latencies) * 99 // 100] * 1000:.1f} ms, "
               f"worst {worst[0] * 1000:.1f} ms ({worst[1]}); heap's worst {heap.worst[0] * 1000:.1f} ms ({heap.worst[1]})")
         print(f"memory {early[0]} -> {late[0]} kB, threads {early[1]} -> {late[1]}, file descriptors {early[2]} -> {late[2]}")
         cpu = max(keeper.cpu, default=(0.0, "nothing"))
         print(f"CPU time after a request to cancel: worst {cpu[0] * 1000:.1f} ms ({cpu[1]}), heap's worst {max(heap.cpu, default=(0.0, ''))[0] * 1000:.1f} ms")
         if cpu[0] > 2 * BOUND:
             failed.append(f"{cpu[1]} took {cpu[0] * 1000:.0f} ms of CPU time after it was cancelled")
-        if ended < ROUNDS // 3:
-            failed.append(f"the premise does not hold: only {ended} of {ROUNDS} statements were ended early")
+        if ended < ROUNDS:
+            failed.append(f"the premise does not hold: only {ended} of {number} statements were ended early")
         if worst[0] > bound:
             failed.append(f"{worst[1]} took {worst[0] * 1000:.0f} ms")
         if late[0] > early[0] + GROWTH_KB:
@@ -230,7 +237,7 @@ def main():
     for line in failed:
         print(f"not ok interrupts: {line}")
     if not failed:
-        print(f"ok interrupts: {ROUNDS} rounds")
+        print(f"ok interrupts: {ended} statements ended early")
     sys.exit(1 if failed else 0)
 
 
