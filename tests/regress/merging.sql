@@ -145,6 +145,22 @@ SELECT array_agg(first_row ORDER BY first_row) AS before_again FROM stripes('o')
 CALL repack('o');
 SELECT array_agg(first_row ORDER BY first_row) = :'before_again' AS same FROM stripes('o');
 
+-- A btree that packing has left half empty is told of, until it is built anew.
+CREATE TABLE keyed (k bigint PRIMARY KEY, v text) USING colcompress;
+CREATE INDEX keyed_v ON keyed (v);
+SET colonnade.stripe_threshold_rows = 1000000;
+INSERT INTO keyed SELECT g, 'v ' || g % 10 FROM generate_series(1, 200000) g;
+RESET colonnade.stripe_threshold_rows;
+ANALYZE keyed;
+SELECT advice FROM engine.storage_health('keyed');
+CALL repack('keyed');
+CALL settle();
+VACUUM ANALYZE keyed;
+SELECT regexp_replace(advice, '\d+', 'N', 'g') AS advice FROM engine.storage_health('keyed');
+REINDEX INDEX CONCURRENTLY keyed_pkey;
+SELECT advice FROM engine.storage_health('keyed');
+SET colonnade.stripe_threshold_rows = 1;
+
 -- Unlogged and temporary tables; a rewrite that follows.
 CREATE UNLOGGED TABLE u (k int) USING colcompress;
 CREATE TEMP TABLE tmp (k int) USING colcompress;
@@ -155,5 +171,5 @@ SELECT row_count FROM stripes('u'); SELECT row_count FROM stripes('tmp');
 VACUUM FULL u; CLUSTER t USING t_pkey;
 SELECT (SELECT sum(k) FROM u), (SELECT sum(k) FROM tmp), (SELECT count(*) FROM t);
 SELECT * FROM engine.verify('t');
-DROP TABLE t, before, d, wide, rare, sparse, o, o_before, u, tmp;
+DROP TABLE t, before, d, wide, rare, sparse, o, o_before, keyed, u, tmp;
 SELECT count(*) FROM engine.row_move;

@@ -1,7 +1,7 @@
 //! `engine.storage_health(regclass)`: how a table is stored, and what would help.
 //!
 //! One row: rows in heap pages (estimated from the statistics) and in stripes, stripes that are small or lie across each other in the
-//! order of `orderby`, and pages of the file that nobody can see any more. It reads the directory and the visibility map, and of the
+//! order of `orderby`, pages of the file that nobody can see any more, and indexes with much room in them. It reads the directory and the visibility map, and of the
 //! file only pages that are marked frozen and that no visible stripe has. The view of the same name asks it for every table.
 
 use std::ffi::CString;
@@ -11,6 +11,7 @@ use pgrx::pg_sys::{self, Datum, FunctionCallInfo, Relation};
 use stripe::Summary;
 use vector::Scalar;
 
+use super::index_bloat::{self, Bloat};
 use super::{hot_runs, maintenance, packing};
 use crate::host::buffer::PAGE_BYTES;
 use crate::host::error::{self, PgSqlErrorCode};
@@ -156,6 +157,13 @@ impl Health {
         }
         if self.dead_blocks > 0 && self.dead_blocks >= self.file_blocks / 10 {
             self.advice.push(format!("VACUUM would free up to {} pages for new rows", self.dead_blocks));
+        }
+        // SAFETY: rel is open.
+        for Bloat { index, blocks, needed } in unsafe { index_bloat::of(rel) } {
+            let free = blocks - needed;
+            self.advice.push(format!(
+                "REINDEX INDEX CONCURRENTLY {index} would free some {free} of its {blocks} pages"
+            ));
         }
         if self.hot_rows.is_none() {
             self.advice.push("ANALYZE would tell how many heap rows there are".into());

@@ -27,6 +27,7 @@ pub mod fetch;
 mod health;
 pub mod hooks;
 pub mod hot_runs;
+mod index_bloat;
 mod index_build;
 mod index_delete;
 mod index_only;

@@ -1,0 +1,93 @@
+//! Btrees that have many more pages than their entries need.
+//!
+//! Asked by `health`. A row that is packed gets an entry at its new place while its old one is still there, and so does each row of stripes that are joined: pages that
+//! were split for these stay half empty when VACUUM has taken the old entries away, for a btree never joins pages. What is needed is estimated from the planner's
+//! statistics: number of entries, average width of the columns.
+
+use std::ffi::CStr;
+
+use pgrx::pg_sys::{self, Relation};
+
+use crate::host::relation;
+
+/// Fewer blocks are not worth a word: 4 MB.
+const FEWEST: u32 = 512;
+/// Times the blocks that an index needs which it has to have. Right after an ordinary build it has one time, after insertions in random order some 1.4.
+const MANY: f64 = 1.7;
+/// Bytes of a leaf page that entries fill when it is built: all but header and special space, to the default fillfactor.
+const FILLED: f64 = (8192 - 24 - 16) as f64 * 0.9;
+/// Header and line pointer of an entry.
+const HEADER: usize = 8;
+const POINTER: usize = 4;
+
+/// A btree that is too large.
+pub(super) struct Bloat {
+    /// As SQL has it, with its schema.
+    pub index: String,
+    pub blocks: u32,
+    /// Blocks that it would have if it were built anew, about.
+    pub needed: u32,
+}
+
+/// The table's btrees that would be much smaller if they were built anew.
+pub(super) unsafe fn of(rel: Relation) -> Vec<Bloat> {
+    // SAFETY: rel is open; its indexes are closed here, or by the server's abort.
+    unsafe {
+        let mut found = Vec::new();
+        for index in relation::open_indexes(rel, pg_sys::AccessShareLock) {
+            found.extend(of_index(index));
+            pg_sys::index_close(index, pg_sys::AccessShareLock as i32);
+        }
+        found
+    }
+}
+
+unsafe fn of_index(index: Relation) -> Option<Bloat> {
+    // SAFETY: the index is open.
+    unsafe {
+        let class = &*(*index).rd_rel;
+        let is_known = class.reltuples >= 0.0 && (*(*index).rd_index).indisvalid;
+        if class.relam != pg_sys::BTREE_AM_OID || !is_known {
+            return None;
+        }
+        let blocks = relation::block_count(index);
+        let entries = f64::from(class.reltuples);
+        let needed = (entries * entry_bytes(index) as f64 / FILLED).ceil() + 1.0;
+        (blocks >= FEWEST && f64::from(blocks) >= MANY * needed).then(|| Bloat {
+            index: identifier(index),
+            blocks,
+            needed: needed as u32,
+        })
+    }
+}
+
+/// The index's name for a statement.
+unsafe fn identifier(index: Relation) -> String {
+    // SAFETY: the index is open, so its schema is there; the server returns terminated strings.
+    unsafe {
+        let class = &*(*index).rd_rel;
+        let schema = pg_sys::get_namespace_name(class.relnamespace);
+        let name = pg_sys::quote_qualified_identifier(schema, class.relname.data.as_ptr());
+        CStr::from_ptr(name).to_string_lossy().into_owned()
+    }
+}
+
+/// Bytes that an entry takes, on the average.
+unsafe fn entry_bytes(index: Relation) -> usize {
+    // SAFETY: the index is open; the vector has as many entries as it has columns.
+    unsafe {
+        let form = &*(*index).rd_index;
+        let keys = form.indkey.values.as_slice(usize::try_from(form.indnatts).unwrap_or(0));
+        let desc = (*index).rd_att;
+        let width = |(at, &key): (usize, &i16)| {
+            let column = &*(*desc).attrs.as_ptr().add(at);
+            // An expression has no statistics that are found by its number.
+            let known = if key > 0 { pg_sys::get_attavgwidth(form.indrelid, key) } else { 0 };
+            let width =
+                if known > 0 { known } else { pg_sys::get_typavgwidth(column.atttypid, column.atttypmod) };
+            usize::try_from(width).unwrap_or(0)
+        };
+        let columns: usize = keys.iter().enumerate().map(width).sum();
+        HEADER + columns.next_multiple_of(8) + POINTER
+    }
+}
