@@ -1,277 +1,21 @@
-//! Grouping and aggregates.
+//! Aggregates: which of `query`'s they are, over which arguments, in which order.
 //!
-//! All of the server's strategies compute the same groups, so all become one operator, and so do the nodes chained for several grouping sets; where sorted grouping left its groups in order
-//! and somebody may rely on it, they are sorted afterwards. Columns that depend on the grouped ones (GROUP BY a primary key) are grouped by as well, which changes no group.
+//! `grouping` asks for each one that a node computes, `window` for those over frames. What `query` does not know is left to the server's own functions (`server_aggregate`).
 
 use std::sync::Arc;
 
 use pgrx::PgList;
-use pgrx::pg_sys::{self, Datum, NodeTag, Oid};
+use pgrx::pg_sys::{self, Oid};
 use query::{
-    Aggregate, AggregateFunction, Expression, Function, HostAggregate, Plan, Regression, SortKey, TextOrder,
+    Aggregate, AggregateFunction, Expression, Function, HostAggregate, Regression, SortKey, TextOrder,
 };
 use vector::LogicalType;
 
-use super::constants;
 use super::expressions::{self, call};
-use super::keys::{self, Keys};
-use super::scope::{Scope, Sets};
-use super::sort::{self, Key};
-use super::{Context, Order, Relation, decline, input, kept, percentiles, scan, target_list, targets, types};
+use super::scope::Scope;
+use super::{Context, decline, kept, keys, percentiles, sort, types};
 use crate::vectorised::server_aggregate::ServerAggregate;
 use crate::vectorised::translated::{OutputColumn, Reason};
-
-/// What a node groups by.
-struct Grouping {
-    plan: *mut pg_sys::Plan,
-    /// Grouped columns of the input (from 1), the operator and the collation.
-    columns: Vec<(i16, Oid, Oid)>,
-    /// Grouping sets, each by columns of the input; None for one grouping by all of them.
-    sets: Option<Vec<Vec<i16>>>,
-    /// Whether groups come in the order of the rows they are made of.
-    sorted: bool,
-    /// Groups that the planner expects, before HAVING.
-    expected: f64,
-}
-
-/// An Agg node.
-///
-/// # Safety
-/// A finished plan node.
-pub unsafe fn aggregate(
-    context: &mut Context<'_>,
-    agg: *mut pg_sys::Agg,
-    order: Order,
-) -> Result<Relation, Reason> {
-    // SAFETY: an Agg has arrays of numCols entries, and so has each of its chain, which stand for further grouping sets over the same input.
-    unsafe {
-        if (*agg).aggsplit != pg_sys::AggSplit::AGGSPLIT_SIMPLE {
-            return decline("partial aggregation");
-        }
-        let chain = PgList::<pg_sys::Agg>::from_pg((*agg).chain);
-        let mut columns: Vec<(i16, Oid, Oid)> = Vec::new();
-        let mut sets = Vec::new();
-        for node in std::iter::once(agg).chain(chain.iter_ptr()) {
-            let own =
-                columns_of((*node).numCols, (*node).grpColIdx, (*node).grpOperators, (*node).grpCollations);
-            for set in PgList::<pg_sys::List>::from_pg((*node).groupingSets).iter_ptr() {
-                // A set is the first columns of its node.
-                let length = if set.is_null() { 0 } else { usize::try_from((*set).length).unwrap_or(0) };
-                let Some(set) = own.get(..length) else { return decline("grouping set of no column") };
-                sets.push(set.iter().map(|(attno, ..)| *attno).collect::<Vec<_>>());
-            }
-            for column in own {
-                if !columns.iter().any(|(attno, ..)| *attno == column.0) {
-                    columns.push(column);
-                }
-            }
-        }
-        let sorted = (*agg).aggstrategy == pg_sys::AggStrategy::AGG_SORTED && chain.is_empty();
-        let sets = (!sets.is_empty()).then_some(sets);
-        let (plan, expected) = (&raw mut (*agg).plan, (*agg).numGroups as f64);
-        grouped(context, Grouping { plan, columns, sets, sorted, expected }, order)
-    }
-}
-
-/// A Group node: GROUP BY without aggregates over sorted rows.
-///
-/// # Safety
-/// A finished plan node.
-pub unsafe fn group(
-    context: &mut Context<'_>,
-    group: *mut pg_sys::Group,
-    order: Order,
-) -> Result<Relation, Reason> {
-    // SAFETY: the arrays have numCols entries.
-    unsafe {
-        let columns =
-            columns_of((*group).numCols, (*group).grpColIdx, (*group).grpOperators, (*group).grpCollations);
-        let (plan, expected) = (&raw mut (*group).plan, (*group).plan.plan_rows);
-        grouped(context, Grouping { plan, columns, sets: None, sorted: true, expected }, order)
-    }
-}
-
-unsafe fn columns_of(
-    count: i32,
-    columns: *mut i16,
-    operators: *mut Oid,
-    collations: *mut Oid,
-) -> Vec<(i16, Oid, Oid)> {
-    let places = 0..usize::try_from(count).unwrap_or(0);
-    // SAFETY: the caller's arrays have `count` entries.
-    unsafe { places.map(|at| (*columns.add(at), *operators.add(at), *collations.add(at))).collect() }
-}
-
-unsafe fn grouped(context: &mut Context<'_>, grouping: Grouping, order: Order) -> Result<Relation, Reason> {
-    // SAFETY: the node has one input; the lists hold what their names say.
-    unsafe {
-        let plan = grouping.plan;
-        let child = (*plan).lefttree;
-        let (groups, calls) = mentioned(&grouping)?;
-        let in_order = calls.iter().any(|&call| depends_on_order(&*call));
-        let ordering = if grouping.sorted && order == Order::Kept {
-            sort::ordering(context, child)?
-        } else {
-            Vec::new()
-        };
-        let below = input(context, child, if in_order { Order::Kept } else { Order::Any })?.plain();
-
-        let inputs = targets(child);
-        let mut keys = Keys::default();
-        let mut grouped = Vec::new();
-        let mut known = Vec::new();
-        for (attno, collation) in groups {
-            let at = usize::try_from(attno).unwrap_or(0).wrapping_sub(1);
-            let (Some(&node), Some(column)) = (inputs.get(at), below.columns.get(at)) else {
-                return decline("grouping by no column");
-            };
-            let column_type = types::column_of(node);
-            if collation.is_none() && grouping.sets.is_none() && is_above_windows(child) {
-                // Grouping comes before windows, so this is DISTINCT, and the column is there for the window only: nobody reads it.
-                known.push((attno, constants::constant(column_type.type_oid, Datum::null(), true)));
-                continue;
-            }
-            let collation = collation.unwrap_or(column_type.collation);
-            keys.push(context, OutputColumn { collation, ..column_type }, column.clone())?;
-            grouped.push(attno);
-        }
-        if keys.exceed_memory(grouping.expected) {
-            return decline("more groups by values that only the server compares than there is memory for");
-        }
-        known.extend(grouped.into_iter().zip(keys.values()));
-        let Keys { keys, shown: mut aggregates, .. } = keys;
-        let mut numbered = Vec::new();
-        for &call in &calls {
-            let Ok(number) = usize::try_from((*call).aggno) else {
-                return decline("aggregate without a number");
-            };
-            if numbered.len() <= number {
-                numbered.resize(number + 1, None);
-            }
-            if let Some(place) = numbered.get_mut(number)
-                && place.is_none()
-            {
-                let next = keys.len() + aggregates.len();
-                *place = Some(match percentiles::several(context, call, &below.columns, next)? {
-                    Some((list, parts)) => {
-                        aggregates.extend(parts);
-                        list
-                    }
-                    None => {
-                        aggregates.push(one(context, &*call, &below.columns)?);
-                        Expression::Column(next)
-                    }
-                });
-            }
-        }
-        let numbered = numbered
-            .into_iter()
-            .map(|place| place.unwrap_or(Expression::Column(usize::MAX)))
-            .collect::<Vec<_>>();
-        let number = Expression::Column(keys.len() + aggregates.len());
-        let input = Box::new(below.plan);
-        let all = match &grouping.sets {
-            None => Plan::Aggregate { input, keys, aggregates, groups: grouping.expected },
-            Some(sets) => {
-                let sets = sets.iter().map(|set| places(set, &grouping, &known)).collect();
-                Plan::GroupingSets { input, keys, sets, aggregates }
-            }
-        };
-        let sets = grouping.sets.as_deref().map(|sets| Sets { number: &number, sets });
-        let scope = Scope::Groups { keys: &known, aggregates: &numbered, sets };
-        let conditions = expressions::conditions(context, (*plan).qual, scope)?;
-        let columns = target_list(context, plan, scope)?;
-        let plan = in_order_of(scan::filtered(all, conditions), &ordering, &known, sets)?;
-        Ok(Relation { plan, columns })
-    }
-}
-
-/// Whether the rows of a node are those of windows, sorted or not.
-unsafe fn is_above_windows(mut plan: *mut pg_sys::Plan) -> bool {
-    // SAFETY: a finished plan; sorts have one input.
-    unsafe {
-        while matches!((*plan).type_, NodeTag::T_Sort | NodeTag::T_IncrementalSort) {
-            plan = (*plan).lefttree;
-        }
-        (*plan).type_ == NodeTag::T_WindowAgg
-    }
-}
-
-/// The keys of a grouping set by position: its own, and those that are there because they depend on what every set has.
-fn places(set: &[i16], grouping: &Grouping, known: &[(i16, Expression)]) -> Vec<usize> {
-    let grouped = |attno: &i16| grouping.columns.iter().any(|(column, ..)| column == attno);
-    let known = known.iter().enumerate();
-    known.filter(|(_, (attno, _))| set.contains(attno) || !grouped(attno)).map(|(at, _)| at).collect()
-}
-
-/// Groups brought into the order that the rows they are made of had.
-pub fn in_order_of(
-    plan: Plan,
-    ordering: &[Key],
-    known: &[(i16, Expression)],
-    sets: Option<Sets<'_>>,
-) -> Result<Plan, Reason> {
-    let mut order = Vec::new();
-    for Key { target, key } in ordering {
-        let attno = i16::try_from(target + 1).unwrap_or(0);
-        // What is not grouped by only orders rows within a group.
-        let Some((_, expression)) = known.iter().find(|(of, _)| *of == attno) else { break };
-        if let Some(sets) = sets {
-            // The row that sums up groups comes after them.
-            let expression = sets.without(&[attno]);
-            order.push(SortKey {
-                expression,
-                descending: false,
-                nulls_first: false,
-                order: TextOrder::Bytes,
-            });
-        }
-        order.push(keys::over(key, expression.clone()));
-    }
-    Ok(match order.is_empty() {
-        true => plan,
-        false => Plan::Sort { input: Box::new(plan), keys: order, limit: None },
-    })
-}
-
-/// Input columns that are grouped by, with the collation of the grouping where it has its own, and the aggregates, that a node mentions.
-type Mentioned = (Vec<(i16, Option<Oid>)>, Vec<*mut pg_sys::Aggref>);
-
-unsafe fn mentioned(grouping: &Grouping) -> Result<Mentioned, Reason> {
-    // SAFETY: as in `grouped`.
-    unsafe {
-        let plan = grouping.plan;
-        let inputs = targets((*plan).lefttree);
-        let mut groups = Vec::new();
-        for &(attno, operator, collation) in &grouping.columns {
-            let place = usize::try_from(attno).unwrap_or(0).wrapping_sub(1);
-            let Some(&node) = inputs.get(place) else { return decline("grouping by no column") };
-            if !types::is_default_equality(types::column_of(node), operator) {
-                return decline("grouping by an operator of another class");
-            }
-            groups.push((attno, Some(collation)));
-        }
-        let mut calls = Vec::new();
-        for list in [(*plan).targetlist, (*plan).qual] {
-            let flags = pg_sys::PVC_INCLUDE_AGGREGATES | pg_sys::PVC_RECURSE_PLACEHOLDERS;
-            let found = PgList::<pg_sys::Node>::from_pg(pg_sys::pull_var_clause(list.cast(), flags as i32));
-            for node in found.iter_ptr() {
-                match (*node).type_ {
-                    NodeTag::T_Aggref => calls.push(node.cast()),
-                    // It names grouped columns without reading them.
-                    NodeTag::T_GroupingFunc => {}
-                    _ => {
-                        let var = &*node.cast::<pg_sys::Var>();
-                        if !groups.iter().any(|(attno, _)| *attno == var.varattno) {
-                            groups.push((var.varattno, None));
-                        }
-                    }
-                }
-            }
-        }
-        Ok((groups, calls))
-    }
-}
 
 /// Which function an aggregate is, and the type its argument is cast to.
 pub fn function(oid: u32) -> Option<(AggregateFunction, Option<LogicalType>)> {
@@ -391,14 +135,17 @@ fn variance(oid: u32) -> Option<(AggregateFunction, Option<LogicalType>)> {
 }
 
 /// Aggregates whose result may depend on the order in which rows come, where the query does not say it: they see the input's own.
-fn depends_on_order(call: &pg_sys::Aggref) -> bool {
+pub(super) fn depends_on_order(call: &pg_sys::Aggref) -> bool {
     let oid = call.aggfnoid.to_u32();
     let any = function(oid).is_some() || regression(oid).is_some() || call.aggkind as u8 != b'n';
     call.aggorder.is_null() && call.aggdistinct.is_null() && !any
 }
 
 /// One aggregate over the input's columns. What `query` does not know is left to the server's functions.
-unsafe fn one(
+///
+/// # Safety
+/// An aggregate of a finished plan.
+pub(super) unsafe fn one(
     context: &mut Context<'_>,
     expr: &pg_sys::Aggref,
     columns: &[Expression],

@@ -7,9 +7,9 @@ use pgrx::pg_sys::{self, NodeTag};
 use query::{Aggregate, AggregateFunction, Expression, Function, Plan, TextOrder};
 use vector::{CompareOp, LogicalType};
 
-use super::aggregate::in_order_of;
 use super::constants::integer;
 use super::expressions::call;
+use super::grouping::in_order_of;
 use super::keys::{self, Keys};
 use super::{Context, Order, Relation, decline, input, scan, sort, targets, types};
 use crate::vectorised::translated::{OutputColumn, Reason};

@@ -14,6 +14,7 @@ mod distinct;
 mod documents;
 mod expressions;
 mod functions;
+mod grouping;
 mod join;
 mod keys;
 mod padding;
@@ -217,8 +218,8 @@ unsafe fn operator(
     // SAFETY: casts follow the node's tag.
     let relation = unsafe {
         match (*plan).type_ {
-            NodeTag::T_Agg => aggregate::aggregate(context, plan.cast(), order),
-            NodeTag::T_Group => aggregate::group(context, plan.cast(), order),
+            NodeTag::T_Agg => grouping::aggregate(context, plan.cast(), order),
+            NodeTag::T_Group => grouping::group(context, plan.cast(), order),
             NodeTag::T_Unique => distinct::unique(context, plan.cast(), order),
             NodeTag::T_SetOp => distinct::set_operation(context, plan.cast(), order),
             NodeTag::T_Sort | NodeTag::T_IncrementalSort => sort::sort(context, plan.cast(), order),
