@@ -1,8 +1,9 @@
 """What small queries cost beside heap: single rows by key, counts and joins of small tables, hot rows and cold ones.
 
 Called by scripts/bench.sh small. pgbench asks each question of heap and of colcompress in turns, in the simple and in the
-prepared protocol, RUNS (7) times TRANSACTIONS (4000) each. Printed are medians: the latency that pgbench's log has, and the CPU
-time of the backend as the postmaster sees it when the backend has ended (in units of 10 ms, so a run has to take some of those).
+prepared protocol, RUNS (7) times. Printed are medians: the latency that pgbench's log has, and the CPU time of the backend as the postmaster sees it
+when the backend has ended. That is known in units of 10 ms, so a run has as many transactions as take about a second (or TRANSACTIONS). Server and
+pgbench share one processor: a backend that another processor has to wake costs twice as much, more or less, for reasons of the machine's.
 QUERIES="key join" asks only those; KIND=hot or cold only these rows.
 """
 
@@ -18,7 +19,9 @@ from harness import kit
 from harness.server import ServerError, as_server_user, clean_environment, fresh_server, run_program
 
 RUNS = int(os.environ.get("RUNS", "7"))
-TRANSACTIONS = int(os.environ.get("TRANSACTIONS", "4000"))
+TRANSACTIONS = int(os.environ.get("TRANSACTIONS", "0"))
+SECONDS, FEWEST = 1.0, 2000
+CPU = 0
 ONLY = os.environ.get("QUERIES", "").split()
 KINDS = os.environ.get("KIND", "hot cold").split()
 ROWS = 100_000
@@ -63,16 +66,16 @@ def children_cpu_seconds(server, idle):
     return (int(fields[13]) + int(fields[14])) / os.sysconf("SC_CLK_TCK")
 
 
-def measure(server, script, protocol, directory):
+def measure(server, script, protocol, directory, transactions):
     """Median latency and CPU time of one transaction, in microseconds."""
     idle = len(server.processes())
     before = children_cpu_seconds(server, idle)
-    command = as_server_user([server.bindir / "pgbench", "-h", server.socket_dir, "-p", server.port, "-U", server.superuser, "-n", "-M", protocol,
-                              "-t", TRANSACTIONS, "-f", script, "-l", f"--log-prefix={directory}/log", DATABASE])
+    command = as_server_user(["taskset", "-c", CPU, server.bindir / "pgbench", "-h", server.socket_dir, "-p", server.port, "-U", server.superuser, "-n", "-M", protocol,
+                              "-t", transactions, "-f", script, "-l", f"--log-prefix={directory}/log", DATABASE])
     done = subprocess.run(list(map(str, command)), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=clean_environment(), cwd=directory)
-    if done.returncode != 0 or not re.search(rf"processed: {TRANSACTIONS}/{TRANSACTIONS}", done.stdout):
+    if done.returncode != 0 or not re.search(rf"processed: {transactions}/{transactions}", done.stdout):
         raise ServerError(done.stdout)
-    cpu = (children_cpu_seconds(server, idle) - before) * 1e6 / TRANSACTIONS
+    cpu = (children_cpu_seconds(server, idle) - before) * 1e6 / transactions
     latencies = []
     for log in Path(directory).glob("log*"):
         latencies += [int(line.split()[2]) for line in log.read_text().splitlines()]
@@ -88,6 +91,7 @@ def main(stage):
         arms = {"heap": ("heap", 0), "hot": ("colcompress", 10**9), "cold": ("colcompress", 0)}
         for schema, (method, threshold) in arms.items():
             server.sql(TABLES.format(schema=schema, method=method, threshold=threshold), DATABASE)
+        subprocess.run(["taskset", "-a", "-c", "-p", str(CPU), str(server.postmaster_pid())], check=True, stdout=subprocess.DEVNULL)
         cold = {schema: int(server.sql(f"SELECT count(*) FROM {schema}.items WHERE ctid >= '(2147483648,1)'", DATABASE)) for schema in ("hot", "cold")}
         if cold != {"hot": 0, "cold": ROWS}:
             raise ServerError(f"the premise does not hold: cold rows {cold}")
@@ -102,9 +106,11 @@ def main(stage):
                     for schema in figures:
                         scripts[schema] = Path(directory) / f"{schema}.sql"
                         scripts[schema].write_text(text.format(schema=schema, rows=ROWS))
+                    _, cpu = measure(server, scripts["heap"], protocol, directory, FEWEST)
+                    transactions = TRANSACTIONS or max(FEWEST, int(SECONDS * 1e6 / max(cpu, 1)))
                     for turn in range(RUNS):
                         for schema in (list(figures) if turn % 2 == 0 else list(figures)[::-1]):
-                            figures[schema].append(measure(server, scripts[schema], protocol, directory))
+                            figures[schema].append(measure(server, scripts[schema], protocol, directory, transactions))
                     report[f"{name}, {protocol}"] = {"title": title, **figures}
                     kit.say(f"{name}, {protocol}")
         rows = []
