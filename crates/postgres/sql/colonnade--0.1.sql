@@ -21,7 +21,7 @@ CREATE TABLE engine.stripe (
 ) USING heap WITH (vacuum_truncate = off, toast.vacuum_truncate = off, toast_tuple_target = 8160);
 -- Summaries stay in the row, uncompressed, as long as they fit the page: opening a table reads them all.
 ALTER TABLE engine.stripe ALTER COLUMN summary SET STORAGE EXTERNAL;
--- A publication FOR ALL TABLES would publish it otherwise.
+-- A publication FOR ALL TABLES would publish updates and deletions otherwise; what is inserted is kept from decoding.
 ALTER TABLE engine.stripe REPLICA IDENTITY NOTHING;
 REVOKE ALL ON engine.stripe FROM PUBLIC;
 
@@ -117,6 +117,7 @@ AS 'MODULE_PATHNAME', 'colonnade_colcompress_option';
 COMMENT ON FUNCTION engine.colcompress_option(regclass, name)
 IS 'value in force of one option of a colcompress table';
 
+-- As oids: there is an operator for regproc and regprocedure only if somebody has put one into a schema of the path.
 CREATE VIEW engine.colcompress_options AS
 SELECT c.oid::regclass AS table_name,
        engine.colcompress_option(c.oid, 'chunk_group_row_limit')::int AS chunk_group_row_limit,
@@ -129,7 +130,7 @@ SELECT c.oid::regclass AS table_name,
        engine.colcompress_option(c.oid, 'packing_rows')::int AS packing_rows
 FROM pg_catalog.pg_class c
 JOIN pg_catalog.pg_am a ON a.oid = c.relam
-WHERE a.amhandler = 'engine.colcompress_handler(internal)'::pg_catalog.regprocedure
+WHERE a.amhandler::pg_catalog.oid OPERATOR(pg_catalog.=) 'engine.colcompress_handler(internal)'::pg_catalog.regprocedure::pg_catalog.oid
   AND c.relkind IN ('r', 'm');
 
 COMMENT ON VIEW engine.colcompress_options
@@ -201,7 +202,7 @@ SELECT t.table_name,
 FROM (SELECT c.oid::regclass AS table_name, engine.colcompress_relation_storageid(c.oid) AS storage_id
       FROM pg_catalog.pg_class c
       JOIN pg_catalog.pg_am a ON a.oid = c.relam
-      WHERE a.amhandler = 'engine.colcompress_handler(internal)'::pg_catalog.regprocedure
+      WHERE a.amhandler::pg_catalog.oid OPERATOR(pg_catalog.=) 'engine.colcompress_handler(internal)'::pg_catalog.regprocedure::pg_catalog.oid
         AND c.relkind IN ('r', 'm')
         AND pg_catalog.has_table_privilege(c.oid, 'SELECT')
         AND NOT pg_catalog.row_security_active(c.oid)
@@ -227,7 +228,7 @@ SELECT t.table_name, h.*
 FROM (SELECT c.oid::regclass AS table_name
       FROM pg_catalog.pg_class c
       JOIN pg_catalog.pg_am a ON a.oid = c.relam
-      WHERE a.amhandler = 'engine.colcompress_handler(internal)'::pg_catalog.regprocedure
+      WHERE a.amhandler::pg_catalog.oid OPERATOR(pg_catalog.=) 'engine.colcompress_handler(internal)'::pg_catalog.regprocedure::pg_catalog.oid
         AND c.relkind IN ('r', 'm')
         AND pg_catalog.has_table_privilege(c.oid, 'SELECT')
         AND NOT pg_catalog.row_security_active(c.oid)

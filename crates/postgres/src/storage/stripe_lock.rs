@@ -13,7 +13,7 @@ use pgrx::pg_sys::{self, CommandId, Relation, ResourceOwner};
 
 use super::directory::StripeEntry;
 use super::directory_scan::Unchangeable;
-use super::{delete_bitmap, directory_places, directory_scan};
+use super::{delete_bitmap, directory_places, directory_scan, open_stripes};
 use crate::compat;
 use crate::host::{error, relation};
 use crate::table_am::tid;
@@ -240,18 +240,31 @@ unsafe fn owned_by<T>(owner: ResourceOwner, what: impl FnOnce() -> T) -> T {
     }
 }
 
-/// Changes of `engine.row_proxy` are logged like those of any table. A publication of all tables would publish them: permanent tables have
-/// no cold rows then, but those of other tables must not get proxies either.
+/// Logical decoding reads hot rows only, so what is published has no others, but where somebody has published it while another transaction, which neither sees, put rows into stripes.
+/// And changes of `engine.row_proxy` are logged like those of any table: a publication of all tables would publish them, so temporary and unlogged tables must not get proxies either.
 unsafe fn refuse_if_published(rel: Relation) {
-    // SAFETY: rel is open; a catalog look-up.
+    // SAFETY: rel is open; catalog look-ups, of which the relation cache keeps the first.
     unsafe {
         let permanent = pg_sys::RELPERSISTENCE_PERMANENT as std::ffi::c_char;
-        if (*(*rel).rd_rel).relpersistence != permanent && !pg_sys::GetAllTablesPublications().is_null() {
-            error::not_supported(
-                format!("cannot change or lock rows in stripes of table {}", relation::quoted_name(rel)),
+        let (detail, hint) = if open_stripes::is_published(rel) {
+            (
+                "The table was published while another transaction put rows into stripes, which logical decoding does not read.",
+                "engine.unpack(table) turns them into heap rows.",
+            )
+        } else if (*(*rel).rd_rel).relpersistence != permanent
+            && !pg_sys::GetAllTablesPublications().is_null()
+        {
+            (
                 "There is a publication FOR ALL TABLES, which would publish the changes of engine.row_proxy.",
                 "Drop the publication, or publish tables by name.",
-            );
-        }
+            )
+        } else {
+            return;
+        };
+        error::not_supported(
+            format!("cannot change or lock rows in stripes of table {}", relation::quoted_name(rel)),
+            detail,
+            hint,
+        );
     }
 }
