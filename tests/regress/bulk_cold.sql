@@ -172,3 +172,25 @@ COMMIT;
 DELETE FROM locked WHERE k <= 2500;
 SELECT count(*) AS left, (SELECT count(*) > 0 FROM engine.delete_bitmap WHERE storage_id = engine.colcompress_relation_storageid('locked')) AS in_bulk FROM locked;
 DROP TABLE locked;
+-- Through a partitioned table, too; what an UPDATE moves to another partition it moves by itself.
+CREATE TABLE parted (k int, part int, v int) PARTITION BY LIST (part);
+CREATE TABLE parted_1 PARTITION OF parted FOR VALUES IN (1) USING colcompress WITH (packing = false);
+CREATE TABLE parted_2 PARTITION OF parted FOR VALUES IN (2) USING colcompress WITH (packing = false);
+CREATE TABLE parted_3 PARTITION OF parted FOR VALUES IN (3) USING heap;
+INSERT INTO parted SELECT g, 1 + g % 2, 0 FROM generate_series(1, 6000) g;
+SELECT engine.colcompress_merge('parted_1'), engine.colcompress_merge('parted_2');
+CREATE FUNCTION in_bulk(OUT first bool, OUT second bool) LANGUAGE sql AS $$
+SELECT EXISTS (SELECT FROM engine.delete_bitmap WHERE storage_id = engine.colcompress_relation_storageid('parted_1')),
+       EXISTS (SELECT FROM engine.delete_bitmap WHERE storage_id = engine.colcompress_relation_storageid('parted_2')) $$;
+BEGIN;
+DELETE FROM parted WHERE part < 3 AND k % 3 = 0;
+SELECT * FROM in_bulk();
+SELECT part, count(*), sum(k), sum(v) FROM parted GROUP BY part ORDER BY part;
+ROLLBACK;
+BEGIN;
+UPDATE parted SET v = k, part = CASE WHEN k % 100 = 0 THEN 3 WHEN k % 100 = 1 THEN 3 - part ELSE part END WHERE part < 3;
+SELECT * FROM in_bulk();
+SELECT part, count(*), sum(k), sum(v) FROM parted GROUP BY part ORDER BY part;
+ROLLBACK;
+SELECT part, count(*), sum(k), sum(v) FROM parted GROUP BY part ORDER BY part;
+DROP TABLE parted;

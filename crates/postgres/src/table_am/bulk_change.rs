@@ -3,20 +3,22 @@
 //! Called by `cold_change`, which changes the first rows of a stripe one by one and counts them here; once there were enough, the
 //! stripe is claimed and the rest are bits (`storage::delete_bitmap`, protocol point 3). Also what a writer of a single row has to know of
 //! bulk changes by others: `settle` waits for them and fails as heap does. Invariant: a statement claims stripes only where
-//! nothing that it does between two rows can wait for another transaction without coming by here first: what inserts other
+//! nothing that it does between two rows, of whichever of its tables, can wait for another transaction without coming by here first: what inserts other
 //! keys may wait for a duplicate's inserter, what changes or locks rows of other access methods' tables for their writers, and a
-//! BEFORE trigger for anything, so such statements go row by row.
+//! BEFORE trigger for anything, so such statements go row by row. A row that moves to another partition gives the stripes back before it is inserted there (`cold_change::delete`).
 
+use std::cell::Cell;
 use std::ffi::c_void;
 
 use pgrx::PgList;
 use pgrx::pg_sys::{
     self, CmdType, CommandId, ItemPointerData, LockTupleMode, LockWaitPolicy, Oid, PlannedStmt, QueryDesc,
-    Relation, TM_FailureData, TM_Result, TransactionId, TupleTableSlot,
+    Relation, SubTransactionId, TM_FailureData, TM_Result, TupleTableSlot,
 };
 
 use super::cold_change::{self, UNCHANGED};
 use super::{successor_locks, tid};
+use crate::host::relation;
 use crate::storage::delete_bitmap::{self, Change, Probe};
 use crate::storage::directory::StripeEntry;
 use crate::storage::{open_stripes, stripe_lock};
@@ -83,36 +85,78 @@ pub(super) unsafe fn update(
     }
 }
 
+/// A command: its transaction, subtransaction (a rollback to a savepoint gives its command id to the next one) and id.
+type Command = (u32, SubTransactionId, CommandId);
+
+thread_local! {
+    /// What `may_claim` has said of the command asked about last.
+    static ASKED: Cell<Option<(Command, bool)>> = const { Cell::new(None) };
+}
+
 /// A command has changed a row of a stripe that it has locked: claims the stripe once there were enough.
 pub(super) unsafe fn count(rel: Relation, entry: &StripeEntry, cid: CommandId) {
     // SAFETY: rel is open; statements run inside transactions.
     unsafe {
         if let Some(changed) = delete_bitmap::due(entry, cid)
-            && may_claim(rel)
+            && may_claim(cid)
         {
             delete_bitmap::claim(rel, entry, changed, cid);
         }
     }
 }
 
-/// Whether the running statement does nothing between two rows that may wait: see above.
-unsafe fn may_claim(rel: Relation) -> bool {
-    // SAFETY: the query runs; its range table is made of range table entries.
+/// Whether the running statement does nothing between two rows that may wait: see above. Asked for each stripe, of a statement that may change many tables.
+unsafe fn may_claim(cid: CommandId) -> bool {
+    // SAFETY: MyProc is this backend's own entry; the query runs.
     unsafe {
-        let Some(query) = open_stripes::running_query() else { return false };
+        let now = ((*pg_sys::MyProc).lxid, pg_sys::GetCurrentSubTransactionId(), cid);
+        if let Some((_, answer)) = ASKED.get().filter(|(when, _)| *when == now) {
+            return answer;
+        }
+        let answer = open_stripes::running_query().is_some_and(|query| never_waits(query));
+        ASKED.set(Some((now, answer)));
+        answer
+    }
+}
+
+/// See `may_claim`.
+unsafe fn never_waits(query: *mut QueryDesc) -> bool {
+    // SAFETY: the query runs, so the tables that it changes are open; their numbers count from one.
+    unsafe {
         let plan = (*query).plannedstmt;
-        if (*plan).hasModifyingCTE || locks_rows(plan) || !changes_only_ours(query, rel) {
+        let is_update = match (*query).operation {
+            CmdType::CMD_DELETE => false,
+            CmdType::CMD_UPDATE => true,
+            _ => return false,
+        };
+        if (*plan).hasModifyingCTE || locks_rows(plan) {
             return false;
         }
+        let open = (*(*query).estate).es_relations;
+        PgList::<c_void>::from_pg((*plan).resultRelations).iter_int().all(|number| {
+            let Some(at) = usize::try_from(number).ok().and_then(|number| number.checked_sub(1)) else {
+                return false;
+            };
+            let table = *open.add(at);
+            // A partitioned table is among those of a statement that names it, and has no rows.
+            table.is_null()
+                || (*(*table).rd_rel).relkind as u8 == pg_sys::RELKIND_PARTITIONED_TABLE
+                || relation::is_colcompress(table)
+                    && !has_before_trigger(table, is_update)
+                    && (!is_update || keeps_unique_keys(table, (*plan).rtable))
+        })
+    }
+}
+
+/// Whether a table has a BEFORE row trigger that an UPDATE, or else a DELETE, may fire; an UPDATE deletes what it moves to another partition.
+unsafe fn has_before_trigger(rel: Relation, is_update: bool) -> bool {
+    // SAFETY: rel is open.
+    unsafe {
         let triggers = (*rel).trigdesc;
-        match (*query).operation {
-            CmdType::CMD_DELETE => triggers.is_null() || !(*triggers).trig_delete_before_row,
-            CmdType::CMD_UPDATE => {
-                (triggers.is_null() || !(*triggers).trig_update_before_row)
-                    && keeps_unique_keys(rel, (*plan).rtable)
-            }
-            _ => false,
-        }
+        let deletes = !is_update || (*(*rel).rd_rel).relispartition;
+        !triggers.is_null()
+            && (is_update && (*triggers).trig_update_before_row
+                || deletes && (*triggers).trig_delete_before_row)
     }
 }
 
@@ -126,25 +170,10 @@ unsafe fn locks_rows(plan: *mut PlannedStmt) -> bool {
     }
 }
 
-/// Whether all tables that the statement changes are of this access method: a row of another is waited for without coming by here.
-unsafe fn changes_only_ours(query: *mut QueryDesc, rel: Relation) -> bool {
-    // SAFETY: the query runs, so the tables that it changes are open; their numbers count from one.
-    unsafe {
-        let tables = (*(*query).estate).es_relations;
-        PgList::<c_void>::from_pg((*(*query).plannedstmt).resultRelations).iter_int().all(|number| {
-            let table = usize::try_from(number).ok().and_then(|number| number.checked_sub(1));
-            table.is_some_and(|at| {
-                let table = *tables.add(at);
-                table.is_null() || (*(*table).rd_rel).relam == (*(*rel).rd_rel).relam
-            })
-        })
-    }
-}
-
 /// The columns that an UPDATE may set, without what its BEFORE triggers do; null where the statement does not tell. It does not say which generated columns depend on
 /// those that it names (`extraUpdatedCols` is always empty in newer minor versions), so all of them count.
 unsafe fn columns_set(rel: Relation, range_table: *mut pg_sys::List) -> *mut pg_sys::Bitmapset {
-    // SAFETY: as `may_claim`.
+    // SAFETY: as `never_waits`.
     unsafe {
         let mut set: *mut pg_sys::Bitmapset = std::ptr::null_mut();
         for entry in PgList::<pg_sys::RangeTblEntry>::from_pg(range_table).iter_ptr() {
@@ -166,7 +195,7 @@ unsafe fn columns_set(rel: Relation, range_table: *mut pg_sys::List) -> *mut pg_
 
 /// Whether the running statement can be seen to leave these columns alone.
 pub(super) unsafe fn leaves_alone(rel: Relation, columns: *const pg_sys::Bitmapset) -> bool {
-    // SAFETY: as `may_claim`.
+    // SAFETY: as `never_waits`.
     unsafe {
         let Some(query) = open_stripes::running_query() else { return false };
         let triggers = (*rel).trigdesc;
@@ -182,11 +211,10 @@ pub(super) unsafe fn leaves_alone(rel: Relation, columns: *const pg_sys::Bitmaps
 
 /// Whether an UPDATE sets no column that a unique index or an exclusion constraint looks at.
 unsafe fn keeps_unique_keys(rel: Relation, range_table: *mut pg_sys::List) -> bool {
-    // SAFETY: as `may_claim`; the index list is the relation cache's copy.
+    // SAFETY: as `never_waits`.
     unsafe {
         let set = columns_set(rel, range_table);
-        let indexes = PgList::<c_void>::from_pg(pg_sys::RelationGetIndexList(rel));
-        !set.is_null() && indexes.iter_oid().all(|index| !is_unique_by(index, set))
+        !set.is_null() && relation::indexes(rel).into_iter().all(|index| !is_unique_by(index, set))
     }
 }
 
@@ -251,32 +279,13 @@ pub(super) unsafe fn settle(
                     let failure = TM_FailureData { ctid: successor, xmax: writer, ..failure };
                     return Err((if moved { TM_Result::TM_Updated } else { TM_Result::TM_Deleted }, failure));
                 }
-                Change::Running(writer, _) => wait_for(rel, writer, &mut at, wait, failure)?,
+                Change::Running(writer, _) => {
+                    let what = pg_sys::XLTW_Oper::XLTW_Lock;
+                    if !cold_change::wait_for(rel, writer, &mut at, wait, what) {
+                        return Err((TM_Result::TM_WouldBlock, failure));
+                    }
+                }
             }
         }
-    }
-}
-
-unsafe fn wait_for(
-    rel: Relation,
-    writer: TransactionId,
-    at: &mut ItemPointerData,
-    wait: LockWaitPolicy::Type,
-    failure: TM_FailureData,
-) -> Result<(), (TM_Result::Type, TM_FailureData)> {
-    // SAFETY: as `settle`.
-    unsafe {
-        if wait == LockWaitPolicy::LockWaitBlock {
-            delete_bitmap::write_all();
-            pg_sys::XactLockTableWait(writer, rel, at, pg_sys::XLTW_Oper::XLTW_Lock);
-            return Ok(());
-        }
-        if pg_sys::ConditionalXactLockTableWait(writer) {
-            return Ok(());
-        }
-        if wait == LockWaitPolicy::LockWaitError {
-            cold_change::would_block(rel);
-        }
-        Err((TM_Result::TM_WouldBlock, failure))
     }
 }

@@ -62,7 +62,7 @@ pub(super) unsafe fn lock_successor(
                     .then(|| pg_sys::HeapTupleHeaderGetCmin(header));
                 pg_sys::ReleaseBuffer(pin);
                 if busy != pg_sys::InvalidTransactionId {
-                    if !wait_for(rel, busy, at, wait) {
+                    if !cold_change::wait_for(rel, busy, at, wait, pg_sys::XLTW_Oper::XLTW_FetchUpdated) {
                         return TM_Result::TM_WouldBlock;
                     }
                     continue;
@@ -93,27 +93,4 @@ pub(super) unsafe fn lock_successor(
 
 fn is_elsewhere(at: ItemPointerData) -> bool {
     tid::block_of(at) == tid::block_of(OTHER_PARTITION) && at.ip_posid == OTHER_PARTITION.ip_posid
-}
-
-/// Waits for a transaction that is changing the row, as far as the policy allows. False: it would have to wait.
-unsafe fn wait_for(
-    rel: Relation,
-    busy: TransactionId,
-    at: &mut ItemPointerData,
-    wait: LockWaitPolicy::Type,
-) -> bool {
-    // SAFETY: nothing is locked or pinned here.
-    unsafe {
-        if wait == LockWaitPolicy::LockWaitBlock {
-            delete_bitmap::write_all();
-            let what = pg_sys::XLTW_Oper::XLTW_FetchUpdated;
-            pg_sys::XactLockTableWait(busy, rel, at, what);
-            return true;
-        }
-        let over = pg_sys::ConditionalXactLockTableWait(busy);
-        if !over && wait == LockWaitPolicy::LockWaitError {
-            cold_change::would_block(rel);
-        }
-        over
-    }
 }

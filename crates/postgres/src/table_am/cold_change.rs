@@ -8,7 +8,7 @@
 
 use pgrx::pg_sys::{
     self, Bitmapset, CommandId, ItemPointerData, LockTupleMode, LockWaitPolicy, Relation, Snapshot,
-    TM_FailureData, TM_Result, TupleTableSlot, uint8,
+    TM_FailureData, TM_Result, TransactionId, TupleTableSlot, XLTW_Oper, uint8,
 };
 
 use super::cold_rows::SLOT_WANTS_SYSTEM_COLUMNS;
@@ -108,6 +108,29 @@ pub(super) unsafe fn would_block(rel: Relation) -> ! {
     error::raise(PgSqlErrorCode::ERRCODE_LOCK_NOT_AVAILABLE, message, "", "")
 }
 
+/// Waits for a transaction that is changing a row, as far as the policy allows. False: it would have to be waited for.
+pub(super) unsafe fn wait_for(
+    rel: Relation,
+    whom: TransactionId,
+    at: &mut ItemPointerData,
+    wait: LockWaitPolicy::Type,
+    what: XLTW_Oper::Type,
+) -> bool {
+    // SAFETY: rel is open; nothing is locked or pinned here.
+    unsafe {
+        if wait == LockWaitPolicy::LockWaitBlock {
+            delete_bitmap::write_all();
+            pg_sys::XactLockTableWait(whom, rel, at, what);
+            return true;
+        }
+        let over = pg_sys::ConditionalXactLockTableWait(whom);
+        if !over && wait == LockWaitPolicy::LockWaitError {
+            would_block(rel);
+        }
+        over
+    }
+}
+
 /// Locks a row in order to change it.
 unsafe fn take(
     rel: Relation,
@@ -177,6 +200,10 @@ pub(super) unsafe fn delete(
     // SAFETY: as the server calls it.
     unsafe {
         let alone = changing_partition || !crosscheck.is_null();
+        if changing_partition {
+            // What follows may wait: for a lock on the other partition, by its triggers, for the inserter of a duplicate.
+            delete_bitmap::write_all();
+        }
         if let Some(result) = bulk_change::delete(rel, at, cid, alone, failure) {
             return result;
         }
