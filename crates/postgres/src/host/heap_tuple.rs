@@ -20,9 +20,18 @@ pub unsafe fn updater(header: HeapTupleHeader) -> TransactionId {
 /// Who has updated or deleted a tuple, is about to, or was rolled back; None where it was locked at most.
 pub unsafe fn deleter(header: HeapTupleHeader) -> Option<TransactionId> {
     // SAFETY: the tuple is pinned and its page locked.
-    unsafe {
-        let none = pg_sys::HEAP_XMAX_INVALID | pg_sys::HEAP_XMAX_LOCK_ONLY;
-        let bits = u32::from((*header).t_infomask);
-        (bits & none == 0).then(|| updater(header))
-    }
+    unsafe { is_changed(header).then(|| updater(header)) }
+}
+
+/// Whether somebody has updated or deleted a tuple, is about to, or was rolled back.
+pub unsafe fn is_changed(header: HeapTupleHeader) -> bool {
+    // SAFETY: the tuple is pinned.
+    let bits = u32::from(unsafe { (*header).t_infomask });
+    bits & pg_sys::HEAP_XMAX_INVALID == 0 && !is_locked_only(bits)
+}
+
+/// Whether bits without HEAP_XMAX_INVALID speak of locks only.
+pub fn is_locked_only(bits: u32) -> bool {
+    let exclusive = pg_sys::HEAP_XMAX_IS_MULTI | pg_sys::HEAP_LOCK_MASK;
+    bits & pg_sys::HEAP_XMAX_LOCK_ONLY != 0 || bits & exclusive == pg_sys::HEAP_XMAX_EXCL_LOCK
 }

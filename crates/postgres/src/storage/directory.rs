@@ -14,15 +14,14 @@ use std::ffi::c_void;
 use pgrx::pg_guard;
 use pgrx::pg_sys::{self, CommandId, Datum, ItemPointerData, Relation, TransactionId, XactEvent};
 
-use super::delete_bitmap;
 use super::directory_age::Age;
 use super::directory_scan;
 use super::metapage;
 use super::outline;
 use super::pages::{BlockRun, Expected};
+use super::row_numbers::RowNumbers;
 use super::side_indexes::Indexes;
 use super::side_table::{Oids, SideTable};
-use super::{row_move, row_proxy};
 use crate::host::{error, relation};
 
 /// Number of columns of `engine.stripe`.
@@ -255,18 +254,15 @@ unsafe fn unlock_numbers(rel: Relation, mode: u32) {
     }
 }
 
-/// The counter and, in order, every range of numbers that any version of any directory row owns, read so that a
-/// number below the counter and in no range is dead to everybody. None: no metapage.
-pub unsafe fn numbers_in_use(rel: Relation) -> Option<(u64, Vec<(u64, u64)>)> {
+/// The row numbers that any version of any directory row owns, read so that others below the counter are dead to everybody. None: no metapage.
+pub unsafe fn numbers_in_use(rel: Relation) -> Option<RowNumbers> {
     // SAFETY: rel is open. Share excludes `reserve`.
     unsafe {
         lock_numbers(rel, pg_sys::ShareLock);
         let found = metapage::read(rel);
         let result = found.map(|(storage_id, next_row)| {
-            let mut ranges: Vec<(u64, u64)> =
-                directory_scan::all_versions(storage_id).iter().map(|e| (e.first_row, e.end_row())).collect();
-            ranges.sort_unstable();
-            (next_row, ranges)
+            let versions = directory_scan::all_versions(storage_id);
+            RowNumbers::new(next_row, versions.iter().map(|e| (e.first_row, e.end_row())).collect())
         });
         unlock_numbers(rel, pg_sys::ShareLock);
         result
@@ -278,13 +274,10 @@ pub unsafe fn numbers_in_use(rel: Relation) -> Option<(u64, Vec<(u64, u64)>)> {
 pub unsafe fn delete_storage(storage_id: u64) {
     // SAFETY: see the functions called.
     unsafe {
-        if SideTable::Stripe.oids_if_present().is_some() {
-            outline::forget_storage(storage_id);
-            delete_rows(directory_scan::tids(storage_id));
+        outline::forget_storage(storage_id);
+        for table in [SideTable::Stripe, SideTable::RowProxy, SideTable::DeleteBitmap, SideTable::RowMove] {
+            table.delete_storage(storage_id);
         }
-        row_proxy::delete_storage(storage_id);
-        delete_bitmap::delete_storage(storage_id);
-        row_move::delete_storage(storage_id);
     }
 }
 
@@ -302,4 +295,4 @@ unsafe fn delete_rows(tids: Vec<ItemPointerData>) {
     unsafe { SideTable::Stripe.delete(tids) }
 }
 
-pub use directory_scan::{find, visible, visible_in};
+pub use directory_scan::{find, visible};

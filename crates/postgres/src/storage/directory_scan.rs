@@ -1,6 +1,6 @@
 //! Looking things up in `engine.stripe`.
 //!
-//! Callers: scans (`visible`, `all_versions`), TID fetches (`find`), VACUUM. The catalog is read with SnapshotAny and
+//! Callers: scans (`visible`, `survey`), TID fetches (`find`), VACUUM. The catalog is read with SnapshotAny and
 //! each row is judged by the caller's snapshot here, in place: so reads take no predicate locks on the catalog
 //! (protocol point 9), and a SnapshotDirty comes back with xmin or xmax set to whoever is still at work on the stripe
 //! (point 6). Nothing here waits or decodes; it may run while the caller holds a lock on an index page.
@@ -20,22 +20,32 @@ use super::side_table::{Cursor, tuple_is_void};
 use crate::compat;
 use crate::host::error;
 
-/// Stripes that `snapshot` sees, ordered by first row number, reservations left out.
-pub unsafe fn visible(storage_id: u64, snapshot: Snapshot) -> Vec<StripeEntry> {
-    let mut found = Vec::new();
+/// Calls `with` for each stripe that `snapshot` sees, in order of first row numbers. Reservations are left out.
+unsafe fn each(
+    storage_id: u64,
+    snapshot: Snapshot,
+    with_summary: bool,
+    mut with: impl FnMut(&Cursor, StripeEntry),
+) {
     // SAFETY: see `walk`.
     unsafe {
         walk(storage_id, None, |cursor| {
             if cursor.satisfies(snapshot) {
-                let entry = cursor.entry(true);
+                let entry = cursor.entry(with_summary);
                 if !entry.reserved_only {
-                    found.push(entry);
+                    with(cursor, entry);
                 }
             }
             true
         });
     }
-    found.sort_by_key(|entry: &StripeEntry| entry.first_row);
+}
+
+/// Stripes that `snapshot` sees, ordered by first row number.
+pub unsafe fn visible(storage_id: u64, snapshot: Snapshot) -> Vec<StripeEntry> {
+    let mut found = Vec::new();
+    // SAFETY: see `walk`.
+    unsafe { each(storage_id, snapshot, true, |_, entry| found.push(entry)) }
     found
 }
 
@@ -69,30 +79,6 @@ pub unsafe fn visible_by_age(storage_id: u64, oldest_xmin: TransactionId) -> Vec
         }
     }
     found.sort_by_key(|(entry, _)| entry.first_row);
-    found
-}
-
-/// `visible` for a scan of the whole table `rel`: also tells a serializable transaction about stripes of others that
-/// it does not see.
-pub unsafe fn visible_in(rel: Relation, snapshot: Snapshot) -> Vec<StripeEntry> {
-    let mut found = Vec::new();
-    // SAFETY: see `walk`; the conflict check happens on the user's table with the loader's xid.
-    unsafe {
-        let Some(storage_id) = in_use(rel) else { return found };
-        let serializable = compat::serializable_reads(rel, snapshot);
-        walk(storage_id, None, |cursor| {
-            if cursor.satisfies(snapshot) {
-                let entry = cursor.entry(true);
-                if !entry.reserved_only {
-                    found.push(entry);
-                }
-            } else if serializable {
-                cursor.report_missed(rel, snapshot);
-            }
-            true
-        });
-    }
-    found.sort_by_key(|entry: &StripeEntry| entry.first_row);
     found
 }
 
@@ -302,30 +288,8 @@ pub unsafe fn present(storage_id: u64) -> Vec<(StripeEntry, ItemPointerData)> {
     let mut found = Vec::new();
     // SAFETY: see `walk`.
     unsafe {
-        walk(storage_id, None, |cursor| {
-            if cursor.satisfies(&raw mut pg_sys::SnapshotSelfData) {
-                let entry = cursor.entry(true);
-                if !entry.reserved_only {
-                    found.push((entry, (*cursor.slot).tts_tid));
-                }
-            }
-            true
-        });
-    }
-    found
-}
-
-/// TIDs of the rows that this transaction sees as of now.
-pub(super) unsafe fn tids(storage_id: u64) -> Vec<ItemPointerData> {
-    let mut found = Vec::new();
-    // SAFETY: see `walk`.
-    unsafe {
-        walk(storage_id, None, |cursor| {
-            if cursor.satisfies(&raw mut pg_sys::SnapshotSelfData) {
-                found.push((*cursor.slot).tts_tid);
-            }
-            true
-        });
+        let now = &raw mut pg_sys::SnapshotSelfData;
+        each(storage_id, now, true, |cursor, entry| found.push((entry, (*cursor.slot).tts_tid)));
     }
     found
 }
@@ -386,10 +350,10 @@ unsafe fn in_use(rel: Relation) -> Option<u64> {
     unsafe { metapage::read(rel).filter(|&(_, next_row)| next_row > 0).map(|(storage_id, _)| storage_id) }
 }
 
-/// Surveys the directory for a scan of `rel`; also tells a serializable transaction about what it does not see.
-pub unsafe fn survey(rel: Relation, snapshot: Snapshot) -> Survey {
+/// Surveys the directory for a scan of `rel`; also tells a serializable transaction about what it does not see. Who prunes by them wants the summaries.
+pub unsafe fn survey(rel: Relation, snapshot: Snapshot, with_summaries: bool) -> Survey {
     let mut survey = Survey { visible: Vec::new(), runs: Vec::new() };
-    // SAFETY: as `visible_in`.
+    // SAFETY: see `walk`; the conflict check happens on the user's table with the loader's xid.
     unsafe {
         let Some(storage_id) = in_use(rel) else { return survey };
         let serializable = compat::serializable_reads(rel, snapshot);
@@ -403,7 +367,7 @@ pub unsafe fn survey(rel: Relation, snapshot: Snapshot) -> Survey {
                     cursor.report_missed(rel, snapshot);
                 }
             }
-            let entry = cursor.entry(seen);
+            let entry = cursor.entry(seen && with_summaries);
             survey.runs.push(entry.run);
             if seen && !entry.reserved_only {
                 survey.visible.push(entry);
@@ -523,16 +487,6 @@ pub unsafe fn runs_by_heap_scan(storage_id: u64) -> Vec<BlockRun> {
 pub unsafe fn row_count(storage_id: u64, snapshot: Snapshot) -> f64 {
     let mut rows = 0.0;
     // SAFETY: see `walk`.
-    unsafe {
-        walk(storage_id, None, |cursor| {
-            if cursor.satisfies(snapshot) {
-                let entry = cursor.entry(false);
-                if !entry.reserved_only {
-                    rows += f64::from(entry.row_count);
-                }
-            }
-            true
-        });
-    }
+    unsafe { each(storage_id, snapshot, false, |_, entry| rows += f64::from(entry.row_count)) }
     rows
 }

@@ -17,35 +17,25 @@ pub unsafe fn forget(rel: Relation) {
     // SAFETY: rel is open with ShareUpdateExclusiveLock.
     unsafe {
         let Some(storage_id) = metapage::storage_id(rel) else { return };
-        let Some((counter, ranges)) = directory::numbers_in_use(rel) else { return };
-        let gaps = gaps(counter, &ranges);
+        let Some(numbers) = directory::numbers_in_use(rel) else { return };
         for table in [SideTable::RowProxy, SideTable::DeleteBitmap] {
             if table.oids_if_present().is_some() {
-                table.delete(rows_in(table, storage_id, &gaps));
+                table.delete(rows_in(table, storage_id, numbers.gone()));
             }
         }
     }
 }
 
-/// Numbers below the counter that are in none of the ranges, which are in order.
-fn gaps(counter: u64, ranges: &[(u64, u64)]) -> Vec<(u64, u64)> {
-    let mut gaps = Vec::new();
-    let mut from = 0;
-    for &(start, end) in ranges.iter().chain([&(counter, counter)]) {
-        if start.min(counter) > from {
-            gaps.push((from, start.min(counter)));
-        }
-        from = from.max(end);
-    }
-    gaps
-}
-
 /// The rows of a catalog that speak of such numbers.
-unsafe fn rows_in(table: SideTable, storage_id: u64, gaps: &[(u64, u64)]) -> Vec<ItemPointerData> {
+unsafe fn rows_in(
+    table: SideTable,
+    storage_id: u64,
+    gone: impl Iterator<Item = (u64, u64)>,
+) -> Vec<ItemPointerData> {
     let mut found = Vec::new();
     // SAFETY: see `SideTable::walk`. A row of `engine.delete_bitmap` begins with a number of its stripe.
     unsafe {
-        for &(start, end) in gaps {
+        for (start, end) in gone {
             pgrx::check_for_interrupts!();
             table.walk(storage_id, Some((Compare::AtLeast, start)), false, |cursor| {
                 let is_in = cursor.number(2) < end;
@@ -71,20 +61,7 @@ unsafe fn is_locked(cursor: &Cursor) -> bool {
 /// How many rows the catalogs know of from number `from` on, where none has been handed out.
 pub unsafe fn beyond(storage_id: u64, from: u64) -> usize {
     let tables = [SideTable::RowProxy, SideTable::DeleteBitmap];
+    let all = || std::iter::once((from, u64::MAX));
     // SAFETY: as above.
-    tables.into_iter().map(|table| unsafe { rows_in(table, storage_id, &[(from, u64::MAX)]).len() }).sum()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::gaps;
-
-    #[test]
-    fn gaps_are_what_no_range_has() {
-        assert_eq!(gaps(0, &[]), []);
-        assert_eq!(gaps(10, &[]), [(0, 10)]);
-        assert_eq!(gaps(100, &[(0, 10), (5, 20), (30, 40), (40, 90)]), [(20, 30), (90, 100)]);
-        assert_eq!(gaps(50, &[(10, 50), (20, 30)]), [(0, 10)]);
-        assert_eq!(gaps(50, &[(0, 60)]), []);
-    }
+    tables.into_iter().map(|table| unsafe { rows_in(table, storage_id, all()).len() }).sum()
 }

@@ -37,6 +37,8 @@ pub struct KeptChunk {
     bytes: Cell<usize>,
     /// Time of the last use.
     used: Cell<u64>,
+    /// Whether it is still in the cache.
+    kept: Cell<bool>,
 }
 
 /// Where values are.
@@ -96,6 +98,7 @@ pub unsafe fn of(
         many,
         bytes: Cell::new(bytes),
         used: Cell::new(CLOCK.get()),
+        kept: Cell::new(true),
     });
     CACHE.with_borrow_mut(|cache| {
         cache.make_room(bytes);
@@ -130,7 +133,9 @@ impl KeptChunk {
                 CACHE.with_borrow_mut(|cache| {
                     cache.make_room(more);
                     self.bytes.set(self.bytes.get() + more);
-                    cache.recount();
+                    if self.kept.get() {
+                        cache.bytes += more;
+                    }
                 });
                 self.decoded.get_or_init(|| vector)
             }
@@ -161,12 +166,11 @@ impl Cache {
             let mut ages: Vec<u64> = self.chunks.values().map(|chunk| chunk.used.get()).collect();
             let middle = ages.len() / 2;
             let (_, &mut median, _) = ages.select_nth_unstable(middle);
-            self.chunks.retain(|_, chunk| chunk.used.get() > median);
-            self.recount();
+            self.chunks.retain(|_, chunk| {
+                chunk.kept.set(chunk.used.get() > median);
+                chunk.kept.get()
+            });
+            self.bytes = self.chunks.values().map(|chunk| chunk.bytes.get()).sum();
         }
-    }
-
-    fn recount(&mut self) {
-        self.bytes = self.chunks.values().map(|chunk| chunk.bytes.get()).sum();
     }
 }

@@ -25,6 +25,7 @@ pub mod page_header;
 pub mod pages;
 mod pglz;
 pub mod row_move;
+pub mod row_numbers;
 pub mod row_proxy;
 mod side_indexes;
 mod side_table;

@@ -6,6 +6,7 @@
 use pgrx::pg_sys::{self, HeapTupleHeader, MultiXactMember, MultiXactStatus, TransactionId};
 
 use crate::host::error;
+use crate::host::heap_tuple::is_locked_only;
 
 /// What a tuple says of who has locked or updated it.
 pub struct Xmax {
@@ -47,12 +48,6 @@ fn reserve(members: &mut Vec<MultiXactMember>, count: usize) {
     if members.try_reserve_exact(count).is_err() {
         error::raise_plain(vector::Error::OutOfMemory { bytes: count * size_of::<MultiXactMember>() });
     }
-}
-
-/// Whether bits without HEAP_XMAX_INVALID speak of locks only.
-pub fn is_locked_only(bits: u32) -> bool {
-    let exclusive = pg_sys::HEAP_XMAX_IS_MULTI | pg_sys::HEAP_LOCK_MASK;
-    bits & pg_sys::HEAP_XMAX_LOCK_ONLY != 0 || bits & exclusive == pg_sys::HEAP_XMAX_EXCL_LOCK
 }
 
 unsafe fn members(multi: TransactionId, locked_only: bool) -> Vec<MultiXactMember> {

@@ -176,21 +176,10 @@ fn new_place(bytes: &[u8], wanted: u64) -> Option<u64> {
 /// Removes the entries of movers that every snapshot sees: `oldest_xmin` is the oldest that any may not see. The caller is the
 /// table's only mover.
 pub unsafe fn forget(storage_id: u64, oldest_xmin: TransactionId) {
-    // SAFETY: see `SideTable::walk`. Entries of the future, by a counter that has wrapped, there are none: ids are 64 bits wide.
-    unsafe { delete_where(storage_id, full_id(oldest_xmin)) }
-}
-
-/// Deletes all entries of a storage id: its file is going away with the transaction. The caller holds AccessExclusiveLock on the table.
-pub unsafe fn delete_storage(storage_id: u64) {
-    // SAFETY: as above.
-    unsafe { delete_where(storage_id, u64::MAX) }
-}
-
-/// Deletes the entries of movers below `limit`.
-unsafe fn delete_where(storage_id: u64, limit: u64) {
     let mut found = Vec::new();
-    // SAFETY: as above.
+    // SAFETY: see `SideTable::walk`. Entries of the future, by a counter that has wrapped, there are none: ids are 64 bits wide.
     unsafe {
+        let limit = full_id(oldest_xmin);
         if SideTable::RowMove.oids_if_present().is_none() {
             return;
         }

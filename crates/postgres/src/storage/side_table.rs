@@ -262,6 +262,25 @@ impl SideTable {
         }
     }
 
+    /// Deletes every row of a storage id that this transaction can see: its file is going away with the transaction. The caller holds AccessExclusiveLock on
+    /// the table.
+    pub unsafe fn delete_storage(self, storage_id: u64) {
+        let mut found = Vec::new();
+        // SAFETY: see `walk`.
+        unsafe {
+            if self.oids_if_present().is_none() {
+                return;
+            }
+            self.walk(storage_id, None, false, |cursor| {
+                if cursor.satisfies(&raw mut pg_sys::SnapshotSelfData) {
+                    found.push((*cursor.slot).tts_tid);
+                }
+                true
+            });
+            self.delete(found);
+        }
+    }
+
     /// Deletes rows that nobody else can change.
     pub unsafe fn delete(self, tids: Vec<ItemPointerData>) {
         // SAFETY: simple_heap_delete raises an ERROR if somebody else changed the row, which the callers exclude.

@@ -15,7 +15,7 @@ use super::root_tids::RootTids;
 use super::scan;
 use super::{own_writes, tid};
 use crate::host::carried;
-use crate::storage::{directory, row_proxy};
+use crate::storage::{directory, directory_scan, row_proxy};
 
 fn encode(tid: ItemPointerData) -> u64 {
     (u64::from(tid::block_of(tid)) << 16) | u64::from(tid.ip_posid)
@@ -90,7 +90,7 @@ pub(super) unsafe extern "C-unwind" fn index_validate_scan(
             }
             let mut cold = ColdRows::new(rel, std::ptr::null_mut());
             cold.restrict(index_rows::columns_used(rel, info));
-            let stripes = directory::visible_in(rel, snapshot);
+            let stripes = directory_scan::survey(rel, snapshot, false).visible;
             let storage_id = stripes.first().map(|entry| entry.storage_id);
             let tombstones = storage_id.and_then(|id| row_proxy::tombstones(rel, id, snapshot, usize::MAX));
             let mut tombstones = tombstones.unwrap_or_default();

@@ -129,7 +129,7 @@ pub unsafe fn hot_only(scan: TableScanDesc) {
 pub unsafe fn take_stripes(scan: *mut Scan) -> (Vec<StripeEntry>, Tombstones) {
     // SAFETY: scan is one of ours.
     unsafe {
-        survey(scan);
+        survey_with(scan, true);
         let state = Scan::state(scan);
         state.hot_only = true;
         (std::mem::take(&mut state.stripes), std::mem::take(&mut state.tombstones))
@@ -209,6 +209,12 @@ pub(super) unsafe extern "C-unwind" fn scan_rescan(
 
 /// Fills the segments, once the snapshot is final (a parallel bitmap scan gets its snapshot after scan_begin).
 pub(super) unsafe fn survey(scan: *mut Scan) {
+    // SAFETY: as `survey_with`.
+    unsafe { survey_with(scan, false) }
+}
+
+/// `survey`, with the summaries of the stripes for who prunes by them.
+unsafe fn survey_with(scan: *mut Scan, summaries: bool) {
     // SAFETY: the relation is open for as long as the scan.
     unsafe {
         let state = Scan::state(scan);
@@ -218,7 +224,7 @@ pub(super) unsafe fn survey(scan: *mut Scan) {
         let rel = (*scan).base.rs_rd;
         // As the inner scan has found it when it began, under the snapshot or after it was taken.
         let blocks = (*(*scan).heap.cast::<HeapScanDescData>()).rs_nblocks;
-        let survey = directory_scan::survey(rel, (*scan).base.rs_snapshot);
+        let survey = directory_scan::survey(rel, (*scan).base.rs_snapshot, summaries);
         state.spans = hot_runs::hot_spans(survey.runs, blocks);
         state.stripes = if state.hot_only { Vec::new() } else { survey.visible };
         state.tombstones = tombstones(rel, &state.stripes, (*scan).base.rs_snapshot);

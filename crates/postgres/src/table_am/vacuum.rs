@@ -17,6 +17,7 @@ use super::delegate::heap_guarded;
 use super::tid;
 use crate::compat;
 use crate::host::relation;
+use crate::storage::row_numbers::RowNumbers;
 use crate::storage::row_proxy::DeadToAll;
 use crate::storage::{
     directory, directory_prune, directory_scan, free, metapage, row_proxy, truncate, visibility_bits,
@@ -114,48 +115,24 @@ unsafe fn count_rows(rel: Relation, cut: bool) {
     }
 }
 
-/// Row numbers that are in use, for the callback of the index pass.
-struct InUse {
-    counter: u64,
-    /// Merged, ascending.
-    ranges: Vec<(u64, u64)>,
+/// Row numbers whose index entries may go, for the callback of the index pass.
+struct Dead {
+    numbers: RowNumbers,
     /// Rows that are in use and dead to everybody.
-    dead: Option<DeadToAll>,
+    rows: DeadToAll,
 }
 
-impl InUse {
-    fn new(counter: u64, sorted: Vec<(u64, u64)>) -> Self {
-        let mut ranges: Vec<(u64, u64)> = Vec::with_capacity(sorted.len());
-        for (start, end) in sorted {
-            match ranges.last_mut() {
-                Some(last) if start <= last.1 => last.1 = last.1.max(end),
-                _ => ranges.push((start, end)),
-            }
-        }
-        Self { counter, ranges, dead: None }
-    }
-
-    fn is_dead(&self, row: u64) -> bool {
-        let after = self.ranges.partition_point(|range| range.0 <= row);
-        let live = after.checked_sub(1).is_some_and(|at| row < self.ranges[at].1);
-        (row < self.counter && !live) || self.dead.as_ref().is_some_and(|dead| dead.contains(row))
+impl Dead {
+    fn has(&self, row: u64) -> bool {
+        self.numbers.is_gone(row) || self.rows.contains(row)
     }
 
     /// Tells one set of dead numbers from another; 0 for the empty one. Their count would not do: the numbers of a stripe
     /// that is just being written look dead until its directory row is there, and then others may be as many.
     fn fingerprint(&self) -> u64 {
-        let mut hash = 0;
-        let mut from = 0;
-        for &(start, end) in self.ranges.iter().chain([&(self.counter, self.counter)]) {
-            let until = start.min(self.counter);
-            if until > from {
-                hash = mix(mix(hash ^ from) ^ until);
-            }
-            from = from.max(end);
-        }
-        let dead = self.dead.iter().flat_map(DeadToAll::iter);
+        let hash = self.numbers.gone().fold(0, |hash, (from, until)| mix(mix(hash ^ from) ^ until));
         // Whatever their order.
-        dead.fold(hash, |hash, row| hash.wrapping_add(mix(row)))
+        self.rows.iter().fold(hash, |hash, row| hash.wrapping_add(mix(row)))
     }
 }
 
@@ -169,7 +146,7 @@ const fn mix(value: u64) -> u64 {
 
 unsafe extern "C-unwind" fn is_dead(tid: ItemPointer, state: *mut c_void) -> bool {
     // SAFETY: the state outlives the pass; nothing here allocates or raises an ERROR.
-    unsafe { tid::row_of(*tid).is_some_and(|row| (*state.cast::<InUse>()).is_dead(row)) }
+    unsafe { tid::row_of(*tid).is_some_and(|row| (*state.cast::<Dead>()).has(row)) }
 }
 
 /// Takes the entries of dead row numbers out of every index. The metapage remembers which numbers were dead the last
@@ -177,18 +154,18 @@ unsafe extern "C-unwind" fn is_dead(tid: ItemPointer, state: *mut c_void) -> boo
 unsafe fn sweep_indexes(rel: Relation, strategy: BufferAccessStrategy) {
     // SAFETY: rel is open; the indexes are opened and closed here.
     unsafe {
-        let Some((counter, ranges)) = directory::numbers_in_use(rel) else { return };
-        let mut in_use = InUse::new(counter, ranges);
+        let Some((numbers, storage_id)) = directory::numbers_in_use(rel).zip(metapage::storage_id(rel))
+        else {
+            return;
+        };
         let horizon = pg_sys::GetOldestNonRemovableTransactionId(rel);
-        in_use.dead = metapage::storage_id(rel).map(|id| DeadToAll::of(id, horizon));
-        let dead = in_use.fingerprint();
-        if dead == metapage::swept(rel) {
+        let mut dead = Dead { numbers, rows: DeadToAll::of(storage_id, horizon) };
+        let fingerprint = dead.fingerprint();
+        if fingerprint == metapage::swept(rel) {
             return;
         }
-        if let Some(rows) = in_use.dead.as_ref().filter(|rows| rows.newest != pg_sys::InvalidTransactionId)
-            && relation::needs_wal(rel)
-        {
-            compat::log_conflict_horizon(rel, rows.newest);
+        if dead.rows.newest != pg_sys::InvalidTransactionId && relation::needs_wal(rel) {
+            compat::log_conflict_horizon(rel, dead.rows.newest);
         }
         let mut count = 0;
         let mut indexes: *mut Relation = std::ptr::null_mut();
@@ -202,37 +179,42 @@ unsafe fn sweep_indexes(rel: Relation, strategy: BufferAccessStrategy) {
                 strategy,
                 ..IndexVacuumInfo::default()
             };
-            let state = (&raw mut in_use).cast();
+            let state = (&raw mut dead).cast();
             let none: *mut IndexBulkDeleteResult = std::ptr::null_mut();
             let result = pg_sys::index_bulk_delete(&raw mut info, none, Some(is_dead), state);
             pg_sys::index_vacuum_cleanup(&raw mut info, result);
         }
         pg_sys::vac_close_indexes(count, indexes, pg_sys::NoLock as i32);
-        metapage::set_swept(rel, dead);
+        metapage::set_swept(rel, fingerprint);
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::InUse;
+    use super::{Dead, DeadToAll, RowNumbers};
+
+    fn dead(counter: u64, in_use: &[(u64, u64)]) -> Dead {
+        let numbers = RowNumbers::new(counter, in_use.to_vec());
+        Dead { numbers, rows: DeadToAll::default() }
+    }
 
     #[test]
     fn as_many_dead_numbers_are_not_the_same_numbers() {
-        let first = InUse::new(3000, vec![(1000, 3000)]);
-        let second = InUse::new(3000, vec![(0, 1000), (2000, 3000)]);
-        let third = InUse::new(3000, vec![(0, 2000)]);
-        assert!(first.is_dead(0) && second.is_dead(1500) && third.is_dead(2999));
-        let prints = [first, second, third].map(|in_use| in_use.fingerprint());
+        let all = [&[(1000, 3000)][..], &[(0, 1000), (2000, 3000)], &[(0, 2000)]];
+        let [first, second, third] = all.map(|in_use| dead(3000, in_use));
+        assert!(first.has(0) && second.has(1500) && third.has(2999));
+        let prints = [first, second, third].map(|dead| dead.fingerprint());
         assert!(prints[0] != prints[1] && prints[1] != prints[2] && prints[0] != prints[2]);
     }
 
     #[test]
     fn live_numbers_leave_no_trace() {
-        let dead = InUse::new(3000, vec![(1000, 3000)]).fingerprint();
-        assert_eq!(InUse::new(9000, vec![(1000, 3000), (3000, 9000)]).fingerprint(), dead);
-        assert_eq!(InUse::new(3000, vec![(1000, 2000), (2000, 3000), (1500, 1600)]).fingerprint(), dead);
-        assert_eq!(InUse::new(3000, vec![(1000, 4000)]).fingerprint(), dead);
-        assert_eq!(InUse::new(3000, vec![(0, 3000)]).fingerprint(), 0);
-        assert_eq!(InUse::new(0, vec![]).fingerprint(), 0);
+        let print = |counter, in_use: &[(u64, u64)]| dead(counter, in_use).fingerprint();
+        let gone = print(3000, &[(1000, 3000)]);
+        assert_eq!(print(9000, &[(1000, 3000), (3000, 9000)]), gone);
+        assert_eq!(print(3000, &[(1000, 2000), (2000, 3000), (1500, 1600)]), gone);
+        assert_eq!(print(3000, &[(1000, 4000)]), gone);
+        assert_eq!(print(3000, &[(0, 3000)]), 0);
+        assert_eq!(print(0, &[]), 0);
     }
 }

@@ -21,7 +21,7 @@ use std::ops::Range;
 
 use pgrx::pg_sys::{self, Datum, HeapTuple, ItemPointerData, Relation};
 
-use super::side_table::{Cursor, SideTable};
+use super::side_table::Cursor;
 use crate::host::error;
 use crate::table_am::tid;
 
@@ -143,25 +143,6 @@ unsafe fn form(table: Relation, storage_id: u64, entry: &Entry) -> HeapTuple {
         pg_sys::pfree(bits);
         pg_sys::pfree(successors);
         tuple
-    }
-}
-
-/// Deletes what is known of a storage id: its file is going away with the transaction. The caller holds AccessExclusiveLock on the
-/// table.
-pub unsafe fn delete_storage(storage_id: u64) {
-    let mut found = Vec::new();
-    // SAFETY: see `SideTable::walk`.
-    unsafe {
-        if SideTable::DeleteBitmap.oids_if_present().is_none() {
-            return;
-        }
-        SideTable::DeleteBitmap.walk(storage_id, None, false, |cursor| {
-            if cursor.satisfies(&raw mut pg_sys::SnapshotSelfData) {
-                found.push((*cursor.slot).tts_tid);
-            }
-            true
-        });
-        SideTable::DeleteBitmap.delete(found);
     }
 }
 

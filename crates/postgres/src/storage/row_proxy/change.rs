@@ -279,22 +279,3 @@ pub unsafe fn insert_buried(storage_id: u64, rows: &[(u64, Age)], cid: CommandId
         pg_sys::table_close(table, pg_sys::NoLock as i32);
     }
 }
-
-/// Deletes all proxies of a storage id: its file is going away with the transaction. The caller holds AccessExclusiveLock on the
-/// table.
-pub unsafe fn delete_storage(storage_id: u64) {
-    let mut found = Vec::new();
-    // SAFETY: see `SideTable::walk`.
-    unsafe {
-        if SideTable::RowProxy.oids_if_present().is_none() {
-            return;
-        }
-        SideTable::RowProxy.walk(storage_id, None, false, |cursor| {
-            if cursor.satisfies(&raw mut pg_sys::SnapshotSelfData) {
-                found.push((*cursor.slot).tts_tid);
-            }
-            true
-        });
-        SideTable::RowProxy.delete(found);
-    }
-}

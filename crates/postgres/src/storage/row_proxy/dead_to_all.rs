@@ -12,6 +12,7 @@ use crate::storage::delete_bitmap::{self, Mask};
 use crate::storage::directory_age::Age;
 
 /// Rows of one storage id that are dead to everybody.
+#[derive(Default)]
 pub struct DeadToAll {
     /// By tombstones, ascending.
     rows: Vec<u64>,

@@ -19,7 +19,7 @@ mod make;
 mod unused;
 mod visibility;
 
-pub use change::{Outcome, Pinned, Replaced, bury, delete_storage, insert_buried, lock};
+pub use change::{Outcome, Pinned, Replaced, bury, insert_buried, lock};
 pub use dead_to_all::DeadToAll;
 pub use make::forget;
 pub use unused::remove_unused;

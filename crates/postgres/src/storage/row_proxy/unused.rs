@@ -12,7 +12,9 @@ use pgrx::pg_sys::{self, Buffer, BufferAccessStrategy, ItemPointerData, Relation
 use super::super::side_table::{Compare, SideTable};
 use super::Proxy;
 use crate::compat;
+use crate::host::heap_tuple::is_changed;
 use crate::host::{buffer, critical, relation};
+use crate::storage::row_numbers::RowNumbers;
 use crate::storage::{directory, directory_scan, multixact, stripe_lock, visibility_bits};
 use crate::table_am::tid;
 
@@ -45,8 +47,9 @@ pub unsafe fn remove_unused(rel: Relation, storage_id: u64, strategy: BufferAcce
                 }
             }
             // Nobody comes by a row number that no version of the directory has.
-            let (counter, ranges) = directory::numbers_in_use(rel).unwrap_or_default();
-            for mut rows in gaps(counter, &ranges) {
+            let numbers = directory::numbers_in_use(rel);
+            for (start, end) in numbers.iter().flat_map(RowNumbers::gone) {
+                let mut rows = start..end;
                 while let Some(places) = sweep.unused(&mut rows) {
                     removed += sweep.remove(places, || false);
                 }
@@ -56,19 +59,6 @@ pub unsafe fn remove_unused(rel: Relation, storage_id: u64, strategy: BufferAcce
         pg_sys::table_close(table, pg_sys::NoLock as i32);
         removed
     }
-}
-
-/// What lies between ranges, in order, below a number.
-fn gaps(end: u64, ranges: &[(u64, u64)]) -> Vec<Range<u64>> {
-    let mut found = Vec::new();
-    let mut from = 0;
-    for &(start, until) in ranges.iter().chain([&(end, end)]) {
-        if from < start {
-            found.push(from..start);
-        }
-        from = from.max(until);
-    }
-    found
 }
 
 struct Sweep {
@@ -103,7 +93,7 @@ impl Sweep {
                         next = proxy.row;
                         return false;
                     }
-                    if !proxy.dead && !is_updated((*cursor.tuple()).t_data) {
+                    if !proxy.dead && !is_changed((*cursor.tuple()).t_data) {
                         places.push((proxy.row, (*cursor.slot).tts_tid));
                     }
                     true
@@ -189,7 +179,7 @@ impl Sweep {
             !proxy.dead
                 && (proxy.storage_id, proxy.row) == (self.storage_id, row)
                 && u32::from((*header).t_infomask2) & pg_sys::HEAP_ONLY_TUPLE == 0
-                && !is_updated(header)
+                && !is_changed(header)
                 && !multixact::holders(header)
                     .iter()
                     .any(|holder| pg_sys::TransactionIdIsInProgress(holder.xid))
@@ -222,27 +212,5 @@ unsafe fn lock_for_cleanup(buf: Buffer) -> bool {
                 pg_sys::pg_usleep(moment);
                 pg_sys::ConditionalLockBufferForCleanup(buf)
             })
-    }
-}
-
-/// Whether somebody has updated the tuple who is not known to have been rolled back.
-unsafe fn is_updated(header: pg_sys::HeapTupleHeader) -> bool {
-    // SAFETY: the tuple is pinned.
-    unsafe {
-        let bits = u32::from((*header).t_infomask);
-        bits & pg_sys::HEAP_XMAX_INVALID == 0 && !multixact::is_locked_only(bits)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::gaps;
-
-    #[test]
-    fn gaps_are_what_no_range_has() {
-        assert_eq!(gaps(100, &[]), [0..100]);
-        assert_eq!(gaps(100, &[(0, 40), (30, 50), (60, 100)]), [50..60]);
-        assert_eq!(gaps(100, &[(10, 20), (20, 100)]), [0..10]);
-        assert!(gaps(0, &[(0, 40)]).is_empty() && gaps(40, &[(0, 40)]).is_empty());
     }
 }

@@ -1,0 +1,64 @@
+//! Which of the row numbers that were ever handed out are in use.
+//!
+//! `directory::numbers_in_use` reads them; VACUUM takes the index entries of the others away, and the proxies and bitmaps that speak of them go (`gone_rows`,
+//! `row_proxy/unused`). Invariant: a number below the counter that no version of any row of the directory has is dead to everybody, and never used again (protocol point 1).
+
+/// Row numbers of one table.
+#[derive(Debug)]
+pub struct RowNumbers {
+    counter: u64,
+    /// Those in use, merged, ascending.
+    ranges: Vec<(u64, u64)>,
+}
+
+impl RowNumbers {
+    /// `counter` is the next number to be handed out; the ranges that are in use come in any order.
+    pub fn new(counter: u64, mut in_use: Vec<(u64, u64)>) -> Self {
+        in_use.sort_unstable();
+        let mut ranges: Vec<(u64, u64)> = Vec::with_capacity(in_use.len());
+        for (start, end) in in_use {
+            match ranges.last_mut() {
+                Some(last) if start <= last.1 => last.1 = last.1.max(end),
+                _ => ranges.push((start, end)),
+            }
+        }
+        Self { counter, ranges }
+    }
+
+    /// Whether nobody has a row of this number any more.
+    pub fn is_gone(&self, row: u64) -> bool {
+        let after = self.ranges.partition_point(|range| range.0 <= row);
+        let in_use = after.checked_sub(1).is_some_and(|at| row < self.ranges[at].1);
+        row < self.counter && !in_use
+    }
+
+    /// All such numbers, ascending.
+    pub fn gone(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
+        let starts = std::iter::once(0).chain(self.ranges.iter().map(|&(_, end)| end));
+        let ends = self.ranges.iter().map(|&(start, _)| start).chain(std::iter::once(self.counter));
+        starts.zip(ends.map(|end| end.min(self.counter))).filter(|(start, end)| start < end)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::RowNumbers;
+
+    #[test]
+    fn gone_is_what_no_range_has() {
+        let gone = |counter, ranges: &[(u64, u64)]| {
+            let numbers = RowNumbers::new(counter, ranges.to_vec());
+            let gone: Vec<_> = numbers.gone().collect();
+            for row in 0..counter + 20 {
+                assert_eq!(numbers.is_gone(row), gone.iter().any(|&(from, to)| (from..to).contains(&row)));
+            }
+            gone
+        };
+        assert_eq!(gone(0, &[]), []);
+        assert_eq!(gone(10, &[]), [(0, 10)]);
+        assert_eq!(gone(100, &[(30, 40), (0, 10), (5, 20), (40, 90)]), [(20, 30), (90, 100)]);
+        assert_eq!(gone(50, &[(10, 50), (20, 30)]), [(0, 10)]);
+        assert_eq!(gone(50, &[(0, 60)]), []);
+        assert_eq!(gone(50, &[(0, 10), (60, 70)]), [(10, 50)]);
+    }
+}
