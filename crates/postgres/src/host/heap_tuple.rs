@@ -26,12 +26,16 @@ pub unsafe fn deleter(header: HeapTupleHeader) -> Option<TransactionId> {
 /// Whether somebody has updated or deleted a tuple, is about to, or was rolled back.
 pub unsafe fn is_changed(header: HeapTupleHeader) -> bool {
     // SAFETY: the tuple is pinned.
-    let bits = u32::from(unsafe { (*header).t_infomask });
+    tells_change(u32::from(unsafe { (*header).t_infomask }))
+}
+
+/// `is_changed`, by the bits.
+pub const fn tells_change(bits: u32) -> bool {
     bits & pg_sys::HEAP_XMAX_INVALID == 0 && !is_locked_only(bits)
 }
 
 /// Whether bits without HEAP_XMAX_INVALID speak of locks only.
-pub fn is_locked_only(bits: u32) -> bool {
+pub const fn is_locked_only(bits: u32) -> bool {
     let exclusive = pg_sys::HEAP_XMAX_IS_MULTI | pg_sys::HEAP_LOCK_MASK;
     bits & pg_sys::HEAP_XMAX_LOCK_ONLY != 0 || bits & exclusive == pg_sys::HEAP_XMAX_EXCL_LOCK
 }

@@ -19,5 +19,6 @@ pub mod numbers;
 pub mod raw;
 pub mod relation;
 pub mod shared_memory;
+pub mod short_calls;
 pub mod subtransaction;
 pub mod worker;

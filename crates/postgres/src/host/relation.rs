@@ -74,6 +74,17 @@ pub unsafe fn count_indexes(rel: Relation, is_such: impl Fn(&pg_sys::FormData_pg
     }
 }
 
+/// Whether the main fork has this block, as far as this backend knows, or else the file system. Under a lock that keeps others from cutting the file off: who does that tells
+/// everybody to forget what they know of its length first.
+pub unsafe fn has_block(rel: Relation, block: BlockNumber) -> bool {
+    // SAFETY: rel is open; its storage manager's entry is null or valid.
+    unsafe {
+        let smgr = (*rel).rd_smgr;
+        let known = if smgr.is_null() { 0 } else { (*smgr).smgr_cached_nblocks[0] };
+        (known != pg_sys::InvalidBlockNumber && block < known) || block < block_count(rel)
+    }
+}
+
 /// Blocks of the main fork right now (asks the file system).
 pub unsafe fn block_count(rel: Relation) -> BlockNumber {
     // SAFETY: rel is open.

@@ -7,13 +7,13 @@ use std::ffi::c_void;
 
 use pgrx::pg_sys::{self, Datum, Relation, Snapshot};
 
-use super::directory::{COLUMNS, RESERVED, StripeEntry};
+use super::directory::{RESERVED, StripeEntry};
 use super::pages::BlockRun;
 use super::side_table::{Compare, Cursor, SideTable};
 use crate::compat;
-use crate::host::{error, heap_tuple};
+use crate::host::error;
 
-/// Where in the catalog's columns things are.
+/// Where in the catalog's columns things are; all before the state are numbers.
 pub(super) mod column {
     pub const STORAGE_ID: usize = 0;
     pub const FIRST_ROW: usize = 1;
@@ -44,31 +44,19 @@ impl Cursor {
 
     /// The row as an entry.
     pub(super) unsafe fn entry(&self, with_summary: bool) -> StripeEntry {
-        // SAFETY: the tuple has COLUMNS columns (checked when the table was opened), none of them null.
+        // SAFETY: none of the catalog's columns is null; the state is the byte behind its numbers.
         unsafe {
-            let mut values = [Datum::from(0usize); COLUMNS];
-            let mut nulls = [false; COLUMNS];
-            pg_sys::heap_deform_tuple(
-                self.tuple(),
-                (*self.table).rd_att,
-                values.as_mut_ptr(),
-                nulls.as_mut_ptr(),
-            );
             let wide = |at: usize| -> u64 {
-                match u64::try_from(values[at].value() as i64) {
-                    Ok(value) if !nulls[at] => value,
-                    _ => error::internal("engine.stripe holds a value out of range"),
+                match i64::try_from(self.number(at + 1)) {
+                    Ok(value) => value.cast_unsigned(),
+                    Err(_) => error::internal("engine.stripe holds a value out of range"),
                 }
             };
             let narrow = |at: usize| -> u32 {
                 u32::try_from(wide(at))
                     .unwrap_or_else(|_| error::internal("engine.stripe holds a value out of range"))
             };
-            let summary = if with_summary && !nulls[column::SUMMARY] {
-                bytes_of(values[column::SUMMARY])
-            } else {
-                Vec::new()
-            };
+            let summary = if with_summary { bytes_of(self.value(column::SUMMARY + 1)) } else { Vec::new() };
             StripeEntry {
                 storage_id: wide(column::STORAGE_ID),
                 first_row: wide(column::FIRST_ROW),
@@ -81,11 +69,9 @@ impl Cursor {
                 footer_offset: wide(column::FOOTER_OFFSET),
                 footer_length: narrow(column::FOOTER_LENGTH),
                 summary,
-                reserved_only: values[column::STATE].value() as i8 == RESERVED,
+                reserved_only: self.byte_after(column::STATE) == RESERVED,
                 inserter: self.inserter(),
-                replaced_by: self
-                    .judge(|tuple, _| heap_tuple::deleter((*tuple).t_data))
-                    .unwrap_or(pg_sys::InvalidTransactionId),
+                replaced_by: self.deleter().unwrap_or(pg_sys::InvalidTransactionId),
             }
         }
     }
@@ -96,6 +82,9 @@ unsafe fn bytes_of(value: Datum) -> Vec<u8> {
     // SAFETY: value points at a varlena inside a pinned page; what detoasting allocates is freed again.
     unsafe {
         let raw = value.cast_mut_ptr::<pg_sys::varlena>();
+        if raw.is_null() {
+            return Vec::new();
+        }
         let flat = pg_sys::pg_detoast_datum_packed(raw);
         let out = pgrx::varlena::varlena_to_byte_slice(flat).to_vec();
         if !std::ptr::eq(flat, raw) {

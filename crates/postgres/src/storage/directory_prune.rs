@@ -18,7 +18,7 @@ pub unsafe fn prune(storage_id: u64) {
     unsafe {
         walk(storage_id, None, |cursor| {
             if cursor.entry(false).replaced_by != pg_sys::InvalidTransactionId {
-                blocks.push(tid::block_of((*cursor.slot).tts_tid));
+                blocks.push(tid::block_of(cursor.place()));
             }
             true
         });

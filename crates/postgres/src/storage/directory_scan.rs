@@ -132,7 +132,7 @@ pub unsafe fn find(storage_id: u64, row: u64, snapshot: Snapshot) -> Option<Stri
                     return true;
                 } else {
                     if !reserved_only {
-                        directory_places::remember(&entry, (*cursor.slot).tts_tid);
+                        directory_places::remember(&entry, cursor.place());
                     }
                     found = Some(entry);
                     return false;
@@ -289,7 +289,7 @@ pub unsafe fn present(storage_id: u64) -> Vec<(StripeEntry, ItemPointerData)> {
     // SAFETY: see `walk`.
     unsafe {
         let now = &raw mut pg_sys::SnapshotSelfData;
-        each(storage_id, now, true, |cursor, entry| found.push((entry, (*cursor.slot).tts_tid)));
+        each(storage_id, now, true, |cursor, entry| found.push((entry, cursor.place())));
     }
     found
 }
@@ -305,7 +305,7 @@ pub(super) unsafe fn stored_at(entry: &StripeEntry) -> Vec<ItemPointerData> {
                 && other.first_row == entry.first_row
                 && cursor.satisfies(&raw mut pg_sys::SnapshotSelfData)
             {
-                found.push((*cursor.slot).tts_tid);
+                found.push(cursor.place());
             }
             other.first_row >= entry.first_row
         });
@@ -433,7 +433,7 @@ pub(super) unsafe fn own_reservations(storage_id: u64) -> Vec<ItemPointerData> {
                 && pg_sys::TransactionIdIsCurrentTransactionId(cursor.inserter())
                 && cursor.satisfies(&raw mut pg_sys::SnapshotSelfData)
             {
-                found.push((*cursor.slot).tts_tid);
+                found.push(cursor.place());
             }
             true
         });

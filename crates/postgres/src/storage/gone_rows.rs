@@ -40,7 +40,7 @@ unsafe fn rows_in(
             table.walk(storage_id, Some((Compare::AtLeast, start)), false, |cursor| {
                 let is_in = cursor.number(2) < end;
                 if is_in && cursor.satisfies(&raw mut pg_sys::SnapshotSelfData) && !is_locked(cursor) {
-                    found.push((*cursor.slot).tts_tid);
+                    found.push(cursor.place());
                 }
                 is_in && found.len() < MOST
             });

@@ -12,8 +12,7 @@ use pgrx::pg_sys::{self, CommandId, Datum, ItemPointerData, TransactionId};
 
 use super::directory;
 use super::side_indexes::Indexes;
-use super::side_table::{Compare, Cursor, SideTable};
-use crate::host::error;
+use super::side_table::{Compare, SideTable};
 use crate::table_am::tid;
 
 /// Number of columns of `engine.row_move`.
@@ -87,7 +86,7 @@ pub unsafe fn find(storage_id: u64, mover: TransactionId, old: ItemPointerData) 
         let mut found = None;
         let limits = [(Compare::Equal, full_id(mover)), (Compare::AtMost, wanted)];
         SideTable::RowMove.walk_keys(storage_id, &limits, true, |cursor| {
-            found = moves_of(cursor, |bytes| new_place(bytes, wanted));
+            found = new_place(cursor.bytes(COLUMNS), wanted);
             false
         });
         found.map(tid::cold_tid)
@@ -112,15 +111,13 @@ pub unsafe fn each_cold(
         let (first, last) = (number_of(tid::cold_tid(rows.start)), number_of(tid::cold_tid(rows.end - 1)));
         let limits = [(Compare::Equal, full_id(mover)), (Compare::AtMost, last)];
         SideTable::RowMove.walk_keys(storage_id, &limits, true, |cursor| {
-            moves_of(cursor, |bytes| {
-                for (old, new) in moves_in(bytes) {
-                    if (first..=last).contains(&old)
-                        && let Some(row) = tid::row_of(place_of(old))
-                    {
-                        with(row, new);
-                    }
+            for (old, new) in moves_in(cursor.bytes(COLUMNS)) {
+                if (first..=last).contains(&old)
+                    && let Some(row) = tid::row_of(place_of(old))
+                {
+                    with(row, new);
                 }
-            });
+            }
             cursor.number(3) > first
         });
     }
@@ -140,18 +137,6 @@ pub unsafe fn is_mover(storage_id: u64, xid: TransactionId) -> bool {
         }
     }
     found
-}
-
-unsafe fn moves_of<T>(cursor: &Cursor, read: impl FnOnce(&[u8]) -> T) -> T {
-    // SAFETY: the column is of type bytea, not null, and stored plain in the pinned tuple.
-    unsafe {
-        let mut null = false;
-        let value = pg_sys::slot_getattr(cursor.slot, COLUMNS as i32, &raw mut null);
-        if null {
-            error::internal("engine.row_move holds no moves");
-        }
-        read(pgrx::varlena::varlena_to_byte_slice(value.cast_mut_ptr()))
-    }
 }
 
 /// The moves of an entry: old place and new row number.
@@ -186,7 +171,7 @@ pub unsafe fn forget(storage_id: u64, oldest_xmin: TransactionId) {
         SideTable::RowMove.walk(storage_id, None, false, |cursor| {
             let older = cursor.number(2) < limit;
             if older && cursor.satisfies(&raw mut pg_sys::SnapshotSelfData) {
-                found.push((*cursor.slot).tts_tid);
+                found.push(cursor.place());
             }
             older
         });

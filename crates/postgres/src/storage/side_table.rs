@@ -14,8 +14,12 @@ use pgrx::pg_sys::{self, Datum, FmgrInfo, ItemPointerData, Oid, Relation, Snapsh
 
 use super::outline;
 use crate::compat;
-use crate::host::{buffer, error, relation};
+use crate::host::short_calls::{self as raw, together};
+use crate::host::{buffer, error, heap_tuple, relation};
 use crate::table_am::tid;
+
+/// Columns of the widest catalog.
+const MOST_COLUMNS: usize = super::directory::COLUMNS;
 
 /// One of the catalogs.
 #[derive(Clone, Copy)]
@@ -189,9 +193,10 @@ impl SideTable {
             let table = self.open(pg_sys::AccessShareLock);
             // Else nobody has written a row yet whose existence could matter to a snapshot taken before. Cold rows that were never changed are many.
             if self.has_rows(table) {
-                let index = pg_sys::index_open(self.oids().index, pg_sys::AccessShareLock as i32);
-                Self::walk_opened(table, index, storage_id, limits, backward, step);
-                pg_sys::index_close(index, pg_sys::NoLock as i32);
+                let oid = self.oids().index;
+                let open = || raw::index_open(oid, pg_sys::AccessShareLock as i32);
+                let close = |index| raw::index_close(index, pg_sys::NoLock as i32);
+                walk_by(table, open, close, storage_id, limits, backward, step);
             }
             pg_sys::table_close(table, pg_sys::NoLock as i32);
         }
@@ -204,60 +209,37 @@ impl SideTable {
         storage_id: u64,
         limits: &[(Compare, u64)],
         backward: bool,
-        mut step: impl FnMut(&Cursor) -> bool,
+        step: impl FnMut(&Cursor) -> bool,
     ) {
-        // SAFETY: ordinary index scan; `step` may raise an ERROR, after which the server releases all of this.
-        unsafe {
-            let cursor = Cursor { table, slot: pg_sys::table_slot_create(table, std::ptr::null_mut()) };
-            let mut keys = [pg_sys::ScanKeyData::default(); 3];
-            let conditions = std::iter::once((Compare::Equal, storage_id)).chain(limits.iter().copied());
-            let mut key_count = 0;
-            for (key, (compare, value)) in keys.iter_mut().zip(conditions) {
-                key_count += 1;
-                scan_key(key, key_count as i16, compare, value);
-            }
-            let scan = pg_sys::index_beginscan(table, index, &raw mut pg_sys::SnapshotAnyData, key_count, 0);
-            pg_sys::index_rescan(scan, keys.as_mut_ptr(), key_count, std::ptr::null_mut(), 0);
-            let direction = if backward {
-                pg_sys::ScanDirection::BackwardScanDirection
-            } else {
-                pg_sys::ScanDirection::ForwardScanDirection
-            };
-            while pg_sys::index_getnext_slot(scan, direction, cursor.slot) {
-                let is_meant = cursor.number(1) == storage_id
-                    && (2..)
-                        .zip(limits)
-                        .all(|(at, (compare, value))| compare.holds(cursor.number(at), *value));
-                if is_meant && !step(&cursor) {
-                    break;
-                }
-            }
-            pg_sys::index_endscan(scan);
-            pg_sys::ExecDropSingleTupleTableSlot(cursor.slot);
-        }
+        // SAFETY: the caller's promise.
+        unsafe { walk_by(table, || index, |_| (), storage_id, limits, backward, step) }
     }
 
     /// What `look` says of the row at a place where there was one, whatever has become of it; None where there is nothing now. `look` judges for itself whether it is
     /// the row that was meant, and whether anybody sees it.
     pub unsafe fn at<T>(self, place: ItemPointerData, look: impl FnOnce(&Cursor) -> Option<T>) -> Option<T> {
-        // SAFETY: the slot takes over the pin of the page; the block is in the file, which shrinks only under a lock that excludes ours. An ERROR releases all of this.
+        // SAFETY: the page is pinned while it is looked at; the block is in the file, which shrinks only under a lock that excludes ours. An ERROR releases all of this.
         unsafe {
-            let table = pg_sys::table_open(self.oids().table, pg_sys::AccessShareLock as i32);
+            let oid = self.oids().table;
+            let table = together(|| raw::table_open(oid, pg_sys::AccessShareLock as i32));
             let mut found = None;
+            let mut pin: pg_sys::Buffer = 0;
             // What has other columns than this library knows is refused by the walk that follows.
             let known = (*(*table).rd_att).natts == self.columns();
-            if known && tid::block_of(place) < relation::block_count(table) {
-                let slot = pg_sys::table_slot_create(table, std::ptr::null_mut());
-                let tuple = &raw mut (*slot.cast::<pg_sys::BufferHeapTupleTableSlot>()).base.tupdata;
-                (*tuple).t_self = place;
-                let mut pin: pg_sys::Buffer = 0;
-                if pg_sys::heap_fetch(table, &raw mut pg_sys::SnapshotAnyData, tuple, &raw mut pin, false) {
-                    pg_sys::ExecStorePinnedBufferHeapTuple(tuple, slot, pin);
-                    found = look(&Cursor { table, slot });
+            if known && relation::has_block(table, tid::block_of(place)) {
+                let mut tuple = pg_sys::HeapTupleData { t_self: place, ..pg_sys::HeapTupleData::default() };
+                let (tuple, buffer) = (&raw mut tuple, &raw mut pin);
+                let any = &raw mut pg_sys::SnapshotAnyData;
+                if together(|| raw::heap_fetch(table, any, tuple, buffer, false)) {
+                    found = look(&Cursor { table, tuple, buffer: pin });
                 }
-                pg_sys::ExecDropSingleTupleTableSlot(slot);
             }
-            pg_sys::table_close(table, pg_sys::NoLock as i32);
+            together(|| {
+                if pin != 0 {
+                    raw::ReleaseBuffer(pin);
+                }
+                raw::table_close(table, pg_sys::NoLock as i32);
+            });
             found
         }
     }
@@ -273,7 +255,7 @@ impl SideTable {
             }
             self.walk(storage_id, None, false, |cursor| {
                 if cursor.satisfies(&raw mut pg_sys::SnapshotSelfData) {
-                    found.push((*cursor.slot).tts_tid);
+                    found.push(cursor.place());
                 }
                 true
             });
@@ -302,6 +284,56 @@ impl SideTable {
                 pg_sys::PopActiveSnapshot();
             }
         }
+    }
+}
+
+/// See `SideTable::walk_opened`. The index is opened and closed by what owns nothing.
+unsafe fn walk_by(
+    table: Relation,
+    open: impl FnOnce() -> Relation,
+    close: impl FnOnce(Relation),
+    storage_id: u64,
+    limits: &[(Compare, u64)],
+    backward: bool,
+    mut step: impl FnMut(&Cursor) -> bool,
+) {
+    // SAFETY: ordinary index scan; `step` may raise an ERROR, after which the server releases all of this.
+    unsafe {
+        let mut keys = [pg_sys::ScanKeyData::default(); 3];
+        let conditions = std::iter::once((Compare::Equal, storage_id)).chain(limits.iter().copied());
+        let mut key_count = 0;
+        for (key, (compare, value)) in keys.iter_mut().zip(conditions) {
+            key_count += 1;
+            scan_key(key, key_count as i16, compare, value);
+        }
+        let (keys, none) = (keys.as_mut_ptr(), std::ptr::null_mut());
+        let (index, scan, slot) = together(|| {
+            let index = open();
+            let slot = raw::table_slot_create(table, std::ptr::null_mut());
+            let scan = raw::index_beginscan(table, index, &raw mut pg_sys::SnapshotAnyData, key_count, 0);
+            raw::index_rescan(scan, keys, key_count, none, 0);
+            (index, scan, slot)
+        });
+        let direction = if backward {
+            pg_sys::ScanDirection::BackwardScanDirection
+        } else {
+            pg_sys::ScanDirection::ForwardScanDirection
+        };
+        while together(|| raw::index_getnext_slot(scan, direction, slot)) {
+            // Slots of heap tables are buffer heap slots, and this one holds a tuple.
+            let held = slot.cast::<pg_sys::BufferHeapTupleTableSlot>();
+            let cursor = Cursor { table, tuple: (*held).base.tuple, buffer: (*held).buffer };
+            let is_meant = cursor.number(1) == storage_id
+                && (2..).zip(limits).all(|(at, (compare, value))| compare.holds(cursor.number(at), *value));
+            if is_meant && !step(&cursor) {
+                break;
+            }
+        }
+        together(|| {
+            raw::index_endscan(scan);
+            raw::ExecDropSingleTupleTableSlot(slot);
+            close(index);
+        });
     }
 }
 
@@ -350,54 +382,129 @@ unsafe fn scan_key(key: &mut pg_sys::ScanKeyData, column: i16, compare: Compare,
     }
 }
 
-/// The row a look-up stands on. Valid until the next step.
+/// The row a look-up stands on, its page pinned. Valid until the next step.
 pub(super) struct Cursor {
     pub(super) table: Relation,
-    pub(super) slot: *mut pg_sys::TupleTableSlot,
+    tuple: pg_sys::HeapTuple,
+    buffer: pg_sys::Buffer,
 }
 
 impl Cursor {
-    pub(super) unsafe fn tuple(&self) -> pg_sys::HeapTuple {
-        // SAFETY: slots of heap tables are buffer heap slots, and this one holds a tuple.
-        unsafe { (*self.slot.cast::<pg_sys::BufferHeapTupleTableSlot>()).base.tuple }
+    pub(super) fn tuple(&self) -> pg_sys::HeapTuple {
+        self.tuple
     }
 
-    /// A key column; the first is 1.
-    pub(super) unsafe fn number(&self, column: i32) -> u64 {
-        let mut null = false;
-        // SAFETY: the slot holds a row of a catalog whose key columns are bigint and not null.
-        unsafe { pg_sys::slot_getattr(self.slot, column, &raw mut null).value() as u64 }
+    /// The tuple's page.
+    pub(super) fn buffer(&self) -> pg_sys::Buffer {
+        self.buffer
     }
 
-    /// The tuple's page, which the slot pins.
-    pub(super) unsafe fn buffer(&self) -> pg_sys::Buffer {
-        // SAFETY: as above.
-        unsafe { (*self.slot.cast::<pg_sys::BufferHeapTupleTableSlot>()).buffer }
+    /// Where the row is.
+    pub(super) unsafe fn place(&self) -> ItemPointerData {
+        // SAFETY: the page is pinned.
+        unsafe { (*self.tuple).t_self }
+    }
+
+    /// One of the bigint columns that every catalog begins with, keys and others; the first is 1.
+    pub(super) unsafe fn number(&self, column: usize) -> u64 {
+        // SAFETY: the page is pinned, and values of a tuple never change; none of the columns before is null, and all are as wide, so they lie where they lie.
+        unsafe {
+            let header = (*self.tuple).t_data;
+            let values = header.cast::<u8>().add(usize::from((*header).t_hoff)).cast::<u64>();
+            values.add(column - 1).read()
+        }
+    }
+
+    /// The one-byte column behind so many of them.
+    pub(super) unsafe fn byte_after(&self, numbers: usize) -> i8 {
+        // SAFETY: as `number`.
+        unsafe {
+            let header = (*self.tuple).t_data;
+            header.cast::<i8>().add(usize::from((*header).t_hoff) + numbers * size_of::<u64>()).read()
+        }
+    }
+
+    /// The bytes of a bytea column that is never null, compressed or stored elsewhere; the first column is 1.
+    pub(super) unsafe fn bytes(&self, column: usize) -> &[u8] {
+        // SAFETY: as `value`.
+        unsafe {
+            let stored = self.value(column).cast_mut_ptr::<pg_sys::varlena>();
+            if stored.is_null()
+                || pgrx::varlena::varatt_is_4b_c(stored)
+                || pgrx::varlena::varatt_is_1b_e(stored)
+            {
+                error::internal("a catalog holds a value that is not stored plainly");
+            }
+            pgrx::varlena::varlena_to_byte_slice(stored)
+        }
+    }
+
+    /// The value of a column; zero where it is null.
+    pub(super) unsafe fn value(&self, column: usize) -> Datum {
+        let mut values = [Datum::null(); MOST_COLUMNS];
+        let mut nulls = [true; MOST_COLUMNS];
+        // SAFETY: no catalog has more columns (checked when it was opened).
+        unsafe {
+            let desc = (*self.table).rd_att;
+            pg_sys::heap_deform_tuple(self.tuple, desc, values.as_mut_ptr(), nulls.as_mut_ptr());
+        }
+        match values.get(column - 1).zip(nulls.get(column - 1)) {
+            Some((&value, false)) => value,
+            _ => Datum::null(),
+        }
     }
 
     /// Calls `judge` with the tuple while its page is locked for reading.
     pub(super) unsafe fn judge<T>(&self, judge: impl FnOnce(pg_sys::HeapTuple, pg_sys::Buffer) -> T) -> T {
-        // SAFETY: the slot pins the tuple's buffer; hint bits are set under the shared lock.
+        // SAFETY: the tuple's buffer is pinned; hint bits are set under the shared lock.
         unsafe {
-            let buf = self.buffer();
-            buffer::lock_shared(buf);
-            let verdict = judge(self.tuple(), buf);
-            buffer::unlock(buf);
+            buffer::lock_shared(self.buffer);
+            let verdict = judge(self.tuple, self.buffer);
+            buffer::unlock(self.buffer);
             verdict
+        }
+    }
+
+    /// As `judge`, by what owns nothing.
+    unsafe fn look<R: Copy>(&self, look: impl FnOnce() -> R) -> R {
+        let buffer = self.buffer;
+        // SAFETY: as `judge`.
+        unsafe {
+            together(|| {
+                raw::LockBuffer(buffer, pg_sys::BUFFER_LOCK_SHARE as i32);
+                let seen = look();
+                raw::LockBuffer(buffer, pg_sys::BUFFER_LOCK_UNLOCK as i32);
+                seen
+            })
         }
     }
 
     /// Whether the row is visible under `snapshot`, by the server's own rules for this kind of snapshot.
     pub(super) unsafe fn satisfies(&self, snapshot: Snapshot) -> bool {
+        let (tuple, buffer) = (self.tuple, self.buffer);
         // SAFETY: see `judge`.
-        unsafe { self.judge(|tuple, buf| pg_sys::HeapTupleSatisfiesVisibility(tuple, snapshot, buf)) }
+        unsafe { self.look(|| raw::HeapTupleSatisfiesVisibility(tuple, snapshot, buffer)) }
+    }
+
+    /// Who has updated or deleted the row, is about to, or was rolled back; None where it was locked at most.
+    pub(super) unsafe fn deleter(&self) -> Option<TransactionId> {
+        // SAFETY: see `judge`.
+        unsafe {
+            let header = (*self.tuple).t_data;
+            let (bits, by) = self.look(|| ((*header).t_infomask.into(), (*header).t_choice.t_heap.t_xmax));
+            match heap_tuple::tells_change(bits) {
+                true if bits & pg_sys::HEAP_XMAX_IS_MULTI == 0 => Some(by),
+                true => self.judge(|tuple, _| heap_tuple::deleter((*tuple).t_data)),
+                false => None,
+            }
+        }
     }
 
     /// The transaction that inserted the row (invalid when frozen).
     pub(super) unsafe fn inserter(&self) -> TransactionId {
         // SAFETY: header of a live tuple under pin; xmin and the infomask bits do not change but for hints.
         unsafe {
-            let header = (*self.tuple()).t_data;
+            let header = (*self.tuple).t_data;
             let frozen = (pg_sys::HEAP_XMIN_COMMITTED | pg_sys::HEAP_XMIN_INVALID) as u16;
             if (*header).t_infomask & frozen == frozen {
                 return pg_sys::InvalidTransactionId;
@@ -409,7 +516,7 @@ impl Cursor {
     /// Whether the row was inserted by a transaction that rolled back or died: then nobody ever saw it, nor will.
     pub(super) unsafe fn is_void(&self) -> bool {
         // SAFETY: header of a tuple under pin; its hint bits only ever tell the truth.
-        unsafe { tuple_is_void(self.tuple()) }
+        unsafe { tuple_is_void(self.tuple) }
     }
 }
 

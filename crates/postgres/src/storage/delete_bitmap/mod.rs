@@ -22,7 +22,6 @@ use std::ops::Range;
 use pgrx::pg_sys::{self, Datum, HeapTuple, ItemPointerData, Relation};
 
 use super::side_table::Cursor;
-use crate::host::error;
 use crate::table_am::tid;
 
 /// Number of columns of `engine.delete_bitmap`.
@@ -47,18 +46,7 @@ impl Entry<'_> {
     /// What the row says that a cursor stands on: good until its next step.
     unsafe fn at(cursor: &Cursor) -> Entry<'_> {
         // SAFETY: the cursor pins the tuple, whose byte columns are never compressed or stored elsewhere.
-        unsafe {
-            let bytes = |column| {
-                let mut null = false;
-                let value = pg_sys::slot_getattr(cursor.slot, column, &raw mut null);
-                let stored = value.cast_mut_ptr::<pg_sys::varlena>();
-                if null || pgrx::varlena::varatt_is_4b_c(stored) || pgrx::varlena::varatt_is_1b_e(stored) {
-                    error::internal("engine.delete_bitmap holds a value that is not stored plainly");
-                }
-                pgrx::varlena::varlena_to_byte_slice(stored)
-            };
-            Entry { first_row: cursor.number(2), bits: bytes(3), successors: bytes(4) }
-        }
+        unsafe { Entry { first_row: cursor.number(2), bits: cursor.bytes(3), successors: cursor.bytes(4) } }
     }
 
     /// One past the last number it reaches over.

@@ -14,6 +14,7 @@ use super::super::side_indexes::Indexes;
 use super::super::side_table::SideTable;
 use super::Proxy;
 use super::make::{Found, find_or_make, raw_inserter};
+use crate::host::short_calls::{self as raw, together};
 use crate::host::{buffer, error};
 use crate::storage::directory_age::{self, Age};
 use crate::storage::multixact;
@@ -137,17 +138,12 @@ pub unsafe fn lock(
         let mut tuple = HeapTupleData { t_self: proxy.place, ..HeapTupleData::default() };
         let mut failure = TM_FailureData::default();
         let mut pin: Buffer = 0;
-        let result = pg_sys::heap_lock_tuple(
-            table,
-            &raw mut tuple,
-            cid,
-            mode,
-            wait,
-            false,
-            &raw mut pin,
-            &raw mut failure,
-        );
-        pg_sys::ReleaseBuffer(pin);
+        let (locked, page, why) = (&raw mut tuple, &raw mut pin, &raw mut failure);
+        let result = together(|| {
+            let result = raw::heap_lock_tuple(table, locked, cid, mode, wait, false, page, why);
+            raw::ReleaseBuffer(*page);
+            result
+        });
         let outcome = match result {
             // Who has updated the row meanwhile does not know of this lock.
             TM_Result::TM_Ok => match follow_once() {

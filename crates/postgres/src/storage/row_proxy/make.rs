@@ -12,6 +12,7 @@ use pgrx::pg_sys::{self, CommandId, HeapTuple, ItemPointerData, Relation, Transa
 use super::super::side_indexes::Indexes;
 use super::super::side_table::{Compare, SideTable};
 use super::{Pinned, Proxy};
+use crate::host::short_calls::{self as raw, together};
 use crate::host::{buffer, error};
 use crate::table_am::tid;
 
@@ -190,7 +191,7 @@ unsafe fn find(table: Relation, index: Relation, storage_id: u64, row: u64) -> F
                 return true;
             }
             pg_sys::IncrBufferRefCount(cursor.buffer());
-            let place = (*cursor.slot).tts_tid;
+            let place = cursor.place();
             found = Found::Live(Pinned { storage_id, row, place, buffer: cursor.buffer() });
             false
         });
@@ -208,26 +209,37 @@ pub(super) unsafe fn raw_inserter(tuple: HeapTuple) -> TransactionId {
 unsafe fn at_place(table: Relation, storage_id: u64, row: u64, place: ItemPointerData) -> Option<Pinned> {
     // SAFETY: the lock that this transaction has on the catalog keeps its file, so the block is there. Once the page is pinned and the tuple was seen under the page's
     // lock, it is not pruned.
-    unsafe {
-        let pin = buffer::read(table, tid::block_of(place), std::ptr::null_mut());
-        buffer::lock_shared(pin);
-        let page = buffer::page(pin);
-        let mut is_it = false;
-        if place.ip_posid <= pg_sys::PageGetMaxOffsetNumber(page) {
-            let item = pg_sys::PageGetItemId(page, place.ip_posid);
-            if (*item).lp_flags() == pg_sys::LP_NORMAL {
-                let header = pg_sys::PageGetItem(page, item).cast::<pg_sys::HeapTupleHeaderData>();
-                let mut tuple = pg_sys::HeapTupleData { t_data: header, ..pg_sys::HeapTupleData::default() };
-                let proxy = Proxy::of(&raw mut tuple);
-                is_it = !proxy.dead && (proxy.storage_id, proxy.row) == (storage_id, row);
+    let pin = unsafe {
+        together(|| {
+            let (fork, mode) = (pg_sys::ForkNumber::MAIN_FORKNUM, pg_sys::ReadBufferMode::RBM_NORMAL);
+            let pin = raw::ReadBufferExtended(table, fork, tid::block_of(place), mode, std::ptr::null_mut());
+            raw::LockBuffer(pin, pg_sys::BUFFER_LOCK_SHARE as i32);
+            let is_it = is_live(buffer::page(pin), place.ip_posid, storage_id, row);
+            raw::LockBuffer(pin, pg_sys::BUFFER_LOCK_UNLOCK as i32);
+            if !is_it {
+                raw::ReleaseBuffer(pin);
             }
+            is_it.then_some(pin)
+        })
+    };
+    pin.map(|buffer| Pinned { storage_id, row, place, buffer })
+}
+
+/// Whether the live proxy of a row is at this offset of a page.
+unsafe fn is_live(page: pg_sys::Page, offset: u16, storage_id: u64, row: u64) -> bool {
+    // SAFETY: the page is locked.
+    unsafe {
+        if offset > pg_sys::PageGetMaxOffsetNumber(page) {
+            return false;
         }
-        buffer::unlock(pin);
-        if !is_it {
-            pg_sys::ReleaseBuffer(pin);
-            return None;
+        let item = pg_sys::PageGetItemId(page, offset);
+        if (*item).lp_flags() != pg_sys::LP_NORMAL {
+            return false;
         }
-        Some(Pinned { storage_id, row, place, buffer: pin })
+        let header = pg_sys::PageGetItem(page, item).cast::<pg_sys::HeapTupleHeaderData>();
+        let mut tuple = pg_sys::HeapTupleData { t_data: header, ..pg_sys::HeapTupleData::default() };
+        let proxy = Proxy::of(&raw mut tuple);
+        !proxy.dead && (proxy.storage_id, proxy.row) == (storage_id, row)
     }
 }
 
@@ -274,7 +286,7 @@ unsafe fn make_all(
             }
             let at = (proxy.row - rows.start) as usize;
             if !proxy.dead {
-                places.push((proxy.row, (*cursor.slot).tts_tid));
+                places.push((proxy.row, cursor.place()));
                 known[at] = true;
             } else if !cursor.is_void() {
                 known[at] = true;

@@ -94,7 +94,7 @@ impl Sweep {
                         return false;
                     }
                     if !proxy.dead && !is_changed((*cursor.tuple()).t_data) {
-                        places.push((proxy.row, (*cursor.slot).tts_tid));
+                        places.push((proxy.row, cursor.place()));
                     }
                     true
                 },

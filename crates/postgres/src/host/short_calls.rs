@@ -1,0 +1,79 @@
+//! Runs of short calls of the server's under one guard.
+//!
+//! pgrx guards each call by itself, which takes as long as pinning a page does. Who makes several in a row for a single row (look-ups in the catalogs beside the users' tables, locks) makes them
+//! under one guard, by the server's functions as they are. Invariant: what runs under the guard owns nothing, since an ERROR leaves past it: numbers, raw pointers, and calls of what is declared here.
+
+use std::ffi::c_int;
+
+use pgrx::pg_sys::{
+    BlockNumber, Buffer, BufferAccessStrategy, CommandId, ForkNumber, HeapTuple, IndexScanDesc, List,
+    LockTupleMode, LockWaitPolicy, Oid, ReadBufferMode, Relation, ScanDirection, ScanKey, Snapshot,
+    TM_FailureData, TM_Result, TupleTableSlot,
+};
+
+/// Runs the calls; an ERROR of one of them unwinds from here.
+///
+/// # Safety
+/// The closure owns nothing and calls nothing that does.
+#[inline(always)]
+pub unsafe fn together<R: Copy>(calls: impl FnOnce() -> R) -> R {
+    // SAFETY: the caller's promise.
+    unsafe { pgrx::pg_sys::ffi::pg_guard_ffi_boundary(calls) }
+}
+
+#[allow(missing_docs, reason = "the server's own functions")]
+unsafe extern "C-unwind" {
+    pub fn table_open(id: Oid, lock: c_int) -> Relation;
+    pub fn table_close(rel: Relation, lock: c_int);
+    pub fn index_open(id: Oid, lock: c_int) -> Relation;
+    pub fn index_close(rel: Relation, lock: c_int);
+    pub fn table_slot_create(rel: Relation, list: *mut *mut List) -> *mut TupleTableSlot;
+    pub fn ExecDropSingleTupleTableSlot(slot: *mut TupleTableSlot);
+    pub fn index_beginscan(
+        table: Relation,
+        index: Relation,
+        snapshot: Snapshot,
+        keys: c_int,
+        orders: c_int,
+    ) -> IndexScanDesc;
+    pub fn index_rescan(
+        scan: IndexScanDesc,
+        keys: ScanKey,
+        count: c_int,
+        orders: ScanKey,
+        order_count: c_int,
+    );
+    pub fn index_getnext_slot(
+        scan: IndexScanDesc,
+        direction: ScanDirection::Type,
+        slot: *mut TupleTableSlot,
+    ) -> bool;
+    pub fn index_endscan(scan: IndexScanDesc);
+    pub fn ReadBufferExtended(
+        rel: Relation,
+        fork: ForkNumber::Type,
+        block: BlockNumber,
+        mode: ReadBufferMode::Type,
+        strategy: BufferAccessStrategy,
+    ) -> Buffer;
+    pub fn LockBuffer(buffer: Buffer, mode: c_int);
+    pub fn ReleaseBuffer(buffer: Buffer);
+    pub fn HeapTupleSatisfiesVisibility(tuple: HeapTuple, snapshot: Snapshot, buffer: Buffer) -> bool;
+    pub fn heap_fetch(
+        rel: Relation,
+        snapshot: Snapshot,
+        tuple: HeapTuple,
+        buffer: *mut Buffer,
+        keep: bool,
+    ) -> bool;
+    pub fn heap_lock_tuple(
+        rel: Relation,
+        tuple: HeapTuple,
+        command: CommandId,
+        mode: LockTupleMode::Type,
+        wait: LockWaitPolicy::Type,
+        follow: bool,
+        buffer: *mut Buffer,
+        failure: *mut TM_FailureData,
+    ) -> TM_Result::Type;
+}
