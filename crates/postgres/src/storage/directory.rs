@@ -261,8 +261,11 @@ pub unsafe fn numbers_in_use(rel: Relation) -> Option<RowNumbers> {
         lock_numbers(rel, pg_sys::ShareLock);
         let found = metapage::read(rel);
         let result = found.map(|(storage_id, next_row)| {
-            let versions = directory_scan::all_versions(storage_id);
-            RowNumbers::new(next_row, versions.iter().map(|e| (e.first_row, e.end_row())).collect())
+            // Twice: a loader that commits meanwhile takes its reservation away, perhaps before it is looked at, and its stripe may have come after the page of the index was
+            // copied that has its entry. By the second walk it is there.
+            let walk =
+                |_| directory_scan::all_versions(storage_id).into_iter().map(|e| (e.first_row, e.end_row()));
+            RowNumbers::new(next_row, (0..2).flat_map(walk).collect())
         });
         unlock_numbers(rel, pg_sys::ShareLock);
         result
