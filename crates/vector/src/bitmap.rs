@@ -116,6 +116,18 @@ impl Bitmap {
         (0..self.len).map(|i| self.get(i))
     }
 
+    /// The first one bit at `from` or after it.
+    #[inline]
+    pub fn next_one(&self, from: usize) -> Option<usize> {
+        let mut at = from / 64;
+        let mut word = self.words.get(at)? & (u64::MAX << (from % 64));
+        while word == 0 {
+            at += 1;
+            word = *self.words.get(at)?;
+        }
+        Some(at * 64 + word.trailing_zeros() as usize)
+    }
+
     /// Positions of the one bits, ascending.
     pub fn ones(&self) -> impl Iterator<Item = usize> + '_ {
         self.words.iter().enumerate().flat_map(|(i, &word)| {

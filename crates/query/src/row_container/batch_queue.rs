@@ -15,15 +15,31 @@ pub struct BatchQueue {
     /// Bytes that it may take; without temporary files it may take more.
     memory: usize,
     files: Option<SharedTempFiles>,
+    /// Bytes of a file's page.
+    page_bytes: Option<usize>,
     batches: VecDeque<Batch>,
     bytes: usize,
     file: Option<BatchFile>,
 }
 
+/// What was put in.
+pub enum Queued {
+    /// Batches.
+    Batches(VecDeque<Batch>),
+    /// A file of them.
+    File(BatchFile),
+}
+
 impl BatchQueue {
     /// No batches of these columns.
     pub fn new(types: &[LogicalType], memory: usize, files: Option<SharedTempFiles>) -> Self {
-        Self { types: types.to_vec(), memory, files, batches: VecDeque::new(), bytes: 0, file: None }
+        let batches = VecDeque::new();
+        Self { types: types.to_vec(), memory, files, page_bytes: None, batches, bytes: 0, file: None }
+    }
+
+    /// The same with pages of so many bytes, about, in its file.
+    pub fn with_pages(self, bytes: usize) -> Self {
+        Self { page_bytes: Some(bytes), ..self }
     }
 
     /// Puts in a batch.
@@ -37,6 +53,9 @@ impl BatchQueue {
             && let Some(files) = &self.files
         {
             let mut file = BatchFile::new(&self.types, files)?;
+            if let Some(bytes) = self.page_bytes {
+                file = file.with_pages(bytes);
+            }
             for batch in self.batches.drain(..) {
                 file.write(&batch.columns, batch.rows)?;
             }
@@ -48,6 +67,17 @@ impl BatchQueue {
     /// Memory held by what was put in, in bytes.
     pub fn bytes(&self) -> usize {
         if self.file.is_some() { 0 } else { self.bytes }
+    }
+
+    /// All of it, for who reads in an order of its own.
+    pub fn into_queued(self) -> Result<Queued> {
+        Ok(match self.file {
+            Some(mut file) => {
+                file.rest()?;
+                Queued::File(file)
+            }
+            None => Queued::Batches(self.batches),
+        })
     }
 
     /// Takes out the next batch.

@@ -21,13 +21,15 @@ const BUFFER: usize = 32 << 10;
 const PAGE_ROWS: usize = 512;
 /// and bytes of fewer.
 const PAGE_BYTES: usize = 16 << 10;
-/// Bytes, about, that one of many rows has at most: rows may share long values.
+/// Bytes, about, that one of many rows has at most, where its maker does not say: rows may share long values.
 const MOST_BYTES: usize = 4 << 20;
 
 /// A file of batches.
 pub struct BatchFile {
     types: Vec<LogicalType>,
     files: SharedTempFiles,
+    /// Bytes, about, that a page of many rows has at most.
+    page_bytes: usize,
     /// None: nothing was written yet, all pages are in the buffer.
     file: Option<Box<dyn TempFile>>,
     pages: Vec<Page>,
@@ -39,6 +41,7 @@ pub struct BatchFile {
     rows: usize,
 }
 
+#[derive(Debug, Clone, Copy)]
 struct Page {
     offset: u64,
     length: usize,
@@ -62,6 +65,7 @@ impl BatchFile {
         Ok(Self {
             types: types.to_vec(),
             files: Arc::clone(files),
+            page_bytes: MOST_BYTES,
             file: None,
             pages: Vec::new(),
             written: 0,
@@ -72,6 +76,11 @@ impl BatchFile {
         })
     }
 
+    /// The same with pages of so many bytes, about.
+    pub fn with_pages(self, bytes: usize) -> Self {
+        Self { page_bytes: bytes, ..self }
+    }
+
     /// Rows written.
     pub fn rows(&self) -> usize {
         self.rows + self.open.first().map_or(0, ValueColumn::len)
@@ -80,7 +89,7 @@ impl BatchFile {
     /// Appends a batch.
     pub fn write(&mut self, columns: &[Arc<Vector>], rows: usize) -> Result<()> {
         let columns: Vec<_> = columns.iter().map(flat).collect();
-        let most = rows_of_a_page(&columns, rows);
+        let most = rows_of_a_page(&columns, rows, self.page_bytes);
         if (PAGE_ROWS..=most).contains(&rows) {
             self.close_page()?;
             return self.write_page(&columns, rows);
@@ -109,7 +118,8 @@ impl BatchFile {
         }
         self.open.iter_mut().zip(columns).try_for_each(|(open, column)| open.append(column, rows))?;
         let open = self.open.first().map_or(0, ValueColumn::len);
-        if open >= PAGE_ROWS || self.open.iter().map(ValueColumn::bytes).sum::<usize>() >= PAGE_BYTES {
+        let bytes = self.open.iter().map(ValueColumn::bytes).sum::<usize>();
+        if open >= PAGE_ROWS || bytes >= PAGE_BYTES.min(self.page_bytes) {
             self.close_page()?;
         }
         Ok(())
@@ -172,11 +182,22 @@ impl BatchFile {
         if self.file.is_some() {
             self.rest()?;
         }
-        let Some(page) = self.pages.get(self.next) else {
+        if self.next == self.pages.len() {
             self.buffer = Vec::new();
             return Ok(None);
-        };
+        }
         self.next += 1;
+        self.page(self.next - 1).map(Some)
+    }
+
+    /// How many rows each page has, where nothing more is written (`rest`).
+    pub fn pages(&self) -> impl Iterator<Item = usize> + '_ {
+        self.pages.iter().map(|page| page.rows)
+    }
+
+    /// The rows of a page, by its number, where nothing more is written.
+    pub fn page(&mut self, number: usize) -> Result<Batch> {
+        let page = *self.pages.get(number).ok_or_else(short)?;
         let mut bytes = Vec::new();
         let mut rest = match &mut self.file {
             Some(file) => {
@@ -192,14 +213,14 @@ impl BatchFile {
             }
         };
         let columns = self.types.iter().map(|&logical| Ok(Arc::new(decode(logical, page.rows, &mut rest)?)));
-        Ok(Some(Batch::new(page.rows, columns.collect::<Result<Vec<_>>>()?)))
+        Ok(Batch::new(page.rows, columns.collect::<Result<Vec<_>>>()?))
     }
 }
 
 /// How many of the rows of these columns a page takes.
-fn rows_of_a_page(columns: &[Arc<Vector>], rows: usize) -> usize {
+fn rows_of_a_page(columns: &[Arc<Vector>], rows: usize, page_bytes: usize) -> usize {
     let bytes: usize = columns.iter().map(|column| column.bytes()).sum();
-    (MOST_BYTES / (bytes / rows.max(1)).max(1)).max(1)
+    (page_bytes / (bytes / rows.max(1)).max(1)).max(1)
 }
 
 macro_rules! put {
@@ -378,7 +399,7 @@ impl Partitions {
         }
         let types: Vec<_> = columns.iter().map(|column| column.logical).collect();
         let columns: Vec<_> = columns.iter().map(flat).collect();
-        let most = rows_of_a_page(&columns, rows);
+        let most = rows_of_a_page(&columns, rows, MOST_BYTES);
         for (file, rows) in self.files.iter_mut().zip(places).filter(|(_, rows)| !rows.is_empty()) {
             let file = match file {
                 Some(file) => file,

@@ -329,6 +329,11 @@ impl ValueColumn {
         })
     }
 
+    /// True for byte strings, which have no integers that order as they do.
+    pub const fn is_ranked(&self) -> bool {
+        matches!(self.lane, Lane::Fixed(_) | Lane::Bytes(..))
+    }
+
     /// True for text, which holds no zero byte.
     pub const fn is_text(&self) -> bool {
         matches!(self.logical, LogicalType::Text)

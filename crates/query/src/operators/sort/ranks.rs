@@ -11,7 +11,7 @@ use crate::{BATCH_ROWS, Result, TextOrder, interrupt};
 
 /// Rows below which comparing them all takes no time.
 const FEW: usize = 64;
-/// Rows for each different value, at least.
+/// Rows for each different value, at least, and bytes of the column for each of theirs: different values are copied.
 const SHARING: usize = 4;
 /// Rows after which it is looked at.
 const TRIED: usize = 4 * BATCH_ROWS;
@@ -30,7 +30,8 @@ pub fn ranks(column: &ValueColumn, order: &TextOrder) -> Result<Option<Vec<u32>>
         set.number(&[Arc::new(column.slice(start, length))], length, &mut numbers)?;
         ranks.extend_from_slice(&numbers);
         let seen = if rows < TRIED { rows } else { ranks.len().max(TRIED) };
-        if set.len() * SHARING > seen {
+        let copied = set.columns().first().map_or(0, ValueColumn::bytes);
+        if set.len() * SHARING > seen || copied * SHARING > column.bytes() {
             return Ok(None);
         }
     }

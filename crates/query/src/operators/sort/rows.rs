@@ -90,8 +90,10 @@ impl SortedRows {
             self.thin()?;
             self.slack = (2 * self.slack).min(8 * BATCH_ROWS);
         }
-        // Putting rows in order takes an integer and a position a row.
-        if self.bytes() + self.rows * 24 > self.room.memory {
+        // Putting rows in order takes an integer and a position a row, and where byte strings are ranked (`ranks`) the rank and its part of what finds equal ones.
+        let ranked =
+            self.keys.iter().any(|key| self.columns.get(key.column).is_some_and(ValueColumn::is_ranked));
+        if self.bytes() + self.rows * if ranked { 40 } else { 24 } > self.room.memory {
             self.write_run()?;
         }
         Ok(())

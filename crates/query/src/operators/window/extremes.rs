@@ -1,145 +1,177 @@
-//! min and max over frames.
-//!
-//! Of the frame's rows those are kept, in order, that no later row replaces: the first of them is the answer, and each row enters and leaves once. Of values that are equal but not the same the
-//! last one stays, as on the server.
+//! min and max over frames (`slide`). Of values that are equal but not the same the last one stays, as on the server.
 
 use std::cmp::Ordering;
-use std::collections::VecDeque;
 
-use vector::{LogicalType, Values, Vector, compare_floats};
+use vector::{PhysicalType, Special, Values, Vector, compare_floats};
 
+use super::input::{ABSENT, Input};
 use super::places::Places;
-use super::values::{ABSENT, pick};
-use super::{Call, Column, Compute, Input};
-use crate::row_container::integers_of;
-use crate::{AggregateFunction, Error, Result, TextOrder, interrupt};
+use super::slide::Best;
+use super::{Call, Column, Compute};
+use crate::row_container::integer_of;
+use crate::{AggregateFunction, Error, Result, TextOrder, WindowFrame, interrupt};
+
+const UNKNOWN: Error = Error::Decline("min or max of this type");
+const WIDE: Error = Error::Decline("numeric outside 128 bits");
 
 /// The computer of min or max.
-pub fn make(function: AggregateFunction, call: &Call) -> Result<Option<Box<dyn Compute>>> {
+pub fn make(
+    function: AggregateFunction,
+    call: &Call,
+    frame: &WindowFrame,
+) -> Result<Option<Box<dyn Compute>>> {
     let greatest = match function {
         AggregateFunction::Min => false,
         AggregateFunction::Max => true,
         _ => return Ok(None),
     };
-    match call.types.first() {
-        None | Some(LogicalType::Bool | LogicalType::Uuid | LogicalType::FixedBytes(_)) => {
-            Err(Error::Decline("min or max of this type"))
+    fn of<V: Value>(greatest: bool, call: &Call, frame: &WindowFrame) -> Box<dyn Compute> {
+        let (order, best) = (call.call.order.clone(), Best::<V>::new(frame));
+        Box::new(Extremes { greatest, argument: call.first, order, scale: 0, best })
+    }
+    Ok(Some(match call.types.first().map(|logical| logical.physical()) {
+        Some(PhysicalType::Int16 | PhysicalType::Int32 | PhysicalType::Int64) => {
+            of::<i64>(greatest, call, frame)
         }
-        Some(_) => Ok(Some(Box::new(Extremes {
-            greatest,
-            argument: call.first,
-            order: call.call.order.clone(),
-            before: Candidates::default(),
-            after: Candidates::default(),
-        }))),
+        Some(PhysicalType::Float32 | PhysicalType::Float64) => of::<f64>(greatest, call, frame),
+        Some(PhysicalType::Numeric) => of::<i128>(greatest, call, frame),
+        Some(PhysicalType::Bytes) => of::<Box<[u8]>>(greatest, call, frame),
+        None | Some(PhysicalType::Bool | PhysicalType::Fixed(_)) => return Err(UNKNOWN),
+    }))
+}
+
+/// What values of some types are compared as.
+trait Value: Sized + Send + 'static {
+    /// They have scales of their own.
+    const DECIMAL: bool = false;
+
+    /// That of a row that is not NULL; decimals at this scale.
+    fn of(column: &Vector, row: usize, scale: u16) -> Result<Self>;
+
+    fn order(&self, other: &Self, text: &TextOrder) -> Ordering;
+}
+
+impl Value for i64 {
+    fn of(column: &Vector, row: usize, _scale: u16) -> Result<Self> {
+        Ok(match &column.values {
+            Values::Int16(v) => v[row].into(),
+            Values::Int32(v) => v[row].into(),
+            Values::Int64(v) => v[row],
+            _ => return Err(UNKNOWN),
+        })
+    }
+
+    fn order(&self, other: &Self, _text: &TextOrder) -> Ordering {
+        self.cmp(other)
     }
 }
 
-struct Extremes {
+impl Value for f64 {
+    fn of(column: &Vector, row: usize, _scale: u16) -> Result<Self> {
+        Ok(match &column.values {
+            Values::Float32(v) => v[row].into(),
+            Values::Float64(v) => v[row],
+            _ => return Err(UNKNOWN),
+        })
+    }
+
+    fn order(&self, other: &Self, _text: &TextOrder) -> Ordering {
+        compare_floats(*self, *other)
+    }
+}
+
+impl Value for i128 {
+    const DECIMAL: bool = true;
+
+    fn of(column: &Vector, row: usize, scale: u16) -> Result<Self> {
+        let Values::Numeric(numeric) = &column.values else { return Err(UNKNOWN) };
+        if !numeric.side.is_empty()
+            && let Some(bytes) = numeric.side_value(row)
+        {
+            return Special::of(bytes).map(integer_of).ok_or(WIDE);
+        }
+        let value = numeric.ints.get(row);
+        if numeric.scale == scale {
+            return Ok(value);
+        }
+        let factor = 10i128.checked_pow(scale.saturating_sub(numeric.scale).into());
+        factor.and_then(|factor| value.checked_mul(factor)).ok_or(WIDE)
+    }
+
+    fn order(&self, other: &Self, _text: &TextOrder) -> Ordering {
+        self.cmp(other)
+    }
+}
+
+impl Value for Box<[u8]> {
+    fn of(column: &Vector, row: usize, _scale: u16) -> Result<Self> {
+        match &column.values {
+            Values::Bytes(v) => Ok(v.get(row).into()),
+            _ => Err(UNKNOWN),
+        }
+    }
+
+    fn order(&self, other: &Self, text: &TextOrder) -> Ordering {
+        text.compare(self, other)
+    }
+}
+
+struct Extremes<V> {
     greatest: bool,
     argument: usize,
     order: TextOrder,
-    /// Of the frame's rows before what it leaves out, and after it.
-    before: Candidates,
-    after: Candidates,
+    /// Greatest scale of the values.
+    scale: u16,
+    best: Best<V>,
 }
 
-/// Rows that may become the answer.
-#[derive(Default)]
-struct Candidates {
-    rows: VecDeque<u32>,
-    /// One past the last row that was looked at.
-    seen: u32,
-}
-
-impl Candidates {
-    /// Moves to rows `start..end`; neither may go back. `replaces` says whether a later row is at least as good as an earlier one.
-    fn slide(
-        &mut self,
-        start: u32,
-        end: u32,
-        valid: &impl Fn(u32) -> bool,
-        replaces: &impl Fn(u32, u32) -> bool,
-    ) -> Result<Option<u32>> {
-        for row in self.seen.max(start)..end {
-            interrupt::check_at(row as usize)?;
-            if valid(row) {
-                while self.rows.back().is_some_and(|&last| replaces(row, last)) {
-                    self.rows.pop_back();
-                }
-                self.rows.push_back(row);
+impl<V: Value> Compute for Extremes<V> {
+    fn prepare(&mut self, input: &Input) -> Result<()> {
+        if !V::DECIMAL {
+            return Ok(());
+        }
+        let argument = self.argument;
+        let mut scale = 0;
+        // What cannot be compared is declined before there are results.
+        let mut is_certain = true;
+        input.each_piece(|piece| {
+            let column = piece.argument(argument)?;
+            if let Values::Numeric(numeric) = &column.values {
+                is_certain &= numeric.side.is_empty() && (piece.rows.start == 0 || numeric.scale == scale);
+                scale = numeric.scale.max(scale);
             }
+            Ok(())
+        })?;
+        self.scale = scale;
+        if is_certain {
+            return Ok(());
         }
-        self.seen = self.seen.max(end);
-        while self.rows.front().is_some_and(|&first| first < start) {
-            self.rows.pop_front();
-        }
-        // A frame of no rows may end before rows that an earlier one reached.
-        Ok(self.rows.front().copied().filter(|_| start < end))
+        input.each_piece(|piece| {
+            let column = piece.argument(argument)?;
+            (0..column.len()).filter(|&row| column.is_valid(row)).try_for_each(|row| {
+                interrupt::check_at(row)?;
+                V::of(column, row, scale).map(|_| ())
+            })
+        })
     }
-}
 
-impl Extremes {
-    fn positions(
-        &mut self,
-        at: &Places,
-        valid: impl Fn(u32) -> bool,
-        order: impl Fn(usize, usize) -> Ordering,
-    ) -> Result<Vec<u32>> {
+    fn compute(&mut self, input: &Input, at: &Places) -> Result<Column> {
         let worse = if self.greatest { Ordering::Less } else { Ordering::Greater };
-        let replaces = |later: u32, earlier: u32| order(later as usize, earlier as usize) != worse;
+        let (order, scale) = (&self.order, self.scale);
+        let replaces = |later: &V, earlier: &V| later.order(earlier, order) != worse;
+        let value =
+            |column: &Vector, row: usize| column.is_valid(row).then(|| V::of(column, row, scale)).transpose();
         let mut positions = Vec::with_capacity(at.len());
         for place in 0..at.len() {
-            if let (true, Some(&last)) = (at.is_repeated(place), positions.last()) {
-                positions.push(last);
-                continue;
-            }
-            let [(start, end), (row, row_end), (after, after_end)] = at.parts(place);
-            let found = [
-                self.before.slide(start, end, &valid, &replaces)?,
-                (row < row_end && valid(row)).then_some(row),
-                match at.holes {
-                    Some(_) => self.after.slide(after, after_end, &valid, &replaces)?,
-                    None => None,
-                },
-            ];
-            let best = found
-                .into_iter()
-                .flatten()
-                .reduce(|best, next| if replaces(next, best) { next } else { best });
-            positions.push(best.unwrap_or(ABSENT));
+            let position = match (at.is_repeated(place), positions.last()) {
+                (true, Some(&last)) => last,
+                _ => {
+                    let best = self.best.of(input, self.argument, (at, place), &value, &replaces)?;
+                    best.map_or(ABSENT, |(row, _)| *row)
+                }
+            };
+            positions.push(position);
         }
-        Ok(positions)
-    }
-
-    fn of(&mut self, argument: &Vector, at: &Places) -> Result<Vec<u32>> {
-        let valid = |row: u32| argument.validity.as_ref().is_none_or(|valid| valid.get(row as usize));
-        match &argument.values {
-            Values::Int16(v) => self.positions(at, valid, |a, b| v[a].cmp(&v[b])),
-            Values::Int32(v) => self.positions(at, valid, |a, b| v[a].cmp(&v[b])),
-            Values::Int64(v) => self.positions(at, valid, |a, b| v[a].cmp(&v[b])),
-            Values::Float32(v) => self.positions(at, valid, |a, b| compare_floats(v[a].into(), v[b].into())),
-            Values::Float64(v) => self.positions(at, valid, |a, b| compare_floats(v[a], v[b])),
-            Values::Numeric(v) if v.side.is_empty() => {
-                self.positions(at, valid, |a, b| v.ints.get(a).cmp(&v.ints.get(b)))
-            }
-            Values::Numeric(v) => {
-                let ints = integers_of(v).ok_or(Error::Decline("numeric outside 128 bits"))?;
-                self.positions(at, valid, |a, b| ints[a].cmp(&ints[b]))
-            }
-            Values::Bytes(v) => {
-                let order = self.order.clone();
-                self.positions(at, valid, |a, b| order.compare(v.get(a), v.get(b)))
-            }
-            _ => Err(Error::Decline("min or max of this type")),
-        }
-    }
-}
-
-impl Compute for Extremes {
-    fn compute(&mut self, input: &Input, at: &Places) -> Result<Column> {
-        let argument = input.argument(self.argument)?;
-        let mut positions = self.of(argument, at)?;
-        Ok(Column::Vector(pick(argument, &mut positions)))
+        Ok(Column::Vector(input.take(self.argument, &mut positions)?))
     }
 }

@@ -3,10 +3,11 @@
 //! Both ends only move forward within a partition. With ROWS and GROUPS they are computed from the row's place; with a RANGE offset each goes on from where it was for the row before, by the
 //! server's in_range tests. Invariant: a frame's end is never before its start.
 
-use vector::{Bitmap, LogicalType, NumericInts, Values, Vector};
+use vector::{LogicalType, Values, Vector};
 
+use super::input::{Input, Reader};
 use super::places::{Holes, Places};
-use super::{Input, MISTYPED, Spec, count, needs_key};
+use super::{MISTYPED, Spec, count, needs_key};
 use crate::expression::after_interval;
 use crate::{Error, FrameBound, FrameExclusion, FrameOffset, FrameUnits, Result, WindowFrame, interrupt};
 
@@ -16,10 +17,36 @@ pub struct Frames {
     /// Rows or groups from the current one to start and end; None where no offset says it.
     start: Option<u64>,
     end: Option<u64>,
-    key: Option<usize>,
+    /// Where an offset is a distance between values of the order key.
     range: Option<Range>,
-    head: usize,
-    tail: usize,
+    /// Where the row before had them.
+    head: Edge,
+    tail: Edge,
+}
+
+/// Where a frame begins or ends; it only moves forward in a partition.
+#[derive(Default)]
+struct Edge {
+    /// The row: the first one of the frame, or one past its last.
+    row: usize,
+    /// Where its partition begins, and how many groups of peers of it are before the row.
+    partition: Option<u32>,
+    group: u64,
+    reader: Reader,
+}
+
+impl Edge {
+    /// Goes on to the group of peers with this number in the partition `from..to`; to the partition's end past its groups.
+    fn reach_group(&mut self, input: &Input, from: u32, to: u32, group: u64) -> u32 {
+        if self.partition != Some(from) {
+            (self.partition, self.group, self.row) = (Some(from), 0, from as usize);
+        }
+        while self.group < group && self.row < to as usize {
+            self.row = input.next_peers(self.row + 1).min(to as usize);
+            self.group += 1;
+        }
+        self.row as u32
+    }
 }
 
 impl Frames {
@@ -33,15 +60,24 @@ impl Frames {
             _ => Ok(None),
         };
         let (start, end) = (rows(frame.start)?, rows(frame.end)?);
-        Ok(Self { frame, start, end, key: spec.key, range: None, head: 0, tail: 0 })
+        let range = spec.key.map(|key| Range { key, frame, base: Reader::default() });
+        Ok(Self { frame, start, end, range, head: Edge::default(), tail: Edge::default() })
     }
 
-    /// Looks at the order key once, before the first range.
+    /// Looks at the order key once, before the first range: what has no distance is declined before there are results.
     pub fn prepare(&mut self, input: &Input) -> Result<()> {
-        if let Some(key) = self.key {
-            self.range = Some(Range::new(input.argument(key)?, &self.frame)?);
-        }
-        Ok(())
+        let Some(range) = &self.range else { return Ok(()) };
+        input.each_piece(|piece| {
+            let key = piece.argument(range.key)?;
+            let is_certain = match &key.values {
+                Values::Numeric(numeric) => numeric.side.is_empty(),
+                _ => key.logical != LogicalType::Date,
+            };
+            (0..key.len() * usize::from(!is_certain)).try_for_each(|row| {
+                interrupt::check_at(row)?;
+                value(key, row).map(|_| ())
+            })
+        })
     }
 
     /// Sets the frames of the rows of `places`.
@@ -85,21 +121,14 @@ impl Frames {
         let row = places.rows.start + at;
         let (from, to) = (places.partition_start[at], places.partition_end[at]);
         let forward = matches!(self.frame.start, FrameBound::Following(_));
-        if let Some(range) = &self.range {
-            if row == from as usize {
-                self.head = row;
-            }
-            while self.head < to as usize && !range.begins(self.head, row)? {
-                interrupt::check_at(self.head)?;
-                self.head += 1;
-            }
-            return Ok(self.head as u32);
+        if let Some(range) = &mut self.range {
+            return range.first(input, &mut self.head, row, (from, to));
         }
         let offset = self.start.unwrap_or(0);
         Ok(match self.frame.units {
             FrameUnits::Groups => {
                 let group = moved(places.group[at].into(), offset, forward);
-                group.map_or(from, |group| group_start(input, places, at, group))
+                group.map_or(from, |group| self.head.reach_group(input, from, to, group))
             }
             _ => moved(row as u64, offset, forward).map_or(from, |row| clamped(row, from, to)),
         })
@@ -110,21 +139,14 @@ impl Frames {
         let row = places.rows.start + at;
         let (from, to) = (places.partition_start[at], places.partition_end[at]);
         let forward = matches!(self.frame.end, FrameBound::Following(_));
-        if let Some(range) = &self.range {
-            if row == from as usize {
-                self.tail = row;
-            }
-            while self.tail < to as usize && range.reaches(self.tail, row)? {
-                interrupt::check_at(self.tail)?;
-                self.tail += 1;
-            }
-            return Ok(self.tail as u32);
+        if let Some(range) = &mut self.range {
+            return range.last(input, &mut self.tail, row, (from, to));
         }
         let offset = self.end.unwrap_or(0);
         Ok(match self.frame.units {
             FrameUnits::Groups => {
                 let group = moved(u64::from(places.group[at]) + 1, offset, forward);
-                group.map_or(from, |group| group_start(input, places, at, group))
+                group.map_or(from, |group| self.tail.reach_group(input, from, to, group))
             }
             _ => moved(row as u64 + 1, offset, forward).map_or(from, |row| clamped(row, from, to)),
         })
@@ -141,13 +163,6 @@ const fn moved(from: u64, offset: u64, forward: bool) -> Option<u64> {
 
 fn clamped(row: u64, from: u32, to: u32) -> u32 {
     u32::try_from(row).unwrap_or(u32::MAX).clamp(from, to)
-}
-
-/// Where a partition's group of this number begins; the partition's end past its groups.
-fn group_start(input: &Input, places: &Places, at: usize, group: u64) -> u32 {
-    let end = places.partition_end[at];
-    let number = usize::try_from(group).ok().and_then(|g| g.checked_add(places.first_group[at] as usize));
-    number.and_then(|number| input.peers.get(number)).map_or(end, |&start| start.min(end))
 }
 
 /// What the frames leave out.
@@ -170,24 +185,25 @@ fn holes(exclusion: FrameExclusion, places: &Places, starts: &[u32], ends: &[u32
     Some(Holes { start, end, keep_row: exclusion == FrameExclusion::Ties })
 }
 
-/// The order key of a chunk, and how far frames reach in it.
+/// How far frames reach in the order key.
 struct Range {
-    values: Keys,
-    valid: Option<Bitmap>,
-    nulls_first: bool,
-    descending: bool,
-    start: FrameBound,
-    end: FrameBound,
+    /// The argument that is the key.
+    key: usize,
+    frame: WindowFrame,
+    /// At the current row.
+    base: Reader,
 }
 
-/// Values whose distances are known.
-enum Keys {
-    Integers(Vec<i64>),
+/// A value whose distance from others is known.
+#[derive(Debug, Clone, Copy)]
+enum Key {
+    Null,
+    Integer(i64),
     /// Microseconds; the extremes are infinite.
-    Times(Vec<i64>),
-    Floats(Vec<f64>),
-    /// Decimals of one scale, and the offsets at that scale.
-    Decimals(Vec<i128>, u16),
+    Time(i64),
+    Float(f64),
+    /// An integer and its scale.
+    Decimal(i128, u16),
 }
 
 /// Microseconds of a day.
@@ -195,102 +211,121 @@ const DAY: i64 = 86_400_000_000;
 /// What the server calls a timestamp: from 4713 BC to 294276.
 const TIMES: std::ops::Range<i64> = -211_813_488_000_000_000..9_223_371_331_200_000_000;
 const OUTSIDE: Error = Error::Decline("a frame past the last timestamp");
+const UNKNOWN: Error = Error::Decline("RANGE over values of this type");
+const WIDE: Error = Error::Decline("numeric outside 128 bits");
+
+/// The order key in a row.
+#[inline]
+fn value(key: &Vector, row: usize) -> Result<Key> {
+    if !key.is_valid(row) {
+        return Ok(Key::Null);
+    }
+    Ok(match &key.values {
+        Values::Int16(v) => Key::Integer(v[row].into()),
+        Values::Int32(v) if key.logical == LogicalType::Date => Key::Time(match v[row] {
+            i32::MIN => i64::MIN,
+            i32::MAX => i64::MAX,
+            day => i64::from(day).checked_mul(DAY).filter(|time| TIMES.contains(time)).ok_or(OUTSIDE)?,
+        }),
+        Values::Int32(v) => Key::Integer(v[row].into()),
+        Values::Int64(v) if key.logical == LogicalType::Timestamp => Key::Time(v[row]),
+        Values::Int64(v) => Key::Integer(v[row]),
+        Values::Float32(v) => Key::Float(v[row].into()),
+        Values::Float64(v) => Key::Float(v[row]),
+        Values::Numeric(v) if v.side.is_empty() || v.side_value(row).is_none() => {
+            Key::Decimal(v.ints.get(row), v.scale)
+        }
+        _ => return Err(UNKNOWN),
+    })
+}
 
 impl Range {
-    fn new(key: &Vector, frame: &WindowFrame) -> Result<Self> {
-        let ints = |values: Vec<i64>| match key.logical {
-            LogicalType::Timestamp => Keys::Times(values),
-            _ => Keys::Integers(values),
-        };
-        let values = match &key.values {
-            Values::Int16(v) => ints(v.iter().map(|&v| v.into()).collect()),
-            Values::Int32(v) if key.logical == LogicalType::Date => {
-                let time = |&day: &i32| match day {
-                    i32::MIN => Ok(i64::MIN),
-                    i32::MAX => Ok(i64::MAX),
-                    day => i64::from(day).checked_mul(DAY).filter(|time| TIMES.contains(time)).ok_or(OUTSIDE),
-                };
-                Keys::Times(v.iter().map(time).collect::<Result<_>>()?)
+    /// The first row of the frame of `row`, which is in the partition `from..to`.
+    fn first(&mut self, input: &Input, head: &mut Edge, row: usize, (from, to): (u32, u32)) -> Result<u32> {
+        let (key, at) = self.base.at(input, self.key, row)?;
+        let base = value(key, at)?;
+        if row == from as usize {
+            head.row = row;
+        }
+        while head.row < to as usize {
+            interrupt::check_at(head.row)?;
+            let (key, at) = head.reader.at(input, self.key, head.row)?;
+            if self.begins(value(key, at)?, base)? {
+                break;
             }
-            Values::Int32(v) => ints(v.iter().map(|&v| v.into()).collect()),
-            Values::Int64(v) => ints(v.clone()),
-            Values::Float32(v) => Keys::Floats(v.iter().map(|&v| v.into()).collect()),
-            Values::Float64(v) => Keys::Floats(v.clone()),
-            Values::Numeric(v) if v.side.is_empty() => Keys::Decimals(
-                match &v.ints {
-                    NumericInts::Int32(v) => v.iter().map(|&v| v.into()).collect(),
-                    NumericInts::Int64(v) => v.iter().map(|&v| v.into()).collect(),
-                    NumericInts::Int128(v) => v.clone(),
-                },
-                v.scale,
-            ),
-            _ => return Err(Error::Decline("RANGE over values of this type")),
-        };
-        Ok(Self {
-            values,
-            valid: key.validity.clone(),
-            nulls_first: frame.nulls_first,
-            descending: frame.descending,
-            start: frame.start,
-            end: frame.end,
-        })
+            head.row += 1;
+        }
+        Ok(head.row as u32)
     }
 
-    fn is_null(&self, row: usize) -> bool {
-        self.valid.as_ref().is_some_and(|valid| !valid.get(row))
+    /// One past the last row of the frame of `row`.
+    fn last(&mut self, input: &Input, tail: &mut Edge, row: usize, (from, to): (u32, u32)) -> Result<u32> {
+        let (key, at) = self.base.at(input, self.key, row)?;
+        let base = value(key, at)?;
+        if row == from as usize {
+            tail.row = row;
+        }
+        while tail.row < to as usize {
+            interrupt::check_at(tail.row)?;
+            let (key, at) = tail.reader.at(input, self.key, tail.row)?;
+            if !self.reaches(value(key, at)?, base)? {
+                break;
+            }
+            tail.row += 1;
+        }
+        Ok(tail.row as u32)
     }
 
-    /// True when the frame of `row` does not begin after row `head`.
-    fn begins(&self, head: usize, row: usize) -> Result<bool> {
-        Ok(match (self.is_null(head), self.is_null(row)) {
-            (false, false) => match self.start {
-                FrameBound::Preceding(offset) => self.reaches_by(head, row, offset, true, false)?,
-                FrameBound::Following(offset) => self.reaches_by(head, row, offset, false, false)?,
+    /// True when the frame of a row with the key `base` does not begin after one with the key `head`.
+    fn begins(&self, head: Key, base: Key) -> Result<bool> {
+        Ok(match (matches!(head, Key::Null), matches!(base, Key::Null)) {
+            (false, false) => match self.frame.start {
+                FrameBound::Preceding(offset) => self.reaches_by(head, base, offset, true, false)?,
+                FrameBound::Following(offset) => self.reaches_by(head, base, offset, false, false)?,
                 // Found without the key's values.
                 FrameBound::CurrentRow | FrameBound::Unbounded => return Err(MISTYPED),
             },
-            (head, row) if self.nulls_first => !head || row,
-            (head, row) => head || !row,
+            (head, base) if self.frame.nulls_first => !head || base,
+            (head, base) => head || !base,
         })
     }
 
-    /// True when the frame of `row` does not end before row `tail`.
-    fn reaches(&self, tail: usize, row: usize) -> Result<bool> {
-        Ok(match (self.is_null(tail), self.is_null(row)) {
-            (false, false) => match self.end {
-                FrameBound::Preceding(offset) => self.reaches_by(tail, row, offset, true, true)?,
-                FrameBound::Following(offset) => self.reaches_by(tail, row, offset, false, true)?,
+    /// True when the frame of a row with the key `base` does not end before one with the key `tail`.
+    fn reaches(&self, tail: Key, base: Key) -> Result<bool> {
+        Ok(match (matches!(tail, Key::Null), matches!(base, Key::Null)) {
+            (false, false) => match self.frame.end {
+                FrameBound::Preceding(offset) => self.reaches_by(tail, base, offset, true, true)?,
+                FrameBound::Following(offset) => self.reaches_by(tail, base, offset, false, true)?,
                 FrameBound::CurrentRow | FrameBound::Unbounded => return Err(MISTYPED),
             },
-            (tail, _) if self.nulls_first => tail,
-            (_, row) => row,
+            (tail, _) if self.frame.nulls_first => tail,
+            (_, base) => base,
         })
     }
 
-    /// The server's in_range: whether the value in row `at` is on this side of that in row `base` moved by the offset, before or after in order.
+    /// The server's in_range: whether `value` is on this side of `base` moved by the offset, before or after in order.
     fn reaches_by(
         &self,
-        at: usize,
-        base: usize,
+        value: Key,
+        base: Key,
         offset: FrameOffset,
         before: bool,
         upper: bool,
     ) -> Result<bool> {
-        let (subtract, less) = (before != self.descending, upper != self.descending);
+        let (subtract, less) = (before != self.frame.descending, upper != self.frame.descending);
         let beside = |value: i128, base: i128, offset: i128| {
             let sum = if subtract { base - offset } else { base + offset };
             if less { value <= sum } else { value >= sum }
         };
-        Ok(match (&self.values, offset) {
-            (Keys::Integers(v), FrameOffset::Count(offset)) => {
-                beside(v[at].into(), v[base].into(), offset.into())
+        Ok(match (value, base, offset) {
+            (Key::Integer(value), Key::Integer(base), FrameOffset::Count(offset)) => {
+                beside(value.into(), base.into(), offset.into())
             }
-            (Keys::Times(v), FrameOffset::Interval { months, days, micros }) => {
-                let sum = after_interval(v[base], subtract, months, days, micros).ok_or(OUTSIDE)?;
-                if less { v[at] <= sum } else { v[at] >= sum }
+            (Key::Time(value), Key::Time(base), FrameOffset::Interval { months, days, micros }) => {
+                let sum = after_interval(base, subtract, months, days, micros).ok_or(OUTSIDE)?;
+                if less { value <= sum } else { value >= sum }
             }
-            (Keys::Floats(v), FrameOffset::Float(offset)) => {
-                let (value, base) = (v[at], v[base]);
+            (Key::Float(value), Key::Float(base), FrameOffset::Float(offset)) => {
                 if value.is_nan() {
                     return Ok(base.is_nan() || !less);
                 }
@@ -303,19 +338,18 @@ impl Range {
                 let sum = if subtract { base - offset } else { base + offset };
                 if less { value <= sum } else { value >= sum }
             }
-            (Keys::Decimals(v, own), FrameOffset::Decimal { unscaled, scale }) => {
-                const WIDE: Error = Error::Decline("numeric outside 128 bits");
-                let power = |of: u16| 10i128.checked_pow(of.into()).ok_or(WIDE);
-                let common = scale.max(*own);
-                let (value_factor, factor) = (power(common - own)?, power(common - scale)?);
-                let scaled = |value: i128, factor: i128| {
-                    value.checked_mul(factor).filter(|value| value.abs() < i128::MAX / 2).ok_or(WIDE)
+            (
+                Key::Decimal(value, of_value),
+                Key::Decimal(base, of_base),
+                FrameOffset::Decimal { unscaled, scale },
+            ) => {
+                let common = scale.max(of_value).max(of_base);
+                let scaled = |value: i128, scale: u16| {
+                    let factor = 10i128.checked_pow((common - scale).into());
+                    let value = factor.and_then(|factor| value.checked_mul(factor));
+                    value.filter(|value| value.abs() < i128::MAX / 2).ok_or(WIDE)
                 };
-                beside(
-                    scaled(v[at], value_factor)?,
-                    scaled(v[base], value_factor)?,
-                    scaled(unscaled, factor)?,
-                )
+                beside(scaled(value, of_value)?, scaled(base, of_base)?, scaled(unscaled, scale)?)
             }
             _ => return Err(MISTYPED),
         })

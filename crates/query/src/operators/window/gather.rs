@@ -1,11 +1,11 @@
 //! Gathering rows into chunks of whole partitions, on the main thread.
 //!
-//! A chunk ends where a partition does, once it has enough rows. The columns that are only passed on go to a temporary file where a chunk outgrows the operator's memory; what functions look at
-//! stays in memory.
+//! A chunk ends where a partition does, once it has enough rows. Where it outgrows the operator's memory, its rows go to two temporary files, which are read side by side: the columns that are only
+//! passed on, and what functions look at, in smaller pages (`input`).
 
 use std::sync::Arc;
 
-use vector::{LogicalType, Vector};
+use vector::{Bitmap, LogicalType};
 
 use super::Spec;
 use super::boundaries::Boundaries;
@@ -16,6 +16,11 @@ use crate::{Batch, Error, Evaluator, Expression, Host, Pipeline, Result, Source,
 
 /// Rows of a chunk, at least: enough that handing it to another thread costs nothing.
 const CHUNK: usize = 1 << 15;
+
+/// Bytes of a page of what functions look at: each of them holds a few while it goes through a file.
+const PAGES: std::ops::RangeInclusive<usize> = 1 << 10..=1 << 20;
+/// Pages that the operator's memory has room for, at least.
+const ROOM: usize = 32;
 
 /// Expressions over the input that have to be computed.
 pub struct Keys {
@@ -39,6 +44,8 @@ pub struct Gather {
     partitions: Boundaries,
     peers: Boundaries,
     passed: Arc<Passed>,
+    /// Types of the arguments.
+    types: Arc<[LogicalType]>,
     chunk: Chunk,
     ended: bool,
 }
@@ -64,12 +71,10 @@ pub struct Chunk {
     pub rows: usize,
     /// Where partitions begin.
     pub partitions: Vec<u32>,
-    /// Where groups of peers begin.
-    pub peers: Vec<u32>,
-    /// Each argument's pieces.
-    pub arguments: Vec<Vec<Vector>>,
-    /// Their bytes.
-    pub held: usize,
+    /// A bit for each row: it begins a group of peers.
+    pub peers: Bitmap,
+    /// All functions' arguments, flat.
+    pub arguments: BatchQueue,
     /// The columns that are passed on.
     pub passing: BatchQueue,
 }
@@ -86,6 +91,7 @@ impl Gather {
     ) -> Self {
         let evaluators = |of: &[Expression]| of.iter().map(Evaluator::new).collect();
         let passed = Arc::new(Passed { types: types.to_vec(), wanted: wanted.to_vec() });
+        let types: Arc<[_]> = keys.arguments.iter().map(|argument| argument.logical(types)).collect();
         Self {
             pipeline,
             pull: Pull::default(),
@@ -96,8 +102,9 @@ impl Gather {
             arguments: evaluators(&keys.arguments),
             partitions: Boundaries::default(),
             peers: Boundaries::default(),
-            chunk: Chunk::new(&passed, context),
+            chunk: Chunk::new(&passed, &types, context),
             passed,
+            types,
             ended: false,
         }
     }
@@ -108,7 +115,8 @@ impl Gather {
             of.iter_mut().map(|evaluator| evaluator.evaluate(batch)).collect::<Result<Vec<_>>>()
         };
         let (partition, order) = (compute(&mut self.partition)?, compute(&mut self.order)?);
-        let arguments = compute(&mut self.arguments)?;
+        let arguments = compute(&mut self.arguments)?.iter().map(flat).collect();
+        let arguments = Batch::new(batch.rows, arguments);
         let starts = self.partitions.next(&partition, batch.rows, None)?;
         let peers = self.peers.next(&order, batch.rows, Some(starts))?;
         let columns = self.passed.kept().map(|(at, _)| batch.columns.get(at).cloned());
@@ -117,62 +125,48 @@ impl Gather {
         let passed = Batch::new(batch.rows, columns);
         let cut = starts.iter().rposition(|&start| start).filter(|&cut| self.chunk.rows + cut >= CHUNK);
         let Some(cut) = cut else {
-            self.chunk.append(&passed, &arguments, starts, peers)?;
+            self.chunk.append(passed, arguments, starts, peers)?;
             return Ok(None);
         };
-        let halves = |from: usize, len: usize| {
-            let arguments = arguments.iter().map(|argument| Arc::new(argument.slice(from, len)));
-            (passed.slice(from, len), arguments.collect::<Vec<_>>())
-        };
+        let halves = |from: usize, len: usize| (passed.slice(from, len), arguments.slice(from, len));
         let (before, after) = (halves(0, cut), halves(cut, batch.rows - cut));
         let ((starts, next_starts), (peers, next_peers)) = (starts.split_at(cut), peers.split_at(cut));
-        self.chunk.append(&before.0, &before.1, starts, peers)?;
-        let complete = std::mem::replace(&mut self.chunk, Chunk::new(&self.passed, &self.context));
-        self.chunk.append(&after.0, &after.1, next_starts, next_peers)?;
+        self.chunk.append(before.0, before.1, starts, peers)?;
+        let next = Chunk::new(&self.passed, &self.types, &self.context);
+        let complete = std::mem::replace(&mut self.chunk, next);
+        self.chunk.append(after.0, after.1, next_starts, next_peers)?;
         Ok(Some(complete))
     }
 }
 
 impl Chunk {
-    fn new(passed: &Passed, context: &Context) -> Self {
+    fn new(passed: &Passed, arguments: &[LogicalType], context: &Context) -> Self {
         let types: Vec<_> = passed.kept().map(|(_, logical)| logical).collect();
         let settings = &context.settings;
+        let memory = settings.memory / 2;
+        let page = (memory / ROOM).clamp(*PAGES.start(), *PAGES.end());
         Self {
             rows: 0,
             partitions: Vec::new(),
-            peers: Vec::new(),
-            arguments: Vec::new(),
-            held: 0,
-            passing: BatchQueue::new(&types, settings.memory, settings.temp_files.clone()),
+            peers: Bitmap::new(),
+            arguments: BatchQueue::new(arguments, memory, settings.temp_files.clone()).with_pages(page),
+            passing: BatchQueue::new(&types, memory, settings.temp_files.clone()),
         }
     }
 
-    fn append(
-        &mut self,
-        batch: &Batch,
-        arguments: &[Arc<Vector>],
-        starts: &[bool],
-        peers: &[bool],
-    ) -> Result<()> {
-        if batch.rows == 0 {
+    fn append(&mut self, passing: Batch, arguments: Batch, starts: &[bool], peers: &[bool]) -> Result<()> {
+        let rows = passing.rows;
+        if rows == 0 {
             return Ok(());
         }
-        let Some(first) = u32::try_from(self.rows + batch.rows).ok().map(|_| self.rows as u32) else {
+        let Some(first) = u32::try_from(self.rows + rows).ok().map(|_| self.rows as u32) else {
             return Err(Error::Decline("a partition of 4 billion rows"));
         };
-        let positions = |flags: &[bool], to: &mut Vec<u32>| {
-            to.extend((first..).zip(flags).filter(|(_, flag)| **flag).map(|(row, _)| row));
-        };
-        positions(starts, &mut self.partitions);
-        positions(peers, &mut self.peers);
-        self.arguments.resize_with(arguments.len(), Vec::new);
-        for (kept, argument) in self.arguments.iter_mut().zip(arguments) {
-            let argument = flat(argument);
-            self.held += argument.bytes();
-            kept.push(Arc::unwrap_or_clone(argument));
-        }
-        self.rows += batch.rows;
-        self.passing.push(batch.clone())
+        self.partitions.extend((first..).zip(starts).filter(|(_, flag)| **flag).map(|(row, _)| row));
+        peers.iter().for_each(|&flag| self.peers.push(flag));
+        self.rows += rows;
+        self.arguments.push(arguments)?;
+        self.passing.push(passing)
     }
 }
 
@@ -184,20 +178,20 @@ impl Source for Gather {
                 Some(batch) => self.take(&batch)?,
                 None => {
                     self.ended = true;
-                    Some(std::mem::replace(&mut self.chunk, Chunk::new(&self.passed, &self.context)))
-                        .filter(|chunk| chunk.rows > 0)
+                    let next = Chunk::new(&self.passed, &self.types, &self.context);
+                    Some(std::mem::replace(&mut self.chunk, next)).filter(|chunk| chunk.rows > 0)
                 }
             };
             if let Some(chunk) = complete {
-                let unit = WindowUnit::new(chunk, Arc::clone(&self.spec), Arc::clone(&self.passed))?;
-                return Ok(Some(Box::new(unit)));
+                let (spec, passed, types) = (&self.spec, &self.passed, &self.types);
+                return Ok(Some(Box::new(WindowUnit::new(chunk, spec, passed, types)?)));
             }
         }
         Ok(None)
     }
 
     fn memory(&self) -> usize {
-        self.chunk.held + self.chunk.passing.bytes()
+        self.chunk.arguments.bytes() + self.chunk.passing.bytes()
     }
 
     fn is_ordered(&self) -> bool {

@@ -1,18 +1,20 @@
 //! Window functions: the source of `Plan::Window`.
 //!
 //! Rows are pulled in order and gathered into chunks of whole partitions (`gather`, `boundaries`). A chunk is a unit of work: any thread computes its functions, a range of rows at a
-//! time, so that results are never kept (`unit`). For such a range `places` says where each row's partition and peers are and `frames` where its frame begins and ends; ranking functions
-//! (`ranking`) look at the first, functions of rows (`values`) and aggregates (`sums`, `extremes`, `running`) at the second. Aggregates of exact numbers are differences of sums from
-//! the chunk's start, min and max keep the candidates of the frame as it slides, and floats are summed again where rows leave the frame, as the server does. Invariant: ranges are
-//! computed in order, each row once.
+//! time, so that results are never kept (`unit`). What functions look at (`input`) is in memory, or in a file where that is too much. For a range of rows `places` says where each row's partition
+//! and peers are and `frames` where its frame begins and ends; ranking functions (`ranking`) look at the first, functions of rows (`values`) and aggregates (`sums`, `extremes`, `running`) at the
+//! second. Aggregates of exact numbers are differences of sums from the chunk's start, min and max keep the candidates of the frame as it slides (`slide`), and floats are summed again where rows
+//! leave the frame, as the server does. Invariant: ranges are computed in order, each row once.
 
 mod boundaries;
 mod extremes;
 mod frames;
 mod gather;
+mod input;
 mod places;
 mod ranking;
 mod running;
+mod slide;
 mod sums;
 mod unit;
 mod values;
@@ -20,6 +22,7 @@ mod values;
 use vector::{LogicalType, Special, Vector};
 
 use self::gather::Gather;
+use self::input::Input;
 use self::places::Places;
 use super::aggregate::results::Decimal;
 use crate::execution::Context;
@@ -106,25 +109,7 @@ struct Call {
 impl Spec {
     /// What computes each function.
     fn computers(&self) -> Result<Vec<Box<dyn Compute>>> {
-        self.calls.iter().map(make).collect()
-    }
-}
-
-/// The rows of a chunk as far as functions look at them.
-struct Input {
-    /// How many.
-    rows: usize,
-    /// Where partitions begin, and the number of rows.
-    partitions: Vec<u32>,
-    /// Where groups of peers begin, and the number of rows.
-    peers: Vec<u32>,
-    /// All arguments, flat.
-    arguments: Vec<Vector>,
-}
-
-impl Input {
-    fn argument(&self, at: usize) -> Result<&Vector> {
-        self.arguments.get(at).ok_or(MISTYPED)
+        self.calls.iter().map(|call| make(call, &self.frame)).collect()
     }
 }
 
@@ -150,7 +135,7 @@ trait Compute: Send {
 /// An argument of another type than planned.
 const MISTYPED: Error = Error::Decline("window function of another type");
 
-fn make(call: &Call) -> Result<Box<dyn Compute>> {
+fn make(call: &Call, frame: &WindowFrame) -> Result<Box<dyn Compute>> {
     use WindowFunction as F;
     Ok(match call.call.function {
         F::RowNumber | F::Rank | F::DenseRank | F::PercentRank | F::CumeDist => {
@@ -160,9 +145,9 @@ fn make(call: &Call) -> Result<Box<dyn Compute>> {
         F::Lag | F::Lead => Box::new(values::Shifted::new(call)?),
         F::FirstValue | F::LastValue | F::NthValue => Box::new(values::OfFrame::new(call)?),
         F::Aggregate(function) => {
-            if let Some(sums) = sums::make(function, call)? {
+            if let Some(sums) = sums::make(function, call, frame)? {
                 sums
-            } else if let Some(extremes) = extremes::make(function, call)? {
+            } else if let Some(extremes) = extremes::make(function, call, frame)? {
                 extremes
             } else {
                 running::make(function, call)?

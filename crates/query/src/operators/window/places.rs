@@ -2,8 +2,8 @@
 
 use std::ops::Range;
 
-use super::Input;
 use super::frames::Frames;
+use super::input::Input;
 use crate::Result;
 
 /// For each row of a range, positions in the chunk; ends are one past the last row.
@@ -19,19 +19,18 @@ pub struct Places {
     pub peers_start: Vec<u32>,
     /// and end.
     pub peers_end: Vec<u32>,
-    /// How many groups of peers the partition has before this one,
+    /// How many groups of peers the partition has before this one.
     pub group: Vec<u32>,
-    /// and the number of the partition's first group in the chunk.
-    pub first_group: Vec<u32>,
     /// Where the frame begins, without regard to what it leaves out,
     pub frame_start: Vec<u32>,
     /// and ends; never before it begins.
     pub frame_end: Vec<u32>,
     /// What frames leave out, where they do.
     pub holes: Option<Holes>,
+    /// The partition at hand, by number, the group of peers, and its number in the partition.
     partition: usize,
-    peers: usize,
-    first: usize,
+    peers: Range<usize>,
+    number: u32,
 }
 
 /// What each frame leaves out.
@@ -56,33 +55,27 @@ impl Places {
             &mut self.peers_start,
             &mut self.peers_end,
             &mut self.group,
-            &mut self.first_group,
         ] {
             column.clear();
         }
         let mut at = start;
         while at < self.rows.end {
-            while input.peers.get(self.peers + 1).is_some_and(|&end| end as usize <= at) {
-                self.peers += 1;
-            }
             while input.partitions.get(self.partition + 1).is_some_and(|&end| end as usize <= at) {
                 self.partition += 1;
-                self.first = self.peers;
             }
-            let bounds = |starts: &[u32], at: usize| {
-                let start = starts.get(at).copied().unwrap_or(0);
-                (start, starts.get(at + 1).copied().unwrap_or(start))
-            };
-            let peers = bounds(&input.peers, self.peers);
-            let partition = bounds(&input.partitions, self.partition);
-            let end = (peers.1 as usize).clamp(at + 1, self.rows.end);
+            let bound = |number: usize| input.partitions.get(number).copied().unwrap_or(input.rows as u32);
+            let partition = (bound(self.partition), bound(self.partition + 1));
+            if at >= self.peers.end {
+                self.number = if at == partition.0 as usize { 0 } else { self.number + 1 };
+                self.peers = at..input.next_peers(at + 1);
+            }
+            let end = self.peers.end.min(self.rows.end);
             let rows = self.partition_start.len() + end - at;
             self.partition_start.resize(rows, partition.0);
             self.partition_end.resize(rows, partition.1);
-            self.peers_start.resize(rows, peers.0);
-            self.peers_end.resize(rows, peers.1);
-            self.group.resize(rows, (self.peers - self.first) as u32);
-            self.first_group.resize(rows, self.first as u32);
+            self.peers_start.resize(rows, self.peers.start as u32);
+            self.peers_end.resize(rows, self.peers.end as u32);
+            self.group.resize(rows, self.number);
             at = end;
         }
         match frames {

@@ -2,8 +2,9 @@
 
 use vector::{LogicalType, Values, Vector};
 
+use super::input::Input;
 use super::places::Places;
-use super::{Call, Column, Compute, Input, MISTYPED};
+use super::{Call, Column, Compute, MISTYPED};
 use crate::operators::aggregate::results::with_nulls;
 use crate::{Error, Result, WindowFunction};
 
@@ -67,7 +68,7 @@ impl Ntile {
 
 impl Compute for Ntile {
     fn compute(&mut self, input: &Input, at: &Places) -> Result<Column> {
-        let argument = input.argument(self.argument)?;
+        let argument = input.slice(self.argument, at.rows.clone())?;
         let Values::Int32(counts) = &argument.values else { return Err(MISTYPED) };
         let mut buckets = Vec::with_capacity(at.len());
         for (place, row) in at.rows.clone().enumerate() {
@@ -75,11 +76,11 @@ impl Compute for Ntile {
                 self.bucket = 0;
             }
             if self.bucket == 0 {
-                if !argument.is_valid(row) {
+                if !argument.is_valid(place) {
                     buckets.push(0);
                     continue;
                 }
-                let count = u32::try_from(counts[row]).ok().filter(|&count| count > 0);
+                let count = u32::try_from(counts[place]).ok().filter(|&count| count > 0);
                 let count = count.ok_or(Error::Decline("ntile of no bucket"))?;
                 let all = at.partition_end[place] - at.partition_start[place];
                 (self.bucket, self.rows, self.larger) = (1, 0, 0);

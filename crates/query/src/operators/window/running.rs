@@ -5,8 +5,9 @@
 
 use vector::{ByteViews, LogicalType, Values, Vector};
 
+use super::input::{Input, Piece, Reader};
 use super::places::Places;
-use super::{Call, Column, Compute, Input, MISTYPED};
+use super::{Call, Column, Compute, MISTYPED};
 use crate::operators::aggregate::float_sum;
 use crate::operators::aggregate::results::with_nulls;
 use crate::operators::aggregate::variance::{self, FloatState};
@@ -18,14 +19,12 @@ pub fn make(function: AggregateFunction, call: &Call) -> Result<Box<dyn Compute>
     use LogicalType as T;
     let argument = call.first;
     Ok(match (function, call.types.as_slice()) {
-        (F::Sum, [T::Float32]) => running(argument, FloatSums { kind: Kind::Single, values: Vec::new() }),
-        (F::Sum, [T::Float64]) => running(argument, FloatSums { kind: Kind::Sum, values: Vec::new() }),
-        (F::Avg, [T::Float32 | T::Float64]) => {
-            running(argument, FloatSums { kind: Kind::Average, values: Vec::new() })
-        }
+        (F::Sum, [T::Float32]) => running(argument, FloatSums(Kind::Single)),
+        (F::Sum, [T::Float64]) => running(argument, FloatSums(Kind::Sum)),
+        (F::Avg, [T::Float32 | T::Float64]) => running(argument, FloatSums(Kind::Average)),
         (_, [T::Float32 | T::Float64]) => {
             let kind = variance::Kind::of(function).ok_or(UNKNOWN)?;
-            running(argument, FloatVariances { kind, values: Vec::new() })
+            running(argument, FloatVariances(kind))
         }
         (F::StringAgg, [T::Text, T::Text]) => running(argument, Texts),
         _ => return Err(UNKNOWN),
@@ -35,7 +34,8 @@ pub fn make(function: AggregateFunction, call: &Call) -> Result<Box<dyn Compute>
 const UNKNOWN: Error = Error::Decline("aggregate function over a window");
 
 fn running<F: Fold + 'static>(argument: usize, fold: F) -> Box<dyn Compute> {
-    Box::new(Running { fold, argument, state: F::State::default(), start: 0, end: 0 })
+    let reader = Reader::default();
+    Box::new(Running { fold, argument, state: F::State::default(), start: 0, end: 0, reader })
 }
 
 /// An aggregate that takes rows in order.
@@ -45,16 +45,16 @@ trait Fold: Send {
     /// Results of a range.
     type Results: Default;
 
-    /// Looks at a chunk's rows once.
-    fn prepare(&mut self, _argument: &Vector) -> Result<()> {
+    /// Looks at values before any of them is taken.
+    fn check(&self, _argument: &Vector) -> Result<()> {
         Ok(())
     }
 
-    /// Takes rows that follow those before; NULLs are left out.
+    /// Takes rows of a piece that follow those before; NULLs are left out.
     fn add(
         &self,
         state: &mut Self::State,
-        input: &Input,
+        piece: &Piece,
         first: usize,
         rows: std::ops::Range<usize>,
     ) -> Result<()>;
@@ -74,11 +74,25 @@ struct Running<F: Fold> {
     /// The rows in the state.
     start: u32,
     end: u32,
+    reader: Reader,
+}
+
+impl<F: Fold> Running<F> {
+    fn add(&mut self, input: &Input, start: u32, end: u32) -> Result<()> {
+        let (mut row, end) = (start as usize, end as usize);
+        while row < end {
+            let piece = self.reader.piece(input, row)?;
+            let (first, until) = (piece.rows.start, piece.rows.end.min(end));
+            self.fold.add(&mut self.state, piece, self.argument, row - first..until - first)?;
+            row = until;
+        }
+        Ok(())
+    }
 }
 
 impl<F: Fold> Compute for Running<F> {
     fn prepare(&mut self, input: &Input) -> Result<()> {
-        self.fold.prepare(input.argument(self.argument)?)
+        input.each_piece(|piece| self.fold.check(piece.argument(self.argument)?))
     }
 
     fn compute(&mut self, input: &Input, at: &Places) -> Result<Column> {
@@ -96,16 +110,11 @@ impl<F: Fold> Compute for Running<F> {
                 && parts[0].1 >= self.end
                 && self.start < self.end;
             if grew {
-                self.fold.add(
-                    &mut self.state,
-                    input,
-                    self.argument,
-                    self.end as usize..parts[0].1 as usize,
-                )?;
+                self.add(input, self.end, parts[0].1)?;
             } else {
                 self.state = F::State::default();
                 for (start, end) in parts {
-                    self.fold.add(&mut self.state, input, self.argument, start as usize..end as usize)?;
+                    self.add(input, start, end)?;
                 }
             }
             (self.start, self.end) = parts[0];
@@ -115,24 +124,20 @@ impl<F: Fold> Compute for Running<F> {
     }
 }
 
-/// The values of a column of floats.
-fn floats(argument: &Vector) -> Result<Vec<f64>> {
-    match &argument.values {
-        Values::Float32(values) => Ok(values.iter().map(|&value| value.into()).collect()),
-        Values::Float64(values) => Ok(values.clone()),
+/// Calls `take` with each value of a column of floats in some rows that is not NULL.
+#[inline]
+fn each_float(values: &Vector, rows: std::ops::Range<usize>, mut take: impl FnMut(f64)) -> Result<()> {
+    match &values.values {
+        Values::Float32(floats) => each(values, rows, |row| take(floats[row].into())),
+        Values::Float64(floats) => each(values, rows, |row| take(floats[row])),
         _ => Err(MISTYPED),
     }
 }
 
-/// Calls `take` with the values of rows that are not NULL.
+/// Calls `take` with the rows that are not NULL.
 #[inline]
-fn each(
-    input: &Input,
-    argument: usize,
-    rows: std::ops::Range<usize>,
-    mut take: impl FnMut(usize),
-) -> Result<()> {
-    let valid = input.argument(argument)?.validity.as_ref();
+fn each(values: &Vector, rows: std::ops::Range<usize>, mut take: impl FnMut(usize)) -> Result<()> {
+    let valid = values.validity.as_ref();
     for start in rows.clone().step_by(interrupt::OFTEN) {
         if start > rows.start {
             interrupt::check()?;
@@ -157,10 +162,7 @@ enum Kind {
 }
 
 /// Sums and averages of floats.
-struct FloatSums {
-    kind: Kind,
-    values: Vec<f64>,
-}
+struct FloatSums(Kind);
 
 struct SumState {
     sum: f64,
@@ -177,35 +179,39 @@ impl Fold for FloatSums {
     type State = SumState;
     type Results = (Vec<f64>, Vec<bool>);
 
-    fn prepare(&mut self, argument: &Vector) -> Result<()> {
-        self.values = floats(argument)?;
+    fn check(&self, argument: &Vector) -> Result<()> {
         // A chunk has fewer rows than could overflow within these limits.
-        let limit = float_sum::limit(self.kind == Kind::Single, self.kind == Kind::Average);
-        float_sum::are_calm(&self.values, limit).map(|_| ())
+        let limit = float_sum::limit(self.0 == Kind::Single, self.0 == Kind::Average);
+        match &argument.values {
+            Values::Float32(values) => float_sum::are_calm(values, limit),
+            Values::Float64(values) => float_sum::are_calm(values, limit),
+            _ => Err(MISTYPED),
+        }
+        .map(|_| ())
     }
 
     fn add(
         &self,
         state: &mut SumState,
-        input: &Input,
+        piece: &Piece,
         first: usize,
         rows: std::ops::Range<usize>,
     ) -> Result<()> {
-        let values = self.values.as_slice();
-        match self.kind {
-            Kind::Single => each(input, first, rows, |row| {
-                state.sum = float_sum::add_single(state.sum, values[row]);
+        let values = piece.argument(first)?;
+        match self.0 {
+            Kind::Single => each_float(values, rows, |value| {
+                state.sum = float_sum::add_single(state.sum, value);
                 state.count += 1;
             }),
-            _ => each(input, first, rows, |row| {
-                state.sum += values[row];
+            _ => each_float(values, rows, |value| {
+                state.sum += value;
                 state.count += 1;
             }),
         }
     }
 
     fn result(&self, state: &SumState, results: &mut Self::Results) -> Result<()> {
-        results.0.push(match self.kind {
+        results.0.push(match self.0 {
             Kind::Average => float_sum::average(state.sum, state.count),
             _ => state.sum,
         });
@@ -214,7 +220,7 @@ impl Fold for FloatSums {
     }
 
     fn column(&self, (values, seen): Self::Results) -> Vector {
-        match self.kind {
+        match self.0 {
             Kind::Single => with_nulls(
                 LogicalType::Float32,
                 Values::Float32(values.into_iter().map(|value| value as f32).collect()),
@@ -226,34 +232,26 @@ impl Fold for FloatSums {
 }
 
 /// Variances of floats.
-struct FloatVariances {
-    kind: variance::Kind,
-    values: Vec<f64>,
-}
+struct FloatVariances(variance::Kind);
 
 impl Fold for FloatVariances {
     type State = FloatState;
     type Results = (Vec<f64>, Vec<bool>);
 
-    fn prepare(&mut self, argument: &Vector) -> Result<()> {
-        self.values = floats(argument)?;
-        Ok(())
-    }
-
     fn add(
         &self,
         state: &mut FloatState,
-        input: &Input,
+        piece: &Piece,
         first: usize,
         rows: std::ops::Range<usize>,
     ) -> Result<()> {
         let mut fits = true;
-        each(input, first, rows, |row| fits &= state.add(self.values[row]))?;
+        each_float(piece.argument(first)?, rows, |value| fits &= state.add(value))?;
         if fits { Ok(()) } else { Err(variance::OVERFLOW) }
     }
 
     fn result(&self, state: &FloatState, results: &mut Self::Results) -> Result<()> {
-        let result = state.result(self.kind);
+        let result = state.result(self.0);
         results.0.push(result.unwrap_or_default());
         results.1.push(result.is_some());
         Ok(())
@@ -277,17 +275,15 @@ impl Fold for Texts {
     fn add(
         &self,
         state: &mut Self::State,
-        input: &Input,
+        piece: &Piece,
         first: usize,
         rows: std::ops::Range<usize>,
     ) -> Result<()> {
-        let between = input.argument(first + 1)?;
-        let (Values::Bytes(texts), Values::Bytes(separators)) =
-            (&input.argument(first)?.values, &between.values)
-        else {
+        let (values, between) = (piece.argument(first)?, piece.argument(first + 1)?);
+        let (Values::Bytes(texts), Values::Bytes(separators)) = (&values.values, &between.values) else {
             return Err(MISTYPED);
         };
-        each(input, first, rows, |row| match state {
+        each(values, rows, |row| match state {
             None => *state = Some(texts.get(row).to_vec()),
             Some(text) => {
                 if between.is_valid(row) {

@@ -1,15 +1,17 @@
 //! Aggregates whose result is a function of sums over the frame: counts, sums, averages and variances of exact numbers, and of booleans.
 //!
-//! Sums from the chunk's first row up to each row are computed once; those of a frame are differences, whatever its shape. They wrap, and no frame's own sum can be too large: what could overflow
-//! is declined before. Digits shown are the greatest of the frame's values, from a tree of maxima where values differ in them.
+//! Both ends of a frame only move forward, so each adds up the values that it passes, and the difference is the frame's. What could overflow on the way is declined before. Digits shown are the
+//! greatest of the frame's values (`slide`), where values differ in them.
 
 use vector::{DisplayScales, LogicalType, NumericInts, Special, Values, Vector};
 
+use super::input::{Input, Reader};
 use super::places::Places;
-use super::{Call, Column, Compute, Input, MISTYPED};
-use crate::operators::aggregate::results::{Decimal, Specials, average, with_nulls};
+use super::slide::Best;
+use super::{Call, Column, Compute, MISTYPED};
+use crate::operators::aggregate::results::{Decimal, Specials, average, power_of_ten, with_nulls};
 use crate::operators::aggregate::variance;
-use crate::{AggregateFunction, Error, Result, interrupt};
+use crate::{AggregateFunction, Error, Result, WindowFrame, interrupt};
 
 const WIDE: Error = Error::Decline("numeric outside 128 bits");
 
@@ -26,7 +28,11 @@ enum Kind {
 }
 
 /// The computer of an aggregate of this family.
-pub fn make(function: AggregateFunction, call: &Call) -> Result<Option<Box<dyn Compute>>> {
+pub fn make(
+    function: AggregateFunction,
+    call: &Call,
+    frame: &WindowFrame,
+) -> Result<Option<Box<dyn Compute>>> {
     use AggregateFunction as F;
     use LogicalType as T;
     let kind = match (function, call.types.first()) {
@@ -43,137 +49,206 @@ pub fn make(function: AggregateFunction, call: &Call) -> Result<Option<Box<dyn C
         _ => return Ok(None),
     };
     let argument = (!call.types.is_empty()).then_some(call.first);
-    Ok(Some(Box::new(Sums {
-        kind,
-        argument,
-        counts: None,
-        sums: Prefix::None,
-        squares: Vec::new(),
-        specials: Vec::new(),
-        scale: 0,
-        display: Display::All(0),
-    })))
+    let summed = Summed { kind, argument, scale: 0 };
+    let best = Best::new(frame);
+    Ok(Some(Box::new(Sums { summed, ends: Default::default(), shown: Shown::All(0), best })))
 }
 
-/// Sums up to each row: entry i is that of the rows before row i.
-enum Prefix {
-    None,
-    Narrow(Vec<i64>),
-    Wide(Vec<i128>),
+/// What is added up.
+struct Summed {
+    kind: Kind,
+    argument: Option<usize>,
+    /// Greatest scale of the values.
+    scale: u16,
 }
 
-/// Digits shown.
-enum Display {
+/// Digits that values show.
+#[derive(Clone, Copy, PartialEq)]
+enum Shown {
     All(u16),
-    Values(Maxima),
+    Differ,
 }
 
 struct Sums {
-    kind: Kind,
-    argument: Option<usize>,
-    /// Values that are not NULL; None where all are.
-    counts: Option<Vec<u32>>,
-    sums: Prefix,
-    squares: Vec<i128>,
-    /// How many values up to each row are each of `SPECIALS`; empty where none is.
-    specials: Vec<[u32; 3]>,
-    scale: u16,
-    display: Display,
+    summed: Summed,
+    /// Where frames begin and end, where what they leave out does, and the current row where it is kept of that.
+    ends: [End; 6],
+    shown: Shown,
+    best: Best<u16>,
 }
 
 const SPECIALS: [Special; 3] = [Special::Nan, Special::Infinity, Special::NegativeInfinity];
 
-/// What a frame's values add up to.
-#[derive(Default)]
+/// What values add up to.
+#[derive(Default, Clone, Copy)]
 struct Total {
-    count: i64,
     sum: i128,
     squares: i128,
-    display: u16,
-    specials: Specials,
+    count: u32,
+    /// How many are each of `SPECIALS`.
+    specials: [u32; 3],
 }
 
-/// Running sums of some values.
-fn prefix<S: Copy + Default>(rows: usize, add: impl Fn(S, usize) -> S) -> Result<Vec<S>> {
-    let mut sums = Vec::new();
-    let too_large = |_| Error::out_of_memory((rows + 1) * size_of::<S>());
-    sums.try_reserve_exact(rows + 1).map_err(too_large)?;
-    let mut sum = S::default();
-    sums.push(sum);
-    for start in (0..rows).step_by(interrupt::OFTEN) {
-        interrupt::check()?;
-        for row in start..rows.min(start + interrupt::OFTEN) {
-            sum = add(sum, row);
-            sums.push(sum);
+impl Total {
+    /// With or without those that add up to another total.
+    fn add(&mut self, other: &Self, with: bool) {
+        let sign = if with { 1 } else { -1 };
+        self.sum += sign * other.sum;
+        self.squares += sign * other.squares;
+        let count =
+            |to: &mut u32, by: u32| *to = if with { to.wrapping_add(by) } else { to.wrapping_sub(by) };
+        count(&mut self.count, other.count);
+        self.specials.iter_mut().zip(other.specials).for_each(|(to, by)| count(to, by));
+    }
+}
+
+/// An end of frames: the total of all rows of the chunk before it.
+#[derive(Default)]
+struct End {
+    row: usize,
+    total: Total,
+    reader: Reader,
+}
+
+impl End {
+    /// The totals of the rows before each of these, which only go forward.
+    fn totals(&mut self, input: &Input, of: &Summed, rows: &[u32]) -> Result<Vec<Total>> {
+        let mut totals = Vec::with_capacity(rows.len());
+        let Some(argument) = of.argument else { return Err(MISTYPED) };
+        while let Some(&next) = rows.get(totals.len()) {
+            if next as usize <= self.row {
+                totals.push(self.total);
+                continue;
+            }
+            let piece = self.reader.piece(input, self.row)?;
+            let (column, first, end) = (piece.argument(argument)?, piece.rows.start, piece.rows.end);
+            let (row, total) = (&mut self.row, &mut self.total);
+            let valid = column.validity.as_ref();
+            let squares = matches!(of.kind, Kind::Variance(_));
+            macro_rules! walk {
+                ($value:expr, $special:expr) => {{
+                    let (value, special) = ($value, $special);
+                    for &to in &rows[totals.len()..] {
+                        while *row < end.min(to as usize) {
+                            interrupt::check_at(*row)?;
+                            let at = *row - first;
+                            if valid.is_none_or(|valid| valid.get(at)) {
+                                let value: i128 = value(at);
+                                total.count += 1;
+                                total.sum += value;
+                                if squares {
+                                    total.squares += value * value;
+                                }
+                                special(at, total);
+                            }
+                            *row += 1;
+                        }
+                        if to as usize > end {
+                            break;
+                        }
+                        totals.push(*total);
+                    }
+                }};
+            }
+            let none = |_: usize, _: &mut Total| {};
+            match (of.kind, &column.values) {
+                (Kind::Count, _) => walk!(|_| 0, none),
+                (_, Values::Bool(bits)) => walk!(|at| bits.get(at).into(), none),
+                (_, Values::Int16(values)) => walk!(|at: usize| values[at].into(), none),
+                (_, Values::Int32(values)) => walk!(|at: usize| values[at].into(), none),
+                (_, Values::Int64(values)) => walk!(|at: usize| values[at].into(), none),
+                (_, Values::Numeric(numeric)) => {
+                    let factor = power_of_ten(u32::from(of.scale.saturating_sub(numeric.scale)))?;
+                    match &numeric.ints {
+                        _ if !numeric.side.is_empty() => {
+                            walk!(|at| numeric.ints.get(at) * factor, |at, total: &mut Total| {
+                                let special = numeric.side_value(at).and_then(Special::of);
+                                let counts = SPECIALS.iter().zip(&mut total.specials);
+                                counts.for_each(|(of, count)| *count += u32::from(special == Some(*of)));
+                            });
+                        }
+                        NumericInts::Int32(values) => {
+                            walk!(|at: usize| i128::from(values[at]) * factor, none);
+                        }
+                        NumericInts::Int64(values) => {
+                            walk!(|at: usize| i128::from(values[at]) * factor, none);
+                        }
+                        NumericInts::Int128(values) => walk!(|at: usize| values[at] * factor, none),
+                    }
+                }
+                _ => return Err(MISTYPED),
+            }
+        }
+        Ok(totals)
+    }
+}
+
+/// The greatest magnitude of values that are not NULL.
+fn greatest<T: Copy + Into<i128>>(column: &Vector, values: &[T]) -> Result<u128> {
+    let mut greatest = 0;
+    for (row, &value) in values.iter().enumerate() {
+        interrupt::check_at(row)?;
+        if column.is_valid(row) {
+            greatest = greatest.max(value.into().unsigned_abs());
         }
     }
-    Ok(sums)
+    Ok(greatest)
 }
 
 impl Sums {
-    /// Sums of the argument's values.
-    fn add<T: Copy + Into<i128>>(&mut self, argument: &Vector, values: &[T]) -> Result<()> {
-        let valid = argument.validity.as_ref();
-        let value = |row: usize| match valid.is_none_or(|valid| valid.get(row)) {
-            true => values[row].into(),
-            false => 0,
-        };
-        let rows = values.len();
-        let greatest = (0..rows).map(|row| value(row).unsigned_abs()).max().unwrap_or(0);
-        let bound = |of: u128| of.checked_mul(rows as u128).filter(|&all| all <= i128::MAX as u128);
-        let all = bound(greatest).ok_or(WIDE)?;
-        if matches!(self.kind, Kind::Variance(_)) {
-            greatest.checked_mul(greatest).and_then(bound).ok_or(WIDE)?;
-            self.squares = prefix(rows, |sum: i128, row| sum + value(row) * value(row))?;
+    /// The totals of the frames of a range.
+    fn totals(&mut self, input: &Input, at: &Places) -> Result<Vec<Total>> {
+        if self.summed.argument.is_none() {
+            let rows = |place| at.parts(place).iter().map(|(start, end)| end - start).sum();
+            return Ok((0..at.len()).map(|place| Total { count: rows(place), ..Total::default() }).collect());
         }
-        self.sums = match all <= i64::MAX as u128 {
-            true => Prefix::Narrow(prefix(rows, |sum: i64, row| sum + value(row) as i64)?),
-            false => Prefix::Wide(prefix(rows, |sum: i128, row| sum + value(row))?),
+        let Self { summed, ends: [start, end, hole, hole_end, row, row_end], .. } = self;
+        let mut totals = end.totals(input, summed, &at.frame_end)?;
+        let mut add = |end: &mut End, rows: &[u32], with: bool| {
+            let others = end.totals(input, summed, rows)?;
+            totals.iter_mut().zip(&others).for_each(|(total, other)| total.add(other, with));
+            Ok::<_, Error>(())
         };
-        Ok(())
+        add(start, &at.frame_start, false)?;
+        if let Some(holes) = &at.holes {
+            add(hole, &holes.start, true)?;
+            add(hole_end, &holes.end, false)?;
+            if holes.keep_row {
+                let rows: Vec<u32> = at.rows.clone().map(|row| row as u32).collect();
+                let kept = |(place, row): (usize, &u32)| {
+                    let (start, end) = at.parts(place)[1];
+                    row + u32::from(start < end)
+                };
+                add(row_end, &rows.iter().enumerate().map(kept).collect::<Vec<_>>(), true)?;
+                add(row, &rows, false)?;
+            }
+        }
+        Ok(totals)
     }
 
-    fn total(&self, at: &Places, place: usize) -> Total {
-        let mut total = Total::default();
-        for (start, end) in at.parts(place) {
-            if start == end {
-                continue;
-            }
-            let (from, to) = (start as usize, end as usize);
-            total.count += match &self.counts {
-                None => i64::from(end - start),
-                Some(counts) => i64::from(counts[to] - counts[from]),
-            };
-            total.sum += match &self.sums {
-                Prefix::None => 0,
-                Prefix::Narrow(sums) => i128::from(sums[to] - sums[from]),
-                Prefix::Wide(sums) => sums[to] - sums[from],
-            };
-            if let (Some(to), Some(from)) = (self.squares.get(to), self.squares.get(from)) {
-                total.squares += to - from;
-            }
-            if let (Some(to), Some(from)) = (self.specials.get(to), self.specials.get(from)) {
-                let met = SPECIALS.iter().zip(to.iter().zip(from)).filter(|(_, (to, from))| to > from);
-                met.for_each(|(special, _)| total.specials.meet(*special));
-            }
-            total.display = total.display.max(match &self.display {
-                Display::All(display) => *display,
-                Display::Values(maxima) => maxima.of(from, to),
-            });
-        }
-        total
+    /// Digits that the sum of the frame at a place shows.
+    fn display(&mut self, input: &Input, at: &Places, place: usize) -> Result<u16> {
+        let argument = match (self.shown, self.summed.argument) {
+            (Shown::All(display), _) => return Ok(display),
+            (Shown::Differ, argument) => argument.ok_or(MISTYPED)?,
+        };
+        let value = |column: &Vector, row: usize| match &column.values {
+            Values::Numeric(numeric) => Ok(column.is_valid(row).then(|| numeric.display.get(row))),
+            _ => Err(MISTYPED),
+        };
+        let best = self.best.of(input, argument, (at, place), &value, &|later, earlier| later >= earlier)?;
+        Ok(best.map_or(0, |(_, display)| *display))
     }
 
-    fn decimal(&self, total: &Total) -> Result<Option<Decimal>> {
+    fn decimal(&self, total: &Total, display: u16) -> Result<Option<Decimal>> {
         if total.count == 0 {
             return Ok(None);
         }
-        let sum = Decimal { unscaled: total.sum, scale: self.scale, display: total.display };
-        match self.kind {
-            Kind::Average => average(sum, total.count).map(Some),
-            Kind::Variance(kind) => {
-                variance::exact(kind, total.count, total.sum, total.squares, self.scale, total.display)
-            }
+        let (count, scale) = (i64::from(total.count), self.summed.scale);
+        let sum = Decimal { unscaled: total.sum, scale, display };
+        match self.summed.kind {
+            Kind::Average => average(sum, count).map(Some),
+            Kind::Variance(kind) => variance::exact(kind, count, total.sum, total.squares, scale, display),
             _ => Ok(Some(sum)),
         }
     }
@@ -181,69 +256,72 @@ impl Sums {
 
 impl Compute for Sums {
     fn prepare(&mut self, input: &Input) -> Result<()> {
-        let Some(argument) = self.argument else { return Ok(()) };
-        let argument = input.argument(argument)?;
-        let valid = argument.validity.as_ref();
-        let counts =
-            valid.map(|valid| prefix(input.rows, |count: u32, row| count + u32::from(valid.get(row))));
-        self.counts = counts.transpose()?;
-        match (&self.kind, &argument.values) {
-            (Kind::Count, _) => Ok(()),
-            (_, Values::Bool(bits)) => {
-                let set = |row| bits.get(row) && argument.is_valid(row);
-                self.sums = Prefix::Narrow(prefix(input.rows, |sum, row| sum + i64::from(set(row)))?);
-                Ok(())
-            }
-            (_, Values::Int16(values)) => self.add(argument, values),
-            (_, Values::Int32(values)) => self.add(argument, values),
-            (_, Values::Int64(values)) => self.add(argument, values),
-            (_, Values::Numeric(numeric)) => {
-                if !numeric.side.is_empty() {
-                    let specials = numeric.specials().ok_or(WIDE)?;
-                    if matches!(self.kind, Kind::Variance(_)) {
+        let Summed { kind, argument: Some(argument), .. } = self.summed else { return Ok(()) };
+        let squares = matches!(kind, Kind::Variance(_));
+        if !squares && !matches!(kind, Kind::Sum | Kind::Average) {
+            return Ok(());
+        }
+        // Greatest values of each scale.
+        let mut most: Vec<(u16, u128)> = Vec::new();
+        let mut shown = None;
+        input.each_piece(|piece| {
+            let column = piece.argument(argument)?;
+            let (scale, greatest) = match &column.values {
+                Values::Int16(values) => (0, greatest(column, values)?),
+                Values::Int32(values) => (0, greatest(column, values)?),
+                Values::Int64(values) => (0, greatest(column, values)?),
+                Values::Numeric(numeric) => {
+                    if !numeric.specials().ok_or(WIDE)?.is_empty() && squares {
                         return Err(Error::Decline("variance of what is no number"));
                     }
-                    let mut met = vec![None; input.rows];
-                    for (row, special) in
-                        specials.into_iter().filter(|(row, _)| argument.is_valid(*row as usize))
-                    {
-                        met[row as usize] = Some(special);
-                    }
-                    self.specials = prefix(input.rows, |counts: [u32; 3], row| {
-                        let met = SPECIALS.map(|special| u32::from(met[row] == Some(special)));
-                        std::array::from_fn(|at| counts[at] + met[at])
-                    })?;
+                    let here = match numeric.display {
+                        DisplayScales::Constant(display) => Shown::All(display),
+                        DisplayScales::PerValue(_) => Shown::Differ,
+                    };
+                    shown = Some(if shown.is_none_or(|shown| shown == here) { here } else { Shown::Differ });
+                    let greatest = match &numeric.ints {
+                        NumericInts::Int32(values) => greatest(column, values)?,
+                        NumericInts::Int64(values) => greatest(column, values)?,
+                        NumericInts::Int128(values) => greatest(column, values)?,
+                    };
+                    (numeric.scale, greatest)
                 }
-                self.scale = numeric.scale;
-                self.display = match &numeric.display {
-                    DisplayScales::Constant(display) => Display::All(*display),
-                    DisplayScales::PerValue(display) => {
-                        let shown = display.iter().enumerate();
-                        let shown = shown.map(|(row, &d)| if argument.is_valid(row) { d } else { 0 });
-                        Display::Values(Maxima::new(shown))
-                    }
-                };
-                match &numeric.ints {
-                    NumericInts::Int32(values) => self.add(argument, values),
-                    NumericInts::Int64(values) => self.add(argument, values),
-                    NumericInts::Int128(values) => self.add(argument, values),
-                }
+                _ => return Err(MISTYPED),
+            };
+            match most.iter_mut().find(|(of, _)| *of == scale) {
+                Some((_, most)) => *most = greatest.max(*most),
+                None => most.push((scale, greatest)),
             }
-            _ => Err(MISTYPED),
+            Ok(())
+        })?;
+        self.shown = shown.unwrap_or(Shown::All(0));
+        self.summed.scale = most.iter().map(|(scale, _)| *scale).max().unwrap_or(0);
+        for (scale, greatest) in most {
+            let factor = power_of_ten(u32::from(self.summed.scale - scale))?.unsigned_abs();
+            let greatest = greatest.checked_mul(factor);
+            let largest =
+                if squares { greatest.and_then(|value| value.checked_mul(value)) } else { greatest };
+            let all = largest.and_then(|value| value.checked_mul(input.rows as u128));
+            all.filter(|&all| all <= i128::MAX as u128).ok_or(WIDE)?;
         }
+        Ok(())
     }
 
-    fn compute(&mut self, _input: &Input, at: &Places) -> Result<Column> {
-        if matches!(self.kind, Kind::Sum | Kind::Average | Kind::Variance(_)) {
+    fn compute(&mut self, input: &Input, at: &Places) -> Result<Column> {
+        let totals = self.totals(input, at)?;
+        if matches!(self.summed.kind, Kind::Sum | Kind::Average | Kind::Variance(_)) {
             let mut results: Vec<Option<Decimal>> = Vec::with_capacity(at.len());
             let (mut specials, mut special) = (Vec::new(), None);
-            for place in 0..at.len() {
+            for (place, total) in totals.iter().enumerate() {
                 let result = match (at.is_repeated(place), results.last()) {
                     (true, Some(last)) => *last,
                     _ => {
-                        let total = self.total(at, place);
-                        special = total.specials.sum();
-                        self.decimal(&total)?
+                        let mut met = Specials::default();
+                        let counts = SPECIALS.iter().zip(total.specials);
+                        counts.filter(|(_, count)| *count > 0).for_each(|(special, _)| met.meet(*special));
+                        special = met.sum();
+                        let display = self.display(input, at, place)?;
+                        self.decimal(total, display)?
                     }
                 };
                 results.push(result);
@@ -251,58 +329,23 @@ impl Compute for Sums {
             }
             return Ok(Column::Decimals(results, specials));
         }
-        let totals = (0..at.len()).map(|place| self.total(at, place));
-        let integers = |values| Values::Int64(values);
-        Ok(Column::Vector(match self.kind {
-            Kind::Count => Vector::new(LogicalType::Int64, integers(totals.map(|t| t.count).collect())),
+        let totals = totals.iter();
+        Ok(Column::Vector(match self.summed.kind {
+            Kind::Count => {
+                let counts = totals.map(|total| total.count.into()).collect();
+                Vector::new(LogicalType::Int64, Values::Int64(counts))
+            }
             Kind::Integer => {
                 let (values, seen): (Vec<_>, Vec<_>) = totals.map(|t| (t.sum as i64, t.count > 0)).unzip();
-                with_nulls(LogicalType::Int64, integers(values), seen.into_iter())
+                with_nulls(LogicalType::Int64, Values::Int64(values), seen.into_iter())
             }
-            _ => {
-                let all = matches!(self.kind, Kind::BoolAnd);
-                let least = |t: &Total| if all { t.count } else { 1 };
+            kind => {
+                let all = matches!(kind, Kind::BoolAnd);
+                let least = |total: &Total| if all { total.count.into() } else { 1 };
                 let (values, seen): (Vec<_>, Vec<_>) =
-                    totals.map(|t| (t.sum >= least(&t).into(), t.count > 0)).unzip();
+                    totals.map(|total| (total.sum >= least(total), total.count > 0)).unzip();
                 with_nulls(LogicalType::Bool, Values::Bool(values.into_iter().collect()), seen.into_iter())
             }
         }))
-    }
-}
-
-/// Greatest values of ranges: a binary tree in an array, leaves in its second half.
-struct Maxima {
-    nodes: Vec<u16>,
-}
-
-impl Maxima {
-    fn new(values: impl ExactSizeIterator<Item = u16>) -> Self {
-        let leaves = values.len();
-        let mut nodes = vec![0; leaves];
-        nodes.extend(values);
-        for at in (1..leaves).rev() {
-            nodes[at] = nodes[2 * at].max(nodes[2 * at + 1]);
-        }
-        Self { nodes }
-    }
-
-    /// Of values `from..to`.
-    fn of(&self, from: usize, to: usize) -> u16 {
-        let leaves = self.nodes.len() / 2;
-        let (mut from, mut to) = (from + leaves, to + leaves);
-        let mut most = 0;
-        while from < to {
-            if from % 2 == 1 {
-                most = most.max(self.nodes[from]);
-                from += 1;
-            }
-            if to % 2 == 1 {
-                to -= 1;
-                most = most.max(self.nodes[to]);
-            }
-            from /= 2;
-            to /= 2;
-        }
-        most
     }
 }

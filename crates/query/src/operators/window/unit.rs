@@ -1,15 +1,18 @@
 //! Computing the functions of a chunk, on whichever thread.
 //!
-//! A step does little, so that whoever runs the unit can look whether to go on: it puts one argument together, prepares one function, or computes the results of one batch.
+//! A step does little, so that whoever runs the unit can look whether to go on: it puts the arguments together, prepares one function, or computes the results of one batch.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
 
+use vector::LogicalType;
+
 use super::frames::Frames;
 use super::gather::{Chunk, Passed};
+use super::input::Input;
 use super::places::Places;
-use super::{Column, Compute, Input, Spec};
-use crate::expression::{end_to_end, nulls};
+use super::{Column, Compute, MISTYPED, Spec};
+use crate::expression::nulls;
 use crate::operators::aggregate::results::{decimals, with_specials};
 use crate::row_container::BatchQueue;
 use crate::{Batch, Error, Result, Step, Unit};
@@ -17,11 +20,10 @@ use crate::{Batch, Error, Result, Step, Unit};
 /// A chunk that is computed.
 pub struct WindowUnit {
     passed: Arc<Passed>,
-    /// Arguments in pieces, those still to be put together.
-    pieces: std::vec::IntoIter<Vec<vector::Vector>>,
-    /// Their types come from the functions.
-    input: Input,
-    passing: BatchQueue,
+    /// As it came, and the arguments' types, until it is looked at.
+    chunk: Option<(Chunk, Arc<[LogicalType]>)>,
+    input: Option<Input>,
+    passing: Option<BatchQueue>,
     computers: Vec<Box<dyn Compute>>,
     /// Functions that are prepared.
     prepared: usize,
@@ -33,21 +35,18 @@ pub struct WindowUnit {
 
 impl WindowUnit {
     /// A unit for a chunk.
-    pub fn new(mut chunk: Chunk, spec: Arc<Spec>, passed: Arc<Passed>) -> Result<Self> {
-        let end = u32::try_from(chunk.rows).map_err(|_| Error::Decline("a partition of 4 billion rows"))?;
-        chunk.partitions.push(end);
-        chunk.peers.push(end);
-        let frames = if spec.in_frame { Some(Frames::new(&spec)?) } else { None };
+    pub fn new(
+        chunk: Chunk,
+        spec: &Arc<Spec>,
+        passed: &Arc<Passed>,
+        types: &Arc<[LogicalType]>,
+    ) -> Result<Self> {
+        let frames = if spec.in_frame { Some(Frames::new(spec)?) } else { None };
         Ok(Self {
-            passed,
-            pieces: chunk.arguments.into_iter(),
-            input: Input {
-                rows: chunk.rows,
-                partitions: chunk.partitions,
-                peers: chunk.peers,
-                arguments: Vec::new(),
-            },
-            passing: chunk.passing,
+            passed: Arc::clone(passed),
+            chunk: Some((chunk, Arc::clone(types))),
+            input: None,
+            passing: None,
             computers: spec.computers()?,
             prepared: 0,
             frames,
@@ -59,27 +58,30 @@ impl WindowUnit {
 
     /// One step before the first result; false when there is none left.
     fn prepare(&mut self) -> Result<bool> {
-        if let Some(pieces) = self.pieces.next() {
-            let Some(logical) = pieces.first().map(|piece| piece.logical) else { return Ok(true) };
-            self.input.arguments.push(end_to_end(logical, pieces)?);
+        if let Some((mut chunk, types)) = self.chunk.take() {
+            chunk.partitions.push(chunk.rows as u32);
+            self.input = Some(Input::new(chunk.partitions, chunk.peers, chunk.arguments, &types)?);
+            self.passing = Some(chunk.passing);
             return Ok(true);
         }
+        let input = self.input.as_ref().ok_or(MISTYPED)?;
         if !self.frames_ready {
             if let Some(frames) = &mut self.frames {
-                frames.prepare(&self.input)?;
+                frames.prepare(input)?;
             }
             self.frames_ready = true;
             return Ok(true);
         }
         let Some(computer) = self.computers.get_mut(self.prepared) else { return Ok(false) };
-        computer.prepare(&self.input)?;
+        computer.prepare(input)?;
         self.prepared += 1;
         Ok(true)
     }
 
     /// The results for a batch.
     fn compute(&mut self, batch: &Batch) -> Result<()> {
-        self.places.next(&self.input, batch.rows, self.frames.as_mut())?;
+        let input = self.input.as_ref().ok_or(MISTYPED)?;
+        self.places.next(input, batch.rows, self.frames.as_mut())?;
         let mut passing = batch.columns.iter();
         let mut columns = Vec::with_capacity(self.passed.types.len());
         for (&logical, &wanted) in self.passed.types.iter().zip(&self.passed.wanted) {
@@ -89,7 +91,7 @@ impl WindowUnit {
             });
         }
         let passed = Batch::new(batch.rows, columns);
-        let results = self.computers.iter_mut().map(|computer| computer.compute(&self.input, &self.places));
+        let results = self.computers.iter_mut().map(|computer| computer.compute(input, &self.places));
         let results = results.collect::<Result<Vec<_>>>()?;
         // Averages of very different magnitude may have no scale in common: fewer at a time then.
         let mut at = 0;
@@ -131,12 +133,12 @@ impl Unit for WindowUnit {
             }
             if self.prepare()? {
                 // Where this takes long, the caller wants to look around in between.
-                if self.input.rows > LONG {
+                if self.input.as_ref().is_some_and(|input| input.rows > LONG) {
                     return Ok(Step::Batch(Batch::default()));
                 }
                 continue;
             }
-            match self.passing.read()? {
+            match self.passing.as_mut().map(BatchQueue::read).transpose()?.flatten() {
                 Some(batch) => self.compute(&batch)?,
                 None => return Ok(Step::Done),
             }

@@ -2,29 +2,13 @@
 //!
 //! Each row's answer is a position in the chunk; the values are gathered once for a range.
 
-use vector::{Bitmap, LogicalType, Values, Vector};
+use vector::{LogicalType, Values};
 
+use super::input::{ABSENT, Input};
 use super::places::Places;
-use super::{Call, Column, Compute, Input, MISTYPED};
+use super::{Call, Column, Compute, MISTYPED};
+use crate::expression::end_to_end;
 use crate::{Error, Result, WindowFunction};
-
-/// No row: NULL.
-pub const ABSENT: u32 = u32::MAX;
-
-/// The values in these rows; NULL for `ABSENT`.
-pub fn pick(from: &Vector, positions: &mut [u32]) -> Vector {
-    if !positions.contains(&ABSENT) {
-        return from.take(positions);
-    }
-    let present: Bitmap = positions.iter().map(|&position| position != ABSENT).collect();
-    positions.iter_mut().filter(|position| **position == ABSENT).for_each(|position| *position = 0);
-    let mut taken = from.take(positions);
-    taken.validity = Some(match &taken.validity {
-        None => present,
-        Some(validity) => validity.iter().zip(present.iter()).map(|(a, b)| a && b).collect(),
-    });
-    taken
-}
 
 /// lag and lead.
 pub struct Shifted {
@@ -32,8 +16,6 @@ pub struct Shifted {
     offset: Option<usize>,
     default: Option<usize>,
     forward: bool,
-    /// Values, then defaults.
-    both: Option<Vector>,
 }
 
 impl Shifted {
@@ -50,53 +32,43 @@ impl Shifted {
             offset: rest(1),
             default: rest(2),
             forward: call.call.function == WindowFunction::Lead,
-            both: None,
         })
     }
 }
 
 impl Compute for Shifted {
-    fn prepare(&mut self, input: &Input) -> Result<()> {
-        let Some(default) = self.default else { return Ok(()) };
-        if u32::try_from(input.rows * 2).is_err() {
-            return Err(Error::Decline("a partition of 2 billion rows"));
-        }
-        let value = input.argument(self.value)?;
-        let parts = vec![value.clone(), input.argument(default)?.clone()];
-        self.both = Some(crate::expression::end_to_end(value.logical, parts)?);
-        Ok(())
-    }
-
     fn compute(&mut self, input: &Input, at: &Places) -> Result<Column> {
-        let offsets = match self.offset {
-            None => None,
-            Some(offset) => Some(input.argument(offset)?),
-        };
-        let offset = |row: usize| -> Result<Option<i64>> {
-            let Some(offsets) = offsets else { return Ok(Some(1)) };
+        let offsets = self.offset.map(|offset| input.slice(offset, at.rows.clone())).transpose()?;
+        let offset = |place: usize| -> Result<Option<i64>> {
+            let Some(offsets) = &offsets else { return Ok(Some(1)) };
             let Values::Int32(values) = &offsets.values else { return Err(MISTYPED) };
-            Ok(offsets.is_valid(row).then(|| values[row].into()))
+            Ok(offsets.is_valid(place).then(|| values[place].into()))
         };
         let mut positions = Vec::with_capacity(at.len());
+        // The rows without such a row in their partition.
+        let mut outside = Vec::new();
         for (place, row) in at.rows.clone().enumerate() {
             let partition = i64::from(at.partition_start[place])..i64::from(at.partition_end[place]);
-            positions.push(match offset(row)? {
-                None => ABSENT,
-                Some(offset) => {
-                    let target = row as i64 + if self.forward { offset } else { -offset };
-                    match (partition.contains(&target), self.default) {
-                        (true, _) => target as u32,
-                        (false, Some(_)) => (input.rows + row) as u32,
-                        (false, None) => ABSENT,
-                    }
+            let target = offset(place)?.map(|by| row as i64 + if self.forward { by } else { -by });
+            positions.push(match target {
+                Some(target) if partition.contains(&target) => target as u32,
+                Some(_) => {
+                    outside.push(place as u32);
+                    ABSENT
                 }
+                None => ABSENT,
             });
         }
-        let from = match &self.both {
-            Some(both) => both,
-            None => input.argument(self.value)?,
+        let values = input.take(self.value, &mut positions)?;
+        let Some(default) = self.default.filter(|_| !outside.is_empty()) else {
+            return Ok(Column::Vector(values));
         };
-        Ok(Column::Vector(pick(from, &mut positions)))
+        // Values, then defaults.
+        let defaults = input.slice(default, at.rows.clone())?;
+        let both = end_to_end(values.logical, vec![values, defaults])?;
+        let mut picked: Vec<u32> = (0..at.len() as u32).collect();
+        outside.iter().for_each(|&place| picked[place as usize] += at.len() as u32);
+        Ok(Column::Vector(both.take(&picked)))
     }
 }
 
@@ -121,26 +93,26 @@ impl OfFrame {
 impl Compute for OfFrame {
     fn compute(&mut self, input: &Input, at: &Places) -> Result<Column> {
         let numbers = match self.function {
-            WindowFunction::NthValue => Some(input.argument(self.value + 1)?),
+            WindowFunction::NthValue => Some(input.slice(self.value + 1, at.rows.clone())?),
             _ => None,
         };
         let mut positions = Vec::with_capacity(at.len());
-        for (place, row) in at.rows.clone().enumerate() {
+        for place in 0..at.len() {
             let parts = at.parts(place);
-            let position = match (self.function, numbers) {
+            let position = match (self.function, &numbers) {
                 (WindowFunction::LastValue, _) => {
                     parts.iter().rev().find(|(start, end)| start < end).map(|(_, end)| end - 1)
                 }
                 (_, None) => parts.iter().find(|(start, end)| start < end).map(|(start, _)| *start),
                 (_, Some(numbers)) => match &numbers.values {
-                    Values::Int32(values) if numbers.is_valid(row) => nth(&parts, values[row])?,
+                    Values::Int32(values) if numbers.is_valid(place) => nth(&parts, values[place])?,
                     Values::Int32(_) => None,
                     _ => return Err(MISTYPED),
                 },
             };
             positions.push(position.unwrap_or(ABSENT));
         }
-        Ok(Column::Vector(pick(input.argument(self.value)?, &mut positions)))
+        Ok(Column::Vector(input.take(self.value, &mut positions)?))
     }
 }
 
