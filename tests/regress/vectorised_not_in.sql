@@ -31,7 +31,16 @@ INSERT INTO asked (query) VALUES
     ('SELECT o.id FROM {outer o JOIN {inner i ON o.k = i.k WHERE coalesce(o.k, i.id) NOT IN (SELECT k FROM {inner WHERE id > 50)'),
     ('SELECT id FROM {outer WHERE k NOT IN (SELECT max(k) FROM {outer WHERE k IS NOT NULL GROUP BY t)'),
     ('SELECT t, count(*) FROM {outer WHERE t NOT IN (SELECT t FROM {inner WHERE k NOT IN (SELECT k FROM {outer WHERE k < 60)) GROUP BY t'),
-    ('SELECT id FROM {outer WHERE k NOT IN (SELECT k FROM {inner WHERE id > (SELECT min(id) + 10 FROM {inner))');
+    ('SELECT id FROM {outer WHERE k NOT IN (SELECT k FROM {inner WHERE id > (SELECT min(id) + 10 FROM {inner))'),
+    -- several columns: none is NULL, some are on either side, all are, none there
+    ('SELECT id FROM {outer WHERE (k, t) NOT IN (SELECT k, t FROM {inner WHERE id > 0)'),
+    ('SELECT id FROM {outer WHERE (k, t) NOT IN (SELECT k, t FROM {inner)'),
+    ('SELECT id FROM {outer WHERE (k, t) NOT IN (SELECT nullif(k, 30), nullif(t, ''t9'') FROM {inner WHERE id > 0)'),
+    ('SELECT id FROM {outer WHERE (t, k) NOT IN (SELECT t, CASE WHEN id % 3 = 0 THEN k END FROM {inner WHERE id > 20)'),
+    ('SELECT id FROM {outer WHERE (k, t, n) NOT IN (SELECT CASE WHEN id % 2 = 0 THEN k END, CASE WHEN id % 3 = 0 THEN t END, CASE WHEN id % 5 = 0 THEN n END FROM {inner WHERE id BETWEEN 1 AND 25)'),
+    ('SELECT id FROM {outer WHERE (k, t) NOT IN (SELECT k, t FROM {inner WHERE id > 1000)'),
+    ('SELECT id FROM {outer WHERE (k, vc) NOT IN (SELECT NULL::int, vc FROM {inner WHERE id BETWEEN 1 AND 9)'),
+    ('SELECT id FROM {outer WHERE NOT (n, k) IN (SELECT n, k FROM {inner WHERE id > 0) AND id % 3 = 0');
 SELECT number, joins(query) FROM asked ORDER BY number;
 SELECT number, answer(query, 'heap_') FROM asked ORDER BY number;
 SELECT number FROM asked WHERE answer(query, 'column_') <> answer(query, 'heap_') ORDER BY 1;
@@ -41,8 +50,7 @@ SELECT answer('SELECT id FROM {outer WHERE id NOT IN (SELECT k * 5 FROM {outer W
        answer('SELECT id FROM {outer WHERE id NOT IN (SELECT k * 5 FROM {outer WHERE k IS NOT NULL)', 'heap_') AS same;
 SELECT joins('SELECT id FROM {outer WHERE id NOT IN (SELECT k * 5 FROM {outer WHERE k IS NOT NULL)');
 RESET work_mem; RESET hash_mem_multiplier;
--- left to the server: several columns, values that depend on the row, and what may raise an error where there is nothing to compare with
-SELECT joins('SELECT id FROM {outer WHERE (k, t) NOT IN (SELECT k, t FROM {inner)');
+-- left to the server: values that depend on the row, and what may raise an error where there is nothing to compare with
 SELECT joins('SELECT id FROM {outer o WHERE k NOT IN (SELECT k FROM {inner i WHERE i.id > o.id)');
 SELECT joins('SELECT id FROM {outer WHERE 100 / k NOT IN (SELECT k FROM {inner)');
 -- the same plan again and again

@@ -276,6 +276,15 @@ class Queries:
             where.append(self.membership(sources))
         return where
 
+    def rows(self, shape, outer, inner, node, where):
+        """IN or NOT IN of two or three columns."""
+        rng = self.rng
+        pairs = [(mine, other) for mine in outer.columns for other in inner.columns if mine.kind == other.kind and mine.kind in COMPARABLE]
+        pairs = rng.sample(pairs, min(len(pairs), rng.choice((2, 2, 3)))) or [(outer, inner)]
+        names = lambda source, at: ", ".join(f"{source.alias}.{pair[at].name if pair[at] is not source else 'k'}" for pair in pairs)
+        query = Select(items=[Node("any", names(inner, 1))], first=node, where=where)
+        return Node("bool", f"(({names(outer, 0)}) {shape.upper()} (@1))", (query,))
+
     def membership(self, sources):
         """IN, NOT IN, EXISTS, ANY, ALL or a comparison with a subquery."""
         rng = self.rng
@@ -291,6 +300,8 @@ class Queries:
             pair = next((p for p in [make.column(COMPARABLE) for _ in range(6)] if p and any(c.kind == p[1].kind for c in outer.columns)), None)
             name, other = (pair[1].name, next(c for c in outer.columns if c.kind == pair[1].kind).name) if pair else ("k", "k")
             query = Select(items=[Node("any", f"{inner.alias}.{name}")], first=node, where=where)
+            if shape in ("in", "not in") and rng.random() < 0.4:
+                return self.rows(shape, outer, inner, node, where)
             word = {"in": "IN", "not in": "NOT IN", "any": "= ANY", "all": rng.choice(("<> ALL", ">= ALL", "< ALL"))}[shape]
             return Node("bool", f"({outer.alias}.{other} {word} (@1))", (query,))
         if shape in ("exists", "not exists"):

@@ -1,6 +1,6 @@
-//! `x NOT IN (SELECT y ...)` as `NOT EXISTS (SELECT ... WHERE y = x)`, which the server makes an anti join.
+//! `x NOT IN (SELECT y ...)` as `NOT EXISTS (SELECT ... WHERE y = x)`, which the server makes an anti join; the same of several columns.
 //!
-//! They only differ where `x` or a `y` is NULL, so both have to be columns that are declared NOT NULL, of tables that no outer join can fill up with NULLs.
+//! They only differ where an `x` or a `y` is NULL, so all have to be columns that are declared NOT NULL, of tables that no outer join can fill up with NULLs.
 
 use pgrx::PgList;
 use pgrx::pg_sys::{self, Node, NodeTag, Query};
@@ -26,20 +26,14 @@ pub unsafe fn as_not_exists(query: *mut Query, condition: *mut Node) -> Option<*
         }
         let link = inside.cast::<pg_sys::SubLink>();
         let test = (*link).testexpr;
-        if (*link).subLinkType != pg_sys::SubLinkType::ANY_SUBLINK
-            || test.is_null()
-            || (*test).type_ != NodeTag::T_OpExpr
-        {
+        if (*link).subLinkType != pg_sys::SubLinkType::ANY_SUBLINK || test.is_null() {
             return None;
         }
-        let comparison = test.cast::<pg_sys::OpExpr>();
-        let (_, CompareOp::Equal) = operand::comparison((*comparison).opno)? else { return None };
-        let (outer, parameter) = sides(comparison)?;
+        let mut comparisons = Vec::new();
+        super::conjuncts(test, &mut comparisons);
         let subquery = (*link).subselect.cast::<Query>();
         let targets = PgList::<pg_sys::TargetEntry>::from_pg((*subquery).targetList);
-        let target = targets.get_ptr(0)?;
-        let plain = (*parameter).type_ == NodeTag::T_Param
-            && targets.len() == 1
+        let plain = targets.len() == comparisons.len()
             && (*subquery).commandType == pg_sys::CmdType::CMD_SELECT
             && (*subquery).setOperations.is_null()
             && (*subquery).groupingSets.is_null()
@@ -48,7 +42,12 @@ pub unsafe fn as_not_exists(query: *mut Query, condition: *mut Node) -> Option<*
             && !(*subquery).hasModifyingCTE
             && !looks_far_out(subquery.cast(), 1)
             && !pg_sys::contain_volatile_functions(subquery.cast());
-        if !plain || !is_never_null(query, outer) || !is_never_null(subquery, (*target).expr.cast()) {
+        let compared =
+            comparisons.iter().map(|&test| compared(test, &targets)).collect::<Option<Vec<_>>>()?;
+        let never_null = compared.iter().all(|&(_, outer, target)| {
+            is_never_null(query, outer) && is_never_null(subquery, (*target).expr.cast())
+        });
+        if !plain || !never_null {
             return None;
         }
         let exists = pg_sys::palloc0(size_of::<Query>()).cast::<Query>();
@@ -60,19 +59,45 @@ pub unsafe fn as_not_exists(query: *mut Query, condition: *mut Node) -> Option<*
         (*exists).jointree = from;
         let number = add_subquery(exists, subquery);
         (*from).fromlist = pg_sys::lappend(std::ptr::null_mut(), reference(number).cast());
-        let value = column(number, target);
-        pg_sys::IncrementVarSublevelsUp(outer, 1, 0);
-        let args = pg_sys::lappend(pg_sys::lappend(std::ptr::null_mut(), outer.cast()), value.cast());
-        (*comparison).args = args;
-        (*from).quals = comparison.cast();
-        let name = super::copied("c1");
-        let entry = pg_sys::makeTargetEntry(pg_sys::copyObjectImpl(value.cast()).cast(), 1, name, false);
-        (*exists).targetList = pg_sys::lappend(std::ptr::null_mut(), entry.cast());
+        for (comparison, outer, target) in compared {
+            let value = column(number, target);
+            pg_sys::IncrementVarSublevelsUp(outer, 1, 0);
+            (*comparison).args =
+                pg_sys::lappend(pg_sys::lappend(std::ptr::null_mut(), outer.cast()), value.cast());
+            if (*exists).targetList.is_null() {
+                let value = pg_sys::copyObjectImpl(value.cast()).cast();
+                let entry = pg_sys::makeTargetEntry(value, 1, super::copied("c1"), false);
+                (*exists).targetList = pg_sys::lappend(std::ptr::null_mut(), entry.cast());
+            }
+        }
+        (*from).quals = super::all_of(&comparisons);
         (*link).subLinkType = pg_sys::SubLinkType::EXISTS_SUBLINK;
         (*link).testexpr = std::ptr::null_mut();
         (*link).operName = std::ptr::null_mut();
         (*link).subselect = exists.cast();
         Some(condition)
+    }
+}
+
+/// A comparison for equality with a column of the subquery: itself, what is compared, and the column.
+unsafe fn compared(
+    test: *mut Node,
+    targets: &PgList<pg_sys::TargetEntry>,
+) -> Option<(*mut pg_sys::OpExpr, *mut Node, *mut pg_sys::TargetEntry)> {
+    // SAFETY: casts follow the tags.
+    unsafe {
+        if (*test).type_ != NodeTag::T_OpExpr {
+            return None;
+        }
+        let comparison = test.cast::<pg_sys::OpExpr>();
+        let (_, CompareOp::Equal) = operand::comparison((*comparison).opno)? else { return None };
+        let (outer, parameter) = sides(comparison)?;
+        if (*parameter).type_ != NodeTag::T_Param {
+            return None;
+        }
+        let number = (*parameter.cast::<pg_sys::Param>()).paramid;
+        let target = targets.get_ptr(usize::try_from(number - 1).ok()?)?;
+        Some((comparison, outer, target))
     }
 }
 

@@ -1,6 +1,6 @@
 //! `x NOT IN (SELECT y ...)` that the server keeps as a sub-plan, as a null-aware anti join; `x IN (SELECT y ...)` that it could not pull up, as a semi join.
 //!
-//! Called with the conditions of scans, subqueries and joins. The sub-plan must not depend on the outer row and compare one column for equality. Whether it is true for a row is all that matters
+//! Called with the conditions of scans, subqueries and joins. The sub-plan must not depend on the outer row and compare columns for equality. Whether it is true for a row is all that matters
 //! of a condition, so the unknown of NULLs counts as false. Invariant: conditions are looked at in the server's order, those before the sub-plan on the rows that it has not yet
 //! seen.
 
@@ -35,14 +35,8 @@ pub unsafe fn filtered(
             };
             plan = scan::filtered(plan, expressions::conditions(context, before, scope)?);
             before = std::ptr::null_mut();
-            let (key, rows) = joined(context, &*subplan, scope, &plan.types())?;
-            plan = Plan::Join {
-                kind,
-                left: Box::new(plan),
-                right: Box::new(rows),
-                keys: vec![key],
-                condition: None,
-            };
+            let (keys, rows) = joined(context, &*subplan, scope, &plan.types())?;
+            plan = Plan::Join { kind, left: Box::new(plan), right: Box::new(rows), keys, condition: None };
         }
         Ok(scan::filtered(plan, expressions::conditions(context, before, scope)?))
     }
@@ -97,14 +91,22 @@ unsafe fn joined(
     subplan: &pg_sys::SubPlan,
     scope: Scope<'_>,
     outer: &[LogicalType],
-) -> Result<((Expression, Expression), Plan), Reason> {
+) -> Result<(Vec<(Expression, Expression)>, Plan), Reason> {
     // SAFETY: a sub-plan's number is its place in the statement's list; its test compares with parameters that stand for its columns.
     unsafe {
-        let parameters = PgList::<std::ffi::c_void>::from_pg(subplan.paramIds).len();
-        let test = subplan.testexpr;
-        if !subplan.parParam.is_null() || parameters != 1 || (*test).type_ != NodeTag::T_OpExpr {
-            return decline("sub-plan that depends on the row, or compares several columns");
+        if !subplan.parParam.is_null() {
+            return decline("sub-plan that depends on the row");
         }
+        let test = subplan.testexpr;
+        let tests = match (*test).type_ {
+            NodeTag::T_BoolExpr
+                if (*test.cast::<pg_sys::BoolExpr>()).boolop == pg_sys::BoolExprType::AND_EXPR =>
+            {
+                let parts = PgList::<pg_sys::Node>::from_pg((*test.cast::<pg_sys::BoolExpr>()).args);
+                parts.iter_ptr().collect()
+            }
+            _ => vec![test],
+        };
         let plans = PgList::<pg_sys::Plan>::from_pg(context.subplans);
         let place = usize::try_from(subplan.plan_id - 1).unwrap_or(usize::MAX);
         let Some(plan) = plans.get_ptr(place).filter(|plan| !plan.is_null()) else {
@@ -112,46 +114,57 @@ unsafe fn joined(
         };
         let Relation { plan: rows, columns } =
             input(context, rewrite::kept(plan).unwrap_or(plan), Order::Any)?.plain();
-        // The test with the sub-plan's column in place of the parameter.
-        let test = test.cast::<pg_sys::OpExpr>();
-        let args = PgList::<pg_sys::Node>::from_pg((*test).args);
-        let (Some(left), Some(right)) = (args.get_ptr(0), args.get_ptr(1)) else {
-            return decline("sub-plan with a test of one argument");
-        };
-        let Some(right) = of_column(right, pg_sys::list_nth_int(subplan.paramIds, 0)) else {
-            return decline("sub-plan whose column is not compared as it is");
-        };
-        let mut compared = *test;
-        compared.args = pg_sys::lappend(pg_sys::lappend(std::ptr::null_mut(), left.cast()), right.cast());
         let inner = Scope::Inputs { outer: &[], inner: &columns };
-        let key = functions::join_key(context, &compared, scope, inner)?;
-        if key.0.needs_host() || key.1.needs_host() {
-            return decline("function of the server's in a sub-plan's test");
+        let mut keys = Vec::with_capacity(tests.len());
+        for test in tests {
+            if (*test).type_ != NodeTag::T_OpExpr {
+                return decline("sub-plan with a test that is no comparison");
+            }
+            // The test with the sub-plan's column in place of the parameter.
+            let test = test.cast::<pg_sys::OpExpr>();
+            let args = PgList::<pg_sys::Node>::from_pg((*test).args);
+            let (Some(left), Some(right)) = (args.get_ptr(0), args.get_ptr(1)) else {
+                return decline("sub-plan with a test of one argument");
+            };
+            let Some(right) = of_column(right, subplan.paramIds) else {
+                return decline("sub-plan whose column is not compared as it is");
+            };
+            let mut compared = *test;
+            compared.args = pg_sys::lappend(pg_sys::lappend(std::ptr::null_mut(), left.cast()), right.cast());
+            let key = functions::join_key(context, &compared, scope, inner)?;
+            if key.0.needs_host() || key.1.needs_host() {
+                return decline("function of the server's in a sub-plan's test");
+            }
+            // Without rows of the sub-plan the server does not compute what it would compare with them.
+            if key.0.can_raise(outer) {
+                return decline("sub-plan compared with what may raise an error");
+            }
+            keys.push(key);
         }
-        // Without rows of the sub-plan the server does not compute what it would compare with them.
-        if key.0.can_raise(outer) {
-            return decline("sub-plan compared with what may raise an error");
-        }
-        Ok((key, rows))
+        Ok((keys, rows))
     }
 }
 
-/// A parameter, or what it is relabelled as, as the first column of the inner side.
-unsafe fn of_column(node: *mut pg_sys::Node, parameter: i32) -> Option<*mut pg_sys::Node> {
-    // SAFETY: casts follow the tags.
+/// A parameter, or what it is relabelled as, as the column of the inner side that it stands for.
+unsafe fn of_column(node: *mut pg_sys::Node, parameters: *mut pg_sys::List) -> Option<*mut pg_sys::Node> {
+    // SAFETY: casts follow the tags; a list of numbers.
     unsafe {
         match (*node).type_ {
             NodeTag::T_RelabelType => {
                 let copy = pg_sys::copyObjectImpl(node.cast()).cast::<pg_sys::RelabelType>();
-                (*copy).arg = of_column((*copy).arg.cast(), parameter)?.cast();
+                (*copy).arg = of_column((*copy).arg.cast(), parameters)?.cast();
                 Some(copy.cast())
             }
             NodeTag::T_Param => {
                 let param = &*node.cast::<pg_sys::Param>();
-                (param.paramkind == pg_sys::ParamKind::PARAM_EXEC && param.paramid == parameter).then(|| {
-                    let (kind, typmod, collation) = (param.paramtype, param.paramtypmod, param.paramcollid);
-                    pg_sys::makeVar(pg_sys::INNER_VAR, 1, kind, typmod, collation, 0).cast()
-                })
+                if param.paramkind != pg_sys::ParamKind::PARAM_EXEC {
+                    return None;
+                }
+                let count = if parameters.is_null() { 0 } else { (*parameters).length };
+                let at = (0..count).find(|&at| pg_sys::list_nth_int(parameters, at) == param.paramid)?;
+                let (kind, typmod, collation) = (param.paramtype, param.paramtypmod, param.paramcollid);
+                let number = i16::try_from(at + 1).ok()?;
+                Some(pg_sys::makeVar(pg_sys::INNER_VAR, number, kind, typmod, collation, 0).cast())
             }
             _ => None,
         }

@@ -12,6 +12,7 @@ use vector::{Bitmap, LogicalType, Predicate, Values, Vector};
 
 use super::members::KeySet;
 use super::narrow::predicate;
+use super::null_aware::Classes;
 use super::table::Table;
 use crate::expression::end_to_end;
 use crate::row_container::{BatchFile, Partitions, compacted, nulls};
@@ -25,6 +26,8 @@ pub struct Spec {
     pub keys: Vec<Expression>,
     /// Whether the table finds rows by the keys (else it gives all of them).
     pub keyed: bool,
+    /// Whether a NULL in one of several keys may equal anything: no spreading by keys brings those together that may be equal.
+    pub null_aware: bool,
     /// Whether all rows of a key have to be found.
     pub duplicates: bool,
     /// For each key the column of the probing source that it is compared with, if rows without a match are dropped and it is one.
@@ -51,6 +54,8 @@ pub struct Built {
     pub keys: Vec<Vector>,
     /// Where rows are found.
     pub table: Table,
+    /// Where rows are found that may be equal, because of NULLs.
+    pub classes: Option<Classes>,
     /// What the probing source may leave out.
     pub narrowing: Vec<Predicate>,
     /// Columns of the probing source that are compared with a key, and the key's values.
@@ -193,7 +198,8 @@ impl SinkLocal for Local {
         self.held += bytes;
         let held = self.shared.bytes.fetch_add(bytes, Ordering::Relaxed) + bytes;
         if held > self.shared.spec.memory {
-            if !self.shared.spec.keyed || self.shared.spec.temp_files.is_none() {
+            let spec = &self.shared.spec;
+            if !spec.keyed || spec.null_aware || spec.temp_files.is_none() {
                 return Err(Error::Decline("the kept side of a join is larger than the memory it may use"));
             }
             self.shared.spilled.store(true, Ordering::Release);
@@ -261,7 +267,10 @@ impl Built {
         for (column, key) in probed {
             members.extend(KeySet::new(key, keys.len() == 1)?.map(|set| (column, set)));
         }
-        if spec.keyed {
+        let mut classes = None;
+        if spec.null_aware {
+            classes = Some(Classes::new(std::mem::take(&mut keys), rows)?);
+        } else if spec.keyed {
             keys.clear();
         }
         let marks = if spec.marks { rows } else { 0 };
@@ -271,6 +280,7 @@ impl Built {
             columns,
             keys,
             table,
+            classes,
             narrowing,
             members,
             null_keys,

@@ -1,8 +1,8 @@
 //! Hash joins: the right input is kept in memory and found by its keys, the left one is probed batch by batch.
 //!
 //! `build` gathers the kept side, `keys` brings keys to comparable forms, `hash` and `table` find them, `probe` makes the rows, `spill` does it piece by piece where the kept side
-//! is larger than the memory it may use. Joins without keys
-//! list every pair, and so does `NOT IN` over several columns or with a further condition, where NULLs make keys neither equal nor different.
+//! is larger than the memory it may use. Joins without keys list every pair, and so does `NOT IN` with a further condition, where NULLs make keys neither equal nor different; over several columns
+//! it has tables for those that are not NULL (`null_aware`).
 //! A semi or anti join may keep either side: with the side that comes out in memory (`RightSemi`, `RightAnti`) its rows are marked when they match, are looked at no more once
 //! they are, and come out at the end.
 
@@ -11,6 +11,7 @@ mod hash;
 mod keys;
 mod members;
 mod narrow;
+mod null_aware;
 mod probe;
 mod spill;
 mod table;
@@ -77,8 +78,8 @@ pub fn join(
     if let Some(condition) = condition {
         condition.mark_columns(&mut condition_columns);
     }
-    let keyed =
-        !keys.is_empty() && (*kind != JoinKind::NullAwareAnti || (keys.len() == 1 && condition.is_none()));
+    let null_aware = *kind == JoinKind::NullAwareAnti;
+    let keyed = !keys.is_empty() && (!null_aware || condition.is_none());
     let of_right = wanted.iter().zip(&condition_columns).skip(width);
     let (left_keys, right_keys): (Vec<_>, _) = keys.iter().cloned().unzip();
     let raises = condition.as_ref().is_some_and(|condition| condition.can_raise(&types))
@@ -92,6 +93,7 @@ pub fn join(
     let sink = Arc::new(BuildSink::new(Spec {
         keys: right_keys,
         keyed,
+        null_aware: null_aware && keyed && keys.len() > 1,
         probed,
         duplicates: kind.gives_right() || condition.is_some() || !keyed && !keys.is_empty(),
         types: right_types,

@@ -69,6 +69,11 @@ impl Probe {
             if built.nothing {
                 return emit(batch.clone());
             }
+            if let Some(classes) = &built.classes {
+                built.table.find(&found, batch.rows, &mut self.scratch, &mut self.heads)?;
+                let left = rows_where(batch.rows, |row| self.heads.get(row) == Some(&0));
+                return shared.emit_kept(batch, &classes.impossible(keys, left)?, emit);
+            }
             if shared.keyed {
                 if built.null_keys {
                     return Ok(());

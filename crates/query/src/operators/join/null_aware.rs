@@ -1,0 +1,106 @@
+//! `NOT IN` over several columns: the left rows that no kept row may equal, where what is NULL may equal anything.
+//!
+//! Called by `probe` with the rows that equal no kept row. Rows are told apart by which of their keys are known, that is, not NULL: two may be equal where they are in the keys that both know. So for
+//! each class of kept rows that know the same keys there is a table for each choice of keys to compare, made for the first left rows that ask for it; a batch is looked up once in each.
+//! Classes are few: all rows know all keys where nothing is NULL.
+
+use std::sync::{Arc, Mutex};
+
+use vector::Vector;
+
+use super::build::POISONED;
+use super::table::{Scratch, Table};
+use crate::row_container::flat;
+use crate::{Error, Result, interrupt};
+
+/// A bit for each key.
+type Keys = u64;
+
+/// The table of a class, by its number, for some of the keys that it knows.
+type Found = ((usize, Keys), Arc<Table>);
+
+/// The kept rows.
+pub struct Classes {
+    keys: Vec<Vector>,
+    /// Which keys they know, and which rows they are.
+    classes: Vec<(Keys, Vec<u32>)>,
+    tables: Mutex<Vec<Found>>,
+}
+
+impl Classes {
+    /// Of rows with these keys, which are flat.
+    pub fn new(keys: Vec<Vector>, rows: usize) -> Result<Self> {
+        if keys.len() > Keys::BITS as usize {
+            return Err(Error::Decline("NOT IN over more than 64 columns"));
+        }
+        let classes = classes(&keys.iter().collect::<Vec<_>>(), rows)?;
+        Ok(Self { keys, classes, tables: Mutex::default() })
+    }
+
+    /// Those of the rows `left` of a batch, which equal no kept row, that none may equal.
+    pub fn impossible(&self, keys: &[Arc<Vector>], left: Vec<u32>) -> Result<Vec<u32>> {
+        let all = Keys::MAX >> (Keys::BITS as usize - self.keys.len());
+        let complete = self.classes.iter().all(|(known, _)| *known == all);
+        if left.is_empty() || complete && keys.iter().all(|key| key.null_count() == 0) {
+            return Ok(left);
+        }
+        let taken: Vec<Vector> = keys.iter().map(|key| flat(key).take(&left)).collect();
+        let mut kept = Vec::new();
+        for (known, mut rows) in classes(&taken.iter().collect::<Vec<_>>(), left.len())? {
+            for (class, (of_class, _)) in self.classes.iter().enumerate() {
+                let compared = known & of_class;
+                if compared == 0 {
+                    rows.clear();
+                }
+                if compared == all || rows.is_empty() {
+                    continue;
+                }
+                let table = self.table(class, compared)?;
+                let columns: Vec<Vector> =
+                    chosen(&taken, compared).map(|column| column.take(&rows)).collect();
+                let mut heads = Vec::new();
+                let columns: Vec<&Vector> = columns.iter().collect();
+                table.find(&columns, rows.len(), &mut Scratch::default(), &mut heads)?;
+                let mut heads = heads.into_iter();
+                rows.retain(|_| heads.next() == Some(0));
+            }
+            kept.extend(rows.iter().filter_map(|&row| left.get(row as usize)));
+        }
+        kept.sort_unstable();
+        Ok(kept)
+    }
+
+    /// The table that finds rows of a class by some of the keys that they know.
+    fn table(&self, class: usize, compared: Keys) -> Result<Arc<Table>> {
+        // Held while a table is made: other threads would make the same one.
+        let mut tables = self.tables.lock().map_err(|_| POISONED)?;
+        if let Some((_, table)) = tables.iter().find(|(of, _)| *of == (class, compared)) {
+            return Ok(Arc::clone(table));
+        }
+        let rows = self.classes.get(class).map_or(&[][..], |(_, rows)| rows);
+        let columns: Vec<Vector> = chosen(&self.keys, compared).map(|key| key.take(rows)).collect();
+        let table = Arc::new(Table::new(&columns, rows.len(), false)?);
+        tables.push(((class, compared), Arc::clone(&table)));
+        Ok(table)
+    }
+}
+
+/// The keys of a choice.
+fn chosen(keys: &[Vector], compared: Keys) -> impl Iterator<Item = &Vector> {
+    keys.iter().enumerate().filter(move |(at, _)| (compared >> at) & 1 == 1).map(|(_, key)| key)
+}
+
+/// Rows of flat keys by which keys they know.
+fn classes(keys: &[&Vector], rows: usize) -> Result<Vec<(Keys, Vec<u32>)>> {
+    let mut classes: Vec<(Keys, Vec<u32>)> = Vec::new();
+    for row in 0..rows {
+        interrupt::check_at(row)?;
+        let known = keys.iter().enumerate().map(|(at, key)| Keys::from(key.is_valid(row)) << at);
+        let known = known.fold(0, |known, key| known | key);
+        match classes.iter_mut().find(|(of, _)| *of == known) {
+            Some((_, class)) => class.push(row as u32),
+            None => classes.push((known, vec![row as u32])),
+        }
+    }
+    Ok(classes)
+}
