@@ -58,3 +58,22 @@ PREPARE without (int) AS SELECT count(*) FROM column_outer WHERE k NOT IN (SELEC
 SET plan_cache_mode = force_generic_plan;
 EXECUTE without (0); EXECUTE without (-2); EXECUTE without (99); EXECUTE without (1000);
 SELECT joins('EXECUTE without (0)');
+-- where nothing can be NULL it is an anti join, unless a child of a table may have what its parent does not; a CTE in the subquery stays the outer query's
+CREATE TABLE sure (y int NOT NULL, z int NOT NULL) USING colcompress;
+CREATE TABLE unsure () INHERITS (sure) USING colcompress;
+ALTER TABLE unsure ALTER y DROP NOT NULL;
+CREATE TABLE asks (x int NOT NULL, w int NOT NULL) USING colcompress;
+INSERT INTO sure SELECT g, g FROM generate_series(1, 100000) g;
+INSERT INTO asks SELECT g, g FROM generate_series(50001, 150000) g;
+ANALYZE sure, unsure, asks;
+SET work_mem = '64kB'; SET hash_mem_multiplier = 1;
+INSERT INTO unsure VALUES (NULL, 0);
+SELECT count(*) FROM asks WHERE x % 5000 = 0 AND x NOT IN (SELECT y FROM sure);
+SELECT count(*) FROM asks WHERE x NOT IN (SELECT y FROM ONLY sure);
+SELECT count(*) FROM asks WHERE (x, w) NOT IN (SELECT y, z FROM ONLY sure);
+SELECT joins('SELECT count(*) FROM asks WHERE (x, w) NOT IN (SELECT y, z FROM ONLY sure)');
+WITH few AS (SELECT z FROM sure GROUP BY z HAVING count(*) > 0)
+SELECT count(*) FROM asks WHERE x NOT IN (SELECT y FROM ONLY sure JOIN few USING (z));
+WITH few AS MATERIALIZED (SELECT z FROM sure GROUP BY z HAVING count(*) > 0)
+SELECT count(*) FROM asks WHERE x NOT IN (SELECT y FROM ONLY sure JOIN few USING (z));
+RESET work_mem; RESET hash_mem_multiplier;

@@ -133,6 +133,11 @@ fn beside(frame: &WindowFrame, value: &V, base: &V, by: f64) -> std::cmp::Orderi
             let by = if frame.descending { -by } else { by };
             let order = match (value, base) {
                 (V::Int(value), V::Int(base)) => i128::from(*value).cmp(&(i128::from(*base) + by as i128)),
+                // In thousandths: as floats 1.6 - 1.5 is more than 0.1.
+                (V::Dec(value, scale), V::Dec(base, of_base)) => {
+                    let scaled = |value: &i128, scale: &u16| value * 10i128.pow(3 - u32::from(*scale));
+                    scaled(value, scale).cmp(&(scaled(base, of_base) + (by * 1000.0).round() as i128))
+                }
                 _ => vector::compare_floats(number(value), number(base) + by),
             };
             if frame.descending { order.reverse() } else { order }

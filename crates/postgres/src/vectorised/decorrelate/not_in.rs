@@ -57,6 +57,8 @@ pub unsafe fn as_not_exists(query: *mut Query, condition: *mut Node) -> Option<*
         let from = pg_sys::palloc0(size_of::<pg_sys::FromExpr>()).cast::<pg_sys::FromExpr>();
         (*from).type_ = NodeTag::T_FromExpr;
         (*exists).jointree = from;
+        // What it names of the queries around it, which can only be CTEs, is one level further out now.
+        pg_sys::IncrementVarSublevelsUp(subquery.cast(), 1, 1);
         let number = add_subquery(exists, subquery);
         (*from).fromlist = pg_sys::lappend(std::ptr::null_mut(), reference(number).cast());
         for (comparison, outer, target) in compared {
@@ -130,8 +132,12 @@ unsafe fn is_never_null(query: *mut Query, node: *mut Node) -> bool {
         let attribute = usize::try_from(var.varattno - 1).unwrap_or(usize::MAX);
         let columns = (*descriptor).attrs.as_slice(usize::try_from((*descriptor).natts).unwrap_or(0));
         let found = columns.get(attribute).is_some_and(|column| column.attnotnull);
+        // Children of a table that is not partitioned need not have what it declares.
+        let children = (*entry).inh
+            && (*entry).relkind as u8 == pg_sys::RELKIND_RELATION
+            && (*(*relation).rd_rel).relhassubclass;
         pg_sys::table_close(relation, pg_sys::NoLock as i32);
-        found
+        found && !children
     }
 }
 
