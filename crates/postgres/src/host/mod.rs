@@ -21,4 +21,5 @@ pub mod relation;
 pub mod shared_memory;
 pub mod short_calls;
 pub mod subtransaction;
+pub mod tree;
 pub mod worker;

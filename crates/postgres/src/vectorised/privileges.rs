@@ -10,6 +10,7 @@ use pgrx::{PgList, pg_guard};
 
 use super::rewrite::{children, expressions};
 use crate::compat;
+use crate::host::tree;
 
 /// True where the current user may call every function and aggregate of the subtree.
 ///
@@ -18,7 +19,7 @@ use crate::compat;
 pub unsafe fn may_call_all(plan: *mut Plan) -> bool {
     // SAFETY: the caller's promise.
     unsafe {
-        !expressions(plan).into_iter().any(|part| forbidden(part, std::ptr::null_mut()))
+        !expressions(plan).into_iter().any(|part| tree::guarded(|| forbidden(part, std::ptr::null_mut())))
             && groups_by(plan).into_iter().all(may_compare)
             && children(plan).into_iter().all(|child| may_call_all(*child))
     }
@@ -90,7 +91,7 @@ unsafe extern "C-unwind" fn forbidden(node: *mut Node, context: *mut c_void) -> 
         !node.is_null()
             && (distinct_forbidden(node)
                 || pg_sys::check_functions_in_node(node, Some(is_forbidden), context)
-                || pg_sys::expression_tree_walker(node, Some(forbidden), context))
+                || tree::walk(node, forbidden, context))
     }
 }
 

@@ -7,13 +7,14 @@
 use std::ffi::c_void;
 use std::sync::{Arc, Mutex};
 
-use pgrx::PgList;
 use pgrx::pg_sys::{self, Datum, Node, NodeTag, Oid};
+use pgrx::{PgList, pg_guard};
 use query::HostFunction;
 use vector::{Values, Vector};
 
 use crate::compat;
 use crate::convert::{ColumnReader, ColumnType, ColumnWriter};
+use crate::host::tree;
 use crate::vectorised::attempt::attempt;
 
 /// Rows between two resets of the memory that results are built in.
@@ -66,6 +67,7 @@ pub unsafe fn parts(node: *mut Node) -> Option<Vec<*mut Node>> {
         cases: u32,
     }
     /// True for what cannot be.
+    #[pg_guard]
     unsafe extern "C-unwind" fn look(node: *mut Node, data: *mut c_void) -> bool {
         // SAFETY: the server passes valid nodes, or null, and the data it was given; casts follow the tag.
         unsafe {
@@ -81,7 +83,7 @@ pub unsafe fn parts(node: *mut Node) -> Option<Vec<*mut Node>> {
             };
             match (*node).type_ {
                 NodeTag::T_Var | NodeTag::T_Aggref | NodeTag::T_GroupingFunc | NodeTag::T_Param => {
-                    if !found.parts.iter().any(|&part| pg_sys::equal(part.cast(), node.cast())) {
+                    if !found.parts.iter().any(|&part| tree::are_equal(part, node)) {
                         found.parts.push(node);
                     }
                     false
@@ -108,15 +110,17 @@ pub unsafe fn parts(node: *mut Node) -> Option<Vec<*mut Node>> {
                     let cast = &*node.cast::<pg_sys::ArrayCoerceExpr>();
                     look(cast.arg.cast(), data) || inside(cast.elemexpr.cast(), data)
                 }
-                _ => pg_sys::expression_tree_walker(node, Some(look), data),
+                _ => tree::walk(node, look, data),
             }
         }
     }
-    unsafe extern "C-unwind" fn may_not_call(function: Oid, _: *mut c_void) -> bool {
+    #[pg_guard]
+    unsafe extern "C-unwind" fn may_not_call(function: Oid, _data: *mut c_void) -> bool {
         let built_in = function.to_u32() < pg_sys::FirstNormalObjectId;
         // SAFETY: catalog look-ups.
         unsafe { !built_in || !compat::may_execute(function) || pg_sys::get_func_retset(function) }
     }
+    #[pg_guard]
     unsafe extern "C-unwind" fn forbidden(node: *mut Node, data: *mut c_void) -> bool {
         // SAFETY: the server passes valid nodes, or null.
         unsafe {
@@ -124,7 +128,7 @@ pub unsafe fn parts(node: *mut Node) -> Option<Vec<*mut Node>> {
                 && (matches!((*node).type_, NodeTag::T_CoerceViaIO | NodeTag::T_FuncExpr)
                     && may_check(pg_sys::exprType(node))
                     || pg_sys::check_functions_in_node(node, Some(may_not_call), data)
-                    || pg_sys::expression_tree_walker(node, Some(forbidden), data))
+                    || tree::walk(node, forbidden, data))
         }
     }
     // SAFETY: the caller's promise; the walkers' data lives as long as they run.
@@ -138,7 +142,8 @@ pub unsafe fn parts(node: *mut Node) -> Option<Vec<*mut Node>> {
         }
         let mut found = Look { parts: Vec::new(), cases: 0 };
         let data = (&raw mut found).cast();
-        (!look(node, data) && !forbidden(node, std::ptr::null_mut())).then_some(found.parts)
+        let is_fit = tree::guarded(|| !look(node, data) && !forbidden(node, std::ptr::null_mut()));
+        is_fit.then_some(found.parts)
     }
 }
 
@@ -159,20 +164,11 @@ impl ServerExpression {
                     return node;
                 }
                 let with = &*data.cast::<Replace<'_>>();
-                let same = |(part, _): &(&*mut Node, &*mut Node)| pg_sys::equal((**part).cast(), node.cast());
+                let same = |(part, _): &(&*mut Node, &*mut Node)| tree::are_equal(**part, node);
                 match with.parts.iter().zip(with.parameters).find(same) {
                     Some((_, parameter)) => *parameter,
-                    None => mutate(node, data),
+                    None => tree::mutate(node, replace, data),
                 }
-            }
-        }
-        unsafe fn mutate(node: *mut Node, data: *mut c_void) -> *mut Node {
-            type Callback = unsafe extern "C-unwind" fn(*mut Node, *mut c_void) -> *mut Node;
-            // SAFETY: the server's headers leave out the parameters of the callback, which it calls with these two.
-            unsafe {
-                let callback =
-                    std::mem::transmute::<Callback, unsafe extern "C-unwind" fn() -> *mut Node>(replace);
-                pg_sys::expression_tree_mutator(node, Some(callback), data)
             }
         }
         // SAFETY: the caller's promise; zeroed nodes are what the server's own start as.
@@ -190,7 +186,7 @@ impl ServerExpression {
             };
             let parameters: Vec<_> = parts.iter().zip(1..).map(parameter).collect();
             let mut with = Replace { parts, parameters: &parameters };
-            let tree = mutate(node, (&raw mut with).cast());
+            let tree = tree::guarded(|| tree::mutate(node, replace, (&raw mut with).cast()));
             let types: Vec<_> = parts.iter().map(|&part| pg_sys::exprType(part)).collect();
             let tag = format!("{:?}", (*node).type_);
             Arc::new(Self {

@@ -99,6 +99,9 @@ impl Lane {
     }
 }
 
+/// Bytes of a worker's stack, of which no more is memory than was used: nested expressions take some kilobytes a level.
+const STACK: usize = 16 << 20;
+
 impl Pool {
     /// A pool of `threads - 1` workers, none of which is started.
     pub fn new(threads: usize) -> Arc<Self> {
@@ -121,7 +124,8 @@ impl Pool {
         let mut started = Vec::new();
         for number in 0..self.wanted {
             let (shared, interrupted) = (Arc::clone(&self.shared), host.interrupted());
-            let named = std::thread::Builder::new().name(format!("colonnade {}", number + 1));
+            let named =
+                std::thread::Builder::new().name(format!("colonnade {}", number + 1)).stack_size(STACK);
             match named.spawn(move || work(&shared, interrupted)) {
                 Ok(handle) => started.push(handle),
                 Err(_) => break,

@@ -10,6 +10,8 @@ mod scalar;
 use pgrx::PgList;
 use pgrx::pg_sys::{self, Node, NodeTag, Query};
 
+use crate::host::tree;
+
 /// Rewrites what is understood, in the query and in those inside it.
 ///
 /// # Safety
@@ -106,12 +108,12 @@ unsafe fn sub_links(node: *mut Node) -> Vec<*mut pg_sys::SubLink> {
                 (*found.cast::<Vec<*mut pg_sys::SubLink>>()).push(node.cast());
                 return false;
             }
-            pg_sys::expression_tree_walker(node, Some(walk), found)
+            tree::walk(node, walk, found)
         }
     }
     let mut found: Vec<*mut pg_sys::SubLink> = Vec::new();
     // SAFETY: a valid expression.
-    unsafe { walk(node, (&raw mut found).cast()) };
+    unsafe { tree::guarded(|| walk(node, (&raw mut found).cast())) };
     found
 }
 

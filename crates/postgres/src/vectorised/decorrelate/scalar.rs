@@ -8,6 +8,7 @@ use pgrx::pg_sys::{self, Node, NodeTag, Query};
 use vector::CompareOp;
 
 use super::{add_subquery, column, conjuncts, looks_far_out, reference, sides, sub_links};
+use crate::host::tree;
 use crate::planner::operand;
 use crate::vectorised::translate::types;
 
@@ -110,7 +111,10 @@ unsafe fn understood(subquery: *mut Query) -> Option<Vec<Link>> {
         conjuncts((*query.jointree).quals, &mut conditions);
         let (linking, others): (Vec<_>, Vec<_>) =
             conditions.into_iter().partition(|&condition| pg_sys::contain_vars_of_level(condition, 1));
-        if linking.is_empty() {
+        // The groups of all rows are made, whether an outer row asks for them or not. Plain tables have no ON clauses, and nothing that is computed.
+        let tables = PgList::<pg_sys::RangeTblEntry>::from_pg(query.rtable);
+        let plain = tables.iter_ptr().all(|table| (*table).rtekind == pg_sys::RTEKind::RTE_RELATION);
+        if linking.is_empty() || !plain || !others.iter().all(|&condition| has_verdict(condition)) {
             return None;
         }
         let links = linking.iter().map(|&condition| link(condition)).collect::<Option<Vec<_>>>()?;
@@ -158,11 +162,8 @@ unsafe fn link(condition: *mut Node) -> Option<Link> {
         types::can_equal(types::column_of(inner)).ok()?;
         let collation = (*clause).inputcollid;
         let plain = collation == pg_sys::InvalidOid || types::is_deterministic(collation);
-        (plain && !pg_sys::contain_volatile_functions(condition)).then_some(Link {
-            clause,
-            inner,
-            inner_is_left,
-        })
+        (plain && cannot_fail(left) && cannot_fail(right) && !pg_sys::contain_volatile_functions(condition))
+            .then_some(Link { clause, inner, inner_is_left })
     }
 }
 
@@ -242,6 +243,28 @@ fn is_sum_or_extreme(aggregate: &pg_sys::Aggref) -> bool {
         || (p::F_MIN_INT8..=p::F_MIN_NUMERIC).contains(&oid)
 }
 
+/// Comparisons and NULL tests of what cannot fail, and what AND, OR and NOT make of them.
+unsafe fn has_verdict(node: *mut Node) -> bool {
+    // SAFETY: casts follow the tags; args are lists of expressions.
+    unsafe {
+        let all = |list, holds: unsafe fn(*mut Node) -> bool| {
+            PgList::<Node>::from_pg(list).iter_ptr().all(|part| holds(part))
+        };
+        match (*node).type_ {
+            NodeTag::T_BoolExpr => all((*node.cast::<pg_sys::BoolExpr>()).args, has_verdict),
+            NodeTag::T_NullTest => cannot_fail((*node.cast::<pg_sys::NullTest>()).arg.cast()),
+            NodeTag::T_OpExpr if operand::comparison((*node.cast::<pg_sys::OpExpr>()).opno).is_some() => {
+                all((*node.cast::<pg_sys::OpExpr>()).args, cannot_fail)
+            }
+            NodeTag::T_ScalarArrayOpExpr => {
+                let expr = &*node.cast::<pg_sys::ScalarArrayOpExpr>();
+                operand::comparison(expr.opno).is_some() && all(expr.args, cannot_fail)
+            }
+            _ => cannot_fail(node),
+        }
+    }
+}
+
 /// Columns, constants, parameters, aggregates and arithmetic of numerics that has a result for every value.
 unsafe fn cannot_fail(node: *mut Node) -> bool {
     // SAFETY: casts follow the tags; args are lists of what their names say.
@@ -249,6 +272,8 @@ unsafe fn cannot_fail(node: *mut Node) -> bool {
         let all = |list| PgList::<Node>::from_pg(list).iter_ptr().all(|part| cannot_fail(part));
         match (*node).type_ {
             NodeTag::T_Var | NodeTag::T_Const | NodeTag::T_Param => true,
+            // It fails while it is planned, or never.
+            _ if is_constant(node) => true,
             NodeTag::T_Aggref => {
                 let aggregate = &*node.cast::<pg_sys::Aggref>();
                 let args = PgList::<pg_sys::TargetEntry>::from_pg(aggregate.args);
@@ -267,6 +292,18 @@ unsafe fn cannot_fail(node: *mut Node) -> bool {
             }
             _ => false,
         }
+    }
+}
+
+/// Whether an expression is of constants alone, which the planner computes.
+unsafe fn is_constant(node: *mut Node) -> bool {
+    // SAFETY: a valid expression.
+    unsafe {
+        !(0..4).any(|level| pg_sys::contain_vars_of_level(node, level))
+            && !pg_sys::contain_agg_clause(node)
+            && !pg_sys::contain_mutable_functions(node)
+            && !pg_sys::contain_subplans(node)
+            && !tree::contains(node, |tag| tag == NodeTag::T_Param)
     }
 }
 

@@ -171,6 +171,24 @@ pub fn contains(value: &[u8], other: &[u8]) -> Result<bool> {
     within(Container::open(value, 0)?, Container::open(other, 0)?)
 }
 
+/// Whether a document has more levels than `contains` and `leaves` go down, each in a frame of the stack.
+pub fn is_deep(value: &[u8]) -> Result<bool> {
+    const DEEPEST: usize = 500;
+    fn goes_below(container: Container<'_>, levels: usize) -> Result<bool> {
+        let Some(levels) = levels.checked_sub(1) else { return Ok(true) };
+        let mut children = container.children();
+        while let Some(child) = children.next()? {
+            if let Item::Container(inner) = child
+                && goes_below(inner, levels)?
+            {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+    goes_below(Container::open(value, 0)?, DEEPEST)
+}
+
 fn within(value: Container<'_>, other: Container<'_>) -> Result<bool> {
     if value.is_object() != other.is_object() {
         return Ok(false);
@@ -240,40 +258,75 @@ pub fn field_text(value: &[u8], key: &[u8], out: &mut Vec<u8>) -> Result<bool> {
     }
 }
 
-/// An item as the server's output function writes it.
+/// An item as the server's output function writes it; without recursion, as documents may be nested thousands of levels deep.
 fn write_item(item: &Item<'_>, out: &mut Vec<u8>) -> Result<()> {
+    let mut open: Vec<Open<'_>> = Vec::new();
+    open.extend(write_scalar(item, out)?);
+    while let Some(inner) = open.last_mut() {
+        let next = inner.next(out)?;
+        match next {
+            None => {
+                open.pop();
+            }
+            Some(item) => open.extend(write_scalar(&item, out)?),
+        }
+    }
+    Ok(())
+}
+
+/// Writes a scalar, or opens a container.
+fn write_scalar<'a>(item: &Item<'a>, out: &mut Vec<u8>) -> Result<Option<Open<'a>>> {
     match item {
         Item::Null => out.extend_from_slice(b"null"),
         Item::Bool(truth) => out.extend_from_slice(if *truth { b"true" } else { b"false" }),
         Item::String(text) => write_string(text, out),
         Item::Numeric(number) => numeric::write_text(number, out).ok_or_else(damaged)?,
-        Item::Container(container) => write_container(*container, out)?,
+        Item::Container(container) => return Open::begin(*container, out).map(Some),
     }
-    Ok(())
+    Ok(None)
 }
 
-fn write_container(container: Container<'_>, out: &mut Vec<u8>) -> Result<()> {
-    let mut children = container.children();
-    let mut values = container.children();
-    if container.is_object() {
-        for _ in 0..container.count() {
-            values.next_place()?;
+/// A container that is being written.
+struct Open<'a> {
+    container: Container<'a>,
+    /// An array's elements or an object's keys.
+    children: Children<'a>,
+    /// An object's values.
+    values: Children<'a>,
+    /// Elements or pairs that were begun.
+    begun: usize,
+}
+
+impl<'a> Open<'a> {
+    fn begin(container: Container<'a>, out: &mut Vec<u8>) -> Result<Self> {
+        let mut values = container.children();
+        if container.is_object() {
+            for _ in 0..container.count() {
+                values.next_place()?;
+            }
         }
+        out.push(if container.is_object() { b'{' } else { b'[' });
+        Ok(Self { container, children: container.children(), values, begun: 0 })
     }
-    out.push(if container.is_object() { b'{' } else { b'[' });
-    for number in 0..container.count() {
-        if number > 0 {
+
+    /// Writes what comes before the next element or value, and returns that; or closes the container.
+    fn next(&mut self, out: &mut Vec<u8>) -> Result<Option<Item<'a>>> {
+        if self.begun == self.container.count() {
+            out.push(if self.container.is_object() { b'}' } else { b']' });
+            return Ok(None);
+        }
+        if self.begun > 0 {
             out.extend_from_slice(b", ");
         }
-        let child = children.next()?.ok_or_else(damaged)?;
-        write_item(&child, out)?;
-        if container.is_object() {
-            out.extend_from_slice(b": ");
-            write_item(&values.next()?.ok_or_else(damaged)?, out)?;
+        self.begun += 1;
+        let child = self.children.next()?.ok_or_else(damaged)?;
+        if !self.container.is_object() {
+            return Ok(Some(child));
         }
+        write_scalar(&child, out)?;
+        out.extend_from_slice(b": ");
+        self.values.next()?.ok_or_else(damaged).map(Some)
     }
-    out.push(if container.is_object() { b'}' } else { b']' });
-    Ok(())
 }
 
 fn write_string(text: &[u8], out: &mut Vec<u8>) {
@@ -355,6 +408,9 @@ pub type Placed = (Vec<Vec<u8>>, Leaf);
 /// The scalars of an object, each with the keys that lead to it, where these are all that containing the object asks for: nested objects, but no arrays, NULLs and empty
 /// objects.
 pub fn leaves(value: &[u8]) -> Result<Option<Vec<Placed>>> {
+    if is_deep(value)? {
+        return Ok(None);
+    }
     let mut found = Vec::new();
     let plain = gather(Container::open(value, 0)?, &mut Vec::new(), &mut found)?;
     Ok(plain.then_some(found))

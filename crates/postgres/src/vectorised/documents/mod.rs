@@ -11,6 +11,7 @@ use std::any::Any;
 use std::sync::Arc;
 
 pub use array::{Layout, elements_of};
+pub use jsonb::is_deep;
 use query::{HostFunction, Result};
 use vector::{ByteViews, LogicalType, Values, Vector, VectorBuilder};
 

@@ -9,17 +9,21 @@ use query::{Expression, Plan, SortKey};
 use super::{Context, Order, Relation, decline, input, sort, targets, types};
 use crate::vectorised::translated::{OutputColumn, Reason};
 
-/// The rows of all inputs.
+/// The rows of all inputs. Partitions that follow each other are in order together where each is.
 ///
 /// # Safety
 /// A finished plan node.
-pub unsafe fn append(context: &mut Context<'_>, append: *mut pg_sys::Append) -> Result<Relation, Reason> {
+pub unsafe fn append(
+    context: &mut Context<'_>,
+    append: *mut pg_sys::Append,
+    order: Order,
+) -> Result<Relation, Reason> {
     // SAFETY: a list of plans whose target lists have the node's types.
     unsafe {
         if (*append).plan.parallel_aware || (*append).nasyncplans > 0 {
             return decline("parallel or asynchronous append");
         }
-        all(context, (*append).appendplans)
+        all(context, (*append).appendplans, order)
     }
 }
 
@@ -34,7 +38,7 @@ pub unsafe fn merge_append(
 ) -> Result<Relation, Reason> {
     // SAFETY: as above; the arrays have numCols entries.
     unsafe {
-        let below = all(context, (*append).mergeplans)?;
+        let below = all(context, (*append).mergeplans, Order::Any)?;
         if order == Order::Any {
             return Ok(below);
         }
@@ -57,13 +61,13 @@ pub unsafe fn merge_append(
     }
 }
 
-unsafe fn all(context: &mut Context<'_>, plans: *mut pg_sys::List) -> Result<Relation, Reason> {
+unsafe fn all(context: &mut Context<'_>, plans: *mut pg_sys::List, order: Order) -> Result<Relation, Reason> {
     // SAFETY: a list of plans.
     unsafe {
         let plans = PgList::<ServerPlan>::from_pg(plans);
         let mut inputs = Vec::new();
         for plan in plans.iter_ptr() {
-            inputs.push(input(context, plan, Order::Any)?.materialise());
+            inputs.push(input(context, plan, order)?.materialise());
         }
         let Some(types) = inputs.first().map(Plan::types) else { return decline("append of nothing") };
         if inputs.iter().any(|input| input.types() != types) {

@@ -11,6 +11,7 @@ use vector::{LogicalType, Vector};
 
 use super::{Context, decline};
 use crate::convert::{ColumnType, ColumnWriter};
+use crate::host::tree;
 use crate::vectorised::translated::Reason;
 
 /// `true` or `false`.
@@ -140,14 +141,6 @@ pub(super) unsafe fn is_certain(node: *mut pg_sys::Node) -> bool {
 
 /// A CASE's value appears inside, outside the CASE it belongs to.
 unsafe fn contains_case_test(node: *mut pg_sys::Node) -> bool {
-    unsafe extern "C-unwind" fn walk(node: *mut pg_sys::Node, _: *mut std::ffi::c_void) -> bool {
-        // SAFETY: the server passes valid nodes, or null.
-        unsafe {
-            !node.is_null()
-                && ((*node).type_ == NodeTag::T_CaseTestExpr
-                    || pg_sys::expression_tree_walker(node, Some(walk), std::ptr::null_mut()))
-        }
-    }
-    // SAFETY: a valid expression.
-    unsafe { walk(node, std::ptr::null_mut()) }
+    // SAFETY: the caller passes a valid expression.
+    unsafe { tree::contains(node, |tag| tag == NodeTag::T_CaseTestExpr) }
 }

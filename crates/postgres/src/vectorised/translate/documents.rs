@@ -11,8 +11,11 @@ use super::functions::elements;
 use super::scope::Scope;
 use super::{Context, decline, types};
 use crate::planner::constant::varlena_bytes;
-use crate::vectorised::documents::{Ask, Layout, Question, elements_of};
+use crate::vectorised::documents::{Ask, Layout, Question, elements_of, is_deep};
 use crate::vectorised::translated::Reason;
+
+/// Steps of a path that are taken one by one, each an expression in the next.
+const LONGEST: usize = 100;
 
 /// A function of two arguments, the second of which is known. None where it is no such function.
 ///
@@ -48,6 +51,10 @@ pub unsafe fn function(
             return Ok(Some(constants::constant(result, Datum::null(), true)));
         };
         let bytes = varlena_bytes(other);
+        // The server's own function looks how deep it goes.
+        if oid == pg_sys::F_JSONB_CONTAINS && is_deep(&bytes).unwrap_or(true) {
+            return Ok(None);
+        }
         let others = |layout| elements_of(&bytes, layout).or_else(|_| decline("array constant"));
         let question = match (oid, layout) {
             (pg_sys::F_ARRAYCONTAINS, Some(layout)) => Question::ArrayContains(layout, others(layout)?),
@@ -86,7 +93,7 @@ unsafe fn along(
         };
         let names: Vec<_> = (0..steps.len()).map(|at| names.get(at)).collect();
         let Some((last, before)) = names.split_last() else { return Ok(None) };
-        if steps.null_count() > 0 || names.iter().any(|name| is_number(name)) {
+        if steps.null_count() > 0 || names.len() > LONGEST || names.iter().any(|name| is_number(name)) {
             return Ok(None);
         }
         let mut value = expressions::expression(context, document, scope)?;

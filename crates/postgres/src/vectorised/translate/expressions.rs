@@ -11,11 +11,20 @@ use vector::{CompareOp, LogicalType};
 use super::constants::{boolean, constant, integer, is_certain, is_value};
 use super::scope::Scope;
 use super::{Context, decline, functions, kept, types};
+use crate::host::tree;
 use crate::vectorised::server_expression::{self, ServerExpression};
 use crate::vectorised::translated::Reason;
 
 /// Most arguments of GREATEST and LEAST: each one doubles the expression.
 const MOST_COMPARED: usize = 4;
+/// Most levels of what is translated twice, in one another.
+const MOST_DOUBLED: usize = 6;
+/// Most parts of an expression that is to be written several times.
+const SMALL: usize = 64;
+/// Most levels of an expression that `query` computes, in frames of some kilobytes on the stack of a thread. What is below is left to the server.
+const DEEPEST: usize = 200;
+/// Most levels of an expression of which anything is translated: a look at the whole takes some of the server's stack for each, as the server's own does.
+const MOST_LEVELS: usize = 500;
 
 /// A call of one of `query`'s functions.
 pub fn call(function: Function, arguments: Vec<Expression>, result: LogicalType) -> Expression {
@@ -73,7 +82,14 @@ pub unsafe fn expression(
     scope: Scope<'_>,
 ) -> Result<Expression, Reason> {
     // SAFETY: the caller's promise.
-    let made = unsafe { translated(context, node, scope)? };
+    if context.depth == 0 && unsafe { tree::is_deeper(node, MOST_LEVELS) } {
+        return decline("expression of too many levels");
+    }
+    context.depth += 1;
+    // SAFETY: the caller's promise.
+    let made = unsafe { translated(context, node, scope) };
+    context.depth -= 1;
+    let made = made?;
     let origin = context.origin(node);
     context.origins.note(&made, origin);
     Ok(made)
@@ -87,11 +103,16 @@ unsafe fn translated(
     if node.is_null() {
         return decline("empty expression");
     }
-    let depth = context.tests.len();
+    let (tests, branches, doubled) = (context.tests.len(), context.branches, context.doubled);
     // SAFETY: the caller's promise.
     unsafe {
-        own(context, node, scope).or_else(|reason| {
-            context.tests.truncate(depth);
+        let made = match context.depth > DEEPEST {
+            true => decline("expression of too many levels"),
+            false => own(context, node, scope),
+        };
+        made.or_else(|reason| {
+            context.tests.truncate(tests);
+            (context.branches, context.doubled) = (branches, doubled);
             left_to_server(context, node, scope).map_err(|_| reason)
         })
     }
@@ -108,6 +129,9 @@ unsafe fn left_to_server(
         let Some(parts) = server_expression::parts(node) else {
             return decline("expression that cannot be evaluated by itself");
         };
+        if parts.iter().any(|&part| is_of_sub_plan(part)) && (context.branches > 0 || has_branches(node)) {
+            return decline("sub-plan that not every row asks for");
+        }
         let arguments = parts.iter().map(|&part| own(context, part, scope));
         let arguments = arguments.collect::<Result<Vec<_>, _>>()?;
         let function = kept(context, node, || Some(ServerExpression::new(node, &parts)));
@@ -150,6 +174,10 @@ unsafe fn own(
                 Some(test) => Ok(test.clone()),
                 None => decline("value of a CASE outside one"),
             },
+            // The server runs it when a row asks for its value, if one does, and it may fail.
+            NodeTag::T_Param if context.branches > 0 && is_of_sub_plan(node) => {
+                decline("sub-plan that not every row asks for")
+            }
             _ if is_value(node) && is_certain(node) => {
                 let (datum, is_null) = context.values.value(node).unwrap_or((Datum::null(), true));
                 Ok(constant(pg_sys::exprType(node), datum, is_null))
@@ -204,12 +232,57 @@ unsafe fn own(
             NodeTag::T_BooleanTest => boolean_test(context, &*node.cast(), scope),
             NodeTag::T_CaseExpr => case(context, &*node.cast(), scope),
             NodeTag::T_CoalesceExpr => {
-                Ok(Expression::Coalesce(all(context, (*node.cast::<pg_sys::CoalesceExpr>()).args, scope)?))
+                let args = PgList::<pg_sys::Node>::from_pg((*node.cast::<pg_sys::CoalesceExpr>()).args);
+                let mut parts = Vec::new();
+                for (at, part) in args.iter_ptr().enumerate() {
+                    parts.push(match at {
+                        0 => expression(context, part, scope)?,
+                        _ => branch(context, part, scope)?,
+                    });
+                }
+                Ok(Expression::Coalesce(parts))
             }
             NodeTag::T_MinMaxExpr => extreme(context, &*node.cast(), scope),
             tag => decline(format!("expression {}", format!("{tag:?}").trim_start_matches("T_"))),
         }
     }
+}
+
+/// An expression that is computed for some rows only.
+unsafe fn branch(
+    context: &mut Context<'_>,
+    node: *mut pg_sys::Node,
+    scope: Scope<'_>,
+) -> Result<Expression, Reason> {
+    context.branches += 1;
+    // SAFETY: the caller passes a valid expression.
+    let made = unsafe { expression(context, node, scope) };
+    context.branches -= 1;
+    made
+}
+
+/// Whether a part of an expression is the value of a sub-plan, which may fail.
+unsafe fn is_of_sub_plan(part: *mut pg_sys::Node) -> bool {
+    // SAFETY: the cast follows the tag.
+    unsafe {
+        (*part).type_ == NodeTag::T_Param
+            && (*part.cast::<pg_sys::Param>()).paramkind == pg_sys::ParamKind::PARAM_EXEC
+    }
+}
+
+/// Whether parts of an expression are computed for some rows only.
+unsafe fn has_branches(node: *mut pg_sys::Node) -> bool {
+    // SAFETY: the caller passes a valid expression.
+    unsafe { tree::contains(node, |tag| matches!(tag, NodeTag::T_CaseExpr | NodeTag::T_CoalesceExpr)) }
+}
+
+/// Whether an expression may be written several times: those in one another would double with each level.
+fn is_small(expression: &Expression) -> bool {
+    fn rest(expression: &Expression, left: usize) -> Option<usize> {
+        let left = left.checked_sub(1)?;
+        expression.children().into_iter().try_fold(left, |left, child| rest(child, left))
+    }
+    rest(expression, SMALL).is_some()
 }
 
 fn aggregate(expr: &pg_sys::Aggref, scope: Scope<'_>) -> Result<Expression, Reason> {
@@ -273,11 +346,21 @@ unsafe fn equality(
     expr: &pg_sys::OpExpr,
     scope: Scope<'_>,
 ) -> Result<(Expression, Expression, Expression), Reason> {
+    if context.doubled == MOST_DOUBLED {
+        return decline("NULLIF or IS DISTINCT FROM of many levels");
+    }
+    context.doubled += 1;
     // SAFETY: args is a list of expressions.
-    unsafe {
-        let parts = all(context, expr.args, scope)?;
-        match (parts.as_slice(), functions::comparison(context, expr, scope)?) {
-            ([left, right], Some(equal)) => Ok((left.clone(), right.clone(), equal)),
+    let sides = unsafe { all(context, expr.args, scope) };
+    // SAFETY: as above.
+    let equal = unsafe { functions::comparison(context, expr, scope) };
+    context.doubled -= 1;
+    {
+        let parts = sides?;
+        match (parts.as_slice(), equal?) {
+            ([left, right], Some(equal)) if is_small(left) && is_small(right) => {
+                Ok((left.clone(), right.clone(), equal))
+            }
             _ => decline("equality"),
         }
     }
@@ -326,20 +409,27 @@ unsafe fn case(
         let result = types::logical(expr.casetype);
         let otherwise = match expr.defresult.is_null() {
             true => None,
-            false => Some(Box::new(expression(context, expr.defresult.cast(), scope)?)),
+            false => Some(Box::new(branch(context, expr.defresult.cast(), scope)?)),
         };
         let mut branches = Vec::new();
         let test = match expr.arg.is_null() {
             true => None,
             false => Some(expression(context, expr.arg.cast(), scope)?),
         };
-        for when in PgList::<pg_sys::CaseWhen>::from_pg(expr.args).iter_ptr() {
+        if test.as_ref().is_some_and(|test| !is_small(test)) {
+            return decline("CASE of a large expression");
+        }
+        for (at, when) in PgList::<pg_sys::CaseWhen>::from_pg(expr.args).iter_ptr().enumerate() {
             // Only the condition sees this CASE's value.
             let depth = context.tests.len();
             context.tests.extend(test.clone());
-            let condition = expression(context, (*when).expr.cast(), scope);
+            // All rows come to the first one.
+            let condition = match at {
+                0 => expression(context, (*when).expr.cast(), scope),
+                _ => branch(context, (*when).expr.cast(), scope),
+            };
             context.tests.truncate(depth);
-            branches.push((condition?, expression(context, (*when).result.cast(), scope)?));
+            branches.push((condition?, branch(context, (*when).result.cast(), scope)?));
         }
         Ok(Expression::Case { branches, otherwise, result })
     }
@@ -358,7 +448,10 @@ unsafe fn extreme(
         typmod: -1,
         collation: expr.inputcollid,
     };
-    if parts.len() > MOST_COMPARED || !matches!(types::order(column)?, query::TextOrder::Bytes) {
+    if parts.len() > MOST_COMPARED
+        || !parts.iter().all(is_small)
+        || !matches!(types::order(column)?, query::TextOrder::Bytes)
+    {
         return decline("GREATEST or LEAST of many or of collated values");
     }
     let op = match expr.op {

@@ -98,6 +98,12 @@ struct Context<'a> {
     sources: Vec<SourceSpec>,
     /// What a CASE compares, innermost last.
     tests: Vec<Expression>,
+    /// Expressions around the one that is translated.
+    depth: usize,
+    /// Of these, how many are computed for some rows only: what CASE and COALESCE may not come to.
+    branches: usize,
+    /// And how many are translated twice.
+    doubled: usize,
     /// The plan node that is translated.
     plan: *mut pg_sys::Plan,
     origins: Origins,
@@ -147,6 +153,9 @@ pub unsafe fn translate(
         values,
         sources: Vec::new(),
         tests: Vec::new(),
+        depth: 0,
+        branches: 0,
+        doubled: 0,
         plan,
         origins: Origins::default(),
     };
@@ -228,7 +237,7 @@ unsafe fn operator(
             NodeTag::T_MergeJoin => join::merge_join(context, plan.cast(), order),
             NodeTag::T_NestLoop => join::nested_loop(context, plan.cast(), order),
             NodeTag::T_WindowAgg => window::window(context, plan.cast()),
-            NodeTag::T_Append => append::append(context, plan.cast()),
+            NodeTag::T_Append => append::append(context, plan.cast(), order),
             NodeTag::T_MergeAppend => append::merge_append(context, plan.cast(), order),
             NodeTag::T_SubqueryScan => scan::subquery(context, plan.cast(), order),
             // Its rows are its input's; what it is for, restarting, the node does by itself.

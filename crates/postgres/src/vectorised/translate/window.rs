@@ -53,6 +53,13 @@ pub unsafe fn window(context: &mut Context<'_>, node: *mut pg_sys::WindowAgg) ->
         let order = keys((*node).ordNumCols, (*node).ordColIdx, (*node).ordOperators, (*node).ordCollations)?;
         let frame = frame(context, &*node, order.first().map(|(key, _)| *key))?;
 
+        // The server leaves out whatever follows the first row that fails, also where the function is not monotone after all.
+        let monotone = frame.exclusion == FrameExclusion::Nothing
+            && ((*node).ordNumCols > 0 || frame.units == FrameUnits::Range);
+        if !(*node).runCondition.is_null() && !monotone {
+            return decline("run condition of a count that may go up and down");
+        }
+
         let width = below.plan.types().len();
         let mut known: Vec<(*mut pg_sys::WindowFunc, Expression)> = Vec::new();
         let mut functions = Vec::new();
@@ -80,7 +87,19 @@ pub unsafe fn window(context: &mut Context<'_>, node: *mut pg_sys::WindowAgg) ->
             frame,
             functions,
         };
-        Ok(Relation { plan: scan::filtered(plan, conditions), columns })
+        // The server computes its columns for rows that it leaves out, too: they may fail.
+        let types = plan.types();
+        if conditions.is_empty() || !columns.iter().any(|column| column.can_raise(&types)) {
+            return Ok(Relation { plan: scan::filtered(plan, conditions), columns });
+        }
+        let first = types.len();
+        let made = first..first + columns.len();
+        let expressions = (0..first).map(Expression::Column).chain(columns).collect();
+        let plan = Plan::Project { input: Box::new(plan), expressions };
+        Ok(Relation {
+            plan: scan::filtered(plan, conditions),
+            columns: made.map(Expression::Column).collect(),
+        })
     }
 }
 

@@ -1,0 +1,101 @@
+//! Walking expressions.
+//!
+//! pgrx's own walkers put a guard around each level: a deep expression takes ten times the server's stack, and an ERROR in it (too little of that) becomes a panic that would have to
+//! unwind through the server's frames, which aborts the process. Here the guard is around the whole walk ([`guarded`]), and callbacks recurse through [`walk`] and [`mutate`] without one.
+//! Invariant: a callback owns nothing where it recurses, as the server's longjmp may pass it, and has `#[pg_guard]` where it calls anything else of the server's.
+
+use std::ffi::c_void;
+
+use pgrx::pg_sys::{self, Node};
+
+pub use pgrx::pg_sys::ffi::pg_guard_ffi_boundary as guarded;
+
+/// What is called for a node of an expression; true ends the walk.
+pub type Visit = unsafe extern "C-unwind" fn(node: *mut Node, data: *mut c_void) -> bool;
+/// What makes a node of another one.
+pub type Change = unsafe extern "C-unwind" fn(node: *mut Node, data: *mut c_void) -> *mut Node;
+
+mod server {
+    use super::{Change, Node, Visit, c_void};
+
+    unsafe extern "C-unwind" {
+        pub fn expression_tree_walker(node: *mut Node, walker: Option<Visit>, context: *mut c_void) -> bool;
+        pub fn expression_tree_mutator(
+            node: *mut Node,
+            mutator: Option<Change>,
+            context: *mut c_void,
+        ) -> *mut Node;
+        pub fn equal(a: *const c_void, b: *const c_void) -> bool;
+    }
+}
+
+/// Visits the parts of a node.
+///
+/// # Safety
+/// A valid expression, below [`guarded`]; see the module.
+pub unsafe fn walk(node: *mut Node, visit: Visit, data: *mut c_void) -> bool {
+    // SAFETY: the caller's promise.
+    unsafe { server::expression_tree_walker(node, Some(visit), data) }
+}
+
+/// A copy of a node whose parts were changed.
+///
+/// # Safety
+/// As `walk`.
+pub unsafe fn mutate(node: *mut Node, change: Change, data: *mut c_void) -> *mut Node {
+    // SAFETY: the caller's promise.
+    unsafe { server::expression_tree_mutator(node, Some(change), data) }
+}
+
+/// Whether two expressions are equal.
+///
+/// # Safety
+/// As `walk`.
+pub unsafe fn are_equal(one: *mut Node, other: *mut Node) -> bool {
+    // SAFETY: the caller's promise.
+    unsafe { server::equal(one.cast(), other.cast()) }
+}
+
+/// Whether a part of an expression, or the whole, is such.
+///
+/// # Safety
+/// A valid expression, or null.
+pub unsafe fn contains(node: *mut Node, is_such: fn(pg_sys::NodeTag) -> bool) -> bool {
+    unsafe extern "C-unwind" fn visit(node: *mut Node, data: *mut c_void) -> bool {
+        // SAFETY: the server passes valid nodes, or null, and the function below.
+        unsafe {
+            !node.is_null()
+                && ((*data.cast::<fn(pg_sys::NodeTag) -> bool>())((*node).type_) || walk(node, visit, data))
+        }
+    }
+    let mut data = is_such;
+    // SAFETY: the function lives as long as the walk.
+    unsafe { guarded(|| visit(node, (&raw mut data).cast())) }
+}
+
+/// Whether an expression has more levels than this; it goes no further down.
+///
+/// # Safety
+/// A valid expression, or null.
+pub unsafe fn is_deeper(node: *mut Node, levels: usize) -> bool {
+    unsafe extern "C-unwind" fn visit(node: *mut Node, data: *mut c_void) -> bool {
+        // SAFETY: the server passes valid nodes, or null, and the counter below.
+        unsafe {
+            if node.is_null() {
+                return false;
+            }
+            let left = data.cast::<usize>();
+            if *left == 0 {
+                return true;
+            }
+            *left -= 1;
+            let found = walk(node, visit, data);
+            *left += 1;
+            found
+        }
+    }
+    // A node's list of arguments is visited, too.
+    let mut left = levels * 2;
+    // SAFETY: the counter lives as long as the walk.
+    unsafe { guarded(|| visit(node, (&raw mut left).cast())) }
+}
