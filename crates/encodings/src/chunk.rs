@@ -8,7 +8,7 @@ use std::sync::Arc;
 use vector::{Bitmap, Error, LogicalType, Predicate, Result, Selection, Values, Vector};
 
 use crate::cursor::Reader;
-use crate::encoding::{Leaf, MAX_DEPTH, Node, NodeContext};
+use crate::encoding::{Leaf, MAX_DEPTH, Node, NodeContext, Single};
 use crate::options::BlockCodecs;
 use crate::registry::open_values;
 use crate::shared::SharedColumn;
@@ -88,6 +88,18 @@ impl<'a> Chunk<'a> {
         let Some(values) = &self.values else { return Ok(nulls(self.logical, rows.len())) };
         let values = values.take(rows)?;
         self.vector(values, rows.len(), || self.bits().map(|bits| bits.take(rows)))
+    }
+
+    /// The value of one row, if it can be had without a vector around it (`take` gives it otherwise): where few values are taken, making vectors is most of the work.
+    pub fn single(&self, row: u32) -> Result<Option<Single<'_>>> {
+        let row = row as usize;
+        if row >= self.rows {
+            return Err(Error::InvalidInput(format!("row {row} of a chunk of {}", self.rows)));
+        }
+        match &self.values {
+            Some(values) if self.bits().is_none_or(|bits| bits.get(row)) => values.single(row),
+            _ => Ok(Some(Single::Null)),
+        }
     }
 
     /// The values of path `path` (its position in [`SharedColumn::paths`]) without the documents around them. Rows that are NULL may have

@@ -5,7 +5,7 @@ use std::ops::Range;
 use vector::{Bitmap, Result, Selection, Values, Vector};
 
 use crate::cursor::{Reader, Writer};
-use crate::encoding::{ColumnEncoder, Leaf, Node, NodeContext};
+use crate::encoding::{ColumnEncoder, Leaf, Node, NodeContext, Single};
 use crate::filter::test_values;
 use crate::options::EncodingId;
 use crate::registry::open_values;
@@ -34,6 +34,10 @@ impl Node for ConstantNode<'_> {
 
     fn take(&self, rows: &[u32]) -> Result<Values> {
         Ok(Values::Constant(Box::new(self.value.clone()), rows.len()))
+    }
+
+    fn single(&self, _: usize) -> Result<Option<Single<'_>>> {
+        Ok(Some(Single::Of(&self.value, 0)))
     }
 
     fn test(&self, leaf: &Leaf<'_>, _: &Selection) -> Result<Option<Bitmap>> {

@@ -3,7 +3,7 @@
 //! **How to add an encoding.** Give it a folder (or file) of its own and an [`EncodingId`]. On the writing side implement
 //! [`Encoding`] (`estimate` on a sample, then `begin` over the whole column of the stripe) and [`ColumnEncoder`] (`chunk` for each chunk, `shared` at
 //! the end for what all chunks use), and name it in the list of candidates of its physical type (`integers::CANDIDATES`,
-//! `strings::candidates`, ...). On the reading side implement [`Node`] (`decode`, `take`, and `test` where a predicate can be answered
+//! `strings::candidates`, ...). On the reading side implement [`Node`] (`decode`, `take`, `single` where one value is had without a vector, and `test` where a predicate can be answered
 //! without decoding) and name its `open` function in `open_values` of `registry.rs` or, for byte strings, in `strings::open`.
 //! Parts that are themselves integers (codes, lengths, positions) go through [`crate::integers`], byte strings that a block codec may
 //! shrink through [`crate::codec`].
@@ -12,7 +12,7 @@
 //! encoder that finds on the whole column that the sample misled it gives up by returning `None` from `begin`, or `false` from `chunk`
 //! (the chunk then falls to the type's plain or chunk-local encoding).
 //!
-//! Invariant: a node has exactly the rows its parent says, holds a value for NULL rows too (any value), and `decode`, `take` and `test` agree.
+//! Invariant: a node has exactly the rows its parent says, holds a value for NULL rows too (any value), and `decode`, `take`, `single` and `test` agree.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -112,6 +112,30 @@ impl NodeContext<'_> {
     }
 }
 
+/// One value of a chunk, without a vector made for it.
+#[derive(Debug, Clone, Copy)]
+pub enum Single<'a> {
+    /// SQL NULL.
+    Null,
+    /// An integer, date or timestamp.
+    Int(i64),
+    /// A single float, bit pattern kept.
+    Float32(f32),
+    /// A double float, bit pattern kept.
+    Float64(f64),
+    /// An exact decimal.
+    Numeric {
+        /// Integer part of the representation.
+        unscaled: i64,
+        /// Power of ten it is divided by.
+        scale: u16,
+        /// Digits shown after the point.
+        display: u16,
+    },
+    /// A row of a vector that is there anyway: a dictionary's entry, the one value of all rows.
+    Of(&'a Vector, usize),
+}
+
 /// The reading side: a parsed values node.
 pub trait Node {
     /// Appends its name and those of its children, for EXPLAIN and benchmarks.
@@ -122,6 +146,11 @@ pub trait Node {
 
     /// The rows at these ascending positions, each below the node's row count (checked by the caller).
     fn take(&self, rows: &[u32]) -> Result<Values>;
+
+    /// The value of one row, below the node's row count (checked by the caller), which is not NULL. `None` where `take` has to make a vector for it.
+    fn single(&self, _row: usize) -> Result<Option<Single<'_>>> {
+        Ok(None)
+    }
 
     /// One bit a row: does the value pass? Only rows in `selection` need a right bit; NULL rows may have any.
     /// `None` when the encoding cannot tell without decoding.

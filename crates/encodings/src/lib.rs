@@ -30,6 +30,7 @@ mod validity;
 
 pub use chunk::Chunk;
 pub use column::{EncodedChunk, EncodedColumn, encode_column};
+pub use encoding::Single;
 pub use filter::filter_vector;
 pub use options::{BlockCodecs, Codec, EncodeOptions, EncodingId, NoPglz, never_cancelled};
 pub use shared::SharedColumn;

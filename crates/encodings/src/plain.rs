@@ -7,7 +7,7 @@ use std::ops::Range;
 use vector::{Bitmap, PhysicalType, Result, Selection, Values, Vector};
 
 use crate::cursor::{Reader, Writer};
-use crate::encoding::{ColumnEncoder, Encoding, Estimate, Leaf, Node, NodeContext, Sample};
+use crate::encoding::{ColumnEncoder, Encoding, Estimate, Leaf, Node, NodeContext, Sample, Single};
 use crate::filter::test_values;
 use crate::options::{EncodeOptions, EncodingId};
 use crate::registry::unknown;
@@ -118,6 +118,14 @@ impl Node for PlainNode<'_> {
             Self::Bool(bits) => Values::Bool(bits.take(rows)),
             Self::Float32(values) => Values::Float32(pick(values, rows).map(f32::from_le_bytes).collect()),
             Self::Float64(values) => Values::Float64(pick(values, rows).map(f64::from_le_bytes).collect()),
+        })
+    }
+
+    fn single(&self, row: usize) -> Result<Option<Single<'_>>> {
+        Ok(match self {
+            Self::Bool(_) => None,
+            Self::Float32(values) => values.get(row).map(|v| Single::Float32(f32::from_le_bytes(*v))),
+            Self::Float64(values) => values.get(row).map(|v| Single::Float64(f64::from_le_bytes(*v))),
         })
     }
 

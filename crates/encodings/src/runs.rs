@@ -7,7 +7,7 @@ use vector::{Bitmap, Error, PhysicalType, Result, Selection, Values, Vector};
 
 use crate::chooser;
 use crate::cursor::{Reader, Writer};
-use crate::encoding::{ColumnEncoder, Encoding, Estimate, Leaf, Node, NodeContext, Sample};
+use crate::encoding::{ColumnEncoder, Encoding, Estimate, Leaf, Node, NodeContext, Sample, Single};
 use crate::filter::test_values;
 use crate::integers::{self, IntNode};
 use crate::options::{EncodeOptions, EncodingId};
@@ -164,6 +164,10 @@ impl Node for RunsNode<'_> {
             .map(|run| u32::try_from(distinct.partition_point(|d| d < run)).unwrap_or(u32::MAX))
             .collect();
         Ok(values.take(&places).values)
+    }
+
+    fn single(&self, row: usize) -> Result<Option<Single<'_>>> {
+        self.values.single(self.ends.partition_point(|&end| end as usize <= row))
     }
 
     fn test(&self, leaf: &Leaf<'_>, _: &Selection) -> Result<Option<Bitmap>> {

@@ -15,7 +15,7 @@ use vector::{Bitmap, Error, Result, Selection, Values, Vector};
 
 use crate::chooser;
 use crate::cursor::{Reader, Writer};
-use crate::encoding::{ColumnEncoder, Leaf, Node, NodeContext};
+use crate::encoding::{ColumnEncoder, Leaf, Node, NodeContext, Single};
 use crate::filter::IntTest;
 use crate::integers::{self, IntNode};
 use crate::options::{EncodeOptions, EncodingId};
@@ -95,6 +95,18 @@ impl Node for DictionaryNode<'_> {
             return self.coded(codes);
         }
         Ok(shared.entries_at(&codes)?.values)
+    }
+
+    fn single(&self, row: usize) -> Result<Option<Single<'_>>> {
+        let shared = self.context.shared;
+        if !shared.is_dictionary_decoded() {
+            return Ok(None);
+        }
+        let (code, entries) = (self.codes.get(row)?, &shared.dictionary()?.entries);
+        match usize::try_from(code) {
+            Ok(entry) if entry < entries.len() => Ok(Some(Single::Of(entries, entry))),
+            _ => Err(Error::corrupt(format!("dictionary code {code} of {}", entries.len()))),
+        }
     }
 
     fn test(&self, leaf: &Leaf<'_>, selection: &Selection) -> Result<Option<Bitmap>> {

@@ -13,7 +13,7 @@ use vector::{Bitmap, CompareOp, PhysicalType, Result, Scalar, Selection, Values,
 
 use super::{Real, all_rows, read_positions, spread, with_floats, write_positions};
 use crate::cursor::{Reader, Writer};
-use crate::encoding::{ColumnEncoder, Encoding, Estimate, Leaf, Node, NodeContext, Sample};
+use crate::encoding::{ColumnEncoder, Encoding, Estimate, Leaf, Node, NodeContext, Sample, Single};
 use crate::filter::{IntTest, test_values};
 use crate::integers::{self, IntNode};
 use crate::kernels::floats;
@@ -227,6 +227,20 @@ impl AlpNode<'_> {
         Ok(out)
     }
 
+    fn one<T: Real>(&self, row: usize) -> Result<Option<Single<'_>>> {
+        let value = match self.exception(row) {
+            Some(at) => T::of_bits(self.pattern(at, T::BYTES)),
+            None => floats::to_float(self.ints.get(row)?, self.scale),
+        };
+        Ok(Some(value.single()))
+    }
+
+    /// The place of a row among the exceptions.
+    fn exception(&self, row: usize) -> Option<usize> {
+        let row = u32::try_from(row).ok().filter(|_| !self.positions.is_empty())?;
+        self.positions.binary_search(&row).ok()
+    }
+
     /// The integers whose values pass; the values grow with the integers, so a comparison is a range.
     fn int_test<T: Real>(&self, leaf: &Leaf<'_>) -> Option<IntTest> {
         let value = |int: i64| floats::to_float::<T>(int, self.scale).double();
@@ -287,6 +301,13 @@ impl Node for AlpNode<'_> {
         match self.physical {
             PhysicalType::Float32 => self.some(rows).map(Values::Float32),
             _ => self.some(rows).map(Values::Float64),
+        }
+    }
+
+    fn single(&self, row: usize) -> Result<Option<Single<'_>>> {
+        match self.physical {
+            PhysicalType::Float32 => self.one::<f32>(row),
+            _ => self.one::<f64>(row),
         }
     }
 

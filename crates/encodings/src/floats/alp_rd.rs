@@ -11,7 +11,7 @@ use vector::{Error, PhysicalType, Result, Values, Vector};
 
 use super::{Real, all_rows, read_positions, spread, with_floats, write_positions};
 use crate::cursor::{Reader, Writer};
-use crate::encoding::{ColumnEncoder, Encoding, Estimate, Node, NodeContext, Sample};
+use crate::encoding::{ColumnEncoder, Encoding, Estimate, Node, NodeContext, Sample, Single};
 use crate::integers::{self, IntNode};
 use crate::kernels::floats;
 use crate::options::{EncodeOptions, EncodingId};
@@ -204,6 +204,16 @@ impl AlpRdNode<'_> {
         }
         Ok(out)
     }
+
+    fn one<T: Real>(&self, row: usize) -> Result<Option<Single<'_>>> {
+        let (code, right) = (self.codes.get(row)?, self.rights.get(row)?);
+        let left =
+            usize::try_from(code & 15).ok().and_then(|code| self.lefts.get(code)).copied().unwrap_or(0);
+        let value = T::of_bits(left | right.cast_unsigned());
+        let exception = u32::try_from(row).ok().filter(|_| !self.positions.is_empty());
+        let exception = exception.and_then(|row| self.positions.binary_search(&row).ok());
+        Ok(Some(exception.map_or(value, |at| self.exception(at, value)).single()))
+    }
 }
 
 impl Node for AlpRdNode<'_> {
@@ -226,6 +236,13 @@ impl Node for AlpRdNode<'_> {
         match self.physical {
             PhysicalType::Float32 => self.some(rows).map(Values::Float32),
             _ => self.some(rows).map(Values::Float64),
+        }
+    }
+
+    fn single(&self, row: usize) -> Result<Option<Single<'_>>> {
+        match self.physical {
+            PhysicalType::Float32 => self.one::<f32>(row),
+            _ => self.one::<f64>(row),
         }
     }
 }

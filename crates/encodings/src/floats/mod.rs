@@ -13,6 +13,7 @@ use std::ops::Range;
 use vector::Values;
 
 use crate::cursor::{Reader, Writer};
+use crate::encoding::Single;
 use crate::integers::{self, IntNode};
 use vector::{Error, Result};
 
@@ -24,6 +25,7 @@ pub(crate) trait Real: Copy + Default + 'static {
     fn of_bits(bits: u64) -> Self;
     fn double(self) -> f64;
     fn of_double(value: f64) -> Self;
+    fn single(self) -> Single<'static>;
 }
 
 impl Real for f32 {
@@ -50,6 +52,10 @@ impl Real for f32 {
     fn of_double(value: f64) -> Self {
         value as Self
     }
+
+    fn single(self) -> Single<'static> {
+        Single::Float32(self)
+    }
 }
 
 impl Real for f64 {
@@ -73,6 +79,10 @@ impl Real for f64 {
     #[inline(always)]
     fn of_double(value: f64) -> Self {
         value
+    }
+
+    fn single(self) -> Single<'static> {
+        Single::Float64(self)
     }
 }
 

@@ -6,7 +6,9 @@ use vector::{Bitmap, PhysicalType, Result, Selection, Values, Vector};
 
 use super::{IntNode, write_node};
 use crate::cursor::{Reader, Writer};
-use crate::encoding::{ColumnEncoder, Encoding, Estimate, Leaf, MAX_DEPTH, Node, NodeContext, Sample};
+use crate::encoding::{
+    ColumnEncoder, Encoding, Estimate, Leaf, MAX_DEPTH, Node, NodeContext, Sample, Single,
+};
 use crate::filter::int_test;
 use crate::options::{EncodeOptions, EncodingId};
 use crate::registry::unknown;
@@ -136,6 +138,16 @@ impl Node for IntegerNode<'_> {
 
     fn take(&self, rows: &[u32]) -> Result<Values> {
         self.values(Taken(&self.ints, rows))
+    }
+
+    fn single(&self, row: usize) -> Result<Option<Single<'_>>> {
+        let value = self.ints.get(row)?;
+        Ok(Some(Single::Int(match self.context.physical() {
+            PhysicalType::Int16 => <i16 as super::Lane>::wrap(value).into(),
+            PhysicalType::Int32 => <i32 as super::Lane>::wrap(value).into(),
+            PhysicalType::Int64 => value,
+            physical => return Err(unknown(EncodingId::Plain, physical)),
+        })))
     }
 
     fn test(&self, leaf: &Leaf<'_>, selection: &Selection) -> Result<Option<Bitmap>> {

@@ -9,7 +9,7 @@ use std::ops::Range;
 use vector::{Bitmap, DisplayScales, Error, NumericInts, NumericValues, Result, Selection, Values, Vector};
 
 use crate::cursor::{Reader, Writer};
-use crate::encoding::{ColumnEncoder, Encoding, Estimate, Leaf, Node, NodeContext, Sample};
+use crate::encoding::{ColumnEncoder, Encoding, Estimate, Leaf, Node, NodeContext, Sample, Single};
 use crate::filter::numeric_test;
 use crate::integers::{self, IntNode, Lane};
 use crate::options::{EncodeOptions, EncodingId};
@@ -173,14 +173,15 @@ impl NumericNode<'_> {
             Display::PerValue(node) => {
                 let mut scales = Vec::new();
                 read(node, &mut scales)?;
-                let scales = scales
-                    .into_iter()
-                    .map(|s| u16::try_from(s).map_err(|_| Error::corrupt(format!("display scale {s}"))))
-                    .collect::<Result<_>>()?;
+                let scales = scales.into_iter().map(display_scale).collect::<Result<_>>()?;
                 Ok(DisplayScales::PerValue(scales))
             }
         }
     }
+}
+
+fn display_scale(stored: i64) -> Result<u16> {
+    u16::try_from(stored).map_err(|_| Error::corrupt(format!("display scale {stored}")))
 }
 
 fn all<T: Lane>(node: &IntNode<'_>) -> Result<Vec<T>> {
@@ -234,6 +235,22 @@ impl Node for NumericNode<'_> {
             }
         }
         Ok(Values::Numeric(NumericValues { ints, scale: self.scale, display, side }))
+    }
+
+    fn single(&self, row: usize) -> Result<Option<Single<'_>>> {
+        if !self.side.is_empty() {
+            return Ok(None);
+        }
+        let unscaled = match &self.ints {
+            Ints::Int32(node) => <i32 as Lane>::wrap(node.get(row)?).into(),
+            Ints::Int64(node) => node.get(row)?,
+            Ints::Int128(_) => return Ok(None),
+        };
+        let display = match &self.display {
+            Display::Constant(scale) => *scale,
+            Display::PerValue(node) => display_scale(node.get(row)?)?,
+        };
+        Ok(Some(Single::Numeric { unscaled, scale: self.scale, display }))
     }
 
     fn test(&self, leaf: &Leaf<'_>, selection: &Selection) -> Result<Option<Bitmap>> {

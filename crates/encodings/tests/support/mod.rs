@@ -5,7 +5,9 @@ pub mod jsonb;
 
 use std::sync::Arc;
 
-use encodings::{Chunk, EncodeOptions, EncodedColumn, NoPglz, SharedColumn, encode_column, filter_vector};
+use encodings::{
+    Chunk, EncodeOptions, EncodedColumn, NoPglz, SharedColumn, Single, encode_column, filter_vector,
+};
 use vector::{
     Bitmap, CompareOp, Error, LogicalType, Predicate, Scalar, Selection, Values, Vector, VectorBuilder,
 };
@@ -60,6 +62,7 @@ pub fn check(column: &Vector, options: &EncodeOptions<'_>) -> EncodedColumn {
         assert!(rows(&decoded) == rows(&want), "{} does not decode to what it was made from", chunk.encoding);
         assert!(rows(&decoded.clone().flatten()) == rows(&want), "{} flattened", chunk.encoding);
         assert_eq!(decoded.null_count(), want.null_count());
+        check_single(&opened, &want, &chunk.encoding);
         check_take(&opened, &want, &chunk.encoding);
         // Long chunks repeat what shorter ones show: a part of the predicates is enough for them.
         for predicate in predicates.iter().step_by(if want.len() > 500 { 3 } else { 1 }) {
@@ -69,6 +72,44 @@ pub fn check(column: &Vector, options: &EncodeOptions<'_>) -> EncodedColumn {
     }
     assert_eq!(start, column.len(), "chunks cover the column");
     encoded
+}
+
+/// A value taken alone, as `row` gives it.
+fn single(value: Single<'_>, logical: LogicalType) -> Option<Vec<u8>> {
+    Some(match (value, logical) {
+        (Single::Null, _) => return None,
+        (Single::Int(v), LogicalType::Int16) => i16::try_from(v).unwrap().to_le_bytes().to_vec(),
+        (Single::Int(v), LogicalType::Int32 | LogicalType::Date) => {
+            i32::try_from(v).unwrap().to_le_bytes().to_vec()
+        }
+        (Single::Int(v), _) => v.to_le_bytes().to_vec(),
+        (Single::Float32(v), _) => v.to_bits().to_le_bytes().to_vec(),
+        (Single::Float64(v), _) => v.to_bits().to_le_bytes().to_vec(),
+        (Single::Numeric { unscaled, scale, display }, _) => {
+            format!("{unscaled} {scale} {display}").into_bytes()
+        }
+        (Single::Of(vector, row), _) => return self::row(vector, row),
+    })
+}
+
+fn check_single(chunk: &Chunk<'_>, want: &Vector, encoding: &str) {
+    // The last round finds a dictionary decoded.
+    for round in 0..2 {
+        for at in
+            (0..want.len()).step_by(if want.len() > 500 { 7 } else { 1 }).chain(want.len().checked_sub(1))
+        {
+            if let Some(value) = chunk.single(at as u32).unwrap() {
+                assert_eq!(single(value, want.logical), row(want, at), "{encoding}: row {at} alone");
+            }
+        }
+        if round == 0 {
+            chunk.take(&(0..want.len() as u32).collect::<Vec<_>>()).unwrap();
+        }
+    }
+    assert!(
+        matches!(chunk.single(want.len() as u32), Err(Error::InvalidInput(_))),
+        "{encoding}: past the end"
+    );
 }
 
 fn check_take(chunk: &Chunk<'_>, want: &Vector, encoding: &str) {
@@ -251,6 +292,11 @@ pub fn check_corruption(column: &Vector, options: &EncodeOptions<'_>) {
         let positions: Vec<u32> = (0..rows).step_by(3).collect();
         if let Ok(taken) = chunk.take(&positions) {
             assert_eq!(taken.len(), positions.len());
+        }
+        for &position in &positions {
+            if let Ok(Some(Single::Of(vector, row))) = chunk.single(position) {
+                assert!(row < vector.len());
+            }
         }
         for predicate in predicates.iter().step_by(5) {
             let mut selection = Selection::All(rows);
