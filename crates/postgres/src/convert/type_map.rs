@@ -6,8 +6,12 @@
 //! here. Invariant: `shape` alone says how a Datum is built, so a column that changed between binary-compatible types
 //! (integer to oid) still reads stripes written before.
 
+use std::cell::RefCell;
+
 use pgrx::pg_sys::{self, Oid};
 use vector::LogicalType;
+
+use crate::host::numbers::NumberMap;
 
 /// How the server holds a value of a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -58,8 +62,24 @@ impl ColumnType {
         Self { logical: logical_of(type_oid, shape), shape, type_oid }
     }
 
-    /// The type of a computed column.
+    /// The type of a computed column. Types that the server's source numbers are looked up once.
     pub unsafe fn of_type(type_oid: Oid) -> Self {
+        thread_local! {
+            static KNOWN: RefCell<NumberMap<u32, ColumnType>> = RefCell::new(NumberMap::default());
+        }
+        let number = type_oid.to_u32();
+        if let Some(known) = KNOWN.with_borrow(|known| known.get(&number).copied()) {
+            return known;
+        }
+        // SAFETY: the caller's promise.
+        let found = unsafe { Self::of_type_anew(type_oid) };
+        if number < pg_sys::FirstGenbkiObjectId {
+            KNOWN.with_borrow_mut(|known| known.insert(number, found));
+        }
+        found
+    }
+
+    unsafe fn of_type_anew(type_oid: Oid) -> Self {
         // SAFETY: a descriptor of one attribute, filled in from the catalog; an unknown type raises an ERROR.
         unsafe {
             let descriptor = pg_sys::CreateTemplateTupleDesc(1);

@@ -20,8 +20,8 @@ use crate::vectorised;
 /// The server's FirstLowInvalidHeapAttributeNumber: attribute sets are shifted by it.
 const ATTRIBUTE_SHIFT: i32 = 7;
 
-/// What a columnar scan takes at the least, in units of seq_page_cost: opening a stripe and decoding a chunk.
-const LEAST_SCAN: f64 = 8.0;
+/// What a columnar scan takes at the least, in units of seq_page_cost (about a microsecond): finding out what it costs, translating the plan above it, opening a stripe and decoding a chunk.
+const LEAST_SCAN: f64 = 24.0;
 
 static PREVIOUS: OnceLock<pg_sys::set_rel_pathlist_hook_type> = OnceLock::new();
 
@@ -140,9 +140,12 @@ unsafe fn offer_columnar(
         let estimate = cost::estimate(root, rel, relation, outline.as_deref(), attributes);
         let workers = drop_sequential_scan(&mut (*rel).partial_pathlist);
         drop_sequential_scan(&mut (*rel).pathlist);
-        vectorised::hook::note_columnar_scan((*rel).tuples);
         let path = new_path(root, rel);
         cost::price(path, &estimate, 0);
+        let paths = PgList::<pg_sys::Path>::from_pg((*rel).pathlist);
+        let free = paths.iter_ptr().filter(|&path| (*path).param_info.is_null());
+        let cheapest = free.map(|path| (*path).total_cost).fold((*path).path.total_cost, f64::min);
+        vectorised::hook::note_columnar_scan((*rel).tuples, cheapest);
         pg_sys::add_path(rel, path.cast());
         if let Some(workers) = workers.filter(|&workers| workers > 0) {
             let path = new_path(root, rel);

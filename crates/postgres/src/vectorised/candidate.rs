@@ -1,4 +1,4 @@
-//! Which queries may read columnar tables: those are copied before they are planned, because planning eats its input.
+//! Which queries may read columnar tables: those are copied before they are planned, if they may be planned again, because planning eats its input.
 //!
 //! Called by `hook` for every statement, so it only looks at range tables. Invariant: a query that reads a columnar table is found unless it does so inside a function.
 
@@ -25,6 +25,22 @@ pub unsafe fn mentions_columnar(query: *mut Query) -> bool {
             || PgList::<pg_sys::CommonTableExpr>::from_pg((*query).cteList)
                 .iter_ptr()
                 .any(|cte| mentions_columnar((*cte).ctequery.cast()))
+    }
+}
+
+/// Whether a plan of the query may have more in it than the scan of one table: what planning again leaves out.
+///
+/// # Safety
+/// As `mentions_columnar`.
+pub unsafe fn may_be_replanned(query: *mut Query) -> bool {
+    // SAFETY: as there; a setting of the server's.
+    unsafe {
+        let entries = PgList::<pg_sys::RangeTblEntry>::from_pg((*query).rtable);
+        let one_table = entries.len() == 1
+            && entries.iter_ptr().all(|entry| (*entry).rtekind == pg_sys::RTEKind::RTE_RELATION)
+            && !(*query).hasSubLinks
+            && (*query).cteList.is_null();
+        !one_table || pg_sys::max_parallel_workers_per_gather > 0
     }
 }
 

@@ -122,6 +122,23 @@ unsafe fn saving(plan: *mut Plan, subplans: *mut pg_sys::List) -> f64 {
     }
 }
 
+/// Whether a plan without nested loops could cost less than this one, given what reading one of its tables as a whole costs: at the least that, on vectors, unless it stops early. Of
+/// statements with sub-plans that is not known: conditions that contain them raise the costs of scans, and may become joins.
+///
+/// # Safety
+/// As `statement`.
+pub unsafe fn may_be_beaten(stmt: *mut pg_sys::PlannedStmt, least: f64) -> bool {
+    // SAFETY: as there.
+    unsafe {
+        !(*stmt).subplans.is_null() || has_limit((*stmt).planTree) || statement(stmt) > START + least * SCANS
+    }
+}
+
+unsafe fn has_limit(plan: *mut Plan) -> bool {
+    // SAFETY: a finished plan.
+    unsafe { (*plan).type_ == NodeTag::T_Limit || children(plan).into_iter().any(|child| has_limit(*child)) }
+}
+
 /// True where planning again without parallel workers, nested loops and merge joins may leave less to the server's executor.
 ///
 /// # Safety

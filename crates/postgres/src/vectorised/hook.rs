@@ -18,9 +18,18 @@ const WORTH: f64 = 200.0;
 
 static PREVIOUS: OnceLock<pg_sys::planner_hook_type> = OnceLock::new();
 
+/// What columnar scans were offered while a statement is being planned.
+#[derive(Clone, Copy, Default)]
+struct Offered {
+    /// Rows of their tables.
+    rows: f64,
+    /// The most that reading one of the tables costs at the least, by the server's estimate, where no join hands keys to it.
+    least: f64,
+}
+
 thread_local! {
-    /// Rows of the tables for which a columnar scan was offered while the current statement is being planned. Planning nests: a function may be run to fold a constant.
-    static OFFERED: Cell<f64> = const { Cell::new(0.0) };
+    /// For the current statement. Planning nests: a function may be run to fold a constant.
+    static OFFERED: Cell<Offered> = const { Cell::new(Offered { rows: 0.0, least: 0.0 }) };
 }
 
 /// Puts our hook in front of whoever was there.
@@ -36,17 +45,18 @@ pub unsafe fn install() {
     }
 }
 
-/// Called by the path hook for every columnar scan it offers, with the rows of the table.
-pub fn note_columnar_scan(rows: f64) {
-    OFFERED.set(OFFERED.get() + rows);
+/// Called by the path hook for every columnar scan it offers, with the rows of the table and the cost of the cheapest path that needs no keys from a join.
+pub fn note_columnar_scan(rows: f64, cheapest: f64) {
+    let before = OFFERED.get();
+    OFFERED.set(Offered { rows: before.rows + rows, least: before.least.max(cost::enabled(cheapest)) });
 }
 
 /// Keeps the note of the planning outside while another one runs; restores it also when that ends with an ERROR.
-struct Nested(f64);
+struct Nested(Offered);
 
 impl Nested {
     fn begin() -> Self {
-        Self(OFFERED.replace(0.0))
+        Self(OFFERED.take())
     }
 }
 
@@ -69,12 +79,13 @@ unsafe extern "C-unwind" fn plan(
                 return serverside(parse, query_string, cursor_options, bound_params);
             }
             let nested = Nested::begin();
-            let copy = match candidate::mentions_columnar(parse) {
+            let copy = match candidate::may_be_replanned(parse) && candidate::mentions_columnar(parse) {
                 true => pg_sys::copyObjectImpl(parse.cast()).cast::<Query>(),
                 false => std::ptr::null_mut(),
             };
             let mut stmt = serverside(parse, query_string, cursor_options, bound_params);
-            if OFFERED.get() < rewrite::min_rows() {
+            let offered = OFFERED.get();
+            if offered.rows < rewrite::min_rows() {
                 return stmt;
             }
             let mut moves_back = pg_sys::ExecSupportsBackwardScan((*stmt).planTree);
@@ -83,6 +94,7 @@ unsafe extern "C-unwind" fn plan(
                 && !copy.is_null()
                 && (*(*stmt).planTree).total_cost >= WORTH
                 && cost::leaves_work(stmt)
+                && cost::may_be_beaten(stmt, offered.least)
             {
                 decorrelate::query(copy);
                 let quiet = Quiet::begin();
