@@ -153,30 +153,41 @@ pub unsafe fn predicate_lock_relation(rel: Relation, snapshot: Snapshot) {
 }
 
 /// Whether this transaction, or that of a parallel worker's leader, is a serializable one.
+#[inline]
 pub fn is_serializable() -> bool {
     // SAFETY: a plain number of the server's.
     unsafe { pg_sys::XactIsoLevel == pg_sys::XACT_SERIALIZABLE as i32 }
 }
 
 /// Takes a predicate lock on one row, unless transaction `inserter` is the reader itself.
+#[inline]
 pub unsafe fn predicate_lock_tid(
     rel: Relation,
     tid: ItemPointer,
     snapshot: Snapshot,
     inserter: TransactionId,
 ) {
-    if !is_serializable() {
-        return;
+    #[inline(never)]
+    unsafe fn lock(rel: Relation, tid: ItemPointer, snapshot: Snapshot, inserter: TransactionId) {
+        // SAFETY: as above.
+        unsafe { pg_guard_ffi_boundary(|| c::PredicateLockTID(rel, tid, snapshot, inserter)) }
     }
-    // SAFETY: as above.
-    unsafe { pg_guard_ffi_boundary(|| c::PredicateLockTID(rel, tid, snapshot, inserter)) }
+    if is_serializable() {
+        // SAFETY: as above.
+        unsafe { lock(rel, tid, snapshot, inserter) }
+    }
 }
 
 /// Whether a read under `snapshot` has to look for conflicts with writes that it does not see.
+#[inline]
 pub unsafe fn serializable_reads(rel: Relation, snapshot: Snapshot) -> bool {
+    #[inline(never)]
+    unsafe fn needed(rel: Relation, snapshot: Snapshot) -> bool {
+        // SAFETY: as above.
+        unsafe { pg_guard_ffi_boundary(|| c::CheckForSerializableConflictOutNeeded(rel, snapshot)) }
+    }
     // SAFETY: as above.
-    is_serializable()
-        && unsafe { pg_guard_ffi_boundary(|| c::CheckForSerializableConflictOutNeeded(rel, snapshot)) }
+    is_serializable() && unsafe { needed(rel, snapshot) }
 }
 
 /// Reports a read that did not see what `xid` wrote.

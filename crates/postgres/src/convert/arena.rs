@@ -15,12 +15,14 @@ pub struct Arena {
     /// Block being filled and words used of it.
     current: usize,
     used: usize,
+    /// Bytes of all blocks.
+    held: usize,
 }
 
 impl Arena {
     /// No memory yet.
     pub const fn new() -> Self {
-        Self { blocks: Vec::new(), current: 0, used: 0 }
+        Self { blocks: Vec::new(), current: 0, used: 0, held: 0 }
     }
 
     /// Room for `bytes` bytes, 8-byte aligned; what is there is unspecified (old values) but initialised.
@@ -39,20 +41,26 @@ impl Arena {
                 }
                 None => {
                     let bytes = (FIRST_BYTES << self.blocks.len().min(16)).min(BLOCK_BYTES);
-                    self.blocks.push(vec![0u64; words.max(bytes / 8)].into_boxed_slice());
+                    let block = vec![0u64; words.max(bytes / 8)].into_boxed_slice();
+                    self.held += block.len() * 8;
+                    self.blocks.push(block);
                 }
             }
         }
     }
 
     /// Takes everything back. Keeps a bounded amount of memory for later.
+    #[inline]
     pub fn reset(&mut self) {
         self.current = 0;
         self.used = 0;
-        let mut kept = 0;
-        self.blocks.retain(|block| {
-            kept += block.len() * 8;
-            kept <= KEPT_BYTES
-        });
+        if self.held > KEPT_BYTES {
+            let mut kept = 0;
+            self.blocks.retain(|block| {
+                kept += block.len() * 8;
+                kept <= KEPT_BYTES
+            });
+            self.held = self.blocks.iter().map(|block| block.len() * 8).sum();
+        }
     }
 }

@@ -227,7 +227,8 @@ pub fn encode(decimal: Decimal, out: &mut [u8; MAX_ENCODED]) -> usize {
     let padding = (4 - scale % 4) % 4;
     let fraction_digits = i32::from((scale + padding) / 4);
     let magnitude = unscaled.unsigned_abs();
-    match u64::try_from(magnitude).ok().and_then(|m| m.checked_mul(10u64.pow(u32::from(padding)))) {
+    match u64::try_from(magnitude).ok().and_then(|m| m.checked_mul([1, 10, 100, 1000][usize::from(padding)]))
+    {
         Some(mut rest) => {
             while rest != 0 {
                 digits[count] = (rest % 10_000) as u16;

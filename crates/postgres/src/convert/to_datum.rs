@@ -6,6 +6,7 @@
 //! an aligned border unless the type's functions take short ones without a copy. Invariant: what comes out equals what
 //! `from_datum` was given, detoasted.
 
+use encodings::Single;
 use pgrx::pg_sys::Datum;
 use vector::{Dictionary, NumericInts, NumericValues, Selection, Values, Vector};
 
@@ -45,6 +46,7 @@ impl ColumnReader {
     }
 
     /// Forgets every Datum handed out, except that the dictionary used last stays cached.
+    #[inline]
     pub fn reset(&mut self) {
         self.arena.reset();
         if self.dictionaries.len() > 1 {
@@ -64,19 +66,10 @@ impl ColumnReader {
     ) -> usize {
         match rows {
             Selection::All(len) => self.fill(vector, 0..*len as usize, out_values, out_nulls),
-            Selection::Rows(rows) => self.datums_at(vector, rows, out_values, out_nulls),
+            Selection::Rows(rows) => {
+                self.fill(vector, rows.iter().map(|&row| row as usize), out_values, out_nulls)
+            }
         }
-    }
-
-    /// As [`Self::datums`] for these rows, ascending.
-    pub fn datums_at(
-        &mut self,
-        vector: &Vector,
-        rows: &[u32],
-        out_values: &mut [Datum],
-        out_nulls: &mut [bool],
-    ) -> usize {
-        self.fill(vector, rows.iter().map(|&row| row as usize), out_values, out_nulls)
     }
 
     /// As [`Self::datums`] for the rows `range`, ascending.
@@ -88,6 +81,25 @@ impl ColumnReader {
         out_nulls: &mut [bool],
     ) -> usize {
         self.fill(vector, range, out_values, out_nulls)
+    }
+
+    /// One value, and whether it is NULL: then the Datum is zero.
+    pub fn datum(&mut self, value: Single<'_>) -> (Datum, bool) {
+        let by_value = matches!(self.kind.shape, Shape::ByValue(_));
+        let built = match value {
+            Single::Int(v) if by_value => Some(Datum::from(v as isize)),
+            Single::Float32(v) if by_value => Some(Datum::from(v.to_bits().cast_signed() as isize)),
+            Single::Float64(v) if by_value => Some(Datum::from(v.to_bits())),
+            Single::Numeric { unscaled, scale, display }
+                if matches!(self.kind.shape, Shape::Varlena { .. }) =>
+            {
+                let decimal = Decimal { unscaled: unscaled.into(), scale, display };
+                Some(decimal_datum(&mut self.arena, decimal))
+            }
+            Single::Of(vector, row) => one(&mut self.arena, self.kind.shape, vector, row),
+            _ => None,
+        };
+        (built.unwrap_or(Datum::null()), built.is_none())
     }
 
     fn fill(
@@ -265,6 +277,26 @@ impl ColumnReader {
     }
 }
 
+/// One value of any vector; None: NULL.
+fn one(arena: &mut Arena, shape: Shape, vector: &Vector, row: usize) -> Option<Datum> {
+    if vector.validity.as_ref().is_some_and(|validity| !validity.get(row)) {
+        return None;
+    }
+    match &vector.values {
+        Values::Constant(value, _) => one(arena, shape, value, 0),
+        Values::Dictionary { codes, dictionary } => {
+            let code = usize::try_from(*codes.get(row)?).ok()?;
+            (code < dictionary.entries.len())
+                .then(|| build(arena, shape, &dictionary.entries, code))
+                .flatten()
+        }
+        Values::Runs { ends, values } => {
+            one(arena, shape, values, ends.partition_point(|&end| end as usize <= row))
+        }
+        _ => build(arena, shape, vector, row),
+    }
+}
+
 /// One value of a flat vector. None where vector and column do not go together, which no stripe of the table can cause.
 fn build(arena: &mut Arena, shape: Shape, vector: &Vector, row: usize) -> Option<Datum> {
     let by_value = matches!(shape, Shape::ByValue(_));
@@ -347,8 +379,12 @@ fn numeric_datum(arena: &mut Arena, values: &NumericValues, row: usize) -> Datum
         NumericInts::Int64(v) => i128::from(v.get(row).copied().unwrap_or(0)),
         NumericInts::Int128(v) => v.get(row).copied().unwrap_or(0),
     };
+    decimal_datum(arena, Decimal { unscaled, scale: values.scale, display: values.display.get(row) })
+}
+
+#[inline]
+fn decimal_datum(arena: &mut Arena, decimal: Decimal) -> Datum {
     let mut payload = [0; numeric::MAX_ENCODED];
-    let decimal = Decimal { unscaled, scale: values.scale, display: values.display.get(row) };
     let len = numeric::encode(decimal, &mut payload);
     varlena(arena, payload.get(..len).unwrap_or(&payload), false)
 }

@@ -1,13 +1,13 @@
 //! Column chunks for point look-ups, kept per backend.
 //!
 //! Called by `table_am/cold_fetch` for rows fetched by number. A chunk stays in memory as it is stored, opened, and single values are taken out of it; once that was done so often that
-//! decoding the whole chunk would have cost about as much, it is decoded and further values are read off. Chunks are known by storage id, first row number, column and chunk
-//! number, which are never used again and whose bytes never change, so that nothing has to be invalidated. The cache is bounded in bytes; scans pass their chunks by it.
+//! decoding the whole chunk would have cost about as much, it is decoded and further values are read off. Chunks hang on their opened stripe, which is known by numbers that are
+//! never used again and whose bytes never change, so that nothing has to be invalidated. All together are bounded in bytes; scans pass their chunks by it.
 
 use std::cell::{Cell, OnceCell, RefCell};
-use std::rc::Rc;
+use std::rc::{Rc, Weak};
 
-use encodings::Chunk;
+use encodings::{Chunk, Single};
 use pgrx::pg_sys::Relation;
 use stripe::OwnedChunk;
 use vector::{Error, LogicalType, Result, Vector};
@@ -15,13 +15,14 @@ use vector::{Error, LogicalType, Result, Vector};
 use super::codecs::ServerCodecs;
 use super::directory::StripeEntry;
 use super::open_stripe::{OpenStripe, Pages};
-use crate::host::numbers::NumberMap;
 
 /// What is kept, in bytes.
 const BYTES: usize = 64 << 20;
 /// Taking one value costs about what decoding so many of a chunk does: integers and the like, and byte strings.
 const NUMBERS: u32 = 128;
 const STRINGS: u32 = 64;
+/// So many values are taken one by one, where that needs no vector.
+const FEW: usize = 4;
 
 /// One column chunk.
 pub struct KeptChunk {
@@ -41,19 +42,37 @@ pub struct KeptChunk {
     kept: Cell<bool>,
 }
 
-/// Where values are.
-pub enum Place<'a> {
-    /// Alone in a vector.
-    Alone(Vector),
-    /// In their rows of the chunk's vector.
-    Among(&'a Vector),
+/// The chunks of a stripe that are kept, by column and number.
+#[derive(Default)]
+pub struct KeptChunks(RefCell<Vec<Vec<Option<Rc<KeptChunk>>>>>);
+
+impl KeptChunks {
+    fn get(&self, column: usize, chunk: u32) -> Option<Rc<KeptChunk>> {
+        self.0.borrow().get(column)?.get(chunk as usize)?.clone()
+    }
+
+    fn set(&self, column: usize, chunk: u32, kept: Option<Rc<KeptChunk>>) {
+        fn place<T: Default>(list: &mut Vec<T>, at: usize) -> &mut T {
+            if list.len() <= at {
+                list.resize_with(at + 1, T::default);
+            }
+            &mut list[at]
+        }
+        *place(place(&mut self.0.borrow_mut(), column), chunk as usize) = kept;
+    }
 }
 
-type Key = (u64, u64, u32, u32);
+/// Who keeps a chunk.
+struct Keeper {
+    chunk: Rc<KeptChunk>,
+    stripe: Weak<OpenStripe>,
+    column: usize,
+    number: u32,
+}
 
 #[derive(Default)]
 struct Cache {
-    chunks: NumberMap<Key, Rc<KeptChunk>>,
+    chunks: Vec<Keeper>,
     bytes: usize,
 }
 
@@ -70,15 +89,14 @@ thread_local! {
 pub unsafe fn of(
     rel: Relation,
     entry: &StripeEntry,
-    stripe: &OpenStripe,
+    stripe: &Rc<OpenStripe>,
     column: usize,
     chunk: u32,
 ) -> Result<Rc<KeptChunk>> {
-    let position = u32::try_from(column).map_err(|_| Error::InvalidInput("too many columns".into()))?;
-    let key = (entry.storage_id, entry.first_row, position, chunk);
-    CLOCK.set(CLOCK.get() + 1);
-    if let Some(found) = CACHE.with_borrow(|cache| cache.chunks.get(&key).cloned()) {
-        found.touch();
+    let now = CLOCK.get() + 1;
+    CLOCK.set(now);
+    if let Some(found) = stripe.kept.get(column, chunk) {
+        found.used.set(now);
         return Ok(found);
     }
     // SAFETY: rel is open.
@@ -97,65 +115,87 @@ pub unsafe fn of(
         taken: Cell::new(0),
         many,
         bytes: Cell::new(bytes),
-        used: Cell::new(CLOCK.get()),
+        used: Cell::new(now),
         kept: Cell::new(true),
     });
     CACHE.with_borrow_mut(|cache| {
         cache.make_room(bytes);
         cache.bytes += bytes;
-        cache.chunks.insert(key, Rc::clone(&kept));
+        let (chunk, stripe, number) = (Rc::clone(&kept), Rc::downgrade(stripe), chunk);
+        cache.chunks.push(Keeper { chunk, stripe, column, number });
     });
+    stripe.kept.set(column, chunk, Some(Rc::clone(&kept)));
     Ok(kept)
 }
 
 impl KeptChunk {
-    /// Notes that it is used, by somebody who has kept it from the last time.
-    pub fn touch(&self) {
-        self.used.set(CLOCK.get());
+    /// Hands the values of these rows of the chunk, which ascend, to `use_value`, one after the other.
+    pub fn each_value(&self, rows: &[u32], mut use_value: impl FnMut(Single<'_>)) -> Result<()> {
+        if let Some(decoded) = self.decoded(rows.len())? {
+            if rows.last().is_some_and(|&last| last as usize >= decoded.len()) {
+                let (last, count) = (rows.last(), decoded.len());
+                return Err(Error::InvalidInput(format!("row {last:?} of a chunk of {count}")));
+            }
+            rows.iter().for_each(|&row| use_value(Single::Of(decoded, row as usize)));
+            return Ok(());
+        }
+        self.with_opened(|opened| {
+            let mut rest = rows;
+            while let [row, others @ ..] = rest
+                && rows.len() <= FEW
+                && let Some(value) = opened.single(*row)?
+            {
+                use_value(value);
+                rest = others;
+            }
+            if !rest.is_empty() {
+                let taken = opened.take(rest)?;
+                (0..rest.len()).for_each(|at| use_value(Single::Of(&taken, at)));
+            }
+            Ok(())
+        })
     }
 
-    /// The values of these rows of the chunk, which ascend.
-    pub fn take(&self, rows: &[u32]) -> Result<Place<'_>> {
-        let decoded = match self.decoded.get() {
-            Some(decoded) => decoded,
-            None => {
-                let taken = self.taken.get().saturating_add(u32::try_from(rows.len()).unwrap_or(u32::MAX));
-                if taken <= self.many {
-                    self.taken.set(taken);
-                    return self
-                        .alone(rows)
-                        .map(Place::Alone)
-                        .map_err(|problem| self.stored.located(problem));
-                }
-                let vector = self.stored.decode(&ServerCodecs)?;
-                self.opened.take();
-                let more = vector.bytes();
-                CACHE.with_borrow_mut(|cache| {
-                    cache.make_room(more);
-                    self.bytes.set(self.bytes.get() + more);
-                    if self.kept.get() {
-                        cache.bytes += more;
-                    }
-                });
-                self.decoded.get_or_init(|| vector)
+    /// The chunk's vector, if it is decoded, or has to be as so many more values are wanted.
+    #[inline]
+    fn decoded(&self, more: usize) -> Result<Option<&Vector>> {
+        if let Some(decoded) = self.decoded.get() {
+            return Ok(Some(decoded));
+        }
+        let taken = self.taken.get().saturating_add(u32::try_from(more).unwrap_or(u32::MAX));
+        if taken <= self.many {
+            self.taken.set(taken);
+            return Ok(None);
+        }
+        self.decode().map(Some)
+    }
+
+    #[cold]
+    fn decode(&self) -> Result<&Vector> {
+        let vector = self.stored.decode(&ServerCodecs)?;
+        self.opened.take();
+        let more = vector.bytes();
+        CACHE.with_borrow_mut(|cache| {
+            cache.make_room(more);
+            self.bytes.set(self.bytes.get() + more);
+            if self.kept.get() {
+                cache.bytes += more;
+            }
+        });
+        Ok(self.decoded.get_or_init(|| vector))
+    }
+
+    fn with_opened<T>(&self, read: impl FnOnce(&Chunk<'_>) -> Result<T>) -> Result<T> {
+        let mut opened = self.opened.borrow_mut();
+        let opened = match &mut *opened {
+            Some(opened) => opened,
+            none => {
+                // SAFETY: the box is neither moved out of nor changed, and what borrows from it is dropped first.
+                let stored: &'static OwnedChunk = unsafe { &*std::ptr::from_ref(self.stored.as_ref()) };
+                none.insert(stored.open(&ServerCodecs)?)
             }
         };
-        match rows.last() {
-            Some(&last) if last as usize >= decoded.len() => {
-                Err(Error::InvalidInput(format!("row {last} of a chunk of {}", self.stored.rows())))
-            }
-            _ => Ok(Place::Among(decoded)),
-        }
-    }
-
-    fn alone(&self, rows: &[u32]) -> Result<Vector> {
-        let mut opened = self.opened.borrow_mut();
-        if let Some(opened) = opened.as_ref() {
-            return opened.take(rows);
-        }
-        // SAFETY: the box is neither moved out of nor changed, and what borrows from it is dropped first.
-        let stored: &'static OwnedChunk = unsafe { &*std::ptr::from_ref(self.stored.as_ref()) };
-        opened.insert(stored.open(&ServerCodecs)?).take(rows)
+        read(opened).map_err(|problem| self.stored.located(problem))
     }
 }
 
@@ -163,14 +203,19 @@ impl Cache {
     /// Drops the chunks used longest ago, half of them at once, until `bytes` more fit.
     fn make_room(&mut self, bytes: usize) {
         while self.bytes + bytes > BYTES && !self.chunks.is_empty() {
-            let mut ages: Vec<u64> = self.chunks.values().map(|chunk| chunk.used.get()).collect();
+            let mut ages: Vec<u64> = self.chunks.iter().map(|keeper| keeper.chunk.used.get()).collect();
             let middle = ages.len() / 2;
             let (_, &mut median, _) = ages.select_nth_unstable(middle);
-            self.chunks.retain(|_, chunk| {
+            self.chunks.retain(|Keeper { chunk, stripe, column, number }| {
                 chunk.kept.set(chunk.used.get() > median);
+                if !chunk.kept.get()
+                    && let Some(stripe) = stripe.upgrade()
+                {
+                    stripe.kept.set(*column, *number, None);
+                }
                 chunk.kept.get()
             });
-            self.bytes = self.chunks.values().map(|chunk| chunk.bytes.get()).sum();
+            self.bytes = self.chunks.iter().map(|keeper| keeper.chunk.bytes.get()).sum();
         }
     }
 }

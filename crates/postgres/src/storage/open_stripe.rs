@@ -13,6 +13,7 @@ use stripe::{StripeBytes, StripeReader};
 use vector::{Error, Result};
 
 use super::directory::StripeEntry;
+use super::kept_chunk::KeptChunks;
 use super::pages::{self, BlockRun, Expected};
 use crate::host::numbers::NumberMap;
 
@@ -47,6 +48,8 @@ pub struct OpenStripe {
     pub reader: StripeReader,
     /// First row number.
     pub first_row: u64,
+    /// Its chunks that point look-ups keep.
+    pub kept: KeptChunks,
 }
 
 thread_local! {
@@ -61,7 +64,7 @@ pub unsafe fn open(rel: Relation, entry: &StripeEntry) -> Result<Rc<OpenStripe>>
     }
     // SAFETY: rel is open.
     let reader = unsafe { open_anew(rel, entry)? };
-    let opened = Rc::new(OpenStripe { reader, first_row: entry.first_row });
+    let opened = Rc::new(OpenStripe { reader, first_row: entry.first_row, kept: KeptChunks::default() });
     STRIPES_OPEN.with_borrow_mut(|open| {
         if open.len() >= STRIPES {
             open.clear();

@@ -24,7 +24,8 @@ pub struct State {
     next: usize,
     /// Those that are loaded.
     loaded: Range<usize>,
-    fetch: Option<Box<ColdFetch>>,
+    /// For blocks whose rows are taken as they are, and for those for which the condition is looked at again.
+    fetch: [Option<Box<ColdFetch>>; 2],
 }
 
 /// `scan_bitmap_next_block`.
@@ -97,14 +98,18 @@ pub(super) unsafe extern "C-unwind" fn next_tuple(
             }
             return false;
         }
-        next_cold_tuple(scan, slot)
+        next_cold_tuple(scan, result, slot)
     }
 }
 
 /// Not inlined: see `scan::scan_getnextslot_slow`.
 #[inline(never)]
 #[pg_guard]
-unsafe extern "C-unwind" fn next_cold_tuple(scan: TableScanDesc, slot: *mut TupleTableSlot) -> bool {
+unsafe extern "C-unwind" fn next_cold_tuple(
+    scan: TableScanDesc,
+    result: *mut TBMIterateResult,
+    slot: *mut TupleTableSlot,
+) -> bool {
     // SAFETY: as above.
     unsafe {
         let ours = scan.cast::<Scan>();
@@ -112,7 +117,10 @@ unsafe extern "C-unwind" fn next_cold_tuple(scan: TableScanDesc, slot: *mut Tupl
         let bitmap = &mut state.bitmap;
         let Some(&(stripe, _)) = bitmap.rows.get(bitmap.next) else { return false };
         let rel = (*scan).rs_rd;
-        let fetch = bitmap.fetch.get_or_insert_with(|| Box::new(ColdFetch::new(rel)));
+        let recheck = (*result).recheck;
+        let fetch = bitmap.fetch[usize::from(recheck)].get_or_insert_with(|| {
+            Box::new(if recheck { ColdFetch::new(rel) } else { ColdFetch::without_recheck(rel) })
+        });
         if !bitmap.loaded.contains(&bitmap.next) {
             let Some(entry) = state.stripes.get(stripe) else { return false };
             let rest = bitmap.rows.get(bitmap.next..).unwrap_or_default();

@@ -359,7 +359,7 @@ unsafe fn invisible(rel: Relation, at: ItemPointerData, slot: *mut TupleTableSlo
         (*slot).tts_flags |= SLOT_WANTS_SYSTEM_COLUMNS;
         if let Some(row) = tid::row_of(at) {
             let inserter = pg_sys::GetCurrentTransactionId();
-            super::cold_rows::store(rel, slot, row, inserter, |_| (pg_sys::Datum::null(), true));
+            super::cold_rows::store(rel, slot, row, inserter, |_, _| ());
         }
         TM_Result::TM_Invisible
     }

@@ -4,17 +4,17 @@
 //! finds the stripes and chunks that it has met again without a look-up; it only borrows the chunks, whose memory is the cache's to bound. Long runs in storage order are left to
 //! `ColdRows`. Datums live until the next rows are loaded.
 
-use std::rc::{Rc, Weak};
+use std::rc::Rc;
 
-use pgrx::pg_sys::{self, Datum, Relation, TupleTableSlot};
+use pgrx::pg_sys::{self, Datum, Relation, TupleDesc, TupleTableSlot};
 use vector::Error;
 
-use super::cold_rows::{ColdRows, Columns, SLOT_WANTS_SYSTEM_COLUMNS, fits, store};
+use super::cold_rows::{ColdRows, SLOT_WANTS_SYSTEM_COLUMNS, fits, store};
 use super::wanted;
-use crate::convert::missing_value;
+use crate::convert::{ColumnReader, ColumnType, missing_value};
 use crate::host::error;
 use crate::storage::directory::StripeEntry;
-use crate::storage::kept_chunk::{self, KeptChunk, Place};
+use crate::storage::kept_chunk;
 use crate::storage::open_stripe::{self, OpenStripe};
 
 /// So many fetches in a row that each go a little forward within one chunk mean an index scan in storage order: then
@@ -23,29 +23,28 @@ const RUN: u32 = 128;
 /// How far "a little forward" is, in rows.
 const STRIDE: u32 = 16;
 
+/// A column that values are looked up for.
+struct Column {
+    /// Its place in the row type.
+    at: usize,
+    reader: ColumnReader,
+}
+
 /// A stripe that rows were fetched from.
 struct Met {
     entry: StripeEntry,
     open: Rc<OpenStripe>,
-    columns: Vec<Stored>,
-}
-
-/// A column of such a stripe.
-enum Stored {
-    /// Not looked at yet.
-    Unknown,
-    /// The stripe is older than the column.
-    Missing,
-    /// Its chunks, those that were looked at.
-    Chunks(Vec<Weak<KeptChunk>>),
+    /// For each wanted column what its rows have there, if the stripe is older than the column.
+    missing: Vec<Option<(Datum, bool)>>,
 }
 
 /// Fetches rows.
 pub struct ColdFetch {
     rel: Relation,
-    columns: Columns,
-    /// The attributes that values are looked up for.
-    wanted: Vec<usize>,
+    /// Whether a condition on the rows is looked at again.
+    recheck: bool,
+    desc: TupleDesc,
+    columns: Vec<Column>,
     /// By first row number.
     stripes: Vec<Met>,
     /// The rows loaded, how many they are, and their values, all of a column side by side.
@@ -53,8 +52,7 @@ pub struct ColdFetch {
     count: usize,
     first: u64,
     inserter: pg_sys::TransactionId,
-    values: Vec<Datum>,
-    nulls: Vec<bool>,
+    values: Vec<(Datum, bool)>,
     /// Row fetched last, and for how many fetches the steps have been short.
     last: u64,
     run: u32,
@@ -68,19 +66,25 @@ impl ColdFetch {
         // SAFETY: rel is open and stays so while this is used.
         Self {
             rel,
-            columns: Columns::none(),
-            wanted: Vec::new(),
+            recheck: true,
+            desc: std::ptr::null_mut(),
+            columns: Vec::new(),
             stripes: Vec::new(),
             places: Vec::new(),
             count: 0,
             first: 0,
             inserter: pg_sys::InvalidTransactionId,
             values: Vec::new(),
-            nulls: Vec::new(),
             last: u64::MAX,
             run: 0,
             rows: None,
         }
+    }
+
+    /// A fetcher for rows of a bitmap whose condition is not looked at again.
+    pub unsafe fn without_recheck(rel: Relation) -> Self {
+        // SAFETY: as `new`.
+        unsafe { Self { recheck: false, ..Self::new(rel) } }
     }
 
     /// Stores row number `row` of `entry` into the slot. Its values live until the next call.
@@ -119,12 +123,8 @@ impl ColdFetch {
     pub unsafe fn load(&mut self, entry: &StripeEntry, rows: &[u32], slot: *mut TupleTableSlot) -> usize {
         // SAFETY: the slot is one of the table's; rel is open.
         unsafe {
-            if !std::ptr::eq(self.columns.desc, (*slot).tts_tupleDescriptor) {
-                self.columns = Columns::of(slot, wanted::of(slot).as_deref());
-                self.wanted =
-                    (0..).zip(&self.columns.live).filter_map(|(at, &live)| live.then_some(at)).collect();
-                self.stripes.clear();
-                self.count = 0;
+            if !std::ptr::eq(self.desc, (*slot).tts_tupleDescriptor) {
+                self.begin(slot);
             }
             if let Err(problem) = self.try_load(entry, rows) {
                 error::raise_stripe(self.rel, entry.first_row, problem);
@@ -136,16 +136,37 @@ impl ColdFetch {
     /// Stores one of the rows loaded last into the slot.
     pub unsafe fn show(&self, at: usize, slot: *mut TupleTableSlot) {
         let Some(&place) = self.places.get(at) else { return };
-        let place_of = |column: usize| column * self.count + at;
         // SAFETY: the slot that the rows were loaded for.
         unsafe {
-            store(self.rel, slot, self.first + u64::from(place), self.inserter, |column| {
-                let at = place_of(column);
-                match (self.values.get(at), self.nulls.get(at)) {
-                    (Some(&value), Some(&null)) => (value, null),
-                    _ => (Datum::null(), true),
+            store(self.rel, slot, self.first + u64::from(place), self.inserter, |values, nulls| {
+                let loaded = self.values.iter().skip(at).step_by(self.count.max(1));
+                for (column, &(value, null)) in self.columns.iter().zip(loaded) {
+                    if let (Some(to), Some(to_null)) = (values.get_mut(column.at), nulls.get_mut(column.at)) {
+                        (*to, *to_null) = (value, null);
+                    }
                 }
             });
+        }
+    }
+
+    /// Takes up the row type of a slot, and what of it is wanted.
+    unsafe fn begin(&mut self, slot: *mut TupleTableSlot) {
+        // SAFETY: the slot keeps its row type.
+        unsafe {
+            let desc = (*slot).tts_tupleDescriptor;
+            let wanted = wanted::of(slot, self.recheck);
+            let count = usize::try_from((*desc).natts).unwrap_or(0);
+            let attributes = (*desc).attrs.as_slice(count).iter().enumerate();
+            let live = attributes.filter(|(at, attribute)| {
+                !attribute.attisdropped
+                    && wanted.as_ref().is_none_or(|wanted| wanted.get(*at).copied().unwrap_or(true))
+            });
+            self.columns = live
+                .map(|(at, attribute)| Column { at, reader: ColumnReader::new(ColumnType::of(attribute)) })
+                .collect();
+            self.stripes.clear();
+            self.count = 0;
+            self.desc = desc;
         }
     }
 
@@ -153,14 +174,22 @@ impl ColdFetch {
     unsafe fn meet(&mut self, entry: &StripeEntry) -> Result<usize, Error> {
         let at = self.stripes.partition_point(|met| met.entry.first_row < entry.first_row);
         let known = self.stripes.get(at).map(|met| (met.entry.first_row, met.entry.storage_id));
-        if known != Some((entry.first_row, entry.storage_id)) {
-            // SAFETY: rel is open.
-            let open = unsafe { open_stripe::open(self.rel, entry)? };
-            self.stripes.retain(|met| met.entry.storage_id == entry.storage_id);
-            let at = self.stripes.partition_point(|met| met.entry.first_row < entry.first_row);
-            self.stripes.insert(at, Met { entry: entry.clone(), open, columns: Vec::new() });
+        if known == Some((entry.first_row, entry.storage_id)) {
             return Ok(at);
         }
+        // SAFETY: rel is open.
+        let open = unsafe { open_stripe::open(self.rel, entry)? };
+        let missing = |column: &Column| {
+            if column.at < open.reader.column_count() {
+                return fits(&open.reader, column.at, column.reader.kind()).map(|()| None);
+            }
+            // SAFETY: the slot keeps its row type.
+            Ok(Some(unsafe { missing_value(self.desc, column.at) }))
+        };
+        let missing = self.columns.iter().map(missing).collect::<Result<_, Error>>()?;
+        self.stripes.retain(|met| met.entry.storage_id == entry.storage_id);
+        let at = self.stripes.partition_point(|met| met.entry.first_row < entry.first_row);
+        self.stripes.insert(at, Met { entry: entry.clone(), open, missing });
         Ok(at)
     }
 
@@ -169,7 +198,7 @@ impl ColdFetch {
         // SAFETY: rel is open; the slot keeps its row type.
         unsafe {
             let met = self.meet(entry)?;
-            let Met { entry, open, columns } = self.stripes.get_mut(met).ok_or_else(outside)?;
+            let Met { entry, open, missing } = self.stripes.get(met).ok_or_else(outside)?;
             let chunk = rows.first().map_or(0, |&row| open.reader.chunk_of(row));
             let within = open.reader.chunk_rows(chunk);
             self.places.clear();
@@ -180,61 +209,16 @@ impl ColdFetch {
             }
             self.first = entry.first_row + u64::from(within.start);
             self.inserter = entry.inserter;
-            if self.count != self.places.len() {
-                self.count = self.places.len();
-                self.values.clear();
-                self.nulls.clear();
-                self.values.resize(self.columns.live.len() * self.count, Datum::null());
-                self.nulls.resize(self.columns.live.len() * self.count, true);
-            }
-            if columns.is_empty() {
-                columns.resize_with(self.columns.live.len(), || Stored::Unknown);
-            }
-            for &column in &self.wanted {
-                let (Some(stored), Some(reader)) =
-                    (columns.get_mut(column), self.columns.readers.get_mut(column))
-                else {
+            self.count = self.places.len();
+            self.values.clear();
+            for (column, missing) in self.columns.iter_mut().zip(missing) {
+                if let Some(value) = *missing {
+                    self.values.extend(std::iter::repeat_n(value, self.count));
                     continue;
-                };
-                let from = column * self.count;
-                let (Some(values), Some(nulls)) = (
-                    self.values.get_mut(from..from + self.count),
-                    self.nulls.get_mut(from..from + self.count),
-                ) else {
-                    continue;
-                };
-                if matches!(stored, Stored::Unknown) {
-                    *stored = if column < open.reader.column_count() {
-                        fits(&open.reader, column, reader.kind())?;
-                        let count = open.reader.chunk_count() as usize;
-                        Stored::Chunks(std::iter::repeat_with(Weak::new).take(count).collect())
-                    } else {
-                        Stored::Missing
-                    };
                 }
-                let Stored::Chunks(chunks) = stored else {
-                    let (value, null) = missing_value(self.columns.desc, column);
-                    values.fill(value);
-                    nulls.fill(null);
-                    continue;
-                };
-                let place = chunks.get_mut(chunk as usize).ok_or_else(outside)?;
-                let kept = match place.upgrade() {
-                    Some(kept) => {
-                        kept.touch();
-                        kept
-                    }
-                    None => {
-                        let kept = kept_chunk::of(self.rel, entry, open, column, chunk)?;
-                        *place = Rc::downgrade(&kept);
-                        kept
-                    }
-                };
-                reader.reset();
-                match kept.take(&self.places)? {
-                    Place::Alone(vector) => reader.datums_in(&vector, 0..self.count, values, nulls),
-                    Place::Among(vector) => reader.datums_at(vector, &self.places, values, nulls),
-                };
+                let kept = kept_chunk::of(self.rel, entry, open, column.at, chunk)?;
+                column.reader.reset();
+                kept.each_value(&self.places, |value| self.values.push(column.reader.datum(value)))?;
             }
             Ok(())
         }

@@ -25,13 +25,13 @@ const WINDOW: u32 = 1024;
 pub const SLOT_WANTS_SYSTEM_COLUMNS: u16 = 1 << 14;
 
 /// Puts one row into a slot. `inserter` is whoever put its stripe into the directory: where that is this transaction, the header
-/// says so, because a foreign key's UPDATE check and ON CONFLICT ask for it.
+/// says so, because a foreign key's UPDATE check and ON CONFLICT ask for it. `fill` finds all columns NULL.
 pub unsafe fn store(
     rel: Relation,
     slot: *mut TupleTableSlot,
     row: u64,
     inserter: pg_sys::TransactionId,
-    value_of: impl Fn(usize) -> (Datum, bool),
+    fill: impl FnOnce(&mut [Datum], &mut [bool]),
 ) {
     // SAFETY: the slot was made from the table's row type, so it has room for as many columns as it says.
     unsafe {
@@ -39,11 +39,12 @@ pub unsafe fn store(
             pg_sys::ExecClearTuple(slot);
         }
         let count = usize::try_from((*(*slot).tts_tupleDescriptor).natts).unwrap_or(0);
-        for column in 0..count {
-            let (value, null) = value_of(column);
-            *(*slot).tts_values.add(column) = value;
-            *(*slot).tts_isnull.add(column) = null;
-        }
+        std::ptr::write_bytes((*slot).tts_values, 0, count);
+        std::ptr::write_bytes((*slot).tts_isnull, 1, count);
+        fill(
+            std::slice::from_raw_parts_mut((*slot).tts_values, count),
+            std::slice::from_raw_parts_mut((*slot).tts_isnull, count),
+        );
         if (*slot).tts_flags & SLOT_WANTS_SYSTEM_COLUMNS != 0 {
             let tuple =
                 pg_sys::heap_form_tuple((*slot).tts_tupleDescriptor, (*slot).tts_values, (*slot).tts_isnull);
@@ -88,15 +89,15 @@ unsafe fn holds_nothing(slot: *mut TupleTableSlot) -> bool {
 
 /// The columns of a row type, and a reader for each. The row type is that of the slot, not of the relation: while ALTER
 /// TABLE rewrites a table, the relation already has the new one.
-pub(super) struct Columns {
-    pub(super) desc: pg_sys::TupleDesc,
+struct Columns {
+    desc: pg_sys::TupleDesc,
     /// Not dropped, and wanted.
-    pub(super) live: Vec<bool>,
-    pub(super) readers: Vec<ColumnReader>,
+    live: Vec<bool>,
+    readers: Vec<ColumnReader>,
 }
 
 impl Columns {
-    pub(super) unsafe fn of(slot: *mut TupleTableSlot, wanted: Option<&[bool]>) -> Self {
+    unsafe fn of(slot: *mut TupleTableSlot, wanted: Option<&[bool]>) -> Self {
         // SAFETY: the slot keeps its row type.
         unsafe {
             let desc = (*slot).tts_tupleDescriptor;
@@ -110,7 +111,7 @@ impl Columns {
         }
     }
 
-    pub(super) const fn none() -> Self {
+    const fn none() -> Self {
         Self { desc: std::ptr::null_mut(), live: Vec::new(), readers: Vec::new() }
     }
 }
@@ -204,7 +205,7 @@ impl ColdRows {
         // SAFETY: see the methods called.
         unsafe {
             if !std::ptr::eq(self.columns.desc, (*slot).tts_tupleDescriptor) {
-                let noted = if self.wanted.is_none() { wanted::of(slot) } else { None };
+                let noted = if self.wanted.is_none() { wanted::of(slot, true) } else { None };
                 self.columns = Columns::of(slot, self.wanted.as_deref().or(noted.as_deref()));
                 let count = self.columns.live.len();
                 self.stripe = None;
@@ -220,14 +221,15 @@ impl ColdRows {
             }
             let at = (position - self.window.first) as usize;
             let window = &self.window;
-            let value_of = |column: usize| match (window.values.get(column), window.nulls.get(column)) {
-                (Some(values), Some(nulls)) => match (values.get(at), nulls.get(at)) {
-                    (Some(&value), Some(&null)) => (value, null),
-                    _ => (Datum::null(), true),
-                },
-                _ => (Datum::null(), true),
-            };
-            store(self.rel, slot, entry.first_row + u64::from(position), entry.inserter, value_of);
+            let row = entry.first_row + u64::from(position);
+            store(self.rel, slot, row, entry.inserter, |values, nulls| {
+                let stored = window.values.iter().zip(&window.nulls);
+                for ((value, null), (from, from_null)) in values.iter_mut().zip(nulls).zip(stored) {
+                    if let (Some(&from), Some(&from_null)) = (from.get(at), from_null.get(at)) {
+                        (*value, *null) = (from, from_null);
+                    }
+                }
+            });
         }
     }
 

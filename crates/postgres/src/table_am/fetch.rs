@@ -6,7 +6,7 @@
 
 use pgrx::pg_guard;
 use pgrx::pg_sys::{
-    self, Datum, IndexFetchHeapData, IndexFetchTableData, ItemPointer, MemoryContext, Relation, Snapshot,
+    self, IndexFetchHeapData, IndexFetchTableData, ItemPointer, MemoryContext, Relation, Snapshot,
     TableScanDesc, TupleTableSlot,
 };
 
@@ -226,7 +226,7 @@ unsafe extern "C-unwind" fn index_fetch_cold(
             return false;
         }
         if wants_presence(snapshot) {
-            cold_rows::store(rel, slot, row, pg_sys::InvalidTransactionId, |_| (Datum::null(), true));
+            cold_rows::store(rel, slot, row, pg_sys::InvalidTransactionId, |_, _| ());
         } else {
             rows.get_or_insert_with(|| ColdFetch::new(rel)).fetch(entry, row, slot);
             count_fetch(rel);
@@ -254,7 +254,7 @@ unsafe fn is_there_now(
         let there = row_proxy::is_there(rel, entry.storage_id, row, snapshot)
             && moved::is_cold_there(rel, &entry, row, snapshot);
         if there {
-            cold_rows::store(rel, slot, row, pg_sys::InvalidTransactionId, |_| (Datum::null(), true));
+            cold_rows::store(rel, slot, row, pg_sys::InvalidTransactionId, |_, _| ());
         }
         there
     }
@@ -348,7 +348,7 @@ unsafe fn locate(rel: Relation, row: u64, snapshot: Snapshot, slot: *mut TupleTa
                 let loader = (*snapshot).snapshot_type == pg_sys::SnapshotType::SNAPSHOT_DIRTY
                     && (*snapshot).xmin != pg_sys::InvalidTransactionId;
                 if loader || directory_scan::is_ours(storage_id, row) {
-                    cold_rows::store(rel, slot, row, pg_sys::InvalidTransactionId, |_| (Datum::null(), true));
+                    cold_rows::store(rel, slot, row, pg_sys::InvalidTransactionId, |_, _| ());
                     return Located::Answered;
                 }
                 directory_scan::clear_dirty(snapshot);

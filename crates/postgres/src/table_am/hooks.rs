@@ -93,12 +93,13 @@ unsafe fn prepare(scan: *mut ScanState, tag: NodeTag) {
         let plan = (*scan).ps.plan;
         let varno = (*plan.cast::<pg_sys::Scan>()).scanrelid;
         let mut read: *mut pg_sys::Bitmapset = std::ptr::null_mut();
+        let mut rechecked: *mut pg_sys::Bitmapset = std::ptr::null_mut();
         let mut add = |list: *mut pg_sys::List| pg_sys::pull_varattnos(list.cast(), varno, &raw mut read);
         match tag {
             NodeTag::T_IndexOnlyScanState => {
                 let slot = (*scan.cast::<pg_sys::IndexOnlyScanState>()).ioss_TableSlot;
                 if !slot.is_null() {
-                    wanted::note(slot, std::ptr::null_mut());
+                    wanted::note(slot, std::ptr::null_mut(), std::ptr::null_mut());
                 }
                 return;
             }
@@ -107,7 +108,8 @@ unsafe fn prepare(scan: *mut ScanState, tag: NodeTag) {
                 (*bitmap).prefetch_maximum = 0;
                 // Older minor versions trust the visibility map after the pin of the index page is gone.
                 (*bitmap).can_skip_fetch = false;
-                add((*plan.cast::<pg_sys::BitmapHeapScan>()).bitmapqualorig);
+                let condition = (*plan.cast::<pg_sys::BitmapHeapScan>()).bitmapqualorig;
+                pg_sys::pull_varattnos(condition.cast(), varno, &raw mut rechecked);
             }
             NodeTag::T_IndexScanState => {
                 let index = (*scan.cast::<pg_sys::IndexScanState>()).iss_RelationDesc;
@@ -134,7 +136,7 @@ unsafe fn prepare(scan: *mut ScanState, tag: NodeTag) {
             tag,
             NodeTag::T_IndexScanState | NodeTag::T_BitmapHeapScanState | NodeTag::T_SeqScanState
         ) {
-            wanted::note(slot, read);
+            wanted::note(slot, read, rechecked);
         }
     }
 }

@@ -86,6 +86,9 @@ impl Tombstones {
 
     /// Whether this row is dead.
     pub fn contains(&mut self, row: u64) -> bool {
+        if self.source.is_none() && self.rows.is_empty() && self.masks.is_empty() && self.others.is_empty() {
+            return false;
+        }
         self.look_up(&(row..row + 1));
         self.rows.binary_search(&row).is_ok()
             || self.masks.iter().any(|mask| mask.contains(row))
