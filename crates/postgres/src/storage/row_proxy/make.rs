@@ -322,16 +322,18 @@ unsafe fn insert_all(
 ) {
     // SAFETY: both are open. The slots own their tuples. Interrupts: as `make`.
     unsafe {
+        // A row type of its own: slots of the catalog's would each be noted with the resource owner.
+        let desc = pg_sys::CreateTupleDescCopy((*table).rd_att);
         let made: Vec<(Proxy, *mut pg_sys::TupleTableSlot)> = rows
             .map(|row| {
                 let proxy = Proxy::live(storage_id, row);
-                let desc = (*table).rd_att;
                 let slot = pg_sys::MakeSingleTupleTableSlot(desc, &raw const pg_sys::TTSOpsHeapTuple);
                 pg_sys::ExecStoreHeapTuple(proxy.form(table), slot, true);
                 (proxy, slot)
             })
             .collect();
         if made.is_empty() {
+            pg_sys::FreeTupleDesc(desc);
             return;
         }
         let mut slots: Vec<_> = made.iter().map(|(_, slot)| *slot).collect();
@@ -345,5 +347,6 @@ unsafe fn insert_all(
             pg_sys::ExecDropSingleTupleTableSlot(*slot);
         }
         pg_sys::InterruptHoldoffCount -= 1;
+        pg_sys::FreeTupleDesc(desc);
     }
 }
