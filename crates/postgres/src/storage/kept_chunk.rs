@@ -130,15 +130,24 @@ pub unsafe fn of(
 
 impl KeptChunk {
     /// Hands the values of these rows of the chunk, which ascend, to `use_value`, one after the other.
+    #[inline]
     pub fn each_value(&self, rows: &[u32], mut use_value: impl FnMut(Single<'_>)) -> Result<()> {
-        if let Some(decoded) = self.decoded(rows.len())? {
-            if rows.last().is_some_and(|&last| last as usize >= decoded.len()) {
-                let (last, count) = (rows.last(), decoded.len());
-                return Err(Error::InvalidInput(format!("row {last:?} of a chunk of {count}")));
-            }
-            rows.iter().for_each(|&row| use_value(Single::Of(decoded, row as usize)));
-            return Ok(());
+        let decoded = match self.decoded.get() {
+            Some(decoded) => decoded,
+            None if self.pays(rows.len()) => self.decode()?,
+            None => return self.take_each(rows, use_value),
+        };
+        let count = self.stored.rows();
+        if let Some(last) = rows.last().filter(|&&last| last >= count) {
+            return Err(Error::InvalidInput(format!("row {last} of a chunk of {count}")));
         }
+        rows.iter().for_each(|&row| use_value(Single::Of(decoded, row as usize)));
+        Ok(())
+    }
+
+    /// As `each_value`, out of the chunk as it is stored.
+    #[inline(never)]
+    fn take_each(&self, rows: &[u32], mut use_value: impl FnMut(Single<'_>)) -> Result<()> {
         self.with_opened(|opened| {
             let mut rest = rows;
             while let [row, others @ ..] = rest
@@ -156,18 +165,11 @@ impl KeptChunk {
         })
     }
 
-    /// The chunk's vector, if it is decoded, or has to be as so many more values are wanted.
-    #[inline]
-    fn decoded(&self, more: usize) -> Result<Option<&Vector>> {
-        if let Some(decoded) = self.decoded.get() {
-            return Ok(Some(decoded));
-        }
+    /// Whether so many values have been taken, with these, that decoding the chunk costs about as much.
+    fn pays(&self, more: usize) -> bool {
         let taken = self.taken.get().saturating_add(u32::try_from(more).unwrap_or(u32::MAX));
-        if taken <= self.many {
-            self.taken.set(taken);
-            return Ok(None);
-        }
-        self.decode().map(Some)
+        self.taken.set(taken);
+        taken > self.many
     }
 
     #[cold]

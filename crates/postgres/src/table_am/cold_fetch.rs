@@ -139,10 +139,12 @@ impl ColdFetch {
         // SAFETY: the slot that the rows were loaded for.
         unsafe {
             store(self.rel, slot, self.first + u64::from(place), self.inserter, |values, nulls| {
-                let loaded = self.values.iter().skip(at).step_by(self.count.max(1));
-                for (column, &(value, null)) in self.columns.iter().zip(loaded) {
-                    if let (Some(to), Some(to_null)) = (values.get_mut(column.at), nulls.get_mut(column.at)) {
-                        (*to, *to_null) = (value, null);
+                for (position, column) in self.columns.iter().enumerate() {
+                    if let Some(&loaded) = self.values.get(position * self.count + at)
+                        && let (Some(value), Some(null)) =
+                            (values.get_mut(column.at), nulls.get_mut(column.at))
+                    {
+                        (*value, *null) = loaded;
                     }
                 }
             });
