@@ -57,8 +57,8 @@ struct Dead {
 
 /// So many proxies are read at once, to spare the look-ups of single rows.
 const FEW: usize = 64;
-/// From so many rows on: a look-up by primary key does without.
-const SEVERAL: u32 = 4;
+/// From so many rows on: a look-up by primary key does without. Looking for all of them costs no more than for those of one row, where they are few.
+const SEVERAL: u32 = 2;
 
 impl Known {
     /// The stripe of a row where it was found before.
