@@ -172,6 +172,13 @@ COMMIT;
 DELETE FROM locked WHERE k <= 2500;
 SELECT count(*) AS left, (SELECT count(*) > 0 FROM engine.delete_bitmap WHERE storage_id = engine.colcompress_relation_storageid('locked')) AS in_bulk FROM locked;
 DROP TABLE locked;
+-- COPY sends what is returned while the statement runs, and waits for who reads it: no stripe is claimed meanwhile.
+CREATE TABLE sent (k int) USING colcompress WITH (packing = false);
+INSERT INTO sent SELECT g FROM generate_series(1, 1000) g;
+SELECT engine.colcompress_merge('sent');
+COPY (DELETE FROM sent WHERE k <= 600 RETURNING k) TO PROGRAM 'cat > /dev/null';
+SELECT count(*) AS left, (SELECT count(*) > 0 FROM engine.delete_bitmap WHERE storage_id = engine.colcompress_relation_storageid('sent')) AS in_bulk FROM sent;
+DROP TABLE sent;
 -- Through a partitioned table, too; what an UPDATE moves to another partition it moves by itself.
 CREATE TABLE parted (k int, part int, v int) PARTITION BY LIST (part);
 CREATE TABLE parted_1 PARTITION OF parted FOR VALUES IN (1) USING colcompress WITH (packing = false);

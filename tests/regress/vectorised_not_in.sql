@@ -77,3 +77,19 @@ SELECT count(*) FROM asks WHERE x NOT IN (SELECT y FROM ONLY sure JOIN few USING
 WITH few AS MATERIALIZED (SELECT z FROM sure GROUP BY z HAVING count(*) > 0)
 SELECT count(*) FROM asks WHERE x NOT IN (SELECT y FROM ONLY sure JOIN few USING (z));
 RESET work_mem; RESET hash_mem_multiplier;
+-- many choices of known columns: more tables than the memory of the join has room for
+CREATE TABLE kept AS SELECT g % 60 AS a, b.* FROM generate_series(1, 1200) g,
+    LATERAL (SELECT nullif(g % 2, 0) * (g % 3) AS b1, nullif(g / 2 % 2, 0) * (g % 5) AS b2, nullif(g / 4 % 2, 0) * (g % 7) AS b3,
+                    nullif(g / 8 % 2, 0) * (g % 4) AS b4, nullif(g / 16 % 2, 0) * (g % 6) AS b5, nullif(g / 32 % 2, 0) * (g % 8) AS b6) b;
+CREATE TABLE column_kept (LIKE kept) USING colcompress;
+INSERT INTO column_kept SELECT * FROM kept WHERE a < 50;
+CREATE TABLE column_asked (LIKE kept) USING colcompress;
+INSERT INTO column_asked SELECT 11 * a % 60, b2, b3, b1, b6, b4, b5 FROM kept;
+ANALYZE kept, column_kept, column_asked;
+SET work_mem = '128kB'; SET hash_mem_multiplier = 1;
+SELECT joins('SELECT * FROM column_asked WHERE (a, b1, b2, b3, b4, b5, b6) NOT IN (SELECT * FROM column_kept)');
+SELECT count(*), sum(a), count(b1), count(b6) FROM column_asked WHERE (a, b1, b2, b3, b4, b5, b6) NOT IN (SELECT * FROM column_kept);
+SET colonnade.enable_vectorised = off;
+SELECT count(*), sum(a), count(b1), count(b6) FROM column_asked WHERE (a, b1, b2, b3, b4, b5, b6) NOT IN (SELECT * FROM column_kept);
+RESET colonnade.enable_vectorised; RESET work_mem; RESET hash_mem_multiplier;
+DROP TABLE kept, column_kept, column_asked;

@@ -111,9 +111,17 @@ SELECT q, answer(q, 'heap_rows') AS heap, answer(q, 'column_rows') AS columns FR
     'SELECT sum(i4) OVER (ORDER BY tstz RANGE NULL PRECEDING) FROM {rows}',
     'SELECT sum(i4) OVER (ORDER BY f8 RANGE ''NaN'' PRECEDING) FROM {rows}', 'SELECT sum(1 / (i4 % 50)) OVER (ORDER BY id) FROM {rows}', 'SELECT lag(1 / (id - 6000)) OVER (ORDER BY id) FROM {rows}',
     'SELECT sum(1e308::float8 + id * 1e300) OVER (ORDER BY id) FROM {rows}', 'SELECT stddev(1e200 * id::float8) OVER (ORDER BY id ROWS 3 PRECEDING) FROM {rows}']) q;
+-- the current row outside a frame that leaves out its peers: the server counts it among the frame's rows all the same
+SELECT * FROM differences(ARRAY[
+    'SELECT k, count(f), sum(f) FROM (SELECT id / 3 AS k, first_value(id / 3) OVER (ORDER BY id / 3 ROWS BETWEEN 1 FOLLOWING AND 4 FOLLOWING EXCLUDE TIES) f FROM {rows}) s GROUP BY k ORDER BY k',
+    'SELECT k, count(f), sum(f) FROM (SELECT id / 3 AS k, nth_value(id / 3, 2) OVER (ORDER BY id / 3 ROWS BETWEEN 1 FOLLOWING AND 9 FOLLOWING EXCLUDE TIES) f FROM {rows}) s GROUP BY k ORDER BY k',
+    'SELECT k, count(f), sum(f) FROM (SELECT id / 3 AS k, last_value(id / 3) OVER (ORDER BY id / 3 ROWS BETWEEN 3 PRECEDING AND 1 PRECEDING EXCLUDE TIES) f FROM {rows}) s GROUP BY k ORDER BY k',
+    'SELECT k, count(f), sum(f) FROM (SELECT id / 3 AS k, last_value(id / 3) OVER (ORDER BY id / 3 ROWS BETWEEN 3 PRECEDING AND CURRENT ROW EXCLUDE TIES) f FROM {rows}) s GROUP BY k ORDER BY k',
+    'SELECT k, count(f), sum(f) FROM (SELECT id / 3 AS k, sum(id / 3) OVER (ORDER BY id / 3 ROWS BETWEEN 3 PRECEDING AND 1 PRECEDING EXCLUDE TIES) f FROM {rows}) s GROUP BY k ORDER BY k']);
 -- little memory
 SET work_mem = '64kB';
 SET hash_mem_multiplier = 1;
+SELECT * FROM differences(ARRAY['SELECT few, max(length(s)), count(s) FROM (SELECT few, string_agg(repeat(id::text, 20), '','') OVER (PARTITION BY few ORDER BY id) s FROM {rows}) x GROUP BY few ORDER BY few']);
 SELECT * FROM differences(:'shapes');
 SELECT * FROM differences(ARRAY(SELECT unnest(:'total'::text[]) LIMIT 6));
 SELECT * FROM all_ran(ARRAY(SELECT unnest(:'total'::text[]) LIMIT 6));

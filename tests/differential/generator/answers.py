@@ -171,7 +171,7 @@ def order_overflows(got, wanted):
     return len(errors) == 1 and any("value out of range: overflow" in str(part) for part in errors[0])
 
 
-CANCELS = re.compile(r"\b(regr_intercept|regr_slope|regr_sxy|corr|covar_\w+)\(")
+CANCELS = re.compile(r"\b(regr_intercept|regr_slope|regr_s(?:xx|xy|yy)|corr|covar_\w+)\(")
 
 
 def cancelled(text, floats, got, wanted):

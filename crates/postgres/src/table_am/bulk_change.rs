@@ -4,8 +4,8 @@
 //! stripe is claimed and the rest are bits (`storage::delete_bitmap`, protocol point 3). Also what a writer of a single row has to know of
 //! bulk changes by others: `settle` waits for them and fails as heap does. Invariant: a statement claims stripes only where
 //! nothing that it does between two rows, of whichever of its tables, can wait for another transaction without coming by here first: what inserts other
-//! keys may wait for a duplicate's inserter, what changes or locks rows of other access methods' tables for their writers, and a
-//! BEFORE trigger for anything, so such statements go row by row. A row that moves to another partition gives the stripes back before it is inserted there (`cold_change::delete`).
+//! keys may wait for a duplicate's inserter, what changes or locks rows of other access methods' tables for their writers, a
+//! BEFORE trigger for anything, and COPY for who reads what it sends, so such statements go row by row. A row that moves to another partition gives the stripes back before it is inserted there (`cold_change::delete`).
 
 use std::cell::Cell;
 use std::ffi::c_void;
@@ -130,6 +130,11 @@ unsafe fn never_waits(query: *mut QueryDesc) -> bool {
             _ => return false,
         };
         if (*plan).hasModifyingCTE || locks_rows(plan) {
+            return false;
+        }
+        // COPY sends what is returned while the statement runs, and waits for who reads it.
+        let dest = (*query).dest;
+        if !dest.is_null() && (*dest).mydest == pg_sys::CommandDest::DestCopyOut {
             return false;
         }
         let open = (*(*query).estate).es_relations;

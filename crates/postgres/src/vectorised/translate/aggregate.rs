@@ -180,10 +180,29 @@ pub unsafe fn computed(
     context: &mut Context<'_>,
     expr: &pg_sys::Aggref,
     columns: &[Expression],
-    (function, cast, host): By,
+    by: By,
 ) -> Result<Aggregate, Reason> {
     let scope = Scope::Inputs { outer: columns, inner: &[] };
-    // SAFETY: args is a list of target entries, aggfilter an expression or null.
+    // SAFETY: aggfilter is an expression or null.
+    unsafe {
+        if expr.aggfilter.is_null() {
+            return of_all(context, expr, scope, by);
+        }
+        let filter = expressions::expression(context, expr.aggfilter.cast(), scope)?;
+        // Where it is not TRUE the server computes neither arguments nor keys.
+        let aggregate = expressions::for_some_rows(context, |context| of_all(context, expr, scope, by))?;
+        Ok(Aggregate { filter: Some(filter), ..aggregate })
+    }
+}
+
+/// One aggregate without its filter.
+unsafe fn of_all(
+    context: &mut Context<'_>,
+    expr: &pg_sys::Aggref,
+    scope: Scope<'_>,
+    (function, cast, host): By,
+) -> Result<Aggregate, Reason> {
+    // SAFETY: args is a list of target entries.
     unsafe {
         let args = PgList::<pg_sys::TargetEntry>::from_pg(expr.args);
         let mut arguments = Vec::new();
@@ -233,13 +252,9 @@ pub unsafe fn computed(
             _ if in_order => order_by(context, expr, scope)?,
             _ => Vec::new(),
         };
-        let filter = match expr.aggfilter.is_null() {
-            true => None,
-            false => Some(expressions::expression(context, expr.aggfilter.cast(), scope)?),
-        };
         let result = types::logical(expr.aggtype);
         let host = host.map(|host| host as Arc<dyn HostAggregate>);
-        Ok(Aggregate { function, arguments, distinct, filter, order_by, order, result, host })
+        Ok(Aggregate { function, arguments, distinct, filter: None, order_by, order, result, host })
     }
 }
 

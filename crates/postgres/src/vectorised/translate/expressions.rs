@@ -254,9 +254,17 @@ unsafe fn branch(
     node: *mut pg_sys::Node,
     scope: Scope<'_>,
 ) -> Result<Expression, Reason> {
-    context.branches += 1;
     // SAFETY: the caller passes a valid expression.
-    let made = unsafe { expression(context, node, scope) };
+    for_some_rows(context, |context| unsafe { expression(context, node, scope) })
+}
+
+/// What `translate` makes is computed for some rows only.
+pub fn for_some_rows<T>(
+    context: &mut Context<'_>,
+    translate: impl FnOnce(&mut Context<'_>) -> Result<T, Reason>,
+) -> Result<T, Reason> {
+    context.branches += 1;
+    let made = translate(context);
     context.branches -= 1;
     made
 }

@@ -176,9 +176,9 @@ pub unsafe fn limit(context: &mut Context<'_>, limit: *mut pg_sys::Limit) -> Res
             _ => input(context, child, Order::Kept)?,
         };
         let types = below.plan.types();
-        let may_fail = |column: &Expression| column.can_raise(&types) && !column.needs_host();
         // The server computes them for rows that OFFSET leaves out, too.
-        let below = if offset > 0 && below.columns.iter().any(may_fail) { below.plain() } else { below };
+        let may_fail = offset > 0 && below.columns.iter().any(|column| column.can_raise(&types));
+        let below = if may_fail { below.plain() } else { below };
         let plan = Plan::Limit { input: Box::new(below.plan), offset, limit: count };
         Ok(Relation { plan, columns: below.columns })
     }

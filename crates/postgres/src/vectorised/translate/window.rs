@@ -72,6 +72,13 @@ pub unsafe fn window(context: &mut Context<'_>, node: *mut pg_sys::WindowAgg) ->
             functions.push(function(context, &*found, inputs)?);
         }
         let scope = Scope::Windows { outer: &below.columns, functions: &known };
+        let looks_for_row = |call: &WindowCall| {
+            use WindowFunction as W;
+            matches!(call.function, W::FirstValue | W::LastValue | W::NthValue)
+        };
+        if leaves_out_itself(&frame) && functions.iter().any(looks_for_row) {
+            return decline("rows of frames that leave out the current row but not all of its peers");
+        }
         let columns = target_list(context, plan, scope)?;
         let mut conditions = Vec::new();
         if (*node).topWindow {
@@ -103,6 +110,13 @@ pub unsafe fn window(context: &mut Context<'_>, node: *mut pg_sys::WindowAgg) ->
     }
 }
 
+/// Whether rows may be left out as peers of a current row that is not in its frame itself. The server counts that row among the frame's when it looks for the first, last or n-th of them.
+fn leaves_out_itself(frame: &WindowFrame) -> bool {
+    frame.exclusion == FrameExclusion::Ties
+        && frame.units == FrameUnits::Rows
+        && (matches!(frame.start, FrameBound::Following(_)) || matches!(frame.end, FrameBound::Preceding(_)))
+}
+
 /// The window functions that a node computes, as often as they are mentioned.
 unsafe fn calls(plan: *mut pg_sys::Plan) -> Vec<*mut pg_sys::WindowFunc> {
     let mut found = Vec::new();
@@ -132,7 +146,13 @@ unsafe fn function(
     use pg_sys as p;
     // SAFETY: args is a list of expressions, aggfilter an expression or null.
     unsafe {
-        let mut arguments = expressions::all(context, expr.args, scope)?;
+        // Where the filter is not TRUE the server does not compute the arguments.
+        let mut arguments = match expr.aggfilter.is_null() {
+            true => expressions::all(context, expr.args, scope)?,
+            false => {
+                expressions::for_some_rows(context, |context| expressions::all(context, expr.args, scope))?
+            }
+        };
         let first =
             PgList::<pg_sys::Node>::from_pg(expr.args).get_ptr(0).map(|first| types::column_of(first));
         let oid = expr.winfnoid.to_u32();

@@ -269,7 +269,7 @@ impl Built {
         }
         let mut classes = None;
         if spec.null_aware {
-            classes = Some(Classes::new(std::mem::take(&mut keys), rows)?);
+            classes = Some(Classes::new(std::mem::take(&mut keys), rows, spec.memory)?);
         } else if spec.keyed {
             keys.clear();
         }

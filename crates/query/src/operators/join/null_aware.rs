@@ -2,7 +2,7 @@
 //!
 //! Called by `probe` with the rows that equal no kept row. Rows are told apart by which of their keys are known, that is, not NULL: two may be equal where they are in the keys that both know. So for
 //! each class of kept rows that know the same keys there is a table for each choice of keys to compare, made for the first left rows that ask for it; a batch is looked up once in each.
-//! Classes are few: all rows know all keys where nothing is NULL.
+//! Classes are few: all rows know all keys where nothing is NULL. Where they are many, tables beyond the memory of the join are made anew for each batch.
 
 use std::sync::{Arc, Mutex};
 
@@ -16,6 +16,9 @@ use crate::{Error, Result, interrupt};
 /// A bit for each key.
 type Keys = u64;
 
+/// Bytes that a table takes for a row beside its keys, about.
+const SLOTS: usize = 16;
+
 /// The table of a class, by its number, for some of the keys that it knows.
 type Found = ((usize, Keys), Arc<Table>);
 
@@ -24,17 +27,24 @@ pub struct Classes {
     keys: Vec<Vector>,
     /// Which keys they know, and which rows they are.
     classes: Vec<(Keys, Vec<u32>)>,
-    tables: Mutex<Vec<Found>>,
+    tables: Mutex<Tables>,
+}
+
+/// The tables made so far.
+struct Tables {
+    made: Vec<Found>,
+    /// Bytes that more of them may take.
+    left: usize,
 }
 
 impl Classes {
-    /// Of rows with these keys, which are flat.
-    pub fn new(keys: Vec<Vector>, rows: usize) -> Result<Self> {
+    /// Of rows with these keys, which are flat. `memory`: bytes that tables may take.
+    pub fn new(keys: Vec<Vector>, rows: usize, memory: usize) -> Result<Self> {
         if keys.len() > Keys::BITS as usize {
             return Err(Error::Decline("NOT IN over more than 64 columns"));
         }
         let classes = classes(&keys.iter().collect::<Vec<_>>(), rows)?;
-        Ok(Self { keys, classes, tables: Mutex::default() })
+        Ok(Self { keys, classes, tables: Mutex::new(Tables { made: Vec::new(), left: memory }) })
     }
 
     /// Those of the rows `left` of a batch, which equal no kept row, that none may equal.
@@ -48,6 +58,7 @@ impl Classes {
         let mut kept = Vec::new();
         for (known, mut rows) in classes(&taken.iter().collect::<Vec<_>>(), left.len())? {
             for (class, (of_class, _)) in self.classes.iter().enumerate() {
+                interrupt::check()?;
                 let compared = known & of_class;
                 if compared == 0 {
                     rows.clear();
@@ -72,15 +83,24 @@ impl Classes {
 
     /// The table that finds rows of a class by some of the keys that they know.
     fn table(&self, class: usize, compared: Keys) -> Result<Arc<Table>> {
+        let rows = self.classes.get(class).map_or(&[][..], |(_, rows)| rows);
+        let make = || {
+            let columns: Vec<Vector> = chosen(&self.keys, compared).map(|key| key.take(rows)).collect();
+            let bytes = columns.iter().map(Vector::bytes).sum::<usize>() + rows.len() * SLOTS;
+            Ok((Arc::new(Table::new(&columns, rows.len(), false)?), bytes))
+        };
         // Held while a table is made: other threads would make the same one.
         let mut tables = self.tables.lock().map_err(|_| POISONED)?;
-        if let Some((_, table)) = tables.iter().find(|(of, _)| *of == (class, compared)) {
+        if let Some((_, table)) = tables.made.iter().find(|(of, _)| *of == (class, compared)) {
             return Ok(Arc::clone(table));
         }
-        let rows = self.classes.get(class).map_or(&[][..], |(_, rows)| rows);
-        let columns: Vec<Vector> = chosen(&self.keys, compared).map(|key| key.take(rows)).collect();
-        let table = Arc::new(Table::new(&columns, rows.len(), false)?);
-        tables.push(((class, compared), Arc::clone(&table)));
+        if tables.left == 0 {
+            drop(tables);
+            return make().map(|(table, _)| table);
+        }
+        let (table, bytes) = make()?;
+        tables.left = tables.left.saturating_sub(bytes);
+        tables.made.push(((class, compared), Arc::clone(&table)));
         Ok(table)
     }
 }

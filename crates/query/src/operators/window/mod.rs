@@ -68,7 +68,7 @@ pub(crate) fn window(
         _ if in_frame && needs_key(frame) => return Err(Error::Decline("RANGE of several keys")),
         _ => None,
     };
-    let spec = Spec { calls, frame: *frame, in_frame, key };
+    let spec = Spec { calls, frame: *frame, in_frame, key, memory: context.settings.memory };
     // What cannot be computed is said before anything runs.
     spec.computers()?;
     frames::Frames::new(&spec)?;
@@ -95,6 +95,8 @@ struct Spec {
     in_frame: bool,
     /// The argument that is the order key, where frames need it.
     key: Option<usize>,
+    /// Bytes that the operator may hold.
+    memory: usize,
 }
 
 /// One function.
@@ -109,7 +111,7 @@ struct Call {
 impl Spec {
     /// What computes each function.
     fn computers(&self) -> Result<Vec<Box<dyn Compute>>> {
-        self.calls.iter().map(|call| make(call, &self.frame)).collect()
+        self.calls.iter().map(|call| make(call, &self.frame, self.memory)).collect()
     }
 }
 
@@ -135,7 +137,7 @@ trait Compute: Send {
 /// An argument of another type than planned.
 const MISTYPED: Error = Error::Decline("window function of another type");
 
-fn make(call: &Call, frame: &WindowFrame) -> Result<Box<dyn Compute>> {
+fn make(call: &Call, frame: &WindowFrame, memory: usize) -> Result<Box<dyn Compute>> {
     use WindowFunction as F;
     Ok(match call.call.function {
         F::RowNumber | F::Rank | F::DenseRank | F::PercentRank | F::CumeDist => {
@@ -150,7 +152,7 @@ fn make(call: &Call, frame: &WindowFrame) -> Result<Box<dyn Compute>> {
             } else if let Some(extremes) = extremes::make(function, call, frame)? {
                 extremes
             } else {
-                running::make(function, call)?
+                running::make(function, call, memory)?
             }
         }
     })

@@ -13,8 +13,8 @@ use crate::operators::aggregate::results::with_nulls;
 use crate::operators::aggregate::variance::{self, FloatState};
 use crate::{AggregateFunction, Error, Result, interrupt};
 
-/// The computer of an aggregate of this family.
-pub fn make(function: AggregateFunction, call: &Call) -> Result<Box<dyn Compute>> {
+/// The computer of an aggregate of this family. `memory`: bytes that the operator may hold.
+pub fn make(function: AggregateFunction, call: &Call, memory: usize) -> Result<Box<dyn Compute>> {
     use AggregateFunction as F;
     use LogicalType as T;
     let argument = call.first;
@@ -26,7 +26,9 @@ pub fn make(function: AggregateFunction, call: &Call) -> Result<Box<dyn Compute>
             let kind = variance::Kind::of(function).ok_or(UNKNOWN)?;
             running(argument, FloatVariances(kind))
         }
-        (F::StringAgg, [T::Text, T::Text]) => running(argument, Texts),
+        (F::StringAgg, [T::Text, T::Text]) => {
+            running(argument, Texts { longest: memory.clamp(LITTLE, LONGEST) })
+        }
         _ => return Err(UNKNOWN),
     })
 }
@@ -263,9 +265,13 @@ impl Fold for FloatVariances {
 }
 
 /// string_agg: the second argument stands before each text but the first.
-struct Texts;
+struct Texts {
+    /// Bytes that the results of one range may take, together.
+    longest: usize,
+}
 
-/// Longest results of one range, together.
+/// What they may take at the least and at the most, in bytes.
+const LITTLE: usize = 1 << 20;
 const LONGEST: usize = 1 << 29;
 
 impl Fold for Texts {
@@ -297,8 +303,10 @@ impl Fold for Texts {
     fn result(&self, state: &Self::State, (texts, seen, bytes): &mut Self::Results) -> Result<()> {
         let text = state.as_deref().unwrap_or_default();
         *bytes += text.len();
-        if *bytes > LONGEST || !texts.push(text) {
-            return Err(Error::Decline("string_agg past 512 MB"));
+        if *bytes > self.longest || !texts.push(text) {
+            return Err(Error::Decline(
+                "results of string_agg over windows are larger than the memory they may use",
+            ));
         }
         seen.push(state.is_some());
         Ok(())
