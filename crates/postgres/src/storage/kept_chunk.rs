@@ -24,20 +24,22 @@ const STRINGS: u32 = 64;
 /// So many values are taken one by one, where that needs no vector.
 const FEW: usize = 4;
 
-/// One column chunk.
+/// One column chunk. What reading a decoded value looks at comes first and side by side: rows that an index names lie in many chunks, and fetching them waits for memory.
+#[repr(C)]
 pub struct KeptChunk {
+    /// Time of the last use.
+    used: Cell<u64>,
+    rows: u32,
+    /// From so many values taken one by one on the chunk is decoded.
+    many: u32,
+    decoded: OnceCell<Vector>,
     /// Reads `stored`: dropped before it. Gone once the chunk is decoded.
     opened: RefCell<Option<Chunk<'static>>>,
     stored: Box<OwnedChunk>,
-    decoded: OnceCell<Vector>,
     /// Values taken one by one.
     taken: Cell<u32>,
-    /// From so many on the chunk is decoded.
-    many: u32,
     /// Memory it takes, about.
     bytes: Cell<usize>,
-    /// Time of the last use.
-    used: Cell<u64>,
     /// Whether it is still in the cache.
     kept: Cell<bool>,
 }
@@ -109,13 +111,14 @@ pub unsafe fn of(
     // Opened, a chunk keeps up to a number for each row: where texts begin, what shape documents have.
     let bytes = stored.len() + size_of::<KeptChunk>() + stored.rows() as usize * size_of::<u32>();
     let kept = Rc::new(KeptChunk {
+        used: Cell::new(now),
+        rows: stored.rows(),
+        many,
+        decoded: OnceCell::new(),
         opened: RefCell::new(None),
         stored: Box::new(stored),
-        decoded: OnceCell::new(),
         taken: Cell::new(0),
-        many,
         bytes: Cell::new(bytes),
-        used: Cell::new(now),
         kept: Cell::new(true),
     });
     CACHE.with_borrow_mut(|cache| {
@@ -137,9 +140,8 @@ impl KeptChunk {
             None if self.pays(rows.len()) => self.decode()?,
             None => return self.take_each(rows, use_value),
         };
-        let count = self.stored.rows();
-        if let Some(last) = rows.last().filter(|&&last| last >= count) {
-            return Err(Error::InvalidInput(format!("row {last} of a chunk of {count}")));
+        if let Some(last) = rows.last().filter(|&&last| last >= self.rows) {
+            return Err(Error::InvalidInput(format!("row {last} of a chunk of {}", self.rows)));
         }
         rows.iter().for_each(|&row| use_value(Single::Of(decoded, row as usize)));
         Ok(())
