@@ -264,7 +264,7 @@ def premises(counts):
     yield "some failed, most did not", 0 < sum(n for name, n in counts.items() if name.startswith("error ")) * 3 < counts["statements"]
     yield "few were tolerated", counts["tolerated"] * 20 < counts["statements"]
     # A short run may have none of the rare kinds.
-    rare = ("PREPARE", "CURRENT OF", "CLUSTER", "unpack", "COPY FREEZE", "UPDATE with statements inside") if counts["statements"] > 5000 else ()
+    rare = ("PREPARE", "CURRENT OF", "CLUSTER", "unpack", "COPY FREEZE", "UPDATE with statements inside") if counts["statements"] > 10_000 else ()
     for kind in ("INSERT", "UPDATE", "DELETE", "MERGE", "ON CONFLICT DO UPDATE", "SELECT FOR", "COPY", "merge", "VACUUM", "SAVEPOINT", *rare):
         yield f"there was {kind}", counts[f"kind {kind}"] > 0
 
