@@ -119,3 +119,20 @@ SET enable_hashjoin = off;
 SET enable_mergejoin = off;
 SELECT count(*), sum(t.n) FROM generate_series(1, 40) g JOIN tagged t ON t.id BETWEEN g AND g + 300;
 SELECT count(*), sum(t.n) FROM generate_series(1, 40) g JOIN tagged_h t ON t.id BETWEEN g AND g + 300;
+-- of the rows that a nested loop finds by an index the key is read only where something asks for it
+CREATE INDEX ON tagged_h (id);
+ANALYZE tagged_h;
+CREATE FUNCTION nested(columns text, query text) RETURNS text LANGUAGE plpgsql AS $$
+DECLARE node text; ours text; theirs text;
+BEGIN
+    EXECUTE format('EXPLAIN (FORMAT json) SELECT %s FROM generate_series(1, 400) g %s', columns, replace(query, '{rows}', 'tagged')) INTO node;
+    EXECUTE format('SELECT md5(string_agg(x::text, '','' ORDER BY x::text)) FROM (SELECT %s FROM generate_series(1, 400) g %s) x', columns, replace(query, '{rows}', 'tagged')) INTO ours;
+    EXECUTE format('SELECT md5(string_agg(x::text, '','' ORDER BY x::text)) FROM (SELECT %s FROM generate_series(1, 400) g %s) x', columns, replace(query, '{rows}', 'tagged_h')) INTO theirs;
+    RETURN concat_ws(', ', substring(node from '"Node Type": "(Nested Loop)"'), substring(node from '"Node Type": "((Index|Bitmap Heap) Scan)"')) || ': ' || (ours IS NOT DISTINCT FROM theirs);
+END $$;
+CREATE VIEW asked AS SELECT c, q FROM unnest(ARRAY['t.n', 't.id', 'g', 't', 'abs(t.id), t.tag', 'count(*), sum(t.n)', 't.xmin IS NULL']) c,
+    unnest(ARRAY['JOIN {rows} t ON t.id = g * 7', 'LEFT JOIN {rows} t ON t.id = g * 7', 'LEFT JOIN {rows} t ON t.id = g * 7 AND t.id % 2 = 0 WHERE t.id + g > 800 OR t.id IS NULL', 'JOIN {rows} t ON t.id = g * 7 AND t.id + g < 900']) q;
+SELECT nested(c, q) AS nested, count(*) FROM asked GROUP BY 1 ORDER BY 1;
+SET enable_indexscan = on;
+SET enable_bitmapscan = off;
+SELECT nested(c, q) AS nested, count(*) FROM asked GROUP BY 1 ORDER BY 1;

@@ -8,8 +8,8 @@
 use std::cell::Cell;
 use std::ffi::{c_int, c_void};
 
-use pgrx::pg_guard;
 use pgrx::pg_sys::{self, NodeTag, ObjectAccessType, Oid, PlanState, QueryDesc, ScanState};
+use pgrx::{PgList, pg_guard};
 
 use super::cold_rows::SLOT_WANTS_SYSTEM_COLUMNS;
 use super::{ddl, wanted};
@@ -66,7 +66,14 @@ unsafe extern "C-unwind" fn visit(node: *mut PlanState, context: *mut c_void) ->
             return false;
         }
         let tag = (*node).type_;
-        if matches!(
+        if tag == NodeTag::T_NestLoopState {
+            let inner = (*node).righttree;
+            if !inner.is_null()
+                && matches!((*inner).type_, NodeTag::T_IndexScanState | NodeTag::T_BitmapHeapScanState)
+            {
+                prepare_scan(inner, read_of_inner((*node).plan.cast()));
+            }
+        } else if matches!(
             tag,
             NodeTag::T_SeqScanState
                 | NodeTag::T_SampleScanState
@@ -76,18 +83,39 @@ unsafe extern "C-unwind" fn visit(node: *mut PlanState, context: *mut c_void) ->
                 | NodeTag::T_TidScanState
                 | NodeTag::T_TidRangeScanState
         ) {
-            let scan = node.cast::<ScanState>();
-            let rel = (*scan).ss_currentRelation;
-            if !rel.is_null() && relation::is_colcompress(rel) {
-                prepare(scan, tag);
-            }
+            prepare_scan(node, std::ptr::null_mut());
         }
         pg_sys::planstate_tree_walker(node, Some(visit), context)
     }
 }
 
+/// What a nested loop reads of the rows of its inner side, as the server's shifted set: not the key that it hands to an index, which the server's plan has in them all the same.
+unsafe fn read_of_inner(join: *mut pg_sys::Join) -> *mut pg_sys::Bitmapset {
+    // SAFETY: a nested loop is a join; the expressions of a finished plan. Some member that is no column keeps the set from being null.
+    unsafe {
+        let mut read = pg_sys::bms_make_singleton(0);
+        let varno = pg_sys::INNER_VAR.cast_unsigned();
+        for list in [(*join).plan.targetlist, (*join).plan.qual, (*join).joinqual] {
+            pg_sys::pull_varattnos(list.cast(), varno, &raw mut read);
+        }
+        read
+    }
+}
+
+/// Adjusts a scan if it is one of our tables'. `read_above` is null where all of its target list may be read.
+unsafe fn prepare_scan(node: *mut PlanState, read_above: *mut pg_sys::Bitmapset) {
+    // SAFETY: the node is a scan.
+    unsafe {
+        let scan = node.cast::<ScanState>();
+        let rel = (*scan).ss_currentRelation;
+        if !rel.is_null() && relation::is_colcompress(rel) {
+            prepare(scan, (*node).type_, read_above);
+        }
+    }
+}
+
 /// Adjusts a scan of one of our tables to what its plan reads.
-unsafe fn prepare(scan: *mut ScanState, tag: NodeTag) {
+unsafe fn prepare(scan: *mut ScanState, tag: NodeTag, read_above: *mut pg_sys::Bitmapset) {
     // SAFETY: the casts follow the tag; plan nodes of scans begin with a Scan.
     unsafe {
         let plan = (*scan).ps.plan;
@@ -121,7 +149,16 @@ unsafe fn prepare(scan: *mut ScanState, tag: NodeTag) {
             }
             _ => {}
         }
-        add((*plan).targetlist);
+        for entry in PgList::<pg_sys::TargetEntry>::from_pg((*plan).targetlist).iter_ptr() {
+            // Columns that nobody reads may be NULL; what is computed of them might fail then.
+            let is_column = (*(*entry).expr).type_ == NodeTag::T_Var;
+            if !is_column
+                || read_above.is_null()
+                || relation::has_attribute(read_above, (*entry).resno.into())
+            {
+                add((*entry).expr.cast());
+            }
+        }
         add((*plan).qual);
         let header = [
             pg_sys::MinTransactionIdAttributeNumber,
