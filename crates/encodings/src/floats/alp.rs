@@ -11,7 +11,7 @@ use std::ops::Range;
 
 use vector::{Bitmap, CompareOp, PhysicalType, Result, Scalar, Selection, Values, Vector, compare_floats};
 
-use super::{Real, all_rows, read_positions, spread, with_floats, write_positions};
+use super::{Real, all_rows, exception_at, read_positions, spread, with_floats, write_positions};
 use crate::cursor::{Reader, Writer};
 use crate::encoding::{ColumnEncoder, Encoding, Estimate, Leaf, Node, NodeContext, Sample, Single};
 use crate::filter::{IntTest, test_values};
@@ -228,17 +228,11 @@ impl AlpNode<'_> {
     }
 
     fn one<T: Real>(&self, row: usize) -> Result<Option<Single<'_>>> {
-        let value = match self.exception(row) {
+        let value = match exception_at(&self.positions, row) {
             Some(at) => T::of_bits(self.pattern(at, T::BYTES)),
             None => floats::to_float(self.ints.get(row)?, self.scale),
         };
         Ok(Some(value.single()))
-    }
-
-    /// The place of a row among the exceptions.
-    fn exception(&self, row: usize) -> Option<usize> {
-        let row = u32::try_from(row).ok().filter(|_| !self.positions.is_empty())?;
-        self.positions.binary_search(&row).ok()
     }
 
     /// The integers whose values pass; the values grow with the integers, so a comparison is a range.

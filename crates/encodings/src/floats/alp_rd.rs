@@ -9,7 +9,7 @@ use std::ops::Range;
 
 use vector::{Error, PhysicalType, Result, Values, Vector};
 
-use super::{Real, all_rows, read_positions, spread, with_floats, write_positions};
+use super::{Real, all_rows, exception_at, read_positions, spread, with_floats, write_positions};
 use crate::cursor::{Reader, Writer};
 use crate::encoding::{ColumnEncoder, Encoding, Estimate, Node, NodeContext, Sample, Single};
 use crate::integers::{self, IntNode};
@@ -210,8 +210,7 @@ impl AlpRdNode<'_> {
         let left =
             usize::try_from(code & 15).ok().and_then(|code| self.lefts.get(code)).copied().unwrap_or(0);
         let value = T::of_bits(left | right.cast_unsigned());
-        let exception = u32::try_from(row).ok().filter(|_| !self.positions.is_empty());
-        let exception = exception.and_then(|row| self.positions.binary_search(&row).ok());
+        let exception = exception_at(&self.positions, row);
         Ok(Some(exception.map_or(value, |at| self.exception(at, value)).single()))
     }
 }

@@ -86,6 +86,12 @@ impl Real for f64 {
     }
 }
 
+/// The place of a row among the ascending positions of exceptions.
+fn exception_at(positions: &[u32], row: usize) -> Option<usize> {
+    let row = u32::try_from(row).ok().filter(|_| !positions.is_empty())?;
+    positions.binary_search(&row).ok()
+}
+
 /// Runs `$body` with `$values` bound to the floats of these rows, of either width.
 macro_rules! with_floats {
     ($source:expr, $rows:expr, $values:ident => $body:expr) => {

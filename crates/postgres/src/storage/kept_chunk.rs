@@ -204,14 +204,14 @@ impl KeptChunk {
 }
 
 impl Cache {
-    /// Drops the chunks used longest ago, half of them at once, until `bytes` more fit.
+    /// Drops the chunks used longest ago, half of them at once, and those whose stripe was closed, which nobody finds again, until `bytes` more fit.
     fn make_room(&mut self, bytes: usize) {
         while self.bytes + bytes > BYTES && !self.chunks.is_empty() {
             let mut ages: Vec<u64> = self.chunks.iter().map(|keeper| keeper.chunk.used.get()).collect();
             let middle = ages.len() / 2;
             let (_, &mut median, _) = ages.select_nth_unstable(middle);
             self.chunks.retain(|Keeper { chunk, stripe, column, number }| {
-                chunk.kept.set(chunk.used.get() > median);
+                chunk.kept.set(chunk.used.get() > median && stripe.strong_count() > 0);
                 if !chunk.kept.get()
                     && let Some(stripe) = stripe.upgrade()
                 {

@@ -108,7 +108,8 @@ unsafe fn prepare_scan(node: *mut PlanState, read_above: *mut pg_sys::Bitmapset)
     unsafe {
         let scan = node.cast::<ScanState>();
         let rel = (*scan).ss_currentRelation;
-        if !rel.is_null() && relation::is_colcompress(rel) {
+        // A nested loop prepares its inner scan, which is visited after it.
+        if !rel.is_null() && relation::is_colcompress(rel) && !wanted::is_noted((*scan).ss_ScanTupleSlot) {
             prepare(scan, (*node).type_, read_above);
         }
     }

@@ -37,6 +37,15 @@ impl Drop for Note {
     }
 }
 
+/// Whether there is a note about a slot.
+///
+/// # Safety
+/// A live slot.
+pub(super) unsafe fn is_noted(slot: *mut TupleTableSlot) -> bool {
+    // SAFETY: the caller's promise.
+    unsafe { (*slot).tts_flags & SLOT_WANTS_SOME != 0 }
+}
+
 /// Notes that of `slot` only the columns in `attributes` (the server's shifted set) will be read, and those in `rechecked` where a condition is looked at again.
 ///
 /// # Safety
@@ -55,7 +64,7 @@ pub(super) unsafe fn note(
             if relation::has_attribute(rechecked, attno) { Read::Rechecked } else { Read::Never }
         };
         // A whole row.
-        if read(0) != Read::Never || (*slot).tts_flags & SLOT_WANTS_SOME != 0 {
+        if read(0) != Read::Never || is_noted(slot) {
             return;
         }
         let wanted: Vec<Read> = (1..=(*(*slot).tts_tupleDescriptor).natts).map(read).collect();
@@ -73,7 +82,7 @@ pub(super) unsafe fn note(
 /// A live slot.
 pub(super) unsafe fn of(slot: *mut TupleTableSlot, recheck: bool) -> Option<Vec<bool>> {
     // SAFETY: the caller's promise.
-    if unsafe { (*slot).tts_flags } & SLOT_WANTS_SOME == 0 {
+    if !unsafe { is_noted(slot) } {
         return None;
     }
     let wanted = |read: &Read| *read == Read::Always || (recheck && *read == Read::Rechecked);

@@ -363,14 +363,11 @@ unsafe fn equality(
     // SAFETY: as above.
     let equal = unsafe { functions::comparison(context, expr, scope) };
     context.doubled -= 1;
-    {
-        let parts = sides?;
-        match (parts.as_slice(), equal?) {
-            ([left, right], Some(equal)) if is_small(left) && is_small(right) => {
-                Ok((left.clone(), right.clone(), equal))
-            }
-            _ => decline("equality"),
+    match (sides?.as_slice(), equal?) {
+        ([left, right], Some(equal)) if is_small(left) && is_small(right) => {
+            Ok((left.clone(), right.clone(), equal))
         }
+        _ => decline("equality"),
     }
 }
 
