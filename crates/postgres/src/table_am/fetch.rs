@@ -91,7 +91,7 @@ impl Dead {
         snapshot: Snapshot,
         seen: Option<Seen>,
     ) -> bool {
-        // SAFETY: rel is open, the snapshot live. What an MVCC snapshot sees of the proxies does not change.
+        // SAFETY: rel is open, the snapshot live. What an MVCC snapshot sees of the proxies does not change, unless an earlier command of this transaction is suspended and goes on (docs/limitations.md).
         unsafe {
             let Some(seen) = seen.filter(|_| !compat::is_serializable()) else {
                 return row_proxy::is_there(rel, storage_id, row, snapshot);
