@@ -9,6 +9,7 @@
 #![deny(unsafe_code)]
 
 mod batch;
+mod division;
 mod error;
 mod execution;
 pub mod expression;

@@ -11,7 +11,8 @@ use vector::{
 };
 
 use super::accumulate::{Accumulator, Groups, MISTYPED, NO_SUMMARY, each_valid, same};
-use super::results::{Decimal, Specials, decimals, with_nulls, with_specials, without};
+use super::results::{Specials, decimals, with_nulls, with_specials, without};
+use crate::division::Decimal;
 use crate::row_container::flat;
 use crate::{AggregateFunction, ColumnSummary, Error, Result, TextOrder};
 

@@ -1,127 +1,15 @@
-//! Numeric results as the server computes them: division with its choice of scale, and vectors of decimals of differing scales.
-//!
-//! After `select_div_scale` of PostgreSQL: the quotient gets at least 16 significant digits, counted in digits of base 10,000, and no fewer decimals than either operand shows.
+//! Numeric results of aggregates: square roots as the server computes them, values that are no numbers, and vectors of decimals of differing scales.
 
 use vector::{Bitmap, DisplayScales, LogicalType, NumericInts, NumericValues, Special, Values, Vector};
 
+use crate::division::{self, Decimal};
 use crate::{Error, Result};
 
 const WIDE: Error = Error::Decline("numeric outside 128 bits");
 
-/// Significant digits of a quotient.
-const SIGNIFICANT: i32 = 16;
-
-/// A decimal: `unscaled` x 10^-`scale`, shown with `display` digits.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Decimal {
-    /// Integer.
-    pub unscaled: i128,
-    /// Its power of ten.
-    pub scale: u16,
-    /// Digits shown after the point.
-    pub display: u16,
-}
-
 /// Ten to this power.
 pub fn power_of_ten(exponent: u32) -> Result<i128> {
-    10i128.checked_pow(exponent).ok_or(WIDE)
-}
-
-/// The weight (in digits of base 10,000) and value of the first such digit of a number.
-fn first_digit(value: Decimal) -> (i32, i128) {
-    let mut magnitude = value.unscaled.unsigned_abs();
-    if magnitude == 0 {
-        return (0, 0);
-    }
-    if let (Ok(narrow), 0) = (u64::try_from(magnitude), value.scale) {
-        // A whole number of 64 bits: its own digits of base 10,000.
-        let weight = narrow.ilog10() / 4;
-        return (weight as i32, i128::from(narrow / 10u64.pow(weight * 4)));
-    }
-    // Digits of the integer part, as a count of decimal digits that may be negative.
-    let digits = magnitude.ilog10() as i32 + 1 - i32::from(value.scale);
-    let weight = (digits - 1).div_euclid(4);
-    // The decimal digits that the first base-10,000 digit holds.
-    let held = digits - weight * 4;
-    let length = magnitude.ilog10() as i32 + 1;
-    if length >= held {
-        magnitude /= 10u128.pow((length - held) as u32);
-    } else {
-        magnitude *= 10u128.pow((held - length) as u32);
-    }
-    (weight, magnitude as i128)
-}
-
-/// Decimals of a quotient.
-pub fn division_scale(dividend: Decimal, divisor: Decimal) -> u16 {
-    let ((weight, first), (divisor_weight, divisor_first)) = (first_digit(dividend), first_digit(divisor));
-    let mut quotient = weight - divisor_weight;
-    if first <= divisor_first {
-        quotient -= 1;
-    }
-    let scale = (SIGNIFICANT - quotient * 4).max(i32::from(dividend.display)).max(i32::from(divisor.display));
-    scale.clamp(0, 1_000) as u16
-}
-
-/// `sum` divided by a positive count, rounded half away from zero, as the server's numeric division.
-///
-/// # Errors
-/// `Decline` where the quotient has no room in 128 bits.
-pub fn average(sum: Decimal, count: i64) -> Result<Decimal> {
-    let divisor = Decimal { unscaled: i128::from(count), scale: 0, display: 0 };
-    let display = division_scale(sum, divisor);
-    let unscaled = divide(sum.unscaled, divisor.unscaled, i32::from(display) - i32::from(sum.scale))?;
-    Ok(Decimal { unscaled, scale: display, display })
-}
-
-/// `dividend` x 10^`up` / `divisor`, rounded half away from zero. `up` may be negative; the divisor is positive.
-pub fn divide(dividend: i128, divisor: i128, up: i32) -> Result<i128> {
-    let negative = dividend < 0;
-    if let (Ok(narrow), Ok(short), Ok(digits)) =
-        (u64::try_from(dividend.unsigned_abs()), u32::try_from(divisor), u32::try_from(up))
-        && short > 0
-    {
-        return divide_narrow(narrow, short, digits).map(|value| if negative { -value } else { value });
-    }
-    let (mut magnitude, mut divisor) = (dividend.unsigned_abs(), divisor.unsigned_abs());
-    if up < 0 {
-        divisor = divisor.checked_mul(power_of_ten(up.unsigned_abs())?.unsigned_abs()).ok_or(WIDE)?;
-    }
-    let mut quotient = magnitude / divisor;
-    magnitude %= divisor;
-    let mut left = up.max(0) as u32;
-    while left > 0 {
-        // As many digits at once as the remainder has room for.
-        let step = left.min(u128::MAX.checked_div(divisor).unwrap_or(1).ilog10().max(1));
-        let factor = 10u128.pow(step);
-        let scaled = magnitude.checked_mul(factor).ok_or(WIDE)?;
-        quotient = quotient.checked_mul(factor).and_then(|q| q.checked_add(scaled / divisor)).ok_or(WIDE)?;
-        magnitude = scaled % divisor;
-        left -= step;
-    }
-    if magnitude >= divisor - magnitude {
-        quotient = quotient.checked_add(1).ok_or(WIDE)?;
-    }
-    let quotient = i128::try_from(quotient).map_err(|_| WIDE)?;
-    Ok(if negative { -quotient } else { quotient })
-}
-
-/// The same of small numbers, which are most: nine digits at a time have room in 64 bits.
-fn divide_narrow(dividend: u64, divisor: u32, digits: u32) -> Result<i128> {
-    let divisor = u64::from(divisor);
-    let mut quotient = i128::from(dividend / divisor);
-    let mut rest = dividend % divisor;
-    let mut left = digits;
-    while left > 0 {
-        let step = left.min(9);
-        let factor = 10u64.pow(step);
-        let scaled = rest * factor;
-        let more = i128::from(scaled / divisor);
-        quotient = quotient.checked_mul(i128::from(factor)).and_then(|q| q.checked_add(more)).ok_or(WIDE)?;
-        rest = scaled % divisor;
-        left -= step;
-    }
-    Ok(if rest >= divisor - rest { quotient + 1 } else { quotient })
+    division::power_of_ten(exponent).ok_or(WIDE)
 }
 
 /// The square root of `value` x 10^-`scale` at that scale, rounded half up: digit by digit, as on paper, so that no number is wider than the root and a little.
@@ -247,26 +135,6 @@ pub fn with_nulls(logical: LogicalType, values: Values, valid: impl Iterator<Ite
 mod tests {
     use super::*;
 
-    fn decimal(unscaled: i128, scale: u16) -> Decimal {
-        Decimal { unscaled, scale, display: scale }
-    }
-
-    /// What PostgreSQL 15 says.
-    #[test]
-    fn averages_are_the_servers() {
-        for (sum, count, unscaled, scale) in [
-            (decimal(7, 0), 2, 35_000_000_000_000_000i128, 16),
-            (decimal(10, 0), 3, 33_333_333_333_333_333, 16),
-            (decimal(-10, 0), 3, -33_333_333_333_333_333, 16),
-            (decimal(0, 0), 3, 0, 20),
-            (decimal(100_000, 0), 3, 33_333_333_333_333_333, 12),
-            (decimal(1, 2), 3, 333_333_333_333_333_333, 20),
-            (decimal(2, 30), 3, 666_666_666_666_666_667, 48),
-        ] {
-            assert_eq!(average(sum, count), Ok(decimal(unscaled, scale)), "{sum:?}");
-        }
-    }
-
     #[test]
     fn square_roots_round_to_the_nearest() {
         assert_eq!(square_root(4, 0), Ok(2));
@@ -275,32 +143,5 @@ mod tests {
         assert_eq!(square_root(3 * 10i128.pow(20), 20), Ok(173_205_080_756_887_729_353));
         assert_eq!(square_root(1, 16), Ok(100_000_000));
         assert_eq!(square_root(0, 5), Ok(0));
-    }
-
-    #[test]
-    fn division_rounds_half_away_from_zero() {
-        assert_eq!(divide(5, 2, 0), Ok(3));
-        assert_eq!(divide(-5, 2, 0), Ok(-3));
-        assert_eq!(divide(149, 1, -2), Ok(1));
-        assert_eq!(divide(150, 1, -2), Ok(2));
-        assert_eq!(divide(1, 3, 30), Ok(333_333_333_333_333_333_333_333_333_333));
-        assert_eq!(divide(10i128.pow(37), 7, 0), Ok(1_428_571_428_571_428_571_428_571_428_571_428_571));
-        assert!(divide(10i128.pow(37), 7, 5).is_err());
-        // In 64 bits and in 128 the same.
-        for (dividend, divisor) in
-            [(1, 3), (7, 1 << 62), (u64::MAX, 3), (12_345_678, 977), (5, u64::MAX), (1, 1)]
-        {
-            for up in 0..18 {
-                let wide = i128::from(dividend) * 10i128.pow(up);
-                let half = i128::from(divisor);
-                let expected = (2 * wide + half) / (2 * half);
-                assert_eq!(
-                    divide(dividend.into(), divisor.into(), up as i32),
-                    Ok(expected),
-                    "{dividend} / {divisor}"
-                );
-                assert_eq!(divide(-i128::from(dividend), divisor.into(), up as i32), Ok(-expected));
-            }
-        }
     }
 }

@@ -12,9 +12,8 @@ use vector::{
 
 use super::accumulate::{Accumulator, Groups, MISTYPED, NO_SUMMARY, each_valid, same};
 use super::copies;
-use super::results::{
-    Decimal, Specials, average, decimals, power_of_ten, with_nulls, with_specials, without,
-};
+use super::results::{Specials, decimals, power_of_ten, with_nulls, with_specials, without};
+use crate::division::{Decimal, average};
 use crate::row_container::flat;
 use crate::{AggregateFunction, ColumnSummary, Error, Result};
 

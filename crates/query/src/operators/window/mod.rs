@@ -24,7 +24,7 @@ use vector::{LogicalType, Special, Vector};
 use self::gather::Gather;
 use self::input::Input;
 use self::places::Places;
-use super::aggregate::results::Decimal;
+use crate::division::Decimal;
 use crate::execution::Context;
 use crate::{
     Error, FrameBound, FrameOffset, FrameUnits, Pipeline, Plan, Result, Source, WindowCall, WindowFrame,

@@ -9,7 +9,8 @@ use super::input::{Input, Reader};
 use super::places::Places;
 use super::slide::Best;
 use super::{Call, Column, Compute, MISTYPED};
-use crate::operators::aggregate::results::{Decimal, Specials, average, power_of_ten, with_nulls};
+use crate::division::{Decimal, average};
+use crate::operators::aggregate::results::{Specials, power_of_ten, with_nulls};
 use crate::operators::aggregate::variance;
 use crate::{AggregateFunction, Error, Result, WindowFrame, interrupt};
 

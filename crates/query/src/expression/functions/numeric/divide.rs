@@ -3,56 +3,10 @@
 use vector::{Bitmap, DisplayScales, NumericInts};
 
 use super::{Decimal, LIMIT, MAX_SCALE, TOO_WIDE, bounds, displays, finished, power_of_ten};
+use crate::division::{self, division_scale};
 use crate::expression::functions::lanes::two;
 use crate::expression::functions::{Output, Value};
 use crate::{Error, Result, SqlError};
-
-/// Digits the server computes of a quotient at least.
-const MIN_SIGNIFICANT: i32 = 16;
-
-/// Decimal digits in one of the server's digits.
-const GROUP: i32 = 4;
-
-/// Weight (power of 10,000) and value of the server's first digit of `value` x 10^-`scale`; zeros for zero.
-fn first_group(value: u128, scale: u16) -> (i32, u128) {
-    let Some(log) = value.checked_ilog10() else { return (0, 0) };
-    let exponent = log.cast_signed() - i32::from(scale);
-    let weight = exponent.div_euclid(GROUP);
-    let shift = i32::from(scale) + GROUP * weight;
-    let power = 10u128.pow(shift.unsigned_abs().min(38));
-    (weight, if shift >= 0 { value / power } else { value * power })
-}
-
-/// The display scale of a quotient, as the server chooses it: 16 significant digits, and no fewer digits after the point than an operand shows.
-pub(crate) fn quotient_scale(a: (u128, u16, u16), b: (u128, u16, u16)) -> u16 {
-    let ((a, a_scale, a_display), (b, b_scale, b_display)) = (a, b);
-    let ((a_weight, a_first), (b_weight, b_first)) = (first_group(a, a_scale), first_group(b, b_scale));
-    let weight = a_weight - b_weight - i32::from(a_first <= b_first);
-    let scale = u16::try_from((MIN_SIGNIFICANT - weight * GROUP).clamp(0, 1000)).unwrap_or(0);
-    scale.max(a_display).max(b_display).min(1000)
-}
-
-/// `a` x 10^`up` / `b`, half away from zero; None past 38 digits.
-fn rounded_quotient(a: u128, b: u128, up: i32) -> Option<u128> {
-    let (quotient, rest, divisor) = if up < 0 {
-        let divisor = b.checked_mul(10u128.checked_pow(up.unsigned_abs())?)?;
-        (a / divisor, a % divisor, divisor)
-    } else if let Some(scaled) = 10u128.checked_pow(up.unsigned_abs()).and_then(|power| a.checked_mul(power))
-    {
-        (scaled / b, scaled % b, b)
-    } else {
-        // Digit by digit, as on paper.
-        let (mut quotient, mut rest) = (a / b, a % b);
-        for _ in 0..up {
-            rest = rest.checked_mul(10)?;
-            quotient = quotient.checked_mul(10)?.checked_add(rest / b)?;
-            rest %= b;
-        }
-        (quotient, rest, b)
-    };
-    let rounded = quotient + u128::from(rest >= divisor - rest);
-    (rounded < LIMIT.unsigned_abs()).then_some(rounded)
-}
 
 /// a / b.
 pub(super) fn divide(arguments: &[Value], rows: usize, valid: Option<&Bitmap>) -> Result<Output> {
@@ -68,14 +22,15 @@ pub(super) fn divide(arguments: &[Value], rows: usize, valid: Option<&Bitmap>) -
         if y == 0 {
             return Err(Error::Sql(SqlError::DivisionByZero));
         }
-        let (size_x, size_y) = (x.unsigned_abs(), y.unsigned_abs());
-        *scale = quotient_scale(
-            (size_x, a.values.scale, a.display(row)),
-            (size_y, b.values.scale, b.display(row)),
+        *scale = division_scale(
+            division::Decimal { unscaled: x, scale: a.values.scale, display: a.display(row) },
+            division::Decimal { unscaled: y, scale: b.values.scale, display: b.display(row) },
         );
         let up = i32::from(*scale) + i32::from(b.values.scale) - i32::from(a.values.scale);
-        let size = rounded_quotient(size_x, size_y, up).ok_or(TOO_WIDE)?.cast_signed();
-        *quotient = if (x < 0) == (y < 0) { size } else { -size };
+        *quotient = division::divide(x, y, up)?;
+        if quotient.unsigned_abs() >= LIMIT.unsigned_abs() {
+            return Err(TOO_WIDE);
+        }
     }
     let shown = scales.iter().copied().filter(|&scale| scale != u16::MAX);
     let (least, most) = shown.fold((u16::MAX, 0), |(least, most), scale| (least.min(scale), most.max(scale)));
