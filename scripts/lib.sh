@@ -58,18 +58,54 @@ find_postgres() {
 }
 
 # Sets SOURCE to an unpacked source tree of the chosen server (kept if the caller named one): the distribution's source package
-# of the installed version, fetched into target/.
+# of the installed version, or the newest of the same major version that can be had, fetched into target/.
 find_source() {
     [ -z "${SOURCE:-}" ] || return 0
-    local version package
+    local version major package candidate found
     version=$("$PG_CONFIG" --version | sed -E 's/^PostgreSQL ([0-9.]+).*/\1/')
-    SOURCE=$TARGET/postgresql-source/postgresql-${version%%.*}-$version
-    [ ! -d "$SOURCE" ] || return 0
-    say "fetching the source of PostgreSQL $version"
+    major=${version%%.*}
+    package=postgresql-$major
     mkdir -p "$TARGET/postgresql-source"
-    package=$(dpkg-query -W -f '${source:Version}' "postgresql-${version%%.*}" 2>/dev/null) || die "the source package is not known here: set SOURCE to an unpacked source tree"
-    (cd "$TARGET/postgresql-source" && apt-get source --only-source "postgresql-${version%%.*}=$package") ||
-        die "no source package of this version: set SOURCE to an unpacked source tree of PostgreSQL $version"
+    found=$(newest_source "$package" "$version")
+    if [ -z "$found" ]; then
+        say "fetching the source of PostgreSQL $version"
+        list_source_packages
+        # A mirror may list a version that it no longer holds: the newest that it gives, the installed one if it can be had.
+        for candidate in $(apt_sources apt-cache showsrc "$package" | sed -n 's/^Version: //p' | sort -Vru); do
+            if (cd "$TARGET/postgresql-source" && apt_sources apt-get source --only-source "$package=$candidate"); then break; fi
+        done
+        found=$(newest_source "$package" "$version")
+    fi
+    [ -n "$found" ] || die "no source package of PostgreSQL $major could be fetched: set SOURCE to an unpacked source tree of PostgreSQL $version"
+    SOURCE=$found
+    if [ "$SOURCE" != "$TARGET/postgresql-source/$package-$version" ]; then say "the server is $version, the suites are of $(basename "$SOURCE")"; fi
+}
+
+# The unpacked source of the version, else the newest of the package.
+newest_source() {
+    local exact=$TARGET/postgresql-source/$1-$2
+    if [ -d "$exact" ]; then echo "$exact"; else find "$TARGET/postgresql-source" -mindepth 1 -maxdepth 1 -type d -name "$1-*" | sort -V | tail -1; fi
+}
+
+# Runs apt with lists of its own, of sources: few machines have deb-src lines, and theirs are not ours to change.
+apt_sources() {
+    local lists=$TARGET/postgresql-source/apt
+    "$1" -o Dir::Etc::sourcelist="$lists/sources.list" -o Dir::Etc::sourceparts="$lists/parts" -o Dir::State::lists="$lists/lists" "${@:2}"
+}
+
+# The distribution's own repositories (other vendors seldom have sources), with their sources instead of packages.
+list_source_packages() {
+    local lists=$TARGET/postgresql-source/apt file
+    mkdir -p "$lists/parts" "$lists/lists/partial"
+    : >"$lists/sources.list"
+    if [ -f /etc/apt/sources.list ]; then sed -nE 's/^deb (.*debian.*)/deb-src \1/p' /etc/apt/sources.list >"$lists/sources.list"; fi
+    for file in /etc/apt/sources.list.d/*; do
+        case $file in
+        *.sources) if grep -qE '^URIs:.*debian' "$file"; then sed -E 's/^Types:.*/Types: deb-src/' "$file" >"$lists/parts/$(basename "$file")"; fi ;;
+        *.list) sed -nE 's/^deb (.*debian.*)/deb-src \1/p' "$file" >>"$lists/sources.list" ;;
+        esac
+    done
+    apt_sources apt-get update
 }
 
 # bindgen loads libclang at build time; Debian keeps it where the dynamic linker does not look.
