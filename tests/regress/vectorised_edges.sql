@@ -65,6 +65,32 @@ SELECT q, same, columns FROM unnest(ARRAY[
     'SELECT string_agg(t, '','' ORDER BY b + (SELECT rate FROM heap_rates)) FILTER (WHERE b < 0) FROM {t}',
     'SELECT count(s) FROM (SELECT sum(b * (SELECT rate FROM heap_rates)) FILTER (WHERE b < 0) OVER () s FROM {t}) x',
     'SELECT count(s) FROM (SELECT sum(b * (SELECT rate FROM heap_rates)) FILTER (WHERE b > 0) OVER () s FROM {t}) x']) q, same_answers(q);
+-- Constants that cannot be computed, which no row asks for, and which one does.
+SELECT q, same, columns FROM unnest(ARRAY[
+    'SELECT b, CASE WHEN b < 0 THEN current_date + 2147483647 END FROM {t} ORDER BY b LIMIT 3',
+    'SELECT count(coalesce(b, (now()::date - 2147483647) - current_date)) FROM {t} WHERE b IS NOT NULL',
+    'SELECT sum(a) FILTER (WHERE b < 0 AND current_date + b > current_date + 2147483647) FROM {t}',
+    'SELECT count(*) FROM {t} WHERE b < 0 AND a = (SELECT max(b) FROM heap_t)::int2']) q, same_answers(q);
+SET plan_cache_mode = force_generic_plan;
+CREATE FUNCTION asked(statement text, argument text) RETURNS text LANGUAGE plpgsql AS $$DECLARE found text; BEGIN
+    EXECUTE format('EXECUTE %s(%L)', statement, argument) INTO found; RETURN found; EXCEPTION WHEN OTHERS THEN RETURN SQLSTATE; END$$;
+PREPARE cast_heap(text) AS SELECT count(*) FROM heap_t WHERE b < 0 AND a = $1::int;
+PREPARE cast_column(text) AS SELECT count(*) FROM column_t WHERE b < 0 AND a = $1::int;
+PREPARE first_heap(text) AS SELECT count(*) FROM heap_t WHERE b > 5 AND a = $1::int;
+PREPARE first_column(text) AS SELECT count(*) FROM column_t WHERE b > 5 AND a = $1::int;
+PREPARE list_heap(int) AS SELECT count(*) FROM heap_t WHERE CASE WHEN $1 <> 0 THEN a = ANY (ARRAY[1 / $1, 2]) ELSE true END;
+PREPARE list_column(int) AS SELECT count(*) FROM column_t WHERE CASE WHEN $1 <> 0 THEN a = ANY (ARRAY[1 / $1, 2]) ELSE true END;
+PREPARE between_heap(int) AS SELECT count(*) FROM heap_t WHERE t = 'none' AND a BETWEEN 1 / $1 AND 10;
+PREPARE between_column(int) AS SELECT count(*) FROM column_t WHERE t = 'none' AND a BETWEEN 1 / $1 AND 10;
+CREATE FUNCTION compared() RETURNS TABLE (statement text, argument text, heap text, same bool) LANGUAGE sql AS $$
+SELECT s, a, asked(s || '_heap', a), asked(s || '_heap', a) IS NOT DISTINCT FROM asked(s || '_column', a)
+FROM (VALUES ('cast', 'abc'), ('cast', '1'), ('first', 'abc'), ('first', '1'), ('list', '0'), ('list', '1'), ('between', '0'), ('between', '1')) v (s, a)$$;
+SELECT * FROM compared();
+SET colonnade.enable_vectorised = off;
+SELECT * FROM compared();
+RESET colonnade.enable_vectorised;
+RESET plan_cache_mode;
+DROP FUNCTION compared, asked;
 -- Errors of rows that OFFSET leaves out, whoever computes them.
 SELECT q, same, columns FROM unnest(ARRAY[
     'SELECT b, s::jsonb, row_number() OVER (ORDER BY b) FROM (SELECT b, CASE WHEN b = 1 THEN ''x'' ELSE ''{}'' END s FROM {t}) x LIMIT 3 OFFSET 1',

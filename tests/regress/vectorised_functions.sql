@@ -13,6 +13,12 @@ CREATE TABLE column_t (LIKE heap_t) USING colcompress;
 INSERT INTO column_t SELECT * FROM heap_t ORDER BY id;
 ANALYZE heap_t, column_t;
 CREATE TABLE asked (number serial, q text);
+-- an order asked for where only floats depend on it, or only its errors are seen
+INSERT INTO asked (q) SELECT 'SELECT a, ' || x || ' FROM {t} GROUP BY a' FROM unnest(ARRAY[
+    'sum(f / 3 + id * 1e-9 ORDER BY id DESC), avg((f + id) / 7 ORDER BY id DESC), sum((g / 3)::float4 ORDER BY id DESC)', 'sum(DISTINCT (f + id) / 3), avg(DISTINCT (id / 7.0::float8) ORDER BY id / 7.0::float8 DESC)',
+    'stddev((f + id) / 7 ORDER BY id DESC), var_pop(DISTINCT id / 7.0::float8)', 'corr(f / 3, id / 7.0::float8 ORDER BY id DESC)', 'sum(a ORDER BY 1 / (id - 77))', 'count(b ORDER BY 1 / (id - 77)), max(id ORDER BY n)',
+    'max(CASE WHEN id % 2 = 0 THEN 0 ELSE -0.0::float8 END ORDER BY id DESC), min(CASE WHEN id % 2 = 0 THEN 1.0 ELSE 1.00 END ORDER BY id DESC)',
+    'count(*) FILTER (WHERE b = ''none'' AND 1 / (id - id) > 0)', 'string_agg(b, ''+'' ORDER BY id) FILTER (WHERE NOT (b <> ''none'' OR 1 / (id - id) > 0))', 'sum(id) FILTER (WHERE id < 0 AND 1 / (id - id) > 0)']) x;
 -- aggregates: in order, DISTINCT, filtered, of nothing
 INSERT INTO asked (q) SELECT format('SELECT a, %s FROM {t}%s GROUP BY a', x, w) FROM unnest(ARRAY[
     'array_agg(b ORDER BY id)', 'array_agg(DISTINCT b)', 'array_agg(DISTINCT b ORDER BY b DESC NULLS LAST), array_agg(n ORDER BY f DESC, id)', 'array_agg(ia ORDER BY id)', 'array_agg(iv ORDER BY id), array_agg(m ORDER BY id)',

@@ -54,6 +54,16 @@ struct LazyColumn {
     shared: OnceLock<Arc<SharedColumn>>,
 }
 
+/// What the statistics of a chunk or a column take in memory, about, with their bounds, in bytes.
+const STATISTICS: usize = 512;
+
+impl LazyColumn {
+    fn memory(&self) -> usize {
+        let footer = self.footer.get().map_or(0, |footer| (footer.chunks.len() + 1) * STATISTICS);
+        footer + self.shared.get().map_or(0, |shared| shared.memory())
+    }
+}
+
 /// A stripe opened for reading.
 pub struct StripeReader {
     footer: Footer,
@@ -72,6 +82,12 @@ impl StripeReader {
         let footer = Footer::read(footer)?;
         let columns = footer.columns.iter().map(|_| LazyColumn::default()).collect();
         Ok(Self { footer, columns })
+    }
+
+    /// Memory held, in bytes (an estimate for caches). It grows as columns are read.
+    pub fn memory(&self) -> usize {
+        let columns = self.columns.len() * (size_of::<LazyColumn>() + size_of::<ColumnEntry>());
+        columns + self.columns.iter().map(LazyColumn::memory).sum::<usize>()
     }
 
     /// The columns' types.

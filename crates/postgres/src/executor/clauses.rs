@@ -8,6 +8,7 @@ use pgrx::PgList;
 use pgrx::pg_sys::{self, NodeTag};
 use vector::Predicate;
 
+use crate::host::early_value::EarlyValue;
 use crate::planner::resolve::{self, Value};
 use crate::planner::template::{self, Template};
 
@@ -28,8 +29,8 @@ pub struct Clause {
     /// The predicate says all that the clause says.
     pub exact: bool,
     template: Template,
-    /// States of the expressions inside the template that are not constants, by address.
-    values: Vec<(*mut pg_sys::Node, *mut pg_sys::ExprState)>,
+    /// The expressions inside the template that are not constants.
+    values: Vec<EarlyValue>,
 }
 
 impl Clause {
@@ -101,7 +102,7 @@ unsafe fn clause(
         let mut values = Vec::new();
         gather(&template, &mut |value| {
             if (*value).type_ != NodeTag::T_Const {
-                values.push((value, pg_sys::ExecInitExpr(value.cast(), parent)));
+                values.push(EarlyValue::new(value, parent));
             }
         });
         Clause {
@@ -182,12 +183,12 @@ pub unsafe fn resolve_all(clauses: &mut [Clause], econtext: *mut pg_sys::ExprCon
                     let value = &*node.cast::<pg_sys::Const>();
                     return if value.constisnull { Value::Null } else { Value::Datum(value.constvalue) };
                 }
-                let Some((_, state)) = values.iter().find(|(known, _)| *known == node) else {
-                    return Value::Unknown;
-                };
-                let mut is_null = false;
-                let datum = pg_sys::ExecEvalExpr(*state, econtext, &raw mut is_null);
-                if is_null { Value::Null } else { Value::Datum(datum) }
+                // One that fails says nothing: the server's own check of the rows that get there raises its error.
+                match values.iter().find(|known| known.node == node).and_then(|known| known.get(econtext)) {
+                    None => Value::Unknown,
+                    Some((_, true)) => Value::Null,
+                    Some((datum, false)) => Value::Datum(datum),
+                }
             });
             clause.columns = resolved.predicate.columns();
             clause.predicate = resolved.predicate;

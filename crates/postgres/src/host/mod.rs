@@ -8,6 +8,7 @@ pub mod buffer;
 pub mod carried;
 pub mod critical;
 pub mod custom_node;
+pub mod early_value;
 pub mod error;
 pub mod fmgr;
 pub mod guc;

@@ -93,7 +93,10 @@ unsafe fn take_out(
         let mut rest: Vec<*mut DefElem> = Vec::new();
         for element in nodes::pointers::<DefElem>((*command).def.cast()) {
             let Some(option) = statement::ours(element) else {
-                statement::check_known(element)?;
+                // The server takes a RESET of what it does not know, too.
+                if setting {
+                    statement::check_known(element)?;
+                }
                 rest.push(element);
                 continue;
             };

@@ -185,6 +185,16 @@ unsafe fn replace(catalog: pg_sys::Relation, tuple: HeapTuple, settings: &Settin
     pg_sys::heap_freetuple(row);
 }
 
+/// The name of a table, as a statement has it.
+pub unsafe fn quoted_table_name(table: Oid) -> String {
+    let name = pg_sys::get_rel_name(table);
+    if name.is_null() {
+        table.to_u32().to_string()
+    } else {
+        text(CStr::from_ptr(pg_sys::quote_identifier(name)))
+    }
+}
+
 /// Name of a table for messages.
 pub unsafe fn table_name(table: Oid) -> String {
     let name = pg_sys::get_rel_name(table);

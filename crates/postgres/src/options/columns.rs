@@ -6,7 +6,7 @@
 //! order as well, which is checked at the end of the statement.
 
 use super::access_method;
-use super::catalog::{self, Settings, table_name};
+use super::catalog::{self, Settings, quoted_table_name, table_name};
 use super::definitions::ORDERBY;
 use super::frames::{Alteration, Frame, with_innermost};
 use super::nodes;
@@ -66,7 +66,8 @@ pub unsafe fn dropping(table: Oid, attnum: i16) {
                 format!("cannot drop column \"{column}\": option orderby of table \"{relation}\" names it"),
             )
             .hint(format!(
-                "Use DROP COLUMN ... CASCADE to take it out of orderby too, or first set another order: ALTER TABLE {relation} SET (orderby='...')."
+                "Use DROP COLUMN ... CASCADE to take it out of orderby too, or first set another order: ALTER TABLE {} SET (orderby='...').",
+                quoted_table_name(table)
             ))
             .raise();
     }

@@ -242,7 +242,7 @@ pub unsafe fn reserve_rows(rel: Relation, count: u64) -> u64 {
                     error::PgSqlErrorCode::ERRCODE_PROGRAM_LIMIT_EXCEEDED,
                     format!("table {} has used up its row numbers", relation::quoted_name(rel)),
                     &format!("{first} of {ROW_LIMIT} row numbers are used, {count} more were asked for."),
-                    "Rewrite the table with VACUUM FULL, or partition it.",
+                    "Rewrite the table with engine.colcompress_merge, which numbers its rows anew, or partition it.",
                 )
             };
             meta.next_row = next;

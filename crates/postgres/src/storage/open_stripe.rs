@@ -1,10 +1,12 @@
 //! A stripe opened for reading.
 //!
 //! Callers: scans, TID fetches, ANALYZE. `OpenStripe` ties the pure reader to the pages of a relation; opened stripes
-//! are cached per backend by (storage id, first row number), which is never
-//! reused and whose bytes never change, so that nothing has to be invalidated.
+//! are cached per backend by (file, storage id, first row number). No file gives a row number twice and the bytes never change, so that nothing has to be
+//! invalidated. The file belongs to it: a copy (SET TABLESPACE) has the same storage id, and when it is rolled back the table's own file gives the numbers again
+//! that were used in the copy. All together are bounded in bytes.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
+use std::cmp::Reverse;
 use std::ops::Range;
 use std::rc::Rc;
 
@@ -15,10 +17,15 @@ use vector::{Error, Result};
 use super::directory::StripeEntry;
 use super::kept_chunk::KeptChunks;
 use super::pages::{self, BlockRun, Expected};
+use crate::compat;
 use crate::host::numbers::NumberMap;
 
-/// Stripes kept open.
-const STRIPES: usize = 4096;
+/// What stripes that are kept open may take, in bytes: statistics, and what a column's chunks share (dictionaries).
+const BYTES: usize = 64 << 20;
+/// What is left of that when it was too much, so that it is not too much again at once.
+const LEFT: usize = BYTES / 4 * 3;
+/// Opening a stripe is worth so many look-ups, as to when memory is added up again.
+const OPENING: usize = 64;
 
 /// Reads a stripe's bytes from the pages of a relation.
 pub struct Pages {
@@ -50,28 +57,78 @@ pub struct OpenStripe {
     pub first_row: u64,
     /// Its chunks that point look-ups keep.
     pub kept: KeptChunks,
+    /// Time of the last use.
+    used: Cell<u64>,
+}
+
+/// File, storage id, first row number.
+type Key = (u32, u64, u64);
+
+/// The stripes that are open.
+#[derive(Default)]
+struct Opened {
+    stripes: NumberMap<Key, Rc<OpenStripe>>,
+    /// Counts the look-ups.
+    clock: u64,
+    /// Look-ups until memory is added up again: readers grow while they are read from, and adding them up costs as many steps as there are.
+    left: usize,
+}
+
+impl Opened {
+    fn find(&mut self, key: &Key) -> Option<Rc<OpenStripe>> {
+        self.clock += 1;
+        let found = self.stripes.get(key).inspect(|found| found.used.set(self.clock)).cloned();
+        self.pass(if found.is_some() { 1 } else { OPENING });
+        found
+    }
+
+    /// Lets go of those that were not used for longest, when all take too much.
+    fn pass(&mut self, look_ups: usize) {
+        self.left = self.left.saturating_sub(look_ups);
+        if self.left > 0 {
+            return;
+        }
+        self.left = self.stripes.len().max(OPENING);
+        if self.stripes.values().map(|stripe| stripe.reader.memory()).sum::<usize>() <= BYTES {
+            return;
+        }
+        let mut all: Vec<(u64, Key, usize)> = self
+            .stripes
+            .iter()
+            .map(|(&key, stripe)| (stripe.used.get(), key, stripe.reader.memory()))
+            .collect();
+        all.sort_unstable_by_key(|&(used, ..)| Reverse(used));
+        let mut bytes = 0;
+        for (_, key, memory) in all {
+            bytes += memory;
+            if bytes > LEFT {
+                self.stripes.remove(&key);
+            }
+        }
+    }
 }
 
 thread_local! {
-    static STRIPES_OPEN: RefCell<NumberMap<(u64, u64), Rc<OpenStripe>>> = RefCell::new(NumberMap::default());
+    static OPENED: RefCell<Opened> = RefCell::new(Opened::default());
 }
 
 /// Opens the stripe of a directory entry, or finds it open.
 pub unsafe fn open(rel: Relation, entry: &StripeEntry) -> Result<Rc<OpenStripe>> {
-    let key = (entry.storage_id, entry.first_row);
-    if let Some(found) = STRIPES_OPEN.with_borrow(|open| open.get(&key).cloned()) {
+    // SAFETY: rel is open.
+    let file = unsafe { compat::file_number(&compat::locator(rel)) };
+    let key = (file, entry.storage_id, entry.first_row);
+    if let Some(found) = OPENED.with_borrow_mut(|opened| opened.find(&key)) {
         return Ok(found);
     }
     // SAFETY: rel is open.
     let reader = unsafe { open_anew(rel, entry)? };
-    let opened = Rc::new(OpenStripe { reader, first_row: entry.first_row, kept: KeptChunks::default() });
-    STRIPES_OPEN.with_borrow_mut(|open| {
-        if open.len() >= STRIPES {
-            open.clear();
-        }
-        open.insert(key, Rc::clone(&opened));
-    });
-    Ok(opened)
+    let kept = KeptChunks::default();
+    OPENED.with_borrow_mut(|all| {
+        let used = Cell::new(all.clock);
+        let opened = Rc::new(OpenStripe { reader, first_row: entry.first_row, kept, used });
+        all.stripes.insert(key, Rc::clone(&opened));
+        Ok(opened)
+    })
 }
 
 /// Opens the stripe of a directory entry by reading its footer, whether or not it is open already.

@@ -67,6 +67,8 @@ unsafe fn rewrite(table: Oid, into: Into) {
         let (space, method, persistence) = ((*form).reltablespace, (*form).relam, (*form).relpersistence);
         let target =
             compat::make_new_heap(table, space, method, persistence, pg_sys::AccessExclusiveLock as i32);
+        // Rows get other numbers, and locks on them are by number.
+        compat::transfer_predicate_locks(old);
         copy(old, target, into);
         pg_sys::table_close(old, pg_sys::NoLock as i32);
         compat::finish_heap_swap(table, target, persistence);

@@ -127,9 +127,12 @@ pub struct Reason(pub Cow<'static, str>);
 pub trait Values {
     /// The value of an expression without columns and whether it is NULL; None where no value is known yet.
     ///
+    /// # Errors
+    /// Computing it fails, which is an error of the query if a row asks for it.
+    ///
     /// # Safety
     /// The expression is part of the plan that is translated.
-    unsafe fn value(&mut self, expression: *mut pg_sys::Node) -> Option<(Datum, bool)>;
+    unsafe fn value(&mut self, expression: *mut pg_sys::Node) -> Result<Option<(Datum, bool)>, Reason>;
 
     /// What is kept from one start of the node to the next: functions of the server's, by the part of the plan that calls them. None where nothing is.
     fn kept(&mut self) -> Option<&mut Kept> {
@@ -145,7 +148,7 @@ pub type Kept = Vec<(*mut pg_sys::Node, Arc<dyn Any + Send + Sync>)>;
 pub struct NoValues;
 
 impl Values for NoValues {
-    unsafe fn value(&mut self, _expression: *mut pg_sys::Node) -> Option<(Datum, bool)> {
-        None
+    unsafe fn value(&mut self, _expression: *mut pg_sys::Node) -> Result<Option<(Datum, bool)>, Reason> {
+        Ok(None)
     }
 }

@@ -43,6 +43,11 @@ impl Evaluator {
     pub fn select(&mut self, batch: &Batch) -> Result<Option<Vec<u32>>> {
         select::rows(self.node(batch)?, batch)
     }
+
+    /// The same of a value, where FALSE ends AND and NULL does not: an error of a later part is one of the query.
+    pub fn select_value(&mut self, batch: &Batch) -> Result<Option<Vec<u32>>> {
+        select::rows_of_value(self.node(batch)?, batch)
+    }
 }
 
 impl std::fmt::Debug for Evaluator {

@@ -1,4 +1,4 @@
-//! The rows for which a condition is TRUE. Called by `Evaluator::select`.
+//! The rows for which a condition is TRUE. Called by `Evaluator::select` and `select_value`.
 //!
 //! A conjunction is taken part by part, and once few rows are left the later parts see only those: a row that one part did not find TRUE is out whatever the others say, which is how
 //! the server judges the conditions of a filter, too.
@@ -13,12 +13,17 @@ use crate::{Batch, Result};
 
 /// Rows for which the node is TRUE, ascending; None when it is for all.
 pub(super) fn rows(node: &mut Node, batch: &Batch) -> Result<Option<Vec<u32>>> {
-    let chosen = chosen(node, batch)?;
-    Ok(match chosen {
-        None => None,
-        Some(bits) if bits.count_zeros() == 0 => None,
-        Some(bits) => Some(positions(bits.words(), bits.len())),
-    })
+    Ok(chosen(node, batch)?.and_then(but_all))
+}
+
+/// The same, with each part computed for all rows that its AND or OR asks for it.
+pub(super) fn rows_of_value(node: &mut Node, batch: &Batch) -> Result<Option<Vec<u32>>> {
+    Ok(but_all(yes(&node.evaluate(batch)?, batch.rows)?))
+}
+
+/// The positions of the bits that are set; None for all.
+fn but_all(bits: Bitmap) -> Option<Vec<u32>> {
+    (bits.count_zeros() > 0).then(|| positions(bits.words(), bits.len()))
 }
 
 /// The same as bits.

@@ -16,6 +16,7 @@ use super::threads::Reservation;
 use super::values::Live;
 use super::{fallback, host};
 use crate::convert::{ColumnReader, ColumnType};
+use crate::host::early_value::EarlyValue;
 use crate::host::{error, memory};
 use crate::vectorised::attempt;
 use crate::vectorised::cost;
@@ -97,7 +98,7 @@ pub struct State {
     pub end: usize,
     /// Datums, a column each.
     pub outputs: Vec<Output>,
-    values: Vec<(*mut pg_sys::Node, *mut pg_sys::ExprState)>,
+    values: Vec<EarlyValue>,
     kept: Kept,
     execution: Option<Execution>,
     files: Option<Arc<Directory>>,

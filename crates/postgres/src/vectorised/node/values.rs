@@ -5,12 +5,13 @@
 
 use pgrx::pg_sys::{self, Datum};
 
-use crate::vectorised::translated::{Kept, Values};
+use crate::host::early_value::EarlyValue;
+use crate::vectorised::translated::{Kept, Reason, Values};
 
 /// Everything is evaluated.
 pub struct Live<'a> {
     custom: *mut pg_sys::CustomScanState,
-    known: &'a mut Vec<(*mut pg_sys::Node, *mut pg_sys::ExprState)>,
+    known: &'a mut Vec<EarlyValue>,
     kept: &'a mut Kept,
 }
 
@@ -18,7 +19,7 @@ impl<'a> Live<'a> {
     /// For a node that runs; `known` are the expressions initialised so far, by address, and `kept` the functions called so far.
     pub const fn new(
         custom: *mut pg_sys::CustomScanState,
-        known: &'a mut Vec<(*mut pg_sys::Node, *mut pg_sys::ExprState)>,
+        known: &'a mut Vec<EarlyValue>,
         kept: &'a mut Kept,
     ) -> Self {
         Self { custom, known, kept }
@@ -26,27 +27,24 @@ impl<'a> Live<'a> {
 }
 
 impl Values for Live<'_> {
-    unsafe fn value(&mut self, expression: *mut pg_sys::Node) -> Option<(Datum, bool)> {
+    unsafe fn value(&mut self, expression: *mut pg_sys::Node) -> Result<Option<(Datum, bool)>, Reason> {
         // SAFETY: the node is initialised; the expression is part of the kept subtree, which lives as long as the plan.
         unsafe {
             let econtext = (*self.custom).ss.ps.ps_ExprContext;
-            let found = self.known.iter().find(|(node, _)| *node == expression).map(|(_, state)| *state);
-            let state = match found {
-                Some(state) => state,
+            let at = match self.known.iter().position(|known| known.node == expression) {
+                Some(at) => at,
                 None => {
                     let context = (*(*self.custom).ss.ps.state).es_query_cxt;
                     let previous = pg_sys::MemoryContextSwitchTo(context);
-                    let state = pg_sys::ExecInitExpr(expression.cast(), self.custom.cast());
+                    self.known.push(EarlyValue::new(expression, self.custom.cast()));
                     pg_sys::MemoryContextSwitchTo(previous);
-                    self.known.push((expression, state));
-                    state
+                    self.known.len() - 1
                 }
             };
             let previous = pg_sys::MemoryContextSwitchTo((*econtext).ecxt_per_tuple_memory);
-            let mut is_null = false;
-            let datum = pg_sys::ExecEvalExpr(state, econtext, &raw mut is_null);
+            let value = self.known.get(at).and_then(|known| known.get(econtext));
             pg_sys::MemoryContextSwitchTo(previous);
-            Some((datum, is_null))
+            value.map(Some).ok_or(Reason("value that fails".into()))
         }
     }
 

@@ -138,7 +138,22 @@ fn variance(oid: u32) -> Option<(AggregateFunction, Option<LogicalType>)> {
 pub(super) fn depends_on_order(call: &pg_sys::Aggref) -> bool {
     let oid = call.aggfnoid.to_u32();
     let any = function(oid).is_some() || regression(oid).is_some() || call.aggkind as u8 != b'n';
-    call.aggorder.is_null() && call.aggdistinct.is_null() && !any
+    !has_order(call) && !any
+}
+
+/// True where the last digits depend on the order of the rows.
+fn adds_floats(function: AggregateFunction, argument: OutputColumn) -> bool {
+    use AggregateFunction as A;
+    let adds = matches!(
+        function,
+        A::Sum | A::Avg | A::VarSamp | A::VarPop | A::StddevSamp | A::StddevPop | A::Regression(_)
+    );
+    adds && matches!(types::logical(argument.type_oid), LogicalType::Float32 | LogicalType::Float64)
+}
+
+/// True where the query says in which order an aggregate takes its values: DISTINCT sorts them, too.
+fn has_order(call: &pg_sys::Aggref) -> bool {
+    !call.aggorder.is_null() || !call.aggdistinct.is_null()
 }
 
 /// One aggregate over the input's columns. What `query` does not know is left to the server's functions.
@@ -217,6 +232,22 @@ unsafe fn of_all(
         let first = first.map(|arg| types::column_of((*arg).expr.cast()));
         let distinct = !expr.aggdistinct.is_null();
         let in_order = host.is_some() || matches!(function, AggregateFunction::StringAgg);
+        if !in_order && expr.aggkind as u8 == b'n' {
+            let picks = matches!(function, AggregateFunction::Min | AggregateFunction::Max);
+            // The first of values that are equal and shown differently, or the sum in that order.
+            if (picks && !expr.aggorder.is_null())
+                || (has_order(expr) && first.is_some_and(|column| adds_floats(function, column)))
+            {
+                return decline("an aggregate whose result may depend on the order asked for");
+            }
+            for key in args.iter_ptr().filter(|arg| (**arg).resjunk) {
+                // The order does not matter, but computing it may fail.
+                let key = expressions::expression(context, (*key).expr.cast(), scope)?;
+                if !matches!(key, Expression::Column(..)) {
+                    return decline("ORDER BY an expression in an aggregate that needs no order");
+                }
+            }
+        }
         if distinct && !in_order {
             let (Some(column), [_]) = (first, arguments.as_slice()) else {
                 return decline("DISTINCT of several arguments");

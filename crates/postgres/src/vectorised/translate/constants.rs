@@ -66,7 +66,7 @@ pub unsafe fn value_or_null(
         if !is_value(node) {
             return decline("value that depends on the row");
         }
-        Ok(context.values.value(node))
+        context.values.value(node)
     }
 }
 

@@ -179,7 +179,7 @@ unsafe fn own(
                 decline("sub-plan that not every row asks for")
             }
             _ if is_value(node) && is_certain(node) => {
-                let (datum, is_null) = context.values.value(node).unwrap_or((Datum::null(), true));
+                let (datum, is_null) = context.values.value(node)?.unwrap_or((Datum::null(), true));
                 Ok(constant(pg_sys::exprType(node), datum, is_null))
             }
             NodeTag::T_RelabelType => {

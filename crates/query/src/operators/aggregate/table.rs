@@ -50,6 +50,8 @@ struct State {
     /// Arguments; of aggregates in order `Ordered::columns`.
     arguments: Vec<Evaluator>,
     filter: Option<Evaluator>,
+    /// The filter may end the query with an error.
+    raises: bool,
     accumulator: Box<dyn Accumulator>,
 }
 
@@ -98,6 +100,7 @@ impl State {
         }
         Ok(Self {
             arguments: arguments.into_iter().map(Evaluator::new).collect(),
+            raises: aggregate.filter.as_ref().is_some_and(|filter| filter.can_raise(&spec.input)),
             filter: aggregate.filter.as_ref().map(Evaluator::new),
             accumulator,
         })
@@ -105,7 +108,8 @@ impl State {
 
     fn push(&mut self, batch: &Batch, numbers: Option<&[u32]>) -> Result<()> {
         let Some(filter) = &mut self.filter else { return self.update(batch, numbers) };
-        match filter.select(batch)? {
+        let chosen = if self.raises { filter.select_value(batch)? } else { filter.select(batch)? };
+        match chosen {
             None => self.update(batch, numbers),
             Some(rows) if rows.is_empty() => Ok(()),
             Some(rows) => {
