@@ -513,8 +513,10 @@ pub enum Plan {
     },
     /// The rows of all inputs, which have the same types.
     Append {
-        /// Inputs.
+        /// Inputs. Without one it gives no rows, and no columns.
         inputs: Vec<Plan>,
+        /// How many more there would be, had the host not found out that values of now leave nothing of them; for who shows the plan.
+        removed: usize,
     },
     /// Input columns, then one for each window function, in the input's order. The input is sorted by partition and order keys.
     Window {
@@ -532,6 +534,11 @@ pub enum Plan {
 }
 
 impl Plan {
+    /// No rows, and no columns.
+    pub const fn nothing() -> Self {
+        Self::Append { inputs: Vec::new(), removed: 0 }
+    }
+
     /// The plans whose rows it takes.
     pub fn inputs(&self) -> Vec<&Self> {
         match self {
@@ -546,7 +553,7 @@ impl Plan {
             | Self::Limit { input, .. }
             | Self::Window { input, .. } => vec![input],
             Self::Join { left, right, .. } => vec![left, right],
-            Self::Append { inputs } => inputs.iter().collect(),
+            Self::Append { inputs, .. } => inputs.iter().collect(),
         }
     }
 
@@ -577,7 +584,7 @@ impl Plan {
                 }
                 types
             }
-            Self::Append { inputs } => inputs.first().map(Self::types).unwrap_or_default(),
+            Self::Append { inputs, .. } => inputs.first().map(Self::types).unwrap_or_default(),
             Self::Window { input, functions, .. } => {
                 let mut types = input.types();
                 types.extend(functions.iter().map(|function| function.result));

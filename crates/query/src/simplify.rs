@@ -32,7 +32,7 @@ fn visit(plan: &mut Plan) {
             visit(left);
             visit(right);
         }
-        Plan::Append { inputs } => inputs.iter_mut().for_each(visit),
+        Plan::Append { inputs, .. } => inputs.iter_mut().for_each(visit),
     }
     let Plan::Aggregate { input, keys, aggregates, .. } = plan else { return };
     let key_outputs = split_keys(input, keys);
@@ -50,7 +50,7 @@ fn visit(plan: &mut Plan) {
         }
         None => expressions.extend((0..aggregates.len()).map(|at| Expression::Column(keys + at))),
     }
-    let below = std::mem::replace(plan, Plan::Append { inputs: Vec::new() });
+    let below = std::mem::replace(plan, Plan::nothing());
     *plan = Plan::Project { input: Box::new(below), expressions };
 }
 

@@ -172,7 +172,7 @@ fn threads_give_the_same_rows() {
         (*scan(0), 1, (0..5000).collect()),
         (*join(JoinKind::Semi, scan(0), scan(1)), 2, (0..3000).collect()),
         (
-            Plan::Append { inputs: vec![*scan(0), *join(JoinKind::Full, scan(1), scan(2))] },
+            Plan::Append { inputs: vec![*scan(0), *join(JoinKind::Full, scan(1), scan(2))], removed: 0 },
             3,
             (0..5000).chain(0..3000).chain(0..4000).collect(),
         ),
@@ -260,7 +260,7 @@ fn cancelling_stops_everything_soon() {
         keys: Vec::new(),
         condition: Some(Expression::Constant(Arc::new(falsehood()))),
     };
-    let appended = Plan::Append { inputs: vec![endless_pairs.clone()] };
+    let appended = Plan::Append { inputs: vec![endless_pairs.clone()], removed: 0 };
     for plan in [
         *scan(0),
         sum(scan(0)),

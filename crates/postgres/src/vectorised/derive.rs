@@ -50,7 +50,7 @@ fn walk(plan: &mut Plan, found: &mut [Option<Derived>]) {
             walk(left, found);
             walk(right, found);
         }
-        Plan::Append { inputs } => inputs.iter_mut().for_each(|input| walk(input, found)),
+        Plan::Append { inputs, .. } => inputs.iter_mut().for_each(|input| walk(input, found)),
     }
 }
 

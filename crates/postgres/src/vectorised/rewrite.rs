@@ -266,7 +266,7 @@ fn has_breaker(plan: &query::Plan) -> bool {
         | P::Project { input, .. }
         | P::Repeat { input, .. }
         | P::Limit { input, .. } => has_breaker(input),
-        P::Append { inputs } => inputs.iter().any(has_breaker),
+        P::Append { inputs, .. } => inputs.iter().any(has_breaker),
     }
 }
 

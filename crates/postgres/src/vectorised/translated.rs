@@ -19,6 +19,8 @@ pub struct Translated {
     pub plan: query::Plan,
     /// Where rows come from.
     pub sources: Vec<SourceSpec>,
+    /// Those of them, by position, that have none for the values of now, and are not to be asked.
+    pub idle: Vec<usize>,
     /// What the server sees of each column of the plan: one for each entry of the subtree's target list.
     pub columns: Vec<OutputColumn>,
     /// What its constants and calls of the server's functions were.
@@ -123,6 +125,15 @@ pub struct OutputColumn {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Reason(pub Cow<'static, str>);
 
+/// An input of an Append that is part of the plan for as long as the statement runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Remaining {
+    /// Its place among all inputs.
+    pub place: usize,
+    /// It has no rows for the values of now, which change from one start of the node to the next; it stays where it is so that every start has the same operators.
+    pub idle: bool,
+}
+
 /// Values of what is not a column: parameters and stable expressions.
 pub trait Values {
     /// The value of an expression without columns and whether it is NULL; None where no value is known yet.
@@ -133,6 +144,18 @@ pub trait Values {
     /// # Safety
     /// The expression is part of the plan that is translated.
     unsafe fn value(&mut self, expression: *mut pg_sys::Node) -> Result<Option<(Datum, bool)>, Reason>;
+
+    /// What the values of now leave of the inputs of an Append or MergeAppend that has so many, where they say which partitions can have rows: all, unless there is a statement that runs.
+    ///
+    /// # Safety
+    /// The description of its partitions is part of the plan that is translated.
+    unsafe fn remaining(
+        &mut self,
+        inputs: usize,
+        _partitions: *mut pg_sys::PartitionPruneInfo,
+    ) -> Result<Vec<Remaining>, Reason> {
+        Ok((0..inputs).map(|place| Remaining { place, idle: false }).collect())
+    }
 
     /// What is kept from one start of the node to the next: functions of the server's, by the part of the plan that calls them. None where nothing is.
     fn kept(&mut self) -> Option<&mut Kept> {

@@ -106,7 +106,7 @@ fn node(
             operators::join(plan, right, &mut pipeline, above, &context.settings)?;
             pipeline
         }
-        Plan::Append { inputs } => {
+        Plan::Append { inputs, .. } => {
             let parts = inputs.iter().map(|input| build(input, wanted, sources, context));
             Pipeline::new(operators::append(parts.collect::<Result<Vec<_>>>()?, context))
         }

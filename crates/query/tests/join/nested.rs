@@ -37,7 +37,7 @@ fn appended_parts_keep_their_own_rest() {
         }
         other => other,
     };
-    let plan = Plan::Append { inputs: vec![full, shift(inner)] };
+    let plan = Plan::Append { inputs: vec![full, shift(inner)], removed: 0 };
     let mut sources: Vec<Box<dyn Source>> = Vec::new();
     for _ in 0..2 {
         let left = batches(&case.left, case.types, true, case.cuts.0, case.encodings.0);

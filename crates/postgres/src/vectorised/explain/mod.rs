@@ -106,6 +106,7 @@ unsafe fn lines(
             let value = match detail {
                 Detail::Text(text) => text.clone(),
                 Detail::List(items) => items.join(", "),
+                Detail::Number(number) => number.to_string(),
             };
             append(es, &format!("{margin}{below}{}: {value}", label.to_string_lossy()));
         }
@@ -136,6 +137,7 @@ unsafe fn group(
         for (label, detail) in &operator.details {
             match detail {
                 Detail::Text(value) => text(es, label, value),
+                Detail::Number(number) => integer(es, label, None, *number as u64),
                 Detail::List(items) => {
                     let mut list: *mut pg_sys::List = std::ptr::null_mut();
                     for item in items {

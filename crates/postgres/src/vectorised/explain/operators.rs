@@ -27,6 +27,8 @@ pub enum Detail {
     Text(String),
     /// Keys, calls or columns.
     List(Vec<String>),
+    /// How many there are of something.
+    Number(usize),
 }
 
 /// The operators of a plan, each before its inputs.
@@ -154,7 +156,12 @@ impl Walk<'_> {
                 below
             }
             Plan::Limit { .. } => below,
-            Plan::Append { inputs: parts } => appended(parts, below),
+            Plan::Append { inputs: parts, removed } => {
+                if *removed > 0 {
+                    details.push((c"Subplans Removed", Detail::Number(*removed)));
+                }
+                appended(parts, below)
+            }
             Plan::Window { partition, order, functions, .. } => {
                 list(c"Partition Key", all(partition));
                 list(c"Order Key", all(order));

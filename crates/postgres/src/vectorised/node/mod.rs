@@ -1,13 +1,14 @@
 //! The executor's node: a `Custom Scan (Colonnade)` that stands in for a subtree of the plan and runs it on vectors.
 //!
 //! `state` holds what the node remembers, translates the kept subtree and builds its execution; `rows` hands rows out; `fallback` runs the kept subtree itself where exact
-//! semantics are not implemented; `values` evaluates parameters and stable expressions; `host` is what a running plan asks of the server. This file owns the callbacks
+//! semantics are not implemented; `values` evaluates parameters and stable expressions; `pruning` says which partitions they leave; `host` is what a running plan asks of the server. This file owns the callbacks
 //! and the memory: what is ours lives on Rust's heap and is dropped when the node ends, or by the query's memory context after an ERROR.
 //!
 //! Invariant: the node never runs where rows may be looked at again one by one (EvalPlanQual) or backwards: it has no such flag, and falls back under EvalPlanQual.
 
 mod fallback;
 mod host;
+mod pruning;
 mod rows;
 mod state;
 mod temp_files;
@@ -122,8 +123,10 @@ unsafe extern "C-unwind" fn rescan(custom: *mut pg_sys::CustomScanState) {
             if !(*custom).ss.ps.chgParam.is_null() {
                 pg_sys::UpdateChangedParamSet(child, (*custom).ss.ps.chgParam);
             }
-            // Those with changed parameters are restarted when they are first asked, but ours are not asked the server's way.
-            pg_sys::ExecReScan(child);
+            // Those with changed parameters are restarted when they are first asked, if ever: a pruned partition is not.
+            if (*child).chgParam.is_null() {
+                pg_sys::ExecReScan(child);
+            }
         }
         (*(*custom.cast::<Node>()).state).restart();
     }

@@ -1,7 +1,7 @@
 //! What the node remembers: the translated plan, its sources, the running execution and the rows that come next.
 //!
-//! When the node begins, the kept subtree is translated without values, to learn which plan nodes its rows come from; those are initialised as children. At
-//! the first row, and again after each rescan, it is translated with the values that parameters have by then, and an execution is built. Invariant: once a
+//! When the node begins, the kept subtree is translated without values, to learn which plan nodes its rows come from; those are initialised as children. Only which partitions
+//! the parameters leave is asked by then, as the server does. At the first row, and again after each rescan, it is translated with the values that parameters have by then, and an execution is built. Invariant: once a
 //! row was handed out, nothing is repeated: what goes wrong then is an ERROR.
 
 use std::sync::Arc;
@@ -11,6 +11,7 @@ use pgrx::pg_sys::{self, Datum};
 use query::{Execution, Profile, Settings};
 
 use super::host::Backend;
+use super::pruning::{Initial, Pruning};
 use super::temp_files::Directory;
 use super::threads::Reservation;
 use super::values::Live;
@@ -24,7 +25,7 @@ use crate::vectorised::derive::derive;
 use crate::vectorised::privileges;
 use crate::vectorised::source;
 use crate::vectorised::translate::translate;
-use crate::vectorised::translated::{Kept, NoValues, Origins, SourceSpec, Translated};
+use crate::vectorised::translated::{Kept, Origins, SourceSpec, Translated};
 
 /// Rows turned into Datums at once.
 pub const ROWS: usize = 1024;
@@ -100,6 +101,7 @@ pub struct State {
     pub outputs: Vec<Output>,
     values: Vec<EarlyValue>,
     kept: Kept,
+    pruning: Vec<Pruning>,
     execution: Option<Execution>,
     files: Option<Arc<Directory>>,
     /// Dropped after the execution that uses its threads.
@@ -148,6 +150,7 @@ impl State {
                 outputs: ColumnType::of_all(descriptor).into_iter().map(output).collect(),
                 values: Vec::new(),
                 kept: Vec::new(),
+                pruning: Vec::new(),
                 execution: None,
                 files: None,
                 reservation: None,
@@ -166,7 +169,9 @@ impl State {
                 fallback::start(&mut state, "a function that the user may not call".into());
                 return state;
             }
-            match translate(subtree, subplans(custom), &mut NoValues) {
+            let mut values = Initial::new(custom, &mut state.pruning);
+            let translated = translate(subtree, subplans(custom), &mut values);
+            match translated {
                 Ok(translated) => state.take_shape(translated),
                 Err(reason) => fallback::start(&mut state, reason.0.into_owned()),
             }
@@ -235,7 +240,7 @@ impl State {
             let econtext = (*self.custom).ss.ps.ps_ExprContext;
             pg_sys::MemoryContextReset((*econtext).ecxt_per_tuple_memory);
             let subplans = subplans(self.custom);
-            let mut values = Live::new(self.custom, &mut self.values, &mut self.kept);
+            let mut values = Live::new(self.custom, &mut self.values, &mut self.kept, &mut self.pruning);
             // What it makes of the server's is kept for later starts.
             let previous = pg_sys::MemoryContextSwitchTo((*(*self.custom).ss.ps.state).es_query_cxt);
             let translated = translate(self.subtree, subplans, &mut values);
@@ -254,8 +259,11 @@ impl State {
             let derived = derive(&mut plan, columnar);
             let settings = self.settings();
             let threads = settings.threads > 1;
-            let sources = self.leaves.iter().zip(&derived);
-            let sources = sources.map(|(leaf, derived)| source::open(leaf, derived, threads));
+            let sources = self.leaves.iter().zip(&derived).enumerate();
+            let sources = sources.map(|(at, (leaf, derived))| match translated.idle.contains(&at) {
+                true => Ok(source::idle()),
+                false => source::open(leaf, derived, threads),
+            });
             let sources = sources.collect::<query::Result<_>>()?;
             self.profile = (!(*self.custom).ss.ps.instrument.is_null()).then(|| Profile::of(&plan));
             Execution::measured(&plan, sources, settings, self.profile.clone())

@@ -5,24 +5,27 @@
 
 use pgrx::pg_sys::{self, Datum};
 
+use super::pruning::{self, Pruning};
 use crate::host::early_value::EarlyValue;
-use crate::vectorised::translated::{Kept, Reason, Values};
+use crate::vectorised::translated::{Kept, Reason, Remaining, Values};
 
 /// Everything is evaluated.
 pub struct Live<'a> {
     custom: *mut pg_sys::CustomScanState,
     known: &'a mut Vec<EarlyValue>,
     kept: &'a mut Kept,
+    pruning: &'a mut Vec<Pruning>,
 }
 
 impl<'a> Live<'a> {
-    /// For a node that runs; `known` are the expressions initialised so far, by address, and `kept` the functions called so far.
+    /// For a node that runs; `known` are the expressions initialised so far, by address, `kept` the functions called so far, and `pruning` what was found out about partitions.
     pub const fn new(
         custom: *mut pg_sys::CustomScanState,
         known: &'a mut Vec<EarlyValue>,
         kept: &'a mut Kept,
+        pruning: &'a mut Vec<Pruning>,
     ) -> Self {
-        Self { custom, known, kept }
+        Self { custom, known, kept, pruning }
     }
 }
 
@@ -46,6 +49,15 @@ impl Values for Live<'_> {
             pg_sys::MemoryContextSwitchTo(previous);
             value.map(Some).ok_or(Reason("value that fails".into()))
         }
+    }
+
+    unsafe fn remaining(
+        &mut self,
+        inputs: usize,
+        partitions: *mut pg_sys::PartitionPruneInfo,
+    ) -> Result<Vec<Remaining>, Reason> {
+        // SAFETY: the caller's promise; the node starts.
+        unsafe { pruning::now(self.pruning, self.custom, inputs, partitions) }
     }
 
     fn kept(&mut self) -> Option<&mut Kept> {

@@ -6,7 +6,8 @@
 mod columnar;
 mod rows;
 
-use query::Source;
+use pgrx::pg_sys;
+use query::{Host, Source, Unit};
 
 use super::derive::Derived;
 use super::node::Leaf;
@@ -15,16 +16,32 @@ use super::translated::SourceSpec;
 /// The source of a leaf, from its first row.
 ///
 /// # Safety
-/// The leaf is initialised, stays so for as long as the source is used, and was restarted after earlier use. `threads`: units may be
+/// The leaf is initialised, stays so for as long as the source is used, and was restarted after earlier use, or is due to be. `threads`: units may be
 /// worked on by other threads.
 pub unsafe fn open(leaf: &Leaf, derived: &Derived, threads: bool) -> query::Result<Box<dyn Source>> {
     // SAFETY: the caller's promise.
     unsafe {
+        if !(*leaf.state).chgParam.is_null() {
+            pg_sys::ExecReScan(leaf.state);
+        }
         Ok(match &leaf.spec {
             SourceSpec::Columnar { attributes, .. } => {
                 Box::new(columnar::Columnar::open(leaf.state, attributes, derived, threads)?)
             }
             SourceSpec::Rows { .. } => Box::new(rows::Rows::open(leaf.state)),
         })
+    }
+}
+
+/// The source of a leaf that has no rows for the values of now: its node is not asked.
+pub fn idle() -> Box<dyn Source> {
+    Box::new(Idle)
+}
+
+struct Idle;
+
+impl Source for Idle {
+    fn next_unit(&mut self, _host: &mut dyn Host) -> query::Result<Option<Box<dyn Unit>>> {
+        Ok(None)
     }
 }

@@ -1,13 +1,15 @@
 //! Append and MergeAppend: partitions, inheritance, UNION ALL.
 //!
-//! Which inputs a parameter makes superfluous is not looked at: their own conditions leave their rows out.
+//! Partitions that cannot have rows for the values of now are left out, as the server leaves them out (`node/pruning`): of a heap partition no row may be looked at that would end the
+//! query with an error. Those that the node finds when it begins are no inputs; those that change with each start stay inputs, but their sources are idle.
 
 use pgrx::PgList;
 use pgrx::pg_sys::{self, Plan as ServerPlan};
 use query::{Expression, Plan, SortKey};
 
+use super::constants::constant;
 use super::{Context, Order, Relation, decline, input, sort, targets, types};
-use crate::vectorised::translated::{OutputColumn, Reason};
+use crate::vectorised::translated::{OutputColumn, Reason, Remaining};
 
 /// The rows of all inputs. Partitions that follow each other are in order together where each is.
 ///
@@ -23,7 +25,7 @@ pub unsafe fn append(
         if (*append).plan.parallel_aware || (*append).nasyncplans > 0 {
             return decline("parallel or asynchronous append");
         }
-        all(context, (*append).appendplans, order)
+        all(context, &raw mut (*append).plan, (*append).appendplans, (*append).part_prune_info, order)
     }
 }
 
@@ -38,11 +40,12 @@ pub unsafe fn merge_append(
 ) -> Result<Relation, Reason> {
     // SAFETY: as above; the arrays have numCols entries.
     unsafe {
-        let below = all(context, (*append).mergeplans, Order::Any)?;
+        let plan = &raw mut (*append).plan;
+        let below = all(context, plan, (*append).mergeplans, (*append).part_prune_info, Order::Any)?;
         if order == Order::Any {
             return Ok(below);
         }
-        let targets = targets(&raw mut (*append).plan);
+        let targets = targets(plan);
         let keys = (0..usize::try_from((*append).numCols).unwrap_or(0))
             .map(|at| {
                 let target = usize::try_from(*(*append).sortColIdx.add(at)).unwrap_or(0).wrapping_sub(1);
@@ -61,19 +64,83 @@ pub unsafe fn merge_append(
     }
 }
 
-unsafe fn all(context: &mut Context<'_>, plans: *mut pg_sys::List, order: Order) -> Result<Relation, Reason> {
-    // SAFETY: a list of plans.
+unsafe fn all(
+    context: &mut Context<'_>,
+    append: *mut ServerPlan,
+    plans: *mut pg_sys::List,
+    partitions: *mut pg_sys::PartitionPruneInfo,
+    order: Order,
+) -> Result<Relation, Reason> {
+    // SAFETY: a node with its list of plans, and what is known of those that are partitions.
     unsafe {
         let plans = PgList::<ServerPlan>::from_pg(plans);
+        let remaining = match partitions.is_null() {
+            true => (0..plans.len()).map(|place| Remaining { place, idle: false }).collect(),
+            false => context.values.remaining(plans.len(), partitions)?,
+        };
+        let removed = plans.len() - remaining.len();
         let mut inputs = Vec::new();
-        for plan in plans.iter_ptr() {
-            inputs.push(input(context, plan, order)?.materialise());
+        for Remaining { place, idle } in remaining {
+            let Some(plan) = plans.get_ptr(place) else { return decline("partition that is no input") };
+            let first = context.sources.len();
+            let input = input(context, plan, order)?.materialise();
+            if idle {
+                if !needs_rows(&input) {
+                    return decline("partition that gives rows of its own");
+                }
+                context.idle.extend(first..context.sources.len());
+            }
+            inputs.push(input);
         }
-        let Some(types) = inputs.first().map(Plan::types) else { return decline("append of nothing") };
+        let Some(types) = inputs.first().map(Plan::types) else { return nothing(context, append, removed) };
         if inputs.iter().any(|input| input.types() != types) {
             return decline("append of different representations");
         }
         let columns = (0..types.len()).map(Expression::Column).collect();
-        Ok(Relation { plan: Plan::Append { inputs }, columns })
+        Ok(Relation { plan: Plan::Append { inputs, removed }, columns })
+    }
+}
+
+/// An Append of which no input is left. Its columns are NULLs that no row has, under the names that they would have.
+unsafe fn nothing(
+    context: &mut Context<'_>,
+    append: *mut ServerPlan,
+    removed: usize,
+) -> Result<Relation, Reason> {
+    if removed == 0 {
+        return decline("append of nothing");
+    }
+    // SAFETY: the node that is translated; NULL is a value of every type.
+    unsafe {
+        let column = |target: *mut pg_sys::Node| {
+            let value = constant(pg_sys::exprType(target), pg_sys::Datum::null(), true);
+            let origin = context.origin(target);
+            context.origins.note(&value, origin);
+            value
+        };
+        let expressions: Vec<_> = targets(append).into_iter().map(column).collect();
+        let columns = (0..expressions.len()).map(Expression::Column).collect();
+        let input = Box::new(Plan::Append { inputs: Vec::new(), removed });
+        Ok(Relation { plan: Plan::Project { input, expressions }, columns })
+    }
+}
+
+/// True for a plan that gives no rows where its sources have none.
+fn needs_rows(plan: &Plan) -> bool {
+    match plan {
+        Plan::Scan { .. } => true,
+        Plan::Filter { input, .. }
+        | Plan::Project { input, .. }
+        | Plan::Repeat { input, .. }
+        | Plan::Sort { input, .. }
+        | Plan::DistinctOn { input, .. }
+        | Plan::Limit { input, .. }
+        | Plan::Window { input, .. } => needs_rows(input),
+        Plan::Aggregate { input, keys, .. } => !keys.is_empty() && needs_rows(input),
+        Plan::GroupingSets { .. } => false,
+        Plan::Join { kind, left, right, .. } => {
+            needs_rows(left) && (!kind.gives_right() || needs_rows(right))
+        }
+        Plan::Append { inputs, .. } => inputs.iter().all(needs_rows),
     }
 }

@@ -100,7 +100,7 @@ pub fn below(relation: &mut Relation, keys: Vec<Expression>) -> Vec<Expression> 
     });
     let keys = keys.collect();
     if columns.len() > width {
-        let input = std::mem::replace(&mut relation.plan, Plan::Append { inputs: Vec::new() });
+        let input = std::mem::replace(&mut relation.plan, Plan::nothing());
         relation.plan = Plan::Project { input: Box::new(input), expressions: columns };
     }
     keys

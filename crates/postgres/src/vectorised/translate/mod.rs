@@ -96,6 +96,8 @@ struct Context<'a> {
     subplans: *mut pg_sys::List,
     values: &'a mut dyn Values,
     sources: Vec<SourceSpec>,
+    /// See `Translated`.
+    idle: Vec<usize>,
     /// What a CASE compares, innermost last.
     tests: Vec<Expression>,
     /// Expressions around the one that is translated.
@@ -152,6 +154,7 @@ pub unsafe fn translate(
         subplans,
         values,
         sources: Vec::new(),
+        idle: Vec::new(),
         tests: Vec::new(),
         depth: 0,
         branches: 0,
@@ -172,6 +175,7 @@ pub unsafe fn translate(
         Ok(Translated {
             plan: stream::settled(query::simplify(relation.materialise())),
             sources: context.sources,
+            idle: context.idle,
             columns,
             origins: context.origins,
         })
@@ -211,6 +215,7 @@ unsafe fn input(
     unsafe {
         operator(context, plan, order).or_else(|_| {
             context.sources.truncate(sources);
+            context.idle.retain(|&source| source < sources);
             context.tests.truncate(tests);
             rows(context, plan)
         })

@@ -54,7 +54,7 @@ fn is_certain(plan: &Plan) -> bool {
                 && is_certain(input)
         }
         // What a later input gathers, it gathers when rows of the earlier ones are with the reader.
-        Plan::Append { inputs } => inputs.iter().all(is_certain) && !inputs.iter().skip(1).any(gathers),
+        Plan::Append { inputs, .. } => inputs.iter().all(is_certain) && !inputs.iter().skip(1).any(gathers),
     }
 }
 
@@ -66,7 +66,7 @@ fn gathers(plan: &Plan) -> bool {
         | Plan::Project { input, .. }
         | Plan::Repeat { input, .. }
         | Plan::Window { input, .. } => gathers(input),
-        Plan::Append { inputs } => inputs.iter().any(gathers),
+        Plan::Append { inputs, .. } => inputs.iter().any(gathers),
         Plan::Aggregate { .. }
         | Plan::GroupingSets { .. }
         | Plan::Sort { .. }

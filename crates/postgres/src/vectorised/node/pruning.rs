@@ -1,0 +1,140 @@
+//! Which inputs of an Append are left by the values of now, where those say which partitions can have rows: the server's own run-time pruning.
+//!
+//! Called by the translation through `Values`. When the node begins, what parameters of the statement and stable expressions leave out is not part of the plan: not initialised, not shown. What
+//! changes from one start to the next (parameters of nested loops and sub-plans) only tells which inputs are not asked in that start, as on the server. Invariant: what is left when the
+//! node begins stays so until it ends, so every start has the same operators and sources.
+
+use pgrx::PgList;
+use pgrx::pg_sys::{self, NodeTag};
+
+use crate::compat;
+use crate::vectorised::attempt;
+use crate::vectorised::translated::{Reason, Remaining, Values};
+
+/// What the server knows of the inputs of one Append or MergeAppend.
+pub struct Pruning {
+    /// By which it is found again: part of the plan.
+    partitions: *mut pg_sys::PartitionPruneInfo,
+    state: *mut pg_sys::PartitionPruneState,
+    /// Inputs left when the node began, by place.
+    left: Vec<usize>,
+    /// Whether each start may leave out more of them,
+    changes: bool,
+    /// and the executor's parameters that say which.
+    parameters: Vec<usize>,
+}
+
+/// What is known when the node begins: nothing, except which partitions can have rows.
+pub struct Initial<'a> {
+    custom: *mut pg_sys::CustomScanState,
+    pruning: &'a mut Vec<Pruning>,
+}
+
+impl<'a> Initial<'a> {
+    /// For a node that begins; what is found out about inputs is added to `pruning`.
+    pub const fn new(custom: *mut pg_sys::CustomScanState, pruning: &'a mut Vec<Pruning>) -> Self {
+        Self { custom, pruning }
+    }
+}
+
+impl Values for Initial<'_> {
+    unsafe fn value(
+        &mut self,
+        _expression: *mut pg_sys::Node,
+    ) -> Result<Option<(pg_sys::Datum, bool)>, Reason> {
+        Ok(None)
+    }
+
+    unsafe fn remaining(
+        &mut self,
+        inputs: usize,
+        partitions: *mut pg_sys::PartitionPruneInfo,
+    ) -> Result<Vec<Remaining>, Reason> {
+        // SAFETY: the caller's promise; the node begins.
+        let pruning = unsafe { of(self.pruning, self.custom, inputs, partitions) };
+        Ok(pruning.left.iter().map(|&place| Remaining { place, idle: false }).collect())
+    }
+}
+
+/// The inputs left when the node began, and which of them the values of now leave idle.
+///
+/// # Safety
+/// The node starts, and `partitions` is part of its plan.
+pub unsafe fn now(
+    known: &mut Vec<Pruning>,
+    custom: *mut pg_sys::CustomScanState,
+    inputs: usize,
+    partitions: *mut pg_sys::PartitionPruneInfo,
+) -> Result<Vec<Remaining>, Reason> {
+    // SAFETY: the caller's promise; a set of numbers, of which the caller takes what it needs.
+    unsafe {
+        let Pruning { state, left, changes, parameters, .. } = of(known, custom, inputs, partitions);
+        if !*changes || left.is_empty() {
+            return Ok(left.iter().map(|&place| Remaining { place, idle: false }).collect());
+        }
+        let values = (*(*custom).ss.ps.state).es_param_exec_vals;
+        // An init plan that stops half-way cannot be run again from its start. Any other ERROR is the server's to raise, if it ever comes to the Append.
+        let may_hand_over = parameters.iter().all(|&number| (*values.add(number)).execPlan.is_null());
+        let matching = || attempt::attempt(|| compat::matching_inputs(*state));
+        let matching = attempt::running(may_hand_over, matching)
+            .map_err(|_| Reason("partitions by a value that cannot be computed".into()))?;
+        let read = members(matching);
+        pg_sys::bms_free(matching);
+        let remaining = |(at, &place)| Remaining { place, idle: !read.contains(&at) };
+        Ok(left.iter().enumerate().map(remaining).collect())
+    }
+}
+
+/// What is known of an Append's inputs; found out now if nothing is.
+unsafe fn of<'a>(
+    known: &'a mut Vec<Pruning>,
+    custom: *mut pg_sys::CustomScanState,
+    inputs: usize,
+    partitions: *mut pg_sys::PartitionPruneInfo,
+) -> &'a Pruning {
+    let at = known.iter().position(|pruning| pruning.partitions == partitions).unwrap_or_else(|| {
+        // SAFETY: the callers' promise.
+        known.push(unsafe { Pruning::begin(custom, inputs, partitions) });
+        known.len() - 1
+    });
+    &known[at]
+}
+
+impl Pruning {
+    unsafe fn begin(
+        custom: *mut pg_sys::CustomScanState,
+        inputs: usize,
+        partitions: *mut pg_sys::PartitionPruneInfo,
+    ) -> Self {
+        // SAFETY: a running statement; lists of lists of what the planner found out about each partitioned table.
+        unsafe {
+            let estate = (*custom).ss.ps.state;
+            let previous = pg_sys::MemoryContextSwitchTo((*estate).es_query_cxt);
+            // The server gives the node that prunes an expression context of its own; ours has one, which its projection uses.
+            let node = pg_sys::palloc0(size_of::<pg_sys::AppendState>()).cast::<pg_sys::PlanState>();
+            (*node).type_ = NodeTag::T_AppendState;
+            (*node).plan = (*custom).ss.ps.plan;
+            (*node).state = estate;
+            let count = i32::try_from(inputs).unwrap_or(i32::MAX);
+            let (state, left) = compat::begin_pruning(node, count, partitions);
+            pg_sys::MemoryContextSwitchTo(previous);
+            let mut pruning =
+                Self { partitions, state, left: members(left), changes: false, parameters: Vec::new() };
+            for hierarchy in PgList::<pg_sys::List>::from_pg((*partitions).prune_infos).iter_ptr() {
+                for table in PgList::<pg_sys::PartitionedRelPruneInfo>::from_pg(hierarchy).iter_ptr() {
+                    pruning.changes |= !(*table).exec_pruning_steps.is_null();
+                    pruning.parameters.extend(members((*table).execparamids));
+                }
+            }
+            pruning
+        }
+    }
+}
+
+/// The numbers in a set, ascending.
+unsafe fn members(set: *mut pg_sys::Bitmapset) -> Vec<usize> {
+    // SAFETY: the callers pass a set, or null.
+    let next =
+        |&before: &i32| Some(unsafe { pg_sys::bms_next_member(set, before) }).filter(|&found| found >= 0);
+    std::iter::successors(next(&-1), next).filter_map(|found| usize::try_from(found).ok()).collect()
+}
