@@ -86,12 +86,12 @@ pub unsafe fn now(
 }
 
 /// What is known of an Append's inputs; found out now if nothing is.
-unsafe fn of<'a>(
-    known: &'a mut Vec<Pruning>,
+unsafe fn of(
+    known: &mut Vec<Pruning>,
     custom: *mut pg_sys::CustomScanState,
     inputs: usize,
     partitions: *mut pg_sys::PartitionPruneInfo,
-) -> &'a Pruning {
+) -> &Pruning {
     let at = known.iter().position(|pruning| pruning.partitions == partitions).unwrap_or_else(|| {
         // SAFETY: the callers' promise.
         known.push(unsafe { Pruning::begin(custom, inputs, partitions) });
