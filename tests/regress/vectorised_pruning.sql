@@ -177,6 +177,11 @@ SELECT prepare('lateral', '(int)', 'SELECT a.n, x.* FROM asked a, LATERAL (SELEC
 SELECT * FROM twins('lateral_#(4)', 'lateral_#(10)');
 SELECT prepare('nested', '(int)', 'SELECT count(*), sum(c) FROM (SELECT a.n, x.c FROM asked a LEFT JOIN LATERAL (SELECT count(*) AS c FROM {t}_hash l, {t}_range r WHERE l.k = a.k AND r.d = a.d AND r.k = l.v % 20) x ON true WHERE a.n < $1) y');
 SELECT * FROM twins('nested_#(10)');
+-- Both kinds at once, one below the other; many starts
+SELECT prepare('deep', '(int)', 'SELECT n, (SELECT count(*) || '' '' || coalesce(sum(l.v), 0) FROM {t}_list l WHERE l.k = a.k AND l.v NOT IN (SELECT v FROM {t}_hash h WHERE h.k = $1 AND v < 3)) FROM asked a');
+SELECT call, same, answer FROM twins('deep_#(1)', 'deep_#(NULL)');
+SELECT prepare('often', '(int)', 'SELECT g, (SELECT count(*) || '' '' || sum(100 / v) FROM {t}_list l WHERE 100 / v > 1 AND l.k BETWEEN g % 2 + 0 AND g % 2 + 0 AND t = ''row '' || g % $1) FROM generate_series(1, 50) g');
+SELECT * FROM twins('often_#(3)');
 -- The key of an index that no row asks for is not computed, in the first start or a later one
 SELECT prepare('keys', '(int[])', 'SELECT n, (SELECT count(*) || '' '' || sum(v) FROM {t}_merge l WHERE l.v = 12 / (a.n - 3) AND l.k BETWEEN a.k AND a.k) FROM asked a WHERE n = ANY ($1)');
 EXPLAIN (COSTS OFF) EXECUTE keys_c('{1}');
