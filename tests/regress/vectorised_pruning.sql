@@ -192,6 +192,9 @@ SELECT prepare('fails', '(int[])', 'SELECT n, (SELECT sum(100 / v) FROM {t}_list
 SELECT * FROM twins('fails_#(''{7,7}'')', 'fails_#(''{7,3}'')');
 SELECT prepare('never', '(int[])', 'SELECT n, (SELECT count(*) || '' '' || count(DISTINCT l.t) FROM {t}_hash l JOIN nothing x ON x.v = l.v WHERE l.k = 12 / (a.n - 3)) FROM asked a WHERE n = ANY ($1)');
 SELECT * FROM twins('never_#(''{7,2}'')', 'never_#(''{7,3,1}'')');
+CREATE FUNCTION twelfth(n int) RETURNS int STABLE LANGUAGE plpgsql AS $$ BEGIN PERFORM 1; RETURN 12 / n; END $$;
+SELECT prepare('fails_within', '(int[])', 'SELECT n, (SELECT sum(100 / v) FROM {t}_list l WHERE 100 / v > 1 AND l.k = twelfth(a.n - 3)) FROM asked a WHERE n = ANY ($1)');
+SELECT * FROM twins('fails_within_#(''{7,7}'')', 'fails_within_#(''{7,3}'')');
 -- Functions' plans, cursors, what is run many times
 CREATE FUNCTION of_key(key int, heap bool) RETURNS text STABLE LANGUAGE plpgsql AS $$
 DECLARE found text;

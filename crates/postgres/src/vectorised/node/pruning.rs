@@ -9,6 +9,7 @@ use pgrx::pg_sys::{self, NodeTag};
 
 use crate::compat;
 use crate::vectorised::attempt;
+use crate::vectorised::server_expression;
 use crate::vectorised::translated::{Reason, Remaining, Values};
 
 /// What the server knows of the inputs of one Append or MergeAppend.
@@ -20,8 +21,10 @@ pub struct Pruning {
     left: Vec<usize>,
     /// Whether each start may leave out more of them,
     changes: bool,
-    /// and the executor's parameters that say which.
+    /// the executor's parameters that say which,
     parameters: Vec<usize>,
+    /// and whether only built-in functions are called for it, whose ERRORs leave nothing half done.
+    built_in: bool,
 }
 
 /// What is known when the node begins: nothing, except which partitions can have rows.
@@ -68,13 +71,15 @@ pub unsafe fn now(
 ) -> Result<Vec<Remaining>, Reason> {
     // SAFETY: the caller's promise; a set of numbers, of which the caller takes what it needs.
     unsafe {
-        let Pruning { state, left, changes, parameters, .. } = of(known, custom, inputs, partitions);
+        let Pruning { state, left, changes, parameters, built_in, .. } =
+            of(known, custom, inputs, partitions);
         if !*changes || left.is_empty() {
             return Ok(left.iter().map(|&place| Remaining { place, idle: false }).collect());
         }
         let values = (*(*custom).ss.ps.state).es_param_exec_vals;
         // An init plan that stops half-way cannot be run again from its start. Any other ERROR is the server's to raise, if it ever comes to the Append.
-        let may_hand_over = parameters.iter().all(|&number| (*values.add(number)).execPlan.is_null());
+        let may_hand_over =
+            *built_in && parameters.iter().all(|&number| (*values.add(number)).execPlan.is_null());
         let matching = || attempt::attempt(|| compat::matching_inputs(*state));
         let matching = attempt::running(may_hand_over, matching)
             .map_err(|_| Reason("partitions by a value that cannot be computed".into()))?;
@@ -118,16 +123,43 @@ impl Pruning {
             let count = i32::try_from(inputs).unwrap_or(i32::MAX);
             let (state, left) = compat::begin_pruning(node, count, partitions);
             pg_sys::MemoryContextSwitchTo(previous);
-            let mut pruning =
-                Self { partitions, state, left: members(left), changes: false, parameters: Vec::new() };
+            let mut pruning = Self {
+                partitions,
+                state,
+                left: members(left),
+                changes: false,
+                parameters: Vec::new(),
+                built_in: true,
+            };
             for hierarchy in PgList::<pg_sys::List>::from_pg((*partitions).prune_infos).iter_ptr() {
                 for table in PgList::<pg_sys::PartitionedRelPruneInfo>::from_pg(hierarchy).iter_ptr() {
                     pruning.changes |= !(*table).exec_pruning_steps.is_null();
+                    pruning.built_in &= calls_built_in((*table).exec_pruning_steps);
                     pruning.parameters.extend(members((*table).execparamids));
                 }
             }
             pruning
         }
+    }
+}
+
+/// Whether steps of pruning call built-in functions only.
+unsafe fn calls_built_in(steps: *mut pg_sys::List) -> bool {
+    // SAFETY: the cast follows the tag; a step has lists of expressions and of functions that compare their values.
+    unsafe {
+        PgList::<pg_sys::PartitionPruneStep>::from_pg(steps).iter_ptr().all(|step| {
+            if (*step).type_ != NodeTag::T_PartitionPruneStepOp {
+                return true;
+            }
+            let step = &*step.cast::<pg_sys::PartitionPruneStepOp>();
+            let built_in = |node: *mut pg_sys::Node| {
+                matches!((*node).type_, NodeTag::T_Const | NodeTag::T_Param)
+                    || server_expression::parts(node).is_some()
+            };
+            let count = if step.cmpfns.is_null() { 0 } else { (*step.cmpfns).length };
+            (0..count).all(|at| pg_sys::list_nth_oid(step.cmpfns, at).to_u32() < pg_sys::FirstNormalObjectId)
+                && PgList::from_pg(step.exprs).iter_ptr().all(built_in)
+        })
     }
 }
 
