@@ -61,7 +61,7 @@ find_postgres() {
 # of the installed version, or the newest of the same major version that can be had, fetched into target/.
 find_source() {
     [ -z "${SOURCE:-}" ] || return 0
-    local version major package candidate found
+    local version major package installed candidate found
     version=$("$PG_CONFIG" --version | sed -E 's/^PostgreSQL ([0-9.]+).*/\1/')
     major=${version%%.*}
     package=postgresql-$major
@@ -70,8 +70,9 @@ find_source() {
     if [ -z "$found" ]; then
         say "fetching the source of PostgreSQL $version"
         list_source_packages
-        # A mirror may list a version that it no longer holds: the newest that it gives, the installed one if it can be had.
-        for candidate in $(apt_sources apt-cache showsrc "$package" | sed -n 's/^Version: //p' | sort -Vru); do
+        # A mirror may list a version that it no longer holds: the installed one if it can be had, else the newest.
+        installed=$(dpkg-query -W -f '${source:Version}' "$package" 2>/dev/null || true)
+        for candidate in $installed $(apt_sources apt-cache showsrc "$package" | sed -n 's/^Version: //p' | sort -Vru); do
             if (cd "$TARGET/postgresql-source" && apt_sources apt-get source --only-source "$package=$candidate"); then break; fi
         done
         found=$(newest_source "$package" "$version")

@@ -70,6 +70,9 @@ SELECT q, same, columns FROM unnest(ARRAY[
     'SELECT b, CASE WHEN b < 0 THEN current_date + 2147483647 END FROM {t} ORDER BY b LIMIT 3',
     'SELECT count(coalesce(b, (now()::date - 2147483647) - current_date)) FROM {t} WHERE b IS NOT NULL',
     'SELECT sum(a) FILTER (WHERE b < 0 AND current_date + b > current_date + 2147483647) FROM {t}',
+    'SELECT count(*) FROM {t} WHERE b = CASE WHEN current_date > ''2000-01-01'' THEN 5 ELSE (SELECT 1 / (rate - 2) FROM heap_rates WHERE rate = 2) END',
+    'SELECT count(*) FROM {t} WHERE a = ANY (CASE WHEN now() > ''2000-01-01'' THEN ARRAY[1, 2] ELSE (SELECT ARRAY[1 / (rate - 2)] FROM heap_rates WHERE rate = 2) END)',
+    'SELECT count(*) FROM {t} WHERE b = coalesce(extract(day FROM current_date)::int * 0 + 7, (SELECT rate FROM heap_rates))',
     'SELECT count(*) FROM {t} WHERE b < 0 AND a = (SELECT max(b) FROM heap_t)::int2']) q, same_answers(q);
 SET plan_cache_mode = force_generic_plan;
 CREATE FUNCTION asked(statement text, argument text) RETURNS text LANGUAGE plpgsql AS $$DECLARE found text; BEGIN

@@ -136,7 +136,7 @@ fn divide_narrow(dividend: u64, divisor: u32, digits: u32) -> Result<u128> {
         rest = scaled % divisor;
         left -= step;
     }
-    Ok(if rest >= divisor - rest { quotient + 1 } else { quotient })
+    if rest >= divisor - rest { quotient.checked_add(1).ok_or(WIDE) } else { Ok(quotient) }
 }
 
 #[cfg(test)]

@@ -1,16 +1,19 @@
 //! Values of expressions without columns, computed before it is known whether a row asks for them.
 //!
 //! Callers: the scan node, for the conditions that prune, and the vectorised node, for its constants, both at each start. PostgreSQL computes such an expression for the rows that reach it,
-//! so one that fails must not end a query of which no row does: what may fail is tried in a subtransaction, and left to those rows if it does. Invariant: sub-plans run outside
-//! of that subtransaction, because their half-read state would be used again.
+//! so one that fails must not end a query of which no row does. What only calls built-in functions is tried (`value_error`); errors of anything else are raised. Invariant: a sub-plan
+//! is never tried, because its half-read state would be used again: it has run before, or nothing is held back.
 
 use std::ffi::c_void;
 
-use pgrx::PgList;
+use pgrx::pg_guard;
 use pgrx::pg_sys::{self, Datum, ExprContext, ExprState, Node, NodeTag, Oid, ParamKind, PlanState};
 
-use super::error::PgSqlErrorCode;
-use super::{subtransaction, tree};
+use super::{tree, value_error};
+
+/// The languages `internal` and `c` (pg_language.dat).
+const INTERNAL: u32 = 12;
+const C: u32 = 13;
 
 unsafe extern "C-unwind" {
     fn ExecSetParamPlan(node: *mut c_void, econtext: *mut ExprContext);
@@ -21,7 +24,10 @@ pub struct EarlyValue {
     /// The expression, by whose address it is found.
     pub node: *mut Node,
     state: *mut ExprState,
-    never_fails: bool,
+    /// Its errors may be held back.
+    is_tried: bool,
+    /// All its parts are computed whatever their values are.
+    is_whole: bool,
     /// Parameters of the executor's that it reads, of which some are results of sub-plans.
     parameters: Vec<usize>,
 }
@@ -34,10 +40,13 @@ impl EarlyValue {
     pub unsafe fn new(node: *mut Node, parent: *mut PlanState) -> Self {
         // SAFETY: the caller's promise.
         unsafe {
+            let branches =
+                |tag| matches!(tag, NodeTag::T_CaseExpr | NodeTag::T_CoalesceExpr | NodeTag::T_BoolExpr);
             Self {
                 node,
                 state: pg_sys::ExecInitExpr(node.cast(), parent),
-                never_fails: never_fails(node),
+                is_tried: !matches!((*node).type_, NodeTag::T_Const | NodeTag::T_Param) && is_built_in(node),
+                is_whole: !tree::contains(node, branches),
                 parameters: executor_parameters(node),
             }
         }
@@ -48,71 +57,70 @@ impl EarlyValue {
     /// # Safety
     /// `econtext` is the node's.
     pub unsafe fn get(&self, econtext: *mut ExprContext) -> Option<(Datum, bool)> {
-        let evaluate = || {
+        let plain = || {
             let mut is_null = false;
             // SAFETY: initialised for this node.
             let datum = unsafe { pg_sys::ExecEvalExpr(self.state, econtext, &raw mut is_null) };
             (datum, is_null)
         };
-        // SAFETY: a query is running. A parallel operation can have no subtransactions.
+        // SAFETY: a query is running; what is tried owns nothing, and is the bare function: pgrx's own guard would unwind through that of the trial.
         unsafe {
-            if self.never_fails || pg_sys::IsInParallelMode() {
-                return Some(evaluate());
-            }
-            for &parameter in &self.parameters {
-                let plan = (*(*econtext).ecxt_param_exec_vals.add(parameter)).execPlan;
-                if !plan.is_null() {
-                    tree::guarded(|| ExecSetParamPlan(plan, econtext));
+            let plan_of = |&number: &usize| (*(*econtext).ecxt_param_exec_vals.add(number)).execPlan;
+            for plan in self.parameters.iter().map(plan_of).filter(|plan| !plan.is_null()) {
+                if !self.is_whole {
+                    return Some(plain());
                 }
+                tree::guarded(|| ExecSetParamPlan(plan, econtext));
             }
-            subtransaction::attempt(is_of_query, evaluate).ok()
+            let Some(evaluate) = (*self.state).evalfunc.filter(|_| self.is_tried) else {
+                return Some(plain());
+            };
+            value_error::attempt(|| {
+                let mut is_null = false;
+                let datum = evaluate(self.state, econtext, &raw mut is_null);
+                (datum, is_null)
+            })
         }
     }
 }
 
-/// True for the errors of a query's own values: not those of the server, of its operators, or of other transactions.
-fn is_of_query(code: PgSqlErrorCode) -> bool {
-    let class = |code: PgSqlErrorCode| code as isize & 0xfff;
-    let others = [
-        PgSqlErrorCode::ERRCODE_TRANSACTION_ROLLBACK,
-        PgSqlErrorCode::ERRCODE_INSUFFICIENT_RESOURCES,
-        PgSqlErrorCode::ERRCODE_OPERATOR_INTERVENTION,
-        PgSqlErrorCode::ERRCODE_SYSTEM_ERROR,
-        PgSqlErrorCode::ERRCODE_INTERNAL_ERROR,
-    ];
-    !others.iter().any(|&other| class(other) == class(code))
-}
-
-/// True for parameters, the time, and casts of them that hold every value.
-unsafe fn never_fails(node: *mut Node) -> bool {
-    use pg_sys as p;
-    // SAFETY: casts follow the tags; args are lists of expressions.
-    unsafe {
-        let widens = |function: Oid| {
-            matches!(
-                function.to_u32(),
-                p::F_NOW
-                    | p::F_INT4_INT2
-                    | p::F_INT8_INT2
-                    | p::F_INT8_INT4
-                    | p::F_NUMERIC_INT2
-                    | p::F_NUMERIC_INT4
-                    | p::F_NUMERIC_INT8
-                    | p::F_FLOAT8_INT4
-                    | p::F_FLOAT8_FLOAT4
-            )
-        };
-        let all = |list| PgList::<Node>::from_pg(list).iter_ptr().all(|part| never_fails(part));
-        match (*node).type_ {
-            NodeTag::T_Const | NodeTag::T_Param | NodeTag::T_SQLValueFunction => true,
-            NodeTag::T_RelabelType => never_fails((*node.cast::<pg_sys::RelabelType>()).arg.cast()),
-            NodeTag::T_FuncExpr => {
-                let expr = &*node.cast::<pg_sys::FuncExpr>();
-                widens(expr.funcid) && all(expr.args)
+/// Whether an expression calls built-in functions only, those that are not written in SQL, for values of built-in types.
+unsafe fn is_built_in(node: *mut Node) -> bool {
+    #[pg_guard]
+    unsafe extern "C-unwind" fn is_other(function: Oid, _data: *mut c_void) -> bool {
+        // SAFETY: a catalog look-up; a tuple that was found has the catalog's columns.
+        unsafe {
+            if function.to_u32() >= pg_sys::FirstNormalObjectId {
+                return true;
             }
-            _ => false,
+            let cache = pg_sys::SysCacheIdentifier::PROCOID as i32;
+            let tuple = pg_sys::SearchSysCache1(cache, Datum::from(function));
+            if tuple.is_null() {
+                return true;
+            }
+            let language = (*pg_sys::GETSTRUCT(tuple).cast::<pg_sys::FormData_pg_proc>()).prolang;
+            pg_sys::ReleaseSysCache(tuple);
+            !matches!(language.to_u32(), INTERNAL | C)
         }
     }
+    #[pg_guard]
+    unsafe extern "C-unwind" fn calls_other(node: *mut Node, data: *mut c_void) -> bool {
+        // SAFETY: the server passes valid nodes, or null.
+        unsafe {
+            !node.is_null()
+                && (matches!(
+                    (*node).type_,
+                    NodeTag::T_SubPlan | NodeTag::T_AlternativeSubPlan | NodeTag::T_CoerceToDomain
+                ) || (matches!(
+                    (*node).type_,
+                    NodeTag::T_FuncExpr | NodeTag::T_OpExpr | NodeTag::T_CoerceViaIO
+                ) && pg_sys::exprType(node).to_u32() >= pg_sys::FirstNormalObjectId)
+                    || pg_sys::check_functions_in_node(node, Some(is_other), data)
+                    || tree::walk(node, calls_other, data))
+        }
+    }
+    // SAFETY: the caller passes a valid expression.
+    unsafe { !tree::guarded(|| calls_other(node, std::ptr::null_mut())) }
 }
 
 /// The numbers of the executor's parameters in an expression.

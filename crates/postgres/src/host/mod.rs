@@ -23,4 +23,5 @@ pub mod shared_memory;
 pub mod short_calls;
 pub mod subtransaction;
 pub mod tree;
+pub mod value_error;
 pub mod worker;

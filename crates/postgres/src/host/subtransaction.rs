@@ -26,13 +26,18 @@ pub unsafe fn attempt<T>(
         let owner = pg_sys::CurrentResourceOwner;
         pg_sys::BeginInternalSubTransaction(std::ptr::null());
         pg_sys::MemoryContextSwitchTo(context);
-        let outcome = PgTryBuilder::new(AssertUnwindSafe(|| Ok(what())))
-            .catch_others(|cause| Err(Box::new(cause)))
-            .execute();
+        // Ending it may fail, too, and leaves it open then.
+        let outcome = PgTryBuilder::new(AssertUnwindSafe(|| {
+            let value = what();
+            pg_sys::MemoryContextSwitchTo(context);
+            pg_sys::ReleaseCurrentSubTransaction();
+            Ok(value)
+        }))
+        .catch_others(|cause| Err(Box::new(cause)))
+        .execute();
         pg_sys::MemoryContextSwitchTo(context);
-        match &outcome {
-            Ok(_) => pg_sys::ReleaseCurrentSubTransaction(),
-            Err(_) => pg_sys::RollbackAndReleaseCurrentSubTransaction(),
+        if outcome.is_err() {
+            pg_sys::RollbackAndReleaseCurrentSubTransaction();
         }
         pg_sys::MemoryContextSwitchTo(context);
         pg_sys::CurrentResourceOwner = owner;

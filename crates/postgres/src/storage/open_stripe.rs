@@ -24,8 +24,10 @@ use crate::host::numbers::NumberMap;
 const BYTES: usize = 64 << 20;
 /// What is left of that when it was too much, so that it is not too much again at once.
 const LEFT: usize = BYTES / 4 * 3;
-/// Opening a stripe is worth so many look-ups, as to when memory is added up again.
-const OPENING: usize = 64;
+/// Memory is added up again after as many steps as stripes are open. A stripe that is found is worth so many, as readers grow while they are read from,
+const FOUND: usize = 8;
+/// and one that is opened so many.
+const NEW: usize = 64;
 
 /// Reads a stripe's bytes from the pages of a relation.
 pub struct Pages {
@@ -70,7 +72,7 @@ struct Opened {
     stripes: NumberMap<Key, Rc<OpenStripe>>,
     /// Counts the look-ups.
     clock: u64,
-    /// Look-ups until memory is added up again: readers grow while they are read from, and adding them up costs as many steps as there are.
+    /// Steps until memory is added up again.
     left: usize,
 }
 
@@ -78,17 +80,17 @@ impl Opened {
     fn find(&mut self, key: &Key) -> Option<Rc<OpenStripe>> {
         self.clock += 1;
         let found = self.stripes.get(key).inspect(|found| found.used.set(self.clock)).cloned();
-        self.pass(if found.is_some() { 1 } else { OPENING });
+        self.pass(if found.is_some() { FOUND } else { NEW });
         found
     }
 
     /// Lets go of those that were not used for longest, when all take too much.
-    fn pass(&mut self, look_ups: usize) {
-        self.left = self.left.saturating_sub(look_ups);
+    fn pass(&mut self, steps: usize) {
+        self.left = self.left.saturating_sub(steps);
         if self.left > 0 {
             return;
         }
-        self.left = self.stripes.len().max(OPENING);
+        self.left = self.stripes.len().max(NEW);
         if self.stripes.values().map(|stripe| stripe.reader.memory()).sum::<usize>() <= BYTES {
             return;
         }
@@ -99,9 +101,9 @@ impl Opened {
             .collect();
         all.sort_unstable_by_key(|&(used, ..)| Reverse(used));
         let mut bytes = 0;
-        for (_, key, memory) in all {
+        for (at, (_, key, memory)) in all.into_iter().enumerate() {
             bytes += memory;
-            if bytes > LEFT {
+            if bytes > LEFT && at > 0 {
                 self.stripes.remove(&key);
             }
         }
