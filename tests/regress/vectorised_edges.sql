@@ -94,6 +94,24 @@ SELECT * FROM compared();
 RESET colonnade.enable_vectorised;
 RESET plan_cache_mode;
 DROP FUNCTION compared, asked;
+-- Built-in functions that run queries, or hold entries of caches while they fail: what is held back leaves nothing behind.
+\set VERBOSITY terse
+CREATE ROLE edges_plain;
+GRANT SELECT ON column_t TO edges_plain;
+CREATE FUNCTION edges_fails() RETURNS int STABLE SECURITY DEFINER LANGUAGE plpgsql AS $$ BEGIN RETURN 1 / 0; END $$;
+CREATE VIEW edges_evil AS SELECT edges_fails();
+GRANT SELECT ON edges_evil TO edges_plain;
+SET ROLE edges_plain;
+SELECT count(*) FROM column_t WHERE b < -1 AND a = length(table_to_xml((SELECT 'edges_evil'::regclass), true, false, '')::text);
+SELECT current_user;
+SELECT count(*) FROM column_t WHERE b < -1 AND a = to_regtype((SELECT 'text(3)'))::oid::int8;
+RESET ROLE;
+DROP VIEW edges_evil;
+DROP FUNCTION edges_fails;
+REVOKE ALL ON column_t FROM edges_plain;
+DROP ROLE edges_plain;
+SELECT count(*) FROM column_t WHERE a = ((1, (SELECT 1 / (rate - 2) FROM heap_rates WHERE rate = 2)) < (2, 0))::int;
+\set VERBOSITY default
 -- Errors of rows that OFFSET leaves out, whoever computes them.
 SELECT q, same, columns FROM unnest(ARRAY[
     'SELECT b, s::jsonb, row_number() OVER (ORDER BY b) FROM (SELECT b, CASE WHEN b = 1 THEN ''x'' ELSE ''{}'' END s FROM {t}) x LIMIT 3 OFFSET 1',

@@ -4,16 +4,12 @@
 //! so one that fails must not end a query of which no row does. What only calls built-in functions is tried (`value_error`); errors of anything else are raised. Invariant: a sub-plan
 //! is never tried, because its half-read state would be used again: it has run before, or nothing is held back.
 
+use std::cell::Cell;
 use std::ffi::c_void;
 
-use pgrx::pg_guard;
-use pgrx::pg_sys::{self, Datum, ExprContext, ExprState, Node, NodeTag, Oid, ParamKind, PlanState};
+use pgrx::pg_sys::{self, Datum, ExprContext, ExprState, Node, NodeTag, ParamKind, PlanState};
 
 use super::{tree, value_error};
-
-/// The languages `internal` and `c` (pg_language.dat).
-const INTERNAL: u32 = 12;
-const C: u32 = 13;
 
 unsafe extern "C-unwind" {
     fn ExecSetParamPlan(node: *mut c_void, econtext: *mut ExprContext);
@@ -26,6 +22,8 @@ pub struct EarlyValue {
     state: *mut ExprState,
     /// Its errors may be held back.
     is_tried: bool,
+    /// It has failed: its state may be half changed, and is not asked again.
+    failed: Cell<bool>,
     /// All its parts are computed whatever their values are.
     is_whole: bool,
     /// Parameters of the executor's that it reads, of which some are results of sub-plans.
@@ -40,12 +38,22 @@ impl EarlyValue {
     pub unsafe fn new(node: *mut Node, parent: *mut PlanState) -> Self {
         // SAFETY: the caller's promise.
         unsafe {
-            let branches =
-                |tag| matches!(tag, NodeTag::T_CaseExpr | NodeTag::T_CoalesceExpr | NodeTag::T_BoolExpr);
+            let branches = |tag| {
+                matches!(
+                    tag,
+                    NodeTag::T_CaseExpr
+                        | NodeTag::T_CoalesceExpr
+                        | NodeTag::T_BoolExpr
+                        | NodeTag::T_RowCompareExpr
+                        | NodeTag::T_SubscriptingRef
+                )
+            };
             Self {
                 node,
                 state: pg_sys::ExecInitExpr(node.cast(), parent),
-                is_tried: !matches!((*node).type_, NodeTag::T_Const | NodeTag::T_Param) && is_built_in(node),
+                is_tried: !matches!((*node).type_, NodeTag::T_Const | NodeTag::T_Param)
+                    && value_error::Calls::of(node).are_plain(),
+                failed: Cell::new(false),
                 is_whole: !tree::contains(node, branches),
                 parameters: executor_parameters(node),
             }
@@ -57,6 +65,9 @@ impl EarlyValue {
     /// # Safety
     /// `econtext` is the node's.
     pub unsafe fn get(&self, econtext: *mut ExprContext) -> Option<(Datum, bool)> {
+        if self.failed.get() {
+            return None;
+        }
         let plain = || {
             let mut is_null = false;
             // SAFETY: initialised for this node.
@@ -75,52 +86,15 @@ impl EarlyValue {
             let Some(evaluate) = (*self.state).evalfunc.filter(|_| self.is_tried) else {
                 return Some(plain());
             };
-            value_error::attempt(|| {
+            let value = value_error::attempt_released(|| {
                 let mut is_null = false;
                 let datum = evaluate(self.state, econtext, &raw mut is_null);
                 (datum, is_null)
-            })
+            });
+            self.failed.set(value.is_none());
+            value
         }
     }
-}
-
-/// Whether an expression calls built-in functions only, those that are not written in SQL, for values of built-in types.
-unsafe fn is_built_in(node: *mut Node) -> bool {
-    #[pg_guard]
-    unsafe extern "C-unwind" fn is_other(function: Oid, _data: *mut c_void) -> bool {
-        // SAFETY: a catalog look-up; a tuple that was found has the catalog's columns.
-        unsafe {
-            if function.to_u32() >= pg_sys::FirstNormalObjectId {
-                return true;
-            }
-            let cache = pg_sys::SysCacheIdentifier::PROCOID as i32;
-            let tuple = pg_sys::SearchSysCache1(cache, Datum::from(function));
-            if tuple.is_null() {
-                return true;
-            }
-            let language = (*pg_sys::GETSTRUCT(tuple).cast::<pg_sys::FormData_pg_proc>()).prolang;
-            pg_sys::ReleaseSysCache(tuple);
-            !matches!(language.to_u32(), INTERNAL | C)
-        }
-    }
-    #[pg_guard]
-    unsafe extern "C-unwind" fn calls_other(node: *mut Node, data: *mut c_void) -> bool {
-        // SAFETY: the server passes valid nodes, or null.
-        unsafe {
-            !node.is_null()
-                && (matches!(
-                    (*node).type_,
-                    NodeTag::T_SubPlan | NodeTag::T_AlternativeSubPlan | NodeTag::T_CoerceToDomain
-                ) || (matches!(
-                    (*node).type_,
-                    NodeTag::T_FuncExpr | NodeTag::T_OpExpr | NodeTag::T_CoerceViaIO
-                ) && pg_sys::exprType(node).to_u32() >= pg_sys::FirstNormalObjectId)
-                    || pg_sys::check_functions_in_node(node, Some(is_other), data)
-                    || tree::walk(node, calls_other, data))
-        }
-    }
-    // SAFETY: the caller passes a valid expression.
-    unsafe { !tree::guarded(|| calls_other(node, std::ptr::null_mut())) }
 }
 
 /// The numbers of the executor's parameters in an expression.

@@ -29,12 +29,12 @@ pub fn running<T>(may_hand_over: bool, work: impl FnOnce() -> T) -> T {
     work()
 }
 
-/// Calls functions of the server's under guard; an ERROR unwinds, or becomes a decline.
+/// Calls functions of the server's under guard; an ERROR unwinds, or becomes a decline where they are tame (`value_error::Calls`).
 ///
 /// # Safety
 /// On the main thread, inside a running node; the work owns nothing, because an ERROR jumps out of it.
-pub unsafe fn attempt<T>(work: impl FnOnce() -> T) -> Result<T> {
-    if !MAY_HAND_OVER.get() {
+pub unsafe fn attempt<T>(is_tame: bool, work: impl FnOnce() -> T) -> Result<T> {
+    if !is_tame || !MAY_HAND_OVER.get() {
         // SAFETY: the caller's promise.
         return Ok(unsafe { pg_guard_ffi_boundary(work) });
     }

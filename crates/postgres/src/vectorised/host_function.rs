@@ -10,6 +10,7 @@ use query::HostFunction;
 use vector::Vector;
 
 use crate::convert::{ColumnReader, ColumnType, ColumnWriter};
+use crate::host::value_error;
 use crate::vectorised::attempt::attempt;
 
 /// Rows between two resets of the memory that results are built in.
@@ -21,6 +22,8 @@ pub struct ServerFunction {
     collation: Oid,
     arguments: Vec<ColumnType>,
     result: ColumnType,
+    /// See `value_error::Calls`.
+    is_tame: bool,
     /// What the function looks at and remembers.
     info: Mutex<Info>,
 }
@@ -54,6 +57,7 @@ impl ServerFunction {
                 collation,
                 arguments: arguments.iter().map(|&argument| ColumnType::of_type(argument)).collect(),
                 result: ColumnType::of_type(pg_sys::exprType(node)),
+                is_tame: value_error::Calls::of(node).are_tame(),
                 info: Mutex::new(Info(info)),
             })
         }
@@ -129,7 +133,7 @@ impl HostFunction for ServerFunction {
                 pgrx::check_for_interrupts!();
                 let count = ROWS.min(rows - start);
                 let previous = pg_sys::MemoryContextSwitchTo(memory);
-                done = attempt(|| run(call, &values, &nulls, (start, count), &mut out));
+                done = attempt(self.is_tame, || run(call, &values, &nulls, (start, count), &mut out));
                 for &(value, is_null) in out.iter().take(if done.is_ok() { count } else { 0 }) {
                     writer.push_value(value, is_null);
                 }

@@ -12,6 +12,7 @@ use vector::Vector;
 use crate::compat;
 use crate::convert::{ColumnReader, ColumnType, ColumnWriter};
 use crate::host::aggregate::{self as aggregates, Definition};
+use crate::host::value_error;
 use crate::vectorised::attempt::attempt;
 
 /// Rows between two resets of the memory that the functions work in.
@@ -21,6 +22,8 @@ const ROWS: usize = 256;
 pub struct ServerAggregate {
     name: String,
     strict: bool,
+    /// See `value_error::Calls`.
+    is_tame: bool,
     arguments: Vec<ColumnType>,
     result: ColumnType,
     inner: Mutex<Inner>,
@@ -77,6 +80,7 @@ impl ServerAggregate {
             let types: Vec<_> = (0..count).map(|at| (*(*list).elements.add(at)).oid_value).collect();
             Some(Arc::new(Self {
                 name,
+                is_tame: value_error::Calls::of(call.cast_mut().cast()).are_tame(),
                 strict: pg_sys::func_strict(definition.step),
                 arguments: types.iter().map(|&kind| ColumnType::of_type(kind)).collect(),
                 result: ColumnType::of_type((*call).aggtype),
@@ -294,7 +298,7 @@ impl HostAggregate for ServerAggregate {
             while let Some(&number) = groups.get(start) {
                 pgrx::check_for_interrupts!();
                 if group.is_some_and(|group| group != number) {
-                    let (value, is_null) = attempt(|| running.result())?;
+                    let (value, is_null) = attempt(self.is_tame, || running.result())?;
                     writer.push_value(value, is_null);
                     pg_sys::MemoryContextReset(running.work);
                     pg_sys::ffi::pg_guard_ffi_boundary(|| running.clear());
@@ -302,7 +306,7 @@ impl HostAggregate for ServerAggregate {
                 *group = Some(number);
                 let rest = groups.get(start..).unwrap_or_default();
                 let end = start + rest.iter().take_while(|&&other| other == number).count();
-                attempt(|| running.take(&values, &nulls, (start, end)))?;
+                attempt(self.is_tame, || running.take(&values, &nulls, (start, end)))?;
                 pg_sys::MemoryContextReset(running.work);
                 start = end;
             }
@@ -316,7 +320,7 @@ impl HostAggregate for ServerAggregate {
         let mut writer = ColumnWriter::new(self.result);
         // SAFETY: the main thread, inside a running node.
         unsafe {
-            let (value, is_null) = attempt(|| running.result())?;
+            let (value, is_null) = attempt(self.is_tame, || running.result())?;
             writer.push_value(value, is_null);
             pg_sys::MemoryContextReset(running.work);
             // What it has is of no use any more.

@@ -14,7 +14,7 @@ use vector::{Values, Vector};
 
 use crate::compat;
 use crate::convert::{ColumnReader, ColumnType, ColumnWriter};
-use crate::host::tree;
+use crate::host::{tree, value_error};
 use crate::vectorised::attempt::attempt;
 
 /// Rows between two resets of the memory that results are built in.
@@ -25,6 +25,8 @@ pub struct ServerExpression {
     name: String,
     parts: Vec<ColumnType>,
     result: ColumnType,
+    /// See `value_error::Calls`.
+    is_tame: bool,
     /// Takes nothing from the row.
     constant: bool,
     inner: Mutex<Inner>,
@@ -193,6 +195,7 @@ impl ServerExpression {
                 name: tag.trim_start_matches("T_").to_string(),
                 parts: types.iter().map(|&part| ColumnType::of_type(part)).collect(),
                 result: ColumnType::of_type(pg_sys::exprType(node)),
+                is_tame: value_error::Calls::of(node).are_tame(),
                 constant: parts.iter().all(|&part| (*part).type_ == NodeTag::T_Param),
                 inner: Mutex::new(Inner {
                     tree,
@@ -282,7 +285,7 @@ impl HostFunction for ServerExpression {
                 pgrx::check_for_interrupts!();
                 let count = ROWS.min(wanted - start);
                 let previous = pg_sys::MemoryContextSwitchTo(memory);
-                let done = attempt(|| run(prepared, &values, &nulls, (start, count), &mut out));
+                let done = attempt(self.is_tame, || run(prepared, &values, &nulls, (start, count), &mut out));
                 for &(value, is_null) in out.iter().take(if done.is_ok() { count } else { 0 }) {
                     writer.push_value(value, is_null);
                 }

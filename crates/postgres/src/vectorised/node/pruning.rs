@@ -8,8 +8,8 @@ use pgrx::PgList;
 use pgrx::pg_sys::{self, NodeTag};
 
 use crate::compat;
+use crate::host::{tree, value_error};
 use crate::vectorised::attempt;
-use crate::vectorised::server_expression;
 use crate::vectorised::translated::{Reason, Remaining, Values};
 
 /// What the server knows of the inputs of one Append or MergeAppend.
@@ -25,6 +25,8 @@ pub struct Pruning {
     parameters: Vec<usize>,
     /// and whether only built-in functions are called for it, whose ERRORs leave nothing half done.
     built_in: bool,
+    /// A sub-plan is among what changes.
+    sub_plans: bool,
 }
 
 /// What is known when the node begins: nothing, except which partitions can have rows.
@@ -71,8 +73,12 @@ pub unsafe fn now(
 ) -> Result<Vec<Remaining>, Reason> {
     // SAFETY: the caller's promise; a set of numbers, of which the caller takes what it needs.
     unsafe {
-        let Pruning { state, left, changes, parameters, built_in, .. } =
+        let Pruning { state, left, changes, parameters, built_in, sub_plans, .. } =
             of(known, custom, inputs, partitions);
+        if *sub_plans {
+            // It would have to be told of changed parameters, as the server tells its Append's.
+            return Err(Reason("sub-plan that says which partitions".into()));
+        }
         if !*changes || left.is_empty() {
             return Ok(left.iter().map(|&place| Remaining { place, idle: false }).collect());
         }
@@ -80,7 +86,7 @@ pub unsafe fn now(
         // An init plan that stops half-way cannot be run again from its start. Any other ERROR is the server's to raise, if it ever comes to the Append.
         let may_hand_over =
             *built_in && parameters.iter().all(|&number| (*values.add(number)).execPlan.is_null());
-        let matching = || attempt::attempt(|| compat::matching_inputs(*state));
+        let matching = || attempt::attempt(true, || compat::matching_inputs(*state));
         let matching = attempt::running(may_hand_over, matching)
             .map_err(|_| Reason("partitions by a value that cannot be computed".into()))?;
         let read = members(matching);
@@ -130,17 +136,23 @@ impl Pruning {
                 changes: false,
                 parameters: Vec::new(),
                 built_in: true,
+                sub_plans: false,
             };
             for hierarchy in PgList::<pg_sys::List>::from_pg((*partitions).prune_infos).iter_ptr() {
                 for table in PgList::<pg_sys::PartitionedRelPruneInfo>::from_pg(hierarchy).iter_ptr() {
                     pruning.changes |= !(*table).exec_pruning_steps.is_null();
                     pruning.built_in &= calls_built_in((*table).exec_pruning_steps);
+                    pruning.sub_plans |= tree::contains((*table).exec_pruning_steps.cast(), is_sub_plan);
                     pruning.parameters.extend(members((*table).execparamids));
                 }
             }
             pruning
         }
     }
+}
+
+const fn is_sub_plan(tag: NodeTag) -> bool {
+    matches!(tag, NodeTag::T_SubPlan | NodeTag::T_AlternativeSubPlan)
 }
 
 /// Whether steps of pruning call built-in functions only.
@@ -152,10 +164,7 @@ unsafe fn calls_built_in(steps: *mut pg_sys::List) -> bool {
                 return true;
             }
             let step = &*step.cast::<pg_sys::PartitionPruneStepOp>();
-            let built_in = |node: *mut pg_sys::Node| {
-                matches!((*node).type_, NodeTag::T_Const | NodeTag::T_Param)
-                    || server_expression::parts(node).is_some()
-            };
+            let built_in = |node: *mut pg_sys::Node| value_error::Calls::of(node).are_tame();
             let count = if step.cmpfns.is_null() { 0 } else { (*step.cmpfns).length };
             (0..count).all(|at| pg_sys::list_nth_oid(step.cmpfns, at).to_u32() < pg_sys::FirstNormalObjectId)
                 && PgList::from_pg(step.exprs).iter_ptr().all(built_in)

@@ -21,11 +21,12 @@ use super::translated::SourceSpec;
 pub unsafe fn open(leaf: &Leaf, derived: &Derived, threads: bool) -> query::Result<Box<dyn Source>> {
     // SAFETY: the caller's promise.
     unsafe {
-        if !(*leaf.state).chgParam.is_null() {
-            pg_sys::ExecReScan(leaf.state);
-        }
         Ok(match &leaf.spec {
             SourceSpec::Columnar { attributes, .. } => {
+                // Others restart themselves when they are first asked, in that order: they may share sub-plans, each with a table of its own.
+                if !(*leaf.state).chgParam.is_null() {
+                    pg_sys::ExecReScan(leaf.state);
+                }
                 Box::new(columnar::Columnar::open(leaf.state, attributes, derived, threads)?)
             }
             SourceSpec::Rows { .. } => Box::new(rows::Rows::open(leaf.state)),
