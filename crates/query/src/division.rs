@@ -2,6 +2,8 @@
 //!
 //! After `select_div_scale` of PostgreSQL: the quotient gets at least 16 significant digits, counted in digits of base 10,000, and no fewer decimals than either operand shows.
 
+use vector::{Decimal, power_of_ten};
+
 use crate::{Error, Result};
 
 const WIDE: Error = Error::Decline("numeric outside 128 bits");
@@ -12,33 +14,6 @@ const SIGNIFICANT: i32 = 16;
 /// Decimal digits in one of the server's digits.
 const GROUP: i32 = 4;
 
-/// The powers of ten that 128 bits hold.
-const POWERS: [i128; 39] = {
-    let mut powers = [1; 39];
-    let mut exponent = 1;
-    while exponent < powers.len() {
-        powers[exponent] = powers[exponent - 1] * 10;
-        exponent += 1;
-    }
-    powers
-};
-
-/// A decimal: `unscaled` x 10^-`scale`, shown with `display` digits.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Decimal {
-    /// Integer.
-    pub unscaled: i128,
-    /// Its power of ten.
-    pub scale: u16,
-    /// Digits shown after the point.
-    pub display: u16,
-}
-
-/// Ten to this power, where 128 bits hold it.
-pub fn power_of_ten(exponent: u32) -> Option<i128> {
-    POWERS.get(exponent as usize).copied()
-}
-
 /// The greatest power of ten that is below 2^`bits`, for up to 128 bits: log10(2) is a little more than 1233 / 4096.
 const fn digits_below(bits: u32) -> u32 {
     (bits * 1233) >> 12
@@ -47,7 +22,7 @@ const fn digits_below(bits: u32) -> u32 {
 /// The logarithm to base ten, rounded down; of a table, as that of the standard library divides.
 fn log10(value: u128) -> Option<u32> {
     let digits = digits_below(u128::BITS - value.leading_zeros());
-    let power = POWERS.get(digits as usize)?.unsigned_abs();
+    let power = power_of_ten(digits)?.unsigned_abs();
     (value > 0).then(|| digits - u32::from(value < power))
 }
 
@@ -58,7 +33,7 @@ fn first_digit(number: Decimal) -> (i32, u128) {
     let weight = (log.cast_signed() - i32::from(number.scale)).div_euclid(GROUP);
     let shift = i32::from(number.scale) + GROUP * weight;
     // Between -3 and the logarithm.
-    let power = POWERS.get(shift.unsigned_abs() as usize).map_or(1, |power| power.unsigned_abs());
+    let power = power_of_ten(shift.unsigned_abs()).map_or(1, i128::unsigned_abs);
     let first = match (u64::try_from(value), u64::try_from(power)) {
         _ if shift < 0 => value * power,
         (Ok(value), Ok(power)) => u128::from(value / power),
@@ -150,8 +125,8 @@ mod tests {
     #[test]
     fn logarithms_change_at_powers_of_ten() {
         assert_eq!(log10(0), None);
-        for exponent in 0..39 {
-            let power = POWERS[exponent as usize].unsigned_abs();
+        for exponent in 0..39u32 {
+            let power = 10u128.pow(exponent);
             assert_eq!(log10(power), Some(exponent));
             assert_eq!(log10(power - 1), exponent.checked_sub(1));
         }

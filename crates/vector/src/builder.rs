@@ -5,6 +5,7 @@
 
 use crate::{
     Bitmap, ByteViews, DisplayScales, FixedBytes, LogicalType, NumericInts, NumericValues, PhysicalType,
+    power_of_ten,
 };
 use crate::{Values, Vector};
 
@@ -243,7 +244,7 @@ impl NumericLane {
             }
             let scaled = scale
                 .checked_sub(own)
-                .and_then(|up| 10i128.checked_pow(u32::from(up)))
+                .and_then(power_of_ten)
                 .and_then(|factor| value.checked_mul(factor))
                 .filter(|scaled| scaled.unsigned_abs() <= MAX_UNSCALED.unsigned_abs());
             match scaled {

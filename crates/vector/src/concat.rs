@@ -2,6 +2,7 @@
 
 use crate::{
     Bitmap, ByteView, ByteViews, DisplayScales, Error, FixedBytes, LogicalType, NumericInts, NumericValues,
+    power_of_ten,
 };
 use crate::{PhysicalType, Result, Values, Vector};
 
@@ -176,10 +177,6 @@ fn narrowed(ints: NumericInts) -> NumericInts {
         }
         other => other.narrowed(),
     }
-}
-
-fn power_of_ten(exponent: u16) -> Option<i128> {
-    10i128.checked_pow(u32::from(exponent))
 }
 
 impl ByteViews {

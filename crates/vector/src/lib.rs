@@ -24,7 +24,7 @@ pub use builder::VectorBuilder;
 pub use byte_views::{ByteView, ByteViews, INLINE_BYTES};
 pub use concat::concat;
 pub use error::{Error, Location, Result};
-pub use numeric::{DisplayScales, NumericInts, NumericValues, Special};
+pub use numeric::{Decimal, DisplayScales, NumericInts, NumericValues, Special, power_of_ten};
 pub use order::{compare_decimals, compare_floats};
 pub use predicate::{CompareOp, Predicate};
 pub use scalar::Scalar;

@@ -1,6 +1,34 @@
 //! Exact decimals as scaled integers: value = integer x 10^-scale, one scale for the whole vector, the display
 //! scale of each value beside it, and single values that do not fit (NaN, infinities, huge) in a side lane.
 
+/// The powers of ten that 128 bits hold.
+const POWERS: [i128; 39] = {
+    let mut powers = [1; 39];
+    let mut exponent = 1;
+    while exponent < powers.len() {
+        powers[exponent] = powers[exponent - 1] * 10;
+        exponent += 1;
+    }
+    powers
+};
+
+/// Ten to this power; None where 128 bits do not hold it.
+#[inline]
+pub fn power_of_ten(exponent: impl Into<u32>) -> Option<i128> {
+    POWERS.get(exponent.into() as usize).copied()
+}
+
+/// A single decimal: `unscaled` x 10^-`scale`, shown with `display` digits after the point.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Decimal {
+    /// Integer.
+    pub unscaled: i128,
+    /// The power of ten it is divided by.
+    pub scale: u16,
+    /// Digits shown after the point.
+    pub display: u16,
+}
+
 /// The integers of a numeric vector, as narrow as its values allow.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum NumericInts {

@@ -3,7 +3,7 @@
 
 use std::cmp::Ordering;
 
-use crate::Scalar;
+use crate::{Scalar, power_of_ten};
 
 impl Scalar {
     /// Compares two values of one column under the order of `LogicalType`'s table: floats with -0 = 0 and NaN above
@@ -49,7 +49,7 @@ fn compare_scaled_up(a: i128, up: u16, b: i128) -> Ordering {
     if a == 0 {
         return 0.cmp(&b);
     }
-    match 10i128.checked_pow(u32::from(up)).and_then(|factor| a.checked_mul(factor)) {
+    match power_of_ten(up).and_then(|factor| a.checked_mul(factor)) {
         Some(scaled) => scaled.cmp(&b),
         None if a > 0 => Ordering::Greater,
         None => Ordering::Less,

@@ -2,7 +2,7 @@
 
 use std::cmp::Ordering;
 
-use vector::{CompareOp, Error, Result, Scalar};
+use vector::{CompareOp, Error, Result, Scalar, power_of_ten};
 
 use crate::encoding::Leaf;
 
@@ -131,10 +131,10 @@ fn rescale(unscaled: i128, own: u16, scale: u16) -> Option<(i128, bool)> {
         Ordering::Equal => Some((unscaled, true)),
         Ordering::Less if unscaled == 0 => Some((0, true)),
         Ordering::Less => {
-            let factor = 10i128.checked_pow(u32::from(scale - own))?;
+            let factor = power_of_ten(scale - own)?;
             Some((unscaled.checked_mul(factor)?, true))
         }
-        Ordering::Greater => Some(match 10i128.checked_pow(u32::from(own - scale)) {
+        Ordering::Greater => Some(match power_of_ten(own - scale) {
             Some(factor) => (unscaled.div_euclid(factor), unscaled.rem_euclid(factor) == 0),
             // 10^39 is more than any 128-bit integer: the quotient is 0 or just below.
             None => (if unscaled < 0 { -1 } else { 0 }, unscaled == 0),

@@ -8,6 +8,8 @@
 //! Invariant: [`decode`] answers only for bytes that [`encode`] gives back exactly; everything else (NaN, infinities, more than 38
 //! digits, digits that another writer left in an unusual form) is `None`, and the caller keeps the bytes themselves.
 
+use vector::{Decimal, power_of_ten};
+
 /// Largest magnitude kept as an integer: what `vector`'s builder accepts.
 const MAX_UNSCALED: i128 = 10i128.pow(38) - 1;
 /// Base of the stored digits.
@@ -30,27 +32,6 @@ const LONG_SCALE_MASK: u16 = 0x3FFF;
 
 /// Most bytes [`encode`] writes: a long header and the digits of 38 + 3 decimals on both sides of a digit border.
 pub const MAX_ENCODED: usize = 4 + 2 * 12;
-
-const POWERS: [i128; 39] = {
-    let mut powers = [1i128; 39];
-    let mut i = 1;
-    while i < 39 {
-        powers[i] = powers[i - 1] * 10;
-        i += 1;
-    }
-    powers
-};
-
-/// A decimal: `unscaled` x 10^-`scale`, shown with `display` digits after the point.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Decimal {
-    /// Integer part of the representation.
-    pub unscaled: i128,
-    /// Power of ten it is divided by.
-    pub scale: u16,
-    /// Digits shown after the point.
-    pub display: u16,
-}
 
 struct Parts<'a> {
     negative: bool,
@@ -192,18 +173,18 @@ pub fn decode(payload: &[u8]) -> Option<Decimal> {
     let mut scale = i32::from(display);
     if display > COMMON_SCALE {
         let mut zeros = 0;
-        while zeros < DIGIT_WIDTH - 1 && number % POWERS[1] == 0 {
-            number /= POWERS[1];
+        while zeros < DIGIT_WIDTH - 1 && number % 10 == 0 {
+            number /= 10;
             fraction -= 1;
             zeros += 1;
         }
         scale = fraction.max(i32::from(COMMON_SCALE)).min(scale);
     }
     let shift = scale - fraction;
-    let unscaled = match usize::try_from(shift) {
-        Ok(up) => number.checked_mul(*POWERS.get(up)?)?,
+    let unscaled = match u32::try_from(shift) {
+        Ok(up) => number.checked_mul(power_of_ten(up)?)?,
         Err(_) => {
-            let down = *POWERS.get(usize::try_from(-shift).ok()?)?;
+            let down = power_of_ten(shift.unsigned_abs())?;
             if number % down != 0 {
                 return None;
             }

@@ -8,10 +8,10 @@
 
 use encodings::Single;
 use pgrx::pg_sys::Datum;
-use vector::{Dictionary, NumericInts, NumericValues, Selection, Values, Vector};
+use vector::{Decimal, Dictionary, NumericInts, NumericValues, Selection, Values, Vector};
 
 use super::arena::Arena;
-use super::numeric::{self, Decimal};
+use super::numeric;
 use super::type_map::{ColumnType, Shape};
 
 /// For fewer rows than one in so many entries of a dictionary, entries are built row by row.

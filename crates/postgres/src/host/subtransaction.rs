@@ -12,14 +12,11 @@ use pgrx::pg_sys::panic::CaughtError;
 
 use super::error::PgSqlErrorCode;
 
-/// Runs `what`. Gives back the message of an ERROR whose SQLSTATE is forgiven; others are raised on.
+/// Runs `what`. Gives back the message of an ERROR whose SQLSTATE is among `forgiven`; others are raised on.
 ///
 /// # Safety
 /// Inside a transaction that is not being committed: what the server allocates for the subtransaction would outlive its memory.
-pub unsafe fn attempt<T>(
-    is_forgiven: impl Fn(PgSqlErrorCode) -> bool,
-    what: impl FnOnce() -> T,
-) -> Result<T, String> {
+pub unsafe fn attempt<T>(forgiven: &[PgSqlErrorCode], what: impl FnOnce() -> T) -> Result<T, String> {
     // SAFETY: called inside a transaction; context and resource owner are put back as the server's own callers do.
     unsafe {
         let context = pg_sys::CurrentMemoryContext;
@@ -46,7 +43,7 @@ pub unsafe fn attempt<T>(
                 CaughtError::PostgresError(report) | CaughtError::ErrorReport(report) => report,
                 CaughtError::RustPanic { ereport, .. } => ereport,
             };
-            if is_forgiven(report.sql_error_code()) {
+            if forgiven.contains(&report.sql_error_code()) {
                 Err(report.message().to_string())
             } else {
                 cause.rethrow()

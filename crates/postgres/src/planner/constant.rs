@@ -5,7 +5,7 @@
 //! wherever the comparison is TRUE, and `exact` is set only where it is TRUE nowhere else.
 
 use pgrx::pg_sys::{self, Datum, Oid};
-use vector::{CompareOp, Predicate, Scalar};
+use vector::{CompareOp, Predicate, Scalar, power_of_ten};
 
 use super::like::{self, Pattern};
 use super::operand::{Column, Kind};
@@ -199,7 +199,7 @@ unsafe fn integer(
             let Some(decimal) = numeric::decode(&unsafe { varlena_bytes(value) }) else {
                 return Resolved::weaker(not_null(column));
             };
-            let Some(unit) = 10i128.checked_pow(u32::from(decimal.scale)) else {
+            let Some(unit) = power_of_ten(decimal.scale) else {
                 return Resolved::weaker(not_null(column));
             };
             let floor = decimal.unscaled.div_euclid(unit);

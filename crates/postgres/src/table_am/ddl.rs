@@ -64,7 +64,7 @@ unsafe fn forget_rows(rel: Relation) {
             Some(storage_id) => Ok(Some(storage_id)),
             // ON COMMIT DELETE ROWS and ON COMMIT DROP; only temporary tables, whose damage is no other session's.
             None if open_stripes::is_committing() => Ok(metapage::storage_id(rel)),
-            None => subtransaction::attempt(|code| DAMAGE.contains(&code), || metapage::storage_id(rel)),
+            None => subtransaction::attempt(&DAMAGE, || metapage::storage_id(rel)),
         };
         match found {
             Ok(Some(storage_id)) => directory::delete_storage(storage_id),

@@ -7,7 +7,7 @@ use std::cmp::Ordering;
 
 use vector::{
     Bitmap, ByteViews, DisplayScales, FixedBytes, LogicalType, NumericInts, NumericValues, PhysicalType,
-    Special, Values, Vector, compare_floats,
+    Special, Values, Vector, compare_floats, power_of_ten,
 };
 
 use crate::{Error, Result, TextOrder};
@@ -389,13 +389,13 @@ impl Decimals {
         let is_number = |value: &i128| value.unsigned_abs() < LIMIT.unsigned_abs();
         let scaled = |value: i128, factor: i128| value.checked_mul(factor).filter(is_number).ok_or(WIDE);
         if from.scale > self.scale {
-            let factor = 10i128.checked_pow(u32::from(from.scale - self.scale)).ok_or(WIDE)?;
+            let factor = power_of_ten(from.scale - self.scale).ok_or(WIDE)?;
             for value in self.ints.iter_mut().filter(|value| is_number(value)) {
                 *value = scaled(*value, factor)?;
             }
             self.scale = from.scale;
         }
-        let factor = 10i128.checked_pow(u32::from(self.scale - from.scale)).ok_or(WIDE)?;
+        let factor = power_of_ten(self.scale - from.scale).ok_or(WIDE)?;
         for &row in rows {
             let special = if from.side.is_empty() { None } else { from.side_value(row as usize) };
             self.ints.push(match special {

@@ -1,9 +1,9 @@
 //! Casts among numbers. Called for `Function::Cast`.
 
-use vector::{Bitmap, DisplayScales, LogicalType, NumericInts, NumericValues, Special, Values};
+use vector::{Bitmap, DisplayScales, LogicalType, NumericInts, NumericValues, Special, Values, power_of_ten};
 
 use super::lanes::{Native, WRONG_TYPE, any_fails, decimals, lane, one};
-use super::numeric::{Decimal, LIMIT, MAX_SCALE, TOO_WIDE, power_of_ten, rounded};
+use super::numeric::{Decimal, LIMIT, MAX_SCALE, TOO_WIDE, rounded};
 use super::{Output, Picked, Value};
 use crate::kernels::Lane;
 use crate::kernels::arithmetic::{map_checked, zip};
@@ -193,7 +193,7 @@ fn decimal_of(value: f64, digits: usize) -> Option<(i128, u16)> {
         scale -= 1;
     }
     if scale < 0 {
-        unscaled = unscaled.checked_mul(10i128.checked_pow(scale.unsigned_abs())?)?;
+        unscaled = unscaled.checked_mul(power_of_ten(scale.unsigned_abs())?)?;
         scale = 0;
     }
     let scale = u16::try_from(scale).ok().filter(|&scale| scale <= MAX_SCALE)?;

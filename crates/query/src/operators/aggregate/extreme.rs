@@ -6,13 +6,12 @@ use std::cmp::Ordering;
 use std::sync::Arc;
 
 use vector::{
-    Bitmap, ByteViews, DisplayScales, LogicalType, NumericInts, NumericValues, Scalar, Values, Vector,
-    compare_decimals, compare_floats,
+    Bitmap, ByteViews, Decimal, DisplayScales, LogicalType, NumericInts, NumericValues, Scalar, Values,
+    Vector, compare_decimals, compare_floats,
 };
 
 use super::accumulate::{Accumulator, Groups, MISTYPED, NO_SUMMARY, each_valid, same};
 use super::results::{Specials, decimals, with_nulls, with_specials, without};
-use crate::division::Decimal;
 use crate::row_container::flat;
 use crate::{AggregateFunction, ColumnSummary, Error, Result, TextOrder};
 

@@ -1,15 +1,16 @@
 //! Numeric results of aggregates: square roots as the server computes them, values that are no numbers, and vectors of decimals of differing scales.
 
-use vector::{Bitmap, DisplayScales, LogicalType, NumericInts, NumericValues, Special, Values, Vector};
+use vector::{
+    Bitmap, Decimal, DisplayScales, LogicalType, NumericInts, NumericValues, Special, Values, Vector,
+};
 
-use crate::division::{self, Decimal};
 use crate::{Error, Result};
 
 const WIDE: Error = Error::Decline("numeric outside 128 bits");
 
 /// Ten to this power.
 pub fn power_of_ten(exponent: u32) -> Result<i128> {
-    division::power_of_ten(exponent).ok_or(WIDE)
+    vector::power_of_ten(exponent).ok_or(WIDE)
 }
 
 /// The square root of `value` x 10^-`scale` at that scale, rounded half up: digit by digit, as on paper, so that no number is wider than the root and a little.

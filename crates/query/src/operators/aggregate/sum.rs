@@ -7,13 +7,13 @@
 use std::sync::Arc;
 
 use vector::{
-    Bitmap, DisplayScales, LogicalType, NumericInts, NumericValues, Scalar, Special, Values, Vector,
+    Bitmap, Decimal, DisplayScales, LogicalType, NumericInts, NumericValues, Scalar, Special, Values, Vector,
 };
 
 use super::accumulate::{Accumulator, Groups, MISTYPED, NO_SUMMARY, each_valid, same};
 use super::copies;
 use super::results::{Specials, decimals, power_of_ten, with_nulls, with_specials, without};
-use crate::division::{Decimal, average};
+use crate::division::average;
 use crate::row_container::flat;
 use crate::{AggregateFunction, ColumnSummary, Error, Result};
 

@@ -6,11 +6,11 @@
 
 use std::sync::Arc;
 
-use vector::{DisplayScales, LogicalType, NumericInts, Values, Vector};
+use vector::{Decimal, DisplayScales, LogicalType, NumericInts, Values, Vector};
 
 use super::accumulate::{Accumulator, Groups, MISTYPED, each_valid, same};
 use super::results::{decimals, power_of_ten, square_root, with_nulls};
-use crate::division::{Decimal, divide, division_scale};
+use crate::division::{divide, division_scale};
 use crate::row_container::flat;
 use crate::{AggregateFunction, Error, Result};
 

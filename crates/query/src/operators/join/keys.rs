@@ -4,7 +4,9 @@
 //! kept side's scale) become 64-bit integers, wider decimals and 16-byte values 128-bit ones, text stays bytes. A value that cannot be brought to the form (a decimal
 //! with more digits than the kept side has) equals nothing there: it is `unfit`.
 
-use vector::{Bitmap, ByteViews, FixedBytes, NumericInts, NumericValues, Special, Values, Vector};
+use vector::{
+    Bitmap, ByteViews, FixedBytes, NumericInts, NumericValues, Special, Values, Vector, power_of_ten,
+};
 
 use crate::row_container::{integer_of, is_special};
 use crate::{Error, Result};
@@ -223,7 +225,7 @@ fn decimals<T: Copy + Default>(
 ) -> Result<(Vec<T>, Option<Bitmap>)> {
     const HUGE: Error = Error::Decline("join on a huge numeric");
     let specials = numeric.specials().ok_or(HUGE)?;
-    let factor = 10i128.checked_pow(u32::from(scale.abs_diff(numeric.scale)));
+    let factor = power_of_ten(scale.abs_diff(numeric.scale));
     let scaled = |value: i128| match (value, factor) {
         (0, _) => Some(0),
         (_, Some(1)) => Some(value),

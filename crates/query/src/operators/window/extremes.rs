@@ -2,7 +2,7 @@
 
 use std::cmp::Ordering;
 
-use vector::{PhysicalType, Special, Values, Vector, compare_floats};
+use vector::{PhysicalType, Special, Values, Vector, compare_floats, power_of_ten};
 
 use super::input::{ABSENT, Input};
 use super::places::Places;
@@ -94,7 +94,7 @@ impl Value for i128 {
         if numeric.scale == scale {
             return Ok(value);
         }
-        let factor = 10i128.checked_pow(scale.saturating_sub(numeric.scale).into());
+        let factor = power_of_ten(scale.saturating_sub(numeric.scale));
         factor.and_then(|factor| value.checked_mul(factor)).ok_or(WIDE)
     }
 

@@ -3,7 +3,7 @@
 //! Both ends only move forward within a partition. With ROWS and GROUPS they are computed from the row's place; with a RANGE offset each goes on from where it was for the row before, by the
 //! server's in_range tests. Invariant: a frame's end is never before its start.
 
-use vector::{LogicalType, Values, Vector};
+use vector::{LogicalType, Values, Vector, power_of_ten};
 
 use super::input::{Input, Reader};
 use super::places::{Holes, Places};
@@ -345,7 +345,7 @@ impl Range {
             ) => {
                 let common = scale.max(of_value).max(of_base);
                 let scaled = |value: i128, scale: u16| {
-                    let factor = 10i128.checked_pow((common - scale).into());
+                    let factor = power_of_ten(common - scale);
                     let value = factor.and_then(|factor| value.checked_mul(factor));
                     value.filter(|value| value.abs() < i128::MAX / 2).ok_or(WIDE)
                 };

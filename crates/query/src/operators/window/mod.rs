@@ -19,12 +19,11 @@ mod sums;
 mod unit;
 mod values;
 
-use vector::{LogicalType, Special, Vector};
+use vector::{Decimal, LogicalType, Special, Vector};
 
 use self::gather::Gather;
 use self::input::Input;
 use self::places::Places;
-use crate::division::Decimal;
 use crate::execution::Context;
 use crate::{
     Error, FrameBound, FrameOffset, FrameUnits, Pipeline, Plan, Result, Source, WindowCall, WindowFrame,

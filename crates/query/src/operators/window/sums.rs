@@ -3,13 +3,13 @@
 //! Both ends of a frame only move forward, so each adds up the values that it passes, and the difference is the frame's. What could overflow on the way is declined before. Digits shown are the
 //! greatest of the frame's values (`slide`), where values differ in them.
 
-use vector::{DisplayScales, LogicalType, NumericInts, Special, Values, Vector};
+use vector::{Decimal, DisplayScales, LogicalType, NumericInts, Special, Values, Vector};
 
 use super::input::{Input, Reader};
 use super::places::Places;
 use super::slide::Best;
 use super::{Call, Column, Compute, MISTYPED};
-use crate::division::{Decimal, average};
+use crate::division::average;
 use crate::operators::aggregate::results::{Specials, power_of_ten, with_nulls};
 use crate::operators::aggregate::variance;
 use crate::{AggregateFunction, Error, Result, WindowFrame, interrupt};

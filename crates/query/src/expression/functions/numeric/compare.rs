@@ -1,8 +1,8 @@
 //! Comparing decimals: by value, whatever their scales.
 
-use vector::{CompareOp, NumericInts, compare_decimals};
+use vector::{CompareOp, NumericInts, compare_decimals, power_of_ten};
 
-use super::{Decimal, Width, power_of_ten};
+use super::{Decimal, Width};
 use crate::Result;
 use crate::expression::functions::Value;
 use crate::expression::functions::compare::{by_row, holds, integers};

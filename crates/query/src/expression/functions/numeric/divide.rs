@@ -1,8 +1,8 @@
 //! Quotients and remainders of decimals, row by row: each quotient has a display scale of its own.
 
-use vector::{Bitmap, DisplayScales, NumericInts};
+use vector::{Bitmap, DisplayScales, NumericInts, power_of_ten};
 
-use super::{Decimal, LIMIT, MAX_SCALE, TOO_WIDE, bounds, displays, finished, power_of_ten};
+use super::{Decimal, LIMIT, MAX_SCALE, TOO_WIDE, bounds, displays, finished};
 use crate::division::{self, division_scale};
 use crate::expression::functions::lanes::two;
 use crate::expression::functions::{Output, Value};
@@ -23,8 +23,8 @@ pub(super) fn divide(arguments: &[Value], rows: usize, valid: Option<&Bitmap>) -
             return Err(Error::Sql(SqlError::DivisionByZero));
         }
         *scale = division_scale(
-            division::Decimal { unscaled: x, scale: a.values.scale, display: a.display(row) },
-            division::Decimal { unscaled: y, scale: b.values.scale, display: b.display(row) },
+            vector::Decimal { unscaled: x, scale: a.values.scale, display: a.display(row) },
+            vector::Decimal { unscaled: y, scale: b.values.scale, display: b.display(row) },
         );
         let up = i32::from(*scale) + i32::from(b.values.scale) - i32::from(a.values.scale);
         *quotient = division::divide(x, y, up)?;

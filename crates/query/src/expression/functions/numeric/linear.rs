@@ -1,8 +1,8 @@
 //! Sums, differences, products and signs of decimals.
 
-use vector::{Bitmap, NumericInts};
+use vector::{Bitmap, NumericInts, power_of_ten};
 
-use super::{Decimal, LIMIT, MAX_SCALE, TOO_WIDE, Width, displays, finished, power_of_ten};
+use super::{Decimal, LIMIT, MAX_SCALE, TOO_WIDE, Width, displays, finished};
 use crate::Result;
 use crate::expression::functions::lanes::{any_fails, one, two};
 use crate::expression::functions::{Output, Value};

@@ -155,11 +155,6 @@ impl Width {
     }
 }
 
-/// 10^exponent, where 128 bits hold it.
-pub(super) fn power_of_ten(exponent: u16) -> Option<i128> {
-    crate::division::power_of_ten(u32::from(exponent))
-}
-
 /// The display scales of a result, made of those of two arguments.
 pub(super) fn displays(
     a: &Decimal<'_>,

@@ -1,8 +1,8 @@
 //! Decimals with fewer (or more) digits after the point.
 
-use vector::{Bitmap, DisplayScales, NumericInts};
+use vector::{Bitmap, DisplayScales, NumericInts, power_of_ten};
 
-use super::{Decimal, LIMIT, MAX_SCALE, TOO_WIDE, Width, bounds, finished, power_of_ten};
+use super::{Decimal, LIMIT, MAX_SCALE, TOO_WIDE, Width, bounds, finished};
 use crate::Result;
 use crate::expression::functions::{Output, Picked, Value};
 use crate::kernels::arithmetic::{map, zip};
