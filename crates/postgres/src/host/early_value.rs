@@ -20,10 +20,14 @@ pub struct EarlyValue {
     /// The expression, by whose address it is found.
     pub node: *mut Node,
     state: *mut ExprState,
-    /// Its errors may be held back.
-    is_tried: bool,
+    /// None where its errors are raised.
+    trial: Option<Trial>,
     /// It has failed: its state may be half changed, and is not asked again.
     failed: Cell<bool>,
+}
+
+/// What has to be known to try an expression.
+struct Trial {
     /// All its parts are computed whatever their values are.
     is_whole: bool,
     /// Parameters of the executor's that it reads, of which some are results of sub-plans.
@@ -38,24 +42,17 @@ impl EarlyValue {
     pub unsafe fn new(node: *mut Node, parent: *mut PlanState) -> Self {
         // SAFETY: the caller's promise.
         unsafe {
-            let branches = |tag| {
-                matches!(
-                    tag,
-                    NodeTag::T_CaseExpr
-                        | NodeTag::T_CoalesceExpr
-                        | NodeTag::T_BoolExpr
-                        | NodeTag::T_RowCompareExpr
-                        | NodeTag::T_SubscriptingRef
-                )
-            };
+            // Most are parameters, which do not fail.
+            let is_bare = matches!((*node).type_, NodeTag::T_Const | NodeTag::T_Param);
+            let is_tried = !is_bare && value_error::Calls::of(node).are_plain();
             Self {
                 node,
                 state: pg_sys::ExecInitExpr(node.cast(), parent),
-                is_tried: !matches!((*node).type_, NodeTag::T_Const | NodeTag::T_Param)
-                    && value_error::Calls::of(node).are_plain(),
+                trial: is_tried.then(|| Trial {
+                    is_whole: !tree::contains(node, may_leave_parts_out),
+                    parameters: executor_parameters(node),
+                }),
                 failed: Cell::new(false),
-                is_whole: !tree::contains(node, branches),
-                parameters: executor_parameters(node),
             }
         }
     }
@@ -68,33 +65,51 @@ impl EarlyValue {
         if self.failed.get() {
             return None;
         }
-        let plain = || {
+        // SAFETY: initialised for this node, and a query is running; what is tried owns nothing, and is the bare function: pgrx's own guard would unwind through that of the trial.
+        unsafe {
             let mut is_null = false;
-            // SAFETY: initialised for this node.
-            let datum = unsafe { pg_sys::ExecEvalExpr(self.state, econtext, &raw mut is_null) };
-            (datum, is_null)
-        };
-        // SAFETY: a query is running; what is tried owns nothing, and is the bare function: pgrx's own guard would unwind through that of the trial.
+            if let (Some(trial), Some(evaluate)) = (&self.trial, (*self.state).evalfunc)
+                && trial.prepare(econtext)
+            {
+                let value = value_error::attempt_released(|| {
+                    let datum = evaluate(self.state, econtext, &raw mut is_null);
+                    (datum, is_null)
+                });
+                self.failed.set(value.is_none());
+                return value;
+            }
+            Some((pg_sys::ExecEvalExpr(self.state, econtext, &raw mut is_null), is_null))
+        }
+    }
+}
+
+impl Trial {
+    /// Runs the sub-plans that have not run yet; false where it is not known which of them will be asked for.
+    unsafe fn prepare(&self, econtext: *mut ExprContext) -> bool {
+        // SAFETY: the parameters are the statement's.
         unsafe {
             let plan_of = |&number: &usize| (*(*econtext).ecxt_param_exec_vals.add(number)).execPlan;
             for plan in self.parameters.iter().map(plan_of).filter(|plan| !plan.is_null()) {
                 if !self.is_whole {
-                    return Some(plain());
+                    return false;
                 }
                 tree::guarded(|| ExecSetParamPlan(plan, econtext));
             }
-            let Some(evaluate) = (*self.state).evalfunc.filter(|_| self.is_tried) else {
-                return Some(plain());
-            };
-            let value = value_error::attempt_released(|| {
-                let mut is_null = false;
-                let datum = evaluate(self.state, econtext, &raw mut is_null);
-                (datum, is_null)
-            });
-            self.failed.set(value.is_none());
-            value
+            true
         }
     }
+}
+
+/// What computes some of its parts only if the others ask for it.
+const fn may_leave_parts_out(tag: NodeTag) -> bool {
+    matches!(
+        tag,
+        NodeTag::T_CaseExpr
+            | NodeTag::T_CoalesceExpr
+            | NodeTag::T_BoolExpr
+            | NodeTag::T_RowCompareExpr
+            | NodeTag::T_SubscriptingRef
+    )
 }
 
 /// The numbers of the executor's parameters in an expression.

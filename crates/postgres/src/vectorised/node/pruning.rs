@@ -9,7 +9,6 @@ use pgrx::pg_sys::{self, NodeTag};
 
 use crate::compat;
 use crate::host::{tree, value_error};
-use crate::vectorised::attempt;
 use crate::vectorised::translated::{Reason, Remaining, Values};
 
 /// What the server knows of the inputs of one Append or MergeAppend.
@@ -23,8 +22,8 @@ pub struct Pruning {
     changes: bool,
     /// the executor's parameters that say which,
     parameters: Vec<usize>,
-    /// and whether only built-in functions are called for it, whose ERRORs leave nothing half done.
-    built_in: bool,
+    /// and whether an ERROR of it may be held back.
+    are_tame: bool,
     /// A sub-plan is among what changes.
     sub_plans: bool,
 }
@@ -73,7 +72,7 @@ pub unsafe fn now(
 ) -> Result<Vec<Remaining>, Reason> {
     // SAFETY: the caller's promise; a set of numbers, of which the caller takes what it needs.
     unsafe {
-        let Pruning { state, left, changes, parameters, built_in, sub_plans, .. } =
+        let Pruning { state, left, changes, parameters, are_tame, sub_plans, .. } =
             of(known, custom, inputs, partitions);
         if *sub_plans {
             // It would have to be told of changed parameters, as the server tells its Append's.
@@ -85,10 +84,10 @@ pub unsafe fn now(
         let values = (*(*custom).ss.ps.state).es_param_exec_vals;
         // An init plan that stops half-way cannot be run again from its start. Any other ERROR is the server's to raise, if it ever comes to the Append.
         let may_hand_over =
-            *built_in && parameters.iter().all(|&number| (*values.add(number)).execPlan.is_null());
-        let matching = || attempt::attempt(true, || compat::matching_inputs(*state));
-        let matching = attempt::running(may_hand_over, matching)
-            .map_err(|_| Reason("partitions by a value that cannot be computed".into()))?;
+            *are_tame && parameters.iter().all(|&number| (*values.add(number)).execPlan.is_null());
+        let find = || compat::matching_inputs(*state);
+        let found = if may_hand_over { value_error::attempt(find) } else { Some(tree::guarded(find)) };
+        let matching = found.ok_or(Reason("partitions by a value that cannot be computed".into()))?;
         let read = members(matching);
         pg_sys::bms_free(matching);
         let remaining = |(at, &place)| Remaining { place, idle: !read.contains(&at) };
@@ -135,13 +134,13 @@ impl Pruning {
                 left: members(left),
                 changes: false,
                 parameters: Vec::new(),
-                built_in: true,
+                are_tame: true,
                 sub_plans: false,
             };
             for hierarchy in PgList::<pg_sys::List>::from_pg((*partitions).prune_infos).iter_ptr() {
                 for table in PgList::<pg_sys::PartitionedRelPruneInfo>::from_pg(hierarchy).iter_ptr() {
                     pruning.changes |= !(*table).exec_pruning_steps.is_null();
-                    pruning.built_in &= calls_built_in((*table).exec_pruning_steps);
+                    pruning.are_tame &= are_tame((*table).exec_pruning_steps);
                     pruning.sub_plans |= tree::contains((*table).exec_pruning_steps.cast(), is_sub_plan);
                     pruning.parameters.extend(members((*table).execparamids));
                 }
@@ -155,8 +154,8 @@ const fn is_sub_plan(tag: NodeTag) -> bool {
     matches!(tag, NodeTag::T_SubPlan | NodeTag::T_AlternativeSubPlan)
 }
 
-/// Whether steps of pruning call built-in functions only.
-unsafe fn calls_built_in(steps: *mut pg_sys::List) -> bool {
+/// Whether an ERROR of steps of pruning may be held back.
+unsafe fn are_tame(steps: *mut pg_sys::List) -> bool {
     // SAFETY: the cast follows the tag; a step has lists of expressions and of functions that compare their values.
     unsafe {
         PgList::<pg_sys::PartitionPruneStep>::from_pg(steps).iter_ptr().all(|step| {
@@ -164,10 +163,11 @@ unsafe fn calls_built_in(steps: *mut pg_sys::List) -> bool {
                 return true;
             }
             let step = &*step.cast::<pg_sys::PartitionPruneStepOp>();
-            let built_in = |node: *mut pg_sys::Node| value_error::Calls::of(node).are_tame();
             let count = if step.cmpfns.is_null() { 0 } else { (*step.cmpfns).length };
             (0..count).all(|at| pg_sys::list_nth_oid(step.cmpfns, at).to_u32() < pg_sys::FirstNormalObjectId)
-                && PgList::from_pg(step.exprs).iter_ptr().all(built_in)
+                && PgList::from_pg(step.exprs)
+                    .iter_ptr()
+                    .all(|value| value_error::Calls::of(value).are_tame())
         })
     }
 }

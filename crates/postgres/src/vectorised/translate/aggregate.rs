@@ -233,20 +233,7 @@ unsafe fn of_all(
         let distinct = !expr.aggdistinct.is_null();
         let in_order = host.is_some() || matches!(function, AggregateFunction::StringAgg);
         if !in_order && expr.aggkind as u8 == b'n' {
-            let picks = matches!(function, AggregateFunction::Min | AggregateFunction::Max);
-            // The first of values that are equal and shown differently, or the sum in that order.
-            if (picks && !expr.aggorder.is_null())
-                || (has_order(expr) && first.is_some_and(|column| adds_floats(function, column)))
-            {
-                return decline("an aggregate whose result may depend on the order asked for");
-            }
-            for key in args.iter_ptr().filter(|arg| (**arg).resjunk) {
-                // The order does not matter, but computing it may fail.
-                let key = expressions::expression(context, (*key).expr.cast(), scope)?;
-                if !matches!(key, Expression::Column(..)) {
-                    return decline("ORDER BY an expression in an aggregate that needs no order");
-                }
-            }
+            may_leave_order_out(context, expr, scope, (function, first))?;
         }
         if distinct && !in_order {
             let (Some(column), [_]) = (first, arguments.as_slice()) else {
@@ -287,6 +274,33 @@ unsafe fn of_all(
         let host = host.map(|host| host as Arc<dyn HostAggregate>);
         Ok(Aggregate { function, arguments, distinct, filter: None, order_by, order, result, host })
     }
+}
+
+/// Declines an aggregate whose order is left out, where the order asked for could be seen.
+unsafe fn may_leave_order_out(
+    context: &mut Context<'_>,
+    expr: &pg_sys::Aggref,
+    scope: Scope<'_>,
+    (function, argument): (AggregateFunction, Option<OutputColumn>),
+) -> Result<(), Reason> {
+    // The first of values that are equal and shown differently, or the sum in that order.
+    let picks = matches!(function, AggregateFunction::Min | AggregateFunction::Max);
+    let adds = argument.is_some_and(|column| adds_floats(function, column));
+    if (picks && !expr.aggorder.is_null()) || (adds && has_order(expr)) {
+        return decline("an aggregate whose result may depend on the order asked for");
+    }
+    // SAFETY: args is a list of target entries.
+    unsafe {
+        let args = PgList::<pg_sys::TargetEntry>::from_pg(expr.args);
+        for key in args.iter_ptr().filter(|arg| (**arg).resjunk) {
+            // The order cannot be seen, but computing it may fail.
+            let key = expressions::expression(context, (*key).expr.cast(), scope)?;
+            if !matches!(key, Expression::Column(..)) {
+                return decline("ORDER BY an expression in an aggregate that needs no order");
+            }
+        }
+    }
+    Ok(())
 }
 
 /// Which aggregate it is; those with direct arguments included.
