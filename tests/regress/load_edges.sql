@@ -199,3 +199,16 @@ SELECT b FROM moving WHERE a = 500100;
 SELECT b FROM moving m WHERE ctid = (SELECT ctid FROM moving WHERE a = 500100);
 DROP TABLE moving;
 DROP TABLESPACE beside;
+-- What a session keeps of opened stripes is bounded in bytes: 100 stripes, each with a dictionary of 2 MB.
+CREATE FUNCTION anonymous_mb() RETURNS int LANGUAGE sql VOLATILE
+  AS $$ SELECT substring(pg_read_file('/proc/self/status') FROM 'RssAnon:\s+(\d+)')::int / 1024 $$;
+CREATE TABLE entries AS
+  SELECT v, (SELECT string_agg(md5(v::text || x), '') FROM generate_series(1, 128) x) AS t FROM generate_series(0, 499) v;
+CREATE TABLE wide (n int, t text) USING colcompress WITH (stripe_row_limit = 2500, chunk_group_row_limit = 2500, compression = 'lz4');
+INSERT INTO wide SELECT i * 2500 + k * 500 + v, t FROM generate_series(0, 99) i, generate_series(0, 4) k, entries ORDER BY 1;
+SELECT sum(byte_length) < 150000000 AS has_dictionaries, count(*) FROM engine.stripe WHERE row_count = 2500;
+\c
+SELECT anonymous_mb() AS mb_before \gset
+DO $$ BEGIN FOR i IN 0..99 LOOP PERFORM max(t) FROM wide WHERE n BETWEEN i * 2500 AND i * 2500 + 2499; END LOOP; END $$;
+SELECT CASE WHEN taken BETWEEN 30 AND 100 THEN 'bounded' ELSE taken || ' MB' END FROM (SELECT anonymous_mb() - :mb_before AS taken) s;
+DROP TABLE wide, entries;

@@ -228,6 +228,10 @@ ALTER TABLE kk ADD COLUMN e int, ADD COLUMN f int, SET (orderby = 'f, e desc');
 ALTER TABLE kk DROP COLUMN e CASCADE, SET (compression = lz4);
 SELECT opts('kk');
 DROP TABLE kk;
+-- the hint is a statement that works
+CREATE TABLE "Odd t" ("x y" int, b int) USING colcompress WITH (orderby = '"x y"');
+ALTER TABLE "Odd t" DROP COLUMN "x y";
+DROP TABLE "Odd t";
 -- by way of a type, a parent, a typed table
 CREATE TYPE mood AS ENUM ('sad', 'happy');
 CREATE TABLE m (i int, m mood, j int) USING colcompress WITH (orderby = 'm, i');
