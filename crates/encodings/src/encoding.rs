@@ -165,7 +165,7 @@ pub trait Node {
 }
 
 /// A condition on one value that is not NULL.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Leaf<'p> {
     /// Comparison with a constant that is not NULL.
     Compare(CompareOp, &'p Scalar),

@@ -26,6 +26,7 @@ mod registry;
 mod runs;
 mod shared;
 mod strings;
+mod tested;
 mod validity;
 
 pub use chunk::Chunk;

@@ -8,9 +8,9 @@
 
 use std::any::Any;
 use std::fmt;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-use vector::{Bitmap, Dictionary, Error, LogicalType, Predicate, Result, Values, Vector};
+use vector::{Bitmap, Dictionary, Error, LogicalType, Result, Values, Vector};
 
 use crate::codec;
 use crate::cursor::{Reader, Writer};
@@ -19,6 +19,7 @@ use crate::filter::test_values;
 use crate::options::{BlockCodecs, EncodeOptions, EncodingId};
 use crate::registry::open_values;
 use crate::strings::template;
+use crate::tested::Tested;
 
 const VERSION: u8 = 1;
 
@@ -30,12 +31,9 @@ pub struct SharedColumn {
     id: u64,
     dictionary: OnceLock<Arc<Dictionary>>,
     parsed: OnceLock<Arc<dyn Any + Send + Sync>>,
-    /// Conditions that were tested on the entries lately, the latest last.
-    tested: Mutex<Vec<(Predicate, Arc<Bitmap>)>>,
+    /// Conditions that were tested on the entries.
+    tested: Mutex<Tested>,
 }
-
-/// Conditions remembered: a query has few on one column.
-const MAX_TESTED: usize = 8;
 
 impl fmt::Debug for SharedColumn {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -69,7 +67,7 @@ impl SharedColumn {
             id: Dictionary::next_id(),
             dictionary: OnceLock::new(),
             parsed: OnceLock::new(),
-            tested: Mutex::new(Vec::new()),
+            tested: Mutex::default(),
         }))
     }
 
@@ -82,7 +80,7 @@ impl SharedColumn {
             id: 0,
             dictionary: OnceLock::new(),
             parsed: OnceLock::new(),
-            tested: Mutex::new(Vec::new()),
+            tested: Mutex::default(),
         })
     }
 
@@ -103,7 +101,9 @@ impl SharedColumn {
     /// Memory held, in bytes (an estimate for caches).
     pub fn memory(&self) -> usize {
         // A decoded dictionary is somewhat larger than its bytes; three times is a safe guess for views.
-        self.payload.len() * if self.dictionary.get().is_some() { 4 } else { 1 } + 256
+        self.payload.len() * if self.dictionary.get().is_some() { 4 } else { 1 }
+            + 256
+            + self.tested().memory()
     }
 
     /// The payload, if the section belongs to this encoding; `Corrupt` otherwise.
@@ -154,11 +154,8 @@ impl SharedColumn {
     /// One bit an entry of the dictionary: does it pass? Each condition is tested once for all chunks. `None` when the entries cannot be compared here
     /// (decimals in the side lane).
     pub(crate) fn passed(&self, leaf: &Leaf<'_>) -> Result<Option<Arc<Bitmap>>> {
-        let condition = leaf.to_predicate();
-        // A thread that panicked while it held the lock left a whole list: it is only pushed to.
-        let lock = || self.tested.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((_, bits)) = lock().iter().find(|(tested, _)| *tested == condition) {
-            return Ok(Some(Arc::clone(bits)));
+        if let Some(bits) = self.tested().find(*leaf) {
+            return Ok(Some(bits));
         }
         let entries = &self.dictionary()?.entries;
         if matches!(&entries.values, Values::Numeric(numeric) if !numeric.side.is_empty()) {
@@ -166,12 +163,13 @@ impl SharedColumn {
         }
         let all: Vec<u32> = (0..).take(entries.len()).collect();
         let bits = Arc::new(test_values(&entries.values, leaf, &all)?);
-        let mut tested = lock();
-        if tested.len() >= MAX_TESTED {
-            tested.remove(0);
-        }
-        tested.push((condition, Arc::clone(&bits)));
+        self.tested().remember(*leaf, Arc::clone(&bits));
         Ok(Some(bits))
+    }
+
+    fn tested(&self) -> MutexGuard<'_, Tested> {
+        // A thread that panicked while it held the lock left whole conditions.
+        self.tested.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The entries at `codes`, without decoding the dictionary where its encoding allows.

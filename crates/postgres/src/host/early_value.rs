@@ -44,7 +44,7 @@ impl EarlyValue {
         unsafe {
             // Most are parameters, which do not fail.
             let is_bare = matches!((*node).type_, NodeTag::T_Const | NodeTag::T_Param);
-            let is_tried = !is_bare && value_error::Calls::of(node).are_plain();
+            let is_tried = !is_bare && value_error::Calls::of(node).are_tame();
             Self {
                 node,
                 state: pg_sys::ExecInitExpr(node.cast(), parent),
@@ -71,12 +71,14 @@ impl EarlyValue {
             if let (Some(trial), Some(evaluate)) = (&self.trial, (*self.state).evalfunc)
                 && trial.prepare(econtext)
             {
-                let value = value_error::attempt_released(|| {
-                    let datum = evaluate(self.state, econtext, &raw mut is_null);
-                    (datum, is_null)
+                let value = value_error::released(|| {
+                    value_error::attempt(|| {
+                        let datum = evaluate(self.state, econtext, &raw mut is_null);
+                        (datum, is_null)
+                    })
                 });
-                self.failed.set(value.is_none());
-                return value;
+                self.failed.set(value.is_err());
+                return value.ok();
             }
             Some((pg_sys::ExecEvalExpr(self.state, econtext, &raw mut is_null), is_null))
         }

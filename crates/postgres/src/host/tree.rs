@@ -6,6 +6,7 @@
 
 use std::ffi::c_void;
 
+use pgrx::PgList;
 use pgrx::pg_sys::{self, Node};
 
 pub use pgrx::pg_sys::ffi::pg_guard_ffi_boundary as guarded;
@@ -45,6 +46,20 @@ pub unsafe fn walk(node: *mut Node, visit: Visit, data: *mut c_void) -> bool {
 pub unsafe fn mutate(node: *mut Node, change: Change, data: *mut c_void) -> *mut Node {
     // SAFETY: the caller's promise.
     unsafe { server::expression_tree_mutator(node, Some(change), data) }
+}
+
+/// What the server pulls out of an expression, or of a list of them: its variables, and what the flags (PVC_...) ask for.
+///
+/// # Safety
+/// A valid expression, or null.
+pub unsafe fn pulled(node: *mut Node, flags: u32) -> Vec<*mut Node> {
+    // SAFETY: the caller's promise; the list is new, and plans are translated at each start of a node: it would be kept until the query's end.
+    unsafe {
+        let list = pg_sys::pull_var_clause(node, flags as i32);
+        let found = PgList::from_pg(list).iter_ptr().collect();
+        pg_sys::list_free(list);
+        found
+    }
 }
 
 /// Whether two expressions are equal.

@@ -13,7 +13,8 @@ use pgrx::pg_sys::ffi::pg_guard_ffi_boundary;
 use pgrx::pg_sys::panic::CaughtError;
 use pgrx::pg_sys::{self, Datum, Node, NodeTag, Oid, ResourceReleasePhase as Phase};
 
-use super::tree;
+use super::identity::Identity;
+use super::{foreign_order, tree};
 
 /// The languages `internal` and `c` (pg_language.dat).
 const INTERNAL: u32 = 12;
@@ -21,48 +22,49 @@ const C: u32 = 13;
 /// `pg_get_ruledef`, which is marked as if it ran none.
 const RUNS_QUERIES: [u32; 2] = [1573, 2504];
 
-/// What the work gives; None where it raises an ERROR about a value. Other ERRORs unwind.
+/// An ERROR about a value was raised, and held back.
+#[derive(Debug, Clone, Copy)]
+pub struct HeldBack;
+
+/// What the work gives, unless it raises an ERROR about a value. Other ERRORs unwind.
 ///
 /// # Safety
 /// On the main thread, and the work is tame; it owns nothing, because an ERROR jumps out of it, and calls the server bare, because a panic must not cross the guard.
-pub unsafe fn attempt<T>(work: impl FnOnce() -> T) -> Option<T> {
-    let (mut user, mut context) = (Oid::INVALID, 0);
-    // SAFETY: the caller's promise.
-    unsafe { pg_sys::GetUserIdAndSecContext(&raw mut user, &raw mut context) };
+pub unsafe fn attempt<T>(work: impl FnOnce() -> T) -> Result<T, HeldBack> {
+    let identity = Identity::current();
     // SAFETY: the caller's promise.
     let guarded = || unsafe { pg_guard_ffi_boundary(work) };
     match catch_unwind(AssertUnwindSafe(guarded)) {
-        Ok(value) => Some(value),
+        Ok(value) => Ok(value),
         Err(problem) => match problem.downcast_ref() {
             Some(CaughtError::PostgresError(report)) if is_of_a_value(report.sql_error_code()) => {
                 // An abort would put it back.
-                // SAFETY: what it was before.
-                unsafe { pg_sys::SetUserIdAndSecContext(user, context) };
-                None
+                identity.restore();
+                Err(HeldBack)
             }
             _ => resume_unwind(problem),
         },
     }
 }
 
-/// The same, and what the work holds of the server's (entries of caches, mostly) is let go where it fails.
+/// Lets go of what failed work holds of the server's (entries of caches, mostly), before whoever asked for it goes on.
 ///
 /// # Safety
-/// As `attempt`; the work keeps nothing from one call to the next, as expressions of composite types do.
-pub unsafe fn attempt_released<T>(work: impl FnOnce() -> T) -> Option<T> {
+/// As `attempt`, which the work asks as often as it likes; what it makes with it keeps nothing from one call to the next, as expressions of composite types do.
+pub unsafe fn released<T, E>(work: impl FnOnce() -> Result<T, E>) -> Result<T, E> {
     // SAFETY: a query is running, so there is an owner. As at the end of a subtransaction; an ERROR that unwinds leaves the child to its parent.
     unsafe {
         let parent = pg_sys::CurrentResourceOwner;
         let owner = pg_sys::ResourceOwnerCreate(parent, c"Colonnade value".as_ptr());
         pg_sys::CurrentResourceOwner = owner;
-        let value = attempt(work);
+        let value = work();
         pg_sys::CurrentResourceOwner = parent;
         for phase in [
             Phase::RESOURCE_RELEASE_BEFORE_LOCKS,
             Phase::RESOURCE_RELEASE_LOCKS,
             Phase::RESOURCE_RELEASE_AFTER_LOCKS,
         ] {
-            pg_sys::ResourceOwnerRelease(owner, phase, value.is_some(), false);
+            pg_sys::ResourceOwnerRelease(owner, phase, value.is_ok(), false);
         }
         pg_sys::ResourceOwnerDelete(owner);
         value
@@ -79,17 +81,20 @@ const fn is_of_a_value(code: PgSqlErrorCode) -> bool {
         || class == C::ERRCODE_FEATURE_NOT_SUPPORTED as isize & CLASS
         || class == C::ERRCODE_SYNTAX_ERROR as isize & CLASS
         || class == C::ERRCODE_PROGRAM_LIMIT_EXCEEDED as isize & CLASS
+        // Names in texts: 'nowhere.t'::regclass.
+        || class == C::ERRCODE_INVALID_SCHEMA_NAME as isize & CLASS
+        || class == C::ERRCODE_INVALID_CATALOG_NAME as isize & CLASS
 }
 
 /// What an expression calls.
 #[derive(Debug, Default, Clone, Copy)]
 pub struct Calls {
-    /// Sub-plans, functions that are not built in, or that may run queries.
+    /// Sub-plans, functions that are not built in, or that may run queries, or that ask a type for functions that may.
     others: bool,
-    /// Functions that look things up, casts of users among them.
+    /// Functions that look things up: casts of users, too.
     stable: bool,
-    /// Values of types that are not built in, which have functions of their own.
-    user_types: bool,
+    /// Values of enums, whose own functions are built in.
+    enums: bool,
 }
 
 impl Calls {
@@ -106,12 +111,52 @@ impl Calls {
 
     /// True where an ERROR of it may be held back.
     pub const fn are_tame(self) -> bool {
-        !(self.others || (self.stable && self.user_types))
+        !(self.others || (self.stable && self.enums))
     }
 
-    /// True where it knows built-in types only, too.
-    pub const fn are_plain(self) -> bool {
-        !self.others && !self.user_types
+    /// Notes a type that functions may be given values of.
+    unsafe fn note_type(&mut self, kind: Oid) {
+        // SAFETY: catalog look-ups, in a walk that is guarded.
+        unsafe {
+            let element = pg_sys::get_element_type(kind);
+            let kind = if element == Oid::INVALID { kind } else { element };
+            let class = pg_sys::get_typtype(kind) as u8;
+            self.enums |= class == pg_sys::TYPTYPE_ENUM;
+            let runs_others = match class {
+                pg_sys::TYPTYPE_ENUM => false,
+                pg_sys::TYPTYPE_COMPOSITE => true,
+                _ => kind.to_u32() >= pg_sys::FirstNormalObjectId || kind == pg_sys::RECORDOID,
+            };
+            // The order of a built-in type, too, may be a user's, where it has none of its own.
+            self.others |= runs_others || foreign_order::is_of(kind);
+        }
+    }
+}
+
+/// Whether a part of an expression has a type that functions may be given values of.
+///
+/// # Safety
+/// A valid node.
+pub unsafe fn shows_type(node: *mut Node) -> bool {
+    // SAFETY: the caller's promise.
+    unsafe {
+        matches!(
+            (*node).type_,
+            NodeTag::T_Var
+                | NodeTag::T_Const
+                | NodeTag::T_Param
+                | NodeTag::T_Aggref
+                | NodeTag::T_FuncExpr
+                | NodeTag::T_OpExpr
+                | NodeTag::T_CoerceViaIO
+                | NodeTag::T_ArrayCoerceExpr
+                | NodeTag::T_ArrayExpr
+                | NodeTag::T_SubscriptingRef
+                | NodeTag::T_FieldSelect
+                | NodeTag::T_CaseTestExpr
+                | NodeTag::T_MinMaxExpr
+                | NodeTag::T_RelabelType
+        )
     }
 }
 
@@ -129,24 +174,17 @@ unsafe extern "C-unwind" fn visit(node: *mut Node, data: *mut c_void) -> bool {
             | NodeTag::T_CoerceToDomain
             | NodeTag::T_ConvertRowtypeExpr
             | NodeTag::T_NextValueExpr
+            | NodeTag::T_RowExpr
             | NodeTag::T_XmlExpr => (*found).others = true,
-            NodeTag::T_Var
-            | NodeTag::T_Const
-            | NodeTag::T_Param
-            | NodeTag::T_FuncExpr
-            | NodeTag::T_OpExpr
-            | NodeTag::T_CoerceViaIO
-            | NodeTag::T_ArrayExpr
-            | NodeTag::T_FieldSelect
-            | NodeTag::T_RelabelType => {
-                let kind = pg_sys::exprType(node);
-                (*found).user_types |= kind.to_u32() >= pg_sys::FirstNormalObjectId
-                    || matches!(kind, pg_sys::RECORDOID | pg_sys::RECORDARRAYOID);
-            }
-            NodeTag::T_RowExpr => (*found).user_types = true,
+            _ if shows_type(node) => (*found).note_type(pg_sys::exprType(node)),
             _ => {}
         }
+        let stable = (*found).stable;
         pg_sys::check_functions_in_node(node, Some(note), data);
+        if (*node).type_ == NodeTag::T_CoerceViaIO {
+            // Reading and writing a value asks its type only.
+            (*found).stable = stable;
+        }
         (*found).others || tree::walk(node, visit, data)
     }
 }

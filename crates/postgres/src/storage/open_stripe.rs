@@ -24,10 +24,11 @@ use crate::host::numbers::NumberMap;
 const BYTES: usize = 64 << 20;
 /// What is left of that when it was too much, so that it is not too much again at once.
 const LEFT: usize = BYTES / 4 * 3;
-/// Memory is added up again after as many steps as stripes are open. A stripe that is found is worth so many, as readers grow while they are read from,
+/// Memory is added up again after as many steps as there are columns in the stripes that are open. A stripe that is found is worth so many, as readers grow while they are read from,
 const FOUND: usize = 8;
-/// and one that is opened so many.
+/// and one that is opened so many, and a few times its columns.
 const NEW: usize = 64;
+const NEW_COLUMN: usize = 4;
 
 /// Reads a stripe's bytes from the pages of a relation.
 pub struct Pages {
@@ -80,7 +81,9 @@ impl Opened {
     fn find(&mut self, key: &Key) -> Option<Rc<OpenStripe>> {
         self.clock += 1;
         let found = self.stripes.get(key).inspect(|found| found.used.set(self.clock)).cloned();
-        self.pass(if found.is_some() { FOUND } else { NEW });
+        if found.is_some() {
+            self.pass(FOUND);
+        }
         found
     }
 
@@ -90,7 +93,7 @@ impl Opened {
         if self.left > 0 {
             return;
         }
-        self.left = self.stripes.len().max(NEW);
+        self.left = self.stripes.values().map(|stripe| stripe.reader.column_count()).sum::<usize>().max(NEW);
         if self.stripes.values().map(|stripe| stripe.reader.memory()).sum::<usize>() <= BYTES {
             return;
         }
@@ -128,6 +131,7 @@ pub unsafe fn open(rel: Relation, entry: &StripeEntry) -> Result<Rc<OpenStripe>>
     OPENED.with_borrow_mut(|all| {
         let used = Cell::new(all.clock);
         let opened = Rc::new(OpenStripe { reader, first_row: entry.first_row, kept, used });
+        all.pass(NEW + opened.reader.column_count() * NEW_COLUMN);
         all.stripes.insert(key, Rc::clone(&opened));
         Ok(opened)
     })

@@ -39,5 +39,18 @@ pub unsafe fn attempt<T>(is_tame: bool, work: impl FnOnce() -> T) -> Result<T> {
         return Ok(unsafe { pg_guard_ffi_boundary(work) });
     }
     // SAFETY: the caller's promise.
-    unsafe { value_error::attempt(work) }.ok_or(Error::Decline("a function of the server's raised an error"))
+    let done = unsafe { value_error::attempt(work) };
+    done.map_err(|_| Error::Decline("a function of the server's raised an error"))
+}
+
+/// Makes a batch of attempts, after which what a failed one holds of the server's is let go.
+///
+/// # Safety
+/// As `attempt`. What keeps something from one batch to the next is made before.
+pub unsafe fn batch<T>(is_tame: bool, work: impl FnOnce() -> Result<T>) -> Result<T> {
+    match is_tame && MAY_HAND_OVER.get() {
+        // SAFETY: the caller's promise.
+        true => unsafe { value_error::released(work) },
+        false => work(),
+    }
 }

@@ -11,7 +11,7 @@ use vector::Vector;
 
 use crate::convert::{ColumnReader, ColumnType, ColumnWriter};
 use crate::host::value_error;
-use crate::vectorised::attempt::attempt;
+use crate::vectorised::attempt::{attempt, batch};
 
 /// Rows between two resets of the memory that results are built in.
 const ROWS: usize = 256;
@@ -128,19 +128,21 @@ impl HostFunction for ServerFunction {
             (*call).fncollation = self.collation;
             (*call).nargs = i16::try_from(values.len()).unwrap_or(0);
             let mut out = [(Datum::null(), true); ROWS];
-            let (mut start, mut done) = (0, Ok(()));
-            while start < rows && done.is_ok() {
-                pgrx::check_for_interrupts!();
-                let count = ROWS.min(rows - start);
-                let previous = pg_sys::MemoryContextSwitchTo(memory);
-                done = attempt(self.is_tame, || run(call, &values, &nulls, (start, count), &mut out));
-                for &(value, is_null) in out.iter().take(if done.is_ok() { count } else { 0 }) {
-                    writer.push_value(value, is_null);
+            let done = batch(self.is_tame, || {
+                for start in (0..rows).step_by(ROWS) {
+                    pgrx::check_for_interrupts!();
+                    let count = ROWS.min(rows - start);
+                    let previous = pg_sys::MemoryContextSwitchTo(memory);
+                    let done = attempt(self.is_tame, || run(call, &values, &nulls, (start, count), &mut out));
+                    for &(value, is_null) in out.iter().take(if done.is_ok() { count } else { 0 }) {
+                        writer.push_value(value, is_null);
+                    }
+                    pg_sys::MemoryContextSwitchTo(previous);
+                    pg_sys::MemoryContextReset(memory);
+                    done?;
                 }
-                pg_sys::MemoryContextSwitchTo(previous);
-                pg_sys::MemoryContextReset(memory);
-                start += count;
-            }
+                Ok(())
+            });
             pg_sys::pfree(call.cast());
             pg_sys::MemoryContextDelete(memory);
             done?;

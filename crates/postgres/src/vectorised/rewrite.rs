@@ -244,12 +244,25 @@ pub unsafe fn translation(plan: *mut Plan, subplans: *mut pg_sys::List) -> Optio
 
 /// A columnar table with enough rows is below, and something that has to see all of them first.
 unsafe fn is_worth_it(translated: &Translated) -> bool {
-    let rows = translated.sources.iter().map(|source| match source {
-        // SAFETY: a scan node of ours.
-        SourceSpec::Columnar { scan, .. } => unsafe { scanned_rows(*scan) },
-        SourceSpec::Rows { .. } => 0.0,
+    rows_read(translated) >= min_rows() && has_breaker(&translated.plan)
+}
+
+/// How many rows of columnar tables one start is likely to read. Each start costs something for each partition, also of those that it does not read.
+fn rows_read(translated: &Translated) -> f64 {
+    let of = |sources: &[SourceSpec]| {
+        let rows = sources.iter().map(|source| match source {
+            // SAFETY: a scan node of ours.
+            SourceSpec::Columnar { scan, .. } => unsafe { scanned_rows(*scan) },
+            SourceSpec::Rows { .. } => 0.0,
+        });
+        rows.sum::<f64>()
+    };
+    let unread = translated.alternatives.iter().map(|inputs| {
+        let rows = inputs.iter().map(|input| of(&translated.sources[input.clone()]));
+        let (sum, most) = rows.fold((0.0, 0.0), |(sum, most): (f64, f64), rows| (sum + rows, most.max(rows)));
+        sum - most
     });
-    rows.sum::<f64>() >= min_rows() && has_breaker(&translated.plan)
+    of(&translated.sources) - unread.sum::<f64>()
 }
 
 fn has_breaker(plan: &query::Plan) -> bool {

@@ -12,8 +12,8 @@ use vector::Vector;
 use crate::compat;
 use crate::convert::{ColumnReader, ColumnType, ColumnWriter};
 use crate::host::aggregate::{self as aggregates, Definition};
-use crate::host::value_error;
-use crate::vectorised::attempt::attempt;
+use crate::host::{foreign_order, value_error};
+use crate::vectorised::attempt::{attempt, batch};
 
 /// Rows between two resets of the memory that the functions work in.
 const ROWS: usize = 256;
@@ -72,6 +72,7 @@ impl ServerAggregate {
                 || !compat::may_execute((*call).aggfnoid)
                 || (*call).aggkind as u8 != b'n'
                 || (*call).aggvariadic
+                || foreign_order::is_of((*call).aggtype)
             {
                 return None;
             }
@@ -295,21 +296,24 @@ impl HostAggregate for ServerAggregate {
         let mut start = 0;
         // SAFETY: the main thread, inside a running node.
         unsafe {
-            while let Some(&number) = groups.get(start) {
-                pgrx::check_for_interrupts!();
-                if group.is_some_and(|group| group != number) {
-                    let (value, is_null) = attempt(self.is_tame, || running.result())?;
-                    writer.push_value(value, is_null);
+            batch(self.is_tame, || {
+                while let Some(&number) = groups.get(start) {
+                    pgrx::check_for_interrupts!();
+                    if group.is_some_and(|group| group != number) {
+                        let (value, is_null) = attempt(self.is_tame, || running.result())?;
+                        writer.push_value(value, is_null);
+                        pg_sys::MemoryContextReset(running.work);
+                        pg_sys::ffi::pg_guard_ffi_boundary(|| running.clear());
+                    }
+                    *group = Some(number);
+                    let rest = groups.get(start..).unwrap_or_default();
+                    let end = start + rest.iter().take_while(|&&other| other == number).count();
+                    attempt(self.is_tame, || running.take(&values, &nulls, (start, end)))?;
                     pg_sys::MemoryContextReset(running.work);
-                    pg_sys::ffi::pg_guard_ffi_boundary(|| running.clear());
+                    start = end;
                 }
-                *group = Some(number);
-                let rest = groups.get(start..).unwrap_or_default();
-                let end = start + rest.iter().take_while(|&&other| other == number).count();
-                attempt(self.is_tame, || running.take(&values, &nulls, (start, end)))?;
-                pg_sys::MemoryContextReset(running.work);
-                start = end;
-            }
+                Ok(())
+            })?;
         }
         Ok(writer.take())
     }
@@ -320,7 +324,7 @@ impl HostAggregate for ServerAggregate {
         let mut writer = ColumnWriter::new(self.result);
         // SAFETY: the main thread, inside a running node.
         unsafe {
-            let (value, is_null) = attempt(self.is_tame, || running.result())?;
+            let (value, is_null) = batch(self.is_tame, || attempt(self.is_tame, || running.result()))?;
             writer.push_value(value, is_null);
             pg_sys::MemoryContextReset(running.work);
             // What it has is of no use any more.

@@ -14,8 +14,9 @@ use vector::{Values, Vector};
 
 use crate::compat;
 use crate::convert::{ColumnReader, ColumnType, ColumnWriter};
-use crate::host::{tree, value_error};
-use crate::vectorised::attempt::attempt;
+use crate::host::identity::Identity;
+use crate::host::{foreign_order, tree, value_error};
+use crate::vectorised::attempt::{attempt, batch};
 
 /// Rows between two resets of the memory that results are built in.
 const ROWS: usize = 256;
@@ -37,6 +38,8 @@ struct Inner {
     tree: *mut Node,
     types: Vec<Oid>,
     memory: pg_sys::MemoryContext,
+    /// Who began.
+    identity: Identity,
     prepared: Option<Prepared>,
 }
 // SAFETY: it is only used on the main thread (`needs_host`), and dropping it frees nothing of the server's.
@@ -129,6 +132,7 @@ pub unsafe fn parts(node: *mut Node) -> Option<Vec<*mut Node>> {
             !node.is_null()
                 && (matches!((*node).type_, NodeTag::T_CoerceViaIO | NodeTag::T_FuncExpr)
                     && may_check(pg_sys::exprType(node))
+                    || value_error::shows_type(node) && foreign_order::is_of(pg_sys::exprType(node))
                     || pg_sys::check_functions_in_node(node, Some(may_not_call), data)
                     || tree::walk(node, forbidden, data))
         }
@@ -201,6 +205,7 @@ impl ServerExpression {
                     tree,
                     types,
                     memory: pg_sys::CurrentMemoryContext,
+                    identity: Identity::current(),
                     prepared: None,
                 }),
             })
@@ -223,7 +228,8 @@ impl Inner {
                 *value =
                     pg_sys::ParamExternData { value: Datum::null(), isnull: true, pflags: 0, ptype: kind };
             }
-            let state = pg_sys::ExecInitExprWithParams(self.tree.cast(), values);
+            let state = || pg_sys::ExecInitExprWithParams(self.tree.cast(), values);
+            let state = self.identity.during(state);
             let context = pg_sys::CreateStandaloneExprContext();
             (*context).ecxt_param_list_info = values;
             pg_sys::MemoryContextSwitchTo(previous);
@@ -280,20 +286,22 @@ impl HostFunction for ServerExpression {
             let prepared = inner.prepared();
             let memory = (*prepared.context).ecxt_per_tuple_memory;
             let mut out = [(Datum::null(), true); ROWS];
-            let mut start = 0;
-            while start < wanted {
-                pgrx::check_for_interrupts!();
-                let count = ROWS.min(wanted - start);
-                let previous = pg_sys::MemoryContextSwitchTo(memory);
-                let done = attempt(self.is_tame, || run(prepared, &values, &nulls, (start, count), &mut out));
-                for &(value, is_null) in out.iter().take(if done.is_ok() { count } else { 0 }) {
-                    writer.push_value(value, is_null);
+            batch(self.is_tame, || {
+                for start in (0..wanted).step_by(ROWS) {
+                    pgrx::check_for_interrupts!();
+                    let count = ROWS.min(wanted - start);
+                    let previous = pg_sys::MemoryContextSwitchTo(memory);
+                    let done =
+                        attempt(self.is_tame, || run(prepared, &values, &nulls, (start, count), &mut out));
+                    for &(value, is_null) in out.iter().take(if done.is_ok() { count } else { 0 }) {
+                        writer.push_value(value, is_null);
+                    }
+                    pg_sys::MemoryContextSwitchTo(previous);
+                    pg_sys::MemoryContextReset(memory);
+                    done?;
                 }
-                pg_sys::MemoryContextSwitchTo(previous);
-                pg_sys::MemoryContextReset(memory);
-                done?;
-                start += count;
-            }
+                Ok(())
+            })?;
         }
         let found = writer.take();
         Ok(match self.constant && rows > 1 {

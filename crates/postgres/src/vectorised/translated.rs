@@ -6,6 +6,7 @@
 use std::any::Any;
 use std::borrow::Cow;
 use std::fmt;
+use std::ops::Range;
 use std::sync::Arc;
 
 use pgrx::pg_sys::{self, Datum, Oid};
@@ -21,6 +22,8 @@ pub struct Translated {
     pub sources: Vec<SourceSpec>,
     /// Those of them, by position, that have none for the values of now, and are not to be asked.
     pub idle: Vec<usize>,
+    /// The sources of partitions, of each partitioned table of which one is likely to be left by values that are not known yet.
+    pub alternatives: Vec<Vec<Range<usize>>>,
     /// What the server sees of each column of the plan: one for each entry of the subtree's target list.
     pub columns: Vec<OutputColumn>,
     /// What its constants and calls of the server's functions were.
@@ -163,8 +166,39 @@ pub trait Values {
     }
 }
 
-/// Functions of the server's, by the part of the plan that calls them.
-pub type Kept = Vec<(*mut pg_sys::Node, Arc<dyn Any + Send + Sync>)>;
+/// Functions of the server's, by the part of the plan that calls them. What else a translation makes of the server's is gone at the next one.
+pub struct Kept {
+    memory: pg_sys::MemoryContext,
+    functions: Vec<(*mut pg_sys::Node, Arc<dyn Any + Send + Sync>)>,
+}
+
+impl Kept {
+    /// None yet; they live in this memory.
+    pub const fn new(memory: pg_sys::MemoryContext) -> Self {
+        Self { memory, functions: Vec::new() }
+    }
+
+    /// Those of one kind.
+    pub fn all<T: Send + Sync + 'static>(&self) -> impl Iterator<Item = (*mut pg_sys::Node, Arc<T>)> {
+        self.functions.iter().filter_map(|(of, one)| Some((*of, Arc::clone(one).downcast().ok()?)))
+    }
+
+    /// Makes one.
+    pub fn make<T: Send + Sync + 'static>(
+        &mut self,
+        of: *mut pg_sys::Node,
+        make: impl FnOnce() -> Option<Arc<T>>,
+    ) -> Option<Arc<T>> {
+        // SAFETY: the memory lives as long as the node.
+        let previous = unsafe { pg_sys::MemoryContextSwitchTo(self.memory) };
+        let made = make();
+        // SAFETY: what was current.
+        unsafe { pg_sys::MemoryContextSwitchTo(previous) };
+        let made = made?;
+        self.functions.push((of, Arc::clone(&made) as _));
+        Some(made)
+    }
+}
 
 /// While planning: nothing is known, the translation only shows whether there is one.
 #[derive(Debug)]

@@ -19,7 +19,8 @@ pub unsafe fn start(state: &mut State, reason: String) {
         let custom = state.custom;
         let estate = (*custom).ss.ps.state;
         let previous = pg_sys::MemoryContextSwitchTo((*estate).es_query_cxt);
-        state.fallback = pg_sys::ExecInitNode(state.subtree, estate, state.eflags);
+        let subtree = || pg_sys::ExecInitNode(state.subtree, estate, state.eflags);
+        state.fallback = state.identity.during(subtree);
         (*custom).custom_ps = pg_sys::lappend((*custom).custom_ps, state.fallback.cast());
         // The statement's start has gone by: bitmap scans must not prefetch, system columns must come along.
         hooks::adjust(state.fallback);

@@ -86,8 +86,11 @@ pub unsafe fn now(
         let may_hand_over =
             *are_tame && parameters.iter().all(|&number| (*values.add(number)).execPlan.is_null());
         let find = || compat::matching_inputs(*state);
-        let found = if may_hand_over { value_error::attempt(find) } else { Some(tree::guarded(find)) };
-        let matching = found.ok_or(Reason("partitions by a value that cannot be computed".into()))?;
+        let found = match may_hand_over {
+            true => value_error::released(|| value_error::attempt(find)),
+            false => Ok(tree::guarded(find)),
+        };
+        let matching = found.map_err(|_| Reason("partitions by a value that cannot be computed".into()))?;
         let read = members(matching);
         pg_sys::bms_free(matching);
         let remaining = |(at, &place)| Remaining { place, idle: !read.contains(&at) };

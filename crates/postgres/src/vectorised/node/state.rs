@@ -18,6 +18,7 @@ use super::values::Live;
 use super::{fallback, host};
 use crate::convert::{ColumnReader, ColumnType};
 use crate::host::early_value::EarlyValue;
+use crate::host::identity::Identity;
 use crate::host::{error, memory};
 use crate::vectorised::attempt;
 use crate::vectorised::cost;
@@ -99,8 +100,12 @@ pub struct State {
     pub end: usize,
     /// Datums, a column each.
     pub outputs: Vec<Output>,
+    /// Who began.
+    pub identity: Identity,
     values: Vec<EarlyValue>,
     kept: Kept,
+    /// What a translation makes of the server's beside that, until the next one.
+    scratch: pg_sys::MemoryContext,
     pruning: Vec<Pruning>,
     execution: Option<Execution>,
     files: Option<Arc<Directory>>,
@@ -148,8 +153,10 @@ impl State {
                 at: 0,
                 end: 0,
                 outputs: ColumnType::of_all(descriptor).into_iter().map(output).collect(),
+                identity: Identity::current(),
                 values: Vec::new(),
-                kept: Vec::new(),
+                kept: Kept::new((*(*custom).ss.ps.state).es_query_cxt),
+                scratch: std::ptr::null_mut(),
                 pruning: Vec::new(),
                 execution: None,
                 files: None,
@@ -240,10 +247,22 @@ impl State {
             let econtext = (*self.custom).ss.ps.ps_ExprContext;
             pg_sys::MemoryContextReset((*econtext).ecxt_per_tuple_memory);
             let subplans = subplans(self.custom);
-            let mut values = Live::new(self.custom, &mut self.values, &mut self.kept, &mut self.pruning);
-            // What it makes of the server's is kept for later starts.
-            let previous = pg_sys::MemoryContextSwitchTo((*(*self.custom).ss.ps.state).es_query_cxt);
-            let translated = translate(self.subtree, subplans, &mut values);
+            if self.scratch.is_null() {
+                self.scratch = pg_sys::AllocSetContextCreateExtended(
+                    (*(*self.custom).ss.ps.state).es_query_cxt,
+                    c"colonnade translation".as_ptr(),
+                    pg_sys::ALLOCSET_SMALL_MINSIZE as usize,
+                    pg_sys::ALLOCSET_SMALL_INITSIZE as usize,
+                    pg_sys::ALLOCSET_DEFAULT_MAXSIZE as usize,
+                );
+            }
+            // The execution that may have used it is gone.
+            pg_sys::MemoryContextReset(self.scratch);
+            let fetching = Identity::current();
+            let mut values =
+                Live::new(self.custom, &mut self.values, &mut self.kept, &mut self.pruning, fetching);
+            let previous = pg_sys::MemoryContextSwitchTo(self.scratch);
+            let translated = self.identity.during(|| translate(self.subtree, subplans, &mut values));
             pg_sys::MemoryContextSwitchTo(previous);
             let Ok(translated) = translated else {
                 return Err(query::Error::Decline("values of parameters"));

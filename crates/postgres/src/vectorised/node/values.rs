@@ -7,6 +7,7 @@ use pgrx::pg_sys::{self, Datum};
 
 use super::pruning::{self, Pruning};
 use crate::host::early_value::EarlyValue;
+use crate::host::identity::Identity;
 use crate::vectorised::translated::{Kept, Reason, Remaining, Values};
 
 /// Everything is evaluated.
@@ -15,17 +16,20 @@ pub struct Live<'a> {
     known: &'a mut Vec<EarlyValue>,
     kept: &'a mut Kept,
     pruning: &'a mut Vec<Pruning>,
+    fetching: Identity,
 }
 
 impl<'a> Live<'a> {
-    /// For a node that runs; `known` are the expressions initialised so far, by address, `kept` the functions called so far, and `pruning` what was found out about partitions.
+    /// For a node that runs; `known` are the expressions initialised so far, by address, `kept` the functions called so far, and `pruning` what was found out about partitions. Values are
+    /// computed as the user who fetches; the rest is done as the current one, who began.
     pub const fn new(
         custom: *mut pg_sys::CustomScanState,
         known: &'a mut Vec<EarlyValue>,
         kept: &'a mut Kept,
         pruning: &'a mut Vec<Pruning>,
+        fetching: Identity,
     ) -> Self {
-        Self { custom, known, kept, pruning }
+        Self { custom, known, kept, pruning, fetching }
     }
 }
 
@@ -45,7 +49,7 @@ impl Values for Live<'_> {
                 }
             };
             let previous = pg_sys::MemoryContextSwitchTo((*econtext).ecxt_per_tuple_memory);
-            let value = self.known.get(at).and_then(|known| known.get(econtext));
+            let value = self.known.get(at).and_then(|known| self.fetching.during(|| known.get(econtext)));
             pg_sys::MemoryContextSwitchTo(previous);
             value.map(Some).ok_or(Reason("value that fails".into()))
         }
@@ -57,7 +61,7 @@ impl Values for Live<'_> {
         partitions: *mut pg_sys::PartitionPruneInfo,
     ) -> Result<Vec<Remaining>, Reason> {
         // SAFETY: the caller's promise; the node starts.
-        unsafe { pruning::now(self.pruning, self.custom, inputs, partitions) }
+        unsafe { self.fetching.during(|| pruning::now(self.pruning, self.custom, inputs, partitions)) }
     }
 
     fn kept(&mut self) -> Option<&mut Kept> {

@@ -4,7 +4,7 @@
 //! query with an error. Those that the node finds when it begins are no inputs; those that change with each start stay inputs, but their sources are idle.
 
 use pgrx::PgList;
-use pgrx::pg_sys::{self, Plan as ServerPlan};
+use pgrx::pg_sys::{self, NodeTag, Plan as ServerPlan};
 use query::{Expression, Plan, SortKey};
 
 use super::constants::constant;
@@ -80,6 +80,7 @@ unsafe fn all(
         };
         let removed = plans.len() - remaining.len();
         let mut inputs = Vec::new();
+        let mut alternatives = Vec::new();
         for Remaining { place, idle } in remaining {
             let Some(plan) = plans.get_ptr(place) else { return decline("partition that is no input") };
             let first = context.sources.len();
@@ -91,6 +92,10 @@ unsafe fn all(
                 context.idle.extend(first..context.sources.len());
             }
             inputs.push(input);
+            alternatives.push(first..context.sources.len());
+        }
+        if !partitions.is_null() && is_of_one(partitions) {
+            context.alternatives.push(alternatives);
         }
         let Some(types) = inputs.first().map(Plan::types) else { return nothing(context, append, removed) };
         if inputs.iter().any(|input| input.types() != types) {
@@ -98,6 +103,39 @@ unsafe fn all(
         }
         let columns = (0..types.len()).map(Expression::Column).collect();
         Ok(Relation { plan: Plan::Append { inputs, removed }, columns })
+    }
+}
+
+/// Whether values that come later are likely to leave one partition: they are to be equal to its key, at each level of partitions.
+unsafe fn is_of_one(partitions: *mut pg_sys::PartitionPruneInfo) -> bool {
+    // SAFETY: lists of lists of what the planner found out about each partitioned table; casts follow the tag.
+    unsafe {
+        let is_equality = |step: *mut pg_sys::PartitionPruneStep| {
+            if (*step).type_ != NodeTag::T_PartitionPruneStepOp {
+                return false;
+            }
+            let step = &*step.cast::<pg_sys::PartitionPruneStepOp>();
+            // A hash function of partitions gives eight bytes, what compares four; the numbers of strategies are of two kinds, too.
+            let hashes = !step.cmpfns.is_null()
+                && pg_sys::get_func_rettype(pg_sys::list_nth_oid(step.cmpfns, 0)) == pg_sys::INT8OID;
+            hashes || u32::from(step.opstrategy) == pg_sys::BTEqualStrategyNumber
+        };
+        let is_union = |step: *mut pg_sys::PartitionPruneStep| {
+            (*step).type_ == NodeTag::T_PartitionPruneStepCombine
+                && (*step.cast::<pg_sys::PartitionPruneStepCombine>()).combineOp
+                    == pg_sys::PartitionPruneCombineOp::PARTPRUNE_COMBINE_UNION
+        };
+        let leave_one = |steps: *mut pg_sys::List| {
+            let steps = PgList::<pg_sys::PartitionPruneStep>::from_pg(steps);
+            steps.iter_ptr().any(is_equality) && !steps.iter_ptr().any(is_union)
+        };
+        PgList::<pg_sys::List>::from_pg((*partitions).prune_infos).iter_ptr().all(|hierarchy| {
+            PgList::<pg_sys::PartitionedRelPruneInfo>::from_pg(hierarchy).iter_ptr().all(|table| {
+                pg_sys::bms_num_members((*table).present_parts) < 2
+                    || leave_one((*table).initial_pruning_steps)
+                    || leave_one((*table).exec_pruning_steps)
+            })
+        })
     }
 }
 

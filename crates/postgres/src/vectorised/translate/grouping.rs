@@ -15,6 +15,7 @@ use super::{
     Context, Order, Relation, constants, decline, expressions, input, percentiles, scan, target_list,
     targets, types,
 };
+use crate::host::tree;
 use crate::vectorised::translated::{OutputColumn, Reason};
 
 /// What a node groups by.
@@ -250,8 +251,7 @@ unsafe fn mentioned(grouping: &Grouping) -> Result<Mentioned, Reason> {
         let mut calls = Vec::new();
         for list in [(*plan).targetlist, (*plan).qual] {
             let flags = pg_sys::PVC_INCLUDE_AGGREGATES | pg_sys::PVC_RECURSE_PLACEHOLDERS;
-            let found = PgList::<pg_sys::Node>::from_pg(pg_sys::pull_var_clause(list.cast(), flags as i32));
-            for node in found.iter_ptr() {
+            for node in tree::pulled(list.cast(), flags) {
                 match (*node).type_ {
                     NodeTag::T_Aggref => calls.push(node.cast()),
                     // It names grouped columns without reading them.

@@ -11,6 +11,7 @@ use query::{Expression, JoinKind, Plan};
 use super::expressions;
 use super::scope::Scope;
 use super::{Context, Order, Relation, decline, functions, input, keys as key_values, subplan, target_list};
+use crate::host::tree;
 use crate::vectorised::translated::Reason;
 
 /// A hash join.
@@ -105,8 +106,8 @@ unsafe fn only_of(node: *mut pg_sys::Node, side: i32) -> bool {
     // SAFETY: a valid expression.
     unsafe {
         let flags = pg_sys::PVC_RECURSE_AGGREGATES | pg_sys::PVC_RECURSE_PLACEHOLDERS;
-        let vars = PgList::<pg_sys::Var>::from_pg(pg_sys::pull_var_clause(node, flags as i32));
-        !vars.is_empty() && vars.iter_ptr().all(|var| (*var).varno == side)
+        let vars = tree::pulled(node, flags);
+        !vars.is_empty() && vars.into_iter().all(|var| (*var.cast::<pg_sys::Var>()).varno == side)
     }
 }
 

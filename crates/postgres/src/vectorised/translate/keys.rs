@@ -23,14 +23,8 @@ fn numbers(context: &mut Context<'_>, column: OutputColumn) -> Option<Arc<Number
     // SAFETY: while a plan is translated; the memory then current is that of the query where the node runs.
     let made = || unsafe { Numbers::new(base, column.collation) };
     let Some(kept) = context.values.kept() else { return made() };
-    let mut all = kept.iter().filter_map(|(_, one)| Arc::clone(one).downcast::<Numbers>().ok());
-    if let Some(found) = all.find(|numbers| numbers.are_of(base, column.collation)) {
-        return Some(found);
-    }
-    let made = made()?;
-    let one: Arc<dyn std::any::Any + Send + Sync> = Arc::clone(&made) as _;
-    kept.push((std::ptr::null_mut(), one));
-    Some(made)
+    let known = kept.all().find(|(_, numbers): &(_, Arc<Numbers>)| numbers.are_of(base, column.collation));
+    known.map(|(_, numbers)| numbers).or_else(|| kept.make(std::ptr::null_mut(), made))
 }
 
 fn number(numbers: Arc<Numbers>, for_use: Use, value: Expression) -> Expression {

@@ -27,8 +27,8 @@ mod subplan;
 pub mod types;
 mod window;
 
-use std::any::Any;
 use std::borrow::Cow;
+use std::ops::Range;
 use std::sync::Arc;
 
 use pgrx::PgList;
@@ -98,6 +98,8 @@ struct Context<'a> {
     sources: Vec<SourceSpec>,
     /// See `Translated`.
     idle: Vec<usize>,
+    /// See there.
+    alternatives: Vec<Vec<Range<usize>>>,
     /// What a CASE compares, innermost last.
     tests: Vec<Expression>,
     /// Expressions around the one that is translated.
@@ -125,17 +127,8 @@ fn kept<T: Send + Sync + 'static>(
     make: impl FnOnce() -> Option<Arc<T>>,
 ) -> Option<Arc<T>> {
     let Some(kept) = context.values.kept() else { return make() };
-    let same = |(of, function): &(_, Arc<dyn Any + Send + Sync>)| match *of == node {
-        true => Arc::clone(function).downcast().ok(),
-        false => None,
-    };
-    if let Some(found) = kept.iter().find_map(same) {
-        return Some(found);
-    }
-    let made = make()?;
-    let function: Arc<dyn Any + Send + Sync> = Arc::clone(&made) as _;
-    kept.push((node, function));
-    Some(made)
+    let known = kept.all().find(|(of, _)| *of == node);
+    known.map(|(_, function)| function).or_else(|| kept.make(node, make))
 }
 
 /// The translation of a plan subtree.
@@ -155,6 +148,7 @@ pub unsafe fn translate(
         values,
         sources: Vec::new(),
         idle: Vec::new(),
+        alternatives: Vec::new(),
         tests: Vec::new(),
         depth: 0,
         branches: 0,
@@ -176,6 +170,7 @@ pub unsafe fn translate(
             plan: stream::settled(query::simplify(relation.materialise())),
             sources: context.sources,
             idle: context.idle,
+            alternatives: context.alternatives,
             columns,
             origins: context.origins,
         })
@@ -216,6 +211,7 @@ unsafe fn input(
         operator(context, plan, order).or_else(|_| {
             context.sources.truncate(sources);
             context.idle.retain(|&source| source < sources);
+            context.alternatives.retain(|inputs| inputs.iter().all(|input| input.end <= sources));
             context.tests.truncate(tests);
             rows(context, plan)
         })

@@ -3,7 +3,6 @@
 //! The scan node stays in the plan as the description of its source: which table, and the clauses that are answered on encoded data (`custom_exprs`). Its other conditions become
 //! a filter in the server's order, which is the order that row security wants.
 
-use pgrx::PgList;
 use pgrx::pg_sys::{self, NodeTag};
 use query::{Expression, Plan};
 
@@ -11,6 +10,7 @@ use super::expressions;
 use super::scope::Scope;
 use super::{Context, Order, Relation, decline, input, subplan, target_list, types};
 use crate::executor;
+use crate::host::tree;
 use crate::vectorised::translated::{Reason, SourceSpec};
 
 /// True for our scan node, run by one process.
@@ -38,8 +38,8 @@ pub unsafe fn columnar(context: &mut Context<'_>, scan: *mut pg_sys::CustomScan)
         let mut columns: Vec<(usize, pg_sys::Oid)> = Vec::new();
         for list in [(*plan).targetlist, (*plan).qual] {
             let flags = pg_sys::PVC_RECURSE_AGGREGATES | pg_sys::PVC_RECURSE_PLACEHOLDERS;
-            let vars = PgList::<pg_sys::Var>::from_pg(pg_sys::pull_var_clause(list.cast(), flags as i32));
-            for var in vars.iter_ptr() {
+            for var in tree::pulled(list.cast(), flags) {
+                let var = var.cast::<pg_sys::Var>();
                 let Ok(attno) = usize::try_from((*var).varattno) else { return decline("system column") };
                 let Some(attribute) = attno.checked_sub(1) else { return decline("whole row") };
                 if !columns.iter().any(|(known, _)| *known == attribute) {

@@ -17,6 +17,7 @@ use super::scope::Scope;
 use super::{
     Context, Order, Relation, aggregate, decline, input, keys as key, scan, target_list, targets, types,
 };
+use crate::host::tree;
 use crate::vectorised::translated::{OutputColumn, Reason};
 
 /// A WindowAgg.
@@ -124,10 +125,9 @@ unsafe fn calls(plan: *mut pg_sys::Plan) -> Vec<*mut pg_sys::WindowFunc> {
     unsafe {
         for list in [(*plan).targetlist, (*plan).qual] {
             let flags = pg_sys::PVC_INCLUDE_WINDOWFUNCS | pg_sys::PVC_RECURSE_PLACEHOLDERS;
-            let nodes = PgList::<pg_sys::Node>::from_pg(pg_sys::pull_var_clause(list.cast(), flags as i32));
+            let nodes = tree::pulled(list.cast(), flags).into_iter();
             found.extend(
                 nodes
-                    .iter_ptr()
                     .filter(|&node| (*node).type_ == NodeTag::T_WindowFunc)
                     .map(|node| node.cast::<pg_sys::WindowFunc>()),
             );

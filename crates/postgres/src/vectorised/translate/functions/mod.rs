@@ -21,6 +21,7 @@ use super::scope::Scope;
 use super::{Context, decline, documents, keys, padding, types};
 use crate::compat;
 use crate::convert::{ColumnType, ColumnWriter};
+use crate::host::foreign_order;
 use crate::planner::operand;
 use crate::vectorised::host_function::ServerFunction;
 use crate::vectorised::translated::{OutputColumn, Reason};
@@ -117,6 +118,10 @@ unsafe fn host(
         let nodes = PgList::<pg_sys::Node>::from_pg(args);
         let kinds = nodes.iter_ptr().map(|node| pg_sys::exprType(node)).collect::<Vec<_>>();
         let message = format!("function {name}");
+        let result_kind = pg_sys::exprType(node);
+        if kinds.iter().chain([&result_kind]).any(|&kind| foreign_order::is_of(kind)) {
+            return decline(format!("function {name} of values that a user's functions compare"));
+        }
         let Some(function) = ServerFunction::new(oid, name, collation, node, &kinds) else {
             return decline(message);
         };

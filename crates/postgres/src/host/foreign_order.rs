@@ -1,0 +1,43 @@
+//! Types whose order or equality is not built in.
+//!
+//! Built-in functions of arrays, ranges and rows, GREATEST and their like look up by the type how its values are compared, and so call functions of an operator class that a user has made.
+//! Callers: `value_error`, and what would call such a function where the server's executor might not.
+
+use pgrx::pg_sys::{self, Oid};
+
+/// Whether comparing or hashing values of a type, or of what it is made of, calls functions that are not built in. Of rows without a type that is not known.
+///
+/// # Safety
+/// A type; catalog look-ups under guard.
+pub unsafe fn is_of(kind: Oid) -> bool {
+    // SAFETY: the caller's promise; entries of the type cache live as long as the session, and the columns of one at least as long as nothing else is looked up: numbers are copied first.
+    unsafe {
+        let element = pg_sys::get_element_type(kind);
+        let kind = pg_sys::getBaseType(if element == Oid::INVALID { kind } else { element });
+        match pg_sys::get_typtype(kind) as u8 {
+            pg_sys::TYPTYPE_RANGE => is_of(pg_sys::get_range_subtype(kind)),
+            pg_sys::TYPTYPE_MULTIRANGE => is_of(pg_sys::get_multirange_range(kind)),
+            pg_sys::TYPTYPE_COMPOSITE if kind.to_u32() < pg_sys::FirstNormalObjectId => false,
+            pg_sys::TYPTYPE_COMPOSITE => {
+                let columns = (*pg_sys::lookup_type_cache(kind, pg_sys::TYPECACHE_TUPDESC as i32)).tupDesc;
+                if columns.is_null() {
+                    return true;
+                }
+                let count = usize::try_from((*columns).natts).unwrap_or(0);
+                let columns = std::slice::from_raw_parts((*columns).attrs.as_ptr(), count);
+                let columns = columns.iter().filter(|column| !column.attisdropped);
+                columns.map(|column| column.atttypid).collect::<Vec<_>>().into_iter().any(|kind| is_of(kind))
+            }
+            _ => {
+                let flags = pg_sys::TYPECACHE_EQ_OPR
+                    | pg_sys::TYPECACHE_CMP_PROC
+                    | pg_sys::TYPECACHE_HASH_PROC
+                    | pg_sys::TYPECACHE_HASH_EXTENDED_PROC;
+                let known = &*pg_sys::lookup_type_cache(kind, flags as i32);
+                [known.eq_opr, known.cmp_proc, known.hash_proc, known.hash_extended_proc]
+                    .into_iter()
+                    .any(|found| found.to_u32() >= pg_sys::FirstNormalObjectId)
+            }
+        }
+    }
+}

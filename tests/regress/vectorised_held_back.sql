@@ -1,0 +1,126 @@
+-- ERRORs that the vectorised node holds back until it knows that the query meets them: nothing of what the function held stays behind, no function of a user's is among them, and
+-- rights are those of who began the query. Each query stops before the row that fails.
+SET max_parallel_workers_per_gather = 0;
+SET colonnade.vectorised_min_rows = 1;
+CREATE TABLE few (id int);
+INSERT INTO few SELECT g FROM generate_series(1, 9999) g;
+CREATE TABLE c (id int, t text) USING colcompress;
+INSERT INTO c SELECT g, 'b' FROM generate_series(1, 20000) g;
+ANALYZE few, c;
+-- {t} is the text, 'b' but in row 500, where it is {bad}.
+CREATE FUNCTION first_rows(condition text, bad text DEFAULT NULL) RETURNS text LANGUAGE plpgsql AS $$
+DECLARE ids int[]; plan text; line text; at text;
+BEGIN
+  condition := replace(condition, '{t}', format('CASE x.id WHEN 500 THEN %L ELSE x.t END', bad));
+  condition := format('SELECT x.id FROM c x JOIN (SELECT id FROM few WHERE id < 10000) y USING (id) WHERE %s LIMIT 3', condition);
+  FOR line IN EXECUTE 'EXPLAIN ' || condition LOOP plan := concat(plan, line); END LOOP;
+  EXECUTE format('SELECT array_agg(id) FROM (%s) q', condition) INTO ids;
+  RETURN CASE WHEN plan LIKE '%Colonnade Query%' OR plan LIKE '%Vectorised%' THEN '' ELSE 'not vectorised: ' END || ids::text;
+EXCEPTION WHEN OTHERS THEN RETURN SQLSTATE || ' ' || SQLERRM;
+END $$;
+EXPLAIN (COSTS OFF) SELECT x.id FROM c x JOIN (SELECT id FROM few WHERE id < 10000) y USING (id) WHERE COALESCE(to_regtype(x.t)::oid::int8, 0) IS NOT NULL LIMIT 3;
+
+-- What a failed function held: entries of caches, descriptors, relations. A WARNING of the server's would tell.
+SELECT first_rows('COALESCE(to_regtype({t})::oid::int8, 0) IS NOT NULL', 'int4(5)');
+SELECT first_rows('pg_get_functiondef(CASE x.id WHEN 500 THEN 2108 ELSE 1299 END) IS NOT NULL');
+CREATE TABLE no_hash (k int);
+CREATE TABLE by_hash (k int) PARTITION BY HASH (k);
+SELECT first_rows('satisfies_hash_partition(CASE x.id WHEN 500 THEN ''no_hash'' ELSE ''by_hash'' END::regclass, 2, 0, x.id) IS NOT NULL');
+SELECT x.id FROM c x JOIN (SELECT id FROM few WHERE id < 10000) y USING (id) WHERE COALESCE(to_regtype(CASE x.id WHEN 500 THEN 'int4(5)' ELSE x.t END)::oid::int8, 0) IS NOT NULL LIMIT 3;
+
+-- Enums, whose functions are built in; names of schemas and databases.
+CREATE TYPE letter AS ENUM ('a', 'b');
+SELECT first_rows('({t})::letter <> ''a''', 'zzz');
+SELECT first_rows('(''{'' || {t} || ''}'')::letter[] IS NOT NULL', 'zzz');
+SELECT first_rows('(CASE x.id WHEN 500 THEN ''nowhere.y'' ELSE ''pg_class'' END)::regclass IS NOT NULL');
+SELECT first_rows('has_database_privilege(CASE x.id WHEN 500 THEN ''nowhere'' ELSE current_database() END, ''connect'')');
+SET plan_cache_mode = force_generic_plan;
+PREPARE named(text) AS SELECT count(*) FROM c WHERE id < 0 AND id = $1::regclass::oid::int;
+EXECUTE named('nowhere.t');
+PREPARE lettered(text) AS SELECT count(*) FROM c WHERE id < 0 AND t = $1::letter::text;
+EXECUTE lettered('zzz');
+RESET plan_cache_mode;
+
+-- An order of a user's: what built-in functions of arrays, ranges and rows call runs queries. Such parts are the server's executor's, which stops before the row that fails.
+CREATE TYPE number;
+CREATE FUNCTION number_in(cstring) RETURNS number AS 'int4in' LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE;
+CREATE FUNCTION number_out(number) RETURNS cstring AS 'int4out' LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE;
+CREATE TYPE number (INPUT = number_in, OUTPUT = number_out, LIKE = int4);
+CREATE CAST (int AS number) WITHOUT FUNCTION;
+CREATE CAST (number AS int) WITHOUT FUNCTION;
+CREATE FUNCTION compared(a number, b number) RETURNS int LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE AS $$
+DECLARE r text;
+BEGIN
+  IF 500 IN (a::int, b::int) THEN
+    PERFORM set_config('work_mem', '123MB', false);
+    SELECT repeat('x', 1 / (relpages - relpages)) INTO r FROM pg_class WHERE relname = 'pg_class';
+  END IF;
+  RETURN btint4cmp(a::int, b::int);
+END $$;
+CREATE FUNCTION less(number, number) RETURNS bool LANGUAGE plpgsql IMMUTABLE STRICT AS $$ BEGIN RETURN compared($1, $2) < 0; END $$;
+CREATE FUNCTION less_or_same(number, number) RETURNS bool LANGUAGE plpgsql IMMUTABLE STRICT AS $$ BEGIN RETURN compared($1, $2) <= 0; END $$;
+CREATE FUNCTION same(number, number) RETURNS bool LANGUAGE plpgsql IMMUTABLE STRICT AS $$ BEGIN RETURN compared($1, $2) = 0; END $$;
+CREATE FUNCTION more_or_same(number, number) RETURNS bool LANGUAGE plpgsql IMMUTABLE STRICT AS $$ BEGIN RETURN compared($1, $2) >= 0; END $$;
+CREATE FUNCTION more(number, number) RETURNS bool LANGUAGE plpgsql IMMUTABLE STRICT AS $$ BEGIN RETURN compared($1, $2) > 0; END $$;
+CREATE OPERATOR < (LEFTARG = number, RIGHTARG = number, FUNCTION = less, COMMUTATOR = >, NEGATOR = >=);
+CREATE OPERATOR <= (LEFTARG = number, RIGHTARG = number, FUNCTION = less_or_same, COMMUTATOR = >=, NEGATOR = >);
+CREATE OPERATOR = (LEFTARG = number, RIGHTARG = number, FUNCTION = same, COMMUTATOR = =);
+CREATE OPERATOR >= (LEFTARG = number, RIGHTARG = number, FUNCTION = more_or_same, COMMUTATOR = <=, NEGATOR = <);
+CREATE OPERATOR > (LEFTARG = number, RIGHTARG = number, FUNCTION = more, COMMUTATOR = <, NEGATOR = <=);
+CREATE OPERATOR CLASS number_order DEFAULT FOR TYPE number USING btree AS
+  OPERATOR 1 <, OPERATOR 2 <=, OPERATOR 3 =, OPERATOR 4 >=, OPERATOR 5 >, FUNCTION 1 compared(number, number);
+CREATE TYPE number_range AS RANGE (SUBTYPE = number);
+CREATE TABLE numbers (id int, n number, a number[], r number_range) USING colcompress;
+INSERT INTO numbers SELECT g, n::number, ARRAY[n::number], '[1,400]' FROM (SELECT g, CASE g WHEN 500 THEN 500 ELSE 1 END AS n FROM generate_series(1, 20000) g) s;
+ANALYZE numbers (id);
+CREATE FUNCTION first_numbers(condition text) RETURNS text LANGUAGE plpgsql AS $$
+DECLARE found text;
+BEGIN
+  EXECUTE format('SELECT string_agg(q.id::text, '','') FROM (SELECT x.id FROM numbers x JOIN (SELECT id FROM few WHERE id < 10000) y USING (id) WHERE %s LIMIT 3) q', condition) INTO found;
+  RETURN found;
+EXCEPTION WHEN division_by_zero THEN RETURN SQLSTATE || ' ' || SQLERRM;
+END $$;
+CREATE TABLE conditions (condition text);
+INSERT INTO conditions VALUES ('array_position(a, n) IS NOT NULL'), ('(r @> n) IS NOT NULL'), ('(ROW(a, 1) <= ROW(a, 2)) IS NOT NULL'), ('GREATEST(n, 1::number) IS NOT NULL'),
+  ('array_remove(a, n) IS NOT NULL'), ('(a && ARRAY[n]) IS NOT NULL'), ('(x.* IS NOT DISTINCT FROM x.*) IS NOT NULL'), ('(x.* < x.*) IS NOT NULL');
+SELECT condition, first_numbers(condition), current_setting('work_mem') FROM conditions;
+SET colonnade.enable_vectorised = off;
+SELECT condition, first_numbers(condition) FROM conditions;
+RESET colonnade.enable_vectorised;
+
+-- Rights are those of who began the query, where it goes on as another user.
+CREATE ROLE held_back_reader;
+CREATE FUNCTION kept_back_stable(n int) RETURNS int LANGUAGE plpgsql STABLE AS $$ BEGIN RETURN n; END $$;
+REVOKE EXECUTE ON FUNCTION kept_back_stable(int) FROM PUBLIC;
+REVOKE EXECUTE ON FUNCTION to_number(text, text) FROM PUBLIC;
+CREATE TABLE sums (id int, n numeric) USING colcompress;
+INSERT INTO sums SELECT g, CASE g WHEN 700 THEN repeat('9', 61)::numeric ELSE g END FROM generate_series(1, 5000) g;
+ANALYZE sums;
+BEGIN;
+-- The kept subtree is started at the first row,
+DECLARE k CURSOR FOR SELECT sum(b.n) FROM sums a JOIN sums b USING (id) WHERE kept_back_stable(a.id) > 0;
+-- a value is computed,
+DECLARE l CURSOR FOR SELECT b.id FROM sums a JOIN sums b USING (id) ORDER BY b.id LIMIT kept_back_stable(2);
+-- an expression of the server's is asked.
+DECLARE m CURSOR FOR SELECT sum(to_number(a.id::text, '99999')) FROM sums a JOIN sums b USING (id);
+SET LOCAL ROLE held_back_reader;
+FETCH k;
+FETCH 3 FROM l;
+FETCH m;
+-- Who has not the right does not get it.
+SAVEPOINT before;
+SELECT kept_back_stable(1);
+ROLLBACK TO before;
+SELECT current_user;
+COMMIT;
+GRANT EXECUTE ON FUNCTION to_number(text, text) TO PUBLIC;
+DROP ROLE held_back_reader;
+-- What runs is the user's who fetches, as on heap.
+CREATE ROLE held_back_fetcher;
+CREATE FUNCTION who(int) RETURNS text LANGUAGE plpgsql STABLE AS $$ BEGIN RETURN current_user; END $$;
+BEGIN;
+DECLARE k CURSOR FOR SELECT count(*), max(current_user::text) FROM sums a JOIN sums b USING (id) WHERE who(1) <> current_user || 'x';
+SET LOCAL ROLE held_back_fetcher;
+FETCH k;
+COMMIT;
+DROP ROLE held_back_fetcher;
