@@ -273,6 +273,19 @@ BEGIN EXECUTE 'EXPLAIN (COSTS OFF, FORMAT JSON) ' || query INTO plan; RETURN pla
 SELECT condition, is_vectorised(format('SELECT (SELECT sum(v) FROM many_list WHERE %s) FROM generate_series(0, 30) n', condition)) AS list,
        is_vectorised(format('SELECT (SELECT sum(v) FROM many_hash WHERE %s) FROM generate_series(0, 30) n', condition)) AS hash
   FROM (VALUES ('k = n'), ('k = n AND v > n'), ('k < n'), ('k = n OR k = n + 1'), ('v > n')) q (condition);
+-- A part of the key leaves more than one; what stands beside partitions is always read.
+CREATE TABLE many_range (k int, m int, v int) PARTITION BY RANGE (k, m);
+SELECT format('CREATE TABLE many_range_%s PARTITION OF many_range FOR VALUES FROM (1, %1$s) TO (1, %2$s) USING colcompress', g, g + 1) FROM generate_series(0, 19) g \gexec
+INSERT INTO many_range SELECT 1, g % 20, g FROM generate_series(1, 12000) g;
+CREATE TABLE beside_1 (k int, v int) USING colcompress;
+INSERT INTO beside_1 SELECT g % 20, g FROM generate_series(1, 4900) g;
+CREATE TABLE beside_2 (LIKE beside_1) USING colcompress;
+INSERT INTO beside_2 SELECT * FROM beside_1;
+ANALYZE many_range, beside_1, beside_2;
+SELECT query, is_vectorised(format('SELECT (SELECT sum(v) FROM %s) FROM generate_series(0, 30) n', query)) FROM (VALUES
+  ('many_range WHERE k = n'), ('many_range WHERE k = n AND m = n'), ('(TABLE beside_1 UNION ALL TABLE beside_2) u WHERE k = n'),
+  ('(TABLE beside_1 UNION ALL TABLE beside_2 UNION ALL TABLE many_list) u WHERE k = n'), ('(TABLE beside_1 UNION ALL TABLE many_list) u WHERE k = n'), ('(TABLE many_list UNION ALL TABLE many_hash) u WHERE k = n')) q (query);
+DROP TABLE many_range, beside_1, beside_2;
 -- Starts leave nothing behind.
 SET colonnade.vectorised_min_rows = 0;
 CREATE FUNCTION executor_bytes() RETURNS bigint LANGUAGE plpgsql VOLATILE AS $$

@@ -381,6 +381,34 @@ pub unsafe fn may_execute(function: pg_sys::Oid) -> bool {
     }
 }
 
+/// How many columns the key has by which a partition's table is divided; 0 where there is none any more.
+pub unsafe fn partition_key_columns(partition: pg_sys::Oid) -> i32 {
+    unsafe extern "C-unwind" {
+        fn get_partition_parent(relid: pg_sys::Oid, even_if_detached: bool) -> pg_sys::Oid;
+    }
+    // SAFETY: catalog look-ups; the fixed part of a row of pg_partitioned_table begins with its table, the strategy and the number of columns.
+    unsafe {
+        let table = pg_guard_ffi_boundary(|| get_partition_parent(partition, true));
+        let cache = pg_sys::SysCacheIdentifier::PARTRELID as i32;
+        let tuple = pg_sys::SearchSysCache1(cache, table.into());
+        if tuple.is_null() {
+            return 0;
+        }
+        let row = &*pg_sys::GETSTRUCT(tuple).cast::<PartitionedTable>();
+        let columns = i32::from(row.columns);
+        pg_sys::ReleaseSysCache(tuple);
+        columns
+    }
+}
+
+/// The first columns of pg_partitioned_table.
+#[repr(C)]
+struct PartitionedTable {
+    table: pg_sys::Oid,
+    strategy: std::ffi::c_char,
+    columns: i16,
+}
+
 /// Copies a block of the main fork as it is on disk, past the buffers. The block is below the end of the file.
 pub unsafe fn read_from_disk(rel: Relation, block: BlockNumber, image: &mut [u8; pg_sys::BLCKSZ as usize]) {
     // SAFETY: rel is open; the server fills one page.

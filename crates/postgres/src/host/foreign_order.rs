@@ -3,7 +3,8 @@
 //! Built-in functions of arrays, ranges and rows, GREATEST and their like look up by the type how its values are compared, and so call functions of an operator class that a user has made.
 //! Callers: `value_error`, and what would call such a function where the server's executor might not.
 
-use pgrx::pg_sys::{self, Oid};
+use pgrx::PgList;
+use pgrx::pg_sys::{self, Node, NodeTag, Oid};
 
 /// Whether comparing or hashing values of a type, or of what it is made of, calls functions that are not built in. Of rows without a type that is not known.
 ///
@@ -15,8 +16,18 @@ pub unsafe fn is_of(kind: Oid) -> bool {
         let element = pg_sys::get_element_type(kind);
         let kind = pg_sys::getBaseType(if element == Oid::INVALID { kind } else { element });
         match pg_sys::get_typtype(kind) as u8 {
-            pg_sys::TYPTYPE_RANGE => is_of(pg_sys::get_range_subtype(kind)),
+            pg_sys::TYPTYPE_RANGE => {
+                // A range has an operator class of its own.
+                let known = &*pg_sys::lookup_type_cache(kind, pg_sys::TYPECACHE_RANGE_INFO as i32);
+                let own = [&known.rng_cmp_proc_finfo, &known.rng_canonical_finfo];
+                own.into_iter().any(|function| function.fn_oid.to_u32() >= pg_sys::FirstNormalObjectId)
+                    || is_of(pg_sys::get_range_subtype(kind))
+            }
             pg_sys::TYPTYPE_MULTIRANGE => is_of(pg_sys::get_multirange_range(kind)),
+            // `domain_in` and the like get the type as a value.
+            pg_sys::TYPTYPE_PSEUDO => {
+                !matches!(kind, pg_sys::RECORDOID | pg_sys::CSTRINGOID | pg_sys::VOIDOID)
+            }
             pg_sys::TYPTYPE_COMPOSITE if kind.to_u32() < pg_sys::FirstNormalObjectId => false,
             pg_sys::TYPTYPE_COMPOSITE => {
                 let columns = (*pg_sys::lookup_type_cache(kind, pg_sys::TYPECACHE_TUPDESC as i32)).tupDesc;
@@ -38,6 +49,28 @@ pub unsafe fn is_of(kind: Oid) -> bool {
                     .into_iter()
                     .any(|found| found.to_u32() >= pg_sys::FirstNormalObjectId)
             }
+        }
+    }
+}
+
+/// Whether a part of an expression itself compares or hashes by an operator class that is not built in, which its operators do not show.
+///
+/// # Safety
+/// A valid node.
+pub unsafe fn compares(node: *mut Node) -> bool {
+    // SAFETY: casts follow the tag; families are a list of Oids.
+    unsafe {
+        match (*node).type_ {
+            NodeTag::T_ScalarArrayOpExpr => {
+                let test = &*node.cast::<pg_sys::ScalarArrayOpExpr>();
+                test.hashfuncid.to_u32() >= pg_sys::FirstNormalObjectId
+            }
+            NodeTag::T_RowCompareExpr => {
+                let families = (*node.cast::<pg_sys::RowCompareExpr>()).opfamilies;
+                let families = PgList::<Oid>::from_pg(families);
+                families.iter_oid().any(|family| family.to_u32() >= pg_sys::FirstNormalObjectId)
+            }
+            _ => false,
         }
     }
 }

@@ -29,13 +29,19 @@ impl Identity {
 
     /// Does something as this user. An ERROR that unwinds puts the current one back, too.
     pub fn during<T>(self, work: impl FnOnce() -> T) -> T {
-        struct Before(Identity);
+        struct Before {
+            identity: Identity,
+            during: Identity,
+        }
         impl Drop for Before {
             fn drop(&mut self) {
-                self.0.restore();
+                // Who has been made another one meanwhile stays it.
+                if Identity::current() == self.during {
+                    self.identity.restore();
+                }
             }
         }
-        let _before = Before(Self::current());
+        let _before = Before { identity: Self::current(), during: self };
         self.restore();
         work()
     }

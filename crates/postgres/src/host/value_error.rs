@@ -4,7 +4,7 @@
 //! would end more than this; so invariant: only what [`Calls`] finds tame is tried (a function that runs queries or functions of a user leaves things that only an abort puts in order), and only
 //! ERRORs that a value is the reason of are held back.
 
-use std::ffi::c_void;
+use std::ffi::{CStr, c_void};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
 use pgrx::pg_guard;
@@ -19,8 +19,8 @@ use super::{foreign_order, tree};
 /// The languages `internal` and `c` (pg_language.dat).
 const INTERNAL: u32 = 12;
 const C: u32 = 13;
-/// `pg_get_ruledef`, which is marked as if it ran none.
-const RUNS_QUERIES: [u32; 2] = [1573, 2504];
+/// `pg_get_ruledef`, which is marked as if it ran none; and `satisfies_hash_partition` and `pg_get_partition_constraintdef`, which call functions of partition keys.
+const RUNS_QUERIES: [u32; 4] = [1573, 2504, 5028, 3408];
 
 /// An ERROR about a value was raised, and held back.
 #[derive(Debug, Clone, Copy)]
@@ -32,18 +32,66 @@ pub struct HeldBack;
 /// On the main thread, and the work is tame; it owns nothing, because an ERROR jumps out of it, and calls the server bare, because a panic must not cross the guard.
 pub unsafe fn attempt<T>(work: impl FnOnce() -> T) -> Result<T, HeldBack> {
     let identity = Identity::current();
-    // SAFETY: the caller's promise.
-    let guarded = || unsafe { pg_guard_ffi_boundary(work) };
-    match catch_unwind(AssertUnwindSafe(guarded)) {
+    let mut origin = Origin::default();
+    // SAFETY: the caller's promise; the stack is put back before the mark goes.
+    let done = unsafe {
+        let previous = pg_sys::error_context_stack;
+        origin.mark = pg_sys::ErrorContextCallback {
+            previous,
+            callback: Some(note_origin),
+            arg: (&raw mut origin).cast(),
+        };
+        pg_sys::error_context_stack = &raw mut origin.mark;
+        let done = catch_unwind(AssertUnwindSafe(|| pg_guard_ffi_boundary(work)));
+        pg_sys::error_context_stack = previous;
+        done
+    };
+    match done {
         Ok(value) => Ok(value),
         Err(problem) => match problem.downcast_ref() {
-            Some(CaughtError::PostgresError(report)) if is_of_a_value(report.sql_error_code()) => {
+            Some(CaughtError::PostgresError(report))
+                if !origin.is_inner && is_of_a_value(report.sql_error_code()) =>
+            {
                 // An abort would put it back.
                 identity.restore();
                 Err(HeldBack)
             }
             _ => resume_unwind(problem),
         },
+    }
+}
+
+/// Where an ERROR comes from. What [`Calls`] does not know of may still run a function of a user's or a query: languages and queries say so in the context of their ERRORs.
+#[derive(Default)]
+struct Origin {
+    mark: pg_sys::ErrorContextCallback,
+    /// Something below has said where it is.
+    is_inner: bool,
+}
+
+/// Called by the server while it makes a message, after what was put on the stack below the mark.
+unsafe extern "C-unwind" fn note_origin(origin: *mut c_void) {
+    unsafe extern "C-unwind" {
+        fn CopyErrorData() -> *mut pg_sys::ErrorData;
+        fn FreeErrorData(data: *mut pg_sys::ErrorData);
+    }
+    // SAFETY: the mark's argument; a message is made, in a memory that copies of it must not lie in.
+    unsafe {
+        let origin = origin.cast::<Origin>();
+        (*origin).is_inner |= pg_sys::error_context_stack != &raw mut (*origin).mark;
+        if (*origin).is_inner {
+            return;
+        }
+        let memory = pg_sys::CurrentMemoryContext;
+        pg_sys::CurrentMemoryContext = pg_sys::CurTransactionContext;
+        let data = CopyErrorData();
+        if !(*data).context.is_null() {
+            let text = CStr::from_ptr((*data).context).to_bytes();
+            // The one kind of text that built-in functions add to their own messages.
+            (*origin).is_inner = !text.starts_with(b"JSON data, line") || text.contains(&b'\n');
+        }
+        FreeErrorData(data);
+        pg_sys::CurrentMemoryContext = memory;
     }
 }
 
@@ -124,8 +172,8 @@ impl Calls {
             self.enums |= class == pg_sys::TYPTYPE_ENUM;
             let runs_others = match class {
                 pg_sys::TYPTYPE_ENUM => false,
-                pg_sys::TYPTYPE_COMPOSITE => true,
-                _ => kind.to_u32() >= pg_sys::FirstNormalObjectId || kind == pg_sys::RECORDOID,
+                pg_sys::TYPTYPE_COMPOSITE | pg_sys::TYPTYPE_PSEUDO => true,
+                _ => kind.to_u32() >= pg_sys::FirstNormalObjectId,
             };
             // The order of a built-in type, too, may be a user's, where it has none of its own.
             self.others |= runs_others || foreign_order::is_of(kind);
@@ -179,6 +227,7 @@ unsafe extern "C-unwind" fn visit(node: *mut Node, data: *mut c_void) -> bool {
             _ if shows_type(node) => (*found).note_type(pg_sys::exprType(node)),
             _ => {}
         }
+        (*found).others |= foreign_order::compares(node);
         let stable = (*found).stable;
         pg_sys::check_functions_in_node(node, Some(note), data);
         if (*node).type_ == NodeTag::T_CoerceViaIO {

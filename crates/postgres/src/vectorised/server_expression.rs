@@ -133,6 +133,7 @@ pub unsafe fn parts(node: *mut Node) -> Option<Vec<*mut Node>> {
                 && (matches!((*node).type_, NodeTag::T_CoerceViaIO | NodeTag::T_FuncExpr)
                     && may_check(pg_sys::exprType(node))
                     || value_error::shows_type(node) && foreign_order::is_of(pg_sys::exprType(node))
+                    || foreign_order::compares(node)
                     || pg_sys::check_functions_in_node(node, Some(may_not_call), data)
                     || tree::walk(node, forbidden, data))
         }

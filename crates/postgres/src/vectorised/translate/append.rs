@@ -9,6 +9,7 @@ use query::{Expression, Plan, SortKey};
 
 use super::constants::constant;
 use super::{Context, Order, Relation, decline, input, sort, targets, types};
+use crate::compat;
 use crate::vectorised::translated::{OutputColumn, Reason, Remaining};
 
 /// The rows of all inputs. Partitions that follow each other are in order together where each is.
@@ -80,7 +81,7 @@ unsafe fn all(
         };
         let removed = plans.len() - remaining.len();
         let mut inputs = Vec::new();
-        let mut alternatives = Vec::new();
+        let mut read = vec![0..0; plans.len()];
         for Remaining { place, idle } in remaining {
             let Some(plan) = plans.get_ptr(place) else { return decline("partition that is no input") };
             let first = context.sources.len();
@@ -92,10 +93,14 @@ unsafe fn all(
                 context.idle.extend(first..context.sources.len());
             }
             inputs.push(input);
-            alternatives.push(first..context.sources.len());
+            read[place] = first..context.sources.len();
         }
-        if !partitions.is_null() && is_of_one(partitions) {
-            context.alternatives.push(alternatives);
+        // Asked for only while planning.
+        if !partitions.is_null() && context.values.kept().is_none() {
+            for hierarchy in PgList::<pg_sys::List>::from_pg((*partitions).prune_infos).iter_ptr() {
+                let places = alternatives(hierarchy);
+                context.alternatives.push(places.filter_map(|place| read.get(place).cloned()).collect());
+            }
         }
         let Some(types) = inputs.first().map(Plan::types) else { return nothing(context, append, removed) };
         if inputs.iter().any(|input| input.types() != types) {
@@ -106,10 +111,36 @@ unsafe fn all(
     }
 }
 
-/// Whether values that come later are likely to leave one partition: they are to be equal to its key, at each level of partitions.
-unsafe fn is_of_one(partitions: *mut pg_sys::PartitionPruneInfo) -> bool {
-    // SAFETY: lists of lists of what the planner found out about each partitioned table; casts follow the tag.
+/// The inputs that are partitions of one table, by place, where values that come later are likely to leave one of them: they are to be equal to the whole key, at each level of partitions.
+/// None otherwise.
+unsafe fn alternatives(hierarchy: *mut pg_sys::List) -> impl Iterator<Item = usize> {
+    // SAFETY: a list of what the planner found out about each partitioned table, whose arrays have nparts entries.
     unsafe {
+        let tables = PgList::<pg_sys::PartitionedRelPruneInfo>::from_pg(hierarchy);
+        let is_of_one = tables.iter_ptr().all(|table| {
+            pg_sys::bms_num_members((*table).present_parts) < 2
+                || leave_one(&*table, (*table).initial_pruning_steps)
+                || leave_one(&*table, (*table).exec_pruning_steps)
+        });
+        let tables: Vec<_> = if is_of_one { tables.iter_ptr().collect() } else { Vec::new() };
+        tables.into_iter().flat_map(|table| {
+            let count = usize::try_from((*table).nparts).unwrap_or(0);
+            let places = (0..count).map(|at| *(*table).subplan_map.add(at));
+            places.filter_map(|place| usize::try_from(place).ok()).collect::<Vec<_>>()
+        })
+    }
+}
+
+/// Whether steps of pruning are likely to leave one partition of a table.
+unsafe fn leave_one(table: &pg_sys::PartitionedRelPruneInfo, steps: *mut pg_sys::List) -> bool {
+    // SAFETY: casts follow the tag; the array has nparts entries.
+    unsafe {
+        let columns = || {
+            let count = usize::try_from(table.nparts).unwrap_or(0);
+            let partition =
+                (0..count).map(|at| *table.relid_map.add(at)).find(|&oid| oid != pg_sys::Oid::INVALID);
+            partition.map_or(0, |partition| compat::partition_key_columns(partition))
+        };
         let is_equality = |step: *mut pg_sys::PartitionPruneStep| {
             if (*step).type_ != NodeTag::T_PartitionPruneStepOp {
                 return false;
@@ -118,24 +149,16 @@ unsafe fn is_of_one(partitions: *mut pg_sys::PartitionPruneInfo) -> bool {
             // A hash function of partitions gives eight bytes, what compares four; the numbers of strategies are of two kinds, too.
             let hashes = !step.cmpfns.is_null()
                 && pg_sys::get_func_rettype(pg_sys::list_nth_oid(step.cmpfns, 0)) == pg_sys::INT8OID;
-            hashes || u32::from(step.opstrategy) == pg_sys::BTEqualStrategyNumber
+            let values = if step.exprs.is_null() { 0 } else { (*step.exprs).length };
+            hashes || (u32::from(step.opstrategy) == pg_sys::BTEqualStrategyNumber && values == columns())
         };
         let is_union = |step: *mut pg_sys::PartitionPruneStep| {
             (*step).type_ == NodeTag::T_PartitionPruneStepCombine
                 && (*step.cast::<pg_sys::PartitionPruneStepCombine>()).combineOp
                     == pg_sys::PartitionPruneCombineOp::PARTPRUNE_COMBINE_UNION
         };
-        let leave_one = |steps: *mut pg_sys::List| {
-            let steps = PgList::<pg_sys::PartitionPruneStep>::from_pg(steps);
-            steps.iter_ptr().any(is_equality) && !steps.iter_ptr().any(is_union)
-        };
-        PgList::<pg_sys::List>::from_pg((*partitions).prune_infos).iter_ptr().all(|hierarchy| {
-            PgList::<pg_sys::PartitionedRelPruneInfo>::from_pg(hierarchy).iter_ptr().all(|table| {
-                pg_sys::bms_num_members((*table).present_parts) < 2
-                    || leave_one((*table).initial_pruning_steps)
-                    || leave_one((*table).exec_pruning_steps)
-            })
-        })
+        let steps = PgList::<pg_sys::PartitionPruneStep>::from_pg(steps);
+        steps.iter_ptr().any(is_equality) && !steps.iter_ptr().any(is_union)
     }
 }
 
