@@ -405,7 +405,7 @@ pub unsafe fn partition_key_columns(partition: pg_sys::Oid) -> i32 {
 #[repr(C)]
 struct PartitionedTable {
     table: pg_sys::Oid,
-    strategy: std::ffi::c_char,
+    strategy: c_char,
     columns: i16,
 }
 

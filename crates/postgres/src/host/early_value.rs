@@ -9,7 +9,7 @@ use std::ffi::c_void;
 
 use pgrx::pg_sys::{self, Datum, ExprContext, ExprState, Node, NodeTag, ParamKind, PlanState};
 
-use super::{tree, value_error};
+use super::{calls, tree, value_error};
 
 unsafe extern "C-unwind" {
     fn ExecSetParamPlan(node: *mut c_void, econtext: *mut ExprContext);
@@ -44,7 +44,7 @@ impl EarlyValue {
         unsafe {
             // Most are parameters, which do not fail.
             let is_bare = matches!((*node).type_, NodeTag::T_Const | NodeTag::T_Param);
-            let is_tried = !is_bare && value_error::Calls::of(node).are_tame();
+            let is_tried = !is_bare && calls::Calls::of(node).are_tame();
             Self {
                 node,
                 state: pg_sys::ExecInitExpr(node.cast(), parent),

@@ -1,7 +1,7 @@
 //! Types whose order or equality is not built in.
 //!
 //! Built-in functions of arrays, ranges and rows, GREATEST and their like look up by the type how its values are compared, and so call functions of an operator class that a user has made.
-//! Callers: `value_error`, and what would call such a function where the server's executor might not.
+//! Callers: `calls`, and what would call such a function where the server's executor might not.
 
 use pgrx::PgList;
 use pgrx::pg_sys::{self, Node, NodeTag, Oid};

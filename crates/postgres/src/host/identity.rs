@@ -1,7 +1,7 @@
 //! The user whose rights count.
 //!
 //! The server asks whether a function may be called when a query begins; a cursor may be fetched from by another user afterwards (SET ROLE, a SECURITY DEFINER function that opened
-//! it). What is made after the beginning is therefore made as the user who began, and called as the one who fetches, as the server does it.
+//! it). What is made after the beginning is therefore made as the user who began, and called as the one who fetches, as the server does it. Maintenance runs as the owner.
 
 use pgrx::pg_sys::{self, Oid};
 
@@ -19,6 +19,12 @@ impl Identity {
         // SAFETY: two places to write to.
         unsafe { pg_sys::GetUserIdAndSecContext(&raw mut user, &raw mut context) };
         Self { user, context }
+    }
+
+    /// A table's owner, where functions of theirs can do nothing that outlasts them, as the server runs index expressions and maintenance.
+    pub fn of_owner(owner: Oid) -> Self {
+        let restricted = pg_sys::SECURITY_RESTRICTED_OPERATION as i32;
+        Self { user: owner, context: Self::current().context | restricted }
     }
 
     /// Makes it the current one, as an abort does too.

@@ -5,6 +5,7 @@
 
 pub mod aggregate;
 pub mod buffer;
+pub mod calls;
 pub mod carried;
 pub mod critical;
 pub mod custom_node;

@@ -1,26 +1,18 @@
 //! ERRORs of built-in functions about values, held back.
 //!
 //! Callers: `vectorised/attempt`, for functions that are asked for rows that the server's executor may not reach, and `early_value`. There is no subtransaction, whose end in the middle of a statement
-//! would end more than this; so invariant: only what [`Calls`] finds tame is tried (a function that runs queries or functions of a user leaves things that only an abort puts in order), and only
+//! would end more than this; so invariant: only what `calls::Calls` finds tame is tried (a function that runs queries or functions of a user leaves things that only an abort puts in order), and only
 //! ERRORs that a value is the reason of are held back.
 
 use std::ffi::{CStr, c_void};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
-use pgrx::pg_guard;
 use pgrx::pg_sys::errcodes::PgSqlErrorCode;
 use pgrx::pg_sys::ffi::pg_guard_ffi_boundary;
 use pgrx::pg_sys::panic::CaughtError;
-use pgrx::pg_sys::{self, Datum, Node, NodeTag, Oid, ResourceReleasePhase as Phase};
+use pgrx::pg_sys::{self, ResourceReleasePhase as Phase};
 
 use super::identity::Identity;
-use super::{foreign_order, tree};
-
-/// The languages `internal` and `c` (pg_language.dat).
-const INTERNAL: u32 = 12;
-const C: u32 = 13;
-/// `pg_get_ruledef`, which is marked as if it ran none; and `satisfies_hash_partition` and `pg_get_partition_constraintdef`, which call functions of partition keys.
-const RUNS_QUERIES: [u32; 4] = [1573, 2504, 5028, 3408];
 
 /// An ERROR about a value was raised, and held back.
 #[derive(Debug, Clone, Copy)]
@@ -61,7 +53,7 @@ pub unsafe fn attempt<T>(work: impl FnOnce() -> T) -> Result<T, HeldBack> {
     }
 }
 
-/// Where an ERROR comes from. What [`Calls`] does not know of may still run a function of a user's or a query: languages and queries say so in the context of their ERRORs.
+/// Where an ERROR comes from. What `calls::Calls` does not know of may still run a function of a user's or a query: languages and queries say so in the context of their ERRORs.
 #[derive(Default)]
 struct Origin {
     mark: pg_sys::ErrorContextCallback,
@@ -132,131 +124,4 @@ const fn is_of_a_value(code: PgSqlErrorCode) -> bool {
         // Names in texts: 'nowhere.t'::regclass.
         || class == C::ERRCODE_INVALID_SCHEMA_NAME as isize & CLASS
         || class == C::ERRCODE_INVALID_CATALOG_NAME as isize & CLASS
-}
-
-/// What an expression calls.
-#[derive(Debug, Default, Clone, Copy)]
-pub struct Calls {
-    /// Sub-plans, functions that are not built in, or that may run queries, or that ask a type for functions that may.
-    others: bool,
-    /// Functions that look things up: casts of users, too.
-    stable: bool,
-    /// Values of enums, whose own functions are built in.
-    enums: bool,
-}
-
-impl Calls {
-    /// Looks at an expression.
-    ///
-    /// # Safety
-    /// A valid expression.
-    pub unsafe fn of(node: *mut Node) -> Self {
-        let mut found = Self::default();
-        // SAFETY: the walker's data lives as long as it runs.
-        unsafe { tree::guarded(|| visit(node, (&raw mut found).cast())) };
-        found
-    }
-
-    /// True where an ERROR of it may be held back.
-    pub const fn are_tame(self) -> bool {
-        !(self.others || (self.stable && self.enums))
-    }
-
-    /// Notes a type that functions may be given values of.
-    unsafe fn note_type(&mut self, kind: Oid) {
-        // SAFETY: catalog look-ups, in a walk that is guarded.
-        unsafe {
-            let element = pg_sys::get_element_type(kind);
-            let kind = if element == Oid::INVALID { kind } else { element };
-            let class = pg_sys::get_typtype(kind) as u8;
-            self.enums |= class == pg_sys::TYPTYPE_ENUM;
-            let runs_others = match class {
-                pg_sys::TYPTYPE_ENUM => false,
-                pg_sys::TYPTYPE_COMPOSITE | pg_sys::TYPTYPE_PSEUDO => true,
-                _ => kind.to_u32() >= pg_sys::FirstNormalObjectId,
-            };
-            // The order of a built-in type, too, may be a user's, where it has none of its own.
-            self.others |= runs_others || foreign_order::is_of(kind);
-        }
-    }
-}
-
-/// Whether a part of an expression has a type that functions may be given values of.
-///
-/// # Safety
-/// A valid node.
-pub unsafe fn shows_type(node: *mut Node) -> bool {
-    // SAFETY: the caller's promise.
-    unsafe {
-        matches!(
-            (*node).type_,
-            NodeTag::T_Var
-                | NodeTag::T_Const
-                | NodeTag::T_Param
-                | NodeTag::T_Aggref
-                | NodeTag::T_FuncExpr
-                | NodeTag::T_OpExpr
-                | NodeTag::T_CoerceViaIO
-                | NodeTag::T_ArrayCoerceExpr
-                | NodeTag::T_ArrayExpr
-                | NodeTag::T_SubscriptingRef
-                | NodeTag::T_FieldSelect
-                | NodeTag::T_CaseTestExpr
-                | NodeTag::T_MinMaxExpr
-                | NodeTag::T_RelabelType
-        )
-    }
-}
-
-#[pg_guard]
-unsafe extern "C-unwind" fn visit(node: *mut Node, data: *mut c_void) -> bool {
-    // SAFETY: the server passes valid nodes, or null, and the data of `Calls::of`.
-    unsafe {
-        if node.is_null() {
-            return false;
-        }
-        let found = data.cast::<Calls>();
-        match (*node).type_ {
-            NodeTag::T_SubPlan
-            | NodeTag::T_AlternativeSubPlan
-            | NodeTag::T_CoerceToDomain
-            | NodeTag::T_ConvertRowtypeExpr
-            | NodeTag::T_NextValueExpr
-            | NodeTag::T_RowExpr
-            | NodeTag::T_XmlExpr => (*found).others = true,
-            _ if shows_type(node) => (*found).note_type(pg_sys::exprType(node)),
-            _ => {}
-        }
-        (*found).others |= foreign_order::compares(node);
-        let stable = (*found).stable;
-        pg_sys::check_functions_in_node(node, Some(note), data);
-        if (*node).type_ == NodeTag::T_CoerceViaIO {
-            // Reading and writing a value asks its type only.
-            (*found).stable = stable;
-        }
-        (*found).others || tree::walk(node, visit, data)
-    }
-}
-
-/// Notes what a function is; true ends the look at a node.
-#[pg_guard]
-unsafe extern "C-unwind" fn note(function: Oid, data: *mut c_void) -> bool {
-    // SAFETY: the data of `Calls::of`; catalog look-ups, and a tuple that was found has the catalog's columns.
-    unsafe {
-        let found = data.cast::<Calls>();
-        let cache = pg_sys::SysCacheIdentifier::PROCOID as i32;
-        let tuple = pg_sys::SearchSysCache1(cache, Datum::from(function));
-        if tuple.is_null() {
-            (*found).others = true;
-            return true;
-        }
-        let row = &*pg_sys::GETSTRUCT(tuple).cast::<pg_sys::FormData_pg_proc>();
-        (*found).others |= function.to_u32() >= pg_sys::FirstNormalObjectId
-            || !matches!(row.prolang.to_u32(), INTERNAL | C)
-            || row.proparallel as u8 != pg_sys::PROPARALLEL_SAFE
-            || RUNS_QUERIES.contains(&function.to_u32());
-        (*found).stable |= row.provolatile as u8 != pg_sys::PROVOLATILE_IMMUTABLE;
-        pg_sys::ReleaseSysCache(tuple);
-        (*found).others
-    }
 }

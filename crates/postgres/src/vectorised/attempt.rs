@@ -7,9 +7,16 @@
 use std::cell::Cell;
 
 use pgrx::pg_sys::ffi::pg_guard_ffi_boundary;
+use pgrx::pg_sys::{self, Datum};
 use query::{Error, Result};
 
+use crate::convert::ColumnWriter;
 use crate::host::value_error;
+
+/// Rows between two resets of the memory that results are built in.
+pub const ROWS: usize = 256;
+/// Results of so many rows: values, and whether they are NULL.
+pub type Results = [(Datum, bool); ROWS];
 
 thread_local! {
     /// Whether the node that runs, innermost, can still hand over to the server's executor.
@@ -29,7 +36,7 @@ pub fn running<T>(may_hand_over: bool, work: impl FnOnce() -> T) -> T {
     work()
 }
 
-/// Calls functions of the server's under guard; an ERROR unwinds, or becomes a decline where they are tame (`value_error::Calls`).
+/// Calls functions of the server's under guard; an ERROR unwinds, or becomes a decline where they are tame (`calls::Calls`).
 ///
 /// # Safety
 /// On the main thread, inside a running node; the work owns nothing, because an ERROR jumps out of it.
@@ -53,4 +60,38 @@ pub unsafe fn batch<T>(is_tame: bool, work: impl FnOnce() -> Result<T>) -> Resul
         true => unsafe { value_error::released(work) },
         false => work(),
     }
+}
+
+/// Computes the values of `rows` rows, some at a time, in a memory that is reset after them. `run` gets the first row, their number, and where their results go.
+///
+/// # Safety
+/// As `batch`; `run` owns nothing.
+pub unsafe fn values(
+    is_tame: bool,
+    rows: usize,
+    memory: pg_sys::MemoryContext,
+    writer: &mut ColumnWriter,
+    mut run: impl FnMut(usize, usize, &mut Results),
+) -> Result<()> {
+    let mut out = [(Datum::null(), true); ROWS];
+    let all = || {
+        for start in (0..rows).step_by(ROWS) {
+            pgrx::check_for_interrupts!();
+            let count = ROWS.min(rows - start);
+            // SAFETY: the caller's promise; what was written to the memory has been copied when it is reset.
+            unsafe {
+                let previous = pg_sys::MemoryContextSwitchTo(memory);
+                let done = attempt(is_tame, || run(start, count, &mut out));
+                for &(value, is_null) in out.iter().take(if done.is_ok() { count } else { 0 }) {
+                    writer.push_value(value, is_null);
+                }
+                pg_sys::MemoryContextSwitchTo(previous);
+                pg_sys::MemoryContextReset(memory);
+                done?;
+            }
+        }
+        Ok(())
+    };
+    // SAFETY: the caller's promise.
+    unsafe { batch(is_tame, all) }
 }

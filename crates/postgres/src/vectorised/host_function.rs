@@ -10,11 +10,8 @@ use query::HostFunction;
 use vector::Vector;
 
 use crate::convert::{ColumnReader, ColumnType, ColumnWriter};
-use crate::host::value_error;
-use crate::vectorised::attempt::{attempt, batch};
-
-/// Rows between two resets of the memory that results are built in.
-const ROWS: usize = 256;
+use crate::host::calls;
+use crate::vectorised::attempt::{self, Results};
 
 /// One function for arguments of fixed types.
 pub struct ServerFunction {
@@ -22,7 +19,7 @@ pub struct ServerFunction {
     collation: Oid,
     arguments: Vec<ColumnType>,
     result: ColumnType,
-    /// See `value_error::Calls`.
+    /// See `calls::Calls`.
     is_tame: bool,
     /// What the function looks at and remembers.
     info: Mutex<Info>,
@@ -57,7 +54,7 @@ impl ServerFunction {
                 collation,
                 arguments: arguments.iter().map(|&argument| ColumnType::of_type(argument)).collect(),
                 result: ColumnType::of_type(pg_sys::exprType(node)),
-                is_tame: value_error::Calls::of(node).are_tame(),
+                is_tame: calls::Calls::of(node).are_tame(),
                 info: Mutex::new(Info(info)),
             })
         }
@@ -73,7 +70,7 @@ unsafe fn run(
     values: &[Vec<Datum>],
     nulls: &[Vec<bool>],
     (start, count): (usize, usize),
-    out: &mut [(Datum, bool); ROWS],
+    out: &mut Results,
 ) {
     // SAFETY: the caller's promise; the call has room for the arguments.
     unsafe {
@@ -127,22 +124,8 @@ impl HostFunction for ServerFunction {
             (*call).flinfo = &raw mut *info.0;
             (*call).fncollation = self.collation;
             (*call).nargs = i16::try_from(values.len()).unwrap_or(0);
-            let mut out = [(Datum::null(), true); ROWS];
-            let done = batch(self.is_tame, || {
-                for start in (0..rows).step_by(ROWS) {
-                    pgrx::check_for_interrupts!();
-                    let count = ROWS.min(rows - start);
-                    let previous = pg_sys::MemoryContextSwitchTo(memory);
-                    let done = attempt(self.is_tame, || run(call, &values, &nulls, (start, count), &mut out));
-                    for &(value, is_null) in out.iter().take(if done.is_ok() { count } else { 0 }) {
-                        writer.push_value(value, is_null);
-                    }
-                    pg_sys::MemoryContextSwitchTo(previous);
-                    pg_sys::MemoryContextReset(memory);
-                    done?;
-                }
-                Ok(())
-            });
+            let run = |start, count, out: &mut Results| run(call, &values, &nulls, (start, count), out);
+            let done = attempt::values(self.is_tame, rows, memory, &mut writer, run);
             pg_sys::pfree(call.cast());
             pg_sys::MemoryContextDelete(memory);
             done?;

@@ -244,11 +244,12 @@ pub unsafe fn translation(plan: *mut Plan, subplans: *mut pg_sys::List) -> Optio
 
 /// A columnar table with enough rows is below, and something that has to see all of them first.
 unsafe fn is_worth_it(translated: &Translated) -> bool {
-    rows_read(translated) >= min_rows() && has_breaker(&translated.plan)
+    // SAFETY: the caller's promise.
+    unsafe { rows_read(translated) >= min_rows() && has_breaker(&translated.plan) }
 }
 
 /// How many rows of columnar tables one start is likely to read. Each start costs something for each partition, also of those that it does not read.
-fn rows_read(translated: &Translated) -> f64 {
+unsafe fn rows_read(translated: &Translated) -> f64 {
     let of = |sources: &[SourceSpec]| {
         let rows = sources.iter().map(|source| match source {
             // SAFETY: a scan node of ours.

@@ -12,7 +12,7 @@ use vector::Vector;
 use crate::compat;
 use crate::convert::{ColumnReader, ColumnType, ColumnWriter};
 use crate::host::aggregate::{self as aggregates, Definition};
-use crate::host::{foreign_order, value_error};
+use crate::host::{calls, foreign_order};
 use crate::vectorised::attempt::{attempt, batch};
 
 /// Rows between two resets of the memory that the functions work in.
@@ -22,7 +22,7 @@ const ROWS: usize = 256;
 pub struct ServerAggregate {
     name: String,
     strict: bool,
-    /// See `value_error::Calls`.
+    /// See `calls::Calls`.
     is_tame: bool,
     arguments: Vec<ColumnType>,
     result: ColumnType,
@@ -81,7 +81,7 @@ impl ServerAggregate {
             let types: Vec<_> = (0..count).map(|at| (*(*list).elements.add(at)).oid_value).collect();
             Some(Arc::new(Self {
                 name,
-                is_tame: value_error::Calls::of(call.cast_mut().cast()).are_tame(),
+                is_tame: calls::Calls::of(call.cast_mut().cast()).are_tame(),
                 strict: pg_sys::func_strict(definition.step),
                 arguments: types.iter().map(|&kind| ColumnType::of_type(kind)).collect(),
                 result: ColumnType::of_type((*call).aggtype),

@@ -15,18 +15,15 @@ use vector::{Values, Vector};
 use crate::compat;
 use crate::convert::{ColumnReader, ColumnType, ColumnWriter};
 use crate::host::identity::Identity;
-use crate::host::{foreign_order, tree, value_error};
-use crate::vectorised::attempt::{attempt, batch};
-
-/// Rows between two resets of the memory that results are built in.
-const ROWS: usize = 256;
+use crate::host::{calls, foreign_order, tree};
+use crate::vectorised::attempt::{self, Results};
 
 /// An expression over some values.
 pub struct ServerExpression {
     name: String,
     parts: Vec<ColumnType>,
     result: ColumnType,
-    /// See `value_error::Calls`.
+    /// See `calls::Calls`.
     is_tame: bool,
     /// Takes nothing from the row.
     constant: bool,
@@ -132,7 +129,7 @@ pub unsafe fn parts(node: *mut Node) -> Option<Vec<*mut Node>> {
             !node.is_null()
                 && (matches!((*node).type_, NodeTag::T_CoerceViaIO | NodeTag::T_FuncExpr)
                     && may_check(pg_sys::exprType(node))
-                    || value_error::shows_type(node) && foreign_order::is_of(pg_sys::exprType(node))
+                    || calls::shows_type(node) && foreign_order::is_of(pg_sys::exprType(node))
                     || foreign_order::compares(node)
                     || pg_sys::check_functions_in_node(node, Some(may_not_call), data)
                     || tree::walk(node, forbidden, data))
@@ -200,7 +197,7 @@ impl ServerExpression {
                 name: tag.trim_start_matches("T_").to_string(),
                 parts: types.iter().map(|&part| ColumnType::of_type(part)).collect(),
                 result: ColumnType::of_type(pg_sys::exprType(node)),
-                is_tame: value_error::Calls::of(node).are_tame(),
+                is_tame: calls::Calls::of(node).are_tame(),
                 constant: parts.iter().all(|&part| (*part).type_ == NodeTag::T_Param),
                 inner: Mutex::new(Inner {
                     tree,
@@ -248,7 +245,7 @@ unsafe fn run(
     values: &[Vec<Datum>],
     nulls: &[Vec<bool>],
     (start, count): (usize, usize),
-    out: &mut [(Datum, bool); ROWS],
+    out: &mut Results,
 ) {
     // SAFETY: the caller's promise; there is a parameter for each column of values.
     unsafe {
@@ -286,23 +283,8 @@ impl HostFunction for ServerExpression {
         unsafe {
             let prepared = inner.prepared();
             let memory = (*prepared.context).ecxt_per_tuple_memory;
-            let mut out = [(Datum::null(), true); ROWS];
-            batch(self.is_tame, || {
-                for start in (0..wanted).step_by(ROWS) {
-                    pgrx::check_for_interrupts!();
-                    let count = ROWS.min(wanted - start);
-                    let previous = pg_sys::MemoryContextSwitchTo(memory);
-                    let done =
-                        attempt(self.is_tame, || run(prepared, &values, &nulls, (start, count), &mut out));
-                    for &(value, is_null) in out.iter().take(if done.is_ok() { count } else { 0 }) {
-                        writer.push_value(value, is_null);
-                    }
-                    pg_sys::MemoryContextSwitchTo(previous);
-                    pg_sys::MemoryContextReset(memory);
-                    done?;
-                }
-                Ok(())
-            })?;
+            let run = |start, count, out: &mut Results| run(prepared, &values, &nulls, (start, count), out);
+            attempt::values(self.is_tame, wanted, memory, &mut writer, run)?;
         }
         let found = writer.take();
         Ok(match self.constant && rows > 1 {

@@ -14,6 +14,7 @@ mod stripes;
 use pgrx::pg_guard;
 use pgrx::pg_sys::{self, Datum, FunctionCallInfo, Oid};
 
+use crate::host::identity::Identity;
 use crate::storage::metapage;
 use crate::table_am::{maintenance, own_writes};
 use report::Report;
@@ -43,13 +44,11 @@ pub unsafe extern "C-unwind" fn colonnade_verify(call: FunctionCallInfo) -> Datu
 unsafe fn as_owner(owner: Oid, what: impl FnOnce()) {
     // SAFETY: the server's own protocol for maintenance commands.
     unsafe {
-        let (mut user, mut context) = (Oid::INVALID, 0);
-        pg_sys::GetUserIdAndSecContext(&raw mut user, &raw mut context);
-        pg_sys::SetUserIdAndSecContext(owner, context | pg_sys::SECURITY_RESTRICTED_OPERATION as i32);
-        let level = pg_sys::NewGUCNestLevel();
-        what();
-        pg_sys::AtEOXact_GUC(false, level);
-        pg_sys::SetUserIdAndSecContext(user, context);
+        Identity::of_owner(owner).during(|| {
+            let level = pg_sys::NewGUCNestLevel();
+            what();
+            pg_sys::AtEOXact_GUC(false, level);
+        });
     }
 }
 

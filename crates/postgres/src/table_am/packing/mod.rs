@@ -37,6 +37,7 @@ use std::ffi::c_int;
 
 use pgrx::pg_sys::{self, Relation};
 
+use crate::host::identity::Identity;
 use crate::options::SortKey;
 
 /// The step of a batch after which a mover can be stopped.
@@ -101,25 +102,21 @@ unsafe fn stop_after(step: Step) {
 unsafe fn as_owner<T>(rel: Relation, work: impl FnOnce() -> T) -> T {
     // SAFETY: an ERROR ends the transaction, which puts user and settings back, too.
     unsafe {
-        let mut user = pg_sys::Oid::INVALID;
-        let mut context: c_int = 0;
-        pg_sys::GetUserIdAndSecContext(&raw mut user, &raw mut context);
-        let restricted = context | pg_sys::SECURITY_RESTRICTED_OPERATION as c_int;
-        pg_sys::SetUserIdAndSecContext((*(*rel).rd_rel).relowner, restricted);
-        let level = pg_sys::NewGUCNestLevel();
-        pg_sys::set_config_option(
-            c"search_path".as_ptr(),
-            c"pg_catalog, pg_temp".as_ptr(),
-            pg_sys::GucContext::PGC_USERSET,
-            pg_sys::GucSource::PGC_S_SESSION,
-            pg_sys::GucAction::GUC_ACTION_SAVE,
-            true,
-            0,
-            false,
-        );
-        let result = work();
-        pg_sys::AtEOXact_GUC(false, level);
-        pg_sys::SetUserIdAndSecContext(user, context);
-        result
+        Identity::of_owner((*(*rel).rd_rel).relowner).during(|| {
+            let level = pg_sys::NewGUCNestLevel();
+            pg_sys::set_config_option(
+                c"search_path".as_ptr(),
+                c"pg_catalog, pg_temp".as_ptr(),
+                pg_sys::GucContext::PGC_USERSET,
+                pg_sys::GucSource::PGC_S_SESSION,
+                pg_sys::GucAction::GUC_ACTION_SAVE,
+                true,
+                0,
+                false,
+            );
+            let result = work();
+            pg_sys::AtEOXact_GUC(false, level);
+            result
+        })
     }
 }

@@ -248,13 +248,8 @@ impl State {
             pg_sys::MemoryContextReset((*econtext).ecxt_per_tuple_memory);
             let subplans = subplans(self.custom);
             if self.scratch.is_null() {
-                self.scratch = pg_sys::AllocSetContextCreateExtended(
-                    (*(*self.custom).ss.ps.state).es_query_cxt,
-                    c"colonnade translation".as_ptr(),
-                    pg_sys::ALLOCSET_SMALL_MINSIZE as usize,
-                    pg_sys::ALLOCSET_SMALL_INITSIZE as usize,
-                    pg_sys::ALLOCSET_DEFAULT_MAXSIZE as usize,
-                );
+                let parent = (*(*self.custom).ss.ps.state).es_query_cxt;
+                self.scratch = memory::small_context(parent, c"colonnade translation");
             }
             // The execution that may have used it is gone.
             pg_sys::MemoryContextReset(self.scratch);
