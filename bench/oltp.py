@@ -12,7 +12,6 @@ import re
 import statistics
 import subprocess
 import tempfile
-import time
 from pathlib import Path
 
 from harness import kit
@@ -82,22 +81,13 @@ class Arm:
         return [self.server.sql("SELECT " + text.format(self.name), DATABASE) for text in sums]
 
 
-def reaped_cpu(server, idle):
-    """CPU seconds of the backends that have ended, once no more than `idle` processes are left."""
-    while len(server.processes()) > idle:
-        time.sleep(0.005)
-    fields = Path(f"/proc/{server.postmaster_pid()}/stat").read_text().rsplit(")", 1)[1].split()
-    return (int(fields[13]) + int(fields[14])) / os.sysconf("SC_CLK_TCK")
-
-
 def measure(arm, name, script, turn):
     """Transactions a second, and CPU microseconds of the backends a transaction."""
     builtin = {"tpcb": "tpcb-like", "simple": "simple-update"}.get(name)
     what = ["-b", builtin] if builtin else ["-f", script, "-D", "n=-1"]
-    idle = len(arm.server.processes())
-    before = reaped_cpu(arm.server, idle)
+    before = arm.server.ended_backends_cpu()
     out = arm.pgbench(["-n", "-M", "prepared", "-c", CLIENTS, "-j", 1, "-t", TRANSACTIONS, f"--random-seed={turn + 1}", *what])
-    cpu = reaped_cpu(arm.server, idle) - before
+    cpu = arm.server.ended_backends_cpu() - before
     done, rate = re.search(r"processed: (\d+)/(\d+)", out), re.search(r"tps = ([\d.]+)", out)
     if not done or done[1] != done[2] or not rate:
         raise ServerError(out)

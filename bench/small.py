@@ -12,7 +12,6 @@ import re
 import statistics
 import subprocess
 import tempfile
-import time
 from pathlib import Path
 
 from harness import kit
@@ -58,24 +57,15 @@ QUERIES = {
 }
 
 
-def children_cpu_seconds(server, idle):
-    """CPU seconds of the backends that have ended, once no more than `idle` processes are left."""
-    while len(server.processes()) > idle:
-        time.sleep(0.005)
-    fields = Path(f"/proc/{server.postmaster_pid()}/stat").read_text().rsplit(")", 1)[1].split()
-    return (int(fields[13]) + int(fields[14])) / os.sysconf("SC_CLK_TCK")
-
-
 def measure(server, script, protocol, directory, transactions):
     """Median latency and CPU time of one transaction, in microseconds."""
-    idle = len(server.processes())
-    before = children_cpu_seconds(server, idle)
+    before = server.ended_backends_cpu()
     command = as_server_user(["taskset", "-c", CPU, server.bindir / "pgbench", "-h", server.socket_dir, "-p", server.port, "-U", server.superuser, "-n", "-M", protocol,
                               "-t", transactions, "-f", script, "-l", f"--log-prefix={directory}/log", DATABASE])
     done = subprocess.run(list(map(str, command)), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=clean_environment(), cwd=directory)
     if done.returncode != 0 or not re.search(rf"processed: {transactions}/{transactions}", done.stdout):
         raise ServerError(done.stdout)
-    cpu = (children_cpu_seconds(server, idle) - before) * 1e6 / transactions
+    cpu = (server.ended_backends_cpu() - before) * 1e6 / transactions
     latencies = []
     for log in Path(directory).glob("log*"):
         latencies += [int(line.split()[2]) for line in log.read_text().splitlines()]

@@ -231,6 +231,22 @@ class Server:
                 found.append(int(entry.name))
         return found
 
+    def ended_backends_cpu(self):
+        """CPU seconds of the children of the postmaster that have ended, waited for, by now; sessions that are just ending are let end first."""
+        while any(map(self.is_session, self.processes())):
+            time.sleep(0.005)
+        fields = Path(f"/proc/{self.postmaster_pid()}/stat").read_text().rsplit(")", 1)[1].split()
+        return (int(fields[13]) + int(fields[14])) / os.sysconf("SC_CLK_TCK")
+
+    @staticmethod
+    def is_session(process):
+        """Whether a child of the postmaster is a client's session, or has ended and was not waited for yet."""
+        try:
+            title = Path(f"/proc/{process}/cmdline").read_bytes()
+        except OSError:
+            return False
+        return not title or b"[local]" in title
+
     def kill9(self, timeout=60):
         """Kills the postmaster and every child with SIGKILL, as a power cut would, and waits until all are gone."""
         # Stopped first, so that the postmaster forks no child that the list misses.
