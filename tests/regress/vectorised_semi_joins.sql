@@ -54,3 +54,38 @@ SELECT joins(query) FROM asked;
 SELECT number FROM asked WHERE answer(query, 'column_') <> answer(query, 'heap_');
 -- a condition that may end the query: the server stops at the first match, so it is left alone
 SELECT joins('SELECT count(*) FROM {few f WHERE EXISTS (SELECT FROM {many m WHERE m.k = f.k AND 100 / (m.s + f.s) > 1)');
+-- IN over an expression: the server's plan makes its values distinct and computes them once more in the join, out of columns that are not grouped by
+RESET enable_hashjoin; RESET enable_nestloop; RESET enable_mergejoin; RESET work_mem; RESET hash_mem_multiplier;
+TRUNCATE asked RESTART IDENTITY;
+INSERT INTO asked (query) VALUES
+    ('SELECT count(*), sum(id) FROM {many WHERE k IN (SELECT id / 4 FROM {half)'),
+    ('SELECT id FROM {many WHERE (k, s) IN (SELECT id / 4, s % 3 FROM {half)'),
+    ('SELECT id FROM {many WHERE n IN (SELECT n * 2 FROM {few WHERE s > 1)'),
+    ('SELECT id FROM {many WHERE t IN (SELECT left(t, 6) || id % 3 FROM {half WHERE k < 300)'),
+    ('SELECT id FROM {many WHERE t IN (SELECT t COLLATE "C" FROM {half WHERE k < 300) AND k IN (SELECT abs(k - 90) FROM {half)'),
+    ('SELECT m.id, f.id FROM {many m JOIN {few f ON m.k = f.k WHERE f.s IN (SELECT h.s / 2 FROM {half h)'),
+    ('SELECT count(*) FROM {many m WHERE EXISTS (SELECT FROM {half h WHERE h.id / 7 = m.k AND h.s > 3)'),
+    ('SELECT count(*) FROM {many m WHERE k IN (SELECT a.k + b.s FROM {half a JOIN {few b ON a.k = b.k)'),
+    ('SELECT count(*) FROM {many m WHERE k IN (SELECT row_number() OVER (PARTITION BY s ORDER BY id) % 70 FROM {half)'),
+    ('SELECT DISTINCT count(*) OVER (PARTITION BY k ORDER BY s), k FROM {many'),
+    ('SELECT count(*), sum(id) FROM {many WHERE k IN (SELECT coalesce(h.k, f.k) % 50 FROM {half h LEFT JOIN {few f ON h.k = f.k)');
+SELECT joins(query, 'Aggregate|Hash Cond') FROM asked WHERE number <= 2;
+SELECT number, answer(query, 'column_') FROM asked WHERE answer(query, 'column_') <> answer(query, 'heap_') ORDER BY 1;
+SET enable_hashagg = off;
+SELECT number, answer(query, 'column_') FROM asked WHERE answer(query, 'column_') <> answer(query, 'heap_') ORDER BY 1;
+RESET enable_hashagg;
+-- columns that depend on the grouped ones, also where grouping sets have these in common
+CREATE TABLE heap_keyed (id int PRIMARY KEY, t text, n numeric, x float8) USING heap;
+INSERT INTO heap_keyed SELECT g, nullif('t' || g % 9, 't4'), g / 4.00, nullif(g % 6, 2) FROM generate_series(1, 300) g;
+CREATE TABLE column_keyed (LIKE heap_keyed INCLUDING ALL) USING colcompress;
+INSERT INTO column_keyed SELECT * FROM heap_keyed;
+ANALYZE heap_keyed, column_keyed;
+TRUNCATE asked RESTART IDENTITY;
+INSERT INTO asked (query) VALUES
+    ('SELECT y.id, y.t, y.n, y.x, count(*), sum(m.n) FROM {keyed y JOIN {many m ON m.k = y.id GROUP BY y.id'),
+    ('SELECT y.t || y.x, y.n * 2, max(m.t) FROM {keyed y LEFT JOIN {many m ON m.k = y.id GROUP BY y.id HAVING y.x > 1 OR y.t IS NULL'),
+    ('SELECT y.id, y.t, y.n, m.s, count(*), grouping(m.s) FROM {keyed y JOIN {many m ON m.k = y.id GROUP BY GROUPING SETS ((y.id, m.s), (y.id))'),
+    ('SELECT y.id, y.t, y.x FROM {keyed y JOIN {many m ON m.k = y.id GROUP BY y.id');
+SELECT number, answer(query, 'column_') FROM asked WHERE answer(query, 'column_') <> answer(query, 'heap_') ORDER BY 1;
+SET enable_hashagg = off;
+SELECT number, answer(query, 'column_') FROM asked WHERE answer(query, 'column_') <> answer(query, 'heap_') ORDER BY 1;

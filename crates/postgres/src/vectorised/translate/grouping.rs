@@ -1,19 +1,19 @@
 //! Agg and Group nodes.
 //!
 //! All of the server's strategies compute the same groups, so all become one operator, and so do the nodes chained for several grouping sets; where sorted grouping left its groups in order
-//! and somebody may rely on it, they are sorted afterwards. Columns that depend on the grouped ones (GROUP BY a primary key) are grouped by as well, which changes no group.
+//! and somebody may rely on it, they are sorted afterwards. Other columns that the node mentions are those of a group's first row, as on the server: such that depend on the grouped ones
+//! (GROUP BY a primary key), and such that need not (the inner side of `IN (SELECT a / 4 ...)` made unique, where the join computes `a / 4` again).
 
 use pgrx::PgList;
-use pgrx::pg_sys::{self, Datum, NodeTag, Oid};
+use pgrx::pg_sys::{self, NodeTag, Oid};
 use query::{Expression, Plan, SortKey, TextOrder};
 
 use super::aggregate::{depends_on_order, one};
-use super::keys::{self, Keys};
+use super::keys::{self, Keys, first};
 use super::scope::{Scope, Sets};
 use super::sort::{self, Key};
 use super::{
-    Context, Order, Relation, constants, decline, expressions, input, percentiles, scan, target_list,
-    targets, types,
+    Context, Order, Relation, decline, expressions, input, percentiles, scan, target_list, targets, types,
 };
 use crate::host::tree;
 use crate::vectorised::translated::{OutputColumn, Reason};
@@ -104,7 +104,7 @@ unsafe fn grouped(context: &mut Context<'_>, grouping: Grouping, order: Order) -
     unsafe {
         let plan = grouping.plan;
         let child = (*plan).lefttree;
-        let (groups, calls) = mentioned(&grouping)?;
+        let Mentioned { groups, others, calls } = mentioned(&grouping)?;
         let in_order = calls.iter().any(|&call| depends_on_order(&*call));
         let ordering = if grouping.sorted && order == Order::Kept {
             sort::ordering(context, child)?
@@ -116,27 +116,28 @@ unsafe fn grouped(context: &mut Context<'_>, grouping: Grouping, order: Order) -
         let inputs = targets(child);
         let mut keys = Keys::default();
         let mut grouped = Vec::new();
-        let mut known = Vec::new();
-        for (attno, collation) in groups {
+        let column = |attno: i16| {
             let at = usize::try_from(attno).unwrap_or(0).wrapping_sub(1);
-            let (Some(&node), Some(column)) = (inputs.get(at), below.columns.get(at)) else {
-                return decline("grouping by no column");
-            };
-            let column_type = types::column_of(node);
-            if collation.is_none() && grouping.sets.is_none() && is_above_windows(child) {
-                // Grouping comes before windows, so this is DISTINCT, and the column is there for the window only: nobody reads it.
-                known.push((attno, constants::constant(column_type.type_oid, Datum::null(), true)));
-                continue;
+            match (inputs.get(at), below.columns.get(at)) {
+                (Some(&node), Some(column)) => Ok((types::column_of(node), column.clone())),
+                _ => decline("grouping by no column"),
             }
-            let collation = collation.unwrap_or(column_type.collation);
-            keys.push(context, OutputColumn { collation, ..column_type }, column.clone())?;
+        };
+        for (attno, collation) in groups {
+            let (column_type, value) = column(attno)?;
+            keys.push(context, OutputColumn { collation, ..column_type }, value)?;
             grouped.push(attno);
         }
         if keys.exceed_memory(grouping.expected) {
             return decline("more groups by values that only the server compares than there is memory for");
         }
-        known.extend(grouped.into_iter().zip(keys.values()));
+        let mut known: Vec<_> = grouped.into_iter().zip(keys.values()).collect();
         let Keys { keys, shown: mut aggregates, .. } = keys;
+        for attno in others {
+            let (column_type, value) = column(attno)?;
+            known.push((attno, Expression::Column(keys.len() + aggregates.len())));
+            aggregates.push(first(column_type.type_oid, value));
+        }
         let mut numbered = Vec::new();
         for &call in &calls {
             let Ok(number) = usize::try_from((*call).aggno) else {
@@ -170,7 +171,11 @@ unsafe fn grouped(context: &mut Context<'_>, grouping: Grouping, order: Order) -
         let all = match &grouping.sets {
             None => Plan::Aggregate { input, keys, aggregates, groups: grouping.expected },
             Some(sets) => {
-                let sets = sets.iter().map(|set| places(set, &grouping, &known)).collect();
+                let of_set = |set: &Vec<i16>| {
+                    let keys = known.iter().take(keys.len()).enumerate();
+                    keys.filter(|(_, (attno, _))| set.contains(attno)).map(|(at, _)| at).collect()
+                };
+                let sets = sets.iter().map(of_set).collect();
                 Plan::GroupingSets { input, keys, sets, aggregates }
             }
         };
@@ -181,24 +186,6 @@ unsafe fn grouped(context: &mut Context<'_>, grouping: Grouping, order: Order) -
         let plan = in_order_of(scan::filtered(all, conditions), &ordering, &known, sets)?;
         Ok(Relation { plan, columns })
     }
-}
-
-/// Whether the rows of a node are those of windows, sorted or not.
-unsafe fn is_above_windows(mut plan: *mut pg_sys::Plan) -> bool {
-    // SAFETY: a finished plan; sorts have one input.
-    unsafe {
-        while matches!((*plan).type_, NodeTag::T_Sort | NodeTag::T_IncrementalSort) {
-            plan = (*plan).lefttree;
-        }
-        (*plan).type_ == NodeTag::T_WindowAgg
-    }
-}
-
-/// The keys of a grouping set by position: its own, and those that are there because they depend on what every set has.
-fn places(set: &[i16], grouping: &Grouping, known: &[(i16, Expression)]) -> Vec<usize> {
-    let grouped = |attno: &i16| grouping.columns.iter().any(|(column, ..)| column == attno);
-    let known = known.iter().enumerate();
-    known.filter(|(_, (attno, _))| set.contains(attno) || !grouped(attno)).map(|(at, _)| at).collect()
 }
 
 /// Groups brought into the order that the rows they are made of had.
@@ -231,8 +218,14 @@ pub fn in_order_of(
     })
 }
 
-/// Input columns that are grouped by, with the collation of the grouping where it has its own, and the aggregates, that a node mentions.
-type Mentioned = (Vec<(i16, Option<Oid>)>, Vec<*mut pg_sys::Aggref>);
+/// What a node mentions of its input.
+struct Mentioned {
+    /// Columns that are grouped by (from 1), with the collation of the grouping.
+    groups: Vec<(i16, Oid)>,
+    /// Columns that are not.
+    others: Vec<i16>,
+    calls: Vec<*mut pg_sys::Aggref>,
+}
 
 unsafe fn mentioned(grouping: &Grouping) -> Result<Mentioned, Reason> {
     // SAFETY: as in `grouped`.
@@ -246,9 +239,9 @@ unsafe fn mentioned(grouping: &Grouping) -> Result<Mentioned, Reason> {
             if !types::is_default_equality(types::column_of(node), operator) {
                 return decline("grouping by an operator of another class");
             }
-            groups.push((attno, Some(collation)));
+            groups.push((attno, collation));
         }
-        let mut calls = Vec::new();
+        let (mut others, mut calls) = (Vec::new(), Vec::new());
         for list in [(*plan).targetlist, (*plan).qual] {
             let flags = pg_sys::PVC_INCLUDE_AGGREGATES | pg_sys::PVC_RECURSE_PLACEHOLDERS;
             for node in tree::pulled(list.cast(), flags) {
@@ -257,14 +250,14 @@ unsafe fn mentioned(grouping: &Grouping) -> Result<Mentioned, Reason> {
                     // It names grouped columns without reading them.
                     NodeTag::T_GroupingFunc => {}
                     _ => {
-                        let var = &*node.cast::<pg_sys::Var>();
-                        if !groups.iter().any(|(attno, _)| *attno == var.varattno) {
-                            groups.push((var.varattno, None));
+                        let attno = (*node.cast::<pg_sys::Var>()).varattno;
+                        if !others.contains(&attno) && !groups.iter().any(|(grouped, _)| *grouped == attno) {
+                            others.push(attno);
                         }
                     }
                 }
             }
         }
-        Ok((groups, calls))
+        Ok(Mentioned { groups, others, calls })
     }
 }

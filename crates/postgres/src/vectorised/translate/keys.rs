@@ -100,6 +100,20 @@ pub fn below(relation: &mut Relation, keys: Vec<Expression>) -> Vec<Expression> 
     keys
 }
 
+/// The value of this type that a group's first row has.
+pub fn first(type_oid: Oid, value: Expression) -> Aggregate {
+    Aggregate {
+        function: AggregateFunction::First,
+        arguments: vec![value],
+        distinct: false,
+        filter: None,
+        order_by: Vec::new(),
+        order: TextOrder::Bytes,
+        result: types::logical(type_oid),
+        host: None,
+    }
+}
+
 /// What a grouping groups by.
 #[derive(Default)]
 pub struct Keys {
@@ -122,16 +136,7 @@ impl Keys {
         let key = equality(context, column, value.clone())?;
         self.by.push(is_number(&key).then_some((self.shown.len(), column.type_oid)));
         if is_number(&key) {
-            self.shown.push(Aggregate {
-                function: AggregateFunction::First,
-                arguments: vec![value],
-                distinct: false,
-                filter: None,
-                order_by: Vec::new(),
-                order: TextOrder::Bytes,
-                result: types::logical(column.type_oid),
-                host: None,
-            });
+            self.shown.push(first(column.type_oid, value));
         }
         self.keys.push(key);
         Ok(())
