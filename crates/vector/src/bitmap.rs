@@ -141,6 +141,20 @@ impl Bitmap {
             })
         })
     }
+
+    /// The same in a list: faster than collecting, as its length is known before.
+    #[allow(clippy::cast_possible_truncation)] // bitmaps have one bit for a row of a chunk or a batch
+    pub fn positions(&self) -> Vec<u32> {
+        let mut positions = Vec::with_capacity(self.count_ones());
+        for (at, &word) in self.words.iter().enumerate() {
+            let mut rest = word;
+            while rest != 0 {
+                positions.push(at as u32 * 64 + rest.trailing_zeros());
+                rest &= rest - 1;
+            }
+        }
+        positions
+    }
 }
 
 impl FromIterator<bool> for Bitmap {

@@ -25,17 +25,29 @@ impl Selection {
         self.len() == 0
     }
 
-    /// Keeps the selected rows for which `keep` says true.
+    /// Keeps the selected rows for which `keep` says true. Without a branch a row: which rows stay follows no pattern.
     pub fn retain(&mut self, mut keep: impl FnMut(u32) -> bool) {
         match self {
             Self::All(len) => {
-                let mut rows = Vec::new();
-                rows.extend((0..*len).filter(|&row| keep(row)));
-                if rows.len() != *len as usize {
+                let (mut rows, mut kept) = (vec![0; *len as usize], 0);
+                for row in 0..*len {
+                    rows[kept] = row;
+                    kept += usize::from(keep(row));
+                }
+                if kept != rows.len() {
+                    rows.truncate(kept);
                     *self = Self::Rows(rows);
                 }
             }
-            Self::Rows(rows) => rows.retain(|&row| keep(row)),
+            Self::Rows(rows) => {
+                let mut kept = 0;
+                for at in 0..rows.len() {
+                    let row = rows[at];
+                    rows[kept] = row;
+                    kept += usize::from(keep(row));
+                }
+                rows.truncate(kept);
+            }
         }
     }
 
@@ -44,7 +56,7 @@ impl Selection {
         match self {
             Self::All(len) if *len as usize == mask.len() => {
                 if mask.count_ones() != mask.len() {
-                    *self = Self::Rows(mask.ones().filter_map(|row| u32::try_from(row).ok()).collect());
+                    *self = Self::Rows(mask.positions());
                 }
             }
             _ => self.retain(|row| mask.get(row as usize)),

@@ -4,7 +4,8 @@
 use std::sync::Arc;
 
 use vector::{
-    Bitmap, ByteViews, Dictionary, DisplayScales, LogicalType, NumericInts, Values, Vector, VectorBuilder,
+    Bitmap, ByteViews, Dictionary, DisplayScales, LogicalType, NumericInts, Selection, Values, Vector,
+    VectorBuilder,
 };
 
 fn no_side(_: i128, _: u16, _: u16) -> Box<[u8]> {
@@ -175,4 +176,30 @@ fn parts_of_values_share_their_buffers() {
             assert!(parts.iter().eq(want), "{start}..{end}");
         }
     }
+}
+
+#[test]
+fn selections_keep_what_passes() {
+    let mut rows = Selection::All(300);
+    rows.retain(|_| true);
+    assert_eq!(rows, Selection::All(300), "nothing was left out");
+    let third: Bitmap = (0..300).map(|row| row % 3 == 0).collect();
+    let mut masked = rows.clone();
+    masked.retain_mask(&third);
+    rows.retain(|row| row % 3 == 0);
+    assert_eq!(rows, Selection::Rows((0..100).map(|at| at * 3).collect()));
+    assert_eq!(masked, rows);
+    let last: Bitmap = (0..300).map(|row| row >= 297).collect();
+    masked.retain_mask(&last);
+    rows.retain(|row| row >= 297);
+    assert_eq!(rows, Selection::Rows(vec![297]));
+    assert_eq!(masked, rows);
+    rows.retain(|_| false);
+    assert!(rows.is_empty());
+    let mut none = Selection::All(0);
+    none.retain_mask(&Bitmap::new());
+    assert_eq!(none, Selection::All(0));
+    let mut no_row = Selection::All(5);
+    no_row.retain(|_| false);
+    assert_eq!(no_row, Selection::Rows(Vec::new()));
 }

@@ -90,7 +90,7 @@ impl Hosted {
         }
         match validity {
             Some(validity) if validity.count_zeros() > 0 => {
-                let valid: Vec<u32> = validity.ones().map(|row| row as u32).collect();
+                let valid = validity.positions();
                 let columns = columns.iter().map(|column| Arc::new(column.take(&valid))).collect();
                 self.keep(Batch::new(valid.len(), columns))
             }

@@ -143,7 +143,7 @@ impl Ordered {
         let value = flat(columns.get(self.value).ok_or(MISTYPED)?);
         let columns = match &value.validity {
             Some(validity) if validity.count_zeros() > 0 => {
-                let valid: Vec<u32> = validity.ones().map(|row| row as u32).collect();
+                let valid = validity.positions();
                 columns.iter().map(|column| Arc::new(column.take(&valid))).collect()
             }
             _ => columns.to_vec(),
