@@ -294,12 +294,14 @@ class Queries:
         node, inner = self.scan(("mid", "big") if large else ("small", "tiny", "plain", "small", "mid"))
         make = Expressions(rng, [inner], False)
         where = [make.predicate()] if rng.random() < 0.5 else []
-        correlated = Node("bool", f"({inner.alias}.k = {outer.alias}.k)")
+        correlated = Node("bool", f"({rng.choice(('{0}', '{0}', '{0} / 3', 'abs({0} - 20)')).format(inner.alias + '.k')} = {outer.alias}.k)")
         shape = rng.choice(("in", "not in", "exists", "not exists") if large else ("in", "not in", "exists", "not exists", "any", "all", "scalar", "correlated"))
         if shape in ("in", "not in", "any", "all"):
             pair = next((p for p in [make.column(COMPARABLE) for _ in range(6)] if p and any(c.kind == p[1].kind for c in outer.columns)), None)
             name, other = (pair[1].name, next(c for c in outer.columns if c.kind == pair[1].kind).name) if pair else ("k", "k")
-            query = Select(items=[Node("any", f"{inner.alias}.{name}")], first=node, where=where)
+            # Of an expression half of the time: a plan that makes its values distinct computes it once more in the join.
+            made = make.compound(pair[1].kind if pair else "int4", 1) if rng.random() < 0.5 else None
+            query = Select(items=[made or Node("any", f"{inner.alias}.{name}")], first=node, where=where)
             if shape in ("in", "not in") and rng.random() < 0.4:
                 return self.rows(shape, outer, inner, node, where)
             word = {"in": "IN", "not in": "NOT IN", "any": "= ANY", "all": rng.choice(("<> ALL", ">= ALL", "< ALL"))}[shape]
