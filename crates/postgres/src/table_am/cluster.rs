@@ -80,6 +80,8 @@ unsafe fn copy_stripes(old: Relation, new: Relation, index: Relation, oldest_xmi
                     stripes.push((entry, born));
                 }
             }
+            // Rows of a stripe are looked up, and rows that die again are numbered, in the order of both lists.
+            stripes.sort_by_key(|(entry, _)| entry.first_row);
             buried.sort_by_key(|(row, _)| *row);
             buried.dedup_by_key(|(row, _)| *row);
             (stripes, buried)
@@ -131,7 +133,11 @@ unsafe fn copy_stripes(old: Relation, new: Relation, index: Relation, oldest_xmi
                 continue;
             }
             let first = metapage::read(new).map_or(0, |(_, next_row)| next_row);
-            reload(old, new, std::ptr::null_mut(), group, &|row| is_buried(&dying, row), loader());
+            let copied =
+                reload(old, new, std::ptr::null_mut(), group, &|row| is_buried(&dying, row), loader());
+            if copied != dying.len() {
+                error::internal("rows that die again are not those that were copied");
+            }
             let tombstones: Vec<_> = dying.iter().zip(first..).map(|((_, age), row)| (row, *age)).collect();
             row_proxy::insert_buried(new_id, &tombstones, command);
         }
@@ -166,6 +172,7 @@ unsafe fn lacks_default(rel: Relation, entry: &StripeEntry) -> bool {
     }
 }
 
+/// Loads the wanted rows of stripes and returns their number.
 unsafe fn reload(
     old: Relation,
     new: Relation,
@@ -173,18 +180,20 @@ unsafe fn reload(
     stripes: &[&StripeEntry],
     is_wanted: &dyn Fn(u64) -> bool,
     mut loader: Loader,
-) {
+) -> usize {
     // SAFETY: the slot has the row type of both relations.
     unsafe {
         let mut sort = (!index.is_null()).then(|| IndexSort::new(old, index));
         let mut rows = ColdRows::new(old, std::ptr::null_mut());
         let slot = pg_sys::table_slot_create(old, std::ptr::null_mut());
+        let mut count = 0;
         for entry in stripes {
             for position in 0..entry.row_count {
                 if !is_wanted(entry.first_row + u64::from(position)) {
                     continue;
                 }
                 rows.fetch(entry, position, slot);
+                count += 1;
                 match &mut sort {
                     Some(sort) => sort.put(slot),
                     None => loader.push(new, &[slot]),
@@ -197,5 +206,6 @@ unsafe fn reload(
         }
         loader.finish(new);
         pg_sys::ExecDropSingleTupleTableSlot(slot);
+        count
     }
 }
