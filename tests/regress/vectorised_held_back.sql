@@ -171,3 +171,63 @@ SELECT max(s) FROM (SELECT sum(id) OVER (ORDER BY id ROWS become('held_back_othe
 SELECT current_user, current_setting('role');
 RESET ROLE;
 DROP ROLE held_back_other;
+
+-- A built-in function finds a function of a user's by a type: an ERROR before it begins hands over, and nothing of it stays behind (a setting, a connection to SPI).
+CREATE TEXT SEARCH CONFIGURATION gone_later (COPY = simple);
+CREATE FUNCTION with_settings(l letter) RETURNS json LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE SET work_mem = '123MB' SET default_text_search_config = 'public.gone_later' AS $$ SELECT to_json('x'::text) $$;
+CREATE CAST (letter AS json) WITH FUNCTION with_settings(letter);
+DROP TEXT SEARCH CONFIGURATION gone_later;
+CREATE TYPE other_letter AS ENUM ('a', 'b');
+CREATE FUNCTION polymorphic(l anyenum) RETURNS json LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE AS $$ BEGIN RETURN to_json(l::text); END $$;
+CREATE CAST (other_letter AS json) WITH FUNCTION polymorphic(anyenum);
+CREATE TABLE documents (k int, t text, e letter, o other_letter) USING colcompress;
+INSERT INTO documents SELECT g / 20, g::text, CASE WHEN g > 1000 THEN 'b' END::letter, CASE WHEN g > 1000 THEN 'b' END::other_letter FROM generate_series(1, 20000) g;
+ANALYZE documents;
+CREATE FUNCTION first_document(expression text) RETURNS text LANGUAGE plpgsql SET enable_hashagg = off AS $$
+DECLARE found text;
+BEGIN
+  EXECUTE format('SELECT max(j) FROM (SELECT left(%s::text, 20) AS j FROM documents GROUP BY k ORDER BY k LIMIT 1) z', expression) INTO found;
+  RETURN found;
+END $$;
+SELECT expression, first_document(expression), current_setting('work_mem') FROM unnest(ARRAY['jsonb_object_agg(t, e)', 'jsonb_object_agg(t, o)', 'json_object_agg(t, o)', 'jsonb_agg(o)']) expression;
+SET colonnade.enable_vectorised = off;
+SELECT expression, first_document(expression) FROM unnest(ARRAY['jsonb_object_agg(t, e)', 'jsonb_object_agg(t, o)', 'json_object_agg(t, o)', 'jsonb_agg(o)']) expression;
+RESET colonnade.enable_vectorised;
+-- Where the query meets it, the ERROR is that of the function.
+SELECT count(j) FROM (SELECT jsonb_object_agg(t, o) AS j FROM documents GROUP BY k) z;
+
+-- Messages about values whatever they say of where they are, and SQLSTATEs that few functions raise.
+SELECT first_rows('(CASE x.id WHEN 500 THEN E''"a\\\\\nb"'' ELSE ''1'' END)::json IS NOT NULL');
+SELECT first_rows('(CASE x.id WHEN 500 THEN E''{"a":\n x}'' ELSE ''1'' END)::jsonb IS NOT NULL');
+SELECT first_rows('jsonb_path_query_first((CASE x.id WHEN 500 THEN ''"a"'' ELSE ''"2020-01-01"'' END)::jsonb, ''$.datetime()'') IS NOT NULL');
+ALTER TYPE letter ADD VALUE 'c';
+BEGIN;
+ALTER TYPE letter ADD VALUE 'd';
+SELECT first_rows('({t})::letter <> ''a''', 'd');
+ROLLBACK;
+
+-- Literals without a type compare nothing, and XML is built without functions of users.
+EXPLAIN (COSTS OFF) SELECT k, max(concat('a', t, 'b')), max(format('%s-%s', t, 'x')) FROM documents GROUP BY k;
+SELECT first_rows('XMLPARSE(DOCUMENT CASE x.id WHEN 500 THEN ''<a'' ELSE ''<a/>'' END) IS NOT NULL');
+
+-- Handing over starts from the beginning: LIMIT and TABLESAMPLE of what changes with each call are not part of it.
+CREATE SEQUENCE calls;
+CREATE TABLE nines (id int, n numeric) USING colcompress;
+INSERT INTO nines SELECT g, CASE g WHEN 1 THEN repeat('9', 61)::numeric ELSE 1 END FROM generate_series(1, 5000) g;
+ANALYZE nines;
+SELECT setval('calls', 10, false);
+SELECT sum(x.n), count(*) FROM nines x JOIN (SELECT id FROM few LIMIT nextval('calls')) y USING (id);
+SELECT sum(x.n) > 1, count(*) > 0 FROM nines x JOIN (SELECT id FROM few TABLESAMPLE SYSTEM (nextval('calls') * 9) REPEATABLE (1)) y USING (id);
+SELECT currval('calls');
+
+-- A heap table's rows are read ahead of the reader: where one of them may raise an ERROR and the reader may stop before it, the server reads them.
+CREATE TABLE ahead (id int, t text) USING heap;
+INSERT INTO ahead SELECT g, 'a' || g FROM generate_series(1, 30000) g;
+ANALYZE ahead;
+SELECT a.id FROM ahead a JOIN c USING (id) WHERE 10 / (a.id - 500) < 100 LIMIT 3;
+SELECT EXISTS (SELECT FROM ahead a JOIN c USING (id) WHERE 10 / (a.id - 500) < 100);
+WITH divided AS MATERIALIZED (SELECT id, 10 / (id - 500) AS d FROM ahead) SELECT divided.id FROM divided JOIN c USING (id) WHERE d < 100 LIMIT 3;
+EXPLAIN (COSTS OFF) SELECT a.id FROM ahead a JOIN c USING (id) WHERE 10 / (a.id - 500) < 100 LIMIT 3;
+-- No ERROR is possible, or all rows are asked for.
+EXPLAIN (COSTS OFF) SELECT a.id FROM ahead a JOIN c USING (id) WHERE a.id > 7 LIMIT 3;
+EXPLAIN (COSTS OFF) SELECT a.id FROM ahead a JOIN c USING (id) WHERE 10 / (a.id - 50000) < 100 ORDER BY a.id LIMIT 3;

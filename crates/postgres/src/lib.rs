@@ -43,6 +43,7 @@ pub unsafe extern "C-unwind" fn _PG_init() {
         table_am::row_versions::register();
         table_am::hooks::install();
         table_am::packing::register_workers();
+        host::user_functions::install();
         vectorised::hook::install();
     }
 }

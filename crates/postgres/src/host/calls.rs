@@ -1,18 +1,15 @@
 //! What an expression calls: whether an ERROR of it may be held back.
 //!
-//! Callers: whoever asks `value_error` to. A function is tame when it is built in and runs nothing of a user's: neither queries, nor functions that it finds by a type. What is missed here is met by
-//! `value_error` itself, by the context of the ERROR.
+//! Callers: whoever asks `value_error` to. A function is tame when it is built in and runs nothing of a user's: neither queries, nor functions that it finds by a type. What is missed here
+//! ends the attempt (`user_functions`), or is told by the context of the ERROR.
 
 use std::ffi::c_void;
 
 use pgrx::pg_guard;
-use pgrx::pg_sys::{self, Datum, Node, NodeTag, Oid};
+use pgrx::pg_sys::{self, Node, NodeTag, Oid};
 
-use super::{foreign_order, tree};
+use super::{foreign_order, tree, user_functions};
 
-/// The languages `internal` and `c` (pg_language.dat).
-const INTERNAL: u32 = 12;
-const C: u32 = 13;
 /// `pg_get_ruledef`, which is marked as if it ran none; and `satisfies_hash_partition` and `pg_get_partition_constraintdef`, which call functions of partition keys.
 const RUNS_QUERIES: [u32; 4] = [1573, 2504, 5028, 3408];
 
@@ -21,10 +18,6 @@ const RUNS_QUERIES: [u32; 4] = [1573, 2504, 5028, 3408];
 pub struct Calls {
     /// Sub-plans, functions that are not built in, or that may run queries, or that ask a type for functions that may.
     others: bool,
-    /// Functions that look things up: casts of users, too.
-    stable: bool,
-    /// Values of enums, whose own functions are built in.
-    enums: bool,
 }
 
 impl Calls {
@@ -41,7 +34,7 @@ impl Calls {
 
     /// True where an ERROR of it may be held back.
     pub const fn are_tame(self) -> bool {
-        !(self.others || (self.stable && self.enums))
+        !self.others
     }
 
     /// Notes a type that functions may be given values of.
@@ -51,9 +44,10 @@ impl Calls {
             let element = pg_sys::get_element_type(kind);
             let kind = if element == Oid::INVALID { kind } else { element };
             let class = pg_sys::get_typtype(kind) as u8;
-            self.enums |= class == pg_sys::TYPTYPE_ENUM;
             let runs_others = match class {
                 pg_sys::TYPTYPE_ENUM => false,
+                // A literal that nothing gave a type.
+                pg_sys::TYPTYPE_PSEUDO if kind == pg_sys::UNKNOWNOID => false,
                 pg_sys::TYPTYPE_COMPOSITE | pg_sys::TYPTYPE_PSEUDO => true,
                 _ => kind.to_u32() >= pg_sys::FirstNormalObjectId,
             };
@@ -104,18 +98,12 @@ unsafe extern "C-unwind" fn visit(node: *mut Node, data: *mut c_void) -> bool {
             | NodeTag::T_CoerceToDomain
             | NodeTag::T_ConvertRowtypeExpr
             | NodeTag::T_NextValueExpr
-            | NodeTag::T_RowExpr
-            | NodeTag::T_XmlExpr => (*found).others = true,
+            | NodeTag::T_RowExpr => (*found).others = true,
             _ if shows_type(node) => (*found).note_type(pg_sys::exprType(node)),
             _ => {}
         }
         (*found).others |= foreign_order::compares(node);
-        let stable = (*found).stable;
         pg_sys::check_functions_in_node(node, Some(note), data);
-        if (*node).type_ == NodeTag::T_CoerceViaIO {
-            // Reading and writing a value asks its type only.
-            (*found).stable = stable;
-        }
         (*found).others || tree::walk(node, visit, data)
     }
 }
@@ -123,22 +111,12 @@ unsafe extern "C-unwind" fn visit(node: *mut Node, data: *mut c_void) -> bool {
 /// Notes what a function is; true ends the look at a node.
 #[pg_guard]
 unsafe extern "C-unwind" fn note(function: Oid, data: *mut c_void) -> bool {
-    // SAFETY: the data of `Calls::of`; catalog look-ups, and a tuple that was found has the catalog's columns.
+    // SAFETY: the data of `Calls::of`; catalog look-ups.
     unsafe {
         let found = data.cast::<Calls>();
-        let cache = pg_sys::SysCacheIdentifier::PROCOID as i32;
-        let tuple = pg_sys::SearchSysCache1(cache, Datum::from(function));
-        if tuple.is_null() {
-            (*found).others = true;
-            return true;
-        }
-        let row = &*pg_sys::GETSTRUCT(tuple).cast::<pg_sys::FormData_pg_proc>();
-        (*found).others |= function.to_u32() >= pg_sys::FirstNormalObjectId
-            || !matches!(row.prolang.to_u32(), INTERNAL | C)
-            || row.proparallel as u8 != pg_sys::PROPARALLEL_SAFE
-            || RUNS_QUERIES.contains(&function.to_u32());
-        (*found).stable |= row.provolatile as u8 != pg_sys::PROVOLATILE_IMMUTABLE;
-        pg_sys::ReleaseSysCache(tuple);
+        (*found).others |= !user_functions::is_built_in(function)
+            || RUNS_QUERIES.contains(&function.to_u32())
+            || pg_sys::func_parallel(function) as u8 != pg_sys::PROPARALLEL_SAFE;
         (*found).others
     }
 }

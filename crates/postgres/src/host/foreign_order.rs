@@ -13,8 +13,11 @@ use pgrx::pg_sys::{self, Node, NodeTag, Oid};
 pub unsafe fn is_of(kind: Oid) -> bool {
     // SAFETY: the caller's promise; entries of the type cache live as long as the session, and the columns of one at least as long as nothing else is looked up: numbers are copied first.
     unsafe {
+        let kind = pg_sys::getBaseType(kind);
         let element = pg_sys::get_element_type(kind);
-        let kind = pg_sys::getBaseType(if element == Oid::INVALID { kind } else { element });
+        if element != Oid::INVALID {
+            return is_of(element);
+        }
         match pg_sys::get_typtype(kind) as u8 {
             pg_sys::TYPTYPE_RANGE => {
                 // A range has an operator class of its own.
@@ -26,7 +29,7 @@ pub unsafe fn is_of(kind: Oid) -> bool {
             pg_sys::TYPTYPE_MULTIRANGE => is_of(pg_sys::get_multirange_range(kind)),
             // `domain_in` and the like get the type as a value.
             pg_sys::TYPTYPE_PSEUDO => {
-                !matches!(kind, pg_sys::RECORDOID | pg_sys::CSTRINGOID | pg_sys::VOIDOID)
+                !matches!(kind, pg_sys::RECORDOID | pg_sys::CSTRINGOID | pg_sys::VOIDOID | pg_sys::UNKNOWNOID)
             }
             pg_sys::TYPTYPE_COMPOSITE if kind.to_u32() < pg_sys::FirstNormalObjectId => false,
             pg_sys::TYPTYPE_COMPOSITE => {

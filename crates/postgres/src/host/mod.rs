@@ -26,5 +26,6 @@ pub mod shared_memory;
 pub mod short_calls;
 pub mod subtransaction;
 pub mod tree;
+pub mod user_functions;
 pub mod value_error;
 pub mod worker;

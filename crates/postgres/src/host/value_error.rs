@@ -1,10 +1,10 @@
 //! ERRORs of built-in functions about values, held back.
 //!
 //! Callers: `vectorised/attempt`, for functions that are asked for rows that the server's executor may not reach, and `early_value`. There is no subtransaction, whose end in the middle of a statement
-//! would end more than this; so invariant: only what `calls::Calls` finds tame is tried (a function that runs queries or functions of a user leaves things that only an abort puts in order), and only
-//! ERRORs that a value is the reason of are held back.
+//! would end more than this; so invariant: only what `calls::Calls` finds tame is tried (a function that runs queries or functions of a user leaves things that only an abort puts in order), what
+//! it misses of a user's is stopped by `user_functions`, and only ERRORs that a value is the reason of are held back.
 
-use std::ffi::{CStr, c_void};
+use std::ffi::c_void;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
 use pgrx::pg_sys::errcodes::PgSqlErrorCode;
@@ -13,6 +13,7 @@ use pgrx::pg_sys::panic::CaughtError;
 use pgrx::pg_sys::{self, ResourceReleasePhase as Phase};
 
 use super::identity::Identity;
+use super::user_functions;
 
 /// An ERROR about a value was raised, and held back.
 #[derive(Debug, Clone, Copy)]
@@ -26,7 +27,8 @@ pub unsafe fn attempt<T>(work: impl FnOnce() -> T) -> Result<T, HeldBack> {
     let identity = Identity::current();
     let mut origin = Origin::default();
     // SAFETY: the caller's promise; the stack is put back before the mark goes.
-    let done = unsafe {
+    let (settings, (done, refused)) = unsafe {
+        let settings = pg_sys::NewGUCNestLevel();
         let previous = pg_sys::error_context_stack;
         origin.mark = pg_sys::ErrorContextCallback {
             previous,
@@ -34,18 +36,22 @@ pub unsafe fn attempt<T>(work: impl FnOnce() -> T) -> Result<T, HeldBack> {
             arg: (&raw mut origin).cast(),
         };
         pg_sys::error_context_stack = &raw mut origin.mark;
-        let done = catch_unwind(AssertUnwindSafe(|| pg_guard_ffi_boundary(work)));
+        let done = user_functions::refused(|| catch_unwind(AssertUnwindSafe(|| pg_guard_ffi_boundary(work))));
         pg_sys::error_context_stack = previous;
-        done
+        (settings, done)
     };
     match done {
-        Ok(value) => Ok(value),
+        Ok(value) => {
+            // SAFETY: the level begun above.
+            unsafe { pg_sys::AtEOXact_GUC(true, settings) };
+            Ok(value)
+        }
         Err(problem) => match problem.downcast_ref() {
-            Some(CaughtError::PostgresError(report))
-                if !origin.is_inner && is_of_a_value(report.sql_error_code()) =>
-            {
-                // An abort would put it back.
+            Some(CaughtError::PostgresError(_)) if refused || origin.is_value() => {
+                // An abort would put them back.
                 identity.restore();
+                // SAFETY: the level begun above.
+                unsafe { pg_sys::AtEOXact_GUC(false, settings) };
                 Err(HeldBack)
             }
             _ => resume_unwind(problem),
@@ -53,37 +59,32 @@ pub unsafe fn attempt<T>(work: impl FnOnce() -> T) -> Result<T, HeldBack> {
     }
 }
 
-/// Where an ERROR comes from. What `calls::Calls` does not know of may still run a function of a user's or a query: languages and queries say so in the context of their ERRORs.
+/// Where an ERROR comes from. What runs a query says so in the context of its ERRORs.
 #[derive(Default)]
 struct Origin {
     mark: pg_sys::ErrorContextCallback,
     /// Something below has said where it is.
     is_inner: bool,
+    /// The SQLSTATE of the last message, as the server packs it: not all are known to pgrx.
+    code: i32,
+}
+
+impl Origin {
+    fn is_value(&self) -> bool {
+        !self.is_inner && is_of_a_value(self.code)
+    }
 }
 
 /// Called by the server while it makes a message, after what was put on the stack below the mark.
 unsafe extern "C-unwind" fn note_origin(origin: *mut c_void) {
     unsafe extern "C-unwind" {
-        fn CopyErrorData() -> *mut pg_sys::ErrorData;
-        fn FreeErrorData(data: *mut pg_sys::ErrorData);
+        fn geterrcode() -> i32;
     }
-    // SAFETY: the mark's argument; a message is made, in a memory that copies of it must not lie in.
+    // SAFETY: the mark's argument; a message is made.
     unsafe {
         let origin = origin.cast::<Origin>();
         (*origin).is_inner |= pg_sys::error_context_stack != &raw mut (*origin).mark;
-        if (*origin).is_inner {
-            return;
-        }
-        let memory = pg_sys::CurrentMemoryContext;
-        pg_sys::CurrentMemoryContext = pg_sys::CurTransactionContext;
-        let data = CopyErrorData();
-        if !(*data).context.is_null() {
-            let text = CStr::from_ptr((*data).context).to_bytes();
-            // The one kind of text that built-in functions add to their own messages.
-            (*origin).is_inner = !text.starts_with(b"JSON data, line") || text.contains(&b'\n');
-        }
-        FreeErrorData(data);
-        pg_sys::CurrentMemoryContext = memory;
+        (*origin).code = geterrcode();
     }
 }
 
@@ -112,11 +113,11 @@ pub unsafe fn released<T, E>(work: impl FnOnce() -> Result<T, E>) -> Result<T, E
 }
 
 /// By the class of a SQLSTATE, its first two characters.
-const fn is_of_a_value(code: PgSqlErrorCode) -> bool {
+const fn is_of_a_value(code: i32) -> bool {
     use PgSqlErrorCode as C;
     /// The server packs six bits for each character, the first one lowest.
     const CLASS: isize = (1 << 12) - 1;
-    let class = code as isize & CLASS;
+    let (code, class) = (code as isize, code as isize & CLASS);
     class == C::ERRCODE_DATA_EXCEPTION as isize & CLASS
         || class == C::ERRCODE_FEATURE_NOT_SUPPORTED as isize & CLASS
         || class == C::ERRCODE_SYNTAX_ERROR as isize & CLASS
@@ -124,4 +125,5 @@ const fn is_of_a_value(code: PgSqlErrorCode) -> bool {
         // Names in texts: 'nowhere.t'::regclass.
         || class == C::ERRCODE_INVALID_SCHEMA_NAME as isize & CLASS
         || class == C::ERRCODE_INVALID_CATALOG_NAME as isize & CLASS
+        || code == C::ERRCODE_UNSAFE_NEW_ENUM_VALUE_USAGE as isize
 }

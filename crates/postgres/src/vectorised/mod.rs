@@ -15,6 +15,7 @@ pub mod hook;
 mod host_function;
 pub mod node;
 mod privileges;
+mod read_ahead;
 mod rewrite;
 mod server_aggregate;
 mod server_expression;

@@ -12,6 +12,7 @@ use pgrx::PgList;
 use pgrx::pg_sys::{self, NodeTag, Plan};
 
 use super::node;
+use super::read_ahead;
 use super::translate::translate;
 use super::translated::{NoValues, Reason, SourceSpec, Translated};
 use crate::host::guc::VECTORISED_MIN_ROWS;
@@ -40,8 +41,9 @@ pub unsafe fn statement(stmt: *mut pg_sys::PlannedStmt) -> bool {
             return false;
         }
         let subplans = (*stmt).subplans;
-        tree(&raw mut (*stmt).planTree, subplans, None);
-        slots.into_iter().for_each(|slot| tree(slot, subplans, None));
+        tree(&raw mut (*stmt).planTree, subplans, None, false);
+        // EXISTS, and whoever reads a CTE, may stop at any row.
+        slots.into_iter().for_each(|slot| tree(slot, subplans, None, true));
         true
     }
 }
@@ -55,8 +57,8 @@ unsafe fn places(list: *mut pg_sys::List) -> Vec<*mut *mut Plan> {
     }
 }
 
-/// Replaces what can be in the tree at `slot`. `above` is why an operator above it stays, for EXPLAIN.
-unsafe fn tree(slot: *mut *mut Plan, subplans: *mut pg_sys::List, above: Option<&Reason>) {
+/// Replaces what can be in the tree at `slot`. `above` is why an operator above it stays, for EXPLAIN; `partly`: its reader may stop before the last row.
+unsafe fn tree(slot: *mut *mut Plan, subplans: *mut pg_sys::List, above: Option<&Reason>, partly: bool) {
     // SAFETY: a place of a finished plan that holds a plan or null.
     unsafe {
         let plan = *slot;
@@ -65,12 +67,15 @@ unsafe fn tree(slot: *mut *mut Plan, subplans: *mut pg_sys::List, above: Option<
         }
         let reason = match translate(plan, subplans, &mut NoValues) {
             Ok(_) if is_volatile(plan) => Reason("volatile function".into()),
+            Ok(translated) if read_ahead::may_fail(&translated, subplans, partly) => {
+                Reason("rows that may not be asked for have expressions that may raise an error".into())
+            }
             Ok(translated) if is_worth_it(&translated) => {
                 for source in &translated.sources {
                     if let SourceSpec::Rows { plan: below } = source
                         && let Some(slot) = place_of(plan, *below)
                     {
-                        tree(slot, subplans, None);
+                        tree(slot, subplans, None, partly);
                     }
                 }
                 *slot = replacement(plan);
@@ -88,14 +93,19 @@ unsafe fn tree(slot: *mut *mut Plan, subplans: *mut pg_sys::List, above: Option<
             return;
         }
         let above = if is_operator(plan) { Some(&reason) } else { above };
+        let partly = match (*plan).type_ {
+            NodeTag::T_Limit => true,
+            NodeTag::T_Sort | NodeTag::T_Agg => false,
+            _ => partly,
+        };
         for child in children(plan) {
             if is_restarted(plan, child) {
                 // What is below the node that is restarted keeps its rows.
                 if matches!((**child).type_, NodeTag::T_Material | NodeTag::T_Sort) {
-                    children(*child).into_iter().for_each(|below| tree(below, subplans, above));
+                    children(*child).into_iter().for_each(|below| tree(below, subplans, above, partly));
                 }
             } else {
-                tree(child, subplans, above);
+                tree(child, subplans, above, partly);
             }
         }
     }
@@ -211,6 +221,11 @@ pub unsafe fn expressions(plan: *mut Plan) -> Vec<*mut pg_sys::Node> {
                 let window = plan.cast::<pg_sys::WindowAgg>();
                 found.extend([(*window).startOffset, (*window).endOffset, (*window).runCondition.cast()]);
             }
+            NodeTag::T_Limit => {
+                let limit = plan.cast::<pg_sys::Limit>();
+                found.extend([(*limit).limitOffset, (*limit).limitCount]);
+            }
+            NodeTag::T_SampleScan => found.push((*plan.cast::<pg_sys::SampleScan>()).tablesample.cast()),
             _ => {}
         }
         found

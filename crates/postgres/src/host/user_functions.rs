@@ -1,0 +1,109 @@
+//! No function of a user's runs while ERRORs are held back.
+//!
+//! Called by `value_error`. Built-in functions may find others by a type (a cast to json, an output function, an order), which `calls::Calls` cannot know of all. The server asks a plug-in about each
+//! function that it looks up and that is not built in, and before it calls one with settings or rights of its own; for those not written in C an ERROR there ends the attempt before anything of
+//! a user's has begun. What remains are functions that somebody has looked up before, as the orders of types, which `foreign_order` knows.
+
+use std::cell::Cell;
+
+use pgrx::pg_guard;
+use pgrx::pg_sys::{self, Datum, FmgrHookEventType, FmgrInfo, Oid, SysCacheIdentifier};
+
+use super::error::{self, PgSqlErrorCode};
+
+/// The languages `internal` and `c` (pg_language.dat).
+const INTERNAL: u32 = 12;
+const C: u32 = 13;
+
+thread_local! {
+    static NEXT_NEEDED: Cell<pg_sys::needs_fmgr_hook_type> = const { Cell::new(None) };
+    static NEXT_CALL: Cell<pg_sys::fmgr_hook_type> = const { Cell::new(None) };
+    /// Whether functions of users are refused, and whether one was.
+    static REFUSING: Cell<bool> = const { Cell::new(false) };
+    static REFUSED: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Puts the hooks in place, keeping those of others.
+pub unsafe fn install() {
+    // SAFETY: called once, from _PG_init.
+    unsafe {
+        NEXT_NEEDED.set(pg_sys::needs_fmgr_hook);
+        pg_sys::needs_fmgr_hook = Some(is_needed);
+        NEXT_CALL.set(pg_sys::fmgr_hook);
+        pg_sys::fmgr_hook = Some(at_call);
+    }
+}
+
+/// Whether a function is written in C: the server's own, or one of a module that a superuser has installed, as the access methods of tables that are looked up anew while caches are.
+///
+/// # Safety
+/// In a transaction; catalog look-ups may raise an ERROR.
+unsafe fn is_in_c(function: Oid) -> bool {
+    // SAFETY: the caller's promise; a tuple that was found has the catalog's columns.
+    unsafe {
+        let tuple = pg_sys::SearchSysCache1(SysCacheIdentifier::PROCOID as i32, Datum::from(function));
+        if tuple.is_null() {
+            return false;
+        }
+        let language = (*pg_sys::GETSTRUCT(tuple).cast::<pg_sys::FormData_pg_proc>()).prolang.to_u32();
+        pg_sys::ReleaseSysCache(tuple);
+        matches!(language, INTERNAL | C)
+    }
+}
+
+/// Whether a function is the server's own, and not a query written in SQL.
+///
+/// # Safety
+/// As `is_in_c`.
+pub unsafe fn is_built_in(function: Oid) -> bool {
+    // SAFETY: the caller's promise.
+    function.to_u32() < pg_sys::FirstNormalObjectId && unsafe { is_in_c(function) }
+}
+
+/// Does something during which an ERROR is raised instead of calling a function of a user's, and says whether that was so. The work does not unwind.
+pub fn refused<T>(work: impl FnOnce() -> T) -> (T, bool) {
+    let (refusing, before) = (REFUSING.replace(true), REFUSED.replace(false));
+    let done = work();
+    REFUSING.set(refusing);
+    (done, REFUSED.replace(before))
+}
+
+fn refuse() -> ! {
+    REFUSED.set(true);
+    error::raise(
+        PgSqlErrorCode::ERRCODE_FEATURE_NOT_SUPPORTED,
+        "a function of a user's inside a built-in one",
+        "",
+        "",
+    );
+}
+
+/// Asked when a function is looked up that is not in the server's own table.
+#[pg_guard]
+unsafe extern "C-unwind" fn is_needed(function: Oid) -> bool {
+    // SAFETY: the server looks the function up, too; others are asked as the server would ask them.
+    unsafe {
+        if REFUSING.get() && !is_in_c(function) {
+            refuse();
+        }
+        NEXT_NEEDED.get().is_some_and(|next| next(function))
+    }
+}
+
+/// Called around functions that have settings or rights of their own, or that somebody asked to be told of; of these the hook above is not always asked.
+#[pg_guard]
+unsafe extern "C-unwind" fn at_call(
+    event: FmgrHookEventType::Type,
+    function: *mut FmgrInfo,
+    argument: *mut Datum,
+) {
+    // SAFETY: as the server calls it.
+    unsafe {
+        if REFUSING.get() && event == FmgrHookEventType::FHET_START && !is_in_c((*function).fn_oid) {
+            refuse();
+        }
+        if let Some(next) = NEXT_CALL.get() {
+            next(event, function, argument);
+        }
+    }
+}
