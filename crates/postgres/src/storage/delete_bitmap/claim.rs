@@ -4,7 +4,7 @@
 //! rows of one stripe the command tries to exclude others from the stripe, at once or not at all; then nobody else
 //! can hold a lock on one of its rows, so that a death is a bit in memory (`mark`). The bits are written and the stripe is given back (`write_all`) when
 //! the statement ends (before its AFTER triggers), when a statement inside it begins, before this backend waits for anybody, when
-//! somebody waits for the stripe, and before the (sub)transaction commits; a rollback discards them. Rows that were dead
+//! somebody waits for the stripe, when there are many, and before the (sub)transaction commits; a rollback discards them. Rows that were dead
 //! before are left to the slow way, which knows what to say of them.
 //!
 //! Invariants: a claim belongs to one command of one subtransaction, and its rows carry that xid and command id even where they are written inside a
@@ -36,6 +36,10 @@ const FIRST: u32 = 16;
 const PROXIES_A_ROW: usize = 64;
 /// Rows between two looks at who waits for the stripe.
 const LOOK: u32 = 256;
+/// Stripes that are claimed at a time: each takes a lock, and is asked about for each chunk that is read.
+const MOST_CLAIMS: usize = 64;
+/// Rows with successors (16 bytes each) after which no further stripe is claimed before all are written.
+const MOST_MOVED: usize = 300_000;
 
 /// A stripe that this backend has to itself.
 struct Claim {
@@ -178,6 +182,13 @@ pub unsafe fn claim(rel: Relation, entry: &StripeEntry, changed: u32, command: C
     unsafe {
         let bytes = (entry.row_count as usize).div_ceil(8);
         let Some((mut dead, bits)) = zeroes(bytes).zip(zeroes(bytes)) else { return };
+        let is_much = CLAIMS.with_borrow(|claims| {
+            claims.len() >= MOST_CLAIMS
+                || claims.iter().map(|claim| claim.moved.len()).sum::<usize>() >= MOST_MOVED
+        });
+        if is_much {
+            write_all();
+        }
         let Some(exclusion) = stripe_lock::exclude(rel, entry) else { return };
         let rows = entry.first_row..entry.end_row();
         let mut kill = |row: u64| set_bit(&mut dead, row - entry.first_row);

@@ -51,13 +51,13 @@ enum Step {
     Deleted = 3,
 }
 
-/// One batch: hot rows from block `from` on, `rows` of them at least, or else stripes to be joined, `stripes` small ones at least. Returns how many rows were moved.
+/// One batch: hot rows from block `from` on, `rows` of them at least, or else stripes to be joined, `stripes` small ones at least. Returns how many rows it has been through.
 unsafe fn batch(rel: Relation, from: &mut pg_sys::BlockNumber, rows: usize, stripes: usize) -> usize {
     // SAFETY: as `relocate::batch`.
     unsafe {
         as_owner(rel, || match relocate::batch(rel, from, rows) {
             0 => merge::batch(rel, stripes),
-            moved => moved,
+            rows => rows,
         })
     }
 }

@@ -19,7 +19,8 @@ use crate::storage::{directory, metapage, open_stripes, row_move, row_proxy};
 use crate::table_am::delegate::heap_guarded;
 use crate::table_am::tid;
 
-/// Moves up to a stripe of rows from block `from` on, which is then where the next batch begins; returns how many were moved. Fewer than `fewest` stay.
+/// Moves up to a stripe of rows from block `from` on, which is then where the next batch begins; returns how many it has been through (others may have taken some, or all, meanwhile).
+/// Fewer than `fewest` stay.
 pub(super) unsafe fn batch(rel: Relation, from: &mut BlockNumber, fewest: usize) -> usize {
     // SAFETY: rel is open with ShareUpdateExclusiveLock, in a transaction with an active snapshot.
     unsafe {
@@ -53,9 +54,9 @@ pub(super) unsafe fn batch(rel: Relation, from: &mut BlockNumber, fewest: usize)
         enter(rel, &mut source, Which::All, rows.iter().zip(first..).map(|(&at, number)| (at, Some(number))));
         obstacle::refuse_if_subscribed(rel);
         stop_after(Step::Written);
-        let moved = delete(rel, storage_id, rows, first, command);
+        delete(rel, storage_id, rows, first, command);
         stop_after(Step::Deleted);
-        moved
+        rows.len()
     }
 }
 
@@ -132,14 +133,14 @@ pub(super) unsafe fn write(
     }
 }
 
-/// Notes where the rows are now and deletes the hot tuples; returns how many. Copies of rows that cannot be deleted at once are buried.
+/// Notes where the rows are now and deletes the hot tuples. Copies of rows that cannot be deleted at once are buried.
 unsafe fn delete(
     rel: Relation,
     storage_id: u64,
     rows: &[ItemPointerData],
     first: u64,
     command: pg_sys::CommandId,
-) -> usize {
+) {
     // SAFETY: heap's callback with a row that was live a moment ago.
     unsafe {
         row_move::record(storage_id, rows.iter().copied().zip(first..).collect(), command);
@@ -165,6 +166,5 @@ unsafe fn delete(
         }
         row_proxy::insert_buried(storage_id, &stayed, command);
         compat::transfer_predicate_locks(rel);
-        rows.len() - stayed.len()
     }
 }
