@@ -112,6 +112,33 @@ unsafe fn count_rows(rel: Relation, cut: bool) {
             std::ptr::null_mut(),
             false,
         );
+        for index in relation::indexes(rel) {
+            count_entries(index, hot + cold);
+        }
+    }
+}
+
+/// Has an index of all `rows` rows say so: heap's vacuum, which knows of hot rows, has it say no more than these are.
+unsafe fn count_entries(index: pg_sys::Oid, rows: f64) {
+    // SAFETY: as `count_rows`; the index is not dropped while its table is locked.
+    unsafe {
+        let open = pg_sys::index_open(index, pg_sys::RowExclusiveLock as i32);
+        let form = &*(*open).rd_rel;
+        if f64::from(form.reltuples) < rows && pg_sys::RelationGetIndexPredicate(open).is_null() {
+            pg_sys::vac_update_relstats(
+                open,
+                form.relpages as pg_sys::BlockNumber,
+                rows,
+                0,
+                false,
+                pg_sys::InvalidTransactionId,
+                pg_sys::MultiXactId::from(0u32),
+                std::ptr::null_mut(),
+                std::ptr::null_mut(),
+                false,
+            );
+        }
+        pg_sys::index_close(open, pg_sys::NoLock as i32);
     }
 }
 
