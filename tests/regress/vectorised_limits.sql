@@ -29,3 +29,13 @@ SELECT name, outcome(replace(query, '{rows}', 't')) AS ours, outcome(replace(que
 RESET temp_file_limit;
 SELECT count(*) AS files_left FROM pg_ls_tmpdir() WHERE name LIKE 'pgsql_tmp' || pg_backend_pid() || '.%';
 EXPLAIN (COSTS OFF) SELECT max(c) FROM (SELECT s, count(*) AS c FROM t GROUP BY s) x;
+
+-- Long values that an expression makes are not all there at a time, in a session that has done nothing else: heap's takes 3 MB.
+CREATE TABLE short (k int, v int) USING colcompress;
+INSERT INTO short SELECT g % 100, g FROM generate_series(1, 30000) g;
+\c -
+SET max_parallel_workers_per_gather = 0;
+EXPLAIN (COSTS OFF) SELECT sum(length(repeat(v::text, 40000))) FROM short;
+SELECT sum(length(repeat(v::text, 40000))) FROM short;
+SELECT count(*) FROM short WHERE lpad(v::text, 60000) < '!' AND k < 50;
+SELECT substring(pg_read_file('/proc/self/status') FROM 'VmHWM:\s+(\d+) kB')::int < 500000 AS little_memory;

@@ -42,6 +42,7 @@ fn node(
             let mut wanted = wanted.to_vec();
             condition.mark_columns(&mut wanted);
             let mut pipeline = build(input, &wanted, sources, context)?;
+            operators::in_portions(&mut pipeline, [condition], wanted.len());
             pipeline.transforms.push(operators::filter(condition, input));
             pipeline
         }
@@ -56,6 +57,7 @@ fn node(
             let mut wanted = vec![false; input.types().len()];
             expressions.iter().for_each(|expression| expression.mark_columns(&mut wanted));
             let mut pipeline = build(input, &wanted, sources, context)?;
+            operators::in_portions(&mut pipeline, expressions, wanted.len());
             pipeline.transforms.push(operators::project(expressions, &input.types()));
             pipeline
         }
@@ -66,9 +68,11 @@ fn node(
                 let order = aggregate.order_by.iter().map(|key| &key.expression);
                 aggregate.arguments.iter().chain(&aggregate.filter).chain(order)
             });
-            keys.iter().chain(arguments).for_each(|expression| expression.mark_columns(&mut wanted));
+            let read = keys.iter().chain(arguments).collect::<Vec<_>>();
+            read.iter().for_each(|expression| expression.mark_columns(&mut wanted));
             let sink = operators::aggregate(plan, &context.settings)?;
             let mut pipeline = build(input, &wanted, sources, context)?;
+            operators::in_portions(&mut pipeline, read, wanted.len());
             // Concatenation takes values as they come where it has no order of its own.
             pipeline.keep_order =
                 aggregates.iter().any(|aggregate| aggregate.is_ordered() && aggregate.order_by.is_empty());

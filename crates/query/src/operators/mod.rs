@@ -5,6 +5,7 @@ mod append;
 mod filter;
 mod join;
 mod limit;
+mod portions;
 mod project;
 mod repeat;
 mod sort;
@@ -28,6 +29,17 @@ pub fn filter(condition: &Expression, input: &Plan) -> Arc<dyn TransformFactory>
 /// Computes the columns of a projection.
 pub fn project(expressions: &[Expression], input: &[LogicalType]) -> Arc<dyn TransformFactory> {
     Arc::new(project::Project::new(expressions, input))
+}
+
+/// Has what follows see few rows at a time where it makes long values of them; `width` columns are what it reads from.
+pub fn in_portions<'a>(
+    pipeline: &mut Pipeline,
+    expressions: impl IntoIterator<Item = &'a Expression>,
+    width: usize,
+) {
+    if let Some(portions) = portions::Portions::of(expressions, width) {
+        pipeline.transforms.push(Arc::new(portions));
+    }
 }
 
 /// Gives each row as often as the count says.
