@@ -28,19 +28,18 @@ pub unsafe fn mentions_columnar(query: *mut Query) -> bool {
     }
 }
 
-/// Whether a plan of the query may have more in it than the scan of one table: what planning again leaves out.
+/// Whether the query reads one table and nothing else: then planning it again leaves out nothing but workers.
 ///
 /// # Safety
 /// As `mentions_columnar`.
-pub unsafe fn may_be_replanned(query: *mut Query) -> bool {
-    // SAFETY: as there; a setting of the server's.
+pub unsafe fn reads_one_table(query: *mut Query) -> bool {
+    // SAFETY: as there.
     unsafe {
         let entries = PgList::<pg_sys::RangeTblEntry>::from_pg((*query).rtable);
-        let one_table = entries.len() == 1
+        entries.len() == 1
             && entries.iter_ptr().all(|entry| (*entry).rtekind == pg_sys::RTEKind::RTE_RELATION)
             && !(*query).hasSubLinks
-            && (*query).cteList.is_null();
-        !one_table || pg_sys::max_parallel_workers_per_gather > 0
+            && (*query).cteList.is_null()
     }
 }
 

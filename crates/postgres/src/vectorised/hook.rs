@@ -79,7 +79,9 @@ unsafe extern "C-unwind" fn plan(
                 return serverside(parse, query_string, cursor_options, bound_params);
             }
             let nested = Nested::begin();
-            let copy = match candidate::may_be_replanned(parse) && candidate::mentions_columnar(parse) {
+            let one_table = candidate::reads_one_table(parse);
+            let may_differ = !one_table || pg_sys::max_parallel_workers_per_gather > 0;
+            let copy = match may_differ && candidate::mentions_columnar(parse) {
                 true => pg_sys::copyObjectImpl(parse.cast()).cast::<Query>(),
                 false => std::ptr::null_mut(),
             };
@@ -92,6 +94,7 @@ unsafe extern "C-unwind" fn plan(
             let possible = rewrite::statement(stmt);
             if possible
                 && !copy.is_null()
+                && (!one_table || (*stmt).parallelModeNeeded)
                 && (*(*stmt).planTree).total_cost >= WORTH
                 && cost::leaves_work(stmt)
                 && cost::may_be_beaten(stmt, offered.least)
