@@ -201,3 +201,14 @@ SELECT part, count(*), sum(k), sum(v) FROM parted GROUP BY part ORDER BY part;
 ROLLBACK;
 SELECT part, count(*), sum(k), sum(v) FROM parted GROUP BY part ORDER BY part;
 DROP TABLE parted;
+
+-- Rows of a hundred stripes in turn: a stripe that was claimed stays so.
+CREATE TABLE scattered (id int, v int) USING colcompress WITH (stripe_row_limit = 1000, chunk_group_row_limit = 1000);
+INSERT INTO scattered SELECT g, 0 FROM generate_series(1, 100000) g;
+CREATE TABLE shuffled AS SELECT g AS id FROM generate_series(1, 100000) g ORDER BY md5(g::text);
+ANALYZE scattered, shuffled;
+SET max_parallel_workers_per_gather = 0; SET enable_mergejoin = off; SET enable_nestloop = off;
+SELECT count(*) AS before FROM engine.row_proxy \gset
+UPDATE scattered s SET v = 1 FROM (SELECT id FROM shuffled ORDER BY md5(id::text) OFFSET 0) o WHERE o.id = s.id;
+SELECT count(*) - :before < 3000 AS few_proxies FROM engine.row_proxy;
+SELECT v, count(*) FROM scattered GROUP BY v ORDER BY v;

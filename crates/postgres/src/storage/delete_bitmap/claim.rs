@@ -36,8 +36,11 @@ const FIRST: u32 = 16;
 const PROXIES_A_ROW: usize = 64;
 /// Rows between two looks at who waits for the stripe.
 const LOOK: u32 = 256;
-/// Stripes that are claimed at a time: each takes a lock, and is asked about for each chunk that is read.
-const MOST_CLAIMS: usize = 64;
+/// Stripes that are claimed at a time: each takes a lock, of which the server has some thousands. Rows in the order of an index may come from all stripes in turn, and who gives
+/// stripes back changes rows one by one again.
+const MOST_CLAIMS: usize = 1000;
+/// Claims that are asked about at a time.
+const ASKED: usize = 64;
 /// Rows with successors (16 bytes each) after which no further stripe is claimed before all are written.
 const MOST_MOVED: usize = 300_000;
 
@@ -80,6 +83,8 @@ struct Tally {
 thread_local! {
     static CLAIMS: RefCell<Vec<Claim>> = const { RefCell::new(Vec::new()) };
     static COUNT: Cell<usize> = const { Cell::new(0) };
+    /// Which claim `yield_to_waiters` asks about next.
+    static NEXT_ASKED: Cell<usize> = const { Cell::new(0) };
     static TALLY: RefCell<Tally> = RefCell::new(Tally::default());
 }
 
@@ -235,8 +240,13 @@ pub unsafe fn yield_to_waiters() {
     if !any() {
         return;
     }
-    let claimed = CLAIMS
-        .with_borrow(|claims| claims.iter().map(|claim| (claim.table, claim.exclusion)).collect::<Vec<_>>());
+    // The next ones of many each time.
+    let claimed = CLAIMS.with_borrow(|claims| {
+        let first = NEXT_ASKED.get() % claims.len();
+        NEXT_ASKED.set(first + ASKED);
+        let those = claims.iter().cycle().skip(first).take(ASKED.min(claims.len()));
+        those.map(|claim| (claim.table, claim.exclusion)).collect::<Vec<_>>()
+    });
     // SAFETY: the locks are held; no content lock is.
     unsafe {
         if claimed.iter().any(|(table, exclusion)| exclusion.has_waiters(*table)) {
