@@ -56,7 +56,7 @@ SELECT attname, correlation > 0.99 AS in_order FROM pg_stats WHERE tablename = '
 -- VACUUM of rows of both kinds: an index that heap's vacuum has seen the hot entries of has as many as the table has rows.
 CREATE TABLE mixed (k int PRIMARY KEY, n int) USING colcompress;
 INSERT INTO mixed SELECT g, g FROM generate_series(1, 20000) g;
-CREATE INDEX mixed_some ON mixed (n) WHERE n < 100;
+CREATE INDEX mixed_some ON mixed (n) WHERE n < 5000;
 SET colonnade.stripe_threshold_rows = 1000000;
 INSERT INTO mixed SELECT g, g FROM generate_series(20001, 23000) g;
 RESET colonnade.stripe_threshold_rows;

@@ -228,6 +228,16 @@ SELECT a.id FROM ahead a JOIN c USING (id) WHERE 10 / (a.id - 500) < 100 LIMIT 3
 SELECT EXISTS (SELECT FROM ahead a JOIN c USING (id) WHERE 10 / (a.id - 500) < 100);
 WITH divided AS MATERIALIZED (SELECT id, 10 / (id - 500) AS d FROM ahead) SELECT divided.id FROM divided JOIN c USING (id) WHERE d < 100 LIMIT 3;
 EXPLAIN (COSTS OFF) SELECT a.id FROM ahead a JOIN c USING (id) WHERE 10 / (a.id - 500) < 100 LIMIT 3;
+SET plan_cache_mode = force_generic_plan;
+PREPARE divides(int) AS SELECT a.id FROM ahead a JOIN c USING (id) WHERE a.id < 50 OR 1 / $1 > 0 LIMIT 1;
+EXECUTE divides(0);
+RESET plan_cache_mode;
 -- No ERROR is possible, or all rows are asked for.
 EXPLAIN (COSTS OFF) SELECT a.id FROM ahead a JOIN c USING (id) WHERE a.id > 7 LIMIT 3;
 EXPLAIN (COSTS OFF) SELECT a.id FROM ahead a JOIN c USING (id) WHERE 10 / (a.id - 50000) < 100 ORDER BY a.id LIMIT 3;
+-- CTEs that read the one before twice are looked through once.
+SET statement_timeout = '20s';
+SELECT 'WITH c0 AS MATERIALIZED (SELECT id FROM ahead WHERE id < 5), ' || string_agg(format('c%s AS MATERIALIZED (SELECT a.id FROM c%s a JOIN c%s b USING (id))', g, g - 1, g - 1), ', ' ORDER BY g)
+    || ' SELECT count(*) FROM (SELECT c30.id FROM c30 JOIN c USING (id) LIMIT 3) x' AS chain FROM generate_series(1, 30) g \gset
+:chain;
+RESET statement_timeout;

@@ -33,6 +33,8 @@ pub(super) unsafe extern "C-unwind" fn relation_vacuum(
     // SAFETY: rel is open with ShareUpdateExclusiveLock in a transaction of its own.
     unsafe {
         let before = live_cold_rows(rel);
+        let entries: Vec<_> =
+            relation::indexes(rel).into_iter().map(|index| (index, row_estimate(index))).collect();
         // Heap extrapolates from the old density, which has to be that of hot rows here. This is the relation cache's
         // copy; the catalog is put right below.
         let form = (*rel).rd_rel;
@@ -57,7 +59,7 @@ pub(super) unsafe extern "C-unwind" fn relation_vacuum(
             pgrx::debug1!("freed {freed} stripe pages that belonged to nobody");
         }
         let cut = (*params).truncate == pg_sys::VacOptValue::VACOPTVALUE_ENABLED && truncate::tail(rel) > 0;
-        count_rows(rel, cut);
+        count_rows(rel, cut, &entries);
     }
 }
 
@@ -81,8 +83,22 @@ unsafe fn live_cold_rows(rel: Relation) -> f64 {
     }
 }
 
-/// Adds the cold rows to what heap's vacuum has just written into pg_class, and puts the pages right that were cut off since.
-unsafe fn count_rows(rel: Relation, cut: bool) {
+/// `pg_class.reltuples`.
+unsafe fn row_estimate(relation: pg_sys::Oid) -> f64 {
+    // SAFETY: a catalog look-up.
+    unsafe {
+        let tuple = pg_sys::SearchSysCache1(pg_sys::SysCacheIdentifier::RELOID as i32, relation.into());
+        if tuple.is_null() {
+            return 0.0;
+        }
+        let rows = (*pg_sys::GETSTRUCT(tuple).cast::<pg_sys::FormData_pg_class>()).reltuples;
+        pg_sys::ReleaseSysCache(tuple);
+        f64::from(rows)
+    }
+}
+
+/// Adds the cold rows to what heap's vacuum has just written into pg_class, and puts the pages right that were cut off since; `entries` is what indexes had before.
+unsafe fn count_rows(rel: Relation, cut: bool, entries: &[(pg_sys::Oid, f64)]) {
     // SAFETY: catalog look-ups and the server's own in-place update.
     unsafe {
         let cold = live_cold_rows(rel);
@@ -112,19 +128,21 @@ unsafe fn count_rows(rel: Relation, cut: bool) {
             std::ptr::null_mut(),
             false,
         );
-        for index in relation::indexes(rel) {
-            count_entries(index, hot + cold);
+        for &(index, before) in entries {
+            count_entries(index, hot + cold, before);
         }
     }
 }
 
-/// Has an index of all `rows` rows say so: heap's vacuum, which knows of hot rows, has it say no more than these are.
-unsafe fn count_entries(index: pg_sys::Oid, rows: f64) {
+/// Has an index of all `rows` rows say so, and a partial one at least what it said `before`: heap's vacuum, which knows of hot rows, has it say no more than these are.
+unsafe fn count_entries(index: pg_sys::Oid, rows: f64, before: f64) {
     // SAFETY: as `count_rows`; the index is not dropped while its table is locked.
     unsafe {
         let open = pg_sys::index_open(index, pg_sys::RowExclusiveLock as i32);
         let form = &*(*open).rd_rel;
-        if f64::from(form.reltuples) < rows && pg_sys::RelationGetIndexPredicate(open).is_null() {
+        let is_partial = !pg_sys::RelationGetIndexPredicate(open).is_null();
+        let rows = if is_partial { before.min(rows) } else { rows };
+        if f64::from(form.reltuples) < rows {
             pg_sys::vac_update_relstats(
                 open,
                 form.relpages as pg_sys::BlockNumber,

@@ -3,12 +3,15 @@
 //! Called by `rewrite`. A source of rows is read some thousands at a time; where the reader stops early (LIMIT, EXISTS), the server's executor would not have come to most of them, nor
 //! to an ERROR in their expressions. Unlike those of expressions inside the node (`attempt`), such ERRORs cannot be held back, so subtrees that may meet one are left to the server.
 
-use pgrx::PgList;
-use pgrx::pg_sys::{self, NodeTag};
+use std::ffi::c_void;
+
+use pgrx::pg_sys::{self, NodeTag, Oid};
+use pgrx::{PgList, pg_guard};
 use query::Plan;
 
 use super::rewrite::{children, expressions};
 use super::translated::{SourceSpec, Translated};
+use crate::host::tree;
 
 /// Whether an ERROR could come from a row that is not asked for. `partly`: the reader may stop before the last row.
 ///
@@ -21,8 +24,9 @@ pub unsafe fn may_fail(translated: &Translated, subplans: *mut pg_sys::List, par
         Some(SourceSpec::Rows { plan }) => Some(*plan),
         _ => None,
     });
+    let mut seen = Vec::new();
     // SAFETY: the caller's promise.
-    rows.into_iter().any(|plan| unsafe { can_raise(plan, subplans) })
+    rows.into_iter().any(|plan| unsafe { can_raise(plan, subplans, &mut seen) })
 }
 
 /// The sources that are read no further than the reader reads.
@@ -51,22 +55,43 @@ fn read_partly(plan: &Plan, partly: bool, found: &mut Vec<usize>) {
     }
 }
 
-/// Whether an expression of the plan may raise an ERROR about the values of a row.
-unsafe fn can_raise(plan: *mut pg_sys::Plan, subplans: *mut pg_sys::List) -> bool {
+/// Whether an expression of the plan may raise an ERROR about the values of a row; CTEs that were `seen` do not.
+unsafe fn can_raise(plan: *mut pg_sys::Plan, subplans: *mut pg_sys::List, seen: &mut Vec<usize>) -> bool {
     // SAFETY: casts follow the tags; target lists are lists of entries.
     unsafe {
-        let of_cte = (*plan).type_ == NodeTag::T_CteScan && {
+        if (*plan).type_ == NodeTag::T_CteScan {
             let number = usize::try_from((*plan.cast::<pg_sys::CteScan>()).ctePlanId).unwrap_or(0);
-            let below = PgList::<pg_sys::Plan>::from_pg(subplans).get_ptr(number.wrapping_sub(1));
-            below.is_none_or(|below| can_raise(below, subplans))
-        };
+            if !seen.contains(&number) {
+                seen.push(number);
+                let below = PgList::<pg_sys::Plan>::from_pg(subplans).get_ptr(number.wrapping_sub(1));
+                if below.is_none_or(|below| can_raise(below, subplans, seen)) {
+                    return true;
+                }
+            }
+        }
         let targets = PgList::<pg_sys::TargetEntry>::from_pg((*plan).targetlist);
         let shown = targets.iter_ptr().map(|target| (*target).expr.cast());
-        // Functions that the server's authors have looked through for ERRORs about values are marked as leakproof.
-        of_cte
-            || shown
-                .chain(expressions(plan).into_iter().skip(1))
-                .any(|part| pg_sys::contain_leaked_vars(part))
-            || children(plan).into_iter().any(|child| can_raise(*child, subplans))
+        shown
+            .chain(expressions(plan).into_iter().skip(1))
+            .any(|part| tree::guarded(|| leaks(part, std::ptr::null_mut())))
+            || children(plan).into_iter().any(|child| can_raise(*child, subplans, seen))
     }
+}
+
+/// Whether an expression calls what may raise an ERROR: functions that the server's authors have looked through for that are marked as leakproof.
+#[pg_guard]
+unsafe extern "C-unwind" fn leaks(node: *mut pg_sys::Node, data: *mut c_void) -> bool {
+    // SAFETY: an expression of a plan, or a list of them, or null.
+    unsafe {
+        !node.is_null()
+            && (matches!((*node).type_, NodeTag::T_SubPlan | NodeTag::T_CoerceToDomain)
+                || pg_sys::check_functions_in_node(node, Some(is_leaky), data)
+                || tree::walk(node, leaks, data))
+    }
+}
+
+#[pg_guard]
+unsafe extern "C-unwind" fn is_leaky(function: Oid, _data: *mut c_void) -> bool {
+    // SAFETY: a catalog look-up.
+    unsafe { !pg_sys::get_func_leakproof(function) }
 }
