@@ -27,27 +27,24 @@ impl Selection {
 
     /// Keeps the selected rows for which `keep` says true. Without a branch a row: which rows stay follows no pattern.
     pub fn retain(&mut self, mut keep: impl FnMut(u32) -> bool) {
+        let mut compact = |rows: &mut Vec<u32>| {
+            let mut kept = 0;
+            for at in 0..rows.len() {
+                let row = rows[at];
+                rows[kept] = row;
+                kept += usize::from(keep(row));
+            }
+            rows.truncate(kept);
+        };
         match self {
             Self::All(len) => {
-                let (mut rows, mut kept) = (vec![0; *len as usize], 0);
-                for row in 0..*len {
-                    rows[kept] = row;
-                    kept += usize::from(keep(row));
-                }
-                if kept != rows.len() {
-                    rows.truncate(kept);
+                let mut rows = (0..*len).collect();
+                compact(&mut rows);
+                if rows.len() != *len as usize {
                     *self = Self::Rows(rows);
                 }
             }
-            Self::Rows(rows) => {
-                let mut kept = 0;
-                for at in 0..rows.len() {
-                    let row = rows[at];
-                    rows[kept] = row;
-                    kept += usize::from(keep(row));
-                }
-                rows.truncate(kept);
-            }
+            Self::Rows(rows) => compact(rows),
         }
     }
 

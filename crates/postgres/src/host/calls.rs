@@ -13,47 +13,31 @@ use super::{foreign_order, tree, user_functions};
 /// `pg_get_ruledef`, which is marked as if it ran none; and `satisfies_hash_partition` and `pg_get_partition_constraintdef`, which call functions of partition keys.
 const RUNS_QUERIES: [u32; 4] = [1573, 2504, 5028, 3408];
 
-/// What an expression calls.
-#[derive(Debug, Default, Clone, Copy)]
-pub struct Calls {
-    /// Sub-plans, functions that are not built in, or that may run queries, or that ask a type for functions that may.
-    others: bool,
+/// True where an expression is tame, so that an ERROR of it may be held back: no sub-plans, and no functions that are not built in, or may run queries, or ask a type for functions that may.
+///
+/// # Safety
+/// A valid expression.
+pub unsafe fn are_tame(node: *mut Node) -> bool {
+    // SAFETY: the caller's promise.
+    unsafe { !tree::guarded(|| calls_others(node, std::ptr::null_mut())) }
 }
 
-impl Calls {
-    /// Looks at an expression.
-    ///
-    /// # Safety
-    /// A valid expression.
-    pub unsafe fn of(node: *mut Node) -> Self {
-        let mut found = Self::default();
-        // SAFETY: the walker's data lives as long as it runs.
-        unsafe { tree::guarded(|| visit(node, (&raw mut found).cast())) };
-        found
-    }
-
-    /// True where an ERROR of it may be held back.
-    pub const fn are_tame(self) -> bool {
-        !self.others
-    }
-
-    /// Notes a type that functions may be given values of.
-    unsafe fn note_type(&mut self, kind: Oid) {
-        // SAFETY: catalog look-ups, in a walk that is guarded.
-        unsafe {
-            let element = pg_sys::get_element_type(kind);
-            let kind = if element == Oid::INVALID { kind } else { element };
-            let class = pg_sys::get_typtype(kind) as u8;
-            let runs_others = match class {
-                pg_sys::TYPTYPE_ENUM => false,
-                // A literal that nothing gave a type.
-                pg_sys::TYPTYPE_PSEUDO if kind == pg_sys::UNKNOWNOID => false,
-                pg_sys::TYPTYPE_COMPOSITE | pg_sys::TYPTYPE_PSEUDO => true,
-                _ => kind.to_u32() >= pg_sys::FirstNormalObjectId,
-            };
-            // The order of a built-in type, too, may be a user's, where it has none of its own.
-            self.others |= runs_others || foreign_order::is_of(kind);
-        }
+/// Whether functions of a user's may be called where functions are given values of this type.
+unsafe fn brings_others(kind: Oid) -> bool {
+    // SAFETY: catalog look-ups, in a walk that is guarded.
+    unsafe {
+        let element = pg_sys::get_element_type(kind);
+        let kind = if element == Oid::INVALID { kind } else { element };
+        let class = pg_sys::get_typtype(kind) as u8;
+        let runs_others = match class {
+            pg_sys::TYPTYPE_ENUM => false,
+            // A literal that nothing gave a type.
+            pg_sys::TYPTYPE_PSEUDO if kind == pg_sys::UNKNOWNOID => false,
+            pg_sys::TYPTYPE_COMPOSITE | pg_sys::TYPTYPE_PSEUDO => true,
+            _ => kind.to_u32() >= pg_sys::FirstNormalObjectId,
+        };
+        // The order of a built-in type, too, may be a user's, where it has none of its own.
+        runs_others || foreign_order::is_of(kind)
     }
 }
 
@@ -85,38 +69,34 @@ pub unsafe fn shows_type(node: *mut Node) -> bool {
 }
 
 #[pg_guard]
-unsafe extern "C-unwind" fn visit(node: *mut Node, data: *mut c_void) -> bool {
-    // SAFETY: the server passes valid nodes, or null, and the data of `Calls::of`.
+unsafe extern "C-unwind" fn calls_others(node: *mut Node, data: *mut c_void) -> bool {
+    // SAFETY: the server passes valid nodes, or null.
     unsafe {
         if node.is_null() {
             return false;
         }
-        let found = data.cast::<Calls>();
-        match (*node).type_ {
+        let itself = match (*node).type_ {
             NodeTag::T_SubPlan
             | NodeTag::T_AlternativeSubPlan
             | NodeTag::T_CoerceToDomain
             | NodeTag::T_ConvertRowtypeExpr
             | NodeTag::T_NextValueExpr
-            | NodeTag::T_RowExpr => (*found).others = true,
-            _ if shows_type(node) => (*found).note_type(pg_sys::exprType(node)),
-            _ => {}
-        }
-        (*found).others |= foreign_order::compares(node);
-        pg_sys::check_functions_in_node(node, Some(note), data);
-        (*found).others || tree::walk(node, visit, data)
+            | NodeTag::T_RowExpr => true,
+            _ => shows_type(node) && brings_others(pg_sys::exprType(node)),
+        };
+        itself
+            || foreign_order::compares(node)
+            || pg_sys::check_functions_in_node(node, Some(is_other), data)
+            || tree::walk(node, calls_others, data)
     }
 }
 
-/// Notes what a function is; true ends the look at a node.
 #[pg_guard]
-unsafe extern "C-unwind" fn note(function: Oid, data: *mut c_void) -> bool {
-    // SAFETY: the data of `Calls::of`; catalog look-ups.
+unsafe extern "C-unwind" fn is_other(function: Oid, _data: *mut c_void) -> bool {
+    // SAFETY: catalog look-ups.
     unsafe {
-        let found = data.cast::<Calls>();
-        (*found).others |= !user_functions::is_built_in(function)
+        !user_functions::is_built_in(function)
             || RUNS_QUERIES.contains(&function.to_u32())
-            || pg_sys::func_parallel(function) as u8 != pg_sys::PROPARALLEL_SAFE;
-        (*found).others
+            || pg_sys::func_parallel(function) as u8 != pg_sys::PROPARALLEL_SAFE
     }
 }

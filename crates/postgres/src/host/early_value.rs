@@ -44,7 +44,7 @@ impl EarlyValue {
         unsafe {
             // Most are parameters, which do not fail.
             let is_bare = matches!((*node).type_, NodeTag::T_Const | NodeTag::T_Param);
-            let is_tried = !is_bare && calls::Calls::of(node).are_tame();
+            let is_tried = !is_bare && calls::are_tame(node);
             Self {
                 node,
                 state: pg_sys::ExecInitExpr(node.cast(), parent),

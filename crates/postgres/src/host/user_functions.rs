@@ -1,6 +1,6 @@
 //! No function of a user's runs while ERRORs are held back.
 //!
-//! Called by `value_error`. Built-in functions may find others by a type (a cast to json, an output function, an order), which `calls::Calls` cannot know of all. The server asks a plug-in about each
+//! Called by `value_error`. Built-in functions may find others by a type (a cast to json, an output function, an order), which `calls` cannot know of all. The server asks a plug-in about each
 //! function that it looks up and that is not built in, and before it calls one with settings or rights of its own; for those not written in C an ERROR there ends the attempt before anything of
 //! a user's has begun. What remains are functions that somebody has looked up before, as the orders of types, which `foreign_order` knows.
 

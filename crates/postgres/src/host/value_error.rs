@@ -1,7 +1,7 @@
 //! ERRORs of built-in functions about values, held back.
 //!
 //! Callers: `vectorised/attempt`, for functions that are asked for rows that the server's executor may not reach, and `early_value`. There is no subtransaction, whose end in the middle of a statement
-//! would end more than this; so invariant: only what `calls::Calls` finds tame is tried (a function that runs queries or functions of a user leaves things that only an abort puts in order), what
+//! would end more than this; so invariant: only what `calls` finds tame is tried (a function that runs queries or functions of a user leaves things that only an abort puts in order), what
 //! it misses of a user's is stopped by `user_functions`, and only ERRORs that a value is the reason of are held back.
 
 use std::ffi::c_void;

@@ -116,18 +116,7 @@ unsafe fn count_rows(rel: Relation, cut: bool, entries: &[(pg_sys::Oid, f64)]) {
         pg_sys::ReleaseSysCache(tuple);
         let (pages, visible) = (pages as pg_sys::BlockNumber, visible as pg_sys::BlockNumber);
         let pages = if cut { relation::block_count(rel) } else { pages };
-        pg_sys::vac_update_relstats(
-            rel,
-            pages,
-            hot + cold,
-            visible.min(pages),
-            indexed,
-            pg_sys::InvalidTransactionId,
-            pg_sys::MultiXactId::from(0u32),
-            std::ptr::null_mut(),
-            std::ptr::null_mut(),
-            false,
-        );
+        set_counts(rel, pages, hot + cold, visible.min(pages), indexed);
         for &(index, before) in entries {
             count_entries(index, hot + cold, before);
         }
@@ -143,20 +132,27 @@ unsafe fn count_entries(index: pg_sys::Oid, rows: f64, before: f64) {
         let is_partial = !pg_sys::RelationGetIndexPredicate(open).is_null();
         let rows = if is_partial { before.min(rows) } else { rows };
         if f64::from(form.reltuples) < rows {
-            pg_sys::vac_update_relstats(
-                open,
-                form.relpages as pg_sys::BlockNumber,
-                rows,
-                0,
-                false,
-                pg_sys::InvalidTransactionId,
-                pg_sys::MultiXactId::from(0u32),
-                std::ptr::null_mut(),
-                std::ptr::null_mut(),
-                false,
-            );
+            set_counts(open, form.relpages as pg_sys::BlockNumber, rows, 0, false);
         }
         pg_sys::index_close(open, pg_sys::NoLock as i32);
+    }
+}
+
+/// Writes to pg_class in place what a relation has, and leaves its horizons alone.
+unsafe fn set_counts(
+    rel: Relation,
+    pages: pg_sys::BlockNumber,
+    rows: f64,
+    visible: pg_sys::BlockNumber,
+    has_index: bool,
+) {
+    let (no_xid, no_multi) = (pg_sys::InvalidTransactionId, pg_sys::MultiXactId::from(0u32));
+    let untold = std::ptr::null_mut();
+    // SAFETY: rel is open, and locked so that nobody else writes this.
+    unsafe {
+        pg_sys::vac_update_relstats(
+            rel, pages, rows, visible, has_index, no_xid, no_multi, untold, untold, false,
+        );
     }
 }
 

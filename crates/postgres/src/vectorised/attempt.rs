@@ -36,7 +36,7 @@ pub fn running<T>(may_hand_over: bool, work: impl FnOnce() -> T) -> T {
     work()
 }
 
-/// Calls functions of the server's under guard; an ERROR unwinds, or becomes a decline where they are tame (`calls::Calls`).
+/// Calls functions of the server's under guard; an ERROR unwinds, or becomes a decline where they are tame (`calls`).
 ///
 /// # Safety
 /// On the main thread, inside a running node; the work owns nothing, because an ERROR jumps out of it.

@@ -19,7 +19,7 @@ pub struct ServerFunction {
     collation: Oid,
     arguments: Vec<ColumnType>,
     result: ColumnType,
-    /// See `calls::Calls`.
+    /// See `calls`.
     is_tame: bool,
     /// What the function looks at and remembers.
     info: Mutex<Info>,
@@ -54,7 +54,7 @@ impl ServerFunction {
                 collation,
                 arguments: arguments.iter().map(|&argument| ColumnType::of_type(argument)).collect(),
                 result: ColumnType::of_type(pg_sys::exprType(node)),
-                is_tame: calls::Calls::of(node).are_tame(),
+                is_tame: calls::are_tame(node),
                 info: Mutex::new(Info(info)),
             })
         }

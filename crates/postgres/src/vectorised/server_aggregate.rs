@@ -22,7 +22,7 @@ const ROWS: usize = 256;
 pub struct ServerAggregate {
     name: String,
     strict: bool,
-    /// See `calls::Calls`.
+    /// See `calls`.
     is_tame: bool,
     arguments: Vec<ColumnType>,
     result: ColumnType,
@@ -81,7 +81,7 @@ impl ServerAggregate {
             let types: Vec<_> = (0..count).map(|at| (*(*list).elements.add(at)).oid_value).collect();
             Some(Arc::new(Self {
                 name,
-                is_tame: calls::Calls::of(call.cast_mut().cast()).are_tame(),
+                is_tame: calls::are_tame(call.cast_mut().cast()),
                 strict: pg_sys::func_strict(definition.step),
                 arguments: types.iter().map(|&kind| ColumnType::of_type(kind)).collect(),
                 result: ColumnType::of_type((*call).aggtype),

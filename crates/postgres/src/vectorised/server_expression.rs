@@ -23,7 +23,7 @@ pub struct ServerExpression {
     name: String,
     parts: Vec<ColumnType>,
     result: ColumnType,
-    /// See `calls::Calls`.
+    /// See `calls`.
     is_tame: bool,
     /// Takes nothing from the row.
     constant: bool,
@@ -197,7 +197,7 @@ impl ServerExpression {
                 name: tag.trim_start_matches("T_").to_string(),
                 parts: types.iter().map(|&part| ColumnType::of_type(part)).collect(),
                 result: ColumnType::of_type(pg_sys::exprType(node)),
-                is_tame: calls::Calls::of(node).are_tame(),
+                is_tame: calls::are_tame(node),
                 constant: parts.iter().all(|&part| (*part).type_ == NodeTag::T_Param),
                 inner: Mutex::new(Inner {
                     tree,
