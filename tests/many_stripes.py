@@ -1,8 +1,10 @@
-"""DELETE and UPDATE of rows in more stripes than the server has room for locks: stripes that a statement has to itself are given back once there are many."""
+"""DELETE and UPDATE of rows in more stripes than the server has room for locks, and of more rows than there should be memory for: stripes that a statement has to itself
+are given back once there are many, or many rows of them have moved."""
 
 import os
 
 from harness.checks import Checks
+from harness.kit import MemoryWatch
 from harness.server import ServerError, fresh_server
 
 STRIPES, ROWS = 4000, 40
@@ -17,6 +19,28 @@ STATEMENTS = {
     "DELETE of half": ("DELETE FROM t WHERE row % 2 = 0", f"{STRIPES * ROWS // 2} 0"),
     "DELETE of all": ("DELETE FROM t", "0 "),
 }
+# What a new version of a row takes in memory must not add up: 23 MB for so many.
+MOVED, MOST_KB = 1_800_000, 10_000
+
+
+def update_many(server, tell):
+    setup = server.session("many")
+    setup.run("CREATE TABLE long (a int, b int) USING colcompress WITH (stripe_row_limit = 10000)")
+    setup.run(f"INSERT INTO long SELECT g, g FROM generate_series(1, {MOVED}) g")
+    setup.close()
+    session = server.session("many")
+    # What a first look takes is not meant.
+    session.run("SELECT count(*), sum(b) FROM long")
+    pid = session.value("SELECT pg_backend_pid()")
+    with MemoryWatch(pid) as before:
+        session.run("SELECT pg_sleep(0.2)")
+    with MemoryWatch(pid) as during:
+        session.run("UPDATE long SET b = b + 1")
+    grown = during.peak_kb - before.peak_kb
+    assert session.value("SELECT sum(b - a) FROM long") == str(MOVED), "not every row was updated"
+    session.close()
+    assert grown < MOST_KB, f"the session's memory grew by {grown} kB"
+    tell(f"{grown} kB")
 
 
 def main():
@@ -34,6 +58,8 @@ def main():
                 assert found == expected, f"found {found}, not {expected}"
                 faults = server.sql("SELECT v FROM engine.verify('t') v", "many")
                 assert not faults, f"engine.verify finds {faults[:500]}"
+        with checks.part(f"UPDATE of {MOVED} rows", (AssertionError, ServerError)) as tell:
+            update_many(server, tell)
     finally:
         server.destroy()
     return checks.status()
