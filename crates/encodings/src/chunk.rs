@@ -102,6 +102,14 @@ impl<'a> Chunk<'a> {
         }
     }
 
+    /// The first value of integers none of which is NULL and each of which is one more than the one before: their positions can be computed. `None` of others.
+    pub fn consecutive(&self) -> Option<i64> {
+        match (&self.validity, &self.values) {
+            (Validity::AllValid, Some(values)) => values.consecutive(),
+            _ => None,
+        }
+    }
+
     /// The values of path `path` (its position in [`SharedColumn::paths`]) without the documents around them. Rows that are NULL may have
     /// values too: look at `validity`. `None` when this chunk is not shredded: then its documents have to be decoded.
     /// Errors: `InvalidInput` when there is no such path.

@@ -158,6 +158,11 @@ pub trait Node {
         Ok(None)
     }
 
+    /// The first value where each value is one more than the one before, as `Node::decode` would give them; `None` of others.
+    fn consecutive(&self) -> Option<i64> {
+        None
+    }
+
     /// The values of one path of shredded documents; `None` when the encoding keeps documents whole.
     fn path(&self, _path: usize) -> Result<Option<PathColumn>> {
         Ok(None)

@@ -3,7 +3,7 @@
 
 mod support;
 
-use encodings::{EncodeOptions, EncodingId};
+use encodings::{Chunk, EncodeOptions, EncodingId, NoPglz, SharedColumn};
 use support::{build, check, check_corruption, with_nulls};
 use vector::{LogicalType, Vector};
 
@@ -29,6 +29,8 @@ fn int_shapes(len: usize) -> Vec<Vec<i64>> {
     vec![
         make(&mut |_, _| 42),
         make(&mut |i, _| 1000 + 3 * i),
+        make(&mut |i, _| i - 2000),
+        make(&mut |i, _| (i64::MAX - 1000).wrapping_add(i)),
         make(&mut |i, _| i % 500 + 1),
         make(&mut |i, _| i / 70),
         make(&mut |_, r| (r % 1000) as i64 - 500),
@@ -120,6 +122,30 @@ fn integers() {
     }
     check_all(&int_column(LogicalType::Date, &[i64::from(i32::MAX), 0, i64::from(i32::MIN)]));
     check_all(&int_column(LogicalType::Timestamp, &[i64::MAX, 0, i64::MIN]));
+}
+
+#[test]
+fn integers_that_follow_each_other() {
+    let first_of = |values: Vec<i64>, null: bool| {
+        let mut column = int_column(LogicalType::Int64, &values);
+        if null {
+            column = with_nulls(&column).remove(3);
+        }
+        let encoded = check(&column, &EncodeOptions::default());
+        let shared = SharedColumn::open(column.logical, &encoded.shared, &NoPglz).unwrap();
+        let chunk = &encoded.chunks[0];
+        Chunk::open(column.logical, chunk.rows, &chunk.bytes, &shared, &NoPglz).unwrap().consecutive()
+    };
+    assert_eq!(first_of((-5..900).collect(), false), Some(-5));
+    assert_eq!(first_of((-5..900).collect(), true), None);
+    assert_eq!(first_of((0..900).map(|i| 2 * i).collect(), false), None);
+    assert_eq!(first_of((0..900).map(|i| -i).collect(), false), None);
+    assert_eq!(
+        first_of((i64::MAX - 100..=i64::MAX).collect(), false),
+        None,
+        "the next one would wrap around"
+    );
+    assert_eq!(first_of((0..900).map(|i| i64::wrapping_add(i64::MAX - 5, i)).collect(), false), None);
 }
 
 #[test]

@@ -100,6 +100,11 @@ pub trait Source {
 pub trait Members: Send + Sync {
     /// Rows whose value may matter, ascending; None for all of them.
     fn select(&self, column: &Vector) -> Option<Vec<u32>>;
+
+    /// The same of the integers from `first` on, one for each of `rows` rows and each one more than the one before, without a vector of them. None where the vector has to be asked.
+    fn select_consecutive(&self, _first: i64, _rows: u32) -> Option<Vec<u32>> {
+        None
+    }
 }
 
 /// What a sink needs to know of a column to take a summary for its rows.

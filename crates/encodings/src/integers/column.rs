@@ -150,6 +150,10 @@ impl Node for IntegerNode<'_> {
         })))
     }
 
+    fn consecutive(&self) -> Option<i64> {
+        self.ints.consecutive()
+    }
+
     fn test(&self, leaf: &Leaf<'_>, selection: &Selection) -> Result<Option<Bitmap>> {
         self.ints.test(&int_test(leaf)?, selection).map(Some)
     }

@@ -129,6 +129,16 @@ impl<'a> IntNode<'a> {
         }
     }
 
+    /// The first value, if the node says that each value is one more than the one before.
+    pub fn consecutive(&self) -> Option<i64> {
+        let steps = i64::try_from(self.rows).ok()?;
+        match self.kind {
+            // Sequences wrap around; one that does is left to be decoded.
+            Kind::Sequence(first, 1) => first.checked_add(steps).map(|_| first),
+            _ => None,
+        }
+    }
+
     /// Ends and values of the runs, if it is made of runs long enough to stay runs in memory.
     pub fn runs(&self) -> Option<(&[u32], &IntNode<'a>)> {
         match &self.kind {

@@ -63,6 +63,7 @@ pub fn check(column: &Vector, options: &EncodeOptions<'_>) -> EncodedColumn {
         assert!(rows(&decoded.clone().flatten()) == rows(&want), "{} flattened", chunk.encoding);
         assert_eq!(decoded.null_count(), want.null_count());
         check_single(&opened, &want, &chunk.encoding);
+        check_consecutive(&opened, &want, &chunk.encoding);
         check_take(&opened, &want, &chunk.encoding);
         // Long chunks repeat what shorter ones show: a part of the predicates is enough for them.
         for predicate in predicates.iter().step_by(if want.len() > 500 { 3 } else { 1 }) {
@@ -110,6 +111,16 @@ fn check_single(chunk: &Chunk<'_>, want: &Vector, encoding: &str) {
         matches!(chunk.single(want.len() as u32), Err(Error::InvalidInput(_))),
         "{encoding}: past the end"
     );
+}
+
+/// Integers that are said to follow each other one by one do.
+fn check_consecutive(chunk: &Chunk<'_>, want: &Vector, encoding: &str) {
+    if let Some(first) = chunk.consecutive() {
+        for at in 0..want.len() {
+            let value = Single::Int(first + at as i64);
+            assert_eq!(single(value, want.logical), row(want, at), "{encoding}: row {at} from {first} on");
+        }
+    }
 }
 
 fn check_take(chunk: &Chunk<'_>, want: &Vector, encoding: &str) {

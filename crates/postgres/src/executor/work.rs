@@ -203,8 +203,18 @@ impl Work {
             if !same.is_some_and(|(column, part)| part.logical == Some(column.logical)) {
                 continue;
             }
-            let vector = self.selected(*at, &mut passed, fetch, counters)?;
-            if let Some(kept) = vector.and_then(|vector| members.select(&vector)) {
+            let kept = match self.consecutive(*at, &passed, fetch, counters)? {
+                Some(first) => members.select_consecutive(first, self.rows),
+                None => None,
+            };
+            let kept = match kept {
+                None => {
+                    let vector = self.selected(*at, &mut passed, fetch, counters)?;
+                    vector.and_then(|vector| members.select(&vector))
+                }
+                kept => kept.filter(|kept| kept.len() < self.rows as usize),
+            };
+            if let Some(kept) = kept {
                 passed.keep(&kept);
             }
             if passed.selection.is_empty() {
@@ -264,6 +274,26 @@ impl Work {
             };
         }
         Ok(place.clone())
+    }
+
+    /// The first value of a column whose values follow each other one by one (`Chunk::consecutive`) and were not looked at, where all rows have passed so far.
+    fn consecutive(
+        &mut self,
+        at: usize,
+        passed: &Passed,
+        fetch: &mut Fetch<'_>,
+        counters: &mut Counters,
+    ) -> Result<Option<i64>> {
+        let fresh = matches!(passed.selection, Selection::All(_))
+            && passed.ready.get(at).is_some_and(Option::is_none);
+        if !fresh {
+            return Ok(None);
+        }
+        let part = self.part(at, fetch, counters)?;
+        match &part.read {
+            Some(read) if part.decoded.is_none() => Ok(read.open(&ServerCodecs)?.consecutive()),
+            _ => Ok(None),
+        }
     }
 
     /// Whether the stripe has the clause's columns, with the types that its predicate is about.

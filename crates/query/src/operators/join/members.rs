@@ -121,6 +121,25 @@ fn found<T: Copy + Into<i64>>(values: &[T], validity: Option<&Bitmap>, min: i64,
     rows
 }
 
+/// Rows whose bit is set, of rows whose values are `first`, `first + 1` and so on.
+fn found_consecutive(first: i64, rows: u32, min: i64, words: &[u64]) -> Vec<u32> {
+    // The row of the first bit.
+    let skipped = i128::from(min) - i128::from(first);
+    let from = usize::try_from(-skipped / 64).unwrap_or(0);
+    let count = rows as usize / 64 + 2;
+    let mut found = Vec::new();
+    for (at, &word) in words.iter().enumerate().skip(from).take(count) {
+        let base = skipped + at as i128 * 64;
+        let mut word = word;
+        while word != 0 {
+            let row = u32::try_from(base + i128::from(word.trailing_zeros())).ok();
+            found.extend(row.filter(|row| *row < rows));
+            word &= word - 1;
+        }
+    }
+    found
+}
+
 /// Asks one of the sets of a sink, and stops asking where nearly every row passes.
 pub struct KeyMembers {
     sink: Arc<BuildSink>,
@@ -138,19 +157,56 @@ impl KeyMembers {
     pub const fn new(sink: Arc<BuildSink>, of: usize) -> Self {
         Self { sink, of, seen: AtomicU64::new(0), passed: AtomicU64::new(0) }
     }
-}
 
-impl Members for KeyMembers {
-    fn select(&self, column: &Vector) -> Option<Vec<u32>> {
+    /// Rows that pass, unless nearly all have: `asked` of the set and its join's table.
+    fn ask(&self, rows: usize, asked: impl Fn(&KeySet, &Table) -> Option<Vec<u32>>) -> Option<Vec<u32>> {
         let (seen, passed) = (self.seen.load(Ordering::Relaxed), self.passed.load(Ordering::Relaxed));
         if seen > TRIED && passed > seen / 4 * 3 {
             return None;
         }
         let built = self.sink.built().ok()?;
         let (_, set) = built.members.get(self.of)?;
-        let rows = set.rows(column, &built.table)?;
-        self.seen.fetch_add(column.len() as u64, Ordering::Relaxed);
-        self.passed.fetch_add(rows.len() as u64, Ordering::Relaxed);
+        let found = asked(set, &built.table)?;
+        self.seen.fetch_add(rows as u64, Ordering::Relaxed);
+        self.passed.fetch_add(found.len() as u64, Ordering::Relaxed);
+        Some(found)
+    }
+}
+
+impl Members for KeyMembers {
+    fn select(&self, column: &Vector) -> Option<Vec<u32>> {
+        let rows = self.ask(column.len(), |set, joined| set.rows(column, joined))?;
         (rows.len() < column.len()).then_some(rows)
+    }
+
+    fn select_consecutive(&self, first: i64, rows: u32) -> Option<Vec<u32>> {
+        self.ask(rows as usize, |set, _| match set {
+            KeySet::Bits { min, words } => Some(found_consecutive(first, rows, *min, words)),
+            KeySet::Own(_) | KeySet::Joined => None,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        /// Of values that follow each other the same rows are found as when the values are looked at.
+        #[test]
+        fn consecutive_values_are_found_as_any(
+            keys in proptest::collection::vec(-300i64..300, 0..40),
+            offset in prop_oneof![Just(0i64), Just(i64::MAX - 300), Just(i64::MIN + 300), any::<i32>().prop_map(i64::from)],
+            first in -400i64..400,
+            rows in 1u32..500,
+        ) {
+            let keys: Vec<i64> = keys.iter().map(|key| key + offset).collect();
+            let first = first.saturating_add(offset).min(i64::MAX - 500);
+            let values: Vec<i64> = (0..rows).map(|row| first + i64::from(row)).collect();
+            let Some(KeySet::Bits { min, words }) = bits(&keys, None) else { panic!("the keys are close together") };
+            let expected = found(&values, None, min, &words);
+            prop_assert_eq!(found_consecutive(first, rows, min, &words), expected);
+        }
     }
 }
