@@ -1,7 +1,7 @@
 """What small queries cost beside heap: single rows by key, counts and joins of small tables, hot rows and cold ones.
 
 Called by scripts/bench.sh small. pgbench asks each question of heap and of colcompress in turns, in the simple and in the
-prepared protocol, RUNS (7) times. Printed are medians of the runs: the latency that pgbench says (its log does not know that of answers that were there at once), and the CPU time of the backend as the postmaster sees it
+prepared protocol, RUNS (7) times, each after a restart of the server. Printed are medians of the runs, and of the ratios of each turn: the latency that pgbench says (its log does not know that of answers that were there at once), and the CPU time of the backend as the postmaster sees it
 when the backend has ended. That is known in units of 10 ms, so a run has as many transactions as take about a second (or TRANSACTIONS). Server and
 pgbench share one processor: a backend that another processor has to wake costs twice as much, more or less, for reasons of the machine's.
 QUERIES="key join" asks only those; KIND=hot or cold only these rows.
@@ -69,42 +69,50 @@ def measure(server, script, protocol, directory, transactions):
     return 1e6 / float(re.search(r"tps = ([\d.]+)", done.stdout)[1]), cpu
 
 
+def begin_turn(server):
+    """Starts the server anew: where its libraries and memory lie decides a tenth of what these queries take, and all its sessions inherit that."""
+    server.restart()
+    subprocess.run(["taskset", "-a", "-c", "-p", str(CPU), str(server.postmaster_pid())], check=True, stdout=subprocess.DEVNULL)
+    server.sql("SELECT count(pg_prewarm(oid)) FROM pg_class WHERE relkind IN ('r', 'i') AND relnamespace IN ('heap'::regnamespace, 'hot'::regnamespace, 'cold'::regnamespace)", DATABASE)
+
+
 def main(stage):
     server = fresh_server("small", stage, {**kit.SERVER_SETTINGS, "jit": "off"})
-    report, failed = {}, []
+    failed = []
     try:
         server.create_database(DATABASE)
+        server.sql("CREATE EXTENSION pg_prewarm", DATABASE)
         arms = {"heap": ("heap", 0), "hot": ("colcompress", 10**9), "cold": ("colcompress", 0)}
         for schema, (method, threshold) in arms.items():
             server.sql(TABLES.format(schema=schema, method=method, threshold=threshold), DATABASE)
-        subprocess.run(["taskset", "-a", "-c", "-p", str(CPU), str(server.postmaster_pid())], check=True, stdout=subprocess.DEVNULL)
         cold = {schema: int(server.sql(f"SELECT count(*) FROM {schema}.items WHERE ctid >= '(2147483648,1)'", DATABASE)) for schema in ("hot", "cold")}
         if cold != {"hot": 0, "cold": ROWS}:
             raise ServerError(f"the premise does not hold: cold rows {cold}")
         with tempfile.TemporaryDirectory() as directory:
             os.chmod(directory, 0o777)
-            for name, (title, text) in QUERIES.items():
-                if ONLY and name not in ONLY:
-                    continue
-                for protocol in ("simple", "prepared"):
-                    figures = {schema: [] for schema in ["heap", *KINDS]}
+            asked = [(name, protocol) for name in QUERIES if not ONLY or name in ONLY for protocol in ("simple", "prepared")]
+            schemas = ["heap", *KINDS]
+            report = {f"{name}, {protocol}": {"title": QUERIES[name][0], **{schema: [] for schema in schemas}} for name, protocol in asked}
+            for turn in range(RUNS):
+                begin_turn(server)
+                for name, protocol in asked:
+                    entry = report[f"{name}, {protocol}"]
                     scripts = {}
-                    for schema in figures:
+                    for schema in schemas:
                         scripts[schema] = Path(directory) / f"{schema}.sql"
-                        scripts[schema].write_text(text.format(schema=schema, rows=ROWS))
-                    _, cpu = measure(server, scripts["heap"], protocol, directory, FEWEST)
-                    transactions = TRANSACTIONS or max(FEWEST, int(SECONDS * 1e6 / max(cpu, 1)))
-                    for turn in range(RUNS):
-                        for schema in (list(figures) if turn % 2 == 0 else list(figures)[::-1]):
-                            figures[schema].append(measure(server, scripts[schema], protocol, directory, transactions))
-                    report[f"{name}, {protocol}"] = {"title": title, **figures}
-                    kit.say(f"{name}, {protocol}")
+                        scripts[schema].write_text(QUERIES[name][1].format(schema=schema, rows=ROWS))
+                    if "transactions" not in entry:
+                        _, cpu = measure(server, scripts["heap"], protocol, directory, FEWEST)
+                        entry["transactions"] = TRANSACTIONS or max(FEWEST, int(SECONDS * 1e6 / max(cpu, 1)))
+                    for schema in (schemas if turn % 2 == 0 else schemas[::-1]):
+                        entry[schema].append(measure(server, scripts[schema], protocol, directory, entry["transactions"]))
+                kit.say(f"turn {turn + 1} of {RUNS}")
         rows = []
         for name, entry in report.items():
-            medians = {schema: [statistics.median(run[at] for run in entry[schema]) for at in (0, 1)] for schema in ["heap", *KINDS]}
-            line = [f"{entry['title']}, {name.split(', ')[1]}", f"{medians['heap'][0]:.0f}", f"{medians['heap'][1]:.0f}"]
+            heap = [statistics.median(run[at] for run in entry["heap"]) for at in (0, 1)]
+            line = [f"{entry['title']}, {name.split(', ')[1]}", f"{heap[0]:.0f}", f"{heap[1]:.0f}"]
             for kind in KINDS:
-                latency, cpu = (medians[kind][at] / max(medians["heap"][at], 1e-9) for at in (0, 1))
+                latency, cpu = (statistics.median(run[at] / max(beside[at], 1e-9) for run, beside in zip(entry[kind], entry["heap"])) for at in (0, 1))
                 line += [f"{latency:.2f}", f"{cpu:.2f}"]
                 if cpu > BOUNDS[kind]:
                     failed.append(f"{name}, {kind} rows: {cpu:.2f}x of heap's CPU time, more than {BOUNDS[kind]:.2f}x")

@@ -43,6 +43,51 @@ pub unsafe fn reads_one_table(query: *mut Query) -> bool {
     }
 }
 
+/// Whether the query may be planned again: one that `rewrite` may change, of columnar tables, and, where it `reads_one_table`, one that workers may share.
+///
+/// # Safety
+/// As `mentions_columnar`.
+pub unsafe fn may_be_planned_again(query: *mut Query, one_table: bool) -> bool {
+    // SAFETY: as there.
+    unsafe {
+        let reads = match (*query).commandType {
+            pg_sys::CmdType::CMD_SELECT => true,
+            pg_sys::CmdType::CMD_INSERT => !one_table,
+            _ => false,
+        };
+        reads
+            && (*query).rowMarks.is_null()
+            && !(*query).hasModifyingCTE
+            && (!one_table || pg_sys::max_parallel_workers_per_gather > 0)
+            && mentions_columnar(query)
+            && (!one_table || !is_small(query))
+    }
+}
+
+/// Whether the table of a query of one table is too small for workers, by the server's own rules: neither it nor what indexes of such a table take would be shared.
+unsafe fn is_small(query: *mut Query) -> bool {
+    // SAFETY: as above; a query of one table has one entry, whose relation is open while its file is measured.
+    unsafe {
+        let Some(entry) = PgList::<pg_sys::RangeTblEntry>::from_pg((*query).rtable).get_ptr(0) else {
+            return false;
+        };
+        if !matches!((*entry).relkind as u8, pg_sys::RELKIND_RELATION | pg_sys::RELKIND_MATVIEW) {
+            return false;
+        }
+        let relation = pg_sys::table_open((*entry).relid, pg_sys::NoLock as i32);
+        // The option parallel_workers, and children, are not looked for.
+        let simple = (*relation).rd_options.is_null() && !(*(*relation).rd_rel).relhassubclass;
+        let shared_from = pg_sys::min_parallel_table_scan_size.min(pg_sys::min_parallel_index_scan_size);
+        let small =
+            simple && i64::from(relation::block_count(relation).max(FEWEST_BLOCKS)) < i64::from(shared_from);
+        pg_sys::table_close(relation, pg_sys::NoLock as i32);
+        small
+    }
+}
+
+/// What the server takes the blocks of a smaller table for until it was vacuumed.
+const FEWEST_BLOCKS: u32 = 10;
+
 unsafe fn is_columnar(entry: &pg_sys::RangeTblEntry) -> bool {
     // SAFETY: the table is locked by whoever analysed the query.
     unsafe {

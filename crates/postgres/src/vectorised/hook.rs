@@ -80,8 +80,7 @@ unsafe extern "C-unwind" fn plan(
             }
             let nested = Nested::begin();
             let one_table = candidate::reads_one_table(parse);
-            let may_differ = !one_table || pg_sys::max_parallel_workers_per_gather > 0;
-            let copy = match may_differ && candidate::mentions_columnar(parse) {
+            let copy = match candidate::may_be_planned_again(parse, one_table) {
                 true => pg_sys::copyObjectImpl(parse.cast()).cast::<Query>(),
                 false => std::ptr::null_mut(),
             };
