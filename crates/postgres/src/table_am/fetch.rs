@@ -228,7 +228,11 @@ unsafe extern "C-unwind" fn index_fetch_cold(
         if wants_presence(snapshot) {
             cold_rows::store(rel, slot, row, pg_sys::InvalidTransactionId, |_, _| ());
         } else {
-            rows.get_or_insert_with(|| ColdFetch::new(rel)).fetch(entry, row, slot);
+            let rows = rows.get_or_insert_with(|| ColdFetch::new(rel));
+            match goes_on_with_row(snapshot) {
+                true => rows.fetch_with_header(entry, row, slot),
+                false => rows.fetch(entry, row, slot),
+            }
             count_fetch(rel);
         }
         true
@@ -260,7 +264,7 @@ unsafe fn is_there_now(
     }
 }
 
-/// `index_fetch_end`. Whoever goes on with the last row has a copy of it.
+/// `index_fetch_end`. Whoever goes on with the last row has a copy of it (`goes_on_with_row`, or their own).
 pub(super) unsafe extern "C-unwind" fn index_fetch_end(scan: *mut IndexFetchTableData) {
     // SAFETY: the scan was made by index_fetch_begin; this frame owns nothing.
     unsafe {
@@ -283,6 +287,12 @@ unsafe extern "C-unwind" fn end_cold(own: MemoryContext) {
 unsafe fn wants_presence(snapshot: Snapshot) -> bool {
     // SAFETY: the snapshot is live.
     unsafe { (*snapshot).snapshot_type == pg_sys::SnapshotType::SNAPSHOT_NON_VACUUMABLE }
+}
+
+/// Whether the caller ends the fetch before it looks at the row's values: the check of a deferred constraint, which asks with this snapshot.
+unsafe fn goes_on_with_row(snapshot: Snapshot) -> bool {
+    // SAFETY: the snapshot is live.
+    unsafe { (*snapshot).snapshot_type == pg_sys::SnapshotType::SNAPSHOT_SELF }
 }
 
 /// Whether the running command has just killed the row: the unique check of its new version then asks no catalog.
