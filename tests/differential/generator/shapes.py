@@ -45,7 +45,7 @@ class Shape:
         self.partitioned = rng.random() < 0.15
         self.key = rng.random() < 0.85
         # A second unique column, checked at once, at the end of the statement or at the end of the transaction.
-        self.unique = None if self.partitioned else rng.choice((None, None, "UNIQUE (w)", "UNIQUE (w) DEFERRABLE", "UNIQUE (w) DEFERRABLE INITIALLY DEFERRED",
+        self.unique = None if self.partitioned else rng.choice((None, None, "UNIQUE (w)", "UNIQUE (w) DEFERRABLE", "UNIQUE (w) DEFERRABLE INITIALLY DEFERRED", "UNIQUE (v, w) DEFERRABLE INITIALLY DEFERRED", "UNIQUE (n, w, v) DEFERRABLE",
                                                                 "EXCLUDE USING btree (w WITH =)"))
         self.check = rng.random() < 0.4
         self.triggers = not self.partitioned and rng.random() < 0.3
