@@ -9,6 +9,7 @@ use vector::{Bitmap, Error, LogicalType, Predicate, Result, Selection, Values, V
 
 use crate::cursor::Reader;
 use crate::encoding::{Leaf, MAX_DEPTH, Node, NodeContext, Single};
+use crate::filter::left_out;
 use crate::options::BlockCodecs;
 use crate::registry::open_values;
 use crate::shared::SharedColumn;
@@ -170,6 +171,13 @@ impl<'a> Chunk<'a> {
             },
             Predicate::And(parts) => {
                 let mut narrowed = selection.clone();
+                let (left_out, parts) = left_out(parts);
+                if !left_out.is_empty() {
+                    match self.leaf_mask(&Leaf::In(&left_out), &narrowed, true)? {
+                        None => return Ok(None),
+                        Some(bits) => narrowed.retain_mask(&bits),
+                    }
+                }
                 for part in parts {
                     match self.mask(part, &narrowed)? {
                         None => return Ok(None),
@@ -193,17 +201,27 @@ impl<'a> Chunk<'a> {
                 Ok(Some(Mask::Bits(Bitmap::from_words(words, self.rows))))
             }
             Predicate::Compare { .. } | Predicate::In { .. } | Predicate::StartsWith { .. } => {
-                let (Some(leaf), Some(values)) = (Leaf::of(predicate), &self.values) else { return none() };
-                let Some(passed) = values.test(&leaf, selection)? else { return Ok(None) };
-                match &self.validity {
-                    Validity::Some(bits) => {
-                        let both = passed.words().iter().zip(bits.words()).map(|(a, b)| a & b).collect();
-                        Ok(Some(Mask::Bits(Bitmap::from_words(both, self.rows))))
-                    }
-                    _ => Ok(Some(Mask::Bits(passed))),
-                }
+                let Some(leaf) = Leaf::of(predicate) else { return none() };
+                Ok(self.leaf_mask(&leaf, selection, false)?.map(Mask::Bits))
             }
         }
+    }
+
+    /// The rows that are not NULL and pass a leaf, or, when `negated`, do not; None when the encoding cannot tell.
+    fn leaf_mask(&self, leaf: &Leaf<'_>, selection: &Selection, negated: bool) -> Result<Option<Bitmap>> {
+        let Some(values) = &self.values else { return Ok(Some(Bitmap::filled(self.rows, false))) };
+        let Some(passed) = values.test(leaf, selection)? else { return Ok(None) };
+        let passed = match negated {
+            true => Bitmap::from_words(passed.words().iter().map(|word| !word).collect(), self.rows),
+            false => passed,
+        };
+        Ok(Some(match &self.validity {
+            Validity::Some(bits) => {
+                let both = passed.words().iter().zip(bits.words()).map(|(a, b)| a & b).collect();
+                Bitmap::from_words(both, self.rows)
+            }
+            _ => passed,
+        }))
     }
 }
 

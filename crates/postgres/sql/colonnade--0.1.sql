@@ -233,7 +233,9 @@ FROM (SELECT c.oid::regclass AS table_name
         AND pg_catalog.has_table_privilege(c.oid, 'SELECT')
         AND NOT pg_catalog.row_security_active(c.oid)
         AND NOT pg_catalog.pg_is_other_temp_schema(c.relnamespace)
-      OFFSET 0) t, LATERAL engine.storage_health(t.table_name) h;
+      OFFSET 0) t, LATERAL engine.storage_health(t.table_name) h
+-- A table that was dropped meanwhile has none.
+WHERE h.file_bytes IS NOT NULL;
 
 COMMENT ON VIEW engine.storage_health
 IS 'how each colcompress table that the user may read is stored, and what would help';

@@ -10,7 +10,7 @@ use vector::{
     compare_floats,
 };
 
-use super::{int_test, numeric_test};
+use super::{int_test, left_out, numeric_test};
 use crate::encoding::Leaf;
 
 /// Narrows `selection` to the rows of `vector` for which `predicate` is TRUE (its column index is ignored).
@@ -23,6 +23,14 @@ pub fn filter_vector(vector: &Vector, predicate: &Predicate, selection: &mut Sel
         Predicate::Always(false) => selection.retain(|_| false),
         Predicate::And(parts) => {
             let mut narrowed = selection.clone();
+            let (left_out, parts) = left_out(parts);
+            if !left_out.is_empty() {
+                let mut among = narrowed.clone();
+                filter_leaf(vector, &Leaf::In(&left_out), &mut among)?;
+                let mut passed = Bitmap::filled(vector.len(), true);
+                among.iter().for_each(|row| passed.set(row as usize, false));
+                narrowed.retain(|row| vector.is_valid(row as usize) && passed.get(row as usize));
+            }
             for part in parts {
                 filter_vector(vector, part, &mut narrowed)?;
             }
@@ -81,10 +89,11 @@ fn filter_leaf(vector: &Vector, leaf: &Leaf<'_>, selection: &mut Selection) -> R
 pub(crate) fn test_values(values: &Values, leaf: &Leaf<'_>, rows: &[u32]) -> Result<Bitmap> {
     match values {
         Values::Bool(bits) => {
-            let test = ordered_test(leaf, |scalar| match scalar {
+            let value = |scalar: &Scalar| match scalar {
                 Scalar::Bool(value) => Some(*value),
                 _ => None,
-            })?;
+            };
+            let test = ordered_test(leaf, value, bool::cmp)?;
             Ok(mark(bits.len(), rows, |row| test.passes(|constant| bits.get(row).cmp(constant))))
         }
         Values::Int16(values) => int_values(values, leaf, rows),
@@ -132,10 +141,11 @@ fn numeric_values(numeric: &NumericValues, leaf: &Leaf<'_>, rows: &[u32]) -> Res
 }
 
 fn float_values(len: usize, get: impl Fn(usize) -> f64, leaf: &Leaf<'_>, rows: &[u32]) -> Result<Bitmap> {
-    let test = ordered_test(leaf, |scalar| match scalar {
+    let value = |scalar: &Scalar| match scalar {
         Scalar::Float(value) => Some(*value),
         _ => None,
-    })?;
+    };
+    let test = ordered_test(leaf, value, |a, b| compare_floats(*a, *b))?;
     Ok(mark(len, rows, |row| test.passes(|constant| compare_floats(get(row), *constant))))
 }
 
@@ -148,15 +158,20 @@ fn byte_values<'v>(
     if let Leaf::StartsWith(prefix) = leaf {
         return Ok(mark(len, rows, |row| get(row).starts_with(prefix)));
     }
-    let test = ordered_test(leaf, |scalar| match scalar {
-        Scalar::Bytes(bytes) => Some(bytes.as_ref()),
-        _ => None,
-    })?;
+    let test = ordered_test(
+        leaf,
+        |scalar| match scalar {
+            Scalar::Bytes(bytes) => Some(bytes.as_ref()),
+            _ => None,
+        },
+        |a: &&[u8], b: &&[u8]| a.cmp(b),
+    )?;
     Ok(mark(len, rows, |row| test.passes(|constant| get(row).cmp(constant))))
 }
 
 enum OrderedTest<T> {
     Compare(CompareOp, T),
+    /// Sorted.
     In(Vec<T>),
 }
 
@@ -176,18 +191,26 @@ impl<T> OrderedTest<T> {
                     CompareOp::GreaterOrEqual => order.is_ge(),
                 }
             }
-            Self::In(constants) => constants.iter().any(|constant| order(constant).is_eq()),
+            Self::In(constants) => constants.binary_search_by(|constant| order(constant).reverse()).is_ok(),
         }
     }
 }
 
-fn ordered_test<'p, T>(leaf: &Leaf<'p>, get: impl Fn(&'p Scalar) -> Option<T>) -> Result<OrderedTest<T>> {
+fn ordered_test<'p, T>(
+    leaf: &Leaf<'p>,
+    get: impl Fn(&'p Scalar) -> Option<T>,
+    order: impl Fn(&T, &T) -> Ordering,
+) -> Result<OrderedTest<T>> {
     let constant = |scalar: &'p Scalar| {
         get(scalar).ok_or_else(|| Error::InvalidInput(format!("constant {scalar:?} of another type")))
     };
     match leaf {
         Leaf::Compare(op, value) => Ok(OrderedTest::Compare(*op, constant(value)?)),
-        Leaf::In(values) => Ok(OrderedTest::In(values.iter().map(constant).collect::<Result<_>>()?)),
+        Leaf::In(values) => {
+            let mut values = values.iter().map(constant).collect::<Result<Vec<_>>>()?;
+            values.sort_unstable_by(order);
+            Ok(OrderedTest::In(values))
+        }
         Leaf::StartsWith(_) => Err(Error::InvalidInput("prefix of a value that is not bytes".into())),
     }
 }

@@ -6,6 +6,9 @@ use vector::{CompareOp, Scalar};
 
 use crate::encoding::Leaf;
 
+/// So many constants are compared one after the other.
+const FEW: usize = 8;
+
 /// A prepared condition.
 #[derive(Debug)]
 pub enum BytesTest<'p> {
@@ -47,7 +50,7 @@ impl<'p> BytesTest<'p> {
                 CompareOp::Greater => value > *constant,
                 CompareOp::GreaterOrEqual => value >= *constant,
             },
-            Self::In(values) if values.len() <= 8 => values.contains(&value),
+            Self::In(values) if values.len() <= FEW => values.contains(&value),
             Self::In(values) => values.binary_search(&value).is_ok(),
             Self::Prefix(prefix) => value.starts_with(prefix),
         }
@@ -59,7 +62,7 @@ impl<'p> BytesTest<'p> {
 pub enum Mapped<T> {
     /// The values that pass, or (negated) those that do not.
     Among {
-        /// Mapped constants.
+        /// Mapped constants, sorted.
         values: Vec<T>,
         /// True for `<>`.
         negated: bool,
@@ -70,7 +73,7 @@ pub enum Mapped<T> {
 
 /// Maps the constants of a leaf. A constant of an equality that `map` gives `None` for equals no value. An order comparison is mapped
 /// only when `ordered`, and only if its constant can be mapped; prefixes never are.
-pub fn mapped<'p, T>(
+pub fn mapped<'p, T: Ord>(
     leaf: &Leaf<'p>,
     ordered: bool,
     map: impl Fn(&'p [u8]) -> Option<T>,
@@ -80,7 +83,9 @@ pub fn mapped<'p, T>(
             Mapped::Among { values: map(constant).into_iter().collect(), negated: op == CompareOp::NotEqual }
         }
         BytesTest::In(constants) => {
-            Mapped::Among { values: constants.into_iter().filter_map(map).collect(), negated: false }
+            let mut values: Vec<T> = constants.into_iter().filter_map(map).collect();
+            values.sort_unstable();
+            Mapped::Among { values, negated: false }
         }
         BytesTest::Compare(op, constant) if ordered => Mapped::Order(op, map(constant)?),
         BytesTest::Compare(..) | BytesTest::Prefix(_) => return None,
@@ -95,7 +100,13 @@ impl<T: Ord> Mapped<T> {
         T: std::borrow::Borrow<B>,
     {
         match self {
-            Self::Among { values, negated } => values.iter().any(|one| one.borrow() == value) != *negated,
+            Self::Among { values, negated } => {
+                let among = match values.len() {
+                    ..=FEW => values.iter().any(|one| one.borrow() == value),
+                    _ => values.binary_search_by(|one| one.borrow().cmp(value)).is_ok(),
+                };
+                among != *negated
+            }
             Self::Order(op, constant) => {
                 let order = value.cmp(constant.borrow());
                 match op {

@@ -155,6 +155,11 @@ fn check_filter(chunk: &Chunk<'_>, decoded: &Vector, want: &Vector, predicate: &
             assert_eq!(untouched, selection);
             continue;
         }
+        if let Predicate::And(parts) = predicate {
+            let mut one_by_one = selection.clone();
+            parts.iter().for_each(|part| filter_vector(want, part, &mut one_by_one).unwrap());
+            assert_eq!(picked(&one_by_one), picked(&oracle), "{predicate:?} one part after the other");
+        }
         let mut by_vector = selection.clone();
         if filter_vector(decoded, predicate, &mut by_vector).is_ok() {
             assert_eq!(picked(&by_vector), picked(&oracle), "{encoding}: filter_vector {predicate:?}");
@@ -201,6 +206,25 @@ fn predicates(column: &Vector) -> Vec<Predicate> {
         Predicate::In { column: 0, values: scalars.clone() },
         Predicate::In { column: 0, values: vec![] },
     ];
+    // Lists that are compared one by one, and lists that are searched.
+    for (count, first) in [(1, 0), (3, 0), (3, 1)] {
+        let values: Vec<Scalar> = (first..len)
+            .step_by((len / (count * count * 7)).max(1))
+            .filter_map(|at| scalar(column, at))
+            .collect();
+        let unequal =
+            |value: &Scalar| Predicate::Compare { column: 0, op: CompareOp::NotEqual, value: value.clone() };
+        let mut parts: Vec<Predicate> = values.iter().chain(&scalars).map(unequal).collect();
+        out.push(Predicate::In { column: 0, values: values.iter().chain(&scalars).rev().cloned().collect() });
+        out.push(Predicate::And(parts.clone()));
+        if let Some(value) = scalars.first() {
+            parts.insert(
+                1,
+                Predicate::Compare { column: 0, op: CompareOp::LessOrEqual, value: value.clone() },
+            );
+            out.push(Predicate::And(parts));
+        }
+    }
     for (i, value) in scalars.iter().enumerate() {
         let compare = |op| Predicate::Compare { column: 0, op, value: value.clone() };
         out.extend(ops.into_iter().map(compare));

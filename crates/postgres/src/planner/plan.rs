@@ -2,7 +2,7 @@
 //!
 //! Called by the server when it builds the plan. Clauses that the node answers natively go to `custom_exprs`, the rest stay in the plan's
 //! qual and are checked row by row; `custom_private` holds one list of integers that says, clause by clause of the qual, whether it may help to
-//! prune, and the rows of the table as the planner knows them. Nothing else is stored: columns, predicates and parameters are read off the finished plan when the node starts.
+//! prune, the rows of the table as the planner knows them, and whether some of them are nobody's business (`hides_rows`). Nothing else is stored: columns, predicates and parameters are read off the finished plan when the node starts.
 //!
 //! Invariant: a clause that row security wants evaluated late is neither native nor pruning unless the server would promote it.
 
@@ -34,7 +34,7 @@ pub fn path_methods() -> *const pg_sys::CustomPathMethods {
 
 #[pg_guard]
 unsafe extern "C-unwind" fn plan_custom_path(
-    _root: *mut pg_sys::PlannerInfo,
+    root: *mut pg_sys::PlannerInfo,
     rel: *mut pg_sys::RelOptInfo,
     best_path: *mut pg_sys::CustomPath,
     tlist: *mut pg_sys::List,
@@ -67,7 +67,9 @@ unsafe extern "C-unwind" fn plan_custom_path(
         (*scan).flags = (*best_path).flags;
         (*scan).custom_exprs = native;
         let private = pg_sys::lappend(std::ptr::null_mut(), prunes.cast());
-        (*scan).custom_private = pg_sys::lappend(private, float_node((*rel).tuples).cast());
+        let private = pg_sys::lappend(private, float_node((*rel).tuples).cast());
+        let hides = pg_sys::lappend_int(std::ptr::null_mut(), i32::from(is_guarded(root, rel)));
+        (*scan).custom_private = pg_sys::lappend(private, hides.cast());
         (*scan).methods = crate::executor::scan_methods();
         (&raw mut (*scan).scan.plan)
     }
@@ -98,7 +100,47 @@ pub unsafe fn scanned_rows(scan: *mut pg_sys::CustomScan) -> f64 {
     }
 }
 
-/// Notes at a scan node why the operators above it are the server's. Its private list has the reason third.
+/// Whether conditions of row security or of a security barrier view decide which rows anybody above the scan may know of.
+unsafe fn is_guarded(root: *mut pg_sys::PlannerInfo, rel: *mut pg_sys::RelOptInfo) -> bool {
+    // SAFETY: the planner's own structs; its arrays have places for as many relations as it says, some of them empty.
+    unsafe {
+        let level = (*root).qual_security_level;
+        let conditions = PgList::<pg_sys::RestrictInfo>::from_pg((*rel).baserestrictinfo);
+        if conditions.iter_ptr().any(|condition| (*condition).security_level < level) {
+            return true;
+        }
+        let mut inner = root;
+        while let outer = (*inner).parent_root
+            && !outer.is_null()
+        {
+            for at in 1..usize::try_from((*outer).simple_rel_array_size).unwrap_or(0) {
+                let rel = *(*outer).simple_rel_array.add(at);
+                if !rel.is_null() && (*rel).subroot == inner {
+                    let entry = *(*outer).simple_rte_array.add(at);
+                    if !entry.is_null() && (*entry).security_barrier {
+                        return true;
+                    }
+                }
+            }
+            inner = outer;
+        }
+        false
+    }
+}
+
+/// Whether a scan node of ours reads rows that only its own conditions may look at: what it does must not depend on values that come from elsewhere.
+///
+/// # Safety
+/// A plan node made here.
+pub unsafe fn hides_rows(scan: *mut pg_sys::CustomScan) -> bool {
+    // SAFETY: the third entry is a list of one integer.
+    unsafe {
+        let hides = PgList::<pg_sys::List>::from_pg((*scan).custom_private).get_ptr(2);
+        hides.is_none_or(|hides| pg_sys::list_nth_int(hides, 0) != 0)
+    }
+}
+
+/// Notes at a scan node why the operators above it are the server's. Its private list has the reason fourth.
 ///
 /// # Safety
 /// A plan node made here.
@@ -118,9 +160,9 @@ pub unsafe fn note_reason(scan: *mut pg_sys::CustomScan, reason: &str) {
 /// # Safety
 /// A plan node made here; the text lives as long as it.
 pub unsafe fn reason_noted(scan: *mut pg_sys::CustomScan) -> Option<*const std::ffi::c_char> {
-    // SAFETY: the third entry is a string of the server's.
+    // SAFETY: the fourth entry is a string of the server's.
     unsafe {
-        let text = PgList::<pg_sys::String>::from_pg((*scan).custom_private).get_ptr(2)?;
+        let text = PgList::<pg_sys::String>::from_pg((*scan).custom_private).get_ptr(3)?;
         Some((*text).sval.cast_const())
     }
 }

@@ -36,7 +36,12 @@ pub unsafe extern "C-unwind" fn colonnade_storage_health(call: FunctionCallInfo)
     // SAFETY: the server's call frame; the result's row type is that of the SQL declaration.
     unsafe {
         let table = maintenance::table_argument(call);
-        let rel = pg_sys::table_open(table, pg_sys::AccessShareLock as i32);
+        let rel = pg_sys::try_table_open(table, pg_sys::AccessShareLock as i32);
+        if rel.is_null() {
+            // Dropped by now.
+            (*call).isnull = true;
+            return Datum::from(0);
+        }
         check(rel);
         let health = Health::of(rel);
         let mut desc: pg_sys::TupleDesc = std::ptr::null_mut();

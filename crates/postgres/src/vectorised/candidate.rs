@@ -64,7 +64,7 @@ pub unsafe fn may_be_planned_again(query: *mut Query, one_table: bool) -> bool {
     }
 }
 
-/// Whether the table of a query of one table is too small for workers, by the server's own rules: neither it nor what indexes of such a table take would be shared.
+/// Whether the file of the only table of a query is too small for workers, by the server's own rules. Of rows in stripes an index may be larger than that: a plan whose workers share it stays.
 unsafe fn is_small(query: *mut Query) -> bool {
     // SAFETY: as above; a query of one table has one entry, whose relation is open while its file is measured.
     unsafe {

@@ -1,7 +1,7 @@
 //! How many threads an execution may have.
 //!
 //! The node asks at each start. Little work gets none, as starting a thread would take longer. A query gets as many workers as Gather would ask for, at most `colonnade.max_threads` with the backend's own thread; all queries of the cluster together
-//! at most `max_parallel_workers`, counted in shared memory. Parallel workers of the server get none. Invariant: what was reserved is given back when the reservation is
+//! at most `max_parallel_workers` and `max_worker_processes`, counted in shared memory. Parallel workers of the server get none. Invariant: what was reserved is given back when the reservation is
 //! dropped, also after an ERROR; a backend that dies otherwise takes the shared memory with it.
 
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -42,7 +42,8 @@ impl Reservation {
             if pg_sys::ParallelWorkerNumber >= 0 || rows < WORTH * min_rows() {
                 return Self { workers: 0 };
             }
-            (pg_sys::max_parallel_workers_per_gather, pg_sys::max_parallel_workers)
+            let most = pg_sys::max_parallel_workers.min(pg_sys::max_worker_processes);
+            (pg_sys::max_parallel_workers_per_gather, most)
         };
         let wanted = u32::try_from(wanted.min(MAX_THREADS.get() - 1)).unwrap_or(0);
         let limit = u32::try_from(limit).unwrap_or(0);

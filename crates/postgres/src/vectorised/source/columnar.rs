@@ -10,6 +10,7 @@ use query::{Condition, Host, Members, Result, Source, Step, SummaryNeed, Unit};
 use vector::Predicate;
 
 use crate::executor::{self, Derive, Piece, Scan, Wanted};
+use crate::planner::plan;
 use crate::vectorised::derive::Derived;
 use crate::vectorised::documents::Ask;
 
@@ -40,6 +41,12 @@ impl Columnar {
                 .ok_or(query::Error::Decline("a column that the scan does not read"))?;
             Ok(Self { state, scan, wanted })
         }
+    }
+
+    /// Whether EXPLAIN's counts must not tell of values of a join or a sort in rows that nobody may see.
+    unsafe fn hides_rows(&self) -> bool {
+        // SAFETY: the node's plan is a scan node of ours.
+        unsafe { plan::hides_rows((*(*self.scan).custom).ss.ps.plan.cast()) }
     }
 }
 
@@ -72,12 +79,16 @@ impl Source for Columnar {
 
     fn narrow(&mut self, predicate: Predicate) {
         // SAFETY: as above; the scan has not started.
-        unsafe { self.wanted.narrow(&*self.scan, predicate) };
+        unsafe {
+            if !self.hides_rows() {
+                self.wanted.narrow(&*self.scan, predicate);
+            }
+        }
     }
 
     fn narrow_members(&mut self, column: usize, members: &Arc<dyn Members>) -> bool {
         // SAFETY: as above.
-        unsafe { self.wanted.narrow_members(&mut *self.scan, column, members) }
+        unsafe { !self.hides_rows() && self.wanted.narrow_members(&mut *self.scan, column, members) }
     }
 
     fn filter(&mut self, condition: &Arc<Condition>) -> bool {
