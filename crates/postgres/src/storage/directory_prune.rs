@@ -4,7 +4,7 @@
 //! index entries and what is known of its rows can go no sooner than its row, so these rows are not left to wait. Pruning logs the horizon that ends
 //! queries of standbys which could still read the stripe (protocol point 7). Invariant: only the server decides what is dead to everybody.
 
-use pgrx::pg_sys;
+use pgrx::pg_sys::{self, BlockNumber};
 
 use super::directory_cursor::walk;
 use super::side_table::SideTable;
@@ -22,11 +22,18 @@ pub unsafe fn prune(storage_id: u64) {
             }
             true
         });
-        if blocks.is_empty() {
-            return;
+        if !blocks.is_empty() {
+            prune_pages(blocks);
         }
-        blocks.sort_unstable();
-        blocks.dedup();
+    }
+}
+
+/// The same of these pages of the directory.
+pub unsafe fn prune_pages(mut blocks: Vec<BlockNumber>) {
+    blocks.sort_unstable();
+    blocks.dedup();
+    // SAFETY: as above.
+    unsafe {
         let table = pg_sys::table_open(SideTable::Stripe.oids().table, pg_sys::AccessShareLock as i32);
         for block in blocks {
             let buf = buffer::read(table, block, std::ptr::null_mut());

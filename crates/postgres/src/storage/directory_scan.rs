@@ -8,7 +8,9 @@
 use std::cell::Cell;
 use std::collections::HashSet;
 
-use pgrx::pg_sys::{self, CommandId, Datum, ItemPointerData, Relation, Snapshot, TM_Result, TransactionId};
+use pgrx::pg_sys::{
+    self, BlockNumber, CommandId, Datum, ItemPointerData, Relation, Snapshot, TM_Result, TransactionId,
+};
 
 use super::directory::{self, COLUMNS, StripeEntry};
 use super::directory_age::Age;
@@ -19,6 +21,7 @@ use super::pages::BlockRun;
 use super::side_table::{Cursor, tuple_is_void};
 use crate::compat;
 use crate::host::error;
+use crate::table_am::tid;
 
 /// Calls `with` for each stripe that `snapshot` sees, in order of first row numbers. Reservations are left out.
 unsafe fn each(
@@ -441,10 +444,10 @@ pub(super) unsafe fn own_reservations(storage_id: u64) -> Vec<ItemPointerData> {
     found
 }
 
-/// Every (first block, block count) that any version of a row of this storage id names, by reading the whole catalog:
+/// Every (first block, block count) that any version of a row of this storage id names, with the block of the catalog that has it, by reading the whole catalog:
 /// index entries are no witness for what VACUUM is about to free (protocol point 7). Rows of rolled-back writers name
 /// nothing.
-pub unsafe fn runs_by_heap_scan(storage_id: u64) -> Vec<BlockRun> {
+pub unsafe fn runs_by_heap_scan(storage_id: u64) -> Vec<(BlockRun, BlockNumber)> {
     let mut runs = Vec::new();
     // SAFETY: a plain catalog scan under SnapshotAny.
     unsafe {
@@ -472,7 +475,9 @@ pub unsafe fn runs_by_heap_scan(storage_id: u64) -> Vec<BlockRun> {
             if values[column::STORAGE_ID].value() as u64 == storage_id {
                 let narrow = |at: usize| u32::try_from(values[at].value()).ok();
                 match narrow(column::FIRST_BLOCK).zip(narrow(column::BLOCK_COUNT)) {
-                    Some((first_block, block_count)) => runs.push(BlockRun { first_block, block_count }),
+                    Some((first_block, block_count)) => {
+                        runs.push((BlockRun { first_block, block_count }, tid::block_of((*tuple).t_self)));
+                    }
                     None => error::internal("engine.stripe holds a value out of range"),
                 }
             }

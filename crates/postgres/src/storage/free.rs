@@ -9,9 +9,10 @@
 use pgrx::pg_sys::{self, BlockNumber, Buffer, Relation};
 
 use super::directory::StripeEntry;
-use super::directory_scan;
 use super::metapage;
 use super::page_header::{self, Header, PageOwner, Parsed};
+use super::pages::BlockRun;
+use super::{directory_prune, directory_scan};
 use super::{spare, visibility_bits};
 use crate::host::buffer::{PAGE_BYTES, PAGE_HEADER_BYTES};
 use crate::host::{buffer, relation};
@@ -48,10 +49,19 @@ pub unsafe fn reclaim(rel: Relation, strategy: pg_sys::BufferAccessStrategy) -> 
         candidates.retain(|(_, owner)| ended(owner.writer));
         let mut freed = 0;
         if !candidates.is_empty() {
-            let named = directory_scan::runs_by_heap_scan(storage_id);
-            candidates.retain(|&(block, _)| {
-                !named.iter().any(|run| block >= run.first_block && block - run.first_block < run.block_count)
-            });
+            let covers = |run: &BlockRun, block: BlockNumber| {
+                block >= run.first_block && block - run.first_block < run.block_count
+            };
+            let mut named = directory_scan::runs_by_heap_scan(storage_id);
+            // Index entries of dead rows of the directory may be gone before the rows are, which no walk finds then.
+            let is_in_the_way = |run: &BlockRun| candidates.iter().any(|&(block, _)| covers(run, block));
+            let dead: Vec<_> =
+                named.iter().filter(|(run, _)| is_in_the_way(run)).map(|&(_, place)| place).collect();
+            if !dead.is_empty() {
+                directory_prune::prune_pages(dead);
+                named = directory_scan::runs_by_heap_scan(storage_id);
+            }
+            candidates.retain(|&(block, _)| !named.iter().any(|(run, _)| covers(run, block)));
             for &(block, owner) in &candidates {
                 pgrx::check_for_interrupts!();
                 if free_page(rel, block, owner, &mut vmbuffer, strategy) {

@@ -71,7 +71,7 @@ unsafe fn end_of_rows(rel: Relation, storage_id: u64) -> BlockNumber {
     // SAFETY: the table is locked exclusively.
     unsafe {
         let named = directory_scan::runs_by_heap_scan(storage_id);
-        let floor = named.iter().map(|run| run.first_block.saturating_add(run.block_count)).max();
+        let floor = named.iter().map(|(run, _)| run.first_block.saturating_add(run.block_count)).max();
         let floor = floor.unwrap_or(1).max(1);
         let strategy = pg_sys::GetAccessStrategy(pg_sys::BufferAccessStrategyType::BAS_VACUUM);
         let mut end = relation::block_count(rel);
