@@ -8,6 +8,8 @@ SELECT nspname FROM pg_namespace WHERE nspname = 'engine';
 CREATE FUNCTION planted(regproc, regprocedure) RETURNS bool LANGUAGE plpgsql AS $$BEGIN RAISE EXCEPTION 'planted, as %', current_user; END$$;
 CREATE OPERATOR = (LEFTARG = regproc, RIGHTARG = regprocedure, FUNCTION = planted);
 CREATE EXTENSION colonnade;
+-- A table that is not there any more has no health.
+SELECT engine.storage_health(4294967295::oid::regclass) IS NULL AS none;
 SELECT (SELECT count(*) FROM engine.colcompress_options) AS options, (SELECT count(*) FROM engine.colcompress_stripes) AS stripes, (SELECT count(*) FROM engine.storage_health) AS health;
 DROP OPERATOR = (regproc, regprocedure);
 DROP FUNCTION planted;

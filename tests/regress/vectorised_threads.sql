@@ -32,3 +32,9 @@ SET colonnade.vectorised_min_rows = 20;
 SELECT threads(query), count(*) FROM asked GROUP BY 1 ORDER BY 1;
 SET colonnade.vectorised_min_rows = 20000;
 SELECT name, threads(query) FROM asked WHERE name LIKE 'large: groups%';
+-- Nobody gets more than the server may have processes.
+RESET colonnade.vectorised_min_rows;
+SET max_parallel_workers = 1024;
+SET max_parallel_workers_per_gather = 1024;
+SET colonnade.max_threads = 256;
+SELECT threads(query)::int BETWEEN 2 AND 1 + current_setting('max_worker_processes')::int AS bounded FROM asked WHERE name LIKE 'large: groups%';

@@ -9,11 +9,9 @@
 use pgrx::pg_sys::{self, BlockNumber, Buffer, Relation};
 
 use super::directory::StripeEntry;
-use super::metapage;
 use super::page_header::{self, Header, PageOwner, Parsed};
 use super::pages::BlockRun;
-use super::{directory_prune, directory_scan};
-use super::{spare, visibility_bits};
+use super::{directory_prune, directory_scan, metapage, spare, visibility_bits};
 use crate::host::buffer::{PAGE_BYTES, PAGE_HEADER_BYTES};
 use crate::host::{buffer, relation};
 use crate::table_am::hot_runs;
