@@ -9,7 +9,6 @@ use vector::{Bitmap, Error, LogicalType, Predicate, Result, Selection, Values, V
 
 use crate::cursor::Reader;
 use crate::encoding::{Leaf, MAX_DEPTH, Node, NodeContext, Single};
-use crate::filter::left_out;
 use crate::options::BlockCodecs;
 use crate::registry::open_values;
 use crate::shared::SharedColumn;
@@ -171,13 +170,6 @@ impl<'a> Chunk<'a> {
             },
             Predicate::And(parts) => {
                 let mut narrowed = selection.clone();
-                let (left_out, parts) = left_out(parts);
-                if !left_out.is_empty() {
-                    match self.leaf_mask(&Leaf::In(&left_out), &narrowed, true)? {
-                        None => return Ok(None),
-                        Some(bits) => narrowed.retain_mask(&bits),
-                    }
-                }
                 for part in parts {
                     match self.mask(part, &narrowed)? {
                         None => return Ok(None),
@@ -199,6 +191,9 @@ impl<'a> Chunk<'a> {
                     }
                 }
                 Ok(Some(Mask::Bits(Bitmap::from_words(words, self.rows))))
+            }
+            Predicate::NotIn { values, .. } => {
+                Ok(self.leaf_mask(&Leaf::In(values), selection, true)?.map(Mask::Bits))
             }
             Predicate::Compare { .. } | Predicate::In { .. } | Predicate::StartsWith { .. } => {
                 let Some(leaf) = Leaf::of(predicate) else { return none() };

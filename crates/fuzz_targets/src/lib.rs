@@ -129,6 +129,7 @@ fn predicates(logical: LogicalType) -> Vec<Predicate> {
     let mut predicates = vec![
         Predicate::IsNull { column: 0 },
         Predicate::In { column: 0, values: vec![value.clone()] },
+        Predicate::NotIn { column: 0, values: vec![value.clone()] },
         Predicate::Compare { column: 0, op: CompareOp::Equal, value: value.clone() },
         Predicate::Compare { column: 0, op: CompareOp::LessOrEqual, value },
     ];
@@ -198,6 +199,7 @@ fn point_at(predicate: &mut Predicate, wanted: usize) {
     match predicate {
         Predicate::Compare { column, .. }
         | Predicate::In { column, .. }
+        | Predicate::NotIn { column, .. }
         | Predicate::IsNull { column }
         | Predicate::IsNotNull { column }
         | Predicate::StartsWith { column, .. } => *column = wanted,

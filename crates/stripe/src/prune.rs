@@ -98,6 +98,7 @@ fn prune(predicate: &Predicate, leaf: &mut dyn FnMut(usize, &Predicate) -> Resul
         }
         Predicate::Compare { column, .. }
         | Predicate::In { column, .. }
+        | Predicate::NotIn { column, .. }
         | Predicate::IsNull { column }
         | Predicate::IsNotNull { column }
         | Predicate::StartsWith { column, .. } => leaf(*column, predicate)?,
@@ -120,6 +121,10 @@ pub fn prune_leaf(statistics: &ColumnStatistics, leaf: &Predicate) -> Prune {
         _ if nulls == rows => return Prune::NoRow,
         Predicate::Compare { op, value, .. } => compare(statistics, *op, value),
         Predicate::In { values, .. } => among(statistics, values),
+        Predicate::NotIn { values, .. } => {
+            let Verdict { none, all, .. } = among(statistics, values);
+            Verdict::of(all, none)
+        }
         Predicate::StartsWith { prefix, .. } => starts_with(statistics, prefix),
         Predicate::Always(_) | Predicate::And(_) | Predicate::Or(_) => Verdict::UNKNOWN,
     };

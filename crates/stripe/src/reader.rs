@@ -8,7 +8,7 @@ use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
 use encodings::{BlockCodecs, Chunk, Path, SharedColumn};
-use vector::{Error, LogicalType, Predicate, Result, Selection, Vector, concat};
+use vector::{Error, LogicalType, PhysicalType, Predicate, Result, Selection, Vector, concat};
 
 use crate::cursor::checksum;
 use crate::footer::{ChunkEntry, ColumnEntry, ColumnFooter, Footer, Section};
@@ -341,6 +341,16 @@ impl OwnedChunk {
         }
         let vector = self.open(codecs)?.take(rows).map_err(|e| self.located(e))?;
         self.checked(vector, rows.len())
+    }
+
+    /// The first value of integers each of which is one more than the one before (`Chunk::consecutive`). Chunks of other types are not opened: that may mean to decompress them.
+    pub fn consecutive(&self, codecs: &dyn BlockCodecs) -> Result<Option<i64>> {
+        match self.logical.physical() {
+            PhysicalType::Int16 | PhysicalType::Int32 | PhysicalType::Int64 => {
+                Ok(self.open(codecs)?.consecutive())
+            }
+            _ => Ok(None),
+        }
     }
 
     /// Keeps the selected rows that satisfy a predicate on this column, on encoded data. False: not possible, nothing changed.

@@ -50,6 +50,13 @@ pub enum Predicate {
         /// Values looked for.
         values: Vec<Scalar>,
     },
+    /// TRUE when the value is not NULL and equals none of these (none of them NULL).
+    NotIn {
+        /// Column compared.
+        column: usize,
+        /// Values that are left out.
+        values: Vec<Scalar>,
+    },
     /// TRUE when the value is NULL.
     IsNull {
         /// Column asked.
@@ -80,6 +87,7 @@ impl Predicate {
                 }
                 Predicate::Compare { column, .. }
                 | Predicate::In { column, .. }
+                | Predicate::NotIn { column, .. }
                 | Predicate::IsNull { column }
                 | Predicate::IsNotNull { column }
                 | Predicate::StartsWith { column, .. } => {
@@ -101,6 +109,7 @@ impl Predicate {
             Self::And(parts) | Self::Or(parts) => parts.iter_mut().all(|part| part.rename(name)),
             Self::Compare { column, .. }
             | Self::In { column, .. }
+            | Self::NotIn { column, .. }
             | Self::IsNull { column }
             | Self::IsNotNull { column }
             | Self::StartsWith { column, .. } => match name(*column) {

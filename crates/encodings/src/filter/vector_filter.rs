@@ -10,7 +10,7 @@ use vector::{
     compare_floats,
 };
 
-use super::{int_test, left_out, numeric_test};
+use super::{int_test, numeric_test};
 use crate::encoding::Leaf;
 
 /// Narrows `selection` to the rows of `vector` for which `predicate` is TRUE (its column index is ignored).
@@ -23,14 +23,6 @@ pub fn filter_vector(vector: &Vector, predicate: &Predicate, selection: &mut Sel
         Predicate::Always(false) => selection.retain(|_| false),
         Predicate::And(parts) => {
             let mut narrowed = selection.clone();
-            let (left_out, parts) = left_out(parts);
-            if !left_out.is_empty() {
-                let mut among = narrowed.clone();
-                filter_leaf(vector, &Leaf::In(&left_out), &mut among)?;
-                let mut passed = Bitmap::filled(vector.len(), true);
-                among.iter().for_each(|row| passed.set(row as usize, false));
-                narrowed.retain(|row| vector.is_valid(row as usize) && passed.get(row as usize));
-            }
             for part in parts {
                 filter_vector(vector, part, &mut narrowed)?;
             }
@@ -47,6 +39,13 @@ pub fn filter_vector(vector: &Vector, predicate: &Predicate, selection: &mut Sel
         }
         Predicate::IsNull { .. } => selection.retain(|row| !vector.is_valid(row as usize)),
         Predicate::IsNotNull { .. } => selection.retain(|row| vector.is_valid(row as usize)),
+        Predicate::NotIn { values, .. } => {
+            let mut among = selection.clone();
+            filter_leaf(vector, &Leaf::In(values), &mut among)?;
+            let mut passed = Bitmap::filled(vector.len(), true);
+            among.iter().for_each(|row| passed.set(row as usize, false));
+            selection.retain(|row| vector.is_valid(row as usize) && passed.get(row as usize));
+        }
         Predicate::Compare { .. } | Predicate::In { .. } | Predicate::StartsWith { .. } => {
             let Some(leaf) = Leaf::of(predicate) else { return Ok(()) };
             filter_leaf(vector, &leaf, selection)?;

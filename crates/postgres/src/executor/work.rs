@@ -203,16 +203,13 @@ impl Work {
             if !same.is_some_and(|(column, part)| part.logical == Some(column.logical)) {
                 continue;
             }
-            let kept = match self.consecutive(*at, &passed, fetch, counters)? {
-                Some(first) => members.select_consecutive(first, self.rows),
-                None => None,
-            };
-            let kept = match kept {
+            let first = self.consecutive(*at, &passed, fetch, counters)?;
+            let kept = match first.and_then(|first| members.select_consecutive(first, self.rows)) {
+                Some(computed) => (computed.len() < self.rows as usize).then_some(computed),
                 None => {
                     let vector = self.selected(*at, &mut passed, fetch, counters)?;
                     vector.and_then(|vector| members.select(&vector))
                 }
-                kept => kept.filter(|kept| kept.len() < self.rows as usize),
             };
             if let Some(kept) = kept {
                 passed.keep(&kept);
@@ -291,7 +288,7 @@ impl Work {
         }
         let part = self.part(at, fetch, counters)?;
         match &part.read {
-            Some(read) if part.decoded.is_none() => Ok(read.open(&ServerCodecs)?.consecutive()),
+            Some(read) if part.decoded.is_none() => read.consecutive(&ServerCodecs),
             _ => Ok(None),
         }
     }

@@ -5,7 +5,7 @@
 //! Invariant: that of `constant`, for whole trees; a NULL constant makes a comparison never TRUE.
 
 use pgrx::pg_sys::{self, Datum, Oid};
-use vector::{CompareOp, Predicate};
+use vector::{CompareOp, Predicate, Scalar};
 
 use super::constant::{self, Resolved};
 use super::operand::Column;
@@ -159,34 +159,38 @@ unsafe fn elements(column: Column, op: CompareOp, any: bool, array: Datum, eleme
             parts.push(constant::compare(column, op, *values.add(i), element_type));
         }
         match (any, op) {
-            (true, CompareOp::Equal) => equal_to_one(column, parts),
+            (true, CompareOp::Equal) => {
+                or(gathered(parts, op, |values| Predicate::In { column: constant::position(column), values }))
+            }
+            (false, CompareOp::NotEqual) => and(gathered(parts, op, |values| Predicate::NotIn {
+                column: constant::position(column),
+                values,
+            })),
             (true, _) => or(parts),
             (false, _) => and(parts),
         }
     }
 }
 
-/// Gathers plain equalities into one `In`.
-fn equal_to_one(column: Column, parts: Vec<Resolved>) -> Resolved {
-    let mut values = Vec::with_capacity(parts.len());
-    let mut others = Vec::new();
-    for part in parts {
-        match part {
-            Resolved { predicate: Predicate::Compare { op: CompareOp::Equal, value, .. }, exact: true } => {
-                values.push(value)
-            }
-            other => others.push(other),
-        }
+/// Gathers plain comparisons by `wanted` into one list, where there are several.
+fn gathered(
+    parts: Vec<Resolved>,
+    wanted: CompareOp,
+    list: impl Fn(Vec<Scalar>) -> Predicate,
+) -> Vec<Resolved> {
+    let is_plain = |part: &Resolved| {
+        part.exact && matches!(&part.predicate, Predicate::Compare { op, .. } if *op == wanted)
+    };
+    if parts.iter().filter(|part| is_plain(part)).count() < 2 {
+        return parts;
     }
-    let column = constant::position(column);
-    if values.len() == 1
-        && let Some(value) = values.pop()
-    {
-        others.push(Resolved::exact(Predicate::Compare { column, op: CompareOp::Equal, value }));
-    } else if !values.is_empty() {
-        others.push(Resolved::exact(Predicate::In { column, values }));
-    }
-    or(others)
+    let (plain, mut others): (Vec<_>, Vec<_>) = parts.into_iter().partition(is_plain);
+    let value = |part: Resolved| match part.predicate {
+        Predicate::Compare { value, .. } => Some(value),
+        _ => None,
+    };
+    others.push(Resolved::exact(list(plain.into_iter().filter_map(value).collect())));
+    others
 }
 
 #[cfg(test)]

@@ -97,6 +97,9 @@ fn moved(predicate: &Predicate, columns: &dyn Fn(usize) -> Option<usize>) -> Opt
         Predicate::In { column, values } => {
             Predicate::In { column: columns(*column)?, values: values.clone() }
         }
+        Predicate::NotIn { column, values } => {
+            Predicate::NotIn { column: columns(*column)?, values: values.clone() }
+        }
         Predicate::IsNull { column } => Predicate::IsNull { column: columns(*column)? },
         Predicate::IsNotNull { column } => Predicate::IsNotNull { column: columns(*column)? },
         Predicate::StartsWith { column, prefix } => {

@@ -270,7 +270,10 @@ pub fn predicate(random: &mut Random, columns: &[Vector], depth: usize) -> Predi
         1 => Predicate::IsNotNull { column },
         2 => {
             let values = (0..random.below(4)).map(|_| constant(random, vector)).collect();
-            Predicate::In { column, values }
+            match random.below(2) {
+                0 => Predicate::In { column, values },
+                _ => Predicate::NotIn { column, values },
+            }
         }
         3 if matches!(vector.logical, LogicalType::Text | LogicalType::Bytes) => {
             let Scalar::Bytes(bytes) = constant(random, vector) else { unreachable!() };
@@ -342,6 +345,10 @@ pub fn satisfies(columns: &[Vector], row: usize, predicate: &Predicate) -> Optio
         Predicate::In { column, values } => match value(*column)? {
             None => false,
             Some(value) => values.iter().any(|wanted| value.compare(wanted).unwrap().is_eq()),
+        },
+        Predicate::NotIn { column, values } => match value(*column)? {
+            None => false,
+            Some(value) => !values.iter().any(|wanted| value.compare(wanted).unwrap().is_eq()),
         },
         Predicate::IsNull { column } => cell(&columns[*column], row) == Cell::Null,
         Predicate::IsNotNull { column } => cell(&columns[*column], row) != Cell::Null,
