@@ -192,6 +192,10 @@ fn among(statistics: &ColumnStatistics, values: &[Scalar]) -> Verdict {
     let mut verdict = Verdict::of(true, false);
     for value in values.iter().filter(|value| !value.is_null()) {
         let one = compare(statistics, CompareOp::Equal, value);
+        // Between bounds that differ: no other value of the list can tell more.
+        if !one.none && !one.all {
+            return Verdict::UNKNOWN;
+        }
         verdict.none &= one.none;
         verdict.all |= one.all;
     }

@@ -4,6 +4,7 @@ use std::cmp::Ordering;
 
 use vector::{CompareOp, Error, Result, Scalar, power_of_ten};
 
+use super::int_set::IntSet;
 use crate::encoding::Leaf;
 
 /// Which integers pass.
@@ -20,8 +21,8 @@ pub enum IntTest {
         /// Pass what is not between.
         outside: bool,
     },
-    /// These, ascending.
-    Set(Vec<i128>),
+    /// The members.
+    Set(IntSet),
 }
 
 impl IntTest {
@@ -34,7 +35,7 @@ impl IntTest {
         match self {
             Self::Never => false,
             Self::Range { low, high, outside } => (*low <= value && value <= *high) != *outside,
-            Self::Set(set) => set.binary_search(&value).is_ok(),
+            Self::Set(set) => set.contains(value),
         }
     }
 
@@ -65,7 +66,7 @@ impl IntTest {
             [first, .., last] if usize::try_from(last.wrapping_sub(*first)) == Ok(values.len() - 1) => {
                 Self::Range { low: *first, high: *last, outside: false }
             }
-            _ => Self::Set(values),
+            _ => Self::Set(IntSet::new(values)),
         }
     }
 }

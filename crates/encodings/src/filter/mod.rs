@@ -1,5 +1,6 @@
 //! What a predicate means for values: exact evaluation on vectors, and tests translated into integer domains.
 
+mod int_set;
 mod int_test;
 mod vector_filter;
 

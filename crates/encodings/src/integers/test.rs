@@ -22,7 +22,9 @@ pub(super) fn ranges(test: &IntTest) -> Option<Vec<(i128, i128)>> {
             ranges.extend(high.checked_add(1).map(|above| (above, i128::MAX)));
             Some(ranges)
         }
-        IntTest::Set(set) if set.len() <= MAX_RANGES => Some(set.iter().map(|&v| (v, v)).collect()),
+        IntTest::Set(set) if set.values().len() <= MAX_RANGES => {
+            Some(set.values().iter().map(|&value| (value, value)).collect())
+        }
         IntTest::Set(_) => None,
     }
 }

@@ -4,6 +4,8 @@
 //! (everything). Who calls says how an expression gets its value; an expression without one makes its leaf say nothing.
 //! Invariant: that of `constant`, for whole trees; a NULL constant makes a comparison never TRUE.
 
+use std::cmp::Ordering;
+
 use pgrx::pg_sys::{self, Datum, Oid};
 use vector::{CompareOp, Predicate, Scalar};
 
@@ -189,7 +191,11 @@ fn gathered(
         Predicate::Compare { value, .. } => Some(value),
         _ => None,
     };
-    others.push(Resolved::exact(list(plain.into_iter().filter_map(value).collect())));
+    let mut values: Vec<Scalar> = plain.into_iter().filter_map(value).collect();
+    // What looks values up in the list sorts it for every chunk: quick where it is sorted already.
+    values.sort_by(|a, b| a.compare(b).unwrap_or(Ordering::Equal));
+    values.dedup_by(|a, b| a.compare(b) == Some(Ordering::Equal));
+    others.push(Resolved::exact(list(values)));
     others
 }
 
