@@ -51,6 +51,7 @@ END $$;
 SET work_mem = '64kB';
 SET hash_mem_multiplier = 1;
 \set spills '$$SELECT id, note, count(*), max(amount), count(tags), count(doc) FROM orders GROUP BY id, note ORDER BY note, id$$'
+SELECT explained('ANALYZE, BUFFERS', :spills) ~ 'Buffers:[^\n]* temp read=[1-9][0-9]+ written=[1-9][0-9]+' AS blocks;
 SELECT explained('ANALYZE, BUFFERS', :spills) ~ 'Hash Aggregate \(rows=30000 own time=[0-9.]+ ms memory=[0-9]+kB spilled=[0-9]+kB files=[0-9]+\)' AS text;
 SELECT bool_and(o ? 'Own Time' AND (o ->> 'Peak Memory')::int > 0 AND (o ->> 'Spilled')::int > 0 AND (o ->> 'Spill Files')::int > 0) AS json
   FROM jsonb_path_query(explained('ANALYZE, BUFFERS, FORMAT JSON', :spills)::jsonb, '$.**.Operators[*] ? (@.Operator == "Hash Aggregate")') o;

@@ -225,7 +225,11 @@ impl State {
                 self.batch = query::Batch::default();
                 self.taken = 0;
                 let next = || execution.next(&mut Backend::default());
-                match attempt::running(!self.handed_out, next) {
+                let batch = attempt::running(!self.handed_out, next);
+                if let Some(files) = &self.files {
+                    files.report();
+                }
+                match batch {
                     Ok(Some(batch)) => self.batch = batch,
                     Ok(None) => {
                         self.stop();

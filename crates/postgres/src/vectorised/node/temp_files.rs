@@ -1,8 +1,8 @@
 //! Files for rows that do not fit memory, in the server's own directory for temporary files.
 //!
 //! Made by the node for each execution, used by operators on any thread. Files carry the server's prefix, so that a restart after a crash removes them. One that is dropped is
-//! emptied and used again, as operators with little memory make thousands of short-lived ones and a file system takes long to make each; all are removed with the execution. `temp_file_limit` bounds all files of the execution together; each is reported to the statistics (and to the log, by `log_temp_files`) when
-//! the node ends. Invariant: no thread but the main one calls the server.
+//! emptied and used again, as operators with little memory make thousands of short-lived ones and a file system takes long to make each; all are removed with the execution. `temp_file_limit` bounds all files of the execution together. The main thread reports after each batch: files
+//! that are gone to the statistics (and to the log, by `log_temp_files`), blocks to the buffer usage that EXPLAIN and `pg_stat_statements` show. Invariant: no thread but the main one calls the server.
 
 use std::collections::BTreeSet;
 use std::fs::{DirBuilder, File, OpenOptions};
@@ -36,6 +36,9 @@ struct Usage {
     bytes: AtomicU64,
     /// Most that there may be.
     limit: Option<u64>,
+    /// Bytes that were written, and read, since blocks of them were reported.
+    written: AtomicU64,
+    read: AtomicU64,
     /// Files that are gone: name and size.
     gone: Mutex<Vec<(PathBuf, u64)>>,
     /// Empty files to be used again.
@@ -103,6 +106,8 @@ impl Directory {
                 usage: Arc::new(Usage {
                     bytes: AtomicU64::new(0),
                     limit,
+                    written: AtomicU64::default(),
+                    read: AtomicU64::default(),
                     gone: Mutex::default(),
                     free: Mutex::default(),
                 }),
@@ -136,11 +141,16 @@ impl Directory {
         Ok(SpillFile { file: Some(file), path, length: 0, usage: Arc::clone(&self.usage) })
     }
 
-    /// Tells the server about the files that are gone by now.
+    /// Tells the server about the blocks that were written and read since the last report, and about the files that are gone by now.
     ///
     /// # Safety
     /// On the main thread.
     pub unsafe fn report(&self) {
+        // SAFETY: the caller's promise; the server's own counters.
+        unsafe {
+            pg_sys::pgBufferUsage.temp_blks_written += whole_blocks(&self.usage.written);
+            pg_sys::pgBufferUsage.temp_blks_read += whole_blocks(&self.usage.read);
+        }
         let gone = std::mem::take(&mut *self.usage.gone.lock().unwrap_or_else(PoisonError::into_inner));
         for (path, size) in gone {
             // SAFETY: the caller's promise.
@@ -158,6 +168,13 @@ impl Directory {
             }
         }
     }
+}
+
+/// Takes whole blocks off the bytes counted.
+fn whole_blocks(bytes: &AtomicU64) -> i64 {
+    let blocks = bytes.load(Ordering::Relaxed) / u64::from(pg_sys::BLCKSZ);
+    bytes.fetch_sub(blocks * u64::from(pg_sys::BLCKSZ), Ordering::Relaxed);
+    blocks.cast_signed()
 }
 
 impl TempFiles for Directory {
@@ -196,11 +213,14 @@ impl TempFile for SpillFile {
         let at = self.length;
         self.length += size;
         self.file.as_ref().ok_or(io::ErrorKind::NotFound)?.write_all_at(bytes, at)?;
+        self.usage.written.fetch_add(size, Ordering::Relaxed);
         Ok(at)
     }
 
     fn read(&mut self, offset: u64, out: &mut [u8]) -> io::Result<()> {
-        self.file.as_ref().ok_or(io::ErrorKind::NotFound)?.read_exact_at(out, offset)
+        self.file.as_ref().ok_or(io::ErrorKind::NotFound)?.read_exact_at(out, offset)?;
+        self.usage.read.fetch_add(out.len() as u64, Ordering::Relaxed);
+        Ok(())
     }
 }
 
