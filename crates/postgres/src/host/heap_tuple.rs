@@ -1,8 +1,18 @@
-//! Who has changed a heap tuple.
+//! Who has written or changed a heap tuple.
 //!
 //! Used for the user's hot rows and for rows of the catalogs beside them. Invariant: says nothing of whether that transaction has committed.
 
 use pgrx::pg_sys::{self, HeapTupleHeader, TransactionId};
+
+/// Who has inserted a tuple; None where it is frozen.
+pub unsafe fn inserter(header: HeapTupleHeader) -> Option<TransactionId> {
+    // SAFETY: the tuple is pinned, or a copy; xmin and the infomask bits do not change but for hints.
+    unsafe {
+        let frozen = (pg_sys::HEAP_XMIN_COMMITTED | pg_sys::HEAP_XMIN_INVALID) as u16;
+        let is_frozen = (*header).t_infomask & frozen == frozen;
+        (!is_frozen).then(|| (*header).t_choice.t_heap.t_xmin)
+    }
+}
 
 /// The transaction that updated or deleted a tuple whose xmax is decided.
 pub unsafe fn updater(header: HeapTupleHeader) -> TransactionId {

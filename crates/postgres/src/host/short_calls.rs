@@ -56,6 +56,7 @@ unsafe extern "C-unwind" {
         mode: ReadBufferMode::Type,
         strategy: BufferAccessStrategy,
     ) -> Buffer;
+    pub fn TransactionStartedDuringRecovery() -> bool;
     pub fn LockBuffer(buffer: Buffer, mode: c_int);
     pub fn ReleaseBuffer(buffer: Buffer);
     pub fn HeapTupleSatisfiesVisibility(tuple: HeapTuple, snapshot: Snapshot, buffer: Buffer) -> bool;

@@ -1,12 +1,15 @@
 //! Rows of stripes that were replaced leave the directory.
 //!
 //! Called by VACUUM. The server prunes a page of a catalog when it needs the room, or when the catalog itself is vacuumed; but the pages of a replaced stripe, its
-//! index entries and what is known of its rows can go no sooner than its row, so these rows are not left to wait. Pruning logs the horizon that ends
+//! index entries and what is known of its rows can go no sooner than its row, so these rows are not left to wait. An index entry of the directory may be gone before its row is:
+//! before VACUUM takes anything away it looks into the catalog itself. Pruning logs the horizon that ends
 //! queries of standbys which could still read the stripe (protocol point 7). Invariant: only the server decides what is dead to everybody.
 
 use pgrx::pg_sys::{self, BlockNumber};
 
+use super::directory::StripeEntry;
 use super::directory_cursor::walk;
+use super::directory_scan;
 use super::side_table::SideTable;
 use crate::host::buffer;
 use crate::table_am::tid;
@@ -28,8 +31,27 @@ pub unsafe fn prune(storage_id: u64) {
     }
 }
 
-/// The same of these pages of the directory.
-pub unsafe fn prune_pages(mut blocks: Vec<BlockNumber>) {
+/// Every version of every row of the directory (`directory_scan::all_by_heap`), after the server was asked to prune the pages of those that are in the way of what VACUUM is about to do.
+/// Those that are left are so because somebody may see them.
+pub unsafe fn left_in_the_way(
+    storage_id: u64,
+    is_in_the_way: impl Fn(&StripeEntry) -> bool,
+) -> Vec<StripeEntry> {
+    // SAFETY: as above.
+    unsafe {
+        let mut found = directory_scan::all_by_heap(storage_id);
+        found.retain(|(entry, _)| is_in_the_way(entry));
+        if !found.is_empty() {
+            prune_pages(found.into_iter().map(|(_, block)| block).collect());
+            found = directory_scan::all_by_heap(storage_id);
+            found.retain(|(entry, _)| is_in_the_way(entry));
+        }
+        found.into_iter().map(|(entry, _)| entry).collect()
+    }
+}
+
+/// Has the server prune these pages of the directory.
+unsafe fn prune_pages(mut blocks: Vec<BlockNumber>) {
     blocks.sort_unstable();
     blocks.dedup();
     // SAFETY: as above.

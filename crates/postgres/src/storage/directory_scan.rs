@@ -9,18 +9,17 @@ use std::cell::Cell;
 use std::collections::HashSet;
 
 use pgrx::pg_sys::{
-    self, BlockNumber, CommandId, Datum, ItemPointerData, Relation, Snapshot, TM_Result, TransactionId,
+    self, BlockNumber, CommandId, ItemPointerData, Relation, Snapshot, TM_Result, TransactionId,
 };
 
-use super::directory::{self, COLUMNS, StripeEntry};
+use super::directory::{self, StripeEntry};
 use super::directory_age::Age;
-use super::directory_cursor::{column, walk};
+use super::directory_cursor::walk;
 use super::directory_places;
 use super::metapage;
 use super::pages::BlockRun;
-use super::side_table::{Cursor, tuple_is_void};
+use super::side_table::{Cursor, SideTable};
 use crate::compat;
-use crate::host::error;
 use crate::table_am::tid;
 
 /// Calls `with` for each stripe that `snapshot` sees, in order of first row numbers. Reservations are left out.
@@ -444,48 +443,19 @@ pub(super) unsafe fn own_reservations(storage_id: u64) -> Vec<ItemPointerData> {
     found
 }
 
-/// Every (first block, block count) that any version of a row of this storage id names, with the block of the catalog that has it, by reading the whole catalog:
-/// index entries are no witness for what VACUUM is about to free (protocol point 7). Rows of rolled-back writers name
-/// nothing.
-pub unsafe fn runs_by_heap_scan(storage_id: u64) -> Vec<(BlockRun, BlockNumber)> {
-    let mut runs = Vec::new();
-    // SAFETY: a plain catalog scan under SnapshotAny.
+/// Every version of every row as `all_versions`, each with the block of the catalog that has it, by reading the whole catalog:
+/// index entries are no witness for what VACUUM is about to free (protocol point 7).
+pub unsafe fn all_by_heap(storage_id: u64) -> Vec<(StripeEntry, BlockNumber)> {
+    let mut found = Vec::new();
+    // SAFETY: see `SideTable::each_by_heap`.
     unsafe {
-        let oids = directory::oids();
-        let table = pg_sys::table_open(oids.table, pg_sys::AccessShareLock as i32);
-        let scan = pg_sys::systable_beginscan(
-            table,
-            pg_sys::InvalidOid,
-            false,
-            &raw mut pg_sys::SnapshotAnyData,
-            0,
-            std::ptr::null_mut(),
-        );
-        loop {
-            let tuple = pg_sys::systable_getnext(scan);
-            if tuple.is_null() {
-                break;
+        SideTable::Stripe.each_by_heap(|cursor| {
+            if cursor.is_meant(storage_id, &[]) && !cursor.is_void() {
+                found.push((cursor.entry(false), tid::block_of(cursor.place())));
             }
-            if tuple_is_void(tuple) {
-                continue;
-            }
-            let mut values = [Datum::from(0usize); COLUMNS];
-            let mut nulls = [false; COLUMNS];
-            pg_sys::heap_deform_tuple(tuple, (*table).rd_att, values.as_mut_ptr(), nulls.as_mut_ptr());
-            if values[column::STORAGE_ID].value() as u64 == storage_id {
-                let narrow = |at: usize| u32::try_from(values[at].value()).ok();
-                match narrow(column::FIRST_BLOCK).zip(narrow(column::BLOCK_COUNT)) {
-                    Some((first_block, block_count)) => {
-                        runs.push((BlockRun { first_block, block_count }, tid::block_of((*tuple).t_self)));
-                    }
-                    None => error::internal("engine.stripe holds a value out of range"),
-                }
-            }
-        }
-        pg_sys::systable_endscan(scan);
-        pg_sys::table_close(table, pg_sys::NoLock as i32);
+        });
     }
-    runs
+    found
 }
 
 /// Rows in the stripes that `snapshot` sees.

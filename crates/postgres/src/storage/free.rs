@@ -50,16 +50,10 @@ pub unsafe fn reclaim(rel: Relation, strategy: pg_sys::BufferAccessStrategy) -> 
             let covers = |run: &BlockRun, block: BlockNumber| {
                 block >= run.first_block && block - run.first_block < run.block_count
             };
-            let mut named = directory_scan::runs_by_heap_scan(storage_id);
-            // Index entries of dead rows of the directory may be gone before the rows are, which no walk finds then.
-            let is_in_the_way = |run: &BlockRun| candidates.iter().any(|&(block, _)| covers(run, block));
-            let dead: Vec<_> =
-                named.iter().filter(|(run, _)| is_in_the_way(run)).map(|&(_, place)| place).collect();
-            if !dead.is_empty() {
-                directory_prune::prune_pages(dead);
-                named = directory_scan::runs_by_heap_scan(storage_id);
-            }
-            candidates.retain(|&(block, _)| !named.iter().any(|(run, _)| covers(run, block)));
+            let named = directory_prune::left_in_the_way(storage_id, |entry| {
+                candidates.iter().any(|&(block, _)| covers(&entry.run, block))
+            });
+            candidates.retain(|&(block, _)| !named.iter().any(|entry| covers(&entry.run, block)));
             for &(block, owner) in &candidates {
                 pgrx::check_for_interrupts!();
                 if free_page(rel, block, owner, &mut vmbuffer, strategy) {

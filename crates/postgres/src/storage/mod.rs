@@ -29,6 +29,7 @@ pub mod row_numbers;
 pub mod row_proxy;
 mod side_indexes;
 mod side_table;
+mod side_table_heap;
 pub mod spare;
 pub mod stripe_lock;
 pub mod truncate;

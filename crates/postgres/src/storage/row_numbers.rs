@@ -25,6 +25,12 @@ impl RowNumbers {
         Self { counter, ranges }
     }
 
+    /// Says that these are in use, too.
+    pub fn add(&mut self, in_use: impl Iterator<Item = (u64, u64)>) {
+        let ranges = std::mem::take(&mut self.ranges);
+        *self = Self::new(self.counter, ranges.into_iter().chain(in_use).collect());
+    }
+
     /// Whether nobody has a row of this number any more.
     pub fn is_gone(&self, row: u64) -> bool {
         let after = self.ranges.partition_point(|range| range.0 <= row);
@@ -60,5 +66,8 @@ mod tests {
         assert_eq!(gone(50, &[(10, 50), (20, 30)]), [(0, 10)]);
         assert_eq!(gone(50, &[(0, 60)]), []);
         assert_eq!(gone(50, &[(0, 10), (60, 70)]), [(10, 50)]);
+        let mut numbers = RowNumbers::new(50, vec![(10, 20)]);
+        numbers.add([(20, 30), (0, 5)].into_iter());
+        assert_eq!(numbers.gone().collect::<Vec<_>>(), [(5, 10), (30, 50)]);
     }
 }

@@ -13,6 +13,7 @@ use pgrx::pg_guard;
 use pgrx::pg_sys::{self, Datum, FmgrInfo, ItemPointerData, Oid, Relation, Snapshot, TransactionId};
 
 use super::outline;
+use super::side_table_heap::may_lack_rows;
 use crate::compat;
 use crate::host::short_calls::{self as raw, together};
 use crate::host::{buffer, error, heap_tuple, relation};
@@ -86,6 +87,14 @@ impl SideTable {
             Self::RowProxy => super::row_proxy::COLUMNS as i32,
             Self::DeleteBitmap => super::delete_bitmap::COLUMNS as i32,
             Self::RowMove => super::row_move::COLUMNS as i32,
+        }
+    }
+
+    /// Columns that the key of the index has, from the first on.
+    pub(super) const fn keys(self) -> usize {
+        match self {
+            Self::Stripe | Self::RowProxy | Self::DeleteBitmap => 2,
+            Self::RowMove => 3,
         }
     }
 
@@ -192,8 +201,12 @@ impl SideTable {
         unsafe {
             let table = self.open(pg_sys::AccessShareLock);
             // Else nobody has written a row yet whose existence could matter to a snapshot taken before. Cold rows that were never changed are many.
-            if self.has_rows(table) {
-                let oid = self.oids().index;
+            let oid = self.oids().index;
+            if !self.has_rows(table) {
+                // Nothing to walk.
+            } else if raw::TransactionStartedDuringRecovery() && may_lack_rows(oid) {
+                self.walk_by_heap(storage_id, limits, backward, step);
+            } else {
                 let open = || raw::index_open(oid, pg_sys::AccessShareLock as i32);
                 let close = |index| raw::index_close(index, pg_sys::NoLock as i32);
                 walk_by(table, open, close, storage_id, limits, backward, step);
@@ -311,6 +324,8 @@ unsafe fn walk_by(
             let index = open();
             let slot = raw::table_slot_create(table, std::ptr::null_mut());
             let scan = raw::index_beginscan(table, index, &raw mut pg_sys::SnapshotAnyData, key_count, 0);
+            // What a reader of the catalog found dead to everybody here may matter to a standby still, until it is pruned.
+            (*scan).ignore_killed_tuples = false;
             raw::index_rescan(scan, keys, key_count, none, 0);
             (index, scan, slot)
         });
@@ -322,10 +337,8 @@ unsafe fn walk_by(
         while together(|| raw::index_getnext_slot(scan, direction, slot)) {
             // Slots of heap tables are buffer heap slots, and this one holds a tuple.
             let held = slot.cast::<pg_sys::BufferHeapTupleTableSlot>();
-            let cursor = Cursor { table, tuple: (*held).base.tuple, buffer: (*held).buffer };
-            let is_meant = cursor.number(1) == storage_id
-                && (2..).zip(limits).all(|(at, (compare, value))| compare.holds(cursor.number(at), *value));
-            if is_meant && !step(&cursor) {
+            let cursor = Cursor::new(table, (*held).base.tuple, (*held).buffer);
+            if cursor.is_meant(storage_id, limits) && !step(&cursor) {
                 break;
             }
         }
@@ -390,6 +403,20 @@ pub(super) struct Cursor {
 }
 
 impl Cursor {
+    /// On a row of `table` whose page is pinned.
+    pub(super) fn new(table: Relation, tuple: pg_sys::HeapTuple, buffer: pg_sys::Buffer) -> Self {
+        Self { table, tuple, buffer }
+    }
+
+    /// Whether the row has this storage id and is within limits on the second and further columns.
+    pub(super) unsafe fn is_meant(&self, storage_id: u64, limits: &[(Compare, u64)]) -> bool {
+        // SAFETY: keys are among the numbers that every catalog begins with.
+        unsafe {
+            self.number(1) == storage_id
+                && (2..).zip(limits).all(|(at, (compare, value))| compare.holds(self.number(at), *value))
+        }
+    }
+
     pub(super) fn tuple(&self) -> pg_sys::HeapTuple {
         self.tuple
     }
@@ -503,35 +530,22 @@ impl Cursor {
     /// The transaction that inserted the row (invalid when frozen).
     pub(super) unsafe fn inserter(&self) -> TransactionId {
         // SAFETY: header of a live tuple under pin; xmin and the infomask bits do not change but for hints.
-        unsafe {
-            let header = (*self.tuple).t_data;
-            let frozen = (pg_sys::HEAP_XMIN_COMMITTED | pg_sys::HEAP_XMIN_INVALID) as u16;
-            if (*header).t_infomask & frozen == frozen {
-                return pg_sys::InvalidTransactionId;
-            }
-            (*header).t_choice.t_heap.t_xmin
-        }
+        unsafe { heap_tuple::inserter((*self.tuple).t_data) }.unwrap_or(pg_sys::InvalidTransactionId)
     }
 
     /// Whether the row was inserted by a transaction that rolled back or died: then nobody ever saw it, nor will.
     pub(super) unsafe fn is_void(&self) -> bool {
-        // SAFETY: header of a tuple under pin; its hint bits only ever tell the truth.
-        unsafe { tuple_is_void(self.tuple) }
-    }
-}
-
-/// See `Cursor::is_void`.
-pub(super) unsafe fn tuple_is_void(tuple: pg_sys::HeapTuple) -> bool {
-    // SAFETY: the tuple is pinned by the caller. "Running" is asked before "committed", as everywhere in the server.
-    unsafe {
-        let header = (*tuple).t_data;
-        let hints =
-            u32::from((*header).t_infomask) & (pg_sys::HEAP_XMIN_COMMITTED | pg_sys::HEAP_XMIN_INVALID);
-        if hints & pg_sys::HEAP_XMIN_COMMITTED != 0 {
-            return false;
+        // SAFETY: header of a tuple under pin; its hint bits only ever tell the truth. "Running" is asked before "committed", as everywhere in the server.
+        unsafe {
+            let header = (*self.tuple).t_data;
+            let hints =
+                u32::from((*header).t_infomask) & (pg_sys::HEAP_XMIN_COMMITTED | pg_sys::HEAP_XMIN_INVALID);
+            if hints & pg_sys::HEAP_XMIN_COMMITTED != 0 {
+                return false;
+            }
+            let writer = (*header).t_choice.t_heap.t_xmin;
+            hints == pg_sys::HEAP_XMIN_INVALID
+                || (!pg_sys::TransactionIdIsInProgress(writer) && !pg_sys::TransactionIdDidCommit(writer))
         }
-        let writer = (*header).t_choice.t_heap.t_xmin;
-        hints == pg_sys::HEAP_XMIN_INVALID
-            || (!pg_sys::TransactionIdIsInProgress(writer) && !pg_sys::TransactionIdDidCommit(writer))
     }
 }

@@ -70,8 +70,8 @@ pub unsafe fn tail(rel: Relation) -> u32 {
 unsafe fn end_of_rows(rel: Relation, storage_id: u64) -> BlockNumber {
     // SAFETY: the table is locked exclusively.
     unsafe {
-        let named = directory_scan::runs_by_heap_scan(storage_id);
-        let floor = named.iter().map(|(run, _)| run.first_block.saturating_add(run.block_count)).max();
+        let named = directory_scan::all_by_heap(storage_id).into_iter().map(|(entry, _)| entry.run);
+        let floor = named.map(|run| run.first_block.saturating_add(run.block_count)).max();
         let floor = floor.unwrap_or(1).max(1);
         let strategy = pg_sys::GetAccessStrategy(pg_sys::BufferAccessStrategyType::BAS_VACUUM);
         let mut end = relation::block_count(rel);

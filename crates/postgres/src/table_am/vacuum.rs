@@ -201,6 +201,14 @@ unsafe fn sweep_indexes(rel: Relation, strategy: BufferAccessStrategy) {
         };
         let horizon = pg_sys::GetOldestNonRemovableTransactionId(rel);
         let mut dead = Dead { numbers, rows: DeadToAll::of(storage_id, horizon) };
+        if dead.fingerprint() == metapage::swept(rel) {
+            return;
+        }
+        // Rows of the directory that its index has forgotten count until they are pruned, which ends queries of standbys that see them.
+        let forgotten = directory_prune::left_in_the_way(storage_id, |entry| {
+            dead.numbers.is_gone(entry.first_row) || dead.numbers.is_gone(entry.end_row().saturating_sub(1))
+        });
+        dead.numbers.add(forgotten.iter().map(|entry| (entry.first_row, entry.end_row())));
         let fingerprint = dead.fingerprint();
         if fingerprint == metapage::swept(rel) {
             return;

@@ -1,0 +1,93 @@
+"""Snapshots of a standby that are older than any on its primary, which has replaced the stripes that they see and done all that it may do with the old
+ones: each gives the answers that it gave before, or its session is told of a conflict with recovery. Never fewer rows.
+"""
+
+import os
+import time
+
+from harness.checks import Checks
+from harness.server import fresh_server
+from harness.session import SqlError
+from harness.standby import make_standby, wait_for_replay
+
+MAKE = """
+CREATE TABLE {0} (id int, g int) USING colcompress;
+INSERT INTO {0} SELECT i, i % 50 FROM generate_series(1, 500) i;
+INSERT INTO {0} SELECT i, i % 50 FROM generate_series(501, 1000) i;
+CREATE INDEX ON {0} (id);
+DELETE FROM {0} WHERE id IN (7, 8);
+VACUUM {0};
+VACUUM engine.stripe;
+"""
+# What happens to the directory after its stripes were joined, before VACUUM looks for what is dead in it.
+WAYS = {
+    "nothing": "",
+    "a reader marks index entries dead": "SET enable_seqscan = off; SET enable_bitmapscan = off; "
+    "SELECT count(*) FROM engine.stripe WHERE storage_id = engine.colcompress_relation_storageid('{0}'); "
+    "SELECT count(*) FROM engine.stripe WHERE storage_id = engine.colcompress_relation_storageid('{0}');",
+    "REINDEX": "REINDEX TABLE engine.stripe; REINDEX TABLE engine.row_proxy; REINDEX TABLE engine.delete_bitmap;",
+    "REINDEX CONCURRENTLY": "REINDEX TABLE CONCURRENTLY engine.stripe;",
+}
+# By all rows, and by index.
+QUESTIONS = [
+    (("seqscan = on", "indexscan = off", "bitmapscan = off"), "on", "SELECT count(*) || ' ' || sum(id) FROM {0}"),
+    (("seqscan = off", "indexscan = on", "bitmapscan = off"), "off", "SELECT count(*) || ' ' || sum(g) FROM {0} WHERE id > 0"),
+]
+CONFLICT = "conflict with recovery"
+
+
+def answers(session, table):
+    """What a session says, or that it was told of a conflict."""
+    try:
+        found = []
+        for settings, scan, question in QUESTIONS:
+            for setting in (*(f"enable_{setting}" for setting in settings), f"colonnade.enable_scan = {scan}"):
+                session.run(f"SET {setting}")
+            found.append(session.value(question.format(table)))
+        return found
+    except SqlError as problem:
+        if CONFLICT not in str(problem):
+            raise
+        return CONFLICT
+
+
+def main():
+    settings = {"autovacuum": "off", "colonnade.stripe_threshold_rows": "0", "colonnade.packing": "off"}
+    server = fresh_server("standby_snapshots", os.environ["COLONNADE_STAGE"], settings=settings)
+    checks = Checks("standby_snapshots")
+    standby = None
+    try:
+        server.create_database("db")
+        standby = make_standby(server, hot_standby_feedback="off", max_standby_streaming_delay="-1")
+        for at, (name, way) in enumerate(WAYS.items()):
+            table = f"t{at}"
+            server.sql(MAKE.format(table), "db")
+            wait_for_replay(server, standby)
+            with standby.session("db") as old:
+                # The snapshot is there, but nothing else of the table.
+                old.run("BEGIN ISOLATION LEVEL REPEATABLE READ")
+                old.value("SELECT count(*) FROM pg_class WHERE relname = 'stripe'")
+                with standby.session("db") as now:
+                    before = answers(now, table)
+                server.sql(f"CALL engine.colcompress_repack('{table}')", "db")
+                server.sql(way.format(table).replace("; ", ";\n"), "db")
+                server.sql(f"VACUUM {table};", "db")
+                server.sql(f"VACUUM {table};", "db")
+                # Replay waits for the session, or has passed it by.
+                time.sleep(1)
+                then = answers(old, table)
+                checks.say(f"after {name} and VACUUM it still does, or is told of the conflict ({then == before})", then in (before, CONFLICT))
+            wait_for_replay(server, standby)
+            with standby.session("db") as now:
+                checks.say(f"a new snapshot sees all rows after {name}", answers(now, table) == before)
+            with server.session("db") as now:
+                checks.say(f"as on the primary after {name}", answers(now, table) == before)
+    finally:
+        if standby is not None:
+            standby.stop("immediate")
+        server.destroy()
+    return checks.status()
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
