@@ -478,3 +478,42 @@ fn a_host_function_sees_each_entry_that_occurs_once() {
     assert_eq!(values(vec![1, 1], 0), [-1, -1].map(Plain::Int));
     assert_eq!(function.0.load(Ordering::Relaxed), 3);
 }
+
+/// Says of its argument whether it came as a constant.
+struct IsConstant {
+    takes_constants: bool,
+}
+
+impl HostFunction for IsConstant {
+    fn call(&self, arguments: &[Arc<Vector>], rows: usize) -> query::Result<Vector> {
+        let is_constant = matches!(arguments[0].values, Values::Constant(..));
+        Ok(vector(LogicalType::Int32, &vec![Plain::Int(is_constant.into()); rows]))
+    }
+    fn needs_host(&self) -> bool {
+        true
+    }
+    fn takes_constants(&self) -> bool {
+        self.takes_constants
+    }
+    fn name(&self) -> &str {
+        "is constant"
+    }
+    fn as_any(&self) -> &dyn std::any::Any {
+        self
+    }
+}
+
+/// A large constant, as the array of `> ALL (array)`, is not copied for each row.
+#[test]
+fn a_host_function_that_takes_constants_gets_them() {
+    for takes_constants in [false, true] {
+        let called = Expression::Host {
+            function: Arc::new(IsConstant { takes_constants }),
+            arguments: vec![Expression::Constant(Arc::new(vector(LogicalType::Int32, &[Plain::Int(7)])))],
+            result: LogicalType::Int32,
+        };
+        let column = vector(LogicalType::Int32, &[Plain::Int(1), Plain::Int(2)]);
+        let found = Evaluator::new(&called).evaluate(&batch(&[column])).unwrap();
+        assert_eq!(at(&found, 1), Plain::Int(takes_constants.into()));
+    }
+}

@@ -137,6 +137,10 @@ impl HostFunction for ServerFunction {
         true
     }
 
+    fn takes_constants(&self) -> bool {
+        true
+    }
+
     fn as_any(&self) -> &dyn std::any::Any {
         self
     }

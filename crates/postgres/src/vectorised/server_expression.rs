@@ -297,6 +297,10 @@ impl HostFunction for ServerExpression {
         true
     }
 
+    fn takes_constants(&self) -> bool {
+        true
+    }
+
     fn as_any(&self) -> &dyn std::any::Any {
         self
     }

@@ -31,10 +31,14 @@ use crate::Result;
 
 /// A function of the host over vectors, for what this crate does not know, without side effects.
 pub trait HostFunction: Send + Sync {
-    /// The function's values for `rows` rows; arguments are flat. A strict function is not computed where one is NULL.
+    /// The function's values for `rows` rows; arguments are flat, or plain constants for who takes these. A strict function is not computed where one is NULL.
     fn call(&self, arguments: &[Arc<Vector>], rows: usize) -> Result<Vector>;
     /// True where it calls into the host, which only the main thread may do.
     fn needs_host(&self) -> bool;
+    /// True where an argument that is the same in all rows may come as a constant: a large one should not be copied for each.
+    fn takes_constants(&self) -> bool {
+        false
+    }
     /// True where it may end with `Error::Decline`.
     fn can_decline(&self) -> bool {
         false

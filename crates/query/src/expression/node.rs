@@ -188,7 +188,10 @@ impl Node {
             Kind::Host { function, arguments } => {
                 let arguments = arguments
                     .iter_mut()
-                    .map(|argument| Ok(argument.evaluate(batch)?.flat().vector))
+                    .map(|argument| {
+                        let value = argument.evaluate(batch)?;
+                        Ok(if function.takes_constants() { value.plain() } else { value.flat() }.vector)
+                    })
                     .collect::<Result<Vec<_>>>()?;
                 Ok(function.call(&arguments, batch.rows)?.into())
             }
