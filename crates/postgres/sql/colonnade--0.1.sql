@@ -4,7 +4,7 @@ CREATE SCHEMA engine;
 GRANT USAGE ON SCHEMA engine TO PUBLIC;
 
 -- ---------------------------------------------------------------- storage: the directory of stripes
--- One row a stripe (state 's') or reserved range of row numbers (state 'r'). Read and written by the access method
+-- One row a stripe (state 's', or 'm' where packing moved rows of the table into it) or reserved range of row numbers (state 'r'). Read and written by the access method
 -- only; summaries hold minima and maxima of the users' data, so nobody else may select from it.
 CREATE TABLE engine.stripe (
     storage_id     int8   NOT NULL,
@@ -208,7 +208,7 @@ FROM (SELECT c.oid::regclass AS table_name, engine.colcompress_relation_storagei
         AND NOT pg_catalog.row_security_active(c.oid)
       OFFSET 0) t
 JOIN engine.stripe s USING (storage_id)
-WHERE s.state = 's';
+WHERE s.state <> 'r';
 
 COMMENT ON VIEW engine.colcompress_stripes
 IS 'stripes of the colcompress tables that the user may read: rows and place of each';
@@ -234,7 +234,7 @@ FROM (SELECT c.oid::regclass AS table_name
         AND NOT pg_catalog.row_security_active(c.oid)
         AND NOT pg_catalog.pg_is_other_temp_schema(c.relnamespace)
       OFFSET 0) t, LATERAL engine.storage_health(t.table_name) h
--- A table that was dropped meanwhile has none.
+-- A table that was dropped meanwhile has none, nor has an unlogged one on a standby.
 WHERE h.file_bytes IS NOT NULL;
 
 COMMENT ON VIEW engine.storage_health

@@ -118,6 +118,15 @@ pub unsafe fn needs_wal(rel: Relation) -> bool {
     }
 }
 
+/// Whether the relation is an unlogged one on a standby, which has no file there.
+pub unsafe fn is_elsewhere(rel: Relation) -> bool {
+    // SAFETY: rel is open.
+    unsafe {
+        (*(*rel).rd_rel).relpersistence == pg_sys::RELPERSISTENCE_UNLOGGED as std::ffi::c_char
+            && pg_sys::RecoveryInProgress()
+    }
+}
+
 /// Whether the relation is a temporary table (of any session).
 pub unsafe fn is_temporary(rel: Relation) -> bool {
     // SAFETY: rel is open.

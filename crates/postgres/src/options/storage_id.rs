@@ -1,10 +1,11 @@
 //! `engine.colcompress_relation_storageid(regclass)`: which rows of the directory are a table's stripes.
 //!
 //! The view `engine.colcompress_stripes` calls it for every table; so a table that vanishes meanwhile, has no
-//! storage yet or belongs to another session's temporary schema gives NULL instead of an error.
+//! storage yet, is unlogged on a standby or belongs to another session's temporary schema gives NULL instead of an error.
 
 use super::access_method;
 use crate::host::fmgr::{argument, return_null};
+use crate::host::relation;
 use crate::storage::metapage;
 use pgrx::pg_sys::{self, Datum, FunctionCallInfo, Oid};
 
@@ -21,16 +22,16 @@ pub unsafe extern "C-unwind" fn colonnade_colcompress_relation_storageid(call: F
         return return_null(call);
     }
     let lock = pg_sys::AccessShareLock as i32;
-    let relation = pg_sys::try_relation_open(table, lock);
-    if relation.is_null() {
+    let rel = pg_sys::try_relation_open(table, lock);
+    if rel.is_null() {
         return return_null(call);
     }
     // The table may be another one's by now, or its pages in another backend's memory.
-    let persistence = (*(*relation).rd_rel).relpersistence as u8;
+    let persistence = (*(*rel).rd_rel).relpersistence as u8;
     let readable = access_method::is_our_table(table)
-        && (persistence != pg_sys::RELPERSISTENCE_TEMP || (*relation).rd_islocaltemp);
-    let found = if readable { metapage::storage_id(relation) } else { None };
-    pg_sys::relation_close(relation, lock);
+        && (persistence != pg_sys::RELPERSISTENCE_TEMP || (*rel).rd_islocaltemp);
+    let found = if readable && !relation::is_elsewhere(rel) { metapage::storage_id(rel) } else { None };
+    pg_sys::relation_close(rel, lock);
     match found {
         Some(id) => Datum::from(id),
         None => return_null(call),

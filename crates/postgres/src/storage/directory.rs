@@ -30,6 +30,8 @@ pub(super) const COLUMNS: usize = 10;
 pub(super) const RESERVED: i8 = b'r' as i8;
 /// State of a row that stands for a stripe.
 pub(super) const STORED: i8 = b's' as i8;
+/// State of a row that stands for a stripe of rows that packing has moved.
+pub(super) const MOVED: i8 = b'm' as i8;
 
 /// One row of the directory.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -52,6 +54,8 @@ pub struct StripeEntry {
     pub summary: Vec<u8>,
     /// The numbers are taken but the stripe is not written (or never will be).
     pub reserved_only: bool,
+    /// The rows were in the table before, elsewhere: who does not see the stripe sees them there.
+    pub moved: bool,
     /// Who put the row into the directory; invalid when frozen, or not in the directory yet.
     pub inserter: TransactionId,
     /// Who has put other stripes into this one's place, or this one elsewhere, or is about to, or was rolled back; invalid where nobody has.
@@ -71,6 +75,7 @@ impl StripeEntry {
             footer_length: 0,
             summary: Vec::new(),
             reserved_only: true,
+            moved: false,
             inserter: pg_sys::InvalidTransactionId,
             replaced_by: pg_sys::InvalidTransactionId,
         }
@@ -125,7 +130,11 @@ pub unsafe fn insert(entry: &StripeEntry, cid: CommandId, age: Age) {
         let indexes = Indexes::open(SideTable::Stripe, table);
         outline::forget_storage(entry.storage_id);
         let summary = bytea(&entry.summary);
-        let state = if entry.reserved_only { RESERVED } else { STORED };
+        let state = match entry.reserved_only {
+            true => RESERVED,
+            false if entry.moved => MOVED,
+            false => STORED,
+        };
         let mut values = [
             int8(entry.storage_id),
             int8(entry.first_row),

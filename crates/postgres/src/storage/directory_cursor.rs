@@ -7,7 +7,7 @@ use std::ffi::c_void;
 
 use pgrx::pg_sys::{self, Datum, Relation, Snapshot};
 
-use super::directory::{RESERVED, StripeEntry};
+use super::directory::{MOVED, RESERVED, StripeEntry};
 use super::pages::BlockRun;
 use super::side_table::{Compare, Cursor, SideTable};
 use crate::compat;
@@ -70,6 +70,7 @@ impl Cursor {
                 footer_length: narrow(column::FOOTER_LENGTH),
                 summary,
                 reserved_only: self.byte_after(column::STATE) == RESERVED,
+                moved: self.byte_after(column::STATE) == MOVED,
                 inserter: self.inserter(),
                 replaced_by: self.deleter().unwrap_or(pg_sys::InvalidTransactionId),
             }

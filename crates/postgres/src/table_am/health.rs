@@ -43,6 +43,11 @@ pub unsafe extern "C-unwind" fn colonnade_storage_health(call: FunctionCallInfo)
             return Datum::from(0);
         }
         check(rel);
+        if relation::is_elsewhere(rel) {
+            pg_sys::table_close(rel, pg_sys::AccessShareLock as i32);
+            (*call).isnull = true;
+            return Datum::from(0);
+        }
         let health = Health::of(rel);
         let mut desc: pg_sys::TupleDesc = std::ptr::null_mut();
         pg_sys::get_call_result_type(call, std::ptr::null_mut(), &raw mut desc);

@@ -16,6 +16,7 @@ use super::delegate::heap_guarded;
 use super::hot_runs::{self, Span};
 use super::index_rows::{self, IndexRows};
 use super::{own_writes, parallel, shim, tid};
+use crate::compat;
 use crate::host::{carried, error, relation};
 use crate::storage::directory::{self, StripeEntry};
 use crate::storage::directory_age::Age;
@@ -114,6 +115,7 @@ pub(super) unsafe extern "C-unwind" fn index_build_range_scan(
                 let dead = dead_rows(rel, entry.storage_id, concurrent);
                 rows += build_cold(rel, index, info, &stripes, &dead, parallel, callback, callback_state);
             }
+            warn_standbys(rel, concurrent);
             release(concurrent, scan);
             rows
         })
@@ -179,6 +181,32 @@ unsafe fn stripes_to_index(rel: Relation, concurrent: Option<Snapshot>) -> Vec<(
             return directory_scan::not_dead(storage_id, horizon);
         };
         directory::visible(storage_id, snapshot).into_iter().map(|entry| (entry, true)).collect()
+    }
+}
+
+/// Ends queries of standbys that see rows where they were before packing moved them, if the index has them only where they are now. Of rows that somebody has changed
+/// heap's builder leaves such versions out as well, and says nothing.
+unsafe fn warn_standbys(rel: Relation, concurrent: Option<Snapshot>) {
+    // SAFETY: rel is open. A worker's leader does this.
+    unsafe {
+        if pg_sys::ParallelWorkerNumber >= 0 || !relation::needs_wal(rel) {
+            return;
+        }
+        let Some(storage_id) = metapage::storage_id(rel) else { return };
+        let horizon = pg_sys::GetOldestNonRemovableTransactionId(rel);
+        let is_left_out = |entry: &StripeEntry| match concurrent {
+            Some(snapshot) => !pg_sys::XidInMVCCSnapshot(entry.inserter, snapshot),
+            None => Age::of(entry.inserter, horizon) == Age::Everybody,
+        };
+        let left_out = directory_scan::all_versions(storage_id).into_iter().filter(|entry| {
+            entry.moved && entry.inserter != pg_sys::InvalidTransactionId && is_left_out(entry)
+        });
+        let movers = left_out.map(|entry| entry.inserter);
+        let newest =
+            movers.reduce(|one, other| if pg_sys::TransactionIdPrecedes(one, other) { other } else { one });
+        if let Some(newest) = newest {
+            compat::log_conflict_horizon(rel, newest);
+        }
     }
 }
 

@@ -15,6 +15,7 @@ use pgrx::pg_guard;
 use pgrx::pg_sys::{self, Datum, FunctionCallInfo, Oid};
 
 use crate::host::identity::Identity;
+use crate::host::{error, relation};
 use crate::storage::metapage;
 use crate::table_am::{maintenance, own_writes};
 use report::Report;
@@ -55,6 +56,10 @@ unsafe fn as_owner(owner: Oid, what: impl FnOnce()) {
 unsafe fn verify(rel: pg_sys::Relation, report: &mut Report) {
     // SAFETY: rel is open and locked.
     unsafe {
+        if relation::is_elsewhere(rel) {
+            // As the planner says it.
+            error::not_supported("cannot access temporary or unlogged relations during recovery", "", "");
+        }
         own_writes::flush(rel);
         let snapshot = pg_sys::RegisterSnapshot(pg_sys::GetLatestSnapshot());
         pg_sys::PushActiveSnapshot(snapshot);

@@ -121,6 +121,7 @@ unsafe fn put_pages(rel: Relation, encoded: EncodedStripe, first_row: Option<u64
             footer_length: encoded.footer_length,
             summary: encoded.summary,
             reserved_only: false,
+            moved: false,
             inserter: pg_sys::InvalidTransactionId,
             replaced_by: pg_sys::InvalidTransactionId,
         }

@@ -86,7 +86,7 @@ pub(super) unsafe fn enter(
     }
 }
 
-/// Writes rows as one stripe, as many as fit one, and leaves it to the caller to put it into the directory.
+/// Writes rows that the table has as one stripe, as many as fit one, and leaves it to the caller to put it into the directory.
 pub(super) unsafe fn write(
     rel: Relation,
     source: &mut Rows,
@@ -129,7 +129,8 @@ pub(super) unsafe fn write(
         pg_sys::ExecDropSingleTupleTableSlot(slot);
         let columns: Vec<_> = columns.iter_mut().map(ColumnWriter::take).collect();
         let rows = u32::try_from(count).unwrap_or(u32::MAX);
-        open_stripes::write_pages(rel, rows, &columns, Some(first))
+        let entry = open_stripes::write_pages(rel, rows, &columns, Some(first));
+        StripeEntry { moved: true, ..entry }
     }
 }
 

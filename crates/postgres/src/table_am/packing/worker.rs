@@ -44,6 +44,17 @@ pub unsafe extern "C-unwind" fn colonnade_packing_worker(argument: Datum) {
         compat::declare_maintenance();
         // What a mover has done need not be on disk, or on a standby, before others go on: whoever depends on it commits later.
         set(c"synchronous_commit", c"off");
+        // As autovacuum's processes: whatever is set for sessions, nothing passes over damaged pages or ends a batch by time.
+        for (name, value) in [
+            (c"zero_damaged_pages", c"off"),
+            (c"ignore_checksum_failure", c"off"),
+            (c"statement_timeout", c"0"),
+            (c"lock_timeout", c"0"),
+            (c"idle_in_transaction_session_timeout", c"0"),
+            (c"default_transaction_isolation", c"read committed"),
+        ] {
+            set(name, value);
+        }
         // VACUUM at autovacuum's pace.
         let pace = pg_sys::GetConfigOption(c"autovacuum_vacuum_cost_delay".as_ptr(), true, false);
         if !pace.is_null() && *pace.cast::<u8>() != b'-' {
@@ -69,7 +80,7 @@ pub unsafe extern "C-unwind" fn colonnade_packing_worker(argument: Datum) {
 unsafe fn set(name: &std::ffi::CStr, value: &std::ffi::CStr) {
     // SAFETY: the server copies both.
     unsafe {
-        let context = pg_sys::GucContext::PGC_USERSET;
+        let context = pg_sys::GucContext::PGC_SUSET;
         pg_sys::SetConfigOption(name.as_ptr(), value.as_ptr(), context, pg_sys::GucSource::PGC_S_OVERRIDE);
     }
 }
