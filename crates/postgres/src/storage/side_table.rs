@@ -324,8 +324,6 @@ unsafe fn walk_by(
             let index = open();
             let slot = raw::table_slot_create(table, std::ptr::null_mut());
             let scan = raw::index_beginscan(table, index, &raw mut pg_sys::SnapshotAnyData, key_count, 0);
-            // What a reader of the catalog found dead to everybody here may matter to a standby still, until it is pruned.
-            (*scan).ignore_killed_tuples = false;
             raw::index_rescan(scan, keys, key_count, none, 0);
             (index, scan, slot)
         });
@@ -340,6 +338,11 @@ unsafe fn walk_by(
             let cursor = Cursor::new(table, (*held).base.tuple, (*held).buffer);
             if cursor.is_meant(storage_id, limits) && !step(&cursor) {
                 break;
+            }
+            // As the server does for snapshots that see some rows only. Statements that are rolled back over and over leave a row each, and every walk would go through all of them until VACUUM.
+            if cursor.is_known_void() && !(*scan).xactStartedInRecovery {
+                (*scan).kill_prior_tuple = true;
+                (*scan).xs_heap_continue = false;
             }
         }
         together(|| {
@@ -531,6 +534,17 @@ impl Cursor {
     pub(super) unsafe fn inserter(&self) -> TransactionId {
         // SAFETY: header of a live tuple under pin; xmin and the infomask bits do not change but for hints.
         unsafe { heap_tuple::inserter((*self.tuple).t_data) }.unwrap_or(pg_sys::InvalidTransactionId)
+    }
+
+    /// Whether the row says by itself that it is void, and has no other version on its page.
+    unsafe fn is_known_void(&self) -> bool {
+        // SAFETY: header of a tuple under pin.
+        unsafe {
+            let header = (*self.tuple).t_data;
+            let hints = pg_sys::HEAP_XMIN_COMMITTED | pg_sys::HEAP_XMIN_INVALID;
+            u32::from((*header).t_infomask) & hints == pg_sys::HEAP_XMIN_INVALID
+                && u32::from((*header).t_infomask2) & pg_sys::HEAP_HOT_UPDATED == 0
+        }
     }
 
     /// Whether the row was inserted by a transaction that rolled back or died: then nobody ever saw it, nor will.

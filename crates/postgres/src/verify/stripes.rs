@@ -199,7 +199,7 @@ unsafe fn check_unclaimed(storage_id: u64, pages: &Pages, report: &mut Report) {
     unsafe {
         // Read after the pages were: whoever was at work then and has committed since is in it.
         let mut named: Vec<_> =
-            directory_scan::all_versions(storage_id).into_iter().map(|entry| entry.run).collect();
+            directory_scan::all_by_heap(storage_id).into_iter().map(|(entry, _)| entry.run).collect();
         named.sort_unstable_by_key(|run| run.first_block);
         for &Found { owner, first_block, count, .. } in &pages.runs {
             let after = named.partition_point(|run| run.first_block <= first_block);
