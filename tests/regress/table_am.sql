@@ -85,6 +85,9 @@ SELECT c FROM c WHERE id = 5;
 -- Samples. Every row has its chance: all or none at the extremes, near the share between them, the same when repeated.
 SELECT count(*) = 0 AS none FROM c TABLESAMPLE SYSTEM (0);
 SELECT same('SELECT * FROM @ TABLESAMPLE SYSTEM (100)'), same('SELECT * FROM @ TABLESAMPLE BERNOULLI (100)');
+-- Of what an aggregation does not read nothing is decoded.
+SELECT same('SELECT count(*) FROM @ TABLESAMPLE SYSTEM (100)'), same('SELECT k, max(s), sum(n) FROM @ TABLESAMPLE BERNOULLI (100) WHERE d > ''2021-01-01'' GROUP BY k HAVING min(id) > 0');
+SELECT same('SELECT k, d, count(DISTINCT s) FILTER (WHERE n > 7) FROM @ TABLESAMPLE SYSTEM (100) GROUP BY ROLLUP (k, d)'), same('SELECT count(x), max(x::text) FROM @ x TABLESAMPLE SYSTEM (100)');
 SELECT abs(count(*) - 3530.0) < 700 AS near FROM c TABLESAMPLE BERNOULLI (10) REPEATABLE (3);
 SELECT abs(count(*) - 17650.0) < 6000 AS near FROM c TABLESAMPLE SYSTEM (50) REPEATABLE (3);
 SELECT (SELECT sum(id) FROM c TABLESAMPLE SYSTEM (30) REPEATABLE (9)) = (SELECT sum(id) FROM c TABLESAMPLE SYSTEM (30) REPEATABLE (9)) AS repeats;

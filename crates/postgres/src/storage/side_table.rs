@@ -536,14 +536,15 @@ impl Cursor {
         unsafe { heap_tuple::inserter((*self.tuple).t_data) }.unwrap_or(pg_sys::InvalidTransactionId)
     }
 
-    /// Whether the row says by itself that it is void, and has no other version on its page.
+    /// Whether the row says by itself that it is void, and is all that its index entry leads to: not one of the versions of a row that its page chains.
     unsafe fn is_known_void(&self) -> bool {
         // SAFETY: header of a tuple under pin.
         unsafe {
             let header = (*self.tuple).t_data;
             let hints = pg_sys::HEAP_XMIN_COMMITTED | pg_sys::HEAP_XMIN_INVALID;
             u32::from((*header).t_infomask) & hints == pg_sys::HEAP_XMIN_INVALID
-                && u32::from((*header).t_infomask2) & pg_sys::HEAP_HOT_UPDATED == 0
+                && u32::from((*header).t_infomask2) & (pg_sys::HEAP_HOT_UPDATED | pg_sys::HEAP_ONLY_TUPLE)
+                    == 0
         }
     }
 

@@ -73,6 +73,11 @@ unsafe extern "C-unwind" fn visit(node: *mut PlanState, context: *mut c_void) ->
             {
                 prepare_scan(inner, read_of_inner((*node).plan.cast()));
             }
+        } else if tag == NodeTag::T_AggState
+            && !(*node).lefttree.is_null()
+            && (*(*node).lefttree).type_ == NodeTag::T_SampleScanState
+        {
+            prepare_scan((*node).lefttree, read_by_aggregate((*node).plan.cast()));
         } else if matches!(
             tag,
             NodeTag::T_SeqScanState
@@ -102,13 +107,33 @@ unsafe fn read_of_inner(join: *mut pg_sys::Join) -> *mut pg_sys::Bitmapset {
     }
 }
 
+/// What an aggregation reads of its input, as the server's shifted set: the server's plan may hand all columns up. Null: all of them.
+unsafe fn read_by_aggregate(aggregate: *mut pg_sys::Agg) -> *mut pg_sys::Bitmapset {
+    // SAFETY: the expressions and the keys of a finished plan.
+    unsafe {
+        if !(*aggregate).chain.is_null() {
+            return std::ptr::null_mut();
+        }
+        let shift = |column: i32| column - pg_sys::FirstLowInvalidHeapAttributeNumber;
+        // As in `read_of_inner`.
+        let mut read = pg_sys::bms_make_singleton(0);
+        for at in 0..usize::try_from((*aggregate).numCols).unwrap_or(0) {
+            read = pg_sys::bms_add_member(read, shift((*(*aggregate).grpColIdx.add(at)).into()));
+        }
+        for list in [(*aggregate).plan.targetlist, (*aggregate).plan.qual] {
+            pg_sys::pull_varattnos(list.cast(), pg_sys::OUTER_VAR.cast_unsigned(), &raw mut read);
+        }
+        read
+    }
+}
+
 /// Adjusts a scan if it is one of our tables'. `read_above` is null where all of its target list may be read.
 unsafe fn prepare_scan(node: *mut PlanState, read_above: *mut pg_sys::Bitmapset) {
     // SAFETY: the node is a scan.
     unsafe {
         let scan = node.cast::<ScanState>();
         let rel = (*scan).ss_currentRelation;
-        // A nested loop prepares its inner scan, which is visited after it.
+        // A nested loop prepares its inner scan, which is visited after it, and so does an aggregation.
         if !rel.is_null() && relation::is_colcompress(rel) && !wanted::is_noted((*scan).ss_ScanTupleSlot) {
             prepare(scan, (*node).type_, read_above);
         }
@@ -172,7 +197,10 @@ unsafe fn prepare(scan: *mut ScanState, tag: NodeTag, read_above: *mut pg_sys::B
             (*slot).tts_flags |= SLOT_WANTS_SYSTEM_COLUMNS;
         } else if matches!(
             tag,
-            NodeTag::T_IndexScanState | NodeTag::T_BitmapHeapScanState | NodeTag::T_SeqScanState
+            NodeTag::T_IndexScanState
+                | NodeTag::T_BitmapHeapScanState
+                | NodeTag::T_SeqScanState
+                | NodeTag::T_SampleScanState
         ) {
             wanted::note(slot, read, rechecked);
         }

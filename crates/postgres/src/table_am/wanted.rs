@@ -1,8 +1,8 @@
 //! Which columns a scan of the server's looks at, so that fetching a cold row decodes no others.
 //!
 //! The access method is handed a slot and not told what the plan will read of it. `hooks` notes here, when a plan starts, what the target list and the conditions of an index,
-//! bitmap or sequential scan mention; `cold_rows` and `cold_fetch` ask before they decode. An index-only scan wants no column: it fetches to learn whether the row is visible. A nested
-//! loop's inner scan need not read what the loop does not look at (the key), though it is in its target list. What only the condition of a bitmap mentions is read where that has to be looked at again, as its blocks say.
+//! bitmap, sequential or sample scan mention; `cold_rows` and `cold_fetch` ask before they decode. An index-only scan wants no column: it fetches to learn whether the row is visible. A nested
+//! loop's inner scan need not read what the loop does not look at (the key), though it is in its target list; nor a sample scan what an aggregation over it does not. What only the condition of a bitmap mentions is read where that has to be looked at again, as its blocks say.
 //! Invariant: a note is looked at only for slots with our flag, which are those it was made for; everybody else gets every column. Columns not wanted read as NULL.
 
 use std::cell::RefCell;
