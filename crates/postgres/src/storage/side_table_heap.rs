@@ -57,8 +57,9 @@ impl SideTable {
                 found.reverse();
             }
             for (_, place) in found {
-                let goes_on = self.at(place, |cursor| (!is_meant(cursor) || step(cursor)).then_some(()));
-                if goes_on.is_none() {
+                // What has been pruned meanwhile nobody sees: not a reason to stop.
+                let stop = self.at(place, |cursor| (is_meant(cursor) && !step(cursor)).then_some(()));
+                if stop.is_some() {
                     break;
                 }
             }
