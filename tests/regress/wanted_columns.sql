@@ -136,3 +136,18 @@ SELECT nested(c, q) AS nested, count(*) FROM asked GROUP BY 1 ORDER BY 1;
 SET enable_indexscan = on;
 SET enable_bitmapscan = off;
 SELECT nested(c, q) AS nested, count(*) FROM asked GROUP BY 1 ORDER BY 1;
+
+-- Of a sample only the pages of the columns that an aggregation reads are looked at.
+SET colonnade.stripe_threshold_rows = 0;
+CREATE TABLE wide (id int, w text) USING colcompress;
+INSERT INTO wide SELECT g, (SELECT string_agg(md5(g::text || i), '') FROM generate_series(1, 10) i) FROM generate_series(1, 5000) g;
+CREATE FUNCTION pages(query text) RETURNS int LANGUAGE plpgsql AS $$
+DECLARE plan json;
+BEGIN
+    EXECUTE 'EXPLAIN (ANALYZE, BUFFERS, TIMING off, FORMAT json) ' || query INTO plan;
+    RETURN (plan -> 0 -> 'Plan' ->> 'Shared Hit Blocks')::int + (plan -> 0 -> 'Plan' ->> 'Shared Read Blocks')::int;
+END $$;
+SELECT pages('SELECT max(w) FROM wide TABLESAMPLE SYSTEM (100)') > 80 AS premise, pages('SELECT count(*), sum(id) FROM wide TABLESAMPLE SYSTEM (100)') < 40 AS few,
+    pages('SELECT id, count(*) FROM wide TABLESAMPLE BERNOULLI (100) GROUP BY id') < 40 AS few;
+DROP FUNCTION pages(text);
+DROP TABLE wide;
