@@ -5,7 +5,7 @@ const BITS_PER_MEMBER: usize = 16;
 
 /// Members of an `IN` list.
 ///
-/// Invariant: a value whose bucket is not marked is no member; where a bucket is one value wide, all others are.
+/// Invariant: a value whose bucket is not marked is no member; where buckets are one value wide, one whose bucket is marked is one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct IntSet {
     /// Ascending, each once.
@@ -23,13 +23,14 @@ impl IntSet {
         let width = values.last().map_or(0, |&last| last.wrapping_sub(first).cast_unsigned());
         let bits = (values.len() * BITS_PER_MEMBER).next_power_of_two();
         let shift = (u128::BITS - width.leading_zeros()).saturating_sub(bits.ilog2());
-        let mut set = Self { values, marked: vec![0; bits.div_ceil(64)], shift };
-        for at in 0..set.values.len() {
-            let bucket = set.values.get(at).and_then(|&value| set.bucket(value)).unwrap_or_default();
-            if let Some(word) = set.marked.get_mut(bucket / 64) {
+        let mut set = Self { values, marked: Vec::new(), shift };
+        let mut marked = vec![0; bits.div_ceil(64)];
+        for bucket in set.values.iter().filter_map(|&value| set.bucket(value)) {
+            if let Some(word) = marked.get_mut(bucket / 64) {
                 *word |= 1 << (bucket % 64);
             }
         }
+        set.marked = marked;
         set
     }
 

@@ -31,22 +31,22 @@ pub unsafe fn prune(storage_id: u64) {
     }
 }
 
-/// Every version of every row of the directory (`directory_scan::all_by_heap`), after the server was asked to prune the pages of those that are in the way of what VACUUM is about to do.
-/// Those that are left are so because somebody may see them.
+/// The versions of rows of the directory, by its heap (`directory_scan::all_by_heap`), that are in the way of what VACUUM is about to do and are left after the server was asked to prune their pages:
+/// because somebody may see them, or the page was in use.
 pub unsafe fn left_in_the_way(
     storage_id: u64,
     is_in_the_way: impl Fn(&StripeEntry) -> bool,
 ) -> Vec<StripeEntry> {
     // SAFETY: as above.
     unsafe {
-        let mut found = directory_scan::all_by_heap(storage_id);
-        found.retain(|(entry, _)| is_in_the_way(entry));
-        if !found.is_empty() {
-            prune_pages(found.into_iter().map(|(_, block)| block).collect());
-            found = directory_scan::all_by_heap(storage_id);
-            found.retain(|(entry, _)| is_in_the_way(entry));
+        let in_the_way =
+            || directory_scan::all_by_heap(storage_id).into_iter().filter(|(entry, _)| is_in_the_way(entry));
+        let blocks: Vec<_> = in_the_way().map(|(_, block)| block).collect();
+        if blocks.is_empty() {
+            return Vec::new();
         }
-        found.into_iter().map(|(entry, _)| entry).collect()
+        prune_pages(blocks);
+        in_the_way().map(|(entry, _)| entry).collect()
     }
 }
 

@@ -536,15 +536,20 @@ impl Cursor {
         unsafe { heap_tuple::inserter((*self.tuple).t_data) }.unwrap_or(pg_sys::InvalidTransactionId)
     }
 
+    /// What the row says by itself of how its inserter ended; both bits where it is frozen.
+    unsafe fn inserter_hints(&self) -> u32 {
+        // SAFETY: header of a tuple under pin.
+        let bits = u32::from(unsafe { (*(*self.tuple).t_data).t_infomask });
+        bits & (pg_sys::HEAP_XMIN_COMMITTED | pg_sys::HEAP_XMIN_INVALID)
+    }
+
     /// Whether the row says by itself that it is void, and is all that its index entry leads to: not one of the versions of a row that its page chains.
     unsafe fn is_known_void(&self) -> bool {
         // SAFETY: header of a tuple under pin.
         unsafe {
-            let header = (*self.tuple).t_data;
-            let hints = pg_sys::HEAP_XMIN_COMMITTED | pg_sys::HEAP_XMIN_INVALID;
-            u32::from((*header).t_infomask) & hints == pg_sys::HEAP_XMIN_INVALID
-                && u32::from((*header).t_infomask2) & (pg_sys::HEAP_HOT_UPDATED | pg_sys::HEAP_ONLY_TUPLE)
-                    == 0
+            let chain = pg_sys::HEAP_HOT_UPDATED | pg_sys::HEAP_ONLY_TUPLE;
+            self.inserter_hints() == pg_sys::HEAP_XMIN_INVALID
+                && u32::from((*(*self.tuple).t_data).t_infomask2) & chain == 0
         }
     }
 
@@ -552,13 +557,11 @@ impl Cursor {
     pub(super) unsafe fn is_void(&self) -> bool {
         // SAFETY: header of a tuple under pin; its hint bits only ever tell the truth. "Running" is asked before "committed", as everywhere in the server.
         unsafe {
-            let header = (*self.tuple).t_data;
-            let hints =
-                u32::from((*header).t_infomask) & (pg_sys::HEAP_XMIN_COMMITTED | pg_sys::HEAP_XMIN_INVALID);
+            let hints = self.inserter_hints();
             if hints & pg_sys::HEAP_XMIN_COMMITTED != 0 {
                 return false;
             }
-            let writer = (*header).t_choice.t_heap.t_xmin;
+            let writer = (*(*self.tuple).t_data).t_choice.t_heap.t_xmin;
             hints == pg_sys::HEAP_XMIN_INVALID
                 || (!pg_sys::TransactionIdIsInProgress(writer) && !pg_sys::TransactionIdDidCommit(writer))
         }
