@@ -11,6 +11,9 @@ Who calls it: bench/tpch.py and bench/clickbench.py. STEP chooses a part of the 
 HEAP says what heap does: `fresh` races with the others; `kept` answers from the file, so that later runs load no heap;
 `none` is not there at all, and DuckDB's answers are what colcompress is compared with. Rows come through a pipe from
 the program that makes them, once for each engine: no file of them is ever on disk.
+
+Both column stores hold their rows in the same order. Where a suite has sort keys there are two races: of the rows `made`
+as the program makes them, and of the rows `sorted` by those keys in both. ORDERS="made" or "sorted" does only one of them.
 """
 
 import json
@@ -24,7 +27,9 @@ from .server import TARGET, Server, ServerError, private_base, running_as_root, 
 STEPS = ("prepare", "reference", "race", "remove")
 DATABASE = "suite"
 SETTINGS = {**kit.SERVER_SETTINGS, "shared_buffers": "4GB", "max_wal_size": "2GB", "wal_level": "minimal", "max_wal_senders": "0"}
-ARMS = {"rows": "heap", "columns": "colcompress"}
+HEAP_SCHEMA = "rows"
+# The orders of rows, and the schema of the columnar tables in each.
+ORDERS = {"made": "columns", "sorted": "sorted_columns"}
 # A kept heap answer that took longer than this many milliseconds is of its first run.
 ONCE = 60_000
 
@@ -37,16 +42,20 @@ class Table:
 
 
 class Suite:
-    """A suite at one size. `create(schema)` gives the statements that make empty tables in a schema of that name (None: in
-    DuckDB); `index` those that follow heap's load."""
+    """A suite at one size. `create(duck)` gives the statements that make its empty tables, in DuckDB's words or the server's;
+    `index` those that follow heap's load; `sort` the sort key of each table that has one."""
 
-    def __init__(self, name, size, stage, tables, create, index="", heap="kept"):
-        self.name, self.tables, self.create, self.index = f"{name}-{size}", tables, create, index
+    def __init__(self, name, size, stage, tables, create, index="", heap="kept", sort=None):
+        self.name, self.tables, self.create, self.index, self.sort = f"{name}-{size}", tables, create, index, sort or {}
+        known = list(ORDERS) if self.sort else ["made"]
+        self.orders = os.environ.get("ORDERS", "").split() or known
+        if not set(self.orders) <= set(known):
+            raise ServerError(f"ORDERS is of {', '.join(known)}, not {' '.join(self.orders)}")
         self.heap = os.environ.get("HEAP", heap)
         self.runs = int(os.environ.get("RUNS", "5"))
         self.timeout = int(os.environ.get("TIMEOUT", "300"))
         self.server = Server(private_base(f"bench-{self.name}"), stage=stage, settings=SETTINGS)
-        self.duck = None
+        self.duck = {}
         if self.heap not in ("fresh", "kept", "none"):
             raise ServerError(f"HEAP is fresh, kept or none, not {self.heap}")
 
@@ -68,10 +77,11 @@ class Suite:
                 if "reference" in wanted and self.heap == "kept":
                     self.reference(asked)
                 if "race" in wanted:
-                    status = self.race(asked)
+                    for order in self.orders:
+                        status |= self.race(order, asked)
         finally:
-            if self.duck is not None:
-                self.duck.close()
+            for duck in self.duck.values():
+                duck.close()
             if "remove" in wanted:
                 self.server.destroy()
             else:
@@ -89,29 +99,30 @@ class Suite:
         if self.server.sql(f"SELECT count(*) FROM pg_database WHERE datname = '{DATABASE}'") == "0":
             self.server.create_database(DATABASE)
         if race.PYTHON.exists():
-            self.duck = race.DuckDB(self.server.base / "suite.duckdb")
+            self.duck = {order: race.DuckDB(self.server.base / f"{order}.duckdb") for order in self.orders}
 
     def prepare(self):
         loaded = self.loaded()
-        arms = dict(ARMS)
-        if self.heap == "none" or (self.heap == "kept" and self.kept()):
-            del arms["rows"]
-        for schema, method in arms.items():
-            if method not in loaded:
-                kit.say(f"{self.name}: loading {method}")
-                loaded[method] = self.load_server(schema, method)
+        loads = {}
+        if self.heap == "fresh" or (self.heap == "kept" and not self.kept()):
+            loads["heap"] = lambda: self.load_server(HEAP_SCHEMA, "heap", {})
+        for order in self.orders:
+            keys = self.sort if order == "sorted" else {}
+            loads[f"colcompress, {order}"] = lambda order=order, keys=keys: self.load_server(ORDERS[order], "colcompress", keys)
+            if order in self.duck:
+                loads[f"duckdb, {order}"] = lambda order=order, keys=keys: self.load_duck(self.duck[order], keys)
+        for name, load in loads.items():
+            if name not in loaded:
+                kit.say(f"{self.name}: loading {name}")
+                loaded[name] = load()
                 self.store(loaded)
-        if self.duck is not None and "duckdb" not in loaded:
-            kit.say(f"{self.name}: loading DuckDB")
-            loaded["duckdb"] = self.load_duck()
-            self.store(loaded)
         kit.print_table(("loaded", "seconds", "CPU seconds", "MB"),
                         [(name, f"{l['wall_s']:.1f}", f"{l['cpu_s']:.1f}", f"{l['bytes'] / kit.MB:.0f}") for name, l in loaded.items()])
 
     def reference(self, asked):
         """Adds heap's answers and times for what is missing, in every mode, and keeps them as they come."""
         answers = self.kept()
-        engine = race.Postgres("heap", self.server, DATABASE, setup="SET search_path = rows", timeout=self.timeout)
+        engine = race.Postgres("heap", self.server, DATABASE, setup=f"SET search_path = {HEAP_SCHEMA}", timeout=self.timeout)
         try:
             for threads in race.MODES.values():
                 engine.use(threads)
@@ -132,24 +143,29 @@ class Suite:
         finally:
             engine.close()
 
-    def race(self, asked):
+    def race(self, order, asked):
+        """One race, of rows in one order; its exit status."""
         loaded = self.loaded()
-        if "colcompress" not in loaded:
-            raise ServerError("nothing is prepared: run STEP=prepare first")
-        engines = [race.Postgres("colcompress", self.server, DATABASE, setup="SET search_path = columns", timeout=self.timeout)]
+        if f"colcompress, {order}" not in loaded:
+            raise ServerError(f"nothing is prepared for rows {order}: run STEP=prepare first")
+
+        def session(engine, schema):
+            return race.Postgres(engine, self.server, DATABASE, setup=f"SET search_path = {schema}", timeout=self.timeout)
+        engines = [session("colcompress", ORDERS[order])]
         if self.heap == "fresh":
-            engines.insert(0, race.Postgres("heap", self.server, DATABASE, setup="SET search_path = rows", timeout=self.timeout))
+            engines.insert(0, session("heap", HEAP_SCHEMA))
         elif self.heap == "kept":
             engines.insert(0, race.Stored("heap", self.kept()))
         else:
             engines.insert(0, race.Absent("heap"))
-        if self.duck is not None:
-            engines.append(self.duck)
+        if order in self.duck:
+            engines.append(self.duck[order])
+        name = self.name if order == "made" else f"{self.name}-{order}"
         try:
             notes = {"kept": "; heap's times are kept ones", "none": "; no heap: answers are compared with DuckDB's"}
-            kit.say(f"{len(asked)} questions, {self.runs} runs each in turns{notes.get(self.heap, '')}")
-            contest = race.Race(self.name, engines, asked, self.runs)
-            about = {"postgres": self.version(), "settings": SETTINGS, "heap": self.heap, "loaded": loaded}
+            kit.say(f"{len(asked)} questions to rows {order}, {self.runs} runs each in turns{notes.get(self.heap, '')}")
+            contest = race.Race(name, engines, asked, self.runs)
+            about = {"postgres": self.version(), "settings": SETTINGS, "heap": self.heap, "order": order, "sort": self.sort, "loaded": loaded}
             return race.finish(contest, contest.all_modes(), about)
         finally:
             for engine in engines[:2]:
@@ -157,10 +173,11 @@ class Suite:
 
     # -- loads -----------------------------------------------------------------------------------
 
-    def load_server(self, schema, method):
+    def load_server(self, schema, method, keys):
         wall = cpu = 0.0
+        sort = "".join(f"ALTER TABLE {table} SET (orderby = '{key}');\n" for table, key in keys.items())
         self.server.sql(f"DROP SCHEMA IF EXISTS {schema} CASCADE; CREATE SCHEMA {schema}; SET search_path = {schema}; "
-                        f"SET default_table_access_method = {method};\n{self.create(schema)}", DATABASE)
+                        f"SET default_table_access_method = {method};\n{self.create(False)};\n{sort}", DATABASE)
         with self.server.session(DATABASE) as session:
             for table in self.tables:
                 # A file made anew in the same transaction is not logged when wal_level is minimal.
@@ -177,18 +194,22 @@ class Suite:
         size = sum(kit.table_bytes(self.server, DATABASE, f"{schema}.{table.name}") for table in self.tables)
         return {"wall_s": wall, "cpu_s": cpu, "bytes": size}
 
-    def load_duck(self):
+    def load_duck(self, duck, keys):
         wall = 0.0
-        before = race.process_cpu(self.duck.process.pid)
-        for statement in "\n".join(line for line in self.create(None).splitlines() if not line.startswith("--")).split(";"):
+        before = race.process_cpu(duck.process.pid)
+        for statement in "\n".join(line for line in self.create(True).splitlines() if not line.startswith("--")).split(";"):
             if statement.strip():
-                self.duck.ask(statement)
+                duck.ask(statement)
         for table in self.tables:
             with self.rows_of(table) as path:
-                wall += self.duck.ask(table.duck.format(path=path), rows=False)["wall_ms"] / 1000
+                wall += duck.ask(table.duck.format(path=path), rows=False)["wall_ms"] / 1000
+            if table.name in keys:
+                for statement in (f"CREATE TABLE in_order AS SELECT * FROM {table.name} ORDER BY {keys[table.name]}",
+                                  f"DROP TABLE {table.name}", f"ALTER TABLE in_order RENAME TO {table.name}"):
+                    wall += duck.ask(statement, rows=False)["wall_ms"] / 1000
             kit.say(f"  {table.name} is loaded")
-        self.duck.ask("CHECKPOINT")
-        return {"wall_s": wall, "cpu_s": race.process_cpu(self.duck.process.pid) - before, "bytes": self.duck.path.stat().st_size}
+        duck.ask("CHECKPOINT")
+        return {"wall_s": wall, "cpu_s": race.process_cpu(duck.process.pid) - before, "bytes": duck.path.stat().st_size}
 
     @contextmanager
     def rows_of(self, table):
