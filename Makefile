@@ -7,7 +7,7 @@ unexport PG_CONFIG
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build install demo test test-units test-regress test-isolation test-crash test-differential test-changes test-sqlsmith test-spilling test-postgres test-assertions lint bench bench-events bench-tpch bench-clickbench bench-small bench-cold bench-oltp bench-packing bench-encodings clean
+.PHONY: help setup build install demo test test-units test-regress test-isolation test-crash test-differential test-changes test-sqlsmith test-clients test-spilling test-postgres test-assertions lint bench bench-events bench-tpch bench-clickbench bench-small bench-cold bench-oltp bench-packing bench-encodings clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | while IFS="$$(printf '\t')" read -r name text; do printf '  make %-16s %s\n' "$$name" "$$text"; done
@@ -50,6 +50,9 @@ test-changes: ## random changes of rows against heap, long (STATEMENTS=10000 SEE
 
 test-sqlsmith: ## sqlsmith's random statements on columnar tables of many types (DURATION=60 SEED=n)
 	scripts/test.sh sqlsmith
+
+test-clients: ## the Python of docs/clients.md: SQLAlchemy, pandas, Django (packages from PyPI)
+	scripts/test.sh clients
 
 test-spilling: ## statements over 10 million rows with work_mem = 1MB: memory, temporary files, heap's answers and times (ROWS=n ONLY='names')
 	scripts/test.sh spilling

@@ -243,7 +243,7 @@ def program(file, env):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--stage", required=True, type=Path)
-    parser.add_argument("suites", nargs="+", choices=["units", "regress", "isolation", "crash", "crash-long", "scripts", "differential", "changes", "spilling", "sqlsmith"])
+    parser.add_argument("suites", nargs="+", choices=["units", "regress", "isolation", "crash", "crash-long", "scripts", "differential", "changes", "spilling", "sqlsmith", "clients"])
     options = parser.parse_args()
     tally = Tally()
     for suite in options.suites:
@@ -264,8 +264,8 @@ def main():
                 run_programs(tally, suite, TESTS, options.stage, True, only="generated_changes")
             elif suite == "spilling":
                 run_programs(tally, suite, TESTS, options.stage, True, only="spilling")
-            elif suite == "sqlsmith":
-                run_programs(tally, suite, TESTS / "long", options.stage, True)
+            elif suite in ("sqlsmith", "clients"):
+                run_programs(tally, suite, TESTS / "long", options.stage, True, only=suite)
             else:
                 run_programs(tally, "scripts", TESTS, options.stage, False)
         except ServerError as error:
