@@ -7,7 +7,7 @@ unexport PG_CONFIG
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build install demo test test-units test-regress test-isolation test-crash test-differential test-changes test-sqlsmith test-clients test-spilling test-postgres test-assertions lint bench bench-events bench-tpch bench-clickbench bench-small bench-cold bench-oltp bench-packing bench-encodings clean
+.PHONY: help setup build install demo test test-units test-regress test-isolation test-crash test-differential test-changes test-sqlsmith test-clients test-spilling test-postgres test-assertions lint bench bench-events bench-tpch bench-clickbench bench-small bench-cold bench-oltp bench-packing bench-loads bench-encodings clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | while IFS="$$(printf '\t')" read -r name text; do printf '  make %-16s %s\n' "$$name" "$$text"; done
@@ -89,6 +89,9 @@ bench-oltp: ## pgbench and single-row writes on hot rows beside heap, 8 clients 
 
 bench-packing: ## a million rows inserted one by one and packed, beside the same rows loaded at once (ROWS, CLIENTS, RUNS)
 	scripts/bench.sh packing
+
+bench-loads: ## COPY of TPC-DS's 24 tables beside heap, small and wide ones among them (SF, RUNS, TABLES)
+	scripts/bench.sh loads
 
 bench-encodings: ## size and decode speed of each encoding
 	scripts/bench.sh encodings

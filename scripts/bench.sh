@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Runs a benchmark and prints its tables; suites also write JSON, SVG and PNG to target/bench.
-# Usage: scripts/bench.sh [all|events|open-scan|tpch|clickbench|small|cold|oltp|packing|encodings]    (default: all = sizes and events, then open-scan)
-# What each takes from the environment is said at its top: bench/events.py, tpch.py, clickbench.py, small.py, cold_changes.py, oltp.py, packing.py, open_scan.py.
+# Usage: scripts/bench.sh [all|events|open-scan|tpch|clickbench|small|cold|oltp|packing|loads|encodings]    (default: all = sizes and events, then open-scan)
+# What each takes from the environment is said at its top: bench/events.py, tpch.py, clickbench.py, small.py, cold_changes.py, oltp.py, packing.py, loads.py, open_scan.py.
 set -euo pipefail
 . "$(dirname "$0")/lib.sh"
 
@@ -25,6 +25,7 @@ in_server() { # in_server PROGRAM PACKAGE...: build and stage, install the Pytho
 case ${1:-all} in
 all)
     in_server events.py pyarrow duckdb pytz matplotlib
+    "$TARGET/venv/bin/python" "$ROOT/bench/picture.py" "$TARGET/bench/events.json" "$TARGET/bench/README.svg" || warn "no picture"
     in_server open_scan.py
     ;;
 events) LOADS=${LOADS:-1} SIZES=${SIZES:-0} in_server events.py duckdb pytz matplotlib ;;
@@ -35,9 +36,10 @@ small) in_server small.py ;;
 cold) in_server cold_changes.py ;;
 oltp) in_server oltp.py ;;
 packing) in_server packing.py ;;
+loads) in_server loads.py duckdb tpcgen-cli ;;
 encodings)
     if [ ! -x "$ROOT/bench/encodings.sh" ]; then die "bench/encodings.sh is not there yet"; fi
     exec "$ROOT/bench/encodings.sh"
     ;;
-*) die "usage: scripts/bench.sh [all|events|open-scan|tpch|clickbench|small|cold|oltp|packing|encodings]" ;;
+*) die "usage: scripts/bench.sh [all|events|open-scan|tpch|clickbench|small|cold|oltp|packing|loads|encodings]" ;;
 esac
