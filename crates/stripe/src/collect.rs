@@ -4,8 +4,8 @@
 use std::ops::Range;
 
 use vector::{
-    Bitmap, ByteViews, Error, FixedBytes, INLINE_BYTES, LogicalType, NumericValues, Result, Scalar, Values,
-    Vector, compare_floats,
+    Bitmap, ByteViews, DisplayScales, Error, FixedBytes, INLINE_BYTES, LogicalType, NumericInts,
+    NumericValues, Result, Scalar, Values, Vector, compare_floats,
 };
 
 use crate::distinct::{Sketch, hash_bytes, hash_float, hash_int, hash_wide};
@@ -134,6 +134,26 @@ fn collect_ints<T: Integer>(
     mut statistics: ColumnStatistics,
     sketch: &mut Sketch,
 ) -> ColumnStatistics {
+    let (min, max, sum) = range_and_sum(values, start, valid);
+    // Runs of equal values (sorted keys, flags) need one hash each.
+    let mut last = None;
+    for (row, &value) in (start..).zip(values) {
+        if last != Some(value) && is_valid(valid, row) {
+            last = Some(value);
+            sketch.add(hash_int(value.widen()));
+        }
+    }
+    if statistics.value_count() > 0 {
+        statistics.min = exact(Scalar::Int(min.widen()));
+        statistics.max = exact(Scalar::Int(max.widen()));
+    }
+    let summable = matches!(logical, LogicalType::Int16 | LogicalType::Int32 | LogicalType::Int64);
+    statistics.sum = summable.then_some(sum);
+    statistics
+}
+
+/// Least and greatest of the values that are there, and their sum; the extremes change places where there is none.
+fn range_and_sum<T: Integer>(values: &[T], start: usize, valid: Option<&Bitmap>) -> (T, T, i128) {
     let (mut min, mut max, mut sum) = (T::GREATEST, T::LEAST, 0i128);
     // A 128-bit addition per value is dear: halves of 64-bit values add up in 64 bits for as long as a block lasts.
     for (block, block_values) in values.chunks(1024).enumerate() {
@@ -160,21 +180,7 @@ fn collect_ints<T: Integer>(
         }
         sum += (i128::from(high) << 32) + i128::from(low);
     }
-    // Runs of equal values (sorted keys, flags) need one hash each.
-    let mut last = None;
-    for (row, &value) in (start..).zip(values) {
-        if last != Some(value) && is_valid(valid, row) {
-            last = Some(value);
-            sketch.add(hash_int(value.widen()));
-        }
-    }
-    if statistics.value_count() > 0 {
-        statistics.min = exact(Scalar::Int(min.widen()));
-        statistics.max = exact(Scalar::Int(max.widen()));
-    }
-    let summable = matches!(logical, LogicalType::Int16 | LogicalType::Int32 | LogicalType::Int64);
-    statistics.sum = summable.then_some(sum);
-    statistics
+    (min, max, sum)
 }
 
 fn collect_floats(
@@ -306,6 +312,40 @@ fn collect_views(
     statistics
 }
 
+/// Narrow decimals of one scale that all show as many digits.
+struct Alike {
+    scale: u16,
+    shown: u16,
+}
+
+impl Alike {
+    fn collect<T: Integer>(
+        &self,
+        values: &[T],
+        start: usize,
+        valid: Option<&Bitmap>,
+        mut statistics: ColumnStatistics,
+        sketch: &mut Sketch,
+    ) -> ColumnStatistics {
+        let (min, max, sum) = range_and_sum(values, start, valid);
+        for (row, &value) in (start..).zip(values) {
+            if is_valid(valid, row) {
+                sketch.add(hash_int(value.widen()));
+            }
+        }
+        statistics.side_rows = 0;
+        statistics.sum = Some(sum);
+        if statistics.value_count() > 0 {
+            let bound =
+                |value: T| exact(Scalar::Numeric { unscaled: value.widen().into(), scale: self.scale });
+            (statistics.min, statistics.max) = (bound(min), bound(max));
+            statistics.scales =
+                Some(Scales { common: self.scale, display_min: self.shown, display_max: self.shown });
+        }
+        statistics
+    }
+}
+
 fn collect_numeric(
     numeric: &NumericValues,
     rows: Range<usize>,
@@ -313,6 +353,20 @@ fn collect_numeric(
     mut statistics: ColumnStatistics,
     sketch: &mut Sketch,
 ) -> Result<ColumnStatistics> {
+    if numeric.side.is_empty()
+        && let DisplayScales::Constant(shown) = numeric.display
+    {
+        let alike = Alike { scale: numeric.scale, shown };
+        match &numeric.ints {
+            NumericInts::Int32(values) => {
+                return Ok(alike.collect(cut(values, &rows), rows.start, valid, statistics, sketch));
+            }
+            NumericInts::Int64(values) => {
+                return Ok(alike.collect(cut(values, &rows), rows.start, valid, statistics, sketch));
+            }
+            NumericInts::Int128(_) => {}
+        }
+    }
     // The side lane is short and sorted, so a cursor over it replaces a search per row.
     let first = numeric.side.partition_point(|(row, _)| (*row as usize) < rows.start);
     let mut side = numeric.side.get(first..).unwrap_or(&[]).iter().peekable();

@@ -77,7 +77,8 @@ impl Sketch {
         let count = REGISTERS as f64;
         let (mut harmonic, mut empty) = (0.0f64, 0usize);
         for &register in self.registers.iter() {
-            harmonic += f64::powi(2.0, -i32::from(register));
+            // 2 to the power of minus the register, by its exponent's bits; registers are at most 64.
+            harmonic += f64::from_bits((1023 - u64::from(register)) << 52);
             empty += usize::from(register == 0);
         }
         let raw = 0.7213 / (1.0 + 1.079 / count) * count * count / harmonic;

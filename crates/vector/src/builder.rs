@@ -12,6 +12,9 @@ use crate::{Values, Vector};
 /// Largest unscaled magnitude kept as an integer: 10^38 - 1, what 128 bits hold at any scale up to 38.
 const MAX_UNSCALED: i128 = 10i128.pow(38) - 1;
 
+/// Largest common scale.
+const MAX_SCALE: u16 = 38;
+
 /// Display scale of a row that shows none (NULL, side lane): takes over whatever the others have.
 const NO_DISPLAY: u16 = u16::MAX;
 
@@ -27,8 +30,20 @@ enum Lane {
     Numeric(NumericLane),
 }
 
-#[derive(Default)]
+/// Decimals as they come. Most columns have one scale and values of 64 bits: those cost eight bytes a value.
 struct NumericLane {
+    /// The values, as long as all are alike.
+    values: Vec<i64>,
+    /// Their scale, and the digits that they show; `NO_DISPLAY` until the first one comes.
+    scale: u16,
+    display: u16,
+    /// All rows, once one was not alike.
+    mixed: Option<MixedLane>,
+}
+
+/// Decimals of any scale and width.
+#[derive(Default)]
+struct MixedLane {
     /// Unscaled value, its own scale (digits it needs) and its display scale.
     unscaled: Vec<i128>,
     scales: Vec<u16>,
@@ -59,7 +74,7 @@ impl VectorBuilder {
                 Lane::Fixed(FixedBytes { width: usize::from(width).max(1), bytes: Vec::new() })
             }
             PhysicalType::Bytes => Lane::Bytes(ByteViews::new()),
-            PhysicalType::Numeric => Lane::Numeric(NumericLane::default()),
+            PhysicalType::Numeric => Lane::Numeric(NumericLane::new()),
         };
         Self { logical, validity: None, lane, len: 0, bytes: 0 }
     }
@@ -108,11 +123,7 @@ impl VectorBuilder {
             Lane::Bytes(views) => {
                 views.push(&[]);
             }
-            Lane::Numeric(lane) => {
-                lane.unscaled.push(0);
-                lane.scales.push(0);
-                lane.display.push(NO_DISPLAY);
-            }
+            Lane::Numeric(lane) => lane.push_nothing(),
         }
         self.len += 1;
         self.bytes += 8;
@@ -193,20 +204,16 @@ impl VectorBuilder {
     #[inline]
     pub fn push_numeric(&mut self, unscaled: i128, scale: u16, display: u16) -> bool {
         let Lane::Numeric(lane) = &mut self.lane else { return false };
-        lane.unscaled.push(unscaled);
-        lane.scales.push(scale);
-        lane.display.push(display);
-        self.added(20);
+        let bytes = lane.push(unscaled, scale, display);
+        self.added(bytes);
         true
     }
 
     /// Adds a decimal that is no scaled integer of 128 bits, as the host's own bytes.
     pub fn push_numeric_side(&mut self, host_bytes: &[u8]) -> bool {
         let (Lane::Numeric(lane), Ok(row)) = (&mut self.lane, u32::try_from(self.len)) else { return false };
-        lane.unscaled.push(0);
-        lane.scales.push(0);
-        lane.display.push(NO_DISPLAY);
-        lane.side.push((row, host_bytes.into()));
+        lane.push_nothing();
+        lane.mixed().side.push((row, host_bytes.into()));
         self.added(host_bytes.len() + 36);
         true
     }
@@ -233,9 +240,76 @@ impl VectorBuilder {
 }
 
 impl NumericLane {
+    const fn new() -> Self {
+        Self { values: Vec::new(), scale: NO_DISPLAY, display: NO_DISPLAY, mixed: None }
+    }
+
+    /// Adds a value; the bytes that it takes.
+    #[inline]
+    fn push(&mut self, unscaled: i128, scale: u16, display: u16) -> usize {
+        if self.mixed.is_none()
+            && scale <= MAX_SCALE
+            && let Ok(value) = i64::try_from(unscaled)
+        {
+            if self.scale == NO_DISPLAY {
+                (self.scale, self.display) = (scale, display);
+            }
+            if (self.scale, self.display) == (scale, display) {
+                self.values.push(value);
+                return 8;
+            }
+        }
+        self.mixed().push(unscaled, scale, display);
+        20
+    }
+
+    /// Adds a row without a value of its own: NULL, or one of the side lane.
+    fn push_nothing(&mut self) {
+        match &mut self.mixed {
+            None => self.values.push(0),
+            Some(lane) => lane.push(0, 0, NO_DISPLAY),
+        }
+    }
+
+    /// The lane for values that are not alike; those so far move there.
+    fn mixed(&mut self) -> &mut MixedLane {
+        self.mixed.get_or_insert_with(|| {
+            let values = std::mem::take(&mut self.values);
+            // NULLs among them are 0, whose scale does not matter, and show what the others show.
+            let scale = if self.scale == NO_DISPLAY { 0 } else { self.scale };
+            MixedLane {
+                unscaled: values.iter().map(|&value| value.into()).collect(),
+                scales: vec![scale; values.len()],
+                display: vec![self.display; values.len()],
+                side: Vec::new(),
+            }
+        })
+    }
+
+    fn finish(self, to_side: &dyn Fn(i128, u16, u16) -> Box<[u8]>) -> NumericValues {
+        if let Some(lane) = self.mixed {
+            return lane.finish(to_side);
+        }
+        let known = |scale: u16| if scale == NO_DISPLAY { 0 } else { scale };
+        NumericValues {
+            ints: NumericInts::Int64(self.values).narrowed(),
+            scale: known(self.scale),
+            display: DisplayScales::Constant(known(self.display)),
+            side: Vec::new(),
+        }
+    }
+}
+
+impl MixedLane {
+    fn push(&mut self, unscaled: i128, scale: u16, display: u16) {
+        self.unscaled.push(unscaled);
+        self.scales.push(scale);
+        self.display.push(display);
+    }
+
     fn finish(mut self, to_side: &dyn Fn(i128, u16, u16) -> Box<[u8]>) -> NumericValues {
         // Beyond 38 digits no common scale can help: cap it, and what needs more goes to the side lane.
-        let scale = self.scales.iter().copied().max().unwrap_or(0).min(38);
+        let scale = self.scales.iter().copied().max().unwrap_or(0).min(MAX_SCALE);
         let mut moved = false;
         for (row, value) in self.unscaled.iter_mut().enumerate() {
             let own = self.scales.get(row).copied().unwrap_or(0);

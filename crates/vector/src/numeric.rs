@@ -68,18 +68,23 @@ impl NumericInts {
     /// The same values in the narrowest width that holds all of them.
     #[must_use]
     pub fn narrowed(self) -> Self {
-        let (mut low, mut high) = (0i128, 0i128);
-        for i in 0..self.len() {
-            let value = self.get(i);
-            (low, high) = (low.min(value), high.max(value));
-        }
-        let fits = |min: i128, max: i128| low >= min && high <= max;
-        if fits(i128::from(i32::MIN), i128::from(i32::MAX)) {
-            Self::Int32((0..self.len()).map(|i| i32::try_from(self.get(i)).unwrap_or(0)).collect())
-        } else if fits(i128::from(i64::MIN), i128::from(i64::MAX)) {
-            Self::Int64((0..self.len()).map(|i| i64::try_from(self.get(i)).unwrap_or(0)).collect())
-        } else {
-            self
+        match self {
+            Self::Int32(_) => self,
+            Self::Int64(values) => {
+                let (low, high) = values.iter().fold((0, 0), |(low, high), &v| (v.min(low), v.max(high)));
+                match i32::try_from(low).and(i32::try_from(high)) {
+                    Ok(_) => Self::Int32(values.iter().map(|&v| i32::try_from(v).unwrap_or(0)).collect()),
+                    Err(_) => Self::Int64(values),
+                }
+            }
+            Self::Int128(values) => {
+                let (low, high) = values.iter().fold((0, 0), |(low, high), &v| (v.min(low), v.max(high)));
+                match i64::try_from(low).and(i64::try_from(high)) {
+                    Ok(_) => Self::Int64(values.iter().map(|&v| i64::try_from(v).unwrap_or(0)).collect())
+                        .narrowed(),
+                    Err(_) => Self::Int128(values),
+                }
+            }
         }
     }
 
