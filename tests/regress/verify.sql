@@ -139,20 +139,28 @@ SELECT sum(row_count) FROM engine.colcompress_stripes WHERE table_name = 'u'::re
 SELECT * FROM engine.verify('u');
 SELECT engine.unpack(NULL);
 
--- engine.storage_health
+-- engine.storage_health (which tells of rows that every snapshot sees: sessions of other databases count, too)
+CREATE PROCEDURE settle() LANGUAGE plpgsql AS $$
+DECLARE last xid8 := pg_snapshot_xmax(pg_current_snapshot());
+BEGIN
+  WHILE pg_snapshot_xmin(pg_current_snapshot()) < last LOOP PERFORM pg_sleep(0.01); END LOOP;
+END $$;
 CREATE TABLE h (id int, k int) USING colcompress WITH (stripe_row_limit = 4000, chunk_group_row_limit = 1000, orderby = 'k');
 SELECT * FROM engine.storage_health('h');
 INSERT INTO h SELECT g, g % 977 FROM generate_series(1, 8000) g;
 DO $$ BEGIN FOR i IN 1..6 LOOP INSERT INTO h SELECT g, g * i % 977 FROM generate_series(1, 500) g; END LOOP; END $$;
+CALL settle();
 SELECT hot_rows, cold_rows, stripes, small_stripes, overlapping_stripes, advice FROM engine.storage_health('h');
 SET colonnade.stripe_threshold_rows = 1;
 DO $$ BEGIN FOR i IN 1..6 LOOP INSERT INTO h SELECT g, g * i % 977 FROM generate_series(1, 500) g; END LOOP; END $$;
 SET colonnade.stripe_threshold_rows = 1000;
 ANALYZE h;
+CALL settle();
 SELECT hot_rows, cold_rows, stripes, small_stripes, overlapping_stripes, advice FROM engine.storage_health('h');
 BEGIN;
 INSERT INTO h SELECT g, g FROM generate_series(1, 40000) g;
 ROLLBACK;
+CALL settle();
 SELECT dead_bytes > 50000 AS dead, stripe_bytes + dead_bytes < file_bytes AS less, advice FROM engine.storage_health('h');
 VACUUM h;
 SELECT engine.colcompress_merge('h');

@@ -2,3 +2,33 @@
 
 -- Version 0.1 is released: colonnade--0.1.sql never changes any more. CREATE EXTENSION runs it and then this file,
 -- so a new installation and an updated one have the same objects.
+
+-- ---------------------------------------------------------------------------------------------------------------
+-- engine.storage_health tells what is needed from what is possible
+-- ---------------------------------------------------------------------------------------------------------------
+
+-- The view keeps its columns and what is built on it: it is given the new function before the old one goes.
+CREATE FUNCTION engine.storage_health_0_2(table_name regclass, OUT hot_rows bigint, OUT cold_rows bigint, OUT dead_rows bigint, OUT stripes bigint, OUT small_stripes bigint,
+    OUT overlapping_stripes bigint, OUT file_bytes bigint, OUT stripe_bytes bigint, OUT dead_bytes bigint, OUT advice text, OUT needed text, OUT possible text)
+LANGUAGE c VOLATILE STRICT PARALLEL RESTRICTED
+AS 'MODULE_PATHNAME', 'colonnade_storage_health';
+
+CREATE OR REPLACE VIEW engine.storage_health WITH (security_barrier) AS
+SELECT t.table_name, h.*
+FROM (SELECT c.oid::regclass AS table_name
+      FROM pg_catalog.pg_class c
+      JOIN pg_catalog.pg_am a ON a.oid = c.relam
+      WHERE a.amhandler::pg_catalog.oid OPERATOR(pg_catalog.=) 'engine.colcompress_handler(internal)'::pg_catalog.regprocedure::pg_catalog.oid
+        AND c.relkind IN ('r', 'm')
+        AND pg_catalog.has_table_privilege(c.oid, 'SELECT')
+        AND NOT pg_catalog.row_security_active(c.oid)
+        AND NOT pg_catalog.pg_is_other_temp_schema(c.relnamespace)
+      OFFSET 0) t, LATERAL engine.storage_health_0_2(t.table_name) h
+-- A table that was dropped meanwhile has none, nor has an unlogged one on a standby.
+WHERE h.file_bytes IS NOT NULL;
+
+DROP FUNCTION engine.storage_health(regclass);
+ALTER FUNCTION engine.storage_health_0_2(regclass) RENAME TO storage_health;
+
+COMMENT ON FUNCTION engine.storage_health(regclass)
+IS 'how a colcompress table is stored, and what would help';

@@ -20,6 +20,7 @@ pub mod identity;
 pub mod memory;
 pub mod nesting;
 pub mod numbers;
+pub mod random;
 pub mod raw;
 pub mod relation;
 pub mod shared_memory;

@@ -39,6 +39,7 @@ use pgrx::pg_sys::{self, Relation};
 
 use crate::host::identity::Identity;
 use crate::options::SortKey;
+use crate::storage::directory::StripeEntry;
 
 /// The step of a batch after which a mover can be stopped.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -66,6 +67,17 @@ unsafe fn batch(rel: Relation, from: &mut pg_sys::BlockNumber, rows: usize, stri
 pub(super) unsafe fn obstacle(rel: Relation) -> Option<(&'static str, &'static str)> {
     // SAFETY: rel is open and locked.
     unsafe { obstacle::of(rel) }
+}
+
+/// Whether packing in the background is switched on.
+pub(super) fn is_on() -> bool {
+    settings::is_on()
+}
+
+/// Whether some of these small stripes have room for each other.
+pub(super) unsafe fn can_be_joined(rel: Relation, stripes: &[StripeEntry]) -> bool {
+    // SAFETY: rel is open.
+    unsafe { stripes::can_be_joined(rel, stripes) }
 }
 
 /// Whether full stripes that overlap by this key are sorted over each other.

@@ -126,6 +126,16 @@ pub(super) unsafe fn seen_by_all(rel: Relation, storage_id: u64, oldest_xmin: Tr
     }
 }
 
+/// Whether at least two of these stripes are small in bytes, too.
+pub(super) unsafe fn can_be_joined(rel: Relation, stripes: &[StripeEntry]) -> bool {
+    let is_small = |entry: &&StripeEntry| {
+        entry.byte_length < MOST_BYTES
+            // SAFETY: rel is open.
+            && unsafe { estimated_bytes(rel, entry) } < open_stripes::STRIPE_BYTES / 4
+    };
+    stripes.iter().filter(is_small).take(2).count() == 2
+}
+
 /// Bytes that the rows of a stripe take in memory, about.
 unsafe fn estimated_bytes(rel: Relation, entry: &StripeEntry) -> usize {
     // SAFETY: rel is open; the slot holds a row while it is measured.

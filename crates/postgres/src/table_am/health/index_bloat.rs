@@ -1,6 +1,6 @@
 //! Btrees that have many more pages than their entries need.
 //!
-//! Asked by `health`. A row that is packed gets an entry at its new place while its old one is still there, and so does each row of stripes that are joined: pages that
+//! Asked by `advice`. A row that is packed gets an entry at its new place while its old one is still there, and so does each row of stripes that are joined: pages that
 //! were split for these stay half empty when VACUUM has taken the old entries away, for a btree never joins pages. What is needed is estimated from the planner's
 //! statistics: number of entries, average width of the columns.
 
@@ -12,8 +12,12 @@ use crate::host::relation;
 
 /// Fewer blocks are not worth a word: 4 MB.
 const FEWEST: u32 = 512;
-/// Times the blocks that an index needs which it has to have. Right after an ordinary build it has one time, after insertions in random order some 1.4.
-const MANY: f64 = 1.7;
+/// Times the blocks that an index needs which it has to have. Right after an ordinary build it has one time, after insertions in random order some 1.4, after a change of all its rows some 2,
+/// as on a heap table: pages that are free or half empty then take later entries.
+const MANY: f64 = 2.5;
+/// The same, and the blocks that would come free, of one that is in the way: entries and pages alike are read for nothing.
+const HUGE: f64 = 4.0;
+const HUGE_FREE: f64 = 8192.0;
 /// Bytes of a leaf page that entries fill when it is built: all but header and special space, to the default fillfactor.
 const FILLED: f64 = (8192 - 24 - 16) as f64 * 0.9;
 /// Header and line pointer of an entry.
@@ -27,6 +31,8 @@ pub(super) struct Bloat {
     pub blocks: u32,
     /// Blocks that it would have if it were built anew, about.
     pub needed: u32,
+    /// Whether it is so large that it should be built anew.
+    pub is_huge: bool,
 }
 
 /// The table's btrees that would be much smaller if they were built anew.
@@ -53,10 +59,12 @@ unsafe fn of_index(index: Relation) -> Option<Bloat> {
         let blocks = relation::block_count(index);
         let entries = f64::from(class.reltuples);
         let needed = (entries * entry_bytes(index) as f64 / FILLED).ceil() + 1.0;
-        (blocks >= FEWEST && f64::from(blocks) >= MANY * needed).then(|| Bloat {
+        let has = f64::from(blocks);
+        (blocks >= FEWEST && has >= MANY * needed).then(|| Bloat {
             index: identifier(index),
             blocks,
             needed: needed as u32,
+            is_huge: has >= HUGE * needed && has - needed >= HUGE_FREE,
         })
     }
 }

@@ -1,0 +1,141 @@
+//! What is advised for a table.
+//!
+//! A list: who has something to say adds a function to `ADVISERS`. *Needed* is what nobody does by himself and costs by and by; *possible* is what would help and is done in the background sooner or later, or is
+//! a matter of taste. Invariant: what is advised can be done now, and is not advised any more once it was done.
+
+use pgrx::pg_sys::Relation;
+
+use super::figures::Figures;
+use super::index_bloat::{self, Bloat};
+use crate::host::relation;
+use crate::options::SortKey;
+use crate::storage::open_stripes;
+use crate::table_am::packing;
+
+/// How urgent it is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Weight {
+    Needed,
+    Possible,
+}
+
+/// What somebody could do, and what for.
+pub(super) struct Advice {
+    pub weight: Weight,
+    /// Without a full stop; no semicolons.
+    pub text: String,
+}
+
+/// The table that is asked about.
+struct Subject<'a> {
+    rel: Relation,
+    figures: &'a Figures,
+    /// Logical decoding reads heap rows only, so it keeps them.
+    is_published: bool,
+    /// Packing beside writers can do it, whoever starts it.
+    can_be_packed: bool,
+    /// Packing in the background sees to it.
+    is_packed: bool,
+}
+
+/// In this order they speak.
+const ADVISERS: [unsafe fn(&Subject, &mut Vec<Advice>); 3] = [rewriting, empty_pages, bloated_indexes];
+
+/// All there is to advise.
+pub(super) unsafe fn of(rel: Relation, figures: &Figures) -> Vec<Advice> {
+    let mut found = Vec::new();
+    // SAFETY: rel is open.
+    unsafe {
+        let can_be_packed = packing::obstacle(rel).is_none();
+        let subject = Subject {
+            rel,
+            figures,
+            is_published: open_stripes::is_published(rel),
+            can_be_packed,
+            is_packed: can_be_packed
+                && figures.options.packing
+                && packing::is_on()
+                && !relation::is_temporary(rel),
+        };
+        for adviser in ADVISERS {
+            adviser(&subject, &mut found);
+        }
+    }
+    found
+}
+
+/// What rewriting rows would do for the table: beside others, or under a lock.
+unsafe fn rewriting(subject: &Subject, found: &mut Vec<Advice>) {
+    let Subject { rel, figures, .. } = *subject;
+    if subject.is_published {
+        return;
+    }
+    let usual = if subject.is_packed { Weight::Possible } else { Weight::Needed };
+    let (mut repack, mut merge) = (Vec::new(), Vec::new());
+    // Stripes of a full table: the last one is as small as it happens to be.
+    // SAFETY: rel is open.
+    if figures.small_stripes > 1 + figures.stripes / 4
+        && unsafe { packing::can_be_joined(rel, &figures.examples) }
+    {
+        repack.push((usual, format!("join {} small stripes", figures.small_stripes)));
+    }
+    if figures.hot.settled >= f64::from(figures.options.chunk_group_row_limit) {
+        repack.push((usual, format!("put some {} heap rows into stripes", figures.hot.settled)));
+    }
+    if figures.dead_rows > 0 && figures.dead_rows >= figures.cold_rows / 5 {
+        repack.push((usual, format!("drop {} dead rows of stripes", figures.dead_rows)));
+    }
+    let overlapping = figures.overlapping_stripes;
+    if overlapping > 1 + figures.stripes / 4 {
+        // SAFETY: rel is open.
+        let is_sorted = |key: &SortKey| unsafe { packing::sorts(rel, key) };
+        let by_packing = figures.options.orderby.first().is_some_and(is_sorted);
+        let text = format!("sort {overlapping} stripes that overlap in the order of orderby");
+        if by_packing {
+            repack.push((usual, text));
+        } else {
+            // It takes a lock that keeps others out: not for a few.
+            let most = overlapping >= figures.stripes / 2;
+            merge.push((if most { Weight::Needed } else { Weight::Possible }, text));
+        }
+    }
+    if !subject.can_be_packed {
+        repack.append(&mut merge);
+        std::mem::swap(&mut repack, &mut merge);
+    }
+    for weight in [Weight::Needed, Weight::Possible] {
+        for (what, list) in
+            [("CALL engine.colcompress_repack()", &repack), ("engine.colcompress_merge()", &merge)]
+        {
+            let of_it: Vec<&str> =
+                list.iter().filter(|(of, _)| *of == weight).map(|(_, text)| text.as_str()).collect();
+            if !of_it.is_empty() {
+                found.push(Advice { weight, text: format!("{what} would {}", of_it.join(", ")) });
+            }
+        }
+    }
+}
+
+/// Pages that VACUUM would free.
+unsafe fn empty_pages(subject: &Subject, found: &mut Vec<Advice>) {
+    let figures = subject.figures;
+    if figures.free_blocks > 0 && figures.free_blocks >= figures.file_blocks / 10 {
+        // Packing has the table vacuumed.
+        let weight = if subject.is_packed { Weight::Possible } else { Weight::Needed };
+        let text = format!("VACUUM would free up to {} pages for new rows", figures.free_blocks);
+        found.push(Advice { weight, text });
+    }
+}
+
+/// Btrees that REINDEX would make much smaller.
+unsafe fn bloated_indexes(subject: &Subject, found: &mut Vec<Advice>) {
+    // SAFETY: rel is open.
+    for bloat in unsafe { index_bloat::of(subject.rel) } {
+        let Bloat { index, blocks, needed, is_huge } = bloat;
+        let free = blocks - needed;
+        found.push(Advice {
+            weight: if is_huge { Weight::Needed } else { Weight::Possible },
+            text: format!("REINDEX INDEX CONCURRENTLY {index} would free some {free} of its {blocks} pages"),
+        });
+    }
+}

@@ -1,0 +1,144 @@
+//! The figures of a table's health.
+//!
+//! Invariant: all are counted in what is there, none in `pg_class`, so they are known before the first ANALYZE, and count no row that is not there.
+
+use pgrx::pg_sys::{self, Relation};
+use stripe::Summary;
+use vector::Scalar;
+
+use crate::host::{buffer, error, relation};
+use crate::options::{self, SortKey, TableOptions};
+use crate::storage::directory::{self, StripeEntry};
+use crate::storage::page_header::{self, Header, Parsed};
+use crate::storage::pages::BlockRun;
+use crate::storage::{directory_scan, free, metapage, row_proxy};
+use crate::table_am::hot_rows::{self, HotRows};
+use crate::table_am::hot_runs;
+
+/// A stripe with less than one in so many of the rows it may have is small.
+const SMALL: u32 = 4;
+/// Heap pages that are read to count their rows.
+const PAGES: u32 = 2048;
+
+/// What is told of a table.
+pub(super) struct Figures {
+    pub options: TableOptions,
+    /// Rows in heap pages, estimated where there are many pages.
+    pub hot: HotRows,
+    pub cold_rows: u64,
+    /// Of the cold rows, those that are deleted or updated and still in their stripes.
+    pub dead_rows: u64,
+    pub stripes: usize,
+    pub small_stripes: usize,
+    /// 0 without an order.
+    pub overlapping_stripes: usize,
+    pub file_blocks: u32,
+    pub stripe_blocks: u32,
+    pub dead_blocks: u32,
+    /// Of the dead blocks, those that a VACUUM could free now.
+    pub free_blocks: u32,
+    /// Some of the small stripes.
+    pub examples: Vec<StripeEntry>,
+}
+
+impl Figures {
+    pub unsafe fn of(rel: Relation) -> Self {
+        /// Small stripes that are looked into where it is asked whether they could be joined.
+        const EXAMPLES: usize = 16;
+        // SAFETY: rel is open.
+        unsafe {
+            let options = options::table_options(rel);
+            let snapshot = pg_sys::GetActiveSnapshot();
+            let storage_id = metapage::storage_id(rel);
+            let stripes = storage_id.map_or_else(Vec::new, |id| directory::visible(id, snapshot));
+            let small = |entry: &&StripeEntry| entry.row_count < options.stripe_row_limit / SMALL;
+            let dead_blocks = dead_blocks(rel, stripes.iter().map(|entry| entry.run));
+            let oldest_xmin = pg_sys::GetOldestNonRemovableTransactionId(rel);
+            let replaced = storage_id.map_or_else(Vec::new, |id| directory_scan::not_dead(id, oldest_xmin));
+            let seen: u32 = replaced
+                .iter()
+                .filter(|(_, is_live)| !is_live)
+                .fold(0, |sum, (entry, _)| sum.saturating_add(entry.run.block_count));
+            Self {
+                hot: hot_rows::count(rel, PAGES, std::ptr::null_mut()),
+                cold_rows: stripes.iter().map(|entry| u64::from(entry.row_count)).sum(),
+                dead_rows: row_proxy::count(rel, stripes.iter()) as u64,
+                stripes: stripes.len(),
+                small_stripes: stripes.iter().filter(small).count(),
+                overlapping_stripes: options.orderby.first().map_or(0, |key| overlapping(rel, &stripes, key)),
+                file_blocks: relation::block_count(rel),
+                stripe_blocks: stripes.iter().map(|entry| entry.run.block_count).sum(),
+                dead_blocks,
+                free_blocks: dead_blocks.saturating_sub(seen),
+                examples: stripes.iter().filter(small).take(EXAMPLES).cloned().collect(),
+                options,
+            }
+        }
+    }
+}
+
+/// Stripes that begin before one that begins earlier has ended, by the bounds of the order's first column. One value alone lies across nothing.
+unsafe fn overlapping(rel: Relation, stripes: &[StripeEntry], key: &SortKey) -> usize {
+    let Some(column) = usize::try_from(key.attnum).ok().and_then(|number| number.checked_sub(1)) else {
+        return 0;
+    };
+    let mut ranges: Vec<(Scalar, Scalar)> = Vec::new();
+    for entry in stripes {
+        match Summary::open(&entry.summary).and_then(|summary| summary.column(column)) {
+            Ok(Some((_, statistics))) => {
+                if let (Some(min), Some(max)) = (statistics.min, statistics.max) {
+                    let (min, max) = (min.value, max.value);
+                    if min.compare(&max).is_some_and(std::cmp::Ordering::is_lt) {
+                        ranges.push((min, max));
+                    }
+                }
+            }
+            Ok(None) => {}
+            Err(problem) => error::raise_stripe(rel, entry.first_row, problem),
+        }
+    }
+    let order = |a: &Scalar, b: &Scalar| a.compare(b).unwrap_or(std::cmp::Ordering::Equal);
+    ranges.sort_by(|a, b| order(&a.0, &b.0));
+    let mut count = 0;
+    let mut reach: Option<Scalar> = None;
+    for (min, max) in ranges {
+        if let Some(reach) = &reach {
+            count += usize::from(order(&min, reach).is_lt());
+        }
+        if reach.as_ref().is_none_or(|reach| order(reach, &max).is_lt()) {
+            reach = Some(max);
+        }
+    }
+    count
+}
+
+/// Stripe pages that none of these stripes has: of loads that were rolled back, and of stripes that were replaced; not those that somebody is just writing.
+pub(in crate::table_am) unsafe fn dead_blocks(rel: Relation, live: impl Iterator<Item = BlockRun>) -> u32 {
+    // SAFETY: rel is open; pages are looked at under pin and shared lock.
+    unsafe {
+        let mut dead = 0;
+        let mut vmbuffer: pg_sys::Buffer = 0;
+        for span in hot_runs::hot_spans(live, relation::block_count(rel)) {
+            for block in span.start..span.end {
+                let status = u32::from(pg_sys::visibilitymap_get_status(rel, block, &raw mut vmbuffer));
+                if status & pg_sys::VISIBILITYMAP_ALL_FROZEN == 0
+                    || pg_sys::GetRecordedFreeSpace(rel, block) > 0
+                {
+                    continue;
+                }
+                pgrx::check_for_interrupts!();
+                let buf = buffer::read(rel, block, std::ptr::null_mut());
+                buffer::lock_shared(buf);
+                let parsed = page_header::parse(buffer::bytes(buffer::page(buf)));
+                buffer::unlock_release(buf);
+                if let Parsed::Ours(Header::Stripe { owner, .. }) = parsed {
+                    dead += u32::from(free::ended(owner.writer));
+                }
+            }
+        }
+        if vmbuffer != 0 {
+            pg_sys::ReleaseBuffer(vmbuffer);
+        }
+        dead
+    }
+}
