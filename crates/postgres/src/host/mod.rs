@@ -26,6 +26,7 @@ pub mod relation;
 pub mod shared_memory;
 pub mod short_calls;
 pub mod subtransaction;
+pub mod table_counts;
 pub mod tree;
 pub mod user_functions;
 pub mod value_error;

@@ -7,7 +7,7 @@
 //! a read-only transaction on a temporary table, and cannot be reused after a restore).
 //! Invariant: the counter only grows, is not transactional, and is logged before a number is handed out.
 
-use pgrx::pg_sys::{self, Buffer, Relation};
+use pgrx::pg_sys::{self, Buffer, Relation, TransactionId};
 
 use super::page_header::{self, Header, Parsed};
 use super::pages;
@@ -63,11 +63,13 @@ struct Meta {
     storage_id: u64,
     next_row: u64,
     swept: u64,
+    swept_before: u32,
 }
 
 impl Meta {
     fn header(self) -> Header {
-        Header::Meta { storage_id: self.storage_id, next_row: self.next_row, swept: self.swept }
+        let Self { storage_id, next_row, swept, swept_before } = self;
+        Header::Meta { storage_id, next_row, swept, swept_before }
     }
 }
 
@@ -83,11 +85,20 @@ pub unsafe fn swept(rel: Relation) -> u64 {
     unsafe { read_meta(rel).map_or(0, |meta| meta.swept) }
 }
 
-/// Remembers which row numbers were dead when the indexes were swept, by their fingerprint.
-pub unsafe fn set_swept(rel: Relation, dead: u64) {
+/// Rows of stripes that died before this transaction were dead when the indexes were last swept; the invalid one where that is not known.
+pub unsafe fn swept_before(rel: Relation) -> TransactionId {
+    // SAFETY: rel is open.
+    unsafe { TransactionId::from(read_meta(rel).map_or(0, |meta| meta.swept_before)) }
+}
+
+/// Remembers which row numbers were dead when the indexes were swept: by their fingerprint, and by the oldest transaction that was running.
+pub unsafe fn set_swept(rel: Relation, dead: u64, oldest_xmin: TransactionId) {
     // SAFETY: rel is open.
     unsafe {
-        change(rel, |meta| meta.swept = dead);
+        change(rel, |meta| {
+            meta.swept = dead;
+            meta.swept_before = oldest_xmin.into_inner();
+        });
     }
 }
 
@@ -148,8 +159,8 @@ unsafe fn look(rel: Relation, buf: Buffer) -> Option<Meta> {
             return None;
         }
         match page_header::parse(buffer::bytes(page)) {
-            Parsed::Ours(Header::Meta { storage_id, next_row, swept }) => {
-                Some(Meta { storage_id, next_row, swept })
+            Parsed::Ours(Header::Meta { storage_id, next_row, swept, swept_before }) => {
+                Some(Meta { storage_id, next_row, swept, swept_before })
             }
             Parsed::Broken(what) => error::corrupt(rel, None, &format!("Block 0: {what}.")),
             _ => error::corrupt(rel, None, "Block 0 is not a metapage."),
@@ -212,7 +223,7 @@ pub unsafe fn ensure(rel: Relation) -> u64 {
             Some(meta) => meta.storage_id,
             None => {
                 let id = new_storage_id();
-                let header = Meta { storage_id: id, next_row: 0, swept: 0 }.header();
+                let header = Meta { storage_id: id, next_row: 0, swept: 0, swept_before: 0 }.header();
                 let mut vmbuffer: Buffer = 0;
                 pages::format_new(rel, buf, &mut vmbuffer, &header, &[], relation::needs_wal(rel));
                 pg_sys::ReleaseBuffer(vmbuffer);

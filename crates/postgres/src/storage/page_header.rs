@@ -11,7 +11,7 @@
 //! | 32 | storage id (u64) | storage id (u64) |
 //! | 40 | first row number of the stripe (u64) | next row number (u64) |
 //! | 48 | full 64-bit xid of the writer (u64) | fingerprint of the dead row numbers at the last sweep of the indexes (u64) |
-//! | 56 | page number within the run (u32) | zero |
+//! | 56 | page number within the run (u32) | rows of stripes that died before this xid were swept (u32; 0: none is known to be) |
 //! | 60 | check of bytes 24..60 (u32) | check of bytes 24..60 |
 //! | 64 | payload | zero |
 //!
@@ -49,6 +49,8 @@ pub enum Header {
         next_row: u64,
         /// Fingerprint of the row numbers that were dead when index entries were last swept.
         swept: u64,
+        /// What died before this transaction was in that sweep, invalid where none was; for statistics only, as ids of transactions wrap around.
+        swept_before: u32,
     },
     /// One page of a run.
     Stripe {
@@ -111,7 +113,9 @@ fn check(bytes: &[u8]) -> u32 {
 pub fn encode(header: &Header) -> [u8; PAYLOAD_OFFSET - PAGE_HEADER_BYTES] {
     let mut out = [0u8; PAYLOAD_OFFSET - PAGE_HEADER_BYTES];
     let (magic, storage_id, row, writer, number) = match *header {
-        Header::Meta { storage_id, next_row, swept } => (META_MAGIC, storage_id, next_row, swept, 0),
+        Header::Meta { storage_id, next_row, swept, swept_before } => {
+            (META_MAGIC, storage_id, next_row, swept, swept_before)
+        }
         Header::Stripe { owner, page_number } => {
             (STRIPE_MAGIC, owner.storage_id, owner.first_row, owner.writer, page_number)
         }
@@ -152,9 +156,10 @@ pub fn parse(page: &[u8]) -> Parsed {
     let storage_id = u64::from_le_bytes(field(page, 32));
     let row = u64::from_le_bytes(field(page, 40));
     let writer = u64::from_le_bytes(field(page, 48));
-    if magic == META_MAGIC {
-        return Parsed::Ours(Header::Meta { storage_id, next_row: row, swept: writer });
-    }
     let page_number = u32::from_le_bytes(field(page, 56));
+    if magic == META_MAGIC {
+        let (next_row, swept, swept_before) = (row, writer, page_number);
+        return Parsed::Ours(Header::Meta { storage_id, next_row, swept, swept_before });
+    }
     Parsed::Ours(Header::Stripe { owner: PageOwner { storage_id, first_row: row, writer }, page_number })
 }

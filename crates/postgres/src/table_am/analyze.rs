@@ -2,27 +2,30 @@
 //!
 //! The server samples blocks of the file and multiplies what it sees by the blocks it did not. A stripe page
 //! therefore yields its share of its stripe's rows: page p of B gets rows R*p/B to R*(p+1)/B. Where the sampled pages
-//! hold far more rows than the statistics need, every k-th row is returned and the others are only counted, hot and
-//! cold alike, so the sample stays uniform and chunks full of rows cost no more than they are worth.
-//! The stripes that count are the committed ones and our own, and so are their rows' deaths.
+//! hold far more rows than the statistics need, one row at a random place of each `every` is returned, hot and
+//! cold alike, so each row is as likely as any other, and chunks full of rows cost no more than they are worth. (Rows at fixed distances would leave out values that recur with a period.)
+//! How many rows of stripes there are, and how many of them are dead, is known: each block of the file is told to have as many as any other, whatever it holds, so the server's sum is exact.
+//! The server sorts the sample by TID and computes correlations in that order. Hot rows have younger places than all rows of stripes here, as they mostly are younger: rows get into stripes in the order of
+//! their arrival. The stripes that count are the committed ones and our own, and so are their rows' deaths. Those that VACUUM has nothing more to do for do not count as dead (`vacuum_counts`).
 
 use pgrx::pg_guard;
 use pgrx::pg_sys::{
-    self, BlockNumber, BufferAccessStrategy, Relation, TableScanDesc, TransactionId, TupleTableSlot,
+    self, BlockNumber, BufferAccessStrategy, BufferHeapTupleTableSlot, Relation, TableScanDesc,
+    TransactionId, TupleTableSlot,
 };
 
 use super::cold_rows::SLOT_WANTS_SYSTEM_COLUMNS;
 use super::delegate::heap_guarded;
 use super::scan::{self, Scan};
-use crate::host::relation;
+use super::{tid, vacuum_counts};
+use crate::host::{random, relation};
 use crate::storage::directory::StripeEntry;
-use crate::storage::row_proxy::{self, Tombstones};
-use crate::storage::{directory_scan, metapage};
+use crate::storage::{directory_scan, metapage, row_proxy};
 
 /// Rows that ANALYZE takes per unit of statistics target (the server's own constant).
 const ROWS_PER_TARGET: f64 = 300.0;
 /// How many times the needed rows are offered at least.
-const SURPLUS: f64 = 3.0;
+const SURPLUS: f64 = 1.5;
 
 /// What an ANALYZE scan keeps between calls.
 #[derive(Default)]
@@ -30,20 +33,52 @@ pub struct State {
     started: bool,
     /// Live stripes ordered by first block.
     stripes: Vec<StripeEntry>,
-    /// Rows of them that are dead.
-    tombstones: Tombstones,
+    /// Rows of them that are dead, ascending.
+    dead: Vec<u64>,
+    /// Blocks of the file.
+    blocks: BlockNumber,
+    /// Live and dead rows of stripes, for each block of the file, and whether this block has told of them.
+    live_a_block: f64,
+    dead_a_block: f64,
+    is_told: bool,
     /// Rows of the present page that are left: stripe, next row, end.
     page: Option<(usize, u32, u32)>,
-    /// One row in `every` is returned.
-    every: u64,
-    seen: u64,
+    chooser: Chooser,
 }
 
-impl State {
-    /// Whether the row just counted is one to return.
-    fn chosen(&mut self) -> bool {
-        self.seen += 1;
-        self.seen.is_multiple_of(self.every.max(1))
+/// Chooses one row of each `every`.
+#[derive(Default)]
+struct Chooser {
+    every: u64,
+    /// Rows to pass over before the next one that is chosen.
+    skip: u64,
+    /// Rows behind that one which belong to the same part.
+    rest: u64,
+}
+
+impl Chooser {
+    /// `random` gives a number below another.
+    fn new(every: u64, random: impl Fn(u64) -> u64) -> Self {
+        let mut chooser = Self { every: every.max(1), ..Self::default() };
+        chooser.choose(random);
+        chooser
+    }
+
+    fn choose(&mut self, random: impl Fn(u64) -> u64) {
+        let at = random(self.every);
+        self.skip = self.rest + at;
+        self.rest = self.every - 1 - at;
+    }
+
+    /// Goes over the next rows, up to the one that is chosen: its place among them, or None where all are passed over.
+    fn pass(&mut self, rows: u64, random: impl Fn(u64) -> u64) -> Option<u64> {
+        if self.skip >= rows {
+            self.skip -= rows;
+            return None;
+        }
+        let at = self.skip;
+        self.choose(random);
+        Some(at)
     }
 }
 
@@ -51,18 +86,24 @@ unsafe fn start(rel: Relation, state: &mut State) {
     // SAFETY: rel is open for the scan's life.
     unsafe {
         state.started = true;
+        state.blocks = relation::block_count(rel).max(1);
+        let blocks = f64::from(state.blocks);
+        let mut rows = 0.0;
         if let Some(storage_id) = metapage::storage_id(rel) {
-            let now = &raw mut pg_sys::SnapshotSelfData;
-            state.stripes = directory_scan::visible(storage_id, now);
-            state.tombstones = row_proxy::tombstones(rel, storage_id, now, usize::MAX).unwrap_or_default();
+            let swept_before = metapage::swept_before(rel);
+            state.stripes = directory_scan::visible(storage_id, &raw mut pg_sys::SnapshotSelfData);
+            state.dead =
+                row_proxy::buried(storage_id, swept_before).into_iter().map(|(row, _)| row).collect();
+            let count = vacuum_counts::cold(storage_id, swept_before);
+            rows = count.live;
+            (state.live_a_block, state.dead_a_block) = (count.live / blocks, count.dead / blocks);
         }
         state.stripes.retain(|entry| entry.run.block_count > 0 && entry.row_count > 0);
         state.stripes.sort_by_key(|entry| entry.run.first_block);
-        let blocks = f64::from(relation::block_count(rel).max(1));
         let wanted = rows_wanted(rel);
-        let rows: f64 = state.stripes.iter().map(|entry| f64::from(entry.row_count)).sum();
         let offered = rows * (wanted / blocks).min(1.0);
-        state.every = (offered / (wanted * SURPLUS)).floor().clamp(1.0, 1e9) as u64;
+        state.chooser =
+            Chooser::new((offered / (wanted * SURPLUS)).floor().clamp(1.0, 1e9) as u64, random::below);
     }
 }
 
@@ -95,6 +136,7 @@ pub(super) unsafe extern "C-unwind" fn next_block(
         if !state.started {
             start((*scan).rs_rd, state);
         }
+        state.is_told = false;
         let after = state.stripes.partition_point(|entry| entry.run.first_block <= block);
         state.page = None;
         if let Some(at) = after.checked_sub(1) {
@@ -105,7 +147,7 @@ pub(super) unsafe extern "C-unwind" fn next_block(
                 let from = (rows * page / pages) as u32;
                 let to = (rows * (page + 1) / pages) as u32;
                 state.page = Some((at, from, to));
-                return to > from;
+                return true;
             }
         }
         heap_guarded!(scan_analyze_next_block((*ours).heap, block, strategy))
@@ -124,34 +166,89 @@ pub(super) unsafe extern "C-unwind" fn next_tuple(
     // SAFETY: as above; live and dead point at the caller's counters.
     unsafe {
         let ours = scan.cast::<Scan>();
-        let state = Scan::state(ours);
-        let Some((at, mut next, end)) = state.analyze.page else {
+        let state = &mut Scan::state(ours).analyze;
+        if !std::mem::replace(&mut state.is_told, true) {
+            *live += state.live_a_block;
+            *dead += state.dead_a_block;
+        }
+        let Some((at, mut next, end)) = state.page else {
             while heap_guarded!(scan_analyze_next_tuple((*ours).heap, oldest_xmin, live, dead, slot)) {
-                if state.analyze.chosen() {
+                if state.chooser.pass(1, random::below).is_some() {
+                    put_behind(slot, state.blocks);
                     return true;
                 }
             }
             return false;
         };
-        while next < end {
-            let row = next;
-            next += 1;
-            let entry = &state.analyze.stripes[at];
-            if state.analyze.tombstones.contains(entry.first_row + u64::from(row)) {
-                *dead += 1.0;
+        let entry = &state.stripes[at];
+        while let Some(ahead) = state.chooser.pass(u64::from(end - next), random::below) {
+            let row = next + ahead as u32;
+            next = row + 1;
+            if state.dead.binary_search(&(entry.first_row + u64::from(row))).is_ok() {
                 continue;
             }
-            *live += 1.0;
-            if state.analyze.chosen() {
-                state.analyze.page = Some((at, next, end));
-                let entry = std::ptr::from_ref(&state.analyze.stripes[at]);
-                // As a heap tuple, which says its place: the sample is sorted by it, and correlation is measured in that order.
-                (*slot).tts_flags |= SLOT_WANTS_SYSTEM_COLUMNS;
-                scan::cold_rows(ours).fetch(&*entry, row, slot);
-                return true;
-            }
+            state.page = Some((at, next, end));
+            let entry = std::ptr::from_ref(entry);
+            // As a heap tuple, which says its place.
+            (*slot).tts_flags |= SLOT_WANTS_SYSTEM_COLUMNS;
+            scan::cold_rows(ours).fetch(&*entry, row, slot);
+            return true;
         }
+        state.page = Some((at, end, end));
         pg_sys::ExecClearTuple(slot);
         false
+    }
+}
+
+/// Gives the hot row in a slot a place behind those of all rows of stripes.
+unsafe fn put_behind(slot: *mut TupleTableSlot, blocks: BlockNumber) {
+    // SAFETY: heap has just stored a tuple of a page in the slot, whose header it makes anew for each.
+    unsafe {
+        let tuple = (*slot.cast::<BufferHeapTupleTableSlot>()).base.tuple;
+        if std::ptr::eq((*slot).tts_ops, &raw const pg_sys::TTSOpsBufferHeapTuple) && !tuple.is_null() {
+            let at = (*tuple).t_self;
+            let block = (BlockNumber::MAX - 1).saturating_sub(blocks).saturating_add(tid::block_of(at));
+            (*tuple).t_self = tid::tid(block, at.ip_posid);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::RefCell;
+
+    use super::Chooser;
+
+    /// The rows that are chosen of pages with so many rows each; `places` in their parts come in turn.
+    fn chosen(every: u64, places: &[u64], pages: &[u64]) -> Vec<u64> {
+        let places = RefCell::new(places.iter().copied().cycle());
+        let random = |limit: u64| places.borrow_mut().next().unwrap_or(0).min(limit - 1);
+        let mut chooser = Chooser::new(every, random);
+        let (mut found, mut start) = (Vec::new(), 0);
+        for &rows in pages {
+            let mut next = start;
+            start += rows;
+            while let Some(ahead) = chooser.pass(start - next, random) {
+                found.push(next + ahead);
+                next += ahead + 1;
+            }
+        }
+        found
+    }
+
+    #[test]
+    fn each_part_gives_one_row() {
+        let places = [0, 9, 0, 9, 5, 5];
+        assert_eq!(chosen(10, &places, &[60]), [0, 19, 20, 39, 45, 55]);
+        assert_eq!(chosen(10, &places, &[1, 18, 1, 1, 0, 30, 9]), [0, 19, 20, 39, 45, 55]);
+        assert_eq!(chosen(10, &places, &[1; 60]), [0, 19, 20, 39, 45, 55]);
+        assert_eq!(chosen(1, &[0], &[2, 0, 2]), [0, 1, 2, 3]);
+    }
+
+    #[test]
+    fn the_last_part_may_give_none() {
+        assert_eq!(chosen(10, &[3], &[13]), [3]);
+        assert_eq!(chosen(10, &[3], &[14]), [3, 13]);
+        assert_eq!(chosen(10, &[3], &[]), [0; 0]);
     }
 }

@@ -22,15 +22,15 @@ pub(super) struct HotRows {
     pub live: f64,
     /// Of these, those that every snapshot sees and nobody is changing, which can be packed.
     pub settled: f64,
-    /// Those that some snapshot may still see.
-    pub recently_dead: f64,
+    /// Those that are there still, for older snapshots or the next VACUUM.
+    pub dead: f64,
 }
 
 impl AddAssign for HotRows {
     fn add_assign(&mut self, other: Self) {
         self.live += other.live;
         self.settled += other.settled;
-        self.recently_dead += other.recently_dead;
+        self.dead += other.dead;
     }
 }
 
@@ -57,7 +57,7 @@ pub(super) unsafe fn count(rel: Relation, most: u32, strategy: BufferAccessStrat
         }
         if read < pages {
             let factor = f64::from(pages) / f64::from(read);
-            for figure in [&mut rows.live, &mut rows.settled, &mut rows.recently_dead] {
+            for figure in [&mut rows.live, &mut rows.settled, &mut rows.dead] {
                 *figure = (*figure * factor).round();
             }
         }
@@ -107,12 +107,12 @@ unsafe fn on_page(
                     rows.live += 1.0;
                     rows.settled += f64::from(u8::from(is_settled(header, oldest_xmin)));
                 }
-                HTSV_Result::HEAPTUPLE_RECENTLY_DEAD => rows.recently_dead += 1.0,
+                HTSV_Result::HEAPTUPLE_RECENTLY_DEAD | HTSV_Result::HEAPTUPLE_DEAD => rows.dead += 1.0,
                 HTSV_Result::HEAPTUPLE_INSERT_IN_PROGRESS if own((*header).t_choice.t_heap.t_xmin) => {
                     rows.live += 1.0;
                 }
                 HTSV_Result::HEAPTUPLE_DELETE_IN_PROGRESS if own(heap_tuple::updater(header)) => {
-                    rows.recently_dead += 1.0;
+                    rows.dead += 1.0;
                 }
                 HTSV_Result::HEAPTUPLE_DELETE_IN_PROGRESS => rows.live += 1.0,
                 _ => {}

@@ -9,7 +9,7 @@
 use pgrx::pg_guard;
 use pgrx::pg_sys::{self, CommandId, Datum, FunctionCallInfo, Oid, Relation, TupleTableSlot};
 
-use super::maintenance;
+use super::{maintenance, vacuum_counts};
 use crate::compat;
 use crate::host::error::{self, PgSqlErrorCode};
 use crate::host::relation;
@@ -142,11 +142,13 @@ unsafe fn copy(old: Relation, target: Oid, into: Into) {
             8 * 1024 * 1024,
         );
         let before = pg_sys::MemoryContextSwitchTo(context);
+        let mut rows = 0.0;
         while pg_sys::table_scan_getnextslot(scan, pg_sys::ScanDirection::ForwardScanDirection, slot) {
             match &mut target {
                 Target::Stripes(loader) => loader.push(new, &[slot]),
                 Target::HeapPages(state) => insert_hot(new, slot, command, *state),
             }
+            rows += 1.0;
             pg_sys::MemoryContextReset(context);
             pgrx::check_for_interrupts!();
         }
@@ -159,6 +161,8 @@ unsafe fn copy(old: Relation, target: Oid, into: Into) {
         pg_sys::table_endscan(scan);
         pg_sys::ExecDropSingleTupleTableSlot(slot);
         pg_sys::UnregisterSnapshot(snapshot);
+        // The swap takes these figures along.
+        vacuum_counts::set_counts(new, rows);
         pg_sys::table_close(new, pg_sys::NoLock as i32);
         pg_sys::CommandCounterIncrement();
     }

@@ -52,6 +52,7 @@ pub mod size;
 mod successor_locks;
 pub mod tid;
 mod vacuum;
+mod vacuum_counts;
 mod wanted;
 
 struct Routine(TableAmRoutine);

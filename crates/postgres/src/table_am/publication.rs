@@ -12,7 +12,7 @@ use std::ptr::null_mut;
 
 use pgrx::pg_sys::{self, Datum, NodeTag, Oid, PlannedStmt};
 
-use super::vacuum;
+use super::vacuum_counts;
 use crate::compat;
 use crate::host::raw::{self, guarded};
 use crate::host::{error, relation};
@@ -240,7 +240,7 @@ unsafe fn check_tables(tables: &[Oid]) {
                 // Waits for loads that do not know yet.
                 pg_sys::LockRelationOid(table, pg_sys::ShareLock as i32);
                 open_stripes::flush_relation(rel);
-                if vacuum::cold_row_count(rel) > 0.0 {
+                if vacuum_counts::cold_row_count(rel) > 0.0 {
                     error::raise(
                         error::PgSqlErrorCode::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
                         format!("cannot publish table {}", relation::quoted_name(rel)),

@@ -2,8 +2,8 @@
 //!
 //! Heap's own vacuum does the hot rows, with truncation always off: whatever the caller or a reloption says, trailing
 //! stripe pages look empty to it and would be cut off (`storage::truncate` knows better, and comes last). Then come index entries of row numbers that are dead to everybody, though the rows may still be in their stripes,
-//! proxies that nobody needs, stripe pages that lost their visibility bits, the ones that belong to nobody, and the row count in `pg_class`, which
-//! heap sees only a part of. Invariant: an entry goes only if no version of any directory row has its
+//! proxies that nobody needs, stripe pages that lost their visibility bits, the ones that belong to nobody, and the row counts in `pg_class` and the server's statistics, of which
+//! heap knows only a part (`vacuum_counts`). Invariant: an entry goes only if no version of any directory row has its
 //! number, or its row is dead to every snapshot here, and, once a conflict horizon is logged, to those of standbys (protocol point 8).
 
 use std::ffi::c_void;
@@ -15,13 +15,12 @@ use pgrx::pg_sys::{
 
 use super::delegate::heap_guarded;
 use super::tid;
+use super::vacuum_counts::Counts;
 use crate::compat;
 use crate::host::relation;
 use crate::storage::row_numbers::RowNumbers;
 use crate::storage::row_proxy::DeadToAll;
-use crate::storage::{
-    directory, directory_prune, directory_scan, free, metapage, row_proxy, truncate, visibility_bits,
-};
+use crate::storage::{directory, directory_prune, free, metapage, row_proxy, truncate, visibility_bits};
 
 /// `relation_vacuum`.
 #[pg_guard]
@@ -32,15 +31,7 @@ pub(super) unsafe extern "C-unwind" fn relation_vacuum(
 ) {
     // SAFETY: rel is open with ShareUpdateExclusiveLock in a transaction of its own.
     unsafe {
-        let before = live_cold_rows(rel);
-        let entries: Vec<_> =
-            relation::indexes(rel).into_iter().map(|index| (index, row_estimate(index))).collect();
-        // Heap extrapolates from the old density, which has to be that of hot rows here. This is the relation cache's
-        // copy; the catalog is put right below.
-        let form = (*rel).rd_rel;
-        if (*form).reltuples > 0.0 {
-            (*form).reltuples = (f64::from((*form).reltuples) - before).max(0.0) as f32;
-        }
+        let mut counts = Counts::before(rel);
         let mut own = *params;
         own.truncate = pg_sys::VacOptValue::VACOPTVALUE_DISABLED;
         heap_guarded!(relation_vacuum(rel, &raw mut own, strategy));
@@ -48,7 +39,7 @@ pub(super) unsafe extern "C-unwind" fn relation_vacuum(
             directory_prune::prune(storage_id);
         }
         if (*params).index_cleanup != pg_sys::VacOptValue::VACOPTVALUE_DISABLED {
-            sweep_indexes(rel, strategy);
+            sweep_indexes(rel, &mut counts, strategy);
         }
         if let Some(storage_id) = metapage::storage_id(rel) {
             row_proxy::remove_unused(rel, storage_id, strategy);
@@ -59,100 +50,7 @@ pub(super) unsafe extern "C-unwind" fn relation_vacuum(
             pgrx::debug1!("freed {freed} stripe pages that belonged to nobody");
         }
         let cut = (*params).truncate == pg_sys::VacOptValue::VACOPTVALUE_ENABLED && truncate::tail(rel) > 0;
-        count_rows(rel, cut, &entries);
-    }
-}
-
-/// Rows in stripes that are committed, or our own.
-pub(super) unsafe fn cold_row_count(rel: Relation) -> f64 {
-    // SAFETY: rel is open.
-    unsafe {
-        let Some(storage_id) = metapage::storage_id(rel) else { return 0.0 };
-        directory_scan::row_count(storage_id, &raw mut pg_sys::SnapshotSelfData)
-    }
-}
-
-/// Those of them that are not dead by now.
-unsafe fn live_cold_rows(rel: Relation) -> f64 {
-    // SAFETY: rel is open.
-    unsafe {
-        let Some(storage_id) = metapage::storage_id(rel) else { return 0.0 };
-        let stripes = directory_scan::visible(storage_id, &raw mut pg_sys::SnapshotSelfData);
-        let rows: f64 = stripes.iter().map(|entry| f64::from(entry.row_count)).sum();
-        (rows - row_proxy::count(rel, stripes.iter()) as f64).max(0.0)
-    }
-}
-
-/// `pg_class.reltuples`.
-unsafe fn row_estimate(relation: pg_sys::Oid) -> f64 {
-    // SAFETY: a catalog look-up.
-    unsafe {
-        let tuple = pg_sys::SearchSysCache1(pg_sys::SysCacheIdentifier::RELOID as i32, relation.into());
-        if tuple.is_null() {
-            return 0.0;
-        }
-        let rows = (*pg_sys::GETSTRUCT(tuple).cast::<pg_sys::FormData_pg_class>()).reltuples;
-        pg_sys::ReleaseSysCache(tuple);
-        f64::from(rows)
-    }
-}
-
-/// Adds the cold rows to what heap's vacuum has just written into pg_class, and puts the pages right that were cut off since; `entries` is what indexes had before.
-unsafe fn count_rows(rel: Relation, cut: bool, entries: &[(pg_sys::Oid, f64)]) {
-    // SAFETY: catalog look-ups and the server's own in-place update.
-    unsafe {
-        let cold = live_cold_rows(rel);
-        if cold == 0.0 && !cut {
-            return;
-        }
-        pg_sys::CommandCounterIncrement();
-        let tuple = pg_sys::SearchSysCache1(pg_sys::SysCacheIdentifier::RELOID as i32, (*rel).rd_id.into());
-        if tuple.is_null() {
-            return;
-        }
-        let form = pg_sys::GETSTRUCT(tuple).cast::<pg_sys::FormData_pg_class>();
-        let (pages, visible) = ((*form).relpages, (*form).relallvisible);
-        let (hot, indexed) = (f64::from((*form).reltuples).max(0.0), (*form).relhasindex);
-        pg_sys::ReleaseSysCache(tuple);
-        let (pages, visible) = (pages as pg_sys::BlockNumber, visible as pg_sys::BlockNumber);
-        let pages = if cut { relation::block_count(rel) } else { pages };
-        set_counts(rel, pages, hot + cold, visible.min(pages), indexed);
-        for &(index, before) in entries {
-            count_entries(index, hot + cold, before);
-        }
-    }
-}
-
-/// Has an index of all `rows` rows say so, and a partial one at least what it said `before`: heap's vacuum, which knows of hot rows, has it say no more than these are.
-unsafe fn count_entries(index: pg_sys::Oid, rows: f64, before: f64) {
-    // SAFETY: as `count_rows`; the index is not dropped while its table is locked.
-    unsafe {
-        let open = pg_sys::index_open(index, pg_sys::RowExclusiveLock as i32);
-        let form = &*(*open).rd_rel;
-        let is_partial = !pg_sys::RelationGetIndexPredicate(open).is_null();
-        let rows = if is_partial { before.min(rows) } else { rows };
-        if f64::from(form.reltuples) < rows {
-            set_counts(open, form.relpages as pg_sys::BlockNumber, rows, 0, false);
-        }
-        pg_sys::index_close(open, pg_sys::NoLock as i32);
-    }
-}
-
-/// Writes to pg_class in place what a relation has, and leaves its horizons alone.
-unsafe fn set_counts(
-    rel: Relation,
-    pages: pg_sys::BlockNumber,
-    rows: f64,
-    visible: pg_sys::BlockNumber,
-    has_index: bool,
-) {
-    let (no_xid, no_multi) = (pg_sys::InvalidTransactionId, pg_sys::MultiXactId::from(0u32));
-    let untold = std::ptr::null_mut();
-    // SAFETY: rel is open, and locked so that nobody else writes this.
-    unsafe {
-        pg_sys::vac_update_relstats(
-            rel, pages, rows, visible, has_index, no_xid, no_multi, untold, untold, false,
-        );
+        counts.correct(rel, cut, strategy);
     }
 }
 
@@ -192,7 +90,7 @@ unsafe extern "C-unwind" fn is_dead(tid: ItemPointer, state: *mut c_void) -> boo
 
 /// Takes the entries of dead row numbers out of every index. The metapage remembers which numbers were dead the last
 /// time, so that nothing is done when no others have died since.
-unsafe fn sweep_indexes(rel: Relation, strategy: BufferAccessStrategy) {
+unsafe fn sweep_indexes(rel: Relation, counts: &mut Counts, strategy: BufferAccessStrategy) {
     // SAFETY: rel is open; the indexes are opened and closed here.
     unsafe {
         let Some((numbers, storage_id)) = directory::numbers_in_use(rel).zip(metapage::storage_id(rel))
@@ -231,10 +129,13 @@ unsafe fn sweep_indexes(rel: Relation, strategy: BufferAccessStrategy) {
             let state = (&raw mut dead).cast();
             let none: *mut IndexBulkDeleteResult = std::ptr::null_mut();
             let result = pg_sys::index_bulk_delete(&raw mut info, none, Some(is_dead), state);
-            pg_sys::index_vacuum_cleanup(&raw mut info, result);
+            let result = pg_sys::index_vacuum_cleanup(&raw mut info, result);
+            if !result.is_null() {
+                counts.swept((*info.index).rd_id, (*result).num_index_tuples, (*result).estimated_count);
+            }
         }
         pg_sys::vac_close_indexes(count, indexes, pg_sys::NoLock as i32);
-        metapage::set_swept(rel, fingerprint);
+        metapage::set_swept(rel, fingerprint, horizon);
     }
 }
 

@@ -15,7 +15,7 @@ use super::rows::Rows;
 use super::stripes::{self, Chosen};
 use super::{Step, growing, obstacle, overlapping, process, settings, stop_after};
 use crate::compat;
-use crate::host::relation;
+use crate::host::{relation, table_counts};
 use crate::options;
 use crate::storage::directory::StripeEntry;
 use crate::storage::directory_age::Age;
@@ -134,7 +134,6 @@ unsafe fn give_back(rel: Relation, written: &[StripeEntry]) -> usize {
     unsafe {
         for entry in written {
             free::give_back(rel, entry);
-            pg_sys::pgstat_count_heap_insert(rel, -i64::from(entry.row_count));
         }
     }
     0
@@ -178,6 +177,7 @@ unsafe fn replace(
         }
         enter(rel, source, Which::Unique, moves.iter().map(|&(at, number)| (at, Some(number))));
         obstacle::refuse_if_subscribed(rel);
+        let moved = moves.len();
         row_move::record(storage_id, moves, command);
         for entry in written {
             // Each stripe's own: what is noted of its rows goes when it goes (`gone_rows`).
@@ -188,9 +188,8 @@ unsafe fn replace(
         directory::remove(storage_id, gone.iter().map(|stripe| stripe.place).collect());
         // After the old stripes are gone: see `moved::lives_on`.
         compat::transfer_predicate_locks(rel);
-        let count = gone.iter().map(|stripe| stripe.entry.row_count as usize).sum();
-        // The server counts them one by one.
-        (0..count).for_each(|_| pg_sys::pgstat_count_heap_delete(rel));
-        count
+        // What VACUUM has to do: take the entries of their old numbers away.
+        table_counts::add_dead(rel, moved);
+        gone.iter().map(|stripe| stripe.entry.row_count as usize).sum()
     }
 }

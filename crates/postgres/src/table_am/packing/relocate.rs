@@ -12,6 +12,7 @@ use super::rows::Rows;
 use super::{Step, choose, growing, obstacle, stop_after};
 use crate::compat;
 use crate::convert::{ColumnType, ColumnWriter};
+use crate::host::table_counts;
 use crate::options;
 use crate::storage::directory::StripeEntry;
 use crate::storage::directory_age::Age;
@@ -130,6 +131,8 @@ pub(super) unsafe fn write(
         let columns: Vec<_> = columns.iter_mut().map(ColumnWriter::take).collect();
         let rows = u32::try_from(count).unwrap_or(u32::MAX);
         let entry = open_stripes::write_pages(rel, rows, &columns, Some(first));
+        // The table has them already.
+        table_counts::take_back_insertions(rel, rows);
         StripeEntry { moved: true, ..entry }
     }
 }
@@ -167,5 +170,8 @@ unsafe fn delete(
         }
         row_proxy::insert_buried(storage_id, &stayed, command);
         compat::transfer_predicate_locks(rel);
+        let moved = rows.len() - stayed.len();
+        table_counts::take_back_deletions(rel, moved);
+        table_counts::add_dead(rel, moved);
     }
 }

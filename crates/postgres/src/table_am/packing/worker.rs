@@ -122,7 +122,6 @@ unsafe fn written(table: Oid) -> u64 {
         if counts.is_null() {
             return 0;
         }
-        // Packing counts what it moves as inserted.
         u64::try_from((*counts).tuples_inserted + (*counts).tuples_updated).unwrap_or(0)
     }
 }

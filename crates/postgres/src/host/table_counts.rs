@@ -1,0 +1,45 @@
+//! What the server's statistics count of a table (`pg_stat_user_tables`), where it is not what heap's code counts.
+//!
+//! Callers: movers, whose rows are neither new nor gone. The figures wait in this backend until a transaction has ended. (What VACUUM tells is `compat::set_row_counts`.) Invariant: nothing is counted where
+//! the server does not count for the table.
+
+use pgrx::pg_sys::{self, Relation};
+
+/// The backend's pending counts of a table; null where they are not kept.
+unsafe fn pending(rel: Relation) -> *mut pg_sys::PgStat_TableStatus {
+    // SAFETY: rel is open.
+    unsafe {
+        if (*rel).pgstat_info.is_null() && (*rel).pgstat_enabled {
+            pg_sys::pgstat_assoc_relation(rel);
+        }
+        (*rel).pgstat_info
+    }
+}
+
+/// So many rows that were counted as inserted are not new.
+pub unsafe fn take_back_insertions(rel: Relation, rows: u32) {
+    // SAFETY: rel is open.
+    unsafe { pg_sys::pgstat_count_heap_insert(rel, -i64::from(rows)) }
+}
+
+/// So many rows that this subtransaction was counted to have deleted are not gone.
+pub unsafe fn take_back_deletions(rel: Relation, rows: usize) {
+    // SAFETY: rel is open; the subtransaction's counts are there since it has counted something.
+    unsafe {
+        let info = pending(rel);
+        if !info.is_null() && !(*info).trans.is_null() {
+            (*(*info).trans).tuples_deleted -= i64::try_from(rows).unwrap_or(0);
+        }
+    }
+}
+
+/// So many copies of rows are left for VACUUM. Whatever becomes of the transaction: so this comes last in it.
+pub unsafe fn add_dead(rel: Relation, rows: usize) {
+    // SAFETY: rel is open.
+    unsafe {
+        let info = pending(rel);
+        if !info.is_null() {
+            (*info).t_counts.t_delta_dead_tuples += i64::try_from(rows).unwrap_or(0);
+        }
+    }
+}
