@@ -59,3 +59,12 @@ SELECT make(200000, 'stripes');
 RESET default_statistics_target;
 ANALYZE c;
 SELECT attname, n_distinct FROM pg_stats WHERE tablename = 'c' AND attname ~ '^p|flag' ORDER BY 2;
+-- What CREATE STATISTICS made may ask for more rows than any column: here for all.
+SET default_statistics_target = 10;
+CREATE TABLE pairs (id int, pair int) USING colcompress;
+INSERT INTO pairs SELECT g, g / 2 FROM generate_series(0, 59999) g;
+CREATE STATISTICS pairs_statistics (ndistinct) ON id, pair FROM pairs;
+ALTER STATISTICS pairs_statistics SET STATISTICS 300;
+ANALYZE pairs;
+SELECT attname, n_distinct, correlation FROM pg_stats WHERE tablename = 'pairs' ORDER BY 1;
+SELECT n_distinct FROM pg_stats_ext WHERE statistics_name = 'pairs_statistics';

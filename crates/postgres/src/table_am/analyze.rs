@@ -8,7 +8,7 @@
 //! The server sorts the sample by TID and computes correlations in that order. Hot rows have younger places than all rows of stripes here, as they mostly are younger: rows get into stripes in the order of
 //! their arrival. The stripes that count are the committed ones and our own, and so are their rows' deaths. Those that VACUUM has nothing more to do for do not count as dead (`vacuum_counts`).
 
-use pgrx::pg_guard;
+use pgrx::{PgList, pg_guard};
 use pgrx::pg_sys::{
     self, BlockNumber, BufferAccessStrategy, BufferHeapTupleTableSlot, Relation, TableScanDesc,
     TransactionId, TupleTableSlot,
@@ -20,7 +20,8 @@ use super::scan::{self, Scan};
 use super::{tid, vacuum_counts};
 use crate::host::{random, relation};
 use crate::storage::directory::StripeEntry;
-use crate::storage::{directory_scan, metapage, row_proxy};
+use crate::storage::row_proxy::{self, Tombstones};
+use crate::storage::{directory_scan, metapage};
 
 /// Rows that ANALYZE takes per unit of statistics target (the server's own constant).
 const ROWS_PER_TARGET: f64 = 300.0;
@@ -33,8 +34,8 @@ pub struct State {
     started: bool,
     /// Live stripes ordered by first block.
     stripes: Vec<StripeEntry>,
-    /// Rows of them that are dead, ascending.
-    dead: Vec<u64>,
+    /// Rows of them that are dead.
+    tombstones: Tombstones,
     /// Blocks of the file.
     blocks: BlockNumber,
     /// Live and dead rows of stripes, for each block of the file, and whether this block has told of them.
@@ -90,11 +91,11 @@ unsafe fn start(rel: Relation, state: &mut State) {
         let blocks = f64::from(state.blocks);
         let mut rows = 0.0;
         if let Some(storage_id) = metapage::storage_id(rel) {
+            let now = &raw mut pg_sys::SnapshotSelfData;
+            state.stripes = directory_scan::visible(storage_id, now);
+            state.tombstones = row_proxy::tombstones(rel, storage_id, now, usize::MAX).unwrap_or_default();
             let swept_before = metapage::swept_before(rel);
-            state.stripes = directory_scan::visible(storage_id, &raw mut pg_sys::SnapshotSelfData);
-            state.dead =
-                row_proxy::buried(storage_id, swept_before).into_iter().map(|(row, _)| row).collect();
-            let count = vacuum_counts::cold(storage_id, swept_before);
+            let count = vacuum_counts::cold(storage_id, &state.stripes, &mut state.tombstones, swept_before);
             rows = count.live;
             (state.live_a_block, state.dead_a_block) = (count.live / blocks, count.dead / blocks);
         }
@@ -107,18 +108,37 @@ unsafe fn start(rel: Relation, state: &mut State) {
     }
 }
 
-/// Rows that the statistics of this table's columns ask for.
+/// Rows that the statistics of this table's columns, of its indexes' expressions and of what CREATE STATISTICS made ask for.
 unsafe fn rows_wanted(rel: Relation) -> f64 {
+    // SAFETY: rel is open; indexes are closed again; a catalog's row is looked at while it is held.
+    unsafe {
+        let mut target = target_of(rel);
+        for index in relation::open_indexes(rel, pg_sys::AccessShareLock) {
+            target = target.max(target_of(index));
+            pg_sys::index_close(index, pg_sys::AccessShareLock as i32);
+        }
+        for object in PgList::<pg_sys::Oid>::from_pg(pg_sys::RelationGetStatExtList(rel)).iter_oid() {
+            let cache = pg_sys::SysCacheIdentifier::STATEXTOID as i32;
+            let tuple = pg_sys::SearchSysCache1(cache, object.into());
+            if !tuple.is_null() {
+                let form = pg_sys::GETSTRUCT(tuple).cast::<pg_sys::FormData_pg_statistic_ext>();
+                target = target.max((*form).stxstattarget);
+                pg_sys::ReleaseSysCache(tuple);
+            }
+        }
+        f64::from(target.max(1)) * ROWS_PER_TARGET
+    }
+}
+
+/// The largest statistics target of a relation's columns.
+unsafe fn target_of(rel: Relation) -> i32 {
     // SAFETY: rel is open and so is its row type.
     unsafe {
         let desc = (*rel).rd_att;
         let count = usize::try_from((*desc).natts).unwrap_or(0);
         let columns = (*desc).attrs.as_slice(count).iter().filter(|a| !a.attisdropped);
-        let target = columns
-            .map(|a| if a.attstattarget < 0 { pg_sys::default_statistics_target } else { a.attstattarget })
-            .max()
-            .unwrap_or(pg_sys::default_statistics_target);
-        f64::from(target.max(1)) * ROWS_PER_TARGET
+        let usual = pg_sys::default_statistics_target;
+        columns.map(|a| if a.attstattarget < 0 { usual } else { a.attstattarget }).max().unwrap_or(usual)
     }
 }
 
@@ -184,7 +204,7 @@ pub(super) unsafe extern "C-unwind" fn next_tuple(
         while let Some(ahead) = state.chooser.pass(u64::from(end - next), random::below) {
             let row = next + ahead as u32;
             next = row + 1;
-            if state.dead.binary_search(&(entry.first_row + u64::from(row))).is_ok() {
+            if state.tombstones.contains(entry.first_row + u64::from(row)) {
                 continue;
             }
             state.page = Some((at, next, end));

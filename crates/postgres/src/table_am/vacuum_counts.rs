@@ -4,40 +4,42 @@
 //! the directory, without dead ones, and hot rows in their pages (`hot_rows`). What counts as dead is what a later VACUUM has something to do for: a row of a stripe does not any more once its index
 //! entries are gone, though it stays until the stripe is rewritten. Invariant: a table that never had a row number has heap's figures.
 
-use pgrx::pg_sys::{self, BlockNumber, BufferAccessStrategy, Oid, Relation};
+use pgrx::pg_sys::{self, BlockNumber, BufferAccessStrategy, Oid, Relation, TransactionId};
 
 use super::hot_rows;
 use crate::compat;
 use crate::host::relation;
-use crate::storage::directory_age::Age;
-use crate::storage::{directory_scan, metapage, row_proxy};
+use crate::storage::directory::StripeEntry;
+use crate::storage::row_proxy::{self, DeadToAll, Tombstones};
+use crate::storage::{directory_scan, metapage};
 
 /// Heap pages that are read to count their rows.
 const PAGES: u32 = 8192;
 
 /// Rows in stripes.
+#[derive(Default)]
 pub(super) struct ColdCount {
     pub live: f64,
     /// Dead, not before a given transaction.
     pub dead: f64,
 }
 
-/// Counts the rows of stripes that are committed, or our own.
-pub(super) unsafe fn cold(storage_id: u64, oldest_xmin: pg_sys::TransactionId) -> ColdCount {
+/// Counts the rows of some stripes, given those that are dead.
+pub(super) unsafe fn cold(
+    storage_id: u64,
+    stripes: &[StripeEntry],
+    tombstones: &mut Tombstones,
+    before: TransactionId,
+) -> ColdCount {
     // SAFETY: catalog look-ups.
-    unsafe {
-        let stripes = directory_scan::visible(storage_id, &raw mut pg_sys::SnapshotSelfData);
-        let buried = row_proxy::buried(storage_id, oldest_xmin);
-        let mut count = ColdCount { live: 0.0, dead: 0.0 };
-        for entry in &stripes {
-            let from = buried.partition_point(|(row, _)| *row < entry.first_row);
-            let to = buried.partition_point(|(row, _)| *row < entry.end_row());
-            let of_it = buried.get(from..to).unwrap_or_default();
-            count.live += f64::from(entry.row_count) - of_it.len() as f64;
-            count.dead += of_it.iter().filter(|(_, age)| *age != Age::Everybody).count() as f64;
-        }
-        count
+    let done = unsafe { DeadToAll::of(storage_id, before) };
+    let mut count = ColdCount::default();
+    for entry in stripes {
+        let dead = tombstones.among(entry.first_row..entry.end_row());
+        count.live += f64::from(entry.row_count) - dead.len() as f64;
+        count.dead += dead.iter().filter(|&&row| !done.contains(row)).count() as f64;
     }
+    count
 }
 
 /// All rows in stripes that are committed, or our own, dead ones included.
@@ -88,7 +90,11 @@ impl Counts {
             pg_sys::CommandCounterIncrement();
             let heap_rows = row_estimate((*rel).rd_id).max(0.0);
             let hot = hot_rows::count(rel, PAGES, strategy);
-            let cold = cold(storage_id, pg_sys::GetOldestNonRemovableTransactionId(rel));
+            let now = &raw mut pg_sys::SnapshotSelfData;
+            let stripes = directory_scan::visible(storage_id, now);
+            let mut tombstones = row_proxy::tombstones(rel, storage_id, now, usize::MAX).unwrap_or_default();
+            let oldest_xmin = pg_sys::GetOldestNonRemovableTransactionId(rel);
+            let cold = cold(storage_id, &stripes, &mut tombstones, oldest_xmin);
             let rows = hot.live + cold.live;
             set_counts(rel, rows);
             for &(index, before) in &self.indexes {
