@@ -1,6 +1,5 @@
 """The server side of scripts/dev-server.sh, which see for usage."""
 
-import os
 import subprocess
 import sys
 
@@ -8,8 +7,7 @@ from harness.server import Server, ServerError, clean_environment, fail, private
 
 
 def main(verb, name, port, stage, *arguments):
-    settings = dict(item.split("=", 1) for item in os.environ.get("SETTINGS", "").split(";") if item)
-    server = Server(private_base(name), port=int(port), stage=stage, settings=settings, socket_dir=f"/tmp/cn_{name}")
+    server = Server(private_base(name), port=int(port), stage=stage, socket_dir=f"/tmp/cn_{name}")
     if verb in ("start", "restart", "fresh"):
         if server.exists():
             server.stop()

@@ -57,14 +57,28 @@ def server_ids():
 
 def clean_environment():
     """The caller's environment without what would leak into a server or a client: connection defaults,
-    locale, and RUST_BACKTRACE, which puts a backtrace into the DETAIL of every error."""
+    locale, and what a developer's shell asks of Rust."""
     drop = ("PG", "LC_")
     keep_pg = ("PG_CONFIG",)
     env = {k: v for k, v in os.environ.items() if k in keep_pg or not k.startswith(drop)}
-    for name in ("RUST_BACKTRACE", "LANG", "LANGUAGE"):
+    for name in ("RUST_BACKTRACE", "RUST_LIB_BACKTRACE", "LANG", "LANGUAGE"):
         env.pop(name, None)
     env.update(LC_ALL="C.UTF-8", PGTZ="UTC", PGOPTIONS="", PSQLRC="/dev/null", PSQL_HISTORY="/dev/null", PAGER="cat")
     return env
+
+
+def preloaded(libraries):
+    """What shared_preload_libraries says for a list of libraries; ours comes last where `colonnade` is not among them."""
+    names = [name.strip() for name in libraries.split(",") if name.strip()]
+    if "colonnade" not in names:
+        names.append("colonnade")
+    # With a directory in its name a library is looked up below extension_destdir, then in the server's own; a bare name is not.
+    return ", ".join(f"$libdir/{name}" for name in names)
+
+
+def extra_settings():
+    """Settings of every test server, from SETTINGS='name=value;name=value'."""
+    return dict(item.strip().split("=", 1) for item in os.environ.get("SETTINGS", "").split(";") if item.strip())
 
 
 def as_server_user(command):
@@ -75,10 +89,10 @@ def as_server_user(command):
     return command
 
 
-def run(command, check=True, cwd="/", **more):
-    """Runs a program in the clean environment; returns its completed process with text output."""
+def run(command, check=True, cwd="/", environment=None, **more):
+    """Runs a program in the clean environment and what is given besides; returns its completed process with text output."""
     done = subprocess.run([str(part) for part in command], stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                          stdin=subprocess.DEVNULL, text=True, errors="replace", env=clean_environment(), cwd=cwd, **more)
+                          stdin=subprocess.DEVNULL, text=True, errors="replace", env={**clean_environment(), **(environment or {})}, cwd=cwd, **more)
     if check and done.returncode != 0:
         raise ServerError(f"{' '.join(map(str, command))} failed ({done.returncode}):\n{done.stdout}")
     return done
@@ -121,15 +135,19 @@ def private_base(name, temporary=False):
 
 class Server:
     """One private cluster. `base` holds data/, its log and the socket; where its name is too long for a
-    socket (107 bytes) that gets a directory of its own."""
+    socket (107 bytes) that gets a directory of its own. `preload` are libraries beside ours (see `preloaded`), `environment`
+    is what the server's environment has besides."""
 
-    def __init__(self, base, port=54321, stage=None, settings=None, socket_dir=None, data_name="data"):
+    def __init__(self, base, port=54321, stage=None, settings=None, socket_dir=None, data_name="data", preload=None, environment=None):
         self.base = Path(base)
         self.data = self.base / data_name
         self.log = self.base / f"{data_name}.log"
         self.port = port
         self.settings = dict(TEST_SETTINGS)
+        self.settings.update(extra_settings())
         self.settings.update(settings or {})
+        self.preload = os.environ.get("EXTRA_PRELOAD", "") if preload is None else preload
+        self.environment = environment or {}
         self.stage = self._place_stage(stage)
         self.bindir = Path(pg_config("--bindir"))
         self.temporary_socket_dir = socket_dir is None and len(str(self.base)) > 80
@@ -173,8 +191,7 @@ class Server:
         """Writes this object's settings; they take effect at the next start."""
         lines = [f"unix_socket_directories = '{self.socket_dir}'", "listen_addresses = ''", f"port = {self.port}"]
         if self.stage is not None:
-            # With a directory in its name the library is looked up below extension_destdir; a bare name is not.
-            lines += [f"extension_destdir = '{self.stage}'", "shared_preload_libraries = '$libdir/colonnade'"]
+            lines += [f"extension_destdir = '{self.stage}'", f"shared_preload_libraries = '{preloaded(self.preload)}'"]
         lines += [f"{name} = '{value}'" for name, value in self.settings.items()]
         self._write(self.data / "colonnade.conf", "\n".join(lines) + "\n")
         main = self.data / "postgresql.conf"
@@ -189,7 +206,7 @@ class Server:
 
     def start(self, timeout=120):
         done = run(as_server_user([self.bindir / "pg_ctl", "-D", self.data, "-l", self.log, "-w", "-t", timeout,
-                                   "start"]), check=False)
+                                   "start"]), check=False, environment=self.environment)
         if done.returncode != 0:
             raise ServerError(f"the server did not start:\n{done.stdout}\n{self.log_tail()}")
 
@@ -328,10 +345,11 @@ def end_orderly():
             signal.signal(number, lambda received, _frame: sys.exit(128 + received))
 
 
-def fresh_server(name, stage, settings=None, port=54321):
+def fresh_server(name, stage, settings=None, port=54321, preload=None, environment=None):
     """A new server in a temporary base, started. The caller destroys it."""
     end_orderly()
-    server = Server(private_base(name, temporary=True), port=port, stage=stage, settings=settings)
+    server = Server(private_base(name, temporary=True), port=port, stage=stage, settings=settings, preload=preload,
+                    environment=environment)
     try:
         server.init()
         server.start()

@@ -32,6 +32,8 @@ pub unsafe extern "C-unwind" fn _PG_init() {
             "Set shared_preload_libraries = 'colonnade' and restart the server.",
         );
     }
+    // SAFETY: the postmaster has one thread.
+    unsafe { host::backtraces::switch_off() };
     host::guc::register();
     storage::directory::register();
     storage::open_stripes::register();

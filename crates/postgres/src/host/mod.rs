@@ -4,6 +4,7 @@
 //! nothing here knows what a stripe is.
 
 pub mod aggregate;
+pub mod backtraces;
 pub mod buffer;
 pub mod calls;
 pub mod carried;
