@@ -88,3 +88,14 @@ DECLARE f NO SCROLL CURSOR FOR SELECT k FROM c;
 MOVE 10 IN f;
 FETCH PRIOR FROM f;
 ROLLBACK;
+
+-- EXPLAIN shows the columns of the node that keeps a vectorised plan's rows for reading backwards (auto_explain does so at CLOSE).
+SET colonnade.enable_vectorised = on;
+SET colonnade.vectorised_min_rows = 0;
+EXPLAIN (VERBOSE, COSTS OFF) DECLARE d SCROLL CURSOR FOR SELECT s, k, 7 AS seven, n * 2 AS twice FROM c ORDER BY s NULLS FIRST, k DESC;
+EXPLAIN (VERBOSE, COSTS OFF) DECLARE d SCROLL CURSOR WITH HOLD FOR SELECT s, count(*), sum(k) FROM c GROUP BY s ORDER BY 2, 1;
+BEGIN;
+DECLARE d SCROLL CURSOR FOR SELECT s, k, 7 AS seven, n * 2 AS twice FROM c ORDER BY s NULLS FIRST, k DESC;
+FETCH 2 FROM d;
+FETCH BACKWARD 1 FROM d;
+COMMIT;

@@ -1,9 +1,10 @@
 //! From the chosen path to the plan node.
 //!
 //! Called by the server when it builds the plan. Clauses that the node answers natively go to `custom_exprs`, the rest stay in the plan's
-//! qual and are checked row by row; `custom_private` holds one list of integers that says, clause by clause of the qual, whether it may help to
-//! prune, the rows of the table as the planner knows them, and whether some of them are nobody's business (`hides_rows`). Nothing else is stored: columns, predicates and parameters are read off the finished plan when the node starts.
+//! qual and are checked row by row; `custom_private` holds the rows of the table as the planner knows them, a list of integers that says, clause by clause of the qual, whether it may help to
+//! prune, and whether some rows are nobody's business (`hides_rows`). Nothing else is stored: columns, predicates and parameters are read off the finished plan when the node starts.
 //!
+//! Invariant: `custom_private` begins with a node, never with an empty list. Other extensions (Citus) tell their own scans by the tag of its first member, and look at everybody's.
 //! Invariant: a clause that row security wants evaluated late is neither native nor pruning unless the server would promote it.
 
 use std::sync::OnceLock;
@@ -66,8 +67,8 @@ unsafe extern "C-unwind" fn plan_custom_path(
         (*scan).scan.scanrelid = (*rel).relid;
         (*scan).flags = (*best_path).flags;
         (*scan).custom_exprs = native;
-        let private = pg_sys::lappend(std::ptr::null_mut(), prunes.cast());
-        let private = pg_sys::lappend(private, float_node((*rel).tuples).cast());
+        let private = pg_sys::lappend(std::ptr::null_mut(), float_node((*rel).tuples).cast());
+        let private = pg_sys::lappend(private, prunes.cast());
         let hides = pg_sys::lappend_int(std::ptr::null_mut(), i32::from(is_guarded(root, rel)));
         (*scan).custom_private = pg_sys::lappend(private, hides.cast());
         (*scan).methods = crate::executor::scan_methods();
@@ -87,9 +88,9 @@ unsafe fn float_node(number: f64) -> *mut pg_sys::Float {
 /// # Safety
 /// A plan node made here.
 pub unsafe fn scanned_rows(scan: *mut pg_sys::CustomScan) -> f64 {
-    // SAFETY: the second entry is the number's node, whose text is the server's.
+    // SAFETY: the first entry is the number's node, whose text is the server's.
     unsafe {
-        let Some(number) = PgList::<pg_sys::Float>::from_pg((*scan).custom_private).get_ptr(1) else {
+        let Some(number) = PgList::<pg_sys::Float>::from_pg((*scan).custom_private).get_ptr(0) else {
             return 0.0;
         };
         std::ffi::CStr::from_ptr((*number).fval)
@@ -98,6 +99,15 @@ pub unsafe fn scanned_rows(scan: *mut pg_sys::CustomScan) -> f64 {
             .and_then(|text| text.parse().ok())
             .unwrap_or(0.0)
     }
+}
+
+/// Which clauses of the qual may prune: an integer each. None where there is no clause.
+///
+/// # Safety
+/// A plan node made here.
+pub unsafe fn pruning_clauses(scan: *mut pg_sys::CustomScan) -> Option<*mut pg_sys::List> {
+    // SAFETY: the second entry is a list of integers, or an empty one, which is null.
+    unsafe { PgList::<pg_sys::List>::from_pg((*scan).custom_private).get_ptr(1).filter(|list| !list.is_null()) }
 }
 
 /// Whether conditions of row security or of a security barrier view decide which rows anybody above the scan may know of.

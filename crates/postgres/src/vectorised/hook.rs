@@ -7,6 +7,7 @@
 use std::cell::Cell;
 use std::sync::OnceLock;
 
+use pgrx::PgList;
 use pgrx::pg_sys::{self, ParamListInfo, PlannedStmt, Query};
 
 use super::{candidate, cost, decorrelate, rewrite};
@@ -115,7 +116,7 @@ unsafe extern "C-unwind" fn plan(
             }
             if moves_back && may_scroll(cursor_options) && !pg_sys::ExecSupportsBackwardScan((*stmt).planTree)
             {
-                (*stmt).planTree = pg_sys::materialize_finished_plan((*stmt).planTree);
+                (*stmt).planTree = materialised((*stmt).planTree);
             }
             drop(nested);
             stmt
@@ -159,6 +160,37 @@ impl Drop for Quiet {
             pg_sys::enable_mergejoin = self.merge_joins;
             pg_sys::enable_memoize = self.memoize;
         }
+    }
+}
+
+/// A Materialize node over a plan whose references are set already: its columns are the plan's by their places.
+unsafe fn materialised(plan: *mut pg_sys::Plan) -> *mut pg_sys::Plan {
+    // SAFETY: a finished plan; the server's node shares its list of columns, so a new one takes the place of that.
+    unsafe {
+        let node = pg_sys::materialize_finished_plan(plan);
+        let mut columns: *mut pg_sys::List = std::ptr::null_mut();
+        for entry in PgList::<pg_sys::TargetEntry>::from_pg((*plan).targetlist).iter_ptr() {
+            let expression: *mut pg_sys::Node = (*entry).expr.cast();
+            // The server's planner leaves constants what they are, for those who show plans.
+            let column = if (*expression).type_ == pg_sys::NodeTag::T_Const {
+                (*entry).expr
+            } else {
+                pg_sys::makeVar(
+                    pg_sys::OUTER_VAR,
+                    (*entry).resno,
+                    pg_sys::exprType(expression),
+                    pg_sys::exprTypmod(expression),
+                    pg_sys::exprCollation(expression),
+                    0,
+                )
+                .cast()
+            };
+            let entry = pg_sys::flatCopyTargetEntry(entry);
+            (*entry).expr = column;
+            columns = pg_sys::lappend(columns, entry.cast());
+        }
+        (*node).targetlist = columns;
+        node
     }
 }
 
