@@ -7,7 +7,7 @@ unexport PG_CONFIG
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build install demo test test-units test-regress test-isolation test-crash test-differential test-changes test-sqlsmith test-clients test-spilling test-postgres test-assertions lint bench bench-events bench-tpch bench-clickbench bench-small bench-cold bench-oltp bench-packing bench-loads bench-encodings clean
+.PHONY: help setup build install demo test test-units test-regress test-isolation test-crash test-differential test-changes test-sqlsmith test-clients test-spilling test-postgres test-beside test-assertions lint bench bench-events bench-tpch bench-clickbench bench-small bench-cold bench-oltp bench-packing bench-loads bench-encodings clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | while IFS="$$(printf '\t')" read -r name text; do printf '  make %-16s %s\n' "$$name" "$$text"; done
@@ -59,6 +59,9 @@ test-spilling: ## statements over 10 million rows with work_mem = 1MB: memory, t
 
 test-postgres: ## PostgreSQL's own suites with colcompress tables, held against heap (SOURCE=tree; SUITES="regress isolation cold")
 	scripts/core-suite.sh $(SUITES)
+
+test-beside: ## the SQL suites beside Debian's other extensions, in both orders of preloading (BESIDE='contrib audit statistics plans jobs')
+	scripts/beside.sh $(BESIDE)
 
 test-assertions: ## suites on a PostgreSQL built with assertions: no crash (SOURCE=tree; SUITES="regress isolation changes postgres")
 	scripts/test-assertions.sh $(SUITES)

@@ -1,7 +1,7 @@
 """Checks that the documents agree with the tree. Called by scripts/lint.sh.
 
 - Relative links in Markdown files lead to files that exist, and their anchors to headings.
-- Every setting that the code defines is in docs/configuration.md, and nothing else is.
+- Every setting that the code defines is in docs/configuration.md, and nothing else is; those that the server does not show (for tests) are in CONTRIBUTING.md.
 - Every function and view of the extension's SQL is in docs/sql-reference.md, but for trigger and handler functions.
 - Every Makefile target that a document names exists.
 """
@@ -42,14 +42,17 @@ def check_links():
 
 
 def check_settings():
-    defined = set()
+    defined, hidden = set(), set()
     for source in (ROOT / "crates" / "postgres" / "src").rglob("*.rs"):
         text = source.read_text(encoding="utf-8")
-        for call in re.findall(r"define_\w+_guc\(\s*c\"(colonnade\.\w+)\"", text):
-            defined.add(call)
+        for name, definition in re.findall(r"define_\w+_guc\(\s*c\"(colonnade\.\w+)\"(.*?)\n    \);", text, re.S):
+            (hidden if "NO_SHOW_ALL" in definition else defined).add(name)
     described = set(re.findall(r"`(colonnade\.\w+)`", (ROOT / "docs" / "configuration.md").read_text(encoding="utf-8")))
     for name in sorted(defined - described):
         yield f"docs/configuration.md does not describe {name}"
+    for name in sorted(hidden):
+        if f"`{name}`" not in (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8"):
+            yield f"CONTRIBUTING.md does not describe {name}"
     for name in sorted(described - defined):
         yield f"docs/configuration.md describes {name}, which the code does not define"
 

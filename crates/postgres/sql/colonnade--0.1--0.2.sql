@@ -32,3 +32,36 @@ ALTER FUNCTION engine.storage_health_0_2(regclass) RENAME TO storage_health;
 
 COMMENT ON FUNCTION engine.storage_health(regclass)
 IS 'how a colcompress table is stored, and what would help';
+
+-- ---------------------------------------------------------------- options: names that are wrong, tables of others
+-- A name that no option has, and a relation that is no colcompress table, are errors now.
+CREATE OR REPLACE FUNCTION engine.colcompress_option(table_name regclass, option name)
+RETURNS text
+LANGUAGE c STABLE STRICT PARALLEL SAFE
+AS 'MODULE_PATHNAME', 'colonnade_colcompress_option_checked';
+
+-- Tables that the user may do something with, as information_schema.tables has them. They are chosen first: conditions on the options are
+-- no reason to ask for options of other tables.
+CREATE OR REPLACE VIEW engine.colcompress_options WITH (security_barrier) AS
+SELECT c.oid::regclass AS table_name,
+       engine.colcompress_option(c.oid, 'chunk_group_row_limit')::int AS chunk_group_row_limit,
+       engine.colcompress_option(c.oid, 'stripe_row_limit')::int AS stripe_row_limit,
+       engine.colcompress_option(c.oid, 'compression')::name AS compression,
+       engine.colcompress_option(c.oid, 'compression_level')::int AS compression_level,
+       engine.colcompress_option(c.oid, 'orderby') AS orderby,
+       engine.colcompress_option(c.oid, 'index_scan')::bool AS index_scan,
+       engine.colcompress_option(c.oid, 'packing')::bool AS packing,
+       engine.colcompress_option(c.oid, 'packing_rows')::int AS packing_rows
+FROM (SELECT c.oid
+      FROM pg_catalog.pg_class c
+      JOIN pg_catalog.pg_am a ON a.oid = c.relam
+      WHERE a.amhandler::pg_catalog.oid OPERATOR(pg_catalog.=) 'engine.colcompress_handler(internal)'::pg_catalog.regprocedure::pg_catalog.oid
+        AND c.relkind IN ('r', 'm')
+        AND NOT pg_catalog.pg_is_other_temp_schema(c.relnamespace)
+        AND (pg_catalog.pg_has_role(c.relowner, 'USAGE')
+             OR pg_catalog.has_table_privilege(c.oid, 'SELECT, INSERT, UPDATE, DELETE, TRUNCATE, REFERENCES, TRIGGER')
+             OR pg_catalog.has_any_column_privilege(c.oid, 'SELECT, INSERT, UPDATE, REFERENCES'))
+      OFFSET 0) c;
+
+COMMENT ON VIEW engine.colcompress_options
+IS 'options in force of the colcompress tables that the user may do something with, defaults included';

@@ -33,6 +33,17 @@ pub fn warn(code: PgSqlErrorCode, message: impl Into<String>, detail: &str, hint
         .report(PgLogLevel::WARNING);
 }
 
+/// A table, by its name in quotes, is none of ours.
+#[track_caller]
+pub fn not_colcompress(table: &str) -> ! {
+    raise(
+        PgSqlErrorCode::ERRCODE_WRONG_OBJECT_TYPE,
+        format!("{table} is not a colcompress table"),
+        "",
+        "CREATE TABLE ... USING colcompress makes one, ALTER TABLE ... SET ACCESS METHOD colcompress turns a table into one.",
+    )
+}
+
 fn table(rel: pg_sys::Relation) -> String {
     // SAFETY: whoever reports an error about a relation has it open.
     unsafe { relation::quoted_name(rel) }

@@ -189,14 +189,18 @@ unsafe fn replace(catalog: pg_sys::Relation, tuple: HeapTuple, settings: &Settin
 pub unsafe fn quoted_table_name(table: Oid) -> String {
     let name = pg_sys::get_rel_name(table);
     if name.is_null() {
-        table.to_u32().to_string()
-    } else {
-        text(CStr::from_ptr(pg_sys::quote_identifier(name)))
+        return table.to_u32().to_string();
     }
+    let schema = pg_sys::get_namespace_name(pg_sys::get_rel_namespace(table));
+    text(CStr::from_ptr(pg_sys::quote_qualified_identifier(schema, name)))
 }
 
-/// Name of a table for messages.
+/// Name of a table for messages, with its schema: as `host::relation::quoted_name` has it, but for the quotes around it.
 pub unsafe fn table_name(table: Oid) -> String {
     let name = pg_sys::get_rel_name(table);
-    if name.is_null() { table.to_u32().to_string() } else { text(CStr::from_ptr(name)) }
+    if name.is_null() {
+        return table.to_u32().to_string();
+    }
+    let (name, schema) = (text(CStr::from_ptr(name)), pg_sys::get_namespace_name(pg_sys::get_rel_namespace(table)));
+    if schema.is_null() { name } else { format!("{}.{name}", text(CStr::from_ptr(schema))) }
 }

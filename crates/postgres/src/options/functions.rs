@@ -1,16 +1,16 @@
 //! SQL functions that set and reset options: another way to write ALTER TABLE ... SET and RESET.
 //!
-//! They run that very statement, so that privileges, locks, checks and event triggers are the same.
+//! They run that very statement, as its text, so that privileges, locks, checks and event triggers are the same, and so that other extensions
+//! (pg_stat_statements, pgaudit, Citus, which sends it to other nodes) find a statement that can be read.
 
 use super::access_method;
 use super::catalog::table_name;
 use super::definitions::{self, OptionId};
-use super::nodes;
-use super::report::Refusal;
+use super::report::{Refusal, text};
 use crate::host::fmgr::{argument, return_null};
-use pgrx::pg_sys::AlterTableType as Kind;
+use crate::host::{carried, error};
 use pgrx::pg_sys::errcodes::PgSqlErrorCode as Code;
-use pgrx::pg_sys::{self, Datum, FunctionCallInfo, List, NodeTag, Oid};
+use pgrx::pg_sys::{self, Datum, FunctionCallInfo, Oid};
 use std::ffi::{CStr, CString};
 
 /// The order of the functions' arguments after the table.
@@ -28,50 +28,51 @@ const ARGUMENTS: [OptionId; 8] = [
 crate::sql_function!(pg_finfo_colonnade_alter_colcompress_table_set);
 crate::sql_function!(pg_finfo_colonnade_alter_colcompress_table_reset);
 crate::sql_function!(pg_finfo_colonnade_colcompress_option);
+crate::sql_function!(pg_finfo_colonnade_colcompress_option_checked);
 
 unsafe fn table_argument(call: FunctionCallInfo) -> Oid {
     let Some(datum) = argument(call, 0) else {
         Refusal::new(Code::ERRCODE_NULL_VALUE_NOT_ALLOWED, "table_name must not be NULL").raise()
     };
     let table = Oid::from(datum.value() as u32);
-    if !access_method::is_our_table(table) {
-        Refusal::new(
-            Code::ERRCODE_WRONG_OBJECT_TYPE,
-            format!("\"{}\" is not a colcompress table", table_name(table)),
-        )
-        .hint("CREATE TABLE ... USING colcompress makes one, ALTER TABLE ... SET ACCESS METHOD colcompress turns a table into one.")
-        .raise();
-    }
+    expect_ours(table);
     table
+}
+
+/// Refuses what is not a table of ours.
+unsafe fn expect_ours(table: Oid) {
+    if !access_method::is_our_table(table) {
+        error::not_colcompress(&format!("\"{}\"", table_name(table)));
+    }
 }
 
 /// `engine.alter_colcompress_table_set(regclass, ...)`: NULL leaves an option as it is.
 #[unsafe(no_mangle)]
-#[pgrx::pg_guard]
 pub unsafe extern "C-unwind" fn colonnade_alter_colcompress_table_set(call: FunctionCallInfo) -> Datum {
-    let table = table_argument(call);
-    let mut elements = Vec::new();
-    for (number, option) in ARGUMENTS.iter().enumerate() {
-        let Some(datum) = argument(call, number + 1) else { continue };
-        let value = spelling(*option, datum);
-        elements.push(nodes::option(option.definition().name, Some(&value)));
-    }
-    run(table, Kind::AT_SetRelOptions, nodes::list(&elements), "engine.alter_colcompress_table_set");
-    Datum::null()
+    carried::guarded(|| {
+        let table = table_argument(call);
+        let given = ARGUMENTS.iter().enumerate().filter_map(|(number, option)| {
+            let value = spelling(*option, argument(call, number + 1)?);
+            let quoted = pg_sys::quote_literal_cstr(value.as_ptr());
+            Some(format!("{} = {}", option.name(), text(CStr::from_ptr(quoted))))
+        });
+        run(table, "SET", &given.collect::<Vec<_>>());
+        Datum::null()
+    })
 }
 
 /// `engine.alter_colcompress_table_reset(regclass, ...)`: true resets an option.
 #[unsafe(no_mangle)]
-#[pgrx::pg_guard]
 pub unsafe extern "C-unwind" fn colonnade_alter_colcompress_table_reset(call: FunctionCallInfo) -> Datum {
-    let table = table_argument(call);
-    let chosen = ARGUMENTS
-        .iter()
-        .enumerate()
-        .filter(|(number, _)| argument(call, number + 1).is_some_and(|d| d.value() & 0xff != 0));
-    let elements: Vec<_> = chosen.map(|(_, option)| nodes::option(option.definition().name, None)).collect();
-    run(table, Kind::AT_ResetRelOptions, nodes::list(&elements), "engine.alter_colcompress_table_reset");
-    Datum::null()
+    carried::guarded(|| {
+        let table = table_argument(call);
+        let chosen = ARGUMENTS
+            .iter()
+            .enumerate()
+            .filter(|(number, _)| argument(call, number + 1).is_some_and(|d| d.value() & 0xff != 0));
+        run(table, "RESET", &chosen.map(|(_, option)| option.name().to_owned()).collect::<Vec<_>>());
+        Datum::null()
+    })
 }
 
 /// An argument as an option's text.
@@ -89,8 +90,8 @@ unsafe fn spelling(option: OptionId, datum: Datum) -> CString {
 }
 
 /// Runs `ALTER TABLE table SET (...)` or `RESET (...)`.
-unsafe fn run(table: Oid, kind: pg_sys::AlterTableType::Type, options: *mut List, source: &str) {
-    if options.is_null() {
+unsafe fn run(table: Oid, verb: &str, options: &[String]) {
+    if options.is_empty() {
         return;
     }
     // Hold the table while it is looked up again by name.
@@ -104,42 +105,21 @@ unsafe fn run(table: Oid, kind: pg_sys::AlterTableType::Type, options: *mut List
         .raise();
     }
     let schema = pg_sys::get_namespace_name(pg_sys::get_rel_namespace(table));
-    let size = size_of::<pg_sys::AlterTableStmt>();
-    let statement = pg_sys::palloc0(size).cast::<pg_sys::AlterTableStmt>();
-    (*statement).type_ = NodeTag::T_AlterTableStmt;
-    (*statement).relation = pg_sys::makeRangeVar(schema, name, -1);
-    (*(*statement).relation).inh = true;
-    (*statement).cmds = nodes::list(&[nodes::alter_command(kind, options)]);
-    (*statement).objtype = pg_sys::ObjectType::OBJECT_TABLE;
-    if pg_sys::get_rel_relkind(table) as u8 == pg_sys::RELKIND_MATVIEW {
-        (*statement).objtype = pg_sys::ObjectType::OBJECT_MATVIEW;
+    let name = text(CStr::from_ptr(pg_sys::quote_qualified_identifier(schema, name)));
+    let matview = pg_sys::get_rel_relkind(table) as u8 == pg_sys::RELKIND_MATVIEW;
+    let kind = if matview { "MATERIALIZED VIEW" } else { "TABLE" };
+    let statement =
+        CString::new(format!("ALTER {kind} {name} {verb} ({})", options.join(", "))).unwrap_or_default();
+    pg_sys::SPI_connect();
+    let outcome = pg_sys::SPI_execute(statement.as_ptr(), false, 0);
+    if outcome < 0 {
+        Refusal::new(Code::ERRCODE_INTERNAL_ERROR, format!("a statement could not be run: {outcome}")).raise();
     }
-
-    let size = size_of::<pg_sys::PlannedStmt>();
-    let plan = pg_sys::palloc0(size).cast::<pg_sys::PlannedStmt>();
-    (*plan).type_ = NodeTag::T_PlannedStmt;
-    (*plan).commandType = pg_sys::CmdType::CMD_UTILITY;
-    (*plan).canSetTag = false;
-    (*plan).utilityStmt = statement.cast();
-    (*plan).stmt_location = -1;
-
-    let source = CString::new(source).unwrap_or_default();
-    pg_sys::ProcessUtility(
-        plan,
-        // The server may keep the text as long as the statement runs.
-        pg_sys::pstrdup(source.as_ptr()),
-        false,
-        pg_sys::ProcessUtilityContext::PROCESS_UTILITY_QUERY,
-        std::ptr::null_mut(),
-        std::ptr::null_mut(),
-        pg_sys::None_Receiver,
-        std::ptr::null_mut(),
-    );
-    pg_sys::CommandCounterIncrement();
+    pg_sys::SPI_finish();
 }
 
-/// `engine.colcompress_option(regclass, name)`: the value in force as text, NULL for no order and for
-/// anything that is not a table of ours; for the view `engine.colcompress_options`.
+/// `engine.colcompress_option(regclass, name)` of version 0.1: the value in force as text, NULL for no order and for
+/// anything that is not a table of ours. Its view asks it of other tables too, where the planner likes to.
 #[unsafe(no_mangle)]
 #[pgrx::pg_guard]
 pub unsafe extern "C-unwind" fn colonnade_colcompress_option(call: FunctionCallInfo) -> Datum {
@@ -147,12 +127,39 @@ pub unsafe extern "C-unwind" fn colonnade_colcompress_option(call: FunctionCallI
         return return_null(call);
     };
     let table = Oid::from(table.value() as u32);
-    let option = OptionId::find(CStr::from_ptr(name.cast_mut_ptr()));
-    let value = match option {
-        Some(option) if access_method::is_our_table(table) => super::shown(table, option),
-        _ => None,
+    match OptionId::find(CStr::from_ptr(name.cast_mut_ptr())) {
+        Some(option) if access_method::is_our_table(table) => in_force(call, table, option),
+        _ => return_null(call),
+    }
+}
+
+/// The same since version 0.2: an ERROR for a name that no option has and for a relation that is no table of ours. NULL for no order, and for
+/// a table that is gone.
+#[unsafe(no_mangle)]
+#[pgrx::pg_guard]
+pub unsafe extern "C-unwind" fn colonnade_colcompress_option_checked(call: FunctionCallInfo) -> Datum {
+    let (Some(table), Some(name)) = (argument(call, 0), argument(call, 1)) else {
+        return return_null(call);
     };
-    match value {
+    let table = Oid::from(table.value() as u32);
+    let name = CStr::from_ptr(name.cast_mut_ptr());
+    let Some(option) = OptionId::find(name) else {
+        Refusal::new(
+            Code::ERRCODE_INVALID_PARAMETER_VALUE,
+            format!("colcompress tables have no option \"{}\"", text(name)),
+        )
+        .hint(format!("Their options are {}.", definitions::all_names()))
+        .raise()
+    };
+    if access_method::method_and_kind(table).is_none() {
+        return return_null(call);
+    }
+    expect_ours(table);
+    in_force(call, table, option)
+}
+
+unsafe fn in_force(call: FunctionCallInfo, table: Oid, option: OptionId) -> Datum {
+    match super::shown(table, option) {
         Some(value) => Datum::from(pg_sys::cstring_to_text(value.as_ptr())),
         None => return_null(call),
     }

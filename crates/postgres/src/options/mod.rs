@@ -21,6 +21,7 @@ mod hooks;
 mod nodes;
 mod orderby;
 mod report;
+mod schema;
 mod statement;
 mod storage_id;
 

@@ -35,12 +35,7 @@ pub unsafe fn expect_colcompress(rel: Relation, verb: &str) {
     // SAFETY: rel is open.
     unsafe {
         if !relation::is_colcompress(rel) {
-            error::raise(
-                PgSqlErrorCode::ERRCODE_WRONG_OBJECT_TYPE,
-                format!("{} is not a colcompress table", relation::quoted_name(rel)),
-                "",
-                "ALTER TABLE ... SET ACCESS METHOD colcompress turns a table into one.",
-            );
+            error::not_colcompress(&relation::quoted_name(rel));
         }
         if relation::is_foreign_temporary(rel) {
             error::not_supported(format!("cannot {verb} temporary tables of other sessions"), "", "");

@@ -70,7 +70,7 @@ pub unsafe fn register_settings() {
         0,
         3,
         GucContext::Suset,
-        GucFlags::NO_SHOW_ALL,
+        GucFlags::NO_SHOW_ALL | GucFlags::SUPERUSER_ONLY,
     );
 }
 

@@ -1,0 +1,35 @@
+//! CREATE EXTENSION where a schema `engine` exists already.
+//!
+//! The extension creates its schema itself and owns it. A schema that somebody else has made is not taken over: its owner could drop or rename it with all that the extension keeps in it, and who may
+//! create in it could put functions beside ours that users call in their place. The server's own error for that says nothing of what to do.
+
+use super::report::{Refusal, text};
+use pgrx::pg_sys::errcodes::PgSqlErrorCode as Code;
+use pgrx::pg_sys::{self, CreateSchemaStmt};
+use std::ffi::CStr;
+
+/// Our schema, as the extension's script names it.
+const SCHEMA: &CStr = c"engine";
+
+/// A schema is about to be created. Refuses ours, when our own script creates it and it exists.
+pub unsafe fn before(statement: *const CreateSchemaStmt) {
+    let name = (*statement).schemaname;
+    if !pg_sys::creating_extension || name.is_null() || CStr::from_ptr(name) != SCHEMA {
+        return;
+    }
+    let extension = pg_sys::get_extension_name(pg_sys::CurrentExtensionObject);
+    if extension.is_null() || CStr::from_ptr(extension) != c"colonnade" {
+        return;
+    }
+    let schema = pg_sys::get_namespace_oid(SCHEMA.as_ptr(), true);
+    if schema == pg_sys::InvalidOid {
+        return;
+    }
+    Refusal::new(
+        Code::ERRCODE_DUPLICATE_SCHEMA,
+        format!("schema \"{}\" already exists", text(SCHEMA)),
+    )
+    .detail("The extension colonnade keeps its objects in a schema of this name, creates it itself and shares it with nobody.")
+    .hint("Rename the schema that exists with ALTER SCHEMA engine RENAME TO ..., or drop it if it is empty with DROP SCHEMA engine. Then create the extension.")
+    .raise();
+}
