@@ -1,0 +1,217 @@
+"""ALTER EXTENSION UPDATE from every version that has a script: rows, options and rights stay, and the objects are those of a new installation.
+
+A database that has not been updated yet runs an older version's SQL objects on this library, so each function and view of that version is
+called before the update, too. With OLD_STAGE (a staged installation of the last release) its library writes the tables, and a restart
+brings ours; without it ours does, as the bytes are the same (FORMAT.md).
+"""
+
+import hashlib
+import os
+import re
+import subprocess
+from pathlib import Path
+
+from harness.checks import Checks
+from harness.server import ROOT, Server, clean_environment, end_orderly, private_base
+
+# Released scripts never change: a database that was created by one has just these objects.
+FROZEN = {"colonnade--0.1.sql": "41d2fecb5f8237315369ca6c92794e8659298a68c53e58812133297d577d9562"}
+
+SETTINGS = {"autovacuum": "off", "lock_timeout": "10s"}
+SETUP = """
+CREATE ROLE upgrade_reader; CREATE ROLE upgrade_owner;
+CREATE TABLE t (id int PRIMARY KEY, k int, v text) USING colcompress WITH (orderby = 'k', compression = lz4, packing_rows = 2000, fillfactor = 80);
+CREATE INDEX t_k ON t (k);
+CREATE TABLE parent (k int) PARTITION BY RANGE (k);
+CREATE TABLE part_1 PARTITION OF parent FOR VALUES FROM (0) TO (50000) USING colcompress WITH (stripe_row_limit = 5000, chunk_group_row_limit = 1000);
+CREATE TABLE part_2 PARTITION OF parent FOR VALUES FROM (50000) TO (100000);
+CREATE TABLE packed (id int PRIMARY KEY, v text) USING colcompress WITH (index_scan = on);
+CREATE TABLE empty (id int) USING colcompress WITH (packing = off);
+CREATE TABLE tried (id int) USING colcompress;
+CREATE UNLOGGED TABLE unlogged (id int) USING colcompress;
+INSERT INTO t SELECT g, g % 1000, md5(g::text) FROM generate_series(1, 60000) g;
+INSERT INTO parent SELECT g FROM generate_series(0, 99999) g;
+INSERT INTO unlogged SELECT g FROM generate_series(1, 20000) g;
+INSERT INTO t SELECT g, g, 'hot' FROM generate_series(60001, 60500) g;
+DELETE FROM t WHERE id BETWEEN 100 AND 4000;
+DELETE FROM t WHERE id = 50000;
+UPDATE t SET v = 'changed' WHERE id % 5000 = 7;
+UPDATE t SET v = 'many' WHERE id BETWEEN 30000 AND 31000;
+BEGIN; SELECT count(*) FROM (SELECT FROM t WHERE id BETWEEN 20000 AND 20100 FOR SHARE) x; COMMIT;
+SET colonnade.stripe_threshold_rows = 1000000;
+INSERT INTO packed SELECT g, 'one by one ' || g FROM generate_series(1, 30000) g;
+RESET colonnade.stripe_threshold_rows;
+CREATE MATERIALIZED VIEW m USING colcompress WITH (orderby = 'k DESC') AS SELECT k, count(*) AS n FROM t GROUP BY k;
+GRANT SELECT ON t TO upgrade_reader;
+GRANT SELECT ON engine.stripe TO upgrade_owner;
+ALTER TABLE packed OWNER TO upgrade_owner;
+COMMENT ON TABLE t IS 'a user''s';
+"""
+PACK = "CALL engine.colcompress_repack('packed')"
+KINDS = """SELECT count(*) FROM engine.stripe; SELECT count(*) FROM engine.delete_bitmap; SELECT count(*) FROM engine.row_proxy WHERE dead;
+    SELECT count(*) FROM engine.row_proxy WHERE NOT dead; SELECT count(*) FROM engine.row_move;
+    SELECT count(*) FROM t WHERE (ctid::text::point)[0] < 2147483648"""
+TABLES = ("t", "part_1", "packed", "empty", "unlogged", "m")
+ROWS = "".join(f"SELECT '{name}', count(*), md5(string_agg(r::text, ',' ORDER BY r::text COLLATE \"C\")) FROM {name} r;" for name in TABLES) + """
+    SET enable_seqscan = off; SET colonnade.enable_scan = off; SET enable_bitmapscan = off;
+    SELECT count(*), sum(id), max(v) FROM t WHERE id BETWEEN 90 AND 31500; SELECT count(*), sum(k) FROM t WHERE k = 7; SELECT v FROM packed WHERE id = 29999;
+    RESET enable_seqscan; RESET colonnade.enable_scan; RESET enable_bitmapscan;
+    SELECT relname, relacl, reloptions, relowner::regrole, obj_description(oid) FROM pg_class WHERE relname IN ('t', 'part_1', 'packed', 'empty', 'unlogged', 'm') ORDER BY 1;
+    SELECT relacl FROM pg_class WHERE oid = 'engine.stripe'::regclass;
+    SET ROLE upgrade_reader; SELECT count(*) FROM t; RESET ROLE"""
+# A call of every function and view that a version has, by name. They leave the rows what they are.
+CALLS = {
+    "colcompress_handler": "CREATE TABLE by_handler (k int) USING colcompress; DROP TABLE by_handler",
+    "alter_colcompress_table_set": "SELECT engine.alter_colcompress_table_set('tried', compression => 'zstd', orderby => 'id', packing_rows => 77)",
+    "alter_colcompress_table_reset": "SELECT engine.alter_colcompress_table_reset('tried', true, true, true, true, true, true, true, true)",
+    "colcompress_option": "SELECT engine.colcompress_option('t', 'orderby'), engine.colcompress_option('t', 'compression')",
+    "colcompress_options": "SELECT * FROM engine.colcompress_options WHERE compression = 'lz4' AND packing_rows > 5 ORDER BY 1",
+    "colcompress_merge": "CREATE TABLE merged USING colcompress AS SELECT 1 AS k; SELECT engine.colcompress_merge('merged'); DROP TABLE merged",
+    "colcompress_repack": "CALL engine.colcompress_repack('empty')",
+    "packing_progress": "SELECT * FROM engine.packing_progress WHERE false",
+    "unpack": "CREATE TABLE unpacked USING colcompress AS SELECT g FROM generate_series(1, 20000) g; SELECT engine.unpack('unpacked'); DROP TABLE unpacked",
+    "verify": "SELECT kind, stripe, block, tid, detail FROM engine.verify('t') WHERE kind <> 'unclaimed'",
+    "colcompress_relation_storageid": "SELECT engine.colcompress_relation_storageid('t') > 0",
+    "colcompress_stripes": "SELECT table_name, sum(row_count) FROM engine.colcompress_stripes GROUP BY 1 ORDER BY 1::text",
+    "storage_health": "SELECT * FROM engine.storage_health('packed'); SELECT table_name, cold_rows FROM engine.storage_health ORDER BY 1::text",
+    "stripe": "SELECT count(*) > 0 FROM engine.stripe", "row_proxy": "SELECT count(*) > 0 FROM engine.row_proxy",
+    "delete_bitmap": "SELECT count(*) > 0 FROM engine.delete_bitmap", "row_move": "SELECT count(*) FROM engine.row_move",
+}
+MEMBERS = """
+SELECT proname COLLATE "C" AS name FROM pg_proc WHERE oid IN (SELECT objid FROM pg_depend WHERE refclassid = 'pg_extension'::regclass AND classid = 'pg_proc'::regclass
+    AND refobjid = (SELECT oid FROM pg_extension WHERE extname = 'colonnade'))
+UNION SELECT relname FROM pg_class WHERE relkind IN ('r', 'v', 'm') AND oid IN (SELECT objid FROM pg_depend WHERE refclassid = 'pg_extension'::regclass
+    AND classid = 'pg_class'::regclass AND refobjid = (SELECT oid FROM pg_extension WHERE extname = 'colonnade')) ORDER BY name"""
+# What pg_dump does not tell of members: that they are members, of whom, and the rights they were made with.
+CATALOGS = """
+SELECT extversion, extowner::regrole, extnamespace::regnamespace, extrelocatable, extconfig FROM pg_extension WHERE extname = 'colonnade';
+SELECT pg_describe_object(classid, objid, objsubid) COLLATE "C" AS member, deptype FROM pg_depend
+WHERE refclassid = 'pg_extension'::regclass AND refobjid = (SELECT oid FROM pg_extension WHERE extname = 'colonnade') ORDER BY member;
+SELECT pg_describe_object(classoid, objoid, objsubid) COLLATE "C" AS object, privtype, initprivs FROM pg_init_privs
+WHERE pg_describe_object(classoid, objoid, objsubid) ~ 'engine|colcompress|colonnade' ORDER BY object;
+SELECT pg_describe_object(classid, objid, objsubid) COLLATE "C" AS object, pg_describe_object(refclassid, refobjid, refobjsubid) COLLATE "C" AS needs, deptype
+FROM pg_depend, pg_identify_object(refclassid, refobjid, refobjsubid) AS needed, pg_identify_object(classid, objid, objsubid) AS needing
+WHERE needed.schema = 'engine' AND needing.schema = 'engine' ORDER BY object, needs, deptype;
+"""
+AFTER = """
+INSERT INTO t SELECT g, g % 1000, 'later' FROM generate_series(100001, 130000) g;
+UPDATE t SET v = 'again' WHERE id % 777 = 1; DELETE FROM t WHERE id BETWEEN 110000 AND 115000;
+SELECT engine.colcompress_merge('part_1'); VACUUM t; CALL engine.colcompress_repack('t'); VACUUM t;
+"""
+
+checks = Checks("upgrade")
+check = checks.say
+
+
+def known_versions(stage):
+    """Versions that a staged installation has a script of; the server's own list leaves out a staged one's."""
+    scripts = stage.glob("**/extension/colonnade--*.sql")
+    return sorted({version for script in scripts for version in script.stem.split("--")[1:]})
+
+
+def definitions(server, database):
+    """Every member's definition, owner, rights and comment as text, without what numbers objects. The database has nothing else."""
+    done = subprocess.run([server.bindir / "pg_dump", "-h", server.socket_dir, "-p", str(server.port), "-U", server.superuser, "--schema-only",
+                           "--binary-upgrade", database], capture_output=True, text=True, env=clean_environment(), cwd="/")
+    assert done.returncode == 0, done.stderr
+    lines = [line for line in done.stdout.splitlines() if not re.search(r"binary_upgrade|restrict |^WHERE oid = |^SET |^--|^$|relfrozenxid|relminmxid|set_config", line)]
+    return "\n".join(lines) + "\n" + server.sql(CATALOGS, database)
+
+
+def call_all(server, database, version):
+    members = server.sql(MEMBERS, database).splitlines()
+    assert len(members) > 10, members
+    missing = [name for name in members if name not in CALLS]
+    check(f"{version}: every function and view is called here", not missing, missing)
+    for name in members:
+        status, told, errors = server.sql(CALLS.get(name, ""), database, check=False)
+        check(f"{version}: {name} works on this library", status == 0, f"{told} {errors}")
+
+
+def healthy(server, database, when, wanted):
+    rows = server.sql(ROWS, database)
+    check(f"{when}: rows, options and rights are there", rows == wanted, f"{rows}\n{wanted}")
+    for name in TABLES:
+        faults = server.sql(f"SELECT kind, detail FROM engine.verify('{name}') WHERE kind <> 'unclaimed'", database)
+        check(f"{when}: engine.verify finds nothing in {name}", faults == "", faults)
+
+
+def update(server, version, default):
+    database = f"from_{version.replace('.', '_')}"
+    wanted = server.sql(ROWS, database)
+    kinds = server.sql(KINDS, database).split()
+    assert all(int(kind) > 0 for kind in kinds), f"the premise: rows of every kind; found {kinds}"
+    installed = server.sql("SELECT extversion FROM pg_extension WHERE extname = 'colonnade'", database)
+    assert installed == version, installed
+    session = server.session(database)
+    session.run("SELECT count(*) FROM t; PREPARE by_key AS SELECT v FROM t WHERE id = $1; EXECUTE by_key(7)")
+    call_all(server, database, version)
+    healthy(server, database, f"{version} before", wanted)
+    dumped = subprocess.run([server.bindir / "pg_dump", "-h", server.socket_dir, "-p", str(server.port), "-U", server.superuser, database],
+                            capture_output=True, text=True, env=clean_environment(), cwd="/")
+    server.sql("ALTER EXTENSION colonnade UPDATE", database)
+    check(f"{version} is {default} now", server.sql("SELECT extversion FROM pg_extension WHERE extname = 'colonnade'", database) == default)
+    healthy(server, database, f"{version} after", wanted)
+    with checks.part(f"{version} after: a session that was open goes on", errors=Exception):
+        session.run("SELECT count(*) FROM t; EXECUTE by_key(7); SELECT count(*) FROM engine.colcompress_options")
+    session.close()
+    server.create_database("updated", extension=False)
+    server.sql(f"CREATE EXTENSION colonnade VERSION '{version}'; ALTER EXTENSION colonnade UPDATE", "updated")
+    mine, fresh = definitions(server, "updated"), definitions(server, "fresh")
+    for told in ("COMMENT ON VIEW engine.storage_health", "GRANT SELECT ON TABLE engine.storage_health", "CREATE TABLE engine.stripe", "access method colcompress|"):
+        assert told in fresh, f"the premise: {told} is compared"
+    different = sorted(set(mine.splitlines()) ^ set(fresh.splitlines()))
+    check(f"{version} after: the objects are those of a new installation", mine == fresh and len(fresh) > 5000, different[:20])
+    server.sql(AFTER, database)
+    for name in TABLES:
+        faults = server.sql(f"SELECT kind, detail FROM engine.verify('{name}') WHERE kind <> 'unclaimed'", database)
+        check(f"{version} after changes: engine.verify finds nothing in {name}", faults == "", faults)
+    server.create_database("restored", extension=False)
+    status, _, errors = server.sql(dumped.stdout, "restored", check=False)
+    check(f"{version}: a dump of it is restored", dumped.returncode == 0 and status == 0, errors[-1000:])
+    server.sql("ALTER EXTENSION colonnade UPDATE", "restored")
+    healthy(server, "restored", f"{version} dumped and restored as {default}", wanted)
+
+
+def main():
+    for name, digest in FROZEN.items():
+        found = hashlib.sha256((ROOT / "crates/postgres/sql" / name).read_bytes()).hexdigest()
+        check(f"{name} is what was released", found == digest, found)
+    stage, old = Path(os.environ["COLONNADE_STAGE"]), os.environ.get("OLD_STAGE")
+    end_orderly()
+    server = Server(private_base("upgrade", temporary=True), stage=old or stage, settings=SETTINGS)
+    try:
+        server.init()
+        server.start()
+        versions = known_versions(Path(old or stage))
+        for version in versions:
+            database = f"from_{version.replace('.', '_')}"
+            server.create_database(database, extension=False)
+            server.sql(f"CREATE EXTENSION colonnade VERSION '{version}'", database)
+            server.sql(SETUP if version == versions[0] else re.sub(r"CREATE ROLE \w+;", "", SETUP), database)
+            # A snapshot that does not see the mover keeps what is noted of the moves.
+            reader = server.session(database)
+            reader.run("BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT count(*) FROM t")
+            server.sql(PACK, database)
+            reader.close()
+        if old:
+            server.stop()
+            server.stage = server._place_stage(stage)
+            server.configure()
+            server.start()
+        server.create_database("fresh")
+        default = server.sql("SELECT extversion FROM pg_extension WHERE extname = 'colonnade'", "fresh")
+        unreachable = server.sql(f"SELECT source FROM pg_extension_update_paths('colonnade') WHERE target = '{default}' AND path IS NULL AND source < '{default}'")
+        check("every version leads to this one", unreachable == "", unreachable)
+        before = [version for version in versions if version != default]
+        assert before, "the premise: there is an older version"
+        for version in before:
+            update(server, version, default)
+        checks.show_log(server)
+    finally:
+        server.destroy()
+    return checks.status()
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
