@@ -45,7 +45,7 @@ CREATE TABLE z (i int, j json, p point) USING colcompress WITH (orderby = 'nosuc
 CREATE TABLE z (i int, j json, p point) USING colcompress WITH (orderby = 'ctid');
 CREATE TABLE z (i int, j json, p point) USING colcompress WITH (orderby = 'j');
 CREATE TABLE z (i int, j json, p point[]) USING colcompress WITH (orderby = 'p');
-CREATE TABLE z (i int) USING colcompress WITH (orderby = '');
+CREATE TABLE z (i int) USING colcompress WITH (orderby = ''); DROP TABLE z;
 CREATE TABLE z (i int) USING colcompress WITH (orderby);
 CREATE TABLE z (i int) USING colcompress WITH (orderby = 'i,');
 CREATE TABLE z (i int) USING colcompress WITH (orderby = ',i');

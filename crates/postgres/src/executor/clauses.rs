@@ -80,7 +80,8 @@ pub unsafe fn build(custom: *mut pg_sys::CustomScanState) -> Vec<Clause> {
         let hints = crate::planner::plan::pruning_clauses(plan);
         let rest = PgList::<pg_sys::Node>::from_pg((*plan).scan.plan.qual);
         for (at, node) in (0..).zip(rest.iter_ptr()) {
-            let prunes = hints.is_some_and(|hints| at < (*hints).length && pg_sys::list_nth_int(hints, at) != 0);
+            let prunes =
+                hints.is_some_and(|hints| at < (*hints).length && pg_sys::list_nth_int(hints, at) != 0);
             if prunes {
                 clauses.push(clause(node, relid, None, parent));
             }

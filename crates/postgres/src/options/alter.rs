@@ -19,7 +19,7 @@ use super::statement;
 use pgrx::pg_sys::AlterTableType as Kind;
 use pgrx::pg_sys::errcodes::PgSqlErrorCode as Code;
 use pgrx::pg_sys::{self, AlterTableCmd, AlterTableStmt, DefElem, Oid, PlannedStmt};
-use std::ffi::CString;
+use std::ffi::{CStr, CString};
 
 /// Prepares an ALTER TABLE: its frame, and the statement to run instead.
 pub unsafe fn before(plan: *mut PlannedStmt) -> (Frame, *mut PlannedStmt) {
@@ -45,6 +45,14 @@ pub unsafe fn before(plan: *mut PlannedStmt) -> (Frame, *mut PlannedStmt) {
     if is_ours && !was_ours {
         refuse_brin(table);
     }
+    let is_heap =
+        becomes.map_or(method == pg_sys::HEAP_TABLE_AM_OID, |c| access_method::names_heap((**c).name));
+    if is_heap {
+        let hint = "ALTER TABLE ... SET ACCESS METHOD colcompress, SET (...) turns the table into one and sets its options.";
+        for command in commands.iter().filter(|c| (***c).subtype == Kind::AT_SetRelOptions) {
+            or_raise(statement::refuse_ours((**command).def.cast(), hint));
+        }
+    }
     if !is_ours && !was_ours {
         return (Frame::Alter(alteration), plan);
     }
@@ -66,7 +74,11 @@ pub unsafe fn before(plan: *mut PlannedStmt) -> (Frame, *mut PlannedStmt) {
     let plan = nodes::copy(plan);
     let alter = (*plan).utilityStmt.cast::<AlterTableStmt>();
     let commands = nodes::pointers::<AlterTableCmd>((*alter).cmds);
+    let untouched = untouched_columns(&commands);
     let (settings, commands) = or_raise(take_out(stored, commands, &mut alteration));
+    if alteration.sets_orderby {
+        or_raise(check_order(table, &settings, &untouched));
+    }
     (*alter).cmds = nodes::list(&commands);
     alteration.options = Some((table, settings));
     (Frame::Alter(alteration), plan)
@@ -91,11 +103,12 @@ unsafe fn take_out(
         let setting = (*command).subtype == Kind::AT_SetRelOptions;
         let mut seen: Vec<OptionId> = Vec::new();
         let mut rest: Vec<*mut DefElem> = Vec::new();
-        for element in nodes::pointers::<DefElem>((*command).def.cast()) {
+        let elements = nodes::pointers::<DefElem>((*command).def.cast());
+        for (at, &element) in elements.iter().enumerate() {
             let Some(option) = statement::ours(element) else {
                 // The server takes a RESET of what it does not know, too.
                 if setting {
-                    statement::check_known(element)?;
+                    statement::check_known(element, elements.get(..at).unwrap_or_default())?;
                 }
                 rest.push(element);
                 continue;
@@ -109,7 +122,7 @@ unsafe fn take_out(
             seen.push(option);
             alteration.sets_orderby |= option == definitions::ORDERBY;
             if setting {
-                settings.set(option, statement::value(option, element)?);
+                statement::set(&mut settings, option, element)?;
             } else if (*element).arg.is_null() {
                 settings.reset(option);
             } else {
@@ -126,6 +139,29 @@ unsafe fn take_out(
     }
     settings.check()?;
     Ok((settings, remaining))
+}
+
+/// Says of a column's name whether the statement leaves the column alone, or adds none of that name.
+unsafe fn untouched_columns(commands: &[*mut AlterTableCmd]) -> impl Fn(&CStr) -> bool + use<> {
+    let added = commands.iter().filter(|c| (***c).subtype == Kind::AT_AddColumn);
+    let added = added.filter_map(|c| nodes::owned((*(**c).def.cast::<pg_sys::ColumnDef>()).colname));
+    let named = commands.iter().filter_map(|c| nodes::owned((**c).name));
+    let touched: Vec<CString> = added.chain(named).collect();
+    move |column| touched.iter().all(|name| name.as_c_str() != column)
+}
+
+/// Checks an order before the statement does its work, which may be to rewrite a large table. What the statement itself makes of
+/// columns is looked at when they are there: by [`rewritten`] before the first row, by [`after`] where nothing is rewritten.
+unsafe fn check_order(
+    table: Oid,
+    settings: &Settings,
+    is_untouched: &dyn Fn(&CStr) -> bool,
+) -> Result<(), Refusal> {
+    let Some(order) = settings.get(definitions::ORDERBY) else { return Ok(()) };
+    for key in orderby::parse(order)?.iter().filter(|key| is_untouched(&key.column)) {
+        orderby::resolve_key(table, key)?;
+    }
+    Ok(())
 }
 
 /// The statement is done: put our options back, and look again at tables whose columns changed.
@@ -150,7 +186,8 @@ pub unsafe fn after(alteration: Alteration) {
 }
 
 /// A table was created inside ALTER TABLE. If it is the one into which the altered table is rewritten,
-/// give it the options that the altered table will have, so that its rows are written by them.
+/// give it the options that the altered table will have, so that its rows are written by them. Its columns are those that
+/// the statement has made: an order that they do not have ends it before a row is copied.
 pub unsafe fn rewritten(relation: Oid) {
     let pending = with_innermost(|frame| match frame {
         Frame::Alter(Alteration { options: Some((table, settings)), .. }) if !settings.is_empty() => {
@@ -163,7 +200,7 @@ pub unsafe fn rewritten(relation: Oid) {
     let transient = CString::new(format!("pg_temp_{}", table.to_u32())).unwrap_or_default();
     let name = nodes::owned(pg_sys::get_rel_name(relation));
     if name.as_ref() == Some(&transient) && access_method::is_our_table(relation) {
-        catalog::store(relation, &settings);
+        store_checked(relation, settings);
     }
 }
 

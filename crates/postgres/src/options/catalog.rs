@@ -8,6 +8,8 @@
 
 use super::definitions::{self, OptionId};
 use super::report::{Refusal, text};
+use crate::host::guc;
+use pgrx::PgLogLevel;
 use pgrx::pg_sys::errcodes::PgSqlErrorCode as Code;
 use pgrx::pg_sys::{self, Datum, HeapTuple, Oid};
 use std::ffi::{CStr, CString};
@@ -55,6 +57,17 @@ impl Settings {
             )
             .detail("A chunk is a part of a stripe.")
             .hint("Lower chunk_group_row_limit or raise stripe_row_limit in the same command.")),
+            (Some(chunk), None) if chunk > guc::STRIPE_ROW_LIMIT.get() => {
+                let stripe = guc::STRIPE_ROW_LIMIT.get();
+                Refusal::new(
+                    Code::ERRCODE_SUCCESSFUL_COMPLETION,
+                    format!("chunks will have at most {stripe} rows, as stripes have no more"),
+                )
+                .detail(format!("chunk_group_row_limit is {chunk}, colonnade.stripe_row_limit {stripe}."))
+                .hint("Set the option stripe_row_limit, too.")
+                .send(PgLogLevel::NOTICE);
+                Ok(())
+            }
             _ => Ok(()),
         }
     }
@@ -201,6 +214,7 @@ pub unsafe fn table_name(table: Oid) -> String {
     if name.is_null() {
         return table.to_u32().to_string();
     }
-    let (name, schema) = (text(CStr::from_ptr(name)), pg_sys::get_namespace_name(pg_sys::get_rel_namespace(table)));
+    let (name, schema) =
+        (text(CStr::from_ptr(name)), pg_sys::get_namespace_name(pg_sys::get_rel_namespace(table)));
     if schema.is_null() { name } else { format!("{}.{name}", text(CStr::from_ptr(schema))) }
 }

@@ -28,7 +28,16 @@ pub unsafe fn before(plan: *mut PlannedStmt) -> (Frame, *mut PlannedStmt) {
     };
     let mut creation =
         Creation { schema: nodes::owned((*target.relation).schemaname), name, settings: Settings::default() };
-    if target.options.is_null() || !access_method::names_ours(target.method) {
+    if target.options.is_null() {
+        return (Frame::Create(creation), plan);
+    }
+    if !access_method::names_ours(target.method) {
+        if access_method::names_heap(target.method) {
+            or_raise(statement::refuse_ours(
+                target.options,
+                "Write USING colcompress before WITH, or set default_table_access_method to colcompress.",
+            ));
+        }
         return (Frame::Create(creation), plan);
     }
     // A cached plan runs the same tree again: edit a copy.

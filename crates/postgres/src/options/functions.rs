@@ -113,7 +113,8 @@ unsafe fn run(table: Oid, verb: &str, options: &[String]) {
     pg_sys::SPI_connect();
     let outcome = pg_sys::SPI_execute(statement.as_ptr(), false, 0);
     if outcome < 0 {
-        Refusal::new(Code::ERRCODE_INTERNAL_ERROR, format!("a statement could not be run: {outcome}")).raise();
+        Refusal::new(Code::ERRCODE_INTERNAL_ERROR, format!("a statement could not be run: {outcome}"))
+            .raise();
     }
     pg_sys::SPI_finish();
 }

@@ -16,8 +16,9 @@ pub unsafe fn ours(element: *const DefElem) -> Option<OptionId> {
     OptionId::find(CStr::from_ptr((*element).defname))
 }
 
-/// Refuses a name that neither we nor the server know; the server's own error would not list ours.
-pub unsafe fn check_known(element: *mut DefElem) -> Result<(), Refusal> {
+/// Refuses a name that neither we nor the server know; the server's own error would not list ours. `after` is what the same
+/// list has before it.
+pub unsafe fn check_known(element: *mut DefElem, after: &[*mut DefElem]) -> Result<(), Refusal> {
     if !(*element).defnamespace.is_null() || (*element).defname.is_null() {
         return Ok(());
     }
@@ -27,16 +28,48 @@ pub unsafe fn check_known(element: *mut DefElem) -> Result<(), Refusal> {
     if known || name == c"oids" {
         return Ok(());
     }
-    Err(Refusal::new(
-        Code::ERRCODE_INVALID_PARAMETER_VALUE,
-        format!("unrecognized parameter \"{}\"", text(name)),
-    )
-    .detail(format!("A colcompress table has the options {}.", definitions::all_names()))
-    .hint("The storage parameters of heap tables, such as fillfactor, are accepted as well."))
+    let refusal = unrecognised(name)
+        .detail(format!("A colcompress table has the options {}.", definitions::all_names()));
+    // A list of columns without quotes around it ends at its first comma.
+    let goes_on = (*element).arg.is_null() && after.iter().any(|e| ours(*e) == Some(definitions::ORDERBY));
+    Err(match goes_on {
+        true => refusal
+            .hint(format!("Put quotes around several columns: WITH (orderby = '..., {}').", text(name))),
+        false => {
+            refusal.hint("The storage parameters of heap tables, such as fillfactor, are accepted as well.")
+        }
+    })
+}
+
+/// The server's words for a name that no option has.
+fn unrecognised(name: &CStr) -> Refusal {
+    Refusal::new(Code::ERRCODE_INVALID_PARAMETER_VALUE, format!("unrecognized parameter \"{}\"", text(name)))
+}
+
+/// Refuses options of ours for a table of another access method: the server would, too, but could not say what is missing.
+pub unsafe fn refuse_ours(options: *const List, hint: &str) -> Result<(), Refusal> {
+    for element in nodes::pointers::<DefElem>(options) {
+        if let Some(option) = ours(element) {
+            return Err(unrecognised(option.definition().name)
+                .detail(format!("\"{}\" is an option of colcompress tables.", option.name()))
+                .hint(hint));
+        }
+    }
+    Ok(())
+}
+
+/// Sets an option as a statement says. An empty `orderby` is no order.
+pub unsafe fn set(settings: &mut Settings, option: OptionId, element: *mut DefElem) -> Result<(), Refusal> {
+    let value = value(option, element)?;
+    match option == definitions::ORDERBY && value.to_bytes().trim_ascii().is_empty() {
+        true => settings.reset(option),
+        false => settings.set(option, value),
+    }
+    Ok(())
 }
 
 /// The checked value of an element of ours. An element without a value means "true", as for the server.
-pub unsafe fn value(option: OptionId, element: *mut DefElem) -> Result<CString, Refusal> {
+unsafe fn value(option: OptionId, element: *mut DefElem) -> Result<CString, Refusal> {
     let raw = if (*element).arg.is_null() {
         c"true".to_owned()
     } else {
@@ -49,19 +82,22 @@ pub unsafe fn value(option: OptionId, element: *mut DefElem) -> Result<CString, 
 pub unsafe fn split_creation(options: *mut List) -> Result<(Settings, *mut List), Refusal> {
     let mut settings = Settings::default();
     let mut rest: Vec<*mut DefElem> = Vec::new();
-    for element in nodes::pointers::<DefElem>(options) {
+    let mut seen: Vec<OptionId> = Vec::new();
+    let elements = nodes::pointers::<DefElem>(options);
+    for (at, &element) in elements.iter().enumerate() {
         let Some(option) = ours(element) else {
-            check_known(element)?;
+            check_known(element, elements.get(..at).unwrap_or_default())?;
             rest.push(element);
             continue;
         };
-        if settings.get(option).is_some() {
+        if seen.contains(&option) {
             return Err(Refusal::new(
                 Code::ERRCODE_INVALID_PARAMETER_VALUE,
                 format!("option \"{}\" is given more than once", option.name()),
             ));
         }
-        settings.set(option, value(option, element)?);
+        seen.push(option);
+        set(&mut settings, option, element)?;
     }
     settings.check()?;
     Ok((settings, nodes::list(&rest)))

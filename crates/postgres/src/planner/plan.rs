@@ -107,7 +107,9 @@ pub unsafe fn scanned_rows(scan: *mut pg_sys::CustomScan) -> f64 {
 /// A plan node made here.
 pub unsafe fn pruning_clauses(scan: *mut pg_sys::CustomScan) -> Option<*mut pg_sys::List> {
     // SAFETY: the second entry is a list of integers, or an empty one, which is null.
-    unsafe { PgList::<pg_sys::List>::from_pg((*scan).custom_private).get_ptr(1).filter(|list| !list.is_null()) }
+    unsafe {
+        PgList::<pg_sys::List>::from_pg((*scan).custom_private).get_ptr(1).filter(|list| !list.is_null())
+    }
 }
 
 /// Whether conditions of row security or of a security barrier view decide which rows anybody above the scan may know of.

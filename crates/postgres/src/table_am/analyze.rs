@@ -8,11 +8,11 @@
 //! The server sorts the sample by TID and computes correlations in that order. Hot rows have younger places than all rows of stripes here, as they mostly are younger: rows get into stripes in the order of
 //! their arrival. The stripes that count are the committed ones and our own, and so are their rows' deaths. Those that VACUUM has nothing more to do for do not count as dead (`vacuum_counts`).
 
-use pgrx::{PgList, pg_guard};
 use pgrx::pg_sys::{
     self, BlockNumber, BufferAccessStrategy, BufferHeapTupleTableSlot, Relation, TableScanDesc,
     TransactionId, TupleTableSlot,
 };
+use pgrx::{PgList, pg_guard};
 
 use super::cold_rows::SLOT_WANTS_SYSTEM_COLUMNS;
 use super::delegate::heap_guarded;
