@@ -563,7 +563,8 @@ pub unsafe fn log_made_dead(page: Buffer, offsets: &mut [u16]) {
     }
 }
 
-/// Has the shared statistics say how many live and dead rows a table has, once what this backend has counted of it and not told yet is told. Nothing where there is no entry.
+/// Has the shared statistics say how many live and dead rows a table has, once this backend has told what it has
+/// counted and not told yet. Nothing where there is no entry.
 pub unsafe fn set_row_counts(rel: Relation, live: i64, dead: i64) {
     /// What utils/pgstat_internal.h calls PgStat_EntryRef: its first fields.
     #[repr(C)]
@@ -589,7 +590,8 @@ pub unsafe fn set_row_counts(rel: Relation, live: i64, dead: i64) {
     }
     /// PGSTAT_KIND_RELATION.
     const RELATION: i32 = 2;
-    // SAFETY: rel is open. Calls into the server, guarded so that an ERROR unwinds; between lock and unlock are stores only.
+    // SAFETY: rel is open. Calls into the server, guarded so that an ERROR unwinds; between lock and unlock are
+    // stores only.
     unsafe {
         let info = (*rel).pgstat_info;
         if info.is_null() && !(*rel).pgstat_enabled {

@@ -1,7 +1,9 @@
-//! What the server's statistics count of a table (`pg_stat_user_tables`), where it is not what heap's code counts.
+//! What the server's statistics count of a table (`pg_stat_user_tables`), where it is not what heap's code
+//! counts.
 //!
-//! Callers: movers, whose rows are neither new nor gone. The figures wait in this backend until a transaction has ended. (What VACUUM tells is `compat::set_row_counts`.) Invariant: nothing is counted where
-//! the server does not count for the table.
+//! Callers: movers, whose rows are neither new nor gone. The figures wait in this backend until a transaction
+//! has ended. (What VACUUM tells is `compat::set_row_counts`.) Invariant: nothing is counted where the server
+//! does not count for the table.
 
 use pgrx::pg_sys::{self, Relation};
 

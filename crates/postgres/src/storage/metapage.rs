@@ -85,13 +85,15 @@ pub unsafe fn swept(rel: Relation) -> u64 {
     unsafe { read_meta(rel).map_or(0, |meta| meta.swept) }
 }
 
-/// Rows of stripes that died before this transaction were dead when the indexes were last swept; the invalid one where that is not known.
+/// Rows of stripes that died before this transaction were dead when the indexes were last swept; the invalid one
+/// where that is not known.
 pub unsafe fn swept_before(rel: Relation) -> TransactionId {
     // SAFETY: rel is open.
     unsafe { TransactionId::from(read_meta(rel).map_or(0, |meta| meta.swept_before)) }
 }
 
-/// Remembers which row numbers were dead when the indexes were swept: by their fingerprint, and by the oldest transaction that was running.
+/// Remembers which row numbers were dead when the indexes were swept: by their fingerprint, and by the oldest
+/// transaction that was running.
 pub unsafe fn set_swept(rel: Relation, dead: u64, oldest_xmin: TransactionId) {
     // SAFETY: rel is open.
     unsafe {

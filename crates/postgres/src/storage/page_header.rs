@@ -11,7 +11,7 @@
 //! | 32 | storage id (u64) | storage id (u64) |
 //! | 40 | first row number of the stripe (u64) | next row number (u64) |
 //! | 48 | full 64-bit xid of the writer (u64) | fingerprint of the dead row numbers at the last sweep of the indexes (u64) |
-//! | 56 | page number within the run (u32) | rows of stripes that died before this xid were swept (u32; 0: none is known to be) |
+//! | 56 | page number within the run (u32) | what died before this xid was swept (u32; 0: unknown) |
 //! | 60 | check of bytes 24..60 (u32) | check of bytes 24..60 |
 //! | 64 | payload | zero |
 //!
@@ -49,7 +49,8 @@ pub enum Header {
         next_row: u64,
         /// Fingerprint of the row numbers that were dead when index entries were last swept.
         swept: u64,
-        /// What died before this transaction was in that sweep, invalid where none was; for statistics only, as ids of transactions wrap around.
+        /// What died before this transaction was in that sweep, invalid where none was; for statistics only, as ids
+        /// of transactions wrap around.
         swept_before: u32,
     },
     /// One page of a run.

@@ -1,12 +1,16 @@
 //! ANALYZE's sample.
 //!
 //! The server samples blocks of the file and multiplies what it sees by the blocks it did not. A stripe page
-//! therefore yields its share of its stripe's rows: page p of B gets rows R*p/B to R*(p+1)/B. Where the sampled pages
-//! hold far more rows than the statistics need, one row at a random place of each `every` is returned, hot and
-//! cold alike, so each row is as likely as any other, and chunks full of rows cost no more than they are worth. (Rows at fixed distances would leave out values that recur with a period.)
-//! How many rows of stripes there are, and how many of them are dead, is known: each block of the file is told to have as many as any other, whatever it holds, so the server's sum is exact.
-//! The server sorts the sample by TID and computes correlations in that order. Hot rows have younger places than all rows of stripes here, as they mostly are younger: rows get into stripes in the order of
-//! their arrival. The stripes that count are the committed ones and our own, and so are their rows' deaths. Those that VACUUM has nothing more to do for do not count as dead (`vacuum_counts`).
+//! therefore yields its share of its stripe's rows: page p of B gets rows R*p/B to R*(p+1)/B. Where the
+//! sampled pages hold far more rows than the statistics need, one row at a random place of each `every` is
+//! returned, hot and cold alike, so each row is as likely as any other, and chunks full of rows cost no more
+//! than they are worth. (Rows at fixed distances would leave out values that recur with a period.) How many
+//! rows of stripes there are, and how many of them are dead, is known: each block of the file is told to have
+//! as many as any other, whatever it holds, so the server's sum is exact. The server sorts the sample by TID
+//! and computes correlations in that order. Hot rows have younger places than all rows of stripes here, as
+//! they mostly are younger: rows get into stripes in the order of their arrival. The stripes that count are
+//! the committed ones and our own, and so are their rows' deaths. Those that VACUUM has nothing more to do
+//! for do not count as dead (`vacuum_counts`).
 
 use pgrx::pg_sys::{
     self, BlockNumber, BufferAccessStrategy, BufferHeapTupleTableSlot, Relation, TableScanDesc,
@@ -71,7 +75,8 @@ impl Chooser {
         self.rest = self.every - 1 - at;
     }
 
-    /// Goes over the next rows, up to the one that is chosen: its place among them, or None where all are passed over.
+    /// Goes over the next rows, up to the one that is chosen: its place among them, or None where all are
+    /// passed over.
     fn pass(&mut self, rows: u64, random: impl Fn(u64) -> u64) -> Option<u64> {
         if self.skip >= rows {
             self.skip -= rows;
@@ -108,7 +113,8 @@ unsafe fn start(rel: Relation, state: &mut State) {
     }
 }
 
-/// Rows that the statistics of this table's columns, of its indexes' expressions and of what CREATE STATISTICS made ask for.
+/// Rows that the statistics of this table's columns, of its indexes' expressions and of what CREATE
+/// STATISTICS made ask for.
 unsafe fn rows_wanted(rel: Relation) -> f64 {
     // SAFETY: rel is open; indexes are closed again; a catalog's row is looked at while it is held.
     unsafe {

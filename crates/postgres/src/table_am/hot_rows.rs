@@ -1,8 +1,10 @@
 //! Counts the rows in heap pages.
 //!
-//! Asked by VACUUM, whose own count is of the pages that it has read, and by `health`. Pages that no stripe has are looked at: all of them, or, where there are many, one at a random place of each of as many parts as may be
-//! read. What a row counts as is what ANALYZE makes of it: one that somebody is just deleting is live, one that somebody else is just inserting is not.
-//! Invariant: exact where all pages are read and nobody writes.
+//! Asked by VACUUM, whose own count is of the pages that it has read, and by `health`. Pages that no stripe
+//! has are looked at: all of them, or, where there are many, one at a random place of each of as many parts
+//! as may be read. What a row counts as is what ANALYZE makes of it: one that somebody is just deleting is
+//! live, one that somebody else is just inserting is not. Invariant: exact where all pages are read and
+//! nobody writes.
 
 use std::ops::AddAssign;
 
@@ -44,14 +46,16 @@ pub(super) unsafe fn count(rel: Relation, most: u32, strategy: BufferAccessStrat
         let pages: u32 = spans.iter().map(Span::blocks).sum();
         let oldest_xmin = pg_sys::GetOldestNonRemovableTransactionId(rel);
         let mut rows = HotRows::default();
+        let mut blocks = Blocks { spans: &spans, before: 0 };
         let read = pages.min(most.max(1));
         for part in 0..read {
-            pgrx::check_for_interrupts!();
+            // Looks for interrupts, and sleeps at VACUUM's pace.
+            pg_sys::vacuum_delay_point();
             // The pages of this part; one, where all are read.
             let part_of = |part: u32| (u64::from(part) * u64::from(pages) / u64::from(read)) as u32;
             let (from, to) = (part_of(part), part_of(part + 1));
             let at = from + random::below(u64::from(to - from)) as u32;
-            if let Some(block) = nth(&spans, at) {
+            if let Some(block) = blocks.nth(at) {
                 rows += on_page(rel, block, oldest_xmin, strategy);
             }
         }
@@ -65,15 +69,26 @@ pub(super) unsafe fn count(rel: Relation, most: u32, strategy: BufferAccessStrat
     }
 }
 
-/// The block that comes after `at` others.
-fn nth(spans: &[Span], mut at: u32) -> Option<BlockNumber> {
-    for span in spans {
-        if at < span.blocks() {
-            return Some(span.start + at);
+/// Blocks of some spans, by number. They are asked for in ascending order.
+struct Blocks<'a> {
+    /// Those that may still be asked for.
+    spans: &'a [Span],
+    /// Blocks of the spans before.
+    before: u32,
+}
+
+impl Blocks<'_> {
+    fn nth(&mut self, at: u32) -> Option<BlockNumber> {
+        while let Some((span, rest)) = self.spans.split_first() {
+            let ahead = at - self.before;
+            if ahead < span.blocks() {
+                return Some(span.start + ahead);
+            }
+            self.before += span.blocks();
+            self.spans = rest;
         }
-        at -= span.blocks();
+        None
     }
-    None
 }
 
 unsafe fn on_page(
@@ -82,7 +97,8 @@ unsafe fn on_page(
     oldest_xmin: TransactionId,
     strategy: BufferAccessStrategy,
 ) -> HotRows {
-    // SAFETY: rel is open and has the block; tuples are looked at under pin and shared lock, as the server's functions ask for.
+    // SAFETY: rel is open and has the block; tuples are looked at under pin and shared lock, as the server's functions
+    // ask for.
     unsafe {
         let mut rows = HotRows::default();
         let buf = buffer::read(rel, block, strategy);
@@ -127,4 +143,18 @@ unsafe fn on_page(
 unsafe fn is_settled(header: pg_sys::HeapTupleHeader, oldest_xmin: TransactionId) -> bool {
     // SAFETY: the tuple's page is locked; xids of live rows can be compared.
     unsafe { heap_tuple::inserter(header).is_none_or(|by| pg_sys::TransactionIdPrecedes(by, oldest_xmin)) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Blocks, Span};
+
+    #[test]
+    fn blocks_are_numbered_over_all_spans() {
+        let spans = [(1, 3), (7, 8), (8, 8), (20, 22)].map(|(start, end)| Span { start, end });
+        let mut blocks = Blocks { spans: &spans, before: 0 };
+        let found: Vec<_> = (0..6).map(|at| blocks.nth(at)).collect();
+        assert_eq!(found, [Some(1), Some(2), Some(7), Some(20), Some(21), None]);
+        assert_eq!(Blocks { spans: &spans, before: 0 }.nth(4), Some(21));
+    }
 }

@@ -1,8 +1,11 @@
 //! How many rows there are after VACUUM, in `pg_class` and in the server's statistics.
 //!
-//! Called by `vacuum`. Heap's own vacuum knows nothing of rows in stripes, and guesses those in pages that it has not read from the row count before, which is of all rows. So rows of stripes are counted in
-//! the directory, without dead ones, and hot rows in their pages (`hot_rows`). What counts as dead is what a later VACUUM has something to do for: a row of a stripe does not any more once its index
-//! entries are gone, though it stays until the stripe is rewritten. Invariant: a table that never had a row number has heap's figures.
+//! Called by `vacuum`. Heap's own vacuum knows nothing of rows in stripes, and guesses those in pages that it
+//! has not read from the row count before, which is of all rows. So rows of stripes are counted in the
+//! directory, without dead ones, and hot rows in their pages (`hot_rows`). What counts as dead is what a
+//! later VACUUM has something to do for: a row of a stripe does not any more once its index entries are gone,
+//! though it stays until the stripe is rewritten. Invariant: a table that never had a row number has heap's
+//! figures.
 
 use pgrx::pg_sys::{self, BlockNumber, BufferAccessStrategy, Oid, Relation, TransactionId};
 
@@ -59,7 +62,8 @@ pub(super) struct Counts {
 }
 
 impl Counts {
-    /// Before heap's vacuum. It is told that there were no rows, so that it guesses none in pages that it does not read.
+    /// Before heap's vacuum. It is told that there were no rows, so that it guesses none in pages that it
+    /// does not read.
     pub unsafe fn before(rel: Relation) -> Self {
         // SAFETY: rel is open; this is the relation cache's copy. The catalog is put right afterwards.
         unsafe {
@@ -104,8 +108,9 @@ impl Counts {
         }
     }
 
-    /// An index of all rows has as many entries. A partial one has what was counted, else what heap's vacuum says, which is at most the number of rows that it knows of: where that may have cut the figure
-    /// off, it is the one before.
+    /// An index of all rows has as many entries. A partial one has what was counted, else what heap's vacuum
+    /// says, which is at most the number of rows that it knows of: where that may have cut the figure off, it
+    /// is the one before.
     unsafe fn correct_index(&self, index: Oid, rows: f64, before: f64, heap_rows: f64) {
         // SAFETY: as `correct`; the index is not dropped while its table is locked.
         unsafe {

@@ -1,7 +1,8 @@
 //! What is advised for a table.
 //!
-//! A list: who has something to say adds a function to `ADVISERS`. *Needed* is what nobody does by himself and costs by and by; *possible* is what would help and is done in the background sooner or later, or is
-//! a matter of taste. Invariant: what is advised can be done now, and is not advised any more once it was done.
+//! A list: who has something to say adds a function to `ADVISERS`. *Needed* is what nobody does by himself
+//! and costs by and by; *possible* is what would help and is done in the background sooner or later, or is a
+//! matter of taste. Invariant: what is advised can be done now, and is not advised any more once it was done.
 
 use pgrx::pg_sys::Relation;
 
@@ -72,11 +73,10 @@ unsafe fn rewriting(subject: &Subject, found: &mut Vec<Advice>) {
     }
     let usual = if subject.is_packed { Weight::Possible } else { Weight::Needed };
     let (mut repack, mut merge) = (Vec::new(), Vec::new());
-    // Stripes of a full table: the last one is as small as it happens to be.
     // SAFETY: rel is open.
-    if figures.small_stripes > 1 + figures.stripes / 4
-        && unsafe { packing::can_be_joined(rel, &figures.examples) }
-    {
+    let can_be_joined = || unsafe { packing::can_be_joined(rel, &figures.examples) };
+    // Stripes of a full table: the last one is as small as it happens to be.
+    if figures.small_stripes > 1 + figures.stripes / 4 && can_be_joined() {
         repack.push((usual, format!("join {} small stripes", figures.small_stripes)));
     }
     if figures.hot.settled >= f64::from(figures.options.chunk_group_row_limit) {

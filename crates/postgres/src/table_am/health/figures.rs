@@ -1,6 +1,7 @@
 //! The figures of a table's health.
 //!
-//! Invariant: all are counted in what is there, none in `pg_class`, so they are known before the first ANALYZE, and count no row that is not there.
+//! Invariant: all are counted in what is there, none in `pg_class`, so they are known before the first
+//! ANALYZE, and count no row that is not there.
 
 use pgrx::pg_sys::{self, Relation};
 use stripe::Summary;
@@ -77,7 +78,8 @@ impl Figures {
     }
 }
 
-/// Stripes that begin before one that begins earlier has ended, by the bounds of the order's first column. One value alone lies across nothing.
+/// Stripes that begin before one that begins earlier has ended, by the bounds of the order's first column.
+/// One value alone lies across nothing.
 unsafe fn overlapping(rel: Relation, stripes: &[StripeEntry], key: &SortKey) -> usize {
     let Some(column) = usize::try_from(key.attnum).ok().and_then(|number| number.checked_sub(1)) else {
         return 0;
@@ -112,7 +114,8 @@ unsafe fn overlapping(rel: Relation, stripes: &[StripeEntry], key: &SortKey) -> 
     count
 }
 
-/// Stripe pages that none of these stripes has: of loads that were rolled back, and of stripes that were replaced; not those that somebody is just writing.
+/// Stripe pages that none of these stripes has: of loads that were rolled back, and of stripes that were
+/// replaced; not those that somebody is just writing.
 pub(in crate::table_am) unsafe fn dead_blocks(rel: Relation, live: impl Iterator<Item = BlockRun>) -> u32 {
     // SAFETY: rel is open; pages are looked at under pin and shared lock.
     unsafe {

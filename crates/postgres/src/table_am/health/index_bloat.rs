@@ -1,8 +1,9 @@
 //! Btrees that have many more pages than their entries need.
 //!
-//! Asked by `advice`. A row that is packed gets an entry at its new place while its old one is still there, and so does each row of stripes that are joined: pages that
-//! were split for these stay half empty when VACUUM has taken the old entries away, for a btree never joins pages. What is needed is estimated from the planner's
-//! statistics: number of entries, average width of the columns.
+//! Asked by `advice`. A row that is packed gets an entry at its new place while its old one is still there,
+//! and so does each row of stripes that are joined: pages that were split for these stay half empty when
+//! VACUUM has taken the old entries away, for a btree never joins pages. What is needed is estimated from the
+//! planner's statistics: number of entries, average width of the columns.
 
 use std::ffi::CStr;
 
@@ -12,13 +13,16 @@ use crate::host::relation;
 
 /// Fewer blocks are not worth a word: 4 MB.
 const FEWEST: u32 = 512;
-/// Times the blocks that an index needs which it has to have. Right after an ordinary build it has one time, after insertions in random order some 1.4, after a change of all its rows some 2,
-/// as on a heap table: pages that are free or half empty then take later entries.
+/// Times the blocks that an index needs which it has to have. Right after an ordinary build it has one time,
+/// after insertions in random order some 1.4, after a change of all its rows some 2, as on a heap table:
+/// pages that are free or half empty then take later entries.
 const MANY: f64 = 2.5;
-/// The same, and the blocks that would come free, of one that is in the way: entries and pages alike are read for nothing.
+/// The same, and the blocks that would come free, of one that is in the way: entries and pages alike are read
+/// for nothing.
 const HUGE: f64 = 4.0;
 const HUGE_FREE: f64 = 8192.0;
-/// Bytes of a leaf page that entries fill when it is built: all but header and special space, to the default fillfactor.
+/// Bytes of a leaf page that entries fill when it is built: all but header and special space, to the default
+/// fillfactor.
 const FILLED: f64 = (8192 - 24 - 16) as f64 * 0.9;
 /// Header and line pointer of an entry.
 const HEADER: usize = 8;
