@@ -11,7 +11,8 @@ groups=(
     "contrib||pg_stat_statements,auto_explain|pg_stat_statements.track=all;auto_explain.log_min_duration=0;auto_explain.log_analyze=on;auto_explain.log_buffers=on;auto_explain.log_wal=on;auto_explain.log_verbose=on;auto_explain.log_triggers=on;auto_explain.log_nested_statements=on"
     "audit|pgaudit set-user|pgaudit,set_user|pgaudit.log=all;pgaudit.log_relation=on;pgaudit.log_parameter=on;pgaudit.log_statement_once=off"
     "statistics|pg-qualstats pg-stat-kcache pg-wait-sampling powa|pg_stat_statements,pg_stat_kcache,pg_qualstats,pg_wait_sampling,powa|pg_stat_statements.track=all;pg_qualstats.sample_rate=1;pg_stat_kcache.track=all;pg_stat_kcache.track_planning=on;powa.frequency=-1"
-    "plans|hypopg plpgsql-check plprofiler pldebugger|hypopg,plpgsql_check,plprofiler,plugin_debugger|plpgsql_check.mode=every_start;plprofiler.enabled=on"
+    "plans|hypopg plpgsql-check pldebugger|hypopg,plpgsql_check,plugin_debugger|plpgsql_check.mode=every_start"
+    "profiler|plprofiler|plprofiler|plprofiler.enabled=on"
     "jobs|cron partman|pg_cron,pg_partman_bgw|pg_partman_bgw.interval=5;max_worker_processes=24"
 )
 
@@ -20,6 +21,8 @@ find_postgres
 find_libclang
 "$ROOT/scripts/build.sh" dev
 stage=$TARGET/beside/stage
+# Background workers name their library without a directory.
+libdir=$("$PG_CONFIG" --pkglibdir)
 debs=$TARGET/beside/debs
 mkdir -p "$debs"
 rm -rf "$stage"
@@ -39,7 +42,7 @@ for line in "${groups[@]}"; do
     for order in "$libraries,colonnade" "colonnade,$libraries"; do
         echo "==> $group: $order"
         # shellcheck disable=SC2086
-        EXTRA_PRELOAD=$order SETTINGS="compute_query_id=regress;$settings" python3 "$ROOT/scripts/run_tests.py" --stage "$stage" ${SUITES:-regress} || status=1
+        EXTRA_PRELOAD=$order SETTINGS="compute_query_id=regress;dynamic_library_path=$stage$libdir:\$libdir;$settings" python3 "$ROOT/scripts/run_tests.py" --stage "$stage" ${SUITES:-regress} || status=1
     done
 done
 exit $status

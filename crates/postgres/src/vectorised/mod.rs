@@ -20,6 +20,7 @@ mod rewrite;
 mod server_aggregate;
 mod server_expression;
 mod server_key;
+mod shown;
 mod source;
 pub mod translate;
 pub mod translated;

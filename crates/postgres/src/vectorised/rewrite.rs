@@ -13,6 +13,7 @@ use pgrx::pg_sys::{self, NodeTag, Plan};
 
 use super::node;
 use super::read_ahead;
+use super::shown;
 use super::translate::translate;
 use super::translated::{NoValues, Reason, SourceSpec, Translated};
 use crate::host::guc::VECTORISED_MIN_ROWS;
@@ -324,7 +325,7 @@ unsafe fn replacement(plan: *mut Plan) -> *mut Plan {
         };
         (*new).righttree = (*plan).righttree;
         (*new).targetlist = columns(plan);
-        (*scan).custom_scan_tlist = (*plan).targetlist;
+        (*scan).custom_scan_tlist = shown::columns(plan);
         (*scan).custom_plans = pg_sys::lappend(std::ptr::null_mut(), plan.cast());
         (*scan).methods = node::scan_methods();
         new
