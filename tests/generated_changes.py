@@ -3,7 +3,7 @@
 Short (make test): some hundred statements, always on the same seeds. Long: make test-changes STATEMENTS=10000 SEED=number.
 Each round makes tables of one shape (differential/generator/shapes.py) in the schemas `c` (colcompress) and `h` (heap) and changes
 them by the same statements (differential/generator/changes.py): in transactions with savepoints, prepared ones, beside a
-second session with a transaction of its own, with VACUUM, merges and DDL between. After each statement the answers are
+second session with a transaction of its own, with VACUUM, merges and DDL between, rewrites inside transactions and beside older snapshots. After each statement the answers are
 compared, often the contents, and where no transaction is open `engine.verify` must find nothing. The program also fails if its premises
 do not hold: rows of stripes changed and locked, errors met, every kind of statement made.
 """
@@ -60,6 +60,7 @@ class Round:
         self.maker = changes.Changes(self.rng, self.shape, server.base)
         self.main = {side: self.session(side) for side in "ch"}
         self.other = {side: self.session(side) for side in "ch"}
+        self.watcher = {side: self.session(side) for side in "ch"}
         self.log = {side: [] for side in "ch"}
         self.other_maker = None
         self.aborted = self.other_aborted = False
@@ -72,7 +73,7 @@ class Round:
         return session
 
     def close(self):
-        for session in (*self.main.values(), *self.other.values()):
+        for session in (*self.main.values(), *self.other.values(), *self.watcher.values()):
             session.close()
 
     # -- asking -----------------------------------------------------------------------------------
@@ -175,7 +176,15 @@ class Round:
         elif maker.inside and rng.random() < 0.25:
             self.do(maker.end())
         elif not maker.inside and rng.random() < 0.12:
-            self.maintain()
+            if self.crowd() or rng.random() < 0.7:
+                self.maintain()
+            else:
+                self.beside()
+        elif maker.inside and not self.crowd() and rng.random() < 0.04:
+            # What the transaction has done so far stays its own, by the command.
+            kind = rng.choice(("merge", "merge", "unpack"))
+            self.counts[f"{kind} inside a transaction"] += 1
+            self.do(changes.Statement(kind, rng.choice(self.shape.tables())))
         elif self.shape.crowded and rng.random() < 0.15:
             self.other_step()
         else:
@@ -199,6 +208,25 @@ class Round:
         made = self.maker.maintain(self.crowd())
         for statement in made if isinstance(made, list) else [made]:
             self.ask(self.main, statement)
+
+    def beside(self):
+        """A rewrite under the eyes of an older snapshot, which sees nothing of it, nor of what came before."""
+        rng = self.rng
+        self.ask(self.watcher, changes.Statement("BEGIN", "BEGIN ISOLATION LEVEL REPEATABLE READ"), "watcher")
+        self.ask(self.watcher, changes.Statement("snapshot", "SELECT count(*) > 0 FROM pg_am"), "watcher")
+        for _ in range(rng.randint(1, 3)):
+            for _ in range(rng.randint(0, 4)):
+                self.settle()
+                made = self.maker.change()
+                for statement in made if isinstance(made, list) else [made]:
+                    self.do(statement)
+            table = rng.choice(self.shape.tables())
+            kind = rng.choice(("merge", "merge", "unpack", "VACUUM FULL"))
+            self.ask(self.main, changes.Statement(kind, f"VACUUM FULL {table}" if kind == "VACUUM FULL" else table))
+            self.counts[f"{kind} beside a snapshot"] += 1
+        self.compare(self.watcher)
+        self.ask(self.watcher, changes.Statement("end", "COMMIT"), "watcher")
+        self.compare()
 
     def settle(self):
         """Other settings of the columnar session, now and then."""
@@ -268,6 +296,7 @@ def premises(counts):
     yield "few were tolerated", counts["tolerated"] * 20 < counts["statements"]
     for kind in ("INSERT", "UPDATE", "DELETE", "MERGE", "ON CONFLICT DO UPDATE", "SELECT FOR", "COPY", "merge", "VACUUM", "SAVEPOINT"):
         yield f"there was {kind}", counts[f"kind {kind}"] > 0
+    yield "there was a rewrite beside an older snapshot", any(n for name, n in counts.items() if name.endswith("beside a snapshot"))
     if STATEMENTS >= MANY:
         for kind in RARE:
             yield f"there was {kind}", counts[f"kind {kind}"] > 0

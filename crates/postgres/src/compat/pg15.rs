@@ -222,8 +222,8 @@ pub unsafe fn transfer_predicate_locks(rel: Relation) {
 pub type Persistence = c_char;
 
 mod rewrite {
-    use pgrx::pg_sys::{LOCKTAG, List, MultiXactId, Oid, TransactionId};
-    use std::ffi::{c_char, c_int};
+    use pgrx::pg_sys::{HeapTuple, LOCKTAG, List, MultiXactId, Oid, Relation, TransactionId};
+    use std::ffi::{c_char, c_int, c_void};
     unsafe extern "C-unwind" {
         pub fn get_partition_ancestors(table: Oid) -> *mut List;
         pub fn find_all_inheritors(table: Oid, lock: c_int, parents: *mut *mut List) -> *mut List;
@@ -242,6 +242,16 @@ mod rewrite {
             cutoff: MultiXactId,
             persistence: c_char,
         );
+        pub fn begin_heap_rewrite(
+            old: Relation,
+            new: Relation,
+            oldest_xmin: TransactionId,
+            freeze: TransactionId,
+            freeze_multi: MultiXactId,
+        ) -> *mut c_void;
+        pub fn rewrite_heap_tuple(state: *mut c_void, old: HeapTuple, new: HeapTuple);
+        pub fn rewrite_heap_dead_tuple(state: *mut c_void, old: HeapTuple) -> bool;
+        pub fn end_heap_rewrite(state: *mut c_void);
     }
 }
 
@@ -257,16 +267,125 @@ pub unsafe fn make_new_heap(
     unsafe { pg_guard_ffi_boundary(|| rewrite::make_new_heap(old, tablespace, method, persistence, lock)) }
 }
 
-/// Gives `old` the files of `new`, drops `new` and builds the indexes of `old` anew. Every row in the new file was written by
-/// this transaction.
-pub unsafe fn finish_heap_swap(old: pg_sys::Oid, new: pg_sys::Oid, persistence: Persistence) {
+/// What a rewrite of a table may drop and freeze.
+pub struct RewriteLimits {
+    /// Rows that were dead before are dead to every snapshot.
+    pub oldest_xmin: TransactionId,
+    /// Older inserters are frozen; becomes the table's relfrozenxid.
+    pub freeze: TransactionId,
+    /// The same for locks that several hold.
+    pub freeze_multi: pg_sys::MultiXactId,
+}
+
+/// The limits for a rewrite of `rel` now, as CLUSTER takes them.
+pub unsafe fn rewrite_limits(rel: Relation) -> RewriteLimits {
+    // SAFETY: rel is open and locked.
+    unsafe {
+        let (mut oldest_xmin, mut freeze) = (pg_sys::InvalidTransactionId, pg_sys::InvalidTransactionId);
+        let (mut oldest_multi, mut freeze_multi) = Default::default();
+        pg_sys::vacuum_set_xid_limits(
+            rel,
+            0,
+            0,
+            0,
+            0,
+            &raw mut oldest_xmin,
+            &raw mut oldest_multi,
+            &raw mut freeze,
+            &raw mut freeze_multi,
+        );
+        // What pg_class says must not go backwards.
+        let form = (*rel).rd_rel;
+        if pg_sys::TransactionIdPrecedes(freeze, (*form).relfrozenxid) {
+            freeze = (*form).relfrozenxid;
+        }
+        if pg_sys::MultiXactIdPrecedes(freeze_multi, (*form).relminmxid) {
+            freeze_multi = (*form).relminmxid;
+        }
+        RewriteLimits { oldest_xmin, freeze, freeze_multi }
+    }
+}
+
+/// Gives `old` the files of `new`, drops `new` and builds the indexes of `old` anew.
+pub unsafe fn finish_heap_swap(
+    old: pg_sys::Oid,
+    new: pg_sys::Oid,
+    limits: &RewriteLimits,
+    persistence: Persistence,
+) {
+    let (frozen, cutoff) = (limits.freeze, limits.freeze_multi);
     // SAFETY: as above.
     unsafe {
-        let frozen = pg_sys::RecentXmin;
-        let cutoff = pg_sys::ReadNextMultiXactId();
         pg_guard_ffi_boundary(|| {
             rewrite::finish_heap_swap(old, new, false, false, false, true, frozen, cutoff, persistence);
         });
+    }
+}
+
+/// The server's own rewrite of heap pages, which keeps who wrote a row, who killed it, and which version follows which. While one is going on nobody else adds pages to the
+/// new file.
+pub struct HeapRewrite(*mut c_void);
+
+impl HeapRewrite {
+    /// Begins one, behind the last block of `new`.
+    pub unsafe fn begin(old: Relation, new: Relation, limits: &RewriteLimits) -> Self {
+        let RewriteLimits { oldest_xmin, freeze, freeze_multi } = *limits;
+        // SAFETY: both are open and locked; a call into the server, guarded so that its ERROR unwinds.
+        unsafe {
+            Self(pg_guard_ffi_boundary(|| {
+                rewrite::begin_heap_rewrite(old, new, oldest_xmin, freeze, freeze_multi)
+            }))
+        }
+    }
+
+    /// Writes `new`, a tuple of its own, with what the header of `old` says of who sees it.
+    pub unsafe fn write(&mut self, old: pg_sys::HeapTuple, new: pg_sys::HeapTuple) {
+        // SAFETY: as above.
+        unsafe { pg_guard_ffi_boundary(|| rewrite::rewrite_heap_tuple(self.0, old, new)) }
+    }
+
+    /// Tells of a tuple that is dead to everybody, and so is what it has replaced.
+    pub unsafe fn leave_out(&mut self, old: pg_sys::HeapTuple) {
+        // SAFETY: as above.
+        unsafe {
+            pg_guard_ffi_boundary(|| rewrite::rewrite_heap_dead_tuple(self.0, old));
+        }
+    }
+
+    /// Writes what is left.
+    pub unsafe fn end(self) {
+        // SAFETY: as above.
+        unsafe { pg_guard_ffi_boundary(|| rewrite::end_heap_rewrite(self.0)) }
+    }
+}
+
+/// What every snapshot of other sessions sees that read tables of this database, standbys' included: what was committed before. The caller asks of transactions that have
+/// ended, so each snapshot that does not see one says so by its xmin already.
+pub unsafe fn oldest_xmin_of_others() -> TransactionId {
+    // SAFETY: the server's array of processes, under the lock that snapshots are taken under; single numbers are read at once.
+    unsafe {
+        let mut oldest = pg_sys::ReadNextTransactionId();
+        let lock = main_lock(PROC_ARRAY_LOCK);
+        pg_sys::LWLockAcquire(lock, pg_sys::LWLockMode::LW_SHARED);
+        let count = (*pg_sys::ProcGlobal).allProcCount as usize;
+        for at in 0..count {
+            let process = (*pg_sys::ProcGlobal).allProcs.add(at);
+            let (xmin, flags) =
+                ((&raw const (*process).xmin).read_volatile(), u32::from((*process).statusFlags));
+            let database = (*process).databaseId;
+            let elsewhere = database != pg_sys::MyDatabaseId
+                && database != pg_sys::Oid::INVALID
+                && flags & pg_sys::PROC_AFFECTS_ALL_HORIZONS == 0;
+            let ignored = pg_sys::PROC_IN_VACUUM | pg_sys::PROC_IN_LOGICAL_DECODING;
+            if process == pg_sys::MyProc || elsewhere || flags & ignored != 0 {
+                continue;
+            }
+            oldest = pg_sys::TransactionIdOlder(oldest, xmin);
+        }
+        pg_sys::LWLockRelease(lock);
+        let (mut slots, mut catalogs) = (pg_sys::InvalidTransactionId, pg_sys::InvalidTransactionId);
+        pg_sys::ProcArrayGetReplicationSlotXmin(&raw mut slots, &raw mut catalogs);
+        pg_sys::TransactionIdOlder(oldest, slots)
     }
 }
 

@@ -51,3 +51,21 @@ pub unsafe fn attempt<T>(forgiven: &[PgSqlErrorCode], what: impl FnOnce() -> T) 
         })
     }
 }
+
+/// Runs `what`, which changes nothing and raises no ERROR, in a subtransaction that is rolled back: what it leaves open in the server is let go of without a word.
+///
+/// # Safety
+/// As `attempt`.
+pub unsafe fn undone<T>(what: impl FnOnce() -> T) -> T {
+    // SAFETY: as above.
+    unsafe {
+        let context = pg_sys::CurrentMemoryContext;
+        let owner = pg_sys::CurrentResourceOwner;
+        pg_sys::BeginInternalSubTransaction(std::ptr::null());
+        let value = what();
+        pg_sys::RollbackAndReleaseCurrentSubTransaction();
+        pg_sys::MemoryContextSwitchTo(context);
+        pg_sys::CurrentResourceOwner = owner;
+        value
+    }
+}

@@ -149,7 +149,7 @@ pub unsafe fn insert(entry: &StripeEntry, cid: CommandId, age: Age) {
         ];
         let mut nulls = [false; COLUMNS];
         let tuple = pg_sys::heap_form_tuple((*table).rd_att, values.as_mut_ptr(), nulls.as_mut_ptr());
-        indexes.insert(tuple, &[values[0], values[1], values[8]], cid, age.insert_options());
+        indexes.insert(tuple, &[values[0], values[1], values[8]], age.command(cid), age.insert_options());
         age.stamp(table, tuple);
         pg_sys::pfree(tuple.cast());
         pg_sys::pfree(summary);

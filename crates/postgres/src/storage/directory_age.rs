@@ -1,22 +1,24 @@
 //! Who sees a directory row: the age it is inserted with.
 //!
-//! Callers: `directory::insert`, and VACUUM FULL and CLUSTER, which write stripes of others into a new file. Such a stripe has to
+//! Callers: `directory::insert`, and merge, VACUUM FULL and CLUSTER, which write stripes of others into a new file. Such a stripe has to
 //! be seen by exactly the snapshots that saw it in the old file, as heap's rewrite keeps xmin. So the row's xmin is put
 //! back to the loader's, in place and logged as an image of the page. It cannot get there by an ordinary insertion.
 //! Invariants: the inserter has committed and is not older than the catalog's relfrozenxid, because the row in the old
 //! file still carries it; `hold_horizon` keeps it so until the end of the transaction.
 
-use pgrx::pg_sys::{self, HeapTuple, ItemPointerData, Relation, TransactionId};
+use pgrx::pg_sys::{self, CommandId, HeapTuple, ItemPointerData, Relation, TransactionId};
 
 use super::side_table::SideTable;
 use crate::host::{buffer, critical, error, relation};
 use crate::table_am::tid;
 
 /// Which snapshots see a directory row.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Age {
     /// Those that see what the current transaction does.
     New,
+    /// Those that see what the current transaction has done as this command, which is over.
+    Own(CommandId),
     /// Those that see what this transaction, which has committed, did. Like `Everybody` only for a new file's row.
     Since(TransactionId),
     /// All, at once and even after a rollback: right only where nobody can come by the storage id before this transaction
@@ -37,6 +39,11 @@ impl Age {
                 Self::Since(inserter)
             }
         }
+    }
+
+    /// The command that the row carries, where `current` is the one that writes it.
+    pub(super) fn command(self, current: CommandId) -> CommandId {
+        if let Self::Own(command) = self { command } else { current }
     }
 
     /// Options of heap's insertion.

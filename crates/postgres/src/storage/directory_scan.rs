@@ -16,6 +16,7 @@ use super::directory::{self, StripeEntry};
 use super::directory_age::Age;
 use super::directory_cursor::walk;
 use super::directory_places;
+use super::horizon::Horizon;
 use super::metapage;
 use super::pages::BlockRun;
 use super::side_table::{Cursor, SideTable};
@@ -52,7 +53,7 @@ pub unsafe fn visible(storage_id: u64, snapshot: Snapshot) -> Vec<StripeEntry> {
 }
 
 /// `visible` of what this transaction sees as of now, each with the age of its rows: that of the oldest version, where the stripe was put elsewhere.
-pub unsafe fn visible_by_age(storage_id: u64, oldest_xmin: TransactionId) -> Vec<(StripeEntry, Age)> {
+pub unsafe fn visible_by_age(storage_id: u64, horizon: &Horizon) -> Vec<(StripeEntry, Age)> {
     let mut found = Vec::new();
     let mut old = HashSet::new();
     // SAFETY: see `walk`. The inserter of a visible row has committed or is this transaction.
@@ -64,7 +65,7 @@ pub unsafe fn visible_by_age(storage_id: u64, oldest_xmin: TransactionId) -> Vec
             let is_visible = cursor.satisfies(&raw mut pg_sys::SnapshotSelfData);
             let entry = cursor.entry(is_visible);
             if !entry.reserved_only {
-                let age = Age::of(cursor.inserter(), oldest_xmin);
+                let age = horizon.age_of(cursor);
                 if age == Age::Everybody {
                     old.insert(entry.first_row);
                 }

@@ -15,6 +15,7 @@ pub mod directory_prune;
 pub mod directory_scan;
 pub mod free;
 pub mod gone_rows;
+pub mod horizon;
 pub mod kept_chunk;
 pub mod metapage;
 pub mod multixact;

@@ -1,19 +1,26 @@
 //! `engine.colcompress_merge(regclass)`: a table rewritten so that all its rows are in full stripes, sorted by `orderby` if it has one;
 //! and `engine.unpack(regclass)`: one rewritten so that all are in heap pages, which publishing it needs.
 //!
-//! Both work like the rewriting forms of ALTER TABLE: a new file is filled from what a fresh snapshot sees, takes the old one's place,
-//! and indexes are built anew, all in the caller's transaction under AccessExclusiveLock. As with those, a
-//! transaction whose snapshot is older than the rewrite finds the table empty afterwards.
+//! Both work like CLUSTER: a new file is filled with what any snapshot may still see, as `rewrite` says, takes the old one's place, and indexes are built anew, all in the caller's
+//! transaction under AccessExclusiveLock. A merge puts rows that every snapshot sees into full stripes, and others into stripes of their age where they are many. Those of small
+//! transactions stay in heap pages, with their headers, as do versions that only older snapshots see.
 //! Invariant: until the swap the old file is untouched, so an ERROR anywhere leaves the table as it was.
 
-use pgrx::pg_guard;
-use pgrx::pg_sys::{self, CommandId, Datum, FunctionCallInfo, Oid, Relation, TupleTableSlot};
+use std::collections::{BTreeMap, BTreeSet};
 
-use super::{maintenance, vacuum_counts};
-use crate::compat;
+use pgrx::pg_guard;
+use pgrx::pg_sys::{
+    self, BlockNumber, CommandId, Datum, FunctionCallInfo, HeapTupleData, Oid, Relation, TupleTableSlot,
+};
+
+use super::cold_rows::ColdRows;
+use super::rewrite::{ColdHistory, Fate, HotRows, Part, bury_anew};
+use super::{maintenance, tid, vacuum_counts};
+use crate::compat::{self, HeapRewrite, RewriteLimits};
 use crate::host::error::{self, PgSqlErrorCode};
 use crate::host::relation;
 use crate::storage::directory_age::Age;
+use crate::storage::horizon::Horizon;
 use crate::storage::metapage;
 use crate::storage::open_stripes::{self, LoadOrder, Loader};
 
@@ -69,9 +76,15 @@ unsafe fn rewrite(table: Oid, into: Into) {
             compat::make_new_heap(table, space, method, persistence, pg_sys::AccessExclusiveLock as i32);
         // Rows get other numbers, and locks on them are by number.
         compat::transfer_predicate_locks(old);
-        copy(old, target, into);
+        // VACUUM of the values that are stored elsewhere must not be ahead of what is taken for dead here.
+        let toast = (*form).reltoastrelid;
+        if toast != Oid::INVALID {
+            pg_sys::LockRelationOid(toast, pg_sys::AccessExclusiveLock as i32);
+        }
+        let limits = compat::rewrite_limits(old);
+        copy(old, target, into, &limits);
         pg_sys::table_close(old, pg_sys::NoLock as i32);
-        compat::finish_heap_swap(table, target, persistence);
+        compat::finish_heap_swap(table, target, &limits, persistence);
     }
 }
 
@@ -89,51 +102,55 @@ unsafe fn check_unpublished(rel: Relation) {
     }
 }
 
-/// What takes the rows.
-enum Target {
-    Stripes(Box<Loader>),
-    HeapPages(pg_sys::BulkInsertState),
+/// Rows of one age, in heap pages.
+#[derive(Default)]
+struct Young {
+    rows: usize,
+    bytes: usize,
+    /// Ascending.
+    blocks: Vec<BlockNumber>,
 }
 
-/// Puts one row into heap pages. Its tuple is made anew: the table forgets which values old rows lack, and what dropped columns held.
-unsafe fn insert_hot(
-    new: Relation,
-    slot: *mut TupleTableSlot,
-    command: CommandId,
-    state: pg_sys::BulkInsertState,
-) {
-    // SAFETY: the slot has the row type of `new`; the tuple lives in the caller's short-lived context.
-    unsafe {
-        pg_sys::slot_getallattrs(slot);
-        let desc = (*new).rd_att;
-        let count = usize::try_from((*desc).natts).unwrap_or(0);
-        for (column, attribute) in (*desc).attrs.as_slice(count).iter().enumerate() {
-            *(*slot).tts_isnull.add(column) |= attribute.attisdropped;
-        }
-        let tuple = pg_sys::heap_form_tuple(desc, (*slot).tts_values, (*slot).tts_isnull);
-        pg_sys::heap_insert(new, tuple, command, pg_sys::TABLE_INSERT_SKIP_FSM as i32, state);
+/// Adds a block to an ascending list.
+fn note(blocks: &mut Vec<BlockNumber>, block: BlockNumber) {
+    if blocks.last() != Some(&block) {
+        blocks.push(block);
     }
 }
 
-/// Copies every row that a fresh snapshot sees.
-unsafe fn copy(old: Relation, target: Oid, into: Into) {
+/// A rewrite under way.
+struct Copy<'a> {
+    old: Relation,
+    new: Relation,
+    limits: &'a RewriteLimits,
+    hot: HotRows<'a>,
+    cold: ColdHistory,
+    rows: ColdRows,
+    slot: *mut TupleTableSlot,
+    command: CommandId,
+    /// What one row takes.
+    context: pg_sys::MemoryContext,
+    /// Rows that nobody has deleted.
+    living: f64,
+}
+
+/// Whether a version is a row that nobody has deleted.
+fn is_living(tuple: &HeapTupleData, fate: Fate) -> bool {
+    match fate {
+        Fate::Alive(_) => true,
+        // SAFETY: the tuple's page is pinned.
+        Fate::Kept => unsafe { u32::from((*tuple.t_data).t_infomask) & pg_sys::HEAP_XMAX_INVALID != 0 },
+        Fate::Dead | Fate::LeftOut => false,
+    }
+}
+
+/// Fills the new file.
+unsafe fn copy(old: Relation, target: Oid, into: Into, limits: &RewriteLimits) {
     // SAFETY: both relations are locked exclusively; the slot fits both, since the new one has the old one's row type.
     unsafe {
         let new = pg_sys::table_open(target, pg_sys::NoLock as i32);
         let command = pg_sys::GetCurrentCommandId(true);
-        let mut target = match into {
-            Into::Stripes => {
-                Target::Stripes(Box::new(Loader::new(new, LoadOrder::Sorted, command, Age::New)))
-            }
-            Into::HeapPages => {
-                // Heap would take block 0 otherwise.
-                metapage::ensure(new);
-                Target::HeapPages(pg_sys::GetBulkInsertState())
-            }
-        };
-        let snapshot = pg_sys::RegisterSnapshot(pg_sys::GetLatestSnapshot());
-        let slot = pg_sys::table_slot_create(old, std::ptr::null_mut());
-        let scan = pg_sys::table_beginscan(old, snapshot, 0, std::ptr::null_mut());
+        let horizon = Horizon::of_now(limits.oldest_xmin);
         let context = pg_sys::AllocSetContextCreateInternal(
             pg_sys::CurrentMemoryContext,
             c"colonnade merge".as_ptr(),
@@ -141,29 +158,254 @@ unsafe fn copy(old: Relation, target: Oid, into: Into) {
             8 * 1024,
             8 * 1024 * 1024,
         );
-        let before = pg_sys::MemoryContextSwitchTo(context);
-        let mut rows = 0.0;
-        while pg_sys::table_scan_getnextslot(scan, pg_sys::ScanDirection::ForwardScanDirection, slot) {
-            match &mut target {
-                Target::Stripes(loader) => loader.push(new, &[slot]),
-                Target::HeapPages(state) => insert_hot(new, slot, command, *state),
-            }
-            rows += 1.0;
-            pg_sys::MemoryContextReset(context);
-            pgrx::check_for_interrupts!();
+        let mut copy = Copy {
+            old,
+            new,
+            limits,
+            hot: HotRows::new(old, &horizon),
+            cold: ColdHistory::of(old, &horizon, true),
+            rows: ColdRows::new(old, std::ptr::null_mut()),
+            slot: pg_sys::table_slot_create(old, std::ptr::null_mut()),
+            command,
+            context,
+            living: 0.0,
+        };
+        match into {
+            Into::Stripes => copy.into_stripes(horizon.own_of_before()),
+            Into::HeapPages => copy.into_heap_pages(),
         }
-        match target {
-            Target::Stripes(loader) => loader.finish(new),
-            Target::HeapPages(state) => pg_sys::FreeBulkInsertState(state),
-        }
-        pg_sys::MemoryContextSwitchTo(before);
+        pg_sys::ExecDropSingleTupleTableSlot(copy.slot);
         pg_sys::MemoryContextDelete(context);
-        pg_sys::table_endscan(scan);
-        pg_sys::ExecDropSingleTupleTableSlot(slot);
-        pg_sys::UnregisterSnapshot(snapshot);
         // The swap takes these figures along.
-        vacuum_counts::set_counts(new, rows);
+        vacuum_counts::set_counts(new, copy.living);
         pg_sys::table_close(new, pg_sys::NoLock as i32);
         pg_sys::CommandCounterIncrement();
+    }
+}
+
+impl Copy<'_> {
+    /// `own`: the age of rows of this transaction that it sees by any of its snapshots.
+    unsafe fn into_stripes(&mut self, own: Option<Age>) {
+        // SAFETY: see `copy`. Stripes are written before the rewrite of heap pages begins, as it adds pages on its own.
+        unsafe {
+            let mut young: BTreeMap<Age, Young> = BTreeMap::new();
+            let mut kept: Vec<BlockNumber> = Vec::new();
+            let mut by_age: BTreeMap<Age, Vec<usize>> = BTreeMap::new();
+            for (at, stripe) in self.cold.stripes.iter().enumerate() {
+                by_age.entry(stripe.born).or_default().push(at);
+            }
+            let mut loader = self.loader(Age::Everybody);
+            let blocks = self.hot.blocks().into_iter().flat_map(|span| span.start..span.end);
+            let mut living = 0.0;
+            self.hot.each(blocks, |tuple, buf, fate| {
+                living += f64::from(u8::from(is_living(tuple, fate)));
+                let block = tid::block_of(tuple.t_self);
+                match fate {
+                    Fate::Dead | Fate::LeftOut => {}
+                    Fate::Kept => note(&mut kept, block),
+                    Fate::Alive(Age::Everybody) => self.load_hot(&mut loader, tuple, buf),
+                    Fate::Alive(age) => {
+                        let group = young.entry(age).or_default();
+                        group.rows += 1;
+                        group.bytes += tuple.t_len as usize;
+                        note(&mut group.blocks, block);
+                    }
+                }
+            });
+            let none = Vec::new();
+            self.load_cold(&mut loader, by_age.get(&Age::Everybody).unwrap_or(&none));
+            loader.finish(self.new);
+            // Where there are stripes of an age anyway, hot rows of that age go along.
+            let mut ages: BTreeSet<Age> = BTreeSet::new();
+            for at in 0..self.cold.stripes.len() {
+                let rows = self.cold.living(at).0;
+                living += f64::from(rows);
+                if rows > 0 {
+                    ages.insert(self.cold.stripes[at].born);
+                }
+            }
+            self.living = living;
+            ages.extend(young.iter().filter_map(|(age, group)| {
+                (Some(*age) == own || open_stripes::are_many(group.rows, group.bytes)).then_some(*age)
+            }));
+            ages.remove(&Age::Everybody);
+            for &age in &ages {
+                let mut loader = self.loader(age);
+                if let Some(group) = young.remove(&age) {
+                    self.hot.each(group.blocks.into_iter(), |tuple, buf, fate| {
+                        if fate == Fate::Alive(age) {
+                            self.load_hot(&mut loader, tuple, buf);
+                        }
+                    });
+                }
+                self.load_cold(&mut loader, by_age.get(&age).unwrap_or(&none));
+                loader.finish(self.new);
+            }
+            for (&born, stripes) in &by_age {
+                bury_anew(&mut self.cold, self.old, self.new, stripes, born, self.command);
+            }
+            kept.extend(young.values().flat_map(|group| &group.blocks));
+            kept.sort_unstable();
+            kept.dedup();
+            if kept.is_empty() {
+                return;
+            }
+            let is_loaded = |age: Age| age == Age::Everybody || ages.contains(&age);
+            // Heap would take block 0 otherwise.
+            metapage::ensure(self.new);
+            let mut rewrite = HeapRewrite::begin(self.old, self.new, self.limits);
+            self.copy_hot(&mut rewrite, kept.into_iter(), |fate| match fate {
+                Fate::Alive(age) => !is_loaded(age),
+                fate => fate == Fate::Kept,
+            });
+            rewrite.end();
+        }
+    }
+
+    /// A loader of rows that have this age.
+    unsafe fn loader(&self, age: Age) -> Loader {
+        // SAFETY: see `copy`.
+        unsafe { Loader::new(self.new, LoadOrder::Sorted, self.command, age) }
+    }
+
+    unsafe fn load_hot(&self, loader: &mut Loader, tuple: &mut HeapTupleData, buf: pg_sys::Buffer) {
+        // SAFETY: the page is pinned; the slot lets go of it before the tuple goes.
+        unsafe {
+            let before = pg_sys::MemoryContextSwitchTo(self.context);
+            pg_sys::ExecStoreBufferHeapTuple(tuple, self.slot, buf);
+            loader.push(self.new, &[self.slot]);
+            pg_sys::ExecClearTuple(self.slot);
+            pg_sys::MemoryContextSwitchTo(before);
+            pg_sys::MemoryContextReset(self.context);
+        }
+    }
+
+    /// Loads the living rows of some stripes.
+    unsafe fn load_cold(&mut self, loader: &mut Loader, stripes: &[usize]) {
+        // SAFETY: see `copy`. What the loader makes of a row goes with it; what the cursor over the stripe keeps is not in that context.
+        unsafe {
+            for &at in stripes {
+                let (new, slot, context) = (self.new, self.slot, self.context);
+                self.cold.each(at, Part::Living, &mut self.rows, slot, |_, _| {
+                    let before = pg_sys::MemoryContextSwitchTo(context);
+                    loader.push(new, &[slot]);
+                    pg_sys::MemoryContextSwitchTo(before);
+                    pg_sys::MemoryContextReset(context);
+                });
+            }
+        }
+    }
+
+    /// Copies versions of some blocks with their headers: those that are wanted. The rows among all of them that nobody has
+    /// deleted.
+    unsafe fn copy_hot(
+        &self,
+        rewrite: &mut HeapRewrite,
+        blocks: impl Iterator<Item = BlockNumber>,
+        is_wanted: impl Fn(Fate) -> bool,
+    ) -> f64 {
+        let mut living = 0.0;
+        // SAFETY: see `copy`.
+        unsafe {
+            self.hot.each(blocks, |tuple, _, fate| {
+                living += f64::from(u8::from(is_living(tuple, fate)));
+                if fate == Fate::Dead {
+                    rewrite.leave_out(tuple);
+                } else if is_wanted(fate) {
+                    let before = pg_sys::MemoryContextSwitchTo(self.context);
+                    self.hot.copy(rewrite, tuple);
+                    pg_sys::MemoryContextSwitchTo(before);
+                    pg_sys::MemoryContextReset(self.context);
+                }
+            });
+        }
+        living
+    }
+
+    unsafe fn into_heap_pages(&mut self) {
+        // SAFETY: see `copy`.
+        unsafe {
+            // Heap would take block 0 otherwise.
+            metapage::ensure(self.new);
+            let mut rewrite = HeapRewrite::begin(self.old, self.new, self.limits);
+            let blocks = self.hot.blocks().into_iter().flat_map(|span| span.start..span.end);
+            self.living = self.copy_hot(&mut rewrite, blocks, |fate| fate != Fate::LeftOut);
+            let (new, slot, context) = (self.new, self.slot, self.context);
+            for at in 0..self.cold.stripes.len() {
+                let born = self.cold.stripes[at].born;
+                self.living += f64::from(self.cold.living(at).0);
+                for part in [Part::Living, Part::Dying] {
+                    self.cold.each(at, part, &mut self.rows, slot, |_, died| {
+                        let before = pg_sys::MemoryContextSwitchTo(context);
+                        thaw(new, &mut rewrite, slot, born, died);
+                        pg_sys::MemoryContextSwitchTo(before);
+                        pg_sys::MemoryContextReset(context);
+                    });
+                }
+            }
+            rewrite.end();
+        }
+    }
+}
+
+/// Writes a row of a stripe as a hot one that was born and has died at these ages.
+unsafe fn thaw(
+    new: Relation,
+    rewrite: &mut HeapRewrite,
+    slot: *mut TupleTableSlot,
+    born: Age,
+    died: Option<Age>,
+) {
+    // SAFETY: the slot has the row type of `new`; the tuple and its header live in the caller's short-lived context. Command ids of both ends come from this transaction.
+    unsafe {
+        let desc = (*new).rd_att;
+        pg_sys::slot_getallattrs(slot);
+        let count = usize::try_from((*desc).natts).unwrap_or(0);
+        for (column, attribute) in (*desc).attrs.as_slice(count).iter().enumerate() {
+            *(*slot).tts_isnull.add(column) |= attribute.attisdropped;
+        }
+        let tuple = pg_sys::heap_form_tuple(desc, (*slot).tts_values, (*slot).tts_isnull);
+        // As the table would have it if the row had been hot all the time.
+        let model = pg_sys::heap_copytuple(tuple);
+        let header = (*model).t_data;
+        (*model).t_self = (*slot).tts_tid;
+        (*header).t_ctid = (*slot).tts_tid;
+        let fields = &mut (*header).t_choice.t_heap;
+        fields.t_field3.t_cid = 0;
+        let (mut bits, own) = (0, || pg_sys::GetCurrentTransactionId());
+        fields.t_xmin = match born {
+            Age::Everybody => {
+                bits |= pg_sys::HEAP_XMIN_FROZEN;
+                pg_sys::FrozenTransactionId
+            }
+            Age::Since(inserter) => {
+                bits |= pg_sys::HEAP_XMIN_COMMITTED;
+                inserter
+            }
+            Age::Own(command) => {
+                fields.t_field3.t_cid = command;
+                own()
+            }
+            Age::New => own(),
+        };
+        (*header).t_infomask = ((*header).t_infomask & !(pg_sys::HEAP_XACT_MASK as u16)) | bits as u16;
+        let (mut killer, mut end) = (pg_sys::InvalidTransactionId, 0);
+        match died {
+            None | Some(Age::Everybody | Age::New) => end |= pg_sys::HEAP_XMAX_INVALID,
+            Some(Age::Since(xid)) => {
+                end |= pg_sys::HEAP_XMAX_COMMITTED;
+                killer = xid;
+            }
+            Some(Age::Own(command)) => {
+                let (mut command, mut is_combo) = (command, false);
+                pg_sys::HeapTupleHeaderAdjustCmax(header, &raw mut command, &raw mut is_combo);
+                (*header).t_choice.t_heap.t_field3.t_cid = command;
+                end |= if is_combo { pg_sys::HEAP_COMBOCID } else { 0 };
+                killer = own();
+            }
+        }
+        (*header).t_choice.t_heap.t_xmax = killer;
+        (*header).t_infomask |= end as u16;
+        rewrite.write(model, tuple);
     }
 }

@@ -42,6 +42,7 @@ pub mod own_writes;
 pub mod packing;
 pub mod parallel;
 mod publication;
+mod rewrite;
 pub mod root_tids;
 pub mod row_versions;
 pub mod sample;

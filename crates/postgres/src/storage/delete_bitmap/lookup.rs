@@ -13,6 +13,7 @@ use super::{Entry, SPAN, bit, claim, rows_in};
 use crate::compat;
 use crate::host::error;
 use crate::storage::directory_age::Age;
+use crate::storage::horizon::Horizon;
 
 /// Dead rows as a scan keeps them.
 pub struct Mask {
@@ -218,6 +219,25 @@ pub unsafe fn dead_to_all(
             {
                 with(by);
                 found.push(Mask::of(entry));
+            }
+            true
+        });
+    }
+    found
+}
+
+/// Every row whose death in bulk is committed or our own and that some snapshot may still have, with who knows of its death.
+pub unsafe fn dying(storage_id: u64, horizon: &Horizon) -> Vec<(u64, Age)> {
+    let mut found = Vec::new();
+    // SAFETY: see `walk`.
+    unsafe {
+        walk(storage_id, &(0..u64::MAX), |cursor, entry| {
+            if cursor.satisfies(&raw mut pg_sys::SnapshotSelfData) {
+                let age = horizon.age_of(cursor);
+                if age != Age::Everybody {
+                    let rows = rows_in(entry.first_row, entry.bits, 0..u64::MAX);
+                    found.extend(rows.map(|row| (row, age)));
+                }
             }
             true
         });

@@ -29,7 +29,7 @@ pub use destination::is_published;
 pub use loader::{LoadOrder, Loader};
 pub use order::sort_operator;
 pub use set::{OpenSet, Placement, STRIPE_BYTES};
-pub use settings::register_settings;
+pub use settings::{are_many, register_settings};
 pub use statement::running_query;
 pub use transaction::is_committing;
 pub use write::write_pages;

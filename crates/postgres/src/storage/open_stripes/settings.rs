@@ -63,6 +63,11 @@ pub(super) fn threshold_rows() -> usize {
     usize::try_from(STRIPE_THRESHOLD_ROWS.get()).unwrap_or(0)
 }
 
+/// Whether so many rows, of so many bytes, are worth a stripe.
+pub fn are_many(rows: usize, bytes: usize) -> bool {
+    rows >= threshold_rows() || bytes >= threshold_bytes()
+}
+
 /// Bytes of values from which on it does so with fewer rows.
 pub(super) fn threshold_bytes() -> usize {
     bytes(STRIPE_THRESHOLD_MEMORY.get())

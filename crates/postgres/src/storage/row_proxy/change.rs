@@ -264,7 +264,7 @@ pub unsafe fn insert_buried(storage_id: u64, rows: &[(u64, Age)], cid: CommandId
             let tombstone =
                 Proxy { successor: super::OTHER_PARTITION, dead: true, ..Proxy::live(storage_id, row) };
             let tuple = tombstone.form(table);
-            indexes.insert(tuple, &tombstone.key(), cid, age.insert_options());
+            indexes.insert(tuple, &tombstone.key(), age.command(cid), age.insert_options());
             if let Age::Since(inserter) = age {
                 stamps.push(((*tuple).t_self, inserter));
             }

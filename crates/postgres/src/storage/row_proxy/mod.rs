@@ -23,7 +23,7 @@ pub use change::{Outcome, Pinned, Replaced, bury, insert_buried, lock};
 pub use dead_to_all::DeadToAll;
 pub use make::forget;
 pub use unused::remove_unused;
-pub use visibility::{Tombstones, buried, count, for_each_dead, is_there, latest, tombstones};
+pub use visibility::{Tombstones, buried, count, dying, for_each_dead, is_there, latest, tombstones};
 
 use pgrx::pg_sys::{self, Datum, HeapTuple, ItemPointerData, Relation};
 

@@ -16,6 +16,7 @@ use crate::host::error;
 use crate::storage::delete_bitmap::{self, Mask};
 use crate::storage::directory::StripeEntry;
 use crate::storage::directory_age::Age;
+use crate::storage::horizon::Horizon;
 
 /// The row numbers of one storage id that are dead to a snapshot. Nothing is dead by default.
 #[derive(Default)]
@@ -284,6 +285,29 @@ pub unsafe fn buried(storage_id: u64, oldest_xmin: TransactionId) -> Vec<(u64, A
                 let proxy = Proxy::at(cursor);
                 if proxy.dead && cursor.satisfies(&raw mut pg_sys::SnapshotSelfData) {
                     found.push((proxy.row, Age::of(cursor.inserter(), oldest_xmin)));
+                }
+                true
+            });
+        }
+        found.sort_by_key(|(row, _)| *row);
+        found.dedup_by_key(|(row, _)| *row);
+        found
+    }
+}
+
+/// Every row whose death is committed or our own and that some snapshot may still have, with who knows of its death, in order.
+pub unsafe fn dying(storage_id: u64, horizon: &Horizon) -> Vec<(u64, Age)> {
+    // SAFETY: see `SideTable::walk`.
+    unsafe {
+        let mut found = delete_bitmap::dying(storage_id, horizon);
+        if SideTable::RowProxy.oids_if_present().is_some() {
+            SideTable::RowProxy.walk(storage_id, None, false, |cursor| {
+                let proxy = Proxy::at(cursor);
+                if proxy.dead && cursor.satisfies(&raw mut pg_sys::SnapshotSelfData) {
+                    let age = horizon.age_of(cursor);
+                    if age != Age::Everybody {
+                        found.push((proxy.row, age));
+                    }
                 }
                 true
             });

@@ -1,0 +1,194 @@
+//! The rows of stripes, and for whom they are there.
+//!
+//! A row is born with its stripe and dies by a tombstone or a bit. Rows of a stripe that packing has replaced are in other stripes now. Where the new file has room for each row only once
+//! (`moved_are_old`), that place counts: every snapshot saw the rows that a mover has moved, so they are as old as can be, and what the mover itself has buried was never there. Otherwise
+//! the replaced stripe's rows die with it, as their hot predecessors do by heap's own rewrite. Invariant: a row is among the living or the dying of one stripe, or nobody sees it any more.
+
+use pgrx::pg_sys::{self, CommandId, Relation, TupleTableSlot};
+
+use crate::host::error;
+use crate::storage::directory::StripeEntry;
+use crate::storage::directory_age::{self, Age};
+use crate::storage::horizon::Horizon;
+use crate::storage::open_stripes::{LoadOrder, Loader};
+use crate::storage::row_proxy::{self, Tombstones};
+use crate::storage::{directory_scan, metapage};
+use crate::table_am::cold_rows::ColdRows;
+
+/// A stripe as a rewrite finds it.
+pub struct Aged {
+    /// Its row in the directory.
+    pub entry: StripeEntry,
+    /// Who sees its rows, where they are not dead.
+    pub born: Age,
+    /// It is not in the directory any more, for new snapshots: it has no living rows.
+    replaced: bool,
+}
+
+/// Which rows of a stripe.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Part {
+    /// Those that new snapshots see.
+    Living,
+    /// Those that only older ones see.
+    Dying,
+}
+
+/// See the module.
+pub struct ColdHistory {
+    /// By first row number; none where the file has no stripes.
+    pub stripes: Vec<Aged>,
+    /// Row numbers, ascending, and who sees them dead; without those that are dead to all.
+    dying: Vec<(u64, Age)>,
+    /// All that is dead by now.
+    dead: Tombstones,
+}
+
+impl ColdHistory {
+    /// Reads it. What is young is kept so until the end of the transaction, for directory rows that are going to carry its ids.
+    pub unsafe fn of(old: Relation, horizon: &Horizon, moved_are_old: bool) -> Self {
+        // SAFETY: the table is open and locked.
+        unsafe {
+            let history = Self::look(old, horizon, moved_are_old);
+            let ages = history.stripes.iter().map(|stripe| stripe.born);
+            if ages.chain(history.dying.iter().map(|(_, age)| *age)).any(|age| matches!(age, Age::Since(_))) {
+                directory_age::hold_horizon();
+                return Self::look(old, horizon, moved_are_old);
+            }
+            history
+        }
+    }
+
+    unsafe fn look(old: Relation, horizon: &Horizon, moved_are_old: bool) -> Self {
+        // SAFETY: the table is open and locked.
+        unsafe {
+            let mut found = Self { stripes: Vec::new(), dying: Vec::new(), dead: Tombstones::default() };
+            let Some((storage_id, _)) = metapage::read(old) else { return found };
+            found.dead = Tombstones::of_scan(old, storage_id, &raw mut pg_sys::SnapshotSelfData);
+            found.dying = row_proxy::dying(storage_id, horizon);
+            let visible = directory_scan::visible_by_age(storage_id, horizon).into_iter();
+            found.stripes.extend(visible.map(|(entry, born)| Aged { entry, born, replaced: false }));
+            for (entry, is_live) in directory_scan::not_dead(storage_id, horizon.oldest_xmin()) {
+                if is_live || horizon.sees_all(entry.replaced_by) {
+                    continue;
+                }
+                if !moved_are_old {
+                    let died = horizon.age(entry.replaced_by, || 0);
+                    let dead = found.dead.among(entry.first_row..entry.end_row());
+                    let moved =
+                        (entry.first_row..entry.end_row()).filter(|row| dead.binary_search(row).is_err());
+                    found.dying.extend(moved.map(|row| (row, died)));
+                }
+                let born = horizon.age(entry.inserter, || 0);
+                found.stripes.push(Aged { entry, born, replaced: true });
+            }
+            // Rows of a stripe are looked up, and rows that die again are numbered, in the order of both lists.
+            found.stripes.sort_by_key(|stripe| stripe.entry.first_row);
+            found.dying.sort_by_key(|(row, _)| *row);
+            let stripes = &found.stripes;
+            // Nobody sees what has died as it was born.
+            found.dying.retain(|&(row, died)| {
+                let after = stripes.partition_point(|stripe| stripe.entry.first_row <= row);
+                let stripe = after.checked_sub(1).and_then(|at| stripes.get(at));
+                stripe.is_some_and(|stripe| stripe.entry.covers(row) && stripe.born != died)
+            });
+            if moved_are_old {
+                found.stripes.iter_mut().filter(|stripe| stripe.entry.moved).for_each(|stripe| {
+                    stripe.born = Age::Everybody;
+                });
+            }
+            found
+        }
+    }
+
+    /// The dying rows of a stripe.
+    pub fn dying_in(&self, entry: &StripeEntry) -> &[(u64, Age)] {
+        let from = self.dying.partition_point(|(row, _)| *row < entry.first_row);
+        let to = self.dying.partition_point(|(row, _)| *row < entry.end_row());
+        self.dying.get(from..to).unwrap_or_default()
+    }
+
+    /// The living rows of a stripe, and whether those are all that it has.
+    pub fn living(&mut self, at: usize) -> (u32, bool) {
+        let Some(Aged { entry, replaced, .. }) = self.stripes.get(at) else { return (0, false) };
+        if *replaced {
+            return (0, false);
+        }
+        let dead = self.dead.among(entry.first_row..entry.end_row()).len();
+        (entry.row_count.saturating_sub(u32::try_from(dead).unwrap_or(u32::MAX)), dead == 0)
+    }
+
+    /// Stores rows of a stripe into the slot one after the other, and calls `with` for each, with its number and who sees it dead.
+    pub unsafe fn each(
+        &mut self,
+        at: usize,
+        part: Part,
+        rows: &mut ColdRows,
+        slot: *mut TupleTableSlot,
+        mut with: impl FnMut(u64, Option<Age>),
+    ) {
+        let Some(Aged { entry, replaced, .. }) = self.stripes.get(at) else { return };
+        let entry = entry.clone();
+        // SAFETY: the slot has the table's row type, and the rows are those of the stripe.
+        let mut give = |rows: &mut ColdRows, row: u64, died: Option<Age>| unsafe {
+            rows.fetch(&entry, u32::try_from(row - entry.first_row).unwrap_or(u32::MAX), slot);
+            with(row, died);
+        };
+        pgrx::check_for_interrupts!();
+        if part == Part::Dying {
+            self.dying_in(&entry).iter().for_each(|&(row, died)| give(rows, row, Some(died)));
+            return;
+        }
+        if *replaced {
+            return;
+        }
+        let dead = self.dead.among(entry.first_row..entry.end_row()).to_vec();
+        let mut dead = dead.into_iter().peekable();
+        for row in entry.first_row..entry.end_row() {
+            if dead.next_if_eq(&row).is_none() {
+                give(rows, row, None);
+            }
+        }
+    }
+}
+
+/// Writes the dying rows of some stripes, which all have been born at one age, and has them die again in the new file.
+pub unsafe fn bury_anew(
+    history: &mut ColdHistory,
+    old: Relation,
+    new: Relation,
+    stripes: &[usize],
+    born: Age,
+    command: CommandId,
+) {
+    // SAFETY: both relations are open and locked; row numbers of the new file go up with each row, in the order given.
+    unsafe {
+        let is_dying = |&&at: &&usize| {
+            history.stripes.get(at).is_some_and(|stripe| !history.dying_in(&stripe.entry).is_empty())
+        };
+        let stripes: Vec<usize> = stripes.iter().filter(is_dying).copied().collect();
+        if stripes.is_empty() {
+            return;
+        }
+        let storage_id = metapage::ensure(new);
+        let first = metapage::read(new).map_or(0, |(_, next_row)| next_row);
+        let mut loader = Loader::new(new, LoadOrder::AsGiven, command, born);
+        let mut rows = ColdRows::new(old, std::ptr::null_mut());
+        let slot = pg_sys::table_slot_create(old, std::ptr::null_mut());
+        let mut ages = Vec::new();
+        for at in stripes {
+            history.each(at, Part::Dying, &mut rows, slot, |_, died| {
+                loader.push(new, &[slot]);
+                ages.extend(died);
+            });
+        }
+        loader.finish(new);
+        pg_sys::ExecDropSingleTupleTableSlot(slot);
+        let end = metapage::read(new).map_or(0, |(_, next_row)| next_row);
+        if end != first + ages.len() as u64 {
+            error::internal("rows that die again are not those that were copied");
+        }
+        let tombstones: Vec<_> = (first..).zip(ages).collect();
+        row_proxy::insert_buried(storage_id, &tombstones, command);
+    }
+}

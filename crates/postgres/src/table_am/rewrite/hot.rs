@@ -1,0 +1,166 @@
+//! The versions of hot rows, and what becomes of each.
+//!
+//! Pages are looked at one at a time under a shared lock, and every version is judged as heap's own rewrite judges it: dead to all, alive, or still to be seen by somebody. What is alive and
+//! nobody's successor may become a row of a stripe, of its age. Everything else is copied with its header by the server's rewrite (`compat::HeapRewrite`), which keeps chains of versions.
+//! Versions that a mover has deleted are left out: their rows are in stripes, where `cold` takes them for as old as they are. Nobody else has the table, so a version that is being
+//! inserted or deleted is the own transaction's; another's would be copied, as heap does. Invariant: a page looked at twice gives the same answers.
+
+use std::cell::Cell;
+
+use pgrx::pg_sys::{self, BlockNumber, Buffer, HTSV_Result, HeapTupleData, Relation, TransactionId};
+
+use crate::compat::HeapRewrite;
+use crate::host::{buffer, heap_tuple, relation};
+use crate::storage::directory_age::Age;
+use crate::storage::horizon::Horizon;
+use crate::storage::{directory_scan, metapage, row_move};
+use crate::table_am::{hot_runs, tid};
+
+/// LP_NORMAL.
+const NORMAL: u32 = 1;
+
+/// What becomes of a version.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Fate {
+    /// It is dead to all, by the server's word: so is whatever it has replaced.
+    Dead,
+    /// Nobody is going to look for it here.
+    LeftOut,
+    /// It is a row, for whom the age says.
+    Alive(Age),
+    /// It goes with its header, as it is or as a link of a chain.
+    Kept,
+}
+
+/// The hot rows of a table that is being rewritten.
+pub struct HotRows<'a> {
+    old: Relation,
+    storage_id: Option<u64>,
+    horizon: &'a Horizon,
+    /// The last transaction of which it was asked whether it is a mover.
+    known: Cell<(TransactionId, bool)>,
+}
+
+impl<'a> HotRows<'a> {
+    /// Of a table that is open and locked.
+    pub unsafe fn new(old: Relation, horizon: &'a Horizon) -> Self {
+        // SAFETY: the caller's promise.
+        let storage_id = unsafe { metapage::storage_id(old) };
+        Self { old, storage_id, horizon, known: Cell::new((pg_sys::InvalidTransactionId, false)) }
+    }
+
+    /// Every block that may have hot rows.
+    pub unsafe fn blocks(&self) -> Vec<hot_runs::Span> {
+        // SAFETY: the table is open.
+        unsafe {
+            let entries = self.storage_id.map_or_else(Vec::new, |id| directory_scan::all_versions(id));
+            hot_runs::hot_spans(entries.into_iter().map(|entry| entry.run), relation::block_count(self.old))
+        }
+    }
+
+    /// Calls `with` for each version in some blocks, page by page. The page is pinned meanwhile, and nobody changes it.
+    pub unsafe fn each(
+        &self,
+        blocks: impl Iterator<Item = BlockNumber>,
+        mut with: impl FnMut(&mut HeapTupleData, Buffer, Fate),
+    ) {
+        // SAFETY: line pointers up to the page's last one are its own.
+        unsafe {
+            let strategy = pg_sys::GetAccessStrategy(pg_sys::BufferAccessStrategyType::BAS_BULKREAD);
+            let mut found: Vec<(HeapTupleData, Fate, TransactionId)> = Vec::new();
+            for block in blocks {
+                pgrx::check_for_interrupts!();
+                found.clear();
+                let buf = buffer::read(self.old, block, strategy);
+                buffer::lock_shared(buf);
+                let page = buffer::page(buf);
+                let last = if pg_sys::PageIsNew(page) { 0 } else { pg_sys::PageGetMaxOffsetNumber(page) };
+                for offset in 1..=last {
+                    let pointer = pg_sys::PageGetItemId(page, offset);
+                    if (*pointer).lp_flags() != NORMAL {
+                        continue;
+                    }
+                    let mut tuple = HeapTupleData {
+                        t_len: (*pointer).lp_len(),
+                        t_self: tid::tid(block, offset),
+                        t_tableOid: (*self.old).rd_id,
+                        t_data: pg_sys::PageGetItem(page, pointer).cast(),
+                    };
+                    let (fate, killer) = self.judge(&mut tuple, buf);
+                    found.push((tuple, fate, killer));
+                }
+                buffer::unlock(buf);
+                for (tuple, fate, killer) in &mut found {
+                    with(tuple, buf, if self.is_mover(*killer) { Fate::LeftOut } else { *fate });
+                }
+                pg_sys::ReleaseBuffer(buf);
+            }
+            pg_sys::FreeAccessStrategy(strategy);
+        }
+    }
+
+    /// What becomes of a version, and who has killed it, where that is to be looked into.
+    unsafe fn judge(&self, tuple: &mut HeapTupleData, buf: Buffer) -> (Fate, TransactionId) {
+        let nobody = pg_sys::InvalidTransactionId;
+        // SAFETY: the page is pinned and locked.
+        unsafe {
+            let mut killer = nobody;
+            let state = pg_sys::HeapTupleSatisfiesVacuumHorizon(tuple, buf, &raw mut killer);
+            let header = tuple.t_data;
+            let fate = match state {
+                HTSV_Result::HEAPTUPLE_DEAD => Fate::Dead,
+                HTSV_Result::HEAPTUPLE_RECENTLY_DEAD => {
+                    if pg_sys::TransactionIdPrecedes(killer, self.horizon.oldest_xmin()) {
+                        Fate::Dead
+                    } else if self.horizon.sees_all(killer) {
+                        Fate::LeftOut
+                    } else {
+                        return (Fate::Kept, killer);
+                    }
+                }
+                HTSV_Result::HEAPTUPLE_LIVE | HTSV_Result::HEAPTUPLE_INSERT_IN_PROGRESS => {
+                    let inserter = heap_tuple::inserter(header).unwrap_or(nobody);
+                    let is_running = state == HTSV_Result::HEAPTUPLE_INSERT_IN_PROGRESS;
+                    if is_running && !pg_sys::TransactionIdIsCurrentTransactionId(inserter) {
+                        return (Fate::Kept, nobody);
+                    }
+                    let age = self.horizon.age(inserter, || pg_sys::HeapTupleHeaderGetCmin(header));
+                    let follows = u32::from((*header).t_infomask) & pg_sys::HEAP_UPDATED != 0;
+                    // What it follows may be kept, and leads to it.
+                    if follows && matches!(age, Age::Since(_)) { Fate::Kept } else { Fate::Alive(age) }
+                }
+                _ => Fate::Kept,
+            };
+            (fate, nobody)
+        }
+    }
+
+    /// Whether a transaction that has committed was a mover: then the rows that it has deleted are in stripes. No page is locked.
+    unsafe fn is_mover(&self, xid: TransactionId) -> bool {
+        let (last, answer) = self.known.get();
+        if last == xid {
+            return answer;
+        }
+        // SAFETY: a catalog look-up.
+        let answer = self.storage_id.is_some_and(|id| unsafe { row_move::is_mover(id, xid) });
+        self.known.set((xid, answer));
+        answer
+    }
+
+    /// Copies a version with its header. Its tuple is made anew: the table forgets which values old rows lack, and what dropped columns held.
+    pub unsafe fn copy(&self, rewrite: &mut HeapRewrite, tuple: &mut HeapTupleData) {
+        // SAFETY: the tuple has the row type of both relations, and lies on a pinned page; what is made lives in the caller's short-lived context.
+        unsafe {
+            let desc = (*self.old).rd_att;
+            let count = usize::try_from((*desc).natts).unwrap_or(0);
+            let mut values = vec![pg_sys::Datum::null(); count];
+            let mut nulls = vec![true; count];
+            pg_sys::heap_deform_tuple(tuple, desc, values.as_mut_ptr(), nulls.as_mut_ptr());
+            for (null, attribute) in nulls.iter_mut().zip((*desc).attrs.as_slice(count)) {
+                *null |= attribute.attisdropped;
+            }
+            let copy = pg_sys::heap_form_tuple(desc, values.as_mut_ptr(), nulls.as_mut_ptr());
+            rewrite.write(tuple, copy);
+        }
+    }
+}
