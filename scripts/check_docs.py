@@ -62,7 +62,8 @@ def check_sql():
     for script in (ROOT / "crates" / "postgres" / "sql").glob("*.sql"):
         text = script.read_text(encoding="utf-8")
         names = re.findall(r"CREATE (?:OR REPLACE )?(?:FUNCTION|PROCEDURE|VIEW)\s+(engine\.\w+)", text)
-        for name in sorted(set(names)):
+        renamed = re.findall(r"ALTER (?:FUNCTION|VIEW)\s+(engine\.\w+)[^;]*RENAME TO", text)
+        for name in sorted(set(names) - set(renamed)):
             if not name.endswith("_handler") and f"{name}" not in reference:
                 yield f"docs/sql-reference.md does not describe {name}"
 
