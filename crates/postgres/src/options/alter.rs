@@ -42,9 +42,6 @@ pub unsafe fn before(plan: *mut PlannedStmt) -> (Frame, *mut PlannedStmt) {
     let was_ours = access_method::is_ours(method);
     let becomes = commands.iter().rev().find(|c| sets_method(**c));
     let is_ours = becomes.map_or(was_ours, |c| access_method::names_ours((**c).name));
-    if is_ours && !was_ours {
-        refuse_brin(table);
-    }
     let is_heap =
         becomes.map_or(method == pg_sys::HEAP_TABLE_AM_OID, |c| access_method::names_heap((**c).name));
     if is_heap {
@@ -224,22 +221,4 @@ unsafe fn reset_all() -> *mut AlterTableCmd {
     let names: Vec<*mut DefElem> =
         OptionId::all().map(|o| nodes::option(o.definition().name, None)).collect();
     nodes::alter_command(Kind::AT_ResetRelOptions, nodes::list(&names))
-}
-
-/// A table that becomes ours must not have BRIN indexes.
-unsafe fn refuse_brin(table: Oid) {
-    let relation = pg_sys::table_open(table, pg_sys::NoLock as i32);
-    let indexes = pg_sys::RelationGetIndexList(relation);
-    pg_sys::table_close(relation, pg_sys::NoLock as i32);
-    let count = if indexes.is_null() { 0 } else { usize::try_from((*indexes).length).unwrap_or(0) };
-    for i in 0..count {
-        let index = (*(*indexes).elements.add(i)).oid_value;
-        let brin = access_method::method_and_kind(index)
-            .is_some_and(|(method, _)| access_method::method_is(method, c"brin"));
-        if brin {
-            super::brin::refusal(&catalog::table_name(table))
-                .detail(format!("Index \"{}\" is a BRIN index.", catalog::table_name(index)))
-                .raise();
-        }
-    }
 }

@@ -1,29 +1,32 @@
-//! No BRIN indexes on colcompress tables.
+//! BRIN indexes on colcompress tables: they may be there, and no query uses them.
 //!
-//! A BRIN index keeps a summary for every range of block numbers; cold rows live from block 2^31 on, so it
-//! would have to fill a map of two thousand million blocks first. Stripes carry such summaries themselves.
+//! A BRIN index keeps a summary for every range of physical blocks. It is kept truthful for hot rows, by the server's own code; rows in stripes
+//! have no physical blocks, and stripes and chunks carry such summaries themselves. So partitioned tables whose heap partitions
+//! have BRIN indexes can have columnar ones, and migrations that make such an index run. `table_am::index_uses` keeps the
+//! planner from them, `table_am::index_build` gives them hot rows only. Who makes one is told.
 
 use super::access_method;
 use super::catalog::table_name;
 use super::report::Refusal;
+use pgrx::PgLogLevel;
 use pgrx::pg_sys::errcodes::PgSqlErrorCode as Code;
 use pgrx::pg_sys::{self, Oid};
 
-/// The error, naming the table.
-pub fn refusal(table: &str) -> Refusal {
-    Refusal::new(
-        Code::ERRCODE_FEATURE_NOT_SUPPORTED,
-        format!("colcompress table \"{table}\" cannot have BRIN indexes"),
-    )
-    .hint("Stripes and chunks keep minimum and maximum of every column: option orderby does what a BRIN index would. For single rows use a btree index.")
-}
-
-/// An index's catalog rows have just been written, by whatever statement.
+/// An index's catalog rows have just been written, by whatever statement. Partitions get theirs without a word.
 pub unsafe fn index_created(index: Oid) {
     // The rows are not visible to the catalog caches before the next command.
     let Some((table, method)) = index_of_this_command(index) else { return };
-    if access_method::method_is(method, c"brin") && access_method::is_our_table(table) {
-        refusal(&table_name(table)).raise();
+    if access_method::method_is(method, c"brin")
+        && access_method::is_our_table(table)
+        && !pg_sys::get_rel_relispartition(table)
+    {
+        Refusal::new(
+            Code::ERRCODE_SUCCESSFUL_COMPLETION,
+            format!("queries of columnar table \"{}\" do not use BRIN indexes", table_name(table)),
+        )
+        .detail("Stripes and chunks keep minimum and maximum of every column, as a BRIN index does of ranges of pages.")
+        .hint("Set the table's option orderby to the columns that queries restrict. For single rows use a btree index.")
+        .send(PgLogLevel::NOTICE);
     }
 }
 

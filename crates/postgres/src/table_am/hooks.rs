@@ -31,7 +31,7 @@ pub unsafe fn install() {
         pg_sys::object_access_hook = Some(object_access);
         super::publication::install();
         super::bitmap_paths::install();
-        super::index_only::install();
+        super::index_uses::install();
     }
 }
 

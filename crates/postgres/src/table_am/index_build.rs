@@ -5,6 +5,7 @@
 //! may still be seen by old snapshots are indexed too, and so are such rows of live ones, as heap does with recently dead rows. In a parallel build both
 //! kinds of work come from the shared state of the scan. A concurrent build reads all spans and stripes under one
 //! snapshot: under one each, a row that an UPDATE moves from span to span would be met twice.
+//! A BRIN index gets hot rows only: it summarises ranges of blocks, and those of cold rows lie beyond block 2^31, to where it would fill its map.
 
 use std::ffi::c_void;
 
@@ -21,17 +22,6 @@ use crate::host::{carried, error, relation};
 use crate::storage::directory::{self, StripeEntry};
 use crate::storage::directory_age::Age;
 use crate::storage::{directory_scan, metapage, row_proxy};
-
-/// BRIN keeps one summary per range of blocks: virtual block numbers would make it fill 2^31 of them.
-fn refuse_brin(rel: Relation) -> ! {
-    // SAFETY: the relation is open.
-    let table = unsafe { relation::quoted_name(rel) };
-    error::not_supported(
-        format!("access method \"brin\" is not supported for table {table}"),
-        "BRIN summarises ranges of physical blocks, and rows in stripes have none.",
-        "Use the orderby option: stripes and chunks keep minimum and maximum of every column.",
-    )
-}
 
 /// `index_build_range_scan`.
 pub(super) unsafe extern "C-unwind" fn index_build_range_scan(
@@ -51,9 +41,6 @@ pub(super) unsafe extern "C-unwind" fn index_build_range_scan(
     // snapshot of its own).
     unsafe {
         carried::guarded(|| {
-            if (*info).ii_Am == pg_sys::BRIN_AM_OID {
-                refuse_brin(rel);
-            }
             own_writes::flush(rel);
             directory::prepare();
             let mut rows = 0.0;
@@ -104,7 +91,7 @@ pub(super) unsafe extern "C-unwind" fn index_build_range_scan(
                         hot_runs::clip(&spans, start, start.saturating_add(count).saturating_sub(1))
                     };
                     spans.into_iter().for_each(&mut hot);
-                    if !whole {
+                    if !whole || (*info).ii_Am == pg_sys::BRIN_AM_OID {
                         release(concurrent, scan);
                         return rows;
                     }

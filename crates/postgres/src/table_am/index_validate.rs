@@ -90,7 +90,11 @@ pub(super) unsafe extern "C-unwind" fn index_validate_scan(
             }
             let mut cold = ColdRows::new(rel, std::ptr::null_mut());
             cold.restrict(index_rows::columns_used(rel, info));
-            let stripes = directory_scan::survey(rel, snapshot, false).visible;
+            // A BRIN index has nothing of cold rows, see `index_build`.
+            let stripes = match (*info).ii_Am {
+                pg_sys::BRIN_AM_OID => Vec::new(),
+                _ => directory_scan::survey(rel, snapshot, false).visible,
+            };
             let storage_id = stripes.first().map(|entry| entry.storage_id);
             let tombstones = storage_id.and_then(|id| row_proxy::tombstones(rel, id, snapshot, usize::MAX));
             let mut tombstones = tombstones.unwrap_or_default();

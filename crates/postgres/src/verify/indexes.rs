@@ -34,7 +34,8 @@ pub unsafe fn check(rel: Relation, snapshot: Snapshot, report: &mut Report) {
     // SAFETY: rel is open and locked; the indexes stay as they are.
     unsafe {
         for index in relation::open_indexes(rel, lock()) {
-            if is_in_use(index, snapshot) {
+            // A BRIN index summarises hot rows, and no query uses it.
+            if (*(*index).rd_rel).relam != pg_sys::BRIN_AM_OID && is_in_use(index, snapshot) {
                 check_index(rel, index, snapshot, report);
             }
             pg_sys::index_close(index, pg_sys::NoLock as i32);

@@ -27,8 +27,9 @@ pub(super) enum Which {
 impl Which {
     unsafe fn is_meant(self, index: Relation) -> bool {
         // SAFETY: the index is open.
-        let unique = unsafe { (*(*index).rd_index).indisunique };
-        self == Self::All || unique == (self == Self::Unique)
+        let (unique, method) = unsafe { ((*(*index).rd_index).indisunique, (*(*index).rd_rel).relam) };
+        // A BRIN index has nothing of cold rows.
+        method != pg_sys::BRIN_AM_OID && (self == Self::All || unique == (self == Self::Unique))
     }
 }
 

@@ -1,6 +1,11 @@
-//! Which indexes of our tables may answer a query without its rows.
+//! What the planner may use indexes of our tables for.
 //!
-//! Called by the planner once it has read what there is to know of a table. A btree's scan keeps its page pinned while it hands out that page's entries, so VACUUM cannot take away the heap rows that they lead to and
+//! Called by the planner once it has read what there is to know of a table.
+//!
+//! BRIN indexes are left out: they summarise the physical pages of hot rows, and know nothing of rows in stripes, which have chunk
+//! statistics of their own (see `options::brin`).
+//!
+//! Only btrees may answer a query without its rows. A btree's scan keeps its page pinned while it hands out that page's entries, so VACUUM cannot take away the heap rows that they lead to and
 //! call their page all-visible meanwhile. Scans by GiST and SP-GiST keep none: a hot row that was packed after such a scan has read its entry, and vacuumed, could be returned by its old place and by
 //! its new one. So these indexes do not count as able to return values.
 
@@ -46,18 +51,26 @@ unsafe fn restrict(table: Oid, rel: *mut RelOptInfo) {
     // SAFETY: a list of indexes, each with as many flags as columns; the planner holds a lock on the table.
     unsafe {
         let mut found = Vec::new();
+        let mut others: *mut pg_sys::List = std::ptr::null_mut();
+        let mut is_brin_there = false;
         for index in PgList::<IndexOptInfo>::from_pg((*rel).indexlist).iter_ptr() {
+            if (*index).relam == pg_sys::BRIN_AM_OID {
+                is_brin_there = true;
+                continue;
+            }
+            others = pg_sys::lappend(others, index.cast());
             let columns = usize::try_from((*index).ncolumns).unwrap_or(0);
             if (*index).relam != pg_sys::BTREE_AM_OID && !(*index).canreturn.is_null() {
                 found.push(std::slice::from_raw_parts_mut((*index).canreturn, columns));
             }
         }
-        if !found.iter().any(|columns| columns.contains(&true)) {
+        if !is_brin_there && !found.iter().any(|columns| columns.contains(&true)) {
             return;
         }
         let open = pg_sys::table_open(table, pg_sys::NoLock as i32);
         if relation::is_colcompress(open) {
             found.into_iter().for_each(|columns| columns.fill(false));
+            (*rel).indexlist = others;
         }
         pg_sys::table_close(open, pg_sys::NoLock as i32);
     }
