@@ -44,6 +44,13 @@ VACUUM t;
 SELECT * FROM told('t');
 ANALYZE t;
 SELECT * FROM told('t');
+-- Of more than 2,048 heap pages a sample is counted.
+CREATE TABLE many (k int, v text) USING colcompress;
+ALTER TABLE many ALTER v SET STORAGE plain;
+INSERT INTO many SELECT g, repeat('x', 1900) FROM generate_series(1, 12000) g;
+SELECT engine.unpack('many');
+DELETE FROM many WHERE k % 4 = 0;
+SELECT pg_relation_size('many') / 8192 > 2900 AS pages, hot_rows BETWEEN 8700 AND 9300 AS about FROM health WHERE table_name = 'many'::regclass;
 -- Three stripes that overlap: packing in the background waits for a fourth, so it is possible; who asks for it gets it.
 CREATE TABLE o (k int) USING colcompress WITH (stripe_row_limit = 1000, orderby = 'k');
 DO $$BEGIN

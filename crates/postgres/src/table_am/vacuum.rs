@@ -16,7 +16,7 @@ use pgrx::pg_sys::{
 
 use super::delegate::heap_guarded;
 use super::tid;
-use super::vacuum_counts::Counts;
+use super::vacuum_counts::{Counts, Hidden};
 use crate::compat;
 use crate::host::relation;
 use crate::storage::row_numbers::RowNumbers;
@@ -35,7 +35,9 @@ pub(super) unsafe extern "C-unwind" fn relation_vacuum(
         let mut counts = Counts::before(rel);
         let mut own = *params;
         own.truncate = pg_sys::VacOptValue::VACOPTVALUE_DISABLED;
+        let hidden = Hidden::of(rel);
         heap_guarded!(relation_vacuum(rel, &raw mut own, strategy));
+        drop(hidden);
         if let Some(storage_id) = metapage::storage_id(rel) {
             directory_prune::prune(storage_id);
         }

@@ -62,18 +62,13 @@ pub(super) struct Counts {
 }
 
 impl Counts {
-    /// Before heap's vacuum. It is told that there were no rows, so that it guesses none in pages that it
-    /// does not read.
+    /// Before heap's vacuum.
     pub unsafe fn before(rel: Relation) -> Self {
-        // SAFETY: rel is open; this is the relation cache's copy. The catalog is put right afterwards.
-        unsafe {
-            let form = (*rel).rd_rel;
-            if has_row_numbers(rel) && (*form).reltuples > 0.0 {
-                (*form).reltuples = 0.0;
-            }
-            let indexes = relation::indexes(rel).into_iter();
-            Self { indexes: indexes.map(|index| (index, row_estimate(index))).collect(), entries: Vec::new() }
-        }
+        // SAFETY: rel is open.
+        let indexes = unsafe { relation::indexes(rel) }.into_iter();
+        // SAFETY: catalog look-ups.
+        let known = indexes.map(|index| (index, unsafe { row_estimate(index) }));
+        Self { indexes: known.collect(), entries: Vec::new() }
     }
 
     /// The indexes' access methods have counted what is left.
@@ -130,6 +125,35 @@ impl Counts {
             }
             pg_sys::index_close(open, pg_sys::NoLock as i32);
         }
+    }
+}
+
+/// While it lives, heap's vacuum is told that there were no rows, so that it guesses none in pages that it does
+/// not read.
+pub(super) struct Hidden {
+    rel: Relation,
+    rows: f32,
+}
+
+impl Hidden {
+    /// Hides the rows of a table that has, or had, rows in stripes.
+    pub unsafe fn of(rel: Relation) -> Self {
+        // SAFETY: rel is open; this is the relation cache's copy.
+        unsafe {
+            let form = (*rel).rd_rel;
+            let rows = (*form).reltuples;
+            if rows > 0.0 && has_row_numbers(rel) {
+                (*form).reltuples = 0.0;
+            }
+            Self { rel, rows }
+        }
+    }
+}
+
+impl Drop for Hidden {
+    fn drop(&mut self) {
+        // SAFETY: the relation is open, also while an ERROR unwinds.
+        unsafe { (*(*self.rel).rd_rel).reltuples = self.rows }
     }
 }
 
