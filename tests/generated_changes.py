@@ -185,7 +185,8 @@ class Round:
             kind = rng.choice(("merge", "merge", "unpack"))
             self.counts[f"{kind} inside a transaction"] += 1
             self.do(changes.Statement(kind, rng.choice(self.shape.tables())))
-        elif self.shape.crowded and rng.random() < 0.15:
+            maker.rewritten = True
+        elif self.shape.crowded and not maker.rewritten and rng.random() < 0.15:
             self.other_step()
         else:
             self.settle()

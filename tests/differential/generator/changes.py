@@ -27,6 +27,8 @@ class Changes:
     def __init__(self, rng, shape, folder):
         self.rng, self.shape, self.folder = rng, shape, folder
         self.top = 0
+        # The open transaction has rewritten a table of one side, which nobody else can read until it ends.
+        self.rewritten = False
         self.inside, self.serializable, self.savepoints, self.prepared, self.files = False, False, 0, False, 0
 
     # -- values -----------------------------------------------------------------------------------
@@ -307,13 +309,13 @@ class Changes:
             return Statement("SET CONSTRAINTS", f"SET CONSTRAINTS ALL {rng.choice(('IMMEDIATE', 'DEFERRED'))}")
         if roll < 0.8:
             return self.leave("ROLLBACK")
-        if roll < 0.88 and not self.serializable and not self.prepared:
+        if roll < 0.88 and not self.serializable and not self.prepared and not self.rewritten:
             self.prepared = True
             return self.leave("PREPARE TRANSACTION 'changes_{side}'")
         return self.leave("COMMIT")
 
     def leave(self, text):
-        self.inside, self.savepoints = False, 0
+        self.inside, self.savepoints, self.rewritten = False, 0, False
         return Statement(text.split()[0], text)
 
     def back(self):

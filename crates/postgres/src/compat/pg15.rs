@@ -294,6 +294,11 @@ pub unsafe fn rewrite_limits(rel: Relation) -> RewriteLimits {
             &raw mut freeze,
             &raw mut freeze_multi,
         );
+        // A snapshot that the server would let meet an ERROR in heap pages finds no such in stripes.
+        if may_outlive_rows() {
+            oldest_xmin = pg_sys::GetOldestNonRemovableTransactionId(rel);
+            freeze = pg_sys::TransactionIdOlder(freeze, oldest_xmin);
+        }
         // What pg_class says must not go backwards.
         let form = (*rel).rd_rel;
         if pg_sys::TransactionIdPrecedes(freeze, (*form).relfrozenxid) {

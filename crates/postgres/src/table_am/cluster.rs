@@ -70,8 +70,11 @@ unsafe fn copy_stripes(old: Relation, new: Relation, index: Relation, oldest_xmi
     // SAFETY: both relations are open and locked.
     unsafe {
         let Some((_, next_row)) = metapage::read(old) else { return 0.0 };
+        // What the server has given up for `old_snapshot_threshold` meets an ERROR in heap pages; here it does not.
+        let seen = pg_sys::GetOldestNonRemovableTransactionId(old);
+        let horizon = Horizon::of_server(pg_sys::TransactionIdOlder(oldest_xmin, seen));
         // Heap's rewrite has copied what movers have deleted.
-        let mut history = ColdHistory::of(old, &Horizon::of_server(oldest_xmin), false);
+        let mut history = ColdHistory::of(old, &horizon, false);
         let command = pg_sys::GetCurrentCommandId(true);
         let new_id = metapage::ensure(new);
         if next_row > 0 {
