@@ -1,7 +1,6 @@
 //! VACUUM FULL and CLUSTER.
 //!
-//! Hot rows are copied by heap's own rewrite, with all their versions, from a heap-typed twin of the table (in which
-//! stripe pages look empty). Stripes are copied byte for byte under their old row numbers: a row number means something
+//! Hot rows are copied by heap's own rewrite, with all their versions, but for those that packing has moved (`rewrite/hot`). Stripes are copied byte for byte under their old row numbers: a row number means something
 //! within one storage id only, and the new file has a new one. Stripes that are older than a column with a stored
 //! default are loaded anew, because the server forgets such defaults after a rewrite, and so are those with dead rows, without the
 //! rows that no snapshot has any more; CLUSTER by a btree index loads all of them anew, sorted. A stripe's directory row keeps the age that it had in the old file, so that snapshots older than the
@@ -10,14 +9,14 @@
 
 use std::collections::BTreeMap;
 
-use pgrx::pg_sys::{self, MultiXactId, Relation, TransactionId};
+use pgrx::pg_sys::{self, HeapTupleData, MultiXactId, Relation, TransactionId};
 
 use super::cluster_sort::IndexSort;
 use super::cold_rows::ColdRows;
-use super::delegate::heap_guarded;
-use super::rewrite::{Aged, ColdHistory, Part, bury_anew};
-use super::{own_writes, shim};
-use crate::host::{carried, error};
+use super::rewrite::{Aged, ColdHistory, Fate, HotRows, Part, bury_anew};
+use super::{own_writes, tid};
+use crate::compat::{HeapRewrite, RewriteLimits};
+use crate::host::{carried, error, relation};
 use crate::storage::directory::{self, StripeEntry};
 use crate::storage::directory_age::Age;
 use crate::storage::horizon::Horizon;
@@ -44,37 +43,96 @@ pub(super) unsafe extern "C-unwind" fn copy_for_cluster(
         carried::guarded(|| {
             own_writes::flush(old);
             metapage::ensure(new);
+            // What the server has given up for `old_snapshot_threshold` meets an ERROR in heap pages; in stripes it does not.
+            let seen = pg_sys::GetOldestNonRemovableTransactionId(old);
+            let horizon = Horizon::of_server(pg_sys::TransactionIdOlder(oldest_xmin, seen));
             // Heap cannot follow an index that holds cold TIDs; a btree's order can be had by sorting.
             let sortable = !index.is_null() && (*(*index).rd_rel).relam == pg_sys::BTREE_AM_OID;
-            let heap_index = if sortable { index } else { std::ptr::null_mut() };
-            heap_guarded!(relation_copy_for_cluster(
-                shim::of(old),
-                new,
-                heap_index,
-                sortable,
-                oldest_xmin,
-                xid_cutoff,
-                multi_cutoff,
-                tuples,
-                vacuumed,
-                recently_dead
-            ));
-            *tuples += copy_stripes(old, new, heap_index, oldest_xmin);
+            let index = if sortable { index } else { std::ptr::null_mut() };
+            let limits = RewriteLimits { oldest_xmin, freeze: *xid_cutoff, freeze_multi: *multi_cutoff };
+            let hot = copy_hot(old, new, index, &horizon, &limits);
+            *vacuumed += hot.gone;
+            *recently_dead += hot.dying;
+            *tuples += hot.copied + copy_stripes(old, new, index, &horizon);
         })
     }
 }
 
-/// Copies every stripe that is there now, in the order of `index` if there is one; returns the rows. Every snapshot sees
-/// what was committed before `oldest_xmin`.
-unsafe fn copy_stripes(old: Relation, new: Relation, index: Relation, oldest_xmin: TransactionId) -> f64 {
+/// What has become of hot versions.
+#[derive(Default)]
+struct Counts {
+    copied: f64,
+    dying: f64,
+    gone: f64,
+}
+
+/// Copies hot versions with their headers, in the order of `index` if there is one.
+unsafe fn copy_hot(
+    old: Relation,
+    new: Relation,
+    index: Relation,
+    horizon: &Horizon,
+    limits: &RewriteLimits,
+) -> Counts {
+    // SAFETY: both relations are open and locked; what a version takes lives in a context that is emptied after each.
+    unsafe {
+        let context = pg_sys::AllocSetContextCreateInternal(
+            pg_sys::CurrentMemoryContext,
+            c"colonnade rewrite".as_ptr(),
+            0,
+            8 * 1024,
+            8 * 1024 * 1024,
+        );
+        let mut counts = Counts::default();
+        let tell = |what: u32, value: u32| {
+            pg_sys::pgstat_progress_update_param(what as i32, i64::from(value));
+        };
+        tell(pg_sys::PROGRESS_CLUSTER_PHASE, pg_sys::PROGRESS_CLUSTER_PHASE_SEQ_SCAN_HEAP);
+        tell(pg_sys::PROGRESS_CLUSTER_TOTAL_HEAP_BLKS, relation::block_count(old));
+        let hot = HotRows::new(old, horizon);
+        let mut sort = (!index.is_null()).then(|| IndexSort::new(old, index));
+        let mut rewrite = HeapRewrite::begin(old, new, limits);
+        let copy = |rewrite: &mut HeapRewrite, tuple: *mut HeapTupleData| {
+            let before = pg_sys::MemoryContextSwitchTo(context);
+            hot.copy(rewrite, &mut *tuple);
+            pg_sys::MemoryContextSwitchTo(before);
+            pg_sys::MemoryContextReset(context);
+        };
+        let blocks = hot.blocks().into_iter().flat_map(|span| span.start..span.end);
+        hot.each(blocks, |tuple, _, fate| {
+            tell(pg_sys::PROGRESS_CLUSTER_HEAP_BLKS_SCANNED, tid::block_of(tuple.t_self));
+            if matches!(fate, Fate::Dead | Fate::LeftOut) {
+                counts.gone += 1.0;
+                if fate == Fate::Dead {
+                    rewrite.leave_out(tuple);
+                }
+                return;
+            }
+            counts.copied += 1.0;
+            if fate == Fate::Kept {
+                counts.dying += 1.0;
+            }
+            match &mut sort {
+                Some(sort) => sort.put_tuple(tuple),
+                None => copy(&mut rewrite, tuple),
+            }
+        });
+        if let Some(sort) = sort {
+            tell(pg_sys::PROGRESS_CLUSTER_PHASE, pg_sys::PROGRESS_CLUSTER_PHASE_SORT_TUPLES);
+            sort.drain_tuples(|tuple| copy(&mut rewrite, tuple));
+        }
+        rewrite.end();
+        pg_sys::MemoryContextDelete(context);
+        counts
+    }
+}
+
+/// Copies every stripe that is there now, in the order of `index` if there is one; returns the rows.
+unsafe fn copy_stripes(old: Relation, new: Relation, index: Relation, horizon: &Horizon) -> f64 {
     // SAFETY: both relations are open and locked.
     unsafe {
         let Some((_, next_row)) = metapage::read(old) else { return 0.0 };
-        // What the server has given up for `old_snapshot_threshold` meets an ERROR in heap pages; here it does not.
-        let seen = pg_sys::GetOldestNonRemovableTransactionId(old);
-        let horizon = Horizon::of_server(pg_sys::TransactionIdOlder(oldest_xmin, seen));
-        // Heap's rewrite has copied what movers have deleted.
-        let mut history = ColdHistory::of(old, &horizon, false);
+        let mut history = ColdHistory::of(old, horizon);
         let command = pg_sys::GetCurrentCommandId(true);
         let new_id = metapage::ensure(new);
         if next_row > 0 {
@@ -99,7 +157,7 @@ unsafe fn copy_stripes(old: Relation, new: Relation, index: Relation, oldest_xmi
                 error::raise_stripe(old, entry.first_row, problem);
             }
             let run = pages::write_run(new, &bytes, PageOwner::current(new_id, entry.first_row));
-            let copy = StripeEntry { storage_id: new_id, run, ..entry.clone() };
+            let copy = StripeEntry { storage_id: new_id, run, moved: false, ..entry.clone() };
             directory::insert(&copy, command, *born);
             pgrx::check_for_interrupts!();
         }

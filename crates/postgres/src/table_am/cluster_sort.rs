@@ -1,10 +1,10 @@
-//! Cold rows in the order of an index, for CLUSTER.
+//! Rows in the order of an index, for CLUSTER.
 //!
-//! Called by `cluster` for each group of stripes that it rewrites. The sort is the server's own for CLUSTER: it compares by
+//! Called by `cluster` for hot rows, which keep their headers, and for each group of stripes that it rewrites. The sort is the server's own for CLUSTER: it compares by
 //! the index's operators, collations and expressions, within maintenance_work_mem and then on temporary files. Invariant: every
 //! row put comes out once.
 
-use pgrx::pg_sys::{self, Relation, TupleDesc, TupleTableSlot};
+use pgrx::pg_sys::{self, HeapTuple, Relation, TupleDesc, TupleTableSlot};
 
 /// A sort of whole rows by the key of one btree index.
 pub struct IndexSort {
@@ -35,23 +35,40 @@ impl IndexSort {
         }
     }
 
-    /// Hands all rows out in order and ends the sort. A slot's row is good until `each` returns.
-    pub unsafe fn drain(self, mut each: impl FnMut(*mut TupleTableSlot)) {
+    /// Adds a version of a row with its header.
+    pub unsafe fn put_tuple(&mut self, tuple: HeapTuple) {
+        // SAFETY: the tuple has the sort's row type; the sort copies it.
+        unsafe { pg_sys::tuplesort_putheaptuple(self.sort, tuple) }
+    }
+
+    /// Hands all versions out in order and ends the sort. One is good until `each` returns.
+    pub unsafe fn drain_tuples(self, mut each: impl FnMut(HeapTuple)) {
         // SAFETY: tuples belong to the sort until the next one is fetched.
         unsafe {
             pg_sys::tuplesort_performsort(self.sort);
-            let slot = pg_sys::MakeSingleTupleTableSlot(self.descriptor, &raw const pg_sys::TTSOpsHeapTuple);
             loop {
                 let tuple = pg_sys::tuplesort_getheaptuple(self.sort, true);
                 if tuple.is_null() {
                     break;
                 }
-                pg_sys::ExecStoreHeapTuple(tuple, slot, false);
-                each(slot);
+                each(tuple);
                 pgrx::check_for_interrupts!();
             }
-            pg_sys::ExecDropSingleTupleTableSlot(slot);
             pg_sys::tuplesort_end(self.sort);
+        }
+    }
+
+    /// Hands all rows out in order and ends the sort. A slot's row is good until `each` returns.
+    pub unsafe fn drain(self, mut each: impl FnMut(*mut TupleTableSlot)) {
+        // SAFETY: tuples belong to the sort until the next one is fetched.
+        unsafe {
+            let slot = pg_sys::MakeSingleTupleTableSlot(self.descriptor, &raw const pg_sys::TTSOpsHeapTuple);
+            self.drain_tuples(|tuple| {
+                pg_sys::ExecStoreHeapTuple(tuple, slot, false);
+                each(slot);
+                pg_sys::ExecClearTuple(slot);
+            });
+            pg_sys::ExecDropSingleTupleTableSlot(slot);
         }
     }
 }

@@ -163,7 +163,7 @@ unsafe fn copy(old: Relation, target: Oid, into: Into, limits: &RewriteLimits) {
             new,
             limits,
             hot: HotRows::new(old, &horizon),
-            cold: ColdHistory::of(old, &horizon, true),
+            cold: ColdHistory::of(old, &horizon),
             rows: ColdRows::new(old, std::ptr::null_mut()),
             slot: pg_sys::table_slot_create(old, std::ptr::null_mut()),
             command,

@@ -1,8 +1,9 @@
 //! The rows of stripes, and for whom they are there.
 //!
-//! A row is born with its stripe and dies by a tombstone or a bit. Rows of a stripe that packing has replaced are in other stripes now. Where the new file has room for each row only once
-//! (`moved_are_old`), that place counts: every snapshot saw the rows that a mover has moved, so they are as old as can be, and what the mover itself has buried was never there. Otherwise
-//! the replaced stripe's rows die with it, as their hot predecessors do by heap's own rewrite. Invariant: a row is among the living or the dying of one stripe, or nobody sees it any more.
+//! A row is born with its stripe and dies by a tombstone or a bit. Rows of a stripe that packing has replaced are in other stripes now, and the new file has each once: there. Every snapshot saw the
+//! rows that a mover has moved, so they are as old as can be, and what the mover itself has buried was never there. Only rows that had died before their stripe was replaced are still its own.
+//! Both places could be kept, each for its snapshots. But who has changed a row at its new place, with a snapshot older than the mover, is told of that by `engine.row_move`, which knows nothing of
+//! the new file. Invariant: a row is among the living or the dying of one stripe, or nobody sees it any more.
 
 use pgrx::pg_sys::{self, CommandId, Relation, TupleTableSlot};
 
@@ -46,20 +47,20 @@ pub struct ColdHistory {
 
 impl ColdHistory {
     /// Reads it. What is young is kept so until the end of the transaction, for directory rows that are going to carry its ids.
-    pub unsafe fn of(old: Relation, horizon: &Horizon, moved_are_old: bool) -> Self {
+    pub unsafe fn of(old: Relation, horizon: &Horizon) -> Self {
         // SAFETY: the table is open and locked.
         unsafe {
-            let history = Self::look(old, horizon, moved_are_old);
+            let history = Self::look(old, horizon);
             let ages = history.stripes.iter().map(|stripe| stripe.born);
             if ages.chain(history.dying.iter().map(|(_, age)| *age)).any(|age| matches!(age, Age::Since(_))) {
                 directory_age::hold_horizon();
-                return Self::look(old, horizon, moved_are_old);
+                return Self::look(old, horizon);
             }
             history
         }
     }
 
-    unsafe fn look(old: Relation, horizon: &Horizon, moved_are_old: bool) -> Self {
+    unsafe fn look(old: Relation, horizon: &Horizon) -> Self {
         // SAFETY: the table is open and locked.
         unsafe {
             let mut found = Self { stripes: Vec::new(), dying: Vec::new(), dead: Tombstones::default() };
@@ -71,13 +72,6 @@ impl ColdHistory {
             for (entry, is_live) in directory_scan::not_dead(storage_id, horizon.oldest_xmin()) {
                 if is_live || horizon.sees_all(entry.replaced_by) {
                     continue;
-                }
-                if !moved_are_old {
-                    let died = horizon.age(entry.replaced_by, || 0);
-                    let dead = found.dead.among(entry.first_row..entry.end_row());
-                    let moved =
-                        (entry.first_row..entry.end_row()).filter(|row| dead.binary_search(row).is_err());
-                    found.dying.extend(moved.map(|row| (row, died)));
                 }
                 let born = horizon.age(entry.inserter, || 0);
                 found.stripes.push(Aged { entry, born, replaced: true });
@@ -92,11 +86,8 @@ impl ColdHistory {
                 let stripe = after.checked_sub(1).and_then(|at| stripes.get(at));
                 stripe.is_some_and(|stripe| stripe.entry.covers(row) && stripe.born != died)
             });
-            if moved_are_old {
-                found.stripes.iter_mut().filter(|stripe| stripe.entry.moved).for_each(|stripe| {
-                    stripe.born = Age::Everybody;
-                });
-            }
+            let moved = found.stripes.iter_mut().filter(|stripe| stripe.entry.moved);
+            moved.for_each(|stripe| stripe.born = Age::Everybody);
             found
         }
     }
