@@ -109,20 +109,16 @@ def switched_off(server):
 
 
 def replicated(server):
-    """A table that a subscription writes to, and, while there is a slot with another plugin, the whole database."""
+    """A table that a subscription writes to is packed (tests/subscriber.py says what comes of it), and, while there is a slot with another plugin, none of the database."""
     server.sql("SELECT pg_create_logical_replication_slot('sub', 'pgoutput')", "one")
     server.sql(f"""CREATE TABLE published (k int) USING colcompress; CREATE TABLE free (k int) USING colcompress;
                    CREATE SUBSCRIPTION sub CONNECTION 'host={server.socket_dir} port={server.port} user={server.superuser} dbname=one' PUBLICATION p
                        WITH (enabled = false, copy_data = false, create_slot = false, slot_name = 'sub')""", "two")
     server.sql("INSERT INTO published SELECT generate_series(1, 5000); INSERT INTO free SELECT generate_series(1, 5000)", "two")
     until("a table without subscription was packed", lambda: server.sql(STRIPES.format("free"), "two") == "5000")
-    time.sleep(1.5)
-    assert server.sql(STRIPES.format("published"), "two") == "0", "a table that a subscription writes to was packed"
-    status, _, told = server.sql("CALL engine.colcompress_repack('published')", "two", check=False)
-    assert status != 0 and "A subscription writes to the table" in told, told
+    until("a table that a subscription writes to was packed", lambda: server.sql(STRIPES.format("published"), "two") == "5000")
     server.sql("ALTER SUBSCRIPTION sub SET (slot_name = NONE)", "two")
     server.sql("DROP SUBSCRIPTION sub", "two")
-    until("packed without subscription", lambda: server.sql(STRIPES.format("published"), "two") == "5000")
     server.sql("SELECT pg_drop_replication_slot('sub'); SELECT pg_create_logical_replication_slot('other', 'test_decoding')", "two")
     server.sql("INSERT INTO free SELECT generate_series(1, 5000)", "two")
     status, _, told = server.sql("CALL engine.colcompress_repack('free')", "two", check=False)

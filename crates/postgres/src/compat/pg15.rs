@@ -63,59 +63,42 @@ pub fn may_outlive_rows() -> bool {
     unsafe { pg_sys::old_snapshot_threshold >= 0 }
 }
 
-/// The output plugin of a logical replication slot of this database that does not go by publications, if there is one.
-pub unsafe fn plugin_without_publications() -> Option<String> {
+/// A logical replication slot of this database whose output plugin does not go by publications.
+#[derive(Clone, PartialEq, Eq)]
+pub struct DecodingSlot {
+    /// Its name.
+    pub name: String,
+    /// Its output plugin; empty while the slot is being made.
+    pub plugin: String,
+}
+
+/// The logical replication slots of this database whose output plugins do not go by publications, at most `limit` of them. One that has no plugin yet is among them; one that was
+/// invalidated, so that nobody can read from it any more, is not. A look at shared memory.
+pub unsafe fn decoding_slots(limit: usize) -> Vec<DecodingSlot> {
     // SAFETY: the server's array of slots, under the lock that keeps slots from coming and going.
     unsafe {
         if pg_sys::wal_level < pg_sys::WalLevel::WAL_LEVEL_LOGICAL as i32 {
-            return None;
+            return Vec::new();
         }
         let count = usize::try_from(pg_sys::max_replication_slots).unwrap_or(0);
         let first =
             (&raw mut (*pg_sys::ReplicationSlotCtl).replication_slots).cast::<pg_sys::ReplicationSlot>();
+        let text = |name: &pg_sys::NameData| {
+            let bytes = name.data.iter().map(|&byte| byte as u8).take_while(|&byte| byte != 0);
+            String::from_utf8_lossy(&bytes.collect::<Vec<_>>()).into_owned()
+        };
         let lock = main_lock(REPLICATION_SLOT_LOCK);
         pg_sys::LWLockAcquire(lock, pg_sys::LWLockMode::LW_SHARED);
-        let found = (0..count).map(|at| first.add(at)).find_map(|slot| {
-            if !(*slot).in_use || (*slot).data.database != pg_sys::MyDatabaseId {
+        let slots = (0..count).map(|at| first.add(at)).filter_map(|slot| {
+            let data = &(*slot).data;
+            if !(*slot).in_use || data.database != pg_sys::MyDatabaseId || data.invalidated_at != 0 {
                 return None;
             }
-            let plugin = std::ffi::CStr::from_ptr((*slot).data.plugin.data.as_ptr());
-            (plugin != c"pgoutput").then(|| plugin.to_string_lossy().into_owned())
+            let plugin = text(&data.plugin);
+            (plugin != "pgoutput").then(|| DecodingSlot { name: text(&data.name), plugin })
         });
+        let found = slots.take(limit).collect();
         pg_sys::LWLockRelease(lock);
-        found
-    }
-}
-
-/// Whether a subscription writes to the table: it, or a partitioned table above it, is among those of a subscription.
-pub unsafe fn is_subscribed(table: pg_sys::Oid) -> bool {
-    const RELATIONS: u32 = 6102;
-    const RELATIONS_BY_TABLE: u32 = 6117;
-    const TABLE: i16 = 2;
-    // SAFETY: a catalog look-up by its index, with a snapshot of now.
-    unsafe {
-        let mut tables = vec![table];
-        let ancestors = partition_ancestors(table);
-        let count = if ancestors.is_null() { 0 } else { (*ancestors).length };
-        tables.extend((0..count).map(|at| pg_sys::list_nth_oid(ancestors, at)));
-        let catalog = pg_sys::table_open(RELATIONS.into(), pg_sys::AccessShareLock as i32);
-        let found = tables.into_iter().any(|table| {
-            let mut key = pg_sys::ScanKeyData::default();
-            let equal = pg_sys::BTEqualStrategyNumber as u16;
-            pg_sys::ScanKeyInit(&raw mut key, TABLE, equal, pg_sys::F_OIDEQ.into(), table.into());
-            let scan = pg_sys::systable_beginscan(
-                catalog,
-                RELATIONS_BY_TABLE.into(),
-                true,
-                std::ptr::null_mut(),
-                1,
-                &raw mut key,
-            );
-            let found = !pg_sys::systable_getnext(scan).is_null();
-            pg_sys::systable_endscan(scan);
-            found
-        });
-        pg_sys::table_close(catalog, pg_sys::AccessShareLock as i32);
         found
     }
 }

@@ -3,9 +3,10 @@
 //! `metapage` owns block 0, `pages` the runs of stripe pages, `page_header` the bytes both begin with, `directory`
 //! the catalog table `engine.stripe`, `row_proxy` the catalog table `engine.row_proxy`, which carries locks on and changes
 //! of cold rows, `delete_bitmap` the catalog table `engine.delete_bitmap`, which says what commands have deleted or updated in bulk, `row_move` the catalog
-//! table `engine.row_move`, which says where packed rows went, `stripe_lock` what keeps stripes in place meanwhile, `gone_rows` removes what is not needed any more. Invariant: bytes of a run never change once its directory row is inserted.
+//! table `engine.row_move`, which says where packed rows went, `stripe_lock` what keeps stripes in place meanwhile, `gone_rows` removes what is not needed any more, `decoding` knows the replication slots that see heap rows only. Invariant: bytes of a run never change once its directory row is inserted.
 
 pub mod codecs;
+pub mod decoding;
 pub mod delete_bitmap;
 pub mod directory;
 pub mod directory_age;

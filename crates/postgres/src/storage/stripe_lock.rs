@@ -249,7 +249,7 @@ unsafe fn refuse_if_published(rel: Relation) {
         let (detail, hint) = if open_stripes::is_published(rel) {
             (
                 "The table was published while another transaction put rows into stripes, which logical decoding does not read.",
-                "engine.unpack(table) turns them into heap rows.",
+                "engine.unpack(table) turns them into heap rows; the table is then not compressed, as long as it is published.",
             )
         } else if (*(*rel).rd_rel).relpersistence != permanent
             && !pg_sys::GetAllTablesPublications().is_null()

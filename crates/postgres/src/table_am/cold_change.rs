@@ -20,7 +20,7 @@ use crate::host::relation;
 use crate::storage::directory::StripeEntry;
 use crate::storage::directory_scan::Unchangeable;
 use crate::storage::row_proxy::{self, Outcome, Pinned, Replaced};
-use crate::storage::{delete_bitmap, directory, metapage, stripe_lock};
+use crate::storage::{decoding, delete_bitmap, directory, metapage, stripe_lock};
 
 /// What the server says of a TM_Result that tells nothing.
 pub(super) const UNCHANGED: TM_FailureData = TM_FailureData {
@@ -200,6 +200,7 @@ pub(super) unsafe fn delete(
     // SAFETY: as the server calls it.
     unsafe {
         let alone = changing_partition || !crosscheck.is_null();
+        decoding::tell_of_change(rel);
         if changing_partition {
             // What follows may wait: for a lock on the other partition, by its triggers, for the inserter of a duplicate.
             delete_bitmap::write_all();
@@ -240,6 +241,7 @@ pub(super) unsafe fn update(
     unsafe {
         *mode = LockTupleMode::LockTupleNoKeyExclusive;
         let alone = !crosscheck.is_null();
+        decoding::tell_of_change(rel);
         if let Some(result) = bulk_change::update(rel, at, slot, cid, alone, failure) {
             return result;
         }

@@ -12,7 +12,7 @@ use pgrx::pg_sys::{
 
 use super::cold_fetch::ColdFetch;
 use super::cold_rows;
-use super::delegate::heap_direct;
+use super::delegate::{heap_direct, heap_guarded};
 use super::{moved, own_writes, row_versions, tid};
 use crate::compat;
 use crate::host::memory;
@@ -159,11 +159,75 @@ pub(super) unsafe extern "C-unwind" fn index_fetch_tuple(
 ) -> bool {
     // SAFETY: this frame owns nothing.
     unsafe {
-        if !tid::is_cold(*tid) {
-            return heap_direct!(index_fetch_tuple(scan, tid, snapshot, slot, call_again, all_dead))
-                && moved::is_there((*scan).rel, snapshot, slot);
+        if tid::is_cold(*tid) {
+            return index_fetch_cold(scan, tid, snapshot, slot, call_again, all_dead);
         }
-        index_fetch_cold(scan, tid, snapshot, slot, call_again, all_dead)
+        if heap_direct!(index_fetch_tuple(scan, tid, snapshot, slot, call_again, all_dead)) {
+            return moved::is_there((*scan).rel, snapshot, slot);
+        }
+        follows_moves(snapshot) && index_fetch_moved(scan, tid, snapshot, slot)
+    }
+}
+
+/// Whether the caller looks for a row as it is now, wherever it is: a replication worker that is going to change it, or the check of an exclusion constraint. The page of the index that leads to the row
+/// may have been read before a mover made the entry for its new place, and the row fetched after the mover's end; so who finds nothing at the old place looks at the new one. Who holds a lock on that page sees both entries.
+#[inline]
+unsafe fn follows_moves(snapshot: Snapshot) -> bool {
+    // SAFETY: the snapshot is live.
+    unsafe { (*snapshot).snapshot_type == pg_sys::SnapshotType::SNAPSHOT_DIRTY && !holds_page_lock() }
+}
+
+/// Fetches a row by the TID of a hot one that has been packed, from where it is now.
+#[inline(never)]
+#[pg_guard]
+unsafe extern "C-unwind" fn index_fetch_moved(
+    scan: *mut IndexFetchTableData,
+    tid: ItemPointer,
+    snapshot: Snapshot,
+    slot: *mut TupleTableSlot,
+) -> bool {
+    // SAFETY: heap's callback, which has just been called for this TID, with a copy of it that it may change; it gives the versions of the row on the page one by one, in a slot that pins them.
+    unsafe {
+        let rel = (*scan).rel;
+        let Some(storage_id) = metapage::storage_id(rel) else { return false };
+        let any = &raw mut pg_sys::SnapshotAnyData;
+        let (mut at, mut again, mut place) = (*tid, false, None);
+        while heap_guarded!(index_fetch_tuple(
+            scan,
+            &raw mut at,
+            any,
+            slot,
+            &raw mut again,
+            std::ptr::null_mut()
+        )) {
+            let tuple = (*slot.cast::<pg_sys::HeapTupleTableSlot>()).tuple;
+            place = moved::recent_place(storage_id, tuple);
+            if place.is_some() || !again {
+                break;
+            }
+        }
+        pg_sys::ExecClearTuple(slot);
+        place.is_some_and(|mut place| fetch_cold_now(scan, &raw mut place, snapshot, slot))
+    }
+}
+
+/// Fetches a row by a TID that it has, or has had, in a stripe.
+unsafe fn fetch_cold_now(
+    scan: *mut IndexFetchTableData,
+    tid: ItemPointer,
+    snapshot: Snapshot,
+    slot: *mut TupleTableSlot,
+) -> bool {
+    // SAFETY: as `index_fetch_cold`.
+    unsafe {
+        loop {
+            if fetch_cold(scan, tid, snapshot, slot) {
+                return true;
+            }
+            let found = metapage::storage_id((*scan).rel).zip(tid::row_of(*tid));
+            let Some(place) = found.and_then(|(id, row)| moved::next_place(id, row)) else { return false };
+            *tid = place;
+        }
     }
 }
 
@@ -184,6 +248,23 @@ unsafe extern "C-unwind" fn index_fetch_cold(
         if !all_dead.is_null() {
             *all_dead = false;
         }
+        if follows_moves(snapshot) {
+            let mut at = *tid;
+            return fetch_cold_now(scan, &raw mut at, snapshot, slot);
+        }
+        fetch_cold(scan, tid, snapshot, slot)
+    }
+}
+
+/// Fetches a row of a stripe, if it is there.
+unsafe fn fetch_cold(
+    scan: *mut IndexFetchTableData,
+    tid: ItemPointer,
+    snapshot: Snapshot,
+    slot: *mut TupleTableSlot,
+) -> bool {
+    // SAFETY: scan was made by index_fetch_begin.
+    unsafe {
         let rel = (*scan).rel;
         let Some(row) = tid::row_of(*tid) else { return false };
         if judges_by_now(snapshot) {
@@ -441,7 +522,7 @@ pub(super) unsafe extern "C-unwind" fn tuple_tid_valid(scan: TableScanDesc, tid:
         if tid::is_cold(*tid) {
             return tid::row_of(*tid).is_some();
         }
-        super::delegate::heap_guarded!(tuple_tid_valid((*scan.cast::<super::scan::Scan>()).heap, tid))
+        heap_guarded!(tuple_tid_valid((*scan.cast::<super::scan::Scan>()).heap, tid))
     }
 }
 
@@ -470,7 +551,7 @@ unsafe fn latest_version(scan: TableScanDesc, tid: ItemPointer) {
         if !tid::is_cold(*tid) {
             let inner = (*scan.cast::<super::scan::Scan>()).heap;
             (*inner).rs_snapshot = (*scan).rs_snapshot;
-            super::delegate::heap_guarded!(tuple_get_latest_tid(inner, tid));
+            heap_guarded!(tuple_get_latest_tid(inner, tid));
         }
     }
 }

@@ -19,6 +19,7 @@ use super::{maintenance, tid, vacuum_counts};
 use crate::compat::{self, HeapRewrite, RewriteLimits};
 use crate::host::error::{self, PgSqlErrorCode};
 use crate::host::relation;
+use crate::storage::decoding;
 use crate::storage::directory_age::Age;
 use crate::storage::horizon::Horizon;
 use crate::storage::metapage;
@@ -62,7 +63,7 @@ unsafe fn rewrite(table: Oid, into: Into) {
         let verb = if into == Into::Stripes { "merge" } else { "unpack" };
         let old = maintenance::open_owned(table, pg_sys::AccessExclusiveLock, verb);
         if into == Into::Stripes {
-            check_unpublished(old);
+            check_undecoded(old);
         }
         pg_sys::PreventCommandIfReadOnly(
             if into == Into::Stripes { c"engine.colcompress_merge()" } else { c"engine.unpack()" }.as_ptr(),
@@ -88,7 +89,8 @@ unsafe fn rewrite(table: Oid, into: Into) {
     }
 }
 
-unsafe fn check_unpublished(rel: Relation) {
+/// Merging puts all rows into stripes.
+unsafe fn check_undecoded(rel: Relation) {
     // SAFETY: rel is open and locked.
     unsafe {
         if open_stripes::is_published(rel) {
@@ -97,6 +99,18 @@ unsafe fn check_unpublished(rel: Relation) {
                 format!("cannot merge table {} because it is published", relation::quoted_name(rel)),
                 "Logical decoding reads ordinary heap rows only, so a published table has no stripes.",
                 "Take the table out of its publications first.",
+            );
+        }
+        if let Some(slot) = decoding::is_decoded(rel) {
+            error::raise(
+                PgSqlErrorCode::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
+                format!(
+                    "cannot merge table {} because replication slot \"{}\" decodes it",
+                    relation::quoted_name(rel),
+                    slot.name
+                ),
+                "The slot's output plugin does not go by publications, and logical decoding reads ordinary heap rows only.",
+                "Drop the slot, or let its consumer use the plugin pgoutput.",
             );
         }
     }

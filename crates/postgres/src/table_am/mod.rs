@@ -50,6 +50,7 @@ pub mod scan;
 mod scan_steps;
 mod shim;
 pub mod size;
+mod slot_creation;
 mod successor_locks;
 pub mod tid;
 mod vacuum;

@@ -34,12 +34,26 @@ pub(super) unsafe fn place(
 }
 
 /// The place after this one, of a row of a stripe that was replaced, or is about to be.
-unsafe fn next_place(storage_id: u64, row: u64) -> Option<ItemPointerData> {
+pub(super) unsafe fn next_place(storage_id: u64, row: u64) -> Option<ItemPointerData> {
     let place = tid::cold_tid(row);
     // SAFETY: catalog look-ups.
     unsafe {
         let mut movers = directory_scan::replacers(storage_id, row).into_iter();
         movers.find_map(|mover| row_move::find(storage_id, mover, place))
+    }
+}
+
+/// Where a hot tuple's row is that was packed a moment ago: the mover had not ended when the active snapshot was taken. Of an older move whoever reads an index under that snapshot has met the new entry.
+pub(super) unsafe fn recent_place(storage_id: u64, tuple: *mut HeapTupleData) -> Option<ItemPointerData> {
+    // SAFETY: the tuple is pinned by its slot.
+    unsafe {
+        let by = deleter((*tuple).t_data)?;
+        let is_recent =
+            !pg_sys::ActiveSnapshotSet() || pg_sys::XidInMVCCSnapshot(by, pg_sys::GetActiveSnapshot());
+        if !is_recent || pg_sys::TransactionIdIsInProgress(by) || !pg_sys::TransactionIdDidCommit(by) {
+            return None;
+        }
+        row_move::find(storage_id, by, (*tuple).t_self)
     }
 }
 

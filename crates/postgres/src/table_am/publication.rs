@@ -53,7 +53,7 @@ unsafe extern "C-unwind" fn utility(
         if !publishes.is_null() {
             guarded(|| {
                 pg_sys::CommandCounterIncrement();
-                check_tables(&named_tables(publishes));
+                check_tables(&named_tables(publishes), Scope::of(publishes));
             });
         }
     }
@@ -221,10 +221,74 @@ unsafe fn each<T>(list: *mut pg_sys::List, mut what: impl FnMut(*mut T)) {
     }
 }
 
+/// What a statement publishes, as its ERROR says it.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Scope {
+    /// By a statement about the table, or one above it.
+    Table,
+    /// Tables that a publication names.
+    Publication,
+    Schemas,
+    All,
+}
+
+impl Scope {
+    unsafe fn of(node: *mut pg_sys::Node) -> Self {
+        // SAFETY: a node that `may_publish` knows.
+        unsafe {
+            let (all, objects) = match (*node).type_ {
+                NodeTag::T_CreatePublicationStmt => {
+                    let statement = node.cast::<pg_sys::CreatePublicationStmt>();
+                    ((*statement).for_all_tables, (*statement).pubobjects)
+                }
+                NodeTag::T_AlterPublicationStmt => {
+                    let statement = node.cast::<pg_sys::AlterPublicationStmt>();
+                    let publication = pg_sys::GetPublicationByName((*statement).pubname, true);
+                    (!publication.is_null() && (*publication).alltables, (*statement).pubobjects)
+                }
+                _ => return Self::Table,
+            };
+            let mut has_schema = false;
+            each(objects, |object: *mut pg_sys::PublicationObjSpec| {
+                has_schema |= (*object).pubobjtype != pg_sys::PublicationObjSpecType::PUBLICATIONOBJ_TABLE;
+            });
+            match (all, has_schema) {
+                (true, _) => Self::All,
+                (_, true) => Self::Schemas,
+                _ => Self::Publication,
+            }
+        }
+    }
+
+    fn message(self, table: &str) -> String {
+        match self {
+            Self::Table | Self::Publication => format!("cannot publish table {table}"),
+            Self::Schemas => format!("cannot publish the tables of a schema because of table {table}"),
+            Self::All => format!("cannot publish all tables because of table {table}"),
+        }
+    }
+
+    fn hint(self, parent: Option<&str>) -> String {
+        let unpack = match parent {
+            None => "engine.unpack(table) turns them into heap rows; the table is then not compressed, as long as it is published.".to_string(),
+            Some(parent) => format!(
+                "SELECT engine.unpack(relid) FROM pg_partition_tree({parent}) WHERE isleaf turns them into heap rows; columnar partitions are then not compressed, as long as they are published."
+            ),
+        };
+        match self {
+            Self::Table | Self::Publication => unpack,
+            Self::Schemas | Self::All => {
+                format!("Publish other tables by name (FOR TABLE) to leave this one as it is. Or {unpack}")
+            }
+        }
+    }
+}
+
 /// Raises an ERROR if one of these tables is published and has cold rows.
-unsafe fn check_tables(tables: &[Oid]) {
+unsafe fn check_tables(tables: &[Oid], scope: Scope) {
     // SAFETY: catalog look-ups; relations are opened with a lock each.
     unsafe {
+        let mut refused = Vec::new();
         for &table in tables {
             if pg_sys::get_rel_relkind(table) as u8 != pg_sys::RELKIND_RELATION {
                 continue;
@@ -241,21 +305,60 @@ unsafe fn check_tables(tables: &[Oid]) {
                 pg_sys::LockRelationOid(table, pg_sys::ShareLock as i32);
                 open_stripes::flush_relation(rel);
                 if vacuum_counts::cold_row_count(rel) > 0.0 {
-                    error::raise(
-                        error::PgSqlErrorCode::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
-                        format!("cannot publish table {}", relation::quoted_name(rel)),
-                        "Some of its rows are in stripes, which logical decoding does not read.",
-                        "engine.unpack(table) turns them into heap rows.",
-                    );
+                    refused.push((table, relation::quoted_name(rel)));
                 }
             }
             pg_sys::relation_close(rel, pg_sys::NoLock as i32);
         }
+        refuse(&refused, scope);
     }
 }
 
-/// OIDs of this database's ordinary tables of ours.
-unsafe fn all_tables() -> Vec<Oid> {
+/// Raises the ERROR for the first of these tables, if there is one, and names some others in its detail.
+unsafe fn refuse(tables: &[(Oid, String)], scope: Scope) {
+    const NAMED: usize = 5;
+    let Some(((table, name), others)) = tables.split_first() else { return };
+    let mut detail = "Some of its rows are in stripes, which logical decoding does not read.".to_string();
+    let named: Vec<&str> = others.iter().take(NAMED).map(|(_, name)| name.as_str()).collect();
+    if !named.is_empty() {
+        detail += &format!(" So are rows of {}", named.join(", "));
+        if others.len() > NAMED {
+            detail += &format!(" and of {} more", others.len() - NAMED);
+        }
+        detail.push('.');
+    }
+    // SAFETY: catalog look-ups.
+    let parent = if scope == Scope::Publication { unsafe { root_of(*table) } } else { None };
+    error::raise(
+        error::PgSqlErrorCode::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
+        scope.message(name),
+        &detail,
+        &scope.hint(parent.as_deref()),
+    );
+}
+
+/// The name, as a literal, of the partitioned table that a partition belongs to in the end.
+unsafe fn root_of(table: Oid) -> Option<String> {
+    // SAFETY: catalog look-ups; the list is our own.
+    unsafe {
+        if !pg_sys::get_rel_relispartition(table) {
+            return None;
+        }
+        let ancestors = compat::partition_ancestors(table);
+        let count = if ancestors.is_null() { 0 } else { (*ancestors).length };
+        let root = pg_sys::list_nth_oid(ancestors, count.checked_sub(1)?);
+        let (schema, name) = (pg_sys::get_rel_namespace(root), pg_sys::get_rel_name(root));
+        let schema = pg_sys::get_namespace_name(schema);
+        if name.is_null() || schema.is_null() {
+            return None;
+        }
+        let literal = pg_sys::quote_literal_cstr(pg_sys::quote_qualified_identifier(schema, name));
+        Some(std::ffi::CStr::from_ptr(literal).to_string_lossy().into_owned())
+    }
+}
+
+/// OIDs of this database's tables and materialized views of ours.
+pub(super) unsafe fn all_tables() -> Vec<Oid> {
     // SAFETY: catalog look-ups.
     unsafe {
         let method = pg_sys::get_am_oid(c"colcompress".as_ptr(), true);
@@ -263,7 +366,7 @@ unsafe fn all_tables() -> Vec<Oid> {
     }
 }
 
-/// OIDs of the ordinary tables that use an access method.
+/// OIDs of the tables and materialized views that use an access method.
 unsafe fn tables_of(method: Oid) -> Vec<Oid> {
     let mut found = Vec::new();
     // SAFETY: a plain catalog scan.
@@ -285,7 +388,7 @@ unsafe fn tables_of(method: Oid) -> Vec<Oid> {
                 break;
             }
             let form = pg_sys::GETSTRUCT(tuple).cast::<pg_sys::FormData_pg_class>();
-            if (*form).relkind as u8 == pg_sys::RELKIND_RELATION {
+            if [pg_sys::RELKIND_RELATION, pg_sys::RELKIND_MATVIEW].contains(&((*form).relkind as u8)) {
                 found.push((*form).oid);
             }
         }

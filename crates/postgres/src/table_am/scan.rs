@@ -3,7 +3,8 @@
 //! A scan is a list of segments in a fixed order: the hot spans by block, then the visible stripes by row number. Hot
 //! segments are read by one inner heap scan with limits. Going backwards walks the same list from the other end. A parallel
 //! scan takes its segments from shared state instead, forwards only. `scan_steps` finds the next row; the thin callback at
-//! the end hands hot rows through without any of this.
+//! the end hands hot rows through without any of this. A SnapshotDirty judges by now: each of its steps looks for the next
+//! stripe anew.
 //! Invariant: `Scan` begins with the server's descriptor; what it owns on Rust's heap belongs to the memory context
 //! that the scan was made in.
 
@@ -65,6 +66,13 @@ pub struct State {
     pub sample: super::sample::State,
     pub bitmap: super::bitmap::State,
     pub analyze: super::analyze::State,
+}
+
+impl State {
+    /// Whether the stripes are left to the caller.
+    pub(super) fn is_hot_only(&self) -> bool {
+        self.hot_only
+    }
 }
 
 impl Scan {
@@ -193,8 +201,9 @@ pub(super) unsafe extern "C-unwind" fn scan_rescan(
         own_writes::flush((*scan).rs_rd);
         let state = Scan::state(ours);
         state.position = Position::Start;
-        if state.writers.take().is_some() {
-            // A SnapshotDirty judges by now: the caller has waited and wants to see what has become of it.
+        if scan_steps::is_dirty((*scan).rs_snapshot) {
+            // It judges by now: the caller has waited and wants to see what has become of it.
+            state.writers = None;
             state.surveyed = false;
         }
         state.sample = Default::default();

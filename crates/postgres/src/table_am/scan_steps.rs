@@ -127,6 +127,7 @@ pub(super) unsafe fn next(
             (*scan).hot_direction = ScanDirection::NoMovementScanDirection;
             state.position = match parallel {
                 Some(shared) => step_parallel(state, shared),
+                None if direction != BACKWARD && is_dirty((*scan).base.rs_snapshot) => step_by_now(scan),
                 None => step(state, direction),
             };
             match state.position {
@@ -154,7 +155,8 @@ unsafe fn is_there(scan: *mut Scan, entry: &StripeEntry, row: u64) -> bool {
     }
 }
 
-unsafe fn is_dirty(snapshot: pg_sys::Snapshot) -> bool {
+/// Whether a snapshot judges by what is there now.
+pub(super) unsafe fn is_dirty(snapshot: pg_sys::Snapshot) -> bool {
     // SAFETY: the snapshot is null or live.
     unsafe { !snapshot.is_null() && (*snapshot).snapshot_type == pg_sys::SnapshotType::SNAPSHOT_DIRTY }
 }
@@ -193,6 +195,28 @@ unsafe fn name_writers(scan: *mut Scan, stripe: usize, slot: *mut TupleTableSlot
             (*snapshot).xmax = writers.xmax;
         }
         true
+    }
+}
+
+/// The segment after the present position for a SnapshotDirty, which may be a replication worker's that looks for a row to change. A row that is packed meanwhile goes from a heap
+/// page to a stripe, and on to stripes of higher row numbers: always ahead. So nobody misses it who looks, at each step, which stripe comes next as of now.
+unsafe fn step_by_now(scan: *mut Scan) -> Position {
+    // SAFETY: the relation and the snapshot are the scan's.
+    unsafe {
+        let state = Scan::state(scan);
+        let next = step(state, ScanDirection::ForwardScanDirection);
+        let from = match (next, state.position) {
+            (Position::Hot(_), _) | (_, Position::End) => return next,
+            (_, Position::Cold { stripe, .. }) => state.stripes.get(stripe).map_or(0, StripeEntry::end_row),
+            _ => 0,
+        };
+        if state.range.is_some() || state.is_hot_only() {
+            return next;
+        }
+        state.stripes = directory_scan::survey((*scan).base.rs_rd, (*scan).base.rs_snapshot, false).visible;
+        state.stripes.retain(|entry| entry.first_row >= from && entry.row_count > 0);
+        state.writers = None;
+        if state.stripes.is_empty() { Position::End } else { Position::Cold { stripe: 0, row: 0 } }
     }
 }
 

@@ -2,7 +2,8 @@
 //!
 //! Asked once per command and table. Rows may wait in memory only when nothing looks at a row's TID before the command ends: no
 //! index entry, no AFTER ROW trigger (foreign keys are such), no RETURNING, no move between partitions. A caller that no hook
-//! announced (a logical replication worker, another extension's C code) may do anything with the TID and gets hot rows.
+//! announced (a logical replication worker, another extension's C code) may do anything with the TID and gets hot rows. Tables that
+//! are published, or that a replication slot decodes, get hot rows only.
 
 use pgrx::pg_sys::{self, CommandId, Oid, Relation};
 
@@ -11,6 +12,7 @@ use super::statement::{self, Insertion};
 use super::transaction;
 use crate::compat;
 use crate::host::relation;
+use crate::storage::decoding;
 
 /// What to do with rows of `command` into `rel`, and whether the statement may ask for xmin and the like of rows it has just
 /// inserted. None: hot rows, and not even worth remembering.
@@ -21,7 +23,7 @@ pub(super) unsafe fn choose(rel: Relation, command: CommandId) -> Option<(Placem
             return None;
         }
         let insertion = statement::insertion(command)?;
-        if is_published(rel) || has_exclusion_constraint(rel) {
+        if is_published(rel) || has_exclusion_constraint(rel) || decoding::is_decoded(rel).is_some() {
             return Some((Placement::Hot, false));
         }
         let looked_at = insertion == Insertion::NeedsTid;

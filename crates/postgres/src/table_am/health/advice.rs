@@ -10,7 +10,7 @@ use super::figures::Figures;
 use super::index_bloat::{self, Bloat};
 use crate::host::relation;
 use crate::options::SortKey;
-use crate::storage::open_stripes;
+use crate::storage::{decoding, open_stripes};
 use crate::table_am::packing;
 
 /// How urgent it is.
@@ -31,7 +31,7 @@ pub(super) struct Advice {
 struct Subject<'a> {
     rel: Relation,
     figures: &'a Figures,
-    /// Logical decoding reads heap rows only, so it keeps them.
+    /// Logical decoding reads heap rows only, so it keeps them: it is published, or a slot decodes it without.
     is_published: bool,
     /// Packing beside writers can do it, whoever starts it.
     can_be_packed: bool,
@@ -40,7 +40,7 @@ struct Subject<'a> {
 }
 
 /// In this order they speak.
-const ADVISERS: [unsafe fn(&Subject, &mut Vec<Advice>); 3] = [rewriting, empty_pages, bloated_indexes];
+const ADVISERS: [unsafe fn(&Subject, &mut Vec<Advice>); 4] = [slots, rewriting, empty_pages, bloated_indexes];
 
 /// All there is to advise.
 pub(super) unsafe fn of(rel: Relation, figures: &Figures) -> Vec<Advice> {
@@ -51,7 +51,7 @@ pub(super) unsafe fn of(rel: Relation, figures: &Figures) -> Vec<Advice> {
         let subject = Subject {
             rel,
             figures,
-            is_published: open_stripes::is_published(rel),
+            is_published: open_stripes::is_published(rel) || decoding::slot(rel).is_some(),
             can_be_packed,
             is_packed: can_be_packed
                 && figures.options.packing
@@ -63,6 +63,17 @@ pub(super) unsafe fn of(rel: Relation, figures: &Figures) -> Vec<Advice> {
         }
     }
     found
+}
+
+/// Slots that decode the table, whose rows in stripes they do not see.
+unsafe fn slots(subject: &Subject, found: &mut Vec<Advice>) {
+    let figures = subject.figures;
+    let has_many = figures.hot.settled >= f64::from(figures.options.chunk_group_row_limit);
+    // SAFETY: rel is open.
+    if let Some(text) = unsafe { decoding::advice(subject.rel, figures.cold_rows, has_many) } {
+        let weight = if figures.cold_rows > 0 { Weight::Needed } else { Weight::Possible };
+        found.push(Advice { weight, text });
+    }
 }
 
 /// What rewriting rows would do for the table: beside others, or under a lock.

@@ -176,7 +176,7 @@ unsafe fn replace(
             if is_left(at) { moves.push((at, number)) } else { stale.push(number) }
         }
         enter(rel, source, Which::Unique, moves.iter().map(|&(at, number)| (at, Some(number))));
-        obstacle::refuse_if_subscribed(rel);
+        obstacle::refuse_if_decoded(rel);
         let moved = moves.len();
         row_move::record(storage_id, moves, command);
         for entry in written {

@@ -1,9 +1,8 @@
 //! What tables are not packed beside their writers.
 //!
 //! Asked at the beginning of each batch. Logical decoding knows heap rows only: published tables stay hot, and where a slot's plugin does not ask for publications, all tables of the
-//! database. A subscription's worker looks rows up by scans that are not of a snapshot, and could look for a row at its old place when it is gone and at the new one before it is there. A subscription
-//! may come while a batch runs: so `refuse_if_subscribed` asks again when the new places can be found and the old ones still are. A slot cannot: it begins after the
-//! transactions that were there before it.
+//! database. Such a slot may come while a batch runs that has not written anything yet, and would decode its deletions: so `refuse_if_decoded` asks again once the mover has its transaction's id. A slot
+//! that comes later begins after the mover (`storage::decoding`).
 
 use pgrx::pg_sys::Relation;
 
@@ -11,7 +10,7 @@ use super::entries;
 use crate::compat;
 use crate::host::error::{self, PgSqlErrorCode};
 use crate::host::relation;
-use crate::storage::open_stripes;
+use crate::storage::{decoding, open_stripes};
 
 const LOCKED: &str = "engine.colcompress_merge() packs it under a lock that keeps others out.";
 
@@ -34,16 +33,10 @@ pub(super) unsafe fn of(rel: Relation) -> Option<(&'static str, &'static str)> {
                 LOCKED,
             ));
         }
-        if compat::plugin_without_publications().is_some() {
+        if decoding::slot(rel).is_some() {
             return Some((
                 "The database has a replication slot whose output plugin does not go by publications: it would see packed rows deleted.",
                 "Drop the slot, or let its consumer use the plugin pgoutput.",
-            ));
-        }
-        if compat::is_subscribed((*rel).rd_id) {
-            return Some((
-                "A subscription writes to the table, and looks rows up in a way that could miss one that is being moved.",
-                LOCKED,
             ));
         }
         entries::has_exclusion(rel).then_some((
@@ -53,14 +46,18 @@ pub(super) unsafe fn of(rel: Relation) -> Option<(&'static str, &'static str)> {
     }
 }
 
-/// Raises an ERROR if a subscription has come to write to the table since the batch began. Whoever looks a row up for it from now on finds the row's new place, too.
-pub(super) unsafe fn refuse_if_subscribed(rel: Relation) {
+/// Raises an ERROR if a slot that decodes the table has come since the batch began. The transaction has an id from here on.
+pub(super) unsafe fn refuse_if_decoded(rel: Relation) {
     // SAFETY: rel is open.
     unsafe {
-        if compat::is_subscribed((*rel).rd_id) {
+        if let Some(slot) = decoding::is_decoded(rel) {
             error::raise(
                 PgSqlErrorCode::ERRCODE_OBJECT_IN_USE,
-                format!("a subscription has begun to write to table {}", relation::quoted_name(rel)),
+                format!(
+                    "replication slot \"{}\" has begun to decode table {}",
+                    slot.name,
+                    relation::quoted_name(rel)
+                ),
                 "",
                 "",
             );

@@ -53,7 +53,7 @@ pub(super) unsafe fn batch(rel: Relation, from: &mut BlockNumber, fewest: usize)
             *from = block;
         }
         enter(rel, &mut source, Which::All, rows.iter().zip(first..).map(|(&at, number)| (at, Some(number))));
-        obstacle::refuse_if_subscribed(rel);
+        obstacle::refuse_if_decoded(rel);
         stop_after(Step::Written);
         delete(rel, storage_id, rows, first, command);
         stop_after(Step::Deleted);

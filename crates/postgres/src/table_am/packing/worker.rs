@@ -17,6 +17,7 @@ use super::{launcher, obstacle, settings, tidy};
 use crate::compat;
 use crate::host::relation;
 use crate::options;
+use crate::table_am::slot_creation;
 
 /// How long one table is packed before its pages are seen to and the next table's turn comes.
 pub(super) const LONGEST: Duration = Duration::from_secs(10);
@@ -61,6 +62,7 @@ pub unsafe extern "C-unwind" fn colonnade_packing_worker(argument: Datum) {
             set(c"vacuum_cost_delay", std::ffi::CStr::from_ptr(pace));
         }
         let Some(tables) = in_transaction(|| tables()) else { return };
+        in_transaction(|| slot_creation::log_slots());
         let mut busy = false;
         for table in tables {
             if !settings::is_on() {

@@ -1,0 +1,124 @@
+//! Replication slots that decode every table of the database, whether it is published or not: those whose output plugin is not pgoutput.
+//!
+//! Logical decoding reads heap tuples. So while such a slot exists, whoever would make a stripe of rows that are not in one asks [`is_decoded`] and leaves them in heap pages: loads
+//! (`open_stripes::destination`), merging and packing (`table_am`). What was in stripes before is told of by WARNINGs. Invariant: a transaction that was told "no" is decoded by
+//! no such slot. Its id was there before it looked. A slot that is made later begins with transactions whose ids are younger, as it waits for the others to end.
+
+use std::cell::Cell;
+
+use pgrx::pg_sys::{self, Relation};
+
+use crate::compat::{self, DecodingSlot};
+use crate::host::error::{self, PgSqlErrorCode};
+use crate::host::relation;
+
+thread_local! {
+    /// The transaction that has looked for slots before it changed a row of a stripe.
+    static LOOKED: Cell<u32> = const { Cell::new(0) };
+    /// The session was told that changes of rows of stripes are not decoded.
+    static TOLD: Cell<bool> = const { Cell::new(false) };
+}
+
+fn is_logged_for_decoding() -> bool {
+    // SAFETY: a setting that does not change while the server runs.
+    unsafe { pg_sys::wal_level >= pg_sys::WalLevel::WAL_LEVEL_LOGICAL as i32 }
+}
+
+/// Whether changes of a table can be decoded. Nobody decodes temporary and unlogged tables.
+pub unsafe fn is_logged(rel: Relation) -> bool {
+    // SAFETY: rel is open.
+    let persistence = unsafe { (*(*rel).rd_rel).relpersistence };
+    is_logged_for_decoding() && persistence == pg_sys::RELPERSISTENCE_PERMANENT as std::ffi::c_char
+}
+
+/// A slot that decodes what this transaction writes to the table. The transaction gets an id.
+pub unsafe fn is_decoded(rel: Relation) -> Option<DecodingSlot> {
+    // SAFETY: rel is open, in a transaction that is about to write.
+    unsafe {
+        if !is_logged(rel) {
+            return None;
+        }
+        // Before the look: see the invariant.
+        pg_sys::GetTopTransactionId();
+        slot(rel)
+    }
+}
+
+/// A slot that decodes the table as of now: one may come at any time.
+pub unsafe fn slot(rel: Relation) -> Option<DecodingSlot> {
+    // SAFETY: rel is open; a look at shared memory.
+    unsafe { if is_logged(rel) { compat::decoding_slots(1).pop() } else { None } }
+}
+
+/// Tells once a session that a change of a row in a stripe is decoded as something else. Called for each such row, so it looks for slots once a transaction.
+#[inline]
+pub unsafe fn tell_of_change(rel: Relation) {
+    if is_logged_for_decoding() && !TOLD.get() {
+        // SAFETY: rel is open; the process has an entry while it is in a transaction.
+        unsafe {
+            let transaction = (*pg_sys::MyProc).lxid;
+            if LOOKED.replace(transaction) != transaction {
+                look(rel);
+            }
+        }
+    }
+}
+
+#[cold]
+unsafe fn look(rel: Relation) {
+    // SAFETY: as above.
+    unsafe {
+        let Some(slot) = slot(rel) else { return };
+        TOLD.set(true);
+        error::warn(
+            PgSqlErrorCode::ERRCODE_WARNING,
+            format!(
+                "replication slot \"{}\" does not see rows of table {} as they are",
+                slot.name,
+                relation::quoted_name(rel)
+            ),
+            "The rows are in stripes, which logical decoding does not read: it shows their updates as insertions, and their deletions not at all.",
+            UNPACK,
+        );
+    }
+}
+
+/// What helps.
+const UNPACK: &str = "engine.unpack(table) turns rows of stripes into heap rows; while the slot exists no others come to stripes.";
+
+/// What `engine.storage_health` says of a table with so many rows in stripes. `has_many_hot`: it has heap rows that would be worth packing.
+pub unsafe fn advice(rel: Relation, cold_rows: u64, has_many_hot: bool) -> Option<String> {
+    // SAFETY: rel is open.
+    let slot = unsafe { slot(rel) }?;
+    if cold_rows > 0 {
+        return Some(format!(
+            "replication slot {} (plugin {}) does not see the {cold_rows} rows in stripes: engine.unpack() would turn them into heap rows",
+            slot.name, slot.plugin
+        ));
+    }
+    has_many_hot
+        .then(|| format!("replication slot {} (plugin {}) keeps rows out of stripes", slot.name, slot.plugin))
+}
+
+/// Tells who has made a slot, or else the server's log, that these tables have rows in stripes.
+pub fn tell_of_slot(slot: &DecodingSlot, tables: &[String], in_log: bool) {
+    let Some((first, others)) = tables.split_first() else { return };
+    let others = match others.len() {
+        0 => String::new(),
+        1 => " and of another one".to_string(),
+        count => format!(" and of {count} others"),
+    };
+    let message = format!("replication slot \"{}\" does not see rows of table {first}{others}", slot.name);
+    if in_log {
+        pgrx::log!(
+            "{message} in stripes: updates of them are decoded as insertions, and deletions not at all"
+        );
+        return;
+    }
+    error::warn(
+        PgSqlErrorCode::ERRCODE_WARNING,
+        message,
+        "They are in stripes, which logical decoding does not read: it shows their updates as insertions, and their deletions not at all.",
+        UNPACK,
+    );
+}
