@@ -63,10 +63,10 @@ class Tally:
 
 
 def chosen(folder, suffix):
-    """The suite's files, in order, limited to the names in TESTS."""
-    names = os.environ.get("TESTS", "").split()
+    """The suite's files, in order, limited to the names in TESTS, without those in SKIP."""
+    names, skipped = (os.environ.get(name, "").split() for name in ("TESTS", "SKIP"))
     files = sorted(folder.glob(f"*{suffix}"))
-    return [f for f in files if not names or f.stem in names]
+    return [f for f in files if (not names or f.stem in names) and f.stem not in skipped]
 
 
 # -- suites of files with an expected output ------------------------------------------------------

@@ -72,7 +72,7 @@ def plans(server, checks):
                 checks.say(f"plan of {query[:100]}", False, f"{empty} {shown[-300:]}")
                 return
     checks.say("no scan's private list begins with nothing", seen >= len(PLANS), seen)
-    checks.say("columns of vectorised nodes are those of tables", led_down >= 3, led_down)
+    checks.say("columns of vectorised nodes are those of tables", led_down > 0, led_down)
 
 
 def statements(server, checks):
