@@ -66,6 +66,10 @@ pub unsafe extern "C-unwind" fn colonnade_packing_launcher(_argument: Datum) {
                 continue;
             }
             for database in databases() {
+                // A round may take long.
+                if !in_transaction(|| is_there(database)) {
+                    continue;
+                }
                 // What the worker has to say takes its place: once for each round, as a second note would make the pause twice as long again.
                 Turn::of_database(database).failed();
                 let mut worker = describe(c"colonnade packing", c"colonnade_packing_worker");
@@ -94,6 +98,21 @@ pub(super) unsafe fn written(database: Oid) -> u64 {
             return 0;
         }
         u64::try_from((*counts).n_tuples_inserted + (*counts).n_tuples_updated).unwrap_or(0)
+    }
+}
+
+/// Whether a database is there and may be connected to.
+unsafe fn is_there(database: Oid) -> bool {
+    // SAFETY: a look-up in the catalog cache, in a transaction.
+    unsafe {
+        let cache = pg_sys::SysCacheIdentifier::DATABASEOID as c_int;
+        let tuple = pg_sys::SearchSysCache1(cache, database.into());
+        if tuple.is_null() {
+            return false;
+        }
+        let may = (*pg_sys::GETSTRUCT(tuple).cast::<pg_sys::FormData_pg_database>()).datallowconn;
+        pg_sys::ReleaseSysCache(tuple);
+        may
     }
 }
 

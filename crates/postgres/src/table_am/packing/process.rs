@@ -20,17 +20,37 @@ mod handlers {
     unsafe extern "C-unwind" {
         pub fn SignalHandlerForConfigReload(signal: c_int);
         pub fn StatementCancelHandler(signal: c_int);
-        pub fn die(signal: c_int);
+        pub fn SignalHandlerForShutdownRequest(signal: c_int);
+    }
+}
+
+/// SIGTERM: the process is to end. What it does is cancelled, and it ends without a word at the next look (`end_if_asked`); the server's
+/// own handler ends it with a FATAL, which wakes people up.
+unsafe extern "C-unwind" fn stop(signal: c_int) {
+    // SAFETY: both set flags and the latch, and keep errno.
+    unsafe {
+        handlers::SignalHandlerForShutdownRequest(signal);
+        handlers::StatementCancelHandler(signal);
+    }
+}
+
+/// Ends the process if it was told to. As status 1, which has the launcher started again unless the server stops.
+unsafe fn end_if_asked() {
+    // SAFETY: a flag that handlers set; no transaction is open.
+    unsafe {
+        if (&raw const pg_sys::ShutdownRequestPending).read_volatile() != 0 {
+            pg_sys::proc_exit(1);
+        }
     }
 }
 
 /// Sets up the signals of a process that has just been started.
 pub(super) unsafe fn begin() {
-    // SAFETY: SIGTERM ends it at the next look for interrupts, as it ends a session; SIGINT cancels what it does.
+    // SAFETY: SIGTERM ends it once what it does is cancelled; SIGINT cancels what it does.
     unsafe {
         pg_sys::pqsignal(pg_sys::SIGHUP as c_int, Some(handlers::SignalHandlerForConfigReload));
         pg_sys::pqsignal(pg_sys::SIGINT as c_int, Some(handlers::StatementCancelHandler));
-        pg_sys::pqsignal(pg_sys::SIGTERM as c_int, Some(handlers::die));
+        pg_sys::pqsignal(pg_sys::SIGTERM as c_int, Some(stop));
         pg_sys::BackgroundWorkerUnblockSignals();
     }
 }
@@ -42,6 +62,7 @@ pub(super) unsafe fn nap(milliseconds: i64) {
         let events = pg_sys::WL_LATCH_SET | pg_sys::WL_TIMEOUT | pg_sys::WL_EXIT_ON_PM_DEATH;
         pg_sys::WaitLatch(pg_sys::MyLatch, events as c_int, milliseconds, pg_sys::PG_WAIT_EXTENSION);
         pg_sys::ResetLatch(pg_sys::MyLatch);
+        end_if_asked();
         // There is nothing to cancel.
         pg_sys::QueryCancelPending = 0;
         pgrx::check_for_interrupts!();
@@ -72,6 +93,7 @@ pub(super) unsafe fn in_transaction<T>(work: impl FnOnce() -> T) -> T {
 pub(super) unsafe fn attempt<T>(what: &str, limited: bool, work: impl FnOnce() -> T) -> Option<T> {
     // SAFETY: there is no transaction before, and none afterwards.
     unsafe {
+        end_if_asked();
         pg_sys::QueryCancelPending = 0;
         let done = PgTryBuilder::new(AssertUnwindSafe(|| {
             if limited {
@@ -91,6 +113,7 @@ pub(super) unsafe fn attempt<T>(what: &str, limited: bool, work: impl FnOnce() -
         let done = done
             .map_err(|message| {
                 pg_sys::AbortCurrentTransaction();
+                end_if_asked();
                 pgrx::log!("packing of {what} failed: {message}");
             })
             .ok();
