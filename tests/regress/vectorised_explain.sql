@@ -53,10 +53,10 @@ SET hash_mem_multiplier = 1;
 \set spills '$$SELECT id, note, count(*), max(amount), count(tags), count(doc) FROM orders GROUP BY id, note ORDER BY note, id$$'
 SELECT explained('ANALYZE, BUFFERS', :spills) ~ 'Buffers:[^\n]* temp read=[1-9][0-9]+ written=[1-9][0-9]+' AS blocks;
 SELECT explained('ANALYZE, BUFFERS', :spills) ~ 'Hash Aggregate \(rows=30000 own time=[0-9.]+ ms memory=[0-9]+kB spilled=[0-9]+kB files=[0-9]+\)' AS text;
-SELECT bool_and(o ? 'Own Time' AND (o ->> 'Peak Memory')::int > 0 AND (o ->> 'Spilled')::int > 0 AND (o ->> 'Spill Files')::int > 0) AS json
+SELECT bool_and(o ? 'Own Time' AND (o ->> 'Peak Memory Usage')::int > 0 AND (o ->> 'Disk Usage')::int > 0 AND (o ->> 'Spill Files')::int > 0) AS json
   FROM jsonb_path_query(explained('ANALYZE, BUFFERS, FORMAT JSON', :spills)::jsonb, '$.**.Operators[*] ? (@.Operator == "Hash Aggregate")') o;
-SELECT xpath_exists('//e:Operator/e:Peak-Memory', explained('ANALYZE, BUFFERS, FORMAT XML', :spills)::xml, '{{e,http://www.postgresql.org/2009/explain}}') AS xml;
-SELECT explained('ANALYZE, BUFFERS, FORMAT YAML', :spills) ~ 'Peak Memory: [1-9]' AS yaml;
+SELECT xpath_exists('//e:Operator/e:Peak-Memory-Usage', explained('ANALYZE, BUFFERS, FORMAT XML', :spills)::xml, '{{e,http://www.postgresql.org/2009/explain}}') AS xml;
+SELECT explained('ANALYZE, BUFFERS, FORMAT YAML', :spills) ~ 'Peak Memory Usage: [1-9]' AS yaml;
 RESET work_mem;
 -- The plan is the same with ANALYZE as without.
 SELECT explained('COSTS OFF', q) = regexp_replace(regexp_replace(explained('ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF', q), ' \((actual )?rows=[^)]*\)', '', 'g'),

@@ -160,5 +160,5 @@ SELECT count(*), sum(a.v + b.v) FROM column_t a JOIN column_t b ON a.g = b.g AND
 RESET statement_timeout;
 SELECT twin('SELECT count(*), sum(v) FROM {t}');
 -- every format of EXPLAIN
-SELECT plan -> 0 -> 'Plan' ->> 'Custom Plan Provider' AS node, jsonb_path_query_array(plan, '$[0].Plan.Operators[*].Operator') AS operators, jsonb_path_query_array(plan, '$[0].Plan.Operators[*].Rows') AS rows
+SELECT plan -> 0 -> 'Plan' ->> 'Custom Plan Provider' AS node, jsonb_path_query_array(plan, 'strict $[0].Plan.Operators.**.Operator') AS operators, jsonb_path_query_array(plan, 'strict $[0].Plan.Operators.**.Rows') AS rows
     FROM (SELECT explained('SELECT g, count(*) FROM column_t WHERE v > 0 GROUP BY g ORDER BY 2 LIMIT 3') AS plan) p;

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use vector::{Predicate, Scalar, Vector};
 
-use crate::{Batch, Condition, Result};
+use crate::{Batch, Bound, Condition, Edge, Result};
 
 /// What is known of one column of a unit without decoding it.
 #[derive(Debug, Clone, PartialEq)]
@@ -66,6 +66,17 @@ pub trait Source {
     /// thread. False: it will not ask. Only before the first unit.
     fn narrow_members(&mut self, _column: usize, _members: &Arc<dyn Members>) -> bool {
         false
+    }
+
+    /// A sort wants the first rows by this column only: rows past `bound` need not come, and what can come first by it had better be given first, so that the bound is close soon.
+    /// False: it will not ask. Only before the first unit.
+    fn rank(&mut self, _column: usize, _bound: &Arc<Bound>) -> bool {
+        false
+    }
+
+    /// How early, in the order of the bound that it was given, the first of its rows still to come can be; None where it has none left.
+    fn edge(&mut self) -> Result<Option<Edge>> {
+        Ok(Some(Edge::Anywhere))
     }
 
     /// Rows for which `condition` is not TRUE do not come: a source that decodes columns late asks it when it has the columns that it reads. Conditions are asked in the

@@ -336,7 +336,10 @@ class Queries:
             if rng.random() < 0.4 and limit:
                 query = query.but(order=[(Node("int4", str(n + 1)), rng.choice(("", " DESC"))) for n in range(len(items))], limit=self.limits())
         elif roll < 0.5 and limit:
-            order = [(make.make(kind, 1), self.direction()) for kind in self.kinds_to_sort(make)] + self.total(sources)
+            if rng.random() < 0.5:
+                order = self.stored_order(make, sources)
+            else:
+                order = [(make.make(kind, 1), self.direction()) for kind in self.kinds_to_sort(make)] + self.total(sources)
             if rng.random() < 0.15 and not made:
                 key = order[0][0]
                 query = query.but(distinct=f"DISTINCT ON ({key.sql()}) ")
@@ -365,6 +368,15 @@ class Queries:
     def kinds_to_sort(self, make):
         kinds = [c.kind for _, c in make.columns if c.kind in COMPARABLE]
         return [self.rng.choice(kinds) for _ in range(self.rng.randint(0, 2))]
+
+    def stored_order(self, make, sources):
+        """A column as it is stored, whose statistics tell a top-N sort what to read first; or a unique one alone."""
+        rng = self.rng
+        total = self.total(sources)
+        if len(total) == 1 and rng.random() < 0.3:
+            return [(total[0][0], rng.choice(("", " DESC")))]
+        found = make.column(COMPARABLE)
+        return ([(make.reference(*found), self.direction())] if found else []) + total
 
     def direction(self):
         return self.rng.choice(("", "", " DESC", " NULLS FIRST", " DESC NULLS LAST"))

@@ -15,6 +15,7 @@ use super::clauses::{self, Clause};
 use super::cold::Cold;
 use super::hot::Hot;
 use super::parallel::Shared;
+use super::ranked::Rank;
 use super::scroll::{self, Scroll};
 use super::shape::Tally;
 use super::steps::{Further, Members};
@@ -52,6 +53,10 @@ pub struct Counters {
     pub chunks_read: u64,
     /// Chunks left out by their statistics, those of pruned stripes not counted.
     pub chunks_pruned: u64,
+    /// Stripes not looked into because a sort wanted no more rows,
+    pub stripes_skipped: u64,
+    /// and chunks of those that were looked into.
+    pub chunks_skipped: u64,
     /// Rows left out by native conditions.
     pub rows_filtered: u64,
     /// Rows found in heap pages.
@@ -128,6 +133,8 @@ pub struct Scan {
     pub further: Further,
     /// What a join can use, for who takes vectors.
     pub members: Members,
+    /// How a sort wants rows, for who takes vectors.
+    pub rank: Option<Rank>,
     /// Conditions with a predicate.
     pub clauses: Vec<Clause>,
     /// Conditions checked row by row.
@@ -221,6 +228,7 @@ pub unsafe fn begin(custom: *mut pg_sys::CustomScanState, estate: *mut pg_sys::E
             columns,
             further: Vec::new(),
             members: Vec::new(),
+            rank: None,
             clauses,
             residuals,
             hot_steps,

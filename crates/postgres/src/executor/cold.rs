@@ -17,6 +17,7 @@ use super::chunk::{self, Loaded, Source};
 use super::clauses::{self, Clause};
 use super::hot::Hot;
 use super::parallel::{PARTS, Shared};
+use super::ranked::Ranked;
 use super::scroll::Scroll;
 use super::steps::Steps;
 use crate::convert::missing_value;
@@ -38,6 +39,8 @@ pub struct Cold {
     next: usize,
     /// The stripe being read.
     pub(super) current: Option<Reading>,
+    /// What is left of them, where a sort wants the first rows only.
+    pub(super) ranked: Option<Ranked>,
     pub(super) loaded: Option<Loaded>,
     pub(super) steps: Arc<Steps>,
 }
@@ -104,6 +107,7 @@ impl Scan {
                     kept: Vec::new(),
                     next: 0,
                     current: None,
+                    ranked: None,
                     loaded: None,
                     steps: Arc::clone(&steps),
                 });
@@ -111,6 +115,7 @@ impl Scan {
             if let Some(cold) = &mut self.cold {
                 cold.steps = steps;
                 cold.prune(self.rel, &self.clauses);
+                cold.ranked = None;
             }
             self.phase = Phase::Cold;
         }

@@ -126,6 +126,10 @@ unsafe fn show_counters(scan: &Scan, es: *mut pg_sys::ExplainState) {
             integer(es, c"Stripes Pruned", None, counters.stripes_pruned);
             integer(es, c"Chunks Read", None, counters.chunks_read);
             integer(es, c"Chunks Pruned", None, counters.chunks_pruned);
+            if scan.rank.is_some() {
+                integer(es, c"Stripes Skipped by Sort", None, counters.stripes_skipped);
+                integer(es, c"Chunks Skipped by Sort", None, counters.chunks_skipped);
+            }
             integer(es, c"Hot Rows", None, counters.hot_rows);
             integer(es, c"Rows from Statistics", None, counters.rows_known);
             integer(es, c"Bytes Read", Some(c"B"), counters.bytes_read);
@@ -135,6 +139,10 @@ unsafe fn show_counters(scan: &Scan, es: *mut pg_sys::ExplainState) {
         let pair = |read: u64, pruned: u64| format!("read {read}, pruned {pruned}");
         text(es, c"Stripes", &pair(counters.stripes_read, counters.stripes_pruned));
         text(es, c"Chunks", &pair(counters.chunks_read, counters.chunks_pruned));
+        if counters.stripes_skipped + counters.chunks_skipped > 0 {
+            let skipped = format!("stripes {}, chunks {}", counters.stripes_skipped, counters.chunks_skipped);
+            text(es, c"Skipped by Sort", &skipped);
+        }
         if counters.hot_rows > 0 {
             integer(es, c"Hot Rows", None, counters.hot_rows);
         }

@@ -19,6 +19,7 @@ mod explain;
 mod hot;
 mod known;
 mod parallel;
+mod ranked;
 mod recheck;
 mod rows;
 mod scroll;

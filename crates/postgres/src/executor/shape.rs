@@ -5,7 +5,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use query::{Batch, Condition, Step, Unit};
+use query::{Batch, Bound, Condition, Edge, Step, Unit};
 use vector::{Selection, Values, Vector};
 
 use super::begin::Counters;
@@ -87,18 +87,28 @@ pub struct ChunkUnit {
     shape: Arc<Shape>,
     /// The table's Oid and the stripe's first row number, for errors.
     stripe: (u32, u64),
+    /// What may by now tell that none of its rows is wanted.
+    late: Option<(Arc<Bound>, Edge)>,
 }
 
 impl ChunkUnit {
     /// What is left to do for a chunk of the stripe with this table and first row number.
     pub const fn new(work: Work, shape: Arc<Shape>, stripe: (u32, u64)) -> Self {
-        Self { work: Some(work), shape, stripe }
+        Self { work: Some(work), shape, stripe, late: None }
+    }
+
+    /// The same, of which nothing is wanted once its edge is past the bound.
+    pub fn unless(self, late: Option<(Arc<Bound>, Edge)>) -> Self {
+        Self { late, ..self }
     }
 }
 
 impl Unit for ChunkUnit {
     fn next(&mut self) -> query::Result<Step> {
         let Some(work) = self.work.take() else { return Ok(Step::Done) };
+        if self.late.as_ref().is_some_and(|(bound, edge)| bound.is_past(edge)) {
+            return Ok(Step::Done);
+        }
         let mut counters = Counters::default();
         let absent = || vector::Error::InvalidInput("a column chunk was not read".into());
         let loaded = work.run_with(&self.shape, &mut |_| Err(absent()), &mut counters);

@@ -9,12 +9,13 @@ use std::sync::atomic::Ordering;
 
 use pgrx::pg_sys::ffi::pg_guard_ffi_boundary;
 use pgrx::pg_sys::{self, Datum};
-use query::{Batch, Condition, Members, Summary, SummaryNeed};
+use query::{Batch, Bound, Condition, Edge, Members, Summary, SummaryNeed};
 use vector::{Predicate, Selection, Vector};
 
 use super::begin::{Column, Phase, Scan};
 use super::chunk::{self, Loaded, Source};
 use super::clauses::Clause;
+use super::ranked::{Rank, Ranked};
 use super::shape::{ChunkUnit, Shape};
 use super::steps::Further;
 use super::{cold, known, rows};
@@ -52,6 +53,8 @@ pub struct Wanted {
     threads: bool,
     /// Known once the scan starts.
     shape: Arc<Shape>,
+    /// Hot rows that were looked at to know how early rows can come.
+    pending: Option<Batch>,
 }
 
 impl Wanted {
@@ -76,6 +79,7 @@ impl Wanted {
         }
         let made = |(place, derive)| Some((columns.get::<usize>(place).copied()?, derive));
         scan.members.clear();
+        scan.rank = None;
         scan.further = further.into_iter().map(made).collect::<Option<_>>()?;
         scan.keep_position = false;
         Some(Self { columns, threads, ..Self::default() })
@@ -90,6 +94,13 @@ impl Wanted {
     pub fn narrow_members(&self, scan: &mut Scan, column: usize, members: &Arc<dyn Members>) -> bool {
         let place = self.columns.get(column).copied();
         scan.members.extend(place.map(|at| (at, Arc::clone(members))));
+        place.is_some()
+    }
+
+    /// Rows past the bound by this column of the batch need not come, and those that can come first are wanted first. False: the bound is not asked.
+    pub fn rank(&self, scan: &mut Scan, column: usize, bound: &Arc<Bound>) -> bool {
+        let place = self.columns.get(column).copied();
+        scan.rank = place.map(|column| Rank { column, bound: Arc::clone(bound) });
         place.is_some()
     }
 
@@ -125,20 +136,17 @@ impl Scan {
         // SAFETY: the caller's promise.
         unsafe {
             loop {
+                if let Some(batch) = wanted.pending.take() {
+                    return Ok(Some(Piece::Rows(wanted.shape.passing(batch)?)));
+                }
                 match self.phase {
-                    Phase::Start => {
-                        let narrowed = wanted.narrowed.iter().cloned().map(Clause::narrowing).collect();
-                        self.start(narrowed);
-                        wanted.shape = match self.shape(wanted) {
-                            Ok(shape) => shape,
-                            Err(problem) => error::raise_plain(problem),
-                        };
-                    }
+                    Phase::Start => self.start_vectors(wanted),
                     Phase::Cold => {
                         let piece = self.cold_piece(wanted);
                         self.report_rows_read();
                         match piece {
                             Ok(Some(piece)) => return Ok(Some(piece)),
+                            Ok(None) if self.rank.is_some() => self.phase = Phase::Done,
                             Ok(None) => self.phase = Phase::Hot,
                             Err((first_row, query::Error::Data(problem))) => {
                                 error::raise_stripe(self.rel, first_row, problem)
@@ -148,11 +156,63 @@ impl Scan {
                     }
                     Phase::Hot => match self.hot_batch(wanted) {
                         Some(batch) => return Ok(Some(Piece::Rows(wanted.shape.passing(batch)?))),
-                        None => self.phase = Phase::Done,
+                        None => self.phase = self.after_hot(),
                     },
                     Phase::Done | Phase::Test | Phase::Scroll => return Ok(None),
                 }
             }
+        }
+    }
+
+    /// Begins, or begins again.
+    unsafe fn start_vectors(&mut self, wanted: &mut Wanted) {
+        let narrowed = wanted.narrowed.iter().cloned().map(Clause::narrowing).collect();
+        // SAFETY: the caller's promise, that of `next_piece`.
+        unsafe { self.start(narrowed) };
+        wanted.shape = match self.shape(wanted) {
+            Ok(shape) => shape,
+            Err(problem) => error::raise_plain(problem),
+        };
+        if let (Some(rank), Some(cold)) = (&self.rank, &mut self.cold) {
+            match Ranked::of(rank, &self.columns, cold, &mut self.counters) {
+                Ok(ranked) => cold.ranked = Some(ranked),
+                Err((first_row, problem)) => error::raise_stripe(self.rel, first_row, problem),
+            }
+            // All hot rows have to be looked at, and the bound that comes of them may spare stripes.
+            self.phase = Phase::Hot;
+        }
+    }
+
+    /// What comes when hot rows are used up.
+    const fn after_hot(&self) -> Phase {
+        if self.rank.is_some() { Phase::Cold } else { Phase::Done }
+    }
+
+    /// How early, in the order of its rank, the first row still to come can be; None where none is left.
+    ///
+    /// # Safety
+    /// As `next_piece`.
+    pub unsafe fn edge(&mut self, wanted: &mut Wanted) -> Option<Edge> {
+        if self.phase == Phase::Start {
+            // SAFETY: the caller's promise.
+            unsafe { self.start_vectors(wanted) };
+        }
+        while self.phase == Phase::Hot && wanted.pending.is_none() {
+            // SAFETY: the caller's promise.
+            match unsafe { self.hot_batch(wanted) } {
+                Some(batch) => wanted.pending = (batch.rows > 0).then_some(batch),
+                None => self.phase = self.after_hot(),
+            }
+        }
+        match self.phase {
+            _ if wanted.pending.is_some() => Some(Edge::Anywhere),
+            Phase::Start | Phase::Hot => Some(Edge::Anywhere),
+            Phase::Cold => match self.cold.as_ref().map(|cold| cold.ranked.as_ref()) {
+                Some(Some(ranked)) => ranked.edge(),
+                Some(None) => Some(Edge::Anywhere),
+                None => None,
+            },
+            Phase::Scroll | Phase::Done | Phase::Test => None,
         }
     }
 
@@ -166,6 +226,13 @@ impl Scan {
         loop {
             pgrx::check_for_interrupts!();
             let Some(cold) = &mut self.cold else { return Ok(None) };
+            if let Some(ranked) = &mut cold.ranked {
+                // SAFETY: rel is open.
+                let next = unsafe { ranked.next(self.rel, &cold.stripes, &self.columns, &mut self.counters) };
+                let next = next.map_err(|(first_row, problem)| (first_row, problem.into()))?;
+                let Some((at, open, chunk)) = next else { return Ok(None) };
+                cold.current = Some(cold::Reading { at, open, chunk, end: chunk + 1 });
+            }
             let Some(mut reading) = cold.current.take() else {
                 let Some((at, _)) = cold.take(None, &mut self.counters) else { return Ok(None) };
                 let Some(entry) = cold.stripes.get(at) else { return Ok(None) };
@@ -202,7 +269,9 @@ impl Scan {
             let chunk = reading.chunk;
             reading.chunk += 1;
             let open = std::rc::Rc::clone(&reading.open);
-            cold.current = Some(reading);
+            if cold.ranked.is_none() {
+                cold.current = Some(reading);
+            }
             if let Some(needs) = wanted.summaries.as_ref().filter(|_| self.further.is_empty()) {
                 let (clauses, columns) = (&self.clauses, &self.columns);
                 let rows = open.reader.chunk_rows(chunk);
@@ -236,7 +305,9 @@ impl Scan {
                 work.read_all(&mut fetch, &mut self.counters).map_err(located)?;
                 // SAFETY: rel is open.
                 let stripe = unsafe { ((*self.rel).rd_id.to_u32(), entry.first_row) };
-                return Ok(Some(Piece::Work(ChunkUnit::new(work, Arc::clone(&wanted.shape), stripe))));
+                let unit = ChunkUnit::new(work, Arc::clone(&wanted.shape), stripe);
+                let late = cold.ranked.as_ref().map(Ranked::taken);
+                return Ok(Some(Piece::Work(unit.unless(late))));
             }
             let mut fetch = chunk::fetch(&open, chunk, &pages);
             let first_row = entry.first_row;
@@ -398,7 +469,7 @@ impl Scan {
                 for &slot in &self.hot_slots {
                     pg_sys::ExecClearTuple(slot);
                 }
-                self.phase = Phase::Done;
+                self.phase = self.after_hot();
             }
             let mut columns: Vec<Arc<Vector>> =
                 writers.iter_mut().map(|(_, writer)| Arc::new(writer.take())).collect();

@@ -14,8 +14,8 @@ use std::time::Instant;
 use vector::Predicate;
 
 use crate::{
-    Batch, Condition, Emit, Host, Members, Pipeline, Plan, Result, Runner, Sink, SinkLocal, Source, Step,
-    Summary, SummaryNeed, Transform, TransformFactory, Unit,
+    Batch, Bound, Condition, Edge, Emit, Host, Members, Pipeline, Plan, Result, Runner, Sink, SinkLocal,
+    Source, Step, Summary, SummaryNeed, Transform, TransformFactory, Unit,
 };
 
 /// What was measured of one node.
@@ -206,6 +206,15 @@ impl Source for Measured<Box<dyn Source>> {
 
     fn narrow_members(&mut self, column: usize, members: &Arc<dyn Members>) -> bool {
         self.inner.narrow_members(column, members)
+    }
+
+    fn rank(&mut self, column: usize, bound: &Arc<Bound>) -> bool {
+        self.inner.rank(column, bound)
+    }
+
+    fn edge(&mut self) -> Result<Option<Edge>> {
+        let Self { inner, figures, .. } = self;
+        figures.time(|| inner.edge())
     }
 
     fn filter(&mut self, condition: &Arc<Condition>) -> bool {

@@ -3,6 +3,8 @@
 //! `execution` makes it for `Plan::Append`. A unit of a part is handed out together with transforms of that part, so that any thread can run it; transforms are kept in a pool,
 //! because what they remember between batches is worth keeping. A part with rows that come after all others (the rest of a right join) cannot tell from here when
 //! other threads are done with its units: it runs on the main thread.
+//!
+//! Where a sort wants the first rows only (`Source::rank`), the part whose next rows can come first is asked next, under one bound for all.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
@@ -10,25 +12,70 @@ use std::sync::{Arc, Mutex};
 use vector::Predicate;
 
 use crate::execution::{Context, Pull, Pump};
-use crate::{Error, Host, Members, Pipeline, Result, Runner, Source, Step, SummaryNeed, Transform, Unit};
+use crate::{
+    Bound, Edge, Error, Host, Members, Pipeline, Result, Runner, Source, Step, SummaryNeed, Transform, Unit,
+};
 
 /// Transforms that no unit uses just now.
 type Pumps = Arc<Mutex<Vec<Pump>>>;
 
 /// The rows of several pipelines, one after the other.
 pub(crate) fn append(parts: Vec<Pipeline>, context: &Context) -> Box<dyn Source> {
-    let parts = parts.into_iter().map(|pipeline| Part { pipeline, state: State::Waiting }).collect();
-    Box::new(Append { parts, context: context.clone() })
+    let parts = parts.into_iter().map(Part::new).collect();
+    Box::new(Append { parts, bound: None, started: false, context: context.clone() })
 }
 
 struct Append {
+    /// With a bound, and once started, in the order of their edges.
     parts: VecDeque<Part>,
+    /// How far a sort wants rows, where some part asks.
+    bound: Option<Arc<Bound>>,
+    /// Parts know their edges.
+    started: bool,
     context: Context,
 }
 
 struct Part {
     pipeline: Pipeline,
     state: State,
+    /// It asks the bound.
+    ranked: bool,
+    /// How early its next rows can come.
+    edge: Edge,
+}
+
+impl Append {
+    /// Has all parts that ask the bound find out how early their rows can come.
+    fn start(&mut self, bound: &Bound, host: &mut dyn Host) -> Result<()> {
+        let mut parts = Vec::with_capacity(self.parts.len());
+        for mut part in self.parts.drain(..) {
+            if part.start(host, &self.context)? {
+                parts.push(part);
+            }
+        }
+        parts.sort_by(|a, b| bound.compare(&a.edge, &b.edge));
+        self.parts = parts.into();
+        self.started = true;
+        Ok(())
+    }
+
+    /// The next unit of the part whose rows can come first.
+    fn next_first(&mut self, bound: &Bound, host: &mut dyn Host) -> Result<Option<Box<dyn Unit>>> {
+        if !self.started {
+            self.start(bound, host)?;
+        }
+        while let Some(mut part) = self.parts.pop_front() {
+            let unit = part.next_unit(host, &self.context)?;
+            if unit.is_some() {
+                if part.look()? {
+                    let before = |other: &Part| bound.compare(&other.edge, &part.edge).is_lt();
+                    self.parts.insert(self.parts.partition_point(before), part);
+                }
+                return Ok(unit);
+            }
+        }
+        Ok(None)
+    }
 }
 
 enum State {
@@ -42,6 +89,9 @@ enum State {
 
 impl Source for Append {
     fn next_unit(&mut self, host: &mut dyn Host) -> Result<Option<Box<dyn Unit>>> {
+        if let Some(bound) = self.bound.clone() {
+            return self.next_first(&bound, host);
+        }
         while let Some(part) = self.parts.front_mut() {
             if let Some(unit) = part.next_unit(host, &self.context)? {
                 return Ok(Some(unit));
@@ -67,6 +117,19 @@ impl Source for Append {
             all &= asks.is_some_and(|column| part.pipeline.source.narrow_members(column, members));
         }
         all
+    }
+
+    fn rank(&mut self, column: usize, bound: &Arc<Bound>) -> bool {
+        for part in &mut self.parts {
+            // What runs before a part's first row runs for one part at a time: such a part is not asked how early its rows come.
+            let alone = !part.pipeline.builds.is_empty()
+                || part.pipeline.transforms.iter().any(|transform| transform.has_rest());
+            let column = part.pipeline.source_column(column).filter(|_| !alone);
+            part.ranked = column.is_some_and(|column| part.pipeline.source.rank(column, bound));
+        }
+        let any = self.parts.iter().any(|part| part.ranked);
+        self.bound = any.then(|| Arc::clone(bound));
+        any
     }
 
     fn needs_host(&self) -> bool {
@@ -109,6 +172,33 @@ fn moved(predicate: &Predicate, columns: &dyn Fn(usize) -> Option<usize>) -> Opt
 }
 
 impl Part {
+    const fn new(pipeline: Pipeline) -> Self {
+        Self { pipeline, state: State::Waiting, ranked: false, edge: Edge::Anywhere }
+    }
+
+    /// Prepares a part that asks the bound. False: no row comes of it.
+    fn start(&mut self, host: &mut dyn Host, context: &Context) -> Result<bool> {
+        if !self.ranked {
+            return Ok(true);
+        }
+        if !self.pipeline.prepare(&mut Runner::new(host, context))? {
+            return Ok(false);
+        }
+        self.state = State::Running(Arc::default());
+        self.look()
+    }
+
+    /// Asks how early the next rows can come. False: there are none.
+    fn look(&mut self) -> Result<bool> {
+        if self.ranked {
+            match self.pipeline.source.edge()? {
+                Some(edge) => self.edge = edge,
+                None => return Ok(false),
+            }
+        }
+        Ok(true)
+    }
+
     fn next_unit(&mut self, host: &mut dyn Host, context: &Context) -> Result<Option<Box<dyn Unit>>> {
         if let State::Waiting = self.state {
             if !self.pipeline.prepare(&mut Runner::new(host, context))? {

@@ -1,7 +1,7 @@
 //! What EXPLAIN says about the vectorised node: its operators as an indented tree with their keys and conditions, and why it fell back.
 //!
 //! Called by `node`. `operators` walks the plan, `expression` writes what it computes. The scans below are children of the node and show themselves. Scan 1 is the first of them. In
-//! formats other than text each operator is a group of a list. With ANALYZE each has its rows; its time, memory and temporary files, too, unless TIMING is off, so that what tests compare is
+//! formats other than text each operator is a group that holds those of its inputs. With ANALYZE each has its rows; its time, memory and temporary files, too, unless TIMING is off, so that what tests compare is
 //! the same everywhere. Invariant: nothing here runs the plan.
 
 mod expression;
@@ -39,13 +39,11 @@ pub unsafe fn explain(
         let figures = if (*es).analyze { state.figures() } else { Vec::new() };
         if (*es).format == pg_sys::ExplainFormat::EXPLAIN_FORMAT_TEXT {
             for (at, operator) in operators.iter().enumerate() {
-                lines(es, operator, figures.get(at), removed(&operators, &figures, at));
+                lines(es, operator, figures.get(at), removed(&operators, &figures, at), state.threads);
             }
         } else {
             pg_sys::ExplainOpenGroup(c"Operators".as_ptr(), c"Operators".as_ptr(), false, es);
-            for (at, operator) in operators.iter().enumerate() {
-                group(es, operator, figures.get(at), removed(&operators, &figures, at));
-            }
+            group(es, &operators, &figures, 0);
             pg_sys::ExplainCloseGroup(c"Operators".as_ptr(), c"Operators".as_ptr(), false, es);
         }
         if (*es).analyze {
@@ -78,6 +76,7 @@ unsafe fn lines(
     operator: &Operator,
     figures: Option<&OperatorFigures>,
     removed: Option<u64>,
+    threads: usize,
 ) {
     // SAFETY: EXPLAIN's own structs.
     unsafe {
@@ -90,6 +89,9 @@ unsafe fn lines(
             line.push_str(&format!(" (rows={}", figures.rows));
             if (*es).timing {
                 line.push_str(&format!(" own time={:.3} ms", figures.nanoseconds as f64 / 1e6));
+                if threads > 1 {
+                    line.push_str(" of all threads");
+                }
                 if figures.memory > 0 {
                     line.push_str(&format!(" memory={}kB", kilobytes(figures.memory)));
                 }
@@ -122,18 +124,19 @@ unsafe fn append(es: *mut pg_sys::ExplainState, line: &str) {
     unsafe { pg_sys::appendStringInfoString((*es).str_, line.as_ptr()) };
 }
 
-/// An operator in the other formats.
+/// The operator at this position in the other formats, with those below it; where the next one is that is not below it.
 unsafe fn group(
     es: *mut pg_sys::ExplainState,
-    operator: &Operator,
-    figures: Option<&OperatorFigures>,
-    removed: Option<u64>,
-) {
+    operators: &[Operator],
+    all: &[OperatorFigures],
+    at: usize,
+) -> usize {
+    let Some(operator) = operators.get(at) else { return at + 1 };
+    let (figures, removed) = (all.get(at), removed(operators, all, at));
     // SAFETY: EXPLAIN's own structs; strings are NUL-terminated and copied, or in the current memory.
     unsafe {
         pg_sys::ExplainOpenGroup(c"Operator".as_ptr(), std::ptr::null(), true, es);
         text(es, c"Operator", &operator.name);
-        integer(es, c"Depth", None, operator.depth as u64);
         for (label, detail) in &operator.details {
             match detail {
                 Detail::Text(value) => text(es, label, value),
@@ -157,12 +160,22 @@ unsafe fn group(
                 let (label, unit) = (c"Own Time", c"ms");
                 let milliseconds = figures.nanoseconds as f64 / 1e6;
                 pg_sys::ExplainPropertyFloat(label.as_ptr(), unit.as_ptr(), milliseconds, 3, es);
-                integer(es, c"Peak Memory", Some(c"kB"), kilobytes(figures.memory));
-                integer(es, c"Spilled", Some(c"kB"), kilobytes(figures.spilled));
+                integer(es, c"Peak Memory Usage", Some(c"kB"), kilobytes(figures.memory));
+                integer(es, c"Disk Usage", Some(c"kB"), kilobytes(figures.spilled));
                 integer(es, c"Spill Files", None, figures.files);
             }
         }
+        let mut next = at + 1;
+        let is_below = |next: usize| operators.get(next).is_some_and(|other| other.depth > operator.depth);
+        if is_below(next) {
+            pg_sys::ExplainOpenGroup(c"Operators".as_ptr(), c"Operators".as_ptr(), false, es);
+            while is_below(next) {
+                next = group(es, operators, all, next);
+            }
+            pg_sys::ExplainCloseGroup(c"Operators".as_ptr(), c"Operators".as_ptr(), false, es);
+        }
         pg_sys::ExplainCloseGroup(c"Operator".as_ptr(), std::ptr::null(), true, es);
+        next
     }
 }
 

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use pgrx::pg_sys;
-use query::{Condition, Host, Members, Result, Source, Step, SummaryNeed, Unit};
+use query::{Bound, Condition, Edge, Host, Members, Result, Source, Step, SummaryNeed, Unit};
 use vector::Predicate;
 
 use crate::executor::{self, Derive, Piece, Scan, Wanted};
@@ -89,6 +89,16 @@ impl Source for Columnar {
     fn narrow_members(&mut self, column: usize, members: &Arc<dyn Members>) -> bool {
         // SAFETY: as above.
         unsafe { !self.hides_rows() && self.wanted.narrow_members(&mut *self.scan, column, members) }
+    }
+
+    fn rank(&mut self, column: usize, bound: &Arc<Bound>) -> bool {
+        // SAFETY: as above.
+        unsafe { !self.hides_rows() && self.wanted.rank(&mut *self.scan, column, bound) }
+    }
+
+    fn edge(&mut self) -> Result<Option<Edge>> {
+        // SAFETY: as `next_unit`.
+        Ok(unsafe { (*self.scan).edge(&mut self.wanted) })
     }
 
     fn filter(&mut self, condition: &Arc<Condition>) -> bool {

@@ -1,39 +1,148 @@
 //! What the rows that a top-N sort has kept say about those to come: none is needed that comes after the last of them by the first key.
 //!
-//! `Sort` offers the bound to the source of its pipeline, which then decodes the other columns only of rows that may be among the first; `SortedRows` of all threads move it
-//! when they thin out what they kept. Invariant: as many rows as are wanted do not come after the bound.
+//! `Sort` offers the bound to the source of its pipeline, which then decodes the other columns only of rows that may be among the first, and reads first what can come first
+//! (`Edge`), so that the bound rules out the rest unread; `SortedRows` of all threads move it when they thin out what they kept. Invariant: as many rows as are wanted do not come after the bound.
 
+use std::cmp::Ordering;
 use std::sync::{Arc, RwLock};
 
-use vector::{Values, Vector};
+use vector::{Scalar, Values, Vector};
 
 use super::order::{Key, compare_vectors};
-use crate::Members;
+use crate::{Members, TextOrder};
+
+/// How early, in the order of a sort's first key, the first of some rows can come.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Edge {
+    /// Not known.
+    Anywhere,
+    /// Where NULLs come.
+    Null,
+    /// Where this value comes, at the earliest.
+    Value(Scalar),
+}
+
+/// What is known of some rows' values in a column.
+#[derive(Debug, Clone, Copy)]
+pub struct Extent<'a> {
+    /// Some may be NULL.
+    pub nulls: bool,
+    /// Some may be not NULL.
+    pub values: bool,
+    /// No value is less, where known.
+    pub least: Option<&'a Scalar>,
+    /// No value is greater, where known.
+    pub greatest: Option<&'a Scalar>,
+}
 
 /// The bound of one sort.
 pub struct Bound {
     /// The first key; its column is the only one of `last`.
     key: Key,
+    /// There are no other keys: rows that are equal in this one are of no use once there are enough.
+    only: bool,
     /// None before enough rows were seen.
-    last: RwLock<Option<Arc<Vector>>>,
+    last: RwLock<Option<Last>>,
+}
+
+/// The last row that is wanted of those seen.
+#[derive(Clone)]
+struct Last {
+    /// One row.
+    row: Arc<Vector>,
+    /// Where it comes.
+    edge: Edge,
 }
 
 impl Bound {
-    /// No bound yet on this first key.
-    pub fn new(first: &Key) -> Self {
-        Self { key: Key { column: 0, ..first.clone() }, last: RwLock::default() }
+    /// No bound yet on this first key, which may be the only one.
+    pub(super) fn new(first: &Key, only: bool) -> Self {
+        Self { key: Key { column: 0, ..first.clone() }, only, last: RwLock::default() }
     }
 
     /// As many rows as are wanted do not come after the one row of this vector.
-    pub fn lower(&self, row: &Arc<Vector>) {
+    pub(super) fn lower(&self, row: &Arc<Vector>) {
         if let Ok(mut last) = self.last.write()
-            && last.as_ref().is_none_or(|last| self.order(row, 0, last).is_lt())
+            && last.as_ref().is_none_or(|last| self.order(row, 0, &last.row).is_lt())
         {
-            *last = Some(Arc::clone(row));
+            *last = Some(Last { row: Arc::clone(row), edge: self.edge_of_row(row) });
         }
     }
 
-    fn order(&self, column: &Arc<Vector>, row: usize, last: &Arc<Vector>) -> std::cmp::Ordering {
+    /// How early the first of some rows can come.
+    pub fn edge(&self, extent: Extent<'_>) -> Edge {
+        if extent.nulls && (self.key.nulls_first || !extent.values) {
+            return Edge::Null;
+        }
+        let end = if self.key.descending { extent.greatest } else { extent.least };
+        match (&self.key.order, end) {
+            // Statistics are about values that are not NULL, in the order of their bytes.
+            (TextOrder::Bytes, Some(end)) if extent.values && !end.is_null() => Edge::Value(end.clone()),
+            _ => Edge::Anywhere,
+        }
+    }
+
+    /// Which of two edges comes first; what may be anywhere comes before all others, as it has to be read in any case.
+    pub fn compare(&self, a: &Edge, b: &Edge) -> Ordering {
+        let rank = |edge: &Edge| match edge {
+            Edge::Anywhere => 0,
+            Edge::Null if self.key.nulls_first => 1,
+            Edge::Value(_) => 2,
+            Edge::Null => 3,
+        };
+        match (a, b) {
+            (Edge::Value(a), Edge::Value(b)) => self.values(a, b).unwrap_or(Ordering::Equal),
+            _ => rank(a).cmp(&rank(b)),
+        }
+    }
+
+    /// Whether no row that comes at this edge or after it is wanted any more.
+    pub fn is_past(&self, edge: &Edge) -> bool {
+        let Ok(last) = self.last.read() else { return false };
+        let order = match (edge, last.as_ref().map(|last| &last.edge)) {
+            (_, None | Some(Edge::Anywhere)) | (Edge::Anywhere, _) => return false,
+            (Edge::Value(edge), Some(Edge::Value(last))) => self.values(edge, last),
+            (edge, Some(last)) => Some(self.compare(edge, last)),
+        };
+        order.is_some_and(|order| order.is_gt() || self.only && order.is_eq())
+    }
+
+    /// Which of two values comes first, if that is known.
+    fn values(&self, a: &Scalar, b: &Scalar) -> Option<Ordering> {
+        let order = a.compare(b);
+        if self.key.descending { order.map(Ordering::reverse) } else { order }
+    }
+
+    /// Where the one row of a flat vector comes.
+    fn edge_of_row(&self, row: &Vector) -> Edge {
+        if !row.is_valid(0) {
+            return Edge::Null;
+        }
+        let value = match &row.values {
+            Values::Bool(bits) => Some(Scalar::Bool(bits.get(0))),
+            Values::Int16(values) => values.first().map(|&value| Scalar::Int(value.into())),
+            Values::Int32(values) => values.first().map(|&value| Scalar::Int(value.into())),
+            Values::Int64(values) => values.first().map(|&value| Scalar::Int(value)),
+            Values::Float32(values) => values.first().map(|&value| Scalar::Float(value.into())),
+            Values::Float64(values) => values.first().map(|&value| Scalar::Float(value)),
+            Values::Fixed(values) => Some(Scalar::Bytes(values.get(0).into())),
+            Values::Bytes(values) => Some(Scalar::Bytes(values.get(0).into())),
+            // What is no number is in the side lane, and so is what has too many digits.
+            Values::Numeric(values) if values.side.is_empty() => {
+                Some(Scalar::Numeric { unscaled: values.ints.get(0), scale: values.scale })
+            }
+            _ => None,
+        };
+        let value = value.as_ref();
+        self.edge(Extent { nulls: false, values: true, least: value, greatest: value })
+    }
+
+    /// Whether a row is of use that compares so with the last one.
+    const fn keeps(&self, order: Ordering) -> bool {
+        order.is_lt() || order.is_eq() && !self.only
+    }
+
+    fn order(&self, column: &Arc<Vector>, row: usize, last: &Arc<Vector>) -> Ordering {
         let (column, last) = (std::slice::from_ref(column), std::slice::from_ref(last));
         compare_vectors(std::slice::from_ref(&self.key), (column, row), (last, 0))
     }
@@ -42,17 +151,18 @@ impl Bound {
     fn ints<T: Copy + Ord>(&self, values: &[T], last: &[T]) -> Option<Vec<u32>> {
         let last = *last.first()?;
         let rows = (0u32..).zip(values);
-        Some(if self.key.descending {
-            rows.filter(|(_, value)| **value >= last).map(|(row, _)| row).collect()
-        } else {
-            rows.filter(|(_, value)| **value <= last).map(|(row, _)| row).collect()
+        Some(match (self.key.descending, self.only) {
+            (true, false) => rows.filter(|(_, value)| **value >= last).map(|(row, _)| row).collect(),
+            (true, true) => rows.filter(|(_, value)| **value > last).map(|(row, _)| row).collect(),
+            (false, false) => rows.filter(|(_, value)| **value <= last).map(|(row, _)| row).collect(),
+            (false, true) => rows.filter(|(_, value)| **value < last).map(|(row, _)| row).collect(),
         })
     }
 }
 
 impl Members for Bound {
     fn select(&self, column: &Vector) -> Option<Vec<u32>> {
-        let last = self.last.read().ok()?.clone()?;
+        let last = self.last.read().ok()?.as_ref()?.row.clone();
         let rows = match (&column.values, &last.values) {
             _ if column.validity.is_some() || last.validity.is_some() => None,
             (Values::Int16(values), Values::Int16(last)) => self.ints(values, last),
@@ -60,7 +170,7 @@ impl Members for Bound {
             (Values::Int64(values), Values::Int64(last)) => self.ints(values, last),
             (Values::Dictionary { codes, dictionary }, _) if dictionary.entries.len() < codes.len() => {
                 let entries = Arc::new(dictionary.entries.clone());
-                let kept = (0..entries.len()).map(|at| self.order(&entries, at, &last).is_le());
+                let kept = (0..entries.len()).map(|at| self.keeps(self.order(&entries, at, &last)));
                 let kept: Vec<bool> = kept.collect();
                 let rows = (0u32..).zip(codes).filter(|(_, code)| kept.get(**code as usize) == Some(&true));
                 Some(rows.map(|(row, _)| row).collect())
@@ -70,7 +180,7 @@ impl Members for Bound {
         let rows = rows.unwrap_or_else(|| {
             let column = Arc::new(column.clone().flatten());
             let rows = 0..column.len() as u32;
-            rows.filter(|&row| self.order(&column, row as usize, &last).is_le()).collect()
+            rows.filter(|&row| self.keeps(self.order(&column, row as usize, &last))).collect()
         });
         (rows.len() < column.len()).then_some(rows)
     }

@@ -15,7 +15,7 @@ use std::sync::{Arc, Mutex};
 
 use vector::LogicalType;
 
-use self::bound::Bound;
+pub use self::bound::{Bound, Edge, Extent};
 pub use self::first::FirstOfEach;
 pub use self::order::Key;
 pub use self::rows::{Room, SortedRows};
@@ -87,7 +87,10 @@ impl Sort {
         let limit = limit.map(|limit| usize::try_from(limit).unwrap_or(usize::MAX));
         let memory = settings.memory / settings.threads.max(1);
         let room = Room { memory, files: settings.temp_files.clone() };
-        let bound = limit.filter(|_| is_quiet(input)).and_then(|_| offered(&order, width, pipeline));
+        let quiet = limit.is_some_and(|limit| limit > 0)
+            && is_quiet(input)
+            && !keys.iter().any(|key| key.expression.can_raise(&types[..width]));
+        let bound = if quiet { offered(&order, width, pipeline) } else { None };
         let rows = Mutex::new(None);
         let shared = Shared { keys: keys.clone(), limit, types, width, order, on, room, bound, rows };
         Ok(Self { shared: Arc::new(shared) })
@@ -103,6 +106,9 @@ fn is_quiet(plan: &Plan) -> bool {
             let types = input.types();
             !expressions.iter().any(|expression| expression.can_raise(&types)) && is_quiet(input)
         }
+        Plan::Append { inputs, .. } => inputs.iter().all(is_quiet),
+        // The kept side is read whole before; whether keys and conditions are quiet is told by the columns that come through (`Pipeline::source_column`).
+        Plan::Join { kind, left, .. } => !kind.marks_right() && is_quiet(left),
         _ => false,
     }
 }
@@ -111,9 +117,11 @@ fn is_quiet(plan: &Plan) -> bool {
 fn offered(order: &[Key], width: usize, pipeline: &mut Pipeline) -> Option<Arc<Bound>> {
     let first = order.first().filter(|first| first.column < width)?;
     let column = pipeline.source_column(first.column)?;
-    let bound = Arc::new(Bound::new(first));
+    let bound = Arc::new(Bound::new(first, order.len() == 1));
     let members: Arc<dyn Members> = Arc::clone(&bound) as _;
-    pipeline.source.narrow_members(column, &members).then_some(bound)
+    let narrowed = pipeline.source.narrow_members(column, &members);
+    let ranked = pipeline.source.rank(column, &bound);
+    (narrowed || ranked).then_some(bound)
 }
 
 const POISONED: Error = Error::Decline("a thread panicked");

@@ -86,7 +86,16 @@ impl SortedRows {
             Some(wanted) if wanted.is_empty() => return Ok(()),
             wanted => self.append(&columns, rows, wanted.as_deref())?,
         }
-        if self.rows >= self.limit.saturating_mul(2).max(self.limit.saturating_add(self.slack)) {
+        // A source that reads first what can come first stops the sooner, the closer the bound is. Thinning out few rows costs less than what a close bound spares.
+        let few = match &self.bound {
+            Some(_) if self.limit > BATCH_ROWS => usize::MAX,
+            Some(_) if self.last.is_none() => self.limit,
+            Some(_) => self.limit + (self.limit / 8).max(1),
+            None => usize::MAX,
+        };
+        if self.rows >= few {
+            self.thin()?;
+        } else if self.rows >= self.limit.saturating_mul(2).max(self.limit.saturating_add(self.slack)) {
             self.thin()?;
             self.slack = (2 * self.slack).min(8 * BATCH_ROWS);
         }
