@@ -57,6 +57,9 @@ impl PartialEq for Entry {
 
 impl Eq for Entry {}
 
+/// A chunk to be read: its stripe's position in the list, the stripe, and which of its chunks.
+type Next = (usize, Rc<OpenStripe>, u32);
+
 /// What is left of a scan's stripes, what can come first in front.
 pub struct Ranked {
     bound: Arc<Bound>,
@@ -108,7 +111,7 @@ impl Ranked {
         (Arc::clone(&self.bound), self.taken.clone())
     }
 
-    /// The next chunk and its stripe's position in the list; None at the end. Errors come with the first row number of their stripe.
+    /// The next chunk; None at the end. Errors come with the first row number of their stripe.
     ///
     /// # Safety
     /// `rel` is open.
@@ -118,7 +121,7 @@ impl Ranked {
         stripes: &[StripeEntry],
         columns: &[Column],
         counters: &mut Counters,
-    ) -> Result<Option<(usize, Rc<OpenStripe>, u32)>, (u64, Error)> {
+    ) -> Result<Option<Next>, (u64, Error)> {
         while let Some(Entry { edge, at, chunk, .. }) = self.queue.pop() {
             if self.bound.is_past(&edge) {
                 match chunk {

@@ -98,7 +98,17 @@ impl Source for Columnar {
 
     fn edge(&mut self) -> Result<Option<Edge>> {
         // SAFETY: as `next_unit`.
-        Ok(unsafe { (*self.scan).edge(&mut self.wanted) })
+        unsafe {
+            let instrument = (*self.state).instrument;
+            if !instrument.is_null() {
+                pg_sys::InstrStartNode(instrument);
+            }
+            let edge = (*self.scan).edge(&mut self.wanted);
+            if !instrument.is_null() {
+                pg_sys::InstrStopNode(instrument, 0.0);
+            }
+            Ok(edge)
+        }
     }
 
     fn filter(&mut self, condition: &Arc<Condition>) -> bool {

@@ -185,3 +185,68 @@ impl Members for Bound {
         (rows.len() < column.len()).then_some(rows)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use vector::{Bitmap, LogicalType};
+
+    use super::*;
+
+    fn bound(descending: bool, nulls_first: bool, only: bool) -> Bound {
+        Bound::new(&Key { column: 0, descending, nulls_first, order: TextOrder::Bytes }, only)
+    }
+
+    fn row(value: i64) -> Arc<Vector> {
+        Arc::new(Vector::new(LogicalType::Int64, Values::Int64(vec![value])))
+    }
+
+    fn edge(bound: &Bound, nulls: bool, ends: Option<(i64, i64)>) -> Edge {
+        let ends = ends.map(|(least, greatest)| (Scalar::Int(least), Scalar::Int(greatest)));
+        let (least, greatest) = (ends.as_ref().map(|ends| &ends.0), ends.as_ref().map(|ends| &ends.1));
+        bound.edge(Extent { nulls, values: ends.is_some(), least, greatest })
+    }
+
+    #[test]
+    fn what_can_come_first_is_the_end_that_the_key_begins_with() {
+        assert_eq!(edge(&bound(false, false, true), true, Some((3, 9))), Edge::Value(Scalar::Int(3)));
+        assert_eq!(edge(&bound(true, false, true), true, Some((3, 9))), Edge::Value(Scalar::Int(9)));
+        assert_eq!(edge(&bound(true, true, true), true, Some((3, 9))), Edge::Null);
+        assert_eq!(edge(&bound(true, false, true), true, None), Edge::Null);
+        let unknown = Extent { nulls: false, values: true, least: None, greatest: None };
+        assert_eq!(bound(true, false, true).edge(unknown), Edge::Anywhere);
+    }
+
+    #[test]
+    fn what_comes_after_the_last_wanted_row_is_past_and_so_is_its_equal_where_no_other_key_is() {
+        for only in [false, true] {
+            let bound = bound(true, false, only);
+            let past = |edge: &Edge| bound.is_past(edge);
+            let value = |value| Edge::Value(Scalar::Int(value));
+            assert!(!past(&value(-5)) && !past(&Edge::Null));
+            bound.lower(&row(7));
+            assert!(past(&value(6)) && past(&Edge::Null));
+            assert!(!past(&value(8)) && !past(&Edge::Anywhere) && !past(&Edge::Value(Scalar::Bool(true))));
+            assert_eq!(past(&value(7)), only);
+            // It only comes closer.
+            bound.lower(&row(5));
+            assert!(past(&value(6)));
+            let kept = bound.select(&Vector::new(LogicalType::Int64, Values::Int64(vec![7, 6, 8])));
+            assert_eq!(kept, Some(if only { vec![2] } else { vec![0, 2] }));
+        }
+    }
+
+    #[test]
+    fn a_null_as_the_last_row_rules_out_by_where_nulls_come() {
+        let null = || {
+            let mut row = Vector::new(LogicalType::Int64, Values::Int64(vec![0]));
+            row.validity = Some(Bitmap::filled(1, false));
+            Arc::new(row)
+        };
+        let (first, last) = (bound(false, true, true), bound(false, false, true));
+        first.lower(&null());
+        last.lower(&null());
+        assert!(first.is_past(&Edge::Null) && first.is_past(&Edge::Value(Scalar::Int(1))));
+        assert!(last.is_past(&Edge::Null) && !last.is_past(&Edge::Value(Scalar::Int(1))));
+    }
+}
