@@ -7,8 +7,15 @@
 -- engine.storage_health tells what is needed from what is possible
 -- ---------------------------------------------------------------------------------------------------------------
 
--- The view keeps its columns and what is built on it: it is given the new function before the old one goes.
-CREATE FUNCTION engine.storage_health_0_2(table_name regclass, OUT hot_rows bigint, OUT cold_rows bigint, OUT dead_rows bigint, OUT stripes bigint, OUT small_stripes bigint,
+-- The view keeps its columns and what is built on it: it lets go of the old function before that goes.
+CREATE OR REPLACE VIEW engine.storage_health WITH (security_barrier) AS
+SELECT NULL::regclass AS table_name, n AS hot_rows, n AS cold_rows, n AS dead_rows, n AS stripes, n AS small_stripes,
+    n AS overlapping_stripes, n AS file_bytes, n AS stripe_bytes, n AS dead_bytes, NULL::text AS advice
+FROM (SELECT NULL::bigint AS n) nothing;
+
+DROP FUNCTION engine.storage_health(regclass);
+
+CREATE FUNCTION engine.storage_health(table_name regclass, OUT hot_rows bigint, OUT cold_rows bigint, OUT dead_rows bigint, OUT stripes bigint, OUT small_stripes bigint,
     OUT overlapping_stripes bigint, OUT file_bytes bigint, OUT stripe_bytes bigint, OUT dead_bytes bigint, OUT advice text, OUT needed text, OUT possible text)
 LANGUAGE c VOLATILE STRICT PARALLEL RESTRICTED
 AS 'MODULE_PATHNAME', 'colonnade_storage_health';
@@ -23,12 +30,9 @@ FROM (SELECT c.oid::regclass AS table_name
         AND pg_catalog.has_table_privilege(c.oid, 'SELECT')
         AND NOT pg_catalog.row_security_active(c.oid)
         AND NOT pg_catalog.pg_is_other_temp_schema(c.relnamespace)
-      OFFSET 0) t, LATERAL engine.storage_health_0_2(t.table_name) h
+      OFFSET 0) t, LATERAL engine.storage_health(t.table_name) h
 -- A table that was dropped meanwhile has none, nor has an unlogged one on a standby.
 WHERE h.file_bytes IS NOT NULL;
-
-DROP FUNCTION engine.storage_health(regclass);
-ALTER FUNCTION engine.storage_health_0_2(regclass) RENAME TO storage_health;
 
 COMMENT ON FUNCTION engine.storage_health(regclass)
 IS 'how a colcompress table is stored, and what would help';
