@@ -14,7 +14,7 @@ from harness.checks import Checks
 from harness.server import fresh_server
 from harness.session import SqlError
 
-ROUNDS = int(os.environ.get("ROUNDS", "6"))
+ROUNDS = int(os.environ.get("ROUNDS", "2"))
 # Small stripes, so that few rows make many of them.
 OPTIONS = "USING colcompress WITH (stripe_row_limit = 1000, chunk_group_row_limit = 1000, packing_rows = 1000)"
 KEYED = "(id int PRIMARY KEY, n int, code text, v text)"
