@@ -310,7 +310,8 @@ pub unsafe fn finish_heap_swap(
     }
 }
 
-/// The server's own rewrite of heap pages, which keeps who wrote a row, who killed it, and which version follows which. While one is going on nobody else adds pages to the
+/// The server's own rewrite of heap pages, which keeps who wrote a row, who killed it, and which version
+/// follows which. While one is going on nobody else adds pages to the
 /// new file.
 pub struct HeapRewrite(*mut c_void);
 
@@ -347,10 +348,12 @@ impl HeapRewrite {
     }
 }
 
-/// What every snapshot of other sessions sees that read tables of this database, standbys' included: what was committed before. The caller asks of transactions that have
+/// What every snapshot of other sessions sees that read tables of this database, standbys' included: what was
+/// committed before. The caller asks of transactions that have
 /// ended, so each snapshot that does not see one says so by its xmin already.
 pub unsafe fn oldest_xmin_of_others() -> TransactionId {
-    // SAFETY: the server's array of processes, under the lock that snapshots are taken under; single numbers are read at once.
+    // SAFETY: the server's array of processes, under the lock that snapshots are taken under; single numbers
+    // are read at once.
     unsafe {
         let mut oldest = pg_sys::ReadNextTransactionId();
         let lock = main_lock(PROC_ARRAY_LOCK);

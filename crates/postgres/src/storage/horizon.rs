@@ -1,9 +1,12 @@
 //! Which transactions every snapshot sees, as who rewrites a table has to know.
 //!
-//! Made by merge, unpack, VACUUM FULL and CLUSTER once they have the table to themselves. VACUUM FULL and CLUSTER are told by the server. Its answer counts writers in other databases,
-//! because they hold back the xmin of the rewriter's own snapshot, and with it most of what has just been loaded would look young. So merge and unpack look closer: at what the
-//! snapshots of others see by their xmin, and at what the own ones see by themselves. Rows of the own transaction are told apart by command, as a statement that began before
-//! may read on under its own snapshot. Invariant: whoever is not known to be seen by all is not; that costs room, never a row.
+//! Made by merge, unpack, VACUUM FULL and CLUSTER once they have the table to themselves. VACUUM FULL and
+//! CLUSTER are told by the server. Its answer counts writers in other databases, because they hold back the
+//! xmin of the rewriter's own snapshot, and with it most of what has just been loaded would look young. So
+//! merge and unpack look closer: at what the snapshots of others see by their xmin, and at what the own ones
+//! see by themselves. Rows of the own transaction are told apart by command, as a statement that began before
+//! may read on under its own snapshot. Invariant: whoever is not known to be seen by all is not; that costs
+//! room, never a row.
 
 use std::cell::Cell;
 
@@ -74,7 +77,8 @@ impl Horizon {
         }
     }
 
-    /// The age of what `xid` did (invalid: frozen), which is committed or the present transaction; `command` says of the latter, as which command.
+    /// The age of what `xid` did (invalid: frozen), which is committed or the present transaction; `command`
+    /// says of the latter, as which command.
     pub unsafe fn age(&self, xid: TransactionId, command: impl FnOnce() -> CommandId) -> Age {
         // SAFETY: comparisons of ids; the invalid one and that of frozen rows precede all others.
         unsafe {
@@ -105,8 +109,9 @@ impl Horizon {
     }
 }
 
-/// The snapshots of this transaction that are older than all its others; None where that cannot be known. At READ COMMITTED each statement has one, and those inside it
-/// have later ones. A cursor's may be older than any, and who has exported one does not know who uses it.
+/// The snapshots of this transaction that are older than all its others; None where that cannot be known. At
+/// READ COMMITTED each statement has one, and those inside it have later ones. A cursor's may be older than
+/// any, and who has exported one does not know who uses it.
 unsafe fn own_snapshots() -> Option<Vec<Snapshot>> {
     // SAFETY: inside a transaction.
     unsafe {

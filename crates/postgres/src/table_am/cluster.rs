@@ -1,11 +1,14 @@
 //! VACUUM FULL and CLUSTER.
 //!
-//! Hot rows are copied by heap's own rewrite, with all their versions, but for those that packing has moved (`rewrite/hot`). Stripes are copied byte for byte under their old row numbers: a row number means something
-//! within one storage id only, and the new file has a new one. Stripes that are older than a column with a stored
-//! default are loaded anew, because the server forgets such defaults after a rewrite, and so are those with dead rows, without the
-//! rows that no snapshot has any more; CLUSTER by a btree index loads all of them anew, sorted. A stripe's directory row keeps the age that it had in the old file, so that snapshots older than the
-//! rewrite find in the new file what they would have found in the old one: the new storage id cannot be reached before
-//! the commit, and after a rollback nobody ever uses it. Invariant: rows of different ages never share a stripe.
+//! Hot rows are copied by heap's own rewrite, with all their versions, but for those that packing has moved
+//! (`rewrite/hot`). Stripes are copied byte for byte under their old row numbers: a row number means
+//! something within one storage id only, and the new file has a new one. Stripes that are older than a column
+//! with a stored default are loaded anew, because the server forgets such defaults after a rewrite, and so
+//! are those with dead rows, without the rows that no snapshot has any more; CLUSTER by a btree index loads
+//! all of them anew, sorted. A stripe's directory row keeps the age that it had in the old file, so that
+//! snapshots older than the rewrite find in the new file what they would have found in the old one: the new
+//! storage id cannot be reached before the commit, and after a rollback nobody ever uses it. Invariant: rows
+//! of different ages never share a stripe.
 
 use std::collections::BTreeMap;
 
@@ -43,17 +46,19 @@ pub(super) unsafe extern "C-unwind" fn copy_for_cluster(
         carried::guarded(|| {
             own_writes::flush(old);
             metapage::ensure(new);
-            // What the server has given up for `old_snapshot_threshold` meets an ERROR in heap pages; in stripes it does not.
+            let server = Horizon::of_server(oldest_xmin);
+            // Whom the server has given up for `old_snapshot_threshold` meets an ERROR in heap pages, but none
+            // in stripes.
             let seen = pg_sys::GetOldestNonRemovableTransactionId(old);
-            let horizon = Horizon::of_server(pg_sys::TransactionIdOlder(oldest_xmin, seen));
+            let exact = Horizon::of_server(pg_sys::TransactionIdOlder(oldest_xmin, seen));
             // Heap cannot follow an index that holds cold TIDs; a btree's order can be had by sorting.
             let sortable = !index.is_null() && (*(*index).rd_rel).relam == pg_sys::BTREE_AM_OID;
             let index = if sortable { index } else { std::ptr::null_mut() };
             let limits = RewriteLimits { oldest_xmin, freeze: *xid_cutoff, freeze_multi: *multi_cutoff };
-            let hot = copy_hot(old, new, index, &horizon, &limits);
+            let hot = copy_hot(old, new, index, &server, &limits);
             *vacuumed += hot.gone;
             *recently_dead += hot.dying;
-            *tuples += hot.copied + copy_stripes(old, new, index, &horizon);
+            *tuples += hot.copied + copy_stripes(old, new, index, &exact);
         })
     }
 }
@@ -74,7 +79,8 @@ unsafe fn copy_hot(
     horizon: &Horizon,
     limits: &RewriteLimits,
 ) -> Counts {
-    // SAFETY: both relations are open and locked; what a version takes lives in a context that is emptied after each.
+    // SAFETY: both relations are open and locked; what a version takes lives in a context that is emptied
+    // after each.
     unsafe {
         let context = pg_sys::AllocSetContextCreateInternal(
             pg_sys::CurrentMemoryContext,

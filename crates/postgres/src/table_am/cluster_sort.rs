@@ -1,8 +1,9 @@
 //! Rows in the order of an index, for CLUSTER.
 //!
-//! Called by `cluster` for hot rows, which keep their headers, and for each group of stripes that it rewrites. The sort is the server's own for CLUSTER: it compares by
-//! the index's operators, collations and expressions, within maintenance_work_mem and then on temporary files. Invariant: every
-//! row put comes out once.
+//! Called by `cluster` for hot rows, which keep their headers, and for each group of stripes that it
+//! rewrites. The sort is the server's own for CLUSTER: it compares by the index's operators, collations and
+//! expressions, within maintenance_work_mem and then on temporary files. Invariant: every row put comes out
+//! once.
 
 use pgrx::pg_sys::{self, HeapTuple, Relation, TupleDesc, TupleTableSlot};
 

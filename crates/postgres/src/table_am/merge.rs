@@ -1,10 +1,13 @@
-//! `engine.colcompress_merge(regclass)`: a table rewritten so that all its rows are in full stripes, sorted by `orderby` if it has one;
-//! and `engine.unpack(regclass)`: one rewritten so that all are in heap pages, which publishing it needs.
+//! `engine.colcompress_merge(regclass)`: a table rewritten so that all its rows are in full stripes, sorted
+//! by `orderby` if it has one; and `engine.unpack(regclass)`: one rewritten so that all are in heap pages,
+//! which publishing it needs.
 //!
-//! Both work like CLUSTER: a new file is filled with what any snapshot may still see, as `rewrite` says, takes the old one's place, and indexes are built anew, all in the caller's
-//! transaction under AccessExclusiveLock. A merge puts rows that every snapshot sees into full stripes, and others into stripes of their age where they are many. Those of small
-//! transactions stay in heap pages, with their headers, as do versions that only older snapshots see.
-//! Invariant: until the swap the old file is untouched, so an ERROR anywhere leaves the table as it was.
+//! Both work like CLUSTER: a new file is filled with what any snapshot may still see, as `rewrite` says,
+//! takes the old one's place, and indexes are built anew, all in the caller's transaction under
+//! AccessExclusiveLock. A merge puts rows that every snapshot sees into full stripes, and others into stripes
+//! of their age where they are many. Those of small transactions stay in heap pages, with their headers, as
+//! do versions that only older snapshots see. Invariant: until the swap the old file is untouched, so an
+//! ERROR anywhere leaves the table as it was.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -160,7 +163,8 @@ fn is_living(tuple: &HeapTupleData, fate: Fate) -> bool {
 
 /// Fills the new file.
 unsafe fn copy(old: Relation, target: Oid, into: Into, limits: &RewriteLimits) {
-    // SAFETY: both relations are locked exclusively; the slot fits both, since the new one has the old one's row type.
+    // SAFETY: both relations are locked exclusively; the slot fits both, since the new one has the old one's
+    // row type.
     unsafe {
         let new = pg_sys::table_open(target, pg_sys::NoLock as i32);
         let command = pg_sys::GetCurrentCommandId(true);
@@ -185,8 +189,8 @@ unsafe fn copy(old: Relation, target: Oid, into: Into, limits: &RewriteLimits) {
             living: 0.0,
         };
         match into {
-            Into::Stripes => copy.into_stripes(horizon.own_of_before()),
-            Into::HeapPages => copy.into_heap_pages(),
+            Into::Stripes => copy.fill_stripes(horizon.own_of_before()),
+            Into::HeapPages => copy.fill_heap_pages(),
         }
         pg_sys::ExecDropSingleTupleTableSlot(copy.slot);
         pg_sys::MemoryContextDelete(context);
@@ -199,8 +203,9 @@ unsafe fn copy(old: Relation, target: Oid, into: Into, limits: &RewriteLimits) {
 
 impl Copy<'_> {
     /// `own`: the age of rows of this transaction that it sees by any of its snapshots.
-    unsafe fn into_stripes(&mut self, own: Option<Age>) {
-        // SAFETY: see `copy`. Stripes are written before the rewrite of heap pages begins, as it adds pages on its own.
+    unsafe fn fill_stripes(&mut self, own: Option<Age>) {
+        // SAFETY: see `copy`. Stripes are written before the rewrite of heap pages begins, as it adds pages
+        // on its own.
         unsafe {
             let mut young: BTreeMap<Age, Young> = BTreeMap::new();
             let mut kept: Vec<BlockNumber> = Vec::new();
@@ -296,7 +301,8 @@ impl Copy<'_> {
 
     /// Loads the living rows of some stripes.
     unsafe fn load_cold(&mut self, loader: &mut Loader, stripes: &[usize]) {
-        // SAFETY: see `copy`. What the loader makes of a row goes with it; what the cursor over the stripe keeps is not in that context.
+        // SAFETY: see `copy`. What the loader makes of a row goes with it; what the cursor over the stripe
+        // keeps is not in that context.
         unsafe {
             for &at in stripes {
                 let (new, slot, context) = (self.new, self.slot, self.context);
@@ -336,7 +342,7 @@ impl Copy<'_> {
         living
     }
 
-    unsafe fn into_heap_pages(&mut self) {
+    unsafe fn fill_heap_pages(&mut self) {
         // SAFETY: see `copy`.
         unsafe {
             // Heap would take block 0 otherwise.
@@ -370,7 +376,8 @@ unsafe fn thaw(
     born: Age,
     died: Option<Age>,
 ) {
-    // SAFETY: the slot has the row type of `new`; the tuple and its header live in the caller's short-lived context. Command ids of both ends come from this transaction.
+    // SAFETY: the slot has the row type of `new`; the tuple and its header live in the caller's short-lived
+    // context. Command ids of both ends come from this transaction.
     unsafe {
         let desc = (*new).rd_att;
         pg_sys::slot_getallattrs(slot);

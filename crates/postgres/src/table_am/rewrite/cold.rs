@@ -1,9 +1,12 @@
 //! The rows of stripes, and for whom they are there.
 //!
-//! A row is born with its stripe and dies by a tombstone or a bit. Rows of a stripe that packing has replaced are in other stripes now, and the new file has each once: there. Every snapshot saw the
-//! rows that a mover has moved, so they are as old as can be, and what the mover itself has buried was never there. Only rows that had died before their stripe was replaced are still its own.
-//! Both places could be kept, each for its snapshots. But who has changed a row at its new place, with a snapshot older than the mover, is told of that by `engine.row_move`, which knows nothing of
-//! the new file. Invariant: a row is among the living or the dying of one stripe, or nobody sees it any more.
+//! A row is born with its stripe and dies by a tombstone or a bit. Rows of a stripe that packing has replaced
+//! are in other stripes now, and the new file has each once: there. Every snapshot saw the rows that a mover
+//! has moved, so they are as old as can be, and what the mover itself has buried was never there. Only rows
+//! that had died before their stripe was replaced are still its own. Both places could be kept, each for its
+//! snapshots. But who has changed a row at its new place, with a snapshot older than the mover, is told of
+//! that by `engine.row_move`, which knows nothing of the new file. Invariant: a row is among the living or
+//! the dying of one stripe, or nobody sees it any more.
 
 use pgrx::pg_sys::{self, CommandId, Relation, TupleTableSlot};
 
@@ -46,7 +49,8 @@ pub struct ColdHistory {
 }
 
 impl ColdHistory {
-    /// Reads it. What is young is kept so until the end of the transaction, for directory rows that are going to carry its ids.
+    /// Reads it. What is young is kept so until the end of the transaction, for directory rows that are going
+    /// to carry its ids.
     pub unsafe fn of(old: Relation, horizon: &Horizon) -> Self {
         // SAFETY: the table is open and locked.
         unsafe {
@@ -76,7 +80,8 @@ impl ColdHistory {
                 let born = horizon.age(entry.inserter, || 0);
                 found.stripes.push(Aged { entry, born, replaced: true });
             }
-            // Rows of a stripe are looked up, and rows that die again are numbered, in the order of both lists.
+            // Rows of a stripe are looked up, and rows that die again are numbered, in the order of both
+            // lists.
             found.stripes.sort_by_key(|stripe| stripe.entry.first_row);
             found.dying.sort_by_key(|(row, _)| *row);
             let stripes = &found.stripes;
@@ -109,7 +114,8 @@ impl ColdHistory {
         (entry.row_count.saturating_sub(u32::try_from(dead).unwrap_or(u32::MAX)), dead == 0)
     }
 
-    /// Stores rows of a stripe into the slot one after the other, and calls `with` for each, with its number and who sees it dead.
+    /// Stores rows of a stripe into the slot one after the other, and calls `with` for each, with its number
+    /// and who sees it dead.
     pub unsafe fn each(
         &mut self,
         at: usize,
@@ -143,7 +149,8 @@ impl ColdHistory {
     }
 }
 
-/// Writes the dying rows of some stripes, which all have been born at one age, and has them die again in the new file.
+/// Writes the dying rows of some stripes, which all have been born at one age, and has them die again in the
+/// new file.
 pub unsafe fn bury_anew(
     history: &mut ColdHistory,
     old: Relation,
@@ -152,7 +159,8 @@ pub unsafe fn bury_anew(
     born: Age,
     command: CommandId,
 ) {
-    // SAFETY: both relations are open and locked; row numbers of the new file go up with each row, in the order given.
+    // SAFETY: both relations are open and locked; row numbers of the new file go up with each row, in the
+    // order given.
     unsafe {
         let is_dying = |&&at: &&usize| {
             history.stripes.get(at).is_some_and(|stripe| !history.dying_in(&stripe.entry).is_empty())

@@ -1,9 +1,12 @@
 //! The versions of hot rows, and what becomes of each.
 //!
-//! Pages are looked at one at a time under a shared lock, and every version is judged as heap's own rewrite judges it: dead to all, alive, or still to be seen by somebody. What is alive and
-//! nobody's successor may become a row of a stripe, of its age. Everything else is copied with its header by the server's rewrite (`compat::HeapRewrite`), which keeps chains of versions.
-//! Versions that a mover has deleted are left out: their rows are in stripes, where `cold` takes them for as old as they are. Nobody else has the table, so a version that is being
-//! inserted or deleted is the own transaction's; another's would be copied, as heap does. Invariant: a page looked at twice gives the same answers.
+//! Pages are looked at one at a time under a shared lock, and every version is judged as heap's own rewrite
+//! judges it: dead to all, alive, or still to be seen by somebody. What is alive and nobody's successor may
+//! become a row of a stripe, of its age. Everything else is copied with its header by the server's rewrite
+//! (`compat::HeapRewrite`), which keeps chains of versions. Versions that a mover has deleted are left out:
+//! their rows are in stripes, where `cold` takes them for as old as they are. Nobody else has the table, so a
+//! version that is being inserted or deleted is the own transaction's; another's would be copied, as heap
+//! does. Invariant: a page looked at twice gives the same answers.
 
 use std::cell::Cell;
 
@@ -58,7 +61,8 @@ impl<'a> HotRows<'a> {
         }
     }
 
-    /// Calls `with` for each version in some blocks, page by page. The page is pinned meanwhile, and nobody changes it.
+    /// Calls `with` for each version in some blocks, page by page. The page is pinned meanwhile, and nobody
+    /// changes it.
     pub unsafe fn each(
         &self,
         blocks: impl Iterator<Item = BlockNumber>,
@@ -135,7 +139,8 @@ impl<'a> HotRows<'a> {
         }
     }
 
-    /// Whether a transaction that has committed was a mover: then the rows that it has deleted are in stripes. No page is locked.
+    /// Whether a transaction that has committed was a mover: then the rows that it has deleted are in
+    /// stripes. No page is locked.
     unsafe fn is_mover(&self, xid: TransactionId) -> bool {
         let (last, answer) = self.known.get();
         if last == xid {
@@ -147,9 +152,11 @@ impl<'a> HotRows<'a> {
         answer
     }
 
-    /// Copies a version with its header. Its tuple is made anew: the table forgets which values old rows lack, and what dropped columns held.
+    /// Copies a version with its header. Its tuple is made anew: the table forgets which values old rows
+    /// lack, and what dropped columns held.
     pub unsafe fn copy(&self, rewrite: &mut HeapRewrite, tuple: &mut HeapTupleData) {
-        // SAFETY: the tuple has the row type of both relations, and lies on a pinned page; what is made lives in the caller's short-lived context.
+        // SAFETY: the tuple has the row type of both relations, and lies on a pinned page; what is made lives
+        // in the caller's short-lived context.
         unsafe {
             let desc = (*self.old).rd_att;
             let count = usize::try_from((*desc).natts).unwrap_or(0);
