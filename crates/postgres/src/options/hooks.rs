@@ -42,6 +42,10 @@ unsafe fn before(plan: *mut pg_sys::PlannedStmt) -> (usize, *mut pg_sys::Planned
     let (frame, plan) = match nodes::tag((*plan).utilityStmt) {
         NodeTag::T_CreateStmt | NodeTag::T_CreateTableAsStmt | NodeTag::T_ExplainStmt => create::before(plan),
         NodeTag::T_AlterTableStmt => alter::before(plan),
+        NodeTag::T_CreateTrigStmt => {
+            super::repack::before((*plan).utilityStmt.cast());
+            (Frame::Other, plan)
+        }
         NodeTag::T_CreateSchemaStmt => {
             super::schema::before((*plan).utilityStmt.cast());
             (Frame::Other, plan)

@@ -20,6 +20,7 @@ mod functions;
 mod hooks;
 mod nodes;
 mod orderby;
+mod repack;
 mod report;
 mod schema;
 mod statement;

@@ -1,0 +1,36 @@
+//! pg_repack before it takes the storage of a columnar table away.
+//!
+//! pg_repack writes a table's rows into a new one and exchanges the files of both, by the catalog alone. Up to 1.4 the new table has the session's default access method: a heap's file would come to stand for stripes,
+//! and nothing could read it. Before it copies anything it creates a trigger on the table, and that is where it is told: no hook sees the exchange. Where the default access method is ours the new table is, too, and all is well.
+
+use super::access_method;
+use super::catalog::table_name;
+use super::nodes;
+use super::report::Refusal;
+use pgrx::pg_sys::errcodes::PgSqlErrorCode as Code;
+use pgrx::pg_sys::{self, CreateTrigStmt};
+use std::ffi::CStr;
+
+/// A trigger is about to be created.
+pub unsafe fn before(statement: *const CreateTrigStmt) {
+    let names = nodes::pointers::<pg_sys::String>((*statement).funcname);
+    let schema = names.first().map(|name| CStr::from_ptr((**name).sval));
+    let function = names.last().map(|name| CStr::from_ptr((**name).sval));
+    if schema != Some(c"repack") || function != Some(c"repack_trigger") {
+        return;
+    }
+    let flags = pg_sys::RVROption::RVR_MISSING_OK;
+    let lock = pg_sys::NoLock as i32;
+    let table =
+        pg_sys::RangeVarGetRelidExtended((*statement).relation, lock, flags, None, std::ptr::null_mut());
+    if !access_method::is_our_table(table) || access_method::names_ours(std::ptr::null()) {
+        return;
+    }
+    Refusal::new(
+        Code::ERRCODE_FEATURE_NOT_SUPPORTED,
+        format!("pg_repack cannot repack table \"{}\"", table_name(table)),
+    )
+    .detail("It would put the file of a table of the default access method in place of the stripes of a colcompress table, which nothing could read.")
+    .hint("CALL engine.colcompress_repack() beside readers and writers, or VACUUM FULL. For pg_repack, set default_table_access_method to colcompress: PGOPTIONS='-c default_table_access_method=colcompress'.")
+    .raise();
+}
