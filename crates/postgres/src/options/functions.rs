@@ -9,6 +9,7 @@ use super::definitions::{self, OptionId};
 use super::report::{Refusal, text};
 use crate::host::fmgr::{argument, return_null};
 use crate::host::{carried, error};
+use crate::table_am::maintenance;
 use pgrx::pg_sys::errcodes::PgSqlErrorCode as Code;
 use pgrx::pg_sys::{self, Datum, FunctionCallInfo, Oid};
 use std::ffi::{CStr, CString};
@@ -30,13 +31,14 @@ crate::sql_function!(pg_finfo_colonnade_alter_colcompress_table_reset);
 crate::sql_function!(pg_finfo_colonnade_colcompress_option);
 crate::sql_function!(pg_finfo_colonnade_colcompress_option_checked);
 
-unsafe fn table_argument(call: FunctionCallInfo) -> Oid {
+/// The table, or the columnar partitions of a partitioned one.
+unsafe fn table_arguments(call: FunctionCallInfo) -> Vec<Oid> {
     let Some(datum) = argument(call, 0) else {
         Refusal::new(Code::ERRCODE_NULL_VALUE_NOT_ALLOWED, "table_name must not be NULL").raise()
     };
-    let table = Oid::from(datum.value() as u32);
-    expect_ours(table);
-    table
+    let tables = maintenance::columnar_tables(Oid::from(datum.value() as u32));
+    tables.iter().for_each(|&table| expect_ours(table));
+    tables
 }
 
 /// Refuses what is not a table of ours.
@@ -50,13 +52,14 @@ unsafe fn expect_ours(table: Oid) {
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn colonnade_alter_colcompress_table_set(call: FunctionCallInfo) -> Datum {
     carried::guarded(|| {
-        let table = table_argument(call);
+        let tables = table_arguments(call);
         let given = ARGUMENTS.iter().enumerate().filter_map(|(number, option)| {
             let value = spelling(*option, argument(call, number + 1)?);
             let quoted = pg_sys::quote_literal_cstr(value.as_ptr());
             Some(format!("{} = {}", option.name(), text(CStr::from_ptr(quoted))))
         });
-        run(table, "SET", &given.collect::<Vec<_>>());
+        let given: Vec<String> = given.collect();
+        tables.into_iter().for_each(|table| run(table, "SET", &given));
         Datum::null()
     })
 }
@@ -65,12 +68,13 @@ pub unsafe extern "C-unwind" fn colonnade_alter_colcompress_table_set(call: Func
 #[unsafe(no_mangle)]
 pub unsafe extern "C-unwind" fn colonnade_alter_colcompress_table_reset(call: FunctionCallInfo) -> Datum {
     carried::guarded(|| {
-        let table = table_argument(call);
+        let tables = table_arguments(call);
         let chosen = ARGUMENTS
             .iter()
             .enumerate()
             .filter(|(number, _)| argument(call, number + 1).is_some_and(|d| d.value() & 0xff != 0));
-        run(table, "RESET", &chosen.map(|(_, option)| option.name().to_owned()).collect::<Vec<_>>());
+        let chosen: Vec<String> = chosen.map(|(_, option)| option.name().to_owned()).collect();
+        tables.into_iter().for_each(|table| run(table, "RESET", &chosen));
         Datum::null()
     })
 }

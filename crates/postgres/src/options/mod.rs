@@ -157,6 +157,14 @@ unsafe fn usable_keys(table: Oid, value: &std::ffi::CStr) -> Vec<SortKey> {
     keys
 }
 
+/// Whether a table or materialized view is ours, by its OID.
+///
+/// # Safety
+/// In a transaction.
+pub unsafe fn is_columnar(table: Oid) -> bool {
+    access_method::is_our_table(table)
+}
+
 /// Installs the hooks. `routine` is where the routine of our table access method is found.
 ///
 /// # Safety

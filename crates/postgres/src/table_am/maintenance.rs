@@ -1,9 +1,12 @@
 //! What functions that maintain one table (merge, unpack, verify) ask before they begin.
 
+use pgrx::PgList;
 use pgrx::pg_sys::{self, FunctionCallInfo, Oid, Relation};
 
+use crate::compat;
 use crate::host::error::{self, PgSqlErrorCode};
 use crate::host::{fmgr, relation};
+use crate::options;
 
 /// The first argument, a table; NULL is an ERROR.
 pub unsafe fn table_argument(call: FunctionCallInfo) -> Oid {
@@ -16,6 +19,30 @@ pub unsafe fn table_argument(call: FunctionCallInfo) -> Oid {
             "",
             "",
         ),
+    }
+}
+
+/// The tables that a function given `table` works on: itself, or the columnar partitions of a partitioned table, in the order
+/// of the server's own list. An ERROR where there is none.
+pub unsafe fn columnar_tables(table: Oid) -> Vec<Oid> {
+    // SAFETY: catalog look-ups. Ownership is asked again of each partition.
+    unsafe {
+        if pg_sys::get_rel_relkind(table) as u8 != pg_sys::RELKIND_PARTITIONED_TABLE {
+            return vec![table];
+        }
+        check_owner(table);
+        let all = PgList::<Oid>::from_pg(compat::inheritors(table));
+        let found: Vec<Oid> = all.iter_oid().filter(|&table| options::is_columnar(table)).collect();
+        if found.is_empty() {
+            let rel = pg_sys::relation_open(table, pg_sys::AccessShareLock as i32);
+            error::raise(
+                PgSqlErrorCode::ERRCODE_WRONG_OBJECT_TYPE,
+                format!("partitioned table {} has no columnar partitions", relation::quoted_name(rel)),
+                "",
+                "CREATE TABLE ... PARTITION OF ... USING colcompress makes one, ALTER TABLE ... SET ACCESS METHOD colcompress turns a partition into one.",
+            );
+        }
+        found
     }
 }
 
@@ -34,6 +61,18 @@ pub unsafe fn open_owned(table: Oid, lock: u32, verb: &str) -> Relation {
 pub unsafe fn expect_colcompress(rel: Relation, verb: &str) {
     // SAFETY: rel is open.
     unsafe {
+        if (*(*rel).rd_rel).relkind as u8 == pg_sys::RELKIND_PARTITIONED_TABLE {
+            let name = relation::quoted_name(rel);
+            let literal = name.trim_matches('"');
+            error::raise(
+                PgSqlErrorCode::ERRCODE_WRONG_OBJECT_TYPE,
+                format!("cannot {verb} partitioned table {name} as one"),
+                "Its rows are in its partitions.",
+                &format!(
+                    "Ask for each: SELECT * FROM engine.storage_health WHERE table_name IN (SELECT relid FROM pg_partition_tree('{literal}'))."
+                ),
+            );
+        }
         if !relation::is_colcompress(rel) {
             error::not_colcompress(&relation::quoted_name(rel));
         }

@@ -37,7 +37,9 @@ crate::sql_function!(pg_finfo_colonnade_unpack);
 pub unsafe extern "C-unwind" fn colonnade_colcompress_merge(call: FunctionCallInfo) -> Datum {
     // SAFETY: the server's call frame; checks raise an ERROR.
     unsafe {
-        rewrite(maintenance::table_argument(call), Into::Stripes);
+        for table in maintenance::columnar_tables(maintenance::table_argument(call)) {
+            rewrite(table, Into::Stripes);
+        }
         Datum::null()
     }
 }
@@ -48,7 +50,9 @@ pub unsafe extern "C-unwind" fn colonnade_colcompress_merge(call: FunctionCallIn
 pub unsafe extern "C-unwind" fn colonnade_unpack(call: FunctionCallInfo) -> Datum {
     // SAFETY: as above.
     unsafe {
-        rewrite(maintenance::table_argument(call), Into::HeapPages);
+        for table in maintenance::columnar_tables(maintenance::table_argument(call)) {
+            rewrite(table, Into::HeapPages);
+        }
         Datum::null()
     }
 }

@@ -34,9 +34,12 @@ pub unsafe extern "C-unwind" fn colonnade_verify(call: FunctionCallInfo) -> Datu
             false => pg_sys::ShareUpdateExclusiveLock,
         };
         let mut report = Report::new(call);
-        let rel = maintenance::open_owned(table, lock, "verify");
-        as_owner((*(*rel).rd_rel).relowner, || verify(rel, &mut report));
-        pg_sys::table_close(rel, pg_sys::NoLock as i32);
+        for part in maintenance::columnar_tables(table) {
+            let rel = maintenance::open_owned(part, lock, "verify");
+            report.begin((part != table).then(|| relation::quoted_name(rel)));
+            as_owner((*(*rel).rd_rel).relowner, || verify(rel, &mut report));
+            pg_sys::table_close(rel, pg_sys::NoLock as i32);
+        }
         Datum::null()
     }
 }

@@ -22,6 +22,8 @@ pub struct Report {
     info: *mut pg_sys::ReturnSetInfo,
     context: pg_sys::MemoryContext,
     unreadable: bool,
+    /// The partition that is looked at, where the question was about the table above it.
+    partition: Option<String>,
 }
 
 impl Report {
@@ -37,8 +39,14 @@ impl Report {
                 8 * 1024,
                 8 * 1024 * 1024,
             );
-            Self { info: (*call).resultinfo.cast(), context, unreadable: false }
+            Self { info: (*call).resultinfo.cast(), context, unreadable: false, partition: None }
         }
+    }
+
+    /// From here on faults are those of another table: of a partition, if it has a name.
+    pub fn begin(&mut self, partition: Option<String>) {
+        self.unreadable = false;
+        self.partition = partition;
     }
 
     /// Whether no fault was found that ends the reading of a row in an ERROR.
@@ -58,7 +66,10 @@ impl Report {
                 Datum::from(place.stripe.unwrap_or(0)),
                 Datum::from(i64::from(place.block.unwrap_or(0))),
                 Datum::from((&raw mut tid) as usize),
-                text(detail.into()),
+                text(match &self.partition {
+                    Some(partition) => format!("partition {partition}: {}", detail.into()),
+                    None => detail.into(),
+                }),
             ];
             let mut nulls = [false; COLUMNS];
             nulls[1] = place.stripe.is_none();

@@ -32,6 +32,18 @@ pub unsafe extern "C-unwind" fn colonnade_colcompress_repack(call: FunctionCallI
         }
         pg_sys::PreventCommandIfReadOnly(c"engine.colcompress_repack()".as_ptr());
         pg_sys::SPI_connect_ext(pg_sys::SPI_OPT_NONATOMIC as i32);
+        for table in maintenance::columnar_tables(table) {
+            repack(table);
+        }
+        pg_sys::SPI_finish();
+        Datum::null()
+    }
+}
+
+/// Packs one table as far as it goes.
+unsafe fn repack(table: Oid) {
+    // SAFETY: SPI is connected, and transactions may end.
+    unsafe {
         let mut from = 0;
         // Once there is nothing to pack: how many blocks are to stay in use.
         let mut keep = None;
@@ -51,8 +63,6 @@ pub unsafe extern "C-unwind" fn colonnade_colcompress_repack(call: FunctionCallI
                 pg_sys::PopActiveSnapshot();
             }
         }
-        pg_sys::SPI_finish();
-        Datum::null()
     }
 }
 
