@@ -69,3 +69,13 @@ FROM (SELECT c.oid
 
 COMMENT ON VIEW engine.colcompress_options
 IS 'options in force of the colcompress tables that the user may do something with, defaults included';
+
+-- ---------------------------------------------------------------- engine.verify says how bad a fault is
+DROP FUNCTION engine.verify(regclass);
+CREATE FUNCTION engine.verify(table_name regclass, OUT kind text, OUT stripe bigint, OUT block bigint, OUT tid tid, OUT detail text, OUT severity text)
+RETURNS SETOF record
+LANGUAGE c VOLATILE STRICT PARALLEL UNSAFE
+AS 'MODULE_PATHNAME', 'colonnade_verify';
+
+COMMENT ON FUNCTION engine.verify(regclass)
+IS 'faults in the storage of a colcompress table and its indexes, one row each; none when it is healthy';

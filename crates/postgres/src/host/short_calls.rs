@@ -6,9 +6,9 @@
 use std::ffi::c_int;
 
 use pgrx::pg_sys::{
-    BlockNumber, Buffer, BufferAccessStrategy, CommandId, ForkNumber, HeapTuple, IndexScanDesc, List,
+    BlockNumber, Buffer, BufferAccessStrategy, CommandId, Datum, ForkNumber, HeapTuple, IndexScanDesc, List,
     LockTupleMode, LockWaitPolicy, Oid, ReadBufferMode, Relation, ScanDirection, ScanKey, Snapshot,
-    TM_FailureData, TM_Result, TupleTableSlot,
+    TM_FailureData, TM_Result, TupleDesc, TupleTableSlot,
 };
 
 /// Runs the calls; an ERROR of one of them unwinds from here.
@@ -60,6 +60,8 @@ unsafe extern "C-unwind" {
     pub fn LockBuffer(buffer: Buffer, mode: c_int);
     pub fn ReleaseBuffer(buffer: Buffer);
     pub fn HeapTupleSatisfiesVisibility(tuple: HeapTuple, snapshot: Snapshot, buffer: Buffer) -> bool;
+    pub fn heap_deform_tuple(tuple: HeapTuple, desc: TupleDesc, values: *mut Datum, nulls: *mut bool);
+    pub fn heap_form_tuple(desc: TupleDesc, values: *mut Datum, nulls: *mut bool) -> HeapTuple;
     pub fn heap_fetch(
         rel: Relation,
         snapshot: Snapshot,

@@ -4,7 +4,18 @@ use std::ffi::CString;
 
 use pgrx::pg_sys::{self, Datum, FunctionCallInfo, ItemPointerData};
 
-const COLUMNS: usize = 5;
+/// Columns of a row. The function of version 0.1 has the first five.
+const COLUMNS: usize = 6;
+
+/// How bad a fault of this kind is: `error`, `warning` or `info`.
+fn severity(kind: &str) -> &'static str {
+    match kind {
+        "skipped" => "info",
+        // Most often VACUUM has not been there yet.
+        "unclaimed" => "warning",
+        _ => "error",
+    }
+}
 
 /// Where a fault is, as far as that can be said.
 #[derive(Default, Clone, Copy)]
@@ -70,6 +81,7 @@ impl Report {
                     Some(partition) => format!("partition {partition}: {}", detail.into()),
                     None => detail.into(),
                 }),
+                text(severity(kind).to_string()),
             ];
             let mut nulls = [false; COLUMNS];
             nulls[1] = place.stripe.is_none();

@@ -219,7 +219,7 @@ unsafe fn check_unclaimed(storage_id: u64, pages: &Pages, report: &mut Report) {
                     "unclaimed",
                     place,
                     format!(
-                        "no row of the directory names {count} pages that transaction {} wrote, which has committed: left by a rollback to a savepoint or of a stripe that was replaced, if the next VACUUM frees them, else its rows are lost",
+                        "no row of the directory names {count} pages that transaction {} wrote, which has committed: left by a rollback to a savepoint or of a stripe that was replaced. VACUUM of engine.stripe and of the table frees them; what stays then, with no older transaction open, is of lost rows",
                         owner.writer
                     ),
                 );

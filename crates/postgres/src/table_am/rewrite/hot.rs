@@ -13,7 +13,7 @@ use std::cell::Cell;
 use pgrx::pg_sys::{self, BlockNumber, Buffer, HTSV_Result, HeapTupleData, Relation, TransactionId};
 
 use crate::compat::HeapRewrite;
-use crate::host::{buffer, heap_tuple, relation};
+use crate::host::{buffer, heap_tuple, relation, short_calls};
 use crate::storage::directory_age::Age;
 use crate::storage::horizon::Horizon;
 use crate::storage::{directory_scan, metapage, row_move};
@@ -42,6 +42,8 @@ pub struct HotRows<'a> {
     horizon: &'a Horizon,
     /// The last transaction of which it was asked whether it is a mover.
     known: Cell<(TransactionId, bool)>,
+    /// Room for the values of one row, and for which of them are NULL.
+    row: Cell<(Vec<pg_sys::Datum>, Vec<bool>)>,
 }
 
 impl<'a> HotRows<'a> {
@@ -49,7 +51,13 @@ impl<'a> HotRows<'a> {
     pub unsafe fn new(old: Relation, horizon: &'a Horizon) -> Self {
         // SAFETY: the caller's promise.
         let storage_id = unsafe { metapage::storage_id(old) };
-        Self { old, storage_id, horizon, known: Cell::new((pg_sys::InvalidTransactionId, false)) }
+        Self {
+            old,
+            storage_id,
+            horizon,
+            known: Cell::new((pg_sys::InvalidTransactionId, false)),
+            row: Cell::default(),
+        }
     }
 
     /// Every block that may have hot rows.
@@ -160,13 +168,19 @@ impl<'a> HotRows<'a> {
         unsafe {
             let desc = (*self.old).rd_att;
             let count = usize::try_from((*desc).natts).unwrap_or(0);
-            let mut values = vec![pg_sys::Datum::null(); count];
-            let mut nulls = vec![true; count];
-            pg_sys::heap_deform_tuple(tuple, desc, values.as_mut_ptr(), nulls.as_mut_ptr());
-            for (null, attribute) in nulls.iter_mut().zip((*desc).attrs.as_slice(count)) {
-                *null |= attribute.attisdropped;
-            }
-            let copy = pg_sys::heap_form_tuple(desc, values.as_mut_ptr(), nulls.as_mut_ptr());
+            let mut row = self.row.take();
+            row.0.resize(count, pg_sys::Datum::null());
+            row.1.resize(count, true);
+            let (values, nulls, tuple) = (row.0.as_mut_ptr(), row.1.as_mut_ptr(), &raw mut *tuple);
+            let attributes = (*desc).attrs.as_slice(count);
+            let copy = short_calls::together(|| {
+                short_calls::heap_deform_tuple(tuple, desc, values, nulls);
+                for (at, attribute) in attributes.iter().enumerate() {
+                    *nulls.add(at) |= attribute.attisdropped;
+                }
+                short_calls::heap_form_tuple(desc, values, nulls)
+            });
+            self.row.set(row);
             rewrite.write(tuple, copy);
         }
     }
