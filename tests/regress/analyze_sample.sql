@@ -58,7 +58,7 @@ SELECT * FROM found;
 SELECT make(200000, 'stripes');
 RESET default_statistics_target;
 ANALYZE c;
-SELECT attname, n_distinct FROM pg_stats WHERE tablename = 'c' AND attname ~ '^p|flag' ORDER BY 2;
+SELECT attname, n_distinct FROM pg_stats WHERE tablename = 'c' AND attname ~ '^p|flag' ORDER BY 2, 1;
 -- What CREATE STATISTICS made may ask for more rows than any column: here for all.
 SET default_statistics_target = 10;
 CREATE TABLE pairs (id int, pair int) USING colcompress;
