@@ -11,6 +11,8 @@ use crate::options::definitions::{
     CHUNK_ROWS_DEFAULT, CHUNK_ROWS_MAX, LEVEL_DEFAULT, LEVEL_MAX, LEVEL_MIN, PACKING_ROWS_DEFAULT, ROWS_MIN,
     STRIPE_ROWS_DEFAULT, STRIPE_ROWS_MAX,
 };
+use std::ffi::CString;
+
 use pgrx::guc::{GucContext, GucFlags, GucRegistry, GucSetting};
 
 /// Block codec of tables whose option `compression` is not set.
@@ -23,6 +25,8 @@ pub static STRIPE_ROW_LIMIT: GucSetting<i32> = GucSetting::<i32>::new(STRIPE_ROW
 pub static CHUNK_GROUP_ROW_LIMIT: GucSetting<i32> = GucSetting::<i32>::new(CHUNK_ROWS_DEFAULT);
 /// Fewest heap rows that packing in the background makes a stripe of, where the option `packing_rows` is not set.
 pub static PACKING_ROWS: GucSetting<i32> = GucSetting::<i32>::new(PACKING_ROWS_DEFAULT);
+/// Order of columnar tables that are created without one, as far as they have its columns.
+pub static ORDERBY: GucSetting<Option<CString>> = GucSetting::<Option<CString>>::new(None);
 /// Whether the planner may read columnar tables through our own scan node.
 pub static ENABLE_SCAN: GucSetting<bool> = GucSetting::<bool>::new(true);
 /// Whether the planner may hand parts of plans to the vectorised executor.
@@ -83,6 +87,14 @@ pub unsafe fn register() {
         1,
         i32::MAX,
         GucContext::Suset,
+        GucFlags::default(),
+    );
+    GucRegistry::define_string_guc(
+        c"colonnade.orderby",
+        c"Option orderby of columnar tables that are created without it.",
+        c"Columns that a table does not have are left out. It becomes the table's own option, so changing the setting changes no table that exists.",
+        &ORDERBY,
+        GucContext::Userset,
         GucFlags::default(),
     );
     // SAFETY: the caller's promise.

@@ -10,8 +10,10 @@ use super::nodes;
 use super::orderby;
 use super::report::or_raise;
 use super::statement;
+use crate::host::guc;
+use pgrx::PgLogLevel;
 use pgrx::pg_sys::{self, Node, NodeTag, Oid, PlannedStmt, RangeVar};
-use std::ffi::CStr;
+use std::ffi::{CStr, CString};
 
 /// What a CREATE statement says that matters here.
 struct Target {
@@ -26,8 +28,12 @@ pub unsafe fn before(plan: *mut PlannedStmt) -> (Frame, *mut PlannedStmt) {
     let Some(name) = nodes::owned((*target.relation).relname) else {
         return (Frame::Other, plan);
     };
-    let mut creation =
-        Creation { schema: nodes::owned((*target.relation).schemaname), name, settings: Settings::default() };
+    let mut creation = Creation {
+        schema: nodes::owned((*target.relation).schemaname),
+        name,
+        settings: Settings::default(),
+        takes_usual_order: !statement::names(target.options, definitions::ORDERBY),
+    };
     if target.options.is_null() {
         return (Frame::Create(creation), plan);
     }
@@ -99,8 +105,10 @@ unsafe fn into_clause(statement: *mut Node) -> Option<*mut pg_sys::IntoClause> {
 /// The server has just written the catalog rows of `relation`: if the innermost statement is creating it,
 /// store its options.
 pub unsafe fn created(relation: Oid) {
-    let waiting =
-        with_innermost(|frame| matches!(frame, Frame::Create(creation) if !creation.settings.is_empty()));
+    let usual = usual_order();
+    let waiting = with_innermost(
+        |frame| matches!(frame, Frame::Create(creation) if !creation.settings.is_empty() || (creation.takes_usual_order && usual.is_some())),
+    );
     if !waiting {
         return;
     }
@@ -115,12 +123,35 @@ pub unsafe fn created(relation: Oid) {
             if name.as_ref() == Some(&creation.name)
                 && (creation.schema.is_none() || creation.schema == schema) =>
         {
-            Some(std::mem::take(&mut creation.settings))
+            let takes_usual_order = std::mem::take(&mut creation.takes_usual_order);
+            Some((std::mem::take(&mut creation.settings), takes_usual_order))
         }
         _ => None,
     });
-    if let Some(settings) = settings {
+    if let Some((mut settings, takes_usual_order)) = settings {
+        if takes_usual_order && let Some(order) = usual.and_then(|order| fitting(relation, &order)) {
+            settings.set(definitions::ORDERBY, order);
+        }
         store_checked(relation, settings);
+    }
+}
+
+/// What `colonnade.orderby` says, if it is not empty.
+fn usual_order() -> Option<CString> {
+    guc::ORDERBY.get().filter(|order| !order.to_bytes().trim_ascii().is_empty())
+}
+
+/// The part of an order whose columns the table has, in its spelling.
+unsafe fn fitting(table: Oid, order: &CStr) -> Option<CString> {
+    match orderby::parse(order) {
+        Ok(mut keys) => {
+            keys.retain(|key| orderby::resolve_key(table, key).is_ok());
+            (!keys.is_empty()).then(|| orderby::spell(&keys))
+        }
+        Err(refusal) => {
+            refusal.send(PgLogLevel::WARNING);
+            None
+        }
     }
 }
 

@@ -16,6 +16,11 @@ pub unsafe fn ours(element: *const DefElem) -> Option<OptionId> {
     OptionId::find(CStr::from_ptr((*element).defname))
 }
 
+/// Does a list of options name this one?
+pub unsafe fn names(options: *const List, option: OptionId) -> bool {
+    nodes::pointers::<DefElem>(options).into_iter().any(|element| ours(element) == Some(option))
+}
+
 /// Refuses a name that neither we nor the server know; the server's own error would not list ours. `after` is what the same
 /// list has before it.
 pub unsafe fn check_known(element: *mut DefElem, after: &[*mut DefElem]) -> Result<(), Refusal> {
