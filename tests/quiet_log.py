@@ -20,11 +20,10 @@ def until(server, question, seconds=WAIT):
     return False
 
 
-def fill(server, database):
-    """Tables with heap rows enough to keep the worker busy."""
-    server.sql("SET colonnade.stripe_threshold_rows = 10000000; "
-               + "".join(f"CREATE TABLE t{n} (a int) USING colcompress WITH (stripe_row_limit = 1000); "
-                         f"INSERT INTO t{n} SELECT generate_series(1, 20000); " for n in range(5)), database)
+def fill(server, database, name="t"):
+    """A table with heap rows enough to keep the worker busy for some seconds: a stripe of a thousand at a time, a pause after each."""
+    server.sql(f"CREATE TABLE {name} (a int) USING colcompress WITH (stripe_row_limit = 1000); "
+               f"DO $$BEGIN FOR n IN 1..80 LOOP INSERT INTO {name} SELECT generate_series(1, 500); END LOOP; END$$", database)
 
 
 def main():
@@ -42,8 +41,7 @@ def main():
         for n in range(4):
             server.sql(f"DROP DATABASE short_{n} WITH (FORCE)")
             time.sleep(0.7)
-        fill_again = "CREATE TABLE more (a int) USING colcompress WITH (stripe_row_limit = 1000); SET colonnade.stripe_threshold_rows = 10000000; INSERT INTO more SELECT generate_series(1, 50000)"
-        server.sql(fill_again, "busy")
+        fill(server, "busy", "more")
         checks.say("packing is at work when the server stops", until(server, at_work))
         started = time.monotonic()
         server.stop()

@@ -726,3 +726,21 @@ pub unsafe fn set_row_counts(rel: Relation, live: i64, dead: i64) {
         pg_sys::pgstat_force_next_flush();
     }
 }
+
+/// Takes the lock on a database that a session takes when it connects, to the end of the transaction, if it is to be had at once.
+pub unsafe fn lock_database_if_free(database: pg_sys::Oid) -> bool {
+    let tag = pg_sys::LOCKTAG {
+        // Of no database.
+        locktag_field1: 0,
+        locktag_field2: pg_sys::DatabaseRelationId.to_u32(),
+        locktag_field3: database.to_u32(),
+        locktag_field4: 0,
+        locktag_type: pg_sys::LockTagType::LOCKTAG_OBJECT as u8,
+        locktag_lockmethodid: pg_sys::DEFAULT_LOCKMETHOD as u8,
+    };
+    // SAFETY: in a transaction; the tag names a database.
+    unsafe {
+        let got = pg_sys::LockAcquire(&raw const tag, pg_sys::RowExclusiveLock as i32, false, true);
+        got != pg_sys::LockAcquireResult::LOCKACQUIRE_NOT_AVAIL
+    }
+}

@@ -11,6 +11,7 @@ use pgrx::pg_sys::{self, BackgroundWorker, Datum, Oid};
 use super::process::{begin, in_transaction, nap, rows_of};
 use super::settings;
 use super::turns::{self, Turn};
+use crate::compat;
 
 const LIBRARY: &CStr = c"$libdir/colonnade";
 /// How long a launcher that has died stays so, in seconds.
@@ -101,10 +102,14 @@ pub(super) unsafe fn written(database: Oid) -> u64 {
     }
 }
 
-/// Whether a database is there and may be connected to.
+/// Whether a database is there and may be connected to, and nobody is about to drop it: a worker would wait for its lock, and end with a
+/// FATAL when it is gone.
 unsafe fn is_there(database: Oid) -> bool {
-    // SAFETY: a look-up in the catalog cache, in a transaction.
+    // SAFETY: a lock that is to be had at once, to the end of the transaction, and a look-up in the catalog cache.
     unsafe {
+        if !compat::lock_database_if_free(database) {
+            return false;
+        }
         let cache = pg_sys::SysCacheIdentifier::DATABASEOID as c_int;
         let tuple = pg_sys::SearchSysCache1(cache, database.into());
         if tuple.is_null() {
