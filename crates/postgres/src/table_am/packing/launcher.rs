@@ -8,7 +8,7 @@ use std::ffi::{CStr, c_char, c_int};
 use pgrx::pg_guard;
 use pgrx::pg_sys::{self, BackgroundWorker, Datum, Oid};
 
-use super::process::{begin, in_transaction, nap, rows_of};
+use super::process::{Role, begin, in_transaction, nap, rows_of};
 use super::settings;
 use super::turns::{self, Turn};
 use crate::compat;
@@ -59,7 +59,7 @@ pub unsafe fn register() {
 pub unsafe extern "C-unwind" fn colonnade_packing_launcher(_argument: Datum) {
     // SAFETY: the process belongs to this function.
     unsafe {
-        begin();
+        begin(Role::Launcher);
         pg_sys::BackgroundWorkerInitializeConnection(std::ptr::null(), std::ptr::null(), 0);
         loop {
             nap(settings::naptime());

@@ -44,13 +44,26 @@ unsafe fn end_if_asked() {
     }
 }
 
+/// Which of the two processes this is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Role {
+    /// What it does is short, or waiting for a worker, which is told to stop as well: nothing is cancelled.
+    Launcher,
+    /// Each of its transactions is an `attempt`, so that what is cancelled is told as that, or not at all.
+    Worker,
+}
+
 /// Sets up the signals of a process that has just been started.
-pub(super) unsafe fn begin() {
+pub(super) unsafe fn begin(role: Role) {
     // SAFETY: SIGTERM ends it once what it does is cancelled; SIGINT cancels what it does.
     unsafe {
         pg_sys::pqsignal(pg_sys::SIGHUP as c_int, Some(handlers::SignalHandlerForConfigReload));
         pg_sys::pqsignal(pg_sys::SIGINT as c_int, Some(handlers::StatementCancelHandler));
-        pg_sys::pqsignal(pg_sys::SIGTERM as c_int, Some(stop));
+        let on_term = match role {
+            Role::Launcher => handlers::SignalHandlerForShutdownRequest,
+            Role::Worker => stop,
+        };
+        pg_sys::pqsignal(pg_sys::SIGTERM as c_int, Some(on_term));
         pg_sys::BackgroundWorkerUnblockSignals();
     }
 }

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use pgrx::pg_guard;
 use pgrx::pg_sys::{self, Datum, Oid, Relation};
 
-use super::process::{attempt, begin, in_transaction, nap, report, rows_of};
+use super::process::{Role, attempt, begin, in_transaction, nap, report, rows_of};
 use super::turns::Turn;
 use super::{launcher, obstacle, settings, tidy};
 use crate::compat;
@@ -39,7 +39,7 @@ pub(super) struct Table {
 pub unsafe extern "C-unwind" fn colonnade_packing_worker(argument: Datum) {
     // SAFETY: the process belongs to this function.
     unsafe {
-        begin();
+        begin(Role::Worker);
         let database = Oid::from(argument.value() as u32);
         pg_sys::BackgroundWorkerInitializeConnectionByOid(database, Oid::INVALID, 0);
         compat::declare_maintenance();
@@ -61,8 +61,8 @@ pub unsafe extern "C-unwind" fn colonnade_packing_worker(argument: Datum) {
         if !pace.is_null() && *pace.cast::<u8>() != b'-' {
             set(c"vacuum_cost_delay", std::ffi::CStr::from_ptr(pace));
         }
-        let Some(tables) = in_transaction(|| tables()) else { return };
-        in_transaction(|| slot_creation::log_slots());
+        let Some(Some(tables)) = attempt("a database", false, || in_transaction(|| tables())) else { return };
+        attempt("a database", false, || in_transaction(|| slot_creation::log_slots()));
         let mut busy = false;
         for table in tables {
             if !settings::is_on() {
@@ -74,7 +74,8 @@ pub unsafe extern "C-unwind" fn colonnade_packing_worker(argument: Datum) {
         if busy {
             turn.was_busy();
         } else {
-            turn.was_idle_after_all(in_transaction(|| launcher::written(database)));
+            let written = attempt("a database", false, || in_transaction(|| launcher::written(database)));
+            turn.was_idle_after_all(written.unwrap_or(0));
         }
     }
 }
