@@ -107,6 +107,15 @@ pub trait Source {
     fn allow_summaries(&mut self, _columns: &[SummaryNeed]) {}
 }
 
+/// A source without rows: what nobody reads, or need not.
+pub struct Nothing;
+
+impl Source for Nothing {
+    fn next_unit(&mut self, _host: &mut dyn Host) -> Result<Option<Box<dyn Unit>>> {
+        Ok(None)
+    }
+}
+
 /// Which values of a column can matter: those that the kept side of a join has.
 pub trait Members: Send + Sync {
     /// Rows whose value may matter, ascending; None for all of them.

@@ -9,6 +9,7 @@ use vector::LogicalType;
 use super::Context;
 use crate::operators;
 use crate::pipeline::Breaker;
+use crate::source::Nothing;
 use crate::{Aggregate, AggregateFunction, Error, Expression, Pipeline, Plan, Result, Sink, Source};
 
 /// The pipeline whose rows are those of a plan. `wanted` says which of its columns are read; the others may hold anything of their type.
@@ -85,6 +86,8 @@ fn node(
             let sink = operators::sort(plan, &mut pipeline, &context.settings)?;
             breaker(plan, pipeline, sink, true, context)
         }
+        // Nothing below may run: it could raise errors.
+        Plan::Limit { limit: Some(0), .. } => Pipeline::new(Box::new(Nothing)),
         Plan::Limit { input, .. } => {
             let sink = operators::limit(plan, &context.settings)?;
             let mut pipeline = build(input, wanted, sources, context)?;

@@ -16,6 +16,7 @@ use super::null_aware::Classes;
 use super::table::Table;
 use crate::expression::end_to_end;
 use crate::row_container::{BatchFile, Partitions, compacted, nulls};
+use crate::source::Nothing;
 use crate::{
     Batch, Error, Evaluator, Expression, Result, SharedTempFiles, Sink, SinkLocal, Source, interrupt,
 };
@@ -233,15 +234,6 @@ impl Local {
 /// Memory that a part takes.
 pub fn bytes((_, columns): &Part) -> usize {
     columns.iter().map(|column| column.bytes()).sum()
-}
-
-/// What is left of a sink that nobody reads as a source.
-struct Nothing;
-
-impl Source for Nothing {
-    fn next_unit(&mut self, _host: &mut dyn crate::Host) -> Result<Option<Box<dyn crate::Unit>>> {
-        Ok(None)
-    }
 }
 
 impl Built {

@@ -8,7 +8,7 @@ use std::sync::{Arc, RwLock};
 
 use vector::{Scalar, Values, Vector};
 
-use super::order::{Key, compare_vectors};
+use super::order::{Key, compare_vectors, holds_wide};
 use crate::{Members, TextOrder};
 
 /// How early, in the order of a sort's first key, the first of some rows can come.
@@ -170,6 +170,9 @@ impl Members for Bound {
             (Values::Int64(values), Values::Int64(last)) => self.ints(values, last),
             (Values::Dictionary { codes, dictionary }, _) if dictionary.entries.len() < codes.len() => {
                 let entries = Arc::new(dictionary.entries.clone());
+                if holds_wide(&entries) {
+                    return None;
+                }
                 let kept = (0..entries.len()).map(|at| self.keeps(self.order(&entries, at, &last)));
                 let kept: Vec<bool> = kept.collect();
                 let rows = (0u32..).zip(codes).filter(|(_, code)| kept.get(**code as usize) == Some(&true));
@@ -177,11 +180,18 @@ impl Members for Bound {
             }
             _ => None,
         };
-        let rows = rows.unwrap_or_else(|| {
-            let column = Arc::new(column.clone().flatten());
-            let rows = 0..column.len() as u32;
-            rows.filter(|&row| self.keeps(self.order(&column, row as usize, &last))).collect()
-        });
+        let rows = match rows {
+            Some(rows) => rows,
+            None => {
+                let column = Arc::new(column.clone().flatten());
+                // The sort has to see them.
+                if holds_wide(&column) {
+                    return None;
+                }
+                let rows = 0..column.len() as u32;
+                rows.filter(|&row| self.keeps(self.order(&column, row as usize, &last))).collect()
+            }
+        };
         (rows.len() < column.len()).then_some(rows)
     }
 }

@@ -49,7 +49,15 @@ pub fn compare(keys: &[Key], columns: &[ValueColumn], a: usize, b: usize) -> Ord
     keys.iter().map(|key| key.compare(columns, a, b)).find(|order| order.is_ne()).unwrap_or(Ordering::Equal)
 }
 
-/// The order of two rows of flat vectors.
+/// Whether a flat vector holds decimals outside 128 bits, which only a kept column (`ValueColumn`) tells of, by declining: they have no place in `compare_vectors`.
+pub fn holds_wide(vector: &Vector) -> bool {
+    match &vector.values {
+        Values::Numeric(values) => values.side.iter().any(|(_, bytes)| Special::of(bytes).is_none()),
+        _ => false,
+    }
+}
+
+/// The order of two rows of flat vectors without decimals outside 128 bits (`holds_wide`).
 pub fn compare_vectors(
     keys: &[Key],
     (a, a_row): (&[Arc<Vector>], usize),

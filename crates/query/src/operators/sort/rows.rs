@@ -10,7 +10,7 @@ use vector::{LogicalType, Vector};
 
 use super::bound::Bound;
 use super::merge::{FAN_IN, Merge};
-use super::order::{Key, compare_vectors, order};
+use super::order::{Key, compare_vectors, holds_wide, order};
 use crate::row_container::{BatchFile, ValueColumn, flat};
 use crate::{BATCH_ROWS, Batch, Error, Result, SharedTempFiles, interrupt};
 
@@ -108,9 +108,13 @@ impl SortedRows {
         Ok(())
     }
 
-    /// Rows that come before the last one wanted so far, None where all may.
+    /// Rows that come before the last one wanted so far, None where all may, or where only appending tells.
     fn wanted(&self, columns: &[Arc<Vector>], rows: usize) -> Option<Vec<u32>> {
         let last = self.last.as_ref()?;
+        let mut keys = self.keys.iter().filter_map(|key| columns.get(key.column));
+        if keys.any(|column| holds_wide(column)) {
+            return None;
+        }
         let before =
             |&row: &u32| compare_vectors(&self.keys, (columns, row as usize), (&last.columns, 0)).is_lt();
         Some((0..rows as u32).filter(before).collect())
