@@ -44,6 +44,8 @@ RESET colonnade.stripe_threshold_rows;
 CREATE MATERIALIZED VIEW m USING colcompress WITH (orderby = 'k DESC') AS SELECT k, count(*) AS n FROM t GROUP BY k;
 GRANT SELECT ON t TO upgrade_reader;
 GRANT SELECT ON engine.stripe TO upgrade_owner;
+REVOKE EXECUTE ON FUNCTION engine.verify(regclass) FROM PUBLIC; GRANT EXECUTE ON FUNCTION engine.verify(regclass) TO upgrade_reader WITH GRANT OPTION;
+CREATE VIEW on_view AS SELECT table_name, advice FROM engine.storage_health;
 ALTER TABLE packed OWNER TO upgrade_owner;
 COMMENT ON TABLE t IS 'a user''s';
 """
@@ -57,7 +59,8 @@ ROWS = "".join(f"SELECT '{name}', count(*), md5(string_agg(r::text, ',' ORDER BY
     SELECT count(*), sum(id), max(v) FROM t WHERE id BETWEEN 90 AND 31500; SELECT count(*), sum(k) FROM t WHERE k = 7; SELECT v FROM packed WHERE id = 29999;
     RESET enable_seqscan; RESET colonnade.enable_scan; RESET enable_bitmapscan;
     SELECT relname, relacl, reloptions, relowner::regrole, obj_description(oid) FROM pg_class WHERE relname IN ('t', 'part_1', 'packed', 'empty', 'unlogged', 'm') ORDER BY 1;
-    SELECT relacl FROM pg_class WHERE oid = 'engine.stripe'::regclass;
+    SELECT relacl FROM pg_class WHERE oid = 'engine.stripe'::regclass; SELECT count(*) > 5 FROM on_view;
+    SELECT proname, proacl FROM pg_proc WHERE pronamespace = 'engine'::regnamespace AND proname IN ('verify', 'storage_health') ORDER BY 1;
     SET ROLE upgrade_reader; SELECT count(*) FROM t; RESET ROLE"""
 # A call of every function and view that a version has, by name. They leave the rows what they are.
 CALLS = {
@@ -149,7 +152,12 @@ def update(server, version, default):
     healthy(server, database, f"{version} before", wanted)
     dumped = subprocess.run([server.bindir / "pg_dump", "-h", server.socket_dir, "-p", str(server.port), "-U", server.superuser, database],
                             capture_output=True, text=True, env=clean_environment(), cwd="/")
-    server.sql("ALTER EXTENSION colonnade UPDATE", database)
+    own = "CREATE VIEW on_function AS SELECT kind FROM engine.verify('t'); CREATE FUNCTION atomic() RETURNS bigint BEGIN ATOMIC SELECT hot_rows FROM engine.storage_health('t'); END"
+    server.sql(own, database)
+    status, _, errors = server.sql("ALTER EXTENSION colonnade UPDATE", database, check=False)
+    check(f"{version}: what users built on functions that change is named", status != 0 and all(told in errors for told in (
+        "DETAIL", "view on_function", "function atomic()", "HINT", "create them again")), errors)
+    server.sql("DROP VIEW on_function; DROP FUNCTION atomic; ALTER EXTENSION colonnade UPDATE", database)
     check(f"{version} is {default} now", server.sql("SELECT extversion FROM pg_extension WHERE extname = 'colonnade'", database) == default)
     healthy(server, database, f"{version} after", wanted)
     with checks.part(f"{version} after: a session that was open goes on", errors=Exception):

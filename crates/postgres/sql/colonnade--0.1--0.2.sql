@@ -4,6 +4,33 @@
 -- so a new installation and an updated one have the same objects.
 
 -- ---------------------------------------------------------------------------------------------------------------
+-- Two functions give more columns: they are made anew, and keep their rights
+-- ---------------------------------------------------------------------------------------------------------------
+
+-- What a user has built on them cannot be kept: the server's own hint would be DROP ... CASCADE, which an update has not. NULL rights are the default ones.
+DO $$
+DECLARE
+    functions regprocedure[] := ARRAY['engine.storage_health(regclass)', 'engine.verify(regclass)'];
+    dependents text;
+BEGIN
+    SELECT pg_catalog.string_agg(DISTINCT pg_catalog.pg_describe_object(coalesce(w.classid, d.classid), coalesce(w.objid, d.objid), 0), ', ')
+    INTO dependents
+    FROM pg_catalog.pg_depend d
+    LEFT JOIN LATERAL (SELECT 'pg_catalog.pg_class'::regclass AS classid, r.ev_class AS objid FROM pg_catalog.pg_rewrite r
+                       WHERE d.classid OPERATOR(pg_catalog.=) 'pg_catalog.pg_rewrite'::regclass AND r.oid OPERATOR(pg_catalog.=) d.objid) w ON true
+    WHERE d.refclassid OPERATOR(pg_catalog.=) 'pg_catalog.pg_proc'::regclass AND d.refobjid OPERATOR(pg_catalog.=) ANY (functions) AND d.deptype IN ('n', 'a')
+      AND NOT (w.objid IS NOT NULL AND w.objid OPERATOR(pg_catalog.=) 'engine.storage_health'::regclass);
+    IF dependents IS NOT NULL THEN
+        RAISE EXCEPTION 'objects of users depend on functions that get more columns' USING ERRCODE = 'dependent_objects_still_exist',
+            DETAIL = 'On engine.storage_health(regclass) or engine.verify(regclass): ' || dependents || '.',
+            HINT = 'Keep their definitions (pg_get_viewdef), drop them, update, and create them again.';
+    END IF;
+    PERFORM pg_catalog.set_config('engine.kept_rights', coalesce(pg_catalog.jsonb_agg(pg_catalog.jsonb_build_object(
+        'function', p.oid::regprocedure, 'rights', p.proacl::text)) FILTER (WHERE p.proacl IS NOT NULL), '[]')::text, true)
+    FROM pg_catalog.pg_proc p WHERE p.oid OPERATOR(pg_catalog.=) ANY (functions);
+END $$;
+
+-- ---------------------------------------------------------------------------------------------------------------
 -- engine.storage_health tells what is needed from what is possible
 -- ---------------------------------------------------------------------------------------------------------------
 
@@ -79,3 +106,22 @@ AS 'MODULE_PATHNAME', 'colonnade_verify';
 
 COMMENT ON FUNCTION engine.verify(regclass)
 IS 'faults in the storage of a colcompress table and its indexes, one row each; none when it is healthy';
+
+-- ---------------------------------------------------------------- the rights of the two functions
+-- The server notes rights given in a script as the extension's own, which pg_dump leaves out; they are the users'.
+DO $$
+DECLARE
+    kept jsonb;
+    given record;
+BEGIN
+    FOR kept IN SELECT pg_catalog.jsonb_array_elements(pg_catalog.current_setting('engine.kept_rights')::jsonb) LOOP
+        EXECUTE pg_catalog.format('REVOKE ALL ON FUNCTION %s FROM PUBLIC, CURRENT_USER', kept ->> 'function');
+        FOR given IN SELECT * FROM pg_catalog.aclexplode((kept ->> 'rights')::pg_catalog.aclitem[]) LOOP
+            EXECUTE pg_catalog.format('GRANT %s ON FUNCTION %s TO %s%s', given.privilege_type, kept ->> 'function',
+                CASE WHEN given.grantee OPERATOR(pg_catalog.=) 0 THEN 'PUBLIC' ELSE given.grantee::regrole::text END,
+                CASE WHEN given.is_grantable THEN ' WITH GRANT OPTION' ELSE '' END);
+        END LOOP;
+        DELETE FROM pg_catalog.pg_init_privs WHERE classoid OPERATOR(pg_catalog.=) 'pg_catalog.pg_proc'::regclass
+            AND objoid OPERATOR(pg_catalog.=) (kept ->> 'function')::regprocedure;
+    END LOOP;
+END $$;
