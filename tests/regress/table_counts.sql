@@ -138,6 +138,7 @@ CALL settle();
 \set stmt 'VACUUM {t}'
 \ir include/counts_twin.sql
 SELECT hot_rows, cold_rows, dead_rows FROM engine.storage_health('c');
+-- (A stripe without any row left is freed; below, one row of each stays.)
 -- What the planner expects: rows that had died when VACUUM counted do not come back when the file grows.
 CREATE FUNCTION expected(t regclass) RETURNS bigint LANGUAGE plpgsql AS $$
 DECLARE plan json;
@@ -148,7 +149,7 @@ END $$;
 CREATE TABLE p (k int) USING colcompress WITH (stripe_row_limit = 10000, autovacuum_enabled = off);
 INSERT INTO p SELECT generate_series(1, 30000);
 VACUUM p;
-DELETE FROM p WHERE k <= 10000;
+DELETE FROM p WHERE k <= 10000 AND k > 1;
 SELECT expected('p');
 CALL settle();
 VACUUM p;

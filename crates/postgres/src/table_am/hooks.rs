@@ -30,6 +30,7 @@ pub unsafe fn install() {
         NEXT_ACCESS.set(pg_sys::object_access_hook);
         pg_sys::object_access_hook = Some(object_access);
         super::publication::install();
+        super::packing::install_vacuum_hook();
         slot_creation::install();
         super::bitmap_paths::install();
         super::index_uses::install();

@@ -96,6 +96,26 @@ pub(super) unsafe fn batch(rel: Relation, fewest: usize) -> usize {
     }
 }
 
+/// Takes out the stripes of which every row is dead; returns how many there are.
+pub(super) unsafe fn take_out_dead(rel: Relation) -> usize {
+    // SAFETY: as `batch`.
+    unsafe {
+        let Some(storage_id) = metapage::storage_id(rel) else { return 0 };
+        let oldest_xmin = pg_sys::GetOldestNonRemovableTransactionId(rel);
+        row_move::forget(storage_id, oldest_xmin);
+        gone_rows::forget(rel);
+        let mut chosen = stripes::seen_by_all(rel, storage_id, oldest_xmin);
+        chosen.retain(Chosen::is_dead);
+        if !chosen.is_empty() {
+            let mut source = Rows::new(rel, []);
+            let command = pg_sys::GetCurrentCommandId(true);
+            directory::prepare();
+            replace(rel, storage_id, &chosen, &mut source, &[], &[], command);
+        }
+        chosen.len()
+    }
+}
+
 /// The rows of some stripes that are not dead by now, those of each.
 unsafe fn live_rows(rel: Relation, storage_id: u64, stripes: &[Chosen]) -> Vec<Vec<ItemPointerData>> {
     // SAFETY: rel is open.

@@ -8,11 +8,12 @@
 //! its batch and goes on at the row's new place (`table_am::moved`), and a mover can be in no deadlock. Index expressions and
 //! comparisons run as the table's owner in a restricted context. `procedure` is what users call; in the
 //! background a `launcher` starts a `worker` for one database after the other (`process`: what both are made of; `turns`: when which table is looked at), which also sees to the pages that
-//! packed rows leave (`tidy`, `compact`).
+//! packed rows leave (`tidy`, `compact`). VACUUM as a statement has stripes taken out that have no row left (`dead_stripes`).
 //! Invariant: for every snapshot a row is there once, at its old place or its new one: both change with the mover's commit.
 
 mod choose;
 mod compact;
+mod dead_stripes;
 mod entries;
 mod growing;
 mod launcher;
@@ -30,6 +31,7 @@ mod tidy;
 mod turns;
 mod worker;
 
+pub(super) use dead_stripes::install as install_vacuum_hook;
 pub use launcher::register as register_workers;
 pub use settings::register_settings;
 

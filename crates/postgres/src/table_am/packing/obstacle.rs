@@ -27,21 +27,31 @@ pub(super) unsafe fn of(rel: Relation) -> Option<(&'static str, &'static str)> {
         if relation::is_temporary(rel) {
             return None;
         }
+        of_taking_out(rel).or_else(|| {
+            entries::has_exclusion(rel).then_some((
+                "It has an exclusion constraint: a check of it that runs meanwhile could miss a row.",
+                LOCKED,
+            ))
+        })
+    }
+}
+
+/// Why stripes cannot even be taken out of a table that have no row left.
+pub(super) unsafe fn of_taking_out(rel: Relation) -> Option<(&'static str, &'static str)> {
+    // SAFETY: as above.
+    unsafe {
+        if relation::is_temporary(rel) {
+            return None;
+        }
         if compat::may_outlive_rows() {
             return Some((
                 "The setting old_snapshot_threshold is on: what is moved could vanish for old snapshots that are to meet an ERROR.",
                 LOCKED,
             ));
         }
-        if decoding::slot(rel).is_some() {
-            return Some((
-                "The database has a replication slot whose output plugin does not go by publications: it would see packed rows deleted.",
-                "Drop the slot, or let its consumer use the plugin pgoutput.",
-            ));
-        }
-        entries::has_exclusion(rel).then_some((
-            "It has an exclusion constraint: a check of it that runs meanwhile could miss a row.",
-            LOCKED,
+        decoding::slot(rel).map(|_| (
+            "The database has a replication slot whose output plugin does not go by publications: it would see packed rows deleted.",
+            "Drop the slot, or let its consumer use the plugin pgoutput.",
         ))
     }
 }

@@ -39,6 +39,11 @@ impl Chosen {
         (self.entry.row_count - self.live) >= self.entry.row_count.div_ceil(WORN)
     }
 
+    /// Whether every row of it is dead.
+    pub const fn is_dead(&self) -> bool {
+        self.live == 0
+    }
+
     /// The class of its size.
     const fn class(&self) -> u32 {
         (if self.live == 0 { 0 } else { self.live.ilog2() }) / 2

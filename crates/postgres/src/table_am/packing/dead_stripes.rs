@@ -1,0 +1,134 @@
+//! VACUUM takes stripes out of which every row is dead.
+//!
+//! What VACUUM's own transactions do to rows is left out of others' snapshots, so they cannot take a stripe out of the directory. But the statement begins in an ordinary
+//! transaction, which the server commits before the first table has its turn: there the hook here takes such stripes out, as packing does, and VACUUM then frees their pages if no older snapshot is
+//! left. Autovacuum has no statement; for it the packing worker does the same. Invariants: nobody is waited for, and a table that cannot be had at once is left alone; who may not
+//! vacuum a table takes nothing out of it.
+
+use std::cell::Cell;
+use std::ffi::{c_char, c_int};
+
+use pgrx::PgList;
+use pgrx::pg_sys::{self, NodeTag, Oid, PlannedStmt, VacuumStmt};
+
+use super::{as_owner, merge, obstacle};
+use crate::compat;
+use crate::host::raw::{self, guarded};
+use crate::host::relation;
+use crate::options;
+use crate::table_am::publication;
+
+thread_local! {
+    static NEXT: Cell<pg_sys::ProcessUtility_hook_type> = const { Cell::new(None) };
+}
+
+/// Puts the hook in place, keeping those of others.
+pub(in crate::table_am) unsafe fn install() {
+    // SAFETY: called once, from _PG_init.
+    unsafe {
+        NEXT.set(pg_sys::ProcessUtility_hook);
+        pg_sys::ProcessUtility_hook = Some(utility);
+    }
+}
+
+unsafe extern "C-unwind" fn utility(
+    statement: *mut PlannedStmt,
+    query: *const c_char,
+    read_only_tree: bool,
+    context: pg_sys::ProcessUtilityContext::Type,
+    params: pg_sys::ParamListInfo,
+    environment: *mut pg_sys::QueryEnvironment,
+    dest: *mut pg_sys::DestReceiver,
+    completion: *mut pg_sys::QueryCompletion,
+) {
+    // SAFETY: the chain is called as the server would call it, from a frame that owns nothing.
+    unsafe {
+        let node = (*statement).utilityStmt;
+        if (*node).type_ == NodeTag::T_VacuumStmt
+            && context == pg_sys::ProcessUtilityContext::PROCESS_UTILITY_TOPLEVEL
+        {
+            guarded(|| {
+                if will_vacuum(node.cast()) {
+                    take_out(tables(node.cast()));
+                }
+            });
+        }
+        let next = NEXT.get().unwrap_or(raw::standard_ProcessUtility);
+        next(statement, query, read_only_tree, context, params, environment, dest, completion);
+    }
+}
+
+/// Whether the statement is a VACUUM that keeps the tables' files, and one that the server will not refuse.
+unsafe fn will_vacuum(statement: *mut VacuumStmt) -> bool {
+    // SAFETY: a statement's node; the name of an option is a string.
+    unsafe {
+        let options = PgList::<pg_sys::DefElem>::from_pg((*statement).options);
+        let is_full = options.iter_ptr().any(|option| {
+            std::ffi::CStr::from_ptr((*option).defname) == c"full" && pg_sys::defGetBoolean(option)
+        });
+        (*statement).is_vacuumcmd
+            && !is_full
+            && !pg_sys::RecoveryInProgress()
+            && !pg_sys::IsInTransactionBlock(true)
+    }
+}
+
+/// The columnar tables that the statement names, or all of the database, as far as the user may vacuum them.
+unsafe fn tables(statement: *mut VacuumStmt) -> Vec<Oid> {
+    // SAFETY: catalog look-ups. Names are looked up without a lock: what they stand for is asked again once it is locked.
+    unsafe {
+        let named = PgList::<pg_sys::VacuumRelation>::from_pg((*statement).rels);
+        let mut found = Vec::new();
+        for named in named.iter_ptr() {
+            let missing_ok = pg_sys::RVROption::RVR_MISSING_OK;
+            let none = pg_sys::NoLock as c_int;
+            let table = match (*named).relation {
+                name if name.is_null() => (*named).oid,
+                name => pg_sys::RangeVarGetRelidExtended(name, none, missing_ok, None, std::ptr::null_mut()),
+            };
+            if pg_sys::get_rel_relkind(table) as u8 == pg_sys::RELKIND_PARTITIONED_TABLE {
+                found.extend(PgList::<Oid>::from_pg(compat::inheritors(table)).iter_oid());
+            } else {
+                found.push(table);
+            }
+        }
+        if named.is_empty() {
+            found = publication::all_tables();
+        }
+        let user = pg_sys::GetUserId();
+        let is_database_owner = pg_sys::pg_database_ownercheck(pg_sys::MyDatabaseId, user);
+        found.retain(|&table| {
+            options::is_columnar(table) && (is_database_owner || pg_sys::pg_class_ownercheck(table, user))
+        });
+        found
+    }
+}
+
+/// Takes the stripes out of these tables of which every row is dead, as far as nobody is at work on them.
+unsafe fn take_out(tables: Vec<Oid>) {
+    // SAFETY: the transaction is the statement's first, and has no snapshot; the locks are kept to its end, which comes before the first table is vacuumed.
+    unsafe {
+        if tables.is_empty() {
+            return;
+        }
+        // As in `procedure`: a mover is nobody's conflict.
+        pg_sys::XactIsoLevel = pg_sys::XACT_READ_COMMITTED as c_int;
+        pg_sys::PushActiveSnapshot(pg_sys::GetTransactionSnapshot());
+        for table in tables {
+            pgrx::check_for_interrupts!();
+            if !pg_sys::ConditionalLockRelationOid(table, pg_sys::ShareUpdateExclusiveLock as c_int) {
+                continue;
+            }
+            let rel = pg_sys::try_table_open(table, pg_sys::NoLock as c_int);
+            if rel.is_null() {
+                continue;
+            }
+            let is_ours = relation::is_colcompress(rel) && !relation::is_foreign_temporary(rel);
+            if is_ours && obstacle::of_taking_out(rel).is_none() {
+                as_owner(rel, || merge::take_out_dead(rel));
+            }
+            pg_sys::table_close(rel, pg_sys::NoLock as c_int);
+        }
+        pg_sys::PopActiveSnapshot();
+    }
+}
