@@ -22,6 +22,8 @@ const VALUE: f64 = 0.6;
 const ROW: f64 = 0.4;
 /// Looking at one stripe's summary, in units of cpu_tuple_cost.
 const STRIPE: f64 = 1.0;
+/// What says that a row is dead, in values.
+const DEAD: f64 = 1.0;
 /// Average width assumed for a column without statistics, in bytes.
 const WIDTH: i32 = 8;
 
@@ -66,22 +68,24 @@ pub unsafe fn estimate(
                 native.push(template);
             }
         }
-        let cold = outline.map_or(0.0, |outline| outline.rows).min(tuples);
+        // Dead rows are decoded with the others, or have to be looked up before their chunk is left out.
+        let stored = outline.map_or(0.0, |outline| outline.rows);
+        let cold = stored.min(tuples);
         let hot = tuples - cold;
         let left = outline.map_or(1.0, |outline| remaining_share(root, outline, &native));
-        let read = cold * left;
+        let read = stored * left;
         let filtered = match exact.is_null() {
-            true => read,
+            true => cold * left,
             false => {
                 let inner = pg_sys::JoinType::JOIN_INNER;
                 let selectivity = pg_sys::clauselist_selectivity(root, exact, 0, inner, std::ptr::null_mut());
-                (cold * selectivity).min(read)
+                (cold * selectivity).min(cold * left)
             }
         };
         let (mut residual_cost, mut exact_cost) = (pg_sys::QualCost::default(), pg_sys::QualCost::default());
         pg_sys::cost_qual_eval(&raw mut residual_cost, residual, root);
         pg_sys::cost_qual_eval(&raw mut exact_cost, exact, root);
-        let values = read * native.len() as f64 + filtered * columns;
+        let values = read * native.len() as f64 + filtered * columns + (read - cold * left) * DEAD;
         let stripes = outline.map_or(&[][..], |outline| &outline.stripes);
         let pages = |runs: &mut dyn Iterator<Item = BlockRun>| {
             runs.map(|run| f64::from(run.block_count)).sum::<f64>()

@@ -129,19 +129,29 @@ unsafe fn offer_columnar(
         {
             return;
         }
-        if let Some(outline) = &outline
-            && !options::allows_index_scans(relation)
-        {
-            index_paths::price(rel, outline, f64::from(pg_sys::bms_num_members(attributes)));
-        }
+        let outlined = outline.as_ref().filter(|_| !options::allows_index_scans(relation));
+        let price_index_paths = |rel| {
+            if let Some(outline) = outlined {
+                index_paths::price(rel, outline, f64::from(pg_sys::bms_num_members(attributes)));
+            }
+        };
+        price_index_paths(rel);
         if finds_few_rows(rel) {
             return;
         }
         let estimate = cost::estimate(root, rel, relation, outline.as_deref(), attributes);
-        let workers = drop_sequential_scan(&mut (*rel).partial_pathlist);
-        drop_sequential_scan(&mut (*rel).pathlist);
+        let workers = drop_sequential_scan(&mut (*rel).partial_pathlist).map(|scan| scan.workers);
+        let dropped = drop_sequential_scan(&mut (*rel).pathlist);
         let path = new_path(root, rel);
         cost::price(path, &estimate, 0);
+        // Index paths that the server's scan was cheaper than are gone, and we may be dearer: it knows nothing of the dead rows in stripes.
+        if cold > 0.0
+            && !(*rel).indexlist.is_null()
+            && dropped.is_some_and(|scan| scan.cost < (*path).path.total_cost)
+        {
+            index_paths::make_anew(root, rel);
+            price_index_paths(rel);
+        }
         let paths = PgList::<pg_sys::Path>::from_pg((*rel).pathlist);
         let free = paths.iter_ptr().filter(|&path| (*path).param_info.is_null());
         let cheapest = free.map(|path| (*path).total_cost).fold((*path).path.total_cost, f64::min);
@@ -239,21 +249,27 @@ unsafe fn new_path(root: *mut pg_sys::PlannerInfo, rel: *mut pg_sys::RelOptInfo)
     }
 }
 
+/// The server's sequential scan, which ours takes the place of.
+struct Dropped {
+    workers: i32,
+    cost: f64,
+}
+
 /// Takes the sequential scan off a list of paths, because our node reads the same rows. Returns the workers it wanted.
-unsafe fn drop_sequential_scan(paths: &mut *mut pg_sys::List) -> Option<i32> {
-    let mut workers = None;
+unsafe fn drop_sequential_scan(paths: &mut *mut pg_sys::List) -> Option<Dropped> {
+    let mut dropped = None;
     // SAFETY: the list holds paths; deleting the cell keeps the list valid.
     unsafe {
         let mut at = 0;
         while !paths.is_null() && at < (**paths).length {
             let path = pg_sys::list_nth(*paths, at).cast::<pg_sys::Path>();
             if (*path).pathtype == NodeTag::T_SeqScan {
-                workers = Some((*path).parallel_workers);
+                dropped = Some(Dropped { workers: (*path).parallel_workers, cost: (*path).total_cost });
                 *paths = pg_sys::list_delete_nth_cell(*paths, at);
             } else {
                 at += 1;
             }
         }
     }
-    workers
+    dropped
 }

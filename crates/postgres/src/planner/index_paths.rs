@@ -47,6 +47,19 @@ pub unsafe fn price(rel: *mut pg_sys::RelOptInfo, outline: &Outline, columns: f6
     }
 }
 
+/// Has the server make the relation's index and bitmap paths again, those among them that have lost to a path that is gone now. They cost what the server says.
+///
+/// # Safety
+/// As `price`.
+pub unsafe fn make_anew(root: *mut pg_sys::PlannerInfo, rel: *mut pg_sys::RelOptInfo) {
+    // SAFETY: the caller's promise. The server adds them to lists that have none.
+    unsafe {
+        take(&mut (*rel).pathlist);
+        take(&mut (*rel).partial_pathlist);
+        pg_sys::create_index_paths(root, rel);
+    }
+}
+
 /// Takes the index and bitmap paths out of a list, in order.
 unsafe fn take(paths: &mut *mut pg_sys::List) -> Vec<*mut pg_sys::Path> {
     let mut taken = Vec::new();

@@ -8,6 +8,10 @@
 //! Only btrees may answer a query without its rows. A btree's scan keeps its page pinned while it hands out that page's entries, so VACUUM cannot take away the heap rows that they lead to and
 //! call their page all-visible meanwhile. Scans by GiST and SP-GiST keep none: a hot row that was packed after such a scan has read its entry, and vacuumed, could be returned by its old place and by
 //! its new one. So these indexes do not count as able to return values.
+//!
+//! A btree of many pages and few rows is full of entries of dead rows, or empty. The server takes the rows to lie evenly over its pages, and a look-up of one key to read as many pages as there are to a row; it
+//! reads one. A heap that has lost its rows is as long, so that costs little there. Beside stripes it has the planner choose scans for look-ups, those of foreign keys among them. So a btree counts a row a
+//! page at the least.
 
 use std::cell::Cell;
 
@@ -16,6 +20,9 @@ use pgrx::pg_sys::{self, IndexOptInfo, Oid, PlannerInfo, RelOptInfo};
 
 use crate::host::raw::guarded;
 use crate::host::relation;
+
+/// Pages of a btree about which nothing need be said.
+const FEW_PAGES: u32 = 4;
 
 thread_local! {
     static NEXT: Cell<pg_sys::get_relation_info_hook_type> = const { Cell::new(None) };
@@ -53,6 +60,7 @@ unsafe fn restrict(table: Oid, rel: *mut RelOptInfo) {
         let mut found = Vec::new();
         let mut others: *mut pg_sys::List = std::ptr::null_mut();
         let mut is_brin_there = false;
+        let mut thin = Vec::new();
         for index in PgList::<IndexOptInfo>::from_pg((*rel).indexlist).iter_ptr() {
             if (*index).relam == pg_sys::BRIN_AM_OID {
                 is_brin_there = true;
@@ -60,16 +68,21 @@ unsafe fn restrict(table: Oid, rel: *mut RelOptInfo) {
             }
             others = pg_sys::lappend(others, index.cast());
             let columns = usize::try_from((*index).ncolumns).unwrap_or(0);
-            if (*index).relam != pg_sys::BTREE_AM_OID && !(*index).canreturn.is_null() {
+            if (*index).relam == pg_sys::BTREE_AM_OID {
+                if (*index).tuples < f64::from((*index).pages) && (*index).pages > FEW_PAGES {
+                    thin.push(index);
+                }
+            } else if !(*index).canreturn.is_null() {
                 found.push(std::slice::from_raw_parts_mut((*index).canreturn, columns));
             }
         }
-        if !is_brin_there && !found.iter().any(|columns| columns.contains(&true)) {
+        if !is_brin_there && thin.is_empty() && !found.iter().any(|columns| columns.contains(&true)) {
             return;
         }
         let open = pg_sys::table_open(table, pg_sys::NoLock as i32);
         if relation::is_colcompress(open) {
             found.into_iter().for_each(|columns| columns.fill(false));
+            thin.into_iter().for_each(|index| (*index).tuples = f64::from((*index).pages));
             (*rel).indexlist = others;
         }
         pg_sys::table_close(open, pg_sys::NoLock as i32);
