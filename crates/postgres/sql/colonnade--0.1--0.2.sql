@@ -125,3 +125,10 @@ BEGIN
             AND objoid OPERATOR(pg_catalog.=) (kept ->> 'function')::regprocedure;
     END LOOP;
 END $$;
+
+-- ---------------------------------------------------------------- catalogs that shrink
+-- What is known of single rows comes and goes by the million: their files are cut off where they end in empty pages. engine.stripe keeps its pages: where its rows lie is remembered from
+-- one transaction to the next.
+ALTER TABLE engine.row_proxy RESET (vacuum_truncate);
+ALTER TABLE engine.delete_bitmap RESET (vacuum_truncate);
+ALTER TABLE engine.row_move RESET (vacuum_truncate);
