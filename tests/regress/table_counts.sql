@@ -67,6 +67,7 @@ CALL settle();
 -- Indexes have as many entries, and who builds them counts rows that are alive.
 \set stmt 'DELETE FROM {t} WHERE k BETWEEN 8100 AND 8199'
 \ir include/counts_twin.sql
+CALL settle();
 \set stmt 'CREATE INDEX {t}_k ON {t} (k)'
 \ir include/counts_twin.sql
 \set stmt 'CREATE INDEX {t}_some ON {t} (v) WHERE k > 20000'
