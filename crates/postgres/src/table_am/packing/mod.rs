@@ -8,7 +8,7 @@
 //! its batch and goes on at the row's new place (`table_am::moved`), and a mover can be in no deadlock. Index expressions and
 //! comparisons run as the table's owner in a restricted context. `procedure` is what users call; in the
 //! background a `launcher` starts a `worker` for one database after the other (`process`: what both are made of; `turns`: when which table is looked at), which also sees to the pages that
-//! packed rows leave (`tidy`, `compact`). VACUUM as a statement has stripes taken out that have no row left (`dead_stripes`).
+//! packed rows leave (`tidy`, `compact`). Where nothing else is left to do, btrees that are half empty are built anew (`rebuild`). VACUUM as a statement has stripes taken out that have no row left (`dead_stripes`).
 //! Invariant: for every snapshot a row is there once, at its old place or its new one: both change with the mover's commit.
 
 mod choose;
@@ -23,6 +23,7 @@ mod order;
 mod overlapping;
 mod procedure;
 mod process;
+mod rebuild;
 mod relocate;
 mod rows;
 mod settings;

@@ -6,6 +6,7 @@ use pgrx::guc::{GucContext, GucFlags, GucRegistry, GucSetting};
 
 static PACKING: GucSetting<bool> = GucSetting::<bool>::new(true);
 static MOVES: GucSetting<bool> = GucSetting::<bool>::new(true);
+static REBUILDS: GucSetting<bool> = GucSetting::<bool>::new(true);
 static NAPTIME: GucSetting<i32> = GucSetting::<i32>::new(30);
 static STRIPES: GucSetting<i32> = GucSetting::<i32>::new(4);
 static COST_DELAY: GucSetting<i32> = GucSetting::<i32>::new(20);
@@ -29,6 +30,14 @@ pub unsafe fn register_settings() {
         c"Moves stripes from the end of a table's file to empty pages.",
         c"The file gets shorter by that; off, rows and further stripes come to fill the pages.",
         &MOVES,
+        GucContext::Suset,
+        GucFlags::default(),
+    );
+    GucRegistry::define_bool_guc(
+        c"colonnade.packing_rebuilds_indexes",
+        c"Builds btrees anew that packing has left half empty, in tables that nobody writes to.",
+        c"As REINDEX INDEX CONCURRENTLY does; off, storage_health says where that would help.",
+        &REBUILDS,
         GucContext::Suset,
         GucFlags::default(),
     );
@@ -82,6 +91,11 @@ pub(super) fn is_on() -> bool {
 /// Whether to move stripes.
 pub(super) fn moves_stripes() -> bool {
     MOVES.get()
+}
+
+/// Whether to build half empty btrees anew.
+pub(super) fn rebuilds_indexes() -> bool {
+    REBUILDS.get()
 }
 
 /// Milliseconds between two rounds.

@@ -13,7 +13,7 @@ use pgrx::pg_sys::{self, Datum, Oid, Relation};
 
 use super::process::{Role, attempt, begin, in_transaction, nap, report, rows_of};
 use super::turns::Turn;
-use super::{launcher, obstacle, settings, tidy};
+use super::{launcher, obstacle, rebuild, settings, tidy};
 use crate::compat;
 use crate::host::relation;
 use crate::options;
@@ -139,7 +139,10 @@ unsafe fn look_at(table: &Table) -> bool {
         let moved = pack(table.oid, table.fewest, stripes);
         // Also where that fails, each time perhaps: what it leaves are pages.
         let tidied = tidy::table(table);
-        let done = moved.zip(tidied).map(|(moved, tidied)| moved > 0 || tidied);
+        let mut done = moved.zip(tidied).map(|(moved, tidied)| moved > 0 || tidied);
+        if table.idle && done == Some(false) {
+            done = rebuild::one(table.oid);
+        }
         match done {
             None => turn.failed(),
             Some(true) => turn.was_busy(),

@@ -1,0 +1,270 @@
+//! Btrees that packing has left half empty are built anew, in tables that nobody writes to.
+//!
+//! A row that is packed gets index entries at its new place while the old ones are there. Pages that were split for them stay half empty once VACUUM has taken the old ones away, for a btree never joins pages.
+//! So where a table is idle, and packing and `tidy` have nothing left to do, the worker has the server do what REINDEX INDEX CONCURRENTLY does: readers and writers go on. Whether it is worth while is seen in the pages
+//! themselves: a look at some tells how full they are, and those of a new index are full, so the same index has no second turn soon. Where older transactions stay it does not begin, and it does not wait for one for long. Invariants: the
+//! table keeps its indexes whatever happens; what a failed attempt has left is dropped, and is invalid until then.
+
+use std::ffi::{c_int, c_void};
+
+use pgrx::PgList;
+use pgrx::pg_sys::{self, NodeTag, Oid, Relation};
+
+use super::process::{attempt, in_transaction, nap, report};
+use super::settings;
+use super::worker::on_table;
+use crate::host::{buffer, relation};
+
+/// Fewer blocks are not worth while: 4 MB.
+const FEWEST: u32 = 512;
+/// Pages that are looked at.
+const SAMPLE: u32 = 64;
+/// A btree is built anew where its pages are filled to less than this part of what a new one's are: two half empty ones become one.
+const FILLED: f64 = 0.62;
+/// Milliseconds between two looks at who is there.
+const MOMENT: i64 = 1000;
+/// How long older transactions are waited for, each time that it is necessary.
+const PATIENCE: &std::ffi::CStr = c"5s";
+
+/// An index that is worth it.
+struct Candidate {
+    schema: String,
+    name: String,
+}
+
+/// Builds one of the table's btrees anew; whether there was one to, None after an ERROR.
+pub(super) unsafe fn one(table: Oid) -> Option<bool> {
+    // SAFETY: each step has transactions of its own.
+    unsafe {
+        if !settings::rebuilds_indexes() {
+            return Some(false);
+        }
+        let Some(found) = on_table(table, |rel| candidate(rel))?.flatten() else { return Some(false) };
+        if others_stay() {
+            return Some(false);
+        }
+        drop_leftovers(table, &found.name);
+        report(&format!("building index {}.{} anew", found.schema, found.name));
+        let done = rebuild(&found);
+        drop_leftovers(table, &found.name);
+        done.map(|()| true)
+    }
+}
+
+/// Whether a transaction with a snapshot goes on for longer than a moment: it would be waited for.
+unsafe fn others_stay() -> bool {
+    // SAFETY: a list of the server's, of as many entries as it says.
+    unsafe {
+        let list = || {
+            let ignored = pg_sys::PROC_IS_AUTOVACUUM | pg_sys::PROC_IN_VACUUM | pg_sys::PROC_IN_SAFE_IC;
+            let mut count = 0;
+            let found = pg_sys::GetCurrentVirtualXIDs(
+                pg_sys::InvalidTransactionId,
+                true,
+                false,
+                ignored as c_int,
+                &raw mut count,
+            );
+            let all = (0..usize::try_from(count).unwrap_or(0)).map(|at| *found.add(at));
+            let all: Vec<_> = all.map(|other| (other.backendId, other.localTransactionId)).collect();
+            pg_sys::pfree(found.cast());
+            all
+        };
+        let before = list();
+        if before.is_empty() {
+            return false;
+        }
+        nap(MOMENT);
+        let after = list();
+        before.iter().any(|other| after.contains(other))
+    }
+}
+
+/// The first of the table's btrees whose pages are mostly empty.
+unsafe fn candidate(rel: Relation) -> Option<Candidate> {
+    // SAFETY: rel is open; indexes are closed here, or by the server's abort.
+    unsafe {
+        let mut found = None;
+        for index in relation::open_indexes(rel, pg_sys::AccessShareLock) {
+            let (class, form) = (&*(*index).rd_rel, &*(*index).rd_index);
+            let is_whole = form.indisvalid && form.indisready && form.indislive && !form.indisexclusion;
+            if found.is_none()
+                && !relation::is_temporary(rel)
+                && is_whole
+                && class.relam == pg_sys::BTREE_AM_OID
+                && relation::block_count(index) >= FEWEST
+                && filled(index) < FILLED * fill_factor(index)
+            {
+                found = Some(Candidate {
+                    schema: text(pg_sys::get_namespace_name(class.relnamespace)),
+                    name: text(class.relname.data.as_ptr()),
+                });
+            }
+            pg_sys::index_close(index, pg_sys::AccessShareLock as c_int);
+        }
+        found
+    }
+}
+
+unsafe fn text(name: *const std::ffi::c_char) -> String {
+    // SAFETY: a terminated string.
+    unsafe { std::ffi::CStr::from_ptr(name).to_string_lossy().into_owned() }
+}
+
+/// What part of a leaf page the server fills when it builds the index.
+unsafe fn fill_factor(index: Relation) -> f64 {
+    /// BTREE_DEFAULT_FILLFACTOR.
+    const DEFAULT: c_int = 90;
+    // SAFETY: options, or null; all kinds of relations have this one at the same place.
+    unsafe {
+        let options = (*index).rd_options.cast::<pg_sys::StdRdOptions>();
+        let percent = if options.is_null() { DEFAULT } else { (*options).fillfactor };
+        f64::from(percent) / 100.0
+    }
+}
+
+/// What part of the index's pages is in use, by some that lie evenly over it.
+unsafe fn filled(index: Relation) -> f64 {
+    // SAFETY: the index is open; pages are read under their locks.
+    unsafe {
+        let blocks = relation::block_count(index);
+        let pages = SAMPLE.min(blocks - 1);
+        let mut free = 0.0;
+        let whole = f64::from(pg_sys::BLCKSZ);
+        for at in 0..pages {
+            let block = 1 + (u64::from(at) * u64::from(blocks - 1) / u64::from(pages)) as u32;
+            let buf = buffer::read(index, block, std::ptr::null_mut());
+            buffer::lock_shared(buf);
+            let page = buffer::page(buf);
+            // A new page, and one without entries but for the bound that it begins with, are free.
+            let is_empty = pg_sys::PageIsNew(page) || pg_sys::PageGetMaxOffsetNumber(page) <= 1;
+            free += if is_empty { whole } else { pg_sys::PageGetExactFreeSpace(page) as f64 };
+            buffer::unlock(buf);
+            pg_sys::ReleaseBuffer(buf);
+        }
+        1.0 - free / (whole * f64::from(pages.max(1)))
+    }
+}
+
+/// REINDEX INDEX CONCURRENTLY, as the server runs it for a statement.
+unsafe fn rebuild(found: &Candidate) -> Option<()> {
+    // SAFETY: the server's own command; what it is given lives in a context of its own, and outlives its transactions.
+    unsafe {
+        let context = pg_sys::AllocSetContextCreateInternal(
+            pg_sys::TopMemoryContext,
+            c"colonnade rebuild".as_ptr(),
+            0,
+            8 * 1024,
+            8 * 1024 * 1024,
+        );
+        set_lock_timeout(PATIENCE);
+        let done = attempt(&format!("index {}.{}", found.schema, found.name), false, || {
+            pg_sys::SetCurrentStatementStartTimestamp();
+            pg_sys::StartTransactionCommand();
+            pg_sys::PushActiveSnapshot(pg_sys::GetTransactionSnapshot());
+            pg_sys::PortalContext = context;
+            let before = pg_sys::MemoryContextSwitchTo(context);
+            let word = |text: &str| {
+                std::ffi::CString::new(text)
+                    .map_or(std::ptr::null_mut(), |text| pg_sys::pstrdup(text.as_ptr()))
+            };
+            let option = pg_sys::makeDefElem(word("concurrently"), std::ptr::null_mut(), -1);
+            let statement = pg_sys::palloc0(size_of::<pg_sys::ReindexStmt>()).cast::<pg_sys::ReindexStmt>();
+            (*statement).type_ = NodeTag::T_ReindexStmt;
+            (*statement).kind = pg_sys::ReindexObjectType::REINDEX_OBJECT_INDEX;
+            (*statement).relation = pg_sys::makeRangeVar(word(&found.schema), word(&found.name), -1);
+            (*statement).params = pg_sys::lappend(std::ptr::null_mut(), option.cast::<c_void>());
+            let state = pg_sys::make_parsestate(std::ptr::null_mut());
+            pg_sys::MemoryContextSwitchTo(before);
+            pg_sys::ExecReindex(state, statement, true);
+            pg_sys::CommitTransactionCommand();
+        });
+        set_lock_timeout(c"0");
+        pg_sys::PortalContext = std::ptr::null_mut();
+        pg_sys::MemoryContextDelete(context);
+        done
+    }
+}
+
+unsafe fn set_lock_timeout(value: &std::ffi::CStr) {
+    // SAFETY: the server copies both.
+    unsafe {
+        let context = pg_sys::GucContext::PGC_SUSET;
+        pg_sys::SetConfigOption(
+            c"lock_timeout".as_ptr(),
+            value.as_ptr(),
+            context,
+            pg_sys::GucSource::PGC_S_OVERRIDE,
+        );
+    }
+}
+
+/// Drops what an attempt of before has left, which the server calls after the index: an invalid one, or the old one, invalid by now. Not now, where somebody is at work on the table.
+unsafe fn drop_leftovers(table: Oid, name: &str) {
+    // SAFETY: a transaction of its own; locks are kept to its end.
+    unsafe {
+        let work = || {
+            let leftovers = leftovers(table, name);
+            if leftovers.is_empty()
+                || !pg_sys::ConditionalLockRelationOid(table, pg_sys::AccessExclusiveLock as c_int)
+            {
+                return;
+            }
+            for index in leftovers {
+                let address = pg_sys::ObjectAddress {
+                    classId: pg_sys::RelationRelationId,
+                    objectId: index,
+                    objectSubId: 0,
+                };
+                let flags = pg_sys::PERFORM_DELETION_INTERNAL as c_int;
+                pg_sys::performDeletion(&raw const address, pg_sys::DropBehavior::DROP_RESTRICT, flags);
+            }
+        };
+        attempt(&format!("what is left of building index {name} anew"), true, || in_transaction(work));
+    }
+}
+
+/// Invalid indexes of a table that the server has called after `name` for building that one anew.
+unsafe fn leftovers(table: Oid, name: &str) -> Vec<Oid> {
+    // SAFETY: catalog look-ups about a table that may be gone.
+    unsafe {
+        let rel = pg_sys::try_table_open(table, pg_sys::AccessShareLock as c_int);
+        if rel.is_null() {
+            return Vec::new();
+        }
+        let list = pg_sys::RelationGetIndexList(rel);
+        let is_left = |&index: &Oid| {
+            let other = pg_sys::get_rel_name(index);
+            let is_valid = !pg_sys::get_index_isvalid(index);
+            !other.is_null() && is_valid && is_called_after(&text(other), name)
+        };
+        let found = PgList::<Oid>::from_pg(list).iter_oid().filter(is_left).collect();
+        pg_sys::table_close(rel, pg_sys::AccessShareLock as c_int);
+        found
+    }
+}
+
+/// Whether the server has made up a name from `name` for an index that is built concurrently, which is cut where it would be too long.
+fn is_called_after(other: &str, name: &str) -> bool {
+    ["_ccnew", "_ccold"].iter().any(|mark| {
+        let Some((stem, number)) = other.rsplit_once(mark) else { return false };
+        number.bytes().all(|byte| byte.is_ascii_digit())
+            && !stem.is_empty()
+            && name.starts_with(stem)
+            && (stem.len() == name.len() || other.len() >= 60)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_called_after;
+
+    #[test]
+    fn leftovers_are_known_by_their_names() {
+        assert!(is_called_after("t_pkey_ccnew", "t_pkey") && is_called_after("t_pkey_ccold12", "t_pkey"));
+        assert!(!is_called_after("t_pkey_ccnewer", "t_pkey") && !is_called_after("t_ccnew", "t_pkey"));
+        assert!(!is_called_after("t_pkey", "t_pkey") && !is_called_after("_ccnew", "t_pkey"));
+        let long = "x".repeat(63);
+        assert!(is_called_after(&format!("{}_ccnew", "x".repeat(57)), &long));
+    }
+}
