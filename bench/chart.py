@@ -14,7 +14,7 @@ import matplotlib
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt  # noqa: E402
 
-COLOURS = {"heap": "#8c8c8c", "colcompress": "#1f6feb", "duckdb": "#f2a900"}
+COLOURS = {"heap": "#8c8c8c", "colcompress": "#1f6feb", "duckdb": "#f2a900", "hyper": "#c2415d"}
 
 
 def main(path):

@@ -1,4 +1,4 @@
-"""The events benchmark: loads, sizes and questions of heap, colcompress and DuckDB in turns, Parquet's size beside them.
+"""The events benchmark: loads, sizes and questions of heap, colcompress and DuckDB (HYPER=1: and Hyper) in turns, Parquet's size beside them.
 
 Called by scripts/bench.sh. ROWS (1,000,000), LOADS and RUNS (7) change the amount of work; SIZES=0 leaves out the size of
 each column; AM names another access method; OUT the JSON file, target/bench/events.json unless it is given.
@@ -6,7 +6,7 @@ each column; AM names another access method; OUT the JSON file, target/bench/eve
 
 import os
 
-from harness import kit, race
+from harness import kit, others, race
 from harness.server import fresh_server, run_program
 
 ROWS = int(os.environ.get("ROWS", "1000000"))
@@ -29,6 +29,13 @@ DUCK_WORDS = {
     "K7": "SELECT count(*), sum(amount), avg(price) FROM t WHERE user_id IN (SELECT s * 500 FROM range(1, 101) AS r(s))",
     "K8": "SELECT count(*), sum(amount), avg(price) FROM t WHERE user_id IN (SELECT s * 50 FROM range(1, 1001) AS r(s))",
 }
+
+HYPER_TABLE = """CREATE TABLE t (id bigint, created_at timestamptz, event_date date, user_id bigint, session_id text,
+    amount numeric(15,4), price double precision, quantity integer, duration_ms integer, score real, country_code text,
+    browser text, url text, is_mobile boolean, event_type text, metadata text, tags text)"""
+# It has neither containment of JSON nor of arrays, and the average of floats of 32 bits has few digits.
+HYPER_WORDS = {"Q6": None, "Q7": None, "Q8": None,
+               "Q3": "SELECT country_code, count(*) AS n, avg(score::double precision) FROM t GROUP BY country_code ORDER BY n DESC"}
 
 # What a column's values carry, in bytes a row, after everything that follows from the row's number is taken away:
 # md5 is 128 random bits; random() has 52; a rounded one log2 of its values; a float4 of it 23 and an exponent's 2.
@@ -97,9 +104,22 @@ def duck_table(engine, csv):
     return load
 
 
+def other_table(engine, csv):
+    """The same rows in another engine; what the load took."""
+    if engine.name == others.DuckDB.name:
+        return duck_table(engine, csv)
+    engine.ask(HYPER_TABLE)
+    return engine.ask(f"COPY t FROM '{csv}' WITH (FORMAT csv)", rows=False)
+
+
+def words(name):
+    """What a question is in other engines' words, where these differ."""
+    return {engine: of[name] for engine, of in (("duckdb", DUCK_WORDS), ("hyper", HYPER_WORDS)) if name in of}
+
+
 def questions():
     """All of the file: the keyed ones (K1 to K8) apart, because they get indexes."""
-    both = [race.Question(q.name, q.title, q.text, q.ordered, DUCK_WORDS.get(q.name)) for q in kit.read_queries(kit.SQL / "events_queries.sql")]
+    both = [race.Question(q.name, q.title, q.text, q.ordered, words(q.name)) for q in kit.read_queries(kit.SQL / "events_queries.sql")]
     keyed = [q for q in both if q.name in KEYED]
     return [q for q in both if q not in keyed], keyed
 
@@ -108,23 +128,24 @@ def ask(server, arms, csv, about):
     """Both lists in both modes; the exit status."""
     engines = [race.Postgres("heap", server, DATABASE, arms[0].name), race.Postgres(arms[1].method, server, DATABASE, arms[1].name)]
     try:
-        if race.PYTHON.exists():
-            duck = race.DuckDB(server.base / "events.duckdb")
-            engines.append(duck)
-            kit.say("loading DuckDB")
-            load = duck_table(duck, csv)
-            about["duckdb"] = {"version": duck.version, "load_s": load["wall_ms"] / 1000, "load_cpu_s": load["cpu_ms"] / 1000, "bytes": duck.path.stat().st_size}
-            kit.say(f"  DuckDB {duck.version}: {load['wall_ms'] / 1000:.1f} s, CPU {load['cpu_ms'] / 1000:.1f} s, file {duck.path.stat().st_size / kit.MB:.1f} MB")
+        for kind in others.present():
+            engine = kind(server.base / f"events.{kind.name}")
+            engines.append(engine)
+            kit.say(f"loading {kind.name}")
+            load = other_table(engine, csv)
+            about[kind.name] = {"version": engine.version, "load_s": load["wall_ms"] / 1000, "load_cpu_s": load["cpu_ms"] / 1000, "bytes": engine.path.stat().st_size}
+            kit.say(f"  {kind.name} {engine.version}: {load['wall_ms'] / 1000:.1f} s, CPU {load['cpu_ms'] / 1000:.1f} s, file {engine.path.stat().st_size / kit.MB:.1f} MB")
         scanned, keyed = questions()
         kit.say(f"{len(scanned)} questions without indexes, {RUNS} runs each in turns")
         contest = race.Race("events", engines, scanned, RUNS)
         modes = contest.all_modes()
-        kit.say(f"{len(keyed)} questions by key, with btree(id) and btree(user_id) on all")
+        kit.say(f"{len(keyed)} questions by key, with btree(id) and btree(user_id) on all but Hyper, which has no indexes")
         for arm in arms:
             server.sql(f"CREATE INDEX ON {arm.name} (id); CREATE INDEX ON {arm.name} (user_id); ANALYZE {arm.name}", DATABASE)
-        if len(engines) > 2:
-            engines[2].ask("CREATE INDEX by_id ON t (id)")
-            engines[2].ask("CREATE INDEX by_user ON t (user_id)")
+        for engine in engines[2:]:
+            if engine.name == others.DuckDB.name:
+                engine.ask("CREATE INDEX by_id ON t (id)")
+                engine.ask("CREATE INDEX by_user ON t (user_id)")
         contest.questions = keyed
         for mode, record in contest.all_modes().items():
             modes[mode].update(record)

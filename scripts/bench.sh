@@ -22,14 +22,18 @@ in_server() { # in_server PROGRAM PACKAGE...: build and stage, install the Pytho
     python3 "$ROOT/bench/$program" "$TARGET/stage/release"
 }
 
+# Hyper is not free software: it is installed for who asks for it.
+hyper=()
+if [ "${HYPER:-}" = 1 ]; then hyper=(tableauhyperapi); fi
+
 case ${1:-all} in
 all)
-    in_server events.py pyarrow duckdb pytz matplotlib
+    in_server events.py pyarrow duckdb pytz matplotlib "${hyper[@]}"
     "$TARGET/venv/bin/python" "$ROOT/bench/picture.py" "$TARGET/bench/events.json" "$TARGET/bench/README.svg" || warn "no picture"
     in_server open_scan.py
     ;;
-events) LOADS=${LOADS:-1} SIZES=${SIZES:-0} in_server events.py duckdb pytz matplotlib ;;
-tpch) in_server tpch.py duckdb pytz matplotlib tpchgen-cli ;;
+events) LOADS=${LOADS:-1} SIZES=${SIZES:-0} in_server events.py duckdb pytz matplotlib "${hyper[@]}" ;;
+tpch) in_server tpch.py duckdb pytz matplotlib tpchgen-cli "${hyper[@]}" ;;
 clickbench) in_server clickbench.py duckdb pytz matplotlib numpy pyarrow ;;
 open-scan) in_server open_scan.py ;;
 small) in_server small.py ;;

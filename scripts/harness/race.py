@@ -1,9 +1,9 @@
-"""Races heap, colcompress and DuckDB over the same questions: alternating runs, answers compared, one table, JSON, charts.
+"""Races heap, colcompress and others (`harness.others`) over the same questions: alternating runs, answers compared, one table, JSON, charts.
 
 Who calls it: the programs in bench/ that are suites (events, tpch, clickbench). Each engine takes its turn at each
 question; wall time is the client's, CPU time that of the backend's process with all its threads, and of parallel
-workers. No time is reported for an answer that differs from heap's: DuckDB's are compared numerically, because
-it computes in other types.
+workers. No time is reported for an answer that differs from heap's: those of others are compared numerically, because
+they compute in other types.
 """
 
 import json
@@ -27,11 +27,11 @@ PATIENCE = ((60_000, 1), (10_000, 3))
 
 
 class Question(kit.Query):
-    """A question, with DuckDB's words for it where they differ, and whether ties leave the choice of rows open."""
+    """A question, with other engines' words for it where they differ, by their names, and whether ties leave the choice of rows open."""
 
-    def __init__(self, name, title, text, ordered=None, duck=None, ties=False):
+    def __init__(self, name, title, text, ordered=None, words=None, ties=False):
         super().__init__(name, title, text, ordered)
-        self.duck, self.ties = duck or text, ties
+        self.words, self.ties = words or {}, ties
 
 
 class Run:
@@ -128,46 +128,6 @@ class Postgres:
         self.session.close()
 
 
-class DuckDB:
-    """DuckDB on a file of its own, in a process of its own."""
-
-    name = "duckdb"
-
-    def __init__(self, path):
-        self.path = path
-        self.process = subprocess.Popen([str(PYTHON), str(ROOT / "bench" / "duckdb_server.py"), str(path)], stdin=subprocess.PIPE,
-                                        stdout=subprocess.PIPE, text=True)
-        self.version = self.reply()["version"]
-
-    def reply(self):
-        line = self.process.stdout.readline()
-        if not line:
-            raise ServerError("DuckDB ended")
-        return json.loads(line)
-
-    def ask(self, text, rows=True):
-        self.process.stdin.write(json.dumps({"sql": text, "rows": rows}) + "\n")
-        self.process.stdin.flush()
-        answer = self.reply()
-        if "error" in answer:
-            raise ServerError(f"DuckDB: {answer['error']}\n{text}")
-        return answer
-
-    def use(self, threads):
-        self.ask(f"SET threads = {threads}")
-
-    def words(self, question):
-        return kit.Query("", "", question.duck, None).on("t")
-
-    def run(self, text):
-        answer = self.ask(text)
-        return Run(answer["wall_ms"], answer["cpu_ms"], [tuple(row) for row in answer["rows"]])
-
-    def close(self):
-        self.process.stdin.close()
-        self.process.wait()
-
-
 class Stored:
     """An engine whose answers and times were measured once and are kept: {mode: {text: {wall_ms, cpu_ms, rows}}}."""
 
@@ -198,8 +158,8 @@ def number(value):
         return None
 
 
-def alike(left, right, tolerance=1e-9):
-    """Are two values the same for a reader: numbers within the tolerance, text without padding?"""
+def alike(left, right, slack=0.0, tolerance=1e-9):
+    """Are two values the same for a reader: numbers within the tolerance (`slack` where it is more), text without padding?"""
     if left is None or right is None:
         return left is right
     if left.rstrip() == right.rstrip():
@@ -207,18 +167,18 @@ def alike(left, right, tolerance=1e-9):
     a, b = number(left), number(right)
     if a is None or b is None:
         return False
-    return abs(a - b) <= tolerance * max(abs(a), abs(b), 1e-300)
+    return abs(a - b) <= max(slack, tolerance * max(abs(a), abs(b), 1e-300))
 
 
-def loosely(rows, expected):
-    """What differs between DuckDB's answer and heap's, or None. Rows are put side by side by rounded values."""
+def loosely(rows, expected, slack=0.0):
+    """What differs between another engine's answer and heap's, or None. Rows are put side by side by rounded values."""
     if len(rows) != len(expected):
         return f"{len(rows)} rows instead of {len(expected)}"
 
     def key(row):
         return tuple("" if v is None else v.rstrip() if number(v) is None else f"{number(v):.6e}" for v in row)
     for got, want in zip(sorted(rows, key=key), sorted(expected, key=key)):
-        if len(got) != len(want) or not all(alike(a, b) for a, b in zip(got, want)):
+        if len(got) != len(want) or not all(alike(a, b, slack) for a, b in zip(got, want)):
             return f"{got} instead of {want}"
     return None
 
@@ -234,7 +194,7 @@ def untied(text, columns):
 
 
 class Race:
-    """The engines, in the order of the table's columns: heap first, then colcompress, then DuckDB if it is there."""
+    """The engines, in the order of the table's columns: heap first, then colcompress, then others if they are there."""
 
     def __init__(self, suite, engines, questions, runs):
         self.suite, self.engines, self.questions, self.runs = suite, engines, questions, runs
@@ -283,7 +243,7 @@ class Race:
         return next(engine for engine in self.engines if engine.name == name)
 
     def compare(self, question, words, first):
-        """What differs from heap's answer (from DuckDB's where heap had none); None where nothing does."""
+        """What differs from heap's answer (from the first other's where heap had none); None where nothing does."""
         heap, column = self.engines[0], self.engines[1]
         answers = {name: run.rows for name, run in first.items()}
         rows = next((rows for rows in answers.values() if rows), None)
@@ -291,17 +251,17 @@ class Race:
             width = len(rows[0])
             answers = {engine.name: engine.run(untied(words[engine.name], width)).rows for engine in self.engines}
         reference = answers[heap.name]
+        others = {engine.name: engine.slack for engine in self.engines[2:] if answers[engine.name] is not None}
         if reference is None:
-            reference = answers.get(DuckDB.name)
-            return "no reference: heap was stopped and there is no DuckDB" if reference is None else \
-                None if answers[column.name] is None else loosely(answers[column.name], reference)
+            if not others:
+                return "no reference: heap was stopped and there is no other engine"
+            return None if answers[column.name] is None else loosely(answers[column.name], answers[next(iter(others))])
         if answers[column.name] is not None:
             fault = kit.compare(answers[column.name], reference, question.ordered, column.floats(words[column.name]))
             if fault:
                 return f"{column.name}: {fault}"
-        other = answers.get(DuckDB.name)
-        fault = loosely(other, reference) if other is not None else None
-        return f"{DuckDB.name}: {fault}" if fault else None
+        faults = {name: loosely(answers[name], reference, slack) for name, slack in others.items()}
+        return next((f"{name}: {fault}" for name, fault in faults.items() if fault), None)
 
 
 def median(values):

@@ -2,15 +2,15 @@
 
 Who calls it: bench/tpch.py and bench/clickbench.py. STEP chooses a part of the work, so that asking again takes minutes:
 
-    prepare    makes a server and DuckDB's file below target/servers, loads them and stops; what is loaded already stays
+    prepare    makes a server and others' files below target/servers, loads them and stops; what is loaded already stays
     reference  asks heap for what is missing of its answers, and keeps them in target/bench/SUITE-heap.json
     race       starts the prepared server with the library as it is built now, and races
     remove     removes the server and its files; heap's kept answers stay
     (nothing)  all four
 
 HEAP says what heap does: `fresh` races with the others; `kept` answers from the file, so that later runs load no heap;
-`none` is not there at all, and DuckDB's answers are what colcompress is compared with. Rows come through a pipe from
-the program that makes them, once for each engine: no file of them is ever on disk.
+`none` is not there at all, and the first other's answers are what colcompress is compared with. Rows come through a pipe from
+the program that makes them, once for each engine (Hyper reads no pipes: for it a table's rows are on disk while it loads them).
 
 Both column stores hold their rows in the same order. Where a suite has sort keys there are two races: of the rows `made`
 as the program makes them, and of the rows `sorted` by those keys in both. ORDERS="made" or "sorted" does only one of them.
@@ -21,7 +21,7 @@ import os
 import subprocess
 from contextlib import contextmanager
 
-from . import kit, race
+from . import kit, others, race
 from .server import TARGET, Server, ServerError, private_base, running_as_root, server_ids
 
 STEPS = ("prepare", "reference", "race", "remove")
@@ -35,7 +35,7 @@ ONCE = 60_000
 
 
 class Table:
-    """One table: the command that writes its rows as CSV, and what COPY and DuckDB are told of them. `duck` has {path}."""
+    """One table: the command that writes its rows as CSV, and what COPY (DuckDB's and Hyper's too) is told of them. `duck` has {path}."""
 
     def __init__(self, name, command, copy, duck):
         self.name, self.command, self.copy, self.duck = name, command, copy, duck
@@ -55,7 +55,8 @@ class Suite:
         self.runs = int(os.environ.get("RUNS", "5"))
         self.timeout = int(os.environ.get("TIMEOUT", "300"))
         self.server = Server(private_base(f"bench-{self.name}"), stage=stage, settings=SETTINGS)
-        self.duck = {}
+        # The other engines, by the order of their rows and by name.
+        self.others = {order: {} for order in self.orders}
         if self.heap not in ("fresh", "kept", "none"):
             raise ServerError(f"HEAP is fresh, kept or none, not {self.heap}")
 
@@ -80,8 +81,9 @@ class Suite:
                     for order in self.orders:
                         status |= self.race(order, asked)
         finally:
-            for duck in self.duck.values():
-                duck.close()
+            for engines in self.others.values():
+                for engine in engines.values():
+                    engine.close()
             if "remove" in wanted:
                 self.server.destroy()
             else:
@@ -98,8 +100,8 @@ class Suite:
         self.server.start()
         if self.server.sql(f"SELECT count(*) FROM pg_database WHERE datname = '{DATABASE}'") == "0":
             self.server.create_database(DATABASE)
-        if race.PYTHON.exists():
-            self.duck = {order: race.DuckDB(self.server.base / f"{order}.duckdb") for order in self.orders}
+        for order, engines in self.others.items():
+            engines.update({kind.name: kind(self.server.base / f"{order}.{kind.name}") for kind in others.present()})
 
     def prepare(self):
         loaded = self.loaded()
@@ -109,8 +111,8 @@ class Suite:
         for order in self.orders:
             keys = self.sort if order == "sorted" else {}
             loads[f"colcompress, {order}"] = lambda order=order, keys=keys: self.load_server(ORDERS[order], "colcompress", keys)
-            if order in self.duck:
-                loads[f"duckdb, {order}"] = lambda order=order, keys=keys: self.load_duck(self.duck[order], keys)
+            for name, engine in self.others[order].items():
+                loads[f"{name}, {order}"] = lambda engine=engine, keys=keys: self.load_other(engine, keys)
         for name, load in loads.items():
             if name not in loaded:
                 kit.say(f"{self.name}: loading {name}")
@@ -158,11 +160,10 @@ class Suite:
             engines.insert(0, race.Stored("heap", self.kept()))
         else:
             engines.insert(0, race.Absent("heap"))
-        if order in self.duck:
-            engines.append(self.duck[order])
+        engines += self.others[order].values()
         name = self.name if order == "made" else f"{self.name}-{order}"
         try:
-            notes = {"kept": "; heap's times are kept ones", "none": "; no heap: answers are compared with DuckDB's"}
+            notes = {"kept": "; heap's times are kept ones", "none": "; no heap: answers are compared with the first other's"}
             kit.say(f"{len(asked)} questions to rows {order}, {self.runs} runs each in turns{notes.get(self.heap, '')}")
             contest = race.Race(name, engines, asked, self.runs)
             about = {"postgres": self.version(), "settings": SETTINGS, "heap": self.heap, "order": order, "sort": self.sort, "loaded": loaded}
@@ -194,28 +195,43 @@ class Suite:
         size = sum(kit.table_bytes(self.server, DATABASE, f"{schema}.{table.name}") for table in self.tables)
         return {"wall_s": wall, "cpu_s": cpu, "bytes": size}
 
-    def load_duck(self, duck, keys):
-        wall = 0.0
-        before = race.process_cpu(duck.process.pid)
-        for statement in "\n".join(line for line in self.create(True).splitlines() if not line.startswith("--")).split(";"):
+    def load_other(self, engine, keys):
+        wall = cpu = 0.0
+        is_duck = engine.name == others.DuckDB.name
+
+        def ask(statement):
+            nonlocal wall, cpu
+            answer = engine.ask(statement, rows=False)
+            wall, cpu = wall + answer["wall_ms"] / 1000, cpu + answer["cpu_ms"] / 1000
+        for statement in "\n".join(line for line in self.create(is_duck).splitlines() if not line.startswith("--")).split(";"):
             if statement.strip():
-                duck.ask(statement)
+                engine.ask(statement)
         for table in self.tables:
-            with self.rows_of(table) as path:
-                wall += duck.ask(table.duck.format(path=path), rows=False)["wall_ms"] / 1000
+            # Hyper reads no pipes.
+            with self.rows_of(table, piped=is_duck) as path:
+                ask(table.duck.format(path=path) if is_duck else f"COPY {table.name} FROM '{path}' WITH ({table.copy})")
             if table.name in keys:
                 for statement in (f"CREATE TABLE in_order AS SELECT * FROM {table.name} ORDER BY {keys[table.name]}",
                                   f"DROP TABLE {table.name}", f"ALTER TABLE in_order RENAME TO {table.name}"):
-                    wall += duck.ask(statement, rows=False)["wall_ms"] / 1000
+                    ask(statement)
             kit.say(f"  {table.name} is loaded")
-        duck.ask("CHECKPOINT")
-        return {"wall_s": wall, "cpu_s": race.process_cpu(duck.process.pid) - before, "bytes": duck.path.stat().st_size}
+        if is_duck:
+            ask("CHECKPOINT")
+        return {"wall_s": wall, "cpu_s": cpu, "bytes": engine.path.stat().st_size}
 
     @contextmanager
-    def rows_of(self, table):
-        """A pipe to read the table's rows from, while a program writes them."""
+    def rows_of(self, table, piped=True):
+        """A pipe to read the table's rows from, while a program writes them; or a file of them."""
         path = self.server.base / f"{table.name}.csv"
         path.unlink(missing_ok=True)
+        if not piped:
+            try:
+                with path.open("wb") as file:
+                    subprocess.run([*map(str, table.command)], stdin=subprocess.DEVNULL, stdout=file, check=True)
+                yield path
+            finally:
+                path.unlink(missing_ok=True)
+            return
         os.mkfifo(path)
         if running_as_root():
             os.chown(path, *server_ids())
