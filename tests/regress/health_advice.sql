@@ -80,7 +80,7 @@ DO $$BEGIN
   FOR load IN 0..3 LOOP INSERT INTO wide SELECT g, repeat('x', 40000) FROM generate_series(1, 1000) g; COMMIT; END LOOP;
 END$$;
 SELECT stripes, small_stripes, advice FROM health WHERE table_name = 'wide'::regclass;
--- An order that packing cannot keep takes a merge: needed where most stripes overlap.
+-- An order that statistics do not know: the stripes' first and last rows say how far they reach.
 CREATE TABLE w (k text) USING colcompress WITH (stripe_row_limit = 1000, orderby = 'k');
 DO $$BEGIN
   FOR load IN 0..3 LOOP INSERT INTO w SELECT md5(g::text) FROM generate_series(1, 1000) g; COMMIT; END LOOP;

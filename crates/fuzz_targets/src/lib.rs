@@ -9,7 +9,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use encodings::{Chunk, NoPglz, SharedColumn, filter_vector};
-use stripe::{CHECKSUM_BYTES, StripeReader, Summary, checksum, prune_chunk, prune_stripe};
+use stripe::{CHECKSUM_BYTES, StripeReader, Summary, checksum, prune_chunk, prune_stripe, with_orders};
 use vector::{CompareOp, LogicalType, PhysicalType, Predicate, Scalar, Selection, Values, Vector};
 
 /// Rows a target lets bytes declare: what is decoded must stay small.
@@ -211,6 +211,7 @@ fn point_at(predicate: &mut Predicate, wanted: usize) {
 pub fn fuzz_summary(data: &[u8]) {
     let bytes = sealed(data);
     let Ok(summary) = Summary::open(&bytes) else { return };
+    let _ = (summary.orders(), with_orders(&bytes, &[1]));
     for column in 0..summary.column_count().min(64) {
         let Ok(Some((logical, _))) = summary.column(column) else { continue };
         for mut predicate in predicates(logical) {

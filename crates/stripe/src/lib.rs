@@ -22,6 +22,6 @@ pub use distinct::Sketch;
 pub use prune::{Prune, prune_chunk, prune_leaf, prune_statistics, prune_stripe};
 pub use reader::{ColumnSchema, OwnedChunk, StripeBytes, StripeReader};
 pub use statistics::{Bound, ColumnStatistics, Scales};
-pub use summary::{Summary, write_summary};
+pub use summary::{Summary, with_orders, write_summary};
 pub use verify::{Broken, Finding, verify_chunk, verify_column};
 pub use writer::{ColumnReport, EncodedStripe, StripeOptions, write_stripe};

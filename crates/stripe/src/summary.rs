@@ -2,17 +2,19 @@
 //! stripes without touching their pages.
 //!
 //! Bytes: version u8, row count v, column count v, width w of the ends u8, per column: end of its entry in w bytes
-//! (counted from the first entry), the entries (type tag u8, fixed width u16 for fixed bytes only, statistics), checksum u64. The ends let a
-//! scan parse the columns it asks about and no other.
+//! (counted from the first entry), the entries (type tag u8, fixed width u16 for fixed bytes only, statistics), perhaps orders (number v, u64 each), checksum u64. The ends let a
+//! scan parse the columns it asks about and no other. Orders are the host's: what its rows are sorted by. A reader that does not ask for them never comes to what follows the entries.
 
 use encodings::cursor::Reader;
 use vector::{Error, LogicalType, Result};
 
-use crate::cursor::{Put, ReadMore, seal, unseal};
+use crate::cursor::{CHECKSUM_BYTES, Put, ReadMore, seal, unseal};
 use crate::footer::MAX_COLUMNS;
 use crate::statistics::{ColumnStatistics, SUMMARY_BOUND_BYTES};
 
 const VERSION: u8 = 1;
+/// Most orders that are read.
+const MAX_ORDERS: usize = 1 << 12;
 
 /// Writes the summary of a stripe of `row_count` rows.
 pub fn write_summary(row_count: u32, columns: &[(LogicalType, ColumnStatistics)]) -> Result<Vec<u8>> {
@@ -36,6 +38,20 @@ pub fn write_summary(row_count: u32, columns: &[(LogicalType, ColumnStatistics)]
     out.push(if width == 2 { 2 } else { 4 });
     ends.iter().for_each(|end| out.extend(end.to_le_bytes().into_iter().take(width)));
     out.extend_from_slice(&entries);
+    seal(&mut out);
+    Ok(out)
+}
+
+/// The same summary, saying that the stripe's rows are in these orders (numbers of the host's), and in no other that it named before.
+pub fn with_orders(sealed: &[u8], orders: &[u64]) -> Result<Vec<u8>> {
+    let summary = Summary::open(sealed)?;
+    let behind = summary.entries.len().saturating_sub(summary.end(summary.column_count)?);
+    let kept = sealed.len().saturating_sub(CHECKSUM_BYTES + behind);
+    let mut out = sealed.get(..kept).unwrap_or(sealed).to_vec();
+    if !orders.is_empty() {
+        out.put_varint(orders.len() as u128);
+        orders.iter().for_each(|order| out.extend_from_slice(&order.to_le_bytes()));
+    }
     seal(&mut out);
     Ok(out)
 }
@@ -95,6 +111,23 @@ impl<'a> Summary<'a> {
         self.parse(column).map(Some).map_err(located)
     }
 
+    /// The orders that the stripe's rows are in; none where nothing is known.
+    pub fn orders(&self) -> Result<Vec<u64>> {
+        let end = self.end(self.column_count)?;
+        let Some(bytes) = self.entries.get(end..) else {
+            return Err(Error::corrupt(format!("summary entries end at {end} of {}", self.entries.len())));
+        };
+        if bytes.is_empty() {
+            return Ok(Vec::new());
+        }
+        let mut cursor = Reader::new(bytes);
+        let count = cursor.varint32()? as usize;
+        if count > MAX_ORDERS {
+            return Err(Error::corrupt(format!("summary of {count} orders")));
+        }
+        (0..count).map(|_| cursor.u64()).collect()
+    }
+
     fn parse(&self, column: usize) -> Result<(LogicalType, ColumnStatistics)> {
         let entry = self.end(column)?..self.end(column + 1)?;
         let Some(bytes) = self.entries.get(entry.clone()) else {
@@ -111,5 +144,29 @@ impl<'a> Summary<'a> {
         let statistics = ColumnStatistics::read(logical, self.row_count, &mut cursor)?;
         cursor.finish("summary entry")?;
         Ok((logical, statistics))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn orders_are_beside_the_entries() {
+        for columns in 0..3 {
+            let columns = vec![(LogicalType::Int32, ColumnStatistics::unknown(7, 3)); columns];
+            let plain = write_summary(7, &columns).unwrap();
+            assert!(Summary::open(&plain).unwrap().orders().unwrap().is_empty());
+            let sorted = with_orders(&plain, &[5, u64::MAX]).unwrap();
+            assert_eq!(Summary::open(&sorted).unwrap().orders().unwrap(), [5, u64::MAX]);
+            let other = with_orders(&sorted, &[6]).unwrap();
+            let opened = Summary::open(&other).unwrap();
+            assert_eq!(opened.orders().unwrap(), [6]);
+            for (column, (_, known)) in columns.iter().enumerate() {
+                assert_eq!(&opened.column(column).unwrap().unwrap().1, known);
+            }
+            assert_eq!(with_orders(&other, &[]).unwrap(), plain);
+        }
     }
 }

@@ -91,6 +91,14 @@ pub unsafe fn block_count(rel: Relation) -> BlockNumber {
     unsafe { pg_sys::RelationGetNumberOfBlocksInFork(rel, pg_sys::ForkNumber::MAIN_FORKNUM) }
 }
 
+/// A set of these attributes, shifted as the server does.
+pub unsafe fn attributes(numbers: impl Iterator<Item = i16>) -> *mut pg_sys::Bitmapset {
+    numbers.fold(std::ptr::null_mut(), |set, number| {
+        // SAFETY: the set is null or one of the server's; the number is not below zero once it is shifted.
+        unsafe { pg_sys::bms_add_member(set, i32::from(number) - pg_sys::FirstLowInvalidHeapAttributeNumber) }
+    })
+}
+
 /// Whether a set of attributes, shifted as the server does, has this one. The server's own function costs more to call than it does.
 pub unsafe fn has_attribute(set: *const pg_sys::Bitmapset, number: i32) -> bool {
     // SAFETY: the set is null or one of the server's, which has as many words as it says.

@@ -16,6 +16,7 @@ use super::nodes;
 use super::orderby;
 use super::report::{Refusal, or_raise};
 use super::statement;
+use super::unsorted;
 use pgrx::pg_sys::AlterTableType as Kind;
 use pgrx::pg_sys::errcodes::PgSqlErrorCode as Code;
 use pgrx::pg_sys::{self, AlterTableCmd, AlterTableStmt, DefElem, Oid, PlannedStmt};
@@ -161,7 +162,7 @@ unsafe fn check_order(
     Ok(())
 }
 
-/// The statement is done: put our options back, and look again at tables whose columns changed.
+/// The statement is done: put our options back, tell of rows that are not in a new order, and look again at tables whose columns changed.
 pub unsafe fn after(alteration: Alteration) {
     let own = alteration.options.as_ref().map(|(table, _)| *table);
     if let Some((table, mut settings)) = alteration.options {
@@ -172,6 +173,9 @@ pub unsafe fn after(alteration: Alteration) {
                 settings.set(*option, value.clone());
             }
             store_checked(table, settings);
+            if alteration.sets_orderby {
+                unsorted::tell(table);
+            }
         }
     }
     for table in alteration.changed_columns.into_iter().filter(|t| Some(*t) != own) {

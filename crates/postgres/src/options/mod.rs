@@ -25,6 +25,7 @@ mod report;
 mod schema;
 mod statement;
 mod storage_id;
+mod unsorted;
 
 pub use orderby::SortKey;
 

@@ -183,8 +183,16 @@ pub unsafe fn complete(entry: &StripeEntry, cid: CommandId, age: Age) {
 pub unsafe fn relocate(entry: &StripeEntry, run: BlockRun, cid: CommandId) {
     // SAFETY: as `insert`.
     unsafe {
+        replace(&StripeEntry { run, ..entry.clone() }, cid);
+    }
+}
+
+/// Another row for a stripe that every snapshot sees, which has its row numbers and says something else about it. The caller excludes all others from the stripe (`stripe_lock::exclude`).
+pub unsafe fn replace(entry: &StripeEntry, cid: CommandId) {
+    // SAFETY: as `insert`.
+    unsafe {
         SideTable::Stripe.delete(directory_scan::stored_at(entry));
-        insert(&StripeEntry { run, ..entry.clone() }, cid, Age::New);
+        insert(entry, cid, Age::New);
     }
 }
 

@@ -32,6 +32,7 @@ pub mod row_proxy;
 mod side_indexes;
 mod side_table;
 mod side_table_heap;
+pub mod sort_marks;
 pub mod spare;
 pub mod stripe_lock;
 pub mod truncate;

@@ -5,6 +5,7 @@
 //! the server allocates for it lives in the memory of the (sub)transaction that the rows belong to. Invariant: rows leave
 //! in the order of the keys, equal ones in any order.
 
+use std::cmp::Ordering;
 use std::ffi::c_int;
 
 use pgrx::pg_sys::ffi::pg_guard_ffi_boundary;
@@ -55,8 +56,8 @@ impl Column {
     }
 }
 
-/// Keeps or makes the order of the rows of one set.
-pub(super) struct Order {
+/// Keeps, makes or looks at the order of the rows of one set.
+pub struct Order {
     columns: Vec<Column>,
     /// `last` of the columns is that of a row.
     started: bool,
@@ -115,6 +116,32 @@ impl Order {
             }
             count
         }
+    }
+
+    /// The slot's values of the keys, NULL being None, as copies in the current memory context.
+    pub unsafe fn values(&self, slot: *mut TupleTableSlot) -> Vec<Option<Datum>> {
+        let value = |column: &Column| {
+            // SAFETY: the slot is deconstructed.
+            unsafe {
+                let (value, null) =
+                    (*(*slot).tts_values.add(column.index), *(*slot).tts_isnull.add(column.index));
+                let (by_value, length) = (column.by_value, column.length);
+                (!null).then(|| pg_guard_ffi_boundary(|| c::datumCopy(value, by_value, length)))
+            }
+        };
+        self.columns.iter().map(value).collect()
+    }
+
+    /// How values of the keys sort against others.
+    pub unsafe fn compare(&mut self, values: &[Option<Datum>], others: &[Option<Datum>]) -> Ordering {
+        for ((column, value), other) in self.columns.iter_mut().zip(values).zip(others) {
+            // SAFETY: values of the columns' types.
+            let ordering = unsafe { compare_values(column, *value, *other) }.cmp(&0);
+            if ordering.is_ne() {
+                return ordering;
+            }
+        }
+        Ordering::Equal
     }
 
     /// From now on rows are [`put`](Self::put).
@@ -262,32 +289,29 @@ unsafe fn follows(columns: &mut [Column], slot: *mut TupleTableSlot) -> bool {
     true
 }
 
-/// How the slot's value sorts against the last one: below zero before it, above zero after it.
+/// How the slot's value sorts against the last one.
 unsafe fn compare(column: &mut Column, slot: *mut TupleTableSlot) -> c_int {
-    // SAFETY: the slot is deconstructed; the comparison function is the one the server chose for the type.
+    // SAFETY: the slot is deconstructed.
     unsafe {
         let is_null = *(*slot).tts_isnull.add(column.index);
-        match (column.last, is_null) {
-            (None, true) => 0,
-            (None, false) => {
-                if column.nulls_first {
-                    1
-                } else {
-                    -1
-                }
-            }
-            (Some(_), true) => {
-                if column.nulls_first {
-                    -1
-                } else {
-                    1
-                }
-            }
-            (Some(last), false) => {
-                let value = *(*slot).tts_values.add(column.index);
-                let support = &raw mut *column.support;
+        let value = (!is_null).then(|| *(*slot).tts_values.add(column.index));
+        compare_values(column, value, column.last)
+    }
+}
+
+/// How `value` sorts against `other`, NULL being None: below zero before it, above zero after it.
+unsafe fn compare_values(column: &mut Column, value: Option<Datum>, other: Option<Datum>) -> c_int {
+    let null_first = if column.nulls_first { -1 } else { 1 };
+    match (value, other) {
+        (None, None) => 0,
+        (None, Some(_)) => null_first,
+        (Some(_), None) => -null_first,
+        (Some(value), Some(other)) => {
+            let support = &raw mut *column.support;
+            // SAFETY: the comparison function is the one the server chose for the type.
+            unsafe {
                 let Some(comparator) = (*support).comparator else { return 0 };
-                let ordering = pg_guard_ffi_boundary(|| comparator(value, last, support));
+                let ordering = pg_guard_ffi_boundary(|| comparator(value, other, support));
                 if (*support).ssup_reverse { -ordering.signum() } else { ordering }
             }
         }

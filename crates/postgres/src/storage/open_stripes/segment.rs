@@ -23,6 +23,8 @@ pub(super) struct Segment {
     pub first_row: Option<u64>,
     /// Closed because a limit was reached, so it is a stripe.
     pub full: bool,
+    /// The marks of the order that they are in (`sort_marks`).
+    pub order: Arc<[u64]>,
     /// The worker that makes the stripe of it.
     pub encoding: Option<Encoding>,
 }

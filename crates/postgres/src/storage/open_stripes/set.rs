@@ -18,6 +18,7 @@ use crate::host::{error, relation};
 use crate::options;
 use crate::storage::directory;
 use crate::storage::directory_age::Age;
+use crate::storage::sort_marks;
 use crate::table_am::tid;
 
 /// A stripe is closed when its values take this much, whatever the number of rows.
@@ -59,6 +60,8 @@ pub struct OpenSet {
     threshold_bytes: usize,
     tail_rows: usize,
     order: Option<Order>,
+    /// The marks of that order; none where rows are written as they come.
+    marks: Arc<[u64]>,
     reservation: Option<Reservation>,
     /// Hot rows since somebody last looked at the table.
     hot_rows: usize,
@@ -108,6 +111,10 @@ impl OpenSet {
                 threshold_rows: settings::threshold_rows(),
                 threshold_bytes: settings::threshold_bytes(),
                 tail_rows: TAIL_ROWS,
+                marks: match &order {
+                    Some(_) => sort_marks::of(rel, &table_options.orderby).into(),
+                    None => Arc::default(),
+                },
                 order,
                 reservation: None,
                 hot_rows: 0,
@@ -132,7 +139,7 @@ impl OpenSet {
             set.age = age;
             match &mut set.order {
                 Some(order) if sorted => order.start_sorting(),
-                _ => set.order = None,
+                _ => (set.order, set.marks) = (None, Arc::default()),
             }
             set
         }
@@ -319,7 +326,15 @@ impl OpenSet {
         };
         let columns = Arc::new(self.columns.iter_mut().map(ColumnWriter::take).collect());
         let (rows, bytes) = (self.rows, self.bytes);
-        let segment = Segment { columns, rows, bytes, first_row, full: false, encoding: None };
+        let segment = Segment {
+            columns,
+            rows,
+            bytes,
+            first_row,
+            full: false,
+            order: Arc::clone(&self.marks),
+            encoding: None,
+        };
         adjust_total(self.bytes, 0);
         self.rows = 0;
         self.bytes = 0;

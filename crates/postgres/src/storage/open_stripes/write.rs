@@ -9,6 +9,7 @@ use pgrx::pg_sys::{self, CommandId, Relation, TupleTableSlot};
 use stripe::{EncodedStripe, StripeOptions};
 use vector::{Result, Values, Vector};
 
+use super::encoding::Encoding;
 use super::segment::Segment;
 use crate::convert::{ColumnReader, ColumnType};
 use crate::host::{error, memory};
@@ -18,6 +19,7 @@ use crate::storage::directory::{self, StripeEntry};
 use crate::storage::directory_age::Age;
 use crate::storage::metapage;
 use crate::storage::pages::{self, PageOwner};
+use crate::storage::sort_marks;
 use crate::table_am;
 
 /// Rows given to the heap, or to a sort, at a time.
@@ -28,14 +30,12 @@ pub(super) unsafe fn write_stripe(rel: Relation, segment: &mut Segment, command:
     let Ok(rows) = u32::try_from(segment.rows) else { error::internal("stripe has too many rows") };
     // SAFETY: rel is open with at least RowExclusiveLock.
     unsafe {
-        let Some(encoding) = segment.encoding.take() else {
-            let entry = write_pages(rel, rows, &segment.columns, segment.first_row);
-            return directory::complete(&entry, command, age);
+        let entry = match segment.encoding.take().map(Encoding::wait) {
+            None => write_pages(rel, rows, &segment.columns, segment.first_row),
+            Some(Ok(encoded)) => put_pages(rel, encoded, segment.first_row),
+            Some(Err(problem)) => error::raise_plain(problem),
         };
-        match encoding.wait() {
-            Ok(encoded) => put(rel, encoded, segment.first_row, command, age),
-            Err(problem) => error::raise_plain(problem),
-        };
+        directory::complete(&sort_marks::put(rel, entry, &segment.order), command, age);
     }
 }
 
@@ -92,14 +92,9 @@ fn look_for_interrupts() -> Result<()> {
     Ok(())
 }
 
-/// Puts an encoded stripe on pages and into the directory.
-unsafe fn put(rel: Relation, encoded: EncodedStripe, first_row: Option<u64>, command: CommandId, age: Age) {
-    // SAFETY: rel is open with at least RowExclusiveLock; the run is complete before the directory names it.
-    unsafe { directory::complete(&put_pages(rel, encoded, first_row), command, age) }
-}
-
+/// Puts an encoded stripe on pages.
 unsafe fn put_pages(rel: Relation, encoded: EncodedStripe, first_row: Option<u64>) -> StripeEntry {
-    // SAFETY: as above.
+    // SAFETY: rel is open with at least RowExclusiveLock; the run is complete before the directory names it.
     unsafe {
         pgrx::check_for_interrupts!();
         let row_count = encoded.row_count;

@@ -8,8 +8,6 @@ use pgrx::pg_sys::Relation;
 
 use super::figures::Figures;
 use super::index_bloat::{self, Bloat};
-use crate::host::relation;
-use crate::options::SortKey;
 use crate::storage::{decoding, open_stripes};
 use crate::table_am::packing;
 
@@ -47,16 +45,13 @@ pub(super) unsafe fn of(rel: Relation, figures: &Figures) -> Vec<Advice> {
     let mut found = Vec::new();
     // SAFETY: rel is open.
     unsafe {
-        let can_be_packed = packing::obstacle(rel).is_none();
+        let (can_be_packed, is_packed) = packing::sees_to(rel);
         let subject = Subject {
             rel,
             figures,
             is_published: open_stripes::is_published(rel) || decoding::slot(rel).is_some(),
             can_be_packed,
-            is_packed: can_be_packed
-                && figures.options.packing
-                && packing::is_on()
-                && !relation::is_temporary(rel),
+            is_packed,
         };
         for adviser in ADVISERS {
             adviser(&subject, &mut found);
@@ -83,46 +78,37 @@ unsafe fn rewriting(subject: &Subject, found: &mut Vec<Advice>) {
         return;
     }
     let usual = if subject.is_packed { Weight::Possible } else { Weight::Needed };
-    let (mut repack, mut merge) = (Vec::new(), Vec::new());
+    let mut list = Vec::new();
     // SAFETY: rel is open.
     let can_be_joined = || unsafe { packing::can_be_joined(rel, &figures.examples) };
     // Stripes of a full table: the last one is as small as it happens to be.
     if figures.small_stripes > 1 + figures.stripes / 4 && can_be_joined() {
-        repack.push((usual, format!("join {} small stripes", figures.small_stripes)));
+        list.push((usual, format!("join {} small stripes", figures.small_stripes)));
     }
     if figures.hot.settled >= f64::from(figures.options.chunk_group_row_limit) {
-        repack.push((usual, format!("put some {} heap rows into stripes", figures.hot.settled)));
+        list.push((usual, format!("put some {} heap rows into stripes", figures.hot.settled)));
     }
     if figures.dead_rows > 0 && figures.dead_rows >= figures.cold_rows / 5 {
-        repack.push((usual, format!("drop {} dead rows of stripes", figures.dead_rows)));
+        list.push((usual, format!("drop {} dead rows of stripes", figures.dead_rows)));
+    }
+    let unsorted = figures.unsorted_stripes;
+    if unsorted > 0 {
+        let are_many = unsorted > figures.stripes / 4;
+        let which = if unsorted == 1 { "stripe that is" } else { "stripes that are" };
+        let text = format!("sort the rows of {unsorted} {which} not known to be in the order of orderby");
+        list.push((if are_many { usual } else { Weight::Possible }, text));
     }
     let overlapping = figures.overlapping_stripes;
     if overlapping > 1 + figures.stripes / 4 {
-        // SAFETY: rel is open.
-        let is_sorted = |key: &SortKey| unsafe { packing::sorts(rel, key) };
-        let by_packing = figures.options.orderby.first().is_some_and(is_sorted);
-        let text = format!("sort {overlapping} stripes that overlap in the order of orderby");
-        if by_packing {
-            repack.push((usual, text));
-        } else {
-            // It takes a lock that keeps others out: not for a few.
-            let most = overlapping >= figures.stripes / 2;
-            merge.push((if most { Weight::Needed } else { Weight::Possible }, text));
-        }
+        list.push((usual, format!("sort {overlapping} stripes that overlap in the order of orderby")));
     }
-    if !subject.can_be_packed {
-        repack.append(&mut merge);
-        std::mem::swap(&mut repack, &mut merge);
-    }
+    let what =
+        if subject.can_be_packed { "CALL engine.colcompress_repack()" } else { "engine.colcompress_merge()" };
     for weight in [Weight::Needed, Weight::Possible] {
-        for (what, list) in
-            [("CALL engine.colcompress_repack()", &repack), ("engine.colcompress_merge()", &merge)]
-        {
-            let of_it: Vec<&str> =
-                list.iter().filter(|(of, _)| *of == weight).map(|(_, text)| text.as_str()).collect();
-            if !of_it.is_empty() {
-                found.push(Advice { weight, text: format!("{what} would {}", of_it.join(", ")) });
-            }
+        let of_it: Vec<&str> =
+            list.iter().filter(|(of, _)| *of == weight).map(|(_, text)| text.as_str()).collect();
+        if !of_it.is_empty() {
+            found.push(Advice { weight, text: format!("{what} would {}", of_it.join(", ")) });
         }
     }
 }

@@ -4,17 +4,15 @@
 //! ANALYZE, and count no row that is not there.
 
 use pgrx::pg_sys::{self, Relation};
-use stripe::Summary;
-use vector::Scalar;
 
-use crate::host::{buffer, error, relation};
-use crate::options::{self, SortKey, TableOptions};
+use crate::host::{buffer, relation};
+use crate::options::{self, TableOptions};
 use crate::storage::directory::{self, StripeEntry};
 use crate::storage::page_header::{self, Header, Parsed};
 use crate::storage::pages::BlockRun;
 use crate::storage::{directory_scan, free, metapage, row_proxy};
 use crate::table_am::hot_rows::{self, HotRows};
-use crate::table_am::hot_runs;
+use crate::table_am::{hot_runs, packing};
 
 /// A stripe with less than one in so many of the rows it may have is small.
 const SMALL: u32 = 4;
@@ -33,6 +31,8 @@ pub(super) struct Figures {
     pub small_stripes: usize,
     /// 0 without an order.
     pub overlapping_stripes: usize,
+    /// Those whose rows are not known to be in order; 0 without one.
+    pub unsorted_stripes: usize,
     pub file_blocks: u32,
     pub stripe_blocks: u32,
     pub dead_blocks: u32,
@@ -66,7 +66,8 @@ impl Figures {
                 dead_rows: row_proxy::count(rel, stripes.iter()) as u64,
                 stripes: stripes.len(),
                 small_stripes: stripes.iter().filter(small).count(),
-                overlapping_stripes: options.orderby.first().map_or(0, |key| overlapping(rel, &stripes, key)),
+                overlapping_stripes: packing::overlapping(rel, &stripes, &options.orderby),
+                unsorted_stripes: packing::unsorted(rel, &stripes, &options.orderby).len(),
                 file_blocks: relation::block_count(rel),
                 stripe_blocks: stripes.iter().map(|entry| entry.run.block_count).sum(),
                 dead_blocks,
@@ -76,42 +77,6 @@ impl Figures {
             }
         }
     }
-}
-
-/// Stripes that begin before one that begins earlier has ended, by the bounds of the order's first column.
-/// One value alone lies across nothing.
-unsafe fn overlapping(rel: Relation, stripes: &[StripeEntry], key: &SortKey) -> usize {
-    let Some(column) = usize::try_from(key.attnum).ok().and_then(|number| number.checked_sub(1)) else {
-        return 0;
-    };
-    let mut ranges: Vec<(Scalar, Scalar)> = Vec::new();
-    for entry in stripes {
-        match Summary::open(&entry.summary).and_then(|summary| summary.column(column)) {
-            Ok(Some((_, statistics))) => {
-                if let (Some(min), Some(max)) = (statistics.min, statistics.max) {
-                    let (min, max) = (min.value, max.value);
-                    if min.compare(&max).is_some_and(std::cmp::Ordering::is_lt) {
-                        ranges.push((min, max));
-                    }
-                }
-            }
-            Ok(None) => {}
-            Err(problem) => error::raise_stripe(rel, entry.first_row, problem),
-        }
-    }
-    let order = |a: &Scalar, b: &Scalar| a.compare(b).unwrap_or(std::cmp::Ordering::Equal);
-    ranges.sort_by(|a, b| order(&a.0, &b.0));
-    let mut count = 0;
-    let mut reach: Option<Scalar> = None;
-    for (min, max) in ranges {
-        if let Some(reach) = &reach {
-            count += usize::from(order(&min, reach).is_lt());
-        }
-        if reach.as_ref().is_none_or(|reach| order(reach, &max).is_lt()) {
-            reach = Some(max);
-        }
-    }
-    count
 }
 
 /// Stripe pages that none of these stripes has: of loads that were rolled back, and of stripes that were

@@ -1,7 +1,7 @@
 //! `engine.storage_health(regclass)`: how a table is stored, and what would help.
 //!
-//! One row: rows in heap pages and in stripes, stripes that are small or lie across each other in the order
-//! of `orderby`, pages of the file that nobody can see any more (`figures`), and what is advised (`advice`:
+//! One row: rows in heap pages and in stripes, stripes that are small, lie across each other in the order
+//! of `orderby` or are not sorted by it, pages of the file that nobody can see any more (`figures`), and what is advised (`advice`:
 //! each part that has something to say adds a function to a list there). It reads the directory, the
 //! visibility map, heap pages (a sample of them where there are many), and of the other pages those that are
 //! marked frozen and that no visible stripe has. The view of the same name asks it for every table.
@@ -25,7 +25,7 @@ use advice::{Advice, Weight};
 use figures::Figures;
 
 /// Columns of the row. The function of version 0.1 has the first ten.
-const COLUMNS: usize = 12;
+const COLUMNS: usize = 13;
 
 crate::sql_function!(pg_finfo_colonnade_storage_health);
 
@@ -113,8 +113,9 @@ fn row(figures: &Figures, advices: &[Advice]) -> ([Datum; COLUMNS], [bool; COLUM
         both,
         needed,
         possible,
+        Datum::from(figures.unsorted_stripes as u64),
     ];
     let mut nulls = [false; COLUMNS];
-    nulls[9..].copy_from_slice(&[nothing, nothing_needed, nothing_possible]);
+    nulls[9..12].copy_from_slice(&[nothing, nothing_needed, nothing_possible]);
     (values, nulls)
 }

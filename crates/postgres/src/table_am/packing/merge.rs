@@ -1,4 +1,4 @@
-//! One batch of merging: some stripes into as few full ones, or into ones that do not overlap, sorted by the table's option, without their dead rows.
+//! One batch of merging: some stripes into as few full ones, or one into one that is sorted, or some into ones that do not overlap, sorted by the table's option, without their dead rows.
 //!
 //! The new stripes are written first, while others read and change the old ones. Then the old ones are taken from all others, those that are to be had at once
 //! (protocol point 3): a row that has died meanwhile, or whose stripe could not be had, is buried in its new stripe. What is left gets its entries in unique indexes and is noted as moved, and the new stripes
@@ -13,7 +13,7 @@ use super::order::sorted;
 use super::relocate::{enter, write};
 use super::rows::Rows;
 use super::stripes::{self, Chosen};
-use super::{Step, growing, obstacle, overlapping, process, settings, stop_after};
+use super::{Step, growing, obstacle, overlapping, process, settings, stop_after, unsorted};
 use crate::compat;
 use crate::host::{relation, table_counts};
 use crate::options;
@@ -27,7 +27,18 @@ use crate::table_am::tid;
 const TRIES: usize = 10;
 const PAUSE: std::ffi::c_long = 2000;
 
-/// Joins stripes that it is worth while to, `fewest` small ones at least, or sorts them over each other where so many overlap; returns how many of their rows it has been through.
+/// What the new stripes are better in.
+#[derive(Clone, Copy)]
+enum Aim {
+    /// They are fewer, or have no dead rows.
+    Fewer,
+    /// Each is sorted.
+    Sorted,
+    /// They do not overlap.
+    Apart,
+}
+
+/// Joins stripes that it is worth while to, `fewest` small ones at least, or sorts one, or some over each other where so many overlap; returns how many of their rows it has been through.
 pub(super) unsafe fn batch(rel: Relation, fewest: usize) -> usize {
     // SAFETY: rel is open with ShareUpdateExclusiveLock, in a transaction with an active snapshot.
     unsafe {
@@ -38,12 +49,23 @@ pub(super) unsafe fn batch(rel: Relation, fewest: usize) -> usize {
         gone_rows::forget(rel);
         let limit = options.stripe_row_limit.max(1);
         let mut chosen = stripes::choose(rel, storage_id, limit, fewest, oldest_xmin);
-        // Where there are none, those to be sorted over each other by this key.
-        let order = options.orderby.first().copied().filter(|_| chosen.is_empty());
-        if let Some(key) = &order {
+        let mut keys = options.orderby;
+        let mut aim = Aim::Fewer;
+        if chosen.is_empty() && !keys.is_empty() {
+            aim = Aim::Sorted;
+            chosen.extend(unsorted::choose(rel, storage_id, &keys, oldest_xmin));
+            if let Some(Chosen { entry, .. }) = chosen.first()
+                && unsorted::is_in_order(rel, entry, &keys)
+            {
+                let command = pg_sys::GetCurrentCommandId(true);
+                return if unsorted::mark(rel, entry, &keys, command) { entry.row_count as usize } else { 0 };
+            }
+        }
+        if chosen.is_empty() && !keys.is_empty() {
+            aim = Aim::Apart;
             // All that do, where a user has asked for it.
             let fewest = if fewest == 1 { fewest } else { settings::stripes() };
-            chosen = overlapping::choose(rel, storage_id, key, limit, fewest, oldest_xmin);
+            chosen = overlapping::choose(rel, storage_id, &keys, limit, fewest, oldest_xmin);
         }
         if chosen.is_empty() {
             return 0;
@@ -54,7 +76,6 @@ pub(super) unsafe fn batch(rel: Relation, fewest: usize) -> usize {
         stop_after(Step::Chosen);
         let mut source = Rows::new(rel, chosen.iter().map(|stripe| &stripe.entry));
         let live = live_rows(rel, storage_id, &chosen);
-        let mut keys = options.orderby;
         if keys.is_empty() {
             let samples: Vec<_> = live.iter().map(|rows| growing::spread(rows, live.len())).collect();
             let samples: Vec<_> = samples.iter().map(Vec::as_slice).collect();
@@ -69,14 +90,15 @@ pub(super) unsafe fn batch(rel: Relation, fewest: usize) -> usize {
         let mut rest = &rows[..];
         while !rest.is_empty() {
             let part = rest.get(..limit as usize).unwrap_or(rest);
-            let entry = write(rel, &mut source, part, command);
+            let entry = write(rel, &mut source, part, &keys, command);
             rest = rest.get(entry.row_count as usize..).unwrap_or_default();
             written.push(entry);
         }
-        let is_better = match &order {
-            Some(key) => overlapping::are_in_order(rel, &written, key),
+        let is_better = match aim {
+            Aim::Sorted => true,
+            Aim::Apart => overlapping::are_in_order(rel, &written, &keys),
             // The estimate of their bytes may have been wrong.
-            None => written.len() < chosen.len() || chosen.iter().any(Chosen::is_worn),
+            Aim::Fewer => written.len() < chosen.len() || chosen.iter().any(Chosen::is_worn),
         };
         if !is_better {
             // Nothing changes, or the next batch would do the same.

@@ -3,7 +3,7 @@
 //! A *mover* is an ordinary transaction that holds ShareUpdateExclusiveLock on the table, so there is one at a time and none beside VACUUM or DDL.
 //! It works in batches of up to one stripe, each a transaction of its own: `choose` finds rows that every snapshot sees and nobody has
 //! locked, `order` sorts them by the table's option, `relocate` writes them as a stripe, makes index entries (`entries`), notes where they went
-//! and deletes the hot tuples as heap does, last and without ever waiting. Where there are no hot rows left to do so with, `stripes` chooses stripes to join, and `merge` writes them anew, from
+//! and deletes the hot tuples as heap does, last and without ever waiting. Where there are no hot rows left to do so with, `stripes` chooses stripes to join, `unsorted` and `overlapping` those to sort, and `merge` writes them anew, from
 //! the same source of rows (`rows`). So a writer that meets a mover waits for the end of
 //! its batch and goes on at the row's new place (`table_am::moved`), and a mover can be in no deadlock. Index expressions and
 //! comparisons run as the table's owner in a restricted context. `procedure` is what users call; in the
@@ -11,6 +11,7 @@
 //! packed rows leave (`tidy`, `compact`). Where nothing else is left to do, btrees that are half empty are built anew (`rebuild`). VACUUM as a statement has stripes taken out that have no row left (`dead_stripes`).
 //! Invariant: for every snapshot a row is there once, at its old place or its new one: both change with the mover's commit.
 
+mod bounds;
 mod choose;
 mod compact;
 mod dead_stripes;
@@ -30,18 +31,21 @@ mod settings;
 mod stripes;
 mod tidy;
 mod turns;
+mod unsorted;
 mod worker;
 
 pub(super) use dead_stripes::install as install_vacuum_hook;
 pub use launcher::register as register_workers;
 pub use settings::register_settings;
+pub use unsorted::among as unsorted;
 
 use std::ffi::c_int;
 
 use pgrx::pg_sys::{self, Relation};
 
 use crate::host::identity::Identity;
-use crate::options::SortKey;
+use crate::host::relation;
+use crate::options::{self, SortKey};
 use crate::storage::directory::StripeEntry;
 
 /// The step of a batch after which a mover can be stopped.
@@ -66,27 +70,25 @@ unsafe fn batch(rel: Relation, from: &mut pg_sys::BlockNumber, rows: usize, stri
     }
 }
 
-/// Why a table's rows cannot be packed beside its writers; None when they can.
-pub(super) unsafe fn obstacle(rel: Relation) -> Option<(&'static str, &'static str)> {
-    // SAFETY: rel is open and locked.
-    unsafe { obstacle::of(rel) }
-}
-
-/// Whether packing in the background is switched on.
-pub(super) fn is_on() -> bool {
-    settings::is_on()
-}
-
 /// Whether some of these small stripes have room for each other.
 pub(super) unsafe fn can_be_joined(rel: Relation, stripes: &[StripeEntry]) -> bool {
     // SAFETY: rel is open.
     unsafe { stripes::can_be_joined(rel, stripes) }
 }
 
-/// Whether full stripes that overlap by this key are sorted over each other.
-pub(super) unsafe fn sorts(rel: Relation, key: &SortKey) -> bool {
-    // SAFETY: rel is open.
-    unsafe { growing::numbers(rel).contains(&key.attnum) }
+/// How many of some stripes begin, in the order of these keys, before one that begins earlier has ended.
+pub(super) unsafe fn overlapping(rel: Relation, stripes: &[StripeEntry], keys: &[SortKey]) -> usize {
+    // SAFETY: rel is open. Keys may be compared by functions of the owner's.
+    unsafe { as_owner(rel, || overlapping::count(rel, stripes, keys)) }
+}
+
+/// Whether packing sees to a table's stripes: beside its writers at all, and in the background.
+pub unsafe fn sees_to(rel: Relation) -> (bool, bool) {
+    // SAFETY: rel is open and locked.
+    unsafe {
+        let can = obstacle::of(rel).is_none();
+        (can, can && settings::is_on() && !relation::is_temporary(rel) && options::table_options(rel).packing)
+    }
 }
 
 /// For tests of what others do meanwhile: waits here for the advisory lock that `colonnade.packing_stop_at` speaks of.

@@ -1,20 +1,23 @@
-//! Which stripes a batch sorts over each other: those whose ranges of the first `orderby` column overlap.
+//! Which stripes a batch sorts over each other: those that overlap in the order of `orderby`.
 //!
 //! Asked where there is nothing else to join. Of all values the one is taken that most stripes have between their least and their greatest value, and of these stripes the ones with the widest ranges are sorted
 //! together. Stripes that come of that do not overlap each other, and at no value do more stripes overlap than before, at that one fewer: so it comes to an end whatever is
 //! done in between. As the widest go first, stripes that were sorted together as often meet, and a row is rewritten as often as a stripe of the whole table has to be divided by `fewest` to give one
-//! stripe's share, as in log-structured merging. Only whole numbers, days and times, whose bounds are exact and in the order that the server sorts by. Invariant: as of `stripes`.
+//! stripe's share, as in log-structured merging. How wide a range is, is how many ends of others it holds. Where statistics are in the order that the
+//! server sorts by, they say how far a stripe reaches (`bounds`); else its first and its last row do, if it is known as sorted. Invariant: as of `stripes`.
 
-use pgrx::pg_sys::{Relation, TransactionId};
-use stripe::Summary;
-use vector::Scalar;
+use pgrx::pg_sys::{self, Relation, TransactionId};
 
-use super::entries;
+use super::bounds::{self, Bounds};
+use super::rows::Rows;
 use super::stripes::{self, Chosen};
-use crate::host::error;
+use super::{entries, unsorted};
+use crate::host::memory;
 use crate::options::SortKey;
 use crate::storage::directory::StripeEntry;
-use crate::storage::stripe_lock;
+use crate::storage::open_stripes::Order;
+use crate::storage::{sort_marks, stripe_lock};
+use crate::table_am::tid;
 
 /// Stripes of one batch at most.
 const MOST: usize = 8;
@@ -24,7 +27,7 @@ const MOST: usize = 8;
 pub(super) unsafe fn choose(
     rel: Relation,
     storage_id: u64,
-    key: &SortKey,
+    keys: &[SortKey],
     limit: u32,
     fewest: usize,
     oldest_xmin: TransactionId,
@@ -32,13 +35,10 @@ pub(super) unsafe fn choose(
     let fewest = fewest.max(2);
     // SAFETY: rel is open with ShareUpdateExclusiveLock.
     unsafe {
-        if !super::sorts(rel, key) {
-            return Vec::new();
-        }
-        let mut found: Vec<((i64, i64), Chosen)> = stripes::seen_by_all(rel, storage_id, oldest_xmin)
-            .into_iter()
-            .filter_map(|stripe| range(rel, &stripe.entry, key).map(|range| (range, stripe)))
-            .collect();
+        let stripes = stripes::seen_by_all(rel, storage_id, oldest_xmin);
+        let ranges = ranges(rel, &stripes.iter().map(|stripe| &stripe.entry).collect::<Vec<_>>(), keys);
+        let mut found: Vec<((i64, i64), Chosen)> =
+            ranges.into_iter().zip(stripes).filter_map(|(range, stripe)| Some((range?, stripe))).collect();
         let ranges: Vec<_> = found.iter().map(|(range, _)| *range).collect();
         let Some((at, _)) = deepest(&ranges).filter(|&(_, depth)| depth >= fewest) else { return Vec::new() };
         found.retain(|&((least, greatest), _)| least <= at && at < greatest);
@@ -64,24 +64,60 @@ pub(super) unsafe fn choose(
 }
 
 /// Whether stripes do not overlap each other.
-pub(super) fn are_in_order(rel: Relation, stripes: &[StripeEntry], key: &SortKey) -> bool {
-    let ranges: Vec<_> = stripes.iter().filter_map(|entry| range(rel, entry, key)).collect();
-    deepest(&ranges).is_none_or(|(_, depth)| depth < 2)
+pub(super) unsafe fn are_in_order(rel: Relation, stripes: &[StripeEntry], keys: &[SortKey]) -> bool {
+    // SAFETY: rel is open.
+    let ranges = unsafe { ranges(rel, &stripes.iter().collect::<Vec<_>>(), keys) };
+    deepest(&ranges.into_iter().flatten().collect::<Vec<_>>()).is_none_or(|(_, depth)| depth < 2)
 }
 
-/// The least and the greatest value of the key in a stripe, where they are known and differ.
-fn range(rel: Relation, entry: &StripeEntry, key: &SortKey) -> Option<(i64, i64)> {
-    let column = usize::try_from(key.attnum).ok()?.checked_sub(1)?;
-    let statistics = match Summary::open(&entry.summary).and_then(|summary| summary.column(column)) {
-        Ok(found) => found?.1,
-        Err(problem) => error::raise_stripe(rel, entry.first_row, problem),
-    };
-    match (statistics.min?, statistics.max?) {
-        (min, max) if !min.exact || !max.exact => None,
-        (min, max) => match (min.value, max.value) {
-            (Scalar::Int(min), Scalar::Int(max)) if min < max => Some((min, max)),
-            _ => None,
-        },
+/// How many of some stripes begin before one that begins earlier has ended.
+pub(super) unsafe fn count(rel: Relation, stripes: &[StripeEntry], keys: &[SortKey]) -> usize {
+    // SAFETY: rel is open.
+    let ranges = unsafe { ranges(rel, &stripes.iter().collect::<Vec<_>>(), keys) };
+    let mut ranges: Vec<(i64, i64)> = ranges.into_iter().flatten().collect();
+    ranges.sort_unstable();
+    let (mut count, mut reach) = (0, i64::MIN);
+    for (first, last) in ranges {
+        count += usize::from(first < reach);
+        reach = reach.max(last);
+    }
+    count
+}
+
+/// How far each stripe reaches in the order of `keys`, where that is known and more than one place.
+unsafe fn ranges(rel: Relation, stripes: &[&StripeEntry], keys: &[SortKey]) -> Vec<Option<(i64, i64)>> {
+    // SAFETY: rel is open; the values are copies, and the rows of stripes stay.
+    unsafe {
+        let bounds = Bounds::of(rel, keys);
+        if bounds.are_known() {
+            return bounds.ranges(rel, stripes);
+        }
+        let (Some(mark), Some(mut order)) = (sort_marks::of(rel, keys).pop(), Order::new(rel, keys)) else {
+            return vec![None; stripes.len()];
+        };
+        let context = memory::small_context(pg_sys::CurrentMemoryContext, c"colonnade ends of stripes");
+        let before = pg_sys::MemoryContextSwitchTo(context);
+        let slot = unsorted::slot_for_keys(rel, keys);
+        let mut rows = Rows::new(rel, stripes.iter().copied());
+        let mut values_of = |row: u64| {
+            pgrx::check_for_interrupts!();
+            rows.fetch(tid::cold_tid(row), slot);
+            order.values(slot)
+        };
+        let mut reach = |entry: &StripeEntry| {
+            let last = entry.end_row().checked_sub(1).filter(|last| *last > entry.first_row)?;
+            sort_marks::has(rel, entry, mark).then(|| (values_of(entry.first_row), values_of(last)))
+        };
+        let mut found: Vec<_> = stripes.iter().map(|entry| reach(entry)).collect();
+        pg_sys::ExecDropSingleTupleTableSlot(slot);
+        for range in &mut found {
+            *range = range.take().filter(|(first, last)| order.compare(first, last).is_lt());
+        }
+        let ranks = bounds::ranked(&found, |a, b| order.compare(a, b));
+        drop(rows);
+        pg_sys::MemoryContextSwitchTo(before);
+        pg_sys::MemoryContextDelete(context);
+        ranks
     }
 }
 

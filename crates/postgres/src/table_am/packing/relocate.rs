@@ -13,10 +13,10 @@ use super::{Step, choose, growing, obstacle, stop_after};
 use crate::compat;
 use crate::convert::{ColumnType, ColumnWriter};
 use crate::host::table_counts;
-use crate::options;
+use crate::options::{self, SortKey};
 use crate::storage::directory::StripeEntry;
 use crate::storage::directory_age::Age;
-use crate::storage::{directory, metapage, open_stripes, row_move, row_proxy};
+use crate::storage::{directory, metapage, open_stripes, row_move, row_proxy, sort_marks};
 use crate::table_am::delegate::heap_guarded;
 use crate::table_am::tid;
 
@@ -45,7 +45,7 @@ pub(super) unsafe fn batch(rel: Relation, from: &mut BlockNumber, fewest: usize)
         enter(rel, &mut source, Which::All, rows.iter().map(|&at| (at, None)));
         let command = pg_sys::GetCurrentCommandId(true);
         directory::prepare();
-        let entry = write(rel, &mut source, &rows, command);
+        let entry = write(rel, &mut source, &rows, &keys, command);
         directory::complete(&entry, command, Age::New);
         let first = entry.first_row;
         let (rows, left) = rows.split_at(entry.row_count as usize);
@@ -87,11 +87,12 @@ pub(super) unsafe fn enter(
     }
 }
 
-/// Writes rows that the table has as one stripe, as many as fit one, and leaves it to the caller to put it into the directory.
+/// Writes rows that the table has, sorted by `keys`, as one stripe, as many as fit one, and leaves it to the caller to put it into the directory.
 pub(super) unsafe fn write(
     rel: Relation,
     source: &mut Rows,
     rows: &[ItemPointerData],
+    keys: &[SortKey],
     command: pg_sys::CommandId,
 ) -> StripeEntry {
     // SAFETY: the rows stay where they are (`rows`); the slot is the table's.
@@ -133,7 +134,7 @@ pub(super) unsafe fn write(
         let entry = open_stripes::write_pages(rel, rows, &columns, Some(first));
         // The table has them already.
         table_counts::take_back_insertions(rel, rows);
-        StripeEntry { moved: true, ..entry }
+        sort_marks::put(rel, StripeEntry { moved: true, ..entry }, &sort_marks::of(rel, keys))
     }
 }
 

@@ -1,0 +1,48 @@
+//! The NOTICE of a statement that sets `orderby` on a table with rows: how many of them are not in that order, and what sorts them.
+//!
+//! Asked by `alter` when the statement is done. It looks into the directory and, of stripes that do not say by what they are sorted, into their statistics.
+
+use super::catalog::{quoted_table_name, table_name};
+use super::report::Refusal;
+use crate::host::relation;
+use crate::storage::{directory_scan, metapage};
+use crate::table_am::packing;
+use pgrx::PgLogLevel;
+use pgrx::pg_sys::errcodes::PgSqlErrorCode as Code;
+use pgrx::pg_sys::{self, Oid};
+
+/// Tells of the stripes of `table` that are not sorted by its option `orderby`. The caller holds a lock on the table.
+pub unsafe fn tell(table: Oid) {
+    let rel = pg_sys::table_open(table, pg_sys::NoLock as i32);
+    let storage_id = if relation::is_elsewhere(rel) { None } else { metapage::storage_id(rel) };
+    let stripes = storage_id.map_or_else(Vec::new, |id| directory_scan::present(id));
+    let keys = super::table_options(rel).orderby;
+    let unsorted = packing::unsorted(rel, stripes.iter().map(|(entry, _)| entry), &keys);
+    let rows: u64 = unsorted.iter().map(|entry| u64::from(entry.row_count)).sum();
+    let (can_pack, is_packed) = packing::sees_to(rel);
+    let (count, of) = (unsorted.len(), stripes.len());
+    pg_sys::table_close(rel, pg_sys::NoLock as i32);
+    if count == 0 {
+        return;
+    }
+    let name = quoted_table_name(table).replace('\'', "''");
+    let at_once = format!("CALL engine.colcompress_repack('{name}')");
+    let hint = match (can_pack, is_packed) {
+        (true, true) => format!(
+            "Packing in the background sorts them stripe by stripe. {at_once} does so at once, beside readers and writers."
+        ),
+        (true, false) => format!("{at_once} sorts them stripe by stripe, beside readers and writers."),
+        (false, _) => {
+            format!(
+                "SELECT engine.colcompress_merge('{name}') sorts the table, under a lock that keeps others out."
+            )
+        }
+    };
+    Refusal::new(
+        Code::ERRCODE_SUCCESSFUL_COMPLETION,
+        format!("{rows} rows of table \"{}\" are not known to be in the order of orderby", table_name(table)),
+    )
+    .detail(format!("They are in {count} of its {of} stripes, which were written before."))
+    .hint(hint)
+    .send(PgLogLevel::NOTICE);
+}

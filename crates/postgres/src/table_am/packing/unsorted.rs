@@ -1,0 +1,164 @@
+//! Stripes whose rows are not known to be in the order of the table's option `orderby`: loaded before it was set, or one row after the other into a table with an index.
+//!
+//! Known are those that say so (`sort_marks`), and those whose chunks follow each other by their statistics, which is as good for scans. Of the others a batch takes the first one
+//! that nobody is at work on. It reads the keys: where the rows turn out to be in order the stripe's row in the directory gets the marks, else `merge` sorts them into a new stripe. So what a batch has seen to is marked, and it comes to an
+//! end; one stripe at a time, as its rows are read from anywhere in it. Invariant: as of `stripes`.
+
+use std::cell::RefCell;
+use std::collections::HashSet;
+
+use pgrx::pg_sys::{self, CommandId, Relation, TransactionId};
+use stripe::ColumnStatistics;
+
+use super::bounds::Bounds;
+use super::rows::Rows;
+use super::stripes::{self, Chosen};
+use crate::compat;
+use crate::host::{error, relation};
+use crate::options::SortKey;
+use crate::storage::directory::{self, StripeEntry};
+use crate::storage::directory_age::Age;
+use crate::storage::open_stripe::{self, Pages};
+use crate::storage::open_stripes::Order;
+use crate::storage::{sort_marks, stripe_lock};
+use crate::table_am::{tid, wanted};
+
+/// Those of some stripes that are not known to be sorted by `keys`.
+pub unsafe fn among<'a>(
+    rel: Relation,
+    stripes: impl IntoIterator<Item = &'a StripeEntry>,
+    keys: &[SortKey],
+) -> Vec<&'a StripeEntry> {
+    // SAFETY: rel is open.
+    unsafe {
+        let Some(mark) = sort_marks::of(rel, keys).pop() else { return Vec::new() };
+        let bounds = Bounds::of(rel, keys);
+        let is_unknown = |entry: &&StripeEntry| is_unknown(rel, entry, mark, &bounds);
+        stripes.into_iter().filter(is_unknown).collect()
+    }
+}
+
+unsafe fn is_unknown(rel: Relation, entry: &StripeEntry, mark: u64, bounds: &Bounds) -> bool {
+    // SAFETY: rel is open.
+    unsafe {
+        if sort_marks::has(rel, entry, mark) {
+            return false;
+        }
+        let question = (compat::file_number(&compat::locator(rel)), entry.storage_id, mark);
+        let is_known = FOLLOWING.with_borrow_mut(|(asked, known)| {
+            if *asked != question {
+                *asked = question;
+                known.clear();
+            }
+            known.contains(&entry.first_row)
+        });
+        let follow = is_known || chunks_follow(rel, entry, bounds);
+        if follow && !is_known {
+            FOLLOWING.with_borrow_mut(|(_, known)| known.insert(entry.first_row));
+        }
+        !follow
+    }
+}
+
+/// File, storage id, mark.
+type Question = (u32, u64, u64);
+
+thread_local! {
+    /// Stripes whose chunks follow each other, by first row number, of the table and order that were asked about last: the next batch need not open them again.
+    static FOLLOWING: RefCell<(Question, HashSet<u64>)> = RefCell::default();
+}
+
+/// Whether the chunks of a stripe follow each other.
+unsafe fn chunks_follow(rel: Relation, entry: &StripeEntry, bounds: &Bounds) -> bool {
+    pgrx::check_for_interrupts!();
+    if !bounds.are_known() {
+        return false;
+    }
+    let follow = || {
+        // SAFETY: rel is open.
+        let open = unsafe { open_stripe::open(rel, entry)? };
+        // SAFETY: rel is open.
+        let pages = unsafe { Pages::new(rel, entry, std::ptr::null_mut()) };
+        let mut before: Option<Vec<ColumnStatistics>> = None;
+        for chunk in 0..open.reader.chunk_count() {
+            let mut known = Vec::new();
+            for (column, logical) in bounds.columns() {
+                // A column that is younger than the stripe, or was of another type, is not known, nor are those after it.
+                if open.reader.logical(column) != Some(logical) {
+                    return Ok(false);
+                }
+                known.push(open.reader.statistics(column, chunk, &pages)?.clone());
+            }
+            if before.as_ref().is_some_and(|before| !bounds.follows(before, &known)) {
+                return Ok(false);
+            }
+            before = Some(known);
+        }
+        Ok(true)
+    };
+    match follow() {
+        Ok(follow) => follow,
+        Err(problem) => error::raise_stripe(rel, entry.first_row, problem),
+    }
+}
+
+/// The first stripe that is not known to be sorted by `keys` and that nobody is at work on.
+pub(super) unsafe fn choose(
+    rel: Relation,
+    storage_id: u64,
+    keys: &[SortKey],
+    oldest_xmin: TransactionId,
+) -> Option<Chosen> {
+    // SAFETY: rel is open with ShareUpdateExclusiveLock.
+    unsafe {
+        let mark = sort_marks::of(rel, keys).pop()?;
+        let bounds = Bounds::of(rel, keys);
+        // Seen by every snapshot where it is, too, as a mark is a new row of the directory: see `compact`.
+        let is_meant = |stripe: &Chosen| {
+            Age::of(stripe.entry.inserter, oldest_xmin) == Age::Everybody
+                && is_unknown(rel, &stripe.entry, mark, &bounds)
+                && stripe_lock::exclude(rel, &stripe.entry).map(|exclusion| exclusion.end(rel)).is_some()
+        };
+        stripes::seen_by_all(rel, storage_id, oldest_xmin).into_iter().find(is_meant)
+    }
+}
+
+/// Whether the rows of a stripe, dead ones included, are in order; read from the stripe.
+pub(super) unsafe fn is_in_order(rel: Relation, entry: &StripeEntry, keys: &[SortKey]) -> bool {
+    // SAFETY: rel is open.
+    unsafe {
+        let Some(mut order) = Order::new(rel, keys) else { return true };
+        let slot = slot_for_keys(rel, keys);
+        let mut rows = Rows::new(rel, [entry]);
+        let in_order = (entry.first_row..entry.end_row()).all(|row| {
+            pgrx::check_for_interrupts!();
+            rows.fetch(tid::cold_tid(row), slot);
+            order.in_order(&[slot]) == 1
+        });
+        pg_sys::ExecDropSingleTupleTableSlot(slot);
+        in_order
+    }
+}
+
+/// A slot for rows of which only the keys are read. What fetches rows into it fetches none for others.
+pub(super) unsafe fn slot_for_keys(rel: Relation, keys: &[SortKey]) -> *mut pg_sys::TupleTableSlot {
+    // SAFETY: rel is open; the note goes with the memory of the slot.
+    unsafe {
+        let slot = pg_sys::table_slot_create(rel, std::ptr::null_mut());
+        wanted::note(slot, relation::attributes(keys.iter().map(|key| key.attnum)), std::ptr::null_mut());
+        slot
+    }
+}
+
+/// Notes that a stripe is sorted by `keys`; false where somebody has come to work on it.
+pub(super) unsafe fn mark(rel: Relation, entry: &StripeEntry, keys: &[SortKey], command: CommandId) -> bool {
+    // SAFETY: rel is open. Others are kept out to the end of the transaction.
+    unsafe {
+        if stripe_lock::exclude(rel, entry).is_none() {
+            return false;
+        }
+        let marks = sort_marks::of(rel, keys);
+        directory::replace(&sort_marks::put(rel, entry.clone(), &marks), command);
+        true
+    }
+}
