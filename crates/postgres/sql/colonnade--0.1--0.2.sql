@@ -132,3 +132,13 @@ END $$;
 ALTER TABLE engine.row_proxy RESET (vacuum_truncate);
 ALTER TABLE engine.delete_bitmap RESET (vacuum_truncate);
 ALTER TABLE engine.row_move RESET (vacuum_truncate);
+
+-- ---------------------------------------------------------------- dumps for servers without the extension
+-- What a session with colonnade.show_options = off finds in pg_class.reloptions: the planner calls it. No parallel worker need know of the setting.
+CREATE FUNCTION engine.portable_options(reloptions text[], relam oid)
+RETURNS text[]
+LANGUAGE c STABLE PARALLEL SAFE
+AS 'MODULE_PATHNAME', 'colonnade_portable_options';
+
+COMMENT ON FUNCTION engine.portable_options(text[], oid)
+IS 'options of a relation without those that only colcompress tables have';

@@ -27,6 +27,8 @@ pub static CHUNK_GROUP_ROW_LIMIT: GucSetting<i32> = GucSetting::<i32>::new(CHUNK
 pub static PACKING_ROWS: GucSetting<i32> = GucSetting::<i32>::new(PACKING_ROWS_DEFAULT);
 /// Order of columnar tables that are created without one, as far as they have its columns.
 pub static ORDERBY: GucSetting<Option<CString>> = GucSetting::<Option<CString>>::new(None);
+/// Whether queries find the options of columnar tables in pg_class.
+pub static SHOW_OPTIONS: GucSetting<bool> = GucSetting::<bool>::new(true);
 /// Whether the planner may read columnar tables through our own scan node.
 pub static ENABLE_SCAN: GucSetting<bool> = GucSetting::<bool>::new(true);
 /// Whether the planner may hand parts of plans to the vectorised executor.
@@ -95,6 +97,14 @@ pub unsafe fn register() {
         c"Columns that a table does not have are left out. It becomes the table's own option, so changing the setting changes no table that exists.",
         &ORDERBY,
         GucContext::Userset,
+        GucFlags::default(),
+    );
+    GucRegistry::define_bool_guc(
+        c"colonnade.show_options",
+        c"Shows the options of columnar tables in pg_class.",
+        c"Off for pg_dump (PGOPTIONS), its dump can be restored on a server without the extension.",
+        &SHOW_OPTIONS,
+        GucContext::Backend,
         GucFlags::default(),
     );
     // SAFETY: the caller's promise.

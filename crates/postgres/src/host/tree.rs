@@ -7,7 +7,7 @@
 use std::ffi::c_void;
 
 use pgrx::PgList;
-use pgrx::pg_sys::{self, Node};
+use pgrx::pg_sys::{self, Node, Query};
 
 pub use pgrx::pg_sys::ffi::pg_guard_ffi_boundary as guarded;
 
@@ -17,7 +17,9 @@ pub type Visit = unsafe extern "C-unwind" fn(node: *mut Node, data: *mut c_void)
 pub type Change = unsafe extern "C-unwind" fn(node: *mut Node, data: *mut c_void) -> *mut Node;
 
 mod server {
-    use super::{Change, Node, Visit, c_void};
+    use std::ffi::c_int;
+
+    use super::{Change, Node, Query, Visit, c_void};
 
     unsafe extern "C-unwind" {
         pub fn expression_tree_walker(node: *mut Node, walker: Option<Visit>, context: *mut c_void) -> bool;
@@ -26,6 +28,12 @@ mod server {
             mutator: Option<Change>,
             context: *mut c_void,
         ) -> *mut Node;
+        pub fn query_tree_mutator(
+            query: *mut Query,
+            mutator: Option<Change>,
+            context: *mut c_void,
+            flags: c_int,
+        ) -> *mut Query;
         pub fn equal(a: *const c_void, b: *const c_void) -> bool;
     }
 }
@@ -46,6 +54,15 @@ pub unsafe fn walk(node: *mut Node, visit: Visit, data: *mut c_void) -> bool {
 pub unsafe fn mutate(node: *mut Node, change: Change, data: *mut c_void) -> *mut Node {
     // SAFETY: the caller's promise.
     unsafe { server::expression_tree_mutator(node, Some(change), data) }
+}
+
+/// A copy of a query whose parts were changed.
+///
+/// # Safety
+/// As `walk`, with a query.
+pub unsafe fn mutate_query(query: *mut Query, change: Change, data: *mut c_void) -> *mut Query {
+    // SAFETY: the caller's promise.
+    unsafe { server::query_tree_mutator(query, Some(change), data, 0) }
 }
 
 /// What the server pulls out of an expression, or of a list of them: its variables, and what the flags (PVC_...) ask for.

@@ -103,9 +103,10 @@ unsafe fn elements(tuple: HeapTuple) -> Vec<Datum> {
         pg_sys::Anum_pg_class_reloptions as i16,
         &mut null,
     );
-    if null {
-        return Vec::new();
-    }
+    if null { Vec::new() } else { elements_of(array) }
+}
+
+unsafe fn elements_of(array: Datum) -> Vec<Datum> {
     let array = pg_sys::pg_detoast_datum_copy(array.cast_mut_ptr()).cast::<pg_sys::ArrayType>();
     let mut values: *mut Datum = std::ptr::null_mut();
     let mut count = 0;
@@ -121,6 +122,22 @@ unsafe fn elements(tuple: HeapTuple) -> Vec<Datum> {
     );
     // SAFETY: deconstruct_array filled `count` datums.
     (0..usize::try_from(count).unwrap_or(0)).map(|i| *values.add(i)).collect()
+}
+
+/// An array of options; None for no option.
+unsafe fn array_of(mut elements: Vec<Datum>) -> Option<Datum> {
+    if elements.is_empty() {
+        return None;
+    }
+    let count = i32::try_from(elements.len()).unwrap_or(i32::MAX);
+    let align = pg_sys::TYPALIGN_INT as std::ffi::c_char;
+    let array = pg_sys::construct_array(elements.as_mut_ptr(), count, pg_sys::TEXTOID, -1, false, align);
+    Some(Datum::from(array))
+}
+
+/// The options of an array that are not ours; None where there are none.
+pub unsafe fn without_ours(options: Datum) -> Option<Datum> {
+    array_of(elements_of(options).into_iter().filter(|element| split(*element).is_none()).collect())
 }
 
 /// Splits an element that is one of ours.
@@ -176,16 +193,9 @@ unsafe fn replace(catalog: pg_sys::Relation, tuple: HeapTuple, settings: &Settin
     let mut nulls = vec![false; width];
     let mut replaces = vec![false; width];
     replaces[at] = true;
-    nulls[at] = all.is_empty();
-    if !all.is_empty() {
-        values[at] = Datum::from(pg_sys::construct_array(
-            all.as_mut_ptr(),
-            i32::try_from(all.len()).unwrap_or(i32::MAX),
-            pg_sys::TEXTOID,
-            -1,
-            false,
-            pg_sys::TYPALIGN_INT as std::ffi::c_char,
-        ));
+    match array_of(all) {
+        Some(array) => values[at] = array,
+        None => nulls[at] = true,
     }
     let row = pg_sys::heap_modify_tuple(
         tuple,

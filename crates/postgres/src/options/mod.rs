@@ -17,6 +17,7 @@ mod create;
 pub mod definitions;
 mod frames;
 mod functions;
+mod hidden;
 mod hooks;
 mod nodes;
 mod orderby;
@@ -173,6 +174,7 @@ pub unsafe fn is_columnar(table: Oid) -> bool {
 pub unsafe fn register(routine: fn() -> *const pg_sys::TableAmRoutine) {
     access_method::register(routine);
     frames::register();
+    hidden::register();
     hooks::register();
 }
 

@@ -1,0 +1,172 @@
+//! `colonnade.show_options = off`: queries of the session find no options of colcompress tables in `pg_class.reloptions`.
+//!
+//! For dumps that are restored on a server without the extension: pg_dump writes what it finds there into `WITH (...)`, which such a server refuses. The setting is that of a whole session
+//! (PGOPTIONS), so no plan is kept across a change of it. The planner hook puts `engine.portable_options(reloptions, relam)` in the place of each mention of the column; what others keep in it
+//! stays. Invariant: a session in which the setting is on, and a database without the extension, notice nothing.
+
+use super::access_method;
+use super::catalog;
+use super::nodes;
+use super::report::Refusal;
+use crate::host::fmgr::{argument, return_null};
+use crate::host::guc::SHOW_OPTIONS;
+use crate::host::raw::guarded;
+use crate::host::tree;
+use pgrx::pg_sys::errcodes::PgSqlErrorCode as Code;
+use pgrx::pg_sys::{self, Datum, FunctionCallInfo, Node, NodeTag, Oid, ParamListInfo, PlannedStmt, Query};
+use std::ffi::{CStr, c_char, c_int, c_void};
+
+static mut NEXT: pg_sys::planner_hook_type = None;
+
+/// The function of version 0.2, and its symbol.
+const NAME: &CStr = c"portable_options";
+const SYMBOL: &CStr = c"colonnade_portable_options";
+/// The server's ClanguageId.
+const C_LANGUAGE: u32 = 13;
+
+unsafe extern "C-unwind" {
+    /// As in `host::raw`: called from a frame that owns nothing.
+    fn standard_planner(
+        query: *mut Query,
+        text: *const c_char,
+        options: c_int,
+        parameters: ParamListInfo,
+    ) -> *mut PlannedStmt;
+}
+
+/// Puts the hook in front of those already there.
+pub unsafe fn register() {
+    NEXT = pg_sys::planner_hook;
+    pg_sys::planner_hook = Some(plan);
+}
+
+/// Where a mention is met.
+struct Place {
+    function: Oid,
+    /// The query and those around it.
+    queries: Vec<*mut Query>,
+}
+
+unsafe extern "C-unwind" fn plan(
+    query: *mut Query,
+    text: *const c_char,
+    options: c_int,
+    parameters: ParamListInfo,
+) -> *mut PlannedStmt {
+    let query = if SHOW_OPTIONS.get() { query } else { guarded(|| without_options(query)) };
+    match NEXT {
+        Some(next) => next(query, text, options, parameters),
+        None => standard_planner(query, text, options, parameters),
+    }
+}
+
+unsafe fn without_options(query: *mut Query) -> *mut Query {
+    if !mentions_catalog(query) {
+        return query;
+    }
+    let Some(function) = function() else { return query };
+    let mut place = Place { function, queries: Vec::new() };
+    tree::guarded(|| change(query.cast(), (&raw mut place).cast())).cast()
+}
+
+/// Whether the query, which is analysed and has its views expanded, may read pg_class: one of any relation that has queries inside may.
+unsafe fn mentions_catalog(query: *const Query) -> bool {
+    let tables = nodes::pointers::<pg_sys::RangeTblEntry>((*query).rtable);
+    let inside = (*query).hasSubLinks || !(*query).cteList.is_null();
+    inside
+        || tables.iter().any(|table| {
+            (**table).relid == pg_sys::RelationRelationId
+                || (**table).rtekind == pg_sys::RTEKind::RTE_SUBQUERY
+        })
+}
+
+/// `engine.portable_options` of the extension; None where the database does not have the extension. Only superusers make functions in C, so it is no trap.
+unsafe fn function() -> Option<Oid> {
+    let schema = pg_sys::get_namespace_oid(c"engine".as_ptr(), true);
+    if pg_sys::get_am_oid(c"colcompress".as_ptr(), true) == Oid::INVALID || schema == Oid::INVALID {
+        return None;
+    }
+    let mut types = [pg_sys::TEXTARRAYOID, pg_sys::OIDOID];
+    let types = pg_sys::buildoidvector(types.as_mut_ptr(), 2);
+    let cache = pg_sys::SysCacheIdentifier::PROCNAMEARGSNSP as c_int;
+    let tuple = pg_sys::SearchSysCache3(cache, NAME.as_ptr().into(), types.into(), schema.into());
+    if !tuple.is_null() {
+        let form = pg_sys::heap_tuple_get_struct::<pg_sys::FormData_pg_proc>(tuple);
+        let mut null = true;
+        let source = pg_sys::SysCacheGetAttr(cache, tuple, pg_sys::Anum_pg_proc_prosrc as i16, &raw mut null);
+        let is_ours = (*form).prolang == Oid::from(C_LANGUAGE)
+            && !null
+            && CStr::from_ptr(pg_sys::text_to_cstring(source.cast_mut_ptr())) == SYMBOL;
+        let found = (*form).oid;
+        pg_sys::ReleaseSysCache(tuple);
+        if is_ours {
+            return Some(found);
+        }
+    }
+    Refusal::new(
+        Code::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
+        "colonnade.show_options = off needs version 0.2 of the extension in this database",
+    )
+    .hint("ALTER EXTENSION colonnade UPDATE.")
+    .raise()
+}
+
+unsafe extern "C-unwind" fn change(node: *mut Node, context: *mut c_void) -> *mut Node {
+    let place = context.cast::<Place>();
+    match nodes::tag(node) {
+        NodeTag::T_Query => {
+            (*place).queries.push(node.cast());
+            let changed = tree::mutate_query(node.cast(), change, context);
+            (*place).queries.pop();
+            changed.cast()
+        }
+        NodeTag::T_Var if is_options(&*place, node.cast()) => call((*place).function, node.cast()),
+        NodeTag::T_Invalid => std::ptr::null_mut(),
+        _ => tree::mutate(node, change, context),
+    }
+}
+
+/// Whether a Var is the options of a relation, as the catalog has them.
+unsafe fn is_options(place: &Place, var: *const pg_sys::Var) -> bool {
+    let up = usize::try_from((*var).varlevelsup).unwrap_or(usize::MAX);
+    let query = place.queries.len().checked_sub(1).and_then(|last| place.queries.get(last.checked_sub(up)?));
+    let (Some(query), Ok(number)) = (query, usize::try_from((*var).varno - 1)) else { return false };
+    let tables = nodes::pointers::<pg_sys::RangeTblEntry>((**query).rtable);
+    tables.get(number).is_some_and(|table| {
+        (**table).rtekind == pg_sys::RTEKind::RTE_RELATION
+            && (**table).relid == pg_sys::RelationRelationId
+            && u32::try_from((*var).varattno) == Ok(pg_sys::Anum_pg_class_reloptions)
+    })
+}
+
+/// `engine.portable_options(reloptions, relam)`.
+#[pgrx::pg_guard]
+unsafe extern "C-unwind" fn call(function: Oid, var: *const pg_sys::Var) -> *mut Node {
+    let method = nodes::copy(var);
+    (*method).varattno = pg_sys::Anum_pg_class_relam as i16;
+    (*method).varattnosyn = (*method).varattno;
+    (*method).vartype = pg_sys::OIDOID;
+    (*method).varcollid = Oid::INVALID;
+    let arguments = nodes::list(&[nodes::copy(var).cast::<Node>(), method.cast::<Node>()]);
+    let form = pg_sys::CoercionForm::COERCE_EXPLICIT_CALL;
+    let collation = (*var).varcollid;
+    pg_sys::makeFuncExpr(function, pg_sys::TEXTARRAYOID, arguments, collation, collation, form).cast()
+}
+
+crate::sql_function!(pg_finfo_colonnade_portable_options);
+
+/// `engine.portable_options(text[], oid)`: options without those of colcompress tables, if they are one's; NULL where none is left.
+#[unsafe(no_mangle)]
+#[pgrx::pg_guard]
+pub unsafe extern "C-unwind" fn colonnade_portable_options(call: FunctionCallInfo) -> Datum {
+    let (Some(options), Some(method)) = (argument(call, 0), argument(call, 1)) else {
+        return return_null(call);
+    };
+    if !access_method::is_ours(Oid::from(method.value() as u32)) {
+        return options;
+    }
+    match catalog::without_ours(options) {
+        Some(left) => left,
+        None => return_null(call),
+    }
+}
