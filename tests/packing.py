@@ -1,6 +1,6 @@
 """Packing in the background: single rows become stripes while they are inserted, changed and read, in every database that has the extension; published,
-subscribed and temporary tables, those with few rows or the option packing = false, and databases with a slot that would see rows deleted, are left alone; the pages
-that rows leave are used again; it steps aside for DROP DATABASE and DDL, outlives errors and DROP EXTENSION, and stops with the server."""
+subscribed and temporary tables, those with few rows or the option packing = false, and databases with a slot that would see rows deleted, are left alone; stripes that an order was
+set for later are sorted; the pages that rows leave are used again; it steps aside for DROP DATABASE and DDL, outlives errors and DROP EXTENSION, and stops with the server."""
 
 import os
 import re
@@ -168,6 +168,44 @@ def torn(server):
     session.close()
 
 
+def sorts(server):
+    """A table that gets an order later: its stripes are sorted beside a writer, by an order that statistics know and by one that they do not; then nothing is written any more."""
+    session = server.session("one")
+    session.run("CREATE TABLE sorted (k int PRIMARY KEY, n int, tags text[]) USING colcompress WITH (stripe_row_limit = 4000, chunk_group_row_limit = 1000)")
+    session.run("INSERT INTO sorted SELECT (g::int8 * 7919) % 20011, g, ARRAY[md5(g::text)] FROM generate_series(1, 20000) g")
+    until("all is in stripes", lambda: int(session.value(STRIPES.format("sorted"))) >= 20000)
+    unsorted = "SELECT unsorted_stripes FROM engine.storage_health('sorted')"
+    before = 0
+    for orderby in ("k", "tags DESC"):
+        session.run(f"ALTER TABLE sorted SET (orderby = '{orderby}')")
+        assert session.value(unsorted) != "0", "stripes are sorted to begin with"
+        other, at = server.session("one"), 0
+
+        def changes():
+            nonlocal at
+            at += 1
+            other.run(f"UPDATE sorted SET n = n + 1 WHERE k = {at % 19000}")
+            return session.value(unsorted) == "0"
+
+        until(f"stripes are sorted by {orderby}", changes, 90)
+        other.close()
+        assert session.value("SELECT count(*) || ' ' || count(DISTINCT k) || ' ' || sum(n) FROM sorted") == f"20000 20000 {20000 * 20001 // 2 + at + before}"
+        before += at
+        places = "SELECT string_agg(first_row::text, ' ' ORDER BY first_row) FROM engine.colcompress_stripes WHERE table_name = 'sorted'::regclass"
+        last = session.value(places)
+
+        def rests():
+            nonlocal last
+            time.sleep(3)
+            found, last = last, session.value(places)
+            return found == last
+
+        until("packing is done", rests)
+        assert session.value(unsorted) == "0"
+    assert not session.run("SELECT * FROM engine.verify('sorted') WHERE kind <> 'unclaimed'").rows
+    session.close()
+
+
 def is_dropped(server):
     """A worker that is in the middle of a long batch makes room for DROP DATABASE."""
     server.sql("""CREATE FUNCTION slow(int) RETURNS int IMMUTABLE LANGUAGE plpgsql AS $$BEGIN IF current_setting('search_path') ~ '^pg_catalog' THEN PERFORM pg_sleep(0.1); END IF; RETURN $1; END$$;
@@ -214,7 +252,7 @@ def main():
         for database in ("one", "two"):
             server.create_database(database)
         server.sql("CREATE TABLE t (k int PRIMARY KEY, v text, n int) USING colcompress WITH (orderby = 'n'); CREATE INDEX ON t (n)", "one")
-        for part in (is_default, busy_table, left_alone, switched_off, replicated, space, torn, steps_aside, is_dropped, stops):
+        for part in (is_default, busy_table, left_alone, switched_off, replicated, space, torn, sorts, steps_aside, is_dropped, stops):
             with checks.part(part.__name__):
                 part(server)
         checks.show_log(server)
