@@ -57,10 +57,12 @@ pub struct Counters {
     pub stripes_skipped: u64,
     /// and chunks of those that were looked into.
     pub chunks_skipped: u64,
-    /// Rows left out by native conditions.
+    /// Rows of chunks left out by native conditions.
     pub rows_filtered: u64,
-    /// Rows found in heap pages.
+    /// Rows found in heap pages,
     pub hot_rows: u64,
+    /// and how many of them native conditions left out.
+    pub hot_filtered: u64,
     /// Rows of the chunks looked into.
     pub rows_read: u64,
     /// How many of these the server's statistics know of.

@@ -131,6 +131,7 @@ unsafe fn show_counters(scan: &Scan, es: *mut pg_sys::ExplainState) {
                 integer(es, c"Chunks Skipped by Sort", None, counters.chunks_skipped);
             }
             integer(es, c"Hot Rows", None, counters.hot_rows);
+            integer(es, c"Hot Rows Removed by Filter", None, counters.hot_filtered);
             integer(es, c"Rows from Statistics", None, counters.rows_known);
             integer(es, c"Bytes Read", Some(c"B"), counters.bytes_read);
             integer(es, c"Bytes Decoded", Some(c"B"), counters.bytes_decoded);
@@ -144,7 +145,8 @@ unsafe fn show_counters(scan: &Scan, es: *mut pg_sys::ExplainState) {
             text(es, c"Skipped by Sort", &skipped);
         }
         if counters.hot_rows > 0 {
-            integer(es, c"Hot Rows", None, counters.hot_rows);
+            let (read, removed) = (counters.hot_rows, counters.hot_filtered);
+            text(es, c"Hot Rows", &format!("read {read}, removed {removed}"));
         }
         if counters.rows_known > 0 {
             integer(es, c"Rows from Statistics", None, counters.rows_known);

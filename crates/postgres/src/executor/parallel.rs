@@ -18,7 +18,7 @@ use crate::table_am;
 pub const PARTS: u64 = 4;
 
 /// Figures that workers report.
-const FIGURES: usize = 9;
+const FIGURES: usize = 10;
 
 /// What participants share. Shared memory is aligned to 32 bytes at most, so nothing here may ask for more.
 #[repr(C)]
@@ -50,6 +50,7 @@ impl Counters {
             &mut self.chunks_pruned,
             &mut self.rows_filtered,
             &mut self.hot_rows,
+            &mut self.hot_filtered,
             &mut self.rows_known,
             &mut self.bytes_read,
             &mut self.bytes_decoded,

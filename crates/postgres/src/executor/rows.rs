@@ -175,7 +175,7 @@ unsafe fn hot_row(state: *mut PlanState, scan: *mut Scan, backward: bool) -> *mu
             if !scan.hot_steps.is_empty() {
                 (*scan.econtext).ecxt_scantuple = slot;
                 if let Some(step) = failing(&scan.hot_steps, scan.econtext, 0) {
-                    count_failed(state, step, &mut scan.counters.rows_filtered);
+                    count_failed(state, step, &mut scan.counters.hot_filtered);
                     continue;
                 }
             }

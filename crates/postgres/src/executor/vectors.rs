@@ -459,7 +459,7 @@ impl Scan {
                     }
                 });
                 self.counters.hot_rows += seen;
-                self.counters.rows_filtered += filtered;
+                self.counters.hot_filtered += filtered;
                 rows += found;
                 for (index, writer) in &mut writers {
                     writer.push(slots.get(..found).unwrap_or_default(), *index);
