@@ -124,6 +124,15 @@ ALTER TABLE words SET (orderby = 'k');
 SELECT * FROM health('words');
 CALL repack('words');
 SELECT breaks('words', 'k'), (SELECT count(*) FROM words), (SELECT sum(v) FROM words), h.* FROM health('words') h;
+-- Rewriting keeps the order; CLUSTER has its own.
+VACUUM FULL words;
+SELECT breaks('words', 'k'), h.* FROM health('words') h;
+CREATE INDEX words_v ON words (v);
+CLUSTER words USING words_v;
+SELECT * FROM health('words');
+CALL repack('words');
+SELECT breaks('words', 'k'), count(*), sum(v) FROM words;
+SELECT * FROM health('words');
 -- Without statistics; what turns out to be in order is marked and stays where it is.
 CREATE TABLE arr (k int[], v int) USING colcompress WITH (stripe_row_limit = 4000, chunk_group_row_limit = 1000);
 CALL load('arr', 'ARRAY[g % 100, g, load], g');
@@ -173,6 +182,27 @@ SET enable_seqscan = off; SET colonnade.enable_scan = off;
 SELECT count(*), sum(k), count(*) FILTER (WHERE v = 'w') FROM keyed WHERE k > 0;
 RESET enable_seqscan; RESET colonnade.enable_scan;
 SELECT * FROM engine.verify('keyed') WHERE kind <> 'unclaimed';
+-- Partitions, one by one.
+CREATE TABLE parted (k int, v int) PARTITION BY RANGE (k);
+CREATE TABLE parted_1 PARTITION OF parted FOR VALUES FROM (0) TO (3000) USING colcompress WITH (stripe_row_limit = 4000, chunk_group_row_limit = 1000);
+CREATE TABLE parted_2 PARTITION OF parted FOR VALUES FROM (3000) TO (9000) USING colcompress WITH (stripe_row_limit = 4000, chunk_group_row_limit = 1000);
+SET colonnade.stripe_threshold_rows = 0;
+INSERT INTO parted SELECT g, -g FROM shuffled(9000) g;
+SET colonnade.packing = on;
+SELECT engine.alter_colcompress_table_set('parted', orderby => 'v');
+RESET colonnade.packing;
+RESET colonnade.stripe_threshold_rows;
+CALL repack('parted');
+SELECT unsorted_stripes, overlapping_stripes FROM engine.storage_health('parted_1') UNION ALL SELECT unsorted_stripes, overlapping_stripes FROM engine.storage_health('parted_2');
+-- A table that packing leaves alone.
+CREATE TABLE excluded (k int) USING colcompress WITH (stripe_row_limit = 4000, chunk_group_row_limit = 1000);
+INSERT INTO excluded SELECT shuffled(8000);
+ALTER TABLE excluded ADD EXCLUDE USING btree (k WITH =);
+ALTER TABLE excluded SET (orderby = 'k');
+SELECT unsorted_stripes, needed FROM engine.storage_health('excluded');
+SELECT engine.colcompress_merge('excluded');
+SELECT unsorted_stripes, needed FROM engine.storage_health('excluded');
+DROP TABLE parted, excluded;
 -- The same bytes as another type, which orders them otherwise.
 CREATE TABLE sign (k int) USING colcompress WITH (orderby = 'k', stripe_row_limit = 4000, chunk_group_row_limit = 1000);
 INSERT INTO sign SELECT g - 2000 FROM shuffled(8000) g;

@@ -1,8 +1,11 @@
-//! `colonnade.show_options = off`: queries of the session find no options of colcompress tables in `pg_class.reloptions`.
+//! `colonnade.show_options = off`: queries of the session find no options of colcompress tables in
+//! `pg_class.reloptions`.
 //!
-//! For dumps that are restored on a server without the extension: pg_dump writes what it finds there into `WITH (...)`, which such a server refuses. The setting is that of a whole session
-//! (PGOPTIONS), so no plan is kept across a change of it. The planner hook puts `engine.portable_options(reloptions, relam)` in the place of each mention of the column; what others keep in it
-//! stays. Invariant: a session in which the setting is on, and a database without the extension, notice nothing.
+//! For dumps that are restored on a server without the extension: pg_dump writes what it finds there into
+//! `WITH (...)`, which such a server refuses. The setting is that of a whole session (PGOPTIONS), so no plan
+//! is kept across a change of it. The planner hook puts `engine.portable_options(reloptions, relam)` in the
+//! place of each mention of the column; what others keep in it stays. Invariant: a session in which the
+//! setting is on, and a database without the extension, notice nothing.
 
 use super::access_method;
 use super::catalog;
@@ -69,7 +72,8 @@ unsafe fn without_options(query: *mut Query) -> *mut Query {
     tree::guarded(|| change(query.cast(), (&raw mut place).cast())).cast()
 }
 
-/// Whether the query, which is analysed and has its views expanded, may read pg_class: one of any relation that has queries inside may.
+/// Whether the query, which is analysed and has its views expanded, may read pg_class: one of any relation
+/// that has queries inside may.
 unsafe fn mentions_catalog(query: *const Query) -> bool {
     let tables = nodes::pointers::<pg_sys::RangeTblEntry>((*query).rtable);
     let inside = (*query).hasSubLinks || !(*query).cteList.is_null();
@@ -80,7 +84,8 @@ unsafe fn mentions_catalog(query: *const Query) -> bool {
         })
 }
 
-/// `engine.portable_options` of the extension; None where the database does not have the extension. Only superusers make functions in C, so it is no trap.
+/// `engine.portable_options` of the extension; None where the database does not have the extension. Only
+/// superusers make functions in C, so it is no trap.
 unsafe fn function() -> Option<Oid> {
     let schema = pg_sys::get_namespace_oid(c"engine".as_ptr(), true);
     if pg_sys::get_am_oid(c"colcompress".as_ptr(), true) == Oid::INVALID || schema == Oid::INVALID {
@@ -155,7 +160,8 @@ unsafe extern "C-unwind" fn call(function: Oid, var: *const pg_sys::Var) -> *mut
 
 crate::sql_function!(pg_finfo_colonnade_portable_options);
 
-/// `engine.portable_options(text[], oid)`: options without those of colcompress tables, if they are one's; NULL where none is left.
+/// `engine.portable_options(text[], oid)`: options without those of colcompress tables, if they are one's;
+/// NULL where none is left.
 #[unsafe(no_mangle)]
 #[pgrx::pg_guard]
 pub unsafe extern "C-unwind" fn colonnade_portable_options(call: FunctionCallInfo) -> Datum {

@@ -1,6 +1,8 @@
-//! The NOTICE of a statement that sets `orderby` on a table with rows: how many of them are not in that order, and what sorts them.
+//! The NOTICE of a statement that sets `orderby` on a table with rows: how many of them are not in that
+//! order, and what sorts them.
 //!
-//! Asked by `alter` when the statement is done. It looks into the directory and, of stripes that do not say by what they are sorted, into their statistics.
+//! Asked by `alter` when the statement is done. It looks into the directory and, of stripes that do not say
+//! by what they are sorted, into their statistics.
 
 use super::catalog::{quoted_table_name, table_name};
 use super::report::Refusal;
@@ -11,7 +13,8 @@ use pgrx::PgLogLevel;
 use pgrx::pg_sys::errcodes::PgSqlErrorCode as Code;
 use pgrx::pg_sys::{self, Oid};
 
-/// Tells of the stripes of `table` that are not sorted by its option `orderby`. The caller holds a lock on the table.
+/// Tells of the stripes of `table` that are not sorted by its option `orderby`. The caller holds a lock on
+/// the table.
 pub unsafe fn tell(table: Oid) {
     let rel = pg_sys::table_open(table, pg_sys::NoLock as i32);
     let storage_id = if relation::is_elsewhere(rel) { None } else { metapage::storage_id(rel) };
@@ -25,6 +28,8 @@ pub unsafe fn tell(table: Oid) {
     if count == 0 {
         return;
     }
+    // A hint, so it may come before the statement commits, or be for nothing.
+    packing::look_soon(table);
     let name = quoted_table_name(table).replace('\'', "''");
     let at_once = format!("CALL engine.colcompress_repack('{name}')");
     let hint = match (can_pack, is_packed) {

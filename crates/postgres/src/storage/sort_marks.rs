@@ -1,9 +1,12 @@
-//! What a stripe records of the order of its rows: a mark for the first key that they are sorted by, one for the first two, and so on.
+//! What a stripe records of the order of its rows: a mark for the first key that they are sorted by, one for
+//! the first two, and so on.
 //!
-//! Writers that sort ask for the marks of their keys and put them into the stripe's summary (`stripe::with_orders`); whoever wants to know whether a stripe is sorted by some keys asks for the mark
-//! of all of them. A mark is a checksum of all that decides about the order: column numbers, operators, collations with their versions, places of NULLs, and what makes up types
-//! that share an operator. So one that is found is true whatever was altered since, and one of another order is never found. Invariant: rows are sorted by what a stripe's marks say, dead ones included; nothing but packing and advice
-//! relies on it.
+//! Writers that sort ask for the marks of their keys and put them into the stripe's summary
+//! (`stripe::with_orders`); whoever wants to know whether a stripe is sorted by some keys asks for the mark
+//! of all of them. A mark is a checksum of all that decides about the order: column numbers, operators and their families,
+//! collations with their versions, places of NULLs, and what makes up types that share an operator. So one
+//! that is found is true whatever was altered since, and one of another order is never found. Invariant: rows
+//! are sorted by what a stripe's marks say, dead ones included; nothing but packing and advice relies on it.
 
 use std::fmt::Write;
 
@@ -52,8 +55,10 @@ unsafe fn describe_key(rel: Relation, key: &SortKey, out: &mut String) {
         let attribute = &*(*(*rel).rd_att).attrs.as_ptr().add(at);
         let operator = open_stripes::sort_operator(attribute.atttypid, key);
         let nulls = if key.nulls_first { "first" } else { "last" };
+        let (mut family, mut kind, mut strategy) = (Oid::INVALID, Oid::INVALID, 0);
+        pg_sys::get_ordering_op_properties(operator, &raw mut family, &raw mut kind, &raw mut strategy);
         // Writing to a String does not fail.
-        let _ = write!(out, "{} {} nulls {nulls}", key.attnum, operator.to_u32());
+        let _ = write!(out, "{} {} of {} nulls {nulls}", key.attnum, operator.to_u32(), family.to_u32());
         if attribute.attcollation != Oid::INVALID {
             describe_collation(attribute.attcollation, out);
         }
@@ -91,7 +96,8 @@ unsafe fn describe_collation(collation: Oid, out: &mut String) {
     }
 }
 
-/// A type whose operators are those of its kind: arrays, ranges, enums, composite types. What these are made of may change.
+/// A type whose operators are those of its kind: arrays, ranges, enums, composite types. What these are made
+/// of may change.
 unsafe fn describe_type(kind: Oid, depth: usize, out: &mut String) {
     // SAFETY: look-ups in catalogs; the row type is a copy.
     unsafe {

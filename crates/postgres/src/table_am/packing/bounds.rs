@@ -1,9 +1,12 @@
 //! How far the rows of a stripe, or of a chunk, reach in the order of `orderby`, by their statistics.
 //!
-//! Of columns whose statistics are in the order that the server sorts by: numbers, days, times, booleans, uuids, and text that is compared by its bytes. There are two questions. `follows`:
-//! do all rows of one chunk come before those of the next? It takes bounds that no row passes. `ranges`: what do rows of a stripe lie across for certain? It takes ends that some row reaches or passes, so that stripes
-//! that were sorted over each other never seem to overlap; NULLs and values that statistics leave out say nothing. A column of one value, or of NULLs only, leaves both
-//! questions to the next one. Invariant: a hint for what to sort; an answer may be "unknown" at any time.
+//! Of columns whose statistics are in the order that the server sorts by: numbers, days, times, booleans,
+//! uuids, and text that is compared by its bytes. There are two questions. `follows`: do all rows of one
+//! chunk come before those of the next? It takes bounds that no row passes. `ranges`: what do rows of a
+//! stripe lie across for certain? It takes ends that some row reaches or passes, so that stripes that were
+//! sorted over each other never seem to overlap; NULLs and values that statistics leave out say nothing. A
+//! column of one value, or of NULLs only, leaves both questions to the next one. Invariant: a hint for what
+//! to sort; an answer may be "unknown" at any time.
 
 use std::cmp::Ordering;
 
@@ -29,7 +32,8 @@ struct Key {
 /// The keys of a table.
 pub(super) struct Bounds(Vec<Key>);
 
-/// One end of what rows lie across: a value for each of the first keys. Of those that begin so it is before or behind all.
+/// One end of what rows lie across: a value for each of the first keys. Of those that begin so it is before
+/// or behind all.
 struct End {
     values: Vec<Scalar>,
     side: Ordering,
@@ -65,7 +69,8 @@ impl Bounds {
         self.0.first().is_some_and(|key| key.is_known)
     }
 
-    /// What the rows of each stripe lie across, where that is known and more than a point, as numbers that are in the order of the ends.
+    /// What the rows of each stripe lie across, where that is known and more than a point, as numbers that
+    /// are in the order of the ends.
     pub fn ranges(&self, rel: Relation, stripes: &[&StripeEntry]) -> Vec<Option<(i64, i64)>> {
         let found: Vec<Option<(End, End)>> = stripes.iter().map(|entry| self.range(rel, entry)).collect();
         ranked(&found, |a, b| self.compare_ends(a, b))
@@ -117,7 +122,8 @@ impl Bounds {
         self.0.iter().take_while(|key| key.is_known).map(|key| (key.column, key.logical))
     }
 
-    /// Whether no row of one chunk comes behind a row of the next. Of both the statistics of the columns that `columns` names.
+    /// Whether no row of one chunk comes behind a row of the next. Of both the statistics of the columns that
+    /// `columns` names.
     pub fn follows(&self, before: &[ColumnStatistics], behind: &[ColumnStatistics]) -> bool {
         for ((key, before), behind) in self.0.iter().zip(before).zip(behind) {
             let (Some((_, last)), Some((first, _))) = (key.bounds(before), key.bounds(behind)) else {

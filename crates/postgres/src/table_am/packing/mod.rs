@@ -91,6 +91,13 @@ pub unsafe fn sees_to(rel: Relation) -> (bool, bool) {
     }
 }
 
+/// There is something to do for a table that nobody need have written to: the next round looks at it, and so at its database.
+pub unsafe fn look_soon(table: pg_sys::Oid) {
+    // SAFETY: a constant of the backend.
+    turns::Turn::of_database(unsafe { pg_sys::MyDatabaseId }).was_busy();
+    turns::Turn::of_table(table).was_busy();
+}
+
 /// For tests of what others do meanwhile: waits here for the advisory lock that `colonnade.packing_stop_at` speaks of.
 unsafe fn stop_after(step: Step) {
     /// Key of the advisory lock, as the function pg_advisory_lock(bigint) has it.

@@ -1,8 +1,11 @@
-//! Stripes whose rows are not known to be in the order of the table's option `orderby`: loaded before it was set, or one row after the other into a table with an index.
+//! Stripes whose rows are not known to be in the order of the table's option `orderby`: loaded before it was
+//! set, or one row after the other into a table with an index.
 //!
-//! Known are those that say so (`sort_marks`), and those whose chunks follow each other by their statistics, which is as good for scans. Of the others a batch takes the first one
-//! that nobody is at work on. It reads the keys: where the rows turn out to be in order the stripe's row in the directory gets the marks, else `merge` sorts them into a new stripe. So what a batch has seen to is marked, and it comes to an
-//! end; one stripe at a time, as its rows are read from anywhere in it. Invariant: as of `stripes`.
+//! Known are those that say so (`sort_marks`), and those whose chunks follow each other by their statistics,
+//! which is as good for scans. Of the others a batch takes the first one that nobody is at work on. It reads
+//! the keys: where the rows turn out to be in order the stripe's row in the directory gets the marks, else
+//! `merge` sorts them into a new stripe. So what a batch has seen to is marked, and it comes to an end; one
+//! stripe at a time, as its rows are read from anywhere in it. Invariant: as of `stripes`.
 
 use std::cell::RefCell;
 use std::collections::HashSet;
@@ -64,7 +67,8 @@ unsafe fn is_unknown(rel: Relation, entry: &StripeEntry, mark: u64, bounds: &Bou
 type Question = (u32, u64, u64);
 
 thread_local! {
-    /// Stripes whose chunks follow each other, by first row number, of the table and order that were asked about last: the next batch need not open them again.
+    /// Stripes whose chunks follow each other, by first row number, of the table and order that were asked
+    /// about last: the next batch need not open them again.
     static FOLLOWING: RefCell<(Question, HashSet<u64>)> = RefCell::default();
 }
 
@@ -83,7 +87,8 @@ unsafe fn chunks_follow(rel: Relation, entry: &StripeEntry, bounds: &Bounds) -> 
         for chunk in 0..open.reader.chunk_count() {
             let mut known = Vec::new();
             for (column, logical) in bounds.columns() {
-                // A column that is younger than the stripe, or was of another type, is not known, nor are those after it.
+                // A column that is younger than the stripe, or was of another type, is not known, nor are
+                // those after it.
                 if open.reader.logical(column) != Some(logical) {
                     return Ok(false);
                 }
