@@ -142,11 +142,13 @@ unsafe extern "C-unwind" fn finish(query: *mut QueryDesc) {
     // SAFETY: as above; the executor state is there until ExecutorEnd.
     unsafe {
         let (depth, command) = guarded(|| {
-            delete_bitmap::write_all();
             let command = modifies(query).then(|| (*(*query).estate).es_output_cid);
-            if let Some(command) = command {
-                finish_command(command);
-            }
+            counted(query, || {
+                delete_bitmap::write_all();
+                if let Some(command) = command {
+                    finish_command(command);
+                }
+            });
             (enter(frame_of(query), query), command)
         });
         let next = PREVIOUS.get().finish.unwrap_or(raw::standard_ExecutorFinish);
@@ -158,6 +160,29 @@ unsafe extern "C-unwind" fn finish(query: *mut QueryDesc) {
                 finish_command(command);
             }
         });
+    }
+}
+
+/// Has what `work` takes (time, buffers, WAL) counted for the node that changes a table, where EXPLAIN ANALYZE asks and there is one such node: it is the rest of what
+/// that node has done.
+unsafe fn counted(query: *mut QueryDesc, work: impl FnOnce()) {
+    // SAFETY: the executor has been started; nodes that are counted have their figures until it ends.
+    unsafe {
+        let mut node = (*query).planstate;
+        let others = (*(*query).estate).es_auxmodifytables;
+        if !others.is_null() && (*others).length == 1 {
+            node = pg_sys::list_nth(others, 0).cast();
+        }
+        let is_one = !node.is_null()
+            && (*node).type_ == NodeTag::T_ModifyTableState
+            && (others.is_null() || (*others).length == 1 && (*query).operation == CmdType::CMD_SELECT);
+        let figures = if is_one { (*node).instrument } else { std::ptr::null_mut() };
+        if figures.is_null() {
+            return work();
+        }
+        pg_sys::InstrStartNode(figures);
+        work();
+        pg_sys::InstrStopNode(figures, 0.0);
     }
 }
 
