@@ -142,3 +142,40 @@ AS 'MODULE_PATHNAME', 'colonnade_portable_options';
 
 COMMENT ON FUNCTION engine.portable_options(text[], oid)
 IS 'options of a relation without those that only colcompress tables have';
+
+-- ---------------------------------------------------------------- what packing has done
+CREATE FUNCTION engine.packing_statistics(table_name regclass DEFAULT NULL, OUT packed_table regclass, OUT state text, OUT detail text,
+    OUT rows_packed bigint, OUT stripes_written bigint, OUT packed_bytes_before bigint, OUT packed_bytes_after bigint,
+    OUT rows_rewritten bigint, OUT stripes_replaced bigint, OUT stripes_rewritten bigint, OUT rewritten_bytes_before bigint, OUT rewritten_bytes_after bigint,
+    OUT stripes_taken_out bigint, OUT stripes_moved bigint, OUT vacuums bigint, OUT bytes_cut_off bigint,
+    OUT rounds bigint, OUT calls bigint, OUT last_round timestamptz, OUT last_call timestamptz, OUT last_look timestamptz, OUT next_look timestamptz,
+    OUT waiting_rows bigint, OUT too_young_rows bigint, OUT errors bigint, OUT last_error text, OUT last_error_time timestamptz, OUT counted_since timestamptz)
+RETURNS SETOF record
+LANGUAGE c VOLATILE PARALLEL RESTRICTED
+AS 'MODULE_PATHNAME', 'colonnade_packing_statistics';
+
+COMMENT ON FUNCTION engine.packing_statistics(regclass)
+IS 'what packing has done to a colcompress table, or to all of the database, and why it does no more now';
+
+CREATE VIEW engine.colcompress_packing_statistics AS
+SELECT packed_table AS table_name, state, detail, rows_packed, stripes_written, packed_bytes_before, packed_bytes_after,
+    rows_rewritten, stripes_replaced, stripes_rewritten, rewritten_bytes_before, rewritten_bytes_after,
+    stripes_taken_out, stripes_moved, vacuums, bytes_cut_off, rounds, calls, last_round, last_call, last_look, next_look,
+    waiting_rows, too_young_rows, errors, last_error, last_error_time, counted_since
+FROM engine.packing_statistics();
+
+COMMENT ON VIEW engine.colcompress_packing_statistics
+IS 'what packing has done to the colcompress tables whose rows the user may read, and why it does no more now';
+
+GRANT SELECT ON engine.colcompress_packing_statistics TO PUBLIC;
+
+CREATE FUNCTION engine.packing_statistics_reset(table_name regclass DEFAULT NULL)
+RETURNS void
+LANGUAGE c VOLATILE PARALLEL RESTRICTED
+AS 'MODULE_PATHNAME', 'colonnade_packing_statistics_reset';
+
+COMMENT ON FUNCTION engine.packing_statistics_reset(regclass)
+IS 'begin to count anew what packing does to a table, or to all of the database';
+
+-- As pg_stat_reset(): who may is for the superuser to say.
+REVOKE EXECUTE ON FUNCTION engine.packing_statistics_reset(regclass) FROM PUBLIC;

@@ -744,3 +744,31 @@ pub unsafe fn lock_database_if_free(database: pg_sys::Oid) -> bool {
         got != pg_sys::LockAcquireResult::LOCKACQUIRE_NOT_AVAIL
     }
 }
+
+/// What a process has used of the machine since some moment, as the server's log has it.
+pub struct Usage([u64; 32]);
+
+mod usage {
+    unsafe extern "C-unwind" {
+        pub fn pg_rusage_init(usage: *mut u64);
+        pub fn pg_rusage_show(usage: *const u64) -> *const std::ffi::c_char;
+    }
+}
+
+impl Usage {
+    /// From now on.
+    pub unsafe fn now() -> Self {
+        let mut usage = [0; 32];
+        // SAFETY: the server's struct is a timeval and a rusage, 160 bytes; neither call raises an ERROR.
+        unsafe { usage::pg_rusage_init(usage.as_mut_ptr()) };
+        Self(usage)
+    }
+
+    /// In the server's words.
+    pub unsafe fn show(&self) -> String {
+        // SAFETY: as above; a string of the server's that lasts until the next call.
+        unsafe {
+            std::ffi::CStr::from_ptr(usage::pg_rusage_show(self.0.as_ptr())).to_string_lossy().into_owned()
+        }
+    }
+}

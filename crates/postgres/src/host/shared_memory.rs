@@ -26,6 +26,7 @@ struct Part {
     name: &'static CStr,
     bytes: usize,
     place: &'static AtomicUsize,
+    made: unsafe fn(),
 }
 
 static PARTS: Mutex<Vec<Part>> = Mutex::new(Vec::new());
@@ -43,6 +44,15 @@ impl<T: Sync> Shared<T> {
     /// # Safety
     /// Call it while the server preloads the library. All bytes zero are a `T`.
     pub unsafe fn register(&'static self) {
+        // SAFETY: the caller's promise.
+        unsafe { self.register_and(|| ()) }
+    }
+
+    /// The same; `made` is called in each process once it has found the place.
+    ///
+    /// # Safety
+    /// As above. `made` raises no ERROR.
+    pub unsafe fn register_and(&'static self, made: unsafe fn()) {
         // SAFETY: hooks are plain globals; nothing else runs yet.
         unsafe {
             if REQUEST.set(pg_sys::shmem_request_hook).is_ok() {
@@ -52,7 +62,9 @@ impl<T: Sync> Shared<T> {
                 pg_sys::shmem_startup_hook = Some(startup);
             }
         }
-        for_parts(|parts| parts.push(Part { name: self.name, bytes: size_of::<T>(), place: &self.place }));
+        for_parts(|parts| {
+            parts.push(Part { name: self.name, bytes: size_of::<T>(), place: &self.place, made })
+        });
     }
 
     /// The value; None before the server has made its shared memory.
@@ -97,5 +109,6 @@ unsafe extern "C-unwind" fn startup() {
             }
         });
         pg_sys::LWLockRelease(lock);
+        for_parts(|parts| parts.iter().for_each(|part| (part.made)()));
     }
 }

@@ -3,7 +3,7 @@
 //! When a plan starts: bitmap scans of our tables must not prefetch (virtual blocks are not in the file), and slots of
 //! scans whose plan reads xmin, cmin, xmax or cmax are marked, so that cold rows come with a tuple header; for the others
 //! it is noted which columns they read. When a table
-//! is dropped: its directory rows go. When a function that makes replication slots is about to run: `slot_creation` looks what comes of it.
+//! is dropped: its directory rows go. When one is created: packing has done nothing to it. When a function that makes replication slots is about to run: `slot_creation` looks what comes of it.
 
 use std::cell::Cell;
 use std::ffi::{c_int, c_void};
@@ -12,7 +12,7 @@ use pgrx::pg_sys::{self, NodeTag, ObjectAccessType, Oid, PlanState, QueryDesc, S
 use pgrx::{PgList, pg_guard};
 
 use super::cold_rows::SLOT_WANTS_SYSTEM_COLUMNS;
-use super::{ddl, slot_creation, wanted};
+use super::{ddl, packing, slot_creation, wanted};
 use crate::host::raw::{self, guarded};
 use crate::host::relation;
 
@@ -223,6 +223,9 @@ unsafe extern "C-unwind" fn object_access(
         }
         if access == ObjectAccessType::OAT_DROP && class == pg_sys::RelationRelationId && sub_object == 0 {
             guarded(|| ddl::before_drop(object));
+        }
+        if access == ObjectAccessType::OAT_POST_CREATE && sub_object == 0 {
+            guarded(|| packing::created(class, object));
         }
         if access == ObjectAccessType::OAT_FUNCTION_EXECUTE && slot_creation::makes_slots(object) {
             guarded(|| slot_creation::expect());

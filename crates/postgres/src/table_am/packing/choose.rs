@@ -15,6 +15,27 @@ use crate::table_am::{hot_runs, tid};
 /// LP_NORMAL.
 const NORMAL: u32 = 1;
 
+/// What a batch has found.
+#[derive(Default)]
+pub(super) struct Choice {
+    /// Rows to be moved.
+    pub rows: Vec<ItemPointerData>,
+    /// Bytes of their tuples.
+    pub bytes: usize,
+    /// Rows beside them that some snapshot does not see, or may see another version of.
+    pub young: u64,
+    /// Rows beside them that somebody has locked or is changing.
+    pub locked: u64,
+}
+
+/// What becomes of a row.
+enum Fate {
+    Movable,
+    Young,
+    Locked,
+    Gone,
+}
+
 /// Chooses up to `limit` rows of about a stripe's bytes, in the order of their TIDs, from block `from` on; moves `from` to where the
 /// next batch begins.
 pub(super) unsafe fn choose(
@@ -23,19 +44,18 @@ pub(super) unsafe fn choose(
     from: &mut BlockNumber,
     limit: usize,
     oldest_xmin: TransactionId,
-) -> Vec<ItemPointerData> {
+) -> Choice {
     // SAFETY: rel is open with ShareUpdateExclusiveLock.
     unsafe {
         let runs = directory_scan::all_versions(storage_id).into_iter().map(|entry| entry.run);
         let spans = hot_runs::hot_spans(runs, relation::block_count(rel));
         let strategy = pg_sys::GetAccessStrategy(pg_sys::BufferAccessStrategyType::BAS_VACUUM);
         let mut vmbuffer: Buffer = 0;
-        let mut chosen = Vec::new();
-        let mut bytes = 0;
+        let mut chosen = Choice::default();
         'spans: for span in spans {
             for block in span.start.max(*from)..span.end {
                 pgrx::check_for_interrupts!();
-                if chosen.len() >= limit || bytes >= open_stripes::STRIPE_BYTES {
+                if chosen.rows.len() >= limit || chosen.bytes >= open_stripes::STRIPE_BYTES {
                     break 'spans;
                 }
                 // A page that was emptied by packing, and in which no row was put since VACUUM has marked it.
@@ -47,10 +67,10 @@ pub(super) unsafe fn choose(
                 }
                 let buf = buffer::read(rel, block, strategy);
                 buffer::lock_shared(buf);
-                bytes += of_page(rel, buf, block, oldest_xmin, limit, &mut chosen);
+                of_page(rel, buf, block, oldest_xmin, limit, &mut chosen);
                 buffer::unlock_release(buf);
                 // The rest of the page where the limit was reached is the next batch's.
-                *from = if chosen.len() >= limit { block } else { block + 1 };
+                *from = if chosen.rows.len() >= limit { block } else { block + 1 };
             }
         }
         if vmbuffer != 0 {
@@ -61,24 +81,23 @@ pub(super) unsafe fn choose(
     }
 }
 
-/// Adds the rows of a page; returns their bytes.
+/// Adds the rows of a page.
 unsafe fn of_page(
     rel: Relation,
     buf: Buffer,
     block: BlockNumber,
     oldest_xmin: TransactionId,
     limit: usize,
-    chosen: &mut Vec<ItemPointerData>,
-) -> usize {
-    let mut bytes = 0;
+    chosen: &mut Choice,
+) {
     // SAFETY: the page is pinned and locked; line pointers up to the page's last one are its own.
     unsafe {
         let page = buffer::page(buf);
         if pg_sys::PageIsNew(page) {
-            return 0;
+            return;
         }
         for offset in 1..=pg_sys::PageGetMaxOffsetNumber(page) {
-            if chosen.len() >= limit {
+            if chosen.rows.len() >= limit {
                 break;
             }
             let pointer = pg_sys::PageGetItemId(page, offset);
@@ -92,36 +111,46 @@ unsafe fn of_page(
                 t_tableOid: (*rel).rd_id,
                 t_data: pg_sys::PageGetItem(page, pointer).cast(),
             };
-            if is_movable(&mut tuple, buf, oldest_xmin) {
-                bytes += tuple.t_len as usize;
-                chosen.push(at);
+            match fate(&mut tuple, buf, oldest_xmin) {
+                Fate::Movable => {
+                    chosen.bytes += tuple.t_len as usize;
+                    chosen.rows.push(at);
+                }
+                Fate::Young => chosen.young += 1,
+                Fate::Locked => chosen.locked += 1,
+                Fate::Gone => {}
             }
         }
     }
-    bytes
 }
 
-unsafe fn is_movable(tuple: &mut HeapTupleData, buf: Buffer, oldest_xmin: TransactionId) -> bool {
+unsafe fn fate(tuple: &mut HeapTupleData, buf: Buffer, oldest_xmin: TransactionId) -> Fate {
     // SAFETY: the page is locked. The state is asked first, as that sets hints.
     unsafe {
         let state = pg_sys::HeapTupleSatisfiesVacuum(tuple, oldest_xmin, buf);
-        if state != HTSV_Result::HEAPTUPLE_LIVE {
-            return false;
+        match state {
+            HTSV_Result::HEAPTUPLE_LIVE => {}
+            HTSV_Result::HEAPTUPLE_INSERT_IN_PROGRESS => return Fate::Young,
+            HTSV_Result::HEAPTUPLE_DELETE_IN_PROGRESS => return Fate::Locked,
+            _ => return Fate::Gone,
         }
         let header = tuple.t_data;
         let bits = u32::from((*header).t_infomask);
         let (xmin, xmax) = ((*header).t_choice.t_heap.t_xmin, (*header).t_choice.t_heap.t_xmax);
         let frozen = bits & pg_sys::HEAP_XMIN_FROZEN == pg_sys::HEAP_XMIN_FROZEN;
         if !frozen && !pg_sys::TransactionIdPrecedes(xmin, oldest_xmin) {
-            return false;
+            return Fate::Young;
         }
         if bits & pg_sys::HEAP_XMAX_INVALID != 0 {
-            return true;
+            return Fate::Movable;
         }
         let lock_only = bits & pg_sys::HEAP_XMAX_LOCK_ONLY != 0;
-        if bits & pg_sys::HEAP_XMAX_IS_MULTI != 0 {
-            return lock_only && !pg_sys::MultiXactIdIsRunning(xmax.into_inner().into(), true);
-        }
-        lock_only && !pg_sys::TransactionIdIsInProgress(xmax)
+        let is_free = lock_only
+            && if bits & pg_sys::HEAP_XMAX_IS_MULTI != 0 {
+                !pg_sys::MultiXactIdIsRunning(xmax.into_inner().into(), true)
+            } else {
+                !pg_sys::TransactionIdIsInProgress(xmax)
+            };
+        if is_free { Fate::Movable } else { Fate::Locked }
     }
 }

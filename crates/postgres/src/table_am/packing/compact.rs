@@ -9,6 +9,7 @@
 use pgrx::pg_sys::{self, Relation};
 
 use super::settings;
+use super::statistics::{self, Sum};
 use crate::host::error;
 use crate::storage::directory::StripeEntry;
 use crate::storage::directory_age::Age;
@@ -110,6 +111,7 @@ unsafe fn copy(
             return false;
         };
         directory::relocate(entry, run, command);
+        statistics::count(rel, &[(Sum::StripesMoved, 1)]);
         true
     }
 }

@@ -10,6 +10,7 @@ use pgrx::pg_sys::{self, BackgroundWorker, Datum, Oid};
 
 use super::process::{Role, begin, in_transaction, nap, rows_of};
 use super::settings;
+use super::statistics;
 use super::turns::{self, Turn};
 use crate::compat;
 
@@ -45,6 +46,7 @@ pub unsafe fn register() {
     // SAFETY: the server copies the description.
     unsafe {
         turns::register();
+        statistics::register();
         if !pg_sys::IsBinaryUpgrade {
             let mut launcher = describe(c"colonnade packing launcher", c"colonnade_packing_launcher");
             launcher.bgw_restart_time = RESTART;

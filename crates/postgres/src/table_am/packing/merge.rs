@@ -12,6 +12,7 @@ use super::entries::Which;
 use super::order::sorted;
 use super::relocate::{enter, write};
 use super::rows::Rows;
+use super::statistics::{self, Sum};
 use super::stripes::{self, Chosen};
 use super::{Step, growing, obstacle, overlapping, process, settings, stop_after, unsorted};
 use crate::compat;
@@ -170,6 +171,24 @@ unsafe fn exclude(rel: Relation, stripes: &[Chosen]) -> Vec<bool> {
     had
 }
 
+/// Counts what `replace` has done.
+unsafe fn count(rel: Relation, gone: &[&Chosen], written: &[StripeEntry], moved: usize) {
+    let stripes = gone.len() as u64;
+    let done = if written.is_empty() {
+        vec![(Sum::StripesTakenOut, stripes)]
+    } else {
+        vec![
+            (Sum::RowsRewritten, moved as u64),
+            (Sum::StripesReplaced, stripes),
+            (Sum::StripesRewritten, written.len() as u64),
+            (Sum::RewrittenBytesBefore, gone.iter().map(|stripe| stripe.entry.byte_length).sum()),
+            (Sum::RewrittenBytesAfter, written.iter().map(|entry| entry.byte_length).sum()),
+        ]
+    };
+    // SAFETY: rel is open.
+    unsafe { statistics::count(rel, &done) }
+}
+
 /// Frees the pages of stripes that are not to be. They are this transaction's, and nobody has heard of them.
 unsafe fn give_back(rel: Relation, written: &[StripeEntry]) -> usize {
     // SAFETY: rel is open with ShareUpdateExclusiveLock.
@@ -232,6 +251,7 @@ unsafe fn replace(
         compat::transfer_predicate_locks(rel);
         // What VACUUM has to do: take the entries of their old numbers away.
         table_counts::add_dead(rel, moved);
+        count(rel, &gone, written, moved);
         gone.iter().map(|stripe| stripe.entry.row_count as usize).sum()
     }
 }

@@ -7,7 +7,7 @@
 //! the same source of rows (`rows`). So a writer that meets a mover waits for the end of
 //! its batch and goes on at the row's new place (`table_am::moved`), and a mover can be in no deadlock. Index expressions and
 //! comparisons run as the table's owner in a restricted context. `procedure` is what users call; in the
-//! background a `launcher` starts a `worker` for one database after the other (`process`: what both are made of; `turns`: when which table is looked at), which also sees to the pages that
+//! background a `launcher` starts a `worker` for one database after the other (`process`: what both are made of; `turns`: when which table is looked at; `round`, `statistics`: what is told of it), which also sees to the pages that
 //! packed rows leave (`tidy`, `compact`). Where nothing else is left to do, btrees that are half empty are built anew (`rebuild`). VACUUM as a statement has stripes taken out that have no row left (`dead_stripes`).
 //! Invariant: for every snapshot a row is there once, at its old place or its new one: both change with the mover's commit.
 
@@ -26,8 +26,10 @@ mod procedure;
 mod process;
 mod rebuild;
 mod relocate;
+mod round;
 mod rows;
 mod settings;
+mod statistics;
 mod stripes;
 mod tidy;
 mod turns;
@@ -67,6 +69,15 @@ unsafe fn batch(rel: Relation, from: &mut pg_sys::BlockNumber, rows: usize, stri
             0 => merge::batch(rel, stripes),
             rows => rows,
         })
+    }
+}
+
+/// A relation or a database gets this OID.
+pub(super) fn created(class: pg_sys::Oid, object: pg_sys::Oid) {
+    if class == pg_sys::RelationRelationId {
+        statistics::relation_created(object);
+    } else if class == pg_sys::DatabaseRelationId {
+        statistics::database_created(object);
     }
 }
 

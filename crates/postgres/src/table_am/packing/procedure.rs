@@ -6,7 +6,8 @@
 use pgrx::pg_guard;
 use pgrx::pg_sys::{self, Datum, FunctionCallInfo, NodeTag, Oid};
 
-use super::{compact, obstacle, tidy};
+use super::round::Round;
+use super::{compact, obstacle, statistics, tidy};
 use crate::host::error::{self, PgSqlErrorCode};
 use crate::host::relation;
 use crate::table_am::maintenance;
@@ -44,6 +45,8 @@ pub unsafe extern "C-unwind" fn colonnade_colcompress_repack(call: FunctionCallI
 unsafe fn repack(table: Oid) {
     // SAFETY: SPI is connected, and transactions may end.
     unsafe {
+        let round = Round::begin();
+        let mut name = String::new();
         let mut from = 0;
         // Once there is nothing to pack: how many blocks are to stay in use.
         let mut keep = None;
@@ -52,7 +55,7 @@ unsafe fn repack(table: Oid) {
             // The rows are read and written as they are now, whatever level the session prefers: a mover is nobody's conflict.
             pg_sys::XactIsoLevel = pg_sys::XACT_READ_COMMITTED as i32;
             pg_sys::PushActiveSnapshot(pg_sys::GetTransactionSnapshot());
-            let moved = batch(table, &mut from, keep);
+            let moved = batch(table, &mut from, keep, &mut name);
             pg_sys::PopActiveSnapshot();
             if moved == 0 && keep.is_some() {
                 break;
@@ -63,11 +66,15 @@ unsafe fn repack(table: Oid) {
                 pg_sys::PopActiveSnapshot();
             }
         }
+        round.end("CALL engine.colcompress_repack()", &name);
+        if !pg_sys::get_rel_name(table).is_null() {
+            statistics::was_called(table);
+        }
     }
 }
 
 /// One batch. The table is looked at anew: none of what was known before the last commit need hold.
-unsafe fn batch(table: Oid, from: &mut pg_sys::BlockNumber, keep: Option<u32>) -> usize {
+unsafe fn batch(table: Oid, from: &mut pg_sys::BlockNumber, keep: Option<u32>, name: &mut String) -> usize {
     // SAFETY: the lock is kept to the end of the transaction.
     unsafe {
         if (*from > 0 || keep.is_some()) && pg_sys::get_rel_name(table).is_null() {
@@ -83,6 +90,7 @@ unsafe fn batch(table: Oid, from: &mut pg_sys::BlockNumber, keep: Option<u32>) -
             );
         }
         pg_sys::CheckTableNotInUse(rel, c"repack".as_ptr());
+        *name = relation::quoted_name(rel);
         let moved = match keep {
             None => super::batch(rel, from, 1, 1),
             Some(keep) => usize::from(compact::step(rel, keep)),

@@ -102,8 +102,8 @@ pub(super) unsafe fn in_transaction<T>(work: impl FnOnce() -> T) -> T {
     }
 }
 
-/// What comes of `work`, which begins and ends its transactions itself. After an ERROR: None; it is logged as one about `what`, and rolled back.
-pub(super) unsafe fn attempt<T>(what: &str, limited: bool, work: impl FnOnce() -> T) -> Option<T> {
+/// What comes of `work`, which begins and ends its transactions itself. After an ERROR: its message; it is logged as one about `what`, and rolled back.
+pub(super) unsafe fn attempt<T>(what: &str, limited: bool, work: impl FnOnce() -> T) -> Result<T, String> {
     // SAFETY: there is no transaction before, and none afterwards.
     unsafe {
         end_if_asked();
@@ -123,13 +123,11 @@ pub(super) unsafe fn attempt<T>(what: &str, limited: bool, work: impl FnOnce() -
         })
         .execute();
         compat::stop_timeout();
-        let done = done
-            .map_err(|message| {
-                pg_sys::AbortCurrentTransaction();
-                end_if_asked();
-                pgrx::log!("packing of {what} failed: {message}");
-            })
-            .ok();
+        if let Err(message) = &done {
+            pg_sys::AbortCurrentTransaction();
+            end_if_asked();
+            pgrx::log!("packing of {what} failed: {message}");
+        }
         pg_sys::pgstat_report_stat(false);
         pg_sys::pgstat_report_activity(pg_sys::BackendState::STATE_IDLE, std::ptr::null());
         done

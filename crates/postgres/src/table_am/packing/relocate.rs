@@ -9,6 +9,7 @@ use pgrx::pg_sys::{self, BlockNumber, ItemPointerData, Relation, TM_FailureData,
 use super::entries::{Entries, Which};
 use super::order::sorted;
 use super::rows::Rows;
+use super::statistics::{self, Sum};
 use super::{Step, choose, growing, obstacle, stop_after};
 use crate::compat;
 use crate::convert::{ColumnType, ColumnWriter};
@@ -31,9 +32,13 @@ pub(super) unsafe fn batch(rel: Relation, from: &mut BlockNumber, fewest: usize)
         row_move::forget(storage_id, oldest_xmin);
         let limit = usize::try_from(options.stripe_row_limit).unwrap_or(usize::MAX).max(1);
         let chosen = choose::choose(rel, storage_id, from, limit, oldest_xmin);
-        if chosen.is_empty() || chosen.len() < fewest.min(limit) {
+        let (bytes, found) = (chosen.bytes, chosen.rows.len());
+        let is_enough = found > 0 && found >= fewest.min(limit);
+        statistics::find_waiting(if is_enough { 0 } else { found }, chosen.young, chosen.locked);
+        if !is_enough {
             return 0;
         }
+        let chosen = chosen.rows;
         stop_after(Step::Chosen);
         let mut source = Rows::new(rel, []);
         let mut keys = options.orderby;
@@ -55,7 +60,16 @@ pub(super) unsafe fn batch(rel: Relation, from: &mut BlockNumber, fewest: usize)
         enter(rel, &mut source, Which::All, rows.iter().zip(first..).map(|(&at, number)| (at, Some(number))));
         obstacle::refuse_if_decoded(rel);
         stop_after(Step::Written);
-        delete(rel, storage_id, rows, first, command);
+        let moved = delete(rel, storage_id, rows, first, command);
+        statistics::count(
+            rel,
+            &[
+                (Sum::RowsPacked, moved as u64),
+                (Sum::StripesWritten, 1),
+                (Sum::PackedBytesBefore, (bytes as u64).saturating_mul(moved as u64) / found as u64),
+                (Sum::PackedBytesAfter, entry.byte_length),
+            ],
+        );
         stop_after(Step::Deleted);
         rows.len()
     }
@@ -138,14 +152,14 @@ pub(super) unsafe fn write(
     }
 }
 
-/// Notes where the rows are now and deletes the hot tuples. Copies of rows that cannot be deleted at once are buried.
+/// Notes where the rows are now and deletes the hot tuples; returns how many. Copies of rows that cannot be deleted at once are buried.
 unsafe fn delete(
     rel: Relation,
     storage_id: u64,
     rows: &[ItemPointerData],
     first: u64,
     command: pg_sys::CommandId,
-) {
+) -> usize {
     // SAFETY: heap's callback with a row that was live a moment ago.
     unsafe {
         row_move::record(storage_id, rows.iter().copied().zip(first..).collect(), command);
@@ -174,5 +188,6 @@ unsafe fn delete(
         let moved = rows.len() - stayed.len();
         table_counts::take_back_deletions(rel, moved);
         table_counts::add_dead(rel, moved);
+        moved
     }
 }

@@ -2,6 +2,8 @@
 //!
 //! Invariant: the units are those of the setting's definition.
 
+use std::time::Duration;
+
 use pgrx::guc::{GucContext, GucFlags, GucRegistry, GucSetting};
 
 static PACKING: GucSetting<bool> = GucSetting::<bool>::new(true);
@@ -10,6 +12,7 @@ static REBUILDS: GucSetting<bool> = GucSetting::<bool>::new(true);
 static NAPTIME: GucSetting<i32> = GucSetting::<i32>::new(30);
 static STRIPES: GucSetting<i32> = GucSetting::<i32>::new(4);
 static COST_DELAY: GucSetting<i32> = GucSetting::<i32>::new(20);
+static LOG_MIN_DURATION: GucSetting<i32> = GucSetting::<i32>::new(600_000);
 static STOP_AT: GucSetting<i32> = GucSetting::<i32>::new(0);
 
 /// Defines the settings.
@@ -72,6 +75,16 @@ pub unsafe fn register_settings() {
         GucFlags::UNIT_MS,
     );
     GucRegistry::define_int_guc(
+        c"colonnade.log_packing_min_duration",
+        c"Least time of a round of packing one table, in the background or by CALL, that is told of in the log.",
+        c"0: each that has done something, -1: none.",
+        &LOG_MIN_DURATION,
+        -1,
+        i32::MAX,
+        GucContext::Suset,
+        GucFlags::UNIT_MS,
+    );
+    GucRegistry::define_int_guc(
         c"colonnade.packing_stop_at",
         c"Step after which a packing transaction waits for a shared advisory lock on 55435, for tests.",
         c"1: rows are chosen, 2: the stripe is written, 3: the heap rows are deleted; 0: it does not wait.",
@@ -111,6 +124,11 @@ pub(super) fn stripes() -> usize {
 /// Milliseconds to pause after a stripe.
 pub(super) fn cost_delay() -> i64 {
     i64::from(COST_DELAY.get())
+}
+
+/// Least time of a round that is told of in the log; None where none is.
+pub(super) fn log_min_duration() -> Option<Duration> {
+    u64::try_from(LOG_MIN_DURATION.get()).ok().map(Duration::from_millis)
 }
 
 /// Number of the step to stop after.

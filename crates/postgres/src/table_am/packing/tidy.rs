@@ -8,11 +8,13 @@
 use std::ffi::c_void;
 use std::time::Instant;
 
-use pgrx::pg_sys::{self, Oid, Relation};
+use pgrx::pg_sys::{self, Relation};
 
 use super::process::{attempt, report};
+use super::statistics::{self, Sum};
 use super::worker::{self, Table, on_table};
 use super::{compact, settings};
+use crate::host::buffer::PAGE_BYTES;
 use crate::host::relation;
 use crate::storage::{directory_scan, metapage, spare, truncate};
 use crate::table_am::{health, hot_runs};
@@ -105,11 +107,11 @@ impl Room {
 pub(super) unsafe fn table(table: &Table) -> Option<bool> {
     // SAFETY: each step has transactions of its own.
     unsafe {
-        let look = || on_table(table.oid, |rel| Room::of(rel, table.idle)).map(Option::unwrap_or_default);
+        let look = || on_table(table, |rel| Room::of(rel, table.idle)).map(Option::unwrap_or_default);
         let mut room = look()?;
         let mut busy = false;
         if room.wants_vacuum(table.fewest) {
-            vacuum(table.oid)?;
+            vacuum(table)?;
             let before = std::mem::replace(&mut room, look()?);
             // Not where an old snapshot still sees all of it: it is then tried again after a pause that grows.
             busy = room.spare > before.spare || room.dead < before.dead || room.unclean < before.unclean;
@@ -117,22 +119,27 @@ pub(super) unsafe fn table(table: &Table) -> Option<bool> {
         if room.to_keep().is_none() {
             return Some(busy);
         }
-        if table.idle && worker::pack(table.oid, 1, 2)? > 0 {
-            vacuum(table.oid)?;
+        if table.idle && worker::pack(table, 1, 2)? > 0 {
+            vacuum(table)?;
             busy = true;
             room = look()?;
         }
         let began = Instant::now();
         while let Some(keep) = room.to_keep() {
-            let is_longer = move_stripes(table.oid, keep)? > 0
+            let is_longer = move_stripes(table, keep)? > 0
                 || (table.idle
                     && room.is_torn()
-                    && on_table(table.oid, |rel| compact::widen(rel))? == Some(true));
+                    && on_table(table, |rel| compact::widen(rel))? == Some(true));
             if is_longer && look()?.wants_vacuum(table.fewest) {
-                vacuum(table.oid)?;
+                vacuum(table)?;
             }
-            let cut =
-                on_table(table.oid, |rel| if truncate::is_allowed(rel) { truncate::tail(rel) } else { 0 })?;
+            let cut = on_table(table, |rel| {
+                let cut = if truncate::is_allowed(rel) { truncate::tail(rel) } else { 0 };
+                if cut > 0 {
+                    statistics::count(rel, &[(Sum::BytesCutOff, u64::from(cut) * PAGE_BYTES as u64)]);
+                }
+                cut
+            })?;
             busy |= is_longer || cut.unwrap_or(0) > 0;
             if !is_longer || !settings::is_on() || began.elapsed() > worker::LONGEST {
                 break;
@@ -144,7 +151,7 @@ pub(super) unsafe fn table(table: &Table) -> Option<bool> {
 }
 
 /// Moves stripes that end beyond block `keep` to empty pages before them; returns how many. None after an ERROR.
-unsafe fn move_stripes(table: Oid, keep: u32) -> Option<usize> {
+unsafe fn move_stripes(table: &Table, keep: u32) -> Option<usize> {
     let mut moved = 0;
     // SAFETY: each step is a transaction of its own.
     unsafe {
@@ -163,11 +170,11 @@ unsafe fn move_stripes(table: Oid, keep: u32) -> Option<usize> {
 }
 
 /// VACUUM of the table, after that of the directory, so that pages of stripes that nobody sees become free.
-unsafe fn vacuum(table: Oid) -> Option<()> {
+unsafe fn vacuum(table: &Table) -> Option<()> {
     // SAFETY: the server's own VACUUM, called as autovacuum calls it; what it is given lives in a context of its own.
     unsafe {
         let Some(directory) = on_table(table, |_| directory_scan::catalog())? else { return Some(()) };
-        report(&format!("vacuuming table {}", table.to_u32()));
+        report(&format!("vacuuming {}", table.name));
         let context = pg_sys::AllocSetContextCreateInternal(
             pg_sys::TopMemoryContext,
             c"colonnade vacuum".as_ptr(),
@@ -175,13 +182,13 @@ unsafe fn vacuum(table: Oid) -> Option<()> {
             8 * 1024,
             8 * 1024 * 1024,
         );
-        let done = attempt(&format!("table {}", table.to_u32()), false, || {
+        let done = attempt(&format!("table {}", table.name), false, || {
             pg_sys::SetCurrentStatementStartTimestamp();
             pg_sys::StartTransactionCommand();
             pg_sys::PortalContext = context;
             let before = pg_sys::MemoryContextSwitchTo(context);
             let mut list = std::ptr::null_mut();
-            for oid in [directory, table] {
+            for oid in [directory, table.oid] {
                 let item = pg_sys::makeVacuumRelation(std::ptr::null_mut(), oid, std::ptr::null_mut());
                 list = pg_sys::lappend(list, item.cast::<c_void>());
             }
@@ -202,6 +209,7 @@ unsafe fn vacuum(table: Oid) -> Option<()> {
         });
         pg_sys::PortalContext = std::ptr::null_mut();
         pg_sys::MemoryContextDelete(context);
-        done
+        done.map_err(|message| statistics::failed(table.oid, &message)).ok()?;
+        on_table(table, |rel| statistics::count(rel, &[(Sum::Vacuums, 1)])).map(|_| ())
     }
 }

@@ -77,6 +77,11 @@ impl Turn {
         })
     }
 
+    /// Time of the next look at the latest, in the server's microseconds; None where it is in the next round.
+    pub fn next(self) -> Option<i64> {
+        self.known().map(|place| place.next.load(Ordering::Relaxed)).filter(|&next| next > now())
+    }
+
     /// Whether nothing was written since a look that packed nothing.
     pub fn is_idle(self, written: u64) -> bool {
         self.known().is_some_and(|place| place.written.load(Ordering::Relaxed) == written)

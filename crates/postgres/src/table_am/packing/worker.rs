@@ -5,6 +5,7 @@
 //! autovacuum does. An ERROR ends the batch: it is logged, and the next table's turn comes. Invariant: a worker that is told to stop, or dies, leaves nothing but a
 //! rolled-back batch.
 
+use std::cell::Cell;
 use std::ffi::{c_char, c_int};
 use std::time::{Duration, Instant};
 
@@ -12,6 +13,8 @@ use pgrx::pg_guard;
 use pgrx::pg_sys::{self, Datum, Oid, Relation};
 
 use super::process::{Role, attempt, begin, in_transaction, nap, report, rows_of};
+use super::round::Round;
+use super::statistics::{self, Outcome};
 use super::turns::Turn;
 use super::{launcher, obstacle, rebuild, settings, tidy};
 use crate::compat;
@@ -25,12 +28,19 @@ pub(super) const LONGEST: Duration = Duration::from_secs(10);
 /// A table whose turn it is.
 pub(super) struct Table {
     pub oid: Oid,
+    /// Its name in quotes, with its schema.
+    pub name: String,
     /// Fewest rows of a stripe.
     pub fewest: usize,
     /// Whether nothing was written to it since a look that packed nothing.
     pub idle: bool,
     /// Rows written to it, by the server's statistics.
     written: u64,
+}
+
+thread_local! {
+    /// Why a step of the look at hand has left its table alone.
+    static LEFT: Cell<Option<Outcome>> = const { Cell::new(None) };
 }
 
 /// A worker: packs what there is to pack in the database that `argument` names.
@@ -61,8 +71,8 @@ pub unsafe extern "C-unwind" fn colonnade_packing_worker(argument: Datum) {
         if !pace.is_null() && *pace.cast::<u8>() != b'-' {
             set(c"vacuum_cost_delay", std::ffi::CStr::from_ptr(pace));
         }
-        let Some(Some(tables)) = attempt("a database", false, || in_transaction(|| tables())) else { return };
-        attempt("a database", false, || in_transaction(|| slot_creation::log_slots()));
+        let Ok(Some(tables)) = attempt("a database", false, || in_transaction(|| tables())) else { return };
+        drop(attempt("a database", false, || in_transaction(|| slot_creation::log_slots())));
         let mut busy = false;
         for table in tables {
             if !settings::is_on() {
@@ -108,12 +118,26 @@ unsafe fn tables() -> Option<Vec<Table>> {
             let due = options.packing && turn.is_due(written, options.packing_rows.into());
             due.then(|| Table {
                 oid,
+                name: name(oid),
                 fewest: options.packing_rows as usize,
                 idle: turn.is_idle(written),
                 written,
             })
         });
         Some(due.collect())
+    }
+}
+
+/// Name of a table, in quotes.
+unsafe fn name(table: Oid) -> String {
+    // SAFETY: null, or a string, once it is dropped.
+    unsafe {
+        let text = |name: *const c_char| match name.is_null() {
+            true => String::from("?"),
+            false => std::ffi::CStr::from_ptr(name).to_string_lossy().into_owned(),
+        };
+        let schema = pg_sys::get_namespace_name(pg_sys::get_rel_namespace(table));
+        format!("\"{}.{}\"", text(schema), text(pg_sys::get_rel_name(table)))
     }
 }
 
@@ -134,15 +158,20 @@ unsafe fn look_at(table: &Table) -> bool {
     // SAFETY: each step has transactions of its own.
     unsafe {
         let turn = Turn::of_table(table.oid);
+        let round = Round::begin();
+        LEFT.set(None);
         // Where nobody writes nothing else will come to be joined with.
         let stripes = if table.idle { 2 } else { settings::stripes() };
-        let moved = pack(table.oid, table.fewest, stripes);
+        let moved = pack(table, table.fewest, stripes);
         // Also where that fails, each time perhaps: what it leaves are pages.
         let tidied = tidy::table(table);
         let mut done = moved.zip(tidied).map(|(moved, tidied)| moved > 0 || tidied);
         if table.idle && done == Some(false) {
             done = rebuild::one(table.oid);
         }
+        let has_done = round.end("background packing", &table.name);
+        let outcome = if done.is_none() { Outcome::Failed } else { LEFT.get().unwrap_or(Outcome::Done) };
+        statistics::looked_at(table.oid, outcome, has_done);
         match done {
             None => turn.failed(),
             Some(true) => turn.was_busy(),
@@ -154,7 +183,7 @@ unsafe fn look_at(table: &Table) -> bool {
 
 /// Packs a table, batch by batch, as long as there are `fewest` rows for a stripe, or `stripes` small ones to be joined, but not for ever where others write as fast; returns how many
 /// were moved, None after an ERROR.
-pub(super) unsafe fn pack(table: Oid, fewest: usize, stripes: usize) -> Option<usize> {
+pub(super) unsafe fn pack(table: &Table, fewest: usize, stripes: usize) -> Option<usize> {
     let (mut from, mut total) = (0, 0);
     let began = Instant::now();
     // SAFETY: each batch is a transaction of its own.
@@ -175,23 +204,27 @@ pub(super) unsafe fn pack(table: Oid, fewest: usize, stripes: usize) -> Option<u
 }
 
 /// Runs `work` in a transaction on a table that is there, lets itself be locked at once and may be packed. None: an ERROR ended it; Some(None): it is not such a table.
-pub(super) unsafe fn on_table<T>(table: Oid, work: impl FnOnce(Relation) -> T) -> Option<Option<T>> {
+pub(super) unsafe fn on_table<T>(table: &Table, work: impl FnOnce(Relation) -> T) -> Option<Option<T>> {
     // SAFETY: the lock is kept to the end of the transaction.
     unsafe {
-        let what = format!("table {}", table.to_u32());
         let in_it = || {
-            if !pg_sys::ConditionalLockRelationOid(table, pg_sys::ShareUpdateExclusiveLock as c_int) {
+            if !pg_sys::ConditionalLockRelationOid(table.oid, pg_sys::ShareUpdateExclusiveLock as c_int) {
+                LEFT.set(Some(Outcome::TableLocked));
                 return None;
             }
-            let rel = pg_sys::try_table_open(table, pg_sys::NoLock as c_int);
+            let rel = pg_sys::try_table_open(table.oid, pg_sys::NoLock as c_int);
             if rel.is_null() {
                 return None;
             }
             let may = relation::is_colcompress(rel) && obstacle::of(rel).is_none();
+            if !may {
+                LEFT.set(Some(Outcome::Obstacle));
+            }
             let result = may.then(|| work(rel));
             pg_sys::table_close(rel, pg_sys::NoLock as c_int);
             result
         };
-        attempt(&what, true, || in_transaction(in_it))
+        let done = attempt(&format!("table {}", table.name), true, || in_transaction(in_it));
+        done.map_err(|message| statistics::failed(table.oid, &message)).ok()
     }
 }

@@ -1,0 +1,76 @@
+//! The figures over a restart.
+//!
+//! As the server does with its own: a file is written when the server stops in good order, read when it starts, and removed at once, so that neither a
+//! crash nor a backup brings old figures back. What cannot be read is as if it were not there. Invariant: nothing here ends the server's start or stop.
+
+use std::ffi::c_int;
+use std::fs;
+use std::sync::atomic::Ordering;
+
+use pgrx::pg_guard;
+use pgrx::pg_sys::{self, Datum};
+
+use super::{SHARED, Tables, WORDS};
+
+/// Where the server keeps its own.
+const NAME: &str = "pg_stat/colonnade_packing.stat";
+/// Changes with the meaning of the words.
+const KIND: u64 = 0x436f_6c50_6163_0001;
+
+/// The memory has been made, by the process that starts all others: reads the file, and sees that it is written at the end.
+pub(in crate::table_am::packing) unsafe fn begin() {
+    // SAFETY: as the server calls start-up hooks. Other processes are forked afterwards.
+    unsafe {
+        if pg_sys::IsUnderPostmaster {
+            return;
+        }
+        let Some(tables) = SHARED.get() else { return };
+        pg_sys::on_shmem_exit(Some(at_exit), Datum::from(0));
+        if let Ok(bytes) = fs::read(NAME) {
+            load(tables, &bytes);
+            // Where it stays, the next start may read it again after a crash; that is all.
+            drop(fs::remove_file(NAME));
+        }
+    }
+}
+
+#[pg_guard]
+unsafe extern "C-unwind" fn at_exit(code: c_int, _argument: Datum) {
+    if code != 0 {
+        return;
+    }
+    let Some(tables) = SHARED.get() else { return };
+    let written = format!("{NAME}.tmp");
+    let done = fs::write(&written, save(tables)).and_then(|()| fs::rename(&written, NAME));
+    if let Err(problem) = done {
+        pgrx::log!("could not write file \"{NAME}\": {problem}");
+    }
+}
+
+fn save(tables: &Tables) -> Vec<u8> {
+    let mut all = vec![KIND, WORDS as u64];
+    for (key, words) in tables.keys.iter().zip(&tables.words) {
+        let key = key.load(Ordering::Relaxed);
+        if key != 0 {
+            all.push(key);
+            all.extend(words.iter().map(|word| word.load(Ordering::Relaxed)));
+        }
+    }
+    all.iter().flat_map(|word| word.to_le_bytes()).collect()
+}
+
+fn load(tables: &Tables, bytes: &[u8]) {
+    let (words, rest) = bytes.as_chunks::<8>();
+    let all: Vec<u64> = words.iter().map(|word| u64::from_le_bytes(*word)).collect();
+    let Some((&[kind, length], places)) = all.split_first_chunk::<2>() else { return };
+    if kind != KIND || length != WORDS as u64 || !rest.is_empty() || places.len() % (WORDS + 1) != 0 {
+        return;
+    }
+    let kept = tables.keys.iter().zip(&tables.words).zip(places.chunks_exact(WORDS + 1));
+    for ((key, words), place) in kept {
+        if let Some((&table, values)) = place.split_first() {
+            words.iter().zip(values).for_each(|(word, &value)| word.store(value, Ordering::Relaxed));
+            key.store(table, Ordering::Relaxed);
+        }
+    }
+}
