@@ -54,8 +54,8 @@ FROM (SELECT c.oid::regclass AS table_name
       JOIN pg_catalog.pg_am a ON a.oid = c.relam
       WHERE a.amhandler::pg_catalog.oid OPERATOR(pg_catalog.=) 'engine.colcompress_handler(internal)'::pg_catalog.regprocedure::pg_catalog.oid
         AND c.relkind IN ('r', 'm')
-        AND pg_catalog.has_table_privilege(c.oid, 'SELECT')
-        AND NOT pg_catalog.row_security_active(c.oid)
+        AND (pg_catalog.pg_has_role('pg_stat_scan_tables', 'USAGE')
+             OR (pg_catalog.has_table_privilege(c.oid, 'SELECT') AND NOT pg_catalog.row_security_active(c.oid)))
         AND NOT pg_catalog.pg_is_other_temp_schema(c.relnamespace)
       OFFSET 0) t, LATERAL engine.storage_health(t.table_name) h
 -- A table that was dropped meanwhile has none, nor has an unlogged one on a standby.
