@@ -11,8 +11,8 @@ use pgrx::PgList;
 use pgrx::pg_sys::{self, NodeTag, Oid, Relation};
 
 use super::process::{attempt, in_transaction, nap, report};
-use super::settings;
-use super::worker::on_table;
+use super::worker::{Table, on_table};
+use super::{settings, statistics};
 use crate::host::{buffer, relation};
 
 /// Fewer blocks are not worth while: 4 MB.
@@ -33,7 +33,7 @@ struct Candidate {
 }
 
 /// Builds one of the table's btrees anew; whether there was one to, None after an ERROR.
-pub(super) unsafe fn one(table: Oid) -> Option<bool> {
+pub(super) unsafe fn one(table: &Table) -> Option<bool> {
     // SAFETY: each step has transactions of its own.
     unsafe {
         if !settings::rebuilds_indexes() {
@@ -43,11 +43,12 @@ pub(super) unsafe fn one(table: Oid) -> Option<bool> {
         if others_stay() {
             return Some(false);
         }
-        drop_leftovers(table, &found.name);
+        drop_leftovers(table.oid, &found.name);
         report(&format!("building index {}.{} anew", found.schema, found.name));
         let done = rebuild(&found);
-        drop_leftovers(table, &found.name);
-        done.map(|()| true)
+        drop_leftovers(table.oid, &found.name);
+        done.map_err(|message| statistics::failed(table.oid, &message)).ok()?;
+        Some(true)
     }
 }
 
@@ -147,7 +148,7 @@ unsafe fn filled(index: Relation) -> f64 {
 }
 
 /// REINDEX INDEX CONCURRENTLY, as the server runs it for a statement.
-unsafe fn rebuild(found: &Candidate) -> Option<()> {
+unsafe fn rebuild(found: &Candidate) -> Result<(), String> {
     // SAFETY: the server's own command; what it is given lives in a context of its own, and outlives its transactions.
     unsafe {
         let context = pg_sys::AllocSetContextCreateInternal(
@@ -220,7 +221,8 @@ unsafe fn drop_leftovers(table: Oid, name: &str) {
                 pg_sys::performDeletion(&raw const address, pg_sys::DropBehavior::DROP_RESTRICT, flags);
             }
         };
-        attempt(&format!("what is left of building index {name} anew"), true, || in_transaction(work));
+        // What fails is in the log, and tried again with the next attempt.
+        drop(attempt(&format!("what is left of building index {name} anew"), true, || in_transaction(work)));
     }
 }
 

@@ -167,7 +167,7 @@ unsafe fn look_at(table: &Table) -> bool {
         let tidied = tidy::table(table);
         let mut done = moved.zip(tidied).map(|(moved, tidied)| moved > 0 || tidied);
         if table.idle && done == Some(false) {
-            done = rebuild::one(table.oid);
+            done = rebuild::one(table);
         }
         let has_done = round.end("background packing", &table.name);
         let outcome = if done.is_none() { Outcome::Failed } else { LEFT.get().unwrap_or(Outcome::Done) };
