@@ -34,6 +34,8 @@ pub(super) struct Room {
     blocks: u32,
     /// What part of them is worth while.
     part: u32,
+    /// Whether nobody writes.
+    idle: bool,
     /// Empty, as the free space map has it.
     spare: u32,
     /// With rows, some of which may be dead.
@@ -54,7 +56,7 @@ impl Room {
             let blocks = relation::block_count(rel);
             let part = if idle { IDLE_PART } else { PART };
             let dead = directory_scan::dead_pages(storage_id, oldest);
-            let mut room = Self { blocks, part, dead, ..Self::default() };
+            let mut room = Self { blocks, part, idle, dead, ..Self::default() };
             let counts = pg_sys::pgstat_fetch_stat_tabentry((*rel).rd_id);
             if !counts.is_null() {
                 room.dead_rows = u64::try_from((*counts).n_dead_tuples).unwrap_or(0);
@@ -97,8 +99,8 @@ impl Room {
 
     fn wants_vacuum(&self, fewest: usize) -> bool {
         self.is_worth(self.dead)
-            // They may be all that lies behind the empty pages.
-            || (self.dead > 0 && self.is_worth(self.spare))
+            // They may be all that lies behind the empty pages; so may line pointers of dead rows that the server's VACUUM has left, as they are few.
+            || ((self.dead > 0 || (self.idle && self.unclean > 0)) && self.is_worth(self.spare))
             || (self.is_worth(self.unclean) && self.dead_rows >= fewest as u64)
     }
 }
@@ -200,6 +202,8 @@ unsafe fn vacuum(table: &Table) -> Option<()> {
                 multixact_freeze_table_age: -1,
                 log_min_duration: -1,
                 nworkers: -1,
+                // Else line pointers of few dead rows stay, which keep the end of the file.
+                index_cleanup: pg_sys::VacOptValue::VACOPTVALUE_ENABLED,
                 ..pg_sys::VacuumParams::default()
             };
             let strategy = pg_sys::GetAccessStrategy(pg_sys::BufferAccessStrategyType::BAS_VACUUM);
