@@ -179,3 +179,23 @@ IS 'begin to count anew what packing does to a table, or to all of the database'
 
 -- As pg_stat_reset(): who may is for the superuser to say.
 REVOKE EXECUTE ON FUNCTION engine.packing_statistics_reset(regclass) FROM PUBLIC;
+
+-- ---------------------------------------------------------------- what packing is doing, by CALL too
+CREATE FUNCTION engine.packing_calls(OUT pid int, OUT activity text)
+RETURNS SETOF record
+LANGUAGE c VOLATILE PARALLEL RESTRICTED
+AS 'MODULE_PATHNAME', 'colonnade_packing_calls';
+
+COMMENT ON FUNCTION engine.packing_calls()
+IS 'what sessions are doing that run CALL engine.colcompress_repack()';
+
+CREATE OR REPLACE VIEW engine.packing_progress AS
+SELECT pid, datname, query AS activity, xact_start
+FROM pg_catalog.pg_stat_activity
+WHERE backend_type = 'colonnade packing' AND state = 'active'
+UNION ALL
+SELECT a.pid, a.datname, c.activity, a.xact_start
+FROM engine.packing_calls() c JOIN pg_catalog.pg_stat_activity a ON a.pid OPERATOR(pg_catalog.=) c.pid;
+
+COMMENT ON VIEW engine.packing_progress
+IS 'what packing is doing now, in the background and by CALL: the table, and how many rows it has moved in this round';

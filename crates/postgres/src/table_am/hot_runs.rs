@@ -25,6 +25,16 @@ impl Span {
     }
 }
 
+/// Blocks of one piece.
+const PIECE: u32 = 1024;
+
+/// A span in pieces, after each of which one can tell how far one is.
+pub fn pieces(span: Span) -> impl Iterator<Item = Span> {
+    (span.start..span.end)
+        .step_by(PIECE as usize)
+        .map(move |start| Span { start, end: start.saturating_add(PIECE).min(span.end) })
+}
+
 /// Hot spans below `blocks`, ascending, given the runs of every version of the directory's rows.
 pub fn hot_spans(runs: impl IntoIterator<Item = BlockRun>, blocks: BlockNumber) -> Vec<Span> {
     let mut cold: Vec<(u32, u32)> = runs

@@ -16,7 +16,7 @@ use super::cold_rows::ColdRows;
 use super::delegate::heap_guarded;
 use super::hot_runs::{self, Span};
 use super::index_rows::{self, IndexRows};
-use super::{own_writes, parallel, shim, tid};
+use super::{own_writes, parallel, progress, shim, tid};
 use crate::compat;
 use crate::host::{carried, error, relation};
 use crate::storage::directory::{self, StripeEntry};
@@ -49,11 +49,13 @@ pub(super) unsafe extern "C-unwind" fn index_build_range_scan(
                 Some(scan) => scan.rs_snapshot,
                 None => pg_sys::RegisterSnapshot(pg_sys::GetTransactionSnapshot()),
             });
-            let mut hot = |span: Span| {
+            let parallel = if scan.is_null() { None } else { parallel::shared((*scan).rs_parallel) };
+            let mut told = Told { is_on: progress, done: 0, parallel };
+            let mut hot = |told: &mut Told, span: Span| {
                 let heap_rel = shim::of(rel);
                 if let Some(snapshot) = concurrent {
-                    rows +=
-                        build_span(heap_rel, index, info, snapshot, progress, span, callback, callback_state);
+                    rows += build_span(heap_rel, index, info, snapshot, span, callback, callback_state);
+                    told.add(span.blocks());
                     return;
                 }
                 rows += heap_guarded!(index_build_range_scan(
@@ -62,19 +64,21 @@ pub(super) unsafe extern "C-unwind" fn index_build_range_scan(
                     info,
                     false,
                     any_visible,
-                    progress,
+                    // It would tell of the span alone.
+                    false,
                     span.start,
                     span.blocks(),
                     callback,
                     callback_state,
                     std::ptr::null_mut(),
                 ));
+                told.add(span.blocks());
             };
-            let parallel = if scan.is_null() { None } else { parallel::shared((*scan).rs_parallel) };
             match parallel {
                 Some(shared) => {
+                    told.begin(rel, concurrent, shared.hot_blocks());
                     while let Some(span) = shared.take_hot() {
-                        hot(span);
+                        hot(&mut told, span);
                     }
                 }
                 None => {
@@ -90,7 +94,8 @@ pub(super) unsafe extern "C-unwind" fn index_build_range_scan(
                     } else {
                         hot_runs::clip(&spans, start, start.saturating_add(count).saturating_sub(1))
                     };
-                    spans.into_iter().for_each(&mut hot);
+                    told.begin(rel, concurrent, spans.iter().map(|span| u64::from(span.blocks())).sum());
+                    spans.into_iter().flat_map(hot_runs::pieces).for_each(|span| hot(&mut told, span));
                     if !whole || (*info).ii_Am == pg_sys::BRIN_AM_OID {
                         release(concurrent, scan);
                         return rows;
@@ -100,12 +105,43 @@ pub(super) unsafe extern "C-unwind" fn index_build_range_scan(
             let stripes = stripes_to_index(rel, concurrent);
             if let Some((entry, _)) = stripes.first() {
                 let dead = dead_rows(rel, entry.storage_id, concurrent);
-                rows += build_cold(rel, index, info, &stripes, &dead, parallel, callback, callback_state);
+                rows += build_cold(rel, index, info, &stripes, &dead, &mut told, callback, callback_state);
             }
             warn_standbys(rel, concurrent);
             release(concurrent, scan);
             rows
         })
+    }
+}
+
+/// What is told of a build.
+struct Told<'a> {
+    /// By this process.
+    is_on: bool,
+    done: u64,
+    parallel: Option<&'a parallel::Shared>,
+}
+
+impl Told<'_> {
+    /// There are so many blocks of hot spans to read, and stripes.
+    unsafe fn begin(&self, rel: Relation, concurrent: Option<Snapshot>, hot: u64) {
+        if self.is_on {
+            // SAFETY: rel is open.
+            let stripes = unsafe { stripes_to_index(rel, concurrent) };
+            let cold: u64 = stripes.iter().map(|(entry, _)| u64::from(entry.run.block_count)).sum();
+            progress::index_build(Some(hot + cold), 0);
+        }
+    }
+
+    /// So many blocks were read.
+    fn add(&mut self, blocks: u32) {
+        self.done = match self.parallel {
+            Some(shared) => shared.add_done(blocks.into()),
+            None => self.done + u64::from(blocks),
+        };
+        if self.is_on {
+            progress::index_build(None, self.done);
+        }
     }
 }
 
@@ -128,7 +164,6 @@ unsafe fn build_span(
     index: Relation,
     info: *mut IndexInfo,
     snapshot: Snapshot,
-    progress: bool,
     span: Span,
     callback: IndexBuildCallback,
     callback_state: *mut c_void,
@@ -148,7 +183,7 @@ unsafe fn build_span(
             info,
             true,
             false,
-            progress,
+            false,
             0,
             pg_sys::InvalidBlockNumber,
             callback,
@@ -219,7 +254,7 @@ unsafe fn build_cold(
     info: *mut IndexInfo,
     stripes: &[(StripeEntry, bool)],
     dead: &[(u64, bool)],
-    parallel: Option<&parallel::Shared>,
+    told: &mut Told,
     callback: IndexBuildCallback,
     callback_state: *mut c_void,
 ) -> f64 {
@@ -233,7 +268,7 @@ unsafe fn build_cold(
         let mut rows = 0.0;
         let mut next = 0;
         loop {
-            let at = match parallel {
+            let at = match told.parallel {
                 Some(shared) => shared.take_cold(&list),
                 None => (next < list.len()).then_some(next),
             };
@@ -261,6 +296,7 @@ unsafe fn build_cold(
                     callback(index, &raw mut tid, values, nulls, alive, callback_state);
                 });
             }
+            told.add(entry.run.block_count);
         }
         entries.finish();
         rows

@@ -9,6 +9,7 @@
 //! do versions that only older snapshots see. Invariant: until the swap the old file is untouched, so an
 //! ERROR anywhere leaves the table as it was.
 
+use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 
 use pgrx::pg_guard;
@@ -17,6 +18,7 @@ use pgrx::pg_sys::{
 };
 
 use super::cold_rows::ColdRows;
+use super::progress::Rewriting;
 use super::rewrite::{ColdHistory, Fate, HotRows, Part, bury_anew};
 use super::{maintenance, tid, vacuum_counts};
 use crate::compat::{self, HeapRewrite, RewriteLimits};
@@ -93,6 +95,7 @@ unsafe fn rewrite(table: Oid, into: Into) {
         copy(old, target, into, &limits);
         pg_sys::table_close(old, pg_sys::NoLock as i32);
         compat::finish_heap_swap(table, target, &limits, persistence);
+        Rewriting::end();
     }
 }
 
@@ -153,6 +156,7 @@ struct Copy<'a> {
     context: pg_sys::MemoryContext,
     /// Rows that nobody has deleted.
     living: f64,
+    progress: RefCell<Rewriting>,
 }
 
 /// Whether a version is a row that nobody has deleted.
@@ -191,11 +195,14 @@ unsafe fn copy(old: Relation, target: Oid, into: Into, limits: &RewriteLimits) {
             command,
             context,
             living: 0.0,
+            // After the horizon: finding it ends a subtransaction, and that what is told.
+            progress: RefCell::new(Rewriting::begin((*old).rd_id, relation::block_count(old))),
         };
         match into {
             Into::Stripes => copy.fill_stripes(horizon.own_of_before()),
             Into::HeapPages => copy.fill_heap_pages(),
         }
+        copy.progress.borrow().all_written();
         pg_sys::ExecDropSingleTupleTableSlot(copy.slot);
         pg_sys::MemoryContextDelete(context);
         // The swap takes these figures along.
@@ -219,8 +226,10 @@ impl Copy<'_> {
             }
             let mut loader = self.loader(Age::Everybody);
             let blocks = self.hot.blocks().into_iter().flat_map(|span| span.start..span.end);
+            let blocks = blocks.inspect(|_| self.progress.borrow_mut().add_blocks(1));
             let mut living = 0.0;
             self.hot.each(blocks, |tuple, buf, fate| {
+                self.progress.borrow_mut().add_read();
                 living += f64::from(u8::from(is_living(tuple, fate)));
                 let block = tid::block_of(tuple.t_self);
                 match fate {
@@ -297,6 +306,7 @@ impl Copy<'_> {
             let before = pg_sys::MemoryContextSwitchTo(self.context);
             pg_sys::ExecStoreBufferHeapTuple(tuple, self.slot, buf);
             loader.push(self.new, &[self.slot]);
+            self.progress.borrow_mut().add_written();
             pg_sys::ExecClearTuple(self.slot);
             pg_sys::MemoryContextSwitchTo(before);
             pg_sys::MemoryContextReset(self.context);
@@ -310,12 +320,16 @@ impl Copy<'_> {
         unsafe {
             for &at in stripes {
                 let (new, slot, context) = (self.new, self.slot, self.context);
+                let progress = &self.progress;
                 self.cold.each(at, Part::Living, &mut self.rows, slot, |_, _| {
                     let before = pg_sys::MemoryContextSwitchTo(context);
                     loader.push(new, &[slot]);
+                    progress.borrow_mut().add_read();
+                    progress.borrow_mut().add_written();
                     pg_sys::MemoryContextSwitchTo(before);
                     pg_sys::MemoryContextReset(context);
                 });
+                progress.borrow_mut().add_blocks(self.cold.stripes[at].entry.run.block_count);
             }
         }
     }
@@ -338,6 +352,7 @@ impl Copy<'_> {
                 } else if is_wanted(fate) {
                     let before = pg_sys::MemoryContextSwitchTo(self.context);
                     self.hot.copy(rewrite, tuple);
+                    self.progress.borrow_mut().add_written();
                     pg_sys::MemoryContextSwitchTo(before);
                     pg_sys::MemoryContextReset(self.context);
                 }
@@ -353,8 +368,10 @@ impl Copy<'_> {
             metapage::ensure(self.new);
             let mut rewrite = HeapRewrite::begin(self.old, self.new, self.limits);
             let blocks = self.hot.blocks().into_iter().flat_map(|span| span.start..span.end);
+            let blocks = blocks.inspect(|_| self.progress.borrow_mut().add_blocks(1));
             self.living = self.copy_hot(&mut rewrite, blocks, |fate| fate != Fate::LeftOut);
             let (new, slot, context) = (self.new, self.slot, self.context);
+            let progress = &self.progress;
             for at in 0..self.cold.stripes.len() {
                 let born = self.cold.stripes[at].born;
                 self.living += f64::from(self.cold.living(at).0);
@@ -362,10 +379,13 @@ impl Copy<'_> {
                     self.cold.each(at, part, &mut self.rows, slot, |_, died| {
                         let before = pg_sys::MemoryContextSwitchTo(context);
                         thaw(new, &mut rewrite, slot, born, died);
+                        progress.borrow_mut().add_read();
+                        progress.borrow_mut().add_written();
                         pg_sys::MemoryContextSwitchTo(before);
                         pg_sys::MemoryContextReset(context);
                     });
                 }
+                progress.borrow_mut().add_blocks(self.cold.stripes[at].entry.run.block_count);
             }
             rewrite.end();
         }

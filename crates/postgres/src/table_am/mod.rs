@@ -41,6 +41,7 @@ mod moved;
 pub mod own_writes;
 pub mod packing;
 pub mod parallel;
+mod progress;
 mod publication;
 mod rewrite;
 pub mod root_tids;

@@ -28,6 +28,8 @@ pub struct Shared {
     base: pg_sys::ParallelBlockTableScanDescData,
     hot_next: AtomicU64,
     cold_next: AtomicU64,
+    /// Blocks whose rows have been read, by a build of an index.
+    done: AtomicU64,
     piece: AtomicU32,
     span_count: u32,
     spans: [(u32, u32); SPANS],
@@ -49,6 +51,16 @@ impl Shared {
             number -= pieces;
         }
         None
+    }
+
+    /// Blocks of all hot spans.
+    pub fn hot_blocks(&self) -> u64 {
+        self.spans.iter().take(self.span_count as usize).map(|&(start, end)| u64::from(end - start)).sum()
+    }
+
+    /// So many blocks more have been read; returns how many that makes.
+    pub fn add_done(&self, blocks: u64) -> u64 {
+        self.done.fetch_add(blocks, Ordering::Relaxed) + blocks
     }
 
     /// The position in `stripes` (ordered by first row number) of the next stripe to read, or None.
@@ -98,6 +110,7 @@ pub(super) unsafe extern "C-unwind" fn parallelscan_initialize(
         let shared = pscan.cast::<Shared>();
         (*shared).hot_next = AtomicU64::new(0);
         (*shared).cold_next = AtomicU64::new(0);
+        (*shared).done = AtomicU64::new(0);
         // Small tables in small pieces, so that every worker gets some.
         (*shared).piece = AtomicU32::new((total / 64).clamp(1, u64::from(PIECE)) as u32);
         (*shared).span_count = spans.len() as u32;
@@ -120,5 +133,6 @@ pub(super) unsafe extern "C-unwind" fn parallelscan_reinitialize(
         let shared = &*pscan.cast::<Shared>();
         shared.hot_next.store(0, Ordering::Relaxed);
         shared.cold_next.store(0, Ordering::Relaxed);
+        shared.done.store(0, Ordering::Relaxed);
     }
 }

@@ -14,7 +14,7 @@ use super::relocate::{enter, write};
 use super::rows::Rows;
 use super::statistics::{self, Sum};
 use super::stripes::{self, Chosen};
-use super::{Step, growing, obstacle, overlapping, process, settings, stop_after, unsorted};
+use super::{Step, growing, obstacle, overlapping, settings, stop_after, unsorted};
 use crate::compat;
 use crate::host::{relation, table_counts};
 use crate::options;
@@ -71,9 +71,7 @@ pub(super) unsafe fn batch(rel: Relation, fewest: usize) -> usize {
         if chosen.is_empty() {
             return 0;
         }
-        if !pg_sys::MyBgworkerEntry.is_null() {
-            process::report(&format!("joining {} stripes of {}", chosen.len(), relation::quoted_name(rel)));
-        }
+        statistics::tell(&format!("joining {} stripes of {}", chosen.len(), relation::quoted_name(rel)));
         stop_after(Step::Chosen);
         let mut source = Rows::new(rel, chosen.iter().map(|stripe| &stripe.entry));
         let live = live_rows(rel, storage_id, &chosen);

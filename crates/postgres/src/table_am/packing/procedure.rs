@@ -46,6 +46,8 @@ unsafe fn repack(table: Oid) {
     // SAFETY: SPI is connected, and transactions may end.
     unsafe {
         let round = Round::begin();
+        statistics::begin_call();
+        let mut total = 0;
         let mut name = String::new();
         let mut from = 0;
         // Once there is nothing to pack: how many blocks are to stay in use.
@@ -55,7 +57,8 @@ unsafe fn repack(table: Oid) {
             // The rows are read and written as they are now, whatever level the session prefers: a mover is nobody's conflict.
             pg_sys::XactIsoLevel = pg_sys::XACT_READ_COMMITTED as i32;
             pg_sys::PushActiveSnapshot(pg_sys::GetTransactionSnapshot());
-            let moved = batch(table, &mut from, keep, &mut name);
+            let moved = batch(table, &mut from, keep, total, &mut name);
+            total += if keep.is_none() { moved } else { 0 };
             pg_sys::PopActiveSnapshot();
             if moved == 0 && keep.is_some() {
                 break;
@@ -66,6 +69,7 @@ unsafe fn repack(table: Oid) {
                 pg_sys::PopActiveSnapshot();
             }
         }
+        statistics::end_call();
         round.end("CALL engine.colcompress_repack()", &name);
         if !pg_sys::get_rel_name(table).is_null() {
             statistics::was_called(table);
@@ -74,7 +78,13 @@ unsafe fn repack(table: Oid) {
 }
 
 /// One batch. The table is looked at anew: none of what was known before the last commit need hold.
-unsafe fn batch(table: Oid, from: &mut pg_sys::BlockNumber, keep: Option<u32>, name: &mut String) -> usize {
+unsafe fn batch(
+    table: Oid,
+    from: &mut pg_sys::BlockNumber,
+    keep: Option<u32>,
+    total: usize,
+    name: &mut String,
+) -> usize {
     // SAFETY: the lock is kept to the end of the transaction.
     unsafe {
         if (*from > 0 || keep.is_some()) && pg_sys::get_rel_name(table).is_null() {
@@ -91,6 +101,10 @@ unsafe fn batch(table: Oid, from: &mut pg_sys::BlockNumber, keep: Option<u32>, n
         }
         pg_sys::CheckTableNotInUse(rel, c"repack".as_ptr());
         *name = relation::quoted_name(rel);
+        statistics::tell(&match keep {
+            None => format!("packing {name}: {total} rows"),
+            Some(_) => format!("moving stripes of {name}"),
+        });
         let moved = match keep {
             None => super::batch(rel, from, 1, 1),
             Some(keep) => usize::from(compact::step(rel, keep)),

@@ -5,6 +5,7 @@
 //! rounds find is noted by the worker. `report` shows it, `file` takes it over a restart. Invariants: a relation or
 //! database that is created has no figures, whatever had its OID before; nobody calls the server while `held`.
 
+mod calls;
 mod file;
 mod pending;
 mod report;
@@ -16,6 +17,7 @@ use pgrx::pg_sys::{self, Oid};
 
 use crate::host::shared_memory::Shared;
 
+pub(super) use calls::{begin_call, end_call, tell};
 pub(super) use pending::{Done, begin_round, count, end_round, find_waiting, found_waiting, register};
 
 /// Tables at most.
@@ -85,6 +87,7 @@ struct Tables {
     /// Database and table; 0: free.
     keys: [AtomicU64; TABLES],
     words: [[AtomicU64; WORDS]; TABLES],
+    calls: [[AtomicU64; calls::CALL_WORDS]; calls::CALLS],
 }
 
 static SHARED: Shared<Tables> = Shared::new(c"colonnade packing statistics");
@@ -173,6 +176,26 @@ impl Figures {
     }
 }
 
+/// As much of a text as has room, in words.
+fn words_of(text: &str) -> [u64; TEXT_WORDS] {
+    let mut end = text.len().min(TEXT);
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    let mut words = [0; TEXT_WORDS];
+    for (word, bytes) in words.iter_mut().zip(text.as_bytes().get(..end).unwrap_or_default().chunks(8)) {
+        *word = bytes.iter().rev().fold(0, |word, &byte| word << 8 | u64::from(byte));
+    }
+    words
+}
+
+/// The text again.
+fn text_of(words: &[u64]) -> String {
+    let bytes: Vec<u8> =
+        words.iter().flat_map(|word| word.to_le_bytes()).take_while(|&byte| byte != 0).collect();
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
 /// What is known of a table of this database.
 pub(super) fn figures(table: Oid) -> Option<Figures> {
     let held = Held::get()?;
@@ -181,9 +204,7 @@ pub(super) fn figures(table: Oid) -> Option<Figures> {
     numbers.iter_mut().zip(words).for_each(|(number, word)| *number = word.load(Ordering::Relaxed));
     drop(held);
     let text = numbers.get(WORDS - TEXT_WORDS..).unwrap_or_default();
-    let text: Vec<u8> =
-        text.iter().flat_map(|word| word.to_le_bytes()).take_while(|&byte| byte != 0).collect();
-    Some(Figures { numbers, error: String::from_utf8_lossy(&text).into_owned() })
+    Some(Figures { numbers, error: text_of(text) })
 }
 
 /// Adds what a committed transaction has done. The caller holds a lock on the table, so that nobody drops it before.
@@ -234,20 +255,12 @@ pub(super) fn was_called(table: Oid) {
 
 /// An ERROR has ended a transaction of the worker's.
 pub(super) fn failed(table: Oid, message: &str) {
-    let mut end = message.len().min(TEXT);
-    while !message.is_char_boundary(end) {
-        end -= 1;
-    }
-    let mut text = [0; TEXT];
-    text.iter_mut().zip(message.as_bytes().iter().take(end)).for_each(|(to, &from)| *to = from);
+    let text = words_of(message);
     let time = now();
     change(table, |words| {
         add(words, Number::Errors as usize, 1);
         set(words, Number::LastError as usize, time);
-        for (at, bytes) in text.chunks_exact(8).enumerate() {
-            let word = bytes.iter().rev().fold(0, |word, &byte| word << 8 | u64::from(byte));
-            set(words, WORDS - TEXT_WORDS + at, word);
-        }
+        text.iter().enumerate().for_each(|(at, &word)| set(words, WORDS - TEXT_WORDS + at, word));
     });
 }
 

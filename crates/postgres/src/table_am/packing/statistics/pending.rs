@@ -9,7 +9,7 @@ use std::cell::{Cell, RefCell};
 use pgrx::pg_guard;
 use pgrx::pg_sys::{self, Oid, Relation, XactEvent};
 
-use super::{SHARED, SUMS, Sum, add_sums, file};
+use super::{SHARED, SUMS, Sum, add_sums, end_call, file};
 
 /// Sums by their numbers.
 pub(in crate::table_am::packing) type Done = [u64; SUMS];
@@ -77,6 +77,7 @@ unsafe extern "C-unwind" fn transaction_event(event: XactEvent::Type, _arg: *mut
         }
     } else if matches!(event, XactEvent::XACT_EVENT_ABORT | XactEvent::XACT_EVENT_PREPARE) {
         PENDING.take();
+        end_call();
     }
 }
 

@@ -107,7 +107,7 @@ unsafe fn expect_visible(table: Oid) -> Oid {
     }
 }
 
-fn text(value: &str) -> Datum {
+pub(super) fn text(value: &str) -> Datum {
     let value = CString::new(value).unwrap_or_default();
     // SAFETY: a terminated string, copied.
     Datum::from(unsafe { pg_sys::cstring_to_text(value.as_ptr()) })
