@@ -17,6 +17,8 @@ use crate::{Batch, Error, Result, SharedTempFiles, TempFile, interrupt};
 
 /// Bytes gathered before they are written.
 const BUFFER: usize = 32 << 10;
+/// Bytes for which no file is made: it would take more memory itself.
+const FEW: usize = 512;
 /// Rows that make a page of their own,
 const PAGE_ROWS: usize = 512;
 /// and bytes of fewer.
@@ -162,9 +164,13 @@ impl BatchFile {
         Ok(())
     }
 
-    /// Nothing more is written for now: it holds no buffer until it is read.
+    /// Nothing more is written for now: it holds no buffer, or a few bytes that are not worth a file, until it is read.
     pub fn rest(&mut self) -> Result<()> {
         self.close_page()?;
+        if self.file.is_none() && self.buffer.len() <= FEW {
+            self.buffer.shrink_to_fit();
+            return Ok(());
+        }
         self.flush()?;
         self.buffer = Vec::new();
         Ok(())
@@ -497,6 +503,29 @@ mod tests {
             assert_eq!(batch.columns, columns(rows));
         }
         assert!(file.read().unwrap().is_none());
+    }
+
+    /// A few rows, such as a sort has left in the end, make no file, and come back all the same.
+    #[test]
+    fn few_bytes_make_no_file() {
+        struct NoFiles;
+        impl TempFiles for NoFiles {
+            fn create(&self) -> Result<Box<dyn TempFile>> {
+                Err(Error::Decline("a file"))
+            }
+        }
+        let files: SharedTempFiles = Arc::new(NoFiles);
+        let rows = |rows| vec![column(LogicalType::Int64, rows, |b, row| b.push_i64(row as i64))];
+        let mut file = BatchFile::new(&[LogicalType::Int64], &files).unwrap();
+        file.write(&rows(3), 3).unwrap();
+        file.rest().unwrap();
+        file.write(&rows(5), 5).unwrap();
+        file.rest().unwrap();
+        assert_eq!(file.read().unwrap().unwrap().columns, rows(3));
+        assert_eq!(file.read().unwrap().unwrap().columns, rows(5));
+        assert!(file.read().unwrap().is_none());
+        file.write(&rows(100), 100).unwrap();
+        assert!(file.rest().is_err());
     }
 
     /// Rows of small batches come back in few pages, also where numerics of another scale, wide ones and NaN are among them.
