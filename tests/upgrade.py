@@ -45,6 +45,7 @@ CREATE MATERIALIZED VIEW m USING colcompress WITH (orderby = 'k DESC') AS SELECT
 GRANT SELECT ON t TO upgrade_reader;
 GRANT SELECT ON engine.stripe TO upgrade_owner;
 REVOKE EXECUTE ON FUNCTION engine.verify(regclass) FROM PUBLIC; GRANT EXECUTE ON FUNCTION engine.verify(regclass) TO upgrade_reader WITH GRANT OPTION;
+REVOKE ALL ON FUNCTION engine.storage_health(regclass) FROM PUBLIC, CURRENT_USER;
 CREATE VIEW on_view AS SELECT table_name, advice FROM engine.storage_health;
 ALTER TABLE packed OWNER TO upgrade_owner;
 COMMENT ON TABLE t IS 'a user''s';

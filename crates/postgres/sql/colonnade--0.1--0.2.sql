@@ -116,7 +116,9 @@ DECLARE
 BEGIN
     FOR kept IN SELECT pg_catalog.jsonb_array_elements(pg_catalog.current_setting('engine.kept_rights')::jsonb) LOOP
         EXECUTE pg_catalog.format('REVOKE ALL ON FUNCTION %s FROM PUBLIC, CURRENT_USER', kept ->> 'function');
-        FOR given IN SELECT * FROM pg_catalog.aclexplode((kept ->> 'rights')::pg_catalog.aclitem[]) LOOP
+        -- Where nobody has any rights there is nothing to give again; aclexplode refuses an empty list.
+        FOR given IN SELECT * FROM pg_catalog.aclexplode(
+            CASE WHEN kept ->> 'rights' OPERATOR(pg_catalog.<>) '{}' THEN (kept ->> 'rights')::pg_catalog.aclitem[] END) LOOP
             EXECUTE pg_catalog.format('GRANT %s ON FUNCTION %s TO %s%s', given.privilege_type, kept ->> 'function',
                 CASE WHEN given.grantee OPERATOR(pg_catalog.=) 0 THEN 'PUBLIC' ELSE given.grantee::regrole::text END,
                 CASE WHEN given.is_grantable THEN ' WITH GRANT OPTION' ELSE '' END);
