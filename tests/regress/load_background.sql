@@ -111,7 +111,7 @@ SELECT agree('c', 'h'), threads_left();
 -- Cancelled while a stripe is encoded, which takes this one many seconds: by the thread, or by the backend itself.
 CREATE TABLE slow (t text, u text, v text, w text, x text, y text, z text) USING colcompress WITH (compression_level = 19);
 CREATE TEMP TABLE long USING heap AS
-  SELECT string_agg(h.b, ' ') AS t FROM h, generate_series(1, 3) n GROUP BY h.a % 4000;
+  SELECT string_agg(h.b, ' ') AS t FROM h, generate_series(1, 12) n GROUP BY h.a % 4000;
 SELECT clock_timestamp() AS before \gset
 SET statement_timeout = '2s';
 INSERT INTO slow SELECT t, t, t, t, t, t, t FROM long;
