@@ -38,6 +38,7 @@ pub(super) unsafe extern "C-unwind" fn relation_vacuum(
         let hidden = Hidden::of(rel);
         heap_guarded!(relation_vacuum(rel, &raw mut own, strategy));
         drop(hidden);
+        counts.take_back(rel);
         if let Some(storage_id) = metapage::storage_id(rel) {
             directory_prune::prune(storage_id);
         }

@@ -54,11 +54,20 @@ pub(super) unsafe fn cold_row_count(rel: Relation) -> f64 {
     }
 }
 
-/// What indexes had before, and what is known since.
+/// What `pg_class` said before, and what is known since.
 pub(super) struct Counts {
-    indexes: Vec<(Oid, f64)>,
+    before: Figures,
+    /// What heap's vacuum made of them: hot rows only.
+    heap: Figures,
+    indexes: Vec<IndexCounts>,
     /// Entries of indexes that were counted when they were swept.
     entries: Vec<(Oid, f64)>,
+}
+
+struct IndexCounts {
+    index: Oid,
+    before: Figures,
+    heap: Figures,
 }
 
 impl Counts {
@@ -66,9 +75,36 @@ impl Counts {
     pub unsafe fn before(rel: Relation) -> Self {
         // SAFETY: rel is open.
         let indexes = unsafe { relation::indexes(rel) }.into_iter();
-        // SAFETY: catalog look-ups.
-        let known = indexes.map(|index| (index, unsafe { row_estimate(index) }));
-        Self { indexes: known.collect(), entries: Vec::new() }
+        let known = indexes.map(|index| {
+            // SAFETY: a catalog look-up.
+            let before = unsafe { Figures::of(index) };
+            IndexCounts { index, before, heap: before }
+        });
+        // SAFETY: a catalog look-up; rel is open.
+        let before = unsafe { Figures::of((*rel).rd_id) };
+        Self { before, heap: before, indexes: known.collect(), entries: Vec::new() }
+    }
+
+    /// Right after heap's vacuum: takes back its figures, which queries see at once and in which rows of stripes
+    /// are missing. What is left to do can take long, or be cancelled.
+    pub unsafe fn take_back(&mut self, rel: Relation) {
+        // SAFETY: rel is open, its indexes are not dropped while it is locked; the server's own in-place update.
+        unsafe {
+            pg_sys::CommandCounterIncrement();
+            self.heap = Figures::of((*rel).rd_id);
+            for counts in &mut self.indexes {
+                counts.heap = Figures::of(counts.index);
+            }
+            if !has_row_numbers(rel) {
+                return;
+            }
+            self.before.write(rel);
+            for counts in self.indexes.iter().filter(|counts| counts.heap.rows != counts.before.rows) {
+                let open = pg_sys::index_open(counts.index, pg_sys::RowExclusiveLock as i32);
+                counts.before.write(open);
+                pg_sys::index_close(open, pg_sys::NoLock as i32);
+            }
+        }
     }
 
     /// The indexes' access methods have counted what is left.
@@ -87,7 +123,6 @@ impl Counts {
                 return;
             }
             pg_sys::CommandCounterIncrement();
-            let heap_rows = row_estimate((*rel).rd_id).max(0.0);
             let hot = hot_rows::count(rel, PAGES, strategy);
             let now = &raw mut pg_sys::SnapshotSelfData;
             let stripes = directory_scan::visible(storage_id, now);
@@ -96,8 +131,8 @@ impl Counts {
             let cold = cold(storage_id, &stripes, &mut tombstones, oldest_xmin);
             let rows = hot.live + cold.live;
             set_counts(rel, rows);
-            for &(index, before) in &self.indexes {
-                self.correct_index(index, rows, before, heap_rows);
+            for counts in &self.indexes {
+                self.correct_index(counts, rows);
             }
             compat::set_row_counts(rel, rows as i64, (hot.dead + cold.dead) as i64);
         }
@@ -106,21 +141,21 @@ impl Counts {
     /// An index of all rows has as many entries. A partial one has what was counted, else what heap's vacuum
     /// says, which is at most the number of rows that it knows of: where that may have cut the figure off, it
     /// is the one before.
-    unsafe fn correct_index(&self, index: Oid, rows: f64, before: f64, heap_rows: f64) {
+    unsafe fn correct_index(&self, counts: &IndexCounts, rows: f64) {
+        let (index, before, known) = (counts.index, counts.before.rows, counts.heap.rows);
         // SAFETY: as `correct`; the index is not dropped while its table is locked.
         unsafe {
             let open = pg_sys::index_open(index, pg_sys::RowExclusiveLock as i32);
-            let known = row_estimate(index);
             let entries = if pg_sys::RelationGetIndexPredicate(open).is_null() {
                 rows
             } else if let Some(&(_, counted)) = self.entries.iter().find(|(of, _)| *of == index) {
                 counted.min(rows)
-            } else if known < heap_rows {
+            } else if known < self.heap.rows.max(0.0) {
                 known
             } else {
                 known.max(before).min(rows)
             };
-            if known != entries && (known >= 0.0 || entries > 0.0) {
+            if Figures::of(index).rows != entries && (known >= 0.0 || entries > 0.0) {
                 set_counts(open, entries);
             }
             pg_sys::index_close(open, pg_sys::NoLock as i32);
@@ -163,36 +198,60 @@ unsafe fn has_row_numbers(rel: Relation) -> bool {
     unsafe { metapage::read(rel).is_some_and(|(_, next_row)| next_row > 0) }
 }
 
-/// `pg_class.reltuples`.
-unsafe fn row_estimate(relation: Oid) -> f64 {
-    // SAFETY: a catalog look-up.
-    unsafe {
-        let tuple = pg_sys::SearchSysCache1(pg_sys::SysCacheIdentifier::RELOID as i32, relation.into());
-        if tuple.is_null() {
-            return 0.0;
+/// What `pg_class` says of a relation's size.
+#[derive(Clone, Copy)]
+struct Figures {
+    pages: BlockNumber,
+    /// `reltuples`: negative where nobody has counted.
+    rows: f64,
+    /// All-visible pages.
+    visible: BlockNumber,
+}
+
+impl Figures {
+    const NONE: Self = Self { pages: 0, rows: 0.0, visible: 0 };
+
+    unsafe fn of(relation: Oid) -> Self {
+        // SAFETY: a catalog look-up.
+        unsafe {
+            let tuple = pg_sys::SearchSysCache1(pg_sys::SysCacheIdentifier::RELOID as i32, relation.into());
+            if tuple.is_null() {
+                return Self::NONE;
+            }
+            let form = pg_sys::GETSTRUCT(tuple).cast::<pg_sys::FormData_pg_class>();
+            let as_count = |pages: i32| BlockNumber::try_from(pages).unwrap_or(0);
+            let (pages, visible) = (as_count((*form).relpages), as_count((*form).relallvisible));
+            let figures = Self { pages, rows: f64::from((*form).reltuples), visible };
+            pg_sys::ReleaseSysCache(tuple);
+            figures
         }
-        let rows = (*pg_sys::GETSTRUCT(tuple).cast::<pg_sys::FormData_pg_class>()).reltuples;
-        pg_sys::ReleaseSysCache(tuple);
-        f64::from(rows)
+    }
+
+    /// Writes them in place, and leaves the relation's horizons alone.
+    unsafe fn write(self, rel: Relation) {
+        let (no_xid, no_multi) = (pg_sys::InvalidTransactionId, pg_sys::MultiXactId::from(0u32));
+        let untold = std::ptr::null_mut();
+        let Self { pages, rows, visible } = self;
+        // SAFETY: rel is open, and locked so that nobody else writes this.
+        unsafe {
+            let is_index = (*(*rel).rd_rel).relkind == pg_sys::RELKIND_INDEX as std::ffi::c_char;
+            let has_index = !is_index && !relation::indexes(rel).is_empty();
+            pg_sys::vac_update_relstats(
+                rel, pages, rows, visible, has_index, no_xid, no_multi, untold, untold, false,
+            );
+        }
     }
 }
 
-/// Writes to pg_class in place how many rows and pages a relation has, and leaves its horizons alone.
+/// Writes to pg_class in place how many rows and pages a relation has.
 pub(super) unsafe fn set_counts(rel: Relation, rows: f64) {
-    let (no_xid, no_multi) = (pg_sys::InvalidTransactionId, pg_sys::MultiXactId::from(0u32));
-    let untold = std::ptr::null_mut();
     // SAFETY: rel is open, and locked so that nobody else writes this.
     unsafe {
         let pages = relation::block_count(rel);
         let mut visible: BlockNumber = 0;
-        let is_index = (*(*rel).rd_rel).relkind == pg_sys::RELKIND_INDEX as std::ffi::c_char;
-        if !is_index {
+        if (*(*rel).rd_rel).relkind != pg_sys::RELKIND_INDEX as std::ffi::c_char {
             pg_sys::visibilitymap_count(rel, &raw mut visible, std::ptr::null_mut());
         }
-        let has_index = !is_index && !relation::indexes(rel).is_empty();
-        let visible = visible.min(pages);
-        pg_sys::vac_update_relstats(
-            rel, pages, rows, visible, has_index, no_xid, no_multi, untold, untold, false,
-        );
+        Figures { pages, rows, visible: visible.min(pages) }.write(rel);
     }
 }
