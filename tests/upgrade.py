@@ -80,6 +80,12 @@ CALLS = {
     "storage_health": "SELECT * FROM engine.storage_health('packed'); SELECT table_name, cold_rows FROM engine.storage_health ORDER BY 1::text",
     "stripe": "SELECT count(*) > 0 FROM engine.stripe", "row_proxy": "SELECT count(*) > 0 FROM engine.row_proxy",
     "delete_bitmap": "SELECT count(*) > 0 FROM engine.delete_bitmap", "row_move": "SELECT count(*) FROM engine.row_move",
+    # since 0.2
+    "portable_options": "SELECT engine.portable_options(reloptions, relam) FROM pg_class WHERE relname = 't'",
+    "packing_statistics": "SELECT * FROM engine.packing_statistics('t'); SELECT count(*) FROM engine.packing_statistics()",
+    "colcompress_packing_statistics": "SELECT * FROM engine.colcompress_packing_statistics",
+    "packing_statistics_reset": "SELECT engine.packing_statistics_reset('t')",
+    "packing_calls": "SELECT * FROM engine.packing_calls()",
 }
 MEMBERS = """
 SELECT proname COLLATE "C" AS name FROM pg_proc WHERE oid IN (SELECT objid FROM pg_depend WHERE refclassid = 'pg_extension'::regclass AND classid = 'pg_proc'::regclass
@@ -161,6 +167,7 @@ def update(server, version, default):
     server.sql("DROP VIEW on_function; DROP FUNCTION atomic; ALTER EXTENSION colonnade UPDATE", database)
     check(f"{version} is {default} now", server.sql("SELECT extversion FROM pg_extension WHERE extname = 'colonnade'", database) == default)
     healthy(server, database, f"{version} after", wanted)
+    call_all(server, database, default)
     with checks.part(f"{version} after: a session that was open goes on", errors=Exception):
         session.run("SELECT count(*) FROM t; EXECUTE by_key(7); SELECT count(*) FROM engine.colcompress_options")
     session.close()
