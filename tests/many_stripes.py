@@ -1,5 +1,5 @@
 """DELETE and UPDATE of rows in more stripes than the server has room for locks, and of more rows than there should be memory for: stripes that a statement has to itself
-are given back once there are many, or many rows of them have moved."""
+are given back once there are many, or many rows of them have moved. VACUUM of more tables than there is room for locks."""
 
 import os
 
@@ -14,6 +14,7 @@ CREATE TABLE t (stripe int, row int, version int) USING colcompress;
 SET colonnade.stripe_threshold_rows = 1;
 DO $$ BEGIN FOR i IN 1..{STRIPES} LOOP INSERT INTO t SELECT i, g, 0 FROM generate_series(1, {ROWS}) g; END LOOP; END $$;
 """
+TABLES = 2500
 STATEMENTS = {
     "UPDATE": ("UPDATE t SET version = version + 1", f"{STRIPES * ROWS} {STRIPES * ROWS}"),
     "DELETE of half": ("DELETE FROM t WHERE row % 2 = 0", f"{STRIPES * ROWS // 2} 0"),
@@ -43,6 +44,19 @@ def update_many(server, tell):
     tell(f"{grown} kB")
 
 
+def vacuum_many(server):
+    server.create_database("tables")
+    for first in range(0, TABLES, 50):
+        server.sql(f"DO $$ BEGIN FOR i IN {first}..{first + 49} LOOP EXECUTE format('CREATE TABLE many_%s (a int) USING colcompress', i); END LOOP; END $$", "tables")
+    every = "DO $$ BEGIN FOR i IN 0..%d LOOP EXECUTE format('LOCK TABLE many_%%s', i); END LOOP; END $$" % (TABLES - 1)
+    status, _, errors = server.sql(every, "tables", check=False)
+    assert status != 0 and "out of shared memory" in errors, f"the premise: there is no room for so many locks {errors}"
+    server.sql("SET colonnade.stripe_threshold_rows = 0; INSERT INTO many_7 SELECT generate_series(1, 2000); DELETE FROM many_7", "tables")
+    server.sql("VACUUM", "tables")
+    left = server.sql("SELECT count(*) FROM engine.colcompress_stripes", "tables")
+    assert left == "0", f"{left} stripes of dead rows are left"
+
+
 def main():
     server = fresh_server("many_stripes", os.environ["COLONNADE_STAGE"], settings=SETTINGS)
     checks = Checks("many_stripes")
@@ -60,6 +74,8 @@ def main():
                 assert not faults, f"engine.verify finds {faults[:500]}"
         with checks.part(f"UPDATE of {MOVED} rows", (AssertionError, ServerError)) as tell:
             update_many(server, tell)
+        with checks.part(f"VACUUM of {TABLES} tables", (AssertionError, ServerError)):
+            vacuum_many(server)
     finally:
         server.destroy()
     return checks.status()

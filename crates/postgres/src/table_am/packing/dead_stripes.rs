@@ -106,7 +106,8 @@ unsafe fn tables(statement: *mut VacuumStmt) -> Vec<Oid> {
 
 /// Takes the stripes out of these tables of which every row is dead, as far as nobody is at work on them.
 unsafe fn take_out(tables: Vec<Oid>) {
-    // SAFETY: the transaction is the statement's first, and has no snapshot; the locks are kept to its end, which comes before the first table is vacuumed.
+    // SAFETY: the transaction is the statement's first, and has no snapshot; the locks of tables that are changed are kept to its
+    // end, which comes before the first table is vacuumed.
     unsafe {
         if tables.is_empty() {
             return;
@@ -124,10 +125,13 @@ unsafe fn take_out(tables: Vec<Oid>) {
                 continue;
             }
             let is_ours = relation::is_colcompress(rel) && !relation::is_foreign_temporary(rel);
+            let mut taken_out = 0;
             if is_ours && obstacle::of_taking_out(rel).is_none() {
-                as_owner(rel, || merge::take_out_dead(rel));
+                taken_out = as_owner(rel, || merge::take_out_dead(rel));
             }
-            pg_sys::table_close(rel, pg_sys::NoLock as c_int);
+            // The database may have more tables than the server has room for locks.
+            let kept = if taken_out > 0 { pg_sys::NoLock } else { pg_sys::ShareUpdateExclusiveLock };
+            pg_sys::table_close(rel, kept as c_int);
         }
         pg_sys::PopActiveSnapshot();
     }

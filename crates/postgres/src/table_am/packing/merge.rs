@@ -117,17 +117,18 @@ pub(super) unsafe fn batch(rel: Relation, fewest: usize) -> usize {
     }
 }
 
-/// Takes out the stripes of which every row is dead; returns how many there are.
+/// Takes out the stripes of which every row is dead; returns how many there are. Where there is none it has
+/// written nothing.
 pub(super) unsafe fn take_out_dead(rel: Relation) -> usize {
     // SAFETY: as `batch`.
     unsafe {
         let Some(storage_id) = metapage::storage_id(rel) else { return 0 };
         let oldest_xmin = pg_sys::GetOldestNonRemovableTransactionId(rel);
-        row_move::forget(storage_id, oldest_xmin);
         gone_rows::forget(rel);
         let mut chosen = stripes::seen_by_all(rel, storage_id, oldest_xmin);
         chosen.retain(Chosen::is_dead);
         if !chosen.is_empty() {
+            row_move::forget(storage_id, oldest_xmin);
             let mut source = Rows::new(rel, []);
             let command = pg_sys::GetCurrentCommandId(true);
             directory::prepare();
