@@ -205,13 +205,13 @@ unsafe fn drop_leftovers(table: Oid, name: &str) {
     // SAFETY: a transaction of its own; locks are kept to its end.
     unsafe {
         let work = || {
-            let leftovers = leftovers(table, name);
-            if leftovers.is_empty()
+            if leftovers(table, name).is_empty()
                 || !pg_sys::ConditionalLockRelationOid(table, pg_sys::AccessExclusiveLock as c_int)
             {
                 return;
             }
-            for index in leftovers {
+            // Asked again: one that a session was building may have become the table's own index meanwhile.
+            for index in leftovers(table, name) {
                 let address = pg_sys::ObjectAddress {
                     classId: pg_sys::RelationRelationId,
                     objectId: index,
@@ -237,8 +237,7 @@ unsafe fn leftovers(table: Oid, name: &str) -> Vec<Oid> {
         let list = pg_sys::RelationGetIndexList(rel);
         let is_left = |&index: &Oid| {
             let other = pg_sys::get_rel_name(index);
-            let is_valid = !pg_sys::get_index_isvalid(index);
-            !other.is_null() && is_valid && is_called_after(&text(other), name)
+            !other.is_null() && !pg_sys::get_index_isvalid(index) && is_called_after(&text(other), name)
         };
         let found = PgList::<Oid>::from_pg(list).iter_oid().filter(is_left).collect();
         pg_sys::table_close(rel, pg_sys::AccessShareLock as c_int);
