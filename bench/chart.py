@@ -1,7 +1,8 @@
-"""Draws a suite's JSON as bars, one panel a mode: chart.py SUITE.json writes SUITE.svg and SUITE.png beside it.
+"""Draws a suite's JSON as bars, one panel a mode: chart.py SUITE.json writes SUITE.svg and SUITE.png beside
+it.
 
-Run with the Python of target/venv, which has matplotlib. Times are on a logarithmic axis: what is asked is how many
-times faster, and the questions differ by a thousand.
+Run with the Python of target/venv, which has matplotlib. Times are on a logarithmic axis: what is asked is
+how many times faster, and the questions differ by a thousand.
 """
 
 import json

@@ -1,9 +1,10 @@
 """The questions of ClickBench on a generated table of hits: heap, colcompress and DuckDB in turns.
 
-Called by scripts/bench.sh clickbench. ROWS (1,000,000) and RUNS (5) change the amount of work; TIMEOUT (300) is the seconds
-after which a query is stopped; QUERIES="C4 C28" asks only those; STEP and HEAP (fresh) are those of harness.suite. Table and
-questions are ClickBench's; its data set is not to be had here, so bench/hits.py makes rows of that skew, and the texts
-are ours. Rows come in order of counter and date, to all engines. Constants that name one user, page or referer are taken from the rows.
+Called by scripts/bench.sh clickbench. ROWS (1,000,000) and RUNS (5) change the amount of work; TIMEOUT (300)
+is the seconds after which a query is stopped; QUERIES="C4 C28" asks only those; STEP and HEAP (fresh) are
+those of harness.suite. Table and questions are ClickBench's; its data set is not to be had here, so
+bench/hits.py makes rows of that skew, and the texts are ours. Rows come in order of counter and date, to all
+engines. Constants that name one user, page or referer are taken from the rows.
 """
 
 import os

@@ -1,9 +1,11 @@
-"""What changing and locking rows in stripes costs beside heap: bulk DELETE and UPDATE, FOR UPDATE, foreign keys, single rows by key.
+"""What changing and locking rows in stripes costs beside heap: bulk DELETE and UPDATE, FOR UPDATE, foreign
+keys, single rows by key.
 
-Called by scripts/bench.sh cold. Each statement runs RUNS (3) times on heap and on colcompress in turns, each time on ROWS (1,000,000)
-fresh rows, which are all in stripes there; printed are medians of the backend's CPU time (user and system) and of the elapsed time. Before a
-figure counts, both tables have to hold the same rows afterwards. Single rows by primary key: 8 clients of pgbench, SECONDS (10)
-a run, in transactions a second. STATEMENTS="delete lock" measures only those.
+Called by scripts/bench.sh cold. Each statement runs RUNS (3) times on heap and on colcompress in turns, each
+time on ROWS (1,000,000) fresh rows, which are all in stripes there; printed are medians of the backend's CPU
+time (user and system) and of the elapsed time. Before a figure counts, both tables have to hold the same rows
+afterwards. Single rows by primary key: 8 clients of pgbench, SECONDS (10) a run, in transactions a second.
+STATEMENTS="delete lock" measures only those.
 """
 
 import os

@@ -1,7 +1,9 @@
-"""DuckDB as one of the engines of a benchmark: takes statements as JSON lines, gives times and rows as JSON lines.
+"""DuckDB as one of the engines of a benchmark: takes statements as JSON lines, gives times and rows as JSON
+lines.
 
-Run with the Python of target/venv, which has duckdb; harness.race is the caller. A process of its own, so that its
-memory and CPU time are its own. Values are written as psql writes them, as far as both know the same types.
+Run with the Python of target/venv, which has duckdb; harness.race is the caller. A process of its own, so
+that its memory and CPU time are its own. Values are written as psql writes them, as far as both know the same
+types.
 """
 
 import datetime

@@ -1,11 +1,14 @@
-"""Columns of the events table and of TPC-H's lineitem: our encodings beside Vortex, zstd Parquet and plain zstd.
+"""Columns of the events table and of TPC-H's lineitem: our encodings beside Vortex, zstd Parquet and plain
+zstd.
 
-Run by bench/encodings.sh with the Python of target/venv: encodings.py BENCH FOLDER ROWS
-The metadata of events is JSON text for the others and PostgreSQL's jsonb of the same values for ours, which is what each would store; its
-numerator is the text. The same rows for all, one thread, thread CPU time, best of five passes. The numerator is always the plain Arrow array (decimals 16 bytes,
-text 4-byte offsets). Each is measured in its own habitat: ours in stripes of 150,000 rows with chunks of 10,000, decoded to flat
-vectors (decimals as 32- or 64-bit integers, text as views); Vortex (from memory, its own choice of Arrow arrays), Parquet (level 3, a row group a
-chunk) and zstd (level 3, the buffers themselves) in chunks of 65,536 rows of events and 131,072 of lineitem.
+Run by bench/encodings.sh with the Python of target/venv: encodings.py BENCH FOLDER ROWS The metadata of
+events is JSON text for the others and PostgreSQL's jsonb of the same values for ours, which is what each
+would store; its numerator is the text. The same rows for all, one thread, thread CPU time, best of five
+passes. The numerator is always the plain Arrow array (decimals 16 bytes, text 4-byte offsets). Each is
+measured in its own habitat: ours in stripes of 150,000 rows with chunks of 10,000, decoded to flat vectors
+(decimals as 32- or 64-bit integers, text as views); Vortex (from memory, its own choice of Arrow arrays),
+Parquet (level 3, a row group a chunk) and zstd (level 3, the buffers themselves) in chunks of 65,536 rows of
+events and 131,072 of lineitem.
 """
 
 import hashlib
@@ -174,7 +177,8 @@ def measure_vortex(chunks):
         size += sum(len(bytes(part)) for part in compressed.serialize(vortex.ArrayContext()))
         arrays.append(compressed)
     encode = time.thread_time() - start
-    # Its Python API cannot read serialised arrays back, so decoding starts from the compressed array in memory: no parsing.
+    # Its Python API cannot read serialised arrays back, so decoding starts from the compressed array in
+    # memory: no parsing.
     decode, got = best(lambda: [array.to_arrow_array() for array in arrays])
     first = got[0].combine_chunks() if isinstance(got[0], pa.ChunkedArray) else got[0]
     assert first.cast(chunks[0].type).equals(chunks[0]), "Vortex gave other values back"

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Size and speed of the encodings: each one beside a memcpy, then the columns of the events table and of TPC-H's lineitem
-# beside Vortex, zstd Parquet and plain zstd. Tables on the screen, figures in target/bench-encodings/*.json.
+# Size and speed of the encodings: each one beside a memcpy, then the columns of the events table and of
+# TPC-H's lineitem beside Vortex, zstd Parquet and plain zstd. Tables on the screen, figures in
+# target/bench-encodings/*.json.
 # Called by `make bench-encodings`. ROWS=n takes another number of rows of each table (default 393216).
 set -euo pipefail
 . "$(dirname "$0")/../scripts/lib.sh"

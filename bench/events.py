@@ -1,7 +1,9 @@
-"""The events benchmark: loads, sizes and questions of heap, colcompress and DuckDB (HYPER=1: and Hyper) in turns, Parquet's size beside them.
+"""The events benchmark: loads, sizes and questions of heap, colcompress and DuckDB (HYPER=1: and Hyper) in
+turns, Parquet's size beside them.
 
-Called by scripts/bench.sh. ROWS (1,000,000), LOADS and RUNS (7) change the amount of work; SIZES=0 leaves out the size of
-each column; AM names another access method; OUT the JSON file, target/bench/events.json unless it is given.
+Called by scripts/bench.sh. ROWS (1,000,000), LOADS and RUNS (7) change the amount of work; SIZES=0 leaves out
+the size of each column; AM names another access method; OUT the JSON file, target/bench/events.json unless it
+is given.
 """
 
 import os
@@ -37,8 +39,9 @@ HYPER_TABLE = """CREATE TABLE t (id bigint, created_at timestamptz, event_date d
 HYPER_WORDS = {"Q6": None, "Q7": None, "Q8": None,
                "Q3": "SELECT country_code, count(*) AS n, avg(score::double precision) FROM t GROUP BY country_code ORDER BY n DESC"}
 
-# What a column's values carry, in bytes a row, after everything that follows from the row's number is taken away:
-# md5 is 128 random bits; random() has 52; a rounded one log2 of its values; a float4 of it 23 and an exponent's 2.
+# What a column's values carry, in bytes a row, after everything that follows from the row's number is taken
+# away: md5 is 128 random bits; random() has 52; a rounded one log2 of its values; a float4 of it 23 and an
+# exponent's 2.
 FLOOR = {"session_id": 16.0, "amount": 3.32, "price": 6.5, "duration_ms": 1.86, "score": 3.13, "metadata": 1.95}
 
 

@@ -1,8 +1,10 @@
-"""Writes a `hits` table as CSV: web analytics of 105 columns, ROWS rows, the same on every run. hits.py ROWS > OUT
+"""Writes a `hits` table as CSV: web analytics of 105 columns, ROWS rows, the same on every run. hits.py ROWS >
+OUT
 
-Run with the Python of target/venv, which has numpy and pyarrow. The columns are those of ClickBench's table; the rows
-are made here, with the skew of such data: few counters, regions and phrases take most of the hits, most text is empty,
-visits come in bursts of one user, hits of a counter lie together, and most of the small numbers are zero.
+Run with the Python of target/venv, which has numpy and pyarrow. The columns are those of ClickBench's table;
+the rows are made here, with the skew of such data: few counters, regions and phrases take most of the hits,
+most text is empty, visits come in bursts of one user, hits of a counter lie together, and most of the small
+numbers are zero.
 """
 
 import sys

@@ -1,7 +1,8 @@
-"""The columns of the hits table, for bench/hits.py, which makes them, and bench/clickbench.py, which creates the table."""
+"""The columns of the hits table, for bench/hits.py, which makes them, and bench/clickbench.py, which creates
+the table."""
 
-# Every column in the table's order: name, type (s small, i int, l bigint, t text, d date, z timestamp, c one character),
-# and how it is made; see `column`.
+# Every column in the table's order: name, type (s small, i int, l bigint, t text, d date, z timestamp, c one
+# character), and how it is made; see `column`.
 COLUMNS = """WatchID l unique|JavaEnable s flag:0.86|Title t title|GoodEvent s one|EventTime z time|EventDate d date|CounterID i counter|ClientIP i ip|
 RegionID i region|UserID l user|CounterClass s few:0,0,0,1,-1|OS s zipf:90|UserAgent s zipf:80|URL t url|Referer t referer|IsRefresh s flag:0.13|
 RefererCategoryID s rare:20000|RefererRegionID i rare:3000|URLCategoryID s rare:20000|URLRegionID i rare:3000|ResolutionWidth s width|ResolutionHeight s height|

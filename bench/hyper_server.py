@@ -1,7 +1,9 @@
-"""Tableau's Hyper as one of the engines of a benchmark: takes statements as JSON lines, gives times and rows as JSON lines.
+"""Tableau's Hyper as one of the engines of a benchmark: takes statements as JSON lines, gives times and rows
+as JSON lines.
 
-Run with the Python of target/venv, which has tableauhyperapi; harness.others is the caller. The engine is a process of its own
-below this one, and CPU time is that one's. Its threads are settings of its start, so a change of them starts it anew.
+Run with the Python of target/venv, which has tableauhyperapi; harness.others is the caller. The engine is a
+process of its own below this one, and CPU time is that one's. Its threads are settings of its start, so a
+change of them starts it anew.
 """
 
 import datetime

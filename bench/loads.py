@@ -1,8 +1,10 @@
-"""COPY of TPC-DS's 24 tables into heap and colcompress, in turns: wall and CPU time of each, sizes, small and wide tables among them.
+"""COPY of TPC-DS's 24 tables into heap and colcompress, in turns: wall and CPU time of each, sizes, small and
+wide tables among them.
 
-Called by scripts/bench.sh loads. SF (1) is the scale factor, RUNS (5) the loads of each table, TABLES="web_returns item" loads only
-those. Rows are made by PyPI's tpcgen-cli, their types read from its Parquet files. No indexes and no `orderby`: what a plain COPY costs. The
-tables are compared row by row (as sets) before a time is reported.
+Called by scripts/bench.sh loads. SF (1) is the scale factor, RUNS (5) the loads of each table,
+TABLES="web_returns item" loads only those. Rows are made by PyPI's tpcgen-cli, their types read from its
+Parquet files. No indexes and no `orderby`: what a plain COPY costs. The tables are compared row by row (as
+sets) before a time is reported.
 """
 
 import json

@@ -1,10 +1,12 @@
-"""What single-row writes cost beside heap: pgbench's TPC-B and simple update, and INSERT, UPDATE and DELETE by primary key, on hot rows.
+"""What single-row writes cost beside heap: pgbench's TPC-B and simple update, and INSERT, UPDATE and DELETE
+by primary key, on hot rows.
 
-Called by scripts/bench.sh oltp. Both arms have the same tables and do the same transactions (one seed a turn), CLIENTS (8) at a time, TRANSACTIONS
-(1500) each, in turns, RUNS (5) times. After each turn the tables of both arms are compared row by row, and pgbench's balances with its history. Printed are
-medians of the throughput and of the CPU time of the backends, which the postmaster knows when they have ended. The database's answers to
-commits are not waited for (synchronous_commit = off; SYNC=on waits), because a disk would hide what is compared. SCALE (5) is pgbench's;
-WORK="update delete" asks only those.
+Called by scripts/bench.sh oltp. Both arms have the same tables and do the same transactions (one seed a
+turn), CLIENTS (8) at a time, TRANSACTIONS (1500) each, in turns, RUNS (5) times. After each turn the tables
+of both arms are compared row by row, and pgbench's balances with its history. Printed are medians of the
+throughput and of the CPU time of the backends, which the postmaster knows when they have ended. The
+database's answers to commits are not waited for (synchronous_commit = off; SYNC=on waits), because a disk
+would hide what is compared. SCALE (5) is pgbench's; WORK="update delete" asks only those.
 """
 
 import os
@@ -49,7 +51,8 @@ class Arm:
 
     def __init__(self, server, name, rows):
         self.server, self.name = server, name
-        # Loaded rows stay hot: a transaction that writes few rows leaves them so, and this is about such transactions.
+        # Loaded rows stay hot: a transaction that writes few rows leaves them so, and this is about such
+        # transactions.
         self.options = f"-c search_path={name} -c default_table_access_method={ARMS[name]} -c synchronous_commit={os.environ.get('SYNC', 'off')}"
         loading = f"{self.options} -c colonnade.stripe_threshold_rows=1000000000 -c colonnade.stripe_threshold_memory=1000000kB"
         server.sql(f"CREATE SCHEMA {name}", DATABASE)

@@ -1,7 +1,7 @@
 """What opening a scan costs on a table of many stripes: planning and start-up, nothing read.
 
-Called by scripts/bench.sh open-scan. STRIPES (670) stripes of STRIPE_ROWS (1,000) rows each stand for a table of
-100 million rows: what a scan's opening reads is the directory, and that grows with stripes, not with rows.
+Called by scripts/bench.sh open-scan. STRIPES (670) stripes of STRIPE_ROWS (1,000) rows each stand for a table
+of 100 million rows: what a scan's opening reads is the directory, and that grows with stripes, not with rows.
 STRIPE_ROWS=150000 makes it the real thing. A query that no stripe can answer is planned and run RUNS times.
 """
 

@@ -1,8 +1,11 @@
-"""What becomes of rows that arrive one by one, with packing in the background: size and queries beside the same rows loaded at once.
+"""What becomes of rows that arrive one by one, with packing in the background: size and queries beside the
+same rows loaded at once.
 
-Called by scripts/bench.sh packing. CLIENTS (8) sessions of pgbench insert ROWS (1,000,000) events, each row a transaction, into a table without index and into one with a primary key, while
-packing is on, as it is by default but for a naptime of NAPTIME (5) seconds. When nothing has changed for longer than the worker's longest pause the tables are compared with ones that were loaded by one INSERT:
-their size with indexes, and the questions of QUERIES (Q1 to Q5, Q9, Q10), RUNS (9) times in turns; every answer is compared.
+Called by scripts/bench.sh packing. CLIENTS (8) sessions of pgbench insert ROWS (1,000,000) events, each row a
+transaction, into a table without index and into one with a primary key, while packing is on, as it is by
+default but for a naptime of NAPTIME (5) seconds. When nothing has changed for longer than the worker's
+longest pause the tables are compared with ones that were loaded by one INSERT: their size with indexes, and
+the questions of QUERIES (Q1 to Q5, Q9, Q10), RUNS (9) times in turns; every answer is compared.
 """
 
 import os
@@ -48,7 +51,8 @@ def total(server, table):
 
 
 def settle(server, table):
-    """Waits until so many rounds have changed neither size nor stripes that the worker's longest pause is among them; returns the sizes seen, one a round."""
+    """Waits until so many rounds have changed neither size nor stripes that the worker's longest pause is
+    among them; returns the sizes seen, one a round."""
     stripes = f"SELECT string_agg(first_row || ' ' || first_block, ',' ORDER BY first_row) FROM engine.stripe WHERE storage_id = engine.colcompress_relation_storageid('{table}')"
     seen = []
     while len(seen) < PAUSE or len(set(seen[-PAUSE:])) > 1:

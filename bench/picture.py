@@ -1,7 +1,8 @@
-"""Draws README's picture from a run of `make bench`: sizes, and the questions Q1 to Q10 beside heap and DuckDB.
+"""Draws README's picture from a run of `make bench`: sizes, and the questions Q1 to Q10 beside heap and
+DuckDB.
 
-Called by scripts/bench.sh all, with the Python of target/venv: picture.py EVENTS.json PICTURE.svg. Bars of questions are how
-many times faster than heap, on a logarithmic axis.
+Called by scripts/bench.sh all, with the Python of target/venv: picture.py EVENTS.json PICTURE.svg. Bars of
+questions are how many times faster than heap, on a logarithmic axis.
 """
 
 import json

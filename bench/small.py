@@ -1,10 +1,14 @@
-"""What small queries cost beside heap: single rows by key, counts and joins of small tables, hot rows and cold ones.
+"""What small queries cost beside heap: single rows by key, counts and joins of small tables, hot rows and
+cold ones.
 
-Called by scripts/bench.sh small. pgbench asks each question of heap and of colcompress in turns, in the simple and in the
-prepared protocol, RUNS (7) times, each after a restart of the server. Printed are medians of the runs, and of the ratios of each turn: the latency that pgbench says (its log does not know that of answers that were there at once), and the CPU time of the backend as the postmaster sees it
-when the backend has ended. That is known in units of 10 ms, so a run has as many transactions as take about a second (or TRANSACTIONS). Server and
-pgbench share one processor: a backend that another processor has to wake costs twice as much, more or less, for reasons of the machine's.
-QUERIES="key join" asks only those; KIND=hot or cold only these rows.
+Called by scripts/bench.sh small. pgbench asks each question of heap and of colcompress in turns, in the
+simple and in the prepared protocol, RUNS (7) times, each after a restart of the server. Printed are medians
+of the runs, and of the ratios of each turn: the latency that pgbench says (its log does not know that of
+answers that were there at once), and the CPU time of the backend as the postmaster sees it when the backend
+has ended. That is known in units of 10 ms, so a run has as many transactions as take about a second (or
+TRANSACTIONS). Server and pgbench share one processor: a backend that another processor has to wake costs
+twice as much, more or less, for reasons of the machine's. QUERIES="key join" asks only those; KIND=hot or
+cold only these rows.
 """
 
 import os
@@ -70,7 +74,8 @@ def measure(server, script, protocol, directory, transactions):
 
 
 def begin_turn(server):
-    """Starts the server anew: where its libraries and memory lie decides a tenth of what these queries take, and all its sessions inherit that."""
+    """Starts the server anew: where its libraries and memory lie decides a tenth of what these queries take,
+    and all its sessions inherit that."""
     server.restart()
     subprocess.run(["taskset", "-a", "-c", "-p", str(CPU), str(server.postmaster_pid())], check=True, stdout=subprocess.DEVNULL)
     server.sql("SELECT count(pg_prewarm(oid)) FROM pg_class WHERE relkind IN ('r', 'i') AND relnamespace IN ('heap'::regnamespace, 'hot'::regnamespace, 'cold'::regnamespace)", DATABASE)

@@ -1,9 +1,10 @@
 """TPC-H: the 22 queries on colcompress, DuckDB and heap, answers compared with heap's.
 
-Called by scripts/bench.sh tpch. SF (1) is the scale factor, RUNS (5) the timed runs of each query, TIMEOUT (300) the seconds
-after which a query is stopped; QUERIES="T1 T6" asks only those; STEP, HEAP (kept) and ORDERS are those of harness.suite. Heap
-gets primary-key and foreign-key indexes, the column tables have none. Rows are raced twice: as they are made, and with lineitem
-in order of l_shipdate and orders of o_orderdate in all column stores. HYPER=1 has Hyper race, too.
+Called by scripts/bench.sh tpch. SF (1) is the scale factor, RUNS (5) the timed runs of each query, TIMEOUT
+(300) the seconds after which a query is stopped; QUERIES="T1 T6" asks only those; STEP, HEAP (kept) and
+ORDERS are those of harness.suite. Heap gets primary-key and foreign-key indexes, the column tables have none.
+Rows are raced twice: as they are made, and with lineitem in order of l_shipdate and orders of o_orderdate in
+all column stores. HYPER=1 has Hyper race, too.
 """
 
 import os

@@ -1,8 +1,10 @@
 """Checks that the documents agree with the tree. Called by scripts/lint.sh.
 
 - Relative links in Markdown files lead to files that exist, and their anchors to headings.
-- Every setting that the code defines is in docs/configuration.md, and nothing else is; those that the server does not show (for tests) are in CONTRIBUTING.md.
-- Every function and view of the extension's SQL is in docs/sql-reference.md, but for trigger and handler functions.
+- Every setting that the code defines is in docs/configuration.md, and nothing else is; those that the server
+  does not show (for tests) are in CONTRIBUTING.md.
+- Every function and view of the extension's SQL is in docs/sql-reference.md, but for trigger and handler
+  functions.
 - Every Makefile target that a document names exists.
 """
 

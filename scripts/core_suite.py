@@ -1,14 +1,15 @@
-"""Runs PostgreSQL's own regression and isolation suites with colcompress as the default access method and holds each
-file against what heap gives on the same server. Called by scripts/core-suite.sh (`make test-postgres`).
+"""Runs PostgreSQL's own regression and isolation suites with colcompress as the default access method and
+holds each file against what heap gives on the same server. Called by scripts/core-suite.sh (`make
+test-postgres`).
 
-Usage: scripts/core_suite.py STAGE SOURCE [regress|isolation|cold]...
-STAGE is the staged extension (target/stage/dev), SOURCE an unpacked PostgreSQL source tree of the server's major
-version: the suites are not in its packages. `cold` runs the isolation specs once more, with every row that their setups
-insert in stripes.
+Usage: scripts/core_suite.py STAGE SOURCE [regress|isolation|cold]... STAGE is the staged extension
+(target/stage/dev), SOURCE an unpacked PostgreSQL source tree of the server's major version: the suites are
+not in its packages. `cold` runs the isolation specs once more, with every row that their setups insert in
+stripes.
 
-A file is right if it prints what it prints on heap, but for the text of plans and the order of rows that nothing orders. Where it
-prints something else, tests/postgres_suites.txt must say why; no server may crash. ACCEPT=1 writes the outcome to
-docs/postgresql-suites.md. Results are left in target/core-suite/.
+A file is right if it prints what it prints on heap, but for the text of plans and the order of rows that
+nothing orders. Where it prints something else, tests/postgres_suites.txt must say why; no server may crash.
+ACCEPT=1 writes the outcome to docs/postgresql-suites.md. Results are left in target/core-suite/.
 """
 
 import difflib
@@ -22,8 +23,8 @@ from pathlib import Path
 from harness import twins
 from harness.server import ROOT, TARGET, TEST_SETTINGS, as_server_user, clean_environment, fail, fresh_server, pg_config, run_program, running_as_root, server_ids
 
-# Files that name or show ctids, of our tables only. Rows begin in block 1, after the metapage: on colcompress the blocks that these files name are one more,
-# and one less in what they print.
+# Files that name or show ctids, of our tables only. Rows begin in block 1, after the metapage: on colcompress
+# the blocks that these files name are one more, and one less in what they print.
 PLACES = ("combocid", "eval-plan-qual", "tidscan")
 PLACE = re.compile(r"('|\|\s*|^\s*)\((\d{1,3}),(\d+)\)", re.M)
 VERDICT = re.compile(r"^(?:test )?\s*(\w[\w-]*)\s+\.\.\. (ok|FAILED|failed \(ignored\))")
@@ -39,7 +40,8 @@ def build_regress_library(source, out):
 
 
 def run_suite(stage, source, suite, method):
-    """One run of pg_regress or of the isolation tester; (folder of what the files printed, lines of crashes in the log)."""
+    """One run of pg_regress or of the isolation tester; (folder of what the files printed, lines of crashes
+    in the log)."""
     folder = source / "src" / "test" / suite
     out = TARGET / "core-suite" / f"{suite}-{method}"
     shutil.rmtree(out, ignore_errors=True)

@@ -1,4 +1,5 @@
-"""The demo: the same rows in heap and by column, side by side, in a private server. Called by scripts/demo.sh."""
+"""The demo: the same rows in heap and by column, side by side, in a private server. Called by
+scripts/demo.sh."""
 
 import os
 import shlex

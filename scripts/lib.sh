@@ -57,8 +57,9 @@ find_postgres() {
     export PGRX_PG_CONFIG_PATH=$PG_CONFIG
 }
 
-# Sets SOURCE to an unpacked source tree of the chosen server (kept if the caller named one): the distribution's source package
-# of the installed version, or the newest of the same major version that can be had, fetched into target/.
+# Sets SOURCE to an unpacked source tree of the chosen server (kept if the caller named one): the
+# distribution's source package of the installed version, or the newest of the same major version that can be
+# had, fetched into target/.
 find_source() {
     [ -z "${SOURCE:-}" ] || return 0
     local version major package installed candidate found
@@ -70,7 +71,8 @@ find_source() {
     if [ -z "$found" ]; then
         say "fetching the source of PostgreSQL $version"
         list_source_packages
-        # A mirror may list a version that it no longer holds: the installed one if it can be had, else the newest.
+        # A mirror may list a version that it no longer holds: the installed one if it can be had, else the
+        # newest.
         installed=$(dpkg-query -W -f '${source:Version}' "$package" 2>/dev/null || true)
         for candidate in $installed $(apt_sources apt-cache showsrc "$package" | sed -n 's/^Version: //p' | sort -Vru); do
             if (cd "$TARGET/postgresql-source" && apt_sources apt-get source --only-source "$package=$candidate"); then break; fi
@@ -88,13 +90,15 @@ newest_source() {
     if [ -d "$exact" ]; then echo "$exact"; else find "$TARGET/postgresql-source" -mindepth 1 -maxdepth 1 -type d -name "$1-*" | sort -V | tail -1; fi
 }
 
-# Runs apt with lists of its own, of sources: few machines have deb-src lines, and theirs are not ours to change.
+# Runs apt with lists of its own, of sources: few machines have deb-src lines, and theirs are not ours to
+# change.
 apt_sources() {
     local lists=$TARGET/postgresql-source/apt
     "$1" -o Dir::Etc::sourcelist="$lists/sources.list" -o Dir::Etc::sourceparts="$lists/parts" -o Dir::State::lists="$lists/lists" "${@:2}"
 }
 
-# The distribution's own repositories (other vendors seldom have sources), with their sources instead of packages.
+# The distribution's own repositories (other vendors seldom have sources), with their sources instead of
+# packages.
 list_source_packages() {
     local lists=$TARGET/postgresql-source/apt file
     mkdir -p "$lists/parts" "$lists/lists/partial"

@@ -1,17 +1,14 @@
 """Runs the test suites below tests/ and says how they went. Called by scripts/test.sh, which see.
 
-A suite is a folder; dropping a file into it is enough:
-  tests/regress/NAME.sql     run by psql in a database of its own, compared with expected/NAME.out
-  tests/isolation/NAME.spec  run by PostgreSQL's isolationtester, compared with expected/NAME.out
-  tests/isolation/twins/NAME.spec  run on heap and on colcompress, see harness/twins.py; TWINS=1 runs every permutation of each,
-                             else a part of them that SEED chooses
-  tests/crash/NAME.py        a program with servers of its own, see below
-  tests/NAME.py              the same
-  tests/long/NAME.py         the same, asked for by name only
-Another right answer for a file goes to expected/NAME_1.out, NAME_2.out, ...
-A Python test finds `harness` on its path, the staged extension in COLONNADE_STAGE, and COLONNADE_LONG=1
-when it may take minutes. Each line "ok NAME" or "not ok NAME" it prints is one test; a program that
-prints none of them is one test that its exit status decides.
+A suite is a folder; dropping a file into it is enough: tests/regress/NAME.sql run by psql in a database of
+its own, compared with expected/NAME.out tests/isolation/NAME.spec run by PostgreSQL's isolationtester,
+compared with expected/NAME.out tests/isolation/twins/NAME.spec run on heap and on colcompress, see
+harness/twins.py; TWINS=1 runs every permutation of each, else a part of them that SEED chooses
+tests/crash/NAME.py a program with servers of its own, see below tests/NAME.py the same tests/long/NAME.py the
+same, asked for by name only Another right answer for a file goes to expected/NAME_1.out, NAME_2.out, ... A
+Python test finds `harness` on its path, the staged extension in COLONNADE_STAGE, and COLONNADE_LONG=1 when it
+may take minutes. Each line "ok NAME" or "not ok NAME" it prints is one test; a program that prints none of
+them is one test that its exit status decides.
 """
 
 import argparse
@@ -123,7 +120,8 @@ class Files:
         seconds = time.monotonic() - started
         print(f"{'ok' if good else 'not ok'} {self.name}/{file.stem} ({seconds:.1f} s){text}", flush=True)
         if good:
-            # WITH (FORCE): a prepared transaction or a background worker must not fail the test after the fact.
+            # WITH (FORCE): a prepared transaction or a background worker must not fail the test after the
+            # fact.
             with self.template_lock:
                 server.sql(f'DROP DATABASE IF EXISTS "{database}" WITH (FORCE)', check=False)
         return good
@@ -173,7 +171,8 @@ def run_twins(tally, stage):
 
 
 def run_units(tally):
-    """cargo's unit tests, those of the extension that need no server included; their own summaries are added up."""
+    """cargo's unit tests, those of the extension that need no server included; their own summaries are added
+    up."""
     print("==> units: cargo test", flush=True)
     command = ["cargo", "test", "--locked", "--workspace", "--no-fail-fast"]
     passed, failed, output_ok = stream(command, re.compile(r"^test result: \w+\. (\d+) passed; (\d+) failed"), None)
@@ -185,7 +184,8 @@ def run_units(tally):
 
 
 def stream(command, summary, environment):
-    """Runs a program, shows its output as it comes, adds up its summary lines; (passed, failed, exit status is 0)."""
+    """Runs a program, shows its output as it comes, adds up its summary lines; (passed, failed, exit status
+    is 0)."""
     passed = failed = 0
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL,
                                text=True, errors="replace", env=environment, cwd=ROOT)

@@ -1,4 +1,5 @@
-"""Where the server's environment asks for Rust's backtraces, errors and the log have none, and the server's children still find the environment as it was."""
+"""Where the server's environment asks for Rust's backtraces, errors and the log have none, and the server's
+children still find the environment as it was."""
 
 import os
 
@@ -10,7 +11,8 @@ SETUP = """CREATE TABLE t (k int PRIMARY KEY, v text) USING colcompress;
     INSERT INTO t SELECT g, g::text FROM generate_series(1, 20000) g;
     CREATE FUNCTION fails(int) RETURNS int LANGUAGE plpgsql AS 'BEGIN RETURN 1 / ($1 - $1); END';
     CREATE DOMAIN small AS int CHECK (VALUE < 5);"""
-# Errors of ours, of the server's below our callbacks, of functions below our nodes, in functions that set options.
+# Errors of ours, of the server's below our callbacks, of functions below our nodes, in functions that set
+# options.
 FAILING = [
     "SELECT engine.alter_colcompress_table_set('t', orderby => 'nope')",
     "SELECT engine.alter_colcompress_table_set('pg_class', packing => false)",

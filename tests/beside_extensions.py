@@ -1,6 +1,8 @@
-"""Other extensions that look at plans and statements find nothing of ours that they cannot read, in both orders of preloading.
+"""Other extensions that look at plans and statements find nothing of ours that they cannot read, in both
+orders of preloading.
 
-Those that come with PostgreSQL are loaded here; `EXTRA_PRELOAD` runs any suite beside others (see CONTRIBUTING.md)."""
+Those that come with PostgreSQL are loaded here; `EXTRA_PRELOAD` runs any suite beside others (see
+CONTRIBUTING.md)."""
 
 import os
 import re
@@ -20,7 +22,8 @@ SETTINGS = {
     "auto_explain.log_triggers": "on",
     "auto_explain.log_settings": "on",
 }
-# Everything that makes a scan node of ours: no condition, native ones, ones that the server checks, parameters, joins.
+# Everything that makes a scan node of ours: no condition, native ones, ones that the server checks,
+# parameters, joins.
 PLANS = [
     "SELECT * FROM t",
     "SELECT k FROM t WHERE k = 5",
@@ -53,7 +56,8 @@ QUERIES = [
 
 
 def plans(server, checks):
-    """Extensions (Citus) look at the first member of every scan's private list, and some for its tag without asking whether it is there."""
+    """Extensions (Citus) look at the first member of every scan's private list, and some for its tag without
+    asking whether it is there."""
     server.sql("CREATE TABLE t USING colcompress AS SELECT g k, g::text v FROM generate_series(1, 20000) g;"
                "CREATE TABLE sink (k int) USING colcompress; ANALYZE t", "db")
     seen = led_down = 0
@@ -64,7 +68,8 @@ def plans(server, checks):
                 "db", check=False)
             empty = re.findall(r":custom_private \(<>.{0,60}", shown)
             seen += shown.count(":custom_private (")
-            # The columns of our nodes are those of tables, as the server has it, not of plans that only we know.
+            # The columns of our nodes are those of tables, as the server has it, not of plans that only we
+            # know.
             lists = re.findall(r":custom_scan_tlist (.*?):custom_relids", shown, re.S)
             led_down += len([columns for columns in lists if "{TARGETENTRY :expr {VAR :varno " in columns])
             empty += [columns[:200] for columns in lists if "{TARGETENTRY :expr {VAR :varno -" in columns]
@@ -76,7 +81,8 @@ def plans(server, checks):
 
 
 def statements(server, checks):
-    """The functions that set options run a statement whose text is that statement: extensions send it elsewhere (Citus)."""
+    """The functions that set options run a statement whose text is that statement: extensions send it
+    elsewhere (Citus)."""
     server.sql("""CREATE SCHEMA "S 1"; CREATE TABLE "S 1"."t'1" (k int, "a b" int) USING colcompress;
         CREATE MATERIALIZED VIEW mv USING colcompress AS SELECT 1 AS k;
         SELECT pg_stat_statements_reset();
@@ -97,7 +103,8 @@ def statements(server, checks):
 
 
 def query_ids(server, checks):
-    """pg_stat_statements tells apart what differs for heap tables, and nothing else; it counts the same rows and calls."""
+    """pg_stat_statements tells apart what differs for heap tables, and nothing else; it counts the same rows
+    and calls."""
     shown = {}
     for method in ("heap", "colcompress"):
         server.sql(f"""CREATE SCHEMA {method}; SET search_path = {method}, public;

@@ -1,8 +1,10 @@
-"""Rows outlive what happens to the whole cluster: other tablespaces, pg_amcheck, the wraparound of transaction numbers, pg_upgrade.
+"""Rows outlive what happens to the whole cluster: other tablespaces, pg_amcheck, the wraparound of
+transaction numbers, pg_upgrade.
 
-One database with rows of every kind: in stripes, in heap pages, changed, deleted and locked in stripes, and out of line.
-After each step the rows must be the same, by table and by index; `engine.verify` must find nothing; and rows must change as ever.
-Transaction numbers are moved by pg_resetwal, three times nearly as far as the server allows, so that they pass 2^31 and 2^32.
+One database with rows of every kind: in stripes, in heap pages, changed, deleted and locked in stripes, and
+out of line. After each step the rows must be the same, by table and by index; `engine.verify` must find
+nothing; and rows must change as ever. Transaction numbers are moved by pg_resetwal, three times nearly as far
+as the server allows, so that they pass 2^31 and 2^32.
 """
 
 import os
@@ -32,8 +34,8 @@ SET enable_seqscan = off; SET colonnade.enable_scan = off; SET enable_bitmapscan
 SELECT count(*), sum(hashtextextended(t::text, 0)) FROM t WHERE id > 0;
 """
 PROBLEMS = "SELECT c.oid::regclass, v.kind, v.detail FROM pg_class c JOIN pg_am a ON a.oid = c.relam AND amname = 'colcompress', engine.verify(c.oid) v"
-# Numbers and epochs, each nearly as far from the one before as autovacuum_freeze_max_age can be, so that autovacuum does not freeze first;
-# the last passes 2^32.
+# Numbers and epochs, each nearly as far from the one before as autovacuum_freeze_max_age can be, so that
+# autovacuum does not freeze first; the last passes 2^32.
 JUMPS = ((1_900_000_000, 0), (3_800_000_000, 0), (1_400_000_000, 1))
 DATABASE = "moves"
 checks = Checks("cluster_moves")

@@ -1,7 +1,9 @@
-"""Logical decoding of a published colcompress table says what it says of a heap table, for every kind of change.
+"""Logical decoding of a published colcompress table says what it says of a heap table, for every kind of
+change.
 
-The same statements run in two databases, one with heap tables and one with colcompress tables; the plugin test_decoding must give the same
-text. Loads that would make stripes elsewhere stay hot here, which is what the test takes for granted and asserts.
+The same statements run in two databases, one with heap tables and one with colcompress tables; the plugin
+test_decoding must give the same text. Loads that would make stripes elsewhere stay hot here, which is what
+the test takes for granted and asserts.
 """
 
 import os
@@ -66,7 +68,8 @@ def main():
         heap, ours = said["heap"], said["colcompress"]
         assert len(heap) > 30000 and any("UPDATE" in line for line in heap) and any("DELETE" in line for line in heap) and any("TRUNCATE" in line for line in heap), \
             f"the premise: heap's changes are decoded; {len(heap)} lines"
-        # Rows that a whole table's change meets come in the order of the rows on disk, which is the same as long as all are hot.
+        # Rows that a whole table's change meets come in the order of the rows on disk, which is the same as
+        # long as all are hot.
         differing = [(a, b) for a, b in zip(heap, ours) if a != b]
         failed = bool(differing) or len(heap) != len(ours)
         print(f"{'not ok' if failed else 'ok'} decoding: {len(ours)} lines{f', first different: {differing[:2]}' if failed else ''}")

@@ -1,7 +1,9 @@
-"""While a database has a slot whose plugin does not go by publications, no way of writing a columnar table makes a stripe.
+"""While a database has a slot whose plugin does not go by publications, no way of writing a columnar table
+makes a stripe.
 
-No table is published here. The same statements run in a database of heap tables and in one of colcompress tables, and test_decoding must give the same
-text. A slot that is made while a load runs must decode all of the load or nothing of it. Rows that were in stripes before the slot are told of by WARNINGs.
+No table is published here. The same statements run in a database of heap tables and in one of colcompress
+tables, and test_decoding must give the same text. A slot that is made while a load runs must decode all of
+the load or nothing of it. Rows that were in stripes before the slot are told of by WARNINGs.
 """
 
 import os
@@ -92,7 +94,8 @@ def slot_while_loading(server, checks):
 
 
 def slot_while_packing(server, checks):
-    """A slot that comes before the mover has written anything would decode its deletions; one that comes later waits for it."""
+    """A slot that comes before the mover has written anything would decode its deletions; one that comes
+    later waits for it."""
     server.create_database("packing")
     server.sql("CREATE TABLE t (g int) USING colcompress; INSERT INTO t SELECT 1 FROM generate_series(1, 9); VACUUM t", "packing")
     waits = "SELECT count(*) FROM pg_stat_activity WHERE query LIKE '%{}%' AND pid <> pg_backend_pid() AND wait_event_type = 'Lock'"
@@ -136,7 +139,8 @@ def slot_while_packing(server, checks):
 
 
 def what_is_told(server, checks):
-    """Rows that were in stripes before the slot are told of: to who makes the slot, in the log, in storage_health, to who changes them."""
+    """Rows that were in stripes before the slot are told of: to who makes the slot, in the log, in
+    storage_health, to who changes them."""
     server.create_database("told")
     server.sql("CREATE TABLE t (g int) USING colcompress; INSERT INTO t SELECT generate_series(1, 20000); ANALYZE t", "told")
     said = lambda text: server.sql(text, "told", check=False)[2]

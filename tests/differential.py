@@ -1,8 +1,9 @@
 """The same SQL on heap and on colcompress: same results, same errors.
 
-Every tests/differential/NAME.sql runs in databases of its own, once with heap and once with colcompress as the default
-access method, under each set of settings below; the whole output of psql, errors and notices included, must
-be equal. A file names no access method, and prints nothing that may differ (ctid, sizes, plans).
+Every tests/differential/NAME.sql runs in databases of its own, once with heap and once with colcompress as
+the default access method, under each set of settings below; the whole output of psql, errors and notices
+included, must be equal. A file names no access method, and prints nothing that may differ (ctid, sizes,
+plans).
 """
 
 import difflib
@@ -47,7 +48,8 @@ def run(server, file, method, settings):
 
 
 def stripes_written(server, database):
-    """Directory rows ever inserted. A backend reports them when it ends, a little after its client has gone."""
+    """Directory rows ever inserted. A backend reports them when it ends, a little after its client has gone.
+    """
     for _ in range(50):
         count = server.sql("SELECT n_tup_ins FROM pg_stat_all_tables WHERE relid = 'engine.stripe'::regclass", database)
         if count != "0":

@@ -1,7 +1,7 @@
 """Every SQL block of README.md and docs/ runs: a document that shows SQL shows SQL that works.
 
-Each document has a database of its own, in which its blocks run in the order of the text, with the settings of a fresh
-server. What a reader brings along (tables, files, rows) stands in comments that pages do not show:
+Each document has a database of its own, in which its blocks run in the order of the text, with the settings
+of a fresh server. What a reader brings along (tables, files, rows) stands in comments that pages do not show:
 
     <!-- test:            SQL that runs at this place, before the next block
     CREATE TABLE ...;
@@ -27,7 +27,8 @@ PART = re.compile(r"^<!-- test:\n(?P<hidden>.*?)^-->|^<!-- test fails (?P<fails>
 
 
 class Block:
-    """One piece of SQL: where it stands, the SQLSTATE that it is to end with, the text that it is to print."""
+    """One piece of SQL: where it stands, the SQLSTATE that it is to end with, the text that it is to print.
+    """
 
     def __init__(self, line, text, fails=None):
         self.line, self.text, self.fails, self.prints = line, text, fails, None

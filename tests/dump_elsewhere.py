@@ -1,7 +1,9 @@
-"""A dump that leaves: pg_dump of a database with colcompress tables, restored on a server without the extension and the library.
+"""A dump that leaves: pg_dump of a database with colcompress tables, restored on a server without the
+extension and the library.
 
-With `colonnade.show_options = off` and --no-table-access-method pg_dump writes ordinary tables. Rows, constraints, partitions, indexes and
-the server's own options are compared, for plain, custom and directory dumps and pg_dumpall; the rows are in heap pages and in stripes.
+With `colonnade.show_options = off` and --no-table-access-method pg_dump writes ordinary tables. Rows,
+constraints, partitions, indexes and the server's own options are compared, for plain, custom and directory
+dumps and pg_dumpall; the rows are in heap pages and in stripes.
 """
 
 import os
@@ -38,7 +40,8 @@ CREATE VIEW options_of AS SELECT oid, reloptions FROM pg_class;
 
 NAMES = ["customer", "sale", "sale_2024", "sale_2025", "unlogged_one", '"odd, name"', "totals"]
 ROWS = "SELECT count(*), md5(string_agg(r::text, E'\\n' ORDER BY r::text COLLATE \"C\")) FROM {} r"
-# What is the same on both sides: kinds, bounds, columns, constraints, indexes, and the options that every server knows.
+# What is the same on both sides: kinds, bounds, columns, constraints, indexes, and the options that every
+# server knows.
 SHAPE = """
 SELECT c.relname, c.relkind, c.relpersistence, pg_get_expr(c.relpartbound, c.oid), a.attname, format_type(a.atttypid, a.atttypmod), a.attnotnull, a.attidentity, pg_get_expr(d.adbin, d.adrelid)
 FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 LEFT JOIN pg_attrdef d ON d.adrelid = c.oid AND d.adnum = a.attnum

@@ -1,8 +1,9 @@
 """pg_dump and pg_restore carry colcompress tables whole: access method, options, rows.
 
-For a UTF-8 and a LATIN1 database: dump, restore, compare options and rows, dump again, compare the dumps. Rows are in heap pages and
-in stripes, and of those in stripes some are changed, deleted (many by one statement, single ones) and locked. A parallel dump by a
-snapshot that is older than changes and packing has the rows of before.
+For a UTF-8 and a LATIN1 database: dump, restore, compare options and rows, dump again, compare the dumps.
+Rows are in heap pages and in stripes, and of those in stripes some are changed, deleted (many by one
+statement, single ones) and locked. A parallel dump by a snapshot that is older than changes and packing has
+the rows of before.
 """
 
 import os
@@ -78,8 +79,8 @@ def contents(server, database):
 
 
 def normal(dump):
-    """The lines of a plain dump, without what differs from one run to the next. In any order: a load into a table
-    with orderby, while it has no index yet, sorts its rows."""
+    """The lines of a plain dump, without what differs from one run to the next. In any order: a load into a
+    table with orderby, while it has no index yet, sorts its rows."""
     return sorted(re.sub(rb"(?m)^(--.*|\\(un)?restrict .*)$", b"", dump).splitlines())
 
 
@@ -122,7 +123,8 @@ def one_encoding(server, encoding):
 
 
 def older_snapshot(server, encoding, source, wanted):
-    """What pg_dump sees by the snapshot of another transaction, once rows have been changed and packed since."""
+    """What pg_dump sees by the snapshot of another transaction, once rows have been changed and packed since.
+    """
     target, folder = f"{source}_snapshot", server.base / f"{source}.dir"
     with server.session(source) as reader:
         reader.run("BEGIN ISOLATION LEVEL REPEATABLE READ")

@@ -1,11 +1,14 @@
-"""Random statements that change rows: colcompress must answer as heap does, errors included, and hold the same rows.
+"""Random statements that change rows: colcompress must answer as heap does, errors included, and hold the
+same rows.
 
-Short (make test): some hundred statements, always on the same seeds. Long: make test-changes STATEMENTS=10000 SEED=number.
-Each round makes tables of one shape (differential/generator/shapes.py) in the schemas `c` (colcompress) and `h` (heap) and changes
-them by the same statements (differential/generator/changes.py): in transactions with savepoints, prepared ones, beside a
-second session with a transaction of its own, with VACUUM, merges and DDL between, rewrites inside transactions and beside older snapshots. After each statement the answers are
-compared, often the contents, and where no transaction is open `engine.verify` must find nothing. The program also fails if its premises
-do not hold: rows of stripes changed and locked, errors met, every kind of statement made.
+Short (make test): some hundred statements, always on the same seeds. Long: make test-changes STATEMENTS=10000
+SEED=number. Each round makes tables of one shape (differential/generator/shapes.py) in the schemas `c`
+(colcompress) and `h` (heap) and changes them by the same statements (differential/generator/changes.py): in
+transactions with savepoints, prepared ones, beside a second session with a transaction of its own, with
+VACUUM, merges and DDL between, rewrites inside transactions and beside older snapshots. After each statement
+the answers are compared, often the contents, and where no transaction is open `engine.verify` must find
+nothing. The program also fails if its premises do not hold: rows of stripes changed and locked, errors met,
+every kind of statement made.
 """
 
 import collections
@@ -51,7 +54,8 @@ class Different(Exception):
 
 
 class Round:
-    """One shape and its sessions: the one at work on each side, and another that holds a transaction open now and then."""
+    """One shape and its sessions: the one at work on each side, and another that holds a transaction open now
+    and then."""
 
     def __init__(self, server, seed, counts):
         self.server, self.seed, self.counts = server, seed, counts
@@ -211,7 +215,8 @@ class Round:
             self.ask(self.main, statement)
 
     def beside(self):
-        """A rewrite under the eyes of an older snapshot, which sees nothing of it, nor of what came before."""
+        """A rewrite under the eyes of an older snapshot, which sees nothing of it, nor of what came before.
+        """
         rng = self.rng
         self.ask(self.watcher, changes.Statement("BEGIN", "BEGIN ISOLATION LEVEL REPEATABLE READ"), "watcher")
         self.ask(self.watcher, changes.Statement("snapshot", "SELECT count(*) > 0 FROM pg_am"), "watcher")
@@ -246,7 +251,8 @@ class Round:
         session.run(text)
 
     def other_step(self):
-        """The other session begins, reads again, changes or ends; it makes statements of its own, about the same ids."""
+        """The other session begins, reads again, changes or ends; it makes statements of its own, about the
+        same ids."""
         rng = self.rng
         if self.other_maker is None:
             self.other_maker = changes.Changes(rng, self.shape, self.server.base)

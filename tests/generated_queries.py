@@ -1,10 +1,10 @@
 """Random queries on random tables: colcompress must answer as heap does, to the byte, errors included.
 
-Short (make test): under a minute, always on the same seeds. Long: make test-differential DURATION=seconds SEED=number.
-Each round makes tables (differential/generator/tables.py), then asks QUERIES queries, plainly, prepared or through a
-cursor. A difference is made smaller and printed with the seed, the settings and a script that shows it. The program
-also fails if its premises do not hold: rows in stripes and in heap pages, plans with Colonnade's nodes, queries that
-return rows, queries that raise errors.
+Short (make test): under a minute, always on the same seeds. Long: make test-differential DURATION=seconds
+SEED=number. Each round makes tables (differential/generator/tables.py), then asks QUERIES queries, plainly,
+prepared or through a cursor. A difference is made smaller and printed with the seed, the settings and a
+script that shows it. The program also fails if its premises do not hold: rows in stripes and in heap pages,
+plans with Colonnade's nodes, queries that return rows, queries that raise errors.
 """
 
 import collections
@@ -27,8 +27,9 @@ LEAST = 100
 FAILURES = int(os.environ.get("FAILURES") or 5)
 DATABASE = "generated"
 OUT = TARGET / "differential"
-# What the columnar side runs under, in turns; the heap side always runs serially under the defaults. Tables are small
-# here: without vectorised_min_rows the vectorised executor would leave most of them to the server's.
+# What the columnar side runs under, in turns; the heap side always runs serially under the defaults. Tables
+# are small here: without vectorised_min_rows the vectorised executor would leave most of them to the
+# server's.
 VECTORISED = {"colonnade.vectorised_min_rows": "0"}
 SETTINGS = (
     {},

@@ -1,6 +1,8 @@
-"""Btrees that packing leaves half empty are built anew in the background, where nobody writes: beside readers, not beside older transactions for long, and with nothing left over.
+"""Btrees that packing leaves half empty are built anew in the background, where nobody writes: beside
+readers, not beside older transactions for long, and with nothing left over.
 
-Packed rows get index entries while their old ones are there, so a btree has twice its pages, or three times after an UPDATE of all rows.
+Packed rows get index entries while their old ones are there, so a btree has twice its pages, or three times
+after an UPDATE of all rows.
 """
 
 import os
@@ -49,7 +51,8 @@ def rebuilt(server):
     time.sleep(3)
     before = pages("t_pkey")
     check("the premise: packing leaves the btree half empty", before > 1.8 * fresh, f"{before} pages, {fresh} anew")
-    # Beside an older transaction it is not begun. One that has written to the table is waited for, in vain; whoever wants a lock that stands against that has its way soon, and nothing is left over.
+    # Beside an older transaction it is not begun. One that has written to the table is waited for, in vain;
+    # whoever wants a lock that stands against that has its way soon, and nothing is left over.
     old = server.session(DATABASE)
     old.run("BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT count(*) FROM fresh")
     server.sql("ALTER SYSTEM SET colonnade.packing_rebuilds_indexes = on; SELECT pg_reload_conf()")

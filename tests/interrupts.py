@@ -1,10 +1,13 @@
-"""Statements that are cancelled, timed out, terminated or fail at random moments end at once and leave nothing behind.
+"""Statements that are cancelled, timed out, terminated or fail at random moments end at once and leave
+nothing behind.
 
-Scans, aggregates, joins, sorts, spills, loads and index builds over columnar tables, in two threads. Latency is from the request to the
-client's answer; as a busy machine delays everybody, the same statements on heap tables take turns, and the bound is BOUND or three times heap's worst.
-What does not depend on others is the CPU time that the backend still takes after a request to cancel: that has the bound in each of its two threads.
-At the end: no thread, file descriptor, temporary file, lock or counted thread too many, no leak in the server's log, and memory that no longer grows.
-Short in make test; ROUNDS=1000 of them are ended early in its long form.
+Scans, aggregates, joins, sorts, spills, loads and index builds over columnar tables, in two threads. Latency
+is from the request to the client's answer; as a busy machine delays everybody, the same statements on heap
+tables take turns, and the bound is BOUND or three times heap's worst. What does not depend on others is the
+CPU time that the backend still takes after a request to cancel: that has the bound in each of its two
+threads. At the end: no thread, file descriptor, temporary file, lock or counted thread too many, no leak in
+the server's log, and memory that no longer grows. Short in make test; ROUNDS=1000 of them are ended early in
+its long form.
 """
 
 import os
@@ -68,7 +71,8 @@ class Arm:
         self.cpu = []
 
     def measure(self, name, settings, text):
-        """Notes the seconds that a statement takes when nobody ends it; a moment is chosen within its first second."""
+        """Notes the seconds that a statement takes when nobody ends it; a moment is chosen within its first
+        second."""
         self.run(settings)
         self.run("BEGIN")
         started = time.monotonic()
@@ -90,7 +94,8 @@ class Arm:
         return self.session.run(statement)
 
     def ask(self, admin, mode, name, settings, text, moment):
-        """Sends one statement and ends it after a share of the time that it takes. Returns the seconds until it had ended, None if it was done before."""
+        """Sends one statement and ends it after a share of the time that it takes. Returns the seconds until
+        it had ended, None if it was done before."""
         delay = moment * self.lengths[name]
         self.run(settings)
         self.run("BEGIN")

@@ -1,5 +1,6 @@
-"""DELETE and UPDATE of rows in more stripes than the server has room for locks, and of more rows than there should be memory for: stripes that a statement has to itself
-are given back once there are many, or many rows of them have moved. VACUUM of more tables than there is room for locks."""
+"""DELETE and UPDATE of rows in more stripes than the server has room for locks, and of more rows than there
+should be memory for: stripes that a statement has to itself are given back once there are many, or many rows
+of them have moved. VACUUM of more tables than there is room for locks."""
 
 import os
 

@@ -1,5 +1,7 @@
-"""What monitoring/ gives a monitor: every query of the exporter's file runs for a role that is a member of pg_monitor and has no other rights, and its columns are the metrics that the file declares; the
-dashboard asks for metrics of the file only. Debian's prometheus-postgres-exporter serves them, where apt has it: it is taken apart below target/, not installed."""
+"""What monitoring/ gives a monitor: every query of the exporter's file runs for a role that is a member of
+pg_monitor and has no other rights, and its columns are the metrics that the file declares; the dashboard asks
+for metrics of the file only. Debian's prometheus-postgres-exporter serves them, where apt has it: it is taken
+apart below target/, not installed."""
 
 import json
 import os

@@ -1,8 +1,10 @@
-"""Temporary tables that are emptied at commit leave the next transaction's memory alone, whatever other sessions do meanwhile.
+"""Temporary tables that are emptied at commit leave the next transaction's memory alone, whatever other
+sessions do meanwhile.
 
-A subtransaction begun among the on-commit actions outlives the memory of its transaction; the next one's subtransactions then write into
-memory that has been given out again. What that hits depends on how much a transaction has allocated before, which is why other sessions
-change catalogs here. On the code before the fix ten of twelve rounds ended in a crash.
+A subtransaction begun among the on-commit actions outlives the memory of its transaction; the next one's
+subtransactions then write into memory that has been given out again. What that hits depends on how much a
+transaction has allocated before, which is why other sessions change catalogs here. On the code before the fix
+ten of twelve rounds ended in a crash.
 """
 
 import os

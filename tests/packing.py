@@ -1,6 +1,8 @@
-"""Packing in the background: single rows become stripes while they are inserted, changed and read, in every database that has the extension; published,
-subscribed and temporary tables, those with few rows or the option packing = false, and databases with a slot that would see rows deleted, are left alone; stripes that an order was
-set for later are sorted; the pages that rows leave are used again; it steps aside for DROP DATABASE and DDL, outlives errors and DROP EXTENSION, and stops with the server."""
+"""Packing in the background: single rows become stripes while they are inserted, changed and read, in every
+database that has the extension; published, subscribed and temporary tables, those with few rows or the option
+packing = false, and databases with a slot that would see rows deleted, are left alone; stripes that an order
+was set for later are sorted; the pages that rows leave are used again; it steps aside for DROP DATABASE and
+DDL, outlives errors and DROP EXTENSION, and stops with the server."""
 
 import os
 import re
@@ -109,7 +111,8 @@ def switched_off(server):
 
 
 def replicated(server):
-    """A table that a subscription writes to is packed (tests/subscriber.py says what comes of it), and, while there is a slot with another plugin, none of the database."""
+    """A table that a subscription writes to is packed (tests/subscriber.py says what comes of it), and, while
+    there is a slot with another plugin, none of the database."""
     server.sql("SELECT pg_create_logical_replication_slot('sub', 'pgoutput')", "one")
     server.sql(f"""CREATE TABLE published (k int) USING colcompress; CREATE TABLE free (k int) USING colcompress;
                    CREATE SUBSCRIPTION sub CONNECTION 'host={server.socket_dir} port={server.port} user={server.superuser} dbname=one' PUBLICATION p
@@ -130,7 +133,8 @@ def replicated(server):
 
 
 def space(server):
-    """A table that is filled row by row and packed ends up as small as one that is loaded, and its pages are used again."""
+    """A table that is filled row by row and packed ends up as small as one that is loaded, and its pages are
+    used again."""
     session = server.session("one")
     session.run("CREATE TABLE filled (k int PRIMARY KEY, v text) USING colcompress")
     largest = 0
@@ -150,7 +154,8 @@ def space(server):
 
 
 def torn(server):
-    """A table that nobody writes to, with empty pages between its stripes in runs that none of these fits, becomes as small as its stripes."""
+    """A table that nobody writes to, with empty pages between its stripes in runs that none of these fits,
+    becomes as small as its stripes."""
     session = server.session("one")
     session.run("SET colonnade.stripe_threshold_rows = 1")
     session.run("CREATE TABLE torn (k int, v text) USING colcompress WITH (stripe_row_limit = 8000)")
@@ -169,7 +174,8 @@ def torn(server):
 
 
 def sorts(server):
-    """A table that gets an order later: its stripes are sorted beside a writer, by an order that statistics know and by one that they do not; then nothing is written any more."""
+    """A table that gets an order later: its stripes are sorted beside a writer, by an order that statistics
+    know and by one that they do not; then nothing is written any more."""
     session = server.session("one")
     session.run("CREATE TABLE sorted (k int PRIMARY KEY, n int, tags text[]) USING colcompress WITH (stripe_row_limit = 4000, chunk_group_row_limit = 1000)")
     session.run("INSERT INTO sorted SELECT (g::int8 * 7919) % 20011, g, ARRAY[md5(g::text)] FROM generate_series(1, 20000) g")

@@ -1,5 +1,6 @@
-"""What packing tells of itself: engine.packing_statistics counts what has committed, by table, in the background and by CALL; it says why a table is not packed; who may see it; what a restart,
-a crash, DROP TABLE and an OID that is used again make of it; and the lines in the log (colonnade.log_packing_min_duration)."""
+"""What packing tells of itself: engine.packing_statistics counts what has committed, by table, in the
+background and by CALL; it says why a table is not packed; who may see it; what a restart, a crash, DROP TABLE
+and an OID that is used again make of it; and the lines in the log (colonnade.log_packing_min_duration)."""
 
 import os
 import time

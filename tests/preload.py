@@ -1,5 +1,6 @@
-"""A server that does not preload the library refuses to load it later, and says what to do; nothing is left half-made. What works there beside columnar
-tables, and what does not, is what docs/operations.md says ("Without the library")."""
+"""A server that does not preload the library refuses to load it later, and says what to do; nothing is left
+half-made. What works there beside columnar tables, and what does not, is what docs/operations.md says
+("Without the library")."""
 
 import os
 import time

@@ -1,4 +1,5 @@
-"""What the server's progress views and engine.packing_progress show while our tables are rewritten, indexed and packed: each work is stopped by a function of an index that waits for a lock."""
+"""What the server's progress views and engine.packing_progress show while our tables are rewritten, indexed
+and packed: each work is stopped by a function of an index that waits for a lock."""
 
 import os
 import threading

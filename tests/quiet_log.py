@@ -1,4 +1,5 @@
-"""The log has no FATAL lines in ordinary life: stops of the server while packing is at work, and databases that are dropped beside it."""
+"""The log has no FATAL lines in ordinary life: stops of the server while packing is at work, and databases
+that are dropped beside it."""
 
 import os
 import time
@@ -21,7 +22,8 @@ def until(server, question, seconds=WAIT):
 
 
 def fill(server, database, name="t"):
-    """A table with heap rows enough to keep the worker busy for some seconds: a stripe of a thousand at a time, a pause after each."""
+    """A table with heap rows enough to keep the worker busy for some seconds: a stripe of a thousand at a
+    time, a pause after each."""
     server.sql(f"CREATE TABLE {name} (a int) USING colcompress WITH (stripe_row_limit = 1000); "
                f"DO $$BEGIN FOR n IN 1..80 LOOP INSERT INTO {name} SELECT generate_series(1, 500); END LOOP; END$$", database)
 

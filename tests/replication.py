@@ -1,5 +1,6 @@
-"""A subscriber without a usable index finds the rows it is to change by reading the table under a dirty snapshot. For a cold row that
-snapshot has to say who is still at work on the row or its stripe, and nothing that was left in it by the rows before.
+"""A subscriber without a usable index finds the rows it is to change by reading the table under a dirty
+snapshot. For a cold row that snapshot has to say who is still at work on the row or its stripe, and nothing
+that was left in it by the rows before.
 """
 
 import os
@@ -46,7 +47,8 @@ def main():
         server.sql(SUBSCRIBER, "subscriber")
         cold = server.sql("SELECT count(*) FROM t WHERE (ctid::text::point)[0] >= 2147483648", "subscriber")
         assert cold == "2", f"the premise: two cold rows; found {cold}"
-        # Somebody else's row in a heap page, not committed: the last thing that the search sees before the cold rows.
+        # Somebody else's row in a heap page, not committed: the last thing that the search sees before the
+        # cold rows.
         writer = server.session("subscriber")
         sessions.append(writer)
         writer.run("BEGIN; INSERT INTO t VALUES (100, 'uncommitted')")

@@ -1,11 +1,14 @@
-"""Statements whose state is many times work_mem stay within a stated memory, give heap's answers and leave no file behind.
+"""Statements whose state is many times work_mem stay within a stated memory, give heap's answers and leave no
+file behind.
 
-Aggregates of very many groups, joins of every kind with duplicates and one key that has a large part of the rows, sorts, windows, DISTINCT, set operations,
-grouping sets and CTEs, with work_mem = 1MB, in one thread and in two. What the backend's private memory grows by is sampled while each statement
-runs, once in vectorised operators and once in the server's own executor over a heap table of the same rows. Temporary files have to be in the server's
-directory, be counted in pg_stat_database, respect temp_file_limit and be gone afterwards. Times are CPU time of the backend and its threads.
-ROWS=10000000 is the long form (make test-spilling), with the optimised build, in which no statement in one thread may take longer than heap's; ONLY='name name'
-runs some of the statements, COMPARE=0 leaves heap out.
+Aggregates of very many groups, joins of every kind with duplicates and one key that has a large part of the
+rows, sorts, windows, DISTINCT, set operations, grouping sets and CTEs, with work_mem = 1MB, in one thread and
+in two. What the backend's private memory grows by is sampled while each statement runs, once in vectorised
+operators and once in the server's own executor over a heap table of the same rows. Temporary files have to be
+in the server's directory, be counted in pg_stat_database, respect temp_file_limit and be gone afterwards.
+Times are CPU time of the backend and its threads. ROWS=10000000 is the long form (make test-spilling), with
+the optimised build, in which no statement in one thread may take longer than heap's; ONLY='name name' runs
+some of the statements, COMPARE=0 leaves heap out.
 """
 
 import os
@@ -23,7 +26,8 @@ ROWS = int(os.environ.get("ROWS") or (10_000_000 if LONG else 60_000))
 ONLY = os.environ.get("ONLY", "").split()
 COMPARE = os.environ.get("COMPARE", "1") == "1"
 DATABASE = "spilling"
-# What a statement may add to the backend's private memory, in MB: operators of a statement times their memory, decoded chunks, files' buffers.
+# What a statement may add to the backend's private memory, in MB: operators of a statement times their
+# memory, decoded chunks, files' buffers.
 BOUND = int(os.environ.get("BOUND") or (64 if ROWS > 1_000_000 else 24))
 # How many times of heap's CPU time a statement may take: what other work on the machine makes of equal times.
 TOLERANCE = 1.1
@@ -38,7 +42,8 @@ ANALYZE big;
 ANALYZE few;
 """
 
-# Name and query. Its rows are compared by number and a sum over them that does not depend on their order; those of an ordered query by their order, too.
+# Name and query. Its rows are compared by number and a sum over them that does not depend on their order;
+# those of an ordered query by their order, too.
 STATEMENTS = {
     "aggregate": "SELECT s, k % 2 AS p, count(*) AS c, sum(n) AS t, avg(d) AS a, min(id) AS l FROM big GROUP BY s, k % 2",
     "aggregate of integers": "SELECT k, count(*) AS c, sum(n) AS t FROM big GROUP BY k",
@@ -74,7 +79,8 @@ ORDERED = "SELECT count(*), sum(hashtextextended(x::text, o)) FROM (SELECT x, ro
 
 
 class Failures(list):
-    """What was wrong, said as soon as it is found: a run takes an hour, and what comes later must not hide it."""
+    """What was wrong, said as soon as it is found: a run takes an hour, and what comes later must not hide
+    it."""
 
     def append(self, fault):
         super().append(fault)
@@ -111,7 +117,8 @@ def temporary_files(folder):
 
 
 class Arm:
-    """One way to run the statements, a fresh backend for each, so that memory that an earlier one freed does not hide what this one takes."""
+    """One way to run the statements, a fresh backend for each, so that memory that an earlier one freed does
+    not hide what this one takes."""
 
     def __init__(self, server, schema, settings):
         self.server, self.schema, self.settings = server, schema, settings
@@ -123,7 +130,8 @@ class Arm:
         return session
 
     def ask(self, query):
-        """The digest of a query's rows, what memory grew by in MB, bytes written to files, seconds of CPU time, the plan."""
+        """The digest of a query's rows, what memory grew by in MB, bytes written to files, seconds of CPU
+        time, the plan."""
         text = (ORDERED if "ORDER BY s, id" in query else DIGEST).format(query=query)
         with self.session() as session:
             # What a first statement loads (catalogs, code) is not this one's.
@@ -147,7 +155,8 @@ def counted_bytes(session):
 
 
 def check_files(server, arm, failed):
-    """Files are counted, limited and removed, also where the statement fails or is terminated in the middle."""
+    """Files are counted, limited and removed, also where the statement fails or is terminated in the middle.
+    """
     query = DIGEST.format(query=STATEMENTS["aggregate"])
     with arm.session() as session:
         before = counted_bytes(session)

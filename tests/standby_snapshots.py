@@ -1,5 +1,6 @@
-"""Snapshots of a standby that are older than any on its primary, which has replaced the stripes that they see and done all that it may do with the old
-ones: each gives the answers that it gave before, or its session is told of a conflict with recovery. Never fewer rows.
+"""Snapshots of a standby that are older than any on its primary, which has replaced the stripes that they see
+and done all that it may do with the old ones: each gives the answers that it gave before, or its session is
+told of a conflict with recovery. Never fewer rows.
 """
 
 import os

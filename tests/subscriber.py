@@ -1,8 +1,10 @@
 """Heap tables of one server replicated into columnar tables of another, which packs them all the while.
 
-The subscriber's tables get their first rows by the initial copy, and then what sessions of the publisher insert, update, delete and truncate at random. The subscriber packs in the
-background every second, and a session of its own packs and joins stripes without a pause. After each round its rows must be the publisher's, and its log must not
-know of a row that the replication worker has not found. ROUNDS=number; the default is short.
+The subscriber's tables get their first rows by the initial copy, and then what sessions of the publisher
+insert, update, delete and truncate at random. The subscriber packs in the background every second, and a
+session of its own packs and joins stripes without a pause. After each round its rows must be the publisher's,
+and its log must not know of a row that the replication worker has not found. ROUNDS=number; the default is
+short.
 """
 
 import os

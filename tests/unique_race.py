@@ -1,9 +1,9 @@
-"""A unique check that meets a load which commits while the check is looking: it must wait for the load and then refuse the
-duplicate.
+"""A unique check that meets a load which commits while the check is looking: it must wait for the load and
+then refuse the duplicate.
 
-The check looks at the directory twice, for the load's reservation and for its stripe. Rows that mean nothing make the second
-look take long; the process is stopped somewhere on the way, the load, which a lock held back at its last row, writes its
-stripe and commits, and the process goes on.
+The check looks at the directory twice, for the load's reservation and for its stripe. Rows that mean nothing
+make the second look take long; the process is stopped somewhere on the way, the load, which a lock held back
+at its last row, writes its stripe and commits, and the process goes on.
 """
 
 import os
@@ -32,7 +32,8 @@ INSERT INTO t SELECT -g, 'first' FROM generate_series(1, 1000) g;
 INSERT INTO t SELECT -1000 - g, 'second' FROM generate_series(1, 1000) g;
 INSERT INTO t SELECT -2000 - g, 'third' FROM generate_series(1, 1000) g;
 """
-# Empty ranges between the last stripe and the numbers that the next load will get: the look-up of a stripe goes through them all.
+# Empty ranges between the last stripe and the numbers that the next load will get: the look-up of a stripe
+# goes through them all.
 IDLE = f"""
 INSERT INTO engine.stripe
 SELECT storage_id, g, 0, 0, 0, 0, 0, 0, 'r', ''
@@ -48,7 +49,8 @@ def wait_for(condition, what):
 
 
 def round_of(server, number):
-    """One load and one intruder. Complaints, and whether the intruder was stopped in the middle of its check."""
+    """One load and one intruder. Complaints, and whether the intruder was stopped in the middle of its check.
+    """
     first, last = number * ROWS, (number + 1) * ROWS - 1
     key = first + 5
     keeper, loader, intruder, watcher = (server.session("race") for _ in range(4))

@@ -1,8 +1,10 @@
-"""ALTER EXTENSION UPDATE from every version that has a script: rows, options and rights stay, and the objects are those of a new installation.
+"""ALTER EXTENSION UPDATE from every version that has a script: rows, options and rights stay, and the objects
+are those of a new installation.
 
-A database that has not been updated yet runs an older version's SQL objects on this library, so each function and view of that version is
-called before the update, too. With OLD_STAGE (a staged installation of the last release) its library writes the tables, and a restart
-brings ours; without it ours does, as the bytes are the same (FORMAT.md).
+A database that has not been updated yet runs an older version's SQL objects on this library, so each function
+and view of that version is called before the update, too. With OLD_STAGE (a staged installation of the last
+release) its library writes the tables, and a restart brings ours; without it ours does, as the bytes are the
+same (FORMAT.md).
 """
 
 import hashlib
@@ -114,13 +116,15 @@ check = checks.say
 
 
 def known_versions(stage):
-    """Versions that a staged installation has a script of; the server's own list leaves out a staged one's."""
+    """Versions that a staged installation has a script of; the server's own list leaves out a staged one's.
+    """
     scripts = stage.glob("**/extension/colonnade--*.sql")
     return sorted({version for script in scripts for version in script.stem.split("--")[1:]})
 
 
 def definitions(server, database):
-    """Every member's definition, owner, rights and comment as text, without what numbers objects. The database has nothing else."""
+    """Every member's definition, owner, rights and comment as text, without what numbers objects. The
+    database has nothing else."""
     done = subprocess.run([server.bindir / "pg_dump", "-h", server.socket_dir, "-p", str(server.port), "-U", server.superuser, "--schema-only",
                            "--binary-upgrade", database], capture_output=True, text=True, env=clean_environment(), cwd="/")
     assert done.returncode == 0, done.stderr

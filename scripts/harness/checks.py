@@ -7,7 +7,8 @@ from contextlib import contextmanager
 
 
 class Checks:
-    """The tests of one program. `failed` counts those that did not hold; a `seed` is named beside each of them."""
+    """The tests of one program. `failed` counts those that did not hold; a `seed` is named beside each of
+    them."""
 
     def __init__(self, program, seed=None):
         self.program, self.failed = program, 0
@@ -20,7 +21,8 @@ class Checks:
 
     @contextmanager
     def part(self, what, errors=AssertionError):
-        """One test: the block raises none of these errors. The block gets a function that adds words to the line."""
+        """One test: the block raises none of these errors. The block gets a function that adds words to the
+        line."""
         told = []
         try:
             yield told.append

@@ -216,8 +216,8 @@ def float_columns(server, database, query, arm):
 
 
 def compare(rows, expected, ordered, floats, tolerance=1e-9):
-    """Compares two answers as multisets of rows, floats within the relative tolerance; where `ordered` names a
-    column, the sequence of its values must agree too (ties leave the order of whole rows open)."""
+    """Compares two answers as multisets of rows, floats within the relative tolerance; where `ordered` names
+    a column, the sequence of its values must agree too (ties leave the order of whole rows open)."""
     if len(rows) != len(expected):
         return f"{len(rows)} rows instead of {len(expected)}"
 
@@ -283,7 +283,8 @@ def print_table(header, rows):
 
 
 def report(name, header, rows, record, short):
-    """Ends a benchmark: prints its table, keeps the record in target/bench/NAME.json, and says what is short of its bound."""
+    """Ends a benchmark: prints its table, keeps the record in target/bench/NAME.json, and says what is short
+    of its bound."""
     print_table(header, rows)
     out = TARGET / "bench" / f"{name}.json"
     out.parent.mkdir(parents=True, exist_ok=True)

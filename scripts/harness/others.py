@@ -1,7 +1,7 @@
 """Engines of other makers in a race: each in a process of its own, which is told statements as JSON lines.
 
-Who calls it: harness.suite and bench/events.py. DuckDB races wherever its Python package is; Hyper (the package tableauhyperapi,
-Tableau's, not free software) only where HYPER=1 asks for it.
+Who calls it: harness.suite and bench/events.py. DuckDB races wherever its Python package is; Hyper (the
+package tableauhyperapi, Tableau's, not free software) only where HYPER=1 asks for it.
 """
 
 import json
@@ -65,7 +65,8 @@ class DuckDB(Other):
 
 
 class Hyper(Other):
-    """Tableau's Hyper. What it has no words for has no answer; averages and quotients of decimals have six digits after the point."""
+    """Tableau's Hyper. What it has no words for has no answer; averages and quotients of decimals have six
+    digits after the point."""
 
     name, program, slack = "hyper", "hyper_server.py", 5.1e-7
 

@@ -1,9 +1,10 @@
-"""Races heap, colcompress and others (`harness.others`) over the same questions: alternating runs, answers compared, one table, JSON, charts.
+"""Races heap, colcompress and others (`harness.others`) over the same questions: alternating runs, answers
+compared, one table, JSON, charts.
 
-Who calls it: the programs in bench/ that are suites (events, tpch, clickbench). Each engine takes its turn at each
-question; wall time is the client's, CPU time that of the backend's process with all its threads, and of parallel
-workers. No time is reported for an answer that differs from heap's: those of others are compared numerically, because
-they compute in other types.
+Who calls it: the programs in bench/ that are suites (events, tpch, clickbench). Each engine takes its turn at
+each question; wall time is the client's, CPU time that of the backend's process with all its threads, and of
+parallel workers. No time is reported for an answer that differs from heap's: those of others are compared
+numerically, because they compute in other types.
 """
 
 import json
@@ -27,7 +28,8 @@ PATIENCE = ((60_000, 1), (10_000, 3))
 
 
 class Question(kit.Query):
-    """A question, with other engines' words for it where they differ, by their names, and whether ties leave the choice of rows open."""
+    """A question, with other engines' words for it where they differ, by their names, and whether ties leave
+    the choice of rows open."""
 
     def __init__(self, name, title, text, ordered=None, words=None, ties=False):
         super().__init__(name, title, text, ordered)
@@ -129,7 +131,8 @@ class Postgres:
 
 
 class Stored:
-    """An engine whose answers and times were measured once and are kept: {mode: {text: {wall_ms, cpu_ms, rows}}}."""
+    """An engine whose answers and times were measured once and are kept: {mode: {text: {wall_ms, cpu_ms,
+    rows}}}."""
 
     def __init__(self, name, answers):
         self.name, self.answers, self.mode = name, answers, None
@@ -159,7 +162,8 @@ def number(value):
 
 
 def alike(left, right, slack=0.0, tolerance=1e-9):
-    """Are two values the same for a reader: numbers within the tolerance (`slack` where it is more), text without padding?"""
+    """Are two values the same for a reader: numbers within the tolerance (`slack` where it is more), text
+    without padding?"""
     if left is None or right is None:
         return left is right
     if left.rstrip() == right.rstrip():
@@ -171,7 +175,8 @@ def alike(left, right, slack=0.0, tolerance=1e-9):
 
 
 def loosely(rows, expected, slack=0.0):
-    """What differs between another engine's answer and heap's, or None. Rows are put side by side by rounded values."""
+    """What differs between another engine's answer and heap's, or None. Rows are put side by side by rounded
+    values."""
     if len(rows) != len(expected):
         return f"{len(rows)} rows instead of {len(expected)}"
 
@@ -194,7 +199,8 @@ def untied(text, columns):
 
 
 class Race:
-    """The engines, in the order of the table's columns: heap first, then colcompress, then others if they are there."""
+    """The engines, in the order of the table's columns: heap first, then colcompress, then others if they are
+    there."""
 
     def __init__(self, suite, engines, questions, runs):
         self.suite, self.engines, self.questions, self.runs = suite, engines, questions, runs
@@ -243,7 +249,8 @@ class Race:
         return next(engine for engine in self.engines if engine.name == name)
 
     def compare(self, question, words, first):
-        """What differs from heap's answer (from the first other's where heap had none); None where nothing does."""
+        """What differs from heap's answer (from the first other's where heap had none); None where nothing
+        does."""
         heap, column = self.engines[0], self.engines[1]
         answers = {name: run.rows for name, run in first.items()}
         rows = next((rows for rows in answers.values() if rows), None)
@@ -286,7 +293,8 @@ def ratio_text(value):
 
 
 def summarise(record, engines, subsets):
-    """Geometric means of colcompress's times over each other engine's, wall and CPU, for all questions and for each subset."""
+    """Geometric means of colcompress's times over each other engine's, wall and CPU, for all questions and
+    for each subset."""
     column = engines[1]
     means = {}
     for title, names in {"all": list(record), **subsets}.items():

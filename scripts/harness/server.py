@@ -34,7 +34,8 @@ TEST_SETTINGS = {
     "shared_buffers": "256MB",
     "log_line_prefix": "%m [%p] ",
     "log_autovacuum_min_duration": "-1",
-    # On by default. Most tests say which of their rows are hot; those about packing, and crash tests, switch it on.
+    # On by default. Most tests say which of their rows are hot; those about packing, and crash tests, switch
+    # it on.
     "colonnade.packing": "off",
 }
 
@@ -68,11 +69,13 @@ def clean_environment():
 
 
 def preloaded(libraries):
-    """What shared_preload_libraries says for a list of libraries; ours comes last where `colonnade` is not among them."""
+    """What shared_preload_libraries says for a list of libraries; ours comes last where `colonnade` is not
+    among them."""
     names = [name.strip() for name in libraries.split(",") if name.strip()]
     if "colonnade" not in names:
         names.append("colonnade")
-    # With a directory in its name a library is looked up below extension_destdir, then in the server's own; a bare name is not.
+    # With a directory in its name a library is looked up below extension_destdir, then in the server's own; a
+    # bare name is not.
     return ", ".join(f"$libdir/{name}" for name in names)
 
 
@@ -90,7 +93,8 @@ def as_server_user(command):
 
 
 def run(command, check=True, cwd="/", environment=None, **more):
-    """Runs a program in the clean environment and what is given besides; returns its completed process with text output."""
+    """Runs a program in the clean environment and what is given besides; returns its completed process with
+    text output."""
     done = subprocess.run([str(part) for part in command], stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                           stdin=subprocess.DEVNULL, text=True, errors="replace", env={**clean_environment(), **(environment or {})}, cwd=cwd, **more)
     if check and done.returncode != 0:
@@ -135,8 +139,8 @@ def private_base(name, temporary=False):
 
 class Server:
     """One private cluster. `base` holds data/, its log and the socket; where its name is too long for a
-    socket (107 bytes) that gets a directory of its own. `preload` are libraries beside ours (see `preloaded`), `environment`
-    is what the server's environment has besides."""
+    socket (107 bytes) that gets a directory of its own. `preload` are libraries beside ours (see
+    `preloaded`), `environment` is what the server's environment has besides."""
 
     def __init__(self, base, port=54321, stage=None, settings=None, socket_dir=None, data_name="data", preload=None, environment=None):
         self.base = Path(base)
@@ -162,7 +166,8 @@ class Server:
         self.superuser = "postgres"
 
     def _place_stage(self, stage):
-        """The staged installation, copied next to the data where the server's user cannot read it in place."""
+        """The staged installation, copied next to the data where the server's user cannot read it in place.
+        """
         if stage is None:
             return None
         stage = Path(stage).resolve()
@@ -249,7 +254,8 @@ class Server:
         return found
 
     def ended_backends_cpu(self):
-        """CPU seconds of the children of the postmaster that have ended, waited for, by now; sessions that are just ending are let end first."""
+        """CPU seconds of the children of the postmaster that have ended, waited for, by now; sessions that
+        are just ending are let end first."""
         while any(map(self.is_session, self.processes())):
             time.sleep(0.005)
         fields = Path(f"/proc/{self.postmaster_pid()}/stat").read_text().rsplit(")", 1)[1].split()
@@ -257,7 +263,8 @@ class Server:
 
     @staticmethod
     def is_session(process):
-        """Whether a child of the postmaster is a client's session, or has ended and was not waited for yet."""
+        """Whether a child of the postmaster is a client's session, or has ended and was not waited for yet.
+        """
         try:
             title = Path(f"/proc/{process}/cmdline").read_bytes()
         except OSError:
@@ -265,7 +272,8 @@ class Server:
         return not title or b"[local]" in title
 
     def kill9(self, timeout=60):
-        """Kills the postmaster and every child with SIGKILL, as a power cut would, and waits until all are gone."""
+        """Kills the postmaster and every child with SIGKILL, as a power cut would, and waits until all are
+        gone."""
         # Stopped first, so that the postmaster forks no child that the list misses.
         parent = self.postmaster_pid()
         if parent is not None and _alive(parent):
@@ -339,7 +347,8 @@ def _alive(pid):
 
 
 def end_orderly():
-    """From here on TERM and HUP end the program through its `finally` clauses, so that no server stays behind."""
+    """From here on TERM and HUP end the program through its `finally` clauses, so that no server stays
+    behind."""
     if threading.current_thread() is threading.main_thread():
         for number in (signal.SIGTERM, signal.SIGHUP):
             signal.signal(number, lambda received, _frame: sys.exit(128 + received))
@@ -365,7 +374,8 @@ def fail(message):
 
 
 def run_program(main):
-    """Runs a program's `main` with the words of the command line, and ends with its status; a ServerError is a message."""
+    """Runs a program's `main` with the words of the command line, and ends with its status; a ServerError is
+    a message."""
     try:
         sys.exit(main(*sys.argv[1:]))
     except ServerError as problem:

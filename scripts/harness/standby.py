@@ -1,6 +1,7 @@
 """A streaming standby of a private server.
 
-Who calls it: the crash programs. The standby lives below its primary's directory, so it is stopped here and removed with the primary.
+Who calls it: the crash programs. The standby lives below its primary's directory, so it is stopped here and
+removed with the primary.
 """
 
 import shutil
@@ -22,7 +23,8 @@ def make_standby(primary, **settings):
 
 
 def wait_for_replay(primary, standby, seconds=120):
-    """Until the standby has replayed all that the primary has logged by now; AssertionError where it does not."""
+    """Until the standby has replayed all that the primary has logged by now; AssertionError where it does
+    not."""
     # A commit that is waited for: what VACUUM, for one, has logged before may else be in memory still.
     primary.sql("SELECT pg_logical_emit_message(true, 'harness', '')")
     target = primary.sql("SELECT pg_current_wal_flush_lsn()")

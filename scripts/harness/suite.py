@@ -1,6 +1,7 @@
 """The data of a large suite in its engines: prepared once, asked many times.
 
-Who calls it: bench/tpch.py and bench/clickbench.py. STEP chooses a part of the work, so that asking again takes minutes:
+Who calls it: bench/tpch.py and bench/clickbench.py. STEP chooses a part of the work, so that asking again
+takes minutes:
 
     prepare    makes a server and others' files below target/servers, loads them and stops; what is loaded already stays
     reference  asks heap for what is missing of its answers, and keeps them in target/bench/SUITE-heap.json
@@ -8,12 +9,14 @@ Who calls it: bench/tpch.py and bench/clickbench.py. STEP chooses a part of the 
     remove     removes the server and its files; heap's kept answers stay
     (nothing)  all four
 
-HEAP says what heap does: `fresh` races with the others; `kept` answers from the file, so that later runs load no heap;
-`none` is not there at all, and the first other's answers are what colcompress is compared with. Rows come through a pipe from
-the program that makes them, once for each engine (Hyper reads no pipes: for it a table's rows are on disk while it loads them).
+HEAP says what heap does: `fresh` races with the others; `kept` answers from the file, so that later runs load
+no heap; `none` is not there at all, and the first other's answers are what colcompress is compared with. Rows
+come through a pipe from the program that makes them, once for each engine (Hyper reads no pipes: for it a
+table's rows are on disk while it loads them).
 
-Both column stores hold their rows in the same order. Where a suite has sort keys there are two races: of the rows `made`
-as the program makes them, and of the rows `sorted` by those keys in both. ORDERS="made" or "sorted" does only one of them.
+Both column stores hold their rows in the same order. Where a suite has sort keys there are two races: of the
+rows `made` as the program makes them, and of the rows `sorted` by those keys in both. ORDERS="made" or
+"sorted" does only one of them.
 """
 
 import json
@@ -35,15 +38,16 @@ ONCE = 60_000
 
 
 class Table:
-    """One table: the command that writes its rows as CSV, and what COPY (DuckDB's and Hyper's too) is told of them. `duck` has {path}."""
+    """One table: the command that writes its rows as CSV, and what COPY (DuckDB's and Hyper's too) is told of
+    them. `duck` has {path}."""
 
     def __init__(self, name, command, copy, duck):
         self.name, self.command, self.copy, self.duck = name, command, copy, duck
 
 
 class Suite:
-    """A suite at one size. `create(duck)` gives the statements that make its empty tables, in DuckDB's words or the server's;
-    `index` those that follow heap's load; `sort` the sort key of each table that has one."""
+    """A suite at one size. `create(duck)` gives the statements that make its empty tables, in DuckDB's words
+    or the server's; `index` those that follow heap's load; `sort` the sort key of each table that has one."""
 
     def __init__(self, name, size, stage, tables, create, index="", heap="kept", sort=None):
         self.name, self.tables, self.create, self.index, self.sort = f"{name}-{size}", tables, create, index, sort or {}
@@ -63,7 +67,8 @@ class Suite:
     # -- steps -----------------------------------------------------------------------------------
 
     def run(self, questions):
-        """The steps that STEP asks for; `questions(server, database)` makes the list once the rows are there. The exit status."""
+        """The steps that STEP asks for; `questions(server, database)` makes the list once the rows are there.
+        The exit status."""
         step = os.environ.get("STEP", "")
         if step and step not in STEPS:
             raise ServerError(f"STEP is one of {', '.join(STEPS)}, not {step}")

@@ -1,9 +1,10 @@
-"""Heap twins of isolation specs: the same spec on heap and on colcompress with its rows in stripes; the outputs must be equal.
+"""Heap twins of isolation specs: the same spec on heap and on colcompress with its rows in stripes; the
+outputs must be equal.
 
-Who calls it: scripts/run_tests.py for tests/isolation/twins/, scripts/core_suite.py for PostgreSQL's own specs.
-A spec names no access method and says `SELECT cold('t')` where its rows should be in stripes from: that does nothing to a
-heap table, and on colcompress it fails where a row stays behind; transactions that could keep one there are waited for
-first. It runs at every isolation level, which its BEGINs leave to
+Who calls it: scripts/run_tests.py for tests/isolation/twins/, scripts/core_suite.py for PostgreSQL's own
+specs. A spec names no access method and says `SELECT cold('t')` where its rows should be in stripes from:
+that does nothing to a heap table, and on colcompress it fails where a row stays behind; transactions that
+could keep one there are waited for first. It runs at every isolation level, which its BEGINs leave to
 default_transaction_isolation. What a spec prints must not depend on the order of rows on disk.
 """
 

@@ -1,9 +1,14 @@
-"""kill -9 while rows in stripes are being changed, locked and packed, and a standby beside it: money moved between accounts is neither made nor lost,
-every acknowledged transfer is there, one whose COMMIT was under way is there whole or not at all, and index and table agree.
+"""kill -9 while rows in stripes are being changed, locked and packed, and a standby beside it: money moved
+between accounts is neither made nor lost, every acknowledged transfer is there, one whose COMMIT was under
+way is there whole or not at all, and index and table agree.
 
-Several sessions move money between random accounts, by UPDATE, DELETE (of one row and of many), and ON CONFLICT, some in savepoints that are rolled
-back, some prepared; VACUUM and merges run beside them, and packing of what they leave in heap pages and in stripes with many dead rows. In rounds without merges some are at REPEATABLE READ,
-and all count rows and money at their end: whatever was moved meanwhile, they see every account once. FOR KEY SHARE locks of prepared transactions that were carried over to new versions survive a crash and a promotion. Before each round all rows are in stripes again; after it `engine.verify` finds nothing.
+Several sessions move money between random accounts, by UPDATE, DELETE (of one row and of many), and ON
+CONFLICT, some in savepoints that are rolled back, some prepared; VACUUM and merges run beside them, and
+packing of what they leave in heap pages and in stripes with many dead rows. In rounds without merges some are
+at REPEATABLE READ, and all count rows and money at their end: whatever was moved meanwhile, they see every
+account once. FOR KEY SHARE locks of prepared transactions that were carried over to new versions survive a
+crash and a promotion. Before each round all rows are in stripes again; after it `engine.verify` finds
+nothing.
 """
 
 import os
@@ -127,7 +132,8 @@ def expect_no_problem(movers, killed):
 
 
 def maintain(server, stop, merged, merges):
-    """VACUUM, and now and then a merge, which waits for the movers' transactions; `merged` counts those that were begun."""
+    """VACUUM, and now and then a merge, which waits for the movers' transactions; `merged` counts those that
+    were begun."""
     chance = random.Random(SEED)
     try:
         session = server.session("crash")
@@ -200,7 +206,8 @@ def one_round(server, number, kept):
 
 
 def old_query(server, copy):
-    """VACUUM takes index entries of dead rows in stripes away: a standby's transaction that still sees those rows is ended, not misled."""
+    """VACUUM takes index entries of dead rows in stripes away: a standby's transaction that still sees those
+    rows is ended, not misled."""
     for command in ("ALTER SYSTEM SET max_standby_streaming_delay = '300ms'", "SELECT pg_reload_conf()"):
         copy.sql(command)
     for command in ("CREATE TABLE old (id int PRIMARY KEY) USING colcompress", "INSERT INTO old SELECT generate_series(1, 3000)",
@@ -231,7 +238,8 @@ def old_query(server, copy):
 
 
 def keep_locks(server):
-    """Prepared transactions lock rows in stripes FOR KEY SHARE, before and after UPDATEs of others that leave the key alone."""
+    """Prepared transactions lock rows in stripes FOR KEY SHARE, before and after UPDATEs of others that leave
+    the key alone."""
     server.sql("""CREATE TABLE guarded (id int PRIMARY KEY, n int) USING colcompress;
 CREATE TABLE guard (id int REFERENCES guarded) USING colcompress;
 INSERT INTO guarded SELECT g, 0 FROM generate_series(1, 100) g;""", "crash")
@@ -239,7 +247,8 @@ INSERT INTO guarded SELECT g, 0 FROM generate_series(1, 100) g;""", "crash")
     lock = "BEGIN; INSERT INTO guard VALUES {}; PREPARE TRANSACTION 'guard{}'"
     updater = server.session("crash")
     try:
-        # One bulk update and one of a single row that the lock comes after; then locks of one and of two that an update comes after.
+        # One bulk update and one of a single row that the lock comes after; then locks of one and of two that
+        # an update comes after.
         for update, rows, name in (("WHERE id > 40", "(50)", 1), ("WHERE id = 3", "(3)", 2)):
             updater.run(f"BEGIN; UPDATE guarded SET n = n + 1 {update}")
             server.sql(lock.format(rows, name), "crash")
@@ -272,7 +281,8 @@ def check_locks(server):
 
 
 def standby(server, kept):
-    """A standby that replays changes of cold rows while they are made, compared, promoted, and changed in turn."""
+    """A standby that replays changes of cold rows while they are made, compared, promoted, and changed in
+    turn."""
     make_cold(server)
     copy = make_standby(server)
     stop = threading.Event()
@@ -290,7 +300,8 @@ def standby(server, kept):
         here, there = (one.sql(DIGEST, "crash") for one in (server, copy))
         assert here == there and here, f"primary has {here}, standby {there}"
         old_query(server, copy)
-        # Proxies of rows that were locked once, made many at a time, and taken away again, also from pages that were frozen.
+        # Proxies of rows that were locked once, made many at a time, and taken away again, also from pages
+        # that were frozen.
         for command in ("SELECT FROM old FOR UPDATE", "VACUUM (FREEZE) engine.row_proxy", "VACUUM old"):
             count = "SELECT count(*) FROM engine.row_proxy p WHERE p.storage_id = engine.colcompress_relation_storageid('old') AND NOT dead"
             server.sql(command, "crash")

@@ -12,7 +12,8 @@ ACCESS_METHOD = os.environ.get("AM", "colcompress")
 
 
 def one_round(server, number):
-    """Commits for a while, kills, restarts, compares. The premise: something was acknowledged before the kill."""
+    """Commits for a while, kills, restarts, compares. The premise: something was acknowledged before the
+    kill."""
     server.sql(f"CREATE TABLE t{number} (id int, filler text) USING {ACCESS_METHOD}", "crash")
     session = server.session("crash")
     acknowledged = 0

@@ -1,8 +1,10 @@
-"""kill -9 in the middle of concurrent loads, over and over: every acknowledged load is there whole, every other one
-is there not at all (one whose COMMIT was under way may be either), and a streaming standby says the same.
+"""kill -9 in the middle of concurrent loads, over and over: every acknowledged load is there whole, every
+other one is there not at all (one whose COMMIT was under way may be either), and a streaming standby says the
+same.
 
-Loads of every size run in several sessions at once, into a table with a primary key and one without; some roll back,
-some are prepared; VACUUM runs beside them. A ledger outside the server remembers what was acknowledged.
+Loads of every size run in several sessions at once, into a table with a primary key and one without; some
+roll back, some are prepared; VACUUM runs beside them. A ledger outside the server remembers what was
+acknowledged.
 """
 
 import os
@@ -172,7 +174,8 @@ def cycle(server, standby, ledger, number, want_cache):
 
 def main():
     print(f"seed {SEED} (COLONNADE_SEED repeats it)")
-    # A standby that lags behind on a busy machine still finds the log that it needs after the primary's checkpoints.
+    # A standby that lags behind on a busy machine still finds the log that it needs after the primary's
+    # checkpoints.
     settings = {"max_wal_senders": "4", "autovacuum_naptime": "1s", "wal_keep_size": "1GB", "colonnade.packing": "on", "colonnade.packing_naptime": "1s", "colonnade.packing_rows": "100"}
     server = fresh_server("crash_loads", os.environ["COLONNADE_STAGE"], settings)
     standby = None

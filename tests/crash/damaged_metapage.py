@@ -1,5 +1,6 @@
-"""Block 0 of a table is damaged: reading raises an ERROR that names the table, never an empty answer; DROP and TRUNCATE warn
-and succeed, so that a table can be got rid of; a rollback of either leaves everything as it was.
+"""Block 0 of a table is damaged: reading raises an ERROR that names the table, never an empty answer; DROP
+and TRUNCATE warn and succeed, so that a table can be got rid of; a rollback of either leaves everything as it
+was.
 """
 
 import os

@@ -1,9 +1,11 @@
-"""A full disk: each command that writes fails with SQLSTATE 53100 or succeeds, loses nothing, and works once there is room again.
+"""A full disk: each command that writes fails with SQLSTATE 53100 or succeeds, loses nothing, and works once
+there is room again.
 
-A database lies on a small file system (tmpfs, which takes root to mount), with the access method's own tables. A file fills it but
-for so many bytes; then one command after another is tried, alone, in a transaction and below an exception handler. After
-each the rows must be those of before (or those of after, where it succeeded), by table and by index; with room again `engine.verify`
-must find nothing. At the end the server is killed on the full disk, and must come back when there is room.
+A database lies on a small file system (tmpfs, which takes root to mount), with the access method's own
+tables. A file fills it but for so many bytes; then one command after another is tried, alone, in a
+transaction and below an exception handler. After each the rows must be those of before (or those of after,
+where it succeeded), by table and by index; with room again `engine.verify` must find nothing. At the end the
+server is killed on the full disk, and must come back when there is room.
 """
 
 import os

@@ -1,9 +1,10 @@
-"""Bytes of stripe pages flipped behind the server's back (data checksums off): every query gives the right answer or an
-error that names the table; never a wrong row, never a crash.
+"""Bytes of stripe pages flipped behind the server's back (data checksums off): every query gives the right
+answer or an error that names the table; never a wrong row, never a crash.
 
-Many copies of one small table share a server: while it is down each copy gets one flipped byte, then each is read by a
-scan, by its index and by a filter, all in two sessions. Copies are files with the same bytes, but for their identity, so the
-right answers are the same for all. The short form samples places, the long one goes through every byte of every page.
+Many copies of one small table share a server: while it is down each copy gets one flipped byte, then each is
+read by a scan, by its index and by a filter, all in two sessions. Copies are files with the same bytes, but
+for their identity, so the right answers are the same for all. The short form samples places, the long one
+goes through every byte of every page.
 """
 
 import os
@@ -68,7 +69,8 @@ def flip(path, offset, bit):
 
 
 class Asker:
-    """Two sessions: one that scans, one that goes by the index. A session that dies is a complaint, and is replaced."""
+    """Two sessions: one that scans, one that goes by the index. A session that dies is a complaint, and is
+    replaced."""
 
     def __init__(self, server):
         self.server = server

@@ -1,8 +1,8 @@
 """kill -9 in the middle of concurrent loads, row changes and VACUUM; then a standby that has to say the same.
 
-All rounds work on one table, so that later rounds load over what earlier ones left behind: pages of loads that died,
-index entries of rows that never came to be. Each batch of rows is committed together with a line in `batches`, which is
-an ordinary heap table: what the table holds must be exactly what that table says.
+All rounds work on one table, so that later rounds load over what earlier ones left behind: pages of loads
+that died, index entries of rows that never came to be. Each batch of rows is committed together with a line
+in `batches`, which is an ordinary heap table: what the table holds must be exactly what that table says.
 """
 
 import os
@@ -45,8 +45,8 @@ SELECT md5(string_agg(x, ',' ORDER BY x)) FROM (
 """
 
 
-# Stripe pages (bytes 14 and 15, pd_upper, are 24) that no row of the directory names. Bytes 32 to 39 of block 0 are
-# the storage id.
+# Stripe pages (bytes 14 and 15, pd_upper, are 24) that no row of the directory names. Bytes 32 to 39 of block
+# 0 are the storage id.
 ORPHANS = """
 SELECT count(*) FROM generate_series(1, pg_relation_size('{table}') / 8192 - 1) AS block,
     LATERAL (SELECT get_raw_page('{table}', block::int) AS page) p
@@ -198,9 +198,9 @@ def standby(server):
 
 
 def main():
-    # The standby compares every page it replays with what the primary logged of it. Not those of hash indexes: for the
-    # comparison the server logs an image of a bucket's first page that it has pinned but not locked (hashbucketcleanup), so
-    # the record's checksum may be wrong, and recovery ends there.
+    # The standby compares every page it replays with what the primary logged of it. Not those of hash
+    # indexes: for the comparison the server logs an image of a bucket's first page that it has pinned but not
+    # locked (hashbucketcleanup), so the record's checksum may be wrong, and recovery ends there.
     settings = {"wal_level": "replica", "max_wal_senders": "5", "autovacuum_naptime": "2s", "max_wal_size": "4GB",
                 "wal_consistency_checking": "heap,heap2,btree,sequence" if LONG else "heap,heap2"}
     server = fresh_server("crash", os.environ["COLONNADE_STAGE"], settings)

@@ -1,7 +1,8 @@
-"""engine.verify names what is damaged on disk, says nothing of tables that are whole, and never ends in an ERROR or a crash.
+"""engine.verify names what is damaged on disk, says nothing of tables that are whole, and never ends in an
+ERROR or a crash.
 
-Each damage is done to a table of its own while the server is down: first with data checksums, then without them, where the
-headers of stripe pages and the checksums of chunks have to tell.
+Each damage is done to a table of its own while the server is down: first with data checksums, then without
+them, where the headers of stripe pages and the checksums of chunks have to tell.
 """
 
 import os

@@ -1,7 +1,7 @@
 """The Python of docs/clients.md runs: SQLAlchemy and pandas, and Django's settings and migration.
 
-Called by scripts/test.sh clients, which puts sqlalchemy, psycopg, pandas and django into target/venv. The blocks run as they
-stand; what a reader brings along (an engine, a project) is made here.
+Called by scripts/test.sh clients, which puts sqlalchemy, psycopg, pandas and django into target/venv. The
+blocks run as they stand; what a reader brings along (an engine, a project) is made here.
 """
 
 import json

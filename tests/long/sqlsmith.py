@@ -1,8 +1,9 @@
 """Random statements from sqlsmith (Debian's package of that name) against columnar tables of many types.
 
-make test-sqlsmith DURATION=seconds. Passes when no server process crashes, nothing hangs past the statement timeout that
-sqlsmith sets (one second), and no statement raises an internal error (SQLSTATE XX...) that the same statement does not raise on the
-same tables in heap. What fails is written to target/sqlsmith/ with its settings.
+make test-sqlsmith DURATION=seconds. Passes when no server process crashes, nothing hangs past the statement
+timeout that sqlsmith sets (one second), and no statement raises an internal error (SQLSTATE XX...) that the
+same statement does not raise on the same tables in heap. What fails is written to target/sqlsmith/ with its
+settings.
 """
 
 import os
@@ -82,7 +83,8 @@ def set_role(server, settings):
 
 
 def anonymous(message):
-    """A message without its numbers and without a single character at the end: which row's value an error names depends on the order of rows, and on samples."""
+    """A message without its numbers and without a single character at the end: which row's value an error
+    names depends on the order of rows, and on samples."""
     return re.sub(r": .$", ": N", re.sub(r"0x[0-9a-f]+|\d+", "N", message.strip()))
 
 

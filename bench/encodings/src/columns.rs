@@ -1,8 +1,9 @@
-//! Real columns: read what bench/encodings.py wrote, encode in stripes of the default size, decode chunk by chunk.
+//! Real columns: read what bench/encodings.py wrote, encode in stripes of the default size, decode chunk by
+//! chunk.
 //!
-//! DIR/manifest has one line a column: name, kind, rows, file. Kinds: int16, int32, int64, date, timestamp, float32, float64 (little-endian
-//! values), bool (a byte a value), numeric:SCALE (16 bytes a value), text and bytes
-//! (rows + 1 offsets of 4 bytes, then the bytes).
+//! DIR/manifest has one line a column: name, kind, rows, file. Kinds: int16, int32, int64, date, timestamp,
+//! float32, float64 (little-endian values), bool (a byte a value), numeric:SCALE (16 bytes a value), text and
+//! bytes (rows + 1 offsets of 4 bytes, then the bytes).
 
 use std::fs;
 use std::hint::black_box;

@@ -1,9 +1,9 @@
 //! Size and speed of the encodings, one thread, thread CPU time, best of several passes.
 //!
-//! `encodings_bench micro` prints GB/s per encoding beside a memcpy of the same bytes; `stripes` what
-//! stripes cost beside that. `encodings_bench columns DIR CODEC`
-//! measures the columns that bench/encodings.py left in DIR and prints one tab-separated line each, for that script to lay beside
-//! others' figures. The bytes counted are those of the plain Arrow array, whatever is decoded into.
+//! `encodings_bench micro` prints GB/s per encoding beside a memcpy of the same bytes; `stripes` what stripes
+//! cost beside that. `encodings_bench columns DIR CODEC` measures the columns that bench/encodings.py left in
+//! DIR and prints one tab-separated line each, for that script to lay beside others' figures. The bytes
+//! counted are those of the plain Arrow array, whatever is decoded into.
 
 mod columns;
 mod micro;

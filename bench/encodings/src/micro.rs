@@ -1,5 +1,5 @@
-//! Each encoding on data that suits it, beside a memcpy of the same Arrow bytes in the same run: 150,000 values in chunks of
-//! 10,000, forced into that encoding.
+//! Each encoding on data that suits it, beside a memcpy of the same Arrow bytes in the same run: 150,000
+//! values in chunks of 10,000, forced into that encoding.
 
 use std::hint::black_box;
 

@@ -1,4 +1,5 @@
-//! What stripes cost beside their encodings: opening narrow and wide ones, pruning a large table's directory, statistics.
+//! What stripes cost beside their encodings: opening narrow and wide ones, pruning a large table's directory,
+//! statistics.
 
 use std::hint::black_box;
 

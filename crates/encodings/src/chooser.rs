@@ -1,4 +1,5 @@
-//! Choosing an encoding for a column: estimate every candidate on a sample, take the cheapest that does not give up.
+//! Choosing an encoding for a column: estimate every candidate on a sample, take the cheapest that does not
+//! give up.
 
 use std::ops::Range;
 
@@ -70,7 +71,8 @@ pub(crate) fn choose<'c>(column: &'c Vector, options: &EncodeOptions<'c>) -> Res
 /// Appends a values node of all rows of a flat column that shares nothing: dictionary entries, children.
 pub(crate) fn write_alone(column: &Vector, options: &EncodeOptions<'_>, out: &mut Writer) -> Result<()> {
     let physical = column.logical.physical();
-    // One chunk, so that nothing goes to a shared section. What a codec compresses next is best left as it is.
+    // One chunk, so that nothing goes to a shared section. What a codec compresses next is best left as it
+    // is.
     let options = EncodeOptions { chunk_rows: column.len().max(1), force: None, ..*options };
     let mut ranked: Vec<(f64, &'static dyn Encoding)> = Vec::new();
     if physical == PhysicalType::Bytes && column.len() >= MIN_ALONE {

@@ -1,7 +1,8 @@
 //! One column chunk, opened for reading: validity, values node, and the three ways to read them.
 //!
-//! Bytes: version (1), validity node (`validity.rs`), values node (absent when every row is NULL). A chunk is parsed once on opening
-//! (headers only, no values); it borrows its bytes unless a block codec had compressed the whole node.
+//! Bytes: version (1), validity node (`validity.rs`), values node (absent when every row is NULL). A chunk is
+//! parsed once on opening (headers only, no values); it borrows its bytes unless a block codec had compressed
+//! the whole node.
 
 use std::sync::Arc;
 
@@ -90,7 +91,8 @@ impl<'a> Chunk<'a> {
         self.vector(values, rows.len(), || self.bits().map(|bits| bits.take(rows)))
     }
 
-    /// The value of one row, if it can be had without a vector around it (`take` gives it otherwise): where few values are taken, making vectors is most of the work.
+    /// The value of one row, if it can be had without a vector around it (`take` gives it otherwise): where
+    /// few values are taken, making vectors is most of the work.
     pub fn single(&self, row: u32) -> Result<Option<Single<'_>>> {
         let row = row as usize;
         if row >= self.rows {
@@ -102,7 +104,8 @@ impl<'a> Chunk<'a> {
         }
     }
 
-    /// The first value of integers none of which is NULL and each of which is one more than the one before: their positions can be computed. `None` of others.
+    /// The first value of integers none of which is NULL and each of which is one more than the one before:
+    /// their positions can be computed. `None` of others.
     pub fn consecutive(&self) -> Option<i64> {
         match (&self.validity, &self.values) {
             (Validity::AllValid, Some(values)) => values.consecutive(),
@@ -110,8 +113,9 @@ impl<'a> Chunk<'a> {
         }
     }
 
-    /// The values of path `path` (its position in [`SharedColumn::paths`]) without the documents around them. Rows that are NULL may have
-    /// values too: look at `validity`. `None` when this chunk is not shredded: then its documents have to be decoded.
+    /// The values of path `path` (its position in [`SharedColumn::paths`]) without the documents around them.
+    /// Rows that are NULL may have values too: look at `validity`. `None` when this chunk is not shredded:
+    /// then its documents have to be decoded.
     /// Errors: `InvalidInput` when there is no such path.
     pub fn path(&self, path: usize) -> Result<Option<PathColumn>> {
         match &self.values {
@@ -136,8 +140,9 @@ impl<'a> Chunk<'a> {
         }
     }
 
-    /// Narrows `selection` to the rows for which `predicate` (on this column; its column index is ignored) is TRUE, reading
-    /// encoded data. False, with `selection` untouched, when the encoding cannot: then decode and use [`crate::filter_vector`].
+    /// Narrows `selection` to the rows for which `predicate` (on this column; its column index is ignored) is
+    /// TRUE, reading encoded data. False, with `selection` untouched, when the encoding cannot: then decode
+    /// and use [`crate::filter_vector`].
     pub fn filter(&self, predicate: &Predicate, selection: &mut Selection) -> Result<bool> {
         match self.mask(predicate, selection)? {
             Some(Mask::All) => Ok(true),
@@ -202,7 +207,8 @@ impl<'a> Chunk<'a> {
         }
     }
 
-    /// The rows that are not NULL and pass a leaf, or, when `negated`, do not; None when the encoding cannot tell.
+    /// The rows that are not NULL and pass a leaf, or, when `negated`, do not; None when the encoding cannot
+    /// tell.
     fn leaf_mask(&self, leaf: &Leaf<'_>, selection: &Selection, negated: bool) -> Result<Option<Bitmap>> {
         let Some(values) = &self.values else { return Ok(Some(Bitmap::filled(self.rows, false))) };
         let Some(passed) = values.test(leaf, selection)? else { return Ok(None) };

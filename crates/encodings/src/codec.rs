@@ -1,8 +1,8 @@
 //! Block codecs: general-purpose compression of bytes that encodings could not make smaller.
 //!
-//! A *frame* is one run of bytes: codec tag, then for `none` the bytes themselves, else raw length (varint) and the
-//! compressed bytes. A frame is decompressed as a whole, so whoever wants random access keeps frames small ([`BLOCK_BYTES`]).
-//! A codec is used only where it saves at least one byte in [`MIN_GAIN`].
+//! A *frame* is one run of bytes: codec tag, then for `none` the bytes themselves, else raw length (varint)
+//! and the compressed bytes. A frame is decompressed as a whole, so whoever wants random access keeps frames
+//! small ([`BLOCK_BYTES`]). A codec is used only where it saves at least one byte in [`MIN_GAIN`].
 
 use std::borrow::Cow;
 use std::cell::RefCell;
@@ -21,7 +21,8 @@ const MIN_GAIN: usize = 8;
 /// Shorter inputs are not worth a codec's own overhead.
 const MIN_BYTES: usize = 64;
 
-/// No compressor used here expands by more than this, so a larger claim is corrupt (zstd can, of constant input: it is allowed more by `max_raw`).
+/// No compressor used here expands by more than this, so a larger claim is corrupt (zstd can, of constant
+/// input: it is allowed more by `max_raw`).
 const MAX_RATIO: usize = 1 << 16;
 
 /// Compresses with the codec of `options`; `None` when it does not pay.
@@ -46,7 +47,8 @@ pub fn compress(bytes: &[u8], options: &EncodeOptions<'_>) -> Result<Option<Vec<
 }
 
 thread_local! {
-    // A context takes longer to make than a small block takes to compress: each thread keeps one of each kind.
+    // A context takes longer to make than a small block takes to compress: each thread keeps one of each
+    // kind.
     static COMPRESSOR: RefCell<Option<(i32, zstd::bulk::Compressor<'static>)>> = const { RefCell::new(None) };
     static DECOMPRESSOR: RefCell<Option<zstd::bulk::Decompressor<'static>>> = const { RefCell::new(None) };
 }

@@ -1,7 +1,7 @@
 //! Encoding one column of one stripe: prepare, choose, encode chunk by chunk.
 //!
-//! Called by the stripe writer. NULL rows take over the value before them (the first ones the first value), so that runs, deltas and
-//! ranges are not disturbed; readers never look at them.
+//! Called by the stripe writer. NULL rows take over the value before them (the first ones the first value),
+//! so that runs, deltas and ranges are not disturbed; readers never look at them.
 
 use vector::{Bitmap, Error, NumericInts, Result, Values, Vector};
 
@@ -36,9 +36,9 @@ pub struct EncodedChunk {
 
 /// Encodes a column of a stripe in chunks of `options.chunk_rows` rows.
 ///
-/// The column may be of any form; a constant, dictionary or run-length vector is flattened first. Errors: `InvalidInput` for a vector
-/// whose values are not of its logical type, a chunk size of 0, or a chunk whose bytes exceed 4 GiB;
-/// and what `options.check` says.
+/// The column may be of any form; a constant, dictionary or run-length vector is flattened first. Errors:
+/// `InvalidInput` for a vector whose values are not of its logical type, a chunk size of 0, or a chunk whose
+/// bytes exceed 4 GiB; and what `options.check` says.
 pub fn encode_column(column: &Vector, options: &EncodeOptions<'_>) -> Result<EncodedColumn> {
     if options.chunk_rows == 0 || u32::try_from(options.chunk_rows).is_err() {
         return Err(Error::InvalidInput(format!("chunk of {} rows", options.chunk_rows)));

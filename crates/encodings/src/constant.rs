@@ -51,7 +51,8 @@ impl Node for ConstantNode<'_> {
     }
 }
 
-/// Writes rows that are all the same (bit for bit) as a constant; false when they are not. `inner` writes the one row.
+/// Writes rows that are all the same (bit for bit) as a constant; false when they are not. `inner` writes the
+/// one row.
 pub(crate) fn write<'c>(
     column: &'c Vector,
     rows: Range<usize>,

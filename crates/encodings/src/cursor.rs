@@ -1,8 +1,8 @@
 //! The only way stored bytes are read and written: a bounds-checked reader and its mirror image, the writer.
 //!
-//! Everything is little-endian. `varint` is LEB128 (seven bits a byte, low bits first, at most ten bytes); `zigzag`
-//! maps small negative numbers to small varints. Invariant: a reader never looks outside its slice and a short or overlong
-//! item is `Error::Corrupt`, so no caller has to index stored bytes.
+//! Everything is little-endian. `varint` is LEB128 (seven bits a byte, low bits first, at most ten bytes);
+//! `zigzag` maps small negative numbers to small varints. Invariant: a reader never looks outside its slice
+//! and a short or overlong item is `Error::Corrupt`, so no caller has to index stored bytes.
 
 use vector::{Error, Result};
 

@@ -1,18 +1,22 @@
 //! The shape that every encoding has, on both sides of the bytes.
 //!
-//! **How to add an encoding.** Give it a folder (or file) of its own and an [`EncodingId`]. On the writing side implement
-//! [`Encoding`] (`estimate` on a sample, then `begin` over the whole column of the stripe) and [`ColumnEncoder`] (`chunk` for each chunk, `shared` at
-//! the end for what all chunks use), and name it in the list of candidates of its physical type (`integers::CANDIDATES`,
-//! `strings::candidates`, ...). On the reading side implement [`Node`] (`decode`, `take`, `single` where one value is had without a vector, and `test` where a predicate can be answered
-//! without decoding) and name its `open` function in `open_values` of `registry.rs` or, for byte strings, in `strings::open`.
-//! Parts that are themselves integers (codes, lengths, positions) go through [`crate::integers`], byte strings that a block codec may
-//! shrink through [`crate::codec`].
+//! **How to add an encoding.** Give it a folder (or file) of its own and an [`EncodingId`]. On the writing
+//! side implement [`Encoding`] (`estimate` on a sample, then `begin` over the whole column of the stripe) and
+//! [`ColumnEncoder`] (`chunk` for each chunk, `shared` at the end for what all chunks use), and name it in
+//! the list of candidates of its physical type (`integers::CANDIDATES`, `strings::candidates`, ...). On the
+//! reading side implement [`Node`] (`decode`, `take`, `single` where one value is had without a vector, and
+//! `test` where a predicate can be answered without decoding) and name its `open` function in `open_values`
+//! of `registry.rs` or, for byte strings, in `strings::open`. Parts that are themselves integers (codes,
+//! lengths, positions) go through [`crate::integers`], byte strings that a block codec may shrink through
+//! [`crate::codec`].
 //!
-//! Estimate, choose and encode are separate steps: `estimate` writes nothing, the chooser (`chooser.rs`) compares, and an
-//! encoder that finds on the whole column that the sample misled it gives up by returning `None` from `begin`, or `false` from `chunk`
-//! (the chunk then falls to the type's plain or chunk-local encoding).
+//! Estimate, choose and encode are separate steps: `estimate` writes nothing, the chooser (`chooser.rs`)
+//! compares, and an encoder that finds on the whole column that the sample misled it gives up by returning
+//! `None` from `begin`, or `false` from `chunk` (the chunk then falls to the type's plain or chunk-local
+//! encoding).
 //!
-//! Invariant: a node has exactly the rows its parent says, holds a value for NULL rows too (any value), and `decode`, `take`, `single` and `test` agree.
+//! Invariant: a node has exactly the rows its parent says, holds a value for NULL rows too (any value), and
+//! `decode`, `take`, `single` and `test` agree.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -38,7 +42,8 @@ pub struct Estimate {
     pub penalty: f64,
 }
 
-/// A few contiguous runs of rows spread over the column, so that both neighbours and the whole range are seen.
+/// A few contiguous runs of rows spread over the column, so that both neighbours and the whole range are
+/// seen.
 #[derive(Debug)]
 pub struct Sample<'c> {
     /// The whole column (flat).
@@ -62,7 +67,8 @@ pub trait Encoding: Sync {
     /// Its stored id.
     fn id(&self) -> EncodingId;
 
-    /// What it would cost, judged by the sample; `None` when it cannot hold such values or surely does not pay.
+    /// What it would cost, judged by the sample; `None` when it cannot hold such values or surely does not
+    /// pay.
     fn estimate(&self, sample: &Sample<'_>, options: &EncodeOptions<'_>) -> Option<Estimate>;
 
     /// Prepares to encode the whole column; `None` when the full column shows that it cannot or should not
@@ -76,7 +82,8 @@ pub trait Encoding: Sync {
 
 /// Encodes the chunks of one column in order.
 pub trait ColumnEncoder {
-    /// Appends the values node (tag, payload) of these rows. False (and nothing appended) when this encoding cannot hold them.
+    /// Appends the values node (tag, payload) of these rows. False (and nothing appended) when this encoding
+    /// cannot hold them.
     fn chunk(&mut self, rows: Range<usize>, out: &mut Writer) -> Result<bool>;
 
     /// The payload of the shared section, after the last chunk; `None` when no chunk needs one.
@@ -147,7 +154,8 @@ pub trait Node {
     /// The rows at these ascending positions, each below the node's row count (checked by the caller).
     fn take(&self, rows: &[u32]) -> Result<Values>;
 
-    /// The value of one row, below the node's row count (checked by the caller), which is not NULL. `None` where `take` has to make a vector for it.
+    /// The value of one row, below the node's row count (checked by the caller), which is not NULL. `None`
+    /// where `take` has to make a vector for it.
     fn single(&self, _row: usize) -> Result<Option<Single<'_>>> {
         Ok(None)
     }
@@ -158,7 +166,8 @@ pub trait Node {
         Ok(None)
     }
 
-    /// The first value where each value is one more than the one before, as `Node::decode` would give them; `None` of others.
+    /// The first value where each value is one more than the one before, as `Node::decode` would give them;
+    /// `None` of others.
     fn consecutive(&self) -> Option<i64> {
         None
     }

@@ -1,4 +1,5 @@
-//! What a caller decides about encoding: chunk size, block codec, a forced encoding; and the stable ids of both.
+//! What a caller decides about encoding: chunk size, block codec, a forced encoding; and the stable ids of
+//! both.
 
 use vector::{Error, Result};
 
@@ -122,7 +123,8 @@ impl EncodingId {
     }
 }
 
-/// A general-purpose compressor applied to bytes that no encoding could make small. The number is stored in files.
+/// A general-purpose compressor applied to bytes that no encoding could make small. The number is stored in
+/// files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 #[repr(u8)]
 pub enum Codec {

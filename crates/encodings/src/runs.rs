@@ -1,5 +1,5 @@
-//! Runs of equal values of any type but integers (which have their own). Payload: number of runs (varint), an integer child of the
-//! rows they end before, and a values node with one value a run.
+//! Runs of equal values of any type but integers (which have their own). Payload: number of runs (varint), an
+//! integer child of the rows they end before, and a values node with one value a run.
 
 use std::ops::Range;
 

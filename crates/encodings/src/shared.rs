@@ -1,8 +1,8 @@
 //! What the chunks of one column share within a stripe: a dictionary, an FSST symbol table, templates.
 //!
-//! Bytes: nothing at all when no chunk shares anything; else version (1), the tag of the encoding that owns the
-//! section, and its payload as a codec frame (`codec.rs`), which is restored when the section is opened. A dictionary's payload is the
-//! number of entries (varint) and their values node.
+//! Bytes: nothing at all when no chunk shares anything; else version (1), the tag of the encoding that owns
+//! the section, and its payload as a codec frame (`codec.rs`), which is restored when the section is opened.
+//! A dictionary's payload is the number of entries (varint) and their values node.
 //!
 //! Parsing is lazy and happens once: a scan that reads no dictionary chunk never decodes the dictionary.
 
@@ -47,7 +47,8 @@ impl fmt::Debug for SharedColumn {
 }
 
 impl SharedColumn {
-    /// Opens the shared section of a column; the bytes are copied. Its content is checked when it is first used.
+    /// Opens the shared section of a column; the bytes are copied. Its content is checked when it is first
+    /// used.
     pub fn open(logical: LogicalType, bytes: &[u8], codecs: &dyn BlockCodecs) -> Result<Arc<Self>> {
         let mut reader = Reader::new(bytes);
         let (owner, payload) = if bytes.is_empty() {
@@ -115,7 +116,8 @@ impl SharedColumn {
         }
     }
 
-    /// The parsed form of the section, made by `parse` on first use. One encoding owns the section, so one type.
+    /// The parsed form of the section, made by `parse` on first use. One encoding owns the section, so one
+    /// type.
     #[allow(dead_code)]
     pub(crate) fn parsed<T: Any + Send + Sync>(
         &self,
@@ -151,8 +153,8 @@ impl SharedColumn {
         Ok(self.dictionary.get_or_init(|| Arc::new(Dictionary { id: self.id, entries })))
     }
 
-    /// One bit an entry of the dictionary: does it pass? Each condition is tested once for all chunks. `None` when the entries cannot be compared here
-    /// (decimals in the side lane).
+    /// One bit an entry of the dictionary: does it pass? Each condition is tested once for all chunks. `None`
+    /// when the entries cannot be compared here (decimals in the side lane).
     pub(crate) fn passed(&self, leaf: &Leaf<'_>) -> Result<Option<Arc<Bitmap>>> {
         if let Some(bits) = self.tested().find(*leaf) {
             return Ok(Some(bits));

@@ -1,6 +1,7 @@
 //! Conditions that were tested on the entries of a dictionary lately, and which entries passed.
 //!
-//! Kept by `shared` for the chunks of one column of a stripe: a scan asks each of them the same. Invariant: what is remembered beside the latest condition takes at most `BYTES`.
+//! Kept by `shared` for the chunks of one column of a stripe: a scan asks each of them the same. Invariant:
+//! what is remembered beside the latest condition takes at most `BYTES`.
 
 use std::mem::size_of;
 use std::sync::Arc;

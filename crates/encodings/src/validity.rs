@@ -1,7 +1,8 @@
 //! The validity node: which rows of a chunk are NULL.
 //!
-//! Bytes: kind, then 0 = no row is NULL; 1 = every row is; 2 = bitmap (64-bit words, 1 = not NULL); 3 = runs: validity of the first
-//! run (0 or 1), number of runs (varint), length of each but the last (varints). The smaller of 2 and 3 is written.
+//! Bytes: kind, then 0 = no row is NULL; 1 = every row is; 2 = bitmap (64-bit words, 1 = not NULL); 3 = runs:
+//! validity of the first run (0 or 1), number of runs (varint), length of each but the last (varints). The
+//! smaller of 2 and 3 is written.
 
 use vector::{Bitmap, Error, Result};
 

@@ -1,4 +1,5 @@
-//! Every encoding of every type against the conformance suite, over shapes of data that suit it and that do not.
+//! Every encoding of every type against the conformance suite, over shapes of data that suit it and that do
+//! not.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod support;

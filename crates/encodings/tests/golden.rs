@@ -1,7 +1,8 @@
-//! The bytes of every encoding of numbers, kept for ever: a change by accident fails here, and old files must stay readable.
+//! The bytes of every encoding of numbers, kept for ever: a change by accident fails here, and old files must
+//! stay readable.
 //!
-//! `UPDATE_GOLDEN=1 cargo test -p encodings --test golden` writes missing files; a file that exists is never overwritten, since a
-//! format that was released is only ever added to.
+//! `UPDATE_GOLDEN=1 cargo test -p encodings --test golden` writes missing files; a file that exists is never
+//! overwritten, since a format that was released is only ever added to.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
 
 mod support;

@@ -1,4 +1,5 @@
-//! Any column comes back: generated values of every type of numbers, in any mixture, with any chunk size and forced encoding.
+//! Any column comes back: generated values of every type of numbers, in any mixture, with any chunk size and
+//! forced encoding.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
 
 mod support;

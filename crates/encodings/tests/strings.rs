@@ -1,4 +1,5 @@
-//! Byte strings against the conformance suite: shapes that suit each encoding, shapes that break it half-way, odd values.
+//! Byte strings against the conformance suite: shapes that suit each encoding, shapes that break it half-way,
+//! odd values.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod support;
@@ -72,7 +73,8 @@ fn document(i: usize, r: u64) -> Json {
     Json::Object(keys)
 }
 
-/// Long runs of one template with everything in it: nesting, repeated elements, NULLs, flags, end offsets past 32 children.
+/// Long runs of one template with everything in it: nesting, repeated elements, NULLs, flags, end offsets
+/// past 32 children.
 fn deep_document(i: usize, r: u64) -> Json {
     const KEYS: [&str; 40] = [
         "a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k", "l", "m", "n", "o", "p", "q", "r", "s", "t",

@@ -1,6 +1,7 @@
-//! Bytes that earlier builds wrote stay readable, and change only on purpose: every file below tests/golden_strings/ is read and compared with the
-//! values it was made from, and (where no library of others decides the bytes) encoded again and compared byte by byte.
-//! COLONNADE_ACCEPT=NAME writes the file NAME with this build; a released file is never written again.
+//! Bytes that earlier builds wrote stay readable, and change only on purpose: every file below
+//! tests/golden_strings/ is read and compared with the values it was made from, and (where no library of
+//! others decides the bytes) encoded again and compared byte by byte. COLONNADE_ACCEPT=NAME writes the file
+//! NAME with this build; a released file is never written again.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod support;
@@ -42,7 +43,8 @@ fn text(value: impl Fn(u64) -> String) -> Vector {
     build(LogicalType::Text, |b| (0..60u64).for_each(|i| assert!(b.push_bytes(value(i).as_bytes()))))
 }
 
-/// jsonb values as PostgreSQL 15 stored them: documents of one shape, scalars, arrays, nesting, over 32 keys, odd numerics.
+/// jsonb values as PostgreSQL 15 stored them: documents of one shape, scalars, arrays, nesting, over 32 keys,
+/// odd numerics.
 fn server_values() -> Vector {
     let values = pieces(&std::fs::read(golden("jsonb-postgresql-15.values")).unwrap());
     assert!(values.len() > 150);

@@ -1,8 +1,9 @@
-//! One fuzz target per reader of stored bytes: plain functions that must return for any input, without panic and without
-//! memory out of proportion.
+//! One fuzz target per reader of stored bytes: plain functions that must return for any input, without panic
+//! and without memory out of proportion.
 //!
-//! `tests/mutations.rs` runs them for a few seconds on mutated good bytes; libFuzzer or AFL can drive the same functions. A target
-//! puts the checksum right where one guards the bytes: otherwise nothing behind the checksum would ever be reached.
+//! `tests/mutations.rs` runs them for a few seconds on mutated good bytes; libFuzzer or AFL can drive the
+//! same functions. A target puts the checksum right where one guards the bytes: otherwise nothing behind the
+//! checksum would ever be reached.
 #![forbid(unsafe_code)]
 
 use std::ops::Range;
@@ -71,7 +72,8 @@ pub fn fuzz_shared(data: &[u8]) {
     }
 }
 
-/// All ways to read one chunk. On bad bytes they may disagree (checksums are there for that), but keep their contracts.
+/// All ways to read one chunk. On bad bytes they may disagree (checksums are there for that), but keep their
+/// contracts.
 fn read_chunk(logical: LogicalType, rows: u32, bytes: &[u8], shared: &Arc<SharedColumn>) {
     let Ok(chunk) = Chunk::open(logical, rows, bytes, shared, &NoPglz) else { return };
     let _ = chunk.encoding();
@@ -156,8 +158,8 @@ pub fn fuzz_stripe(data: &[u8]) {
     }
 }
 
-/// Footer of one column with its checksum put right, inside an otherwise good stripe: range of the column footer (two times four
-/// bytes), offset of the stripe's footer (four bytes), stripe.
+/// Footer of one column with its checksum put right, inside an otherwise good stripe: range of the column
+/// footer (two times four bytes), offset of the stripe's footer (four bytes), stripe.
 pub fn fuzz_column_footer(data: &[u8]) {
     let Some((head, stripe)) = data.split_first_chunk::<12>() else { return };
     let [a, b, c, d, e, f, g, h, i, j, k, l] = *head;

@@ -1,5 +1,5 @@
-//! A short run of every fuzz target: good bytes of every type and shape, mutated from a fixed seed. Longer: set
-//! COLONNADE_FUZZ_ROUNDS (mutations per seed file and target).
+//! A short run of every fuzz target: good bytes of every type and shape, mutated from a fixed seed. Longer:
+//! set COLONNADE_FUZZ_ROUNDS (mutations per seed file and target).
 #![allow(missing_docs, clippy::unwrap_used, clippy::cast_possible_truncation)]
 
 #[path = "../../stripe/tests/support/mod.rs"]

@@ -18,8 +18,9 @@ use pgrx::pg_guard;
 
 pgrx::pg_module_magic!();
 
-/// Called by the server when it preloads the library at its start, once; processes that it forks have it then. Whoever
-/// loads it later is told to preload it: hooks that saw only part of what a session does would keep no promise.
+/// Called by the server when it preloads the library at its start, once; processes that it forks have it
+/// then. Whoever loads it later is told to preload it: hooks that saw only part of what a session does would
+/// keep no promise.
 #[allow(non_snake_case)]
 #[pg_guard]
 pub unsafe extern "C-unwind" fn _PG_init() {

@@ -1,5 +1,6 @@
-//! Times of aggregation and sorting on made-up rows: `cargo run --release -p query --example aggregate_times [MILLIONS]`. Prints milliseconds of processor
-//! time for each million rows, the least of three runs, on one thread, without the time it takes to make the rows.
+//! Times of aggregation and sorting on made-up rows: `cargo run --release -p query --example aggregate_times
+//! [MILLIONS]`. Prints milliseconds of processor time for each million rows, the least of three runs, on one
+//! thread, without the time it takes to make the rows.
 #![allow(clippy::unwrap_used)]
 
 use std::collections::VecDeque;
@@ -33,7 +34,8 @@ impl Host for Calm {
 
 const TYPES: [T; 8] = [T::Numeric, T::Int64, T::Text, T::Text, T::Int32, T::Int32, T::Text, T::Int64];
 
-/// Columns: amount, bigint, coded text of 12, the same flat, integer of 50,000 and of 1,000,000, coded text of 3, scattered bigint of 1,000,000.
+/// Columns: amount, bigint, coded text of 12, the same flat, integer of 50,000 and of 1,000,000, coded text
+/// of 3, scattered bigint of 1,000,000.
 fn rows(millions: usize) -> VecDeque<Batch> {
     let words: ByteViews = (0..12)
         .map(|i| format!("country {i}").into_bytes())

@@ -1,4 +1,5 @@
-//! How fast expressions are: nanoseconds a row over batches of 10,000. `cargo run --release -p query --example expressions [name]`.
+//! How fast expressions are: nanoseconds a row over batches of 10,000. `cargo run --release -p query
+//! --example expressions [name]`.
 #![allow(clippy::unwrap_used)]
 
 use std::hint::black_box;

@@ -1,5 +1,6 @@
-//! Times joins of 6 million rows with 1.5 million and with 100, over several kinds of keys: `cargo run --release -p query --example join_timing [name] [threads] [MiB]`.
-//! `join_timing.py` beside it times DuckDB on the same rows.
+//! Times joins of 6 million rows with 1.5 million and with 100, over several kinds of keys: `cargo run
+//! --release -p query --example join_timing [name] [threads] [MiB]`. `join_timing.py` beside it times DuckDB
+//! on the same rows.
 #![allow(clippy::unwrap_used)]
 
 use std::collections::VecDeque;

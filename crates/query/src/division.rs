@@ -1,6 +1,8 @@
-//! Quotients of decimals as the server computes them, for expressions and aggregates: its choice of scale, and long division in 128 bits.
+//! Quotients of decimals as the server computes them, for expressions and aggregates: its choice of scale,
+//! and long division in 128 bits.
 //!
-//! After `select_div_scale` of PostgreSQL: the quotient gets at least 16 significant digits, counted in digits of base 10,000, and no fewer decimals than either operand shows.
+//! After `select_div_scale` of PostgreSQL: the quotient gets at least 16 significant digits, counted in
+//! digits of base 10,000, and no fewer decimals than either operand shows.
 
 use vector::{Decimal, power_of_ten};
 
@@ -14,7 +16,8 @@ const SIGNIFICANT: i32 = 16;
 /// Decimal digits in one of the server's digits.
 const GROUP: i32 = 4;
 
-/// The greatest power of ten that is below 2^`bits`, for up to 128 bits: log10(2) is a little more than 1233 / 4096.
+/// The greatest power of ten that is below 2^`bits`, for up to 128 bits: log10(2) is a little more than 1233
+/// / 4096.
 const fn digits_below(bits: u32) -> u32 {
     (bits * 1233) >> 12
 }
@@ -62,7 +65,8 @@ pub fn average(sum: Decimal, count: i64) -> Result<Decimal> {
     Ok(Decimal { unscaled, scale: display, display })
 }
 
-/// `dividend` x 10^`up` / `divisor`, rounded half away from zero. `up` may be negative; the divisor is not zero.
+/// `dividend` x 10^`up` / `divisor`, rounded half away from zero. `up` may be negative; the divisor is not
+/// zero.
 ///
 /// # Errors
 /// `Decline` where the quotient has no room in 128 bits.

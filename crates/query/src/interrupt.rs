@@ -1,8 +1,11 @@
 //! Interrupt points: where work that takes long on one batch looks whether to go on.
 //!
-//! Sorts, merges, spilled files, growing tables and frames call `check`, every `OFTEN` steps of a loop or so. What it asks depends on the thread: `Execution::next` and a
-//! worker that begins a task say so for the time that they run (`ask`), so that operators need not hand it down. A worker asks for the word to stop of its job, and both ask the host's flag
-//! (`Host::interrupted`), which says that the query is going to be ended, not why: the error is `Cancelled`, and the host finds its own words. Invariant: without a question there is no error.
+//! Sorts, merges, spilled files, growing tables and frames call `check`, every `OFTEN` steps of a loop or so.
+//! What it asks depends on the thread: `Execution::next` and a worker that begins a task say so for the time
+//! that they run (`ask`), so that operators need not hand it down. A worker asks for the word to stop of its
+//! job, and both ask the host's flag (`Host::interrupted`), which says that the query is going to be ended,
+//! not why: the error is `Cancelled`, and the host finds its own words. Invariant: without a question there
+//! is no error.
 
 use std::cell::RefCell;
 use std::rc::Rc;

@@ -1,11 +1,15 @@
-//! Vectorised query execution: plans of operators over batches of column vectors, with the host's data and the host's answers.
+//! Vectorised query execution: plans of operators over batches of column vectors, with the host's data and
+//! the host's answers.
 //!
-//! A host translates (part of) a query into a `Plan`, which is plain data, hands over a `Source` for each table it reads and pulls batches from an `Execution`.
-//! Everything here works on `vector::Vector`s; it knows no page, snapshot, Datum or file. Operators form pipelines: a source of work units, transforms that run on
-//! whichever thread took the unit, and a sink; a sink that has seen everything becomes the source of the next pipeline.
+//! A host translates (part of) a query into a `Plan`, which is plain data, hands over a `Source` for each
+//! table it reads and pulls batches from an `Execution`. Everything here works on `vector::Vector`s; it knows
+//! no page, snapshot, Datum or file. Operators form pipelines: a source of work units, transforms that run on
+//! whichever thread took the unit, and a sink; a sink that has seen everything becomes the source of the next
+//! pipeline.
 //!
-//! Exactness: every operator gives the host's own answer or `Error::Decline`s, upon which the host runs the query itself. An error that SQL
-//! defines (overflow, division by zero) is an `Error::Sql`; the host repeats the query with its own executor where no row was handed out yet.
+//! Exactness: every operator gives the host's own answer or `Error::Decline`s, upon which the host runs the
+//! query itself. An error that SQL defines (overflow, division by zero) is an `Error::Sql`; the host repeats
+//! the query with its own executor where no row was handed out yet.
 #![deny(unsafe_code)]
 
 mod batch;

@@ -1,7 +1,8 @@
 //! The parts of a pipeline: transforms that work batch by batch, and sinks that gather what they get.
 //!
-//! `execution` puts them together and runs them. A factory or sink is shared by all threads; each thread has transforms and a `SinkLocal` of its own, so that nothing is locked
-//! while batches flow. Invariant: a sink sees `complete` once, after every local part was finished.
+//! `execution` puts them together and runs them. A factory or sink is shared by all threads; each thread has
+//! transforms and a `SinkLocal` of its own, so that nothing is locked while batches flow. Invariant: a sink
+//! sees `complete` once, after every local part was finished.
 
 use std::any::Any;
 use std::sync::Arc;
@@ -22,8 +23,8 @@ pub trait Transform: Send {
 
 /// An operator that passes rows on: filter, projection, the probing side of a join.
 pub trait TransformFactory: Send + Sync {
-    /// Runs before the first batch, on the main thread, when the pipelines it depends on (`Pipeline::builds`) have run. It may narrow the source that its pipeline will read.
-    /// False: no row can come out.
+    /// Runs before the first batch, on the main thread, when the pipelines it depends on (`Pipeline::builds`)
+    /// have run. It may narrow the source that its pipeline will read. False: no row can come out.
     fn prepare(&self, _runner: &mut crate::Runner<'_>, _source: &mut dyn Source) -> Result<bool> {
         Ok(true)
     }
@@ -31,7 +32,8 @@ pub trait TransformFactory: Send + Sync {
     /// A thread's own part.
     fn make(&self) -> Result<Box<dyn Transform>>;
 
-    /// Rows to emit when all threads have seen all batches (a right join's rows without a match): called until it gives None.
+    /// Rows to emit when all threads have seen all batches (a right join's rows without a match): called
+    /// until it gives None.
     fn rest(&self) -> Result<Option<Batch>> {
         Ok(None)
     }
@@ -41,7 +43,8 @@ pub trait TransformFactory: Send + Sync {
         false
     }
 
-    /// Which column of its input a column of its output is, where it is one for every row, and rows may be left out of the input by it unseen.
+    /// Which column of its input a column of its output is, where it is one for every row, and rows may be
+    /// left out of the input by it unseen.
     fn input_column(&self, _column: usize) -> Option<usize> {
         None
     }
@@ -82,7 +85,8 @@ pub trait Sink: Send + Sync {
     /// All rows were seen: what comes out. Called once, on the main thread.
     fn complete(&self) -> Result<Box<dyn Source>>;
 
-    /// What it has to know of each column of its pipeline's source to take summaries instead of rows; None when it needs rows.
+    /// What it has to know of each column of its pipeline's source to take summaries instead of rows; None
+    /// when it needs rows.
     fn wants_summary(&self) -> Option<Vec<SummaryNeed>> {
         None
     }
@@ -143,7 +147,8 @@ impl Pipeline {
         }
         let mut rows = true;
         for transform in &self.transforms {
-            // A join that lets no row through does not end what a later one has of its own: rows without a match.
+            // A join that lets no row through does not end what a later one has of its own: rows without a
+            // match.
             rows = transform.prepare(runner, self.source.as_mut())? && (rows || transform.has_rest());
         }
         Ok(rows)
@@ -159,20 +164,22 @@ impl Pipeline {
 pub(crate) struct Breaker {
     pending: Option<(Pipeline, Arc<dyn Sink>)>,
     ordered: bool,
-    /// For each column of the sink's rows the column of the pipeline's that decides which of them go together: without a value there, the rows with that value here are missing and
-    /// nothing else changes.
+    /// For each column of the sink's rows the column of the pipeline's that decides which of them go
+    /// together: without a value there, the rows with that value here are missing and nothing else changes.
     deciding: Vec<Option<usize>>,
     context: Context,
     output: Option<Box<dyn Source>>,
 }
 
 impl Breaker {
-    /// What `sink` gives when it has seen all rows of `pipeline`; `ordered` says whether the order of its rows means something.
+    /// What `sink` gives when it has seen all rows of `pipeline`; `ordered` says whether the order of its
+    /// rows means something.
     pub const fn new(pipeline: Pipeline, sink: Arc<dyn Sink>, ordered: bool, context: Context) -> Self {
         Self { pending: Some((pipeline, sink)), ordered, deciding: Vec::new(), context, output: None }
     }
 
-    /// The same where columns of the rows that come out are columns of the pipeline's rows that they were grouped by.
+    /// The same where columns of the rows that come out are columns of the pipeline's rows that they were
+    /// grouped by.
     pub fn grouped(mut self, deciding: Vec<Option<usize>>) -> Self {
         self.deciding = deciding;
         self

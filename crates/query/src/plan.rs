@@ -1,7 +1,8 @@
 //! What to compute: plain data, built by the host for one execution (parameters are constants by then).
 //!
-//! Expressions of a node refer to the columns of its input by position. A join's columns are those of its left input, then those of its right
-//! input; a semi or anti join gives those of one side only (`JoinKind::gives_left`, `gives_right`).
+//! Expressions of a node refer to the columns of its input by position. A join's columns are those of its
+//! left input, then those of its right input; a semi or anti join gives those of one side only
+//! (`JoinKind::gives_left`, `gives_right`).
 
 use std::cmp::Ordering;
 use std::fmt;
@@ -101,11 +102,13 @@ pub enum Regression {
     Intercept,
 }
 
-/// An aggregate function of the host's, for what this crate does not know. Called on the host's main thread, for one group after the other.
+/// An aggregate function of the host's, for what this crate does not know. Called on the host's main thread,
+/// for one group after the other.
 pub trait HostAggregate: Send + Sync {
     /// Forgets what it has.
     fn begin(&self) -> Result<()>;
-    /// Takes rows in order, those of a group side by side; arguments are flat. The results of the groups that ended: all but the one of the last row.
+    /// Takes rows in order, those of a group side by side; arguments are flat. The results of the groups that
+    /// ended: all but the one of the last row.
     fn push(&self, groups: &[i32], arguments: &[Arc<Vector>]) -> Result<Vector>;
     /// The result of the last group, or of no rows where there was none.
     fn end(&self) -> Result<Vector>;
@@ -115,14 +118,16 @@ pub trait HostAggregate: Send + Sync {
     fn name(&self) -> &str;
 }
 
-/// Aggregate functions, by what they compute from arguments of the types given in the comments. All skip NULL arguments.
+/// Aggregate functions, by what they compute from arguments of the types given in the comments. All skip NULL
+/// arguments.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum AggregateFunction {
     /// Rows; no argument.
     CountRows,
     /// Rows whose argument is not NULL.
     Count,
-    /// Int16, Int32 -> Int64 (overflow is an error); Int64 -> Numeric; Numeric -> Numeric (greatest display scale); floats -> the same float.
+    /// Int16, Int32 -> Int64 (overflow is an error); Int64 -> Numeric; Numeric -> Numeric (greatest display
+    /// scale); floats -> the same float.
     Sum,
     /// Integers and Numeric -> Numeric with the server's display scale; floats -> Float64.
     Avg,
@@ -256,7 +261,8 @@ pub enum WindowFunction {
     CumeDist,
     /// Number of the bucket, of as many as the Int32 argument says; Int32.
     Ntile,
-    /// The first argument some rows before: as many as the second one (Int32) says, else one. The third one, or NULL, where there is no such row.
+    /// The first argument some rows before: as many as the second one (Int32) says, else one. The third one,
+    /// or NULL, where there is no such row.
     Lag,
     /// The same for rows after.
     Lead,
@@ -266,7 +272,8 @@ pub enum WindowFunction {
     LastValue,
     /// In the row of the frame that the second argument (Int32) says, counted from 1.
     NthValue,
-    /// An aggregate over the frame; its arguments as for `Aggregate`, NULL where a FILTER leaves a row out (`Count` stands for `CountRows` then).
+    /// An aggregate over the frame; its arguments as for `Aggregate`, NULL where a FILTER leaves a row out
+    /// (`Count` stands for `CountRows` then).
     Aggregate(AggregateFunction),
 }
 
@@ -379,7 +386,8 @@ impl WindowFrame {
 }
 
 impl Aggregate {
-    /// True where no row of an input of these types can be declined or raise an error when it is aggregated, nor the result when it is given out.
+    /// True where no row of an input of these types can be declined or raise an error when it is aggregated,
+    /// nor the result when it is given out.
     pub fn is_certain(&self, input: &[LogicalType]) -> bool {
         use AggregateFunction as F;
         use LogicalType as T;
@@ -396,7 +404,8 @@ impl Aggregate {
 }
 
 impl WindowCall {
-    /// True where no row can be declined or raise an error, over an input of these types; its arguments aside.
+    /// True where no row can be declined or raise an error, over an input of these types; its arguments
+    /// aside.
     pub fn is_certain(&self, input: &[LogicalType]) -> bool {
         use AggregateFunction as A;
         use WindowFunction as W;
@@ -452,8 +461,9 @@ pub enum Plan {
         /// Groups expected, a hint.
         groups: f64,
     },
-    /// The groups of several sets of keys, from one pass over the input: a column for each key (NULL where the row's set is without it), one for each aggregate, and the number
-    /// of the set (Int32). A set without keys gives one row, even of no input.
+    /// The groups of several sets of keys, from one pass over the input: a column for each key (NULL where
+    /// the row's set is without it), one for each aggregate, and the number of the set (Int32). A set without
+    /// keys gives one row, even of no input.
     GroupingSets {
         /// Input.
         input: Box<Plan>,
@@ -479,7 +489,8 @@ pub enum Plan {
         left: Box<Plan>,
         /// Input that is kept.
         right: Box<Plan>,
-        /// Pairs of expressions over left and right that have to be equal (NULL equals nothing). May be empty: every pair.
+        /// Pairs of expressions over left and right that have to be equal (NULL equals nothing). May be
+        /// empty: every pair.
         keys: Vec<(Expression, Expression)>,
         /// What else has to be TRUE, over the columns of both.
         condition: Option<Expression>,
@@ -515,10 +526,12 @@ pub enum Plan {
     Append {
         /// Inputs. Without one it gives no rows, and no columns.
         inputs: Vec<Plan>,
-        /// How many more there would be, had the host not found out that values of now leave nothing of them; for who shows the plan.
+        /// How many more there would be, had the host not found out that values of now leave nothing of them;
+        /// for who shows the plan.
         removed: usize,
     },
-    /// Input columns, then one for each window function, in the input's order. The input is sorted by partition and order keys.
+    /// Input columns, then one for each window function, in the input's order. The input is sorted by
+    /// partition and order keys.
     Window {
         /// Input.
         input: Box<Plan>,

@@ -1,7 +1,10 @@
-//! Plans that give the same rows with less work. The host applies it to a plan that it has made, before it runs or shows it.
+//! Plans that give the same rows with less work. The host applies it to a plan that it has made, before it
+//! runs or shows it.
 //!
-//! Two rules for aggregation. A key that is computed from other keys does not make groups of its own: it is computed of each group. Many sums of one small integer plus a constant
-//! are one sum, one count, and arithmetic over each group. Invariant: columns, types, values and errors stay; an operator is added only above the aggregation.
+//! Two rules for aggregation. A key that is computed from other keys does not make groups of its own: it is
+//! computed of each group. Many sums of one small integer plus a constant are one sum, one count, and
+//! arithmetic over each group. Invariant: columns, types, values and errors stay; an operator is added only
+//! above the aggregation.
 
 use std::sync::Arc;
 
@@ -62,7 +65,8 @@ const fn is_identity(logical: LogicalType) -> bool {
 
 /// The keys that make groups, and each of all keys computed of their values.
 fn split_keys(input: &Plan, keys: &[Expression]) -> (Vec<Expression>, Vec<Expression>) {
-    // A key that is a column of a projection is what that computes; it does so for each row, errors and all, whatever happens here.
+    // A key that is a column of a projection is what that computes; it does so for each row, errors and all,
+    // whatever happens here.
     let (below, computed) = match input {
         Plan::Project { input, expressions } => (input.types(), Some(expressions)),
         other => (other.types(), None),
@@ -158,7 +162,8 @@ fn shifted(aggregate: &Aggregate, input: &[LogicalType]) -> Option<(usize, i64)>
     (constant.abs() <= room).then_some((at, sign * constant))
 }
 
-/// Fewer aggregates, and the aggregates' results computed from them and `keys` columns before them. None where it is no gain.
+/// Fewer aggregates, and the aggregates' results computed from them and `keys` columns before them. None
+/// where it is no gain.
 fn split_sums(
     input: &[LogicalType],
     keys: usize,
@@ -264,7 +269,8 @@ mod tests {
         };
         assert_eq!(format!("{expressions:?}"), "[Subtract[$0, Int32([1])], $0, Subtract[$0, Int32([2])]]");
         assert_eq!(input.types(), [LogicalType::Int32]);
-        // Without a projection that computes it for each row an error would be missed; and equal floats may differ.
+        // Without a projection that computes it for each row an error would be missed; and equal floats may
+        // differ.
         assert!(matches!(simplify(aggregate(scan(&types), all, vec![])), Plan::Aggregate { .. }));
         let of_float = call(Function::Negate, vec![Expression::Column(1)], LogicalType::Float64);
         let keys = vec![Expression::Column(1), of_float];

@@ -1,7 +1,8 @@
 //! Where batches come from, and what the host does for a running plan.
 //!
-//! A `Source` lives on the host's main thread, because finding the next rows needs the host (pages, visibility, its own executor). What it hands out are `Unit`s: pieces of work
-//! that own their bytes and may be decoded and filtered on any thread.
+//! A `Source` lives on the host's main thread, because finding the next rows needs the host (pages,
+//! visibility, its own executor). What it hands out are `Unit`s: pieces of work that own their bytes and may
+//! be decoded and filtered on any thread.
 
 use std::io;
 use std::sync::Arc;
@@ -15,7 +16,8 @@ use crate::{Batch, Bound, Condition, Edge, Result};
 pub struct ColumnSummary {
     /// Rows that are NULL.
     pub nulls: u64,
-    /// Least and greatest value that is not NULL under the type's own order, where known exactly; decimals show as many digits as their scale has.
+    /// Least and greatest value that is not NULL under the type's own order, where known exactly; decimals
+    /// show as many digits as their scale has.
     pub bounds: Option<(Scalar, Scalar)>,
     /// Sum of the values that are not NULL, where known exactly; display scale beside it for numerics.
     pub sum: Option<(Scalar, u16)>,
@@ -59,33 +61,39 @@ pub trait Source {
     /// The next piece of work, None at the end.
     fn next_unit(&mut self, host: &mut dyn Host) -> Result<Option<Box<dyn Unit>>>;
 
-    /// Rows for which this is not TRUE need not come (a join knows by now what can match). May be ignored. Only before the first unit.
+    /// Rows for which this is not TRUE need not come (a join knows by now what can match). May be ignored.
+    /// Only before the first unit.
     fn narrow(&mut self, _predicate: Predicate) {}
 
-    /// Rows whose value in this column `members` does not select need not come: a source that decodes columns late asks it before it decodes the others, on whichever
-    /// thread. False: it will not ask. Only before the first unit.
+    /// Rows whose value in this column `members` does not select need not come: a source that decodes columns
+    /// late asks it before it decodes the others, on whichever thread. False: it will not ask. Only before
+    /// the first unit.
     fn narrow_members(&mut self, _column: usize, _members: &Arc<dyn Members>) -> bool {
         false
     }
 
-    /// A sort wants the first rows by this column only: rows past `bound` need not come, and what can come first by it had better be given first, so that the bound is close soon.
-    /// False: it will not ask. Only before the first unit.
+    /// A sort wants the first rows by this column only: rows past `bound` need not come, and what can come
+    /// first by it had better be given first, so that the bound is close soon. False: it will not ask. Only
+    /// before the first unit.
     fn rank(&mut self, _column: usize, _bound: &Arc<Bound>) -> bool {
         false
     }
 
-    /// How early, in the order of the bound that it was given, the first of its rows still to come can be; None where it has none left.
+    /// How early, in the order of the bound that it was given, the first of its rows still to come can be;
+    /// None where it has none left.
     fn edge(&mut self) -> Result<Option<Edge>> {
         Ok(Some(Edge::Anywhere))
     }
 
-    /// Rows for which `condition` is not TRUE do not come: a source that decodes columns late asks it when it has the columns that it reads. Conditions are asked in the
-    /// order in which they were given, each only about rows that passed those before. False: they come. Only before the first unit.
+    /// Rows for which `condition` is not TRUE do not come: a source that decodes columns late asks it when it
+    /// has the columns that it reads. Conditions are asked in the order in which they were given, each only
+    /// about rows that passed those before. False: they come. Only before the first unit.
     fn filter(&mut self, _condition: &Arc<Condition>) -> bool {
         false
     }
 
-    /// Columns without a flag may hold anything of their type, because nobody reads them. Only before the first unit.
+    /// Columns without a flag may hold anything of their type, because nobody reads them. Only before the
+    /// first unit.
     fn read_only(&mut self, _columns: &[bool]) {}
 
     /// Bytes that it holds now, for EXPLAIN.
@@ -98,12 +106,14 @@ pub trait Source {
         false
     }
 
-    /// True where the order of its rows may mean something to the query (rows of an index scan or a sort): threads would mix it up.
+    /// True where the order of its rows may mean something to the query (rows of an index scan or a sort):
+    /// threads would mix it up.
     fn is_ordered(&self) -> bool {
         false
     }
 
-    /// Summaries are welcome for units all of whose rows qualify and whose summary has the wanted parts (see `Sink::wants_summary`).
+    /// Summaries are welcome for units all of whose rows qualify and whose summary has the wanted parts (see
+    /// `Sink::wants_summary`).
     fn allow_summaries(&mut self, _columns: &[SummaryNeed]) {}
 }
 
@@ -121,7 +131,8 @@ pub trait Members: Send + Sync {
     /// Rows whose value may matter, ascending; None for all of them.
     fn select(&self, column: &Vector) -> Option<Vec<u32>>;
 
-    /// The same of the integers from `first` on, one for each of `rows` rows and each one more than the one before, without a vector of them. None where the vector has to be asked.
+    /// The same of the integers from `first` on, one for each of `rows` rows and each one more than the one
+    /// before, without a vector of them. None where the vector has to be asked.
     fn select_consecutive(&self, _first: i64, _rows: u32) -> Option<Vec<u32>> {
         None
     }
@@ -151,12 +162,14 @@ pub trait Host {
     /// Ends the query with `Error::Cancelled` where the user asked for it. Called at least once a batch.
     fn check_interrupts(&mut self) -> Result<()>;
 
-    /// Says, on any thread, that `check_interrupts` is going to end the query: a flag that is set from outside. Work that takes long on one batch looks at it (`interrupt`).
+    /// Says, on any thread, that `check_interrupts` is going to end the query: a flag that is set from
+    /// outside. Work that takes long on one batch looks at it (`interrupt`).
     fn interrupted(&self) -> fn() -> bool {
         || false
     }
 
-    /// Threads are going to be started and inherit this one's signal mask: a host whose signals must not be handled by them blocks them here,
+    /// Threads are going to be started and inherit this one's signal mask: a host whose signals must not be
+    /// handled by them blocks them here,
     fn before_threads(&mut self) {}
 
     /// and unblocks them here.

@@ -233,7 +233,8 @@ fn other_function(logical: LogicalType, depth: u32) -> BoxedStrategy<Expression>
     prop_oneof![calls, like].boxed()
 }
 
-/// Divisions that only rows reach for which they are defined: what has to see fewer rows than there are. Of type Bool or Int16.
+/// Divisions that only rows reach for which they are defined: what has to see fewer rows than there are. Of
+/// type Bool or Int16.
 fn guarded(logical: LogicalType) -> BoxedStrategy<Expression> {
     use LogicalType::{Bool, Int16};
     let zero = || Expression::Constant(Arc::new(vector(Int16, &[Plain::Int(0)])));

@@ -1,4 +1,5 @@
-//! Aggregation of many groups by several threads, against a reference: rows are divided into batches and threads at random, with room for all groups, and with little.
+//! Aggregation of many groups by several threads, against a reference: rows are divided into batches and
+//! threads at random, with room for all groups, and with little.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 mod support;
@@ -27,7 +28,8 @@ impl Random {
     }
 }
 
-/// A row: keys that come from one number, so that there are as many groups as numbers, then what is aggregated.
+/// A row: keys that come from one number, so that there are as many groups as numbers, then what is
+/// aggregated.
 fn row(random: &mut Random, groups: u64) -> Vec<V> {
     // Some of the rows are in few of the groups.
     let below = if random.below(5) > 0 { groups } else { groups / 50 + 1 };
@@ -164,7 +166,8 @@ proptest! {
     }
 }
 
-/// Groups whose rows come together go to the shared tables as groups, never as rows: those tables have to see for themselves when they are full.
+/// Groups whose rows come together go to the shared tables as groups, never as rows: those tables have to see
+/// for themselves when they are full.
 #[test]
 fn groups_in_order_are_spilled() {
     const ROWS: i64 = 400_000;
@@ -197,7 +200,8 @@ fn groups_in_order_are_spilled() {
     assert!(written.load(Ordering::Relaxed) > 0, "nothing was written to files");
 }
 
-/// All groups in turn: each row is of a new group until all were met. Where as many were expected each thread keeps its table, so that no row is divided.
+/// All groups in turn: each row is of a new group until all were met. Where as many were expected each thread
+/// keeps its table, so that no row is divided.
 #[test]
 fn groups_that_were_expected_are_not_divided() {
     const GROUPS: i64 = 50_000;
@@ -235,7 +239,8 @@ fn groups_that_were_expected_are_not_divided() {
     }
 }
 
-/// One thread's part once its rows are divided, with these decimals in the rows that come then, each in a batch of its own.
+/// One thread's part once its rows are divided, with these decimals in the rows that come then, each in a
+/// batch of its own.
 fn divided(decimals: &[V]) -> Result<()> {
     let plan = Plan::Aggregate {
         input: scan(&TYPES),

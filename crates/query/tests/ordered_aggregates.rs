@@ -85,7 +85,8 @@ fn ordered_aggregates() {
     assert_eq!(shown(&all), ["1.5|1.8|1.5|d|d, b, a|d, b, a|4"]);
 }
 
-/// Percentiles are selected where the rows have room and come from sorted rows where they had to be written: the same rows either way. Several of one column share what is kept.
+/// Percentiles are selected where the rows have room and come from sorted rows where they had to be written:
+/// the same rows either way. Several of one column share what is kept.
 #[test]
 fn percentiles_are_those_of_sorted_rows() {
     use AggregateFunction as F;

@@ -1,4 +1,5 @@
-//! Grouping sets, repeated rows and DISTINCT ON against plans of their own for each set, and against rows one by one.
+//! Grouping sets, repeated rows and DISTINCT ON against plans of their own for each set, and against rows one
+//! by one.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 mod support;

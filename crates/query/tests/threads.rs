@@ -1,4 +1,5 @@
-//! Worker threads: the same rows as without them, and nothing left behind by errors, cancelling, panics or early ends.
+//! Worker threads: the same rows as without them, and nothing left behind by errors, cancelling, panics or
+//! early ends.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::expect_used)]
 
 use std::sync::atomic::{AtomicUsize, Ordering};

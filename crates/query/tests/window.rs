@@ -1,4 +1,5 @@
-//! Window functions against a definition: which rows are in a row's frame is asked for every pair of rows, and aggregates are those of the aggregate operator over them.
+//! Window functions against a definition: which rows are in a row's frame is asked for every pair of rows,
+//! and aggregates are those of the aggregate operator over them.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 mod support;
@@ -11,7 +12,8 @@ use query::*;
 use support::*;
 use vector::LogicalType as T;
 
-/// Partition, order key of one of several types, and one column of each type to compute with. The last one is an offset.
+/// Partition, order key of one of several types, and one column of each type to compute with. The last one is
+/// an offset.
 fn types(key: T) -> Vec<T> {
     vec![T::Int32, key, T::Int32, T::Int64, T::Numeric, T::Float64, T::Text, T::Bool, T::Int32, T::Float32]
 }
@@ -121,7 +123,8 @@ fn distance(offset: FrameOffset) -> f64 {
     }
 }
 
-/// Where a value is relative to another one moved by an offset, in the frame's order: NULLs and NaN move nowhere.
+/// Where a value is relative to another one moved by an offset, in the frame's order: NULLs and NaN move
+/// nowhere.
 fn beside(frame: &WindowFrame, value: &V, base: &V, by: f64) -> std::cmp::Ordering {
     use std::cmp::Ordering as O;
     let nulls = |null| if null == frame.nulls_first { O::Less } else { O::Greater };
@@ -431,7 +434,8 @@ fn shown_last(rows: &Rows) -> Vec<String> {
     rows.iter().map(|row| row.last().unwrap().show()).collect()
 }
 
-/// Sums of negative zeros are one, averages are not; frames that lack an offset and values whose sum may overflow are left to the server.
+/// Sums of negative zeros are one, averages are not; frames that lack an offset and values whose sum may
+/// overflow are left to the server.
 #[test]
 fn sums_of_odd_floats_and_frames_without_offset() {
     let types = [T::Int32, T::Float64, T::Int64];

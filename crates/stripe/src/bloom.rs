@@ -1,8 +1,10 @@
-//! Bloom filters of one column chunk, for point look-ups on values that bounds cannot tell apart (random keys).
+//! Bloom filters of one column chunk, for point look-ups on values that bounds cannot tell apart (random
+//! keys).
 //!
-//! Split-block filters: a filter is a sequence of 256-bit blocks; the high half of a hash picks the block, and the low half times
-//! eight odd constants picks one bit in each of its eight 32-bit words, so that a look-up touches one cache line
-//! (Putze, Sanders, Singler 2007). Stored as the blocks, little-endian; the column footer keeps place and checksum.
+//! Split-block filters: a filter is a sequence of 256-bit blocks; the high half of a hash picks the block,
+//! and the low half times eight odd constants picks one bit in each of its eight 32-bit words, so that a
+//! look-up touches one cache line (Putze, Sanders, Singler 2007). Stored as the blocks, little-endian; the
+//! column footer keeps place and checksum.
 
 use vector::{LogicalType, Scalar};
 
@@ -19,7 +21,8 @@ const MAX_BLOCKS: usize = 1 << 14;
 const SALTS: [u32; BLOCK_WORDS] =
     [0x9e37_79b1, 0x85eb_ca77, 0xc2b2_ae3d, 0x27d4_eb2f, 0x1656_67b1, 0xd3a2_646d, 0xfd70_46c5, 0xb55a_4f09];
 
-/// The hash a filter keeps of a value of this type; `None` for types whose equality is not that of their bytes.
+/// The hash a filter keeps of a value of this type; `None` for types whose equality is not that of their
+/// bytes.
 pub fn hash_scalar(logical: LogicalType, value: &Scalar) -> Option<u64> {
     match (logical, value) {
         (

@@ -1,5 +1,5 @@
-//! Statistics of rows in memory: one pass over a flat vector per chunk. Called by the writer, and by hosts that want to
-//! know the range of rows not yet stored.
+//! Statistics of rows in memory: one pass over a flat vector per chunk. Called by the writer, and by hosts
+//! that want to know the range of rows not yet stored.
 
 use std::ops::Range;
 
@@ -152,10 +152,12 @@ fn collect_ints<T: Integer>(
     statistics
 }
 
-/// Least and greatest of the values that are there, and their sum; the extremes change places where there is none.
+/// Least and greatest of the values that are there, and their sum; the extremes change places where there is
+/// none.
 fn range_and_sum<T: Integer>(values: &[T], start: usize, valid: Option<&Bitmap>) -> (T, T, i128) {
     let (mut min, mut max, mut sum) = (T::GREATEST, T::LEAST, 0i128);
-    // A 128-bit addition per value is dear: halves of 64-bit values add up in 64 bits for as long as a block lasts.
+    // A 128-bit addition per value is dear: halves of 64-bit values add up in 64 bits for as long as a block
+    // lasts.
     for (block, block_values) in values.chunks(1024).enumerate() {
         let (mut low, mut high) = (0u64, 0i64);
         match valid {
@@ -229,7 +231,8 @@ fn collect_fixed(
         if !is_valid(valid, row) {
             continue;
         }
-        // Sixteen bytes, the uuids, order as big-endian numbers. Other widths have no order: all they need is a hash.
+        // Sixteen bytes, the uuids, order as big-endian numbers. Other widths have no order: all they need is
+        // a hash.
         let value = fixed.get(row);
         let Some(key) = value.first_chunk::<16>().filter(|_| fixed.width == 16) else {
             sketch.add(hash_bytes(value));
@@ -264,7 +267,8 @@ fn collect_views(
     mut statistics: ColumnStatistics,
     sketch: &mut Sketch,
 ) -> ColumnStatistics {
-    // Short values compare as numbers; of long ones the prefixes, as big-endian numbers, settle most comparisons.
+    // Short values compare as numbers; of long ones the prefixes, as big-endian numbers, settle most
+    // comparisons.
     let mut short: Option<((u128, usize), (u128, usize))> = None;
     let mut long: Option<(Prefixed<'_>, Prefixed<'_>)> = None;
     let mut last = None;

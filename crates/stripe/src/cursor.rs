@@ -1,5 +1,5 @@
-//! The stripe's own bytes: checksums that seal each piece, and wide varints on top of the one bounds-checked reader of
-//! `encodings::cursor`.
+//! The stripe's own bytes: checksums that seal each piece, and wide varints on top of the one bounds-checked
+//! reader of `encodings::cursor`.
 
 use encodings::cursor::Reader;
 use vector::{Error, Result};
@@ -14,7 +14,8 @@ pub fn checksum(bytes: &[u8]) -> u64 {
     xxh3_64(bytes)
 }
 
-/// Splits off and verifies the checksum that ends a self-contained piece; `what` names the piece in the error.
+/// Splits off and verifies the checksum that ends a self-contained piece; `what` names the piece in the
+/// error.
 pub fn unseal<'a>(sealed: &'a [u8], what: &str) -> Result<&'a [u8]> {
     let Some((body, stored)) = sealed.split_last_chunk::<CHECKSUM_BYTES>() else {
         return Err(Error::corrupt(format!("{what} of {} bytes is too short", sealed.len())));

@@ -1,15 +1,16 @@
 //! Stable hashes of values and a sketch that estimates how many of them differ.
 //!
-//! The sketch is HyperLogLog (Flajolet et al. 2007) with linear counting for small numbers: the top bits of a hash pick a
-//! register, which keeps the longest run of leading zeros of the rest. It is never stored; the estimate is. The hashes are
-//! stored in bloom filters, so they must never change within a format version.
+//! The sketch is HyperLogLog (Flajolet et al. 2007) with linear counting for small numbers: the top bits of a
+//! hash pick a register, which keeps the longest run of leading zeros of the rest. It is never stored; the
+//! estimate is. The hashes are stored in bloom filters, so they must never change within a format version.
 
 use xxhash_rust::xxh3::xxh3_64;
 
 const REGISTER_BITS: u32 = 10;
 const REGISTERS: usize = 1 << REGISTER_BITS;
 
-/// Hash of an integer, date or timestamp (and of a truth value as 0 or 1): the 64-bit finaliser of MurmurHash3.
+/// Hash of an integer, date or timestamp (and of a truth value as 0 or 1): the 64-bit finaliser of
+/// MurmurHash3.
 #[inline]
 pub const fn hash_int(value: i64) -> u64 {
     let mut hash = value.cast_unsigned();

@@ -11,8 +11,9 @@
 //!                per chunk: length v, checksum u64, bloom length v, bloom checksum u64 (if length > 0), statistics;
 //!                checksum u64
 //! ```
-//! v = varint; offsets count from the first byte of the stripe. The footer's version governs the column footers. Entries of the footer have one width, so
-//! that a column of 1,600 is found without parsing the others. Invariant: a range that comes out of here lies inside the stripe.
+//! v = varint; offsets count from the first byte of the stripe. The footer's version governs the column
+//! footers. Entries of the footer have one width, so that a column of 1,600 is found without parsing the
+//! others. Invariant: a range that comes out of here lies inside the stripe.
 
 use std::ops::Range;
 
@@ -87,7 +88,8 @@ impl Footer {
 
     /// Parses and checks sealed bytes.
     pub fn read(sealed: &[u8]) -> Result<Self> {
-        // Magic and version first: a newer version may be sealed otherwise, and deserves a better word than "corrupt".
+        // Magic and version first: a newer version may be sealed otherwise, and deserves a better word than
+        // "corrupt".
         let mut head = Reader::new(sealed);
         if head.array::<4>()? != MAGIC {
             return Err(Error::corrupt("no stripe footer here"));

@@ -1,7 +1,9 @@
-//! Deciding from statistics alone whether no row, some rows or all rows of a stripe or chunk satisfy a predicate.
+//! Deciding from statistics alone whether no row, some rows or all rows of a stripe or chunk satisfy a
+//! predicate.
 //!
-//! Called by scans before they read anything. Invariant: `NoRow` and `AllRows` are proofs; whatever is unknown
-//! (a column the stripe does not have, a type without order, a cut bound, decimals in the side lane) is `SomeRows`.
+//! Called by scans before they read anything. Invariant: `NoRow` and `AllRows` are proofs; whatever is
+//! unknown (a column the stripe does not have, a type without order, a cut bound, decimals in the side lane)
+//! is `SomeRows`.
 
 use std::cmp::Ordering;
 
@@ -30,7 +32,8 @@ pub fn prune_stripe(summary: &Summary<'_>, predicate: &Predicate) -> Result<Prun
     })
 }
 
-/// Asks the statistics of one chunk, then its bloom filters where bounds decide nothing and the predicate wants single values.
+/// Asks the statistics of one chunk, then its bloom filters where bounds decide nothing and the predicate
+/// wants single values.
 pub fn prune_chunk(
     reader: &StripeReader,
     chunk: u32,
@@ -60,7 +63,8 @@ pub fn prune_chunk(
     })
 }
 
-/// Asks the statistics of a whole column given by the caller: for hosts that keep statistics elsewhere (rows in memory).
+/// Asks the statistics of a whole column given by the caller: for hosts that keep statistics elsewhere (rows
+/// in memory).
 pub fn prune_statistics(
     predicate: &Predicate,
     statistics: &dyn Fn(usize) -> Option<ColumnStatistics>,
@@ -208,7 +212,8 @@ fn starts_with(statistics: &ColumnStatistics, prefix: &[u8]) -> Verdict {
         _ => None,
     };
     let (min, max) = (bytes(&statistics.min), bytes(&statistics.max));
-    // Strings with a prefix are an interval: it begins with the prefix itself, and ends before the next string of its length.
+    // Strings with a prefix are an interval: it begins with the prefix itself, and ends before the next
+    // string of its length.
     let above = min.as_ref().is_some_and(|min| min.as_ref() > prefix && !min.starts_with(prefix));
     let below = max.as_ref().is_some_and(|max| max.as_ref() < prefix);
     let inside = |bound: Option<Box<[u8]>>| bound.is_some_and(|bound| bound.starts_with(prefix));

@@ -1,8 +1,9 @@
-//! Reading a stripe: from its footer to column footers, shared sections and chunks, each read when first needed,
-//! checked against its checksum, and (all but the chunks) kept.
+//! Reading a stripe: from its footer to column footers, shared sections and chunks, each read when first
+//! needed, checked against its checksum, and (all but the chunks) kept.
 //!
-//! The host hands in bytes through `StripeBytes` at each call, so a reader holds no page and may be kept for as long as the stripe is
-//! visible; it is immutable and may be shared between threads. Errors name column and chunk.
+//! The host hands in bytes through `StripeBytes` at each call, so a reader holds no page and may be kept for
+//! as long as the stripe is visible; it is immutable and may be shared between threads. Errors name column
+//! and chunk.
 
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
@@ -77,7 +78,8 @@ impl std::fmt::Debug for StripeReader {
 }
 
 impl StripeReader {
-    /// Opens a stripe by the bytes of its footer (`footer_offset`, `footer_length` of the directory). Column footers wait.
+    /// Opens a stripe by the bytes of its footer (`footer_offset`, `footer_length` of the directory). Column
+    /// footers wait.
     pub fn open(footer: &[u8]) -> Result<Self> {
         let footer = Footer::read(footer)?;
         let columns = footer.columns.iter().map(|_| LazyColumn::default()).collect();
@@ -314,7 +316,8 @@ impl OwnedChunk {
         Ok(())
     }
 
-    /// The encoded chunk. Errors of what is called on it do not name the place; those of the methods below do.
+    /// The encoded chunk. Errors of what is called on it do not name the place; those of the methods below
+    /// do.
     pub fn open<'a>(&'a self, codecs: &'a dyn BlockCodecs) -> Result<Chunk<'a>> {
         if self.unverified.is_some() {
             return Err(self.located(Error::InvalidInput("a chunk that was not verified".into())));
@@ -343,7 +346,8 @@ impl OwnedChunk {
         self.checked(vector, rows.len())
     }
 
-    /// The first value of integers each of which is one more than the one before (`Chunk::consecutive`). Chunks of other types are not opened: that may mean to decompress them.
+    /// The first value of integers each of which is one more than the one before (`Chunk::consecutive`).
+    /// Chunks of other types are not opened: that may mean to decompress them.
     pub fn consecutive(&self, codecs: &dyn BlockCodecs) -> Result<Option<i64>> {
         match self.logical.physical() {
             PhysicalType::Int16 | PhysicalType::Int32 | PhysicalType::Int64 => {
@@ -353,7 +357,8 @@ impl OwnedChunk {
         }
     }
 
-    /// Keeps the selected rows that satisfy a predicate on this column, on encoded data. False: not possible, nothing changed.
+    /// Keeps the selected rows that satisfy a predicate on this column, on encoded data. False: not possible,
+    /// nothing changed.
     pub fn filter(
         &self,
         predicate: &Predicate,

@@ -1,8 +1,10 @@
-//! What is known of a column's values without reading them: per column chunk, per stripe and, shortened, in the
-//! directory. Owns the type, its bytes and how two of them merge; `collect` makes them, `prune` and hosts read them.
+//! What is known of a column's values without reading them: per column chunk, per stripe and, shortened, in
+//! the directory. Owns the type, its bytes and how two of them merge; `collect` makes them, `prune` and hosts
+//! read them.
 //!
-//! Bytes: a flag byte, then what the flags announce, in the order of the `HAS_*` constants. Invariant: a bound that is
-//! not exact is never tighter than the values (a lower bound at most, an upper bound at least), so pruning by it is safe.
+//! Bytes: a flag byte, then what the flags announce, in the order of the `HAS_*` constants. Invariant: a
+//! bound that is not exact is never tighter than the values (a lower bound at most, an upper bound at least),
+//! so pruning by it is safe.
 
 use std::cmp::Ordering;
 
@@ -58,7 +60,8 @@ pub struct ColumnStatistics {
     pub min: Option<Bound>,
     /// Largest value. `None`: unknown (may be above any bound), or no value.
     pub max: Option<Bound>,
-    /// Sum of integers, or of the unscaled integers of decimals; number of TRUE for booleans. `None` where it would not be exact.
+    /// Sum of integers, or of the unscaled integers of decimals; number of TRUE for booleans. `None` where it
+    /// would not be exact.
     pub sum: Option<i128>,
     /// Scales of decimals; `None` for other types and where there is no value.
     pub scales: Option<Scales>,
@@ -206,8 +209,8 @@ impl ColumnStatistics {
     }
 }
 
-/// The bound that is farther out; `inner_if` is how a bound compares with one farther out than itself. On a tie the exact
-/// one wins: a row has that value.
+/// The bound that is farther out; `inner_if` is how a bound compares with one farther out than itself. On a
+/// tie the exact one wins: a row has that value.
 fn outer(a: Option<Bound>, b: &Option<Bound>, inner_if: Ordering) -> Option<Bound> {
     let (a, b) = (a?, b.as_ref()?);
     match a.value.compare(&b.value)? {
@@ -227,7 +230,8 @@ fn shorten_min(bound: Bound, limit: usize) -> Bound {
     }
 }
 
-/// A cut upper bound is the smallest shorter string above it: the last byte that can be is incremented. `None` when none can.
+/// A cut upper bound is the smallest shorter string above it: the last byte that can be is incremented.
+/// `None` when none can.
 fn shorten_max(bound: Bound, limit: usize) -> Option<Bound> {
     let Scalar::Bytes(bytes) = &bound.value else { return Some(bound) };
     if bytes.len() <= limit {

@@ -1,9 +1,11 @@
-//! What the directory keeps of a stripe: row count and shortened statistics per column, so that a scan drops whole
-//! stripes without touching their pages.
+//! What the directory keeps of a stripe: row count and shortened statistics per column, so that a scan drops
+//! whole stripes without touching their pages.
 //!
-//! Bytes: version u8, row count v, column count v, width w of the ends u8, per column: end of its entry in w bytes
-//! (counted from the first entry), the entries (type tag u8, fixed width u16 for fixed bytes only, statistics), perhaps orders (number v, u64 each), checksum u64. The ends let a
-//! scan parse the columns it asks about and no other. Orders are the host's: what its rows are sorted by. A reader that does not ask for them never comes to what follows the entries.
+//! Bytes: version u8, row count v, column count v, width w of the ends u8, per column: end of its entry in w
+//! bytes (counted from the first entry), the entries (type tag u8, fixed width u16 for fixed bytes only,
+//! statistics), perhaps orders (number v, u64 each), checksum u64. The ends let a scan parse the columns it
+//! asks about and no other. Orders are the host's: what its rows are sorted by. A reader that does not ask
+//! for them never comes to what follows the entries.
 
 use encodings::cursor::Reader;
 use vector::{Error, LogicalType, Result};
@@ -42,7 +44,8 @@ pub fn write_summary(row_count: u32, columns: &[(LogicalType, ColumnStatistics)]
     Ok(out)
 }
 
-/// The same summary, saying that the stripe's rows are in these orders (numbers of the host's), and in no other that it named before.
+/// The same summary, saying that the stripe's rows are in these orders (numbers of the host's), and in no
+/// other that it named before.
 pub fn with_orders(sealed: &[u8], orders: &[u64]) -> Result<Vec<u8>> {
     let summary = Summary::open(sealed)?;
     let behind = summary.entries.len().saturating_sub(summary.end(summary.column_count)?);
@@ -102,7 +105,8 @@ impl<'a> Summary<'a> {
         Ok(if self.width == 2 { usize::from(cursor.u16()?) } else { cursor.u32()? as usize })
     }
 
-    /// Statistics of one column; `None` when the stripe does not have it. Text bounds are short, so rarely exact.
+    /// Statistics of one column; `None` when the stripe does not have it. Text bounds are short, so rarely
+    /// exact.
     pub fn column(&self, column: usize) -> Result<Option<(LogicalType, ColumnStatistics)>> {
         if column >= self.column_count {
             return Ok(None);

@@ -1,8 +1,10 @@
-//! A stripe held against itself: checksums, decoding, and what its statistics and filters claim of the values.
+//! A stripe held against itself: checksums, decoding, and what its statistics and filters claim of the
+//! values.
 //!
-//! Called by a host that checks its storage. One call looks at one chunk, or at one column's footer, so memory stays that of a chunk
-//! and the host can look for interrupts in between. Statistics are judged as claims: what they leave open is no fault, so stripes of
-//! older writers pass. Invariant: an untouched stripe gives no finding.
+//! Called by a host that checks its storage. One call looks at one chunk, or at one column's footer, so
+//! memory stays that of a chunk and the host can look for interrupts in between. Statistics are judged as
+//! claims: what they leave open is no fault, so stripes of older writers pass. Invariant: an untouched stripe
+//! gives no finding.
 
 use std::cmp::Ordering;
 
@@ -87,7 +89,8 @@ fn check_chunk(
     })
 }
 
-/// Holds the statistics of a whole column against those of its chunks, and the directory's summary against both.
+/// Holds the statistics of a whole column against those of its chunks, and the directory's summary against
+/// both.
 pub fn verify_column(
     reader: &StripeReader,
     column: usize,

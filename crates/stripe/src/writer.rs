@@ -1,7 +1,8 @@
 //! Writing a stripe: columns in memory to bytes, statistics and the directory's summary.
 //!
-//! Column by column: encode, append, remember places and checksums; then the column footers, then the footer. Nothing is
-//! written twice and no column waits for another, so the peak is the input, the output and one column's encodings.
+//! Column by column: encode, append, remember places and checksums; then the column footers, then the footer.
+//! Nothing is written twice and no column waits for another, so the peak is the input, the output and one
+//! column's encodings.
 
 use std::ops::Range;
 
@@ -18,7 +19,8 @@ use crate::summary::write_summary;
 
 /// A chunk whose values take more is given fewer rows: it is what one read must hold decoded.
 const CHUNK_BYTES: usize = 16 << 20;
-/// Chunks are not cut below this many rows for their size alone, so that many small chunks cannot drown a stripe.
+/// Chunks are not cut below this many rows for their size alone, so that many small chunks cannot drown a
+/// stripe.
 const FEWEST_CHUNK_ROWS: u32 = 16;
 
 /// How to write a stripe.
@@ -34,7 +36,8 @@ pub struct StripeOptions<'a> {
     pub force: Option<EncodingId>,
     /// The host's codecs.
     pub codecs: &'a dyn BlockCodecs,
-    /// Columns that get a bloom filter per chunk, about 11 bits a distinct value. Types without one are passed over.
+    /// Columns that get a bloom filter per chunk, about 11 bits a distinct value. Types without one are
+    /// passed over.
     pub bloom_columns: &'a [usize],
     /// Asked every few milliseconds. Its error ends the writing: so a host lets its user cancel.
     pub check: &'a dyn Fn() -> Result<()>,
@@ -226,7 +229,8 @@ fn append(section: &[u8], out: &mut Vec<u8>) -> Section {
     }
 }
 
-/// Rows a chunk such that no chunk of a column of byte strings holds more than `CHUNK_BYTES`, unless a few values alone do.
+/// Rows a chunk such that no chunk of a column of byte strings holds more than `CHUNK_BYTES`, unless a few
+/// values alone do.
 fn fit_chunk_rows(columns: &[Vector], wanted: u32) -> u32 {
     let mut rows = wanted;
     for column in columns {

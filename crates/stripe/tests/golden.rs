@@ -1,8 +1,9 @@
-//! Stripes written by earlier builds stay readable: every file below tests/golden is read and compared with the rows it was
-//! written from. COLONNADE_ACCEPT=NAME writes tests/golden/NAME.stripe with this build; a released file is never written again.
+//! Stripes written by earlier builds stay readable: every file below tests/golden is read and compared with
+//! the rows it was written from. COLONNADE_ACCEPT=NAME writes tests/golden/NAME.stripe with this build; a
+//! released file is never written again.
 //!
-//! A file: footer offset (8 bytes), summary length (4 bytes), summary, stripe. Its rows come from `columns` below, which must not change:
-//! another set of rows gets another function and another prefix of names.
+//! A file: footer offset (8 bytes), summary length (4 bytes), summary, stripe. Its rows come from `columns`
+//! below, which must not change: another set of rows gets another function and another prefix of names.
 #![allow(clippy::unwrap_used, clippy::cast_possible_truncation, clippy::cast_possible_wrap)]
 
 mod support;

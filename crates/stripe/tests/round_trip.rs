@@ -1,4 +1,5 @@
-//! What is written is read back: every type, every pattern of NULLs, chunks of any size; whole chunks and single rows.
+//! What is written is read back: every type, every pattern of NULLs, chunks of any size; whole chunks and
+//! single rows.
 #![allow(clippy::unwrap_used, clippy::cast_possible_truncation)]
 
 mod support;

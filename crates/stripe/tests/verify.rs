@@ -1,5 +1,5 @@
-//! A stripe that is whole gives no finding, whatever its values; statistics and filters that lie are found although every checksum
-//! is right.
+//! A stripe that is whole gives no finding, whatever its values; statistics and filters that lie are found
+//! although every checksum is right.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 mod support;

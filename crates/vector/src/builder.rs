@@ -1,7 +1,8 @@
 //! Building a flat vector value by value: what a host fills from its rows.
 //!
-//! Numerics arrive with their own scale; the builder keeps them as they come and brings them to one common scale when it is
-//! finished, moving a value that would not fit 128 bits to the side lane through the bytes the host gave with it.
+//! Numerics arrive with their own scale; the builder keeps them as they come and brings them to one common
+//! scale when it is finished, moving a value that would not fit 128 bits to the side lane through the bytes
+//! the host gave with it.
 
 use crate::{
     Bitmap, ByteViews, DisplayScales, FixedBytes, LogicalType, NumericInts, NumericValues, PhysicalType,
@@ -129,7 +130,8 @@ impl VectorBuilder {
         self.bytes += 8;
     }
 
-    /// Adds a truth value. Returns false (and adds nothing) when the column is of another kind, as do all `push_*`.
+    /// Adds a truth value. Returns false (and adds nothing) when the column is of another kind, as do all
+    /// `push_*`.
     #[inline]
     pub fn push_bool(&mut self, value: bool) -> bool {
         let Lane::Bool(bits) = &mut self.lane else { return false };
@@ -218,8 +220,8 @@ impl VectorBuilder {
         true
     }
 
-    /// The finished vector. `to_side` gives the host's bytes of a decimal (unscaled, scale, display) that does not fit
-    /// the common scale of the others.
+    /// The finished vector. `to_side` gives the host's bytes of a decimal (unscaled, scale, display) that
+    /// does not fit the common scale of the others.
     pub fn finish(self, to_side: &dyn Fn(i128, u16, u16) -> Box<[u8]>) -> Vector {
         let values = match self.lane {
             Lane::Bool(bits) => Values::Bool(bits),

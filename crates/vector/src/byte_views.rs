@@ -1,6 +1,6 @@
 //! Byte strings in Arrow's view layout: 16 bytes a value, short values inline, longer ones with a four-byte
-//! prefix and a place in a shared buffer. Comparing prefixes settles most comparisons without touching the buffer,
-//! and taking or filtering rows copies views only.
+//! prefix and a place in a shared buffer. Comparing prefixes settles most comparisons without touching the
+//! buffer, and taking or filtering rows copies views only.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -11,18 +11,20 @@ pub const INLINE_BYTES: usize = 12;
 /// Bytes after which a builder starts another buffer, so that growing never copies much.
 const BUFFER_BYTES: usize = 1 << 20;
 
-/// One value: length, then twelve inline bytes, or four prefix bytes, buffer number and offset (little-endian).
+/// One value: length, then twelve inline bytes, or four prefix bytes, buffer number and offset
+/// (little-endian).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ByteView {
-    /// One array, so that a view is made in registers and stored at once: put together field by field it is stored in pieces and
-    /// stalls whoever copies it next.
+    /// One array, so that a view is made in registers and stored at once: put together field by field it is
+    /// stored in pieces and stalls whoever copies it next.
     bytes: [u8; 16],
 }
 
 impl ByteView {
     /// A view of a value that is at most `INLINE_BYTES` long; `None` when it is longer.
     ///
-    /// Put together from two loads that may overlap: a copy of a length known only at run time costs ten times that.
+    /// Put together from two loads that may overlap: a copy of a length known only at run time costs ten
+    /// times that.
     #[inline]
     pub fn inline(value: &[u8]) -> Option<Self> {
         let len = u32::try_from(value.len()).ok()?;
@@ -41,8 +43,8 @@ impl ByteView {
         Some(Self::inline_bits(len, bits))
     }
 
-    /// A view of the `len` lowest bytes of `bits`; `len` is at most `INLINE_BYTES` (a longer one is cut). For values that are computed:
-    /// no memory is touched.
+    /// A view of the `len` lowest bytes of `bits`; `len` is at most `INLINE_BYTES` (a longer one is cut). For
+    /// values that are computed: no memory is touched.
     #[inline]
     pub fn inline_bits(len: u32, bits: u128) -> Self {
         let len = if len as usize > INLINE_BYTES { INLINE_BYTES as u32 } else { len };
@@ -73,7 +75,8 @@ impl ByteView {
         [a, b, c, d]
     }
 
-    /// For inline values: a number that orders as they do bytewise (their bytes, then their length, since a shorter one is padded).
+    /// For inline values: a number that orders as they do bytewise (their bytes, then their length, since a
+    /// shorter one is padded).
     #[inline]
     pub fn inline_key(&self) -> u128 {
         let bits = u128::from_le_bytes(self.bytes);
@@ -122,8 +125,9 @@ impl ByteViews {
         Some(Self::from_parts(views, vec![Arc::new(data)]))
     }
 
-    /// The view of `len` bytes at `start` of `data`, which is or becomes buffer 0. Decoders that write their values end to end into
-    /// one buffer make their views with this; a place outside `data` gives an empty value.
+    /// The view of `len` bytes at `start` of `data`, which is or becomes buffer 0. Decoders that write their
+    /// values end to end into one buffer make their views with this; a place outside `data` gives an empty
+    /// value.
     #[inline]
     pub fn view_at(data: &[u8], start: u32, len: u32) -> ByteView {
         let at = start as usize;
@@ -226,7 +230,8 @@ impl ByteViews {
         Self { views, buffers: self.shared_buffers(), open: Vec::new() }
     }
 
-    /// A part of each value: `part` gives its bytes' range for the value at an index (clipped to what is there). Buffers are shared, not copied, where they are closed.
+    /// A part of each value: `part` gives its bytes' range for the value at an index (clipped to what is
+    /// there). Buffers are shared, not copied, where they are closed.
     #[must_use]
     pub fn parts(&self, mut part: impl FnMut(usize, &[u8]) -> Range<usize>) -> Self {
         let cut = |(index, view): (usize, &ByteView)| {

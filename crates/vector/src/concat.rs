@@ -6,8 +6,8 @@ use crate::{
 };
 use crate::{PhysicalType, Result, Values, Vector};
 
-/// All rows of `parts` in order, flat. The parts have type `logical`; no parts make an empty vector. Decimals come to the
-/// largest scale of the parts; one that would not fit 128 bits there is `InvalidInput`.
+/// All rows of `parts` in order, flat. The parts have type `logical`; no parts make an empty vector. Decimals
+/// come to the largest scale of the parts; one that would not fit 128 bits there is `InvalidInput`.
 pub fn concat(logical: LogicalType, parts: Vec<Vector>) -> Result<Vector> {
     let parts: Vec<Vector> = parts.into_iter().map(Vector::flatten).collect();
     if let Some(part) = parts.iter().find(|part| part.logical != logical) {

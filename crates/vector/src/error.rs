@@ -13,7 +13,8 @@ pub struct Location {
     pub column: Option<u32>,
     /// Zero-based chunk of that column.
     pub chunk: Option<u32>,
-    /// The host's number of the table and the first row number of the stripe, where the error has to travel before the host can tell.
+    /// The host's number of the table and the first row number of the stripe, where the error has to travel
+    /// before the host can tell.
     pub stripe: Option<(u32, u64)>,
 }
 

@@ -2,8 +2,8 @@
 
 use crate::{ByteViews, Values, Vector};
 
-/// A flat vector with value `i` of `values` repeated `counts[i]` times (missing counts are 0); `None` where a gather by
-/// position is as good.
+/// A flat vector with value `i` of `values` repeated `counts[i]` times (missing counts are 0); `None` where a
+/// gather by position is as good.
 pub(crate) fn repeat(values: &Vector, counts: &[usize]) -> Option<Values> {
     fn fill<T: Copy>(values: &[T], counts: &[usize]) -> Vec<T> {
         let mut filled = Vec::with_capacity(counts.iter().sum());

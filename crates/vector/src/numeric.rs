@@ -1,5 +1,6 @@
-//! Exact decimals as scaled integers: value = integer x 10^-scale, one scale for the whole vector, the display
-//! scale of each value beside it, and single values that do not fit (NaN, infinities, huge) in a side lane.
+//! Exact decimals as scaled integers: value = integer x 10^-scale, one scale for the whole vector, the
+//! display scale of each value beside it, and single values that do not fit (NaN, infinities, huge) in a side
+//! lane.
 
 /// The powers of ten that 128 bits hold.
 const POWERS: [i128; 39] = {

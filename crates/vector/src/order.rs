@@ -1,13 +1,14 @@
-//! The types' own order on single values, for statistics, pruning and filters. One place, so that a bound kept by the
-//! stripe writer and a comparison made by a filter can never disagree.
+//! The types' own order on single values, for statistics, pruning and filters. One place, so that a bound
+//! kept by the stripe writer and a comparison made by a filter can never disagree.
 
 use std::cmp::Ordering;
 
 use crate::{Scalar, power_of_ten};
 
 impl Scalar {
-    /// Compares two values of one column under the order of `LogicalType`'s table: floats with -0 = 0 and NaN above
-    /// everything, decimals by value whatever their scales (integers are decimals too), bytes bytewise. `None` when one is NULL or the kinds differ.
+    /// Compares two values of one column under the order of `LogicalType`'s table: floats with -0 = 0 and NaN
+    /// above everything, decimals by value whatever their scales (integers are decimals too), bytes bytewise.
+    /// `None` when one is NULL or the kinds differ.
     pub fn compare(&self, other: &Self) -> Option<Ordering> {
         match (self, other) {
             (Self::Bool(a), Self::Bool(b)) => Some(a.cmp(b)),

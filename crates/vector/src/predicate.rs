@@ -1,13 +1,14 @@
 //! Conditions on columns that can be answered from statistics and on encoded data.
 //!
-//! SQL's three-valued logic: a row qualifies when the predicate is TRUE. There is no NOT: hosts push negation down to
-//! the leaves (`<>`, IS NOT NULL), so FALSE and UNKNOWN never need to be told apart. A host that cannot express a condition
-//! exactly leaves it out of filtering, or weakens it for pruning only (a weaker predicate is TRUE at least wherever the
-//! condition is).
+//! SQL's three-valued logic: a row qualifies when the predicate is TRUE. There is no NOT: hosts push negation
+//! down to the leaves (`<>`, IS NOT NULL), so FALSE and UNKNOWN never need to be told apart. A host that
+//! cannot express a condition exactly leaves it out of filtering, or weakens it for pruning only (a weaker
+//! predicate is TRUE at least wherever the condition is).
 
 use crate::Scalar;
 
-/// Comparison of a column with a constant, under the column type's own equality and order (see `LogicalType`).
+/// Comparison of a column with a constant, under the column type's own equality and order (see
+/// `LogicalType`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum CompareOp {
     /// `=`
@@ -33,8 +34,8 @@ pub enum Predicate {
     And(Vec<Predicate>),
     /// TRUE when one is.
     Or(Vec<Predicate>),
-    /// TRUE when the value is not NULL and compares so with a constant that is not NULL. The constant's kind fits the column's type
-    /// (`Scalar::Numeric` may stand against a numeric column of any scale).
+    /// TRUE when the value is not NULL and compares so with a constant that is not NULL. The constant's kind
+    /// fits the column's type (`Scalar::Numeric` may stand against a numeric column of any scale).
     Compare {
         /// Column compared.
         column: usize,

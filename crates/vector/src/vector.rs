@@ -1,5 +1,5 @@
-//! A column of values in memory. Not always an Arrow array: a constant, dictionary or run-length vector stays one up to
-//! the operator that needs its values.
+//! A column of values in memory. Not always an Arrow array: a constant, dictionary or run-length vector stays
+//! one up to the operator that needs its values.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -34,8 +34,8 @@ impl FixedBytes {
     }
 }
 
-/// The distinct values that codes point at. Vectors with the same `id` share one dictionary: an operator may cache what it computed
-/// per code (hash, group, filter result) for as long as the id stays the same.
+/// The distinct values that codes point at. Vectors with the same `id` share one dictionary: an operator may
+/// cache what it computed per code (hash, group, filter result) for as long as the id stays the same.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Dictionary {
     /// Unique within one backend among dictionaries that differ.
@@ -152,7 +152,8 @@ impl Vector {
         }
     }
 
-    /// Memory that the rows take, in bytes, about: values that are shared (a dictionary's entries, buffers of long text) count as if each row had its own.
+    /// Memory that the rows take, in bytes, about: values that are shared (a dictionary's entries, buffers of
+    /// long text) count as if each row had its own.
     pub fn bytes(&self) -> usize {
         let values = match &self.values {
             Values::Bool(bits) => bits.len() / 8,

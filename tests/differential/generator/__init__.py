@@ -1,1 +1,2 @@
-"""Random tables and random queries, run on heap and on colcompress and compared. tests/generated_queries.py is the program."""
+"""Random tables and random queries, run on heap and on colcompress and compared. tests/generated_queries.py
+is the program."""

@@ -1,8 +1,9 @@
 """Runs a query on the sides and judges the answers.
 
-Who calls it: the program and `shrink`. A difference between colcompress and heap counts only if heap does not differ
-from itself in the same way: the same query on the rows in backward order, and under other plans, shows which error
-comes first, which of equal values stands for a group, and how far the order of summation moves a float.
+Who calls it: the program and `shrink`. A difference between colcompress and heap counts only if heap does not
+differ from itself in the same way: the same query on the rows in backward order, and under other plans, shows
+which error comes first, which of equal values stands for a group, and how far the order of summation moves a
+float.
 """
 
 import json
@@ -51,7 +52,8 @@ def fetch(session):
 
 
 def both(sides, text, way="plain"):
-    """The answers of colcompress, asked in the given way, and of heap, asked plainly; they work at the same time."""
+    """The answers of colcompress, asked in the given way, and of heap, asked plainly; they work at the same
+    time."""
     sides["h"].send(text)
     got = WAYS[way](sides["c"], text)
     return got, fetch(sides["h"])
@@ -62,8 +64,8 @@ def one(session, text):
 
 
 def prepared(session, text):
-    """A prepared statement with some of the literals as parameters, executed twice. Equal literals are one parameter, so
-    that an expression stays equal to its copy in GROUP BY."""
+    """A prepared statement with some of the literals as parameters, executed twice. Equal literals are one
+    parameter, so that an expression stays equal to its copy in GROUP BY."""
     kinds = dict.fromkeys(match.group() for match in LITERAL.finditer(text))
     chosen = list(kinds)[::3][:6]
     numbers = {literal: f"${place}" for place, literal in enumerate(chosen, 1)}
@@ -116,7 +118,8 @@ def distance(a, b):
 
 
 def apart(left, right, floats, ordered):
-    """How two lists of rows differ: 0.0 not at all, for floats only how far relative to what `floats` allows, else None."""
+    """How two lists of rows differ: 0.0 not at all, for floats only how far relative to what `floats` allows,
+    else None."""
     if len(left) != len(right):
         return None
     if left == right:
@@ -140,7 +143,8 @@ def apart(left, right, floats, ordered):
 
 
 def plain_value(text):
-    """One text for values that are equal: trailing zeros, the sign of zero and the ways to write an interval go."""
+    """One text for values that are equal: trailing zeros, the sign of zero and the ways to write an interval
+    go."""
     if text is None:
         return None
     if re.fullmatch(r"-?\d+(\.\d*)?", text):
@@ -166,7 +170,8 @@ class Verdict:
 
 
 def order_overflows(got, wanted):
-    """Whether one side alone says that a float overflowed: sums of huge values pass the largest float, or do not, by the order of their rows."""
+    """Whether one side alone says that a float overflowed: sums of huge values pass the largest float, or do
+    not, by the order of their rows."""
     errors = [answer.error for answer in (got, wanted) if answer.error]
     return len(errors) == 1 and any("value out of range: overflow" in str(part) for part in errors[0])
 
@@ -175,7 +180,8 @@ CANCELS = re.compile(r"\b(regr_intercept|regr_slope|regr_s(?:xx|xy|yy)|corr|cova
 
 
 def cancelled(text, floats, got, wanted):
-    """Whether floats differ only by what is left of a sum whose parts cancel each other, which depends on the order of the rows."""
+    """Whether floats differ only by what is left of a sum whose parts cancel each other, which depends on the
+    order of the rows."""
     if not floats or got.error or wanted.error or not CANCELS.search(text):
         return False
     def settled(rows):
@@ -228,7 +234,8 @@ def heap_differs_too(got, wanted, others, floats, ordered):
     others = [other for other in others if not other.error]
     if any(apart(got.rows, other.rows, floats, ordered) == 0.0 for other in others):
         return True
-    # The texts of equal values may differ if they do among heap's answers; floats may be ten times as far apart.
+    # The texts of equal values may differ if they do among heap's answers; floats may be ten times as far
+    # apart.
     texts_vary = any(apart(wanted.rows, other.rows, floats, ordered) is None for other in others)
     mine, base = plain_rows(got.rows), plain_rows(wanted.rows)
     if not texts_vary and apart(got.rows, wanted.rows, floats, ordered) is None:

@@ -1,8 +1,10 @@
-"""Generated statements that change rows: INSERT, UPDATE, DELETE, MERGE, ON CONFLICT, COPY, locks, cursors, transactions.
+"""Generated statements that change rows: INSERT, UPDATE, DELETE, MERGE, ON CONFLICT, COPY, locks, cursors,
+transactions.
 
-Who calls it: generated_changes.py. What a statement does must not depend on the order in which rows are met, which no access method
-promises: no statement can fail in two ways, keys move by more than their range, and a LIMIT has an ORDER BY that is
-total. So heap and colcompress must agree to the byte, but for the order of what RETURNING gives.
+Who calls it: generated_changes.py. What a statement does must not depend on the order in which rows are met,
+which no access method promises: no statement can fail in two ways, keys move by more than their range, and a
+LIMIT has an ORDER BY that is total. So heap and colcompress must agree to the byte, but for the order of what
+RETURNING gives.
 """
 
 WORDS = ("a", "b", "abc", "keep", "skip", "mark", "x y", "", "zebra", "ä", "item 7", "item 42")
@@ -50,7 +52,8 @@ class Changes:
         return self.rng.choice(WORDS)
 
     def row(self, ident):
-        """The values of one row, as literals; now and then one that the CHECK refuses, in rows that meet no other fault."""
+        """The values of one row, as literals; now and then one that the CHECK refuses, in rows that meet no
+        other fault."""
         rng = self.rng
         n = rng.choice(("NULL::numeric", str(rng.randint(-500, 5000)), f"{rng.randint(0, 900)}.{rng.randint(0, 99):02d}"))
         big = "NULL" if rng.random() < 0.9 else f"repeat('{rng.choice('pqr')}', {rng.choice((10, 3000, 30000))})"
@@ -146,7 +149,8 @@ class Changes:
         rows = ", ".join(self.row(ident) for ident in idents)
         target = "(id, k)" if self.shape.partitioned else "(id)"
         if not self.shape.key or rng.random() < 0.3:
-            # Without a target a deferrable constraint is no arbiter: PostgreSQL refuses it, alike on both sides.
+            # Without a target a deferrable constraint is no arbiter: PostgreSQL refuses it, alike on both
+            # sides.
             return Statement("ON CONFLICT DO NOTHING", f"INSERT INTO t ({self.heads()}) VALUES {rows} ON CONFLICT DO NOTHING{self.returning()}")
         action = rng.choice(("v = excluded.v", "n = coalesce(t.n, 0) + 1, v = t.v || excluded.v", "d = excluded.d, big = excluded.big", "v = 'was there'"))
         condition = rng.choice(("", "", f" WHERE t.k < {self.k()}"))
@@ -264,7 +268,8 @@ class Changes:
             lambda: Statement("joined table", f"DELETE FROM u WHERE k = {self.k()}")))()
 
     def maintain(self, busy):
-        """A command that reaches into storage; what another transaction must not be open beside only where none is."""
+        """A command that reaches into storage; what another transaction must not be open beside only where
+        none is."""
         rng = self.rng
         table = rng.choice(self.shape.tables())
         choices = [("VACUUM", f"VACUUM {table}"), ("VACUUM", f"VACUUM (FREEZE, ANALYZE) {table}"), ("ANALYZE", f"ANALYZE {table}")]

@@ -1,9 +1,9 @@
 """Typed random expressions over the columns of a query's sources.
 
-Who calls it: `queries`. An expression is a tree of `Node`s, so that a failing query can be made smaller by putting a
-part in place of the whole. Templates name their arguments @1, @2, ...; each says the kinds it takes and the kind it
-gives. The risky ones can raise errors: only a query that allows risk has them, because which row meets an error
-first is the plan's choice.
+Who calls it: `queries`. An expression is a tree of `Node`s, so that a failing query can be made smaller by
+putting a part in place of the whole. Templates name their arguments @1, @2, ...; each says the kinds it takes
+and the kind it gives. The risky ones can raise errors: only a query that allows risk has them, because which
+row meets an error first is the plan's choice.
 """
 
 import re

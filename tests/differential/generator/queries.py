@@ -1,7 +1,8 @@
 """Random SELECTs over generated tables, as trees that can be printed and made smaller.
 
-Who calls it: the program, through `Queries.make`. What a query returns is determined: ORDER BY ends with what tells
-rows apart wherever LIMIT, a row number or an ordered aggregate needs it; everything else is compared as a multiset.
+Who calls it: the program, through `Queries.make`. What a query returns is determined: ORDER BY ends with what
+tells rows apart wherever LIMIT, a row number or an ordered aggregate needs it; everything else is compared as
+a multiset.
 """
 
 import re
@@ -189,7 +190,8 @@ class Queries:
     def make(self):
         rng = self.rng
         self.aliases = 0
-        # A query that may raise an error is kept simple: then no plan can avoid the error or meet another one first.
+        # A query that may raise an error is kept simple: then no plan can avoid the error or meet another one
+        # first.
         self.risky = rng.random() < 0.18
         if self.risky:
             return rng.choice((self.plain, self.aggregate))(joins=0, limit=False)
@@ -299,7 +301,8 @@ class Queries:
         if shape in ("in", "not in", "any", "all"):
             pair = next((p for p in [make.column(COMPARABLE) for _ in range(6)] if p and any(c.kind == p[1].kind for c in outer.columns)), None)
             name, other = (pair[1].name, next(c for c in outer.columns if c.kind == pair[1].kind).name) if pair else ("k", "k")
-            # Of an expression half of the time: a plan that makes its values distinct computes it once more in the join.
+            # Of an expression half of the time: a plan that makes its values distinct computes it once more
+            # in the join.
             made = make.compound(pair[1].kind if pair else "int4", 1) if rng.random() < 0.5 else None
             query = Select(items=[made or Node("any", f"{inner.alias}.{name}")], first=node, where=where)
             if shape in ("in", "not in") and rng.random() < 0.4:
@@ -370,7 +373,8 @@ class Queries:
         return [self.rng.choice(kinds) for _ in range(self.rng.randint(0, 2))]
 
     def stored_order(self, make, sources):
-        """A column as it is stored, whose statistics tell a top-N sort what to read first; or a unique one alone."""
+        """A column as it is stored, whose statistics tell a top-N sort what to read first; or a unique one
+        alone."""
         rng = self.rng
         total = self.total(sources)
         if len(total) == 1 and rng.random() < 0.3:
@@ -390,8 +394,8 @@ class Queries:
         return [(Node("int8", f"{source.alias}.{key}"), "") for source in sources for key in source.keys]
 
     def aggregated(self, make, inner=False):
-        """One aggregate call. An inner one must not show which of several equal values it met (1.0 or 1.00), which is
-        the plan's choice: what is then computed from that could be anything."""
+        """One aggregate call. An inner one must not show which of several equal values it met (1.0 or 1.00),
+        which is the plan's choice: what is then computed from that could be anything."""
         rng = self.rng
         for _ in range(8):
             kind, template, wanted = rng.choice(AGGREGATES)
@@ -527,8 +531,8 @@ SUMMED = re.compile(r"\b(sum|avg|stddev|variance|var_\w+|corr|regr_\w+|covar_\w+
 
 
 def float_columns(query):
-    """The output columns that are floats and may differ a little, with the relative difference allowed: the order of
-    summation is free. A query that sums nothing has none."""
+    """The output columns that are floats and may differ a little, with the relative difference allowed: the
+    order of summation is free. A query that sums nothing has none."""
     if not SUMMED.search(query.sql()):
         return {}
     return {place: 1e-5 if kind in ("float4", "wild4") else 1e-12 for place, kind in enumerate(query.kinds) if kind in FLOATS}
@@ -538,7 +542,8 @@ STANDS_FOR_OTHERS = re.compile(r"t\d+\.\w+$|(min|max|percentile_disc|mode|array_
 
 
 def loose_columns(query):
-    """The output columns that show one of several equal values (1.0 or 1.00): which one, sorting and hashing decide."""
+    """The output columns that show one of several equal values (1.0 or 1.00): which one, sorting and hashing
+    decide."""
     if not isinstance(query, Select) or not (query.group or query.distinct or any("(" in item.sql() for item in query.items)):
         return set()
     return {place for place, item in enumerate(query.items) if STANDS_FOR_OTHERS.match(item.sql())}

@@ -1,8 +1,8 @@
 """The tables that generated changes are made to: keys, indexes, constraints, triggers, a child, partitions.
 
-Who calls it: `changes` asks what a shape has, generated_changes.py makes it on both sides. The statements name no schema and
-no access method: the session of each side chooses. Every shape has the table `t` that is changed and `u`, which it is
-joined with; `log` is what triggers write to.
+Who calls it: `changes` asks what a shape has, generated_changes.py makes it on both sides. The statements
+name no schema and no access method: the session of each side chooses. Every shape has the table `t` that is
+changed and `u`, which it is joined with; `log` is what triggers write to.
 """
 
 COLUMNS = ("id", "k", "v", "n", "d", "big")
@@ -44,7 +44,8 @@ class Shape:
     def __init__(self, rng):
         self.partitioned = rng.random() < 0.15
         self.key = rng.random() < 0.85
-        # A second unique column, checked at once, at the end of the statement or at the end of the transaction.
+        # A second unique column, checked at once, at the end of the statement or at the end of the
+        # transaction.
         self.unique = None if self.partitioned else rng.choice((None, None, "UNIQUE (w)", "UNIQUE (w) DEFERRABLE", "UNIQUE (w) DEFERRABLE INITIALLY DEFERRED", "UNIQUE (v, w) DEFERRABLE INITIALLY DEFERRED", "UNIQUE (n, w, v) DEFERRABLE",
                                                                 "EXCLUDE USING btree (w WITH =)"))
         self.check = rng.random() < 0.4
@@ -52,8 +53,8 @@ class Shape:
         self.generated = rng.random() < 0.3
         # What a child does when its row goes; a child needs the key.
         self.child = rng.choice(("CASCADE", "SET NULL", "NO ACTION", "RESTRICT")) if self.key and not self.partitioned and rng.random() < 0.3 else None
-        # A lock FOR KEY SHARE of a row in a stripe and an UPDATE of it wait for each other, which heap's do not (docs/limitations.md):
-        # where there are such locks, nobody else is at work.
+        # A lock FOR KEY SHARE of a row in a stripe and an UPDATE of it wait for each other, which heap's do
+        # not (docs/limitations.md): where there are such locks, nobody else is at work.
         self.crowded = not self.child
         self.indexes = [text for text in ("CREATE INDEX t_k ON t (k)", "CREATE INDEX t_v ON t USING hash (v)", "CREATE INDEX t_expr ON t ((k % 7), id)",
                                           "CREATE INDEX t_part ON t (n) WHERE k < 50", "CREATE INDEX t_incl ON t (d) INCLUDE (n)",

@@ -1,8 +1,9 @@
 """Makes a query that differs smaller while it still differs, then its tables, and writes a reproducer.
 
-Who calls it: the program, for a difference. Parts of the query are dropped or put in place of the whole, one at a
-time; what changes the answers into errors on both sides no longer differs, so that no rules of SQL are needed here.
-Then the tables are copied with the columns that the query names and with ever fewer rows, all of them cold.
+Who calls it: the program, for a difference. Parts of the query are dropped or put in place of the whole, one
+at a time; what changes the answers into errors on both sides no longer differs, so that no rules of SQL are
+needed here. Then the tables are copied with the columns that the query names and with ever fewer rows, all of
+them cold.
 """
 
 import re
@@ -45,7 +46,8 @@ class Shrinker:
     # -- the data ---------------------------------------------------------------------------------
 
     def data(self, query, tables):
-        """Statements that make small tables on which the query still differs; None where copies do not differ."""
+        """Statements that make small tables on which the query still differs; None where copies do not
+        differ."""
         text = query.sql()
         used = [t for t in tables if re.search(rf"\b{t.name}\b", text)]
         columns = {t.name: [c for c in t.columns if re.search(rf"\b{c.name}\b", text)] or t.columns[:1] for t in used}

@@ -1,9 +1,11 @@
 """Generated tables: columns, rows, and how they come into heap and colcompress.
 
-Who calls it: the program, once a round. Every table exists in three schemas: `c` (colcompress), `h` (heap, the same
-rows in the same physical order, so that "the first row of a group" means the same) and `b` (heap backward, which
-shows what depends on that order and so is no difference). Queries name no schema: the search path chooses.
-Invariant: the rows of `c` and `h` are loaded from the same statements and compared before `h` is put in `c`'s order.
+Who calls it: the program, once a round. Every table exists in three schemas: `c` (colcompress), `h` (heap,
+the same rows in the same physical order, so that "the first row of a group" means the same) and `b` (heap
+backward, which shows what depends on that order and so is no difference). Queries name no schema: the search
+path chooses.
+Invariant: the rows of `c` and `h` are loaded from the same statements and compared before `h` is put in `c`'s
+order.
 """
 
 import os
@@ -14,7 +16,8 @@ NULL = "\\N"
 
 
 class Column:
-    """A column: its type, and how its values are spread: a few distinct ones, many, or rising with the rows."""
+    """A column: its type, and how its values are spread: a few distinct ones, many, or rising with the rows.
+    """
 
     def __init__(self, name, kind_type, rng):
         self.name, self.type = name, kind_type
@@ -179,7 +182,8 @@ class Builder:
         path.unlink()
 
     def align(self, table, indexes):
-        """Compares the two loads, then gives `h` the physical order of `c` and makes `b`, the same backward."""
+        """Compares the two loads, then gives `h` the physical order of `c` and makes `b`, the same backward.
+        """
         name = table.name
         stored = self.run("c", f"SELECT id, x::text FROM c.{name} x ORDER BY 1").rows
         wanted = self.run("h", f"SELECT id, x::text FROM h.{name} x ORDER BY 1").rows

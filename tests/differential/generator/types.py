@@ -1,8 +1,9 @@
 """The column types of generated tables and the values that go into them.
 
 Who calls it: `tables` makes columns of them, `expressions` takes literals from them. A type's `kind` is what
-expressions are typed by. The values lean towards what breaks comparisons and encodings: equal values of different
-bytes (1.0 and 1.00, -0 and 0, 1 month and 30 days, padded text), NaN, infinities, empty and long ones, extremes.
+expressions are typed by. The values lean towards what breaks comparisons and encodings: equal values of
+different bytes (1.0 and 1.00, -0 and 0, 1 month and 30 days, padded text), NaN, infinities, empty and long
+ones, extremes.
 """
 
 import json
@@ -121,8 +122,8 @@ def interval_of(maker, key=float):
 
 
 class Type:
-    """A column type: its kind, its SQL, how to make a value, whether it can be compared and sorted, and whether its
-    values can run in ascending order with the rows (`series`)."""
+    """A column type: its kind, its SQL, how to make a value, whether it can be compared and sorted, and
+    whether its values can run in ascending order with the rows (`series`)."""
 
     def __init__(self, kind, sql, make, comparable=True, series=None, sort_text=None):
         self.kind, self.sql, self.make, self.comparable, self.series = kind, sql, make, comparable, series

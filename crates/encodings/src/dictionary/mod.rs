@@ -1,8 +1,9 @@
-//! Dictionary: codes into the entries that all chunks of the column share (`shared.rs`). Payload: an integer node of the codes.
+//! Dictionary: codes into the entries that all chunks of the column share (`shared.rs`). Payload: an integer
+//! node of the codes.
 //!
-//! Encoders number entries in the order of first appearance, so that periodic or sorted columns give codes that delta and
-//! run-length make nearly free. This file reads codes of any type; who builds the entries is the type's own business
-//! ([`CodeEncoder`] takes finished codes).
+//! Encoders number entries in the order of first appearance, so that periodic or sorted columns give codes
+//! that delta and run-length make nearly free. This file reads codes of any type; who builds the entries is
+//! the type's own business ([`CodeEncoder`] takes finished codes).
 
 mod numbers;
 

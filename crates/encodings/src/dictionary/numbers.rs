@@ -39,7 +39,8 @@ fn keys(column: &Vector) -> Option<Vec<u64>> {
     })
 }
 
-/// Codes in order of first appearance and the row where each entry appears first; `None` over `limit` entries.
+/// Codes in order of first appearance and the row where each entry appears first; `None` over `limit`
+/// entries.
 fn number(keys: &[u64], limit: usize) -> Option<(Vec<u32>, Vec<u32>)> {
     const EMPTY: u32 = u32::MAX;
     let mut table: Vec<(u64, u32)> = vec![(0, EMPTY); 1024];

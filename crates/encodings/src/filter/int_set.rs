@@ -5,7 +5,8 @@ const BITS_PER_MEMBER: usize = 16;
 
 /// Members of an `IN` list.
 ///
-/// Invariant: a value whose bucket is not marked is no member; where buckets are one value wide, one whose bucket is marked is one.
+/// Invariant: a value whose bucket is not marked is no member; where buckets are one value wide, one whose
+/// bucket is marked is one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct IntSet {
     /// Ascending, each once.

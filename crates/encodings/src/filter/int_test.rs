@@ -1,4 +1,5 @@
-//! A predicate on integers (dates, timestamps, unscaled decimals, dictionary codes) as ranges of the stored domain.
+//! A predicate on integers (dates, timestamps, unscaled decimals, dictionary codes) as ranges of the stored
+//! domain.
 
 use std::cmp::Ordering;
 
@@ -39,7 +40,8 @@ impl IntTest {
         }
     }
 
-    /// The values that satisfy `op` against a number that lies at `floor`, or strictly between `floor` and `floor + 1` when not `exact`.
+    /// The values that satisfy `op` against a number that lies at `floor`, or strictly between `floor` and
+    /// `floor + 1` when not `exact`.
     fn compare(op: CompareOp, floor: i128, exact: bool) -> Self {
         let range = |low, high| Self::Range { low, high, outside: false };
         let (min, max) = (i128::MIN, i128::MAX);
@@ -126,7 +128,8 @@ fn decimal(scalar: &Scalar) -> Result<(i128, u16)> {
     }
 }
 
-/// `unscaled` x 10^-`own` in units of 10^-`scale`: its floor and whether that is exact. `None` when it overflows upwards.
+/// `unscaled` x 10^-`own` in units of 10^-`scale`: its floor and whether that is exact. `None` when it
+/// overflows upwards.
 fn rescale(unscaled: i128, own: u16, scale: u16) -> Option<(i128, bool)> {
     match own.cmp(&scale) {
         Ordering::Equal => Some((unscaled, true)),

@@ -1,7 +1,9 @@
-//! Exact predicate evaluation on decoded vectors: the fallback of filtering on encoded data and the oracle of its tests.
+//! Exact predicate evaluation on decoded vectors: the fallback of filtering on encoded data and the oracle of
+//! its tests.
 //!
-//! Equality and order are those of the logical type (`LogicalType`'s table). A value in the side lane of a decimal is in
-//! the host's own bytes: a comparison that meets one is `Unsupported`, and the host evaluates that condition itself.
+//! Equality and order are those of the logical type (`LogicalType`'s table). A value in the side lane of a
+//! decimal is in the host's own bytes: a comparison that meets one is `Unsupported`, and the host evaluates
+//! that condition itself.
 
 use std::cmp::Ordering;
 
@@ -15,8 +17,8 @@ use crate::encoding::Leaf;
 
 /// Narrows `selection` to the rows of `vector` for which `predicate` is TRUE (its column index is ignored).
 ///
-/// Errors: `InvalidInput` when a constant does not fit the vector's type; `Unsupported` when a comparison meets a decimal in the
-/// side lane. On error the selection is untouched.
+/// Errors: `InvalidInput` when a constant does not fit the vector's type; `Unsupported` when a comparison
+/// meets a decimal in the side lane. On error the selection is untouched.
 pub fn filter_vector(vector: &Vector, predicate: &Predicate, selection: &mut Selection) -> Result<()> {
     match predicate {
         Predicate::Always(true) => {}

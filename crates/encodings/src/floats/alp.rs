@@ -1,11 +1,14 @@
-//! ALP: floats that are decimals as integers (Afroozeh, Kuffo, Boncz: "ALP: Adaptive Lossless floating-Point Compression", SIGMOD 2023).
+//! ALP: floats that are decimals as integers (Afroozeh, Kuffo, Boncz: "ALP: Adaptive Lossless floating-Point
+//! Compression", SIGMOD 2023).
 //!
-//! value = integer x 10^factor x 10^-exponent, computed in doubles from left to right with the nearest doubles of both powers (a single is
-//! rounded once more at the end). Whatever does not come back bit for bit is an exception.
-//! Payload: exponent, factor; number of exceptions (varint) and, if any, an integer child of their rows and their bit patterns; an
-//! integer node of the integers (an exception has any).
+//! value = integer x 10^factor x 10^-exponent, computed in doubles from left to right with the nearest
+//! doubles of both powers (a single is rounded once more at the end). Whatever does not come back bit for bit
+//! is an exception.
+//! Payload: exponent, factor; number of exceptions (varint) and, if any, an integer child of their rows and
+//! their bit patterns; an integer node of the integers (an exception has any).
 //!
-//! The product grows with the integer, so a comparison with a constant is a comparison of integers: `test` searches the limits.
+//! The product grows with the integer, so a comparison with a constant is a comparison of integers: `test`
+//! searches the limits.
 
 use std::ops::Range;
 

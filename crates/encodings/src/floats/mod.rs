@@ -1,4 +1,5 @@
-//! Encodings of floats: decimals as integers (ALP), the bits cut in two (ALP-RD), and the general ones (dictionary, runs, plain).
+//! Encodings of floats: decimals as integers (ALP), the bits cut in two (ALP-RD), and the general ones
+//! (dictionary, runs, plain).
 //!
 //! Bit patterns are kept exactly: NaN payloads and -0 are exceptions wherever arithmetic would lose them.
 

@@ -1,4 +1,5 @@
-//! Bit-packed: frame-of-reference blocks of 1,024 values. Payload: the headers of all blocks, then their data.
+//! Bit-packed: frame-of-reference blocks of 1,024 values. Payload: the headers of all blocks, then their
+//! data.
 
 use vector::{Bitmap, Error, Result, Selection};
 

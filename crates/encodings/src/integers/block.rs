@@ -1,9 +1,11 @@
-//! One block of up to 1,024 integers as frame of reference: a base, values packed in so many bits above it, and patches for the few that
-//! need more (Zukowski et al., "Super-Scalar RAM-CPU Cache Compression", ICDE 2006). Bit-packed and delta nodes are made of these.
+//! One block of up to 1,024 integers as frame of reference: a base, values packed in so many bits above it,
+//! and patches for the few that need more (Zukowski et al., "Super-Scalar RAM-CPU Cache Compression", ICDE
+//! 2006). Bit-packed and delta nodes are made of these.
 //!
-//! Header: width in bits, plus 128 when there are patches; base (zigzag); with patches their number (varint) and the bytes of each one
-//! (1, 2, 4 or 8). Data: packed values, patch positions (16 bits each, ascending), patches (zigzag of value - base).
-//! The base is the smallest value, or what makes the largest value still fit where the outliers are small ones.
+//! Header: width in bits, plus 128 when there are patches; base (zigzag); with patches their number (varint)
+//! and the bytes of each one (1, 2, 4 or 8). Data: packed values, patch positions (16 bits each, ascending),
+//! patches (zigzag of value - base). The base is the smallest value, or what makes the largest value still
+//! fit where the outliers are small ones.
 
 use vector::{Error, Result};
 
@@ -62,7 +64,8 @@ pub(super) fn plan(values: &[i64]) -> Plan {
     };
     let size = patch_bytes(full + 1);
     for from_top in [false, true] {
-        // Patches pay only where most values need fewer bits than the range has: one cheap pass rules out most blocks.
+        // Patches pay only where most values need fewer bits than the range has: one cheap pass rules out
+        // most blocks.
         let half = 1u64 << (full - 1);
         let near = if from_top {
             kernels::count_below(values, high, true, half)

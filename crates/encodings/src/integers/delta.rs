@@ -1,8 +1,9 @@
-//! Delta: differences of neighbours in frame-of-reference blocks, each block starting again from its own first value, so that row i needs
-//! one block at most. Payload: for every block its first value (zigzag) and header, then the data of all blocks.
+//! Delta: differences of neighbours in frame-of-reference blocks, each block starting again from its own
+//! first value, so that row i needs one block at most. Payload: for every block its first value (zigzag) and
+//! header, then the data of all blocks.
 //!
-//! Differences wrap, so any values will do. A sorted column has small ones; a counter that starts again every so often has
-//! equal ones with a patch at each restart.
+//! Differences wrap, so any values will do. A sorted column has small ones; a counter that starts again every
+//! so often has equal ones with a patch at each restart.
 
 use vector::{Bitmap, Error, Result, Selection};
 
@@ -15,7 +16,8 @@ use crate::kernels::bitpack::BLOCK;
 use crate::kernels::{fill, scan};
 use crate::options::EncodingId;
 
-/// The differences of all blocks (the first of each repeats the second, so that it costs nothing), their plans, and the bytes in all.
+/// The differences of all blocks (the first of each repeats the second, so that it costs nothing), their
+/// plans, and the bytes in all.
 pub(super) fn plan(values: &[i64]) -> (Vec<i64>, Vec<Plan>, usize) {
     let mut deltas = Vec::with_capacity(values.len());
     for block in values.chunks(BLOCK) {

@@ -1,9 +1,11 @@
-//! Levels: small numbers as one bitmap a level. A bit of level j says, for each value that is at least j, whether it is greater; so
-//! each value costs one bit more than itself (the largest one bit less), which beats packing when small numbers are much the most frequent.
-//! (A wavelet tree of the unary code: Grossi, Gupta, Vitter, SODA 2003.)
+//! Levels: small numbers as one bitmap a level. A bit of level j says, for each value that is at least j,
+//! whether it is greater; so each value costs one bit more than itself (the largest one bit less), which
+//! beats packing when small numbers are much the most frequent. (A wavelet tree of the unary code: Grossi,
+//! Gupta, Vitter, SODA 2003.)
 //!
-//! Payload: base (zigzag), number of levels (1-15), then per level its bits in 64-bit words. Level 0 has a bit for every row, each next
-//! one a bit for every one-bit of the level before. Row i is found by counting bits, never by decoding.
+//! Payload: base (zigzag), number of levels (1-15), then per level its bits in 64-bit words. Level 0 has a
+//! bit for every row, each next one a bit for every one-bit of the level before. Row i is found by counting
+//! bits, never by decoding.
 
 use vector::{Error, Result};
 

@@ -1,8 +1,10 @@
-//! Integer nodes: what integers, dates, timestamps, dictionary codes, lengths, positions and unscaled decimals are stored in.
+//! Integer nodes: what integers, dates, timestamps, dictionary codes, lengths, positions and unscaled
+//! decimals are stored in.
 //!
-//! An integer node is a tag and a payload that reaches to the end of its reader; its parent knows the number of rows. Values are 64-bit signed
-//! while encoding; a reader asks for the width it wants ([`Lane`]) and gets them wrapped to it, so a parent checks whatever limits
-//! it needs (code below dictionary size, sum of lengths).
+//! An integer node is a tag and a payload that reaches to the end of its reader; its parent knows the number
+//! of rows. Values are 64-bit signed while encoding; a reader asks for the width it wants ([`Lane`]) and gets
+//! them wrapped to it, so a parent checks whatever limits it needs (code below dictionary size, sum of
+//! lengths).
 //!
 //! | tag | payload |
 //! | --- | --- |

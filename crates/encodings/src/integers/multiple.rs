@@ -1,5 +1,6 @@
-//! Multiples: values that are a base plus a multiple of one factor, as the multipliers. Decimals with fewer digits than their scale, timestamps
-//! of whole seconds or days and the like lose the bits that say nothing. Payload: base (zigzag), factor (varint, at least 2), integer node of the multipliers.
+//! Multiples: values that are a base plus a multiple of one factor, as the multipliers. Decimals with fewer
+//! digits than their scale, timestamps of whole seconds or days and the like lose the bits that say nothing.
+//! Payload: base (zigzag), factor (varint, at least 2), integer node of the multipliers.
 
 use vector::{Bitmap, Error, Result, Selection};
 
@@ -12,7 +13,8 @@ use crate::options::EncodingId;
 /// Values looked at before all of them are.
 const SAMPLE: usize = 32;
 
-/// The greatest common divisor of all differences to the smallest value, which is returned with it; `None` when it is 1.
+/// The greatest common divisor of all differences to the smallest value, which is returned with it; `None`
+/// when it is 1.
 pub(super) fn factor(values: &[i64]) -> Option<(i64, u64)> {
     let low = crate::kernels::scan::limits(values, *values.first()?).0;
     let fold = |start: u64, values: &mut dyn Iterator<Item = &i64>| {
@@ -107,7 +109,8 @@ impl<'a> Multiple<'a> {
         Ok(())
     }
 
-    /// The test on values becomes one on multipliers: these are unsigned, grow with the values and never wrap.
+    /// The test on values becomes one on multipliers: these are unsigned, grow with the values and never
+    /// wrap.
     pub(super) fn test(&self, test: &IntTest, selection: &Selection) -> Result<Option<Bitmap>> {
         let (base, factor) = (i128::from(self.base), i128::from(self.factor.cast_unsigned()));
         let above = |value: i128| value.saturating_sub(base);

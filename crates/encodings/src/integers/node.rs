@@ -98,7 +98,8 @@ enum Kind<'a> {
 }
 
 impl<'a> IntNode<'a> {
-    /// Opens the node (tag and payload) that fills the rest of `reader`; `depth` levels of children are allowed.
+    /// Opens the node (tag and payload) that fills the rest of `reader`; `depth` levels of children are
+    /// allowed.
     pub fn open(reader: &mut Reader<'a>, rows: usize, depth: u8) -> Result<Self> {
         let id = EncodingId::from_tag(reader.u8()?)?;
         Self::open_tagged(id, reader, rows, depth)
@@ -206,8 +207,8 @@ impl<'a> IntNode<'a> {
         }
     }
 
-    /// Appends the values of these ascending rows. Where they are many, all values are decoded, which takes a fraction of a nanosecond
-    /// each, while finding one takes some (and tens of them in runs and levels).
+    /// Appends the values of these ascending rows. Where they are many, all values are decoded, which takes a
+    /// fraction of a nanosecond each, while finding one takes some (and tens of them in runs and levels).
     pub fn take_into<T: Lane>(&self, rows: &[u32], out: &mut Vec<T>) -> Result<()> {
         out.reserve(rows.len());
         let single = match (&self.kind, rows) {

@@ -1,5 +1,6 @@
-//! Periodic: a pattern that repeats from the first row on, as devices report in turn or generators count around. Payload: period
-//! (varint, at least 1 and below the number of rows), integer node of the first period's values.
+//! Periodic: a pattern that repeats from the first row on, as devices report in turn or generators count
+//! around. Payload: period (varint, at least 1 and below the number of rows), integer node of the first
+//! period's values.
 
 use vector::{Error, Result};
 

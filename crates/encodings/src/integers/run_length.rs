@@ -1,5 +1,5 @@
-//! Run-length: runs of equal values. Payload: number of runs (varint), an integer child of the rows they end before, and an
-//! integer node of their values.
+//! Run-length: runs of equal values. Payload: number of runs (varint), an integer child of the rows they end
+//! before, and an integer node of their values.
 
 use vector::{Bitmap, Error, Result};
 

@@ -1,8 +1,9 @@
 //! Appending many short pieces to a byte vector whose memory is not cleared first.
 //!
-//! Called by the template encoding for every step of every row. A short piece is stored as a whole slot of 16 bytes, of which only the first
-//! count; what follows is overwritten by the next piece. Each operation checks its own room (one comparison), so callers need no
-//! `unsafe` and wrong lengths from stored bytes end in `None`.
+//! Called by the template encoding for every step of every row. A short piece is stored as a whole slot of 16
+//! bytes, of which only the first count; what follows is overwritten by the next piece. Each operation checks
+//! its own room (one comparison), so callers need no `unsafe` and wrong lengths from stored bytes end in
+//! `None`.
 //!
 //! Invariant: bytes before `at` are initialised; nothing is written at or past `capacity`.
 

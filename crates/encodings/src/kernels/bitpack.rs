@@ -1,11 +1,12 @@
-//! Bit-packing in blocks of up to 1,024 values: the interleaved layout of FastLanes (Afroozeh and Boncz, "The FastLanes Compression Layout",
-//! VLDB 2023), without its reordering of rows.
+//! Bit-packing in blocks of up to 1,024 values: the interleaved layout of FastLanes (Afroozeh and Boncz, "The
+//! FastLanes Compression Layout", VLDB 2023), without its reordering of rows.
 //!
-//! A block is seen as rows of one machine word per lane: 32 lanes of 32-bit words for widths up to 32, 16 lanes of 64-bit words above. Value i sits in
-//! lane `i % lanes` at row `i / lanes`; each lane packs its values end to end, low bits first, and word k of all lanes is
-//! stored together. So unpacking one row of values is the same shift and mask over one run of words: vectorised by the compiler,
-//! with no dependency between lanes, and value i is found with one division. Blocks of fewer than [`STREAM_BELOW`] values
-//! are one stream of bits instead, because whole rows of lanes would waste more than they save.
+//! A block is seen as rows of one machine word per lane: 32 lanes of 32-bit words for widths up to 32, 16
+//! lanes of 64-bit words above. Value i sits in lane `i % lanes` at row `i / lanes`; each lane packs its
+//! values end to end, low bits first, and word k of all lanes is stored together. So unpacking one row of
+//! values is the same shift and mask over one run of words: vectorised by the compiler, with no dependency
+//! between lanes, and value i is found with one division. Blocks of fewer than [`STREAM_BELOW`] values are
+//! one stream of bits instead, because whole rows of lanes would waste more than they save.
 
 use std::mem::MaybeUninit;
 
@@ -159,8 +160,8 @@ pub fn unpack<T: Lane>(bytes: &[u8], count: usize, width: u8, base: i64, out: &m
     } else {
         unpack_rows64(bytes, width, base, spare);
     }
-    // SAFETY: `written` >= `count` values of capacity were reserved, and the kernels write every value of the slice
-    // they are given (its length is a whole number of rows).
+    // SAFETY: `written` >= `count` values of capacity were reserved, and the kernels write every value of the
+    // slice they are given (its length is a whole number of rows).
     unsafe { out.set_len(len + count) };
     true
 }

@@ -64,8 +64,8 @@ dispatch! {
 #[inline(always)]
 #[allow(clippy::cast_precision_loss)]
 fn to_floats_body<T: Real>(ints: &[i64], scale: Scale, out: &mut Vec<T>) {
-    // There is no AVX2 conversion of 64-bit integers. Up to 2^51 the bits of integer + ROUND are those of ROUND plus the
-    // integer: an integer addition and a subtraction of doubles do the same.
+    // There is no AVX2 conversion of 64-bit integers. Up to 2^51 the bits of integer + ROUND are those of
+    // ROUND plus the integer: an integer addition and a subtraction of doubles do the same.
     let small = ints.iter().fold(0u64, |all, &int| all | int.unsigned_abs()) < MAX_INT.cast_unsigned();
     if small {
         let round = ROUND.to_bits().cast_signed();
@@ -79,7 +79,8 @@ fn to_floats_body<T: Real>(ints: &[i64], scale: Scale, out: &mut Vec<T>) {
 }
 
 dispatch! {
-    /// Appends `lefts[code] | right` for each pair, as bits of a float. `lefts` are shifted already; a code is cut to four bits.
+    /// Appends `lefts[code] | right` for each pair, as bits of a float. `lefts` are shifted already; a code
+    /// is cut to four bits.
     pub(crate) fn join[T: Real](codes: &[u32], rights: &[i64], lefts: &[u64; 16], out: &mut Vec<T>) = join_body
 }
 

@@ -1,10 +1,12 @@
-//! Expanding FSST codes: each code is a symbol of one to eight bytes, code 255 says that the next byte is itself.
+//! Expanding FSST codes: each code is a symbol of one to eight bytes, code 255 says that the next byte is
+//! itself.
 //!
-//! Called by the fsst encoding, one string at a time. Idea: Boncz, Neumann, Leis, "FSST: Fast Random Access String
-//! Compression", PVLDB 2020: always store eight bytes and advance by the symbol's length; eight codes at a time while no
-//! escape is among them.
+//! Called by the fsst encoding, one string at a time. Idea: Boncz, Neumann, Leis, "FSST: Fast Random Access
+//! String Compression", PVLDB 2020: always store eight bytes and advance by the symbol's length; eight codes
+//! at a time while no escape is among them.
 //!
-//! Invariant: nothing is written outside the output's capacity, whatever the codes are; lengths in the table are at most 8.
+//! Invariant: nothing is written outside the output's capacity, whatever the codes are; lengths in the table
+//! are at most 8.
 
 /// The code that announces a byte that stands for itself.
 pub const ESCAPE: u8 = 255;
@@ -21,7 +23,8 @@ pub struct SymbolTable {
 }
 
 impl SymbolTable {
-    /// A table of these symbols (code 0 first), each of one to eight bytes. `None` for more than 255 of them or a wrong length.
+    /// A table of these symbols (code 0 first), each of one to eight bytes. `None` for more than 255 of them
+    /// or a wrong length.
     pub fn new<'a>(symbols: impl IntoIterator<Item = &'a [u8]>) -> Option<Self> {
         let mut table = Self { symbols: [0; 256], lengths: [0; 256], count: 0 };
         for symbol in symbols {
@@ -38,8 +41,9 @@ impl SymbolTable {
     }
 }
 
-/// Appends the string behind `codes` to `out`. Fast where `out` has room for eight bytes a code and eight more; never grows
-/// `out` past `limit`. False when the codes end inside an escape, name no symbol, or go past the limit.
+/// Appends the string behind `codes` to `out`. Fast where `out` has room for eight bytes a code and eight
+/// more; never grows `out` past `limit`. False when the codes end inside an escape, name no symbol, or go
+/// past the limit.
 #[inline]
 pub fn append(table: &SymbolTable, codes: &[u8], out: &mut Vec<u8>, limit: usize) -> bool {
     if out.capacity() - out.len() < codes.len() * SLOT + SLOT {
@@ -50,7 +54,8 @@ pub fn append(table: &SymbolTable, codes: &[u8], out: &mut Vec<u8>, limit: usize
     let mut unknown = false;
     // Stores eight bytes and moves on by `length`, at most eight, for every code once.
     let mut put = |bytes: u64, length: u8| {
-        // SAFETY: room for eight bytes a code and eight more was checked, and no code has moved on by more than eight.
+        // SAFETY: room for eight bytes a code and eight more was checked, and no code has moved on by more
+        // than eight.
         unsafe {
             write.cast::<u64>().write_unaligned(bytes.to_le());
             write = write.add(usize::from(length));
@@ -102,8 +107,9 @@ const fn has_escape(block: [u8; 8]) -> bool {
 /// Place of a byte that stands for itself: no value begins there.
 pub const NO_PLACE: u32 = u32::MAX;
 
-/// Appends the strings behind the codes of many values at once, and says in `places` (one a code) where in `out` each code's bytes
-/// begin. Without a look at where values end there is no branch to mispredict but escapes. The rules for false are `append`'s.
+/// Appends the strings behind the codes of many values at once, and says in `places` (one a code) where in
+/// `out` each code's bytes begin. Without a look at where values end there is no branch to mispredict but
+/// escapes. The rules for false are `append`'s.
 pub fn append_run(
     table: &SymbolTable,
     codes: &[u8],
@@ -121,7 +127,8 @@ pub fn append_run(
     let mut at = out.len();
     let mut least = u8::MAX;
     let put = |at: usize, bytes: u64| {
-        // SAFETY: callers make sure that `at` is at most a block of eight slots past `limit`, and room for nine was reserved.
+        // SAFETY: callers make sure that `at` is at most a block of eight slots past `limit`, and room for
+        // nine was reserved.
         unsafe { base.add(at).cast::<u64>().write_unaligned(bytes.to_le()) };
     };
     let mut next = 0;

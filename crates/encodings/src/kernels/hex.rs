@@ -1,9 +1,9 @@
 //! Hexadecimal text to half as many bytes and back, 16 or 32 characters a step.
 //!
-//! Called by the hex and uuid encodings, always over the packed bytes of many rows end to end: rows of even length need
-//! no row boundaries here. Packing subtracts a base chosen by a comparison and joins nibble pairs with a
-//! multiply-add; unpacking spreads nibbles and looks their characters up with a byte shuffle (W. Mula, "hex encoding with
-//! SIMD"; D. Lemire, "parsing hex numbers with validation", 2023: the ideas only).
+//! Called by the hex and uuid encodings, always over the packed bytes of many rows end to end: rows of even
+//! length need no row boundaries here. Packing subtracts a base chosen by a comparison and joins nibble pairs
+//! with a multiply-add; unpacking spreads nibbles and looks their characters up with a byte shuffle (W. Mula,
+//! "hex encoding with SIMD"; D. Lemire, "parsing hex numbers with validation", 2023: the ideas only).
 //!
 //! Invariant: `unpack(pack(text)) == text` for every text that `pack` accepts; `pack` accepts one case only.
 
@@ -66,8 +66,8 @@ fn unpack_scalar(bytes: &[u8], case: HexCase, out: &mut [u8]) {
     }
 }
 
-/// Packs `text` (of even length) into `out`, half as long. False, with `out` undefined, when a character is not a
-/// hexadecimal digit of this case or the lengths do not fit.
+/// Packs `text` (of even length) into `out`, half as long. False, with `out` undefined, when a character is
+/// not a hexadecimal digit of this case or the lengths do not fit.
 pub fn pack(text: &[u8], case: HexCase, out: &mut [u8]) -> bool {
     if !text.len().is_multiple_of(2) || out.len() != text.len() / 2 {
         return false;

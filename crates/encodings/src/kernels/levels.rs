@@ -1,5 +1,5 @@
-//! Decoding of levels: per 64 rows, each level's bits are spread over the rows that the level before left open, and a row's value
-//! is the number of levels in which its bit is set.
+//! Decoding of levels: per 64 rows, each level's bits are spread over the rows that the level before left
+//! open, and a row's value is the number of levels in which its bit is set.
 
 use crate::integers::Lane;
 
@@ -10,7 +10,8 @@ const MAX_LEVELS: usize = 15;
 pub fn decode<T: Lane>(levels: &[&[[u8; 8]]], rows: usize, base: T, out: &mut Vec<T>) {
     #[cfg(target_arch = "x86_64")]
     if super::has_avx2() {
-        // SAFETY: every processor with AVX2 has BMI2 and POPCNT too (all came with Haswell and Zen), and AVX2 was just detected.
+        // SAFETY: every processor with AVX2 has BMI2 and POPCNT too (all came with Haswell and Zen), and AVX2
+        // was just detected.
         unsafe { decode_bmi2(levels, rows, base, out) };
         return;
     }

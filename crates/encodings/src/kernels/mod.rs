@@ -1,8 +1,10 @@
-//! The inner loops: unpacking bits, comparing, filling. The only folder of this crate where `unsafe` is allowed.
+//! The inner loops: unpacking bits, comparing, filling. The only folder of this crate where `unsafe` is
+//! allowed.
 //!
-//! Each kernel is one generic body, inlined into a wrapper per instruction set and picked at run time: a plain build is SSE2, the same loop
-//! compiled for AVX2 runs at twice the speed or more. The bodies index nothing outside their slices; what is unsafe is calling a
-//! wrapper for an instruction set (proved by detection) and declaring appended values initialised.
+//! Each kernel is one generic body, inlined into a wrapper per instruction set and picked at run time: a
+//! plain build is SSE2, the same loop compiled for AVX2 runs at twice the speed or more. The bodies index
+//! nothing outside their slices; what is unsafe is calling a wrapper for an instruction set (proved by
+//! detection) and declaring appended values initialised.
 #![allow(unsafe_code)]
 
 pub(crate) mod append;
@@ -36,8 +38,8 @@ macro_rules! dispatch {
                     $body($($arg),*)
                 }
                 if crate::kernels::has_avx2() {
-                    // SAFETY: every processor with AVX2 has the other features named above (all came with Haswell and Zen), and
-                    // AVX2 was just detected.
+                    // SAFETY: every processor with AVX2 has the other features named above (all came with
+                    // Haswell and Zen), and AVX2 was just detected.
                     return unsafe { avx2($($arg),*) };
                 }
             }

@@ -1,12 +1,13 @@
 //! Building many rows side by side: a piece for each of them, then the next piece for each.
 //!
-//! Called by the template encoding for runs of rows of one template. Every row has a stretch of `stride` bytes to itself, so that a loop over
-//! rows does the same thing to all of them without waiting for the length of the row before; views need no gapless rows. Short
-//! pieces are stored as whole slots of 16 bytes, literals in blocks of 32: what reaches too far stays in the row's stretch and is
-//! overwritten by the next piece.
+//! Called by the template encoding for runs of rows of one template. Every row has a stretch of `stride`
+//! bytes to itself, so that a loop over rows does the same thing to all of them without waiting for the
+//! length of the row before; views need no gapless rows. Short pieces are stored as whole slots of 16 bytes,
+//! literals in blocks of 32: what reaches too far stays in the row's stretch and is overwritten by the next
+//! piece.
 //!
-//! Invariant: each operation checks that it stays within the row's own stretch, so callers need no `unsafe` and wrong lengths from stored
-//! bytes end in `None`; `finish` leaves no byte uninitialised.
+//! Invariant: each operation checks that it stays within the row's own stretch, so callers need no `unsafe`
+//! and wrong lengths from stored bytes end in `None`; `finish` leaves no byte uninitialised.
 
 /// Most rows side by side.
 pub const BATCH: usize = 64;
@@ -159,8 +160,8 @@ impl Rows {
         (done == self.count).then_some(())
     }
 
-    /// Stores in each row, `offset` bytes after `starts`, the little-endian word `base` + the distance from `from` to the row's position + what
-    /// `add` gives. The word must have been appended before.
+    /// Stores in each row, `offset` bytes after `starts`, the little-endian word `base` + the distance from
+    /// `from` to the row's position + what `add` gives. The word must have been appended before.
     #[inline]
     pub fn words(
         &mut self,

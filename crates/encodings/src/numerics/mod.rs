@@ -1,6 +1,7 @@
-//! Exact decimals. Payload: scale (varint); width of the integers in bits (32, 64 or 128); display scales: 0 and the constant (varint), or
-//! 1 and an integer child; side lane: number of values (varint) and, if any, an integer child of their rows, one of their lengths,
-//! and their bytes as a child; last the integers: an integer node, or for 128 bits a wide node (`wide.rs`).
+//! Exact decimals. Payload: scale (varint); width of the integers in bits (32, 64 or 128); display scales: 0
+//! and the constant (varint), or 1 and an integer child; side lane: number of values (varint) and, if any, an
+//! integer child of their rows, one of their lengths, and their bytes as a child; last the integers: an
+//! integer node, or for 128 bits a wide node (`wide.rs`).
 
 mod wide;
 

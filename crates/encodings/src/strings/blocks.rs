@@ -1,8 +1,10 @@
-//! Byte strings in blocks that a block codec compressed: free text where zstd beats every light encoding on size.
+//! Byte strings in blocks that a block codec compressed: free text where zstd beats every light encoding on
+//! size.
 //!
-//! Payload: the lengths (`lengths.rs`, with the length of that part before it), total bytes (varint), bytes a block (varint), then each block's
-//! compressed length (varint), then the blocks as codec frames (`codec.rs`). A block covers a fixed stretch of the values laid end to end, so a
-//! value may reach into the next block. Reading one value expands the blocks it touches, nothing else.
+//! Payload: the lengths (`lengths.rs`, with the length of that part before it), total bytes (varint), bytes a
+//! block (varint), then each block's compressed length (varint), then the blocks as codec frames
+//! (`codec.rs`). A block covers a fixed stretch of the values laid end to end, so a value may reach into the
+//! next block. Reading one value expands the blocks it touches, nothing else.
 //!
 //! Invariant: blocks expand to exactly `total` bytes.
 

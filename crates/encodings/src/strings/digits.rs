@@ -1,8 +1,10 @@
-//! Text that is a common prefix and a decimal number, as integers: '/page/4711', 'Customer#000000001', '20240131'.
+//! Text that is a common prefix and a decimal number, as integers: '/page/4711', 'Customer#000000001',
+//! '20240131'.
 //!
-//! Payload: the prefix (with its length before it), the number of digits every number is padded to (varint, 0 = no padding), an integer
-//! node of the numbers (with its length before it). Unpadded numbers have no leading zero ('0' itself apart), so each number has one text.
-//! The integers then shrink as integers do: counting keys to nearly nothing.
+//! Payload: the prefix (with its length before it), the number of digits every number is padded to (varint, 0 =
+//! no padding), an integer node of the numbers (with its length before it). Unpadded numbers have no leading
+//! zero ('0' itself apart), so each number has one text. The integers then shrink as integers do: counting
+//! keys to nearly nothing.
 //!
 //! Invariant: at most 18 digits, so that every number fits 64 bits.
 
@@ -44,7 +46,8 @@ impl<'p> Form<'p> {
 
     /// One form for all texts, if there is one.
     fn common(texts: impl Iterator<Item = &'p [u8]> + Clone) -> Option<Self> {
-        // The shortest prefix wins: digits before the number that all share must not count as prefix of some only.
+        // The shortest prefix wins: digits before the number that all share must not count as prefix of some
+        // only.
         let mut form: Option<Self> = None;
         for text in texts.clone() {
             let own = Self::of(text)?;
@@ -190,7 +193,8 @@ impl DigitsNode<'_> {
     }
 }
 
-/// Longest prefix and number that are put together in a register (so that a shift by the prefix stays inside it).
+/// Longest prefix and number that are put together in a register (so that a shift by the prefix stays inside
+/// it).
 const SHORT: usize = 15;
 
 /// Up to sixteen bytes as a number, the first one lowest.
@@ -198,8 +202,8 @@ fn low_bytes(bytes: &[u8]) -> u128 {
     bytes.iter().rev().fold(0, |low, &byte| (low << 8) | u128::from(byte))
 }
 
-/// The text of a number padded to `width` digits, first character lowest, and its length; `None` where it is not short or not
-/// right.
+/// The text of a number padded to `width` digits, first character lowest, and its length; `None` where it is
+/// not short or not right.
 #[inline]
 fn short_number(number: i64, width: usize) -> Option<(u128, u32)> {
     const ZEROS: u128 = u128::from_le_bytes([b'0'; 16]);
@@ -218,8 +222,8 @@ fn short_number(number: i64, width: usize) -> Option<(u128, u32)> {
     Some(((digits | ZEROS) >> (8 * (16 - len)), len))
 }
 
-/// The eight decimal digits of a number below 10^8, one a byte, the first one lowest: halves, quarters, eighths side by side, each
-/// division a multiplication (exact for such small numbers).
+/// The eight decimal digits of a number below 10^8, one a byte, the first one lowest: halves, quarters,
+/// eighths side by side, each division a multiplication (exact for such small numbers).
 #[inline]
 const fn eight_digits(number: u64) -> u64 {
     let fours = (number / 10_000) | ((number % 10_000) << 32);

@@ -1,11 +1,14 @@
-//! FSST text: frequent pieces of one to eight bytes become one-byte codes; every value stays readable by itself.
+//! FSST text: frequent pieces of one to eight bytes become one-byte codes; every value stays readable by
+//! itself.
 //!
-//! After Boncz, Neumann, Leis, "FSST: Fast Random Access String Compression", PVLDB 2020. The crate `fsst` trains the table and compresses;
-//! expanding is ours (`kernels/fsst.rs`), and every chunk is expanded and compared once before it is written.
+//! After Boncz, Neumann, Leis, "FSST: Fast Random Access String Compression", PVLDB 2020. The crate `fsst`
+//! trains the table and compresses; expanding is ours (`kernels/fsst.rs`), and every chunk is expanded and
+//! compared once before it is written.
 //!
-//! Symbol table: number of symbols (varint), their lengths (one byte each), their bytes end to end. It is the payload of the shared section,
-//! or (a column of one chunk, dictionary entries) inside the node. Payload: 0 = shared or 1 = own table, the own table (with its length
-//! before it), expanded bytes of all values (varint), lengths of the codes (`lengths.rs`), codes.
+//! Symbol table: number of symbols (varint), their lengths (one byte each), their bytes end to end. It is the
+//! payload of the shared section, or (a column of one chunk, dictionary entries) inside the node. Payload: 0 =
+//! shared or 1 = own table, the own table (with its length before it), expanded bytes of all values (varint),
+//! lengths of the codes (`lengths.rs`), codes.
 //!
 //! Invariant: a value's codes never run into the next value's.
 
@@ -228,7 +231,8 @@ impl FsstNode<'_> {
         self.lengths.spans(self.context.rows, self.codes.len())
     }
 
-    /// Expands all values, some hundred at a time so that the places of their codes stay in the nearest cache.
+    /// Expands all values, some hundred at a time so that the places of their codes stay in the nearest
+    /// cache.
     fn expand_all(&self) -> Result<ByteViews> {
         const RUN_CODES: usize = 2048;
         let wrong = || Error::corrupt("FSST codes");

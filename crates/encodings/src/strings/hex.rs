@@ -1,8 +1,9 @@
 //! Text of hexadecimal digits as half as many bytes, and canonical uuid text as sixteen.
 //!
-//! Payload of `hex`: 0 = lower or 1 = upper case, the packed lengths (`lengths.rs`), the packed bytes. Payload of `uuid_text`: the case,
-//! then sixteen bytes a row. Both keep equality, and order too among texts of this form, so constants are packed and compared
-//! with packed bytes. The kernels run over all rows at once (`kernels/hex.rs`).
+//! Payload of `hex`: 0 = lower or 1 = upper case, the packed lengths (`lengths.rs`), the packed bytes.
+//! Payload of `uuid_text`: the case, then sixteen bytes a row. Both keep equality, and order too among texts
+//! of this form, so constants are packed and compared with packed bytes. The kernels run over all rows at
+//! once (`kernels/hex.rs`).
 
 use std::ops::Range;
 use std::rc::Rc;

@@ -1,9 +1,9 @@
 //! Distinct byte strings of a column, numbered in order of first appearance.
 //!
-//! Called by the string dictionary. Idea: an open-addressing table of entry numbers beside 32 bits of their hash, so that a probe touches the
-//! entry's bytes only when it is almost surely the one; numbering by first appearance turns a column that repeats its
-//! values in turn into a counting one. Gives up as soon as the column shows too many distinct values, so that a column of keys costs a
-//! fraction of a pass.
+//! Called by the string dictionary. Idea: an open-addressing table of entry numbers beside 32 bits of their
+//! hash, so that a probe touches the entry's bytes only when it is almost surely the one; numbering by first
+//! appearance turns a column that repeats its values in turn into a counting one. Gives up as soon as the
+//! column shows too many distinct values, so that a column of keys costs a fraction of a pass.
 
 /// Rows after which the share of distinct values is judged for the first time; then at every doubling.
 const FIRST_CHECK: usize = 16 << 10;

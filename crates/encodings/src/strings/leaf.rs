@@ -1,6 +1,7 @@
 //! A condition on byte strings, prepared once and asked for many values.
 //!
-//! Called by every string node's `test` and by nothing else. Text and bytes compare bytewise (`vector::LogicalType`).
+//! Called by every string node's `test` and by nothing else. Text and bytes compare bytewise
+//! (`vector::LogicalType`).
 
 use vector::{CompareOp, Scalar};
 
@@ -57,7 +58,8 @@ impl<'p> BytesTest<'p> {
     }
 }
 
-/// A condition whose constants were mapped into the domain of an encoding that keeps equality: a comparison becomes one of mapped values.
+/// A condition whose constants were mapped into the domain of an encoding that keeps equality: a comparison
+/// becomes one of mapped values.
 #[derive(Debug)]
 pub enum Mapped<T> {
     /// The values that pass, or (negated) those that do not.
@@ -71,8 +73,9 @@ pub enum Mapped<T> {
     Order(CompareOp, T),
 }
 
-/// Maps the constants of a leaf. A constant of an equality that `map` gives `None` for equals no value. An order comparison is mapped
-/// only when `ordered`, and only if its constant can be mapped; prefixes never are.
+/// Maps the constants of a leaf. A constant of an equality that `map` gives `None` for equals no value. An
+/// order comparison is mapped only when `ordered`, and only if its constant can be mapped; prefixes never
+/// are.
 pub fn mapped<'p, T: Ord>(
     leaf: &Leaf<'p>,
     ordered: bool,

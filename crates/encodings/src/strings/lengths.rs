@@ -1,8 +1,8 @@
 //! The lengths of byte strings that lie end to end, and so their places.
 //!
-//! Called by every string node that keeps data in one run of bytes. Bytes: varint 0 and an integer node of the lengths (with its length
-//! before it), or varint `length + 1` when all are equal. Invariant: `spans` checks that the lengths add up to exactly the
-//! data they describe, so a place is always inside it.
+//! Called by every string node that keeps data in one run of bytes. Bytes: varint 0 and an integer node of
+//! the lengths (with its length before it), or varint `length + 1` when all are equal. Invariant: `spans`
+//! checks that the lengths add up to exactly the data they describe, so a place is always inside it.
 
 use std::cell::OnceCell;
 use std::rc::Rc;
@@ -20,7 +20,8 @@ const MAX_BYTES: usize = u32::MAX as usize;
 pub enum Lengths<'a> {
     /// All the same.
     Fixed(u32),
-    /// One each, and the places that follow from them, once they were asked for: whoever takes single values asks again and again.
+    /// One each, and the places that follow from them, once they were asked for: whoever takes single values
+    /// asks again and again.
     Node(IntNode<'a>, OnceCell<Rc<Vec<u32>>>),
 }
 
@@ -94,7 +95,8 @@ impl<'a> Lengths<'a> {
     }
 }
 
-/// Where values of these lengths begin in data of `data` bytes, and where the last one ends; `Corrupt` when they do not fill it exactly.
+/// Where values of these lengths begin in data of `data` bytes, and where the last one ends; `Corrupt` when
+/// they do not fill it exactly.
 pub fn offsets_of(lengths: &IntNode<'_>, data: usize) -> Result<Vec<u32>> {
     let mut offsets: Vec<u32> = vec![0];
     lengths.decode_into(&mut offsets)?;

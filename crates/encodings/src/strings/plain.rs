@@ -1,5 +1,5 @@
-//! Plain byte strings. Payload for variable width: an integer node of the lengths (with its length before it), then the data; for a
-//! fixed width the data alone.
+//! Plain byte strings. Payload for variable width: an integer node of the lengths (with its length before
+//! it), then the data; for a fixed width the data alone.
 
 use std::ops::Range;
 use std::rc::Rc;

@@ -1,8 +1,9 @@
 //! What a column of byte strings looks like: how many values it repeats, and how long they are.
 //!
-//! Called by `estimate` of the string encodings, so that the costly ones (training a symbol table, running a block codec) are only tried
-//! on text that is not better off as a dictionary. Distinct values are judged by rows picked all over the column, because a sample of
-//! contiguous runs sees no repetition in a column that counts through 5,000 values.
+//! Called by `estimate` of the string encodings, so that the costly ones (training a symbol table, running a
+//! block codec) are only tried on text that is not better off as a dictionary. Distinct values are judged by
+//! rows picked all over the column, because a sample of contiguous runs sees no repetition in a column that
+//! counts through 5,000 values.
 
 use vector::Values;
 
@@ -69,14 +70,15 @@ pub struct Profile {
 }
 
 impl Profile {
-    /// True where text compression is worth trying. (A few frequent values among many rare ones make the number of distinct
-    /// values look small.)
+    /// True where text compression is worth trying. (A few frequent values among many rare ones make the
+    /// number of distinct values look small.)
     pub fn is_free_text(&self) -> bool {
         self.length >= 4.0 && (self.distinct * 4.0 > self.rows as f64 || self.unique > 0.5)
     }
 }
 
-/// The profile of a sampled column; `None` when it holds no byte strings of variable width, or no bytes at all.
+/// The profile of a sampled column; `None` when it holds no byte strings of variable width, or no bytes at
+/// all.
 pub fn of(sample: &Sample<'_>) -> Option<Profile> {
     let Values::Bytes(views) = &sample.column.values else { return None };
     let Values::Bytes(sampled) = &sample.rows.values else { return None };

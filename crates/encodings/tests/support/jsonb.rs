@@ -1,5 +1,5 @@
-//! Makes PostgreSQL jsonb containers for tests, by the layout in `utils/jsonb.h`: a second implementation, so that what the encoder reads is
-//! checked against something written apart from it.
+//! Makes PostgreSQL jsonb containers for tests, by the layout in `utils/jsonb.h`: a second implementation, so
+//! that what the encoder reads is checked against something written apart from it.
 
 /// A JSON value; object keys are sorted here as jsonb wants them.
 #[derive(Debug, Clone)]

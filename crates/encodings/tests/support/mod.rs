@@ -1,4 +1,5 @@
-//! The conformance suite: what every encoding must do with any column. Call [`check`] with a column and options.
+//! The conformance suite: what every encoding must do with any column. Call [`check`] with a column and
+//! options.
 #![allow(dead_code, clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
 
 pub mod jsonb;
@@ -305,8 +306,8 @@ pub fn build(logical: LogicalType, fill: impl FnOnce(&mut VectorBuilder)) -> Vec
     builder.finish(&|unscaled, scale, display| format!("{unscaled}e-{scale}/{display}").into_bytes().into())
 }
 
-/// Every byte of the shared section and of each chunk changed in several ways, and every truncation: reading must say `Corrupt` (or
-/// `Unsupported`), or give some vector of the right length.
+/// Every byte of the shared section and of each chunk changed in several ways, and every truncation: reading
+/// must say `Corrupt` (or `Unsupported`), or give some vector of the right length.
 pub fn check_corruption(column: &Vector, options: &EncodeOptions<'_>) {
     let encoded = encode_column(column, options).unwrap();
     let predicates = predicates(column);

@@ -20,8 +20,8 @@ pub unsafe fn main_lock(place: usize) -> *mut pg_sys::LWLock {
     unsafe { &raw mut (*pg_sys::MainLWLockArray.add(place)).lock }
 }
 
-/// Declares this process one that does maintenance: whoever waits for it longer than `deadlock_timeout` interrupts it (SIGINT), and who needs the database for itself
-/// ends it, as it would autovacuum's.
+/// Declares this process one that does maintenance: whoever waits for it longer than `deadlock_timeout`
+/// interrupts it (SIGINT), and who needs the database for itself ends it, as it would autovacuum's.
 pub unsafe fn declare_maintenance() {
     // SAFETY: as the server sets the flags of its own processes.
     unsafe {
@@ -57,7 +57,8 @@ pub unsafe fn stop_timeout() {
     unsafe { pg_guard_ffi_boundary(|| disable_timeout(STATEMENT_TIMEOUT, false)) }
 }
 
-/// Whether rows may be taken away that a snapshot still sees, which then is to meet an ERROR (`old_snapshot_threshold`, which newer servers do not have).
+/// Whether rows may be taken away that a snapshot still sees, which then is to meet an ERROR
+/// (`old_snapshot_threshold`, which newer servers do not have).
 pub fn may_outlive_rows() -> bool {
     // SAFETY: a plain setting of the server's.
     unsafe { pg_sys::old_snapshot_threshold >= 0 }
@@ -72,8 +73,9 @@ pub struct DecodingSlot {
     pub plugin: String,
 }
 
-/// The logical replication slots of this database whose output plugins do not go by publications, at most `limit` of them. One that has no plugin yet is among them; one that was
-/// invalidated, so that nobody can read from it any more, is not. A look at shared memory.
+/// The logical replication slots of this database whose output plugins do not go by publications, at most
+/// `limit` of them. One that has no plugin yet is among them; one that was invalidated, so that nobody can
+/// read from it any more, is not. A look at shared memory.
 pub unsafe fn decoding_slots(limit: usize) -> Vec<DecodingSlot> {
     // SAFETY: the server's array of slots, under the lock that keeps slots from coming and going.
     unsafe {
@@ -408,7 +410,8 @@ pub unsafe fn holds_page_lock(table: pg_sys::Oid, block: BlockNumber, mode: u32)
     unsafe { holds(table, block, pg_sys::LockTagType::LOCKTAG_PAGE, mode) }
 }
 
-/// Whether somebody waits for a lock on a page of a table of this database that this session holds in just this mode.
+/// Whether somebody waits for a lock on a page of a table of this database that this session holds in just
+/// this mode.
 pub unsafe fn page_lock_has_waiters(table: pg_sys::Oid, block: BlockNumber, mode: u32) -> bool {
     // SAFETY: as above.
     unsafe {
@@ -468,7 +471,8 @@ pub unsafe fn locale(collation: pg_sys::Oid) -> Locale {
     unsafe extern "C-unwind" {
         fn pg_newlocale_from_collation(collation: pg_sys::Oid) -> *mut PgLocale;
     }
-    // SAFETY: a call into the server, guarded so that its ERROR unwinds; what it gives lives as long as the process.
+    // SAFETY: a call into the server, guarded so that its ERROR unwinds; what it gives lives as long as the
+    // process.
     unsafe {
         let locale = pg_guard_ffi_boundary(|| pg_newlocale_from_collation(collation));
         if locale.is_null() {
@@ -496,7 +500,8 @@ pub unsafe fn partition_key_columns(partition: pg_sys::Oid) -> i32 {
     unsafe extern "C-unwind" {
         fn get_partition_parent(relid: pg_sys::Oid, even_if_detached: bool) -> pg_sys::Oid;
     }
-    // SAFETY: catalog look-ups; the fixed part of a row of pg_partitioned_table begins with its table, the strategy and the number of columns.
+    // SAFETY: catalog look-ups; the fixed part of a row of pg_partitioned_table begins with its table, the
+    // strategy and the number of columns.
     unsafe {
         let table = pg_guard_ffi_boundary(|| get_partition_parent(partition, true));
         let cache = pg_sys::SysCacheIdentifier::PARTRELID as i32;
@@ -519,7 +524,8 @@ struct PartitionedTable {
     columns: i16,
 }
 
-/// Copies a block of the main fork as it is on disk, past the buffers. The block is below the end of the file.
+/// Copies a block of the main fork as it is on disk, past the buffers. The block is below the end of the
+/// file.
 pub unsafe fn read_from_disk(rel: Relation, block: BlockNumber, image: &mut [u8; pg_sys::BLCKSZ as usize]) {
     // SAFETY: rel is open; the server fills one page.
     unsafe {
@@ -538,7 +544,8 @@ pub unsafe fn same_bytes(one: pg_sys::Datum, other: pg_sys::Datum, by_value: boo
             length: std::ffi::c_int,
         ) -> bool;
     }
-    // SAFETY: a call into the server, guarded so that its ERROR unwinds; the values are of the type that is described.
+    // SAFETY: a call into the server, guarded so that its ERROR unwinds; the values are of the type that is
+    // described.
     unsafe { pg_guard_ffi_boundary(|| datumIsEqual(one, other, by_value, length.into())) }
 }
 
@@ -556,7 +563,8 @@ mod pruning {
     }
 }
 
-/// Finds out, when a statement starts, which inputs of an Append the values known by then leave. Gives the node an expression context. Returns what `matching_inputs` needs, and the set.
+/// Finds out, when a statement starts, which inputs of an Append the values known by then leave. Gives the
+/// node an expression context. Returns what `matching_inputs` needs, and the set.
 pub unsafe fn begin_pruning(
     node: *mut pg_sys::PlanState,
     inputs: i32,
@@ -572,7 +580,8 @@ pub unsafe fn begin_pruning(
     (state, remaining)
 }
 
-/// Which of the inputs that were left the parameters of now leave, counted without those that were not. An ERROR jumps past the caller, who guards.
+/// Which of the inputs that were left the parameters of now leave, counted without those that were not. An
+/// ERROR jumps past the caller, who guards.
 pub unsafe fn matching_inputs(state: *mut pg_sys::PartitionPruneState) -> *mut pg_sys::Bitmapset {
     // SAFETY: a call into the server.
     unsafe { pruning::ExecFindMatchingSubPlans(state, false) }
@@ -590,8 +599,9 @@ pub mod aggregate_column {
     pub const INITIAL: i16 = 21;
 }
 
-/// Logs that rows which `newest` and older transactions have killed are about to lose their traces: a standby replays it by ending
-/// queries that may still see such a row. (The record is the one of a btree page that is used again.)
+/// Logs that rows which `newest` and older transactions have killed are about to lose their traces: a standby
+/// replays it by ending queries that may still see such a row. (The record is the one of a btree page that is
+/// used again.)
 pub unsafe fn log_conflict_horizon(rel: Relation, newest: TransactionId) {
     const XLOG_BTREE_REUSE_PAGE: u8 = 0xD0;
     #[repr(C)]
@@ -613,8 +623,9 @@ pub unsafe fn log_conflict_horizon(rel: Relation, newest: TransactionId) {
     }
 }
 
-/// Logs that xmax and its bits on a row's version have changed: somebody has locked the row by an older version. `cleared`: its page was all-frozen in the
-/// visibility map before. In a critical section; the page is locked.
+/// Logs that xmax and its bits on a row's version have changed: somebody has locked the row by an older
+/// version. `cleared`: its page was all-frozen in the visibility map before. In a critical section; the page
+/// is locked.
 pub unsafe fn log_version_locked(rel: Relation, page: Buffer, tuple: &pg_sys::HeapTupleData, cleared: bool) {
     const XLOG_HEAP2_LOCK_UPDATED: u8 = 0x60;
     #[repr(C)]
@@ -650,8 +661,8 @@ pub unsafe fn log_version_locked(rel: Relation, page: Buffer, tuple: &pg_sys::He
     }
 }
 
-/// Logs that these line pointers of a page of a heap table have been made dead, and that no snapshot has anything to say about their tuples. In a critical
-/// section; the page is locked for cleanup.
+/// Logs that these line pointers of a page of a heap table have been made dead, and that no snapshot has
+/// anything to say about their tuples. In a critical section; the page is locked for cleanup.
 pub unsafe fn log_made_dead(page: Buffer, offsets: &mut [u16]) {
     const XLOG_HEAP2_PRUNE: u8 = 0x10;
     #[repr(C)]
@@ -673,8 +684,8 @@ pub unsafe fn log_made_dead(page: Buffer, offsets: &mut [u16]) {
     }
 }
 
-/// Has the shared statistics say how many live and dead rows a table has, once this backend has told what it has
-/// counted and not told yet. Nothing where there is no entry.
+/// Has the shared statistics say how many live and dead rows a table has, once this backend has told what it
+/// has counted and not told yet. Nothing where there is no entry.
 pub unsafe fn set_row_counts(rel: Relation, live: i64, dead: i64) {
     /// What utils/pgstat_internal.h calls PgStat_EntryRef: its first fields.
     #[repr(C)]
@@ -700,8 +711,8 @@ pub unsafe fn set_row_counts(rel: Relation, live: i64, dead: i64) {
     }
     /// PGSTAT_KIND_RELATION.
     const RELATION: i32 = 2;
-    // SAFETY: rel is open. Calls into the server, guarded so that an ERROR unwinds; between lock and unlock are
-    // stores only.
+    // SAFETY: rel is open. Calls into the server, guarded so that an ERROR unwinds; between lock and unlock
+    // are stores only.
     unsafe {
         let info = (*rel).pgstat_info;
         if info.is_null() && !(*rel).pgstat_enabled {
@@ -727,7 +738,8 @@ pub unsafe fn set_row_counts(rel: Relation, live: i64, dead: i64) {
     }
 }
 
-/// Takes the lock on a database that a session takes when it connects, to the end of the transaction, if it is to be had at once.
+/// Takes the lock on a database that a session takes when it connects, to the end of the transaction, if it
+/// is to be had at once.
 pub unsafe fn lock_database_if_free(database: pg_sys::Oid) -> bool {
     let tag = pg_sys::LOCKTAG {
         // Of no database.

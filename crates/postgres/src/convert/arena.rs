@@ -1,8 +1,11 @@
-//! Memory for Datums that point at something: blocks that are filled front to back and used again after a reset.
+//! Memory for Datums that point at something: blocks that are filled front to back and used again after a
+//! reset.
 //!
-//! Owned by `to_datum`. Invariant: an address handed out stays valid and unmoved until `reset`, and is 8-byte aligned.
+//! Owned by `to_datum`. Invariant: an address handed out stays valid and unmoved until `reset`, and is 8-byte
+//! aligned.
 
-/// Bytes of the first block: enough for the values of one row, whose readers are made and dropped with each look-up.
+/// Bytes of the first block: enough for the values of one row, whose readers are made and dropped with each
+/// look-up.
 const FIRST_BYTES: usize = 512;
 /// Bytes of an ordinary block; those before it double, a larger value gets a block of its own.
 const BLOCK_BYTES: usize = 64 * 1024;

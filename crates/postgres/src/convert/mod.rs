@@ -1,7 +1,8 @@
 //! Between the server's Datums and vectors: which vector a column's type gets, values in, values out.
 //!
-//! `type_map` decides once per column; `from_datum` fills vector builders from slots (the write path), `to_datum`
-//! turns vectors back into Datums (scans and fetches), `missing` supplies what a stripe is too old to have.
+//! `type_map` decides once per column; `from_datum` fills vector builders from slots (the write path),
+//! `to_datum` turns vectors back into Datums (scans and fetches), `missing` supplies what a stripe is too old
+//! to have.
 //! Invariant: a value comes back byte for byte as the server would store it after detoasting, for every type.
 
 mod arena;

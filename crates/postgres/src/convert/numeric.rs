@@ -1,12 +1,13 @@
 //! The server's `numeric` bytes to and from scaled integers, digit by digit.
 //!
-//! Called by `from_datum` and `to_datum` for every numeric value, so it works on plain bytes, without a call into
-//! the server. Layout (the header comment of the server's numeric.c): a 16-bit header; in the short form it holds
-//! sign, display scale and weight, in the long form sign and display scale with a 16-bit weight behind it; then
-//! base-10000 digits, most significant first, the first one worth 10000^weight.
+//! Called by `from_datum` and `to_datum` for every numeric value, so it works on plain bytes, without a call
+//! into the server. Layout (the header comment of the server's numeric.c): a 16-bit header; in the short form
+//! it holds sign, display scale and weight, in the long form sign and display scale with a 16-bit weight
+//! behind it; then base-10000 digits, most significant first, the first one worth 10000^weight.
 //!
-//! Invariant: [`decode`] answers only for bytes that [`encode`] gives back exactly; everything else (NaN, infinities, more than 38
-//! digits, digits that another writer left in an unusual form) is `None`, and the caller keeps the bytes themselves.
+//! Invariant: [`decode`] answers only for bytes that [`encode`] gives back exactly; everything else (NaN,
+//! infinities, more than 38 digits, digits that another writer left in an unusual form) is `None`, and the
+//! caller keeps the bytes themselves.
 
 use vector::{Decimal, power_of_ten};
 
@@ -16,8 +17,8 @@ const MAX_UNSCALED: i128 = 10i128.pow(38) - 1;
 const BASE: i128 = 10_000;
 /// Decimal digits in one stored digit.
 const DIGIT_WIDTH: i32 = 4;
-/// Display scales up to here stay the value's own scale, so that a column's scale does not change with its values;
-/// from here on trailing zeros would cost width for nothing.
+/// Display scales up to here stay the value's own scale, so that a column's scale does not change with its
+/// values; from here on trailing zeros would cost width for nothing.
 const COMMON_SCALE: u16 = 6;
 
 const SIGN_MASK: u16 = 0xC000;
@@ -30,7 +31,8 @@ const SHORT_SCALE_MAX: u16 = 0x3F;
 const SHORT_WEIGHT_BITS: u16 = 0x7F;
 const LONG_SCALE_MASK: u16 = 0x3FFF;
 
-/// Most bytes [`encode`] writes: a long header and the digits of 38 + 3 decimals on both sides of a digit border.
+/// Most bytes [`encode`] writes: a long header and the digits of 38 + 3 decimals on both sides of a digit
+/// border.
 pub const MAX_ENCODED: usize = 4 + 2 * 12;
 
 struct Parts<'a> {
@@ -64,7 +66,8 @@ fn parts(payload: &[u8]) -> Option<Parts<'_>> {
         sign => {
             let weight = i32::from(half(payload, 2)?.cast_signed());
             let display = header & LONG_SCALE_MASK;
-            // The server writes the short form whenever it can; a long one in its place would not come back as it was.
+            // The server writes the short form whenever it can; a long one in its place would not come back
+            // as it was.
             let short_form = display <= SHORT_SCALE_MAX && (-64..=63).contains(&weight);
             (!short_form).then_some(Parts {
                 negative: sign == NEGATIVE,
@@ -91,7 +94,8 @@ fn any_parts(payload: &[u8]) -> Option<Parts<'_>> {
     }
 }
 
-/// Whether two numerics have the same value, however many digits they show; None for damaged bytes, NaN and infinities.
+/// Whether two numerics have the same value, however many digits they show; None for damaged bytes, NaN and
+/// infinities.
 pub fn is_same(a: &[u8], b: &[u8]) -> Option<bool> {
     let (a, b) = (any_parts(a)?, any_parts(b)?);
     // Zero has no digits; the server strips leading and trailing zero digits of all others.
@@ -131,8 +135,8 @@ pub fn write_text(payload: &[u8], out: &mut Vec<u8>) -> Option<()> {
     Some(())
 }
 
-/// The decimal that a numeric's payload (without its length word) stands for, if it is one of at most 38 digits and in the
-/// form the server itself would write.
+/// The decimal that a numeric's payload (without its length word) stands for, if it is one of at most 38
+/// digits and in the form the server itself would write.
 #[inline]
 pub fn decode(payload: &[u8]) -> Option<Decimal> {
     let Parts { negative, weight, display, digits } = parts(payload)?;
@@ -168,7 +172,8 @@ pub fn decode(payload: &[u8]) -> Option<Decimal> {
         }
     }
     let count = i32::try_from(chunks.len()).ok()?;
-    // number x 10^-fraction is the value; `fraction` is negative for 10000 and its like, whose zeros are not stored.
+    // number x 10^-fraction is the value; `fraction` is negative for 10000 and its like, whose zeros are not
+    // stored.
     let mut fraction = (count - 1 - weight).checked_mul(DIGIT_WIDTH)?;
     let mut scale = i32::from(display);
     if display > COMMON_SCALE {
@@ -227,7 +232,8 @@ pub fn encode(decimal: Decimal, out: &mut [u8; MAX_ENCODED]) -> usize {
             }
         }
         None => {
-            // The lowest stored digit takes 4 - padding decimals, so that nothing is multiplied past 128 bits.
+            // The lowest stored digit takes 4 - padding decimals, so that nothing is multiplied past 128
+            // bits.
             let mut rest = magnitude;
             let low = 10u128.pow(u32::from(4 - padding));
             digits[0] = (rest % low) as u16 * 10u16.pow(u32::from(padding));
@@ -264,7 +270,8 @@ pub fn encode(decimal: Decimal, out: &mut [u8; MAX_ENCODED]) -> usize {
     at
 }
 
-/// The payload as owned bytes: what `vector`'s builder asks for when a value does not fit its column's common scale.
+/// The payload as owned bytes: what `vector`'s builder asks for when a value does not fit its column's common
+/// scale.
 pub fn to_side(unscaled: i128, scale: u16, display: u16) -> Box<[u8]> {
     let mut out = [0; MAX_ENCODED];
     let len = encode(Decimal { unscaled, scale, display }, &mut out);

@@ -1,10 +1,11 @@
 //! Vectors back into Datums: a whole batch of one column at a time, or single rows.
 //!
-//! One `ColumnReader` per column of a scan or fetch. Values that need memory are built in its arena and stay valid until
-//! [`ColumnReader::reset`], which the caller makes when no slot refers to the batch any more. Entries of a dictionary are built when a row
-//! first needs them and kept for as long as the same dictionary comes along; a constant is built once. Length words are four bytes on
-//! an aligned border unless the type's functions take short ones without a copy. Invariant: what comes out equals what
-//! `from_datum` was given, detoasted.
+//! One `ColumnReader` per column of a scan or fetch. Values that need memory are built in its arena and stay
+//! valid until [`ColumnReader::reset`], which the caller makes when no slot refers to the batch any more.
+//! Entries of a dictionary are built when a row first needs them and kept for as long as the same dictionary
+//! comes along; a constant is built once. Length words are four bytes on an aligned border unless the type's
+//! functions take short ones without a copy. Invariant: what comes out equals what `from_datum` was given,
+//! detoasted.
 
 use encodings::Single;
 use pgrx::pg_sys::Datum;
@@ -55,8 +56,8 @@ impl ColumnReader {
         }
     }
 
-    /// The values of the selected rows, in order, into the first `rows.len()` places of both slices; returns how many there are.
-    /// At a NULL the Datum is zero. Stops at the end of the shorter slice.
+    /// The values of the selected rows, in order, into the first `rows.len()` places of both slices; returns
+    /// how many there are. At a NULL the Datum is zero. Stops at the end of the shorter slice.
     pub fn datums(
         &mut self,
         vector: &Vector,
@@ -297,7 +298,8 @@ fn one(arena: &mut Arena, shape: Shape, vector: &Vector, row: usize) -> Option<D
     }
 }
 
-/// One value of a flat vector. None where vector and column do not go together, which no stripe of the table can cause.
+/// One value of a flat vector. None where vector and column do not go together, which no stripe of the table
+/// can cause.
 fn build(arena: &mut Arena, shape: Shape, vector: &Vector, row: usize) -> Option<Datum> {
     let by_value = matches!(shape, Shape::ByValue(_));
     Some(match &vector.values {
@@ -359,7 +361,8 @@ fn varlena(arena: &mut Arena, bytes: &[u8], short: bool) -> Datum {
         return Datum::from(place);
     }
     let place = arena.allocate(bytes.len() + 4);
-    // SAFETY: the arena gave room for the length word and the payload; values are below 1 GB, as the server made them.
+    // SAFETY: the arena gave room for the length word and the payload; values are below 1 GB, as the server
+    // made them.
     unsafe {
         pgrx::varlena::set_varsize_4b(place.cast(), bytes.len() as i32 + 4);
         std::ptr::copy_nonoverlapping(bytes.as_ptr(), place.add(4), bytes.len());

@@ -1,10 +1,10 @@
 //! Which logical type the values of a column get, and how the server holds them.
 //!
-//! Called once per column when a table is opened for writing or reading. The logical type decides statistics and
-//! comparisons, so a type is mapped to an ordered one only where the order of its default btree operators is the order that
-//! `vector::LogicalType` documents: `oid` and `xid8` are unsigned and enums sort by catalog, so they are opaque fixed bytes
-//! here. Invariant: `shape` alone says how a Datum is built, so a column that changed between binary-compatible types
-//! (integer to oid) still reads stripes written before.
+//! Called once per column when a table is opened for writing or reading. The logical type decides statistics
+//! and comparisons, so a type is mapped to an ordered one only where the order of its default btree operators
+//! is the order that `vector::LogicalType` documents: `oid` and `xid8` are unsigned and enums sort by
+//! catalog, so they are opaque fixed bytes here. Invariant: `shape` alone says how a Datum is built, so a
+//! column that changed between binary-compatible types (integer to oid) still reads stripes written before.
 
 use std::cell::RefCell;
 
@@ -24,7 +24,8 @@ pub enum Shape {
     Varlena {
         /// The value starts on an 8-byte border (arrays of bigint and the like).
         align8: bool,
-        /// The server would store a short value behind a one-byte length, and its functions take it so without a copy.
+        /// The server would store a short value behind a one-byte length, and its functions take it so
+        /// without a copy.
         short: bool,
     },
     /// A pointer to bytes that end with a zero byte.

@@ -1,7 +1,7 @@
 //! Values behind a length word: reading them in place, and having the server expand those that are not plain.
 //!
-//! Called for every varlena value of the write path, so plain and short values are decoded by hand; only compressed, external
-//! and expanded ones cost a guarded call.
+//! Called for every varlena value of the write path, so plain and short values are decoded by hand; only
+//! compressed, external and expanded ones cost a guarded call.
 
 use pgrx::pg_sys;
 use pgrx::varlena;
@@ -11,7 +11,8 @@ use pgrx::varlena;
 /// `pointer` is a valid varlena Datum. What `read` gets is gone when it returns.
 #[inline]
 pub unsafe fn with_payload<R>(pointer: *mut pg_sys::varlena, read: impl FnOnce(&[u8]) -> R) -> R {
-    // SAFETY: the caller vouches for the pointer; the header says how many bytes follow. A detoasted copy is ours to free.
+    // SAFETY: the caller vouches for the pointer; the header says how many bytes follow. A detoasted copy is
+    // ours to free.
     unsafe {
         if varlena::varatt_is_1b_e(pointer) || varlena::varatt_is_4b_c(pointer) {
             let plain = pg_sys::detoast_attr(pointer);

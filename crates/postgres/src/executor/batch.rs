@@ -1,7 +1,8 @@
 //! Datums of up to a thousand rows, column by column: what the row loop copies from.
 //!
-//! Filled by `cold` from the vectors of a chunk. Invariant: while `at < end`, every pointer in `fills`, `checks` and `outputs` has `end` readable places,
-//! and what the Datums point at stays valid until the next batch is filled.
+//! Filled by `cold` from the vectors of a chunk. Invariant: while `at < end`, every pointer in `fills`,
+//! `checks` and `outputs` has `end` readable places, and what the Datums point at stays valid until the next
+//! batch is filled.
 
 use pgrx::pg_sys::{self, Datum};
 

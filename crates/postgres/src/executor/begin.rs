@@ -1,8 +1,9 @@
 //! The node's state, and how it is read off the finished plan.
 //!
-//! Called once per execution, before the first row. Which columns are wanted, whether rows can go straight to the result slot, and which conditions may
-//! be cached by dictionary code are decided here, so that nothing of it has to be stored in the plan. Invariant: opening costs the same for a table
-//! of any size; stripes are looked up at the first row.
+//! Called once per execution, before the first row. Which columns are wanted, whether rows can go straight to
+//! the result slot, and which conditions may be cached by dictionary code are decided here, so that nothing
+//! of it has to be stored in the plan. Invariant: opening costs the same for a table of any size; stripes are
+//! looked up at the first row.
 
 use std::sync::Arc;
 
@@ -95,7 +96,8 @@ pub struct Column {
 pub struct Residual {
     /// Ready to run on the scan slot.
     pub state: *mut pg_sys::ExprState,
-    /// Position in `Scan::columns` of the only column it reads, where verdicts may be cached by dictionary code.
+    /// Position in `Scan::columns` of the only column it reads, where verdicts may be cached by dictionary
+    /// code.
     pub column: Option<usize>,
     /// The dictionary that `verdicts` belong to.
     pub dictionary: u64,
@@ -222,7 +224,8 @@ pub unsafe fn begin(custom: *mut pg_sys::CustomScanState, estate: *mut pg_sys::E
             columns_in_result_slot: i16::try_from((*(*result_slot).tts_tupleDescriptor).natts).unwrap_or(0),
             direct: output_columns.is_some(),
             output_columns: output_columns.unwrap_or_default(),
-            // No cursor stands on a row below Gather; and all participants must decide alike, though a worker has only a part of the plan.
+            // No cursor stands on a row below Gather; and all participants must decide alike, though a worker
+            // has only a part of the plan.
             keep_position: position
                 || (!(*(*custom).ss.ps.plan).parallel_aware && may_be_positioned_on(estate)),
             hot_columns: columns.last().map_or(0, |column| i32::try_from(column.index + 1).unwrap_or(0)),
@@ -359,7 +362,8 @@ unsafe fn cacheable(node: *mut pg_sys::Node, relid: u32, columns: &[Column]) -> 
     }
 }
 
-/// Whether a cursor could stand on one of the node's rows (WHERE CURRENT OF): only under plans that pass rows on as they are.
+/// Whether a cursor could stand on one of the node's rows (WHERE CURRENT OF): only under plans that pass rows
+/// on as they are.
 unsafe fn may_be_positioned_on(estate: *mut pg_sys::EState) -> bool {
     use NodeTag as T;
     // SAFETY: the statement lives as long as its execution.

@@ -1,8 +1,11 @@
 //! One chunk through the three steps: prune, filter, project.
 //!
-//! Called by `cold` and `vectors` for each chunk in turn. The chunk's statistics come first (all clauses with a predicate), then native filtering on encoded data, one clause after
-//! the other until no row is left, then dead rows go, then come the wanted columns, decoded whole or only the surviving rows (`work`). What the stripe cannot answer natively (a column it is too old
-//! to have or that has changed its type since, decimals in the side lane) is left to be checked row by row, in this chunk only. Pruning needs the table's pages; the rest may run on any thread.
+//! Called by `cold` and `vectors` for each chunk in turn. The chunk's statistics come first (all clauses with
+//! a predicate), then native filtering on encoded data, one clause after the other until no row is left, then
+//! dead rows go, then come the wanted columns, decoded whole or only the surviving rows (`work`). What the
+//! stripe cannot answer natively (a column it is too old to have or that has changed its type since, decimals
+//! in the side lane) is left to be checked row by row, in this chunk only. Pruning needs the table's pages;
+//! the rest may run on any thread.
 
 use std::sync::Arc;
 
@@ -37,7 +40,8 @@ pub struct Loaded {
     pub selection: Selection,
     /// One for each of `Scan::columns`.
     pub sources: Vec<Source>,
-    /// Further columns for the selected rows; None where the stripe is older than the column they are made of.
+    /// Further columns for the selected rows; None where the stripe is older than the column they are made
+    /// of.
     pub further: Vec<Option<Vector>>,
     /// Native clauses that have to be checked row by row here.
     pub checks: Vec<usize>,

@@ -1,8 +1,9 @@
 //! The conditions of a scan, as predicates that are known now.
 //!
-//! `begin` builds them once from the plan: native clauses (`custom_exprs`), and those of the qual that may prune. They are resolved at each start,
-//! when parameters and stable expressions have values. Invariant: a native clause whose predicate came out weaker than the clause is checked row
-//! by row as well (`Clause::needs_check`); clauses of the qual always are.
+//! `begin` builds them once from the plan: native clauses (`custom_exprs`), and those of the qual that may
+//! prune. They are resolved at each start, when parameters and stable expressions have values. Invariant: a
+//! native clause whose predicate came out weaker than the clause is checked row by row as well
+//! (`Clause::needs_check`); clauses of the qual always are.
 
 use pgrx::PgList;
 use pgrx::pg_sys::{self, NodeTag};
@@ -64,7 +65,8 @@ impl Clause {
 /// The clauses of a node's plan.
 ///
 /// # Safety
-/// The node is being initialised; its expression context exists, and the current memory lives as long as the node.
+/// The node is being initialised; its expression context exists, and the current memory lives as long as the
+/// node.
 pub unsafe fn build(custom: *mut pg_sys::CustomScanState) -> Vec<Clause> {
     // SAFETY: the caller's promise; the lists hold expressions, the hints integers.
     unsafe {
@@ -173,7 +175,8 @@ pub fn known_now(clauses: &[Clause]) -> Vec<Predicate> {
 /// # Safety
 /// `econtext` is the node's.
 pub unsafe fn resolve_all(clauses: &mut [Clause], econtext: *mut pg_sys::ExprContext) {
-    // SAFETY: values live in the per-tuple memory, which nobody resets before they are copied into the predicates.
+    // SAFETY: values live in the per-tuple memory, which nobody resets before they are copied into the
+    // predicates.
     unsafe {
         let previous = pg_sys::MemoryContextSwitchTo((*econtext).ecxt_per_tuple_memory);
         for clause in clauses {
@@ -183,7 +186,8 @@ pub unsafe fn resolve_all(clauses: &mut [Clause], econtext: *mut pg_sys::ExprCon
                     let value = &*node.cast::<pg_sys::Const>();
                     return if value.constisnull { Value::Null } else { Value::Datum(value.constvalue) };
                 }
-                // One that fails says nothing: the server's own check of the rows that get there raises its error.
+                // One that fails says nothing: the server's own check of the rows that get there raises its
+                // error.
                 match values.iter().find(|known| known.node == node).and_then(|known| known.get(econtext)) {
                     None => Value::Unknown,
                     Some((_, true)) => Value::Null,

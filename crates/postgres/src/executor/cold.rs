@@ -1,8 +1,10 @@
 //! Stripes, one chunk after the other, into batches.
 //!
-//! Called by the row loop whenever it runs out of rows. Stripes are pruned by their summaries all at once, when the scan starts, because parameters may change from one start
-//! to the next; their chunks are loaded (`chunk`) one at a time, and turned into Datums a batch at a time. In a parallel scan each participant prunes all stripes and takes
-//! parts of them from the shared counter. Invariant: nothing of a chunk outlives it, but for verdicts and Datums cached by dictionary.
+//! Called by the row loop whenever it runs out of rows. Stripes are pruned by their summaries all at once,
+//! when the scan starts, because parameters may change from one start to the next; their chunks are loaded
+//! (`chunk`) one at a time, and turned into Datums a batch at a time. In a parallel scan each participant
+//! prunes all stripes and takes parts of them from the shared counter. Invariant: nothing of a chunk outlives
+//! it, but for verdicts and Datums cached by dictionary.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -267,7 +269,8 @@ impl Scan {
         }
     }
 
-    /// The conditions to check for each row of this batch, with cached verdicts where a column is dictionary-coded.
+    /// The conditions to check for each row of this batch, with cached verdicts where a column is
+    /// dictionary-coded.
     fn set_steps(&mut self, picked: &Option<Selection>, range: std::ops::Range<usize>) {
         let Some(loaded) = self.cold.as_ref().and_then(|cold| cold.loaded.as_ref()) else { return };
         let steps = &mut self.batch.steps;
@@ -409,7 +412,8 @@ impl Cold {
         }
     }
 
-    /// Loads the next chunk that has selected rows; false when there is none. Errors come with the first row number of their stripe.
+    /// Loads the next chunk that has selected rows; false when there is none. Errors come with the first row
+    /// number of their stripe.
     unsafe fn load_next(
         &mut self,
         rel: Relation,

@@ -1,8 +1,9 @@
 //! What EXPLAIN says about the node.
 //!
-//! Always: the columns it reads, the conditions it filters natively and those that only help to prune. With costs: how many stripes pruning would leave. With ANALYZE: what was read and pruned and how
-//! many rows native conditions removed. The server itself shows the row-by-row conditions as "Filter". Text output gathers figures in one line each;
-//! the other formats have one property a figure.
+//! Always: the columns it reads, the conditions it filters natively and those that only help to prune. With
+//! costs: how many stripes pruning would leave. With ANALYZE: what was read and pruned and how many rows
+//! native conditions removed. The server itself shows the row-by-row conditions as "Filter". Text output
+//! gathers figures in one line each; the other formats have one property a figure.
 
 use std::ffi::CString;
 use std::sync::atomic::Ordering;

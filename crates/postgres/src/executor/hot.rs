@@ -1,7 +1,8 @@
 //! Rows in heap pages: one more source, read through the access method's own scan.
 //!
-//! Opened when the scan starts, because one look at the directory tells both which stripes are visible and which blocks are hot; read when the
-//! stripes are used up. Invariant: the row loop calls `next` bare, so it must not own anything across the call.
+//! Opened when the scan starts, because one look at the directory tells both which stripes are visible and
+//! which blocks are hot; read when the stripes are used up. Invariant: the row loop calls `next` bare, so it
+//! must not own anything across the call.
 
 use pgrx::pg_sys::{
     self, ParallelTableScanDesc, Relation, ScanOptions, Snapshot, TableScanDesc, TupleTableSlot,
@@ -18,8 +19,9 @@ pub struct Hot {
 }
 
 impl Hot {
-    /// Opens the scan and returns the stripes that the snapshot sees and those of their rows that are dead to it, which it leaves to the
-    /// caller. Flushes rows of this backend that are still in memory. `shared` is null for a serial scan.
+    /// Opens the scan and returns the stripes that the snapshot sees and those of their rows that are dead to
+    /// it, which it leaves to the caller. Flushes rows of this backend that are still in memory. `shared` is
+    /// null for a serial scan.
     ///
     /// # Safety
     /// `rel` stays open and `snapshot` registered until `close`; the current memory lives as long.

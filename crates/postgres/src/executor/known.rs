@@ -1,7 +1,9 @@
 //! Rows that need not be looked at: summaries of whole stripes and chunks from statistics.
 //!
-//! Called by `vectors` before a stripe is opened and before a chunk is loaded. A summary is given only where every row passes every condition and all that the caller asked for is
-//! known exactly. Invariant: bounds that were cut, sums that are not exact, decimals in the side lane and columns whose type has changed are not known.
+//! Called by `vectors` before a stripe is opened and before a chunk is loaded. A summary is given only where
+//! every row passes every condition and all that the caller asked for is known exactly. Invariant: bounds
+//! that were cut, sums that are not exact, decimals in the side lane and columns whose type has changed are
+//! not known.
 
 use pgrx::pg_sys::Relation;
 use query::{ColumnSummary, SummaryNeed};
@@ -144,7 +146,8 @@ fn column_summary(
         false => None,
         true => {
             let (min, max) = (statistics.min.as_ref()?, statistics.max.as_ref()?);
-            // A decimal's bound does not tell how many digits it shows, unless all show as many as the bound has.
+            // A decimal's bound does not tell how many digits it shows, unless all show as many as the bound
+            // has.
             let shown = logical != LogicalType::Numeric
                 || scales.is_some_and(|s| s.display_min == s.common && s.display_max == s.common);
             if !min.exact || !max.exact || !shown {

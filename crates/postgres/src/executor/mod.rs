@@ -1,14 +1,17 @@
 //! Running `Custom Scan (Colonnade)`: rows of columnar tables for the server's executor.
 //!
-//! `begin` reads the finished plan, `clauses` turns its conditions into predicates at each start, `cold` walks the stripes, `chunk` takes one chunk
-//! through prune, filter and project (`steps` says which, `work` does what remains after pruning), `batch` holds Datums of up to a thousand rows,
-//! `rows` hands them out one by one, `hot` adds the rows in heap pages, `scroll` moves both ways for cursors, `vectors` (with `known` and `shape`)
-//! gives the same rows as vectors to the vectorised executor, `recheck` serves EvalPlanQual, `parallel` shares a scan among workers, `explain`
-//! tells. This file owns the node's callbacks and its memory.
+//! `begin` reads the finished plan, `clauses` turns its conditions into predicates at each start, `cold`
+//! walks the stripes, `chunk` takes one chunk through prune, filter and project (`steps` says which, `work`
+//! does what remains after pruning), `batch` holds Datums of up to a thousand rows, `rows` hands them out one
+//! by one, `hot` adds the rows in heap pages, `scroll` moves both ways for cursors, `vectors` (with `known`
+//! and `shape`) gives the same rows as vectors to the vectorised executor, `recheck` serves EvalPlanQual,
+//! `parallel` shares a scan among workers, `explain` tells. This file owns the node's callbacks and its
+//! memory.
 //!
-//! Two kinds of code meet here. Everything that owns Rust values runs under the guard that turns server ERRORs into unwinding. The loop that
-//! runs once per row (`rows`) owns nothing, so an ERROR raised by an expression may jump straight over it; so it needs no guard, which would cost
-//! more than the row. Invariant: no frame of that loop holds a value with a destructor.
+//! Two kinds of code meet here. Everything that owns Rust values runs under the guard that turns server
+//! ERRORs into unwinding. The loop that runs once per row (`rows`) owns nothing, so an ERROR raised by an
+//! expression may jump straight over it; so it needs no guard, which would cost more than the row. Invariant:
+//! no frame of that loop holds a value with a destructor.
 
 mod batch;
 mod begin;

@@ -1,8 +1,10 @@
 //! Sharing a scan among parallel workers.
 //!
-//! The server calls `estimate` and `initialize` in the leader before it starts workers, `attach` in each worker, `shutdown` in all of them. Workers take parts of stripes
-//! from one counter; all have the same list of stripes, because they have the same snapshot. Hot rows are shared by the access method's own state, which follows ours in
-//! memory. Counters for EXPLAIN come back through the same memory. Invariant: the memory is used only between `initialize` or `attach` and `shutdown`.
+//! The server calls `estimate` and `initialize` in the leader before it starts workers, `attach` in each
+//! worker, `shutdown` in all of them. Workers take parts of stripes from one counter; all have the same list
+//! of stripes, because they have the same snapshot. Hot rows are shared by the access method's own state,
+//! which follows ours in memory. Counters for EXPLAIN come back through the same memory. Invariant: the
+//! memory is used only between `initialize` or `attach` and `shutdown`.
 
 use std::ffi::c_void;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -1,7 +1,10 @@
-//! Which chunk a sort that wants the first rows only is given next: of those left, the one whose rows can come first by the sort's first key.
+//! Which chunk a sort that wants the first rows only is given next: of those left, the one whose rows can
+//! come first by the sort's first key.
 //!
-//! Made by `vectors` when the scan starts, from the stripes that pruning left. Stripes stand in one queue by their summaries' bounds; one that comes to the front is opened and gives
-//! way to its chunks. What comes to the front past the sort's bound is skipped: its pages are never read. Invariant: what statistics do not know is given out first, and never skipped.
+//! Made by `vectors` when the scan starts, from the stripes that pruning left. Stripes stand in one queue by
+//! their summaries' bounds; one that comes to the front is opened and gives way to its chunks. What comes to
+//! the front past the sort's bound is skipped: its pages are never read. Invariant: what statistics do not
+//! know is given out first, and never skipped.
 
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
@@ -170,7 +173,8 @@ impl Ranked {
     }
 }
 
-/// How early rows can come of which these statistics tell, if they are about the type that the column has now.
+/// How early rows can come of which these statistics tell, if they are about the type that the column has
+/// now.
 fn edge(bound: &Bound, column: &Column, known: Option<(LogicalType, &ColumnStatistics)>) -> Edge {
     let Some((_, known)) = known.filter(|(logical, _)| *logical == column.logical) else {
         return Edge::Anywhere;

@@ -1,7 +1,8 @@
 //! EvalPlanQual: the server supplies one row of the table and asks whether it still qualifies.
 //!
-//! Used when a locked row turns out to have been changed by somebody else: the query runs again over the new version alone. The row comes from the
-//! server's own slot (a target or locked table) or is fetched again by its row mark (the others); where the server has none for this table, the node scans as ever.
+//! Used when a locked row turns out to have been changed by somebody else: the query runs again over the new
+//! version alone. The row comes from the server's own slot (a target or locked table) or is fetched again by
+//! its row mark (the others); where the server has none for this table, the node scans as ever.
 //! Invariant: a row is returned at most once, and only when all conditions hold, native ones included.
 
 use pgrx::pg_sys::{self, TupleTableSlot};

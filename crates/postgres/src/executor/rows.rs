@@ -1,7 +1,8 @@
 //! Handing out rows: the loop that runs once per row.
 //!
-//! Called by the server's executor through the node's `ExecProcNode`. Nothing in the frames of this file owns anything: expressions and heap's scan
-//! are called bare, and an ERROR they raise jumps past us. What needs a guard (`refill`) has one of its own.
+//! Called by the server's executor through the node's `ExecProcNode`. Nothing in the frames of this file owns
+//! anything: expressions and heap's scan are called bare, and an ERROR they raise jumps past us. What needs a
+//! guard (`refill`) has one of its own.
 
 use pgrx::pg_sys::{self, PlanState, TupleTableSlot};
 
@@ -34,7 +35,8 @@ pub unsafe extern "C-unwind" fn exec_custom_scan(
 
 /// The next row, or an empty slot.
 pub unsafe extern "C-unwind" fn exec_node(state: *mut PlanState) -> *mut TupleTableSlot {
-    // SAFETY: the node has begun, so its scan is there; slots and contexts are the node's own. See the file's header for ERRORs.
+    // SAFETY: the node has begun, so its scan is there; slots and contexts are the node's own. See the file's
+    // header for ERRORs.
     unsafe {
         let node = state.cast::<Node>();
         loop {
@@ -152,7 +154,8 @@ unsafe fn cold_row(state: *mut PlanState, scan: *mut Scan) -> *mut TupleTableSlo
 /// The next hot row that passes; null when there are no more.
 #[inline]
 unsafe fn hot_row(state: *mut PlanState, scan: *mut Scan, backward: bool) -> *mut TupleTableSlot {
-    // SAFETY: as `cold_row`; the heap slot holds the row that `next` found, and has as many columns as the table.
+    // SAFETY: as `cold_row`; the heap slot holds the row that `next` found, and has as many columns as the
+    // table.
     unsafe {
         let scan = &mut *scan;
         loop {

@@ -1,9 +1,10 @@
 //! Rows in both directions, for cursors that may move backward.
 //!
-//! Used instead of `cold`'s straight run through the table when the statement was started for moving backward (the server says so
-//! for a cursor whose plan can, declared with SCROLL or not). Rows have the same order as ever: stripe by stripe, then heap
-//! pages. One row at a time is shown to the row loop, out of a window of Datums around it; a chunk that is entered again
-//! is loaded again. Invariant: going one way and then the other gives the same rows.
+//! Used instead of `cold`'s straight run through the table when the statement was started for moving backward
+//! (the server says so for a cursor whose plan can, declared with SCROLL or not). Rows have the same order as
+//! ever: stripe by stripe, then heap pages. One row at a time is shown to the row loop, out of a window of
+//! Datums around it; a chunk that is entered again is loaded again. Invariant: going one way and then the
+//! other gives the same rows.
 
 use std::ops::Range;
 

@@ -1,6 +1,8 @@
-//! How a chunk becomes a batch: which columns, which conditions of the vectorised plan are looked at on the way, and units of work that any thread can do.
+//! How a chunk becomes a batch: which columns, which conditions of the vectorised plan are looked at on the
+//! way, and units of work that any thread can do.
 //!
-//! `vectors` makes the shape when the scan starts and hands out chunks with it. Invariant: rows of a unit have passed all conditions of its shape.
+//! `vectors` makes the shape when the scan starts and hands out chunks with it. Invariant: rows of a unit
+//! have passed all conditions of its shape.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -17,7 +19,8 @@ use super::work::Work;
 pub struct Shape {
     /// Positions in `Scan::columns`, in the order of the batch's columns.
     pub columns: Vec<usize>,
-    /// One row for each of `Scan::columns`: the value in stripes that are older than it, which also stands where nobody reads the column.
+    /// One row for each of `Scan::columns`: the value in stripes that are older than it, which also stands
+    /// where nobody reads the column.
     pub missing: Vec<Option<Arc<Vector>>>,
     /// The same for each further column.
     pub missing_further: Vec<Arc<Vector>>,

@@ -1,6 +1,8 @@
-//! What a scan does with each of its chunks: the columns it wants, the conditions it asks, what it makes of a column beside.
+//! What a scan does with each of its chunks: the columns it wants, the conditions it asks, what it makes of a
+//! column beside.
 //!
-//! Made at each start of a scan (`cold`), read by `chunk` and `work` for every chunk. Invariant: nothing of it changes from chunk to chunk, so threads share it.
+//! Made at each start of a scan (`cold`), read by `chunk` and `work` for every chunk. Invariant: nothing of
+//! it changes from chunk to chunk, so threads share it.
 
 use std::sync::Arc;
 
@@ -48,11 +50,13 @@ pub(super) struct StepClause {
     pub(super) reads: Vec<usize>,
     pub(super) native: bool,
     pub(super) needs_check: bool,
-    /// About values that are looked for one by one afterwards (`Steps::members`): of use to prune, but a row's value is looked at only once.
+    /// About values that are looked for one by one afterwards (`Steps::members`): of use to prune, but a
+    /// row's value is looked at only once.
     pub(super) prunes_only: bool,
 }
 
-/// Whether looking a value up is faster than asking a narrowing predicate of it: bounds that most values lie between, and lists of integers, which are compared one by one.
+/// Whether looking a value up is faster than asking a narrowing predicate of it: bounds that most values lie
+/// between, and lists of integers, which are compared one by one.
 fn is_slow(predicate: &Predicate) -> bool {
     match predicate {
         Predicate::In { values, .. } => values.len() > 4 && matches!(values.first(), Some(Scalar::Int(_))),

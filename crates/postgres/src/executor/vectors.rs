@@ -1,8 +1,9 @@
 //! Rows of the scan as vectors: what the vectorised executor takes from the node instead of rows.
 //!
-//! Called by `vectorised::source` on a node that was initialised like any other and never runs itself. Stripes come chunk by chunk through the same prune, filter
-//! and project as rows do; then hot rows, a slotful at a time. Conditions of the plan's qual are left to the caller, native ones are answered here. Invariant: a
-//! vector has the logical type that the column's type has now, whatever the stripe says.
+//! Called by `vectorised::source` on a node that was initialised like any other and never runs itself.
+//! Stripes come chunk by chunk through the same prune, filter and project as rows do; then hot rows, a
+//! slotful at a time. Conditions of the plan's qual are left to the caller, native ones are answered here.
+//! Invariant: a vector has the logical type that the column's type has now, whatever the stripe says.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -58,8 +59,9 @@ pub struct Wanted {
 }
 
 impl Wanted {
-    /// These attributes (zero-based) of a scan that has not started, which serves vectors from now on. `threads`: chunks may be worked on elsewhere.
-    /// Positions of attributes in `unread` may hold anything; `further` columns are made of attributes, named by position, and follow them.
+    /// These attributes (zero-based) of a scan that has not started, which serves vectors from now on.
+    /// `threads`: chunks may be worked on elsewhere. Positions of attributes in `unread` may hold anything;
+    /// `further` columns are made of attributes, named by position, and follow them.
     pub fn of(
         scan: &mut Scan,
         attributes: &[usize],
@@ -97,7 +99,8 @@ impl Wanted {
         place.is_some()
     }
 
-    /// Rows past the bound by this column of the batch need not come, and those that can come first are wanted first. False: the bound is not asked.
+    /// Rows past the bound by this column of the batch need not come, and those that can come first are
+    /// wanted first. False: the bound is not asked.
     pub fn rank(&self, scan: &mut Scan, column: usize, bound: &Arc<Bound>) -> bool {
         let place = self.columns.get(column).copied();
         scan.rank = place.map(|column| Rank { column, bound: Arc::clone(bound) });
@@ -422,7 +425,8 @@ impl Scan {
     /// Hot rows that pass the native conditions; None when there are no more.
     unsafe fn hot_batch(&mut self, wanted: &Wanted) -> Option<Batch> {
         let hot = self.hot.as_ref()?;
-        // SAFETY: scan, slots and expressions belong to the initialised node; the closure owns nothing that an ERROR could skip.
+        // SAFETY: scan, slots and expressions belong to the initialised node; the closure owns nothing that
+        // an ERROR could skip.
         unsafe {
             if self.hot_slots.is_empty() {
                 let previous = pg_sys::MemoryContextSwitchTo((*(*self.custom).ss.ps.state).es_query_cxt);
@@ -486,7 +490,8 @@ impl Scan {
     }
 }
 
-/// Gives a vector the type that its column has now: one with the same bytes (integer to oid, say), or the table would have been rewritten.
+/// Gives a vector the type that its column has now: one with the same bytes (integer to oid, say), or the
+/// table would have been rewritten.
 unsafe fn as_of_today(column: &mut Column, source: &mut Source) {
     let (Source::Whole(vector) | Source::Taken(vector)) = source else { return };
     if vector.logical == column.reader.kind().logical {

@@ -1,7 +1,9 @@
-//! What is left to do for a chunk that its statistics did not rule out: filter on encoded data, one clause after the other until no row is left, leave out dead rows, project.
+//! What is left to do for a chunk that its statistics did not rule out: filter on encoded data, one clause
+//! after the other until no row is left, leave out dead rows, project.
 //!
-//! Made by `chunk::prune`, run there and, for `vectors`, on any thread: it reads column chunks as it needs them, or owns all of them. What the stripe cannot answer natively is left to be
-//! checked row by row, in this chunk only. Invariant: memory is bounded by one chunk a column.
+//! Made by `chunk::prune`, run there and, for `vectors`, on any thread: it reads column chunks as it needs
+//! them, or owns all of them. What the stripe cannot answer natively is left to be checked row by row, in
+//! this chunk only. Invariant: memory is bounded by one chunk a column.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -64,8 +66,8 @@ pub struct Work {
 }
 
 impl Work {
-    /// For `rows` rows from number `base` on, of which those at the positions `dead` are dead; the clauses `to_filter` have to be asked, and `side` says whether they may meet
-    /// decimals in the side lane.
+    /// For `rows` rows from number `base` on, of which those at the positions `dead` are dead; the clauses
+    /// `to_filter` have to be asked, and `side` says whether they may meet decimals in the side lane.
     pub(super) fn of(
         steps: &Arc<Steps>,
         open: &OpenStripe,
@@ -84,7 +86,8 @@ impl Work {
         Self { steps: Arc::clone(steps), base: rows.start, rows: count, dead, to_filter, side, parts }
     }
 
-    /// Whether vectors are all there will be: no condition has to be checked row by row, and every wanted column has its type of today.
+    /// Whether vectors are all there will be: no condition has to be checked row by row, and every wanted
+    /// column has its type of today.
     pub fn is_vectors(&self) -> bool {
         let wanted = self.steps.columns.iter().zip(&self.parts).filter(|(column, _)| column.wanted);
         !self.side
@@ -273,7 +276,8 @@ impl Work {
         Ok(place.clone())
     }
 
-    /// The first value of a column whose values follow each other one by one (`Chunk::consecutive`) and were not looked at, where all rows have passed so far.
+    /// The first value of a column whose values follow each other one by one (`Chunk::consecutive`) and were
+    /// not looked at, where all rows have passed so far.
     fn consecutive(
         &mut self,
         at: usize,
@@ -314,8 +318,8 @@ impl Work {
         Ok(part)
     }
 
-    /// Keeps the rows for which the predicate is TRUE. On error the selection is unspecified but not larger than it was, and holds all
-    /// rows that qualify.
+    /// Keeps the rows for which the predicate is TRUE. On error the selection is unspecified but not larger
+    /// than it was, and holds all rows that qualify.
     fn filter(
         &mut self,
         predicate: &Predicate,
@@ -416,7 +420,8 @@ impl Work {
 /// Rows are taken one by one when fewer than one in this many survived.
 const TAKE_BELOW: usize = 4;
 
-/// About how many bytes were made to decode a vector: of values that rows share only their codes, where `Vector::bytes` says what the rows take.
+/// About how many bytes were made to decode a vector: of values that rows share only their codes, where
+/// `Vector::bytes` says what the rows take.
 fn vector_bytes(vector: &Vector) -> u64 {
     let bytes = match &vector.values {
         Values::Bool(bits) => bits.len() / 8,

@@ -1,6 +1,7 @@
 //! What the catalog says of an aggregate, and the expressions its functions are called from.
 //!
-//! Called by `vectorised::server_aggregate`. Functions of several types ask the expression for those of their arguments.
+//! Called by `vectorised::server_aggregate`. Functions of several types ask the expression for those of their
+//! arguments.
 
 use pgrx::pg_sys::ffi::pg_guard_ffi_boundary;
 use pgrx::pg_sys::{self, Datum, Node, Oid};

@@ -1,7 +1,7 @@
 //! Pins and content locks of shared and local buffers, and the three page pointers.
 //!
-//! No guard objects: while an ERROR unwinds the server's abort releases pins and locks itself, and a destructor
-//! that also released them would do it twice.
+//! No guard objects: while an ERROR unwinds the server's abort releases pins and locks itself, and a
+//! destructor that also released them would do it twice.
 
 use pgrx::pg_sys::{self, BlockNumber, Buffer, Page, Relation};
 
@@ -26,8 +26,8 @@ pub unsafe fn read(rel: Relation, block: BlockNumber, strategy: pg_sys::BufferAc
     }
 }
 
-/// Extends the main fork by one zeroed page and returns it pinned and exclusively locked. The caller holds the
-/// extension lock (unless the relation is local).
+/// Extends the main fork by one zeroed page and returns it pinned and exclusively locked. The caller holds
+/// the extension lock (unless the relation is local).
 pub unsafe fn extend_locked(rel: Relation) -> Buffer {
     // SAFETY: rel is open; RBM_ZERO_AND_LOCK takes the content lock before anybody else can see the page.
     unsafe {

@@ -1,7 +1,8 @@
 //! What an expression calls: whether an ERROR of it may be held back.
 //!
-//! Callers: whoever asks `value_error` to. A function is tame when it is built in and runs nothing of a user's: neither queries, nor functions that it finds by a type. What is missed here
-//! ends the attempt (`user_functions`), or is told by the context of the ERROR.
+//! Callers: whoever asks `value_error` to. A function is tame when it is built in and runs nothing of a
+//! user's: neither queries, nor functions that it finds by a type. What is missed here ends the attempt
+//! (`user_functions`), or is told by the context of the ERROR.
 
 use std::ffi::c_void;
 
@@ -10,10 +11,12 @@ use pgrx::pg_sys::{self, Node, NodeTag, Oid};
 
 use super::{foreign_order, tree, user_functions};
 
-/// `pg_get_ruledef`, which is marked as if it ran none; and `satisfies_hash_partition` and `pg_get_partition_constraintdef`, which call functions of partition keys.
+/// `pg_get_ruledef`, which is marked as if it ran none; and `satisfies_hash_partition` and
+/// `pg_get_partition_constraintdef`, which call functions of partition keys.
 const RUNS_QUERIES: [u32; 4] = [1573, 2504, 5028, 3408];
 
-/// True where an expression is tame, so that an ERROR of it may be held back: no sub-plans, and no functions that are not built in, or may run queries, or ask a type for functions that may.
+/// True where an expression is tame, so that an ERROR of it may be held back: no sub-plans, and no functions
+/// that are not built in, or may run queries, or ask a type for functions that may.
 ///
 /// # Safety
 /// A valid expression.

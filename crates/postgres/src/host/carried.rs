@@ -1,9 +1,12 @@
 //! The guard of callbacks below which users' expressions run: an ERROR passes with all its fields.
 //!
-//! pgrx turns a server ERROR into a panic and back so that Rust's frames unwind, and keeps of it a known SQLSTATE, message, detail and hint. Lost are the names of schema, table, column, data
-//! type and constraint, positions, SQLSTATEs that users made up, and the CONTEXT lines of what ran inside. [`guarded`] gets them across: its frame stands in the server's stack of error contexts, which is walked
-//! when the ERROR is raised, where it copies them, and again when pgrx raises it anew, where it puts them back. Invariants: the frame owns nothing that a longjmp would leak
-//! but its copy, which the second walk takes; which walk it is, is seen by who would catch the ERROR now: somebody inside, or whoever called us.
+//! pgrx turns a server ERROR into a panic and back so that Rust's frames unwind, and keeps of it a known
+//! SQLSTATE, message, detail and hint. Lost are the names of schema, table, column, data type and constraint,
+//! positions, SQLSTATEs that users made up, and the CONTEXT lines of what ran inside. [`guarded`] gets them
+//! across: its frame stands in the server's stack of error contexts, which is walked when the ERROR is
+//! raised, where it copies them, and again when pgrx raises it anew, where it puts them back. Invariants: the
+//! frame owns nothing that a longjmp would leak but its copy, which the second walk takes; which walk it is,
+//! is seen by who would catch the ERROR now: somebody inside, or whoever called us.
 
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 
@@ -102,7 +105,8 @@ struct Frame {
 
 /// Called by the server for each message, innermost frame first.
 unsafe extern "C-unwind" fn walk(frame: *mut c_void) {
-    // SAFETY: the frame is on the stack as long as it is in the server's list; what is copied is freed at once, in a context that errors leave alone.
+    // SAFETY: the frame is on the stack as long as it is in the server's list; what is copied is freed at
+    // once, in a context that errors leave alone.
     unsafe {
         let frame = &mut *frame.cast::<Frame>();
         if c::geterrcode() == pg_sys::errcodes::PgSqlErrorCode::ERRCODE_OUT_OF_MEMORY as c_int {

@@ -1,6 +1,7 @@
 //! Critical sections: between changing a page and having its WAL record, an ERROR must become a PANIC.
 //!
-//! Callers: `storage` when it formats pages. Invariant: no allocation and no call that may raise an ERROR inside.
+//! Callers: `storage` when it formats pages. Invariant: no allocation and no call that may raise an ERROR
+//! inside.
 
 use pgrx::pg_sys;
 

@@ -1,7 +1,8 @@
 //! A CustomScan node whose state lives on Rust's heap.
 //!
-//! Called by `executor` and `vectorised/node`, which have a state of their own type each. Invariant: the state is dropped once, by `drop_state` when the node
-//! ends, or by the query's memory context after an ERROR.
+//! Called by `executor` and `vectorised/node`, which have a state of their own type each. Invariant: the
+//! state is dropped once, by `drop_state` when the node ends, or by the query's memory context after an
+//! ERROR.
 
 use std::ffi::c_void;
 
@@ -61,7 +62,8 @@ impl<T> CustomNode<T> {
     /// Drops the state, once.
     ///
     /// # Safety
-    /// A node of `create`, which outlives this: it is called for the context that the node is in, or when the node ends.
+    /// A node of `create`, which outlives this: it is called for the context that the node is in, or when the
+    /// node ends.
     pub unsafe extern "C-unwind" fn drop_state(node: *mut c_void) {
         // SAFETY: the caller's promise.
         unsafe {

@@ -1,8 +1,10 @@
 //! Values of expressions without columns, computed before it is known whether a row asks for them.
 //!
-//! Callers: the scan node, for the conditions that prune, and the vectorised node, for its constants, both at each start. PostgreSQL computes such an expression for the rows that reach it,
-//! so one that fails must not end a query of which no row does. What only calls built-in functions is tried (`value_error`); errors of anything else are raised. Invariant: a sub-plan
-//! is never tried, because its half-read state would be used again: it has run before, or nothing is held back.
+//! Callers: the scan node, for the conditions that prune, and the vectorised node, for its constants, both at
+//! each start. PostgreSQL computes such an expression for the rows that reach it, so one that fails must not
+//! end a query of which no row does. What only calls built-in functions is tried (`value_error`); errors of
+//! anything else are raised. Invariant: a sub-plan is never tried, because its half-read state would be used
+//! again: it has run before, or nothing is held back.
 
 use std::cell::Cell;
 use std::ffi::c_void;
@@ -38,7 +40,8 @@ impl EarlyValue {
     /// Initialises an expression.
     ///
     /// # Safety
-    /// A valid expression without columns; `parent` is being initialised or runs, and the current memory lives as long as it.
+    /// A valid expression without columns; `parent` is being initialised or runs, and the current memory
+    /// lives as long as it.
     pub unsafe fn new(node: *mut Node, parent: *mut PlanState) -> Self {
         // SAFETY: the caller's promise.
         unsafe {
@@ -57,7 +60,8 @@ impl EarlyValue {
         }
     }
 
-    /// The value and whether it is NULL; None where computing it is an error of the query's. It lives in the current memory.
+    /// The value and whether it is NULL; None where computing it is an error of the query's. It lives in the
+    /// current memory.
     ///
     /// # Safety
     /// `econtext` is the node's.
@@ -65,7 +69,8 @@ impl EarlyValue {
         if self.failed.get() {
             return None;
         }
-        // SAFETY: initialised for this node, and a query is running; what is tried owns nothing, and is the bare function: pgrx's own guard would unwind through that of the trial.
+        // SAFETY: initialised for this node, and a query is running; what is tried owns nothing, and is the
+        // bare function: pgrx's own guard would unwind through that of the trial.
         unsafe {
             let mut is_null = false;
             if let (Some(trial), Some(evaluate)) = (&self.trial, (*self.state).evalfunc)

@@ -1,7 +1,7 @@
 //! The one place where errors become SQLSTATEs, messages, details and hints.
 //!
-//! Callers: everything in this crate that refuses something or met a bad byte. Invariant: nothing returns from
-//! here; the ERROR unwinds as a Rust panic that the callback's guard turns back into a server error.
+//! Callers: everything in this crate that refuses something or met a bad byte. Invariant: nothing returns
+//! from here; the ERROR unwinds as a Rust panic that the callback's guard turns back into a server error.
 
 use pgrx::PgLogLevel;
 use pgrx::pg_sys;
@@ -66,7 +66,8 @@ pub fn internal(message: impl Into<String>) -> ! {
     raise(PgSqlErrorCode::ERRCODE_INTERNAL_ERROR, message, "", "")
 }
 
-/// Stored bytes that break the format: names the relation and, where known, the stripe by its first row number.
+/// Stored bytes that break the format: names the relation and, where known, the stripe by its first row
+/// number.
 #[track_caller]
 pub fn corrupt(rel: pg_sys::Relation, first_row: Option<u64>, detail: &str) -> ! {
     let place = match first_row {
@@ -81,8 +82,8 @@ pub fn corrupt(rel: pg_sys::Relation, first_row: Option<u64>, detail: &str) -> !
     )
 }
 
-/// Raises the server's ERROR for an error of the pure crates met while working on a stripe of `rel`. A corrupt
-/// column is named as the table names it now.
+/// Raises the server's ERROR for an error of the pure crates met while working on a stripe of `rel`. A
+/// corrupt column is named as the table names it now.
 #[track_caller]
 pub fn raise_stripe(rel: pg_sys::Relation, first_row: u64, error: vector::Error) -> ! {
     use vector::Error as E;
@@ -112,7 +113,8 @@ pub fn raise_plain(error: vector::Error) -> ! {
     use vector::Error as E;
     match error {
         E::Corrupt { location: vector::Location { stripe: Some((table, first_row)), .. }, .. } => {
-            // SAFETY: whoever reads a table holds a lock on it to the end of the statement; the ERROR closes it.
+            // SAFETY: whoever reads a table holds a lock on it to the end of the statement; the ERROR closes
+            // it.
             let rel = unsafe { pg_sys::table_open(table.into(), pg_sys::NoLock as i32) };
             raise_stripe(rel, first_row, error)
         }

@@ -1,7 +1,7 @@
 //! Glue between SQL-callable functions and Rust: what cargo-pgrx would generate.
 //!
-//! A function needs `sql_function!(name)` and a `#[unsafe(no_mangle)] #[pg_guard] extern "C-unwind" fn`; the SQL file
-//! declares it with `AS 'MODULE_PATHNAME', 'name'`.
+//! A function needs `sql_function!(name)` and a `#[unsafe(no_mangle)] #[pg_guard] extern "C-unwind" fn`; the
+//! SQL file declares it with `AS 'MODULE_PATHNAME', 'name'`.
 
 use pgrx::pg_sys::{Datum, FunctionCallInfo};
 

@@ -1,17 +1,20 @@
 //! Types whose order or equality is not built in.
 //!
-//! Built-in functions of arrays, ranges and rows, GREATEST and their like look up by the type how its values are compared, and so call functions of an operator class that a user has made.
-//! Callers: `calls`, and what would call such a function where the server's executor might not.
+//! Built-in functions of arrays, ranges and rows, GREATEST and their like look up by the type how its values
+//! are compared, and so call functions of an operator class that a user has made. Callers: `calls`, and what
+//! would call such a function where the server's executor might not.
 
 use pgrx::PgList;
 use pgrx::pg_sys::{self, Node, NodeTag, Oid};
 
-/// Whether comparing or hashing values of a type, or of what it is made of, calls functions that are not built in. Of rows without a type that is not known.
+/// Whether comparing or hashing values of a type, or of what it is made of, calls functions that are not
+/// built in. Of rows without a type that is not known.
 ///
 /// # Safety
 /// A type; catalog look-ups under guard.
 pub unsafe fn is_of(kind: Oid) -> bool {
-    // SAFETY: the caller's promise; entries of the type cache live as long as the session, and the columns of one at least as long as nothing else is looked up: numbers are copied first.
+    // SAFETY: the caller's promise; entries of the type cache live as long as the session, and the columns of
+    // one at least as long as nothing else is looked up: numbers are copied first.
     unsafe {
         let kind = pg_sys::getBaseType(kind);
         let element = pg_sys::get_element_type(kind);
@@ -56,7 +59,8 @@ pub unsafe fn is_of(kind: Oid) -> bool {
     }
 }
 
-/// Whether a part of an expression itself compares or hashes by an operator class that is not built in, which its operators do not show.
+/// Whether a part of an expression itself compares or hashes by an operator class that is not built in, which
+/// its operators do not show.
 ///
 /// # Safety
 /// A valid node.

@@ -23,7 +23,8 @@ pub static COMPRESSION_LEVEL: GucSetting<i32> = GucSetting::<i32>::new(LEVEL_DEF
 pub static STRIPE_ROW_LIMIT: GucSetting<i32> = GucSetting::<i32>::new(STRIPE_ROWS_DEFAULT);
 /// Rows of a chunk where the option `chunk_group_row_limit` is not set.
 pub static CHUNK_GROUP_ROW_LIMIT: GucSetting<i32> = GucSetting::<i32>::new(CHUNK_ROWS_DEFAULT);
-/// Fewest heap rows that packing in the background makes a stripe of, where the option `packing_rows` is not set.
+/// Fewest heap rows that packing in the background makes a stripe of, where the option `packing_rows` is not
+/// set.
 pub static PACKING_ROWS: GucSetting<i32> = GucSetting::<i32>::new(PACKING_ROWS_DEFAULT);
 /// Order of columnar tables that are created without one, as far as they have its columns.
 pub static ORDERBY: GucSetting<Option<CString>> = GucSetting::<Option<CString>>::new(None);

@@ -1,6 +1,7 @@
 //! Who has written or changed a heap tuple.
 //!
-//! Used for the user's hot rows and for rows of the catalogs beside them. Invariant: says nothing of whether that transaction has committed.
+//! Used for the user's hot rows and for rows of the catalogs beside them. Invariant: says nothing of whether
+//! that transaction has committed.
 
 use pgrx::pg_sys::{self, HeapTupleHeader, TransactionId};
 

@@ -1,7 +1,9 @@
 //! ICU's order of texts.
 //!
-//! Called by the translation of sort keys. The server opens a collator for each collation and keeps it for good; ICU allows any number of threads to compare by one collator, as comparing takes
-//! it as constant. The library is there already, linked to the server, under names that end in its version. Invariant: texts are UTF-8.
+//! Called by the translation of sort keys. The server opens a collator for each collation and keeps it for
+//! good; ICU allows any number of threads to compare by one collator, as comparing takes it as constant. The
+//! library is there already, linked to the server, under names that end in its version. Invariant: texts are
+//! UTF-8.
 
 use std::cmp::Ordering;
 use std::ffi::{CStr, CString, c_char, c_int, c_void};

@@ -1,7 +1,9 @@
 //! The user whose rights count.
 //!
-//! The server asks whether a function may be called when a query begins; a cursor may be fetched from by another user afterwards (SET ROLE, a SECURITY DEFINER function that opened
-//! it). What is made after the beginning is therefore made as the user who began, and called as the one who fetches, as the server does it. Maintenance runs as the owner.
+//! The server asks whether a function may be called when a query begins; a cursor may be fetched from by
+//! another user afterwards (SET ROLE, a SECURITY DEFINER function that opened it). What is made after the
+//! beginning is therefore made as the user who began, and called as the one who fetches, as the server does
+//! it. Maintenance runs as the owner.
 
 use pgrx::pg_sys::{self, Oid};
 
@@ -21,7 +23,8 @@ impl Identity {
         Self { user, context }
     }
 
-    /// A table's owner, where functions of theirs can do nothing that outlasts them, as the server runs index expressions and maintenance.
+    /// A table's owner, where functions of theirs can do nothing that outlasts them, as the server runs index
+    /// expressions and maintenance.
     pub fn of_owner(owner: Oid) -> Self {
         let restricted = pg_sys::SECURITY_RESTRICTED_OPERATION as i32;
         Self { user: owner, context: Self::current().context | restricted }

@@ -1,8 +1,9 @@
-//! Memory of Rust's own: values that live as long as a memory context, and large amounts asked for before they are needed.
+//! Memory of Rust's own: values that live as long as a memory context, and large amounts asked for before
+//! they are needed.
 //!
-//! A scan descriptor is palloc'd and may vanish with its context when a query fails, without `scan_end`. What it
-//! owns on Rust's heap is therefore boxed and dropped by a reset callback of the context. Invariant: a boxed value
-//! is dropped exactly once, by the context.
+//! A scan descriptor is palloc'd and may vanish with its context when a query fails, without `scan_end`. What
+//! it owns on Rust's heap is therefore boxed and dropped by a reset callback of the context. Invariant: a
+//! boxed value is dropped exactly once, by the context.
 
 use std::ffi::{CStr, c_void};
 
@@ -13,9 +14,9 @@ use super::error;
 /// Needs below this many bytes are not worth asking for.
 const LARGE: usize = 16 << 20;
 
-/// Raises "out of memory" when `bytes` more cannot be had now. An allocation that fails in Rust ends the process, and with it every
-/// session of the server; so whoever is about to need much asks first. (Memory that the system promises and then has not
-/// got is another matter, here as everywhere in the server.)
+/// Raises "out of memory" when `bytes` more cannot be had now. An allocation that fails in Rust ends the
+/// process, and with it every session of the server; so whoever is about to need much asks first. (Memory
+/// that the system promises and then has not got is another matter, here as everywhere in the server.)
 pub fn expect(bytes: usize) {
     if bytes < LARGE {
         return;
@@ -42,8 +43,8 @@ unsafe extern "C-unwind" fn drop_holder<T>(arg: *mut c_void) {
 
 /// Moves `value` to the heap; it is dropped when the current memory context is reset or deleted.
 pub unsafe fn leak_into_current_context<T>(value: T) -> *mut T {
-    // SAFETY: the callback struct stays at its address inside the leaked box until drop_holder frees it, and the
-    // server has unlinked it from the context's list before it calls.
+    // SAFETY: the callback struct stays at its address inside the leaked box until drop_holder frees it, and
+    // the server has unlinked it from the context's list before it calls.
     unsafe {
         let holder = Box::into_raw(Box::new(Holder {
             callback: pg_sys::MemoryContextCallback {
@@ -87,19 +88,22 @@ mod c {
     pub const MMAP_THRESHOLD: c_int = -3;
 }
 
-/// Bytes that the C library keeps for the next allocation instead of giving them back to the system, at most twice as many.
+/// Bytes that the C library keeps for the next allocation instead of giving them back to the system, at most
+/// twice as many.
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 const KEPT: std::ffi::c_int = 16 << 20;
 
-/// Lets this process keep a bounded amount of the memory that it frees. A scan allocates and frees the vectors of each chunk; without this the C library returns them to
-/// the system and gets them back zeroed, page by page, which short queries notice.
+/// Lets this process keep a bounded amount of the memory that it frees. A scan allocates and frees the
+/// vectors of each chunk; without this the C library returns them to the system and gets them back zeroed,
+/// page by page, which short queries notice.
 pub fn keep_freed() {
     static ONCE: std::sync::Once = std::sync::Once::new();
     ONCE.call_once(|| {
         #[cfg(all(target_os = "linux", target_env = "gnu"))]
         // SAFETY: settings of the C library, which may be changed at any time.
         unsafe {
-            // What is free above twice the amount goes back, down to the amount: not all of it, or a query that frees a little more would get all of it back zeroed the next time.
+            // What is free above twice the amount goes back, down to the amount: not all of it, or a query
+            // that frees a little more would get all of it back zeroed the next time.
             c::mallopt(c::TRIM_THRESHOLD, 2 * KEPT);
             c::mallopt(c::TOP_PAD, KEPT);
             c::mallopt(c::MMAP_THRESHOLD, KEPT);

@@ -1,7 +1,7 @@
 //! A stack of what runs inside what in this backend, for hooks around statements.
 //!
-//! A hook pushes a frame, calls the server as plain C (see `raw`), and pops. An ERROR leaves by longjmp, so no
-//! destructor can pop: the hook cuts the stack back to its own depth when it returns, the abort of a
+//! A hook pushes a frame, calls the server as plain C (see `raw`), and pops. An ERROR leaves by longjmp, so
+//! no destructor can pop: the hook cuts the stack back to its own depth when it returns, the abort of a
 //! subtransaction drops what was pushed in it, the abort of the transaction drops everything.
 //!
 //! Invariant: no borrow of the stack is held across a call into the server.

@@ -1,9 +1,10 @@
 //! The server's functions behind the statement hooks, without pgrx's guard.
 //!
-//! pgrx turns an ERROR into a panic and back, which keeps SQLSTATE, message, detail and hint but loses the position in
-//! the statement, the CONTEXT lines and the names of table and constraint: for every statement of every table, were
-//! the whole executor called that way. A hook calls these, and the hooks of others, from a frame that owns nothing,
-//! so that the server's longjmp may pass, and runs what it does itself, before and after, through [`guarded`].
+//! pgrx turns an ERROR into a panic and back, which keeps SQLSTATE, message, detail and hint but loses the
+//! position in the statement, the CONTEXT lines and the names of table and constraint: for every statement of
+//! every table, were the whole executor called that way. A hook calls these, and the hooks of others, from a
+//! frame that owns nothing, so that the server's longjmp may pass, and runs what it does itself, before and
+//! after, through [`guarded`].
 
 pub use pgrx::pg_sys::panic::pgrx_extern_c_guard as guarded;
 

@@ -11,7 +11,8 @@ const NO_SUBTRANSACTION: pg_sys::SubTransactionId = 0;
 
 /// `"schema"."table"` for messages; falls back to the bare name when the schema is gone.
 pub unsafe fn quoted_name(rel: Relation) -> String {
-    // SAFETY: callers hold the relation open, so rd_rel is valid; the look-up may raise an ERROR, which unwinds.
+    // SAFETY: callers hold the relation open, so rd_rel is valid; the look-up may raise an ERROR, which
+    // unwinds.
     unsafe {
         let name = name(rel);
         let schema = pg_sys::get_namespace_name((*(*rel).rd_rel).relnamespace);
@@ -74,8 +75,9 @@ pub unsafe fn count_indexes(rel: Relation, is_such: impl Fn(&pg_sys::FormData_pg
     }
 }
 
-/// Whether the main fork has this block, as far as this backend knows, or else the file system. Under a lock that keeps others from cutting the file off: who does that tells
-/// everybody to forget what they know of its length first.
+/// Whether the main fork has this block, as far as this backend knows, or else the file system. Under a lock
+/// that keeps others from cutting the file off: who does that tells everybody to forget what they know of its
+/// length first.
 pub unsafe fn has_block(rel: Relation, block: BlockNumber) -> bool {
     // SAFETY: rel is open; its storage manager's entry is null or valid.
     unsafe {
@@ -99,7 +101,8 @@ pub unsafe fn attributes(numbers: impl Iterator<Item = i16>) -> *mut pg_sys::Bit
     })
 }
 
-/// Whether a set of attributes, shifted as the server does, has this one. The server's own function costs more to call than it does.
+/// Whether a set of attributes, shifted as the server does, has this one. The server's own function costs
+/// more to call than it does.
 pub unsafe fn has_attribute(set: *const pg_sys::Bitmapset, number: i32) -> bool {
     // SAFETY: the set is null or one of the server's, which has as many words as it says.
     unsafe {

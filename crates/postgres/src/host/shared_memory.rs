@@ -1,7 +1,8 @@
 //! Places in the server's shared memory.
 //!
-//! A part of the extension declares a static `Shared<T>` and registers it while the library is preloaded; `get` gives the place in every process. Invariant: what is kept
-//! there is right when all its bytes are zero, and is changed through atomics only.
+//! A part of the extension declares a static `Shared<T>` and registers it while the library is preloaded;
+//! `get` gives the place in every process. Invariant: what is kept there is right when all its bytes are
+//! zero, and is changed through atomics only.
 
 use std::ffi::CStr;
 use std::marker::PhantomData;

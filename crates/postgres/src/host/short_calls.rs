@@ -1,7 +1,9 @@
 //! Runs of short calls of the server's under one guard.
 //!
-//! pgrx guards each call by itself, which takes as long as pinning a page does. Who makes several in a row for a single row (look-ups in the catalogs beside the users' tables, locks) makes them
-//! under one guard, by the server's functions as they are. Invariant: what runs under the guard owns nothing, since an ERROR leaves past it: numbers, raw pointers, and calls of what is declared here.
+//! pgrx guards each call by itself, which takes as long as pinning a page does. Who makes several in a row
+//! for a single row (look-ups in the catalogs beside the users' tables, locks) makes them under one guard, by
+//! the server's functions as they are. Invariant: what runs under the guard owns nothing, since an ERROR
+//! leaves past it: numbers, raw pointers, and calls of what is declared here.
 
 use std::ffi::c_int;
 

@@ -1,8 +1,8 @@
 //! Trying something that may raise an ERROR.
 //!
-//! Called where an ERROR need not end the statement. What is tried runs in a subtransaction of its own, because only the end
-//! of one lets go of the pins, locks and half-read buffers that an ERROR leaves. Invariant: whatever happens, the
-//! subtransaction is over when this returns or unwinds.
+//! Called where an ERROR need not end the statement. What is tried runs in a subtransaction of its own,
+//! because only the end of one lets go of the pins, locks and half-read buffers that an ERROR leaves.
+//! Invariant: whatever happens, the subtransaction is over when this returns or unwinds.
 
 use std::panic::AssertUnwindSafe;
 
@@ -15,9 +15,11 @@ use super::error::PgSqlErrorCode;
 /// Runs `what`. Gives back the message of an ERROR whose SQLSTATE is among `forgiven`; others are raised on.
 ///
 /// # Safety
-/// Inside a transaction that is not being committed: what the server allocates for the subtransaction would outlive its memory.
+/// Inside a transaction that is not being committed: what the server allocates for the subtransaction would
+/// outlive its memory.
 pub unsafe fn attempt<T>(forgiven: &[PgSqlErrorCode], what: impl FnOnce() -> T) -> Result<T, String> {
-    // SAFETY: called inside a transaction; context and resource owner are put back as the server's own callers do.
+    // SAFETY: called inside a transaction; context and resource owner are put back as the server's own
+    // callers do.
     unsafe {
         let context = pg_sys::CurrentMemoryContext;
         let owner = pg_sys::CurrentResourceOwner;
@@ -52,7 +54,8 @@ pub unsafe fn attempt<T>(forgiven: &[PgSqlErrorCode], what: impl FnOnce() -> T) 
     }
 }
 
-/// Runs `what`, which changes nothing and raises no ERROR, in a subtransaction that is rolled back: what it leaves open in the server is let go of without a word.
+/// Runs `what`, which changes nothing and raises no ERROR, in a subtransaction that is rolled back: what it
+/// leaves open in the server is let go of without a word.
 ///
 /// # Safety
 /// As `attempt`.

@@ -1,8 +1,11 @@
 //! Walking expressions.
 //!
-//! pgrx's own walkers put a guard around each level: a deep expression takes ten times the server's stack, and an ERROR in it (too little of that) becomes a panic that would have to
-//! unwind through the server's frames, which aborts the process. Here the guard is around the whole walk ([`guarded`]), and callbacks recurse through [`walk`] and [`mutate`] without one.
-//! Invariant: a callback owns nothing where it recurses, as the server's longjmp may pass it, and has `#[pg_guard]` where it calls anything else of the server's.
+//! pgrx's own walkers put a guard around each level: a deep expression takes ten times the server's stack,
+//! and an ERROR in it (too little of that) becomes a panic that would have to unwind through the server's
+//! frames, which aborts the process. Here the guard is around the whole walk ([`guarded`]), and callbacks
+//! recurse through [`walk`] and [`mutate`] without one.
+//! Invariant: a callback owns nothing where it recurses, as the server's longjmp may pass it, and has
+//! `#[pg_guard]` where it calls anything else of the server's.
 
 use std::ffi::c_void;
 
@@ -65,12 +68,14 @@ pub unsafe fn mutate_query(query: *mut Query, change: Change, data: *mut c_void)
     unsafe { server::query_tree_mutator(query, Some(change), data, 0) }
 }
 
-/// What the server pulls out of an expression, or of a list of them: its variables, and what the flags (PVC_...) ask for.
+/// What the server pulls out of an expression, or of a list of them: its variables, and what the flags
+/// (PVC_...) ask for.
 ///
 /// # Safety
 /// A valid expression, or null.
 pub unsafe fn pulled(node: *mut Node, flags: u32) -> Vec<*mut Node> {
-    // SAFETY: the caller's promise; the list is new, and plans are translated at each start of a node: it would be kept until the query's end.
+    // SAFETY: the caller's promise; the list is new, and plans are translated at each start of a node: it
+    // would be kept until the query's end.
     unsafe {
         let list = pg_sys::pull_var_clause(node, flags as i32);
         let found = PgList::from_pg(list).iter_ptr().collect();

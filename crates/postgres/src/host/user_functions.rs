@@ -1,8 +1,10 @@
 //! No function of a user's runs while ERRORs are held back.
 //!
-//! Called by `value_error`. Built-in functions may find others by a type (a cast to json, an output function, an order), which `calls` cannot know of all. The server asks a plug-in about each
-//! function that it looks up and that is not built in, and before it calls one with settings or rights of its own; for those not written in C an ERROR there ends the attempt before anything of
-//! a user's has begun. What remains are functions that somebody has looked up before, as the orders of types, which `foreign_order` knows.
+//! Called by `value_error`. Built-in functions may find others by a type (a cast to json, an output function,
+//! an order), which `calls` cannot know of all. The server asks a plug-in about each function that it looks
+//! up and that is not built in, and before it calls one with settings or rights of its own; for those not
+//! written in C an ERROR there ends the attempt before anything of a user's has begun. What remains are
+//! functions that somebody has looked up before, as the orders of types, which `foreign_order` knows.
 
 use std::cell::Cell;
 
@@ -34,7 +36,8 @@ pub unsafe fn install() {
     }
 }
 
-/// Whether a function is written in C: the server's own, or one of a module that a superuser has installed, as the access methods of tables that are looked up anew while caches are.
+/// Whether a function is written in C: the server's own, or one of a module that a superuser has installed,
+/// as the access methods of tables that are looked up anew while caches are.
 ///
 /// # Safety
 /// In a transaction; catalog look-ups may raise an ERROR.
@@ -60,7 +63,8 @@ pub unsafe fn is_built_in(function: Oid) -> bool {
     function.to_u32() < pg_sys::FirstNormalObjectId && unsafe { is_in_c(function) }
 }
 
-/// Does something during which an ERROR is raised instead of calling a function of a user's, and says whether that was so. The work does not unwind.
+/// Does something during which an ERROR is raised instead of calling a function of a user's, and says whether
+/// that was so. The work does not unwind.
 pub fn refused<T>(work: impl FnOnce() -> T) -> (T, bool) {
     let (refusing, before) = (REFUSING.replace(true), REFUSED.replace(false));
     let done = work();
@@ -90,7 +94,8 @@ unsafe extern "C-unwind" fn is_needed(function: Oid) -> bool {
     }
 }
 
-/// Called around functions that have settings or rights of their own, or that somebody asked to be told of; of these the hook above is not always asked.
+/// Called around functions that have settings or rights of their own, or that somebody asked to be told of;
+/// of these the hook above is not always asked.
 #[pg_guard]
 unsafe extern "C-unwind" fn at_call(
     event: FmgrHookEventType::Type,

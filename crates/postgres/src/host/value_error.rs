@@ -1,8 +1,10 @@
 //! ERRORs of built-in functions about values, held back.
 //!
-//! Callers: `vectorised/attempt`, for functions that are asked for rows that the server's executor may not reach, and `early_value`. There is no subtransaction, whose end in the middle of a statement
-//! would end more than this; so invariant: only what `calls` finds tame is tried (a function that runs queries or functions of a user leaves things that only an abort puts in order), what
-//! it misses of a user's is stopped by `user_functions`, and only ERRORs that a value is the reason of are held back.
+//! Callers: `vectorised/attempt`, for functions that are asked for rows that the server's executor may not
+//! reach, and `early_value`. There is no subtransaction, whose end in the middle of a statement would end
+//! more than this; so invariant: only what `calls` finds tame is tried (a function that runs queries or
+//! functions of a user leaves things that only an abort puts in order), what it misses of a user's is stopped
+//! by `user_functions`, and only ERRORs that a value is the reason of are held back.
 
 use std::ffi::c_void;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -22,7 +24,8 @@ pub struct HeldBack;
 /// What the work gives, unless it raises an ERROR about a value. Other ERRORs unwind.
 ///
 /// # Safety
-/// On the main thread, and the work is tame; it owns nothing, because an ERROR jumps out of it, and calls the server bare, because a panic must not cross the guard.
+/// On the main thread, and the work is tame; it owns nothing, because an ERROR jumps out of it, and calls the
+/// server bare, because a panic must not cross the guard.
 pub unsafe fn attempt<T>(work: impl FnOnce() -> T) -> Result<T, HeldBack> {
     let identity = Identity::current();
     let mut origin = Origin::default();
@@ -88,12 +91,15 @@ unsafe extern "C-unwind" fn note_origin(origin: *mut c_void) {
     }
 }
 
-/// Lets go of what failed work holds of the server's (entries of caches, mostly), before whoever asked for it goes on.
+/// Lets go of what failed work holds of the server's (entries of caches, mostly), before whoever asked for it
+/// goes on.
 ///
 /// # Safety
-/// As `attempt`, which the work asks as often as it likes; what it makes with it keeps nothing from one call to the next, as expressions of composite types do.
+/// As `attempt`, which the work asks as often as it likes; what it makes with it keeps nothing from one call
+/// to the next, as expressions of composite types do.
 pub unsafe fn released<T, E>(work: impl FnOnce() -> Result<T, E>) -> Result<T, E> {
-    // SAFETY: a query is running, so there is an owner. As at the end of a subtransaction; an ERROR that unwinds leaves the child to its parent.
+    // SAFETY: a query is running, so there is an owner. As at the end of a subtransaction; an ERROR that
+    // unwinds leaves the child to its parent.
     unsafe {
         let parent = pg_sys::CurrentResourceOwner;
         let owner = pg_sys::ResourceOwnerCreate(parent, c"Colonnade value".as_ptr());

@@ -1,8 +1,8 @@
 //! Threads beside the backend's own.
 //!
-//! Used by `storage::open_stripes::encoding`. The server knows one thread a process: a worker gets what it works on, gives back a
-//! result, and never calls the server or touches its memory. Invariant: a worker takes no signal, so that the server's
-//! handlers run where the server expects them.
+//! Used by `storage::open_stripes::encoding`. The server knows one thread a process: a worker gets what it
+//! works on, gives back a result, and never calls the server or touches its memory. Invariant: a worker takes
+//! no signal, so that the server's handlers run where the server expects them.
 
 use std::io;
 use std::thread::{Builder, JoinHandle};
@@ -12,8 +12,9 @@ pub fn spawn<T: Send + 'static>(
     name: &str,
     work: impl FnOnce() -> T + Send + 'static,
 ) -> io::Result<JoinHandle<T>> {
-    // SAFETY: plain calls on masks of our own. A thread inherits the mask of whoever starts it, so signals are blocked before
-    // it exists; this thread has its old mask again at once, and nothing in between can unwind.
+    // SAFETY: plain calls on masks of our own. A thread inherits the mask of whoever starts it, so signals
+    // are blocked before it exists; this thread has its old mask again at once, and nothing in between can
+    // unwind.
     unsafe {
         let mut all = std::mem::zeroed::<libc::sigset_t>();
         let mut before = std::mem::zeroed::<libc::sigset_t>();

@@ -37,8 +37,8 @@ pub unsafe fn names_ours(name: *const c_char) -> bool {
     !name.is_null() && is_ours(pg_sys::get_am_oid(name, true))
 }
 
-/// Is the access method called `name`, or the default one if none is named, the server's own? Others may have options of
-/// their own that are called like ours.
+/// Is the access method called `name`, or the default one if none is named, the server's own? Others may have
+/// options of their own that are called like ours.
 pub unsafe fn names_heap(name: *const c_char) -> bool {
     let name = if name.is_null() { pg_sys::default_table_access_method } else { name.cast_mut() };
     !name.is_null() && pg_sys::get_am_oid(name, true) == pg_sys::HEAP_TABLE_AM_OID

@@ -148,8 +148,9 @@ unsafe fn untouched_columns(commands: &[*mut AlterTableCmd]) -> impl Fn(&CStr) -
     move |column| touched.iter().all(|name| name.as_c_str() != column)
 }
 
-/// Checks an order before the statement does its work, which may be to rewrite a large table. What the statement itself makes of
-/// columns is looked at when they are there: by [`rewritten`] before the first row, by [`after`] where nothing is rewritten.
+/// Checks an order before the statement does its work, which may be to rewrite a large table. What the
+/// statement itself makes of columns is looked at when they are there: by [`rewritten`] before the first row,
+/// by [`after`] where nothing is rewritten.
 unsafe fn check_order(
     table: Oid,
     settings: &Settings,
@@ -162,7 +163,8 @@ unsafe fn check_order(
     Ok(())
 }
 
-/// The statement is done: put our options back, tell of rows that are not in a new order, and look again at tables whose columns changed.
+/// The statement is done: put our options back, tell of rows that are not in a new order, and look again at
+/// tables whose columns changed.
 pub unsafe fn after(alteration: Alteration) {
     let own = alteration.options.as_ref().map(|(table, _)| *table);
     if let Some((table, mut settings)) = alteration.options {
@@ -186,9 +188,9 @@ pub unsafe fn after(alteration: Alteration) {
     }
 }
 
-/// A table was created inside ALTER TABLE. If it is the one into which the altered table is rewritten,
-/// give it the options that the altered table will have, so that its rows are written by them. Its columns are those that
-/// the statement has made: an order that they do not have ends it before a row is copied.
+/// A table was created inside ALTER TABLE. If it is the one into which the altered table is rewritten, give
+/// it the options that the altered table will have, so that its rows are written by them. Its columns are
+/// those that the statement has made: an order that they do not have ends it before a row is copied.
 pub unsafe fn rewritten(relation: Oid) {
     let pending = with_innermost(|frame| match frame {
         Frame::Alter(Alteration { options: Some((table, settings)), .. }) if !settings.is_empty() => {

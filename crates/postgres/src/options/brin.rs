@@ -1,9 +1,10 @@
 //! BRIN indexes on colcompress tables: they may be there, and no query uses them.
 //!
-//! A BRIN index keeps a summary for every range of physical blocks. It is kept truthful for hot rows, by the server's own code; rows in stripes
-//! have no physical blocks, and stripes and chunks carry such summaries themselves. So partitioned tables whose heap partitions
-//! have BRIN indexes can have columnar ones, and migrations that make such an index run. `table_am::index_uses` keeps the
-//! planner from them, `table_am::index_build` gives them hot rows only. Who makes one is told.
+//! A BRIN index keeps a summary for every range of physical blocks. It is kept truthful for hot rows, by the
+//! server's own code; rows in stripes have no physical blocks, and stripes and chunks carry such summaries
+//! themselves. So partitioned tables whose heap partitions have BRIN indexes can have columnar ones, and
+//! migrations that make such an index run. `table_am::index_uses` keeps the planner from them,
+//! `table_am::index_build` gives them hot rows only. Who makes one is told.
 
 use super::access_method;
 use super::catalog::table_name;
@@ -12,7 +13,8 @@ use pgrx::PgLogLevel;
 use pgrx::pg_sys::errcodes::PgSqlErrorCode as Code;
 use pgrx::pg_sys::{self, Oid};
 
-/// An index's catalog rows have just been written, by whatever statement. Partitions get theirs without a word.
+/// An index's catalog rows have just been written, by whatever statement. Partitions get theirs without a
+/// word.
 pub unsafe fn index_created(index: Oid) {
     // The rows are not visible to the catalog caches before the next command.
     let Some((table, method)) = index_of_this_command(index) else { return };

@@ -218,7 +218,8 @@ pub unsafe fn quoted_table_name(table: Oid) -> String {
     text(CStr::from_ptr(pg_sys::quote_qualified_identifier(schema, name)))
 }
 
-/// Name of a table for messages, with its schema: as `host::relation::quoted_name` has it, but for the quotes around it.
+/// Name of a table for messages, with its schema: as `host::relation::quoted_name` has it, but for the quotes
+/// around it.
 pub unsafe fn table_name(table: Oid) -> String {
     let name = pg_sys::get_rel_name(table);
     if name.is_null() {

@@ -16,7 +16,8 @@ pub struct Creation {
     pub name: CString,
     /// Its options, not yet checked against its columns.
     pub settings: Settings,
-    /// Takes the order that `colonnade.orderby` says: the statement names none, and the table has not been seen yet.
+    /// Takes the order that `colonnade.orderby` says: the statement names none, and the table has not been
+    /// seen yet.
     pub takes_usual_order: bool,
 }
 

@@ -1,7 +1,8 @@
 //! SQL functions that set and reset options: another way to write ALTER TABLE ... SET and RESET.
 //!
-//! They run that very statement, as its text, so that privileges, locks, checks and event triggers are the same, and so that other extensions
-//! (pg_stat_statements, pgaudit, Citus, which sends it to other nodes) find a statement that can be read.
+//! They run that very statement, as its text, so that privileges, locks, checks and event triggers are the
+//! same, and so that other extensions (pg_stat_statements, pgaudit, Citus, which sends it to other nodes)
+//! find a statement that can be read.
 
 use super::access_method;
 use super::catalog::table_name;
@@ -123,8 +124,9 @@ unsafe fn run(table: Oid, verb: &str, options: &[String]) {
     pg_sys::SPI_finish();
 }
 
-/// `engine.colcompress_option(regclass, name)` of version 0.1: the value in force as text, NULL for no order and for
-/// anything that is not a table of ours. Its view asks it of other tables too, where the planner likes to.
+/// `engine.colcompress_option(regclass, name)` of version 0.1: the value in force as text, NULL for no order
+/// and for anything that is not a table of ours. Its view asks it of other tables too, where the planner
+/// likes to.
 #[unsafe(no_mangle)]
 #[pgrx::pg_guard]
 pub unsafe extern "C-unwind" fn colonnade_colcompress_option(call: FunctionCallInfo) -> Datum {
@@ -138,8 +140,8 @@ pub unsafe extern "C-unwind" fn colonnade_colcompress_option(call: FunctionCallI
     }
 }
 
-/// The same since version 0.2: an ERROR for a name that no option has and for a relation that is no table of ours. NULL for no order, and for
-/// a table that is gone.
+/// The same since version 0.2: an ERROR for a name that no option has and for a relation that is no table of
+/// ours. NULL for no order, and for a table that is gone.
 #[unsafe(no_mangle)]
 #[pgrx::pg_guard]
 pub unsafe extern "C-unwind" fn colonnade_colcompress_option_checked(call: FunctionCallInfo) -> Datum {

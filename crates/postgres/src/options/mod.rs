@@ -125,7 +125,8 @@ pub unsafe fn options_of(table: Oid) -> TableOptions {
     }
 }
 
-/// Option `index_scan` alone, for the planner: nothing else is looked at, so nothing else can be complained about.
+/// Option `index_scan` alone, for the planner: nothing else is looked at, so nothing else can be complained
+/// about.
 pub unsafe fn allows_index_scans(rel: Relation) -> bool {
     index_scan(&catalog::read((*rel).rd_id))
 }

@@ -1,7 +1,10 @@
 //! pg_repack before it takes the storage of a columnar table away.
 //!
-//! pg_repack writes a table's rows into a new one and exchanges the files of both, by the catalog alone. Up to 1.4 the new table has the session's default access method: a heap's file would come to stand for stripes,
-//! and nothing could read it. Before it copies anything it creates a trigger on the table, and that is where it is told: no hook sees the exchange. Where the default access method is ours the new table is, too, and all is well.
+//! pg_repack writes a table's rows into a new one and exchanges the files of both, by the catalog alone. Up
+//! to 1.4 the new table has the session's default access method: a heap's file would come to stand for
+//! stripes, and nothing could read it. Before it copies anything it creates a trigger on the table, and that
+//! is where it is told: no hook sees the exchange. Where the default access method is ours the new table is,
+//! too, and all is well.
 
 use super::access_method;
 use super::catalog::table_name;

@@ -1,7 +1,9 @@
 //! CREATE EXTENSION where a schema `engine` exists already.
 //!
-//! The extension creates its schema itself and owns it. A schema that somebody else has made is not taken over: its owner could drop or rename it with all that the extension keeps in it, and who may
-//! create in it could put functions beside ours that users call in their place. The server's own error for that says nothing of what to do.
+//! The extension creates its schema itself and owns it. A schema that somebody else has made is not taken
+//! over: its owner could drop or rename it with all that the extension keeps in it, and who may create in it
+//! could put functions beside ours that users call in their place. The server's own error for that says
+//! nothing of what to do.
 
 use super::report::{Refusal, text};
 use pgrx::pg_sys::errcodes::PgSqlErrorCode as Code;

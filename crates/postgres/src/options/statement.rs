@@ -21,8 +21,8 @@ pub unsafe fn names(options: *const List, option: OptionId) -> bool {
     nodes::pointers::<DefElem>(options).into_iter().any(|element| ours(element) == Some(option))
 }
 
-/// Refuses a name that neither we nor the server know; the server's own error would not list ours. `after` is what the same
-/// list has before it.
+/// Refuses a name that neither we nor the server know; the server's own error would not list ours. `after` is
+/// what the same list has before it.
 pub unsafe fn check_known(element: *mut DefElem, after: &[*mut DefElem]) -> Result<(), Refusal> {
     if !(*element).defnamespace.is_null() || (*element).defname.is_null() {
         return Ok(());
@@ -51,7 +51,8 @@ fn unrecognised(name: &CStr) -> Refusal {
     Refusal::new(Code::ERRCODE_INVALID_PARAMETER_VALUE, format!("unrecognized parameter \"{}\"", text(name)))
 }
 
-/// Refuses options of ours for a table of another access method: the server would, too, but could not say what is missing.
+/// Refuses options of ours for a table of another access method: the server would, too, but could not say
+/// what is missing.
 pub unsafe fn refuse_ours(options: *const List, hint: &str) -> Result<(), Refusal> {
     for element in nodes::pointers::<DefElem>(options) {
         if let Some(option) = ours(element) {

@@ -1,7 +1,8 @@
 //! `engine.colcompress_relation_storageid(regclass)`: which rows of the directory are a table's stripes.
 //!
 //! The view `engine.colcompress_stripes` calls it for every table; so a table that vanishes meanwhile, has no
-//! storage yet, is unlogged on a standby or belongs to another session's temporary schema gives NULL instead of an error.
+//! storage yet, is unlogged on a standby or belongs to another session's temporary schema gives NULL instead
+//! of an error.
 
 use super::access_method;
 use crate::host::fmgr::{argument, return_null};

@@ -1,8 +1,10 @@
-//! A column compared with a value that is known now: the server's datum becomes a `vector::Predicate`, or a weaker one.
+//! A column compared with a value that is known now: the server's datum becomes a `vector::Predicate`, or a
+//! weaker one.
 //!
-//! Called by `resolve` for each leaf of a template. Owns the arithmetic where the two sides have different types: an integer column against
-//! a numeric or a float is rounded to the integers on the right side of it, a date against a timestamp to days. Invariant: the result is TRUE
-//! wherever the comparison is TRUE, and `exact` is set only where it is TRUE nowhere else.
+//! Called by `resolve` for each leaf of a template. Owns the arithmetic where the two sides have different
+//! types: an integer column against a numeric or a float is rounded to the integers on the right side of it,
+//! a date against a timestamp to days. Invariant: the result is TRUE wherever the comparison is TRUE, and
+//! `exact` is set only where it is TRUE nowhere else.
 
 use pgrx::pg_sys::{self, Datum, Oid};
 use vector::{CompareOp, Predicate, Scalar, power_of_ten};
@@ -147,7 +149,8 @@ fn beyond(column: Column, op: CompareOp, side: std::cmp::Ordering) -> Resolved {
     Resolved::exact(if holds { not_null(column) } else { Predicate::Always(false) })
 }
 
-/// `op` against a number whose floor is `floor`, itself an integer when `whole`, for a column of integers within `range`.
+/// `op` against a number whose floor is `floor`, itself an integer when `whole`, for a column of integers
+/// within `range`.
 fn integer_bound(column: Column, op: CompareOp, floor: i128, whole: bool, range: (i64, i64)) -> Resolved {
     let (op, bound) = match (op, whole) {
         (CompareOp::Equal, false) => return Resolved::exact(Predicate::Always(false)),

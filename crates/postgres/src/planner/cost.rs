@@ -1,8 +1,10 @@
 //! What a scan costs, in the planner's units.
 //!
-//! Called by `hooks` for each path. Owns three estimates for rows in stripes: the share of them that pruning leaves (read off the directory's outline with the constants known
-//! now), the share of the pages that the wanted columns take (by their average widths), and the processor time per value, which is a fraction of
-//! what the server charges for an operator because whole chunks are decoded at once. Hot rows cost what the server's sequential scan does. Selectivity stays the server's.
+//! Called by `hooks` for each path. Owns three estimates for rows in stripes: the share of them that pruning
+//! leaves (read off the directory's outline with the constants known now), the share of the pages that the
+//! wanted columns take (by their average widths), and the processor time per value, which is a fraction of
+//! what the server charges for an operator because whole chunks are decoded at once. Hot rows cost what the
+//! server's sequential scan does. Selectivity stays the server's.
 
 use pgrx::PgList;
 use pgrx::pg_sys::{self, NodeTag, Relation};
@@ -15,8 +17,8 @@ use crate::executor;
 use crate::storage::outline::Outline;
 use crate::storage::pages::BlockRun;
 
-/// A value decoded, or compared on encoded data, in units of cpu_operator_cost: beside an index, whose pages the server prices as if they came from disk, a
-/// unit of cost is about a microsecond.
+/// A value decoded, or compared on encoded data, in units of cpu_operator_cost: beside an index, whose pages
+/// the server prices as if they came from disk, a unit of cost is about a microsecond.
 const VALUE: f64 = 0.6;
 /// A row handed to the executor, in units of cpu_tuple_cost.
 const ROW: f64 = 0.4;

@@ -1,8 +1,11 @@
-//! The path hook: offers the scan node for each base relation, partition or inheritance child whose rows we store.
+//! The path hook: offers the scan node for each base relation, partition or inheritance child whose rows we
+//! store.
 //!
-//! Called by the server's planner at the end of building a relation's paths. The node stands in for the sequential scan, serial
-//! or parallel, which is taken off the list; index and TID paths stay and compete by cost. Declined: TABLESAMPLE, relations of other access methods,
-//! queries that look at xmin, cmin, xmax or cmax, which cold rows do not have, one row by a unique index, few by any, and small tables whose rows are all hot.
+//! Called by the server's planner at the end of building a relation's paths. The node stands in for the
+//! sequential scan, serial or parallel, which is taken off the list; index and TID paths stay and compete by
+//! cost. Declined: TABLESAMPLE, relations of other access methods, queries that look at xmin, cmin, xmax or
+//! cmax, which cold rows do not have, one row by a unique index, few by any, and small tables whose rows are
+//! all hot.
 
 use std::sync::OnceLock;
 
@@ -20,7 +23,8 @@ use crate::vectorised;
 /// The server's FirstLowInvalidHeapAttributeNumber: attribute sets are shifted by it.
 const ATTRIBUTE_SHIFT: i32 = 7;
 
-/// What a columnar scan takes at the least, in units of seq_page_cost (about a microsecond): finding out what it costs, translating the plan above it, opening a stripe and decoding a chunk.
+/// What a columnar scan takes at the least, in units of seq_page_cost (about a microsecond): finding out what
+/// it costs, translating the plan above it, opening a stripe and decoding a chunk.
 const LEAST_SCAN: f64 = 24.0;
 
 static PREVIOUS: OnceLock<pg_sys::set_rel_pathlist_hook_type> = OnceLock::new();
@@ -144,7 +148,8 @@ unsafe fn offer_columnar(
         let dropped = drop_sequential_scan(&mut (*rel).pathlist);
         let path = new_path(root, rel);
         cost::price(path, &estimate, 0);
-        // Index paths that the server's scan was cheaper than are gone, and we may be dearer: it knows nothing of the dead rows in stripes.
+        // Index paths that the server's scan was cheaper than are gone, and we may be dearer: it knows
+        // nothing of the dead rows in stripes.
         if cold > 0.0
             && !(*rel).indexlist.is_null()
             && dropped.is_some_and(|scan| scan.cost < (*path).path.total_cost)
@@ -167,10 +172,12 @@ unsafe fn offer_columnar(
     }
 }
 
-/// Keeps the planner from letting index and bitmap scans hand on all columns of the table, which saves heap a projection and would cost a cold
-/// row the decoding of columns that nobody reads. It does so unless a system column is wanted: so one is.
+/// Keeps the planner from letting index and bitmap scans hand on all columns of the table, which saves heap a
+/// projection and would cost a cold row the decoding of columns that nobody reads. It does so unless a system
+/// column is wanted: so one is.
 unsafe fn ask_for_wanted_columns(rel: *mut pg_sys::RelOptInfo) {
-    // SAFETY: a base relation has a set for each attribute from min_attr on; paths and target lists are not made by it.
+    // SAFETY: a base relation has a set for each attribute from min_attr on; paths and target lists are not
+    // made by it.
     unsafe {
         let at = pg_sys::TableOidAttributeNumber - i32::from((*rel).min_attr);
         if let Ok(at) = usize::try_from(at)
@@ -186,7 +193,8 @@ unsafe fn ask_for_wanted_columns(rel: *mut pg_sys::RelOptInfo) {
 
 /// Rows of all tables of the query, as far as their sizes are known.
 unsafe fn rows_of_all(root: *mut pg_sys::PlannerInfo) -> f64 {
-    // SAFETY: sizes are estimated before paths are made; the array has places for as many relations as it says, some of them empty.
+    // SAFETY: sizes are estimated before paths are made; the array has places for as many relations as it
+    // says, some of them empty.
     unsafe {
         let count = usize::try_from((*root).simple_rel_array_size).unwrap_or(0);
         let rels = (0..count).map(|at| *(*root).simple_rel_array.add(at));
@@ -194,7 +202,8 @@ unsafe fn rows_of_all(root: *mut pg_sys::PlannerInfo) -> f64 {
     }
 }
 
-/// Whether the best path the server has looks up one row by a unique index: what a scan of ours would cost need not be known.
+/// Whether the best path the server has looks up one row by a unique index: what a scan of ours would cost
+/// need not be known.
 unsafe fn finds_one_row(root: *mut pg_sys::PlannerInfo, rel: *mut pg_sys::RelOptInfo) -> bool {
     // SAFETY: as above. Paths are in order of their costs.
     unsafe {
@@ -255,7 +264,8 @@ struct Dropped {
     cost: f64,
 }
 
-/// Takes the sequential scan off a list of paths, because our node reads the same rows. Returns the workers it wanted.
+/// Takes the sequential scan off a list of paths, because our node reads the same rows. Returns the workers
+/// it wanted.
 unsafe fn drop_sequential_scan(paths: &mut *mut pg_sys::List) -> Option<Dropped> {
     let mut dropped = None;
     // SAFETY: the list holds paths; deleting the cell keeps the list valid.

@@ -1,9 +1,12 @@
 //! What index scans cost where rows are cold.
 //!
-//! Called by `hooks` for tables whose option `index_scan` is off, before our own path competes. The server prices an index scan by the heap pages that it visits and assumes that they
-//! may have to come from disk. A cold row costs something else: a look into the column chunk of each column that is wanted, which is mostly computing, or, for a bitmap scan with
-//! many rows in a chunk, decoding it whole. Both are measured on the events table beside what the look-ups of an index take for their cost there (about a microsecond a unit; the scans of
-//! `cost` are priced by the same measure), so that few rows keep their index and many go to the stripes. Invariant: hot rows cost what the server says.
+//! Called by `hooks` for tables whose option `index_scan` is off, before our own path competes. The server
+//! prices an index scan by the heap pages that it visits and assumes that they may have to come from disk. A
+//! cold row costs something else: a look into the column chunk of each column that is wanted, which is mostly
+//! computing, or, for a bitmap scan with many rows in a chunk, decoding it whole. Both are measured on the
+//! events table beside what the look-ups of an index take for their cost there (about a microsecond a unit;
+//! the scans of `cost` are priced by the same measure), so that few rows keep their index and many go to the
+//! stripes. Invariant: hot rows cost what the server says.
 
 use pgrx::pg_sys::{self, NodeTag};
 
@@ -47,7 +50,8 @@ pub unsafe fn price(rel: *mut pg_sys::RelOptInfo, outline: &Outline, columns: f6
     }
 }
 
-/// Has the server make the relation's index and bitmap paths again, those among them that have lost to a path that is gone now. They cost what the server says.
+/// Has the server make the relation's index and bitmap paths again, those among them that have lost to a path
+/// that is gone now. They cost what the server says.
 ///
 /// # Safety
 /// As `price`.

@@ -1,8 +1,9 @@
 //! LIKE patterns as prefixes.
 //!
-//! Called by `template` (is the shape exact?) and `constant` (what does this pattern mean?). The pattern language is the server's: `%`, `_`
-//! and a backslash that takes the next character literally; a trailing lone backslash is an error there, so such a pattern is left to
-//! the server. Matching is on bytes: in the server's encodings no character's first byte is part of another character.
+//! Called by `template` (is the shape exact?) and `constant` (what does this pattern mean?). The pattern
+//! language is the server's: `%`, `_` and a backslash that takes the next character literally; a trailing
+//! lone backslash is an error there, so such a pattern is left to the server. Matching is on bytes: in the
+//! server's encodings no character's first byte is part of another character.
 
 use pgrx::pg_sys::{self, NodeTag};
 
@@ -37,7 +38,8 @@ pub fn parse(pattern: &[u8]) -> Pattern {
     Pattern::Whole(literal)
 }
 
-/// True when the pattern is a constant that means a prefix or a whole value, so that nothing is left to check.
+/// True when the pattern is a constant that means a prefix or a whole value, so that nothing is left to
+/// check.
 ///
 /// # Safety
 /// The pattern is a valid expression of type text.

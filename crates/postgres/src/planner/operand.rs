@@ -1,8 +1,9 @@
 //! Which columns and operators a template understands.
 //!
-//! Called by `template` only. The server's operator families say what an operator means (never its name); only the built-in families whose
-//! order and equality `vector::LogicalType` promises are on the list. Invariant: a pair that is not on the list is declined, so an
-//! operator of a user's own never reaches a native filter.
+//! Called by `template` only. The server's operator families say what an operator means (never its name);
+//! only the built-in families whose order and equality `vector::LogicalType` promises are on the list.
+//! Invariant: a pair that is not on the list is declined, so an operator of a user's own never reaches a
+//! native filter.
 
 use pgrx::PgList;
 use pgrx::pg_sys::{self, NodeTag, Oid};
@@ -80,7 +81,8 @@ const UUID_FAMILY: u32 = 2968;
 const TEXT_LIKE: u32 = 1209;
 const TEXT_NOT_LIKE: u32 = 1210;
 const TEXT_STARTS_WITH: u32 = 3877;
-/// int2 -> int4, int2 -> int8, int4 -> int8, float4 -> float8, int2/int4 -> float8, int2/int4/int8 -> numeric: they keep value and order.
+/// int2 -> int4, int2 -> int8, int4 -> int8, float4 -> float8, int2/int4 -> float8, int2/int4/int8 ->
+/// numeric: they keep value and order.
 const LOSSLESS_CASTS: [u32; 9] = [313, 754, 481, 311, 235, 316, 1782, 1740, 1781];
 
 unsafe extern "C-unwind" {
@@ -139,8 +141,8 @@ fn kind_of(type_oid: Oid, typmod: i32) -> Kind {
     }
 }
 
-/// The types a comparison of this kind of column may take its other side as, and so the family its operator must be in. The first
-/// is the column's own.
+/// The types a comparison of this kind of column may take its other side as, and so the family its operator
+/// must be in. The first is the column's own.
 fn takes(kind: Kind, value_type: Oid) -> bool {
     const INTEGERS: [Oid; 3] = [pg_sys::INT2OID, pg_sys::INT4OID, pg_sys::INT8OID];
     match kind {
@@ -162,8 +164,8 @@ fn takes(kind: Kind, value_type: Oid) -> bool {
     }
 }
 
-/// True when a comparison of this pair of types is translated exactly, single odd values aside. The pairs where a time zone
-/// moves each column value are only bracketed.
+/// True when a comparison of this pair of types is translated exactly, single odd values aside. The pairs
+/// where a time zone moves each column value are only bracketed.
 pub fn is_exact(kind: Kind, value_type: Oid) -> bool {
     match kind {
         Kind::Date | Kind::Timestamp => value_type != pg_sys::TIMESTAMPTZOID,
@@ -206,7 +208,8 @@ pub unsafe fn boolean_column(node: *mut pg_sys::Node, relid: u32) -> Option<Colu
     unsafe { column_of(node, relid) }.filter(|column| column.kind == Kind::Bool)
 }
 
-/// A column, looking through casts that keep value and order as well, and the type that an operator above sees.
+/// A column, looking through casts that keep value and order as well, and the type that an operator above
+/// sees.
 unsafe fn compared_column(node: *mut pg_sys::Node, relid: u32) -> Option<(Column, Oid)> {
     // SAFETY: the caller passes a valid expression; the cast follows the tag.
     unsafe {
@@ -246,8 +249,9 @@ const fn own_type(kind: Kind) -> Oid {
     }
 }
 
-/// True for an expression that has one value for the whole scan: no column of this relation, nothing volatile, no sub-plan.
-/// Columns of outer relations are allowed: they are parameters by the time the plan runs.
+/// True for an expression that has one value for the whole scan: no column of this relation, nothing
+/// volatile, no sub-plan. Columns of outer relations are allowed: they are parameters by the time the plan
+/// runs.
 ///
 /// # Safety
 /// `node` is a valid expression.
@@ -267,7 +271,8 @@ pub unsafe fn is_value(node: *mut pg_sys::Node, relid: u32) -> bool {
     }
 }
 
-/// What operator `opno` asks of the column at `node`, which is its left side, or its right one when `flipped`.
+/// What operator `opno` asks of the column at `node`, which is its left side, or its right one when
+/// `flipped`.
 ///
 /// # Safety
 /// `node` is a valid expression.
@@ -318,7 +323,8 @@ pub unsafe fn operator_on(
     understood.then_some((column, Operator::Compare { op, value_type }))
 }
 
-/// The comparison an operator is in one of the built-in families, by strategy number, or by its negator for `<>`.
+/// The comparison an operator is in one of the built-in families, by strategy number, or by its negator for
+/// `<>`.
 pub fn comparison(opno: Oid) -> Option<(u32, CompareOp)> {
     let families: [u32; 11] = [
         pg_sys::INTEGER_BTREE_FAM_OID.to_u32(),

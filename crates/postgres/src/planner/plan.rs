@@ -1,11 +1,15 @@
 //! From the chosen path to the plan node.
 //!
-//! Called by the server when it builds the plan. Clauses that the node answers natively go to `custom_exprs`, the rest stay in the plan's
-//! qual and are checked row by row; `custom_private` holds the rows of the table as the planner knows them, a list of integers that says, clause by clause of the qual, whether it may help to
-//! prune, and whether some rows are nobody's business (`hides_rows`). Nothing else is stored: columns, predicates and parameters are read off the finished plan when the node starts.
+//! Called by the server when it builds the plan. Clauses that the node answers natively go to `custom_exprs`,
+//! the rest stay in the plan's qual and are checked row by row; `custom_private` holds the rows of the table
+//! as the planner knows them, a list of integers that says, clause by clause of the qual, whether it may help
+//! to prune, and whether some rows are nobody's business (`hides_rows`). Nothing else is stored: columns,
+//! predicates and parameters are read off the finished plan when the node starts.
 //!
-//! Invariant: `custom_private` begins with a node, never with an empty list. Other extensions (Citus) tell their own scans by the tag of its first member, and look at everybody's.
-//! Invariant: a clause that row security wants evaluated late is neither native nor pruning unless the server would promote it.
+//! Invariant: `custom_private` begins with a node, never with an empty list. Other extensions (Citus) tell
+//! their own scans by the tag of its first member, and look at everybody's.
+//! Invariant: a clause that row security wants evaluated late is neither native nor pruning unless the server
+//! would promote it.
 
 use std::sync::OnceLock;
 
@@ -112,9 +116,11 @@ pub unsafe fn pruning_clauses(scan: *mut pg_sys::CustomScan) -> Option<*mut pg_s
     }
 }
 
-/// Whether conditions of row security or of a security barrier view decide which rows anybody above the scan may know of.
+/// Whether conditions of row security or of a security barrier view decide which rows anybody above the scan
+/// may know of.
 unsafe fn is_guarded(root: *mut pg_sys::PlannerInfo, rel: *mut pg_sys::RelOptInfo) -> bool {
-    // SAFETY: the planner's own structs; its arrays have places for as many relations as it says, some of them empty.
+    // SAFETY: the planner's own structs; its arrays have places for as many relations as it says, some of
+    // them empty.
     unsafe {
         let level = (*root).qual_security_level;
         let conditions = PgList::<pg_sys::RestrictInfo>::from_pg((*rel).baserestrictinfo);
@@ -140,7 +146,8 @@ unsafe fn is_guarded(root: *mut pg_sys::PlannerInfo, rel: *mut pg_sys::RelOptInf
     }
 }
 
-/// Whether a scan node of ours reads rows that only its own conditions may look at: what it does must not depend on values that come from elsewhere.
+/// Whether a scan node of ours reads rows that only its own conditions may look at: what it does must not
+/// depend on values that come from elsewhere.
 ///
 /// # Safety
 /// A plan node made here.

@@ -1,7 +1,8 @@
 //! Templates with their constants filled in: `vector::Predicate`s.
 //!
-//! Called by the planner (only constants known at plan time, to estimate what is pruned) and by the executor at each start and rescan
-//! (everything). Who calls says how an expression gets its value; an expression without one makes its leaf say nothing.
+//! Called by the planner (only constants known at plan time, to estimate what is pruned) and by the executor
+//! at each start and rescan (everything). Who calls says how an expression gets its value; an expression
+//! without one makes its leaf say nothing.
 //! Invariant: that of `constant`, for whole trees; a NULL constant makes a comparison never TRUE.
 
 use std::cmp::Ordering;
@@ -124,14 +125,14 @@ pub fn or(parts: Vec<Resolved>) -> Resolved {
     Resolved { predicate, exact }
 }
 
-/// `column op ANY (array)` or `ALL`. An empty array decides without looking at the column; a NULL element keeps ALL from ever being TRUE
-/// and adds nothing to ANY.
+/// `column op ANY (array)` or `ALL`. An empty array decides without looking at the column; a NULL element
+/// keeps ALL from ever being TRUE and adds nothing to ANY.
 unsafe fn elements(column: Column, op: CompareOp, any: bool, array: Datum, element_type: Oid) -> Resolved {
     let (mut width, mut by_value, mut align) = (0i16, false, 0 as std::ffi::c_char);
     let (mut values, mut nulls, mut count) =
         (std::ptr::null_mut::<Datum>(), std::ptr::null_mut::<bool>(), 0i32);
-    // SAFETY: the datum is an array; its own header names the element type, which is stored like the operator's (they are equal
-    // or binary compatible).
+    // SAFETY: the datum is an array; its own header names the element type, which is stored like the
+    // operator's (they are equal or binary compatible).
     unsafe {
         let array = pg_sys::pg_detoast_datum(array.cast_mut_ptr()).cast::<pg_sys::ArrayType>();
         let stored_type = (*array).elemtype;

@@ -1,13 +1,15 @@
-//! From a WHERE clause to a predicate template: the shape of a `vector::Predicate` whose constants are still expressions.
+//! From a WHERE clause to a predicate template: the shape of a `vector::Predicate` whose constants are still
+//! expressions.
 //!
-//! Called twice for each clause: by the planner (which clauses can be filtered natively, what do the known constants prune)
-//! and when the node starts (`executor`), from the finished plan. The tree walk here owns structure: AND, OR, NOT pushed to the leaves,
-//! NULL tests, truth tests, arrays. `operand` owns which columns and operators are understood, `constant` the comparison of a column with a
-//! value.
+//! Called twice for each clause: by the planner (which clauses can be filtered natively, what do the known
+//! constants prune) and when the node starts (`executor`), from the finished plan. The tree walk here owns
+//! structure: AND, OR, NOT pushed to the leaves, NULL tests, truth tests, arrays. `operand` owns which
+//! columns and operators are understood, `constant` the comparison of a column with a value.
 //!
-//! Invariant: a template is TRUE wherever its clause is TRUE. `Unknown` marks what is not understood; a template without it, whose
-//! leaves all turn out exact, is TRUE *only* where the clause is TRUE, so that the clause needs no further check.
-//! Clauses reach us in the server's own simplified form (AND/OR flattened, constants folded, operators commuted at will).
+//! Invariant: a template is TRUE wherever its clause is TRUE. `Unknown` marks what is not understood; a
+//! template without it, whose leaves all turn out exact, is TRUE *only* where the clause is TRUE, so that the
+//! clause needs no further check. Clauses reach us in the server's own simplified form (AND/OR flattened,
+//! constants folded, operators commuted at will).
 
 use pgrx::PgList;
 use pgrx::pg_sys::{self, NodeTag};
@@ -16,7 +18,8 @@ use vector::CompareOp;
 use super::like;
 use super::operand::{self, Column, Operator};
 
-/// A clause whose constants are not evaluated yet. Node pointers live as long as the clause they were cut from.
+/// A clause whose constants are not evaluated yet. Node pointers live as long as the clause they were cut
+/// from.
 #[derive(Debug)]
 pub enum Template {
     /// Says nothing: TRUE, and never exact.
@@ -92,7 +95,8 @@ impl Template {
         }
     }
 
-    /// True when nothing in its shape makes it weaker than the clause (single values still can, see `constant`).
+    /// True when nothing in its shape makes it weaker than the clause (single values still can, see
+    /// `constant`).
     pub fn is_exact(&self) -> bool {
         match self {
             Self::Unknown => false,
@@ -189,7 +193,8 @@ unsafe fn walk_null_test(test: &pg_sys::NullTest, relid: u32, wanted: bool) -> T
     }
 }
 
-/// `x IS [NOT] TRUE | FALSE | UNKNOWN`, which is never NULL. "Not TRUE" is "FALSE or UNKNOWN"; UNKNOWN can only be told for a column.
+/// `x IS [NOT] TRUE | FALSE | UNKNOWN`, which is never NULL. "Not TRUE" is "FALSE or UNKNOWN"; UNKNOWN can
+/// only be told for a column.
 unsafe fn walk_boolean_test(test: &pg_sys::BooleanTest, relid: u32, wanted: bool) -> Template {
     use pg_sys::BoolTestType as B;
     let arg: *mut pg_sys::Node = test.arg.cast();

@@ -1,4 +1,5 @@
-//! The block codec that only the server has: pglz. Compressing calls the server, so only the main thread does it; expanding any thread may do (`pglz`).
+//! The block codec that only the server has: pglz. Compressing calls the server, so only the main thread does
+//! it; expanding any thread may do (`pglz`).
 
 use encodings::BlockCodecs;
 use pgrx::pg_sys::ffi::pg_guard_ffi_boundary;

@@ -1,9 +1,12 @@
-//! Replication slots that decode every table of the database, whether it is published or not: those whose output plugin is not pgoutput.
+//! Replication slots that decode every table of the database, whether it is published or not: those whose
+//! output plugin is not pgoutput.
 //!
-//! Logical decoding reads heap tuples. So while such a slot exists, whoever would make a stripe of rows that are not in one asks [`is_decoded`] and leaves them in heap pages: loads
-//! (`open_stripes::destination`), merging and packing (`table_am`). What was in stripes before is told of by WARNINGs. Invariant: a transaction that was told "no" is decoded by
-//! no such slot. Its id was there before it looked. A slot that is made later begins with transactions whose ids are younger, as it waits for the others to end; but for one that is copied from a slot of pgoutput's, which
-//! begins where that one stands (docs/limitations).
+//! Logical decoding reads heap tuples. So while such a slot exists, whoever would make a stripe of rows that
+//! are not in one asks [`is_decoded`] and leaves them in heap pages: loads (`open_stripes::destination`),
+//! merging and packing (`table_am`). What was in stripes before is told of by WARNINGs. Invariant: a
+//! transaction that was told "no" is decoded by no such slot. Its id was there before it looked. A slot that
+//! is made later begins with transactions whose ids are younger, as it waits for the others to end; but for
+//! one that is copied from a slot of pgoutput's, which begins where that one stands (docs/limitations).
 
 use std::cell::Cell;
 
@@ -51,7 +54,8 @@ pub unsafe fn slot(rel: Relation) -> Option<DecodingSlot> {
     unsafe { if is_logged(rel) { compat::decoding_slots(1).pop() } else { None } }
 }
 
-/// Tells once a session that a change of a row in a stripe is decoded as something else. Called for each such row, so it looks for slots once a transaction.
+/// Tells once a session that a change of a row in a stripe is decoded as something else. Called for each such
+/// row, so it looks for slots once a transaction.
 #[inline]
 pub unsafe fn tell_of_change(rel: Relation) {
     if is_logged_for_decoding() && !TOLD.get() {
@@ -87,7 +91,8 @@ unsafe fn look(rel: Relation) {
 /// What helps.
 const UNPACK: &str = "engine.unpack(table) turns rows of stripes into heap rows; while the slot exists no others come to stripes.";
 
-/// What `engine.storage_health` says of a table with so many rows in stripes. `has_many_hot`: it has heap rows that would be worth packing.
+/// What `engine.storage_health` says of a table with so many rows in stripes. `has_many_hot`: it has heap
+/// rows that would be worth packing.
 pub unsafe fn advice(rel: Relation, cold_rows: u64, has_many_hot: bool) -> Option<String> {
     // SAFETY: rel is open.
     let slot = unsafe { slot(rel) }?;

@@ -1,12 +1,13 @@
 //! `engine.stripe`: which stripes exist. This file changes the catalog; `directory_scan` reads it.
 //!
-//! Each stripe is one row in state `s` (stored); a range of row numbers handed out before its stripe exists is a
-//! row in state `r` (reserved). A stripe is visible exactly when its row is visible under the same snapshot, so
-//! commit, rollback, savepoints and two-phase commit need nothing of ours. Rows carry the command id of the access
-//! method's callback, not the current one: a command never sees its own stripes. A finished stripe is a *second*
-//! row inside the reserved range, because the server refuses to update a row that the same command inserted.
-//! Invariants: a reservation's row is in the directory before any of its numbers is handed out (protocol point 1);
-//! no two visible stored rows overlap; rows are never published by logical decoding.
+//! Each stripe is one row in state `s` (stored); a range of row numbers handed out before its stripe exists
+//! is a row in state `r` (reserved). A stripe is visible exactly when its row is visible under the same
+//! snapshot, so commit, rollback, savepoints and two-phase commit need nothing of ours. Rows carry the
+//! command id of the access method's callback, not the current one: a command never sees its own stripes. A
+//! finished stripe is a *second* row inside the reserved range, because the server refuses to update a row
+//! that the same command inserted.
+//! Invariants: a reservation's row is in the directory before any of its numbers is handed out (protocol
+//! point 1); no two visible stored rows overlap; rows are never published by logical decoding.
 
 use std::cell::RefCell;
 use std::ffi::c_void;
@@ -58,7 +59,8 @@ pub struct StripeEntry {
     pub moved: bool,
     /// Who put the row into the directory; invalid when frozen, or not in the directory yet.
     pub inserter: TransactionId,
-    /// Who has put other stripes into this one's place, or this one elsewhere, or is about to, or was rolled back; invalid where nobody has.
+    /// Who has put other stripes into this one's place, or this one elsewhere, or is about to, or was rolled
+    /// back; invalid where nobody has.
     pub replaced_by: TransactionId,
 }
 
@@ -102,9 +104,9 @@ pub(super) unsafe fn oids() -> Oids {
     unsafe { SideTable::Stripe.oids() }
 }
 
-/// Opens nothing but takes the locks on the directory and the proxies that later look-ups need. Called before rows get
-/// index entries: a unique check asks both while it holds a lock on an index page, and must not wait there for a
-/// heavyweight lock (protocol point 6).
+/// Opens nothing but takes the locks on the directory and the proxies that later look-ups need. Called before
+/// rows get index entries: a unique check asks both while it holds a lock on an index page, and must not wait
+/// there for a heavyweight lock (protocol point 6).
 pub unsafe fn prepare() {
     // SAFETY: plain relation locks, kept to the end of the transaction.
     unsafe {
@@ -170,16 +172,17 @@ pub(super) unsafe fn bytea(bytes: &[u8]) -> *mut std::ffi::c_void {
     }
 }
 
-/// A reservation (or a part of it) gets its bytes: `entry` describes a stripe whose numbers lie inside a range
-/// reserved by this transaction.
+/// A reservation (or a part of it) gets its bytes: `entry` describes a stripe whose numbers lie inside a
+/// range reserved by this transaction.
 pub unsafe fn complete(entry: &StripeEntry, cid: CommandId, age: Age) {
     debug_assert!(!entry.reserved_only);
     // SAFETY: as `insert`.
     unsafe { insert(entry, cid, age) }
 }
 
-/// A stripe that every snapshot sees is at another place from now on, `run`: snapshots of before go on reading it at the old one. Its rows keep their numbers. The caller
-/// excludes all others from the stripe (`stripe_lock::exclude`).
+/// A stripe that every snapshot sees is at another place from now on, `run`: snapshots of before go on
+/// reading it at the old one. Its rows keep their numbers. The caller excludes all others from the stripe
+/// (`stripe_lock::exclude`).
 pub unsafe fn relocate(entry: &StripeEntry, run: BlockRun, cid: CommandId) {
     // SAFETY: as `insert`.
     unsafe {
@@ -187,7 +190,8 @@ pub unsafe fn relocate(entry: &StripeEntry, run: BlockRun, cid: CommandId) {
     }
 }
 
-/// Another row for a stripe that every snapshot sees, which has its row numbers and says something else about it. The caller excludes all others from the stripe (`stripe_lock::exclude`).
+/// Another row for a stripe that every snapshot sees, which has its row numbers and says something else about
+/// it. The caller excludes all others from the stripe (`stripe_lock::exclude`).
 pub unsafe fn replace(entry: &StripeEntry, cid: CommandId) {
     // SAFETY: as `insert`.
     unsafe {
@@ -196,9 +200,9 @@ pub unsafe fn replace(entry: &StripeEntry, cid: CommandId) {
     }
 }
 
-/// Takes `count` row numbers and puts their reservation into the directory before anybody can learn them: VACUUM
-/// reads the counter and the directory under the same lock, so it never takes a number that was handed out for a
-/// dead one (protocol point 1). Returns the first row number.
+/// Takes `count` row numbers and puts their reservation into the directory before anybody can learn them:
+/// VACUUM reads the counter and the directory under the same lock, so it never takes a number that was handed
+/// out for a dead one (protocol point 1). Returns the first row number.
 pub unsafe fn reserve(rel: Relation, count: u32, cid: CommandId) -> u64 {
     // SAFETY: rel is open with RowExclusiveLock. The page lock on block 0 is ours alone: heap takes none.
     unsafe {
@@ -223,15 +227,15 @@ thread_local! {
     static RESERVED_IN: RefCell<Vec<u64>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Registers the transaction callback that ends reservations. Call it before whoever flushes rows at pre-commit
-/// registers: the server calls back in the opposite order.
+/// Registers the transaction callback that ends reservations. Call it before whoever flushes rows at
+/// pre-commit registers: the server calls back in the opposite order.
 pub unsafe fn register() {
     // SAFETY: once, from _PG_init.
     unsafe { pg_sys::RegisterXactCallback(Some(transaction_event), std::ptr::null_mut()) }
 }
 
-/// A reservation has served when its loader commits: the stripes own the numbers that were used. So its row is deleted
-/// by the loader itself, and is never seen by anybody but those who meet the load while it runs.
+/// A reservation has served when its loader commits: the stripes own the numbers that were used. So its row
+/// is deleted by the loader itself, and is never seen by anybody but those who meet the load while it runs.
 #[pg_guard]
 unsafe extern "C-unwind" fn transaction_event(event: XactEvent::Type, _arg: *mut c_void) {
     match event {
@@ -271,15 +275,17 @@ unsafe fn unlock_numbers(rel: Relation, mode: u32) {
     }
 }
 
-/// The row numbers that any version of any directory row owns, read so that others below the counter are dead to everybody. None: no metapage.
+/// The row numbers that any version of any directory row owns, read so that others below the counter are dead
+/// to everybody. None: no metapage.
 pub unsafe fn numbers_in_use(rel: Relation) -> Option<RowNumbers> {
     // SAFETY: rel is open. Share excludes `reserve`.
     unsafe {
         lock_numbers(rel, pg_sys::ShareLock);
         let found = metapage::read(rel);
         let result = found.map(|(storage_id, next_row)| {
-            // Twice: a loader that commits meanwhile takes its reservation away, perhaps before it is looked at, and its stripe may have come after the page of the index was
-            // copied that has its entry. By the second walk it is there.
+            // Twice: a loader that commits meanwhile takes its reservation away, perhaps before it is looked
+            // at, and its stripe may have come after the page of the index was copied that has its entry. By
+            // the second walk it is there.
             let walk =
                 |_| directory_scan::all_versions(storage_id).into_iter().map(|e| (e.first_row, e.end_row()));
             RowNumbers::new(next_row, (0..2).flat_map(walk).collect())
@@ -289,8 +295,8 @@ pub unsafe fn numbers_in_use(rel: Relation) -> Option<RowNumbers> {
     }
 }
 
-/// Deletes every row of a storage id that this transaction can see: its file is going away with the transaction.
-/// The caller holds AccessExclusiveLock on the table.
+/// Deletes every row of a storage id that this transaction can see: its file is going away with the
+/// transaction. The caller holds AccessExclusiveLock on the table.
 pub unsafe fn delete_storage(storage_id: u64) {
     // SAFETY: see the functions called.
     unsafe {
@@ -301,7 +307,8 @@ pub unsafe fn delete_storage(storage_id: u64) {
     }
 }
 
-/// Takes stripes out of the directory, by the TIDs of their rows, for those who see this transaction. The caller has excluded all others from them.
+/// Takes stripes out of the directory, by the TIDs of their rows, for those who see this transaction. The
+/// caller has excluded all others from them.
 pub unsafe fn remove(storage_id: u64, tids: Vec<ItemPointerData>) {
     // SAFETY: nobody else removes stripes beside the table's only mover.
     unsafe {

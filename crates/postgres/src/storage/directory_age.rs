@@ -1,10 +1,11 @@
 //! Who sees a directory row: the age it is inserted with.
 //!
-//! Callers: `directory::insert`, and merge, VACUUM FULL and CLUSTER, which write stripes of others into a new file. Such a stripe has to
-//! be seen by exactly the snapshots that saw it in the old file, as heap's rewrite keeps xmin. So the row's xmin is put
-//! back to the loader's, in place and logged as an image of the page. It cannot get there by an ordinary insertion.
-//! Invariants: the inserter has committed and is not older than the catalog's relfrozenxid, because the row in the old
-//! file still carries it; `hold_horizon` keeps it so until the end of the transaction.
+//! Callers: `directory::insert`, and merge, VACUUM FULL and CLUSTER, which write stripes of others into a new
+//! file. Such a stripe has to be seen by exactly the snapshots that saw it in the old file, as heap's rewrite
+//! keeps xmin. So the row's xmin is put back to the loader's, in place and logged as an image of the page. It
+//! cannot get there by an ordinary insertion.
+//! Invariants: the inserter has committed and is not older than the catalog's relfrozenxid, because the row
+//! in the old file still carries it; `hold_horizon` keeps it so until the end of the transaction.
 
 use pgrx::pg_sys::{self, CommandId, HeapTuple, ItemPointerData, Relation, TransactionId};
 
@@ -19,15 +20,17 @@ pub enum Age {
     New,
     /// Those that see what the current transaction has done as this command, which is over.
     Own(CommandId),
-    /// Those that see what this transaction, which has committed, did. Like `Everybody` only for a new file's row.
+    /// Those that see what this transaction, which has committed, did. Like `Everybody` only for a new file's
+    /// row.
     Since(TransactionId),
-    /// All, at once and even after a rollback: right only where nobody can come by the storage id before this transaction
-    /// commits.
+    /// All, at once and even after a rollback: right only where nobody can come by the storage id before this
+    /// transaction commits.
     Everybody,
 }
 
 impl Age {
-    /// The age of a row that is visible now, by its inserter (invalid when frozen) and the oldest transaction still running.
+    /// The age of a row that is visible now, by its inserter (invalid when frozen) and the oldest transaction
+    /// still running.
     pub unsafe fn of(inserter: TransactionId, oldest_xmin: TransactionId) -> Self {
         // SAFETY: comparisons of ids; the invalid one precedes every other.
         unsafe {
@@ -60,8 +63,8 @@ impl Age {
     }
 }
 
-/// Puts other inserters into rows just inserted, page by page: transactions that have committed, or those that the present
-/// subtransaction is a part of.
+/// Puts other inserters into rows just inserted, page by page: transactions that have committed, or those
+/// that the present subtransaction is a part of.
 pub(super) unsafe fn set_inserters(table: Relation, mut rows: Vec<(ItemPointerData, TransactionId)>) {
     rows.sort_unstable_by_key(|(at, _)| tid::block_of(*at));
     for rows in rows.chunk_by(|(one, _), (next, _)| tid::block_of(*one) == tid::block_of(*next)) {
@@ -77,8 +80,8 @@ unsafe fn set_inserters_of_page(table: Relation, rows: &[(ItemPointerData, Trans
         pg_sys::TransactionIdIsCurrentTransactionId(inserter)
     };
     let committed = !rows.iter().any(is_ours);
-    // SAFETY: the rows are this transaction's own and nobody else can look for them; their page is changed and logged under
-    // its exclusive lock, with nothing in the critical section that could raise an ERROR.
+    // SAFETY: the rows are this transaction's own and nobody else can look for them; their page is changed
+    // and logged under its exclusive lock, with nothing in the critical section that could raise an ERROR.
     unsafe {
         let buf = buffer::read(table, tid::block_of(first), std::ptr::null_mut());
         buffer::lock_exclusive(buf);
@@ -111,7 +114,8 @@ unsafe fn set_inserters_of_page(table: Relation, rows: &[(ItemPointerData, Trans
     }
 }
 
-/// Keeps VACUUM from moving the catalogs' relfrozenxid past ids that rows are going to carry, until this transaction ends.
+/// Keeps VACUUM from moving the catalogs' relfrozenxid past ids that rows are going to carry, until this
+/// transaction ends.
 pub unsafe fn hold_horizon() {
     // SAFETY: plain relation locks.
     unsafe {

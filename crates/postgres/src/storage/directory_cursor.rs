@@ -1,7 +1,7 @@
 //! What the rows of `engine.stripe` say.
 //!
-//! Called by `directory_scan`, which asks the questions, about rows that a cursor of `side_table` stands on. Invariant: a value
-//! out of range is an error, never cut off.
+//! Called by `directory_scan`, which asks the questions, about rows that a cursor of `side_table` stands on.
+//! Invariant: a value out of range is an error, never cut off.
 
 use std::ffi::c_void;
 

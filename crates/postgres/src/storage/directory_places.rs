@@ -1,8 +1,12 @@
-//! Where directory rows lie, so that finding a stripe again takes a look at one tuple instead of a walk over the index.
+//! Where directory rows lie, so that finding a stripe again takes a look at one tuple instead of a walk over
+//! the index.
 //!
-//! Called by `directory_scan` for all who look a stripe up by one of its rows, and by `stripe_lock`. A place is a hint and nothing more: the tuple there is read anew, held against what is looked for and judged by the caller's snapshot,
-//! as the walk would; where it does not answer, the walk does. So nothing has to be invalidated: a rolled-back or deleted row, or another one in its place, is not believed, and a newer
-//! version of a row is found by the walk. The stripes that one snapshot sees do not overlap but with other versions of themselves, nor do those that may be changed, so a hint that does answer is as good as any.
+//! Called by `directory_scan` for all who look a stripe up by one of its rows, and by `stripe_lock`. A place
+//! is a hint and nothing more: the tuple there is read anew, held against what is looked for and judged by
+//! the caller's snapshot, as the walk would; where it does not answer, the walk does. So nothing has to be
+//! invalidated: a rolled-back or deleted row, or another one in its place, is not believed, and a newer
+//! version of a row is found by the walk. The stripes that one snapshot sees do not overlap but with other
+//! versions of themselves, nor do those that may be changed, so a hint that does answer is as good as any.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;

@@ -1,9 +1,11 @@
 //! Rows of stripes that were replaced leave the directory.
 //!
-//! Called by VACUUM. The server prunes a page of a catalog when it needs the room, or when the catalog itself is vacuumed; but the pages of a replaced stripe, its
-//! index entries and what is known of its rows can go no sooner than its row, so these rows are not left to wait. An index entry of the directory may be gone before its row is:
-//! before VACUUM takes anything away it looks into the catalog itself. Pruning logs the horizon that ends
-//! queries of standbys which could still read the stripe (protocol point 7). Invariant: only the server decides what is dead to everybody.
+//! Called by VACUUM. The server prunes a page of a catalog when it needs the room, or when the catalog itself
+//! is vacuumed; but the pages of a replaced stripe, its index entries and what is known of its rows can go no
+//! sooner than its row, so these rows are not left to wait. An index entry of the directory may be gone
+//! before its row is: before VACUUM takes anything away it looks into the catalog itself. Pruning logs the
+//! horizon that ends queries of standbys which could still read the stripe (protocol point 7). Invariant:
+//! only the server decides what is dead to everybody.
 
 use pgrx::pg_sys::{self, BlockNumber};
 
@@ -17,7 +19,8 @@ use crate::table_am::tid;
 /// Has the server prune the pages that hold rows of replaced stripes of a storage id.
 pub unsafe fn prune(storage_id: u64) {
     let mut blocks = Vec::new();
-    // SAFETY: the pages are pinned; the flag is a hint, set under the exclusive lock, and pruning takes the lock that it needs if that is to be had at once.
+    // SAFETY: the pages are pinned; the flag is a hint, set under the exclusive lock, and pruning takes the
+    // lock that it needs if that is to be had at once.
     unsafe {
         walk(storage_id, None, |cursor| {
             if cursor.entry(false).replaced_by != pg_sys::InvalidTransactionId {
@@ -31,8 +34,9 @@ pub unsafe fn prune(storage_id: u64) {
     }
 }
 
-/// The versions of rows of the directory, by its heap (`directory_scan::all_by_heap`), that are in the way of what VACUUM is about to do and are left after the server was asked to prune their pages:
-/// because somebody may see them, or the page was in use.
+/// The versions of rows of the directory, by its heap (`directory_scan::all_by_heap`), that are in the way of
+/// what VACUUM is about to do and are left after the server was asked to prune their pages: because somebody
+/// may see them, or the page was in use.
 pub unsafe fn left_in_the_way(
     storage_id: u64,
     is_in_the_way: impl Fn(&StripeEntry) -> bool,

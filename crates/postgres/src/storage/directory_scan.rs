@@ -1,9 +1,10 @@
 //! Looking things up in `engine.stripe`.
 //!
-//! Callers: scans (`visible`, `survey`), TID fetches (`find`), VACUUM. The catalog is read with SnapshotAny and
-//! each row is judged by the caller's snapshot here, in place: so reads take no predicate locks on the catalog
-//! (protocol point 9), and a SnapshotDirty comes back with xmin or xmax set to whoever is still at work on the stripe
-//! (point 6). Nothing here waits or decodes; it may run while the caller holds a lock on an index page.
+//! Callers: scans (`visible`, `survey`), TID fetches (`find`), VACUUM. The catalog is read with SnapshotAny
+//! and each row is judged by the caller's snapshot here, in place: so reads take no predicate locks on the
+//! catalog (protocol point 9), and a SnapshotDirty comes back with xmin or xmax set to whoever is still at
+//! work on the stripe (point 6). Nothing here waits or decodes; it may run while the caller holds a lock on
+//! an index page.
 
 use std::cell::Cell;
 use std::collections::HashSet;
@@ -23,7 +24,8 @@ use super::side_table::{Cursor, SideTable};
 use crate::compat;
 use crate::table_am::tid;
 
-/// Calls `with` for each stripe that `snapshot` sees, in order of first row numbers. Reservations are left out.
+/// Calls `with` for each stripe that `snapshot` sees, in order of first row numbers. Reservations are left
+/// out.
 unsafe fn each(
     storage_id: u64,
     snapshot: Snapshot,
@@ -52,7 +54,8 @@ pub unsafe fn visible(storage_id: u64, snapshot: Snapshot) -> Vec<StripeEntry> {
     found
 }
 
-/// `visible` of what this transaction sees as of now, each with the age of its rows: that of the oldest version, where the stripe was put elsewhere.
+/// `visible` of what this transaction sees as of now, each with the age of its rows: that of the oldest
+/// version, where the stripe was put elsewhere.
 pub unsafe fn visible_by_age(storage_id: u64, horizon: &Horizon) -> Vec<(StripeEntry, Age)> {
     let mut found = Vec::new();
     let mut old = HashSet::new();
@@ -85,8 +88,9 @@ pub unsafe fn visible_by_age(storage_id: u64, horizon: &Horizon) -> Vec<(StripeE
     found
 }
 
-/// Every version of every row, dead ones included, without summaries; only rows of rolled-back writers are left out.
-/// What it does not name belongs to nobody, or to a writer that has not got as far as the directory.
+/// Every version of every row, dead ones included, without summaries; only rows of rolled-back writers are
+/// left out. What it does not name belongs to nobody, or to a writer that has not got as far as the
+/// directory.
 pub unsafe fn all_versions(storage_id: u64) -> Vec<StripeEntry> {
     let mut found = Vec::new();
     // SAFETY: see `walk`.
@@ -101,18 +105,18 @@ pub unsafe fn all_versions(storage_id: u64) -> Vec<StripeEntry> {
     found
 }
 
-/// The stripe that holds row number `row` and that `snapshot` sees, without its summary. A stripe comes before a
-/// reservation; a reservation is returned only where the snapshot sees it and no stripe (its rows are in a loader's
-/// memory, or were never written).
-/// With SnapshotDirty, xmin and xmax of the snapshot are set as for a heap tuple when something is returned and are
-/// clear when nothing is.
+/// The stripe that holds row number `row` and that `snapshot` sees, without its summary. A stripe comes
+/// before a reservation; a reservation is returned only where the snapshot sees it and no stripe (its rows
+/// are in a loader's memory, or were never written). With SnapshotDirty, xmin and xmax of the snapshot are
+/// set as for a heap tuple when something is returned and are clear when nothing is.
 ///
-/// A snapshot that judges by now, where the stripe is not known already, looks at reservations *first*: a loader that commits between the two walks takes its
-/// reservation away with its stripes in place, so the second walk finds them. The other way round a unique check could
-/// find neither, and let a duplicate in.
+/// A snapshot that judges by now, where the stripe is not known already, looks at reservations *first*: a
+/// loader that commits between the two walks takes its reservation away with its stripes in place, so the
+/// second walk finds them. The other way round a unique check could find neither, and let a duplicate in.
 pub unsafe fn find(storage_id: u64, row: u64, snapshot: Snapshot) -> Option<StripeEntry> {
-    // SAFETY: see `walk`. Stripes do not overlap but with other versions of themselves, so the first ones from the row on down have it, or none has. A row of a
-    // rolled-back writer is void even to SnapshotAny: its pages may be gone.
+    // SAFETY: see `walk`. Stripes do not overlap but with other versions of themselves, so the first ones
+    // from the row on down have it, or none has. A row of a rolled-back writer is void even to SnapshotAny:
+    // its pages may be gone.
     unsafe {
         let replaced = Cell::new(false);
         let is_any = (*snapshot).snapshot_type == pg_sys::SnapshotType::SNAPSHOT_ANY;
@@ -160,7 +164,8 @@ pub unsafe fn find(storage_id: u64, row: u64, snapshot: Snapshot) -> Option<Stri
         let (xmin, xmax) = ((*snapshot).xmin, (*snapshot).xmax);
         let mut stored = look(false);
         if stored.is_none() && replaced.get() {
-            // Put elsewhere between the walk's look at the index and its look at the row: by now the new version has its entry there.
+            // Put elsewhere between the walk's look at the index and its look at the row: by now the new
+            // version has its entry there.
             stored = look(false);
         }
         if stored.is_some() {
@@ -186,8 +191,8 @@ pub enum Unchangeable {
     Gone(Option<Box<StripeEntry>>),
 }
 
-/// The stripe that holds row number `row` as command `cid` of this transaction may change its rows, without its summary, and whether it is
-/// somebody else's, who has committed. A reservation counts as nothing.
+/// The stripe that holds row number `row` as command `cid` of this transaction may change its rows, without
+/// its summary, and whether it is somebody else's, who has committed. A reservation counts as nothing.
 pub unsafe fn find_for_change(
     storage_id: u64,
     row: u64,
@@ -267,7 +272,8 @@ pub unsafe fn is_ours(storage_id: u64, row: u64) -> bool {
     ours
 }
 
-/// Who has taken a version of the stripe that has `row` out of the directory, or is about to, or was rolled back: to put others into its place, or the same elsewhere.
+/// Who has taken a version of the stripe that has `row` out of the directory, or is about to, or was rolled
+/// back: to put others into its place, or the same elsewhere.
 pub unsafe fn replacers(storage_id: u64, row: u64) -> Vec<TransactionId> {
     let mut found = Vec::new();
     // SAFETY: see `walk`.
@@ -286,7 +292,8 @@ pub unsafe fn replacers(storage_id: u64, row: u64) -> Vec<TransactionId> {
     found
 }
 
-/// Stripes that this transaction sees as of now, with the TIDs of their rows in the directory; ordered by first row number.
+/// Stripes that this transaction sees as of now, with the TIDs of their rows in the directory; ordered by
+/// first row number.
 pub unsafe fn present(storage_id: u64) -> Vec<(StripeEntry, ItemPointerData)> {
     let mut found = Vec::new();
     // SAFETY: see `walk`.
@@ -346,14 +353,16 @@ pub struct Survey {
     pub runs: Vec<BlockRun>,
 }
 
-/// The storage id of a table in whose file a row number was ever handed out: before that the directory has nothing to say about it. The counter is raised before the directory
-/// gets a row, so a snapshot taken before this look sees none.
+/// The storage id of a table in whose file a row number was ever handed out: before that the directory has
+/// nothing to say about it. The counter is raised before the directory gets a row, so a snapshot taken before
+/// this look sees none.
 unsafe fn in_use(rel: Relation) -> Option<u64> {
     // SAFETY: rel is open.
     unsafe { metapage::read(rel).filter(|&(_, next_row)| next_row > 0).map(|(storage_id, _)| storage_id) }
 }
 
-/// Surveys the directory for a scan of `rel`; also tells a serializable transaction about what it does not see. Who prunes by them wants the summaries.
+/// Surveys the directory for a scan of `rel`; also tells a serializable transaction about what it does not
+/// see. Who prunes by them wants the summaries.
 pub unsafe fn survey(rel: Relation, snapshot: Snapshot, with_summaries: bool) -> Survey {
     let mut survey = Survey { visible: Vec::new(), runs: Vec::new() };
     // SAFETY: see `walk`; the conflict check happens on the user's table with the loader's xid.
@@ -395,8 +404,8 @@ pub unsafe fn report_missed(rel: Relation, storage_id: u64, row: u64, snapshot: 
     }
 }
 
-/// Stripes that somebody may still see, given the oldest transaction that is still running, with whether they are live
-/// now; ordered by first row number. Of one that was put elsewhere, the last version.
+/// Stripes that somebody may still see, given the oldest transaction that is still running, with whether they
+/// are live now; ordered by first row number. Of one that was put elsewhere, the last version.
 pub unsafe fn not_dead(storage_id: u64, oldest_xmin: TransactionId) -> Vec<(StripeEntry, bool)> {
     use pg_sys::HTSV_Result as V;
     let mut found = Vec::new();
@@ -444,8 +453,8 @@ pub(super) unsafe fn own_reservations(storage_id: u64) -> Vec<ItemPointerData> {
     found
 }
 
-/// Every version of every row as `all_versions`, each with the block of the catalog that has it, by reading the whole catalog:
-/// index entries are no witness for what VACUUM is about to free (protocol point 7).
+/// Every version of every row as `all_versions`, each with the block of the catalog that has it, by reading
+/// the whole catalog: index entries are no witness for what VACUUM is about to free (protocol point 7).
 pub unsafe fn all_by_heap(storage_id: u64) -> Vec<(StripeEntry, BlockNumber)> {
     let mut found = Vec::new();
     // SAFETY: see `SideTable::each_by_heap`.

@@ -1,10 +1,11 @@
 //! Giving stripe pages back to heap (protocol point 7).
 //!
-//! Called by VACUUM. Pages of loads that never came to an end, and of stripes that were superseded, belong to nobody.
-//! In this order: find pages that no directory row names, see that the writer named in each page's own header has ended,
-//! and only *then* read the whole directory with SnapshotAny; a page that still no version names, dead ones included,
-//! is made an empty heap page and its visibility bits are cleared, in one WAL record. That dead rows count means that
-//! their pruning came first, and it is the pruning that cancels standby queries which could still read the stripe.
+//! Called by VACUUM. Pages of loads that never came to an end, and of stripes that were superseded, belong to
+//! nobody. In this order: find pages that no directory row names, see that the writer named in each page's
+//! own header has ended, and only *then* read the whole directory with SnapshotAny; a page that still no
+//! version names, dead ones included, is made an empty heap page and its visibility bits are cleared, in one
+//! WAL record. That dead rows count means that their pruning came first, and it is the pruning that cancels
+//! standby queries which could still read the stripe.
 
 use pgrx::pg_sys::{self, BlockNumber, Buffer, Relation};
 
@@ -27,8 +28,9 @@ pub unsafe fn reclaim(rel: Relation, strategy: pg_sys::BufferAccessStrategy) -> 
         let mut vmbuffer: Buffer = 0;
         for span in spans {
             for block in span.start..span.end {
-                // Stripe pages are marked all-frozen from the start, unless somebody has thrown the map away, and the free
-                // space map never hears of them; but what it says of wholly empty pages may be from before a crash, as it is not logged.
+                // Stripe pages are marked all-frozen from the start, unless somebody has thrown the map away,
+                // and the free space map never hears of them; but what it says of wholly empty pages may be
+                // from before a crash, as it is not logged.
                 let status = u32::from(pg_sys::visibilitymap_get_status(rel, block, &raw mut vmbuffer));
                 if status & pg_sys::VISIBILITYMAP_VALID_BITS == pg_sys::VISIBILITYMAP_ALL_VISIBLE
                     || (pg_sys::GetRecordedFreeSpace(rel, block) > 0 && !spare::seems_empty(rel, block))
@@ -117,7 +119,8 @@ pub unsafe fn ended(writer: u64) -> bool {
     }
 }
 
-/// Makes a page of `owner`'s an empty heap page, and tells the free space map; false: it is not one of theirs.
+/// Makes a page of `owner`'s an empty heap page, and tells the free space map; false: it is not one of
+/// theirs.
 pub(super) unsafe fn free_page(
     rel: Relation,
     block: BlockNumber,
@@ -125,7 +128,8 @@ pub(super) unsafe fn free_page(
     vmbuffer: &mut Buffer,
     strategy: pg_sys::BufferAccessStrategy,
 ) -> bool {
-    // SAFETY: pins and look-ups come before the critical section; inside are stores and the server's logging only.
+    // SAFETY: pins and look-ups come before the critical section; inside are stores and the server's logging
+    // only.
     unsafe {
         pg_sys::visibilitymap_pin(rel, block, vmbuffer);
         let buf = buffer::read(rel, block, strategy);

@@ -1,8 +1,10 @@
 //! What is known of rows that are gone leaves the catalogs.
 //!
-//! Called by movers. Proxies, tombstones and delete bitmaps of a stripe that was replaced are of use as long as a snapshot may see it: once its row has left
-//! the directory nobody comes by its numbers any more, but for index entries, which are not believed. VACUUM cannot do this, as nobody's snapshot heeds what its
-//! transaction deletes. Invariants: only numbers that have been handed out and that no version of any row of the directory has (protocol point 1); nobody is waited for.
+//! Called by movers. Proxies, tombstones and delete bitmaps of a stripe that was replaced are of use as long
+//! as a snapshot may see it: once its row has left the directory nobody comes by its numbers any more, but
+//! for index entries, which are not believed. VACUUM cannot do this, as nobody's snapshot heeds what its
+//! transaction deletes. Invariants: only numbers that have been handed out and that no version of any row of
+//! the directory has (protocol point 1); nobody is waited for.
 
 use pgrx::pg_sys::{self, ItemPointerData, Relation};
 
@@ -49,7 +51,8 @@ unsafe fn rows_in(
     found
 }
 
-/// Whether a transaction that runs has locked the proxy of a row that is gone, as its snapshot is older than that: it would have to be waited for.
+/// Whether a transaction that runs has locked the proxy of a row that is gone, as its snapshot is older than
+/// that: it would have to be waited for.
 unsafe fn is_locked(cursor: &Cursor) -> bool {
     // SAFETY: look-ups about ids of the tuple, whose page is locked while they are read.
     unsafe {

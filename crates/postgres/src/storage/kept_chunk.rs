@@ -1,8 +1,10 @@
 //! Column chunks for point look-ups, kept per backend.
 //!
-//! Called by `table_am/cold_fetch` for rows fetched by number. A chunk stays in memory as it is stored, opened, and single values are taken out of it; once that was done so often that
-//! decoding the whole chunk would have cost about as much, it is decoded and further values are read off. Chunks hang on their opened stripe, whose
-//! bytes never change, so that nothing has to be invalidated. All together are bounded in bytes; scans pass their chunks by it.
+//! Called by `table_am/cold_fetch` for rows fetched by number. A chunk stays in memory as it is stored,
+//! opened, and single values are taken out of it; once that was done so often that decoding the whole chunk
+//! would have cost about as much, it is decoded and further values are read off. Chunks hang on their opened
+//! stripe, whose bytes never change, so that nothing has to be invalidated. All together are bounded in
+//! bytes; scans pass their chunks by it.
 
 use std::cell::{Cell, OnceCell, RefCell};
 use std::rc::{Rc, Weak};
@@ -18,13 +20,15 @@ use super::open_stripe::{OpenStripe, Pages};
 
 /// What is kept, in bytes.
 const BYTES: usize = 64 << 20;
-/// Taking one value costs about what decoding so many of a chunk does: integers and the like, and byte strings.
+/// Taking one value costs about what decoding so many of a chunk does: integers and the like, and byte
+/// strings.
 const NUMBERS: u32 = 128;
 const STRINGS: u32 = 64;
 /// So many values are taken one by one, where that needs no vector.
 const FEW: usize = 4;
 
-/// One column chunk. What reading a decoded value looks at comes first and side by side: rows that an index names lie in many chunks, and fetching them waits for memory.
+/// One column chunk. What reading a decoded value looks at comes first and side by side: rows that an index
+/// names lie in many chunks, and fetching them waits for memory.
 #[repr(C)]
 pub struct KeptChunk {
     /// Time of the last use.
@@ -194,7 +198,8 @@ impl KeptChunk {
         let opened = match &mut *opened {
             Some(opened) => opened,
             none => {
-                // SAFETY: the box is neither moved out of nor changed, and what borrows from it is dropped first.
+                // SAFETY: the box is neither moved out of nor changed, and what borrows from it is dropped
+                // first.
                 let stored: &'static OwnedChunk = unsafe { &*std::ptr::from_ref(self.stored.as_ref()) };
                 none.insert(stored.open(&ServerCodecs)?)
             }
@@ -204,7 +209,8 @@ impl KeptChunk {
 }
 
 impl Cache {
-    /// Drops the chunks used longest ago, half of them at once, and those whose stripe was closed, which nobody finds again, until `bytes` more fit.
+    /// Drops the chunks used longest ago, half of them at once, and those whose stripe was closed, which
+    /// nobody finds again, until `bytes` more fit.
     fn make_room(&mut self, bytes: usize) {
         while self.bytes + bytes > BYTES && !self.chunks.is_empty() {
             let mut ages: Vec<u64> = self.chunks.iter().map(|keeper| keeper.chunk.used.get()).collect();

@@ -1,10 +1,10 @@
 //! Block 0: the storage id and the counter of row numbers.
 //!
-//! Callers: every write path (`ensure`, `reserve_rows`) and every reader that needs the storage id. The page is a
-//! legal, full, empty heap page (see `page_header`). It travels with the file: through copies, swaps and SET
-//! TABLESPACE the storage id stays; a new file (TRUNCATE, a reset unlogged table) has none until something is
-//! written, and then gets one that was never used before (63 random bits, so that it needs no sequence, works in
-//! a read-only transaction on a temporary table, and cannot be reused after a restore).
+//! Callers: every write path (`ensure`, `reserve_rows`) and every reader that needs the storage id. The page
+//! is a legal, full, empty heap page (see `page_header`). It travels with the file: through copies, swaps and
+//! SET TABLESPACE the storage id stays; a new file (TRUNCATE, a reset unlogged table) has none until
+//! something is written, and then gets one that was never used before (63 random bits, so that it needs no
+//! sequence, works in a read-only transaction on a temporary table, and cannot be reused after a restore).
 //! Invariant: the counter only grows, is not transactional, and is logged before a number is handed out.
 
 use pgrx::pg_sys::{self, Buffer, Relation, TransactionId};
@@ -14,7 +14,8 @@ use super::pages;
 use crate::compat;
 use crate::host::{buffer, error, relation};
 
-/// Row numbers end where virtual block numbers do (block 2^31 + row / 256 has to stay below the invalid block).
+/// Row numbers end where virtual block numbers do (block 2^31 + row / 256 has to stay below the invalid
+/// block).
 const ROW_LIMIT: u64 = ((1 << 31) - 2) * 256;
 
 /// What the relation cache keeps for us: freed with the entry, valid for one file only.
@@ -85,8 +86,8 @@ pub unsafe fn swept(rel: Relation) -> u64 {
     unsafe { read_meta(rel).map_or(0, |meta| meta.swept) }
 }
 
-/// Rows of stripes that died before this transaction were dead when the indexes were last swept; the invalid one
-/// where that is not known.
+/// Rows of stripes that died before this transaction were dead when the indexes were last swept; the invalid
+/// one where that is not known.
 pub unsafe fn swept_before(rel: Relation) -> TransactionId {
     // SAFETY: rel is open.
     unsafe { TransactionId::from(read_meta(rel).map_or(0, |meta| meta.swept_before)) }
@@ -134,7 +135,8 @@ unsafe fn read_meta(rel: Relation) -> Option<Meta> {
     }
 }
 
-/// Raises an ERROR where block 0 cannot be a block that a crash left unwritten, because the next one is written.
+/// Raises an ERROR where block 0 cannot be a block that a crash left unwritten, because the next one is
+/// written.
 unsafe fn check_unwritten(rel: Relation) {
     // SAFETY: rel is open; blocks are locked in ascending order.
     unsafe {
@@ -199,8 +201,8 @@ fn new_storage_id() -> u64 {
     (u64::from_le_bytes(bytes) >> 1).max(1)
 }
 
-/// The relation's storage id; makes the metapage first where there is none. Has to come before anything else is
-/// written to the relation: heap would take block 0 for itself otherwise.
+/// The relation's storage id; makes the metapage first where there is none. Has to come before anything else
+/// is written to the relation: heap would take block 0 for itself otherwise.
 pub unsafe fn ensure(rel: Relation) -> u64 {
     // SAFETY: rel is open with at least RowExclusiveLock. The extension lock decides between two creators.
     unsafe {
@@ -241,9 +243,9 @@ pub unsafe fn ensure(rel: Relation) -> u64 {
     }
 }
 
-/// Takes `count` row numbers off the counter and returns the first. The numbers are lost if the transaction ends
-/// without using them. Where index entries may be made for them before their stripe is in the directory, use
-/// `directory::reserve`, which does both under one lock.
+/// Takes `count` row numbers off the counter and returns the first. The numbers are lost if the transaction
+/// ends without using them. Where index entries may be made for them before their stripe is in the directory,
+/// use `directory::reserve`, which does both under one lock.
 pub unsafe fn reserve_rows(rel: Relation, count: u64) -> u64 {
     // SAFETY: rel is open; block 0 is changed and logged under its exclusive lock.
     unsafe {

@@ -1,9 +1,12 @@
 //! Stripes on the pages of a relation, and the directory that says which of them exist.
 //!
-//! `metapage` owns block 0, `pages` the runs of stripe pages, `page_header` the bytes both begin with, `directory`
-//! the catalog table `engine.stripe`, `row_proxy` the catalog table `engine.row_proxy`, which carries locks on and changes
-//! of cold rows, `delete_bitmap` the catalog table `engine.delete_bitmap`, which says what commands have deleted or updated in bulk, `row_move` the catalog
-//! table `engine.row_move`, which says where packed rows went, `stripe_lock` what keeps stripes in place meanwhile, `gone_rows` removes what is not needed any more, `decoding` knows the replication slots that see heap rows only. Invariant: bytes of a run never change once its directory row is inserted.
+//! `metapage` owns block 0, `pages` the runs of stripe pages, `page_header` the bytes both begin with,
+//! `directory` the catalog table `engine.stripe`, `row_proxy` the catalog table `engine.row_proxy`, which
+//! carries locks on and changes of cold rows, `delete_bitmap` the catalog table `engine.delete_bitmap`, which
+//! says what commands have deleted or updated in bulk, `row_move` the catalog table `engine.row_move`, which
+//! says where packed rows went, `stripe_lock` what keeps stripes in place meanwhile, `gone_rows` removes what
+//! is not needed any more, `decoding` knows the replication slots that see heap rows only. Invariant: bytes
+//! of a run never change once its directory row is inserted.
 
 pub mod codecs;
 pub mod decoding;

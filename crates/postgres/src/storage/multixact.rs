@@ -1,7 +1,9 @@
-//! Who has locked or updated a tuple, as its xmax and bits tell, and what they say once one more has locked it.
+//! Who has locked or updated a tuple, as its xmax and bits tell, and what they say once one more has locked
+//! it.
 //!
-//! Called by `row_proxy` and `table_am::successor_locks`. The encoding is the server's (htup_details.h, multixact.h): a transaction id with bits that say what it
-//! has done, or a MultiXact of several. Invariant: where a transaction that has updated the tuple and not rolled back is among them, it stays.
+//! Called by `row_proxy` and `table_am::successor_locks`. The encoding is the server's (htup_details.h,
+//! multixact.h): a transaction id with bits that say what it has done, or a MultiXact of several. Invariant:
+//! where a transaction that has updated the tuple and not rolled back is among them, it stays.
 
 use pgrx::pg_sys::{self, HeapTupleHeader, MultiXactMember, MultiXactStatus, TransactionId};
 
@@ -64,9 +66,11 @@ unsafe fn members(multi: TransactionId, locked_only: bool) -> Vec<MultiXactMembe
     }
 }
 
-/// The tuple's xmax once these have locked it FOR KEY SHARE, too; None where they have done that already, or more.
+/// The tuple's xmax once these have locked it FOR KEY SHARE, too; None where they have done that already, or
+/// more.
 pub unsafe fn with_key_share(header: HeapTupleHeader, lockers: &[TransactionId]) -> Option<Xmax> {
-    // SAFETY: the tuple's page is locked exclusively, and `MultiXactIdSetOldestMember` has been called. "Running" is asked before "committed".
+    // SAFETY: the tuple's page is locked exclusively, and `MultiXactIdSetOldestMember` has been called.
+    // "Running" is asked before "committed".
     unsafe {
         let mut named = holders(header);
         let new = |locker: &&TransactionId| !named.iter().any(|member| member.xid == **locker);

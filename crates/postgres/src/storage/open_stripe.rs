@@ -1,9 +1,10 @@
 //! A stripe opened for reading.
 //!
-//! Callers: scans, TID fetches, ANALYZE. `OpenStripe` ties the pure reader to the pages of a relation; opened stripes
-//! are cached per backend by (file, storage id, first row number). No file gives a row number twice and the bytes never change, so that nothing has to be
-//! invalidated. The file belongs to it: a copy (SET TABLESPACE) has the same storage id, and when it is rolled back the table's own file gives the numbers again
-//! that were used in the copy. All together are bounded in bytes.
+//! Callers: scans, TID fetches, ANALYZE. `OpenStripe` ties the pure reader to the pages of a relation; opened
+//! stripes are cached per backend by (file, storage id, first row number). No file gives a row number twice
+//! and the bytes never change, so that nothing has to be invalidated. The file belongs to it: a copy (SET
+//! TABLESPACE) has the same storage id, and when it is rolled back the table's own file gives the numbers
+//! again that were used in the copy. All together are bounded in bytes.
 
 use std::cell::{Cell, RefCell};
 use std::cmp::Reverse;
@@ -20,11 +21,13 @@ use super::pages::{self, BlockRun, Expected};
 use crate::compat;
 use crate::host::numbers::NumberMap;
 
-/// What stripes that are kept open may take, in bytes: statistics, and what a column's chunks share (dictionaries).
+/// What stripes that are kept open may take, in bytes: statistics, and what a column's chunks share
+/// (dictionaries).
 const BYTES: usize = 64 << 20;
 /// What is left of that when it was too much, so that it is not too much again at once.
 const LEFT: usize = BYTES / 4 * 3;
-/// Memory is added up again after as many steps as there are columns in the stripes that are open. A stripe that is found is worth so many, as readers grow while they are read from,
+/// Memory is added up again after as many steps as there are columns in the stripes that are open. A stripe
+/// that is found is worth so many, as readers grow while they are read from,
 const FOUND: usize = 8;
 /// and one that is opened so many, and a few times its columns.
 const NEW: usize = 64;

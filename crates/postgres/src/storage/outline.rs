@@ -1,8 +1,10 @@
 //! What planning wants to know of a table's directory, kept from one statement to the next.
 //!
-//! Callers: the table's size estimate, the prices of scans and index paths, the question whether rows are hot. A plan asks several times, and a point query must not pay a walk
-//! over the directory for each: the outline is read once and kept while the file has as many blocks and nothing was said about the relation or the directory. A load or a merge
-//! adds blocks; what else can change it (a rollback) makes it an estimate that is off until the next ANALYZE or write. Rows of writers still at work count, those deleted do not.
+//! Callers: the table's size estimate, the prices of scans and index paths, the question whether rows are
+//! hot. A plan asks several times, and a point query must not pay a walk over the directory for each: the
+//! outline is read once and kept while the file has as many blocks and nothing was said about the relation or
+//! the directory. A load or a merge adds blocks; what else can change it (a rollback) makes it an estimate
+//! that is off until the next ANALYZE or write. Rows of writers still at work count, those deleted do not.
 //! Invariant: estimates only. Which rows a query returns never depends on it.
 
 use std::cell::RefCell;
@@ -71,7 +73,8 @@ pub unsafe fn of(rel: Relation) -> Option<Rc<Outline>> {
 unsafe fn read(rel: Relation, storage_id: u64, blocks: u32) -> Outline {
     let mut outline =
         Outline { relation: Oid::INVALID, blocks, rows: 0.0, stripes: Vec::new(), runs: Vec::new() };
-    // SAFETY: see `walk`. A dirty snapshot sees what is being written; nobody waits for the writers that it names.
+    // SAFETY: see `walk`. A dirty snapshot sees what is being written; nobody waits for the writers that it
+    // names.
     unsafe {
         outline.relation = (*rel).rd_id;
         let mut dirty = pg_sys::SnapshotData {

@@ -1,8 +1,8 @@
 //! The bytes that our pages begin with, after the server's own page header.
 //!
 //! Every page of ours is a legal heap page without line pointers and without room: `pd_lower`, `pd_upper` and
-//! `pd_special` are all 24, and PD_ALL_VISIBLE is set, so that heap code finds nothing to read, prune, freeze or
-//! fill. At byte 24 follow, little-endian:
+//! `pd_special` are all 24, and PD_ALL_VISIBLE is set, so that heap code finds nothing to read, prune, freeze
+//! or fill. At byte 24 follow, little-endian:
 //!
 //! | offset | stripe page | metapage |
 //! | --- | --- | --- |
@@ -49,8 +49,8 @@ pub enum Header {
         next_row: u64,
         /// Fingerprint of the row numbers that were dead when index entries were last swept.
         swept: u64,
-        /// What died before this transaction was in that sweep, invalid where none was; for statistics only, as ids
-        /// of transactions wrap around.
+        /// What died before this transaction was in that sweep, invalid where none was; for statistics only,
+        /// as ids of transactions wrap around.
         swept_before: u32,
     },
     /// One page of a run.

@@ -1,10 +1,11 @@
 //! Bytes <-> runs of stripe pages.
 //!
 //! Callers: the writer of stripes (`write_run`), everything that reads one (`read_range`), and VACUUM through
-//! `storage::free`. A run is a stretch of consecutive blocks: pages that hot rows have left (`spare`), or new ones at the end of the file. Invariants (each was seen broken in the prototype):
-//! the extension lock is held for a whole new run, so its blocks are consecutive; each page is formatted, marked
-//! all-visible and logged before its content lock is first released, so no other backend can take it for an empty
-//! heap page; the free space map never hears of it.
+//! `storage::free`. A run is a stretch of consecutive blocks: pages that hot rows have left (`spare`), or new
+//! ones at the end of the file. Invariants (each was seen broken in the prototype): the extension lock is
+//! held for a whole new run, so its blocks are consecutive; each page is formatted, marked all-visible and
+//! logged before its content lock is first released, so no other backend can take it for an empty heap page;
+//! the free space map never hears of it.
 
 use std::ops::Range;
 
@@ -75,8 +76,8 @@ pub(super) unsafe fn format_new(
     payload: &[u8],
     logged: bool,
 ) {
-    // SAFETY: everything that allocates or may fail (the visibility-map pin, the xid) comes before the critical
-    // section; inside are only plain stores and the server's own logging.
+    // SAFETY: everything that allocates or may fail (the visibility-map pin, the xid) comes before the
+    // critical section; inside are only plain stores and the server's own logging.
     unsafe {
         let block = pg_sys::BufferGetBlockNumber(buf);
         pg_sys::visibilitymap_pin(rel, block, vmbuffer);
@@ -140,7 +141,8 @@ pub unsafe fn spare_before(rel: Relation, block: BlockNumber) -> u32 {
     unsafe { spare::before(rel, block) }
 }
 
-/// `write_run` on pages of a part of the file that hot rows have left; None where there are not enough of them in a row. The caller holds ShareUpdateExclusiveLock.
+/// `write_run` on pages of a part of the file that hot rows have left; None where there are not enough of
+/// them in a row. The caller holds ShareUpdateExclusiveLock.
 pub unsafe fn write_to_spare(
     rel: Relation,
     bytes: &[u8],
@@ -159,7 +161,8 @@ pub unsafe fn write_to_spare(
             let block = first_block + page_number;
             pg_sys::visibilitymap_pin(rel, block, &raw mut vmbuffer);
             let Some(buf) = spare::take(rel, block) else { break };
-            // So that setting the bits is logged: its replay is what tells the free space map of a standby, or after a crash.
+            // So that setting the bits is logged: its replay is what tells the free space map of a standby,
+            // or after a crash.
             let bits = pg_sys::VISIBILITYMAP_VALID_BITS as u8;
             pg_sys::visibilitymap_clear(rel, block, vmbuffer, bits);
             format_new(rel, buf, &mut vmbuffer, &Header::Stripe { owner, page_number }, payload, logged);
@@ -239,9 +242,9 @@ pub struct Expected {
     pub first_row: u64,
 }
 
-/// Appends bytes `range` of the stripe stored in `run` to `out`. Pages are immutable, so each is copied under a
-/// short shared lock. Errors: `Corrupt` when a page is missing, is not a page of this stripe, or the range leaves
-/// the run; other I/O problems raise the server's ERROR.
+/// Appends bytes `range` of the stripe stored in `run` to `out`. Pages are immutable, so each is copied under
+/// a short shared lock. Errors: `Corrupt` when a page is missing, is not a page of this stripe, or the range
+/// leaves the run; other I/O problems raise the server's ERROR.
 pub unsafe fn read_range(
     rel: Relation,
     run: BlockRun,

@@ -1,8 +1,10 @@
-//! Expanding pglz, the server's block codec, without the server: column chunks are decoded on any thread, and only the main one may call the server.
+//! Expanding pglz, the server's block codec, without the server: column chunks are decoded on any thread, and
+//! only the main one may call the server.
 //!
-//! Used by `codecs`. The stream is groups of a control byte and eight items, lowest bit first: 0 is a literal byte, 1 a copy of earlier output: 4 bits of
-//! offset and length - 3 in one byte, 8 bits of offset in the next, and where the length so far is 18 a byte that is added to it. Invariant: every read and copy
-//! is checked, so that damaged bytes give None.
+//! Used by `codecs`. The stream is groups of a control byte and eight items, lowest bit first: 0 is a literal
+//! byte, 1 a copy of earlier output: 4 bits of offset and length - 3 in one byte, 8 bits of offset in the
+//! next, and where the length so far is 18 a byte that is added to it. Invariant: every read and copy is
+//! checked, so that damaged bytes give None.
 
 /// The `raw_len` bytes that a stream stands for; None when it is damaged, or memory is short.
 pub fn expand(bytes: &[u8], raw_len: usize) -> Option<Vec<u8>> {

@@ -1,10 +1,12 @@
 //! `engine.row_move`: where the rows are that a packing transaction has moved (protocol point 4).
 //!
-//! A mover deletes the hot tuple, or ends the stripe's row in the directory, and writes the same row to another stripe. Whoever comes to the old place with a snapshot that does not
-//! see the mover is told "deleted, by this transaction", and asks here, by just that transaction, for the new place. An entry holds
-//! the moves of some hundred rows, sorted by old place, so that a look-up is one probe of the index and an id that is no mover's costs one
-//! probe, too. Written by `table_am::packing`, asked by `table_am::moved`. Invariants: an entry is there before the first tuple it speaks of is deleted,
-//! in the same transaction; it goes only when every snapshot sees its mover, as nobody can come to the old places then.
+//! A mover deletes the hot tuple, or ends the stripe's row in the directory, and writes the same row to
+//! another stripe. Whoever comes to the old place with a snapshot that does not see the mover is told
+//! "deleted, by this transaction", and asks here, by just that transaction, for the new place. An entry holds
+//! the moves of some hundred rows, sorted by old place, so that a look-up is one probe of the index and an id
+//! that is no mover's costs one probe, too. Written by `table_am::packing`, asked by `table_am::moved`.
+//! Invariants: an entry is there before the first tuple it speaks of is deleted, in the same transaction; it
+//! goes only when every snapshot sees its mover, as nobody can come to the old places then.
 
 use std::ops::Range;
 
@@ -100,7 +102,8 @@ pub unsafe fn each_cold(
     rows: Range<u64>,
     mut with: impl FnMut(u64, u64),
 ) {
-    // SAFETY: as `find`. Entries of one mover do not overlap: what begins before the last of the rows may reach them.
+    // SAFETY: as `find`. Entries of one mover do not overlap: what begins before the last of the rows may
+    // reach them.
     unsafe {
         if mover == pg_sys::InvalidTransactionId
             || rows.is_empty()
@@ -123,7 +126,8 @@ pub unsafe fn each_cold(
     }
 }
 
-/// Whether the transaction has moved rows to stripes of `storage_id`: rows that every snapshot of that time has seen.
+/// Whether the transaction has moved rows to stripes of `storage_id`: rows that every snapshot of that time
+/// has seen.
 pub unsafe fn is_mover(storage_id: u64, xid: TransactionId) -> bool {
     let mut found = false;
     // SAFETY: as above.
@@ -158,11 +162,12 @@ fn new_place(bytes: &[u8], wanted: u64) -> Option<u64> {
     moves.get(at).map(|[_, new]| number_in(new))
 }
 
-/// Removes the entries of movers that every snapshot sees: `oldest_xmin` is the oldest that any may not see. The caller is the
-/// table's only mover.
+/// Removes the entries of movers that every snapshot sees: `oldest_xmin` is the oldest that any may not see.
+/// The caller is the table's only mover.
 pub unsafe fn forget(storage_id: u64, oldest_xmin: TransactionId) {
     let mut found = Vec::new();
-    // SAFETY: see `SideTable::walk`. Entries of the future, by a counter that has wrapped, there are none: ids are 64 bits wide.
+    // SAFETY: see `SideTable::walk`. Entries of the future, by a counter that has wrapped, there are none:
+    // ids are 64 bits wide.
     unsafe {
         let limit = full_id(oldest_xmin);
         if SideTable::RowMove.oids_if_present().is_none() {

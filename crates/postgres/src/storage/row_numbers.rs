@@ -1,7 +1,9 @@
 //! Which of the row numbers that were ever handed out are in use.
 //!
-//! `directory::numbers_in_use` reads them; VACUUM takes the index entries of the others away, and the proxies and bitmaps that speak of them go (`gone_rows`,
-//! `row_proxy/unused`). Invariant: a number below the counter that no version of any row of the directory has is dead to everybody, and never used again (protocol point 1).
+//! `directory::numbers_in_use` reads them; VACUUM takes the index entries of the others away, and the proxies
+//! and bitmaps that speak of them go (`gone_rows`, `row_proxy/unused`). Invariant: a number below the counter
+//! that no version of any row of the directory has is dead to everybody, and never used again (protocol point
+//! 1).
 
 /// Row numbers of one table.
 #[derive(Debug)]

@@ -1,8 +1,10 @@
 //! The indexes of a catalog beside the users' tables, open for insertion.
 //!
-//! Used by whoever writes rows of a `SideTable`. Each ready index of the same columns as the catalog's own gets an entry: REINDEX CONCURRENTLY makes another one beside it, which takes its
-//! place later and has to have what came meanwhile. Invariant: the catalog is locked as for writing before its indexes are listed, and to the end of the transaction, so that whoever
-//! builds one waits for the rows that it has not been told of.
+//! Used by whoever writes rows of a `SideTable`. Each ready index of the same columns as the catalog's own
+//! gets an entry: REINDEX CONCURRENTLY makes another one beside it, which takes its place later and has to
+//! have what came meanwhile. Invariant: the catalog is locked as for writing before its indexes are listed,
+//! and to the end of the transaction, so that whoever builds one waits for the rows that it has not been told
+//! of.
 
 use std::cell::Cell;
 

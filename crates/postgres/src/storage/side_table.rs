@@ -1,10 +1,11 @@
 //! The catalogs beside the users' tables: where they are, and a cursor over their rows.
 //!
-//! Used for `engine.stripe` (`directory`), `engine.row_proxy` (`row_proxy`), `engine.delete_bitmap` (`delete_bitmap`) and `engine.row_move` (`row_move`). They are
-//! ordinary heap tables, keyed by storage id and a number or two. Rows are read by the catalog's index with SnapshotAny, and each is judged by the caller's own snapshot in place: so
-//! reads take no predicate locks on them (protocol point 9) and a SnapshotDirty tells whom to wait for. Nothing here
-//! waits or decodes; it may run while the caller holds a lock on an index page (point 6). Invariant: what a cursor
-//! says about a row is good until the next step.
+//! Used for `engine.stripe` (`directory`), `engine.row_proxy` (`row_proxy`), `engine.delete_bitmap`
+//! (`delete_bitmap`) and `engine.row_move` (`row_move`). They are ordinary heap tables, keyed by storage id
+//! and a number or two. Rows are read by the catalog's index with SnapshotAny, and each is judged by the
+//! caller's own snapshot in place: so reads take no predicate locks on them (protocol point 9) and a
+//! SnapshotDirty tells whom to wait for. Nothing here waits or decodes; it may run while the caller holds a
+//! lock on an index page (point 6). Invariant: what a cursor says about a row is good until the next step.
 
 use std::cell::Cell;
 use std::ffi::CStr;
@@ -133,8 +134,8 @@ impl SideTable {
         }
     }
 
-    /// Takes the locks on the catalog that later look-ups need, and opens nothing. pg_upgrade makes users' primary keys before the indexes of our catalogs, which
-    /// have no rows then.
+    /// Takes the locks on the catalog that later look-ups need, and opens nothing. pg_upgrade makes users'
+    /// primary keys before the indexes of our catalogs, which have no rows then.
     pub unsafe fn lock_for_reading(self) {
         // SAFETY: plain relation locks, kept to the end of the transaction.
         unsafe {
@@ -160,7 +161,8 @@ impl SideTable {
         }
     }
 
-    /// Whether the catalog's file may have rows. That it had some is remembered, as asking the system takes long; should the file be cut off, a walk finds none.
+    /// Whether the catalog's file may have rows. That it had some is remembered, as asking the system takes
+    /// long; should the file be cut off, a walk finds none.
     unsafe fn has_rows(self, table: Relation) -> bool {
         // SAFETY: the table is open, so its file does not change.
         unsafe {
@@ -175,9 +177,10 @@ impl SideTable {
         }
     }
 
-    /// Walks the rows of one storage id in the order of the index, or backwards. `key` limits the second column, too. `step`
-    /// returns whether to go on. A row is held against the keys once more: on a standby, whose VACUUM does not wait for scans like
-    /// this one, another row may have got the place that an index entry names.
+    /// Walks the rows of one storage id in the order of the index, or backwards. `key` limits the second
+    /// column, too. `step` returns whether to go on. A row is held against the keys once more: on a standby,
+    /// whose VACUUM does not wait for scans like this one, another row may have got the place that an index
+    /// entry names.
     pub unsafe fn walk(
         self,
         storage_id: u64,
@@ -197,10 +200,12 @@ impl SideTable {
         backward: bool,
         step: impl FnMut(&Cursor) -> bool,
     ) {
-        // SAFETY: both are closed here; `step` may raise an ERROR, after which the server releases all of this.
+        // SAFETY: both are closed here; `step` may raise an ERROR, after which the server releases all of
+        // this.
         unsafe {
             let table = self.open(pg_sys::AccessShareLock);
-            // Else nobody has written a row yet whose existence could matter to a snapshot taken before. Cold rows that were never changed are many.
+            // Else nobody has written a row yet whose existence could matter to a snapshot taken before. Cold
+            // rows that were never changed are many.
             let oid = self.oids().index;
             if !self.has_rows(table) {
                 // Nothing to walk.
@@ -228,10 +233,12 @@ impl SideTable {
         unsafe { walk_by(table, || index, |_| (), storage_id, limits, backward, step) }
     }
 
-    /// What `look` says of the row at a place where there was one, whatever has become of it; None where there is nothing now. `look` judges for itself whether it is
-    /// the row that was meant, and whether anybody sees it.
+    /// What `look` says of the row at a place where there was one, whatever has become of it; None where
+    /// there is nothing now. `look` judges for itself whether it is the row that was meant, and whether
+    /// anybody sees it.
     pub unsafe fn at<T>(self, place: ItemPointerData, look: impl FnOnce(&Cursor) -> Option<T>) -> Option<T> {
-        // SAFETY: the page is pinned while it is looked at; the block is in the file, which shrinks only under a lock that excludes ours. An ERROR releases all of this.
+        // SAFETY: the page is pinned while it is looked at; the block is in the file, which shrinks only
+        // under a lock that excludes ours. An ERROR releases all of this.
         unsafe {
             let oid = self.oids().table;
             let table = together(|| raw::table_open(oid, pg_sys::AccessShareLock as i32));
@@ -257,8 +264,8 @@ impl SideTable {
         }
     }
 
-    /// Deletes every row of a storage id that this transaction can see: its file is going away with the transaction. The caller holds AccessExclusiveLock on
-    /// the table.
+    /// Deletes every row of a storage id that this transaction can see: its file is going away with the
+    /// transaction. The caller holds AccessExclusiveLock on the table.
     pub unsafe fn delete_storage(self, storage_id: u64) {
         let mut found = Vec::new();
         // SAFETY: see `walk`.
@@ -278,7 +285,8 @@ impl SideTable {
 
     /// Deletes rows that nobody else can change.
     pub unsafe fn delete(self, tids: Vec<ItemPointerData>) {
-        // SAFETY: simple_heap_delete raises an ERROR if somebody else changed the row, which the callers exclude.
+        // SAFETY: simple_heap_delete raises an ERROR if somebody else changed the row, which the callers
+        // exclude.
         unsafe {
             if tids.is_empty() {
                 return;
@@ -339,7 +347,8 @@ unsafe fn walk_by(
             if cursor.is_meant(storage_id, limits) && !step(&cursor) {
                 break;
             }
-            // As the server does for snapshots that see some rows only. Statements that are rolled back over and over leave a row each, and every walk would go through all of them until VACUUM.
+            // As the server does for snapshots that see some rows only. Statements that are rolled back over
+            // and over leave a row each, and every walk would go through all of them until VACUUM.
             if cursor.is_known_void() && !(*scan).xactStartedInRecovery {
                 (*scan).kill_prior_tuple = true;
                 (*scan).xs_heap_continue = false;
@@ -377,7 +386,8 @@ unsafe fn scan_key(key: &mut pg_sys::ScanKeyData, column: i16, compare: Compare,
         Compare::AtMost => (pg_sys::BTLessEqualStrategyNumber, pg_sys::F_INT8LE),
         Compare::AtLeast => (pg_sys::BTGreaterEqualStrategyNumber, pg_sys::F_INT8GE),
     };
-    // SAFETY: what is kept of a built-in function lives as long as the backend, as does whatever it allocates.
+    // SAFETY: what is kept of a built-in function lives as long as the backend, as does whatever it
+    // allocates.
     unsafe {
         let known = FUNCTIONS.with(|functions| functions[compare as usize].get());
         let function = known.unwrap_or_else(|| {
@@ -437,7 +447,8 @@ impl Cursor {
 
     /// One of the bigint columns that every catalog begins with, keys and others; the first is 1.
     pub(super) unsafe fn number(&self, column: usize) -> u64 {
-        // SAFETY: the page is pinned, and values of a tuple never change; none of the columns before is null, and all are as wide, so they lie where they lie.
+        // SAFETY: the page is pinned, and values of a tuple never change; none of the columns before is null,
+        // and all are as wide, so they lie where they lie.
         unsafe {
             let header = (*self.tuple).t_data;
             let values = header.cast::<u8>().add(usize::from((*header).t_hoff)).cast::<u64>();
@@ -543,7 +554,8 @@ impl Cursor {
         bits & (pg_sys::HEAP_XMIN_COMMITTED | pg_sys::HEAP_XMIN_INVALID)
     }
 
-    /// Whether the row says by itself that it is void, and is all that its index entry leads to: not one of the versions of a row that its page chains.
+    /// Whether the row says by itself that it is void, and is all that its index entry leads to: not one of
+    /// the versions of a row that its page chains.
     unsafe fn is_known_void(&self) -> bool {
         // SAFETY: header of a tuple under pin.
         unsafe {
@@ -553,9 +565,11 @@ impl Cursor {
         }
     }
 
-    /// Whether the row was inserted by a transaction that rolled back or died: then nobody ever saw it, nor will.
+    /// Whether the row was inserted by a transaction that rolled back or died: then nobody ever saw it, nor
+    /// will.
     pub(super) unsafe fn is_void(&self) -> bool {
-        // SAFETY: header of a tuple under pin; its hint bits only ever tell the truth. "Running" is asked before "committed", as everywhere in the server.
+        // SAFETY: header of a tuple under pin; its hint bits only ever tell the truth. "Running" is asked
+        // before "committed", as everywhere in the server.
         unsafe {
             let hints = self.inserter_hints();
             if hints & pg_sys::HEAP_XMIN_COMMITTED != 0 {

@@ -1,7 +1,9 @@
 //! Reading a catalog without its index.
 //!
-//! An index knows less than the catalog does: REINDEX leaves out rows that are dead to everybody on the primary, and entries of such rows are removed or passed over once a reader has noticed. Used
-//! where these rows count still: by VACUUM before it frees what they name, and on a standby, whose snapshots may be older than any on the primary.
+//! An index knows less than the catalog does: REINDEX leaves out rows that are dead to everybody on the
+//! primary, and entries of such rows are removed or passed over once a reader has noticed. Used where these
+//! rows count still: by VACUUM before it frees what they name, and on a standby, whose snapshots may be older
+//! than any on the primary.
 
 use pgrx::pg_sys::{self, ItemPointerData, Oid};
 
@@ -14,7 +16,8 @@ impl SideTable {
     /// # Safety
     /// In a transaction.
     pub unsafe fn each_by_heap(self, mut with: impl FnMut(&Cursor)) {
-        // SAFETY: a plain scan of a heap table, whose slot has the row pinned until the next step; both are closed here, or by the server's abort.
+        // SAFETY: a plain scan of a heap table, whose slot has the row pinned until the next step; both are
+        // closed here, or by the server's abort.
         unsafe {
             let table = self.open(pg_sys::AccessShareLock);
             let any = &raw mut pg_sys::SnapshotAnyData;
@@ -41,7 +44,8 @@ impl SideTable {
         backward: bool,
         mut step: impl FnMut(&Cursor) -> bool,
     ) {
-        // SAFETY: see `each_by_heap`. Catalogs have three numbers at least, or two as their key; what follows these orders nothing that matters.
+        // SAFETY: see `each_by_heap`. Catalogs have three numbers at least, or two as their key; what follows
+        // these orders nothing that matters.
         unsafe {
             let is_meant = |cursor: &Cursor| cursor.is_meant(storage_id, limits);
             let mut found: Vec<([u64; 2], ItemPointerData)> = Vec::new();
@@ -67,7 +71,8 @@ impl SideTable {
     }
 }
 
-/// Whether an index of a catalog may lack rows that a snapshot of this transaction sees: the transaction began on a standby, and the index was built since the oldest such snapshot could have been taken.
+/// Whether an index of a catalog may lack rows that a snapshot of this transaction sees: the transaction
+/// began on a standby, and the index was built since the oldest such snapshot could have been taken.
 ///
 /// # Safety
 /// In a transaction.

@@ -3,10 +3,11 @@
 //!
 //! Writers that sort ask for the marks of their keys and put them into the stripe's summary
 //! (`stripe::with_orders`); whoever wants to know whether a stripe is sorted by some keys asks for the mark
-//! of all of them. A mark is a checksum of all that decides about the order: column numbers, operators and their families,
-//! collations with their versions, places of NULLs, and what makes up types that share an operator. So one
-//! that is found is true whatever was altered since, and one of another order is never found. Invariant: rows
-//! are sorted by what a stripe's marks say, dead ones included; nothing but packing and advice relies on it.
+//! of all of them. A mark is a checksum of all that decides about the order: column numbers, operators and
+//! their families, collations with their versions, places of NULLs, and what makes up types that share an
+//! operator. So one that is found is true whatever was altered since, and one of another order is never
+//! found. Invariant: rows are sorted by what a stripe's marks say, dead ones included; nothing but packing
+//! and advice relies on it.
 
 use std::fmt::Write;
 

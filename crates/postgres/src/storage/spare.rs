@@ -1,9 +1,12 @@
 //! Pages that hot rows have left, for stripes.
 //!
-//! Called by movers, through `pages::write_run`. Packed rows leave heap pages behind, which VACUUM empties, and other hot rows may come to fill; a file that only grew would keep the
-//! rest for ever. Who holds ShareUpdateExclusiveLock (so no VACUUM or other mover is about, and the file is not cut) may put a stripe on a run of them. A page is taken under its exclusive
-//! lock if none of its line pointers is in use, and becomes a stripe page before the lock is released, logged as an image: inserters whom the free space map sends there find no room, as
-//! they look again under that lock, and readers find a page without rows, which it was. Invariants: a page with a line pointer in use, dead ones included, is not taken, because index
+//! Called by movers, through `pages::write_run`. Packed rows leave heap pages behind, which VACUUM empties,
+//! and other hot rows may come to fill; a file that only grew would keep the rest for ever. Who holds
+//! ShareUpdateExclusiveLock (so no VACUUM or other mover is about, and the file is not cut) may put a stripe
+//! on a run of them. A page is taken under its exclusive lock if none of its line pointers is in use, and
+//! becomes a stripe page before the lock is released, logged as an image: inserters whom the free space map
+//! sends there find no room, as they look again under that lock, and readers find a page without rows, which
+//! it was. Invariants: a page with a line pointer in use, dead ones included, is not taken, because index
 //! entries may lead to it; a run that breaks off is given back.
 
 use std::ops::Range;
@@ -15,7 +18,8 @@ use crate::host::buffer::PAGE_BYTES;
 use crate::host::{buffer, relation};
 use crate::table_am::hot_runs;
 
-/// Bytes that the free space map tells of a page with a row on it, at most: those of a page with none are 8,160.
+/// Bytes that the free space map tells of a page with a row on it, at most: those of a page with none are
+/// 8,160.
 const EMPTY: usize = 8_150;
 /// LP_UNUSED.
 const UNUSED: u32 = 0;
@@ -26,8 +30,9 @@ pub unsafe fn seems_empty(rel: Relation, block: BlockNumber) -> bool {
     unsafe { pg_sys::GetRecordedFreeSpace(rel, block) > EMPTY }
 }
 
-/// First of `count` consecutive pages of a part of the file that are empty now, as near to its beginning as there are. Reads pages only where the free space map
-/// takes that many in a row for empty, and puts it right where it is wrong.
+/// First of `count` consecutive pages of a part of the file that are empty now, as near to its beginning as
+/// there are. Reads pages only where the free space map takes that many in a row for empty, and puts it right
+/// where it is wrong.
 pub(super) unsafe fn find(rel: Relation, count: u32, within: &Range<BlockNumber>) -> Option<BlockNumber> {
     // SAFETY: rel is open and its pages stay. What is found here is looked at again when it is taken.
     unsafe {

@@ -1,10 +1,11 @@
 //! The stripe lock (protocol point 3): whoever locks or changes cold rows keeps their stripe where it is.
 //!
-//! A shared lock on the stripe's first virtual block, held to the end of the transaction, after which the stripe is looked up once more.
-//! Who deletes rows in bulk or moves stripes takes it exclusively (`exclude`), only if it is to be had at once. A transaction that comes by more
-//! than `MOST` stripes takes one lock that stands for all of a table's instead, so that the lock table is never exhausted; who excludes others takes
-//! that one, too, in a mode that keeps out who shares it. Invariants: a stripe remembered here is used only while the lock that keeps it is
-//! seen to be held; nobody waits while it excludes others.
+//! A shared lock on the stripe's first virtual block, held to the end of the transaction, after which the
+//! stripe is looked up once more. Who deletes rows in bulk or moves stripes takes it exclusively (`exclude`),
+//! only if it is to be had at once. A transaction that comes by more than `MOST` stripes takes one lock that
+//! stands for all of a table's instead, so that the lock table is never exhausted; who excludes others takes
+//! that one, too, in a mode that keeps out who shares it. Invariants: a stripe remembered here is used only
+//! while the lock that keeps it is seen to be held; nobody waits while it excludes others.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -22,8 +23,8 @@ use crate::table_am::tid;
 const MOST: usize = 64;
 /// Virtual block that stands for all stripes of a table; no row number has it.
 const ALL: u32 = u32::MAX - 1;
-/// Whoever excludes others from one stripe takes this mode of the lock on all: it keeps out who shares them all, but not who
-/// excludes others from another stripe.
+/// Whoever excludes others from one stripe takes this mode of the lock on all: it keeps out who shares them
+/// all, but not who excludes others from another stripe.
 const ONE_OF_ALL: u32 = pg_sys::RowExclusiveLock;
 
 /// A stripe that this transaction keeps in place.
@@ -89,7 +90,8 @@ pub unsafe fn share(
             return Ok(entry);
         }
         refuse_if_published(rel);
-        // Which lock it is a stripe met before tells without a look at the directory, which is to follow anyway.
+        // Which lock it is a stripe met before tells without a look at the directory, which is to follow
+        // anyway.
         let mut first_row = match directory_places::first_row(storage_id, row) {
             Some(first_row) => first_row,
             None => directory_scan::find_for_change(storage_id, row, cid)?.0.first_row,
@@ -129,7 +131,8 @@ unsafe fn lock(rel: Relation, first_row: u64) {
     }
 }
 
-/// The stripe of a row, where this transaction keeps it in place and others have committed it: without a look at the directory.
+/// The stripe of a row, where this transaction keeps it in place and others have committed it: without a look
+/// at the directory.
 pub unsafe fn kept(rel: Relation, storage_id: u64, row: u64) -> Option<StripeEntry> {
     // SAFETY: rel is open; MyProc is this backend's own entry.
     unsafe {
@@ -142,7 +145,8 @@ pub unsafe fn kept(rel: Relation, storage_id: u64, row: u64) -> Option<StripeEnt
     }
 }
 
-/// Whether rows of a stripe that this transaction keeps in place were deleted in bulk, so that one has to ask about each.
+/// Whether rows of a stripe that this transaction keeps in place were deleted in bulk, so that one has to ask
+/// about each.
 pub unsafe fn has_bitmap(entry: &StripeEntry) -> bool {
     let known = |held: &mut Held| held.of_row(entry.storage_id, entry.first_row)?.has_bitmap;
     HELD.with_borrow_mut(known).unwrap_or_else(|| {
@@ -171,7 +175,8 @@ pub fn forget() {
     HELD.with_borrow_mut(|held| held.stripes.clear());
 }
 
-/// All others are kept from locking or changing rows of a stripe, until this is ended or its (sub)transaction rolled back.
+/// All others are kept from locking or changing rows of a stripe, until this is ended or its (sub)transaction
+/// rolled back.
 #[derive(Clone, Copy)]
 pub struct Exclusion {
     /// None: of a temporary table, which nobody else comes by.
@@ -179,10 +184,11 @@ pub struct Exclusion {
     owner: ResourceOwner,
 }
 
-/// Excludes all others from a stripe, if that can be had at once: nobody else has locked or changed a row of it in a transaction that
-/// still runs.
+/// Excludes all others from a stripe, if that can be had at once: nobody else has locked or changed a row of
+/// it in a transaction that still runs.
 pub unsafe fn exclude(rel: Relation, entry: &StripeEntry) -> Option<Exclusion> {
-    // SAFETY: rel is open. The locks belong to the subtransaction, as whatever runs in it may end before it does.
+    // SAFETY: rel is open. The locks belong to the subtransaction, as whatever runs in it may end before it
+    // does.
     unsafe {
         let owner = pg_sys::CurTransactionResourceOwner;
         if relation::is_temporary(rel) {
@@ -205,7 +211,8 @@ pub unsafe fn exclude(rel: Relation, entry: &StripeEntry) -> Option<Exclusion> {
 impl Exclusion {
     /// Lets others in again.
     pub unsafe fn end(&self, rel: Relation) {
-        // SAFETY: rel is the table that was given to `exclude`; the owner lives as long as the subtransaction.
+        // SAFETY: rel is the table that was given to `exclude`; the owner lives as long as the
+        // subtransaction.
         unsafe {
             if let Some(block) = self.block {
                 owned_by(self.owner, || {
@@ -240,8 +247,10 @@ unsafe fn owned_by<T>(owner: ResourceOwner, what: impl FnOnce() -> T) -> T {
     }
 }
 
-/// Logical decoding reads hot rows only, so what is published has no others, but where somebody has published it while another transaction, which neither sees, put rows into stripes.
-/// And changes of `engine.row_proxy` are logged like those of any table: a publication of all tables would publish them, so temporary and unlogged tables must not get proxies either.
+/// Logical decoding reads hot rows only, so what is published has no others, but where somebody has published
+/// it while another transaction, which neither sees, put rows into stripes. And changes of `engine.row_proxy`
+/// are logged like those of any table: a publication of all tables would publish them, so temporary and
+/// unlogged tables must not get proxies either.
 unsafe fn refuse_if_published(rel: Relation) {
     // SAFETY: rel is open; catalog look-ups, of which the relation cache keeps the first.
     unsafe {

@@ -1,10 +1,13 @@
 //! Cutting empty pages off the end of the file.
 //!
-//! Called by VACUUM, after heap's own (which must never do it: stripe pages look empty to it), and by movers. As heap's, it works under an AccessExclusiveLock taken only if it is to be had at
-//! once and given up when somebody waits, and by the server's own `RelationTruncate`, whose record a standby replays after that of the lock. What may go is found under the lock:
-//! pages at the end that are empty heap pages (no line pointer is in use, so neither a snapshot nor an index knows a row there) and that no version of any directory row names, dead ones included.
-//! A stripe that is only being written belongs to a transaction that holds a lock on the table; one that some snapshot still sees, here or on a standby, has a
-//! version in the directory until that is pruned (protocol point 7). Invariant: nothing else is cut off, least of all block 0.
+//! Called by VACUUM, after heap's own (which must never do it: stripe pages look empty to it), and by movers.
+//! As heap's, it works under an AccessExclusiveLock taken only if it is to be had at once and given up when
+//! somebody waits, and by the server's own `RelationTruncate`, whose record a standby replays after that of
+//! the lock. What may go is found under the lock: pages at the end that are empty heap pages (no line pointer
+//! is in use, so neither a snapshot nor an index knows a row there) and that no version of any directory row
+//! names, dead ones included. A stripe that is only being written belongs to a transaction that holds a lock
+//! on the table; one that some snapshot still sees, here or on a standby, has a version in the directory
+//! until that is pruned (protocol point 7). Invariant: nothing else is cut off, least of all block 0.
 
 use std::time::{Duration, Instant};
 
@@ -32,7 +35,8 @@ pub unsafe fn is_allowed(rel: Relation) -> bool {
     }
 }
 
-/// Cuts off the empty pages at the end of the file, if that is worth while; returns how many. The caller holds ShareUpdateExclusiveLock.
+/// Cuts off the empty pages at the end of the file, if that is worth while; returns how many. The caller
+/// holds ShareUpdateExclusiveLock.
 pub unsafe fn tail(rel: Relation) -> u32 {
     // SAFETY: rel is open; everything is looked at under the lock.
     unsafe {
@@ -66,7 +70,8 @@ pub unsafe fn tail(rel: Relation) -> u32 {
     }
 }
 
-/// One past the last block that has to stay. Stops early, at a block that need not, when somebody waits for the table.
+/// One past the last block that has to stay. Stops early, at a block that need not, when somebody waits for
+/// the table.
 unsafe fn end_of_rows(rel: Relation, storage_id: u64) -> BlockNumber {
     // SAFETY: the table is locked exclusively.
     unsafe {

@@ -1,9 +1,10 @@
 //! Visibility-map bits that stripe pages have lost, and pages that lose theirs.
 //!
-//! Called by VACUUM, after heap's own (`restore`), and by what changes pages as heap never does. Stripe pages are marked all-visible and all-frozen when they are written. Whoever throws
-//! the map away (`pg_truncate_visibility_map`, a repair by hand) takes these bits too; heap's VACUUM reads such a page each
-//! time and never sets them again, because the page itself says that it is all-visible. Invariant: bits are set only on
-//! pages that carry a stripe's header.
+//! Called by VACUUM, after heap's own (`restore`), and by what changes pages as heap never does. Stripe pages
+//! are marked all-visible and all-frozen when they are written. Whoever throws the map away
+//! (`pg_truncate_visibility_map`, a repair by hand) takes these bits too; heap's VACUUM reads such a page
+//! each time and never sets them again, because the page itself says that it is all-visible. Invariant: bits
+//! are set only on pages that carry a stripe's header.
 
 use pgrx::pg_sys::{self, Buffer, Relation};
 
@@ -53,8 +54,8 @@ pub(super) unsafe fn clear(rel: Relation, block: pg_sys::BlockNumber, buf: Buffe
     }
 }
 
-/// Changes a page, takes its bits in the visibility map away and logs both pages whole. The page is locked exclusively, its page of the map pinned. What is
-/// called allocates nothing and raises no ERROR.
+/// Changes a page, takes its bits in the visibility map away and logs both pages whole. The page is locked
+/// exclusively, its page of the map pinned. What is called allocates nothing and raises no ERROR.
 pub(super) unsafe fn change(
     rel: Relation,
     block: pg_sys::BlockNumber,

@@ -1,8 +1,8 @@
 //! Bitmap scans.
 //!
-//! A bitmap names blocks; those from 2^31 on stand for up to 256 cold rows each. Hot blocks are heap's. The node asks
-//! to prefetch the blocks of its bitmap, which virtual ones cannot be: `hooks` turns that off. The wanted rows of a cold block
-//! that are in one chunk are loaded together.
+//! A bitmap names blocks; those from 2^31 on stand for up to 256 cold rows each. Hot blocks are heap's. The
+//! node asks to prefetch the blocks of its bitmap, which virtual ones cannot be: `hooks` turns that off. The
+//! wanted rows of a cold block that are in one chunk are loaded together.
 
 use std::ops::Range;
 

@@ -1,9 +1,10 @@
 //! No bitmap scans of our tables where a plan may be rechecked.
 //!
-//! A bitmap scan prefetches the blocks of its bitmap, which virtual blocks cannot be. `hooks` turns that off in every
-//! plan that starts; but when an UPDATE, DELETE, MERGE or row lock meets a row that somebody else has just changed, the
-//! server initialises the subqueries once more, out of reach of any hook. So these subqueries get other paths. (Tables of
-//! the command's own level are not scanned again then: their rows are given.) Called by the planner for each table.
+//! A bitmap scan prefetches the blocks of its bitmap, which virtual blocks cannot be. `hooks` turns that off
+//! in every plan that starts; but when an UPDATE, DELETE, MERGE or row lock meets a row that somebody else
+//! has just changed, the server initialises the subqueries once more, out of reach of any hook. So these
+//! subqueries get other paths. (Tables of the command's own level are not scanned again then: their rows are
+//! given.) Called by the planner for each table.
 
 use std::cell::Cell;
 
@@ -18,7 +19,8 @@ thread_local! {
     static NEXT: Cell<pg_sys::set_rel_pathlist_hook_type> = const { Cell::new(None) };
 }
 
-/// Puts the hook in front of those already there: what they add must not lose against a path that is taken out.
+/// Puts the hook in front of those already there: what they add must not lose against a path that is taken
+/// out.
 pub unsafe fn install() {
     // SAFETY: called once, from _PG_init.
     unsafe {

@@ -1,11 +1,14 @@
 //! DELETE and UPDATE of many rows of a stripe.
 //!
-//! Called by `cold_change`, which changes the first rows of a stripe one by one and counts them here; once there were enough, the
-//! stripe is claimed and the rest are bits (`storage::delete_bitmap`, protocol point 3). Also what a writer of a single row has to know of
-//! bulk changes by others: `settle` waits for them and fails as heap does. Invariant: a statement claims stripes only where
-//! nothing that it does between two rows, of whichever of its tables, can wait for another transaction without coming by here first: what inserts other
-//! keys may wait for a duplicate's inserter, what changes or locks rows of other access methods' tables for their writers, a
-//! BEFORE trigger for anything, and COPY for who reads what it sends, so such statements go row by row. A row that moves to another partition gives the stripes back before it is inserted there (`cold_change::delete`).
+//! Called by `cold_change`, which changes the first rows of a stripe one by one and counts them here; once
+//! there were enough, the stripe is claimed and the rest are bits (`storage::delete_bitmap`, protocol point
+//! 3). Also what a writer of a single row has to know of bulk changes by others: `settle` waits for them and
+//! fails as heap does. Invariant: a statement claims stripes only where nothing that it does between two
+//! rows, of whichever of its tables, can wait for another transaction without coming by here first: what
+//! inserts other keys may wait for a duplicate's inserter, what changes or locks rows of other access
+//! methods' tables for their writers, a BEFORE trigger for anything, and COPY for who reads what it sends, so
+//! such statements go row by row. A row that moves to another partition gives the stripes back before it is
+//! inserted there (`cold_change::delete`).
 
 use std::cell::Cell;
 use std::ffi::c_void;
@@ -85,7 +88,8 @@ pub(super) unsafe fn update(
     }
 }
 
-/// A command: its transaction, subtransaction (a rollback to a savepoint gives its command id to the next one) and id.
+/// A command: its transaction, subtransaction (a rollback to a savepoint gives its command id to the next
+/// one) and id.
 type Command = (u32, SubTransactionId, CommandId);
 
 thread_local! {
@@ -105,7 +109,8 @@ pub(super) unsafe fn count(rel: Relation, entry: &StripeEntry, cid: CommandId) {
     }
 }
 
-/// Whether the running statement does nothing between two rows that may wait: see above. Asked for each stripe, of a statement that may change many tables.
+/// Whether the running statement does nothing between two rows that may wait: see above. Asked for each
+/// stripe, of a statement that may change many tables.
 unsafe fn may_claim(cid: CommandId) -> bool {
     // SAFETY: MyProc is this backend's own entry; the query runs.
     unsafe {
@@ -153,7 +158,8 @@ unsafe fn never_waits(query: *mut QueryDesc) -> bool {
     }
 }
 
-/// Whether a table has a BEFORE row trigger that an UPDATE, or else a DELETE, may fire; an UPDATE deletes what it moves to another partition.
+/// Whether a table has a BEFORE row trigger that an UPDATE, or else a DELETE, may fire; an UPDATE deletes
+/// what it moves to another partition.
 unsafe fn has_before_trigger(rel: Relation, is_update: bool) -> bool {
     // SAFETY: rel is open.
     unsafe {
@@ -175,8 +181,9 @@ unsafe fn locks_rows(plan: *mut PlannedStmt) -> bool {
     }
 }
 
-/// The columns that an UPDATE may set, without what its BEFORE triggers do; null where the statement does not tell. It does not say which generated columns depend on
-/// those that it names (`extraUpdatedCols` is always empty in newer minor versions), so all of them count.
+/// The columns that an UPDATE may set, without what its BEFORE triggers do; null where the statement does not
+/// tell. It does not say which generated columns depend on those that it names (`extraUpdatedCols` is always
+/// empty in newer minor versions), so all of them count.
 unsafe fn columns_set(rel: Relation, range_table: *mut pg_sys::List) -> *mut pg_sys::Bitmapset {
     // SAFETY: as `never_waits`.
     unsafe {
@@ -243,9 +250,9 @@ unsafe fn is_unique_by(index: Oid, columns: *const pg_sys::Bitmapset) -> bool {
     }
 }
 
-/// Sees that nobody has changed a row in bulk; who still is at it is waited for as far as the policy allows. Err: why
-/// the row cannot be had. The stripe is kept in place. FOR KEY SHARE goes together with an UPDATE, which in bulk leaves keys alone: the new version is locked,
-/// and the caller locks the old one.
+/// Sees that nobody has changed a row in bulk; who still is at it is waited for as far as the policy allows.
+/// Err: why the row cannot be had. The stripe is kept in place. FOR KEY SHARE goes together with an UPDATE,
+/// which in bulk leaves keys alone: the new version is locked, and the caller locks the old one.
 pub(super) unsafe fn settle(
     rel: Relation,
     entry: &StripeEntry,

@@ -47,8 +47,8 @@ pub(super) unsafe extern "C-unwind" fn copy_for_cluster(
             own_writes::flush(old);
             metapage::ensure(new);
             let server = Horizon::of_server(oldest_xmin);
-            // Whom the server has given up for `old_snapshot_threshold` meets an ERROR in heap pages, but none
-            // in stripes.
+            // Whom the server has given up for `old_snapshot_threshold` meets an ERROR in heap pages, but
+            // none in stripes.
             let seen = pg_sys::GetOldestNonRemovableTransactionId(old);
             let exact = Horizon::of_server(pg_sys::TransactionIdOlder(oldest_xmin, seen));
             // Heap cannot follow an index that holds cold TIDs; a btree's order can be had by sorting.

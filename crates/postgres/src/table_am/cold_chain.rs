@@ -1,9 +1,10 @@
 //! From a cold row's successor to the last version of the row.
 //!
-//! Called by `cold_change` for a row that has been updated, where the caller wants what has become of it. The successor of a cold row is a hot
-//! row; it is looked at as heap looks at the next version in a chain: under a SnapshotDirty, waiting for whoever changes it, and only if
-//! the transaction that inserted it is the one that buried the cold row. Once there is a version to lock, heap's own
-//! callback locks it and follows the chain further. Invariant: what heap gets is a hot TID.
+//! Called by `cold_change` for a row that has been updated, where the caller wants what has become of it. The
+//! successor of a cold row is a hot row; it is looked at as heap looks at the next version in a chain: under
+//! a SnapshotDirty, waiting for whoever changes it, and only if the transaction that inserted it is the one
+//! that buried the cold row. Once there is a version to lock, heap's own callback locks it and follows the
+//! chain further. Invariant: what heap gets is a hot TID.
 
 use pgrx::pg_sys::{
     self, Buffer, CommandId, HeapTupleData, ItemPointerData, LockTupleMode, LockWaitPolicy, Relation,

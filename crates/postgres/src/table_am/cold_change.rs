@@ -1,10 +1,12 @@
 //! UPDATE, DELETE and row locks of cold rows.
 //!
-//! Called by `modify`. The stripe is kept in place, then the row's proxy is locked, which waits and fails as heap does (protocol points 2
-//! and 3). DELETE buries the row; UPDATE inserts the new version as a hot row and buries the old one with its TID as successor, both
-//! with the executor's command id. An UPDATE that leaves the key alone goes together with FOR KEY SHARE locks, as on heap: those are carried over to the new
-//! version (`successor_locks`); whatever else changes a row holds its strongest lock. What many rows of a stripe gain by is `bulk_change`'s. From the successor on, chains of versions are heap's (`cold_chain`). Invariant: predicate locks of others are looked for
-//! after the row is buried: see `row_proxy::visibility`.
+//! Called by `modify`. The stripe is kept in place, then the row's proxy is locked, which waits and fails as
+//! heap does (protocol points 2 and 3). DELETE buries the row; UPDATE inserts the new version as a hot row
+//! and buries the old one with its TID as successor, both with the executor's command id. An UPDATE that
+//! leaves the key alone goes together with FOR KEY SHARE locks, as on heap: those are carried over to the new
+//! version (`successor_locks`); whatever else changes a row holds its strongest lock. What many rows of a
+//! stripe gain by is `bulk_change`'s. From the successor on, chains of versions are heap's (`cold_chain`).
+//! Invariant: predicate locks of others are looked for after the row is buried: see `row_proxy::visibility`.
 
 use pgrx::pg_sys::{
     self, Bitmapset, CommandId, ItemPointerData, LockTupleMode, LockWaitPolicy, Relation, Snapshot,
@@ -37,7 +39,8 @@ struct Target {
     entry: StripeEntry,
 }
 
-/// Keeps the row's stripe where it is. Of a row that was moved it says, as heap would, who did: the caller goes on at its new place.
+/// Keeps the row's stripe where it is. Of a row that was moved it says, as heap would, who did: the caller
+/// goes on at its new place.
 unsafe fn target(
     rel: Relation,
     at: ItemPointerData,
@@ -67,8 +70,8 @@ unsafe fn target(
     }
 }
 
-/// Locks a row that has not been deleted in bulk. `Error` as wait policy names the user's table, not the catalog, when it would
-/// have to wait.
+/// Locks a row that has not been deleted in bulk. `Error` as wait policy names the user's table, not the
+/// catalog, when it would have to wait.
 unsafe fn lock_proxy(
     rel: Relation,
     target: &Target,
@@ -108,7 +111,8 @@ pub(super) unsafe fn would_block(rel: Relation) -> ! {
     error::raise(PgSqlErrorCode::ERRCODE_LOCK_NOT_AVAILABLE, message, "", "")
 }
 
-/// Waits for a transaction that is changing a row, as far as the policy allows. False: it would have to be waited for.
+/// Waits for a transaction that is changing a row, as far as the policy allows. False: it would have to be
+/// waited for.
 pub(super) unsafe fn wait_for(
     rel: Relation,
     whom: TransactionId,
@@ -178,7 +182,8 @@ unsafe fn refuse_invisible(result: TM_Result::Type, what: &str) {
 
 /// Buries a locked row, carries others' locks over to its successor and tells serializable readers.
 unsafe fn bury(rel: Relation, target: &Target, proxy: Pinned, successor: ItemPointerData, cid: CommandId) {
-    // SAFETY: the row is locked, so that others can but lock it FOR KEY SHARE, and that only where its successor is a hot row of this transaction's.
+    // SAFETY: the row is locked, so that others can but lock it FOR KEY SHARE, and that only where its
+    // successor is a hot row of this transaction's.
     unsafe {
         let lockers = row_proxy::bury(proxy, successor, cid);
         successor_locks::carry(rel, successor, &lockers);
@@ -202,7 +207,8 @@ pub(super) unsafe fn delete(
         let alone = changing_partition || !crosscheck.is_null();
         decoding::tell_of_change(rel);
         if changing_partition {
-            // What follows may wait: for a lock on the other partition, by its triggers, for the inserter of a duplicate.
+            // What follows may wait: for a lock on the other partition, by its triggers, for the inserter of
+            // a duplicate.
             delete_bitmap::write_all();
         }
         if let Some(result) = bulk_change::delete(rel, at, cid, alone, failure) {

@@ -1,8 +1,9 @@
 //! Single rows of stripes by number, for fetches by index, bitmap and TID.
 //!
-//! Only the wanted values are taken out of column chunks, which `kept_chunk` keeps from fetch to fetch and decodes where many are taken. An index names rows in any order, so a fetcher
-//! finds the stripes and chunks that it has met again without a look-up; it only borrows the chunks, whose memory is the cache's to bound. Long runs in storage order are left to
-//! `ColdRows`. Datums live until the next rows are loaded.
+//! Only the wanted values are taken out of column chunks, which `kept_chunk` keeps from fetch to fetch and
+//! decodes where many are taken. An index names rows in any order, so a fetcher finds the stripes and chunks
+//! that it has met again without a look-up; it only borrows the chunks, whose memory is the cache's to bound.
+//! Long runs in storage order are left to `ColdRows`. Datums live until the next rows are loaded.
 
 use std::rc::Rc;
 
@@ -17,8 +18,8 @@ use crate::storage::directory::StripeEntry;
 use crate::storage::kept_chunk;
 use crate::storage::open_stripe::{self, OpenStripe};
 
-/// So many fetches in a row that each go a little forward within one chunk mean an index scan in storage order: then
-/// the chunk is decoded after all.
+/// So many fetches in a row that each go a little forward within one chunk mean an index scan in storage
+/// order: then the chunk is decoded after all.
 const RUN: u32 = 128;
 /// How far "a little forward" is, in rows.
 const STRIDE: u32 = 16;
@@ -108,7 +109,8 @@ impl ColdFetch {
         }
     }
 
-    /// `fetch` with a tuple header, for who looks at xmin, and a copy of the values, which lives as long as the slot's row.
+    /// `fetch` with a tuple header, for who looks at xmin, and a copy of the values, which lives as long as
+    /// the slot's row.
     pub unsafe fn fetch_with_header(&mut self, entry: &StripeEntry, row: u64, slot: *mut TupleTableSlot) {
         // SAFETY: as `fetch`. Later rows of the slot get a header only where its plan asked for one.
         unsafe {
@@ -119,7 +121,8 @@ impl ColdFetch {
         }
     }
 
-    /// Loads rows for `show`, which are positions in the stripe, ascending: as many of the first ones as are in one chunk, and says how many.
+    /// Loads rows for `show`, which are positions in the stripe, ascending: as many of the first ones as are
+    /// in one chunk, and says how many.
     pub unsafe fn load(&mut self, entry: &StripeEntry, rows: &[u32], slot: *mut TupleTableSlot) -> usize {
         // SAFETY: the slot is one of the table's; rel is open.
         unsafe {

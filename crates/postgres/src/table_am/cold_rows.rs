@@ -1,9 +1,9 @@
 //! Values of cold rows, for slots, in the order of the stripes.
 //!
-//! `ColdRows` walks the stripes of a scan in either direction: a chunk is decoded once, its columns are turned into
-//! Datums a window of rows at a time. (`cold_fetch` serves single rows by number.) A heap slot is filled
-//! virtually; one that `hooks` marked because its plan asks for system
-//! columns gets a real heap tuple instead. Datums live until the window moves.
+//! `ColdRows` walks the stripes of a scan in either direction: a chunk is decoded once, its columns are
+//! turned into Datums a window of rows at a time. (`cold_fetch` serves single rows by number.) A heap slot is
+//! filled virtually; one that `hooks` marked because its plan asks for system columns gets a real heap tuple
+//! instead. Datums live until the window moves.
 
 use std::rc::Rc;
 
@@ -24,8 +24,9 @@ const WINDOW: u32 = 1024;
 /// Our own bit in a slot's flags: the plan above reads xmin and the like.
 pub const SLOT_WANTS_SYSTEM_COLUMNS: u16 = 1 << 14;
 
-/// Puts one row into a slot. `inserter` is whoever put its stripe into the directory: where that is this transaction, the header
-/// says so, because a foreign key's UPDATE check and ON CONFLICT ask for it. `fill` finds all columns NULL.
+/// Puts one row into a slot. `inserter` is whoever put its stripe into the directory: where that is this
+/// transaction, the header says so, because a foreign key's UPDATE check and ON CONFLICT ask for it. `fill`
+/// finds all columns NULL.
 pub unsafe fn store(
     rel: Relation,
     slot: *mut TupleTableSlot,
@@ -75,7 +76,8 @@ pub unsafe fn store(
     }
 }
 
-/// Whether a slot of heap's kind has neither a tuple nor a page that would have to be given up: the last row was a virtual one, or there was none.
+/// Whether a slot of heap's kind has neither a tuple nor a page that would have to be given up: the last row
+/// was a virtual one, or there was none.
 unsafe fn holds_nothing(slot: *mut TupleTableSlot) -> bool {
     // SAFETY: the casts follow the slot's kind.
     unsafe {
@@ -87,8 +89,8 @@ unsafe fn holds_nothing(slot: *mut TupleTableSlot) -> bool {
     }
 }
 
-/// The columns of a row type, and a reader for each. The row type is that of the slot, not of the relation: while ALTER
-/// TABLE rewrites a table, the relation already has the new one.
+/// The columns of a row type, and a reader for each. The row type is that of the slot, not of the relation:
+/// while ALTER TABLE rewrites a table, the relation already has the new one.
 struct Columns {
     desc: pg_sys::TupleDesc,
     /// Not dropped, and wanted.
@@ -132,8 +134,8 @@ pub unsafe fn unfit_columns(rel: Relation, reader: &StripeReader) -> Vec<usize> 
         .collect()
 }
 
-/// Checks that a column of the stripe holds what the table's column can be built from: a length word where there is one,
-/// as many bytes where the length is fixed.
+/// Checks that a column of the stripe holds what the table's column can be built from: a length word where
+/// there is one, as many bytes where the length is fixed.
 pub(super) fn fits(reader: &StripeReader, column: usize, kind: &ColumnType) -> Result<(), Error> {
     let stored = reader.logical(column);
     let same = stored == Some(kind.logical);

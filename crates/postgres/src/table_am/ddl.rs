@@ -1,8 +1,9 @@
 //! Files coming and going: CREATE, TRUNCATE, DROP, SET TABLESPACE.
 //!
-//! A new file starts without a metapage. When a file is given up for good, the directory rows of its storage id go in
-//! the same transaction, so a rollback brings back file and rows together. SET TABLESPACE copies blocks, metapage
-//! included, and changes nothing in the directory. Invariant: a table whose block 0 cannot be read can still be got rid of.
+//! A new file starts without a metapage. When a file is given up for good, the directory rows of its storage
+//! id go in the same transaction, so a rollback brings back file and rows together. SET TABLESPACE copies
+//! blocks, metapage included, and changes nothing in the directory. Invariant: a table whose block 0 cannot
+//! be read can still be got rid of.
 
 use std::ffi::c_char;
 
@@ -24,7 +25,8 @@ pub(super) unsafe extern "C-unwind" fn set_new_file(
     freeze_xid: *mut TransactionId,
     min_multi: *mut MultiXactId,
 ) {
-    // SAFETY: a relation that is being created has its new file's number already; otherwise the old file is there.
+    // SAFETY: a relation that is being created has its new file's number already; otherwise the old file is
+    // there.
     unsafe {
         if compat::file_number(&compat::locator(rel)) != compat::file_number(&*locator) {
             forget_rows(rel);
@@ -33,8 +35,8 @@ pub(super) unsafe extern "C-unwind" fn set_new_file(
     }
 }
 
-/// `relation_nontransactional_truncate`: the file was made by this transaction, or belongs to a temporary table that
-/// is emptied at commit.
+/// `relation_nontransactional_truncate`: the file was made by this transaction, or belongs to a temporary
+/// table that is emptied at commit.
 #[pg_guard]
 pub(super) unsafe extern "C-unwind" fn nontransactional_truncate(rel: Relation) {
     // SAFETY: nobody else can see the file. Rows of the command just finished have to become deletable first.
@@ -62,7 +64,8 @@ unsafe fn forget_rows(rel: Relation) {
         }
         let found = match metapage::known_storage_id(rel) {
             Some(storage_id) => Ok(Some(storage_id)),
-            // ON COMMIT DELETE ROWS and ON COMMIT DROP; only temporary tables, whose damage is no other session's.
+            // ON COMMIT DELETE ROWS and ON COMMIT DROP; only temporary tables, whose damage is no other
+            // session's.
             None if open_stripes::is_committing() => Ok(metapage::storage_id(rel)),
             None => subtransaction::attempt(&DAMAGE, || metapage::storage_id(rel)),
         };

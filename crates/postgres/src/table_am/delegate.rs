@@ -1,7 +1,8 @@
 //! Calling heap's callbacks.
 //!
-//! `heap_guarded!` turns a server ERROR into an unwinding panic, for code that owns something; `heap_direct!` is a bare
-//! call for the thin callbacks whose frames own nothing, where an ERROR may jump straight past them.
+//! `heap_guarded!` turns a server ERROR into an unwinding panic, for code that owns something; `heap_direct!`
+//! is a bare call for the thin callbacks whose frames own nothing, where an ERROR may jump straight past
+//! them.
 
 /// Calls heap's callback so that its ERROR unwinds.
 macro_rules! heap_guarded {

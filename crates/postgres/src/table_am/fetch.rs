@@ -1,8 +1,9 @@
 //! Rows by TID: index fetches, row versions for triggers and rechecks, TID scans.
 //!
-//! Whether a cold row is there is asked of the directory and the proxies under the caller's own snapshot; a SnapshotDirty thereby
-//! names the loader, or who is changing the row, to wait for. A unique check calls while it holds the lock of an index page: the answer then comes from the
-//! two catalogs alone, the row's values are not read (protocol point 6). Hot TIDs go straight to heap.
+//! Whether a cold row is there is asked of the directory and the proxies under the caller's own snapshot; a
+//! SnapshotDirty thereby names the loader, or who is changing the row, to wait for. A unique check calls
+//! while it holds the lock of an index page: the answer then comes from the two catalogs alone, the row's
+//! values are not read (protocol point 6). Hot TIDs go straight to heap.
 
 use pgrx::pg_guard;
 use pgrx::pg_sys::{
@@ -25,7 +26,8 @@ use crate::storage::{delete_bitmap, directory_scan, metapage, stripe_lock};
 struct Fetch {
     heap: IndexFetchHeapData,
     context: MemoryContext,
-    /// Made with the first cold row, in a context of its own, which ends with the fetch: a statement may begin one for each of its rows (ON CONFLICT).
+    /// Made with the first cold row, in a context of its own, which ends with the fetch: a statement may
+    /// begin one for each of its rows (ON CONFLICT).
     cold: *mut Cold,
     own: MemoryContext,
 }
@@ -57,7 +59,8 @@ struct Dead {
 
 /// So many proxies are read at once, to spare the look-ups of single rows.
 const FEW: usize = 64;
-/// From so many rows on: a look-up by primary key does without. Looking for all of them costs no more than for those of one row, where they are few.
+/// From so many rows on: a look-up by primary key does without. Looking for all of them costs no more than
+/// for those of one row, where they are few.
 const SEVERAL: u32 = 2;
 
 impl Known {
@@ -91,7 +94,8 @@ impl Dead {
         snapshot: Snapshot,
         seen: Option<Seen>,
     ) -> bool {
-        // SAFETY: rel is open, the snapshot live. What an MVCC snapshot sees of the proxies does not change, unless an earlier command of this transaction is suspended and goes on (docs/limitations.md).
+        // SAFETY: rel is open, the snapshot live. What an MVCC snapshot sees of the proxies does not change,
+        // unless an earlier command of this transaction is suspended and goes on (docs/limitations.md).
         unsafe {
             let Some(seen) = seen.filter(|_| !compat::is_serializable()) else {
                 return row_proxy::is_there(rel, storage_id, row, snapshot);
@@ -169,8 +173,10 @@ pub(super) unsafe extern "C-unwind" fn index_fetch_tuple(
     }
 }
 
-/// Whether the caller looks for a row as it is now, wherever it is: a replication worker that is going to change it, or the check of an exclusion constraint. The page of the index that leads to the row
-/// may have been read before a mover made the entry for its new place, and the row fetched after the mover's end; so who finds nothing at the old place looks at the new one. Who holds a lock on that page sees both entries.
+/// Whether the caller looks for a row as it is now, wherever it is: a replication worker that is going to
+/// change it, or the check of an exclusion constraint. The page of the index that leads to the row may have
+/// been read before a mover made the entry for its new place, and the row fetched after the mover's end; so
+/// who finds nothing at the old place looks at the new one. Who holds a lock on that page sees both entries.
 #[inline]
 unsafe fn follows_moves(snapshot: Snapshot) -> bool {
     // SAFETY: the snapshot is live.
@@ -186,7 +192,8 @@ unsafe extern "C-unwind" fn index_fetch_moved(
     snapshot: Snapshot,
     slot: *mut TupleTableSlot,
 ) -> bool {
-    // SAFETY: heap's callback, which has just been called for this TID, with a copy of it that it may change; it gives the versions of the row on the page one by one, in a slot that pins them.
+    // SAFETY: heap's callback, which has just been called for this TID, with a copy of it that it may change;
+    // it gives the versions of the row on the page one by one, in a slot that pins them.
     unsafe {
         let rel = (*scan).rel;
         let Some(storage_id) = metapage::storage_id(rel) else { return false };
@@ -370,20 +377,22 @@ unsafe fn wants_presence(snapshot: Snapshot) -> bool {
     unsafe { (*snapshot).snapshot_type == pg_sys::SnapshotType::SNAPSHOT_NON_VACUUMABLE }
 }
 
-/// Whether the caller ends the fetch before it looks at the row's values: the check of a deferred constraint, which asks with this snapshot.
+/// Whether the caller ends the fetch before it looks at the row's values: the check of a deferred constraint,
+/// which asks with this snapshot.
 unsafe fn goes_on_with_row(snapshot: Snapshot) -> bool {
     // SAFETY: the snapshot is live.
     unsafe { (*snapshot).snapshot_type == pg_sys::SnapshotType::SNAPSHOT_SELF }
 }
 
-/// Whether the running command has just killed the row: the unique check of its new version then asks no catalog.
+/// Whether the running command has just killed the row: the unique check of its new version then asks no
+/// catalog.
 unsafe fn is_marked(rel: Relation, row: u64) -> bool {
     // SAFETY: rel is open.
     unsafe { metapage::storage_id(rel).is_some_and(|id| delete_bitmap::marked_by(id, row).is_some()) }
 }
 
-/// Whether the caller may hold a lock on an index page: a unique check, which wants to know whether the row is there and
-/// nothing else.
+/// Whether the caller may hold a lock on an index page: a unique check, which wants to know whether the row
+/// is there and nothing else.
 unsafe fn holds_page_lock() -> bool {
     // SAFETY: a plain counter of the server; holding any LWLock raises it.
     unsafe { pg_sys::InterruptHoldoffCount > 0 }
@@ -408,8 +417,8 @@ enum Located {
     Nowhere,
 }
 
-/// Whether the snapshot is one that unique checks use: they ask about the row as it is now, and of a row that is being
-/// inserted by this very command they ask whether it is still there.
+/// Whether the snapshot is one that unique checks use: they ask about the row as it is now, and of a row that
+/// is being inserted by this very command they ask whether it is still there.
 unsafe fn judges_by_now(snapshot: Snapshot) -> bool {
     // SAFETY: the snapshot is live.
     let kind = unsafe { (*snapshot).snapshot_type };
@@ -434,8 +443,8 @@ unsafe fn locate(rel: Relation, row: u64, snapshot: Snapshot, slot: *mut TupleTa
         match found {
             Some(entry) if !entry.reserved_only => return Located::Stored(entry),
             Some(_) if judges_by_now(snapshot) => {
-                // Somebody is loading this row: the snapshot says who, unless it is us. A number whose loader is done
-                // and which no stripe has was never used.
+                // Somebody is loading this row: the snapshot says who, unless it is us. A number whose loader
+                // is done and which no stripe has was never used.
                 let loader = (*snapshot).snapshot_type == pg_sys::SnapshotType::SNAPSHOT_DIRTY
                     && (*snapshot).xmin != pg_sys::InvalidTransactionId;
                 if loader || directory_scan::is_ours(storage_id, row) {
@@ -490,7 +499,8 @@ unsafe extern "C-unwind" fn fetch_cold_version(
     snapshot: Snapshot,
     slot: *mut TupleTableSlot,
 ) -> bool {
-    // SAFETY: as above. Foreign keys ask an old row whether its xmin is this transaction's; triggers get its ctid from the header.
+    // SAFETY: as above. Foreign keys ask an old row whether its xmin is this transaction's; triggers get its
+    // ctid from the header.
     unsafe {
         let Some(row) = tid::row_of(*tid) else { return false };
         let located = match locate(rel, row, snapshot, slot) {

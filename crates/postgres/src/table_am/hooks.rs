@@ -1,9 +1,10 @@
 //! Server hooks that the access method needs.
 //!
-//! When a plan starts: bitmap scans of our tables must not prefetch (virtual blocks are not in the file), and slots of
-//! scans whose plan reads xmin, cmin, xmax or cmax are marked, so that cold rows come with a tuple header; for the others
-//! it is noted which columns they read. When a table
-//! is dropped: its directory rows go. When one is created: packing has done nothing to it. When a function that makes replication slots is about to run: `slot_creation` looks what comes of it.
+//! When a plan starts: bitmap scans of our tables must not prefetch (virtual blocks are not in the file), and
+//! slots of scans whose plan reads xmin, cmin, xmax or cmax are marked, so that cold rows come with a tuple
+//! header; for the others it is noted which columns they read. When a table is dropped: its directory rows
+//! go. When one is created: packing has done nothing to it. When a function that makes replication slots is
+//! about to run: `slot_creation` looks what comes of it.
 
 use std::cell::Cell;
 use std::ffi::{c_int, c_void};
@@ -96,9 +97,11 @@ unsafe extern "C-unwind" fn visit(node: *mut PlanState, context: *mut c_void) ->
     }
 }
 
-/// What a nested loop reads of the rows of its inner side, as the server's shifted set: not the key that it hands to an index, which the server's plan has in them all the same.
+/// What a nested loop reads of the rows of its inner side, as the server's shifted set: not the key that it
+/// hands to an index, which the server's plan has in them all the same.
 unsafe fn read_of_inner(join: *mut pg_sys::Join) -> *mut pg_sys::Bitmapset {
-    // SAFETY: a nested loop is a join; the expressions of a finished plan. Some member that is no column keeps the set from being null.
+    // SAFETY: a nested loop is a join; the expressions of a finished plan. Some member that is no column
+    // keeps the set from being null.
     unsafe {
         let mut read = pg_sys::bms_make_singleton(0);
         let varno = pg_sys::INNER_VAR.cast_unsigned();
@@ -109,7 +112,8 @@ unsafe fn read_of_inner(join: *mut pg_sys::Join) -> *mut pg_sys::Bitmapset {
     }
 }
 
-/// What an aggregation reads of its input, as the server's shifted set: the server's plan may hand all columns up. Null: all of them.
+/// What an aggregation reads of its input, as the server's shifted set: the server's plan may hand all
+/// columns up. Null: all of them.
 unsafe fn read_by_aggregate(aggregate: *mut pg_sys::Agg) -> *mut pg_sys::Bitmapset {
     // SAFETY: the expressions and the keys of a finished plan.
     unsafe {

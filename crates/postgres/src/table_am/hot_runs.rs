@@ -1,9 +1,9 @@
 //! Which blocks of a table may hold hot rows.
 //!
-//! The complement of the blocks that any version of any directory row names, block 0 aside. Stripe pages that no row
-//! names (a loader is still at work, or died) count as hot: they look empty to heap, so that costs time but is never
-//! wrong. A block named by a row cannot turn into a heap page while that row's versions last (protocol point 7), so a
-//! scan that begins after its snapshot was taken misses nothing.
+//! The complement of the blocks that any version of any directory row names, block 0 aside. Stripe pages that
+//! no row names (a loader is still at work, or died) count as hot: they look empty to heap, so that costs
+//! time but is never wrong. A block named by a row cannot turn into a heap page while that row's versions
+//! last (protocol point 7), so a scan that begins after its snapshot was taken misses nothing.
 
 use pgrx::pg_sys::BlockNumber;
 

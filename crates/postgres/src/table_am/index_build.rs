@@ -1,11 +1,12 @@
 //! CREATE INDEX and REINDEX.
 //!
-//! Hot rows go through heap's own builder, one hot span at a time, on a heap-typed twin of the relation (see `shim`).
-//! Cold rows follow, stripe by stripe, of each stripe only the columns that the index reads. Stripes that are dead but
-//! may still be seen by old snapshots are indexed too, and so are such rows of live ones, as heap does with recently dead rows. In a parallel build both
-//! kinds of work come from the shared state of the scan. A concurrent build reads all spans and stripes under one
-//! snapshot: under one each, a row that an UPDATE moves from span to span would be met twice.
-//! A BRIN index gets hot rows only: it summarises ranges of blocks, and those of cold rows lie beyond block 2^31, to where it would fill its map.
+//! Hot rows go through heap's own builder, one hot span at a time, on a heap-typed twin of the relation (see
+//! `shim`). Cold rows follow, stripe by stripe, of each stripe only the columns that the index reads. Stripes
+//! that are dead but may still be seen by old snapshots are indexed too, and so are such rows of live ones,
+//! as heap does with recently dead rows. In a parallel build both kinds of work come from the shared state of
+//! the scan. A concurrent build reads all spans and stripes under one snapshot: under one each, a row that an
+//! UPDATE moves from span to span would be met twice. A BRIN index gets hot rows only: it summarises ranges
+//! of blocks, and those of cold rows lie beyond block 2^31, to where it would fill its map.
 
 use std::ffi::c_void;
 
@@ -37,8 +38,8 @@ pub(super) unsafe extern "C-unwind" fn index_build_range_scan(
     callback_state: *mut c_void,
     scan: TableScanDesc,
 ) -> f64 {
-    // SAFETY: as the server calls it, with a lock on the table that keeps writers out (or a concurrent build, under a
-    // snapshot of its own).
+    // SAFETY: as the server calls it, with a lock on the table that keeps writers out (or a concurrent build,
+    // under a snapshot of its own).
     unsafe {
         carried::guarded(|| {
             own_writes::flush(rel);
@@ -168,8 +169,9 @@ unsafe fn build_span(
     callback: IndexBuildCallback,
     callback_state: *mut c_void,
 ) -> f64 {
-    // SAFETY: heap_rel is open and heap's. The builder reads under the snapshot of a scan that it is given and ends the
-    // scan; it leaves the scan's limits alone when told that the scan may be synchronised, which this one is not.
+    // SAFETY: heap_rel is open and heap's. The builder reads under the snapshot of a scan that it is given
+    // and ends the scan; it leaves the scan's limits alone when told that the scan may be synchronised, which
+    // this one is not.
     unsafe {
         let scan = pg_guard_ffi_boundary(|| {
             let scan =
@@ -206,8 +208,9 @@ unsafe fn stripes_to_index(rel: Relation, concurrent: Option<Snapshot>) -> Vec<(
     }
 }
 
-/// Ends queries of standbys that see rows where they were before packing moved them, if the index has them only where they are now. Of rows that somebody has changed
-/// heap's builder leaves such versions out as well, and says nothing.
+/// Ends queries of standbys that see rows where they were before packing moved them, if the index has them
+/// only where they are now. Of rows that somebody has changed heap's builder leaves such versions out as
+/// well, and says nothing.
 unsafe fn warn_standbys(rel: Relation, concurrent: Option<Snapshot>) {
     // SAFETY: rel is open. A worker's leader does this.
     unsafe {
@@ -232,7 +235,8 @@ unsafe fn warn_standbys(rel: Relation, concurrent: Option<Snapshot>) {
     }
 }
 
-/// The dead rows, ascending, and whether some snapshot may still see them: then they belong into the index, too.
+/// The dead rows, ascending, and whether some snapshot may still see them: then they belong into the index,
+/// too.
 unsafe fn dead_rows(rel: Relation, storage_id: u64, concurrent: Option<Snapshot>) -> Vec<(u64, bool)> {
     // SAFETY: rel is open.
     unsafe {

@@ -1,8 +1,8 @@
 //! Deletion of index entries on the spot, when an index page is about to split.
 //!
-//! Heap looks into its pages for the TIDs it is asked about; cold ones have none there and would be an error. They are
-//! kept: no entry of a cold row is ever marked dead, so a simple deletion names none, and a bottom-up deletion may give
-//! up whatever it likes.
+//! Heap looks into its pages for the TIDs it is asked about; cold ones have none there and would be an error.
+//! They are kept: no entry of a cold row is ever marked dead, so a simple deletion names none, and a
+//! bottom-up deletion may give up whatever it likes.
 
 use pgrx::pg_guard;
 use pgrx::pg_sys::{self, Relation, TM_IndexDeleteOp, TransactionId};

@@ -1,6 +1,7 @@
 //! What index builds share: index entries for rows in a slot.
 //!
-//! Callers: `index_build`, `index_validate` and `packing`. Holds the executor state for index expressions and the predicate.
+//! Callers: `index_build`, `index_validate` and `packing`. Holds the executor state for index expressions and
+//! the predicate.
 
 use pgrx::pg_sys::{self, Datum, IndexInfo, Relation, TupleTableSlot};
 

@@ -2,16 +2,20 @@
 //!
 //! Called by the planner once it has read what there is to know of a table.
 //!
-//! BRIN indexes are left out: they summarise the physical pages of hot rows, and know nothing of rows in stripes, which have chunk
-//! statistics of their own (see `options::brin`).
+//! BRIN indexes are left out: they summarise the physical pages of hot rows, and know nothing of rows in
+//! stripes, which have chunk statistics of their own (see `options::brin`).
 //!
-//! Only btrees may answer a query without its rows. A btree's scan keeps its page pinned while it hands out that page's entries, so VACUUM cannot take away the heap rows that they lead to and
-//! call their page all-visible meanwhile. Scans by GiST and SP-GiST keep none: a hot row that was packed after such a scan has read its entry, and vacuumed, could be returned by its old place and by
-//! its new one. So these indexes do not count as able to return values.
+//! Only btrees may answer a query without its rows. A btree's scan keeps its page pinned while it hands out
+//! that page's entries, so VACUUM cannot take away the heap rows that they lead to and call their page
+//! all-visible meanwhile. Scans by GiST and SP-GiST keep none: a hot row that was packed after such a scan
+//! has read its entry, and vacuumed, could be returned by its old place and by its new one. So these indexes
+//! do not count as able to return values.
 //!
-//! A btree of many pages and few rows is full of entries of dead rows, or empty. The server takes the rows to lie evenly over its pages, and a look-up of one key to read as many pages as there are to a row; it
-//! reads one. A heap that has lost its rows is as long, so that costs little there. Beside stripes it has the planner choose scans for look-ups, those of foreign keys among them. So a btree counts a row a
-//! page at the least.
+//! A btree of many pages and few rows is full of entries of dead rows, or empty. The server takes the rows to
+//! lie evenly over its pages, and a look-up of one key to read as many pages as there are to a row; it reads
+//! one. A heap that has lost its rows is as long, so that costs little there. Beside stripes it has the
+//! planner choose scans for look-ups, those of foreign keys among them. So a btree counts a row a page at the
+//! least.
 
 use std::cell::Cell;
 

@@ -1,8 +1,8 @@
 //! The last scan of CREATE INDEX CONCURRENTLY: rows that the index lacks are put into it.
 //!
-//! The index's TIDs come sorted; the table is walked in the same order, hot rows by block, then cold rows by number, so
-//! one merge finds what is missing. A hot row counts under the TID of the root of its update chain, and roots of a page
-//! do not come in order, so the TIDs passed on the present page are remembered.
+//! The index's TIDs come sorted; the table is walked in the same order, hot rows by block, then cold rows by
+//! number, so one merge finds what is missing. A hot row counts under the TID of the root of its update
+//! chain, and roots of a page do not come in order, so the TIDs passed on the present page are remembered.
 
 use pgrx::pg_sys::ffi::pg_guard_ffi_boundary;
 use pgrx::pg_sys::{
@@ -129,8 +129,8 @@ unsafe fn insert(
     mut tid: ItemPointerData,
     state: *mut ValidateIndexState,
 ) {
-    // SAFETY: the row is in the entries' slot. The unique check runs even if the row has died since: it stands for its
-    // whole update chain.
+    // SAFETY: the row is in the entries' slot. The unique check runs even if the row has died since: it
+    // stands for its whole update chain.
     unsafe {
         if !entries.form() {
             return;

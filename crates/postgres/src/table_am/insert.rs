@@ -1,8 +1,9 @@
 //! Inserts: rows go to the heap, or to the rows in memory that become stripes.
 //!
-//! `storage::open_stripes` decides once per command and table. The metapage has to exist before heap gets to write, or heap
-//! would take block 0. The directory's locks are taken here because index insertion follows, and a unique check may need the
-//! directory while it holds a page lock. Speculative insertions (ON CONFLICT) are always hot.
+//! `storage::open_stripes` decides once per command and table. The metapage has to exist before heap gets to
+//! write, or heap would take block 0. The directory's locks are taken here because index insertion follows,
+//! and a unique check may need the directory while it holds a page lock. Speculative insertions (ON CONFLICT)
+//! are always hot.
 //! Invariant: when a callback returns, each slot has its TID unless nobody is going to look at it.
 
 use std::cell::Cell;

@@ -22,8 +22,8 @@ pub unsafe fn table_argument(call: FunctionCallInfo) -> Oid {
     }
 }
 
-/// The tables that a function given `table` works on: itself, or the columnar partitions of a partitioned table, in the order
-/// of the server's own list. An ERROR where there is none.
+/// The tables that a function given `table` works on: itself, or the columnar partitions of a partitioned
+/// table, in the order of the server's own list. An ERROR where there is none.
 pub unsafe fn columnar_tables(table: Oid) -> Vec<Oid> {
     // SAFETY: catalog look-ups. Ownership is asked again of each partition.
     unsafe {
@@ -46,9 +46,11 @@ pub unsafe fn columnar_tables(table: Oid) -> Vec<Oid> {
     }
 }
 
-/// Opens a colcompress table that the user owns, with a lock that is kept to the end of the transaction. `verb` says for what.
+/// Opens a colcompress table that the user owns, with a lock that is kept to the end of the transaction.
+/// `verb` says for what.
 pub unsafe fn open_owned(table: Oid, lock: u32, verb: &str) -> Relation {
-    // SAFETY: every check may raise an ERROR. Ownership comes before the lock: a stranger must not be able to stop others.
+    // SAFETY: every check may raise an ERROR. Ownership comes before the lock: a stranger must not be able to
+    // stop others.
     unsafe {
         check_owner(table);
         let rel = pg_sys::table_open(table, lock as i32);

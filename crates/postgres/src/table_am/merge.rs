@@ -334,8 +334,8 @@ impl Copy<'_> {
         }
     }
 
-    /// Copies versions of some blocks with their headers: those that are wanted. The rows among all of them that nobody has
-    /// deleted.
+    /// Copies versions of some blocks with their headers: those that are wanted. The rows among all of them
+    /// that nobody has deleted.
     unsafe fn copy_hot(
         &self,
         rewrite: &mut HeapRewrite,

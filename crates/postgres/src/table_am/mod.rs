@@ -1,8 +1,8 @@
 //! The access method `colcompress`: a heap with stripes.
 //!
-//! One file per verb. The routine starts as a copy of heap's, so that hot rows are PostgreSQL's own business; each
-//! verb replaces the callbacks that must know about cold rows. Callbacks that hand hot rows through do nothing that
-//! could need unwinding on that path, and leave everything else to guarded functions.
+//! One file per verb. The routine starts as a copy of heap's, so that hot rows are PostgreSQL's own business;
+//! each verb replaces the callbacks that must know about cold rows. Callbacks that hand hot rows through do
+//! nothing that could need unwinding on that path, and leave everything else to guarded functions.
 
 #![allow(clippy::too_many_arguments, reason = "callbacks have the server's signatures")]
 

@@ -1,7 +1,8 @@
 //! UPDATE, DELETE and row locks.
 //!
-//! Hot rows are heap's, cold rows are `cold_change`'s. A hot row that heap calls deleted may have been packed: then it is
-//! changed or locked where it is now, and the caller's TID becomes that one, so that it goes on with the same row (`moved`).
+//! Hot rows are heap's, cold rows are `cold_change`'s. A hot row that heap calls deleted may have been
+//! packed: then it is changed or locked where it is now, and the caller's TID becomes that one, so that it
+//! goes on with the same row (`moved`).
 
 use pgrx::pg_guard;
 use pgrx::pg_sys::{
@@ -47,7 +48,8 @@ pub(super) unsafe extern "C-unwind" fn tuple_delete(
     }
 }
 
-/// What is called deleted: the row may be elsewhere, and elsewhere again. Every snapshot saw it when it was moved, so `crosscheck` does, too.
+/// What is called deleted: the row may be elsewhere, and elsewhere again. Every snapshot saw it when it was
+/// moved, so `crosscheck` does, too.
 #[pg_guard]
 unsafe extern "C-unwind" fn delete_moved(
     rel: Relation,
@@ -148,7 +150,8 @@ pub(super) unsafe extern "C-unwind" fn tuple_update(
             let none = std::ptr::null_mut();
             result = cold_change::update(rel, place, slot, cid, none, wait, &mut *failure, &mut *mode);
         }
-        // Index insertion follows, which may need the directory. Where heap keeps the new version on the page none does.
+        // Index insertion follows, which may need the directory. Where heap keeps the new version on the page
+        // none does.
         if *update_indexes && result == TM_Result::TM_Ok {
             insert::prepare_for_indexes();
         }
@@ -176,7 +179,8 @@ pub(super) unsafe extern "C-unwind" fn tuple_lock(
             return lock_cold(rel, tid, snapshot, slot, cid, mode, wait, flags, failure);
         }
         write_bulk_changes();
-        // Who does not want to wait for others waits for a mover all the same: it has nothing against the row.
+        // Who does not want to wait for others waits for a mover all the same: it has nothing against the
+        // row.
         let is_error = wait == LockWaitPolicy::LockWaitError;
         let policy = if is_error { LockWaitPolicy::LockWaitSkip } else { wait };
         loop {
@@ -193,7 +197,8 @@ pub(super) unsafe extern "C-unwind" fn tuple_lock(
     }
 }
 
-/// Waits for the mover that is about to move a row, if that is who keeps others from it. `is_error`: it is an ERROR if not.
+/// Waits for the mover that is about to move a row, if that is who keeps others from it. `is_error`: it is an
+/// ERROR if not.
 #[pg_guard]
 unsafe extern "C-unwind" fn awaited_mover(rel: Relation, tid: ItemPointer, is_error: bool) -> bool {
     // SAFETY: as above.
@@ -234,9 +239,9 @@ unsafe extern "C-unwind" fn lock_moved(
     }
 }
 
-/// The TID that is meant. Copying a slot loses the TID of a row that is on no page, and the replication worker goes by such
-/// a copy; the tuple in it still knows (see `scan_steps::name_writers`). Heap must not get an invalid TID: it would take it
-/// for a page to be added.
+/// The TID that is meant. Copying a slot loses the TID of a row that is on no page, and the replication
+/// worker goes by such a copy; the tuple in it still knows (see `scan_steps::name_writers`). Heap must not
+/// get an invalid TID: it would take it for a page to be added.
 unsafe fn place_of(tid: ItemPointer, slot: *mut TupleTableSlot) -> ItemPointerData {
     // SAFETY: a slot whose operations are those of heap's slots begins with a HeapTupleTableSlot.
     unsafe {

@@ -1,11 +1,15 @@
 //! Rows that have been moved, as those see them who come by their old TIDs (protocol point 4).
 //!
-//! A mover deletes a hot tuple, or takes a stripe out of the directory, and commits a stripe that has the same rows; `storage::row_move` says where. Two things follow for
-//! transactions whose snapshot does not see the mover. Who changes or locks a row by its old TID does so at its new place (`modify` asks
-//! [`place`]): the row is the same, so that is no conflict at any isolation level. And who reads it by its old TID, as the snapshot says, must be told
-//! what has become of it since (`is_there`, asked for every hot row, `is_cold_there` and `dead_elsewhere` for rows of stripes): that this transaction itself has changed it, or, at
-//! SERIALIZABLE, that another one has. A row may have been moved on from its new place. Only rows that every snapshot saw are moved, so their inserters are of no interest, and no chain
-//! of versions that somebody follows ends in a moved row, but for those that begin with it. Invariant: the answers for rows that nobody has moved are heap's.
+//! A mover deletes a hot tuple, or takes a stripe out of the directory, and commits a stripe that has the
+//! same rows; `storage::row_move` says where. Two things follow for transactions whose snapshot does not see
+//! the mover. Who changes or locks a row by its old TID does so at its new place (`modify` asks [`place`]):
+//! the row is the same, so that is no conflict at any isolation level. And who reads it by its old TID, as
+//! the snapshot says, must be told what has become of it since (`is_there`, asked for every hot row,
+//! `is_cold_there` and `dead_elsewhere` for rows of stripes): that this transaction itself has changed it,
+//! or, at SERIALIZABLE, that another one has. A row may have been moved on from its new place. Only rows that
+//! every snapshot saw are moved, so their inserters are of no interest, and no chain of versions that
+//! somebody follows ends in a moved row, but for those that begin with it. Invariant: the answers for rows
+//! that nobody has moved are heap's.
 
 use std::ops::Range;
 
@@ -43,7 +47,8 @@ pub(super) unsafe fn next_place(storage_id: u64, row: u64) -> Option<ItemPointer
     }
 }
 
-/// Where a hot tuple's row is that was packed a moment ago: the mover had not ended when the active snapshot was taken. Of an older move whoever reads an index under that snapshot has met the new entry.
+/// Where a hot tuple's row is that was packed a moment ago: the mover had not ended when the active snapshot
+/// was taken. Of an older move whoever reads an index under that snapshot has met the new entry.
 pub(super) unsafe fn recent_place(storage_id: u64, tuple: *mut HeapTupleData) -> Option<ItemPointerData> {
     // SAFETY: the tuple is pinned by its slot.
     unsafe {
@@ -57,7 +62,8 @@ pub(super) unsafe fn recent_place(storage_id: u64, tuple: *mut HeapTupleData) ->
     }
 }
 
-/// Who has moved a row of a stripe that is not there any more; None where nobody has, because the row was dead.
+/// Who has moved a row of a stripe that is not there any more; None where nobody has, because the row was
+/// dead.
 pub(super) unsafe fn mover_of(storage_id: u64, row: u64) -> Option<TransactionId> {
     let place = tid::cold_tid(row);
     // SAFETY: as above.
@@ -97,7 +103,8 @@ unsafe fn lives_on(
     snapshot: Snapshot,
     serializable: bool,
 ) -> bool {
-    // SAFETY: rel is open, the snapshot live. A serializable reader's lock comes before it looks where the row is: the next mover finds the lock, or the reader the mover.
+    // SAFETY: rel is open, the snapshot live. A serializable reader's lock comes before it looks where the
+    // row is: the next mover finds the lock, or the reader the mover.
     unsafe {
         while let Some(row) = tid::row_of(place) {
             if serializable {
@@ -114,8 +121,8 @@ unsafe fn lives_on(
     }
 }
 
-/// Whether what has become of moved rows since matters to a snapshot: nobody but the own transaction can have changed what it sees, unless
-/// it is serializable.
+/// Whether what has become of moved rows since matters to a snapshot: nobody but the own transaction can have
+/// changed what it sees, unless it is serializable.
 unsafe fn may_matter(rel: Relation, snapshot: Snapshot) -> bool {
     // SAFETY: the snapshot is null or live.
     unsafe {
@@ -126,7 +133,8 @@ unsafe fn may_matter(rel: Relation, snapshot: Snapshot) -> bool {
     }
 }
 
-/// Whether a row of a stripe that a snapshot sees, where it is not dead, is there wherever it is now. A serializable reader has its predicate lock.
+/// Whether a row of a stripe that a snapshot sees, where it is not dead, is there wherever it is now. A
+/// serializable reader has its predicate lock.
 pub(super) unsafe fn is_cold_there(rel: Relation, entry: &StripeEntry, row: u64, snapshot: Snapshot) -> bool {
     // SAFETY: rel is open, the snapshot live.
     unsafe {
@@ -135,13 +143,15 @@ pub(super) unsafe fn is_cold_there(rel: Relation, entry: &StripeEntry, row: u64,
         if !(serializable || replaced) || !may_matter(rel, snapshot) {
             return true;
         }
-        // The stripe may have been replaced since it was looked up, and what was found out about it then is of no use to a serializable reader.
+        // The stripe may have been replaced since it was looked up, and what was found out about it then is
+        // of no use to a serializable reader.
         let place = next_place(entry.storage_id, row);
         place.is_none_or(|place| lives_on(rel, entry.storage_id, place, snapshot, serializable))
     }
 }
 
-/// The rows, ascending, of stripes that a scan's snapshot sees and that died at other places. A serializable reader has its predicate lock on the table.
+/// The rows, ascending, of stripes that a scan's snapshot sees and that died at other places. A serializable
+/// reader has its predicate lock on the table.
 pub(super) unsafe fn dead_elsewhere(rel: Relation, stripes: &[StripeEntry], snapshot: Snapshot) -> Vec<u64> {
     let mut dead = Vec::new();
     // SAFETY: rel is open, the snapshot null or live.
@@ -226,7 +236,8 @@ pub(super) unsafe fn await_mover(rel: Relation, mut at: ItemPointerData) -> bool
     }
 }
 
-/// Asks something about a hot tuple, alive or not, while its page is locked, and who has changed it; None where there is none.
+/// Asks something about a hot tuple, alive or not, while its page is locked, and who has changed it; None
+/// where there is none.
 unsafe fn look<T>(
     rel: Relation,
     at: ItemPointerData,
@@ -249,7 +260,8 @@ unsafe fn look<T>(
     }
 }
 
-/// Whether a hot row that heap's callback has found for a snapshot is there for it. The slot is of the table's own kind.
+/// Whether a hot row that heap's callback has found for a snapshot is there for it. The slot is of the
+/// table's own kind.
 #[inline]
 pub(super) unsafe fn is_there(rel: Relation, snapshot: Snapshot, slot: *mut TupleTableSlot) -> bool {
     // SAFETY: slots of heap tables are heap slots, and this one holds a tuple. Nothing here owns anything.
@@ -285,7 +297,8 @@ unsafe extern "C-unwind" fn is_there_now(
     }
 }
 
-/// Whether rows of a stripe that `inserter` has put into the directory are older than every snapshot that does not see the stripe.
+/// Whether rows of a stripe that `inserter` has put into the directory are older than every snapshot that
+/// does not see the stripe.
 pub(super) unsafe fn is_old(storage_id: u64, inserter: TransactionId) -> bool {
     // SAFETY: a catalog look-up.
     unsafe { row_move::is_mover(storage_id, inserter) }
@@ -297,7 +310,8 @@ pub(super) unsafe fn is_old_row(storage_id: u64, row: u64) -> bool {
     unsafe { old_stripe(storage_id, row).is_some() }
 }
 
-/// The stripe of a row that a mover has moved there and a snapshot does not see: who has locked the row since, for a cursor's FOR UPDATE, knows it by that place.
+/// The stripe of a row that a mover has moved there and a snapshot does not see: who has locked the row
+/// since, for a cursor's FOR UPDATE, knows it by that place.
 pub(super) unsafe fn unseen(rel: Relation, row: u64) -> Option<StripeEntry> {
     // SAFETY: rel is open.
     unsafe {

@@ -1,14 +1,15 @@
 //! The seam to rows that this backend has inserted but not written yet.
 //!
-//! Whoever reads a table in this backend calls `flush` first (protocol point 5). Inside a unique check, with an index
-//! page locked, nothing can be flushed: there a row number that this transaction has reserved counts as a row.
+//! Whoever reads a table in this backend calls `flush` first (protocol point 5). Inside a unique check, with
+//! an index page locked, nothing can be flushed: there a row number that this transaction has reserved counts
+//! as a row.
 
 use pgrx::pg_sys::{self, Relation};
 
 use crate::storage::open_stripes;
 
-/// Writes out what this backend holds in memory for the relation, unless the caller holds a content lock. True when
-/// there may have been something.
+/// Writes out what this backend holds in memory for the relation, unless the caller holds a content lock.
+/// True when there may have been something.
 pub unsafe fn flush(rel: Relation) -> bool {
     // SAFETY: rel is open. Any LWLock held raises the counter.
     unsafe {

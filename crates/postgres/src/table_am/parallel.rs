@@ -1,11 +1,12 @@
 //! The shared state of a parallel scan: work units for hot and cold rows.
 //!
-//! Heap's own block counter would visit every stripe page, so the leader puts the hot spans into shared memory (at most
-//! `SPANS`, neighbours merged beyond that) and workers take pieces of them from an atomic counter; each piece is then an
-//! ordinary serial heap scan with limits. Cold rows are handed out by first row number, stripe by stripe: a worker takes
-//! the lowest stripe *of its own list* at or above the shared mark and moves the mark past it, so that lists that differ
-//! (under SnapshotAny) cannot hand out a row twice. Invariant: the struct begins with what the server shares for block
-//! scans, because generic code reads that part.
+//! Heap's own block counter would visit every stripe page, so the leader puts the hot spans into shared
+//! memory (at most `SPANS`, neighbours merged beyond that) and workers take pieces of them from an atomic
+//! counter; each piece is then an ordinary serial heap scan with limits. Cold rows are handed out by first
+//! row number, stripe by stripe: a worker takes the lowest stripe *of its own list* at or above the shared
+//! mark and moves the mark past it, so that lists that differ (under SnapshotAny) cannot hand out a row
+//! twice. Invariant: the struct begins with what the server shares for block scans, because generic code
+//! reads that part.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 

@@ -1,7 +1,8 @@
 //! What `pg_stat_progress_cluster` and `pg_stat_progress_create_index` show of work on our tables.
 //!
-//! Blocks count as done when their rows are read: those of hot spans and of stripes alike, so that the sum comes to the
-//! total. Invariant: nothing here raises an ERROR, or is told where the server has not begun a command.
+//! Blocks count as done when their rows are read: those of hot spans and of stripes alike, so that the sum
+//! comes to the total. Invariant: nothing here raises an ERROR, or is told where the server has not begun a
+//! command.
 
 use pgrx::pg_sys::{self, Oid};
 

@@ -1,10 +1,11 @@
 //! Published tables keep their rows hot.
 //!
-//! Logical decoding reads heap tuples, so a stripe would be missing from it. Loads into published tables stay hot
-//! (`open_stripes` asks); the other way round, publishing a table that has cold rows is refused here, after the server
-//! has carried out a statement that may publish tables. Tables that the statement named, directly or as part of a
-//! schema or a partitioned table, and that are published now are locked against loads that began before it, and then
-//! counted. A statement that did nothing, its object being missing, names none.
+//! Logical decoding reads heap tuples, so a stripe would be missing from it. Loads into published tables stay
+//! hot (`open_stripes` asks); the other way round, publishing a table that has cold rows is refused here,
+//! after the server has carried out a statement that may publish tables. Tables that the statement named,
+//! directly or as part of a schema or a partitioned table, and that are published now are locked against
+//! loads that began before it, and then counted. A statement that did nothing, its object being missing,
+//! names none.
 
 use std::cell::Cell;
 use std::ffi::c_char;
@@ -41,8 +42,8 @@ unsafe extern "C-unwind" fn utility(
     dest: *mut pg_sys::DestReceiver,
     completion: *mut pg_sys::QueryCompletion,
 ) {
-    // SAFETY: the chain is called as the server would call it, from a frame that owns nothing; the node is copied
-    // before, since it may be gone after.
+    // SAFETY: the chain is called as the server would call it, from a frame that owns nothing; the node is
+    // copied before, since it may be gone after.
     unsafe {
         let publishes: *mut pg_sys::Node = guarded(|| {
             let node = (*statement).utilityStmt;

@@ -1,7 +1,7 @@
 //! TIDs under which indexes know hot rows: those of the roots of their update chains.
 //!
-//! Called by what walks a table to compare it with an index. Invariant: the page of the scan's present row is pinned, so its chains
-//! stay as they are while the scan is on it.
+//! Called by what walks a table to compare it with an index. Invariant: the page of the scan's present row is
+//! pinned, so its chains stay as they are while the scan is on it.
 
 use pgrx::pg_sys::{self, BlockNumber, HeapScanDescData, ItemPointerData, Relation, TupleTableSlot};
 

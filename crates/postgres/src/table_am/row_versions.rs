@@ -1,9 +1,11 @@
 //! Versions of cold rows that a statement asks for by TID, one after the other.
 //!
-//! An UPDATE fetches the old version of each row that it changes, a locking clause each row that it locks, and neither has a scan to
-//! keep a fetcher in; nor do its AFTER triggers, which get each row once more. So one fetcher is kept here for as long as the same query asks for rows of the same table in the
-//! same slot, and finds runs of rows as a scan's would. Invariant: what is kept is used only by the query (told from others by its command
-//! id), the relation and the slot that it was made for, and dropped with the transaction.
+//! An UPDATE fetches the old version of each row that it changes, a locking clause each row that it locks,
+//! and neither has a scan to keep a fetcher in; nor do its AFTER triggers, which get each row once more. So
+//! one fetcher is kept here for as long as the same query asks for rows of the same table in the same slot,
+//! and finds runs of rows as a scan's would. Invariant: what is kept is used only by the query (told from
+//! others by its command id), the relation and the slot that it was made for, and dropped with the
+//! transaction.
 
 use std::cell::RefCell;
 use std::ffi::c_void;
@@ -45,7 +47,8 @@ pub unsafe fn register() {
     }
 }
 
-/// A rollback to a savepoint gives no command id back nor takes a new one: the next statement may have that of the one that failed.
+/// A rollback to a savepoint gives no command id back nor takes a new one: the next statement may have that
+/// of the one that failed.
 #[pg_guard]
 unsafe extern "C-unwind" fn subtransaction_event(
     event: SubXactEvent::Type,
@@ -68,7 +71,8 @@ unsafe extern "C-unwind" fn transaction_event(event: XactEvent::Type, _arg: *mut
 
 /// Stores a row of a stripe into the slot, with a tuple header (see `ColdFetch::fetch_with_header`).
 pub(super) unsafe fn fetch(rel: Relation, entry: &StripeEntry, row: u64, slot: *mut TupleTableSlot) {
-    // SAFETY: rel is open, the slot one of its; outside such a query there is nothing that tells when it ends.
+    // SAFETY: rel is open, the slot one of its; outside such a query there is nothing that tells when it
+    // ends.
     unsafe {
         let query = open_stripes::running_query().filter(|&query| has_own_command(query));
         let Some(query) = query else {

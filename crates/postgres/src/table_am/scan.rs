@@ -1,12 +1,12 @@
 //! Scans of the whole table, forwards, backwards, by TID range, and the parts of a parallel one.
 //!
-//! A scan is a list of segments in a fixed order: the hot spans by block, then the visible stripes by row number. Hot
-//! segments are read by one inner heap scan with limits. Going backwards walks the same list from the other end. A parallel
-//! scan takes its segments from shared state instead, forwards only. `scan_steps` finds the next row; the thin callback at
-//! the end hands hot rows through without any of this. A SnapshotDirty judges by now: each of its steps looks for the next
-//! stripe anew.
-//! Invariant: `Scan` begins with the server's descriptor; what it owns on Rust's heap belongs to the memory context
-//! that the scan was made in.
+//! A scan is a list of segments in a fixed order: the hot spans by block, then the visible stripes by row
+//! number. Hot segments are read by one inner heap scan with limits. Going backwards walks the same list from
+//! the other end. A parallel scan takes its segments from shared state instead, forwards only. `scan_steps`
+//! finds the next row; the thin callback at the end hands hot rows through without any of this. A
+//! SnapshotDirty judges by now: each of its steps looks for the next stripe anew.
+//! Invariant: `Scan` begins with the server's descriptor; what it owns on Rust's heap belongs to the memory
+//! context that the scan was made in.
 
 use std::ffi::c_int;
 
@@ -37,7 +37,8 @@ pub struct Scan {
     pub base: TableScanDescData,
     /// The inner heap scan over `base.rs_rd`, always serial.
     pub heap: TableScanDesc,
-    /// The direction in which the inner scan may be asked on for the next hot row; anything else means "go the long way".
+    /// The direction in which the inner scan may be asked on for the next hot row; anything else means "go
+    /// the long way".
     pub(super) hot_direction: ScanDirection::Type,
     /// A bitmap scan stands on a block of cold rows.
     pub bitmap_cold: bool,
@@ -132,8 +133,8 @@ pub unsafe fn hot_only(scan: TableScanDesc) {
     unsafe { Scan::state(scan.cast()).hot_only = true }
 }
 
-/// Surveys the table and leaves the stripes, and which of their rows are dead, to the caller: from here on the scan returns hot rows
-/// only. Before the first row.
+/// Surveys the table and leaves the stripes, and which of their rows are dead, to the caller: from here on
+/// the scan returns hot rows only. Before the first row.
 pub unsafe fn take_stripes(scan: *mut Scan) -> (Vec<StripeEntry>, Tombstones) {
     // SAFETY: scan is one of ours.
     unsafe {
@@ -216,7 +217,8 @@ pub(super) unsafe extern "C-unwind" fn scan_rescan(
     }
 }
 
-/// Fills the segments, once the snapshot is final (a parallel bitmap scan gets its snapshot after scan_begin).
+/// Fills the segments, once the snapshot is final (a parallel bitmap scan gets its snapshot after
+/// scan_begin).
 pub(super) unsafe fn survey(scan: *mut Scan) {
     // SAFETY: as `survey_with`.
     unsafe { survey_with(scan, false) }

@@ -1,9 +1,9 @@
 //! The steps of a scan: which row comes next.
 //!
-//! Called by `scan` for every row that is not simply the next one of a hot segment. Going on inside a segment, turning round in
-//! it, and moving to the neighbouring one are decided here. Under a SnapshotDirty a cold row comes with xmin and xmax of the
-//! snapshot set to whoever is still at work on its stripe, as heap does for its rows. Invariant: going one way and then
-//! the other gives the same rows.
+//! Called by `scan` for every row that is not simply the next one of a hot segment. Going on inside a
+//! segment, turning round in it, and moving to the neighbouring one are decided here. Under a SnapshotDirty a
+//! cold row comes with xmin and xmax of the snapshot set to whoever is still at work on its stripe, as heap
+//! does for its rows. Invariant: going one way and then the other gives the same rows.
 
 use pgrx::pg_sys::{self, HeapScanDescData, ItemPointerData, ScanDirection, TransactionId, TupleTableSlot};
 
@@ -35,8 +35,8 @@ pub(super) struct Range {
     pub(super) last: (u32, u16),
 }
 
-/// Points the inner scan at one span. One that stands nowhere, because it is new or has come to the end of its span, need not be reset: that would ask for the
-/// file's length again.
+/// Points the inner scan at one span. One that stands nowhere, because it is new or has come to the end of
+/// its span, need not be reset: that would ask for the file's length again.
 unsafe fn enter_hot(scan: *mut Scan, span: Span) {
     // SAFETY: heap_setscanlimits wants a scan that has been reset and does not synchronise.
     unsafe {
@@ -49,8 +49,8 @@ unsafe fn enter_hot(scan: *mut Scan, span: Span) {
     }
 }
 
-/// Makes the inner scan's remaining blocks right for going on in `direction` from the block it stands on: heap counts
-/// them down whichever way it goes.
+/// Makes the inner scan's remaining blocks right for going on in `direction` from the block it stands on:
+/// heap counts them down whichever way it goes.
 unsafe fn turn(scan: *mut Scan, span: Span, direction: ScanDirection::Type) {
     // SAFETY: the inner scan is a heap scan; its limits were set by us.
     unsafe {
@@ -65,8 +65,8 @@ unsafe fn turn(scan: *mut Scan, span: Span, direction: ScanDirection::Type) {
     }
 }
 
-/// The next row of a scan that is not simply going on inside a hot segment. `used_up`: the hot segment it stands in is
-/// known to have no more rows this way (asking heap again would start over).
+/// The next row of a scan that is not simply going on inside a hot segment. `used_up`: the hot segment it
+/// stands in is known to have no more rows this way (asking heap again would start over).
 pub(super) unsafe fn next(
     scan: *mut Scan,
     direction: ScanDirection::Type,
@@ -168,9 +168,9 @@ pub struct Writers {
     xmax: TransactionId,
 }
 
-/// Makes a SnapshotDirty say who is at work on the stripe. False: its writer has been rolled back, so there are no such
-/// rows. Other snapshots are let be. Who asks with such a snapshot goes on with a copy of the slot, which keeps the TID only if
-/// there is a tuple to keep it in.
+/// Makes a SnapshotDirty say who is at work on the stripe. False: its writer has been rolled back, so there
+/// are no such rows. Other snapshots are let be. Who asks with such a snapshot goes on with a copy of the
+/// slot, which keeps the TID only if there is a tuple to keep it in.
 unsafe fn name_writers(scan: *mut Scan, stripe: usize, slot: *mut TupleTableSlot) -> bool {
     // SAFETY: the relation and the snapshot are the scan's; only snapshots of this type are written to.
     unsafe {
@@ -198,8 +198,10 @@ unsafe fn name_writers(scan: *mut Scan, stripe: usize, slot: *mut TupleTableSlot
     }
 }
 
-/// The segment after the present position for a SnapshotDirty, which may be a replication worker's that looks for a row to change. A row that is packed meanwhile goes from a heap
-/// page to a stripe, and on to stripes of higher row numbers: always ahead. So nobody misses it who looks, at each step, which stripe comes next as of now.
+/// The segment after the present position for a SnapshotDirty, which may be a replication worker's that looks
+/// for a row to change. A row that is packed meanwhile goes from a heap page to a stripe, and on to stripes
+/// of higher row numbers: always ahead. So nobody misses it who looks, at each step, which stripe comes next
+/// as of now.
 unsafe fn step_by_now(scan: *mut Scan) -> Position {
     // SAFETY: the relation and the snapshot are the scan's.
     unsafe {

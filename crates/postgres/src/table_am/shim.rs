@@ -1,9 +1,10 @@
 //! A relation that heap takes for its own.
 //!
-//! Heap's index build reads with `heap_getnext`, which refuses a relation whose access method is not heap's. So it is
-//! given a copy of the relation cache's entry that differs in the access method. The copy is permanent, one per table
-//! and backend: after an ERROR the storage manager and the resource owner still hold its address. It has its own
-//! storage-manager link and reference count, and no statistics. Only heap code sees it.
+//! Heap's index build reads with `heap_getnext`, which refuses a relation whose access method is not heap's.
+//! So it is given a copy of the relation cache's entry that differs in the access method. The copy is
+//! permanent, one per table and backend: after an ERROR the storage manager and the resource owner still hold
+//! its address. It has its own storage-manager link and reference count, and no statistics. Only heap code
+//! sees it.
 
 use std::cell::RefCell;
 use std::collections::HashMap;

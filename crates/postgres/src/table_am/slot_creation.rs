@@ -1,8 +1,11 @@
-//! Who makes a replication slot that decodes every table is told of the tables that have rows in stripes already.
+//! Who makes a replication slot that decodes every table is told of the tables that have rows in stripes
+//! already.
 //!
-//! By SQL a slot is made by functions of the server's. The hook for functions that are about to be executed notes which slots there are (`hooks` calls [`expect`]); at the end
-//! of each query of that transaction the new ones are told of by a WARNING. A walsender makes slots without a query: of those the packing worker of the database writes to the log,
-//! once a slot. Invariant: says something or does not, and never keeps a slot from being made.
+//! By SQL a slot is made by functions of the server's. The hook for functions that are about to be executed
+//! notes which slots there are (`hooks` calls [`expect`]); at the end of each query of that transaction the
+//! new ones are told of by a WARNING. A walsender makes slots without a query: of those the packing worker of
+//! the database writes to the log, once a slot. Invariant: says something or does not, and never keeps a slot
+//! from being made.
 
 use std::cell::{Cell, RefCell};
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -123,7 +126,8 @@ pub(super) unsafe fn log_slots() {
     }
 }
 
-/// Names of the tables that can be decoded and have rows in stripes. Of one that somebody has locked exclusively nothing is said.
+/// Names of the tables that can be decoded and have rows in stripes. Of one that somebody has locked
+/// exclusively nothing is said.
 unsafe fn tables_with_stripes() -> Vec<String> {
     let lock = pg_sys::AccessShareLock as i32;
     let mut found = Vec::new();

@@ -1,14 +1,19 @@
 //! FOR KEY SHARE locks on the hot versions that follow a cold row.
 //!
-//! An UPDATE that leaves the key alone waits for no FOR KEY SHARE lock, nor does such a lock wait for it, so each has to be on the new version, too: a DELETE of
-//! that would not wait for it otherwise. Heap copies xmax to the new version, and later lockers follow the chain of versions
-//! (README.tuplock of the server); its functions for that begin at a tuple of the same table, which a proxy is not. Here are ours: the updater carries over who had locked the
-//! proxy before (`carry`), a locker that finds the proxy updated follows (`follow`). Called by `cold_change` and `bulk_change`.
+//! An UPDATE that leaves the key alone waits for no FOR KEY SHARE lock, nor does such a lock wait for it, so
+//! each has to be on the new version, too: a DELETE of that would not wait for it otherwise. Heap copies xmax
+//! to the new version, and later lockers follow the chain of versions (README.tuplock of the server); its
+//! functions for that begin at a tuple of the same table, which a proxy is not. Here are ours: the updater
+//! carries over who had locked the proxy before (`carry`), a locker that finds the proxy updated follows
+//! (`follow`). Called by `cold_change` and `bulk_change`.
 //!
-//! Why no lock is lost: `heap_update` of the proxy copies the lockers to the tombstone under the page's lock. Who locked before is in that copy and is carried, before the new version
-//! can be seen by anybody else; who locks later looks at the proxy's update once its own lock is on it. (`heap_update` forgets who locks a tuple while it has let go of its page, where
-//! the new one does not fit there: a hole of heap's own tables, too. Half of each page of proxies is left free for tombstones.) Invariants: nothing is locked or pinned here while this waits but the caller's pin of
-//! the proxy; what is written is what heap's redo of a locked version restores.
+//! Why no lock is lost: `heap_update` of the proxy copies the lockers to the tombstone under the page's lock.
+//! Who locked before is in that copy and is carried, before the new version can be seen by anybody else; who
+//! locks later looks at the proxy's update once its own lock is on it. (`heap_update` forgets who locks a
+//! tuple while it has let go of its page, where the new one does not fit there: a hole of heap's own tables,
+//! too. Half of each page of proxies is left free for tombstones.) Invariants: nothing is locked or pinned
+//! here while this waits but the caller's pin of the proxy; what is written is what heap's redo of a locked
+//! version restores.
 
 use pgrx::pg_sys::{
     self, Buffer, HeapTupleData, HeapTupleHeader, ItemPointerData, MultiXactStatus, Relation, TM_Result,
@@ -26,7 +31,8 @@ pub(super) unsafe fn carry(rel: Relation, at: ItemPointerData, lockers: &[Transa
     if lockers.is_empty() {
         return;
     }
-    // SAFETY: the version is this transaction's own and cannot be pruned. Nobody else changes it, so there is nobody to wait for.
+    // SAFETY: the version is this transaction's own and cannot be pruned. Nobody else changes it, so there is
+    // nobody to wait for.
     unsafe {
         if let Some(version) = Version::fetch(rel, at) {
             version.lock();
@@ -47,14 +53,15 @@ enum Conflict {
     Gone,
 }
 
-/// Locks the version at `at`, which `by` has inserted, and those after it, FOR KEY SHARE, for the present transaction. Waits for whoever is
-/// changing the key or deleting one, whatever the policy is, as heap does.
+/// Locks the version at `at`, which `by` has inserted, and those after it, FOR KEY SHARE, for the present
+/// transaction. Waits for whoever is changing the key or deleting one, whatever the policy is, as heap does.
 pub(super) unsafe fn follow(
     rel: Relation,
     mut at: ItemPointerData,
     mut by: TransactionId,
 ) -> TM_Result::Type {
-    // SAFETY: pins and locks are given up before this waits and before it returns; the server's abort does so on an ERROR.
+    // SAFETY: pins and locks are given up before this waits and before it returns; the server's abort does so
+    // on an ERROR.
     unsafe {
         let locker = pg_sys::GetCurrentTransactionId();
         pg_sys::MultiXactIdSetOldestMember();
@@ -200,7 +207,8 @@ impl Version {
 
     /// Adds FOR KEY SHARE locks to what the tuple says. The page is locked.
     unsafe fn add(&self, lockers: &[TransactionId]) {
-        // SAFETY: what may raise an ERROR comes before the critical section; inside are stores and the server's logging only.
+        // SAFETY: what may raise an ERROR comes before the critical section; inside are stores and the
+        // server's logging only.
         unsafe {
             let header = self.header();
             let Some(xmax) = multixact::with_key_share(header, lockers) else { return };

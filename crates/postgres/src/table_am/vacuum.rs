@@ -1,11 +1,13 @@
 //! VACUUM.
 //!
-//! Heap's own vacuum does the hot rows, with truncation always off: whatever the caller or a reloption says, trailing
-//! stripe pages look empty to it and would be cut off (`storage::truncate` knows better, and comes last). Then come index entries of row numbers that are dead to everybody, though the rows may still be in their stripes,
-//! proxies that nobody needs, stripe pages that lost their visibility bits, the ones that belong to nobody, and the row
-//! counts in `pg_class` and the server's statistics, of which heap knows only a part (`vacuum_counts`).
-//! Invariant: an entry goes only if no version of any directory row has its
-//! number, or its row is dead to every snapshot here, and, once a conflict horizon is logged, to those of standbys (protocol point 8).
+//! Heap's own vacuum does the hot rows, with truncation always off: whatever the caller or a reloption says,
+//! trailing stripe pages look empty to it and would be cut off (`storage::truncate` knows better, and comes
+//! last). Then come index entries of row numbers that are dead to everybody, though the rows may still be in
+//! their stripes, proxies that nobody needs, stripe pages that lost their visibility bits, the ones that
+//! belong to nobody, and the row counts in `pg_class` and the server's statistics, of which heap knows only a
+//! part (`vacuum_counts`).
+//! Invariant: an entry goes only if no version of any directory row has its number, or its row is dead to
+//! every snapshot here, and, once a conflict horizon is logged, to those of standbys (protocol point 8).
 
 use std::ffi::c_void;
 
@@ -70,8 +72,9 @@ impl Dead {
         self.numbers.is_gone(row) || self.rows.contains(row)
     }
 
-    /// Tells one set of dead numbers from another; 0 for the empty one. Their count would not do: the numbers of a stripe
-    /// that is just being written look dead until its directory row is there, and then others may be as many.
+    /// Tells one set of dead numbers from another; 0 for the empty one. Their count would not do: the numbers
+    /// of a stripe that is just being written look dead until its directory row is there, and then others may
+    /// be as many.
     fn fingerprint(&self) -> u64 {
         let hash = self.numbers.gone().fold(0, |hash, (from, until)| mix(mix(hash ^ from) ^ until));
         // Whatever their order.
@@ -92,8 +95,8 @@ unsafe extern "C-unwind" fn is_dead(tid: ItemPointer, state: *mut c_void) -> boo
     unsafe { tid::row_of(*tid).is_some_and(|row| (*state.cast::<Dead>()).has(row)) }
 }
 
-/// Takes the entries of dead row numbers out of every index. The metapage remembers which numbers were dead the last
-/// time, so that nothing is done when no others have died since.
+/// Takes the entries of dead row numbers out of every index. The metapage remembers which numbers were dead
+/// the last time, so that nothing is done when no others have died since.
 unsafe fn sweep_indexes(rel: Relation, counts: &mut Counts, strategy: BufferAccessStrategy) {
     // SAFETY: rel is open; the indexes are opened and closed here.
     unsafe {
@@ -106,7 +109,8 @@ unsafe fn sweep_indexes(rel: Relation, counts: &mut Counts, strategy: BufferAcce
         if dead.fingerprint() == metapage::swept(rel) {
             return;
         }
-        // Rows of the directory that its index has forgotten count until they are pruned, which ends queries of standbys that see them.
+        // Rows of the directory that its index has forgotten count until they are pruned, which ends queries
+        // of standbys that see them.
         let forgotten = directory_prune::left_in_the_way(storage_id, |entry| {
             dead.numbers.is_gone(entry.first_row) || dead.numbers.is_gone(entry.end_row().saturating_sub(1))
         });

@@ -85,10 +85,11 @@ impl Counts {
         Self { before, heap: before, indexes: known.collect(), entries: Vec::new() }
     }
 
-    /// Right after heap's vacuum: takes back its figures, which queries see at once and in which rows of stripes
-    /// are missing. What is left to do can take long, or be cancelled.
+    /// Right after heap's vacuum: takes back its figures, which queries see at once and in which rows of
+    /// stripes are missing. What is left to do can take long, or be cancelled.
     pub unsafe fn take_back(&mut self, rel: Relation) {
-        // SAFETY: rel is open, its indexes are not dropped while it is locked; the server's own in-place update.
+        // SAFETY: rel is open, its indexes are not dropped while it is locked; the server's own in-place
+        // update.
         unsafe {
             pg_sys::CommandCounterIncrement();
             self.heap = Figures::of((*rel).rd_id);
@@ -163,8 +164,8 @@ impl Counts {
     }
 }
 
-/// While it lives, heap's vacuum is told that there were no rows, so that it guesses none in pages that it does
-/// not read.
+/// While it lives, heap's vacuum is told that there were no rows, so that it guesses none in pages that it
+/// does not read.
 pub(super) struct Hidden {
     rel: Relation,
     rows: f32,

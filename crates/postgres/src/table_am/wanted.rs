@@ -1,9 +1,14 @@
 //! Which columns a scan of the server's looks at, so that fetching a cold row decodes no others.
 //!
-//! The access method is handed a slot and not told what the plan will read of it. `hooks` notes here, when a plan starts, what the target list and the conditions of an index,
-//! bitmap, sequential or sample scan mention; `cold_rows` and `cold_fetch` ask before they decode. An index-only scan wants no column: it fetches to learn whether the row is visible. A nested
-//! loop's inner scan need not read what the loop does not look at (the key), though it is in its target list; nor a sample scan what an aggregation over it does not. What only the condition of a bitmap mentions is read where that has to be looked at again, as its blocks say.
-//! Invariant: a note is looked at only for slots with our flag, which are those it was made for; everybody else gets every column. Columns not wanted read as NULL.
+//! The access method is handed a slot and not told what the plan will read of it. `hooks` notes here, when a
+//! plan starts, what the target list and the conditions of an index, bitmap, sequential or sample scan
+//! mention; `cold_rows` and `cold_fetch` ask before they decode. An index-only scan wants no column: it
+//! fetches to learn whether the row is visible. A nested loop's inner scan need not read what the loop does
+//! not look at (the key), though it is in its target list; nor a sample scan what an aggregation over it does
+//! not. What only the condition of a bitmap mentions is read where that has to be looked at again, as its
+//! blocks say.
+//! Invariant: a note is looked at only for slots with our flag, which are those it was made for; everybody
+//! else gets every column. Columns not wanted read as NULL.
 
 use std::cell::RefCell;
 
@@ -46,7 +51,8 @@ pub(super) unsafe fn is_noted(slot: *mut TupleTableSlot) -> bool {
     unsafe { (*slot).tts_flags & SLOT_WANTS_SOME != 0 }
 }
 
-/// Notes that of `slot` only the columns in `attributes` (the server's shifted set) will be read, and those in `rechecked` where a condition is looked at again.
+/// Notes that of `slot` only the columns in `attributes` (the server's shifted set) will be read, and those
+/// in `rechecked` where a condition is looked at again.
 ///
 /// # Safety
 /// A slot of a plan that has been initialised and has not run.

@@ -1,8 +1,10 @@
 //! ERRORs of functions of the server's inside a vectorised node.
 //!
-//! Called by `server_expression`, `server_aggregate` and `host_function`. Such a function is asked for a batch at a time: for rows before one at which the server's executor stops with another
-//! ERROR, and for more rows than a reader may want. So as long as no row was handed out, an ERROR about a value is a decline: the server runs the query itself, and gives its rows or raises
-//! its ERROR, with the context that unwinding loses.
+//! Called by `server_expression`, `server_aggregate` and `host_function`. Such a function is asked for a
+//! batch at a time: for rows before one at which the server's executor stops with another ERROR, and for more
+//! rows than a reader may want. So as long as no row was handed out, an ERROR about a value is a decline: the
+//! server runs the query itself, and gives its rows or raises its ERROR, with the context that unwinding
+//! loses.
 
 use std::cell::Cell;
 
@@ -36,7 +38,8 @@ pub fn running<T>(may_hand_over: bool, work: impl FnOnce() -> T) -> T {
     work()
 }
 
-/// Calls functions of the server's under guard; an ERROR unwinds, or becomes a decline where they are tame (`calls`).
+/// Calls functions of the server's under guard; an ERROR unwinds, or becomes a decline where they are tame
+/// (`calls`).
 ///
 /// # Safety
 /// On the main thread, inside a running node; the work owns nothing, because an ERROR jumps out of it.
@@ -62,7 +65,8 @@ pub unsafe fn batch<T>(is_tame: bool, work: impl FnOnce() -> Result<T>) -> Resul
     }
 }
 
-/// Computes the values of `rows` rows, some at a time, in a memory that is reset after them. `run` gets the first row, their number, and where their results go.
+/// Computes the values of `rows` rows, some at a time, in a memory that is reset after them. `run` gets the
+/// first row, their number, and where their results go.
 ///
 /// # Safety
 /// As `batch`; `run` owns nothing.

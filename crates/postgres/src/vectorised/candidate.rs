@@ -1,6 +1,8 @@
-//! Which queries may read columnar tables: those are copied before they are planned, if they may be planned again, because planning eats its input.
+//! Which queries may read columnar tables: those are copied before they are planned, if they may be planned
+//! again, because planning eats its input.
 //!
-//! Called by `hook` for every statement, so it only looks at range tables. Invariant: a query that reads a columnar table is found unless it does so inside a function.
+//! Called by `hook` for every statement, so it only looks at range tables. Invariant: a query that reads a
+//! columnar table is found unless it does so inside a function.
 
 use pgrx::PgList;
 use pgrx::pg_sys::{self, Query};
@@ -43,7 +45,8 @@ pub unsafe fn reads_one_table(query: *mut Query) -> bool {
     }
 }
 
-/// Whether the query may be planned again: one that `rewrite` may change, of columnar tables, and, where it `reads_one_table`, one that workers may share.
+/// Whether the query may be planned again: one that `rewrite` may change, of columnar tables, and, where it
+/// `reads_one_table`, one that workers may share.
 ///
 /// # Safety
 /// As `mentions_columnar`.
@@ -64,9 +67,11 @@ pub unsafe fn may_be_planned_again(query: *mut Query, one_table: bool) -> bool {
     }
 }
 
-/// Whether the file of the only table of a query is too small for workers, by the server's own rules. Of rows in stripes an index may be larger than that: a plan whose workers share it stays.
+/// Whether the file of the only table of a query is too small for workers, by the server's own rules. Of rows
+/// in stripes an index may be larger than that: a plan whose workers share it stays.
 unsafe fn is_small(query: *mut Query) -> bool {
-    // SAFETY: as above; a query of one table has one entry, whose relation is open while its file is measured.
+    // SAFETY: as above; a query of one table has one entry, whose relation is open while its file is
+    // measured.
     unsafe {
         let Some(entry) = PgList::<pg_sys::RangeTblEntry>::from_pg((*query).rtable).get_ptr(0) else {
             return false;

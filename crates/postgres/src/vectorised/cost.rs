@@ -1,7 +1,8 @@
 //! What a plan with vectorised nodes costs, to choose between two plans of one query.
 //!
-//! Called by `hook`. The server's estimate of a replaced subtree stays in the node, for EXPLAIN and for the plan cache; here its operators count for the share of it that they take
-//! when they work on vectors. Invariant: a plan without vectorised nodes costs what the server says, disabled paths aside.
+//! Called by `hook`. The server's estimate of a replaced subtree stays in the node, for EXPLAIN and for the
+//! plan cache; here its operators count for the share of it that they take when they work on vectors.
+//! Invariant: a plan without vectorised nodes costs what the server says, disabled paths aside.
 
 use pgrx::pg_sys::{self, NodeTag, Plan};
 
@@ -53,8 +54,9 @@ unsafe fn risk(plan: *mut Plan, subplans: *mut pg_sys::List) -> f64 {
     }
 }
 
-/// How many times the estimated rows a node may well give. Of how many groups computed values make no statistics know anything: the server says 200, and as many as there are rows is as likely. So
-/// the middle counts. (A list of keys that a nested loop looks up is of this kind, and has seldom a key twice.)
+/// How many times the estimated rows a node may well give. Of how many groups computed values make no
+/// statistics know anything: the server says 200, and as many as there are rows is as likely. So the middle
+/// counts. (A list of keys that a nested loop looks up is of this kind, and has seldom a key twice.)
 unsafe fn times_guessed(plan: *mut Plan) -> f64 {
     // SAFETY: a finished plan.
     unsafe {
@@ -122,8 +124,9 @@ unsafe fn saving(plan: *mut Plan, subplans: *mut pg_sys::List) -> f64 {
     }
 }
 
-/// Whether a plan without nested loops could cost less than this one, given what reading one of its tables as a whole costs: at the least that, on vectors, unless it stops early. Of
-/// statements with sub-plans that is not known: conditions that contain them raise the costs of scans, and may become joins.
+/// Whether a plan without nested loops could cost less than this one, given what reading one of its tables as
+/// a whole costs: at the least that, on vectors, unless it stops early. Of statements with sub-plans that is
+/// not known: conditions that contain them raise the costs of scans, and may become joins.
 ///
 /// # Safety
 /// As `statement`.
@@ -139,7 +142,8 @@ unsafe fn has_limit(plan: *mut Plan) -> bool {
     unsafe { (*plan).type_ == NodeTag::T_Limit || children(plan).into_iter().any(|child| has_limit(*child)) }
 }
 
-/// True where planning again without parallel workers, nested loops and merge joins may leave less to the server's executor.
+/// True where planning again without parallel workers, nested loops and merge joins may leave less to the
+/// server's executor.
 ///
 /// # Safety
 /// A finished statement.

@@ -1,8 +1,11 @@
-//! Questions about documents that go down to the scan: where only they are asked of a column, the documents themselves need not be put together.
+//! Questions about documents that go down to the scan: where only they are asked of a column, the documents
+//! themselves need not be put together.
 //!
-//! Called by the node on each translation, after the plan is known. Looks at projections and aggregates that stand above a columnar scan, with nothing but filters between: each
-//! question about one column of the scan becomes a further column, which the source answers chunk by chunk. Invariant: columns of the scan keep their places; further ones
-//! come behind them, and whoever sits above the projection or aggregate sees no difference.
+//! Called by the node on each translation, after the plan is known. Looks at projections and aggregates that
+//! stand above a columnar scan, with nothing but filters between: each question about one column of the scan
+//! becomes a further column, which the source answers chunk by chunk. Invariant: columns of the scan keep
+//! their places; further ones come behind them, and whoever sits above the projection or aggregate sees no
+//! difference.
 
 use std::sync::Arc;
 
@@ -19,7 +22,8 @@ pub struct Derived {
     pub unread: Vec<usize>,
 }
 
-/// Moves questions into the columnar scans of a plan, given which of its sources are; what each source has to give.
+/// Moves questions into the columnar scans of a plan, given which of its sources are; what each source has to
+/// give.
 pub fn derive(plan: &mut Plan, columnar: impl Iterator<Item = bool>) -> Vec<Derived> {
     let mut found: Vec<_> = columnar.map(|columnar| columnar.then(Derived::default)).collect();
     walk(plan, &mut found);

@@ -1,8 +1,11 @@
-//! The planner hook: plans a statement with the server's planner and lets `rewrite` put vectorised nodes into the finished plan.
+//! The planner hook: plans a statement with the server's planner and lets `rewrite` put vectorised nodes into
+//! the finished plan.
 //!
-//! A statement that reads no columnar table, or small ones, leaves at once: `planner::hooks` notes what columnar scans it offers. One that leaves work to the server's executor is planned a
-//! second time, without parallel workers, nested loops and merge joins, and the plan that costs less with its vectorised nodes is taken. Invariant: a cursor
-//! that could move backwards over the server's plan can move backwards over ours, through a Materialize node on top.
+//! A statement that reads no columnar table, or small ones, leaves at once: `planner::hooks` notes what
+//! columnar scans it offers. One that leaves work to the server's executor is planned a second time, without
+//! parallel workers, nested loops and merge joins, and the plan that costs less with its vectorised nodes is
+//! taken. Invariant: a cursor that could move backwards over the server's plan can move backwards over ours,
+//! through a Materialize node on top.
 
 use std::cell::Cell;
 use std::sync::OnceLock;
@@ -24,7 +27,8 @@ static PREVIOUS: OnceLock<pg_sys::planner_hook_type> = OnceLock::new();
 struct Offered {
     /// Rows of their tables.
     rows: f64,
-    /// The most that reading one of the tables costs at the least, by the server's estimate, where no join hands keys to it.
+    /// The most that reading one of the tables costs at the least, by the server's estimate, where no join
+    /// hands keys to it.
     least: f64,
 }
 
@@ -46,13 +50,15 @@ pub unsafe fn install() {
     }
 }
 
-/// Called by the path hook for every columnar scan it offers, with the rows of the table and the cost of the cheapest path that needs no keys from a join.
+/// Called by the path hook for every columnar scan it offers, with the rows of the table and the cost of the
+/// cheapest path that needs no keys from a join.
 pub fn note_columnar_scan(rows: f64, cheapest: f64) {
     let before = OFFERED.get();
     OFFERED.set(Offered { rows: before.rows + rows, least: before.least.max(cost::enabled(cheapest)) });
 }
 
-/// Keeps the note of the planning outside while another one runs; restores it also when that ends with an ERROR.
+/// Keeps the note of the planning outside while another one runs; restores it also when that ends with an
+/// ERROR.
 struct Nested(Offered);
 
 impl Nested {
@@ -124,7 +130,8 @@ unsafe extern "C-unwind" fn plan(
     }
 }
 
-/// Switches off, while a query is planned for vectors, what only the server's executor runs; switches it on again also after an ERROR.
+/// Switches off, while a query is planned for vectors, what only the server's executor runs; switches it on
+/// again also after an ERROR.
 struct Quiet {
     workers: i32,
     nested_loops: bool,
@@ -163,9 +170,11 @@ impl Drop for Quiet {
     }
 }
 
-/// A Materialize node over a plan whose references are set already: its columns are the plan's by their places.
+/// A Materialize node over a plan whose references are set already: its columns are the plan's by their
+/// places.
 unsafe fn materialised(plan: *mut pg_sys::Plan) -> *mut pg_sys::Plan {
-    // SAFETY: a finished plan; the server's node shares its list of columns, so a new one takes the place of that.
+    // SAFETY: a finished plan; the server's node shares its list of columns, so a new one takes the place of
+    // that.
     unsafe {
         let node = pg_sys::materialize_finished_plan(plan);
         let mut columns: *mut pg_sys::List = std::ptr::null_mut();

@@ -1,7 +1,8 @@
 //! Functions of the server that `query` does not know, called row by row on the main thread.
 //!
-//! Made by `translate::functions` for built-in functions that are strict and not volatile. The evaluator asks once for each entry of a dictionary where it can. An ERROR of
-//! the function is the query's (see `attempt`). Invariant: the loop over rows owns nothing, because an ERROR jumps out of it.
+//! Made by `translate::functions` for built-in functions that are strict and not volatile. The evaluator asks
+//! once for each entry of a dictionary where it can. An ERROR of the function is the query's (see `attempt`).
+//! Invariant: the loop over rows owns nothing, because an ERROR jumps out of it.
 
 use std::sync::{Arc, Mutex};
 
@@ -33,7 +34,8 @@ impl ServerFunction {
     /// The function that a node of an expression calls.
     ///
     /// # Safety
-    /// `node` calls function `oid` with arguments of these types; it and the current memory outlive the result.
+    /// `node` calls function `oid` with arguments of these types; it and the current memory outlive the
+    /// result.
     pub unsafe fn new(
         oid: Oid,
         name: String,
@@ -64,7 +66,8 @@ impl ServerFunction {
 /// Calls the function for `count` rows from `start`; a strict function is not called for a NULL.
 ///
 /// # Safety
-/// Every slice has that many rows. An ERROR jumps past the caller's frame: this must run under guard, and owns nothing.
+/// Every slice has that many rows. An ERROR jumps past the caller's frame: this must run under guard, and
+/// owns nothing.
 unsafe fn run(
     call: pg_sys::FunctionCallInfo,
     values: &[Vec<Datum>],
@@ -109,7 +112,8 @@ impl HostFunction for ServerFunction {
             return Err(query::Error::Decline("function of another number of arguments"));
         }
         let mut writer = ColumnWriter::new(self.result);
-        // SAFETY: the main thread (`needs_host`), inside a running node; the memory made here is a child of the current one, so that an ERROR frees it.
+        // SAFETY: the main thread (`needs_host`), inside a running node; the memory made here is a child of
+        // the current one, so that an ERROR frees it.
         unsafe {
             let memory = pg_sys::AllocSetContextCreateExtended(
                 pg_sys::CurrentMemoryContext,

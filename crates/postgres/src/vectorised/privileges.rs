@@ -1,7 +1,9 @@
 //! Whether the user may call the functions of a kept subtree.
 //!
-//! Called by the node when it begins, because the right may have been taken away since the plan was made. The server asks when it initialises an aggregate or an expression, which
-//! those of a kept subtree never are. Where the answer is no, the node runs the subtree through the server, which raises the error in its own words.
+//! Called by the node when it begins, because the right may have been taken away since the plan was made. The
+//! server asks when it initialises an aggregate or an expression, which those of a kept subtree never are.
+//! Where the answer is no, the node runs the subtree through the server, which raises the error in its own
+//! words.
 
 use std::ffi::c_void;
 
@@ -25,7 +27,8 @@ pub unsafe fn may_call_all(plan: *mut Plan) -> bool {
     }
 }
 
-/// The operators by which a node tells groups apart: the server asks about their functions where it prepares to compare groups (`ExecBuildGroupingEqual`).
+/// The operators by which a node tells groups apart: the server asks about their functions where it prepares
+/// to compare groups (`ExecBuildGroupingEqual`).
 unsafe fn groups_by(plan: *mut Plan) -> Vec<Oid> {
     // SAFETY: the casts follow the tag; the arrays have as many entries as the node says.
     unsafe {
@@ -70,7 +73,8 @@ fn may_compare(operator: Oid) -> bool {
     unsafe { compat::may_execute(pg_sys::get_opcode(operator)) }
 }
 
-/// Whether DISTINCT in an aggregate compares rows of several arguments by what the user may not call; that of one argument is not asked about.
+/// Whether DISTINCT in an aggregate compares rows of several arguments by what the user may not call; that of
+/// one argument is not asked about.
 unsafe fn distinct_forbidden(node: *mut Node) -> bool {
     // SAFETY: the cast follows the tag; DISTINCT is a list of clauses.
     unsafe {

@@ -1,7 +1,9 @@
 //! Rows that a node takes from the server's executor before anybody asks for them.
 //!
-//! Called by `rewrite`. A source of rows is read some thousands at a time; where the reader stops early (LIMIT, EXISTS), the server's executor would not have come to most of them, nor
-//! to an ERROR in their expressions. Unlike those of expressions inside the node (`attempt`), such ERRORs cannot be held back, so subtrees that may meet one are left to the server.
+//! Called by `rewrite`. A source of rows is read some thousands at a time; where the reader stops early
+//! (LIMIT, EXISTS), the server's executor would not have come to most of them, nor to an ERROR in their
+//! expressions. Unlike those of expressions inside the node (`attempt`), such ERRORs cannot be held back, so
+//! subtrees that may meet one are left to the server.
 
 use std::ffi::c_void;
 
@@ -13,7 +15,8 @@ use super::rewrite::{children, expressions};
 use super::translated::{SourceSpec, Translated};
 use crate::host::tree;
 
-/// Whether an ERROR could come from a row that is not asked for. `partly`: the reader may stop before the last row.
+/// Whether an ERROR could come from a row that is not asked for. `partly`: the reader may stop before the
+/// last row.
 ///
 /// # Safety
 /// The translation of a finished plan, and the sub-plans of its statement.
@@ -55,7 +58,8 @@ fn read_partly(plan: &Plan, partly: bool, found: &mut Vec<usize>) {
     }
 }
 
-/// Whether an expression of the plan may raise an ERROR about the values of a row; CTEs that were `seen` do not.
+/// Whether an expression of the plan may raise an ERROR about the values of a row; CTEs that were `seen` do
+/// not.
 unsafe fn can_raise(plan: *mut pg_sys::Plan, subplans: *mut pg_sys::List, seen: &mut Vec<usize>) -> bool {
     // SAFETY: casts follow the tags; target lists are lists of entries.
     unsafe {
@@ -78,7 +82,8 @@ unsafe fn can_raise(plan: *mut pg_sys::Plan, subplans: *mut pg_sys::List, seen: 
     }
 }
 
-/// Whether an expression calls what may raise an ERROR: functions that the server's authors have looked through for that are marked as leakproof.
+/// Whether an expression calls what may raise an ERROR: functions that the server's authors have looked
+/// through for that are marked as leakproof.
 #[pg_guard]
 unsafe extern "C-unwind" fn leaks(node: *mut pg_sys::Node, data: *mut c_void) -> bool {
     // SAFETY: an expression of a plan, or a list of them, or null.

@@ -1,12 +1,14 @@
 //! Replacing parts of a finished plan by vectorised nodes.
 //!
-//! Called by `hook` with every plan for which a columnar scan was considered. From the top down, the first subtree that translates as a whole and is worth it becomes a
-//! `CustomScan` that keeps the subtree and gives the same columns; where a subtree stays, its children are tried, and so are those below it whose rows the vectorised
-//! node takes from the server's executor. Invariant: the plan still runs when nothing is replaced, and every reader of a replaced node sees the same target list, costs, rows
-//! and parameters.
+//! Called by `hook` with every plan for which a columnar scan was considered. From the top down, the first
+//! subtree that translates as a whole and is worth it becomes a `CustomScan` that keeps the subtree and gives
+//! the same columns; where a subtree stays, its children are tried, and so are those below it whose rows the
+//! vectorised node takes from the server's executor. Invariant: the plan still runs when nothing is replaced,
+//! and every reader of a replaced node sees the same target list, costs, rows and parameters.
 //!
-//! Not replaced: what runs below Gather (workers run their own copy), what a nested loop or a recursive query restarts for every row, what a merge join marks and restores, and
-//! what calls volatile functions, because a subtree that declines is run again from its start.
+//! Not replaced: what runs below Gather (workers run their own copy), what a nested loop or a recursive query
+//! restarts for every row, what a merge join marks and restores, and what calls volatile functions, because a
+//! subtree that declines is run again from its start.
 
 use pgrx::PgList;
 use pgrx::pg_sys::{self, NodeTag, Plan};
@@ -31,7 +33,8 @@ pub fn min_rows() -> f64 {
 pub unsafe fn statement(stmt: *mut pg_sys::PlannedStmt) -> bool {
     // SAFETY: the caller's promise: the plan is ours to change; the list of sub-plans holds plans.
     unsafe {
-        // Rows that are locked or changed may be looked at again one by one, together with what they were joined to.
+        // Rows that are locked or changed may be looked at again one by one, together with what they were
+        // joined to.
         let reads = matches!((*stmt).commandType, pg_sys::CmdType::CMD_SELECT | pg_sys::CmdType::CMD_INSERT);
         if !reads || !(*stmt).rowMarks.is_null() || (*stmt).hasModifyingCTE {
             return false;
@@ -58,7 +61,8 @@ unsafe fn places(list: *mut pg_sys::List) -> Vec<*mut *mut Plan> {
     }
 }
 
-/// Replaces what can be in the tree at `slot`. `above` is why an operator above it stays, for EXPLAIN; `partly`: its reader may stop before the last row.
+/// Replaces what can be in the tree at `slot`. `above` is why an operator above it stays, for EXPLAIN;
+/// `partly`: its reader may stop before the last row.
 unsafe fn tree(slot: *mut *mut Plan, subplans: *mut pg_sys::List, above: Option<&Reason>, partly: bool) {
     // SAFETY: a place of a finished plan that holds a plan or null.
     unsafe {
@@ -264,7 +268,8 @@ unsafe fn is_worth_it(translated: &Translated) -> bool {
     unsafe { rows_read(translated) >= min_rows() && has_breaker(&translated.plan) }
 }
 
-/// How many rows of columnar tables one start is likely to read. Each start costs something for each partition, also of those that it does not read.
+/// How many rows of columnar tables one start is likely to read. Each start costs something for each
+/// partition, also of those that it does not read.
 unsafe fn rows_read(translated: &Translated) -> f64 {
     let of = |sources: &[SourceSpec]| {
         let rows = sources.iter().map(|source| match source {

@@ -1,7 +1,9 @@
-//! Aggregates of the server's that `query` does not know: their own transition and final functions, called on the main thread for values that `query` collected and put in order.
+//! Aggregates of the server's that `query` does not know: their own transition and final functions, called on
+//! the main thread for values that `query` collected and put in order.
 //!
-//! Made by `translate::aggregate` for built-in aggregates. The functions see what they see in the server's executor: a state of their own kind in a memory that lives as long as the group,
-//! and an aggregate as their context. Invariant: the loop over rows owns nothing, because an ERROR jumps out of it.
+//! Made by `translate::aggregate` for built-in aggregates. The functions see what they see in the server's
+//! executor: a state of their own kind in a memory that lives as long as the group, and an aggregate as their
+//! context. Invariant: the loop over rows owns nothing, because an ERROR jumps out of it.
 
 use std::sync::{Arc, Mutex};
 
@@ -268,7 +270,8 @@ impl HostAggregate for ServerAggregate {
     fn begin(&self) -> query::Result<()> {
         let mut inner = self.inner.lock().map_err(|_| BUSY)?;
         inner.group = None;
-        // SAFETY: the main thread, inside a running node; an ERROR while the functions are looked up unwinds, and so does one of a copy.
+        // SAFETY: the main thread, inside a running node; an ERROR while the functions are looked up unwinds,
+        // and so does one of a copy.
         unsafe {
             inner.start();
             if let Some(running) = &mut inner.running {

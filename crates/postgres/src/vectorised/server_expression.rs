@@ -1,8 +1,11 @@
-//! Expressions of the server's that `query` does not know, evaluated row by row on the main thread by the server's own interpreter.
+//! Expressions of the server's that `query` does not know, evaluated row by row on the main thread by the
+//! server's own interpreter.
 //!
-//! Made by `translate::expressions` for the smallest part that has no translation and calls built-in functions only. What the part takes from its row (columns, aggregates, parameters) becomes parameters of a copy of it, so
-//! that one copy serves all executions of a node. The evaluator asks once for each entry of a dictionary where it can. An ERROR is the query's (see `attempt`). Invariant:
-//! the loop over rows owns nothing, because an ERROR jumps out of it.
+//! Made by `translate::expressions` for the smallest part that has no translation and calls built-in
+//! functions only. What the part takes from its row (columns, aggregates, parameters) becomes parameters of a
+//! copy of it, so that one copy serves all executions of a node. The evaluator asks once for each entry of a
+//! dictionary where it can. An ERROR is the query's (see `attempt`). Invariant: the loop over rows owns
+//! nothing, because an ERROR jumps out of it.
 
 use std::ffi::c_void;
 use std::sync::{Arc, Mutex};
@@ -49,7 +52,8 @@ struct Prepared {
     values: pg_sys::ParamListInfo,
 }
 
-/// Whether making a value of a type may call functions of the user's: those of the constraints of domains inside it, or of a range's order.
+/// Whether making a value of a type may call functions of the user's: those of the constraints of domains
+/// inside it, or of a range's order.
 unsafe fn may_check(kind: Oid) -> bool {
     // SAFETY: catalog look-ups.
     unsafe {
@@ -239,7 +243,8 @@ impl Inner {
 /// Evaluates `count` rows from `start`.
 ///
 /// # Safety
-/// Every slice has that many rows. An ERROR jumps past the caller's frame: this must run under guard, and owns nothing.
+/// Every slice has that many rows. An ERROR jumps past the caller's frame: this must run under guard, and
+/// owns nothing.
 unsafe fn run(
     prepared: Prepared,
     values: &[Vec<Datum>],

@@ -1,8 +1,12 @@
-//! Numbers that stand for values of types whose equality or order only the server knows: arrays, jsonb, inet, interval, enum, ranges, text under non-deterministic collations.
+//! Numbers that stand for values of types whose equality or order only the server knows: arrays, jsonb, inet,
+//! interval, enum, ranges, text under non-deterministic collations.
 //!
-//! Made by `translate::keys`; operators then group, join and sort by the numbers. Every different byte string gets a number (`query`'s `Numbering`), and is shown to the type's hash and equality functions once: one that equals an
-//! earlier one stands for it. Two numbers are compared by the type's comparison function, and once that was asked often, by ranks that it gave them all: a top-N asks too little for ranks to pay, a sort
-//! does not. Invariant: all of it happens on the main thread; a number keeps its meaning, and two numbers their order, as long as the node lives.
+//! Made by `translate::keys`; operators then group, join and sort by the numbers. Every different byte string
+//! gets a number (`query`'s `Numbering`), and is shown to the type's hash and equality functions once: one
+//! that equals an earlier one stands for it. Two numbers are compared by the type's comparison function, and
+//! once that was asked often, by ranks that it gave them all: a top-N asks too little for ranks to pay, a
+//! sort does not. Invariant: all of it happens on the main thread; a number keeps its meaning, and two
+//! numbers their order, as long as the node lives.
 
 use std::cmp::Ordering;
 use std::collections::HashMap;
@@ -51,7 +55,8 @@ pub struct Numbers {
     class: Class,
     known: Mutex<Known>,
 }
-// SAFETY: the pointers are used on the main thread only (`needs_host` of the keys), and dropping them frees nothing of the server's.
+// SAFETY: the pointers are used on the main thread only (`needs_host` of the keys), and dropping them frees
+// nothing of the server's.
 unsafe impl Send for Numbers {}
 // SAFETY: as above.
 unsafe impl Sync for Numbers {}
@@ -160,7 +165,8 @@ impl Numbers {
         if a == b {
             return Ordering::Equal;
         }
-        // An ERROR of the server's comes out of the comparison as a panic and ends the query: nothing is left half done that anybody sees.
+        // An ERROR of the server's comes out of the comparison as a panic and ends the query: nothing is left
+        // half done that anybody sees.
         let Ok(mut known) = self.known.lock() else { return Ordering::Equal };
         // SAFETY: the main thread, as whoever sorts by numbers has made them there.
         unsafe { known.compare(self.class, a, b) }
@@ -216,7 +222,8 @@ impl Known {
         let (mut datums, mut nulls) = (vec![Datum::null(); fresh.len()], vec![true; fresh.len()]);
         reader.datums_in(fresh, 0..fresh.len(), &mut datums, &mut nulls);
         self.values.resize(self.numbers.len(), Met { value: None, first: 0, before: 0 });
-        // SAFETY: the main thread; the entry lives as long as the process. Calls of the server's are guarded each for itself.
+        // SAFETY: the main thread; the entry lives as long as the process. Calls of the server's are guarded
+        // each for itself.
         unsafe {
             let memory = self.memory(class);
             let previous = pg_sys::CurrentMemoryContext;

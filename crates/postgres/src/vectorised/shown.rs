@@ -1,10 +1,13 @@
 //! The columns of a vectorised node, for those who look where a value comes from.
 //!
-//! Called by `rewrite` for each node that it makes. The server has it that the list of columns of a custom scan mentions tables, never nodes below it. That of the kept
-//! subtree mentions those: EXPLAIN finds them, as the new node names the same plans below it, but pg_qualstats looks for their states, finds none, and ended the server. So a column that is only handed on
-//! from a node below is replaced by what it comes from, down to columns of tables. Expressions stay as they are: nobody follows them.
+//! Called by `rewrite` for each node that it makes. The server has it that the list of columns of a custom
+//! scan mentions tables, never nodes below it. That of the kept subtree mentions those: EXPLAIN finds them,
+//! as the new node names the same plans below it, but pg_qualstats looks for their states, finds none, and
+//! ended the server. So a column that is only handed on from a node below is replaced by what it comes from,
+//! down to columns of tables. Expressions stay as they are: nobody follows them.
 //!
-//! Invariant: type, modifier and collation of a column stay. What would become too long, as expressions that use one another several times do, is hidden in a cast that does nothing.
+//! Invariant: type, modifier and collation of a column stay. What would become too long, as expressions that
+//! use one another several times do, is hidden in a cast that does nothing.
 
 use std::ffi::c_void;
 
@@ -18,7 +21,8 @@ const MOST_OF_COLUMN: usize = 1_000;
 /// Nodes that all columns of a node may take.
 const MOST: usize = 100_000;
 
-/// Where references are looked up, and how many nodes there may still be; 0 once there were too many, or a reference led nowhere.
+/// Where references are looked up, and how many nodes there may still be; 0 once there were too many, or a
+/// reference led nowhere.
 struct Place {
     plan: *mut Plan,
     left: usize,
@@ -31,7 +35,8 @@ struct Place {
 pub unsafe fn columns(plan: *mut Plan) -> *mut pg_sys::List {
     let mut list = std::ptr::null_mut();
     let mut left = MOST;
-    // SAFETY: a list of target entries, which are copied before they are changed; the place lives as long as the walk.
+    // SAFETY: a list of target entries, which are copied before they are changed; the place lives as long as
+    // the walk.
     unsafe {
         for target in PgList::<pg_sys::TargetEntry>::from_pg((*plan).targetlist).iter_ptr() {
             let entry = pg_sys::flatCopyTargetEntry(target);

@@ -1,7 +1,8 @@
 //! A subtree of the server's finished plan in the terms of `query`: what `translate` makes and the node runs.
 //!
-//! Made twice for every vectorised node: while planning, with no value known, only to see that everything below is understood; and when
-//! the node starts, with the values that parameters and stable expressions have then. Invariant: pointers into the plan tree live as long as the plan.
+//! Made twice for every vectorised node: while planning, with no value known, only to see that everything
+//! below is understood; and when the node starts, with the values that parameters and stable expressions have
+//! then. Invariant: pointers into the plan tree live as long as the plan.
 
 use std::any::Any;
 use std::borrow::Cow;
@@ -22,7 +23,8 @@ pub struct Translated {
     pub sources: Vec<SourceSpec>,
     /// Those of them, by position, that have none for the values of now, and are not to be asked.
     pub idle: Vec<usize>,
-    /// The sources of partitions, of each partitioned table of which one is likely to be left by values that are not known yet.
+    /// The sources of partitions, of each partitioned table of which one is likely to be left by values that
+    /// are not known yet.
     pub alternatives: Vec<Vec<Range<usize>>>,
     /// What the server sees of each column of the plan: one for each entry of the subtree's target list.
     pub columns: Vec<OutputColumn>,
@@ -39,8 +41,9 @@ pub struct Origin {
     pub plan: *mut pg_sys::Plan,
 }
 
-/// Where the parts of a translation come from that only the server can show in its words, for EXPLAIN: constants (and what stands for values that are not known yet) and calls of its functions.
-/// A part is known by its address, which stays its own because it is kept here.
+/// Where the parts of a translation come from that only the server can show in its words, for EXPLAIN:
+/// constants (and what stands for values that are not known yet) and calls of its functions. A part is known
+/// by its address, which stays its own because it is kept here.
 #[derive(Default)]
 pub struct Origins {
     values: Vec<(Arc<Vector>, Origin)>,
@@ -88,8 +91,8 @@ impl fmt::Debug for Origins {
 /// Where the rows of a `query::Plan::Scan` come from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SourceSpec {
-    /// Rows of a columnar table that pass the node's native clauses (`custom_exprs`); its `qual` is in the `query::Plan`, the source may use it to
-    /// prune.
+    /// Rows of a columnar table that pass the node's native clauses (`custom_exprs`); its `qual` is in the
+    /// `query::Plan`, the source may use it to prune.
     Columnar {
         /// The scan node.
         scan: *mut pg_sys::CustomScan,
@@ -133,7 +136,8 @@ pub struct Reason(pub Cow<'static, str>);
 pub struct Remaining {
     /// Its place among all inputs.
     pub place: usize,
-    /// It has no rows for the values of now, which change from one start of the node to the next; it stays where it is so that every start has the same operators.
+    /// It has no rows for the values of now, which change from one start of the node to the next; it stays
+    /// where it is so that every start has the same operators.
     pub idle: bool,
 }
 
@@ -148,7 +152,8 @@ pub trait Values {
     /// The expression is part of the plan that is translated.
     unsafe fn value(&mut self, expression: *mut pg_sys::Node) -> Result<Option<(Datum, bool)>, Reason>;
 
-    /// What the values of now leave of the inputs of an Append or MergeAppend that has so many, where they say which partitions can have rows: all, unless there is a statement that runs.
+    /// What the values of now leave of the inputs of an Append or MergeAppend that has so many, where they
+    /// say which partitions can have rows: all, unless there is a statement that runs.
     ///
     /// # Safety
     /// The description of its partitions is part of the plan that is translated.
@@ -160,13 +165,15 @@ pub trait Values {
         Ok((0..inputs).map(|place| Remaining { place, idle: false }).collect())
     }
 
-    /// What is kept from one start of the node to the next: functions of the server's, by the part of the plan that calls them. None where nothing is.
+    /// What is kept from one start of the node to the next: functions of the server's, by the part of the
+    /// plan that calls them. None where nothing is.
     fn kept(&mut self) -> Option<&mut Kept> {
         None
     }
 }
 
-/// Functions of the server's, by the part of the plan that calls them. What else a translation makes of the server's is gone at the next one.
+/// Functions of the server's, by the part of the plan that calls them. What else a translation makes of the
+/// server's is gone at the next one.
 pub struct Kept {
     memory: pg_sys::MemoryContext,
     functions: Vec<(*mut pg_sys::Node, Arc<dyn Any + Send + Sync>)>,

@@ -1,11 +1,12 @@
 //! Indexes against rows, both ways.
 //!
-//! Called by `verify` when every row can be read. All entries of an index are sorted by TID, on disk where they are many; of a btree each
-//! with a hash of its values. Then the table is read in the same order under a snapshot that is older than the reading of
-//! the index: every visible row must have its entry, with the values that the index's expressions have for it now, unless the predicate
-//! leaves it out. Entries without a visible row may belong to rows that are dead or not yet committed: they must name a place
-//! where a row can be. That is what amcheck's heapallindexed asks, exactly and for every access method.
-//! An access method that cannot be read from end to end tells its TIDs the way VACUUM asks for them, which a standby cannot.
+//! Called by `verify` when every row can be read. All entries of an index are sorted by TID, on disk where
+//! they are many; of a btree each with a hash of its values. Then the table is read in the same order under a
+//! snapshot that is older than the reading of the index: every visible row must have its entry, with the
+//! values that the index's expressions have for it now, unless the predicate leaves it out. Entries without a
+//! visible row may belong to rows that are dead or not yet committed: they must name a place where a row can
+//! be. That is what amcheck's heapallindexed asks, exactly and for every access method. An access method that
+//! cannot be read from end to end tells its TIDs the way VACUUM asks for them, which a standby cannot.
 
 use std::ffi::c_void;
 
@@ -48,7 +49,8 @@ unsafe fn lock() -> u32 {
     if unsafe { pg_sys::RecoveryInProgress() } { pg_sys::AccessShareLock } else { pg_sys::RowExclusiveLock }
 }
 
-/// Whether queries under the snapshot may use the index: not one that is being built or dropped, nor one that lacks old versions.
+/// Whether queries under the snapshot may use the index: not one that is being built or dropped, nor one that
+/// lacks old versions.
 unsafe fn is_in_use(index: Relation, snapshot: Snapshot) -> bool {
     // SAFETY: the index is open; the catalog row that it was opened by is kept with it.
     unsafe {

@@ -1,10 +1,12 @@
 //! `engine.verify(regclass)`: is everything that is stored what it claims to be?
 //!
-//! Owns the SQL function and the order of the checks: `pages` reads every page of the file, `stripes` holds the directory against the
-//! pages and every stripe against itself, `indexes` holds the indexes against the rows. Each fault is one row of the result; a
-//! healthy table gives none. On a primary it takes the lock that VACUUM takes, so that nobody frees pages or index entries
-//! meanwhile; reads and writes go on. Index expressions run as the table's owner, restricted as in VACUUM.
-//! Invariant: nothing is changed, and a fault never ends the function with an ERROR where it can be told from its place.
+//! Owns the SQL function and the order of the checks: `pages` reads every page of the file, `stripes` holds
+//! the directory against the pages and every stripe against itself, `indexes` holds the indexes against the
+//! rows. Each fault is one row of the result; a healthy table gives none. On a primary it takes the lock that
+//! VACUUM takes, so that nobody frees pages or index entries meanwhile; reads and writes go on. Index
+//! expressions run as the table's owner, restricted as in VACUUM.
+//! Invariant: nothing is changed, and a fault never ends the function with an ERROR where it can be told from
+//! its place.
 
 mod indexes;
 mod pages;
@@ -44,7 +46,8 @@ pub unsafe extern "C-unwind" fn colonnade_verify(call: FunctionCallInfo) -> Datu
     }
 }
 
-/// Runs `what` with the rights of the table's owner, where it can do nothing that outlasts it. An ERROR puts things back, too.
+/// Runs `what` with the rights of the table's owner, where it can do nothing that outlasts it. An ERROR puts
+/// things back, too.
 unsafe fn as_owner(owner: Oid, what: impl FnOnce()) {
     // SAFETY: the server's own protocol for maintenance commands.
     unsafe {

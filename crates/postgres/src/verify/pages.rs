@@ -1,9 +1,10 @@
 //! Every page of the file: can it be read, is it one that belongs here, and whose is it?
 //!
-//! Called first by `verify`. Each page is read from disk, past the buffers, and checked by the server's own test (checksum where the
-//! cluster has them, sanity of the page header); then, as the buffers have it, its own header is read. What stripe pages there are is
-//! remembered as runs, for `stripes` to hold against the directory. A page that another process writes at that moment may look
-//! torn: it is read again before it is called bad.
+//! Called first by `verify`. Each page is read from disk, past the buffers, and checked by the server's own
+//! test (checksum where the cluster has them, sanity of the page header); then, as the buffers have it, its
+//! own header is read. What stripe pages there are is remembered as runs, for `stripes` to hold against the
+//! directory. A page that another process writes at that moment may look torn: it is read again before it is
+//! called bad.
 
 use pgrx::pg_sys::{self, BlockNumber, Relation};
 
@@ -124,7 +125,8 @@ unsafe fn on_disk(rel: Relation, block: BlockNumber) -> bool {
     #[repr(align(8))]
     struct Image([u8; PAGE_BYTES]);
     let mut image = Image([0; PAGE_BYTES]);
-    // SAFETY: the block is below the end of the file, which nobody cuts off; the buffer has a page's size and alignment.
+    // SAFETY: the block is below the end of the file, which nobody cuts off; the buffer has a page's size and
+    // alignment.
     unsafe {
         (0..AGAIN).any(|time| {
             if time > 0 {

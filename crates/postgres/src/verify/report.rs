@@ -1,4 +1,5 @@
-//! The result of `engine.verify`: one row a fault, kept by the server and spilled to disk where there are many.
+//! The result of `engine.verify`: one row a fault, kept by the server and spilled to disk where there are
+//! many.
 
 use std::ffi::CString;
 
@@ -40,7 +41,8 @@ pub struct Report {
 impl Report {
     /// The result of the call, still empty.
     pub unsafe fn new(call: FunctionCallInfo) -> Self {
-        // SAFETY: raises an ERROR where the caller cannot take a set; what is made lives in the query's memory.
+        // SAFETY: raises an ERROR where the caller cannot take a set; what is made lives in the query's
+        // memory.
         unsafe {
             pg_sys::InitMaterializedSRF(call, 0);
             let context = pg_sys::AllocSetContextCreateInternal(

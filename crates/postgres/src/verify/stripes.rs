@@ -1,9 +1,10 @@
 //! The directory against the pages, and each stripe against itself.
 //!
-//! Called by `verify` with what `pages` found. The stripes that the snapshot sees must not overlap in rows or blocks, must lie below the
-//! counter of row numbers, and each of their blocks must be the page it should be; the other way round, pages whose writer has
-//! committed must be named by some version of some row. Then every chunk is read, decoded and compared with what is claimed of it
-//! (`stripe::verify_chunk`). Invariant: a stripe with a bad page is not decoded: it is reported already.
+//! Called by `verify` with what `pages` found. The stripes that the snapshot sees must not overlap in rows or
+//! blocks, must lie below the counter of row numbers, and each of their blocks must be the page it should be;
+//! the other way round, pages whose writer has committed must be named by some version of some row. Then
+//! every chunk is read, decoded and compared with what is claimed of it (`stripe::verify_chunk`). Invariant:
+//! a stripe with a bad page is not decoded: it is reported already.
 
 use pgrx::pg_sys::{self, Relation, Snapshot};
 use stripe::{Broken, Finding, StripeReader};

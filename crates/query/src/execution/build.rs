@@ -1,6 +1,7 @@
 //! From a plan to pipelines.
 //!
-//! Called once for each execution. It goes down the plan, knows which columns are read above each node, and which sinks need their rows in the source's order.
+//! Called once for each execution. It goes down the plan, knows which columns are read above each node, and
+//! which sinks need their rows in the source's order.
 
 use std::sync::Arc;
 
@@ -12,7 +13,8 @@ use crate::pipeline::Breaker;
 use crate::source::Nothing;
 use crate::{Aggregate, AggregateFunction, Error, Expression, Pipeline, Plan, Result, Sink, Source};
 
-/// The pipeline whose rows are those of a plan. `wanted` says which of its columns are read; the others may hold anything of their type.
+/// The pipeline whose rows are those of a plan. `wanted` says which of its columns are read; the others may
+/// hold anything of their type.
 pub(crate) fn build(
     plan: &Plan,
     wanted: &[bool],
@@ -130,7 +132,8 @@ fn node(
     })
 }
 
-/// For each column of an aggregation's groups the column of its input that it is, where groups of some values may be left out: nothing that is computed for them can end the query.
+/// For each column of an aggregation's groups the column of its input that it is, where groups of some values
+/// may be left out: nothing that is computed for them can end the query.
 fn deciding(plan: &Plan) -> Vec<Option<usize>> {
     let Plan::Aggregate { input, keys, aggregates, .. } = plan else { return Vec::new() };
     let types = input.types();

@@ -1,8 +1,10 @@
 //! Running a plan: builds its pipelines and drives them.
 //!
-//! The host makes an `Execution` and pulls batches from it on its main thread. Pipelines run when somebody asks for their rows, so a breaker (sort, aggregate, the build side
-//! of a join) runs all of its input at the first pull. `build` makes the pipelines, `run` drives one into its sink, `pool` has the workers that help, and this file
-//! drives the topmost pipeline, whose rows go to the host. Invariant: sources are asked on the main thread only.
+//! The host makes an `Execution` and pulls batches from it on its main thread. Pipelines run when somebody
+//! asks for their rows, so a breaker (sort, aggregate, the build side of a join) runs all of its input at the
+//! first pull. `build` makes the pipelines, `run` drives one into its sink, `pool` has the workers that help,
+//! and this file drives the topmost pipeline, whose rows go to the host. Invariant: sources are asked on the
+//! main thread only.
 
 mod build;
 mod pool;
@@ -56,7 +58,8 @@ pub struct Execution {
     types: Vec<LogicalType>,
 }
 
-/// The topmost pipeline once it is prepared. Rows come from `pump`, the main thread's transforms, and from the job's workers.
+/// The topmost pipeline once it is prepared. Rows come from `pump`, the main thread's transforms, and from
+/// the job's workers.
 struct Running {
     job: Option<Job>,
     pump: Pump,
@@ -71,7 +74,8 @@ impl Execution {
     /// Builds the pipelines of a plan over these sources. Nothing runs yet.
     ///
     /// # Errors
-    /// `Decline` for a plan that names a source twice or one that is not there, or an operator that cannot do what it asks.
+    /// `Decline` for a plan that names a source twice or one that is not there, or an operator that cannot do
+    /// what it asks.
     pub fn new(plan: &Plan, sources: Vec<Box<dyn Source>>, settings: Settings) -> Result<Self> {
         Self::measured(plan, sources, settings, None)
     }

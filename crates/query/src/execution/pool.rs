@@ -1,11 +1,14 @@
 //! Worker threads of one execution, and the work that a pipeline gives them.
 //!
-//! `Runner` and `Execution` own a `Job` each while a pipeline runs with workers. The main thread asks sources for units and puts them on the pool's queue; a worker takes a unit
-//! and a *lane* of its job (transforms and the sink's local part), runs the unit and puts the lane back. So a worker belongs to no job while it has nothing to do,
-//! and pipelines may nest (a source that is a pipeline itself). A job's own thread never waits for a unit that nobody runs: it takes it back and runs it.
+//! `Runner` and `Execution` own a `Job` each while a pipeline runs with workers. The main thread asks sources
+//! for units and puts them on the pool's queue; a worker takes a unit and a *lane* of its job (transforms and
+//! the sink's local part), runs the unit and puts the lane back. So a worker belongs to no job while it has
+//! nothing to do, and pipelines may nest (a source that is a pipeline itself). A job's own thread never waits
+//! for a unit that nobody runs: it takes it back and runs it.
 //!
-//! Invariants: a worker never calls the host; a job that is dropped, for whatever reason, waits until no worker runs any of it; a pool that is dropped joins its threads. A
-//! panic in a worker is an error of its job.
+//! Invariants: a worker never calls the host; a job that is dropped, for whatever reason, waits until no
+//! worker runs any of it; a pool that is dropped joins its threads. A panic in a worker is an error of its
+//! job.
 
 use std::any::Any;
 use std::collections::VecDeque;
@@ -99,7 +102,8 @@ impl Lane {
     }
 }
 
-/// Bytes of a worker's stack, of which no more is memory than was used: nested expressions take some kilobytes a level.
+/// Bytes of a worker's stack, of which no more is memory than was used: nested expressions take some
+/// kilobytes a level.
 const STACK: usize = 16 << 20;
 
 impl Pool {
@@ -114,7 +118,8 @@ impl Pool {
         self.wanted > 0
     }
 
-    /// Starts the workers unless they run; how many there are. Fewer, even none, where the system gives no more.
+    /// Starts the workers unless they run; how many there are. Fewer, even none, where the system gives no
+    /// more.
     pub fn start(&self, host: &mut dyn Host) -> usize {
         let mut handles = locked(&self.handles);
         if let Some(handles) = &*handles {
@@ -154,7 +159,8 @@ fn work(shared: &Shared, interrupted: fn() -> bool) {
             let mut queue = locked(&shared.queue);
             loop {
                 if let Some(task) = queue.tasks.pop_front() {
-                    // Counted before the queue is let go, so that a job's thread that finds nothing to take back waits for this.
+                    // Counted before the queue is let go, so that a job's thread that finds nothing to take
+                    // back waits for this.
                     task.core.taken();
                     break task;
                 }
@@ -279,7 +285,8 @@ pub struct Job {
 }
 
 impl Job {
-    /// A job whose lanes are made by `lane`, one for each of `workers`; it is given where to send rows that the host wants.
+    /// A job whose lanes are made by `lane`, one for each of `workers`; it is given where to send rows that
+    /// the host wants.
     pub fn new(
         pool: &Arc<Pool>,
         workers: usize,
@@ -375,7 +382,8 @@ impl Job {
         batch
     }
 
-    /// Brings what the lanes have to the shared part of their sink, on all threads; `own` is the main thread's lane. No unit may wait or run.
+    /// Brings what the lanes have to the shared part of their sink, on all threads; `own` is the main
+    /// thread's lane. No unit may wait or run.
     pub fn finish(self, own: Lane, host: &mut dyn Host) -> Result<()> {
         let lanes = std::mem::take(&mut *locked(&self.lanes));
         lanes.into_iter().for_each(|lane| self.queue(Work::Finish(lane)));

@@ -1,8 +1,10 @@
 //! Measuring the operators of a plan, for EXPLAIN ANALYZE.
 //!
-//! A host that wants figures hands in a `Profile` of the plan; `build` then wraps what it makes for each node. Time is a node's own: what nodes below it take on the same thread, called from
-//! inside, is taken away; threads add up. Temporary files count for whoever's call makes them. Rows are those that come out. Memory is what sinks and sources say that they hold, after
-//! each batch. Invariant: wrapping changes nothing but the time that it takes to look at the clock, twice a batch.
+//! A host that wants figures hands in a `Profile` of the plan; `build` then wraps what it makes for each
+//! node. Time is a node's own: what nodes below it take on the same thread, called from inside, is taken
+//! away; threads add up. Temporary files count for whoever's call makes them. Rows are those that come out.
+//! Memory is what sinks and sources say that they hold, after each batch. Invariant: wrapping changes nothing
+//! but the time that it takes to look at the clock, twice a batch.
 
 use std::any::Any;
 use std::cell::Cell;
@@ -40,7 +42,8 @@ thread_local! {
     static SPILLED: Cell<Spilled> = const { Cell::new((0, 0)) };
 }
 
-/// A temporary file was made, or so many bytes were written to one: part of what this thread's innermost measured call does.
+/// A temporary file was made, or so many bytes were written to one: part of what this thread's innermost
+/// measured call does.
 pub fn count_spilled(files: u64, bytes: u64) {
     let (all, written) = SPILLED.get();
     SPILLED.set((all + files, written + bytes));

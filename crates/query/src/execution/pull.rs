@@ -1,6 +1,7 @@
 //! A pipeline whose rows are pulled on the main thread, batch by batch and in order.
 //!
-//! For operators that look at rows one after the other (windows), and for parts of an append that have rows after all others.
+//! For operators that look at rows one after the other (windows), and for parts of an append that have rows
+//! after all others.
 
 use super::{Context, Pump};
 use crate::{Batch, Error, Host, Pipeline, Result, Runner, Step, Unit};
@@ -31,7 +32,8 @@ impl Pull {
         Ok(Self(State::Running { pump, unit: None, rest: None }))
     }
 
-    /// The next rows of the pipeline, always the same one; None at the end. After a long time without a row an empty batch comes.
+    /// The next rows of the pipeline, always the same one; None at the end. After a long time without a row
+    /// an empty batch comes.
     pub fn next(
         &mut self,
         pipeline: &mut Pipeline,

@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 
 use crate::{Batch, Result, Transform};
 
-/// Sends a batch through transforms into `end`. An empty one goes there at once: a transform that works long without giving rows emits it so that the host can look
-/// whether to go on.
+/// Sends a batch through transforms into `end`. An empty one goes there at once: a transform that works long
+/// without giving rows emits it so that the host can look whether to go on.
 pub fn push(
     transforms: &mut [Box<dyn Transform>],
     batch: Batch,
@@ -29,7 +29,8 @@ const MANY: usize = 16;
 /// Time that one push should not take more of.
 const LONG: Duration = Duration::from_millis(20);
 
-/// Transforms whose rows are pulled: what a push gives waits here. A batch is pushed in pieces, small ones where each row of it becomes many (a join), so that little waits.
+/// Transforms whose rows are pulled: what a push gives waits here. A batch is pushed in pieces, small ones
+/// where each row of it becomes many (a join), so that little waits.
 pub struct Pump {
     transforms: Vec<Box<dyn Transform>>,
     /// A batch, where it goes on and which transform it goes to.
@@ -49,8 +50,8 @@ impl Pump {
         self.pending = Some((batch, 0, first));
     }
 
-    /// The next rows; None when another batch is needed. `check` is called now and then, and after a long time without a row an empty batch comes, for callers whose
-    /// own caller looks whether to go on.
+    /// The next rows; None when another batch is needed. `check` is called now and then, and after a long
+    /// time without a row an empty batch comes, for callers whose own caller looks whether to go on.
     pub fn next(&mut self, check: &mut dyn FnMut() -> Result<()>) -> Result<Option<Batch>> {
         let called = Instant::now();
         loop {

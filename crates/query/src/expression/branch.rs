@@ -1,6 +1,7 @@
 //! CASE and COALESCE. Called by nodes.
 //!
-//! A branch that may fail or costs much is computed for the rows that reach it and scattered; others are computed for all rows and blended, which is cheaper than gathering.
+//! A branch that may fail or costs much is computed for the rows that reach it and scattered; others are
+//! computed for all rows and blended, which is cheaper than gathering.
 
 use std::sync::Arc;
 

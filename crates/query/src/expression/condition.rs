@@ -1,7 +1,7 @@
 //! A condition that a source looks at itself, before it decodes the columns that only later operators read.
 //!
-//! `operators::filter` offers it to the source of its pipeline (`Source::filter`). Any number of threads may ask at once: each takes an evaluator, which remembers what it
-//! computed of dictionaries, and puts it back.
+//! `operators::filter` offers it to the source of its pipeline (`Source::filter`). Any number of threads may
+//! ask at once: each takes an evaluator, which remembers what it computed of dictionaries, and puts it back.
 
 use std::sync::Mutex;
 
@@ -30,7 +30,8 @@ impl Condition {
         &self.columns
     }
 
-    /// Rows for which it is TRUE, ascending; None when it is for all. Columns of the batch that it does not read may hold anything.
+    /// Rows for which it is TRUE, ascending; None when it is for all. Columns of the batch that it does not
+    /// read may hold anything.
     ///
     /// # Errors
     /// Those of the expression.

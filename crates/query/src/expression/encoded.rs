@@ -1,7 +1,10 @@
-//! Parts of an expression that read one column only, computed on the column's encoding: once for a constant, each run or each dictionary entry instead of each row.
+//! Parts of an expression that read one column only, computed on the column's encoding: once for a constant,
+//! each run or each dictionary entry instead of each row.
 //!
-//! What was computed for a dictionary is kept by its id, so that a filter touches each entry once a stripe. Entries need not occur in the rows at hand: where one of them ends the
-//! part with an error the rows are computed one by one instead, and where the part calls the host only entries that do occur are computed, each once. Invariant: the answer is that of the plain rows.
+//! What was computed for a dictionary is kept by its id, so that a filter touches each entry once a stripe.
+//! Entries need not occur in the rows at hand: where one of them ends the part with an error the rows are
+//! computed one by one instead, and where the part calls the host only entries that do occur are computed,
+//! each once. Invariant: the answer is that of the plain rows.
 
 use std::sync::Arc;
 

@@ -1,7 +1,8 @@
 //! Evaluating expressions over batches.
 //!
-//! One evaluator belongs to one thread and one expression. It compiles the expression when it meets its first batch, whose columns tell their types. Invariant: the vector it
-//! returns has a row for each row of the batch.
+//! One evaluator belongs to one thread and one expression. It compiles the expression when it meets its first
+//! batch, whose columns tell their types. Invariant: the vector it returns has a row for each row of the
+//! batch.
 
 use std::sync::Arc;
 
@@ -44,7 +45,8 @@ impl Evaluator {
         select::rows(self.node(batch)?, batch)
     }
 
-    /// The same of a value, where FALSE ends AND and NULL does not: an error of a later part is one of the query.
+    /// The same of a value, where FALSE ends AND and NULL does not: an error of a later part is one of the
+    /// query.
     pub fn select_value(&mut self, batch: &Batch) -> Result<Option<Vec<u32>>> {
         select::rows_of_value(self.node(batch)?, batch)
     }

@@ -1,9 +1,11 @@
 //! The functions that expressions can call. Strict: NULL in any argument gives NULL and nothing is computed.
 //!
-//! Each is PostgreSQL's function of that meaning, exactly: values, display scales of numerics, errors. A function that meets a value outside what it implements
-//! exactly declines (`Error::Decline`). Types in the comments are `vector::LogicalType`s; a function of other types than those is declined when it is compiled, with the first batch.
-//! Functions of text that count characters take text to be UTF-8: a host with another encoding of more than one byte a character must not use them. Patterns, sets and numbers that
-//! are constants are prepared once.
+//! Each is PostgreSQL's function of that meaning, exactly: values, display scales of numerics, errors. A
+//! function that meets a value outside what it implements exactly declines (`Error::Decline`). Types in the
+//! comments are `vector::LogicalType`s; a function of other types than those is declined when it is compiled,
+//! with the first batch. Functions of text that count characters take text to be UTF-8: a host with another
+//! encoding of more than one byte a character must not use them. Patterns, sets and numbers that are
+//! constants are prepared once.
 
 use vector::{CompareOp, LogicalType};
 
@@ -53,7 +55,8 @@ pub enum DateField {
 pub enum CaseRule {
     /// The letters of ASCII change, no other does: the C locale.
     Ascii,
-    /// By a locale in which ASCII letters change as in ASCII (not so Turkish, Azeri, Lithuanian): text with other characters is declined.
+    /// By a locale in which ASCII letters change as in ASCII (not so Turkish, Azeri, Lithuanian): text with
+    /// other characters is declined.
     Locale,
 }
 
@@ -62,8 +65,9 @@ pub enum CaseRule {
 pub enum Function {
     /// Two values of one type (bytewise for text; equality only for Bytes and FixedBytes) -> Bool.
     Compare(CompareOp),
-    /// Two of one type among Int16, Int32, Int64, Float32, Float64, Numeric -> that type, checked. Date + Int32 -> Date. Date or Timestamp + interval -> Timestamp, where an interval is
-    /// FixedBytes(16) as the server stores it: microseconds (i64), days (i32), months (i32), in native byte order.
+    /// Two of one type among Int16, Int32, Int64, Float32, Float64, Numeric -> that type, checked. Date +
+    /// Int32 -> Date. Date or Timestamp + interval -> Timestamp, where an interval is FixedBytes(16) as the
+    /// server stores it: microseconds (i64), days (i32), months (i32), in native byte order.
     Add,
     /// As Add; also Date - Date -> Int32, Timestamp - Timestamp -> FixedBytes(16), an interval.
     Subtract,
@@ -77,17 +81,20 @@ pub enum Function {
     Negate,
     /// Absolute value of a number, checked.
     Absolute,
-    /// To this type: between Int16, Int32, Int64, Float32, Float64 and Numeric as the server casts (rounding floats half to even, numerics half away from zero, range-checked; numerics
-    /// get the scale they need), Bool -> Int32, Date -> Timestamp, Timestamp -> Date (the day).
+    /// To this type: between Int16, Int32, Int64, Float32, Float64 and Numeric as the server casts (rounding
+    /// floats half to even, numerics half away from zero, range-checked; numerics get the scale they need),
+    /// Bool -> Int32, Date -> Timestamp, Timestamp -> Date (the day).
     Cast(LogicalType),
-    /// Numeric -> Numeric, rounded to this many digits after the point and shown with as many; declined where more than `precision` digits are needed.
+    /// Numeric -> Numeric, rounded to this many digits after the point and shown with as many; declined where
+    /// more than `precision` digits are needed.
     NumericLength {
         /// Digits in all.
         precision: u16,
         /// Digits after the point.
         scale: u16,
     },
-    /// Numeric, or Numeric and Int32 digits after the point -> Numeric, half away from zero; Float64 -> Float64, half to even.
+    /// Numeric, or Numeric and Int32 digits after the point -> Numeric, half away from zero; Float64 ->
+    /// Float64, half to even.
     Round,
     /// As Round, towards zero.
     Truncate,
@@ -95,15 +102,18 @@ pub enum Function {
     Ceiling,
     /// The same down.
     Floor,
-    /// Date (fields from Day on and Epoch) or Timestamp -> Numeric: EXTRACT. NULL for a field of an infinite date; declines where that would be infinite.
+    /// Date (fields from Day on and Epoch) or Timestamp -> Numeric: EXTRACT. NULL for a field of an infinite
+    /// date; declines where that would be infinite.
     Extract(DateField),
     /// Timestamp -> Float64: date_part.
     DatePart(DateField),
     /// Timestamp -> Timestamp: date_trunc. Not DayOfWeek, IsoDayOfWeek, DayOfYear, IsoYear, Epoch.
     DateTrunc(DateField),
-    /// Timestamp, Text (a constant) -> Text: to_char with the patterns YYYY, MM, DD, HH24, MI, SS and `- / . , : _` or spaces between; others are declined when the expression is compiled.
+    /// Timestamp, Text (a constant) -> Text: to_char with the patterns YYYY, MM, DD, HH24, MI, SS and `- / .
+    /// , : _` or spaces between; others are declined when the expression is compiled.
     ToChar,
-    /// Text, Text (a constant) -> Bool: LIKE with the escape `\`. (The host writes NOT LIKE as Not.) A pattern that ends with the escape is declined when the expression is compiled.
+    /// Text, Text (a constant) -> Bool: LIKE with the escape `\`. (The host writes NOT LIKE as Not.) A
+    /// pattern that ends with the escape is declined when the expression is compiled.
     Like,
     /// As Like, without regard to case: declines text for which `CaseRule` does not say what that means.
     ILike(CaseRule),
@@ -119,14 +129,17 @@ pub enum Function {
     Upper(CaseRule),
     /// Text, Int32 first character (from 1), and Int32 how many, if not all -> Text.
     Substring,
-    /// Text, Text looked for -> Int32: character where it begins, from 1; 0 where it does not occur. For deterministic collations.
+    /// Text, Text looked for -> Int32: character where it begins, from 1; 0 where it does not occur. For
+    /// deterministic collations.
     Position,
-    /// Text, Text separator, Int32 number of the field (from 1; negative from the end) -> Text. For deterministic collations.
+    /// Text, Text separator, Int32 number of the field (from 1; negative from the end) -> Text. For
+    /// deterministic collations.
     SplitPart,
     /// Text, Text looked for, Text put in its place -> Text. For deterministic collations.
     Replace,
-    /// Text, Text pattern and Text put in its place (constants) -> Text: regexp_replace without flags, of patterns that `is_known_regexp` knows; others are declined when the expression is
-    /// compiled. Declines a text in which the pattern goes back too often. For deterministic collations.
+    /// Text, Text pattern and Text put in its place (constants) -> Text: regexp_replace without flags, of
+    /// patterns that `is_known_regexp` knows; others are declined when the expression is compiled. Declines a
+    /// text in which the pattern goes back too often. For deterministic collations.
     RegexpReplace,
     /// Text, and Text whose characters go, if not the space -> Text: ltrim, rtrim, btrim.
     Trim {
@@ -166,7 +179,8 @@ impl Function {
         }
     }
 
-    /// True where some values of arguments of these types are outside what is implemented (`Error::Decline`): numerics may be NaN, infinite or of more than 38 digits.
+    /// True where some values of arguments of these types are outside what is implemented (`Error::Decline`):
+    /// numerics may be NaN, infinite or of more than 38 digits.
     pub fn can_decline(self, arguments: &[LogicalType]) -> bool {
         use LogicalType::{Date, Float32, Float64, Numeric, Timestamp};
         let floats = || matches!(arguments, [Float32 | Float64]);

@@ -1,4 +1,5 @@
-//! IN: whether a value equals one of a list's entries. Few entries are compared one after the other, many are looked up by type.
+//! IN: whether a value equals one of a list's entries. Few entries are compared one after the other, many are
+//! looked up by type.
 
 use std::collections;
 use std::hash::{BuildHasherDefault, Hasher};

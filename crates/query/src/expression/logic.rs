@@ -1,7 +1,7 @@
 //! Three-valued logic, word by word.
 //!
-//! Called by nodes. A part that may fail, or costs much, sees only the rows that the parts before it left undecided; cheap ones are computed for all rows, as gathering the undecided
-//! would cost more.
+//! Called by nodes. A part that may fail, or costs much, sees only the rows that the parts before it left
+//! undecided; cheap ones are computed for all rows, as gathering the undecided would cost more.
 
 use std::sync::Arc;
 
@@ -68,7 +68,8 @@ pub(super) fn scatter(to: &mut Bitmap, from: &Bitmap, rows: &[u32]) {
     }
 }
 
-/// The truth of a node for the rows in `wanted`; others are unspecified where it was computed for all of them, else NULL.
+/// The truth of a node for the rows in `wanted`; others are unspecified where it was computed for all of
+/// them, else NULL.
 pub(super) fn truth_where(node: &mut Node, batch: &Batch, wanted: &Bitmap, left: usize) -> Result<Truth> {
     if !narrows(node, left, batch.rows) {
         return Truth::of(&node.evaluate(batch)?, batch.rows);

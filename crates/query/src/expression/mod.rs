@@ -1,7 +1,8 @@
 //! What to compute of a row, and the evaluator that computes it for whole batches.
 //!
-//! Expressions are typed by construction: the host has resolved operators to functions and put casts where types differ, so a `Call` has arguments of just the types its
-//! function names. `evaluate` runs them; `function` lists the functions with their exact meaning.
+//! Expressions are typed by construction: the host has resolved operators to functions and put casts where
+//! types differ, so a `Call` has arguments of just the types its function names. `evaluate` runs them;
+//! `function` lists the functions with their exact meaning.
 
 mod branch;
 mod condition;
@@ -31,11 +32,13 @@ use crate::Result;
 
 /// A function of the host over vectors, for what this crate does not know, without side effects.
 pub trait HostFunction: Send + Sync {
-    /// The function's values for `rows` rows; arguments are flat, or plain constants for who takes these. A strict function is not computed where one is NULL.
+    /// The function's values for `rows` rows; arguments are flat, or plain constants for who takes these. A
+    /// strict function is not computed where one is NULL.
     fn call(&self, arguments: &[Arc<Vector>], rows: usize) -> Result<Vector>;
     /// True where it calls into the host, which only the main thread may do.
     fn needs_host(&self) -> bool;
-    /// True where an argument that is the same in all rows may come as a constant: a large one should not be copied for each.
+    /// True where an argument that is the same in all rows may come as a constant: a large one should not be
+    /// copied for each.
     fn takes_constants(&self) -> bool {
         false
     }
@@ -89,7 +92,8 @@ pub enum Expression {
     Not(Box<Expression>),
     /// Whether the value is NULL.
     IsNull(Box<Expression>),
-    /// The value of the first branch whose condition is TRUE, or `otherwise`, or NULL. A branch sees only the rows that reach it.
+    /// The value of the first branch whose condition is TRUE, or `otherwise`, or NULL. A branch sees only the
+    /// rows that reach it.
     Case {
         /// Condition and value.
         branches: Vec<(Expression, Expression)>,
@@ -100,7 +104,8 @@ pub enum Expression {
     },
     /// The first that is not NULL.
     Coalesce(Vec<Expression>),
-    /// Whether the value equals one of the entries (a flat vector of the value's type): TRUE if so, NULL if the value is NULL or none matches and one entry is NULL.
+    /// Whether the value equals one of the entries (a flat vector of the value's type): TRUE if so, NULL if
+    /// the value is NULL or none matches and one entry is NULL.
     In {
         /// Value looked for.
         value: Box<Expression>,
@@ -139,12 +144,14 @@ impl Expression {
         self.children().into_iter().for_each(|child| child.mark_columns(columns));
     }
 
-    /// An error where a function is not known for its arguments' types or constants, over an input of these columns: what its first batch would end with otherwise.
+    /// An error where a function is not known for its arguments' types or constants, over an input of these
+    /// columns: what its first batch would end with otherwise.
     pub fn check(&self, input: &[LogicalType]) -> Result<()> {
         node::Node::compile(self, input).map(|_| ())
     }
 
-    /// True where some values of the input end the query with an error of its own (`Error::Sql`, or one of a host's function).
+    /// True where some values of the input end the query with an error of its own (`Error::Sql`, or one of a
+    /// host's function).
     pub fn can_raise(&self, input: &[LogicalType]) -> bool {
         let own = match self {
             Self::Call { function, arguments, .. } => function.can_raise(&Self::types(arguments, input)),

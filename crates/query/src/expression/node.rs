@@ -1,7 +1,7 @@
 //! The compiled tree of an expression: what each part needs, may do and remembers.
 //!
-//! Called by the evaluator and by the parts themselves. Invariant: `evaluate` gives a row for each row of the batch; batches passed down may have unused columns of
-//! another length (see `narrowed`).
+//! Called by the evaluator and by the parts themselves. Invariant: `evaluate` gives a row for each row of the
+//! batch; batches passed down may have unused columns of another length (see `narrowed`).
 
 use std::sync::Arc;
 
@@ -50,7 +50,8 @@ pub(super) struct Node {
     pub logical: LogicalType,
     /// The columns it reads, ascending, each once.
     pub columns: Vec<usize>,
-    /// It may end the query for a value that is never computed row by row: it has to see only the rows that reach it.
+    /// It may end the query for a value that is never computed row by row: it has to see only the rows that
+    /// reach it.
     pub may_fail: bool,
     /// It calls the host.
     pub host: bool,
@@ -208,7 +209,8 @@ impl Node {
         }
     }
 
-    /// The rows of a batch that a node is to see, in the columns that it reads; other columns keep their length.
+    /// The rows of a batch that a node is to see, in the columns that it reads; other columns keep their
+    /// length.
     pub fn narrowed(&self, batch: &Batch, rows: &[u32]) -> Batch {
         let column = |(at, column): (usize, &Arc<Vector>)| match self.columns.binary_search(&at) {
             Ok(_) => Arc::new(column.take(rows)),

@@ -1,7 +1,8 @@
 //! The rows for which a condition is TRUE. Called by `Evaluator::select` and `select_value`.
 //!
-//! A conjunction is taken part by part, and once few rows are left the later parts see only those: a row that one part did not find TRUE is out whatever the others say, which is how
-//! the server judges the conditions of a filter, too.
+//! A conjunction is taken part by part, and once few rows are left the later parts see only those: a row that
+//! one part did not find TRUE is out whatever the others say, which is how the server judges the conditions
+//! of a filter, too.
 
 use vector::{Bitmap, Values};
 

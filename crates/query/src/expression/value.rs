@@ -31,7 +31,8 @@ impl From<Vector> for Value {
 }
 
 impl Value {
-    /// The same as a flat vector or a plain constant: codes, runs and constants with a validity of their own expanded.
+    /// The same as a flat vector or a plain constant: codes, runs and constants with a validity of their own
+    /// expanded.
     pub fn plain(self) -> Self {
         let is_plain = match &self.vector.values {
             Values::Dictionary { .. } | Values::Runs { .. } => false,

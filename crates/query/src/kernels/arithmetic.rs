@@ -1,4 +1,5 @@
-//! Element-wise loops over one or two lanes, with or without a flag that says whether any element failed. Called by the functions of `expression`.
+//! Element-wise loops over one or two lanes, with or without a flag that says whether any element failed.
+//! Called by the functions of `expression`.
 
 use super::{Lane, dispatch};
 
@@ -47,7 +48,8 @@ dispatch! {
 #[inline(always)]
 fn check_one_body<T: Copy, U, F: Fn(T) -> (U, bool)>(values: &[T], f: F) -> (Vec<U>, bool) {
     let results = values.iter().map(|&value| f(value).0).collect();
-    // A loop of its own, without a store: both become vector instructions, which one loop for both often does not.
+    // A loop of its own, without a store: both become vector instructions, which one loop for both often does
+    // not.
     let failed = values
         .chunks(CHUNK)
         .any(|values| values.iter().fold(0u64, |failed, &value| failed | u64::from(f(value).1)) != 0);
@@ -68,7 +70,8 @@ fn check_two_body<A: Copy, B: Copy, U, F: Fn(A, B) -> (U, bool)>(a: &[A], b: &[B
     (results, failed)
 }
 
-/// `f` of each value, and whether it said so of any (rows that are NULL among them: who is told so looks again).
+/// `f` of each value, and whether it said so of any (rows that are NULL among them: who is told so looks
+/// again).
 #[inline]
 pub(crate) fn map_checked<T: Copy, U: Clone>(
     a: Lane<'_, T>,

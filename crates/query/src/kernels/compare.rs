@@ -1,4 +1,5 @@
-//! Comparisons to bits: 64 verdicts of one byte each, packed into a word. Called by the functions of `expression`.
+//! Comparisons to bits: 64 verdicts of one byte each, packed into a word. Called by the functions of
+//! `expression`.
 
 use super::{Lane, dispatch};
 
@@ -57,7 +58,8 @@ fn test_two_body<A: Copy, B: Copy, F: Fn(A, B) -> bool>(a: &[A], b: &[B], f: F) 
     words
 }
 
-/// One bit for each row: what `f` says of its values. `rows` counts where both are constants; bits past the end are unspecified.
+/// One bit for each row: what `f` says of its values. `rows` counts where both are constants; bits past the
+/// end are unspecified.
 #[inline]
 pub(crate) fn test<A: Copy, B: Copy>(
     a: Lane<'_, A>,

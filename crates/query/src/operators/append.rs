@@ -1,10 +1,12 @@
 //! The rows of several pipelines, one after the other, as a source.
 //!
-//! `execution` makes it for `Plan::Append`. A unit of a part is handed out together with transforms of that part, so that any thread can run it; transforms are kept in a pool,
-//! because what they remember between batches is worth keeping. A part with rows that come after all others (the rest of a right join) cannot tell from here when
-//! other threads are done with its units: it runs on the main thread.
+//! `execution` makes it for `Plan::Append`. A unit of a part is handed out together with transforms of that
+//! part, so that any thread can run it; transforms are kept in a pool, because what they remember between
+//! batches is worth keeping. A part with rows that come after all others (the rest of a right join) cannot
+//! tell from here when other threads are done with its units: it runs on the main thread.
 //!
-//! Where a sort wants the first rows only (`Source::rank`), the part whose next rows can come first is asked next, under one bound for all.
+//! Where a sort wants the first rows only (`Source::rank`), the part whose next rows can come first is asked
+//! next, under one bound for all.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
@@ -121,7 +123,8 @@ impl Source for Append {
 
     fn rank(&mut self, column: usize, bound: &Arc<Bound>) -> bool {
         for part in &mut self.parts {
-            // What runs before a part's first row runs for one part at a time: such a part is not asked how early its rows come.
+            // What runs before a part's first row runs for one part at a time: such a part is not asked how
+            // early its rows come.
             let alone = !part.pipeline.builds.is_empty()
                 || part.pipeline.transforms.iter().any(|transform| transform.has_rest());
             let column = part.pipeline.source_column(column).filter(|_| !alone);

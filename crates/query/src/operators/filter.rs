@@ -1,7 +1,8 @@
 //! Keeping the rows for which a condition is TRUE.
 //!
-//! Right above a source the condition is the source's to look at, if it wants to: it then decodes the other columns for the rows that pass. Conditions keep their order:
-//! one is offered only if all those below it may be.
+//! Right above a source the condition is the source's to look at, if it wants to: it then decodes the other
+//! columns for the rows that pass. Conditions keep their order: one is offered only if all those below it may
+//! be.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

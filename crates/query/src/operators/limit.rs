@@ -1,4 +1,5 @@
-//! OFFSET and LIMIT: the sink of `Plan::Limit`. It keeps the rows that are wanted and says when it has them, which ends the pipeline.
+//! OFFSET and LIMIT: the sink of `Plan::Limit`. It keeps the rows that are wanted and says when it has them,
+//! which ends the pipeline.
 
 use std::any::Any;
 use std::sync::{Arc, Mutex};
@@ -58,7 +59,8 @@ impl Sink for Limit {
 
 struct Local {
     state: Arc<Mutex<State>>,
-    /// What this thread has added to the memory held, less what it has taken away by spilling: the sum of all threads' is what there is.
+    /// What this thread has added to the memory held, less what it has taken away by spilling: the sum of all
+    /// threads' is what there is.
     held: usize,
 }
 

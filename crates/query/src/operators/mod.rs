@@ -32,7 +32,8 @@ pub fn project(expressions: &[Expression], input: &[LogicalType]) -> Arc<dyn Tra
     Arc::new(project::Project::new(expressions, input))
 }
 
-/// Has what follows see few rows at a time where it makes long values of them; `width` columns are what it reads from.
+/// Has what follows see few rows at a time where it makes long values of them; `width` columns are what it
+/// reads from.
 pub fn in_portions<'a>(
     pipeline: &mut Pipeline,
     expressions: impl IntoIterator<Item = &'a Expression>,

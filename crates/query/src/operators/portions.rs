@@ -1,7 +1,8 @@
 //! Handing on batches in portions, where an operator makes long values of their rows.
 //!
-//! A function of the host's that makes texts may make long ones of short ones (`repeat`); those of a whole batch are in memory together. Put before operators that call one
-//! (`execution/build`). What is computed once for each entry of a dictionary needs none, and would cost more by it.
+//! A function of the host's that makes texts may make long ones of short ones (`repeat`); those of a whole
+//! batch are in memory together. Put before operators that call one (`execution/build`). What is computed
+//! once for each entry of a dictionary needs none, and would cost more by it.
 
 use vector::{LogicalType, Values};
 
@@ -17,7 +18,8 @@ pub struct Portions {
 }
 
 impl Portions {
-    /// For an operator with these expressions over columns of these types; None where nothing of it makes long values.
+    /// For an operator with these expressions over columns of these types; None where nothing of it makes
+    /// long values.
     pub fn of<'a>(expressions: impl IntoIterator<Item = &'a Expression>, width: usize) -> Option<Self> {
         let mut functions = Vec::new();
         expressions.into_iter().for_each(|expression| find(expression, width, &mut functions));

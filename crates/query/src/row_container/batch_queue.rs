@@ -1,4 +1,5 @@
-//! Batches that wait to be read in the order they came: in memory, or all in a temporary file once there is too much of them.
+//! Batches that wait to be read in the order they came: in memory, or all in a temporary file once there is
+//! too much of them.
 //!
 //! Everything is put in before the first batch is taken out.
 

@@ -1,7 +1,10 @@
-//! Small codes for the values of a row: where keys have few values or a small range, a row becomes one integer.
+//! Small codes for the values of a row: where keys have few values or a small range, a row becomes one
+//! integer.
 //!
-//! Integers and decimals of one scale are coded by their distance from the least one, dictionary codes and texts by the order in which they were first met. The codes of a row stand
-//! side by side. Code 0 is NULL. Invariant: a code stands for one combination of values only, until a column needs more bits; the codes of all rows change then.
+//! Integers and decimals of one scale are coded by their distance from the least one, dictionary codes and
+//! texts by the order in which they were first met. The codes of a row stand side by side. Code 0 is NULL.
+//! Invariant: a code stands for one combination of values only, until a column needs more bits; the codes of
+//! all rows change then.
 
 use std::sync::Arc;
 
@@ -97,7 +100,8 @@ impl Coding {
         self.bits
     }
 
-    /// The code of each row; true where rows that came before have other codes now, None where these rows cannot be coded.
+    /// The code of each row; true where rows that came before have other codes now, None where these rows
+    /// cannot be coded.
     pub fn encode(
         &mut self,
         columns: &[Arc<Vector>],
@@ -126,7 +130,8 @@ impl Coding {
 }
 
 impl Coder {
-    /// Adds the code of each row, shifted; true where the codes of values changed, None where they need more than `room` bits.
+    /// Adds the code of each row, shifted; true where the codes of values changed, None where they need more
+    /// than `room` bits.
     fn code(
         &mut self,
         column: &Arc<Vector>,

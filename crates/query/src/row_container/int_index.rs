@@ -1,4 +1,5 @@
-//! Numbers of single integers and of pairs: an open-addressing table with the integers in it, so that looking one up touches one place.
+//! Numbers of single integers and of pairs: an open-addressing table with the integers in it, so that looking
+//! one up touches one place.
 
 use vector::{Bitmap, Values, Vector};
 
@@ -85,7 +86,8 @@ impl IntIndex {
         Ok(())
     }
 
-    /// Numbers the rows of a flat vector; rows seen for the first time count up `known` and are appended to `fresh`, unless frozen.
+    /// Numbers the rows of a flat vector; rows seen for the first time count up `known` and are appended to
+    /// `fresh`, unless frozen.
     pub fn number(
         &mut self,
         vector: &Vector,

@@ -1,6 +1,8 @@
-//! Rows that operators keep: hashes of rows, columns of kept values that grow, and batches written to temporary files.
+//! Rows that operators keep: hashes of rows, columns of kept values that grow, and batches written to
+//! temporary files.
 //!
-//! Shared by aggregation, sorting, joins and windows. Kept values are columns, too: a group's key or a build row is a position, and its values are found there.
+//! Shared by aggregation, sorting, joins and windows. Kept values are columns, too: a group's key or a build
+//! row is a position, and its values are found there.
 
 mod batch_queue;
 mod coding;
@@ -42,8 +44,9 @@ pub fn nulls(logical: LogicalType, rows: usize) -> Vector {
     Vector::new(logical, Values::Constant(Box::new(one), rows))
 }
 
-/// The same values in few large buffers, and without what no view points at: taking rows copies the list of buffers, and holds them. Values that many rows share are left where they
-/// are, if they are long: each row would get its own.
+/// The same values in few large buffers, and without what no view points at: taking rows copies the list of
+/// buffers, and holds them. Values that many rows share are left where they are, if they are long: each row
+/// would get its own.
 pub fn compacted(views: &ByteViews) -> Result<ByteViews> {
     const BUFFER: usize = 1 << 30;
     const COPIED: usize = 16 << 20;
@@ -91,7 +94,8 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
 
-    /// A long text that many rows share stays one; long texts of which each row has its own come into one buffer.
+    /// A long text that many rows share stays one; long texts of which each row has its own come into one
+    /// buffer.
     #[test]
     fn shared_values_are_not_multiplied() {
         let long: ByteViews =

@@ -1,8 +1,11 @@
 //! Numbers for rows by value: what grouping and DISTINCT use.
 //!
-//! As long as rows can be coded as integers (`coding`), numbers are found by code: in an array with a place for each code where those are few compared with the rows, in
-//! an open-addressing table of integers otherwise. When the codes of all rows change, these are made anew from the values kept. Rows that cannot be coded are in a
-//! `RowSet`, from then on all of them. Rows of one column that come as codes of a dictionary are numbered by a memo of its entries. Invariant: numbers never change, and are given in the order in which rows were first seen.
+//! As long as rows can be coded as integers (`coding`), numbers are found by code: in an array with a place
+//! for each code where those are few compared with the rows, in an open-addressing table of integers
+//! otherwise. When the codes of all rows change, these are made anew from the values kept. Rows that cannot
+//! be coded are in a `RowSet`, from then on all of them. Rows of one column that come as codes of a
+//! dictionary are numbered by a memo of its entries. Invariant: numbers never change, and are given in the
+//! order in which rows were first seen.
 
 use std::sync::Arc;
 
@@ -39,7 +42,8 @@ pub struct Numbering {
     known: bool,
 }
 
-/// Numbers of the entries of the dictionary that was met last, for rows of one column: one more than the number, 0 where not known.
+/// Numbers of the entries of the dictionary that was met last, for rows of one column: one more than the
+/// number, 0 where not known.
 #[derive(Debug, Default)]
 struct Memo {
     dictionary: Option<u64>,
@@ -254,7 +258,8 @@ impl Coded {
         self.columns.iter().map(|column| Arc::new(column.slice(start, len))).collect()
     }
 
-    /// Codes these rows, and sees to it that there is a place for each code; arrays have `most` places. False: these rows cannot be coded.
+    /// Codes these rows, and sees to it that there is a place for each code; arrays have `most` places.
+    /// False: these rows cannot be coded.
     fn prepare(&mut self, columns: &[Arc<Vector>], rows: usize, most: u64) -> Result<bool> {
         let Some(changed) = self.coding.encode(columns, rows, &mut self.codes)? else { return Ok(false) };
         let array = 1u64 << self.coding.bits() <= most;
@@ -293,7 +298,8 @@ impl Coded {
         }
     }
 
-    /// Makes the places anew for the codes that rows have now; the codes of the batch at hand stay. False: it cannot be done.
+    /// Makes the places anew for the codes that rows have now; the codes of the batch at hand stay. False: it
+    /// cannot be done.
     fn rebuild(&mut self, array: bool) -> Result<bool> {
         let places = 1usize << self.coding.bits();
         self.places = if array {

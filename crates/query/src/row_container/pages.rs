@@ -1,8 +1,10 @@
 //! Batches in temporary files: written one after the other, read back in that order.
 //!
-//! A page is one batch, its columns flat: validity, then the values end to end, little-endian. Rows of small batches are put together to one page, and pages are gathered to `BUFFER` bytes
-//! before they go to the file, which is made then: an operator of many partitions has many with a few rows each, and a page of a few rows costs as much to write, read and work on as one of
-//! hundreds. The file is this process's own; still, a page that is too short is an error and not a panic.
+//! A page is one batch, its columns flat: validity, then the values end to end, little-endian. Rows of small
+//! batches are put together to one page, and pages are gathered to `BUFFER` bytes before they go to the file,
+//! which is made then: an operator of many partitions has many with a few rows each, and a page of a few rows
+//! costs as much to write, read and work on as one of hundreds. The file is this process's own; still, a page
+//! that is too short is an error and not a panic.
 
 use std::sync::Arc;
 
@@ -136,7 +138,8 @@ impl BatchFile {
         self.write_page(&columns, rows)
     }
 
-    /// Appends flat columns as a page. An interrupt point, as is `read`: whoever writes or reads much of a file need not have one.
+    /// Appends flat columns as a page. An interrupt point, as is `read`: whoever writes or reads much of a
+    /// file need not have one.
     fn write_page(&mut self, columns: &[Arc<Vector>], rows: usize) -> Result<()> {
         interrupt::check()?;
         let start = self.buffer.len();
@@ -164,7 +167,8 @@ impl BatchFile {
         Ok(())
     }
 
-    /// Nothing more is written for now: it holds no buffer, or a few bytes that are not worth a file, until it is read.
+    /// Nothing more is written for now: it holds no buffer, or a few bytes that are not worth a file, until
+    /// it is read.
     pub fn rest(&mut self) -> Result<()> {
         self.close_page()?;
         if self.file.is_none() && self.buffer.len() <= FEW {
@@ -528,7 +532,8 @@ mod tests {
         assert!(file.rest().is_err());
     }
 
-    /// Rows of small batches come back in few pages, also where numerics of another scale, wide ones and NaN are among them.
+    /// Rows of small batches come back in few pages, also where numerics of another scale, wide ones and NaN
+    /// are among them.
     #[test]
     fn small_batches_become_pages() {
         let number = |row: usize, b: &mut VectorBuilder| match row % 1_000 {

@@ -1,7 +1,8 @@
 //! Asking for memory before it is needed.
 //!
-//! Called by what looks up keys in large tables: the places of some rows are asked for, then the rows are looked up. A processor waits for many places at once that
-//! way, also where a branch on what it finds would make it guess wrong and begin again.
+//! Called by what looks up keys in large tables: the places of some rows are asked for, then the rows are
+//! looked up. A processor waits for many places at once that way, also where a branch on what it finds would
+//! make it guess wrong and begin again.
 #![allow(unsafe_code)]
 
 /// Rows whose places are asked for at once.
@@ -15,7 +16,8 @@ pub fn prefetch<T>(from: &[T], at: usize) {
     #[cfg(target_arch = "x86_64")]
     if let Some(place) = from.get(at) {
         use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-        // SAFETY: a hint about a valid address; it reads nothing that the program sees. SSE is part of x86-64.
+        // SAFETY: a hint about a valid address; it reads nothing that the program sees. SSE is part of
+        // x86-64.
         unsafe { _mm_prefetch::<_MM_HINT_T0>(std::ptr::from_ref(place).cast()) };
     }
     #[cfg(not(target_arch = "x86_64"))]

@@ -1,7 +1,8 @@
 //! A column of kept values that grows: the keys of groups, distinct values, kept rows.
 //!
-//! Values are appended from rows of vectors, compared with rows of vectors, and given back as flat vectors. Equality is that of grouping: NULL equals NULL, -0 equals 0, NaN equals NaN,
-//! decimals by value. Invariant: what was appended first is given back as it came (1.0 stays 1.0 though 1.00 is equal).
+//! Values are appended from rows of vectors, compared with rows of vectors, and given back as flat vectors.
+//! Equality is that of grouping: NULL equals NULL, -0 equals 0, NaN equals NaN, decimals by value. Invariant:
+//! what was appended first is given back as it came (1.0 stays 1.0 though 1.00 is equal).
 
 use std::cmp::Ordering;
 
@@ -177,7 +178,8 @@ impl ValueColumn {
         Ok(())
     }
 
-    /// Clears `equal[i]` where the vector's row `rows[i]` differs from the value at `at[i]`. The vector is flat.
+    /// Clears `equal[i]` where the vector's row `rows[i]` differs from the value at `at[i]`. The vector is
+    /// flat.
     pub fn compare(&self, with: &Vector, rows: &[u32], at: &[u32], equal: &mut [bool]) -> Result<()> {
         match (&self.lane, &with.values) {
             (Lane::Bool(a), Values::Bool(b)) => {
@@ -451,7 +453,8 @@ pub const fn integer_of(special: Special) -> i128 {
     }
 }
 
-/// The integers of decimals, with those that stand for what is no number in its place; None where one has too many digits.
+/// The integers of decimals, with those that stand for what is no number in its place; None where one has too
+/// many digits.
 pub fn integers_of(numeric: &NumericValues) -> Option<Vec<i128>> {
     let mut ints: Vec<i128> = (0..numeric.len()).map(|row| numeric.ints.get(row)).collect();
     for (row, special) in numeric.specials()? {

@@ -1,4 +1,5 @@
-//! A slow reference for expressions: one row and one plain value at a time, written without looking at the evaluator.
+//! A slow reference for expressions: one row and one plain value at a time, written without looking at the
+//! evaluator.
 #![allow(dead_code, clippy::panic, clippy::unwrap_used)]
 
 use query::{Expression, Function};

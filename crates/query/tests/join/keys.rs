@@ -6,7 +6,8 @@ use std::sync::Arc;
 use query::Batch;
 use vector::{Dictionary, LogicalType, Values, Vector, VectorBuilder};
 
-/// A key's type. Values are small numbers, given to each side in the way that is most different and still equal.
+/// A key's type. Values are small numbers, given to each side in the way that is most different and still
+/// equal.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Key {
     Small,

@@ -1,6 +1,8 @@
-//! Joins: every kind against nested loops, over every form of key, encoded in every way, in several batches, with NULLs and duplicates.
+//! Joins: every kind against nested loops, over every form of key, encoded in every way, in several batches,
+//! with NULLs and duplicates.
 //!
-//! `keys` makes the two sides, `source` serves them, `model` says what a join gives, `check` compares; `kinds`, `spill` and `nested` hold the tests.
+//! `keys` makes the two sides, `source` serves them, `model` says what a join gives, `check` compares;
+//! `kinds`, `spill` and `nested` hold the tests.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::expect_used)]
 
 mod check;

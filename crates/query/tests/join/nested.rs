@@ -57,7 +57,8 @@ fn appended_parts_keep_their_own_rest() {
     assert_eq!(got, wanted);
 }
 
-/// Groups by the first two columns, joined on one or both with a few rows: what comes out, and how many rows were aggregated.
+/// Groups by the first two columns, joined on one or both with a few rows: what comes out, and how many rows
+/// were aggregated.
 fn groups_joined(function: AggregateFunction, argument: LogicalType, both: bool) -> (Vec<String>, usize) {
     let result = if function == AggregateFunction::Sum { argument } else { LogicalType::Int64 };
     let types = [LogicalType::Int32, LogicalType::Int64, argument];
@@ -109,7 +110,8 @@ fn groups_joined(function: AggregateFunction, argument: LogicalType, both: bool)
     (got, served.load(Ordering::Relaxed))
 }
 
-/// A join above an aggregation narrows what is aggregated, by the columns that are grouped by, where groups that are left out could not have ended the query.
+/// A join above an aggregation narrows what is aggregated, by the columns that are grouped by, where groups
+/// that are left out could not have ended the query.
 #[test]
 fn groups_that_a_join_drops_are_not_made() {
     let (groups, aggregated) = groups_joined(AggregateFunction::Count, LogicalType::Int64, true);

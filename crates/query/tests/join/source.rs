@@ -1,4 +1,5 @@
-//! A side of a join as a source that leaves out the rows that the join says it does not need, and a host that never interrupts.
+//! A side of a join as a source that leaves out the rows that the join says it does not need, and a host that
+//! never interrupts.
 
 use std::cmp::Ordering;
 use std::collections::VecDeque;

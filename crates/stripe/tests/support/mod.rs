@@ -1,5 +1,5 @@
-//! Random columns for the stripe's tests: every type, every pattern of NULLs and of values, from a seed. Owns the
-//! generator and the comparison of rows; each test file includes it.
+//! Random columns for the stripe's tests: every type, every pattern of NULLs and of values, from a seed. Owns
+//! the generator and the comparison of rows; each test file includes it.
 #![allow(dead_code, missing_docs, clippy::unwrap_used, clippy::cast_possible_truncation)]
 
 use vector::{CompareOp, LogicalType, Predicate, Scalar, Values, Vector, VectorBuilder, compare_decimals};

@@ -1,7 +1,8 @@
 //! Many rows of one template at once, step by step instead of row by row.
 //!
-//! Called by `fill.rs` for runs of rows of one template whose lengths do not differ much. A step is looked at once a batch and then done to all
-//! rows in one short loop (`kernels/rows.rs`), which is more than twice as fast as running the program for each row.
+//! Called by `fill.rs` for runs of rows of one template whose lengths do not differ much. A step is looked at
+//! once a batch and then done to all rows in one short loop (`kernels/rows.rs`), which is more than twice as
+//! fast as running the program for each row.
 //!
 //! Invariant: gives the same rows as `fill::row`.
 
@@ -187,7 +188,8 @@ fn numbers<'n>(values: impl Iterator<Item = (&'n i64, &'n i16)>, rows: &mut Rows
     }))
 }
 
-/// Stores each row's word: its bits in the literal, plus length or end of the child that began at `before`, plus `add`.
+/// Stores each row's word: its bits in the literal, plus length or end of the child that began at `before`,
+/// plus `add`.
 #[inline(never)]
 fn complete(
     containers: &Containers,

@@ -1,11 +1,11 @@
 //! Runs templates' programs forwards: rows of literal bytes and hole contents, put end to end.
 //!
-//! Called by the template node for whole chunks and for taken rows alike. Idea: each path column becomes a *lane* that
-//! gives its next value cheaply (a dictionary's short entries lie in slots of 16 bytes that are stored with one move), and a
-//! row costs one short loop over its program's steps. Nothing here knows jsonb.
+//! Called by the template node for whole chunks and for taken rows alike. Idea: each path column becomes a
+//! *lane* that gives its next value cheaply (a dictionary's short entries lie in slots of 16 bytes that are
+//! stored with one move), and a row costs one short loop over its program's steps. Nothing here knows jsonb.
 //!
-//! Invariant: a row never writes past the `limit` declared for all rows; programs, codes and numbers may be anything, wrong ones give
-//! `Corrupt`.
+//! Invariant: a row never writes past the `limit` declared for all rows; programs, codes and numbers may be
+//! anything, wrong ones give `Corrupt`.
 
 use std::sync::Arc;
 
@@ -112,8 +112,8 @@ impl Positions {
     }
 }
 
-/// Builds the rows whose templates are `shapes`, taking values from `lanes` in order. `total` is what the rows must come to;
-/// `None` where the caller does not know.
+/// Builds the rows whose templates are `shapes`, taking values from `lanes` in order. `total` is what the
+/// rows must come to; `None` where the caller does not know.
 pub fn fill(
     programs: &[Program],
     shapes: &[u32],
@@ -158,7 +158,8 @@ fn fill_side_by_side(
             *slot = Plan::new(program, taken, &longest);
         }
         let plan = slot.as_ref().ok_or_else(broken)?;
-        // Where rows differ so much that stretches would waste half the memory, all are built one by one instead.
+        // Where rows differ so much that stretches would waste half the memory, all are built one by one
+        // instead.
         if run.len() >= MIN_RUN && plan.stride <= average + average / 2 + 64 {
             for batch in run.chunks(BATCH) {
                 rows.begin(batch.len(), plan.stride);
@@ -220,7 +221,8 @@ fn room_of(program: &Program, taken: &[Taken<'_, '_>], longest: &[usize]) -> Opt
             Step::Literal { len, .. } => len as usize,
             Step::Value { path, .. } | Step::Whole { path } => {
                 let (taken, longest) = (taken.get(path as usize)?, *longest.get(path as usize)?);
-                // A row may take several values of a lane; where some are long, the longest of those near bounds each.
+                // A row may take several values of a lane; where some are long, the longest of those near
+                // bounds each.
                 let near = if longest <= NEAR_BYTES { None } else { Some(program.steps.len()) };
                 3 + near.map_or(longest, |near| longest_of(taken.lane, taken.next, near))
             }

@@ -1,13 +1,14 @@
 //! Reads a value as PostgreSQL jsonb and writes the template it belongs to.
 //!
-//! Called by the template encoder when no known template fits a value. Layout read here (`utils/jsonb.h`): a container is a header word
-//! (count and kind), one JEntry word a child (an object's keys first, then its values), then the children's bytes; a
-//! JEntry holds a kind and either a length or, every 32nd, an end offset; containers and numerics start at multiples of four bytes. All
-//! little-endian, because the host's machine is.
+//! Called by the template encoder when no known template fits a value. Layout read here (`utils/jsonb.h`): a
+//! container is a header word (count and kind), one JEntry word a child (an object's keys first, then its
+//! values), then the children's bytes; a JEntry holds a kind and either a length or, every 32nd, an end
+//! offset; containers and numerics start at multiples of four bytes. All little-endian, because the host's
+//! machine is.
 //!
-//! Nothing is trusted: the value may be any bytes. What comes out is only a proposal, which the matcher proves or refuses byte by
-//! byte. Scalars become holes, so values that differ only in them share a template; keys, array lengths, nesting and NULLs make
-//! the template.
+//! Nothing is trusted: the value may be any bytes. What comes out is only a proposal, which the matcher
+//! proves or refuses byte by byte. Scalars become holes, so values that differ only in them share a template;
+//! keys, array lengths, nesting and NULLs make the template.
 
 use std::collections::HashMap;
 

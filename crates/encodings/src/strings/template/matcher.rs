@@ -1,7 +1,8 @@
 //! Runs a template's program backwards over a value: does it fit, and what are its holes?
 //!
-//! Called by the template encoder for every value, so that a fitting template is the proof that decoding gives the same
-//! bytes: every byte of the value was either compared with a literal, recomputed (words, padding), or captured.
+//! Called by the template encoder for every value, so that a fitting template is the proof that decoding
+//! gives the same bytes: every byte of the value was either compared with a literal, recomputed (words,
+//! padding), or captured.
 
 use super::jsonb::{LENGTH_MASK, Shape};
 use super::number;
@@ -35,7 +36,8 @@ struct Positions {
     literals: [usize; MAX_CONTAINERS],
 }
 
-/// Fits `value` to `shape`; the holes (path, content) are left in `holes`, in order. False when it does not fit.
+/// Fits `value` to `shape`; the holes (path, content) are left in `holes`, in order. False when it does not
+/// fit.
 pub fn fit(shape: &Shape, value: &[u8], holes: &mut Vec<(u32, Hole)>) -> bool {
     holes.clear();
     try_fit(shape, value, holes).is_some()

@@ -1,12 +1,15 @@
 //! Reading shredded columns: template numbers, path columns, rows put together again.
 //!
-//! Payload: bytes of all rows (varint), an integer node of the template numbers (with its length before it), then for every path in order the
-//! values nodes of its child columns (each with its length before it; nothing where no row of the chunk takes a value of the path).
-//! How many values a path column has follows from the template numbers, so it is not stored.
+//! Payload: bytes of all rows (varint), an integer node of the template numbers (with its length before it),
+//! then for every path in order the values nodes of its child columns (each with its length before it;
+//! nothing where no row of the chunk takes a value of the path). How many values a path column has follows
+//! from the template numbers, so it is not stored.
 //!
-//! Who takes single rows out of a chunk does so again and again: what follows from all the template numbers is found out once and kept in the node.
+//! Who takes single rows out of a chunk does so again and again: what follows from all the template numbers
+//! is found out once and kept in the node.
 //!
-//! Invariant: child nodes lie one after the other behind their lengths, so one path can be read without the others.
+//! Invariant: child nodes lie one after the other behind their lengths, so one path can be read without the
+//! others.
 
 use std::cell::OnceCell;
 use std::sync::Arc;
@@ -113,8 +116,8 @@ impl TemplateNode<'_> {
     fn numbers(&self, shared: &Templates) -> Result<Vec<u32>> {
         let mut numbers: Vec<u32> = Vec::new();
         self.templates.decode_into(&mut numbers)?;
-        // Every row has its template's literals, and no template has more values than words in them: so what follows from the
-        // template numbers is bounded by the chunk's own size.
+        // Every row has its template's literals, and no template has more values than words in them: so what
+        // follows from the template numbers is bounded by the chunk's own size.
         let mut least = 0u64;
         for &number in &numbers {
             match shared.programs.get(number as usize) {
@@ -363,7 +366,8 @@ impl Node for TemplateNode<'_> {
 fn places(shared: &Templates, known: &Numbered, rows: &[u32]) -> Vec<Vec<u32>> {
     let mut places: Vec<Vec<u32>> = vec![Vec::new(); shared.paths.len()];
     let mut cursors = vec![0u32; shared.paths.len()];
-    // Rows skipped since the last one taken, by template: a template's paths are moved on once for all of them.
+    // Rows skipped since the last one taken, by template: a template's paths are moved on once for all of
+    // them.
     let (mut next, mut skipped) = known.mark_before(rows.first().map_or(0, |&row| row as usize));
     let mut touched: Vec<u32> =
         (0u32..).zip(&skipped).filter(|(_, rows)| **rows > 0).map(|(number, _)| number).collect();

@@ -1,11 +1,11 @@
 //! PostgreSQL's short numeric form <-> a scaled integer and its display scale.
 //!
-//! The form (`utils/adt/numeric.c` describes it): a four-byte length word (bytes including itself, times four), a 16-bit
-//! header (0x8000, sign 0x2000, display scale in bits 7..13, weight of the first digit in seven bits), then base-10000 digits of 16
-//! bits without leading or trailing zero digits. All little-endian.
+//! The form (`utils/adt/numeric.c` describes it): a four-byte length word (bytes including itself, times
+//! four), a 16-bit header (0x8000, sign 0x2000, display scale in bits 7..13, weight of the first digit in
+//! seven bits), then base-10000 digits of 16 bits without leading or trailing zero digits. All little-endian.
 //!
-//! Called by the matcher (`parse`) and by the template kernel (`write`). Invariant: `parse` accepts exactly the byte
-//! strings that `write` makes of its result.
+//! Called by the matcher (`parse`) and by the template kernel (`write`). Invariant: `parse` accepts exactly
+//! the byte strings that `write` makes of its result.
 
 /// Integers of larger magnitude are not parsed: a thousandfold one must still fit 64 bits.
 pub const MAX_MAGNITUDE: u64 = i64::MAX as u64 / 1000;

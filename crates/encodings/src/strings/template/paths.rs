@@ -1,8 +1,9 @@
 //! Single paths of shredded JSON: their names, and their values without the documents around them.
 //!
-//! Called by readers of a chunk that want one path only ([`crate::SharedColumn::paths`], [`crate::Chunk::path`]). A path has no value in rows
-//! whose document lacks it, holds NULL there, or holds a value of another kind there (which is a path of its own with the same name);
-//! documents kept whole (path without components) hide theirs, so a reader must look at those too.
+//! Called by readers of a chunk that want one path only ([`crate::SharedColumn::paths`],
+//! [`crate::Chunk::path`]). A path has no value in rows whose document lacks it, holds NULL there, or holds a
+//! value of another kind there (which is a path of its own with the same name); documents kept whole (path
+//! without components) hide theirs, so a reader must look at those too.
 
 use vector::{Error, Result, Vector};
 
@@ -34,7 +35,8 @@ pub struct Path {
 pub struct PathColumn {
     /// The row of each value, ascending; a row has several values of a path through an array.
     pub rows: Vec<u32>,
-    /// Text and aligned: the bytes. Numbers: unscaled integers, and digits after the point. Flags: truth values. Empty without values.
+    /// Text and aligned: the bytes. Numbers: unscaled integers, and digits after the point. Flags: truth
+    /// values. Empty without values.
     pub columns: Vec<Vector>,
 }
 

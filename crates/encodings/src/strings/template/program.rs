@@ -1,13 +1,16 @@
-//! The program of a template: how one shape of value is put together from literal bytes and the values of path columns.
+//! The program of a template: how one shape of value is put together from literal bytes and the values of
+//! path columns.
 //!
-//! A template stands for all values that differ only in the contents and lengths of their holes. Its program runs from front to
-//! back: append literal bytes, append the next value of a path column, pad to four bytes, and put the length of what was
-//! appended (or its end offset) into a little-endian 32-bit word that was appended earlier. That is all PostgreSQL's jsonb layout
-//! needs (`utils/jsonb.h`: containers of JEntry words followed by the children's bytes), yet nothing here knows jsonb:
-//! `jsonb.rs` writes programs, `matcher.rs` runs them backwards over values, `kernels/template.rs` runs them forwards.
+//! A template stands for all values that differ only in the contents and lengths of their holes. Its program
+//! runs from front to back: append literal bytes, append the next value of a path column, pad to four bytes,
+//! and put the length of what was appended (or its end offset) into a little-endian 32-bit word that was
+//! appended earlier. That is all PostgreSQL's jsonb layout needs (`utils/jsonb.h`: containers of JEntry words
+//! followed by the children's bytes), yet nothing here knows jsonb: `jsonb.rs` writes programs, `matcher.rs`
+//! runs them backwards over values, `kernels/template.rs` runs them forwards.
 //!
-//! Invariant (checked by `Program::check` for every stored program): a word is only touched inside the literal that directly
-//! follows the `Begin` of its container, and every container is begun once, before it is used.
+//! Invariant (checked by `Program::check` for every stored program): a word is only touched inside the
+//! literal that directly follows the `Begin` of its container, and every container is begun once, before it
+//! is used.
 
 /// Most containers in one template.
 pub const MAX_CONTAINERS: usize = 64;
@@ -35,7 +38,8 @@ pub struct Word {
     pub container: u8,
     /// Bytes after the container's start.
     pub offset: u32,
-    /// `None`: the length of the child is added. `Some(base)`: its end, counted from `base` bytes after the container's start.
+    /// `None`: the length of the child is added. `Some(base)`: its end, counted from `base` bytes after the
+    /// container's start.
     pub end_from: Option<u32>,
 }
 

@@ -1,6 +1,7 @@
 //! Templates and paths as bytes: the shared section of a shredded column.
 //!
-//! FORMAT.md ("Templates") has the layout: programs, then paths with the shared sections of their child columns.
+//! FORMAT.md ("Templates") has the layout: programs, then paths with the shared sections of their child
+//! columns.
 //!
 //! Invariant: what `parse` returns has passed `Program::check`.
 

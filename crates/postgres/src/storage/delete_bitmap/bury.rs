@@ -1,7 +1,9 @@
 //! Deaths that a mover notes in bulk.
 //!
-//! Called by `table_am::packing` for rows of a stripe that it has just written and that are not to be: they died, or their stripe could not be had, after they were copied. Nobody
-//! else can see the stripe, so nobody has to be excluded. Invariant: written as the same command as the stripe, so whoever sees one sees the other.
+//! Called by `table_am::packing` for rows of a stripe that it has just written and that are not to be: they
+//! died, or their stripe could not be had, after they were copied. Nobody else can see the stripe, so nobody
+//! has to be excluded. Invariant: written as the same command as the stripe, so whoever sees one sees the
+//! other.
 
 use pgrx::pg_sys::{self, CommandId, Datum};
 
@@ -9,7 +11,8 @@ use super::super::side_indexes::Indexes;
 use super::super::side_table::SideTable;
 use super::{Entry, SPAN, form, set_bit};
 
-/// Kills rows of one stripe, given in order, as command `cid` of this transaction. Nothing has taken their places.
+/// Kills rows of one stripe, given in order, as command `cid` of this transaction. Nothing has taken their
+/// places.
 pub unsafe fn bury(storage_id: u64, rows: &[u64], cid: CommandId) {
     if rows.is_empty() {
         return;

@@ -1,15 +1,19 @@
-//! What this backend deletes in bulk: stripes claimed from all others for as long as their bits are in memory.
+//! What this backend deletes in bulk: stripes claimed from all others for as long as their bits are in
+//! memory.
 //!
-//! Called by `table_am::cold_change` for each cold row that a statement deletes or updates, and by the hooks around statements. After some
-//! rows of one stripe the command tries to exclude others from the stripe, at once or not at all; then nobody else
-//! can hold a lock on one of its rows, so that a death is a bit in memory (`mark`). The bits are written and the stripe is given back (`write_all`) when
-//! the statement ends (before its AFTER triggers), when a statement inside it begins, before this backend waits for anybody, when
-//! somebody waits for the stripe, when there are many, and before the (sub)transaction commits; a rollback discards them. Rows that were dead
-//! before are left to the slow way, which knows what to say of them.
+//! Called by `table_am::cold_change` for each cold row that a statement deletes or updates, and by the hooks
+//! around statements. After some rows of one stripe the command tries to exclude others from the stripe, at
+//! once or not at all; then nobody else can hold a lock on one of its rows, so that a death is a bit in
+//! memory (`mark`). The bits are written and the stripe is given back (`write_all`) when the statement ends
+//! (before its AFTER triggers), when a statement inside it begins, before this backend waits for anybody,
+//! when somebody waits for the stripe, when there are many, and before the (sub)transaction commits; a
+//! rollback discards them. Rows that were dead before are left to the slow way, which knows what to say of
+//! them.
 //!
-//! Invariants: a claim belongs to one command of one subtransaction, and its rows carry that xid and command id even where they are written inside a
-//! subtransaction that began later; nobody else sees a claimed stripe's rows change, or locks them; a claim is
-//! forgotten only when all it holds is written; no borrow of the registry is held across a call into the server.
+//! Invariants: a claim belongs to one command of one subtransaction, and its rows carry that xid and command
+//! id even where they are written inside a subtransaction that began later; nobody else sees a claimed
+//! stripe's rows change, or locks them; a claim is forgotten only when all it holds is written; no borrow of
+//! the registry is held across a call into the server.
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
@@ -32,12 +36,14 @@ use crate::table_am::tid;
 
 /// Rows of a stripe that a command changes one by one before it claims the stripe.
 const FIRST: u32 = 16;
-/// Proxies of a stripe that are looked at for each row changed so far, before a claim is given up as too dear.
+/// Proxies of a stripe that are looked at for each row changed so far, before a claim is given up as too
+/// dear.
 const PROXIES_A_ROW: usize = 64;
 /// Rows between two looks at who waits for the stripe.
 const LOOK: u32 = 256;
-/// Stripes that are claimed at a time: each takes a lock, of which the server has some thousands. Rows in the order of an index may come from all stripes in turn, and who gives
-/// stripes back changes rows one by one again.
+/// Stripes that are claimed at a time: each takes a lock, of which the server has some thousands. Rows in the
+/// order of an index may come from all stripes in turn, and who gives stripes back changes rows one by one
+/// again.
 const MOST_CLAIMS: usize = 1000;
 /// Claims that are asked about at a time.
 const ASKED: usize = 64;
@@ -153,7 +159,8 @@ pub unsafe fn mark(rel: Relation, row: u64, command: CommandId, successor: Optio
     }
 }
 
-/// Counts a row of a stripe that a command has changed; when it is time to claim the stripe, how many it had to change since the last time.
+/// Counts a row of a stripe that a command has changed; when it is time to claim the stripe, how many it had
+/// to change since the last time.
 pub unsafe fn due(entry: &StripeEntry, command: CommandId) -> Option<u32> {
     // SAFETY: plain numbers of the server's.
     let (transaction, subtransaction) =
@@ -181,9 +188,11 @@ fn zeroes(bytes: usize) -> Option<Vec<u8>> {
     Some(bits)
 }
 
-/// Claims a stripe whose lock this transaction shares, if that can be had at once, and not at the price of many more proxies to look at than the `changed` rows so far.
+/// Claims a stripe whose lock this transaction shares, if that can be had at once, and not at the price of
+/// many more proxies to look at than the `changed` rows so far.
 pub unsafe fn claim(rel: Relation, entry: &StripeEntry, changed: u32, command: CommandId) {
-    // SAFETY: rel is open. With all others excluded, who has locked or changed a row of the stripe has ended or is this transaction.
+    // SAFETY: rel is open. With all others excluded, who has locked or changed a row of the stripe has ended
+    // or is this transaction.
     unsafe {
         let bytes = (entry.row_count as usize).div_ceil(8);
         let Some((mut dead, bits)) = zeroes(bytes).zip(zeroes(bytes)) else { return };
@@ -235,7 +244,8 @@ pub fn marked_by(storage_id: u64, row: u64) -> Option<CommandId> {
     })
 }
 
-/// Gives claimed stripes back if somebody waits for one. Called by scans, which may go on for long without a row to change.
+/// Gives claimed stripes back if somebody waits for one. Called by scans, which may go on for long without a
+/// row to change.
 pub unsafe fn yield_to_waiters() {
     if !any() {
         return;
@@ -255,11 +265,13 @@ pub unsafe fn yield_to_waiters() {
     }
 }
 
-/// Writes what is in memory and gives all claimed stripes back. Not to be called while a content lock is held.
+/// Writes what is in memory and gives all claimed stripes back. Not to be called while a content lock is
+/// held.
 pub unsafe fn write_all() {
     while let Some(claim) = CLAIMS.with_borrow_mut(|claims| claims.last_mut().map(|claim| &raw mut *claim)) {
-        // SAFETY: claims are only made by this backend's statements, none of which runs before the claim is popped: it stays where
-        // it is while it is written. An ERROR leaves it to the next try, or to the rollback.
+        // SAFETY: claims are only made by this backend's statements, none of which runs before the claim is
+        // popped: it stays where it is while it is written. An ERROR leaves it to the next try, or to the
+        // rollback.
         unsafe {
             let rel = pg_sys::table_open((*claim).table, pg_sys::RowExclusiveLock as i32);
             (*claim).write(rel);

@@ -1,8 +1,9 @@
 //! Asking the delete bitmaps.
 //!
-//! Callers: `row_proxy::visibility`, which joins the answers with those of the proxies, and writers of single rows. Each row of the
-//! catalog is judged by the caller's own snapshot in place; what this backend has marked and not written yet is asked of `claim`. Nothing here waits or decodes; it may run while
-//! the caller holds a lock on an index page (protocol point 6).
+//! Callers: `row_proxy::visibility`, which joins the answers with those of the proxies, and writers of single
+//! rows. Each row of the catalog is judged by the caller's own snapshot in place; what this backend has
+//! marked and not written yet is asked of `claim`. Nothing here waits or decodes; it may run while the caller
+//! holds a lock on an index page (protocol point 6).
 
 use std::ops::Range;
 
@@ -67,7 +68,8 @@ unsafe fn walk(storage_id: u64, rows: &Range<u64>, mut step: impl FnMut(&Cursor,
     }
 }
 
-/// Whether a snapshot sees what a row of the catalog says. Snapshots that judge by who else may look go by what has been committed.
+/// Whether a snapshot sees what a row of the catalog says. Snapshots that judge by who else may look go by
+/// what has been committed.
 unsafe fn sees(cursor: &Cursor, snapshot: Snapshot) -> bool {
     // SAFETY: the snapshot is live.
     unsafe {
@@ -77,8 +79,8 @@ unsafe fn sees(cursor: &Cursor, snapshot: Snapshot) -> bool {
     }
 }
 
-/// What `snapshot` sees dead among `rows`, in order of first row numbers; None when it is more than `limit` rows of the catalog. Snapshots that
-/// wait for writers are served row by row (`is_dead`).
+/// What `snapshot` sees dead among `rows`, in order of first row numbers; None when it is more than `limit`
+/// rows of the catalog. Snapshots that wait for writers are served row by row (`is_dead`).
 pub unsafe fn masks(
     rel: Relation,
     storage_id: u64,
@@ -104,7 +106,8 @@ pub unsafe fn masks(
     (seen <= limit).then_some(found)
 }
 
-/// Whether a bulk change has killed the row for `snapshot`. A SnapshotDirty learns whose change is still going on, and has the row.
+/// Whether a bulk change has killed the row for `snapshot`. A SnapshotDirty learns whose change is still
+/// going on, and has the row.
 pub unsafe fn is_dead(rel: Relation, storage_id: u64, row: u64, snapshot: Snapshot) -> bool {
     let mut dead = false;
     // SAFETY: see `walk`; rel is open and the snapshot live.
@@ -153,7 +156,8 @@ pub enum Change {
 /// What has become of a row. The caller keeps others from changing the stripe in bulk.
 pub unsafe fn last_change(storage_id: u64, row: u64) -> Change {
     let mut found = Change::None;
-    // SAFETY: see `walk`; cmin is asked of rows of this transaction only. "Running" before "committed", as everywhere in the server.
+    // SAFETY: see `walk`; cmin is asked of rows of this transaction only. "Running" before "committed", as
+    // everywhere in the server.
     unsafe {
         walk(storage_id, &(row..row + 1), |cursor, entry| {
             if !entry.has(row) || cursor.is_void() {
@@ -188,7 +192,8 @@ pub unsafe fn touches(storage_id: u64, rows: &Range<u64>) -> bool {
     found
 }
 
-/// Calls `with` for each row whose death in bulk is committed or our own, and who killed it (invalid when frozen).
+/// Calls `with` for each row whose death in bulk is committed or our own, and who killed it (invalid when
+/// frozen).
 pub unsafe fn for_each_dead(storage_id: u64, rows: &Range<u64>, mut with: impl FnMut(u64, TransactionId)) {
     // SAFETY: see `walk`.
     unsafe {
@@ -202,8 +207,8 @@ pub unsafe fn for_each_dead(storage_id: u64, rows: &Range<u64>, mut with: impl F
     }
 }
 
-/// What is dead to every snapshot: rows of the catalog that were written before `oldest_xmin`, in order of first row numbers. `with` gets each
-/// writer (invalid when frozen).
+/// What is dead to every snapshot: rows of the catalog that were written before `oldest_xmin`, in order of
+/// first row numbers. `with` gets each writer (invalid when frozen).
 pub unsafe fn dead_to_all(
     storage_id: u64,
     oldest_xmin: TransactionId,
@@ -226,7 +231,8 @@ pub unsafe fn dead_to_all(
     found
 }
 
-/// Every row whose death in bulk is committed or our own and that some snapshot may still have, with who knows of its death.
+/// Every row whose death in bulk is committed or our own and that some snapshot may still have, with who
+/// knows of its death.
 pub unsafe fn dying(storage_id: u64, horizon: &Horizon) -> Vec<(u64, Age)> {
     let mut found = Vec::new();
     // SAFETY: see `walk`.

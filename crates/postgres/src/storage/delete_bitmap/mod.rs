@@ -1,13 +1,16 @@
-//! `engine.delete_bitmap`: the rows of stripes that commands have deleted or updated in bulk (protocol point 3).
+//! `engine.delete_bitmap`: the rows of stripes that commands have deleted or updated in bulk (protocol point
+//! 3).
 //!
-//! A row of the catalog says that the transaction in its xmin, as command cmin, has killed the rows whose bits are set, and what has taken
-//! their places. It is only ever inserted, so savepoints, two-phase commit, command ids and visibility are the server's: a cold row
-//! is dead for a snapshot when the snapshot sees a row of this catalog that has its bit. `claim` collects what a command deletes, under
-//! the stripe's exclusive lock, and writes it; `bury` writes for movers; `lookup` answers readers (through `row_proxy::visibility`) and other writers.
+//! A row of the catalog says that the transaction in its xmin, as command cmin, has killed the rows whose
+//! bits are set, and what has taken their places. It is only ever inserted, so savepoints, two-phase commit,
+//! command ids and visibility are the server's: a cold row is dead for a snapshot when the snapshot sees a
+//! row of this catalog that has its bit. `claim` collects what a command deletes, under the stripe's
+//! exclusive lock, and writes it; `bury` writes for movers; `lookup` answers readers (through
+//! `row_proxy::visibility`) and other writers.
 //!
-//! Invariants: rows are written only while their writer has excluded all others from the stripe; no row spans more than
-//! `SPAN` numbers; a row fits its page, so that reading one never leaves the page; one that was rolled back is void, and
-//! nobody minds it.
+//! Invariants: rows are written only while their writer has excluded all others from the stripe; no row spans
+//! more than `SPAN` numbers; a row fits its page, so that reading one never leaves the page; one that was
+//! rolled back is void, and nobody minds it.
 
 mod bury;
 mod claim;

@@ -1,9 +1,10 @@
 //! Where the rows of a command go: to the heap, into memory, or under a row number at once.
 //!
-//! Asked once per command and table. Rows may wait in memory only when nothing looks at a row's TID before the command ends: no
-//! index entry, no AFTER ROW trigger (foreign keys are such), no RETURNING, no move between partitions. A caller that no hook
-//! announced (a logical replication worker, another extension's C code) may do anything with the TID and gets hot rows. Tables that
-//! are published, or that a replication slot decodes, get hot rows only.
+//! Asked once per command and table. Rows may wait in memory only when nothing looks at a row's TID before
+//! the command ends: no index entry, no AFTER ROW trigger (foreign keys are such), no RETURNING, no move
+//! between partitions. A caller that no hook announced (a logical replication worker, another extension's C
+//! code) may do anything with the TID and gets hot rows. Tables that are published, or that a replication
+//! slot decodes, get hot rows only.
 
 use pgrx::pg_sys::{self, CommandId, Oid, Relation};
 
@@ -14,8 +15,8 @@ use crate::compat;
 use crate::host::relation;
 use crate::storage::decoding;
 
-/// What to do with rows of `command` into `rel`, and whether the statement may ask for xmin and the like of rows it has just
-/// inserted. None: hot rows, and not even worth remembering.
+/// What to do with rows of `command` into `rel`, and whether the statement may ask for xmin and the like of
+/// rows it has just inserted. None: hot rows, and not even worth remembering.
 pub(super) unsafe fn choose(rel: Relation, command: CommandId) -> Option<(Placement, bool)> {
     // SAFETY: rel is open.
     unsafe {
@@ -32,8 +33,8 @@ pub(super) unsafe fn choose(rel: Relation, command: CommandId) -> Option<(Placem
     }
 }
 
-/// Whether some publication has the table. Logical decoding reads hot rows only, so such a table has no others.
-/// A table that is to take another's place answers for that one.
+/// Whether some publication has the table. Logical decoding reads hot rows only, so such a table has no
+/// others. A table that is to take another's place answers for that one.
 pub unsafe fn is_published(rel: Relation) -> bool {
     // SAFETY: rel is open. The server keeps the answer in the relation cache.
     unsafe {
@@ -94,7 +95,8 @@ unsafe fn has_index(rel: Relation) -> bool {
     unsafe { (*(*rel).rd_rel).relhasindex && !relation::indexes(rel).is_empty() }
 }
 
-/// Its check reads the values of rows that conflict, of this very command too, while rows in memory can only be counted.
+/// Its check reads the values of rows that conflict, of this very command too, while rows in memory can only
+/// be counted.
 unsafe fn has_exclusion_constraint(rel: Relation) -> bool {
     // SAFETY: as above.
     unsafe { (*(*rel).rd_rel).relhasindex && relation::count_indexes(rel, |index| index.indisexclusion) > 0 }

@@ -1,8 +1,9 @@
 //! A full stripe being encoded by a thread of its own while the backend goes on reading rows.
 //!
-//! Started and waited for by `set`. The worker shares the stripe's vectors, which nobody changes any more, and hands back bytes; the
-//! backend's own thread puts them on pages. Waiting looks for interrupts. Invariant: a worker ends before its `Encoding` does: dropping
-//! one tells the worker to stop and waits until it has, which takes it a few milliseconds.
+//! Started and waited for by `set`. The worker shares the stripe's vectors, which nobody changes any more,
+//! and hands back bytes; the backend's own thread puts them on pages. Waiting looks for interrupts.
+//! Invariant: a worker ends before its `Encoding` does: dropping one tells the worker to stop and waits until
+//! it has, which takes it a few milliseconds.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -29,8 +30,8 @@ pub(super) struct Encoding {
 }
 
 impl Encoding {
-    /// Starts encoding. None where it must not or cannot be done beside the backend: pglz is a function of the server, which only the
-    /// backend's own thread may call, and the system may have no thread to give.
+    /// Starts encoding. None where it must not or cannot be done beside the backend: pglz is a function of
+    /// the server, which only the backend's own thread may call, and the system may have no thread to give.
     pub fn start(row_count: u32, columns: &Arc<Vec<Vector>>, options: &StripeOptions<'_>) -> Option<Self> {
         if options.codec == Codec::Pglz {
             return None;
@@ -68,7 +69,8 @@ impl Encoding {
         self.done.load(Ordering::Acquire)
     }
 
-    /// The stripe, when it is there. An interrupt meanwhile raises its ERROR, and the worker's result is lost.
+    /// The stripe, when it is there. An interrupt meanwhile raises its ERROR, and the worker's result is
+    /// lost.
     pub fn wait(self) -> Result<EncodedStripe> {
         loop {
             match self.result.recv_timeout(PATIENCE) {

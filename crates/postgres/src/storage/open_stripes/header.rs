@@ -1,13 +1,15 @@
 //! What RETURNING may ask of a row that has just been numbered: xmin, cmin and the like.
 //!
-//! Called by `set` for statements with RETURNING. A numbered row has no heap tuple, so its slot is made to hold one with the header
-//! that heap would have written. Invariant: the slot's values stay what they were.
+//! Called by `set` for statements with RETURNING. A numbered row has no heap tuple, so its slot is made to
+//! hold one with the header that heap would have written. Invariant: the slot's values stay what they were.
 
 use pgrx::pg_sys::{self, CommandId, TupleTableSlot};
 
-/// Makes the slot's row a heap tuple with the header that heap would have given it, for RETURNING xmin and its like.
+/// Makes the slot's row a heap tuple with the header that heap would have given it, for RETURNING xmin and
+/// its like.
 pub(super) unsafe fn give(slot: *mut TupleTableSlot, command: CommandId) {
-    // SAFETY: the slot's operations say which struct it really is; both kinds begin with a HeapTupleTableSlot.
+    // SAFETY: the slot's operations say which struct it really is; both kinds begin with a
+    // HeapTupleTableSlot.
     unsafe {
         let kind = (*slot).tts_ops;
         if !std::ptr::eq(kind, &raw const pg_sys::TTSOpsBufferHeapTuple)

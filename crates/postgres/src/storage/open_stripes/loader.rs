@@ -1,8 +1,10 @@
-//! Loading a table that is being rewritten: all rows become cold, in the order they come or sorted as a whole.
+//! Loading a table that is being rewritten: all rows become cold, in the order they come or sorted as a
+//! whole.
 //!
-//! Used by `table_am::merge` and by whoever else fills a new file for a table that already exists (VACUUM FULL, CLUSTER).
-//! Unlike a command's set it is not registered: nobody reads a file that is not the table's yet. Invariant: the table is complete when
-//! [`Loader::finish`] has returned; an ERROR before that leaves pages without directory rows, which nobody sees.
+//! Used by `table_am::merge` and by whoever else fills a new file for a table that already exists (VACUUM
+//! FULL, CLUSTER). Unlike a command's set it is not registered: nobody reads a file that is not the table's
+//! yet. Invariant: the table is complete when [`Loader::finish`] has returned; an ERROR before that leaves
+//! pages without directory rows, which nobody sees.
 
 use pgrx::pg_sys::{self, CommandId, Relation, TupleTableSlot};
 
@@ -25,8 +27,8 @@ pub struct Loader {
 }
 
 impl Loader {
-    /// A loader for `rel`, whose rows will be visible as `age` says, in this transaction to commands after `command`. `rel` is
-    /// the relation that is written; options are read from it.
+    /// A loader for `rel`, whose rows will be visible as `age` says, in this transaction to commands after
+    /// `command`. `rel` is the relation that is written; options are read from it.
     pub unsafe fn new(rel: Relation, order: LoadOrder, command: CommandId, age: Age) -> Self {
         // SAFETY: rel is open with a lock that keeps everybody else out.
         unsafe {

@@ -1,12 +1,13 @@
-//! Rows of this backend that are not in the table yet: kept in memory until their command ends or a stripe is full.
+//! Rows of this backend that are not in the table yet: kept in memory until their command ends or a stripe is
+//! full.
 //!
-//! `table_am::insert` hands rows in; every access to a table by this backend calls [`flush_relation`] first; the hooks in
-//! `statement` call [`finish_command`] at the end of a statement, before its AFTER triggers; `transaction` writes out
-//! what is left before a (sub)transaction commits and discards it when it aborts. A set of rows belongs to one table and
-//! one command of one subtransaction, so that rollback and visibility to later commands come out as if each row had been
-//! written at once (ARCHITECTURE.md, protocol point 5).
-//! Invariants: a set's rows are in memory or in the table, never both or neither; no borrow of the registry is held across a
-//! call that may come back here.
+//! `table_am::insert` hands rows in; every access to a table by this backend calls [`flush_relation`] first;
+//! the hooks in `statement` call [`finish_command`] at the end of a statement, before its AFTER triggers;
+//! `transaction` writes out what is left before a (sub)transaction commits and discards it when it aborts. A
+//! set of rows belongs to one table and one command of one subtransaction, so that rollback and visibility to
+//! later commands come out as if each row had been written at once (ARCHITECTURE.md, protocol point 5).
+//! Invariants: a set's rows are in memory or in the table, never both or neither; no borrow of the registry
+//! is held across a call that may come back here.
 
 mod destination;
 mod encoding;
@@ -71,8 +72,8 @@ pub fn any() -> bool {
     COUNT.get() != 0
 }
 
-/// The set that rows of command `command` into `rel` go to, or None when they are to be ordinary hot rows and nobody
-/// keeps count. The pointer is good until the next call into the server.
+/// The set that rows of command `command` into `rel` go to, or None when they are to be ordinary hot rows and
+/// nobody keeps count. The pointer is good until the next call into the server.
 pub unsafe fn set_for(rel: Relation, command: CommandId, options: i32) -> Option<*mut OpenSet> {
     // SAFETY: rel is open; catalog look-ups happen before the registry is touched.
     unsafe {
@@ -124,8 +125,8 @@ fn forget(wanted: impl Fn(&Key) -> bool) {
     drop(gone);
 }
 
-/// Writes this backend's rows of `rel` to the table, so that a scan or fetch that starts now finds them. The commands that
-/// wrote them may go on afterwards. Not to be called while a content lock is held.
+/// Writes this backend's rows of `rel` to the table, so that a scan or fetch that starts now finds them. The
+/// commands that wrote them may go on afterwards. Not to be called while a content lock is held.
 pub unsafe fn flush_relation(rel: Relation) {
     if !any() {
         return;
@@ -157,9 +158,9 @@ unsafe fn flush_all() {
     }
 }
 
-/// Ends the bulk load of this subtransaction into `rel`: the server's call of that name, made by CREATE TABLE AS,
-/// ALTER TABLE and REFRESH before the table may change its identity. During COPY the end of the statement does it, since COPY
-/// into many partitions calls this again and again.
+/// Ends the bulk load of this subtransaction into `rel`: the server's call of that name, made by CREATE TABLE
+/// AS, ALTER TABLE and REFRESH before the table may change its identity. During COPY the end of the statement
+/// does it, since COPY into many partitions calls this again and again.
 pub unsafe fn finish_bulk_insert(rel: Relation) {
     if !any() || statement::in_copy() {
         return;
@@ -188,8 +189,8 @@ unsafe fn finish_where(wanted: impl Fn(&Key) -> bool) {
     }
     for key in &done {
         let Some(set) = pointer(key) else { continue };
-        // SAFETY: the command that filled the set has locked the table; a table that is gone cannot be opened, and nobody
-        // misses its rows.
+        // SAFETY: the command that filled the set has locked the table; a table that is gone cannot be
+        // opened, and nobody misses its rows.
         unsafe {
             if !(*set).has_rows() {
                 continue;
@@ -220,8 +221,8 @@ pub fn over_limit() -> bool {
     TOTAL.get() > settings::load_memory_bytes()
 }
 
-/// Brings the memory of all sets below the limit again by writing out the largest ones. `rel` is the table of the set
-/// that grew.
+/// Brings the memory of all sets below the limit again by writing out the largest ones. `rel` is the table of
+/// the set that grew.
 pub unsafe fn relieve(rel: Relation) {
     while over_limit() {
         let largest = SETS.with_borrow_mut(|sets| {

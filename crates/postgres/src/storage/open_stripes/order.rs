@@ -1,9 +1,10 @@
-//! The option `orderby` during a load: rows that come in order stream through, from the first that does not on they are sorted.
+//! The option `orderby` during a load: rows that come in order stream through, from the first that does not
+//! on they are sorted.
 //!
-//! Used by `set` for rows that nobody knows the TID of. The comparison is that of the columns' default btree operators and
-//! collations; sorting is the server's tuplesort, within maintenance_work_mem and then on temporary files. Everything
-//! the server allocates for it lives in the memory of the (sub)transaction that the rows belong to. Invariant: rows leave
-//! in the order of the keys, equal ones in any order.
+//! Used by `set` for rows that nobody knows the TID of. The comparison is that of the columns' default btree
+//! operators and collations; sorting is the server's tuplesort, within maintenance_work_mem and then on
+//! temporary files. Everything the server allocates for it lives in the memory of the (sub)transaction that
+//! the rows belong to. Invariant: rows leave in the order of the keys, equal ones in any order.
 
 use std::cmp::Ordering;
 use std::ffi::c_int;
@@ -94,10 +95,11 @@ impl Order {
         !self.sort.is_null()
     }
 
-    /// How many of the rows, from the first on, do not belong before the row before them; remembers the last of these.
+    /// How many of the rows, from the first on, do not belong before the row before them; remembers the last
+    /// of these.
     pub unsafe fn in_order(&mut self, slots: &[*mut TupleTableSlot]) -> usize {
-        // SAFETY: the slots are deconstructed and have all columns of the table. What a row before is compared by lives as
-        // long as its slot, or is a copy.
+        // SAFETY: the slots are deconstructed and have all columns of the table. What a row before is
+        // compared by lives as long as its slot, or is a copy.
         unsafe {
             let mut count = 0;
             for &slot in slots {
@@ -182,8 +184,8 @@ impl Order {
                 pg_sys::tuplesort_puttupleslot(self.sort, slot);
                 return;
             }
-            // The sort copies a heap tuple as it lies there, and its descriptor knows no defaults of columns that were
-            // added later: it gets the values instead.
+            // The sort copies a heap tuple as it lies there, and its descriptor knows no defaults of columns
+            // that were added later: it gets the values instead.
             let whole = self.whole;
             let count = usize::try_from((*self.descriptor).natts).unwrap_or(0);
             std::ptr::copy_nonoverlapping((*slot).tts_values, (*whole).tts_values, count);
@@ -196,8 +198,8 @@ impl Order {
 
     /// Hands all rows out in order and ends the sort.
     pub unsafe fn drain(&mut self, mut each: impl FnMut(*mut TupleTableSlot)) {
-        // SAFETY: the slot's row is valid until the next one is fetched. The state is forgotten first: if an ERROR ends the
-        // transaction, its memory goes with it.
+        // SAFETY: the slot's row is valid until the next one is fetched. The state is forgotten first: if an
+        // ERROR ends the transaction, its memory goes with it.
         unsafe {
             let sort = std::mem::replace(&mut self.sort, std::ptr::null_mut());
             self.started = false;

@@ -1,7 +1,7 @@
 //! Rows that are closed: finished columns on their way into the table.
 //!
-//! Made by `set`, written by `write`. A segment outlives its being written when a subtransaction wrote it that may still abort. Invariant:
-//! its columns never change, so that a worker may read them.
+//! Made by `set`, written by `write`. A segment outlives its being written when a subtransaction wrote it
+//! that may still abort. Invariant: its columns never change, so that a worker may read them.
 
 use std::sync::Arc;
 

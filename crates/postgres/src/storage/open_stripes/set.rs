@@ -1,10 +1,11 @@
 //! The rows that one command has put into one table and that are not there yet.
 //!
-//! A set is filled by `table_am::insert` and written by `write`. Deferred rows wait until it is clear whether they are few (hot
-//! rows) or many (stripes). Numbered rows start out hot; once there are many, row numbers are reserved and each further row has its TID
-//! while its stripe is still open. Rows written while a subtransaction below the command's own runs belong to that one as far as
-//! the server is concerned, so the set keeps them until its fate is known. Invariant: numbers are handed out in order
-//! and only out of a reservation that is in the directory.
+//! A set is filled by `table_am::insert` and written by `write`. Deferred rows wait until it is clear whether
+//! they are few (hot rows) or many (stripes). Numbered rows start out hot; once there are many, row numbers
+//! are reserved and each further row has its TID while its stripe is still open. Rows written while a
+//! subtransaction below the command's own runs belong to that one as far as the server is concerned, so the
+//! set keeps them until its fate is known. Invariant: numbers are handed out in order and only out of a
+//! reservation that is in the directory.
 
 use pgrx::pg_sys::{self, Relation, SubTransactionId, TupleTableSlot};
 use std::sync::Arc;
@@ -75,7 +76,8 @@ pub struct OpenSet {
     lent: Vec<(SubTransactionId, Segment)>,
     /// Closed but not in the table: being written, failed to be, or lent and given back.
     unwritten: Vec<Segment>,
-    /// A sort was given up half-way: its other rows are gone, and the command must not end as if they were not.
+    /// A sort was given up half-way: its other rows are gone, and the command must not end as if they were
+    /// not.
     broken: bool,
 }
 
@@ -229,7 +231,8 @@ impl OpenSet {
         }
     }
 
-    /// Rows go to the open stripe as long as they come in order. From the first that does not on they are sorted.
+    /// Rows go to the open stripe as long as they come in order. From the first that does not on they are
+    /// sorted.
     unsafe fn push_ordered(&mut self, rel: Relation, slots: &[*mut TupleTableSlot]) {
         // SAFETY: the slots are deconstructed.
         unsafe {
@@ -242,7 +245,8 @@ impl OpenSet {
                     return;
                 }
                 unordered = later;
-                // What waits in memory is sorted along, or each change of direction would leave a short stripe.
+                // What waits in memory is sorted along, or each change of direction would leave a short
+                // stripe.
                 let waiting = self.take_open();
                 let Some(order) = &mut self.order else { return };
                 order.start_sorting();
@@ -285,8 +289,8 @@ impl OpenSet {
         }
     }
 
-    /// Closes the open stripe, which is full, and has it encoded while more rows come. Only one is encoded at a time, so
-    /// that memory stays bounded: those before it are written first.
+    /// Closes the open stripe, which is full, and has it encoded while more rows come. Only one is encoded at
+    /// a time, so that memory stays bounded: those before it are written first.
     unsafe fn close_full(&mut self, rel: Relation) {
         // SAFETY: rel is open.
         unsafe {
@@ -341,8 +345,9 @@ impl OpenSet {
         Some(segment)
     }
 
-    /// Writes the open rows. `full`: because a limit was reached, so they are a stripe. A segment stays in `unwritten` until
-    /// it is in the table: the ERROR of a failed write may be caught in a subtransaction, and this command goes on.
+    /// Writes the open rows. `full`: because a limit was reached, so they are a stripe. A segment stays in
+    /// `unwritten` until it is in the table: the ERROR of a failed write may be caught in a subtransaction,
+    /// and this command goes on.
     pub(super) unsafe fn close(&mut self, rel: Relation, full: bool) {
         // SAFETY: rel is open.
         unsafe {

@@ -1,6 +1,7 @@
 //! Settings of bulk loads.
 //!
-//! Called from `_PG_init` and wherever a set is made. Invariant: the units are those of the setting's definition.
+//! Called from `_PG_init` and wherever a set is made. Invariant: the units are those of the setting's
+//! definition.
 
 use pgrx::guc::{GucContext, GucFlags, GucRegistry, GucSetting};
 

@@ -1,12 +1,14 @@
 //! Which statements are running in this backend, innermost last, and the end of each.
 //!
-//! Hooks around the executor and around utility commands keep a stack of frames; `destination` asks what the innermost one says about the
-//! rows being inserted. When an inserting statement is over its rows are written, before AFTER triggers fire: at the
-//! start of ExecutorFinish, again after it (data-modifying WITH queries may run only then), and after each utility command. Bulk
-//! deletions are written at the same places, and before any statement inside another begins.
-//! Invariant: what the server does in between runs without a guard, so that its errors keep their context (`host::raw`);
-//! frames of failed statements go with their transaction. On frames depend where rows go, when they are
-//! written (any access writes them anyway), and, by the running query's list of columns, how an UPDATE locks cold rows (`table_am::bulk_change`).
+//! Hooks around the executor and around utility commands keep a stack of frames; `destination` asks what the
+//! innermost one says about the rows being inserted. When an inserting statement is over its rows are
+//! written, before AFTER triggers fire: at the start of ExecutorFinish, again after it (data-modifying WITH
+//! queries may run only then), and after each utility command. Bulk deletions are written at the same places,
+//! and before any statement inside another begins.
+//! Invariant: what the server does in between runs without a guard, so that its errors keep their context
+//! (`host::raw`); frames of failed statements go with their transaction. On frames depend where rows go, when
+//! they are written (any access writes them anyway), and, by the running query's list of columns, how an
+//! UPDATE locks cold rows (`table_am::bulk_change`).
 
 use std::cell::Cell;
 use std::ffi::c_char;
@@ -67,7 +69,8 @@ pub(super) fn clear() {
     FRAMES.with(Nesting::clear);
 }
 
-/// What the running statement says about rows inserted as `command`. None: nothing is known, or there are few.
+/// What the running statement says about rows inserted as `command`. None: nothing is known, or there are
+/// few.
 pub(super) fn insertion(command: CommandId) -> Option<Insertion> {
     match innermost()? {
         Frame::Insert(own, insertion) if own == command => Some(insertion),
@@ -163,8 +166,8 @@ unsafe extern "C-unwind" fn finish(query: *mut QueryDesc) {
     }
 }
 
-/// Has what `work` takes (time, buffers, WAL) counted for the node that changes a table, where EXPLAIN ANALYZE asks and there is one such node: it is the rest of what
-/// that node has done.
+/// Has what `work` takes (time, buffers, WAL) counted for the node that changes a table, where EXPLAIN
+/// ANALYZE asks and there is one such node: it is the rest of what that node has done.
 unsafe fn counted(query: *mut QueryDesc, work: impl FnOnce()) {
     // SAFETY: the executor has been started; nodes that are counted have their figures until it ends.
     unsafe {
@@ -213,8 +216,9 @@ unsafe extern "C-unwind" fn utility(
     }
 }
 
-/// The depth of the statement's frame and, where it fills tables, the first command id that its rows can have. None
-/// for transaction commands, before which there may be no transaction and after which it is another one.
+/// The depth of the statement's frame and, where it fills tables, the first command id that its rows can
+/// have. None for transaction commands, before which there may be no transaction and after which it is
+/// another one.
 unsafe fn before_utility(statement: *mut PlannedStmt) -> Option<(usize, Option<CommandId>)> {
     // SAFETY: a utility statement has a node.
     unsafe {

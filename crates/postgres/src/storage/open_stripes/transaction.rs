@@ -1,10 +1,11 @@
 //! What the ends of transactions and subtransactions mean for rows in memory.
 //!
-//! Statements write their rows out themselves; this is for what is left then (a caller without hooks) and for rollback.
-//! Before a commit or PREPARE everything is written, before a subcommit what belongs to that subtransaction; an abort
-//! discards. Once everything is written before a commit, the transaction takes no more rows into memory: nothing would write
-//! them, so whoever inserts that late (another extension's callback) gets hot rows. Invariants: no row is in memory when a
-//! transaction commits; an abort never calls into the server, whose memory may already be going away.
+//! Statements write their rows out themselves; this is for what is left then (a caller without hooks) and for
+//! rollback. Before a commit or PREPARE everything is written, before a subcommit what belongs to that
+//! subtransaction; an abort discards. Once everything is written before a commit, the transaction takes no
+//! more rows into memory: nothing would write them, so whoever inserts that late (another extension's
+//! callback) gets hot rows. Invariants: no row is in memory when a transaction commits; an abort never calls
+//! into the server, whose memory may already be going away.
 
 use std::cell::Cell;
 use std::ffi::c_void;
@@ -20,8 +21,9 @@ thread_local! {
     static CLOSED: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Whether the transaction is being committed: rows may not wait in memory any more, and a subtransaction must not begin, as the server has put
-/// away its stack of after-trigger states and would begin one that outlives the transaction's memory.
+/// Whether the transaction is being committed: rows may not wait in memory any more, and a subtransaction
+/// must not begin, as the server has put away its stack of after-trigger states and would begin one that
+/// outlives the transaction's memory.
 pub fn is_committing() -> bool {
     CLOSED.get()
 }

@@ -1,8 +1,9 @@
 //! Finished columns into the table: as a stripe, or row by row into the heap.
 //!
-//! Called by `set` when a stripe is full or a command over, and by the rewriting commands for the stripes they make. A stripe is
-//! encoded by crate `stripe` and put on pages by `storage::pages`; its directory row comes last and carries the command id
-//! of the rows. Invariant: nothing refers to pages that are not all written.
+//! Called by `set` when a stripe is full or a command over, and by the rewriting commands for the stripes
+//! they make. A stripe is encoded by crate `stripe` and put on pages by `storage::pages`; its directory row
+//! comes last and carries the command id of the rows. Invariant: nothing refers to pages that are not all
+//! written.
 
 use pgrx::pg_sys::ffi::pg_guard_ffi_boundary;
 use pgrx::pg_sys::{self, CommandId, Relation, TupleTableSlot};
@@ -39,8 +40,9 @@ pub(super) unsafe fn write_stripe(rel: Relation, segment: &mut Segment, command:
     }
 }
 
-/// Writes `row_count` rows as one stripe of `rel`, which is there once the caller has put it into the directory. `columns` has one flat vector for each attribute
-/// of the table, dropped ones included. Row numbers start at `first_row` (reserved before), or are taken from the table's counter.
+/// Writes `row_count` rows as one stripe of `rel`, which is there once the caller has put it into the
+/// directory. `columns` has one flat vector for each attribute of the table, dropped ones included. Row
+/// numbers start at `first_row` (reserved before), or are taken from the table's counter.
 pub unsafe fn write_pages(
     rel: Relation,
     row_count: u32,
@@ -76,8 +78,8 @@ pub(super) unsafe fn stripe_options(rel: Relation) -> StripeOptions<'static> {
     }
 }
 
-/// Raises "out of memory" when there is not what encoding these columns takes: each value in its chunk, the chunk in its column and
-/// the column in the stripe, while encodings are tried.
+/// Raises "out of memory" when there is not what encoding these columns takes: each value in its chunk, the
+/// chunk in its column and the column in the stripe, while encodings are tried.
 pub(super) fn expect_memory(columns: &[Vector]) {
     let bytes_of = |column: &Vector| match &column.values {
         Values::Bytes(views) => views.total_bytes(),
@@ -86,7 +88,8 @@ pub(super) fn expect_memory(columns: &[Vector]) {
     memory::expect(columns.iter().map(bytes_of).sum::<usize>().saturating_mul(4));
 }
 
-/// Raises the ERROR of a cancelled statement out of the middle of an encoding, which holds nothing but memory.
+/// Raises the ERROR of a cancelled statement out of the middle of an encoding, which holds nothing but
+/// memory.
 fn look_for_interrupts() -> Result<()> {
     pgrx::check_for_interrupts!();
     Ok(())
@@ -145,7 +148,8 @@ pub(super) unsafe fn for_each_slot(
     segment: &Segment,
     mut each: impl FnMut(&[*mut TupleTableSlot]),
 ) {
-    // SAFETY: slots and what `each` allocates live in a context of their own that is emptied after each batch.
+    // SAFETY: slots and what `each` allocates live in a context of their own that is emptied after each
+    // batch.
     unsafe {
         let batch = segment.rows.min(BATCH_ROWS);
         let descriptor = (*rel).rd_att;

@@ -1,9 +1,10 @@
 //! Locking and burying proxies.
 //!
-//! Called by `table_am::cold_change` with the stripe locked (point 3). The live proxy (`make`) stays pinned from look-up to lock, so that it cannot be
-//! pruned in between. Who buries a row leaves FOR KEY SHARE locks of others on the tombstone and learns whose they are; who takes such a lock
-//! learns of the update that it does not wait for. Invariant: RowExclusiveLock on the catalog is kept to the end of the transaction,
-//! so that nobody rebuilds or rewrites it while its tuples carry locks.
+//! Called by `table_am::cold_change` with the stripe locked (point 3). The live proxy (`make`) stays pinned
+//! from look-up to lock, so that it cannot be pruned in between. Who buries a row leaves FOR KEY SHARE locks
+//! of others on the tombstone and learns whose they are; who takes such a lock learns of the update that it
+//! does not wait for. Invariant: RowExclusiveLock on the catalog is kept to the end of the transaction, so
+//! that nobody rebuilds or rewrites it while its tuples carry locks.
 
 use pgrx::pg_sys::{
     self, Buffer, CommandId, HeapTupleData, ItemPointerData, LockTupleMode, LockWaitPolicy, Relation,
@@ -44,7 +45,8 @@ pub enum Outcome {
     Failed(TM_Result::Type, TM_FailureData),
 }
 
-/// An UPDATE of a row that leaves its key alone, by a transaction that has not rolled back as far as the proxy shows.
+/// An UPDATE of a row that leaves its key alone, by a transaction that has not rolled back as far as the
+/// proxy shows.
 #[derive(Clone, Copy)]
 pub struct Replaced {
     /// The hot version that has taken the row's place.
@@ -61,9 +63,11 @@ impl Replaced {
     }
 }
 
-/// What an update of the row, if there is one that FOR KEY SHARE does not wait for, has put in its place. The proxy is pinned.
+/// What an update of the row, if there is one that FOR KEY SHARE does not wait for, has put in its place. The
+/// proxy is pinned.
 unsafe fn replacement(table: Relation, proxy: &Pinned) -> Option<Replaced> {
-    // SAFETY: the live proxy's line pointer is in use as long as its page is pinned. The tombstone may be pruned, if its writer was rolled back.
+    // SAFETY: the live proxy's line pointer is in use as long as its page is pinned. The tombstone may be
+    // pruned, if its writer was rolled back.
     unsafe {
         buffer::lock_shared(proxy.buffer);
         let page = buffer::page(proxy.buffer);
@@ -91,8 +95,9 @@ unsafe fn replacement(table: Relation, proxy: &Pinned) -> Option<Replaced> {
     }
 }
 
-/// Locks a cold row as `heap_lock_tuple` locks a hot one; a wait that is not wanted ends in WouldBlock (`Skip`). FOR KEY SHARE is taken of a row, too, that has
-/// been updated but for its key: `follow` locks what has taken its place, and says whether it could. `end` is the end of the row's stripe.
+/// Locks a cold row as `heap_lock_tuple` locks a hot one; a wait that is not wanted ends in WouldBlock
+/// (`Skip`). FOR KEY SHARE is taken of a row, too, that has been updated but for its key: `follow` locks what
+/// has taken its place, and says whether it could. `end` is the end of the row's stripe.
 pub unsafe fn lock(
     storage_id: u64,
     row: u64,
@@ -206,10 +211,12 @@ unsafe fn fetch(table: Relation, place: ItemPointerData) -> (Proxy, TransactionI
     }
 }
 
-/// Says that a locked row is dead, to commands after `cid` and whoever sees this transaction. `successor` has taken its place. Returns who else has locked the
-/// row: FOR KEY SHARE, as this transaction holds a lock that excludes any other.
+/// Says that a locked row is dead, to commands after `cid` and whoever sees this transaction. `successor` has
+/// taken its place. Returns who else has locked the row: FOR KEY SHARE, as this transaction holds a lock that
+/// excludes any other.
 pub unsafe fn bury(proxy: Pinned, successor: ItemPointerData, cid: CommandId) -> Vec<TransactionId> {
-    // SAFETY: this transaction holds a lock of the row that lets no other update it, so the update neither waits nor fails.
+    // SAFETY: this transaction holds a lock of the row that lets no other update it, so the update neither
+    // waits nor fails.
     unsafe {
         let table = SideTable::RowProxy.open(pg_sys::RowExclusiveLock);
         let tombstone = Proxy { successor, dead: true, ..Proxy::live(proxy.storage_id, proxy.row) };
@@ -248,8 +255,9 @@ pub unsafe fn bury(proxy: Pinned, successor: ItemPointerData, cid: CommandId) ->
     }
 }
 
-/// Writes tombstones of rows of a new file, dead to those whom `Age` says. The file's storage id is unknown to others until this
-/// transaction commits. Where the rows' successors are nobody can tell any more: who has to know gets an error.
+/// Writes tombstones of rows of a new file, dead to those whom `Age` says. The file's storage id is unknown
+/// to others until this transaction commits. Where the rows' successors are nobody can tell any more: who has
+/// to know gets an error.
 pub unsafe fn insert_buried(storage_id: u64, rows: &[(u64, Age)], cid: CommandId) {
     // SAFETY: as `directory::insert`.
     unsafe {

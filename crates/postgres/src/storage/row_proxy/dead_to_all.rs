@@ -1,8 +1,9 @@
 //! Cold rows that no snapshot sees any more, though they are still in their stripes.
 //!
-//! VACUUM takes their index entries away: whoever might come by one of those would find the row dead. On a standby older snapshots may still be in
-//! use, so that the newest of those who killed the rows has to be made known there first (protocol point 8). Invariant: only deaths that were
-//! committed before the oldest snapshot was taken count.
+//! VACUUM takes their index entries away: whoever might come by one of those would find the row dead. On a
+//! standby older snapshots may still be in use, so that the newest of those who killed the rows has to be
+//! made known there first (protocol point 8). Invariant: only deaths that were committed before the oldest
+//! snapshot was taken count.
 
 use pgrx::pg_sys::{self, TransactionId};
 

@@ -1,9 +1,11 @@
 //! Finding live proxies, and making them where there are none.
 //!
-//! Called by `change::lock` with the stripe locked (point 3). Who makes proxies holds a lock on their block of 256 row numbers, for that long only: a second maker finds the first one's.
-//! A transaction that locks one row after the other (FOR UPDATE of a table, foreign keys of a load) has them made, or looked up, for the rows ahead, more of them each time: a proxy
-//! that nobody locks says nothing, and VACUUM takes it away. Invariants: where a proxy is, is a hint, whose tuple is looked at before it is used; proxies
-//! are made only for rows of a stripe that this transaction keeps in place.
+//! Called by `change::lock` with the stripe locked (point 3). Who makes proxies holds a lock on their block
+//! of 256 row numbers, for that long only: a second maker finds the first one's. A transaction that locks one
+//! row after the other (FOR UPDATE of a table, foreign keys of a load) has them made, or looked up, for the
+//! rows ahead, more of them each time: a proxy that nobody locks says nothing, and VACUUM takes it away.
+//! Invariants: where a proxy is, is a hint, whose tuple is looked at before it is used; proxies are made only
+//! for rows of a stripe that this transaction keeps in place.
 
 use std::cell::RefCell;
 
@@ -111,8 +113,8 @@ fn ask(storage_id: u64, row: u64) -> Hint {
     Hint { place: known_place(storage_id, row), run, had_proxy }
 }
 
-/// Finds the row's proxy, or makes it; those of rows before `end`, the end of its stripe, may be made, too. The catalog is open, and locked as for
-/// writing to the end of the transaction.
+/// Finds the row's proxy, or makes it; those of rows before `end`, the end of its stripe, may be made, too.
+/// The catalog is open, and locked as for writing to the end of the transaction.
 pub(super) unsafe fn find_or_make(
     table: Relation,
     storage_id: u64,
@@ -120,8 +122,8 @@ pub(super) unsafe fn find_or_make(
     end: u64,
     cid: CommandId,
 ) -> Found {
-    // SAFETY: the lock on the rows is a page lock on the catalog, where nobody else takes page locks; nothing waits under it but
-    // for pages.
+    // SAFETY: the lock on the rows is a page lock on the catalog, where nobody else takes page locks; nothing
+    // waits under it but for pages.
     unsafe {
         let hint = ask(storage_id, row);
         if let Some(pinned) = hint.place.and_then(|place| at_place(table, storage_id, row, place)) {
@@ -167,7 +169,8 @@ pub(super) unsafe fn find_or_make(
     }
 }
 
-/// Remembers where a single row's live proxy is: who changes the row is going to ask again whether it is there, for each unique index.
+/// Remembers where a single row's live proxy is: who changes the row is going to ask again whether it is
+/// there, for each unique index.
 fn note(found: &Found) {
     if let Found::Live(proxy) = found {
         with_run(proxy.storage_id, |run| {
@@ -199,7 +202,8 @@ unsafe fn find(table: Relation, index: Relation, storage_id: u64, row: u64) -> F
     found
 }
 
-/// The transaction id in the tuple, frozen or not: to be compared with the successor's, which it was written with.
+/// The transaction id in the tuple, frozen or not: to be compared with the successor's, which it was written
+/// with.
 pub(super) unsafe fn raw_inserter(tuple: HeapTuple) -> TransactionId {
     // SAFETY: the tuple is pinned.
     unsafe { (*(*tuple).t_data).t_choice.t_heap.t_xmin }
@@ -207,8 +211,8 @@ pub(super) unsafe fn raw_inserter(tuple: HeapTuple) -> TransactionId {
 
 /// The row's live proxy, if that is what is at a place where it was.
 unsafe fn at_place(table: Relation, storage_id: u64, row: u64, place: ItemPointerData) -> Option<Pinned> {
-    // SAFETY: the lock that this transaction has on the catalog keeps its file, so the block is there. Once the page is pinned and the tuple was seen under the page's
-    // lock, it is not pruned.
+    // SAFETY: the lock that this transaction has on the catalog keeps its file, so the block is there. Once
+    // the page is pinned and the tuple was seen under the page's lock, it is not pruned.
     let pin = unsafe {
         together(|| {
             let (fork, mode) = (pg_sys::ForkNumber::MAIN_FORKNUM, pg_sys::ReadBufferMode::RBM_NORMAL);
@@ -247,7 +251,8 @@ const OPTIONS: u32 = pg_sys::HEAP_INSERT_FROZEN;
 
 /// Makes the row's proxy. The caller holds the lock on its block, and has found none.
 unsafe fn make(table: Relation, indexes: &Indexes, storage_id: u64, row: u64, cid: CommandId) -> Pinned {
-    // SAFETY: both are open. A cancel must not come between tuple and index entry; an ERROR lets interrupts in again.
+    // SAFETY: both are open. A cancel must not come between tuple and index entry; an ERROR lets interrupts
+    // in again.
     unsafe {
         let proxy = Proxy::live(storage_id, row);
         let tuple = proxy.form(table);
@@ -261,7 +266,8 @@ unsafe fn make(table: Relation, indexes: &Indexes, storage_id: u64, row: u64, ci
     }
 }
 
-/// Makes the proxies of these rows that have none. Returns where all live ones are, ascending. The caller holds the lock on their block.
+/// Makes the proxies of these rows that have none. Returns where all live ones are, ascending. The caller
+/// holds the lock on their block.
 unsafe fn make_all(
     table: Relation,
     index: Relation,

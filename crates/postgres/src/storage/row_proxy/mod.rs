@@ -1,17 +1,17 @@
 //! `engine.row_proxy`: heap tuples that stand for cold rows (protocol point 2).
 //!
-//! The first lock on or change to a cold row makes a *live* proxy for it, inserted frozen, so that its existence means nothing and
-//! a rollback need not remove it. Who locks the row locks that tuple, through the server's own `heap_lock_tuple`; who deletes or
-//! updates the row locks it for key update and then updates it to a *tombstone*: dead, with the TID of the row that has
-//! taken its place (the row's own TID where there is none). An update that leaves the key alone locks it less, and FOR KEY SHARE locks stay on both
-//! tuples. So multixacts, waiting, deadlocks, savepoints, two-phase
-//! commit and visibility are the server's: a cold row is there for a snapshot exactly when its live proxy is, and where no
-//! proxy is, the row is there.
+//! The first lock on or change to a cold row makes a *live* proxy for it, inserted frozen, so that its
+//! existence means nothing and a rollback need not remove it. Who locks the row locks that tuple, through the
+//! server's own `heap_lock_tuple`; who deletes or updates the row locks it for key update and then updates it
+//! to a *tombstone*: dead, with the TID of the row that has taken its place (the row's own TID where there is
+//! none). An update that leaves the key alone locks it less, and FOR KEY SHARE locks stay on both tuples. So
+//! multixacts, waiting, deadlocks, savepoints, two-phase commit and visibility are the server's: a cold row
+//! is there for a snapshot exactly when its live proxy is, and where no proxy is, the row is there.
 //!
-//! `make` finds and makes, `change` writes, `visibility` answers readers, `dead_to_all` VACUUM, for which `unused` takes away what
-//! nobody needs. Invariants: at most one live proxy a row, which never moves; it may be pruned once
-//! its tombstone is dead to nobody; a tombstone is never deleted before its row is gone from its stripe; nothing is published
-//! by logical decoding (published tables have no cold rows).
+//! `make` finds and makes, `change` writes, `visibility` answers readers, `dead_to_all` VACUUM, for which
+//! `unused` takes away what nobody needs. Invariants: at most one live proxy a row, which never moves; it may
+//! be pruned once its tombstone is dead to nobody; a tombstone is never deleted before its row is gone from
+//! its stripe; nothing is published by logical decoding (published tables have no cold rows).
 
 mod change;
 mod dead_to_all;
@@ -58,7 +58,8 @@ impl Proxy {
 
     /// What a tuple of the catalog says.
     unsafe fn of(tuple: HeapTuple) -> Self {
-        // SAFETY: the tuple is pinned and never changes in place; the catalog's columns are those of `Stored`, in order.
+        // SAFETY: the tuple is pinned and never changes in place; the catalog's columns are those of
+        // `Stored`, in order.
         unsafe {
             let header = (*tuple).t_data;
             let stored = header.cast::<u8>().add(usize::from((*header).t_hoff)).cast::<Stored>();

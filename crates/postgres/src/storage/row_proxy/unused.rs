@@ -1,9 +1,13 @@
-//! Taking away live proxies that nobody needs any more: of rows that were locked once, or that were made ahead.
+//! Taking away live proxies that nobody needs any more: of rows that were locked once, or that were made
+//! ahead.
 //!
-//! Called by VACUUM. A live proxy that is neither locked nor updated says nothing, so it may go at any time but while somebody is about to lock it. Those share the stripe, so
-//! the stripe is excluded first, if that is to be had at once; and pins of the proxy's page keep its line pointer, so its page is locked for cleanup, if that is to be had. VACUUM must
-//! not change rows as a transaction (others' snapshots leave it out), hence the line pointer becomes a dead one, as pruning leaves it, and the catalog's own vacuum does the
-//! rest. Invariants: no tombstone is touched here, nor a proxy that a running transaction has locked; a page that says that all is visible has no dead line pointers.
+//! Called by VACUUM. A live proxy that is neither locked nor updated says nothing, so it may go at any time
+//! but while somebody is about to lock it. Those share the stripe, so the stripe is excluded first, if that
+//! is to be had at once; and pins of the proxy's page keep its line pointer, so its page is locked for
+//! cleanup, if that is to be had. VACUUM must not change rows as a transaction (others' snapshots leave it
+//! out), hence the line pointer becomes a dead one, as pruning leaves it, and the catalog's own vacuum does
+//! the rest. Invariants: no tombstone is touched here, nor a proxy that a running transaction has locked; a
+//! page that says that all is visible has no dead line pointers.
 
 use std::ops::Range;
 
@@ -70,7 +74,8 @@ struct Sweep {
 }
 
 impl Sweep {
-    /// The next live proxies of these rows that look as if nobody needed them, in order of pages; what is left of the rows begins after them.
+    /// The next live proxies of these rows that look as if nobody needed them, in order of pages; what is
+    /// left of the rows begins after them.
     unsafe fn unused(&self, rows: &mut Range<u64>) -> Option<Vec<Place>> {
         let mut places: Vec<Place> = Vec::new();
         if rows.is_empty() || places.try_reserve(MOST).is_err() {
@@ -124,7 +129,8 @@ impl Sweep {
     unsafe fn remove_from_page(&mut self, places: &[Place]) -> u64 {
         let Some(&(_, first)) = places.first() else { return 0 };
         let block = tid::block_of(first);
-        // SAFETY: nothing points into the page once it is locked for cleanup. What may raise an ERROR comes before the critical sections.
+        // SAFETY: nothing points into the page once it is locked for cleanup. What may raise an ERROR comes
+        // before the critical sections.
         unsafe {
             pg_sys::visibilitymap_pin(self.table, block, &raw mut self.map);
             let buf = buffer::read(self.table, block, self.strategy);

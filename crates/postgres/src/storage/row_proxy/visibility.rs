@@ -1,9 +1,12 @@
 //! Which cold rows are dead, and to whom.
 //!
-//! Callers: everything that reads rows. A row is dead when a tombstone says so, or a delete bitmap (`delete_bitmap`); this file joins the two. A scan asks for the tombstones that its snapshot sees, of the whole table where they are few, else of
-//! the rows that it is going to read; a fetch asks about one row, by whatever kind of snapshot it has. A row's live proxy answers for the row: a SnapshotDirty thereby learns who is changing
-//! it, and a serializable reader whose change it misses (protocol points 6 and 9). Invariant: a serializable reader has its
-//! predicate lock before it asks here, and a writer looks for such locks after it has buried the row, so one of them meets the other.
+//! Callers: everything that reads rows. A row is dead when a tombstone says so, or a delete bitmap
+//! (`delete_bitmap`); this file joins the two. A scan asks for the tombstones that its snapshot sees, of the
+//! whole table where they are few, else of the rows that it is going to read; a fetch asks about one row, by
+//! whatever kind of snapshot it has. A row's live proxy answers for the row: a SnapshotDirty thereby learns
+//! who is changing it, and a serializable reader whose change it misses (protocol points 6 and 9). Invariant:
+//! a serializable reader has its predicate lock before it asks here, and a writer looks for such locks after
+//! it has buried the row, so one of them meets the other.
 
 use std::ops::Range;
 
@@ -59,7 +62,8 @@ fn window_around(rows: &Range<u64>, size: u64) -> Range<u64> {
 }
 
 impl Tombstones {
-    /// Those for a scan of `rel` under an MVCC snapshot, which may be null or see everything. Nothing is looked up twice.
+    /// Those for a scan of `rel` under an MVCC snapshot, which may be null or see everything. Nothing is
+    /// looked up twice.
     pub unsafe fn of_scan(rel: Relation, storage_id: u64, snapshot: Snapshot) -> Self {
         // SAFETY: rel is open and the snapshot live, for as long as this is asked.
         unsafe {
@@ -187,8 +191,9 @@ fn push(rows: &mut Vec<u64>, row: u64) {
     rows.push(row);
 }
 
-/// All rows of `storage_id`, the present file of `rel`, that are dead to `snapshot`; None when there is more to look at than `limit` proxies,
-/// or rows of `engine.delete_bitmap`. Snapshots that wait for writers are served row by row (`is_there`).
+/// All rows of `storage_id`, the present file of `rel`, that are dead to `snapshot`; None when there is more
+/// to look at than `limit` proxies, or rows of `engine.delete_bitmap`. Snapshots that wait for writers are
+/// served row by row (`is_there`).
 pub unsafe fn tombstones(
     rel: Relation,
     storage_id: u64,
@@ -209,7 +214,8 @@ pub unsafe fn tombstones(
     }
 }
 
-/// Whether a row of a stripe that `snapshot` sees is there for it. A SnapshotDirty that already names a loader is let be.
+/// Whether a row of a stripe that `snapshot` sees is there for it. A SnapshotDirty that already names a
+/// loader is let be.
 pub unsafe fn is_there(rel: Relation, storage_id: u64, row: u64, snapshot: Snapshot) -> bool {
     // SAFETY: as above. What a dirty snapshot says after the walk is what the live proxy said.
     unsafe {
@@ -258,7 +264,8 @@ pub unsafe fn is_there(rel: Relation, storage_id: u64, row: u64, snapshot: Snaps
 }
 
 unsafe fn live_satisfies(rel: Relation, cursor: &Cursor, snapshot: Snapshot, serializable: bool) -> bool {
-    // SAFETY: a serializable reader learns, as of a heap tuple, whose change of the row it misses, on the user's table.
+    // SAFETY: a serializable reader learns, as of a heap tuple, whose change of the row it misses, on the
+    // user's table.
     unsafe {
         cursor.judge(|tuple, buf| {
             let seen = pg_sys::HeapTupleSatisfiesVisibility(tuple, snapshot, buf);
@@ -275,7 +282,8 @@ unsafe fn sees_all(snapshot: Snapshot) -> bool {
     unsafe { snapshot.is_null() || (*snapshot).snapshot_type == SnapshotType::SNAPSHOT_ANY }
 }
 
-/// Every row whose death is committed or our own, with who knows of it, in order: `Everybody` means that no snapshot has the row any more.
+/// Every row whose death is committed or our own, with who knows of it, in order: `Everybody` means that no
+/// snapshot has the row any more.
 pub unsafe fn buried(storage_id: u64, oldest_xmin: TransactionId) -> Vec<(u64, Age)> {
     // SAFETY: see `SideTable::walk`.
     unsafe {
@@ -295,7 +303,8 @@ pub unsafe fn buried(storage_id: u64, oldest_xmin: TransactionId) -> Vec<(u64, A
     }
 }
 
-/// Every row whose death is committed or our own and that some snapshot may still have, with who knows of its death, in order.
+/// Every row whose death is committed or our own and that some snapshot may still have, with who knows of its
+/// death, in order.
 pub unsafe fn dying(storage_id: u64, horizon: &Horizon) -> Vec<(u64, Age)> {
     // SAFETY: see `SideTable::walk`.
     unsafe {
@@ -318,8 +327,8 @@ pub unsafe fn dying(storage_id: u64, horizon: &Horizon) -> Vec<(u64, Age)> {
     }
 }
 
-/// Calls `with` for each of these rows that a tombstone says is dead, by a death that is committed or our own. False: there are more than `limit` proxies to
-/// look at.
+/// Calls `with` for each of these rows that a tombstone says is dead, by a death that is committed or our
+/// own. False: there are more than `limit` proxies to look at.
 pub unsafe fn for_each_dead(
     storage_id: u64,
     rows: &Range<u64>,
@@ -344,7 +353,8 @@ pub unsafe fn for_each_dead(
     seen <= limit
 }
 
-/// How many rows of these stripes of `rel` are dead by a death that is committed or our own. Others may be, of stripes that were replaced.
+/// How many rows of these stripes of `rel` are dead by a death that is committed or our own. Others may be,
+/// of stripes that were replaced.
 pub unsafe fn count<'a>(rel: Relation, stripes: impl Iterator<Item = &'a StripeEntry>) -> usize {
     let mut found: Option<Tombstones> = None;
     // SAFETY: as above.

@@ -29,7 +29,8 @@ pub(super) struct Advice {
 struct Subject<'a> {
     rel: Relation,
     figures: &'a Figures,
-    /// Logical decoding reads heap rows only, so it keeps them: it is published, or a slot decodes it without.
+    /// Logical decoding reads heap rows only, so it keeps them: it is published, or a slot decodes it
+    /// without.
     is_published: bool,
     /// Packing beside writers can do it, whoever starts it.
     can_be_packed: bool,

@@ -1,10 +1,11 @@
 //! `engine.storage_health(regclass)`: how a table is stored, and what would help.
 //!
-//! One row: rows in heap pages and in stripes, stripes that are small, lie across each other in the order
-//! of `orderby` or are not sorted by it, pages of the file that nobody can see any more (`figures`), and what is advised (`advice`:
-//! each part that has something to say adds a function to a list there). It reads the directory, the
-//! visibility map, heap pages (a sample of them where there are many), and of the other pages those that are
-//! marked frozen and that no visible stripe has. The view of the same name asks it for every table.
+//! One row: rows in heap pages and in stripes, stripes that are small, lie across each other in the order of
+//! `orderby` or are not sorted by it, pages of the file that nobody can see any more (`figures`), and what is
+//! advised (`advice`: each part that has something to say adds a function to a list there). It reads the
+//! directory, the visibility map, heap pages (a sample of them where there are many), and of the other pages
+//! those that are marked frozen and that no visible stripe has. The view of the same name asks it for every
+//! table.
 
 mod advice;
 mod figures;
@@ -33,8 +34,8 @@ crate::sql_function!(pg_finfo_colonnade_storage_health);
 #[unsafe(no_mangle)]
 #[pg_guard]
 pub unsafe extern "C-unwind" fn colonnade_storage_health(call: FunctionCallInfo) -> Datum {
-    // SAFETY: the server's call frame; the result's row type is that of the SQL declaration, which has as many columns
-    // as `row` gives, or the first of them.
+    // SAFETY: the server's call frame; the result's row type is that of the SQL declaration, which has as
+    // many columns as `row` gives, or the first of them.
     unsafe {
         let table = maintenance::table_argument(call);
         let rel = pg_sys::try_table_open(table, pg_sys::AccessShareLock as i32);

@@ -1,8 +1,9 @@
 //! Which hot rows a batch moves.
 //!
-//! Rows that are live, that every snapshot sees (their inserter is older than the oldest one), and that nobody has locked or is changing. Pages are looked at one at a time under a
-//! shared lock; what happens to a row afterwards is found out when it is deleted. Invariant: of a row that is chosen, no
-//! older version can be seen by anybody.
+//! Rows that are live, that every snapshot sees (their inserter is older than the oldest one), and that
+//! nobody has locked or is changing. Pages are looked at one at a time under a shared lock; what happens to a
+//! row afterwards is found out when it is deleted. Invariant: of a row that is chosen, no older version can
+//! be seen by anybody.
 
 use pgrx::pg_sys::{
     self, BlockNumber, Buffer, HTSV_Result, HeapTupleData, ItemPointerData, Relation, TransactionId,
@@ -36,8 +37,8 @@ enum Fate {
     Gone,
 }
 
-/// Chooses up to `limit` rows of about a stripe's bytes, in the order of their TIDs, from block `from` on; moves `from` to where the
-/// next batch begins.
+/// Chooses up to `limit` rows of about a stripe's bytes, in the order of their TIDs, from block `from` on;
+/// moves `from` to where the next batch begins.
 pub(super) unsafe fn choose(
     rel: Relation,
     storage_id: u64,

@@ -1,10 +1,14 @@
 //! Moving a stripe to empty pages nearer to the beginning of the file, or out of their way.
 //!
-//! Called by `tidy` where a large part of the file is empty, so that its end can be cut off. Where no run of empty pages is long enough for a stripe at the end, the stripe behind the longest one is moved to the end, which makes
-//! one run of both; a stripe that comes to fill its beginning leaves the longest one further on, and so it gathers what is empty on its way. The stripe's bytes are copied to a run of empty pages, and the directory gets a new row with the
-//! same row numbers in place of the old one: index entries, proxies and tombstones stay as they are, and what a backend keeps of the stripe stays right. Only a stripe that every snapshot sees is
-//! moved, while all others are kept from locking or changing its rows; snapshots of before go on reading the old pages, which are freed when no version of a directory row names
-//! them (protocol point 7). Invariant: for every snapshot the stripe is there once.
+//! Called by `tidy` where a large part of the file is empty, so that its end can be cut off. Where no run of
+//! empty pages is long enough for a stripe at the end, the stripe behind the longest one is moved to the end,
+//! which makes one run of both; a stripe that comes to fill its beginning leaves the longest one further on,
+//! and so it gathers what is empty on its way. The stripe's bytes are copied to a run of empty pages, and the
+//! directory gets a new row with the same row numbers in place of the old one: index entries, proxies and
+//! tombstones stay as they are, and what a backend keeps of the stripe stays right. Only a stripe that every
+//! snapshot sees is moved, while all others are kept from locking or changing its rows; snapshots of before
+//! go on reading the old pages, which are freed when no version of a directory row names them (protocol point
+//! 7). Invariant: for every snapshot the stripe is there once.
 
 use pgrx::pg_sys::{self, Relation};
 
@@ -20,8 +24,8 @@ use crate::storage::{directory, directory_scan, metapage};
 /// A stripe is moved out of the way for one in so many of its own pages.
 const WORTH: u32 = 16;
 
-/// Moves the last stripe that ends beyond block `keep` and for which there are empty pages before it; false where there is none. The caller holds
-/// ShareUpdateExclusiveLock.
+/// Moves the last stripe that ends beyond block `keep` and for which there are empty pages before it; false
+/// where there is none. The caller holds ShareUpdateExclusiveLock.
 pub(super) unsafe fn step(rel: Relation, keep: u32) -> bool {
     // SAFETY: rel is open, in a transaction with an active snapshot.
     unsafe {
@@ -56,8 +60,8 @@ pub(super) unsafe fn step(rel: Relation, keep: u32) -> bool {
     }
 }
 
-/// Moves the stripe behind the longest run of empty pages to the end of the file; false where that run is short for that, or all that is empty is behind the last stripe. The
-/// caller holds ShareUpdateExclusiveLock.
+/// Moves the stripe behind the longest run of empty pages to the end of the file; false where that run is
+/// short for that, or all that is empty is behind the last stripe. The caller holds ShareUpdateExclusiveLock.
 pub(super) unsafe fn widen(rel: Relation) -> bool {
     // SAFETY: as `step`.
     unsafe {

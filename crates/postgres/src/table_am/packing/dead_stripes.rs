@@ -1,9 +1,11 @@
 //! VACUUM takes stripes out of which every row is dead.
 //!
-//! What VACUUM's own transactions do to rows is left out of others' snapshots, so they cannot take a stripe out of the directory. But the statement begins in an ordinary
-//! transaction, which the server commits before the first table has its turn: there the hook here takes such stripes out, as packing does, and VACUUM then frees their pages if no older snapshot is
-//! left. Autovacuum has no statement; for it the packing worker does the same. Invariants: nobody is waited for, and a table that cannot be had at once is left alone; who may not
-//! vacuum a table takes nothing out of it.
+//! What VACUUM's own transactions do to rows is left out of others' snapshots, so they cannot take a stripe
+//! out of the directory. But the statement begins in an ordinary transaction, which the server commits before
+//! the first table has its turn: there the hook here takes such stripes out, as packing does, and VACUUM then
+//! frees their pages if no older snapshot is left. Autovacuum has no statement; for it the packing worker
+//! does the same. Invariants: nobody is waited for, and a table that cannot be had at once is left alone; who
+//! may not vacuum a table takes nothing out of it.
 
 use std::cell::Cell;
 use std::ffi::{c_char, c_int};
@@ -75,7 +77,8 @@ unsafe fn will_vacuum(statement: *mut VacuumStmt) -> bool {
 
 /// The columnar tables that the statement names, or all of the database, as far as the user may vacuum them.
 unsafe fn tables(statement: *mut VacuumStmt) -> Vec<Oid> {
-    // SAFETY: catalog look-ups. Names are looked up without a lock: what they stand for is asked again once it is locked.
+    // SAFETY: catalog look-ups. Names are looked up without a lock: what they stand for is asked again once
+    // it is locked.
     unsafe {
         let named = PgList::<pg_sys::VacuumRelation>::from_pg((*statement).rels);
         let mut found = Vec::new();
@@ -106,8 +109,8 @@ unsafe fn tables(statement: *mut VacuumStmt) -> Vec<Oid> {
 
 /// Takes the stripes out of these tables of which every row is dead, as far as nobody is at work on them.
 unsafe fn take_out(tables: Vec<Oid>) {
-    // SAFETY: the transaction is the statement's first, and has no snapshot; the locks of tables that are changed are kept to its
-    // end, which comes before the first table is vacuumed.
+    // SAFETY: the transaction is the statement's first, and has no snapshot; the locks of tables that are
+    // changed are kept to its end, which comes before the first table is vacuumed.
     unsafe {
         if tables.is_empty() {
             return;

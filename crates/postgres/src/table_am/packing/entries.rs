@@ -1,7 +1,8 @@
 //! Index entries of packed rows.
 //!
-//! Every index that takes insertions gets an entry for the row's new TID, without a unique check: the row has passed it, under its old one.
-//! The old entries leave by ordinary vacuum. Invariant: nothing here waits for another transaction.
+//! Every index that takes insertions gets an entry for the row's new TID, without a unique check: the row has
+//! passed it, under its old one. The old entries leave by ordinary vacuum. Invariant: nothing here waits for
+//! another transaction.
 
 use pgrx::pg_sys::{self, IndexInfo, ItemPointerData, MemoryContext, Relation, TupleTableSlot};
 
@@ -136,8 +137,9 @@ pub(super) unsafe fn unique_indexes(rel: Relation) -> usize {
     unsafe { relation::count_indexes(rel, |index| index.indisunique) }
 }
 
-/// Whether the table has an exclusion constraint. Its check is a scan of the index that holds no page: it could look for the new entry before it is made, and at
-/// the old row after it is gone. (A unique index is checked under the lock of its page.)
+/// Whether the table has an exclusion constraint. Its check is a scan of the index that holds no page: it
+/// could look for the new entry before it is made, and at the old row after it is gone. (A unique index is
+/// checked under the lock of its page.)
 pub(super) unsafe fn has_exclusion(rel: Relation) -> bool {
     // SAFETY: rel is open.
     unsafe { relation::count_indexes(rel, |index| index.indisexclusion) > 0 }

@@ -1,9 +1,12 @@
 //! An order for tables without the option `orderby`: by the column that grows as rows arrive.
 //!
-//! Sessions that insert singly fill heap pages side by side, so in the order of TIDs a number from a sequence, or a time, goes back and forth, and with it whatever depends on it. Sorted by that column the
-//! rows compress as if they had been loaded at once, and its bounds tell stripes apart. It is found in a sample: neighbours on heap pages, or rows from
-//! the beginning to the end of each stripe, of which all but a few ascend. Where several columns do, the first is taken of those that do so
-//! about as often as the best one. So stripes that somebody has loaded in another order keep it. Invariant: a hint for the order of rows and for nothing else.
+//! Sessions that insert singly fill heap pages side by side, so in the order of TIDs a number from a
+//! sequence, or a time, goes back and forth, and with it whatever depends on it. Sorted by that column the
+//! rows compress as if they had been loaded at once, and its bounds tell stripes apart. It is found in a
+//! sample: neighbours on heap pages, or rows from the beginning to the end of each stripe, of which all but a
+//! few ascend. Where several columns do, the first is taken of those that do so about as often as the best
+//! one. So stripes that somebody has loaded in another order keep it. Invariant: a hint for the order of rows
+//! and for nothing else.
 
 use pgrx::pg_sys::{self, Datum, ItemPointerData, Oid, Relation};
 
@@ -26,7 +29,8 @@ struct Column {
     ascents: usize,
 }
 
-/// The key to sort rows by, which lie in these `runs`, each in an order of its own; None where no column grows.
+/// The key to sort rows by, which lie in these `runs`, each in an order of its own; None where no column
+/// grows.
 pub(super) unsafe fn key(rel: Relation, source: &mut Rows, runs: &[&[ItemPointerData]]) -> Option<SortKey> {
     // SAFETY: rel is open, and the rows stay where they are.
     unsafe {
@@ -54,7 +58,8 @@ pub(super) unsafe fn key(rel: Relation, source: &mut Rows, runs: &[&[ItemPointer
             }
         }
         pg_sys::ExecDropSingleTupleTableSlot(slot);
-        // The first that ascends about as often as the best one: a number that starts again now and then may have been lucky.
+        // The first that ascends about as often as the best one: a number that starts again now and then may
+        // have been lucky.
         let best = columns.iter().map(|column| column.ascents).max()?;
         let grows = pairs >= FEWEST && best >= pairs - pairs / FEW;
         let first = columns.iter().find(|column| grows && column.ascents >= best - best / CLOSE)?;

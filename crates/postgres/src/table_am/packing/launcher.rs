@@ -1,7 +1,9 @@
 //! The process that has databases packed.
 //!
-//! Started with the server once recovery is over, so not on a standby. It goes round the databases (every `colonnade.packing_naptime`) and has one worker at a time connect to each in which
-//! something was written, or whose pause is over (`turns`). Invariant: a worker that fails, or cannot be started, costs a pause and nothing else.
+//! Started with the server once recovery is over, so not on a standby. It goes round the databases (every
+//! `colonnade.packing_naptime`) and has one worker at a time connect to each in which something was written,
+//! or whose pause is over (`turns`). Invariant: a worker that fails, or cannot be started, costs a pause and
+//! nothing else.
 
 use std::ffi::{CStr, c_char, c_int};
 
@@ -73,7 +75,8 @@ pub unsafe extern "C-unwind" fn colonnade_packing_launcher(_argument: Datum) {
                 if !in_transaction(|| is_there(database)) {
                     continue;
                 }
-                // What the worker has to say takes its place: once for each round, as a second note would make the pause twice as long again.
+                // What the worker has to say takes its place: once for each round, as a second note would
+                // make the pause twice as long again.
                 Turn::of_database(database).failed();
                 let mut worker = describe(c"colonnade packing", c"colonnade_packing_worker");
                 worker.bgw_main_arg = Datum::from(database);
@@ -104,10 +107,11 @@ pub(super) unsafe fn written(database: Oid) -> u64 {
     }
 }
 
-/// Whether a database is there and may be connected to, and nobody is about to drop it: a worker would wait for its lock, and end with a
-/// FATAL when it is gone.
+/// Whether a database is there and may be connected to, and nobody is about to drop it: a worker would wait
+/// for its lock, and end with a FATAL when it is gone.
 unsafe fn is_there(database: Oid) -> bool {
-    // SAFETY: a lock that is to be had at once, to the end of the transaction, and a look-up in the catalog cache.
+    // SAFETY: a lock that is to be had at once, to the end of the transaction, and a look-up in the catalog
+    // cache.
     unsafe {
         if !compat::lock_database_if_free(database) {
             return false;

@@ -1,10 +1,15 @@
-//! One batch of merging: some stripes into as few full ones, or one into one that is sorted, or some into ones that do not overlap, sorted by the table's option, without their dead rows.
+//! One batch of merging: some stripes into as few full ones, or one into one that is sorted, or some into
+//! ones that do not overlap, sorted by the table's option, without their dead rows.
 //!
-//! The new stripes are written first, while others read and change the old ones. Then the old ones are taken from all others, those that are to be had at once
-//! (protocol point 3): a row that has died meanwhile, or whose stripe could not be had, is buried in its new stripe. What is left gets its entries in unique indexes and is noted as moved, and the new stripes
-//! enter the directory with the same command as the old ones leave it. So writers wait only for these last steps, and go on at the new place. (Those made earlier would have every UPDATE of
-//! such a row wait for the mover at the unique check, and keep the stripe from it; other indexes have theirs by then.) A stripe of which nothing is left alive is
-//! just taken out. Invariants: nothing here waits for another transaction; of a stripe that leaves the directory every row is dead, or moved.
+//! The new stripes are written first, while others read and change the old ones. Then the old ones are taken
+//! from all others, those that are to be had at once (protocol point 3): a row that has died meanwhile, or
+//! whose stripe could not be had, is buried in its new stripe. What is left gets its entries in unique
+//! indexes and is noted as moved, and the new stripes enter the directory with the same command as the old
+//! ones leave it. So writers wait only for these last steps, and go on at the new place. (Those made earlier
+//! would have every UPDATE of such a row wait for the mover at the unique check, and keep the stripe from it;
+//! other indexes have theirs by then.) A stripe of which nothing is left alive is just taken out. Invariants:
+//! nothing here waits for another transaction; of a stripe that leaves the directory every row is dead, or
+//! moved.
 
 use pgrx::pg_sys::{self, CommandId, ItemPointerData, Relation};
 
@@ -24,7 +29,8 @@ use crate::storage::row_proxy::Tombstones;
 use crate::storage::{delete_bitmap, directory, free, gone_rows, metapage, row_move, stripe_lock};
 use crate::table_am::tid;
 
-/// Tries to get hold of a stripe that somebody is at work on, and the microseconds between two of them: writers of single rows are soon done.
+/// Tries to get hold of a stripe that somebody is at work on, and the microseconds between two of them:
+/// writers of single rows are soon done.
 const TRIES: usize = 10;
 const PAUSE: std::ffi::c_long = 2000;
 
@@ -39,7 +45,8 @@ enum Aim {
     Apart,
 }
 
-/// Joins stripes that it is worth while to, `fewest` small ones at least, or sorts one, or some over each other where so many overlap; returns how many of their rows it has been through.
+/// Joins stripes that it is worth while to, `fewest` small ones at least, or sorts one, or some over each
+/// other where so many overlap; returns how many of their rows it has been through.
 pub(super) unsafe fn batch(rel: Relation, fewest: usize) -> usize {
     // SAFETY: rel is open with ShareUpdateExclusiveLock, in a transaction with an active snapshot.
     unsafe {
@@ -150,7 +157,8 @@ unsafe fn live_rows(rel: Relation, storage_id: u64, stripes: &[Chosen]) -> Vec<V
     stripes.iter().map(|stripe| live_of(&stripe.entry)).collect()
 }
 
-/// Excludes all others from some stripes, to the end of the transaction; which of them were to be had, in the order given.
+/// Excludes all others from some stripes, to the end of the transaction; which of them were to be had, in the
+/// order given.
 unsafe fn exclude(rel: Relation, stripes: &[Chosen]) -> Vec<bool> {
     let mut had = vec![false; stripes.len()];
     // SAFETY: rel is open. It sleeps for a time that does not depend on others.
@@ -199,7 +207,8 @@ unsafe fn give_back(rel: Relation, written: &[StripeEntry]) -> usize {
     0
 }
 
-/// Puts the stripes written, of rows that were at `rows`, into the place of those chosen, as far as these can be had; returns how many rows of theirs that concerns.
+/// Puts the stripes written, of rows that were at `rows`, into the place of those chosen, as far as these can
+/// be had; returns how many rows of theirs that concerns.
 unsafe fn replace(
     rel: Relation,
     storage_id: u64,

@@ -1,15 +1,22 @@
-//! Packing: hot rows become stripes, small stripes and those with many dead rows become full ones, while others read and write the table (protocol point 4).
+//! Packing: hot rows become stripes, small stripes and those with many dead rows become full ones, while
+//! others read and write the table (protocol point 4).
 //!
-//! A *mover* is an ordinary transaction that holds ShareUpdateExclusiveLock on the table, so there is one at a time and none beside VACUUM or DDL.
-//! It works in batches of up to one stripe, each a transaction of its own: `choose` finds rows that every snapshot sees and nobody has
-//! locked, `order` sorts them by the table's option, `relocate` writes them as a stripe, makes index entries (`entries`), notes where they went
-//! and deletes the hot tuples as heap does, last and without ever waiting. Where there are no hot rows left to do so with, `stripes` chooses stripes to join, `unsorted` and `overlapping` those to sort, and `merge` writes them anew, from
-//! the same source of rows (`rows`). So a writer that meets a mover waits for the end of
-//! its batch and goes on at the row's new place (`table_am::moved`), and a mover can be in no deadlock. Index expressions and
-//! comparisons run as the table's owner in a restricted context. `procedure` is what users call; in the
-//! background a `launcher` starts a `worker` for one database after the other (`process`: what both are made of; `turns`: when which table is looked at; `round`, `statistics`: what is told of it), which also sees to the pages that
-//! packed rows leave (`tidy`, `compact`). Where nothing else is left to do, btrees that are half empty are built anew (`rebuild`). VACUUM as a statement has stripes taken out that have no row left (`dead_stripes`).
-//! Invariant: for every snapshot a row is there once, at its old place or its new one: both change with the mover's commit.
+//! A *mover* is an ordinary transaction that holds ShareUpdateExclusiveLock on the table, so there is one at
+//! a time and none beside VACUUM or DDL. It works in batches of up to one stripe, each a transaction of its
+//! own: `choose` finds rows that every snapshot sees and nobody has locked, `order` sorts them by the table's
+//! option, `relocate` writes them as a stripe, makes index entries (`entries`), notes where they went and
+//! deletes the hot tuples as heap does, last and without ever waiting. Where there are no hot rows left to do
+//! so with, `stripes` chooses stripes to join, `unsorted` and `overlapping` those to sort, and `merge` writes
+//! them anew, from the same source of rows (`rows`). So a writer that meets a mover waits for the end of its
+//! batch and goes on at the row's new place (`table_am::moved`), and a mover can be in no deadlock. Index
+//! expressions and comparisons run as the table's owner in a restricted context. `procedure` is what users
+//! call; in the background a `launcher` starts a `worker` for one database after the other (`process`: what
+//! both are made of; `turns`: when which table is looked at; `round`, `statistics`: what is told of it),
+//! which also sees to the pages that packed rows leave (`tidy`, `compact`). Where nothing else is left to do,
+//! btrees that are half empty are built anew (`rebuild`). VACUUM as a statement has stripes taken out that
+//! have no row left (`dead_stripes`).
+//! Invariant: for every snapshot a row is there once, at its old place or its new one: both change with the
+//! mover's commit.
 
 mod bounds;
 mod choose;
@@ -61,7 +68,8 @@ enum Step {
     Deleted = 3,
 }
 
-/// One batch: hot rows from block `from` on, `rows` of them at least, or else stripes to be joined, `stripes` small ones at least. Returns how many rows it has been through.
+/// One batch: hot rows from block `from` on, `rows` of them at least, or else stripes to be joined, `stripes`
+/// small ones at least. Returns how many rows it has been through.
 unsafe fn batch(rel: Relation, from: &mut pg_sys::BlockNumber, rows: usize, stripes: usize) -> usize {
     // SAFETY: as `relocate::batch`.
     unsafe {
@@ -102,14 +110,16 @@ pub unsafe fn sees_to(rel: Relation) -> (bool, bool) {
     }
 }
 
-/// There is something to do for a table that nobody need have written to: the next round looks at it, and so at its database.
+/// There is something to do for a table that nobody need have written to: the next round looks at it, and so
+/// at its database.
 pub unsafe fn look_soon(table: pg_sys::Oid) {
     // SAFETY: a constant of the backend.
     turns::Turn::of_database(unsafe { pg_sys::MyDatabaseId }).was_busy();
     turns::Turn::of_table(table).was_busy();
 }
 
-/// For tests of what others do meanwhile: waits here for the advisory lock that `colonnade.packing_stop_at` speaks of.
+/// For tests of what others do meanwhile: waits here for the advisory lock that `colonnade.packing_stop_at`
+/// speaks of.
 unsafe fn stop_after(step: Step) {
     /// Key of the advisory lock, as the function pg_advisory_lock(bigint) has it.
     const KEY: u32 = 55_435;
@@ -133,7 +143,8 @@ unsafe fn stop_after(step: Step) {
     }
 }
 
-/// Runs `work` as the owner of `rel`, in a context where functions of the owner's cannot do harm, as the server runs index expressions.
+/// Runs `work` as the owner of `rel`, in a context where functions of the owner's cannot do harm, as the
+/// server runs index expressions.
 unsafe fn as_owner<T>(rel: Relation, work: impl FnOnce() -> T) -> T {
     // SAFETY: an ERROR ends the transaction, which puts user and settings back, too.
     unsafe {

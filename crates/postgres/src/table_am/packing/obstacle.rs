@@ -1,8 +1,10 @@
 //! What tables are not packed beside their writers.
 //!
-//! Asked at the beginning of each batch. Logical decoding knows heap rows only: published tables stay hot, and where a slot's plugin does not ask for publications, all tables of the
-//! database. Such a slot may come while a batch runs that has not written anything yet, and would decode its deletions: so `refuse_if_decoded` asks again once the mover has its transaction's id. A slot
-//! that comes later begins after the mover (`storage::decoding`).
+//! Asked at the beginning of each batch. Logical decoding knows heap rows only: published tables stay hot,
+//! and where a slot's plugin does not ask for publications, all tables of the database. Such a slot may come
+//! while a batch runs that has not written anything yet, and would decode its deletions: so
+//! `refuse_if_decoded` asks again once the mover has its transaction's id. A slot that comes later begins
+//! after the mover (`storage::decoding`).
 
 use pgrx::pg_sys::Relation;
 
@@ -56,7 +58,8 @@ pub(super) unsafe fn of_taking_out(rel: Relation) -> Option<(&'static str, &'sta
     }
 }
 
-/// Raises an ERROR if a slot that decodes the table has come since the batch began. The transaction has an id from here on.
+/// Raises an ERROR if a slot that decodes the table has come since the batch began. The transaction has an id
+/// from here on.
 pub(super) unsafe fn refuse_if_decoded(rel: Relation) {
     // SAFETY: rel is open.
     unsafe {

@@ -1,6 +1,7 @@
 //! The rows of a batch in the order of the table's option `orderby`, or of a column that `growing` has found.
 //!
-//! The server's tuplesort sorts the keys with the rows' TIDs, so nothing but the keys is kept, and that within maintenance_work_mem.
+//! The server's tuplesort sorts the keys with the rows' TIDs, so nothing but the keys is kept, and that
+//! within maintenance_work_mem.
 
 use pgrx::pg_sys::{self, Datum, ItemPointerData, Relation};
 

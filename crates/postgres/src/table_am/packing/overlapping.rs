@@ -1,10 +1,14 @@
 //! Which stripes a batch sorts over each other: those that overlap in the order of `orderby`.
 //!
-//! Asked where there is nothing else to join. Of all values the one is taken that most stripes have between their least and their greatest value, and of these stripes the ones with the widest ranges are sorted
-//! together. Stripes that come of that do not overlap each other, and at no value do more stripes overlap than before, at that one fewer: so it comes to an end whatever is
-//! done in between. As the widest go first, stripes that were sorted together as often meet, and a row is rewritten as often as a stripe of the whole table has to be divided by `fewest` to give one
-//! stripe's share, as in log-structured merging. How wide a range is, is how many ends of others it holds. Where statistics are in the order that the
-//! server sorts by, they say how far a stripe reaches (`bounds`); else its first and its last row do, if it is known as sorted. Invariant: as of `stripes`.
+//! Asked where there is nothing else to join. Of all values the one is taken that most stripes have between
+//! their least and their greatest value, and of these stripes the ones with the widest ranges are sorted
+//! together. Stripes that come of that do not overlap each other, and at no value do more stripes overlap
+//! than before, at that one fewer: so it comes to an end whatever is done in between. As the widest go first,
+//! stripes that were sorted together as often meet, and a row is rewritten as often as a stripe of the whole
+//! table has to be divided by `fewest` to give one stripe's share, as in log-structured merging. How wide a
+//! range is, is how many ends of others it holds. Where statistics are in the order that the server sorts by,
+//! they say how far a stripe reaches (`bounds`); else its first and its last row do, if it is known as
+//! sorted. Invariant: as of `stripes`.
 
 use pgrx::pg_sys::{self, Relation, TransactionId};
 
@@ -22,8 +26,9 @@ use crate::table_am::tid;
 /// Stripes of one batch at most.
 const MOST: usize = 8;
 
-/// The stripes to sort, by first row number; none where fewer than `fewest` overlap at any value. Two at least; of more no more than have `limit` rows for all unique indexes together, as
-/// writers wait while these get their entries.
+/// The stripes to sort, by first row number; none where fewer than `fewest` overlap at any value. Two at
+/// least; of more no more than have `limit` rows for all unique indexes together, as writers wait while these
+/// get their entries.
 pub(super) unsafe fn choose(
     rel: Relation,
     storage_id: u64,

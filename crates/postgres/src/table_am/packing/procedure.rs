@@ -1,7 +1,9 @@
-//! `CALL engine.colcompress_repack(table)`: packs a table and joins its stripes beside its readers and writers, a transaction for each batch; then it moves stripes to empty pages, one in a
-//! transaction, where the end of the file becomes free by that.
+//! `CALL engine.colcompress_repack(table)`: packs a table and joins its stripes beside its readers and
+//! writers, a transaction for each batch; then it moves stripes to empty pages, one in a transaction, where
+//! the end of the file becomes free by that.
 //!
-//! Between two batches the table is unlocked, so that whoever waits for a stronger lock gets it; it may be gone afterwards, or be another's.
+//! Between two batches the table is unlocked, so that whoever waits for a stronger lock gets it; it may be
+//! gone afterwards, or be another's.
 
 use pgrx::pg_guard;
 use pgrx::pg_sys::{self, Datum, FunctionCallInfo, NodeTag, Oid};
@@ -54,7 +56,8 @@ unsafe fn repack(table: Oid) {
         let mut keep = None;
         loop {
             pg_sys::SPI_commit();
-            // The rows are read and written as they are now, whatever level the session prefers: a mover is nobody's conflict.
+            // The rows are read and written as they are now, whatever level the session prefers: a mover is
+            // nobody's conflict.
             pg_sys::XactIsoLevel = pg_sys::XACT_READ_COMMITTED as i32;
             pg_sys::PushActiveSnapshot(pg_sys::GetTransactionSnapshot());
             let moved = batch(table, &mut from, keep, total, &mut name);

@@ -1,6 +1,8 @@
-//! What the launcher's process and the worker's are made of: signals, naps, and transactions whose ERROR is logged and not the end.
+//! What the launcher's process and the worker's are made of: signals, naps, and transactions whose ERROR is
+//! logged and not the end.
 //!
-//! Invariant: whoever waits for a worker longer than `deadlock_timeout` cancels what it does (`compat::declare_maintenance`), and what it has done of it is rolled back.
+//! Invariant: whoever waits for a worker longer than `deadlock_timeout` cancels what it does
+//! (`compat::declare_maintenance`), and what it has done of it is rolled back.
 
 use std::ffi::c_int;
 use std::panic::AssertUnwindSafe;
@@ -24,8 +26,8 @@ mod handlers {
     }
 }
 
-/// SIGTERM: the process is to end. What it does is cancelled, and it ends without a word at the next look (`end_if_asked`); the server's
-/// own handler ends it with a FATAL, which wakes people up.
+/// SIGTERM: the process is to end. What it does is cancelled, and it ends without a word at the next look
+/// (`end_if_asked`); the server's own handler ends it with a FATAL, which wakes people up.
 unsafe extern "C-unwind" fn stop(signal: c_int) {
     // SAFETY: both set flags and the latch, and keep errno.
     unsafe {
@@ -34,7 +36,8 @@ unsafe extern "C-unwind" fn stop(signal: c_int) {
     }
 }
 
-/// Ends the process if it was told to. As status 1, which has the launcher started again unless the server stops.
+/// Ends the process if it was told to. As status 1, which has the launcher started again unless the server
+/// stops.
 unsafe fn end_if_asked() {
     // SAFETY: a flag that handlers set; no transaction is open.
     unsafe {
@@ -102,7 +105,8 @@ pub(super) unsafe fn in_transaction<T>(work: impl FnOnce() -> T) -> T {
     }
 }
 
-/// What comes of `work`, which begins and ends its transactions itself. After an ERROR: its message; it is logged as one about `what`, and rolled back.
+/// What comes of `work`, which begins and ends its transactions itself. After an ERROR: its message; it is
+/// logged as one about `what`, and rolled back.
 pub(super) unsafe fn attempt<T>(what: &str, limited: bool, work: impl FnOnce() -> T) -> Result<T, String> {
     // SAFETY: there is no transaction before, and none afterwards.
     unsafe {

@@ -1,9 +1,13 @@
 //! Btrees that packing has left half empty are built anew, in tables that nobody writes to.
 //!
-//! A row that is packed gets index entries at its new place while the old ones are there. Pages that were split for them stay half empty once VACUUM has taken the old ones away, for a btree never joins pages.
-//! So where a table is idle, and packing and `tidy` have nothing left to do, the worker has the server do what REINDEX INDEX CONCURRENTLY does: readers and writers go on. Whether it is worth while is seen in the pages
-//! themselves: a look at some tells how full they are, and those of a new index are full, so the same index has no second turn soon. Where older transactions stay it does not begin, and it does not wait for one for long. Invariants: the
-//! table keeps its indexes whatever happens; what a failed attempt has left is dropped, and is invalid until then.
+//! A row that is packed gets index entries at its new place while the old ones are there. Pages that were
+//! split for them stay half empty once VACUUM has taken the old ones away, for a btree never joins pages. So
+//! where a table is idle, and packing and `tidy` have nothing left to do, the worker has the server do what
+//! REINDEX INDEX CONCURRENTLY does: readers and writers go on. Whether it is worth while is seen in the pages
+//! themselves: a look at some tells how full they are, and those of a new index are full, so the same index
+//! has no second turn soon. Where older transactions stay it does not begin, and it does not wait for one for
+//! long. Invariants: the table keeps its indexes whatever happens; what a failed attempt has left is dropped,
+//! and is invalid until then.
 
 use std::ffi::{c_int, c_void};
 
@@ -19,7 +23,8 @@ use crate::host::{buffer, relation};
 const FEWEST: u32 = 512;
 /// Pages that are looked at.
 const SAMPLE: u32 = 64;
-/// A btree is built anew where its pages are filled to less than this part of what a new one's are: two half empty ones become one.
+/// A btree is built anew where its pages are filled to less than this part of what a new one's are: two half
+/// empty ones become one.
 const FILLED: f64 = 0.62;
 /// Milliseconds between two looks at who is there.
 const MOMENT: i64 = 1000;
@@ -149,7 +154,8 @@ unsafe fn filled(index: Relation) -> f64 {
 
 /// REINDEX INDEX CONCURRENTLY, as the server runs it for a statement.
 unsafe fn rebuild(found: &Candidate) -> Result<(), String> {
-    // SAFETY: the server's own command; what it is given lives in a context of its own, and outlives its transactions.
+    // SAFETY: the server's own command; what it is given lives in a context of its own, and outlives its
+    // transactions.
     unsafe {
         let context = pg_sys::AllocSetContextCreateInternal(
             pg_sys::TopMemoryContext,
@@ -200,7 +206,8 @@ unsafe fn set_lock_timeout(value: &std::ffi::CStr) {
     }
 }
 
-/// Drops what an attempt of before has left, which the server calls after the index: an invalid one, or the old one, invalid by now. Not now, where somebody is at work on the table.
+/// Drops what an attempt of before has left, which the server calls after the index: an invalid one, or the
+/// old one, invalid by now. Not now, where somebody is at work on the table.
 unsafe fn drop_leftovers(table: Oid, name: &str) {
     // SAFETY: a transaction of its own; locks are kept to its end.
     unsafe {
@@ -245,7 +252,8 @@ unsafe fn leftovers(table: Oid, name: &str) -> Vec<Oid> {
     }
 }
 
-/// Whether the server has made up a name from `name` for an index that is built concurrently, which is cut where it would be too long.
+/// Whether the server has made up a name from `name` for an index that is built concurrently, which is cut
+/// where it would be too long.
 fn is_called_after(other: &str, name: &str) -> bool {
     ["_ccnew", "_ccold"].iter().any(|mark| {
         let Some((stem, number)) = other.rsplit_once(mark) else { return false };

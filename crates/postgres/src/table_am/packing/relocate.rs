@@ -1,8 +1,9 @@
 //! One batch of relocation: hot rows into one stripe.
 //!
-//! The stripe is made first, then its index entries, and the hot tuples are deleted last, so that writers wait only for what follows the point where
-//! they meet the mover. A row that somebody has locked or changed in between cannot be deleted without waiting: it stays hot, and its
-//! copy in the stripe is buried in the same transaction, so nobody ever sees it. Invariant: nothing here waits for another transaction.
+//! The stripe is made first, then its index entries, and the hot tuples are deleted last, so that writers
+//! wait only for what follows the point where they meet the mover. A row that somebody has locked or changed
+//! in between cannot be deleted without waiting: it stays hot, and its copy in the stripe is buried in the
+//! same transaction, so nobody ever sees it. Invariant: nothing here waits for another transaction.
 
 use pgrx::pg_sys::{self, BlockNumber, ItemPointerData, Relation, TM_FailureData, TM_Result};
 
@@ -21,8 +22,8 @@ use crate::storage::{directory, metapage, open_stripes, row_move, row_proxy, sor
 use crate::table_am::delegate::heap_guarded;
 use crate::table_am::tid;
 
-/// Moves up to a stripe of rows from block `from` on, which is then where the next batch begins; returns how many it has been through (others may have taken some, or all, meanwhile).
-/// Fewer than `fewest` stay.
+/// Moves up to a stripe of rows from block `from` on, which is then where the next batch begins; returns how
+/// many it has been through (others may have taken some, or all, meanwhile). Fewer than `fewest` stay.
 pub(super) unsafe fn batch(rel: Relation, from: &mut BlockNumber, fewest: usize) -> usize {
     // SAFETY: rel is open with ShareUpdateExclusiveLock, in a transaction with an active snapshot.
     unsafe {
@@ -46,7 +47,8 @@ pub(super) unsafe fn batch(rel: Relation, from: &mut BlockNumber, fewest: usize)
             keys.extend(growing::key(rel, &mut source, &growing::neighbours(&chosen)));
         }
         let rows = sorted(rel, &mut source, &keys, chosen);
-        // Functions of the owner's that fail do so before anything is written, as pages of a batch that failed stay until the next VACUUM.
+        // Functions of the owner's that fail do so before anything is written, as pages of a batch that
+        // failed stay until the next VACUUM.
         enter(rel, &mut source, Which::All, rows.iter().map(|&at| (at, None)));
         let command = pg_sys::GetCurrentCommandId(true);
         directory::prepare();
@@ -75,7 +77,8 @@ pub(super) unsafe fn batch(rel: Relation, from: &mut BlockNumber, fewest: usize)
     }
 }
 
-/// Makes the index entries of rows that are written, each with its new number; without a number it only sees that they can be made.
+/// Makes the index entries of rows that are written, each with its new number; without a number it only sees
+/// that they can be made.
 pub(super) unsafe fn enter(
     rel: Relation,
     source: &mut Rows,
@@ -101,7 +104,8 @@ pub(super) unsafe fn enter(
     }
 }
 
-/// Writes rows that the table has, sorted by `keys`, as one stripe, as many as fit one, and leaves it to the caller to put it into the directory.
+/// Writes rows that the table has, sorted by `keys`, as one stripe, as many as fit one, and leaves it to the
+/// caller to put it into the directory.
 pub(super) unsafe fn write(
     rel: Relation,
     source: &mut Rows,
@@ -152,7 +156,8 @@ pub(super) unsafe fn write(
     }
 }
 
-/// Notes where the rows are now and deletes the hot tuples; returns how many. Copies of rows that cannot be deleted at once are buried.
+/// Notes where the rows are now and deletes the hot tuples; returns how many. Copies of rows that cannot be
+/// deleted at once are buried.
 unsafe fn delete(
     rel: Relation,
     storage_id: u64,

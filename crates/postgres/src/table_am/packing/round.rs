@@ -1,7 +1,8 @@
 //! A round of packing one table, in the background or by CALL: how long it took, and its line in the log.
 //!
-//! Like autovacuum's: a round that has done something and took `colonnade.log_packing_min_duration` or longer is told of, with what it has
-//! done as far as that has committed. One that ends in an ERROR of its caller's has no line, as the ERROR has one.
+//! Like autovacuum's: a round that has done something and took `colonnade.log_packing_min_duration` or longer
+//! is told of, with what it has done as far as that has committed. One that ends in an ERROR of its caller's
+//! has no line, as the ERROR has one.
 
 use std::time::Instant;
 

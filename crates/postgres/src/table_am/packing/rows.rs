@@ -1,6 +1,7 @@
 //! The rows of a batch, by the TIDs that they have before they are moved.
 //!
-//! Invariant: a hot row that this transaction's snapshot sees stays where it is, and so do the stripes that this transaction is going to replace.
+//! Invariant: a hot row that this transaction's snapshot sees stays where it is, and so do the stripes that
+//! this transaction is going to replace.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +13,8 @@ use crate::table_am::cold_fetch::ColdFetch;
 use crate::table_am::delegate::heap_guarded;
 use crate::table_am::tid;
 
-/// Fetches rows of a table. Each stripe has a cursor of its own, as a sorted batch goes through several of them at a time.
+/// Fetches rows of a table. Each stripe has a cursor of its own, as a sorted batch goes through several of
+/// them at a time.
 pub(super) struct Rows {
     rel: Relation,
     /// By first row number.

@@ -1,10 +1,13 @@
 //! Which stripes a batch joins.
 //!
-//! Candidates are stripes of which at least one in `WORN` rows is dead, and small ones, of less than half a stripe's rows. The oldest that make one stripe together are taken. What a row's
-//! being rewritten costs is paid for: by the dead rows that are left out, or by the growth of its stripe. For the latter the background joins small stripes only where
-//! there are several of one size class (a power of four), or where a stripe that is not small any more comes of it: so a row is rewritten for size at most once a class, as
-//! in log-structured merging by size tiers. Wide rows fill a stripe by their bytes: how many these are is estimated from a few rows. A stripe that somebody is
-//! just changing is left for later. Invariant: every snapshot sees the rows of a stripe that is chosen, dead ones aside.
+//! Candidates are stripes of which at least one in `WORN` rows is dead, and small ones, of less than half a
+//! stripe's rows. The oldest that make one stripe together are taken. What a row's being rewritten costs is
+//! paid for: by the dead rows that are left out, or by the growth of its stripe. For the latter the
+//! background joins small stripes only where there are several of one size class (a power of four), or where
+//! a stripe that is not small any more comes of it: so a row is rewritten for size at most once a class, as
+//! in log-structured merging by size tiers. Wide rows fill a stripe by their bytes: how many these are is
+//! estimated from a few rows. A stripe that somebody is just changing is left for later. Invariant: every
+//! snapshot sees the rows of a stripe that is chosen, dead ones aside.
 
 use pgrx::pg_sys::{self, ItemPointerData, Relation, TransactionId};
 
@@ -50,7 +53,8 @@ impl Chosen {
     }
 }
 
-/// The stripes to join, none where it is not worth while. `limit`: rows of a full stripe; `fewest`: how many small ones have to be of one class.
+/// The stripes to join, none where it is not worth while. `limit`: rows of a full stripe; `fewest`: how many
+/// small ones have to be of one class.
 pub(super) unsafe fn choose(
     rel: Relation,
     storage_id: u64,

@@ -1,9 +1,13 @@
 //! The pages that packed rows have left.
 //!
-//! Called by the worker after it has packed a table. VACUUM empties them, and other rows, hot ones and stripes, come to fill them; but autovacuum waits for a fifth of all rows, stripes' among them, to
-//! be dead. So where a tenth of the file is dead rows, or stripes that nobody sees, it is vacuumed here. Where a tenth is empty afterwards (less in a table that nobody writes to), stripes at the end are moved
-//! there (`compact`), and the end is cut off. In a table that nobody writes to the last hot rows become a stripe first, as they may lie there; and where empty pages lie in runs that
-//! are too short for the stripes at the end, the longest is made longer: nothing else will come to fill them. Invariant: what is done here frees pages in proportion to what it reads.
+//! Called by the worker after it has packed a table. VACUUM empties them, and other rows, hot ones and
+//! stripes, come to fill them; but autovacuum waits for a fifth of all rows, stripes' among them, to be dead.
+//! So where a tenth of the file is dead rows, or stripes that nobody sees, it is vacuumed here. Where a tenth
+//! is empty afterwards (less in a table that nobody writes to), stripes at the end are moved there
+//! (`compact`), and the end is cut off. In a table that nobody writes to the last hot rows become a stripe
+//! first, as they may lie there; and where empty pages lie in runs that are too short for the stripes at the
+//! end, the longest is made longer: nothing else will come to fill them. Invariant: what is done here frees
+//! pages in proportion to what it reads.
 
 use std::ffi::c_void;
 use std::time::Instant;
@@ -63,7 +67,8 @@ impl Room {
             }
             let runs: Vec<_> =
                 directory_scan::all_versions(storage_id).into_iter().map(|entry| entry.run).collect();
-            // Those whose rows have left the directory already: the server prunes its pages when it needs the room.
+            // Those whose rows have left the directory already: the server prunes its pages when it needs the
+            // room.
             room.dead = room.dead.saturating_add(health::dead_blocks(rel, runs.iter().copied()));
             let mut vmbuffer: pg_sys::Buffer = 0;
             for span in hot_runs::hot_spans(runs, blocks) {
@@ -87,7 +92,8 @@ impl Room {
         pages >= FEWEST.max(self.blocks / self.part.max(1))
     }
 
-    /// Blocks that stay in use when the stripes at the end of the file are moved to empty pages; None: that is not worth while.
+    /// Blocks that stay in use when the stripes at the end of the file are moved to empty pages; None: that
+    /// is not worth while.
     pub fn to_keep(&self) -> Option<u32> {
         self.is_worth(self.spare).then(|| self.blocks - self.spare)
     }
@@ -99,7 +105,8 @@ impl Room {
 
     fn wants_vacuum(&self, fewest: usize) -> bool {
         self.is_worth(self.dead)
-            // They may be all that lies behind the empty pages; so may line pointers of dead rows that the server's VACUUM has left, as they are few.
+            // They may be all that lies behind the empty pages; so may line pointers of dead rows that the
+            // server's VACUUM has left, as they are few.
             || ((self.dead > 0 || (self.idle && self.unclean > 0)) && self.is_worth(self.spare))
             || (self.is_worth(self.unclean) && self.dead_rows >= fewest as u64)
     }
@@ -115,7 +122,8 @@ pub(super) unsafe fn table(table: &Table) -> Option<bool> {
         if room.wants_vacuum(table.fewest) {
             vacuum(table)?;
             let before = std::mem::replace(&mut room, look()?);
-            // Not where an old snapshot still sees all of it: it is then tried again after a pause that grows.
+            // Not where an old snapshot still sees all of it: it is then tried again after a pause that
+            // grows.
             busy = room.spare > before.spare || room.dead < before.dead || room.unclean < before.unclean;
         }
         if room.to_keep().is_none() {
@@ -152,7 +160,8 @@ pub(super) unsafe fn table(table: &Table) -> Option<bool> {
     }
 }
 
-/// Moves stripes that end beyond block `keep` to empty pages before them; returns how many. None after an ERROR.
+/// Moves stripes that end beyond block `keep` to empty pages before them; returns how many. None after an
+/// ERROR.
 unsafe fn move_stripes(table: &Table, keep: u32) -> Option<usize> {
     let mut moved = 0;
     // SAFETY: each step is a transaction of its own.
@@ -173,7 +182,8 @@ unsafe fn move_stripes(table: &Table, keep: u32) -> Option<usize> {
 
 /// VACUUM of the table, after that of the directory, so that pages of stripes that nobody sees become free.
 unsafe fn vacuum(table: &Table) -> Option<()> {
-    // SAFETY: the server's own VACUUM, called as autovacuum calls it; what it is given lives in a context of its own.
+    // SAFETY: the server's own VACUUM, called as autovacuum calls it; what it is given lives in a context of
+    // its own.
     unsafe {
         let Some(directory) = on_table(table, |_| directory_scan::catalog())? else { return Some(()) };
         report(&format!("vacuuming {}", table.name));

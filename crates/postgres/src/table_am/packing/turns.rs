@@ -1,8 +1,10 @@
 //! When a database or a table is looked at next.
 //!
-//! Asked by the launcher about databases and by the worker about tables, whose processes come and go: so it is kept in shared memory. A look that packs nothing, or fails, makes the pause before the
-//! next one twice as long, up to `MOST` naptimes. After one that found nothing to pack, as many rows written as are worth a stripe end the pause; after a failure nothing
-//! does. What is not known is looked at. Invariant: a hint; it is right to forget all of it, so places are reused, and nobody waits for anybody here.
+//! Asked by the launcher about databases and by the worker about tables, whose processes come and go: so it
+//! is kept in shared memory. A look that packs nothing, or fails, makes the pause before the next one twice
+//! as long, up to `MOST` naptimes. After one that found nothing to pack, as many rows written as are worth a
+//! stripe end the pause; after a failure nothing does. What is not known is looked at. Invariant: a hint; it
+//! is right to forget all of it, so places are reused, and nobody waits for anybody here.
 
 use std::sync::atomic::{AtomicI64, AtomicU32, AtomicU64, Ordering};
 
@@ -68,7 +70,8 @@ impl Turn {
         self.places().iter().find(|place| place.key.load(Ordering::Relaxed) == self.0)
     }
 
-    /// Whether it is to be looked at now, when `written` rows have been written to it and `enough` are worth a look.
+    /// Whether it is to be looked at now, when `written` rows have been written to it and `enough` are worth
+    /// a look.
     pub fn is_due(self, written: u64, enough: u64) -> bool {
         self.known().is_none_or(|place| {
             let before = place.written.load(Ordering::Relaxed);

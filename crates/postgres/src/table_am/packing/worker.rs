@@ -1,8 +1,10 @@
 //! The process that packs one database.
 //!
-//! Started by the launcher. It goes round the tables that are due (`turns`), a batch a transaction, with a pause after each (`colonnade.packing_cost_delay`) in which the table is unlocked, and then
-//! sees to the pages that packed rows have left (`tidy`). It never waits for a table's lock, and gives way to whoever waits for one of its own, or for the database, as
-//! autovacuum does. An ERROR ends the batch: it is logged, and the next table's turn comes. Invariant: a worker that is told to stop, or dies, leaves nothing but a
+//! Started by the launcher. It goes round the tables that are due (`turns`), a batch a transaction, with a
+//! pause after each (`colonnade.packing_cost_delay`) in which the table is unlocked, and then sees to the
+//! pages that packed rows have left (`tidy`). It never waits for a table's lock, and gives way to whoever
+//! waits for one of its own, or for the database, as autovacuum does. An ERROR ends the batch: it is logged,
+//! and the next table's turn comes. Invariant: a worker that is told to stop, or dies, leaves nothing but a
 //! rolled-back batch.
 
 use std::cell::Cell;
@@ -53,9 +55,11 @@ pub unsafe extern "C-unwind" fn colonnade_packing_worker(argument: Datum) {
         let database = Oid::from(argument.value() as u32);
         pg_sys::BackgroundWorkerInitializeConnectionByOid(database, Oid::INVALID, 0);
         compat::declare_maintenance();
-        // What a mover has done need not be on disk, or on a standby, before others go on: whoever depends on it commits later.
+        // What a mover has done need not be on disk, or on a standby, before others go on: whoever depends on
+        // it commits later.
         set(c"synchronous_commit", c"off");
-        // As autovacuum's processes: whatever is set for sessions, nothing passes over damaged pages or ends a batch by time.
+        // As autovacuum's processes: whatever is set for sessions, nothing passes over damaged pages or ends
+        // a batch by time.
         for (name, value) in [
             (c"zero_damaged_pages", c"off"),
             (c"ignore_checksum_failure", c"off"),
@@ -181,8 +185,8 @@ unsafe fn look_at(table: &Table) -> bool {
     }
 }
 
-/// Packs a table, batch by batch, as long as there are `fewest` rows for a stripe, or `stripes` small ones to be joined, but not for ever where others write as fast; returns how many
-/// were moved, None after an ERROR.
+/// Packs a table, batch by batch, as long as there are `fewest` rows for a stripe, or `stripes` small ones to
+/// be joined, but not for ever where others write as fast; returns how many were moved, None after an ERROR.
 pub(super) unsafe fn pack(table: &Table, fewest: usize, stripes: usize) -> Option<usize> {
     let (mut from, mut total) = (0, 0);
     let began = Instant::now();
@@ -203,7 +207,8 @@ pub(super) unsafe fn pack(table: &Table, fewest: usize, stripes: usize) -> Optio
     Some(total)
 }
 
-/// Runs `work` in a transaction on a table that is there, lets itself be locked at once and may be packed. None: an ERROR ended it; Some(None): it is not such a table.
+/// Runs `work` in a transaction on a table that is there, lets itself be locked at once and may be packed.
+/// None: an ERROR ended it; Some(None): it is not such a table.
 pub(super) unsafe fn on_table<T>(table: &Table, work: impl FnOnce(Relation) -> T) -> Option<Option<T>> {
     // SAFETY: the lock is kept to the end of the transaction.
     unsafe {

@@ -1,8 +1,10 @@
 //! Subqueries that the server would run once for every outer row, as joins.
 //!
-//! Called by `hook` on the copy of a query that is planned a second time; the plan that comes of it only counts if it costs less. Two shapes, in WHERE at the top of a query or of
-//! one inside it: a comparison with an aggregate over rows that equal the outer row's (`scalar`), and NOT IN where nothing can be NULL (`not_in`). Everything
-//! else stays as it is. Invariant: the query keeps its rows, and evaluates nothing that could raise an error on rows it did not look at before.
+//! Called by `hook` on the copy of a query that is planned a second time; the plan that comes of it only
+//! counts if it costs less. Two shapes, in WHERE at the top of a query or of one inside it: a comparison with
+//! an aggregate over rows that equal the outer row's (`scalar`), and NOT IN where nothing can be NULL
+//! (`not_in`). Everything else stays as it is. Invariant: the query keeps its rows, and evaluates nothing
+//! that could raise an error on rows it did not look at before.
 
 mod not_in;
 mod scalar;
@@ -176,6 +178,7 @@ unsafe fn sides(expr: *mut pg_sys::OpExpr) -> Option<(*mut Node, *mut Node)> {
 
 /// True for columns of queries further out than the next one.
 unsafe fn looks_far_out(node: *mut Node, from: i32) -> bool {
-    // SAFETY: a valid expression or query. Queries are not nested deeper than this in practice; those that are stay as they are.
+    // SAFETY: a valid expression or query. Queries are not nested deeper than this in practice; those that
+    // are stay as they are.
     unsafe { (from..from + 16).any(|level| pg_sys::contain_vars_of_level(node, level)) }
 }

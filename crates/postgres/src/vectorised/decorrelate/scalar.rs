@@ -1,7 +1,9 @@
 //! `x < (SELECT avg(y) FROM t WHERE t.k = outer.k)` as a join with the averages of all groups of `t`.
 //!
-//! Without rows the aggregate is NULL and so is the comparison, just as a group that is not there joins nothing; count, which would be 0, stays a subquery. A row
-//! joins at most one group, so no row is doubled. Values of groups that no outer row asks for are computed, too, so only expressions that cannot fail are taken.
+//! Without rows the aggregate is NULL and so is the comparison, just as a group that is not there joins
+//! nothing; count, which would be 0, stays a subquery. A row joins at most one group, so no row is doubled.
+//! Values of groups that no outer row asks for are computed, too, so only expressions that cannot fail are
+//! taken.
 
 use pgrx::PgList;
 use pgrx::pg_sys::{self, Node, NodeTag, Query};
@@ -21,7 +23,8 @@ struct Link {
     inner_is_left: bool,
 }
 
-/// The conditions that take the place of one that compares with a correlated aggregate; the join is added to the query.
+/// The conditions that take the place of one that compares with a correlated aggregate; the join is added to
+/// the query.
 ///
 /// # Safety
 /// A condition of the query, both ours to change.
@@ -76,7 +79,8 @@ unsafe fn pair(left: *mut Node, right: *mut Node) -> *mut pg_sys::List {
     unsafe { pg_sys::lappend(pg_sys::lappend(std::ptr::null_mut(), left.cast()), right.cast()) }
 }
 
-/// The equalities that correlate the subquery, taken out of its WHERE; None, and nothing changed, where it is of another shape.
+/// The equalities that correlate the subquery, taken out of its WHERE; None, and nothing changed, where it is
+/// of another shape.
 unsafe fn understood(subquery: *mut Query) -> Option<Vec<Link>> {
     // SAFETY: an analysed query.
     unsafe {
@@ -111,7 +115,8 @@ unsafe fn understood(subquery: *mut Query) -> Option<Vec<Link>> {
         conjuncts((*query.jointree).quals, &mut conditions);
         let (linking, others): (Vec<_>, Vec<_>) =
             conditions.into_iter().partition(|&condition| pg_sys::contain_vars_of_level(condition, 1));
-        // The groups of all rows are made, whether an outer row asks for them or not. Plain tables have no ON clauses, and nothing that is computed.
+        // The groups of all rows are made, whether an outer row asks for them or not. Plain tables have no ON
+        // clauses, and nothing that is computed.
         let tables = PgList::<pg_sys::RangeTblEntry>::from_pg(query.rtable);
         let plain = tables.iter_ptr().all(|table| (*table).rtekind == pg_sys::RTEKind::RTE_RELATION);
         if linking.is_empty() || !plain || !others.iter().all(|&condition| has_verdict(condition)) {
@@ -169,7 +174,8 @@ unsafe fn link(condition: *mut Node) -> Option<Link> {
 
 /// Groups the subquery by one more expression, which becomes one more column.
 unsafe fn group_by(subquery: *mut Query, key: *mut Node, reference: u32) -> *mut pg_sys::TargetEntry {
-    // SAFETY: zeroed nodes are valid starts; the server finds the operators of the key's type, which has them: it was compared.
+    // SAFETY: zeroed nodes are valid starts; the server finds the operators of the key's type, which has
+    // them: it was compared.
     unsafe {
         let number = if (*subquery).targetList.is_null() { 0 } else { (*(*subquery).targetList).length };
         let target = pg_sys::makeTargetEntry(

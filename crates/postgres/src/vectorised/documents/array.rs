@@ -1,8 +1,10 @@
 //! Reading the server's arrays.
 //!
-//! Layout (`utils/array.h`), counted from the value's length word: length word, number of dimensions, offset of the data or 0 where there are no NULLs, element type, lengths and lower
-//! bounds of the dimensions, a bit for each element (1: not NULL) where there are NULLs, and the elements, each on its type's border. What we hold begins behind the length
-//! word. Invariant: every offset is checked; elements are compared bytewise, so the caller names only types for which that is equality.
+//! Layout (`utils/array.h`), counted from the value's length word: length word, number of dimensions, offset
+//! of the data or 0 where there are no NULLs, element type, lengths and lower bounds of the dimensions, a bit
+//! for each element (1: not NULL) where there are NULLs, and the elements, each on its type's border. What we
+//! hold begins behind the length word. Invariant: every offset is checked; elements are compared bytewise, so
+//! the caller names only types for which that is equality.
 
 use vector::{Error, Result};
 

@@ -1,8 +1,9 @@
 //! Reading the server's jsonb.
 //!
-//! Layout (`utils/jsonb.h`): a container is a header word (count and kind), one entry word a child (an object's keys first, then its values), then the children's
-//! bytes. An entry holds a kind and either a length or, now and then, the offset of the end; numbers and containers begin on a border of four. A scalar document is an array
-//! of one with a flag. Invariant: every offset is checked.
+//! Layout (`utils/jsonb.h`): a container is a header word (count and kind), one entry word a child (an
+//! object's keys first, then its values), then the children's bytes. An entry holds a kind and either a
+//! length or, now and then, the offset of the end; numbers and containers begin on a border of four. A scalar
+//! document is an array of one with a flag. Invariant: every offset is checked.
 
 use vector::{Error, Result};
 
@@ -258,7 +259,8 @@ pub fn field_text(value: &[u8], key: &[u8], out: &mut Vec<u8>) -> Result<bool> {
     }
 }
 
-/// An item as the server's output function writes it; without recursion, as documents may be nested thousands of levels deep.
+/// An item as the server's output function writes it; without recursion, as documents may be nested thousands
+/// of levels deep.
 fn write_item(item: &Item<'_>, out: &mut Vec<u8>) -> Result<()> {
     let mut open: Vec<Open<'_>> = Vec::new();
     open.extend(write_scalar(item, out)?);
@@ -405,8 +407,8 @@ pub enum Leaf {
 /// A scalar and the keys that lead to it.
 pub type Placed = (Vec<Vec<u8>>, Leaf);
 
-/// The scalars of an object, each with the keys that lead to it, where these are all that containing the object asks for: nested objects, but no arrays, NULLs and empty
-/// objects.
+/// The scalars of an object, each with the keys that lead to it, where these are all that containing the
+/// object asks for: nested objects, but no arrays, NULLs and empty objects.
 pub fn leaves(value: &[u8]) -> Result<Option<Vec<Placed>>> {
     if is_deep(value)? {
         return Ok(None);

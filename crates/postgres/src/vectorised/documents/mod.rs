@@ -1,7 +1,8 @@
 //! Questions about jsonb documents and arrays that are answered from the server's bytes, without the server.
 //!
-//! `translate` makes an `Ask` of an operator with a constant on its right side; it runs on any thread. `jsonb` and `array` read the bytes. Invariant: the answer is the
-//! server's, for every value: nothing declines, because a row may have been handed out already; bytes that no server wrote are `Corrupt`.
+//! `translate` makes an `Ask` of an operator with a constant on its right side; it runs on any thread.
+//! `jsonb` and `array` read the bytes. Invariant: the answer is the server's, for every value: nothing
+//! declines, because a row may have been handed out already; bytes that no server wrote are `Corrupt`.
 
 mod array;
 mod jsonb;

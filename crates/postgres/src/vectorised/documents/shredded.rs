@@ -1,8 +1,10 @@
 //! Answers from shredded documents: the values of a path instead of the documents around them.
 //!
-//! Called for each chunk of a column of which a query only asks questions (`executor::vectors`). A row that has a value at a path of keys has just that value there, so the path answers for
-//! it; rows without one (the key is missing, NULL, holds a container or a number that was not shredded, or the document was kept whole) are decoded and asked
-//! like any other document. Invariant: the answer of a row does not depend on how its chunk is encoded.
+//! Called for each chunk of a column of which a query only asks questions (`executor::vectors`). A row that
+//! has a value at a path of keys has just that value there, so the path answers for it; rows without one (the
+//! key is missing, NULL, holds a container or a number that was not shredded, or the document was kept whole)
+//! are decoded and asked like any other document. Invariant: the answer of a row does not depend on how its
+//! chunk is encoded.
 
 use std::sync::Arc;
 

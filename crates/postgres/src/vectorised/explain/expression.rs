@@ -1,7 +1,9 @@
 //! Expressions of a vectorised plan as SQL, for EXPLAIN.
 //!
-//! Called by `operators`. Columns have the names that the operator below gives them; constants and calls of the server's functions are shown by the server itself, from the node of its plan that
-//! they were translated from (`Origins`), so that parameters, casts and literals read as they do elsewhere in EXPLAIN. Invariant: what is shown is what runs, after all simplification.
+//! Called by `operators`. Columns have the names that the operator below gives them; constants and calls of
+//! the server's functions are shown by the server itself, from the node of its plan that they were translated
+//! from (`Origins`), so that parameters, casts and literals read as they do elsewhere in EXPLAIN. Invariant:
+//! what is shown is what runs, after all simplification.
 
 use pgrx::pg_sys;
 use query::{

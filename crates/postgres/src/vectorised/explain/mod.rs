@@ -1,8 +1,11 @@
-//! What EXPLAIN says about the vectorised node: its operators as an indented tree with their keys and conditions, and why it fell back.
+//! What EXPLAIN says about the vectorised node: its operators as an indented tree with their keys and
+//! conditions, and why it fell back.
 //!
-//! Called by `node`. `operators` walks the plan, `expression` writes what it computes. The scans below are children of the node and show themselves. Scan 1 is the first of them. In
-//! formats other than text each operator is a group that holds those of its inputs. With ANALYZE each has its rows; its time, memory and temporary files, too, unless TIMING is off, so that what tests compare is
-//! the same everywhere. Invariant: nothing here runs the plan.
+//! Called by `node`. `operators` walks the plan, `expression` writes what it computes. The scans below are
+//! children of the node and show themselves. Scan 1 is the first of them. In formats other than text each
+//! operator is a group that holds those of its inputs. With ANALYZE each has its rows; its time, memory and
+//! temporary files, too, unless TIMING is off, so that what tests compare is the same everywhere. Invariant:
+//! nothing here runs the plan.
 
 mod expression;
 mod operators;
@@ -124,7 +127,8 @@ unsafe fn append(es: *mut pg_sys::ExplainState, line: &str) {
     unsafe { pg_sys::appendStringInfoString((*es).str_, line.as_ptr()) };
 }
 
-/// The operator at this position in the other formats, with those below it; where the next one is that is not below it.
+/// The operator at this position in the other formats, with those below it; where the next one is that is not
+/// below it.
 unsafe fn group(
     es: *mut pg_sys::ExplainState,
     operators: &[Operator],

@@ -1,6 +1,8 @@
-//! The operators of a vectorised plan as EXPLAIN shows them: one entry each, with what it computes by and from.
+//! The operators of a vectorised plan as EXPLAIN shows them: one entry each, with what it computes by and
+//! from.
 //!
-//! Called by `explain`. The walk goes down the plan and names the columns of each operator on the way back up, since those of an operator are told in the names of the one below.
+//! Called by `explain`. The walk goes down the plan and names the columns of each operator on the way back
+//! up, since those of an operator are told in the names of the one below.
 
 use pgrx::PgList;
 use pgrx::pg_sys;
@@ -176,7 +178,8 @@ impl Walk<'_> {
     /// What the server calls the columns of a source.
     unsafe fn columns_of(&self, source: usize) -> Vec<String> {
         let Some(source) = self.sources.get(source) else { return Vec::new() };
-        // SAFETY: `operators`' promise; a Var of a scanned table, and the entries of a target list, are what the server shows.
+        // SAFETY: `operators`' promise; a Var of a scanned table, and the entries of a target list, are what
+        // the server shows.
         unsafe {
             match source {
                 SourceSpec::Columnar { scan, attributes } => {
@@ -203,7 +206,8 @@ impl Walk<'_> {
     }
 }
 
-/// The columns of an append by the names of its first input's; one that is another constant in each input says which of them a row is from.
+/// The columns of an append by the names of its first input's; one that is another constant in each input
+/// says which of them a row is from.
 fn appended(parts: &[Plan], mut first: Vec<String>) -> Vec<String> {
     let constant = |plan: &Plan, at: usize| match plan {
         Plan::Project { expressions, .. } => match expressions.get(at) {

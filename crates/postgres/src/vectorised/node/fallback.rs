@@ -1,8 +1,9 @@
 //! Running the kept subtree with the server's own executor.
 //!
-//! Called where the vectorised plan declines or meets an error that SQL defines, before any row was handed out: the server then gives the answer, or raises the error, in its
-//! own words. The subtree becomes one more child of the node, so that EXPLAIN ANALYZE shows what it did. Invariant: it sees what the node would have seen: the same
-//! snapshot, parameters and command id, because it is part of the same executor state.
+//! Called where the vectorised plan declines or meets an error that SQL defines, before any row was handed
+//! out: the server then gives the answer, or raises the error, in its own words. The subtree becomes one more
+//! child of the node, so that EXPLAIN ANALYZE shows what it did. Invariant: it sees what the node would have
+//! seen: the same snapshot, parameters and command id, because it is part of the same executor state.
 
 use pgrx::pg_sys::{self, NodeTag};
 
@@ -14,7 +15,8 @@ use crate::table_am::hooks;
 /// # Safety
 /// Called under guard while the node begins or runs, before any row was handed out.
 pub unsafe fn start(state: &mut State, reason: String) {
-    // SAFETY: the subtree belongs to the plan being run; what is made for it lives as long as the executor state.
+    // SAFETY: the subtree belongs to the plan being run; what is made for it lives as long as the executor
+    // state.
     unsafe {
         let custom = state.custom;
         let estate = (*custom).ss.ps.state;

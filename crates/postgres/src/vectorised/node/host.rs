@@ -30,9 +30,11 @@ pub struct Backend {
     mask: Option<pg_sys::__sigset_t>,
 }
 
-/// True where the next look for interrupts ends the statement: it was cancelled or has timed out, or the backend is told to go or has lost its client. Callable on any thread.
+/// True where the next look for interrupts ends the statement: it was cancelled or has timed out, or the
+/// backend is told to go or has lost its client. Callable on any thread.
 fn interrupted() -> bool {
-    // SAFETY: flags of this process that its signal handlers set, and a counter of its main thread: integers that are only read, at worst a moment late.
+    // SAFETY: flags of this process that its signal handlers set, and a counter of its main thread: integers
+    // that are only read, at worst a moment late.
     unsafe {
         let set = |flag: *mut pg_sys::sig_atomic_t| AtomicI32::from_ptr(flag).load(Ordering::Relaxed) != 0;
         let held = (&raw const pg_sys::InterruptHoldoffCount).read_volatile() != 0;
@@ -55,7 +57,8 @@ impl query::Host for Backend {
     }
 
     fn before_threads(&mut self) {
-        // SAFETY: a signal set is plain bytes; the calls write whole ones and change the mask of this thread only. Handlers of the server must run on no other thread.
+        // SAFETY: a signal set is plain bytes; the calls write whole ones and change the mask of this thread
+        // only. Handlers of the server must run on no other thread.
         unsafe {
             let mut all = std::mem::zeroed::<pg_sys::__sigset_t>();
             let mut before = std::mem::zeroed::<pg_sys::__sigset_t>();

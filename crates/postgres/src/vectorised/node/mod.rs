@@ -1,10 +1,14 @@
-//! The executor's node: a `Custom Scan (Colonnade)` that stands in for a subtree of the plan and runs it on vectors.
+//! The executor's node: a `Custom Scan (Colonnade)` that stands in for a subtree of the plan and runs it on
+//! vectors.
 //!
-//! `state` holds what the node remembers, translates the kept subtree and builds its execution; `rows` hands rows out; `fallback` runs the kept subtree itself where exact
-//! semantics are not implemented; `values` evaluates parameters and stable expressions; `pruning` says which partitions they leave; `host` is what a running plan asks of the server. This file owns the callbacks
-//! and the memory: what is ours lives on Rust's heap and is dropped when the node ends, or by the query's memory context after an ERROR.
+//! `state` holds what the node remembers, translates the kept subtree and builds its execution; `rows` hands
+//! rows out; `fallback` runs the kept subtree itself where exact semantics are not implemented; `values`
+//! evaluates parameters and stable expressions; `pruning` says which partitions they leave; `host` is what a
+//! running plan asks of the server. This file owns the callbacks and the memory: what is ours lives on Rust's
+//! heap and is dropped when the node ends, or by the query's memory context after an ERROR.
 //!
-//! Invariant: the node never runs where rows may be looked at again one by one (EvalPlanQual) or backwards: it has no such flag, and falls back under EvalPlanQual.
+//! Invariant: the node never runs where rows may be looked at again one by one (EvalPlanQual) or backwards:
+//! it has no such flag, and falls back under EvalPlanQual.
 
 mod fallback;
 mod host;
@@ -27,8 +31,8 @@ use crate::host::carried;
 use crate::host::custom_node::{CustomNode, Methods};
 use crate::planner::plan::NAME;
 
-/// Registered apart from the scan node, under another name, so that plans read back from text find the right one. EXPLAIN shows the name of the
-/// execution methods, which is the same for both.
+/// Registered apart from the scan node, under another name, so that plans read back from text find the right
+/// one. EXPLAIN shows the name of the execution methods, which is the same for both.
 const REGISTERED: &std::ffi::CStr = c"Colonnade Vectorised";
 
 /// The node's state as the server sees it.
@@ -123,7 +127,8 @@ unsafe extern "C-unwind" fn rescan(custom: *mut pg_sys::CustomScanState) {
             if !(*custom).ss.ps.chgParam.is_null() {
                 pg_sys::UpdateChangedParamSet(child, (*custom).ss.ps.chgParam);
             }
-            // Those with changed parameters are restarted when they are first asked, if ever: a pruned partition is not.
+            // Those with changed parameters are restarted when they are first asked, if ever: a pruned
+            // partition is not.
             if (*child).chgParam.is_null() {
                 pg_sys::ExecReScan(child);
             }

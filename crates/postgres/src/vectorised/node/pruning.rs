@@ -1,8 +1,11 @@
-//! Which inputs of an Append are left by the values of now, where those say which partitions can have rows: the server's own run-time pruning.
+//! Which inputs of an Append are left by the values of now, where those say which partitions can have rows:
+//! the server's own run-time pruning.
 //!
-//! Called by the translation through `Values`. When the node begins, what parameters of the statement and stable expressions leave out is not part of the plan: not initialised, not shown. What
-//! changes from one start to the next (parameters of nested loops and sub-plans) only tells which inputs are not asked in that start, as on the server. Invariant: what is left when the
-//! node begins stays so until it ends, so every start has the same operators and sources.
+//! Called by the translation through `Values`. When the node begins, what parameters of the statement and
+//! stable expressions leave out is not part of the plan: not initialised, not shown. What changes from one
+//! start to the next (parameters of nested loops and sub-plans) only tells which inputs are not asked in that
+//! start, as on the server. Invariant: what is left when the node begins stays so until it ends, so every
+//! start has the same operators and sources.
 
 use pgrx::PgList;
 use pgrx::pg_sys::{self, NodeTag};
@@ -82,7 +85,8 @@ pub unsafe fn now(
             return Ok(left.iter().map(|&place| Remaining { place, idle: false }).collect());
         }
         let values = (*(*custom).ss.ps.state).es_param_exec_vals;
-        // An init plan that stops half-way cannot be run again from its start. Any other ERROR is the server's to raise, if it ever comes to the Append.
+        // An init plan that stops half-way cannot be run again from its start. Any other ERROR is the
+        // server's to raise, if it ever comes to the Append.
         let may_hand_over =
             *are_tame && parameters.iter().all(|&number| (*values.add(number)).execPlan.is_null());
         let find = || compat::matching_inputs(*state);
@@ -119,11 +123,13 @@ impl Pruning {
         inputs: usize,
         partitions: *mut pg_sys::PartitionPruneInfo,
     ) -> Self {
-        // SAFETY: a running statement; lists of lists of what the planner found out about each partitioned table.
+        // SAFETY: a running statement; lists of lists of what the planner found out about each partitioned
+        // table.
         unsafe {
             let estate = (*custom).ss.ps.state;
             let previous = pg_sys::MemoryContextSwitchTo((*estate).es_query_cxt);
-            // The server gives the node that prunes an expression context of its own; ours has one, which its projection uses.
+            // The server gives the node that prunes an expression context of its own; ours has one, which its
+            // projection uses.
             let node = pg_sys::palloc0(size_of::<pg_sys::AppendState>()).cast::<pg_sys::PlanState>();
             (*node).type_ = NodeTag::T_AppendState;
             (*node).plan = (*custom).ss.ps.plan;
@@ -159,7 +165,8 @@ const fn is_sub_plan(tag: NodeTag) -> bool {
 
 /// Whether an ERROR of steps of pruning may be held back.
 unsafe fn are_tame(steps: *mut pg_sys::List) -> bool {
-    // SAFETY: the cast follows the tag; a step has lists of expressions and of functions that compare their values.
+    // SAFETY: the cast follows the tag; a step has lists of expressions and of functions that compare their
+    // values.
     unsafe {
         PgList::<pg_sys::PartitionPruneStep>::from_pg(steps).iter_ptr().all(|step| {
             if (*step).type_ != NodeTag::T_PartitionPruneStepOp {

@@ -1,7 +1,7 @@
 //! Handing out rows: the loop that runs once per row.
 //!
-//! Called by the server's executor through the node's `ExecProcNode`. Nothing in the frames of this file owns anything: an ERROR raised below them may jump
-//! past. What needs a guard (`refill`) has one of its own.
+//! Called by the server's executor through the node's `ExecProcNode`. Nothing in the frames of this file owns
+//! anything: an ERROR raised below them may jump past. What needs a guard (`refill`) has one of its own.
 
 use pgrx::pg_sys::{self, PlanState, TupleTableSlot};
 
@@ -22,7 +22,8 @@ pub unsafe extern "C-unwind" fn exec_custom_scan(
 
 /// The next row, or an empty slot.
 pub unsafe extern "C-unwind" fn exec_node(planstate: *mut PlanState) -> *mut TupleTableSlot {
-    // SAFETY: the node has begun, so its state is there; slots are the node's own. See the file's header for ERRORs.
+    // SAFETY: the node has begun, so its state is there; slots are the node's own. See the file's header for
+    // ERRORs.
     unsafe {
         let node = planstate.cast::<Node>();
         let slot = (*node).custom.ss.ss_ScanTupleSlot;
@@ -95,7 +96,8 @@ unsafe fn next_row(state: *mut State, slot: *mut TupleTableSlot) {
     }
 }
 
-/// The row in the slot as the plan's target list wants it: itself, unless that was changed after the subtree was replaced.
+/// The row in the slot as the plan's target list wants it: itself, unless that was changed after the subtree
+/// was replaced.
 #[inline]
 unsafe fn project(planstate: *mut PlanState, slot: *mut TupleTableSlot) -> *mut TupleTableSlot {
     // SAFETY: an initialised projection and the node's context.

@@ -1,8 +1,11 @@
-//! What the node remembers: the translated plan, its sources, the running execution and the rows that come next.
+//! What the node remembers: the translated plan, its sources, the running execution and the rows that come
+//! next.
 //!
-//! When the node begins, the kept subtree is translated without values, to learn which plan nodes its rows come from; those are initialised as children. Only which partitions
-//! the parameters leave is asked by then, as the server does. At the first row, and again after each rescan, it is translated with the values that parameters have by then, and an execution is built. Invariant: once a
-//! row was handed out, nothing is repeated: what goes wrong then is an ERROR.
+//! When the node begins, the kept subtree is translated without values, to learn which plan nodes its rows
+//! come from; those are initialised as children. Only which partitions the parameters leave is asked by then,
+//! as the server does. At the first row, and again after each rescan, it is translated with the values that
+//! parameters have by then, and an execution is built. Invariant: once a row was handed out, nothing is
+//! repeated: what goes wrong then is an ERROR.
 
 use std::sync::Arc;
 
@@ -246,7 +249,8 @@ impl State {
     /// Builds the execution with the values of now.
     unsafe fn start(&mut self) -> query::Result<Execution> {
         memory::keep_freed();
-        // SAFETY: the node is initialised; values live in the per-tuple memory, which is not reset before they have been copied into the plan.
+        // SAFETY: the node is initialised; values live in the per-tuple memory, which is not reset before
+        // they have been copied into the plan.
         unsafe {
             let econtext = (*self.custom).ss.ps.ps_ExprContext;
             pg_sys::MemoryContextReset((*econtext).ecxt_per_tuple_memory);

@@ -1,8 +1,12 @@
 //! Files for rows that do not fit memory, in the server's own directory for temporary files.
 //!
-//! Made by the node for each execution, used by operators on any thread. Files carry the server's prefix, so that a restart after a crash removes them. One that is dropped is
-//! emptied and used again, as operators with little memory make thousands of short-lived ones and a file system takes long to make each; all are removed with the execution. `temp_file_limit` bounds all files of the execution together. The main thread reports after each batch: files
-//! that are gone to the statistics (and to the log, by `log_temp_files`), blocks to the buffer usage that EXPLAIN and `pg_stat_statements` show. Invariant: no thread but the main one calls the server.
+//! Made by the node for each execution, used by operators on any thread. Files carry the server's prefix, so
+//! that a restart after a crash removes them. One that is dropped is emptied and used again, as operators
+//! with little memory make thousands of short-lived ones and a file system takes long to make each; all are
+//! removed with the execution. `temp_file_limit` bounds all files of the execution together. The main thread
+//! reports after each batch: files that are gone to the statistics (and to the log, by `log_temp_files`),
+//! blocks to the buffer usage that EXPLAIN and `pg_stat_statements` show. Invariant: no thread but the main
+//! one calls the server.
 
 use std::collections::BTreeSet;
 use std::fs::{DirBuilder, File, OpenOptions};
@@ -53,7 +57,8 @@ impl Drop for Usage {
     }
 }
 
-/// The files of this process that exist. A backend that is terminated leaves from the middle of its work, and unwinds neither its own frames nor those of its threads.
+/// The files of this process that exist. A backend that is terminated leaves from the middle of its work, and
+/// unwinds neither its own frames nor those of its threads.
 static EXISTING: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
 /// The process is about to end: no thread makes another file.
 static ENDING: AtomicBool = AtomicBool::new(false);
@@ -89,7 +94,8 @@ impl Directory {
     /// # Safety
     /// On the main thread, in a transaction.
     pub unsafe fn open() -> Arc<Self> {
-        // SAFETY: the server writes a NUL-terminated path of at most MAX_PATH bytes; the rest are its own variables.
+        // SAFETY: the server writes a NUL-terminated path of at most MAX_PATH bytes; the rest are its own
+        // variables.
         unsafe {
             static AT_EXIT: Once = Once::new();
             AT_EXIT.call_once(|| pg_sys::on_proc_exit(Some(remove_all), pg_sys::Datum::null()));
@@ -141,7 +147,8 @@ impl Directory {
         Ok(SpillFile { file: Some(file), path, length: 0, usage: Arc::clone(&self.usage) })
     }
 
-    /// Tells the server about the blocks that were written and read since the last report, and about the files that are gone by now.
+    /// Tells the server about the blocks that were written and read since the last report, and about the
+    /// files that are gone by now.
     ///
     /// # Safety
     /// On the main thread.

@@ -1,8 +1,11 @@
 //! How many threads an execution may have.
 //!
-//! The node asks at each start. Little work gets none, as starting a thread would take longer. A query gets as many workers as Gather would ask for, at most `colonnade.max_threads` with the backend's own thread; all queries of the cluster together
-//! at most `max_parallel_workers` and `max_worker_processes`, counted in shared memory. Parallel workers of the server get none. Invariant: what was reserved is given back when the reservation is
-//! dropped, also after an ERROR; a backend that dies otherwise takes the shared memory with it.
+//! The node asks at each start. Little work gets none, as starting a thread would take longer. A query gets
+//! as many workers as Gather would ask for, at most `colonnade.max_threads` with the backend's own thread;
+//! all queries of the cluster together at most `max_parallel_workers` and `max_worker_processes`, counted in
+//! shared memory. Parallel workers of the server get none. Invariant: what was reserved is given back when
+//! the reservation is dropped, also after an ERROR; a backend that dies otherwise takes the shared memory
+//! with it.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -12,7 +15,8 @@ use crate::host::guc::MAX_THREADS;
 use crate::host::shared_memory::Shared;
 use crate::vectorised::min_rows;
 
-/// Threads are started for work that costs as much as reading so many times the rows for which the vectorised executor is.
+/// Threads are started for work that costs as much as reading so many times the rows for which the vectorised
+/// executor is.
 const WORTH: f64 = 20.0;
 
 /// Worker threads of all backends.

@@ -1,7 +1,7 @@
 //! Values of parameters and stable expressions, for the translator.
 //!
-//! Used at each start of the node. Invariant: an expression is initialised once and evaluated at each start, in the node's own context, as the server would
-//! evaluate the keys of an index scan.
+//! Used at each start of the node. Invariant: an expression is initialised once and evaluated at each start,
+//! in the node's own context, as the server would evaluate the keys of an index scan.
 
 use pgrx::pg_sys::{self, Datum};
 
@@ -20,8 +20,9 @@ pub struct Live<'a> {
 }
 
 impl<'a> Live<'a> {
-    /// For a node that runs; `known` are the expressions initialised so far, by address, `kept` the functions called so far, and `pruning` what was found out about partitions. Values are
-    /// computed as the user who fetches; the rest is done as the current one, who began.
+    /// For a node that runs; `known` are the expressions initialised so far, by address, `kept` the functions
+    /// called so far, and `pruning` what was found out about partitions. Values are computed as the user who
+    /// fetches; the rest is done as the current one, who began.
     pub const fn new(
         custom: *mut pg_sys::CustomScanState,
         known: &'a mut Vec<EarlyValue>,
@@ -35,7 +36,8 @@ impl<'a> Live<'a> {
 
 impl Values for Live<'_> {
     unsafe fn value(&mut self, expression: *mut pg_sys::Node) -> Result<Option<(Datum, bool)>, Reason> {
-        // SAFETY: the node is initialised; the expression is part of the kept subtree, which lives as long as the plan.
+        // SAFETY: the node is initialised; the expression is part of the kept subtree, which lives as long as
+        // the plan.
         unsafe {
             let econtext = (*self.custom).ss.ps.ps_ExprContext;
             let at = match self.known.iter().position(|known| known.node == expression) {

@@ -1,7 +1,8 @@
 //! The rows of a columnar table, chunk by chunk.
 //!
-//! The plan node is the existing scan node, initialised and never run: its conditions, statistics, stripes and hot rows serve vectors here
-//! (`executor::vectors`). Invariant: the node's counters and instrumentation tell what was read, as if it had run itself.
+//! The plan node is the existing scan node, initialised and never run: its conditions, statistics, stripes
+//! and hot rows serve vectors here (`executor::vectors`). Invariant: the node's counters and instrumentation
+//! tell what was read, as if it had run itself.
 
 use std::sync::Arc;
 
@@ -52,7 +53,8 @@ impl Columnar {
 
 impl Source for Columnar {
     fn next_unit(&mut self, _host: &mut dyn Host) -> Result<Option<Box<dyn Unit>>> {
-        // SAFETY: the node is initialised and this is the main thread; instrumentation is null or the node's own.
+        // SAFETY: the node is initialised and this is the main thread; instrumentation is null or the node's
+        // own.
         let piece = unsafe {
             let instrument = (*self.state).instrument;
             if !instrument.is_null() {

@@ -1,7 +1,8 @@
-//! Where the rows of a vectorised plan come from: columnar tables, and other plan nodes that the server's executor runs.
+//! Where the rows of a vectorised plan come from: columnar tables, and other plan nodes that the server's
+//! executor runs.
 //!
-//! `node` opens one source for each leaf at each start. Invariant: a source only points at its initialised plan node, which belongs to the node above, so that it may be dropped
-//! at any time.
+//! `node` opens one source for each leaf at each start. Invariant: a source only points at its initialised
+//! plan node, which belongs to the node above, so that it may be dropped at any time.
 
 mod columnar;
 mod rows;
@@ -16,14 +17,15 @@ use super::translated::SourceSpec;
 /// The source of a leaf, from its first row.
 ///
 /// # Safety
-/// The leaf is initialised, stays so for as long as the source is used, and was restarted after earlier use, or is due to be. `threads`: units may be
-/// worked on by other threads.
+/// The leaf is initialised, stays so for as long as the source is used, and was restarted after earlier use,
+/// or is due to be. `threads`: units may be worked on by other threads.
 pub unsafe fn open(leaf: &Leaf, derived: &Derived, threads: bool) -> query::Result<Box<dyn Source>> {
     // SAFETY: the caller's promise.
     unsafe {
         Ok(match &leaf.spec {
             SourceSpec::Columnar { attributes, .. } => {
-                // Others restart themselves when they are first asked, in that order: they may share sub-plans, each with a table of its own.
+                // Others restart themselves when they are first asked, in that order: they may share
+                // sub-plans, each with a table of its own.
                 if !(*leaf.state).chgParam.is_null() {
                     pg_sys::ExecReScan(leaf.state);
                 }

@@ -1,6 +1,7 @@
 //! Rows of any plan node that the server's executor runs, as batches.
 //!
-//! Invariant: a row's values are copied before the next row is asked for, because the slot that holds them is the child's own.
+//! Invariant: a row's values are copied before the next row is asked for, because the slot that holds them is
+//! the child's own.
 
 use std::sync::Arc;
 

@@ -1,6 +1,7 @@
 //! Aggregates: which of `query`'s they are, over which arguments, in which order.
 //!
-//! `grouping` asks for each one that a node computes, `window` for those over frames. What `query` does not know is left to the server's own functions (`server_aggregate`).
+//! `grouping` asks for each one that a node computes, `window` for those over frames. What `query` does not
+//! know is left to the server's own functions (`server_aggregate`).
 
 use std::sync::Arc;
 
@@ -134,7 +135,8 @@ fn variance(oid: u32) -> Option<(AggregateFunction, Option<LogicalType>)> {
     })
 }
 
-/// Aggregates whose result may depend on the order in which rows come, where the query does not say it: they see the input's own.
+/// Aggregates whose result may depend on the order in which rows come, where the query does not say it: they
+/// see the input's own.
 pub(super) fn depends_on_order(call: &pg_sys::Aggref) -> bool {
     let oid = call.aggfnoid.to_u32();
     let any = function(oid).is_some() || regression(oid).is_some() || call.aggkind as u8 != b'n';
@@ -184,7 +186,8 @@ pub(super) unsafe fn one(
     }
 }
 
-/// What computes an aggregate: the function, the type its arguments are cast to, and the server's functions where it is theirs.
+/// What computes an aggregate: the function, the type its arguments are cast to, and the server's functions
+/// where it is theirs.
 type By = (AggregateFunction, Option<LogicalType>, Option<Arc<ServerAggregate>>);
 
 /// One aggregate, computed by this.
@@ -333,7 +336,8 @@ unsafe fn order_by(
     expr: &pg_sys::Aggref,
     scope: Scope<'_>,
 ) -> Result<Vec<SortKey>, Reason> {
-    // SAFETY: both are lists of clauses over args; values that differ are told apart in the order asked for, then in that of what else they have.
+    // SAFETY: both are lists of clauses over args; values that differ are told apart in the order asked for,
+    // then in that of what else they have.
     unsafe {
         let list = if expr.aggdistinct.is_null() { expr.aggorder } else { expr.aggdistinct };
         let clauses = PgList::<pg_sys::SortGroupClause>::from_pg(list);

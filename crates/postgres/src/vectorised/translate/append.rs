@@ -1,7 +1,9 @@
 //! Append and MergeAppend: partitions, inheritance, UNION ALL.
 //!
-//! Partitions that cannot have rows for the values of now are left out, as the server leaves them out (`node/pruning`): of a heap partition no row may be looked at that would end the
-//! query with an error. Those that the node finds when it begins are no inputs; those that change with each start stay inputs, but their sources are idle.
+//! Partitions that cannot have rows for the values of now are left out, as the server leaves them out
+//! (`node/pruning`): of a heap partition no row may be looked at that would end the query with an error.
+//! Those that the node finds when it begins are no inputs; those that change with each start stay inputs, but
+//! their sources are idle.
 
 use pgrx::PgList;
 use pgrx::pg_sys::{self, NodeTag, Plan as ServerPlan};
@@ -111,10 +113,11 @@ unsafe fn all(
     }
 }
 
-/// The inputs that are partitions of one table, by place, where values that come later are likely to leave one of them: they are to be equal to the whole key, at each level of partitions.
-/// None otherwise.
+/// The inputs that are partitions of one table, by place, where values that come later are likely to leave
+/// one of them: they are to be equal to the whole key, at each level of partitions. None otherwise.
 unsafe fn alternatives(hierarchy: *mut pg_sys::List) -> impl Iterator<Item = usize> {
-    // SAFETY: a list of what the planner found out about each partitioned table, whose arrays have nparts entries.
+    // SAFETY: a list of what the planner found out about each partitioned table, whose arrays have nparts
+    // entries.
     unsafe {
         let tables = PgList::<pg_sys::PartitionedRelPruneInfo>::from_pg(hierarchy);
         let is_of_one = tables.iter_ptr().all(|table| {
@@ -146,7 +149,8 @@ unsafe fn leave_one(table: &pg_sys::PartitionedRelPruneInfo, steps: *mut pg_sys:
                 return false;
             }
             let step = &*step.cast::<pg_sys::PartitionPruneStepOp>();
-            // A hash function of partitions gives eight bytes, what compares four; the numbers of strategies are of two kinds, too.
+            // A hash function of partitions gives eight bytes, what compares four; the numbers of strategies
+            // are of two kinds, too.
             let hashes = !step.cmpfns.is_null()
                 && pg_sys::get_func_rettype(pg_sys::list_nth_oid(step.cmpfns, 0)) == pg_sys::INT8OID;
             let values = if step.exprs.is_null() { 0 } else { (*step.exprs).length };
@@ -162,7 +166,8 @@ unsafe fn leave_one(table: &pg_sys::PartitionedRelPruneInfo, steps: *mut pg_sys:
     }
 }
 
-/// An Append of which no input is left. Its columns are NULLs that no row has, under the names that they would have.
+/// An Append of which no input is left. Its columns are NULLs that no row has, under the names that they
+/// would have.
 unsafe fn nothing(
     context: &mut Context<'_>,
     append: *mut ServerPlan,

@@ -1,6 +1,7 @@
 //! Constants, and expressions without columns, which become constants once their value is known.
 //!
-//! Called by `expressions` and by whoever needs a value of the plan's (limits, offsets, options of functions). Invariant: what may fail is not evaluated where no row asks for it.
+//! Called by `expressions` and by whoever needs a value of the plan's (limits, offsets, options of
+//! functions). Invariant: what may fail is not evaluated where no row asks for it.
 
 use std::sync::Arc;
 
@@ -49,7 +50,8 @@ pub unsafe fn value(context: &mut Context<'_>, node: *mut pg_sys::Node) -> Resul
     Ok(value.and_then(|(datum, is_null)| (!is_null).then_some(datum)))
 }
 
-/// As `value`, for those to whom NULL is not the same as a value that is not known yet: the value and whether it is NULL.
+/// As `value`, for those to whom NULL is not the same as a value that is not known yet: the value and whether
+/// it is NULL.
 ///
 /// # Safety
 /// A valid expression.
@@ -87,8 +89,9 @@ pub unsafe fn is_value(node: *mut pg_sys::Node) -> bool {
     }
 }
 
-/// True for an expression without columns that may be evaluated where no row asks for it, because it does not fail: parameters, the time, and what is usually done with them.
-/// Anything else is computed for the rows that reach it.
+/// True for an expression without columns that may be evaluated where no row asks for it, because it does not
+/// fail: parameters, the time, and what is usually done with them. Anything else is computed for the rows
+/// that reach it.
 pub(super) unsafe fn is_certain(node: *mut pg_sys::Node) -> bool {
     use pg_sys as p;
     // SAFETY: casts follow the tags; args are lists of expressions.

@@ -1,7 +1,7 @@
 //! Rows of which equal ones are one: DISTINCT and DISTINCT ON over sorted rows, INTERSECT and EXCEPT.
 //!
-//! What compares all columns is a grouping by them. The server marks the rows of a set operation's two sides by a column of its own; how many each side has of equal rows
-//! says how many are kept.
+//! What compares all columns is a grouping by them. The server marks the rows of a set operation's two sides
+//! by a column of its own; how many each side has of equal rows says how many are kept.
 
 use pgrx::pg_sys::{self, NodeTag};
 use query::{Aggregate, AggregateFunction, Expression, Function, Plan, TextOrder};

@@ -1,4 +1,5 @@
-//! Operators over documents and arrays whose right side is known: questions that are answered from the server's bytes (`vectorised::documents`).
+//! Operators over documents and arrays whose right side is known: questions that are answered from the
+//! server's bytes (`vectorised::documents`).
 
 use pgrx::PgList;
 use pgrx::pg_sys::{self, Datum, Oid};
@@ -68,7 +69,8 @@ pub unsafe fn function(
     }
 }
 
-/// `#>` and `#>>`: one field after the other, as long as no step may be the number of an element of an array. None where one may.
+/// `#>` and `#>>`: one field after the other, as long as no step may be the number of an element of an array.
+/// None where one may.
 ///
 /// # Safety
 /// A document and an array of texts.

@@ -1,7 +1,9 @@
 //! From the server's expressions to `query::Expression`.
 //!
-//! Called for target lists, conditions, keys and arguments. The walk owns structure (boolean logic, NULL tests, CASE, IN); `functions` knows what functions and operators mean, `scope`
-//! what columns stand for, and `constants` what has no columns. Invariant: an expression is translated only where `query` gives the server's value, NULL or error for every row.
+//! Called for target lists, conditions, keys and arguments. The walk owns structure (boolean logic, NULL
+//! tests, CASE, IN); `functions` knows what functions and operators mean, `scope` what columns stand for, and
+//! `constants` what has no columns. Invariant: an expression is translated only where `query` gives the
+//! server's value, NULL or error for every row.
 
 use pgrx::PgList;
 use pgrx::pg_sys::{self, Datum, NodeTag};
@@ -21,9 +23,11 @@ const MOST_COMPARED: usize = 4;
 const MOST_DOUBLED: usize = 6;
 /// Most parts of an expression that is to be written several times.
 const SMALL: usize = 64;
-/// Most levels of an expression that `query` computes, in frames of some kilobytes on the stack of a thread. What is below is left to the server.
+/// Most levels of an expression that `query` computes, in frames of some kilobytes on the stack of a thread.
+/// What is below is left to the server.
 const DEEPEST: usize = 200;
-/// Most levels of an expression of which anything is translated: a look at the whole takes some of the server's stack for each, as the server's own does.
+/// Most levels of an expression of which anything is translated: a look at the whole takes some of the
+/// server's stack for each, as the server's own does.
 const MOST_LEVELS: usize = 500;
 
 /// A call of one of `query`'s functions.
@@ -47,8 +51,9 @@ pub unsafe fn all(
     }
 }
 
-/// The conditions of a node, in the server's order. Several become one where no function of the server's is called: such a function sees only rows for which all conditions before
-/// it are TRUE, not NULL, because row security may be among them.
+/// The conditions of a node, in the server's order. Several become one where no function of the server's is
+/// called: such a function sees only rows for which all conditions before it are TRUE, not NULL, because row
+/// security may be among them.
 ///
 /// # Safety
 /// A list of valid boolean expressions.
@@ -72,7 +77,8 @@ pub unsafe fn conditions(
     Ok(stages.into_iter().filter_map(together).collect())
 }
 
-/// The translation of one expression. What `query` does not know is left to the server's interpreter, row by row.
+/// The translation of one expression. What `query` does not know is left to the server's interpreter, row by
+/// row.
 ///
 /// # Safety
 /// `node` is a valid expression of a finished plan.

@@ -1,8 +1,10 @@
 //! Agg and Group nodes.
 //!
-//! All of the server's strategies compute the same groups, so all become one operator, and so do the nodes chained for several grouping sets; where sorted grouping left its groups in order
-//! and somebody may rely on it, they are sorted afterwards. Other columns that the node mentions are those of a group's first row, as on the server: such that depend on the grouped ones
-//! (GROUP BY a primary key), and such that need not (the inner side of `IN (SELECT a / 4 ...)` made unique, where the join computes `a / 4` again).
+//! All of the server's strategies compute the same groups, so all become one operator, and so do the nodes
+//! chained for several grouping sets; where sorted grouping left its groups in order and somebody may rely on
+//! it, they are sorted afterwards. Other columns that the node mentions are those of a group's first row, as
+//! on the server: such that depend on the grouped ones (GROUP BY a primary key), and such that need not (the
+//! inner side of `IN (SELECT a / 4 ...)` made unique, where the join computes `a / 4` again).
 
 use pgrx::PgList;
 use pgrx::pg_sys::{self, NodeTag, Oid};
@@ -40,7 +42,8 @@ pub unsafe fn aggregate(
     agg: *mut pg_sys::Agg,
     order: Order,
 ) -> Result<Relation, Reason> {
-    // SAFETY: an Agg has arrays of numCols entries, and so has each of its chain, which stand for further grouping sets over the same input.
+    // SAFETY: an Agg has arrays of numCols entries, and so has each of its chain, which stand for further
+    // grouping sets over the same input.
     unsafe {
         if (*agg).aggsplit != pg_sys::AggSplit::AGGSPLIT_SIMPLE {
             return decline("partial aggregation");

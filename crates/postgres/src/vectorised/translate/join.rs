@@ -1,8 +1,9 @@
 //! Hash joins.
 //!
-//! The server's inner side is the one that is kept, but for semi and anti joins, which keep the side that is expected to have fewer rows, and inner joins whose outer side is expected to be far
-//! smaller. Join clauses are pairs of expressions
-//! over the outer and the inner side; further clauses of the join decide about pairs, conditions of the node about joined rows.
+//! The server's inner side is the one that is kept, but for semi and anti joins, which keep the side that is
+//! expected to have fewer rows, and inner joins whose outer side is expected to be far smaller. Join clauses
+//! are pairs of expressions over the outer and the inner side; further clauses of the join decide about
+//! pairs, conditions of the node about joined rows.
 
 use pgrx::PgList;
 use pgrx::pg_sys::{self, NodeTag};
@@ -87,7 +88,8 @@ pub unsafe fn nested_loop(
     }
 }
 
-/// `outer = inner`: an operator with columns of the outer side on its left and of the inner side on its right.
+/// `outer = inner`: an operator with columns of the outer side on its left and of the inner side on its
+/// right.
 unsafe fn is_outer_with_inner(clause: *mut pg_sys::Node) -> bool {
     // SAFETY: a valid expression; the cast follows the tag.
     unsafe {
@@ -188,8 +190,9 @@ unsafe fn joined(
     }
 }
 
-/// Whether the outer side of an inner join takes so much less memory that it is kept instead: the scan of the other side then decodes most columns for rows with a partner only. The server
-/// has reasons to keep the inner side that do not show in a plan, so it has to be much.
+/// Whether the outer side of an inner join takes so much less memory that it is kept instead: the scan of the
+/// other side then decodes most columns for rows with a partner only. The server has reasons to keep the
+/// inner side that do not show in a plan, so it has to be much.
 unsafe fn is_far_smaller(outer: *mut pg_sys::Plan, inner: *mut pg_sys::Plan) -> bool {
     const TIMES: f64 = 4.0;
     const MANY_ROWS: f64 = 10_000.0;
@@ -213,8 +216,9 @@ unsafe fn existence_kept(kind: JoinKind, outer: *mut pg_sys::Plan, inner: *mut p
     }
 }
 
-/// The server may join the distinct rows of one side where the query only asks whether there is one. Where none of their columns is read and the other side is expected to be
-/// smaller than what they are made from, that is a semi join with the other side kept: nothing has to be made distinct.
+/// The server may join the distinct rows of one side where the query only asks whether there is one. Where
+/// none of their columns is read and the other side is expected to be smaller than what they are made from,
+/// that is a semi join with the other side kept: nothing has to be made distinct.
 unsafe fn of_distinct(
     distinct: &Plan,
     distinct_node: *mut pg_sys::Plan,

@@ -1,7 +1,10 @@
-//! What operators tell values apart and order them by: the values themselves where `types` knows their equality or order, else numbers that the server's functions gave them.
+//! What operators tell values apart and order them by: the values themselves where `types` knows their
+//! equality or order, else numbers that the server's functions gave them.
 //!
-//! Called by every node that groups, joins, sorts or makes distinct. Equal values that are shown differently ('24:00' and '1 day') have one number, so a group shows the value of its first row, as on the
-//! server. Invariant: numbers of one type and collation are comparable throughout a node, and made on its main thread.
+//! Called by every node that groups, joins, sorts or makes distinct. Equal values that are shown differently
+//! ('24:00' and '1 day') have one number, so a group shows the value of its first row, as on the server.
+//! Invariant: numbers of one type and collation are comparable throughout a node, and made on its main
+//! thread.
 
 use std::sync::Arc;
 
@@ -81,7 +84,8 @@ pub fn over(key: &SortKey, value: Expression) -> SortKey {
     SortKey { expression, ..key.clone() }
 }
 
-/// An input with one more column for each key that is a number, so that it is made before rows are compared, and the keys over it.
+/// An input with one more column for each key that is a number, so that it is made before rows are compared,
+/// and the keys over it.
 pub fn below(relation: &mut Relation, keys: Vec<Expression>) -> Vec<Expression> {
     let width = relation.plan.types().len();
     let mut columns: Vec<_> = (0..width).map(Expression::Column).collect();
@@ -142,13 +146,15 @@ impl Keys {
         Ok(())
     }
 
-    /// Whether there is no memory for the values of so many groups, as far as only the server compares them: the query would be run twice.
+    /// Whether there is no memory for the values of so many groups, as far as only the server compares them:
+    /// the query would be run twice.
     pub fn exceed_memory(&self, groups: f64) -> bool {
         let bytes: f64 = self.by.iter().flatten().map(|&(_, type_oid)| bytes_of(type_oid)).sum();
         groups * bytes > operator_memory() as f64
     }
 
-    /// The columns of the grouping that show the keys' values. A key is NULL in rows of grouping sets without it, and so is its value there.
+    /// The columns of the grouping that show the keys' values. A key is NULL in rows of grouping sets without
+    /// it, and so is its value there.
     pub fn values(&self) -> Vec<Expression> {
         let value = |(at, by): (usize, &Option<(usize, Oid)>)| match *by {
             None => Expression::Column(at),

@@ -1,11 +1,15 @@
 //! From a subtree of the server's finished plan to a `query::Plan`.
 //!
-//! Called twice for every vectorised node: by `rewrite` while planning, to see whether there is a translation, and by the node when it starts. One file translates each kind of
-//! node; `expressions` and `functions` what nodes compute, `types` says which types may be looked at. A node that is not understood becomes a source whose rows the
-//! server's executor computes; an expression that is not understood declines the node above it.
+//! Called twice for every vectorised node: by `rewrite` while planning, to see whether there is a
+//! translation, and by the node when it starts. One file translates each kind of node; `expressions` and
+//! `functions` what nodes compute, `types` says which types may be looked at. A node that is not understood
+//! becomes a source whose rows the server's executor computes; an expression that is not understood declines
+//! the node above it.
 //!
-//! A node's result is its target list as expressions over a `query::Plan`, so that plain columns pass through levels of the plan without an operator of their own.
-//! Invariant: the translation gives the rows that the server's executor would give, in an order that serves whoever relies on one (`Order`).
+//! A node's result is its target list as expressions over a `query::Plan`, so that plain columns pass through
+//! levels of the plan without an operator of their own.
+//! Invariant: the translation gives the rows that the server's executor would give, in an order that serves
+//! whoever relies on one (`Order`).
 
 mod aggregate;
 mod append;
@@ -120,7 +124,8 @@ impl Context<'_> {
     }
 }
 
-/// What stands for a function of the server's that a part of the plan calls: what was kept from an earlier start, or else made now.
+/// What stands for a function of the server's that a part of the plan calls: what was kept from an earlier
+/// start, or else made now.
 fn kept<T: Send + Sync + 'static>(
     context: &mut Context<'_>,
     node: *mut pg_sys::Node,
@@ -137,7 +142,8 @@ fn kept<T: Send + Sync + 'static>(
 /// The reason why there is none.
 ///
 /// # Safety
-/// `plan` is a finished plan of the server that outlives the result, as do `subplans`, the sub-plans of its statement.
+/// `plan` is a finished plan of the server that outlives the result, as do `subplans`, the sub-plans of its
+/// statement.
 pub unsafe fn translate(
     plan: *mut pg_sys::Plan,
     subplans: *mut pg_sys::List,

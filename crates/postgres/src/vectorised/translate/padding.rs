@@ -1,7 +1,9 @@
 //! Comparisons of char(n), which ignore blanks at the end.
 //!
-//! Values of a char(n) column are padded to n characters, so two columns of one n are equal exactly when their bytes are; a value of no known length is padded to the length of
-//! what it is compared with. Invariant: both sides come out padded to the same number of characters, or longer and then equal to nothing of that length.
+//! Values of a char(n) column are padded to n characters, so two columns of one n are equal exactly when
+//! their bytes are; a value of no known length is padded to the length of what it is compared with.
+//! Invariant: both sides come out padded to the same number of characters, or longer and then equal to
+//! nothing of that length.
 
 use pgrx::pg_sys::{self, Datum};
 use query::Expression;
@@ -55,7 +57,8 @@ pub unsafe fn padded(
     }
 }
 
-/// A char(n) value padded with blanks to the length that a modifier says; a longer one only loses blanks beyond it.
+/// A char(n) value padded with blanks to the length that a modifier says; a longer one only loses blanks
+/// beyond it.
 ///
 /// # Safety
 /// The Datum is a char(n).

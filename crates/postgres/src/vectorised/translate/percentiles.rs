@@ -1,6 +1,7 @@
 //! The fractions of percentiles: one, or an array of them.
 //!
-//! Several fractions of the same values are several aggregates, which share their state, and an array of their results. Called by `aggregate`.
+//! Several fractions of the same values are several aggregates, which share their state, and an array of
+//! their results. Called by `aggregate`.
 
 use pgrx::PgList;
 use pgrx::pg_sys::{self, Datum, Node, NodeTag};
@@ -37,7 +38,8 @@ pub fn checked(fraction: f64) -> Result<f64, Reason> {
     }
 }
 
-/// Percentiles at an array of fractions: the array of the results of aggregates that come from column `next` on, and these. None for any other aggregate.
+/// Percentiles at an array of fractions: the array of the results of aggregates that come from column `next`
+/// on, and these. None for any other aggregate.
 ///
 /// # Safety
 /// An aggregate of a finished plan, over these columns.
@@ -83,7 +85,8 @@ pub unsafe fn several(
 
 /// The elements of an array of one dimension, counted from 1, without NULLs.
 unsafe fn fractions(array: Datum) -> Result<Vec<f64>, Reason> {
-    // SAFETY: an array of float8; the numbers of its dimensions and their first indexes come after its header.
+    // SAFETY: an array of float8; the numbers of its dimensions and their first indexes come after its
+    // header.
     unsafe {
         let plain = pg_sys::pg_detoast_datum(array.cast_mut_ptr()).cast::<pg_sys::ArrayType>();
         let bounds = plain.add(1).cast::<i32>();

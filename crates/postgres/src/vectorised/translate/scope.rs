@@ -1,6 +1,7 @@
 //! What the columns that an expression names stand for.
 //!
-//! Chosen by whoever translates a node's lists, asked by `expressions` at each column. Invariant: a column outside the scope declines the node.
+//! Chosen by whoever translates a node's lists, asked by `expressions` at each column. Invariant: a column
+//! outside the scope declines the node.
 
 use std::sync::Arc;
 
@@ -79,7 +80,8 @@ impl Sets<'_> {
         }
     }
 
-    /// `GROUPING`: a bit for each of these columns, the first the highest, that says whether a group's set is without it.
+    /// `GROUPING`: a bit for each of these columns, the first the highest, that says whether a group's set is
+    /// without it.
     pub(super) fn grouping(&self, columns: &[i16]) -> Expression {
         let bits = |set: &Vec<i16>| {
             columns.iter().fold(0i32, |bits, column| bits << 1 | i32::from(!set.contains(column)))

@@ -1,6 +1,7 @@
 //! Sort, and Limit with the sort below it.
 //!
-//! A sort whose reader does not care for order is left out. Invariant: a key is translated only where its operator is the default `<` or `>` of a type whose order `types` knows.
+//! A sort whose reader does not care for order is left out. Invariant: a key is translated only where its
+//! operator is the default `<` or `>` of a type whose order `types` knows.
 
 use pgrx::pg_sys::{self, NodeTag};
 use query::{Expression, Plan, SortKey};
@@ -12,7 +13,8 @@ use crate::vectorised::translated::{OutputColumn, Reason};
 pub struct Key {
     /// Zero-based target.
     pub target: usize,
-    /// Its order, with the column of the node's own input as expression; `keys::over` puts another in its place.
+    /// Its order, with the column of the node's own input as expression; `keys::over` puts another in its
+    /// place.
     pub key: SortKey,
 }
 
@@ -75,7 +77,8 @@ pub unsafe fn ordering(context: &mut Context<'_>, plan: *mut pg_sys::Plan) -> Re
     unsafe {
         match (*plan).type_ {
             NodeTag::T_Sort | NodeTag::T_IncrementalSort => keys(context, plan.cast()),
-            // These have no order that anybody could rely on: what is grouped by is constant, or there is one group.
+            // These have no order that anybody could rely on: what is grouped by is constant, or there is one
+            // group.
             NodeTag::T_HashJoin | NodeTag::T_SeqScan => Ok(Vec::new()),
             NodeTag::T_CustomScan if scan::is_columnar(plan) => Ok(Vec::new()),
             // Their rows come in the order of their input's.
@@ -94,7 +97,8 @@ pub unsafe fn ordering(context: &mut Context<'_>, plan: *mut pg_sys::Plan) -> Re
     }
 }
 
-/// The order of a node's rows where it is that of its input's, as far as the node gives what they are ordered by.
+/// The order of a node's rows where it is that of its input's, as far as the node gives what they are ordered
+/// by.
 unsafe fn passed_on(
     context: &mut Context<'_>,
     plan: *mut pg_sys::Plan,

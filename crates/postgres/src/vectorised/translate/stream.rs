@@ -1,7 +1,8 @@
 //! Plans whose last rows are computed while earlier ones are already with the reader.
 //!
-//! The node can hand the whole subtree back to the server's executor only until it has handed out a row. So what runs after the last operator that sees all rows first must not decline;
-//! where it might, an operator that gathers everything is put on top.
+//! The node can hand the whole subtree back to the server's executor only until it has handed out a row. So
+//! what runs after the last operator that sees all rows first must not decline; where it might, an operator
+//! that gathers everything is put on top.
 
 use query::{Expression, Plan};
 use vector::LogicalType;
@@ -18,7 +19,8 @@ pub fn settled(plan: Plan) -> Plan {
 fn is_certain(plan: &Plan) -> bool {
     match plan {
         Plan::Scan { .. } | Plan::Sort { .. } | Plan::DistinctOn { .. } | Plan::Limit { .. } => true,
-        // One group is there when all is over. Of several, the later ones' rows may come from files and their results be computed when the first are with the reader.
+        // One group is there when all is over. Of several, the later ones' rows may come from files and their
+        // results be computed when the first are with the reader.
         Plan::Aggregate { keys, .. } if keys.is_empty() => true,
         Plan::Aggregate { input, keys, aggregates, .. }
         | Plan::GroupingSets { input, keys, aggregates, .. } => {
@@ -83,7 +85,8 @@ fn is_safe(expression: &Expression, input: &[LogicalType]) -> bool {
             let types = arguments.iter().map(|part| part.logical(input)).collect::<Vec<_>>();
             !function.can_raise(&types) && !function.can_decline(&types)
         }
-        // Its errors are the query's (see `attempt`); decimals from here and there may have no scale in common.
+        // Its errors are the query's (see `attempt`); decimals from here and there may have no scale in
+        // common.
         Expression::Host { result, .. } => *result != LogicalType::Numeric && !expression.can_decline(input),
         Expression::In { value, .. } => value.logical(input) != LogicalType::Numeric,
         _ => true,

@@ -1,8 +1,10 @@
-//! `x NOT IN (SELECT y ...)` that the server keeps as a sub-plan, as a null-aware anti join; `x IN (SELECT y ...)` that it could not pull up, as a semi join.
+//! `x NOT IN (SELECT y ...)` that the server keeps as a sub-plan, as a null-aware anti join; `x IN (SELECT y
+//! ...)` that it could not pull up, as a semi join.
 //!
-//! Called with the conditions of scans, subqueries and joins. The sub-plan must not depend on the outer row and compare columns for equality. Whether it is true for a row is all that matters
-//! of a condition, so the unknown of NULLs counts as false. Invariant: conditions are looked at in the server's order, those before the sub-plan on the rows that it has not yet
-//! seen.
+//! Called with the conditions of scans, subqueries and joins. The sub-plan must not depend on the outer row
+//! and compare columns for equality. Whether it is true for a row is all that matters of a condition, so the
+//! unknown of NULLs counts as false. Invariant: conditions are looked at in the server's order, those before
+//! the sub-plan on the rows that it has not yet seen.
 
 use pgrx::PgList;
 use pgrx::pg_sys::{self, NodeTag};
@@ -42,7 +44,8 @@ pub unsafe fn filtered(
     }
 }
 
-/// An inner join's conditions: those of pairs, and those to look at afterwards, which is the same: memberships in sub-plans, then `after`.
+/// An inner join's conditions: those of pairs, and those to look at afterwards, which is the same:
+/// memberships in sub-plans, then `after`.
 ///
 /// # Safety
 /// Lists of conditions of a finished plan's node.
@@ -92,7 +95,8 @@ unsafe fn joined(
     scope: Scope<'_>,
     outer: &[LogicalType],
 ) -> Result<(Vec<(Expression, Expression)>, Plan), Reason> {
-    // SAFETY: a sub-plan's number is its place in the statement's list; its test compares with parameters that stand for its columns.
+    // SAFETY: a sub-plan's number is its place in the statement's list; its test compares with parameters
+    // that stand for its columns.
     unsafe {
         if !subplan.parParam.is_null() {
             return decline("sub-plan that depends on the row");

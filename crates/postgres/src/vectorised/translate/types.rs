@@ -1,7 +1,8 @@
 //! Which types of the server are understood, and for what.
 //!
-//! A value of any type can flow through a plan; this table says where `query` may look at it. Equality, order and hash of a `vector::LogicalType` are those of its
-//! documentation, so a type is on a list here only where the server's own operator class means the same. Invariant: what is not listed is declined.
+//! A value of any type can flow through a plan; this table says where `query` may look at it. Equality, order
+//! and hash of a `vector::LogicalType` are those of its documentation, so a type is on a list here only where
+//! the server's own operator class means the same. Invariant: what is not listed is declined.
 
 use std::cmp::Ordering;
 use std::ffi::{c_char, c_int, c_void};
@@ -72,7 +73,8 @@ const fn is_plain(base: Oid) -> bool {
     )
 }
 
-/// Whether two values of this type are equal exactly where `query` says so: grouping, DISTINCT and hash joins.
+/// Whether two values of this type are equal exactly where `query` says so: grouping, DISTINCT and hash
+/// joins.
 pub fn can_equal(column: OutputColumn) -> Result<(), Reason> {
     let (base, typmod) = base_of(column);
     match base {

@@ -1,7 +1,8 @@
 //! Window functions.
 //!
-//! A WindowAgg computes the functions of one window over input that is in its order. Run conditions (`row_number() <= 10`) only save the server work: the topmost WindowAgg leaves out rows for which they are not
-//! TRUE, which is a filter here; below it their rows are left out by the topmost one's own conditions.
+//! A WindowAgg computes the functions of one window over input that is in its order. Run conditions
+//! (`row_number() <= 10`) only save the server work: the topmost WindowAgg leaves out rows for which they are
+//! not TRUE, which is a filter here; below it their rows are left out by the topmost one's own conditions.
 
 use pgrx::PgList;
 use pgrx::pg_sys::{self, Datum, NodeTag};
@@ -54,7 +55,8 @@ pub unsafe fn window(context: &mut Context<'_>, node: *mut pg_sys::WindowAgg) ->
         let order = keys((*node).ordNumCols, (*node).ordColIdx, (*node).ordOperators, (*node).ordCollations)?;
         let frame = frame(context, &*node, order.first().map(|(key, _)| *key))?;
 
-        // The server leaves out whatever follows the first row that fails, also where the function is not monotone after all.
+        // The server leaves out whatever follows the first row that fails, also where the function is not
+        // monotone after all.
         let monotone = frame.exclusion == FrameExclusion::Nothing
             && ((*node).ordNumCols > 0 || frame.units == FrameUnits::Range);
         if !(*node).runCondition.is_null() && !monotone {
@@ -111,7 +113,8 @@ pub unsafe fn window(context: &mut Context<'_>, node: *mut pg_sys::WindowAgg) ->
     }
 }
 
-/// Whether rows may be left out as peers of a current row that is not in its frame itself. The server counts that row among the frame's when it looks for the first, last or n-th of them.
+/// Whether rows may be left out as peers of a current row that is not in its frame itself. The server counts
+/// that row among the frame's when it looks for the first, last or n-th of them.
 fn leaves_out_itself(frame: &WindowFrame) -> bool {
     frame.exclusion == FrameExclusion::Ties
         && frame.units == FrameUnits::Rows

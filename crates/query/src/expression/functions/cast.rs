@@ -178,7 +178,8 @@ fn numeric(arguments: &[Value]) -> Result<Output> {
     Ok(Output { values: Values::Numeric(values), validity: None, bounds: Some(range) })
 }
 
-/// A float as the decimal of its first `digits` significant digits, trailing zeros dropped: what `%.*g` prints. None past 38 digits.
+/// A float as the decimal of its first `digits` significant digits, trailing zeros dropped: what `%.*g`
+/// prints. None past 38 digits.
 fn decimal_of(value: f64, digits: usize) -> Option<(i128, u16)> {
     if value == 0.0 {
         return Some((0, 0));
@@ -262,7 +263,8 @@ const EXACT: [f64; 23] = [
     1e19, 1e20, 1e21, 1e22,
 ];
 
-/// The nearest double to each decimal. One division of two exact doubles is rounded once; what is larger goes through its digits, as in the server.
+/// The nearest double to each decimal. One division of two exact doubles is rounded once; what is larger goes
+/// through its digits, as in the server.
 fn to_doubles(arguments: &[Value], rows: usize) -> Result<Output> {
     const MANTISSA: i128 = 1 << 53;
     let argument = one(arguments)?;

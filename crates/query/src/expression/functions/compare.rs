@@ -1,4 +1,5 @@
-//! Comparisons: two values of one type to a boolean, under the type's own equality and order (see `vector::LogicalType`).
+//! Comparisons: two values of one type to a boolean, under the type's own equality and order (see
+//! `vector::LogicalType`).
 
 use std::cmp::Ordering;
 

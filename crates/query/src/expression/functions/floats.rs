@@ -1,4 +1,5 @@
-//! Arithmetic of single and double floats. A result that is infinite though no operand was, or zero though none was, is an error, as is division by zero (but NaN / 0 is NaN).
+//! Arithmetic of single and double floats. A result that is infinite though no operand was, or zero though
+//! none was, is an error, as is division by zero (but NaN / 0 is NaN).
 
 use vector::{Bitmap, LogicalType};
 

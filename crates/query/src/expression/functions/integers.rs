@@ -1,4 +1,5 @@
-//! Arithmetic of smallint, integer and bigint: wrapping loops with a flag, and a second look at the rows that count where the flag was raised.
+//! Arithmetic of smallint, integer and bigint: wrapping loops with a flag, and a second look at the rows that
+//! count where the flag was raised.
 
 use vector::{Bitmap, LogicalType};
 
@@ -155,7 +156,8 @@ fn flagged<T: Integer>(
     Ok(T::values(values).into())
 }
 
-/// Row by row, as the division instruction works on one value anyway. The error is that of the first row that has one.
+/// Row by row, as the division instruction works on one value anyway. The error is that of the first row that
+/// has one.
 fn by_row<T: Integer>(
     arguments: &[Value],
     rows: usize,

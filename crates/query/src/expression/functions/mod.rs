@@ -1,4 +1,5 @@
-//! The functions' implementations, a folder or file for each kind. `compile` picks one when an expression is compiled; `Compute::compute` runs it over a batch.
+//! The functions' implementations, a folder or file for each kind. `compile` picks one when an expression is
+//! compiled; `Compute::compute` runs it over a batch.
 
 mod cast;
 mod compare;
@@ -22,8 +23,8 @@ pub(super) use compare::equal_to_any;
 
 /// A function picked for its argument types, with what it may remember (a compiled pattern, say).
 pub(super) trait Compute: Send {
-    /// Values for `rows` rows. Arguments are flat or constants (at least one is flat, or all are and `rows` is 1), none of the constants NULL; rows that are not in `valid` count for nothing: they must
-    /// not fail.
+    /// Values for `rows` rows. Arguments are flat or constants (at least one is flat, or all are and `rows`
+    /// is 1), none of the constants NULL; rows that are not in `valid` count for nothing: they must not fail.
     fn compute(&mut self, arguments: &[Value], rows: usize, valid: Option<&Bitmap>) -> Result<Output>;
 }
 
@@ -37,7 +38,8 @@ impl<F: FnMut(&[Value], usize, Option<&Bitmap>) -> Result<Output> + Send> Comput
 /// A function picked, and what a value costs in simple operations.
 pub(super) type Picked = (Box<dyn Compute>, u32);
 
-/// What computes this function of arguments of these types. `constants` are the values of arguments that are constants.
+/// What computes this function of arguments of these types. `constants` are the values of arguments that are
+/// constants.
 pub(super) fn compile(
     function: Function,
     inputs: &[LogicalType],

@@ -1,7 +1,8 @@
 //! What every accumulator is: the states of one aggregate function for all groups, as columns.
 //!
-//! The table numbers the groups of a batch once; each accumulator then goes through its argument and the group numbers in one loop. One file a family: `count`, `sum`,
-//! `extreme`, `boolean`, ... Invariant: a state of a group that saw no value gives what the server gives for no rows.
+//! The table numbers the groups of a batch once; each accumulator then goes through its argument and the
+//! group numbers in one loop. One file a family: `count`, `sum`, `extreme`, `boolean`, ... Invariant: a state
+//! of a group that saw no value gives what the server gives for no rows.
 
 use std::any::Any;
 use std::sync::Arc;
@@ -22,7 +23,8 @@ pub enum Groups<'a> {
 
 /// The states of one aggregate for all groups.
 pub trait Accumulator: Any + Send {
-    /// From before the first row on it is asked for this aggregate of the same values, too. False: its states do not tell.
+    /// From before the first row on it is asked for this aggregate of the same values, too. False: its states
+    /// do not tell.
     fn also(&mut self, _function: AggregateFunction) -> bool {
         false
     }
@@ -33,7 +35,8 @@ pub trait Accumulator: Any + Send {
     /// Takes `rows` rows of its arguments.
     fn update(&mut self, arguments: &[Arc<Vector>], rows: usize, groups: Groups<'_>) -> Result<()>;
 
-    /// Takes the states of groups `from` out of another one of its kind: group `from[i]` there is `to[i]` here.
+    /// Takes the states of groups `from` out of another one of its kind: group `from[i]` there is `to[i]`
+    /// here.
     fn merge(&mut self, other: &mut dyn Accumulator, from: &[u32], to: &[u32]) -> Result<()>;
 
     /// Whether `merge` may be asked for some of the groups; otherwise `from` has all of them, in order.
@@ -51,7 +54,8 @@ pub trait Accumulator: Any + Send {
         Ok(())
     }
 
-    /// Results of groups `start..start + len`: of the function it was made for, or of one that it also computes.
+    /// Results of groups `start..start + len`: of the function it was made for, or of one that it also
+    /// computes.
     fn finish(&mut self, function: AggregateFunction, start: usize, len: usize) -> Result<Vector>;
 
     /// Memory held, in bytes.

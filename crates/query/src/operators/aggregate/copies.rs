@@ -1,8 +1,9 @@
 //! Adding up where groups are few.
 //!
-//! Called by sums and counts. Rows of one group that follow each other would wait for one another: each reads the state that the one before is still writing. So the rows of a batch
-//! go to several copies of the states in turn, and the copies are joined at its end. Invariant: joining is what adding all rows to one state gives (for floats but for the
-//! order of additions).
+//! Called by sums and counts. Rows of one group that follow each other would wait for one another: each reads
+//! the state that the one before is still writing. So the rows of a batch go to several copies of the states
+//! in turn, and the copies are joined at its end. Invariant: joining is what adding all rows to one state
+//! gives (for floats but for the order of additions).
 
 /// Groups that states are copied for,
 const GROUPS: usize = 64;

@@ -1,7 +1,9 @@
 //! DISTINCT: what an accumulator sees of values that came before.
 //!
-//! Rows of group and arguments are numbered; only those that are new go on to the accumulator. Equality is that of grouping. When the rows seen have outgrown their memory no
-//! more of them are kept: rows that are not among them go to temporary files by their hash, and at the end each file is gone through with an empty memory.
+//! Rows of group and arguments are numbered; only those that are new go on to the accumulator. Equality is
+//! that of grouping. When the rows seen have outgrown their memory no more of them are kept: rows that are
+//! not among them go to temporary files by their hash, and at the end each file is gone through with an empty
+//! memory.
 
 use std::sync::Arc;
 

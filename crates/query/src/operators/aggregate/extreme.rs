@@ -1,6 +1,7 @@
 //! min and max.
 //!
-//! Of values that are equal but not the same (1.0 and 1.00, -0 and 0) the last one stays, as on the server. Text compares bytewise or as the host says.
+//! Of values that are equal but not the same (1.0 and 1.00, -0 and 0) the last one stays, as on the server.
+//! Text compares bytewise or as the host says.
 
 use std::cmp::Ordering;
 use std::sync::Arc;
@@ -114,7 +115,8 @@ impl<T: Native> Accumulator for Extreme<T> {
 
     fn update(&mut self, arguments: &[Arc<Vector>], _rows: usize, groups: Groups<'_>) -> Result<()> {
         let argument = arguments.first().ok_or(MISTYPED)?;
-        // A batch's codes stand for entries that may all be there: looking at the entries instead is not exact.
+        // A batch's codes stand for entries that may all be there: looking at the entries instead is not
+        // exact.
         let argument = flat(argument);
         let values = T::values(&argument).ok_or(MISTYPED)?;
         let validity = argument.validity.as_ref();

@@ -1,8 +1,11 @@
 //! sum and avg of floats.
 //!
-//! Sums are plain additions in double precision for float8, in single precision for float4's sum as on the server (its average sums in double). The server fails at the step in which finite
-//! values overflow, whatever follows, and its average also where the sum of squares that it computes on the way does: values that could are declined (`are_calm`). Sums in double precision of one group are added up in lanes, which
-//! changes their last digits as the server's parallel plans do; infinities and NaN are taken in order. Windows (`window/running`) follow the same rules.
+//! Sums are plain additions in double precision for float8, in single precision for float4's sum as on the
+//! server (its average sums in double). The server fails at the step in which finite values overflow,
+//! whatever follows, and its average also where the sum of squares that it computes on the way does: values
+//! that could are declined (`are_calm`). Sums in double precision of one group are added up in lanes, which
+//! changes their last digits as the server's parallel plans do; infinities and NaN are taken in order.
+//! Windows (`window/running`) follow the same rules.
 
 use std::sync::Arc;
 
@@ -29,7 +32,8 @@ struct State {
 pub const ZERO: f64 = -0.0;
 const EMPTY: State = State { sum: ZERO, count: 0 };
 
-/// The largest finite value of which a sum in single precision, an average, or else a sum in double precision cannot overflow on the way.
+/// The largest finite value of which a sum in single precision, an average, or else a sum in double precision
+/// cannot overflow on the way.
 pub fn limit(single: bool, average: bool) -> f64 {
     match (single, average) {
         (true, _) => f64::from(f32::MAX) / MOST as f64,

@@ -1,7 +1,10 @@
-//! Aggregates that the host computes: values are collected and put in order here, and handed to it group by group at the end, on its main thread.
+//! Aggregates that the host computes: values are collected and put in order here, and handed to it group by
+//! group at the end, on its main thread.
 //!
-//! Rows of group number, arguments and order keys; rows that come in no order of their own are taken in the order they came. Where there is one group and no order, nothing is collected:
-//! the host takes the rows as they come, and the sink runs on its thread. Invariant: the host sees each group once, all its rows side by side.
+//! Rows of group number, arguments and order keys; rows that come in no order of their own are taken in the
+//! order they came. Where there is one group and no order, nothing is collected: the host takes the rows as
+//! they come, and the sink runs on its thread. Invariant: the host sees each group once, all its rows side by
+//! side.
 
 use std::sync::Arc;
 

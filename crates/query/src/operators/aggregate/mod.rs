@@ -1,8 +1,9 @@
 //! Hash aggregation: the sink of `Plan::Aggregate`.
 //!
-//! Each thread fills a table of its own: the keys of a batch become group numbers (`groups`), then each accumulator (`accumulate` and its families) goes through its argument
-//! once. When a thread finishes, its table is merged into the shared one, whose groups are the output. When it has met many groups before, all threads' groups go to tables that they
-//! share (`partitioned`).
+//! Each thread fills a table of its own: the keys of a batch become group numbers (`groups`), then each
+//! accumulator (`accumulate` and its families) goes through its argument once. When a thread finishes, its
+//! table is merged into the shared one, whose groups are the output. When it has met many groups before, all
+//! threads' groups go to tables that they share (`partitioned`).
 
 mod accumulate;
 mod boolean;
@@ -43,14 +44,18 @@ use crate::{
 
 /// Groups that a thread keeps to itself: they stay in the caches near the processor.
 const OWN: usize = 1 << 15;
-/// Groups that a thread keeps to itself where there are to be no more: to put the tables of all threads together costs less than to divide rows.
+/// Groups that a thread keeps to itself where there are to be no more: to put the tables of all threads
+/// together costs less than to divide rows.
 const FORESEEN: usize = 1 << 18;
 /// Rows of a group, on the average, from which on a thread brings groups to the shared tables, and not rows.
 const MANY: usize = 4;
 
-/// Whether a thread keeps its table when that has outgrown a limit, with so many groups, of which the rows since the last limit brought some: where there are not many more to come, by what
-/// was expected or by the share of rows that were of new groups. Rows may come in an order in which each is of a new group until all groups were met, which only the expectation tells from rows
-/// that are all of groups of their own; where the table has more groups by a quarter, it was wrong. Never a great many: a large table takes longer to divide than its rows would have.
+/// Whether a thread keeps its table when that has outgrown a limit, with so many groups, of which the rows
+/// since the last limit brought some: where there are not many more to come, by what was expected or by the
+/// share of rows that were of new groups. Rows may come in an order in which each is of a new group until all
+/// groups were met, which only the expectation tells from rows that are all of groups of their own; where the
+/// table has more groups by a quarter, it was wrong. Never a great many: a large table takes longer to divide
+/// than its rows would have.
 fn keeps(expected: f64, groups: usize, rows: usize, new: usize) -> bool {
     let few = expected <= FORESEEN as f64 && groups <= FORESEEN;
     few && (groups as f64 <= 1.25 * expected || new < rows / 4 * 3)
@@ -95,7 +100,8 @@ pub struct Spec {
 }
 
 impl Spec {
-    /// Where one aggregate of one thread collects rows to put them in order: half of the memory is for those of all.
+    /// Where one aggregate of one thread collects rows to put them in order: half of the memory is for those
+    /// of all.
     fn room(&self) -> Room {
         let sharing = self.aggregates.iter().filter(|aggregate| aggregate.is_ordered()).count();
         Room { memory: self.memory / self.threads / 2 / sharing.max(1), files: self.files.clone() }
@@ -172,7 +178,8 @@ impl AggregateSink {
         Self::over(input.types(), keys.clone(), aggregates.clone(), *groups, alone, settings)
     }
 
-    /// The sink of these keys and aggregates, with groups as expected, over an input of these types; `alone` as in `Spec`.
+    /// The sink of these keys and aggregates, with groups as expected, over an input of these types; `alone`
+    /// as in `Spec`.
     fn over(
         input: Vec<LogicalType>,
         keys: Vec<Expression>,
@@ -194,8 +201,8 @@ impl AggregateSink {
         };
         // What cannot be computed is said before anything runs.
         let divisible = Table::new(&spec, 0, 0)?.is_divisible();
-        // One thread has nothing to share, and bringing its rows to parts costs more than it saves. What only the main thread can compute, it also has to compute again
-        // for rows that come back from files.
+        // One thread has nothing to share, and bringing its rows to parts costs more than it saves. What only
+        // the main thread can compute, it also has to compute again for rows that come back from files.
         if divisible && spec.threads > 1 && !spec.needs_host() {
             spec.parts = partitioned::parts(settings.memory);
         }

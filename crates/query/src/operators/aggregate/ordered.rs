@@ -1,7 +1,9 @@
 //! Aggregates that take their values in order: percentiles, mode, string_agg.
 //!
-//! Rows of group number, arguments and order keys are collected and sorted by all of them at the end; one pass over them then makes each group's result. Percentiles of rows that
-//! found room in memory are selected instead (`percentile`). Rows without a value are left out at once, as the server does; DISTINCT leaves out rows that equal the one before them.
+//! Rows of group number, arguments and order keys are collected and sorted by all of them at the end; one
+//! pass over them then makes each group's result. Percentiles of rows that found room in memory are selected
+//! instead (`percentile`). Rows without a value are left out at once, as the server does; DISTINCT leaves out
+//! rows that equal the one before them.
 
 use std::sync::Arc;
 
@@ -68,7 +70,8 @@ struct Pass {
     /// Rows of it that were seen.
     row: u64,
     text: Vec<u8>,
-    /// Mode: the length of the current run of equal values, that of the longest one, and whether they are the same.
+    /// Mode: the length of the current run of equal values, that of the longest one, and whether they are the
+    /// same.
     run: u64,
     longest: u64,
     leads: bool,

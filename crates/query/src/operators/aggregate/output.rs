@@ -23,7 +23,8 @@ pub struct Output {
 }
 
 impl Output {
-    /// The groups of a table that all rows were pushed into; tables of what it had no room for may take so many bytes.
+    /// The groups of a table that all rows were pushed into; tables of what it had no room for may take so
+    /// many bytes.
     pub const fn new(table: Table, memory: usize) -> Self {
         Self {
             table,
@@ -41,7 +42,8 @@ impl Output {
         Self { waiting, ..self }
     }
 
-    /// The next groups, None at the end. After some work without any an empty batch comes, for a caller that looks whether to go on.
+    /// The next groups, None at the end. After some work without any an empty batch comes, for a caller that
+    /// looks whether to go on.
     pub fn step(&mut self, spec: &Spec, check: &mut dyn FnMut() -> Result<()>) -> Result<Option<Batch>> {
         if !self.complete {
             if let Some(batch) = self.waiting.pop() {

@@ -1,9 +1,14 @@
 //! Many groups: tables that all threads fill, one for each part of the groups by the hash of their keys.
 //!
-//! Called by the sink when a thread's own table has outgrown the nearest caches. A group is in one table only, whichever thread met it, so nothing is left to be put together in the end, each
-//! part's groups are given out by any thread, and each table stays small. Threads bring groups with their states (`take_table`), or, where most rows are groups of their own, rows (`Scatter`):
-//! those wait beside their table until it is their turn, as a unit of work like any other (unless they may end the query, which has to be known before groups are given out), so that a table is asked for all its rows at a time, stays in the cache meanwhile, and no thread waits
-//! for another. The way is that of partitioned hash joins, and of DuckDB's aggregation. Invariant: a group has the same table for all threads; tables are locked one at a time.
+//! Called by the sink when a thread's own table has outgrown the nearest caches. A group is in one table
+//! only, whichever thread met it, so nothing is left to be put together in the end, each part's groups are
+//! given out by any thread, and each table stays small. Threads bring groups with their states
+//! (`take_table`), or, where most rows are groups of their own, rows (`Scatter`): those wait beside their
+//! table until it is their turn, as a unit of work like any other (unless they may end the query, which has
+//! to be known before groups are given out), so that a table is asked for all its rows at a time, stays in
+//! the cache meanwhile, and no thread waits for another. The way is that of partitioned hash joins, and of
+//! DuckDB's aggregation. Invariant: a group has the same table for all threads; tables are locked one at a
+//! time.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -56,7 +61,8 @@ impl Partitioned {
         })
     }
 
-    /// True when a table takes no further groups, which rows go to files of then; states have to stay in memory.
+    /// True when a table takes no further groups, which rows go to files of then; states have to stay in
+    /// memory.
     pub fn is_full(&self) -> bool {
         self.full.load(Ordering::Relaxed)
     }
@@ -222,7 +228,8 @@ impl Scatter {
         })
     }
 
-    /// All rows were seen: what was not brought waits beside the tables, where nothing can come of it but groups.
+    /// All rows were seen: what was not brought waits beside the tables, where nothing can come of it but
+    /// groups.
     pub fn finish(&mut self) -> Result<()> {
         self.divide()?;
         if !self.certain {

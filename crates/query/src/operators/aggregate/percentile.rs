@@ -1,8 +1,10 @@
 //! Percentiles: which rows of a group's order they need, and how those are found without sorting.
 //!
-//! Called by `ordered`. The rows of each group are put side by side as entries of value and position, and the wanted ranks are selected in them from the lowest to the highest
-//! (quickselect, each in what the one before left above it), so that the work is a small multiple of the rows however many percentiles of the same values are asked for. Equal values
-//! stand in the order they came, as after a sort: both ways give the same rows.
+//! Called by `ordered`. The rows of each group are put side by side as entries of value and position, and the
+//! wanted ranks are selected in them from the lowest to the highest (quickselect, each in what the one before
+//! left above it), so that the work is a small multiple of the rows however many percentiles of the same
+//! values are asked for. Equal values stand in the order they came, as after a sort: both ways give the same
+//! rows.
 
 use std::cmp::Ordering;
 
@@ -45,8 +47,8 @@ impl Ranks {
     }
 }
 
-/// Positions of the rows with these ranks: for each group with rows and each function the first and the second. `groups` has the group of each row, `counts` the rows of each
-/// group; no value is NULL.
+/// Positions of the rows with these ranks: for each group with rows and each function the first and the
+/// second. `groups` has the group of each row, `counts` the rows of each group; no value is NULL.
 pub fn select(
     key: &Key,
     column: &ValueColumn,

@@ -1,7 +1,8 @@
 //! corr, covariances and linear regression over pairs of floats.
 //!
-//! The recurrence of Youngs and Cramer, pair by pair and between threads, as the server's `float8_regr_accum` and `float8_regr_combine`. Invariant: sums of squares and products are NaN,
-//! not infinite, where a value was infinite.
+//! The recurrence of Youngs and Cramer, pair by pair and between threads, as the server's `float8_regr_accum`
+//! and `float8_regr_combine`. Invariant: sums of squares and products are NaN, not infinite, where a value
+//! was infinite.
 
 use std::sync::Arc;
 

@@ -1,4 +1,5 @@
-//! Numeric results of aggregates: square roots as the server computes them, values that are no numbers, and vectors of decimals of differing scales.
+//! Numeric results of aggregates: square roots as the server computes them, values that are no numbers, and
+//! vectors of decimals of differing scales.
 
 use vector::{
     Bitmap, Decimal, DisplayScales, LogicalType, NumericInts, NumericValues, Special, Values, Vector,
@@ -13,9 +14,11 @@ pub fn power_of_ten(exponent: u32) -> Result<i128> {
     vector::power_of_ten(exponent).ok_or(WIDE)
 }
 
-/// The square root of `value` x 10^-`scale` at that scale, rounded half up: digit by digit, as on paper, so that no number is wider than the root and a little.
+/// The square root of `value` x 10^-`scale` at that scale, rounded half up: digit by digit, as on paper, so
+/// that no number is wider than the root and a little.
 pub fn square_root(value: i128, scale: u16) -> Result<i128> {
-    // The root at `scale` digits is that of value x 10^scale as an integer; one digit more decides the rounding.
+    // The root at `scale` digits is that of value x 10^scale as an integer; one digit more decides the
+    // rounding.
     let mut digits: Vec<u8> = value.unsigned_abs().to_string().bytes().map(|digit| digit - b'0').collect();
     digits.resize(digits.len() + usize::from(scale) + 2, 0);
     let odd = digits.len() % 2;

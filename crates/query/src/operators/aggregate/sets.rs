@@ -1,7 +1,8 @@
 //! Grouping sets: the sink of `Plan::GroupingSets`.
 //!
-//! Each set has a hash aggregation of its own, with its share of the memory; every batch goes to all of them, so the input is read once. What comes out is each set's groups in turn, with
-//! NULL for the keys that the set is without.
+//! Each set has a hash aggregation of its own, with its share of the memory; every batch goes to all of them,
+//! so the input is read once. What comes out is each set's groups in turn, with NULL for the keys that the
+//! set is without.
 
 use std::any::Any;
 use std::sync::Arc;

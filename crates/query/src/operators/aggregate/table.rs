@@ -1,8 +1,9 @@
 //! The groups one thread has seen, and their states.
 //!
-//! When a table has outgrown its memory it takes no further groups: rows of the groups it has still go to their states, all others to temporary files by the hash of their keys. Each file is
-//! aggregated by a table of its own once the groups in memory were given out, and may spill again. Where several threads' tables come together, rows that one had no room for are looked up
-//! once more among the groups of all.
+//! When a table has outgrown its memory it takes no further groups: rows of the groups it has still go to
+//! their states, all others to temporary files by the hash of their keys. Each file is aggregated by a table
+//! of its own once the groups in memory were given out, and may spill again. Where several threads' tables
+//! come together, rows that one had no room for are looked up once more among the groups of all.
 
 use std::sync::Arc;
 
@@ -58,7 +59,8 @@ struct State {
 /// For each aggregate its function and which of the states has its result.
 type Results = Vec<(AggregateFunction, usize)>;
 
-/// The states of all aggregates, and for each of them which: equal values are gone through once for all aggregates of them that one state can compute.
+/// The states of all aggregates, and for each of them which: equal values are gone through once for all
+/// aggregates of them that one state can compute.
 fn states(spec: &Spec) -> Result<(Vec<State>, Results)> {
     let mut states: Vec<(&Aggregate, State)> = Vec::new();
     let mut results = Vec::new();
@@ -129,7 +131,8 @@ impl State {
 }
 
 impl Table {
-    /// No groups, without keys the one group, and so many bytes for them; rows of further groups are spread by this level of their hash.
+    /// No groups, without keys the one group, and so many bytes for them; rows of further groups are spread
+    /// by this level of their hash.
     pub fn new(spec: &Spec, level: u32, memory: usize) -> Result<Self> {
         let (states, results) = states(spec)?;
         let mut table = Self {
@@ -241,7 +244,8 @@ impl Table {
         self.states.iter_mut().try_for_each(|state| state.push(&batch, Some(&numbers)))
     }
 
-    /// Files of rows whose groups are not here, each with the level at which its rows are spread. Once the groups that are here were given out.
+    /// Files of rows whose groups are not here, each with the level at which its rows are spread. Once the
+    /// groups that are here were given out.
     pub fn take_spilled(&mut self) -> Vec<(BatchFile, u32)> {
         self.spilled.rows.take().map(|rows| rows.into_files().collect()).unwrap_or_default()
     }
@@ -305,7 +309,8 @@ impl Table {
         }
     }
 
-    /// A file of rows to push once more before the table is complete: their groups may be here, and no further ones are taken.
+    /// A file of rows to push once more before the table is complete: their groups may be here, and no
+    /// further ones are taken.
     pub fn take_again(&mut self) -> Option<BatchFile> {
         let file = self.spilled.again.pop()?;
         if let Some(set) = &mut self.set {

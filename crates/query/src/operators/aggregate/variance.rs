@@ -1,8 +1,9 @@
 //! Variances and standard deviations.
 //!
-//! Exact numbers: sums of values and of squares as integers, then (N * sum of squares - square of sum) / (N * N or N * (N - 1)) as a numeric division, its square root to
-//! as many digits: the server's `numeric_stddev_internal`. What needs more than 128 bits is declined. Floats: the recurrence of Youngs and Cramer, value by value and between threads, as the server's
-//! `float8_accum` and `float8_combine`.
+//! Exact numbers: sums of values and of squares as integers, then (N * sum of squares - square of sum) / (N *
+//! N or N * (N - 1)) as a numeric division, its square root to as many digits: the server's
+//! `numeric_stddev_internal`. What needs more than 128 bits is declined. Floats: the recurrence of Youngs and
+//! Cramer, value by value and between threads, as the server's `float8_accum` and `float8_combine`.
 
 use std::sync::Arc;
 
@@ -106,7 +107,8 @@ impl ExactVariance {
     }
 }
 
-/// The result for `count` values of this scale, of which these are the sums of values and of squares; `shown` is their greatest display scale.
+/// The result for `count` values of this scale, of which these are the sums of values and of squares; `shown`
+/// is their greatest display scale.
 pub fn exact(
     kind: Kind,
     count: i64,

@@ -1,8 +1,10 @@
-//! The kept side of a join: gathers all rows of the right input, then makes the columns and the table that probing reads.
+//! The kept side of a join: gathers all rows of the right input, then makes the columns and the table that
+//! probing reads.
 //!
-//! `execution` runs the right pipeline into `BuildSink` before the first batch of the left one. Only the columns wanted above the join or by its condition are kept. Beyond the
-//! memory that the join may use all rows go to files, spread by the hash of their keys, and `spill` takes over. Invariant: `Built` never changes once made, but for the marks of
-//! matched rows.
+//! `execution` runs the right pipeline into `BuildSink` before the first batch of the left one. Only the
+//! columns wanted above the join or by its condition are kept. Beyond the memory that the join may use all
+//! rows go to files, spread by the hash of their keys, and `spill` takes over. Invariant: `Built` never
+//! changes once made, but for the marks of matched rows.
 
 use std::any::Any;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -27,11 +29,13 @@ pub struct Spec {
     pub keys: Vec<Expression>,
     /// Whether the table finds rows by the keys (else it gives all of them).
     pub keyed: bool,
-    /// Whether a NULL in one of several keys may equal anything: no spreading by keys brings those together that may be equal.
+    /// Whether a NULL in one of several keys may equal anything: no spreading by keys brings those together
+    /// that may be equal.
     pub null_aware: bool,
     /// Whether all rows of a key have to be found.
     pub duplicates: bool,
-    /// For each key the column of the probing source that it is compared with, if rows without a match are dropped and it is one.
+    /// For each key the column of the probing source that it is compared with, if rows without a match are
+    /// dropped and it is one.
     pub probed: Vec<Option<usize>>,
     /// Types of the kept side's columns.
     pub types: Vec<LogicalType>,

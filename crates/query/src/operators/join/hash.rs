@@ -1,6 +1,7 @@
 //! Hashes of join keys, a column at a time.
 //!
-//! Called by `table`. A folded multiplication mixes each word (the idea is wyhash's); the low bits choose a slot, the high ones are the tag kept in it.
+//! Called by `table`. A folded multiplication mixes each word (the idea is wyhash's); the low bits choose a
+//! slot, the high ones are the tag kept in it.
 
 use vector::ByteViews;
 

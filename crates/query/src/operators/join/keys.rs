@@ -1,8 +1,11 @@
-//! Join keys brought to few forms: whatever is equal in SQL is equal in its form, so that hashing and comparing need not know types.
+//! Join keys brought to few forms: whatever is equal in SQL is equal in its form, so that hashing and
+//! comparing need not know types.
 //!
-//! Called by `build` (the kept side fixes the forms) and `probe` (the other side is brought to them). Integers, dates, booleans, floats (one zero, one NaN) and decimals (at the
-//! kept side's scale) become 64-bit integers, wider decimals and 16-byte values 128-bit ones, text stays bytes. A value that cannot be brought to the form (a decimal
-//! with more digits than the kept side has) equals nothing there: it is `unfit`.
+//! Called by `build` (the kept side fixes the forms) and `probe` (the other side is brought to them).
+//! Integers, dates, booleans, floats (one zero, one NaN) and decimals (at the kept side's scale) become
+//! 64-bit integers, wider decimals and 16-byte values 128-bit ones, text stays bytes. A value that cannot be
+//! brought to the form (a decimal with more digits than the kept side has) equals nothing there: it is
+//! `unfit`.
 
 use vector::{
     Bitmap, ByteViews, FixedBytes, NumericInts, NumericValues, Special, Values, Vector, power_of_ten,
@@ -216,7 +219,8 @@ fn word(bytes: &[u8]) -> u64 {
     bytes.iter().rev().fold(0, |word, &byte| (word << 8) | u64::from(byte))
 }
 
-/// Decimals at `scale`, and which rows have none there; `narrow` is told of numbers, `special` of what is none.
+/// Decimals at `scale`, and which rows have none there; `narrow` is told of numbers, `special` of what is
+/// none.
 fn decimals<T: Copy + Default>(
     numeric: &NumericValues,
     scale: u16,

@@ -1,7 +1,10 @@
-//! Which values of a key the kept side has, asked row by row by the probing source before it decodes the other columns.
+//! Which values of a key the kept side has, asked row by row by the probing source before it decodes the
+//! other columns.
 //!
-//! `build` makes a set for each key that is a column of that source, `Join::prepare` hands them over. Integers whose range is not too wide are bits: a few hundred kilobytes stay in a
-//! cache where the join's table does not. Other keys ask the join's own table, or one of theirs alone where the join has several. Invariant: a row that matches is never left out.
+//! `build` makes a set for each key that is a column of that source, `Join::prepare` hands them over.
+//! Integers whose range is not too wide are bits: a few hundred kilobytes stay in a cache where the join's
+//! table does not. Other keys ask the join's own table, or one of theirs alone where the join has several.
+//! Invariant: a row that matches is never left out.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -16,7 +19,8 @@ use crate::{Members, Result};
 const SPARSE: u64 = 256;
 /// or at most this many.
 const SMALL: u64 = 1 << 23;
-/// Kept rows for which one of several keys gets a table of its own: more take longer to put there than they may save.
+/// Kept rows for which one of several keys gets a table of its own: more take longer to put there than they
+/// may save.
 const TABLED: usize = 1 << 17;
 
 /// The values of one key.
@@ -30,7 +34,8 @@ pub enum KeySet {
 }
 
 impl KeySet {
-    /// The values of a flat key vector; `only` when the join has no other key. None where it would cost more than it may save.
+    /// The values of a flat key vector; `only` when the join has no other key. None where it would cost more
+    /// than it may save.
     pub fn new(key: &Vector, only: bool) -> Result<Option<Self>> {
         let bits = match &key.values {
             Values::Int16(values) => bits(values, key.validity.as_ref()),

@@ -1,10 +1,13 @@
-//! Hash joins: the right input is kept in memory and found by its keys, the left one is probed batch by batch.
+//! Hash joins: the right input is kept in memory and found by its keys, the left one is probed batch by
+//! batch.
 //!
-//! `build` gathers the kept side, `keys` brings keys to comparable forms, `hash` and `table` find them, `probe` makes the rows, `spill` does it piece by piece where the kept side
-//! is larger than the memory it may use. Joins without keys list every pair, and so does `NOT IN` with a further condition, where NULLs make keys neither equal nor different; over several columns
-//! it has tables for those that are not NULL (`null_aware`).
-//! A semi or anti join may keep either side: with the side that comes out in memory (`RightSemi`, `RightAnti`) its rows are marked when they match, are looked at no more once
-//! they are, and come out at the end.
+//! `build` gathers the kept side, `keys` brings keys to comparable forms, `hash` and `table` find them,
+//! `probe` makes the rows, `spill` does it piece by piece where the kept side is larger than the memory it
+//! may use. Joins without keys list every pair, and so does `NOT IN` with a further condition, where NULLs
+//! make keys neither equal nor different; over several columns it has tables for those that are not NULL
+//! (`null_aware`). A semi or anti join may keep either side: with the side that comes out in memory
+//! (`RightSemi`, `RightAnti`) its rows are marked when they match, are looked at no more once they are, and
+//! come out at the end.
 
 mod build;
 mod hash;
@@ -59,7 +62,8 @@ struct Join {
     raises: bool,
 }
 
-/// Adds the join to the left pipeline. `wanted` says which columns of both sides are read above; the others may hold anything.
+/// Adds the join to the left pipeline. `wanted` says which columns of both sides are read above; the others
+/// may hold anything.
 pub fn join(
     plan: &Plan,
     right: Pipeline,

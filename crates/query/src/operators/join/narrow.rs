@@ -1,7 +1,8 @@
 //! Runtime filters: what the kept side says about rows of the other side that cannot match.
 //!
-//! `Join::prepare` gives them to the source of the probing pipeline, for joins that drop rows without a match. A predicate (a list of values, or bounds) prunes chunks and
-//! filters encoded data; `members` is asked row by row, by sources that decode the other columns afterwards. Both may let rows through: the join
+//! `Join::prepare` gives them to the source of the probing pipeline, for joins that drop rows without a
+//! match. A predicate (a list of values, or bounds) prunes chunks and filters encoded data; `members` is
+//! asked row by row, by sources that decode the other columns afterwards. Both may let rows through: the join
 //! looks again.
 
 use std::cmp::Ordering;

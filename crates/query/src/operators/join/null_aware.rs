@@ -1,8 +1,12 @@
-//! `NOT IN` over several columns: the left rows that no kept row may equal, where what is NULL may equal anything.
+//! `NOT IN` over several columns: the left rows that no kept row may equal, where what is NULL may equal
+//! anything.
 //!
-//! Called by `probe` with the rows that equal no kept row. Rows are told apart by which of their keys are known, that is, not NULL: two may be equal where they are in the keys that both know. So for
-//! each class of kept rows that know the same keys there is a table for each choice of keys to compare, made for the first left rows that ask for it; a batch is looked up once in each.
-//! Classes are few: all rows know all keys where nothing is NULL. Where they are many, tables beyond the memory of the join are made anew for each batch.
+//! Called by `probe` with the rows that equal no kept row. Rows are told apart by which of their keys are
+//! known, that is, not NULL: two may be equal where they are in the keys that both know. So for each class of
+//! kept rows that know the same keys there is a table for each choice of keys to compare, made for the first
+//! left rows that ask for it; a batch is looked up once in each. Classes are few: all rows know all keys
+//! where nothing is NULL. Where they are many, tables beyond the memory of the join are made anew for each
+//! batch.
 
 use std::sync::{Arc, Mutex};
 

@@ -1,8 +1,10 @@
 //! The probing side of a join: one batch of the left input at a time.
 //!
-//! Each thread has a `Probe`. Heads are looked up for the whole batch; where a key has at most one kept row and nothing else has to hold, the answer follows from them at
-//! once, and columns of the left side are passed on as they are when every row matches. Otherwise pairs of rows are listed, up to `PAIRS` at a time, the condition
-//! is evaluated on them, and what survives decides. Invariant: a pair is (position in the batch, head), head 0 standing for the row of NULLs.
+//! Each thread has a `Probe`. Heads are looked up for the whole batch; where a key has at most one kept row
+//! and nothing else has to hold, the answer follows from them at once, and columns of the left side are
+//! passed on as they are when every row matches. Otherwise pairs of rows are listed, up to `PAIRS` at a time,
+//! the condition is evaluated on them, and what survives decides. Invariant: a pair is (position in the
+//! batch, head), head 0 standing for the row of NULLs.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -186,7 +188,8 @@ fn rows_where(rows: usize, holds: impl Fn(usize) -> bool) -> Vec<u32> {
     kept
 }
 
-/// Marks all kept rows of the keys that were found. The first row of a key is marked last, so that it stands for the others.
+/// Marks all kept rows of the keys that were found. The first row of a key is marked last, so that it stands
+/// for the others.
 fn mark_all(built: &Built, heads: &[u32]) {
     for &head in heads {
         if head == 0 || built.is_marked(head) {
@@ -364,7 +367,8 @@ impl Shared {
         Arc::new(nulls(logical, rows))
     }
 
-    /// Kept rows that come out when all left ones were seen, from `start` on, at most a batch of them, and where to go on.
+    /// Kept rows that come out when all left ones were seen, from `start` on, at most a batch of them, and
+    /// where to go on.
     pub fn kept_rows(&self, start: usize, built: &Built) -> (Option<Batch>, usize) {
         let wanted = self.kind == JoinKind::RightSemi;
         let mut heads: Vec<u32> = Vec::new();

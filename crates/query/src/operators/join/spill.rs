@@ -1,7 +1,9 @@
-//! Joins whose kept side is larger than the memory they may use: both sides go to files by the hash of their keys, then each pair of files is joined by itself.
+//! Joins whose kept side is larger than the memory they may use: both sides go to files by the hash of their
+//! keys, then each pair of files is joined by itself.
 //!
-//! `probe` hands over the left rows, `Join::rest` fetches the join's rows when all were seen. A pair whose kept rows are still too many is spread again by other bits of the hash,
-//! unless all its rows stay together: then they have one key and no spreading helps, so they are joined in memory whatever it takes.
+//! `probe` hands over the left rows, `Join::rest` fetches the join's rows when all were seen. A pair whose
+//! kept rows are still too many is spread again by other bits of the hash, unless all its rows stay together:
+//! then they have one key and no spreading helps, so they are joined in memory whatever it takes.
 
 use std::sync::{Arc, Mutex};
 
@@ -21,7 +23,8 @@ const DEEPEST: u32 = 12;
 #[derive(Default)]
 pub struct Spilled(Mutex<Option<Partitions>>);
 
-/// Where joining pair by pair is. Owned by the join alone, not by what its threads share: it holds that itself, and would keep it, and the files, for ever.
+/// Where joining pair by pair is. Owned by the join alone, not by what its threads share: it holds that
+/// itself, and would keep it, and the files, for ever.
 #[derive(Default)]
 pub struct Joining(Mutex<Option<State>>);
 

@@ -1,9 +1,12 @@
 //! Finding, for a batch of keys, the kept rows with equal keys.
 //!
-//! Made once by `build`, read by all threads that probe. A table gives for each key its *head*: the first kept row with that key, plus one; zero when there is none. Rows with
-//! equal keys are chained in order of arrival (`next`). Three kinds: where the keys are integers whose ranges are small enough together, an array with a head for each
-//! possible key (surrogate keys, dates); where they are integers otherwise, open addressing over packed keys; else open addressing over the hash of all key columns with
-//! the columns compared afterwards. A slot holds 32 bits of hash and the head, so a miss rarely touches a key. Invariant: a row with a NULL key is in no table.
+//! Made once by `build`, read by all threads that probe. A table gives for each key its *head*: the first
+//! kept row with that key, plus one; zero when there is none. Rows with equal keys are chained in order of
+//! arrival (`next`). Three kinds: where the keys are integers whose ranges are small enough together, an
+//! array with a head for each possible key (surrogate keys, dates); where they are integers otherwise, open
+//! addressing over packed keys; else open addressing over the hash of all key columns with the columns
+//! compared afterwards. A slot holds 32 bits of hash and the head, so a miss rarely touches a key. Invariant:
+//! a row with a NULL key is in no table.
 
 use vector::{Values, Vector};
 
@@ -54,7 +57,8 @@ pub struct Scratch {
 }
 
 impl Table {
-    /// A table of these rows. Without `duplicates` only one row of each key can be found, which is enough to know whether there is one.
+    /// A table of these rows. Without `duplicates` only one row of each key can be found, which is enough to
+    /// know whether there is one.
     pub fn new(keys: &[Vector], rows: usize, duplicates: bool) -> Result<Self> {
         if u32::try_from(rows).is_err() || rows >= UNKNOWN as usize {
             return Err(Error::Decline("join with more than 4 billion rows on the kept side"));

@@ -1,7 +1,10 @@
-//! What the rows that a top-N sort has kept say about those to come: none is needed that comes after the last of them by the first key.
+//! What the rows that a top-N sort has kept say about those to come: none is needed that comes after the last
+//! of them by the first key.
 //!
-//! `Sort` offers the bound to the source of its pipeline, which then decodes the other columns only of rows that may be among the first, and reads first what can come first
-//! (`Edge`), so that the bound rules out the rest unread; `SortedRows` of all threads move it when they thin out what they kept. Invariant: as many rows as are wanted do not come after the bound.
+//! `Sort` offers the bound to the source of its pipeline, which then decodes the other columns only of rows
+//! that may be among the first, and reads first what can come first (`Edge`), so that the bound rules out the
+//! rest unread; `SortedRows` of all threads move it when they thin out what they kept. Invariant: as many
+//! rows as are wanted do not come after the bound.
 
 use std::cmp::Ordering;
 use std::sync::{Arc, RwLock};
@@ -82,7 +85,8 @@ impl Bound {
         }
     }
 
-    /// Which of two edges comes first; what may be anywhere comes before all others, as it has to be read in any case.
+    /// Which of two edges comes first; what may be anywhere comes before all others, as it has to be read in
+    /// any case.
     pub fn compare(&self, a: &Edge, b: &Edge) -> Ordering {
         let rank = |edge: &Edge| match edge {
             Edge::Anywhere => 0,

@@ -1,4 +1,5 @@
-//! Of rows in order the first of those that are equal in some keys: DISTINCT ON, and DISTINCT of values that an aggregate takes in order.
+//! Of rows in order the first of those that are equal in some keys: DISTINCT ON, and DISTINCT of values that
+//! an aggregate takes in order.
 
 use std::sync::Arc;
 

@@ -1,6 +1,8 @@
-//! Sorting: the sink of `Plan::Sort`, all rows or the first few of them, and of `Plan::DistinctOn`, the first of those that are equal in some of the keys.
+//! Sorting: the sink of `Plan::Sort`, all rows or the first few of them, and of `Plan::DistinctOn`, the first
+//! of those that are equal in some of the keys.
 //!
-//! Rows are kept in columns (`rows`), the values of the sort keys beside them, and put in order at the end (`order`, `pieces`, `merge`).
+//! Rows are kept in columns (`rows`), the values of the sort keys beside them, and put in order at the end
+//! (`order`, `pieces`, `merge`).
 
 mod bound;
 mod first;
@@ -107,7 +109,8 @@ fn is_quiet(plan: &Plan) -> bool {
             !expressions.iter().any(|expression| expression.can_raise(&types)) && is_quiet(input)
         }
         Plan::Append { inputs, .. } => inputs.iter().all(is_quiet),
-        // The kept side is read whole before; whether keys and conditions are quiet is told by the columns that come through (`Pipeline::source_column`).
+        // The kept side is read whole before; whether keys and conditions are quiet is told by the columns
+        // that come through (`Pipeline::source_column`).
         Plan::Join { kind, left, .. } => !kind.marks_right() && is_quiet(left),
         _ => false,
     }

@@ -1,8 +1,10 @@
 //! Sorting and selecting entries piece by piece, so that both may be interrupted.
 //!
-//! Called by `order` and by percentiles. Entries are split around a pivot, as quicksort does, until the pieces are short enough for the standard library to take only a few milliseconds each; in
-//! between, and while splitting, there are interrupt points. Pieces past the entries that are wanted are left as they are. Invariant: `order` tells any two entries apart (they carry
-//! their position), so that a split never leaves everything on one side.
+//! Called by `order` and by percentiles. Entries are split around a pivot, as quicksort does, until the
+//! pieces are short enough for the standard library to take only a few milliseconds each; in between, and
+//! while splitting, there are interrupt points. Pieces past the entries that are wanted are left as they are.
+//! Invariant: `order` tells any two entries apart (they carry their position), so that a split never leaves
+//! everything on one side.
 
 use std::cmp::Ordering;
 
@@ -70,7 +72,8 @@ pub fn select<T: Copy>(
     }
 }
 
-/// Moves lower entries than one of about the middle before it and the others after it; where that one is then.
+/// Moves lower entries than one of about the middle before it and the others after it; where that one is
+/// then.
 fn split<T: Copy>(entries: &mut [T], order: &impl Fn(&T, &T) -> Ordering) -> Result<usize> {
     let step = (entries.len() / SAMPLE).max(1);
     let mut sample: Vec<usize> = (0..entries.len()).step_by(step).collect();

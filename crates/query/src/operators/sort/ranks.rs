@@ -1,7 +1,9 @@
-//! Places of byte strings in their order, where few of them differ: comparing two by the host costs more than finding equal ones.
+//! Places of byte strings in their order, where few of them differ: comparing two by the host costs more than
+//! finding equal ones.
 //!
-//! Called by `order`. Equal byte strings get a number (`RowSet`), one of each is compared with the others, and every row gets the rank of its own: a small integer, which is packed with the other
-//! keys. Invariant: byte strings that differ and compare equal have one rank.
+//! Called by `order`. Equal byte strings get a number (`RowSet`), one of each is compared with the others,
+//! and every row gets the rank of its own: a small integer, which is packed with the other keys. Invariant:
+//! byte strings that differ and compare equal have one rank.
 
 use std::sync::Arc;
 
@@ -11,7 +13,8 @@ use crate::{BATCH_ROWS, Result, TextOrder, interrupt};
 
 /// Rows below which comparing them all takes no time.
 const FEW: usize = 64;
-/// Rows for each different value, at least, and bytes of the column for each of theirs: different values are copied.
+/// Rows for each different value, at least, and bytes of the column for each of theirs: different values are
+/// copied.
 const SHARING: usize = 4;
 /// Rows after which it is looked at.
 const TRIED: usize = 4 * BATCH_ROWS;

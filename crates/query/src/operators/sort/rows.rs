@@ -1,8 +1,10 @@
 //! Rows that are collected, put in order and given back in batches. Used by Sort and by ordered aggregates.
 //!
-//! Rows beyond the memory are sorted and written to a temporary file, a run; at the end the runs are merged (`merge`). As many runs of one level as are merged at once become one of the next level
-//! right away, so that there are never many open files, whatever the number of rows. Where only the first rows are wanted, rows are thinned
-//! out to their number whenever enough of them came, and later batches are first compared with the last row that is wanted.
+//! Rows beyond the memory are sorted and written to a temporary file, a run; at the end the runs are merged
+//! (`merge`). As many runs of one level as are merged at once become one of the next level right away, so
+//! that there are never many open files, whatever the number of rows. Where only the first rows are wanted,
+//! rows are thinned out to their number whenever enough of them came, and later batches are first compared
+//! with the last row that is wanted.
 
 use std::sync::Arc;
 
@@ -25,7 +27,8 @@ pub struct SortedRows {
     rows: usize,
     /// With a limit: the last row that is wanted of those seen.
     last: Option<Batch>,
-    /// Rows kept beyond the limit before they are thinned out: few at first, because every row left out from then on costs next to nothing.
+    /// Rows kept beyond the limit before they are thinned out: few at first, because every row left out from
+    /// then on costs next to nothing.
     slack: usize,
     /// Who is told of the last row.
     bound: Option<Arc<Bound>>,
@@ -86,7 +89,8 @@ impl SortedRows {
             Some(wanted) if wanted.is_empty() => return Ok(()),
             wanted => self.append(&columns, rows, wanted.as_deref())?,
         }
-        // A source that reads first what can come first stops the sooner, the closer the bound is. Thinning out few rows costs less than what a close bound spares.
+        // A source that reads first what can come first stops the sooner, the closer the bound is. Thinning
+        // out few rows costs less than what a close bound spares.
         let few = match &self.bound {
             Some(_) if self.limit > BATCH_ROWS => usize::MAX,
             Some(_) if self.last.is_none() => self.limit,
@@ -99,7 +103,8 @@ impl SortedRows {
             self.thin()?;
             self.slack = (2 * self.slack).min(8 * BATCH_ROWS);
         }
-        // Putting rows in order takes an integer and a position a row, and where byte strings are ranked (`ranks`) the rank and its part of what finds equal ones.
+        // Putting rows in order takes an integer and a position a row, and where byte strings are ranked
+        // (`ranks`) the rank and its part of what finds equal ones.
         let ranked =
             self.keys.iter().any(|key| self.columns.get(key.column).is_some_and(ValueColumn::is_ranked));
         if self.bytes() + self.rows * if ranked { 40 } else { 24 } > self.room.memory {
@@ -306,7 +311,8 @@ mod tests {
         }
     }
 
-    /// However many runs there are, few files are open, none of them holds a buffer, and equal rows stay in the order they came.
+    /// However many runs there are, few files are open, none of them holds a buffer, and equal rows stay in
+    /// the order they came.
     #[test]
     fn many_runs_take_few_files() {
         let count = Arc::<[AtomicUsize; 2]>::default();

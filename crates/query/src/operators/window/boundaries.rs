@@ -1,6 +1,7 @@
 //! Where partitions and groups of peers begin, batch by batch.
 //!
-//! Equality is that of grouping: NULL equals NULL, -0 equals 0, NaN equals NaN, decimals by value, text by its bytes.
+//! Equality is that of grouping: NULL equals NULL, -0 equals 0, NaN equals NaN, decimals by value, text by
+//! its bytes.
 
 use std::sync::Arc;
 
@@ -19,7 +20,8 @@ pub struct Boundaries {
 }
 
 impl Boundaries {
-    /// Whether each row of the next batch differs from the one before it; the very first one does. `already` are rows that do for another reason.
+    /// Whether each row of the next batch differs from the one before it; the very first one does. `already`
+    /// are rows that do for another reason.
     pub fn next(&mut self, keys: &[Arc<Vector>], rows: usize, already: Option<&[bool]>) -> Result<&[bool]> {
         self.differs.clear();
         match already {

@@ -1,4 +1,5 @@
-//! min and max over frames (`slide`). Of values that are equal but not the same the last one stays, as on the server.
+//! min and max over frames (`slide`). Of values that are equal but not the same the last one stays, as on the
+//! server.
 
 use std::cmp::Ordering;
 

@@ -1,7 +1,8 @@
 //! Where frames begin and end.
 //!
-//! Both ends only move forward within a partition. With ROWS and GROUPS they are computed from the row's place; with a RANGE offset each goes on from where it was for the row before, by the
-//! server's in_range tests. Invariant: a frame's end is never before its start.
+//! Both ends only move forward within a partition. With ROWS and GROUPS they are computed from the row's
+//! place; with a RANGE offset each goes on from where it was for the row before, by the server's in_range
+//! tests. Invariant: a frame's end is never before its start.
 
 use vector::{LogicalType, Values, Vector, power_of_ten};
 
@@ -36,7 +37,8 @@ struct Edge {
 }
 
 impl Edge {
-    /// Goes on to the group of peers with this number in the partition `from..to`; to the partition's end past its groups.
+    /// Goes on to the group of peers with this number in the partition `from..to`; to the partition's end
+    /// past its groups.
     fn reach_group(&mut self, input: &Input, from: u32, to: u32, group: u64) -> u32 {
         if self.partition != Some(from) {
             (self.partition, self.group, self.row) = (Some(from), 0, from as usize);
@@ -64,7 +66,8 @@ impl Frames {
         Ok(Self { frame, start, end, range, head: Edge::default(), tail: Edge::default() })
     }
 
-    /// Looks at the order key once, before the first range: what has no distance is declined before there are results.
+    /// Looks at the order key once, before the first range: what has no distance is declined before there are
+    /// results.
     pub fn prepare(&mut self, input: &Input) -> Result<()> {
         let Some(range) = &self.range else { return Ok(()) };
         input.each_piece(|piece| {
@@ -303,7 +306,8 @@ impl Range {
         })
     }
 
-    /// The server's in_range: whether `value` is on this side of `base` moved by the offset, before or after in order.
+    /// The server's in_range: whether `value` is on this side of `base` moved by the offset, before or after
+    /// in order.
     fn reaches_by(
         &self,
         value: Key,

@@ -1,7 +1,10 @@
-//! The rows of a chunk as far as functions look at them: the arguments in one piece in memory or in the pages of a temporary file, and where partitions and groups of peers begin.
+//! The rows of a chunk as far as functions look at them: the arguments in one piece in memory or in the pages
+//! of a temporary file, and where partitions and groups of peers begin.
 //!
-//! Made by `unit`, read by everything that computes. Whoever goes through the rows has a `Reader`, which holds the piece that it is at; those that are close together share it, as the last few pages
-//! read are kept. Rows in any order are asked for many at a time (`take`), so that each page is read once for them. Invariant: a piece is never empty, and pieces follow each other without a gap.
+//! Made by `unit`, read by everything that computes. Whoever goes through the rows has a `Reader`, which
+//! holds the piece that it is at; those that are close together share it, as the last few pages read are
+//! kept. Rows in any order are asked for many at a time (`take`), so that each page is read once for them.
+//! Invariant: a piece is never empty, and pieces follow each other without a gap.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;

@@ -1,4 +1,5 @@
-//! Functions of a row's place in its partition: row_number, rank, dense_rank, percent_rank, cume_dist and ntile.
+//! Functions of a row's place in its partition: row_number, rank, dense_rank, percent_rank, cume_dist and
+//! ntile.
 
 use vector::{LogicalType, Values, Vector};
 
@@ -43,7 +44,8 @@ impl Compute for Ranking {
     }
 }
 
-/// ntile: the rows of a partition in buckets of nearly one size, the larger ones first. The argument is that of the partition's first row where it is not NULL; rows before have no bucket.
+/// ntile: the rows of a partition in buckets of nearly one size, the larger ones first. The argument is that
+/// of the partition's first row where it is not NULL; rows before have no bucket.
 #[derive(Default)]
 pub struct Ntile {
     argument: usize,

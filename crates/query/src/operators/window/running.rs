@@ -1,7 +1,9 @@
-//! Aggregates that take their rows one after the other: sums, averages and variances of floats, and string_agg.
+//! Aggregates that take their rows one after the other: sums, averages and variances of floats, and
+//! string_agg.
 //!
-//! A frame that only grew goes on from the one before; any other is computed from its first row, as the server does for aggregates that cannot take a row back. So sums of floats are added up in
-//! the server's order.
+//! A frame that only grew goes on from the one before; any other is computed from its first row, as the
+//! server does for aggregates that cannot take a row back. So sums of floats are added up in the server's
+//! order.
 
 use vector::{ByteViews, LogicalType, Values, Vector};
 

@@ -1,7 +1,9 @@
-//! Aggregates whose result is a function of sums over the frame: counts, sums, averages and variances of exact numbers, and of booleans.
+//! Aggregates whose result is a function of sums over the frame: counts, sums, averages and variances of
+//! exact numbers, and of booleans.
 //!
-//! Both ends of a frame only move forward, so each adds up the values that it passes, and the difference is the frame's. What could overflow on the way is declined before. Digits shown are the
-//! greatest of the frame's values (`slide`), where values differ in them.
+//! Both ends of a frame only move forward, so each adds up the values that it passes, and the difference is
+//! the frame's. What could overflow on the way is declined before. Digits shown are the greatest of the
+//! frame's values (`slide`), where values differ in them.
 
 use vector::{Decimal, DisplayScales, LogicalType, NumericInts, Special, Values, Vector};
 
@@ -72,7 +74,8 @@ enum Shown {
 
 struct Sums {
     summed: Summed,
-    /// Where frames begin and end, where what they leave out does, and the current row where it is kept of that.
+    /// Where frames begin and end, where what they leave out does, and the current row where it is kept of
+    /// that.
     ends: [End; 6],
     shown: Shown,
     best: Best<u16>,

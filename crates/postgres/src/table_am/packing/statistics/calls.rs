@@ -1,7 +1,9 @@
-//! What `CALL engine.colcompress_repack` is doing now, in sessions: `engine.packing_progress` shows it beside the worker's.
+//! What `CALL engine.colcompress_repack` is doing now, in sessions: `engine.packing_progress` shows it beside
+//! the worker's.
 //!
-//! The worker tells of itself by its activity (`process::report`); a session's activity is its statement. So a session that packs
-//! has a place in shared memory, `CALLS` of them at most. Invariant: it gives the place back at its end, and when a transaction of it is rolled back.
+//! The worker tells of itself by its activity (`process::report`); a session's activity is its statement. So
+//! a session that packs has a place in shared memory, `CALLS` of them at most. Invariant: it gives the place
+//! back at its end, and when a transaction of it is rolled back.
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -1,7 +1,8 @@
 //! The figures over a restart.
 //!
-//! As the server does with its own: a file is written when the server stops in good order, read when it starts, and removed at once, so that neither a
-//! crash nor a backup brings old figures back. What cannot be read is as if it were not there. Invariant: nothing here ends the server's start or stop.
+//! As the server does with its own: a file is written when the server stops in good order, read when it
+//! starts, and removed at once, so that neither a crash nor a backup brings old figures back. What cannot be
+//! read is as if it were not there. Invariant: nothing here ends the server's start or stop.
 
 use std::ffi::c_int;
 use std::fs;
@@ -17,7 +18,8 @@ const NAME: &str = "pg_stat/colonnade_packing.stat";
 /// Changes with the meaning of the words.
 const KIND: u64 = 0x436f_6c50_6163_0001;
 
-/// The memory has been made, by the process that starts all others: reads the file, and sees that it is written at the end.
+/// The memory has been made, by the process that starts all others: reads the file, and sees that it is
+/// written at the end.
 pub(in crate::table_am::packing) unsafe fn begin() {
     // SAFETY: as the server calls start-up hooks. Other processes are forked afterwards.
     unsafe {

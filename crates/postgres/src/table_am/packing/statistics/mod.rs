@@ -1,9 +1,10 @@
 //! What packing has done to each table, and why it does no more now.
 //!
-//! Kept in shared memory for the tables of all databases, `TABLES` of them: where more are packed, the one whose
-//! figures changed longest ago loses them. What batches do is counted once they have committed (`pending`), what
-//! rounds find is noted by the worker. `report` shows it, `file` takes it over a restart. Invariants: a relation or
-//! database that is created has no figures, whatever had its OID before; nobody calls the server while `held`.
+//! Kept in shared memory for the tables of all databases, `TABLES` of them: where more are packed, the one
+//! whose figures changed longest ago loses them. What batches do is counted once they have committed
+//! (`pending`), what rounds find is noted by the worker. `report` shows it, `file` takes it over a restart.
+//! Invariants: a relation or database that is created has no figures, whatever had its OID before; nobody
+//! calls the server while `held`.
 
 mod calls;
 mod file;
@@ -98,7 +99,8 @@ struct Held(&'static Tables);
 impl Held {
     fn get() -> Option<Self> {
         let tables = SHARED.get()?;
-        // Who holds it copies some hundred bytes, and cannot end before that: a process that is killed takes all others, and this memory, along.
+        // Who holds it copies some hundred bytes, and cannot end before that: a process that is killed takes
+        // all others, and this memory, along.
         let mut tries = 0_u32;
         while tables.held.compare_exchange_weak(0, 1, Ordering::Acquire, Ordering::Relaxed).is_err() {
             tries += 1;
@@ -207,7 +209,8 @@ pub(super) fn figures(table: Oid) -> Option<Figures> {
     Some(Figures { numbers, error: text_of(text) })
 }
 
-/// Adds what a committed transaction has done. The caller holds a lock on the table, so that nobody drops it before.
+/// Adds what a committed transaction has done. The caller holds a lock on the table, so that nobody drops it
+/// before.
 fn add_sums(table: Oid, sums: &[u64; SUMS]) {
     if let Some(held) = Held::get()
         && let Some(words) = held.find_or_take(key(table))

@@ -1,8 +1,8 @@
 //! What the transaction at hand has done, counted when it commits.
 //!
-//! A mover calls `count` while it holds its table's lock; the callback of the commit comes before the lock is given back.
-//! A rollback forgets. The worker and CALL also add up what one round of a table has done, for its line in the log.
-//! Movers run outside subtransactions.
+//! A mover calls `count` while it holds its table's lock; the callback of the commit comes before the lock is
+//! given back. A rollback forgets. The worker and CALL also add up what one round of a table has done, for
+//! its line in the log. Movers run outside subtransactions.
 
 use std::cell::{Cell, RefCell};
 

@@ -1,7 +1,8 @@
 //! `engine.packing_statistics(regclass)` and `engine.packing_statistics_reset(regclass)`.
 //!
-//! A row for the table given, or for each columnar table of the database. Figures are for who may read all rows of the
-//! table, as those of `engine.storage_health` are, and for who has the rights of pg_read_all_stats.
+//! A row for the table given, or for each columnar table of the database. Figures are for who may read all
+//! rows of the table, as those of `engine.storage_health` are, and for who has the rights of
+//! pg_read_all_stats.
 
 use std::ffi::CString;
 

@@ -1,7 +1,7 @@
 //! Why a table is not packed now, in a word and in a sentence.
 //!
-//! What can be seen at once is looked up (settings, options, what `obstacle` names); the rest is what the last look of the
-//! worker has found. Invariant: nobody is waited for.
+//! What can be seen at once is looked up (settings, options, what `obstacle` names); the rest is what the
+//! last look of the worker has found. Invariant: nobody is waited for.
 
 use std::ffi::c_int;
 

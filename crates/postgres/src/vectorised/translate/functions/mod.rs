@@ -1,8 +1,9 @@
 //! What the server's functions and operators are in `query`.
 //!
-//! Comparison operators are known by their operator family and the types they take; everything else by the fixed OID of its `pg_proc` row, in one file for numbers, one for dates
-//! and one for text. Invariant: a
-//! function that is not listed is declined; arguments get casts so that a `query::Function` sees just the types it names.
+//! Comparison operators are known by their operator family and the types they take; everything else by the
+//! fixed OID of its `pg_proc` row, in one file for numbers, one for dates and one for text. Invariant: a
+//! function that is not listed is declined; arguments get casts so that a `query::Function` sees just the
+//! types it names.
 
 mod dates;
 mod numbers;
@@ -89,7 +90,8 @@ pub unsafe fn function(
     }
 }
 
-/// Whether `query` computes a function for these constants among its arguments: a pattern has to be one, and one that it knows.
+/// Whether `query` computes a function for these constants among its arguments: a pattern has to be one, and
+/// one that it knows.
 fn is_computed(known: &Known, arguments: &[Expression]) -> bool {
     let arguments = arguments.iter().enumerate().map(|(at, argument)| match argument {
         Expression::Constant(_) => argument.clone(),
@@ -181,7 +183,8 @@ fn common(left: Oid, right: Oid) -> Option<LogicalType> {
     (left == right).then(|| types::logical(left))
 }
 
-/// How an operator compares two types under a collation; None where it is not a comparison, or not one that `query` makes.
+/// How an operator compares two types under a collation; None where it is not a comparison, or not one that
+/// `query` makes.
 fn understood(opno: Oid, collation: Oid) -> Result<Option<(CompareOp, LogicalType, bool)>, Reason> {
     let Some((family, op)) = operand::comparison(opno) else { return Ok(None) };
     let (mut left, mut right) = (pg_sys::InvalidOid, pg_sys::InvalidOid);
@@ -342,7 +345,8 @@ pub unsafe fn array(
 /// # Safety
 /// An array of this element type.
 pub unsafe fn elements(array: Datum, element: Oid, padding: Option<i32>) -> Vector {
-    // SAFETY: the Datum is an array of this element type; the server allocates the two lists, of `count` entries each.
+    // SAFETY: the Datum is an array of this element type; the server allocates the two lists, of `count`
+    // entries each.
     unsafe {
         let (mut length, mut by_value, mut alignment) = (0, false, 0);
         pg_sys::get_typlenbyvalalign(element, &raw mut length, &raw mut by_value, &raw mut alignment);

@@ -149,7 +149,8 @@ pub unsafe fn length(
         let Some(modifier) = constants::value(context, modifier)? else {
             return decline("length that is not known");
         };
-        // The server's encoding: precision in the upper half, eleven bits of scale, all of it above the size of a length word.
+        // The server's encoding: precision in the upper half, eleven bits of scale, all of it above the size
+        // of a length word.
         let modifier = modifier.value() as i32 - pg_sys::VARHDRSZ as i32;
         let scale = ((modifier & 0x7FF) ^ 0x400) - 0x400;
         let precision = (modifier >> 16) & 0xFFFF;

@@ -1,7 +1,7 @@
 //! Functions of text.
 //!
-//! `query` counts characters as UTF-8, so nothing is translated in a database of another encoding. Invariant: where a function looks at equality or at letters, the collation is one
-//! for which `query`'s rule holds.
+//! `query` counts characters as UTF-8, so nothing is translated in a database of another encoding. Invariant:
+//! where a function looks at equality or at letters, the collation is one for which `query`'s rule holds.
 
 use std::ffi::CStr;
 

@@ -1,4 +1,5 @@
-//! The proleptic Gregorian calendar over days since 2000-01-01, the epoch of the host's dates. Year 0 is 1 BC.
+//! The proleptic Gregorian calendar over days since 2000-01-01, the epoch of the host's dates. Year 0 is 1
+//! BC.
 
 /// Days from 0000-03-01 to 2000-01-01.
 const EPOCH_SHIFT: i64 = 730_425;
@@ -16,7 +17,8 @@ pub(super) struct Day {
     pub day: i64,
 }
 
-/// The day this many days after 2000-01-01. Years are counted from March, so that the leap day is the last one.
+/// The day this many days after 2000-01-01. Years are counted from March, so that the leap day is the last
+/// one.
 pub(super) const fn from_days(days: i64) -> Day {
     let shifted = days + EPOCH_SHIFT;
     let (era, of_era) = (shifted.div_euclid(ERA_DAYS), shifted.rem_euclid(ERA_DAYS));

@@ -37,7 +37,8 @@ impl Interval {
     }
 }
 
-/// Months first, where the day is cut to the month's length, then days, then the time. None outside of what a timestamp holds.
+/// Months first, where the day is cut to the month's length, then days, then the time. None outside of what a
+/// timestamp holds.
 fn moved(value: i64, by: Interval) -> Option<i64> {
     if is_infinite_timestamp(value) {
         return Some(value);

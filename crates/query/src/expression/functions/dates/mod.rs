@@ -1,7 +1,8 @@
 //! Functions of dates and timestamps (without time zone).
 //!
-//! A date is a number of days, a timestamp one of microseconds, both since 2000-01-01; the extremes are the infinities. What depends on the day alone is looked up in a table of the days met
-//! (`DayTable`), as the calendar costs some twenty operations a value.
+//! A date is a number of days, a timestamp one of microseconds, both since 2000-01-01; the extremes are the
+//! infinities. What depends on the day alone is looked up in a table of the days met (`DayTable`), as the
+//! calendar costs some twenty operations a value.
 
 mod calendar;
 mod extract;

@@ -93,7 +93,8 @@ const fn turned(op: CompareOp) -> CompareOp {
     }
 }
 
-/// Comparison with a constant: the constant is brought to the column's scale once, so that the column's integers are compared as they are.
+/// Comparison with a constant: the constant is brought to the column's scale once, so that the column's
+/// integers are compared as they are.
 fn with_constant(op: CompareOp, a: &Decimal<'_>, constant: &Decimal<'_>, rows: usize) -> Vec<u64> {
     let value = constant.get(0);
     // The greatest integer at the column's scale that is not above the constant, and whether it equals it.

@@ -43,7 +43,8 @@ fn at_scale(value: i128, scale: u16, to: u16, towards: Towards) -> Option<i128> 
     })
 }
 
-/// Rounds to `digits` after the point (negative: before it) and shows as many. Values of more than `precision` digits are declined.
+/// Rounds to `digits` after the point (negative: before it) and shows as many. Values of more than
+/// `precision` digits are declined.
 pub(in crate::expression::functions) fn compile(
     towards: Towards,
     digits: i32,

@@ -1,7 +1,8 @@
 //! Functions of decimals some of which are NaN or infinite.
 //!
-//! Wrapped around the functions of numbers: those compute the rows whose arguments are all numbers, then the others get what the server gives. Numbers of the side lane are
-//! declined, and so is what the server says with an error but for a division by zero.
+//! Wrapped around the functions of numbers: those compute the rows whose arguments are all numbers, then the
+//! others get what the server gives. Numbers of the side lane are declined, and so is what the server says
+//! with an error but for a division by zero.
 
 use std::cmp::Ordering;
 use std::sync::Arc;

@@ -1,9 +1,12 @@
 //! Regular expressions that match a whole text or nothing: `^...$`, matched here instead of by the host.
 //!
-//! What is understood is a part of PostgreSQL's advanced regular expressions in which it cannot be in doubt what the parts match: characters, `.`, sets of ASCII
-//! characters and ranges, each once or with `*`, `+` or `?`; `(?:text)` once or with `?`; captures that hold such items. No alternatives, no captures within captures, nothing that depends on a
-//! locale. The server gives each capture, and each stretch between captures, the longest part from the left with which the rest still matches. A matcher that goes back from
-//! the longest try of each item does the same if no stretch can take a part of the text in two ways: `is_certain` sees to that, by the bytes that items begin with.
+//! What is understood is a part of PostgreSQL's advanced regular expressions in which it cannot be in doubt
+//! what the parts match: characters, `.`, sets of ASCII characters and ranges, each once or with `*`, `+` or
+//! `?`; `(?:text)` once or with `?`; captures that hold such items. No alternatives, no captures within
+//! captures, nothing that depends on a locale. The server gives each capture, and each stretch between
+//! captures, the longest part from the left with which the rest still matches. A matcher that goes back from
+//! the longest try of each item does the same if no stretch can take a part of the text in two ways:
+//! `is_certain` sees to that, by the bytes that items begin with.
 
 /// A pattern.
 #[derive(Debug)]
@@ -184,7 +187,8 @@ struct Attempt {
     steps: usize,
 }
 
-/// Whether what follows an item within its stretch never begins as the item does, for all items that may take more or less of the text.
+/// Whether what follows an item within its stretch never begins as the item does, for all items that may take
+/// more or less of the text.
 fn is_certain(items: &[Item]) -> bool {
     let stretches = items.split(|item| matches!(item, Item::Open(_) | Item::Close(_)));
     stretches.into_iter().all(|stretch| {

@@ -70,7 +70,8 @@ pub(super) const fn begins(byte: u8) -> bool {
 /// How many characters.
 #[inline]
 pub(super) fn characters(text: &[u8]) -> usize {
-    // Eight bytes at a time: those that go on with a character have just the highest of their two highest bits set.
+    // Eight bytes at a time: those that go on with a character have just the highest of their two highest
+    // bits set.
     let (words, rest) = text.as_chunks::<8>();
     let ones = u64::from_ne_bytes([1; 8]);
     let going_on = |word: &[u8; 8]| {
