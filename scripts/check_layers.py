@@ -1,6 +1,7 @@
 """Checks the rules of ARCHITECTURE.md that no compiler checks. Called by scripts/lint.sh.
 
 - Crates depend on each other only as LAYERS says; nothing below the PostgreSQL host reaches pgrx.
+- Folders of the PostgreSQL host ask only for those below them, as FLOORS says.
 - Version-specific code stays in crates/postgres/src/compat.
 - `unsafe` stays in the folders that UNSAFE_ALLOWED names.
 - Every source file says in a `//!` header what it owns; a file over LONG lines is reported.
@@ -25,6 +26,14 @@ LAYERS = {
     "fuzz_targets": {"vector", "encodings", "stripe"},
     "encodings_bench": {"vector", "encodings", "stripe"},
     "colonnade": {"vector", "encodings", "stripe", "query"},
+}
+# Folders of crates/postgres/src from the ground up; `lib.rs` registers what they have and is asked by none.
+FLOORS = ("host", "compat", "convert", "expressions", "options", "storage", "table_am", "planner", "executor",
+          "vectorised", "verify")
+# Files that ask for a folder above theirs all the same. One that no longer does is to be taken out.
+RISING = {
+    # Which of the server's main locks guards its shared memory differs by version.
+    ("host/shared_memory.rs", "compat"),
 }
 PURE = {"vector", "encodings", "stripe", "query", "fuzz_targets"}
 HOST_CRATES = re.compile(r"^(pgrx|pgrx-.*|libsqlite3-sys|rusqlite)$")
@@ -75,6 +84,44 @@ def check_dependencies(meta):
                 yield f"pure crate {packages[member]['name']} reaches {packages[node]['name']}"
 
 
+def folders_named(code):
+    """Folders at the top of the crate that a source text names after `crate::`, in lists as well."""
+    for found in re.finditer(r"\bcrate::(\w+|\{)", code):
+        if found.group(1) != "{":
+            yield found.group(1)
+            continue
+        depth, is_first = 1, True
+        for token in re.findall(r"\w+|[{},]", code[found.end():]):
+            depth += {"{": 1, "}": -1}.get(token, 0)
+            if depth == 0:
+                break
+            if is_first and depth == 1 and token not in "{},":
+                yield token
+            is_first = depth == 1 and token == ","
+
+
+def check_floors():
+    """No folder of the host asks for one above it."""
+    source = ROOT / "crates/postgres/src"
+    for folder in sorted(path.name for path in source.iterdir() if path.is_dir()):
+        if folder not in FLOORS:
+            yield f"crates/postgres/src/{folder} has no place in FLOORS of scripts/check_layers.py"
+    rising = set()
+    for path in sorted(source.rglob("*.rs")):
+        name = path.relative_to(source).as_posix()
+        own = name.split("/")[0]
+        if own not in FLOORS:
+            continue
+        code = "\n".join(code_of(line) for line in path.read_text(encoding="utf-8").splitlines())
+        for other in sorted(set(folders_named(code)) & set(FLOORS)):
+            if FLOORS.index(other) > FLOORS.index(own):
+                rising.add((name, other))
+                if (name, other) not in RISING:
+                    yield f"crates/postgres/src/{name}: asks for {other}, which is above {own}"
+    for name, other in sorted(RISING - rising):
+        yield f"crates/postgres/src/{name} does not ask for {other}: take it out of RISING"
+
+
 def code_of(line):
     """The line without its comment: rough, but `//` inside a string hides nothing these rules look for."""
     return line.split("//", 1)[0]
@@ -118,7 +165,7 @@ def check_paths():
 
 
 def main():
-    faults = [*check_dependencies(metadata()), *check_sources(), *check_paths()]
+    faults = [*check_dependencies(metadata()), *check_floors(), *check_sources(), *check_paths()]
     for fault in faults:
         print(f"error: {fault}", file=sys.stderr)
     print(f"layers: {len(faults)} faults")

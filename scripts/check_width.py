@@ -1,8 +1,9 @@
 """No comment and no line of a document is wider than 110 columns; `--fix` wraps what is.
 
-Who calls it: scripts/lint.sh. It looks at full-line comments of Rust, Python and shell files, at docstrings, and at the text of Markdown
-files. Tables, code and headings are left alone, and so are words that are wider by themselves (addresses). Only paragraphs with a line
-that is too wide are wrapped anew, so that a fix changes little else.
+Who calls it: scripts/lint.sh. It looks at full-line comments of Rust, Python and shell files, at docstrings,
+and at the text of Markdown files. Tables, code and headings are left alone, and so are words that are wider
+by themselves (addresses). Only paragraphs with a line that is too wide are wrapped anew, so that a fix
+changes little else.
 Limits: comments at the end of a line of code, and those of SQL and of isolation tests, are not looked at.
 """
 
@@ -28,7 +29,8 @@ LABEL = re.compile(r"^\s*(Invariants?:|Payload:|Errors:|SAFETY:|Usage:|Limits:|W
 
 
 def wrapped(text, first, rest):
-    """The words of a text in lines of at most WIDTH columns, the first after `first`, the others after `rest`."""
+    """The words of a text in lines of at most WIDTH columns, the first after `first`, the others after
+    `rest`."""
     lines, line, start = [], first, True
     for word in text.split():
         begin = "" if start else " "

@@ -6,6 +6,7 @@ compile_error!("colonnade must be built with panic = \"unwind\": a panic becomes
 pub mod compat;
 pub mod convert;
 pub mod executor;
+pub mod expressions;
 pub mod host;
 pub mod options;
 pub mod planner;
@@ -35,18 +36,26 @@ pub unsafe extern "C-unwind" fn _PG_init() {
     }
     // SAFETY: the postmaster has one thread.
     unsafe { host::backtraces::switch_off() };
-    host::guc::register();
+    // SAFETY: the server runs this once per process, on its one thread.
+    unsafe {
+        options::settings::register();
+        storage::open_stripes::register_settings();
+        table_am::packing::register_settings();
+        options::settings::reserve_prefix();
+    }
     storage::directory::register();
     storage::open_stripes::register();
     planner::register();
-    options::register(|| std::ptr::from_ref(table_am::routine()));
+    executor::register();
+    vectorised::node::register();
+    options::register(|| std::ptr::from_ref(table_am::routine()), table_am::packing::tell_of_unsorted);
     // SAFETY: the server runs this once per process, before any query.
     unsafe {
         storage::delete_bitmap::register();
         table_am::row_versions::register();
         table_am::hooks::install();
         table_am::packing::register_workers();
-        host::user_functions::install();
+        expressions::user_functions::install();
         vectorised::hook::install();
     }
 }

@@ -11,7 +11,7 @@ mod missing;
 pub(crate) mod numeric;
 mod to_datum;
 mod type_map;
-mod varlena;
+pub mod varlena;
 
 pub use from_datum::ColumnWriter;
 pub use missing::missing_value;

@@ -9,7 +9,7 @@ use pgrx::PgList;
 use pgrx::pg_sys::{self, NodeTag};
 use vector::Predicate;
 
-use crate::host::early_value::EarlyValue;
+use crate::expressions::early_value::EarlyValue;
 use crate::planner::resolve::{self, Value};
 use crate::planner::template::{self, Template};
 

@@ -10,8 +10,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use pgrx::pg_sys::{self, Relation};
-use stripe::{Prune, Summary, prune_stripe};
-use vector::{Error, Predicate, Result, Selection, Values};
+use vector::{Error, Selection, Values};
 
 use super::batch::{self, Fill, Step};
 use super::begin::{Counters, Phase, Scan};
@@ -378,7 +377,7 @@ impl Cold {
         for entry in &self.stripes {
             let mut possible = true;
             if !clauses.is_empty() {
-                match may_match(entry, clauses.iter().map(|clause| &clause.predicate)) {
+                match entry.may_match(clauses.iter().map(|clause| &clause.predicate)) {
                     Ok(verdict) => possible = verdict,
                     Err(problem) => error::raise_stripe(rel, entry.first_row, problem),
                 }
@@ -473,15 +472,4 @@ impl Cold {
 pub(super) fn live_rows(entry: &StripeEntry, dead: &mut Tombstones) -> u32 {
     let dead = dead.among(entry.first_row..entry.end_row()).len();
     entry.row_count.saturating_sub(u32::try_from(dead).unwrap_or(u32::MAX))
-}
-
-/// Whether a stripe can have rows for which all predicates are TRUE.
-pub fn may_match<'p>(entry: &StripeEntry, predicates: impl Iterator<Item = &'p Predicate>) -> Result<bool> {
-    let summary = Summary::open(&entry.summary)?;
-    for predicate in predicates {
-        if prune_stripe(&summary, predicate)? == Prune::NoRow {
-            return Ok(false);
-        }
-    }
-    Ok(true)
 }

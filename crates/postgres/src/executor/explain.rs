@@ -11,7 +11,7 @@ use std::sync::atomic::Ordering;
 use pgrx::pg_sys;
 
 use super::begin::Scan;
-use super::{Node, clauses, may_match};
+use super::{Node, clauses};
 use crate::planner::plan::reason_noted;
 use crate::storage::{directory_scan, metapage};
 
@@ -104,8 +104,7 @@ unsafe fn show_estimate(scan: &Scan, es: *mut pg_sys::ExplainState) {
         let stripes = metapage::storage_id(scan.rel)
             .map_or_else(Vec::new, |storage_id| directory_scan::visible(storage_id, scan.snapshot));
         // A summary that cannot be read is for the execution to report.
-        let left =
-            stripes.iter().filter(|&entry| may_match(entry, predicates.iter()).unwrap_or(true)).count();
+        let left = stripes.iter().filter(|&entry| entry.may_match(predicates.iter()).unwrap_or(true)).count();
         let (left, all) = (left as u64, stripes.len() as u64);
         if (*es).format == pg_sys::ExplainFormat::EXPLAIN_FORMAT_TEXT {
             text(es, c"Estimated Stripes", &format!("read {left}, pruned {}", all - left));

@@ -40,7 +40,6 @@ use crate::host::carried;
 use crate::host::custom_node::{CustomNode, Methods};
 use crate::planner::plan::NAME;
 pub use begin::Scan;
-pub use cold::may_match;
 pub use shape::ChunkUnit;
 pub use steps::Derive;
 pub use vectors::{Piece, Wanted};

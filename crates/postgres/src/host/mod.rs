@@ -3,18 +3,15 @@
 //! Everything above (`storage`, `table_am`, `executor`) speaks to the server through these names. Invariant:
 //! nothing here knows what a stripe is.
 
-pub mod aggregate;
 pub mod backtraces;
 pub mod buffer;
-pub mod calls;
 pub mod carried;
+pub mod collation;
 pub mod critical;
 pub mod custom_node;
-pub mod early_value;
 pub mod error;
 pub mod fmgr;
-pub mod foreign_order;
-pub mod guc;
+pub mod heap_am;
 pub mod heap_tuple;
 pub mod icu;
 pub mod identity;
@@ -29,6 +26,4 @@ pub mod short_calls;
 pub mod subtransaction;
 pub mod table_counts;
 pub mod tree;
-pub mod user_functions;
-pub mod value_error;
 pub mod worker;

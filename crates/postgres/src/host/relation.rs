@@ -155,9 +155,3 @@ pub unsafe fn is_local(rel: Relation) -> bool {
     // SAFETY: rel is open.
     unsafe { (*rel).rd_islocaltemp || (*rel).rd_createSubid != NO_SUBTRANSACTION }
 }
-
-/// Whether `rel` is a table of our access method.
-pub unsafe fn is_colcompress(rel: Relation) -> bool {
-    // SAFETY: rel is open; rd_tableam is null or points at a static routine.
-    unsafe { !(*rel).rd_tableam.is_null() && std::ptr::eq((*rel).rd_tableam, crate::table_am::routine()) }
-}

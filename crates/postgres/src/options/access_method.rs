@@ -2,7 +2,7 @@
 //!
 //! An access method is ours if its handler returns our routine, whatever it is called in this database.
 
-use pgrx::pg_sys::{self, Oid, TableAmRoutine};
+use pgrx::pg_sys::{self, Oid, Relation, TableAmRoutine};
 use std::ffi::{CStr, c_char};
 use std::sync::OnceLock;
 
@@ -28,6 +28,13 @@ pub unsafe fn is_ours(method: Oid) -> bool {
     let (kind, handler) = ((*form).amtype, (*form).amhandler);
     pg_sys::ReleaseSysCache(tuple);
     kind == pg_sys::AMTYPE_TABLE as c_char && pg_sys::GetTableAmRoutine(handler) == ours()
+}
+
+/// Is this open relation a table of ours?
+pub unsafe fn is_colcompress(rel: Relation) -> bool {
+    let Some(ours) = ROUTINE.get() else { return false };
+    // SAFETY: rel is open; rd_tableam is null or points at a static routine.
+    unsafe { !(*rel).rd_tableam.is_null() && std::ptr::eq((*rel).rd_tableam, ours()) }
 }
 
 /// Is the access method called `name`, or the default one if none is named, ours?

@@ -16,11 +16,19 @@ use super::nodes;
 use super::orderby;
 use super::report::{Refusal, or_raise};
 use super::statement;
-use super::unsorted;
 use pgrx::pg_sys::AlterTableType as Kind;
 use pgrx::pg_sys::errcodes::PgSqlErrorCode as Code;
 use pgrx::pg_sys::{self, AlterTableCmd, AlterTableStmt, DefElem, Oid, PlannedStmt};
 use std::ffi::{CStr, CString};
+use std::sync::OnceLock;
+
+/// Who is told of tables whose option `orderby` was set.
+static ORDER_WAS_SET: OnceLock<unsafe fn(Oid)> = OnceLock::new();
+
+/// Says who is to be told.
+pub fn register(order_was_set: unsafe fn(Oid)) {
+    let _ = ORDER_WAS_SET.set(order_was_set);
+}
 
 /// Prepares an ALTER TABLE: its frame, and the statement to run instead.
 pub unsafe fn before(plan: *mut PlannedStmt) -> (Frame, *mut PlannedStmt) {
@@ -175,8 +183,10 @@ pub unsafe fn after(alteration: Alteration) {
                 settings.set(*option, value.clone());
             }
             store_checked(table, settings);
-            if alteration.sets_orderby {
-                unsorted::tell(table);
+            if alteration.sets_orderby
+                && let Some(tell) = ORDER_WAS_SET.get()
+            {
+                tell(table);
             }
         }
     }

@@ -8,7 +8,7 @@
 
 use super::definitions::{self, OptionId};
 use super::report::{Refusal, text};
-use crate::host::guc;
+use super::settings;
 use pgrx::PgLogLevel;
 use pgrx::pg_sys::errcodes::PgSqlErrorCode as Code;
 use pgrx::pg_sys::{self, Datum, HeapTuple, Oid};
@@ -57,8 +57,8 @@ impl Settings {
             )
             .detail("A chunk is a part of a stripe.")
             .hint("Lower chunk_group_row_limit or raise stripe_row_limit in the same command.")),
-            (Some(chunk), None) if chunk > guc::STRIPE_ROW_LIMIT.get() => {
-                let stripe = guc::STRIPE_ROW_LIMIT.get();
+            (Some(chunk), None) if chunk > settings::STRIPE_ROW_LIMIT.get() => {
+                let stripe = settings::STRIPE_ROW_LIMIT.get();
                 Refusal::new(
                     Code::ERRCODE_SUCCESSFUL_COMPLETION,
                     format!("chunks will have at most {stripe} rows, as stripes have no more"),

@@ -9,8 +9,8 @@ use super::frames::{Creation, Frame, with_innermost};
 use super::nodes;
 use super::orderby;
 use super::report::or_raise;
+use super::settings;
 use super::statement;
-use crate::host::guc;
 use pgrx::PgLogLevel;
 use pgrx::pg_sys::{self, Node, NodeTag, Oid, PlannedStmt, RangeVar};
 use std::ffi::{CStr, CString};
@@ -138,7 +138,7 @@ pub unsafe fn created(relation: Oid) {
 
 /// What `colonnade.orderby` says, if it is not empty.
 fn usual_order() -> Option<CString> {
-    guc::ORDERBY.get().filter(|order| !order.to_bytes().trim_ascii().is_empty())
+    settings::ORDERBY.get().filter(|order| !order.to_bytes().trim_ascii().is_empty())
 }
 
 /// The part of an order whose columns the table has, in its spelling.

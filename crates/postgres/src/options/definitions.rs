@@ -9,7 +9,7 @@ use pgrx::pg_sys;
 use pgrx::pg_sys::errcodes::PgSqlErrorCode as Code;
 use std::ffi::{CStr, CString};
 
-/// Bounds and defaults shared with the settings in `host/guc.rs`.
+/// Bounds and defaults shared with the settings in `settings`.
 pub const LEVEL_MIN: i32 = 1;
 /// The highest level zstd offers without its slow "ultra" range.
 pub const LEVEL_MAX: i32 = 19;

@@ -7,10 +7,10 @@
 use super::access_method;
 use super::catalog::table_name;
 use super::definitions::{self, OptionId};
+use super::maintenance;
 use super::report::{Refusal, text};
 use crate::host::fmgr::{argument, return_null};
 use crate::host::{carried, error};
-use crate::table_am::maintenance;
 use pgrx::pg_sys::errcodes::PgSqlErrorCode as Code;
 use pgrx::pg_sys::{self, Datum, FunctionCallInfo, Oid};
 use std::ffi::{CStr, CString};

@@ -11,7 +11,7 @@
 mod access_method;
 mod alter;
 mod brin;
-mod catalog;
+pub mod catalog;
 mod columns;
 mod create;
 pub mod definitions;
@@ -19,18 +19,18 @@ mod frames;
 mod functions;
 mod hidden;
 mod hooks;
+pub mod maintenance;
 mod nodes;
 mod orderby;
 mod repack;
-mod report;
+pub mod report;
 mod schema;
+pub mod settings;
 mod statement;
-mod storage_id;
-mod unsorted;
 
+pub use access_method::is_colcompress;
 pub use orderby::SortKey;
 
-use crate::host::guc;
 use definitions::OptionId;
 use pgrx::PgLogLevel;
 use pgrx::guc::PostgresGucEnum;
@@ -105,14 +105,14 @@ pub unsafe fn options_of(table: Oid) -> TableOptions {
         settings.get(option).and_then(definitions::integer).unwrap_or(default)
     };
     let rows = |option, default| u32::try_from(integer(option, default)).unwrap_or(1);
-    let stripe_row_limit = rows(definitions::STRIPE_ROW_LIMIT, guc::STRIPE_ROW_LIMIT.get());
-    let chunk_rows = rows(definitions::CHUNK_GROUP_ROW_LIMIT, guc::CHUNK_GROUP_ROW_LIMIT.get());
+    let stripe_row_limit = rows(definitions::STRIPE_ROW_LIMIT, settings::STRIPE_ROW_LIMIT.get());
+    let chunk_rows = rows(definitions::CHUNK_GROUP_ROW_LIMIT, settings::CHUNK_GROUP_ROW_LIMIT.get());
     TableOptions {
         compression: settings
             .get(definitions::COMPRESSION)
             .and_then(|v| Compression::from_name(v.to_bytes()))
-            .unwrap_or_else(|| guc::COMPRESSION.get()),
-        compression_level: integer(definitions::COMPRESSION_LEVEL, guc::COMPRESSION_LEVEL.get()),
+            .unwrap_or_else(|| settings::COMPRESSION.get()),
+        compression_level: integer(definitions::COMPRESSION_LEVEL, settings::COMPRESSION_LEVEL.get()),
         stripe_row_limit,
         chunk_group_row_limit: chunk_rows.min(stripe_row_limit),
         orderby: match settings.get(definitions::ORDERBY) {
@@ -121,7 +121,7 @@ pub unsafe fn options_of(table: Oid) -> TableOptions {
         },
         index_scan: index_scan(&settings),
         packing: boolean(&settings, definitions::PACKING, true),
-        packing_rows: rows(definitions::PACKING_ROWS, guc::PACKING_ROWS.get()),
+        packing_rows: rows(definitions::PACKING_ROWS, settings::PACKING_ROWS.get()),
     }
 }
 
@@ -168,12 +168,14 @@ pub unsafe fn is_columnar(table: Oid) -> bool {
     access_method::is_our_table(table)
 }
 
-/// Installs the hooks. `routine` is where the routine of our table access method is found.
+/// Installs the hooks. `routine` is where the routine of our table access method is found; `order_was_set` is
+/// told of each table whose option `orderby` a statement has set.
 ///
 /// # Safety
-/// Call it from `_PG_init`, after `host::guc::register`.
-pub unsafe fn register(routine: fn() -> *const pg_sys::TableAmRoutine) {
+/// Call it from `_PG_init`, after `settings::register`.
+pub unsafe fn register(routine: fn() -> *const pg_sys::TableAmRoutine, order_was_set: unsafe fn(Oid)) {
     access_method::register(routine);
+    alter::register(order_was_set);
     frames::register();
     hidden::register();
     hooks::register();

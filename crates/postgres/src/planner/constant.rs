@@ -12,6 +12,7 @@ use vector::{CompareOp, Predicate, Scalar, power_of_ten};
 use super::like::{self, Pattern};
 use super::operand::{Column, Kind};
 use crate::convert::numeric;
+use crate::convert::varlena;
 
 /// Microseconds of a day.
 const DAY: i64 = 86_400_000_000;
@@ -53,19 +54,6 @@ pub fn position(column: Column) -> usize {
     usize::try_from(column.attno - 1).unwrap_or(0)
 }
 
-/// The bytes of a variable-length datum, detoasted.
-///
-/// # Safety
-/// The datum is a non-null variable-length value.
-pub unsafe fn varlena_bytes(datum: Datum) -> Vec<u8> {
-    // SAFETY: detoasting gives a plain varlena; its own header says how long it is.
-    unsafe {
-        let value = pg_sys::pg_detoast_datum_packed(datum.cast_mut_ptr());
-        let start = pgrx::varlena::vardata_any(value).cast::<u8>();
-        std::slice::from_raw_parts(start, pgrx::varlena::varsize_any_exhdr(value)).to_vec()
-    }
-}
-
 /// `column op value` for a value that is not NULL.
 ///
 /// # Safety
@@ -84,7 +72,7 @@ pub unsafe fn compare(column: Column, op: CompareOp, value: Datum, value_type: O
             Kind::Date => date(column, op, value, value_type),
             Kind::Timestamp => timestamp(column, op, value, value_type),
             Kind::TimestampTz => timestamptz(column, op, value, value_type),
-            Kind::Numeric => match numeric::decode(&varlena_bytes(value)) {
+            Kind::Numeric => match numeric::decode(&varlena::bytes_of(value)) {
                 Some(decimal) => Resolved::exact(leaf(
                     column,
                     op,
@@ -98,9 +86,9 @@ pub unsafe fn compare(column: Column, op: CompareOp, value: Datum, value_type: O
                 Resolved::exact(leaf(column, op, Scalar::Bytes(bytes.into())))
             }
             Kind::Text | Kind::Bytea => {
-                Resolved::exact(leaf(column, op, Scalar::Bytes(varlena_bytes(value).into())))
+                Resolved::exact(leaf(column, op, Scalar::Bytes(varlena::bytes_of(value).into())))
             }
-            Kind::Padded(length) => padded(column, op, varlena_bytes(value), length),
+            Kind::Padded(length) => padded(column, op, varlena::bytes_of(value), length),
             Kind::Other => Resolved::weaker(Predicate::Always(true)),
         }
     }
@@ -199,7 +187,7 @@ unsafe fn integer(
     match value_type {
         pg_sys::NUMERICOID => {
             // SAFETY: a value of a variable-length type.
-            let Some(decimal) = numeric::decode(&unsafe { varlena_bytes(value) }) else {
+            let Some(decimal) = numeric::decode(&unsafe { varlena::bytes_of(value) }) else {
                 return Resolved::weaker(not_null(column));
             };
             let Some(unit) = power_of_ten(decimal.scale) else {

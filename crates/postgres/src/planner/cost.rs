@@ -13,7 +13,6 @@ use vector::Predicate;
 
 use super::resolve::{self, Value};
 use super::template::{self, Template};
-use crate::executor;
 use crate::storage::outline::Outline;
 use crate::storage::pages::BlockRun;
 
@@ -174,12 +173,15 @@ unsafe fn remaining_share(root: *mut pg_sys::PlannerInfo, outline: &Outline, tem
             return 1.0;
         }
         // A summary that cannot be read is the executor's to report.
-        let kept = outline
-            .stripes
-            .iter()
-            .filter(|entry| executor::may_match(entry, resolved.iter()).unwrap_or(true));
+        let kept = outline.stripes.iter().filter(|entry| entry.may_match(resolved.iter()).unwrap_or(true));
         kept.map(|entry| f64::from(entry.row_count)).sum::<f64>() / outline.rows
     }
+}
+
+/// A cost without what the planner adds for each node whose kind is switched off.
+pub fn enabled(cost: f64) -> f64 {
+    // SAFETY: a plain global.
+    cost % unsafe { pg_sys::disable_cost }
 }
 
 /// The value of an expression as the planner would estimate it.

@@ -12,13 +12,11 @@ use std::sync::OnceLock;
 use pgrx::PgList;
 use pgrx::pg_sys::{self, NodeTag};
 
-use super::{cost, index_paths, plan};
+use super::{cost, index_paths, offered, plan};
 use crate::host::carried;
-use crate::host::guc::ENABLE_SCAN;
-use crate::host::relation;
 use crate::options;
+use crate::options::settings::{ENABLE_SCAN, vectorised_min_rows};
 use crate::storage::outline;
-use crate::vectorised;
 
 /// The server's FirstLowInvalidHeapAttributeNumber: attribute sets are shifted by it.
 const ATTRIBUTE_SHIFT: i32 = 7;
@@ -39,8 +37,6 @@ pub unsafe fn install() {
         if PREVIOUS.set(pg_sys::set_rel_pathlist_hook).is_ok() {
             pg_sys::set_rel_pathlist_hook = Some(set_rel_pathlist);
         }
-        crate::executor::register();
-        vectorised::node::register();
     }
 }
 
@@ -100,7 +96,7 @@ unsafe fn offer(
     unsafe {
         // The planner holds a lock already.
         let relation = pg_sys::table_open((*rte).relid, pg_sys::NoLock as i32);
-        if relation::is_colcompress(relation) {
+        if options::is_colcompress(relation) {
             offer_columnar(root, rel, relation);
         }
         pg_sys::table_close(relation, pg_sys::NoLock as i32);
@@ -116,7 +112,7 @@ unsafe fn offer_columnar(
     unsafe {
         let outline = outline::of(relation);
         let cold = outline.as_ref().map_or(0.0, |outline| outline.rows);
-        if cold == 0.0 && rows_of_all(root) < vectorised::min_rows() {
+        if cold == 0.0 && rows_of_all(root) < vectorised_min_rows() {
             // Few rows, all of them heap's: heap's own scan begins sooner.
             return;
         }
@@ -160,7 +156,7 @@ unsafe fn offer_columnar(
         let paths = PgList::<pg_sys::Path>::from_pg((*rel).pathlist);
         let free = paths.iter_ptr().filter(|&path| (*path).param_info.is_null());
         let cheapest = free.map(|path| (*path).total_cost).fold((*path).path.total_cost, f64::min);
-        vectorised::hook::note_columnar_scan((*rel).tuples, cheapest);
+        offered::note((*rel).tuples, cheapest);
         pg_sys::add_path(rel, path.cast());
         if let Some(workers) = workers.filter(|&workers| workers > 0) {
             let path = new_path(root, rel);

@@ -5,6 +5,7 @@
 //! lone backslash is an error there, so such a pattern is left to the server. Matching is on bytes: in the
 //! server's encodings no character's first byte is part of another character.
 
+use crate::convert::varlena;
 use pgrx::pg_sys::{self, NodeTag};
 
 /// What a pattern asks.
@@ -51,10 +52,7 @@ pub unsafe fn is_exact_shape(pattern: *mut pg_sys::Node) -> bool {
         }
         let value = &*pattern.cast::<pg_sys::Const>();
         value.constisnull
-            || matches!(
-                parse(&super::constant::varlena_bytes(value.constvalue)),
-                Pattern::Whole(_) | Pattern::Prefix(_)
-            )
+            || matches!(parse(&varlena::bytes_of(value.constvalue)), Pattern::Whole(_) | Pattern::Prefix(_))
     }
 }
 

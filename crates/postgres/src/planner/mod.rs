@@ -10,6 +10,7 @@ pub mod cost;
 pub mod hooks;
 pub mod index_paths;
 pub mod like;
+pub mod offered;
 pub mod operand;
 pub mod plan;
 pub mod resolve;

@@ -5,6 +5,7 @@
 //! Invariant: a pair that is not on the list is declined, so an operator of a user's own never reaches a
 //! native filter.
 
+use crate::host::collation::lc_collate_is_c;
 use pgrx::PgList;
 use pgrx::pg_sys::{self, NodeTag, Oid};
 use vector::CompareOp;
@@ -84,11 +85,6 @@ const TEXT_STARTS_WITH: u32 = 3877;
 /// int2 -> int4, int2 -> int8, int4 -> int8, float4 -> float8, int2/int4 -> float8, int2/int4/int8 ->
 /// numeric: they keep value and order.
 const LOSSLESS_CASTS: [u32; 9] = [313, 754, 481, 311, 235, 316, 1782, 1740, 1781];
-
-unsafe extern "C-unwind" {
-    /// The server's: true where text orders bytewise.
-    pub fn lc_collate_is_c(collation: Oid) -> bool;
-}
 
 /// `NOT (a op b)` for values that are not NULL.
 pub const fn negated(op: CompareOp) -> CompareOp {

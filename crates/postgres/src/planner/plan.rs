@@ -75,7 +75,7 @@ unsafe extern "C-unwind" fn plan_custom_path(
         let private = pg_sys::lappend(private, prunes.cast());
         let hides = pg_sys::lappend_int(std::ptr::null_mut(), i32::from(is_guarded(root, rel)));
         (*scan).custom_private = pg_sys::lappend(private, hides.cast());
-        (*scan).methods = crate::executor::scan_methods();
+        (*scan).methods = pg_sys::GetCustomScanMethods(NAME.as_ptr(), false);
         (&raw mut (*scan).scan.plan)
     }
 }

@@ -5,6 +5,7 @@
 //! without one makes its leaf say nothing.
 //! Invariant: that of `constant`, for whole trees; a NULL constant makes a comparison never TRUE.
 
+use crate::convert::varlena;
 use std::cmp::Ordering;
 
 use pgrx::pg_sys::{self, Datum, Oid};
@@ -72,12 +73,12 @@ pub unsafe fn resolve(template: &Template, evaluate: &mut dyn FnMut(*mut pg_sys:
             Template::Like { column, pattern } => match evaluate(*pattern) {
                 Value::Unknown => Resolved::weaker(Predicate::Always(true)),
                 Value::Null => Resolved::exact(Predicate::Always(false)),
-                Value::Datum(datum) => constant::like(*column, &constant::varlena_bytes(datum)),
+                Value::Datum(datum) => constant::like(*column, &varlena::bytes_of(datum)),
             },
             Template::StartsWith { column, prefix } => match evaluate(*prefix) {
                 Value::Unknown => Resolved::weaker(Predicate::Always(true)),
                 Value::Null => Resolved::exact(Predicate::Always(false)),
-                Value::Datum(datum) => constant::starts_with(*column, constant::varlena_bytes(datum)),
+                Value::Datum(datum) => constant::starts_with(*column, varlena::bytes_of(datum)),
             },
         }
     }

@@ -65,6 +65,20 @@ pub struct StripeEntry {
 }
 
 impl StripeEntry {
+    /// Whether the stripe can have rows for which all predicates are TRUE, by its statistics.
+    pub fn may_match<'p>(
+        &self,
+        predicates: impl Iterator<Item = &'p vector::Predicate>,
+    ) -> vector::Result<bool> {
+        let summary = stripe::Summary::open(&self.summary)?;
+        for predicate in predicates {
+            if stripe::prune_stripe(&summary, predicate)? == stripe::Prune::NoRow {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
     /// A reservation of `row_count` numbers from `first_row` on.
     pub fn reservation(storage_id: u64, first_row: u64, row_count: u32) -> Self {
         Self {

@@ -11,7 +11,7 @@ use pgrx::pg_sys::{self, CommandId, HeapTuple, ItemPointerData, Relation, Transa
 
 use super::side_table::SideTable;
 use crate::host::{buffer, critical, error, relation};
-use crate::table_am::tid;
+use crate::storage::tid;
 
 /// Which snapshots see a directory row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

@@ -22,7 +22,7 @@ use super::metapage;
 use super::pages::BlockRun;
 use super::side_table::{Cursor, SideTable};
 use crate::compat;
-use crate::table_am::tid;
+use crate::storage::tid;
 
 /// Calls `with` for each stripe that `snapshot` sees, in order of first row numbers. Reservations are left
 /// out.

@@ -18,7 +18,7 @@ use super::side_table_heap::may_lack_rows;
 use crate::compat;
 use crate::host::short_calls::{self as raw, together};
 use crate::host::{buffer, error, heap_tuple, relation};
-use crate::table_am::tid;
+use crate::storage::tid;
 
 /// Columns of the widest catalog.
 const MOST_COLUMNS: usize = super::directory::COLUMNS;

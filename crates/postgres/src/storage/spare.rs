@@ -16,7 +16,7 @@ use pgrx::pg_sys::{self, BlockNumber, Buffer, Relation};
 use super::{directory_scan, metapage};
 use crate::host::buffer::PAGE_BYTES;
 use crate::host::{buffer, relation};
-use crate::table_am::hot_runs;
+use crate::storage::hot_runs;
 
 /// Bytes that the free space map tells of a page with a row on it, at most: those of a page with none are
 /// 8,160.

@@ -17,7 +17,7 @@ use super::directory_scan::Unchangeable;
 use super::{delete_bitmap, directory_places, directory_scan, open_stripes};
 use crate::compat;
 use crate::host::{error, relation};
-use crate::table_am::tid;
+use crate::storage::tid;
 
 /// Stripes that a transaction locks one by one.
 const MOST: usize = 64;

@@ -19,12 +19,13 @@ use pgrx::pg_sys::{
 use pgrx::{PgList, pg_guard};
 
 use super::cold_rows::SLOT_WANTS_SYSTEM_COLUMNS;
-use super::delegate::heap_guarded;
 use super::scan::{self, Scan};
-use super::{tid, vacuum_counts};
+use super::vacuum_counts;
+use crate::host::heap_am::heap_guarded;
 use crate::host::{random, relation};
 use crate::storage::directory::StripeEntry;
 use crate::storage::row_proxy::{self, Tombstones};
+use crate::storage::tid;
 use crate::storage::{directory_scan, metapage};
 
 /// Rows that ANALYZE takes per unit of statistics target (the server's own constant).

@@ -10,11 +10,12 @@ use pgrx::pg_guard;
 use pgrx::pg_sys::{self, TBMIterateResult, TableScanDesc, TupleTableSlot};
 
 use super::cold_fetch::ColdFetch;
-use super::delegate::{heap_direct, heap_guarded};
+use super::moved;
 use super::scan::{self, Scan};
-use super::{moved, tid};
 use crate::compat;
+use crate::host::heap_am::{heap_direct, heap_guarded};
 use crate::storage::row_proxy;
+use crate::storage::tid;
 
 /// What a bitmap scan keeps between calls.
 #[derive(Default)]

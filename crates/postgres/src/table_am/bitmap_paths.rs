@@ -13,7 +13,7 @@ use pgrx::pg_sys::{
 };
 
 use crate::host::raw::guarded;
-use crate::host::relation;
+use crate::options;
 
 thread_local! {
     static NEXT: Cell<pg_sys::set_rel_pathlist_hook_type> = const { Cell::new(None) };
@@ -55,7 +55,7 @@ unsafe fn restrict(root: *mut PlannerInfo, rel: *mut RelOptInfo, rte: *mut Range
             return;
         }
         let table = pg_sys::table_open((*rte).relid, pg_sys::NoLock as i32);
-        let ours = relation::is_colcompress(table);
+        let ours = options::is_colcompress(table);
         pg_sys::table_close(table, pg_sys::NoLock as i32);
         if !ours {
             return;

@@ -20,10 +20,12 @@ use pgrx::pg_sys::{
 };
 
 use super::cold_change::{self, UNCHANGED};
-use super::{successor_locks, tid};
+use super::successor_locks;
 use crate::host::relation;
+use crate::options;
 use crate::storage::delete_bitmap::{self, Change, Probe};
 use crate::storage::directory::StripeEntry;
+use crate::storage::tid;
 use crate::storage::{open_stripes, stripe_lock};
 
 /// What a claim says of a row; None: it is to be changed by itself. `alone`: it is in any case.
@@ -151,7 +153,7 @@ unsafe fn never_waits(query: *mut QueryDesc) -> bool {
             // A partitioned table is among those of a statement that names it, and has no rows.
             table.is_null()
                 || (*(*table).rd_rel).relkind as u8 == pg_sys::RELKIND_PARTITIONED_TABLE
-                || relation::is_colcompress(table)
+                || options::is_colcompress(table)
                     && !has_before_trigger(table, is_update)
                     && (!is_update || keeps_unique_keys(table, (*plan).rtable))
         })

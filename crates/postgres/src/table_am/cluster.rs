@@ -16,8 +16,8 @@ use pgrx::pg_sys::{self, HeapTupleData, MultiXactId, Relation, TransactionId};
 
 use super::cluster_sort::IndexSort;
 use super::cold_rows::ColdRows;
+use super::own_writes;
 use super::rewrite::{Aged, ColdHistory, Fate, HotRows, Part, bury_anew};
-use super::{own_writes, tid};
 use crate::compat::{HeapRewrite, RewriteLimits};
 use crate::host::{carried, error, relation};
 use crate::storage::directory::{self, StripeEntry};
@@ -27,6 +27,7 @@ use crate::storage::metapage;
 use crate::storage::open_stripe;
 use crate::storage::open_stripes::{LoadOrder, Loader};
 use crate::storage::pages::{self, PageOwner};
+use crate::storage::tid;
 
 /// `relation_copy_for_cluster`.
 pub(super) unsafe extern "C-unwind" fn copy_for_cluster(

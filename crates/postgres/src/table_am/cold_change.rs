@@ -14,14 +14,15 @@ use pgrx::pg_sys::{
 };
 
 use super::cold_rows::SLOT_WANTS_SYSTEM_COLUMNS;
-use super::delegate::heap_guarded;
-use super::{bulk_change, cold_chain, moved, own_writes, row_versions, successor_locks, tid};
+use super::{bulk_change, cold_chain, moved, own_writes, row_versions, successor_locks};
 use crate::compat;
 use crate::host::error::{self, PgSqlErrorCode};
+use crate::host::heap_am::heap_guarded;
 use crate::host::relation;
 use crate::storage::directory::StripeEntry;
 use crate::storage::directory_scan::Unchangeable;
 use crate::storage::row_proxy::{self, Outcome, Pinned, Replaced};
+use crate::storage::tid;
 use crate::storage::{decoding, delete_bitmap, directory, metapage, stripe_lock};
 
 /// What the server says of a TM_Result that tells nothing.

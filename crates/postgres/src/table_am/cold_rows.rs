@@ -11,13 +11,14 @@ use pgrx::pg_sys::{self, Datum, Relation, TupleTableSlot};
 use stripe::StripeReader;
 use vector::{Error, LogicalType, Vector};
 
-use super::{tid, wanted};
+use super::wanted;
 use crate::convert::{ColumnReader, ColumnType, missing_value};
 use crate::host::error;
 use crate::storage::codecs::ServerCodecs;
 use crate::storage::delete_bitmap;
 use crate::storage::directory::StripeEntry;
 use crate::storage::open_stripe::{self, OpenStripe, Pages};
+use crate::storage::tid;
 
 /// Rows whose Datums exist at a time.
 const WINDOW: u32 = 1024;

@@ -10,10 +10,11 @@ use std::ffi::c_char;
 use pgrx::pg_guard;
 use pgrx::pg_sys::{self, MultiXactId, Oid, Relation, TransactionId};
 
-use super::delegate::heap_guarded;
 use crate::compat::{self, FileLocator};
 use crate::host::error::{self, PgSqlErrorCode};
+use crate::host::heap_am::heap_guarded;
 use crate::host::{relation, subtransaction};
+use crate::options;
 use crate::storage::{directory, metapage, open_stripes};
 
 /// `relation_set_new_filenode`: a table is created, truncated or rewritten.
@@ -91,7 +92,7 @@ pub unsafe fn before_drop(relid: Oid) {
             return;
         }
         let rel = pg_sys::relation_open(relid, pg_sys::NoLock as i32);
-        if relation::is_colcompress(rel) {
+        if options::is_colcompress(rel) {
             forget_rows(rel);
         }
         pg_sys::relation_close(rel, pg_sys::NoLock as i32);

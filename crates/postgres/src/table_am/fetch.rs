@@ -13,12 +13,13 @@ use pgrx::pg_sys::{
 
 use super::cold_fetch::ColdFetch;
 use super::cold_rows;
-use super::delegate::{heap_direct, heap_guarded};
-use super::{moved, own_writes, row_versions, tid};
+use super::{moved, own_writes, row_versions};
 use crate::compat;
+use crate::host::heap_am::{heap_direct, heap_guarded};
 use crate::host::memory;
 use crate::storage::directory::{self, StripeEntry};
 use crate::storage::row_proxy::{self, Tombstones};
+use crate::storage::tid;
 use crate::storage::{delete_bitmap, directory_scan, metapage, stripe_lock};
 
 /// Our state of an index scan's fetches; begins with heap's.

@@ -16,6 +16,7 @@ use super::cold_rows::SLOT_WANTS_SYSTEM_COLUMNS;
 use super::{ddl, packing, slot_creation, wanted};
 use crate::host::raw::{self, guarded};
 use crate::host::relation;
+use crate::options;
 
 thread_local! {
     static NEXT_START: Cell<pg_sys::ExecutorStart_hook_type> = const { Cell::new(None) };
@@ -140,7 +141,7 @@ unsafe fn prepare_scan(node: *mut PlanState, read_above: *mut pg_sys::Bitmapset)
         let scan = node.cast::<ScanState>();
         let rel = (*scan).ss_currentRelation;
         // A nested loop prepares its inner scan, which is visited after it, and so does an aggregation.
-        if !rel.is_null() && relation::is_colcompress(rel) && !wanted::is_noted((*scan).ss_ScanTupleSlot) {
+        if !rel.is_null() && options::is_colcompress(rel) && !wanted::is_noted((*scan).ss_ScanTupleSlot) {
             prepare(scan, (*node).type_, read_above);
         }
     }

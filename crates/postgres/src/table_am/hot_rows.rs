@@ -10,9 +10,9 @@ use std::ops::AddAssign;
 
 use pgrx::pg_sys::{self, BlockNumber, BufferAccessStrategy, HTSV_Result, Relation, TransactionId};
 
-use super::hot_runs::{self, Span};
-use super::tid;
 use crate::host::{buffer, heap_tuple, random, relation};
+use crate::storage::hot_runs::{self, Span};
+use crate::storage::tid;
 use crate::storage::{directory_scan, metapage};
 
 /// LP_NORMAL.

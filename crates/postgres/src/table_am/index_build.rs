@@ -14,14 +14,15 @@ use pgrx::pg_sys::ffi::pg_guard_ffi_boundary;
 use pgrx::pg_sys::{self, BlockNumber, IndexBuildCallback, IndexInfo, Relation, Snapshot, TableScanDesc};
 
 use super::cold_rows::ColdRows;
-use super::delegate::heap_guarded;
-use super::hot_runs::{self, Span};
 use super::index_rows::{self, IndexRows};
-use super::{own_writes, parallel, progress, shim, tid};
+use super::{own_writes, parallel, progress, shim};
 use crate::compat;
+use crate::host::heap_am::heap_guarded;
 use crate::host::{carried, error, relation};
 use crate::storage::directory::{self, StripeEntry};
 use crate::storage::directory_age::Age;
+use crate::storage::hot_runs::{self, Span};
+use crate::storage::tid;
 use crate::storage::{directory_scan, metapage, row_proxy};
 
 /// `index_build_range_scan`.

@@ -7,8 +7,8 @@
 use pgrx::pg_guard;
 use pgrx::pg_sys::{self, Relation, TM_IndexDeleteOp, TransactionId};
 
-use super::delegate::heap_guarded;
-use super::tid;
+use crate::host::heap_am::heap_guarded;
+use crate::storage::tid;
 
 /// `index_delete_tuples`.
 #[pg_guard]

@@ -23,7 +23,7 @@ use pgrx::PgList;
 use pgrx::pg_sys::{self, IndexOptInfo, Oid, PlannerInfo, RelOptInfo};
 
 use crate::host::raw::guarded;
-use crate::host::relation;
+use crate::options;
 
 /// Pages of a btree about which nothing need be said.
 const FEW_PAGES: u32 = 4;
@@ -84,7 +84,7 @@ unsafe fn restrict(table: Oid, rel: *mut RelOptInfo) {
             return;
         }
         let open = pg_sys::table_open(table, pg_sys::NoLock as i32);
-        if relation::is_colcompress(open) {
+        if options::is_colcompress(open) {
             found.into_iter().for_each(|columns| columns.fill(false));
             thin.into_iter().for_each(|index| (*index).tuples = f64::from((*index).pages));
             (*rel).indexlist = others;

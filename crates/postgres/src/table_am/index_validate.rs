@@ -11,10 +11,11 @@ use pgrx::pg_sys::{
 
 use super::cold_rows::ColdRows;
 use super::index_rows::{self, IndexRows};
+use super::own_writes;
 use super::root_tids::RootTids;
 use super::scan;
-use super::{own_writes, tid};
 use crate::host::carried;
+use crate::storage::tid;
 use crate::storage::{directory, directory_scan, row_proxy};
 
 fn encode(tid: ItemPointerData) -> u64 {

@@ -13,8 +13,9 @@ use pgrx::pg_guard;
 use pgrx::pg_sys::ffi::pg_guard_ffi_boundary;
 use pgrx::pg_sys::{self, BulkInsertState, CommandId, Relation, SubTransactionId, TupleTableSlot, uint32};
 
-use super::{heap, tid};
+use super::heap;
 use crate::storage::open_stripes::{self, OpenSet};
+use crate::storage::tid;
 use crate::storage::{directory, metapage};
 
 thread_local! {

@@ -20,15 +20,17 @@ use pgrx::pg_sys::{
 use super::cold_rows::ColdRows;
 use super::progress::Rewriting;
 use super::rewrite::{ColdHistory, Fate, HotRows, Part, bury_anew};
-use super::{maintenance, tid, vacuum_counts};
+use super::vacuum_counts;
 use crate::compat::{self, HeapRewrite, RewriteLimits};
 use crate::host::error::{self, PgSqlErrorCode};
 use crate::host::relation;
+use crate::options::maintenance;
 use crate::storage::decoding;
 use crate::storage::directory_age::Age;
 use crate::storage::horizon::Horizon;
 use crate::storage::metapage;
 use crate::storage::open_stripes::{self, LoadOrder, Loader};
+use crate::storage::tid;
 
 crate::sql_function!(pg_finfo_colonnade_colcompress_merge);
 crate::sql_function!(pg_finfo_colonnade_unpack);

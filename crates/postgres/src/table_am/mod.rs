@@ -9,7 +9,9 @@
 use std::sync::OnceLock;
 
 use pgrx::pg_guard;
-use pgrx::pg_sys::{self, Datum, FunctionCallInfo, TableAmRoutine};
+use pgrx::pg_sys::{Datum, FunctionCallInfo, TableAmRoutine};
+
+use crate::host::heap_am::heap;
 
 pub mod analyze;
 pub mod bitmap;
@@ -22,19 +24,16 @@ mod cold_change;
 mod cold_fetch;
 pub mod cold_rows;
 mod ddl;
-mod delegate;
 pub mod fetch;
 mod health;
 pub mod hooks;
 mod hot_rows;
-pub mod hot_runs;
 mod index_build;
 mod index_delete;
 pub mod index_rows;
 mod index_uses;
 mod index_validate;
 mod insert;
-pub mod maintenance;
 mod merge;
 mod modify;
 mod moved;
@@ -53,7 +52,6 @@ mod shim;
 pub mod size;
 mod slot_creation;
 mod successor_locks;
-pub mod tid;
 mod vacuum;
 mod vacuum_counts;
 mod wanted;
@@ -63,13 +61,6 @@ struct Routine(TableAmRoutine);
 unsafe impl Send for Routine {}
 // SAFETY: as above.
 unsafe impl Sync for Routine {}
-
-/// Heap's own routine.
-pub fn heap() -> &'static TableAmRoutine {
-    static HEAP: OnceLock<&'static TableAmRoutine> = OnceLock::new();
-    // SAFETY: the server returns the address of a constant.
-    HEAP.get_or_init(|| unsafe { &*pg_sys::GetHeapamTableAmRoutine() })
-}
 
 /// The routine of `colcompress`. The relation cache keeps the pointer for the life of the backend.
 pub fn routine() -> &'static TableAmRoutine {

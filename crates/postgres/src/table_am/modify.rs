@@ -10,8 +10,9 @@ use pgrx::pg_sys::{
     TM_FailureData, TM_Result, TupleTableSlot, uint8,
 };
 
-use super::delegate::{heap_direct, heap_guarded};
-use super::{cold_change, insert, moved, tid};
+use super::{cold_change, insert, moved};
+use crate::host::heap_am::{heap_direct, heap_guarded};
+use crate::storage::tid;
 use crate::storage::{delete_bitmap, metapage};
 
 /// `tuple_delete`: hot rows go straight through.

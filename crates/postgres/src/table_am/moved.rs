@@ -19,12 +19,12 @@ use pgrx::pg_sys::{
     TupleTableSlot,
 };
 
-use super::tid;
 use crate::compat;
 use crate::host::buffer;
 use crate::host::heap_tuple::deleter;
 use crate::storage::directory::StripeEntry;
 use crate::storage::row_proxy::Tombstones;
+use crate::storage::tid;
 use crate::storage::{directory, directory_scan, metapage, row_move, row_proxy};
 
 /// The new TID of the row that `mover` has deleted at `old`; None where that was an ordinary deletion.

@@ -13,10 +13,10 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use pgrx::pg_guard;
 use pgrx::pg_sys::{self, ParallelTableScanDesc, Relation, Size};
 
-use super::delegate::heap_guarded;
-use super::hot_runs::{self, Span};
+use crate::host::heap_am::heap_guarded;
 use crate::host::relation;
 use crate::storage::directory::StripeEntry;
+use crate::storage::hot_runs::{self, Span};
 use crate::storage::{directory_scan, metapage};
 
 const SPANS: usize = 128;

@@ -17,6 +17,7 @@ use super::vacuum_counts;
 use crate::compat;
 use crate::host::raw::{self, guarded};
 use crate::host::{error, relation};
+use crate::options;
 use crate::storage::open_stripes;
 
 thread_local! {
@@ -298,9 +299,7 @@ unsafe fn check_tables(tables: &[Oid], scope: Scope) {
             if rel.is_null() {
                 continue;
             }
-            if relation::is_colcompress(rel)
-                && !relation::is_temporary(rel)
-                && open_stripes::is_published(rel)
+            if options::is_colcompress(rel) && !relation::is_temporary(rel) && open_stripes::is_published(rel)
             {
                 // Waits for loads that do not know yet.
                 pg_sys::LockRelationOid(table, pg_sys::ShareLock as i32);

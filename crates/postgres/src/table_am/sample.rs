@@ -10,10 +10,11 @@ use pgrx::pg_guard;
 use pgrx::pg_sys::ffi::pg_guard_ffi_boundary;
 use pgrx::pg_sys::{self, BlockNumber, HeapScanDescData, SampleScanState, TableScanDesc, TupleTableSlot};
 
-use super::delegate::heap_guarded;
+use super::moved;
 use super::scan::{self, Scan};
-use super::{moved, tid};
+use crate::host::heap_am::heap_guarded;
 use crate::host::relation;
+use crate::storage::tid;
 
 /// What a sample scan keeps between calls.
 #[derive(Default)]

@@ -17,14 +17,15 @@ use pgrx::pg_sys::{
 };
 
 use super::cold_rows::ColdRows;
-use super::delegate::{heap_direct, heap_guarded};
-use super::hot_runs::{self, Span};
 use super::scan_steps::{self, Position, Range, at_of, next};
-use super::{moved, own_writes, tid};
+use super::{moved, own_writes};
+use crate::host::heap_am::{heap_direct, heap_guarded};
 use crate::host::{error, memory};
 use crate::storage::directory::StripeEntry;
 use crate::storage::directory_scan;
+use crate::storage::hot_runs::{self, Span};
 use crate::storage::row_proxy::Tombstones;
+use crate::storage::tid;
 
 const TEMP_SNAPSHOT: u32 = pg_sys::ScanOptions::SO_TEMP_SNAPSHOT;
 const SEQUENTIAL: u32 = pg_sys::ScanOptions::SO_TYPE_SEQSCAN;

@@ -8,12 +8,13 @@
 use pgrx::pg_sys::{self, HeapScanDescData, ItemPointerData, ScanDirection, TransactionId, TupleTableSlot};
 
 use super::cold_rows::SLOT_WANTS_SYSTEM_COLUMNS;
-use super::delegate::heap_guarded;
-use super::hot_runs::Span;
 use super::scan::{Scan, State, cold_rows, count_row, survey};
-use super::{moved, parallel, tid};
+use super::{moved, parallel};
 use crate::host::error;
+use crate::host::heap_am::heap_guarded;
 use crate::storage::directory::StripeEntry;
+use crate::storage::hot_runs::Span;
+use crate::storage::tid;
 use crate::storage::{directory, directory_scan, metapage, row_proxy};
 
 const ALLOW_STRATEGY: u32 = pg_sys::ScanOptions::SO_ALLOW_STRAT;

@@ -8,10 +8,10 @@
 use pgrx::pg_guard;
 use pgrx::pg_sys::{BlockNumber, Relation, int32};
 
-use super::delegate::heap_guarded;
-use super::hot_runs;
+use crate::host::heap_am::heap_guarded;
 use crate::host::relation;
 use crate::storage::directory::StripeEntry;
+use crate::storage::hot_runs;
 use crate::storage::outline;
 
 /// `relation_estimate_size`.

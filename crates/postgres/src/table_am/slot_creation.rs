@@ -18,6 +18,7 @@ use crate::compat::{self, DecodingSlot};
 use crate::host::raw::{self, guarded};
 use crate::host::relation;
 use crate::host::shared_memory::Shared;
+use crate::options;
 use crate::storage::decoding;
 
 /// A transaction that may make slots, and the slots that were there before.
@@ -142,7 +143,7 @@ unsafe fn tables_with_stripes() -> Vec<String> {
                 pg_sys::UnlockRelationOid(table, lock);
                 continue;
             }
-            if relation::is_colcompress(rel)
+            if options::is_colcompress(rel)
                 && decoding::is_logged(rel)
                 && vacuum_counts::cold_row_count(rel) > 0.0
             {

@@ -20,10 +20,10 @@ use pgrx::pg_sys::{
     TransactionId,
 };
 
-use super::tid;
 use crate::compat;
 use crate::host::heap_tuple::updater;
 use crate::host::{buffer, critical};
+use crate::storage::tid;
 use crate::storage::{delete_bitmap, multixact};
 
 /// Puts others' FOR KEY SHARE locks on a version that this transaction has just inserted.

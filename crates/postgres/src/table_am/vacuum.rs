@@ -16,13 +16,13 @@ use pgrx::pg_sys::{
     self, BufferAccessStrategy, IndexBulkDeleteResult, IndexVacuumInfo, ItemPointer, Relation, VacuumParams,
 };
 
-use super::delegate::heap_guarded;
-use super::tid;
 use super::vacuum_counts::{Counts, Hidden};
 use crate::compat;
+use crate::host::heap_am::heap_guarded;
 use crate::host::relation;
 use crate::storage::row_numbers::RowNumbers;
 use crate::storage::row_proxy::DeadToAll;
+use crate::storage::tid;
 use crate::storage::{directory, directory_prune, free, metapage, row_proxy, truncate, visibility_bits};
 
 /// `relation_vacuum`.

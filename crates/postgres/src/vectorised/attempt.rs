@@ -13,7 +13,7 @@ use pgrx::pg_sys::{self, Datum};
 use query::{Error, Result};
 
 use crate::convert::ColumnWriter;
-use crate::host::value_error;
+use crate::expressions::value_error;
 
 /// Rows between two resets of the memory that results are built in.
 pub const ROWS: usize = 256;

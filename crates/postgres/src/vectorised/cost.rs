@@ -8,6 +8,8 @@ use pgrx::pg_sys::{self, NodeTag, Plan};
 
 use super::rewrite::{children, translation};
 use super::translated::SourceSpec;
+use crate::options::settings::vectorised_min_rows;
+use crate::planner::cost;
 use crate::planner::plan::scanned_rows;
 
 /// What vectorised operators take of the server's estimate for theirs.
@@ -28,7 +30,7 @@ pub unsafe fn statement(stmt: *mut pg_sys::PlannedStmt) -> f64 {
         let subplans = pgrx::PgList::<Plan>::from_pg(list);
         let subplans = subplans.iter_ptr().filter(|plan| !plan.is_null());
         let saved = subplans.map(|plan| saving(plan, list)).sum::<f64>();
-        enabled((*(*stmt).planTree).total_cost) + risk((*stmt).planTree, list)
+        cost::enabled((*(*stmt).planTree).total_cost) + risk((*stmt).planTree, list)
             - saving((*stmt).planTree, list)
             - saved
     }
@@ -90,12 +92,6 @@ unsafe fn computes_rows(plan: *mut Plan) -> bool {
     }
 }
 
-/// A cost without what the planner adds for each node whose kind is switched off.
-pub fn enabled(cost: f64) -> f64 {
-    // SAFETY: a plain global.
-    cost % unsafe { pg_sys::disable_cost }
-}
-
 /// What vectorised nodes save in a tree.
 unsafe fn saving(plan: *mut Plan, subplans: *mut pg_sys::List) -> f64 {
     // SAFETY: a finished plan.
@@ -108,18 +104,18 @@ unsafe fn saving(plan: *mut Plan, subplans: *mut pg_sys::List) -> f64 {
         for source in &translated.sources {
             match source {
                 SourceSpec::Columnar { scan, .. } => {
-                    let cost = enabled((**scan).scan.plan.total_cost);
+                    let cost = cost::enabled((**scan).scan.plan.total_cost);
                     sources += cost;
                     below += cost * SCANS;
                 }
                 SourceSpec::Rows { plan } => {
-                    let cost = enabled((**plan).total_cost);
+                    let cost = cost::enabled((**plan).total_cost);
                     sources += cost;
                     below += cost - saving(*plan, subplans);
                 }
             }
         }
-        let all = enabled((*kept).total_cost);
+        let all = cost::enabled((*kept).total_cost);
         all - (START + below + (all - sources).max(0.0) * OPERATORS)
     }
 }
@@ -168,7 +164,7 @@ unsafe fn left(plan: *mut Plan, subplans: *mut pg_sys::List) -> bool {
         let itself = match (*plan).type_ {
             NodeTag::T_Gather | NodeTag::T_GatherMerge | NodeTag::T_NestLoop | NodeTag::T_MergeJoin => true,
             NodeTag::T_CustomScan if super::translate::is_columnar(plan) => {
-                scanned_rows(plan.cast()) >= super::rewrite::min_rows()
+                scanned_rows(plan.cast()) >= vectorised_min_rows()
             }
             _ => false,
         };

@@ -7,7 +7,6 @@
 //! taken. Invariant: a cursor that could move backwards over the server's plan can move backwards over ours,
 //! through a Materialize node on top.
 
-use std::cell::Cell;
 use std::sync::OnceLock;
 
 use pgrx::PgList;
@@ -15,27 +14,13 @@ use pgrx::pg_sys::{self, ParamListInfo, PlannedStmt, Query};
 
 use super::{candidate, cost, decorrelate, rewrite};
 use crate::host::carried;
-use crate::host::guc::ENABLE_VECTORISED;
+use crate::options::settings::{ENABLE_VECTORISED, vectorised_min_rows};
+use crate::planner::offered::{Nested, offered};
 
 /// Plans that cost less than this are not made a second time.
 const WORTH: f64 = 200.0;
 
 static PREVIOUS: OnceLock<pg_sys::planner_hook_type> = OnceLock::new();
-
-/// What columnar scans were offered while a statement is being planned.
-#[derive(Clone, Copy, Default)]
-struct Offered {
-    /// Rows of their tables.
-    rows: f64,
-    /// The most that reading one of the tables costs at the least, by the server's estimate, where no join
-    /// hands keys to it.
-    least: f64,
-}
-
-thread_local! {
-    /// For the current statement. Planning nests: a function may be run to fold a constant.
-    static OFFERED: Cell<Offered> = const { Cell::new(Offered { rows: 0.0, least: 0.0 }) };
-}
 
 /// Puts our hook in front of whoever was there.
 ///
@@ -47,29 +32,6 @@ pub unsafe fn install() {
         if PREVIOUS.set(pg_sys::planner_hook).is_ok() {
             pg_sys::planner_hook = Some(plan);
         }
-    }
-}
-
-/// Called by the path hook for every columnar scan it offers, with the rows of the table and the cost of the
-/// cheapest path that needs no keys from a join.
-pub fn note_columnar_scan(rows: f64, cheapest: f64) {
-    let before = OFFERED.get();
-    OFFERED.set(Offered { rows: before.rows + rows, least: before.least.max(cost::enabled(cheapest)) });
-}
-
-/// Keeps the note of the planning outside while another one runs; restores it also when that ends with an
-/// ERROR.
-struct Nested(Offered);
-
-impl Nested {
-    fn begin() -> Self {
-        Self(OFFERED.take())
-    }
-}
-
-impl Drop for Nested {
-    fn drop(&mut self) {
-        OFFERED.set(self.0);
     }
 }
 
@@ -92,8 +54,8 @@ unsafe extern "C-unwind" fn plan(
                 false => std::ptr::null_mut(),
             };
             let mut stmt = serverside(parse, query_string, cursor_options, bound_params);
-            let offered = OFFERED.get();
-            if offered.rows < rewrite::min_rows() {
+            let offered = offered();
+            if offered.rows < vectorised_min_rows() {
                 return stmt;
             }
             let mut moves_back = pg_sys::ExecSupportsBackwardScan((*stmt).planTree);

@@ -11,7 +11,7 @@ use query::HostFunction;
 use vector::Vector;
 
 use crate::convert::{ColumnReader, ColumnType, ColumnWriter};
-use crate::host::calls;
+use crate::expressions::calls;
 use crate::vectorised::attempt::{self, Results};
 
 /// One function for arguments of fixed types.

@@ -26,5 +26,3 @@ mod shown;
 mod source;
 pub mod translate;
 pub mod translated;
-
-pub use rewrite::min_rows;

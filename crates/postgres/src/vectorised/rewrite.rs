@@ -18,13 +18,8 @@ use super::read_ahead;
 use super::shown;
 use super::translate::translate;
 use super::translated::{NoValues, Reason, SourceSpec, Translated};
-use crate::host::guc::VECTORISED_MIN_ROWS;
+use crate::options::settings::vectorised_min_rows;
 use crate::planner::plan::{note_reason, scanned_rows};
-
-/// Fewer rows of columnar tables below are left to the server's executor, which starts sooner.
-pub fn min_rows() -> f64 {
-    f64::from(VECTORISED_MIN_ROWS.get())
-}
 
 /// Replaces what can be in a whole statement. False where none of it may be.
 ///
@@ -265,7 +260,7 @@ pub unsafe fn translation(plan: *mut Plan, subplans: *mut pg_sys::List) -> Optio
 /// A columnar table with enough rows is below, and something that has to see all of them first.
 unsafe fn is_worth_it(translated: &Translated) -> bool {
     // SAFETY: the caller's promise.
-    unsafe { rows_read(translated) >= min_rows() && has_breaker(&translated.plan) }
+    unsafe { rows_read(translated) >= vectorised_min_rows() && has_breaker(&translated.plan) }
 }
 
 /// How many rows of columnar tables one start is likely to read. Each start costs something for each

@@ -13,8 +13,8 @@ use vector::Vector;
 
 use crate::compat;
 use crate::convert::{ColumnReader, ColumnType, ColumnWriter};
-use crate::host::aggregate::{self as aggregates, Definition};
-use crate::host::{calls, foreign_order};
+use crate::expressions::aggregate::{self as aggregates, Definition};
+use crate::expressions::{calls, foreign_order};
 use crate::vectorised::attempt::{attempt, batch};
 
 /// Rows between two resets of the memory that the functions work in.

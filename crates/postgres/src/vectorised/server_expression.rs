@@ -17,8 +17,9 @@ use vector::{Values, Vector};
 
 use crate::compat;
 use crate::convert::{ColumnReader, ColumnType, ColumnWriter};
+use crate::expressions::{calls, foreign_order};
 use crate::host::identity::Identity;
-use crate::host::{calls, foreign_order, tree};
+use crate::host::tree;
 use crate::vectorised::attempt::{self, Results};
 
 /// An expression over some values.

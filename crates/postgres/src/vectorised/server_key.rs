@@ -18,7 +18,7 @@ use query::{HostFunction, TextOrder};
 use vector::{ByteViews, LogicalType, Values, Vector};
 
 use crate::convert::{ColumnReader, ColumnType};
-use crate::host::aggregate::copied;
+use crate::expressions::aggregate::copied;
 use crate::vectorised::node::operator_memory;
 
 /// Values between two resets of the memory that functions work in.

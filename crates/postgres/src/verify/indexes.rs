@@ -17,9 +17,10 @@ use super::report::{Place, Report};
 use crate::host::{buffer, relation};
 use crate::storage::metapage;
 use crate::storage::page_header::{self, Parsed};
+use crate::storage::tid;
 use crate::table_am::index_rows::IndexRows;
 use crate::table_am::root_tids::RootTids;
-use crate::table_am::{scan, tid};
+use crate::table_am::scan;
 
 /// Bytes of a sorted entry: a TID in eight, a hash in eight, both big-endian.
 const ENTRY: usize = 16;

@@ -18,8 +18,9 @@ use pgrx::pg_sys::{self, Datum, FunctionCallInfo, Oid};
 
 use crate::host::identity::Identity;
 use crate::host::{error, relation};
+use crate::options::maintenance;
 use crate::storage::metapage;
-use crate::table_am::{maintenance, own_writes};
+use crate::table_am::own_writes;
 use report::Report;
 
 crate::sql_function!(pg_finfo_colonnade_verify);

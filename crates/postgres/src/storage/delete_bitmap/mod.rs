@@ -25,7 +25,7 @@ use std::ops::Range;
 use pgrx::pg_sys::{self, Datum, HeapTuple, ItemPointerData, Relation};
 
 use super::side_table::Cursor;
-use crate::table_am::tid;
+use crate::storage::tid;
 
 /// Number of columns of `engine.delete_bitmap`.
 pub(super) const COLUMNS: usize = 4;
@@ -140,7 +140,7 @@ unsafe fn form(table: Relation, storage_id: u64, entry: &Entry) -> HeapTuple {
 #[cfg(test)]
 mod tests {
     use super::{Entry, bit, rows_in, set_bit, tid_bytes};
-    use crate::table_am::tid;
+    use crate::storage::tid;
 
     #[test]
     fn bits_stand_for_rows() {

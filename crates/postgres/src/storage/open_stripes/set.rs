@@ -20,7 +20,7 @@ use crate::options;
 use crate::storage::directory;
 use crate::storage::directory_age::Age;
 use crate::storage::sort_marks;
-use crate::table_am::tid;
+use crate::storage::tid;
 
 /// A stripe is closed when its values take this much, whatever the number of rows.
 pub const STRIPE_BYTES: usize = 64 << 20;

@@ -13,6 +13,7 @@ use vector::{Result, Values, Vector};
 use super::encoding::Encoding;
 use super::segment::Segment;
 use crate::convert::{ColumnReader, ColumnType};
+use crate::host::heap_am;
 use crate::host::{error, memory};
 use crate::options::{self, Compression};
 use crate::storage::codecs::ServerCodecs;
@@ -21,7 +22,6 @@ use crate::storage::directory_age::Age;
 use crate::storage::metapage;
 use crate::storage::pages::{self, PageOwner};
 use crate::storage::sort_marks;
-use crate::table_am;
 
 /// Rows given to the heap, or to a sort, at a time.
 const BATCH_ROWS: usize = 500;
@@ -131,7 +131,7 @@ pub(super) unsafe fn write_hot(rel: Relation, segment: &Segment, command: Comman
     // SAFETY: rel is open with at least RowExclusiveLock; heap gets filled slots of the table's row type.
     unsafe {
         metapage::ensure(rel);
-        let Some(insert) = table_am::heap().multi_insert else { return };
+        let Some(insert) = heap_am::heap().multi_insert else { return };
         for_each_slot(rel, segment, |slots| {
             let mut slots = slots.to_vec();
             let count = slots.len() as i32;

@@ -19,7 +19,7 @@ use crate::host::short_calls::{self as raw, together};
 use crate::host::{buffer, error};
 use crate::storage::directory_age::{self, Age};
 use crate::storage::multixact;
-use crate::table_am::tid;
+use crate::storage::tid;
 
 /// A live proxy, its page pinned until it is given up or the statement fails.
 pub struct Pinned {

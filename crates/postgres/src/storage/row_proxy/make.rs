@@ -16,7 +16,7 @@ use super::super::side_table::{Compare, SideTable};
 use super::{Pinned, Proxy};
 use crate::host::short_calls::{self as raw, together};
 use crate::host::{buffer, error};
-use crate::table_am::tid;
+use crate::storage::tid;
 
 /// Rows whose proxies are made under one lock.
 const BLOCK: u64 = 256;

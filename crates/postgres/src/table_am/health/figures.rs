@@ -8,11 +8,12 @@ use pgrx::pg_sys::{self, Relation};
 use crate::host::{buffer, relation};
 use crate::options::{self, TableOptions};
 use crate::storage::directory::{self, StripeEntry};
+use crate::storage::hot_runs;
 use crate::storage::page_header::{self, Header, Parsed};
 use crate::storage::pages::BlockRun;
 use crate::storage::{directory_scan, free, metapage, row_proxy};
 use crate::table_am::hot_rows::{self, HotRows};
-use crate::table_am::{hot_runs, packing};
+use crate::table_am::packing;
 
 /// A stripe with less than one in so many of the rows it may have is small.
 const SMALL: u32 = 4;

@@ -18,10 +18,10 @@ use std::ffi::CString;
 use pgrx::pg_guard;
 use pgrx::pg_sys::{self, Datum, FunctionCallInfo, Relation};
 
-use super::maintenance;
 use crate::host::buffer::PAGE_BYTES;
 use crate::host::error::{self, PgSqlErrorCode};
 use crate::host::relation;
+use crate::options::maintenance;
 use advice::{Advice, Weight};
 use figures::Figures;
 

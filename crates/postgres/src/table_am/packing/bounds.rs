@@ -15,9 +15,9 @@ use stripe::{Bound, ColumnStatistics, Summary};
 use vector::{LogicalType, Scalar};
 
 use crate::convert::ColumnType;
+use crate::host::collation::lc_collate_is_c;
 use crate::host::error;
 use crate::options::SortKey;
-use crate::planner::operand::lc_collate_is_c;
 use crate::storage::directory::StripeEntry;
 
 /// A key and its column.

@@ -11,7 +11,7 @@ use pgrx::pg_sys::{
 
 use crate::host::{buffer, relation};
 use crate::storage::{directory_scan, open_stripes, spare};
-use crate::table_am::{hot_runs, tid};
+use crate::storage::{hot_runs, tid};
 
 /// LP_NORMAL.
 const NORMAL: u32 = 1;

@@ -127,7 +127,7 @@ unsafe fn take_out(tables: Vec<Oid>) {
             if rel.is_null() {
                 continue;
             }
-            let is_ours = relation::is_colcompress(rel) && !relation::is_foreign_temporary(rel);
+            let is_ours = options::is_colcompress(rel) && !relation::is_foreign_temporary(rel);
             let mut taken_out = 0;
             if is_ours && obstacle::of_taking_out(rel).is_none() {
                 taken_out = as_owner(rel, || merge::take_out_dead(rel));

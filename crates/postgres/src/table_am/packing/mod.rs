@@ -41,12 +41,14 @@ mod stripes;
 mod tidy;
 mod turns;
 mod unsorted;
+mod unsorted_notice;
 mod worker;
 
 pub(super) use dead_stripes::install as install_vacuum_hook;
 pub use launcher::register as register_workers;
 pub use settings::register_settings;
 pub use unsorted::among as unsorted;
+pub use unsorted_notice::tell as tell_of_unsorted;
 
 use std::ffi::c_int;
 

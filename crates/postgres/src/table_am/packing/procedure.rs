@@ -12,7 +12,8 @@ use super::round::Round;
 use super::{compact, obstacle, statistics, tidy};
 use crate::host::error::{self, PgSqlErrorCode};
 use crate::host::relation;
-use crate::table_am::maintenance;
+use crate::options;
+use crate::options::maintenance;
 
 crate::sql_function!(pg_finfo_colonnade_colcompress_repack);
 
@@ -125,7 +126,7 @@ unsafe fn to_keep(table: Oid) -> u32 {
         if rel.is_null() {
             return u32::MAX;
         }
-        let keep = if relation::is_colcompress(rel) { tidy::Room::of(rel, true).to_keep() } else { None };
+        let keep = if options::is_colcompress(rel) { tidy::Room::of(rel, true).to_keep() } else { None };
         pg_sys::table_close(rel, pg_sys::NoLock as i32);
         keep.unwrap_or(u32::MAX)
     }

@@ -8,10 +8,10 @@ use std::collections::BTreeMap;
 use pgrx::pg_sys::{self, ItemPointerData, Relation, TupleTableSlot};
 
 use crate::host::error;
+use crate::host::heap_am::heap_guarded;
 use crate::storage::directory::StripeEntry;
+use crate::storage::tid;
 use crate::table_am::cold_fetch::ColdFetch;
-use crate::table_am::delegate::heap_guarded;
-use crate::table_am::tid;
 
 /// Fetches rows of a table. Each stripe has a cursor of its own, as a sorted batch goes through several of
 /// them at a time.

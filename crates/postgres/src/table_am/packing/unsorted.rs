@@ -23,8 +23,9 @@ use crate::storage::directory::{self, StripeEntry};
 use crate::storage::directory_age::Age;
 use crate::storage::open_stripe::{self, Pages};
 use crate::storage::open_stripes::Order;
+use crate::storage::tid;
 use crate::storage::{sort_marks, stripe_lock};
-use crate::table_am::{tid, wanted};
+use crate::table_am::wanted;
 
 /// Those of some stripes that are not known to be sorted by `keys`.
 pub unsafe fn among<'a>(

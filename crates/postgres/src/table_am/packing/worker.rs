@@ -221,7 +221,7 @@ pub(super) unsafe fn on_table<T>(table: &Table, work: impl FnOnce(Relation) -> T
             if rel.is_null() {
                 return None;
             }
-            let may = relation::is_colcompress(rel) && obstacle::of(rel).is_none();
+            let may = options::is_colcompress(rel) && obstacle::of(rel).is_none();
             if !may {
                 LEFT.set(Some(Outcome::Obstacle));
             }

@@ -17,7 +17,7 @@ use crate::host::{buffer, heap_tuple, relation, short_calls};
 use crate::storage::directory_age::Age;
 use crate::storage::horizon::Horizon;
 use crate::storage::{directory_scan, metapage, row_move};
-use crate::table_am::{hot_runs, tid};
+use crate::storage::{hot_runs, tid};
 
 /// LP_NORMAL.
 const NORMAL: u32 = 1;

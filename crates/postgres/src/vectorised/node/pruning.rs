@@ -11,7 +11,8 @@ use pgrx::PgList;
 use pgrx::pg_sys::{self, NodeTag};
 
 use crate::compat;
-use crate::host::{calls, tree, value_error};
+use crate::expressions::{calls, value_error};
+use crate::host::tree;
 use crate::vectorised::translated::{Reason, Remaining, Values};
 
 /// What the server knows of the inputs of one Append or MergeAppend.

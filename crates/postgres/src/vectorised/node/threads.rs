@@ -11,9 +11,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use pgrx::pg_sys;
 
-use crate::host::guc::MAX_THREADS;
 use crate::host::shared_memory::Shared;
-use crate::vectorised::min_rows;
+use crate::options::settings::{MAX_THREADS, vectorised_min_rows};
 
 /// Threads are started for work that costs as much as reading so many times the rows for which the vectorised
 /// executor is.
@@ -43,7 +42,7 @@ impl Reservation {
         // SAFETY: reads settings and a variable of this process.
         let (wanted, limit) = unsafe {
             let rows = cost / pg_sys::cpu_tuple_cost.max(f64::MIN_POSITIVE);
-            if pg_sys::ParallelWorkerNumber >= 0 || rows < WORTH * min_rows() {
+            if pg_sys::ParallelWorkerNumber >= 0 || rows < WORTH * vectorised_min_rows() {
                 return Self { workers: 0 };
             }
             let most = pg_sys::max_parallel_workers.min(pg_sys::max_worker_processes);

@@ -6,7 +6,7 @@
 use pgrx::pg_sys::{self, Datum};
 
 use super::pruning::{self, Pruning};
-use crate::host::early_value::EarlyValue;
+use crate::expressions::early_value::EarlyValue;
 use crate::host::identity::Identity;
 use crate::vectorised::translated::{Kept, Reason, Remaining, Values};
 

@@ -11,7 +11,7 @@ use super::expressions;
 use super::functions::elements;
 use super::scope::Scope;
 use super::{Context, decline, types};
-use crate::planner::constant::varlena_bytes;
+use crate::convert::varlena;
 use crate::vectorised::documents::{Ask, Layout, Question, elements_of, is_deep};
 use crate::vectorised::translated::Reason;
 
@@ -51,7 +51,7 @@ pub unsafe fn function(
         let Some(other) = constants::value(context, right)? else {
             return Ok(Some(constants::constant(result, Datum::null(), true)));
         };
-        let bytes = varlena_bytes(other);
+        let bytes = varlena::bytes_of(other);
         // The server's own function looks how deep it goes.
         if oid == pg_sys::F_JSONB_CONTAINS && is_deep(&bytes).unwrap_or(true) {
             return Ok(None);
@@ -136,7 +136,7 @@ pub unsafe fn member(
         }
         let value = expressions::expression(context, array, scope)?;
         let bytes = constants::value(context, known)?.map(|known| match layout {
-            Layout::Varlena => varlena_bytes(known),
+            Layout::Varlena => varlena::bytes_of(known),
             Layout::Fixed(width) => known.value().to_ne_bytes().get(..width).unwrap_or_default().to_vec(),
         });
         Ok(asked(Question::ArrayHas(layout, bytes), value))

@@ -12,6 +12,7 @@ use super::constants;
 use super::expressions;
 use super::scope::Scope;
 use super::{Context, decline, types};
+use crate::convert::varlena;
 use crate::vectorised::translated::Reason;
 
 /// The length of a char(n), in the server's encoding of modifiers; None where it is not known.
@@ -65,7 +66,7 @@ pub unsafe fn padded(
 pub unsafe fn pad(datum: Datum, typmod: i32) -> Datum {
     // SAFETY: the bytes are valid text of the server's encoding, and the copy is a plain varlena.
     unsafe {
-        let bytes = crate::planner::constant::varlena_bytes(datum);
+        let bytes = varlena::bytes_of(datum);
         let end = bytes.iter().rposition(|&byte| byte != b' ').map_or(0, |last| last + 1);
         let text = bytes.get(..end).unwrap_or(&bytes);
         let characters = pg_sys::pg_mbstrlen_with_len(text.as_ptr().cast(), i32::try_from(end).unwrap_or(0));

@@ -15,8 +15,8 @@ use vector::LogicalType;
 use super::decline;
 use crate::compat;
 use crate::convert::ColumnType;
+use crate::host::collation::lc_collate_is_c;
 use crate::host::icu;
-use crate::planner::operand;
 use crate::vectorised::translated::{OutputColumn, Reason};
 
 /// Type, modifier and collation of an expression's value, looking through domains.
@@ -184,7 +184,7 @@ pub fn text_order(collation: Oid) -> Result<TextOrder, Reason> {
     }
     // SAFETY: catalog look-ups.
     unsafe {
-        if operand::lc_collate_is_c(collation) {
+        if lc_collate_is_c(collation) {
             return Ok(TextOrder::Bytes);
         }
         match compat::locale(collation) {

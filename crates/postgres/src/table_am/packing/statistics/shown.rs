@@ -8,7 +8,6 @@ use std::ffi::c_int;
 use pgrx::pg_sys::{self, Oid};
 
 use super::{Figures, Number, Outcome};
-use crate::host::relation;
 use crate::options;
 use crate::table_am::packing::turns::Turn;
 use crate::table_am::packing::{obstacle, settings};
@@ -62,7 +61,7 @@ unsafe fn obstacle_of(table: Oid) -> Option<(&'static str, &'static str)> {
             pg_sys::UnlockRelationOid(table, mode);
             return None;
         }
-        let found = if relation::is_colcompress(rel) { obstacle::of(rel) } else { None };
+        let found = if options::is_colcompress(rel) { obstacle::of(rel) } else { None };
         pg_sys::table_close(rel, mode);
         found
     }

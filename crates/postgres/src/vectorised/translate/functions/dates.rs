@@ -12,7 +12,7 @@ use super::super::expressions::{self, call};
 use super::super::scope::Scope;
 use super::super::{Context, decline};
 use super::Known;
-use crate::planner::constant::varlena_bytes;
+use crate::convert::varlena;
 use crate::vectorised::translated::Reason;
 
 /// The server's interval: microseconds, days and months.
@@ -61,7 +61,7 @@ pub unsafe fn with_field(
             return decline("part of nothing");
         };
         let field = match constants::value(context, name)? {
-            Some(name) => field(&varlena_bytes(name).to_ascii_lowercase()),
+            Some(name) => field(&varlena::bytes_of(name).to_ascii_lowercase()),
             None => return decline("field that is not known"),
         };
         let Some(field) = field else { return decline("field of a date") };

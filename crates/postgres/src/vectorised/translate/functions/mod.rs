@@ -22,7 +22,7 @@ use super::scope::Scope;
 use super::{Context, decline, documents, keys, padding, types};
 use crate::compat;
 use crate::convert::{ColumnType, ColumnWriter};
-use crate::host::foreign_order;
+use crate::expressions::foreign_order;
 use crate::planner::operand;
 use crate::vectorised::host_function::ServerFunction;
 use crate::vectorised::translated::{OutputColumn, Reason};

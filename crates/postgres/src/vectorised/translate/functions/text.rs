@@ -13,7 +13,7 @@ use vector::LogicalType::{self, Bool, Int32, Text};
 use super::super::{decline, types};
 use super::Known;
 use crate::compat;
-use crate::planner::constant::varlena_bytes;
+use crate::convert::varlena;
 use crate::vectorised::translated::Reason;
 
 const ONE: &[LogicalType] = &[Text];
@@ -88,7 +88,7 @@ pub unsafe fn is_known_regexp(args: *mut pg_sys::List) -> bool {
         let text = |at: usize| {
             let node = args.get_ptr(at).filter(|node| (**node).type_ == pg_sys::NodeTag::T_Const)?;
             let value = node.cast::<pg_sys::Const>();
-            (!(*value).constisnull).then(|| varlena_bytes((*value).constvalue))
+            (!(*value).constisnull).then(|| varlena::bytes_of((*value).constvalue))
         };
         matches!((text(1), text(2)), (Some(pattern), Some(with)) if query::is_known_regexp(&pattern, &with))
     }

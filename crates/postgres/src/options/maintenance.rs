@@ -75,7 +75,7 @@ pub unsafe fn expect_colcompress(rel: Relation, verb: &str) {
                 ),
             );
         }
-        if !relation::is_colcompress(rel) {
+        if !options::is_colcompress(rel) {
             error::not_colcompress(&relation::quoted_name(rel));
         }
         if relation::is_foreign_temporary(rel) {

@@ -1,12 +1,12 @@
 //! The NOTICE of a statement that sets `orderby` on a table with rows: how many of them are not in that
 //! order, and what sorts them.
 //!
-//! Asked by `alter` when the statement is done. It looks into the directory and, of stripes that do not say
-//! by what they are sorted, into their statistics.
+//! Told by `options::alter` when the statement is done. It looks into the directory and, of stripes that do
+//! not say by what they are sorted, into their statistics.
 
-use super::catalog::{quoted_table_name, table_name};
-use super::report::Refusal;
 use crate::host::relation;
+use crate::options::catalog::{quoted_table_name, table_name};
+use crate::options::report::Refusal;
 use crate::storage::{directory_scan, metapage};
 use crate::table_am::packing;
 use pgrx::PgLogLevel;
@@ -19,7 +19,7 @@ pub unsafe fn tell(table: Oid) {
     let rel = pg_sys::table_open(table, pg_sys::NoLock as i32);
     let storage_id = if relation::is_elsewhere(rel) { None } else { metapage::storage_id(rel) };
     let stripes = storage_id.map_or_else(Vec::new, |id| directory_scan::present(id));
-    let keys = super::table_options(rel).orderby;
+    let keys = crate::options::table_options(rel).orderby;
     let unsorted = packing::unsorted(rel, stripes.iter().map(|(entry, _)| entry), &keys);
     let rows: u64 = unsorted.iter().map(|entry| u64::from(entry.row_count)).sum();
     let (can_pack, is_packed) = packing::sees_to(rel);

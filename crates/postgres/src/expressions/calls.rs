@@ -9,7 +9,8 @@ use std::ffi::c_void;
 use pgrx::pg_guard;
 use pgrx::pg_sys::{self, Node, NodeTag, Oid};
 
-use super::{foreign_order, tree, user_functions};
+use super::{foreign_order, user_functions};
+use crate::host::tree;
 
 /// `pg_get_ruledef`, which is marked as if it ran none; and `satisfies_hash_partition` and
 /// `pg_get_partition_constraintdef`, which call functions of partition keys.

@@ -1,13 +1,13 @@
-//! The settings of the extension: every `colonnade.*` variable, its default and its range.
+//! Settings that a session has: defaults of table options, and what the planner and the executor may use.
 //!
-//! `_PG_init` calls [`register`] once per process, before any statement runs. A part of the extension
-//! that needs a setting adds a static and a line to `register` here, so that one file shows them all.
+//! `_PG_init` calls [`register`] once per process, before any statement runs, and then those of
+//! `storage::open_stripes` and `table_am::packing`, which define the settings of loads and of packing.
 //!
 //! Invariant: a default of a table option (`compression` and so on) has the same range as the option
 //! itself; both come from `options::definitions`.
 
-use crate::options::Compression;
-use crate::options::definitions::{
+use super::Compression;
+use super::definitions::{
     CHUNK_ROWS_DEFAULT, CHUNK_ROWS_MAX, LEVEL_DEFAULT, LEVEL_MAX, LEVEL_MIN, PACKING_ROWS_DEFAULT, ROWS_MIN,
     STRIPE_ROWS_DEFAULT, STRIPE_ROWS_MAX,
 };
@@ -35,11 +35,16 @@ pub static ENABLE_SCAN: GucSetting<bool> = GucSetting::<bool>::new(true);
 /// Whether the planner may hand parts of plans to the vectorised executor.
 pub static ENABLE_VECTORISED: GucSetting<bool> = GucSetting::<bool>::new(true);
 /// Fewest rows of columnar tables below a part of a plan for which the vectorised executor is started.
-pub static VECTORISED_MIN_ROWS: GucSetting<i32> = GucSetting::<i32>::new(5_000);
+static VECTORISED_MIN_ROWS: GucSetting<i32> = GucSetting::<i32>::new(5_000);
 /// Most threads that work on one query, the backend's own among them.
 pub static MAX_THREADS: GucSetting<i32> = GucSetting::<i32>::new(8);
 
-/// Defines every setting and reserves the prefix, so that a misspelt `colonnade.x` is an error.
+/// Fewer rows of columnar tables below are left to the server's executor, which starts sooner.
+pub fn vectorised_min_rows() -> f64 {
+    f64::from(VECTORISED_MIN_ROWS.get())
+}
+
+/// Defines the settings of tables, the planner and the executor.
 ///
 /// # Safety
 /// Call it from `_PG_init`, on the main thread, once per process.
@@ -108,11 +113,6 @@ pub unsafe fn register() {
         GucContext::Backend,
         GucFlags::default(),
     );
-    // SAFETY: the caller's promise.
-    unsafe {
-        crate::storage::open_stripes::register_settings();
-        crate::table_am::packing::register_settings();
-    }
     GucRegistry::define_bool_guc(
         c"colonnade.enable_scan",
         c"Enables the planner's use of Colonnade's scan node.",
@@ -149,7 +149,10 @@ pub unsafe fn register() {
         GucContext::Userset,
         GucFlags::EXPLAIN,
     );
+}
 
+/// Reserves the prefix, so that a misspelt `colonnade.x` is an error. Call it when all settings are defined.
+pub fn reserve_prefix() {
     // SAFETY: a NUL-terminated constant; the server copies it.
     unsafe { pgrx::pg_sys::MarkGUCPrefixReserved(c"colonnade".as_ptr()) };
 }

@@ -11,7 +11,7 @@ use std::cell::Cell;
 use pgrx::pg_guard;
 use pgrx::pg_sys::{self, Datum, FmgrHookEventType, FmgrInfo, Oid, SysCacheIdentifier};
 
-use super::error::{self, PgSqlErrorCode};
+use crate::host::error::{self, PgSqlErrorCode};
 
 /// The languages `internal` and `c` (pg_language.dat).
 const INTERNAL: u32 = 12;

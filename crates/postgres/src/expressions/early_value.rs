@@ -11,7 +11,8 @@ use std::ffi::c_void;
 
 use pgrx::pg_sys::{self, Datum, ExprContext, ExprState, Node, NodeTag, ParamKind, PlanState};
 
-use super::{calls, tree, value_error};
+use super::{calls, value_error};
+use crate::host::tree;
 
 unsafe extern "C-unwind" {
     fn ExecSetParamPlan(node: *mut c_void, econtext: *mut ExprContext);

@@ -14,8 +14,8 @@ use pgrx::pg_sys::ffi::pg_guard_ffi_boundary;
 use pgrx::pg_sys::panic::CaughtError;
 use pgrx::pg_sys::{self, ResourceReleasePhase as Phase};
 
-use super::identity::Identity;
 use super::user_functions;
+use crate::host::identity::Identity;
 
 /// An ERROR about a value was raised, and held back.
 #[derive(Debug, Clone, Copy)]

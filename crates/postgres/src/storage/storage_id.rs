@@ -4,10 +4,10 @@
 //! storage yet, is unlogged on a standby or belongs to another session's temporary schema gives NULL instead
 //! of an error.
 
-use super::access_method;
+use super::metapage;
 use crate::host::fmgr::{argument, return_null};
 use crate::host::relation;
-use crate::storage::metapage;
+use crate::options;
 use pgrx::pg_sys::{self, Datum, FunctionCallInfo, Oid};
 
 crate::sql_function!(pg_finfo_colonnade_colcompress_relation_storageid);
@@ -19,7 +19,7 @@ pub unsafe extern "C-unwind" fn colonnade_colcompress_relation_storageid(call: F
     let Some(table) = argument(call, 0).map(|d| Oid::from(d.value() as u32)) else {
         return return_null(call);
     };
-    if !access_method::is_our_table(table) {
+    if !options::is_columnar(table) {
         return return_null(call);
     }
     let lock = pg_sys::AccessShareLock as i32;
@@ -29,8 +29,8 @@ pub unsafe extern "C-unwind" fn colonnade_colcompress_relation_storageid(call: F
     }
     // The table may be another one's by now, or its pages in another backend's memory.
     let persistence = (*(*rel).rd_rel).relpersistence as u8;
-    let readable = access_method::is_our_table(table)
-        && (persistence != pg_sys::RELPERSISTENCE_TEMP || (*rel).rd_islocaltemp);
+    let readable =
+        options::is_columnar(table) && (persistence != pg_sys::RELPERSISTENCE_TEMP || (*rel).rd_islocaltemp);
     let found = if readable && !relation::is_elsewhere(rel) { metapage::storage_id(rel) } else { None };
     pg_sys::relation_close(rel, lock);
     match found {

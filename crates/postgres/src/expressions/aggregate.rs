@@ -7,6 +7,7 @@ use pgrx::pg_sys::ffi::pg_guard_ffi_boundary;
 use pgrx::pg_sys::{self, Datum, Node, Oid};
 
 use crate::compat::aggregate_column as column;
+use crate::convert::varlena;
 
 mod c {
     use pgrx::pg_sys::{Datum, Expr, Oid};
@@ -67,7 +68,7 @@ pub unsafe fn definition(aggregate: Oid) -> Option<Definition> {
         let last = Oid::from(attribute(column::LAST).value() as u32);
         let last_extra = attribute(column::LAST_EXTRA).value() as u8 != 0;
         let initial = attribute(column::INITIAL);
-        let initial = (!is_null).then(|| crate::planner::constant::varlena_bytes(initial));
+        let initial = (!is_null).then(|| varlena::bytes_of(initial));
         pg_sys::ReleaseSysCache(tuple);
         Some(Definition { step, last, last_extra, initial })
     }

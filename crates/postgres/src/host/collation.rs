@@ -1,0 +1,8 @@
+//! What the server knows of a collation.
+
+use pgrx::pg_sys::Oid;
+
+unsafe extern "C-unwind" {
+    /// The server's: true where text orders bytewise.
+    pub fn lc_collate_is_c(collation: Oid) -> bool;
+}
