@@ -1,7 +1,7 @@
 //! What columnar scans were offered while a statement is being planned.
 //!
-//! `hooks` notes each of them; the vectorised node's planner hook asks when the statement's plan is there, and keeps
-//! the plannings apart that nest: a function may be run to fold a constant.
+//! `hooks` notes each of them; the vectorised node's planner hook asks when the statement's plan is there,
+//! and keeps the plannings apart that nest: a function may be run to fold a constant.
 
 use std::cell::Cell;
 
