@@ -167,7 +167,7 @@ def made_right(path):
 
 def main():
     fix = sys.argv[1:] == ["--fix"]
-    listed = subprocess.run(["git", "ls-files"], cwd=ROOT, check=True, stdout=subprocess.PIPE, text=True).stdout
+    listed = subprocess.run(["git", "ls-files", "--cached", "--others", "--exclude-standard"], cwd=ROOT, check=True, stdout=subprocess.PIPE, text=True).stdout
     faults = 0
     for name in listed.splitlines():
         path = ROOT / name
