@@ -1,9 +1,9 @@
 """No comment and no line of a document is wider than 110 columns; `--fix` wraps what is.
 
 Who calls it: scripts/lint.sh. It looks at full-line comments of Rust, Python and shell files, at docstrings,
-and at the text of Markdown files. Tables, code and headings are left alone, and so are words that are wider
-by themselves (addresses). Only paragraphs with a line that is too wide are wrapped anew, so that a fix
-changes little else.
+and at the text of Markdown files. Tables, code, headings and hidden comments of pages are left alone, and so
+are words that are wider by themselves (addresses). Only paragraphs with a line that is too wide are wrapped
+anew, so that a fix changes little else.
 Limits: comments at the end of a line of code, and those of SQL and of isolation tests, are not looked at.
 """
 
@@ -44,16 +44,21 @@ def wrapped(text, first, rest):
 
 
 def paragraphs(lines):
-    """Pieces of a text: (its lines, whether they may be wrapped)."""
-    piece, is_code = [], False
+    """Pieces of a text: (its lines, whether they may be wrapped). Code and comments of pages stay as they
+    are."""
+    piece, end = [], ""
     for line in lines:
         fence = line.lstrip().startswith("```")
-        if is_code or fence:
+        if end or fence or line.startswith("<!--"):
             if piece:
                 yield piece, True
                 piece = []
             yield [line], False
-            is_code = is_code != fence
+            if not end:
+                end = "```" if fence else "-->"
+                line = line.lstrip()[3:]
+            if end in line:
+                end = ""
             continue
         is_item = bool(ITEM.match(line) or LABEL.match(line))
         is_other = not line.strip() or (bool(MARK.match(line)) and not is_item)
