@@ -22,6 +22,16 @@ pgrx::pg_module_magic!();
 /// Called by the server when it preloads the library at its start, once; processes that it forks have it
 /// then. Whoever loads it later is told to preload it: hooks that saw only part of what a session does would
 /// keep no promise.
+///
+/// Of our functions in one hook the one installed last runs first. So they run in this order, and others'
+/// after them:
+/// - ProcessUtility: `table_am::packing::dead_stripes` (before a VACUUM), `table_am::publication` (after who
+///   publishes), `options` (takes our options out of a statement), `storage::open_stripes` (ends its
+///   stripes);
+/// - planner: `vectorised` (looks at the plan that the others make), `options::hidden`;
+/// - set_rel_pathlist: `table_am::bitmap_paths` (takes paths out), then the others', `planner` (adds ours);
+/// - object_access: `table_am::hooks`, `options`; ExecutorFinish: `table_am::slot_creation`,
+///   `storage::open_stripes`.
 #[allow(non_snake_case)]
 #[pg_guard]
 pub unsafe extern "C-unwind" fn _PG_init() {

@@ -12,14 +12,16 @@ use pgrx::pg_guard;
 use pgrx::pg_sys::{self, Datum, FmgrHookEventType, FmgrInfo, Oid, SysCacheIdentifier};
 
 use crate::host::error::{self, PgSqlErrorCode};
+use crate::host::hooks::Chain;
 
 /// The languages `internal` and `c` (pg_language.dat).
 const INTERNAL: u32 = 12;
 const C: u32 = 13;
 
+static NEXT_NEEDED: Chain<pg_sys::needs_fmgr_hook_type> = Chain::new();
+static NEXT_CALL: Chain<pg_sys::fmgr_hook_type> = Chain::new();
+
 thread_local! {
-    static NEXT_NEEDED: Cell<pg_sys::needs_fmgr_hook_type> = const { Cell::new(None) };
-    static NEXT_CALL: Cell<pg_sys::fmgr_hook_type> = const { Cell::new(None) };
     /// Whether functions of users are refused, and whether one was.
     static REFUSING: Cell<bool> = const { Cell::new(false) };
     static REFUSED: Cell<bool> = const { Cell::new(false) };
@@ -29,10 +31,8 @@ thread_local! {
 pub unsafe fn install() {
     // SAFETY: called once, from _PG_init.
     unsafe {
-        NEXT_NEEDED.set(pg_sys::needs_fmgr_hook);
-        pg_sys::needs_fmgr_hook = Some(is_needed);
-        NEXT_CALL.set(pg_sys::fmgr_hook);
-        pg_sys::fmgr_hook = Some(at_call);
+        NEXT_NEEDED.put_in_front(&raw mut pg_sys::needs_fmgr_hook, Some(is_needed));
+        NEXT_CALL.put_in_front(&raw mut pg_sys::fmgr_hook, Some(at_call));
     }
 }
 
@@ -90,7 +90,7 @@ unsafe extern "C-unwind" fn is_needed(function: Oid) -> bool {
         if REFUSING.get() && !is_in_c(function) {
             refuse();
         }
-        NEXT_NEEDED.get().is_some_and(|next| next(function))
+        NEXT_NEEDED.next().is_some_and(|next| next(function))
     }
 }
 
@@ -107,7 +107,7 @@ unsafe extern "C-unwind" fn at_call(
         if REFUSING.get() && event == FmgrHookEventType::FHET_START && !is_in_c((*function).fn_oid) {
             refuse();
         }
-        if let Some(next) = NEXT_CALL.get() {
+        if let Some(next) = NEXT_CALL.next() {
             next(event, function, argument);
         }
     }

@@ -13,6 +13,7 @@ pub mod error;
 pub mod fmgr;
 pub mod heap_am;
 pub mod heap_tuple;
+pub mod hooks;
 pub mod icu;
 pub mod identity;
 pub mod memory;

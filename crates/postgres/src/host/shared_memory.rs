@@ -7,12 +7,12 @@
 use std::ffi::CStr;
 use std::marker::PhantomData;
 use std::sync::Mutex;
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use pgrx::pg_guard;
 use pgrx::pg_sys;
 
+use super::hooks::Chain;
 use crate::compat;
 
 /// A value of type `T` that all processes share.
@@ -31,8 +31,8 @@ struct Part {
 }
 
 static PARTS: Mutex<Vec<Part>> = Mutex::new(Vec::new());
-static REQUEST: OnceLock<pg_sys::shmem_request_hook_type> = OnceLock::new();
-static STARTUP: OnceLock<pg_sys::shmem_startup_hook_type> = OnceLock::new();
+static REQUEST: Chain<pg_sys::shmem_request_hook_type> = Chain::new();
+static STARTUP: Chain<pg_sys::shmem_startup_hook_type> = Chain::new();
 
 impl<T: Sync> Shared<T> {
     /// A place that is not there yet.
@@ -56,12 +56,8 @@ impl<T: Sync> Shared<T> {
     pub unsafe fn register_and(&'static self, made: unsafe fn()) {
         // SAFETY: hooks are plain globals; nothing else runs yet.
         unsafe {
-            if REQUEST.set(pg_sys::shmem_request_hook).is_ok() {
-                pg_sys::shmem_request_hook = Some(request);
-            }
-            if STARTUP.set(pg_sys::shmem_startup_hook).is_ok() {
-                pg_sys::shmem_startup_hook = Some(startup);
-            }
+            REQUEST.put_in_front(&raw mut pg_sys::shmem_request_hook, Some(request));
+            STARTUP.put_in_front(&raw mut pg_sys::shmem_startup_hook, Some(startup));
         }
         for_parts(|parts| {
             parts.push(Part { name: self.name, bytes: size_of::<T>(), place: &self.place, made })
@@ -83,7 +79,7 @@ fn for_parts(what: impl FnOnce(&mut Vec<Part>)) {
 unsafe extern "C-unwind" fn request() {
     // SAFETY: called by the server when sizes are added up.
     unsafe {
-        if let Some(Some(previous)) = REQUEST.get() {
+        if let Some(previous) = REQUEST.next() {
             pg_sys::ffi::pg_guard_ffi_boundary(|| previous());
         }
         for_parts(|parts| parts.iter().for_each(|part| pg_sys::RequestAddinShmemSpace(part.bytes)));
@@ -94,7 +90,7 @@ unsafe extern "C-unwind" fn request() {
 unsafe extern "C-unwind" fn startup() {
     // SAFETY: called by the server when the memory is there; the lock is held while it is looked up or made.
     unsafe {
-        if let Some(Some(previous)) = STARTUP.get() {
+        if let Some(previous) = STARTUP.next() {
             pg_sys::ffi::pg_guard_ffi_boundary(|| previous());
         }
         let lock = compat::main_lock(compat::SHMEM_INIT_LOCK);

@@ -13,13 +13,13 @@ use super::nodes;
 use super::report::Refusal;
 use super::settings::SHOW_OPTIONS;
 use crate::host::fmgr::{argument, return_null};
+use crate::host::hooks::Chain;
 use crate::host::raw::guarded;
 use crate::host::tree;
 use pgrx::pg_sys::errcodes::PgSqlErrorCode as Code;
 use pgrx::pg_sys::{self, Datum, FunctionCallInfo, Node, NodeTag, Oid, ParamListInfo, PlannedStmt, Query};
 use std::ffi::{CStr, c_char, c_int, c_void};
-
-static mut NEXT: pg_sys::planner_hook_type = None;
+static NEXT: Chain<pg_sys::planner_hook_type> = Chain::new();
 
 /// The function of version 0.2, and its symbol.
 const NAME: &CStr = c"portable_options";
@@ -39,8 +39,7 @@ unsafe extern "C-unwind" {
 
 /// Puts the hook in front of those already there.
 pub unsafe fn register() {
-    NEXT = pg_sys::planner_hook;
-    pg_sys::planner_hook = Some(plan);
+    NEXT.put_in_front(&raw mut pg_sys::planner_hook, Some(plan));
 }
 
 /// Where a mention is met.
@@ -57,7 +56,7 @@ unsafe extern "C-unwind" fn plan(
     parameters: ParamListInfo,
 ) -> *mut PlannedStmt {
     let query = if SHOW_OPTIONS.get() { query } else { guarded(|| without_options(query)) };
-    match NEXT {
+    match NEXT.next() {
         Some(next) => next(query, text, options, parameters),
         None => standard_planner(query, text, options, parameters),
     }

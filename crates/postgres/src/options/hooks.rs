@@ -6,19 +6,17 @@ use super::brin;
 use super::columns;
 use super::frames::{self, Frame};
 use super::{alter, create, nodes};
+use crate::host::hooks::Chain;
 use crate::host::raw::{self, guarded};
 use pgrx::pg_sys::{self, NodeTag, Oid};
 use std::ffi::{c_char, c_int, c_void};
-
-static mut NEXT_UTILITY: pg_sys::ProcessUtility_hook_type = None;
-static mut NEXT_ACCESS: pg_sys::object_access_hook_type = None;
+static NEXT_UTILITY: Chain<pg_sys::ProcessUtility_hook_type> = Chain::new();
+static NEXT_ACCESS: Chain<pg_sys::object_access_hook_type> = Chain::new();
 
 /// Puts both hooks in front of those already there.
 pub unsafe fn register() {
-    NEXT_UTILITY = pg_sys::ProcessUtility_hook;
-    pg_sys::ProcessUtility_hook = Some(utility);
-    NEXT_ACCESS = pg_sys::object_access_hook;
-    pg_sys::object_access_hook = Some(object_access);
+    NEXT_UTILITY.put_in_front(&raw mut pg_sys::ProcessUtility_hook, Some(utility));
+    NEXT_ACCESS.put_in_front(&raw mut pg_sys::object_access_hook, Some(object_access));
 }
 
 #[allow(clippy::too_many_arguments)]
@@ -33,7 +31,7 @@ unsafe extern "C-unwind" fn utility(
     completion: *mut pg_sys::QueryCompletion,
 ) {
     let (depth, plan) = guarded(|| before(plan));
-    let next = NEXT_UTILITY.unwrap_or(raw::standard_ProcessUtility);
+    let next = NEXT_UTILITY.next().unwrap_or(raw::standard_ProcessUtility);
     next(plan, source, read_only_tree, context, parameters, environment, destination, completion);
     guarded(|| after(depth));
 }
@@ -73,7 +71,7 @@ unsafe extern "C-unwind" fn object_access(
     sub_object: c_int,
     argument: *mut c_void,
 ) {
-    if let Some(next) = NEXT_ACCESS {
+    if let Some(next) = NEXT_ACCESS.next() {
         next(access, class, object, sub_object, argument);
     }
     if class == pg_sys::RelationRelationId {

@@ -7,13 +7,12 @@
 //! cmax, which cold rows do not have, one row by a unique index, few by any, and small tables whose rows are
 //! all hot.
 
-use std::sync::OnceLock;
-
 use pgrx::PgList;
 use pgrx::pg_sys::{self, NodeTag};
 
 use super::{cost, index_paths, offered, plan};
 use crate::host::carried;
+use crate::host::hooks::Chain;
 use crate::options;
 use crate::options::settings::{ENABLE_SCAN, vectorised_min_rows};
 use crate::storage::outline;
@@ -24,8 +23,7 @@ const ATTRIBUTE_SHIFT: i32 = 7;
 /// What a columnar scan takes at the least, in units of seq_page_cost (about a microsecond): finding out what
 /// it costs, translating the plan above it, opening a stripe and decoding a chunk.
 const LEAST_SCAN: f64 = 24.0;
-
-static PREVIOUS: OnceLock<pg_sys::set_rel_pathlist_hook_type> = OnceLock::new();
+static PREVIOUS: Chain<pg_sys::set_rel_pathlist_hook_type> = Chain::new();
 
 /// Puts our hook in front of whoever was there.
 ///
@@ -34,9 +32,7 @@ static PREVIOUS: OnceLock<pg_sys::set_rel_pathlist_hook_type> = OnceLock::new();
 pub unsafe fn install() {
     // SAFETY: hooks are plain globals; nothing else runs yet.
     unsafe {
-        if PREVIOUS.set(pg_sys::set_rel_pathlist_hook).is_ok() {
-            pg_sys::set_rel_pathlist_hook = Some(set_rel_pathlist);
-        }
+        PREVIOUS.put_in_front(&raw mut pg_sys::set_rel_pathlist_hook, Some(set_rel_pathlist));
     }
 }
 
@@ -49,7 +45,7 @@ unsafe extern "C-unwind" fn set_rel_pathlist(
     // SAFETY: the planner's own structs, passed on as they came.
     unsafe {
         carried::guarded(|| {
-            if let Some(Some(previous)) = PREVIOUS.get() {
+            if let Some(previous) = PREVIOUS.next() {
                 // The previous hook is C code that may raise an ERROR.
                 pg_sys::ffi::pg_guard_ffi_boundary(|| previous(root, rel, rti, rte));
             }

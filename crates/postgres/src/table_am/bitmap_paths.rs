@@ -6,26 +6,22 @@
 //! subqueries get other paths. (Tables of the command's own level are not scanned again then: their rows are
 //! given.) Called by the planner for each table.
 
-use std::cell::Cell;
-
 use pgrx::pg_sys::{
     self, CmdType, Index, List, NodeTag, Path, PlannerInfo, RTEKind, RangeTblEntry, RelOptInfo,
 };
 
+use crate::host::hooks::Chain;
 use crate::host::raw::guarded;
 use crate::options;
 
-thread_local! {
-    static NEXT: Cell<pg_sys::set_rel_pathlist_hook_type> = const { Cell::new(None) };
-}
+static NEXT: Chain<pg_sys::set_rel_pathlist_hook_type> = Chain::new();
 
 /// Puts the hook in front of those already there: what they add must not lose against a path that is taken
 /// out.
 pub unsafe fn install() {
     // SAFETY: called once, from _PG_init.
     unsafe {
-        NEXT.set(pg_sys::set_rel_pathlist_hook);
-        pg_sys::set_rel_pathlist_hook = Some(pathlist);
+        NEXT.put_in_front(&raw mut pg_sys::set_rel_pathlist_hook, Some(pathlist));
     }
 }
 
@@ -38,7 +34,7 @@ unsafe extern "C-unwind" fn pathlist(
     // SAFETY: called by the planner with live nodes; this frame owns nothing.
     unsafe {
         guarded(|| restrict(root, rel, rte));
-        if let Some(next) = NEXT.get() {
+        if let Some(next) = NEXT.next() {
             next(root, rel, rti, rte);
         }
     }

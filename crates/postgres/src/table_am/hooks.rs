@@ -6,7 +6,6 @@
 //! go. When one is created: packing has done nothing to it. When a function that makes replication slots is
 //! about to run: `slot_creation` looks what comes of it.
 
-use std::cell::Cell;
 use std::ffi::{c_int, c_void};
 
 use pgrx::pg_sys::{self, NodeTag, ObjectAccessType, Oid, PlanState, QueryDesc, ScanState};
@@ -14,23 +13,20 @@ use pgrx::{PgList, pg_guard};
 
 use super::cold_rows::SLOT_WANTS_SYSTEM_COLUMNS;
 use super::{ddl, packing, slot_creation, wanted};
+use crate::host::hooks::Chain;
 use crate::host::raw::{self, guarded};
 use crate::host::relation;
 use crate::options;
 
-thread_local! {
-    static NEXT_START: Cell<pg_sys::ExecutorStart_hook_type> = const { Cell::new(None) };
-    static NEXT_ACCESS: Cell<pg_sys::object_access_hook_type> = const { Cell::new(None) };
-}
+static NEXT_START: Chain<pg_sys::ExecutorStart_hook_type> = Chain::new();
+static NEXT_ACCESS: Chain<pg_sys::object_access_hook_type> = Chain::new();
 
 /// Puts the hooks in place, keeping those of others.
 pub unsafe fn install() {
     // SAFETY: called once, from _PG_init.
     unsafe {
-        NEXT_START.set(pg_sys::ExecutorStart_hook);
-        pg_sys::ExecutorStart_hook = Some(executor_start);
-        NEXT_ACCESS.set(pg_sys::object_access_hook);
-        pg_sys::object_access_hook = Some(object_access);
+        NEXT_START.put_in_front(&raw mut pg_sys::ExecutorStart_hook, Some(executor_start));
+        NEXT_ACCESS.put_in_front(&raw mut pg_sys::object_access_hook, Some(object_access));
         super::publication::install();
         super::packing::install_vacuum_hook();
         slot_creation::install();
@@ -42,7 +38,7 @@ pub unsafe fn install() {
 unsafe extern "C-unwind" fn executor_start(query: *mut QueryDesc, flags: c_int) {
     // SAFETY: the chain is called as the server would call it, from a frame without destructors.
     unsafe {
-        let next = NEXT_START.get().unwrap_or(raw::standard_ExecutorStart);
+        let next = NEXT_START.next().unwrap_or(raw::standard_ExecutorStart);
         next(query, flags);
         guarded(|| {
             if !(*query).planstate.is_null() {
@@ -223,7 +219,7 @@ unsafe extern "C-unwind" fn object_access(
 ) {
     // SAFETY: as above.
     unsafe {
-        if let Some(next) = NEXT_ACCESS.get() {
+        if let Some(next) = NEXT_ACCESS.next() {
             next(access, class, object, sub_object, arg);
         }
         if access == ObjectAccessType::OAT_DROP && class == pg_sys::RelationRelationId && sub_object == 0 {

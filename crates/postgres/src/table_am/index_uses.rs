@@ -17,27 +17,23 @@
 //! planner choose scans for look-ups, those of foreign keys among them. So a btree counts a row a page at the
 //! least.
 
-use std::cell::Cell;
-
 use pgrx::PgList;
 use pgrx::pg_sys::{self, IndexOptInfo, Oid, PlannerInfo, RelOptInfo};
 
+use crate::host::hooks::Chain;
 use crate::host::raw::guarded;
 use crate::options;
 
 /// Pages of a btree about which nothing need be said.
 const FEW_PAGES: u32 = 4;
 
-thread_local! {
-    static NEXT: Cell<pg_sys::get_relation_info_hook_type> = const { Cell::new(None) };
-}
+static NEXT: Chain<pg_sys::get_relation_info_hook_type> = Chain::new();
 
 /// Puts the hook in front of those already there.
 pub unsafe fn install() {
     // SAFETY: called once, from _PG_init.
     unsafe {
-        NEXT.set(pg_sys::get_relation_info_hook);
-        pg_sys::get_relation_info_hook = Some(relation_info);
+        NEXT.put_in_front(&raw mut pg_sys::get_relation_info_hook, Some(relation_info));
     }
 }
 
@@ -49,7 +45,7 @@ unsafe extern "C-unwind" fn relation_info(
 ) {
     // SAFETY: called by the planner with live nodes; this frame owns nothing.
     unsafe {
-        if let Some(next) = NEXT.get() {
+        if let Some(next) = NEXT.next() {
             next(root, table, inhparent, rel);
         }
         if !(*rel).indexlist.is_null() {

@@ -7,7 +7,6 @@
 //! loads that began before it, and then counted. A statement that did nothing, its object being missing,
 //! names none.
 
-use std::cell::Cell;
 use std::ffi::c_char;
 use std::ptr::null_mut;
 
@@ -15,21 +14,19 @@ use pgrx::pg_sys::{self, Datum, NodeTag, Oid, PlannedStmt};
 
 use super::vacuum_counts;
 use crate::compat;
+use crate::host::hooks::Chain;
 use crate::host::raw::{self, guarded};
 use crate::host::{error, relation};
 use crate::options;
 use crate::storage::open_stripes;
 
-thread_local! {
-    static NEXT: Cell<pg_sys::ProcessUtility_hook_type> = const { Cell::new(None) };
-}
+static NEXT: Chain<pg_sys::ProcessUtility_hook_type> = Chain::new();
 
 /// Puts the hook in place, keeping those of others.
 pub unsafe fn install() {
     // SAFETY: called once, from _PG_init.
     unsafe {
-        NEXT.set(pg_sys::ProcessUtility_hook);
-        pg_sys::ProcessUtility_hook = Some(utility);
+        NEXT.put_in_front(&raw mut pg_sys::ProcessUtility_hook, Some(utility));
     }
 }
 
@@ -50,7 +47,7 @@ unsafe extern "C-unwind" fn utility(
             let node = (*statement).utilityStmt;
             if may_publish(node) { pg_sys::copyObjectImpl(node.cast()).cast() } else { null_mut() }
         });
-        let next = NEXT.get().unwrap_or(raw::standard_ProcessUtility);
+        let next = NEXT.next().unwrap_or(raw::standard_ProcessUtility);
         next(statement, query, read_only_tree, context, params, environment, dest, completion);
         if !publishes.is_null() {
             guarded(|| {

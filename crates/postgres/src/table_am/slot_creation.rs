@@ -15,6 +15,7 @@ use pgrx::pg_sys::{self, Oid, QueryDesc};
 
 use super::{publication, vacuum_counts};
 use crate::compat::{self, DecodingSlot};
+use crate::host::hooks::Chain;
 use crate::host::raw::{self, guarded};
 use crate::host::relation;
 use crate::host::shared_memory::Shared;
@@ -27,10 +28,11 @@ struct Expecting {
     known: Vec<DecodingSlot>,
 }
 
+static NEXT: Chain<pg_sys::ExecutorFinish_hook_type> = Chain::new();
+
 thread_local! {
     static EXPECTING: RefCell<Option<Expecting>> = const { RefCell::new(None) };
     static IS_EXPECTING: Cell<bool> = const { Cell::new(false) };
-    static NEXT: Cell<pg_sys::ExecutorFinish_hook_type> = const { Cell::new(None) };
 }
 
 /// Slots that the log knows of, by hash; 0: none.
@@ -46,8 +48,7 @@ pub(super) unsafe fn install() {
     // SAFETY: the caller's promise; all bytes zero are a `Logged`.
     unsafe {
         LOGGED.register();
-        NEXT.set(pg_sys::ExecutorFinish_hook);
-        pg_sys::ExecutorFinish_hook = Some(finish);
+        NEXT.put_in_front(&raw mut pg_sys::ExecutorFinish_hook, Some(finish));
     }
 }
 
@@ -80,7 +81,7 @@ pub(super) unsafe fn expect() {
 unsafe extern "C-unwind" fn finish(query: *mut QueryDesc) {
     // SAFETY: the chain is called as the server would call it, from a frame without destructors.
     unsafe {
-        let next = NEXT.get().unwrap_or(raw::standard_ExecutorFinish);
+        let next = NEXT.next().unwrap_or(raw::standard_ExecutorFinish);
         next(query);
         if IS_EXPECTING.get() {
             guarded(|| tell());

@@ -7,20 +7,18 @@
 //! taken. Invariant: a cursor that could move backwards over the server's plan can move backwards over ours,
 //! through a Materialize node on top.
 
-use std::sync::OnceLock;
-
 use pgrx::PgList;
 use pgrx::pg_sys::{self, ParamListInfo, PlannedStmt, Query};
 
 use super::{candidate, cost, decorrelate, rewrite};
 use crate::host::carried;
+use crate::host::hooks::Chain;
 use crate::options::settings::{ENABLE_VECTORISED, vectorised_min_rows};
 use crate::planner::offered::{Nested, offered};
 
 /// Plans that cost less than this are not made a second time.
 const WORTH: f64 = 200.0;
-
-static PREVIOUS: OnceLock<pg_sys::planner_hook_type> = OnceLock::new();
+static PREVIOUS: Chain<pg_sys::planner_hook_type> = Chain::new();
 
 /// Puts our hook in front of whoever was there.
 ///
@@ -29,9 +27,7 @@ static PREVIOUS: OnceLock<pg_sys::planner_hook_type> = OnceLock::new();
 pub unsafe fn install() {
     // SAFETY: hooks are plain globals; nothing else runs yet.
     unsafe {
-        if PREVIOUS.set(pg_sys::planner_hook).is_ok() {
-            pg_sys::planner_hook = Some(plan);
-        }
+        PREVIOUS.put_in_front(&raw mut pg_sys::planner_hook, Some(plan));
     }
 }
 
@@ -183,11 +179,11 @@ unsafe fn serverside(
 ) -> *mut PlannedStmt {
     // SAFETY: as above; the previous hook is C code that may raise an ERROR.
     unsafe {
-        match PREVIOUS.get() {
-            Some(Some(previous)) => pg_sys::ffi::pg_guard_ffi_boundary(|| {
+        match PREVIOUS.next() {
+            Some(previous) => pg_sys::ffi::pg_guard_ffi_boundary(|| {
                 previous(parse, query_string, cursor_options, bound_params)
             }),
-            _ => pg_sys::standard_planner(parse, query_string, cursor_options, bound_params),
+            None => pg_sys::standard_planner(parse, query_string, cursor_options, bound_params),
         }
     }
 }

@@ -10,7 +10,6 @@
 //! they are written (any access writes them anyway), and, by the running query's list of columns, how an
 //! UPDATE locks cold rows (`table_am::bulk_change`).
 
-use std::cell::Cell;
 use std::ffi::c_char;
 
 use pgrx::pg_sys::{
@@ -19,6 +18,7 @@ use pgrx::pg_sys::{
 };
 
 use super::{any, finish_command, flush_all, settings};
+use crate::host::hooks::Chain;
 use crate::host::nesting::Nesting;
 use crate::host::raw::{self, guarded};
 use crate::storage::delete_bitmap;
@@ -84,29 +84,17 @@ pub(super) fn in_copy() -> bool {
     matches!(innermost(), Some(Frame::Copy))
 }
 
-#[derive(Clone, Copy)]
-struct Hooks {
-    run: pg_sys::ExecutorRun_hook_type,
-    finish: pg_sys::ExecutorFinish_hook_type,
-    utility: pg_sys::ProcessUtility_hook_type,
-}
-
-thread_local! {
-    static PREVIOUS: Cell<Hooks> = const { Cell::new(Hooks { run: None, finish: None, utility: None }) };
-}
+static NEXT_RUN: Chain<pg_sys::ExecutorRun_hook_type> = Chain::new();
+static NEXT_FINISH: Chain<pg_sys::ExecutorFinish_hook_type> = Chain::new();
+static NEXT_UTILITY: Chain<pg_sys::ProcessUtility_hook_type> = Chain::new();
 
 /// Installs the hooks in front of those that are there.
 pub(super) unsafe fn register() {
-    // SAFETY: the server's hook variables are only changed while libraries are loaded, on the main thread.
+    // SAFETY: called from _PG_init.
     unsafe {
-        PREVIOUS.set(Hooks {
-            run: pg_sys::ExecutorRun_hook,
-            finish: pg_sys::ExecutorFinish_hook,
-            utility: pg_sys::ProcessUtility_hook,
-        });
-        pg_sys::ExecutorRun_hook = Some(run);
-        pg_sys::ExecutorFinish_hook = Some(finish);
-        pg_sys::ProcessUtility_hook = Some(utility);
+        NEXT_RUN.put_in_front(&raw mut pg_sys::ExecutorRun_hook, Some(run));
+        NEXT_FINISH.put_in_front(&raw mut pg_sys::ExecutorFinish_hook, Some(finish));
+        NEXT_UTILITY.put_in_front(&raw mut pg_sys::ProcessUtility_hook, Some(utility));
     }
 }
 
@@ -135,7 +123,7 @@ unsafe extern "C-unwind" fn run(
             }
             enter(frame_of(query), query)
         });
-        let next = PREVIOUS.get().run.unwrap_or(raw::standard_ExecutorRun);
+        let next = NEXT_RUN.next().unwrap_or(raw::standard_ExecutorRun);
         next(query, direction, count, execute_once);
         guarded(|| leave(depth));
     }
@@ -154,7 +142,7 @@ unsafe extern "C-unwind" fn finish(query: *mut QueryDesc) {
             });
             (enter(frame_of(query), query), command)
         });
-        let next = PREVIOUS.get().finish.unwrap_or(raw::standard_ExecutorFinish);
+        let next = NEXT_FINISH.next().unwrap_or(raw::standard_ExecutorFinish);
         next(query);
         guarded(|| {
             leave(depth);
@@ -203,7 +191,7 @@ unsafe extern "C-unwind" fn utility(
     // SAFETY: as above.
     unsafe {
         let before = guarded(|| before_utility(statement));
-        let next = PREVIOUS.get().utility.unwrap_or(raw::standard_ProcessUtility);
+        let next = NEXT_UTILITY.next().unwrap_or(raw::standard_ProcessUtility);
         next(statement, text, read_only_tree, context, params, environment, dest, completion);
         if let Some((depth, first)) = before {
             guarded(|| {

@@ -7,7 +7,6 @@
 //! does the same. Invariants: nobody is waited for, and a table that cannot be had at once is left alone; who
 //! may not vacuum a table takes nothing out of it.
 
-use std::cell::Cell;
 use std::ffi::{c_char, c_int};
 
 use pgrx::PgList;
@@ -15,21 +14,19 @@ use pgrx::pg_sys::{self, NodeTag, Oid, PlannedStmt, VacuumStmt};
 
 use super::{as_owner, merge, obstacle};
 use crate::compat;
+use crate::host::hooks::Chain;
 use crate::host::raw::{self, guarded};
 use crate::host::relation;
 use crate::options;
 use crate::table_am::publication;
 
-thread_local! {
-    static NEXT: Cell<pg_sys::ProcessUtility_hook_type> = const { Cell::new(None) };
-}
+static NEXT: Chain<pg_sys::ProcessUtility_hook_type> = Chain::new();
 
 /// Puts the hook in place, keeping those of others.
 pub(in crate::table_am) unsafe fn install() {
     // SAFETY: called once, from _PG_init.
     unsafe {
-        NEXT.set(pg_sys::ProcessUtility_hook);
-        pg_sys::ProcessUtility_hook = Some(utility);
+        NEXT.put_in_front(&raw mut pg_sys::ProcessUtility_hook, Some(utility));
     }
 }
 
@@ -55,7 +52,7 @@ unsafe extern "C-unwind" fn utility(
                 }
             });
         }
-        let next = NEXT.get().unwrap_or(raw::standard_ProcessUtility);
+        let next = NEXT.next().unwrap_or(raw::standard_ProcessUtility);
         next(statement, query, read_only_tree, context, params, environment, dest, completion);
     }
 }
