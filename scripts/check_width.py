@@ -80,7 +80,7 @@ def fixed(lines, prefix):
     result = []
     for piece, is_text in paragraphs(lines):
         if not is_text or not any(len(prefix + line) > WIDTH for line in piece):
-            result += [(prefix + line).rstrip() for line in piece]
+            result += [prefix + line if line else prefix.rstrip() for line in piece]
             continue
         head = ITEM.match(piece[0])
         indent = head.group(0) if head else piece[0][: len(piece[0]) - len(piece[0].lstrip())]
@@ -89,8 +89,8 @@ def fixed(lines, prefix):
     return result
 
 
-def comments(source, pattern, docstrings):
-    """A source file with its comments wrapped. `docstrings` are ranges of lines."""
+def comments(source, pattern, inside):
+    """A source file with its comments wrapped. `inside`: the lines that are within strings."""
     result, block, shape = [], [], None
 
     def flush():
@@ -100,11 +100,7 @@ def comments(source, pattern, docstrings):
         block, shape = [], None
 
     for number, line in enumerate(source):
-        if number in docstrings:
-            flush()
-            result.append(line)
-            continue
-        found = pattern.match(line)
+        found = None if number in inside else pattern.match(line)
         if found and (found.group(3) or not found.group(4)):
             mine = f"{found.group(1)}{found.group(2)} "
             if mine != shape:
@@ -136,6 +132,7 @@ def strings(text):
 
 
 def wrapped_docstrings(lines, ranges):
+    """The lines of a Python file with its docstrings wrapped. `ranges` say where they are."""
     for span in sorted(ranges, key=lambda span: -span.start):
         body = lines[span.start : span.stop]
         indent = body[0][: len(body[0]) - len(body[0].lstrip())]
@@ -156,29 +153,30 @@ def wrapped_docstrings(lines, ranges):
     return lines
 
 
-def made_right(path):
+def with_width(path):
+    """The text of a file, and the same with what is too wide wrapped."""
     text = path.read_text(encoding="utf-8")
     lines = text.split("\n")
     if path.suffix == ".md":
         return text, "\n".join(fixed(lines, ""))
     inside = strings(text) if path.suffix == ".py" else set()
+    lines = comments(lines, COMMENT[path.suffix], inside)
     if path.suffix == ".py":
-        wide = comments(lines, COMMENT[path.suffix], inside)
-        lines = wrapped_docstrings(wide, docstrings("\n".join(wide)))
-    else:
-        lines = comments(lines, COMMENT[path.suffix], inside)
+        lines = wrapped_docstrings(lines, docstrings("\n".join(lines)))
     return text, "\n".join(lines)
 
 
 def main():
     fix = sys.argv[1:] == ["--fix"]
-    listed = subprocess.run(["git", "ls-files", "--cached", "--others", "--exclude-standard"], cwd=ROOT, check=True, stdout=subprocess.PIPE, text=True).stdout
+    # Also files that are not committed yet.
+    list_files = ["git", "ls-files", "--cached", "--others", "--exclude-standard"]
+    listed = subprocess.run(list_files, cwd=ROOT, check=True, stdout=subprocess.PIPE, text=True)
     faults = 0
-    for name in listed.splitlines():
+    for name in listed.stdout.splitlines():
         path = ROOT / name
         if not path.exists() or (path.suffix != ".md" and path.suffix not in COMMENT):
             continue
-        text, right = made_right(path)
+        text, right = with_width(path)
         if text == right:
             continue
         if fix:
