@@ -1,6 +1,6 @@
 //! The only place that knows which major version of the server this is built for.
 //!
-//! Each version is one file with the same names; the rest of the crate uses them through this module.
+//! Each version is one folder with the same names; the rest of the crate uses them through this module.
 
 #[cfg(feature = "pg15")]
 mod pg15;

@@ -1,0 +1,136 @@
+//! PostgreSQL 15: what catalogs say of partitions, collations, functions and aggregates.
+
+use std::ffi::{c_char, c_void};
+
+use pgrx::pg_sys;
+use pgrx::pg_sys::ffi::pg_guard_ffi_boundary;
+
+mod c {
+    use pgrx::pg_sys::{List, Oid};
+    use std::ffi::c_int;
+    unsafe extern "C-unwind" {
+        pub fn get_partition_ancestors(table: Oid) -> *mut List;
+        pub fn find_all_inheritors(table: Oid, lock: c_int, parents: *mut *mut List) -> *mut List;
+    }
+}
+
+/// The partitioned tables above a partition, nearest first, as a list of OIDs.
+pub unsafe fn partition_ancestors(table: pg_sys::Oid) -> *mut pg_sys::List {
+    // SAFETY: as above.
+    unsafe { pg_guard_ffi_boundary(|| c::get_partition_ancestors(table)) }
+}
+
+/// A table and all that inherit from it, partitions included, as a list of OIDs. Locks none of them.
+pub unsafe fn inheritors(table: pg_sys::Oid) -> *mut pg_sys::List {
+    // SAFETY: as above.
+    unsafe {
+        pg_guard_ffi_boundary(|| c::find_all_inheritors(table, pg_sys::NoLock as i32, std::ptr::null_mut()))
+    }
+}
+
+/// The first fields of the server's `pg_locale_struct`.
+#[repr(C)]
+struct PgLocale {
+    provider: c_char,
+    deterministic: bool,
+    /// A `locale_t` where the provider is the C library; ICU's name of the locale where it is ICU.
+    locale: *mut c_void,
+    /// ICU's collator.
+    collator: *const c_void,
+}
+
+/// What orders the text of a collation.
+#[derive(Debug, Clone, Copy)]
+pub enum Locale {
+    /// The C library's locale, null for that of the process.
+    C(*mut c_void),
+    /// A collator of ICU.
+    Icu(*const c_void),
+    /// Something else.
+    Other,
+}
+
+/// What orders the text of a collation.
+pub unsafe fn locale(collation: pg_sys::Oid) -> Locale {
+    unsafe extern "C-unwind" {
+        fn pg_newlocale_from_collation(collation: pg_sys::Oid) -> *mut PgLocale;
+    }
+    // SAFETY: a call into the server, guarded so that its ERROR unwinds; what it gives lives as long as the
+    // process.
+    unsafe {
+        let locale = pg_guard_ffi_boundary(|| pg_newlocale_from_collation(collation));
+        if locale.is_null() {
+            return Locale::C(std::ptr::null_mut());
+        }
+        match (*locale).provider as u8 {
+            pg_sys::COLLPROVIDER_LIBC => Locale::C((*locale).locale),
+            pg_sys::COLLPROVIDER_ICU => Locale::Icu((*locale).collator),
+            _ => Locale::Other,
+        }
+    }
+}
+
+/// Whether the current user may call a function.
+pub unsafe fn may_execute(function: pg_sys::Oid) -> bool {
+    // SAFETY: a catalog look-up.
+    unsafe {
+        let mode = pg_sys::ACL_EXECUTE;
+        pg_sys::pg_proc_aclcheck(function, pg_sys::GetUserId(), mode) == pg_sys::AclResult::ACLCHECK_OK
+    }
+}
+
+/// How many columns the key has by which a partition's table is divided; 0 where there is none any more.
+pub unsafe fn partition_key_columns(partition: pg_sys::Oid) -> i32 {
+    unsafe extern "C-unwind" {
+        fn get_partition_parent(relid: pg_sys::Oid, even_if_detached: bool) -> pg_sys::Oid;
+    }
+    // SAFETY: catalog look-ups; the fixed part of a row of pg_partitioned_table begins with its table, the
+    // strategy and the number of columns.
+    unsafe {
+        let table = pg_guard_ffi_boundary(|| get_partition_parent(partition, true));
+        let cache = pg_sys::SysCacheIdentifier::PARTRELID as i32;
+        let tuple = pg_sys::SearchSysCache1(cache, table.into());
+        if tuple.is_null() {
+            return 0;
+        }
+        let row = &*pg_sys::GETSTRUCT(tuple).cast::<PartitionedTable>();
+        let columns = i32::from(row.columns);
+        pg_sys::ReleaseSysCache(tuple);
+        columns
+    }
+}
+
+/// The first columns of pg_partitioned_table.
+#[repr(C)]
+struct PartitionedTable {
+    table: pg_sys::Oid,
+    strategy: c_char,
+    columns: i16,
+}
+
+/// Numbers of columns of `pg_aggregate`.
+pub mod aggregate_column {
+    /// The transition function.
+    pub const STEP: i16 = 4;
+    /// The final function.
+    pub const LAST: i16 = 5;
+    /// Whether the final function gets further arguments.
+    pub const LAST_EXTRA: i16 = 12;
+    /// The initial state.
+    pub const INITIAL: i16 = 21;
+}
+
+/// Whether two values of one type have the same bytes.
+pub unsafe fn same_bytes(one: pg_sys::Datum, other: pg_sys::Datum, by_value: bool, length: i16) -> bool {
+    unsafe extern "C-unwind" {
+        fn datumIsEqual(
+            one: pg_sys::Datum,
+            other: pg_sys::Datum,
+            by_value: bool,
+            length: std::ffi::c_int,
+        ) -> bool;
+    }
+    // SAFETY: a call into the server, guarded so that its ERROR unwinds; the values are of the type that is
+    // described.
+    unsafe { pg_guard_ffi_boundary(|| datumIsEqual(one, other, by_value, length.into())) }
+}

@@ -1,0 +1,154 @@
+//! PostgreSQL 15: a table's rows written anew into another file.
+
+use std::ffi::{c_char, c_void};
+
+use pgrx::pg_sys::ffi::pg_guard_ffi_boundary;
+use pgrx::pg_sys::{self, Relation, TransactionId};
+
+/// Whether rows may be taken away that a snapshot still sees, which then is to meet an ERROR
+/// (`old_snapshot_threshold`, which newer servers do not have).
+pub fn may_outlive_rows() -> bool {
+    // SAFETY: a plain setting of the server's.
+    unsafe { pg_sys::old_snapshot_threshold >= 0 }
+}
+
+/// The type of `relpersistence` in callbacks.
+pub type Persistence = c_char;
+
+mod c {
+    use pgrx::pg_sys::{HeapTuple, MultiXactId, Oid, Relation, TransactionId};
+    use std::ffi::{c_char, c_int, c_void};
+    unsafe extern "C-unwind" {
+        pub fn make_new_heap(old: Oid, tablespace: Oid, method: Oid, persistence: c_char, lock: c_int)
+        -> Oid;
+        pub fn finish_heap_swap(
+            old: Oid,
+            new: Oid,
+            is_system_catalog: bool,
+            swap_toast_by_content: bool,
+            check_constraints: bool,
+            is_internal: bool,
+            frozen: TransactionId,
+            cutoff: MultiXactId,
+            persistence: c_char,
+        );
+        pub fn begin_heap_rewrite(
+            old: Relation,
+            new: Relation,
+            oldest_xmin: TransactionId,
+            freeze: TransactionId,
+            freeze_multi: MultiXactId,
+        ) -> *mut c_void;
+        pub fn rewrite_heap_tuple(state: *mut c_void, old: HeapTuple, new: HeapTuple);
+        pub fn rewrite_heap_dead_tuple(state: *mut c_void, old: HeapTuple) -> bool;
+        pub fn end_heap_rewrite(state: *mut c_void);
+    }
+}
+
+/// Makes an empty table like `old` that is to take its place. Returns its OID.
+pub unsafe fn make_new_heap(
+    old: pg_sys::Oid,
+    tablespace: pg_sys::Oid,
+    method: pg_sys::Oid,
+    persistence: Persistence,
+    lock: i32,
+) -> pg_sys::Oid {
+    // SAFETY: a call into the server, guarded so that its ERROR unwinds.
+    unsafe { pg_guard_ffi_boundary(|| c::make_new_heap(old, tablespace, method, persistence, lock)) }
+}
+
+/// What a rewrite of a table may drop and freeze.
+pub struct RewriteLimits {
+    /// Rows that were dead before are dead to every snapshot.
+    pub oldest_xmin: TransactionId,
+    /// Older inserters are frozen; becomes the table's relfrozenxid.
+    pub freeze: TransactionId,
+    /// The same for locks that several hold.
+    pub freeze_multi: pg_sys::MultiXactId,
+}
+
+/// The limits for a rewrite of `rel` now, as CLUSTER takes them.
+pub unsafe fn rewrite_limits(rel: Relation) -> RewriteLimits {
+    // SAFETY: rel is open and locked.
+    unsafe {
+        let (mut oldest_xmin, mut freeze) = (pg_sys::InvalidTransactionId, pg_sys::InvalidTransactionId);
+        let (mut oldest_multi, mut freeze_multi) = Default::default();
+        pg_sys::vacuum_set_xid_limits(
+            rel,
+            0,
+            0,
+            0,
+            0,
+            &raw mut oldest_xmin,
+            &raw mut oldest_multi,
+            &raw mut freeze,
+            &raw mut freeze_multi,
+        );
+        // A snapshot that the server would let meet an ERROR in heap pages finds no such in stripes.
+        if may_outlive_rows() {
+            oldest_xmin = pg_sys::GetOldestNonRemovableTransactionId(rel);
+            freeze = pg_sys::TransactionIdOlder(freeze, oldest_xmin);
+        }
+        // What pg_class says must not go backwards.
+        let form = (*rel).rd_rel;
+        if pg_sys::TransactionIdPrecedes(freeze, (*form).relfrozenxid) {
+            freeze = (*form).relfrozenxid;
+        }
+        if pg_sys::MultiXactIdPrecedes(freeze_multi, (*form).relminmxid) {
+            freeze_multi = (*form).relminmxid;
+        }
+        RewriteLimits { oldest_xmin, freeze, freeze_multi }
+    }
+}
+
+/// Gives `old` the files of `new`, drops `new` and builds the indexes of `old` anew.
+pub unsafe fn finish_heap_swap(
+    old: pg_sys::Oid,
+    new: pg_sys::Oid,
+    limits: &RewriteLimits,
+    persistence: Persistence,
+) {
+    let (frozen, cutoff) = (limits.freeze, limits.freeze_multi);
+    // SAFETY: as above.
+    unsafe {
+        pg_guard_ffi_boundary(|| {
+            c::finish_heap_swap(old, new, false, false, false, true, frozen, cutoff, persistence);
+        });
+    }
+}
+
+/// The server's own rewrite of heap pages, which keeps who wrote a row, who killed it, and which version
+/// follows which. While one is going on nobody else adds pages to the
+/// new file.
+pub struct HeapRewrite(*mut c_void);
+
+impl HeapRewrite {
+    /// Begins one, behind the last block of `new`.
+    pub unsafe fn begin(old: Relation, new: Relation, limits: &RewriteLimits) -> Self {
+        let RewriteLimits { oldest_xmin, freeze, freeze_multi } = *limits;
+        // SAFETY: both are open and locked; a call into the server, guarded so that its ERROR unwinds.
+        unsafe {
+            Self(pg_guard_ffi_boundary(|| c::begin_heap_rewrite(old, new, oldest_xmin, freeze, freeze_multi)))
+        }
+    }
+
+    /// Writes `new`, a tuple of its own, with what the header of `old` says of who sees it.
+    pub unsafe fn write(&mut self, old: pg_sys::HeapTuple, new: pg_sys::HeapTuple) {
+        // SAFETY: as above.
+        unsafe { pg_guard_ffi_boundary(|| c::rewrite_heap_tuple(self.0, old, new)) }
+    }
+
+    /// Tells of a tuple that is dead to everybody, and so is what it has replaced.
+    pub unsafe fn leave_out(&mut self, old: pg_sys::HeapTuple) {
+        // SAFETY: as above.
+        unsafe {
+            pg_guard_ffi_boundary(|| c::rewrite_heap_dead_tuple(self.0, old));
+        }
+    }
+
+    /// Writes what is left.
+    pub unsafe fn end(self) {
+        // SAFETY: as above.
+        unsafe { pg_guard_ffi_boundary(|| c::end_heap_rewrite(self.0)) }
+    }
+}

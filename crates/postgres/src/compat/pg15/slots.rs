@@ -1,0 +1,46 @@
+//! PostgreSQL 15: replication slots.
+
+use pgrx::pg_sys;
+
+use super::locks::{REPLICATION_SLOT_LOCK, main_lock};
+
+/// A logical replication slot of this database whose output plugin does not go by publications.
+#[derive(Clone, PartialEq, Eq)]
+pub struct DecodingSlot {
+    /// Its name.
+    pub name: String,
+    /// Its output plugin; empty while the slot is being made.
+    pub plugin: String,
+}
+
+/// The logical replication slots of this database whose output plugins do not go by publications, at most
+/// `limit` of them. One that has no plugin yet is among them; one that was invalidated, so that nobody can
+/// read from it any more, is not. A look at shared memory.
+pub unsafe fn decoding_slots(limit: usize) -> Vec<DecodingSlot> {
+    // SAFETY: the server's array of slots, under the lock that keeps slots from coming and going.
+    unsafe {
+        if pg_sys::wal_level < pg_sys::WalLevel::WAL_LEVEL_LOGICAL as i32 {
+            return Vec::new();
+        }
+        let count = usize::try_from(pg_sys::max_replication_slots).unwrap_or(0);
+        let first =
+            (&raw mut (*pg_sys::ReplicationSlotCtl).replication_slots).cast::<pg_sys::ReplicationSlot>();
+        let text = |name: &pg_sys::NameData| {
+            let bytes = name.data.iter().map(|&byte| byte as u8).take_while(|&byte| byte != 0);
+            String::from_utf8_lossy(&bytes.collect::<Vec<_>>()).into_owned()
+        };
+        let lock = main_lock(REPLICATION_SLOT_LOCK);
+        pg_sys::LWLockAcquire(lock, pg_sys::LWLockMode::LW_SHARED);
+        let slots = (0..count).map(|at| first.add(at)).filter_map(|slot| {
+            let data = &(*slot).data;
+            if !(*slot).in_use || data.database != pg_sys::MyDatabaseId || data.invalidated_at != 0 {
+                return None;
+            }
+            let plugin = text(&data.plugin);
+            (plugin != "pgoutput").then(|| DecodingSlot { name: text(&data.name), plugin })
+        });
+        let found = slots.take(limit).collect();
+        pg_sys::LWLockRelease(lock);
+        found
+    }
+}

@@ -1,0 +1,86 @@
+//! PostgreSQL 15: the cumulative statistics, and what a process has used.
+
+use pgrx::pg_sys::ffi::pg_guard_ffi_boundary;
+use pgrx::pg_sys::{self, Relation};
+
+/// Has the shared statistics say how many live and dead rows a table has, once this backend has told what it
+/// has counted and not told yet. Nothing where there is no entry.
+pub unsafe fn set_row_counts(rel: Relation, live: i64, dead: i64) {
+    /// What utils/pgstat_internal.h calls PgStat_EntryRef: its first fields.
+    #[repr(C)]
+    struct EntryRef {
+        hash_entry: *mut std::ffi::c_void,
+        shared: *mut SharedRelation,
+    }
+    /// PgStatShared_Relation.
+    #[repr(C)]
+    struct SharedRelation {
+        magic: u32,
+        lock: pg_sys::LWLock,
+        counts: pg_sys::PgStat_StatTabEntry,
+    }
+    unsafe extern "C-unwind" {
+        fn pgstat_get_entry_ref_locked(
+            kind: i32,
+            database: pg_sys::Oid,
+            object: pg_sys::Oid,
+            nowait: bool,
+        ) -> *mut EntryRef;
+        fn pgstat_unlock_entry(entry: *mut EntryRef);
+    }
+    /// PGSTAT_KIND_RELATION.
+    const RELATION: i32 = 2;
+    // SAFETY: rel is open. Calls into the server, guarded so that an ERROR unwinds; between lock and unlock
+    // are stores only.
+    unsafe {
+        let info = (*rel).pgstat_info;
+        if info.is_null() && !(*rel).pgstat_enabled {
+            return;
+        }
+        let untold = if info.is_null() {
+            (0, 0)
+        } else {
+            ((*info).t_counts.t_delta_live_tuples, (*info).t_counts.t_delta_dead_tuples)
+        };
+        pg_guard_ffi_boundary(|| {
+            let database =
+                if (*(*rel).rd_rel).relisshared { pg_sys::Oid::INVALID } else { pg_sys::MyDatabaseId };
+            let entry = pgstat_get_entry_ref_locked(RELATION, database, (*rel).rd_id, false);
+            if !entry.is_null() {
+                let counts = &raw mut (*(*entry).shared).counts;
+                (*counts).n_live_tuples = live - untold.0;
+                (*counts).n_dead_tuples = dead - untold.1;
+                pgstat_unlock_entry(entry);
+            }
+        });
+        pg_sys::pgstat_force_next_flush();
+    }
+}
+
+/// What a process has used of the machine since some moment, as the server's log has it.
+pub struct Usage([u64; 32]);
+
+mod usage {
+    unsafe extern "C-unwind" {
+        pub fn pg_rusage_init(usage: *mut u64);
+        pub fn pg_rusage_show(usage: *const u64) -> *const std::ffi::c_char;
+    }
+}
+
+impl Usage {
+    /// From now on.
+    pub unsafe fn now() -> Self {
+        let mut usage = [0; 32];
+        // SAFETY: the server's struct is a timeval and a rusage, 160 bytes; neither call raises an ERROR.
+        unsafe { usage::pg_rusage_init(usage.as_mut_ptr()) };
+        Self(usage)
+    }
+
+    /// In the server's words.
+    pub unsafe fn show(&self) -> String {
+        // SAFETY: as above; a string of the server's that lasts until the next call.
+        unsafe {
+            std::ffi::CStr::from_ptr(usage::pg_rusage_show(self.0.as_ptr())).to_string_lossy().into_owned()
+        }
+    }
+}

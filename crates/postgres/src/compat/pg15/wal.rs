@@ -1,0 +1,91 @@
+//! PostgreSQL 15: WAL records of the server's that we write.
+
+use pgrx::pg_sys::{self, BlockNumber, Buffer, Relation, TransactionId};
+
+use super::files::{FileLocator, locator};
+use crate::host::{buffer, relation};
+
+/// Logs that rows which `newest` and older transactions have killed are about to lose their traces: a standby
+/// replays it by ending queries that may still see such a row. (The record is the one of a btree page that is
+/// used again.)
+pub unsafe fn log_conflict_horizon(rel: Relation, newest: TransactionId) {
+    const XLOG_BTREE_REUSE_PAGE: u8 = 0xD0;
+    #[repr(C)]
+    struct ReusePage {
+        locator: FileLocator,
+        block: BlockNumber,
+        newest: u64,
+    }
+    // SAFETY: rel is open; the record's data is copied by the server.
+    unsafe {
+        let next = pg_sys::ReadNextFullTransactionId().value;
+        let (epoch, newest) = (next >> 32, u64::from(newest.into_inner()));
+        // Of the epoch before where the counter has wrapped since.
+        let epoch = if newest > next & u64::from(u32::MAX) { epoch.saturating_sub(1) } else { epoch };
+        let mut record = ReusePage { locator: locator(rel), block: 0, newest: epoch << 32 | newest };
+        pg_sys::XLogBeginInsert();
+        pg_sys::XLogRegisterData((&raw mut record).cast(), size_of::<ReusePage>() as i32);
+        pg_sys::XLogInsert(pg_sys::RmgrIds::RM_BTREE_ID as u8, XLOG_BTREE_REUSE_PAGE);
+    }
+}
+
+/// Logs that xmax and its bits on a row's version have changed: somebody has locked the row by an older
+/// version. `cleared`: its page was all-frozen in the visibility map before. In a critical section; the page
+/// is locked.
+pub unsafe fn log_version_locked(rel: Relation, page: Buffer, tuple: &pg_sys::HeapTupleData, cleared: bool) {
+    const XLOG_HEAP2_LOCK_UPDATED: u8 = 0x60;
+    #[repr(C)]
+    struct LockUpdated {
+        xmax: TransactionId,
+        offset: u16,
+        bits: u8,
+        flags: u8,
+    }
+    // SAFETY: the record's data is copied by the server.
+    unsafe {
+        if !relation::needs_wal(rel) {
+            return;
+        }
+        let header = tuple.t_data;
+        let of = |word: u16, server: u32, ours: u8| if u32::from(word) & server != 0 { ours } else { 0 };
+        let (one, two) = ((*header).t_infomask, (*header).t_infomask2);
+        let mut record = LockUpdated {
+            xmax: (*header).t_choice.t_heap.t_xmax,
+            offset: tuple.t_self.ip_posid,
+            bits: of(one, pg_sys::HEAP_XMAX_IS_MULTI, 0x01)
+                | of(one, pg_sys::HEAP_XMAX_LOCK_ONLY, 0x02)
+                | of(one, pg_sys::HEAP_XMAX_EXCL_LOCK, 0x04)
+                | of(one, pg_sys::HEAP_XMAX_KEYSHR_LOCK, 0x08)
+                | of(two, pg_sys::HEAP_KEYS_UPDATED, 0x10),
+            flags: u8::from(cleared),
+        };
+        pg_sys::XLogBeginInsert();
+        pg_sys::XLogRegisterBuffer(0, page, pg_sys::REGBUF_STANDARD as u8);
+        pg_sys::XLogRegisterData((&raw mut record).cast(), size_of::<LockUpdated>() as i32);
+        let at = pg_sys::XLogInsert(pg_sys::RmgrIds::RM_HEAP2_ID as u8, XLOG_HEAP2_LOCK_UPDATED);
+        buffer::set_lsn(buffer::page(page), at);
+    }
+}
+
+/// Logs that these line pointers of a page of a heap table have been made dead, and that no snapshot has
+/// anything to say about their tuples. In a critical section; the page is locked for cleanup.
+pub unsafe fn log_made_dead(page: Buffer, offsets: &mut [u16]) {
+    const XLOG_HEAP2_PRUNE: u8 = 0x10;
+    #[repr(C)]
+    struct Prune {
+        newest: TransactionId,
+        redirected: u16,
+        dead: u16,
+    }
+    // SAFETY: the record's data is copied by the server.
+    unsafe {
+        let dead = offsets.len() as u16;
+        let mut record = Prune { newest: pg_sys::InvalidTransactionId, redirected: 0, dead };
+        pg_sys::XLogBeginInsert();
+        pg_sys::XLogRegisterData((&raw mut record).cast(), size_of::<Prune>() as i32);
+        pg_sys::XLogRegisterBuffer(0, page, pg_sys::REGBUF_STANDARD as u8);
+        pg_sys::XLogRegisterBufData(0, offsets.as_mut_ptr().cast(), size_of_val(offsets) as i32);
+        let at = pg_sys::XLogInsert(pg_sys::RmgrIds::RM_HEAP2_ID as u8, XLOG_HEAP2_PRUNE);
+        buffer::set_lsn(buffer::page(page), at);
+    }
+}
