@@ -40,15 +40,11 @@ pub unsafe fn plain_payload<'a>(pointer: *const pg_sys::varlena) -> &'a [u8] {
     }
 }
 
-/// The bytes of a variable-length datum, detoasted.
+/// A copy of the bytes of a variable-length datum, detoasted.
 ///
 /// # Safety
 /// The datum is a non-null variable-length value.
 pub unsafe fn bytes_of(datum: pg_sys::Datum) -> Vec<u8> {
-    // SAFETY: detoasting gives a plain varlena; its own header says how long it is.
-    unsafe {
-        let value = pg_sys::pg_detoast_datum_packed(datum.cast_mut_ptr());
-        let start = varlena::vardata_any(value).cast::<u8>();
-        std::slice::from_raw_parts(start, varlena::varsize_any_exhdr(value)).to_vec()
-    }
+    // SAFETY: the caller's promise.
+    unsafe { with_payload(datum.cast_mut_ptr(), <[u8]>::to_vec) }
 }

@@ -10,8 +10,8 @@
 use pgrx::pg_sys::{self, CommandId, HeapTuple, ItemPointerData, Relation, TransactionId};
 
 use super::side_table::SideTable;
+use super::tid;
 use crate::host::{buffer, critical, error, relation};
-use crate::storage::tid;
 
 /// Which snapshots see a directory row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

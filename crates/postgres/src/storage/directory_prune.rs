@@ -13,8 +13,8 @@ use super::directory::StripeEntry;
 use super::directory_cursor::walk;
 use super::directory_scan;
 use super::side_table::SideTable;
+use super::tid;
 use crate::host::buffer;
-use crate::storage::tid;
 
 /// Has the server prune the pages that hold rows of replaced stripes of a storage id.
 pub unsafe fn prune(storage_id: u64) {

@@ -21,8 +21,8 @@ use super::horizon::Horizon;
 use super::metapage;
 use super::pages::BlockRun;
 use super::side_table::{Cursor, SideTable};
+use super::tid;
 use crate::compat;
-use crate::storage::tid;
 
 /// Calls `with` for each stripe that `snapshot` sees, in order of first row numbers. Reservations are left
 /// out.

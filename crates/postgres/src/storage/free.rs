@@ -10,12 +10,12 @@
 use pgrx::pg_sys::{self, BlockNumber, Buffer, Relation};
 
 use super::directory::StripeEntry;
+use super::hot_runs;
 use super::page_header::{self, Header, PageOwner, Parsed};
 use super::pages::BlockRun;
 use super::{directory_prune, directory_scan, metapage, spare, visibility_bits};
 use crate::host::buffer::{PAGE_BYTES, PAGE_HEADER_BYTES};
 use crate::host::{buffer, relation};
-use crate::storage::hot_runs;
 
 /// Frees what can be freed; returns the number of pages.
 pub unsafe fn reclaim(rel: Relation, strategy: pg_sys::BufferAccessStrategy) -> u64 {

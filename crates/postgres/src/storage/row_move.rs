@@ -15,7 +15,7 @@ use pgrx::pg_sys::{self, CommandId, Datum, ItemPointerData, TransactionId};
 use super::directory;
 use super::side_indexes::Indexes;
 use super::side_table::{Compare, SideTable};
-use crate::storage::tid;
+use super::tid;
 
 /// Number of columns of `engine.row_move`.
 pub(super) const COLUMNS: usize = 4;

@@ -15,10 +15,10 @@ use pgrx::pg_sys::{self, Datum, FmgrInfo, ItemPointerData, Oid, Relation, Snapsh
 
 use super::outline;
 use super::side_table_heap::may_lack_rows;
+use super::tid;
 use crate::compat;
 use crate::host::short_calls::{self as raw, together};
 use crate::host::{buffer, error, heap_tuple, relation};
-use crate::storage::tid;
 
 /// Columns of the widest catalog.
 const MOST_COLUMNS: usize = super::directory::COLUMNS;

@@ -13,10 +13,10 @@ use std::ops::Range;
 
 use pgrx::pg_sys::{self, BlockNumber, Buffer, Relation};
 
+use super::hot_runs;
 use super::{directory_scan, metapage};
 use crate::host::buffer::PAGE_BYTES;
 use crate::host::{buffer, relation};
-use crate::storage::hot_runs;
 
 /// Bytes that the free space map tells of a page with a row on it, at most: those of a page with none are
 /// 8,160.

@@ -14,10 +14,10 @@ use pgrx::pg_sys::{self, CommandId, Relation, ResourceOwner};
 
 use super::directory::StripeEntry;
 use super::directory_scan::Unchangeable;
+use super::tid;
 use super::{delete_bitmap, directory_places, directory_scan, open_stripes};
 use crate::compat;
 use crate::host::{error, relation};
-use crate::storage::tid;
 
 /// Stripes that a transaction locks one by one.
 const MOST: usize = 64;

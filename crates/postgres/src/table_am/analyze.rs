@@ -25,8 +25,7 @@ use crate::host::heap_am::heap_guarded;
 use crate::host::{random, relation};
 use crate::storage::directory::StripeEntry;
 use crate::storage::row_proxy::{self, Tombstones};
-use crate::storage::tid;
-use crate::storage::{directory_scan, metapage};
+use crate::storage::{directory_scan, metapage, tid};
 
 /// Rows that ANALYZE takes per unit of statistics target (the server's own constant).
 const ROWS_PER_TARGET: f64 = 300.0;

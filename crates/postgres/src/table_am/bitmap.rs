@@ -14,8 +14,7 @@ use super::moved;
 use super::scan::{self, Scan};
 use crate::compat;
 use crate::host::heap_am::{heap_direct, heap_guarded};
-use crate::storage::row_proxy;
-use crate::storage::tid;
+use crate::storage::{row_proxy, tid};
 
 /// What a bitmap scan keeps between calls.
 #[derive(Default)]

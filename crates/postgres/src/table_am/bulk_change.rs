@@ -25,8 +25,7 @@ use crate::host::relation;
 use crate::options;
 use crate::storage::delete_bitmap::{self, Change, Probe};
 use crate::storage::directory::StripeEntry;
-use crate::storage::tid;
-use crate::storage::{open_stripes, stripe_lock};
+use crate::storage::{open_stripes, stripe_lock, tid};
 
 /// What a claim says of a row; None: it is to be changed by itself. `alone`: it is in any case.
 unsafe fn probe(

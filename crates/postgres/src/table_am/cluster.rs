@@ -23,11 +23,9 @@ use crate::host::{carried, error, relation};
 use crate::storage::directory::{self, StripeEntry};
 use crate::storage::directory_age::Age;
 use crate::storage::horizon::Horizon;
-use crate::storage::metapage;
-use crate::storage::open_stripe;
 use crate::storage::open_stripes::{LoadOrder, Loader};
 use crate::storage::pages::{self, PageOwner};
-use crate::storage::tid;
+use crate::storage::{metapage, open_stripe, tid};
 
 /// `relation_copy_for_cluster`.
 pub(super) unsafe extern "C-unwind" fn copy_for_cluster(

@@ -22,8 +22,7 @@ use crate::host::relation;
 use crate::storage::directory::StripeEntry;
 use crate::storage::directory_scan::Unchangeable;
 use crate::storage::row_proxy::{self, Outcome, Pinned, Replaced};
-use crate::storage::tid;
-use crate::storage::{decoding, delete_bitmap, directory, metapage, stripe_lock};
+use crate::storage::{decoding, delete_bitmap, directory, metapage, stripe_lock, tid};
 
 /// What the server says of a TM_Result that tells nothing.
 pub(super) const UNCHANGED: TM_FailureData = TM_FailureData {

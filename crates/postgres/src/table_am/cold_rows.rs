@@ -15,10 +15,9 @@ use super::wanted;
 use crate::convert::{ColumnReader, ColumnType, missing_value};
 use crate::host::error;
 use crate::storage::codecs::ServerCodecs;
-use crate::storage::delete_bitmap;
 use crate::storage::directory::StripeEntry;
 use crate::storage::open_stripe::{self, OpenStripe, Pages};
-use crate::storage::tid;
+use crate::storage::{delete_bitmap, tid};
 
 /// Rows whose Datums exist at a time.
 const WINDOW: u32 = 1024;

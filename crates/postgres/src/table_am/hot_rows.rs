@@ -12,8 +12,7 @@ use pgrx::pg_sys::{self, BlockNumber, BufferAccessStrategy, HTSV_Result, Relatio
 
 use crate::host::{buffer, heap_tuple, random, relation};
 use crate::storage::hot_runs::{self, Span};
-use crate::storage::tid;
-use crate::storage::{directory_scan, metapage};
+use crate::storage::{directory_scan, metapage, tid};
 
 /// LP_NORMAL.
 const NORMAL: u32 = 1;

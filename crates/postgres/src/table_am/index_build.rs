@@ -22,8 +22,7 @@ use crate::host::{carried, error, relation};
 use crate::storage::directory::{self, StripeEntry};
 use crate::storage::directory_age::Age;
 use crate::storage::hot_runs::{self, Span};
-use crate::storage::tid;
-use crate::storage::{directory_scan, metapage, row_proxy};
+use crate::storage::{directory_scan, metapage, row_proxy, tid};
 
 /// `index_build_range_scan`.
 pub(super) unsafe extern "C-unwind" fn index_build_range_scan(

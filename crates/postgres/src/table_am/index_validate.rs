@@ -15,8 +15,7 @@ use super::own_writes;
 use super::root_tids::RootTids;
 use super::scan;
 use crate::host::carried;
-use crate::storage::tid;
-use crate::storage::{directory, directory_scan, row_proxy};
+use crate::storage::{directory, directory_scan, row_proxy, tid};
 
 fn encode(tid: ItemPointerData) -> u64 {
     (u64::from(tid::block_of(tid)) << 16) | u64::from(tid.ip_posid)

@@ -15,8 +15,7 @@ use pgrx::pg_sys::{self, BulkInsertState, CommandId, Relation, SubTransactionId,
 
 use super::heap;
 use crate::storage::open_stripes::{self, OpenSet};
-use crate::storage::tid;
-use crate::storage::{directory, metapage};
+use crate::storage::{directory, metapage, tid};
 
 thread_local! {
     /// Transaction and subtransaction that hold the directory's locks already.

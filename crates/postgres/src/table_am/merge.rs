@@ -25,12 +25,10 @@ use crate::compat::{self, HeapRewrite, RewriteLimits};
 use crate::host::error::{self, PgSqlErrorCode};
 use crate::host::relation;
 use crate::options::maintenance;
-use crate::storage::decoding;
 use crate::storage::directory_age::Age;
 use crate::storage::horizon::Horizon;
-use crate::storage::metapage;
 use crate::storage::open_stripes::{self, LoadOrder, Loader};
-use crate::storage::tid;
+use crate::storage::{decoding, metapage, tid};
 
 crate::sql_function!(pg_finfo_colonnade_colcompress_merge);
 crate::sql_function!(pg_finfo_colonnade_unpack);

@@ -24,8 +24,7 @@ use crate::host::buffer;
 use crate::host::heap_tuple::deleter;
 use crate::storage::directory::StripeEntry;
 use crate::storage::row_proxy::Tombstones;
-use crate::storage::tid;
-use crate::storage::{directory, directory_scan, metapage, row_move, row_proxy};
+use crate::storage::{directory, directory_scan, metapage, row_move, row_proxy, tid};
 
 /// The new TID of the row that `mover` has deleted at `old`; None where that was an ordinary deletion.
 pub(super) unsafe fn place(

@@ -22,10 +22,9 @@ use super::{moved, own_writes};
 use crate::host::heap_am::{heap_direct, heap_guarded};
 use crate::host::{error, memory};
 use crate::storage::directory::StripeEntry;
-use crate::storage::directory_scan;
 use crate::storage::hot_runs::{self, Span};
 use crate::storage::row_proxy::Tombstones;
-use crate::storage::tid;
+use crate::storage::{directory_scan, tid};
 
 const TEMP_SNAPSHOT: u32 = pg_sys::ScanOptions::SO_TEMP_SNAPSHOT;
 const SEQUENTIAL: u32 = pg_sys::ScanOptions::SO_TYPE_SEQSCAN;

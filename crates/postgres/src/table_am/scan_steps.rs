@@ -14,8 +14,7 @@ use crate::host::error;
 use crate::host::heap_am::heap_guarded;
 use crate::storage::directory::StripeEntry;
 use crate::storage::hot_runs::Span;
-use crate::storage::tid;
-use crate::storage::{directory, directory_scan, metapage, row_proxy};
+use crate::storage::{directory, directory_scan, metapage, row_proxy, tid};
 
 const ALLOW_STRATEGY: u32 = pg_sys::ScanOptions::SO_ALLOW_STRAT;
 const BACKWARD: ScanDirection::Type = ScanDirection::BackwardScanDirection;

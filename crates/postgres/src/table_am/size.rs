@@ -11,8 +11,7 @@ use pgrx::pg_sys::{BlockNumber, Relation, int32};
 use crate::host::heap_am::heap_guarded;
 use crate::host::relation;
 use crate::storage::directory::StripeEntry;
-use crate::storage::hot_runs;
-use crate::storage::outline;
+use crate::storage::{hot_runs, outline};
 
 /// `relation_estimate_size`.
 #[pg_guard]

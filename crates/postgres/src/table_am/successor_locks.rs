@@ -23,8 +23,7 @@ use pgrx::pg_sys::{
 use crate::compat;
 use crate::host::heap_tuple::updater;
 use crate::host::{buffer, critical};
-use crate::storage::tid;
-use crate::storage::{delete_bitmap, multixact};
+use crate::storage::{delete_bitmap, multixact, tid};
 
 /// Puts others' FOR KEY SHARE locks on a version that this transaction has just inserted.
 pub(super) unsafe fn carry(rel: Relation, at: ItemPointerData, lockers: &[TransactionId]) {

@@ -22,8 +22,7 @@ use crate::host::heap_am::heap_guarded;
 use crate::host::relation;
 use crate::storage::row_numbers::RowNumbers;
 use crate::storage::row_proxy::DeadToAll;
-use crate::storage::tid;
-use crate::storage::{directory, directory_prune, free, metapage, row_proxy, truncate, visibility_bits};
+use crate::storage::{directory, directory_prune, free, metapage, row_proxy, tid, truncate, visibility_bits};
 
 /// `relation_vacuum`.
 #[pg_guard]

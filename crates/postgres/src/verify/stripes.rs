@@ -15,10 +15,9 @@ use super::report::{Place, Report};
 use crate::host::{error, relation};
 use crate::storage::codecs::ServerCodecs;
 use crate::storage::directory::{self, StripeEntry};
-use crate::storage::directory_scan;
-use crate::storage::gone_rows;
 use crate::storage::open_stripe::{self, Pages as StripePages};
 use crate::storage::page_header::PAYLOAD_BYTES;
+use crate::storage::{directory_scan, gone_rows};
 
 /// Checks all stripes.
 pub unsafe fn check(

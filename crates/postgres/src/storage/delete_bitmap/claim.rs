@@ -31,8 +31,7 @@ use crate::compat;
 use crate::host::error;
 use crate::storage::directory::StripeEntry;
 use crate::storage::stripe_lock::{self, Exclusion};
-use crate::storage::tid;
-use crate::storage::{directory_age, row_proxy};
+use crate::storage::{directory_age, row_proxy, tid};
 
 /// Rows of a stripe that a command changes one by one before it claims the stripe.
 const FIRST: u32 = 16;

@@ -17,10 +17,8 @@ use super::{Key, adjust_total, header, settings, write};
 use crate::convert::{ColumnType, ColumnWriter};
 use crate::host::{error, relation};
 use crate::options;
-use crate::storage::directory;
 use crate::storage::directory_age::Age;
-use crate::storage::sort_marks;
-use crate::storage::tid;
+use crate::storage::{directory, sort_marks, tid};
 
 /// A stripe is closed when its values take this much, whatever the number of rows.
 pub const STRIPE_BYTES: usize = 64 << 20;

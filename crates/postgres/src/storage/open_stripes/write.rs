@@ -13,15 +13,13 @@ use vector::{Result, Values, Vector};
 use super::encoding::Encoding;
 use super::segment::Segment;
 use crate::convert::{ColumnReader, ColumnType};
-use crate::host::heap_am;
-use crate::host::{error, memory};
+use crate::host::{error, heap_am, memory};
 use crate::options::{self, Compression};
 use crate::storage::codecs::ServerCodecs;
 use crate::storage::directory::{self, StripeEntry};
 use crate::storage::directory_age::Age;
-use crate::storage::metapage;
 use crate::storage::pages::{self, PageOwner};
-use crate::storage::sort_marks;
+use crate::storage::{metapage, sort_marks};
 
 /// Rows given to the heap, or to a sort, at a time.
 const BATCH_ROWS: usize = 500;

@@ -18,8 +18,7 @@ use super::make::{Found, find_or_make, raw_inserter};
 use crate::host::short_calls::{self as raw, together};
 use crate::host::{buffer, error};
 use crate::storage::directory_age::{self, Age};
-use crate::storage::multixact;
-use crate::storage::tid;
+use crate::storage::{multixact, tid};
 
 /// A live proxy, its page pinned until it is given up or the statement fails.
 pub struct Pinned {

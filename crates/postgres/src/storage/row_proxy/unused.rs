@@ -19,8 +19,7 @@ use crate::compat;
 use crate::host::heap_tuple::is_changed;
 use crate::host::{buffer, critical, relation};
 use crate::storage::row_numbers::RowNumbers;
-use crate::storage::tid;
-use crate::storage::{directory, directory_scan, multixact, stripe_lock, visibility_bits};
+use crate::storage::{directory, directory_scan, multixact, stripe_lock, tid, visibility_bits};
 
 /// Proxies looked at before some are taken away.
 const MOST: usize = 16_384;

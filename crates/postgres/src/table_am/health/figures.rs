@@ -8,10 +8,9 @@ use pgrx::pg_sys::{self, Relation};
 use crate::host::{buffer, relation};
 use crate::options::{self, TableOptions};
 use crate::storage::directory::{self, StripeEntry};
-use crate::storage::hot_runs;
 use crate::storage::page_header::{self, Header, Parsed};
 use crate::storage::pages::BlockRun;
-use crate::storage::{directory_scan, free, metapage, row_proxy};
+use crate::storage::{directory_scan, free, hot_runs, metapage, row_proxy};
 use crate::table_am::hot_rows::{self, HotRows};
 use crate::table_am::packing;
 

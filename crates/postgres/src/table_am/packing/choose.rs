@@ -10,8 +10,7 @@ use pgrx::pg_sys::{
 };
 
 use crate::host::{buffer, relation};
-use crate::storage::{directory_scan, open_stripes, spare};
-use crate::storage::{hot_runs, tid};
+use crate::storage::{directory_scan, hot_runs, open_stripes, spare, tid};
 
 /// LP_NORMAL.
 const NORMAL: u32 = 1;

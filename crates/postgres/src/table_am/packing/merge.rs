@@ -26,8 +26,7 @@ use crate::options;
 use crate::storage::directory::StripeEntry;
 use crate::storage::directory_age::Age;
 use crate::storage::row_proxy::Tombstones;
-use crate::storage::tid;
-use crate::storage::{delete_bitmap, directory, free, gone_rows, metapage, row_move, stripe_lock};
+use crate::storage::{delete_bitmap, directory, free, gone_rows, metapage, row_move, stripe_lock, tid};
 
 /// Tries to get hold of a stripe that somebody is at work on, and the microseconds between two of them:
 /// writers of single rows are soon done.

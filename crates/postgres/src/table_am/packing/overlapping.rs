@@ -20,8 +20,7 @@ use crate::host::memory;
 use crate::options::SortKey;
 use crate::storage::directory::StripeEntry;
 use crate::storage::open_stripes::Order;
-use crate::storage::tid;
-use crate::storage::{sort_marks, stripe_lock};
+use crate::storage::{sort_marks, stripe_lock, tid};
 
 /// Stripes of one batch at most.
 const MOST: usize = 8;

@@ -19,8 +19,7 @@ use crate::host::table_counts;
 use crate::options::{self, SortKey};
 use crate::storage::directory::StripeEntry;
 use crate::storage::directory_age::Age;
-use crate::storage::tid;
-use crate::storage::{directory, metapage, open_stripes, row_move, row_proxy, sort_marks};
+use crate::storage::{directory, metapage, open_stripes, row_move, row_proxy, sort_marks, tid};
 
 /// Moves up to a stripe of rows from block `from` on, which is then where the next batch begins; returns how
 /// many it has been through (others may have taken some, or all, meanwhile). Fewer than `fewest` stay.

@@ -16,8 +16,7 @@ use crate::convert::{ColumnType, ColumnWriter};
 use crate::storage::directory::StripeEntry;
 use crate::storage::directory_age::Age;
 use crate::storage::row_proxy::Tombstones;
-use crate::storage::tid;
-use crate::storage::{directory_scan, open_stripes, row_move, stripe_lock};
+use crate::storage::{directory_scan, open_stripes, row_move, stripe_lock, tid};
 
 /// One in so many rows is dead in a stripe that is worth rewriting.
 const WORN: u32 = 5;

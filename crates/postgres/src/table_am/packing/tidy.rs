@@ -20,8 +20,7 @@ use super::worker::{self, Table, on_table};
 use super::{compact, settings};
 use crate::host::buffer::PAGE_BYTES;
 use crate::host::relation;
-use crate::storage::hot_runs;
-use crate::storage::{directory_scan, metapage, spare, truncate};
+use crate::storage::{directory_scan, hot_runs, metapage, spare, truncate};
 use crate::table_am::health;
 
 /// The part of the file that is worth while, also where nobody writes, and the fewest pages.

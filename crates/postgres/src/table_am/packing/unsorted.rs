@@ -23,8 +23,7 @@ use crate::storage::directory::{self, StripeEntry};
 use crate::storage::directory_age::Age;
 use crate::storage::open_stripe::{self, Pages};
 use crate::storage::open_stripes::Order;
-use crate::storage::tid;
-use crate::storage::{sort_marks, stripe_lock};
+use crate::storage::{sort_marks, stripe_lock, tid};
 use crate::table_am::wanted;
 
 /// Those of some stripes that are not known to be sorted by `keys`.

@@ -16,8 +16,7 @@ use crate::compat::HeapRewrite;
 use crate::host::{buffer, heap_tuple, relation, short_calls};
 use crate::storage::directory_age::Age;
 use crate::storage::horizon::Horizon;
-use crate::storage::{directory_scan, metapage, row_move};
-use crate::storage::{hot_runs, tid};
+use crate::storage::{directory_scan, hot_runs, metapage, row_move, tid};
 
 /// LP_NORMAL.
 const NORMAL: u32 = 1;
