@@ -21,7 +21,7 @@ mod hidden;
 mod hooks;
 pub mod maintenance;
 mod nodes;
-mod orderby;
+pub mod orderby;
 mod repack;
 pub mod report;
 mod schema;

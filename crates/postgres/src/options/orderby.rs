@@ -9,7 +9,7 @@
 //! by searching text.
 
 use super::report::{Refusal, text};
-use pgrx::pg_sys;
+use pgrx::pg_sys::{self, Oid};
 use pgrx::pg_sys::errcodes::PgSqlErrorCode as Code;
 use std::ffi::{CStr, CString};
 
@@ -247,4 +247,24 @@ unsafe fn sortable(type_id: pg_sys::Oid) -> bool {
     let flags = pg_sys::TYPECACHE_LT_OPR | pg_sys::TYPECACHE_GT_OPR;
     let entry = pg_sys::lookup_type_cache(type_id, flags as i32);
     (*entry).lt_opr != pg_sys::InvalidOid && (*entry).gt_opr != pg_sys::InvalidOid
+}
+
+/// The operator that values of a type are sorted by as `key` asks.
+pub unsafe fn sort_operator(kind: Oid, key: &SortKey) -> Oid {
+    let mut less = Oid::INVALID;
+    let mut greater = Oid::INVALID;
+    // SAFETY: catalog look-ups, which may raise an ERROR.
+    unsafe {
+        pg_sys::get_sort_group_operators(
+            kind,
+            true,
+            false,
+            true,
+            &raw mut less,
+            std::ptr::null_mut(),
+            &raw mut greater,
+            std::ptr::null_mut(),
+        );
+    }
+    if key.descending { greater } else { less }
 }

@@ -22,11 +22,9 @@ use super::outline;
 use super::pages::{BlockRun, Expected};
 use super::row_numbers::RowNumbers;
 use super::side_indexes::Indexes;
-use super::side_table::{Oids, SideTable};
+use super::side_table::{self, Oids, STRIPE_COLUMNS, SideTable};
 use crate::host::{error, relation};
 
-/// Number of columns of `engine.stripe`.
-pub(super) const COLUMNS: usize = 10;
 /// State of a row that stands for reserved row numbers.
 pub(super) const RESERVED: i8 = b'r' as i8;
 /// State of a row that stands for a stripe.
@@ -163,7 +161,7 @@ pub unsafe fn insert(entry: &StripeEntry, cid: CommandId, age: Age) {
             Datum::from(state),
             Datum::from(summary),
         ];
-        let mut nulls = [false; COLUMNS];
+        let mut nulls = [false; STRIPE_COLUMNS];
         let tuple = pg_sys::heap_form_tuple((*table).rd_att, values.as_mut_ptr(), nulls.as_mut_ptr());
         indexes.insert(tuple, &[values[0], values[1], values[8]], age.command(cid), age.insert_options());
         age.stamp(table, tuple);
@@ -244,6 +242,7 @@ thread_local! {
 /// Registers the transaction callback that ends reservations. Call it before whoever flushes rows at
 /// pre-commit registers: the server calls back in the opposite order.
 pub unsafe fn register() {
+    side_table::listen(outline::forget);
     // SAFETY: once, from _PG_init.
     unsafe { pg_sys::RegisterXactCallback(Some(transaction_event), std::ptr::null_mut()) }
 }

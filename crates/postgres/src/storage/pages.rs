@@ -1,7 +1,7 @@
 //! Bytes <-> runs of stripe pages.
 //!
-//! Callers: the writer of stripes (`write_run`), everything that reads one (`read_range`), and VACUUM through
-//! `storage::free`. A run is a stretch of consecutive blocks: pages that hot rows have left (`spare`), or new
+//! Callers: the writer of stripes (`space::runs`) and everything that reads one (`read_range`). A run is a
+//! stretch of consecutive blocks. It lies on pages that hot rows have left (`space::emptied_pages`) or on new
 //! ones at the end of the file. Invariants (each was seen broken in the prototype): the extension lock is
 //! held for a whole new run, so its blocks are consecutive; each page is formatted, marked all-visible and
 //! logged before its content lock is first released, so no other backend can take it for an empty heap page;
@@ -13,8 +13,6 @@ use pgrx::pg_sys::{self, BlockNumber, Buffer, Page, Relation};
 use vector::Error;
 
 use super::page_header::{self, Header, PAYLOAD_BYTES, PAYLOAD_OFFSET, Parsed};
-use super::{free, spare};
-use crate::compat;
 use crate::host::buffer::{PAGE_BYTES, PAGE_HEADER_BYTES};
 use crate::host::{buffer, critical, error, relation};
 
@@ -44,7 +42,7 @@ impl PageOwner {
 }
 
 /// Highest block that a heap tuple may live in: above are the virtual blocks of cold rows.
-const BLOCK_LIMIT: BlockNumber = 1 << 31;
+pub const BLOCK_LIMIT: BlockNumber = 1 << 31;
 
 /// Fills a page: a heap page without tuples and without room, then our header and payload.
 unsafe fn format(page: Page, header: &Header, payload: &[u8]) {
@@ -117,76 +115,11 @@ pub(super) unsafe fn rewrite_logged(rel: Relation, buf: Buffer, header: &Header)
     }
 }
 
-/// Writes `bytes` as a run of stripe pages. The metapage exists (`metapage::ensure`). The pages
-/// mean nothing until a directory row names them; if none ever does, VACUUM gives them back.
-pub unsafe fn write_run(rel: Relation, bytes: &[u8], owner: PageOwner) -> BlockRun {
-    // SAFETY: rel is open with at least RowExclusiveLock.
-    unsafe {
-        compat::serializable_write(rel);
-        let may_reuse = compat::holds_lock((*rel).rd_id, pg_sys::ShareUpdateExclusiveLock);
-        let reused = if may_reuse { write_to_spare(rel, bytes, owner, &(1..BLOCK_LIMIT)) } else { None };
-        reused.unwrap_or_else(|| append_run(rel, bytes, owner))
-    }
-}
-
-/// Whether `write_to_spare` would find that many pages.
-pub unsafe fn has_spare(rel: Relation, block_count: u32, within: &Range<BlockNumber>) -> bool {
-    // SAFETY: as there.
-    unsafe { spare::find(rel, block_count, within).is_some() }
-}
-
-/// Pages right before a block that hot rows have left.
-pub unsafe fn spare_before(rel: Relation, block: BlockNumber) -> u32 {
-    // SAFETY: as there.
-    unsafe { spare::before(rel, block) }
-}
-
-/// `write_run` on pages of a part of the file that hot rows have left; None where there are not enough of
-/// them in a row. The caller holds ShareUpdateExclusiveLock.
-pub unsafe fn write_to_spare(
-    rel: Relation,
-    bytes: &[u8],
-    owner: PageOwner,
-    within: &Range<BlockNumber>,
-) -> Option<BlockRun> {
-    // SAFETY: a page is changed and logged under the lock that it was found empty under.
-    unsafe {
-        let block_count = u32::try_from(bytes.len().div_ceil(PAYLOAD_BYTES)).ok()?;
-        let first_block = spare::find(rel, block_count, within)?;
-        let logged = relation::needs_wal(rel);
-        let mut vmbuffer: Buffer = 0;
-        let mut written = 0;
-        for (page_number, payload) in (0..).zip(bytes.chunks(PAYLOAD_BYTES)) {
-            pgrx::check_for_interrupts!();
-            let block = first_block + page_number;
-            pg_sys::visibilitymap_pin(rel, block, &raw mut vmbuffer);
-            let Some(buf) = spare::take(rel, block) else { break };
-            // So that setting the bits is logged: its replay is what tells the free space map of a standby,
-            // or after a crash.
-            let bits = pg_sys::VISIBILITYMAP_VALID_BITS as u8;
-            pg_sys::visibilitymap_clear(rel, block, vmbuffer, bits);
-            format_new(rel, buf, &mut vmbuffer, &Header::Stripe { owner, page_number }, payload, logged);
-            buffer::unlock_release(buf);
-            pg_sys::RecordPageWithFreeSpace(rel, block, 0);
-            written += 1;
-        }
-        let whole = written == block_count;
-        if !whole {
-            // Somebody has put a row there meanwhile.
-            for block in first_block..first_block + written {
-                free::free_page(rel, block, owner, &mut vmbuffer, std::ptr::null_mut());
-            }
-        }
-        if vmbuffer != 0 {
-            pg_sys::ReleaseBuffer(vmbuffer);
-        }
-        whole.then_some(BlockRun { first_block, block_count })
-    }
-}
-
-/// `write_run` on new pages.
+/// Writes `bytes` as a run of new stripe pages at the end of the file. The metapage exists
+/// (`metapage::ensure`). The pages mean nothing until a directory row names them; if none ever does, VACUUM
+/// gives them back.
 pub unsafe fn append_run(rel: Relation, bytes: &[u8], owner: PageOwner) -> BlockRun {
-    // SAFETY: as `write_run`; the buffer protocol is described at the top.
+    // SAFETY: rel is open with at least RowExclusiveLock; the buffer protocol is described at the top.
     unsafe {
         let logged = relation::needs_wal(rel);
         let needs_lock = !relation::is_local(rel);

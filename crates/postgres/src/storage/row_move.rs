@@ -14,11 +14,9 @@ use pgrx::pg_sys::{self, CommandId, Datum, ItemPointerData, TransactionId};
 
 use super::directory;
 use super::side_indexes::Indexes;
-use super::side_table::{Compare, SideTable};
+use super::side_table::{Compare, ROW_MOVE_COLUMNS, SideTable};
 use super::tid;
 
-/// Number of columns of `engine.row_move`.
-pub(super) const COLUMNS: usize = 4;
 /// Moves of an entry: they fit a page of the catalog.
 const MOVES: usize = 600;
 /// Bytes of half a move: an old place, or a row number.
@@ -66,7 +64,7 @@ pub unsafe fn record(storage_id: u64, mut moves: Vec<Move>, cid: CommandId) {
                 .into_iter()
                 .chain([Datum::from(bytes)])
                 .collect::<Vec<_>>();
-            let mut nulls = [false; COLUMNS];
+            let mut nulls = [false; ROW_MOVE_COLUMNS];
             let tuple = pg_sys::heap_form_tuple((*table).rd_att, values.as_mut_ptr(), nulls.as_mut_ptr());
             indexes.insert(tuple, &values[..3], cid, 0);
             pg_sys::pfree(tuple.cast());
@@ -88,7 +86,7 @@ pub unsafe fn find(storage_id: u64, mover: TransactionId, old: ItemPointerData) 
         let mut found = None;
         let limits = [(Compare::Equal, full_id(mover)), (Compare::AtMost, wanted)];
         SideTable::RowMove.walk_keys(storage_id, &limits, true, |cursor| {
-            found = new_place(cursor.bytes(COLUMNS), wanted);
+            found = new_place(cursor.bytes(ROW_MOVE_COLUMNS), wanted);
             false
         });
         found.map(tid::cold_tid)
@@ -114,7 +112,7 @@ pub unsafe fn each_cold(
         let (first, last) = (number_of(tid::cold_tid(rows.start)), number_of(tid::cold_tid(rows.end - 1)));
         let limits = [(Compare::Equal, full_id(mover)), (Compare::AtMost, last)];
         SideTable::RowMove.walk_keys(storage_id, &limits, true, |cursor| {
-            for (old, new) in moves_in(cursor.bytes(COLUMNS)) {
+            for (old, new) in moves_in(cursor.bytes(ROW_MOVE_COLUMNS)) {
                 if (first..=last).contains(&old)
                     && let Some(row) = tid::row_of(place_of(old))
                 {

@@ -9,19 +9,25 @@
 
 use std::cell::Cell;
 use std::ffi::CStr;
+use std::sync::OnceLock;
 
 use pgrx::pg_guard;
 use pgrx::pg_sys::{self, Datum, FmgrInfo, ItemPointerData, Oid, Relation, Snapshot, TransactionId};
 
-use super::outline;
 use super::side_table_heap::may_lack_rows;
 use super::tid;
 use crate::compat;
 use crate::host::short_calls::{self as raw, together};
 use crate::host::{buffer, error, heap_tuple, relation};
 
-/// Columns of the widest catalog.
-const MOST_COLUMNS: usize = super::directory::COLUMNS;
+/// Columns of `engine.stripe`, of all catalogs the most.
+pub const STRIPE_COLUMNS: usize = 10;
+/// Columns of `engine.row_proxy`.
+pub const ROW_PROXY_COLUMNS: usize = 4;
+/// Columns of `engine.delete_bitmap`.
+pub const DELETE_BITMAP_COLUMNS: usize = 4;
+/// Columns of `engine.row_move`.
+pub const ROW_MOVE_COLUMNS: usize = 4;
 
 /// One of the catalogs.
 #[derive(Clone, Copy)]
@@ -52,9 +58,19 @@ thread_local! {
     static FUNCTIONS: [Cell<Option<FmgrInfo>>; 3] = const { [const { Cell::new(None) }; 3] };
 }
 
+/// Who else wants to hear of changed relations (an invalid Oid: of any).
+static LISTENER: OnceLock<fn(Oid)> = OnceLock::new();
+
+/// Has `listener` told of every relation that changes, once this backend has looked at a catalog.
+pub fn listen(listener: fn(Oid)) {
+    let _ = LISTENER.set(listener);
+}
+
 #[pg_guard]
 unsafe extern "C-unwind" fn relation_changed(_arg: Datum, relid: Oid) {
-    outline::forget(relid);
+    if let Some(listener) = LISTENER.get() {
+        listener(relid);
+    }
     OIDS.with(|cells| {
         for cell in cells {
             if let Some(oids) = cell.get()
@@ -84,10 +100,10 @@ impl SideTable {
 
     const fn columns(self) -> i32 {
         match self {
-            Self::Stripe => super::directory::COLUMNS as i32,
-            Self::RowProxy => super::row_proxy::COLUMNS as i32,
-            Self::DeleteBitmap => super::delete_bitmap::COLUMNS as i32,
-            Self::RowMove => super::row_move::COLUMNS as i32,
+            Self::Stripe => STRIPE_COLUMNS as i32,
+            Self::RowProxy => ROW_PROXY_COLUMNS as i32,
+            Self::DeleteBitmap => DELETE_BITMAP_COLUMNS as i32,
+            Self::RowMove => ROW_MOVE_COLUMNS as i32,
         }
     }
 
@@ -482,8 +498,8 @@ impl Cursor {
 
     /// The value of a column; zero where it is null.
     pub(super) unsafe fn value(&self, column: usize) -> Datum {
-        let mut values = [Datum::null(); MOST_COLUMNS];
-        let mut nulls = [true; MOST_COLUMNS];
+        let mut values = [Datum::null(); STRIPE_COLUMNS];
+        let mut nulls = [true; STRIPE_COLUMNS];
         // SAFETY: no catalog has more columns (checked when it was opened).
         unsafe {
             let desc = (*self.table).rd_att;

@@ -15,9 +15,8 @@ use pgrx::pg_sys::{self, Oid, Relation};
 use stripe::Summary;
 
 use super::directory::StripeEntry;
-use super::open_stripes;
 use crate::host::error;
-use crate::options::SortKey;
+use crate::options::{SortKey, orderby};
 
 /// Types inside types that are looked into.
 const DEPTH: usize = 16;
@@ -54,7 +53,7 @@ unsafe fn describe_key(rel: Relation, key: &SortKey, out: &mut String) {
     unsafe {
         let at = usize::try_from(key.attnum - 1).unwrap_or(0);
         let attribute = &*(*(*rel).rd_att).attrs.as_ptr().add(at);
-        let operator = open_stripes::sort_operator(attribute.atttypid, key);
+        let operator = orderby::sort_operator(attribute.atttypid, key);
         let nulls = if key.nulls_first { "first" } else { "last" };
         let (mut family, mut kind, mut strategy) = (Oid::INVALID, Oid::INVALID, 0);
         pg_sys::get_ordering_op_properties(operator, &raw mut family, &raw mut kind, &raw mut strategy);

@@ -33,7 +33,7 @@ pub unsafe fn seems_empty(rel: Relation, block: BlockNumber) -> bool {
 /// First of `count` consecutive pages of a part of the file that are empty now, as near to its beginning as
 /// there are. Reads pages only where the free space map takes that many in a row for empty, and puts it right
 /// where it is wrong.
-pub(super) unsafe fn find(rel: Relation, count: u32, within: &Range<BlockNumber>) -> Option<BlockNumber> {
+pub unsafe fn find(rel: Relation, count: u32, within: &Range<BlockNumber>) -> Option<BlockNumber> {
     // SAFETY: rel is open and its pages stay. What is found here is looked at again when it is taken.
     unsafe {
         let runs =
@@ -60,7 +60,7 @@ pub(super) unsafe fn find(rel: Relation, count: u32, within: &Range<BlockNumber>
 }
 
 /// How many pages right before a block are empty now.
-pub(super) unsafe fn before(rel: Relation, block: BlockNumber) -> u32 {
+pub unsafe fn before(rel: Relation, block: BlockNumber) -> u32 {
     // SAFETY: rel is open and has the block. The metapage is not asked.
     let count = unsafe { (1..block).rev().take_while(|&at| seems_empty(rel, at) && check(rel, at)).count() };
     u32::try_from(count).unwrap_or(u32::MAX)

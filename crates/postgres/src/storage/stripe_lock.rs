@@ -15,7 +15,7 @@ use pgrx::pg_sys::{self, CommandId, Relation, ResourceOwner};
 use super::directory::StripeEntry;
 use super::directory_scan::Unchangeable;
 use super::tid;
-use super::{delete_bitmap, directory_places, directory_scan, open_stripes};
+use super::{delete_bitmap, directory_places, directory_scan, published};
 use crate::compat;
 use crate::host::{error, relation};
 
@@ -255,7 +255,7 @@ unsafe fn refuse_if_published(rel: Relation) {
     // SAFETY: rel is open; catalog look-ups, of which the relation cache keeps the first.
     unsafe {
         let permanent = pg_sys::RELPERSISTENCE_PERMANENT as std::ffi::c_char;
-        let (detail, hint) = if open_stripes::is_published(rel) {
+        let (detail, hint) = if published::is_published(rel) {
             (
                 "The table was published while another transaction put rows into stripes, which logical decoding does not read.",
                 "engine.unpack(table) turns them into heap rows; the table is then not compressed, as long as it is published.",

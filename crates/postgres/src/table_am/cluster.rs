@@ -25,6 +25,7 @@ use crate::storage::directory_age::Age;
 use crate::storage::horizon::Horizon;
 use crate::storage::open_stripes::{LoadOrder, Loader};
 use crate::storage::pages::{self, PageOwner};
+use crate::storage::runs;
 use crate::storage::{metapage, open_stripe, tid};
 
 /// `relation_copy_for_cluster`.
@@ -161,7 +162,7 @@ unsafe fn copy_stripes(old: Relation, new: Relation, index: Relation, horizon: &
             {
                 error::raise_stripe(old, entry.first_row, problem);
             }
-            let run = pages::write_run(new, &bytes, PageOwner::current(new_id, entry.first_row));
+            let run = runs::write_run(new, &bytes, PageOwner::current(new_id, entry.first_row));
             let copy = StripeEntry { storage_id: new_id, run, moved: false, ..entry.clone() };
             directory::insert(&copy, command, *born);
             pgrx::check_for_interrupts!();

@@ -28,7 +28,7 @@ use crate::options::maintenance;
 use crate::storage::directory_age::Age;
 use crate::storage::horizon::Horizon;
 use crate::storage::open_stripes::{self, LoadOrder, Loader};
-use crate::storage::{decoding, metapage, tid};
+use crate::storage::{decoding, metapage, published, tid};
 
 crate::sql_function!(pg_finfo_colonnade_colcompress_merge);
 crate::sql_function!(pg_finfo_colonnade_unpack);
@@ -103,7 +103,7 @@ unsafe fn rewrite(table: Oid, into: Into) {
 unsafe fn check_undecoded(rel: Relation) {
     // SAFETY: rel is open and locked.
     unsafe {
-        if open_stripes::is_published(rel) {
+        if published::is_published(rel) {
             error::raise(
                 PgSqlErrorCode::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
                 format!("cannot merge table {} because it is published", relation::quoted_name(rel)),

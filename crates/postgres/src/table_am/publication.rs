@@ -18,7 +18,7 @@ use crate::host::hooks::Chain;
 use crate::host::raw::{self, guarded};
 use crate::host::{error, relation};
 use crate::options;
-use crate::storage::open_stripes;
+use crate::storage::{open_stripes, published};
 
 static NEXT: Chain<pg_sys::ProcessUtility_hook_type> = Chain::new();
 
@@ -296,7 +296,7 @@ unsafe fn check_tables(tables: &[Oid], scope: Scope) {
             if rel.is_null() {
                 continue;
             }
-            if options::is_colcompress(rel) && !relation::is_temporary(rel) && open_stripes::is_published(rel)
+            if options::is_colcompress(rel) && !relation::is_temporary(rel) && published::is_published(rel)
             {
                 // Waits for loads that do not know yet.
                 pg_sys::LockRelationOid(table, pg_sys::ShareLock as i32);

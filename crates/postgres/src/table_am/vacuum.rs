@@ -22,7 +22,7 @@ use crate::host::heap_am::heap_guarded;
 use crate::host::relation;
 use crate::storage::row_numbers::RowNumbers;
 use crate::storage::row_proxy::DeadToAll;
-use crate::storage::{directory, directory_prune, free, metapage, row_proxy, tid, truncate, visibility_bits};
+use crate::storage::{directory, directory_prune, free, metapage, restore_bits, row_proxy, tid, truncate};
 
 /// `relation_vacuum`.
 #[pg_guard]
@@ -49,7 +49,7 @@ pub(super) unsafe extern "C-unwind" fn relation_vacuum(
         if let Some(storage_id) = metapage::storage_id(rel) {
             row_proxy::remove_unused(rel, storage_id, strategy);
         }
-        visibility_bits::restore(rel, strategy);
+        restore_bits::restore(rel, strategy);
         let freed = free::reclaim(rel, strategy);
         if freed > 0 {
             pgrx::debug1!("freed {freed} stripe pages that belonged to nobody");

@@ -24,11 +24,9 @@ use std::ops::Range;
 
 use pgrx::pg_sys::{self, Datum, HeapTuple, ItemPointerData, Relation};
 
-use super::side_table::Cursor;
+use super::side_table::{Cursor, DELETE_BITMAP_COLUMNS};
 use crate::storage::tid;
 
-/// Number of columns of `engine.delete_bitmap`.
-pub(super) const COLUMNS: usize = 4;
 /// Row numbers that one row of the catalog reaches over at most.
 const SPAN: u64 = 16_384;
 /// Bytes of bits and successors in one row at most: it has to fit a page.
@@ -129,7 +127,7 @@ unsafe fn form(table: Relation, storage_id: u64, entry: &Entry) -> HeapTuple {
             Datum::from(bits),
             Datum::from(successors),
         ];
-        let mut nulls = [false; COLUMNS];
+        let mut nulls = [false; DELETE_BITMAP_COLUMNS];
         let tuple = pg_sys::heap_form_tuple((*table).rd_att, values.as_mut_ptr(), nulls.as_mut_ptr());
         pg_sys::pfree(bits);
         pg_sys::pfree(successors);

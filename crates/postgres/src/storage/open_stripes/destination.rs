@@ -6,14 +6,13 @@
 //! code) may do anything with the TID and gets hot rows. Tables that are published, or that a replication
 //! slot decodes, get hot rows only.
 
-use pgrx::pg_sys::{self, CommandId, Oid, Relation};
+use pgrx::pg_sys::{CommandId, Relation};
 
 use super::set::Placement;
 use super::statement::{self, Insertion};
 use super::transaction;
-use crate::compat;
 use crate::host::relation;
-use crate::storage::decoding;
+use crate::storage::{decoding, published};
 
 /// What to do with rows of `command` into `rel`, and whether the statement may ask for xmin and the like of
 /// rows it has just inserted. None: hot rows, and not even worth remembering.
@@ -24,69 +23,12 @@ pub(super) unsafe fn choose(rel: Relation, command: CommandId) -> Option<(Placem
             return None;
         }
         let insertion = statement::insertion(command)?;
-        if is_published(rel) || has_exclusion_constraint(rel) || decoding::is_decoded(rel).is_some() {
+        if published::is_published(rel) || has_exclusion_constraint(rel) || decoding::is_decoded(rel).is_some() {
             return Some((Placement::Hot, false));
         }
         let looked_at = insertion == Insertion::NeedsTid;
         let numbered = looked_at || has_index(rel) || has_after_row_trigger(rel);
         Some((if numbered { Placement::Numbered } else { Placement::Deferred }, looked_at))
-    }
-}
-
-/// Whether some publication has the table. Logical decoding reads hot rows only, so such a table has no
-/// others. A table that is to take another's place answers for that one.
-pub unsafe fn is_published(rel: Relation) -> bool {
-    // SAFETY: rel is open. The server keeps the answer in the relation cache.
-    unsafe {
-        let replaced = (*(*rel).rd_rel).relrewrite;
-        if replaced != Oid::INVALID && is_listed(replaced) {
-            return true;
-        }
-        if (*(*rel).rd_rel).relpersistence != pg_sys::RELPERSISTENCE_PERMANENT as std::ffi::c_char {
-            return false;
-        }
-        let mut description = pg_sys::PublicationDesc::default();
-        pg_sys::RelationBuildPublicationDesc(rel, &raw mut description);
-        let actions = &description.pubactions;
-        actions.pubinsert || actions.pubupdate || actions.pubdelete
-    }
-}
-
-/// Whether a publication names the table, its schema, or a partitioned table above it. Needs no lock.
-unsafe fn is_listed(table: Oid) -> bool {
-    // SAFETY: catalog look-ups; the lists are our own.
-    unsafe {
-        if pg_sys::get_rel_relkind(table) as u8 != pg_sys::RELKIND_RELATION {
-            return false;
-        }
-        if listed_itself(table) {
-            return true;
-        }
-        if !pg_sys::get_rel_relispartition(table) {
-            return false;
-        }
-        let ancestors = compat::partition_ancestors(table);
-        let count = if ancestors.is_null() { 0 } else { (*ancestors).length };
-        let found = (0..count).any(|at| listed_itself(pg_sys::list_nth_oid(ancestors, at)));
-        pg_sys::list_free(ancestors);
-        found
-    }
-}
-
-unsafe fn listed_itself(table: Oid) -> bool {
-    // SAFETY: as above; a table that is gone has no entries.
-    unsafe {
-        any(pg_sys::GetRelationPublications(table))
-            || any(pg_sys::GetSchemaPublications(pg_sys::get_rel_namespace(table)))
-    }
-}
-
-unsafe fn any(list: *mut pg_sys::List) -> bool {
-    // SAFETY: an OID list of our own, or null.
-    unsafe {
-        let some = !list.is_null();
-        pg_sys::list_free(list);
-        some
     }
 }
 

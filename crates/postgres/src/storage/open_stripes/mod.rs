@@ -26,9 +26,8 @@ use std::collections::HashMap;
 
 use pgrx::pg_sys::{self, CommandId, Oid, Relation, SubTransactionId};
 
-pub use destination::is_published;
 pub use loader::{LoadOrder, Loader};
-pub use order::{Order, sort_operator};
+pub use order::Order;
 pub use set::{OpenSet, Placement, STRIPE_BYTES};
 pub use settings::{are_many, register_settings};
 pub use statement::running_query;

@@ -13,6 +13,7 @@ use pgrx::pg_sys::ffi::pg_guard_ffi_boundary;
 use pgrx::pg_sys::{self, Datum, Oid, Relation, TupleTableSlot};
 
 use crate::options::SortKey;
+use crate::options::orderby::sort_operator;
 
 mod c {
     use super::{Datum, c_int};
@@ -228,26 +229,6 @@ unsafe fn may_lack_columns(slot: *mut TupleTableSlot) -> bool {
         let constraints = (*(*slot).tts_tupleDescriptor).constr;
         !constraints.is_null() && !(*constraints).missing.is_null()
     }
-}
-
-/// The operator that values of a type are sorted by as `key` asks.
-pub unsafe fn sort_operator(kind: Oid, key: &SortKey) -> Oid {
-    let mut less = Oid::INVALID;
-    let mut greater = Oid::INVALID;
-    // SAFETY: catalog look-ups, which may raise an ERROR.
-    unsafe {
-        pg_sys::get_sort_group_operators(
-            kind,
-            true,
-            false,
-            true,
-            &raw mut less,
-            std::ptr::null_mut(),
-            &raw mut greater,
-            std::ptr::null_mut(),
-        );
-    }
-    if key.descending { greater } else { less }
 }
 
 unsafe fn column(rel: Relation, key: &SortKey) -> Option<Column> {

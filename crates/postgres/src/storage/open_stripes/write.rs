@@ -18,8 +18,8 @@ use crate::options::{self, Compression};
 use crate::storage::codecs::ServerCodecs;
 use crate::storage::directory::{self, StripeEntry};
 use crate::storage::directory_age::Age;
-use crate::storage::pages::{self, PageOwner};
-use crate::storage::{metapage, sort_marks};
+use crate::storage::pages::PageOwner;
+use crate::storage::{metapage, runs, sort_marks};
 
 /// Rows given to the heap, or to a sort, at a time.
 const BATCH_ROWS: usize = 500;
@@ -105,7 +105,7 @@ unsafe fn put_pages(rel: Relation, encoded: EncodedStripe, first_row: Option<u64
             None => metapage::reserve_rows(rel, u64::from(row_count)),
         };
         let owner = PageOwner::current(storage_id, first_row);
-        let run = pages::write_run(rel, &encoded.bytes, owner);
+        let run = runs::write_run(rel, &encoded.bytes, owner);
         pg_sys::pgstat_count_heap_insert(rel, i64::from(row_count));
         StripeEntry {
             storage_id,

@@ -27,10 +27,7 @@ pub use visibility::{Tombstones, buried, count, dying, for_each_dead, is_there, 
 
 use pgrx::pg_sys::{self, Datum, HeapTuple, ItemPointerData, Relation};
 
-use super::side_table::Cursor;
-
-/// Number of columns of `engine.row_proxy`.
-pub(super) const COLUMNS: usize = 4;
+use super::side_table::{Cursor, ROW_PROXY_COLUMNS};
 
 /// What a proxy says.
 #[derive(Clone, Copy)]
@@ -90,7 +87,7 @@ impl Proxy {
         unsafe {
             let successor = Datum::from((&raw mut self.successor).cast::<std::ffi::c_void>() as usize);
             let mut values = [storage_id, row, successor, Datum::from(self.dead)];
-            let mut nulls = [false; COLUMNS];
+            let mut nulls = [false; ROW_PROXY_COLUMNS];
             pg_sys::heap_form_tuple((*table).rd_att, values.as_mut_ptr(), nulls.as_mut_ptr())
         }
     }

@@ -8,7 +8,7 @@ use pgrx::pg_sys::Relation;
 
 use super::figures::Figures;
 use super::index_bloat::{self, Bloat};
-use crate::storage::{decoding, open_stripes};
+use crate::storage::{decoding, published};
 use crate::table_am::packing;
 
 /// How urgent it is.
@@ -50,7 +50,7 @@ pub(super) unsafe fn of(rel: Relation, figures: &Figures) -> Vec<Advice> {
         let subject = Subject {
             rel,
             figures,
-            is_published: open_stripes::is_published(rel) || decoding::slot(rel).is_some(),
+            is_published: published::is_published(rel) || decoding::slot(rel).is_some(),
             can_be_packed,
             is_packed,
         };

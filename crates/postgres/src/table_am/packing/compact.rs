@@ -19,7 +19,7 @@ use crate::storage::directory::StripeEntry;
 use crate::storage::directory_age::Age;
 use crate::storage::pages::{self, BlockRun, PageOwner};
 use crate::storage::stripe_lock::{self, Exclusion};
-use crate::storage::{directory, directory_scan, metapage};
+use crate::storage::{directory, directory_scan, metapage, runs, spare};
 
 /// A stripe is moved out of the way for one in so many of its own pages.
 const WORTH: u32 = 16;
@@ -46,14 +46,14 @@ pub(super) unsafe fn step(rel: Relation, keep: u32) -> bool {
             if entry.run.block_count >= too_many {
                 continue;
             }
-            if !pages::has_spare(rel, entry.run.block_count, &(1..entry.run.first_block)) {
+            if spare::find(rel, entry.run.block_count, &(1..entry.run.first_block)).is_none() {
                 too_many = entry.run.block_count;
                 continue;
             }
             let Some(exclusion) = stripe_lock::exclude(rel, &entry) else { continue };
             // Else somebody has put a row there meanwhile: there is a next time.
             let before = 1..entry.run.first_block;
-            let to_front = |bytes: &[u8], owner| pages::write_to_spare(rel, bytes, owner, &before);
+            let to_front = |bytes: &[u8], owner| runs::write_to_spare(rel, bytes, owner, &before);
             return copy(rel, &entry, exclusion, to_front);
         }
         false
@@ -79,7 +79,7 @@ pub(super) unsafe fn widen(rel: Relation) -> bool {
             .map(|(entry, _)| entry.run.first_block.saturating_add(entry.run.block_count))
             .max();
         let with_room =
-            stripes.into_iter().map(|(entry, _)| (pages::spare_before(rel, entry.run.first_block), entry));
+            stripes.into_iter().map(|(entry, _)| (spare::before(rel, entry.run.first_block), entry));
         let Some((room, entry)) = with_room.max_by_key(|(room, _)| *room) else { return false };
         if room == 0 || room < entry.run.block_count / WORTH {
             return false;
@@ -87,7 +87,7 @@ pub(super) unsafe fn widen(rel: Relation) -> bool {
         let Some(exclusion) = stripe_lock::exclude(rel, &entry) else { return false };
         let behind = end.unwrap_or(1)..u32::MAX;
         copy(rel, &entry, exclusion, |bytes, owner| {
-            pages::write_to_spare(rel, bytes, owner, &behind)
+            runs::write_to_spare(rel, bytes, owner, &behind)
                 .or_else(|| Some(pages::append_run(rel, bytes, owner)))
         })
     }

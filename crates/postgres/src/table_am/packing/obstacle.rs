@@ -12,7 +12,7 @@ use super::entries;
 use crate::compat;
 use crate::host::error::{self, PgSqlErrorCode};
 use crate::host::relation;
-use crate::storage::{decoding, open_stripes};
+use crate::storage::{decoding, published};
 
 const LOCKED: &str = "engine.colcompress_merge() packs it under a lock that keeps others out.";
 
@@ -20,7 +20,7 @@ const LOCKED: &str = "engine.colcompress_merge() packs it under a lock that keep
 pub(super) unsafe fn of(rel: Relation) -> Option<(&'static str, &'static str)> {
     // SAFETY: rel is open and locked.
     unsafe {
-        if open_stripes::is_published(rel) {
+        if published::is_published(rel) {
             return Some((
                 "The table is published, and logical decoding reads ordinary heap rows only.",
                 "Take the table out of its publications first.",

@@ -6,8 +6,7 @@
 use pgrx::pg_sys::{self, Datum, ItemPointerData, Relation};
 
 use super::rows::Rows;
-use crate::options::SortKey;
-use crate::storage::open_stripes;
+use crate::options::{SortKey, orderby};
 
 /// The same rows, sorted by `keys`; in the order given where there are none.
 pub(super) unsafe fn sorted(
@@ -32,7 +31,7 @@ pub(super) unsafe fn sorted(
             pg_sys::TupleDescInitEntry(desc, number, std::ptr::null(), kind, modifier, 0);
             pg_sys::TupleDescInitEntryCollation(desc, number, (*attribute).attcollation);
             numbers.push(number);
-            operators.push(open_stripes::sort_operator(kind, key));
+            operators.push(orderby::sort_operator(kind, key));
             collations.push((*attribute).attcollation);
             nulls_first.push(key.nulls_first);
         }
