@@ -26,12 +26,12 @@ pgrx::pg_module_magic!();
 /// Of our functions in one hook the one installed last runs first. So they run in this order, and others'
 /// after them:
 /// - ProcessUtility: `table_am::packing::dead_stripes` (before a VACUUM), `table_am::publication` (after who
-///   publishes), `options` (takes our options out of a statement), `storage::open_stripes` (ends its
+///   publishes), `options` (takes our options out of a statement), `storage::pending_rows` (ends its
 ///   stripes);
 /// - planner: `vectorised` (looks at the plan that the others make), `options::hidden`;
 /// - set_rel_pathlist: `table_am::bitmap_paths` (takes paths out), then the others', `planner` (adds ours);
 /// - object_access: `table_am::hooks`, `options`; ExecutorFinish: `table_am::slot_creation`,
-///   `storage::open_stripes`.
+///   `storage::pending_rows`.
 #[allow(non_snake_case)]
 #[pg_guard]
 pub unsafe extern "C-unwind" fn _PG_init() {
@@ -49,19 +49,19 @@ pub unsafe extern "C-unwind" fn _PG_init() {
     // SAFETY: the server runs this once per process, on its one thread.
     unsafe {
         options::settings::register();
-        storage::open_stripes::register_settings();
+        storage::pending_rows::register_settings();
         table_am::packing::register_settings();
         options::settings::reserve_prefix();
     }
     storage::directory::register();
-    storage::open_stripes::register();
+    storage::pending_rows::register();
     planner::register();
     executor::register();
     vectorised::node::register();
     options::register(|| std::ptr::from_ref(table_am::routine()), table_am::packing::tell_of_unsorted);
     // SAFETY: the server runs this once per process, before any query.
     unsafe {
-        storage::delete_bitmap::register();
+        storage::change::delete_bitmap::register();
         table_am::row_versions::register();
         table_am::hooks::install();
         table_am::packing::register_workers();

@@ -1,6 +1,6 @@
 //! Filling vector builders from slots: one column at a time over a batch of rows.
 //!
-//! Called by `open_stripes` for every row that is loaded, so values are read through raw pointers and the
+//! Called by `pending_rows` for every row that is loaded, so values are read through raw pointers and the
 //! type is looked at once per column and call. Slots must have all their attributes deconstructed. Invariant:
 //! when a call returns, every row it was given is in the builder exactly once; an ERROR while a value is
 //! fetched leaves the builder unusable, and the transaction that owns it is over.

@@ -15,10 +15,10 @@ use vector::{LogicalType, Result, Selection, Vector};
 use super::begin::Counters;
 use super::steps::Steps;
 use super::work::Work;
-use crate::storage::codecs::ServerCodecs;
+use crate::storage::change::row_proxy::Tombstones;
 use crate::storage::directory::StripeEntry;
-use crate::storage::open_stripe::{OpenStripe, Pages};
-use crate::storage::row_proxy::Tombstones;
+use crate::storage::file::codecs::ServerCodecs;
+use crate::storage::read::stripe_on_pages::{Pages, StripeHandle};
 
 /// Where the values of a wanted column come from, for the loaded chunk.
 pub enum Source {
@@ -68,7 +68,7 @@ pub type Fetch<'a> = dyn FnMut(usize) -> Result<OwnedChunk> + 'a;
 
 /// Asks a chunk's statistics. None when no row can pass.
 pub fn prune(
-    open: &OpenStripe,
+    open: &StripeHandle,
     chunk: u32,
     dead: &mut Tombstones,
     steps: &Arc<Steps>,
@@ -105,7 +105,7 @@ pub fn prune(
 
 /// Takes a chunk through all steps, reading column chunks as they are needed. None when no row is left.
 pub fn load(
-    open: &OpenStripe,
+    open: &StripeHandle,
     chunk: u32,
     dead: &mut Tombstones,
     steps: &Arc<Steps>,
@@ -120,7 +120,7 @@ pub fn load(
 
 /// As `fetch`, for `Work::read_all`: whoever runs the work compares checksums.
 pub fn fetch_for_later<'a>(
-    open: &'a OpenStripe,
+    open: &'a StripeHandle,
     chunk: u32,
     pages: &'a Pages,
 ) -> impl FnMut(usize) -> Result<OwnedChunk> + 'a {
@@ -129,7 +129,7 @@ pub fn fetch_for_later<'a>(
 
 /// Reads column chunks from the table's pages.
 pub fn fetch<'a>(
-    open: &'a OpenStripe,
+    open: &'a StripeHandle,
     chunk: u32,
     pages: &'a Pages,
 ) -> impl FnMut(usize) -> Result<OwnedChunk> + 'a {

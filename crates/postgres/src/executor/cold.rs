@@ -23,10 +23,10 @@ use super::scroll::Scroll;
 use super::steps::Steps;
 use crate::convert::missing_value;
 use crate::host::error;
-use crate::storage::delete_bitmap;
+use crate::storage::change::delete_bitmap;
+use crate::storage::change::row_proxy::Tombstones;
 use crate::storage::directory::StripeEntry;
-use crate::storage::open_stripe::{self, OpenStripe, Pages};
-use crate::storage::row_proxy::Tombstones;
+use crate::storage::read::stripe_on_pages::{self, Pages, StripeHandle};
 
 /// What is left of the stripes.
 pub struct Cold {
@@ -51,7 +51,7 @@ pub(super) struct Reading {
     /// Position in the list of stripes.
     pub at: usize,
     /// The stripe.
-    pub open: Rc<OpenStripe>,
+    pub open: Rc<StripeHandle>,
     /// The next chunk.
     pub chunk: u32,
     /// One past the last chunk.
@@ -439,7 +439,7 @@ impl Cold {
                     return Ok(true);
                 }
                 // SAFETY: rel is open.
-                let open = unsafe { open_stripe::open(rel, entry) }.map_err(|e| (entry.first_row, e))?;
+                let open = unsafe { stripe_on_pages::open(rel, entry) }.map_err(|e| (entry.first_row, e))?;
                 let chunks = u64::from(open.reader.chunk_count());
                 let border = |part: u64| u32::try_from(chunks * part / PARTS).unwrap_or(u32::MAX);
                 let (chunk, end) = match shared {

@@ -13,7 +13,8 @@ use pgrx::pg_sys;
 use super::begin::Scan;
 use super::{Node, clauses};
 use crate::planner::plan::reason_noted;
-use crate::storage::{directory_scan, metapage};
+use crate::storage::directory::entries;
+use crate::storage::file::metapage;
 
 /// Adds the node's properties.
 ///
@@ -102,7 +103,7 @@ unsafe fn show_estimate(scan: &Scan, es: *mut pg_sys::ExplainState) {
     // SAFETY: the relation is open and the snapshot the statement's.
     unsafe {
         let stripes = metapage::storage_id(scan.rel)
-            .map_or_else(Vec::new, |storage_id| directory_scan::visible(storage_id, scan.snapshot));
+            .map_or_else(Vec::new, |storage_id| entries::visible(storage_id, scan.snapshot));
         // A summary that cannot be read is for the execution to report.
         let left = stripes.iter().filter(|&entry| entry.may_match(predicates.iter()).unwrap_or(true)).count();
         let (left, all) = (left as u64, stripes.len() as u64);

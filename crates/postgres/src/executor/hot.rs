@@ -8,8 +8,8 @@ use pgrx::pg_sys::{
     self, ParallelTableScanDesc, Relation, ScanOptions, Snapshot, TableScanDesc, TupleTableSlot,
 };
 
+use crate::storage::change::row_proxy::Tombstones;
 use crate::storage::directory::StripeEntry;
-use crate::storage::row_proxy::Tombstones;
 use crate::table_am::scan;
 
 /// An open scan of the table's hot rows.

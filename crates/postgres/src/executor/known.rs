@@ -13,7 +13,7 @@ use vector::{LogicalType, Result, Scalar};
 use super::begin::Column;
 use super::clauses::Clause;
 use crate::storage::directory::StripeEntry;
-use crate::storage::open_stripe::{self, OpenStripe, Pages};
+use crate::storage::read::stripe_on_pages::{self, Pages, StripeHandle};
 
 /// What the directory, or else the stripe's own footer, says of a whole stripe.
 ///
@@ -47,7 +47,7 @@ pub unsafe fn stripe(
     }
     // SAFETY: the caller's promise.
     unsafe {
-        let open = open_stripe::open(rel, entry)?;
+        let open = stripe_on_pages::open(rel, entry)?;
         let pages = Pages::new(rel, entry, std::ptr::null_mut());
         summarise(live, columns, wanted, needs, &mut |index| {
             let Some(logical) = open.reader.logical(index) else { return Ok(None) };
@@ -64,7 +64,7 @@ pub unsafe fn stripe(
 pub unsafe fn chunk(
     rel: Relation,
     entry: &StripeEntry,
-    open: &OpenStripe,
+    open: &StripeHandle,
     chunk: u32,
     dead: usize,
     clauses: &[Clause],

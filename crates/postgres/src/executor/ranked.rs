@@ -19,7 +19,7 @@ use vector::{Error, LogicalType};
 use super::begin::{Column, Counters};
 use super::cold::Cold;
 use crate::storage::directory::StripeEntry;
-use crate::storage::open_stripe::{self, OpenStripe, Pages};
+use crate::storage::read::stripe_on_pages::{self, Pages, StripeHandle};
 
 /// How a sort wants rows.
 pub struct Rank {
@@ -61,7 +61,7 @@ impl PartialEq for Entry {
 impl Eq for Entry {}
 
 /// A chunk to be read: its stripe's position in the list, the stripe, and which of its chunks.
-type Next = (usize, Rc<OpenStripe>, u32);
+type Next = (usize, Rc<StripeHandle>, u32);
 
 /// What is left of a scan's stripes, what can come first in front.
 pub struct Ranked {
@@ -70,7 +70,7 @@ pub struct Ranked {
     column: usize,
     queue: BinaryHeap<Entry>,
     /// The stripe that was read last.
-    open: Option<(usize, Rc<OpenStripe>)>,
+    open: Option<(usize, Rc<StripeHandle>)>,
     /// The edge of the chunk that was given out last.
     taken: Edge,
 }
@@ -138,7 +138,7 @@ impl Ranked {
             let open = match self.open.take().filter(|(open, _)| *open == at) {
                 Some((_, open)) => open,
                 // SAFETY: the caller's promise.
-                None => unsafe { open_stripe::open(rel, entry) }.map_err(located)?,
+                None => unsafe { stripe_on_pages::open(rel, entry) }.map_err(located)?,
             };
             self.open = Some((at, Rc::clone(&open)));
             if let Some(chunk) = chunk {
@@ -160,7 +160,7 @@ impl Ranked {
     fn edge_of_chunk(
         &self,
         columns: &[Column],
-        open: &OpenStripe,
+        open: &StripeHandle,
         chunk: u32,
         pages: &Pages,
     ) -> vector::Result<Edge> {

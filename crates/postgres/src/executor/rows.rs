@@ -11,7 +11,7 @@ use super::batch::{self, Fill, Step};
 use super::begin::{Phase, Scan};
 use super::scroll::Next;
 use crate::host::carried;
-use crate::storage::tid;
+use crate::storage::file::tid;
 
 mod bare {
     use pgrx::pg_sys::{MemoryContext, TupleTableSlot};

@@ -15,7 +15,7 @@ use super::begin::{Phase, Scan};
 use super::chunk::{self, Loaded};
 use super::cold::live_rows;
 use crate::host::error;
-use crate::storage::open_stripe::{self, Pages};
+use crate::storage::read::stripe_on_pages::{self, Pages};
 
 /// Where the cursor stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -174,7 +174,7 @@ impl Scan {
                 return true;
             }
             // SAFETY: rel is open.
-            let open = unsafe { open_stripe::open(self.rel, entry) };
+            let open = unsafe { stripe_on_pages::open(self.rel, entry) };
             let open = match open {
                 Ok(open) => open,
                 Err(problem) => error::raise_stripe(self.rel, entry.first_row, problem),

@@ -22,7 +22,7 @@ use super::steps::Further;
 use super::{cold, known, rows};
 use crate::convert::{ColumnWriter, missing_value};
 use crate::host::error;
-use crate::storage::open_stripe::{self, Pages};
+use crate::storage::read::stripe_on_pages::{self, Pages};
 
 /// What comes next.
 pub enum Piece {
@@ -259,7 +259,7 @@ impl Scan {
                     return Ok(Some(Piece::Rows(Batch::new(rows as usize, Vec::new()))));
                 }
                 // SAFETY: rel is open.
-                let open = unsafe { open_stripe::open(self.rel, entry) }.map_err(located)?;
+                let open = unsafe { stripe_on_pages::open(self.rel, entry) }.map_err(located)?;
                 let end = open.reader.chunk_count();
                 cold.current = Some(cold::Reading { at, open, chunk: 0, end });
                 continue;

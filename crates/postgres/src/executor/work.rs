@@ -16,8 +16,8 @@ use super::begin::Counters;
 use super::chunk::{Fetch, Loaded, Source};
 use super::shape::Shape;
 use super::steps::{StepClause, StepColumn, Steps};
-use crate::storage::codecs::ServerCodecs;
-use crate::storage::open_stripe::OpenStripe;
+use crate::storage::file::codecs::ServerCodecs;
+use crate::storage::read::stripe_on_pages::StripeHandle;
 
 /// One column chunk of the chunk being loaded.
 struct Part {
@@ -70,7 +70,7 @@ impl Work {
     /// `to_filter` have to be asked, and `side` says whether they may meet decimals in the side lane.
     pub(super) fn of(
         steps: &Arc<Steps>,
-        open: &OpenStripe,
+        open: &StripeHandle,
         rows: Range<u64>,
         dead: Vec<u32>,
         to_filter: Vec<usize>,

@@ -9,8 +9,8 @@
 //! by searching text.
 
 use super::report::{Refusal, text};
-use pgrx::pg_sys::{self, Oid};
 use pgrx::pg_sys::errcodes::PgSqlErrorCode as Code;
+use pgrx::pg_sys::{self, Oid};
 use std::ffi::{CStr, CString};
 
 /// One key as written.

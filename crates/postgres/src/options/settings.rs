@@ -1,7 +1,7 @@
 //! Settings that a session has: defaults of table options, and what the planner and the executor may use.
 //!
 //! `_PG_init` calls [`register`] once per process, before any statement runs, and then those of
-//! `storage::open_stripes` and `table_am::packing`, which define the settings of loads and of packing.
+//! `storage::pending_rows` and `table_am::packing`, which define the settings of loads and of packing.
 //!
 //! Invariant: a default of a table option (`compression` and so on) has the same range as the option
 //! itself; both come from `options::definitions`.

@@ -13,8 +13,8 @@ use vector::Predicate;
 
 use super::resolve::{self, Value};
 use super::template::{self, Template};
-use crate::storage::outline::Outline;
-use crate::storage::pages::BlockRun;
+use crate::storage::directory::outline::Outline;
+use crate::storage::file::pages::BlockRun;
 
 /// A value decoded, or compared on encoded data, in units of cpu_operator_cost: beside an index, whose pages
 /// the server prices as if they came from disk, a unit of cost is about a microsecond.

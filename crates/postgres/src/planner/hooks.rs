@@ -15,7 +15,7 @@ use crate::host::carried;
 use crate::host::hooks::Chain;
 use crate::options;
 use crate::options::settings::{ENABLE_SCAN, vectorised_min_rows};
-use crate::storage::outline;
+use crate::storage::directory::outline;
 
 /// The server's FirstLowInvalidHeapAttributeNumber: attribute sets are shifted by it.
 const ATTRIBUTE_SHIFT: i32 = 7;

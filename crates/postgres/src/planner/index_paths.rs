@@ -10,7 +10,7 @@
 
 use pgrx::pg_sys::{self, NodeTag};
 
-use crate::storage::outline::Outline;
+use crate::storage::directory::outline::Outline;
 
 /// Finding one cold row and handing it on, in units of seq_page_cost.
 const ROW: f64 = 0.4;

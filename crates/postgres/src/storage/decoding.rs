@@ -2,7 +2,7 @@
 //! output plugin is not pgoutput.
 //!
 //! Logical decoding reads heap tuples. So while such a slot exists, whoever would make a stripe of rows that
-//! are not in one asks [`is_decoded`] and leaves them in heap pages: loads (`open_stripes::destination`),
+//! are not in one asks [`is_decoded`] and leaves them in heap pages: loads (`pending_rows::destination`),
 //! merging and packing (`table_am`). What was in stripes before is told of by WARNINGs. Invariant: a
 //! transaction that was told "no" is decoded by no such slot. Its id was there before it looked. A slot that
 //! is made later begins with transactions whose ids are younger, as it waits for the others to end; but for

@@ -1,7 +1,7 @@
 //! Which tables are published for logical replication, and therefore keep every row hot.
 //!
-//! Asked by loads, packing, merging and the functions that tell why a table is not packed. `decoding` knows the
-//! replication slots that see tables which no publication names.
+//! Asked by loads, packing, merging and the functions that tell why a table is not packed. `decoding` knows
+//! the replication slots that see tables which no publication names.
 
 use pgrx::pg_sys::{self, Oid, Relation};
 

@@ -23,9 +23,10 @@ use super::scan::{self, Scan};
 use super::vacuum_counts;
 use crate::host::heap_am::heap_guarded;
 use crate::host::{random, relation};
+use crate::storage::change::row_proxy::{self, Tombstones};
 use crate::storage::directory::StripeEntry;
-use crate::storage::row_proxy::{self, Tombstones};
-use crate::storage::{directory_scan, metapage, tid};
+use crate::storage::directory::entries;
+use crate::storage::file::{metapage, tid};
 
 /// Rows that ANALYZE takes per unit of statistics target (the server's own constant).
 const ROWS_PER_TARGET: f64 = 300.0;
@@ -97,7 +98,7 @@ unsafe fn start(rel: Relation, state: &mut State) {
         let mut rows = 0.0;
         if let Some(storage_id) = metapage::storage_id(rel) {
             let now = &raw mut pg_sys::SnapshotSelfData;
-            state.stripes = directory_scan::visible(storage_id, now);
+            state.stripes = entries::visible(storage_id, now);
             state.tombstones = row_proxy::tombstones(rel, storage_id, now, usize::MAX).unwrap_or_default();
             let swept_before = metapage::swept_before(rel);
             let count = vacuum_counts::cold(storage_id, &state.stripes, &mut state.tombstones, swept_before);

@@ -14,7 +14,8 @@ use super::moved;
 use super::scan::{self, Scan};
 use crate::compat;
 use crate::host::heap_am::{heap_direct, heap_guarded};
-use crate::storage::{row_proxy, tid};
+use crate::storage::change::row_proxy;
+use crate::storage::file::tid;
 
 /// What a bitmap scan keeps between calls.
 #[derive(Default)]

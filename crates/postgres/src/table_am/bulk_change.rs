@@ -23,9 +23,11 @@ use super::cold_change::{self, UNCHANGED};
 use super::successor_locks;
 use crate::host::relation;
 use crate::options;
-use crate::storage::delete_bitmap::{self, Change, Probe};
+use crate::storage::change::delete_bitmap::{self, Change, Probe};
+use crate::storage::change::stripe_lock;
 use crate::storage::directory::StripeEntry;
-use crate::storage::{open_stripes, stripe_lock, tid};
+use crate::storage::file::tid;
+use crate::storage::pending_rows;
 
 /// What a claim says of a row; None: it is to be changed by itself. `alone`: it is in any case.
 unsafe fn probe(
@@ -119,7 +121,7 @@ unsafe fn may_claim(cid: CommandId) -> bool {
         if let Some((_, answer)) = ASKED.get().filter(|(when, _)| *when == now) {
             return answer;
         }
-        let answer = open_stripes::running_query().is_some_and(|query| never_waits(query));
+        let answer = pending_rows::running_query().is_some_and(|query| never_waits(query));
         ASKED.set(Some((now, answer)));
         answer
     }
@@ -210,7 +212,7 @@ unsafe fn columns_set(rel: Relation, range_table: *mut pg_sys::List) -> *mut pg_
 pub(super) unsafe fn leaves_alone(rel: Relation, columns: *const pg_sys::Bitmapset) -> bool {
     // SAFETY: as `never_waits`.
     unsafe {
-        let Some(query) = open_stripes::running_query() else { return false };
+        let Some(query) = pending_rows::running_query() else { return false };
         let triggers = (*rel).trigdesc;
         if !triggers.is_null() && (*triggers).trig_update_before_row {
             return false;

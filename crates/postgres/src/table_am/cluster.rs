@@ -20,13 +20,14 @@ use super::own_writes;
 use super::rewrite::{Aged, ColdHistory, Fate, HotRows, Part, bury_anew};
 use crate::compat::{HeapRewrite, RewriteLimits};
 use crate::host::{carried, error, relation};
+use crate::storage::directory::age::Age;
+use crate::storage::directory::horizon::Horizon;
 use crate::storage::directory::{self, StripeEntry};
-use crate::storage::directory_age::Age;
-use crate::storage::horizon::Horizon;
-use crate::storage::open_stripes::{LoadOrder, Loader};
-use crate::storage::pages::{self, PageOwner};
-use crate::storage::runs;
-use crate::storage::{metapage, open_stripe, tid};
+use crate::storage::file::pages::{self, PageOwner};
+use crate::storage::file::{metapage, tid};
+use crate::storage::pending_rows::{LoadOrder, Loader};
+use crate::storage::read::stripe_on_pages;
+use crate::storage::space::runs;
 
 /// `relation_copy_for_cluster`.
 pub(super) unsafe extern "C-unwind" fn copy_for_cluster(
@@ -181,7 +182,7 @@ unsafe fn copy_stripes(old: Relation, new: Relation, index: Relation, horizon: &
 unsafe fn lacks_default(rel: Relation, entry: &StripeEntry) -> bool {
     // SAFETY: rel is open and so is its row type.
     unsafe {
-        let stripe = match open_stripe::open(rel, entry) {
+        let stripe = match stripe_on_pages::open(rel, entry) {
             Ok(stripe) => stripe,
             Err(problem) => error::raise_stripe(rel, entry.first_row, problem),
         };

@@ -15,8 +15,9 @@ use super::cold_change;
 use crate::host::error::{self, PgSqlErrorCode};
 use crate::host::heap_am::heap_guarded;
 use crate::host::heap_tuple::updater;
-use crate::storage::row_proxy::OTHER_PARTITION;
-use crate::storage::{delete_bitmap, tid};
+use crate::storage::change::delete_bitmap;
+use crate::storage::change::row_proxy::OTHER_PARTITION;
+use crate::storage::file::tid;
 
 /// Locks the last version of a row whose cold version `by` has replaced with the one at `at`.
 pub(super) unsafe fn lock_successor(

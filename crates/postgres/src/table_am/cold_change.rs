@@ -19,10 +19,12 @@ use crate::compat;
 use crate::host::error::{self, PgSqlErrorCode};
 use crate::host::heap_am::heap_guarded;
 use crate::host::relation;
+use crate::storage::change::row_proxy::{self, Outcome, Pinned, Replaced};
+use crate::storage::change::{delete_bitmap, stripe_lock};
 use crate::storage::directory::StripeEntry;
-use crate::storage::directory_scan::Unchangeable;
-use crate::storage::row_proxy::{self, Outcome, Pinned, Replaced};
-use crate::storage::{decoding, delete_bitmap, directory, metapage, stripe_lock, tid};
+use crate::storage::directory::entries::Unchangeable;
+use crate::storage::file::{metapage, tid};
+use crate::storage::{decoding, directory};
 
 /// What the server says of a TM_Result that tells nothing.
 pub(super) const UNCHANGED: TM_FailureData = TM_FailureData {

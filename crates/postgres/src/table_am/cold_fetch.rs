@@ -15,8 +15,8 @@ use super::wanted;
 use crate::convert::{ColumnReader, ColumnType, missing_value};
 use crate::host::error;
 use crate::storage::directory::StripeEntry;
-use crate::storage::kept_chunk;
-use crate::storage::open_stripe::{self, OpenStripe};
+use crate::storage::read::kept_chunk;
+use crate::storage::read::stripe_on_pages::{self, StripeHandle};
 
 /// So many fetches in a row that each go a little forward within one chunk mean an index scan in storage
 /// order: then the chunk is decoded after all.
@@ -34,7 +34,7 @@ struct Column {
 /// A stripe that rows were fetched from.
 struct Met {
     entry: StripeEntry,
-    open: Rc<OpenStripe>,
+    open: Rc<StripeHandle>,
     /// For each wanted column what its rows have there, if the stripe is older than the column.
     missing: Vec<Option<(Datum, bool)>>,
 }
@@ -183,7 +183,7 @@ impl ColdFetch {
             return Ok(at);
         }
         // SAFETY: rel is open.
-        let open = unsafe { open_stripe::open(self.rel, entry)? };
+        let open = unsafe { stripe_on_pages::open(self.rel, entry)? };
         let missing = |column: &Column| {
             if column.at < open.reader.column_count() {
                 return fits(&open.reader, column.at, column.reader.kind()).map(|()| None);

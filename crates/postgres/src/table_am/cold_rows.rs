@@ -14,10 +14,11 @@ use vector::{Error, LogicalType, Vector};
 use super::wanted;
 use crate::convert::{ColumnReader, ColumnType, missing_value};
 use crate::host::error;
-use crate::storage::codecs::ServerCodecs;
+use crate::storage::change::delete_bitmap;
 use crate::storage::directory::StripeEntry;
-use crate::storage::open_stripe::{self, OpenStripe, Pages};
-use crate::storage::{delete_bitmap, tid};
+use crate::storage::file::codecs::ServerCodecs;
+use crate::storage::file::tid;
+use crate::storage::read::stripe_on_pages::{self, Pages, StripeHandle};
 
 /// Rows whose Datums exist at a time.
 const WINDOW: u32 = 1024;
@@ -185,7 +186,7 @@ pub struct ColdRows {
     strategy: pg_sys::BufferAccessStrategy,
     wanted: Option<Vec<bool>>,
     columns: Columns,
-    stripe: Option<(StripeEntry, Rc<OpenStripe>)>,
+    stripe: Option<(StripeEntry, Rc<StripeHandle>)>,
     chunk: Option<(u32, Vec<Loaded>)>,
     window: Window,
 }
@@ -247,7 +248,7 @@ impl ColdRows {
         unsafe {
             if !same {
                 self.chunk = None;
-                self.stripe = Some((entry.clone(), open_stripe::open(self.rel, entry)?));
+                self.stripe = Some((entry.clone(), stripe_on_pages::open(self.rel, entry)?));
             }
             let Some((_, stripe)) = &self.stripe else { return Ok(()) };
             let chunk = stripe.reader.chunk_of(position);
@@ -272,7 +273,7 @@ impl ColdRows {
     unsafe fn decode(
         &self,
         entry: &StripeEntry,
-        stripe: &OpenStripe,
+        stripe: &StripeHandle,
         chunk: u32,
     ) -> Result<Vec<Loaded>, Error> {
         // SAFETY: rel is open.

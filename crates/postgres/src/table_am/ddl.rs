@@ -15,7 +15,8 @@ use crate::host::error::{self, PgSqlErrorCode};
 use crate::host::heap_am::heap_guarded;
 use crate::host::{relation, subtransaction};
 use crate::options;
-use crate::storage::{directory, metapage, open_stripes};
+use crate::storage::file::metapage;
+use crate::storage::{directory, pending_rows};
 
 /// `relation_set_new_filenode`: a table is created, truncated or rewritten.
 #[pg_guard]
@@ -67,7 +68,7 @@ unsafe fn forget_rows(rel: Relation) {
             Some(storage_id) => Ok(Some(storage_id)),
             // ON COMMIT DELETE ROWS and ON COMMIT DROP; only temporary tables, whose damage is no other
             // session's.
-            None if open_stripes::is_committing() => Ok(metapage::storage_id(rel)),
+            None if pending_rows::is_committing() => Ok(metapage::storage_id(rel)),
             None => subtransaction::attempt(&DAMAGE, || metapage::storage_id(rel)),
         };
         match found {

@@ -10,7 +10,9 @@ use super::locate::{Located, locate};
 use super::{moved, row_versions};
 use crate::compat;
 use crate::host::heap_am::{heap_direct, heap_guarded};
-use crate::storage::{directory, metapage, row_proxy, tid};
+use crate::storage::change::row_proxy;
+use crate::storage::directory;
+use crate::storage::file::{metapage, tid};
 
 /// `tuple_fetch_row_version`: hot rows go straight through.
 pub(super) unsafe extern "C-unwind" fn tuple_fetch_row_version(

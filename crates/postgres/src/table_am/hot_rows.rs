@@ -11,8 +11,9 @@ use std::ops::AddAssign;
 use pgrx::pg_sys::{self, BlockNumber, BufferAccessStrategy, HTSV_Result, Relation, TransactionId};
 
 use crate::host::{buffer, heap_tuple, random, relation};
-use crate::storage::hot_runs::{self, Span};
-use crate::storage::{directory_scan, metapage, tid};
+use crate::storage::directory::entries;
+use crate::storage::file::hot_runs::{self, Span};
+use crate::storage::file::{metapage, tid};
 
 /// LP_NORMAL.
 const NORMAL: u32 = 1;
@@ -40,7 +41,7 @@ pub(super) unsafe fn count(rel: Relation, most: u32, strategy: BufferAccessStrat
     // SAFETY: rel is open.
     unsafe {
         let Some(storage_id) = metapage::storage_id(rel) else { return HotRows::default() };
-        let runs = directory_scan::all_versions(storage_id).into_iter().map(|entry| entry.run);
+        let runs = entries::all_versions(storage_id).into_iter().map(|entry| entry.run);
         let spans = hot_runs::hot_spans(runs, relation::block_count(rel));
         let pages: u32 = spans.iter().map(Span::blocks).sum();
         let oldest_xmin = pg_sys::GetOldestNonRemovableTransactionId(rel);

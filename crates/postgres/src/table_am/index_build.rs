@@ -19,10 +19,12 @@ use super::{own_writes, parallel, progress, shim};
 use crate::compat;
 use crate::host::heap_am::heap_guarded;
 use crate::host::{carried, error, relation};
+use crate::storage::change::row_proxy;
+use crate::storage::directory::age::Age;
+use crate::storage::directory::entries;
 use crate::storage::directory::{self, StripeEntry};
-use crate::storage::directory_age::Age;
-use crate::storage::hot_runs::{self, Span};
-use crate::storage::{directory_scan, metapage, row_proxy, tid};
+use crate::storage::file::hot_runs::{self, Span};
+use crate::storage::file::{metapage, tid};
 
 /// `index_build_range_scan`.
 pub(super) unsafe extern "C-unwind" fn index_build_range_scan(
@@ -84,7 +86,7 @@ pub(super) unsafe extern "C-unwind" fn index_build_range_scan(
                 }
                 None => {
                     let entries = metapage::storage_id(rel)
-                        .map_or_else(Vec::new, |storage_id| directory_scan::all_versions(storage_id));
+                        .map_or_else(Vec::new, |storage_id| entries::all_versions(storage_id));
                     let spans = hot_runs::hot_spans(
                         entries.into_iter().map(|entry| entry.run),
                         relation::block_count(rel),
@@ -202,7 +204,7 @@ unsafe fn stripes_to_index(rel: Relation, concurrent: Option<Snapshot>) -> Vec<(
         let Some(storage_id) = metapage::storage_id(rel) else { return Vec::new() };
         let Some(snapshot) = concurrent else {
             let horizon = pg_sys::GetOldestNonRemovableTransactionId(rel);
-            return directory_scan::not_dead(storage_id, horizon);
+            return entries::not_dead(storage_id, horizon);
         };
         directory::visible(storage_id, snapshot).into_iter().map(|entry| (entry, true)).collect()
     }
@@ -223,7 +225,7 @@ unsafe fn warn_standbys(rel: Relation, concurrent: Option<Snapshot>) {
             Some(snapshot) => !pg_sys::XidInMVCCSnapshot(entry.inserter, snapshot),
             None => Age::of(entry.inserter, horizon) == Age::Everybody,
         };
-        let left_out = directory_scan::all_versions(storage_id).into_iter().filter(|entry| {
+        let left_out = entries::all_versions(storage_id).into_iter().filter(|entry| {
             entry.moved && entry.inserter != pg_sys::InvalidTransactionId && is_left_out(entry)
         });
         let movers = left_out.map(|entry| entry.inserter);

@@ -8,7 +8,7 @@ use pgrx::pg_guard;
 use pgrx::pg_sys::{self, Relation, TM_IndexDeleteOp, TransactionId};
 
 use crate::host::heap_am::heap_guarded;
-use crate::storage::tid;
+use crate::storage::file::tid;
 
 /// `index_delete_tuples`.
 #[pg_guard]

@@ -15,9 +15,11 @@ use super::{cold_rows, moved, own_writes};
 use crate::compat;
 use crate::host::heap_am::{heap_direct, heap_guarded};
 use crate::host::memory;
+use crate::storage::change::delete_bitmap;
+use crate::storage::change::row_proxy::{self, Tombstones};
 use crate::storage::directory::StripeEntry;
-use crate::storage::row_proxy::{self, Tombstones};
-use crate::storage::{delete_bitmap, directory_scan, metapage, tid};
+use crate::storage::directory::entries;
+use crate::storage::file::{metapage, tid};
 
 /// Our state of an index scan's fetches; begins with heap's.
 #[repr(C)]
@@ -275,7 +277,7 @@ unsafe fn fetch_cold(
         let Some(row) = tid::row_of(*tid) else { return false };
         if judges_by_now(snapshot) {
             if delete_bitmap::any() && is_marked(rel, row) {
-                directory_scan::clear_dirty(snapshot);
+                entries::clear_dirty(snapshot);
                 return false;
             }
             if holds_page_lock() {

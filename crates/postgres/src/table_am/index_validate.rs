@@ -15,7 +15,9 @@ use super::own_writes;
 use super::root_tids::RootTids;
 use super::scan;
 use crate::host::carried;
-use crate::storage::{directory, directory_scan, row_proxy, tid};
+use crate::storage::change::row_proxy;
+use crate::storage::directory::{self, entries};
+use crate::storage::file::tid;
 
 fn encode(tid: ItemPointerData) -> u64 {
     (u64::from(tid::block_of(tid)) << 16) | u64::from(tid.ip_posid)
@@ -93,7 +95,7 @@ pub(super) unsafe extern "C-unwind" fn index_validate_scan(
             // A BRIN index has nothing of cold rows, see `index_build`.
             let stripes = match (*info).ii_Am {
                 pg_sys::BRIN_AM_OID => Vec::new(),
-                _ => directory_scan::survey(rel, snapshot, false).visible,
+                _ => entries::survey(rel, snapshot, false).visible,
             };
             let storage_id = stripes.first().map(|entry| entry.storage_id);
             let tombstones = storage_id.and_then(|id| row_proxy::tombstones(rel, id, snapshot, usize::MAX));

@@ -1,6 +1,6 @@
 //! Inserts: rows go to the heap, or to the rows in memory that become stripes.
 //!
-//! `storage::open_stripes` decides once per command and table. The metapage has to exist before heap gets to
+//! `storage::pending_rows` decides once per command and table. The metapage has to exist before heap gets to
 //! write, or heap would take block 0. The directory's locks are taken here because index insertion follows,
 //! and a unique check may need the directory while it holds a page lock. Speculative insertions (ON CONFLICT)
 //! are always hot.
@@ -14,8 +14,9 @@ use pgrx::pg_sys::ffi::pg_guard_ffi_boundary;
 use pgrx::pg_sys::{self, BulkInsertState, CommandId, Relation, SubTransactionId, TupleTableSlot, uint32};
 
 use super::heap;
-use crate::storage::open_stripes::{self, OpenSet};
-use crate::storage::{directory, metapage, tid};
+use crate::storage::directory;
+use crate::storage::file::{metapage, tid};
+use crate::storage::pending_rows::{self, PendingRows};
 
 thread_local! {
     /// Transaction and subtransaction that hold the directory's locks already.
@@ -56,7 +57,7 @@ pub(super) unsafe extern "C-unwind" fn tuple_insert(
 ) {
     // SAFETY: heap's own callback with the arguments that the server gave.
     unsafe {
-        if let Some(set) = open_stripes::set_for(rel, cid, options)
+        if let Some(set) = pending_rows::set_for(rel, cid, options)
             && (*set).next_hot(1) == 0
         {
             keep(set, rel, &[slot]);
@@ -81,7 +82,7 @@ pub(super) unsafe extern "C-unwind" fn multi_insert(
     // SAFETY: as above; the server gives `count` slots.
     unsafe {
         let all = std::slice::from_raw_parts(slots, usize::try_from(count).unwrap_or(0));
-        let set = open_stripes::set_for(rel, cid, options);
+        let set = pending_rows::set_for(rel, cid, options);
         let hot = set.map_or(all.len(), |set| (*set).next_hot(all.len()));
         let (_, kept) = all.split_at(hot);
         if hot > 0 {
@@ -98,15 +99,15 @@ pub(super) unsafe extern "C-unwind" fn multi_insert(
 }
 
 /// Hands rows to the set of their command.
-unsafe fn keep(set: *mut OpenSet, rel: Relation, slots: &[*mut TupleTableSlot]) {
+unsafe fn keep(set: *mut PendingRows, rel: Relation, slots: &[*mut TupleTableSlot]) {
     // SAFETY: nothing between `set_for` and here removes the set.
     unsafe {
         for &slot in slots {
             (*slot).tts_tid = tid::tid(pg_sys::InvalidBlockNumber, 0);
         }
         (*set).push(rel, slots);
-        if open_stripes::over_limit() {
-            open_stripes::relieve(rel);
+        if pending_rows::over_limit() {
+            pending_rows::relieve(rel);
         }
     }
 }
@@ -133,5 +134,5 @@ pub(super) unsafe extern "C-unwind" fn tuple_insert_speculative(
 #[pg_guard]
 pub(super) unsafe extern "C-unwind" fn finish_bulk_insert(rel: Relation, _options: c_int) {
     // SAFETY: rel is open.
-    unsafe { open_stripes::finish_bulk_insert(rel) }
+    unsafe { pending_rows::finish_bulk_insert(rel) }
 }

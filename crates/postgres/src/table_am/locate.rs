@@ -6,8 +6,10 @@ use pgrx::pg_sys::{self, Relation, Snapshot, TupleTableSlot};
 
 use super::{cold_rows, own_writes};
 use crate::compat;
+use crate::storage::change::stripe_lock;
+use crate::storage::directory::entries;
 use crate::storage::directory::{self, StripeEntry};
-use crate::storage::{directory_scan, metapage, stripe_lock};
+use crate::storage::file::metapage;
 
 /// Whether the caller may hold a lock on an index page: a unique check, which wants to know whether the row
 /// is there and nothing else.
@@ -47,7 +49,7 @@ pub(super) unsafe fn locate(
         if let Some(entry) = stripe_lock::kept(rel, storage_id, row)
             && is_seen(&entry, snapshot)
         {
-            directory_scan::clear_dirty(snapshot);
+            entries::clear_dirty(snapshot);
             return Located::Stored(entry);
         }
         let mut found = directory::find(storage_id, row, snapshot);
@@ -61,16 +63,16 @@ pub(super) unsafe fn locate(
                 // is done and which no stripe has was never used.
                 let loader = (*snapshot).snapshot_type == pg_sys::SnapshotType::SNAPSHOT_DIRTY
                     && (*snapshot).xmin != pg_sys::InvalidTransactionId;
-                if loader || directory_scan::is_ours(storage_id, row) {
+                if loader || entries::is_ours(storage_id, row) {
                     cold_rows::store(rel, slot, row, pg_sys::InvalidTransactionId, |_, _| ());
                     return Located::Answered;
                 }
-                directory_scan::clear_dirty(snapshot);
+                entries::clear_dirty(snapshot);
             }
             _ => {}
         }
         if compat::serializable_reads(rel, snapshot) {
-            directory_scan::report_missed(rel, storage_id, row, snapshot);
+            entries::report_missed(rel, storage_id, row, snapshot);
         }
         Located::Nowhere
     }

@@ -25,10 +25,11 @@ use crate::compat::{self, HeapRewrite, RewriteLimits};
 use crate::host::error::{self, PgSqlErrorCode};
 use crate::host::relation;
 use crate::options::maintenance;
-use crate::storage::directory_age::Age;
-use crate::storage::horizon::Horizon;
-use crate::storage::open_stripes::{self, LoadOrder, Loader};
-use crate::storage::{decoding, metapage, published, tid};
+use crate::storage::directory::age::Age;
+use crate::storage::directory::horizon::Horizon;
+use crate::storage::file::{metapage, tid};
+use crate::storage::pending_rows::{self, LoadOrder, Loader};
+use crate::storage::{decoding, published};
 
 crate::sql_function!(pg_finfo_colonnade_colcompress_merge);
 crate::sql_function!(pg_finfo_colonnade_unpack);
@@ -78,7 +79,7 @@ unsafe fn rewrite(table: Oid, into: Into) {
             if into == Into::Stripes { c"engine.colcompress_merge()" } else { c"engine.unpack()" }.as_ptr(),
         );
         pg_sys::CheckTableNotInUse(old, if into == Into::Stripes { c"merge" } else { c"unpack" }.as_ptr());
-        open_stripes::flush_relation(old);
+        pending_rows::flush_relation(old);
         pg_sys::CommandCounterIncrement();
         let form = (*old).rd_rel;
         let (space, method, persistence) = ((*form).reltablespace, (*form).relam, (*form).relpersistence);
@@ -258,7 +259,7 @@ impl Copy<'_> {
             }
             self.living = living;
             ages.extend(young.iter().filter_map(|(age, group)| {
-                (Some(*age) == own || open_stripes::are_many(group.rows, group.bytes)).then_some(*age)
+                (Some(*age) == own || pending_rows::are_many(group.rows, group.bytes)).then_some(*age)
             }));
             ages.remove(&Age::Everybody);
             for &age in &ages {

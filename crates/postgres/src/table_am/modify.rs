@@ -12,7 +12,8 @@ use pgrx::pg_sys::{
 
 use super::{cold_change, insert, moved};
 use crate::host::heap_am::{heap_direct, heap_guarded};
-use crate::storage::{delete_bitmap, metapage, tid};
+use crate::storage::change::delete_bitmap;
+use crate::storage::file::{metapage, tid};
 
 /// `tuple_delete`: hot rows go straight through.
 pub(super) unsafe extern "C-unwind" fn tuple_delete(

@@ -22,9 +22,11 @@ use pgrx::pg_sys::{
 use crate::compat;
 use crate::host::buffer;
 use crate::host::heap_tuple::deleter;
+use crate::storage::change::row_proxy::Tombstones;
+use crate::storage::change::{row_move, row_proxy};
 use crate::storage::directory::StripeEntry;
-use crate::storage::row_proxy::Tombstones;
-use crate::storage::{directory, directory_scan, metapage, row_move, row_proxy, tid};
+use crate::storage::directory::{self, entries};
+use crate::storage::file::{metapage, tid};
 
 /// The new TID of the row that `mover` has deleted at `old`; None where that was an ordinary deletion.
 pub(super) unsafe fn place(
@@ -41,7 +43,7 @@ pub(super) unsafe fn next_place(storage_id: u64, row: u64) -> Option<ItemPointer
     let place = tid::cold_tid(row);
     // SAFETY: catalog look-ups.
     unsafe {
-        let mut movers = directory_scan::replacers(storage_id, row).into_iter();
+        let mut movers = entries::replacers(storage_id, row).into_iter();
         movers.find_map(|mover| row_move::find(storage_id, mover, place))
     }
 }
@@ -67,7 +69,7 @@ pub(super) unsafe fn mover_of(storage_id: u64, row: u64) -> Option<TransactionId
     let place = tid::cold_tid(row);
     // SAFETY: as above.
     unsafe {
-        let mut movers = directory_scan::replacers(storage_id, row).into_iter();
+        let mut movers = entries::replacers(storage_id, row).into_iter();
         movers.find(|&mover| row_move::find(storage_id, mover, place).is_some())
     }
 }
@@ -186,7 +188,7 @@ pub(super) unsafe fn dead_elsewhere(rel: Relation, stripes: &[StripeEntry], snap
 unsafe fn each_move(storage_id: u64, rows: Range<u64>, mut with: impl FnMut(u64, u64)) {
     // SAFETY: catalog look-ups.
     unsafe {
-        for mover in directory_scan::replacers(storage_id, rows.start) {
+        for mover in entries::replacers(storage_id, rows.start) {
             row_move::each_cold(storage_id, mover, rows.clone(), &mut with);
         }
     }

@@ -6,16 +6,16 @@
 
 use pgrx::pg_sys::{self, Relation};
 
-use crate::storage::open_stripes;
+use crate::storage::pending_rows;
 
 /// Writes out what this backend holds in memory for the relation, unless the caller holds a content lock.
 /// True when there may have been something.
 pub unsafe fn flush(rel: Relation) -> bool {
     // SAFETY: rel is open. Any LWLock held raises the counter.
     unsafe {
-        let possible = open_stripes::any() && pg_sys::InterruptHoldoffCount == 0;
+        let possible = pending_rows::any() && pg_sys::InterruptHoldoffCount == 0;
         if possible {
-            open_stripes::flush_relation(rel);
+            pending_rows::flush_relation(rel);
         }
         possible
     }

@@ -16,8 +16,9 @@ use pgrx::pg_sys::{self, ParallelTableScanDesc, Relation, Size};
 use crate::host::heap_am::heap_guarded;
 use crate::host::relation;
 use crate::storage::directory::StripeEntry;
-use crate::storage::hot_runs::{self, Span};
-use crate::storage::{directory_scan, metapage};
+use crate::storage::directory::entries;
+use crate::storage::file::hot_runs::{self, Span};
+use crate::storage::file::metapage;
 
 const SPANS: usize = 128;
 /// Largest piece of a hot span that one worker takes, in blocks.
@@ -102,7 +103,7 @@ pub(super) unsafe extern "C-unwind" fn parallelscan_initialize(
         heap_guarded!(parallelscan_initialize(rel, pscan));
         let blocks = relation::block_count(rel);
         let entries = match metapage::storage_id(rel) {
-            Some(storage_id) => directory_scan::all_versions(storage_id),
+            Some(storage_id) => entries::all_versions(storage_id),
             None => Vec::new(),
         };
         let spans =

@@ -1,7 +1,7 @@
 //! Published tables keep their rows hot.
 //!
 //! Logical decoding reads heap tuples, so a stripe would be missing from it. Loads into published tables stay
-//! hot (`open_stripes` asks); the other way round, publishing a table that has cold rows is refused here,
+//! hot (`pending_rows` asks); the other way round, publishing a table that has cold rows is refused here,
 //! after the server has carried out a statement that may publish tables. Tables that the statement named,
 //! directly or as part of a schema or a partitioned table, and that are published now are locked against
 //! loads that began before it, and then counted. A statement that did nothing, its object being missing,
@@ -18,7 +18,7 @@ use crate::host::hooks::Chain;
 use crate::host::raw::{self, guarded};
 use crate::host::{error, relation};
 use crate::options;
-use crate::storage::{open_stripes, published};
+use crate::storage::{pending_rows, published};
 
 static NEXT: Chain<pg_sys::ProcessUtility_hook_type> = Chain::new();
 
@@ -296,11 +296,10 @@ unsafe fn check_tables(tables: &[Oid], scope: Scope) {
             if rel.is_null() {
                 continue;
             }
-            if options::is_colcompress(rel) && !relation::is_temporary(rel) && published::is_published(rel)
-            {
+            if options::is_colcompress(rel) && !relation::is_temporary(rel) && published::is_published(rel) {
                 // Waits for loads that do not know yet.
                 pg_sys::LockRelationOid(table, pg_sys::ShareLock as i32);
-                open_stripes::flush_relation(rel);
+                pending_rows::flush_relation(rel);
                 if vacuum_counts::cold_row_count(rel) > 0.0 {
                     refused.push((table, relation::quoted_name(rel)));
                 }

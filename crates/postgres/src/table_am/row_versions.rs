@@ -18,7 +18,7 @@ use pgrx::pg_sys::{
 
 use super::cold_fetch::ColdFetch;
 use crate::storage::directory::StripeEntry;
-use crate::storage::open_stripes;
+use crate::storage::pending_rows;
 
 /// What a fetcher is good for.
 #[derive(PartialEq, Eq)]
@@ -74,7 +74,7 @@ pub(super) unsafe fn fetch(rel: Relation, entry: &StripeEntry, row: u64, slot: *
     // SAFETY: rel is open, the slot one of its; outside such a query there is nothing that tells when it
     // ends.
     unsafe {
-        let query = open_stripes::running_query().filter(|&query| has_own_command(query));
+        let query = pending_rows::running_query().filter(|&query| has_own_command(query));
         let Some(query) = query else {
             ColdFetch::new(rel).fetch_with_header(entry, row, slot);
             return;

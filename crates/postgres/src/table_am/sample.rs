@@ -14,7 +14,7 @@ use super::moved;
 use super::scan::{self, Scan};
 use crate::host::heap_am::heap_guarded;
 use crate::host::relation;
-use crate::storage::tid;
+use crate::storage::file::tid;
 
 /// What a sample scan keeps between calls.
 #[derive(Default)]

@@ -21,10 +21,11 @@ use super::scan_steps::{self, Position, Range, at_of, next};
 use super::{moved, own_writes};
 use crate::host::heap_am::{heap_direct, heap_guarded};
 use crate::host::{error, memory};
+use crate::storage::change::row_proxy::Tombstones;
 use crate::storage::directory::StripeEntry;
-use crate::storage::hot_runs::{self, Span};
-use crate::storage::row_proxy::Tombstones;
-use crate::storage::{directory_scan, tid};
+use crate::storage::directory::entries;
+use crate::storage::file::hot_runs::{self, Span};
+use crate::storage::file::tid;
 
 const TEMP_SNAPSHOT: u32 = pg_sys::ScanOptions::SO_TEMP_SNAPSHOT;
 const SEQUENTIAL: u32 = pg_sys::ScanOptions::SO_TYPE_SEQSCAN;
@@ -235,7 +236,7 @@ unsafe fn survey_with(scan: *mut Scan, summaries: bool) {
         let rel = (*scan).base.rs_rd;
         // As the inner scan has found it when it began, under the snapshot or after it was taken.
         let blocks = (*(*scan).heap.cast::<HeapScanDescData>()).rs_nblocks;
-        let survey = directory_scan::survey(rel, (*scan).base.rs_snapshot, summaries);
+        let survey = entries::survey(rel, (*scan).base.rs_snapshot, summaries);
         state.spans = hot_runs::hot_spans(survey.runs, blocks);
         state.stripes = if state.hot_only { Vec::new() } else { survey.visible };
         state.tombstones = tombstones(rel, &state.stripes, (*scan).base.rs_snapshot);

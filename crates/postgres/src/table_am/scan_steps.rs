@@ -12,9 +12,11 @@ use super::scan::{Scan, State, cold_rows, count_row, survey};
 use super::{moved, parallel};
 use crate::host::error;
 use crate::host::heap_am::heap_guarded;
+use crate::storage::change::row_proxy;
 use crate::storage::directory::StripeEntry;
-use crate::storage::hot_runs::Span;
-use crate::storage::{directory, directory_scan, metapage, row_proxy, tid};
+use crate::storage::directory::{self, entries};
+use crate::storage::file::hot_runs::Span;
+use crate::storage::file::{metapage, tid};
 
 const ALLOW_STRATEGY: u32 = pg_sys::ScanOptions::SO_ALLOW_STRAT;
 const BACKWARD: ScanDirection::Type = ScanDirection::BackwardScanDirection;
@@ -189,7 +191,7 @@ unsafe fn name_writers(scan: *mut Scan, stripe: usize, slot: *mut TupleTableSlot
             }
             state.writers = Some(Writers { stripe, xmin: (*snapshot).xmin, xmax: (*snapshot).xmax });
         }
-        directory_scan::clear_dirty(snapshot);
+        entries::clear_dirty(snapshot);
         if let Some(writers) = &state.writers {
             (*snapshot).xmin = writers.xmin;
             (*snapshot).xmax = writers.xmax;
@@ -215,7 +217,7 @@ unsafe fn step_by_now(scan: *mut Scan) -> Position {
         if state.range.is_some() || state.is_hot_only() {
             return next;
         }
-        state.stripes = directory_scan::survey((*scan).base.rs_rd, (*scan).base.rs_snapshot, false).visible;
+        state.stripes = entries::survey((*scan).base.rs_rd, (*scan).base.rs_snapshot, false).visible;
         state.stripes.retain(|entry| entry.first_row >= from && entry.row_count > 0);
         state.writers = None;
         if state.stripes.is_empty() { Position::End } else { Position::Cold { stripe: 0, row: 0 } }

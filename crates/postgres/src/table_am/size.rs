@@ -11,7 +11,8 @@ use pgrx::pg_sys::{BlockNumber, Relation, int32};
 use crate::host::heap_am::heap_guarded;
 use crate::host::relation;
 use crate::storage::directory::StripeEntry;
-use crate::storage::{hot_runs, outline};
+use crate::storage::directory::outline;
+use crate::storage::file::hot_runs;
 
 /// `relation_estimate_size`.
 #[pg_guard]

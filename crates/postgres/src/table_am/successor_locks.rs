@@ -23,7 +23,8 @@ use pgrx::pg_sys::{
 use crate::compat;
 use crate::host::heap_tuple::updater;
 use crate::host::{buffer, critical};
-use crate::storage::{delete_bitmap, multixact, tid};
+use crate::storage::change::{delete_bitmap, multixact};
+use crate::storage::file::tid;
 
 /// Puts others' FOR KEY SHARE locks on a version that this transaction has just inserted.
 pub(super) unsafe fn carry(rel: Relation, at: ItemPointerData, lockers: &[TransactionId]) {

@@ -20,9 +20,12 @@ use super::vacuum_counts::{Counts, Hidden};
 use crate::compat;
 use crate::host::heap_am::heap_guarded;
 use crate::host::relation;
-use crate::storage::row_numbers::RowNumbers;
-use crate::storage::row_proxy::DeadToAll;
-use crate::storage::{directory, directory_prune, free, metapage, restore_bits, row_proxy, tid, truncate};
+use crate::storage::change::row_proxy;
+use crate::storage::change::row_proxy::DeadToAll;
+use crate::storage::directory::row_numbers::RowNumbers;
+use crate::storage::directory::{self, old_versions};
+use crate::storage::file::{metapage, tid};
+use crate::storage::space::{free, restore_bits, truncate};
 
 /// `relation_vacuum`.
 #[pg_guard]
@@ -41,7 +44,7 @@ pub(super) unsafe extern "C-unwind" fn relation_vacuum(
         drop(hidden);
         counts.take_back(rel);
         if let Some(storage_id) = metapage::storage_id(rel) {
-            directory_prune::prune(storage_id);
+            old_versions::prune(storage_id);
         }
         if (*params).index_cleanup != pg_sys::VacOptValue::VACOPTVALUE_DISABLED {
             sweep_indexes(rel, &mut counts, strategy);
@@ -110,7 +113,7 @@ unsafe fn sweep_indexes(rel: Relation, counts: &mut Counts, strategy: BufferAcce
         }
         // Rows of the directory that its index has forgotten count until they are pruned, which ends queries
         // of standbys that see them.
-        let forgotten = directory_prune::left_in_the_way(storage_id, |entry| {
+        let forgotten = old_versions::holding_pages(storage_id, |entry| {
             dead.numbers.is_gone(entry.first_row) || dead.numbers.is_gone(entry.end_row().saturating_sub(1))
         });
         dead.numbers.add(forgotten.iter().map(|entry| (entry.first_row, entry.end_row())));

@@ -12,9 +12,10 @@ use pgrx::pg_sys::{self, BlockNumber, BufferAccessStrategy, Oid, Relation, Trans
 use super::hot_rows;
 use crate::compat;
 use crate::host::relation;
+use crate::storage::change::row_proxy::{self, DeadToAll, Tombstones};
 use crate::storage::directory::StripeEntry;
-use crate::storage::row_proxy::{self, DeadToAll, Tombstones};
-use crate::storage::{directory_scan, metapage};
+use crate::storage::directory::entries;
+use crate::storage::file::metapage;
 
 /// Heap pages that are read to count their rows.
 const PAGES: u32 = 8192;
@@ -50,7 +51,7 @@ pub(super) unsafe fn cold_row_count(rel: Relation) -> f64 {
     // SAFETY: rel is open.
     unsafe {
         let Some(storage_id) = metapage::storage_id(rel) else { return 0.0 };
-        directory_scan::row_count(storage_id, &raw mut pg_sys::SnapshotSelfData)
+        entries::row_count(storage_id, &raw mut pg_sys::SnapshotSelfData)
     }
 }
 
@@ -126,7 +127,7 @@ impl Counts {
             pg_sys::CommandCounterIncrement();
             let hot = hot_rows::count(rel, PAGES, strategy);
             let now = &raw mut pg_sys::SnapshotSelfData;
-            let stripes = directory_scan::visible(storage_id, now);
+            let stripes = entries::visible(storage_id, now);
             let mut tombstones = row_proxy::tombstones(rel, storage_id, now, usize::MAX).unwrap_or_default();
             let oldest_xmin = pg_sys::GetOldestNonRemovableTransactionId(rel);
             let cold = cold(storage_id, &stripes, &mut tombstones, oldest_xmin);

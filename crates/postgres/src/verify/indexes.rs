@@ -15,8 +15,8 @@ use pgrx::pg_sys::{self, Datum, HeapScanDescData, ItemPointer, ItemPointerData, 
 
 use super::report::{Place, Report};
 use crate::host::{buffer, relation};
-use crate::storage::page_header::{self, Parsed};
-use crate::storage::{metapage, tid};
+use crate::storage::file::page_header::{self, Parsed};
+use crate::storage::file::{metapage, tid};
 use crate::table_am::index_rows::IndexRows;
 use crate::table_am::root_tids::RootTids;
 use crate::table_am::scan;

@@ -19,7 +19,7 @@ use pgrx::pg_sys::{self, Datum, FunctionCallInfo, Oid};
 use crate::host::identity::Identity;
 use crate::host::{error, relation};
 use crate::options::maintenance;
-use crate::storage::metapage;
+use crate::storage::file::metapage;
 use crate::table_am::own_writes;
 use report::Report;
 

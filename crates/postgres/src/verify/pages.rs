@@ -12,7 +12,7 @@ use super::report::{Place, Report};
 use crate::compat;
 use crate::host::buffer::PAGE_BYTES;
 use crate::host::{buffer, relation};
-use crate::storage::page_header::{self, Header, PageOwner, Parsed};
+use crate::storage::file::page_header::{self, Header, PageOwner, Parsed};
 
 /// How often a page that looks torn is read again.
 const AGAIN: u32 = 5;

@@ -13,11 +13,12 @@ use vector::Error;
 use super::pages::{Found, Pages};
 use super::report::{Place, Report};
 use crate::host::{error, relation};
-use crate::storage::codecs::ServerCodecs;
+use crate::storage::change::gone_rows;
+use crate::storage::directory::entries;
 use crate::storage::directory::{self, StripeEntry};
-use crate::storage::open_stripe::{self, Pages as StripePages};
-use crate::storage::page_header::PAYLOAD_BYTES;
-use crate::storage::{directory_scan, gone_rows};
+use crate::storage::file::codecs::ServerCodecs;
+use crate::storage::file::page_header::PAYLOAD_BYTES;
+use crate::storage::read::stripe_on_pages::{self, Pages as StripePages};
 
 /// Checks all stripes.
 pub unsafe fn check(
@@ -136,7 +137,7 @@ fn misplaced(entry: &StripeEntry, pages: &Pages) -> Option<u32> {
 unsafe fn check_stripe(rel: Relation, entry: &StripeEntry, place: Place, report: &mut Report) {
     // SAFETY: rel is open.
     unsafe {
-        let reader = match open_stripe::open_anew(rel, entry) {
+        let reader = match stripe_on_pages::open_anew(rel, entry) {
             Ok(reader) => reader,
             Err(Error::Corrupt { detail, .. }) => return report.add("stripe", place, detail),
             Err(Error::Unsupported(what)) => {
@@ -199,7 +200,7 @@ unsafe fn check_unclaimed(storage_id: u64, pages: &Pages, report: &mut Report) {
     unsafe {
         // Read after the pages were: whoever was at work then and has committed since is in it.
         let mut named: Vec<_> =
-            directory_scan::all_by_heap(storage_id).into_iter().map(|(entry, _)| entry.run).collect();
+            entries::all_by_heap(storage_id).into_iter().map(|(entry, _)| entry.run).collect();
         named.sort_unstable_by_key(|run| run.first_block);
         for &Found { owner, first_block, count, .. } in &pages.runs {
             let after = named.partition_point(|run| run.first_block <= first_block);

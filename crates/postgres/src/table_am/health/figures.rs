@@ -7,10 +7,13 @@ use pgrx::pg_sys::{self, Relation};
 
 use crate::host::{buffer, relation};
 use crate::options::{self, TableOptions};
+use crate::storage::change::row_proxy;
+use crate::storage::directory::entries;
 use crate::storage::directory::{self, StripeEntry};
-use crate::storage::page_header::{self, Header, Parsed};
-use crate::storage::pages::BlockRun;
-use crate::storage::{directory_scan, free, hot_runs, metapage, row_proxy};
+use crate::storage::file::page_header::{self, Header, Parsed};
+use crate::storage::file::pages::BlockRun;
+use crate::storage::file::{hot_runs, metapage};
+use crate::storage::space::free;
 use crate::table_am::hot_rows::{self, HotRows};
 use crate::table_am::packing;
 
@@ -55,7 +58,7 @@ impl Figures {
             let small = |entry: &&StripeEntry| entry.row_count < options.stripe_row_limit / SMALL;
             let dead_blocks = dead_blocks(rel, stripes.iter().map(|entry| entry.run));
             let oldest_xmin = pg_sys::GetOldestNonRemovableTransactionId(rel);
-            let replaced = storage_id.map_or_else(Vec::new, |id| directory_scan::not_dead(id, oldest_xmin));
+            let replaced = storage_id.map_or_else(Vec::new, |id| entries::not_dead(id, oldest_xmin));
             let seen: u32 = replaced
                 .iter()
                 .filter(|(_, is_live)| !is_live)

@@ -10,7 +10,10 @@ use pgrx::pg_sys::{
 };
 
 use crate::host::{buffer, relation};
-use crate::storage::{directory_scan, hot_runs, open_stripes, spare, tid};
+use crate::storage::directory::entries;
+use crate::storage::file::{hot_runs, tid};
+use crate::storage::pending_rows;
+use crate::storage::space::emptied_pages;
 
 /// LP_NORMAL.
 const NORMAL: u32 = 1;
@@ -47,7 +50,7 @@ pub(super) unsafe fn choose(
 ) -> Choice {
     // SAFETY: rel is open with ShareUpdateExclusiveLock.
     unsafe {
-        let runs = directory_scan::all_versions(storage_id).into_iter().map(|entry| entry.run);
+        let runs = entries::all_versions(storage_id).into_iter().map(|entry| entry.run);
         let spans = hot_runs::hot_spans(runs, relation::block_count(rel));
         let strategy = pg_sys::GetAccessStrategy(pg_sys::BufferAccessStrategyType::BAS_VACUUM);
         let mut vmbuffer: Buffer = 0;
@@ -55,11 +58,11 @@ pub(super) unsafe fn choose(
         'spans: for span in spans {
             for block in span.start.max(*from)..span.end {
                 pgrx::check_for_interrupts!();
-                if chosen.rows.len() >= limit || chosen.bytes >= open_stripes::STRIPE_BYTES {
+                if chosen.rows.len() >= limit || chosen.bytes >= pending_rows::STRIPE_BYTES {
                     break 'spans;
                 }
                 // A page that was emptied by packing, and in which no row was put since VACUUM has marked it.
-                if spare::seems_empty(rel, block)
+                if emptied_pages::seems_empty(rel, block)
                     && u32::from(pg_sys::visibilitymap_get_status(rel, block, &raw mut vmbuffer)) != 0
                 {
                     *from = block + 1;

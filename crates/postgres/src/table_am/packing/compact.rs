@@ -15,11 +15,13 @@ use pgrx::pg_sys::{self, Relation};
 use super::settings;
 use super::statistics::{self, Sum};
 use crate::host::error;
+use crate::storage::change::stripe_lock::{self, Exclusion};
 use crate::storage::directory::StripeEntry;
-use crate::storage::directory_age::Age;
-use crate::storage::pages::{self, BlockRun, PageOwner};
-use crate::storage::stripe_lock::{self, Exclusion};
-use crate::storage::{directory, directory_scan, metapage, runs, spare};
+use crate::storage::directory::age::Age;
+use crate::storage::directory::{self, entries};
+use crate::storage::file::metapage;
+use crate::storage::file::pages::{self, BlockRun, PageOwner};
+use crate::storage::space::{emptied_pages, runs};
 
 /// A stripe is moved out of the way for one in so many of its own pages.
 const WORTH: u32 = 16;
@@ -33,9 +35,9 @@ pub(super) unsafe fn step(rel: Relation, keep: u32) -> bool {
             return false;
         };
         let oldest = pg_sys::GetOldestNonRemovableTransactionId(rel);
-        let mut stripes = directory_scan::present(storage_id);
+        let mut stripes = entries::present(storage_id);
         stripes.retain(|(entry, _)| {
-            // Since it was moved last, too: who looks for it twice finds it (`directory_scan::find`).
+            // Since it was moved last, too: who looks for it twice finds it (`entries::find`).
             Age::of(entry.inserter, oldest) == Age::Everybody
                 && entry.run.first_block.saturating_add(entry.run.block_count) > keep
         });
@@ -46,14 +48,14 @@ pub(super) unsafe fn step(rel: Relation, keep: u32) -> bool {
             if entry.run.block_count >= too_many {
                 continue;
             }
-            if spare::find(rel, entry.run.block_count, &(1..entry.run.first_block)).is_none() {
+            if emptied_pages::find(rel, entry.run.block_count, &(1..entry.run.first_block)).is_none() {
                 too_many = entry.run.block_count;
                 continue;
             }
             let Some(exclusion) = stripe_lock::exclude(rel, &entry) else { continue };
             // Else somebody has put a row there meanwhile: there is a next time.
             let before = 1..entry.run.first_block;
-            let to_front = |bytes: &[u8], owner| runs::write_to_spare(rel, bytes, owner, &before);
+            let to_front = |bytes: &[u8], owner| runs::write_to_emptied(rel, bytes, owner, &before);
             return copy(rel, &entry, exclusion, to_front);
         }
         false
@@ -69,7 +71,7 @@ pub(super) unsafe fn widen(rel: Relation) -> bool {
             return false;
         };
         let oldest = pg_sys::GetOldestNonRemovableTransactionId(rel);
-        let stripes = directory_scan::present(storage_id);
+        let stripes = entries::present(storage_id);
         if stripes.iter().any(|(entry, _)| Age::of(entry.inserter, oldest) != Age::Everybody) {
             // Its old pages may be what is missing.
             return false;
@@ -79,7 +81,7 @@ pub(super) unsafe fn widen(rel: Relation) -> bool {
             .map(|(entry, _)| entry.run.first_block.saturating_add(entry.run.block_count))
             .max();
         let with_room =
-            stripes.into_iter().map(|(entry, _)| (spare::before(rel, entry.run.first_block), entry));
+            stripes.into_iter().map(|(entry, _)| (emptied_pages::before(rel, entry.run.first_block), entry));
         let Some((room, entry)) = with_room.max_by_key(|(room, _)| *room) else { return false };
         if room == 0 || room < entry.run.block_count / WORTH {
             return false;
@@ -87,7 +89,7 @@ pub(super) unsafe fn widen(rel: Relation) -> bool {
         let Some(exclusion) = stripe_lock::exclude(rel, &entry) else { return false };
         let behind = end.unwrap_or(1)..u32::MAX;
         copy(rel, &entry, exclusion, |bytes, owner| {
-            runs::write_to_spare(rel, bytes, owner, &behind)
+            runs::write_to_emptied(rel, bytes, owner, &behind)
                 .or_else(|| Some(pages::append_run(rel, bytes, owner)))
         })
     }

@@ -110,7 +110,7 @@ fn number(value: Datum) -> i64 {
 #[cfg(test)]
 mod tests {
     use super::{SAMPLE, neighbours, spread};
-    use crate::storage::tid::tid;
+    use crate::storage::file::tid::tid;
 
     #[test]
     fn samples_are_small_and_from_everywhere() {

@@ -23,10 +23,13 @@ use super::{Step, growing, obstacle, overlapping, settings, stop_after, unsorted
 use crate::compat;
 use crate::host::{relation, table_counts};
 use crate::options;
+use crate::storage::change::row_proxy::Tombstones;
+use crate::storage::change::{delete_bitmap, gone_rows, row_move, stripe_lock};
+use crate::storage::directory;
 use crate::storage::directory::StripeEntry;
-use crate::storage::directory_age::Age;
-use crate::storage::row_proxy::Tombstones;
-use crate::storage::{delete_bitmap, directory, free, gone_rows, metapage, row_move, stripe_lock, tid};
+use crate::storage::directory::age::Age;
+use crate::storage::file::{metapage, tid};
+use crate::storage::space::free;
 
 /// Tries to get hold of a stripe that somebody is at work on, and the microseconds between two of them:
 /// writers of single rows are soon done.

@@ -18,9 +18,11 @@ use super::stripes::{self, Chosen};
 use super::{entries, unsorted};
 use crate::host::memory;
 use crate::options::SortKey;
+use crate::storage::change::stripe_lock;
 use crate::storage::directory::StripeEntry;
-use crate::storage::open_stripes::Order;
-use crate::storage::{sort_marks, stripe_lock, tid};
+use crate::storage::directory::sort_marks;
+use crate::storage::file::tid;
+use crate::storage::pending_rows::Order;
 
 /// Stripes of one batch at most.
 const MOST: usize = 8;

@@ -17,9 +17,12 @@ use crate::convert::{ColumnType, ColumnWriter};
 use crate::host::heap_am::heap_guarded;
 use crate::host::table_counts;
 use crate::options::{self, SortKey};
+use crate::storage::change::{row_move, row_proxy};
 use crate::storage::directory::StripeEntry;
-use crate::storage::directory_age::Age;
-use crate::storage::{directory, metapage, open_stripes, row_move, row_proxy, sort_marks, tid};
+use crate::storage::directory::age::Age;
+use crate::storage::directory::{self, sort_marks};
+use crate::storage::file::{metapage, tid};
+use crate::storage::pending_rows;
 
 /// Moves up to a stripe of rows from block `from` on, which is then where the next batch begins; returns how
 /// many it has been through (others may have taken some, or all, meanwhile). Fewer than `fewest` stay.
@@ -132,7 +135,7 @@ pub(super) unsafe fn write(
                 pgrx::check_for_interrupts!();
             }
             // Each row: values that are stored elsewhere are many times what the heap page shows.
-            if columns.iter().map(ColumnWriter::bytes).sum::<usize>() >= open_stripes::STRIPE_BYTES {
+            if columns.iter().map(ColumnWriter::bytes).sum::<usize>() >= pending_rows::STRIPE_BYTES {
                 break;
             }
             source.fetch(at, slot);
@@ -148,7 +151,7 @@ pub(super) unsafe fn write(
         pg_sys::ExecDropSingleTupleTableSlot(slot);
         let columns: Vec<_> = columns.iter_mut().map(ColumnWriter::take).collect();
         let rows = u32::try_from(count).unwrap_or(u32::MAX);
-        let entry = open_stripes::write_pages(rel, rows, &columns, Some(first));
+        let entry = pending_rows::write_pages(rel, rows, &columns, Some(first));
         // The table has them already.
         table_counts::take_back_insertions(rel, rows);
         sort_marks::put(rel, StripeEntry { moved: true, ..entry }, &sort_marks::of(rel, keys))

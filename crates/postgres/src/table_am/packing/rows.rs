@@ -10,7 +10,7 @@ use pgrx::pg_sys::{self, ItemPointerData, Relation, TupleTableSlot};
 use crate::host::error;
 use crate::host::heap_am::heap_guarded;
 use crate::storage::directory::StripeEntry;
-use crate::storage::tid;
+use crate::storage::file::tid;
 use crate::table_am::cold_fetch::ColdFetch;
 
 /// Fetches rows of a table. Each stripe has a cursor of its own, as a sorted batch goes through several of

@@ -13,10 +13,13 @@ use pgrx::pg_sys::{self, ItemPointerData, Relation, TransactionId};
 
 use super::rows::Rows;
 use crate::convert::{ColumnType, ColumnWriter};
+use crate::storage::change::row_proxy::Tombstones;
+use crate::storage::change::{row_move, stripe_lock};
 use crate::storage::directory::StripeEntry;
-use crate::storage::directory_age::Age;
-use crate::storage::row_proxy::Tombstones;
-use crate::storage::{directory_scan, open_stripes, row_move, stripe_lock, tid};
+use crate::storage::directory::age::Age;
+use crate::storage::directory::entries;
+use crate::storage::file::tid;
+use crate::storage::pending_rows;
 
 /// One in so many rows is dead in a stripe that is worth rewriting.
 const WORN: u32 = 5;
@@ -79,11 +82,11 @@ pub(super) unsafe fn choose(
             let Some(exclusion) = stripe_lock::exclude(rel, &stripe.entry) else { continue };
             exclusion.end(rel);
             let size = estimated_bytes(rel, &stripe.entry);
-            if size >= open_stripes::STRIPE_BYTES / 2 && !stripe.is_worn() {
+            if size >= pending_rows::STRIPE_BYTES / 2 && !stripe.is_worn() {
                 continue;
             }
             // Half of what fits, as it is an estimate.
-            let is_full = rows + stripe.live > limit || bytes + size > open_stripes::STRIPE_BYTES / 2;
+            let is_full = rows + stripe.live > limit || bytes + size > pending_rows::STRIPE_BYTES / 2;
             if is_full || chosen.len() == MOST {
                 if is_worth_while(&chosen, limit, fewest) {
                     break;
@@ -121,7 +124,7 @@ pub(super) unsafe fn seen_by_all(rel: Relation, storage_id: u64, oldest_xmin: Tr
     unsafe {
         let mut tombstones = Tombstones::of_scan(rel, storage_id, &raw mut pg_sys::SnapshotSelfData);
         let mut found = Vec::new();
-        for (entry, place) in directory_scan::present(storage_id) {
+        for (entry, place) in entries::present(storage_id) {
             let dead = tombstones.among(entry.first_row..entry.end_row()).len();
             let live = entry.row_count.saturating_sub(u32::try_from(dead).unwrap_or(u32::MAX));
             if Age::of(entry.inserter, oldest_xmin) == Age::Everybody
@@ -139,7 +142,7 @@ pub(super) unsafe fn can_be_joined(rel: Relation, stripes: &[StripeEntry]) -> bo
     let is_small = |entry: &&StripeEntry| {
         entry.byte_length < MOST_BYTES
             // SAFETY: rel is open.
-            && unsafe { estimated_bytes(rel, entry) } < open_stripes::STRIPE_BYTES / 4
+            && unsafe { estimated_bytes(rel, entry) } < pending_rows::STRIPE_BYTES / 4
     };
     stripes.iter().filter(is_small).take(2).count() == 2
 }

@@ -20,7 +20,9 @@ use super::worker::{self, Table, on_table};
 use super::{compact, settings};
 use crate::host::buffer::PAGE_BYTES;
 use crate::host::relation;
-use crate::storage::{directory_scan, hot_runs, metapage, spare, truncate};
+use crate::storage::directory::entries;
+use crate::storage::file::{hot_runs, metapage};
+use crate::storage::space::{emptied_pages, truncate};
 use crate::table_am::health;
 
 /// The part of the file that is worth while, also where nobody writes, and the fewest pages.
@@ -59,14 +61,13 @@ impl Room {
             let oldest = pg_sys::GetOldestNonRemovableTransactionId(rel);
             let blocks = relation::block_count(rel);
             let part = if idle { IDLE_PART } else { PART };
-            let dead = directory_scan::dead_pages(storage_id, oldest);
+            let dead = entries::dead_pages(storage_id, oldest);
             let mut room = Self { blocks, part, idle, dead, ..Self::default() };
             let counts = pg_sys::pgstat_fetch_stat_tabentry((*rel).rd_id);
             if !counts.is_null() {
                 room.dead_rows = u64::try_from((*counts).n_dead_tuples).unwrap_or(0);
             }
-            let runs: Vec<_> =
-                directory_scan::all_versions(storage_id).into_iter().map(|entry| entry.run).collect();
+            let runs: Vec<_> = entries::all_versions(storage_id).into_iter().map(|entry| entry.run).collect();
             // Those whose rows have left the directory already: the server prunes its pages when it needs the
             // room.
             room.dead = room.dead.saturating_add(health::dead_blocks(rel, runs.iter().copied()));
@@ -74,7 +75,7 @@ impl Room {
             for span in hot_runs::hot_spans(runs, blocks) {
                 for block in span.start..span.end {
                     pgrx::check_for_interrupts!();
-                    if spare::seems_empty(rel, block) {
+                    if emptied_pages::seems_empty(rel, block) {
                         room.spare += 1;
                     } else if pg_sys::visibilitymap_get_status(rel, block, &raw mut vmbuffer) == 0 {
                         room.unclean += 1;
@@ -185,7 +186,7 @@ unsafe fn vacuum(table: &Table) -> Option<()> {
     // SAFETY: the server's own VACUUM, called as autovacuum calls it; what it is given lives in a context of
     // its own.
     unsafe {
-        let Some(directory) = on_table(table, |_| directory_scan::catalog())? else { return Some(()) };
+        let Some(directory) = on_table(table, |_| entries::catalog())? else { return Some(()) };
         report(&format!("vacuuming {}", table.name));
         let context = pg_sys::AllocSetContextCreateInternal(
             pg_sys::TopMemoryContext,

@@ -19,11 +19,13 @@ use super::stripes::{self, Chosen};
 use crate::compat;
 use crate::host::{error, relation};
 use crate::options::SortKey;
+use crate::storage::change::stripe_lock;
+use crate::storage::directory::age::Age;
+use crate::storage::directory::sort_marks;
 use crate::storage::directory::{self, StripeEntry};
-use crate::storage::directory_age::Age;
-use crate::storage::open_stripe::{self, Pages};
-use crate::storage::open_stripes::Order;
-use crate::storage::{sort_marks, stripe_lock, tid};
+use crate::storage::file::tid;
+use crate::storage::pending_rows::Order;
+use crate::storage::read::stripe_on_pages::{self, Pages};
 use crate::table_am::wanted;
 
 /// Those of some stripes that are not known to be sorted by `keys`.
@@ -80,7 +82,7 @@ unsafe fn chunks_follow(rel: Relation, entry: &StripeEntry, bounds: &Bounds) -> 
     }
     let follow = || {
         // SAFETY: rel is open.
-        let open = unsafe { open_stripe::open(rel, entry)? };
+        let open = unsafe { stripe_on_pages::open(rel, entry)? };
         // SAFETY: rel is open.
         let pages = unsafe { Pages::new(rel, entry, std::ptr::null_mut()) };
         let mut before: Option<Vec<ColumnStatistics>> = None;

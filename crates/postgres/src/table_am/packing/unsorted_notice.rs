@@ -7,7 +7,8 @@
 use crate::host::relation;
 use crate::options::catalog::{quoted_table_name, table_name};
 use crate::options::report::Refusal;
-use crate::storage::{directory_scan, metapage};
+use crate::storage::directory::entries;
+use crate::storage::file::metapage;
 use crate::table_am::packing;
 use pgrx::PgLogLevel;
 use pgrx::pg_sys::errcodes::PgSqlErrorCode as Code;
@@ -18,7 +19,7 @@ use pgrx::pg_sys::{self, Oid};
 pub unsafe fn tell(table: Oid) {
     let rel = pg_sys::table_open(table, pg_sys::NoLock as i32);
     let storage_id = if relation::is_elsewhere(rel) { None } else { metapage::storage_id(rel) };
-    let stripes = storage_id.map_or_else(Vec::new, |id| directory_scan::present(id));
+    let stripes = storage_id.map_or_else(Vec::new, |id| entries::present(id));
     let keys = crate::options::table_options(rel).orderby;
     let unsorted = packing::unsorted(rel, stripes.iter().map(|(entry, _)| entry), &keys);
     let rows: u64 = unsorted.iter().map(|entry| u64::from(entry.row_count)).sum();

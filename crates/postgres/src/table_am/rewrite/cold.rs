@@ -11,12 +11,13 @@
 use pgrx::pg_sys::{self, CommandId, Relation, TupleTableSlot};
 
 use crate::host::error;
+use crate::storage::change::row_proxy::{self, Tombstones};
 use crate::storage::directory::StripeEntry;
-use crate::storage::directory_age::{self, Age};
-use crate::storage::horizon::Horizon;
-use crate::storage::open_stripes::{LoadOrder, Loader};
-use crate::storage::row_proxy::{self, Tombstones};
-use crate::storage::{directory_scan, metapage};
+use crate::storage::directory::age::{self, Age};
+use crate::storage::directory::entries;
+use crate::storage::directory::horizon::Horizon;
+use crate::storage::file::metapage;
+use crate::storage::pending_rows::{LoadOrder, Loader};
 use crate::table_am::cold_rows::ColdRows;
 
 /// A stripe as a rewrite finds it.
@@ -57,7 +58,7 @@ impl ColdHistory {
             let history = Self::look(old, horizon);
             let ages = history.stripes.iter().map(|stripe| stripe.born);
             if ages.chain(history.dying.iter().map(|(_, age)| *age)).any(|age| matches!(age, Age::Since(_))) {
-                directory_age::hold_horizon();
+                age::hold_horizon();
                 return Self::look(old, horizon);
             }
             history
@@ -71,9 +72,9 @@ impl ColdHistory {
             let Some((storage_id, _)) = metapage::read(old) else { return found };
             found.dead = Tombstones::of_scan(old, storage_id, &raw mut pg_sys::SnapshotSelfData);
             found.dying = row_proxy::dying(storage_id, horizon);
-            let visible = directory_scan::visible_by_age(storage_id, horizon).into_iter();
+            let visible = entries::visible_by_age(storage_id, horizon).into_iter();
             found.stripes.extend(visible.map(|(entry, born)| Aged { entry, born, replaced: false }));
-            for (entry, is_live) in directory_scan::not_dead(storage_id, horizon.oldest_xmin()) {
+            for (entry, is_live) in entries::not_dead(storage_id, horizon.oldest_xmin()) {
                 if is_live || horizon.sees_all(entry.replaced_by) {
                     continue;
                 }

@@ -14,9 +14,11 @@ use pgrx::pg_sys::{self, BlockNumber, Buffer, HTSV_Result, HeapTupleData, Relati
 
 use crate::compat::HeapRewrite;
 use crate::host::{buffer, heap_tuple, relation, short_calls};
-use crate::storage::directory_age::Age;
-use crate::storage::horizon::Horizon;
-use crate::storage::{directory_scan, hot_runs, metapage, row_move, tid};
+use crate::storage::change::row_move;
+use crate::storage::directory::age::Age;
+use crate::storage::directory::entries;
+use crate::storage::directory::horizon::Horizon;
+use crate::storage::file::{hot_runs, metapage, tid};
 
 /// LP_NORMAL.
 const NORMAL: u32 = 1;
@@ -63,7 +65,7 @@ impl<'a> HotRows<'a> {
     pub unsafe fn blocks(&self) -> Vec<hot_runs::Span> {
         // SAFETY: the table is open.
         unsafe {
-            let entries = self.storage_id.map_or_else(Vec::new, |id| directory_scan::all_versions(id));
+            let entries = self.storage_id.map_or_else(Vec::new, |id| entries::all_versions(id));
             hot_runs::hot_spans(entries.into_iter().map(|entry| entry.run), relation::block_count(self.old))
         }
     }

@@ -17,7 +17,7 @@ use super::jsonb::{self, Leaf};
 use super::{Ask, Question};
 use crate::convert::numeric;
 use crate::executor::Derive;
-use crate::storage::codecs::ServerCodecs;
+use crate::storage::file::codecs::ServerCodecs;
 
 /// Rows are asked one by one when fewer than one in this many are wanted.
 const ASK_BELOW: usize = 4;

@@ -1,0 +1,117 @@
+//! The indexes of a catalog beside the users' tables, open for insertion.
+//!
+//! Used by whoever writes rows of a `SideTable`. Each ready index of the same columns as the catalog's own
+//! gets an entry: REINDEX CONCURRENTLY makes another one beside it, which takes its place later and has to
+//! have what came meanwhile. Invariant: the catalog is locked as for writing before its indexes are listed,
+//! and to the end of the transaction, so that whoever builds one waits for the rows that it has not been told
+//! of.
+
+use std::cell::Cell;
+
+use pgrx::pg_sys::{self, CommandId, Datum, HeapTuple, IndexInfo, ItemPointerData, Relation};
+
+use super::side_table::SideTable;
+use crate::host::{error, relation};
+
+/// Columns of the widest key.
+const KEYS: usize = 4;
+
+/// See the module.
+pub struct Indexes {
+    table: Relation,
+    open: Vec<Index>,
+}
+
+struct Index {
+    rel: Relation,
+    /// What the server says of it; null until the first entry.
+    info: Cell<*mut IndexInfo>,
+}
+
+impl Indexes {
+    /// Of a catalog that is open with RowExclusiveLock.
+    pub unsafe fn open(catalog: SideTable, table: Relation) -> Self {
+        // SAFETY: the lock on the catalog keeps its indexes.
+        unsafe {
+            let own = catalog.oids().index;
+            let (mut open, others): (Vec<_>, Vec<_>) =
+                relation::open_indexes(table, pg_sys::RowExclusiveLock)
+                    .into_iter()
+                    .partition(|&rel| (*rel).rd_id == own);
+            let Some(&first) = open.first() else {
+                error::internal("a catalog has lost its index");
+            };
+            for other in others {
+                // One that somebody else has made of other columns is not ours to feed.
+                if (*(*other).rd_index).indisready && key_columns(first) == key_columns(other) {
+                    open.push(other);
+                } else {
+                    pg_sys::index_close(other, pg_sys::NoLock as i32);
+                }
+            }
+            let open = open.into_iter().map(|rel| Index { rel, info: Cell::new(std::ptr::null_mut()) });
+            Self { table, open: open.collect() }
+        }
+    }
+
+    /// Inserts a row, whose keys are these, as command `cid`, with these options of heap's insertion.
+    pub unsafe fn insert(&self, tuple: HeapTuple, keys: &[Datum], cid: CommandId, options: u32) {
+        // SAFETY: the tuple has the catalog's columns.
+        unsafe {
+            // Nobody is to see them in the stream of changes.
+            let options = (options | pg_sys::HEAP_INSERT_NO_LOGICAL) as i32;
+            pg_sys::heap_insert(self.table, tuple, cid, options, std::ptr::null_mut());
+            self.enter(keys, (*tuple).t_self);
+        }
+    }
+
+    /// Makes the entries of a row just written.
+    pub unsafe fn enter(&self, keys: &[Datum], mut place: ItemPointerData) {
+        // SAFETY: all are open; no key is null. The server may write to the arrays of the values.
+        unsafe {
+            let (mut values, mut nulls) = ([Datum::null(); KEYS], [false; KEYS]);
+            values.iter_mut().zip(keys).for_each(|(value, key)| *value = *key);
+            for Index { rel, info } in &self.open {
+                if info.get().is_null() {
+                    info.set(pg_sys::BuildIndexInfo(*rel));
+                }
+                let check = match (*(**rel).rd_index).indisunique {
+                    true => pg_sys::IndexUniqueCheck::UNIQUE_CHECK_YES,
+                    false => pg_sys::IndexUniqueCheck::UNIQUE_CHECK_NO,
+                };
+                let (values, nulls) = (values.as_mut_ptr(), nulls.as_mut_ptr());
+                pg_sys::index_insert(
+                    *rel,
+                    values,
+                    nulls,
+                    &raw mut place,
+                    self.table,
+                    check,
+                    false,
+                    info.get(),
+                );
+            }
+        }
+    }
+
+    /// Closes the indexes; their locks stay.
+    pub unsafe fn close(self) {
+        // SAFETY: opened by `open`; what is said of an index is palloc'd.
+        unsafe {
+            for Index { rel, info } in self.open {
+                if !info.get().is_null() {
+                    pg_sys::pfree(info.get().cast());
+                }
+                pg_sys::index_close(rel, pg_sys::NoLock as i32);
+            }
+        }
+    }
+}
+
+unsafe fn key_columns(index: Relation) -> Vec<i16> {
+    // SAFETY: the index is open; the vector has as many entries as it has columns.
+    unsafe {
+        let form = &*(*index).rd_index;
+        form.indkey.values.as_slice(usize::try_from(form.indnatts).unwrap_or(0)).to_vec()
+    }
+}

@@ -1,0 +1,599 @@
+//! The catalogs beside the users' tables: where they are, and a cursor over their rows.
+//!
+//! Used for `engine.stripe` (`directory`), `engine.row_proxy` (`row_proxy`), `engine.delete_bitmap`
+//! (`delete_bitmap`) and `engine.row_move` (`row_move`). They are ordinary heap tables, keyed by storage id
+//! and a number or two. Rows are read by the catalog's index with SnapshotAny, and each is judged by the
+//! caller's own snapshot in place: so reads take no predicate locks on them (protocol point 9) and a
+//! SnapshotDirty tells whom to wait for. Nothing here waits or decodes; it may run while the caller holds a
+//! lock on an index page (point 6). Invariant: what a cursor says about a row is good until the next step.
+
+use std::cell::Cell;
+use std::ffi::CStr;
+use std::sync::OnceLock;
+
+use pgrx::pg_guard;
+use pgrx::pg_sys::{self, Datum, FmgrInfo, ItemPointerData, Oid, Relation, Snapshot, TransactionId};
+
+use super::by_heap::may_lack_rows;
+use crate::compat;
+use crate::host::short_calls::{self as raw, together};
+use crate::host::{buffer, error, heap_tuple, relation};
+use crate::storage::file::tid;
+
+/// Columns of `engine.stripe`, of all catalogs the most.
+pub const STRIPE_COLUMNS: usize = 10;
+/// Columns of `engine.row_proxy`.
+pub const ROW_PROXY_COLUMNS: usize = 4;
+/// Columns of `engine.delete_bitmap`.
+pub const DELETE_BITMAP_COLUMNS: usize = 4;
+/// Columns of `engine.row_move`.
+pub const ROW_MOVE_COLUMNS: usize = 4;
+
+/// One of the catalogs.
+#[derive(Clone, Copy)]
+pub enum SideTable {
+    /// `engine.stripe`.
+    Stripe,
+    /// `engine.row_proxy`.
+    RowProxy,
+    /// `engine.delete_bitmap`.
+    DeleteBitmap,
+    /// `engine.row_move`.
+    RowMove,
+}
+
+/// OIDs of a catalog and its index.
+#[derive(Clone, Copy)]
+pub struct Oids {
+    pub table: Oid,
+    pub index: Oid,
+}
+
+thread_local! {
+    static OIDS: [Cell<Option<Oids>>; 4] = const { [const { Cell::new(None) }; 4] };
+    static WATCHING: Cell<bool> = const { Cell::new(false) };
+    /// For each catalog the number of a file of it that was not empty.
+    static FILLED: [Cell<u32>; 4] = const { [const { Cell::new(0) }; 4] };
+    /// What the server has to know of the functions that keys are compared with, by `Compare`.
+    static FUNCTIONS: [Cell<Option<FmgrInfo>>; 3] = const { [const { Cell::new(None) }; 3] };
+}
+
+/// Who else wants to hear of changed relations (an invalid Oid: of any).
+static LISTENER: OnceLock<fn(Oid)> = OnceLock::new();
+
+/// Has `listener` told of every relation that changes, once this backend has looked at a catalog.
+pub fn listen(listener: fn(Oid)) {
+    let _ = LISTENER.set(listener);
+}
+
+#[pg_guard]
+unsafe extern "C-unwind" fn relation_changed(_arg: Datum, relid: Oid) {
+    if let Some(listener) = LISTENER.get() {
+        listener(relid);
+    }
+    OIDS.with(|cells| {
+        for cell in cells {
+            if let Some(oids) = cell.get()
+                && (relid == Oid::INVALID || relid == oids.table || relid == oids.index)
+            {
+                cell.set(None);
+            }
+        }
+    });
+}
+
+unsafe fn look_up(name: &CStr, schema: Oid) -> Option<Oid> {
+    // SAFETY: a syscache look-up with a terminated name.
+    let oid = unsafe { pg_sys::get_relname_relid(name.as_ptr(), schema) };
+    (oid != Oid::INVALID).then_some(oid)
+}
+
+impl SideTable {
+    const fn names(self) -> (&'static CStr, &'static CStr) {
+        match self {
+            Self::Stripe => (c"stripe", c"stripe_pkey"),
+            Self::RowProxy => (c"row_proxy", c"row_proxy_pkey"),
+            Self::DeleteBitmap => (c"delete_bitmap", c"delete_bitmap_first_row"),
+            Self::RowMove => (c"row_move", c"row_move_pkey"),
+        }
+    }
+
+    const fn columns(self) -> i32 {
+        match self {
+            Self::Stripe => STRIPE_COLUMNS as i32,
+            Self::RowProxy => ROW_PROXY_COLUMNS as i32,
+            Self::DeleteBitmap => DELETE_BITMAP_COLUMNS as i32,
+            Self::RowMove => ROW_MOVE_COLUMNS as i32,
+        }
+    }
+
+    /// Columns that the key of the index has, from the first on.
+    pub(super) const fn keys(self) -> usize {
+        match self {
+            Self::Stripe | Self::RowProxy | Self::DeleteBitmap => 2,
+            Self::RowMove => 3,
+        }
+    }
+
+    /// OIDs of the catalog, or None when the extension is being dropped or was never created.
+    pub unsafe fn oids_if_present(self) -> Option<Oids> {
+        if let Some(oids) = OIDS.with(|cells| cells[self as usize].get()) {
+            return Some(oids);
+        }
+        // SAFETY: catalog look-ups inside a transaction; the callback is registered once per backend.
+        unsafe {
+            if !WATCHING.replace(true) {
+                pg_sys::CacheRegisterRelcacheCallback(Some(relation_changed), Datum::from(0usize));
+            }
+            let schema = pg_sys::get_namespace_oid(c"engine".as_ptr(), true);
+            if schema == Oid::INVALID {
+                return None;
+            }
+            let (table, index) = self.names();
+            let oids = Oids { table: look_up(table, schema)?, index: look_up(index, schema)? };
+            OIDS.with(|cells| cells[self as usize].set(Some(oids)));
+            Some(oids)
+        }
+    }
+
+    /// OIDs of the catalog.
+    pub unsafe fn oids(self) -> Oids {
+        // SAFETY: as above.
+        match unsafe { self.oids_if_present() } {
+            Some(oids) => oids,
+            None => error::raise(
+                error::PgSqlErrorCode::ERRCODE_UNDEFINED_TABLE,
+                format!("the catalog engine.{} does not exist", self.names().0.to_string_lossy()),
+                "",
+                "Create the extension colonnade in this database.",
+            ),
+        }
+    }
+
+    /// Takes the locks on the catalog that later look-ups need, and opens nothing. pg_upgrade makes users'
+    /// primary keys before the indexes of our catalogs, which have no rows then.
+    pub unsafe fn lock_for_reading(self) {
+        // SAFETY: plain relation locks, kept to the end of the transaction.
+        unsafe {
+            if let Some(oids) = self.oids_if_present() {
+                pg_sys::LockRelationOid(oids.table, pg_sys::AccessShareLock as i32);
+                pg_sys::LockRelationOid(oids.index, pg_sys::AccessShareLock as i32);
+            }
+        }
+    }
+
+    /// Opens the catalog.
+    pub unsafe fn open(self, lock: u32) -> Relation {
+        // SAFETY: closed by the caller, or by the server's abort.
+        unsafe {
+            let table = pg_sys::table_open(self.oids().table, lock as i32);
+            if (*(*table).rd_att).natts != self.columns() {
+                error::internal(format!(
+                    "the catalog engine.{} has an unexpected number of columns",
+                    self.names().0.to_string_lossy()
+                ));
+            }
+            table
+        }
+    }
+
+    /// Whether the catalog's file may have rows. That it had some is remembered, as asking the system takes
+    /// long; should the file be cut off, a walk finds none.
+    unsafe fn has_rows(self, table: Relation) -> bool {
+        // SAFETY: the table is open, so its file does not change.
+        unsafe {
+            let file = compat::file_number(&compat::locator(table));
+            FILLED.with(|files| {
+                let filled = &files[self as usize];
+                if filled.get() != file && relation::block_count(table) > 0 {
+                    filled.set(file);
+                }
+                filled.get() == file
+            })
+        }
+    }
+
+    /// Walks the rows of one storage id in the order of the index, or backwards. `key` limits the second
+    /// column, too. `step` returns whether to go on. A row is held against the keys once more: on a standby,
+    /// whose VACUUM does not wait for scans like this one, another row may have got the place that an index
+    /// entry names.
+    pub unsafe fn walk(
+        self,
+        storage_id: u64,
+        key: Option<(Compare, u64)>,
+        backward: bool,
+        step: impl FnMut(&Cursor) -> bool,
+    ) {
+        // SAFETY: see the function.
+        unsafe { self.walk_keys(storage_id, key.as_slice(), backward, step) }
+    }
+
+    /// As `walk`, with limits on the second and further columns of the index.
+    pub unsafe fn walk_keys(
+        self,
+        storage_id: u64,
+        limits: &[(Compare, u64)],
+        backward: bool,
+        step: impl FnMut(&Cursor) -> bool,
+    ) {
+        // SAFETY: both are closed here; `step` may raise an ERROR, after which the server releases all of
+        // this.
+        unsafe {
+            let table = self.open(pg_sys::AccessShareLock);
+            // Else nobody has written a row yet whose existence could matter to a snapshot taken before. Cold
+            // rows that were never changed are many.
+            let oid = self.oids().index;
+            if !self.has_rows(table) {
+                // Nothing to walk.
+            } else if raw::TransactionStartedDuringRecovery() && may_lack_rows(oid) {
+                self.walk_by_heap(storage_id, limits, backward, step);
+            } else {
+                let open = || raw::index_open(oid, pg_sys::AccessShareLock as i32);
+                let close = |index| raw::index_close(index, pg_sys::NoLock as i32);
+                walk_by(table, open, close, storage_id, limits, backward, step);
+            }
+            pg_sys::table_close(table, pg_sys::NoLock as i32);
+        }
+    }
+
+    /// As `walk_keys`, for who has the catalog and its index open.
+    pub unsafe fn walk_opened(
+        table: Relation,
+        index: Relation,
+        storage_id: u64,
+        limits: &[(Compare, u64)],
+        backward: bool,
+        step: impl FnMut(&Cursor) -> bool,
+    ) {
+        // SAFETY: the caller's promise.
+        unsafe { walk_by(table, || index, |_| (), storage_id, limits, backward, step) }
+    }
+
+    /// What `look` says of the row at a place where there was one, whatever has become of it; None where
+    /// there is nothing now. `look` judges for itself whether it is the row that was meant, and whether
+    /// anybody sees it.
+    pub unsafe fn at<T>(self, place: ItemPointerData, look: impl FnOnce(&Cursor) -> Option<T>) -> Option<T> {
+        // SAFETY: the page is pinned while it is looked at; the block is in the file, which shrinks only
+        // under a lock that excludes ours. An ERROR releases all of this.
+        unsafe {
+            let oid = self.oids().table;
+            let table = together(|| raw::table_open(oid, pg_sys::AccessShareLock as i32));
+            let mut found = None;
+            let mut pin: pg_sys::Buffer = 0;
+            // What has other columns than this library knows is refused by the walk that follows.
+            let known = (*(*table).rd_att).natts == self.columns();
+            if known && relation::has_block(table, tid::block_of(place)) {
+                let mut tuple = pg_sys::HeapTupleData { t_self: place, ..pg_sys::HeapTupleData::default() };
+                let (tuple, buffer) = (&raw mut tuple, &raw mut pin);
+                let any = &raw mut pg_sys::SnapshotAnyData;
+                if together(|| raw::heap_fetch(table, any, tuple, buffer, false)) {
+                    found = look(&Cursor { table, tuple, buffer: pin });
+                }
+            }
+            together(|| {
+                if pin != 0 {
+                    raw::ReleaseBuffer(pin);
+                }
+                raw::table_close(table, pg_sys::NoLock as i32);
+            });
+            found
+        }
+    }
+
+    /// Deletes every row of a storage id that this transaction can see: its file is going away with the
+    /// transaction. The caller holds AccessExclusiveLock on the table.
+    pub unsafe fn delete_storage(self, storage_id: u64) {
+        let mut found = Vec::new();
+        // SAFETY: see `walk`.
+        unsafe {
+            if self.oids_if_present().is_none() {
+                return;
+            }
+            self.walk(storage_id, None, false, |cursor| {
+                if cursor.satisfies(&raw mut pg_sys::SnapshotSelfData) {
+                    found.push(cursor.place());
+                }
+                true
+            });
+            self.delete(found);
+        }
+    }
+
+    /// Deletes rows that nobody else can change.
+    pub unsafe fn delete(self, tids: Vec<ItemPointerData>) {
+        // SAFETY: simple_heap_delete raises an ERROR if somebody else changed the row, which the callers
+        // exclude.
+        unsafe {
+            if tids.is_empty() {
+                return;
+            }
+            // ON COMMIT DELETE ROWS runs without a snapshot; deleting a summary's TOAST values needs one.
+            let push = !pg_sys::ActiveSnapshotSet();
+            if push {
+                pg_sys::PushActiveSnapshot(pg_sys::GetTransactionSnapshot());
+            }
+            let table = pg_sys::table_open(self.oids().table, pg_sys::RowExclusiveLock as i32);
+            for mut tid in tids {
+                pg_sys::simple_heap_delete(table, &raw mut tid);
+            }
+            pg_sys::table_close(table, pg_sys::NoLock as i32);
+            if push {
+                pg_sys::PopActiveSnapshot();
+            }
+        }
+    }
+}
+
+/// See `SideTable::walk_opened`. The index is opened and closed by what owns nothing.
+unsafe fn walk_by(
+    table: Relation,
+    open: impl FnOnce() -> Relation,
+    close: impl FnOnce(Relation),
+    storage_id: u64,
+    limits: &[(Compare, u64)],
+    backward: bool,
+    mut step: impl FnMut(&Cursor) -> bool,
+) {
+    // SAFETY: ordinary index scan; `step` may raise an ERROR, after which the server releases all of this.
+    unsafe {
+        let mut keys = [pg_sys::ScanKeyData::default(); 3];
+        let conditions = std::iter::once((Compare::Equal, storage_id)).chain(limits.iter().copied());
+        let mut key_count = 0;
+        for (key, (compare, value)) in keys.iter_mut().zip(conditions) {
+            key_count += 1;
+            scan_key(key, key_count as i16, compare, value);
+        }
+        let (keys, none) = (keys.as_mut_ptr(), std::ptr::null_mut());
+        let (index, scan, slot) = together(|| {
+            let index = open();
+            let slot = raw::table_slot_create(table, std::ptr::null_mut());
+            let scan = raw::index_beginscan(table, index, &raw mut pg_sys::SnapshotAnyData, key_count, 0);
+            raw::index_rescan(scan, keys, key_count, none, 0);
+            (index, scan, slot)
+        });
+        let direction = if backward {
+            pg_sys::ScanDirection::BackwardScanDirection
+        } else {
+            pg_sys::ScanDirection::ForwardScanDirection
+        };
+        while together(|| raw::index_getnext_slot(scan, direction, slot)) {
+            // Slots of heap tables are buffer heap slots, and this one holds a tuple.
+            let held = slot.cast::<pg_sys::BufferHeapTupleTableSlot>();
+            let cursor = Cursor::new(table, (*held).base.tuple, (*held).buffer);
+            if cursor.is_meant(storage_id, limits) && !step(&cursor) {
+                break;
+            }
+            // As the server does for snapshots that see some rows only. Statements that are rolled back over
+            // and over leave a row each, and every walk would go through all of them until VACUUM.
+            if cursor.is_known_void() && !(*scan).xactStartedInRecovery {
+                (*scan).kill_prior_tuple = true;
+                (*scan).xs_heap_continue = false;
+            }
+        }
+        together(|| {
+            raw::index_endscan(scan);
+            raw::ExecDropSingleTupleTableSlot(slot);
+            close(index);
+        });
+    }
+}
+
+/// How a key column is compared with a value.
+#[derive(Clone, Copy)]
+pub enum Compare {
+    Equal,
+    AtMost,
+    AtLeast,
+}
+
+impl Compare {
+    const fn holds(self, number: u64, value: u64) -> bool {
+        match self {
+            Self::Equal => number == value,
+            Self::AtMost => number <= value,
+            Self::AtLeast => number >= value,
+        }
+    }
+}
+
+unsafe fn scan_key(key: &mut pg_sys::ScanKeyData, column: i16, compare: Compare, value: u64) {
+    let (strategy, function) = match compare {
+        Compare::Equal => (pg_sys::BTEqualStrategyNumber, pg_sys::F_INT8EQ),
+        Compare::AtMost => (pg_sys::BTLessEqualStrategyNumber, pg_sys::F_INT8LE),
+        Compare::AtLeast => (pg_sys::BTGreaterEqualStrategyNumber, pg_sys::F_INT8GE),
+    };
+    // SAFETY: what is kept of a built-in function lives as long as the backend, as does whatever it
+    // allocates.
+    unsafe {
+        let known = FUNCTIONS.with(|functions| functions[compare as usize].get());
+        let function = known.unwrap_or_else(|| {
+            let mut info = FmgrInfo::default();
+            pg_sys::fmgr_info_cxt(function.into(), &raw mut info, pg_sys::TopMemoryContext);
+            FUNCTIONS.with(|functions| functions[compare as usize].set(Some(info)));
+            info
+        });
+        *key = pg_sys::ScanKeyData {
+            sk_flags: 0,
+            sk_attno: column,
+            sk_strategy: strategy as u16,
+            sk_subtype: Oid::INVALID,
+            sk_collation: Oid::INVALID,
+            sk_func: function,
+            sk_argument: Datum::from(value as i64),
+        };
+    }
+}
+
+/// The row a look-up stands on, its page pinned. Valid until the next step.
+pub struct Cursor {
+    pub(super) table: Relation,
+    tuple: pg_sys::HeapTuple,
+    buffer: pg_sys::Buffer,
+}
+
+impl Cursor {
+    /// On a row of `table` whose page is pinned.
+    pub(super) fn new(table: Relation, tuple: pg_sys::HeapTuple, buffer: pg_sys::Buffer) -> Self {
+        Self { table, tuple, buffer }
+    }
+
+    /// Whether the row has this storage id and is within limits on the second and further columns.
+    pub unsafe fn is_meant(&self, storage_id: u64, limits: &[(Compare, u64)]) -> bool {
+        // SAFETY: keys are among the numbers that every catalog begins with.
+        unsafe {
+            self.number(1) == storage_id
+                && (2..).zip(limits).all(|(at, (compare, value))| compare.holds(self.number(at), *value))
+        }
+    }
+
+    pub fn tuple(&self) -> pg_sys::HeapTuple {
+        self.tuple
+    }
+
+    /// The tuple's page.
+    pub fn buffer(&self) -> pg_sys::Buffer {
+        self.buffer
+    }
+
+    /// Where the row is.
+    pub unsafe fn place(&self) -> ItemPointerData {
+        // SAFETY: the page is pinned.
+        unsafe { (*self.tuple).t_self }
+    }
+
+    /// One of the bigint columns that every catalog begins with, keys and others; the first is 1.
+    pub unsafe fn number(&self, column: usize) -> u64 {
+        // SAFETY: the page is pinned, and values of a tuple never change; none of the columns before is null,
+        // and all are as wide, so they lie where they lie.
+        unsafe {
+            let header = (*self.tuple).t_data;
+            let values = header.cast::<u8>().add(usize::from((*header).t_hoff)).cast::<u64>();
+            values.add(column - 1).read()
+        }
+    }
+
+    /// The one-byte column behind so many of them.
+    pub unsafe fn byte_after(&self, numbers: usize) -> i8 {
+        // SAFETY: as `number`.
+        unsafe {
+            let header = (*self.tuple).t_data;
+            header.cast::<i8>().add(usize::from((*header).t_hoff) + numbers * size_of::<u64>()).read()
+        }
+    }
+
+    /// The bytes of a bytea column that is never null, compressed or stored elsewhere; the first column is 1.
+    pub unsafe fn bytes(&self, column: usize) -> &[u8] {
+        // SAFETY: as `value`.
+        unsafe {
+            let stored = self.value(column).cast_mut_ptr::<pg_sys::varlena>();
+            if stored.is_null()
+                || pgrx::varlena::varatt_is_4b_c(stored)
+                || pgrx::varlena::varatt_is_1b_e(stored)
+            {
+                error::internal("a catalog holds a value that is not stored plainly");
+            }
+            pgrx::varlena::varlena_to_byte_slice(stored)
+        }
+    }
+
+    /// The value of a column; zero where it is null.
+    pub unsafe fn value(&self, column: usize) -> Datum {
+        let mut values = [Datum::null(); STRIPE_COLUMNS];
+        let mut nulls = [true; STRIPE_COLUMNS];
+        // SAFETY: no catalog has more columns (checked when it was opened).
+        unsafe {
+            let desc = (*self.table).rd_att;
+            pg_sys::heap_deform_tuple(self.tuple, desc, values.as_mut_ptr(), nulls.as_mut_ptr());
+        }
+        match values.get(column - 1).zip(nulls.get(column - 1)) {
+            Some((&value, false)) => value,
+            _ => Datum::null(),
+        }
+    }
+
+    /// Calls `judge` with the tuple while its page is locked for reading.
+    pub unsafe fn judge<T>(&self, judge: impl FnOnce(pg_sys::HeapTuple, pg_sys::Buffer) -> T) -> T {
+        // SAFETY: the tuple's buffer is pinned; hint bits are set under the shared lock.
+        unsafe {
+            buffer::lock_shared(self.buffer);
+            let verdict = judge(self.tuple, self.buffer);
+            buffer::unlock(self.buffer);
+            verdict
+        }
+    }
+
+    /// As `judge`, by what owns nothing.
+    unsafe fn look<R: Copy>(&self, look: impl FnOnce() -> R) -> R {
+        let buffer = self.buffer;
+        // SAFETY: as `judge`.
+        unsafe {
+            together(|| {
+                raw::LockBuffer(buffer, pg_sys::BUFFER_LOCK_SHARE as i32);
+                let seen = look();
+                raw::LockBuffer(buffer, pg_sys::BUFFER_LOCK_UNLOCK as i32);
+                seen
+            })
+        }
+    }
+
+    /// Whether the row is visible under `snapshot`, by the server's own rules for this kind of snapshot.
+    pub unsafe fn satisfies(&self, snapshot: Snapshot) -> bool {
+        let (tuple, buffer) = (self.tuple, self.buffer);
+        // SAFETY: see `judge`.
+        unsafe { self.look(|| raw::HeapTupleSatisfiesVisibility(tuple, snapshot, buffer)) }
+    }
+
+    /// Who has updated or deleted the row, is about to, or was rolled back; None where it was locked at most.
+    pub unsafe fn deleter(&self) -> Option<TransactionId> {
+        // SAFETY: see `judge`.
+        unsafe {
+            let header = (*self.tuple).t_data;
+            let (bits, by) = self.look(|| ((*header).t_infomask.into(), (*header).t_choice.t_heap.t_xmax));
+            match heap_tuple::tells_change(bits) {
+                true if bits & pg_sys::HEAP_XMAX_IS_MULTI == 0 => Some(by),
+                true => self.judge(|tuple, _| heap_tuple::deleter((*tuple).t_data)),
+                false => None,
+            }
+        }
+    }
+
+    /// The transaction that inserted the row (invalid when frozen).
+    pub unsafe fn inserter(&self) -> TransactionId {
+        // SAFETY: header of a live tuple under pin; xmin and the infomask bits do not change but for hints.
+        unsafe { heap_tuple::inserter((*self.tuple).t_data) }.unwrap_or(pg_sys::InvalidTransactionId)
+    }
+
+    /// What the row says by itself of how its inserter ended; both bits where it is frozen.
+    unsafe fn inserter_hints(&self) -> u32 {
+        // SAFETY: header of a tuple under pin.
+        let bits = u32::from(unsafe { (*(*self.tuple).t_data).t_infomask });
+        bits & (pg_sys::HEAP_XMIN_COMMITTED | pg_sys::HEAP_XMIN_INVALID)
+    }
+
+    /// Whether the row says by itself that it is void, and is all that its index entry leads to: not one of
+    /// the versions of a row that its page chains.
+    unsafe fn is_known_void(&self) -> bool {
+        // SAFETY: header of a tuple under pin.
+        unsafe {
+            let chain = pg_sys::HEAP_HOT_UPDATED | pg_sys::HEAP_ONLY_TUPLE;
+            self.inserter_hints() == pg_sys::HEAP_XMIN_INVALID
+                && u32::from((*(*self.tuple).t_data).t_infomask2) & chain == 0
+        }
+    }
+
+    /// Whether the row was inserted by a transaction that rolled back or died: then nobody ever saw it, nor
+    /// will.
+    pub unsafe fn is_void(&self) -> bool {
+        // SAFETY: header of a tuple under pin; its hint bits only ever tell the truth. "Running" is asked
+        // before "committed", as everywhere in the server.
+        unsafe {
+            let hints = self.inserter_hints();
+            if hints & pg_sys::HEAP_XMIN_COMMITTED != 0 {
+                return false;
+            }
+            let writer = (*(*self.tuple).t_data).t_choice.t_heap.t_xmin;
+            hints == pg_sys::HEAP_XMIN_INVALID
+                || (!pg_sys::TransactionIdIsInProgress(writer) && !pg_sys::TransactionIdDidCommit(writer))
+        }
+    }
+}

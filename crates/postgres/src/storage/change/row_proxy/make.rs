@@ -1,0 +1,358 @@
+//! Finding live proxies, and making them where there are none.
+//!
+//! Called by `change::lock` with the stripe locked (point 3). Who makes proxies holds a lock on their block
+//! of 256 row numbers, for that long only: a second maker finds the first one's. A transaction that locks one
+//! row after the other (FOR UPDATE of a table, foreign keys of a load) has them made, or looked up, for the
+//! rows ahead, more of them each time: a proxy that nobody locks says nothing, and VACUUM takes it away.
+//! Invariants: where a proxy is, is a hint, whose tuple is looked at before it is used; proxies are made only
+//! for rows of a stripe that this transaction keeps in place.
+
+use std::cell::RefCell;
+
+use pgrx::pg_sys::{self, CommandId, HeapTuple, ItemPointerData, Relation, TransactionId};
+
+use super::{Pinned, Proxy};
+use crate::host::short_calls::{self as raw, together};
+use crate::host::{buffer, error};
+use crate::storage::catalog::indexes::Indexes;
+use crate::storage::catalog::side_table::{Compare, SideTable};
+use crate::storage::file::tid;
+
+/// Rows whose proxies are made under one lock.
+const BLOCK: u64 = 256;
+/// Rows that have to be locked one after the other before others' proxies are made.
+const RUN: u64 = 8;
+/// Rows left out in between that do not end a run.
+const GAP: u64 = 1;
+/// Storage ids whose runs are remembered.
+const MOST: usize = 4;
+
+/// What there is of a row's proxy.
+pub(super) enum Found {
+    Nothing,
+    Live(Pinned),
+    /// The live one is pruned: everybody who counts sees the tombstone.
+    Buried(Proxy, TransactionId),
+}
+
+/// How this transaction goes through the rows of a storage id.
+#[derive(Default)]
+struct Run {
+    storage_id: u64,
+    /// After the row that was asked for last.
+    next: u64,
+    /// Rows asked for one after the other.
+    length: u64,
+    /// Whether the last row had a proxy already.
+    had_proxy: bool,
+    /// Where live proxies are, ascending by row.
+    places: Vec<(u64, ItemPointerData)>,
+}
+
+#[derive(Default)]
+struct Runs {
+    transaction: u32,
+    runs: Vec<Run>,
+}
+
+thread_local! {
+    static RUNS: RefCell<Runs> = RefCell::new(Runs::default());
+}
+
+/// A subtransaction has been rolled back, and with it perhaps the lock that keeps the catalog's file.
+pub fn forget() {
+    RUNS.with_borrow_mut(|runs| runs.runs.clear());
+}
+
+/// What is known of a row that is asked for.
+struct Hint {
+    place: Option<ItemPointerData>,
+    /// Rows before it that were asked for one after the other.
+    run: u64,
+    had_proxy: bool,
+}
+
+/// The run that a storage id is in.
+fn with_run<T>(storage_id: u64, what: impl FnOnce(&mut Run) -> T) -> T {
+    // SAFETY: MyProc is this backend's own entry.
+    let now = unsafe { (*pg_sys::MyProc).lxid };
+    RUNS.with_borrow_mut(|all| {
+        if all.transaction != now {
+            *all = Runs { transaction: now, ..Runs::default() };
+        }
+        let known = all.runs.iter().position(|run| run.storage_id == storage_id);
+        let at = known.unwrap_or_else(|| {
+            if all.runs.len() == MOST {
+                all.runs.remove(0);
+            }
+            all.runs.push(Run { storage_id, ..Run::default() });
+            all.runs.len() - 1
+        });
+        what(&mut all.runs[at])
+    })
+}
+
+/// Where the row's live proxy was when this transaction came by it last.
+pub(super) fn known_place(storage_id: u64, row: u64) -> Option<ItemPointerData> {
+    // SAFETY: as above.
+    let now = unsafe { (*pg_sys::MyProc).lxid };
+    RUNS.with_borrow(|all| {
+        let run = all.runs.iter().find(|run| all.transaction == now && run.storage_id == storage_id)?;
+        let at = run.places.binary_search_by_key(&row, |&(row, _)| row).ok()?;
+        Some(run.places[at].1)
+    })
+}
+
+fn ask(storage_id: u64, row: u64) -> Hint {
+    let (run, had_proxy) = with_run(storage_id, |run| {
+        let follows = row.checked_sub(run.next).is_some_and(|gap| gap <= GAP);
+        run.length = if follows { run.length + 1 } else { 0 };
+        run.next = row + 1;
+        (run.length, run.had_proxy)
+    });
+    Hint { place: known_place(storage_id, row), run, had_proxy }
+}
+
+/// Finds the row's proxy, or makes it; those of rows before `end`, the end of its stripe, may be made, too.
+/// The catalog is open, and locked as for writing to the end of the transaction.
+pub(super) unsafe fn find_or_make(
+    table: Relation,
+    storage_id: u64,
+    row: u64,
+    end: u64,
+    cid: CommandId,
+) -> Found {
+    // SAFETY: the lock on the rows is a page lock on the catalog, where nobody else takes page locks; nothing
+    // waits under it but for pages.
+    unsafe {
+        let hint = ask(storage_id, row);
+        if let Some(pinned) = hint.place.and_then(|place| at_place(table, storage_id, row, place)) {
+            return Found::Live(pinned);
+        }
+        let index = pg_sys::index_open(SideTable::RowProxy.oids().index, pg_sys::RowExclusiveLock as i32);
+        if hint.run < RUN && hint.had_proxy {
+            let found = find(table, index, storage_id, row);
+            if !matches!(found, Found::Nothing) {
+                note(&found);
+                pg_sys::index_close(index, pg_sys::NoLock as i32);
+                return found;
+            }
+        }
+        let block = (storage_id ^ (row / BLOCK).rotate_left(29)).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
+        pg_sys::LockPage(table, block as u32, pg_sys::ExclusiveLock as i32);
+        let mut found = Found::Nothing;
+        if hint.run >= RUN {
+            let ahead = row.saturating_add(hint.run * 2).min(end).min((row / BLOCK + 1) * BLOCK);
+            let places = make_all(table, index, storage_id, row..ahead, cid);
+            let first = places.first().filter(|(first, _)| *first == row).map(|(_, place)| *place);
+            with_run(storage_id, |run| run.places = places);
+            if let Some(pinned) = first.and_then(|place| at_place(table, storage_id, row, place)) {
+                found = Found::Live(pinned);
+            }
+        }
+        if matches!(found, Found::Nothing) {
+            found = find(table, index, storage_id, row);
+        }
+        let had_proxy = !matches!(found, Found::Nothing);
+        with_run(storage_id, |run| run.had_proxy = had_proxy);
+        if !had_proxy {
+            let indexes = Indexes::open(SideTable::RowProxy, table);
+            found = Found::Live(make(table, &indexes, storage_id, row, cid));
+            indexes.close();
+        }
+        pg_sys::UnlockPage(table, block as u32, pg_sys::ExclusiveLock as i32);
+        pg_sys::index_close(index, pg_sys::NoLock as i32);
+        if hint.run < RUN {
+            note(&found);
+        }
+        found
+    }
+}
+
+/// Remembers where a single row's live proxy is: who changes the row is going to ask again whether it is
+/// there, for each unique index.
+fn note(found: &Found) {
+    if let Found::Live(proxy) = found {
+        with_run(proxy.storage_id, |run| {
+            run.places.clear();
+            run.places.push((proxy.row, proxy.place));
+        });
+    }
+}
+
+unsafe fn find(table: Relation, index: Relation, storage_id: u64, row: u64) -> Found {
+    let mut found = Found::Nothing;
+    // SAFETY: see `SideTable::walk`. The buffer is pinned once more before the cursor lets go of it.
+    unsafe {
+        let limits = [(Compare::Equal, row)];
+        SideTable::walk_opened(table, index, storage_id, &limits, false, |cursor| {
+            let proxy = Proxy::at(cursor);
+            if proxy.dead {
+                if !cursor.is_void() {
+                    found = Found::Buried(proxy, raw_inserter(cursor.tuple()));
+                }
+                return true;
+            }
+            pg_sys::IncrBufferRefCount(cursor.buffer());
+            let place = cursor.place();
+            found = Found::Live(Pinned { storage_id, row, place, buffer: cursor.buffer() });
+            false
+        });
+    }
+    found
+}
+
+/// The transaction id in the tuple, frozen or not: to be compared with the successor's, which it was written
+/// with.
+pub(super) unsafe fn raw_inserter(tuple: HeapTuple) -> TransactionId {
+    // SAFETY: the tuple is pinned.
+    unsafe { (*(*tuple).t_data).t_choice.t_heap.t_xmin }
+}
+
+/// The row's live proxy, if that is what is at a place where it was.
+unsafe fn at_place(table: Relation, storage_id: u64, row: u64, place: ItemPointerData) -> Option<Pinned> {
+    // SAFETY: the lock that this transaction has on the catalog keeps its file, so the block is there. Once
+    // the page is pinned and the tuple was seen under the page's lock, it is not pruned.
+    let pin = unsafe {
+        together(|| {
+            let (fork, mode) = (pg_sys::ForkNumber::MAIN_FORKNUM, pg_sys::ReadBufferMode::RBM_NORMAL);
+            let pin = raw::ReadBufferExtended(table, fork, tid::block_of(place), mode, std::ptr::null_mut());
+            raw::LockBuffer(pin, pg_sys::BUFFER_LOCK_SHARE as i32);
+            let is_it = is_live(buffer::page(pin), place.ip_posid, storage_id, row);
+            raw::LockBuffer(pin, pg_sys::BUFFER_LOCK_UNLOCK as i32);
+            if !is_it {
+                raw::ReleaseBuffer(pin);
+            }
+            is_it.then_some(pin)
+        })
+    };
+    pin.map(|buffer| Pinned { storage_id, row, place, buffer })
+}
+
+/// Whether the live proxy of a row is at this offset of a page.
+unsafe fn is_live(page: pg_sys::Page, offset: u16, storage_id: u64, row: u64) -> bool {
+    // SAFETY: the page is locked.
+    unsafe {
+        if offset > pg_sys::PageGetMaxOffsetNumber(page) {
+            return false;
+        }
+        let item = pg_sys::PageGetItemId(page, offset);
+        if (*item).lp_flags() != pg_sys::LP_NORMAL {
+            return false;
+        }
+        let header = pg_sys::PageGetItem(page, item).cast::<pg_sys::HeapTupleHeaderData>();
+        let mut tuple = pg_sys::HeapTupleData { t_data: header, ..pg_sys::HeapTupleData::default() };
+        let proxy = Proxy::of(&raw mut tuple);
+        !proxy.dead && (proxy.storage_id, proxy.row) == (storage_id, row)
+    }
+}
+
+const OPTIONS: u32 = pg_sys::HEAP_INSERT_FROZEN;
+
+/// Makes the row's proxy. The caller holds the lock on its block, and has found none.
+unsafe fn make(table: Relation, indexes: &Indexes, storage_id: u64, row: u64, cid: CommandId) -> Pinned {
+    // SAFETY: both are open. A cancel must not come between tuple and index entry; an ERROR lets interrupts
+    // in again.
+    unsafe {
+        let proxy = Proxy::live(storage_id, row);
+        let tuple = proxy.form(table);
+        pg_sys::InterruptHoldoffCount += 1;
+        indexes.insert(tuple, &proxy.key(), cid, OPTIONS);
+        let place = (*tuple).t_self;
+        let buffer = buffer::read(table, tid::block_of(place), std::ptr::null_mut());
+        pg_sys::InterruptHoldoffCount -= 1;
+        pg_sys::pfree(tuple.cast());
+        Pinned { storage_id, row, place, buffer }
+    }
+}
+
+/// Makes the proxies of these rows that have none. Returns where all live ones are, ascending. The caller
+/// holds the lock on their block.
+unsafe fn make_all(
+    table: Relation,
+    index: Relation,
+    storage_id: u64,
+    rows: std::ops::Range<u64>,
+    cid: CommandId,
+) -> Vec<(u64, ItemPointerData)> {
+    let mut places = Vec::new();
+    let mut known = Vec::new();
+    let wanted = (rows.end - rows.start) as usize;
+    if places.try_reserve(wanted).is_err() || known.try_reserve(wanted).is_err() {
+        error::raise_plain(vector::Error::OutOfMemory { bytes: wanted * 24 });
+    }
+    known.resize(wanted, false);
+    // SAFETY: see `SideTable::walk`; slots live until they are dropped, or the server's abort.
+    unsafe {
+        let limits = [(Compare::AtLeast, rows.start)];
+        SideTable::walk_opened(table, index, storage_id, &limits, false, |cursor| {
+            let proxy = Proxy::at(cursor);
+            if proxy.row >= rows.end {
+                return false;
+            }
+            let at = (proxy.row - rows.start) as usize;
+            if !proxy.dead {
+                places.push((proxy.row, cursor.place()));
+                known[at] = true;
+            } else if !cursor.is_void() {
+                known[at] = true;
+            }
+            true
+        });
+        let missing = || known.iter().zip(rows.clone()).filter_map(|(known, row)| (!known).then_some(row));
+        let indexes = Indexes::open(SideTable::RowProxy, table);
+        // What is written for logical decoding cannot be left out of insertions of many rows.
+        if pg_sys::wal_level >= pg_sys::WalLevel::WAL_LEVEL_LOGICAL as i32 {
+            for row in missing() {
+                let made = make(table, &indexes, storage_id, row, cid);
+                places.push((row, made.place));
+                made.release();
+            }
+        } else {
+            insert_all(table, &indexes, storage_id, missing(), cid, &mut places);
+        }
+        indexes.close();
+    }
+    places.sort_unstable_by_key(|&(row, _)| row);
+    places
+}
+
+/// Inserts proxies of these rows and notes where they are.
+unsafe fn insert_all(
+    table: Relation,
+    indexes: &Indexes,
+    storage_id: u64,
+    rows: impl Iterator<Item = u64>,
+    cid: CommandId,
+    places: &mut Vec<(u64, ItemPointerData)>,
+) {
+    // SAFETY: both are open. The slots own their tuples. Interrupts: as `make`.
+    unsafe {
+        // A row type of its own: slots of the catalog's would each be noted with the resource owner.
+        let desc = pg_sys::CreateTupleDescCopy((*table).rd_att);
+        let made: Vec<(Proxy, *mut pg_sys::TupleTableSlot)> = rows
+            .map(|row| {
+                let proxy = Proxy::live(storage_id, row);
+                let slot = pg_sys::MakeSingleTupleTableSlot(desc, &raw const pg_sys::TTSOpsHeapTuple);
+                pg_sys::ExecStoreHeapTuple(proxy.form(table), slot, true);
+                (proxy, slot)
+            })
+            .collect();
+        if made.is_empty() {
+            pg_sys::FreeTupleDesc(desc);
+            return;
+        }
+        let mut slots: Vec<_> = made.iter().map(|(_, slot)| *slot).collect();
+        let none = std::ptr::null_mut();
+        pg_sys::InterruptHoldoffCount += 1;
+        pg_sys::heap_multi_insert(table, slots.as_mut_ptr(), slots.len() as i32, cid, OPTIONS as i32, none);
+        for (proxy, slot) in &made {
+            let place = (**slot).tts_tid;
+            indexes.enter(&proxy.key(), place);
+            places.push((proxy.row, place));
+            pg_sys::ExecDropSingleTupleTableSlot(*slot);
+        }
+        pg_sys::InterruptHoldoffCount -= 1;
+        pg_sys::FreeTupleDesc(desc);
+    }
+}

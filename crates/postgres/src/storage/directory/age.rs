@@ -1,0 +1,126 @@
+//! Who sees a directory row: the age it is inserted with.
+//!
+//! Callers: `directory::insert`, and merge, VACUUM FULL and CLUSTER, which write stripes of others into a new
+//! file. Such a stripe has to be seen by exactly the snapshots that saw it in the old file, as heap's rewrite
+//! keeps xmin. So the row's xmin is put back to the loader's, in place and logged as an image of the page. It
+//! cannot get there by an ordinary insertion.
+//! Invariants: the inserter has committed and is not older than the catalog's relfrozenxid, because the row
+//! in the old file still carries it; `hold_horizon` keeps it so until the end of the transaction.
+
+use pgrx::pg_sys::{self, CommandId, HeapTuple, ItemPointerData, Relation, TransactionId};
+
+use crate::host::{buffer, critical, error, relation};
+use crate::storage::catalog::side_table::SideTable;
+use crate::storage::file::tid;
+
+/// Which snapshots see a directory row.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Age {
+    /// Those that see what the current transaction does.
+    New,
+    /// Those that see what the current transaction has done as this command, which is over.
+    Own(CommandId),
+    /// Those that see what this transaction, which has committed, did. Like `Everybody` only for a new file's
+    /// row.
+    Since(TransactionId),
+    /// All, at once and even after a rollback: right only where nobody can come by the storage id before this
+    /// transaction commits.
+    Everybody,
+}
+
+impl Age {
+    /// The age of a row that is visible now, by its inserter (invalid when frozen) and the oldest transaction
+    /// still running.
+    pub unsafe fn of(inserter: TransactionId, oldest_xmin: TransactionId) -> Self {
+        // SAFETY: comparisons of ids; the invalid one precedes every other.
+        unsafe {
+            if pg_sys::TransactionIdPrecedes(inserter, oldest_xmin) {
+                Self::Everybody
+            } else if pg_sys::TransactionIdIsCurrentTransactionId(inserter) {
+                Self::New
+            } else {
+                Self::Since(inserter)
+            }
+        }
+    }
+
+    /// The command that the row carries, where `current` is the one that writes it.
+    pub fn command(self, current: CommandId) -> CommandId {
+        if let Self::Own(command) = self { command } else { current }
+    }
+
+    /// Options of heap's insertion.
+    pub fn insert_options(self) -> u32 {
+        if self == Self::Everybody { pg_sys::HEAP_INSERT_FROZEN } else { 0 }
+    }
+
+    /// Puts the row just inserted right.
+    pub(super) unsafe fn stamp(self, table: Relation, row: HeapTuple) {
+        if let Self::Since(inserter) = self {
+            // SAFETY: the caller has just inserted the row.
+            unsafe { set_inserters(table, vec![((*row).t_self, inserter)]) }
+        }
+    }
+}
+
+/// Puts other inserters into rows just inserted, page by page: transactions that have committed, or those
+/// that the present subtransaction is a part of.
+pub unsafe fn set_inserters(table: Relation, mut rows: Vec<(ItemPointerData, TransactionId)>) {
+    rows.sort_unstable_by_key(|(at, _)| tid::block_of(*at));
+    for rows in rows.chunk_by(|(one, _), (next, _)| tid::block_of(*one) == tid::block_of(*next)) {
+        // SAFETY: see the function.
+        unsafe { set_inserters_of_page(table, rows) };
+    }
+}
+
+unsafe fn set_inserters_of_page(table: Relation, rows: &[(ItemPointerData, TransactionId)]) {
+    let Some(&(first, _)) = rows.first() else { return };
+    // SAFETY: a comparison of ids.
+    let is_ours = |&(_, inserter): &(_, TransactionId)| unsafe {
+        pg_sys::TransactionIdIsCurrentTransactionId(inserter)
+    };
+    let committed = !rows.iter().any(is_ours);
+    // SAFETY: the rows are this transaction's own and nobody else can look for them; their page is changed
+    // and logged under its exclusive lock, with nothing in the critical section that could raise an ERROR.
+    unsafe {
+        let buf = buffer::read(table, tid::block_of(first), std::ptr::null_mut());
+        buffer::lock_exclusive(buf);
+        let page = buffer::page(buf);
+        let header = |at: ItemPointerData| {
+            pg_sys::PageGetItem(page, pg_sys::PageGetItemId(page, at.ip_posid))
+                .cast::<pg_sys::HeapTupleHeaderData>()
+        };
+        for &(at, _) in rows {
+            let row = header(at);
+            if row.is_null() || !pg_sys::TransactionIdIsCurrentTransactionId((*row).t_choice.t_heap.t_xmin) {
+                error::internal("a row of a catalog of stripes is not where it was inserted");
+            }
+        }
+        let logged = relation::needs_wal(table);
+        critical::start();
+        for &(at, inserter) in rows {
+            let row = header(at);
+            (*row).t_choice.t_heap.t_xmin = inserter;
+            if committed {
+                (*row).t_infomask |= pg_sys::HEAP_XMIN_COMMITTED as u16;
+            }
+        }
+        pg_sys::MarkBufferDirty(buf);
+        if logged {
+            pg_sys::log_newpage_buffer(buf, true);
+        }
+        critical::end();
+        buffer::unlock_release(buf);
+    }
+}
+
+/// Keeps VACUUM from moving the catalogs' relfrozenxid past ids that rows are going to carry, until this
+/// transaction ends.
+pub unsafe fn hold_horizon() {
+    // SAFETY: plain relation locks.
+    unsafe {
+        for catalog in [SideTable::Stripe, SideTable::RowProxy, SideTable::DeleteBitmap] {
+            pg_sys::LockRelationOid(catalog.oids().table, pg_sys::ShareUpdateExclusiveLock as i32);
+        }
+    }
+}

@@ -1,0 +1,125 @@
+//! What a stripe records of the order of its rows: a mark for the first key that they are sorted by, one for
+//! the first two, and so on.
+//!
+//! Writers that sort ask for the marks of their keys and put them into the stripe's summary
+//! (`stripe::with_orders`); whoever wants to know whether a stripe is sorted by some keys asks for the mark
+//! of all of them. A mark is a checksum of all that decides about the order: column numbers, operators and
+//! their families, collations with their versions, places of NULLs, and what makes up types that share an
+//! operator. So one that is found is true whatever was altered since, and one of another order is never
+//! found. Invariant: rows are sorted by what a stripe's marks say, dead ones included; nothing but packing
+//! and advice relies on it.
+
+use std::fmt::Write;
+
+use pgrx::pg_sys::{self, Oid, Relation};
+use stripe::Summary;
+
+use super::StripeEntry;
+use crate::host::error;
+use crate::options::{SortKey, orderby};
+
+/// Types inside types that are looked into.
+const DEPTH: usize = 16;
+
+/// The marks of rows that are sorted by `keys`: the last is that of all of them. None without keys.
+pub unsafe fn of(rel: Relation, keys: &[SortKey]) -> Vec<u64> {
+    let mut text = String::new();
+    let marks = keys.iter().map(|key| {
+        // SAFETY: rel is open, and the keys are columns of it.
+        unsafe { describe_key(rel, key, &mut text) };
+        stripe::checksum(text.as_bytes())
+    });
+    marks.collect()
+}
+
+/// Whether a stripe is marked as sorted by the keys whose mark `wanted` is.
+pub unsafe fn has(rel: Relation, entry: &StripeEntry, wanted: u64) -> bool {
+    match Summary::open(&entry.summary).and_then(|summary| summary.orders()) {
+        Ok(marks) => marks.contains(&wanted),
+        Err(problem) => error::raise_stripe(rel, entry.first_row, problem),
+    }
+}
+
+/// The directory's row of a stripe whose rows are sorted so, and in no other order that is worth a mark.
+pub unsafe fn put(rel: Relation, entry: StripeEntry, marks: &[u64]) -> StripeEntry {
+    match stripe::with_orders(&entry.summary, marks) {
+        Ok(summary) => StripeEntry { summary, ..entry },
+        Err(problem) => error::raise_stripe(rel, entry.first_row, problem),
+    }
+}
+
+unsafe fn describe_key(rel: Relation, key: &SortKey, out: &mut String) {
+    // SAFETY: the caller's promise; look-ups in catalogs, which may raise an ERROR.
+    unsafe {
+        let at = usize::try_from(key.attnum - 1).unwrap_or(0);
+        let attribute = &*(*(*rel).rd_att).attrs.as_ptr().add(at);
+        let operator = orderby::sort_operator(attribute.atttypid, key);
+        let nulls = if key.nulls_first { "first" } else { "last" };
+        let (mut family, mut kind, mut strategy) = (Oid::INVALID, Oid::INVALID, 0);
+        pg_sys::get_ordering_op_properties(operator, &raw mut family, &raw mut kind, &raw mut strategy);
+        // Writing to a String does not fail.
+        let _ = write!(out, "{} {} of {} nulls {nulls}", key.attnum, operator.to_u32(), family.to_u32());
+        if attribute.attcollation != Oid::INVALID {
+            describe_collation(attribute.attcollation, out);
+        }
+        let (mut left, mut right) = (Oid::INVALID, Oid::INVALID);
+        pg_sys::op_input_types(operator, &raw mut left, &raw mut right);
+        if pg_sys::get_typtype(left) as u8 == pg_sys::TYPTYPE_PSEUDO {
+            describe_type(attribute.atttypid, DEPTH, out);
+        }
+        out.push(';');
+    }
+}
+
+/// A collation and the version of the library's order that the server knows it has.
+unsafe fn describe_collation(collation: Oid, out: &mut String) {
+    // SAFETY: look-ups in catalogs.
+    unsafe {
+        let (cache, key, column) = if collation == pg_sys::DEFAULT_COLLATION_OID {
+            let column = pg_sys::Anum_pg_database_datcollversion;
+            (pg_sys::SysCacheIdentifier::DATABASEOID, pg_sys::MyDatabaseId, column)
+        } else {
+            (pg_sys::SysCacheIdentifier::COLLOID, collation, pg_sys::Anum_pg_collation_collversion)
+        };
+        let _ = write!(out, " collation {}", collation.to_u32());
+        let tuple = pg_sys::SearchSysCache1(cache as i32, key.into());
+        if tuple.is_null() {
+            return;
+        }
+        let mut null = true;
+        let version = pg_sys::SysCacheGetAttr(cache as i32, tuple, column as i16, &raw mut null);
+        if !null {
+            let version = std::ffi::CStr::from_ptr(pg_sys::text_to_cstring(version.cast_mut_ptr()));
+            let _ = write!(out, " version {}", version.to_string_lossy());
+        }
+        pg_sys::ReleaseSysCache(tuple);
+    }
+}
+
+/// A type whose operators are those of its kind: arrays, ranges, enums, composite types. What these are made
+/// of may change.
+unsafe fn describe_type(kind: Oid, depth: usize, out: &mut String) {
+    // SAFETY: look-ups in catalogs; the row type is a copy.
+    unsafe {
+        let kind = pg_sys::getBaseType(kind);
+        let _ = write!(out, " type {}", kind.to_u32());
+        if depth == 0 {
+            return;
+        }
+        let element = pg_sys::get_element_type(kind);
+        if element != Oid::INVALID {
+            describe_type(element, depth - 1, out);
+        }
+        if pg_sys::get_typtype(kind) as u8 == pg_sys::TYPTYPE_COMPOSITE {
+            let desc = pg_sys::lookup_rowtype_tupdesc_copy(kind, -1);
+            let count = usize::try_from((*desc).natts).unwrap_or(0);
+            for attribute in (*desc).attrs.as_slice(count).iter().filter(|attribute| !attribute.attisdropped)
+            {
+                let _ = write!(out, " ({} {}", attribute.attnum, attribute.attcollation.to_u32());
+                describe_type(attribute.atttypid, depth - 1, out);
+                out.push(')');
+            }
+            pg_sys::FreeTupleDesc(desc);
+        }
+    }
+}

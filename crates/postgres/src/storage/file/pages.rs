@@ -1,0 +1,239 @@
+//! Bytes <-> runs of stripe pages.
+//!
+//! Callers: the writer of stripes (`space::runs`) and everything that reads one (`read_range`). A run is a
+//! stretch of consecutive blocks. It lies on pages that hot rows have left (`space::emptied_pages`) or on new
+//! ones at the end of the file. Invariants (each was seen broken in the prototype): the extension lock is
+//! held for a whole new run, so its blocks are consecutive; each page is formatted, marked all-visible and
+//! logged before its content lock is first released, so no other backend can take it for an empty heap page;
+//! the free space map never hears of it.
+
+use std::ops::Range;
+
+use pgrx::pg_sys::{self, BlockNumber, Buffer, Page, Relation};
+use vector::Error;
+
+use super::page_header::{self, Header, PAYLOAD_BYTES, PAYLOAD_OFFSET, Parsed};
+use crate::host::buffer::{PAGE_BYTES, PAGE_HEADER_BYTES};
+use crate::host::{buffer, critical, error, relation};
+
+pub use super::page_header::PageOwner;
+
+/// A stretch of consecutive blocks that holds one stripe.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct BlockRun {
+    /// First block.
+    pub first_block: u32,
+    /// Number of blocks.
+    pub block_count: u32,
+}
+
+impl BlockRun {
+    /// A run of no blocks: what a reservation has.
+    pub const EMPTY: Self = Self { first_block: 0, block_count: 0 };
+}
+
+impl PageOwner {
+    /// The owner of pages written by the current transaction (which gets an xid if it has none).
+    pub unsafe fn current(storage_id: u64, first_row: u64) -> Self {
+        // SAFETY: called inside a transaction.
+        let writer = unsafe { pg_sys::GetTopFullTransactionId() }.value;
+        Self { storage_id, first_row, writer }
+    }
+}
+
+/// Highest block that a heap tuple may live in: above are the virtual blocks of cold rows.
+pub const BLOCK_LIMIT: BlockNumber = 1 << 31;
+
+/// Fills a page: a heap page without tuples and without room, then our header and payload.
+unsafe fn format(page: Page, header: &Header, payload: &[u8]) {
+    debug_assert!(payload.len() <= PAYLOAD_BYTES);
+    // SAFETY: the caller holds the exclusive lock of a page of PAGE_BYTES bytes; both copies stay inside it.
+    unsafe {
+        pg_sys::PageInit(page, PAGE_BYTES, 0);
+        let head = page.cast::<pg_sys::PageHeaderData>();
+        let end = PAGE_HEADER_BYTES as pg_sys::LocationIndex;
+        (*head).pd_lower = end;
+        (*head).pd_upper = end;
+        (*head).pd_special = end;
+        (*head).pd_flags |= pg_sys::PD_ALL_VISIBLE as u16;
+        let base = page.cast::<u8>();
+        let bytes = page_header::encode(header);
+        std::ptr::copy_nonoverlapping(bytes.as_ptr(), base.add(PAGE_HEADER_BYTES), bytes.len());
+        let room = payload.len().min(PAYLOAD_BYTES);
+        std::ptr::copy_nonoverlapping(payload.as_ptr(), base.add(PAYLOAD_OFFSET), room);
+    }
+}
+
+/// Formats and logs a page that is new or empty, pinned and exclusively locked, with its visibility-map bits.
+/// `vmbuffer` is kept from call to call; release it at the end.
+pub unsafe fn format_new(
+    rel: Relation,
+    buf: Buffer,
+    vmbuffer: &mut Buffer,
+    header: &Header,
+    payload: &[u8],
+    logged: bool,
+) {
+    // SAFETY: everything that allocates or may fail (the visibility-map pin, the xid) comes before the
+    // critical section; inside are only plain stores and the server's own logging.
+    unsafe {
+        let block = pg_sys::BufferGetBlockNumber(buf);
+        pg_sys::visibilitymap_pin(rel, block, vmbuffer);
+        critical::start();
+        format(buffer::page(buf), header, payload);
+        pg_sys::MarkBufferDirty(buf);
+        if logged {
+            pg_sys::log_newpage_buffer(buf, true);
+        }
+        pg_sys::visibilitymap_set(
+            rel,
+            block,
+            buf,
+            0,
+            *vmbuffer,
+            pg_sys::InvalidTransactionId,
+            (pg_sys::VISIBILITYMAP_ALL_VISIBLE | pg_sys::VISIBILITYMAP_ALL_FROZEN) as u8,
+        );
+        critical::end();
+    }
+}
+
+/// Logs the page of an existing buffer anew, after `change` has edited it. Exclusive lock held by the caller.
+pub(super) unsafe fn rewrite_logged(rel: Relation, buf: Buffer, header: &Header) {
+    // SAFETY: as in `format_new`.
+    unsafe {
+        let logged = relation::needs_wal(rel);
+        let bytes = page_header::encode(header);
+        critical::start();
+        let base = buffer::page(buf).cast::<u8>();
+        std::ptr::copy_nonoverlapping(bytes.as_ptr(), base.add(PAGE_HEADER_BYTES), bytes.len());
+        pg_sys::MarkBufferDirty(buf);
+        if logged {
+            pg_sys::log_newpage_buffer(buf, true);
+        }
+        critical::end();
+    }
+}
+
+/// Writes `bytes` as a run of new stripe pages at the end of the file. The metapage exists
+/// (`metapage::ensure`). The pages mean nothing until a directory row names them; if none ever does, VACUUM
+/// gives them back.
+pub unsafe fn append_run(rel: Relation, bytes: &[u8], owner: PageOwner) -> BlockRun {
+    // SAFETY: rel is open with at least RowExclusiveLock; the buffer protocol is described at the top.
+    unsafe {
+        let logged = relation::needs_wal(rel);
+        let needs_lock = !relation::is_local(rel);
+        let mut vmbuffer: Buffer = 0;
+        let mut run = BlockRun::EMPTY;
+        if needs_lock {
+            pg_sys::LockRelationForExtension(rel, pg_sys::ExclusiveLock as i32);
+        }
+        for (number, payload) in bytes.chunks(PAYLOAD_BYTES).enumerate() {
+            let Ok(page_number) = u32::try_from(number) else { error::internal("stripe has too many pages") };
+            let buf = buffer::extend_locked(rel);
+            let block = pg_sys::BufferGetBlockNumber(buf);
+            if number == 0 {
+                run.first_block = block;
+            }
+            if block != run.first_block + page_number || block == 0 {
+                error::internal(format!("block {block} does not continue the run at {}", run.first_block));
+            }
+            if block >= BLOCK_LIMIT {
+                error::raise(
+                    error::PgSqlErrorCode::ERRCODE_PROGRAM_LIMIT_EXCEEDED,
+                    format!("table {} cannot be larger than 16 TB", relation::quoted_name(rel)),
+                    "",
+                    "Partition the table.",
+                );
+            }
+            if !pg_sys::PageIsNew(buffer::page(buf)) {
+                error::corrupt(rel, None, &format!("Block {block} past the end of the file is not empty."));
+            }
+            format_new(rel, buf, &mut vmbuffer, &Header::Stripe { owner, page_number }, payload, logged);
+            buffer::unlock_release(buf);
+            run.block_count = page_number + 1;
+            if page_number % 256 == 255 {
+                pgrx::check_for_interrupts!();
+            }
+        }
+        if needs_lock {
+            pg_sys::UnlockRelationForExtension(rel, pg_sys::ExclusiveLock as i32);
+        }
+        if vmbuffer != 0 {
+            pg_sys::ReleaseBuffer(vmbuffer);
+        }
+        run
+    }
+}
+
+/// What the pages of a run must say about themselves to be believed.
+#[derive(Debug, Clone, Copy)]
+pub struct Expected {
+    /// Storage id of the relation.
+    pub storage_id: u64,
+    /// First row number of the stripe.
+    pub first_row: u64,
+}
+
+/// Appends bytes `range` of the stripe stored in `run` to `out`. Pages are immutable, so each is copied under
+/// a short shared lock. Errors: `Corrupt` when a page is missing, is not a page of this stripe, or the range
+/// leaves the run; other I/O problems raise the server's ERROR.
+pub unsafe fn read_range(
+    rel: Relation,
+    run: BlockRun,
+    expected: Expected,
+    range: Range<u64>,
+    strategy: pg_sys::BufferAccessStrategy,
+    out: &mut Vec<u8>,
+) -> Result<(), Error> {
+    let payload = PAYLOAD_BYTES as u64;
+    if range.start > range.end || range.end > u64::from(run.block_count) * payload {
+        return Err(Error::corrupt("byte range lies outside the stripe's pages"));
+    }
+    let length =
+        usize::try_from(range.end - range.start).map_err(|_| Error::corrupt("byte range is too long"))?;
+    out.try_reserve(length).map_err(|_| Error::OutOfMemory { bytes: length })?;
+    let mut at = range.start;
+    while at < range.end {
+        let number = u32::try_from(at / payload).map_err(|_| Error::corrupt("page number is too large"))?;
+        let within = usize::try_from(at % payload).map_err(|_| Error::corrupt("offset is too large"))?;
+        let left = usize::try_from(range.end - at).map_err(|_| Error::corrupt("byte range is too long"))?;
+        let take = left.min(PAYLOAD_BYTES - within);
+        let block =
+            run.first_block.checked_add(number).ok_or_else(|| Error::corrupt("run of blocks is too long"))?;
+        // SAFETY: rel is open; the page is looked at only under pin and shared lock, and copied out of it.
+        unsafe {
+            let buf = buffer::read(rel, block, strategy);
+            buffer::lock_shared(buf);
+            let page = buffer::bytes(buffer::page(buf));
+            let verdict = judge(page, expected, number);
+            if verdict.is_none() {
+                out.extend_from_slice(&page[PAYLOAD_OFFSET + within..PAYLOAD_OFFSET + within + take]);
+            }
+            buffer::unlock_release(buf);
+            if let Some(what) = verdict {
+                return Err(Error::corrupt(format!("block {block}: {what}")));
+            }
+        }
+        at += take as u64;
+    }
+    Ok(())
+}
+
+/// Why a page is not page `number` of the expected stripe, or None when it is.
+fn judge(page: &[u8], expected: Expected, number: u32) -> Option<&'static str> {
+    match page_header::parse(page) {
+        Parsed::Foreign => Some("not a stripe page"),
+        Parsed::Broken(what) => Some(what),
+        Parsed::Ours(Header::Meta { .. }) => Some("a metapage where a stripe page belongs"),
+        Parsed::Ours(Header::Stripe { owner, page_number }) => {
+            if owner.storage_id != expected.storage_id || owner.first_row != expected.first_row {
+                Some("page belongs to another stripe")
+            } else if page_number != number {
+                Some("page is out of place in its stripe")
+            } else {
+                None
+            }
+        }
+    }
+}

@@ -1,0 +1,53 @@
+//! Where the rows of a command go: to the heap, into memory, or under a row number at once.
+//!
+//! Asked once per command and table. Rows may wait in memory only when nothing looks at a row's TID before
+//! the command ends: no index entry, no AFTER ROW trigger (foreign keys are such), no RETURNING, no move
+//! between partitions. A caller that no hook announced (a logical replication worker, another extension's C
+//! code) may do anything with the TID and gets hot rows. Tables that are published, or that a replication
+//! slot decodes, get hot rows only.
+
+use pgrx::pg_sys::{CommandId, Relation};
+
+use super::set::Placement;
+use super::statement::{self, Insertion};
+use super::transaction;
+use crate::host::relation;
+use crate::storage::{decoding, published};
+
+/// What to do with rows of `command` into `rel`, and whether the statement may ask for xmin and the like of
+/// rows it has just inserted. None: hot rows, and not even worth remembering.
+pub(super) unsafe fn choose(rel: Relation, command: CommandId) -> Option<(Placement, bool)> {
+    // SAFETY: rel is open.
+    unsafe {
+        if transaction::is_committing() {
+            return None;
+        }
+        let insertion = statement::insertion(command)?;
+        if published::is_published(rel)
+            || has_exclusion_constraint(rel)
+            || decoding::is_decoded(rel).is_some()
+        {
+            return Some((Placement::Hot, false));
+        }
+        let looked_at = insertion == Insertion::NeedsTid;
+        let numbered = looked_at || has_index(rel) || has_after_row_trigger(rel);
+        Some((if numbered { Placement::Numbered } else { Placement::Deferred }, looked_at))
+    }
+}
+
+unsafe fn has_index(rel: Relation) -> bool {
+    // SAFETY: rel is open; relhasindex may be true without an index, never false with one.
+    unsafe { (*(*rel).rd_rel).relhasindex && !relation::indexes(rel).is_empty() }
+}
+
+/// Its check reads the values of rows that conflict, of this very command too, while rows in memory can only
+/// be counted.
+unsafe fn has_exclusion_constraint(rel: Relation) -> bool {
+    // SAFETY: as above.
+    unsafe { (*(*rel).rd_rel).relhasindex && relation::count_indexes(rel, |index| index.indisexclusion) > 0 }
+}
+
+unsafe fn has_after_row_trigger(rel: Relation) -> bool {
+    // SAFETY: rel is open; trigdesc is null without triggers.
+    unsafe { (*rel).trigdesc.as_ref().is_some_and(|triggers| triggers.trig_insert_after_row) }
+}

@@ -1,0 +1,60 @@
+//! Loading a table that is being rewritten: all rows become cold, in the order they come or sorted as a
+//! whole.
+//!
+//! Used by `table_am::merge` and by whoever else fills a new file for a table that already exists (VACUUM
+//! FULL, CLUSTER). Unlike a command's set it is not registered: nobody reads a file that is not the table's
+//! yet. Invariant: the table is complete when [`Loader::finish`] has returned; an ERROR before that leaves
+//! pages without directory rows, which nobody sees.
+
+use pgrx::pg_sys::{self, CommandId, Relation, TupleTableSlot};
+
+use super::set::{PendingRows, Placement};
+use super::{Key, settings};
+use crate::storage::directory::age::Age;
+
+/// In which order rows are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LoadOrder {
+    /// As they come.
+    AsGiven,
+    /// By the table's option `orderby`, all of them; as they come if it is not set.
+    Sorted,
+}
+
+/// Fills one relation with stripes.
+pub struct Loader {
+    set: PendingRows,
+}
+
+impl Loader {
+    /// A loader for `rel`, whose rows will be visible as `age` says, in this transaction to commands after
+    /// `command`. `rel` is the relation that is written; options are read from it.
+    pub unsafe fn new(rel: Relation, order: LoadOrder, command: CommandId, age: Age) -> Self {
+        // SAFETY: rel is open with a lock that keeps everybody else out.
+        unsafe {
+            let key =
+                Key { table: (*rel).rd_id, subtransaction: pg_sys::GetCurrentSubTransactionId(), command };
+            Self { set: PendingRows::for_rewrite(rel, key, order == LoadOrder::Sorted, age) }
+        }
+    }
+
+    /// Adds rows.
+    pub unsafe fn push(&mut self, rel: Relation, slots: &[*mut TupleTableSlot]) {
+        // SAFETY: rel is the loader's relation; slots have its row type.
+        unsafe {
+            self.set.push(rel, slots);
+            if self.set.bytes() > settings::load_memory_bytes() {
+                self.set.close(rel, true);
+            }
+        }
+    }
+
+    /// Writes what is left.
+    pub unsafe fn finish(mut self, rel: Relation) {
+        // SAFETY: rel is the loader's relation.
+        unsafe {
+            debug_assert!(self.set.placement() == Placement::Deferred);
+            self.set.finish(rel);
+        }
+    }
+}

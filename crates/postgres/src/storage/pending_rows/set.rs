@@ -1,0 +1,477 @@
+//! The rows that one command has put into one table and that are not there yet.
+//!
+//! A set is filled by `table_am::insert` and written by `write`. Deferred rows wait until it is clear whether
+//! they are few (hot rows) or many (stripes). Numbered rows start out hot; once there are many, row numbers
+//! are reserved and each further row has its TID while its stripe is still open. Rows written while a
+//! subtransaction below the command's own runs belong to that one as far as the server is concerned, so the
+//! set keeps them until its fate is known. Invariant: numbers are handed out in order and only out of a
+//! reservation that is in the directory.
+
+use pgrx::pg_sys::{self, Relation, SubTransactionId, TupleTableSlot};
+use std::sync::Arc;
+
+use super::encoding::Encoding;
+use super::finished_stripe::FinishedStripe;
+use super::order::Order;
+use super::{Key, adjust_total, header, settings, write};
+use crate::convert::{ColumnType, ColumnWriter};
+use crate::host::{error, relation};
+use crate::options;
+use crate::storage::directory::age::Age;
+use crate::storage::directory::{self, sort_marks};
+use crate::storage::file::tid;
+
+/// A stripe is closed when its values take this much, whatever the number of rows.
+pub const STRIPE_BYTES: usize = 64 << 20;
+/// What is left at the end of a load is a stripe of its own from this many rows on.
+const TAIL_ROWS: usize = 1_000;
+/// Or from this many bytes of values on.
+const TAIL_BYTES: usize = 1 << 20;
+
+/// What becomes of the rows of a set.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Placement {
+    /// Ordinary heap rows, always.
+    Hot,
+    /// In memory until the command ends; nobody needs their TIDs.
+    Deferred,
+    /// Hot up to the threshold, then in stripes under numbers known at once.
+    Numbered,
+}
+
+struct Reservation {
+    next: u64,
+    end: u64,
+}
+
+/// Rows of one command for one table.
+pub struct PendingRows {
+    key: Key,
+    placement: Placement,
+    /// The callback's options of the first insertion.
+    options: i32,
+    /// Slots need what a heap tuple has in its header.
+    system_columns: bool,
+    columns: Vec<ColumnWriter>,
+    rows: usize,
+    bytes: usize,
+    row_limit: usize,
+    threshold_rows: usize,
+    threshold_bytes: usize,
+    tail_rows: usize,
+    order: Option<Order>,
+    /// The marks of that order; none where rows are written as they come.
+    marks: Arc<[u64]>,
+    reservation: Option<Reservation>,
+    /// Hot rows since somebody last looked at the table.
+    hot_rows: usize,
+    /// Stripes were written since somebody last looked, so the rest should be one, too.
+    in_stripes: bool,
+    /// Stripes were written at all.
+    wrote_stripes: bool,
+    /// Who sees its stripes.
+    age: Age,
+    /// Written, but by a subtransaction that may still abort.
+    lent: Vec<(SubTransactionId, FinishedStripe)>,
+    /// Closed but not in the table: being written, failed to be, or lent and given back.
+    unwritten: Vec<FinishedStripe>,
+    /// A sort was given up half-way: its other rows are gone, and the command must not end as if they were
+    /// not.
+    broken: bool,
+}
+
+impl PendingRows {
+    /// An empty set.
+    pub(super) unsafe fn new(
+        rel: Relation,
+        key: Key,
+        placement: Placement,
+        options: i32,
+        system_columns: bool,
+    ) -> Self {
+        // SAFETY: rel is open.
+        unsafe {
+            let table_options = options::table_options(rel);
+            let order = match placement {
+                Placement::Deferred => Order::new(rel, &table_options.orderby),
+                _ => None,
+            };
+            let columns = match placement {
+                Placement::Hot => Vec::new(),
+                _ => ColumnType::of_all((*rel).rd_att).into_iter().map(ColumnWriter::new).collect(),
+            };
+            Self {
+                key,
+                placement,
+                options,
+                system_columns,
+                columns,
+                rows: 0,
+                bytes: 0,
+                row_limit: usize::try_from(table_options.stripe_row_limit).unwrap_or(usize::MAX).max(1),
+                threshold_rows: settings::threshold_rows(),
+                threshold_bytes: settings::threshold_bytes(),
+                tail_rows: TAIL_ROWS,
+                marks: match &order {
+                    Some(_) => sort_marks::of(rel, &table_options.orderby).into(),
+                    None => Arc::default(),
+                },
+                order,
+                reservation: None,
+                hot_rows: 0,
+                in_stripes: false,
+                wrote_stripes: false,
+                age: Age::New,
+                lent: Vec::new(),
+                unwritten: Vec::new(),
+                broken: false,
+            }
+        }
+    }
+
+    /// A set whose rows all become stripes, sorted as a whole or as they come.
+    pub(super) unsafe fn for_rewrite(rel: Relation, key: Key, sorted: bool, age: Age) -> Self {
+        // SAFETY: rel is open.
+        unsafe {
+            let mut set = Self::new(rel, key, Placement::Deferred, 0, false);
+            set.threshold_rows = 0;
+            set.threshold_bytes = 0;
+            set.tail_rows = 0;
+            set.age = age;
+            match &mut set.order {
+                Some(order) if sorted => order.start_sorting(),
+                _ => (set.order, set.marks) = (None, Arc::default()),
+            }
+            set
+        }
+    }
+
+    /// Whose rows these are.
+    pub const fn key(&self) -> &Key {
+        &self.key
+    }
+
+    /// What becomes of its rows.
+    pub const fn placement(&self) -> Placement {
+        self.placement
+    }
+
+    /// Memory held by values that are not written yet, in bytes.
+    pub fn bytes(&self) -> usize {
+        self.bytes + self.unwritten.iter().map(FinishedStripe::bytes_in_background).sum::<usize>()
+    }
+
+    /// True when a row is still to be written, or one was lost and the command has yet to fail.
+    pub(super) fn has_rows(&self) -> bool {
+        self.rows != 0
+            || !self.unwritten.is_empty()
+            || self.broken
+            || self.order.as_ref().is_some_and(Order::is_sorting)
+    }
+
+    /// How many of the next `count` rows go to the heap; counts them.
+    pub fn next_hot(&mut self, count: usize) -> usize {
+        match self.placement {
+            Placement::Hot => count,
+            Placement::Deferred => 0,
+            Placement::Numbered => {
+                let hot = count.min(self.threshold_rows.saturating_sub(self.hot_rows));
+                self.hot_rows += hot;
+                hot
+            }
+        }
+    }
+
+    /// Takes rows over. Slots get the table's OID, and their TIDs where rows are numbered.
+    pub unsafe fn push(&mut self, rel: Relation, mut slots: &[*mut TupleTableSlot]) {
+        // SAFETY: rel and slots are the callback's; all attributes are deconstructed before values are read.
+        unsafe {
+            self.check_whole(rel);
+            self.store_encoded(rel);
+            for &slot in slots {
+                if usize::try_from((*slot).tts_nvalid).unwrap_or(0) < self.columns.len() {
+                    pg_sys::slot_getallattrs(slot);
+                }
+                (*slot).tts_tableOid = self.key.table;
+            }
+            if self.placement == Placement::Numbered {
+                while !slots.is_empty() {
+                    let (now, later) = slots.split_at(self.number(rel, slots));
+                    self.append(rel, now);
+                    if self.system_columns {
+                        now.iter().for_each(|&slot| header::give(slot, self.key.command));
+                    }
+                    slots = later;
+                }
+                return;
+            }
+            self.push_ordered(rel, slots);
+        }
+    }
+
+    /// Numbers as many of `slots` as the open stripe and the reservation have room for.
+    unsafe fn number(&mut self, rel: Relation, slots: &[*mut TupleTableSlot]) -> usize {
+        // SAFETY: rel is open.
+        unsafe {
+            if self.reservation.as_ref().is_none_or(|numbers| numbers.next == numbers.end) {
+                self.close_full(rel);
+                let count = u32::try_from(self.row_limit).unwrap_or(u32::MAX);
+                let next = directory::reserve(rel, count, self.key.command);
+                self.reservation = Some(Reservation { next, end: next + u64::from(count) });
+            }
+            let Some(numbers) = &mut self.reservation else { return 0 };
+            let left = usize::try_from(numbers.end - numbers.next).unwrap_or(usize::MAX);
+            let count = slots.len().min(left).min(self.row_limit - self.rows);
+            for slot in slots.iter().take(count) {
+                (**slot).tts_tid = tid::cold_tid(numbers.next);
+                numbers.next += 1;
+            }
+            count
+        }
+    }
+
+    /// Rows go to the open stripe as long as they come in order. From the first that does not on they are
+    /// sorted.
+    unsafe fn push_ordered(&mut self, rel: Relation, slots: &[*mut TupleTableSlot]) {
+        // SAFETY: the slots are deconstructed.
+        unsafe {
+            let Some(order) = &mut self.order else { return self.append_all(rel, slots) };
+            let mut unordered = slots;
+            if !order.is_sorting() {
+                let (now, later) = slots.split_at(order.in_order(slots));
+                self.append_all(rel, now);
+                if later.is_empty() {
+                    return;
+                }
+                unordered = later;
+                // What waits in memory is sorted along, or each change of direction would leave a short
+                // stripe.
+                let waiting = self.take_open();
+                let Some(order) = &mut self.order else { return };
+                order.start_sorting();
+                if let Some(waiting) = waiting {
+                    write::for_each_slot(rel, &waiting, |slots| order.put(slots));
+                }
+            }
+            if let Some(order) = &mut self.order {
+                order.put(unordered);
+            }
+        }
+    }
+
+    /// Adds rows to the open stripe and to those after it.
+    unsafe fn append_all(&mut self, rel: Relation, mut slots: &[*mut TupleTableSlot]) {
+        // SAFETY: the slots are deconstructed.
+        unsafe {
+            while !slots.is_empty() {
+                let (now, later) = slots.split_at(slots.len().min(self.row_limit - self.rows));
+                self.append(rel, now);
+                slots = later;
+            }
+        }
+    }
+
+    /// Adds rows that fit into the open stripe; closes it when it is full.
+    unsafe fn append(&mut self, rel: Relation, slots: &[*mut TupleTableSlot]) {
+        // SAFETY: slots are deconstructed.
+        unsafe {
+            for (index, column) in self.columns.iter_mut().enumerate() {
+                column.push(slots, index);
+            }
+            self.rows += slots.len();
+            let bytes = self.columns.iter().map(ColumnWriter::bytes).sum();
+            adjust_total(self.bytes, bytes);
+            self.bytes = bytes;
+            if self.rows >= self.row_limit || self.bytes >= STRIPE_BYTES {
+                self.close_full(rel);
+            }
+        }
+    }
+
+    /// Closes the open stripe, which is full, and has it encoded while more rows come. Only one is encoded at
+    /// a time, so that memory stays bounded: those before it are written first.
+    unsafe fn close_full(&mut self, rel: Relation) {
+        // SAFETY: rel is open.
+        unsafe {
+            let Some(mut stripe) = self.take_open() else { return };
+            stripe.full = true;
+            self.unwritten.push(stripe);
+            while self.unwritten.len() > 1 {
+                self.store_first(rel);
+            }
+            if let Some(stripe) = self.unwritten.first_mut() {
+                stripe.start_encoding(rel);
+                adjust_total(0, stripe.bytes_in_background());
+                if stripe.encoding.is_none() {
+                    self.store_first(rel);
+                }
+            }
+        }
+    }
+
+    /// Writes the stripe that was being encoded, if it is ready.
+    #[inline]
+    unsafe fn store_encoded(&mut self, rel: Relation) {
+        let first = self.unwritten.first().and_then(|stripe| stripe.encoding.as_ref());
+        if first.is_some_and(Encoding::is_done) {
+            // SAFETY: rel is open.
+            unsafe { self.store_first(rel) }
+        }
+    }
+
+    fn take_open(&mut self) -> Option<FinishedStripe> {
+        if self.rows == 0 {
+            return None;
+        }
+        let first_row = match self.placement {
+            Placement::Numbered => self.reservation.as_ref().map(|numbers| numbers.next - self.rows as u64),
+            _ => None,
+        };
+        let columns = Arc::new(self.columns.iter_mut().map(ColumnWriter::take).collect());
+        let (rows, bytes) = (self.rows, self.bytes);
+        let stripe = FinishedStripe {
+            columns,
+            rows,
+            bytes,
+            first_row,
+            full: false,
+            order: Arc::clone(&self.marks),
+            encoding: None,
+        };
+        adjust_total(self.bytes, 0);
+        self.rows = 0;
+        self.bytes = 0;
+        Some(stripe)
+    }
+
+    /// Writes the open rows. `full`: because a limit was reached, so they are a stripe. A stripe stays in
+    /// `unwritten` until it is in the table: the ERROR of a failed write may be caught in a subtransaction,
+    /// and this command goes on.
+    pub(super) unsafe fn close(&mut self, rel: Relation, full: bool) {
+        // SAFETY: rel is open.
+        unsafe {
+            if let Some(mut stripe) = self.take_open() {
+                stripe.full = full;
+                self.unwritten.push(stripe);
+            }
+            while !self.unwritten.is_empty() {
+                self.store_first(rel);
+            }
+        }
+    }
+
+    /// Writes the first unwritten stripe.
+    unsafe fn store_first(&mut self, rel: Relation) {
+        // SAFETY: rel is open.
+        unsafe {
+            let Some(stripe) = self.unwritten.first_mut() else { return };
+            adjust_total(stripe.bytes_in_background(), 0);
+            let many = stripe.full
+                || stripe.first_row.is_some()
+                || match self.in_stripes {
+                    true => stripe.rows >= self.tail_rows || stripe.bytes >= TAIL_BYTES,
+                    false => stripe.rows >= self.threshold_rows || stripe.bytes >= self.threshold_bytes,
+                };
+            if many {
+                write::write_stripe(rel, stripe, self.key.command, self.age);
+                self.in_stripes = true;
+                self.wrote_stripes = true;
+            } else {
+                // Rows that older snapshots may see at once would show them half of a load.
+                let frozen = pg_sys::TABLE_INSERT_FROZEN as i32;
+                let options = if self.wrote_stripes { self.options & !frozen } else { self.options };
+                write::write_hot(rel, stripe, self.key.command, options);
+            }
+            let mut stripe = self.unwritten.remove(0);
+            let current = pg_sys::GetCurrentSubTransactionId();
+            if current != self.key.subtransaction {
+                stripe.full = false;
+                self.lent.push((current, stripe));
+            }
+        }
+    }
+
+    unsafe fn drain_sort(&mut self, rel: Relation) {
+        // SAFETY: the sort's slot is deconstructed before it is read.
+        unsafe {
+            self.check_whole(rel);
+            let Some(mut order) = self.order.take() else { return };
+            if order.is_sorting() {
+                self.broken = true;
+                order.drain(|slot| {
+                    pg_sys::slot_getallattrs(slot);
+                    self.append(rel, &[slot]);
+                });
+                self.broken = false;
+            }
+            self.order = Some(order);
+        }
+    }
+
+    /// Raises an ERROR when rows of this command were lost with a sort.
+    unsafe fn check_whole(&self, rel: Relation) {
+        if self.broken {
+            // SAFETY: rel is open.
+            let table = unsafe { relation::quoted_name(rel) };
+            error::raise(
+                error::PgSqlErrorCode::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
+                format!("cannot continue loading table {table}"),
+                "An error ended the sorting of its rows, and a subtransaction caught that error.",
+                "Let the error end the command that loads the table.",
+            );
+        }
+    }
+
+    /// Writes everything because somebody is about to look; more rows may follow.
+    pub(super) unsafe fn flush(&mut self, rel: Relation) {
+        // SAFETY: rel is open.
+        unsafe {
+            self.drain_sort(rel);
+            self.close(rel, false);
+        }
+        self.in_stripes = false;
+        self.hot_rows = 0;
+    }
+
+    /// Writes everything because the command is over.
+    pub(super) unsafe fn finish(&mut self, rel: Relation) {
+        // SAFETY: rel is open.
+        unsafe {
+            self.drain_sort(rel);
+            self.close(rel, false);
+        }
+    }
+
+    /// Writes the open rows to get their memory back.
+    pub(super) unsafe fn spill(&mut self, rel: Relation) {
+        // SAFETY: rel is open.
+        unsafe { self.close(rel, false) }
+    }
+
+    /// A subtransaction below this set's has aborted: what it wrote is to be written again.
+    pub(super) fn child_aborted(&mut self, child: SubTransactionId) {
+        let (back, kept) = std::mem::take(&mut self.lent).into_iter().partition(|(by, _)| *by == child);
+        self.lent = kept;
+        self.unwritten.extend(Vec::into_iter(back).map(|(_, stripe): (_, FinishedStripe)| stripe));
+    }
+
+    /// It has committed into `parent`: what it wrote shares that one's fate.
+    pub(super) fn child_committed(&mut self, child: SubTransactionId, parent: SubTransactionId) {
+        if parent == self.key.subtransaction {
+            self.lent.retain(|(by, _)| *by != child);
+        } else {
+            self.lent.iter_mut().filter(|(by, _)| *by == child).for_each(|(by, _)| *by = parent);
+        }
+    }
+
+    /// The transaction's memory is going away: do not touch the sort any more.
+    pub(super) fn abandon(&mut self) {
+        self.order = None;
+    }
+}
+
+impl Drop for PendingRows {
+    fn drop(&mut self) {
+        adjust_total(self.bytes(), 0);
+    }
+}

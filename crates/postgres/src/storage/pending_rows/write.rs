@@ -1,0 +1,202 @@
+//! Finished columns into the table: as a stripe, or row by row into the heap.
+//!
+//! Called by `set` when a stripe is full or a command over, and by the rewriting commands for the stripes
+//! they make. A stripe is encoded by crate `stripe` and put on pages by `storage::pages`; its directory row
+//! comes last and carries the command id of the rows. Invariant: nothing refers to pages that are not all
+//! written.
+
+use pgrx::pg_sys::ffi::pg_guard_ffi_boundary;
+use pgrx::pg_sys::{self, CommandId, Relation, TupleTableSlot};
+use stripe::{EncodedStripe, StripeOptions};
+use vector::{Result, Values, Vector};
+
+use super::encoding::Encoding;
+use super::finished_stripe::FinishedStripe;
+use crate::convert::{ColumnReader, ColumnType};
+use crate::host::{error, heap_am, memory};
+use crate::options::{self, Compression};
+use crate::storage::directory::age::Age;
+use crate::storage::directory::sort_marks;
+use crate::storage::directory::{self, StripeEntry};
+use crate::storage::file::codecs::ServerCodecs;
+use crate::storage::file::metapage;
+use crate::storage::file::pages::PageOwner;
+use crate::storage::space::runs;
+
+/// Rows given to the heap, or to a sort, at a time.
+const BATCH_ROWS: usize = 500;
+
+/// Writes finished columns as one stripe, to be seen as `age` says; waits for its worker if it has one.
+pub(super) unsafe fn write_stripe(rel: Relation, stripe: &mut FinishedStripe, command: CommandId, age: Age) {
+    let Ok(rows) = u32::try_from(stripe.rows) else { error::internal("stripe has too many rows") };
+    // SAFETY: rel is open with at least RowExclusiveLock.
+    unsafe {
+        let entry = match stripe.encoding.take().map(Encoding::wait) {
+            None => write_pages(rel, rows, &stripe.columns, stripe.first_row),
+            Some(Ok(encoded)) => put_pages(rel, encoded, stripe.first_row),
+            Some(Err(problem)) => error::raise_plain(problem),
+        };
+        directory::complete(&sort_marks::put(rel, entry, &stripe.order), command, age);
+    }
+}
+
+/// Writes `row_count` rows as one stripe of `rel`, which is there once the caller has put it into the
+/// directory. `columns` has one flat vector for each attribute of the table, dropped ones included. Row
+/// numbers start at `first_row` (reserved before), or are taken from the table's counter.
+pub unsafe fn write_pages(
+    rel: Relation,
+    row_count: u32,
+    columns: &[Vector],
+    first_row: Option<u64>,
+) -> StripeEntry {
+    // SAFETY: rel is open with at least RowExclusiveLock.
+    unsafe {
+        expect_memory(columns);
+        let how = StripeOptions { check: &look_for_interrupts, ..stripe_options(rel) };
+        match stripe::write_stripe(row_count, columns, &how) {
+            Ok(encoded) => put_pages(rel, encoded, first_row),
+            Err(problem) => error::raise_plain(problem),
+        }
+    }
+}
+
+/// How the options of `rel` ask for stripes to be written.
+pub(super) unsafe fn stripe_options(rel: Relation) -> StripeOptions<'static> {
+    // SAFETY: rel is open.
+    let table = unsafe { options::table_options(rel) };
+    StripeOptions {
+        chunk_rows: table.chunk_group_row_limit,
+        codec: match table.compression {
+            Compression::None => encodings::Codec::None,
+            Compression::Pglz => encodings::Codec::Pglz,
+            Compression::Lz4 => encodings::Codec::Lz4,
+            Compression::Zstd => encodings::Codec::Zstd,
+        },
+        level: table.compression_level,
+        codecs: &ServerCodecs,
+        ..StripeOptions::default()
+    }
+}
+
+/// Raises "out of memory" when there is not what encoding these columns takes: each value in its chunk, the
+/// chunk in its column and the column in the stripe, while encodings are tried.
+pub(super) fn expect_memory(columns: &[Vector]) {
+    let bytes_of = |column: &Vector| match &column.values {
+        Values::Bytes(views) => views.total_bytes(),
+        _ => 0,
+    };
+    memory::expect(columns.iter().map(bytes_of).sum::<usize>().saturating_mul(4));
+}
+
+/// Raises the ERROR of a cancelled statement out of the middle of an encoding, which holds nothing but
+/// memory.
+fn look_for_interrupts() -> Result<()> {
+    pgrx::check_for_interrupts!();
+    Ok(())
+}
+
+/// Puts an encoded stripe on pages.
+unsafe fn put_pages(rel: Relation, encoded: EncodedStripe, first_row: Option<u64>) -> StripeEntry {
+    // SAFETY: rel is open with at least RowExclusiveLock; the run is complete before the directory names it.
+    unsafe {
+        pgrx::check_for_interrupts!();
+        let row_count = encoded.row_count;
+        let storage_id = metapage::ensure(rel);
+        let first_row = match first_row {
+            Some(first_row) => first_row,
+            None => metapage::reserve_rows(rel, u64::from(row_count)),
+        };
+        let owner = PageOwner::current(storage_id, first_row);
+        let run = runs::write_run(rel, &encoded.bytes, owner);
+        pg_sys::pgstat_count_heap_insert(rel, i64::from(row_count));
+        StripeEntry {
+            storage_id,
+            first_row,
+            row_count,
+            run,
+            byte_length: encoded.bytes.len() as u64,
+            footer_offset: encoded.footer_offset,
+            footer_length: encoded.footer_length,
+            summary: encoded.summary,
+            reserved_only: false,
+            moved: false,
+            inserter: pg_sys::InvalidTransactionId,
+            replaced_by: pg_sys::InvalidTransactionId,
+        }
+    }
+}
+
+/// Puts finished columns into the heap, row by row.
+pub(super) unsafe fn write_hot(rel: Relation, stripe: &FinishedStripe, command: CommandId, options: i32) {
+    // SAFETY: rel is open with at least RowExclusiveLock; heap gets filled slots of the table's row type.
+    unsafe {
+        metapage::ensure(rel);
+        let Some(insert) = heap_am::heap().multi_insert else { return };
+        for_each_slot(rel, stripe, |slots| {
+            let mut slots = slots.to_vec();
+            let count = slots.len() as i32;
+            pg_guard_ffi_boundary(|| {
+                insert(rel, slots.as_mut_ptr(), count, command, options, std::ptr::null_mut());
+            });
+        });
+    }
+}
+
+/// Calls `each` with the finished rows, a batch at a time, in slots that are good until it returns.
+pub(super) unsafe fn for_each_slot(
+    rel: Relation,
+    stripe: &FinishedStripe,
+    mut each: impl FnMut(&[*mut TupleTableSlot]),
+) {
+    // SAFETY: slots and what `each` allocates live in a context of their own that is emptied after each
+    // batch.
+    unsafe {
+        let batch = stripe.rows.min(BATCH_ROWS);
+        let descriptor = (*rel).rd_att;
+        let slots: Vec<_> = (0..batch)
+            .map(|_| pg_sys::MakeSingleTupleTableSlot(descriptor, &raw const pg_sys::TTSOpsVirtual))
+            .collect();
+        let mut readers: Vec<_> = ColumnType::of_all(descriptor).into_iter().map(ColumnReader::new).collect();
+        let context = pg_sys::AllocSetContextCreateInternal(
+            pg_sys::CurrentMemoryContext,
+            c"colonnade rows".as_ptr(),
+            0,
+            8 * 1024,
+            8 * 1024 * 1024,
+        );
+        let old = pg_sys::MemoryContextSwitchTo(context);
+        let mut values = vec![pg_sys::Datum::null(); batch];
+        let mut nulls = vec![true; batch];
+        let mut start = 0;
+        while start < stripe.rows {
+            let end = (start + batch).min(stripe.rows);
+            let filled = slots.get(..end - start).unwrap_or(&slots);
+            for &slot in filled {
+                pg_sys::ExecClearTuple(slot);
+            }
+            for (index, (reader, column)) in readers.iter_mut().zip(stripe.columns.iter()).enumerate() {
+                reader.datums_in(column, start..end, &mut values, &mut nulls);
+                for ((&slot, value), null) in filled.iter().zip(&values).zip(&nulls) {
+                    *(*slot).tts_values.add(index) = *value;
+                    *(*slot).tts_isnull.add(index) = *null;
+                }
+            }
+            for &slot in filled {
+                pg_sys::ExecStoreVirtualTuple(slot);
+            }
+            each(filled);
+            for &slot in filled {
+                pg_sys::ExecClearTuple(slot);
+            }
+            readers.iter_mut().for_each(ColumnReader::reset);
+            pg_sys::MemoryContextReset(context);
+            pgrx::check_for_interrupts!();
+            start = end;
+        }
+        pg_sys::MemoryContextSwitchTo(old);
+        pg_sys::MemoryContextDelete(context);
+        for slot in slots {
+            pg_sys::ExecDropSingleTupleTableSlot(slot);
+        }
+    }
+}

@@ -1,0 +1,231 @@
+//! Column chunks for point look-ups, kept per backend.
+//!
+//! Called by `table_am/cold_fetch` for rows fetched by number. A chunk stays in memory as it is stored,
+//! opened, and single values are taken out of it; once that was done so often that decoding the whole chunk
+//! would have cost about as much, it is decoded and further values are read off. Chunks hang on their opened
+//! stripe, whose bytes never change, so that nothing has to be invalidated. All together are bounded in
+//! bytes; scans pass their chunks by it.
+
+use std::cell::{Cell, OnceCell, RefCell};
+use std::rc::{Rc, Weak};
+
+use encodings::{Chunk, Single};
+use pgrx::pg_sys::Relation;
+use stripe::OwnedChunk;
+use vector::{Error, LogicalType, Result, Vector};
+
+use super::stripe_on_pages::{Pages, StripeHandle};
+use crate::storage::directory::StripeEntry;
+use crate::storage::file::codecs::ServerCodecs;
+
+/// What is kept, in bytes.
+const BYTES: usize = 64 << 20;
+/// Taking one value costs about what decoding so many of a chunk does: integers and the like, and byte
+/// strings.
+const NUMBERS: u32 = 128;
+const STRINGS: u32 = 64;
+/// So many values are taken one by one, where that needs no vector.
+const FEW: usize = 4;
+
+/// One column chunk. What reading a decoded value looks at comes first and side by side: rows that an index
+/// names lie in many chunks, and fetching them waits for memory.
+#[repr(C)]
+pub struct KeptChunk {
+    /// Time of the last use.
+    used: Cell<u64>,
+    rows: u32,
+    /// From so many values taken one by one on the chunk is decoded.
+    many: u32,
+    decoded: OnceCell<Vector>,
+    /// Reads `stored`: dropped before it. Gone once the chunk is decoded.
+    opened: RefCell<Option<Chunk<'static>>>,
+    stored: Box<OwnedChunk>,
+    /// Values taken one by one.
+    taken: Cell<u32>,
+    /// Memory it takes, about.
+    bytes: Cell<usize>,
+    /// Whether it is still in the cache.
+    kept: Cell<bool>,
+}
+
+/// The chunks of a stripe that are kept, by column and number.
+#[derive(Default)]
+pub struct KeptChunks(RefCell<Vec<Vec<Option<Rc<KeptChunk>>>>>);
+
+impl KeptChunks {
+    fn get(&self, column: usize, chunk: u32) -> Option<Rc<KeptChunk>> {
+        self.0.borrow().get(column)?.get(chunk as usize)?.clone()
+    }
+
+    fn set(&self, column: usize, chunk: u32, kept: Option<Rc<KeptChunk>>) {
+        fn place<T: Default>(list: &mut Vec<T>, at: usize) -> &mut T {
+            if list.len() <= at {
+                list.resize_with(at + 1, T::default);
+            }
+            &mut list[at]
+        }
+        *place(place(&mut self.0.borrow_mut(), column), chunk as usize) = kept;
+    }
+}
+
+/// Who keeps a chunk.
+struct Keeper {
+    chunk: Rc<KeptChunk>,
+    stripe: Weak<StripeHandle>,
+    column: usize,
+    number: u32,
+}
+
+#[derive(Default)]
+struct Cache {
+    chunks: Vec<Keeper>,
+    bytes: usize,
+}
+
+thread_local! {
+    static CACHE: RefCell<Cache> = RefCell::new(Cache::default());
+    /// Counts the look-ups.
+    static CLOCK: Cell<u64> = const { Cell::new(0) };
+}
+
+/// A column chunk of `stripe`, whose directory entry is `entry`.
+///
+/// # Safety
+/// `rel` is open.
+pub unsafe fn of(
+    rel: Relation,
+    entry: &StripeEntry,
+    stripe: &Rc<StripeHandle>,
+    column: usize,
+    chunk: u32,
+) -> Result<Rc<KeptChunk>> {
+    let now = CLOCK.get() + 1;
+    CLOCK.set(now);
+    if let Some(found) = stripe.kept.get(column, chunk) {
+        found.used.set(now);
+        return Ok(found);
+    }
+    // SAFETY: rel is open.
+    let pages = unsafe { Pages::new(rel, entry, std::ptr::null_mut()) };
+    let stored = stripe.reader.read_chunk(column, chunk, &pages, &ServerCodecs)?;
+    let many = match stripe.reader.logical(column) {
+        Some(LogicalType::Text | LogicalType::Bytes) => stored.rows() / STRINGS,
+        _ => stored.rows() / NUMBERS,
+    };
+    // Opened, a chunk keeps up to a number for each row: where texts begin, what shape documents have.
+    let bytes = stored.len() + size_of::<KeptChunk>() + stored.rows() as usize * size_of::<u32>();
+    let kept = Rc::new(KeptChunk {
+        used: Cell::new(now),
+        rows: stored.rows(),
+        many,
+        decoded: OnceCell::new(),
+        opened: RefCell::new(None),
+        stored: Box::new(stored),
+        taken: Cell::new(0),
+        bytes: Cell::new(bytes),
+        kept: Cell::new(true),
+    });
+    CACHE.with_borrow_mut(|cache| {
+        cache.make_room(bytes);
+        cache.bytes += bytes;
+        let (chunk, stripe, number) = (Rc::clone(&kept), Rc::downgrade(stripe), chunk);
+        cache.chunks.push(Keeper { chunk, stripe, column, number });
+    });
+    stripe.kept.set(column, chunk, Some(Rc::clone(&kept)));
+    Ok(kept)
+}
+
+impl KeptChunk {
+    /// Hands the values of these rows of the chunk, which ascend, to `use_value`, one after the other.
+    #[inline]
+    pub fn each_value(&self, rows: &[u32], mut use_value: impl FnMut(Single<'_>)) -> Result<()> {
+        let decoded = match self.decoded.get() {
+            Some(decoded) => decoded,
+            None if self.pays(rows.len()) => self.decode()?,
+            None => return self.take_each(rows, use_value),
+        };
+        if let Some(last) = rows.last().filter(|&&last| last >= self.rows) {
+            return Err(Error::InvalidInput(format!("row {last} of a chunk of {}", self.rows)));
+        }
+        rows.iter().for_each(|&row| use_value(Single::Of(decoded, row as usize)));
+        Ok(())
+    }
+
+    /// As `each_value`, out of the chunk as it is stored.
+    #[inline(never)]
+    fn take_each(&self, rows: &[u32], mut use_value: impl FnMut(Single<'_>)) -> Result<()> {
+        self.with_opened(|opened| {
+            let mut rest = rows;
+            while let [row, others @ ..] = rest
+                && rows.len() <= FEW
+                && let Some(value) = opened.single(*row)?
+            {
+                use_value(value);
+                rest = others;
+            }
+            if !rest.is_empty() {
+                let taken = opened.take(rest)?;
+                (0..rest.len()).for_each(|at| use_value(Single::Of(&taken, at)));
+            }
+            Ok(())
+        })
+    }
+
+    /// Whether so many values have been taken, with these, that decoding the chunk costs about as much.
+    fn pays(&self, more: usize) -> bool {
+        let taken = self.taken.get().saturating_add(u32::try_from(more).unwrap_or(u32::MAX));
+        self.taken.set(taken);
+        taken > self.many
+    }
+
+    #[cold]
+    fn decode(&self) -> Result<&Vector> {
+        let vector = self.stored.decode(&ServerCodecs)?;
+        self.opened.take();
+        let more = vector.bytes();
+        CACHE.with_borrow_mut(|cache| {
+            cache.make_room(more);
+            self.bytes.set(self.bytes.get() + more);
+            if self.kept.get() {
+                cache.bytes += more;
+            }
+        });
+        Ok(self.decoded.get_or_init(|| vector))
+    }
+
+    fn with_opened<T>(&self, read: impl FnOnce(&Chunk<'_>) -> Result<T>) -> Result<T> {
+        let mut opened = self.opened.borrow_mut();
+        let opened = match &mut *opened {
+            Some(opened) => opened,
+            none => {
+                // SAFETY: the box is neither moved out of nor changed, and what borrows from it is dropped
+                // first.
+                let stored: &'static OwnedChunk = unsafe { &*std::ptr::from_ref(self.stored.as_ref()) };
+                none.insert(stored.open(&ServerCodecs)?)
+            }
+        };
+        read(opened).map_err(|problem| self.stored.located(problem))
+    }
+}
+
+impl Cache {
+    /// Drops the chunks used longest ago, half of them at once, and those whose stripe was closed, which
+    /// nobody finds again, until `bytes` more fit.
+    fn make_room(&mut self, bytes: usize) {
+        while self.bytes + bytes > BYTES && !self.chunks.is_empty() {
+            let mut ages: Vec<u64> = self.chunks.iter().map(|keeper| keeper.chunk.used.get()).collect();
+            let middle = ages.len() / 2;
+            let (_, &mut median, _) = ages.select_nth_unstable(middle);
+            self.chunks.retain(|Keeper { chunk, stripe, column, number }| {
+                chunk.kept.set(chunk.used.get() > median && stripe.strong_count() > 0);
+                if !chunk.kept.get()
+                    && let Some(stripe) = stripe.upgrade()
+                {
+                    stripe.kept.set(*column, *number, None);
+                }
+                chunk.kept.get()
+            });
+            self.bytes = self.chunks.iter().map(|keeper| keeper.chunk.bytes.get()).sum();
+        }
+    }
+}

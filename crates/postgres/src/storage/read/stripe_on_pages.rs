@@ -1,0 +1,163 @@
+//! A stripe opened for reading.
+//!
+//! Callers: scans, TID fetches, ANALYZE. `StripeHandle` ties the pure reader to the pages of a relation;
+//! opened stripes are cached per backend by (file, storage id, first row number). No file gives a row number
+//! twice and the bytes never change, so that nothing has to be invalidated. The file belongs to it: a copy
+//! (SET TABLESPACE) has the same storage id, and when it is rolled back the table's own file gives the
+//! numbers again that were used in the copy. All together are bounded in bytes.
+
+use std::cell::{Cell, RefCell};
+use std::cmp::Reverse;
+use std::ops::Range;
+use std::rc::Rc;
+
+use pgrx::pg_sys::{self, Relation};
+use stripe::{StripeBytes, StripeReader};
+use vector::{Error, Result};
+
+use super::kept_chunk::KeptChunks;
+use crate::compat;
+use crate::host::numbers::NumberMap;
+use crate::storage::directory::StripeEntry;
+use crate::storage::file::pages::{self, BlockRun, Expected};
+
+/// What stripes that are kept open may take, in bytes: statistics, and what a column's chunks share
+/// (dictionaries).
+const BYTES: usize = 64 << 20;
+/// What is left of that when it was too much, so that it is not too much again at once.
+const LEFT: usize = BYTES / 4 * 3;
+/// Memory is added up again after as many steps as there are columns in the stripes that are open. A stripe
+/// that is found is worth so many, as readers grow while they are read from,
+const FOUND: usize = 8;
+/// and one that is opened so many, and a few times its columns.
+const NEW: usize = 64;
+const NEW_COLUMN: usize = 4;
+
+/// Reads a stripe's bytes from the pages of a relation.
+pub struct Pages {
+    rel: Relation,
+    run: BlockRun,
+    expected: Expected,
+    strategy: pg_sys::BufferAccessStrategy,
+}
+
+impl Pages {
+    /// Pages of `entry` in `rel`. `strategy` may be null; a big scan passes its ring of buffers.
+    pub unsafe fn new(rel: Relation, entry: &StripeEntry, strategy: pg_sys::BufferAccessStrategy) -> Self {
+        Self { rel, run: entry.run, expected: entry.expected(), strategy }
+    }
+}
+
+impl StripeBytes for Pages {
+    fn read(&self, range: Range<u64>, out: &mut Vec<u8>) -> Result<()> {
+        // SAFETY: whoever made this holds the relation open.
+        unsafe { pages::read_range(self.rel, self.run, self.expected, range, self.strategy, out) }
+    }
+}
+
+/// A stripe's reader, shared by everybody in this backend who needs it.
+pub struct StripeHandle {
+    /// The pure reader.
+    pub reader: StripeReader,
+    /// First row number.
+    pub first_row: u64,
+    /// Its chunks that point look-ups keep.
+    pub kept: KeptChunks,
+    /// Time of the last use.
+    used: Cell<u64>,
+}
+
+/// File, storage id, first row number.
+type Key = (u32, u64, u64);
+
+/// The stripes that are open.
+#[derive(Default)]
+struct Opened {
+    stripes: NumberMap<Key, Rc<StripeHandle>>,
+    /// Counts the look-ups.
+    clock: u64,
+    /// Steps until memory is added up again.
+    left: usize,
+}
+
+impl Opened {
+    fn find(&mut self, key: &Key) -> Option<Rc<StripeHandle>> {
+        self.clock += 1;
+        let found = self.stripes.get(key).inspect(|found| found.used.set(self.clock)).cloned();
+        if found.is_some() {
+            self.pass(FOUND);
+        }
+        found
+    }
+
+    /// Lets go of those that were not used for longest, when all take too much.
+    fn pass(&mut self, steps: usize) {
+        self.left = self.left.saturating_sub(steps);
+        if self.left > 0 {
+            return;
+        }
+        self.left = self.stripes.values().map(|stripe| stripe.reader.column_count()).sum::<usize>().max(NEW);
+        if self.stripes.values().map(|stripe| stripe.reader.memory()).sum::<usize>() <= BYTES {
+            return;
+        }
+        let mut all: Vec<(u64, Key, usize)> = self
+            .stripes
+            .iter()
+            .map(|(&key, stripe)| (stripe.used.get(), key, stripe.reader.memory()))
+            .collect();
+        all.sort_unstable_by_key(|&(used, ..)| Reverse(used));
+        let mut bytes = 0;
+        for (at, (_, key, memory)) in all.into_iter().enumerate() {
+            bytes += memory;
+            if bytes > LEFT && at > 0 {
+                self.stripes.remove(&key);
+            }
+        }
+    }
+}
+
+thread_local! {
+    static OPENED: RefCell<Opened> = RefCell::new(Opened::default());
+}
+
+/// Opens the stripe of a directory entry, or finds it open.
+pub unsafe fn open(rel: Relation, entry: &StripeEntry) -> Result<Rc<StripeHandle>> {
+    // SAFETY: rel is open.
+    let file = unsafe { compat::file_number(&compat::locator(rel)) };
+    let key = (file, entry.storage_id, entry.first_row);
+    if let Some(found) = OPENED.with_borrow_mut(|opened| opened.find(&key)) {
+        return Ok(found);
+    }
+    // SAFETY: rel is open.
+    let reader = unsafe { open_anew(rel, entry)? };
+    let kept = KeptChunks::default();
+    OPENED.with_borrow_mut(|all| {
+        let used = Cell::new(all.clock);
+        let opened = Rc::new(StripeHandle { reader, first_row: entry.first_row, kept, used });
+        all.pass(NEW + opened.reader.column_count() * NEW_COLUMN);
+        all.stripes.insert(key, Rc::clone(&opened));
+        Ok(opened)
+    })
+}
+
+/// Opens the stripe of a directory entry by reading its footer, whether or not it is open already.
+pub unsafe fn open_anew(rel: Relation, entry: &StripeEntry) -> Result<StripeReader> {
+    // SAFETY: rel is open.
+    let pages = unsafe { Pages::new(rel, entry, std::ptr::null_mut()) };
+    let end = entry
+        .footer_offset
+        .checked_add(u64::from(entry.footer_length))
+        .filter(|&end| end <= entry.byte_length)
+        .ok_or_else(|| Error::corrupt("footer lies outside the stripe"))?;
+    let mut footer = Vec::new();
+    pages.read(entry.footer_offset..end, &mut footer)?;
+    let reader = StripeReader::open(&footer)?;
+    if reader.row_count() != entry.row_count {
+        return Err(Error::corrupt(format!(
+            "stripe holds {} rows, the directory says {}",
+            reader.row_count(),
+            entry.row_count
+        )));
+    }
+    Ok(reader)
+}

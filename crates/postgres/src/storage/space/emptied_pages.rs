@@ -1,0 +1,111 @@
+//! Pages that hot rows have left, for stripes.
+//!
+//! Called by movers, through `pages::write_run`. Packed rows leave heap pages behind, which VACUUM empties,
+//! and other hot rows may come to fill; a file that only grew would keep the rest for ever. Who holds
+//! ShareUpdateExclusiveLock (so no VACUUM or other mover is about, and the file is not cut) may put a stripe
+//! on a run of them. A page is taken under its exclusive lock if none of its line pointers is in use, and
+//! becomes a stripe page before the lock is released, logged as an image: inserters whom the free space map
+//! sends there find no room, as they look again under that lock, and readers find a page without rows, which
+//! it was. Invariants: a page with a line pointer in use, dead ones included, is not taken, because index
+//! entries may lead to it; a run that breaks off is given back.
+
+use std::ops::Range;
+
+use pgrx::pg_sys::{self, BlockNumber, Buffer, Relation};
+
+use crate::host::buffer::PAGE_BYTES;
+use crate::host::{buffer, relation};
+use crate::storage::directory::entries;
+use crate::storage::file::hot_runs;
+use crate::storage::file::metapage;
+
+/// Bytes that the free space map tells of a page with a row on it, at most: those of a page with none are
+/// 8,160.
+const EMPTY: usize = 8_150;
+/// LP_UNUSED.
+const UNUSED: u32 = 0;
+
+/// Whether the free space map takes a page for empty. A hint: the page has to be looked at.
+pub unsafe fn seems_empty(rel: Relation, block: BlockNumber) -> bool {
+    // SAFETY: rel is open.
+    unsafe { pg_sys::GetRecordedFreeSpace(rel, block) > EMPTY }
+}
+
+/// First of `count` consecutive pages of a part of the file that are empty now, as near to its beginning as
+/// there are. Reads pages only where the free space map takes that many in a row for empty, and puts it right
+/// where it is wrong.
+pub unsafe fn find(rel: Relation, count: u32, within: &Range<BlockNumber>) -> Option<BlockNumber> {
+    // SAFETY: rel is open and its pages stay. What is found here is looked at again when it is taken.
+    unsafe {
+        let runs = entries::all_versions(metapage::storage_id(rel)?).into_iter().map(|entry| entry.run);
+        for span in hot_runs::hot_spans(runs, relation::block_count(rel).min(within.end)) {
+            let start = span.start.max(within.start);
+            if span.end.saturating_sub(start) < count {
+                continue;
+            }
+            let mut length = 0;
+            for block in start..span.end {
+                pgrx::check_for_interrupts!();
+                length = if seems_empty(rel, block) { length + 1 } else { 0 };
+                if length == count {
+                    match (block + 1 - count..=block).rev().find(|&at| !check(rel, at)) {
+                        None => return Some(block + 1 - count),
+                        Some(used) => length = block - used,
+                    }
+                }
+            }
+        }
+        None
+    }
+}
+
+/// How many pages right before a block are empty now.
+pub unsafe fn before(rel: Relation, block: BlockNumber) -> u32 {
+    // SAFETY: rel is open and has the block. The metapage is not asked.
+    let count = unsafe { (1..block).rev().take_while(|&at| seems_empty(rel, at) && check(rel, at)).count() };
+    u32::try_from(count).unwrap_or(u32::MAX)
+}
+
+/// Whether a page that the free space map takes for empty is; the map is told where it is not.
+unsafe fn check(rel: Relation, block: BlockNumber) -> bool {
+    // SAFETY: rel is open and has the block.
+    unsafe {
+        let buf = buffer::read(rel, block, std::ptr::null_mut());
+        buffer::lock_shared(buf);
+        let empty = is_empty(buf);
+        let free = pg_sys::PageGetHeapFreeSpace(buffer::page(buf));
+        buffer::unlock_release(buf);
+        if !empty {
+            pg_sys::RecordPageWithFreeSpace(rel, block, free.min(EMPTY));
+        }
+        empty
+    }
+}
+
+/// The page, exclusively locked, if it is still empty.
+pub(super) unsafe fn take(rel: Relation, block: BlockNumber) -> Option<Buffer> {
+    // SAFETY: the page is changed and logged by the caller before its lock is released.
+    unsafe {
+        let buf = buffer::read(rel, block, std::ptr::null_mut());
+        buffer::lock_exclusive(buf);
+        if !is_empty(buf) {
+            buffer::unlock_release(buf);
+            return None;
+        }
+        Some(buf)
+    }
+}
+
+/// Whether a page, pinned and locked, is a heap page without a line pointer in use.
+pub(super) unsafe fn is_empty(buf: Buffer) -> bool {
+    // SAFETY: the caller's pin and lock.
+    unsafe {
+        let page = buffer::page(buf);
+        // A heap page has no special space; that of a stripe page begins at its header.
+        let head = page.cast::<pg_sys::PageHeaderData>();
+        !pg_sys::PageIsNew(page)
+            && usize::from((*head).pd_special) == PAGE_BYTES
+            && (1..=pg_sys::PageGetMaxOffsetNumber(page))
+                .all(|offset| (*pg_sys::PageGetItemId(page, offset)).lp_flags() == UNUSED)
+    }
+}

@@ -1,0 +1,151 @@
+//! Giving stripe pages back to heap (protocol point 7).
+//!
+//! Called by VACUUM. Pages of loads that never came to an end, and of stripes that were superseded, belong to
+//! nobody. In this order: find pages that no directory row names, see that the writer named in each page's
+//! own header has ended, and only *then* read the whole directory with SnapshotAny; a page that still no
+//! version names, dead ones included, is made an empty heap page and its visibility bits are cleared, in one
+//! WAL record. That dead rows count means that their pruning came first, and it is the pruning that cancels
+//! standby queries which could still read the stripe.
+
+use pgrx::pg_sys::{self, BlockNumber, Buffer, Relation};
+
+use super::emptied_pages;
+use crate::host::buffer::{PAGE_BYTES, PAGE_HEADER_BYTES};
+use crate::host::{buffer, relation};
+use crate::storage::directory::StripeEntry;
+use crate::storage::directory::{entries, old_versions};
+use crate::storage::file::hot_runs;
+use crate::storage::file::page_header::{self, Header, PageOwner, Parsed};
+use crate::storage::file::pages::BlockRun;
+use crate::storage::file::{metapage, visibility_bits};
+
+/// Frees what can be freed; returns the number of pages.
+pub unsafe fn reclaim(rel: Relation, strategy: pg_sys::BufferAccessStrategy) -> u64 {
+    // SAFETY: rel is open with ShareUpdateExclusiveLock.
+    unsafe {
+        let Some(storage_id) = metapage::storage_id(rel) else { return 0 };
+        let runs = entries::all_versions(storage_id).into_iter().map(|entry| entry.run);
+        let spans = hot_runs::hot_spans(runs, relation::block_count(rel));
+        let mut candidates: Vec<(BlockNumber, PageOwner)> = Vec::new();
+        let mut vmbuffer: Buffer = 0;
+        for span in spans {
+            for block in span.start..span.end {
+                // Stripe pages are marked all-frozen from the start, unless somebody has thrown the map away,
+                // and the free space map never hears of them; but what it says of wholly empty pages may be
+                // from before a crash, as it is not logged.
+                let status = u32::from(pg_sys::visibilitymap_get_status(rel, block, &raw mut vmbuffer));
+                if status & pg_sys::VISIBILITYMAP_VALID_BITS == pg_sys::VISIBILITYMAP_ALL_VISIBLE
+                    || (pg_sys::GetRecordedFreeSpace(rel, block) > 0
+                        && !emptied_pages::seems_empty(rel, block))
+                {
+                    continue;
+                }
+                pgrx::check_for_interrupts!();
+                let buf = buffer::read(rel, block, strategy);
+                buffer::lock_shared(buf);
+                if let Some(owner) = stripe_owner(buf) {
+                    candidates.push((block, owner));
+                }
+                buffer::unlock_release(buf);
+            }
+        }
+        candidates.retain(|(_, owner)| ended(owner.writer));
+        let mut freed = 0;
+        if !candidates.is_empty() {
+            let covers = |run: &BlockRun, block: BlockNumber| {
+                block >= run.first_block && block - run.first_block < run.block_count
+            };
+            let named = old_versions::holding_pages(storage_id, |entry| {
+                candidates.iter().any(|&(block, _)| covers(&entry.run, block))
+            });
+            candidates.retain(|&(block, _)| !named.iter().any(|entry| covers(&entry.run, block)));
+            for &(block, owner) in &candidates {
+                pgrx::check_for_interrupts!();
+                if free_page(rel, block, owner, &mut vmbuffer, strategy) {
+                    freed += 1;
+                }
+            }
+        }
+        if vmbuffer != 0 {
+            pg_sys::ReleaseBuffer(vmbuffer);
+        }
+        if freed > 0 {
+            pg_sys::FreeSpaceMapVacuum(rel);
+        }
+        freed
+    }
+}
+
+/// Frees the pages of a stripe that this transaction has written and not put into the directory.
+pub unsafe fn give_back(rel: Relation, entry: &StripeEntry) {
+    // SAFETY: rel is open with ShareUpdateExclusiveLock. A page that is another's stays.
+    unsafe {
+        let owner = PageOwner::current(entry.storage_id, entry.first_row);
+        let mut vmbuffer: Buffer = 0;
+        let blocks = entry.run.first_block..entry.run.first_block.saturating_add(entry.run.block_count);
+        for block in blocks {
+            free_page(rel, block, owner, &mut vmbuffer, std::ptr::null_mut());
+        }
+        if vmbuffer != 0 {
+            pg_sys::ReleaseBuffer(vmbuffer);
+        }
+    }
+}
+
+pub(super) unsafe fn stripe_owner(buf: Buffer) -> Option<PageOwner> {
+    // SAFETY: pinned and locked by the caller.
+    unsafe {
+        let page = buffer::page(buf);
+        if pg_sys::PageIsNew(page) {
+            return None;
+        }
+        match page_header::parse(buffer::bytes(page)) {
+            Parsed::Ours(Header::Stripe { owner, .. }) => Some(owner),
+            _ => None,
+        }
+    }
+}
+
+/// Whether the transaction with this full id is over (a prepared one is not).
+pub unsafe fn ended(writer: u64) -> bool {
+    // SAFETY: plain look-ups of the transaction system.
+    unsafe {
+        let next = pg_sys::ReadNextFullTransactionId().value;
+        if writer >= next {
+            return false;
+        }
+        if next - writer > u64::from(u32::MAX / 2) {
+            return true;
+        }
+        let xid = pg_sys::TransactionId::from(writer as u32);
+        !pg_sys::TransactionIdIsInProgress(xid)
+    }
+}
+
+/// Makes a page of `owner`'s an empty heap page, and tells the free space map; false: it is not one of
+/// theirs.
+pub(super) unsafe fn free_page(
+    rel: Relation,
+    block: BlockNumber,
+    owner: PageOwner,
+    vmbuffer: &mut Buffer,
+    strategy: pg_sys::BufferAccessStrategy,
+) -> bool {
+    // SAFETY: pins and look-ups come before the critical section; inside are stores and the server's logging
+    // only.
+    unsafe {
+        pg_sys::visibilitymap_pin(rel, block, vmbuffer);
+        let buf = buffer::read(rel, block, strategy);
+        buffer::lock_exclusive(buf);
+        if stripe_owner(buf) != Some(owner) {
+            buffer::unlock_release(buf);
+            return false;
+        }
+        visibility_bits::change(rel, block, buf, *vmbuffer, |page| {
+            pg_sys::PageInit(page, PAGE_BYTES, 0);
+        });
+        buffer::unlock_release(buf);
+        pg_sys::RecordPageWithFreeSpace(rel, block, PAGE_BYTES - PAGE_HEADER_BYTES - size_of::<u32>());
+        true
+    }
+}

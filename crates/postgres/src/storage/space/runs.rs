@@ -1,0 +1,70 @@
+//! Where a new run of stripe pages comes to lie: on pages that hot rows have left, or at the end of the file.
+//!
+//! Called by every writer of a stripe. Only the holder of ShareUpdateExclusiveLock may use emptied pages:
+//! then neither VACUUM nor another mover is about. Invariant: a run that breaks off, because somebody has put
+//! a row on one of its pages meanwhile, is given back page by page.
+
+use std::ops::Range;
+
+use pgrx::pg_sys::{self, BlockNumber, Buffer, Relation};
+
+use super::{emptied_pages, free};
+use crate::compat;
+use crate::host::{buffer, relation};
+use crate::storage::file::page_header::{Header, PAYLOAD_BYTES};
+use crate::storage::file::pages::{BLOCK_LIMIT, BlockRun, PageOwner, append_run, format_new};
+
+/// Writes `bytes` as a run of stripe pages. The metapage exists (`metapage::ensure`). The pages mean nothing
+/// until a directory row names them; if none ever does, VACUUM gives them back.
+pub unsafe fn write_run(rel: Relation, bytes: &[u8], owner: PageOwner) -> BlockRun {
+    // SAFETY: rel is open with at least RowExclusiveLock.
+    unsafe {
+        compat::serializable_write(rel);
+        let may_reuse = compat::holds_lock((*rel).rd_id, pg_sys::ShareUpdateExclusiveLock);
+        let reused = if may_reuse { write_to_emptied(rel, bytes, owner, &(1..BLOCK_LIMIT)) } else { None };
+        reused.unwrap_or_else(|| append_run(rel, bytes, owner))
+    }
+}
+
+/// `write_run` on pages of a part of the file that hot rows have left; None where there are not enough of
+/// them in a row. The caller holds ShareUpdateExclusiveLock.
+pub unsafe fn write_to_emptied(
+    rel: Relation,
+    bytes: &[u8],
+    owner: PageOwner,
+    within: &Range<BlockNumber>,
+) -> Option<BlockRun> {
+    // SAFETY: a page is changed and logged under the lock that it was found empty under.
+    unsafe {
+        let block_count = u32::try_from(bytes.len().div_ceil(PAYLOAD_BYTES)).ok()?;
+        let first_block = emptied_pages::find(rel, block_count, within)?;
+        let logged = relation::needs_wal(rel);
+        let mut vmbuffer: Buffer = 0;
+        let mut written = 0;
+        for (page_number, payload) in (0..).zip(bytes.chunks(PAYLOAD_BYTES)) {
+            pgrx::check_for_interrupts!();
+            let block = first_block + page_number;
+            pg_sys::visibilitymap_pin(rel, block, &raw mut vmbuffer);
+            let Some(buf) = emptied_pages::take(rel, block) else { break };
+            // So that setting the bits is logged: its replay is what tells the free space map of a standby,
+            // or after a crash.
+            let bits = pg_sys::VISIBILITYMAP_VALID_BITS as u8;
+            pg_sys::visibilitymap_clear(rel, block, vmbuffer, bits);
+            format_new(rel, buf, &mut vmbuffer, &Header::Stripe { owner, page_number }, payload, logged);
+            buffer::unlock_release(buf);
+            pg_sys::RecordPageWithFreeSpace(rel, block, 0);
+            written += 1;
+        }
+        let whole = written == block_count;
+        if !whole {
+            // Somebody has put a row there meanwhile.
+            for block in first_block..first_block + written {
+                free::free_page(rel, block, owner, &mut vmbuffer, std::ptr::null_mut());
+            }
+        }
+        if vmbuffer != 0 {
+            pg_sys::ReleaseBuffer(vmbuffer);
+        }
+        whole.then_some(BlockRun { first_block, block_count })
+    }
+}

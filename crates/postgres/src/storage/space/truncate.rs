@@ -1,0 +1,107 @@
+//! Cutting empty pages off the end of the file.
+//!
+//! Called by VACUUM, after heap's own (which must never do it: stripe pages look empty to it), and by movers.
+//! As heap's, it works under an AccessExclusiveLock taken only if it is to be had at once and given up when
+//! somebody waits, and by the server's own `RelationTruncate`, whose record a standby replays after that of
+//! the lock. What may go is found under the lock: pages at the end that are empty heap pages (no line pointer
+//! is in use, so neither a snapshot nor an index knows a row there) and that no version of any directory row
+//! names, dead ones included. A stripe that is only being written belongs to a transaction that holds a lock
+//! on the table; one that some snapshot still sees, here or on a standby, has a version in the directory
+//! until that is pruned (protocol point 7). Invariant: nothing else is cut off, least of all block 0.
+
+use std::time::{Duration, Instant};
+
+use pgrx::pg_sys::{self, BlockNumber, Relation};
+
+use super::emptied_pages;
+use crate::compat;
+use crate::host::{buffer, relation};
+use crate::storage::directory::entries;
+use crate::storage::file::metapage;
+
+/// Fewest pages, or the part of the file, that are worth an exclusive lock: heap's own numbers.
+const FEWEST: BlockNumber = 1000;
+const PART: BlockNumber = 16;
+/// How often the lock is tried for, and how long between two tries.
+const TRIES: u32 = 20;
+const BETWEEN: i64 = 10_000;
+/// Time between two looks for somebody who waits.
+const LOOK: Duration = Duration::from_millis(20);
+
+/// Whether the table's owner allows it.
+pub unsafe fn is_allowed(rel: Relation) -> bool {
+    // SAFETY: rel is open; tables of ours have heap's options.
+    unsafe {
+        let options = (*rel).rd_options.cast::<pg_sys::StdRdOptions>();
+        options.is_null() || (*options).vacuum_truncate
+    }
+}
+
+/// Cuts off the empty pages at the end of the file, if that is worth while; returns how many. The caller
+/// holds ShareUpdateExclusiveLock.
+pub unsafe fn tail(rel: Relation) -> u32 {
+    // SAFETY: rel is open; everything is looked at under the lock.
+    unsafe {
+        let Some(storage_id) = metapage::storage_id(rel) else { return 0 };
+        let blocks = relation::block_count(rel);
+        let named = entries::all_versions(storage_id).into_iter().map(|entry| entry.run);
+        let floor = named.map(|run| run.first_block.saturating_add(run.block_count)).max().unwrap_or(1);
+        let empty =
+            (floor.max(1)..blocks).rev().take_while(|&block| emptied_pages::seems_empty(rel, block)).count();
+        let empty = u32::try_from(empty).unwrap_or(0);
+        if empty == 0 || (empty < FEWEST && empty < blocks / PART) || compat::may_outlive_rows() {
+            return 0;
+        }
+        let lock = pg_sys::AccessExclusiveLock as i32;
+        if !(0..TRIES).any(|_| {
+            pgrx::check_for_interrupts!();
+            let got = pg_sys::ConditionalLockRelation(rel, lock);
+            if !got {
+                pg_sys::pg_usleep(BETWEEN);
+            }
+            got
+        }) {
+            return 0;
+        }
+        let end = end_of_rows(rel, storage_id);
+        let cut = relation::block_count(rel).saturating_sub(end);
+        if cut > 0 {
+            pg_sys::RelationTruncate(rel, end);
+        }
+        pg_sys::UnlockRelation(rel, lock);
+        cut
+    }
+}
+
+/// One past the last block that has to stay. Stops early, at a block that need not, when somebody waits for
+/// the table.
+unsafe fn end_of_rows(rel: Relation, storage_id: u64) -> BlockNumber {
+    // SAFETY: the table is locked exclusively.
+    unsafe {
+        let named = entries::all_by_heap(storage_id).into_iter().map(|(entry, _)| entry.run);
+        let floor = named.map(|run| run.first_block.saturating_add(run.block_count)).max();
+        let floor = floor.unwrap_or(1).max(1);
+        let strategy = pg_sys::GetAccessStrategy(pg_sys::BufferAccessStrategyType::BAS_VACUUM);
+        let mut end = relation::block_count(rel);
+        let mut looked = Instant::now();
+        while end > floor {
+            pgrx::check_for_interrupts!();
+            if looked.elapsed() > LOOK {
+                if pg_sys::LockHasWaitersRelation(rel, pg_sys::AccessExclusiveLock as i32) {
+                    break;
+                }
+                looked = Instant::now();
+            }
+            let buf = buffer::read(rel, end - 1, strategy);
+            buffer::lock_shared(buf);
+            let goes = pg_sys::PageIsNew(buffer::page(buf)) || emptied_pages::is_empty(buf);
+            buffer::unlock_release(buf);
+            if !goes {
+                break;
+            }
+            end -= 1;
+        }
+        pg_sys::FreeAccessStrategy(strategy);
+        end
+    }
+}
