@@ -9,9 +9,8 @@
 use std::cell::RefCell;
 use std::collections::HashMap;
 
+use crate::host::heap_am::heap;
 use pgrx::pg_sys::{self, Relation, RelationData};
-
-use super::heap;
 
 thread_local! {
     static SHIMS: RefCell<HashMap<u32, Relation>> = RefCell::new(HashMap::new());

@@ -5,15 +5,13 @@
 
 use pgrx::pg_sys::{self, Relation};
 
-use crate::host::{buffer, relation};
+use crate::host::relation;
 use crate::options::{self, TableOptions};
 use crate::storage::change::row_proxy;
 use crate::storage::directory::entries;
 use crate::storage::directory::{self, StripeEntry};
-use crate::storage::file::page_header::{self, Header, Parsed};
-use crate::storage::file::pages::BlockRun;
-use crate::storage::file::{hot_runs, metapage};
-use crate::storage::space::free;
+use crate::storage::file::metapage;
+use crate::storage::space::dead_blocks;
 use crate::table_am::hot_rows::{self, HotRows};
 use crate::table_am::packing;
 
@@ -56,7 +54,7 @@ impl Figures {
             let storage_id = metapage::storage_id(rel);
             let stripes = storage_id.map_or_else(Vec::new, |id| directory::visible(id, snapshot));
             let small = |entry: &&StripeEntry| entry.row_count < options.stripe_row_limit / SMALL;
-            let dead_blocks = dead_blocks(rel, stripes.iter().map(|entry| entry.run));
+            let dead_blocks = dead_blocks::dead_blocks(rel, stripes.iter().map(|entry| entry.run));
             let oldest_xmin = pg_sys::GetOldestNonRemovableTransactionId(rel);
             let replaced = storage_id.map_or_else(Vec::new, |id| entries::not_dead(id, oldest_xmin));
             let seen: u32 = replaced
@@ -79,37 +77,5 @@ impl Figures {
                 options,
             }
         }
-    }
-}
-
-/// Stripe pages that none of these stripes has: of loads that were rolled back, and of stripes that were
-/// replaced; not those that somebody is just writing.
-pub(in crate::table_am) unsafe fn dead_blocks(rel: Relation, live: impl Iterator<Item = BlockRun>) -> u32 {
-    // SAFETY: rel is open; pages are looked at under pin and shared lock.
-    unsafe {
-        let mut dead = 0;
-        let mut vmbuffer: pg_sys::Buffer = 0;
-        for span in hot_runs::hot_spans(live, relation::block_count(rel)) {
-            for block in span.start..span.end {
-                let status = u32::from(pg_sys::visibilitymap_get_status(rel, block, &raw mut vmbuffer));
-                if status & pg_sys::VISIBILITYMAP_ALL_FROZEN == 0
-                    || pg_sys::GetRecordedFreeSpace(rel, block) > 0
-                {
-                    continue;
-                }
-                pgrx::check_for_interrupts!();
-                let buf = buffer::read(rel, block, std::ptr::null_mut());
-                buffer::lock_shared(buf);
-                let parsed = page_header::parse(buffer::bytes(buffer::page(buf)));
-                buffer::unlock_release(buf);
-                if let Parsed::Ours(Header::Stripe { owner, .. }) = parsed {
-                    dead += u32::from(free::ended(owner.writer));
-                }
-            }
-        }
-        if vmbuffer != 0 {
-            pg_sys::ReleaseBuffer(vmbuffer);
-        }
-        dead
     }
 }

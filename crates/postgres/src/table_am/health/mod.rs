@@ -11,8 +11,6 @@ mod advice;
 mod figures;
 mod index_bloat;
 
-pub(super) use figures::dead_blocks;
-
 use std::ffi::CString;
 
 use pgrx::pg_guard;

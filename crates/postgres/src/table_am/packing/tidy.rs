@@ -22,8 +22,7 @@ use crate::host::buffer::PAGE_BYTES;
 use crate::host::relation;
 use crate::storage::directory::entries;
 use crate::storage::file::{hot_runs, metapage};
-use crate::storage::space::{emptied_pages, truncate};
-use crate::table_am::health;
+use crate::storage::space::{dead_blocks, emptied_pages, truncate};
 
 /// The part of the file that is worth while, also where nobody writes, and the fewest pages.
 const PART: u32 = 10;
@@ -70,7 +69,7 @@ impl Room {
             let runs: Vec<_> = entries::all_versions(storage_id).into_iter().map(|entry| entry.run).collect();
             // Those whose rows have left the directory already: the server prunes its pages when it needs the
             // room.
-            room.dead = room.dead.saturating_add(health::dead_blocks(rel, runs.iter().copied()));
+            room.dead = room.dead.saturating_add(dead_blocks::dead_blocks(rel, runs.iter().copied()));
             let mut vmbuffer: pg_sys::Buffer = 0;
             for span in hot_runs::hot_spans(runs, blocks) {
                 for block in span.start..span.end {

@@ -1,0 +1,43 @@
+//! How many stripe pages stand for nothing and wait for VACUUM.
+//!
+//! Asked by packing, which decides whether VACUUM pays, and by `engine.storage_health`.
+
+use pgrx::pg_sys::{self, Relation};
+
+use super::free;
+use crate::host::{buffer, relation};
+use crate::storage::file::hot_runs;
+use crate::storage::file::page_header::{self, Header, Parsed};
+use crate::storage::file::pages::BlockRun;
+
+/// Stripe pages that none of these stripes has: of loads that were rolled back, and of stripes that were
+/// replaced; not those that somebody is just writing.
+pub unsafe fn dead_blocks(rel: Relation, live: impl Iterator<Item = BlockRun>) -> u32 {
+    // SAFETY: rel is open; pages are looked at under pin and shared lock.
+    unsafe {
+        let mut dead = 0;
+        let mut vmbuffer: pg_sys::Buffer = 0;
+        for span in hot_runs::hot_spans(live, relation::block_count(rel)) {
+            for block in span.start..span.end {
+                let status = u32::from(pg_sys::visibilitymap_get_status(rel, block, &raw mut vmbuffer));
+                if status & pg_sys::VISIBILITYMAP_ALL_FROZEN == 0
+                    || pg_sys::GetRecordedFreeSpace(rel, block) > 0
+                {
+                    continue;
+                }
+                pgrx::check_for_interrupts!();
+                let buf = buffer::read(rel, block, std::ptr::null_mut());
+                buffer::lock_shared(buf);
+                let parsed = page_header::parse(buffer::bytes(buffer::page(buf)));
+                buffer::unlock_release(buf);
+                if let Parsed::Ours(Header::Stripe { owner, .. }) = parsed {
+                    dead += u32::from(free::ended(owner.writer));
+                }
+            }
+        }
+        if vmbuffer != 0 {
+            pg_sys::ReleaseBuffer(vmbuffer);
+        }
+        dead
+    }
+}

@@ -1,0 +1,91 @@
+//! The table of callbacks that the server calls, and `engine.colcompress_handler`, which gives it out.
+//!
+//! It starts as a copy of heap's, so that hot rows are PostgreSQL's own business; each verb replaces the
+//! callbacks that must know about cold rows.
+
+use std::sync::OnceLock;
+
+use pgrx::pg_guard;
+use pgrx::pg_sys::{Datum, FunctionCallInfo, TableAmRoutine};
+
+use super::analyze;
+use super::bitmap;
+use super::cluster;
+use super::ddl;
+use super::fetch;
+use super::index_build;
+use super::index_delete;
+use super::index_fetch;
+use super::index_validate;
+use super::insert;
+use super::modify;
+use super::parallel;
+use super::sample;
+use super::scan;
+use super::size;
+use super::vacuum;
+use crate::host::heap_am::heap;
+
+struct Routine(TableAmRoutine);
+// SAFETY: the routine is written once and only read afterwards; a backend has one thread that calls it.
+unsafe impl Send for Routine {}
+// SAFETY: as above.
+unsafe impl Sync for Routine {}
+
+/// The routine of `colcompress`. The relation cache keeps the pointer for the life of the backend.
+pub fn routine() -> &'static TableAmRoutine {
+    static ROUTINE: OnceLock<Routine> = OnceLock::new();
+    &ROUTINE
+        .get_or_init(|| {
+            let mut routine = *heap();
+            routine.scan_begin = Some(scan::scan_begin);
+            routine.scan_end = Some(scan::scan_end);
+            routine.scan_rescan = Some(scan::scan_rescan);
+            routine.scan_getnextslot = Some(scan::scan_getnextslot);
+            routine.scan_set_tidrange = Some(scan::scan_set_tidrange);
+            routine.scan_getnextslot_tidrange = Some(scan::scan_getnextslot_tidrange);
+            routine.parallelscan_estimate = Some(parallel::parallelscan_estimate);
+            routine.parallelscan_initialize = Some(parallel::parallelscan_initialize);
+            routine.parallelscan_reinitialize = Some(parallel::parallelscan_reinitialize);
+            routine.scan_bitmap_next_block = Some(bitmap::next_block);
+            routine.scan_bitmap_next_tuple = Some(bitmap::next_tuple);
+            routine.scan_sample_next_block = Some(sample::next_block);
+            routine.scan_sample_next_tuple = Some(sample::next_tuple);
+            routine.scan_analyze_next_block = Some(analyze::next_block);
+            routine.scan_analyze_next_tuple = Some(analyze::next_tuple);
+            routine.index_fetch_begin = Some(index_fetch::index_fetch_begin);
+            routine.index_fetch_tuple = Some(index_fetch::index_fetch_tuple);
+            routine.index_fetch_end = Some(index_fetch::index_fetch_end);
+            routine.tuple_fetch_row_version = Some(fetch::tuple_fetch_row_version);
+            routine.tuple_tid_valid = Some(fetch::tuple_tid_valid);
+            routine.tuple_get_latest_tid = Some(fetch::tuple_get_latest_tid);
+            routine.tuple_satisfies_snapshot = Some(fetch::tuple_satisfies_snapshot);
+            routine.index_delete_tuples = Some(index_delete::index_delete_tuples);
+            routine.index_build_range_scan = Some(index_build::index_build_range_scan);
+            routine.index_validate_scan = Some(index_validate::index_validate_scan);
+            routine.tuple_delete = Some(modify::tuple_delete);
+            routine.tuple_update = Some(modify::tuple_update);
+            routine.tuple_lock = Some(modify::tuple_lock);
+            routine.relation_set_new_filenode = Some(ddl::set_new_file);
+            routine.relation_nontransactional_truncate = Some(ddl::nontransactional_truncate);
+            routine.relation_copy_for_cluster = Some(cluster::copy_for_cluster);
+            routine.relation_toast_am = Some(ddl::toast_am);
+            routine.relation_vacuum = Some(vacuum::relation_vacuum);
+            routine.relation_estimate_size = Some(size::estimate_size);
+            routine.tuple_insert = Some(insert::tuple_insert);
+            routine.multi_insert = Some(insert::multi_insert);
+            routine.tuple_insert_speculative = Some(insert::tuple_insert_speculative);
+            routine.finish_bulk_insert = Some(insert::finish_bulk_insert);
+            Routine(routine)
+        })
+        .0
+}
+
+crate::sql_function!(pg_finfo_colcompress_handler);
+
+/// `engine.colcompress_handler(internal)`.
+#[unsafe(no_mangle)]
+#[pg_guard]
+pub unsafe extern "C-unwind" fn colcompress_handler(_fcinfo: FunctionCallInfo) -> Datum {
+    Datum::from(std::ptr::from_ref(routine()) as usize)
+}
