@@ -34,6 +34,8 @@ FLOORS = {
                             "executor", "vectorised", "verify"),
     "crates/postgres/src/storage": ("file", "catalog", "directory", "published", "decoding", "space", "change",
                                     "read", "pending_rows"),
+    "crates/postgres/src/table_am": ("maintain", "read", "change", "index", "rewrite", "statements", "packing",
+                                     "health", "hooks", "routine"),
 }
 # Files that ask for a room above theirs all the same. One that no longer does is to be taken out.
 RISING = {

@@ -25,12 +25,13 @@ pgrx::pg_module_magic!();
 ///
 /// Of our functions in one hook the one installed last runs first. So they run in this order, and others'
 /// after them:
-/// - ProcessUtility: `table_am::packing::dead_stripes` (before a VACUUM), `table_am::publication` (after who
-///   publishes), `options` (takes our options out of a statement), `storage::pending_rows` (ends its
-///   stripes);
+/// - ProcessUtility: `table_am::packing::dead_stripes` (before a VACUUM), `table_am::statements::publication`
+///   (after who publishes), `options` (takes our options out of a statement), `storage::pending_rows` (ends
+///   its stripes);
 /// - planner: `vectorised` (looks at the plan that the others make), `options::hidden`;
-/// - set_rel_pathlist: `table_am::bitmap_paths` (takes paths out), then the others', `planner` (adds ours);
-/// - object_access: `table_am::hooks`, `options`; ExecutorFinish: `table_am::slot_creation`,
+/// - set_rel_pathlist: `table_am::read::bitmap_paths` (takes paths out), then the others', `planner` (adds
+///   ours);
+/// - object_access: `table_am::hooks`, `options`; ExecutorFinish: `table_am::statements::slot_creation`,
 ///   `storage::pending_rows`.
 #[allow(non_snake_case)]
 #[pg_guard]
@@ -62,7 +63,7 @@ pub unsafe extern "C-unwind" fn _PG_init() {
     // SAFETY: the server runs this once per process, before any query.
     unsafe {
         storage::change::delete_bitmap::register();
-        table_am::row_versions::register();
+        table_am::read::row_versions::register();
         table_am::hooks::install();
         table_am::packing::register_workers();
         expressions::user_functions::install();

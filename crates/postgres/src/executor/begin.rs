@@ -21,7 +21,7 @@ use super::scroll::{self, Scroll};
 use super::shape::Tally;
 use super::steps::{Further, Members};
 use crate::convert::{ColumnReader, ColumnType};
-use crate::table_am::own_writes;
+use crate::table_am::read::own_writes;
 
 /// Attribute sets of the server are shifted by this much.
 const SHIFT: i32 = 7;

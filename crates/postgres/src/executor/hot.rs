@@ -10,7 +10,7 @@ use pgrx::pg_sys::{
 
 use crate::storage::change::row_proxy::Tombstones;
 use crate::storage::directory::StripeEntry;
-use crate::table_am::scan;
+use crate::table_am::read::scan;
 
 /// An open scan of the table's hot rows.
 pub struct Hot {

@@ -3,8 +3,8 @@
 //! A BRIN index keeps a summary for every range of physical blocks. It is kept truthful for hot rows, by the
 //! server's own code; rows in stripes have no physical blocks, and stripes and chunks carry such summaries
 //! themselves. So partitioned tables whose heap partitions have BRIN indexes can have columnar ones, and
-//! migrations that make such an index run. `table_am::index_uses` keeps the planner from them,
-//! `table_am::index_build` gives them hot rows only. Who makes one is told.
+//! migrations that make such an index run. `table_am::index::uses` keeps the planner from them,
+//! `table_am::index::build` gives them hot rows only. Who makes one is told.
 
 use super::access_method;
 use super::catalog::table_name;

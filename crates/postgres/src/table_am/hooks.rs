@@ -11,8 +11,10 @@ use std::ffi::{c_int, c_void};
 use pgrx::pg_sys::{self, NodeTag, ObjectAccessType, Oid, PlanState, QueryDesc, ScanState};
 use pgrx::{PgList, pg_guard};
 
-use super::cold_rows::SLOT_WANTS_SYSTEM_COLUMNS;
-use super::{ddl, packing, slot_creation, wanted};
+use super::packing;
+use super::read::cold_rows::SLOT_WANTS_SYSTEM_COLUMNS;
+use super::read::wanted;
+use super::statements::{files, slot_creation};
 use crate::host::hooks::Chain;
 use crate::host::raw::{self, guarded};
 use crate::host::relation;
@@ -27,11 +29,11 @@ pub unsafe fn install() {
     unsafe {
         NEXT_START.put_in_front(&raw mut pg_sys::ExecutorStart_hook, Some(executor_start));
         NEXT_ACCESS.put_in_front(&raw mut pg_sys::object_access_hook, Some(object_access));
-        super::publication::install();
+        super::statements::publication::install();
         super::packing::install_vacuum_hook();
         slot_creation::install();
-        super::bitmap_paths::install();
-        super::index_uses::install();
+        super::read::bitmap_paths::install();
+        super::index::uses::install();
     }
 }
 
@@ -223,7 +225,7 @@ unsafe extern "C-unwind" fn object_access(
             next(access, class, object, sub_object, arg);
         }
         if access == ObjectAccessType::OAT_DROP && class == pg_sys::RelationRelationId && sub_object == 0 {
-            guarded(|| ddl::before_drop(object));
+            guarded(|| files::before_drop(object));
         }
         if access == ObjectAccessType::OAT_POST_CREATE && sub_object == 0 {
             guarded(|| packing::created(class, object));

@@ -20,50 +20,15 @@
 
 #![allow(clippy::too_many_arguments, reason = "callbacks have the server's signatures")]
 
-pub mod analyze;
-pub mod bitmap;
-mod bitmap_paths;
-mod bulk_change;
-mod cluster;
-mod cluster_sort;
-mod cold_chain;
-mod cold_change;
-mod cold_fetch;
-pub mod cold_rows;
-mod ddl;
-pub mod fetch;
+pub mod change;
 mod health;
 pub mod hooks;
-mod hot_rows;
-mod index_build;
-mod index_delete;
-mod index_fetch;
-pub mod index_rows;
-mod index_uses;
-mod index_validate;
-mod insert;
-mod locate;
-mod merge;
-mod modify;
-mod moved;
-pub mod own_writes;
+pub mod index;
+pub mod maintain;
 pub mod packing;
-pub mod parallel;
-mod progress;
-mod publication;
+pub mod read;
 mod rewrite;
-pub mod root_tids;
 pub mod routine;
-pub mod row_versions;
-pub mod sample;
-pub mod scan;
-mod scan_steps;
-mod shim;
-pub mod size;
-mod slot_creation;
-mod successor_locks;
-mod vacuum;
-mod vacuum_counts;
-mod wanted;
+pub mod statements;
 
 pub use routine::routine;

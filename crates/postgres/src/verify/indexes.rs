@@ -17,9 +17,9 @@ use super::report::{Place, Report};
 use crate::host::{buffer, relation};
 use crate::storage::file::page_header::{self, Parsed};
 use crate::storage::file::{metapage, tid};
-use crate::table_am::index_rows::IndexRows;
-use crate::table_am::root_tids::RootTids;
-use crate::table_am::scan;
+use crate::table_am::index::root_tids::RootTids;
+use crate::table_am::index::rows::IndexRows;
+use crate::table_am::read::scan;
 
 /// Bytes of a sorted entry: a TID in eight, a hash in eight, both big-endian.
 const ENTRY: usize = 16;
@@ -125,7 +125,7 @@ unsafe fn read_rows(
     walk: &mut Walk,
     report: &mut Report,
 ) {
-    // SAFETY: as `index_validate` reads them; the scan is ended here.
+    // SAFETY: as `index::validate` reads them; the scan is ended here.
     unsafe {
         let info = pg_sys::BuildIndexInfo(index);
         let mut rows = IndexRows::new(rel, info);

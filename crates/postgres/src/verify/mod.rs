@@ -20,7 +20,7 @@ use crate::host::identity::Identity;
 use crate::host::{error, relation};
 use crate::options::maintenance;
 use crate::storage::file::metapage;
-use crate::table_am::own_writes;
+use crate::table_am::read::own_writes;
 use report::Report;
 
 crate::sql_function!(pg_finfo_colonnade_verify);

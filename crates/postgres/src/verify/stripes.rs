@@ -181,7 +181,7 @@ unsafe fn tell(report: &mut Report, place: Place, found: vector::Result<Option<F
 unsafe fn check_types(rel: Relation, reader: &StripeReader, place: Place, report: &mut Report) {
     // SAFETY: rel is open.
     unsafe {
-        for column in crate::table_am::cold_rows::unfit_columns(rel, reader) {
+        for column in crate::table_am::read::cold_rows::unfit_columns(rel, reader) {
             let detail = format!("{}: the stripe holds values of another type", column_name(rel, column));
             report.add("stripe", place, detail);
         }

@@ -1,9 +1,10 @@
 //! Who has locked or updated a tuple, as its xmax and bits tell, and what they say once one more has locked
 //! it.
 //!
-//! Called by `row_proxy` and `table_am::successor_locks`. The encoding is the server's (htup_details.h,
-//! multixact.h): a transaction id with bits that say what it has done, or a MultiXact of several. Invariant:
-//! where a transaction that has updated the tuple and not rolled back is among them, it stays.
+//! Called by `row_proxy` and `table_am::change::successor_locks`. The encoding is the server's
+//! (htup_details.h, multixact.h): a transaction id with bits that say what it has done, or a MultiXact of
+//! several. Invariant: where a transaction that has updated the tuple and not rolled back is among them, it
+//! stays.
 
 use pgrx::pg_sys::{self, HeapTupleHeader, MultiXactMember, MultiXactStatus, TransactionId};
 

@@ -4,7 +4,7 @@
 //! another stripe. Whoever comes to the old place with a snapshot that does not see the mover is told
 //! "deleted, by this transaction", and asks here, by just that transaction, for the new place. An entry holds
 //! the moves of some hundred rows, sorted by old place, so that a look-up is one probe of the index and an id
-//! that is no mover's costs one probe, too. Written by `table_am::packing`, asked by `table_am::moved`.
+//! that is no mover's costs one probe, too. Written by `table_am::packing`, asked by `table_am::read::moved`.
 //! Invariants: an entry is there before the first tuple it speaks of is deleted, in the same transaction; it
 //! goes only when every snapshot sees its mover, as nobody can come to the old places then.
 

@@ -1,10 +1,10 @@
 //! Loading a table that is being rewritten: all rows become cold, in the order they come or sorted as a
 //! whole.
 //!
-//! Used by `table_am::merge` and by whoever else fills a new file for a table that already exists (VACUUM
-//! FULL, CLUSTER). Unlike a command's set it is not registered: nobody reads a file that is not the table's
-//! yet. Invariant: the table is complete when [`Loader::finish`] has returned; an ERROR before that leaves
-//! pages without directory rows, which nobody sees.
+//! Used by `table_am::rewrite::merge` and by whoever else fills a new file for a table that already exists
+//! (VACUUM FULL, CLUSTER). Unlike a command's set it is not registered: nobody reads a file that is not the
+//! table's yet. Invariant: the table is complete when [`Loader::finish`] has returned; an ERROR before that
+//! leaves pages without directory rows, which nobody sees.
 
 use pgrx::pg_sys::{self, CommandId, Relation, TupleTableSlot};
 

@@ -1,11 +1,12 @@
 //! Rows of this backend that are not in the table yet: kept in memory until their command ends or a stripe is
 //! full.
 //!
-//! `table_am::insert` hands rows in; every access to a table by this backend calls [`flush_relation`] first;
-//! the hooks in `statement` call [`finish_command`] at the end of a statement, before its AFTER triggers;
-//! `transaction` writes out what is left before a (sub)transaction commits and discards it when it aborts. A
-//! set of rows belongs to one table and one command of one subtransaction, so that rollback and visibility to
-//! later commands come out as if each row had been written at once (ARCHITECTURE.md, protocol point 5).
+//! `table_am::change::insert` hands rows in; every access to a table by this backend calls [`flush_relation`]
+//! first; the hooks in `statement` call [`finish_command`] at the end of a statement, before its AFTER
+//! triggers; `transaction` writes out what is left before a (sub)transaction commits and discards it when it
+//! aborts. A set of rows belongs to one table and one command of one subtransaction, so that rollback and
+//! visibility to later commands come out as if each row had been written at once (ARCHITECTURE.md, protocol
+//! point 5).
 //! Invariants: a set's rows are in memory or in the table, never both or neither; no borrow of the registry
 //! is held across a call that may come back here.
 

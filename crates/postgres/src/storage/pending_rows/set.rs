@@ -1,8 +1,8 @@
 //! The rows that one command has put into one table and that are not there yet.
 //!
-//! A set is filled by `table_am::insert` and written by `write`. Deferred rows wait until it is clear whether
-//! they are few (hot rows) or many (stripes). Numbered rows start out hot; once there are many, row numbers
-//! are reserved and each further row has its TID while its stripe is still open. Rows written while a
+//! A set is filled by `table_am::change::insert` and written by `write`. Deferred rows wait until it is clear
+//! whether they are few (hot rows) or many (stripes). Numbered rows start out hot; once there are many, row
+//! numbers are reserved and each further row has its TID while its stripe is still open. Rows written while a
 //! subtransaction below the command's own runs belong to that one as far as the server is concerned, so the
 //! set keeps them until its fate is known. Invariant: numbers are handed out in order and only out of a
 //! reservation that is in the directory.

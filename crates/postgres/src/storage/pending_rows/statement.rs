@@ -8,7 +8,7 @@
 //! Invariant: what the server does in between runs without a guard, so that its errors keep their context
 //! (`host::raw`); frames of failed statements go with their transaction. On frames depend where rows go, when
 //! they are written (any access writes them anyway), and, by the running query's list of columns, how an
-//! UPDATE locks cold rows (`table_am::bulk_change`).
+//! UPDATE locks cold rows (`table_am::change::bulk_change`).
 
 use std::ffi::c_char;
 

@@ -12,7 +12,7 @@ use crate::storage::directory::entries;
 use crate::storage::directory::{self, StripeEntry};
 use crate::storage::file::metapage;
 use crate::storage::space::dead_blocks;
-use crate::table_am::hot_rows::{self, HotRows};
+use crate::table_am::maintain::hot_rows::{self, HotRows};
 use crate::table_am::packing;
 
 /// A stripe with less than one in so many of the rows it may have is small.

@@ -12,13 +12,13 @@ use std::ffi::{c_char, c_int};
 use pgrx::PgList;
 use pgrx::pg_sys::{self, NodeTag, Oid, PlannedStmt, VacuumStmt};
 
-use super::{as_owner, merge, obstacle};
+use super::{as_owner, join, obstacle};
 use crate::compat;
 use crate::host::hooks::Chain;
 use crate::host::raw::{self, guarded};
 use crate::host::relation;
 use crate::options;
-use crate::table_am::publication;
+use crate::table_am::statements::publication;
 
 static NEXT: Chain<pg_sys::ProcessUtility_hook_type> = Chain::new();
 
@@ -127,7 +127,7 @@ unsafe fn take_out(tables: Vec<Oid>) {
             let is_ours = options::is_colcompress(rel) && !relation::is_foreign_temporary(rel);
             let mut taken_out = 0;
             if is_ours && obstacle::of_taking_out(rel).is_none() {
-                taken_out = as_owner(rel, || merge::take_out_dead(rel));
+                taken_out = as_owner(rel, || join::take_out_dead(rel));
             }
             // The database may have more tables than the server has room for locks.
             let kept = if taken_out > 0 { pg_sys::NoLock } else { pg_sys::ShareUpdateExclusiveLock };

@@ -2,8 +2,8 @@
 //!
 //! Started with the server once recovery is over, so not on a standby. It goes round the databases (every
 //! `colonnade.packing_naptime`) and has one worker at a time connect to each in which something was written,
-//! or whose pause is over (`turns`). Invariant: a worker that fails, or cannot be started, costs a pause and
-//! nothing else.
+//! or whose pause is over (`schedule`). Invariant: a worker that fails, or cannot be started, costs a pause
+//! and nothing else.
 
 use std::ffi::{CStr, c_char, c_int};
 
@@ -11,9 +11,9 @@ use pgrx::pg_guard;
 use pgrx::pg_sys::{self, BackgroundWorker, Datum, Oid};
 
 use super::process::{Role, begin, in_transaction, nap, rows_of};
+use super::schedule::{self, Turn};
 use super::settings;
 use super::statistics;
-use super::turns::{self, Turn};
 use crate::compat;
 
 const LIBRARY: &CStr = c"$libdir/colonnade";
@@ -47,7 +47,7 @@ fn describe(name: &CStr, function: &CStr) -> BackgroundWorker {
 pub unsafe fn register() {
     // SAFETY: the server copies the description.
     unsafe {
-        turns::register();
+        schedule::register();
         statistics::register();
         if !pg_sys::IsBinaryUpgrade {
             let mut launcher = describe(c"colonnade packing launcher", c"colonnade_packing_launcher");

@@ -4,28 +4,28 @@
 //! A *mover* is an ordinary transaction that holds ShareUpdateExclusiveLock on the table, so there is one at
 //! a time and none beside VACUUM or DDL. It works in batches of up to one stripe, each a transaction of its
 //! own: `choose` finds rows that every snapshot sees and nobody has locked, `order` sorts them by the table's
-//! option, `relocate` writes them as a stripe, makes index entries (`entries`), notes where they went and
-//! deletes the hot tuples as heap does, last and without ever waiting. Where there are no hot rows left to do
-//! so with, `stripes` chooses stripes to join, `unsorted` and `overlapping` those to sort, and `merge` writes
-//! them anew, from the same source of rows (`rows`). So a writer that meets a mover waits for the end of its
-//! batch and goes on at the row's new place (`table_am::moved`), and a mover can be in no deadlock. Index
+//! option, `relocate` writes them as a stripe, makes index entries (`index_entries`), notes where they went
+//! and deletes the hot tuples as heap does, last and without ever waiting. Where there are no hot rows left
+//! to do so with, `stripes` chooses stripes to join, `unsorted` and `overlapping` those to sort, and `join`
+//! writes them anew, from the same source of rows (`rows`). So a writer that meets a mover waits for the end
+//! of its batch and goes on at the row's new place (`read::moved`), and a mover can be in no deadlock. Index
 //! expressions and comparisons run as the table's owner in a restricted context. `procedure` is what users
 //! call; in the background a `launcher` starts a `worker` for one database after the other (`process`: what
-//! both are made of; `turns`: when which table is looked at; `round`, `statistics`: what is told of it),
+//! both are made of; `schedule`: when which table is looked at; `round`, `statistics`: what is told of it),
 //! which also sees to the pages that packed rows leave (`tidy`, `compact`). Where nothing else is left to do,
 //! btrees that are half empty are built anew (`rebuild`). VACUUM as a statement has stripes taken out that
 //! have no row left (`dead_stripes`).
 //! Invariant: for every snapshot a row is there once, at its old place or its new one: both change with the
 //! mover's commit.
 
+mod arrival_order;
 mod bounds;
 mod choose;
 mod compact;
 mod dead_stripes;
-mod entries;
-mod growing;
+mod index_entries;
+mod join;
 mod launcher;
-mod merge;
 mod obstacle;
 mod order;
 mod overlapping;
@@ -35,11 +35,11 @@ mod rebuild;
 mod relocate;
 mod round;
 mod rows;
+mod schedule;
 mod settings;
 mod statistics;
 mod stripes;
 mod tidy;
-mod turns;
 mod unsorted;
 mod unsorted_notice;
 mod worker;
@@ -76,7 +76,7 @@ unsafe fn batch(rel: Relation, from: &mut pg_sys::BlockNumber, rows: usize, stri
     // SAFETY: as `relocate::batch`.
     unsafe {
         as_owner(rel, || match relocate::batch(rel, from, rows) {
-            0 => merge::batch(rel, stripes),
+            0 => join::batch(rel, stripes),
             rows => rows,
         })
     }
@@ -116,8 +116,8 @@ pub unsafe fn sees_to(rel: Relation) -> (bool, bool) {
 /// at its database.
 pub unsafe fn look_soon(table: pg_sys::Oid) {
     // SAFETY: a constant of the backend.
-    turns::Turn::of_database(unsafe { pg_sys::MyDatabaseId }).was_busy();
-    turns::Turn::of_table(table).was_busy();
+    schedule::Turn::of_database(unsafe { pg_sys::MyDatabaseId }).was_busy();
+    schedule::Turn::of_table(table).was_busy();
 }
 
 /// For tests of what others do meanwhile: waits here for the advisory lock that `colonnade.packing_stop_at`

@@ -8,7 +8,7 @@
 
 use pgrx::pg_sys::Relation;
 
-use super::entries;
+use super::index_entries;
 use crate::compat;
 use crate::host::error::{self, PgSqlErrorCode};
 use crate::host::relation;
@@ -30,7 +30,7 @@ pub(super) unsafe fn of(rel: Relation) -> Option<(&'static str, &'static str)> {
             return None;
         }
         of_taking_out(rel).or_else(|| {
-            entries::has_exclusion(rel).then_some((
+            index_entries::has_exclusion(rel).then_some((
                 "It has an exclusion constraint: a check of it that runs meanwhile could miss a row.",
                 LOCKED,
             ))

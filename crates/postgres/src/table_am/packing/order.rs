@@ -1,4 +1,5 @@
-//! The rows of a batch in the order of the table's option `orderby`, or of a column that `growing` has found.
+//! The rows of a batch in the order of the table's option `orderby`, or of a column that `arrival_order` has
+//! found.
 //!
 //! The server's tuplesort sorts the keys with the rows' TIDs, so nothing but the keys is kept, and that
 //! within maintenance_work_mem.

@@ -15,7 +15,7 @@ use pgrx::pg_sys::{self, Relation, TransactionId};
 use super::bounds::{self, Bounds};
 use super::rows::Rows;
 use super::stripes::{self, Chosen};
-use super::{entries, unsorted};
+use super::{index_entries, unsorted};
 use crate::host::memory;
 use crate::options::SortKey;
 use crate::storage::change::stripe_lock;
@@ -49,7 +49,7 @@ pub(super) unsafe fn choose(
         let Some((at, _)) = deepest(&ranges).filter(|&(_, depth)| depth >= fewest) else { return Vec::new() };
         found.retain(|&((least, greatest), _)| least <= at && at < greatest);
         found.sort_by_key(|&((least, greatest), _)| std::cmp::Reverse(greatest.abs_diff(least)));
-        let entries_a_row = entries::unique_indexes(rel) as u64;
+        let entries_a_row = index_entries::unique_indexes(rel) as u64;
         let (mut chosen, mut entries) = (Vec::new(), 0);
         for (_, stripe) in found {
             entries += entries_a_row * u64::from(stripe.entry.row_count);

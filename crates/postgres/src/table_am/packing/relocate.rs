@@ -7,11 +7,11 @@
 
 use pgrx::pg_sys::{self, BlockNumber, ItemPointerData, Relation, TM_FailureData, TM_Result};
 
-use super::entries::{Entries, Which};
+use super::index_entries::{Entries, Which};
 use super::order::sorted;
 use super::rows::Rows;
 use super::statistics::{self, Sum};
-use super::{Step, choose, growing, obstacle, stop_after};
+use super::{Step, arrival_order, choose, obstacle, stop_after};
 use crate::compat;
 use crate::convert::{ColumnType, ColumnWriter};
 use crate::host::heap_am::heap_guarded;
@@ -46,7 +46,7 @@ pub(super) unsafe fn batch(rel: Relation, from: &mut BlockNumber, fewest: usize)
         let mut source = Rows::new(rel, []);
         let mut keys = options.orderby;
         if keys.is_empty() {
-            keys.extend(growing::key(rel, &mut source, &growing::neighbours(&chosen)));
+            keys.extend(arrival_order::key(rel, &mut source, &arrival_order::neighbours(&chosen)));
         }
         let rows = sorted(rel, &mut source, &keys, chosen);
         // Functions of the owner's that fail do so before anything is written, as pages of a batch that

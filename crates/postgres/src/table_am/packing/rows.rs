@@ -11,7 +11,7 @@ use crate::host::error;
 use crate::host::heap_am::heap_guarded;
 use crate::storage::directory::StripeEntry;
 use crate::storage::file::tid;
-use crate::table_am::cold_fetch::ColdFetch;
+use crate::table_am::read::cold_fetch::ColdFetch;
 
 /// Fetches rows of a table. Each stripe has a cursor of its own, as a sorted batch goes through several of
 /// them at a time.

@@ -26,7 +26,7 @@ use crate::storage::directory::{self, StripeEntry};
 use crate::storage::file::tid;
 use crate::storage::pending_rows::Order;
 use crate::storage::read::stripe_on_pages::{self, Pages};
-use crate::table_am::wanted;
+use crate::table_am::read::wanted;
 
 /// Those of some stripes that are not known to be sorted by `keys`.
 pub unsafe fn among<'a>(

@@ -1,6 +1,6 @@
 //! The process that packs one database.
 //!
-//! Started by the launcher. It goes round the tables that are due (`turns`), a batch a transaction, with a
+//! Started by the launcher. It goes round the tables that are due (`schedule`), a batch a transaction, with a
 //! pause after each (`colonnade.packing_cost_delay`) in which the table is unlocked, and then sees to the
 //! pages that packed rows have left (`tidy`). It never waits for a table's lock, and gives way to whoever
 //! waits for one of its own, or for the database, as autovacuum does. An ERROR ends the batch: it is logged,
@@ -16,13 +16,13 @@ use pgrx::pg_sys::{self, Datum, Oid, Relation};
 
 use super::process::{Role, attempt, begin, in_transaction, nap, report, rows_of};
 use super::round::Round;
+use super::schedule::Turn;
 use super::statistics::{self, Outcome};
-use super::turns::Turn;
 use super::{launcher, obstacle, rebuild, settings, tidy};
 use crate::compat;
 use crate::host::relation;
 use crate::options;
-use crate::table_am::slot_creation;
+use crate::table_am::statements::slot_creation;
 
 /// How long one table is packed before its pages are seen to and the next table's turn comes.
 pub(super) const LONGEST: Duration = Duration::from_secs(10);

@@ -18,7 +18,7 @@ use crate::storage::directory::entries;
 use crate::storage::directory::horizon::Horizon;
 use crate::storage::file::metapage;
 use crate::storage::pending_rows::{LoadOrder, Loader};
-use crate::table_am::cold_rows::ColdRows;
+use crate::table_am::read::cold_rows::ColdRows;
 
 /// A stripe as a rewrite finds it.
 pub struct Aged {

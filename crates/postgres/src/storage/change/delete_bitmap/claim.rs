@@ -1,13 +1,13 @@
 //! What this backend deletes in bulk: stripes claimed from all others for as long as their bits are in
 //! memory.
 //!
-//! Called by `table_am::cold_change` for each cold row that a statement deletes or updates, and by the hooks
-//! around statements. After some rows of one stripe the command tries to exclude others from the stripe, at
-//! once or not at all; then nobody else can hold a lock on one of its rows, so that a death is a bit in
-//! memory (`mark`). The bits are written and the stripe is given back (`write_all`) when the statement ends
-//! (before its AFTER triggers), when a statement inside it begins, before this backend waits for anybody,
-//! when somebody waits for the stripe, when there are many, and before the (sub)transaction commits; a
-//! rollback discards them. Rows that were dead before are left to the slow way, which knows what to say of
+//! Called by `table_am::change::cold_change` for each cold row that a statement deletes or updates, and by
+//! the hooks around statements. After some rows of one stripe the command tries to exclude others from the
+//! stripe, at once or not at all; then nobody else can hold a lock on one of its rows, so that a death is a
+//! bit in memory (`mark`). The bits are written and the stripe is given back (`write_all`) when the statement
+//! ends (before its AFTER triggers), when a statement inside it begins, before this backend waits for
+//! anybody, when somebody waits for the stripe, when there are many, and before the (sub)transaction commits;
+//! a rollback discards them. Rows that were dead before are left to the slow way, which knows what to say of
 //! them.
 //!
 //! Invariants: a claim belongs to one command of one subtransaction, and its rows carry that xid and command

@@ -1,10 +1,10 @@
 //! Locking and burying proxies.
 //!
-//! Called by `table_am::cold_change` with the stripe locked (point 3). The live proxy (`make`) stays pinned
-//! from look-up to lock, so that it cannot be pruned in between. Who buries a row leaves FOR KEY SHARE locks
-//! of others on the tombstone and learns whose they are; who takes such a lock learns of the update that it
-//! does not wait for. Invariant: RowExclusiveLock on the catalog is kept to the end of the transaction, so
-//! that nobody rebuilds or rewrites it while its tuples carry locks.
+//! Called by `table_am::change::cold_change` with the stripe locked (point 3). The live proxy (`make`) stays
+//! pinned from look-up to lock, so that it cannot be pruned in between. Who buries a row leaves FOR KEY SHARE
+//! locks of others on the tombstone and learns whose they are; who takes such a lock learns of the update
+//! that it does not wait for. Invariant: RowExclusiveLock on the catalog is kept to the end of the
+//! transaction, so that nobody rebuilds or rewrites it while its tuples carry locks.
 
 use pgrx::pg_sys::{
     self, Buffer, CommandId, HeapTupleData, ItemPointerData, LockTupleMode, LockWaitPolicy, Relation,

@@ -14,8 +14,8 @@ use super::{Figures, Number, Sum, figures, reset};
 use crate::host::error::{self, PgSqlErrorCode};
 use crate::host::fmgr;
 use crate::options;
-use crate::table_am::packing::turns::Turn;
-use crate::table_am::publication;
+use crate::table_am::packing::schedule::Turn;
+use crate::table_am::statements::publication;
 
 crate::sql_function!(pg_finfo_colonnade_packing_statistics);
 crate::sql_function!(pg_finfo_colonnade_packing_statistics_reset);

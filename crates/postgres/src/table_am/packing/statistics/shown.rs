@@ -9,7 +9,7 @@ use pgrx::pg_sys::{self, Oid};
 
 use super::{Figures, Number, Outcome};
 use crate::options;
-use crate::table_am::packing::turns::Turn;
+use crate::table_am::packing::schedule::Turn;
 use crate::table_am::packing::{obstacle, settings};
 
 /// A word, and a sentence where there is more to say.

@@ -1,0 +1,15 @@
+//! INSERT, UPDATE, DELETE and row locks.
+//!
+//! - `insert`: rows go to the heap, or to the rows in memory that become stripes
+//! - `modify`: sends hot rows to heap and cold ones to the files below
+//! - `cold_change`: deletes, updates and locks one cold row, by its proxy
+//! - `cold_chain`: from a tombstone to the row's next version, as heap follows a chain
+//! - `successor_locks`: locks that an updated cold row passes on to its next version
+//! - `bulk_change`: deletes and updates many rows of one stripe by bits
+
+pub mod bulk_change;
+pub mod cold_chain;
+pub mod cold_change;
+pub mod insert;
+pub mod modify;
+pub mod successor_locks;

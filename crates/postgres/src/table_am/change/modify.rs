@@ -1,0 +1,283 @@
+//! UPDATE, DELETE and row locks.
+//!
+//! Hot rows are heap's, cold rows are `cold_change`'s. A hot row that heap calls deleted may have been
+//! packed: then it is changed or locked where it is now, and the caller's TID becomes that one, so that it
+//! goes on with the same row (`moved`).
+
+use pgrx::pg_guard;
+use pgrx::pg_sys::{
+    self, CommandId, ItemPointer, ItemPointerData, LockTupleMode, LockWaitPolicy, Relation, Snapshot,
+    TM_FailureData, TM_Result, TupleTableSlot, uint8,
+};
+
+use super::{cold_change, insert};
+use crate::host::heap_am::{heap_direct, heap_guarded};
+use crate::storage::change::delete_bitmap;
+use crate::storage::file::{metapage, tid};
+use crate::table_am::read::moved;
+
+/// `tuple_delete`: hot rows go straight through.
+pub unsafe extern "C-unwind" fn tuple_delete(
+    rel: Relation,
+    tid: ItemPointer,
+    cid: CommandId,
+    snapshot: Snapshot,
+    crosscheck: Snapshot,
+    wait: bool,
+    failure: *mut TM_FailureData,
+    changing_partition: bool,
+) -> TM_Result::Type {
+    // SAFETY: this frame owns nothing.
+    unsafe {
+        if tid::is_cold(*tid) {
+            return delete_cold(rel, tid, cid, crosscheck, wait, failure, changing_partition);
+        }
+        write_bulk_changes();
+        let result = heap_direct!(tuple_delete(
+            rel,
+            tid,
+            cid,
+            snapshot,
+            crosscheck,
+            wait,
+            failure,
+            changing_partition
+        ));
+        if result != TM_Result::TM_Deleted {
+            return result;
+        }
+        delete_moved(rel, tid, cid, wait, failure, changing_partition)
+    }
+}
+
+/// What is called deleted: the row may be elsewhere, and elsewhere again. Every snapshot saw it when it was
+/// moved, so `crosscheck` does, too.
+#[pg_guard]
+unsafe extern "C-unwind" fn delete_moved(
+    rel: Relation,
+    tid: ItemPointer,
+    cid: CommandId,
+    wait: bool,
+    failure: *mut TM_FailureData,
+    changing_partition: bool,
+) -> TM_Result::Type {
+    // SAFETY: as the server calls it; what heap says of the failure is good until the second attempt.
+    unsafe {
+        while let Some(place) = moved::place(rel, *tid, (*failure).xmax) {
+            *tid = place;
+            let none = std::ptr::null_mut();
+            let result = cold_change::delete(rel, place, cid, none, wait, &mut *failure, changing_partition);
+            if result != TM_Result::TM_Deleted {
+                return result;
+            }
+        }
+        TM_Result::TM_Deleted
+    }
+}
+
+/// Before a hot row is changed or locked, which may wait: nobody may wait while it has stripes to itself.
+unsafe fn write_bulk_changes() {
+    if delete_bitmap::any() {
+        // SAFETY: as the server calls us; no content lock is held.
+        unsafe { write_claims() }
+    }
+}
+
+#[pg_guard]
+unsafe extern "C-unwind" fn write_claims() {
+    // SAFETY: as above.
+    unsafe { delete_bitmap::write_all() }
+}
+
+#[pg_guard]
+unsafe extern "C-unwind" fn delete_cold(
+    rel: Relation,
+    tid: ItemPointer,
+    cid: CommandId,
+    crosscheck: Snapshot,
+    wait: bool,
+    failure: *mut TM_FailureData,
+    changing_partition: bool,
+) -> TM_Result::Type {
+    // SAFETY: as the server calls it.
+    unsafe {
+        let result = cold_change::delete(rel, *tid, cid, crosscheck, wait, &mut *failure, changing_partition);
+        if result != TM_Result::TM_Deleted {
+            return result;
+        }
+        delete_moved(rel, tid, cid, wait, failure, changing_partition)
+    }
+}
+
+/// `tuple_update`.
+#[pg_guard]
+pub unsafe extern "C-unwind" fn tuple_update(
+    rel: Relation,
+    tid: ItemPointer,
+    slot: *mut TupleTableSlot,
+    cid: CommandId,
+    snapshot: Snapshot,
+    crosscheck: Snapshot,
+    wait: bool,
+    failure: *mut TM_FailureData,
+    mode: *mut LockTupleMode::Type,
+    update_indexes: *mut bool,
+) -> TM_Result::Type {
+    // SAFETY: heap's callback with the server's arguments.
+    unsafe {
+        metapage::ensure(rel);
+        let mut result = if tid::is_cold(*tid) {
+            *update_indexes = true;
+            cold_change::update(rel, *tid, slot, cid, crosscheck, wait, &mut *failure, &mut *mode)
+        } else {
+            delete_bitmap::write_all();
+            heap_guarded!(tuple_update(
+                rel,
+                tid,
+                slot,
+                cid,
+                snapshot,
+                crosscheck,
+                wait,
+                failure,
+                mode,
+                update_indexes
+            ))
+        };
+        while result == TM_Result::TM_Deleted
+            && let Some(place) = moved::place(rel, *tid, (*failure).xmax)
+        {
+            *tid = place;
+            *update_indexes = true;
+            let none = std::ptr::null_mut();
+            result = cold_change::update(rel, place, slot, cid, none, wait, &mut *failure, &mut *mode);
+        }
+        // Index insertion follows, which may need the directory. Where heap keeps the new version on the page
+        // none does.
+        if *update_indexes && result == TM_Result::TM_Ok {
+            insert::prepare_for_indexes();
+        }
+        result
+    }
+}
+
+/// `tuple_lock`: hot rows go straight through.
+pub unsafe extern "C-unwind" fn tuple_lock(
+    rel: Relation,
+    tid: ItemPointer,
+    snapshot: Snapshot,
+    slot: *mut TupleTableSlot,
+    cid: CommandId,
+    mode: LockTupleMode::Type,
+    wait: LockWaitPolicy::Type,
+    flags: uint8,
+    failure: *mut TM_FailureData,
+) -> TM_Result::Type {
+    // SAFETY: this frame owns nothing.
+    unsafe {
+        let place = place_of(tid, slot);
+        if tid::is_cold(place) {
+            *tid = place;
+            return lock_cold(rel, tid, snapshot, slot, cid, mode, wait, flags, failure);
+        }
+        write_bulk_changes();
+        // Who does not want to wait for others waits for a mover all the same: it has nothing against the
+        // row.
+        let is_error = wait == LockWaitPolicy::LockWaitError;
+        let policy = if is_error { LockWaitPolicy::LockWaitSkip } else { wait };
+        loop {
+            let result =
+                heap_direct!(tuple_lock(rel, tid, snapshot, slot, cid, mode, policy, flags, failure));
+            match result {
+                TM_Result::TM_Deleted => {
+                    return lock_moved(rel, tid, snapshot, slot, cid, mode, wait, flags, failure);
+                }
+                TM_Result::TM_WouldBlock if awaited_mover(rel, tid, is_error) => {}
+                _ => return result,
+            }
+        }
+    }
+}
+
+/// Waits for the mover that is about to move a row, if that is who keeps others from it. `is_error`: it is an
+/// ERROR if not.
+#[pg_guard]
+unsafe extern "C-unwind" fn awaited_mover(rel: Relation, tid: ItemPointer, is_error: bool) -> bool {
+    // SAFETY: as above.
+    unsafe {
+        let awaited = moved::await_mover(rel, *tid);
+        if !awaited && is_error {
+            cold_change::would_block(rel);
+        }
+        awaited
+    }
+}
+
+/// As `delete_moved`.
+#[pg_guard]
+unsafe extern "C-unwind" fn lock_moved(
+    rel: Relation,
+    tid: ItemPointer,
+    snapshot: Snapshot,
+    slot: *mut TupleTableSlot,
+    cid: CommandId,
+    mode: LockTupleMode::Type,
+    wait: LockWaitPolicy::Type,
+    flags: uint8,
+    failure: *mut TM_FailureData,
+) -> TM_Result::Type {
+    // SAFETY: as there. The TID may be the slot's own.
+    unsafe {
+        let mut at = *tid;
+        let mut result = TM_Result::TM_Deleted;
+        while result == TM_Result::TM_Deleted
+            && let Some(place) = moved::place(rel, at, (*failure).xmax)
+        {
+            at = place;
+            result = cold_change::lock(rel, &mut at, snapshot, slot, cid, mode, wait, flags, &mut *failure);
+        }
+        *tid = at;
+        result
+    }
+}
+
+/// The TID that is meant. Copying a slot loses the TID of a row that is on no page, and the replication
+/// worker goes by such a copy; the tuple in it still knows (see `scan_steps::name_writers`). Heap must not
+/// get an invalid TID: it would take it for a page to be added.
+unsafe fn place_of(tid: ItemPointer, slot: *mut TupleTableSlot) -> ItemPointerData {
+    // SAFETY: a slot whose operations are those of heap's slots begins with a HeapTupleTableSlot.
+    unsafe {
+        if tid::block_of(*tid) != pg_sys::InvalidBlockNumber
+            || !std::ptr::eq((*slot).tts_ops, &raw const pg_sys::TTSOpsBufferHeapTuple)
+        {
+            return *tid;
+        }
+        let tuple = (*slot.cast::<pg_sys::HeapTupleTableSlot>()).tuple;
+        if tuple.is_null() { *tid } else { (*tuple).t_self }
+    }
+}
+
+#[pg_guard]
+unsafe extern "C-unwind" fn lock_cold(
+    rel: Relation,
+    tid: ItemPointer,
+    snapshot: Snapshot,
+    slot: *mut TupleTableSlot,
+    cid: CommandId,
+    mode: LockTupleMode::Type,
+    wait: LockWaitPolicy::Type,
+    flags: uint8,
+    failure: *mut TM_FailureData,
+) -> TM_Result::Type {
+    // SAFETY: as the server calls it.
+    unsafe {
+        // The TID may be the slot's own.
+        let mut at = *tid;
+        let result = cold_change::lock(rel, &mut at, snapshot, slot, cid, mode, wait, flags, &mut *failure);
+        *tid = at;
+        if result != TM_Result::TM_Deleted {
+            return result;
+        }
+        lock_moved(rel, tid, snapshot, slot, cid, mode, wait, flags, failure)
+    }
+}

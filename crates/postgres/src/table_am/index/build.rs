@@ -1,0 +1,312 @@
+//! CREATE INDEX and REINDEX.
+//!
+//! Hot rows go through heap's own builder, one hot span at a time, on a heap-typed twin of the relation (see
+//! `shim`). Cold rows follow, stripe by stripe, of each stripe only the columns that the index reads. Stripes
+//! that are dead but may still be seen by old snapshots are indexed too, and so are such rows of live ones,
+//! as heap does with recently dead rows. In a parallel build both kinds of work come from the shared state of
+//! the scan. A concurrent build reads all spans and stripes under one snapshot: under one each, a row that an
+//! UPDATE moves from span to span would be met twice. A BRIN index gets hot rows only: it summarises ranges
+//! of blocks, and those of cold rows lie beyond block 2^31, to where it would fill its map.
+
+use std::ffi::c_void;
+
+use pgrx::pg_sys::ffi::pg_guard_ffi_boundary;
+use pgrx::pg_sys::{self, BlockNumber, IndexBuildCallback, IndexInfo, Relation, Snapshot, TableScanDesc};
+
+use super::rows::{self, IndexRows};
+use super::shim;
+use crate::compat;
+use crate::host::heap_am::heap_guarded;
+use crate::host::{carried, error, relation};
+use crate::storage::change::row_proxy;
+use crate::storage::directory::age::Age;
+use crate::storage::directory::entries;
+use crate::storage::directory::{self, StripeEntry};
+use crate::storage::file::hot_runs::{self, Span};
+use crate::storage::file::{metapage, tid};
+use crate::table_am::maintain::progress;
+use crate::table_am::read::cold_rows::ColdRows;
+use crate::table_am::read::{own_writes, parallel};
+
+/// `index_build_range_scan`.
+pub unsafe extern "C-unwind" fn index_build_range_scan(
+    rel: Relation,
+    index: Relation,
+    info: *mut IndexInfo,
+    _allow_sync: bool,
+    any_visible: bool,
+    progress: bool,
+    start: BlockNumber,
+    count: BlockNumber,
+    callback: IndexBuildCallback,
+    callback_state: *mut c_void,
+    scan: TableScanDesc,
+) -> f64 {
+    // SAFETY: as the server calls it, with a lock on the table that keeps writers out (or a concurrent build,
+    // under a snapshot of its own).
+    unsafe {
+        carried::guarded(|| {
+            own_writes::flush(rel);
+            directory::prepare();
+            let mut rows = 0.0;
+            // Taken before the spans are: see `hot_runs`.
+            let concurrent = (*info).ii_Concurrent.then(|| match scan.as_ref() {
+                Some(scan) => scan.rs_snapshot,
+                None => pg_sys::RegisterSnapshot(pg_sys::GetTransactionSnapshot()),
+            });
+            let parallel = if scan.is_null() { None } else { parallel::shared((*scan).rs_parallel) };
+            let mut told = Told { is_on: progress, done: 0, parallel };
+            let mut hot = |told: &mut Told, span: Span| {
+                let heap_rel = shim::of(rel);
+                if let Some(snapshot) = concurrent {
+                    rows += build_span(heap_rel, index, info, snapshot, span, callback, callback_state);
+                    told.add(span.blocks());
+                    return;
+                }
+                rows += heap_guarded!(index_build_range_scan(
+                    heap_rel,
+                    index,
+                    info,
+                    false,
+                    any_visible,
+                    // It would tell of the span alone.
+                    false,
+                    span.start,
+                    span.blocks(),
+                    callback,
+                    callback_state,
+                    std::ptr::null_mut(),
+                ));
+                told.add(span.blocks());
+            };
+            match parallel {
+                Some(shared) => {
+                    told.begin(rel, concurrent, shared.hot_blocks());
+                    while let Some(span) = shared.take_hot() {
+                        hot(&mut told, span);
+                    }
+                }
+                None => {
+                    let entries = metapage::storage_id(rel)
+                        .map_or_else(Vec::new, |storage_id| entries::all_versions(storage_id));
+                    let spans = hot_runs::hot_spans(
+                        entries.into_iter().map(|entry| entry.run),
+                        relation::block_count(rel),
+                    );
+                    let whole = start == 0 && count == pg_sys::InvalidBlockNumber;
+                    let spans = if whole {
+                        spans
+                    } else {
+                        hot_runs::clip(&spans, start, start.saturating_add(count).saturating_sub(1))
+                    };
+                    told.begin(rel, concurrent, spans.iter().map(|span| u64::from(span.blocks())).sum());
+                    spans.into_iter().flat_map(hot_runs::pieces).for_each(|span| hot(&mut told, span));
+                    if !whole || (*info).ii_Am == pg_sys::BRIN_AM_OID {
+                        release(concurrent, scan);
+                        return rows;
+                    }
+                }
+            }
+            let stripes = stripes_to_index(rel, concurrent);
+            if let Some((entry, _)) = stripes.first() {
+                let dead = dead_rows(rel, entry.storage_id, concurrent);
+                rows += build_cold(rel, index, info, &stripes, &dead, &mut told, callback, callback_state);
+            }
+            warn_standbys(rel, concurrent);
+            release(concurrent, scan);
+            rows
+        })
+    }
+}
+
+/// What is told of a build.
+struct Told<'a> {
+    /// By this process.
+    is_on: bool,
+    done: u64,
+    parallel: Option<&'a parallel::Shared>,
+}
+
+impl Told<'_> {
+    /// There are so many blocks of hot spans to read, and stripes.
+    unsafe fn begin(&self, rel: Relation, concurrent: Option<Snapshot>, hot: u64) {
+        if self.is_on {
+            // SAFETY: rel is open.
+            let stripes = unsafe { stripes_to_index(rel, concurrent) };
+            let cold: u64 = stripes.iter().map(|(entry, _)| u64::from(entry.run.block_count)).sum();
+            progress::index_build(Some(hot + cold), 0);
+        }
+    }
+
+    /// So many blocks were read.
+    fn add(&mut self, blocks: u32) {
+        self.done = match self.parallel {
+            Some(shared) => shared.add_done(blocks.into()),
+            None => self.done + u64::from(blocks),
+        };
+        if self.is_on {
+            progress::index_build(None, self.done);
+        }
+    }
+}
+
+/// Ends the scan of a parallel build, or lets go of the snapshot of a serial one.
+unsafe fn release(snapshot: Option<Snapshot>, scan: TableScanDesc) {
+    // SAFETY: both are this build's own; a scan's snapshot goes with it.
+    unsafe {
+        if !scan.is_null() {
+            crate::table_am::read::scan::scan_end(scan);
+        } else if let Some(snapshot) = snapshot {
+            pg_sys::UnregisterSnapshot(snapshot);
+        }
+    }
+}
+
+/// Heap's builder for one hot span under `snapshot`.
+#[allow(clippy::too_many_arguments)]
+unsafe fn build_span(
+    heap_rel: Relation,
+    index: Relation,
+    info: *mut IndexInfo,
+    snapshot: Snapshot,
+    span: Span,
+    callback: IndexBuildCallback,
+    callback_state: *mut c_void,
+) -> f64 {
+    // SAFETY: heap_rel is open and heap's. The builder reads under the snapshot of a scan that it is given
+    // and ends the scan; it leaves the scan's limits alone when told that the scan may be synchronised, which
+    // this one is not.
+    unsafe {
+        let scan = pg_guard_ffi_boundary(|| {
+            let scan =
+                pg_sys::table_beginscan_strat(heap_rel, snapshot, 0, std::ptr::null_mut(), true, false);
+            pg_sys::heap_setscanlimits(scan, span.start, span.blocks());
+            scan
+        });
+        heap_guarded!(index_build_range_scan(
+            heap_rel,
+            index,
+            info,
+            true,
+            false,
+            false,
+            0,
+            pg_sys::InvalidBlockNumber,
+            callback,
+            callback_state,
+            scan,
+        ))
+    }
+}
+
+/// The stripes whose rows belong into the index, ordered by first row number, and whether they are live.
+unsafe fn stripes_to_index(rel: Relation, concurrent: Option<Snapshot>) -> Vec<(StripeEntry, bool)> {
+    // SAFETY: rel is open.
+    unsafe {
+        let Some(storage_id) = metapage::storage_id(rel) else { return Vec::new() };
+        let Some(snapshot) = concurrent else {
+            let horizon = pg_sys::GetOldestNonRemovableTransactionId(rel);
+            return entries::not_dead(storage_id, horizon);
+        };
+        directory::visible(storage_id, snapshot).into_iter().map(|entry| (entry, true)).collect()
+    }
+}
+
+/// Ends queries of standbys that see rows where they were before packing moved them, if the index has them
+/// only where they are now. Of rows that somebody has changed heap's builder leaves such versions out as
+/// well, and says nothing.
+unsafe fn warn_standbys(rel: Relation, concurrent: Option<Snapshot>) {
+    // SAFETY: rel is open. A worker's leader does this.
+    unsafe {
+        if pg_sys::ParallelWorkerNumber >= 0 || !relation::needs_wal(rel) {
+            return;
+        }
+        let Some(storage_id) = metapage::storage_id(rel) else { return };
+        let horizon = pg_sys::GetOldestNonRemovableTransactionId(rel);
+        let is_left_out = |entry: &StripeEntry| match concurrent {
+            Some(snapshot) => !pg_sys::XidInMVCCSnapshot(entry.inserter, snapshot),
+            None => Age::of(entry.inserter, horizon) == Age::Everybody,
+        };
+        let left_out = entries::all_versions(storage_id).into_iter().filter(|entry| {
+            entry.moved && entry.inserter != pg_sys::InvalidTransactionId && is_left_out(entry)
+        });
+        let movers = left_out.map(|entry| entry.inserter);
+        let newest =
+            movers.reduce(|one, other| if pg_sys::TransactionIdPrecedes(one, other) { other } else { one });
+        if let Some(newest) = newest {
+            compat::log_conflict_horizon(rel, newest);
+        }
+    }
+}
+
+/// The dead rows, ascending, and whether some snapshot may still see them: then they belong into the index,
+/// too.
+unsafe fn dead_rows(rel: Relation, storage_id: u64, concurrent: Option<Snapshot>) -> Vec<(u64, bool)> {
+    // SAFETY: rel is open.
+    unsafe {
+        if let Some(snapshot) = concurrent {
+            let found = row_proxy::tombstones(rel, storage_id, snapshot, usize::MAX);
+            let mut found = found.unwrap_or_default();
+            return found.among(0..u64::MAX).iter().map(|&row| (row, false)).collect();
+        }
+        let horizon = pg_sys::GetOldestNonRemovableTransactionId(rel);
+        let found = row_proxy::buried(storage_id, horizon).into_iter();
+        found.map(|(row, age)| (row, age != Age::Everybody)).collect()
+    }
+}
+
+#[allow(clippy::too_many_arguments, reason = "the callback's, and what is to be indexed")]
+unsafe fn build_cold(
+    rel: Relation,
+    index: Relation,
+    info: *mut IndexInfo,
+    stripes: &[(StripeEntry, bool)],
+    dead: &[(u64, bool)],
+    told: &mut Told,
+    callback: IndexBuildCallback,
+    callback_state: *mut c_void,
+) -> f64 {
+    // SAFETY: the callback is the index access method's; its ERROR is made to unwind.
+    unsafe {
+        let Some(callback) = callback else { error::internal("index build without a callback") };
+        let mut entries = IndexRows::new(rel, info);
+        let mut cold = ColdRows::new(rel, std::ptr::null_mut());
+        cold.restrict(rows::columns_used(rel, info));
+        let list: Vec<StripeEntry> = stripes.iter().map(|(entry, _)| entry.clone()).collect();
+        let mut rows = 0.0;
+        let mut next = 0;
+        loop {
+            let at = match told.parallel {
+                Some(shared) => shared.take_cold(&list),
+                None => (next < list.len()).then_some(next),
+            };
+            let Some(at) = at else { break };
+            next = at + 1;
+            let (entry, alive) = &stripes[at];
+            for position in 0..entry.row_count {
+                if position % 1024 == 0 {
+                    pgrx::check_for_interrupts!();
+                }
+                let row = entry.first_row + u64::from(position);
+                let alive = match dead.binary_search_by_key(&row, |(row, _)| *row) {
+                    Ok(at) if dead.get(at).is_some_and(|(_, indexed)| *indexed) => false,
+                    Ok(_) => continue,
+                    Err(_) => *alive,
+                };
+                cold.fetch(entry, position, entries.slot);
+                rows += f64::from(u8::from(alive));
+                if !entries.form() {
+                    continue;
+                }
+                let mut tid = tid::cold_tid(row);
+                let (values, nulls) = (entries.values.as_mut_ptr(), entries.nulls.as_mut_ptr());
+                pg_guard_ffi_boundary(|| {
+                    callback(index, &raw mut tid, values, nulls, alive, callback_state);
+                });
+            }
+            told.add(entry.run.block_count);
+        }
+        entries.finish();
+        rows
+    }
+}

@@ -1,0 +1,404 @@
+//! Rows by the entries of an index.
+//!
+//! A unique check calls while it holds the lock of an index page: the answer then comes from the two catalogs
+//! alone, the row's values are not read (protocol point 6). Hot TIDs go straight to heap.
+
+use pgrx::pg_guard;
+use pgrx::pg_sys::{
+    self, IndexFetchHeapData, IndexFetchTableData, ItemPointer, MemoryContext, Relation, Snapshot,
+    TupleTableSlot,
+};
+
+use crate::compat;
+use crate::host::heap_am::{heap_direct, heap_guarded};
+use crate::host::memory;
+use crate::storage::change::delete_bitmap;
+use crate::storage::change::row_proxy::{self, Tombstones};
+use crate::storage::directory::StripeEntry;
+use crate::storage::directory::entries;
+use crate::storage::file::{metapage, tid};
+use crate::table_am::read::cold_fetch::ColdFetch;
+use crate::table_am::read::locate::{Located, holds_page_lock, judges_by_now, locate};
+use crate::table_am::read::{cold_rows, moved, own_writes};
+
+/// Our state of an index scan's fetches; begins with heap's.
+#[repr(C)]
+struct Fetch {
+    heap: IndexFetchHeapData,
+    context: MemoryContext,
+    /// Made with the first cold row, in a context of its own, which ends with the fetch: a statement may
+    /// begin one for each of its rows (ON CONFLICT).
+    cold: *mut Cold,
+    own: MemoryContext,
+}
+
+#[derive(Default)]
+struct Cold {
+    rows: Option<ColdFetch>,
+    known: Known,
+    dead: Dead,
+}
+
+/// Stripes found so far.
+#[derive(Default)]
+struct Known {
+    /// By their rows.
+    stripes: Vec<StripeEntry>,
+    /// The snapshot that sees them.
+    to: Option<Seen>,
+}
+
+/// Which rows are dead.
+#[derive(Default)]
+struct Dead {
+    /// All dead rows, where they are few, and the snapshot they are dead to; None inside: they are many.
+    all: Option<(Seen, Option<Tombstones>)>,
+    /// Rows asked for so far.
+    asked: u32,
+}
+
+/// So many proxies are read at once, to spare the look-ups of single rows.
+const FEW: usize = 64;
+
+/// From so many rows on: a look-up by primary key does without. Looking for all of them costs no more than
+/// for those of one row, where they are few.
+const SEVERAL: u32 = 2;
+
+impl Known {
+    /// The stripe of a row where it was found before.
+    fn find(&self, row: u64, seen: Seen) -> Option<&StripeEntry> {
+        if self.to != Some(seen) {
+            return None;
+        }
+        let after = self.stripes.partition_point(|entry| entry.first_row <= row);
+        self.stripes.get(after.checked_sub(1)?).filter(|entry| entry.covers(row))
+    }
+
+    /// Remembers a stripe that a snapshot sees, whose stripes do not overlap.
+    fn remember(&mut self, entry: &StripeEntry, seen: Seen) {
+        if self.to != Some(seen) {
+            self.stripes.clear();
+            self.to = Some(seen);
+        }
+        let at = self.stripes.partition_point(|known| known.first_row <= entry.first_row);
+        self.stripes.insert(at, entry.clone());
+    }
+}
+
+impl Dead {
+    /// Whether a row of a visible stripe is there for the snapshot.
+    unsafe fn is_there(
+        &mut self,
+        rel: Relation,
+        storage_id: u64,
+        row: u64,
+        snapshot: Snapshot,
+        seen: Option<Seen>,
+    ) -> bool {
+        // SAFETY: rel is open, the snapshot live. What an MVCC snapshot sees of the proxies does not change,
+        // unless an earlier command of this transaction is suspended and goes on (docs/limitations.md).
+        unsafe {
+            let Some(seen) = seen.filter(|_| !compat::is_serializable()) else {
+                return row_proxy::is_there(rel, storage_id, row, snapshot);
+            };
+            self.asked = self.asked.saturating_add(1);
+            if self.asked < SEVERAL {
+                return row_proxy::is_there(rel, storage_id, row, snapshot);
+            }
+            if self.all.as_ref().is_none_or(|(when, _)| *when != seen) {
+                self.all = Some((seen, row_proxy::tombstones(rel, storage_id, snapshot, FEW)));
+            }
+            match &mut self.all {
+                Some((_, Some(few))) => !few.contains(row),
+                _ => row_proxy::is_there(rel, storage_id, row, snapshot),
+            }
+        }
+    }
+}
+
+/// What tells one MVCC snapshot from another.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Seen {
+    snapshot: Snapshot,
+    xmin: u32,
+    xmax: u32,
+    cid: u32,
+}
+
+impl Seen {
+    /// None for snapshots whose answer may change from call to call.
+    unsafe fn of(snapshot: Snapshot) -> Option<Self> {
+        // SAFETY: the snapshot is live for the call.
+        unsafe {
+            ((*snapshot).snapshot_type == pg_sys::SnapshotType::SNAPSHOT_MVCC).then(|| Self {
+                snapshot,
+                xmin: (*snapshot).xmin.into_inner(),
+                xmax: (*snapshot).xmax.into_inner(),
+                cid: (*snapshot).curcid,
+            })
+        }
+    }
+}
+
+/// `index_fetch_begin`.
+#[pg_guard]
+pub unsafe extern "C-unwind" fn index_fetch_begin(rel: Relation) -> *mut IndexFetchTableData {
+    // SAFETY: palloc0'd memory; heap's part is initialised as heap does (no buffer, this relation).
+    unsafe {
+        own_writes::flush(rel);
+        let fetch = pg_sys::palloc0(size_of::<Fetch>()).cast::<Fetch>();
+        (*fetch).heap.xs_base.rel = rel;
+        (*fetch).context = pg_sys::CurrentMemoryContext;
+        fetch.cast()
+    }
+}
+
+/// `index_fetch_tuple`: hot rows go straight through.
+pub unsafe extern "C-unwind" fn index_fetch_tuple(
+    scan: *mut IndexFetchTableData,
+    tid: ItemPointer,
+    snapshot: Snapshot,
+    slot: *mut TupleTableSlot,
+    call_again: *mut bool,
+    all_dead: *mut bool,
+) -> bool {
+    // SAFETY: this frame owns nothing.
+    unsafe {
+        if tid::is_cold(*tid) {
+            return index_fetch_cold(scan, tid, snapshot, slot, call_again, all_dead);
+        }
+        if heap_direct!(index_fetch_tuple(scan, tid, snapshot, slot, call_again, all_dead)) {
+            return moved::is_there((*scan).rel, snapshot, slot);
+        }
+        follows_moves(snapshot) && index_fetch_moved(scan, tid, snapshot, slot)
+    }
+}
+
+/// Whether the caller looks for a row as it is now, wherever it is: a replication worker that is going to
+/// change it, or the check of an exclusion constraint. The page of the index that leads to the row may have
+/// been read before a mover made the entry for its new place, and the row fetched after the mover's end; so
+/// who finds nothing at the old place looks at the new one. Who holds a lock on that page sees both entries.
+#[inline]
+unsafe fn follows_moves(snapshot: Snapshot) -> bool {
+    // SAFETY: the snapshot is live.
+    unsafe { (*snapshot).snapshot_type == pg_sys::SnapshotType::SNAPSHOT_DIRTY && !holds_page_lock() }
+}
+
+/// Fetches a row by the TID of a hot one that has been packed, from where it is now.
+#[inline(never)]
+#[pg_guard]
+unsafe extern "C-unwind" fn index_fetch_moved(
+    scan: *mut IndexFetchTableData,
+    tid: ItemPointer,
+    snapshot: Snapshot,
+    slot: *mut TupleTableSlot,
+) -> bool {
+    // SAFETY: heap's callback, which has just been called for this TID, with a copy of it that it may change;
+    // it gives the versions of the row on the page one by one, in a slot that pins them.
+    unsafe {
+        let rel = (*scan).rel;
+        let Some(storage_id) = metapage::storage_id(rel) else { return false };
+        let any = &raw mut pg_sys::SnapshotAnyData;
+        let (mut at, mut again, mut place) = (*tid, false, None);
+        while heap_guarded!(index_fetch_tuple(
+            scan,
+            &raw mut at,
+            any,
+            slot,
+            &raw mut again,
+            std::ptr::null_mut()
+        )) {
+            let tuple = (*slot.cast::<pg_sys::HeapTupleTableSlot>()).tuple;
+            place = moved::recent_place(storage_id, tuple);
+            if place.is_some() || !again {
+                break;
+            }
+        }
+        pg_sys::ExecClearTuple(slot);
+        place.is_some_and(|mut place| fetch_cold_now(scan, &raw mut place, snapshot, slot))
+    }
+}
+
+/// Fetches a row by a TID that it has, or has had, in a stripe.
+unsafe fn fetch_cold_now(
+    scan: *mut IndexFetchTableData,
+    tid: ItemPointer,
+    snapshot: Snapshot,
+    slot: *mut TupleTableSlot,
+) -> bool {
+    // SAFETY: as `index_fetch_cold`.
+    unsafe {
+        loop {
+            if fetch_cold(scan, tid, snapshot, slot) {
+                return true;
+            }
+            let found = metapage::storage_id((*scan).rel).zip(tid::row_of(*tid));
+            let Some(place) = found.and_then(|(id, row)| moved::next_place(id, row)) else { return false };
+            *tid = place;
+        }
+    }
+}
+
+/// Not inlined: its frame is large, and the callback is called for every row.
+#[inline(never)]
+#[pg_guard]
+unsafe extern "C-unwind" fn index_fetch_cold(
+    scan: *mut IndexFetchTableData,
+    tid: ItemPointer,
+    snapshot: Snapshot,
+    slot: *mut TupleTableSlot,
+    call_again: *mut bool,
+    all_dead: *mut bool,
+) -> bool {
+    // SAFETY: scan was made by index_fetch_begin.
+    unsafe {
+        *call_again = false;
+        if !all_dead.is_null() {
+            *all_dead = false;
+        }
+        if follows_moves(snapshot) {
+            let mut at = *tid;
+            return fetch_cold_now(scan, &raw mut at, snapshot, slot);
+        }
+        fetch_cold(scan, tid, snapshot, slot)
+    }
+}
+
+/// Fetches a row of a stripe, if it is there.
+unsafe fn fetch_cold(
+    scan: *mut IndexFetchTableData,
+    tid: ItemPointer,
+    snapshot: Snapshot,
+    slot: *mut TupleTableSlot,
+) -> bool {
+    // SAFETY: scan was made by index_fetch_begin.
+    unsafe {
+        let rel = (*scan).rel;
+        let Some(row) = tid::row_of(*tid) else { return false };
+        if judges_by_now(snapshot) {
+            if delete_bitmap::any() && is_marked(rel, row) {
+                entries::clear_dirty(snapshot);
+                return false;
+            }
+            if holds_page_lock() {
+                return is_there_now(rel, tid, row, snapshot, slot);
+            }
+        }
+        let fetch = scan.cast::<Fetch>();
+        if (*fetch).cold.is_null() {
+            (*fetch).own = memory::small_context((*fetch).context, c"rows of stripes by index");
+            let before = pg_sys::MemoryContextSwitchTo((*fetch).own);
+            (*fetch).cold = memory::leak_into_current_context(Cold::default());
+            pg_sys::MemoryContextSwitchTo(before);
+        }
+        let Cold { rows, known, dead } = &mut *(*fetch).cold;
+        let seen = Seen::of(snapshot);
+        let located;
+        let entry = match seen.and_then(|seen| known.find(row, seen)) {
+            Some(entry) => entry,
+            None => match locate(rel, row, snapshot, slot) {
+                Located::Stored(entry) => {
+                    if let Some(seen) = seen {
+                        known.remember(&entry, seen);
+                    }
+                    located = entry;
+                    &located
+                }
+                Located::Answered => return true,
+                Located::Nowhere => return false,
+            },
+        };
+        compat::predicate_lock_tid(rel, tid, snapshot, pg_sys::InvalidTransactionId);
+        if !dead.is_there(rel, entry.storage_id, row, snapshot, seen)
+            || !moved::is_cold_there(rel, entry, row, snapshot)
+        {
+            return false;
+        }
+        if wants_presence(snapshot) {
+            cold_rows::store(rel, slot, row, pg_sys::InvalidTransactionId, |_, _| ());
+        } else {
+            let rows = rows.get_or_insert_with(|| ColdFetch::new(rel));
+            match goes_on_with_row(snapshot) {
+                true => rows.fetch_with_header(entry, row, slot),
+                false => rows.fetch(entry, row, slot),
+            }
+            count_fetch(rel);
+        }
+        true
+    }
+}
+
+/// Whether a row that a unique check asks about is there now. The check looks once, so nothing is remembered.
+unsafe fn is_there_now(
+    rel: Relation,
+    tid: ItemPointer,
+    row: u64,
+    snapshot: Snapshot,
+    slot: *mut TupleTableSlot,
+) -> bool {
+    // SAFETY: as `index_fetch_cold`.
+    unsafe {
+        let entry = match locate(rel, row, snapshot, slot) {
+            Located::Stored(entry) => entry,
+            Located::Answered => return true,
+            Located::Nowhere => return false,
+        };
+        compat::predicate_lock_tid(rel, tid, snapshot, pg_sys::InvalidTransactionId);
+        let there = row_proxy::is_there(rel, entry.storage_id, row, snapshot)
+            && moved::is_cold_there(rel, &entry, row, snapshot);
+        if there {
+            cold_rows::store(rel, slot, row, pg_sys::InvalidTransactionId, |_, _| ());
+        }
+        there
+    }
+}
+
+/// `index_fetch_end`. Whoever goes on with the last row has a copy of it (`goes_on_with_row`, or their own).
+pub unsafe extern "C-unwind" fn index_fetch_end(scan: *mut IndexFetchTableData) {
+    // SAFETY: the scan was made by index_fetch_begin; this frame owns nothing.
+    unsafe {
+        let own = (*scan.cast::<Fetch>()).own;
+        heap_direct!(index_fetch_end(scan));
+        if !own.is_null() {
+            end_cold(own);
+        }
+    }
+}
+
+#[inline(never)]
+#[pg_guard]
+unsafe extern "C-unwind" fn end_cold(own: MemoryContext) {
+    // SAFETY: nothing refers to what lives there any more.
+    unsafe { pg_sys::MemoryContextDelete(own) }
+}
+
+/// Whether the caller asks for nothing but whether the row is there: the planner, of the ends of an index.
+unsafe fn wants_presence(snapshot: Snapshot) -> bool {
+    // SAFETY: the snapshot is live.
+    unsafe { (*snapshot).snapshot_type == pg_sys::SnapshotType::SNAPSHOT_NON_VACUUMABLE }
+}
+
+/// Whether the caller ends the fetch before it looks at the row's values: the check of a deferred constraint,
+/// which asks with this snapshot.
+unsafe fn goes_on_with_row(snapshot: Snapshot) -> bool {
+    // SAFETY: the snapshot is live.
+    unsafe { (*snapshot).snapshot_type == pg_sys::SnapshotType::SNAPSHOT_SELF }
+}
+
+/// Whether the running command has just killed the row: the unique check of its new version then asks no
+/// catalog.
+unsafe fn is_marked(rel: Relation, row: u64) -> bool {
+    // SAFETY: rel is open.
+    unsafe { metapage::storage_id(rel).is_some_and(|id| delete_bitmap::marked_by(id, row).is_some()) }
+}
+
+/// Counts a row fetched through an index, as heap does for its rows.
+unsafe fn count_fetch(rel: Relation) {
+    // SAFETY: see scan::count_row.
+    unsafe {
+        let info = (*rel).pgstat_info;
+        if !info.is_null() {
+            (*info).t_counts.t_tuples_fetched += 1;
+        }
+    }
+}

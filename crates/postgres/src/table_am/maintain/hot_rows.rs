@@ -1,0 +1,160 @@
+//! Counts the rows in heap pages.
+//!
+//! Asked by VACUUM, whose own count is of the pages that it has read, and by `health`. Pages that no stripe
+//! has are looked at: all of them, or, where there are many, one at a random place of each of as many parts
+//! as may be read. What a row counts as is what ANALYZE makes of it: one that somebody is just deleting is
+//! live, one that somebody else is just inserting is not. Invariant: exact where all pages are read and
+//! nobody writes.
+
+use std::ops::AddAssign;
+
+use pgrx::pg_sys::{self, BlockNumber, BufferAccessStrategy, HTSV_Result, Relation, TransactionId};
+
+use crate::host::{buffer, heap_tuple, random, relation};
+use crate::storage::directory::entries;
+use crate::storage::file::hot_runs::{self, Span};
+use crate::storage::file::{metapage, tid};
+
+/// LP_NORMAL.
+const NORMAL: u32 = 1;
+
+/// Rows in heap pages.
+#[derive(Debug, Default, Clone, Copy)]
+pub struct HotRows {
+    pub live: f64,
+    /// Of these, those that every snapshot sees and nobody is changing, which can be packed.
+    pub settled: f64,
+    /// Those that are there still, for older snapshots or the next VACUUM.
+    pub dead: f64,
+}
+
+impl AddAssign for HotRows {
+    fn add_assign(&mut self, other: Self) {
+        self.live += other.live;
+        self.settled += other.settled;
+        self.dead += other.dead;
+    }
+}
+
+/// Counts, or estimates from `most` pages.
+pub unsafe fn count(rel: Relation, most: u32, strategy: BufferAccessStrategy) -> HotRows {
+    // SAFETY: rel is open.
+    unsafe {
+        let Some(storage_id) = metapage::storage_id(rel) else { return HotRows::default() };
+        let runs = entries::all_versions(storage_id).into_iter().map(|entry| entry.run);
+        let spans = hot_runs::hot_spans(runs, relation::block_count(rel));
+        let pages: u32 = spans.iter().map(Span::blocks).sum();
+        let oldest_xmin = pg_sys::GetOldestNonRemovableTransactionId(rel);
+        let mut rows = HotRows::default();
+        let mut blocks = Blocks { spans: &spans, before: 0 };
+        let read = pages.min(most.max(1));
+        for part in 0..read {
+            // Looks for interrupts, and sleeps at VACUUM's pace.
+            pg_sys::vacuum_delay_point();
+            // The pages of this part; one, where all are read.
+            let part_of = |part: u32| (u64::from(part) * u64::from(pages) / u64::from(read)) as u32;
+            let (from, to) = (part_of(part), part_of(part + 1));
+            let at = from + random::below(u64::from(to - from)) as u32;
+            if let Some(block) = blocks.nth(at) {
+                rows += on_page(rel, block, oldest_xmin, strategy);
+            }
+        }
+        if read < pages {
+            let factor = f64::from(pages) / f64::from(read);
+            for figure in [&mut rows.live, &mut rows.settled, &mut rows.dead] {
+                *figure = (*figure * factor).round();
+            }
+        }
+        rows
+    }
+}
+
+/// Blocks of some spans, by number. They are asked for in ascending order.
+struct Blocks<'a> {
+    /// Those that may still be asked for.
+    spans: &'a [Span],
+    /// Blocks of the spans before.
+    before: u32,
+}
+
+impl Blocks<'_> {
+    fn nth(&mut self, at: u32) -> Option<BlockNumber> {
+        while let Some((span, rest)) = self.spans.split_first() {
+            let ahead = at - self.before;
+            if ahead < span.blocks() {
+                return Some(span.start + ahead);
+            }
+            self.before += span.blocks();
+            self.spans = rest;
+        }
+        None
+    }
+}
+
+unsafe fn on_page(
+    rel: Relation,
+    block: BlockNumber,
+    oldest_xmin: TransactionId,
+    strategy: BufferAccessStrategy,
+) -> HotRows {
+    // SAFETY: rel is open and has the block; tuples are looked at under pin and shared lock, as the server's
+    // functions ask for.
+    unsafe {
+        let mut rows = HotRows::default();
+        let buf = buffer::read(rel, block, strategy);
+        buffer::lock_shared(buf);
+        let page = buffer::page(buf);
+        let last = if pg_sys::PageIsNew(page) { 0 } else { pg_sys::PageGetMaxOffsetNumber(page) };
+        for offset in 1..=last {
+            let item = pg_sys::PageGetItemId(page, offset);
+            if (*item).lp_flags() != NORMAL {
+                continue;
+            }
+            let header = pg_sys::PageGetItem(page, item).cast::<pg_sys::HeapTupleHeaderData>();
+            let mut tuple = pg_sys::HeapTupleData {
+                t_len: (*item).lp_len(),
+                t_data: header,
+                t_tableOid: (*rel).rd_id,
+                t_self: tid::tid(block, offset),
+            };
+            let own = |xid: TransactionId| pg_sys::TransactionIdIsCurrentTransactionId(xid);
+            match pg_sys::HeapTupleSatisfiesVacuum(&raw mut tuple, oldest_xmin, buf) {
+                HTSV_Result::HEAPTUPLE_LIVE => {
+                    rows.live += 1.0;
+                    rows.settled += f64::from(u8::from(is_settled(header, oldest_xmin)));
+                }
+                HTSV_Result::HEAPTUPLE_RECENTLY_DEAD | HTSV_Result::HEAPTUPLE_DEAD => rows.dead += 1.0,
+                HTSV_Result::HEAPTUPLE_INSERT_IN_PROGRESS if own((*header).t_choice.t_heap.t_xmin) => {
+                    rows.live += 1.0;
+                }
+                HTSV_Result::HEAPTUPLE_DELETE_IN_PROGRESS if own(heap_tuple::updater(header)) => {
+                    rows.dead += 1.0;
+                }
+                HTSV_Result::HEAPTUPLE_DELETE_IN_PROGRESS => rows.live += 1.0,
+                _ => {}
+            }
+        }
+        buffer::unlock_release(buf);
+        rows
+    }
+}
+
+/// Whether every snapshot sees a live row.
+unsafe fn is_settled(header: pg_sys::HeapTupleHeader, oldest_xmin: TransactionId) -> bool {
+    // SAFETY: the tuple's page is locked; xids of live rows can be compared.
+    unsafe { heap_tuple::inserter(header).is_none_or(|by| pg_sys::TransactionIdPrecedes(by, oldest_xmin)) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Blocks, Span};
+
+    #[test]
+    fn blocks_are_numbered_over_all_spans() {
+        let spans = [(1, 3), (7, 8), (8, 8), (20, 22)].map(|(start, end)| Span { start, end });
+        let mut blocks = Blocks { spans: &spans, before: 0 };
+        let found: Vec<_> = (0..6).map(|at| blocks.nth(at)).collect();
+        assert_eq!(found, [Some(1), Some(2), Some(7), Some(20), Some(21), None]);
+        assert_eq!(Blocks { spans: &spans, before: 0 }.nth(4), Some(21));
+    }
+}

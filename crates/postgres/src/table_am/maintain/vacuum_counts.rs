@@ -1,0 +1,259 @@
+//! How many rows there are after VACUUM, in `pg_class` and in the server's statistics.
+//!
+//! Called by `vacuum`. Heap's own vacuum knows nothing of rows in stripes, and guesses those in pages that it
+//! has not read from the row count before, which is of all rows. So rows of stripes are counted in the
+//! directory, without dead ones, and hot rows in their pages (`hot_rows`). What counts as dead is what a
+//! later VACUUM has something to do for: a row of a stripe does not any more once its index entries are gone,
+//! though it stays until the stripe is rewritten. Invariant: a table that never had a row number has heap's
+//! figures.
+
+use pgrx::pg_sys::{self, BlockNumber, BufferAccessStrategy, Oid, Relation, TransactionId};
+
+use super::hot_rows;
+use crate::compat;
+use crate::host::relation;
+use crate::storage::change::row_proxy::{self, DeadToAll, Tombstones};
+use crate::storage::directory::StripeEntry;
+use crate::storage::directory::entries;
+use crate::storage::file::metapage;
+
+/// Heap pages that are read to count their rows.
+const PAGES: u32 = 8192;
+
+/// Rows in stripes.
+#[derive(Default)]
+pub struct ColdCount {
+    pub live: f64,
+    /// Dead, not before a given transaction.
+    pub dead: f64,
+}
+
+/// Counts the rows of some stripes, given those that are dead.
+pub unsafe fn cold(
+    storage_id: u64,
+    stripes: &[StripeEntry],
+    tombstones: &mut Tombstones,
+    before: TransactionId,
+) -> ColdCount {
+    // SAFETY: catalog look-ups.
+    let done = unsafe { DeadToAll::of(storage_id, before) };
+    let mut count = ColdCount::default();
+    for entry in stripes {
+        let dead = tombstones.among(entry.first_row..entry.end_row());
+        count.live += f64::from(entry.row_count) - dead.len() as f64;
+        count.dead += dead.iter().filter(|&&row| !done.contains(row)).count() as f64;
+    }
+    count
+}
+
+/// All rows in stripes that are committed, or our own, dead ones included.
+pub unsafe fn cold_row_count(rel: Relation) -> f64 {
+    // SAFETY: rel is open.
+    unsafe {
+        let Some(storage_id) = metapage::storage_id(rel) else { return 0.0 };
+        entries::row_count(storage_id, &raw mut pg_sys::SnapshotSelfData)
+    }
+}
+
+/// What `pg_class` said before, and what is known since.
+pub(super) struct Counts {
+    before: Figures,
+    /// What heap's vacuum made of them: hot rows only.
+    heap: Figures,
+    indexes: Vec<IndexCounts>,
+    /// Entries of indexes that were counted when they were swept.
+    entries: Vec<(Oid, f64)>,
+}
+
+struct IndexCounts {
+    index: Oid,
+    before: Figures,
+    heap: Figures,
+}
+
+impl Counts {
+    /// Before heap's vacuum.
+    pub unsafe fn before(rel: Relation) -> Self {
+        // SAFETY: rel is open.
+        let indexes = unsafe { relation::indexes(rel) }.into_iter();
+        let known = indexes.map(|index| {
+            // SAFETY: a catalog look-up.
+            let before = unsafe { Figures::of(index) };
+            IndexCounts { index, before, heap: before }
+        });
+        // SAFETY: a catalog look-up; rel is open.
+        let before = unsafe { Figures::of((*rel).rd_id) };
+        Self { before, heap: before, indexes: known.collect(), entries: Vec::new() }
+    }
+
+    /// Right after heap's vacuum: takes back its figures, which queries see at once and in which rows of
+    /// stripes are missing. What is left to do can take long, or be cancelled.
+    pub unsafe fn take_back(&mut self, rel: Relation) {
+        // SAFETY: rel is open, its indexes are not dropped while it is locked; the server's own in-place
+        // update.
+        unsafe {
+            pg_sys::CommandCounterIncrement();
+            self.heap = Figures::of((*rel).rd_id);
+            for counts in &mut self.indexes {
+                counts.heap = Figures::of(counts.index);
+            }
+            if !has_row_numbers(rel) {
+                return;
+            }
+            self.before.write(rel);
+            for counts in self.indexes.iter().filter(|counts| counts.heap.rows != counts.before.rows) {
+                let open = pg_sys::index_open(counts.index, pg_sys::RowExclusiveLock as i32);
+                counts.before.write(open);
+                pg_sys::index_close(open, pg_sys::NoLock as i32);
+            }
+        }
+    }
+
+    /// The indexes' access methods have counted what is left.
+    pub fn swept(&mut self, index: Oid, entries: f64, is_estimate: bool) {
+        if !is_estimate {
+            self.entries.push((index, entries));
+        }
+    }
+
+    /// Writes what is there now; `cut`: the file is shorter than heap's vacuum has left it.
+    pub unsafe fn correct(&self, rel: Relation, cut: bool, strategy: BufferAccessStrategy) {
+        // SAFETY: catalog look-ups and the server's own in-place update.
+        unsafe {
+            let Some(storage_id) = metapage::storage_id(rel) else { return };
+            if !has_row_numbers(rel) && !cut {
+                return;
+            }
+            pg_sys::CommandCounterIncrement();
+            let hot = hot_rows::count(rel, PAGES, strategy);
+            let now = &raw mut pg_sys::SnapshotSelfData;
+            let stripes = entries::visible(storage_id, now);
+            let mut tombstones = row_proxy::tombstones(rel, storage_id, now, usize::MAX).unwrap_or_default();
+            let oldest_xmin = pg_sys::GetOldestNonRemovableTransactionId(rel);
+            let cold = cold(storage_id, &stripes, &mut tombstones, oldest_xmin);
+            let rows = hot.live + cold.live;
+            set_counts(rel, rows);
+            for counts in &self.indexes {
+                self.correct_index(counts, rows);
+            }
+            compat::set_row_counts(rel, rows as i64, (hot.dead + cold.dead) as i64);
+        }
+    }
+
+    /// An index of all rows has as many entries. A partial one has what was counted, else what heap's vacuum
+    /// says, which is at most the number of rows that it knows of: where that may have cut the figure off, it
+    /// is the one before.
+    unsafe fn correct_index(&self, counts: &IndexCounts, rows: f64) {
+        let (index, before, known) = (counts.index, counts.before.rows, counts.heap.rows);
+        // SAFETY: as `correct`; the index is not dropped while its table is locked.
+        unsafe {
+            let open = pg_sys::index_open(index, pg_sys::RowExclusiveLock as i32);
+            let entries = if pg_sys::RelationGetIndexPredicate(open).is_null() {
+                rows
+            } else if let Some(&(_, counted)) = self.entries.iter().find(|(of, _)| *of == index) {
+                counted.min(rows)
+            } else if known < self.heap.rows.max(0.0) {
+                known
+            } else {
+                known.max(before).min(rows)
+            };
+            if Figures::of(index).rows != entries && (known >= 0.0 || entries > 0.0) {
+                set_counts(open, entries);
+            }
+            pg_sys::index_close(open, pg_sys::NoLock as i32);
+        }
+    }
+}
+
+/// While it lives, heap's vacuum is told that there were no rows, so that it guesses none in pages that it
+/// does not read.
+pub(super) struct Hidden {
+    rel: Relation,
+    rows: f32,
+}
+
+impl Hidden {
+    /// Hides the rows of a table that has, or had, rows in stripes.
+    pub unsafe fn of(rel: Relation) -> Self {
+        // SAFETY: rel is open; this is the relation cache's copy.
+        unsafe {
+            let form = (*rel).rd_rel;
+            let rows = (*form).reltuples;
+            if rows > 0.0 && has_row_numbers(rel) {
+                (*form).reltuples = 0.0;
+            }
+            Self { rel, rows }
+        }
+    }
+}
+
+impl Drop for Hidden {
+    fn drop(&mut self) {
+        // SAFETY: the relation is open, also while an ERROR unwinds.
+        unsafe { (*(*self.rel).rd_rel).reltuples = self.rows }
+    }
+}
+
+/// Whether the table has, or had, rows in stripes.
+unsafe fn has_row_numbers(rel: Relation) -> bool {
+    // SAFETY: rel is open.
+    unsafe { metapage::read(rel).is_some_and(|(_, next_row)| next_row > 0) }
+}
+
+/// What `pg_class` says of a relation's size.
+#[derive(Clone, Copy)]
+struct Figures {
+    pages: BlockNumber,
+    /// `reltuples`: negative where nobody has counted.
+    rows: f64,
+    /// All-visible pages.
+    visible: BlockNumber,
+}
+
+impl Figures {
+    const NONE: Self = Self { pages: 0, rows: 0.0, visible: 0 };
+
+    unsafe fn of(relation: Oid) -> Self {
+        // SAFETY: a catalog look-up.
+        unsafe {
+            let tuple = pg_sys::SearchSysCache1(pg_sys::SysCacheIdentifier::RELOID as i32, relation.into());
+            if tuple.is_null() {
+                return Self::NONE;
+            }
+            let form = pg_sys::GETSTRUCT(tuple).cast::<pg_sys::FormData_pg_class>();
+            let as_count = |pages: i32| BlockNumber::try_from(pages).unwrap_or(0);
+            let (pages, visible) = (as_count((*form).relpages), as_count((*form).relallvisible));
+            let figures = Self { pages, rows: f64::from((*form).reltuples), visible };
+            pg_sys::ReleaseSysCache(tuple);
+            figures
+        }
+    }
+
+    /// Writes them in place, and leaves the relation's horizons alone.
+    unsafe fn write(self, rel: Relation) {
+        let (no_xid, no_multi) = (pg_sys::InvalidTransactionId, pg_sys::MultiXactId::from(0u32));
+        let untold = std::ptr::null_mut();
+        let Self { pages, rows, visible } = self;
+        // SAFETY: rel is open, and locked so that nobody else writes this.
+        unsafe {
+            let is_index = (*(*rel).rd_rel).relkind == pg_sys::RELKIND_INDEX as std::ffi::c_char;
+            let has_index = !is_index && !relation::indexes(rel).is_empty();
+            pg_sys::vac_update_relstats(
+                rel, pages, rows, visible, has_index, no_xid, no_multi, untold, untold, false,
+            );
+        }
+    }
+}
+
+/// Writes to pg_class in place how many rows and pages a relation has.
+pub unsafe fn set_counts(rel: Relation, rows: f64) {
+    // SAFETY: rel is open, and locked so that nobody else writes this.
+    unsafe {
+        let pages = relation::block_count(rel);
+        let mut visible: BlockNumber = 0;
+        if (*(*rel).rd_rel).relkind != pg_sys::RELKIND_INDEX as std::ffi::c_char {
+            pg_sys::visibilitymap_count(rel, &raw mut visible, std::ptr::null_mut());
+        }
+        Figures { pages, rows, visible: visible.min(pages) }.write(rel);
+    }
+}

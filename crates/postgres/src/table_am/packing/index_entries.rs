@@ -1,0 +1,146 @@
+//! Index entries of packed rows.
+//!
+//! Every index that takes insertions gets an entry for the row's new TID, without a unique check: the row has
+//! passed it, under its old one. The old entries leave by ordinary vacuum. Invariant: nothing here waits for
+//! another transaction.
+
+use pgrx::pg_sys::{self, IndexInfo, ItemPointerData, MemoryContext, Relation, TupleTableSlot};
+
+use crate::host::relation;
+use crate::table_am::index::rows::IndexRows;
+
+struct Index {
+    rel: Relation,
+    info: *mut IndexInfo,
+    rows: IndexRows,
+}
+
+/// Which indexes of a table.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Which {
+    All,
+    /// Those that are asked whether a key is there.
+    Unique,
+    /// The others.
+    Plain,
+}
+
+impl Which {
+    unsafe fn is_meant(self, index: Relation) -> bool {
+        // SAFETY: the index is open.
+        let (unique, method) = unsafe { ((*(*index).rd_index).indisunique, (*(*index).rd_rel).relam) };
+        // A BRIN index has nothing of cold rows.
+        method != pg_sys::BRIN_AM_OID && (self == Self::All || unique == (self == Self::Unique))
+    }
+}
+
+/// The indexes of a table, open for insertion.
+pub(super) struct Entries {
+    rel: Relation,
+    indexes: Vec<Index>,
+    /// What one row takes.
+    context: MemoryContext,
+}
+
+impl Entries {
+    /// Opens the indexes, for rows that come in `slot`.
+    pub unsafe fn new(rel: Relation, which: Which, slot: *mut TupleTableSlot) -> Self {
+        // SAFETY: rel is open with ShareUpdateExclusiveLock, so its indexes stay.
+        unsafe {
+            let open = |index: Relation| {
+                let info = pg_sys::BuildIndexInfo(index);
+                Index { rel: index, info, rows: IndexRows::of_slot(slot, info) }
+            };
+            let context = pg_sys::AllocSetContextCreateInternal(
+                pg_sys::CurrentMemoryContext,
+                c"colonnade packed row".as_ptr(),
+                0,
+                8 * 1024,
+                8 * 1024 * 1024,
+            );
+            let (meant, others): (Vec<_>, Vec<_>) = relation::open_indexes(rel, pg_sys::RowExclusiveLock)
+                .into_iter()
+                .partition(|&index| which.is_meant(index));
+            others.into_iter().for_each(|index| pg_sys::index_close(index, pg_sys::NoLock as i32));
+            let indexes = meant.into_iter().map(open).collect();
+            Self { rel, indexes, context }
+        }
+    }
+
+    /// Whether there is nothing to do.
+    pub const fn is_empty(&self) -> bool {
+        self.indexes.is_empty()
+    }
+
+    /// Makes the entries of the row in the slot, which is going to be at `place`.
+    pub unsafe fn add(&mut self, mut place: ItemPointerData) {
+        // SAFETY: the slot holds the row.
+        unsafe {
+            let before = pg_sys::MemoryContextSwitchTo(self.context);
+            for index in &mut self.indexes {
+                if !(*index.info).ii_ReadyForInserts || !index.rows.form() {
+                    continue;
+                }
+                pg_sys::index_insert(
+                    index.rel,
+                    index.rows.values.as_mut_ptr(),
+                    index.rows.nulls.as_mut_ptr(),
+                    &raw mut place,
+                    self.rel,
+                    pg_sys::IndexUniqueCheck::UNIQUE_CHECK_NO,
+                    false,
+                    index.info,
+                );
+            }
+            pg_sys::MemoryContextSwitchTo(before);
+            pg_sys::MemoryContextReset(self.context);
+        }
+    }
+
+    /// Whether functions or conditions of the owner's, which may fail, decide what the entries are.
+    pub unsafe fn may_fail(&self) -> bool {
+        // SAFETY: the indexes are open.
+        self.indexes.iter().any(|index| unsafe {
+            !(*index.info).ii_Expressions.is_null() || !(*index.info).ii_Predicate.is_null()
+        })
+    }
+
+    /// Computes the entries of the row in the slot.
+    pub unsafe fn compute(&mut self) {
+        // SAFETY: the slot holds the row.
+        unsafe {
+            let before = pg_sys::MemoryContextSwitchTo(self.context);
+            for index in &mut self.indexes {
+                index.rows.form();
+            }
+            pg_sys::MemoryContextSwitchTo(before);
+            pg_sys::MemoryContextReset(self.context);
+        }
+    }
+
+    /// Closes the indexes; their locks stay.
+    pub unsafe fn finish(self) {
+        // SAFETY: opened by `new`.
+        unsafe {
+            for index in self.indexes {
+                index.rows.release();
+                pg_sys::index_close(index.rel, pg_sys::NoLock as i32);
+            }
+            pg_sys::MemoryContextDelete(self.context);
+        }
+    }
+}
+
+/// How many unique indexes the table has.
+pub(super) unsafe fn unique_indexes(rel: Relation) -> usize {
+    // SAFETY: rel is open.
+    unsafe { relation::count_indexes(rel, |index| index.indisunique) }
+}
+
+/// Whether the table has an exclusion constraint. Its check is a scan of the index that holds no page: it
+/// could look for the new entry before it is made, and at the old row after it is gone. (A unique index is
+/// checked under the lock of its page.)
+pub(super) unsafe fn has_exclusion(rel: Relation) -> bool {
+    // SAFETY: rel is open.
+    unsafe { relation::count_indexes(rel, |index| index.indisexclusion) > 0 }
+}

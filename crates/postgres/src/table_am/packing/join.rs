@@ -1,0 +1,267 @@
+//! One batch of merging: some stripes into as few full ones, or one into one that is sorted, or some into
+//! ones that do not overlap, sorted by the table's option, without their dead rows.
+//!
+//! The new stripes are written first, while others read and change the old ones. Then the old ones are taken
+//! from all others, those that are to be had at once (protocol point 3): a row that has died meanwhile, or
+//! whose stripe could not be had, is buried in its new stripe. What is left gets its entries in unique
+//! indexes and is noted as moved, and the new stripes enter the directory with the same command as the old
+//! ones leave it. So writers wait only for these last steps, and go on at the new place. (Those made earlier
+//! would have every UPDATE of such a row wait for the mover at the unique check, and keep the stripe from it;
+//! other indexes have theirs by then.) A stripe of which nothing is left alive is just taken out. Invariants:
+//! nothing here waits for another transaction; of a stripe that leaves the directory every row is dead, or
+//! moved.
+
+use pgrx::pg_sys::{self, CommandId, ItemPointerData, Relation};
+
+use super::index_entries::Which;
+use super::order::sorted;
+use super::relocate::{enter, write};
+use super::rows::Rows;
+use super::statistics::{self, Sum};
+use super::stripes::{self, Chosen};
+use super::{Step, arrival_order, obstacle, overlapping, settings, stop_after, unsorted};
+use crate::compat;
+use crate::host::{relation, table_counts};
+use crate::options;
+use crate::storage::change::row_proxy::Tombstones;
+use crate::storage::change::{delete_bitmap, gone_rows, row_move, stripe_lock};
+use crate::storage::directory;
+use crate::storage::directory::StripeEntry;
+use crate::storage::directory::age::Age;
+use crate::storage::file::{metapage, tid};
+use crate::storage::space::free;
+
+/// Tries to get hold of a stripe that somebody is at work on, and the microseconds between two of them:
+/// writers of single rows are soon done.
+const TRIES: usize = 10;
+const PAUSE: std::ffi::c_long = 2000;
+
+/// What the new stripes are better in.
+#[derive(Clone, Copy)]
+enum Aim {
+    /// They are fewer, or have no dead rows.
+    Fewer,
+    /// Each is sorted.
+    Sorted,
+    /// They do not overlap.
+    Apart,
+}
+
+/// Joins stripes that it is worth while to, `fewest` small ones at least, or sorts one, or some over each
+/// other where so many overlap; returns how many of their rows it has been through.
+pub(super) unsafe fn batch(rel: Relation, fewest: usize) -> usize {
+    // SAFETY: rel is open with ShareUpdateExclusiveLock, in a transaction with an active snapshot.
+    unsafe {
+        let Some(storage_id) = metapage::storage_id(rel) else { return 0 };
+        let options = options::table_options(rel);
+        let oldest_xmin = pg_sys::GetOldestNonRemovableTransactionId(rel);
+        row_move::forget(storage_id, oldest_xmin);
+        gone_rows::forget(rel);
+        let limit = options.stripe_row_limit.max(1);
+        let mut chosen = stripes::choose(rel, storage_id, limit, fewest, oldest_xmin);
+        let mut keys = options.orderby;
+        let mut aim = Aim::Fewer;
+        if chosen.is_empty() && !keys.is_empty() {
+            aim = Aim::Sorted;
+            chosen.extend(unsorted::choose(rel, storage_id, &keys, oldest_xmin));
+            if let Some(Chosen { entry, .. }) = chosen.first()
+                && unsorted::is_in_order(rel, entry, &keys)
+            {
+                let command = pg_sys::GetCurrentCommandId(true);
+                return if unsorted::mark(rel, entry, &keys, command) { entry.row_count as usize } else { 0 };
+            }
+        }
+        if chosen.is_empty() && !keys.is_empty() {
+            aim = Aim::Apart;
+            // All that do, where a user has asked for it.
+            let fewest = if fewest == 1 { fewest } else { settings::stripes() };
+            chosen = overlapping::choose(rel, storage_id, &keys, limit, fewest, oldest_xmin);
+        }
+        if chosen.is_empty() {
+            return 0;
+        }
+        statistics::tell(&format!("joining {} stripes of {}", chosen.len(), relation::quoted_name(rel)));
+        stop_after(Step::Chosen);
+        let mut source = Rows::new(rel, chosen.iter().map(|stripe| &stripe.entry));
+        let live = live_rows(rel, storage_id, &chosen);
+        if keys.is_empty() {
+            let samples: Vec<_> = live.iter().map(|rows| arrival_order::spread(rows, live.len())).collect();
+            let samples: Vec<_> = samples.iter().map(Vec::as_slice).collect();
+            keys.extend(arrival_order::key(rel, &mut source, &samples));
+        }
+        let rows = sorted(rel, &mut source, &keys, live.concat());
+        // See `relocate`.
+        enter(rel, &mut source, Which::All, rows.iter().map(|&at| (at, None)));
+        let command = pg_sys::GetCurrentCommandId(true);
+        directory::prepare();
+        let mut written = Vec::new();
+        let mut rest = &rows[..];
+        while !rest.is_empty() {
+            let part = rest.get(..limit as usize).unwrap_or(rest);
+            let entry = write(rel, &mut source, part, &keys, command);
+            rest = rest.get(entry.row_count as usize..).unwrap_or_default();
+            written.push(entry);
+        }
+        let is_better = match aim {
+            Aim::Sorted => true,
+            Aim::Apart => overlapping::are_in_order(rel, &written, &keys),
+            // The estimate of their bytes may have been wrong.
+            Aim::Fewer => written.len() < chosen.len() || chosen.iter().any(Chosen::is_worn),
+        };
+        if !is_better {
+            // Nothing changes, or the next batch would do the same.
+            return give_back(rel, &written);
+        }
+        let numbers = written.iter().flat_map(|entry| entry.first_row..entry.end_row());
+        enter(
+            rel,
+            &mut source,
+            Which::Plain,
+            rows.iter().zip(numbers).map(|(&at, number)| (at, Some(number))),
+        );
+        stop_after(Step::Written);
+        let count = replace(rel, storage_id, &chosen, &mut source, &rows, &written, command);
+        stop_after(Step::Deleted);
+        count
+    }
+}
+
+/// Takes out the stripes of which every row is dead; returns how many there are. Where there is none it has
+/// written nothing.
+pub(super) unsafe fn take_out_dead(rel: Relation) -> usize {
+    // SAFETY: as `batch`.
+    unsafe {
+        let Some(storage_id) = metapage::storage_id(rel) else { return 0 };
+        let oldest_xmin = pg_sys::GetOldestNonRemovableTransactionId(rel);
+        gone_rows::forget(rel);
+        let mut chosen = stripes::seen_by_all(rel, storage_id, oldest_xmin);
+        chosen.retain(Chosen::is_dead);
+        if !chosen.is_empty() {
+            row_move::forget(storage_id, oldest_xmin);
+            let mut source = Rows::new(rel, []);
+            let command = pg_sys::GetCurrentCommandId(true);
+            directory::prepare();
+            replace(rel, storage_id, &chosen, &mut source, &[], &[], command);
+        }
+        chosen.len()
+    }
+}
+
+/// The rows of some stripes that are not dead by now, those of each.
+unsafe fn live_rows(rel: Relation, storage_id: u64, stripes: &[Chosen]) -> Vec<Vec<ItemPointerData>> {
+    // SAFETY: rel is open.
+    let mut tombstones = unsafe { Tombstones::of_scan(rel, storage_id, &raw mut pg_sys::SnapshotSelfData) };
+    let mut live_of = |entry: &StripeEntry| {
+        let dead = tombstones.among(entry.first_row..entry.end_row());
+        let live = (entry.first_row..entry.end_row()).filter(|row| dead.binary_search(row).is_err());
+        live.map(tid::cold_tid).collect()
+    };
+    stripes.iter().map(|stripe| live_of(&stripe.entry)).collect()
+}
+
+/// Excludes all others from some stripes, to the end of the transaction; which of them were to be had, in the
+/// order given.
+unsafe fn exclude(rel: Relation, stripes: &[Chosen]) -> Vec<bool> {
+    let mut had = vec![false; stripes.len()];
+    // SAFETY: rel is open. It sleeps for a time that does not depend on others.
+    unsafe {
+        for pause in (0..TRIES).map(|at| at > 0) {
+            if had.iter().all(|&had| had) {
+                break;
+            }
+            if pause {
+                pg_sys::pg_usleep(PAUSE);
+            }
+            for (had, stripe) in had.iter_mut().zip(stripes) {
+                *had = *had || stripe_lock::exclude(rel, &stripe.entry).is_some();
+            }
+        }
+    }
+    had
+}
+
+/// Counts what `replace` has done.
+unsafe fn count(rel: Relation, gone: &[&Chosen], written: &[StripeEntry], moved: usize) {
+    let stripes = gone.len() as u64;
+    let done = if written.is_empty() {
+        vec![(Sum::StripesTakenOut, stripes)]
+    } else {
+        vec![
+            (Sum::RowsRewritten, moved as u64),
+            (Sum::StripesReplaced, stripes),
+            (Sum::StripesRewritten, written.len() as u64),
+            (Sum::RewrittenBytesBefore, gone.iter().map(|stripe| stripe.entry.byte_length).sum()),
+            (Sum::RewrittenBytesAfter, written.iter().map(|entry| entry.byte_length).sum()),
+        ]
+    };
+    // SAFETY: rel is open.
+    unsafe { statistics::count(rel, &done) }
+}
+
+/// Frees the pages of stripes that are not to be. They are this transaction's, and nobody has heard of them.
+unsafe fn give_back(rel: Relation, written: &[StripeEntry]) -> usize {
+    // SAFETY: rel is open with ShareUpdateExclusiveLock.
+    unsafe {
+        for entry in written {
+            free::give_back(rel, entry);
+        }
+    }
+    0
+}
+
+/// Puts the stripes written, of rows that were at `rows`, into the place of those chosen, as far as these can
+/// be had; returns how many rows of theirs that concerns.
+unsafe fn replace(
+    rel: Relation,
+    storage_id: u64,
+    chosen: &[Chosen],
+    source: &mut Rows,
+    rows: &[ItemPointerData],
+    written: &[StripeEntry],
+    command: CommandId,
+) -> usize {
+    // SAFETY: rel is open; who has locked or changed a row of an excluded stripe has ended.
+    unsafe {
+        let had = exclude(rel, chosen);
+        let gone: Vec<&Chosen> =
+            chosen.iter().zip(had).filter_map(|(stripe, had)| had.then_some(stripe)).collect();
+        if gone.is_empty() {
+            return give_back(rel, written);
+        }
+        let mut tombstones = Tombstones::of_scan(rel, storage_id, &raw mut pg_sys::SnapshotSelfData);
+        // One stripe after the other, as `rows` go to and fro between them; ascending, as they are.
+        let mut dead: Vec<u64> = Vec::new();
+        for Chosen { entry, .. } in &gone {
+            dead.extend(tombstones.among(entry.first_row..entry.end_row()));
+        }
+        let is_left = |at: ItemPointerData| {
+            tid::row_of(at).is_some_and(|row| {
+                let after = gone.partition_point(|stripe| stripe.entry.first_row <= row);
+                after.checked_sub(1).is_some_and(|at| gone[at].entry.covers(row))
+                    && dead.binary_search(&row).is_err()
+            })
+        };
+        let numbers = written.iter().flat_map(|entry| entry.first_row..entry.end_row());
+        let (mut moves, mut stale) = (Vec::new(), Vec::new());
+        for (&at, number) in rows.iter().zip(numbers) {
+            if is_left(at) { moves.push((at, number)) } else { stale.push(number) }
+        }
+        enter(rel, source, Which::Unique, moves.iter().map(|&(at, number)| (at, Some(number))));
+        obstacle::refuse_if_decoded(rel);
+        let moved = moves.len();
+        row_move::record(storage_id, moves, command);
+        for entry in written {
+            // Each stripe's own: what is noted of its rows goes when it goes (`gone_rows`).
+            let of_it: Vec<u64> = stale.iter().copied().filter(|&row| entry.covers(row)).collect();
+            delete_bitmap::bury(storage_id, &of_it, command);
+            directory::complete(entry, command, Age::New);
+        }
+        directory::remove(storage_id, gone.iter().map(|stripe| stripe.place).collect());
+        // After the old stripes are gone: see `moved::lives_on`.
+        compat::transfer_predicate_locks(rel);
+        // What VACUUM has to do: take the entries of their old numbers away.
+        table_counts::add_dead(rel, moved);
+        count(rel, &gone, written, moved);
+        gone.iter().map(|stripe| stripe.entry.row_count as usize).sum()
+    }
+}

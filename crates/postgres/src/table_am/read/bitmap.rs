@@ -1,0 +1,135 @@
+//! Bitmap scans.
+//!
+//! A bitmap names blocks; those from 2^31 on stand for up to 256 cold rows each. Hot blocks are heap's. The
+//! node asks to prefetch the blocks of its bitmap, which virtual ones cannot be: `hooks` turns that off. The
+//! wanted rows of a cold block that are in one chunk are loaded together.
+
+use std::ops::Range;
+
+use pgrx::pg_guard;
+use pgrx::pg_sys::{self, TBMIterateResult, TableScanDesc, TupleTableSlot};
+
+use super::cold_fetch::ColdFetch;
+use super::moved;
+use super::scan::{self, Scan};
+use crate::compat;
+use crate::host::heap_am::{heap_direct, heap_guarded};
+use crate::storage::change::row_proxy;
+use crate::storage::file::tid;
+
+/// What a bitmap scan keeps between calls.
+#[derive(Default)]
+pub struct State {
+    /// Position in the scan's stripes and row within the stripe.
+    rows: Vec<(usize, u32)>,
+    next: usize,
+    /// Those that are loaded.
+    loaded: Range<usize>,
+    /// For blocks whose rows are taken as they are, and for those for which the condition is looked at again.
+    fetch: [Option<Box<ColdFetch>>; 2],
+}
+
+/// `scan_bitmap_next_block`.
+#[pg_guard]
+pub unsafe extern "C-unwind" fn next_block(scan: TableScanDesc, result: *mut TBMIterateResult) -> bool {
+    // SAFETY: the scan is ours; the result has as many offsets as it says.
+    unsafe {
+        let ours = scan.cast::<Scan>();
+        let block = (*result).blockno;
+        (*ours).bitmap_cold = block >= tid::COLD_BASE;
+        if !(*ours).bitmap_cold {
+            // A parallel bitmap scan gets its snapshot on the outer scan only.
+            (*(*ours).heap).rs_snapshot = (*scan).rs_snapshot;
+            return heap_guarded!(scan_bitmap_next_block((*ours).heap, result));
+        }
+        scan::survey(ours);
+        let state = Scan::state(ours);
+        state.bitmap.rows.clear();
+        state.bitmap.next = 0;
+        state.bitmap.loaded = 0..0;
+        let offsets: Vec<u16> = match usize::try_from((*result).ntuples) {
+            Ok(count) => (*result).offsets.as_slice(count).to_vec(),
+            // Lossy: every row of the block, to be rechecked above.
+            Err(_) => (1..=tid::ROWS_PER_BLOCK as u16).collect(),
+        };
+        let snapshot = (*scan).rs_snapshot;
+        let serializable = compat::serializable_reads((*scan).rs_rd, snapshot);
+        for offset in offsets {
+            let mut place = tid::tid(block, offset);
+            let Some(row) = tid::row_of(place) else { continue };
+            let after = state.stripes.partition_point(|entry| entry.first_row <= row);
+            if let Some(at) = after.checked_sub(1)
+                && state.stripes[at].covers(row)
+                && let Ok(position) = u32::try_from(row - state.stripes[at].first_row)
+            {
+                let there = if serializable {
+                    let inserter = pg_sys::InvalidTransactionId;
+                    compat::predicate_lock_tid((*scan).rs_rd, &raw mut place, snapshot, inserter);
+                    row_proxy::is_there((*scan).rs_rd, state.stripes[at].storage_id, row, snapshot)
+                        && moved::is_cold_there((*scan).rs_rd, &state.stripes[at], row, snapshot)
+                } else {
+                    !state.tombstones.contains(row)
+                };
+                if there {
+                    state.bitmap.rows.push((at, position));
+                }
+            }
+        }
+        !state.bitmap.rows.is_empty()
+    }
+}
+
+/// `scan_bitmap_next_tuple`: hot rows go straight through.
+pub unsafe extern "C-unwind" fn next_tuple(
+    scan: TableScanDesc,
+    result: *mut TBMIterateResult,
+    slot: *mut TupleTableSlot,
+) -> bool {
+    // SAFETY: the scan is ours; this frame owns nothing.
+    unsafe {
+        let ours = scan.cast::<Scan>();
+        if !(*ours).bitmap_cold {
+            while heap_direct!(scan_bitmap_next_tuple((*ours).heap, result, slot)) {
+                if moved::is_there((*scan).rs_rd, (*scan).rs_snapshot, slot) {
+                    return true;
+                }
+            }
+            return false;
+        }
+        next_cold_tuple(scan, result, slot)
+    }
+}
+
+/// Not inlined: see `scan::scan_getnextslot_slow`.
+#[inline(never)]
+#[pg_guard]
+unsafe extern "C-unwind" fn next_cold_tuple(
+    scan: TableScanDesc,
+    result: *mut TBMIterateResult,
+    slot: *mut TupleTableSlot,
+) -> bool {
+    // SAFETY: as above.
+    unsafe {
+        let ours = scan.cast::<Scan>();
+        let state = Scan::state(ours);
+        let bitmap = &mut state.bitmap;
+        let Some(&(stripe, _)) = bitmap.rows.get(bitmap.next) else { return false };
+        let rel = (*scan).rs_rd;
+        let recheck = (*result).recheck;
+        let fetch = bitmap.fetch[usize::from(recheck)].get_or_insert_with(|| {
+            Box::new(if recheck { ColdFetch::new(rel) } else { ColdFetch::without_recheck(rel) })
+        });
+        if !bitmap.loaded.contains(&bitmap.next) {
+            let Some(entry) = state.stripes.get(stripe) else { return false };
+            let rest = bitmap.rows.get(bitmap.next..).unwrap_or_default();
+            let rest: Vec<u32> =
+                rest.iter().take_while(|(at, _)| *at == stripe).map(|&(_, row)| row).collect();
+            let together = fetch.load(entry, &rest, slot);
+            bitmap.loaded = bitmap.next..bitmap.next + together;
+        }
+        fetch.show(bitmap.next - bitmap.loaded.start, slot);
+        bitmap.next += 1;
+        scan::count_row(rel);
+        true
+    }
+}

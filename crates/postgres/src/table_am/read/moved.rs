@@ -1,0 +1,326 @@
+//! Rows that have been moved, as those see them who come by their old TIDs (protocol point 4).
+//!
+//! A mover deletes a hot tuple, or takes a stripe out of the directory, and commits a stripe that has the
+//! same rows; `storage::row_move` says where. Two things follow for transactions whose snapshot does not see
+//! the mover. Who changes or locks a row by its old TID does so at its new place (`modify` asks [`place`]):
+//! the row is the same, so that is no conflict at any isolation level. And who reads it by its old TID, as
+//! the snapshot says, must be told what has become of it since (`is_there`, asked for every hot row,
+//! `is_cold_there` and `dead_elsewhere` for rows of stripes): that this transaction itself has changed it,
+//! or, at SERIALIZABLE, that another one has. A row may have been moved on from its new place. Only rows that
+//! every snapshot saw are moved, so their inserters are of no interest, and no chain of versions that
+//! somebody follows ends in a moved row, but for those that begin with it. Invariant: the answers for rows
+//! that nobody has moved are heap's.
+
+use std::ops::Range;
+
+use pgrx::pg_guard;
+use pgrx::pg_sys::{
+    self, Buffer, HeapTupleData, ItemPointerData, Relation, Snapshot, SnapshotType, TransactionId,
+    TupleTableSlot,
+};
+
+use crate::compat;
+use crate::host::buffer;
+use crate::host::heap_tuple::deleter;
+use crate::storage::change::row_proxy::Tombstones;
+use crate::storage::change::{row_move, row_proxy};
+use crate::storage::directory::StripeEntry;
+use crate::storage::directory::{self, entries};
+use crate::storage::file::{metapage, tid};
+
+/// The new TID of the row that `mover` has deleted at `old`; None where that was an ordinary deletion.
+pub unsafe fn place(rel: Relation, old: ItemPointerData, mover: TransactionId) -> Option<ItemPointerData> {
+    // SAFETY: rel is open.
+    unsafe { row_move::find(metapage::storage_id(rel)?, mover, old) }
+}
+
+/// The place after this one, of a row of a stripe that was replaced, or is about to be.
+pub unsafe fn next_place(storage_id: u64, row: u64) -> Option<ItemPointerData> {
+    let place = tid::cold_tid(row);
+    // SAFETY: catalog look-ups.
+    unsafe {
+        let mut movers = entries::replacers(storage_id, row).into_iter();
+        movers.find_map(|mover| row_move::find(storage_id, mover, place))
+    }
+}
+
+/// Where a hot tuple's row is that was packed a moment ago: the mover had not ended when the active snapshot
+/// was taken. Of an older move whoever reads an index under that snapshot has met the new entry.
+pub unsafe fn recent_place(storage_id: u64, tuple: *mut HeapTupleData) -> Option<ItemPointerData> {
+    // SAFETY: the tuple is pinned by its slot.
+    unsafe {
+        let by = deleter((*tuple).t_data)?;
+        let is_recent =
+            !pg_sys::ActiveSnapshotSet() || pg_sys::XidInMVCCSnapshot(by, pg_sys::GetActiveSnapshot());
+        if !is_recent || pg_sys::TransactionIdIsInProgress(by) || !pg_sys::TransactionIdDidCommit(by) {
+            return None;
+        }
+        row_move::find(storage_id, by, (*tuple).t_self)
+    }
+}
+
+/// Who has moved a row of a stripe that is not there any more; None where nobody has, because the row was
+/// dead.
+pub unsafe fn mover_of(storage_id: u64, row: u64) -> Option<TransactionId> {
+    let place = tid::cold_tid(row);
+    // SAFETY: as above.
+    unsafe {
+        let mut movers = entries::replacers(storage_id, row).into_iter();
+        movers.find(|&mover| row_move::find(storage_id, mover, place).is_some())
+    }
+}
+
+/// `place`, for a TID that `snapshot` does not see because of its mover.
+pub(super) unsafe fn place_for(
+    rel: Relation,
+    old: ItemPointerData,
+    snapshot: Snapshot,
+) -> Option<ItemPointerData> {
+    // SAFETY: rel is open.
+    unsafe {
+        let storage_id = metapage::storage_id(rel)?;
+        let (seen, place) = if let Some(row) = tid::row_of(old) {
+            let place = next_place(storage_id, row)?;
+            (directory::find(storage_id, row, snapshot).is_some_and(|entry| !entry.reserved_only), place)
+        } else {
+            let (seen, by) =
+                look(rel, old, |tuple, pin| pg_sys::HeapTupleSatisfiesVisibility(tuple, snapshot, pin))?;
+            (seen, row_move::find(storage_id, by?, old)?)
+        };
+        // Seen here, and gone there: this transaction has changed it at its new place.
+        (!seen || !lives_on(rel, storage_id, place, snapshot, false)).then_some(place)
+    }
+}
+
+/// Whether a row is there for a snapshot at a place that the snapshot does not know, and at those after it.
+unsafe fn lives_on(
+    rel: Relation,
+    storage_id: u64,
+    mut place: ItemPointerData,
+    snapshot: Snapshot,
+    serializable: bool,
+) -> bool {
+    // SAFETY: rel is open, the snapshot live. A serializable reader's lock comes before it looks where the
+    // row is: the next mover finds the lock, or the reader the mover.
+    unsafe {
+        while let Some(row) = tid::row_of(place) {
+            if serializable {
+                let inserter = pg_sys::InvalidTransactionId;
+                compat::predicate_lock_tid(rel, &raw mut place, snapshot, inserter);
+            }
+            if !row_proxy::is_there(rel, storage_id, row, snapshot) {
+                return false;
+            }
+            let Some(next) = next_place(storage_id, row) else { return true };
+            place = next;
+        }
+        true
+    }
+}
+
+/// Whether what has become of moved rows since matters to a snapshot: nobody but the own transaction can have
+/// changed what it sees, unless it is serializable.
+unsafe fn may_matter(rel: Relation, snapshot: Snapshot) -> bool {
+    // SAFETY: the snapshot is null or live.
+    unsafe {
+        !snapshot.is_null()
+            && (*snapshot).snapshot_type == SnapshotType::SNAPSHOT_MVCC
+            && (pg_sys::GetTopTransactionIdIfAny() != pg_sys::InvalidTransactionId
+                || compat::serializable_reads(rel, snapshot))
+    }
+}
+
+/// Whether a row of a stripe that a snapshot sees, where it is not dead, is there wherever it is now. A
+/// serializable reader has its predicate lock.
+pub unsafe fn is_cold_there(rel: Relation, entry: &StripeEntry, row: u64, snapshot: Snapshot) -> bool {
+    // SAFETY: rel is open, the snapshot live.
+    unsafe {
+        let serializable = compat::serializable_reads(rel, snapshot);
+        let replaced = entry.replaced_by != pg_sys::InvalidTransactionId;
+        if !(serializable || replaced) || !may_matter(rel, snapshot) {
+            return true;
+        }
+        // The stripe may have been replaced since it was looked up, and what was found out about it then is
+        // of no use to a serializable reader.
+        let place = next_place(entry.storage_id, row);
+        place.is_none_or(|place| lives_on(rel, entry.storage_id, place, snapshot, serializable))
+    }
+}
+
+/// The rows, ascending, of stripes that a scan's snapshot sees and that died at other places. A serializable
+/// reader has its predicate lock on the table.
+pub(super) unsafe fn dead_elsewhere(rel: Relation, stripes: &[StripeEntry], snapshot: Snapshot) -> Vec<u64> {
+    let mut dead = Vec::new();
+    // SAFETY: rel is open, the snapshot null or live.
+    unsafe {
+        for entry in stripes.iter().filter(|entry| entry.replaced_by != pg_sys::InvalidTransactionId) {
+            if !may_matter(rel, snapshot) {
+                break;
+            }
+            // Old and new numbers of rows that are on their way.
+            let mut moved = Vec::new();
+            let rows = entry.first_row..entry.end_row();
+            each_move(entry.storage_id, rows, |old, new| moved.push((old, new)));
+            while !moved.is_empty() {
+                pgrx::check_for_interrupts!();
+                moved.sort_unstable_by_key(|&(_, new)| new);
+                let mut tombstones = Tombstones::of_scan(rel, entry.storage_id, snapshot);
+                moved.retain(|&(old, new)| {
+                    let is_dead = tombstones.contains(new);
+                    if is_dead {
+                        dead.push(old);
+                    }
+                    !is_dead
+                });
+                moved = moved_on(entry.storage_id, &moved);
+            }
+        }
+    }
+    dead.sort_unstable();
+    dead
+}
+
+/// Calls `with` for each of the rows of a stripe that were moved, and for where it is now.
+unsafe fn each_move(storage_id: u64, rows: Range<u64>, mut with: impl FnMut(u64, u64)) {
+    // SAFETY: catalog look-ups.
+    unsafe {
+        for mover in entries::replacers(storage_id, rows.start) {
+            row_move::each_cold(storage_id, mover, rows.clone(), &mut with);
+        }
+    }
+}
+
+/// The next places of rows, given where they are, in that order; without those that are not moved again.
+unsafe fn moved_on(storage_id: u64, rows: &[(u64, u64)]) -> Vec<(u64, u64)> {
+    let mut next = Vec::new();
+    let mut rest = rows;
+    // SAFETY: catalog look-ups.
+    unsafe {
+        while let Some(&(_, first)) = rest.first() {
+            let any = &raw mut pg_sys::SnapshotAnyData;
+            let Some(entry) = directory::find(storage_id, first, any) else {
+                rest = &rest[1..];
+                continue;
+            };
+            let (here, later) = rest.split_at(rest.partition_point(|(_, row)| *row < entry.end_row()).max(1));
+            rest = later;
+            let span = entry.first_row..entry.end_row();
+            each_move(storage_id, span, |from, to| {
+                if let Ok(at) = here.binary_search_by_key(&from, |&(_, row)| row)
+                    && let Some(&(old, _)) = here.get(at)
+                {
+                    next.push((old, to));
+                }
+            });
+        }
+    }
+    next
+}
+
+/// Waits for the end of the mover that is at work on a hot row; false: nobody is, or somebody else.
+pub unsafe fn await_mover(rel: Relation, mut at: ItemPointerData) -> bool {
+    // SAFETY: rel is open; nothing is pinned or locked while this waits.
+    unsafe {
+        let by = look(rel, at, |_, _| ()).and_then(|((), by)| by);
+        let Some((by, storage_id)) = by.zip(metapage::storage_id(rel)) else { return false };
+        let is_mover = pg_sys::TransactionIdIsInProgress(by)
+            && !pg_sys::TransactionIdIsCurrentTransactionId(by)
+            && row_move::is_mover(storage_id, by);
+        if is_mover {
+            pg_sys::XactLockTableWait(by, rel, &raw mut at, pg_sys::XLTW_Oper::XLTW_Lock);
+        }
+        is_mover
+    }
+}
+
+/// Asks something about a hot tuple, alive or not, while its page is locked, and who has changed it; None
+/// where there is none.
+unsafe fn look<T>(
+    rel: Relation,
+    at: ItemPointerData,
+    ask: impl FnOnce(*mut HeapTupleData, Buffer) -> T,
+) -> Option<(T, Option<TransactionId>)> {
+    // SAFETY: rel is open; the pin is given up before anything else is asked.
+    unsafe {
+        let mut tuple = HeapTupleData { t_self: at, ..HeapTupleData::default() };
+        let mut pin: Buffer = 0;
+        let any = &raw mut pg_sys::SnapshotAnyData;
+        if !pg_sys::heap_fetch(rel, any, &raw mut tuple, &raw mut pin, false) {
+            return None;
+        }
+        buffer::lock_shared(pin);
+        let answer = ask(&raw mut tuple, pin);
+        let by = deleter(tuple.t_data);
+        buffer::unlock(pin);
+        pg_sys::ReleaseBuffer(pin);
+        Some((answer, by))
+    }
+}
+
+/// Whether a hot row that heap's callback has found for a snapshot is there for it. The slot is of the
+/// table's own kind.
+#[inline]
+pub unsafe fn is_there(rel: Relation, snapshot: Snapshot, slot: *mut TupleTableSlot) -> bool {
+    // SAFETY: slots of heap tables are heap slots, and this one holds a tuple. Nothing here owns anything.
+    unsafe {
+        let tuple = (*slot.cast::<pg_sys::HeapTupleTableSlot>()).tuple;
+        let none = (pg_sys::HEAP_XMAX_INVALID | pg_sys::HEAP_XMAX_LOCK_ONLY) as u16;
+        (*(*tuple).t_data).t_infomask & none != 0 || is_there_now(rel, snapshot, tuple)
+    }
+}
+
+/// `is_there` for a row that somebody has changed whom the snapshot does not see.
+#[cold]
+#[inline(never)]
+#[pg_guard]
+unsafe extern "C-unwind" fn is_there_now(
+    rel: Relation,
+    snapshot: Snapshot,
+    tuple: *mut HeapTupleData,
+) -> bool {
+    // SAFETY: the tuple is pinned by its slot.
+    unsafe {
+        if !may_matter(rel, snapshot) {
+            return true;
+        }
+        let Some(by) = deleter((*tuple).t_data) else { return true };
+        if pg_sys::TransactionIdIsCurrentTransactionId(by) {
+            return true;
+        }
+        let Some(storage_id) = metapage::storage_id(rel) else { return true };
+        let place = row_move::find(storage_id, by, (*tuple).t_self);
+        let serializable = compat::serializable_reads(rel, snapshot);
+        place.is_none_or(|place| lives_on(rel, storage_id, place, snapshot, serializable))
+    }
+}
+
+/// Whether rows of a stripe that `inserter` has put into the directory are older than every snapshot that
+/// does not see the stripe.
+pub unsafe fn is_old(storage_id: u64, inserter: TransactionId) -> bool {
+    // SAFETY: a catalog look-up.
+    unsafe { row_move::is_mover(storage_id, inserter) }
+}
+
+/// `is_old` of the stripe that has this row, whoever sees it.
+pub(super) unsafe fn is_old_row(storage_id: u64, row: u64) -> bool {
+    // SAFETY: as above.
+    unsafe { old_stripe(storage_id, row).is_some() }
+}
+
+/// The stripe of a row that a mover has moved there and a snapshot does not see: who has locked the row
+/// since, for a cursor's FOR UPDATE, knows it by that place.
+pub(super) unsafe fn unseen(rel: Relation, row: u64) -> Option<StripeEntry> {
+    // SAFETY: rel is open.
+    unsafe {
+        let entry = old_stripe(metapage::storage_id(rel)?, row)?;
+        pg_sys::TransactionIdDidCommit(entry.inserter).then_some(entry)
+    }
+}
+
+unsafe fn old_stripe(storage_id: u64, row: u64) -> Option<StripeEntry> {
+    // SAFETY: as above.
+    unsafe {
+        directory::find(storage_id, row, &raw mut pg_sys::SnapshotAnyData)
+            .filter(|entry| !entry.reserved_only && is_old(storage_id, entry.inserter))
+    }
+}

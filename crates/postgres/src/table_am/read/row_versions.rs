@@ -1,0 +1,105 @@
+//! Versions of cold rows that a statement asks for by TID, one after the other.
+//!
+//! An UPDATE fetches the old version of each row that it changes, a locking clause each row that it locks,
+//! and neither has a scan to keep a fetcher in; nor do its AFTER triggers, which get each row once more. So
+//! one fetcher is kept here for as long as the same query asks for rows of the same table in the same slot,
+//! and finds runs of rows as a scan's would. Invariant: what is kept is used only by the query (told from
+//! others by its command id), the relation and the slot that it was made for, and dropped with the
+//! transaction.
+
+use std::cell::RefCell;
+use std::ffi::c_void;
+
+use pgrx::pg_guard;
+use pgrx::pg_sys::{
+    self, CmdType, CommandId, QueryDesc, Relation, SubTransactionId, SubXactEvent, TupleDesc, TupleTableSlot,
+    XactEvent,
+};
+
+use super::cold_fetch::ColdFetch;
+use crate::storage::directory::StripeEntry;
+use crate::storage::pending_rows;
+
+/// What a fetcher is good for.
+#[derive(PartialEq, Eq)]
+struct Purpose {
+    transaction: u32,
+    command: CommandId,
+    query: *mut QueryDesc,
+    rel: Relation,
+    slot: *mut TupleTableSlot,
+    desc: TupleDesc,
+}
+
+thread_local! {
+    static KEPT: RefCell<Option<(Purpose, ColdFetch)>> = const { RefCell::new(None) };
+}
+
+/// Registers the callback that drops the fetcher.
+///
+/// # Safety
+/// Once, from `_PG_init`.
+pub unsafe fn register() {
+    // SAFETY: a plain registration.
+    unsafe {
+        pg_sys::RegisterXactCallback(Some(transaction_event), std::ptr::null_mut());
+        pg_sys::RegisterSubXactCallback(Some(subtransaction_event), std::ptr::null_mut());
+    }
+}
+
+/// A rollback to a savepoint gives no command id back nor takes a new one: the next statement may have that
+/// of the one that failed.
+#[pg_guard]
+unsafe extern "C-unwind" fn subtransaction_event(
+    event: SubXactEvent::Type,
+    _own: SubTransactionId,
+    _parent: SubTransactionId,
+    _arg: *mut c_void,
+) {
+    if event == SubXactEvent::SUBXACT_EVENT_ABORT_SUB {
+        drop(KEPT.take());
+    }
+}
+
+#[pg_guard]
+unsafe extern "C-unwind" fn transaction_event(event: XactEvent::Type, _arg: *mut c_void) {
+    let over = [XactEvent::XACT_EVENT_COMMIT, XactEvent::XACT_EVENT_PREPARE, XactEvent::XACT_EVENT_ABORT];
+    if over.contains(&event) {
+        drop(KEPT.take());
+    }
+}
+
+/// Stores a row of a stripe into the slot, with a tuple header (see `ColdFetch::fetch_with_header`).
+pub unsafe fn fetch(rel: Relation, entry: &StripeEntry, row: u64, slot: *mut TupleTableSlot) {
+    // SAFETY: rel is open, the slot one of its; outside such a query there is nothing that tells when it
+    // ends.
+    unsafe {
+        let query = pending_rows::running_query().filter(|&query| has_own_command(query));
+        let Some(query) = query else {
+            ColdFetch::new(rel).fetch_with_header(entry, row, slot);
+            return;
+        };
+        let purpose = Purpose {
+            transaction: (*pg_sys::MyProc).lxid,
+            command: (*(*query).estate).es_output_cid,
+            query,
+            rel,
+            slot,
+            desc: (*slot).tts_tupleDescriptor,
+        };
+        // Taken out while it works: an ERROR drops it.
+        let kept = KEPT.take().filter(|(of, _)| *of == purpose);
+        let (purpose, mut rows) = kept.unwrap_or_else(|| (purpose, ColdFetch::new(rel)));
+        rows.fetch_with_header(entry, row, slot);
+        KEPT.set(Some((purpose, rows)));
+    }
+}
+
+/// Whether the query has used up a command id, so that no other one in the transaction has the same.
+unsafe fn has_own_command(query: *mut QueryDesc) -> bool {
+    // SAFETY: the query runs.
+    unsafe {
+        let locks = !(*(*query).plannedstmt).rowMarks.is_null();
+        !(*query).estate.is_null() && (locks || (*query).operation != CmdType::CMD_SELECT)
+    }
+}

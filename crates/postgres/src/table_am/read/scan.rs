@@ -1,0 +1,369 @@
+//! Scans of the whole table, forwards, backwards, by TID range, and the parts of a parallel one.
+//!
+//! A scan is a list of segments in a fixed order: the hot spans by block, then the visible stripes by row
+//! number. Hot segments are read by one inner heap scan with limits. Going backwards walks the same list from
+//! the other end. A parallel scan takes its segments from shared state instead, forwards only. `scan_steps`
+//! finds the next row; the thin callback at the end hands hot rows through without any of this. A
+//! SnapshotDirty judges by now: each of its steps looks for the next stripe anew.
+//! Invariant: `Scan` begins with the server's descriptor; what it owns on Rust's heap belongs to the memory
+//! context that the scan was made in.
+
+use std::ffi::c_int;
+
+use pgrx::pg_guard;
+use pgrx::pg_sys::{
+    self, HeapScanDescData, ItemPointer, ParallelTableScanDesc, Relation, ScanDirection, ScanKeyData,
+    Snapshot, TableScanDesc, TableScanDescData, TupleTableSlot, uint32,
+};
+
+use super::cold_rows::ColdRows;
+use super::scan_steps::{self, Position, Range, at_of, next};
+use super::{moved, own_writes};
+use crate::host::heap_am::{heap_direct, heap_guarded};
+use crate::host::{error, memory};
+use crate::storage::change::row_proxy::Tombstones;
+use crate::storage::directory::StripeEntry;
+use crate::storage::directory::entries;
+use crate::storage::file::hot_runs::{self, Span};
+use crate::storage::file::tid;
+
+const TEMP_SNAPSHOT: u32 = pg_sys::ScanOptions::SO_TEMP_SNAPSHOT;
+const SEQUENTIAL: u32 = pg_sys::ScanOptions::SO_TYPE_SEQSCAN;
+const ALLOW_SYNC: u32 = pg_sys::ScanOptions::SO_ALLOW_SYNC;
+
+/// Our scan descriptor.
+#[repr(C)]
+pub struct Scan {
+    /// What generic code sees.
+    pub base: TableScanDescData,
+    /// The inner heap scan over `base.rs_rd`, always serial.
+    pub heap: TableScanDesc,
+    /// The direction in which the inner scan may be asked on for the next hot row; anything else means "go
+    /// the long way".
+    pub(super) hot_direction: ScanDirection::Type,
+    /// A bitmap scan stands on a block of cold rows.
+    pub bitmap_cold: bool,
+    /// Everything else.
+    pub state: *mut State,
+}
+
+/// What a scan owns on Rust's heap.
+pub struct State {
+    /// Hot segments; filled at the first row.
+    pub spans: Vec<Span>,
+    /// Cold segments; filled at the first row.
+    pub stripes: Vec<StripeEntry>,
+    /// Rows of them that are dead to the scan's snapshot.
+    pub tombstones: Tombstones,
+    surveyed: bool,
+    pub(super) position: Position,
+    pub(super) range: Option<Range>,
+    /// Only hot rows are wanted: the vectorised scan reads the stripes itself.
+    hot_only: bool,
+    /// Who is at work on the stripe that the scan stands in, where the snapshot asks for that.
+    pub(super) writers: Option<scan_steps::Writers>,
+    /// The cursor over cold rows, made when the first one is reached.
+    cold: Option<Box<ColdRows>>,
+    /// State of the other kinds of scans, in their own files.
+    pub sample: super::sample::State,
+    pub bitmap: super::bitmap::State,
+    pub analyze: super::analyze::State,
+}
+
+impl State {
+    /// Whether the stripes are left to the caller.
+    pub(super) fn is_hot_only(&self) -> bool {
+        self.hot_only
+    }
+}
+
+impl Scan {
+    /// The owned state.
+    pub unsafe fn state<'a>(scan: *mut Scan) -> &'a mut State {
+        // SAFETY: made by scan_begin, dropped with the memory context; callbacks of one scan never overlap.
+        unsafe { &mut *(*scan).state }
+    }
+}
+
+/// Starts a scan; also for code of ours that reads the table through this file.
+pub unsafe fn begin(
+    rel: Relation,
+    snapshot: Snapshot,
+    nkeys: c_int,
+    key: *mut ScanKeyData,
+    pscan: ParallelTableScanDesc,
+    flags: u32,
+) -> *mut Scan {
+    // SAFETY: palloc0 gives zeroed memory of the right size and alignment; the inner scan pins the relation.
+    unsafe {
+        if nkeys > 0 {
+            error::internal("scans of colcompress tables take no scan keys");
+        }
+        own_writes::flush(rel);
+        let scan = pg_sys::palloc0(size_of::<Scan>()).cast::<Scan>();
+        (*scan).base.rs_rd = rel;
+        (*scan).base.rs_snapshot = snapshot;
+        (*scan).base.rs_flags = flags;
+        (*scan).base.rs_parallel = pscan;
+        let inner = flags & !(TEMP_SNAPSHOT | ALLOW_SYNC);
+        (*scan).heap = heap_guarded!(scan_begin(rel, snapshot, nkeys, key, std::ptr::null_mut(), inner));
+        // Counted as one scan by now: entering a hot segment is not another one.
+        (*(*scan).heap).rs_flags &= !SEQUENTIAL;
+        (*scan).hot_direction = ScanDirection::NoMovementScanDirection;
+        (*scan).state = memory::leak_into_current_context(State {
+            spans: Vec::new(),
+            stripes: Vec::new(),
+            tombstones: Tombstones::default(),
+            surveyed: false,
+            position: Position::Start,
+            range: None,
+            hot_only: false,
+            writers: None,
+            cold: None,
+            sample: Default::default(),
+            bitmap: Default::default(),
+            analyze: Default::default(),
+        });
+        scan
+    }
+}
+
+/// Leaves the stripes to the caller: the scan returns hot rows only. Before the first row.
+pub unsafe fn hot_only(scan: TableScanDesc) {
+    // SAFETY: scan is one of ours.
+    unsafe { Scan::state(scan.cast()).hot_only = true }
+}
+
+/// Surveys the table and leaves the stripes, and which of their rows are dead, to the caller: from here on
+/// the scan returns hot rows only. Before the first row.
+pub unsafe fn take_stripes(scan: *mut Scan) -> (Vec<StripeEntry>, Tombstones) {
+    // SAFETY: scan is one of ours.
+    unsafe {
+        survey_with(scan, true);
+        let state = Scan::state(scan);
+        state.hot_only = true;
+        (std::mem::take(&mut state.stripes), std::mem::take(&mut state.tombstones))
+    }
+}
+
+/// `scan_begin`.
+#[pg_guard]
+pub unsafe extern "C-unwind" fn scan_begin(
+    rel: Relation,
+    snapshot: Snapshot,
+    nkeys: c_int,
+    key: *mut ScanKeyData,
+    pscan: ParallelTableScanDesc,
+    flags: uint32,
+) -> TableScanDesc {
+    // SAFETY: as the server calls it.
+    unsafe { begin(rel, snapshot, nkeys, key, pscan, flags).cast() }
+}
+
+/// `scan_end`.
+#[pg_guard]
+pub unsafe extern "C-unwind" fn scan_end(scan: TableScanDesc) {
+    // SAFETY: the boxed state is emptied here and its shell freed with the memory context.
+    unsafe {
+        let ours = scan.cast::<Scan>();
+        release(Scan::state(ours));
+        heap_guarded!(scan_end((*ours).heap));
+        if (*scan).rs_flags & TEMP_SNAPSHOT != 0 {
+            pg_sys::UnregisterSnapshot((*scan).rs_snapshot);
+        }
+        pg_sys::pfree(ours.cast());
+    }
+}
+
+fn release(state: &mut State) {
+    state.spans = Vec::new();
+    state.stripes = Vec::new();
+    state.tombstones = Tombstones::default();
+    state.surveyed = false;
+    state.position = Position::Start;
+    state.cold = None;
+    state.sample = Default::default();
+    state.bitmap = Default::default();
+    state.analyze = Default::default();
+}
+
+/// `scan_rescan`.
+#[pg_guard]
+pub unsafe extern "C-unwind" fn scan_rescan(
+    scan: TableScanDesc,
+    key: *mut ScanKeyData,
+    set_params: bool,
+    allow_strategy: bool,
+    _allow_sync: bool,
+    allow_pagemode: bool,
+) {
+    // SAFETY: as scan_begin.
+    unsafe {
+        let ours = scan.cast::<Scan>();
+        own_writes::flush((*scan).rs_rd);
+        let state = Scan::state(ours);
+        state.position = Position::Start;
+        if scan_steps::is_dirty((*scan).rs_snapshot) {
+            // It judges by now: the caller has waited and wants to see what has become of it.
+            state.writers = None;
+            state.surveyed = false;
+        }
+        state.sample = Default::default();
+        state.bitmap = Default::default();
+        (*ours).hot_direction = ScanDirection::NoMovementScanDirection;
+        heap_guarded!(scan_rescan((*ours).heap, key, set_params, allow_strategy, false, allow_pagemode));
+        if (*scan).rs_flags & SEQUENTIAL != 0 {
+            count_scan((*scan).rs_rd);
+        }
+    }
+}
+
+/// Fills the segments, once the snapshot is final (a parallel bitmap scan gets its snapshot after
+/// scan_begin).
+pub(super) unsafe fn survey(scan: *mut Scan) {
+    // SAFETY: as `survey_with`.
+    unsafe { survey_with(scan, false) }
+}
+
+/// `survey`, with the summaries of the stripes for who prunes by them.
+unsafe fn survey_with(scan: *mut Scan, summaries: bool) {
+    // SAFETY: the relation is open for as long as the scan.
+    unsafe {
+        let state = Scan::state(scan);
+        if state.surveyed {
+            return;
+        }
+        let rel = (*scan).base.rs_rd;
+        // As the inner scan has found it when it began, under the snapshot or after it was taken.
+        let blocks = (*(*scan).heap.cast::<HeapScanDescData>()).rs_nblocks;
+        let survey = entries::survey(rel, (*scan).base.rs_snapshot, summaries);
+        state.spans = hot_runs::hot_spans(survey.runs, blocks);
+        state.stripes = if state.hot_only { Vec::new() } else { survey.visible };
+        state.tombstones = tombstones(rel, &state.stripes, (*scan).base.rs_snapshot);
+        state.surveyed = true;
+        if let Some(range) = state.range {
+            state.spans = hot_runs::clip(&state.spans, range.first.0, range.last.0);
+            state.stripes.retain(|entry| {
+                let first = tid::cold_tid(entry.first_row);
+                let last = tid::cold_tid(entry.end_row().saturating_sub(1).max(entry.first_row));
+                at_of(first) <= range.last && at_of(last) >= range.first
+            });
+        }
+    }
+}
+
+/// The rows of some stripes of `rel` that are dead to a snapshot. A SnapshotDirty asks about each row.
+unsafe fn tombstones(rel: Relation, stripes: &[StripeEntry], snapshot: Snapshot) -> Tombstones {
+    let Some(entry) = stripes.first() else { return Tombstones::default() };
+    // SAFETY: rel is open and the snapshot null or live.
+    unsafe {
+        let by_row = !snapshot.is_null() && (*snapshot).snapshot_type == pg_sys::SnapshotType::SNAPSHOT_DIRTY;
+        if by_row {
+            return Tombstones::default();
+        }
+        let mut found = Tombstones::of_scan(rel, entry.storage_id, snapshot);
+        found.add(moved::dead_elsewhere(rel, stripes, snapshot));
+        found
+    }
+}
+
+/// The cursor over cold rows.
+pub(super) unsafe fn cold_rows(scan: *mut Scan) -> &'static mut ColdRows {
+    // SAFETY: the cursor lives in the scan's state; the reference is used up before the next callback.
+    unsafe {
+        let state: &'static mut State = Scan::state(scan);
+        let rel = (*scan).base.rs_rd;
+        let strategy = (*(*scan).heap.cast::<HeapScanDescData>()).rs_strategy;
+        state.cold.get_or_insert_with(|| Box::new(ColdRows::new(rel, strategy)))
+    }
+}
+
+/// Counts a scan that starts over, as heap does.
+unsafe fn count_scan(rel: Relation) {
+    // SAFETY: see count_row.
+    unsafe {
+        let info = (*rel).pgstat_info;
+        if !info.is_null() {
+            (*info).t_counts.t_numscans += 1;
+        }
+    }
+}
+
+/// Counts a cold row as read in the statistics, as heap does for its rows.
+pub(super) unsafe fn count_row(rel: Relation) {
+    // SAFETY: pgstat_info is null or points at the backend's pending counters of this open relation.
+    unsafe {
+        let info = (*rel).pgstat_info;
+        if !info.is_null() {
+            (*info).t_counts.t_tuples_returned += 1;
+        }
+    }
+}
+
+/// `scan_getnextslot`: hot rows go straight through.
+pub unsafe extern "C-unwind" fn scan_getnextslot(
+    scan: TableScanDesc,
+    direction: ScanDirection::Type,
+    slot: *mut TupleTableSlot,
+) -> bool {
+    // SAFETY: the scan is ours; no frame here owns anything, so heap's ERROR may jump past it.
+    unsafe {
+        let ours = scan.cast::<Scan>();
+        while (*ours).hot_direction == direction
+            && heap_direct!(scan_getnextslot((*ours).heap, direction, slot))
+        {
+            if moved::is_there((*scan).rs_rd, (*scan).rs_snapshot, slot) {
+                return true;
+            }
+        }
+        scan_getnextslot_slow(scan, direction, slot)
+    }
+}
+
+/// Not inlined: its frame is large, and the callback is called for every row.
+#[inline(never)]
+#[pg_guard]
+unsafe extern "C-unwind" fn scan_getnextslot_slow(
+    scan: TableScanDesc,
+    direction: ScanDirection::Type,
+    slot: *mut TupleTableSlot,
+) -> bool {
+    // SAFETY: as above.
+    unsafe {
+        let ours = scan.cast::<Scan>();
+        // The short way has just found the end of the hot segment.
+        let used_up = (*ours).hot_direction == direction
+            && direction != ScanDirection::NoMovementScanDirection
+            && matches!(Scan::state(ours).position, Position::Hot(_));
+        next(ours, direction, slot, used_up)
+    }
+}
+
+/// `scan_set_tidrange`.
+#[pg_guard]
+pub unsafe extern "C-unwind" fn scan_set_tidrange(
+    scan: TableScanDesc,
+    first: ItemPointer,
+    last: ItemPointer,
+) {
+    // SAFETY: the server passes two valid TIDs.
+    unsafe {
+        let ours = scan.cast::<Scan>();
+        let state = Scan::state(ours);
+        state.range = Some(Range { first: at_of(*first), last: at_of(*last) });
+        state.surveyed = false;
+        state.position = Position::Start;
+        (*ours).hot_direction = ScanDirection::NoMovementScanDirection;
+    }
+}
+
+/// `scan_getnextslot_tidrange`.
+#[pg_guard]
+pub unsafe extern "C-unwind" fn scan_getnextslot_tidrange(
+    scan: TableScanDesc,
+    direction: ScanDirection::Type,
+    slot: *mut TupleTableSlot,
+) -> bool {
+    // SAFETY: as scan_getnextslot; every row passes the range here.
+    unsafe { next(scan.cast(), direction, slot, false) }
+}

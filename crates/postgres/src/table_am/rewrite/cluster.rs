@@ -1,0 +1,222 @@
+//! VACUUM FULL and CLUSTER.
+//!
+//! Hot rows are copied by heap's own rewrite, with all their versions, but for those that packing has moved
+//! (`rewrite/hot`). Stripes are copied byte for byte under their old row numbers: a row number means
+//! something within one storage id only, and the new file has a new one. Stripes that are older than a column
+//! with a stored default are loaded anew, because the server forgets such defaults after a rewrite, and so
+//! are those with dead rows, without the rows that no snapshot has any more; CLUSTER by a btree index loads
+//! all of them anew, sorted. A stripe's directory row keeps the age that it had in the old file, so that
+//! snapshots older than the rewrite find in the new file what they would have found in the old one: the new
+//! storage id cannot be reached before the commit, and after a rollback nobody ever uses it. Invariant: rows
+//! of different ages never share a stripe.
+
+use std::collections::BTreeMap;
+
+use pgrx::pg_sys::{self, HeapTupleData, MultiXactId, Relation, TransactionId};
+
+use super::cluster_sort::IndexSort;
+use super::{Aged, ColdHistory, Fate, HotRows, Part, bury_anew};
+use crate::compat::{HeapRewrite, RewriteLimits};
+use crate::host::{carried, error, relation};
+use crate::storage::directory::age::Age;
+use crate::storage::directory::horizon::Horizon;
+use crate::storage::directory::{self, StripeEntry};
+use crate::storage::file::pages::{self, PageOwner};
+use crate::storage::file::{metapage, tid};
+use crate::storage::pending_rows::{LoadOrder, Loader};
+use crate::storage::read::stripe_on_pages;
+use crate::storage::space::runs;
+use crate::table_am::read::cold_rows::ColdRows;
+use crate::table_am::read::own_writes;
+
+/// `relation_copy_for_cluster`.
+pub unsafe extern "C-unwind" fn copy_for_cluster(
+    old: Relation,
+    new: Relation,
+    index: Relation,
+    _sort: bool,
+    oldest_xmin: TransactionId,
+    xid_cutoff: *mut TransactionId,
+    multi_cutoff: *mut MultiXactId,
+    tuples: *mut f64,
+    vacuumed: *mut f64,
+    recently_dead: *mut f64,
+) {
+    // SAFETY: as the server calls it, with AccessExclusiveLock on both.
+    unsafe {
+        carried::guarded(|| {
+            own_writes::flush(old);
+            metapage::ensure(new);
+            let server = Horizon::of_server(oldest_xmin);
+            // Whom the server has given up for `old_snapshot_threshold` meets an ERROR in heap pages, but
+            // none in stripes.
+            let seen = pg_sys::GetOldestNonRemovableTransactionId(old);
+            let exact = Horizon::of_server(pg_sys::TransactionIdOlder(oldest_xmin, seen));
+            // Heap cannot follow an index that holds cold TIDs; a btree's order can be had by sorting.
+            let sortable = !index.is_null() && (*(*index).rd_rel).relam == pg_sys::BTREE_AM_OID;
+            let index = if sortable { index } else { std::ptr::null_mut() };
+            let limits = RewriteLimits { oldest_xmin, freeze: *xid_cutoff, freeze_multi: *multi_cutoff };
+            let hot = copy_hot(old, new, index, &server, &limits);
+            *vacuumed += hot.gone;
+            *recently_dead += hot.dying;
+            *tuples += hot.copied + copy_stripes(old, new, index, &exact);
+        })
+    }
+}
+
+/// What has become of hot versions.
+#[derive(Default)]
+struct Counts {
+    copied: f64,
+    dying: f64,
+    gone: f64,
+}
+
+/// Copies hot versions with their headers, in the order of `index` if there is one.
+unsafe fn copy_hot(
+    old: Relation,
+    new: Relation,
+    index: Relation,
+    horizon: &Horizon,
+    limits: &RewriteLimits,
+) -> Counts {
+    // SAFETY: both relations are open and locked; what a version takes lives in a context that is emptied
+    // after each.
+    unsafe {
+        let context = pg_sys::AllocSetContextCreateInternal(
+            pg_sys::CurrentMemoryContext,
+            c"colonnade rewrite".as_ptr(),
+            0,
+            8 * 1024,
+            8 * 1024 * 1024,
+        );
+        let mut counts = Counts::default();
+        let tell = |what: u32, value: u32| {
+            pg_sys::pgstat_progress_update_param(what as i32, i64::from(value));
+        };
+        tell(pg_sys::PROGRESS_CLUSTER_PHASE, pg_sys::PROGRESS_CLUSTER_PHASE_SEQ_SCAN_HEAP);
+        tell(pg_sys::PROGRESS_CLUSTER_TOTAL_HEAP_BLKS, relation::block_count(old));
+        let hot = HotRows::new(old, horizon);
+        let mut sort = (!index.is_null()).then(|| IndexSort::new(old, index));
+        let mut rewrite = HeapRewrite::begin(old, new, limits);
+        let copy = |rewrite: &mut HeapRewrite, tuple: *mut HeapTupleData| {
+            let before = pg_sys::MemoryContextSwitchTo(context);
+            hot.copy(rewrite, &mut *tuple);
+            pg_sys::MemoryContextSwitchTo(before);
+            pg_sys::MemoryContextReset(context);
+        };
+        let blocks = hot.blocks().into_iter().flat_map(|span| span.start..span.end);
+        hot.each(blocks, |tuple, _, fate| {
+            tell(pg_sys::PROGRESS_CLUSTER_HEAP_BLKS_SCANNED, tid::block_of(tuple.t_self));
+            if matches!(fate, Fate::Dead | Fate::LeftOut) {
+                counts.gone += 1.0;
+                if fate == Fate::Dead {
+                    rewrite.leave_out(tuple);
+                }
+                return;
+            }
+            counts.copied += 1.0;
+            if fate == Fate::Kept {
+                counts.dying += 1.0;
+            }
+            match &mut sort {
+                Some(sort) => sort.put_tuple(tuple),
+                None => copy(&mut rewrite, tuple),
+            }
+        });
+        if let Some(sort) = sort {
+            tell(pg_sys::PROGRESS_CLUSTER_PHASE, pg_sys::PROGRESS_CLUSTER_PHASE_SORT_TUPLES);
+            sort.drain_tuples(|tuple| copy(&mut rewrite, tuple));
+        }
+        rewrite.end();
+        pg_sys::MemoryContextDelete(context);
+        counts
+    }
+}
+
+/// Copies every stripe that is there now, in the order of `index` if there is one; returns the rows.
+unsafe fn copy_stripes(old: Relation, new: Relation, index: Relation, horizon: &Horizon) -> f64 {
+    // SAFETY: both relations are open and locked.
+    unsafe {
+        let Some((_, next_row)) = metapage::read(old) else { return 0.0 };
+        let mut history = ColdHistory::of(old, horizon);
+        let command = pg_sys::GetCurrentCommandId(true);
+        let new_id = metapage::ensure(new);
+        if next_row > 0 {
+            metapage::reserve_rows(new, next_row);
+        }
+        let mut count = 0.0;
+        let mut anew: BTreeMap<Age, Vec<usize>> = BTreeMap::new();
+        for at in 0..history.stripes.len() {
+            let (living, is_whole) = history.living(at);
+            count += f64::from(living);
+            let Aged { entry, born, .. } = &history.stripes[at];
+            if !index.is_null() || !is_whole || lacks_default(old, entry) {
+                anew.entry(*born).or_default().push(at);
+                continue;
+            }
+            let mut bytes = Vec::new();
+            let range = 0..entry.byte_length;
+            let strategy = std::ptr::null_mut();
+            if let Err(problem) =
+                pages::read_range(old, entry.run, entry.expected(), range, strategy, &mut bytes)
+            {
+                error::raise_stripe(old, entry.first_row, problem);
+            }
+            let run = runs::write_run(new, &bytes, PageOwner::current(new_id, entry.first_row));
+            let copy = StripeEntry { storage_id: new_id, run, moved: false, ..entry.clone() };
+            directory::insert(&copy, command, *born);
+            pgrx::check_for_interrupts!();
+        }
+        for (&born, stripes) in &anew {
+            let loader = Loader::new(new, LoadOrder::AsGiven, command, born);
+            reload(old, new, index, &mut history, stripes, loader);
+            // Rows that some snapshot may still see die again, in the new file.
+            bury_anew(&mut history, old, new, stripes, born, command);
+        }
+        count
+    }
+}
+
+/// Whether the stripe lacks a column whose value in old rows the row type remembers.
+unsafe fn lacks_default(rel: Relation, entry: &StripeEntry) -> bool {
+    // SAFETY: rel is open and so is its row type.
+    unsafe {
+        let stripe = match stripe_on_pages::open(rel, entry) {
+            Ok(stripe) => stripe,
+            Err(problem) => error::raise_stripe(rel, entry.first_row, problem),
+        };
+        let desc = (*rel).rd_att;
+        let count = usize::try_from((*desc).natts).unwrap_or(0);
+        let columns = (*desc).attrs.as_slice(count).iter().skip(stripe.reader.column_count());
+        columns.into_iter().any(|attribute| attribute.atthasmissing && !attribute.attisdropped)
+    }
+}
+
+/// Loads the living rows of stripes.
+unsafe fn reload(
+    old: Relation,
+    new: Relation,
+    index: Relation,
+    history: &mut ColdHistory,
+    stripes: &[usize],
+    mut loader: Loader,
+) {
+    // SAFETY: the slot has the row type of both relations.
+    unsafe {
+        let mut sort = (!index.is_null()).then(|| IndexSort::new(old, index));
+        let mut rows = ColdRows::new(old, std::ptr::null_mut());
+        let slot = pg_sys::table_slot_create(old, std::ptr::null_mut());
+        for &at in stripes {
+            history.each(at, Part::Living, &mut rows, slot, |_, _| match &mut sort {
+                Some(sort) => sort.put(slot),
+                None => loader.push(new, &[slot]),
+            });
+        }
+        if let Some(sort) = sort {
+            sort.drain(|slot| loader.push(new, &[slot]));
+        }
+        loader.finish(new);
+        pg_sys::ExecDropSingleTupleTableSlot(slot);
+    }
+}

@@ -1,0 +1,107 @@
+//! Files coming and going: CREATE, TRUNCATE, DROP, SET TABLESPACE.
+//!
+//! A new file starts without a metapage. When a file is given up for good, the directory rows of its storage
+//! id go in the same transaction, so a rollback brings back file and rows together. SET TABLESPACE copies
+//! blocks, metapage included, and changes nothing in the directory. Invariant: a table whose block 0 cannot
+//! be read can still be got rid of.
+
+use std::ffi::c_char;
+
+use pgrx::pg_guard;
+use pgrx::pg_sys::{self, MultiXactId, Oid, Relation, TransactionId};
+
+use crate::compat::{self, FileLocator};
+use crate::host::error::{self, PgSqlErrorCode};
+use crate::host::heap_am::heap_guarded;
+use crate::host::{relation, subtransaction};
+use crate::options;
+use crate::storage::file::metapage;
+use crate::storage::{directory, pending_rows};
+
+/// `relation_set_new_filenode`: a table is created, truncated or rewritten.
+#[pg_guard]
+pub unsafe extern "C-unwind" fn set_new_file(
+    rel: Relation,
+    locator: *const FileLocator,
+    persistence: c_char,
+    freeze_xid: *mut TransactionId,
+    min_multi: *mut MultiXactId,
+) {
+    // SAFETY: a relation that is being created has its new file's number already; otherwise the old file is
+    // there.
+    unsafe {
+        if compat::file_number(&compat::locator(rel)) != compat::file_number(&*locator) {
+            forget_rows(rel);
+        }
+        heap_guarded!(relation_set_new_filenode(rel, locator, persistence, freeze_xid, min_multi));
+    }
+}
+
+/// `relation_nontransactional_truncate`: the file was made by this transaction, or belongs to a temporary
+/// table that is emptied at commit.
+#[pg_guard]
+pub unsafe extern "C-unwind" fn nontransactional_truncate(rel: Relation) {
+    // SAFETY: nobody else can see the file. Rows of the command just finished have to become deletable first.
+    unsafe {
+        pg_sys::CommandCounterIncrement();
+        forget_rows(rel);
+        metapage::forget(rel);
+        heap_guarded!(relation_nontransactional_truncate(rel));
+    }
+}
+
+/// What reading a damaged or missing file raises.
+const DAMAGE: [PgSqlErrorCode; 4] = [
+    PgSqlErrorCode::ERRCODE_DATA_CORRUPTED,
+    PgSqlErrorCode::ERRCODE_IO_ERROR,
+    PgSqlErrorCode::ERRCODE_UNDEFINED_FILE,
+    PgSqlErrorCode::ERRCODE_INSUFFICIENT_PRIVILEGE,
+];
+
+unsafe fn forget_rows(rel: Relation) {
+    // SAFETY: rel is open; its present file may be damaged.
+    unsafe {
+        if relation::is_foreign_temporary(rel) {
+            return;
+        }
+        let found = match metapage::known_storage_id(rel) {
+            Some(storage_id) => Ok(Some(storage_id)),
+            // ON COMMIT DELETE ROWS and ON COMMIT DROP; only temporary tables, whose damage is no other
+            // session's.
+            None if pending_rows::is_committing() => Ok(metapage::storage_id(rel)),
+            None => subtransaction::attempt(&DAMAGE, || metapage::storage_id(rel)),
+        };
+        match found {
+            Ok(Some(storage_id)) => directory::delete_storage(storage_id),
+            Ok(None) => {}
+            Err(what) => error::warn(
+                PgSqlErrorCode::ERRCODE_DATA_CORRUPTED,
+                format!("could not read block 0 of table {}", relation::quoted_name(rel)),
+                &what,
+                "Rows in engine.stripe that describe the lost stripes stay there; they take space but are never read.",
+            ),
+        }
+    }
+}
+
+/// A table is about to be dropped (called from the object access hook).
+pub unsafe fn before_drop(relid: Oid) {
+    // SAFETY: DROP holds AccessExclusiveLock.
+    unsafe {
+        let kind = pg_sys::get_rel_relkind(relid) as u8;
+        if kind != pg_sys::RELKIND_RELATION && kind != pg_sys::RELKIND_MATVIEW {
+            return;
+        }
+        let rel = pg_sys::relation_open(relid, pg_sys::NoLock as i32);
+        if options::is_colcompress(rel) {
+            forget_rows(rel);
+        }
+        pg_sys::relation_close(rel, pg_sys::NoLock as i32);
+    }
+}
+
+/// `relation_toast_am`: values too large for a page live in an ordinary heap.
+#[pg_guard]
+pub unsafe extern "C-unwind" fn toast_am(_rel: Relation) -> Oid {
+    pg_sys::HEAP_TABLE_AM_OID
+}

@@ -1,0 +1,9 @@
+//! Statements that concern a whole table.
+//!
+//! - `files`: files come and go (CREATE, TRUNCATE, DROP, SET TABLESPACE)
+//! - `publication`: a table with cold rows cannot be published
+//! - `slot_creation`: warnings of who creates a replication slot that decodes every table
+
+pub mod files;
+pub mod publication;
+pub mod slot_creation;

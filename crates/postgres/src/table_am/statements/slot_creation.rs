@@ -1,0 +1,159 @@
+//! Who makes a replication slot that decodes every table is told of the tables that have rows in stripes
+//! already.
+//!
+//! By SQL a slot is made by functions of the server's. The hook for functions that are about to be executed
+//! notes which slots there are (`hooks` calls [`expect`]); at the end of each query of that transaction the
+//! new ones are told of by a WARNING. A walsender makes slots without a query: of those the packing worker of
+//! the database writes to the log, once a slot. Invariant: says something or does not, and never keeps a slot
+//! from being made.
+
+use std::cell::{Cell, RefCell};
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use pgrx::pg_sys::{self, Oid, QueryDesc};
+
+use super::publication;
+use crate::compat::{self, DecodingSlot};
+use crate::host::hooks::Chain;
+use crate::host::raw::{self, guarded};
+use crate::host::relation;
+use crate::host::shared_memory::Shared;
+use crate::options;
+use crate::storage::decoding;
+use crate::table_am::maintain::vacuum_counts;
+
+/// A transaction that may make slots, and the slots that were there before.
+struct Expecting {
+    transaction: u32,
+    known: Vec<DecodingSlot>,
+}
+
+static NEXT: Chain<pg_sys::ExecutorFinish_hook_type> = Chain::new();
+
+thread_local! {
+    static EXPECTING: RefCell<Option<Expecting>> = const { RefCell::new(None) };
+    static IS_EXPECTING: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Slots that the log knows of, by hash; 0: none.
+struct Logged([AtomicU64; 64]);
+
+static LOGGED: Shared<Logged> = Shared::new(c"colonnade slots logged");
+
+/// Puts the hook in place, and asks for the shared memory.
+///
+/// # Safety
+/// Call it once, from `_PG_init`, while libraries are preloaded.
+pub unsafe fn install() {
+    // SAFETY: the caller's promise; all bytes zero are a `Logged`.
+    unsafe {
+        LOGGED.register();
+        NEXT.put_in_front(&raw mut pg_sys::ExecutorFinish_hook, Some(finish));
+    }
+}
+
+/// Whether a function of the server's makes logical replication slots.
+pub fn makes_slots(function: Oid) -> bool {
+    [
+        pg_sys::F_PG_CREATE_LOGICAL_REPLICATION_SLOT,
+        pg_sys::F_PG_COPY_LOGICAL_REPLICATION_SLOT_NAME_NAME,
+        pg_sys::F_PG_COPY_LOGICAL_REPLICATION_SLOT_NAME_NAME_BOOL,
+        pg_sys::F_PG_COPY_LOGICAL_REPLICATION_SLOT_NAME_NAME_BOOL_NAME,
+    ]
+    .contains(&function.to_u32())
+}
+
+/// Such a function is about to be executed.
+pub unsafe fn expect() {
+    // SAFETY: MyProc is this backend's own entry.
+    unsafe {
+        let transaction = (*pg_sys::MyProc).lxid;
+        let known =
+            EXPECTING.with_borrow(|now| now.as_ref().is_some_and(|now| now.transaction == transaction));
+        if !known {
+            let known = compat::decoding_slots(usize::MAX);
+            EXPECTING.set(Some(Expecting { transaction, known }));
+            IS_EXPECTING.set(true);
+        }
+    }
+}
+
+unsafe extern "C-unwind" fn finish(query: *mut QueryDesc) {
+    // SAFETY: the chain is called as the server would call it, from a frame without destructors.
+    unsafe {
+        let next = NEXT.next().unwrap_or(raw::standard_ExecutorFinish);
+        next(query);
+        if IS_EXPECTING.get() {
+            guarded(|| tell());
+        }
+    }
+}
+
+unsafe fn tell() {
+    // SAFETY: a query has just run, in a transaction with a snapshot.
+    unsafe {
+        let Some(mut expecting) = EXPECTING.take() else { return };
+        if expecting.transaction != (*pg_sys::MyProc).lxid {
+            IS_EXPECTING.set(false);
+            return;
+        }
+        let slots = compat::decoding_slots(usize::MAX);
+        let new: Vec<_> = slots.iter().filter(|slot| !expecting.known.contains(slot)).cloned().collect();
+        expecting.known = slots;
+        EXPECTING.set(Some(expecting));
+        if !new.is_empty() {
+            let tables = tables_with_stripes();
+            new.iter().for_each(|slot| decoding::tell_of_slot(slot, &tables, false));
+        }
+    }
+}
+
+/// Writes to the log of slots of this database that it does not know of yet.
+pub unsafe fn log_slots() {
+    // SAFETY: in a transaction with a snapshot.
+    unsafe {
+        let Some(Logged(places)) = LOGGED.get() else { return };
+        let mut new = compat::decoding_slots(places.len());
+        new.retain(|slot| {
+            let mut hasher = DefaultHasher::new();
+            (pg_sys::MyDatabaseId.to_u32(), &slot.name, &slot.plugin).hash(&mut hasher);
+            let hash = hasher.finish().max(1);
+            let place = places.get(hash as usize % places.len());
+            place.is_some_and(|place| place.swap(hash, Ordering::Relaxed) != hash)
+        });
+        if !new.is_empty() {
+            let tables = tables_with_stripes();
+            new.iter().for_each(|slot| decoding::tell_of_slot(slot, &tables, true));
+        }
+    }
+}
+
+/// Names of the tables that can be decoded and have rows in stripes. Of one that somebody has locked
+/// exclusively nothing is said.
+unsafe fn tables_with_stripes() -> Vec<String> {
+    let lock = pg_sys::AccessShareLock as i32;
+    let mut found = Vec::new();
+    // SAFETY: each table is locked before it is opened.
+    unsafe {
+        for table in publication::all_tables() {
+            if !pg_sys::ConditionalLockRelationOid(table, lock) {
+                continue;
+            }
+            let rel = pg_sys::try_relation_open(table, pg_sys::NoLock as i32);
+            if rel.is_null() {
+                pg_sys::UnlockRelationOid(table, lock);
+                continue;
+            }
+            if options::is_colcompress(rel)
+                && decoding::is_logged(rel)
+                && vacuum_counts::cold_row_count(rel) > 0.0
+            {
+                found.push(relation::quoted_name(rel));
+            }
+            pg_sys::relation_close(rel, lock);
+        }
+    }
+    found.sort();
+    found
+}
