@@ -12,9 +12,7 @@
 //! the query with its own executor where no row was handed out yet.
 #![deny(unsafe_code)]
 
-mod batch;
 mod division;
-mod error;
 mod execution;
 pub mod expression;
 mod interrupt;
@@ -24,22 +22,20 @@ mod pipeline;
 mod plan;
 pub mod row_container;
 mod simplify;
-mod source;
+mod temp_file;
 
-pub use batch::{BATCH_ROWS, Batch};
-pub use error::{Error, Result, SqlError};
 pub use execution::{Execution, Figures, Profile, Runner, Settings};
 pub use expression::{
     CaseRule, Condition, DateField, Evaluator, Expression, Function, HostFunction, is_known_regexp,
 };
-pub use operators::{Bound, Edge, Extent};
 pub use pipeline::{Build, Emit, Pipeline, Sink, SinkLocal, Transform, TransformFactory};
 pub use plan::{
     Aggregate, AggregateFunction, FrameBound, FrameExclusion, FrameOffset, FrameUnits, HostAggregate,
     JoinKind, Plan, Regression, SortKey, TextCompare, TextOrder, WindowCall, WindowFrame, WindowFunction,
 };
 pub use simplify::simplify;
-pub use source::{
-    ColumnSummary, Host, Members, SharedTempFiles, Source, Step, Summary, SummaryNeed, TempFile, TempFiles,
-    Unit,
+pub use temp_file::{SharedTempFiles, TempFile, TempFiles};
+pub use vector::flow::{
+    BATCH_ROWS, Batch, ColumnSummary, Edge, Error, Extent, Host, Members, Ranking, Result, RowFilter, Source,
+    SqlError, Step, Summary, SummaryNeed, Unit,
 };

@@ -1,6 +1,7 @@
 //! What every part of Colonnade speaks: logical types, vectors, predicates and errors.
 //!
-//! This crate owns the words that `encodings`, `stripe`, `query` and the hosts exchange. It knows no page,
+//! This crate owns the words that `encodings`, `stripe`, `query` and the hosts exchange; `flow` has those of
+//! a running query. It knows no page,
 //! snapshot or server type, and it does no I/O. Invariant: nothing here depends on another crate of the
 //! workspace, so that the dependency arrows of ARCHITECTURE.md section 1 all point at it.
 #![forbid(unsafe_code)]
@@ -11,6 +12,7 @@ mod byte_views;
 mod concat;
 mod error;
 mod expand;
+pub mod flow;
 mod numeric;
 mod order;
 mod predicate;

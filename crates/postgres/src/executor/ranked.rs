@@ -12,7 +12,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use pgrx::pg_sys::Relation;
-use query::{Bound, Edge, Extent};
+use query::{Edge, Extent, Ranking};
 use stripe::{ColumnStatistics, Summary};
 use vector::{Error, LogicalType};
 
@@ -26,12 +26,12 @@ pub struct Rank {
     /// Position in `Scan::columns` of its first key.
     pub column: usize,
     /// How far it wants them, by now.
-    pub bound: Arc<Bound>,
+    pub bound: Arc<dyn Ranking>,
 }
 
 /// A stripe, or a chunk of an open one.
 struct Entry {
-    bound: Arc<Bound>,
+    bound: Arc<dyn Ranking>,
     edge: Edge,
     /// Position in the list of stripes.
     at: usize,
@@ -65,7 +65,7 @@ type Next = (usize, Rc<StripeHandle>, u32);
 
 /// What is left of a scan's stripes, what can come first in front.
 pub struct Ranked {
-    bound: Arc<Bound>,
+    bound: Arc<dyn Ranking>,
     /// Position in `Scan::columns` of the sort's first key.
     column: usize,
     queue: BinaryHeap<Entry>,
@@ -94,7 +94,7 @@ impl Ranked {
                     let known = Summary::open(&entry.summary).and_then(|known| known.column(column.index));
                     let known = known.map_err(|problem| (entry.first_row, problem))?;
                     let known = known.as_ref().map(|(logical, known)| (*logical, known));
-                    edge(&rank.bound, column, known)
+                    edge(rank.bound.as_ref(), column, known)
                 }
                 None => Edge::Anywhere,
             };
@@ -110,7 +110,7 @@ impl Ranked {
     }
 
     /// What tells whether the chunk given out last is still of use.
-    pub fn taken(&self) -> (Arc<Bound>, Edge) {
+    pub fn taken(&self) -> (Arc<dyn Ranking>, Edge) {
         (Arc::clone(&self.bound), self.taken.clone())
     }
 
@@ -169,13 +169,13 @@ impl Ranked {
             Some(logical) => Some((logical, open.reader.statistics(column.index, chunk, pages)?)),
             None => None,
         };
-        Ok(edge(&self.bound, column, known))
+        Ok(edge(self.bound.as_ref(), column, known))
     }
 }
 
 /// How early rows can come of which these statistics tell, if they are about the type that the column has
 /// now.
-fn edge(bound: &Bound, column: &Column, known: Option<(LogicalType, &ColumnStatistics)>) -> Edge {
+fn edge(bound: &dyn Ranking, column: &Column, known: Option<(LogicalType, &ColumnStatistics)>) -> Edge {
     let Some((_, known)) = known.filter(|(logical, _)| *logical == column.logical) else {
         return Edge::Anywhere;
     };

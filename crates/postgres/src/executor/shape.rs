@@ -7,7 +7,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use query::{Batch, Bound, Condition, Edge, Step, Unit};
+use query::{Batch, Edge, Ranking, RowFilter, Step, Unit};
 use vector::{Selection, Values, Vector};
 
 use super::begin::Counters;
@@ -25,7 +25,7 @@ pub struct Shape {
     /// The same for each further column.
     pub missing_further: Vec<Arc<Vector>>,
     /// What has to be TRUE of the batch's rows, in this order.
-    pub conditions: Vec<Arc<Condition>>,
+    pub conditions: Vec<Arc<dyn RowFilter>>,
     /// For EXPLAIN.
     pub tally: Arc<Tally>,
 }
@@ -91,7 +91,7 @@ pub struct ChunkUnit {
     /// The table's Oid and the stripe's first row number, for errors.
     stripe: (u32, u64),
     /// What may by now tell that none of its rows is wanted.
-    late: Option<(Arc<Bound>, Edge)>,
+    late: Option<(Arc<dyn Ranking>, Edge)>,
 }
 
 impl ChunkUnit {
@@ -101,7 +101,7 @@ impl ChunkUnit {
     }
 
     /// The same, of which nothing is wanted once its edge is past the bound.
-    pub fn unless(self, late: Option<(Arc<Bound>, Edge)>) -> Self {
+    pub fn unless(self, late: Option<(Arc<dyn Ranking>, Edge)>) -> Self {
         Self { late, ..self }
     }
 }

@@ -10,7 +10,7 @@ use std::sync::atomic::Ordering;
 
 use pgrx::pg_sys::ffi::pg_guard_ffi_boundary;
 use pgrx::pg_sys::{self, Datum};
-use query::{Batch, Bound, Condition, Edge, Members, Summary, SummaryNeed};
+use query::{Batch, Edge, Members, Ranking, RowFilter, Summary, SummaryNeed};
 use vector::{Predicate, Selection, Vector};
 
 use super::begin::{Column, Phase, Scan};
@@ -47,7 +47,7 @@ pub struct Wanted {
     /// Rows that do not pass these need not come.
     narrowed: Vec<Predicate>,
     /// Rows that do not pass these must not come.
-    conditions: Vec<Arc<Condition>>,
+    conditions: Vec<Arc<dyn RowFilter>>,
     /// A condition was not taken, so that none that follows may be.
     refused: bool,
     /// Chunks are handed out whole, for other threads to filter and decode.
@@ -101,14 +101,14 @@ impl Wanted {
 
     /// Rows past the bound by this column of the batch need not come, and those that can come first are
     /// wanted first. False: the bound is not asked.
-    pub fn rank(&self, scan: &mut Scan, column: usize, bound: &Arc<Bound>) -> bool {
+    pub fn rank(&self, scan: &mut Scan, column: usize, bound: &Arc<dyn Ranking>) -> bool {
         let place = self.columns.get(column).copied();
         scan.rank = place.map(|column| Rank { column, bound: Arc::clone(bound) });
         place.is_some()
     }
 
     /// Rows for which this is not TRUE do not come. False: they come.
-    pub fn filter(&mut self, condition: &Arc<Condition>) -> bool {
+    pub fn filter(&mut self, condition: &Arc<dyn RowFilter>) -> bool {
         // Columns past those of the scan are made when all others are there.
         let reads = condition.columns();
         self.refused |= reads.is_empty() || reads.iter().any(|&column| column >= self.columns.len());

@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use pgrx::pg_sys;
-use query::{Bound, Condition, Edge, Host, Members, Result, Source, Step, SummaryNeed, Unit};
+use query::{Edge, Host, Members, Ranking, Result, RowFilter, Source, Step, SummaryNeed, Unit};
 use vector::Predicate;
 
 use crate::executor::{self, Derive, Piece, Scan, Wanted};
@@ -93,7 +93,7 @@ impl Source for Columnar {
         unsafe { !self.hides_rows() && self.wanted.narrow_members(&mut *self.scan, column, members) }
     }
 
-    fn rank(&mut self, column: usize, bound: &Arc<Bound>) -> bool {
+    fn rank(&mut self, column: usize, bound: &Arc<dyn Ranking>) -> bool {
         // SAFETY: as above.
         unsafe { !self.hides_rows() && self.wanted.rank(&mut *self.scan, column, bound) }
     }
@@ -113,7 +113,7 @@ impl Source for Columnar {
         }
     }
 
-    fn filter(&mut self, condition: &Arc<Condition>) -> bool {
+    fn filter(&mut self, condition: &Arc<dyn RowFilter>) -> bool {
         self.wanted.filter(condition)
     }
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use vector::Vector;
+use crate::Vector;
 
 /// Rows of the batches that operators make themselves.
 pub const BATCH_ROWS: usize = 2_048;

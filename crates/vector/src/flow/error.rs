@@ -1,6 +1,6 @@
-//! What can go wrong while a plan runs, and what the host does about it.
+//! What can go wrong between a source and the end of a plan, and what the host does about it.
 
-/// Result with this crate's error.
+/// Result with the error of what runs.
 pub type Result<T> = std::result::Result<T, Error>;
 
 /// Errors that SQL defines. The host has the texts and codes.
@@ -31,7 +31,7 @@ pub enum SqlError {
 pub enum Error {
     /// Stored bytes are bad, memory is short, or a host function failed.
     #[error(transparent)]
-    Data(#[from] vector::Error),
+    Data(#[from] crate::Error),
     /// The values met are outside what is implemented exactly (a numeric that needs more than 128 bits, NaN
     /// in a numeric): the host runs the query itself.
     #[error("declined: {0}")]
@@ -48,6 +48,6 @@ pub enum Error {
 impl Error {
     /// Memory for this many bytes could not be had.
     pub const fn out_of_memory(bytes: usize) -> Self {
-        Self::Data(vector::Error::OutOfMemory { bytes })
+        Self::Data(crate::Error::OutOfMemory { bytes })
     }
 }

@@ -1,15 +1,13 @@
-//! Where batches come from, and what the host does for a running plan.
+//! Where batches come from.
 //!
 //! A `Source` lives on the host's main thread, because finding the next rows needs the host (pages,
-//! visibility, its own executor). What it hands out are `Unit`s: pieces of work that own their bytes and may
-//! be decoded and filtered on any thread.
+//! visibility, its own executor). It hands out `Unit`s: pieces of work that own their bytes and may be
+//! decoded and filtered on any thread. `query` pulls from sources, `stripe::scan` helps a host to be one.
 
-use std::io;
 use std::sync::Arc;
 
-use vector::{Predicate, Scalar, Vector};
-
-use crate::{Batch, Bound, Condition, Edge, Result};
+use super::{Batch, Edge, Ranking, Result};
+use crate::{Predicate, Scalar, Vector};
 
 /// What is known of one column of a unit without decoding it.
 #[derive(Debug, Clone, PartialEq)]
@@ -75,7 +73,7 @@ pub trait Source {
     /// A sort wants the first rows by this column only: rows past `bound` need not come, and what can come
     /// first by it had better be given first, so that the bound is close soon. False: it will not ask. Only
     /// before the first unit.
-    fn rank(&mut self, _column: usize, _bound: &Arc<Bound>) -> bool {
+    fn rank(&mut self, _column: usize, _bound: &Arc<dyn Ranking>) -> bool {
         false
     }
 
@@ -88,7 +86,7 @@ pub trait Source {
     /// Rows for which `condition` is not TRUE do not come: a source that decodes columns late asks it when it
     /// has the columns that it reads. Conditions are asked in the order in which they were given, each only
     /// about rows that passed those before. False: they come. Only before the first unit.
-    fn filter(&mut self, _condition: &Arc<Condition>) -> bool {
+    fn filter(&mut self, _condition: &Arc<dyn RowFilter>) -> bool {
         false
     }
 
@@ -126,6 +124,20 @@ impl Source for Nothing {
     }
 }
 
+/// A condition that a source looks at before it decodes the columns that only later operators read. Any
+/// number of threads may ask at once.
+pub trait RowFilter: Send + Sync {
+    /// Positions of the columns it reads, ascending.
+    fn columns(&self) -> &[usize];
+
+    /// Rows for which it is TRUE, ascending; None when it is for all. Columns of the batch that it does not
+    /// read may hold anything.
+    ///
+    /// # Errors
+    /// Those of the condition.
+    fn select(&self, batch: &Batch) -> Result<Option<Vec<u32>>>;
+}
+
 /// Which values of a column can matter: those that the kept side of a join has.
 pub trait Members: Send + Sync {
     /// Rows whose value may matter, ascending; None for all of them.
@@ -149,14 +161,6 @@ pub struct SummaryNeed {
     pub nulls: bool,
 }
 
-/// A temporary file: written once from front to back, then read.
-pub trait TempFile: Send {
-    /// Appends bytes and returns their offset.
-    fn append(&mut self, bytes: &[u8]) -> io::Result<u64>;
-    /// Fills `out` from `offset`.
-    fn read(&mut self, offset: u64, out: &mut [u8]) -> io::Result<()>;
-}
-
 /// Services of the host, on its main thread.
 pub trait Host {
     /// Ends the query with `Error::Cancelled` where the user asked for it. Called at least once a batch.
@@ -175,12 +179,3 @@ pub trait Host {
     /// and unblocks them here.
     fn after_threads(&mut self) {}
 }
-
-/// Makes temporary files, on any thread.
-pub trait TempFiles: Send + Sync {
-    /// A new empty file, gone when dropped.
-    fn create(&self) -> Result<Box<dyn TempFile>>;
-}
-
-/// Shared by everything that may spill.
-pub type SharedTempFiles = Arc<dyn TempFiles>;
