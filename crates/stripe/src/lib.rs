@@ -12,6 +12,7 @@ mod distinct;
 mod footer;
 mod prune;
 mod reader;
+pub mod scan;
 mod statistics;
 mod summary;
 mod verify;
