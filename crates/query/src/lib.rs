@@ -12,6 +12,7 @@
 //! the query with its own executor where no row was handed out yet.
 #![deny(unsafe_code)]
 
+mod derive;
 mod division;
 mod execution;
 pub mod expression;
@@ -22,8 +23,10 @@ mod pipeline;
 mod plan;
 pub mod row_container;
 mod simplify;
+mod stream;
 mod temp_file;
 
+pub use derive::{DerivedColumn, DerivedColumns, derive_columns};
 pub use execution::{Execution, Figures, Profile, Runner, Settings};
 pub use expression::{
     CaseRule, Condition, DateField, Evaluator, Expression, Function, HostFunction, is_known_regexp,
@@ -34,6 +37,7 @@ pub use plan::{
     JoinKind, Plan, Regression, SortKey, TextCompare, TextOrder, WindowCall, WindowFrame, WindowFunction,
 };
 pub use simplify::simplify;
+pub use stream::settled;
 pub use temp_file::{SharedTempFiles, TempFile, TempFiles};
 pub use vector::flow::{
     BATCH_ROWS, Batch, ColumnSummary, Edge, Error, Extent, Host, Members, Ranking, Result, RowFilter, Source,

@@ -7,7 +7,9 @@
 use std::sync::Arc;
 
 use pgrx::pg_sys;
-use query::{Edge, Host, Members, Ranking, Result, RowFilter, Source, Step, SummaryNeed, Unit};
+use query::{
+    DerivedColumn, Edge, Host, Members, Ranking, Result, RowFilter, Source, Step, SummaryNeed, Unit,
+};
 use vector::Predicate;
 
 use crate::executor::{self, Derive, Piece, Scan, Wanted};
@@ -36,8 +38,9 @@ impl Columnar {
         // SAFETY: the caller's promise.
         unsafe {
             let scan = executor::scan_of(state).ok_or(query::Error::Decline("not a columnar scan"))?;
-            let further = |(of, ask): &(usize, Arc<Ask>)| (*of, Arc::clone(ask) as Arc<dyn Derive>);
-            let further = derived.questions.iter().map(further).collect();
+            let further =
+                |made: &DerivedColumn<Ask>| (made.column, Arc::clone(&made.function) as Arc<dyn Derive>);
+            let further = derived.columns.iter().map(further).collect();
             let wanted = Wanted::of(&mut *scan, attributes, &derived.unread, further, threads)
                 .ok_or(query::Error::Decline("a column that the scan does not read"))?;
             Ok(Self { state, scan, wanted })

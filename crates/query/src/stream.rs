@@ -1,13 +1,16 @@
 //! Plans whose last rows are computed while earlier ones are already with the reader.
 //!
-//! The node can hand the whole subtree back to the server's executor only until it has handed out a row. So
-//! what runs after the last operator that sees all rows first must not decline; where it might, an operator
-//! that gathers everything is put on top.
+//! Applied by the host to a finished plan, after `simplify`. A host can run a query itself when its plan
+//! declines, but only until it has handed out a row. So what runs after the last operator that sees all rows
+//! first must not decline. Where it might, an operator that gathers everything is put on top. Invariant: an
+//! operator is added on top or none is; rows and their order stay.
 
-use query::{Expression, Plan};
 use vector::LogicalType;
 
+use crate::{Expression, Plan};
+
 /// The plan, gathered where its last part may decline.
+#[must_use]
 pub fn settled(plan: Plan) -> Plan {
     match is_certain(&plan) {
         true => plan,
@@ -85,8 +88,7 @@ fn is_safe(expression: &Expression, input: &[LogicalType]) -> bool {
             let types = arguments.iter().map(|part| part.logical(input)).collect::<Vec<_>>();
             !function.can_raise(&types) && !function.can_decline(&types)
         }
-        // Its errors are the query's (see `attempt`); decimals from here and there may have no scale in
-        // common.
+        // Its errors are the query's; decimals from here and there may have no scale in common.
         Expression::Host { result, .. } => *result != LogicalType::Numeric && !expression.can_decline(input),
         Expression::In { value, .. } => value.logical(input) != LogicalType::Numeric,
         _ => true,
