@@ -15,6 +15,7 @@
 mod derive;
 mod division;
 mod execution;
+pub mod explain;
 pub mod expression;
 mod interrupt;
 mod kernels;

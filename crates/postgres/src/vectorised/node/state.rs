@@ -11,6 +11,7 @@ use std::sync::Arc;
 
 use pgrx::PgList;
 use pgrx::pg_sys::{self, Datum};
+use query::explain::{OperatorFigures, add_figures};
 use query::{Execution, Profile, Settings};
 
 use super::host::Backend;
@@ -54,21 +55,6 @@ pub struct Output {
     pub values: Vec<Datum>,
     /// NULL flags.
     pub nulls: Vec<bool>,
-}
-
-/// What an operator did.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct OperatorFigures {
-    /// Rows that came out.
-    pub rows: u64,
-    /// Time of its own, of all threads together.
-    pub nanoseconds: u64,
-    /// Most bytes that it held in one start.
-    pub memory: u64,
-    /// Temporary files that it made.
-    pub files: u64,
-    /// Bytes that it wrote to them.
-    pub spilled: u64,
 }
 
 /// A plan node that rows come from.
@@ -322,14 +308,8 @@ impl State {
     /// What each operator of the shape did, all starts together; empty where nothing was measured.
     pub fn figures(&self) -> Vec<OperatorFigures> {
         let mut figures = self.measured.clone();
-        let now = self.profile.as_ref().map_or(&[][..], |profile| profile.nodes());
-        figures.resize(figures.len().max(now.len()), OperatorFigures::default());
-        for (figures, now) in figures.iter_mut().zip(now) {
-            figures.rows += now.rows();
-            figures.nanoseconds += now.nanoseconds();
-            figures.memory = figures.memory.max(now.memory());
-            figures.files += now.files();
-            figures.spilled += now.spilled_bytes();
+        if let Some(profile) = &self.profile {
+            add_figures(&mut figures, profile);
         }
         figures
     }

@@ -1,58 +1,29 @@
-//! Expressions of a vectorised plan as SQL, for EXPLAIN.
+//! Expressions of a plan as SQL.
 //!
-//! Called by `operators`. Columns have the names that the operator below gives them; constants and calls of
-//! the server's functions are shown by the server itself, from the node of its plan that they were translated
-//! from (`Origins`), so that parameters, casts and literals read as they do elsewhere in EXPLAIN. Invariant:
-//! what is shown is what runs, after all simplification.
+//! Called by `operators`. Columns have the names that the operator below gives them. The host writes
+//! constants and calls of its functions (`Spelling`), where it knows what they were translated from, so that
+//! parameters, casts and literals read as they do elsewhere in its EXPLAIN.
 
-use pgrx::pg_sys;
-use query::{
+use std::sync::Arc;
+
+use vector::{CompareOp, LogicalType, Values, Vector};
+
+use super::Spelling;
+use crate::{
     Aggregate, AggregateFunction, Expression, Function, Regression, SortKey, WindowCall, WindowFunction,
 };
-use vector::{CompareOp, Values, Vector};
-
-use crate::vectorised::translated::{Origin, Origins};
 
 /// Longer texts are cut: a projection over a projection may repeat the same expression many times.
 const LONGEST: usize = 4_000;
 
-/// The server's words.
-pub struct Words<'a> {
-    es: *mut pg_sys::ExplainState,
-    ancestors: *mut pg_sys::List,
-    origins: &'a Origins,
+/// SQL with the host's words in it.
+pub(super) struct Words<'a> {
+    pub host: &'a dyn Spelling,
 }
 
-impl<'a> Words<'a> {
-    /// Of a statement that is being explained.
-    ///
-    /// # Safety
-    /// EXPLAIN's own structs; the origins are of its plan.
-    pub const unsafe fn new(
-        es: *mut pg_sys::ExplainState,
-        ancestors: *mut pg_sys::List,
-        origins: &'a Origins,
-    ) -> Self {
-        Self { es, ancestors, origins }
-    }
-
-    /// A node of the server's plan as the server shows it.
-    pub fn of(&self, origin: Origin) -> String {
-        // SAFETY: `new`'s promise; the text is a string of its own.
-        unsafe {
-            let es = self.es;
-            let prefix = (*es).verbose || (!(*es).rtable.is_null() && (*(*es).rtable).length > 1);
-            let context = pg_sys::set_deparse_context_plan((*es).deparse_cxt, origin.plan, self.ancestors);
-            let text = pg_sys::deparse_expression(origin.node, context, prefix, false);
-            std::ffi::CStr::from_ptr(text).to_string_lossy().into_owned()
-        }
-    }
-
-    fn value(&self, value: &std::sync::Arc<Vector>) -> String {
-        match self.origins.of_value(value) {
-            Some(origin) => self.of(origin),
-            None => literal(value),
-        }
+impl Words<'_> {
+    fn value(&self, value: &Arc<Vector>) -> String {
+        self.host.constant(value).unwrap_or_else(|| literal(value))
     }
 
     /// An expression over columns of these names.
@@ -78,10 +49,8 @@ impl<'a> Words<'a> {
                 let arguments: Vec<_> = arguments.iter().map(|part| self.expression(part, columns)).collect();
                 call(*function, &arguments)
             }
-            Expression::Host { function, arguments, .. } => match self.origins.of_function(function) {
-                Some(origin) => self.of(origin),
-                None => format!("{}({})", function.name(), list(arguments, ", ")),
-            },
+            Expression::Host { function, arguments, .. } => (self.host.function(function))
+                .unwrap_or_else(|| format!("{}({})", function.name(), list(arguments, ", "))),
             Expression::And(parts) => format!("({})", list(parts, " AND ")),
             Expression::Or(parts) => format!("({})", list(parts, " OR ")),
             Expression::Not(part) => match part.as_ref() {
@@ -104,13 +73,15 @@ impl<'a> Words<'a> {
                 }
                 text + " END"
             }
-            Expression::Coalesce(parts) => match parts.first() {
-                // Stands for what depends on a value that is not known yet.
-                Some(Expression::Constant(value)) if self.origins.of_value(value).is_some() => {
-                    self.value(value)
-                }
-                _ => format!("COALESCE({})", list(parts, ", ")),
-            },
+            Expression::Coalesce(parts) => {
+                // Where the host knows the constant, it stands for what depends on a value that is not known
+                // yet.
+                let unknown = match parts.first() {
+                    Some(Expression::Constant(value)) => self.host.constant(value),
+                    _ => None,
+                };
+                unknown.unwrap_or_else(|| format!("COALESCE({})", list(parts, ", ")))
+            }
             Expression::In { value, entries } => {
                 format!("({} = ANY ({}))", self.expression(value, columns), self.value(entries))
             }
@@ -169,7 +140,7 @@ impl<'a> Words<'a> {
     }
 }
 
-/// The name of a function in SQL: that of ours, written as SQL's names are.
+/// The name of a function in SQL: that of ours, as PostgreSQL writes names.
 fn name(function: impl std::fmt::Debug) -> String {
     let known = format!("{function:?}");
     let known = known.split([' ', '(', '{']).next().unwrap_or_default();
@@ -207,7 +178,7 @@ const fn regression(function: Regression) -> &'static str {
     }
 }
 
-/// A call of one of `query`'s functions.
+/// A call of one of this crate's functions.
 fn call(function: Function, arguments: &[String]) -> String {
     use Function as F;
     let of = |at: usize| arguments.get(at).map_or("", String::as_str);
@@ -229,7 +200,7 @@ fn call(function: Function, arguments: &[String]) -> String {
         F::ILike(_) => operator("~~*"),
         F::Concat => operator("||"),
         F::Negate => format!("(- {})", of(0)),
-        // The server does not show the type of a small number either.
+        // PostgreSQL does not show the type of a small number either.
         F::Cast(_) if !of(0).is_empty() && of(0).bytes().all(|digit| digit.is_ascii_digit()) => {
             of(0).to_owned()
         }
@@ -249,8 +220,8 @@ fn call(function: Function, arguments: &[String]) -> String {
     }
 }
 
-fn type_name(logical: vector::LogicalType) -> &'static str {
-    use vector::LogicalType as T;
+fn type_name(logical: LogicalType) -> &'static str {
+    use LogicalType as T;
     match logical {
         T::Bool => "boolean",
         T::Int16 => "smallint",
