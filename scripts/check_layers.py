@@ -31,7 +31,7 @@ LAYERS = {
 # is not named, `lib.rs` and `mod.rs`, may ask for all and is asked by none but its own folder's files.
 FLOORS = {
     "crates/postgres/src": ("host", "compat", "convert", "expressions", "options", "storage", "table_am", "planner",
-                            "executor", "vectorised", "verify"),
+                            "scan", "vectorised", "verify"),
     "crates/postgres/src/storage": ("file", "catalog", "directory", "published", "decoding", "space", "change",
                                     "read", "pending_rows"),
     "crates/postgres/src/table_am": ("maintain", "read", "change", "index", "rewrite", "statements", "packing",

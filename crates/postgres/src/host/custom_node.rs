@@ -1,6 +1,6 @@
 //! A CustomScan node whose state lives on Rust's heap.
 //!
-//! Called by `executor` and `vectorised/node`, which have a state of their own type each. Invariant: the
+//! Called by `scan` and `vectorised/node`, which have a state of their own type each. Invariant: the
 //! state is dropped once, by `drop_state` when the node ends, or by the query's memory context after an
 //! ERROR.
 

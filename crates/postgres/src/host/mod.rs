@@ -1,6 +1,6 @@
 //! Server objects, wrapped one per file: errors, relations, buffers, locks on pages.
 //!
-//! Everything above (`storage`, `table_am`, `executor`) speaks to the server through these names. Invariant:
+//! Everything above (`storage`, `table_am`, `scan`) speaks to the server through these names. Invariant:
 //! nothing here knows what a stripe is.
 
 pub mod backtraces;
@@ -24,6 +24,7 @@ pub mod raw;
 pub mod relation;
 pub mod shared_memory;
 pub mod short_calls;
+pub mod slots;
 pub mod subtransaction;
 pub mod table_counts;
 pub mod tree;

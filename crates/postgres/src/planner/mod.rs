@@ -2,7 +2,7 @@
 //!
 //! `hooks` adds the path to each table of ours, `cost` prices it, `index_paths` prices its rivals, `plan`
 //! turns the chosen path into a plan node. `template` and its helpers (`operand`, `constant`, `like`,
-//! `resolve`) translate WHERE clauses and are used again by `executor`, because a plan carries its clauses as
+//! `resolve`) translate WHERE clauses and are used again by `scan`, because a plan carries its clauses as
 //! the server's own expressions: it can be copied, cached and shown like any other.
 
 pub mod constant;

@@ -2,7 +2,7 @@
 //! expressions.
 //!
 //! Called twice for each clause: by the planner (which clauses can be filtered natively, what do the known
-//! constants prune) and when the node starts (`executor`), from the finished plan. The tree walk here owns
+//! constants prune) and when the node starts (`scan`), from the finished plan. The tree walk here owns
 //! structure: AND, OR, NOT pushed to the leaves, NULL tests, truth tests, arrays. `operand` owns which
 //! columns and operators are understood, `constant` the comparison of a column with a value.
 //!

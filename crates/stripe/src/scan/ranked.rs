@@ -141,7 +141,7 @@ impl<S: Store> Ranked<S> {
                 return Ok(Some((at, open, chunk)));
             }
             counters.stripes_read += 1;
-            let (reader, bytes) = (S::reader(&open), store.bytes(at));
+            let (reader, bytes) = (S::reader(&open), store.bytes(at).map_err(located)?);
             for chunk in 0..reader.chunk_count() {
                 let edge = self.edge_of_chunk(columns, reader, chunk, &bytes).map_err(located)?;
                 let ranking = Arc::clone(&self.ranking);

@@ -52,7 +52,10 @@ pub trait Store {
     fn reader(stripe: &Self::Stripe) -> &StripeReader;
 
     /// The bytes of the stripe at this position, which is open.
-    fn bytes(&self, at: usize) -> Self::Bytes<'_>;
+    ///
+    /// # Errors
+    /// `InvalidInput` past the last stripe.
+    fn bytes(&self, at: usize) -> Result<Self::Bytes<'_>>;
 
     /// Tells `out` which of these rows, all of one stripe, are out: dead for the reader, or to be read
     /// elsewhere. In any order.

@@ -150,10 +150,10 @@ impl<S: Store> StripeScan<S> {
         counters: &mut Counters,
     ) -> Result<Option<LoadedChunk>, Located> {
         let Some(first_row) = self.store.stripe(at).map(|info| info.first_row) else { return Ok(None) };
-        let bytes = self.store.bytes(at);
+        let located = |problem| Located::new(first_row, problem);
+        let bytes = self.store.bytes(at).map_err(located)?;
         let place = Place { reader: S::reader(open), bytes: &bytes, first_row, chunk };
         let out = || positions_out(&self.store, place.rows());
-        let located = |problem| Located::new(first_row, problem);
         match chunk::prune(&place, out, &self.plan, counters).map_err(located)? {
             Some(pruned) => pruned.run(&mut place.fetch(self.plan.codecs), counters).map_err(located),
             None => Ok(None),
@@ -295,7 +295,7 @@ impl<S: Store> StripeScan<S> {
             OfSummary::Known(known) => Ok(Some(known)),
             OfSummary::AskColumns => {
                 let open = self.store.open(at)?;
-                question.of_columns(S::reader(&open), &self.store.bytes(at), live)
+                question.of_columns(S::reader(&open), &self.store.bytes(at)?, live)
             }
         }
     }
@@ -309,7 +309,7 @@ impl<S: Store> StripeScan<S> {
         counters: &mut Counters,
     ) -> flow::Result<Option<VectorPiece>> {
         let Reading { at, open, first_row, .. } = reading;
-        let bytes = self.store.bytes(*at);
+        let bytes = self.store.bytes(*at)?;
         let place = Place { reader: S::reader(open), bytes: &bytes, first_row: *first_row, chunk };
         let out = || positions_out(&self.store, place.rows());
         if let Some(question) = question(&self.plan, request)

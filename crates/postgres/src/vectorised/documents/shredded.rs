@@ -1,6 +1,6 @@
 //! Answers from shredded documents: the values of a path instead of the documents around them.
 //!
-//! Called for each chunk of a column of which a query only asks questions (`executor::vectors`). A row that
+//! Called for each chunk of a column of which a query only asks questions (`stripe::scan`). A row that
 //! has a value at a path of keys has just that value there, so the path answers for it; rows without one (the
 //! key is missing, NULL, holds a container or a number that was not shredded, or the document was kept whole)
 //! are decoded and asked like any other document. Invariant: the answer of a row does not depend on how its
@@ -11,18 +11,18 @@ use std::sync::Arc;
 use encodings::{Chunk, Path, PathColumn, PathComponent, PathKind, Validity};
 use query::HostFunction;
 use stripe::OwnedChunk;
+use stripe::scan::DeriveColumn;
 use vector::{Bitmap, LogicalType, Result, Selection, Values, Vector, VectorBuilder};
 
 use super::jsonb::{self, Leaf};
 use super::{Ask, Question};
 use crate::convert::numeric;
-use crate::executor::Derive;
 use crate::storage::file::codecs::ServerCodecs;
 
 /// Rows are asked one by one when fewer than one in this many are wanted.
 const ASK_BELOW: usize = 4;
 
-impl Derive for Ask {
+impl DeriveColumn for Ask {
     fn of_chunk(&self, chunk: &OwnedChunk, selection: &Selection) -> Result<Vector> {
         match selection {
             Selection::Rows(rows) if rows.len() * ASK_BELOW < chunk.rows() as usize => {

@@ -16,7 +16,7 @@ use query::explain::{self, Operator, Options, Property, Value, kilobytes};
 
 use self::words::Words;
 use super::node::State;
-use crate::executor;
+use crate::scan::vectors;
 
 /// Adds the node's properties.
 ///
@@ -117,7 +117,7 @@ unsafe fn integer(es: *mut pg_sys::ExplainState, label: &CStr, unit: Option<&CSt
 unsafe fn count_units(scan: *mut pg_sys::PlanState) {
     // SAFETY: an initialised node; instrumentation is null or its own.
     unsafe {
-        let Some(found) = executor::scan_of(scan) else { return };
+        let Some(found) = vectors::scan_of(scan) else { return };
         if let Some(instrument) = (*scan).instrument.as_mut() {
             instrument.ntuples += (*found).take_unit_rows() as f64;
         }

@@ -25,6 +25,7 @@ use crate::expressions::early_value::EarlyValue;
 use crate::host::identity::Identity;
 use crate::host::{error, memory};
 use crate::planner::cost;
+use crate::scan::vectors;
 use crate::vectorised::attempt;
 use crate::vectorised::derive::derive;
 use crate::vectorised::privileges;
@@ -179,7 +180,11 @@ impl State {
         // SAFETY: the specs name plan nodes of the kept subtree.
         unsafe {
             for spec in translated.sources {
-                let state = pg_sys::ExecInitNode(spec.node(), (*self.custom).ss.ps.state, self.eflags);
+                let estate = (*self.custom).ss.ps.state;
+                let state = match &spec {
+                    SourceSpec::Columnar { .. } => vectors::init(spec.node(), estate, self.eflags),
+                    SourceSpec::Rows { .. } => pg_sys::ExecInitNode(spec.node(), estate, self.eflags),
+                };
                 (*self.custom).custom_ps = pg_sys::lappend((*self.custom).custom_ps, state.cast());
                 self.leaves.push(Leaf { spec, state });
             }

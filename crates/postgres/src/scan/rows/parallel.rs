@@ -13,11 +13,10 @@ use pgrx::pg_guard;
 use pgrx::pg_sys::{self, ParallelTableScanDesc, Relation};
 
 use super::Node;
-use super::begin::{Counters, Scan};
+use super::state::RowScan;
+use crate::scan::table::TableScan;
 use crate::table_am;
-
-/// A stripe is read in this many parts, so that a handful of stripes keeps several workers busy.
-pub const PARTS: u64 = 4;
+use stripe::scan::{PARTS, Turns};
 
 /// Figures that workers report.
 const FIGURES: usize = 10;
@@ -29,13 +28,14 @@ pub struct Shared {
     figures: [AtomicU64; FIGURES],
 }
 
-impl Shared {
-    /// The next part of a stripe: position in the list of stripes, and which part.
-    pub fn take(&self) -> (u64, u64) {
+impl Turns for Shared {
+    fn take(&self) -> (u64, u64) {
         let unit = self.next.fetch_add(1, Ordering::Relaxed);
         (unit / PARTS, unit % PARTS)
     }
+}
 
+impl Shared {
     /// The access method's state for hot rows.
     pub const fn table(&self) -> ParallelTableScanDesc {
         // SAFETY: `estimate` asked for room for both.
@@ -43,24 +43,23 @@ impl Shared {
     }
 }
 
-impl Counters {
-    const fn figures(&mut self) -> [&mut u64; FIGURES] {
-        [
-            &mut self.stripes_read,
-            &mut self.stripes_pruned,
-            &mut self.chunks_read,
-            &mut self.chunks_pruned,
-            &mut self.rows_filtered,
-            &mut self.hot_rows,
-            &mut self.hot_filtered,
-            &mut self.rows_known,
-            &mut self.bytes_read,
-            &mut self.bytes_decoded,
-        ]
-    }
+const fn figures(table: &mut TableScan) -> [&mut u64; FIGURES] {
+    let counters = &mut table.counters;
+    [
+        &mut counters.stripes_read,
+        &mut counters.stripes_pruned,
+        &mut counters.chunks_read,
+        &mut counters.chunks_pruned,
+        &mut counters.rows_filtered,
+        &mut table.hot_rows,
+        &mut table.hot_filtered,
+        &mut counters.rows_known,
+        &mut counters.bytes_read,
+        &mut counters.bytes_decoded,
+    ]
 }
 
-unsafe fn scan_of<'a>(custom: *mut pg_sys::CustomScanState) -> &'a mut Scan {
+unsafe fn scan_of<'a>(custom: *mut pg_sys::CustomScanState) -> &'a mut RowScan {
     // SAFETY: the node has begun, and callbacks of one node never overlap.
     unsafe { &mut *(*custom.cast::<Node>()).state }
 }
@@ -74,7 +73,7 @@ pub unsafe extern "C-unwind" fn estimate(
     // SAFETY: the relation is open; the callback is our own.
     unsafe {
         let table = match table_am::routine().parallelscan_estimate {
-            Some(estimate) => estimate(scan_of(custom).rel),
+            Some(estimate) => estimate(scan_of(custom).table.rel),
             None => 0,
         };
         size_of::<Shared>() + table
@@ -93,7 +92,7 @@ pub unsafe extern "C-unwind" fn initialize(
         let scan = scan_of(custom);
         let shared = place.cast::<Shared>();
         shared.write(Shared { next: AtomicU64::new(0), figures: [const { AtomicU64::new(0) }; FIGURES] });
-        initialize_table(scan.rel, (*shared).table());
+        initialize_table(scan.table.rel, (*shared).table());
         scan.shared = shared;
     }
 }
@@ -118,10 +117,10 @@ pub unsafe extern "C-unwind" fn reinitialize(
     unsafe {
         let scan = scan_of(custom);
         let shared = &*place.cast::<Shared>();
-        collect(shared, &mut scan.counters);
+        collect(shared, &mut scan.table);
         shared.next.store(0, Ordering::Relaxed);
         if let Some(reinitialize) = table_am::routine().parallelscan_reinitialize {
-            reinitialize(scan.rel, shared.table());
+            reinitialize(scan.table.rel, shared.table());
         }
         scan.shared = shared;
     }
@@ -146,18 +145,18 @@ pub unsafe extern "C-unwind" fn shutdown(custom: *mut pg_sys::CustomScanState) {
         let scan = scan_of(custom);
         let Some(shared) = scan.shared.as_ref() else { return };
         if pg_sys::ParallelWorkerNumber >= 0 {
-            for (from, to) in scan.counters.figures().into_iter().zip(&shared.figures) {
+            for (from, to) in figures(&mut scan.table).into_iter().zip(&shared.figures) {
                 to.fetch_add(std::mem::take(from), Ordering::Relaxed);
             }
         } else {
-            collect(shared, &mut scan.counters);
+            collect(shared, &mut scan.table);
         }
         scan.shared = std::ptr::null();
     }
 }
 
-fn collect(shared: &Shared, counters: &mut Counters) {
-    for (to, from) in counters.figures().into_iter().zip(&shared.figures) {
+fn collect(shared: &Shared, table: &mut TableScan) {
+    for (to, from) in figures(table).into_iter().zip(&shared.figures) {
         *to += from.swap(0, Ordering::Relaxed);
     }
 }

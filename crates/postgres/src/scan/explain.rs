@@ -6,44 +6,49 @@
 //! gathers figures in one line each; the other formats have one property a figure.
 
 use std::ffi::CString;
-use std::sync::atomic::Ordering;
 
 use pgrx::pg_sys;
 
-use super::begin::Scan;
-use super::{Node, clauses};
+use super::clauses;
+use super::table::TableScan;
 use crate::planner::plan::reason_noted;
 use crate::storage::directory::entries;
 use crate::storage::file::metapage;
+use stripe::scan::Tally;
+
+/// What a reader of vectors counted beside.
+pub struct Beside<'a> {
+    /// What units on other threads counted.
+    pub tally: &'a Tally,
+    /// A sort wants the first rows only.
+    pub is_ranked: bool,
+}
 
 /// Adds the node's properties.
 ///
 /// # Safety
-/// Called under guard by EXPLAIN, with its own structs.
+/// Called under guard by EXPLAIN, with its own structs, for a node that has begun.
 pub unsafe fn explain(
-    custom: *mut pg_sys::CustomScanState,
+    scan: &TableScan,
+    beside: Option<&Beside<'_>>,
     ancestors: *mut pg_sys::List,
     es: *mut pg_sys::ExplainState,
 ) {
     // SAFETY: EXPLAIN's own structs; every string is NUL-terminated and copied.
     unsafe {
-        let scan = &*(*custom.cast::<Node>()).state;
+        let custom = scan.custom;
         show_columns(scan, es);
         let native = scan.clauses.iter().filter(|clause| clause.native).map(|clause| clause.node);
         show_conditions(custom, ancestors, es, c"Chunk Filter", native);
         // Conditions of the vectorised plan above are asked here, too.
-        let filtered = scan.counters.rows_filtered + scan.tally.rows_filtered.load(Ordering::Relaxed);
+        let filtered = scan.counters.rows_filtered + beside.map_or(0, |beside| beside.tally.rows_filtered());
         if (*es).analyze && (filtered > 0 || scan.clauses.iter().any(|clause| clause.native)) {
             integer(es, c"Rows Removed by Chunk Filter", None, filtered);
         }
-        let pruning = scan
-            .clauses
-            .iter()
-            .filter(|clause| !clause.native && !clause.is_narrowing())
-            .map(|clause| clause.node);
+        let pruning = scan.clauses.iter().filter(|clause| !clause.native).map(|clause| clause.node);
         show_conditions(custom, ancestors, es, c"Prune", pruning);
         if (*es).analyze {
-            show_counters(scan, es);
+            show_counters(scan, beside, es);
         } else if (*es).costs {
             show_estimate(scan, es);
         }
@@ -53,7 +58,7 @@ pub unsafe fn explain(
     }
 }
 
-unsafe fn show_columns(scan: &Scan, es: *mut pg_sys::ExplainState) {
+unsafe fn show_columns(scan: &TableScan, es: *mut pg_sys::ExplainState) {
     // SAFETY: EXPLAIN's own structs; every string is NUL-terminated and copied.
     unsafe {
         let mut names: *mut pg_sys::List = std::ptr::null_mut();
@@ -95,7 +100,7 @@ unsafe fn show_conditions(
 }
 
 /// How many stripes the constants in the conditions would leave now.
-unsafe fn show_estimate(scan: &Scan, es: *mut pg_sys::ExplainState) {
+unsafe fn show_estimate(scan: &TableScan, es: *mut pg_sys::ExplainState) {
     let predicates = clauses::known_now(&scan.clauses);
     if predicates.is_empty() || scan.snapshot.is_null() {
         return;
@@ -116,23 +121,22 @@ unsafe fn show_estimate(scan: &Scan, es: *mut pg_sys::ExplainState) {
     }
 }
 
-unsafe fn show_counters(scan: &Scan, es: *mut pg_sys::ExplainState) {
+unsafe fn show_counters(scan: &TableScan, beside: Option<&Beside<'_>>, es: *mut pg_sys::ExplainState) {
     // SAFETY: EXPLAIN's own structs; every string is NUL-terminated and copied.
     unsafe {
         let mut counters = scan.counters;
-        counters.rows_filtered += scan.tally.rows_filtered.load(Ordering::Relaxed);
-        counters.bytes_decoded += scan.tally.bytes_decoded.load(Ordering::Relaxed);
+        counters.bytes_decoded += beside.map_or(0, |beside| beside.tally.bytes_decoded());
         if (*es).format != pg_sys::ExplainFormat::EXPLAIN_FORMAT_TEXT {
             integer(es, c"Stripes Read", None, counters.stripes_read);
             integer(es, c"Stripes Pruned", None, counters.stripes_pruned);
             integer(es, c"Chunks Read", None, counters.chunks_read);
             integer(es, c"Chunks Pruned", None, counters.chunks_pruned);
-            if scan.rank.is_some() {
+            if beside.is_some_and(|beside| beside.is_ranked) {
                 integer(es, c"Stripes Skipped by Sort", None, counters.stripes_skipped);
                 integer(es, c"Chunks Skipped by Sort", None, counters.chunks_skipped);
             }
-            integer(es, c"Hot Rows", None, counters.hot_rows);
-            integer(es, c"Hot Rows Removed by Filter", None, counters.hot_filtered);
+            integer(es, c"Hot Rows", None, scan.hot_rows);
+            integer(es, c"Hot Rows Removed by Filter", None, scan.hot_filtered);
             integer(es, c"Rows from Statistics", None, counters.rows_known);
             integer(es, c"Bytes Read", Some(c"B"), counters.bytes_read);
             integer(es, c"Bytes Decoded", Some(c"B"), counters.bytes_decoded);
@@ -145,8 +149,8 @@ unsafe fn show_counters(scan: &Scan, es: *mut pg_sys::ExplainState) {
             let skipped = format!("stripes {}, chunks {}", counters.stripes_skipped, counters.chunks_skipped);
             text(es, c"Skipped by Sort", &skipped);
         }
-        if counters.hot_rows > 0 {
-            let (read, removed) = (counters.hot_rows, counters.hot_filtered);
+        if scan.hot_rows > 0 {
+            let (read, removed) = (scan.hot_rows, scan.hot_filtered);
             text(es, c"Hot Rows", &format!("read {read}, removed {removed}"));
         }
         if counters.rows_known > 0 {

@@ -1,12 +1,13 @@
 //! The conditions of a scan, as predicates that are known now.
 //!
-//! `begin` builds them once from the plan: native clauses (`custom_exprs`), and those of the qual that may
+//! `table` builds them once from the plan: native clauses (`custom_exprs`), and those of the qual that may
 //! prune. They are resolved at each start, when parameters and stable expressions have values. Invariant: a
 //! native clause whose predicate came out weaker than the clause is checked row by row as well
-//! (`Clause::needs_check`); clauses of the qual always are.
+//! (`ScanClause::needs_check`); clauses of the qual always are.
 
 use pgrx::PgList;
 use pgrx::pg_sys::{self, NodeTag};
+use stripe::scan::ScanClause;
 use vector::Predicate;
 
 use crate::expressions::early_value::EarlyValue;
@@ -35,30 +36,16 @@ pub struct Clause {
 }
 
 impl Clause {
-    /// Rows that pass the predicate still have to pass `qual`.
-    pub const fn needs_check(&self) -> bool {
-        self.native && !self.exact
-    }
-
-    /// A condition that is not the plan's: rows that fail it are of no use to anybody.
-    pub fn narrowing(predicate: Predicate) -> Self {
-        let columns = predicate.columns();
-        Self {
-            node: std::ptr::null_mut(),
-            native: false,
-            qual: std::ptr::null_mut(),
-            predicate,
-            columns,
-            reads: Vec::new(),
-            exact: true,
-            template: Template::Unknown,
-            values: Vec::new(),
+    /// What the scan of stripes asks of it.
+    pub fn for_scan(&self) -> ScanClause {
+        ScanClause {
+            predicate: self.predicate.clone(),
+            columns: self.columns.clone(),
+            reads: self.reads.clone(),
+            native: self.native,
+            exact: self.exact,
+            narrowing: false,
         }
-    }
-
-    /// Whether it was made by `narrowing`.
-    pub const fn is_narrowing(&self) -> bool {
-        self.node.is_null()
     }
 }
 
@@ -153,7 +140,7 @@ fn gather(template: &Template, found: &mut dyn FnMut(*mut pg_sys::Node)) {
 
 /// What the clauses say with constants alone: what can be known without running anything.
 pub fn known_now(clauses: &[Clause]) -> Vec<Predicate> {
-    let resolved = clauses.iter().filter(|clause| !clause.is_narrowing()).map(|clause| {
+    let resolved = clauses.iter().map(|clause| {
         let mut constant = |node: *mut pg_sys::Node| {
             // SAFETY: a valid expression of the plan; the cast follows the tag.
             unsafe {

@@ -7,7 +7,7 @@
 
 use pgrx::pg_sys::{self, TupleTableSlot};
 
-use super::begin::{Phase, Scan};
+use super::state::{Phase, RowScan};
 
 /// What there is to check.
 enum Given {
@@ -23,24 +23,24 @@ enum Given {
 ///
 /// # Safety
 /// Called under guard; the node's state is inside an EvalPlanQual query.
-pub unsafe fn next(custom: *mut pg_sys::CustomScanState, scan: &mut Scan) -> *mut TupleTableSlot {
+pub unsafe fn next(custom: *mut pg_sys::CustomScanState, scan: &mut RowScan) -> *mut TupleTableSlot {
     // SAFETY: the caller's promise.
     unsafe {
         match given(custom, scan) {
             Given::Row if qualifies(scan) => project(custom, scan),
             Given::Row | Given::Nothing => {
-                pg_sys::ExecClearTuple(scan.scan_slot);
+                pg_sys::ExecClearTuple(scan.table.scan_slot);
                 pg_sys::ExecClearTuple(scan.result_slot)
             }
             Given::Scan => {
                 scan.phase = Phase::Start;
-                super::rows::exec_node(custom.cast())
+                super::run::exec_node(custom.cast())
             }
         }
     }
 }
 
-unsafe fn given(custom: *mut pg_sys::CustomScanState, scan: &Scan) -> Given {
+unsafe fn given(custom: *mut pg_sys::CustomScanState, scan: &RowScan) -> Given {
     // SAFETY: the arrays have one entry a range table entry; EvalPlanQual's state outlives its query.
     unsafe {
         let epq = (*(*custom).ss.ps.state).es_epq_active;
@@ -56,18 +56,18 @@ unsafe fn given(custom: *mut pg_sys::CustomScanState, scan: &Scan) -> Given {
             if (*supplied).tts_flags & pg_sys::TTS_FLAG_EMPTY as u16 != 0 {
                 return Given::Nothing;
             }
-            pg_sys::ExecCopySlot(scan.scan_slot, supplied);
-            (*scan.scan_slot).tts_tid = (*supplied).tts_tid;
+            pg_sys::ExecCopySlot(scan.table.scan_slot, supplied);
+            (*scan.table.scan_slot).tts_tid = (*supplied).tts_tid;
             return Given::Row;
         }
         if !(*(*epq).relsubs_rowmark.add(at)).is_null() {
             *done = true;
-            let fetched = pg_sys::table_slot_create(scan.rel, std::ptr::null_mut());
+            let fetched = pg_sys::table_slot_create(scan.table.rel, std::ptr::null_mut());
             let found = pg_sys::EvalPlanQualFetchRowMark(epq, relid, fetched)
                 && (*fetched).tts_flags & pg_sys::TTS_FLAG_EMPTY as u16 == 0;
             if found {
-                pg_sys::ExecCopySlot(scan.scan_slot, fetched);
-                (*scan.scan_slot).tts_tid = (*fetched).tts_tid;
+                pg_sys::ExecCopySlot(scan.table.scan_slot, fetched);
+                (*scan.table.scan_slot).tts_tid = (*fetched).tts_tid;
             }
             pg_sys::ExecDropSingleTupleTableSlot(fetched);
             return if found { Given::Row } else { Given::Nothing };
@@ -76,30 +76,30 @@ unsafe fn given(custom: *mut pg_sys::CustomScanState, scan: &Scan) -> Given {
     }
 }
 
-unsafe fn qualifies(scan: &Scan) -> bool {
+unsafe fn qualifies(scan: &RowScan) -> bool {
     // SAFETY: slot, context and expressions are the node's own.
     unsafe {
-        (*scan.scan_slot).tts_tableOid = (*scan.rel).rd_id;
-        pg_sys::MemoryContextReset((*scan.econtext).ecxt_per_tuple_memory);
-        (*scan.econtext).ecxt_scantuple = scan.scan_slot;
-        scan.hot_steps.iter().all(|step| pg_sys::ExecQual(step.state, scan.econtext))
+        (*scan.table.scan_slot).tts_tableOid = (*scan.table.rel).rd_id;
+        pg_sys::MemoryContextReset((*scan.table.econtext).ecxt_per_tuple_memory);
+        (*scan.table.econtext).ecxt_scantuple = scan.table.scan_slot;
+        scan.table.hot_steps.iter().all(|step| pg_sys::ExecQual(step.state, scan.table.econtext))
     }
 }
 
-unsafe fn project(custom: *mut pg_sys::CustomScanState, scan: &Scan) -> *mut TupleTableSlot {
+unsafe fn project(custom: *mut pg_sys::CustomScanState, scan: &RowScan) -> *mut TupleTableSlot {
     // SAFETY: as `qualifies`; attributes of the target list are within the row type.
     unsafe {
         let projection = (*custom).ss.ps.ps_ProjInfo;
         if !scan.direct {
             return match projection.is_null() {
-                true => scan.scan_slot,
+                true => scan.table.scan_slot,
                 false => pg_sys::ExecProject(projection),
             };
         }
         pg_sys::ExecClearTuple(scan.result_slot);
         for (to, &from) in scan.output_columns.iter().enumerate() {
-            *(*scan.result_slot).tts_values.add(to) = *(*scan.scan_slot).tts_values.add(from);
-            *(*scan.result_slot).tts_isnull.add(to) = *(*scan.scan_slot).tts_isnull.add(from);
+            *(*scan.result_slot).tts_values.add(to) = *(*scan.table.scan_slot).tts_values.add(from);
+            *(*scan.result_slot).tts_isnull.add(to) = *(*scan.table.scan_slot).tts_isnull.add(from);
         }
         pg_sys::ExecStoreVirtualTuple(scan.result_slot)
     }

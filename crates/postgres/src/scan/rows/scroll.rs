@@ -1,21 +1,20 @@
 //! Rows in both directions, for cursors that may move backward.
 //!
-//! Used instead of `cold`'s straight run through the table when the statement was started for moving backward
-//! (the server says so for a cursor whose plan can, declared with SCROLL or not). Rows have the same order as
-//! ever: stripe by stripe, then heap pages. One row at a time is shown to the row loop, out of a window of
-//! Datums around it; a chunk that is entered again is loaded again. Invariant: going one way and then the
-//! other gives the same rows.
+//! Used instead of the straight run of `refill` through the table when the statement was started for moving
+//! backward (the server says so for a cursor whose plan can, declared with SCROLL or not). Rows have the same
+//! order as ever: stripe by stripe, then heap pages. One row at a time is shown to the row loop, out of a
+//! window of Datums around it; a chunk that is entered again is loaded again. Invariant: going one way and
+//! then the other gives the same rows.
 
 use std::ops::Range;
 
 use pgrx::pg_sys::{self, ScanDirection};
 
-use super::batch;
-use super::begin::{Phase, Scan};
-use super::chunk::{self, Loaded};
-use super::cold::live_rows;
-use crate::host::error;
-use crate::storage::read::stripe_on_pages::{self, Pages};
+use stripe::scan::{LoadedChunk, Store};
+
+use super::state::{Phase, RowScan};
+use crate::scan::datums;
+use crate::scan::store::OwnStripes;
 
 /// Where the cursor stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -61,14 +60,14 @@ pub enum Next {
     End,
 }
 
-impl Scan {
+impl RowScan {
     /// Whether the executor moves backward now.
     ///
     /// # Safety
     /// The node runs.
     pub unsafe fn is_backward(&self) -> bool {
         // SAFETY: the caller's promise.
-        unsafe { (*(*self.custom).ss.ps.state).es_direction == ScanDirection::BackwardScanDirection }
+        unsafe { (*(*self.table.custom).ss.ps.state).es_direction == ScanDirection::BackwardScanDirection }
     }
 
     /// Steps to the next row that statistics and native conditions leave.
@@ -88,7 +87,7 @@ impl Scan {
                 }
                 (Side::Hot, _) => Next::Hot,
                 (Side::Cold, _) => {
-                    let rows = self.loaded().map_or(0, |loaded| loaded.selection.len());
+                    let rows = self.loaded.as_ref().map_or(0, |loaded| loaded.selection.len());
                     let row =
                         if backward { self.scroll.row.checked_sub(1) } else { Some(self.scroll.row + 1) };
                     match row.filter(|&row| row < rows) {
@@ -115,10 +114,6 @@ impl Scan {
         }
     }
 
-    fn loaded(&self) -> Option<&Loaded> {
-        self.cold.as_ref().and_then(|cold| cold.loaded.as_ref())
-    }
-
     /// Goes to the nearest chunk with selected rows beside `from`, or from the end of all that is left.
     unsafe fn enter_chunk(&mut self, from: Option<(usize, u32)>, backward: bool) -> Next {
         // SAFETY: as scroll.
@@ -130,20 +125,21 @@ impl Scan {
                 return if backward { Next::End } else { Next::Hot };
             }
             self.scroll.side = Side::Cold;
-            let rows = self.loaded().map_or(0, |loaded| loaded.selection.len());
+            let rows = self.loaded.as_ref().map_or(0, |loaded| loaded.selection.len());
             self.show(if backward { rows.saturating_sub(1) } else { 0 }, backward)
         }
     }
 
     unsafe fn load_beside(&mut self, from: Option<(usize, u32)>, backward: bool) -> bool {
-        let only_count = self.columns.is_empty() && self.clauses.is_empty() && !self.keep_position;
-        let Some(cold) = &mut self.cold else { return false };
-        cold.loaded = None;
-        let stripes = cold.stripes.len();
+        let only_counts = self.only_counts();
+        self.loaded = None;
+        let (table, position) = (&mut self.table, &mut self.scroll);
+        let Some(stripes) = &table.stripes else { return false };
+        let counters = &mut table.counters;
         // A chunk of None: the stripe's first one, or its last.
         let mut place = match (from, backward) {
             (None, false) => Some((0, None)),
-            (None, true) => stripes.checked_sub(1).map(|last| (last, None)),
+            (None, true) => stripes.store().len().checked_sub(1).map(|last| (last, None)),
             (Some((stripe, chunk)), false) => Some((stripe, Some(chunk + 1))),
             (Some((stripe, chunk)), true) => match chunk.checked_sub(1) {
                 Some(chunk) => Some((stripe, Some(chunk))),
@@ -152,48 +148,45 @@ impl Scan {
         };
         while let Some((at, chunk)) = place {
             pgrx::check_for_interrupts!();
-            let Some(entry) = cold.stripes.get(at) else { return false };
+            let Some(info) = stripes.store().stripe(at) else { return false };
             let beside = if backward { at.checked_sub(1) } else { Some(at + 1) };
             place = beside.map(|at| (at, None));
-            if !cold.is_kept(at) {
-                self.counters.stripes_pruned += u64::from(chunk.is_none());
+            if !stripes.is_kept(at) {
+                counters.stripes_pruned += u64::from(chunk.is_none());
                 continue;
             }
-            self.counters.stripes_read += u64::from(chunk.is_none());
-            if only_count {
-                if chunk.is_some() || entry.row_count == 0 {
+            counters.stripes_read += u64::from(chunk.is_none());
+            if only_counts {
+                if chunk.is_some() || info.row_count == 0 {
                     continue;
                 }
-                let rows = live_rows(entry, &mut cold.dead);
+                let rows = stripes.live_rows(at);
                 if rows == 0 {
                     continue;
                 }
-                self.counters.rows_read += u64::from(rows);
-                cold.loaded = Some(Loaded::whole(entry, rows));
-                (self.scroll.stripe, self.scroll.chunk) = (at, 0);
+                counters.rows_read += u64::from(rows);
+                self.loaded = Some(LoadedChunk::only_rows(info.first_row, rows));
+                (position.stripe, position.chunk) = (at, 0);
                 return true;
             }
-            // SAFETY: rel is open.
-            let open = unsafe { stripe_on_pages::open(self.rel, entry) };
-            let open = match open {
-                Ok(open) => open,
-                Err(problem) => error::raise_stripe(self.rel, entry.first_row, problem),
+            let open = match stripes.open(at) {
+                Ok(Some(open)) => open,
+                Ok(None) => return false,
+                Err(problem) => self.table.raise(problem),
             };
-            let chunks = open.reader.chunk_count();
+            let chunks = OwnStripes::reader(&open).chunk_count();
             let first = chunk.unwrap_or(if backward { chunks.saturating_sub(1) } else { 0 });
             let mut next = (first < chunks).then_some(first);
             while let Some(chunk) = next {
                 next = if backward { chunk.checked_sub(1) } else { Some(chunk + 1).filter(|&c| c < chunks) };
-                // SAFETY: rel is open.
-                let pages = unsafe { Pages::new(self.rel, entry, std::ptr::null_mut()) };
-                match chunk::load(&open, chunk, &mut cold.dead, &cold.steps, &pages, &mut self.counters) {
+                match stripes.load(at, &open, chunk, counters) {
                     Ok(Some(loaded)) if !loaded.selection.is_empty() => {
-                        cold.loaded = Some(loaded);
-                        (self.scroll.stripe, self.scroll.chunk) = (at, chunk);
+                        self.loaded = Some(loaded);
+                        (position.stripe, position.chunk) = (at, chunk);
                         return true;
                     }
                     Ok(_) => {}
-                    Err(problem) => error::raise_stripe(self.rel, entry.first_row, problem),
+                    Err(problem) => self.table.raise(problem),
                 }
             }
         }
@@ -206,15 +199,15 @@ impl Scan {
         unsafe {
             self.scroll.row = row;
             if !self.scroll.window.contains(&row) {
-                let start = if backward { (row + 1).saturating_sub(batch::ROWS) } else { row };
-                if let Some(loaded) = self.cold.as_mut().and_then(|cold| cold.loaded.as_mut()) {
+                let start = if backward { (row + 1).saturating_sub(datums::ROWS) } else { row };
+                if let Some(loaded) = &mut self.loaded {
                     loaded.done = start;
                 }
                 self.fill_batch();
-                self.scroll.window = start..start + self.batch.end;
+                self.scroll.window = start..start + self.table.batch.end;
             }
-            self.batch.at = row - self.scroll.window.start;
-            self.batch.end = self.batch.at + 1;
+            self.table.batch.at = row - self.scroll.window.start;
+            self.table.batch.end = self.table.batch.at + 1;
             self.phase = Phase::Scroll;
             Next::Batch
         }
