@@ -9,6 +9,7 @@ mod bloom;
 mod collect;
 mod cursor;
 mod distinct;
+pub mod documents;
 mod footer;
 mod prune;
 mod reader;

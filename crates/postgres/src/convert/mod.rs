@@ -8,7 +8,6 @@
 mod arena;
 mod from_datum;
 mod missing;
-pub(crate) mod numeric;
 mod to_datum;
 mod type_map;
 pub mod varlena;

@@ -9,10 +9,10 @@
 
 use encodings::Single;
 use pgrx::pg_sys::Datum;
+use server_bytes::numeric;
 use vector::{Decimal, Dictionary, NumericInts, NumericValues, Selection, Values, Vector};
 
 use super::arena::Arena;
-use super::numeric;
 use super::type_map::{ColumnType, Shape};
 
 /// For fewer rows than one in so many entries of a dictionary, entries are built row by row.

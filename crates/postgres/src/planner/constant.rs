@@ -7,11 +7,11 @@
 //! `exact` is set only where it is TRUE nowhere else.
 
 use pgrx::pg_sys::{self, Datum, Oid};
+use server_bytes::numeric;
 use vector::{CompareOp, Predicate, Scalar, power_of_ten};
 
 use super::like::{self, Pattern};
 use super::operand::{Column, Kind};
-use crate::convert::numeric;
 use crate::convert::varlena;
 
 /// Microseconds of a day.

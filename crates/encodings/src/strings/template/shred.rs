@@ -13,9 +13,9 @@ use std::ops::Range;
 
 use vector::{Bitmap, ByteViews};
 
-use super::jsonb::{PathTable, Shape, shape_of};
 use super::matcher::{Hole, fit};
 use super::program::{PathKind, Program};
+use super::shape::{PathTable, Shape, shape_of};
 use crate::strings::intern::hash;
 
 /// Most templates of one column.

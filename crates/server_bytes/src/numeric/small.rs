@@ -1,79 +1,45 @@
-//! PostgreSQL's short numeric form <-> a scaled integer and its display scale.
+//! Numerics with their length word <-> a 64-bit integer and its display scale, short form only.
 //!
-//! The form (`utils/adt/numeric.c` describes it): a four-byte length word (bytes including itself, times
-//! four), a 16-bit header (0x8000, sign 0x2000, display scale in bits 7..13, weight of the first digit in
-//! seven bits), then base-10000 digits of 16 bits without leading or trailing zero digits. All little-endian.
+//! Layout: the length word holds four times the bytes of the whole, itself included; the numeric follows.
 //!
-//! Called by the matcher (`parse`) and by the template kernel (`write`). Invariant: `parse` accepts exactly
-//! the byte strings that `write` makes of its result.
+//! Called by the template encoding of `encodings`: `parse` for each number of a document that is stored,
+//! `write` for each that is read. Invariant: `parse` accepts exactly the byte strings that `write` makes of
+//! its result.
+
+use super::{
+    BASE, DIGIT_WIDTH, POWERS, SHORT, SHORT_NEGATIVE, SHORT_SCALE_MAX, SHORT_SCALE_SHIFT, SHORT_WEIGHT_BITS,
+    decode,
+};
 
 /// Integers of larger magnitude are not parsed: a thousandfold one must still fit 64 bits.
 pub const MAX_MAGNITUDE: u64 = i64::MAX as u64 / 1000;
 
+/// Bytes of the length word.
+const LENGTH_BYTES: usize = 4;
 /// Bytes of the length word and the header.
-const HEADER_BYTES: usize = 6;
+const HEADER_BYTES: usize = LENGTH_BYTES + 2;
 
 /// Most bytes that `write` makes: five digits of base 10000 hold 19 decimal digits.
 pub const MAX_BYTES: usize = HEADER_BYTES + 2 * 5;
 
-const BASE: u64 = 10_000;
-const POWERS: [u64; 4] = [1, 10, 100, 1000];
-
 /// Largest display scale of the short form.
-pub const MAX_SCALE: u8 = 63;
+pub const MAX_SCALE: u8 = SHORT_SCALE_MAX as u8;
 
 /// The integer and display scale of a numeric, if it is in short form and small enough.
+#[inline]
 pub fn parse(bytes: &[u8]) -> Option<(i64, u8)> {
-    let (length, rest) = bytes.split_first_chunk::<4>()?;
-    let (header, digits) = rest.split_first_chunk::<2>()?;
-    if u32::from_le_bytes(*length) as usize != bytes.len() << 2 || !digits.len().is_multiple_of(2) {
+    let (length, payload) = bytes.split_first_chunk::<LENGTH_BYTES>()?;
+    if u32::from_le_bytes(*length) as usize != bytes.len() << 2 {
         return None;
     }
-    let header = u16::from_le_bytes(*header);
-    if header & 0xC000 != 0x8000 {
-        return None;
+    let decimal = decode(payload)?;
+    let scale = u8::try_from(decimal.display).ok().filter(|&scale| scale <= MAX_SCALE)?;
+    let mut value = i64::try_from(decimal.unscaled).ok()?;
+    // A long display scale was cut to the digits that are there.
+    for _ in decimal.scale..decimal.display {
+        value = value.checked_mul(10)?;
     }
-    let scale = ((header >> 7) & 0x3F) as u8;
-    let weight = i32::from(header & 0x3F) - i32::from(header & 0x40);
-    if digits.is_empty() {
-        return (header & 0x207F == 0).then_some((0, scale));
-    }
-    let count = i32::try_from(digits.len() / 2).ok().filter(|&count| count <= 5)?;
-    // Base-10000 digits after the point that `write` would count with.
-    let fraction = i32::from(scale.div_ceil(4));
-    let below = fraction - (count - 1 - weight);
-    if !(0..=4).contains(&below) {
-        return None;
-    }
-    let mut value = 0u64;
-    let mut first = true;
-    let mut last = 0;
-    for digit in digits.chunks_exact(2) {
-        let &[low, high] = digit else { return None };
-        let digit = u64::from(u16::from_le_bytes([low, high]));
-        if digit >= BASE || (first && digit == 0) {
-            return None;
-        }
-        first = false;
-        last = digit;
-        value = value.checked_mul(BASE)?.checked_add(digit)?;
-    }
-    if last == 0 {
-        return None;
-    }
-    for _ in 0..below {
-        value = value.checked_mul(BASE)?;
-    }
-    let surplus = POWERS[(fraction * 4 - i32::from(scale)) as usize & 3];
-    if !value.is_multiple_of(surplus) {
-        return None;
-    }
-    value /= surplus;
-    if value > MAX_MAGNITUDE {
-        return None;
-    }
-    let value = value.cast_signed();
-    Some((if header & 0x2000 == 0 { value } else { -value }, scale))
+    (value.unsigned_abs() <= MAX_MAGNITUDE).then_some((value, scale))
 }
 
 /// Whether `write` may be called with these.
@@ -85,9 +51,10 @@ pub const fn writable(value: i64, scale: i64) -> bool {
 /// The bytes of a numeric and how many of them count. Value and scale must be `writable`.
 #[inline]
 pub fn write(value: i64, scale: u8) -> ([u8; MAX_BYTES], usize) {
-    let fraction = u32::from(scale).div_ceil(4);
-    let mut rest = value.unsigned_abs().wrapping_mul(POWERS[(fraction * 4 - u32::from(scale)) as usize & 3]);
-    let mut header = 0x8000 | u16::from(scale & MAX_SCALE) << 7;
+    let scale = u16::from(scale & MAX_SCALE);
+    let fraction = scale.div_ceil(DIGIT_WIDTH);
+    let mut rest = value.unsigned_abs().wrapping_mul(POWERS[usize::from(fraction * DIGIT_WIDTH - scale) & 3]);
+    let mut header = SHORT | scale << SHORT_SCALE_SHIFT;
     // Digits from the lowest up: each goes in front of those before, so the highest ends up first in memory.
     let (mut digits, mut count, mut total) = (0u128, 0usize, 0u16);
     while rest != 0 {
@@ -100,8 +67,8 @@ pub fn write(value: i64, scale: u8) -> ([u8; MAX_BYTES], usize) {
         }
     }
     if total != 0 {
-        let weight = total.wrapping_sub(1).wrapping_sub(fraction as u16) & 0x7F;
-        header |= weight | if value < 0 { 0x2000 } else { 0 };
+        let weight = total.wrapping_sub(1).wrapping_sub(fraction) & SHORT_WEIGHT_BITS;
+        header |= weight | if value < 0 { SHORT_NEGATIVE } else { 0 };
     }
     let len = HEADER_BYTES + 2 * count;
     // All in one register: bytes stored one after the other would stall whoever copies them at once.

@@ -1,12 +1,16 @@
-//! Reading the server's arrays.
+//! The server's arrays.
 //!
 //! Layout (`utils/array.h`), counted from the value's length word: length word, number of dimensions, offset
 //! of the data or 0 where there are no NULLs, element type, lengths and lower bounds of the dimensions, a bit
 //! for each element (1: not NULL) where there are NULLs, and the elements, each on its type's border. What we
-//! hold begins behind the length word. Invariant: every offset is checked; elements are compared bytewise, so
-//! the caller names only types for which that is equality.
+//! hold begins behind the length word.
+//!
+//! Called by `question` and by hosts that take constants apart. Invariant: every offset is checked; elements
+//! are compared bytewise, so the caller names only types for which that is equality.
 
 use vector::{Error, Result};
+
+use crate::words::u32_at;
 
 /// Bytes before ours: the length word.
 const WORD: usize = 4;
@@ -22,13 +26,20 @@ pub enum Layout {
     Fixed(usize),
 }
 
+#[cold]
 fn damaged() -> Error {
     Error::corrupt("an array ends before its elements")
 }
 
+/// The place in what we hold of an offset that counts from the length word.
+#[inline]
+fn place(at: usize) -> Result<usize> {
+    at.checked_sub(WORD).ok_or_else(damaged)
+}
+
+#[inline]
 fn word(array: &[u8], at: usize) -> Result<u32> {
-    let bytes = array.get(at.wrapping_sub(WORD)..).and_then(|rest| rest.first_chunk::<4>());
-    bytes.map(|bytes| u32::from_ne_bytes(*bytes)).ok_or_else(damaged)
+    u32_at(array, place(at)?).ok_or_else(damaged)
 }
 
 /// Calls `each` with every element (None for NULL) until it gives false.
@@ -47,7 +58,7 @@ fn walk<'a>(array: &'a [u8], layout: Layout, each: &mut dyn FnMut(Option<&'a [u8
     let mut at = if offset == 0 { bits.next_multiple_of(8) } else { offset };
     for number in 0..count {
         if offset > 0 {
-            let byte = array.get(bits - WORD + number / 8).ok_or_else(damaged)?;
+            let byte = array.get(place(bits)? + number / 8).ok_or_else(damaged)?;
             if byte >> (number % 8) & 1 == 0 {
                 if !each(None) {
                     return Ok(());
@@ -57,16 +68,18 @@ fn walk<'a>(array: &'a [u8], layout: Layout, each: &mut dyn FnMut(Option<&'a [u8
         }
         let (start, end) = match layout {
             Layout::Fixed(width) => {
-                at = at.next_multiple_of(width.max(1));
+                // An element of no bytes would let a count alone keep this going.
+                let width = width.max(1);
+                at = at.next_multiple_of(width);
                 (at, at + width)
             }
             Layout::Varlena => {
-                let first = *array.get(at.wrapping_sub(WORD)).ok_or_else(damaged)?;
+                let first = *array.get(place(at)?).ok_or_else(damaged)?;
                 // Padding is zero; no length word begins with a zero byte unless it is on its border.
                 if first == 0 {
                     at = at.next_multiple_of(4);
                 }
-                let first = *array.get(at - WORD).ok_or_else(damaged)?;
+                let first = *array.get(place(at)?).ok_or_else(damaged)?;
                 match first & 3 {
                     1 | 3 if first != 1 => (at + 1, at + usize::from(first >> 1)),
                     0 => (at + 4, at + (word(array, at)? >> 2) as usize),
@@ -74,7 +87,7 @@ fn walk<'a>(array: &'a [u8], layout: Layout, each: &mut dyn FnMut(Option<&'a [u8
                 }
             }
         };
-        let element = array.get(start - WORD..end.wrapping_sub(WORD)).ok_or_else(damaged)?;
+        let element = array.get(place(start)?..place(end)?).ok_or_else(damaged)?;
         if !each(Some(element)) {
             return Ok(());
         }

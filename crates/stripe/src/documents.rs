@@ -1,52 +1,48 @@
-//! Answers from shredded documents: the values of a path instead of the documents around them.
+//! Answers to questions about documents, chunk by chunk: from the values of a path where documents are
+//! shredded, instead of the documents around them.
 //!
-//! Called for each chunk of a column of which a query only asks questions (`stripe::scan`). A row that
-//! has a value at a path of keys has just that value there, so the path answers for it; rows without one (the
-//! key is missing, NULL, holds a container or a number that was not shredded, or the document was kept whole)
-//! are decoded and asked like any other document. Invariant: the answer of a row does not depend on how its
-//! chunk is encoded.
+//! Called by hosts for each chunk of a column of which a query only asks questions. A row that has a value at
+//! a path of keys has just that value there, so the path answers for it; rows without one (the key is
+//! missing, NULL, holds a container or a number that was not shredded, or the document was kept whole) are
+//! decoded and asked like any other document. Invariant: the answer of a row does not depend on how its chunk
+//! is encoded.
 
-use std::sync::Arc;
-
-use encodings::{Chunk, Path, PathColumn, PathComponent, PathKind, Validity};
-use query::HostFunction;
-use stripe::OwnedChunk;
-use stripe::scan::DeriveColumn;
+use encodings::{BlockCodecs, Chunk, Path, PathColumn, PathComponent, PathKind, Validity};
+use server_bytes::Question;
+use server_bytes::jsonb::{self, Leaf};
+use server_bytes::numeric;
 use vector::{Bitmap, LogicalType, Result, Selection, Values, Vector, VectorBuilder};
 
-use super::jsonb::{self, Leaf};
-use super::{Ask, Question};
-use crate::convert::numeric;
-use crate::storage::file::codecs::ServerCodecs;
+use crate::OwnedChunk;
 
 /// Rows are asked one by one when fewer than one in this many are wanted.
 const ASK_BELOW: usize = 4;
 
-impl DeriveColumn for Ask {
-    fn of_chunk(&self, chunk: &OwnedChunk, selection: &Selection) -> Result<Vector> {
-        match selection {
-            Selection::Rows(rows) if rows.len() * ASK_BELOW < chunk.rows() as usize => {
-                self.of_vector(chunk.take(rows, &ServerCodecs)?)
-            }
-            _ => {
-                let answers = match self.of_paths(chunk)? {
-                    Some(answers) => answers,
-                    None => self.of_vector(chunk.decode(&ServerCodecs)?)?,
-                };
-                Ok(match selection {
-                    Selection::All(_) => answers,
-                    Selection::Rows(rows) => answers.take(rows),
-                })
-            }
-        }
-    }
+/// Whether shredded documents can answer a question.
+pub const fn has_paths(question: &Question) -> bool {
+    matches!(question, Question::FieldText(_) | Question::Contains(_) | Question::Exists(_))
+}
 
-    fn of_vector(&self, documents: Vector) -> Result<Vector> {
-        let rows = documents.len();
-        self.call(&[Arc::new(documents.flatten())], rows).map_err(|problem| match problem {
-            query::Error::Data(problem) => problem,
-            other => vector::Error::Host(other.to_string()),
-        })
+/// The answers for the selected rows of a chunk of documents.
+pub fn answers(
+    question: &Question,
+    chunk: &OwnedChunk,
+    selection: &Selection,
+    codecs: &dyn BlockCodecs,
+) -> Result<Vector> {
+    let asked = Asked { question, owned: chunk, codecs };
+    match selection {
+        Selection::Rows(rows) if rows.len() * ASK_BELOW < chunk.rows() as usize => asked.of_rows(rows),
+        _ => {
+            let answers = match asked.of_paths()? {
+                Some(answers) => answers,
+                None => asked.of_vector(chunk.decode(codecs)?)?,
+            };
+            Ok(match selection {
+                Selection::All(_) => answers,
+                Selection::Rows(rows) => answers.take(rows),
+            })
+        }
     }
 }
 
@@ -58,10 +54,28 @@ enum Known {
     False,
 }
 
-impl Ask {
+/// A question that is asked of one chunk.
+struct Asked<'a> {
+    question: &'a Question,
+    owned: &'a OwnedChunk,
+    codecs: &'a dyn BlockCodecs,
+}
+
+impl Asked<'_> {
+    /// The answers for these documents.
+    fn of_vector(&self, documents: Vector) -> Result<Vector> {
+        let rows = documents.len();
+        self.question.answers(Some(&documents.flatten()), rows)
+    }
+
+    /// The answers for these rows, from their documents.
+    fn of_rows(&self, rows: &[u32]) -> Result<Vector> {
+        self.of_vector(self.owned.take(rows, self.codecs)?)
+    }
+
     /// The answers for all rows of a chunk; None when it is not shredded or the question is none about paths.
-    fn of_paths(&self, owned: &OwnedChunk) -> Result<Option<Vector>> {
-        let leaves = match &self.question {
+    fn of_paths(&self) -> Result<Option<Vector>> {
+        let leaves = match self.question {
             Question::Contains(other) => match jsonb::leaves(other)? {
                 Some(leaves) => leaves,
                 None => return Ok(None),
@@ -69,13 +83,13 @@ impl Ask {
             Question::FieldText(_) | Question::Exists(_) => Vec::new(),
             _ => return Ok(None),
         };
-        let paths = owned.paths(&ServerCodecs)?;
+        let paths = self.owned.paths(self.codecs)?;
         if paths.is_empty() {
             return Ok(None);
         }
-        let chunk = owned.open(&ServerCodecs)?;
-        match &self.question {
-            Question::FieldText(key) => self.texts(owned, &chunk, &paths, key),
+        let chunk = self.owned.open(self.codecs)?;
+        match self.question {
+            Question::FieldText(key) => self.texts(&chunk, &paths, key),
             Question::Exists(key) => {
                 let mut known = vec![Known::Unknown; chunk.rows()];
                 let starts = |path: &Path| matches!(path.components.first(), Some(PathComponent::Key(first)) if first == key);
@@ -86,7 +100,7 @@ impl Ask {
                         break;
                     }
                 }
-                self.truths(owned, &chunk, &known).map(Some)
+                self.truths(&chunk, &known).map(Some)
             }
             Question::Contains(_) => {
                 let mut all = vec![Known::True; chunk.rows()];
@@ -104,19 +118,19 @@ impl Ask {
                         };
                     }
                 }
-                self.truths(owned, &chunk, &all).map(Some)
+                self.truths(&chunk, &all).map(Some)
             }
             _ => Ok(None),
         }
     }
 
     /// Truth values: those that are known, and the others from their documents.
-    fn truths(&self, owned: &OwnedChunk, chunk: &Chunk<'_>, known: &[Known]) -> Result<Vector> {
+    fn truths(&self, chunk: &Chunk<'_>, known: &[Known]) -> Result<Vector> {
         let mut bits: Bitmap = known.iter().map(|&row| row == Known::True).collect();
         let validity = validity(chunk);
         let rest = rest(known.iter().map(|&row| row == Known::Unknown), validity.as_ref());
         if !rest.is_empty() {
-            let asked = self.of_vector(owned.take(&rest, &ServerCodecs)?)?;
+            let asked = self.of_rows(&rest)?;
             if let Values::Bool(answers) = &asked.values {
                 rest.iter().zip(answers.iter()).for_each(|(&row, answer)| bits.set(row as usize, answer));
             }
@@ -125,13 +139,7 @@ impl Ask {
     }
 
     /// The texts of a key; None when the chunk is not shredded.
-    fn texts(
-        &self,
-        owned: &OwnedChunk,
-        chunk: &Chunk<'_>,
-        paths: &[Path],
-        key: &[u8],
-    ) -> Result<Option<Vector>> {
+    fn texts(&self, chunk: &Chunk<'_>, paths: &[Path], key: &[u8]) -> Result<Option<Vector>> {
         let keys = [key.to_vec()];
         let rows = chunk.rows();
         let validity = validity(chunk);
@@ -154,7 +162,7 @@ impl Ask {
         let rest = rest(found.iter().map(Option::is_none), validity.as_ref());
         let asked = match rest.is_empty() {
             true => None,
-            false => Some(self.of_vector(owned.take(&rest, &ServerCodecs)?)?),
+            false => Some(self.of_rows(&rest)?),
         };
         let mut builder = VectorBuilder::new(LogicalType::Text);
         let mut next = 0;
@@ -274,6 +282,6 @@ fn write_texts(found: &mut [Option<Vec<u8>>], column: PathColumn, kind: PathKind
 fn decimal_text(number: i64, scale: i16) -> Option<Vec<u8>> {
     let scale = u16::try_from(scale).ok()?;
     let mut out = Vec::new();
-    numeric::write_text(&numeric::to_side(i128::from(number), scale, scale), &mut out)?;
+    numeric::write_text(&numeric::to_side(i128::from(number), scale, scale), &mut out).ok()?;
     Some(out)
 }
