@@ -31,15 +31,16 @@ fn damaged() -> Error {
     Error::corrupt("an array ends before its elements")
 }
 
-/// The place in what we hold of an offset that counts from the length word.
+/// The place in what we hold of an offset that counts from the length word. An offset into the length word
+/// becomes a place behind any bytes, so that whoever looks there finds nothing.
 #[inline]
-fn place(at: usize) -> Result<usize> {
-    at.checked_sub(WORD).ok_or_else(damaged)
+const fn place(at: usize) -> usize {
+    at.wrapping_sub(WORD)
 }
 
 #[inline]
 fn word(array: &[u8], at: usize) -> Result<u32> {
-    u32_at(array, place(at)?).ok_or_else(damaged)
+    u32_at(array, place(at)).ok_or_else(damaged)
 }
 
 /// Calls `each` with every element (None for NULL) until it gives false.
@@ -58,7 +59,7 @@ fn walk<'a>(array: &'a [u8], layout: Layout, each: &mut dyn FnMut(Option<&'a [u8
     let mut at = if offset == 0 { bits.next_multiple_of(8) } else { offset };
     for number in 0..count {
         if offset > 0 {
-            let byte = array.get(place(bits)? + number / 8).ok_or_else(damaged)?;
+            let byte = array.get(place(bits) + number / 8).ok_or_else(damaged)?;
             if byte >> (number % 8) & 1 == 0 {
                 if !each(None) {
                     return Ok(());
@@ -74,12 +75,12 @@ fn walk<'a>(array: &'a [u8], layout: Layout, each: &mut dyn FnMut(Option<&'a [u8
                 (at, at + width)
             }
             Layout::Varlena => {
-                let first = *array.get(place(at)?).ok_or_else(damaged)?;
+                let first = *array.get(place(at)).ok_or_else(damaged)?;
                 // Padding is zero; no length word begins with a zero byte unless it is on its border.
                 if first == 0 {
                     at = at.next_multiple_of(4);
                 }
-                let first = *array.get(place(at)?).ok_or_else(damaged)?;
+                let first = *array.get(place(at)).ok_or_else(damaged)?;
                 match first & 3 {
                     1 | 3 if first != 1 => (at + 1, at + usize::from(first >> 1)),
                     0 => (at + 4, at + (word(array, at)? >> 2) as usize),
@@ -87,7 +88,7 @@ fn walk<'a>(array: &'a [u8], layout: Layout, each: &mut dyn FnMut(Option<&'a [u8
                 }
             }
         };
-        let element = array.get(place(start)?..place(end)?).ok_or_else(damaged)?;
+        let element = array.get(place(start)..place(end)).ok_or_else(damaged)?;
         if !each(Some(element)) {
             return Ok(());
         }

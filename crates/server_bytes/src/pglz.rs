@@ -22,10 +22,7 @@ pub fn expand(bytes: &[u8], raw_len: usize) -> Result<Vec<u8>> {
     }
     let mut out: Vec<u8> = Vec::new();
     out.try_reserve_exact(raw_len).map_err(|_| Error::OutOfMemory { bytes: raw_len })?;
-    match append(bytes, raw_len, &mut out) {
-        Some(()) => Ok(out),
-        None => Err(damaged()),
-    }
+    expanded(bytes, raw_len, out).ok_or_else(damaged)
 }
 
 #[cold]
@@ -33,8 +30,8 @@ fn damaged() -> Error {
     Error::corrupt("pglz block is damaged or too long")
 }
 
-/// Appends what a stream stands for; None when that is not `raw_len` bytes.
-fn append(bytes: &[u8], raw_len: usize, out: &mut Vec<u8>) -> Option<()> {
+/// What a stream stands for, in `out`, which is empty; None when that is not `raw_len` bytes.
+fn expanded(bytes: &[u8], raw_len: usize, mut out: Vec<u8>) -> Option<Vec<u8>> {
     let mut rest = bytes.iter().copied();
     while out.len() < raw_len {
         let Some(mut control) = rest.next() else { break };
@@ -52,12 +49,12 @@ fn append(bytes: &[u8], raw_len: usize, out: &mut Vec<u8>) -> Option<()> {
                     length += usize::from(rest.next()?);
                 }
                 let room = raw_len - out.len();
-                copy(out, offset, length.min(room))?;
+                copy(&mut out, offset, length.min(room))?;
             }
             control >>= 1;
         }
     }
-    (out.len() == raw_len && rest.next().is_none()).then_some(())
+    (out.len() == raw_len && rest.next().is_none()).then_some(out)
 }
 
 /// Appends `length` bytes from `offset` bytes back; the two may overlap, which repeats what lies between.

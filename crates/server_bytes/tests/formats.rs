@@ -1,5 +1,5 @@
-//! Each format is read as it was written: documents against a second implementation of the server's functions,
-//! arrays against their elements, pglz against a compressor of its own.
+//! Each format is read as it was written: documents against a second implementation of the server's
+//! functions, arrays against their elements, pglz against a compressor of its own.
 #![allow(missing_docs, clippy::unwrap_used, clippy::panic, clippy::cast_possible_truncation)]
 
 mod support;

@@ -10,8 +10,8 @@
 use vector::{Decimal, power_of_ten};
 
 use super::{
-    BASE, DIGIT_WIDTH, LONG_SCALE_MASK, NEGATIVE, POWERS, Parts, SHORT, SHORT_NEGATIVE, SHORT_SCALE_SHIFT,
-    SHORT_WEIGHT_BITS, fits_short,
+    BASE, DIGIT_WIDTH, LONG_SCALE_MASK, NARROW, NEGATIVE, POWERS, Parts, SHORT, SHORT_NEGATIVE,
+    SHORT_SCALE_SHIFT, SHORT_WEIGHT_BITS, digit, fits_short, narrow,
 };
 
 /// Largest magnitude kept as an integer: what `vector`'s builder accepts.
@@ -28,40 +28,23 @@ pub const MAX_ENCODED: usize = 4 + 2 * 12;
 /// digits and in the form the server itself would write.
 #[inline]
 pub fn decode(payload: &[u8]) -> Option<Decimal> {
-    let Parts { is_short, negative, weight, display, digits } = Parts::read(payload)?;
+    let parts = Parts::read(payload)?;
+    let chunks = parts.chunks().filter(|chunks| chunks.len() <= 10)?;
+    let Parts { is_short, negative, weight, display, .. } = parts;
     // A long form where the server writes the short one would not come back as it was.
     if !is_short && fits_short(display, weight) {
         return None;
     }
-    let (chunks, rest) = digits.as_chunks::<2>();
-    if !rest.is_empty() || chunks.len() > 10 {
-        return None;
-    }
-    let Some((first, last)) = chunks.first().zip(chunks.last()) else {
+    if chunks.is_empty() {
         let scale = display.min(COMMON_SCALE);
         return (!negative && weight == 0).then_some(Decimal { unscaled: 0, scale, display });
-    };
-    if *first == [0, 0] || *last == [0, 0] {
-        return None;
     }
     let mut number = 0i128;
-    if chunks.len() <= 4 {
-        let mut small = 0u64;
-        for digit in chunks {
-            let digit = u64::from(u16::from_le_bytes(*digit));
-            if digit >= BASE {
-                return None;
-            }
-            small = small * BASE + digit;
-        }
-        number = i128::from(small);
+    if chunks.len() <= NARROW {
+        number = i128::from(narrow(chunks)?);
     } else {
-        for digit in chunks {
-            let digit = u64::from(u16::from_le_bytes(*digit));
-            if digit >= BASE {
-                return None;
-            }
-            number = number.checked_mul(i128::from(BASE))?.checked_add(i128::from(digit))?;
+        for chunk in chunks {
+            number = number.checked_mul(i128::from(BASE))?.checked_add(i128::from(digit(*chunk)?))?;
         }
     }
     let count = i32::try_from(chunks.len()).ok()?;

@@ -82,6 +82,36 @@ impl<'a> Parts<'a> {
     }
 }
 
+impl<'a> Parts<'a> {
+    /// The digits; None where the server would not store them so: half a digit, or a zero digit at an end.
+    #[inline]
+    fn chunks(&self) -> Option<&'a [[u8; 2]]> {
+        let (chunks, rest) = self.digits.as_chunks::<2>();
+        let is_zero = |end: Option<&[u8; 2]>| end == Some(&[0, 0]);
+        (rest.is_empty() && !is_zero(chunks.first()) && !is_zero(chunks.last())).then_some(chunks)
+    }
+}
+
+/// A stored digit; None where it is none of base 10000.
+#[inline]
+fn digit(chunk: [u8; 2]) -> Option<u64> {
+    let digit = u64::from(u16::from_le_bytes(chunk));
+    (digit < BASE).then_some(digit)
+}
+
+/// Most digits of [`narrow`]: any more may not fit 64 bits.
+const NARROW: usize = 4;
+
+/// The number that up to [`NARROW`] digits make.
+#[inline]
+fn narrow(chunks: &[[u8; 2]]) -> Option<u64> {
+    let mut number = 0u64;
+    for chunk in chunks {
+        number = number * BASE + digit(*chunk)?;
+    }
+    Some(number)
+}
+
 /// Whether the server writes the short form for this display scale and weight.
 #[inline]
 fn fits_short(display: u16, weight: i32) -> bool {

@@ -7,8 +7,8 @@
 //! its result.
 
 use super::{
-    BASE, DIGIT_WIDTH, POWERS, SHORT, SHORT_NEGATIVE, SHORT_SCALE_MAX, SHORT_SCALE_SHIFT, SHORT_WEIGHT_BITS,
-    decode,
+    BASE, DIGIT_WIDTH, NARROW, POWERS, Parts, SHORT, SHORT_NEGATIVE, SHORT_SCALE_MAX, SHORT_SCALE_SHIFT,
+    SHORT_WEIGHT_BITS, digit, narrow,
 };
 
 /// Integers of larger magnitude are not parsed: a thousandfold one must still fit 64 bits.
@@ -19,8 +19,10 @@ const LENGTH_BYTES: usize = 4;
 /// Bytes of the length word and the header.
 const HEADER_BYTES: usize = LENGTH_BYTES + 2;
 
-/// Most bytes that `write` makes: five digits of base 10000 hold 19 decimal digits.
-pub const MAX_BYTES: usize = HEADER_BYTES + 2 * 5;
+/// Most digits that `write` makes: five of base 10000 hold 19 decimal digits.
+const MAX_DIGITS: usize = 5;
+/// Most bytes that `write` makes.
+pub const MAX_BYTES: usize = HEADER_BYTES + 2 * MAX_DIGITS;
 
 /// Largest display scale of the short form.
 pub const MAX_SCALE: u8 = SHORT_SCALE_MAX as u8;
@@ -32,14 +34,44 @@ pub fn parse(bytes: &[u8]) -> Option<(i64, u8)> {
     if u32::from_le_bytes(*length) as usize != bytes.len() << 2 {
         return None;
     }
-    let decimal = decode(payload)?;
-    let scale = u8::try_from(decimal.display).ok().filter(|&scale| scale <= MAX_SCALE)?;
-    let mut value = i64::try_from(decimal.unscaled).ok()?;
-    // A long display scale was cut to the digits that are there.
-    for _ in decimal.scale..decimal.display {
-        value = value.checked_mul(10)?;
+    let parts = Parts::read(payload).filter(|parts| parts.is_short)?;
+    let chunks = parts.chunks().filter(|chunks| chunks.len() <= MAX_DIGITS)?;
+    let Parts { negative, weight, display, .. } = parts;
+    let scale = u8::try_from(display).ok()?;
+    if chunks.is_empty() {
+        return (!negative && weight == 0).then_some((0, scale));
     }
-    (value.unsigned_abs() <= MAX_MAGNITUDE).then_some((value, scale))
+    // Digits after the point that `write` would count with, and how many of them are zeros that are not
+    // stored.
+    let fraction = display.div_ceil(DIGIT_WIDTH);
+    let below = i32::from(fraction) - (i32::try_from(chunks.len()).ok()? - 1 - weight);
+    if !(0..=4).contains(&below) {
+        return None;
+    }
+    let (first, more) = chunks.split_at(chunks.len().min(NARROW));
+    let mut value = narrow(first)?;
+    for chunk in more {
+        value = value.checked_mul(BASE)?.checked_add(digit(*chunk)?)?;
+    }
+    for _ in 0..below {
+        value = value.checked_mul(BASE)?;
+    }
+    let surplus = surplus(fraction, display);
+    if !value.is_multiple_of(surplus) {
+        return None;
+    }
+    value /= surplus;
+    if value > MAX_MAGNITUDE {
+        return None;
+    }
+    let value = value.cast_signed();
+    Some((if negative { -value } else { value }, scale))
+}
+
+/// What digits after the point stand for beyond the display scale, as a power of ten.
+#[inline]
+const fn surplus(fraction: u16, scale: u16) -> u64 {
+    POWERS[(fraction * DIGIT_WIDTH - scale) as usize & 3]
 }
 
 /// Whether `write` may be called with these.
@@ -53,7 +85,7 @@ pub const fn writable(value: i64, scale: i64) -> bool {
 pub fn write(value: i64, scale: u8) -> ([u8; MAX_BYTES], usize) {
     let scale = u16::from(scale & MAX_SCALE);
     let fraction = scale.div_ceil(DIGIT_WIDTH);
-    let mut rest = value.unsigned_abs().wrapping_mul(POWERS[usize::from(fraction * DIGIT_WIDTH - scale) & 3]);
+    let mut rest = value.unsigned_abs().wrapping_mul(surplus(fraction, scale));
     let mut header = SHORT | scale << SHORT_SCALE_SHIFT;
     // Digits from the lowest up: each goes in front of those before, so the highest ends up first in memory.
     let (mut digits, mut count, mut total) = (0u128, 0usize, 0u16);
