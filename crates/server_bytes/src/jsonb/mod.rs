@@ -32,9 +32,10 @@ pub use leaves::{Leaf, Placed, leaves};
 use crate::words::u32_at;
 
 /// Bits of a container's header that hold the number of its elements or pairs.
-const COUNT: u32 = 0x0FFF_FFFF;
+pub const COUNT: u32 = 0x0FFF_FFFF;
 const SCALAR: u32 = 0x1000_0000;
-const OBJECT: u32 = 0x2000_0000;
+/// Bit of a container's header that an object has.
+pub const OBJECT: u32 = 0x2000_0000;
 const ARRAY: u32 = 0x4000_0000;
 
 /// Bits of an entry that hold the length of its child, or the offset of its end.
