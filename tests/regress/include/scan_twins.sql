@@ -1,4 +1,4 @@
--- Two tables with the same rows, heap and columnar, and what compares answers between them. Used by the scan_* tests.
+-- Two tables with the same rows, heap and columnar, and what compares answers between them. Used by tests in scan/ and vectorised/.
 -- Three stripes of 2,000 rows (chunks of 1,000) and some hot rows; ascending id, so that conditions on id prune.
 SET timezone = 'Europe/Berlin';
 SET max_parallel_workers_per_gather = 0;
