@@ -1,87 +1,14 @@
 //! A slow reference for expressions: one row and one plain value at a time, written without looking at the
 //! evaluator.
-#![allow(dead_code, clippy::panic, clippy::unwrap_used)]
 
 use query::{Expression, Function};
-use vector::{CompareOp, LogicalType, Values, Vector, VectorBuilder, compare_decimals, compare_floats};
+use vector::{CompareOp, LogicalType, Vector, compare_decimals, compare_floats};
 
-/// One value.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Plain {
-    Null,
-    Bool(bool),
-    Int(i64),
-    Float(f64),
-    /// Unscaled, scale, display scale.
-    Numeric(i128, u16, u16),
-    /// Bytes; of what is no number among decimals, those of the side lane.
-    Text(Vec<u8>),
-}
+use super::values::{Plain, at, vector};
 
 /// The query ends.
 #[derive(Debug)]
 pub struct Fails;
-
-/// The value of a row.
-pub fn at(vector: &Vector, row: usize) -> Plain {
-    if !vector.is_valid(row) {
-        return Plain::Null;
-    }
-    match &vector.values {
-        Values::Bool(bits) => Plain::Bool(bits.get(row)),
-        Values::Int16(values) => Plain::Int(values[row].into()),
-        Values::Int32(values) => Plain::Int(values[row].into()),
-        Values::Int64(values) => Plain::Int(values[row]),
-        Values::Float32(values) => Plain::Float(values[row].into()),
-        Values::Float64(values) => Plain::Float(values[row]),
-        Values::Fixed(values) => Plain::Text(values.get(row).to_vec()),
-        Values::Bytes(views) => Plain::Text(views.get(row).to_vec()),
-        Values::Numeric(numeric) => {
-            if let Some(special) = numeric.side_value(row) {
-                return Plain::Text(special.to_vec());
-            }
-            Plain::Numeric(numeric.ints.get(row), numeric.scale, numeric.display.get(row))
-        }
-        Values::Constant(value, _) => at(value, 0),
-        Values::Dictionary { codes, dictionary } => at(&dictionary.entries, codes[row] as usize),
-        Values::Runs { ends, values } => at(values, ends.iter().position(|&end| end as usize > row).unwrap()),
-    }
-}
-
-/// A flat vector of these values.
-pub fn vector(logical: LogicalType, values: &[Plain]) -> Vector {
-    let mut builder = VectorBuilder::new(logical);
-    for value in values {
-        let pushed = match value {
-            Plain::Null => {
-                builder.push_null();
-                true
-            }
-            Plain::Bool(value) => builder.push_bool(*value),
-            Plain::Int(value) => {
-                builder.push_i64(*value)
-                    || i32::try_from(*value).is_ok_and(|value| builder.push_i32(value))
-                    || i16::try_from(*value).is_ok_and(|value| builder.push_i16(value))
-            }
-            Plain::Float(value) => builder.push_f64(*value) || builder.push_f32(*value as f32),
-            Plain::Numeric(unscaled, scale, display) => builder.push_numeric(*unscaled, *scale, *display),
-            Plain::Text(bytes) => builder.push_bytes(bytes),
-        };
-        assert!(pushed, "{value:?} is no {logical:?}");
-    }
-    builder.finish(&|_, _, _| unreachable!())
-}
-
-/// Equal in all that a user sees.
-pub fn same(a: &Plain, b: &Plain) -> bool {
-    match (a, b) {
-        (Plain::Numeric(a, a_scale, a_display), Plain::Numeric(b, b_scale, b_display)) => {
-            compare_decimals(*a, *a_scale, *b, *b_scale).is_eq() && a_display == b_display
-        }
-        (Plain::Float(a), Plain::Float(b)) => a.to_bits() == b.to_bits() || a.is_nan() && b.is_nan(),
-        _ => a == b,
-    }
-}
 
 fn compare(op: CompareOp, a: &Plain, b: &Plain) -> bool {
     let ordering = match (a, b) {
