@@ -76,7 +76,7 @@ SELECT * FROM differences();
 CREATE TABLE seen (t name, id int, rows bigint);
 CREATE SEQUENCE gone_h; CREATE SEQUENCE gone_c;
 -- The statements see what is deleted so far: rows there and rows gone are always as many.
-CREATE FUNCTION look() RETURNS trigger LANGUAGE plpgsql AS $$
+CREATE FUNCTION count_rows() RETURNS trigger LANGUAGE plpgsql AS $$
 DECLARE gone bigint := nextval('gone_' || tg_table_name) - 1; n bigint;
 BEGIN
     IF old.id % 100 = 7 THEN
@@ -89,8 +89,8 @@ BEGIN
     END IF;
     RETURN old;
 END $$;
-CREATE TRIGGER look BEFORE DELETE ON h FOR EACH ROW EXECUTE FUNCTION look();
-CREATE TRIGGER look BEFORE DELETE ON c FOR EACH ROW EXECUTE FUNCTION look();
+CREATE TRIGGER look BEFORE DELETE ON h FOR EACH ROW EXECUTE FUNCTION count_rows();
+CREATE TRIGGER look BEFORE DELETE ON c FOR EACH ROW EXECUTE FUNCTION count_rows();
 CALL alike('DELETE FROM $t WHERE id BETWEEN 3000 AND 7000');
 SELECT count(*) > 20 AS looked, count(DISTINCT rows) AS counts FROM seen;
 SELECT * FROM differences();

@@ -136,7 +136,7 @@ DROP TRIGGER meddle ON c; DROP TRIGGER meddle ON h;
 
 -- Row triggers get old and new rows, statement triggers their transition tables.
 CREATE TABLE told (tab text, what text, old text, new text);
-CREATE FUNCTION tell() RETURNS trigger LANGUAGE plpgsql AS $$
+CREATE FUNCTION note_change() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
     INSERT INTO told VALUES (tg_table_name, tg_when || ' ' || tg_op, CASE WHEN tg_op <> 'INSERT' THEN old::text END, CASE WHEN tg_op <> 'DELETE' THEN new::text END);
     RETURN CASE WHEN tg_op = 'DELETE' THEN old ELSE new END;
@@ -148,8 +148,8 @@ BEGIN
 END $$;
 DO $$ DECLARE t text; BEGIN
     FOREACH t IN ARRAY ARRAY['h', 'c'] LOOP
-        EXECUTE format('CREATE TRIGGER b BEFORE UPDATE OR DELETE ON %I FOR EACH ROW EXECUTE FUNCTION tell()', t);
-        EXECUTE format('CREATE TRIGGER a AFTER UPDATE OR DELETE ON %I FOR EACH ROW EXECUTE FUNCTION tell()', t);
+        EXECUTE format('CREATE TRIGGER b BEFORE UPDATE OR DELETE ON %I FOR EACH ROW EXECUTE FUNCTION note_change()', t);
+        EXECUTE format('CREATE TRIGGER a AFTER UPDATE OR DELETE ON %I FOR EACH ROW EXECUTE FUNCTION note_change()', t);
         EXECUTE format('CREATE TRIGGER u AFTER UPDATE ON %I REFERENCING OLD TABLE AS o NEW TABLE AS n FOR EACH STATEMENT EXECUTE FUNCTION tell_all()', t);
     END LOOP;
 END $$;

@@ -1,10 +1,5 @@
 -- The extension's catalogs give room back to the file system once their rows are gone, as heap tables do.
--- Until every snapshot sees what has been written: sessions of other databases count, too.
-CREATE PROCEDURE settle() LANGUAGE plpgsql AS $$
-DECLARE last xid8 := pg_snapshot_xmax(pg_current_snapshot());
-BEGIN
-  WHILE pg_snapshot_xmin(pg_current_snapshot()) < last LOOP COMMIT; PERFORM pg_sleep(0.01); END LOOP;
-END $$;
+\i include/packing.sql
 CREATE FUNCTION kilobytes(catalog text) RETURNS bigint LANGUAGE sql AS $$ SELECT pg_relation_size('engine.' || catalog) / 1024 $$;
 SET colonnade.stripe_threshold_rows = 0;
 CREATE TABLE t (id int PRIMARY KEY, n int) USING colcompress WITH (packing = off);

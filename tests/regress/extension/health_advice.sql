@@ -3,12 +3,7 @@ CREATE VIEW health AS SELECT table_name, hot_rows, cold_rows, dead_rows, stripes
 CREATE FUNCTION told(t regclass, OUT hot bigint, OUT cold bigint, OUT needed text, OUT possible text) LANGUAGE sql AS $$
   SELECT hot_rows, cold_rows, regexp_replace(needed, '\d\d\d\d+', 'N', 'g'), regexp_replace(possible, '\d\d\d\d+', 'N', 'g') FROM engine.storage_health(t)
 $$;
--- Until every snapshot sees what has been written: sessions of other databases count, too.
-CREATE PROCEDURE settle() LANGUAGE plpgsql AS $$
-DECLARE last xid8 := pg_snapshot_xmax(pg_current_snapshot());
-BEGIN
-  WHILE pg_snapshot_xmin(pg_current_snapshot()) < last LOOP PERFORM pg_sleep(0.01); END LOOP;
-END $$;
+\i include/packing.sql
 -- No figure is ever NULL: an empty table, one just loaded by single rows, one merged, unpacked, truncated.
 CREATE TABLE t (k int, v text) USING colcompress WITH (stripe_row_limit = 4000, chunk_group_row_limit = 1000, orderby = 'k');
 SELECT * FROM told('t');

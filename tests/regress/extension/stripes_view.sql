@@ -1,4 +1,5 @@
 -- engine.colcompress_stripes shows the stripes of a table to those who may read all of it, and to nobody else.
+\i include/leak.sql
 SET colonnade.stripe_threshold_rows = 0;
 CREATE TABLE secret (id int, v text) USING colcompress WITH (stripe_row_limit = 1000, chunk_group_row_limit = 1000);
 INSERT INTO secret SELECT g, g FROM generate_series(1, 3000) g;
@@ -33,8 +34,7 @@ SELECT count(id) FROM secret;
 SELECT table_name, sum(row_count) FROM engine.colcompress_stripes GROUP BY 1 ORDER BY 1;
 SELECT * FROM engine.stripe;
 -- a function that tells what it is shown is not shown rows it must not see
-CREATE FUNCTION pg_temp.tell(bigint) RETURNS bool LANGUAGE plpgsql COST 0.0001 AS $$ BEGIN RAISE NOTICE 'saw %', $1; RETURN true; END $$;
-SELECT * FROM engine.colcompress_stripes WHERE pg_temp.tell(row_count);
+SELECT * FROM engine.colcompress_stripes WHERE leak(row_count);
 RESET ROLE;
 SELECT table_name, sum(row_count) FROM engine.colcompress_stripes GROUP BY 1 ORDER BY 1;
 TRUNCATE secret;

@@ -139,12 +139,7 @@ SELECT sum(row_count) FROM engine.colcompress_stripes WHERE table_name = 'u'::re
 SELECT * FROM engine.verify('u');
 SELECT engine.unpack(NULL);
 
--- engine.storage_health (which tells of rows that every snapshot sees: sessions of other databases count, too)
-CREATE PROCEDURE settle() LANGUAGE plpgsql AS $$
-DECLARE last xid8 := pg_snapshot_xmax(pg_current_snapshot());
-BEGIN
-  WHILE pg_snapshot_xmin(pg_current_snapshot()) < last LOOP PERFORM pg_sleep(0.01); END LOOP;
-END $$;
+\i include/packing.sql
 CREATE TABLE h (id int, k int) USING colcompress WITH (stripe_row_limit = 4000, chunk_group_row_limit = 1000, orderby = 'k');
 SELECT * FROM engine.storage_health('h');
 INSERT INTO h SELECT g, g % 977 FROM generate_series(1, 8000) g;

@@ -1,4 +1,9 @@
--- Two tables with the same rows, heap and columnar, and what compares answers between them. Used by tests in scan/ and vectorised/.
+-- Two tables with the same rows, heap_rows and column_rows, and what compares answers between them: queries over
+-- {t}. Used by tests in scan/ and vectorised/.
+\set heap heap_rows
+\set columns column_rows
+\ir answers.sql
+\set ECHO none
 -- Three stripes of 2,000 rows (chunks of 1,000) and some hot rows; ascending id, so that conditions on id prune.
 SET timezone = 'Europe/Berlin';
 SET max_parallel_workers_per_gather = 0;
@@ -43,23 +48,9 @@ INSERT INTO column_rows SELECT * FROM heap_rows WHERE id IN (7, 11, 20, 200, 201
     AND ctid NOT IN (SELECT max(ctid) FROM heap_rows WHERE id IN (7, 11, 20, 200, 201, 202, 1001) GROUP BY id);
 ANALYZE heap_rows, column_rows;
 
--- The answer of a query over {rows}, for one of the tables: number of rows and a checksum that ignores their order, or the error. Heap's is that of the server's own executor.
-CREATE FUNCTION answer(query text, relation text) RETURNS text LANGUAGE plpgsql AS $$
-DECLARE
-    vectors text := current_setting('colonnade.enable_vectorised');
-    result text;
-BEGIN
-    IF relation = 'heap_rows' THEN PERFORM set_config('colonnade.enable_vectorised', 'off', true); END IF;
-    EXECUTE format('SELECT count(*) || '' rows, '' || coalesce(sum(hashtextextended(r::text, 0)), 0) FROM (%s) r',
-                   replace(query, '{rows}', relation)) INTO result;
-    PERFORM set_config('colonnade.enable_vectorised', vectors, true);
-    RETURN result;
-EXCEPTION WHEN OTHERS THEN
-    RETURN 'ERROR ' || SQLSTATE;
-END $$;
 -- Queries whose answers differ.
 CREATE FUNCTION differences(queries text[]) RETURNS TABLE (query text, heap text, columns text) LANGUAGE sql AS $$
-    SELECT * FROM (SELECT q, answer(q, 'heap_rows') AS heap, answer(q, 'column_rows') AS columns
+    SELECT * FROM (SELECT q, outcome(q, 'heap_rows') AS heap, outcome(q, 'column_rows') AS columns
                    FROM unnest(queries) q OFFSET 0) a
     WHERE heap IS DISTINCT FROM columns
 $$;
@@ -76,3 +67,4 @@ BEGIN
         END IF;
     END LOOP;
 END $$;
+\set ECHO all

@@ -1,5 +1,5 @@
 -- Comparing a colcompress table with its heap twin. Both have a column id that identifies a row.
-
+\set ECHO none
 -- Rows that are missing on one side or differ by a byte.
 CREATE FUNCTION differences(heap regclass, col regclass) RETURNS bigint LANGUAGE plpgsql AS $$
 DECLARE n bigint;
@@ -56,3 +56,4 @@ BEGIN
         END LOOP;
     END LOOP;
 END $$;
+\set ECHO all

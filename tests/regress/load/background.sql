@@ -3,14 +3,7 @@
 CREATE FUNCTION threads() RETURNS int LANGUAGE sql VOLATILE AS $$ SELECT count(*)::int FROM pg_ls_dir('/proc/self/task') $$;
 -- Once they have ended: the system lists a thread for a moment after it was joined.
 CREATE FUNCTION threads_left() RETURNS int LANGUAGE plpgsql VOLATILE AS $$ BEGIN FOR i IN 1..200 LOOP EXIT WHEN threads() = 1; PERFORM pg_sleep(0.005); END LOOP; RETURN threads(); END $$;
-CREATE FUNCTION agree(a regclass, b regclass) RETURNS text LANGUAGE plpgsql AS $$
-DECLARE same bool; n bigint;
-BEGIN
-  EXECUTE format('SELECT count(*) FROM %s', a) INTO n;
-  EXECUTE format('SELECT NOT EXISTS ((TABLE %1$s EXCEPT ALL TABLE %2$s) UNION ALL (TABLE %2$s EXCEPT ALL TABLE %1$s))', a, b)
-    INTO same;
-  RETURN format('%s rows, %s', n, CASE WHEN same THEN 'equal' ELSE 'DIFFERENT' END);
-END $$;
+\i include/agree.sql
 SET colonnade.stripe_threshold_rows = 1000;
 
 -- 4,000 rows take more than the megabyte from which on a thread is worth it.
@@ -21,35 +14,35 @@ INSERT INTO h SELECT g, encode(sha512(g::text::bytea), 'base64') || encode(sha51
 CREATE TABLE c (LIKE h) USING colcompress WITH (stripe_row_limit = 4000, compression = 'zstd', compression_level = 19);
 CREATE TABLE seen (n int) USING heap;
 -- Notes how many threads there are at every 20th row.
-CREATE FUNCTION look(a int) RETURNS int LANGUAGE plpgsql AS $$
+CREATE FUNCTION note_threads(a int) RETURNS int LANGUAGE plpgsql AS $$
 BEGIN
   IF a % 20 = 0 THEN INSERT INTO seen SELECT threads(); END IF;
   RETURN a;
 END $$;
 CREATE FUNCTION most() RETURNS int LANGUAGE sql AS $$ WITH gone AS (DELETE FROM seen RETURNING n) SELECT max(n) FROM gone $$;
 
-INSERT INTO c SELECT look(a), b, d, j FROM h;
+INSERT INTO c SELECT note_threads(a), b, d, j FROM h;
 SELECT agree('c', 'h'), most() AS threads, threads_left() AS afterwards;
 SELECT row_count, count(*) FROM engine.stripe GROUP BY row_count ORDER BY 1 DESC;
 
 -- Without it; with pglz, which only the backend's own thread may call; and a load that is small.
 TRUNCATE c;
 SET colonnade.encode_in_background = off;
-INSERT INTO c SELECT look(a), b, d, j FROM h;
+INSERT INTO c SELECT note_threads(a), b, d, j FROM h;
 SELECT agree('c', 'h'), most() AS threads;
 RESET colonnade.encode_in_background;
 TRUNCATE c;
 ALTER TABLE c SET (compression = 'pglz');
-INSERT INTO c SELECT look(a), b, d, j FROM h;
+INSERT INTO c SELECT note_threads(a), b, d, j FROM h;
 SELECT agree('c', 'h'), most() AS threads;
 ALTER TABLE c SET (compression = 'zstd');
 CREATE TABLE small (LIKE c) USING colcompress WITH (stripe_row_limit = 1000);
-INSERT INTO small SELECT look(a), b, d, j FROM h;
+INSERT INTO small SELECT note_threads(a), b, d, j FROM h;
 SELECT agree('small', 'h'), most() AS threads;
 
 -- Numbered rows: an index gives them away at once; and a table that is sorted while it is loaded.
 CREATE TABLE keyed (a int PRIMARY KEY, b text, d numeric, j jsonb) USING colcompress WITH (stripe_row_limit = 4000, compression_level = 19);
-INSERT INTO keyed SELECT look(a), b, d, j FROM h;
+INSERT INTO keyed SELECT note_threads(a), b, d, j FROM h;
 SELECT agree('keyed', 'h'), most() AS threads;
 SET enable_seqscan = off;
 SET colonnade.enable_scan = off;

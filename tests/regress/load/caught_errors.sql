@@ -8,7 +8,7 @@ SET colonnade.stripe_threshold_rows = 10000;
 DO $$ BEGIN
     EXECUTE (SELECT 'CREATE TABLE wide (' || string_agg(format('c%s bigint', n), ', ') || ') USING colcompress' FROM generate_series(1, 1100) n);
 END $$;
-CREATE FUNCTION look(i int) RETURNS int LANGUAGE plpgsql AS $$
+CREATE FUNCTION read_wide(i int) RETURNS int LANGUAGE plpgsql AS $$
 BEGIN
     IF i = 500 THEN
         BEGIN
@@ -21,7 +21,7 @@ BEGIN
     RETURN i;
 END $$;
 DO $$ BEGIN
-    EXECUTE (SELECT 'INSERT INTO wide SELECT look(i), ' || string_agg('i', ', ') || ' FROM generate_series(1, 12000) i' FROM generate_series(2, 1100));
+    EXECUTE (SELECT 'INSERT INTO wide SELECT read_wide(i), ' || string_agg('i', ', ') || ' FROM generate_series(1, 12000) i' FROM generate_series(2, 1100));
 END $$;
 SELECT count(*), count(DISTINCT c1), sum(c1), sum(c1100) FROM wide;
 

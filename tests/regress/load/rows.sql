@@ -1,13 +1,6 @@
 -- Loads: which rows become stripes, what other statements see of them, and what rollback leaves.
 -- A heap twin holds the right answer; agree() compares every row of both tables.
-CREATE FUNCTION agree(a regclass, b regclass) RETURNS text LANGUAGE plpgsql AS $$
-DECLARE same bool; n bigint;
-BEGIN
-  EXECUTE format('SELECT count(*) FROM %s', a) INTO n;
-  EXECUTE format('SELECT NOT EXISTS ((TABLE %1$s EXCEPT ALL TABLE %2$s) UNION ALL (TABLE %2$s EXCEPT ALL TABLE %1$s))', a, b)
-    INTO same;
-  RETURN format('%s rows, %s', n, CASE WHEN same THEN 'equal' ELSE 'DIFFERENT' END);
-END $$;
+\i include/agree.sql
 CREATE VIEW stripes AS
 SELECT row_number() OVER (PARTITION BY storage_id ORDER BY first_row) AS n, row_count, state
 FROM engine.stripe ORDER BY storage_id, first_row;

@@ -322,7 +322,7 @@ RESET ROLE;
 DROP ROLE opt_stranger;
 
 -- ---- event triggers see the statement, and may alter the table themselves
-CREATE FUNCTION tell() RETURNS event_trigger LANGUAGE plpgsql AS $$
+CREATE FUNCTION report_commands() RETURNS event_trigger LANGUAGE plpgsql AS $$
 DECLARE r record;
 BEGIN
     FOR r IN SELECT command_tag, object_identity FROM pg_event_trigger_ddl_commands() LOOP
@@ -333,7 +333,7 @@ BEGIN
         END IF;
     END LOOP;
 END $$;
-CREATE EVENT TRIGGER opt_tell ON ddl_command_end EXECUTE FUNCTION tell();
+CREATE EVENT TRIGGER opt_tell ON ddl_command_end EXECUTE FUNCTION report_commands();
 ALTER TABLE a SET (compression = lz4);
 SET opt.nest = on;
 ALTER TABLE a SET (compression = none);

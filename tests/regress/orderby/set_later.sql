@@ -1,10 +1,5 @@
 -- orderby that is set on rows that are there: the NOTICE, what engine.storage_health says, and what packing makes of it. Beside others: tests/isolation/packing/sorts_stripes.spec.
-CREATE PROCEDURE settle() LANGUAGE plpgsql AS $$
-DECLARE last xid8 := pg_snapshot_xmax(pg_current_snapshot());
-BEGIN
-  WHILE pg_snapshot_xmin(pg_current_snapshot()) < last LOOP PERFORM pg_sleep(0.01); END LOOP;
-END $$;
-CREATE PROCEDURE repack(t regclass) LANGUAGE plpgsql AS 'BEGIN CALL settle(); CALL engine.colcompress_repack(t); CALL settle(); END';
+\i include/packing.sql
 CREATE FUNCTION health(t regclass, OUT stripes bigint, OUT overlapping bigint, OUT unsorted bigint, OUT advice text) LANGUAGE sql AS $$
   SELECT stripes, overlapping_stripes, unsorted_stripes, (SELECT string_agg(a, '; ') FROM unnest(string_to_array(advice, '; ')) a WHERE a ~ 'colcompress')
   FROM engine.storage_health(t) $$;

@@ -1,14 +1,6 @@
 -- CALL engine.colcompress_repack(table): hot rows become sorted stripes, with all they have; what is refused; and what the table's own indexes,
 -- constraints and old snapshots make of it. Beside others: tests/isolation/twins/packing*.spec, tests/crash/cold_changes.py, tests/packing.py.
-CREATE FUNCTION stripes(t regclass) RETURNS TABLE (first_row bigint, row_count bigint) LANGUAGE sql
-AS 'SELECT first_row, row_count FROM engine.colcompress_stripes WHERE table_name = t ORDER BY 1';
--- Until every snapshot sees what has been written: sessions of other databases count, too.
-CREATE PROCEDURE repack(t regclass) LANGUAGE plpgsql AS $$
-DECLARE last xid8 := pg_snapshot_xmax(pg_current_snapshot());
-BEGIN
-  WHILE pg_snapshot_xmin(pg_current_snapshot()) < last LOOP PERFORM pg_sleep(0.01); END LOOP;
-  CALL engine.colcompress_repack(t);
-END $$;
+\i include/packing.sql
 
 -- Every kind of column: dropped, added with a default, generated, long, NULL; expressions and predicates in indexes.
 CREATE TABLE t (gone int, k int PRIMARY KEY, n numeric, long text, tags int[], twice numeric GENERATED ALWAYS AS (n * 2) STORED) USING colcompress WITH (orderby = 'n DESC NULLS LAST, k', stripe_row_limit = 1000);
@@ -96,10 +88,10 @@ DROP ROLE packing_stranger;
 -- An index expression runs as the owner, where it can do no harm; its ERROR leaves the rows where they were.
 CREATE ROLE packing_owner;
 CREATE TABLE whose (who text);
-CREATE FUNCTION tell(int) RETURNS int IMMUTABLE LANGUAGE plpgsql AS $$BEGIN IF current_user = 'packing_owner' THEN RAISE EXCEPTION 'runs as %, search_path %', current_user, current_setting('search_path'); END IF; RETURN $1; END$$;
+CREATE FUNCTION fail_for_owner(int) RETURNS int IMMUTABLE LANGUAGE plpgsql AS $$BEGIN IF current_user = 'packing_owner' THEN RAISE EXCEPTION 'runs as %, search_path %', current_user, current_setting('search_path'); END IF; RETURN $1; END$$;
 CREATE TABLE owned (k int) USING colcompress;
 INSERT INTO owned SELECT generate_series(1, 10);
-CREATE INDEX ON owned (tell(k));
+CREATE INDEX ON owned (fail_for_owner(k));
 ALTER TABLE owned OWNER TO packing_owner;
 CALL repack('owned');
 SELECT current_user = session_user AS myself, current_setting('search_path') AS path;

@@ -1,17 +1,9 @@
 -- CALL engine.colcompress_repack(table) joins small stripes and drops dead rows; VACUUM takes what is left of the old stripes. Beside others: tests/isolation/twins/joined_*.spec and moved_twice.spec,
 -- tests/crash/cold_changes.py, tests/packing.py.
-CREATE FUNCTION stripes(t regclass) RETURNS TABLE (first_row bigint, row_count bigint) LANGUAGE sql
-AS 'SELECT first_row, row_count FROM engine.colcompress_stripes WHERE table_name = t ORDER BY 1';
 -- What the catalogs know of changes of the table's rows.
 CREATE FUNCTION noted(t regclass) RETURNS TABLE (proxies bigint, bitmaps bigint) LANGUAGE sql
 AS 'SELECT (SELECT count(*) FROM engine.row_proxy WHERE storage_id = s), (SELECT count(*) FROM engine.delete_bitmap WHERE storage_id = s) FROM engine.colcompress_relation_storageid(t) s';
--- Until every snapshot sees what has been written: sessions of other databases count, too.
-CREATE PROCEDURE settle() LANGUAGE plpgsql AS $$
-DECLARE last xid8 := pg_snapshot_xmax(pg_current_snapshot());
-BEGIN
-  WHILE pg_snapshot_xmin(pg_current_snapshot()) < last LOOP PERFORM pg_sleep(0.01); END LOOP;
-END $$;
-CREATE PROCEDURE repack(t regclass) LANGUAGE plpgsql AS 'BEGIN CALL settle(); CALL engine.colcompress_repack(t); END';
+\i include/packing.sql
 SET colonnade.stripe_threshold_rows = 1;
 
 -- Many loads, each a stripe of its own, some before a column was added; rows deleted singly and in bulk, updated and locked.

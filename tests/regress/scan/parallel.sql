@@ -1,7 +1,5 @@
 -- Parallel scans: every row once, whoever reads it; counters of all participants; rescans; no workers to be had.
-\set ECHO none
 \i include/scan_twins.sql
-\set ECHO all
 SET max_parallel_workers_per_gather = 2; SET parallel_setup_cost = 0; SET parallel_tuple_cost = 0; SET min_parallel_table_scan_size = 0;
 -- hot rows in many pages too
 CREATE TABLE mixed (id int, t text) USING colcompress WITH (stripe_row_limit = 2000, chunk_group_row_limit = 1000);
@@ -18,9 +16,9 @@ SELECT scans('SELECT * FROM mixed WHERE id > 5000 AND t LIKE ''%0''', 'Stripes',
 RESET parallel_leader_participation;
 SELECT scans('SELECT * FROM mixed WHERE id > 5000 AND t LIKE ''%0''', 'Stripes', 'Chunks', 'Hot Rows');
 SELECT * FROM differences(ARRAY[
-    'SELECT count(*), sum(id), sum(i8::numeric), min(t), max(d) FROM {rows}', 'SELECT few, count(*), sum(num2) FROM {rows} GROUP BY 1',
-    'SELECT count(*) FROM {rows} a JOIN {rows} b USING (id) WHERE a.few = ''red''', 'SELECT id, t FROM {rows} WHERE f8 > 100 OR num = 2.5',
-    'SELECT id FROM {rows} ORDER BY id LIMIT 7', 'SELECT count(*) FROM {rows} WHERE id IN (SELECT id FROM {rows} WHERE b)']);
+    'SELECT count(*), sum(id), sum(i8::numeric), min(t), max(d) FROM {t}', 'SELECT few, count(*), sum(num2) FROM {t} GROUP BY 1',
+    'SELECT count(*) FROM {t} a JOIN {t} b USING (id) WHERE a.few = ''red''', 'SELECT id, t FROM {t} WHERE f8 > 100 OR num = 2.5',
+    'SELECT id FROM {t} ORDER BY id LIMIT 7', 'SELECT count(*) FROM {t} WHERE id IN (SELECT id FROM {t} WHERE b)']);
 -- a Gather that is run again
 SET enable_material = off; SET enable_hashjoin = off; SET enable_mergejoin = off; SET enable_memoize = off;
 EXPLAIN (COSTS OFF) SELECT v.x, s.* FROM (VALUES (1), (2), (3)) v (x), LATERAL (SELECT count(*), sum(id) FROM mixed WHERE id % 10 = v.x) s;

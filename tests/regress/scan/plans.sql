@@ -1,7 +1,5 @@
 -- What the scan node prunes, filters and shows; parameters, nested loops, cursors, and what it declines.
-\set ECHO none
 \i include/scan_twins.sql
-\set ECHO all
 -- the scan node on its own
 SET colonnade.enable_vectorised = off;
 -- pruning: constants, both kinds of bounds, IN, OR, IS NULL, LIKE prefix
@@ -52,21 +50,21 @@ RESET plan_cache_mode;
 -- init plans, correlated sub-queries, LATERAL and rescans
 SELECT scans('SELECT * FROM column_rows WHERE id = (SELECT max(id) FROM heap_rows)');
 SELECT * FROM differences(ARRAY[
-    'SELECT h.id, (SELECT count(*) FROM {rows} r WHERE r.id = h.id * 3) FROM heap_rows h WHERE h.id < 300',
-    'SELECT h.id, (SELECT max(r.t) FROM {rows} r WHERE r.id BETWEEN h.id AND h.id + 3 AND r.few = h.few) FROM heap_rows h WHERE h.id < 100',
-    'SELECT h.id, (SELECT count(*) FROM {rows} r WHERE upper(r.few) = upper(h.few)) FROM heap_rows h WHERE h.id < 20',
-    'SELECT h.id FROM heap_rows h WHERE h.id < 50 AND EXISTS (SELECT FROM {rows} r WHERE r.id = h.id + 1 AND r.b)',
-    'SELECT h.id FROM heap_rows h WHERE h.id < 50 AND h.id NOT IN (SELECT r.id FROM {rows} r WHERE r.b)',
-    'SELECT h.id, l.* FROM heap_rows h, LATERAL (SELECT r.i4, h.t FROM {rows} r WHERE r.id = h.id ORDER BY 1 LIMIT 1) l WHERE h.id < 40',
-    'SELECT a.id, b.id FROM {rows} a JOIN {rows} b ON a.id = b.id + 1 WHERE a.few = ''red''',
-    'SELECT count(*) FROM {rows} a FULL JOIN heap_rows b ON a.id = b.id',
-    'SELECT * FROM (SELECT id, few FROM {rows} ORDER BY id DESC LIMIT 3) x', 'SELECT DISTINCT few FROM {rows}',
-    'WITH c AS MATERIALIZED (SELECT * FROM {rows} WHERE id < 100) SELECT a.id FROM c a, c b WHERE a.id = b.id',
-    'WITH RECURSIVE r AS (SELECT 1::int8 AS id UNION ALL SELECT t.id + 1 FROM {rows} t JOIN r ON t.id = r.id WHERE t.id < 9) SELECT * FROM r']);
+    'SELECT h.id, (SELECT count(*) FROM {t} r WHERE r.id = h.id * 3) FROM heap_rows h WHERE h.id < 300',
+    'SELECT h.id, (SELECT max(r.t) FROM {t} r WHERE r.id BETWEEN h.id AND h.id + 3 AND r.few = h.few) FROM heap_rows h WHERE h.id < 100',
+    'SELECT h.id, (SELECT count(*) FROM {t} r WHERE upper(r.few) = upper(h.few)) FROM heap_rows h WHERE h.id < 20',
+    'SELECT h.id FROM heap_rows h WHERE h.id < 50 AND EXISTS (SELECT FROM {t} r WHERE r.id = h.id + 1 AND r.b)',
+    'SELECT h.id FROM heap_rows h WHERE h.id < 50 AND h.id NOT IN (SELECT r.id FROM {t} r WHERE r.b)',
+    'SELECT h.id, l.* FROM heap_rows h, LATERAL (SELECT r.i4, h.t FROM {t} r WHERE r.id = h.id ORDER BY 1 LIMIT 1) l WHERE h.id < 40',
+    'SELECT a.id, b.id FROM {t} a JOIN {t} b ON a.id = b.id + 1 WHERE a.few = ''red''',
+    'SELECT count(*) FROM {t} a FULL JOIN heap_rows b ON a.id = b.id',
+    'SELECT * FROM (SELECT id, few FROM {t} ORDER BY id DESC LIMIT 3) x', 'SELECT DISTINCT few FROM {t}',
+    'WITH c AS MATERIALIZED (SELECT * FROM {t} WHERE id < 100) SELECT a.id FROM c a, c b WHERE a.id = b.id',
+    'WITH RECURSIVE r AS (SELECT 1::int8 AS id UNION ALL SELECT t.id + 1 FROM {t} t JOIN r ON t.id = r.id WHERE t.id < 9) SELECT * FROM r']);
 SET enable_hashjoin = off; SET enable_mergejoin = off; SET enable_material = off; SET enable_memoize = off;
 SELECT * FROM differences(ARRAY[
-    'SELECT a.id, b.t FROM (SELECT * FROM heap_rows WHERE id IN (3, 2500, 5999, 7)) a JOIN {rows} b ON a.id = b.id',
-    'SELECT count(*) FROM (VALUES (1), (2), (NULL)) v (x) LEFT JOIN {rows} b ON b.id = v.x']);
+    'SELECT a.id, b.t FROM (SELECT * FROM heap_rows WHERE id IN (3, 2500, 5999, 7)) a JOIN {t} b ON a.id = b.id',
+    'SELECT count(*) FROM (VALUES (1), (2), (NULL)) v (x) LEFT JOIN {t} b ON b.id = v.x']);
 RESET enable_hashjoin; RESET enable_mergejoin; RESET enable_material; RESET enable_memoize;
 SELECT count(*) FROM (SELECT FROM column_rows LIMIT 5) x;
 -- cursors: forwards and back, held over a commit, at a position
@@ -93,7 +91,7 @@ CREATE INDEX ON column_rows (i4);
 EXPLAIN (COSTS OFF) SELECT id FROM column_rows WHERE i4 = 5;
 RESET enable_seqscan;
 -- row security and barriers: conditions that are not leakproof wait for the policy
-CREATE FUNCTION leak(anyelement) RETURNS bool LANGUAGE plpgsql COST 0.0001 AS $$ BEGIN RAISE NOTICE 'saw %', $1; RETURN true; END $$;
+\i include/leak.sql
 CREATE VIEW barrier WITH (security_barrier) AS SELECT id, few FROM column_rows WHERE id = 3;
 SELECT id FROM barrier WHERE leak(id) AND id < 100;
 EXPLAIN (COSTS OFF) SELECT id FROM barrier WHERE id < 100 AND few LIKE 'r%' AND leak(few);

@@ -9,20 +9,15 @@ CREATE TABLE c (LIKE h) USING colcompress;
 INSERT INTO c SELECT * FROM h;
 INSERT INTO h SELECT -g, g, 'hot ' || g, g, NULL FROM generate_series(1, 300) g;
 INSERT INTO c SELECT -g, g, 'hot ' || g, g, NULL FROM generate_series(1, 300) g;
-CREATE FUNCTION same(query text) RETURNS text LANGUAGE plpgsql AS $$
-DECLARE
-    ours text; theirs text; digest text := 'SELECT count(*) || '' '' || coalesce(sum(hashtextextended(q::text, 0)), 0) FROM (';
-BEGIN
-    EXECUTE digest || replace(query, '@', 'c') || ') q' INTO ours;
-    EXECUTE digest || replace(query, '@', 'h') || ') q' INTO theirs;
-    RETURN CASE WHEN ours = theirs THEN 'same ' || split_part(ours, ' ', 1) ELSE 'DIFFERENT: ' || ours || ' against ' || theirs END;
-END $$;
+\set heap h
+\set columns c
+\i include/answers.sql
 -- The premise: rows of both kinds.
 SELECT count(*) FILTER (WHERE (ctid::text::point)[0] >= 2147483648) AS cold,
     count(*) FILTER (WHERE (ctid::text::point)[0] < 2147483648) AS hot FROM c;
 
 -- Sequential, either way round.
-SELECT same('SELECT * FROM @');
+SELECT same('SELECT * FROM {t}');
 BEGIN;
 DECLARE x SCROLL CURSOR FOR SELECT id FROM c;
 MOVE FORWARD 298 IN x;
@@ -50,17 +45,17 @@ INSERT INTO h SELECT g, g % 97, 'late ' || g, g, NULL FROM generate_series(50001
 INSERT INTO c SELECT g, g % 97, 'late ' || g, g, NULL FROM generate_series(50001, 65000) g;
 SET enable_seqscan = off;
 SET enable_bitmapscan = off;
-SELECT same('SELECT * FROM @ WHERE id BETWEEN -5 AND 3000');
-SELECT same('SELECT * FROM @ WHERE id IN (-300, -1, 1, 256, 257, 20000, 50001, 62000, 65000, 65001)');
-SELECT same('SELECT * FROM @ WHERE s IN (''row 5'', ''late 64000'', ''hot 7'', ''none'')');
-SELECT same('SELECT * FROM @ WHERE n * 2 = 240 AND k % 2 = 0');
-SELECT same('SELECT id, s FROM (SELECT * FROM @ WHERE id > 10000 ORDER BY id DESC LIMIT 2000) x');
+SELECT same('SELECT * FROM {t} WHERE id BETWEEN -5 AND 3000');
+SELECT same('SELECT * FROM {t} WHERE id IN (-300, -1, 1, 256, 257, 20000, 50001, 62000, 65000, 65001)');
+SELECT same('SELECT * FROM {t} WHERE s IN (''row 5'', ''late 64000'', ''hot 7'', ''none'')');
+SELECT same('SELECT * FROM {t} WHERE n * 2 = 240 AND k % 2 = 0');
+SELECT same('SELECT id, s FROM (SELECT * FROM {t} WHERE id > 10000 ORDER BY id DESC LIMIT 2000) x');
 SET enable_bitmapscan = on;
 SET enable_indexscan = off;
-SELECT same('SELECT * FROM @ WHERE k = 13');
-SELECT same('SELECT * FROM @ WHERE k BETWEEN 3 AND 60 AND id > 10000');
+SELECT same('SELECT * FROM {t} WHERE k = 13');
+SELECT same('SELECT * FROM {t} WHERE k BETWEEN 3 AND 60 AND id > 10000');
 SET work_mem = '64kB';
-SELECT same('SELECT * FROM @ WHERE k IN (1, 50, 77) OR id BETWEEN 100 AND 30000');
+SELECT same('SELECT * FROM {t} WHERE k IN (1, 50, 77) OR id BETWEEN 100 AND 30000');
 RESET work_mem;
 RESET enable_seqscan;
 RESET enable_indexscan;
@@ -69,7 +64,7 @@ INSERT INTO c VALUES (60000, 0, 'duplicate', 0, NULL);
 INSERT INTO c VALUES (-7, 0, 'duplicate', 0, NULL);
 INSERT INTO c VALUES (20000, 0, 'duplicate', 0, NULL) ON CONFLICT DO NOTHING;
 INSERT INTO c SELECT g, 0, 'x', 0, NULL::date FROM generate_series(80001, 100000) g UNION ALL SELECT 77, 0, 'x', 0, NULL::date;
-SELECT same('SELECT * FROM @');
+SELECT same('SELECT * FROM {t}');
 CREATE INDEX ON c USING brin (id);
 
 -- TIDs.
@@ -84,10 +79,10 @@ SELECT c FROM c WHERE id = 5;
 
 -- Samples. Every row has its chance: all or none at the extremes, near the share between them, the same when repeated.
 SELECT count(*) = 0 AS none FROM c TABLESAMPLE SYSTEM (0);
-SELECT same('SELECT * FROM @ TABLESAMPLE SYSTEM (100)'), same('SELECT * FROM @ TABLESAMPLE BERNOULLI (100)');
+SELECT same('SELECT * FROM {t} TABLESAMPLE SYSTEM (100)'), same('SELECT * FROM {t} TABLESAMPLE BERNOULLI (100)');
 -- Of what an aggregation does not read nothing is decoded.
-SELECT same('SELECT count(*) FROM @ TABLESAMPLE SYSTEM (100)'), same('SELECT k, max(s), sum(n) FROM @ TABLESAMPLE BERNOULLI (100) WHERE d > ''2021-01-01'' GROUP BY k HAVING min(id) > 0');
-SELECT same('SELECT k, d, count(DISTINCT s) FILTER (WHERE n > 7) FROM @ TABLESAMPLE SYSTEM (100) GROUP BY ROLLUP (k, d)'), same('SELECT count(x), max(x::text) FROM @ x TABLESAMPLE SYSTEM (100)');
+SELECT same('SELECT count(*) FROM {t} TABLESAMPLE SYSTEM (100)'), same('SELECT k, max(s), sum(n) FROM {t} TABLESAMPLE BERNOULLI (100) WHERE d > ''2021-01-01'' GROUP BY k HAVING min(id) > 0');
+SELECT same('SELECT k, d, count(DISTINCT s) FILTER (WHERE n > 7) FROM {t} TABLESAMPLE SYSTEM (100) GROUP BY ROLLUP (k, d)'), same('SELECT count(x), max(x::text) FROM {t} x TABLESAMPLE SYSTEM (100)');
 SELECT abs(count(*) - 3530.0) < 700 AS near FROM c TABLESAMPLE BERNOULLI (10) REPEATABLE (3);
 SELECT abs(count(*) - 17650.0) < 6000 AS near FROM c TABLESAMPLE SYSTEM (50) REPEATABLE (3);
 SELECT (SELECT sum(id) FROM c TABLESAMPLE SYSTEM (30) REPEATABLE (9)) = (SELECT sum(id) FROM c TABLESAMPLE SYSTEM (30) REPEATABLE (9)) AS repeats;
@@ -103,7 +98,7 @@ CREATE TEMP TABLE size AS SELECT pg_relation_size('c') AS bytes;
 ALTER TABLE c SET (vacuum_truncate = on);
 VACUUM (TRUNCATE true, FREEZE) c;
 SELECT pg_relation_size('c') = bytes AS kept FROM size;
-SELECT same('SELECT * FROM @');
+SELECT same('SELECT * FROM {t}');
 
 -- Parallel.
 SET parallel_setup_cost = 0;
@@ -111,16 +106,16 @@ SET parallel_tuple_cost = 0;
 SET min_parallel_table_scan_size = 0;
 SET max_parallel_workers_per_gather = 3;
 EXPLAIN (COSTS OFF) SELECT count(*) FROM c;
-SELECT same('SELECT count(*), sum(id), sum(n), min(s), max(d) FROM @');
-SELECT same('SELECT count(*), sum(a.n) FROM @ a JOIN @ b USING (id) WHERE b.k = 5');
+SELECT same('SELECT count(*), sum(id), sum(n), min(s), max(d) FROM {t}');
+SELECT same('SELECT count(*), sum(a.n) FROM {t} a JOIN {t} b USING (id) WHERE b.k = 5');
 SET enable_seqscan = off;
 SET min_parallel_index_scan_size = 0;
-SELECT same('SELECT count(*), sum(n) FROM @ WHERE k = 13 OR id < 700');
+SELECT same('SELECT count(*), sum(n) FROM {t} WHERE k = 13 OR id < 700');
 RESET enable_seqscan;
 SET max_parallel_workers_per_gather = 0;
 CREATE INDEX c_parallel ON c (d, id);
 SET enable_seqscan = off;
-SELECT same('SELECT * FROM @ WHERE d = date ''2020-03-04''');
+SELECT same('SELECT * FROM {t} WHERE d = date ''2020-03-04''');
 RESET enable_seqscan;
 
 -- Rows of stripes can be changed and locked, and so can hot ones.
@@ -133,26 +128,26 @@ UPDATE c SET s = 'changed' WHERE id = -5;
 DELETE FROM c WHERE id = -6;
 UPDATE h SET s = 'changed' WHERE id = -5;
 DELETE FROM h WHERE id = -6;
-SELECT same('SELECT * FROM @');
+SELECT same('SELECT * FROM {t}');
 
 -- Rewrites: rows, indexes and the directory go together.
 ALTER TABLE c ADD COLUMN x text DEFAULT 'deflt';
 ALTER TABLE h ADD COLUMN x text DEFAULT 'deflt';
-SELECT same('SELECT * FROM @');
+SELECT same('SELECT * FROM {t}');
 VACUUM FULL c;
-SELECT same('SELECT * FROM @');
+SELECT same('SELECT * FROM {t}');
 CLUSTER c USING c_id;
-SELECT same('SELECT * FROM @');
+SELECT same('SELECT * FROM {t}');
 ALTER TABLE c DROP COLUMN k;
 ALTER TABLE h DROP COLUMN k;
 ALTER TABLE c ALTER COLUMN n TYPE float8;
 ALTER TABLE h ALTER COLUMN n TYPE float8;
-SELECT same('SELECT * FROM @');
+SELECT same('SELECT * FROM {t}');
 ALTER TABLE c SET UNLOGGED;
 ALTER TABLE c SET LOGGED;
-SELECT same('SELECT * FROM @');
+SELECT same('SELECT * FROM {t}');
 SET enable_seqscan = off;
-SELECT same('SELECT * FROM @ WHERE id BETWEEN 19990 AND 50010');
+SELECT same('SELECT * FROM {t} WHERE id BETWEEN 19990 AND 50010');
 RESET enable_seqscan;
 SELECT count(DISTINCT storage_id) AS storages, sum(row_count) > 35000 AS rows FROM engine.stripe;
 
@@ -169,7 +164,7 @@ SELECT count(*) FROM c;
 ROLLBACK TO s;
 SELECT count(*) FROM c;
 ROLLBACK;
-SELECT same('SELECT * FROM @');
+SELECT same('SELECT * FROM {t}');
 CREATE TEMP TABLE t (id int, s text) USING colcompress ON COMMIT DELETE ROWS;
 BEGIN;
 INSERT INTO t SELECT g, 't' FROM generate_series(1, 20000) g;
@@ -177,10 +172,10 @@ SELECT count(*) FROM t;
 COMMIT;
 SELECT count(*) FROM t;
 ALTER TABLE c SET ACCESS METHOD heap;
-SELECT same('SELECT * FROM @');
+SELECT same('SELECT * FROM {t}');
 SELECT count(*) FROM engine.stripe;
 ALTER TABLE c SET ACCESS METHOD colcompress;
-SELECT same('SELECT * FROM @');
+SELECT same('SELECT * FROM {t}');
 DROP TABLE c;
 SELECT count(*) FROM engine.stripe;
 

@@ -1,7 +1,5 @@
 -- Tables of many shapes under the scan node: partitions, inheritance, changed columns, empty tables, own writes, DML over hot rows.
-\set ECHO none
 \i include/scan_twins.sql
-\set ECHO all
 -- partitions, one of them heap, columns in another order
 CREATE TABLE parts (id int8, few text, d date) PARTITION BY RANGE (id);
 CREATE TABLE parts_1 PARTITION OF parts FOR VALUES FROM (MINVALUE) TO (2000) USING colcompress;
@@ -13,8 +11,8 @@ INSERT INTO parts SELECT id, few, d FROM heap_rows;
 ANALYZE parts;
 SET colonnade.vectorised_min_rows = 0;
 EXPLAIN (COSTS OFF) SELECT * FROM parts WHERE id < 3000 AND few = 'red';
-SELECT * FROM differences(ARRAY(SELECT replace(q, '{rows}', '(SELECT id, few, d FROM {rows}) s') FROM unnest(ARRAY[
-    'SELECT * FROM {rows} WHERE id < 3000 AND few = ''red''', 'SELECT count(*), min(d), max(d) FROM {rows}']) q));
+SELECT * FROM differences(ARRAY(SELECT replace(q, '{t}', '(SELECT id, few, d FROM {t}) s') FROM unnest(ARRAY[
+    'SELECT * FROM {t} WHERE id < 3000 AND few = ''red''', 'SELECT count(*), min(d), max(d) FROM {t}']) q));
 SELECT count(*), sum(hashtextextended(p::text, 0)) = (SELECT sum(hashtextextended(h::text, 0)) FROM (SELECT id, few, d FROM heap_rows) h) AS same
     FROM (SELECT id, few, d FROM parts) p;
 SELECT tableoid::regclass, count(*) FROM parts WHERE few = 'red' GROUP BY 1 ORDER BY 1;

@@ -2,12 +2,7 @@
 SET colonnade.stripe_threshold_rows = 1000;
 CREATE TABLE h (k int, v int, s text) USING heap WITH (autovacuum_enabled = off);
 CREATE TABLE c (k int, v int, s text) USING colcompress WITH (stripe_row_limit = 10000, chunk_group_row_limit = 1000, autovacuum_enabled = off);
--- Until every snapshot sees what has been written: sessions of other databases count, too.
-CREATE PROCEDURE settle() LANGUAGE plpgsql AS $$
-DECLARE last xid8 := pg_snapshot_xmax(pg_current_snapshot());
-BEGIN
-  WHILE pg_snapshot_xmin(pg_current_snapshot()) < last LOOP PERFORM pg_sleep(0.01); END LOOP;
-END $$;
+\i include/packing.sql
 CREATE VIEW counted AS
 SELECT relname AS t, n_tup_ins AS ins, n_tup_upd AS upd, n_tup_del AS del, n_mod_since_analyze AS mods, n_ins_since_vacuum AS since_vacuum, round(n_dead_tup / 3000.0) * 3000 AS dead, n_live_tup AS live, reltuples
 FROM pg_stat_user_tables JOIN pg_class USING (relname) WHERE relname IN ('h', 'c');

@@ -1,7 +1,5 @@
--- Every type comes back exactly: compared byte by byte, and by the answers of queries, with a heap twin.
-\set ECHO none
+-- Columns of every type: queries over each one give the answers that they give over a heap twin, whether its rows are cold, hot or came by COPY, whatever codec they have and by whatever column they are sorted. Values that equality forgives: images.sql.
 \i include/twins.sql
-\set ECHO all
 SET timezone = 'UTC';
 SET extra_float_digits = 1;
 -- few rows, but cold ones

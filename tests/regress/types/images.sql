@@ -1,5 +1,4 @@
--- Every type comes back byte for byte: rows of a stripe are compared with a heap twin's as images (*=), which sees what
--- equality forgives: display scales, negative zeros, NaN payloads, trailing blanks, keys of jsonb.
+-- Values come back byte for byte where equality forgives a difference: display scales, negative zeros, NaN payloads, trailing blanks, keys of jsonb. Rows of a stripe are compared with a heap twin's as images (*=). What queries say of every type: answers.sql.
 SET colonnade.stripe_threshold_rows = 0;
 SET TimeZone = 'UTC';
 CREATE FUNCTION twin(h regclass) RETURNS text LANGUAGE plpgsql AS $$

@@ -1,10 +1,5 @@
 -- A row of the directory that is dead to everybody may lose its index entry before it goes itself (by the server's deletion of index entries, or REINDEX): VACUUM frees the pages of its stripe all the same.
--- Until every snapshot sees what has been written: sessions of other databases count, too.
-CREATE PROCEDURE settle() LANGUAGE plpgsql AS $$
-DECLARE last xid8 := pg_snapshot_xmax(pg_current_snapshot());
-BEGIN
-  WHILE pg_snapshot_xmin(pg_current_snapshot()) < last LOOP PERFORM pg_sleep(0.01); END LOOP;
-END $$;
+\i include/packing.sql
 SET colonnade.packing = off;
 SET colonnade.stripe_threshold_rows = 100;
 CREATE TABLE small (a int, b text) USING colcompress;

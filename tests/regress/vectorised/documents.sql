@@ -1,4 +1,6 @@
 -- jsonb and array operators over columnar tables: shredded documents, documents of many shapes, arrays, hot rows; against heap.
+\i include/answers.sql
+\i include/node.sql
 \set ECHO none
 SET max_parallel_workers_per_gather = 0;
 CREATE TABLE heap_t (id int8, same jsonb, j jsonb, words text[], numbers int[], bigs int8[]) USING heap;
@@ -34,23 +36,6 @@ INSERT INTO column_t SELECT * FROM heap_t;
 INSERT INTO column_t SELECT -id, same, j, words, numbers, bigs FROM heap_t WHERE id < 200;
 INSERT INTO heap_t SELECT -id, same, j, words, numbers, bigs FROM heap_t WHERE id < 200;
 ANALYZE heap_t, column_t;
-CREATE FUNCTION outcome(query text, t text) RETURNS text LANGUAGE plpgsql AS $$
-DECLARE result text;
-BEGIN
-    EXECUTE format('SELECT count(*) || '' rows '' || coalesce(md5(string_agg(r::text, '' '' ORDER BY r::text)), '''') FROM (%s) r', replace(query, '{t}', t)) INTO result;
-    RETURN result;
-EXCEPTION WHEN OTHERS THEN
-    RETURN 'ERROR ' || SQLSTATE || ' ' || SQLERRM;
-END $$;
-CREATE FUNCTION node(query text) RETURNS text LANGUAGE plpgsql AS $$
-DECLARE line text; found text := 'not vectorised';
-BEGIN
-    FOR line IN EXECUTE 'EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF) ' || query LOOP
-        IF line ~ 'Colonnade Vectorised' THEN found := 'vectorised'; END IF;
-        IF line ~ 'Fell Back' THEN found := found || ',' || regexp_replace(line, '^ *', ' '); END IF;
-    END LOOP;
-    RETURN found;
-END $$;
 -- Bytes that the scan of a query decoded.
 CREATE FUNCTION decoded(query text) RETURNS bigint LANGUAGE plpgsql AS $$
 DECLARE plan json;

@@ -21,8 +21,8 @@ INSERT INTO deep (q) SELECT format('SELECT sum(%s b%s) FROM {t}', string_agg('GR
 INSERT INTO deep (q) SELECT format('SELECT count(*) FROM {t} WHERE %s b > 3%s', repeat('(', 40), repeat(') IS DISTINCT FROM (a = 2)', 40));
 INSERT INTO deep (q) SELECT format('SELECT sum(%s b %s) FROM {t}', repeat('CASE ', 40), repeat(' WHEN 1 THEN 2 WHEN 3 THEN 4 ELSE 5 END', 40));
 -- Not `same_answers`: EXPLAIN prints no expressions of so many levels.
-CREATE FUNCTION answer(query text) RETURNS text LANGUAGE plpgsql AS $$DECLARE found text; BEGIN EXECUTE query INTO found; RETURN found; EXCEPTION WHEN OTHERS THEN RETURN SQLSTATE; END$$;
-SELECT number, left(q, 40) AS q, answer(replace(q, '{t}', 'heap_t')) AS heap, answer(replace(q, '{t}', 'column_t')) AS columns FROM deep ORDER BY number;
+CREATE FUNCTION value_of(query text) RETURNS text LANGUAGE plpgsql AS $$DECLARE found text; BEGIN EXECUTE query INTO found; RETURN found; EXCEPTION WHEN OTHERS THEN RETURN SQLSTATE; END$$;
+SELECT number, left(q, 40) AS q, value_of(replace(q, '{t}', 'heap_t')) AS heap, value_of(replace(q, '{t}', 'column_t')) AS columns FROM deep ORDER BY number;
 -- A document of as many levels.
 SELECT q, same, heap, columns, plan FROM unnest(ARRAY['SELECT count(DISTINCT doc ->> ''a'') FROM {t}', 'SELECT max(length(doc ->> ''a'')) FROM {t}', 'SELECT count(*) FROM {t} WHERE doc #>> ''{a}'' = ''1''']) q, same_answers(q);
 SELECT same, heap, columns FROM same_answers(format('SELECT count(*) FROM {t} WHERE doc @> %L', '{"a": ' || repeat('[', 5900) || repeat(']', 5900) || '}'));
@@ -126,5 +126,5 @@ ANALYZE heap_t_o, heap_t_attrs, column_t_o, column_t_attrs;
 SELECT q, same, columns, plan FROM unnest(ARRAY['a.value::int > 5', '10 / a.x > 1', 'a.n > 5', 'a.n BETWEEN 3 AND 60 AND (a.x = 1 OR a.value IS NULL) AND a.value <> ''none''']) c,
     LATERAL (SELECT 'SELECT count(*) FROM {t}_o o WHERE o.v < (SELECT avg(a.n) FROM {t}_attrs a WHERE a.item = o.id AND ' || c || ')') s (q),
     LATERAL same_answers(q);
-DROP FUNCTION answer;
+DROP FUNCTION value_of(text);
 DROP TABLE deep, heap_t, column_t, heap_rates, heap_t_o, heap_t_attrs, column_t_o, column_t_attrs, heap_p, p CASCADE;

@@ -7,13 +7,8 @@ INSERT INTO none_left SELECT g % 4 FROM generate_series(1, 147) g;
 CREATE TABLE kept (k int) USING colcompress;
 INSERT INTO kept SELECT 20 + g % 3 FROM generate_series(1, 12) g;
 ANALYZE probed, none_left, kept;
-CREATE FUNCTION is_vectorised(query text) RETURNS boolean LANGUAGE plpgsql AS $$
-DECLARE line text; found boolean := false;
-BEGIN
-    FOR line IN EXECUTE 'EXPLAIN ' || query LOOP found := found OR line ~ 'Colonnade Vectorised'; END LOOP;
-    RETURN found;
-END $$;
-SELECT is_vectorised('SELECT count(*), count(kept.k) FROM probed p JOIN none_left n ON p.k = n.k AND n.k IN (30, 29, 32) FULL JOIN kept ON p.k = kept.k');
+\i include/node.sql
+SELECT node('SELECT count(*), count(kept.k) FROM probed p JOIN none_left n ON p.k = n.k AND n.k IN (30, 29, 32) FULL JOIN kept ON p.k = kept.k');
 SELECT count(*), count(kept.k) FROM probed p JOIN none_left n ON p.k = n.k AND n.k IN (30, 29, 32) FULL JOIN kept ON p.k = kept.k;
 SELECT kept.k FROM probed p JOIN none_left n ON p.k = n.k AND n.k IN (30, 29, 32) FULL JOIN kept ON p.k = kept.k ORDER BY 1 LIMIT 5;
 SET colonnade.enable_vectorised = off;

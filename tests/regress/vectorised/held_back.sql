@@ -56,12 +56,12 @@ BEGIN
 END $$;
 CREATE FUNCTION less(number, number) RETURNS bool LANGUAGE plpgsql IMMUTABLE STRICT AS $$ BEGIN RETURN compared($1, $2) < 0; END $$;
 CREATE FUNCTION less_or_same(number, number) RETURNS bool LANGUAGE plpgsql IMMUTABLE STRICT AS $$ BEGIN RETURN compared($1, $2) <= 0; END $$;
-CREATE FUNCTION same(number, number) RETURNS bool LANGUAGE plpgsql IMMUTABLE STRICT AS $$ BEGIN RETURN compared($1, $2) = 0; END $$;
+CREATE FUNCTION equal(number, number) RETURNS bool LANGUAGE plpgsql IMMUTABLE STRICT AS $$ BEGIN RETURN compared($1, $2) = 0; END $$;
 CREATE FUNCTION more_or_same(number, number) RETURNS bool LANGUAGE plpgsql IMMUTABLE STRICT AS $$ BEGIN RETURN compared($1, $2) >= 0; END $$;
 CREATE FUNCTION more(number, number) RETURNS bool LANGUAGE plpgsql IMMUTABLE STRICT AS $$ BEGIN RETURN compared($1, $2) > 0; END $$;
 CREATE OPERATOR < (LEFTARG = number, RIGHTARG = number, FUNCTION = less, COMMUTATOR = >, NEGATOR = >=);
 CREATE OPERATOR <= (LEFTARG = number, RIGHTARG = number, FUNCTION = less_or_same, COMMUTATOR = >=, NEGATOR = >);
-CREATE OPERATOR = (LEFTARG = number, RIGHTARG = number, FUNCTION = same, COMMUTATOR = =);
+CREATE OPERATOR = (LEFTARG = number, RIGHTARG = number, FUNCTION = equal, COMMUTATOR = =);
 CREATE OPERATOR >= (LEFTARG = number, RIGHTARG = number, FUNCTION = more_or_same, COMMUTATOR = <=, NEGATOR = <);
 CREATE OPERATOR > (LEFTARG = number, RIGHTARG = number, FUNCTION = more, COMMUTATOR = <, NEGATOR = <=);
 CREATE OPERATOR CLASS number_order DEFAULT FOR TYPE number USING btree AS

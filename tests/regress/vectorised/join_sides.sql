@@ -14,15 +14,15 @@ INSERT INTO column_fact SELECT * FROM heap_fact;
 ANALYZE heap_dim, heap_fact, column_dim, column_fact;
 CREATE TABLE asked (name text, query text) USING heap;
 INSERT INTO asked VALUES
-    ('groups', 'SELECT t, u, sum(n), count(*) FROM {fact JOIN {dim ON id = d GROUP BY t, u'),
-    ('rows', 'SELECT n, t, length(u) FROM {fact JOIN {dim ON id = d'),
-    ('condition', 'SELECT n, t, u FROM {fact JOIN {dim ON id = d AND length(t) > n % 30'),
-    ('condition above', 'SELECT n, t, u FROM {fact JOIN {dim ON id = d WHERE n + id < 9000 OR t IS NULL'),
-    ('distinct side', 'SELECT t, u FROM (SELECT DISTINCT d FROM {fact) f JOIN {dim ON id = d'),
-    ('keys only', 'SELECT count(*), sum(n), sum(id) FROM {fact JOIN {dim ON id = d');
+    ('groups', 'SELECT t, u, sum(n), count(*) FROM {t}_fact JOIN {t}_dim ON id = d GROUP BY t, u'),
+    ('rows', 'SELECT n, t, length(u) FROM {t}_fact JOIN {t}_dim ON id = d'),
+    ('condition', 'SELECT n, t, u FROM {t}_fact JOIN {t}_dim ON id = d AND length(t) > n % 30'),
+    ('condition above', 'SELECT n, t, u FROM {t}_fact JOIN {t}_dim ON id = d WHERE n + id < 9000 OR t IS NULL'),
+    ('distinct side', 'SELECT t, u FROM (SELECT DISTINCT d FROM {t}_fact) f JOIN {t}_dim ON id = d'),
+    ('keys only', 'SELECT count(*), sum(n), sum(id) FROM {t}_fact JOIN {t}_dim ON id = d');
 SELECT name, joins(query) FROM asked;
-SELECT name, answer(query, 'heap_'), answer(query, 'column_') FROM asked WHERE answer(query, 'heap_') <> answer(query, 'column_');
+SELECT name, answer(query, 'heap'), answer(query, 'column') FROM asked WHERE answer(query, 'heap') <> answer(query, 'column');
 SET max_parallel_workers_per_gather = 1;
 SET work_mem = '64kB';
-SELECT name, answer(query, 'heap_'), answer(query, 'column_') FROM asked WHERE answer(query, 'heap_') <> answer(query, 'column_');
-SELECT answer(query, 'column_') FROM asked WHERE name = 'groups';
+SELECT name, answer(query, 'heap'), answer(query, 'column') FROM asked WHERE answer(query, 'heap') <> answer(query, 'column');
+SELECT answer(query, 'column') FROM asked WHERE name = 'groups';

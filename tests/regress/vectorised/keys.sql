@@ -17,16 +17,7 @@ CREATE TABLE column_t (LIKE heap_t) USING colcompress;
 INSERT INTO column_t SELECT * FROM heap_t ORDER BY id;
 ANALYZE heap_t, column_t;
 CREATE TABLE asked (number serial, q text);
--- Why a query was run again by the server's executor.
-CREATE FUNCTION fell_back(query text) RETURNS text LANGUAGE plpgsql AS $$
-DECLARE line text;
-BEGIN
-    FOR line IN EXECUTE 'EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF) ' || replace(query, '{t}', 'column_t') LOOP
-        IF line ~ 'Fell Back' THEN RETURN line; END IF;
-    END LOOP;
-    RETURN NULL;
-EXCEPTION WHEN OTHERS THEN RETURN NULL;
-END $$;
+\i include/node.sql
 -- the first value of a group shows it: the heap hashes here, so that its first is the table's
 -- (there is no hash of bits, so that the server joins by them in nested loops)
 SET enable_sort = off;

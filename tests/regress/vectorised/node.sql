@@ -1,4 +1,5 @@
 -- The vectorised node as the executor sees it: falling back, errors, rescans, cursors, prepared statements, own rows, hot and cold rows, cancelling.
+\i include/node.sql
 \set ECHO none
 SET max_parallel_workers_per_gather = 0;
 SET timezone = 'UTC';
@@ -23,16 +24,6 @@ END $$;
 CREATE FUNCTION twin(query text) RETURNS text LANGUAGE sql AS $$
     SELECT CASE WHEN h = c THEN 'same: ' || h ELSE 'DIFFERENT: heap ' || h || ', columns ' || c END
     FROM (SELECT outcome(query, 'heap_t') AS h, outcome(query, 'column_t') AS c) o $$;
--- Whether the plan of a query has a vectorised node, and why it fell back when it runs.
-CREATE FUNCTION node(query text) RETURNS text LANGUAGE plpgsql AS $$
-DECLARE line text; found text := 'not vectorised';
-BEGIN
-    FOR line IN EXECUTE 'EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF) ' || query LOOP
-        IF line ~ 'Colonnade Vectorised' THEN found := 'vectorised'; END IF;
-        IF line ~ 'Fell Back' THEN found := found || ',' || regexp_replace(line, '^ *', ' '); END IF;
-    END LOOP;
-    RETURN found;
-END $$;
 CREATE FUNCTION explained(query text) RETURNS jsonb LANGUAGE plpgsql AS $$
 DECLARE plan json;
 BEGIN

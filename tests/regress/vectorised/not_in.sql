@@ -15,44 +15,44 @@ ANALYZE heap_outer, heap_inner, column_outer, column_inner;
 CREATE TABLE asked (number serial, query text);
 INSERT INTO asked (query) VALUES
     -- a NULL among the values: no row
-    ('SELECT id FROM {outer WHERE k NOT IN (SELECT k FROM {inner)'),
+    ('SELECT id FROM {t}_outer WHERE k NOT IN (SELECT k FROM {t}_inner)'),
     -- none: rows whose own value is NULL do not come
-    ('SELECT id FROM {outer WHERE k NOT IN (SELECT k FROM {inner WHERE id > 0)'),
+    ('SELECT id FROM {t}_outer WHERE k NOT IN (SELECT k FROM {t}_inner WHERE id > 0)'),
     -- no value at all: every row comes
-    ('SELECT id FROM {outer WHERE k NOT IN (SELECT k FROM {inner WHERE id > 1000)'),
-    ('SELECT id FROM {outer WHERE NOT k IN (SELECT k FROM {inner WHERE id < 0)'),
-    ('SELECT count(*), sum(id) FROM {outer WHERE t NOT IN (SELECT t FROM {inner WHERE id > 0)'),
-    ('SELECT vc, count(*) FROM {outer WHERE vc NOT IN (SELECT vc FROM {inner WHERE id > 0) GROUP BY vc'),
-    ('SELECT n, count(*) FROM {outer WHERE n NOT IN (SELECT n FROM {inner WHERE id > 0) GROUP BY n'),
+    ('SELECT id FROM {t}_outer WHERE k NOT IN (SELECT k FROM {t}_inner WHERE id > 1000)'),
+    ('SELECT id FROM {t}_outer WHERE NOT k IN (SELECT k FROM {t}_inner WHERE id < 0)'),
+    ('SELECT count(*), sum(id) FROM {t}_outer WHERE t NOT IN (SELECT t FROM {t}_inner WHERE id > 0)'),
+    ('SELECT vc, count(*) FROM {t}_outer WHERE vc NOT IN (SELECT vc FROM {t}_inner WHERE id > 0) GROUP BY vc'),
+    ('SELECT n, count(*) FROM {t}_outer WHERE n NOT IN (SELECT n FROM {t}_inner WHERE id > 0) GROUP BY n'),
     -- of an expression (which the server computes where it may raise an error), beside other conditions, two of them, above a join, from a grouped subquery, in a subquery itself
-    ('SELECT id FROM {outer WHERE k + 1 NOT IN (SELECT k FROM {inner WHERE id > 0) AND id % 2 = 0'),
-    ('SELECT id FROM {outer WHERE abs(k) NOT IN (SELECT k FROM {inner WHERE id > 50)'),
-    ('SELECT id FROM {outer WHERE k NOT IN (SELECT k FROM {inner WHERE id > 0) AND t NOT IN (SELECT t FROM {inner WHERE id BETWEEN 0 AND 5)'),
-    ('SELECT o.id FROM {outer o JOIN {inner i ON o.k = i.k WHERE coalesce(o.k, i.id) NOT IN (SELECT k FROM {inner WHERE id > 50)'),
-    ('SELECT id FROM {outer WHERE k NOT IN (SELECT max(k) FROM {outer WHERE k IS NOT NULL GROUP BY t)'),
-    ('SELECT t, count(*) FROM {outer WHERE t NOT IN (SELECT t FROM {inner WHERE k NOT IN (SELECT k FROM {outer WHERE k < 60)) GROUP BY t'),
-    ('SELECT id FROM {outer WHERE k NOT IN (SELECT k FROM {inner WHERE id > (SELECT min(id) + 10 FROM {inner))'),
+    ('SELECT id FROM {t}_outer WHERE k + 1 NOT IN (SELECT k FROM {t}_inner WHERE id > 0) AND id % 2 = 0'),
+    ('SELECT id FROM {t}_outer WHERE abs(k) NOT IN (SELECT k FROM {t}_inner WHERE id > 50)'),
+    ('SELECT id FROM {t}_outer WHERE k NOT IN (SELECT k FROM {t}_inner WHERE id > 0) AND t NOT IN (SELECT t FROM {t}_inner WHERE id BETWEEN 0 AND 5)'),
+    ('SELECT o.id FROM {t}_outer o JOIN {t}_inner i ON o.k = i.k WHERE coalesce(o.k, i.id) NOT IN (SELECT k FROM {t}_inner WHERE id > 50)'),
+    ('SELECT id FROM {t}_outer WHERE k NOT IN (SELECT max(k) FROM {t}_outer WHERE k IS NOT NULL GROUP BY t)'),
+    ('SELECT t, count(*) FROM {t}_outer WHERE t NOT IN (SELECT t FROM {t}_inner WHERE k NOT IN (SELECT k FROM {t}_outer WHERE k < 60)) GROUP BY t'),
+    ('SELECT id FROM {t}_outer WHERE k NOT IN (SELECT k FROM {t}_inner WHERE id > (SELECT min(id) + 10 FROM {t}_inner))'),
     -- several columns: none is NULL, some are on either side, all are, none there
-    ('SELECT id FROM {outer WHERE (k, t) NOT IN (SELECT k, t FROM {inner WHERE id > 0)'),
-    ('SELECT id FROM {outer WHERE (k, t) NOT IN (SELECT k, t FROM {inner)'),
-    ('SELECT id FROM {outer WHERE (k, t) NOT IN (SELECT nullif(k, 30), nullif(t, ''t9'') FROM {inner WHERE id > 0)'),
-    ('SELECT id FROM {outer WHERE (t, k) NOT IN (SELECT t, CASE WHEN id % 3 = 0 THEN k END FROM {inner WHERE id > 20)'),
-    ('SELECT id FROM {outer WHERE (k, t, n) NOT IN (SELECT CASE WHEN id % 2 = 0 THEN k END, CASE WHEN id % 3 = 0 THEN t END, CASE WHEN id % 5 = 0 THEN n END FROM {inner WHERE id BETWEEN 1 AND 25)'),
-    ('SELECT id FROM {outer WHERE (k, t) NOT IN (SELECT k, t FROM {inner WHERE id > 1000)'),
-    ('SELECT id FROM {outer WHERE (k, vc) NOT IN (SELECT NULL::int, vc FROM {inner WHERE id BETWEEN 1 AND 9)'),
-    ('SELECT id FROM {outer WHERE NOT (n, k) IN (SELECT n, k FROM {inner WHERE id > 0) AND id % 3 = 0');
+    ('SELECT id FROM {t}_outer WHERE (k, t) NOT IN (SELECT k, t FROM {t}_inner WHERE id > 0)'),
+    ('SELECT id FROM {t}_outer WHERE (k, t) NOT IN (SELECT k, t FROM {t}_inner)'),
+    ('SELECT id FROM {t}_outer WHERE (k, t) NOT IN (SELECT nullif(k, 30), nullif(t, ''t9'') FROM {t}_inner WHERE id > 0)'),
+    ('SELECT id FROM {t}_outer WHERE (t, k) NOT IN (SELECT t, CASE WHEN id % 3 = 0 THEN k END FROM {t}_inner WHERE id > 20)'),
+    ('SELECT id FROM {t}_outer WHERE (k, t, n) NOT IN (SELECT CASE WHEN id % 2 = 0 THEN k END, CASE WHEN id % 3 = 0 THEN t END, CASE WHEN id % 5 = 0 THEN n END FROM {t}_inner WHERE id BETWEEN 1 AND 25)'),
+    ('SELECT id FROM {t}_outer WHERE (k, t) NOT IN (SELECT k, t FROM {t}_inner WHERE id > 1000)'),
+    ('SELECT id FROM {t}_outer WHERE (k, vc) NOT IN (SELECT NULL::int, vc FROM {t}_inner WHERE id BETWEEN 1 AND 9)'),
+    ('SELECT id FROM {t}_outer WHERE NOT (n, k) IN (SELECT n, k FROM {t}_inner WHERE id > 0) AND id % 3 = 0');
 SELECT number, joins(query) FROM asked ORDER BY number;
-SELECT number, answer(query, 'heap_') FROM asked ORDER BY number;
-SELECT number FROM asked WHERE answer(query, 'column_') <> answer(query, 'heap_') ORDER BY 1;
+SELECT number, answer(query, 'heap') FROM asked ORDER BY number;
+SELECT number FROM asked WHERE answer(query, 'column') <> answer(query, 'heap') ORDER BY 1;
 -- more values than the memory of an operator holds
 SET work_mem = '64kB'; SET hash_mem_multiplier = 1;
-SELECT answer('SELECT id FROM {outer WHERE id NOT IN (SELECT k * 5 FROM {outer WHERE k IS NOT NULL)', 'column_') =
-       answer('SELECT id FROM {outer WHERE id NOT IN (SELECT k * 5 FROM {outer WHERE k IS NOT NULL)', 'heap_') AS same;
-SELECT joins('SELECT id FROM {outer WHERE id NOT IN (SELECT k * 5 FROM {outer WHERE k IS NOT NULL)');
+SELECT answer('SELECT id FROM {t}_outer WHERE id NOT IN (SELECT k * 5 FROM {t}_outer WHERE k IS NOT NULL)', 'column') =
+       answer('SELECT id FROM {t}_outer WHERE id NOT IN (SELECT k * 5 FROM {t}_outer WHERE k IS NOT NULL)', 'heap') AS same;
+SELECT joins('SELECT id FROM {t}_outer WHERE id NOT IN (SELECT k * 5 FROM {t}_outer WHERE k IS NOT NULL)');
 RESET work_mem; RESET hash_mem_multiplier;
 -- left to the server: values that depend on the row, and what may raise an error where there is nothing to compare with
-SELECT joins('SELECT id FROM {outer o WHERE k NOT IN (SELECT k FROM {inner i WHERE i.id > o.id)');
-SELECT joins('SELECT id FROM {outer WHERE 100 / k NOT IN (SELECT k FROM {inner)');
+SELECT joins('SELECT id FROM {t}_outer o WHERE k NOT IN (SELECT k FROM {t}_inner i WHERE i.id > o.id)');
+SELECT joins('SELECT id FROM {t}_outer WHERE 100 / k NOT IN (SELECT k FROM {t}_inner)');
 -- the same plan again and again
 PREPARE without (int) AS SELECT count(*) FROM column_outer WHERE k NOT IN (SELECT k FROM column_inner WHERE id > $1);
 SET plan_cache_mode = force_generic_plan;

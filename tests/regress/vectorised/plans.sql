@@ -96,16 +96,16 @@ SELECT count(*) FROM sales WHERE qty < 0 GROUP BY to_char('2024-01-01'::timestam
 SELECT sum((qty + 32000)::int2) FROM sales;
 -- row security: what a policy hides is seen by nobody's functions
 CREATE ROLE clerk;
-CREATE FUNCTION leaks(text) RETURNS bool COST 0.0001 LANGUAGE plpgsql AS $$ BEGIN RAISE NOTICE 'saw %', $1; RETURN true; END $$;
+\i include/leak.sql
 ALTER TABLE sales ENABLE ROW LEVEL SECURITY;
 CREATE POLICY own ON sales USING (shop = 'shop 3' AND id < 40);
 GRANT SELECT ON sales TO clerk;
 CREATE VIEW guarded WITH (security_barrier) AS SELECT * FROM sales WHERE shop = 'shop 4' AND id < 20;
 GRANT SELECT ON guarded TO clerk;
 SET ROLE clerk;
-SELECT count(*), sum(amount) FROM sales WHERE leaks(shop);
-SELECT shop, count(*) FROM sales WHERE leaks(shop) GROUP BY shop;
-SELECT count(*), sum(amount) FROM guarded WHERE leaks(shop);
+SELECT count(*), sum(amount) FROM sales WHERE leak(shop);
+SELECT shop, count(*) FROM sales WHERE leak(shop) GROUP BY shop;
+SELECT count(*), sum(amount) FROM guarded WHERE leak(shop);
 SELECT sum(1 / (id - 100)) FROM sales;
 SELECT shape('SELECT shop, sum(amount) FROM sales WHERE amount * 2 > 1 GROUP BY shop');
 RESET ROLE;

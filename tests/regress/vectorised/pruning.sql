@@ -4,7 +4,7 @@ SET colonnade.vectorised_min_rows = 1;
 SET plan_cache_mode = force_generic_plan;
 -- {t} stands for h, the heap twin, or c.
 -- The rows of a query as one text, or its error.
-CREATE FUNCTION answer(query text) RETURNS text LANGUAGE plpgsql AS $$
+CREATE FUNCTION rows_of(query text) RETURNS text LANGUAGE plpgsql AS $$
 DECLARE r record; found text[] := '{}';
 BEGIN
     FOR r IN EXECUTE query LOOP found := found || r::text; END LOOP;
@@ -37,8 +37,8 @@ CREATE FUNCTION twins(VARIADIC calls text[], OUT call text, OUT same bool, OUT a
 DECLARE other text; h record; c record;
 BEGIN
     FOREACH call IN ARRAY calls LOOP
-        answer := answer('EXECUTE ' || replace(call, '#', 'h'));
-        other := answer('EXECUTE ' || replace(call, '#', 'c'));
+        answer := rows_of('EXECUTE ' || replace(call, '#', 'h'));
+        other := rows_of('EXECUTE ' || replace(call, '#', 'c'));
         same := answer = other;
         IF NOT same THEN answer := answer || ' / ' || other; END IF;
         heap := 'error'; columns := 'error'; node := NULL;

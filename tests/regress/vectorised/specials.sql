@@ -11,15 +11,7 @@ INSERT INTO column_t SELECT * FROM heap_t ORDER BY id;
 ANALYZE heap_t, column_t;
 -- premise
 SELECT count(*), count(*) FILTER (WHERE n = 'NaN') AS nans, count(*) FILTER (WHERE abs(n) = 'Infinity') AS infinities, count(*) FILTER (WHERE m = 'NaN') AS m, min((ctid::text::point)[0]) >= 2147483648 AS cold FROM column_t;
--- Why a query was run again by the server's executor.
-CREATE FUNCTION fell_back(query text) RETURNS text LANGUAGE plpgsql AS $$
-DECLARE line text;
-BEGIN
-    FOR line IN EXECUTE 'EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF) ' || replace(query, '{t}', 'column_t') LOOP
-        IF line ~ 'Fell Back' THEN RETURN line; END IF;
-    END LOOP;
-    RETURN NULL;
-END $$;
+\i include/node.sql
 CREATE TABLE asked (number serial, q text);
 INSERT INTO asked (q) SELECT format(q, x) FROM unnest(ARRAY['n', 'm', 'n + m', 'n - m', 'n * m', '-n', 'abs(n)', 'n + 1', '2.5 - n', 'n * 0', 'm * -1.5', 'n - ''Infinity''', 'n * ''-Infinity''', 'CASE WHEN k = 3 THEN n ELSE m END', 'coalesce(n, m)', 'n / 3', '(id + 1) / coalesce(nullif(n, 0), 1)', 'm / 0.5', 'round(n, 1)', 'trunc(n)', 'ceil(n)', 'floor(n * 3)', 'm::numeric(10, 1)', 'n::float8::numeric']) x, unnest(ARRAY[
     'SELECT sum(%1$s), avg(%1$s), count(%1$s), min(%1$s), max(%1$s) FROM {t}', 'SELECT k, sum(%1$s), avg(%1$s), count(%1$s), min(%1$s), max(%1$s) FROM {t} GROUP BY k', 'SELECT k, sum(%1$s), max(%1$s) FROM {t} GROUP BY ROLLUP (k)', 'SELECT %1$s, count(*), min(id) FROM {t} GROUP BY 1',
