@@ -1,4 +1,5 @@
--- DELETE and UPDATE of many rows of a stripe: bits in engine.delete_bitmap instead of tombstones, and the same answers as heap's.
+-- DELETE and UPDATE of many rows of a stripe: bits in engine.delete_bitmap instead of tombstones, and the
+-- same answers as heap's.
 \set VERBOSITY terse
 CREATE EXTENSION IF NOT EXISTS colonnade;
 SET client_min_messages = warning;
@@ -41,7 +42,8 @@ BEGIN
     EXECUTE replace(statement, '$t', 'c'); GET DIAGNOSTICS other = ROW_COUNT;
     IF one <> other THEN RAISE WARNING '% rows on heap, % on columnar: %', one, other, statement; END IF;
 END $$;
-CREATE VIEW bitmaps AS SELECT count(*) > 0 AS bitmaps, coalesce(sum(bit_count(bits)), 0) AS dead, coalesce(sum(length(successors)) / 6, 0) AS moved FROM engine.delete_bitmap;
+CREATE VIEW bitmaps AS SELECT count(*) > 0 AS bitmaps, coalesce(sum(bit_count(bits)), 0) AS dead, coalesce(sum(length(successors)) / 6, 0) AS moved
+    FROM engine.delete_bitmap;
 CREATE VIEW proxies AS SELECT count(*) < 400 AS few_proxies FROM engine.row_proxy;
 
 CALL alike('DELETE FROM $t WHERE id % 2 = 0 AND id <= 12000');
@@ -96,7 +98,8 @@ SELECT count(*) > 20 AS looked, count(DISTINCT rows) AS counts FROM seen;
 SELECT * FROM differences();
 DROP TRIGGER look ON h; DROP TRIGGER look ON c;
 
--- The same in one transaction that is rolled back to before and done again, with RETURNING and transition tables.
+-- The same in one transaction that is rolled back to before and done again, with RETURNING and transition
+-- tables.
 CREATE TABLE sums (t name, what text, rows bigint, ids numeric);
 CREATE FUNCTION add_up() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN INSERT INTO sums SELECT tg_table_name, tg_op, count(*), sum(id) FROM gone; RETURN NULL; END $$;
@@ -146,11 +149,13 @@ SELECT * FROM engine.verify('c');
 CREATE EXTENSION pgstattuple;
 VACUUM c; VACUUM c;
 SELECT (SELECT tuple_count FROM pgstattuple('c_pkey')) - (SELECT count(*) FROM c) AS entries_too_many;
-SELECT sum(row_count) > (SELECT count(*) FROM c WHERE ctid >= '(2147483648,1)') AS dead_rows_in_stripes FROM engine.colcompress_stripes WHERE table_name = 'c'::regclass;
+SELECT sum(row_count) > (SELECT count(*) FROM c WHERE ctid >= '(2147483648,1)') AS dead_rows_in_stripes FROM engine.colcompress_stripes
+    WHERE table_name = 'c'::regclass;
 CREATE FUNCTION expected_rows() RETURNS float8 LANGUAGE plpgsql AS $$
 DECLARE plan json;
 BEGIN EXECUTE 'EXPLAIN (FORMAT json) SELECT * FROM c' INTO plan; RETURN plan -> 0 -> 'Plan' ->> 'Plan Rows'; END $$;
-SELECT dead_rows = cold_rows - (SELECT count(*) FROM c WHERE ctid >= '(2147483648,1)') AS dead_counted, advice ~ 'drop \d+ dead rows' AS advised FROM engine.storage_health('c');
+SELECT dead_rows = cold_rows - (SELECT count(*) FROM c WHERE ctid >= '(2147483648,1)') AS dead_counted, advice ~ 'drop \d+ dead rows' AS advised
+    FROM engine.storage_health('c');
 SELECT abs(expected_rows() - (SELECT count(*) FROM c)) < 50 AS estimated;
 SELECT engine.colcompress_merge('c');
 SELECT * FROM differences();
@@ -170,9 +175,11 @@ BEGIN;
 SELECT count(*) FROM (SELECT FROM locked FOR SHARE) x;
 COMMIT;
 DELETE FROM locked WHERE k <= 2500;
-SELECT count(*) AS left, (SELECT count(*) > 0 FROM engine.delete_bitmap WHERE storage_id = engine.colcompress_relation_storageid('locked')) AS in_bulk FROM locked;
+SELECT count(*) AS left, (SELECT count(*) > 0 FROM engine.delete_bitmap WHERE storage_id = engine.colcompress_relation_storageid('locked')) AS in_bulk
+    FROM locked;
 DROP TABLE locked;
--- COPY sends what is returned while the statement runs, and waits for who reads it: no stripe is claimed meanwhile.
+-- COPY sends what is returned while the statement runs, and waits for who reads it: no stripe is claimed
+-- meanwhile.
 CREATE TABLE sent (k int) USING colcompress WITH (packing = false);
 INSERT INTO sent SELECT g FROM generate_series(1, 1000) g;
 SELECT engine.colcompress_merge('sent');

@@ -1,5 +1,5 @@
--- UPDATE, DELETE, MERGE, row locks, ON CONFLICT and foreign keys of rows in stripes: every statement on a heap table and on its
--- columnar twin, whose rows are cold.
+-- UPDATE, DELETE, MERGE, row locks, ON CONFLICT and foreign keys of rows in stripes: every statement on a
+-- heap table and on its columnar twin, whose rows are cold.
 \set VERBOSITY terse
 SET colonnade.enable_vectorised = on;
 SET max_parallel_workers_per_gather = 0;
@@ -59,8 +59,10 @@ SELECT * FROM c WHERE id = 25002 FOR UPDATE;
 CREATE FUNCTION answers(t regclass) RETURNS TABLE (way text, answer text) LANGUAGE plpgsql AS $$
 DECLARE q text;
 BEGIN
-    FOREACH q IN ARRAY ARRAY['count(*) FROM %s', 'count(*), sum(n), min(id), max(id) FROM %s', 'count(*) FROM %s WHERE id > 25000', 'sum(id) FROM %s WHERE k = 7',
-                             'count(*), sum(k) FROM %s WHERE v LIKE ''row 2%%''', 'md5(string_agg(k || '':'' || c, '','' ORDER BY k)) FROM (SELECT k, count(*) AS c FROM %s GROUP BY k) g'] LOOP
+    FOREACH q IN ARRAY ARRAY['count(*) FROM %s', 'count(*), sum(n), min(id), max(id) FROM %s', 'count(*) FROM %s WHERE id > 25000',
+        'sum(id) FROM %s WHERE k = 7',
+                             'count(*), sum(k) FROM %s WHERE v LIKE ''row 2%%''',
+                             'md5(string_agg(k || '':'' || c, '','' ORDER BY k)) FROM (SELECT k, count(*) AS c FROM %s GROUP BY k) g'] LOOP
         way := format('SELECT (x)::text FROM (SELECT ' || q || ') x', t);
         EXECUTE way INTO answer;
         way := q;
@@ -138,7 +140,8 @@ DROP TRIGGER meddle ON c; DROP TRIGGER meddle ON h;
 CREATE TABLE told (tab text, what text, old text, new text);
 CREATE FUNCTION note_change() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
-    INSERT INTO told VALUES (tg_table_name, tg_when || ' ' || tg_op, CASE WHEN tg_op <> 'INSERT' THEN old::text END, CASE WHEN tg_op <> 'DELETE' THEN new::text END);
+    INSERT INTO told VALUES (tg_table_name, tg_when || ' ' || tg_op, CASE WHEN tg_op <> 'INSERT' THEN old::text END, CASE WHEN tg_op <> 'DELETE'
+        THEN new::text END);
     RETURN CASE WHEN tg_op = 'DELETE' THEN old ELSE new END;
 END $$;
 CREATE FUNCTION tell_all() RETURNS trigger LANGUAGE plpgsql AS $$
@@ -182,11 +185,13 @@ CREATE INDEX c_v ON c (v); CREATE UNIQUE INDEX CONCURRENTLY c_id ON c (id); REIN
 SET enable_seqscan = off; SET colonnade.enable_scan = off;
 SELECT count(*), min(v) FROM c WHERE v >= 'row 2'; SELECT count(*), min(v) FROM h WHERE v >= 'row 2';
 RESET enable_seqscan; RESET colonnade.enable_scan;
--- Until no snapshot may see the rows that are dead: those of other sessions (autovacuum, say), and our own, which counts writers of other databases, too.
+-- Until no snapshot may see the rows that are dead: those of other sessions (autovacuum, say), and our own,
+-- which counts writers of other databases, too.
 CREATE PROCEDURE settled() LANGUAGE plpgsql AS $$
 DECLARE now int8 := pg_current_xact_id()::text::int8;
 BEGIN
-  WHILE pg_snapshot_xmin(pg_current_snapshot())::text::int8 < now OR EXISTS (SELECT FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid() AND backend_xmin::text::int8 <= now) LOOP
+  WHILE pg_snapshot_xmin(pg_current_snapshot())::text::int8 < now OR EXISTS (SELECT FROM pg_stat_activity WHERE datname = current_database()
+      AND pid <> pg_backend_pid() AND backend_xmin::text::int8 <= now) LOOP
     PERFORM pg_sleep(0.02), pg_stat_clear_snapshot();
   END LOOP;
 END $$;
@@ -200,7 +205,8 @@ SELECT differences('h', 'c');
 CALL on_both('DELETE FROM $t WHERE id BETWEEN 29100 AND 29105');
 CALL settled();
 VACUUM FULL c;
-SELECT differences('h', 'c'), (SELECT sum(row_count) FROM engine.colcompress_stripes WHERE table_name = 'c'::regclass) = (SELECT count(*) FROM c WHERE ctid >= '(2147483648,0)') AS dead_rows_are_gone;
+SELECT differences('h', 'c'), (SELECT sum(row_count) FROM engine.colcompress_stripes WHERE table_name = 'c'::regclass) = (SELECT count(*) FROM c
+    WHERE ctid >= '(2147483648,0)') AS dead_rows_are_gone;
 CALL on_both('UPDATE $t SET v = ''clustered'' WHERE id BETWEEN 29200 AND 29205');
 CLUSTER c USING c_id;
 SELECT differences('h', 'c');
@@ -237,8 +243,8 @@ UPDATE p SET k = 3 - k WHERE id IN (5000, 5001) RETURNING tableoid::regclass, *;
 SELECT tableoid::regclass, count(*), sum(id) FROM p GROUP BY 1 ORDER BY 1;
 DROP TABLE p;
 
--- Foreign keys of cold rows. The check of an INSERT leaves out a row that is dead by then, so the check of an UPDATE of a row that this
--- transaction inserted must be made though the key is the same: xmin says so.
+-- Foreign keys of cold rows. The check of an INSERT leaves out a row that is dead by then, so the check of an
+-- UPDATE of a row that this transaction inserted must be made though the key is the same: xmin says so.
 CREATE TABLE pk (id int PRIMARY KEY);
 INSERT INTO pk VALUES (1);
 CREATE TABLE hf (id int REFERENCES pk DEFERRABLE INITIALLY DEFERRED, x int) USING heap;
@@ -294,7 +300,8 @@ COMMIT;
 -- System columns of OLD and NEW; xmin is this transaction's where it wrote the row.
 CREATE FUNCTION tell_place() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
-    RAISE NOTICE '% %: old at its place: %, old xmin % own: %, new at its place: %', tg_when, old.id, old.ctid = (SELECT place FROM places p WHERE p.id = old.id),
+    RAISE NOTICE '% %: old at its place: %, old xmin % own: %, new at its place: %', tg_when, old.id,
+        old.ctid = (SELECT place FROM places p WHERE p.id = old.id),
         CASE WHEN old.xmin = '2' THEN '2' END, old.xmin::text = pg_current_xact_id()::xid::text,
         CASE WHEN tg_op = 'UPDATE' AND tg_when = 'AFTER' THEN new.ctid = (SELECT ctid FROM u WHERE id = new.id) END;
     RETURN coalesce(new, old);

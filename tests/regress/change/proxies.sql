@@ -1,6 +1,8 @@
--- Rows of engine.row_proxy: made for the rows that are locked or changed, for rows ahead where one is locked after the other, and taken away by VACUUM where nobody needs them.
+-- Rows of engine.row_proxy: made for the rows that are locked or changed, for rows ahead where one is locked
+-- after the other, and taken away by VACUUM where nobody needs them.
 CREATE FUNCTION proxies(t regclass, OUT live int8, OUT dead int8) LANGUAGE sql AS
-$$ SELECT count(*) FILTER (WHERE NOT p.dead), count(*) FILTER (WHERE p.dead) FROM engine.row_proxy p WHERE p.storage_id = engine.colcompress_relation_storageid(t) $$;
+$$ SELECT count(*) FILTER (WHERE NOT p.dead), count(*) FILTER (WHERE p.dead) FROM engine.row_proxy p
+    WHERE p.storage_id = engine.colcompress_relation_storageid(t) $$;
 CREATE TABLE parent (id int PRIMARY KEY, n int, note text) USING colcompress WITH (stripe_row_limit = 25000);
 INSERT INTO parent SELECT g, 0, 'row ' || g FROM generate_series(1, 100000) g;
 SELECT engine.colcompress_merge('parent');
@@ -56,7 +58,8 @@ SELECT live <= 101 AS live, dead FROM proxies('parent');
 SELECT count(*), sum(n), min(n) FROM parent;
 DELETE FROM parent WHERE id = 7;
 SELECT * FROM engine.verify('parent');
--- An update that is rolled back leaves a version of the proxy beside it on its page: what finds that void must not take the proxy itself for void.
+-- An update that is rolled back leaves a version of the proxy beside it on its page: what finds that void
+-- must not take the proxy itself for void.
 SET enable_seqscan = off; SET enable_bitmapscan = off; SET colonnade.enable_scan = off;
 SELECT id FROM parent WHERE id = 8 FOR UPDATE;
 BEGIN;

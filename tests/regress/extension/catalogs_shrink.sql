@@ -19,7 +19,8 @@ CALL settle();
 CALL engine.colcompress_repack('t');
 SELECT kilobytes('row_move') > 1000 AS moves, kilobytes('delete_bitmap') > 0 AS bits;
 CALL settle();
--- VACUUM of a table has what is known of rows that are gone taken out; each catalog has a VACUUM of its own, autovacuum's if nobody else's.
+-- VACUUM of a table has what is known of rows that are gone taken out; each catalog has a VACUUM of its own,
+-- autovacuum's if nobody else's.
 VACUUM t; CALL settle(); VACUUM t; CALL settle();
 VACUUM engine.row_move, engine.delete_bitmap, engine.row_proxy;
 SELECT kilobytes('row_move') < 100 AS moves, kilobytes('delete_bitmap') < 100 AS bits, kilobytes('row_proxy') < 100 AS proxies;

@@ -1,5 +1,7 @@
--- engine.storage_health: figures that are there from the beginning, and advice that goes away when it was followed.
-CREATE VIEW health AS SELECT table_name, hot_rows, cold_rows, dead_rows, stripes, small_stripes, overlapping_stripes, needed, possible, advice FROM engine.storage_health;
+-- engine.storage_health: figures that are there from the beginning, and advice that goes away when it was
+-- followed.
+CREATE VIEW health AS SELECT table_name, hot_rows, cold_rows, dead_rows, stripes, small_stripes, overlapping_stripes, needed, possible, advice
+    FROM engine.storage_health;
 CREATE FUNCTION told(t regclass, OUT hot bigint, OUT cold bigint, OUT needed text, OUT possible text) LANGUAGE sql AS $$
   SELECT hot_rows, cold_rows, regexp_replace(needed, '\d\d\d\d+', 'N', 'g'), regexp_replace(possible, '\d\d\d\d+', 'N', 'g') FROM engine.storage_health(t)
 $$;
@@ -46,7 +48,8 @@ INSERT INTO many SELECT g, repeat('x', 1900) FROM generate_series(1, 12000) g;
 SELECT engine.unpack('many');
 DELETE FROM many WHERE k % 4 = 0;
 SELECT pg_relation_size('many') / 8192 > 2900 AS pages, hot_rows BETWEEN 8700 AND 9300 AS about FROM health WHERE table_name = 'many'::regclass;
--- Three stripes that overlap: packing in the background waits for a fourth, so it is possible; who asks for it gets it.
+-- Three stripes that overlap: packing in the background waits for a fourth, so it is possible; who asks for
+-- it gets it.
 CREATE TABLE o (k int) USING colcompress WITH (stripe_row_limit = 1000, orderby = 'k');
 DO $$BEGIN
   FOR load IN 0..2 LOOP INSERT INTO o SELECT g * 3 + load FROM generate_series(1, 1000) g; COMMIT; END LOOP;
@@ -85,11 +88,13 @@ SELECT engine.colcompress_merge('w');
 SELECT needed, possible FROM health WHERE table_name = 'w'::regclass;
 -- The view that was there before version 0.2 still serves what is built on it.
 CREATE SCHEMA old;
-CREATE FUNCTION old.storage_health(table_name regclass, OUT hot_rows bigint, OUT cold_rows bigint, OUT dead_rows bigint, OUT stripes bigint, OUT small_stripes bigint,
+CREATE FUNCTION old.storage_health(table_name regclass, OUT hot_rows bigint, OUT cold_rows bigint, OUT dead_rows bigint, OUT stripes bigint,
+    OUT small_stripes bigint,
     OUT overlapping_stripes bigint, OUT file_bytes bigint, OUT stripe_bytes bigint, OUT dead_bytes bigint, OUT advice text)
 LANGUAGE c VOLATILE STRICT PARALLEL RESTRICTED AS '$libdir/colonnade', 'colonnade_storage_health';
 SELECT hot_rows, cold_rows, advice FROM old.storage_health('t');
-SELECT o.cold_rows = n.cold_rows AND o.file_bytes = n.file_bytes AND o.advice IS NOT DISTINCT FROM n.advice AS same FROM old.storage_health('o') o, engine.storage_health('o') n;
+SELECT o.cold_rows = n.cold_rows AND o.file_bytes = n.file_bytes AND o.advice IS NOT DISTINCT FROM n.advice AS same FROM old.storage_health('o') o,
+    engine.storage_health('o') n;
 DROP EXTENSION colonnade CASCADE;
 CREATE EXTENSION colonnade VERSION '0.1';
 CREATE TABLE t (k int) USING colcompress;

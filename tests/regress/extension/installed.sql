@@ -10,7 +10,8 @@ CREATE OPERATOR = (LEFTARG = regproc, RIGHTARG = regprocedure, FUNCTION = plante
 CREATE EXTENSION colonnade;
 -- A table that is not there any more has no health.
 SELECT engine.storage_health(4294967295::oid::regclass) IS NULL AS none;
-SELECT (SELECT count(*) FROM engine.colcompress_options) AS options, (SELECT count(*) FROM engine.colcompress_stripes) AS stripes, (SELECT count(*) FROM engine.storage_health) AS health;
+SELECT (SELECT count(*) FROM engine.colcompress_options) AS options, (SELECT count(*) FROM engine.colcompress_stripes) AS stripes,
+    (SELECT count(*) FROM engine.storage_health) AS health;
 DROP OPERATOR = (regproc, regprocedure);
 DROP FUNCTION planted;
 SELECT extname FROM pg_extension WHERE extname = 'colonnade';

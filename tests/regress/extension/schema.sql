@@ -17,7 +17,8 @@ SELECT count(*) FROM pg_am WHERE amname = 'colcompress';
 ALTER SCHEMA engine RENAME TO application;
 CREATE EXTENSION colonnade;
 CREATE TABLE t (k int) USING colcompress;
-SELECT pg_describe_object('pg_namespace'::regclass, 'engine'::regnamespace, 0), pg_get_userbyid(nspowner) = current_user AS mine FROM pg_namespace WHERE nspname = 'engine';
+SELECT pg_describe_object('pg_namespace'::regclass, 'engine'::regnamespace, 0), pg_get_userbyid(nspowner) = current_user AS mine FROM pg_namespace
+    WHERE nspname = 'engine';
 DROP EXTENSION colonnade CASCADE;
 
 -- ---- the user's own, empty

@@ -1,4 +1,5 @@
--- engine.colcompress_stripes shows the stripes of a table to those who may read all of it, and to nobody else.
+-- engine.colcompress_stripes shows the stripes of a table to those who may read all of it, and to nobody
+-- else.
 \i include/leak.sql
 SET colonnade.stripe_threshold_rows = 0;
 CREATE TABLE secret (id int, v text) USING colcompress WITH (stripe_row_limit = 1000, chunk_group_row_limit = 1000);

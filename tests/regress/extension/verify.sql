@@ -1,7 +1,8 @@
--- engine.verify: a healthy table gives no row, whatever it has been through; what is broken on purpose is found. (Broken pages:
--- tests/crash/verify_damage.py.)
+-- engine.verify: a healthy table gives no row, whatever it has been through; what is broken on purpose is
+-- found. (Broken pages: tests/crash/verify_damage.py.)
 SET colonnade.stripe_threshold_rows = 1000;
-CREATE TABLE t (id int, v text, n numeric(12, 3), d date, doc jsonb, tags text[], big int8) USING colcompress WITH (chunk_group_row_limit = 1000, stripe_row_limit = 3000);
+CREATE TABLE t (id int, v text, n numeric(12, 3), d date, doc jsonb, tags text[], big int8) USING colcompress
+    WITH (chunk_group_row_limit = 1000, stripe_row_limit = 3000);
 SELECT * FROM engine.verify('t');
 INSERT INTO t SELECT g, CASE WHEN g % 5 > 0 THEN 'word ' || g % 40 END, CASE WHEN g % 97 = 0 THEN 'NaN' ELSE g / 7.0 END, date '2024-01-01' + g / 100,
     jsonb_build_object('a', g % 9, 'b', 'x' || g), ARRAY['t' || g % 3], -g FROM generate_series(1, 10000) g;
@@ -54,7 +55,8 @@ INSERT INTO lie SELECT g FROM generate_series(1, 5000) g;
 CREATE INDEX lie_shift ON lie (shift(id));
 CREATE INDEX lie_part ON lie (id) WHERE shift(id) > 4990;
 SELECT * FROM engine.verify('lie');
-CREATE OR REPLACE FUNCTION shift(int) RETURNS int LANGUAGE plpgsql IMMUTABLE AS 'BEGIN RETURN CASE WHEN $1 = 42 THEN 0 WHEN $1 = 4995 THEN -1 WHEN $1 = 77 THEN 4991 ELSE $1 END; END';
+CREATE OR REPLACE FUNCTION shift(int) RETURNS int LANGUAGE plpgsql IMMUTABLE AS
+    'BEGIN RETURN CASE WHEN $1 = 42 THEN 0 WHEN $1 = 4995 THEN -1 WHEN $1 = 77 THEN 4991 ELSE $1 END; END';
 SELECT kind, tid, detail FROM engine.verify('lie') ORDER BY detail COLLATE "C", tid;
 DROP TABLE lie;
 -- An index that missed what was written while it was not told of.
@@ -89,7 +91,8 @@ UPDATE engine.stripe SET byte_length = 100000, block_count = 1000 WHERE storage_
 SELECT kind, stripe, detail FROM engine.verify('dir') ORDER BY 1, 2, 3;
 ROLLBACK;
 BEGIN;
-UPDATE engine.stripe a SET summary = (SELECT summary FROM engine.stripe b WHERE b.storage_id = a.storage_id AND b.first_row = 0) WHERE storage_id = :storage_id AND first_row = 3000;
+UPDATE engine.stripe a SET summary = (SELECT summary FROM engine.stripe b WHERE b.storage_id = a.storage_id AND b.first_row = 0)
+    WHERE storage_id = :storage_id AND first_row = 3000;
 SELECT kind, stripe, detail FROM engine.verify('dir') ORDER BY 1, 2, 3;
 ROLLBACK;
 SELECT * FROM engine.verify('dir');

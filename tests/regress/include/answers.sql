@@ -1,5 +1,5 @@
--- Answers of queries over {t}, which stands for a table or the beginning of its name: :heap (heap_t where it is
--- not set) or :columns (column_t). Heap's answers are those of the server's own executor.
+-- Answers of queries over {t}, which stands for a table or the beginning of its name: :heap (heap_t where it
+-- is not set) or :columns (column_t). Heap's answers are those of the server's own executor.
 -- answer(query, t): how many rows there are and what they hash to, in whatever order.
 -- outcome(query, t): the same, or the error. same(query): both outcomes beside each other.
 \set ECHO none

@@ -1,5 +1,6 @@
 -- For queries over {t}_name, which stands for heap_name and column_name: joins(query) gives the lines of the
--- columnar plan that match plan_lines, answer(query, 'heap') and answer(query, 'column') those of answers.sql.
+-- columnar plan that match plan_lines, answer(query, 'heap') and answer(query, 'column') those of
+-- answers.sql.
 \set heap heap
 \set columns column
 \ir answers.sql

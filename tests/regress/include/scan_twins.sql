@@ -1,10 +1,11 @@
--- Two tables with the same rows, heap_rows and column_rows, and what compares answers between them: queries over
--- {t}. Used by tests in scan/ and vectorised/.
+-- Two tables with the same rows, heap_rows and column_rows, and what compares answers between them: queries
+-- over {t}. Used by tests in scan/ and vectorised/.
 \set heap heap_rows
 \set columns column_rows
 \ir answers.sql
 \set ECHO none
--- Three stripes of 2,000 rows (chunks of 1,000) and some hot rows; ascending id, so that conditions on id prune.
+-- Three stripes of 2,000 rows (chunks of 1,000) and some hot rows; ascending id, so that conditions on id
+-- prune.
 SET timezone = 'Europe/Berlin';
 SET max_parallel_workers_per_gather = 0;
 CREATE TYPE mood AS ENUM ('sad', 'ok', 'happy');
@@ -22,7 +23,8 @@ SELECT g,
     CASE WHEN g % 17 = 0 THEN NULL WHEN g % 107 = 0 THEN 9223372036854775807 WHEN g % 109 = 0 THEN -9223372036854775808 ELSE g::int8 * 1000000007 END,
     CASE g % 10 WHEN 0 THEN NULL WHEN 1 THEN 'NaN' WHEN 2 THEN 'Infinity' WHEN 3 THEN '-Infinity' WHEN 4 THEN '-0' WHEN 5 THEN '0.1' ELSE (g / 7.0)::float4 END,
     CASE g % 10 WHEN 0 THEN NULL WHEN 1 THEN 'NaN' WHEN 2 THEN 'Infinity' WHEN 3 THEN '-Infinity' WHEN 4 THEN '-0' WHEN 5 THEN '0.1' ELSE g / 7.0::float8 END,
-    CASE g % 20 WHEN 0 THEN NULL WHEN 1 THEN 'NaN' WHEN 2 THEN 'Infinity' WHEN 3 THEN '-Infinity' WHEN 4 THEN 1e60 WHEN 5 THEN 1e-60 WHEN 6 THEN 2.50 WHEN 7 THEN 2.5 ELSE g / 3.0 END,
+    CASE g % 20 WHEN 0 THEN NULL WHEN 1 THEN 'NaN' WHEN 2 THEN 'Infinity' WHEN 3 THEN '-Infinity' WHEN 4 THEN 1e60 WHEN 5 THEN 1e-60 WHEN 6 THEN 2.50
+        WHEN 7 THEN 2.5 ELSE g / 3.0 END,
     CASE WHEN g % 19 = 0 THEN NULL ELSE g / 4.0 - 700 END,
     CASE g % 200 WHEN 0 THEN NULL WHEN 1 THEN 'infinity' WHEN 2 THEN '-infinity' ELSE date '2020-01-01' + g % 3000 END,
     CASE g % 200 WHEN 0 THEN NULL WHEN 1 THEN 'infinity' WHEN 2 THEN '-infinity' ELSE timestamp '2020-01-01' + g % 3000 * interval '1 hour' END,

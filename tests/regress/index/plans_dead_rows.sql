@@ -1,4 +1,5 @@
--- Beside dead rows in stripes a look-up of one key, a foreign key's check for one, goes by its index, whatever ANALYZE and VACUUM have counted.
+-- Beside dead rows in stripes a look-up of one key, a foreign key's check for one, goes by its index,
+-- whatever ANALYZE and VACUUM have counted.
 SET colonnade.stripe_threshold_rows = 0;
 CREATE TABLE child (id int, parent int, v text) USING colcompress WITH (packing = off, autovacuum_enabled = off, stripe_row_limit = 50000);
 INSERT INTO child SELECT g, g, 'v' || g FROM generate_series(1, 200000) g;
@@ -12,7 +13,8 @@ BEGIN
     DEALLOCATE planned;
 END $$;
 CREATE FUNCTION plans() RETURNS SETOF text LANGUAGE sql
-AS $$ SELECT plan('SELECT 1 FROM ONLY child x WHERE parent = $1 FOR KEY SHARE OF x') UNION ALL SELECT '--' UNION ALL SELECT plan('SELECT sum(parent + $1) FROM child') $$;
+AS $$ SELECT plan('SELECT 1 FROM ONLY child x WHERE parent = $1 FOR KEY SHARE OF x') UNION ALL SELECT '--' UNION ALL
+    SELECT plan('SELECT sum(parent + $1) FROM child') $$;
 SELECT plans();
 DELETE FROM child WHERE id % 20000 <> 7;
 SELECT plans();

@@ -1,4 +1,5 @@
--- Index and bitmap scans of rows in stripes read only the columns that their plan looks at: every use of a row still finds what it needs.
+-- Index and bitmap scans of rows in stripes read only the columns that their plan looks at: every use of a
+-- row still finds what it needs.
 CREATE TABLE t (id int PRIMARY KEY, a int, b text, c numeric, gone int, d jsonb) USING colcompress;
 ALTER TABLE t DROP COLUMN gone;
 SET colonnade.stripe_threshold_rows = 0;
@@ -49,7 +50,8 @@ RESET colonnade.enable_scan;
 SET colonnade.enable_vectorised = off;
 EXPLAIN (COSTS OFF, VERBOSE) SELECT sum(x.c) FROM t x WHERE x.a = 3;
 EXPLAIN (COSTS OFF, VERBOSE) SELECT sum(y.c) FROM (SELECT DISTINCT g * 7 AS k FROM generate_series(1, 20) g) x JOIN t y ON y.id = x.k;
--- the same chunks again and again, one value at a time and then whole; another backend's changes are seen all the same
+-- the same chunks again and again, one value at a time and then whole; another backend's changes are seen all
+-- the same
 CREATE FUNCTION sums(rounds int) RETURNS text LANGUAGE plpgsql AS $$
 DECLARE wrong int := 0; ours record; theirs record;
 BEGIN
@@ -70,12 +72,15 @@ SELECT scanned('SELECT * FROM {t} WHERE id BETWEEN 70 AND 500');
 DELETE FROM t WHERE id % 10 = 3;
 DELETE FROM h WHERE id % 10 = 3;
 SELECT scanned('SELECT sum(c) FROM {t} WHERE id IN (SELECT g * 7 FROM generate_series(1, 2000) g)');
--- bitmap scans load the rows of a block that are in one chunk together: blocks across chunks and stripes, dead rows, columns newer than a stripe, lossy pages, conditions to be
--- looked at again, dictionaries, rows in heap pages between
+-- bitmap scans load the rows of a block that are in one chunk together: blocks across chunks and stripes,
+-- dead rows, columns newer than a stripe, lossy pages, conditions to be looked at again, dictionaries, rows
+-- in heap pages between
 SET colonnade.stripe_threshold_rows = 0;
-CREATE TABLE tagged (id int, tag text, tags text[], doc jsonb, n numeric, gone text) USING colcompress WITH (chunk_group_row_limit = 1000, stripe_row_limit = 2500);
+CREATE TABLE tagged (id int, tag text, tags text[], doc jsonb, n numeric, gone text) USING colcompress
+    WITH (chunk_group_row_limit = 1000, stripe_row_limit = 2500);
 ALTER TABLE tagged DROP COLUMN gone;
-INSERT INTO tagged SELECT g, 'tag ' || g % 3000, ARRAY['a' || g % 30, CASE WHEN g % 7 <> 0 THEN 'b' || g % 50 END], jsonb_build_object('k', g % 40, 's', 'v' || g), CASE WHEN g % 9 <> 0 THEN g / 8.0 END
+INSERT INTO tagged SELECT g, 'tag ' || g % 3000, ARRAY['a' || g % 30, CASE WHEN g % 7 <> 0 THEN 'b' || g % 50 END],
+    jsonb_build_object('k', g % 40, 's', 'v' || g), CASE WHEN g % 9 <> 0 THEN g / 8.0 END
 FROM generate_series(1, 8000) g;
 ALTER TABLE tagged ADD COLUMN added int DEFAULT 7;
 INSERT INTO tagged SELECT g, 'tag ' || g % 3000, ARRAY['a' || g % 30], jsonb_build_object('k', g % 40), g / 8.0, g FROM generate_series(8001, 12000) g;
@@ -102,15 +107,19 @@ BEGIN
     EXECUTE 'EXPLAIN (ANALYZE, TIMING OFF, COSTS OFF, FORMAT json) SELECT count(*) FROM tagged WHERE ' || condition INTO node;
     EXECUTE 'SELECT md5(string_agg(x::text, '','' ORDER BY x::text)) FROM tagged x WHERE ' || condition INTO ours;
     EXECUTE 'SELECT md5(string_agg(x::text, '','' ORDER BY x::text)) FROM tagged_h x WHERE ' || condition INTO theirs;
-    -- a column that the condition does not mention: what it does mention is read only where it is looked at again
+    -- a column that the condition does not mention: what it does mention is read only where it is looked at
+    -- again
     EXECUTE 'SELECT concat(count(*), '' '', sum(hashtext(added::text)::bigint)) FROM tagged WHERE ' || condition INTO of_ours;
     EXECUTE 'SELECT concat(count(*), '' '', sum(hashtext(added::text)::bigint)) FROM tagged_h WHERE ' || condition INTO of_theirs;
     ours := ours || of_ours;
     theirs := theirs || of_theirs;
-    RETURN substring(node from '"Node Type": "(Bitmap Heap Scan)"') || CASE WHEN node ~ '"Lossy Heap Blocks": [1-9]' THEN ', lossy' ELSE '' END || ': ' || (ours IS NOT DISTINCT FROM theirs);
+    RETURN substring(node from '"Node Type": "(Bitmap Heap Scan)"') || CASE WHEN node ~ '"Lossy Heap Blocks": [1-9]' THEN ', lossy' ELSE ''
+        END || ': ' || (ours IS NOT DISTINCT FROM theirs);
 END $$;
-SELECT bitmaps(c) FROM unnest(ARRAY['tags @> ARRAY[''a5'']', 'tags @> ARRAY[''a5'', ''b5'']', 'doc @> ''{"k": 7}''', 'tags && ARRAY[''b1'', ''b2''] AND doc @> ''{"k": 11}''',
-    'tags @> ARRAY[''a5''] OR doc @> ''{"k": 3}'' OR id BETWEEN 2400 AND 2600', 'id BETWEEN 1 AND 12100', 'n < 500 OR id > 7900', 'n < 900 AND tag LIKE ''%7'' AND added = 7', 'id = 2500']) c;
+SELECT bitmaps(c) FROM unnest(ARRAY['tags @> ARRAY[''a5'']', 'tags @> ARRAY[''a5'', ''b5'']', 'doc @> ''{"k": 7}''',
+    'tags && ARRAY[''b1'', ''b2''] AND doc @> ''{"k": 11}''',
+    'tags @> ARRAY[''a5''] OR doc @> ''{"k": 3}'' OR id BETWEEN 2400 AND 2600', 'id BETWEEN 1 AND 12100', 'n < 500 OR id > 7900',
+    'n < 900 AND tag LIKE ''%7'' AND added = 7', 'id = 2500']) c;
 INSERT INTO tagged SELECT g, 'more', ARRAY['a' || g % 30], NULL, g, g FROM generate_series(20001, 450000) g;
 INSERT INTO tagged_h SELECT g, 'more', ARRAY['a' || g % 30], NULL, g, g FROM generate_series(20001, 450000) g;
 SET work_mem = '64kB';
@@ -129,12 +138,16 @@ CREATE FUNCTION nested(columns text, query text) RETURNS text LANGUAGE plpgsql A
 DECLARE node text; ours text; theirs text;
 BEGIN
     EXECUTE format('EXPLAIN (FORMAT json) SELECT %s FROM generate_series(1, 400) g %s', columns, replace(query, '{t}', 'tagged')) INTO node;
-    EXECUTE format('SELECT md5(string_agg(x::text, '','' ORDER BY x::text)) FROM (SELECT %s FROM generate_series(1, 400) g %s) x', columns, replace(query, '{t}', 'tagged')) INTO ours;
-    EXECUTE format('SELECT md5(string_agg(x::text, '','' ORDER BY x::text)) FROM (SELECT %s FROM generate_series(1, 400) g %s) x', columns, replace(query, '{t}', 'tagged_h')) INTO theirs;
-    RETURN concat_ws(', ', substring(node from '"Node Type": "(Nested Loop)"'), substring(node from '"Node Type": "((Index|Bitmap Heap) Scan)"')) || ': ' || (ours IS NOT DISTINCT FROM theirs);
+    EXECUTE format('SELECT md5(string_agg(x::text, '','' ORDER BY x::text)) FROM (SELECT %s FROM generate_series(1, 400) g %s) x', columns,
+        replace(query, '{t}', 'tagged')) INTO ours;
+    EXECUTE format('SELECT md5(string_agg(x::text, '','' ORDER BY x::text)) FROM (SELECT %s FROM generate_series(1, 400) g %s) x', columns,
+        replace(query, '{t}', 'tagged_h')) INTO theirs;
+    RETURN concat_ws(', ', substring(node from '"Node Type": "(Nested Loop)"'), substring(node from '"Node Type": "((Index|Bitmap Heap) Scan)"'))
+        || ': ' || (ours IS NOT DISTINCT FROM theirs);
 END $$;
 CREATE VIEW asked AS SELECT c, q FROM unnest(ARRAY['t.n', 't.id', 'g', 't', 'abs(t.id), t.tag', 'count(*), sum(t.n)', 't.xmin IS NULL']) c,
-    unnest(ARRAY['JOIN {t} t ON t.id = g * 7', 'LEFT JOIN {t} t ON t.id = g * 7', 'LEFT JOIN {t} t ON t.id = g * 7 AND t.id % 2 = 0 WHERE t.id + g > 800 OR t.id IS NULL', 'JOIN {t} t ON t.id = g * 7 AND t.id + g < 900']) q;
+    unnest(ARRAY['JOIN {t} t ON t.id = g * 7', 'LEFT JOIN {t} t ON t.id = g * 7',
+        'LEFT JOIN {t} t ON t.id = g * 7 AND t.id % 2 = 0 WHERE t.id + g > 800 OR t.id IS NULL', 'JOIN {t} t ON t.id = g * 7 AND t.id + g < 900']) q;
 SELECT nested(c, q) AS nested, count(*) FROM asked GROUP BY 1 ORDER BY 1;
 SET enable_indexscan = on;
 SET enable_bitmapscan = off;
@@ -150,7 +163,8 @@ BEGIN
     EXECUTE 'EXPLAIN (ANALYZE, BUFFERS, TIMING off, FORMAT json) ' || query INTO plan;
     RETURN (plan -> 0 -> 'Plan' ->> 'Shared Hit Blocks')::int + (plan -> 0 -> 'Plan' ->> 'Shared Read Blocks')::int;
 END $$;
-SELECT pages('SELECT max(w) FROM wide TABLESAMPLE SYSTEM (100)') > 80 AS premise, pages('SELECT count(*), sum(id) FROM wide TABLESAMPLE SYSTEM (100)') < 40 AS few,
+SELECT pages('SELECT max(w) FROM wide TABLESAMPLE SYSTEM (100)') > 80 AS premise,
+    pages('SELECT count(*), sum(id) FROM wide TABLESAMPLE SYSTEM (100)') < 40 AS few,
     pages('SELECT id, count(*) FROM wide TABLESAMPLE BERNOULLI (100) GROUP BY id') < 40 AS few;
 DROP FUNCTION pages(text);
 DROP TABLE wide;

@@ -1,4 +1,5 @@
--- When an index is used: cold rows are dear to fetch one by one unless the table says otherwise; hot rows are not.
+-- When an index is used: cold rows are dear to fetch one by one unless the table says otherwise; hot rows are
+-- not.
 SET max_parallel_workers_per_gather = 0;
 -- the scan node on its own
 SET colonnade.enable_vectorised = off;
@@ -46,7 +47,8 @@ SELECT added('SELECT * FROM hot_only WHERE id BETWEEN 100 AND 160', 'hot_only');
 RESET enable_bitmapscan; SET enable_indexscan = off; SET enable_indexonlyscan = off;
 SELECT added('SELECT * FROM looked_up WHERE user_id BETWEEN 100 AND 160', 'looked_up');
 RESET ALL;
--- GiST and SP-GiST do not answer without rows, which may be packed and vacuumed while the scan is under way; a btree does
+-- GiST and SP-GiST do not answer without rows, which may be packed and vacuumed while the scan is under way;
+-- a btree does
 CREATE TABLE places (at point, net inet, id int) USING colcompress;
 INSERT INTO places SELECT point(g, g), ('10.0.0.' || g)::inet, g FROM generate_series(1, 200) g;
 CREATE INDEX ON places USING gist (at);
@@ -65,7 +67,8 @@ EXPLAIN (COSTS OFF) SELECT id FROM places WHERE id = 7;
 SELECT at FROM places WHERE at <@ box '(3,3),(5,5)' ORDER BY at[0];
 SELECT net FROM places WHERE net = '10.0.0.7';
 RESET ALL;
--- what is fetched to find out that a row is there already is not kept to the end of the statement: the process does not grow with each row
+-- what is fetched to find out that a row is there already is not kept to the end of the statement: the
+-- process does not grow with each row
 CREATE FUNCTION most_memory() RETURNS int LANGUAGE sql AS $$ SELECT substring(pg_read_file('/proc/self/status') FROM 'VmHWM:\s+(\d+) kB')::int $$;
 CREATE TABLE probed (id int PRIMARY KEY, a text, b numeric, c timestamptz, d float8) USING colcompress;
 INSERT INTO probed SELECT g, 'row ' || g, g / 10.0, now(), g FROM generate_series(1, 40000) g;

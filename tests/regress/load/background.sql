@@ -1,8 +1,10 @@
--- Full stripes of a load are encoded by a thread while the next rows are read: the same rows, whatever happens meanwhile.
+-- Full stripes of a load are encoded by a thread while the next rows are read: the same rows, whatever
+-- happens meanwhile.
 \set VERBOSITY terse
 CREATE FUNCTION threads() RETURNS int LANGUAGE sql VOLATILE AS $$ SELECT count(*)::int FROM pg_ls_dir('/proc/self/task') $$;
 -- Once they have ended: the system lists a thread for a moment after it was joined.
-CREATE FUNCTION threads_left() RETURNS int LANGUAGE plpgsql VOLATILE AS $$ BEGIN FOR i IN 1..200 LOOP EXIT WHEN threads() = 1; PERFORM pg_sleep(0.005); END LOOP; RETURN threads(); END $$;
+CREATE FUNCTION threads_left() RETURNS int LANGUAGE plpgsql VOLATILE AS $$ BEGIN FOR i IN 1..200 LOOP EXIT WHEN threads() = 1;
+PERFORM pg_sleep(0.005); END LOOP; RETURN threads(); END $$;
 \i include/agree.sql
 SET colonnade.stripe_threshold_rows = 1000;
 
@@ -53,8 +55,9 @@ CREATE TABLE sorted (LIKE h) USING colcompress WITH (stripe_row_limit = 4000, or
 INSERT INTO sorted SELECT * FROM h ORDER BY a <= 9000 DESC, b;
 SELECT agree('sorted', 'h'), (SELECT array_agg(d) = (SELECT array_agg(d ORDER BY d) FROM h) FROM sorted) AS in_order;
 
--- Looking at the table in the middle of its load, with a stripe in the thread's hands: by this command, and by one in a
--- subtransaction that fails afterwards. Rows of the running command are not seen, and none goes missing.
+-- Looking at the table in the middle of its load, with a stripe in the thread's hands: by this command, and
+-- by one in a subtransaction that fails afterwards. Rows of the running command are not seen, and none goes
+-- missing.
 CREATE FUNCTION interfere(a int) RETURNS int LANGUAGE plpgsql AS $$
 DECLARE n bigint;
 BEGIN
@@ -101,7 +104,8 @@ DO $$ BEGIN
 END $$;
 SELECT agree('c', 'h'), threads_left();
 
--- Cancelled while a stripe is encoded, which takes this one many seconds: by the thread, or by the backend itself.
+-- Cancelled while a stripe is encoded, which takes this one many seconds: by the thread, or by the backend
+-- itself.
 CREATE TABLE slow (t text, u text, v text, w text, x text, y text, z text) USING colcompress WITH (compression_level = 19);
 CREATE TEMP TABLE long USING heap AS
   SELECT string_agg(h.b, ' ') AS t FROM h, generate_series(1, 12) n GROUP BY h.a % 4000;

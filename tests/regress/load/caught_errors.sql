@@ -1,10 +1,11 @@
--- Errors that a load's own expressions catch while its rows wait in memory, and parallel queries in the middle of a load:
--- no row may go missing, whatever happens.
+-- Errors that a load's own expressions catch while its rows wait in memory, and parallel queries in the
+-- middle of a load: no row may go missing, whatever happens.
 \set VERBOSITY terse
 SET colonnade.stripe_threshold_rows = 10000;
 
--- Rows that the heap refuses ("row is too big") but a stripe takes. Looking at the table in the middle of the load tries to
--- write them as hot rows; that fails, and the function catches the error. The rows are tried again, so the load fails as on heap.
+-- Rows that the heap refuses ("row is too big") but a stripe takes. Looking at the table in the middle of the
+-- load tries to write them as hot rows; that fails, and the function catches the error. The rows are tried
+-- again, so the load fails as on heap.
 DO $$ BEGIN
     EXECUTE (SELECT 'CREATE TABLE wide (' || string_agg(format('c%s bigint', n), ', ') || ') USING colcompress' FROM generate_series(1, 1100) n);
 END $$;
@@ -25,7 +26,8 @@ DO $$ BEGIN
 END $$;
 SELECT count(*), count(DISTINCT c1), sum(c1), sum(c1100) FROM wide;
 
--- A parallel query over rows that are still in this backend's memory: workers that look them up themselves, and nobody else does.
+-- A parallel query over rows that are still in this backend's memory: workers that look them up themselves,
+-- and nobody else does.
 CREATE TABLE loading (k int PRIMARY KEY, v text) USING colcompress;
 CREATE TABLE big (k int);
 INSERT INTO big SELECT g FROM generate_series(1, 50000) g;

@@ -69,7 +69,8 @@ SELECT count(*), cold('indexed') FROM indexed;
 DROP TABLE indexed;
 
 -- Generated columns, identity, defaults, checks.
-CREATE TABLE made (id int GENERATED ALWAYS AS IDENTITY, a int CHECK (a < 5000), twice int GENERATED ALWAYS AS (a * 2) STORED, d text DEFAULT 'def') USING colcompress;
+CREATE TABLE made (id int GENERATED ALWAYS AS IDENTITY, a int CHECK (a < 5000), twice int GENERATED ALWAYS AS (a * 2) STORED, d text DEFAULT 'def')
+    USING colcompress;
 INSERT INTO made (a) SELECT generate_series(1, 3000);
 SELECT count(*), sum(id), sum(twice), min(d), cold('made') FROM made;
 INSERT INTO made (a) SELECT generate_series(3001, 6000);
@@ -91,12 +92,14 @@ MERGE INTO parts_c2 USING generate_series(1, 3000) s ON false WHEN NOT MATCHED T
 SELECT tableoid::regclass, count(*), sum(a) FROM parts GROUP BY 1 ORDER BY 1;
 DROP TABLE parts;
 
--- A failing expression, a failing index entry and a cancelled load leave nothing behind, and the next load works.
+-- A failing expression, a failing index entry and a cancelled load leave nothing behind, and the next load
+-- works.
 CREATE TABLE fails (a int, b text) USING colcompress;
 INSERT INTO fails SELECT 1 / (g - 2500) FROM generate_series(1, 3000) g;
 SELECT count(*) FROM fails;
 CREATE INDEX fails_b ON fails (b);
-INSERT INTO fails SELECT g, CASE WHEN g = 2900 THEN (SELECT string_agg(md5(k::text), '') FROM generate_series(1, 400) k) ELSE 'x' END FROM generate_series(1, 3000) g;
+INSERT INTO fails SELECT g, CASE WHEN g = 2900 THEN (SELECT string_agg(md5(k::text), '') FROM generate_series(1, 400) k) ELSE 'x'
+    END FROM generate_series(1, 3000) g;
 SELECT count(*) FROM fails;
 SET statement_timeout = '300ms';
 INSERT INTO fails SELECT g, 'y' FROM generate_series(1, 100000000) g;
@@ -148,7 +151,8 @@ INSERT INTO ways SELECT generate_series(1, 2000);
 ROLLBACK;
 DROP TABLE ways;
 
--- A default that looks at the table while COPY and INSERT fill it counts every row before its own, as on heap.
+-- A default that looks at the table while COPY and INSERT fill it counts every row before its own, as on
+-- heap.
 CREATE TABLE counting (a int, n bigint) USING colcompress;
 CREATE FUNCTION rows_so_far() RETURNS bigint LANGUAGE sql VOLATILE AS 'SELECT count(*) FROM counting';
 ALTER TABLE counting ALTER n SET DEFAULT rows_so_far();
@@ -181,7 +185,8 @@ END $$;
 CALL ends();
 SELECT count(*), cold('counting') FROM counting;
 DROP TABLE counting;
--- A copy of the file (SET TABLESPACE) that is rolled back with what was loaded into it: the old file gives the same row numbers again.
+-- A copy of the file (SET TABLESPACE) that is rolled back with what was loaded into it: the old file gives
+-- the same row numbers again.
 SET allow_in_place_tablespaces = on;
 CREATE TABLESPACE beside LOCATION '';
 CREATE TABLE moving (a int, b text) USING colcompress;

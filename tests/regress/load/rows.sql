@@ -96,8 +96,8 @@ BEGIN
 END $$;
 SELECT count(*), min(a), max(a), count(*) FILTER (WHERE a BETWEEN 2001 AND 3200) AS undone FROM c;
 
--- A function that the statement calls looks at the table and writes into it, within a subtransaction that is undone,
--- while the statement's own rows wait in memory.
+-- A function that the statement calls looks at the table and writes into it, within a subtransaction that is
+-- undone, while the statement's own rows wait in memory.
 TRUNCATE c;
 CREATE FUNCTION meddle(g int) RETURNS int LANGUAGE plpgsql AS $$
 DECLARE seen bigint;

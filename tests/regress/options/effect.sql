@@ -43,7 +43,9 @@ REFRESH MATERIALIZED VIEW m;
 SELECT stripes('m');
 
 -- EXPLAIN ANALYZE of a creating statement writes by them too
-DO $$ BEGIN EXECUTE 'EXPLAIN ANALYZE CREATE TABLE x USING colcompress WITH (stripe_row_limit = 1000, chunk_group_row_limit = 1000) AS SELECT * FROM numbers(2000)'; END $$;
+DO $$ BEGIN EXECUTE
+    'EXPLAIN ANALYZE CREATE TABLE x USING colcompress WITH (stripe_row_limit = 1000, chunk_group_row_limit = 1000) AS SELECT * FROM numbers(2000)';
+END $$;
 SELECT stripes('x');
 
 -- codecs and levels
@@ -69,13 +71,18 @@ SELECT count(*) FROM (SELECT bb, c, lag(bb) OVER () AS b0, lag(c) OVER () AS c0 
 CREATE TYPE od; CREATE FUNCTION od_in(cstring) RETURNS od IMMUTABLE STRICT LANGUAGE internal AS 'int4in';
 CREATE FUNCTION od_out(od) RETURNS cstring IMMUTABLE STRICT LANGUAGE internal AS 'int4out';
 CREATE TYPE od (INPUT = od_in, OUTPUT = od_out, LIKE = int4);
-CREATE FUNCTION od_lt(od, od) RETURNS bool IMMUTABLE STRICT LANGUAGE internal AS 'int4lt'; CREATE FUNCTION od_le(od, od) RETURNS bool IMMUTABLE STRICT LANGUAGE internal AS 'int4le';
-CREATE FUNCTION od_eq(od, od) RETURNS bool IMMUTABLE STRICT LANGUAGE internal AS 'int4eq'; CREATE FUNCTION od_ge(od, od) RETURNS bool IMMUTABLE STRICT LANGUAGE internal AS 'int4ge';
-CREATE FUNCTION od_gt(od, od) RETURNS bool IMMUTABLE STRICT LANGUAGE internal AS 'int4gt'; CREATE FUNCTION od_cmp(od, od) RETURNS int IMMUTABLE STRICT LANGUAGE internal AS 'btint4cmp';
-CREATE OPERATOR < (LEFTARG = od, RIGHTARG = od, FUNCTION = od_lt); CREATE OPERATOR <= (LEFTARG = od, RIGHTARG = od, FUNCTION = od_le); CREATE OPERATOR = (LEFTARG = od, RIGHTARG = od, FUNCTION = od_eq);
+CREATE FUNCTION od_lt(od, od) RETURNS bool IMMUTABLE STRICT LANGUAGE internal AS 'int4lt';
+CREATE FUNCTION od_le(od, od) RETURNS bool IMMUTABLE STRICT LANGUAGE internal AS 'int4le';
+CREATE FUNCTION od_eq(od, od) RETURNS bool IMMUTABLE STRICT LANGUAGE internal AS 'int4eq';
+CREATE FUNCTION od_ge(od, od) RETURNS bool IMMUTABLE STRICT LANGUAGE internal AS 'int4ge';
+CREATE FUNCTION od_gt(od, od) RETURNS bool IMMUTABLE STRICT LANGUAGE internal AS 'int4gt';
+CREATE FUNCTION od_cmp(od, od) RETURNS int IMMUTABLE STRICT LANGUAGE internal AS 'btint4cmp';
+CREATE OPERATOR < (LEFTARG = od, RIGHTARG = od, FUNCTION = od_lt); CREATE OPERATOR <= (LEFTARG = od, RIGHTARG = od, FUNCTION = od_le);
+CREATE OPERATOR = (LEFTARG = od, RIGHTARG = od, FUNCTION = od_eq);
 CREATE OPERATOR >= (LEFTARG = od, RIGHTARG = od, FUNCTION = od_ge); CREATE OPERATOR > (LEFTARG = od, RIGHTARG = od, FUNCTION = od_gt);
 CREATE TABLE u (k od, v int) USING colcompress WITH (orderby = 'k');
-CREATE OPERATOR CLASS od_ops DEFAULT FOR TYPE od USING btree AS OPERATOR 1 <, OPERATOR 2 <=, OPERATOR 3 =, OPERATOR 4 >=, OPERATOR 5 >, FUNCTION 1 od_cmp(od, od);
+CREATE OPERATOR CLASS od_ops DEFAULT FOR TYPE od USING btree AS OPERATOR 1 <, OPERATOR 2 <=, OPERATOR 3 =, OPERATOR 4 >=, OPERATOR 5 >,
+    FUNCTION 1 od_cmp(od, od);
 CREATE TABLE u (k od, v int) USING colcompress WITH (orderby = 'k desc');
 INSERT INTO u SELECT (g * 7919 % 1009)::text::od, g FROM generate_series(1, 1500) g;
 SELECT count(*) FROM (SELECT k, lag(k) OVER () AS before FROM u) s WHERE before < k;

@@ -1,4 +1,5 @@
--- Options of colcompress tables: every way to write them, what is refused, and what other commands do to them.
+-- Options of colcompress tables: every way to write them, what is refused, and what other commands do to
+-- them.
 CREATE FUNCTION opts(t regclass) RETURNS text LANGUAGE sql AS
 $$ SELECT array_to_string(reloptions, ' | ') FROM pg_class WHERE oid = t $$;
 

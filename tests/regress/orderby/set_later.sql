@@ -1,4 +1,5 @@
--- orderby that is set on rows that are there: the NOTICE, what engine.storage_health says, and what packing makes of it. Beside others: tests/isolation/packing/sorts_stripes.spec.
+-- orderby that is set on rows that are there: the NOTICE, what engine.storage_health says, and what packing
+-- makes of it. Beside others: tests/isolation/packing/sorts_stripes.spec.
 \i include/packing.sql
 CREATE FUNCTION health(t regclass, OUT stripes bigint, OUT overlapping bigint, OUT unsorted bigint, OUT advice text) LANGUAGE sql AS $$
   SELECT stripes, overlapping_stripes, unsorted_stripes, (SELECT string_agg(a, '; ') FROM unnest(string_to_array(advice, '; ')) a WHERE a ~ 'colcompress')
@@ -15,11 +16,14 @@ CREATE FUNCTION breaks(t regclass, ord text) RETURNS bigint LANGUAGE plpgsql AS 
 DECLARE n bigint;
 BEGIN
   EXECUTE format($q$
-    WITH r AS (SELECT r.*, (ctid::text::point)[0]::int8 * 256 + (ctid::text::point)[1]::int8 - 1 - 2147483648 * 256 AS place FROM %s r WHERE ctid >= '(2147483648,0)'),
-         s AS (SELECT r.*, s.first_row, row_number() OVER (PARTITION BY s.first_row ORDER BY %s) AS wanted, row_number() OVER (PARTITION BY s.first_row ORDER BY place) AS is_at
+    WITH r AS (SELECT r.*, (ctid::text::point)[0]::int8 * 256 + (ctid::text::point)[1]::int8 - 1 - 2147483648 * 256 AS place
+               FROM %s r WHERE ctid >= '(2147483648,0)'),
+         s AS (SELECT r.*, s.first_row, row_number() OVER (PARTITION BY s.first_row ORDER BY %s) AS wanted,
+                      row_number() OVER (PARTITION BY s.first_row ORDER BY place) AS is_at
                FROM r JOIN engine.colcompress_stripes s ON s.table_name = %L::regclass AND place >= s.first_row AND place < s.first_row + s.row_count)
     SELECT count(*) FROM (SELECT rank() OVER (PARTITION BY first_row ORDER BY %s) AS wanted_rank, is_at,
-                                 count(*) OVER (PARTITION BY first_row ORDER BY %s) AS last FROM s) x WHERE is_at NOT BETWEEN wanted_rank AND last $q$, t, ord, t, ord, ord) INTO n;
+                                 count(*) OVER (PARTITION BY first_row ORDER BY %s) AS last FROM s) x
+    WHERE is_at NOT BETWEEN wanted_rank AND last $q$, t, ord, t, ord, ord) INTO n;
   RETURN n;
 END $$;
 CREATE FUNCTION shuffled(n int) RETURNS SETOF int LANGUAGE sql AS 'SELECT ((g::bigint * 7919) % n)::int FROM generate_series(1, n) g';
@@ -51,7 +55,8 @@ SELECT engine.alter_colcompress_table_set('t', orderby => 'ts DESC');
 SELECT engine.colcompress_merge('t');
 ALTER TABLE t SET (orderby = 'ts DESC NULLS LAST'), SET (packing = off);
 SELECT breaks('t', 'ts DESC'), h.* FROM health('t') h;
--- Another type of the same column: the table is rewritten, in its order. One that needs no rewriting, but sorts otherwise, is not known.
+-- Another type of the same column: the table is rewritten, in its order. One that needs no rewriting, but
+-- sorts otherwise, is not known.
 ALTER TABLE t ALTER ts TYPE text COLLATE "C" USING ts::text;
 SELECT breaks('t', 'ts DESC'), h.* FROM health('t') h;
 ALTER TABLE t ALTER ts TYPE varchar COLLATE "C";
@@ -188,7 +193,8 @@ SELECT engine.alter_colcompress_table_set('parted', orderby => 'v');
 RESET colonnade.packing;
 RESET colonnade.stripe_threshold_rows;
 CALL repack('parted');
-SELECT unsorted_stripes, overlapping_stripes FROM engine.storage_health('parted_1') UNION ALL SELECT unsorted_stripes, overlapping_stripes FROM engine.storage_health('parted_2');
+SELECT unsorted_stripes, overlapping_stripes FROM engine.storage_health('parted_1') UNION ALL SELECT unsorted_stripes, overlapping_stripes
+    FROM engine.storage_health('parted_2');
 -- A table that packing leaves alone.
 CREATE TABLE excluded (k int) USING colcompress WITH (stripe_row_limit = 4000, chunk_group_row_limit = 1000);
 INSERT INTO excluded SELECT shuffled(8000);

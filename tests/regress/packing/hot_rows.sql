@@ -1,11 +1,15 @@
--- CALL engine.colcompress_repack(table): hot rows become sorted stripes, with all they have; what is refused; and what the table's own indexes,
--- constraints and old snapshots make of it. Beside others: tests/isolation/twins/packing*.spec, tests/crash/cold_changes.py, tests/packing.py.
+-- CALL engine.colcompress_repack(table): hot rows become sorted stripes, with all they have; what is refused;
+-- and what the table's own indexes, constraints and old snapshots make of it. Beside others:
+-- tests/isolation/twins/packing*.spec, tests/crash/cold_changes.py, tests/packing.py.
 \i include/packing.sql
 
--- Every kind of column: dropped, added with a default, generated, long, NULL; expressions and predicates in indexes.
-CREATE TABLE t (gone int, k int PRIMARY KEY, n numeric, long text, tags int[], twice numeric GENERATED ALWAYS AS (n * 2) STORED) USING colcompress WITH (orderby = 'n DESC NULLS LAST, k', stripe_row_limit = 1000);
+-- Every kind of column: dropped, added with a default, generated, long, NULL; expressions and predicates in
+-- indexes.
+CREATE TABLE t (gone int, k int PRIMARY KEY, n numeric, long text, tags int[], twice numeric GENERATED ALWAYS AS (n * 2) STORED) USING colcompress
+    WITH (orderby = 'n DESC NULLS LAST, k', stripe_row_limit = 1000);
 ALTER TABLE t ALTER COLUMN long SET STORAGE EXTERNAL;
-INSERT INTO t (gone, k, n, long, tags) SELECT 7, g, CASE WHEN g % 10 > 0 THEN g % 97 END, CASE WHEN g % 500 = 0 THEN repeat(g::text, 3000) ELSE 'text ' || g END, ARRAY[g, g % 5] FROM generate_series(1, 2500) g;
+INSERT INTO t (gone, k, n, long, tags) SELECT 7, g, CASE WHEN g % 10 > 0 THEN g % 97 END, CASE WHEN g % 500 = 0 THEN repeat(g::text, 3000)
+    ELSE 'text ' || g END, ARRAY[g, g % 5] FROM generate_series(1, 2500) g;
 ALTER TABLE t DROP COLUMN gone, ADD COLUMN later text DEFAULT 'added';
 ALTER TABLE t ALTER COLUMN later SET DEFAULT 'other';
 INSERT INTO t (k, n, long) VALUES (2501, 3, 'new');
@@ -57,9 +61,11 @@ SELECT count(*) > 1 AS several, sum(row_count) FROM stripes('wide');
 SELECT count(*), count(DISTINCT k), sum(length(v)) FROM wide;
 DROP TABLE wide;
 
--- Without an order of the table's own: by the column that grows as rows arrive, here four sessions' side by side; where there is none rows stay as they lie.
+-- Without an order of the table's own: by the column that grows as rows arrive, here four sessions' side by
+-- side; where there is none rows stay as they lie.
 CREATE TABLE arrived (noise int, id int, at timestamptz, v text) USING colcompress;
-INSERT INTO arrived SELECT (b * 50 + j) * 7919 % 10007, ((b / 4) * 50 + j) * 4 + b % 4, timestamptz '2026-01-01' + interval '1 s' * (((b / 4) * 50 + j) * 4 + b % 4), 'row'
+INSERT INTO arrived SELECT (b * 50 + j) * 7919 % 10007, ((b / 4) * 50 + j) * 4 + b % 4,
+    timestamptz '2026-01-01' + interval '1 s' * (((b / 4) * 50 + j) * 4 + b % 4), 'row'
     FROM generate_series(0, 39) b, generate_series(0, 49) j ORDER BY b, j;
 CREATE TABLE kept USING colcompress AS SELECT noise FROM arrived;
 SELECT array_agg(noise ORDER BY ctid) AS order_before FROM kept \gset
@@ -88,7 +94,8 @@ DROP ROLE packing_stranger;
 -- An index expression runs as the owner, where it can do no harm; its ERROR leaves the rows where they were.
 CREATE ROLE packing_owner;
 CREATE TABLE whose (who text);
-CREATE FUNCTION fail_for_owner(int) RETURNS int IMMUTABLE LANGUAGE plpgsql AS $$BEGIN IF current_user = 'packing_owner' THEN RAISE EXCEPTION 'runs as %, search_path %', current_user, current_setting('search_path'); END IF; RETURN $1; END$$;
+CREATE FUNCTION fail_for_owner(int) RETURNS int IMMUTABLE LANGUAGE plpgsql AS $$BEGIN IF current_user = 'packing_owner'
+    THEN RAISE EXCEPTION 'runs as %, search_path %', current_user, current_setting('search_path'); END IF; RETURN $1; END$$;
 CREATE TABLE owned (k int) USING colcompress;
 INSERT INTO owned SELECT generate_series(1, 10);
 CREATE INDEX ON owned (fail_for_owner(k));
@@ -109,7 +116,8 @@ SELECT * FROM stripes('u'); SELECT * FROM stripes('tmp'); SELECT * FROM stripes(
 UPDATE u SET k = k + 100 WHERE k <= 3; DELETE FROM tmp WHERE k > 45;
 SELECT (SELECT sum(k) FROM u), (SELECT sum(k) FROM tmp), (SELECT sum(k) FROM m);
 
--- The entries of engine.row_move go with the next batch (once every snapshot sees the last one's), and with the table.
+-- The entries of engine.row_move go with the next batch (once every snapshot sees the last one's), and with
+-- the table.
 CALL repack('t'); CALL repack('u'); CALL repack('tmp'); CALL repack('m');
 CALL repack('t'); CALL repack('u'); CALL repack('tmp'); CALL repack('m');
 SELECT count(*) FROM engine.row_move;

@@ -1,12 +1,16 @@
--- CALL engine.colcompress_repack(table) joins small stripes and drops dead rows; VACUUM takes what is left of the old stripes. Beside others: tests/isolation/twins/joined_*.spec and moved_twice.spec,
+-- CALL engine.colcompress_repack(table) joins small stripes and drops dead rows; VACUUM takes what is left of
+-- the old stripes. Beside others: tests/isolation/twins/joined_*.spec and moved_twice.spec,
 -- tests/crash/cold_changes.py, tests/packing.py.
 -- What the catalogs know of changes of the table's rows.
 CREATE FUNCTION noted(t regclass) RETURNS TABLE (proxies bigint, bitmaps bigint) LANGUAGE sql
-AS 'SELECT (SELECT count(*) FROM engine.row_proxy WHERE storage_id = s), (SELECT count(*) FROM engine.delete_bitmap WHERE storage_id = s) FROM engine.colcompress_relation_storageid(t) s';
+AS
+    'SELECT (SELECT count(*) FROM engine.row_proxy WHERE storage_id = s), (SELECT count(*) FROM engine.delete_bitmap WHERE storage_id = s) '
+    'FROM engine.colcompress_relation_storageid(t) s';
 \i include/packing.sql
 SET colonnade.stripe_threshold_rows = 1;
 
--- Many loads, each a stripe of its own, some before a column was added; rows deleted singly and in bulk, updated and locked.
+-- Many loads, each a stripe of its own, some before a column was added; rows deleted singly and in bulk,
+-- updated and locked.
 CREATE TABLE t (gone int, k int, n numeric, v text, tags int[]) USING colcompress WITH (orderby = 'n DESC NULLS LAST, k', stripe_row_limit = 1000);
 DO $$BEGIN
   FOR load IN 0..7 LOOP
@@ -96,7 +100,8 @@ CALL repack('wide');
 SELECT row_count FROM stripes('wide') ORDER BY first_row;
 SELECT count(*), count(DISTINCT k), sum(length(v)) FROM wide;
 
--- Rare wide rows, which the estimate does not meet: two stripes would make two, so they stay, and what was written for that is given back.
+-- Rare wide rows, which the estimate does not meet: two stripes would make two, so they stay, and what was
+-- written for that is given back.
 CREATE TABLE rare (k int, v text) USING colcompress;
 INSERT INTO rare SELECT g, CASE WHEN g % 1000 IN (18, 19, 20) THEN repeat('x', 12000000) ELSE md5(g::text) END FROM generate_series(1, 1000) g;
 INSERT INTO rare SELECT g, CASE WHEN g % 1000 IN (18, 19, 20) THEN repeat('x', 12000000) ELSE md5(g::text) END FROM generate_series(1001, 2000) g;
@@ -105,8 +110,10 @@ CALL repack('rare');
 RESET statement_timeout;
 SELECT * FROM stripes('rare');
 SELECT * FROM engine.verify('rare');
--- NULLs take room while a stripe is made: columns that are mostly NULL fill one long before its rows do, and few bytes in the file.
-DO $$BEGIN EXECUTE 'CREATE TABLE sparse (k int, ' || (SELECT string_agg('c' || g || ' int', ', ') FROM generate_series(1, 900) g) || ') USING colcompress'; END$$;
+-- NULLs take room while a stripe is made: columns that are mostly NULL fill one long before its rows do, and
+-- few bytes in the file.
+DO $$BEGIN EXECUTE 'CREATE TABLE sparse (k int, ' || (SELECT string_agg('c' || g || ' int', ', ')
+    FROM generate_series(1, 900) g) || ') USING colcompress'; END$$;
 INSERT INTO sparse SELECT generate_series(1, 9500);
 INSERT INTO sparse SELECT generate_series(9501, 19000);
 SELECT count(*) FROM stripes('sparse');
@@ -116,7 +123,8 @@ RESET statement_timeout;
 SELECT count(*), max(row_count) < 10000 AS full_by_bytes FROM stripes('sparse');
 SELECT count(*), sum(k) FROM sparse;
 
--- Full stripes that overlap in the order of the table are sorted over each other, once; two at a time where there is a unique index; with many proxies.
+-- Full stripes that overlap in the order of the table are sorted over each other, once; two at a time where
+-- there is a unique index; with many proxies.
 CREATE TABLE o (k int, v text) USING colcompress WITH (orderby = 'k DESC', stripe_row_limit = 1000);
 DO $$BEGIN
   FOR load IN 0..5 LOOP
@@ -137,7 +145,8 @@ SELECT array_agg(first_row ORDER BY first_row) AS before_again FROM stripes('o')
 CALL repack('o');
 SELECT array_agg(first_row ORDER BY first_row) = :'before_again' AS same FROM stripes('o');
 
--- A btree that is nearly empty is told of, until it is built anew. One that packing has left half empty is not: later rows fill it.
+-- A btree that is nearly empty is told of, until it is built anew. One that packing has left half empty is
+-- not: later rows fill it.
 CREATE TABLE keyed (k bigint PRIMARY KEY, v text) USING colcompress;
 CREATE INDEX keyed_v ON keyed (v);
 SET colonnade.stripe_threshold_rows = 1000000;

@@ -1,5 +1,6 @@
--- Rows of the own transaction, when the table is rewritten in the middle of a statement: they keep the commands that inserted and deleted them, as CLUSTER keeps them of a heap table. All parts
--- print the same; tests/isolation/rewrite/old_snapshot.spec has the snapshots of others.
+-- Rows of the own transaction, when the table is rewritten in the middle of a statement: they keep the
+-- commands that inserted and deleted them, as CLUSTER keeps them of a heap table. All parts print the same;
+-- tests/isolation/rewrite/old_snapshot.spec has the snapshots of others.
 SET colonnade.stripe_threshold_rows = 1000;
 \set method heap
 SET test.statement = 'CLUSTER t USING t_id';

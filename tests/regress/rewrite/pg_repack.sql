@@ -1,4 +1,5 @@
--- pg_repack is stopped at its first step where it would put a heap's file in place of stripes. What it does is played here.
+-- pg_repack is stopped at its first step where it would put a heap's file in place of stripes. What it does
+-- is played here.
 CREATE SCHEMA repack;
 CREATE FUNCTION repack.repack_trigger() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END';
 CREATE TABLE c (id int PRIMARY KEY) USING colcompress;

@@ -1,4 +1,5 @@
--- Cursors move both ways over a columnar table as over heap, declared with SCROLL or without: the same rows for the same moves.
+-- Cursors move both ways over a columnar table as over heap, declared with SCROLL or without: the same rows
+-- for the same moves.
 SET colonnade.stripe_threshold_rows = 500;
 CREATE TABLE h (k int, s text, n numeric);
 CREATE TABLE c (k int, s text, n numeric) USING colcompress WITH (stripe_row_limit = 2500, chunk_group_row_limit = 1000);
@@ -56,7 +57,8 @@ INSERT INTO queries VALUES
   (9, 'SELECT s, k FROM %s ORDER BY s NULLS FIRST, k DESC'),
   (10, 'SELECT k, s FROM %s WHERE k > 6190');
 CREATE FUNCTION compare() RETURNS TABLE (query int, tables text, walks bigint, equal bigint) LANGUAGE sql AS $$
-  SELECT q.id, t, count(*), count(*) FILTER (WHERE walk(format(q.query, 'c' || t), seed / 20.0, 60, seed % 2 = 0) = walk(format(q.query, 'h' || t), seed / 20.0, 60, seed % 2 = 0))
+  SELECT q.id, t, count(*), count(*) FILTER (WHERE walk(format(q.query, 'c' || t), seed / 20.0, 60, seed % 2 = 0) = walk(format(q.query, 'h' || t),
+      seed / 20.0, 60, seed % 2 = 0))
   FROM queries q, unnest(ARRAY['', '_cold', '_none']) t, generate_series(1, 6) seed GROUP BY q.id, t ORDER BY q.id, t $$;
 SET colonnade.enable_vectorised = off;
 EXPLAIN (COSTS OFF) SELECT k, s FROM c WHERE k BETWEEN 900 AND 3100;
@@ -89,7 +91,8 @@ MOVE 10 IN f;
 FETCH PRIOR FROM f;
 ROLLBACK;
 
--- EXPLAIN shows the columns of the node that keeps a vectorised plan's rows for reading backwards (auto_explain does so at CLOSE).
+-- EXPLAIN shows the columns of the node that keeps a vectorised plan's rows for reading backwards
+-- (auto_explain does so at CLOSE).
 SET colonnade.enable_vectorised = on;
 SET colonnade.vectorised_min_rows = 0;
 EXPLAIN (VERBOSE, COSTS OFF) DECLARE d SCROLL CURSOR FOR SELECT s, k, 7 AS seven, n * 2 AS twice FROM c ORDER BY s NULLS FIRST, k DESC;

@@ -1,4 +1,5 @@
--- An ERROR raised below a node or a callback of ours keeps every field: names, detail, hint, context. Heap says what is right.
+-- An ERROR raised below a node or a callback of ours keeps every field: names, detail, hint, context. Heap
+-- says what is right.
 CREATE FUNCTION fields(query text) RETURNS SETOF text LANGUAGE plpgsql AS $$
 DECLARE state text; message text; detail text; hint text; sch text; tab text; col text; dat text; con text; lines text;
 BEGIN
@@ -15,7 +16,8 @@ CREATE DOMAIN positive AS int CONSTRAINT is_positive CHECK (VALUE > 0);
 CREATE FUNCTION refuse(n int) RETURNS int LANGUAGE plpgsql IMMUTABLE AS $$
 BEGIN
     IF n = 7 THEN
-        RAISE 'no %', n USING ERRCODE = 'ZZ007', DETAIL = 'why', HINT = 'how', SCHEMA = 'sch', TABLE = 'tab', COLUMN = 'col', DATATYPE = 'dat', CONSTRAINT = 'con';
+        RAISE 'no %', n USING ERRCODE = 'ZZ007', DETAIL = 'why', HINT = 'how', SCHEMA = 'sch', TABLE = 'tab', COLUMN = 'col', DATATYPE = 'dat',
+            CONSTRAINT = 'con';
     END IF;
     RETURN n;
 END $$;
@@ -53,7 +55,8 @@ SELECT fields('SELECT around(n) FROM t');
 SELECT fields('SELECT count(*) FROM t WHERE around(n) > 0');
 SELECT fields('SELECT count(*) FROM h WHERE around(n) > 0');
 -- one vectorised query inside a function that another calls
-CREATE FUNCTION inner_query(n int) RETURNS bigint LANGUAGE plpgsql STABLE AS $$ BEGIN RETURN (SELECT sum(around(t.n)) FROM t WHERE t.n <= inner_query.n); END $$;
+CREATE FUNCTION inner_query(n int) RETURNS bigint LANGUAGE plpgsql STABLE
+AS $$ BEGIN RETURN (SELECT sum(around(t.n)) FROM t WHERE t.n <= inner_query.n); END $$;
 SELECT fields('SELECT id % 2, sum(inner_query(n)) FROM t WHERE n < 20 GROUP BY 1');
 SELECT fields('SELECT id % 2, sum(inner_query(n)) FROM h WHERE n < 20 GROUP BY 1');
 -- while planning, building an index, rewriting

@@ -1,4 +1,5 @@
--- Parallel scans: every row once, whoever reads it; counters of all participants; rescans; no workers to be had.
+-- Parallel scans: every row once, whoever reads it; counters of all participants; rescans; no workers to be
+-- had.
 \i include/scan_twins.sql
 SET max_parallel_workers_per_gather = 2; SET parallel_setup_cost = 0; SET parallel_tuple_cost = 0; SET min_parallel_table_scan_size = 0;
 -- hot rows in many pages too
@@ -43,7 +44,8 @@ SET force_parallel_mode = regress;
 SELECT count(*), sum(id) FROM mixed WHERE id > 8000;
 SELECT * FROM mixed WHERE id = 4711;
 
--- Leader and workers share out rows alike where no column is wanted, whatever part of the plan a worker is given.
+-- Leader and workers share out rows alike where no column is wanted, whatever part of the plan a worker is
+-- given.
 RESET force_parallel_mode;
 SET max_parallel_workers_per_gather = 2; SET parallel_setup_cost = 0; SET parallel_tuple_cost = 0; SET min_parallel_table_scan_size = 0;
 SET enable_material = off; SET colonnade.stripe_threshold_rows = 0; SET colonnade.enable_vectorised = off;

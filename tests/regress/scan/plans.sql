@@ -45,7 +45,8 @@ SELECT count(*) FROM heap_rows WHERE t LIKE '/page/1%' AND few = ANY ('{red,gree
 SELECT count(*) FROM heap_rows WHERE t LIKE '%9' AND few = ANY ('{red,NULL}') AND d < 'infinity';
 PREPARE by_num (numeric) AS SELECT count(*) FROM column_rows WHERE num <= $1;
 EXECUTE by_num (2.5); EXECUTE by_num ('NaN'); EXECUTE by_num ('Infinity'); EXECUTE by_num (1e60);
-SELECT count(*) FILTER (WHERE num <= 2.5), count(*) FILTER (WHERE num <= 'NaN'), count(*) FILTER (WHERE num <= 'Infinity'), count(*) FILTER (WHERE num <= 1e60) FROM heap_rows;
+SELECT count(*) FILTER (WHERE num <= 2.5), count(*) FILTER (WHERE num <= 'NaN'), count(*) FILTER (WHERE num <= 'Infinity'),
+    count(*) FILTER (WHERE num <= 1e60) FROM heap_rows;
 RESET plan_cache_mode;
 -- init plans, correlated sub-queries, LATERAL and rescans
 SELECT scans('SELECT * FROM column_rows WHERE id = (SELECT max(id) FROM heap_rows)');

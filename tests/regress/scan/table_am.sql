@@ -77,12 +77,15 @@ RESET enable_seqscan;
 SELECT id, xmin, cmin, xmax, cmax, tableoid::regclass FROM c WHERE id = 5;
 SELECT c FROM c WHERE id = 5;
 
--- Samples. Every row has its chance: all or none at the extremes, near the share between them, the same when repeated.
+-- Samples. Every row has its chance: all or none at the extremes, near the share between them, the same when
+-- repeated.
 SELECT count(*) = 0 AS none FROM c TABLESAMPLE SYSTEM (0);
 SELECT same('SELECT * FROM {t} TABLESAMPLE SYSTEM (100)'), same('SELECT * FROM {t} TABLESAMPLE BERNOULLI (100)');
 -- Of what an aggregation does not read nothing is decoded.
-SELECT same('SELECT count(*) FROM {t} TABLESAMPLE SYSTEM (100)'), same('SELECT k, max(s), sum(n) FROM {t} TABLESAMPLE BERNOULLI (100) WHERE d > ''2021-01-01'' GROUP BY k HAVING min(id) > 0');
-SELECT same('SELECT k, d, count(DISTINCT s) FILTER (WHERE n > 7) FROM {t} TABLESAMPLE SYSTEM (100) GROUP BY ROLLUP (k, d)'), same('SELECT count(x), max(x::text) FROM {t} x TABLESAMPLE SYSTEM (100)');
+SELECT same('SELECT count(*) FROM {t} TABLESAMPLE SYSTEM (100)'),
+    same('SELECT k, max(s), sum(n) FROM {t} TABLESAMPLE BERNOULLI (100) WHERE d > ''2021-01-01'' GROUP BY k HAVING min(id) > 0');
+SELECT same('SELECT k, d, count(DISTINCT s) FILTER (WHERE n > 7) FROM {t} TABLESAMPLE SYSTEM (100) GROUP BY ROLLUP (k, d)'),
+    same('SELECT count(x), max(x::text) FROM {t} x TABLESAMPLE SYSTEM (100)');
 SELECT abs(count(*) - 3530.0) < 700 AS near FROM c TABLESAMPLE BERNOULLI (10) REPEATABLE (3);
 SELECT abs(count(*) - 17650.0) < 6000 AS near FROM c TABLESAMPLE SYSTEM (50) REPEATABLE (3);
 SELECT (SELECT sum(id) FROM c TABLESAMPLE SYSTEM (30) REPEATABLE (9)) = (SELECT sum(id) FROM c TABLESAMPLE SYSTEM (30) REPEATABLE (9)) AS repeats;
@@ -92,7 +95,8 @@ VACUUM c;
 SELECT reltuples FROM pg_class WHERE oid = 'c'::regclass;
 ANALYZE c;
 SELECT reltuples FROM pg_class WHERE oid = 'c'::regclass;
-SELECT attname, null_frac < 0.5 AS nulls, n_distinct BETWEEN -1 AND -0.99 AS is_unique FROM pg_stats WHERE tablename = 'c' AND attname IN ('id', 'd') ORDER BY 1;
+SELECT attname, null_frac < 0.5 AS nulls, n_distinct BETWEEN -1 AND -0.99 AS is_unique FROM pg_stats WHERE tablename = 'c' AND attname IN ('id', 'd')
+    ORDER BY 1;
 -- Trailing stripe pages stay, whatever VACUUM is told.
 CREATE TEMP TABLE size AS SELECT pg_relation_size('c') AS bytes;
 ALTER TABLE c SET (vacuum_truncate = on);

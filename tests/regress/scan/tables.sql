@@ -1,4 +1,5 @@
--- Tables of many shapes under the scan node: partitions, inheritance, changed columns, empty tables, own writes, DML over hot rows.
+-- Tables of many shapes under the scan node: partitions, inheritance, changed columns, empty tables, own
+-- writes, DML over hot rows.
 \i include/scan_twins.sql
 -- partitions, one of them heap, columns in another order
 CREATE TABLE parts (id int8, few text, d date) PARTITION BY RANGE (id);

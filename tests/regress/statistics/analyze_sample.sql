@@ -1,10 +1,13 @@
--- ANALYZE's sample beside heap's: values that recur with a period, of tables of many sizes, with rows in stripes, in heap pages, dead and updated ones. Each row is as likely to be in the sample as any
--- other, so statistics agree as far as samples of that size do.
+-- ANALYZE's sample beside heap's: values that recur with a period, of tables of many sizes, with rows in
+-- stripes, in heap pages, dead and updated ones. Each row is as likely to be in the sample as any other, so
+-- statistics agree as far as samples of that size do.
 SET default_statistics_target = 20;
 SET client_min_messages = warning;
 CREATE FUNCTION make(rows int, mix text) RETURNS void LANGUAGE plpgsql AS $$
 DECLARE t text; cold int := CASE mix WHEN 'heap rows' THEN 0 WHEN 'half' THEN rows / 2 WHEN 'some heap rows' THEN rows * 9 / 10 ELSE rows END;
-  columns text := 'g AS id, g % 2 AS p2, g % 3 AS p3, g % 7 AS p7, g % 10 AS p10, g % 100 AS p100, g % 256 AS p256, g % 1000 AS p1000, g % 5 = 0 AS flag, g / 100 AS grows, hashint4(g) % 5000 AS mixed, CASE WHEN g % 4 > 0 THEN (g % 6)::text END AS holes';
+  columns text :=
+      'g AS id, g % 2 AS p2, g % 3 AS p3, g % 7 AS p7, g % 10 AS p10, g % 100 AS p100, g % 256 AS p256, g % 1000 AS p1000, g % 5 = 0 AS flag, '
+      'g / 100 AS grows, hashint4(g) % 5000 AS mixed, CASE WHEN g % 4 > 0 THEN (g % 6)::text END AS holes';
 BEGIN
   PERFORM set_config('colonnade.stripe_threshold_rows', '1', true);
   FOREACH t IN ARRAY ARRAY['h', 'c'] LOOP
@@ -34,16 +37,19 @@ BEGIN
   SELECT count(*) INTO there FROM h;
   RETURN QUERY SELECT rows, mix, 'reltuples', there::text, reltuples::text FROM pg_class WHERE relname = 'c' AND abs(reltuples - there) > there * 0.01;
   RETURN QUERY SELECT rows, mix, 'n_distinct ' || attname, o.n_distinct::text, t.n_distinct::text FROM pg_stats o JOIN pg_stats t USING (attname)
-    WHERE o.tablename = 'h' AND t.tablename = 'c' AND abs(absolute(o.n_distinct, there) - absolute(t.n_distinct, there)) > greatest(2, 0.15 * absolute(o.n_distinct, there));
+    WHERE o.tablename = 'h' AND t.tablename = 'c' AND abs(absolute(o.n_distinct, there) - absolute(t.n_distinct, there)) > greatest(2,
+        0.15 * absolute(o.n_distinct, there));
   RETURN QUERY SELECT rows, mix, 'correlation ' || attname, o.correlation::text, t.correlation::text FROM pg_stats o JOIN pg_stats t USING (attname)
     WHERE o.tablename = 'h' AND t.tablename = 'c' AND abs(o.correlation - t.correlation) > 0.12;
   RETURN QUERY SELECT rows, mix, 'null_frac ' || attname, o.null_frac::text, t.null_frac::text FROM pg_stats o JOIN pg_stats t USING (attname)
     WHERE o.tablename = 'h' AND t.tablename = 'c' AND abs(o.null_frac - t.null_frac) > 0.05;
-  RETURN QUERY SELECT rows, mix, 'first frequency ' || attname, o.most_common_freqs[1]::text, t.most_common_freqs[1]::text FROM pg_stats o JOIN pg_stats t USING (attname)
+  RETURN QUERY SELECT rows, mix, 'first frequency ' || attname, o.most_common_freqs[1]::text, t.most_common_freqs[1]::text FROM pg_stats o
+      JOIN pg_stats t USING (attname)
     WHERE o.tablename = 'h' AND t.tablename = 'c' AND abs(coalesce(o.most_common_freqs[1], 0) - coalesce(t.most_common_freqs[1], 0)) > 0.05;
   FOREACH condition IN ARRAY ARRAY['p2 = 1', 'p3 = 1', 'p7 = 3', 'p10 = 9', 'flag', 'NOT flag', 'holes = ''3''', 'holes IS NULL'] LOOP
     EXECUTE 'SELECT count(*) FROM h WHERE ' || condition INTO wanted;
-    RETURN QUERY SELECT rows, mix, condition, wanted::text, e::text FROM estimate('SELECT FROM c WHERE ' || condition) e WHERE e NOT BETWEEN wanted * 0.75 AND wanted * 1.3;
+    RETURN QUERY SELECT rows, mix, condition, wanted::text, e::text FROM estimate('SELECT FROM c WHERE ' || condition) e
+        WHERE e NOT BETWEEN wanted * 0.75 AND wanted * 1.3;
   END LOOP;
 END $$;
 CREATE FUNCTION absolute(n real, there bigint) RETURNS float8 LANGUAGE sql AS 'SELECT CASE WHEN n < 0 THEN -n * there ELSE n END';

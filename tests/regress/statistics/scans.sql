@@ -46,14 +46,16 @@ SELECT lines('(COSTS OFF) SELECT s FROM c WHERE k < 0');
 SELECT lines('(FORMAT JSON) SELECT s FROM c WHERE k > 5000') ~ '"Estimated Stripes Read": 1,\s+"Estimated Stripes Pruned": 2' AS in_json;
 RESET colonnade.enable_vectorised;
 
--- A sample of more rows than it keeps is put in the order of the rows' places, by which the correlation is computed.
+-- A sample of more rows than it keeps is put in the order of the rows' places, by which the correlation is
+-- computed.
 CREATE TABLE ordered (id int, shuffled int) USING colcompress;
 INSERT INTO ordered SELECT g, hashint4(g) FROM generate_series(1, 50000) g;
 SET default_statistics_target = 10;
 ANALYZE ordered;
 SELECT attname, correlation > 0.99 AS in_order FROM pg_stats WHERE tablename = 'ordered' ORDER BY 1;
 
--- VACUUM of rows of both kinds: an index that heap's vacuum has seen the hot entries of has as many as the table has rows.
+-- VACUUM of rows of both kinds: an index that heap's vacuum has seen the hot entries of has as many as the
+-- table has rows.
 CREATE TABLE mixed (k int PRIMARY KEY, n int) USING colcompress;
 INSERT INTO mixed SELECT g, g FROM generate_series(1, 20000) g;
 CREATE INDEX mixed_some ON mixed (n) WHERE n < 5000;

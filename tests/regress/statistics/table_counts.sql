@@ -4,12 +4,15 @@ CREATE TABLE h (k int, v int, s text) USING heap WITH (autovacuum_enabled = off)
 CREATE TABLE c (k int, v int, s text) USING colcompress WITH (stripe_row_limit = 10000, chunk_group_row_limit = 1000, autovacuum_enabled = off);
 \i include/packing.sql
 CREATE VIEW counted AS
-SELECT relname AS t, n_tup_ins AS ins, n_tup_upd AS upd, n_tup_del AS del, n_mod_since_analyze AS mods, n_ins_since_vacuum AS since_vacuum, round(n_dead_tup / 3000.0) * 3000 AS dead, n_live_tup AS live, reltuples
+SELECT relname AS t, n_tup_ins AS ins, n_tup_upd AS upd, n_tup_del AS del, n_mod_since_analyze AS mods, n_ins_since_vacuum AS since_vacuum,
+    round(n_dead_tup / 3000.0) * 3000 AS dead, n_live_tup AS live, reltuples
 FROM pg_stat_user_tables JOIN pg_class USING (relname) WHERE relname IN ('h', 'c');
--- Dead rows about, as heap pages are pruned by readers, too. Heap's VACUUM guesses rows of pages that it has not read, so live rows and reltuples are held against those that there are.
+-- Dead rows about, as heap pages are pruned by readers, too. Heap's VACUUM guesses rows of pages that it has
+-- not read, so live rows and reltuples are held against those that there are.
 CREATE VIEW counts AS
 SELECT c.ins, c.upd, c.del, c.mods, c.since_vacuum, c.dead, c.live, c.reltuples, (SELECT count(*) FROM c) AS rows,
-  (SELECT string_agg(key || ' ' || value, ', ' ORDER BY key) FROM jsonb_each_text(to_jsonb(h) - '{t,dead,live,reltuples}'::text[]) WHERE to_jsonb(c) ->> key <> value) AS heap_has
+  (SELECT string_agg(key || ' ' || value, ', ' ORDER BY key) FROM jsonb_each_text(to_jsonb(h) - '{t,dead,live,reltuples}'::text[])
+      WHERE to_jsonb(c) ->> key <> value) AS heap_has
 FROM counted h, counted c WHERE h.t = 'h' AND c.t = 'c';
 
 -- Loads, singly and in bulk.
@@ -69,7 +72,8 @@ CALL settle();
 \i include/counts_twin.sql
 \set stmt 'CREATE INDEX {t}_tags ON {t} USING gin ((ARRAY[v]))'
 \i include/counts_twin.sql
-CREATE VIEW indexes AS SELECT substr(h.relname, 2) AS index, h.reltuples AS heap_has, c.reltuples FROM pg_class h JOIN pg_class c ON h.relname ~ '^h_' AND c.relname = 'c' || substr(h.relname, 2) ORDER BY 1;
+CREATE VIEW indexes AS SELECT substr(h.relname, 2) AS index, h.reltuples AS heap_has, c.reltuples FROM pg_class h JOIN pg_class c ON h.relname ~ '^h_'
+    AND c.relname = 'c' || substr(h.relname, 2) ORDER BY 1;
 SELECT * FROM indexes;
 \set stmt 'DELETE FROM {t} WHERE k BETWEEN 25001 AND 27000'
 \i include/counts_twin.sql

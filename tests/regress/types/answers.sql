@@ -1,4 +1,6 @@
--- Columns of every type: queries over each one give the answers that they give over a heap twin, whether its rows are cold, hot or came by COPY, whatever codec they have and by whatever column they are sorted. Values that equality forgives: images.sql.
+-- Columns of every type: queries over each one give the answers that they give over a heap twin, whether its
+-- rows are cold, hot or came by COPY, whatever codec they have and by whatever column they are sorted. Values
+-- that equality forgives: images.sql.
 \i include/twins.sql
 SET timezone = 'UTC';
 SET extra_float_digits = 1;
@@ -12,7 +14,8 @@ CREATE DOMAIN short_text AS text CHECK (length(VALUE) < 40);
 CREATE DOMAIN positive AS int CHECK (VALUE > 0);
 CREATE DOMAIN pairs AS pair[];
 CREATE TYPE textrange AS RANGE (subtype = text, collation = "C");
--- base types of every storage: by value of 1, 2, 4 and 8 bytes, by reference of 3 and 16 bytes, varlena, C string
+-- base types of every storage: by value of 1, 2, 4 and 8 bytes, by reference of 3 and 16 bytes, varlena, C
+-- string
 CREATE TYPE by2; CREATE FUNCTION by2_in(cstring) RETURNS by2 IMMUTABLE STRICT LANGUAGE internal AS 'int2in';
 CREATE FUNCTION by2_out(by2) RETURNS cstring IMMUTABLE STRICT LANGUAGE internal AS 'int2out';
 CREATE TYPE by2 (INPUT = by2_in, OUTPUT = by2_out, LIKE = int2);
@@ -175,7 +178,9 @@ BEGIN
         IF differences('h3', 's') <> 0 THEN RAISE NOTICE 'sorting by % changed rows', r.name; END IF;
         -- a scan returns one stripe in the order it was written
         IF cold_rows('s') = 0 THEN RAISE NOTICE 'no stripe for %', r.name; END IF;
-        EXECUTE format('SELECT count(*) FROM (SELECT %1$I AS v, lag(%1$I) OVER () AS before FROM s) s WHERE v > before OR (v IS NULL AND before IS NOT NULL)', r.name) INTO inversions;
+        EXECUTE
+            format('SELECT count(*) FROM (SELECT %1$I AS v, lag(%1$I) OVER () AS before FROM s) s WHERE v > before OR (v IS NULL '
+            'AND before IS NOT NULL)', r.name) INTO inversions;
         IF inversions <> 0 THEN RAISE NOTICE '% is out of order % times', r.name, inversions; END IF;
         DROP TABLE s;
     END LOOP;
@@ -202,11 +207,14 @@ SELECT differences('hb', 'cb1');
 DROP TABLE hb, cb, cb1;
 
 -- as many columns as a table may have
-SELECT format('CREATE TABLE hw (id int, %s)', string_agg(format('k%s %s', i, (ARRAY['int', 'bool', 'int2', 'float8'])[1 + i % 4]), ', ')) AS ddl FROM generate_series(1, 1599) i \gset
+SELECT format('CREATE TABLE hw (id int, %s)', string_agg(format('k%s %s', i, (ARRAY['int', 'bool', 'int2', 'float8'])[1 + i % 4]), ', ')) AS ddl
+    FROM generate_series(1, 1599) i \gset
 \set ECHO none
 :ddl;
-SELECT format('INSERT INTO hw SELECT g, %s FROM generate_series(1, 3000) g', string_agg(CASE i % 4 WHEN 0 THEN format('CASE WHEN g %% 3 = %s THEN g + %s END', i % 3, i)
-    WHEN 1 THEN format('(g + %s) %% 2 = 0', i) WHEN 2 THEN 'NULL' ELSE format('CASE WHEN g %% 7 = 0 THEN g / %s.0 END', i) END, ', ')) AS dml FROM generate_series(1, 1599) i \gset
+SELECT format('INSERT INTO hw SELECT g, %s FROM generate_series(1, 3000) g',
+    string_agg(CASE i % 4 WHEN 0 THEN format('CASE WHEN g %% 3 = %s THEN g + %s END', i % 3, i)
+    WHEN 1 THEN format('(g + %s) %% 2 = 0', i) WHEN 2 THEN 'NULL' ELSE format('CASE WHEN g %% 7 = 0 THEN g / %s.0 END', i) END, ', ')) AS dml
+    FROM generate_series(1, 1599) i \gset
 :dml;
 \set ECHO all
 CREATE TABLE cw (LIKE hw) USING colcompress;

@@ -1,4 +1,5 @@
--- VACUUM frees stripes of which every row is dead, without packing's help. Beside others: tests/isolation/vacuum/dead_stripes.spec.
+-- VACUUM frees stripes of which every row is dead, without packing's help. Beside others:
+-- tests/isolation/vacuum/dead_stripes.spec.
 CREATE FUNCTION stripe_count(t regclass) RETURNS bigint LANGUAGE sql AS 'SELECT stripes FROM engine.storage_health(t)';
 \i include/packing.sql
 SET colonnade.stripe_threshold_rows = 0;

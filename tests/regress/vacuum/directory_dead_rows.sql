@@ -1,4 +1,5 @@
--- A row of the directory that is dead to everybody may lose its index entry before it goes itself (by the server's deletion of index entries, or REINDEX): VACUUM frees the pages of its stripe all the same.
+-- A row of the directory that is dead to everybody may lose its index entry before it goes itself (by the
+-- server's deletion of index entries, or REINDEX): VACUUM frees the pages of its stripe all the same.
 \i include/packing.sql
 SET colonnade.packing = off;
 SET colonnade.stripe_threshold_rows = 100;

@@ -1,5 +1,5 @@
--- The visibility map of a table is thrown away: VACUUM gives stripe pages their bits back, and still finds the pages of a
--- load that was rolled back.
+-- The visibility map of a table is thrown away: VACUUM gives stripe pages their bits back, and still finds
+-- the pages of a load that was rolled back.
 CREATE EXTENSION pg_visibility;
 CREATE TABLE t (id int, s text) USING colcompress;
 INSERT INTO t SELECT g, md5(g::text) FROM generate_series(1, 20000) g;

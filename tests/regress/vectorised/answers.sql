@@ -55,8 +55,10 @@ SELECT * FROM both_differ(ARRAY[
     'SELECT few FROM {t} GROUP BY few ORDER BY few DESC NULLS LAST LIMIT 2',
     'SELECT count(*) FROM (SELECT few, max(id) m FROM {t} GROUP BY few) x WHERE m > 5990']);
 -- order, also by collations, and its limits; the row numbers make the order part of the answer
-SELECT * FROM both_differ(ARRAY(SELECT 'SELECT array_agg(ROW(v, id)::text) FROM (SELECT ' || c || ' AS v, id FROM {t} ORDER BY ' || c || ', id, i4' || l || ') x'
-    FROM unnest(ARRAY['i2', 'i4 DESC', 'f8', 'f4 DESC NULLS LAST', 'num2', 'd', 'ts DESC', 'b', 'u', 't', 't DESC', 'tc', 'vc', 'ch', 'm', 't COLLATE "C"']) o(c0),
+SELECT * FROM both_differ(ARRAY(SELECT 'SELECT array_agg(ROW(v, id)::text) FROM (SELECT ' || c || ' AS v, id FROM {t} ORDER BY ' || c || ', id, i4'
+    || l || ') x'
+    FROM unnest(ARRAY['i2', 'i4 DESC', 'f8', 'f4 DESC NULLS LAST', 'num2', 'd', 'ts DESC', 'b', 'u', 't', 't DESC', 'tc', 'vc', 'ch', 'm',
+    't COLLATE "C"']) o(c0),
          LATERAL (SELECT split_part(c0, ' ', 1) AS c, substr(c0, length(split_part(c0, ' ', 1)) + 1) AS how) s,
          unnest(ARRAY['', ' LIMIT 10', ' LIMIT 7 OFFSET 100', ' OFFSET 5990']) l
     WHERE how = ''));

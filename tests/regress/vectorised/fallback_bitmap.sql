@@ -1,4 +1,5 @@
--- A vectorised plan that gives up after it has started: bitmap scans in the server's plan, which starts late, do not prefetch.
+-- A vectorised plan that gives up after it has started: bitmap scans in the server's plan, which starts late,
+-- do not prefetch.
 \set VERBOSITY terse
 SET colonnade.stripe_threshold_rows = 0; SET colonnade.vectorised_min_rows = 0;
 CREATE TABLE many (k int, v int) USING colcompress;
@@ -22,7 +23,8 @@ BEGIN
 END $$;
 SELECT ran('SELECT sum(many.v * 1e37) FROM few JOIN many ON many.k = few.k');
 SELECT sum(many.v * 1e37) FROM few JOIN many ON many.k = few.k;
--- an ERROR is the server's: the vectorised node gives up at the row that divides by zero, and the server comes to it
+-- an ERROR is the server's: the vectorised node gives up at the row that divides by zero, and the server
+-- comes to it
 EXPLAIN (COSTS OFF) SELECT few.k, many.v, 1 / (many.v - 2701) AS inverse FROM few JOIN many ON many.k = few.k ORDER BY inverse, many.v LIMIT 3;
 SELECT few.k, many.v, 1 / (many.v - 2701) AS inverse FROM few JOIN many ON many.k = few.k ORDER BY inverse, many.v LIMIT 3;
 EXPLAIN (COSTS OFF) SELECT sum(1 / (many.v - 2701)) FROM few JOIN many ON many.k = few.k;

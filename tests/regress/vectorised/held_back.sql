@@ -1,5 +1,6 @@
--- ERRORs that the vectorised node holds back until it knows that the query meets them: nothing of what the function held stays behind, no function of a user's is among them, and
--- rights are those of who began the query. Each query stops before the row that fails.
+-- ERRORs that the vectorised node holds back until it knows that the query meets them: nothing of what the
+-- function held stays behind, no function of a user's is among them, and rights are those of who began the
+-- query. Each query stops before the row that fails.
 SET max_parallel_workers_per_gather = 0;
 SET colonnade.vectorised_min_rows = 1;
 CREATE TABLE few (id int);
@@ -18,12 +19,14 @@ BEGIN
   RETURN CASE WHEN plan LIKE '%Colonnade Query%' OR plan LIKE '%Vectorised%' THEN '' ELSE 'not vectorised: ' END || ids::text;
 EXCEPTION WHEN OTHERS THEN RETURN SQLSTATE || ' ' || SQLERRM;
 END $$;
-EXPLAIN (COSTS OFF) SELECT x.id FROM c x JOIN (SELECT id FROM few WHERE id < 10000) y USING (id) WHERE COALESCE(to_regtype(x.t)::oid::int8, 0) IS NOT NULL LIMIT 3;
+EXPLAIN (COSTS OFF) SELECT x.id FROM c x JOIN (SELECT id FROM few WHERE id < 10000) y USING (id)
+    WHERE COALESCE(to_regtype(x.t)::oid::int8, 0) IS NOT NULL LIMIT 3;
 
 -- What a failed function held: entries of caches. A WARNING of the server's would tell.
 SELECT first_rows('COALESCE(to_regtype({t})::oid::int8, 0) IS NOT NULL', 'int4(5)');
 SELECT first_rows('pg_get_functiondef(CASE x.id WHEN 500 THEN 2108 ELSE 1299 END) IS NOT NULL');
-SELECT x.id FROM c x JOIN (SELECT id FROM few WHERE id < 10000) y USING (id) WHERE COALESCE(to_regtype(CASE x.id WHEN 500 THEN 'int4(5)' ELSE x.t END)::oid::int8, 0) IS NOT NULL LIMIT 3;
+SELECT x.id FROM c x JOIN (SELECT id FROM few WHERE id < 10000) y USING (id)
+    WHERE COALESCE(to_regtype(CASE x.id WHEN 500 THEN 'int4(5)' ELSE x.t END)::oid::int8, 0) IS NOT NULL LIMIT 3;
 
 -- Enums, whose functions are built in; names of schemas and databases.
 CREATE TYPE letter AS ENUM ('a', 'b');
@@ -38,7 +41,8 @@ PREPARE lettered(text) AS SELECT count(*) FROM c WHERE id < 0 AND t = $1::letter
 EXECUTE lettered('zzz');
 RESET plan_cache_mode;
 
--- An order of a user's: what built-in functions of arrays, ranges and rows call runs queries. Such parts are the server's executor's, which stops before the row that fails.
+-- An order of a user's: what built-in functions of arrays, ranges and rows call runs queries. Such parts are
+-- the server's executor's, which stops before the row that fails.
 CREATE TYPE number;
 CREATE FUNCTION number_in(cstring) RETURNS number AS 'int4in' LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE;
 CREATE FUNCTION number_out(number) RETURNS cstring AS 'int4out' LANGUAGE internal IMMUTABLE STRICT PARALLEL SAFE;
@@ -68,24 +72,29 @@ CREATE OPERATOR CLASS number_order DEFAULT FOR TYPE number USING btree AS
   OPERATOR 1 <, OPERATOR 2 <=, OPERATOR 3 =, OPERATOR 4 >=, OPERATOR 5 >, FUNCTION 1 compared(number, number);
 CREATE TYPE number_range AS RANGE (SUBTYPE = number);
 CREATE TABLE numbers (id int, n number, a number[], r number_range) USING colcompress;
-INSERT INTO numbers SELECT g, n::number, ARRAY[n::number], '[1,400]' FROM (SELECT g, CASE g WHEN 500 THEN 500 ELSE 1 END AS n FROM generate_series(1, 20000) g) s;
+INSERT INTO numbers SELECT g, n::number, ARRAY[n::number], '[1,400]' FROM (SELECT g, CASE g WHEN 500 THEN 500 ELSE 1 END AS n
+    FROM generate_series(1, 20000) g) s;
 ANALYZE numbers (id);
 CREATE FUNCTION first_numbers(condition text) RETURNS text LANGUAGE plpgsql AS $$
 DECLARE found text;
 BEGIN
-  EXECUTE format('SELECT string_agg(q.id::text, '','') FROM (SELECT x.id FROM numbers x JOIN (SELECT id FROM few WHERE id < 10000) y USING (id) WHERE %s LIMIT 3) q', condition) INTO found;
+  EXECUTE
+      format('SELECT string_agg(q.id::text, '','') FROM (SELECT x.id FROM numbers x JOIN (SELECT id FROM few WHERE id < 10000) y USING (id) '
+      'WHERE %s LIMIT 3) q', condition) INTO found;
   RETURN found;
 EXCEPTION WHEN division_by_zero THEN RETURN SQLSTATE || ' ' || SQLERRM;
 END $$;
 CREATE TABLE conditions (condition text);
-INSERT INTO conditions VALUES ('array_position(a, n) IS NOT NULL'), ('(r @> n) IS NOT NULL'), ('(ROW(a, 1) <= ROW(a, 2)) IS NOT NULL'), ('GREATEST(n, 1::number) IS NOT NULL'),
+INSERT INTO conditions VALUES ('array_position(a, n) IS NOT NULL'), ('(r @> n) IS NOT NULL'), ('(ROW(a, 1) <= ROW(a, 2)) IS NOT NULL'),
+    ('GREATEST(n, 1::number) IS NOT NULL'),
   ('array_remove(a, n) IS NOT NULL'), ('(a && ARRAY[n]) IS NOT NULL'), ('(x.* IS NOT DISTINCT FROM x.*) IS NOT NULL'), ('(x.* < x.*) IS NOT NULL');
 SELECT condition, first_numbers(condition), current_setting('work_mem') FROM conditions;
 SET colonnade.enable_vectorised = off;
 SELECT condition, first_numbers(condition) FROM conditions;
 RESET colonnade.enable_vectorised;
 
--- Other ways to a user's functions: a type as a value, an operator class that an operator does not show, the order of a range, the key of partitions.
+-- Other ways to a user's functions: a type as a value, an operator class that an operator does not show, the
+-- order of a range, the key of partitions.
 CREATE FUNCTION fails_at_500(i int) RETURNS int LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE AS $$
 DECLARE r text;
 BEGIN
@@ -96,32 +105,41 @@ BEGIN
   RETURN i;
 END $$;
 CREATE DOMAIN checked AS int CHECK (fails_at_500(VALUE) = VALUE);
-CREATE FUNCTION hash_vector(v tsvector) RETURNS int LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE AS $$ BEGIN RETURN fails_at_500(substr(v::text, 3, length(v::text) - 3)::int); END $$;
+CREATE FUNCTION hash_vector(v tsvector) RETURNS int LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE AS $$ BEGIN RETURN fails_at_500(substr(v::text, 3,
+    length(v::text) - 3)::int); END $$;
 CREATE OPERATOR CLASS vector_hash FOR TYPE tsvector USING hash AS OPERATOR 1 =, FUNCTION 1 hash_vector(tsvector);
-CREATE FUNCTION compare_boxes(a box, b box) RETURNS int LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE AS $$ BEGIN RETURN fails_at_500(area(a)::int) - area(b)::int; END $$;
-CREATE OPERATOR CLASS box_order FOR TYPE box USING btree AS OPERATOR 1 <, OPERATOR 2 <=, OPERATOR 3 =, OPERATOR 4 >=, OPERATOR 5 >, FUNCTION 1 compare_boxes(box, box);
-CREATE FUNCTION compare_ints(a int, b int) RETURNS int LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE AS $$ BEGIN RETURN btint4cmp(fails_at_500(a), fails_at_500(b)); END $$;
-CREATE OPERATOR CLASS int_order FOR TYPE int4 USING btree AS OPERATOR 1 <, OPERATOR 2 <=, OPERATOR 3 =, OPERATOR 4 >=, OPERATOR 5 >, FUNCTION 1 compare_ints(int4, int4);
+CREATE FUNCTION compare_boxes(a box, b box) RETURNS int LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE AS $$ BEGIN RETURN fails_at_500(area(a)::int)
+    - area(b)::int; END $$;
+CREATE OPERATOR CLASS box_order FOR TYPE box USING btree AS OPERATOR 1 <, OPERATOR 2 <=, OPERATOR 3 =, OPERATOR 4 >=, OPERATOR 5 >,
+    FUNCTION 1 compare_boxes(box, box);
+CREATE FUNCTION compare_ints(a int, b int) RETURNS int LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE AS $$ BEGIN RETURN btint4cmp(fails_at_500(a),
+    fails_at_500(b)); END $$;
+CREATE OPERATOR CLASS int_order FOR TYPE int4 USING btree AS OPERATOR 1 <, OPERATOR 2 <=, OPERATOR 3 =, OPERATOR 4 >=, OPERATOR 5 >,
+    FUNCTION 1 compare_ints(int4, int4);
 CREATE TYPE ordered_range AS RANGE (SUBTYPE = int4, SUBTYPE_OPCLASS = int_order);
 CREATE TABLE ranges (id int, r ordered_range) USING colcompress;
 INSERT INTO ranges SELECT g, '[1,400]' FROM generate_series(1, 20000) g;
 ANALYZE ranges (id);
-CREATE FUNCTION hash_int(i int4, seed int8) RETURNS int8 LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE AS $$ BEGIN RETURN hashint4extended(fails_at_500(i), seed); END $$;
+CREATE FUNCTION hash_int(i int4, seed int8) RETURNS int8 LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE AS $$ BEGIN RETURN
+    hashint4extended(fails_at_500(i), seed); END $$;
 CREATE OPERATOR CLASS int_hash FOR TYPE int4 USING hash AS OPERATOR 1 =, FUNCTION 2 hash_int(int4, int8);
 CREATE TABLE by_own_hash (k int) PARTITION BY HASH (k int_hash);
 CREATE FUNCTION first_three(relation text, condition text) RETURNS text LANGUAGE plpgsql AS $$
 DECLARE k refcursor; r int; ids text;
 BEGIN
-  OPEN k FOR EXECUTE format('SELECT x.id FROM %I x JOIN (SELECT id FROM few WHERE id < 10000) y USING (id) WHERE (%s) IS NOT NULL LIMIT 3', relation, condition);
+  OPEN k FOR EXECUTE format('SELECT x.id FROM %I x JOIN (SELECT id FROM few WHERE id < 10000) y USING (id) WHERE (%s) IS NOT NULL LIMIT 3', relation,
+      condition);
   LOOP FETCH k INTO r; EXIT WHEN NOT FOUND; ids := concat_ws(',', ids, r); END LOOP;
   RETURN ids;
 EXCEPTION WHEN division_by_zero THEN RETURN SQLSTATE || ' ' || SQLERRM;
 END $$;
 TRUNCATE conditions;
 ALTER TABLE conditions ADD relation text;
-INSERT INTO conditions VALUES ('domain_in(textout(x.id::text), ''checked''::regtype, -1)', 'c'), ('array_in(textout(concat(''{'', x.id, ''}'')), ''checked''::regtype, -1)', 'c'),
+INSERT INTO conditions VALUES ('domain_in(textout(x.id::text), ''checked''::regtype, -1)', 'c'),
+    ('array_in(textout(concat(''{'', x.id, ''}'')), ''checked''::regtype, -1)', 'c'),
   ('array_to_tsvector(ARRAY[''x'' || x.id]) = ANY (ARRAY[''x1'',''x2'',''x3'',''x4'',''x5'',''x6'',''x7'',''x8'',''x9'',''x10'']::tsvector[])', 'c'),
-  ('ROW(box(point(0, 0), point(1, x.id)), 1) < ROW(box(point(0, 0), point(1, 1)), 2)', 'c'), ('x.r @> x.id', 'ranges'), ('satisfies_hash_partition(''by_own_hash''::regclass, 2, 0, x.id)', 'c');
+  ('ROW(box(point(0, 0), point(1, x.id)), 1) < ROW(box(point(0, 0), point(1, 1)), 2)', 'c'), ('x.r @> x.id', 'ranges'),
+      ('satisfies_hash_partition(''by_own_hash''::regclass, 2, 0, x.id)', 'c');
 -- The last one is built in, and not known to call the key's: the query ends.
 SELECT relation, condition, first_three(relation, condition), current_setting('work_mem') FROM conditions;
 SET colonnade.enable_vectorised = off;
@@ -172,16 +190,19 @@ SELECT current_user, current_setting('role');
 RESET ROLE;
 DROP ROLE held_back_other;
 
--- A built-in function finds a function of a user's by a type: an ERROR before it begins hands over, and nothing of it stays behind (a setting, a connection to SPI).
+-- A built-in function finds a function of a user's by a type: an ERROR before it begins hands over, and
+-- nothing of it stays behind (a setting, a connection to SPI).
 CREATE TEXT SEARCH CONFIGURATION gone_later (COPY = simple);
-CREATE FUNCTION with_settings(l letter) RETURNS json LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE SET work_mem = '123MB' SET default_text_search_config = 'public.gone_later' AS $$ SELECT to_json('x'::text) $$;
+CREATE FUNCTION with_settings(l letter) RETURNS json LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE SET work_mem = '123MB'
+    SET default_text_search_config = 'public.gone_later' AS $$ SELECT to_json('x'::text) $$;
 CREATE CAST (letter AS json) WITH FUNCTION with_settings(letter);
 DROP TEXT SEARCH CONFIGURATION gone_later;
 CREATE TYPE other_letter AS ENUM ('a', 'b');
 CREATE FUNCTION polymorphic(l anyenum) RETURNS json LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE AS $$ BEGIN RETURN to_json(l::text); END $$;
 CREATE CAST (other_letter AS json) WITH FUNCTION polymorphic(anyenum);
 CREATE TABLE documents (k int, t text, e letter, o other_letter) USING colcompress;
-INSERT INTO documents SELECT g / 20, g::text, CASE WHEN g > 1000 THEN 'b' END::letter, CASE WHEN g > 1000 THEN 'b' END::other_letter FROM generate_series(1, 20000) g;
+INSERT INTO documents SELECT g / 20, g::text, CASE WHEN g > 1000 THEN 'b' END::letter, CASE WHEN g > 1000 THEN 'b' END::other_letter
+    FROM generate_series(1, 20000) g;
 ANALYZE documents;
 CREATE FUNCTION first_document(expression text) RETURNS text LANGUAGE plpgsql SET enable_hashagg = off AS $$
 DECLARE found text;
@@ -189,9 +210,11 @@ BEGIN
   EXECUTE format('SELECT max(j) FROM (SELECT left(%s::text, 20) AS j FROM documents GROUP BY k ORDER BY k LIMIT 1) z', expression) INTO found;
   RETURN found;
 END $$;
-SELECT expression, first_document(expression), current_setting('work_mem') FROM unnest(ARRAY['jsonb_object_agg(t, e)', 'jsonb_object_agg(t, o)', 'json_object_agg(t, o)', 'jsonb_agg(o)']) expression;
+SELECT expression, first_document(expression), current_setting('work_mem')
+    FROM unnest(ARRAY['jsonb_object_agg(t, e)', 'jsonb_object_agg(t, o)', 'json_object_agg(t, o)', 'jsonb_agg(o)']) expression;
 SET colonnade.enable_vectorised = off;
-SELECT expression, first_document(expression) FROM unnest(ARRAY['jsonb_object_agg(t, e)', 'jsonb_object_agg(t, o)', 'json_object_agg(t, o)', 'jsonb_agg(o)']) expression;
+SELECT expression, first_document(expression) FROM unnest(ARRAY['jsonb_object_agg(t, e)', 'jsonb_object_agg(t, o)', 'json_object_agg(t, o)',
+    'jsonb_agg(o)']) expression;
 RESET colonnade.enable_vectorised;
 -- Where the query meets it, the ERROR is that of the function.
 SELECT count(j) FROM (SELECT jsonb_object_agg(t, o) AS j FROM documents GROUP BY k) z;
@@ -210,7 +233,8 @@ ROLLBACK;
 EXPLAIN (COSTS OFF) SELECT k, max(concat('a', t, 'b')), max(format('%s-%s', t, 'x')) FROM documents GROUP BY k;
 SELECT first_rows('XMLPARSE(DOCUMENT CASE x.id WHEN 500 THEN ''<a'' ELSE ''<a/>'' END) IS NOT NULL');
 
--- Handing over starts from the beginning: LIMIT and TABLESAMPLE of what changes with each call are not part of it.
+-- Handing over starts from the beginning: LIMIT and TABLESAMPLE of what changes with each call are not part
+-- of it.
 CREATE SEQUENCE calls;
 CREATE TABLE nines (id int, n numeric) USING colcompress;
 INSERT INTO nines SELECT g, CASE g WHEN 1 THEN repeat('9', 61)::numeric ELSE 1 END FROM generate_series(1, 5000) g;
@@ -220,7 +244,8 @@ SELECT sum(x.n), count(*) FROM nines x JOIN (SELECT id FROM few LIMIT nextval('c
 SELECT sum(x.n) > 1, count(*) > 0 FROM nines x JOIN (SELECT id FROM few TABLESAMPLE SYSTEM (nextval('calls') * 9) REPEATABLE (1)) y USING (id);
 SELECT currval('calls');
 
--- A heap table's rows are read ahead of the reader: where one of them may raise an ERROR and the reader may stop before it, the server reads them.
+-- A heap table's rows are read ahead of the reader: where one of them may raise an ERROR and the reader may
+-- stop before it, the server reads them.
 CREATE TABLE ahead (id int, t text) USING heap;
 INSERT INTO ahead SELECT g, 'a' || g FROM generate_series(1, 30000) g;
 ANALYZE ahead;
@@ -237,7 +262,8 @@ EXPLAIN (COSTS OFF) SELECT a.id FROM ahead a JOIN c USING (id) WHERE a.id > 7 LI
 EXPLAIN (COSTS OFF) SELECT a.id FROM ahead a JOIN c USING (id) WHERE 10 / (a.id - 50000) < 100 ORDER BY a.id LIMIT 3;
 -- CTEs that read the one before twice are looked through once.
 SET statement_timeout = '20s';
-SELECT 'WITH c0 AS MATERIALIZED (SELECT id FROM ahead WHERE id < 5), ' || string_agg(format('c%s AS MATERIALIZED (SELECT a.id FROM c%s a JOIN c%s b USING (id))', g, g - 1, g - 1), ', ' ORDER BY g)
+SELECT 'WITH c0 AS MATERIALIZED (SELECT id FROM ahead WHERE id < 5), '
+    || string_agg(format('c%s AS MATERIALIZED (SELECT a.id FROM c%s a JOIN c%s b USING (id))', g, g - 1, g - 1), ', ' ORDER BY g)
     || ' SELECT count(*) FROM (SELECT c30.id FROM c30 JOIN c USING (id) LIMIT 3) x' AS chain FROM generate_series(1, 30) g \gset
 :chain;
 RESET statement_timeout;

@@ -1,4 +1,5 @@
--- An inner join keeps the outer side where it takes far less memory than the inner one, which the server keeps because its keys are unique.
+-- An inner join keeps the outer side where it takes far less memory than the inner one, which the server
+-- keeps because its keys are unique.
 SET max_parallel_workers_per_gather = 0;
 SET colonnade.stripe_threshold_rows = 0;
 \set plan_lines 'Hash Cond'

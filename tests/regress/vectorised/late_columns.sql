@@ -1,4 +1,5 @@
--- Columns that a condition or the first key of a top-N sort does not read are decoded for the rows that pass only.
+-- Columns that a condition or the first key of a top-N sort does not read are decoded for the rows that pass
+-- only.
 SET max_parallel_workers_per_gather = 0;
 CREATE TABLE late (id int, word text, place int, wide text) USING colcompress WITH (orderby = 'id', chunk_group_row_limit = 1000);
 INSERT INTO late SELECT n, 'word ' || n % 1000, n * 7919 % 30011, repeat(md5(n::text), 4) FROM generate_series(1, 6000) n;
@@ -30,7 +31,8 @@ SELECT id, word, place, later FROM late ORDER BY place LIMIT 3;
 SELECT id, word, place, later FROM late WHERE word LIKE 'word 7%' AND later <> 3 ORDER BY place DESC NULLS LAST, id LIMIT 4;
 SELECT id, word, place, later FROM twin WHERE word LIKE 'word 7%' AND later <> 3 ORDER BY place DESC NULLS LAST, id LIMIT 4;
 
--- Every order of every first key, with and without NULLs, texts and a limit that rows have to be thinned out for, gives heap's rows.
+-- Every order of every first key, with and without NULLs, texts and a limit that rows have to be thinned out
+-- for, gives heap's rows.
 CREATE FUNCTION differs(query text) RETURNS text LANGUAGE plpgsql AS $$
 DECLARE ours text[]; heaps text[];
 BEGIN
@@ -53,18 +55,22 @@ SELECT 100 / (id - 11999) FROM late WHERE word LIKE 'word%' ORDER BY place LIMIT
 -- Conditions keep their order: the second would fail for rows that the first leaves out.
 SELECT count(wide) FROM late WHERE word LIKE 'word 1%' AND CASE WHEN word LIKE 'word 1%' THEN true ELSE 1 / (id - id) = 1 END;
 
--- Where keys follow each other one by one, the rows that a join wants are computed: bytes decoded are those of rows that have a partner.
+-- Where keys follow each other one by one, the rows that a join wants are computed: bytes decoded are those
+-- of rows that have a partner.
 CREATE TABLE stored (id bigint, v int) USING colcompress WITH (chunk_group_row_limit = 10000);
 INSERT INTO stored SELECT n, n % 100 FROM generate_series(-60000, 60000) n;
 CREATE TABLE stored_twin AS SELECT * FROM stored;
-CREATE TABLE wanted AS SELECT (n * 1237 % 150000 - 75000)::bigint k FROM generate_series(1, 300) n UNION ALL VALUES (NULL), (-60000), (60000), (60001), (9999), (10000);
+CREATE TABLE wanted AS SELECT (n * 1237 % 150000 - 75000)::bigint k FROM generate_series(1, 300) n UNION ALL VALUES (NULL), (-60000), (60000),
+    (60001), (9999), (10000);
 ANALYZE stored, stored_twin, wanted;
 SET enable_nestloop = off;
 SELECT * FROM scanned($$ SELECT count(*), sum(v) FROM stored JOIN wanted ON id = k $$);
 CREATE FUNCTION joins() RETURNS TABLE (rows text, found text) LANGUAGE sql AS $$
-    SELECT 'stored', (SELECT count(*) || ' ' || sum(id * v) || ' ' || sum(k) FROM stored JOIN wanted ON id = k) || ' ' || (SELECT count(*) FROM stored s WHERE id IN (SELECT k FROM wanted) AND v < 50) || ' ' || (SELECT count(*) FROM wanted LEFT JOIN stored ON id = k)
+    SELECT 'stored', (SELECT count(*) || ' ' || sum(id * v) || ' ' || sum(k) FROM stored JOIN wanted ON id = k) || ' ' || (SELECT count(*)
+        FROM stored s WHERE id IN (SELECT k FROM wanted) AND v < 50) || ' ' || (SELECT count(*) FROM wanted LEFT JOIN stored ON id = k)
     UNION ALL
-    SELECT 'twin', (SELECT count(*) || ' ' || sum(id * v) || ' ' || sum(k) FROM stored_twin JOIN wanted ON id = k) || ' ' || (SELECT count(*) FROM stored_twin s WHERE id IN (SELECT k FROM wanted) AND v < 50) || ' ' || (SELECT count(*) FROM wanted LEFT JOIN stored_twin ON id = k)
+    SELECT 'twin', (SELECT count(*) || ' ' || sum(id * v) || ' ' || sum(k) FROM stored_twin JOIN wanted ON id = k) || ' ' || (SELECT count(*)
+        FROM stored_twin s WHERE id IN (SELECT k FROM wanted) AND v < 50) || ' ' || (SELECT count(*) FROM wanted LEFT JOIN stored_twin ON id = k)
 $$;
 SELECT * FROM joins();
 DELETE FROM stored WHERE v = 17 OR id BETWEEN 5000 AND 6000;

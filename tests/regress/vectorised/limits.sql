@@ -1,5 +1,6 @@
--- What a vectorised query may take: temp_file_limit ends it as it ends heap's, temporary files are counted and gone afterwards.
--- Six chunks: of up to three threads one sees a second chunk, whose groups find its memory full.
+-- What a vectorised query may take: temp_file_limit ends it as it ends heap's, temporary files are counted
+-- and gone afterwards. Six chunks: of up to three threads one sees a second chunk, whose groups find its
+-- memory full.
 CREATE TABLE t (id int, k int, s text) USING colcompress;
 SET colonnade.stripe_threshold_rows = 0;
 INSERT INTO t SELECT g, (g::bigint * 7919) % 30011, md5(g::text) FROM generate_series(1, 60000) g;
@@ -30,7 +31,8 @@ RESET temp_file_limit;
 SELECT count(*) AS files_left FROM pg_ls_tmpdir() WHERE name LIKE 'pgsql_tmp' || pg_backend_pid() || '.%';
 EXPLAIN (COSTS OFF) SELECT max(c) FROM (SELECT s, count(*) AS c FROM t GROUP BY s) x;
 
--- Long values that an expression makes are not all there at a time, in a session that has done nothing else: heap's takes 3 MB.
+-- Long values that an expression makes are not all there at a time, in a session that has done nothing else:
+-- heap's takes 3 MB.
 CREATE TABLE short (k int, v int) USING colcompress;
 INSERT INTO short SELECT g % 100, g FROM generate_series(1, 30000) g;
 \c -

@@ -1,4 +1,5 @@
--- The vectorised node as the executor sees it: falling back, errors, rescans, cursors, prepared statements, own rows, hot and cold rows, cancelling.
+-- The vectorised node as the executor sees it: falling back, errors, rescans, cursors, prepared statements,
+-- own rows, hot and cold rows, cancelling.
 \i include/node.sql
 \set ECHO none
 SET max_parallel_workers_per_gather = 0;
@@ -16,7 +17,8 @@ ANALYZE heap_t, column_t;
 CREATE FUNCTION outcome(query text, t text) RETURNS text LANGUAGE plpgsql AS $$
 DECLARE result text;
 BEGIN
-    EXECUTE format('SELECT count(*) || '' rows '' || coalesce(string_agg(r::text, '' '' ORDER BY r::text), '''') FROM (%s) r', replace(query, '{t}', t)) INTO result;
+    EXECUTE format('SELECT count(*) || '' rows '' || coalesce(string_agg(r::text, '' '' ORDER BY r::text), '''') FROM (%s) r',
+        replace(query, '{t}', t)) INTO result;
     RETURN CASE WHEN length(result) > 200 THEN left(result, 40) || '... ' || md5(result) ELSE result END;
 EXCEPTION WHEN OTHERS THEN
     RETURN 'ERROR ' || SQLSTATE || ' ' || SQLERRM;
@@ -117,10 +119,12 @@ SELECT count(*) FROM column_t WHERE g >= 100;
 -- columns that came later or changed their type
 ALTER TABLE heap_t ADD COLUMN late int DEFAULT 7, ADD COLUMN empty text;
 ALTER TABLE column_t ADD COLUMN late int DEFAULT 7, ADD COLUMN empty text;
-SELECT twin('SELECT late, empty, count(*), sum(late) FROM {t} GROUP BY late, empty'), twin('SELECT sum(late), count(empty) FROM {t} WHERE late = 7 AND id > 10');
+SELECT twin('SELECT late, empty, count(*), sum(late) FROM {t} GROUP BY late, empty'),
+    twin('SELECT sum(late), count(empty) FROM {t} WHERE late = 7 AND id > 10');
 INSERT INTO heap_t SELECT i, 1, 1, 1, 1, 'x', NULL, NULL, i % 3, 'e' FROM generate_series(50001, 65000) i;
 INSERT INTO column_t SELECT * FROM heap_t WHERE id > 50000;
-SELECT twin('SELECT late, empty, count(*), sum(late) FROM {t} GROUP BY late, empty'), twin('SELECT sum(late), count(empty), min(empty) FROM {t} WHERE late <> 7 OR id < 10');
+SELECT twin('SELECT late, empty, count(*), sum(late) FROM {t} GROUP BY late, empty'),
+    twin('SELECT sum(late), count(empty), min(empty) FROM {t} WHERE late <> 7 OR id < 10');
 ALTER TABLE heap_t ALTER COLUMN g TYPE oid USING g::oid;
 ALTER TABLE column_t ALTER COLUMN g TYPE oid USING g::oid;
 SELECT twin('SELECT g, count(*) FROM {t} GROUP BY g'), twin('SELECT count(*), sum(id) FROM {t} WHERE g = 4');
@@ -138,9 +142,12 @@ SELECT clock_timestamp() - :'before'::timestamptz < interval '400 ms' AS soon;
 SELECT twin('SELECT count(*) FROM {t}');
 -- the same with threads: chunks are filtered and decoded by workers, errors and cancelling end them
 SET max_parallel_workers_per_gather = 3;
-SELECT twin('SELECT g, count(*), sum(v), avg(n), min(t), max(f) FROM {t} GROUP BY g'), twin('SELECT count(*), sum(id) FROM {t} WHERE t LIKE ''text 1%'' AND v > 300');
-SELECT twin('SELECT * FROM {t} ORDER BY v DESC NULLS LAST, id LIMIT 7'), twin('SELECT a.g, count(*), sum(b.v) FROM {t} a JOIN {t} b USING (id) WHERE b.late = 7 GROUP BY a.g');
-SELECT twin('SELECT sum(v / (id - 777)) FROM {t}'), twin('SELECT late, empty, count(*), sum(late) FROM {t} GROUP BY late, empty'), twin('SELECT g, min(id) FROM {t} WHERE id > 10 GROUP BY g');
+SELECT twin('SELECT g, count(*), sum(v), avg(n), min(t), max(f) FROM {t} GROUP BY g'),
+    twin('SELECT count(*), sum(id) FROM {t} WHERE t LIKE ''text 1%'' AND v > 300');
+SELECT twin('SELECT * FROM {t} ORDER BY v DESC NULLS LAST, id LIMIT 7'),
+    twin('SELECT a.g, count(*), sum(b.v) FROM {t} a JOIN {t} b USING (id) WHERE b.late = 7 GROUP BY a.g');
+SELECT twin('SELECT sum(v / (id - 777)) FROM {t}'), twin('SELECT late, empty, count(*), sum(late) FROM {t} GROUP BY late, empty'),
+    twin('SELECT g, min(id) FROM {t} WHERE id > 10 GROUP BY g');
 SELECT twin('SELECT x, (SELECT sum(v) FROM {t} WHERE id < x * 100 AND late <> x) FROM generate_series(1, 12) x');
 BEGIN;
 DECLARE c CURSOR FOR SELECT id, t FROM column_t ORDER BY id;
@@ -151,5 +158,6 @@ SELECT count(*), sum(a.v + b.v) FROM column_t a JOIN column_t b ON a.g = b.g AND
 RESET statement_timeout;
 SELECT twin('SELECT count(*), sum(v) FROM {t}');
 -- every format of EXPLAIN
-SELECT plan -> 0 -> 'Plan' ->> 'Custom Plan Provider' AS node, jsonb_path_query_array(plan, 'strict $[0].Plan.Operators.**.Operator') AS operators, jsonb_path_query_array(plan, 'strict $[0].Plan.Operators.**.Rows') AS rows
+SELECT plan -> 0 -> 'Plan' ->> 'Custom Plan Provider' AS node, jsonb_path_query_array(plan, 'strict $[0].Plan.Operators.**.Operator') AS operators,
+    jsonb_path_query_array(plan, 'strict $[0].Plan.Operators.**.Rows') AS rows
     FROM (SELECT explained('SELECT g, count(*) FROM column_t WHERE v > 0 GROUP BY g ORDER BY 2 LIMIT 3') AS plan) p;

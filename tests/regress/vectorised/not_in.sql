@@ -1,7 +1,9 @@
--- NOT IN over columns that may be NULL: a null-aware anti join in place of the server's hashed sub-plan, with its rules for NULLs.
+-- NOT IN over columns that may be NULL: a null-aware anti join in place of the server's hashed sub-plan, with
+-- its rules for NULLs.
 SET max_parallel_workers_per_gather = 0; SET colonnade.vectorised_min_rows = 0;
 CREATE TABLE heap_outer (id int, k int, t text, vc varchar(10), n numeric) USING heap;
-INSERT INTO heap_outer SELECT g, CASE WHEN g % 13 = 0 THEN NULL ELSE g % 500 END, nullif('t' || g % 40, 't7'), left('v' || g % 30, 10), g % 25 / 2.0 FROM generate_series(1, 5000) g;
+INSERT INTO heap_outer SELECT g, CASE WHEN g % 13 = 0 THEN NULL ELSE g % 500 END, nullif('t' || g % 40, 't7'), left('v' || g % 30, 10), g % 25 / 2.0
+    FROM generate_series(1, 5000) g;
 CREATE TABLE heap_inner (id int, k bigint, t text, vc varchar(20), n numeric) USING heap;
 INSERT INTO heap_inner SELECT g, g * 3, 't' || g * 3, 'v' || g * 2, g / 2.00 FROM generate_series(1, 100) g;
 INSERT INTO heap_inner VALUES (-1, NULL, NULL, NULL, NULL);
@@ -24,7 +26,8 @@ INSERT INTO asked (query) VALUES
     ('SELECT count(*), sum(id) FROM {t}_outer WHERE t NOT IN (SELECT t FROM {t}_inner WHERE id > 0)'),
     ('SELECT vc, count(*) FROM {t}_outer WHERE vc NOT IN (SELECT vc FROM {t}_inner WHERE id > 0) GROUP BY vc'),
     ('SELECT n, count(*) FROM {t}_outer WHERE n NOT IN (SELECT n FROM {t}_inner WHERE id > 0) GROUP BY n'),
-    -- of an expression (which the server computes where it may raise an error), beside other conditions, two of them, above a join, from a grouped subquery, in a subquery itself
+    -- of an expression (which the server computes where it may raise an error), beside other conditions, two
+    -- of them, above a join, from a grouped subquery, in a subquery itself
     ('SELECT id FROM {t}_outer WHERE k + 1 NOT IN (SELECT k FROM {t}_inner WHERE id > 0) AND id % 2 = 0'),
     ('SELECT id FROM {t}_outer WHERE abs(k) NOT IN (SELECT k FROM {t}_inner WHERE id > 50)'),
     ('SELECT id FROM {t}_outer WHERE k NOT IN (SELECT k FROM {t}_inner WHERE id > 0) AND t NOT IN (SELECT t FROM {t}_inner WHERE id BETWEEN 0 AND 5)'),
@@ -37,7 +40,8 @@ INSERT INTO asked (query) VALUES
     ('SELECT id FROM {t}_outer WHERE (k, t) NOT IN (SELECT k, t FROM {t}_inner)'),
     ('SELECT id FROM {t}_outer WHERE (k, t) NOT IN (SELECT nullif(k, 30), nullif(t, ''t9'') FROM {t}_inner WHERE id > 0)'),
     ('SELECT id FROM {t}_outer WHERE (t, k) NOT IN (SELECT t, CASE WHEN id % 3 = 0 THEN k END FROM {t}_inner WHERE id > 20)'),
-    ('SELECT id FROM {t}_outer WHERE (k, t, n) NOT IN (SELECT CASE WHEN id % 2 = 0 THEN k END, CASE WHEN id % 3 = 0 THEN t END, CASE WHEN id % 5 = 0 THEN n END FROM {t}_inner WHERE id BETWEEN 1 AND 25)'),
+    ('SELECT id FROM {t}_outer WHERE (k, t, n) NOT IN (SELECT CASE WHEN id % 2 = 0 THEN k END, CASE WHEN id % 3 = 0 THEN t END, CASE '
+        'WHEN id % 5 = 0 THEN n END FROM {t}_inner WHERE id BETWEEN 1 AND 25)'),
     ('SELECT id FROM {t}_outer WHERE (k, t) NOT IN (SELECT k, t FROM {t}_inner WHERE id > 1000)'),
     ('SELECT id FROM {t}_outer WHERE (k, vc) NOT IN (SELECT NULL::int, vc FROM {t}_inner WHERE id BETWEEN 1 AND 9)'),
     ('SELECT id FROM {t}_outer WHERE NOT (n, k) IN (SELECT n, k FROM {t}_inner WHERE id > 0) AND id % 3 = 0');
@@ -50,7 +54,8 @@ SELECT answer('SELECT id FROM {t}_outer WHERE id NOT IN (SELECT k * 5 FROM {t}_o
        answer('SELECT id FROM {t}_outer WHERE id NOT IN (SELECT k * 5 FROM {t}_outer WHERE k IS NOT NULL)', 'heap') AS same;
 SELECT joins('SELECT id FROM {t}_outer WHERE id NOT IN (SELECT k * 5 FROM {t}_outer WHERE k IS NOT NULL)');
 RESET work_mem; RESET hash_mem_multiplier;
--- left to the server: values that depend on the row, and what may raise an error where there is nothing to compare with
+-- left to the server: values that depend on the row, and what may raise an error where there is nothing to
+-- compare with
 SELECT joins('SELECT id FROM {t}_outer o WHERE k NOT IN (SELECT k FROM {t}_inner i WHERE i.id > o.id)');
 SELECT joins('SELECT id FROM {t}_outer WHERE 100 / k NOT IN (SELECT k FROM {t}_inner)');
 -- the same plan again and again
@@ -58,7 +63,8 @@ PREPARE without (int) AS SELECT count(*) FROM column_outer WHERE k NOT IN (SELEC
 SET plan_cache_mode = force_generic_plan;
 EXECUTE without (0); EXECUTE without (-2); EXECUTE without (99); EXECUTE without (1000);
 SELECT joins('EXECUTE without (0)');
--- where nothing can be NULL it is an anti join, unless a child of a table may have what its parent does not; a CTE in the subquery stays the outer query's
+-- where nothing can be NULL it is an anti join, unless a child of a table may have what its parent does not;
+-- a CTE in the subquery stays the outer query's
 CREATE TABLE sure (y int NOT NULL, z int NOT NULL) USING colcompress;
 CREATE TABLE unsure () INHERITS (sure) USING colcompress;
 ALTER TABLE unsure ALTER y DROP NOT NULL;

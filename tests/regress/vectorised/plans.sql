@@ -1,4 +1,5 @@
--- What becomes of plans that are vectorised: cached, copied, scrolled, restarted, explained, secured; and what is left alone.
+-- What becomes of plans that are vectorised: cached, copied, scrolled, restarted, explained, secured; and
+-- what is left alone.
 SET max_parallel_workers_per_gather = 0;
 -- The nodes of a plan, what they give and what they keep, without what a vectorised node tells about itself.
 CREATE FUNCTION shape(query text, options text DEFAULT 'COSTS OFF') RETURNS SETOF text LANGUAGE plpgsql AS $$
@@ -25,9 +26,13 @@ INSERT INTO parts SELECT g, g % 100 FROM generate_series(0, 19999) g;
 ANALYZE sales, shops, small, parts;
 -- EXPLAIN names what stands above and inside
 SELECT shape('SELECT shop, count(*), sum(amount) * 2 FROM sales WHERE qty > 10 AND amount * 2 > 5 GROUP BY shop HAVING count(*) > 5', 'COSTS OFF, VERBOSE');
-SELECT shape('SELECT * FROM (SELECT s.town, max(amount) AS most FROM sales JOIN shops s ON shop = name GROUP BY s.town) x, generate_series(1, 2) g WHERE most > g', 'COSTS OFF, VERBOSE');
-CREATE FUNCTION as_json(query text) RETURNS json LANGUAGE plpgsql AS $$ DECLARE plan json; BEGIN EXECUTE 'EXPLAIN (COSTS OFF, FORMAT JSON) ' || query INTO plan; RETURN plan; END $$;
-SELECT plan->'Node Type' AS node, plan->'Plans'->0->'Relation Name' AS below FROM (SELECT as_json('SELECT kind, avg(amount) FROM sales GROUP BY kind ORDER BY kind DESC LIMIT 2')->0->'Plan' AS plan) p;
+SELECT
+    shape('SELECT * FROM (SELECT s.town, max(amount) AS most FROM sales JOIN shops s ON shop = name GROUP BY s.town) x, generate_series(1, 2) g '
+    'WHERE most > g', 'COSTS OFF, VERBOSE');
+CREATE FUNCTION as_json(query text) RETURNS json LANGUAGE plpgsql AS $$ DECLARE plan json;
+BEGIN EXECUTE 'EXPLAIN (COSTS OFF, FORMAT JSON) ' || query INTO plan; RETURN plan; END $$;
+SELECT plan->'Node Type' AS node, plan->'Plans'->0->'Relation Name' AS below
+    FROM (SELECT as_json('SELECT kind, avg(amount) FROM sales GROUP BY kind ORDER BY kind DESC LIMIT 2')->0->'Plan' AS plan) p;
 -- left alone: small tables, plans that only pass rows on, rows that are locked or changed
 SELECT shape('SELECT count(*) FROM small');
 SELECT shape('SELECT id FROM sales WHERE qty = 3');
@@ -128,7 +133,8 @@ SELECT count(*) FROM lots l WHERE amount > (SELECT 0.5 * avg(x.amount) FROM lots
 SELECT count(*) FROM lots l WHERE id NOT IN (SELECT x.id FROM lots x WHERE x.amount > 40);
 SELECT count(*) FROM lots l WHERE id NOT IN (SELECT s.qty FROM sales s WHERE s.id < 5);
 SELECT count(*) FROM lots l WHERE id NOT IN (SELECT s.qty FROM sales s);
--- how many different keys a function gives the server guesses: 200, or as many as there are where that is less; where it may be five times as many a join is the safer choice
+-- how many different keys a function gives the server guesses: 200, or as many as there are where that is
+-- less; where it may be five times as many a join is the safer choice
 CREATE TABLE keyed (id int NOT NULL, v int) USING colcompress WITH (index_scan = on);
 INSERT INTO keyed SELECT g, g % 50 FROM generate_series(1, 150000) g;
 CREATE INDEX ON keyed (id);

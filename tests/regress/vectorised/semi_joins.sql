@@ -1,4 +1,5 @@
--- Semi and anti joins keep the side that is expected to be smaller, with residual conditions, NULLs and spilled sides; answers are heap's.
+-- Semi and anti joins keep the side that is expected to be smaller, with residual conditions, NULLs and
+-- spilled sides; answers are heap's.
 SET max_parallel_workers_per_gather = 0; SET enable_mergejoin = off; SET enable_nestloop = off; SET colonnade.vectorised_min_rows = 0;
 CREATE TABLE heap_few (id int, k int, s int, t text, n numeric) USING heap;
 INSERT INTO heap_few SELECT g, nullif(g * 7 % 900, 0), g % 5, 'name ' || g % 50, g % 40 / 2.0 FROM generate_series(1, 600) g;
@@ -22,7 +23,8 @@ INSERT INTO asked (query) VALUES
     ('SELECT m.* FROM {t}_many m WHERE NOT EXISTS (SELECT FROM {t}_few f WHERE m.k = f.k AND m.s <> f.s)'),
     ('SELECT f.t, f.n FROM {t}_few f WHERE EXISTS (SELECT FROM {t}_many m WHERE m.t = f.t AND m.n = f.n)'),
     ('SELECT f.t, f.n FROM {t}_few f WHERE NOT EXISTS (SELECT FROM {t}_many m WHERE m.t = f.t AND m.n = f.n AND m.id > 1000)'),
-    ('SELECT f.id FROM {t}_few f WHERE f.k IN (SELECT m.k FROM {t}_many m WHERE m.s > 2) AND NOT EXISTS (SELECT FROM {t}_many o WHERE o.k = f.k AND o.s = f.s)'),
+    ('SELECT f.id FROM {t}_few f WHERE f.k IN (SELECT m.k FROM {t}_many m WHERE m.s > 2) AND NOT EXISTS (SELECT FROM {t}_many o WHERE o.k = f.k '
+        'AND o.s = f.s)'),
     ('SELECT f.id FROM {t}_few f WHERE EXISTS (SELECT FROM {t}_many m WHERE m.n = f.n) AND f.id % 2 = 0'),
     -- in a join: made distinct first by the server's plan, or not
     ('SELECT f.s, count(*) FROM {t}_few f JOIN {t}_few g ON f.k = g.k WHERE EXISTS (SELECT FROM {t}_many m WHERE m.k = f.k) GROUP BY f.s'),
@@ -54,7 +56,8 @@ SELECT joins(query) FROM asked;
 SELECT number FROM asked WHERE answer(query, 'column') <> answer(query, 'heap');
 -- a condition that may end the query: the server stops at the first match, so it is left alone
 SELECT joins('SELECT count(*) FROM {t}_few f WHERE EXISTS (SELECT FROM {t}_many m WHERE m.k = f.k AND 100 / (m.s + f.s) > 1)');
--- IN over an expression: the server's plan makes its values distinct and computes them once more in the join, out of columns that are not grouped by
+-- IN over an expression: the server's plan makes its values distinct and computes them once more in the join,
+-- out of columns that are not grouped by
 RESET enable_hashjoin; RESET enable_nestloop; RESET enable_mergejoin; RESET work_mem; RESET hash_mem_multiplier;
 TRUNCATE asked RESTART IDENTITY;
 INSERT INTO asked (query) VALUES

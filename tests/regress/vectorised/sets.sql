@@ -8,7 +8,8 @@ INSERT INTO heap_t SELECT g, CASE WHEN g % 11 = 0 THEN NULL ELSE g % 7 END, CASE
 CREATE TABLE column_t (LIKE heap_t) USING colcompress;
 INSERT INTO column_t SELECT * FROM heap_t;
 ANALYZE heap_t, column_t;
--- each is one vectorised node and answers as heap does; an answer whose order is asked for is compared in order
+-- each is one vectorised node and answers as heap does; an answer whose order is asked for is compared in
+-- order
 CREATE TABLE asked (q text);
 INSERT INTO asked VALUES
     ('SELECT a, b, count(*), sum(n), grouping(a, b), grouping(b) FROM {t} GROUP BY ROLLUP (a, b)'),

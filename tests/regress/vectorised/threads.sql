@@ -1,4 +1,5 @@
--- A small query stays on one thread, as starting another takes longer than it has to do; a large one gets as many as it may have.
+-- A small query stays on one thread, as starting another takes longer than it has to do; a large one gets as
+-- many as it may have.
 SET colonnade.stripe_threshold_rows = 0;
 CREATE TABLE small (id int, k int) USING colcompress;
 INSERT INTO small SELECT g, g % 100 FROM generate_series(1, 20000) g;
