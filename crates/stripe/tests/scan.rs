@@ -1,5 +1,5 @@
-//! The scan beside a plain look at every row: random stripes, predicates and rows that are out, read in each way
-//! that a host may, from a store in memory.
+//! The scan beside a plain look at every row: random stripes, predicates and rows that are out, read in each
+//! way that a host may, from a store in memory.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::cast_possible_truncation)]
 
 mod support;
@@ -343,7 +343,8 @@ fn a_summary_stands_for_rows_only_where_all_pass_and_none_is_out() {
         }
         (rows, looked_at, sum, counters.rows_known)
     };
-    // All rows pass: two stripes whole, three chunks of the third; the chunk with the row that is out is read.
+    // All rows pass: two stripes whole, three chunks of the third; the chunk with the row that is out is
+    // read.
     let all: i64 = (0..200).map(|i| i * 2).sum();
     assert_eq!(known(compare(CompareOp::GreaterOrEqual, 0, 0)), (536, 63, all * 3 - 140, 536));
     // Only some rows of the first chunk of each stripe pass.
@@ -370,7 +371,23 @@ fn only_the_number_of_rows_is_asked_without_a_read() {
     assert_eq!(scan.store().reads.get(), 0);
 }
 
-/// Wants the `count` greatest values that it was told of.
+#[test]
+fn nothing_is_read_of_a_chunk_whose_rows_are_all_out() {
+    let mut table = Table::of(vec![vec![ints(0..200)]]);
+    let first = table.first_rows[0];
+    table.out.push(first..first + u64::from(CHUNK_ROWS));
+    let (mut scan, mut counters) = (table.scan(), Counters::default());
+    scan.start(Arc::new(table.plan(Vec::new()))).unwrap();
+    let loaded = scan.next_chunk(false, None, &mut counters).unwrap().unwrap();
+    assert_eq!(loaded.base, first + u64::from(CHUNK_ROWS));
+    let (mut whole, mut read) = (table.scan(), Counters::default());
+    whole.start(Arc::new(table.plan(Vec::new()))).unwrap();
+    whole.next_chunk(false, None, &mut read).unwrap();
+    assert_eq!(counters.bytes_read, read.bytes_read);
+    assert!(counters.bytes_read > 0);
+}
+
+/// Wants the greatest values, down to a bound.
 struct Greatest(std::sync::Mutex<Option<i64>>);
 
 impl Ranking for Greatest {

@@ -95,8 +95,8 @@ impl Place<'_> {
     }
 }
 
-/// Asks a chunk's statistics. None when no row can pass. `out` gives the positions of rows that are out, and
-/// is asked only where some row can pass.
+/// Asks a chunk's statistics. None when no row can pass, or all are out. `out` gives the positions of rows
+/// that are out, and is asked only where some row can pass.
 pub(super) fn prune(
     place: &Place<'_>,
     out: impl FnOnce() -> Vec<u32>,
@@ -126,5 +126,7 @@ pub(super) fn prune(
     }
     let rows = place.rows();
     counters.rows_read += rows.end - rows.start;
-    Ok(Some(PrunedChunk::new(plan, reader, rows, out(), to_filter, side)))
+    let out = out();
+    let live = rows.end - rows.start > out.len() as u64;
+    Ok(live.then(|| PrunedChunk::new(plan, reader, rows, out, to_filter, side)))
 }
