@@ -6,12 +6,13 @@
 //!
 //! - `table`: what both have, read off the plan; `clauses`: its conditions, as predicates that are known now
 //! - `store`: the table's own stripes as the engine's scan sees them; `hot`: rows in heap pages
-//! - `datums`: vectors of a chunk as Datums
+//! - `datums`, `fill_batch`: vectors of a chunk as Datums
 //! - `explain`: what EXPLAIN says of either
 
 mod clauses;
 mod datums;
 mod explain;
+mod fill_batch;
 mod hot;
 mod rows;
 mod store;

@@ -9,7 +9,8 @@ use stripe::scan::LoadedChunk;
 
 use super::parallel::Shared;
 use super::scroll::{self, Scroll};
-use crate::scan::datums::{Residual, Step, Use};
+use crate::scan::datums::{Residual, Step};
+use crate::scan::fill_batch::Use;
 use crate::scan::table::{Column, SHIFT, TableScan};
 
 /// Where the scan stands.

@@ -10,7 +10,8 @@ use stripe::scan::{ColumnOrigin, LoadedChunk};
 use super::read::VectorScan;
 use crate::convert::ColumnWriter;
 use crate::host::slots;
-use crate::scan::datums::{self, Use};
+use crate::scan::datums;
+use crate::scan::fill_batch::Use;
 use crate::scan::table::Column;
 
 impl VectorScan {
