@@ -3,10 +3,19 @@
 //! **How to add an encoding.** Give it a folder (or file) of its own and an [`EncodingId`]. On the writing
 //! side implement [`Encoding`] (`estimate` on a sample, then `begin` over the whole column of the stripe) and
 //! [`ColumnEncoder`] (`chunk` for each chunk, `shared` at the end for what all chunks use), and name it in
-//! the list of candidates of its physical type (`integers::CANDIDATES`, `strings::candidates`, ...). On the
+//! the list of candidates of its physical type (`chooser::candidates`, `strings::candidates`). On the
 //! reading side implement [`Node`] (`decode`, `take`, `single` where one value is had without a vector, and
 //! `test` where a predicate can be answered without decoding) and name its `open` function in `open_values`
-//! of `registry.rs` or, for byte strings, in `strings::open`. Parts that are themselves integers (codes,
+//! of `registry.rs` or, for byte strings, in `strings::open`.
+//!
+//! **An encoding of integers** is different, because parts of other encodings are integers, too. Add a
+//! variant to `Kind` and a branch to `open_tagged` in `integers/node.rs`, and a branch to `write_node` in
+//! `integers/mod.rs`.
+//!
+//! **Tests** of an encoding: `tests/conformance.rs` (integers: `INTEGER_ENCODINGS`) and a golden file
+//! (`tests/golden.rs`). `tests/random.rs` takes each [`EncodingId`] by itself. FORMAT.md describes the bytes.
+//!
+//! Parts that are themselves integers (codes,
 //! lengths, positions) go through [`crate::integers`], byte strings that a block codec may shrink through
 //! [`crate::codec`].
 //!

@@ -18,6 +18,7 @@ pub mod cursor;
 mod dictionary;
 mod encoding;
 mod filter;
+mod filter_cache;
 mod floats;
 mod integers;
 mod kernels;
@@ -28,7 +29,7 @@ mod registry;
 mod runs;
 mod shared;
 mod strings;
-mod tested;
+
 mod validity;
 
 pub use chunk::Chunk;

@@ -1,9 +1,9 @@
 //! What a predicate means for values: exact evaluation on vectors, and tests translated into integer domains.
 
+mod int_condition;
 mod int_set;
-mod int_test;
 mod vector_filter;
 
-pub(crate) use int_test::{IntTest, int_test, numeric_test};
+pub(crate) use int_condition::{IntCondition, int_condition, numeric_condition};
 pub use vector_filter::filter_vector;
 pub(crate) use vector_filter::test_values;

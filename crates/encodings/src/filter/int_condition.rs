@@ -10,7 +10,7 @@ use crate::encoding::Leaf;
 
 /// Which integers pass.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum IntTest {
+pub enum IntCondition {
     /// None.
     Never,
     /// Those in `low..=high`, or, when `outside`, the others.
@@ -26,7 +26,7 @@ pub enum IntTest {
     Set(IntSet),
 }
 
-impl IntTest {
+impl IntCondition {
     /// Everything passes.
     pub const ALWAYS: Self = Self::Range { low: i128::MIN, high: i128::MAX, outside: false };
 
@@ -74,29 +74,29 @@ impl IntTest {
 }
 
 /// The test that a leaf means for an integer column.
-pub fn int_test(leaf: &Leaf<'_>) -> Result<IntTest> {
+pub fn int_condition(leaf: &Leaf<'_>) -> Result<IntCondition> {
     let int = |scalar: &Scalar| match scalar {
         Scalar::Int(value) => Ok(i128::from(*value)),
         other => Err(mismatch("integer", other)),
     };
     match leaf {
-        Leaf::Compare(op, value) => Ok(IntTest::compare(*op, int(value)?, true)),
-        Leaf::In(values) => Ok(IntTest::set(values.iter().map(int).collect::<Result<_>>()?)),
+        Leaf::Compare(op, value) => Ok(IntCondition::compare(*op, int(value)?, true)),
+        Leaf::In(values) => Ok(IntCondition::set(values.iter().map(int).collect::<Result<_>>()?)),
         Leaf::StartsWith(_) => Err(Error::InvalidInput("prefix of an integer".into())),
     }
 }
 
 /// The test that a leaf means for unscaled decimals of this scale. Decimals compare with integers too.
-pub fn numeric_test(leaf: &Leaf<'_>, scale: u16) -> Result<IntTest> {
+pub fn numeric_condition(leaf: &Leaf<'_>, scale: u16) -> Result<IntCondition> {
     match leaf {
         Leaf::Compare(op, value) => {
             let (unscaled, own) = decimal(value)?;
             Ok(match rescale(unscaled, own, scale) {
-                Some((floor, exact)) => IntTest::compare(*op, floor, exact),
+                Some((floor, exact)) => IntCondition::compare(*op, floor, exact),
                 // Beyond every value a column of 128-bit integers can hold: all values lie on one side.
                 None => match (op, unscaled > 0) {
-                    (CompareOp::Equal, _) => IntTest::Never,
-                    (CompareOp::NotEqual, _) => IntTest::ALWAYS,
+                    (CompareOp::Equal, _) => IntCondition::Never,
+                    (CompareOp::NotEqual, _) => IntCondition::ALWAYS,
                     (CompareOp::Less | CompareOp::LessOrEqual, above) => side(above),
                     (CompareOp::Greater | CompareOp::GreaterOrEqual, above) => side(!above),
                 },
@@ -110,14 +110,14 @@ pub fn numeric_test(leaf: &Leaf<'_>, scale: u16) -> Result<IntTest> {
                     exact.push(floor);
                 }
             }
-            Ok(IntTest::set(exact))
+            Ok(IntCondition::set(exact))
         }
         Leaf::StartsWith(_) => Err(Error::InvalidInput("prefix of a decimal".into())),
     }
 }
 
-const fn side(all: bool) -> IntTest {
-    if all { IntTest::ALWAYS } else { IntTest::Never }
+const fn side(all: bool) -> IntCondition {
+    if all { IntCondition::ALWAYS } else { IntCondition::Never }
 }
 
 fn decimal(scalar: &Scalar) -> Result<(i128, u16)> {

@@ -2,7 +2,7 @@
 
 use vector::{Bitmap, Selection};
 
-use crate::filter::IntTest;
+use crate::filter::IntCondition;
 use crate::kernels::bitpack::BLOCK;
 use crate::kernels::compare;
 
@@ -12,20 +12,20 @@ const MAX_RANGES: usize = 8;
 const BLOCK_WORDS: usize = BLOCK / 64;
 
 /// The test as a few disjoint ranges of 64-bit values; `None` when it has too many.
-pub(super) fn ranges(test: &IntTest) -> Option<Vec<(i128, i128)>> {
+pub(super) fn ranges(test: &IntCondition) -> Option<Vec<(i128, i128)>> {
     match test {
-        IntTest::Never => Some(Vec::new()),
-        IntTest::Range { low, high, outside: false } => Some(vec![(*low, *high)]),
-        IntTest::Range { low, high, outside: true } => {
+        IntCondition::Never => Some(Vec::new()),
+        IntCondition::Range { low, high, outside: false } => Some(vec![(*low, *high)]),
+        IntCondition::Range { low, high, outside: true } => {
             let mut ranges = Vec::with_capacity(2);
             ranges.extend(low.checked_sub(1).map(|below| (i128::MIN, below)));
             ranges.extend(high.checked_add(1).map(|above| (above, i128::MAX)));
             Some(ranges)
         }
-        IntTest::Set(set) if set.values().len() <= MAX_RANGES => {
+        IntCondition::Set(set) if set.values().len() <= MAX_RANGES => {
             Some(set.values().iter().map(|&value| (value, value)).collect())
         }
-        IntTest::Set(_) => None,
+        IntCondition::Set(_) => None,
     }
 }
 
@@ -105,7 +105,7 @@ pub(super) fn mark_wide(values: &[i64], ranges: &[(u64, u64)], words: &mut [u64]
 }
 
 /// Sets the bits of values that pass, one test a value.
-pub(super) fn mark_each(values: &[i64], test: &IntTest, words: &mut [u64]) {
+pub(super) fn mark_each(values: &[i64], test: &IntCondition, words: &mut [u64]) {
     for (word, values) in words.iter_mut().zip(values.chunks(64)) {
         for (bit, &value) in values.iter().enumerate() {
             *word |= u64::from(test.passes(i128::from(value))) << bit;
@@ -114,7 +114,7 @@ pub(super) fn mark_each(values: &[i64], test: &IntTest, words: &mut [u64]) {
 }
 
 /// Sets the bits of decoded values that pass.
-pub(super) fn mark_values(values: &[i64], test: &IntTest, words: &mut [u64]) {
+pub(super) fn mark_values(values: &[i64], test: &IntCondition, words: &mut [u64]) {
     let Some(ranges) = ranges(test) else { return mark_each(values, test, words) };
     // Shifting the domain by 2^63 turns signed order into unsigned order.
     let shift = 1i128 << 63;

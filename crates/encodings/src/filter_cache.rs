@@ -17,7 +17,7 @@ const BYTES: usize = 16 << 10;
 
 /// The conditions, the latest last.
 #[derive(Default)]
-pub struct Tested(Vec<Condition>);
+pub struct FilterCache(Vec<Condition>);
 
 struct Condition {
     predicate: Predicate,
@@ -25,7 +25,7 @@ struct Condition {
     bytes: usize,
 }
 
-impl Tested {
+impl FilterCache {
     /// One bit an entry, if this condition is remembered.
     pub fn find(&self, leaf: Leaf<'_>) -> Option<Arc<Bitmap>> {
         let same = |known: &&Condition| Leaf::of(&known.predicate) == Some(leaf);
@@ -75,7 +75,7 @@ mod tests {
 
     #[test]
     fn remembers_the_latest_conditions() {
-        let mut tested = Tested::default();
+        let mut tested = FilterCache::default();
         let values = list(0, 20);
         for value in &values {
             tested.remember(Leaf::Compare(CompareOp::Equal, value), Arc::new(Bitmap::filled(4, true)));
@@ -88,7 +88,7 @@ mod tests {
 
     #[test]
     fn long_lists_do_not_add_up() {
-        let mut tested = Tested::default();
+        let mut tested = FilterCache::default();
         for first in 0..50 {
             let values = list(first, 100_000);
             tested.remember(Leaf::In(&values), Arc::new(Bitmap::filled(4, true)));
