@@ -6,7 +6,7 @@
 //! and put the length of what was appended (or its end offset) into a little-endian 32-bit word that was
 //! appended earlier. That is all PostgreSQL's jsonb layout needs (`utils/jsonb.h`: containers of JEntry words
 //! followed by the children's bytes), yet nothing here knows jsonb: `shape.rs` writes programs, `matcher.rs`
-//! runs them backwards over values, `kernels/template.rs` runs them forwards.
+//! runs them backwards over values, `fill.rs` runs them forwards.
 //!
 //! Invariant (checked by `Program::check` for every stored program): a word is only touched inside the
 //! literal that directly follows the `Begin` of its container, and every container is begun once, before it

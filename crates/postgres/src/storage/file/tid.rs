@@ -1,7 +1,7 @@
 //! Row identity: hot TIDs are heap's, cold TIDs are made from row numbers.
 //!
 //! A cold row's TID is (2^31 + row / 256, row % 256 + 1). 256 rows a block, because bitmap scans allow at
-//! most 291 offsets a block. Invariant: a heap page is never numbered 2^31 or above (`storage::pages`
+//! most 291 offsets a block. Invariant: a heap page is never numbered 2^31 or above (`file::pages`
 //! refuses).
 
 use pgrx::pg_sys::{BlockIdData, ItemPointerData};
@@ -24,7 +24,7 @@ pub fn tid(block: u32, offset: u16) -> ItemPointerData {
     }
 }
 
-/// The TID of a cold row. `row` is below the limit that `storage::metapage` enforces.
+/// The TID of a cold row. `row` is below the limit that `file::metapage` enforces.
 pub fn cold_tid(row: u64) -> ItemPointerData {
     let block = COLD_BASE + (row / ROWS_PER_BLOCK) as u32;
     tid(block, (row % ROWS_PER_BLOCK) as u16 + 1)

@@ -1,7 +1,7 @@
 //! Finished columns into the table: as a stripe, or row by row into the heap.
 //!
 //! Called by `set` when a stripe is full or a command over, and by the rewriting commands for the stripes
-//! they make. A stripe is encoded by crate `stripe` and put on pages by `storage::pages`; its directory row
+//! they make. A stripe is encoded by crate `stripe` and put on pages by `file::pages`; its directory row
 //! comes last and carries the command id of the rows. Invariant: nothing refers to pages that are not all
 //! written.
 

@@ -1,6 +1,6 @@
 //! Column chunks for point look-ups, kept per backend.
 //!
-//! Called by `table_am/cold_fetch` for rows fetched by number. A chunk stays in memory as it is stored,
+//! Called by `table_am/read/cold_fetch` for rows fetched by number. A chunk stays in memory as it is stored,
 //! opened, and single values are taken out of it; once that was done so often that decoding the whole chunk
 //! would have cost about as much, it is decoded and further values are read off. Chunks hang on their opened
 //! stripe, whose bytes never change, so that nothing has to be invalidated. All together are bounded in

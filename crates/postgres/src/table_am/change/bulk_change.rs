@@ -1,10 +1,10 @@
 //! DELETE and UPDATE of many rows of a stripe.
 //!
 //! Called by `cold_change`, which changes the first rows of a stripe one by one and counts them here; once
-//! there were enough, the stripe is claimed and the rest are bits (`storage::delete_bitmap`, protocol point
-//! 3). Also what a writer of a single row has to know of bulk changes by others: `settle` waits for them and
-//! fails as heap does. Invariant: a statement claims stripes only where nothing that it does between two
-//! rows, of whichever of its tables, can wait for another transaction without coming by here first: what
+//! there were enough, the stripe is claimed and the rest are bits (`storage::change::delete_bitmap`, protocol
+//! point 3). Also what a writer of a single row has to know of bulk changes by others: `settle` waits for
+//! them and fails as heap does. Invariant: a statement claims stripes only where nothing that it does between
+//! two rows, of whichever of its tables, can wait for another transaction without coming by here first: what
 //! inserts other keys may wait for a duplicate's inserter, what changes or locks rows of other access
 //! methods' tables for their writers, a BEFORE trigger for anything, and COPY for who reads what it sends, so
 //! such statements go row by row. A row that moves to another partition gives the stripes back before it is

@@ -1,11 +1,11 @@
 //! VACUUM.
 //!
 //! Heap's own vacuum does the hot rows, with truncation always off: whatever the caller or a reloption says,
-//! trailing stripe pages look empty to it and would be cut off (`storage::truncate` knows better, and comes
-//! last). Then come index entries of row numbers that are dead to everybody, though the rows may still be in
-//! their stripes, proxies that nobody needs, stripe pages that lost their visibility bits, the ones that
-//! belong to nobody, and the row counts in `pg_class` and the server's statistics, of which heap knows only a
-//! part (`vacuum_counts`).
+//! trailing stripe pages look empty to it and would be cut off (`storage::space::truncate` knows better, and
+//! comes last). Then come index entries of row numbers that are dead to everybody, though the rows may still
+//! be in their stripes, proxies that nobody needs, stripe pages that lost their visibility bits, the ones
+//! that belong to nobody, and the row counts in `pg_class` and the server's statistics, of which heap knows
+//! only a part (`vacuum_counts`).
 //! Invariant: an entry goes only if no version of any directory row has its number, or its row is dead to
 //! every snapshot here, and, once a conflict horizon is logged, to those of standbys (protocol point 8).
 

@@ -1,13 +1,13 @@
 //! Rows that have been moved, as those see them who come by their old TIDs (protocol point 4).
 //!
 //! A mover deletes a hot tuple, or takes a stripe out of the directory, and commits a stripe that has the
-//! same rows; `storage::row_move` says where. Two things follow for transactions whose snapshot does not see
-//! the mover. Who changes or locks a row by its old TID does so at its new place (`modify` asks [`place`]):
-//! the row is the same, so that is no conflict at any isolation level. And who reads it by its old TID, as
-//! the snapshot says, must be told what has become of it since (`is_there`, asked for every hot row,
-//! `is_cold_there` and `dead_elsewhere` for rows of stripes): that this transaction itself has changed it,
-//! or, at SERIALIZABLE, that another one has. A row may have been moved on from its new place. Only rows that
-//! every snapshot saw are moved, so their inserters are of no interest, and no chain of versions that
+//! same rows; `storage::change::row_move` says where. Two things follow for transactions whose snapshot does
+//! not see the mover. Who changes or locks a row by its old TID does so at its new place (`modify` asks
+//! [`place`]): the row is the same, so that is no conflict at any isolation level. And who reads it by its
+//! old TID, as the snapshot says, must be told what has become of it since (`is_there`, asked for every hot
+//! row, `is_cold_there` and `dead_elsewhere` for rows of stripes): that this transaction itself has changed
+//! it, or, at SERIALIZABLE, that another one has. A row may have been moved on from its new place. Only rows
+//! that every snapshot saw are moved, so their inserters are of no interest, and no chain of versions that
 //! somebody follows ends in a moved row, but for those that begin with it. Invariant: the answers for rows
 //! that nobody has moved are heap's.
 
