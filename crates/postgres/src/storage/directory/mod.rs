@@ -6,7 +6,7 @@
 //! - `places`: where the row of a stripe was found last
 //! - `outline`: what planning needs, kept from one statement to the next
 //! - `age`: which snapshots see an entry, kept when a table is rewritten
-//! - `horizon`: which transactions every snapshot sees
+//! - `rewrite_horizon`: which transactions every snapshot sees
 //! - `row_numbers`: which row numbers are in no version of the directory
 //! - `old_versions`: versions that still hold pages, and having them pruned
 //! - `sort_marks`: in which order the rows of a stripe are known to be
@@ -23,10 +23,10 @@
 pub mod age;
 pub mod cursor;
 pub mod entries;
-pub mod horizon;
 pub mod old_versions;
 pub mod outline;
 pub mod places;
+pub mod rewrite_horizon;
 pub mod row_numbers;
 pub mod sort_marks;
 
@@ -199,8 +199,8 @@ pub(super) unsafe fn bytea(bytes: &[u8]) -> *mut std::ffi::c_void {
     }
 }
 
-/// A reservation (or a part of it) gets its bytes: `entry` describes a stripe whose numbers lie inside a
-/// range reserved by this transaction.
+/// Makes a written stripe visible. Its numbers come from a reservation of this transaction, or straight from
+/// the counter where its rows have had no TIDs yet.
 pub unsafe fn complete(entry: &StripeEntry, cid: CommandId, age: Age) {
     debug_assert!(!entry.reserved_only);
     // SAFETY: as `insert`.

@@ -3,24 +3,24 @@
 //!
 //! A *mover* is an ordinary transaction that holds ShareUpdateExclusiveLock on the table, so there is one at
 //! a time and none beside VACUUM or DDL. It works in batches of up to one stripe, each a transaction of its
-//! own: `choose` finds rows that every snapshot sees and nobody has locked, `order` sorts them by the table's
-//! option, `relocate` writes them as a stripe, makes index entries (`index_entries`), notes where they went
-//! and deletes the hot tuples as heap does, last and without ever waiting. Where there are no hot rows left
-//! to do so with, `stripes` chooses stripes to join, `unsorted` and `overlapping` those to sort, and `join`
-//! writes them anew, from the same source of rows (`rows`). So a writer that meets a mover waits for the end
-//! of its batch and goes on at the row's new place (`read::moved`), and a mover can be in no deadlock. Index
-//! expressions and comparisons run as the table's owner in a restricted context. `procedure` is what users
-//! call; in the background a `launcher` starts a `worker` for one database after the other (`process`: what
-//! both are made of; `schedule`: when which table is looked at; `round`, `statistics`: what is told of it),
-//! which also sees to the pages that packed rows leave (`tidy`, `compact`). Where nothing else is left to do,
-//! btrees that are half empty are built anew (`rebuild`). VACUUM as a statement has stripes taken out that
-//! have no row left (`dead_stripes`).
+//! own: `choose_hot_rows` finds rows that every snapshot sees and nobody has locked, `order` sorts them by
+//! the table's option, `relocate` writes them as a stripe, makes index entries (`index_entries`), notes where
+//! they went and deletes the hot tuples as heap does, last and without ever waiting. Where there are no hot
+//! rows left to do so with, `stripes` chooses stripes to join, `unsorted` and `overlapping` those to sort,
+//! and `join` writes them anew, from the same source of rows (`rows`). So a writer that meets a mover waits
+//! for the end of its batch and goes on at the row's new place (`read::moved`), and a mover can be in no
+//! deadlock. Index expressions and comparisons run as the table's owner in a restricted context. `procedure`
+//! is what users call; in the background a `launcher` starts a `worker` for one database after the other
+//! (`process`: what both are made of; `schedule`: when which table is looked at; `round`, `statistics`: what
+//! is told of it), which also sees to the pages that packed rows leave (`tidy`, `compact`). Where nothing
+//! else is left to do, btrees that are half empty are built anew (`rebuild_indexes`). VACUUM as a statement
+//! has stripes taken out that have no row left (`dead_stripes`).
 //! Invariant: for every snapshot a row is there once, at its old place or its new one: both change with the
 //! mover's commit.
 
 mod arrival_order;
 mod bounds;
-mod choose;
+pub mod choose_hot_rows;
 mod compact;
 mod dead_stripes;
 mod index_entries;
@@ -31,7 +31,7 @@ mod order;
 mod overlapping;
 mod procedure;
 mod process;
-mod rebuild;
+pub mod rebuild_indexes;
 mod relocate;
 mod round;
 mod rows;
