@@ -1,7 +1,7 @@
 """Checks the rules of ARCHITECTURE.md that no compiler checks. Called by scripts/lint.sh.
 
 - Crates depend on each other only as LAYERS says; nothing below the PostgreSQL host reaches pgrx.
-- Folders of the PostgreSQL host ask only for those below them, as FLOORS says.
+- Folders of the PostgreSQL host and of `query` ask only for those below them, as FLOORS and QUERY_FLOORS say.
 - Version-specific code stays in crates/postgres/src/compat.
 - `unsafe` stays in the folders that UNSAFE_ALLOWED names.
 - Every source file says in a `//!` header what it owns; a file over LONG lines is reported.
@@ -35,6 +35,8 @@ RISING = {
     # Which of the server's main locks guards its shared memory differs by version.
     ("host/shared_memory.rs", "compat"),
 }
+# Folders of crates/query/src from the ground up, likewise. Files beside them are everybody's.
+QUERY_FLOORS = ("kernels", "expression", "plan", "pipeline", "row_container", "operators", "execution")
 PURE = {"vector", "encodings", "stripe", "query", "fuzz_targets"}
 HOST_CRATES = re.compile(r"^(pgrx|pgrx-.*|libsqlite3-sys|rusqlite)$")
 HOST_NAMES = re.compile(r"\b(pgrx|pg_sys)\b")
@@ -100,26 +102,34 @@ def folders_named(code):
             is_first = depth == 1 and token == ","
 
 
-def check_floors():
-    """No folder of the host asks for one above it."""
-    source = ROOT / "crates/postgres/src"
+def reexports(source):
+    """Names that `lib.rs` gives out for all of the crate: the folder that each comes from."""
+    code = "\n".join(code_of(line) for line in (source / "lib.rs").read_text(encoding="utf-8").splitlines())
+    return {name: folder for folder, names in re.findall(r"\buse (?:self::)?(\w+)::([^;]+);", code)
+            for name in re.findall(r"\w+", names)}
+
+
+def check_floors(crate, floors, rising):
+    """No folder of a crate asks for one above it, by its name or by one that `lib.rs` gives out."""
+    source = ROOT / "crates" / crate / "src"
     for folder in sorted(path.name for path in source.iterdir() if path.is_dir()):
-        if folder not in FLOORS:
-            yield f"crates/postgres/src/{folder} has no place in FLOORS of scripts/check_layers.py"
-    rising = set()
+        if folder not in floors:
+            yield f"crates/{crate}/src/{folder} has no place in the floors of scripts/check_layers.py"
+    given_out, seen = reexports(source), set()
     for path in sorted(source.rglob("*.rs")):
         name = path.relative_to(source).as_posix()
         own = name.split("/")[0]
-        if own not in FLOORS:
+        if own not in floors:
             continue
         code = "\n".join(code_of(line) for line in path.read_text(encoding="utf-8").splitlines())
-        for other in sorted(set(folders_named(code)) & set(FLOORS)):
-            if FLOORS.index(other) > FLOORS.index(own):
-                rising.add((name, other))
-                if (name, other) not in RISING:
-                    yield f"crates/postgres/src/{name}: asks for {other}, which is above {own}"
-    for name, other in sorted(RISING - rising):
-        yield f"crates/postgres/src/{name} does not ask for {other}: take it out of RISING"
+        named = {given_out.get(other, other) for other in folders_named(code)}
+        for other in sorted(named & set(floors)):
+            if floors.index(other) > floors.index(own):
+                seen.add((name, other))
+                if (name, other) not in rising:
+                    yield f"crates/{crate}/src/{name}: asks for {other}, which is above {own}"
+    for name, other in sorted(rising - seen):
+        yield f"crates/{crate}/src/{name} does not ask for {other}: it needs no exception"
 
 
 def code_of(line):
@@ -165,7 +175,8 @@ def check_paths():
 
 
 def main():
-    faults = [*check_dependencies(metadata()), *check_floors(), *check_sources(), *check_paths()]
+    floors = [*check_floors("postgres", FLOORS, RISING), *check_floors("query", QUERY_FLOORS, set())]
+    faults = [*check_dependencies(metadata()), *floors, *check_sources(), *check_paths()]
     for fault in faults:
         print(f"error: {fault}", file=sys.stderr)
     print(f"layers: {len(faults)} faults")

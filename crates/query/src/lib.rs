@@ -28,12 +28,12 @@ mod source;
 
 pub use batch::{BATCH_ROWS, Batch};
 pub use error::{Error, Result, SqlError};
-pub use execution::{Execution, Figures, Profile, Runner, Settings};
+pub use execution::{Execution, Figures, Profile};
 pub use expression::{
     CaseRule, Condition, DateField, Evaluator, Expression, Function, HostFunction, is_known_regexp,
 };
 pub use operators::{Bound, Edge, Extent};
-pub use pipeline::{Build, Emit, Pipeline, Sink, SinkLocal, Transform, TransformFactory};
+pub use pipeline::{Build, Emit, Pipeline, Runner, Settings, Sink, SinkLocal, Transform, TransformFactory};
 pub use plan::{
     Aggregate, AggregateFunction, FrameBound, FrameExclusion, FrameOffset, FrameUnits, HostAggregate,
     JoinKind, Plan, Regression, SortKey, TextCompare, TextOrder, WindowCall, WindowFrame, WindowFunction,

@@ -14,7 +14,7 @@ use vector::{
 };
 
 use super::{ValueColumn, flat};
-use crate::execution::count_spilled;
+use crate::pipeline::count_spilled;
 use crate::{Batch, Error, Result, SharedTempFiles, TempFile, interrupt};
 
 /// Bytes gathered before they are written.
