@@ -17,6 +17,7 @@ mod division;
 mod error;
 mod execution;
 pub mod expression;
+mod hash;
 mod interrupt;
 mod kernels;
 pub mod operators;

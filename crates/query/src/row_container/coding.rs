@@ -11,9 +11,8 @@ use std::sync::Arc;
 use vector::{Bitmap, ByteView, LogicalType, NumericInts, Values, Vector};
 
 use super::flat;
-use super::hash;
 use super::row_set::RowSet;
-use crate::Result;
+use crate::{Result, hash};
 
 /// Distinct texts of one column up to which coding them pays.
 const TEXTS: usize = 1 << 14;

@@ -3,9 +3,9 @@
 
 use vector::{Bitmap, Values, Vector};
 
-use super::hash::{hash_int, hash_pair};
 use super::prefetch::{self, prefetch};
 use super::row_set::ABSENT;
+use crate::hash::{hash_int, hash_pair};
 use crate::{Error, Result, interrupt};
 
 /// What slots hold.

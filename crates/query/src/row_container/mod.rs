@@ -1,12 +1,11 @@
-//! Rows that operators keep: hashes of rows, columns of kept values that grow, and batches written to
-//! temporary files.
+//! Rows that operators keep: their numbers by value, columns of kept values that grow, and batches written
+//! to temporary files.
 //!
 //! Shared by aggregation, sorting, joins and windows. Kept values are columns, too: a group's key or a build
 //! row is a position, and its values are found there.
 
 mod batch_queue;
 mod coding;
-pub mod hash;
 mod int_index;
 mod numbering;
 mod pages;

@@ -12,8 +12,8 @@ use std::sync::Arc;
 use vector::{LogicalType, Vector};
 
 use super::int_index::IntIndex;
-use super::{ValueColumn, flat, hash};
-use crate::{BATCH_ROWS, Error, Result, interrupt};
+use super::{ValueColumn, flat};
+use crate::{BATCH_ROWS, Error, Result, hash, interrupt};
 
 /// Number of a row that was not kept because the set is frozen.
 pub const ABSENT: u32 = u32::MAX;

@@ -11,6 +11,7 @@ use vector::{
     Bitmap, ByteViews, FixedBytes, NumericInts, NumericValues, Special, Values, Vector, power_of_ten,
 };
 
+use crate::hash::{each, float_bits, hash_bytes, hash_int, hash_views, hash_wide, word};
 use crate::row_container::{integer_of, is_special};
 use crate::{Error, Result};
 
@@ -183,6 +184,19 @@ impl KeyColumn {
         }
     }
 
+    fn hash<const FIRST: bool>(&self, hashes: &mut [u64]) {
+        match &self.values {
+            KeyValues::Int(values) => each::<FIRST>(hashes, None, values.iter().map(|&v| hash_int(v))),
+            KeyValues::Wide(values) => {
+                each::<FIRST>(hashes, None, values.iter().map(|&v| hash_wide(v.cast_unsigned())));
+            }
+            KeyValues::Bytes(views) => hash_views::<FIRST>(views, hashes, None),
+            KeyValues::Fixed(fixed) => {
+                each::<FIRST>(hashes, None, (0..fixed.len()).map(|row| hash_bytes(fixed.get(row))));
+            }
+        }
+    }
+
     /// Whether two values are equal; neither may be NULL or unfit.
     #[inline]
     pub fn equals(&self, row: usize, other: &Self, other_row: usize) -> bool {
@@ -196,6 +210,19 @@ impl KeyColumn {
     }
 }
 
+/// The hash of each row over all key columns; anything where a key is NULL or unfit.
+pub fn hash_keys(columns: &[KeyColumn], rows: usize, hashes: &mut Vec<u64>) {
+    hashes.clear();
+    hashes.resize(rows, 0);
+    for (at, column) in columns.iter().enumerate() {
+        if at == 0 {
+            column.hash::<true>(hashes);
+        } else {
+            column.hash::<false>(hashes);
+        }
+    }
+}
+
 /// Compares two byte strings, whole views where they are inline.
 #[inline]
 pub fn bytes_equal(a: &ByteViews, row: usize, b: &ByteViews, other: usize) -> bool {
@@ -204,19 +231,6 @@ pub fn bytes_equal(a: &ByteViews, row: usize, b: &ByteViews, other: usize) -> bo
         (Some(x), Some(y)) => x.len() == y.len() && x.prefix() == y.prefix() && a.get(row) == b.get(other),
         _ => false,
     }
-}
-
-/// Bits that are equal for equal floats.
-#[inline]
-fn float_bits(value: f64) -> i64 {
-    let value = if value.is_nan() { f64::NAN } else { value + 0.0 };
-    value.to_bits().cast_signed()
-}
-
-/// At most eight bytes as a number.
-#[inline]
-fn word(bytes: &[u8]) -> u64 {
-    bytes.iter().rev().fold(0, |word, &byte| (word << 8) | u64::from(byte))
 }
 
 /// Decimals at `scale`, and which rows have none there; `narrow` is told of numbers, `special` of what is

@@ -10,8 +10,8 @@
 
 use vector::{Values, Vector};
 
-use super::hash::{hash, mix};
-use super::keys::{Form, KeyColumn, KeyValues, NO_KEY, Packing};
+use super::keys::{Form, KeyColumn, KeyValues, NO_KEY, Packing, hash_keys};
+use crate::hash::hash_int;
 use crate::{Error, Result, interrupt};
 
 /// The array is made when it has at most this many slots for each kept row,
@@ -196,7 +196,7 @@ impl Table {
                 find_packed(slots, keys, scratch, heads);
             }
             Kind::Hashed { slots, columns: kept } => {
-                hash(&columns, rows, &mut scratch.words);
+                hash_keys(&columns, rows, &mut scratch.words);
                 find_hashed(slots, kept, &columns, scratch, heads);
             }
         }
@@ -290,7 +290,9 @@ fn packed(packing: Packing, columns: &[KeyColumn], chain: &mut Chain) -> Result<
         interrupt::check_at(row)?;
         let key = keys.get(row).copied().unwrap_or(NO_KEY);
         if key != NO_KEY {
-            insert(&mut slots, mix(key), head, chain, |other| keys.get(other) == Some(&key));
+            insert(&mut slots, hash_int(key.cast_signed()), head, chain, |other| {
+                keys.get(other) == Some(&key)
+            });
         }
     }
     Ok(Kind::Packed { packing, slots, keys })
@@ -298,7 +300,7 @@ fn packed(packing: Packing, columns: &[KeyColumn], chain: &mut Chain) -> Result<
 
 fn hashed(columns: Vec<KeyColumn>, rows: usize, chain: &mut Chain) -> Result<Kind> {
     let mut hashes = Vec::new();
-    hash(&columns, rows, &mut hashes);
+    hash_keys(&columns, rows, &mut hashes);
     let mut slots: Vec<u64> = zeroed(slot_count(rows))?;
     for (row, head) in heads_reversed(rows) {
         interrupt::check_at(row)?;
@@ -316,13 +318,15 @@ fn find_packed(slots: &[u64], keys: &[u64], scratch: &mut Scratch, heads: &mut V
     let mask = slots.len() - 1;
     // First all slots, then what is in them: the loads of one loop do not wait for each other.
     scratch.slots.clear();
-    scratch.slots.extend(scratch.words.iter().map(|&key| slots.get(mix(key) as usize & mask).unwrap_or(&0)));
+    scratch.slots.extend(
+        scratch.words.iter().map(|&key| slots.get(hash_int(key.cast_signed()) as usize & mask).unwrap_or(&0)),
+    );
     heads.extend(scratch.words.iter().zip(&scratch.slots).map(|(&key, &first)| {
         let mut slot = first;
         if slot == 0 || key == NO_KEY {
             return 0;
         }
-        let hash = mix(key);
+        let hash = hash_int(key.cast_signed());
         let mut at = hash as usize & mask;
         loop {
             let head = slot as u32;
