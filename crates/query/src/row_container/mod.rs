@@ -11,6 +11,7 @@ mod numbering;
 mod pages;
 mod prefetch;
 mod row_set;
+mod tagged_slots;
 mod value_column;
 
 use std::sync::Arc;
@@ -19,6 +20,7 @@ pub use batch_queue::{BatchQueue, Queued};
 pub use numbering::Numbering;
 pub use pages::{BatchFile, Partitions};
 pub use row_set::{ABSENT, RowSet};
+pub use tagged_slots::TaggedSlots;
 pub use value_column::{Integers, ValueColumn, float_order, integer_of, integers_of, is_special};
 use vector::{ByteView, ByteViews, LogicalType, Values, Vector, VectorBuilder};
 

@@ -5,13 +5,14 @@
 //! arrival (`next`). Three kinds: where the keys are integers whose ranges are small enough together, an
 //! array with a head for each possible key (surrogate keys, dates); where they are integers otherwise, open
 //! addressing over packed keys; else open addressing over the hash of all key columns with the columns
-//! compared afterwards. A slot holds 32 bits of hash and the head, so a miss rarely touches a key. Invariant:
-//! a row with a NULL key is in no table.
+//! compared afterwards. Both are `TaggedSlots`, so a miss rarely touches a key. Invariant: a row with a NULL
+//! key is in no table.
 
 use vector::{Values, Vector};
 
 use super::keys::{Form, KeyColumn, KeyValues, NO_KEY, Packing, hash_keys};
 use crate::hash::hash_int;
+use crate::row_container::TaggedSlots;
 use crate::{Error, Result, interrupt};
 
 /// The array is made when it has at most this many slots for each kept row,
@@ -38,11 +39,11 @@ enum Kind {
     },
     Packed {
         packing: Packing,
-        slots: Vec<u64>,
+        slots: TaggedSlots,
         keys: Vec<u64>,
     },
     Hashed {
-        slots: Vec<u64>,
+        slots: TaggedSlots,
         columns: Vec<KeyColumn>,
     },
 }
@@ -253,39 +254,28 @@ fn direct(packing: Packing, columns: &[KeyColumn], chain: &mut Chain) -> Result<
     Ok(Kind::Direct { packing, slots })
 }
 
-fn slot_count(rows: usize) -> usize {
-    (rows + rows / 2).next_power_of_two().max(16)
+/// Slots for so many rows, between a third and two thirds of them used.
+fn slots_for(rows: usize) -> Result<TaggedSlots> {
+    TaggedSlots::new((rows + rows / 2).max(16))
 }
 
+/// Puts a row into the slots; `same` says whether a row with the same tag has the same key.
 #[inline]
-const fn slot_of(hash: u64, head: u32) -> u64 {
-    (hash & 0xffff_ffff_0000_0000) | head as u64
-}
-
-/// Puts a row into open addressing; `same` says whether a head with the same tag has the same key.
-#[inline]
-fn insert(slots: &mut [u64], hash: u64, head: u32, chain: &mut Chain, same: impl Fn(usize) -> bool) {
-    let mask = slots.len() - 1;
-    let mut at = hash as usize & mask;
-    while let Some(slot) = slots.get_mut(at) {
-        if *slot == 0 {
-            *slot = slot_of(hash, head);
-            return;
-        }
-        let other = *slot as u32;
-        if (*slot ^ hash) >> 32 == 0 && same(other as usize - 1) {
-            chain.link(head, other);
-            *slot = slot_of(hash, head);
-            return;
-        }
-        at = (at + 1) & mask;
+fn insert(slots: &mut TaggedSlots, hash: u64, head: u32, chain: &mut Chain, same: impl Fn(usize) -> bool) {
+    let (mut other, mut at) = slots.next(hash, slots.place(hash));
+    while other != 0 && !same(other as usize - 1) {
+        (other, at) = slots.next(hash, slots.after(at));
     }
+    if other != 0 {
+        chain.link(head, other);
+    }
+    slots.set(at, hash, head);
 }
 
 fn packed(packing: Packing, columns: &[KeyColumn], chain: &mut Chain) -> Result<Kind> {
     let mut keys = Vec::new();
     packing.pack(columns, &mut keys);
-    let mut slots: Vec<u64> = zeroed(slot_count(keys.len()))?;
+    let mut slots = slots_for(keys.len())?;
     for (row, head) in heads_reversed(keys.len()) {
         interrupt::check_at(row)?;
         let key = keys.get(row).copied().unwrap_or(NO_KEY);
@@ -301,7 +291,7 @@ fn packed(packing: Packing, columns: &[KeyColumn], chain: &mut Chain) -> Result<
 fn hashed(columns: Vec<KeyColumn>, rows: usize, chain: &mut Chain) -> Result<Kind> {
     let mut hashes = Vec::new();
     hash_keys(&columns, rows, &mut hashes);
-    let mut slots: Vec<u64> = zeroed(slot_count(rows))?;
+    let mut slots = slots_for(rows)?;
     for (row, head) in heads_reversed(rows) {
         interrupt::check_at(row)?;
         if columns.iter().all(|column| column.can_match(row)) {
@@ -314,60 +304,35 @@ fn hashed(columns: Vec<KeyColumn>, rows: usize, chain: &mut Chain) -> Result<Kin
     Ok(Kind::Hashed { slots, columns })
 }
 
-fn find_packed(slots: &[u64], keys: &[u64], scratch: &mut Scratch, heads: &mut Vec<u32>) {
-    let mask = slots.len() - 1;
+fn find_packed(slots: &TaggedSlots, keys: &[u64], scratch: &mut Scratch, heads: &mut Vec<u32>) {
     // First all slots, then what is in them: the loads of one loop do not wait for each other.
     scratch.slots.clear();
-    scratch.slots.extend(
-        scratch.words.iter().map(|&key| slots.get(hash_int(key.cast_signed()) as usize & mask).unwrap_or(&0)),
-    );
+    scratch.slots.extend(scratch.words.iter().map(|&key| slots.first(hash_int(key.cast_signed()))));
     heads.extend(scratch.words.iter().zip(&scratch.slots).map(|(&key, &first)| {
-        let mut slot = first;
-        if slot == 0 || key == NO_KEY {
+        if first == 0 || key == NO_KEY {
             return 0;
         }
         let hash = hash_int(key.cast_signed());
-        let mut at = hash as usize & mask;
-        loop {
-            let head = slot as u32;
-            if (slot ^ hash) >> 32 == 0 && keys.get((head as usize).wrapping_sub(1)) == Some(&key) {
-                return head;
-            }
-            at = (at + 1) & mask;
-            slot = slots.get(at).copied().unwrap_or(0);
-            if slot == 0 {
-                return 0;
-            }
+        let (mut head, mut at) = slots.next_from(hash, slots.place(hash), first);
+        while head != 0 && keys.get(head as usize - 1) != Some(&key) {
+            (head, at) = slots.next(hash, slots.after(at));
         }
+        head
     }));
 }
 
 fn find_hashed(
-    slots: &[u64],
+    slots: &TaggedSlots,
     kept: &[KeyColumn],
     columns: &[KeyColumn],
     scratch: &mut Scratch,
     heads: &mut Vec<u32>,
 ) {
-    let mask = slots.len() - 1;
     scratch.slots.clear();
-    scratch
-        .slots
-        .extend(scratch.words.iter().map(|&hash| slots.get(hash as usize & mask).copied().unwrap_or(0)));
-    // The nearest slot at or after `at` whose tag is the hash's: its head and place.
-    let next_tagged = |hash: u64, mut at: usize, mut slot: u64| loop {
-        if slot == 0 {
-            return (0u32, at);
-        }
-        if (slot ^ hash) >> 32 == 0 {
-            return (slot as u32, at);
-        }
-        at = (at + 1) & mask;
-        slot = slots.get(at).copied().unwrap_or(0);
-    };
+    scratch.slots.extend(scratch.words.iter().map(|&hash| slots.first(hash)));
     let mut places = Vec::with_capacity(scratch.words.len());
     for (&hash, &slot) in scratch.words.iter().zip(&scratch.slots) {
-        let (head, at) = next_tagged(hash, hash as usize & mask, slot);
+        let (head, at) = slots.next_from(hash, slots.place(hash), slot);
         heads.push(head);
         places.push(at);
     }
@@ -395,8 +360,7 @@ fn find_hashed(
         for &row in &pending {
             let row = row as usize;
             let hash = scratch.words.get(row).copied().unwrap_or(0);
-            let at = (places.get(row).copied().unwrap_or(0) + 1) & mask;
-            let (head, at) = next_tagged(hash, at, slots.get(at).copied().unwrap_or(0));
+            let (head, at) = slots.next(hash, slots.after(places.get(row).copied().unwrap_or(0)));
             if let (Some(to), Some(place)) = (heads.get_mut(row), places.get_mut(row)) {
                 (*to, *place) = (head, at);
             }
