@@ -17,6 +17,7 @@ mod value_column;
 use std::sync::Arc;
 
 pub use batch_queue::{BatchQueue, Queued};
+pub use int_index::IntIndex;
 pub use numbering::Numbering;
 pub use pages::{BatchFile, Partitions};
 pub use row_set::{ABSENT, RowSet};

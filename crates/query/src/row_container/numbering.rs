@@ -99,7 +99,7 @@ struct Coded {
 enum Places {
     /// One more than the number; 0 where there is none.
     Array(Vec<u32>),
-    Table(IntIndex),
+    Table(IntIndex<u64>),
 }
 
 impl Numbering {
@@ -291,10 +291,7 @@ impl Coded {
                 }
                 Ok(())
             }
-            Places::Table(table) => {
-                let codes: Vec<i64> = self.codes.iter().map(|&code| code as i64).collect();
-                table.number_values(&codes, frozen, &mut self.rows, numbers, fresh)
-            }
+            Places::Table(table) => table.number_codes(&self.codes, frozen, &mut self.rows, numbers, fresh),
         }
     }
 

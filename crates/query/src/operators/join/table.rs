@@ -11,8 +11,7 @@
 use vector::{Values, Vector};
 
 use super::keys::{Form, KeyColumn, KeyValues, NO_KEY, Packing, hash_keys};
-use crate::hash::hash_int;
-use crate::row_container::TaggedSlots;
+use crate::row_container::{IntIndex, TaggedSlots};
 use crate::{Error, Result, interrupt};
 
 /// The array is made when it has at most this many slots for each kept row,
@@ -39,8 +38,7 @@ enum Kind {
     },
     Packed {
         packing: Packing,
-        slots: TaggedSlots,
-        keys: Vec<u64>,
+        heads: IntIndex<u64>,
     },
     Hashed {
         slots: TaggedSlots,
@@ -192,9 +190,9 @@ impl Table {
                     usize::try_from(key).ok().and_then(|at| slots.get(at)).copied().unwrap_or(0)
                 }));
             }
-            Kind::Packed { packing, slots, keys } => {
+            Kind::Packed { packing, heads: known } => {
                 packing.pack(&columns, &mut scratch.words);
-                find_packed(slots, keys, scratch, heads);
+                known.find(&scratch.words, heads);
             }
             Kind::Hashed { slots, columns: kept } => {
                 hash_keys(&columns, rows, &mut scratch.words);
@@ -275,17 +273,18 @@ fn insert(slots: &mut TaggedSlots, hash: u64, head: u32, chain: &mut Chain, same
 fn packed(packing: Packing, columns: &[KeyColumn], chain: &mut Chain) -> Result<Kind> {
     let mut keys = Vec::new();
     packing.pack(columns, &mut keys);
-    let mut slots = slots_for(keys.len())?;
+    let mut heads = IntIndex::with_room(keys.len())?;
     for (row, head) in heads_reversed(keys.len()) {
         interrupt::check_at(row)?;
         let key = keys.get(row).copied().unwrap_or(NO_KEY);
         if key != NO_KEY {
-            insert(&mut slots, hash_int(key.cast_signed()), head, chain, |other| {
-                keys.get(other) == Some(&key)
-            });
+            let after = heads.replace(key, head);
+            if after != 0 {
+                chain.link(head, after);
+            }
         }
     }
-    Ok(Kind::Packed { packing, slots, keys })
+    Ok(Kind::Packed { packing, heads })
 }
 
 fn hashed(columns: Vec<KeyColumn>, rows: usize, chain: &mut Chain) -> Result<Kind> {
@@ -302,23 +301,6 @@ fn hashed(columns: Vec<KeyColumn>, rows: usize, chain: &mut Chain) -> Result<Kin
         }
     }
     Ok(Kind::Hashed { slots, columns })
-}
-
-fn find_packed(slots: &TaggedSlots, keys: &[u64], scratch: &mut Scratch, heads: &mut Vec<u32>) {
-    // First all slots, then what is in them: the loads of one loop do not wait for each other.
-    scratch.slots.clear();
-    scratch.slots.extend(scratch.words.iter().map(|&key| slots.first(hash_int(key.cast_signed()))));
-    heads.extend(scratch.words.iter().zip(&scratch.slots).map(|(&key, &first)| {
-        if first == 0 || key == NO_KEY {
-            return 0;
-        }
-        let hash = hash_int(key.cast_signed());
-        let (mut head, mut at) = slots.next_from(hash, slots.place(hash), first);
-        while head != 0 && keys.get(head as usize - 1) != Some(&key) {
-            (head, at) = slots.next(hash, slots.after(at));
-        }
-        head
-    }));
 }
 
 fn find_hashed(
