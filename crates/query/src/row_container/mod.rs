@@ -6,6 +6,7 @@
 
 mod batch_queue;
 mod coding;
+mod int_codes;
 mod int_index;
 mod numbering;
 mod pages;
@@ -17,6 +18,7 @@ mod value_column;
 use std::sync::Arc;
 
 pub use batch_queue::{BatchQueue, Queued};
+pub use int_codes::{IntCodes, NO_CODE};
 pub use int_index::IntIndex;
 pub use numbering::Numbering;
 pub use pages::{BatchFile, Partitions};

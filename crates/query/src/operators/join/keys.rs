@@ -12,7 +12,7 @@ use vector::{
 };
 
 use crate::hash::{each, float_bits, hash_bytes, hash_int, hash_views, hash_wide, word};
-use crate::row_container::{integer_of, is_special};
+use crate::row_container::{IntCodes, NO_CODE, integer_of, is_special};
 use crate::{Error, Result};
 
 /// What the values of a key are brought to.
@@ -274,75 +274,48 @@ fn decimals<T: Copy + Default>(
     Ok((values, unfit))
 }
 
-/// Several integer keys as one: mixed radix over the ranges of the kept side's values.
+/// Codes for rows of integer keys: what the kept side's values take, side by side.
 #[derive(Debug)]
-pub struct Packing {
-    parts: Vec<Part>,
-    /// One past the greatest packed value.
-    pub total: u64,
-}
+pub struct Coding(Vec<IntCodes>);
 
-#[derive(Debug)]
-struct Part {
-    min: i64,
-    range: u64,
-    stride: u64,
-}
-
-/// Packed value of a row that equals nothing.
-pub const NO_KEY: u64 = u64::MAX;
-
-impl Packing {
-    /// A packing for these keys; None when they are not integers or their ranges are too wide together.
+impl Coding {
+    /// Codes for these keys; None when they are not integers or take too many bits together.
     pub fn new(columns: &[KeyColumn]) -> Option<Self> {
-        let mut parts = Vec::with_capacity(columns.len());
-        let mut total = 1u64;
-        for column in columns {
-            let KeyValues::Int(values) = &column.values else { return None };
-            let (mut low, mut high) = (i64::MAX, i64::MIN);
-            match &column.valid {
-                None => values.iter().for_each(|&value| (low, high) = (low.min(value), high.max(value))),
-                Some(valid) => valid.ones().filter_map(|row| values.get(row)).for_each(|&value| {
-                    (low, high) = (low.min(value), high.max(value));
-                }),
-            }
-            // No value at all: nothing matches.
-            let range = if low > high { 0 } else { high.abs_diff(low).checked_add(1)? };
-            parts.push(Part { min: low, range, stride: total });
-            total = total.checked_mul(range.max(1))?;
-        }
-        (total < NO_KEY && !parts.is_empty()).then_some(Self { parts, total })
+        let codes = columns.iter().map(|column| match &column.values {
+            KeyValues::Int(values) => IntCodes::of(values, column.valid.as_ref()),
+            _ => None,
+        });
+        let codes = codes.collect::<Option<Vec<_>>>()?;
+        (codes.iter().map(|codes| codes.bits()).sum::<u32>() < u64::BITS).then_some(Self(codes))
     }
 
-    /// Least value of the only key, and how many values there are to its greatest.
-    pub fn single(&self) -> Option<(i64, u64)> {
-        match self.parts.as_slice() {
-            [part] => Some((part.min, part.range)),
+    /// One more than the greatest code that a row may have.
+    pub fn places(&self) -> u64 {
+        let Some((last, others)) = self.0.split_last() else { return 1 };
+        (last.values() + 1) << others.iter().map(|codes| codes.bits()).sum::<u32>()
+    }
+
+    /// The codes of the only key.
+    pub fn single(&self) -> Option<IntCodes> {
+        match self.0.as_slice() {
+            [codes] => Some(*codes),
             _ => None,
         }
     }
 
-    /// The packed keys of each row, `NO_KEY` where there can be no match.
-    pub fn pack(&self, columns: &[KeyColumn], packed: &mut Vec<u64>) {
-        packed.clear();
-        for (at, (part, column)) in self.parts.iter().zip(columns).enumerate() {
-            let KeyValues::Int(values) = &column.values else { continue };
-            let offset = |value: i64| {
-                let offset = value.wrapping_sub(part.min).cast_unsigned();
-                if offset < part.range { offset } else { NO_KEY }
-            };
-            if at == 0 {
-                packed.extend(values.iter().map(|&value| offset(value)));
-            } else {
-                for (sum, &value) in packed.iter_mut().zip(values) {
-                    let offset = offset(value);
-                    let known = *sum != NO_KEY && offset != NO_KEY;
-                    *sum = if known { sum.wrapping_add(offset.wrapping_mul(part.stride)) } else { NO_KEY };
-                }
+    /// The code of each row, `NO_CODE` where there can be no match.
+    pub fn encode(&self, columns: &[KeyColumn], rows: usize, to: &mut Vec<u64>) {
+        to.clear();
+        to.resize(rows, 0);
+        let mut shift = 0;
+        for (codes, column) in self.0.iter().zip(columns) {
+            if let KeyValues::Int(values) = &column.values {
+                codes.add_known(values, shift, to);
             }
+            shift += codes.bits();
             column.each_unmatchable(|row| {
-                if let Some(sum) = packed.get_mut(row) {
-                    *sum = NO_KEY;
+                if let Some(code) = to.get_mut(row) {
+                    *code = NO_CODE;
                 }
             });
         }

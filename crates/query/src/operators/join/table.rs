@@ -2,16 +2,16 @@
 //!
 //! Made once by `build`, read by all threads that probe. A table gives for each key its *head*: the first
 //! kept row with that key, plus one; zero when there is none. Rows with equal keys are chained in order of
-//! arrival (`next`). Three kinds: where the keys are integers whose ranges are small enough together, an
-//! array with a head for each possible key (surrogate keys, dates); where they are integers otherwise, open
-//! addressing over packed keys; else open addressing over the hash of all key columns with the columns
-//! compared afterwards. Both are `TaggedSlots`, so a miss rarely touches a key. Invariant: a row with a NULL
-//! key is in no table.
+//! arrival (`next`). What finds heads is what finds groups, too (`row_container`). Keys that are integers have
+//! a code for each row (`IntCodes`): where few codes are possible, an array has a head for each (surrogate
+//! keys, dates); otherwise an `IntIndex` has them, which takes a single key without a code. Other keys are in
+//! `TaggedSlots` by the hash of all key columns, and the columns are compared afterwards. Invariant: a row
+//! with a NULL key is in no table.
 
 use vector::{Values, Vector};
 
-use super::keys::{Form, KeyColumn, KeyValues, NO_KEY, Packing, hash_keys};
-use crate::row_container::{IntIndex, TaggedSlots};
+use super::keys::{Coding, Form, KeyColumn, KeyValues, hash_keys};
+use crate::row_container::{IntIndex, NO_CODE, TaggedSlots};
 use crate::{Error, Result, interrupt};
 
 /// The array is made when it has at most this many slots for each kept row,
@@ -32,12 +32,16 @@ pub struct Table {
 enum Kind {
     /// Every key has this head.
     All(u32),
-    Direct {
-        packing: Packing,
+    /// The head of each code.
+    Array {
+        coding: Coding,
         slots: Vec<u32>,
     },
-    Packed {
-        packing: Packing,
+    /// The only key's heads, by its integers themselves.
+    Single(IntIndex),
+    /// Heads by code.
+    Coded {
+        coding: Coding,
         heads: IntIndex<u64>,
     },
     Hashed {
@@ -78,12 +82,12 @@ impl Table {
         let columns = keys.iter().zip(&table.forms).map(|(key, &form)| KeyColumn::new(key, form));
         let columns = columns.collect::<Result<Vec<_>>>()?;
         let mut chain = Chain { next: None, rows, wanted: duplicates };
-        table.kind = match Packing::new(&columns) {
-            Some(packing) if packing.total <= (rows as u64 * SPARSE).max(SMALL) => {
-                direct(packing, &columns, &mut chain)?
-            }
-            Some(packing) => packed(packing, &columns, &mut chain)?,
-            None => hashed(columns, rows, &mut chain)?,
+        let most = (rows as u64 * SPARSE).max(SMALL);
+        table.kind = match (Coding::new(&columns), columns.as_slice()) {
+            (Some(coding), _) if coding.places() <= most => array(coding, &columns, &mut chain)?,
+            (_, [KeyColumn { values: KeyValues::Int(values), .. }]) => single(values, &columns, &mut chain)?,
+            (Some(coding), _) => coded(coding, &columns, &mut chain)?,
+            (None, _) => hashed(columns, rows, &mut chain)?,
         };
         table.next = chain.next;
         Ok(table)
@@ -158,16 +162,14 @@ impl Table {
     ) -> Result<()> {
         heads.clear();
         heads.reserve(rows);
-        if let (Kind::Direct { packing, slots }, [key]) = (&self.kind, keys)
+        if let (Kind::Array { coding, slots }, [key]) = (&self.kind, keys)
             && self.forms == [Form::Int]
             && key.validity.is_none()
-            && let Some((min, _)) = packing.single()
+            && let Some(codes) = coding.single()
         {
-            // The most frequent join of all: one integer key into an array, in one loop.
-            let slot = |value: i64| {
-                let offset = value.wrapping_sub(min).cast_unsigned();
-                usize::try_from(offset).ok().and_then(|at| slots.get(at)).copied().unwrap_or(0)
-            };
+            // The most frequent join of all: one integer key into an array, in one loop. What has no code is
+            // beyond the array's end, or at its first place, which no key has.
+            let slot = |value: i64| head_at(slots, codes.code(value));
             match &key.values {
                 Values::Int32(values) => {
                     heads.extend(values.iter().map(|&value| slot(value.into())));
@@ -184,15 +186,19 @@ impl Table {
         let columns = columns.collect::<Result<Vec<_>>>()?;
         match &self.kind {
             Kind::All(head) => heads.resize(rows, *head),
-            Kind::Direct { packing, slots } => {
-                packing.pack(&columns, &mut scratch.words);
-                heads.extend(scratch.words.iter().map(|&key| {
-                    usize::try_from(key).ok().and_then(|at| slots.get(at)).copied().unwrap_or(0)
-                }));
+            Kind::Array { coding, slots } => {
+                coding.encode(&columns, rows, &mut scratch.words);
+                heads.extend(scratch.words.iter().map(|&code| head_at(slots, code)));
             }
-            Kind::Packed { packing, heads: known } => {
-                packing.pack(&columns, &mut scratch.words);
-                known.find(&scratch.words, heads);
+            Kind::Single(index) => {
+                if let [KeyColumn { values: KeyValues::Int(values), .. }] = columns.as_slice() {
+                    index.find(values, heads);
+                }
+                clear_unmatchable(&columns, heads);
+            }
+            Kind::Coded { coding, heads: index } => {
+                coding.encode(&columns, rows, &mut scratch.words);
+                index.find(&scratch.words, heads);
             }
             Kind::Hashed { slots, columns: kept } => {
                 hash_keys(&columns, rows, &mut scratch.words);
@@ -211,10 +217,10 @@ struct Chain {
 }
 
 impl Chain {
-    /// `head` is put before `after`, which has the same key.
+    /// `head` is put before `after`, which has the same key; 0: there is none.
     #[inline]
     fn link(&mut self, head: u32, after: u32) {
-        if self.wanted {
+        if after != 0 && self.wanted {
             let next = self.next.get_or_insert_with(|| vec![0; self.rows]);
             if let Some(link) = next.get_mut((head as usize).wrapping_sub(1)) {
                 *link = after;
@@ -235,21 +241,63 @@ fn heads_reversed(rows: usize) -> impl Iterator<Item = (usize, u32)> {
     (0..rows).rev().map(|row| (row, u32::try_from(row + 1).unwrap_or(UNKNOWN)))
 }
 
-fn direct(packing: Packing, columns: &[KeyColumn], chain: &mut Chain) -> Result<Kind> {
-    let mut slots: Vec<u32> = zeroed(usize::try_from(packing.total).unwrap_or(usize::MAX))?;
-    let mut keys = Vec::new();
-    packing.pack(columns, &mut keys);
-    for (row, head) in heads_reversed(keys.len()) {
-        interrupt::check_at(row)?;
-        let key = keys.get(row).copied().unwrap_or(NO_KEY);
-        if let Some(slot) = usize::try_from(key).ok().and_then(|at| slots.get_mut(at)) {
-            if *slot != 0 {
-                chain.link(head, *slot);
+/// The head of a code; none beyond the end.
+#[inline]
+fn head_at(slots: &[u32], code: u64) -> u32 {
+    usize::try_from(code).ok().and_then(|at| slots.get(at)).copied().unwrap_or(0)
+}
+
+/// Rows that equal nothing have no head.
+fn clear_unmatchable(columns: &[KeyColumn], heads: &mut [u32]) {
+    for column in columns {
+        column.each_unmatchable(|row| {
+            if let Some(head) = heads.get_mut(row) {
+                *head = 0;
             }
+        });
+    }
+}
+
+fn array(coding: Coding, columns: &[KeyColumn], chain: &mut Chain) -> Result<Kind> {
+    let mut slots: Vec<u32> = zeroed(usize::try_from(coding.places()).unwrap_or(usize::MAX))?;
+    let mut codes = Vec::new();
+    coding.encode(columns, chain.rows, &mut codes);
+    for (row, head) in heads_reversed(codes.len()) {
+        interrupt::check_at(row)?;
+        let code = codes.get(row).copied().unwrap_or(NO_CODE);
+        if let Some(slot) = usize::try_from(code).ok().and_then(|at| slots.get_mut(at)) {
+            chain.link(head, *slot);
             *slot = head;
         }
     }
-    Ok(Kind::Direct { packing, slots })
+    Ok(Kind::Array { coding, slots })
+}
+
+fn single(values: &[i64], columns: &[KeyColumn], chain: &mut Chain) -> Result<Kind> {
+    let mut index = IntIndex::with_room(values.len())?;
+    for (row, head) in heads_reversed(values.len()) {
+        interrupt::check_at(row)?;
+        if let Some(&value) = values.get(row)
+            && columns.iter().all(|column| column.can_match(row))
+        {
+            chain.link(head, index.replace(value, head));
+        }
+    }
+    Ok(Kind::Single(index))
+}
+
+fn coded(coding: Coding, columns: &[KeyColumn], chain: &mut Chain) -> Result<Kind> {
+    let mut codes = Vec::new();
+    coding.encode(columns, chain.rows, &mut codes);
+    let mut heads = IntIndex::with_room(codes.len())?;
+    for (row, head) in heads_reversed(codes.len()) {
+        interrupt::check_at(row)?;
+        let code = codes.get(row).copied().unwrap_or(NO_CODE);
+        if code != NO_CODE {
+            chain.link(head, heads.replace(code, head));
+        }
+    }
+    Ok(Kind::Coded { coding, heads })
 }
 
 /// Slots for so many rows, between a third and two thirds of them used.
@@ -264,27 +312,8 @@ fn insert(slots: &mut TaggedSlots, hash: u64, head: u32, chain: &mut Chain, same
     while other != 0 && !same(other as usize - 1) {
         (other, at) = slots.next(hash, slots.after(at));
     }
-    if other != 0 {
-        chain.link(head, other);
-    }
+    chain.link(head, other);
     slots.set(at, hash, head);
-}
-
-fn packed(packing: Packing, columns: &[KeyColumn], chain: &mut Chain) -> Result<Kind> {
-    let mut keys = Vec::new();
-    packing.pack(columns, &mut keys);
-    let mut heads = IntIndex::with_room(keys.len())?;
-    for (row, head) in heads_reversed(keys.len()) {
-        interrupt::check_at(row)?;
-        let key = keys.get(row).copied().unwrap_or(NO_KEY);
-        if key != NO_KEY {
-            let after = heads.replace(key, head);
-            if after != 0 {
-                chain.link(head, after);
-            }
-        }
-    }
-    Ok(Kind::Packed { packing, heads })
 }
 
 fn hashed(columns: Vec<KeyColumn>, rows: usize, chain: &mut Chain) -> Result<Kind> {
@@ -318,13 +347,7 @@ fn find_hashed(
         heads.push(head);
         places.push(at);
     }
-    for column in columns {
-        column.each_unmatchable(|row| {
-            if let Some(head) = heads.get_mut(row) {
-                *head = 0;
-            }
-        });
-    }
+    clear_unmatchable(columns, heads);
     // Compare columns; a row whose candidate differs goes on to the next one. Tags make that rare.
     let mut pending: Vec<u32> = Vec::new();
     let differs = |heads: &[u32], row: usize| {

@@ -1,0 +1,117 @@
+//! Codes for the integers of a key column: where rows of keys become one integer, each column has some bits of
+//! it.
+//!
+//! Groups widen the codes while rows come (`cover`, in `coding`). Joins know all values of the kept side
+//! before they look up others (`of`, in `operators/join/keys`), so their codes never change, and a value
+//! without a code equals no key. The code of a value is its distance from `base`, plus one; 0 is left for
+//! NULL. Invariant: different values have different codes, also where `base` plus a code would overflow.
+
+use vector::Bitmap;
+
+/// Code of a row with a value that has none: all bits are set, whatever is added to it. Codes of rows have to
+/// have fewer than 64 bits where `add_known` is used.
+pub const NO_CODE: u64 = u64::MAX;
+
+/// The codes of one column.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct IntCodes {
+    base: i64,
+    /// How many values have a code, from `base` on.
+    values: u64,
+}
+
+impl IntCodes {
+    /// Codes for these integers, and no bits more than they take. None where 64 bits are not enough.
+    pub fn of(values: &[i64], valid: Option<&Bitmap>) -> Option<Self> {
+        let (mut low, mut high) = (i64::MAX, i64::MIN);
+        match valid {
+            None => values.iter().for_each(|&value| (low, high) = (low.min(value), high.max(value))),
+            Some(valid) => valid.ones().filter_map(|row| values.get(row)).for_each(|&value| {
+                (low, high) = (low.min(value), high.max(value));
+            }),
+        }
+        if low > high {
+            return Some(Self::default());
+        }
+        Some(Self { base: low, values: high.abs_diff(low).checked_add(1)? })
+    }
+
+    /// How many values may have a code.
+    pub const fn values(self) -> u64 {
+        self.values
+    }
+
+    /// Bits of a code.
+    pub const fn bits(self) -> u32 {
+        u64::BITS - self.values.leading_zeros()
+    }
+
+    /// The code of a value. What has none gets a number that is no code.
+    #[inline]
+    pub const fn code(self, value: i64) -> u64 {
+        value.wrapping_sub(self.base).wrapping_add(1).cast_unsigned()
+    }
+
+    #[inline]
+    const fn has(self, value: i64) -> bool {
+        value.wrapping_sub(self.base).cast_unsigned() < self.values
+    }
+
+    /// Sees to it that all integers from `least` to `greatest` have codes, of at most `room` bits. True where
+    /// the codes of other values changed; None where the bits are not enough.
+    pub fn cover(&mut self, least: i64, greatest: i64, room: u32) -> Option<bool> {
+        if self.has(least) && self.has(greatest) {
+            return Some(false);
+        }
+        let first = self.values == 0;
+        let (low, high) = if first {
+            (least, greatest)
+        } else {
+            let end = self.base.checked_add_unsigned(self.values - 1)?;
+            (least.min(self.base), greatest.max(end))
+        };
+        let span = high.checked_sub(low)?.checked_add(2)?;
+        let bits = 64 - span.leading_zeros();
+        if bits > room {
+            return None;
+        }
+        let spare = (1i64 << bits) - 2;
+        // Where values went below the base, the spare room goes there, too.
+        self.base = if !first && low < self.base { high.saturating_sub(spare) } else { low };
+        self.values = (1 << bits) - 1;
+        Some(true)
+    }
+
+    /// Adds the codes of values to those of their rows, `shift` bits up. All values have codes, but for those
+    /// of rows that are not valid.
+    pub fn add<T: Copy + Into<i64>>(
+        self,
+        values: &[T],
+        valid: Option<&Bitmap>,
+        shift: u32,
+        codes: &mut [u64],
+    ) {
+        add_codes(codes, shift, valid, values.iter().map(|&value| self.code(value.into())));
+    }
+
+    /// The same where values may have no code: those rows get `NO_CODE`.
+    pub fn add_known(self, values: &[i64], shift: u32, codes: &mut [u64]) {
+        for (code, &value) in codes.iter_mut().zip(values) {
+            *code |= if self.has(value) { self.code(value) << shift } else { NO_CODE };
+        }
+    }
+}
+
+/// Adds a code to that of each row that is valid.
+pub fn add_codes(codes: &mut [u64], shift: u32, valid: Option<&Bitmap>, values: impl Iterator<Item = u64>) {
+    match valid {
+        None => codes.iter_mut().zip(values).for_each(|(code, value)| *code |= value << shift),
+        Some(valid) => {
+            for (row, (code, value)) in codes.iter_mut().zip(values).enumerate() {
+                if valid.get(row) {
+                    *code |= value << shift;
+                }
+            }
+        }
+    }
+}
