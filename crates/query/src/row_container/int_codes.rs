@@ -60,7 +60,8 @@ impl IntCodes {
     /// Sees to it that all integers from `least` to `greatest` have codes, of at most `room` bits. True where
     /// the codes of other values changed; None where the bits are not enough.
     pub fn cover(&mut self, least: i64, greatest: i64, room: u32) -> Option<bool> {
-        if self.has(least) && self.has(greatest) {
+        // Codes may go on beyond the greatest integer and begin again at the least one.
+        if least >= self.base && self.has(greatest) {
             return Some(false);
         }
         let first = self.values == 0;
@@ -113,5 +114,41 @@ pub fn add_codes(codes: &mut [u64], shift: u32, valid: Option<&Bitmap>, values: 
                 }
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Codes of integers at the ends of their range, widened step by step: one for each value, and none lost.
+    #[test]
+    fn codes_tell_values_apart_at_the_ends_of_the_range() {
+        let (low, high) = (i64::MIN, i64::MAX);
+        let mut codes = IntCodes::default();
+        assert_eq!(codes.cover(high, high, 62), Some(true));
+        assert_eq!((codes.code(high), codes.bits()), (1, 2));
+        assert_eq!(codes.cover(low, high, 62), None);
+        assert_eq!(codes.cover(high - 9, high, 62), None);
+        let mut codes = IntCodes::default();
+        assert_eq!(codes.cover(low, low + 5, 62), Some(true));
+        assert_eq!(codes.cover(low + 2, low + 3, 62), Some(false));
+        assert_eq!(codes.cover(low, low + 100, 62), Some(true));
+        assert_eq!(codes.cover(low, low + 1_000, 8), None);
+        assert_eq!((codes.code(low), codes.code(low + 100), codes.bits()), (1, 101, 7));
+    }
+
+    /// What is known before has the codes of its range, and nothing else has one.
+    #[test]
+    fn a_value_beyond_the_known_ones_has_no_code() {
+        let known = IntCodes::of(&[5, -3, 5], None);
+        let mut codes = vec![0; 5];
+        let Some(known) = known else { panic!("three values have codes") };
+        known.add_known(&[-3, 5, 6, -4, i64::MIN], 3, &mut codes);
+        assert_eq!(codes, [1 << 3, 9 << 3, NO_CODE, NO_CODE, NO_CODE]);
+        assert_eq!((known.values(), known.bits()), (9, 4));
+        assert!(IntCodes::of(&[i64::MIN, i64::MAX], None).is_none());
+        let none = Some(Bitmap::filled(1, false));
+        assert_eq!(IntCodes::of(&[7], none.as_ref()).map(|codes| codes.bits()), Some(0));
     }
 }
