@@ -18,6 +18,7 @@ mod error;
 mod execution;
 pub mod expression;
 mod hash;
+mod int_bits;
 mod interrupt;
 mod kernels;
 pub mod operators;

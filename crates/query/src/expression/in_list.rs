@@ -8,6 +8,7 @@ use vector::{Bitmap, LogicalType, NumericInts, NumericValues, Special, Values, V
 use super::functions::equal_to_any;
 use super::value::{Value, nulls, repeated};
 use crate::hash::{BuildValueHasher, float_bits, without_zeros};
+use crate::int_bits::IntBits;
 use crate::kernels::compare::test_each;
 use crate::{Error, Result};
 
@@ -29,10 +30,10 @@ pub(super) struct List {
 
 enum Table {
     Few,
-    /// Sorted; integers of any width.
+    /// Integers of any width.
     Integers(HashSet<i64>),
-    /// Integers within a small range from the first: a bit for each.
-    Range(i64, Bitmap),
+    /// Integers within a small range.
+    Range(IntBits),
     /// Text and bytes.
     Bytes(HashSet<Box<[u8]>>),
     /// Floats, as the bits of their representative.
@@ -64,25 +65,17 @@ impl List {
     }
 
     fn table(values: &Values) -> Table {
-        let integers = |values: &mut dyn Iterator<Item = i64>| {
-            let set: HashSet<i64> = values.collect();
-            let (low, high) =
-                set.iter().fold((i64::MAX, i64::MIN), |(low, high), &v| (low.min(v), high.max(v)));
-            match high.checked_sub(low).and_then(|span| usize::try_from(span).ok()) {
-                Some(span) if span < 1 << 16 => {
-                    let mut bits = Bitmap::filled(span + 1, false);
-                    set.iter().for_each(|&value| {
-                        bits.set(usize::try_from(value - low).unwrap_or(usize::MAX), true)
-                    });
-                    Table::Range(low, bits)
-                }
-                _ => Table::Integers(set),
+        fn integers<T: Copy + Into<i64>>(values: &[T]) -> Table {
+            let values = || values.iter().map(|&value| value.into());
+            match IntBits::new(values, 1 << 16) {
+                Some(set) => Table::Range(set),
+                None => Table::Integers(values().collect()),
             }
-        };
+        }
         match values {
-            Values::Int16(values) => integers(&mut values.iter().map(|&v| v.into())),
-            Values::Int32(values) => integers(&mut values.iter().map(|&v| v.into())),
-            Values::Int64(values) => integers(&mut values.iter().copied()),
+            Values::Int16(values) => integers(values),
+            Values::Int32(values) => integers(values),
+            Values::Int64(values) => integers(values),
             Values::Float32(values) => Table::Floats(values.iter().map(|&v| float_bits(v.into())).collect()),
             Values::Float64(values) => Table::Floats(values.iter().map(|&v| float_bits(v)).collect()),
             Values::Bytes(views) => Table::Bytes(views.iter().map(Box::from).collect()),
@@ -131,19 +124,10 @@ impl List {
             }
             return Ok(words);
         }
-        let in_range = |low: i64, bits: &Bitmap, value: i64| {
-            usize::try_from(value.wrapping_sub(low)).is_ok_and(|at| value >= low && bits.get(at))
-        };
         Ok(match (&self.table, &value.vector.values) {
-            (Table::Range(low, bits), Values::Int16(values)) => {
-                test_each(values, |v| in_range(*low, bits, v.into()))
-            }
-            (Table::Range(low, bits), Values::Int32(values)) => {
-                test_each(values, |v| in_range(*low, bits, v.into()))
-            }
-            (Table::Range(low, bits), Values::Int64(values)) => {
-                test_each(values, |v| in_range(*low, bits, v))
-            }
+            (Table::Range(set), Values::Int16(values)) => test_each(values, |v| set.contains(v.into())),
+            (Table::Range(set), Values::Int32(values)) => test_each(values, |v| set.contains(v.into())),
+            (Table::Range(set), Values::Int64(values)) => test_each(values, |v| set.contains(v)),
             (Table::Integers(set), Values::Int16(values)) => test_each(values, |v| set.contains(&v.into())),
             (Table::Integers(set), Values::Int32(values)) => test_each(values, |v| set.contains(&v.into())),
             (Table::Integers(set), Values::Int64(values)) => test_each(values, |v| set.contains(&v)),
