@@ -49,7 +49,7 @@ impl<'a> Builder<'a> {
             Plan::Filter { input, condition } => {
                 let wanted = with_columns(wanted, [condition]);
                 let mut pipeline = self.build(input, &wanted)?;
-                operators::in_portions(&mut pipeline, [condition], wanted.len());
+                operators::split_batches(&mut pipeline, [condition], wanted.len());
                 pipeline.transforms.push(operators::filter(condition, input));
                 Ok(pipeline)
             }
@@ -61,7 +61,7 @@ impl<'a> Builder<'a> {
             Plan::Project { input, expressions } => {
                 let wanted = columns_of(input, expressions);
                 let mut pipeline = self.build(input, &wanted)?;
-                operators::in_portions(&mut pipeline, expressions, wanted.len());
+                operators::split_batches(&mut pipeline, expressions, wanted.len());
                 pipeline.transforms.push(operators::project(expressions, &input.types()));
                 Ok(pipeline)
             }
@@ -115,7 +115,7 @@ impl<'a> Builder<'a> {
         let wanted = columns_of(input, read.iter().copied());
         let sink = operators::aggregate(plan, &self.context.settings)?;
         let mut pipeline = self.build(input, &wanted)?;
-        operators::in_portions(&mut pipeline, read, wanted.len());
+        operators::split_batches(&mut pipeline, read, wanted.len());
         // Concatenation takes values as they come where it has no order of its own.
         pipeline.keep_order =
             aggregates.iter().any(|aggregate| aggregate.is_ordered() && aggregate.order_by.is_empty());

@@ -1,7 +1,7 @@
 //! Codes for the integers of a key column: where rows of keys become one integer, each column has some bits of
 //! it.
 //!
-//! Groups widen the codes while rows come (`cover`, in `coding`). Joins know all values of the kept side
+//! Groups widen the codes while rows come (`cover`, in `key_codes`). Joins know all values of the kept side
 //! before they look up others (`of`, in `operators/join/keys`), so their codes never change, and a value
 //! without a code equals no key. The code of a value is its distance from `base`, plus one; 0 is left for
 //! NULL. Invariant: different values have different codes, also where `base` plus a code would overflow.

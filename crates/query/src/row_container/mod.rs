@@ -5,10 +5,10 @@
 //! row is a position, and its values are found there.
 
 mod batch_queue;
-mod coding;
+mod group_numbers;
 mod int_codes;
 mod int_index;
-mod numbering;
+mod key_codes;
 mod pages;
 mod prefetch;
 mod row_set;
@@ -18,9 +18,9 @@ mod value_column;
 use std::sync::Arc;
 
 pub use batch_queue::{BatchQueue, Queued};
+pub use group_numbers::Numbering;
 pub use int_codes::{IntCodes, NO_CODE};
 pub use int_index::IntIndex;
-pub use numbering::Numbering;
 pub use pages::{BatchFile, Partitions};
 pub use row_set::{ABSENT, RowSet};
 pub use tagged_slots::TaggedSlots;

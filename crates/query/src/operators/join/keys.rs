@@ -276,9 +276,9 @@ fn decimals<T: Copy + Default>(
 
 /// Codes for rows of integer keys: what the kept side's values take, side by side.
 #[derive(Debug)]
-pub struct Coding(Vec<IntCodes>);
+pub struct KnownCodes(Vec<IntCodes>);
 
-impl Coding {
+impl KnownCodes {
     /// Codes for these keys; None when they are not integers or take too many bits together.
     pub fn new(columns: &[KeyColumn]) -> Option<Self> {
         let codes = columns.iter().map(|column| match &column.values {

@@ -10,7 +10,7 @@
 
 use vector::{Values, Vector};
 
-use super::keys::{Coding, Form, KeyColumn, KeyValues, hash_keys};
+use super::keys::{Form, KeyColumn, KeyValues, KnownCodes, hash_keys};
 use crate::row_container::{IntIndex, NO_CODE, TaggedSlots};
 use crate::{Error, Result, interrupt};
 
@@ -34,14 +34,14 @@ enum Kind {
     All(u32),
     /// The head of each code.
     Array {
-        coding: Coding,
+        coding: KnownCodes,
         slots: Vec<u32>,
     },
     /// The only key's heads, by its integers themselves.
     Single(IntIndex),
     /// Heads by code.
     Coded {
-        coding: Coding,
+        coding: KnownCodes,
         heads: IntIndex<u64>,
     },
     Hashed {
@@ -83,7 +83,7 @@ impl Table {
         let columns = columns.collect::<Result<Vec<_>>>()?;
         let mut chain = Chain { next: None, rows, wanted: duplicates };
         let most = (rows as u64 * SPARSE).max(SMALL);
-        table.kind = match (Coding::new(&columns), columns.as_slice()) {
+        table.kind = match (KnownCodes::new(&columns), columns.as_slice()) {
             (Some(coding), _) if coding.places() <= most => array(coding, &columns, &mut chain)?,
             (_, [KeyColumn { values: KeyValues::Int(values), .. }]) => single(values, &columns, &mut chain)?,
             (Some(coding), _) => coded(coding, &columns, &mut chain)?,
@@ -258,7 +258,7 @@ fn clear_unmatchable(columns: &[KeyColumn], heads: &mut [u32]) {
     }
 }
 
-fn array(coding: Coding, columns: &[KeyColumn], chain: &mut Chain) -> Result<Kind> {
+fn array(coding: KnownCodes, columns: &[KeyColumn], chain: &mut Chain) -> Result<Kind> {
     let mut slots: Vec<u32> = zeroed(usize::try_from(coding.places()).unwrap_or(usize::MAX))?;
     let mut codes = Vec::new();
     coding.encode(columns, chain.rows, &mut codes);
@@ -286,7 +286,7 @@ fn single(values: &[i64], columns: &[KeyColumn], chain: &mut Chain) -> Result<Ki
     Ok(Kind::Single(index))
 }
 
-fn coded(coding: Coding, columns: &[KeyColumn], chain: &mut Chain) -> Result<Kind> {
+fn coded(coding: KnownCodes, columns: &[KeyColumn], chain: &mut Chain) -> Result<Kind> {
     let mut codes = Vec::new();
     coding.encode(columns, chain.rows, &mut codes);
     let mut heads = IntIndex::with_room(codes.len())?;

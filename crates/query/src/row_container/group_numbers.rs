@@ -1,6 +1,6 @@
 //! Numbers for rows by value: what grouping and DISTINCT use.
 //!
-//! As long as rows can be coded as integers (`coding`), numbers are found by code: in an array with a place
+//! As long as rows can be coded as integers (`key_codes`), numbers are found by code: in an array with a place
 //! for each code where those are few compared with the rows, in an open-addressing table of integers
 //! otherwise. When the codes of all rows change, these are made anew from the values kept. Rows that cannot
 //! be coded are in a `RowSet`, from then on all of them. Rows of one column that come as codes of a
@@ -11,8 +11,8 @@ use std::sync::Arc;
 
 use vector::{LogicalType, Values, Vector};
 
-use super::coding::Coding;
 use super::int_index::IntIndex;
+use super::key_codes::KeyCodes;
 use super::prefetch::{self, prefetch};
 use super::row_set::{ABSENT, RowSet};
 use super::{ValueColumn, flat};
@@ -87,7 +87,7 @@ enum Index {
 
 #[derive(Debug)]
 struct Coded {
-    coding: Coding,
+    coding: KeyCodes,
     columns: Vec<ValueColumn>,
     rows: usize,
     places: Places,
@@ -105,7 +105,7 @@ enum Places {
 impl Numbering {
     /// An empty numbering of rows of these types; an array of numbers takes at most so many bytes.
     pub fn new(types: &[LogicalType], memory: usize) -> Self {
-        let index = match Coding::new(types) {
+        let index = match KeyCodes::new(types) {
             Some(coding) => Index::Coded(Box::new(Coded {
                 coding,
                 columns: types.iter().map(|&logical| ValueColumn::new(logical)).collect(),

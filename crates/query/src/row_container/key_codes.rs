@@ -25,7 +25,7 @@ const MOST_BITS: u32 = 62;
 
 /// Codes for the columns of a row.
 #[derive(Debug)]
-pub struct Coding {
+pub struct KeyCodes {
     columns: Vec<Coder>,
     bits: u32,
 }
@@ -61,7 +61,7 @@ struct Texts {
     missed: Vec<u32>,
 }
 
-impl Coding {
+impl KeyCodes {
     /// Codes for rows of these types, None where one of them cannot be coded.
     pub fn new(types: &[LogicalType]) -> Option<Self> {
         let coders = types.iter().map(|logical| {
