@@ -2,10 +2,11 @@
 //!
 //! Called by everything that finds rows or values by value: tables of groups (`row_container`), tables of
 //! joins (`operators/join`), partitions in files, and lists of IN (`expression/in_list`). Rows are hashed
-//! column by column. Equal values have equal hashes whatever vector they come in: constants, codes and runs hash as their
-//! values, integers of all widths as 64 bits, floats with one zero and one NaN, decimals without the zeros at
-//! their end, whatever their scale. So hashes may be compared between batches, sides of a join, threads and
-//! spilled partitions. The mixing step is a 64 x 64 bit product folded to 64 bits, as in wyhash.
+//! column by column. Equal values have equal hashes whatever vector they come in: constants, codes and runs
+//! hash as their values, integers of all widths as 64 bits, floats with one zero and one NaN, decimals
+//! without the zeros at their end, whatever their scale. So hashes may be compared between batches, sides of
+//! a join, threads and spilled partitions. The mixing step is a 64 x 64 bit product folded to 64 bits, as in
+//! wyhash.
 
 use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::Arc;

@@ -3,8 +3,8 @@
 //! Used for lists of IN (`expression/in_list`) and for the keys of a join's kept side, which the probing
 //! source asks before it decodes other columns (`operators/join/members`). A few hundred kilobytes of bits
 //! stay in a cache where a hash table does not. Sets whose range is wide beside their number have no bits:
-//! the list is hashed then, and the join's own table is asked. (`encodings` has a set of its own for lists: it
-//! holds integers of 128 bits and says of ranges of any width what is no member.)
+//! the list is hashed then, and the join's own table is asked. (`encodings` has a set of its own for lists:
+//! it holds integers of 128 bits and says of ranges of any width what is no member.)
 
 use vector::Bitmap;
 
@@ -16,8 +16,8 @@ pub struct IntBits {
 }
 
 impl IntBits {
-    /// The set of the values that `values` goes over, twice; None where a bit for each integer between them is
-    /// more than `most` bits.
+    /// The set of the values that `values` goes over, twice; None where a bit for each integer between them
+    /// is more than `most` bits.
     pub fn new<I: Iterator<Item = i64>>(values: impl Fn() -> I, most: u64) -> Option<Self> {
         let (mut low, mut high) = (i64::MAX, i64::MIN);
         values().for_each(|value| (low, high) = (low.min(value), high.max(value)));

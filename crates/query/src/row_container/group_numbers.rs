@@ -1,7 +1,7 @@
 //! Numbers for rows by value: what grouping and DISTINCT use.
 //!
-//! As long as rows can be coded as integers (`key_codes`), numbers are found by code: in an array with a place
-//! for each code where those are few compared with the rows, in an open-addressing table of integers
+//! As long as rows can be coded as integers (`key_codes`), numbers are found by code: in an array with a
+//! place for each code where those are few compared with the rows, in an open-addressing table of integers
 //! otherwise. When the codes of all rows change, these are made anew from the values kept. Rows that cannot
 //! be coded are in a `RowSet`, from then on all of them. Rows of one column that come as codes of a
 //! dictionary are numbered by a memo of its entries. Invariant: numbers never change, and are given in the

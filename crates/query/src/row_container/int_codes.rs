@@ -1,5 +1,5 @@
-//! Codes for the integers of a key column: where rows of keys become one integer, each column has some bits of
-//! it.
+//! Codes for the integers of a key column: where rows of keys become one integer, each column has some bits
+//! of it.
 //!
 //! Groups widen the codes while rows come (`cover`, in `key_codes`). Joins know all values of the kept side
 //! before they look up others (`of`, in `operators/join/keys`), so their codes never change, and a value

@@ -2,8 +2,8 @@
 //!
 //! Used by `RowSet` for groups and by the table of a join. A slot holds the high half of a row's hash, its
 //! tag, and the row's number, so a look-up seldom touches the values of a row that differs. The low bits of
-//! the hash are its first place. Numbers count from one; zero marks a free slot. Invariant: some slot is free,
-//! so that every search ends.
+//! the hash are its first place. Numbers count from one; zero marks a free slot. Invariant: some slot is
+//! free, so that every search ends.
 
 use crate::{Error, Result};
 

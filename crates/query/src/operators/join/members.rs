@@ -2,7 +2,8 @@
 //! other columns.
 //!
 //! `build` makes a set for each key that is a column of that source, `Join::prepare` hands them over.
-//! Integers whose range is not too wide are bits. Other keys ask the join's own table, or one of theirs alone where the join has several.
+//! Integers whose range is not too wide are bits. Other keys ask the join's own table, or one of theirs alone
+//! where the join has several.
 //! Invariant: a row that matches is never left out.
 
 use std::sync::Arc;
