@@ -12,7 +12,7 @@ use std::sync::Arc;
 use vector::{LogicalType, Vector};
 
 use super::int_index::IntIndex;
-use super::{TaggedSlots, ValueColumn, flat};
+use super::{TaggedSlots, ValueColumn, flat, prefetch};
 use crate::{BATCH_ROWS, Error, Result, hash, interrupt};
 
 /// Number of a row that was not kept because the set is frozen.
@@ -210,7 +210,12 @@ impl RowSet {
             work.at.clear();
             work.places.clear();
             work.fresh.clear();
-            for &(row, place) in &work.pending {
+            let far = self.slots.are_far();
+            for (at, &(row, place)) in work.pending.iter().enumerate() {
+                if far && at % prefetch::ROWS == 0 {
+                    let soon = work.pending.iter().skip(at).take(prefetch::ROWS);
+                    soon.for_each(|&(_, place)| self.slots.prefetch(place as usize));
+                }
                 let hash = hashes[row as usize];
                 let (number, place) = self.slots.next(hash, place as usize);
                 if number != 0 {

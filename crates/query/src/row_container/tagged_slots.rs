@@ -5,6 +5,7 @@
 //! the hash are its first place. Numbers count from one; zero marks a free slot. Invariant: some slot is
 //! free, so that every search ends.
 
+use super::prefetch;
 use crate::{Error, Result};
 
 /// The slots.
@@ -50,6 +51,18 @@ impl TaggedSlots {
     #[inline]
     pub const fn after(&self, place: usize) -> usize {
         (place + 1) & (self.0.len() - 1)
+    }
+
+    /// True where so many slots do not stay in the caches near the processor: callers ask for some places
+    /// before they need them (`prefetch`).
+    pub const fn are_far(&self) -> bool {
+        self.0.len() * size_of::<u64>() > prefetch::NEAR
+    }
+
+    /// Asks for the slot at a place.
+    #[inline]
+    pub fn prefetch(&self, place: usize) {
+        prefetch::prefetch(&self.0, place);
     }
 
     /// What the first slot of a hash holds, for `next_from`. Callers that look up many rows read all of them
