@@ -5,9 +5,7 @@
 //! the frame's. What could overflow on the way is declined before. Digits shown are the greatest of the
 //! frame's values (`slide`), where values differ in them.
 
-use vector::{
-    Bitmap, Decimal, DisplayScales, LogicalType, NumericInts, NumericValues, Special, Values, Vector,
-};
+use vector::{Decimal, DisplayScales, LogicalType, NumericInts, Special, Values, Vector};
 
 use super::input::{Input, Reader};
 use super::places::Places;
@@ -127,95 +125,65 @@ impl End {
                 continue;
             }
             let piece = self.reader.piece(input, self.row)?;
-            let column = piece.argument(argument)?;
-            let walk = Walk {
-                row: &mut self.row,
-                total: &mut self.total,
-                valid: column.validity.as_ref(),
-                first: piece.rows.start,
-                end: piece.rows.end,
-                squares: matches!(of.kind, Kind::Variance(_)),
-                rows,
-                totals: &mut totals,
-            };
-            walk.over(column, of)?;
+            let (column, first, end) = (piece.argument(argument)?, piece.rows.start, piece.rows.end);
+            let (row, total) = (&mut self.row, &mut self.total);
+            let valid = column.validity.as_ref();
+            let squares = matches!(of.kind, Kind::Variance(_));
+            macro_rules! walk {
+                ($value:expr, $special:expr) => {{
+                    let (value, special) = ($value, $special);
+                    for &to in &rows[totals.len()..] {
+                        while *row < end.min(to as usize) {
+                            interrupt::check_at(*row)?;
+                            let at = *row - first;
+                            if valid.is_none_or(|valid| valid.get(at)) {
+                                let value: i128 = value(at);
+                                total.count += 1;
+                                total.sum += value;
+                                if squares {
+                                    total.squares += value * value;
+                                }
+                                special(at, total);
+                            }
+                            *row += 1;
+                        }
+                        if to as usize > end {
+                            break;
+                        }
+                        totals.push(*total);
+                    }
+                }};
+            }
+            let none = |_: usize, _: &mut Total| {};
+            match (of.kind, &column.values) {
+                (Kind::Count, _) => walk!(|_| 0, none),
+                (_, Values::Bool(bits)) => walk!(|at| bits.get(at).into(), none),
+                (_, Values::Int16(values)) => walk!(|at: usize| values[at].into(), none),
+                (_, Values::Int32(values)) => walk!(|at: usize| values[at].into(), none),
+                (_, Values::Int64(values)) => walk!(|at: usize| values[at].into(), none),
+                (_, Values::Numeric(numeric)) => {
+                    let factor = power_of_ten(u32::from(of.scale.saturating_sub(numeric.scale)))?;
+                    match &numeric.ints {
+                        _ if !numeric.side.is_empty() => {
+                            walk!(|at| numeric.ints.get(at) * factor, |at, total: &mut Total| {
+                                let special = numeric.side_value(at).and_then(Special::of);
+                                let counts = SPECIALS.iter().zip(&mut total.specials);
+                                counts.for_each(|(of, count)| *count += u32::from(special == Some(*of)));
+                            });
+                        }
+                        NumericInts::Int32(values) => {
+                            walk!(|at: usize| i128::from(values[at]) * factor, none);
+                        }
+                        NumericInts::Int64(values) => {
+                            walk!(|at: usize| i128::from(values[at]) * factor, none);
+                        }
+                        NumericInts::Int128(values) => walk!(|at: usize| values[at] * factor, none),
+                    }
+                }
+                _ => return Err(MISTYPED),
+            }
         }
         Ok(totals)
-    }
-}
-
-/// An end of frames on its way through one piece of the rows.
-struct Walk<'a> {
-    row: &'a mut usize,
-    total: &'a mut Total,
-    /// Of the piece: which values are not NULL, and its rows.
-    valid: Option<&'a Bitmap>,
-    first: usize,
-    end: usize,
-    squares: bool,
-    /// The rows before which totals are asked for, and those that are known.
-    rows: &'a [u32],
-    totals: &'a mut Vec<Total>,
-}
-
-impl Walk<'_> {
-    /// Adds up the values of the piece's column.
-    fn over(self, column: &Vector, of: &Summed) -> Result<()> {
-        match (of.kind, &column.values) {
-            (Kind::Count, _) => self.add(|_| 0, |_, _| {}),
-            (_, Values::Bool(bits)) => self.add(|at| bits.get(at).into(), |_, _| {}),
-            (_, Values::Int16(values)) => self.add(|at| values[at].into(), |_, _| {}),
-            (_, Values::Int32(values)) => self.add(|at| values[at].into(), |_, _| {}),
-            (_, Values::Int64(values)) => self.add(|at| values[at].into(), |_, _| {}),
-            (_, Values::Numeric(numeric)) => {
-                let factor = power_of_ten(u32::from(of.scale.saturating_sub(numeric.scale)))?;
-                self.over_decimals(numeric, factor)
-            }
-            _ => Err(MISTYPED),
-        }
-    }
-
-    /// The same for decimals, which `factor` brings to the greatest scale.
-    fn over_decimals(self, numeric: &NumericValues, factor: i128) -> Result<()> {
-        let count_specials = |at, total: &mut Total| {
-            let special = numeric.side_value(at).and_then(Special::of);
-            let counts = SPECIALS.iter().zip(&mut total.specials);
-            counts.for_each(|(of, count)| *count += u32::from(special == Some(*of)));
-        };
-        match &numeric.ints {
-            _ if !numeric.side.is_empty() => self.add(|at| numeric.ints.get(at) * factor, count_specials),
-            NumericInts::Int32(values) => self.add(|at| i128::from(values[at]) * factor, |_, _| {}),
-            NumericInts::Int64(values) => self.add(|at| i128::from(values[at]) * factor, |_, _| {}),
-            NumericInts::Int128(values) => self.add(|at| values[at] * factor, |_, _| {}),
-        }
-    }
-
-    /// Adds up what `value` says of each place of the piece, and has `special` count what is no number. Ends
-    /// with the piece, or when all totals are known.
-    #[inline]
-    fn add(self, value: impl Fn(usize) -> i128, special: impl Fn(usize, &mut Total)) -> Result<()> {
-        let Self { row, total, valid, first, end, squares, rows, totals } = self;
-        for &to in &rows[totals.len()..] {
-            while *row < end.min(to as usize) {
-                interrupt::check_at(*row)?;
-                let at = *row - first;
-                if valid.is_none_or(|valid| valid.get(at)) {
-                    let value = value(at);
-                    total.count += 1;
-                    total.sum += value;
-                    if squares {
-                        total.squares += value * value;
-                    }
-                    special(at, total);
-                }
-                *row += 1;
-            }
-            if to as usize > end {
-                break;
-            }
-            totals.push(*total);
-        }
-        Ok(())
     }
 }
 
