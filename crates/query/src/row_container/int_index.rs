@@ -3,6 +3,10 @@
 //!
 //! Groups number integers as they come (`number`, `number_pairs`, `number_codes`). Joins give each integer of
 //! the kept side a number of their own (`replace`) and look up the other side's from many threads (`find`).
+//!
+//! A join's index is at most two thirds full. Measured: 6 million look-ups among 1.5 million scattered keys
+//! take 315 ms where a third of the slots are used (64 MB) and 440 ms where 70 % are (32 MB). Slots with keys
+//! in an array beside them took 395 ms (44 MB).
 
 use vector::{Bitmap, Values, Vector};
 
