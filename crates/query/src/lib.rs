@@ -17,6 +17,8 @@ mod division;
 mod execution;
 pub mod explain;
 pub mod expression;
+mod hash;
+mod int_bits;
 mod interrupt;
 mod kernels;
 pub mod operators;
@@ -28,11 +30,12 @@ mod stream;
 mod temp_file;
 
 pub use derive::{DerivedColumn, DerivedColumns, derive_columns};
-pub use execution::{Execution, Figures, Profile, Runner, Settings};
+pub use execution::{Execution, Figures, Profile};
 pub use expression::{
     CaseRule, Condition, DateField, Evaluator, Expression, Function, HostFunction, is_known_regexp,
 };
-pub use pipeline::{Build, Emit, Pipeline, Sink, SinkLocal, Transform, TransformFactory};
+pub use operators::Bound;
+pub use pipeline::{Build, Emit, Pipeline, Runner, Settings, Sink, SinkLocal, Transform, TransformFactory};
 pub use plan::{
     Aggregate, AggregateFunction, FrameBound, FrameExclusion, FrameOffset, FrameUnits, HostAggregate,
     JoinKind, Plan, Regression, SortKey, TextCompare, TextOrder, WindowCall, WindowFrame, WindowFunction,

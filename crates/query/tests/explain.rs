@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use query::explain::{self, Operator, OperatorFigures, Options, Property, Spelling, Value};
 use query::*;
-use support::*;
+use support::{Plain as V, *};
 use vector::{CompareOp, LogicalType as T, Vector};
 
 /// A host with names for the columns of its tables, and nothing else to say.

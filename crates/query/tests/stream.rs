@@ -66,7 +66,7 @@ fn what_may_decline_or_fail_is_gathered() {
     let overflow = project(*scan(&types), vec![add(column(0), column(0), T::Int64)]);
     assert!(is_gathered(overflow.clone()));
     assert!(is_gathered(groups(vec![column(1)], &types)));
-    let entries = Arc::new(vector(T::Numeric, &[V::Dec(1, 0)]));
+    let entries = Arc::new(vector(T::Numeric, &[Plain::decimal(1, 0)]));
     let condition = Expression::In { value: Box::new(column(1)), entries };
     assert!(is_gathered(Plan::Filter { input: scan(&types), condition }));
     // Wherever it is above the last operator that sees all rows.

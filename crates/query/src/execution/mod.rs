@@ -2,51 +2,20 @@
 //!
 //! The host makes an `Execution` and pulls batches from it on its main thread. Pipelines run when somebody
 //! asks for their rows, so a breaker (sort, aggregate, the build side of a join) runs all of its input at the
-//! first pull. `build` makes the pipelines, `run` drives one into its sink, `pool` has the workers that help,
-//! and this file drives the topmost pipeline, whose rows go to the host. Invariant: sources are asked on the
-//! main thread only.
+//! first pull. `build` makes the pipelines, `profile` measures them, and this file drives the topmost one,
+//! whose rows go to the host. Invariant: sources are asked on the main thread only.
 
 mod build;
-mod pool;
 mod profile;
-mod pull;
-mod pump;
-mod run;
 
 use std::sync::Arc;
 
 use vector::LogicalType;
 
-use self::pool::{Job, Lane, Pool};
-pub(crate) use self::profile::count_spilled;
+use self::build::Builder;
 pub use self::profile::{Figures, Profile};
-pub(crate) use self::pull::Pull;
-pub(crate) use self::pump::Pump;
-pub use self::run::Runner;
-use crate::{Batch, Error, Host, Pipeline, Plan, Result, SharedTempFiles, Source, Step, Unit, interrupt};
-
-/// Units that the main thread runs alone before it looks for help.
-const ALONE: usize = 1;
-
-/// Limits of one execution.
-#[derive(Clone)]
-pub struct Settings {
-    /// Bytes that one operator, all threads together, may hold before it spills.
-    pub memory: usize,
-    /// Threads that compute, the main thread among them; at least 1.
-    pub threads: usize,
-    /// Where spilled rows go.
-    pub temp_files: Option<SharedTempFiles>,
-}
-
-/// What the pipelines of an execution share.
-#[derive(Clone)]
-pub(crate) struct Context {
-    pub settings: Arc<Settings>,
-    pub pool: Arc<Pool>,
-    /// Where operators are measured, if they are.
-    pub profile: Option<Arc<Profile>>,
-}
+use crate::pipeline::{ALONE, Context, Job, Lane, Pool, PushQueue};
+use crate::{Batch, Error, Host, Pipeline, Plan, Result, Runner, Settings, Source, Step, Unit, interrupt};
 
 /// A plan that is running. Dropping it ends what its threads do, and the threads.
 pub struct Execution {
@@ -58,11 +27,11 @@ pub struct Execution {
     types: Vec<LogicalType>,
 }
 
-/// The topmost pipeline once it is prepared. Rows come from `pump`, the main thread's transforms, and from
+/// The topmost pipeline once it is prepared. Rows come from `queue`, the main thread's transforms, and from
 /// the job's workers.
 struct Running {
     job: Option<Job>,
-    pump: Pump,
+    queue: PushQueue,
     unit: Option<Box<dyn Unit>>,
     parallel: bool,
     units: usize,
@@ -91,10 +60,9 @@ impl Execution {
         profile: Option<Arc<Profile>>,
     ) -> Result<Self> {
         let pool = Pool::new(settings.threads);
-        let context = Context { settings: Arc::new(settings), pool, profile };
-        let mut sources = sources.into_iter().map(Some).collect::<Vec<_>>();
+        let context = Context { settings: Arc::new(settings), pool };
         let types = plan.types();
-        let pipeline = build::build(plan, &vec![true; types.len()], &mut sources, &context)?;
+        let pipeline = Builder::new(sources, &context, profile).build(plan, &vec![true; types.len()])?;
         Ok(Self { running: None, pipeline, ended: false, context, types })
     }
 
@@ -132,7 +100,7 @@ impl Execution {
                 let made = self.pipeline.transforms.iter().map(|factory| factory.make());
                 self.running.insert(Running {
                     job: None,
-                    pump: Pump::new(made.collect::<Result<Vec<_>>>()?),
+                    queue: PushQueue::new(made.collect::<Result<Vec<_>>>()?),
                     unit: None,
                     parallel: self.context.pool.may_start() && self.pipeline.is_parallel(),
                     units: 0,
@@ -153,7 +121,7 @@ impl Running {
         host: &mut dyn Host,
     ) -> Result<Option<Batch>> {
         loop {
-            match self.pump.next(&mut || host.check_interrupts())? {
+            match self.queue.next(&mut || host.check_interrupts())? {
                 Some(batch) if batch.rows > 0 => return Ok(Some(batch)),
                 Some(_) => continue,
                 None => {}
@@ -175,7 +143,7 @@ impl Running {
             host.check_interrupts()?;
             if let Some(unit) = &mut self.unit {
                 match unit.next()? {
-                    Step::Batch(batch) => self.pump.put(batch, 0),
+                    Step::Batch(batch) => self.queue.put(batch, 0),
                     Step::Summary(_) => return Err(Error::Decline("summary of rows that are wanted")),
                     Step::Done => self.unit = None,
                 }
@@ -199,7 +167,7 @@ impl Running {
                 }
                 let Some(factory) = pipeline.transforms.get(self.rest) else { return Ok(None) };
                 match factory.rest()? {
-                    Some(batch) => self.pump.put(batch, self.rest + 1),
+                    Some(batch) => self.queue.put(batch, self.rest + 1),
                     None => self.rest += 1,
                 }
             }

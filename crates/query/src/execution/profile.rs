@@ -15,6 +15,7 @@ use std::time::Instant;
 
 use vector::Predicate;
 
+use crate::pipeline::measure_spilled;
 use crate::{
     Batch, Edge, Emit, Host, Members, Pipeline, Plan, Ranking, Result, RowFilter, Runner, Sink, SinkLocal,
     Source, Step, Summary, SummaryNeed, Transform, TransformFactory, Unit,
@@ -32,21 +33,9 @@ pub struct Figures {
     memory: AtomicU64,
 }
 
-/// Temporary files, and bytes that were written to them.
-type Spilled = (u64, u64);
-
 thread_local! {
-    /// What was measured inside of what is being measured: nanoseconds,
+    /// Nanoseconds that were measured inside of what is being measured.
     static INSIDE: Cell<u64> = const { Cell::new(0) };
-    /// and what is being measured has spilled.
-    static SPILLED: Cell<Spilled> = const { Cell::new((0, 0)) };
-}
-
-/// A temporary file was made, or so many bytes were written to one: part of what this thread's innermost
-/// measured call does.
-pub fn count_spilled(files: u64, bytes: u64) {
-    let (all, written) = SPILLED.get();
-    SPILLED.set((all + files, written + bytes));
 }
 
 impl Figures {
@@ -96,14 +85,12 @@ impl Figures {
     /// Adds the time that `work` takes, but for what others measure inside it.
     fn time<T>(&self, work: impl FnOnce() -> T) -> T {
         let outside = INSIDE.replace(0);
-        let spilled_outside = SPILLED.replace((0, 0));
         let start = Instant::now();
-        let done = work();
+        let (done, (files, bytes)) = measure_spilled(work);
         let all = u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX);
         let own = all.saturating_sub(INSIDE.get());
         self.nanoseconds.fetch_add(own, Ordering::Relaxed);
         INSIDE.set(outside.saturating_add(all));
-        let (files, bytes) = SPILLED.replace(spilled_outside);
         self.files.fetch_add(files, Ordering::Relaxed);
         self.spilled.fetch_add(bytes, Ordering::Relaxed);
         done

@@ -2,12 +2,13 @@
 //! looked up by type.
 
 use std::collections;
-use std::hash::{BuildHasherDefault, Hasher};
 
 use vector::{Bitmap, LogicalType, NumericInts, NumericValues, Special, Values, Vector};
 
 use super::functions::equal_to_any;
 use super::value::{Value, nulls, repeated};
+use crate::hash::{BuildValueHasher, float_bits, without_zeros};
+use crate::int_bits::IntBits;
 use crate::kernels::compare::test_each;
 use crate::{Error, Result};
 
@@ -16,42 +17,7 @@ const FEW: usize = 6;
 
 const HUGE: Error = Error::Decline("numeric that is no scaled integer");
 
-/// A hasher for tables that nobody can attack: a multiplication for each eight bytes.
-#[derive(Default)]
-struct Mix(u64);
-
-impl Mix {
-    #[inline]
-    fn add(&mut self, value: u64) {
-        let product = u128::from(self.0 ^ value) * 0x9e37_79b9_7f4a_7c15;
-        self.0 = (product as u64) ^ ((product >> 64) as u64) ^ value.rotate_left(32);
-    }
-}
-
-impl Hasher for Mix {
-    #[inline]
-    fn write(&mut self, bytes: &[u8]) {
-        let (groups, rest) = bytes.as_chunks::<8>();
-        groups.iter().for_each(|group| self.add(u64::from_le_bytes(*group)));
-        self.add(rest.iter().fold(bytes.len() as u64, |bits, &byte| (bits << 8) | u64::from(byte)));
-    }
-
-    #[inline]
-    fn write_u64(&mut self, value: u64) {
-        self.add(value);
-    }
-
-    #[inline]
-    fn write_i64(&mut self, value: i64) {
-        self.add(value.cast_unsigned());
-    }
-
-    fn finish(&self) -> u64 {
-        self.0 ^ (self.0 >> 29)
-    }
-}
-
-type HashSet<T> = collections::HashSet<T, BuildHasherDefault<Mix>>;
+type HashSet<T> = collections::HashSet<T, BuildValueHasher>;
 
 /// The entries, ready to be looked up.
 pub(super) struct List {
@@ -64,34 +30,16 @@ pub(super) struct List {
 
 enum Table {
     Few,
-    /// Sorted; integers of any width.
+    /// Integers of any width.
     Integers(HashSet<i64>),
-    /// Integers within a small range from the first: a bit for each.
-    Range(i64, Bitmap),
+    /// Integers within a small range.
+    Range(IntBits),
     /// Text and bytes.
     Bytes(HashSet<Box<[u8]>>),
     /// Floats, as the bits of their representative.
-    Floats(HashSet<u64>),
+    Floats(HashSet<i64>),
     /// Decimals without trailing zeros.
-    Numerics(HashSet<(i128, i32)>),
-}
-
-/// One bit pattern for all that equal a float.
-fn float_key(value: f64) -> u64 {
-    if value.is_nan() { f64::NAN.to_bits() } else { (value + 0.0).to_bits() }
-}
-
-/// The only form of a decimal without trailing zeros.
-fn numeric_key(mut value: i128, scale: u16) -> (i128, i32) {
-    let mut scale = i32::from(scale);
-    if value == 0 {
-        return (0, 0);
-    }
-    while value % 10 == 0 {
-        value /= 10;
-        scale -= 1;
-    }
-    (value, scale)
+    Numerics(HashSet<(i128, u16)>),
 }
 
 impl List {
@@ -117,31 +65,23 @@ impl List {
     }
 
     fn table(values: &Values) -> Table {
-        let integers = |values: &mut dyn Iterator<Item = i64>| {
-            let set: HashSet<i64> = values.collect();
-            let (low, high) =
-                set.iter().fold((i64::MAX, i64::MIN), |(low, high), &v| (low.min(v), high.max(v)));
-            match high.checked_sub(low).and_then(|span| usize::try_from(span).ok()) {
-                Some(span) if span < 1 << 16 => {
-                    let mut bits = Bitmap::filled(span + 1, false);
-                    set.iter().for_each(|&value| {
-                        bits.set(usize::try_from(value - low).unwrap_or(usize::MAX), true)
-                    });
-                    Table::Range(low, bits)
-                }
-                _ => Table::Integers(set),
+        fn integers<T: Copy + Into<i64>>(values: &[T]) -> Table {
+            let values = || values.iter().map(|&value| value.into());
+            match IntBits::new(values, 1 << 16) {
+                Some(set) => Table::Range(set),
+                None => Table::Integers(values().collect()),
             }
-        };
+        }
         match values {
-            Values::Int16(values) => integers(&mut values.iter().map(|&v| v.into())),
-            Values::Int32(values) => integers(&mut values.iter().map(|&v| v.into())),
-            Values::Int64(values) => integers(&mut values.iter().copied()),
-            Values::Float32(values) => Table::Floats(values.iter().map(|&v| float_key(v.into())).collect()),
-            Values::Float64(values) => Table::Floats(values.iter().map(|&v| float_key(v)).collect()),
+            Values::Int16(values) => integers(values),
+            Values::Int32(values) => integers(values),
+            Values::Int64(values) => integers(values),
+            Values::Float32(values) => Table::Floats(values.iter().map(|&v| float_bits(v.into())).collect()),
+            Values::Float64(values) => Table::Floats(values.iter().map(|&v| float_bits(v)).collect()),
             Values::Bytes(views) => Table::Bytes(views.iter().map(Box::from).collect()),
             Values::Fixed(fixed) => Table::Bytes((0..fixed.len()).map(|at| fixed.get(at).into()).collect()),
             Values::Numeric(numeric) => Table::Numerics(
-                (0..numeric.len()).map(|at| numeric_key(numeric.ints.get(at), numeric.scale)).collect(),
+                (0..numeric.len()).map(|at| without_zeros(numeric.ints.get(at), numeric.scale)).collect(),
             ),
             _ => Table::Few,
         }
@@ -184,39 +124,30 @@ impl List {
             }
             return Ok(words);
         }
-        let in_range = |low: i64, bits: &Bitmap, value: i64| {
-            usize::try_from(value.wrapping_sub(low)).is_ok_and(|at| value >= low && bits.get(at))
-        };
         Ok(match (&self.table, &value.vector.values) {
-            (Table::Range(low, bits), Values::Int16(values)) => {
-                test_each(values, |v| in_range(*low, bits, v.into()))
-            }
-            (Table::Range(low, bits), Values::Int32(values)) => {
-                test_each(values, |v| in_range(*low, bits, v.into()))
-            }
-            (Table::Range(low, bits), Values::Int64(values)) => {
-                test_each(values, |v| in_range(*low, bits, v))
-            }
+            (Table::Range(set), Values::Int16(values)) => test_each(values, |v| set.contains(v.into())),
+            (Table::Range(set), Values::Int32(values)) => test_each(values, |v| set.contains(v.into())),
+            (Table::Range(set), Values::Int64(values)) => test_each(values, |v| set.contains(v)),
             (Table::Integers(set), Values::Int16(values)) => test_each(values, |v| set.contains(&v.into())),
             (Table::Integers(set), Values::Int32(values)) => test_each(values, |v| set.contains(&v.into())),
             (Table::Integers(set), Values::Int64(values)) => test_each(values, |v| set.contains(&v)),
             (Table::Floats(set), Values::Float32(values)) => {
-                test_each(values, |v| set.contains(&float_key(v.into())))
+                test_each(values, |v| set.contains(&float_bits(v.into())))
             }
             (Table::Floats(set), Values::Float64(values)) => {
-                test_each(values, |v| set.contains(&float_key(v)))
+                test_each(values, |v| set.contains(&float_bits(v)))
             }
             (Table::Bytes(set), Values::Bytes(views)) => by_row(rows, |row| set.contains(views.get(row))),
             (Table::Bytes(set), Values::Fixed(fixed)) => by_row(rows, |row| set.contains(fixed.get(row))),
             (Table::Numerics(set), Values::Numeric(numeric)) => match &numeric.ints {
                 NumericInts::Int32(values) => {
-                    test_each(values, |v| set.contains(&numeric_key(v.into(), numeric.scale)))
+                    test_each(values, |v| set.contains(&without_zeros(v.into(), numeric.scale)))
                 }
                 NumericInts::Int64(values) => {
-                    test_each(values, |v| set.contains(&numeric_key(v.into(), numeric.scale)))
+                    test_each(values, |v| set.contains(&without_zeros(v.into(), numeric.scale)))
                 }
                 NumericInts::Int128(values) => {
-                    test_each(values, |v| set.contains(&numeric_key(v, numeric.scale)))
+                    test_each(values, |v| set.contains(&without_zeros(v, numeric.scale)))
                 }
             },
             _ => equal_to_any(value, &self.entries, rows)?,

@@ -13,13 +13,13 @@ use std::sync::{Arc, Mutex};
 
 use vector::Predicate;
 
-use crate::execution::{Context, Pull, Pump};
+use crate::pipeline::{Context, Pull, PushQueue};
 use crate::{
     Edge, Error, Host, Members, Pipeline, Ranking, Result, Runner, Source, Step, SummaryNeed, Transform, Unit,
 };
 
 /// Transforms that no unit uses just now.
-type Pumps = Arc<Mutex<Vec<Pump>>>;
+type IdleQueues = Arc<Mutex<Vec<PushQueue>>>;
 
 /// The rows of several pipelines, one after the other.
 pub(crate) fn append(parts: Vec<Pipeline>, context: &Context) -> Box<dyn Source> {
@@ -84,7 +84,7 @@ enum State {
     /// Its first unit was not asked for.
     Waiting,
     /// Units go out with transforms of this pool.
-    Running(Pumps),
+    Running(IdleQueues),
     /// On the main thread.
     Alone(Pull),
 }
@@ -221,11 +221,11 @@ impl Part {
                 }
                 let pool = Arc::clone(pool);
                 let pooled = pool.lock().map_err(|_| Error::Decline("a thread failed"))?.pop();
-                let pump = match pooled {
-                    Some(pump) => pump,
-                    None => Pump::new(transforms(&self.pipeline)?),
+                let queue = match pooled {
+                    Some(queue) => queue,
+                    None => PushQueue::new(transforms(&self.pipeline)?),
                 };
-                Ok(Some(Box::new(PartUnit { unit, pump: Some(pump), pool })))
+                Ok(Some(Box::new(PartUnit { unit, queue: Some(queue), pool })))
             }
             State::Alone(pull) => Ok(match pull.next(&mut self.pipeline, host, context)? {
                 Some(batch) => Some(Box::new(Some(batch))),
@@ -243,25 +243,25 @@ fn transforms(pipeline: &Pipeline) -> Result<Vec<Box<dyn Transform>>> {
 struct PartUnit {
     unit: Box<dyn Unit>,
     /// Taken from the pool and put back at the end.
-    pump: Option<Pump>,
-    pool: Pumps,
+    queue: Option<PushQueue>,
+    pool: IdleQueues,
 }
 
 impl Unit for PartUnit {
     fn next(&mut self) -> Result<Step> {
-        let Some(pump) = &mut self.pump else { return Ok(Step::Done) };
+        let Some(queue) = &mut self.queue else { return Ok(Step::Done) };
         loop {
-            if let Some(batch) = pump.next(&mut || Ok(()))? {
+            if let Some(batch) = queue.next(&mut || Ok(()))? {
                 return Ok(Step::Batch(batch));
             }
             match self.unit.next()? {
                 // Somebody wants to look whether to go on.
                 Step::Batch(batch) if batch.rows == 0 => return Ok(Step::Batch(batch)),
-                Step::Batch(batch) => pump.put(batch, 0),
+                Step::Batch(batch) => queue.put(batch, 0),
                 Step::Summary(_) => return Err(Error::Decline("summary of rows that are wanted")),
                 Step::Done => {
-                    if let (Ok(mut pool), Some(pump)) = (self.pool.lock(), self.pump.take()) {
-                        pool.push(pump);
+                    if let (Ok(mut pool), Some(queue)) = (self.pool.lock(), self.queue.take()) {
+                        pool.push(queue);
                     }
                     return Ok(Step::Done);
                 }

@@ -5,10 +5,10 @@ mod append;
 mod filter;
 mod join;
 mod limit;
-mod portions;
 mod project;
 mod repeat;
 mod sort;
+mod split_batches;
 mod window;
 
 use std::sync::Arc;
@@ -34,13 +34,13 @@ pub fn project(expressions: &[Expression], input: &[LogicalType]) -> Arc<dyn Tra
 
 /// Has what follows see few rows at a time where it makes long values of them; `width` columns are what it
 /// reads from.
-pub fn in_portions<'a>(
+pub fn split_batches<'a>(
     pipeline: &mut Pipeline,
     expressions: impl IntoIterator<Item = &'a Expression>,
     width: usize,
 ) {
-    if let Some(portions) = portions::Portions::of(expressions, width) {
-        pipeline.transforms.push(Arc::new(portions));
+    if let Some(split) = split_batches::SplitBatches::of(expressions, width) {
+        pipeline.transforms.push(Arc::new(split));
     }
 }
 

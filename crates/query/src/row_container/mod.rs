@@ -1,25 +1,29 @@
-//! Rows that operators keep: hashes of rows, columns of kept values that grow, and batches written to
-//! temporary files.
+//! Rows that operators keep: their numbers by value, columns of kept values that grow, and batches written
+//! to temporary files.
 //!
 //! Shared by aggregation, sorting, joins and windows. Kept values are columns, too: a group's key or a build
 //! row is a position, and its values are found there.
 
 mod batch_queue;
-mod coding;
-pub mod hash;
+mod group_numbers;
+mod int_codes;
 mod int_index;
-mod numbering;
+mod key_codes;
 mod pages;
 mod prefetch;
 mod row_set;
+mod tagged_slots;
 mod value_column;
 
 use std::sync::Arc;
 
 pub use batch_queue::{BatchQueue, Queued};
-pub use numbering::Numbering;
+pub use group_numbers::Numbering;
+pub use int_codes::{IntCodes, NO_CODE};
+pub use int_index::IntIndex;
 pub use pages::{BatchFile, Partitions};
 pub use row_set::{ABSENT, RowSet};
+pub use tagged_slots::TaggedSlots;
 pub use value_column::{Integers, ValueColumn, float_order, integer_of, integers_of, is_special};
 use vector::{ByteView, ByteViews, LogicalType, Values, Vector, VectorBuilder};
 

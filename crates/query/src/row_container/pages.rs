@@ -14,8 +14,8 @@ use vector::{
 };
 
 use super::{ValueColumn, flat};
-use crate::execution::count_spilled;
-use crate::{Batch, Error, Result, SharedTempFiles, TempFile, interrupt};
+use crate::pipeline::count_spilled;
+use crate::{Batch, Error, Result, SharedTempFiles, TempFile, hash, interrupt};
 
 /// Bytes gathered before they are written.
 const BUFFER: usize = 32 << 10;
@@ -399,13 +399,13 @@ impl Partitions {
         rows: usize,
         files: &SharedTempFiles,
     ) -> Result<()> {
-        super::hash::hash_rows(keys, rows, &mut self.hashes)?;
+        hash::hash_rows(keys, rows, &mut self.hashes)?;
         let fan_out = self.files.len();
         let mut places: Vec<Vec<u32>> = vec![Vec::new(); fan_out];
         // Past level 14 there are no bits left and nothing gets spread any more.
         let shift = 60u32.saturating_sub(4 * self.level);
         for (&hash, row) in self.hashes.iter().zip(0u32..) {
-            places[(super::hash::spread(hash) >> shift) as usize % fan_out].push(row);
+            places[(hash::spread(hash) >> shift) as usize % fan_out].push(row);
         }
         let types: Vec<_> = columns.iter().map(|column| column.logical).collect();
         let columns: Vec<_> = columns.iter().map(flat).collect();

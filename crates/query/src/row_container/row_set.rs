@@ -1,7 +1,7 @@
 //! A set of rows by value: each distinct row gets a number, in the order they are first seen.
 //!
-//! The general path of grouping (any number of columns of any type) and of DISTINCT. An open-addressing table
-//! holds, for each row kept, half of its hash and its number; the values are in columns. A batch is looked up
+//! The general path of grouping (any number of columns of any type) and of DISTINCT. `TaggedSlots` finds rows
+//! by their hashes; the values are in columns. A batch is looked up
 //! in rounds: all rows probe for a slot whose half hash is theirs, the new ones are kept, the candidates are
 //! compared column by column, and those that differ probe on. A set of single integers, or of pairs of
 //! integers without NULLs, has its values in the slots instead (`int_index`).
@@ -12,8 +12,8 @@ use std::sync::Arc;
 use vector::{LogicalType, Vector};
 
 use super::int_index::IntIndex;
-use super::{ValueColumn, flat, hash};
-use crate::{BATCH_ROWS, Error, Result, interrupt};
+use super::{TaggedSlots, ValueColumn, flat, prefetch};
+use crate::{BATCH_ROWS, Error, Result, hash, interrupt};
 
 /// Number of a row that was not kept because the set is frozen.
 pub const ABSENT: u32 = u32::MAX;
@@ -29,8 +29,8 @@ pub struct RowSet {
     pairs: Option<IntIndex<(i64, i64)>>,
     /// Hashes of the rows kept.
     hashes: Vec<u64>,
-    /// High half: the hash's high half; low half: number + 1, 0 where free.
-    slots: Vec<u64>,
+    /// Numbers by hash, one more than the number of a row.
+    slots: TaggedSlots,
     frozen: bool,
     work: Work,
 }
@@ -63,7 +63,7 @@ impl RowSet {
             ints: (ints && types.len() == 1).then(IntIndex::default),
             pairs: (ints && types.len() == 2).then(IntIndex::default),
             hashes: Vec::new(),
-            slots: Vec::new(),
+            slots: TaggedSlots::default(),
             frozen: false,
             work: Work::default(),
         }
@@ -134,7 +134,7 @@ impl RowSet {
 
     /// Memory held, in bytes.
     pub fn bytes(&self) -> usize {
-        self.slots.capacity() * 8
+        self.slots.bytes()
             + self.hashes.capacity() * 8
             + self.ints.as_ref().map_or(0, IntIndex::bytes)
             + self.pairs.as_ref().map_or(0, IntIndex::bytes)
@@ -201,39 +201,33 @@ impl RowSet {
     fn number_hashed(&mut self, columns: &[Arc<Vector>], hashes: &[u64], numbers: &mut [u32]) -> Result<()> {
         let columns: Vec<_> = columns.iter().map(flat).collect();
         self.reserve(if self.frozen { 0 } else { hashes.len() })?;
-        let mask = self.slots.len() - 1;
         let mut work = std::mem::take(&mut self.work);
         work.pending.clear();
-        work.pending
-            .extend(hashes.iter().zip(0u32..).map(|(&hash, row)| (row, (hash as usize & mask) as u32)));
+        let slots = &self.slots;
+        work.pending.extend(hashes.iter().zip(0u32..).map(|(&hash, row)| (row, slots.place(hash) as u32)));
         while !work.pending.is_empty() {
             work.rows.clear();
             work.at.clear();
             work.places.clear();
             work.fresh.clear();
-            for &(row, place) in &work.pending {
+            let far = self.slots.are_far();
+            for (at, &(row, place)) in work.pending.iter().enumerate() {
+                if far && at % prefetch::ROWS == 0 {
+                    let soon = work.pending.iter().skip(at).take(prefetch::ROWS);
+                    soon.for_each(|&(_, place)| self.slots.prefetch(place as usize));
+                }
                 let hash = hashes[row as usize];
-                let mut place = place as usize;
-                loop {
-                    let slot = self.slots[place];
-                    if slot == 0 {
-                        if !self.frozen {
-                            let number = self.rows as u32;
-                            self.rows += 1;
-                            self.slots[place] = (hash >> 32 << 32) | u64::from(number + 1);
-                            self.hashes.push(hash);
-                            numbers[row as usize] = number;
-                            work.fresh.push(row);
-                        }
-                        break;
-                    }
-                    if slot >> 32 == hash >> 32 {
-                        work.rows.push(row);
-                        work.at.push((slot as u32) - 1);
-                        work.places.push(place as u32);
-                        break;
-                    }
-                    place = (place + 1) & mask;
+                let (number, place) = self.slots.next(hash, place as usize);
+                if number != 0 {
+                    work.rows.push(row);
+                    work.at.push(number - 1);
+                    work.places.push(place as u32);
+                } else if !self.frozen {
+                    numbers[row as usize] = self.rows as u32;
+                    self.rows += 1;
+                    self.slots.set(place, hash, self.rows as u32);
+                    self.hashes.push(hash);
+                    work.fresh.push(row);
                 }
             }
             for (kept, column) in self.columns.iter_mut().zip(&columns) {
@@ -250,7 +244,7 @@ impl RowSet {
                 if work.equal[i] {
                     numbers[row as usize] = work.at[i];
                 } else {
-                    work.pending.push((row, ((work.places[i] as usize + 1) & mask) as u32));
+                    work.pending.push((row, self.slots.after(work.places[i] as usize) as u32));
                 }
             }
         }
@@ -261,21 +255,13 @@ impl RowSet {
     /// Makes room for so many further rows.
     fn reserve(&mut self, more: usize) -> Result<()> {
         let wanted = self.rows + more;
-        if wanted * 4 <= self.slots.len() * 3 && !self.slots.is_empty() {
+        if wanted * 4 <= self.slots.capacity() * 3 && self.slots.capacity() > 0 {
             return Ok(());
         }
-        let capacity = (wanted * 2).next_power_of_two().max(1_024);
-        let mut slots = Vec::new();
-        slots.try_reserve_exact(capacity).map_err(|_| Error::out_of_memory(capacity * 8))?;
-        slots.resize(capacity, 0u64);
-        let mask = capacity - 1;
-        for (&hash, number) in self.hashes.iter().zip(1u64..) {
+        let mut slots = TaggedSlots::new((wanted * 2).max(1_024))?;
+        for (&hash, number) in self.hashes.iter().zip(1u32..) {
             interrupt::check_at(number as usize)?;
-            let mut place = hash as usize & mask;
-            while slots[place] != 0 {
-                place = (place + 1) & mask;
-            }
-            slots[place] = (hash >> 32 << 32) | number;
+            slots.add(hash, number);
         }
         self.slots = slots;
         Ok(())

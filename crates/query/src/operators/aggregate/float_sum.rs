@@ -3,7 +3,7 @@
 //! Sums are plain additions in double precision for float8, in single precision for float4's sum as on the
 //! server (its average sums in double). The server fails at the step in which finite values overflow,
 //! whatever follows, and its average also where the sum of squares that it computes on the way does: values
-//! that could are declined (`are_calm`). Sums in double precision of one group are added up in lanes, which
+//! that could are declined (`are_within`). Sums in double precision of one group are added up in lanes, which
 //! changes their last digits as the server's parallel plans do; infinities and NaN are taken in order.
 //! Windows (`window/running`) follow the same rules.
 
@@ -44,13 +44,13 @@ pub fn limit(single: bool, average: bool) -> f64 {
 }
 
 /// True where all values are finite; declines those beyond the limit.
-pub fn are_calm<T: Copy + Into<f64>>(values: &[T], limit: f64) -> Result<bool> {
+pub fn are_within<T: Copy + Into<f64>>(values: &[T], limit: f64) -> Result<bool> {
     // Without a branch for each value, because there is hardly ever one.
-    let calm = values.iter().fold(true, |calm, &value| calm & (value.into().abs() <= limit));
+    let within = values.iter().fold(true, |within, &value| within & (value.into().abs() <= limit));
     let huge = |value: f64| value.is_finite() && value.abs() > limit;
-    match !calm && values.iter().any(|&value| huge(value.into())) {
+    match !within && values.iter().any(|&value| huge(value.into())) {
         true => Err(Error::Decline("sums of floats that may overflow")),
-        false => Ok(calm),
+        false => Ok(within),
     }
 }
 
@@ -88,14 +88,14 @@ impl FloatSum {
         values: &[T],
         groups: Groups<'_>,
     ) -> Result<()> {
-        let calm = are_calm(values, limit(self.single, self.average))?;
+        let within = are_within(values, limit(self.single, self.average))?;
         match (groups, &argument.validity) {
-            (Groups::One, None) if calm && !self.single => {
+            (Groups::One, None) if within && !self.single => {
                 let Some(state) = self.states.first_mut() else { return Ok(()) };
                 state.sum += in_lanes(values);
                 state.count += values.len() as i64;
             }
-            (Groups::Numbers(numbers), None) if calm && !self.single => {
+            (Groups::Numbers(numbers), None) if within && !self.single => {
                 let add = |state: &mut State, value: T| {
                     state.sum += value.into();
                     state.count += 1;

@@ -18,8 +18,8 @@ use vector::{LogicalType, Values};
 use super::table::Table;
 use super::{POISONED, Spec};
 use crate::expression::end_to_end;
-use crate::row_container::{compacted, hash, nulls};
-use crate::{Batch, Evaluator, Result, interrupt};
+use crate::row_container::{compacted, nulls};
+use crate::{Batch, Evaluator, Result, hash, interrupt};
 
 /// Parts at most,
 const MOST_PARTS: usize = 128;

@@ -14,9 +14,10 @@ use super::accumulate::{self, Accumulator, Groups};
 use super::distinct::Distinct;
 use super::hosted::Hosted;
 use super::ordered::Ordered;
-use crate::row_container::{ABSENT, BatchFile, Numbering, Partitions, hash};
+use crate::row_container::{ABSENT, BatchFile, Numbering, Partitions};
 use crate::{
-    Aggregate, AggregateFunction, BATCH_ROWS, Batch, Error, Evaluator, Result, SharedTempFiles, interrupt,
+    Aggregate, AggregateFunction, BATCH_ROWS, Batch, Error, Evaluator, Result, SharedTempFiles, hash,
+    interrupt,
 };
 
 /// Levels of a hash (`Partitions`) that groups are put into partitions by.

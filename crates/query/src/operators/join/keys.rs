@@ -11,7 +11,8 @@ use vector::{
     Bitmap, ByteViews, FixedBytes, NumericInts, NumericValues, Special, Values, Vector, power_of_ten,
 };
 
-use crate::row_container::{integer_of, is_special};
+use crate::hash::{each, float_bits, hash_bytes, hash_int, hash_views, hash_wide, word};
+use crate::row_container::{IntCodes, NO_CODE, integer_of, is_special};
 use crate::{Error, Result};
 
 /// What the values of a key are brought to.
@@ -183,6 +184,19 @@ impl KeyColumn {
         }
     }
 
+    fn hash<const FIRST: bool>(&self, hashes: &mut [u64]) {
+        match &self.values {
+            KeyValues::Int(values) => each::<FIRST>(hashes, None, values.iter().map(|&v| hash_int(v))),
+            KeyValues::Wide(values) => {
+                each::<FIRST>(hashes, None, values.iter().map(|&v| hash_wide(v.cast_unsigned())));
+            }
+            KeyValues::Bytes(views) => hash_views::<FIRST>(views, hashes, None),
+            KeyValues::Fixed(fixed) => {
+                each::<FIRST>(hashes, None, (0..fixed.len()).map(|row| hash_bytes(fixed.get(row))));
+            }
+        }
+    }
+
     /// Whether two values are equal; neither may be NULL or unfit.
     #[inline]
     pub fn equals(&self, row: usize, other: &Self, other_row: usize) -> bool {
@@ -196,6 +210,19 @@ impl KeyColumn {
     }
 }
 
+/// The hash of each row over all key columns; anything where a key is NULL or unfit.
+pub fn hash_keys(columns: &[KeyColumn], rows: usize, hashes: &mut Vec<u64>) {
+    hashes.clear();
+    hashes.resize(rows, 0);
+    for (at, column) in columns.iter().enumerate() {
+        if at == 0 {
+            column.hash::<true>(hashes);
+        } else {
+            column.hash::<false>(hashes);
+        }
+    }
+}
+
 /// Compares two byte strings, whole views where they are inline.
 #[inline]
 pub fn bytes_equal(a: &ByteViews, row: usize, b: &ByteViews, other: usize) -> bool {
@@ -204,19 +231,6 @@ pub fn bytes_equal(a: &ByteViews, row: usize, b: &ByteViews, other: usize) -> bo
         (Some(x), Some(y)) => x.len() == y.len() && x.prefix() == y.prefix() && a.get(row) == b.get(other),
         _ => false,
     }
-}
-
-/// Bits that are equal for equal floats.
-#[inline]
-fn float_bits(value: f64) -> i64 {
-    let value = if value.is_nan() { f64::NAN } else { value + 0.0 };
-    value.to_bits().cast_signed()
-}
-
-/// At most eight bytes as a number.
-#[inline]
-fn word(bytes: &[u8]) -> u64 {
-    bytes.iter().rev().fold(0, |word, &byte| (word << 8) | u64::from(byte))
 }
 
 /// Decimals at `scale`, and which rows have none there; `narrow` is told of numbers, `special` of what is
@@ -260,75 +274,48 @@ fn decimals<T: Copy + Default>(
     Ok((values, unfit))
 }
 
-/// Several integer keys as one: mixed radix over the ranges of the kept side's values.
+/// Codes for rows of integer keys: what the kept side's values take, side by side.
 #[derive(Debug)]
-pub struct Packing {
-    parts: Vec<Part>,
-    /// One past the greatest packed value.
-    pub total: u64,
-}
+pub struct KnownCodes(Vec<IntCodes>);
 
-#[derive(Debug)]
-struct Part {
-    min: i64,
-    range: u64,
-    stride: u64,
-}
-
-/// Packed value of a row that equals nothing.
-pub const NO_KEY: u64 = u64::MAX;
-
-impl Packing {
-    /// A packing for these keys; None when they are not integers or their ranges are too wide together.
+impl KnownCodes {
+    /// Codes for these keys; None when they are not integers or take too many bits together.
     pub fn new(columns: &[KeyColumn]) -> Option<Self> {
-        let mut parts = Vec::with_capacity(columns.len());
-        let mut total = 1u64;
-        for column in columns {
-            let KeyValues::Int(values) = &column.values else { return None };
-            let (mut low, mut high) = (i64::MAX, i64::MIN);
-            match &column.valid {
-                None => values.iter().for_each(|&value| (low, high) = (low.min(value), high.max(value))),
-                Some(valid) => valid.ones().filter_map(|row| values.get(row)).for_each(|&value| {
-                    (low, high) = (low.min(value), high.max(value));
-                }),
-            }
-            // No value at all: nothing matches.
-            let range = if low > high { 0 } else { high.abs_diff(low).checked_add(1)? };
-            parts.push(Part { min: low, range, stride: total });
-            total = total.checked_mul(range.max(1))?;
-        }
-        (total < NO_KEY && !parts.is_empty()).then_some(Self { parts, total })
+        let codes = columns.iter().map(|column| match &column.values {
+            KeyValues::Int(values) => IntCodes::of(values, column.valid.as_ref()),
+            _ => None,
+        });
+        let codes = codes.collect::<Option<Vec<_>>>()?;
+        (codes.iter().map(|codes| codes.bits()).sum::<u32>() < u64::BITS).then_some(Self(codes))
     }
 
-    /// Least value of the only key, and how many values there are to its greatest.
-    pub fn single(&self) -> Option<(i64, u64)> {
-        match self.parts.as_slice() {
-            [part] => Some((part.min, part.range)),
+    /// One more than the greatest code that a row may have.
+    pub fn places(&self) -> u64 {
+        let Some((last, others)) = self.0.split_last() else { return 1 };
+        (last.values() + 1) << others.iter().map(|codes| codes.bits()).sum::<u32>()
+    }
+
+    /// The codes of the only key.
+    pub fn single(&self) -> Option<IntCodes> {
+        match self.0.as_slice() {
+            [codes] => Some(*codes),
             _ => None,
         }
     }
 
-    /// The packed keys of each row, `NO_KEY` where there can be no match.
-    pub fn pack(&self, columns: &[KeyColumn], packed: &mut Vec<u64>) {
-        packed.clear();
-        for (at, (part, column)) in self.parts.iter().zip(columns).enumerate() {
-            let KeyValues::Int(values) = &column.values else { continue };
-            let offset = |value: i64| {
-                let offset = value.wrapping_sub(part.min).cast_unsigned();
-                if offset < part.range { offset } else { NO_KEY }
-            };
-            if at == 0 {
-                packed.extend(values.iter().map(|&value| offset(value)));
-            } else {
-                for (sum, &value) in packed.iter_mut().zip(values) {
-                    let offset = offset(value);
-                    let known = *sum != NO_KEY && offset != NO_KEY;
-                    *sum = if known { sum.wrapping_add(offset.wrapping_mul(part.stride)) } else { NO_KEY };
-                }
+    /// The code of each row, `NO_CODE` where there can be no match.
+    pub fn encode(&self, columns: &[KeyColumn], rows: usize, to: &mut Vec<u64>) {
+        to.clear();
+        to.resize(rows, 0);
+        let mut shift = 0;
+        for (codes, column) in self.0.iter().zip(columns) {
+            if let KeyValues::Int(values) = &column.values {
+                codes.add_known(values, shift, to);
             }
+            shift += codes.bits();
             column.each_unmatchable(|row| {
-                if let Some(sum) = packed.get_mut(row) {
-                    *sum = NO_KEY;
+                if let Some(code) = to.get_mut(row) {
+                    *code = NO_CODE;
                 }
             });
         }

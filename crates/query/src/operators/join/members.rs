@@ -2,8 +2,8 @@
 //! other columns.
 //!
 //! `build` makes a set for each key that is a column of that source, `Join::prepare` hands them over.
-//! Integers whose range is not too wide are bits: a few hundred kilobytes stay in a cache where the join's
-//! table does not. Other keys ask the join's own table, or one of theirs alone where the join has several.
+//! Integers whose range is not too wide are bits. Other keys ask the join's own table, or one of theirs alone
+//! where the join has several.
 //! Invariant: a row that matches is never left out.
 
 use std::sync::Arc;
@@ -13,6 +13,7 @@ use vector::{Bitmap, Values, Vector};
 
 use super::build::BuildSink;
 use super::table::{Scratch, Table};
+use crate::int_bits::IntBits;
 use crate::{Members, Result};
 
 /// A set of bits has at most this many for each kept row,
@@ -25,8 +26,8 @@ const TABLED: usize = 1 << 17;
 
 /// The values of one key.
 pub enum KeySet {
-    /// Integers from `min` on, one bit each.
-    Bits { min: i64, words: Vec<u64> },
+    /// Integers, a bit each.
+    Bits(IntBits),
     /// A table of this key alone.
     Own(Table),
     /// What the join's table has, whose only key it is.
@@ -56,10 +57,10 @@ impl KeySet {
     /// Rows of a column whose value is in the set, ascending.
     fn rows(&self, column: &Vector, joined: &Table) -> Option<Vec<u32>> {
         let table = match self {
-            Self::Bits { min, words } => match &column.values {
-                Values::Int16(values) => return Some(found(values, column.validity.as_ref(), *min, words)),
-                Values::Int32(values) => return Some(found(values, column.validity.as_ref(), *min, words)),
-                Values::Int64(values) => return Some(found(values, column.validity.as_ref(), *min, words)),
+            Self::Bits(set) => match &column.values {
+                Values::Int16(values) => return Some(set.rows(values, column.validity.as_ref())),
+                Values::Int32(values) => return Some(set.rows(values, column.validity.as_ref())),
+                Values::Int64(values) => return Some(set.rows(values, column.validity.as_ref())),
                 _ => return self.rows(&flat(column)?, joined),
             },
             Self::Own(table) => table,
@@ -81,68 +82,15 @@ fn flat(column: &Vector) -> Option<Vector> {
 }
 
 fn bits<T: Copy + Into<i64>>(values: &[T], validity: Option<&Bitmap>) -> Option<KeySet> {
-    let (mut low, mut high) = (i64::MAX, i64::MIN);
-    let valid = |row: usize| validity.is_none_or(|validity| validity.get(row));
-    for (_, &value) in values.iter().enumerate().filter(|(row, _)| valid(*row)) {
-        let value = value.into();
-        (low, high) = (low.min(value), high.max(value));
-    }
-    if low > high {
-        return Some(KeySet::Bits { min: 0, words: Vec::new() });
-    }
-    let range = high.abs_diff(low);
-    if range >= (values.len() as u64).saturating_mul(SPARSE).max(SMALL) {
-        return None;
-    }
-    let mut words: Vec<u64> = Vec::new();
-    let length = usize::try_from(range / 64 + 1).ok()?;
-    words.try_reserve_exact(length).ok()?;
-    words.resize(length, 0);
-    for (_, &value) in values.iter().enumerate().filter(|(row, _)| valid(*row)) {
-        let offset = value.into().abs_diff(low);
-        if let Some(word) = usize::try_from(offset / 64).ok().and_then(|at| words.get_mut(at)) {
-            *word |= 1 << (offset % 64);
+    let most = (values.len() as u64).saturating_mul(SPARSE).max(SMALL);
+    let set = match validity {
+        None => IntBits::new(|| values.iter().map(|&value| value.into()), most),
+        Some(valid) => {
+            let known = || valid.ones().filter_map(|row| values.get(row)).map(|&value| value.into());
+            IntBits::new(known, most)
         }
-    }
-    Some(KeySet::Bits { min: low, words })
-}
-
-/// Rows whose bit is set, without a branch that depends on it.
-fn found<T: Copy + Into<i64>>(values: &[T], validity: Option<&Bitmap>, min: i64, words: &[u64]) -> Vec<u32> {
-    let mut rows = vec![0u32; values.len()];
-    let mut count = 0;
-    for (row, &value) in (0u32..).zip(values) {
-        let offset = value.into().wrapping_sub(min).cast_unsigned();
-        let word = usize::try_from(offset / 64).ok().and_then(|at| words.get(at)).copied().unwrap_or(0);
-        if let Some(place) = rows.get_mut(count) {
-            *place = row;
-        }
-        count += usize::from(word >> (offset % 64) & 1 != 0);
-    }
-    rows.truncate(count);
-    if let Some(validity) = validity {
-        rows.retain(|&row| validity.get(row as usize));
-    }
-    rows
-}
-
-/// Rows whose bit is set, of rows whose values are `first`, `first + 1` and so on.
-fn found_consecutive(first: i64, rows: u32, min: i64, words: &[u64]) -> Vec<u32> {
-    // The row of the first bit.
-    let skipped = i128::from(min) - i128::from(first);
-    let from = usize::try_from(-skipped / 64).unwrap_or(0);
-    let count = rows as usize / 64 + 2;
-    let mut found = Vec::new();
-    for (at, &word) in words.iter().enumerate().skip(from).take(count) {
-        let base = skipped + at as i128 * 64;
-        let mut word = word;
-        while word != 0 {
-            let row = u32::try_from(base + i128::from(word.trailing_zeros())).ok();
-            found.extend(row.filter(|row| *row < rows));
-            word &= word - 1;
-        }
-    }
-    found
+    };
+    set.map(KeySet::Bits)
 }
 
 /// Asks one of the sets of a sink, and stops asking where nearly every row passes.
@@ -186,32 +134,8 @@ impl Members for KeyMembers {
 
     fn select_consecutive(&self, first: i64, rows: u32) -> Option<Vec<u32>> {
         self.ask(rows as usize, |set, _| match set {
-            KeySet::Bits { min, words } => Some(found_consecutive(first, rows, *min, words)),
+            KeySet::Bits(set) => Some(set.consecutive_rows(first, rows)),
             KeySet::Own(_) | KeySet::Joined => None,
         })
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use proptest::prelude::*;
-
-    proptest! {
-        /// Of values that follow each other the same rows are found as when the values are looked at.
-        #[test]
-        fn consecutive_values_are_found_as_any(
-            keys in proptest::collection::vec(-300i64..300, 0..40),
-            offset in prop_oneof![Just(0i64), Just(i64::MAX - 300), Just(i64::MIN + 300), any::<i32>().prop_map(i64::from)],
-            first in -400i64..400,
-            rows in 1u32..500,
-        ) {
-            let keys: Vec<i64> = keys.iter().map(|key| key + offset).collect();
-            let first = first.saturating_add(offset).min(i64::MAX - 500);
-            let values: Vec<i64> = (0..rows).map(|row| first + i64::from(row)).collect();
-            let Some(KeySet::Bits { min, words }) = bits(&keys, None) else { panic!("the keys are close together") };
-            let expected = found(&values, None, min, &words);
-            prop_assert_eq!(found_consecutive(first, rows, min, &words), expected);
-        }
     }
 }

@@ -1,7 +1,7 @@
 //! Hash joins: the right input is kept in memory and found by its keys, the left one is probed batch by
 //! batch.
 //!
-//! `build` gathers the kept side, `keys` brings keys to comparable forms, `hash` and `table` find them,
+//! `build` gathers the kept side, `keys` brings keys to comparable forms, `table` finds them,
 //! `probe` makes the rows, `spill` does it piece by piece where the kept side is larger than the memory it
 //! may use. Joins without keys list every pair, and so does `NOT IN` with a further condition, where NULLs
 //! make keys neither equal nor different; over several columns it has tables for those that are not NULL
@@ -10,7 +10,6 @@
 //! come out at the end.
 
 mod build;
-mod hash;
 mod keys;
 mod members;
 mod narrow;

@@ -12,7 +12,7 @@ use vector::Vector;
 use super::Shared;
 use super::build::{BuildSink, Built, POISONED, Part, bytes};
 use super::probe::Probe;
-use crate::execution::Pump;
+use crate::pipeline::PushQueue;
 use crate::row_container::{BatchFile, Partitions};
 use crate::{Batch, Emit, Error, JoinKind, Result, Transform};
 
@@ -44,7 +44,7 @@ struct State {
 struct Current {
     left: Option<BatchFile>,
     built: Arc<Built>,
-    pump: Pump,
+    queue: PushQueue,
     /// The next kept row to look at for one without a match.
     rest: usize,
 }
@@ -139,8 +139,8 @@ impl State {
         let built = Arc::new(shared.sink.built_of(parts)?);
         let transform =
             PairProbe { shared: Arc::clone(shared), probe: Probe::new(shared), built: Arc::clone(&built) };
-        let pump = Pump::new(vec![Box::new(transform)]);
-        self.current = Some(Current { left, built, pump, rest: 0 });
+        let queue = PushQueue::new(vec![Box::new(transform)]);
+        self.current = Some(Current { left, built, queue, rest: 0 });
         Ok(())
     }
 }
@@ -168,13 +168,13 @@ fn spread(
 
 impl Current {
     fn next(&mut self, shared: &Shared) -> Result<Option<Batch>> {
-        if let Some(batch) = self.pump.next(&mut || Ok(()))? {
+        if let Some(batch) = self.queue.next(&mut || Ok(()))? {
             return Ok(Some(batch));
         }
         if let Some(file) = &mut self.left {
             match file.read()? {
                 Some(batch) => {
-                    self.pump.put(batch, 0);
+                    self.queue.put(batch, 0);
                     return Ok(Some(Batch::default()));
                 }
                 None => self.left = None,

@@ -2,16 +2,16 @@
 //!
 //! Made once by `build`, read by all threads that probe. A table gives for each key its *head*: the first
 //! kept row with that key, plus one; zero when there is none. Rows with equal keys are chained in order of
-//! arrival (`next`). Three kinds: where the keys are integers whose ranges are small enough together, an
-//! array with a head for each possible key (surrogate keys, dates); where they are integers otherwise, open
-//! addressing over packed keys; else open addressing over the hash of all key columns with the columns
-//! compared afterwards. A slot holds 32 bits of hash and the head, so a miss rarely touches a key. Invariant:
-//! a row with a NULL key is in no table.
+//! arrival (`next`). What finds heads is what finds groups, too (`row_container`). Keys that are integers
+//! have a code for each row (`IntCodes`): where few codes are possible, an array has a head for each
+//! (surrogate keys, dates); otherwise an `IntIndex` has them, which takes a single key without a code. Other
+//! keys are in `TaggedSlots` by the hash of all key columns, and the columns are compared afterwards.
+//! Invariant: a row with a NULL key is in no table.
 
 use vector::{Values, Vector};
 
-use super::hash::{hash, mix};
-use super::keys::{Form, KeyColumn, KeyValues, NO_KEY, Packing};
+use super::keys::{Form, KeyColumn, KeyValues, KnownCodes, hash_keys};
+use crate::row_container::{IntIndex, NO_CODE, TaggedSlots};
 use crate::{Error, Result, interrupt};
 
 /// The array is made when it has at most this many slots for each kept row,
@@ -32,17 +32,20 @@ pub struct Table {
 enum Kind {
     /// Every key has this head.
     All(u32),
-    Direct {
-        packing: Packing,
+    /// The head of each code.
+    Array {
+        coding: KnownCodes,
         slots: Vec<u32>,
     },
-    Packed {
-        packing: Packing,
-        slots: Vec<u64>,
-        keys: Vec<u64>,
+    /// The only key's heads, by its integers themselves.
+    Single(IntIndex),
+    /// Heads by code.
+    Coded {
+        coding: KnownCodes,
+        heads: IntIndex<u64>,
     },
     Hashed {
-        slots: Vec<u64>,
+        slots: TaggedSlots,
         columns: Vec<KeyColumn>,
     },
 }
@@ -79,12 +82,12 @@ impl Table {
         let columns = keys.iter().zip(&table.forms).map(|(key, &form)| KeyColumn::new(key, form));
         let columns = columns.collect::<Result<Vec<_>>>()?;
         let mut chain = Chain { next: None, rows, wanted: duplicates };
-        table.kind = match Packing::new(&columns) {
-            Some(packing) if packing.total <= (rows as u64 * SPARSE).max(SMALL) => {
-                direct(packing, &columns, &mut chain)?
-            }
-            Some(packing) => packed(packing, &columns, &mut chain)?,
-            None => hashed(columns, rows, &mut chain)?,
+        let most = (rows as u64 * SPARSE).max(SMALL);
+        table.kind = match (KnownCodes::new(&columns), columns.as_slice()) {
+            (Some(coding), _) if coding.places() <= most => array(coding, &columns, &mut chain)?,
+            (_, [KeyColumn { values: KeyValues::Int(values), .. }]) => single(values, &columns, &mut chain)?,
+            (Some(coding), _) => coded(coding, &columns, &mut chain)?,
+            (None, _) => hashed(columns, rows, &mut chain)?,
         };
         table.next = chain.next;
         Ok(table)
@@ -159,16 +162,14 @@ impl Table {
     ) -> Result<()> {
         heads.clear();
         heads.reserve(rows);
-        if let (Kind::Direct { packing, slots }, [key]) = (&self.kind, keys)
+        if let (Kind::Array { coding, slots }, [key]) = (&self.kind, keys)
             && self.forms == [Form::Int]
             && key.validity.is_none()
-            && let Some((min, _)) = packing.single()
+            && let Some(codes) = coding.single()
         {
-            // The most frequent join of all: one integer key into an array, in one loop.
-            let slot = |value: i64| {
-                let offset = value.wrapping_sub(min).cast_unsigned();
-                usize::try_from(offset).ok().and_then(|at| slots.get(at)).copied().unwrap_or(0)
-            };
+            // The most frequent join of all: one integer key into an array, in one loop. What has no code is
+            // beyond the array's end, or at its first place, which no key has.
+            let slot = |value: i64| head_at(slots, codes.code(value));
             match &key.values {
                 Values::Int32(values) => {
                     heads.extend(values.iter().map(|&value| slot(value.into())));
@@ -185,18 +186,22 @@ impl Table {
         let columns = columns.collect::<Result<Vec<_>>>()?;
         match &self.kind {
             Kind::All(head) => heads.resize(rows, *head),
-            Kind::Direct { packing, slots } => {
-                packing.pack(&columns, &mut scratch.words);
-                heads.extend(scratch.words.iter().map(|&key| {
-                    usize::try_from(key).ok().and_then(|at| slots.get(at)).copied().unwrap_or(0)
-                }));
+            Kind::Array { coding, slots } => {
+                coding.encode(&columns, rows, &mut scratch.words);
+                heads.extend(scratch.words.iter().map(|&code| head_at(slots, code)));
             }
-            Kind::Packed { packing, slots, keys } => {
-                packing.pack(&columns, &mut scratch.words);
-                find_packed(slots, keys, scratch, heads);
+            Kind::Single(index) => {
+                if let [KeyColumn { values: KeyValues::Int(values), .. }] = columns.as_slice() {
+                    index.find(values, heads);
+                }
+                clear_unmatchable(&columns, heads);
+            }
+            Kind::Coded { coding, heads: index } => {
+                coding.encode(&columns, rows, &mut scratch.words);
+                index.find(&scratch.words, heads);
             }
             Kind::Hashed { slots, columns: kept } => {
-                hash(&columns, rows, &mut scratch.words);
+                hash_keys(&columns, rows, &mut scratch.words);
                 find_hashed(slots, kept, &columns, scratch, heads);
             }
         }
@@ -212,10 +217,10 @@ struct Chain {
 }
 
 impl Chain {
-    /// `head` is put before `after`, which has the same key.
+    /// `head` is put before `after`, which has the same key; 0: there is none.
     #[inline]
     fn link(&mut self, head: u32, after: u32) {
-        if self.wanted {
+        if after != 0 && self.wanted {
             let next = self.next.get_or_insert_with(|| vec![0; self.rows]);
             if let Some(link) = next.get_mut((head as usize).wrapping_sub(1)) {
                 *link = after;
@@ -236,70 +241,85 @@ fn heads_reversed(rows: usize) -> impl Iterator<Item = (usize, u32)> {
     (0..rows).rev().map(|row| (row, u32::try_from(row + 1).unwrap_or(UNKNOWN)))
 }
 
-fn direct(packing: Packing, columns: &[KeyColumn], chain: &mut Chain) -> Result<Kind> {
-    let mut slots: Vec<u32> = zeroed(usize::try_from(packing.total).unwrap_or(usize::MAX))?;
-    let mut keys = Vec::new();
-    packing.pack(columns, &mut keys);
-    for (row, head) in heads_reversed(keys.len()) {
-        interrupt::check_at(row)?;
-        let key = keys.get(row).copied().unwrap_or(NO_KEY);
-        if let Some(slot) = usize::try_from(key).ok().and_then(|at| slots.get_mut(at)) {
-            if *slot != 0 {
-                chain.link(head, *slot);
+/// The head of a code; none beyond the end.
+#[inline]
+fn head_at(slots: &[u32], code: u64) -> u32 {
+    usize::try_from(code).ok().and_then(|at| slots.get(at)).copied().unwrap_or(0)
+}
+
+/// Rows that equal nothing have no head.
+fn clear_unmatchable(columns: &[KeyColumn], heads: &mut [u32]) {
+    for column in columns {
+        column.each_unmatchable(|row| {
+            if let Some(head) = heads.get_mut(row) {
+                *head = 0;
             }
+        });
+    }
+}
+
+fn array(coding: KnownCodes, columns: &[KeyColumn], chain: &mut Chain) -> Result<Kind> {
+    let mut slots: Vec<u32> = zeroed(usize::try_from(coding.places()).unwrap_or(usize::MAX))?;
+    let mut codes = Vec::new();
+    coding.encode(columns, chain.rows, &mut codes);
+    for (row, head) in heads_reversed(codes.len()) {
+        interrupt::check_at(row)?;
+        let code = codes.get(row).copied().unwrap_or(NO_CODE);
+        if let Some(slot) = usize::try_from(code).ok().and_then(|at| slots.get_mut(at)) {
+            chain.link(head, *slot);
             *slot = head;
         }
     }
-    Ok(Kind::Direct { packing, slots })
+    Ok(Kind::Array { coding, slots })
 }
 
-fn slot_count(rows: usize) -> usize {
-    (rows + rows / 2).next_power_of_two().max(16)
-}
-
-#[inline]
-const fn slot_of(hash: u64, head: u32) -> u64 {
-    (hash & 0xffff_ffff_0000_0000) | head as u64
-}
-
-/// Puts a row into open addressing; `same` says whether a head with the same tag has the same key.
-#[inline]
-fn insert(slots: &mut [u64], hash: u64, head: u32, chain: &mut Chain, same: impl Fn(usize) -> bool) {
-    let mask = slots.len() - 1;
-    let mut at = hash as usize & mask;
-    while let Some(slot) = slots.get_mut(at) {
-        if *slot == 0 {
-            *slot = slot_of(hash, head);
-            return;
-        }
-        let other = *slot as u32;
-        if (*slot ^ hash) >> 32 == 0 && same(other as usize - 1) {
-            chain.link(head, other);
-            *slot = slot_of(hash, head);
-            return;
-        }
-        at = (at + 1) & mask;
-    }
-}
-
-fn packed(packing: Packing, columns: &[KeyColumn], chain: &mut Chain) -> Result<Kind> {
-    let mut keys = Vec::new();
-    packing.pack(columns, &mut keys);
-    let mut slots: Vec<u64> = zeroed(slot_count(keys.len()))?;
-    for (row, head) in heads_reversed(keys.len()) {
+fn single(values: &[i64], columns: &[KeyColumn], chain: &mut Chain) -> Result<Kind> {
+    let mut index = IntIndex::with_room(values.len())?;
+    for (row, head) in heads_reversed(values.len()) {
         interrupt::check_at(row)?;
-        let key = keys.get(row).copied().unwrap_or(NO_KEY);
-        if key != NO_KEY {
-            insert(&mut slots, mix(key), head, chain, |other| keys.get(other) == Some(&key));
+        if let Some(&value) = values.get(row)
+            && columns.iter().all(|column| column.can_match(row))
+        {
+            chain.link(head, index.replace(value, head));
         }
     }
-    Ok(Kind::Packed { packing, slots, keys })
+    Ok(Kind::Single(index))
+}
+
+fn coded(coding: KnownCodes, columns: &[KeyColumn], chain: &mut Chain) -> Result<Kind> {
+    let mut codes = Vec::new();
+    coding.encode(columns, chain.rows, &mut codes);
+    let mut heads = IntIndex::with_room(codes.len())?;
+    for (row, head) in heads_reversed(codes.len()) {
+        interrupt::check_at(row)?;
+        let code = codes.get(row).copied().unwrap_or(NO_CODE);
+        if code != NO_CODE {
+            chain.link(head, heads.replace(code, head));
+        }
+    }
+    Ok(Kind::Coded { coding, heads })
+}
+
+/// Slots for so many rows, between a third and two thirds of them used.
+fn slots_for(rows: usize) -> Result<TaggedSlots> {
+    TaggedSlots::new((rows + rows / 2).max(16))
+}
+
+/// Puts a row into the slots; `same` says whether a row with the same tag has the same key.
+#[inline]
+fn insert(slots: &mut TaggedSlots, hash: u64, head: u32, chain: &mut Chain, same: impl Fn(usize) -> bool) {
+    let (mut other, mut at) = slots.next(hash, slots.place(hash));
+    while other != 0 && !same(other as usize - 1) {
+        (other, at) = slots.next(hash, slots.after(at));
+    }
+    chain.link(head, other);
+    slots.set(at, hash, head);
 }
 
 fn hashed(columns: Vec<KeyColumn>, rows: usize, chain: &mut Chain) -> Result<Kind> {
     let mut hashes = Vec::new();
-    hash(&columns, rows, &mut hashes);
-    let mut slots: Vec<u64> = zeroed(slot_count(rows))?;
+    hash_keys(&columns, rows, &mut hashes);
+    let mut slots = slots_for(rows)?;
     for (row, head) in heads_reversed(rows) {
         interrupt::check_at(row)?;
         if columns.iter().all(|column| column.can_match(row)) {
@@ -312,68 +332,22 @@ fn hashed(columns: Vec<KeyColumn>, rows: usize, chain: &mut Chain) -> Result<Kin
     Ok(Kind::Hashed { slots, columns })
 }
 
-fn find_packed(slots: &[u64], keys: &[u64], scratch: &mut Scratch, heads: &mut Vec<u32>) {
-    let mask = slots.len() - 1;
-    // First all slots, then what is in them: the loads of one loop do not wait for each other.
-    scratch.slots.clear();
-    scratch.slots.extend(scratch.words.iter().map(|&key| slots.get(mix(key) as usize & mask).unwrap_or(&0)));
-    heads.extend(scratch.words.iter().zip(&scratch.slots).map(|(&key, &first)| {
-        let mut slot = first;
-        if slot == 0 || key == NO_KEY {
-            return 0;
-        }
-        let hash = mix(key);
-        let mut at = hash as usize & mask;
-        loop {
-            let head = slot as u32;
-            if (slot ^ hash) >> 32 == 0 && keys.get((head as usize).wrapping_sub(1)) == Some(&key) {
-                return head;
-            }
-            at = (at + 1) & mask;
-            slot = slots.get(at).copied().unwrap_or(0);
-            if slot == 0 {
-                return 0;
-            }
-        }
-    }));
-}
-
 fn find_hashed(
-    slots: &[u64],
+    slots: &TaggedSlots,
     kept: &[KeyColumn],
     columns: &[KeyColumn],
     scratch: &mut Scratch,
     heads: &mut Vec<u32>,
 ) {
-    let mask = slots.len() - 1;
     scratch.slots.clear();
-    scratch
-        .slots
-        .extend(scratch.words.iter().map(|&hash| slots.get(hash as usize & mask).copied().unwrap_or(0)));
-    // The nearest slot at or after `at` whose tag is the hash's: its head and place.
-    let next_tagged = |hash: u64, mut at: usize, mut slot: u64| loop {
-        if slot == 0 {
-            return (0u32, at);
-        }
-        if (slot ^ hash) >> 32 == 0 {
-            return (slot as u32, at);
-        }
-        at = (at + 1) & mask;
-        slot = slots.get(at).copied().unwrap_or(0);
-    };
+    scratch.slots.extend(scratch.words.iter().map(|&hash| slots.first(hash)));
     let mut places = Vec::with_capacity(scratch.words.len());
     for (&hash, &slot) in scratch.words.iter().zip(&scratch.slots) {
-        let (head, at) = next_tagged(hash, hash as usize & mask, slot);
+        let (head, at) = slots.next_from(hash, slots.place(hash), slot);
         heads.push(head);
         places.push(at);
     }
-    for column in columns {
-        column.each_unmatchable(|row| {
-            if let Some(head) = heads.get_mut(row) {
-                *head = 0;
-            }
-        });
-    }
+    clear_unmatchable(columns, heads);
     // Compare columns; a row whose candidate differs goes on to the next one. Tags make that rare.
     let mut pending: Vec<u32> = Vec::new();
     let differs = |heads: &[u32], row: usize| {
@@ -391,8 +365,7 @@ fn find_hashed(
         for &row in &pending {
             let row = row as usize;
             let hash = scratch.words.get(row).copied().unwrap_or(0);
-            let at = (places.get(row).copied().unwrap_or(0) + 1) & mask;
-            let (head, at) = next_tagged(hash, at, slots.get(at).copied().unwrap_or(0));
+            let (head, at) = slots.next(hash, slots.after(places.get(row).copied().unwrap_or(0)));
             if let (Some(to), Some(place)) = (heads.get_mut(row), places.get_mut(row)) {
                 (*to, *place) = (head, at);
             }

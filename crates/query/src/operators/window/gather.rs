@@ -11,7 +11,7 @@ use vector::{Bitmap, LogicalType};
 use super::Spec;
 use super::boundaries::Boundaries;
 use super::unit::WindowUnit;
-use crate::execution::{Context, Pull};
+use crate::pipeline::{Context, Pull};
 use crate::row_container::{BatchQueue, flat};
 use crate::{Batch, Error, Evaluator, Expression, Host, Pipeline, Result, Source, Unit};
 

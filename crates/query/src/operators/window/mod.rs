@@ -28,7 +28,7 @@ use vector::{Decimal, LogicalType, Special, Vector};
 use self::gather::Gather;
 use self::input::Input;
 use self::places::Places;
-use crate::execution::Context;
+use crate::pipeline::Context;
 use crate::{
     Error, FrameBound, FrameOffset, FrameUnits, Pipeline, Plan, Result, Source, WindowCall, WindowFrame,
     WindowFunction,

@@ -187,8 +187,8 @@ impl Fold for FloatSums {
         // A chunk has fewer rows than could overflow within these limits.
         let limit = float_sum::limit(self.0 == Kind::Single, self.0 == Kind::Average);
         match &argument.values {
-            Values::Float32(values) => float_sum::are_calm(values, limit),
-            Values::Float64(values) => float_sum::are_calm(values, limit),
+            Values::Float32(values) => float_sum::are_within(values, limit),
+            Values::Float64(values) => float_sum::are_within(values, limit),
             _ => Err(MISTYPED),
         }
         .map(|_| ())

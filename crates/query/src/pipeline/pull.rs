@@ -3,8 +3,8 @@
 //! For operators that look at rows one after the other (windows), and for parts of an append that have rows
 //! after all others.
 
-use super::{Context, Pump};
-use crate::{Batch, Error, Host, Pipeline, Result, Runner, Step, Unit};
+use super::{Context, Pipeline, PushQueue, Runner};
+use crate::{Batch, Error, Host, Result, Step, Unit};
 
 /// Where such a pipeline stands.
 #[derive(Default)]
@@ -17,7 +17,7 @@ enum State {
     Waiting,
     /// Transforms, the unit that runs, and whose rest comes next when there is no unit any more.
     Running {
-        pump: Pump,
+        queue: PushQueue,
         unit: Option<Box<dyn Unit>>,
         rest: Option<usize>,
     },
@@ -28,8 +28,8 @@ impl Pull {
     /// Of a pipeline that was prepared.
     pub fn of_prepared(pipeline: &Pipeline) -> Result<Self> {
         let transforms = pipeline.transforms.iter().map(|factory| factory.make());
-        let pump = Pump::new(transforms.collect::<Result<_>>()?);
-        Ok(Self(State::Running { pump, unit: None, rest: None }))
+        let queue = PushQueue::new(transforms.collect::<Result<_>>()?);
+        Ok(Self(State::Running { queue, unit: None, rest: None }))
     }
 
     /// The next rows of the pipeline, always the same one; None at the end. After a long time without a row
@@ -47,22 +47,22 @@ impl Pull {
             };
         }
         loop {
-            let State::Running { pump, unit, rest } = &mut self.0 else { return Ok(None) };
-            if let Some(batch) = pump.next(&mut || host.check_interrupts())? {
+            let State::Running { queue, unit, rest } = &mut self.0 else { return Ok(None) };
+            if let Some(batch) = queue.next(&mut || host.check_interrupts())? {
                 return Ok(Some(batch));
             }
             host.check_interrupts()?;
             match (&mut *unit, &mut *rest) {
                 (Some(part), _) => match part.next()? {
                     Step::Batch(batch) if pipeline.transforms.is_empty() => return Ok(Some(batch)),
-                    Step::Batch(batch) => pump.put(batch, 0),
+                    Step::Batch(batch) => queue.put(batch, 0),
                     Step::Summary(_) => return Err(Error::Decline("summary of rows that are wanted")),
                     Step::Done => *unit = None,
                 },
                 (None, Some(at)) => match pipeline.transforms.get(*at) {
                     None => self.0 = State::Ended,
                     Some(factory) => match factory.rest()? {
-                        Some(batch) => pump.put(batch, *at + 1),
+                        Some(batch) => queue.put(batch, *at + 1),
                         None => *at += 1,
                     },
                 },

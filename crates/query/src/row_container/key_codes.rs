@@ -11,9 +11,9 @@ use std::sync::Arc;
 use vector::{Bitmap, ByteView, LogicalType, NumericInts, Values, Vector};
 
 use super::flat;
-use super::hash;
+use super::int_codes::{IntCodes, add_codes};
 use super::row_set::RowSet;
-use crate::Result;
+use crate::{Result, hash};
 
 /// Distinct texts of one column up to which coding them pays.
 const TEXTS: usize = 1 << 14;
@@ -25,7 +25,7 @@ const MOST_BITS: u32 = 62;
 
 /// Codes for the columns of a row.
 #[derive(Debug)]
-pub struct Coding {
+pub struct KeyCodes {
     columns: Vec<Coder>,
     bits: u32,
 }
@@ -39,12 +39,15 @@ struct Coder {
 #[derive(Debug)]
 enum Kind {
     Bool,
-    /// Code = value - base + 1. `scale` is that of decimals; None before the first value.
-    Int {
-        base: i64,
-        scale: Option<u16>,
-    },
+    Int(Ints),
     Text(Box<Texts>),
+}
+
+#[derive(Debug, Default)]
+struct Ints {
+    codes: IntCodes,
+    /// That of decimals, 0 of integers; None before the first value.
+    scale: Option<u16>,
 }
 
 #[derive(Debug)]
@@ -58,7 +61,7 @@ struct Texts {
     missed: Vec<u32>,
 }
 
-impl Coding {
+impl KeyCodes {
     /// Codes for rows of these types, None where one of them cannot be coded.
     pub fn new(types: &[LogicalType]) -> Option<Self> {
         let coders = types.iter().map(|logical| {
@@ -69,7 +72,7 @@ impl Coding {
                 | LogicalType::Int64
                 | LogicalType::Date
                 | LogicalType::Timestamp
-                | LogicalType::Numeric => Kind::Int { base: 0, scale: None },
+                | LogicalType::Numeric => Kind::Int(Ints::default()),
                 LogicalType::Text | LogicalType::Bytes => Kind::Text(Box::new(Texts {
                     values: RowSet::new(&[*logical]),
                     dictionary: None,
@@ -146,30 +149,25 @@ impl Coder {
                 }
                 let column = flat(column);
                 let Values::Bool(bits) = &column.values else { return Ok(None) };
-                add(codes, shift, column.validity.as_ref(), bits.iter().map(|bit| 1 + u64::from(bit)));
+                add_codes(codes, shift, column.validity.as_ref(), bits.iter().map(|bit| 1 + u64::from(bit)));
                 Ok(Some(false))
             }
-            Kind::Int { base, scale } => {
+            Kind::Int(ints) => {
                 let column = flat(column);
                 let valid = column.validity.as_ref();
-                Ok(match &column.values {
-                    Values::Int16(v) => ints(v, valid, base, scale, 0, &mut self.bits, codes, shift, room),
-                    Values::Int32(v) => ints(v, valid, base, scale, 0, &mut self.bits, codes, shift, room),
-                    Values::Int64(v) => ints(v, valid, base, scale, 0, &mut self.bits, codes, shift, room),
-                    Values::Numeric(numeric) if numeric.side.is_empty() => {
-                        let own = numeric.scale;
-                        match &numeric.ints {
-                            NumericInts::Int32(v) => {
-                                ints(v, valid, base, scale, own, &mut self.bits, codes, shift, room)
-                            }
-                            NumericInts::Int64(v) => {
-                                ints(v, valid, base, scale, own, &mut self.bits, codes, shift, room)
-                            }
-                            NumericInts::Int128(_) => None,
-                        }
-                    }
+                let moved = match &column.values {
+                    Values::Int16(v) => ints.code(v, 0, valid, codes, shift, room),
+                    Values::Int32(v) => ints.code(v, 0, valid, codes, shift, room),
+                    Values::Int64(v) => ints.code(v, 0, valid, codes, shift, room),
+                    Values::Numeric(numeric) if numeric.side.is_empty() => match &numeric.ints {
+                        NumericInts::Int32(v) => ints.code(v, numeric.scale, valid, codes, shift, room),
+                        NumericInts::Int64(v) => ints.code(v, numeric.scale, valid, codes, shift, room),
+                        NumericInts::Int128(_) => None,
+                    },
                     _ => None,
-                })
+                };
+                self.bits = ints.codes.bits();
+                Ok(moved)
             }
             Kind::Text(texts) => {
                 let done = texts.code(column, codes, shift)?;
@@ -184,66 +182,28 @@ impl Coder {
     }
 }
 
-/// Adds a code for each row that is not NULL.
-fn add(codes: &mut [u64], shift: u32, valid: Option<&Bitmap>, values: impl Iterator<Item = u64>) {
-    match valid {
-        None => codes.iter_mut().zip(values).for_each(|(code, value)| *code |= value << shift),
-        Some(valid) => {
-            for (row, (code, value)) in codes.iter_mut().zip(values).enumerate() {
-                if valid.get(row) {
-                    *code |= value << shift;
-                }
-            }
-        }
-    }
-}
-
-#[allow(clippy::too_many_arguments)]
-fn ints<T: Copy + Into<i64> + Ord>(
-    values: &[T],
-    valid: Option<&Bitmap>,
-    base: &mut i64,
-    scale: &mut Option<u16>,
-    own: u16,
-    bits: &mut u32,
-    codes: &mut [u64],
-    shift: u32,
-    room: u32,
-) -> Option<bool> {
-    // Values of NULL rows count, too: they are mostly zeros or neighbours, and the answer stays right.
-    let (Some(&least), Some(&greatest)) = (values.iter().min(), values.iter().max()) else {
-        return Some(false);
-    };
-    let (least, greatest): (i64, i64) = (least.into(), greatest.into());
-    let mut moved = false;
-    match scale {
-        None => {
-            (*scale, *base) = (Some(own), least);
-            moved = true;
-        }
-        Some(scale) if *scale != own => return None,
-        Some(_) => {}
-    }
-    let fits = |base: i64, value: i64, bits: u32| {
-        value >= base && value.checked_sub(base).is_some_and(|code| code < (1i64 << bits) - 1)
-    };
-    if !fits(*base, least, *bits) || !fits(*base, greatest, *bits) {
-        let span_end = base.checked_add((1i64 << *bits) - 2)?;
-        let low = least.min(*base);
-        let high = greatest.max(if moved { low } else { span_end });
-        let span = high.checked_sub(low)?.checked_add(2)?;
-        let needed = 64 - (span as u64).leading_zeros();
-        if needed > room {
+impl Ints {
+    /// Adds the code of each row, as `Coder::code` does.
+    fn code<T: Copy + Into<i64> + Ord>(
+        &mut self,
+        values: &[T],
+        scale: u16,
+        valid: Option<&Bitmap>,
+        codes: &mut [u64],
+        shift: u32,
+        room: u32,
+    ) -> Option<bool> {
+        // Values of NULL rows count, too: they are mostly zeros or neighbours, and the answer stays right.
+        let (Some(&least), Some(&greatest)) = (values.iter().min(), values.iter().max()) else {
+            return Some(false);
+        };
+        if *self.scale.get_or_insert(scale) != scale {
             return None;
         }
-        // Where values went below the base, the spare room goes there, too.
-        *base = if low < *base && !moved { high.saturating_sub((1i64 << needed) - 2) } else { low };
-        *bits = needed;
-        moved = true;
+        let moved = self.codes.cover(least.into(), greatest.into(), room)?;
+        self.codes.add(values, valid, shift, codes);
+        Some(moved)
     }
-    let base = *base;
-    add(codes, shift, valid, values.iter().map(|&value| (value.into() - base) as u64 + 1));
-    Some(moved)
 }
 
 impl Texts {
@@ -261,7 +221,7 @@ impl Texts {
                 self.dictionary = Some(dictionary.id);
             }
             let entries = self.entries.as_slice();
-            add(codes, shift, valid, of_rows.iter().map(|&code| entries[code as usize].into()));
+            add_codes(codes, shift, valid, of_rows.iter().map(|&code| entries[code as usize].into()));
             return Ok(true);
         }
         let column = flat(column);
@@ -303,7 +263,7 @@ impl Texts {
                 }
             }
         }
-        add(codes, shift, valid, self.numbers.iter().map(|&number| number.into()));
+        add_codes(codes, shift, valid, self.numbers.iter().map(|&number| number.into()));
         Ok(true)
     }
 }

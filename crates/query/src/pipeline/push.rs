@@ -1,9 +1,13 @@
 //! Sending batches through transforms.
+//!
+//! `push` sends one batch through all of them, for a thread that runs a unit into a sink. `PushQueue` is for
+//! callers that pull rows: what a push gives waits in it until it is asked for.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
-use crate::{Batch, Result, Transform};
+use super::Transform;
+use crate::{Batch, Result};
 
 /// Sends a batch through transforms into `end`. An empty one goes there at once: a transform that works long
 /// without giving rows emits it so that the host can look whether to go on.
@@ -29,9 +33,9 @@ const MANY: usize = 16;
 /// Time that one push should not take more of.
 const LONG: Duration = Duration::from_millis(20);
 
-/// Transforms whose rows are pulled: what a push gives waits here. A batch is pushed in pieces, small ones
+/// Transforms, and the rows that they gave and nobody has taken yet. A batch is pushed in pieces, small ones
 /// where each row of it becomes many (a join), so that little waits.
-pub struct Pump {
+pub struct PushQueue {
     transforms: Vec<Box<dyn Transform>>,
     /// A batch, where it goes on and which transform it goes to.
     pending: Option<(Batch, usize, usize)>,
@@ -39,8 +43,8 @@ pub struct Pump {
     ready: VecDeque<Batch>,
 }
 
-impl Pump {
-    /// A pump over these transforms.
+impl PushQueue {
+    /// A queue behind these transforms.
     pub const fn new(transforms: Vec<Box<dyn Transform>>) -> Self {
         Self { transforms, pending: None, piece: FIRST, ready: VecDeque::new() }
     }

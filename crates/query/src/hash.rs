@@ -1,10 +1,14 @@
-//! Hashes of rows, computed column by column.
+//! Hashes of values and of rows: the only hash function of this crate.
 //!
-//! Equal values have equal hashes whatever vector they come in: constants, codes and runs hash as their
-//! values, integers of all widths as 64 bits, floats with one zero and one NaN, decimals without the zeros at
-//! their end, whatever their scale. So hashes may be compared between batches, sides of a join, threads and
-//! spilled partitions. The mixing step is a 64 x 64 bit product folded to 64 bits, as in wyhash.
+//! Called by everything that finds rows or values by value: tables of groups (`row_container`), tables of
+//! joins (`operators/join`), partitions in files, and lists of IN (`expression/in_list`). Rows are hashed
+//! column by column. Equal values have equal hashes whatever vector they come in: constants, codes and runs
+//! hash as their values, integers of all widths as 64 bits, floats with one zero and one NaN, decimals
+//! without the zeros at their end, whatever their scale. So hashes may be compared between batches, sides of
+//! a join, threads and spilled partitions. The mixing step is a 64 x 64 bit product folded to 64 bits, as in
+//! wyhash.
 
+use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::Arc;
 
 use vector::{Bitmap, ByteView, ByteViews, NumericInts, NumericValues, Values, Vector};
@@ -43,29 +47,41 @@ pub const fn hash_pair(first: i64, second: i64) -> u64 {
     join::<false>(hash_int(first), hash_int(second))
 }
 
-/// Hash of a float: -0 as 0, one NaN.
+/// Bits that are equal for equal floats: -0 has those of 0, and all NaNs have the same.
 #[inline]
-pub fn hash_float(value: f64) -> u64 {
-    let value = if value == 0.0 { 0.0 } else { value };
-    hash_int(if value.is_nan() { f64::NAN } else { value }.to_bits() as i64)
+pub const fn float_bits(value: f64) -> i64 {
+    let value = if value.is_nan() { f64::NAN } else { value + 0.0 };
+    value.to_bits().cast_signed()
 }
 
-/// Hash of a decimal, by its value.
+/// Hash of a float, by its value.
 #[inline]
-pub fn hash_decimal(mut value: i128, mut scale: u16) -> u64 {
+pub const fn hash_float(value: f64) -> u64 {
+    hash_int(float_bits(value))
+}
+
+/// A decimal without the zeros at the end of its fraction: equal decimals have the same value and scale then.
+#[inline]
+pub fn without_zeros(mut value: i128, mut scale: u16) -> (i128, u16) {
     if let Ok(mut narrow) = i64::try_from(value) {
         while scale > 0 && narrow % 10 == 0 && narrow != 0 {
             (narrow, scale) = (narrow / 10, scale - 1);
         }
-        let scale = if narrow == 0 { 0 } else { scale };
-        return fold(hash_int(narrow) ^ u64::from(scale), SEED);
+        return (narrow.into(), if narrow == 0 { 0 } else { scale });
     }
     while scale > 0 && value % 10 == 0 {
         (value, scale) = (value / 10, scale - 1);
     }
+    (value, scale)
+}
+
+/// Hash of a decimal, by its value.
+#[inline]
+pub fn hash_decimal(value: i128, scale: u16) -> u64 {
+    let (value, scale) = without_zeros(value, scale);
     let whole = match i64::try_from(value) {
         Ok(narrow) => hash_int(narrow),
-        Err(_) => fold((value as u64) ^ SEED, ((value >> 64) as u64) ^ STEP),
+        Err(_) => hash_wide(value.cast_unsigned()),
     };
     fold(whole ^ u64::from(scale), SEED)
 }
@@ -74,7 +90,7 @@ pub fn hash_decimal(mut value: i128, mut scale: u16) -> u64 {
 #[inline]
 pub fn hash_bytes(value: &[u8]) -> u64 {
     if let Some(view) = ByteView::inline(value) {
-        return hash_inline(view);
+        return hash_view(view);
     }
     let mut hash = (value.len() as u64) ^ SEED;
     let mut chunks = value.chunks_exact(16);
@@ -87,23 +103,68 @@ pub fn hash_bytes(value: &[u8]) -> u64 {
 
 /// The first eight bytes as a number, zero-padded.
 #[inline]
-fn word(bytes: &[u8]) -> u64 {
+pub fn word(bytes: &[u8]) -> u64 {
     match bytes.first_chunk::<8>() {
         Some(chunk) => u64::from_le_bytes(*chunk),
         None => bytes.iter().rev().fold(0, |word, &byte| (word << 8) | u64::from(byte)),
     }
 }
 
+/// Hash of 128 bits.
+#[inline]
+pub const fn hash_wide(bits: u128) -> u64 {
+    fold((bits as u64) ^ TEXT, ((bits >> 64) as u64) ^ SEED)
+}
+
 /// A hash of a view itself: equal only for equal inline values.
 #[inline]
 pub fn hash_view(view: ByteView) -> u64 {
-    hash_inline(view)
+    hash_wide(view.inline_key())
 }
 
-#[inline]
-fn hash_inline(view: ByteView) -> u64 {
-    let bits = view.inline_key();
-    fold((bits as u64) ^ TEXT, ((bits >> 64) as u64) ^ SEED)
+/// A hasher for the standard library's sets and maps, where nobody can choose values that collide. The first
+/// word written hashes as `hash_int` of it.
+#[derive(Debug, Default)]
+pub struct ValueHasher(u64);
+
+/// Makes hashers for a set or map.
+pub type BuildValueHasher = BuildHasherDefault<ValueHasher>;
+
+impl Hasher for ValueHasher {
+    #[inline]
+    fn write(&mut self, bytes: &[u8]) {
+        self.write_u64(hash_bytes(bytes));
+    }
+
+    #[inline]
+    fn write_u64(&mut self, value: u64) {
+        self.0 = fold(self.0.rotate_left(29) ^ value ^ SEED, STEP);
+    }
+
+    #[inline]
+    fn write_usize(&mut self, value: usize) {
+        self.write_u64(value as u64);
+    }
+
+    #[inline]
+    fn write_i64(&mut self, value: i64) {
+        self.write_u64(value.cast_unsigned());
+    }
+
+    #[inline]
+    fn write_u16(&mut self, value: u16) {
+        self.write_u64(value.into());
+    }
+
+    #[inline]
+    fn write_i128(&mut self, value: i128) {
+        self.write_u64(hash_wide(value.cast_unsigned()));
+    }
+
+    #[inline]
+    fn finish(&self) -> u64 {
+        self.0
+    }
 }
 
 /// Brings a column's hash into that of a row, which the first column's starts.
@@ -162,8 +223,13 @@ fn hash_column<const FIRST: bool>(column: &Vector, hashes: &mut [u64]) -> Result
     Ok(())
 }
 
+/// Brings a column's hashes, `values`, into those of rows; NULL where `valid` says so.
 #[inline]
-fn each<const FIRST: bool>(hashes: &mut [u64], valid: Option<&Bitmap>, values: impl Iterator<Item = u64>) {
+pub fn each<const FIRST: bool>(
+    hashes: &mut [u64],
+    valid: Option<&Bitmap>,
+    values: impl Iterator<Item = u64>,
+) {
     match valid {
         None => hashes.iter_mut().zip(values).for_each(|(hash, value)| *hash = join::<FIRST>(*hash, value)),
         Some(valid) => {
@@ -174,9 +240,10 @@ fn each<const FIRST: bool>(hashes: &mut [u64], valid: Option<&Bitmap>, values: i
     }
 }
 
-fn hash_views<const FIRST: bool>(views: &ByteViews, hashes: &mut [u64], valid: Option<&Bitmap>) {
+/// Brings the hashes of byte strings into those of rows.
+pub fn hash_views<const FIRST: bool>(views: &ByteViews, hashes: &mut [u64], valid: Option<&Bitmap>) {
     let values = views.views().iter().enumerate().map(|(row, view)| match view.place() {
-        None => hash_inline(*view),
+        None => hash_view(*view),
         Some(_) => hash_bytes(views.get(row)),
     });
     each::<FIRST>(hashes, valid, values);

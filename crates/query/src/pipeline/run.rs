@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use super::pool::{Job, Lane, Pool};
-use super::pump::push;
-use super::{ALONE, Context};
-use crate::{Host, Pipeline, Result, Settings, Sink, TransformFactory};
+use super::push::push;
+use super::{ALONE, Context, Pipeline, Settings, Sink, TransformFactory};
+use crate::{Host, Result};
 
 /// What a pipeline needs while it runs.
 pub struct Runner<'a> {

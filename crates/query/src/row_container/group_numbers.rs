@@ -1,7 +1,7 @@
 //! Numbers for rows by value: what grouping and DISTINCT use.
 //!
-//! As long as rows can be coded as integers (`coding`), numbers are found by code: in an array with a place
-//! for each code where those are few compared with the rows, in an open-addressing table of integers
+//! As long as rows can be coded as integers (`key_codes`), numbers are found by code: in an array with a
+//! place for each code where those are few compared with the rows, in an open-addressing table of integers
 //! otherwise. When the codes of all rows change, these are made anew from the values kept. Rows that cannot
 //! be coded are in a `RowSet`, from then on all of them. Rows of one column that come as codes of a
 //! dictionary are numbered by a memo of its entries. Invariant: numbers never change, and are given in the
@@ -11,8 +11,8 @@ use std::sync::Arc;
 
 use vector::{LogicalType, Values, Vector};
 
-use super::coding::Coding;
 use super::int_index::IntIndex;
+use super::key_codes::KeyCodes;
 use super::prefetch::{self, prefetch};
 use super::row_set::{ABSENT, RowSet};
 use super::{ValueColumn, flat};
@@ -87,7 +87,7 @@ enum Index {
 
 #[derive(Debug)]
 struct Coded {
-    coding: Coding,
+    coding: KeyCodes,
     columns: Vec<ValueColumn>,
     rows: usize,
     places: Places,
@@ -99,13 +99,13 @@ struct Coded {
 enum Places {
     /// One more than the number; 0 where there is none.
     Array(Vec<u32>),
-    Table(IntIndex),
+    Table(IntIndex<u64>),
 }
 
 impl Numbering {
     /// An empty numbering of rows of these types; an array of numbers takes at most so many bytes.
     pub fn new(types: &[LogicalType], memory: usize) -> Self {
-        let index = match Coding::new(types) {
+        let index = match KeyCodes::new(types) {
             Some(coding) => Index::Coded(Box::new(Coded {
                 coding,
                 columns: types.iter().map(|&logical| ValueColumn::new(logical)).collect(),
@@ -291,10 +291,7 @@ impl Coded {
                 }
                 Ok(())
             }
-            Places::Table(table) => {
-                let codes: Vec<i64> = self.codes.iter().map(|&code| code as i64).collect();
-                table.number_values(&codes, frozen, &mut self.rows, numbers, fresh)
-            }
+            Places::Table(table) => table.number_codes(&self.codes, frozen, &mut self.rows, numbers, fresh),
         }
     }
 

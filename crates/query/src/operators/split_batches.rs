@@ -1,23 +1,24 @@
-//! Handing on batches in portions, where an operator makes long values of their rows.
+//! Splits batches where the operator that follows makes long values of their rows.
 //!
 //! A function of the host's that makes texts may make long ones of short ones (`repeat`); those of a whole
-//! batch are in memory together. Put before operators that call one (`execution/build`). What is computed
-//! once for each entry of a dictionary needs none, and would cost more by it.
+//! batch are in memory together. So this transform comes before operators that call such a function
+//! (`execution/build`). A function that is computed once for each entry of a dictionary needs no split, and
+//! would cost more by it.
 
 use vector::{LogicalType, Values};
 
 use crate::{Batch, Emit, Expression, Result, Transform, TransformFactory};
 
-/// Rows of a portion.
+/// Rows of a batch after the split.
 const ROWS: usize = 1024;
 
 /// The shared part: for each such function the columns that it reads.
 #[derive(Clone)]
-pub struct Portions {
+pub struct SplitBatches {
     functions: Vec<Vec<usize>>,
 }
 
-impl Portions {
+impl SplitBatches {
     /// For an operator with these expressions over columns of these types; None where nothing of it makes
     /// long values.
     pub fn of<'a>(expressions: impl IntoIterator<Item = &'a Expression>, width: usize) -> Option<Self> {
@@ -36,7 +37,7 @@ fn find(expression: &Expression, width: usize, functions: &mut Vec<Vec<usize>>) 
     expression.children().into_iter().for_each(|child| find(child, width, functions));
 }
 
-impl TransformFactory for Portions {
+impl TransformFactory for SplitBatches {
     fn make(&self) -> Result<Box<dyn Transform>> {
         Ok(Box::new(self.clone()))
     }
@@ -46,11 +47,11 @@ impl TransformFactory for Portions {
     }
 
     fn name(&self) -> String {
-        String::from("Portions")
+        String::from("SplitBatches")
     }
 }
 
-impl Transform for Portions {
+impl Transform for SplitBatches {
     fn push(&mut self, batch: Batch, emit: &mut Emit<'_>) -> Result<()> {
         if batch.rows <= ROWS || self.functions.iter().all(|columns| is_shared(&batch, columns)) {
             return emit(batch);

@@ -18,8 +18,9 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use super::pump::push;
-use crate::{Batch, Error, Host, Result, SinkLocal, Step, Transform, Unit, interrupt};
+use super::push::push;
+use super::{SinkLocal, Transform};
+use crate::{Batch, Error, Host, Result, Step, Unit, interrupt};
 
 /// Units that wait for each worker.
 const WAITING: usize = 2;
