@@ -1,10 +1,16 @@
 //! ERRORs of built-in functions about values, held back.
 //!
-//! Callers: `vectorised/attempt`, for functions that are asked for rows that the server's executor may not
-//! reach, and `early_value`. There is no subtransaction, whose end in the middle of a statement would end
-//! more than this; so invariant: only what `calls` finds tame is tried (a function that runs queries or
-//! functions of a user leaves things that only an abort puts in order), what it misses of a user's is stopped
-//! by `user_functions`, and only ERRORs that a value is the reason of are held back.
+//! Called by `vectorised/attempt` and by `early_value`. `vectorised/attempt` runs functions for rows that the
+//! server's executor may never reach, so their ERRORs must not end the statement yet.
+//!
+//! An ERROR is caught without a subtransaction, because the end of one in the middle of a statement would end
+//! more than the function. So nothing cleans up after the function, as an abort would.
+//!
+//! Invariants:
+//! - Only expressions that `calls` finds tame are tried. A function that runs queries or a user's functions
+//!   may leave things behind that only an abort puts in order.
+//! - A user's function that `calls` has missed is stopped by `user_functions`.
+//! - Only ERRORs that a value is the reason of are held back.
 
 use std::ffi::c_void;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};

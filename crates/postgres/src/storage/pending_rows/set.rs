@@ -244,8 +244,8 @@ impl PendingRows {
                     return;
                 }
                 unordered = later;
-                // What waits in memory is sorted along, or each change of direction would leave a short
-                // stripe.
+                // The rows that already wait in memory are sorted together with these. Otherwise each change
+                // of direction would leave a short stripe.
                 let waiting = self.take_open();
                 let Some(order) = &mut self.order else { return };
                 order.start_sorting();

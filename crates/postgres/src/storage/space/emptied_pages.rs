@@ -1,13 +1,18 @@
-//! Pages that hot rows have left, for stripes.
+//! Heap pages without rows, which stripes may take over.
 //!
-//! Called by movers, through `pages::write_run`. Packed rows leave heap pages behind, which VACUUM empties,
-//! and other hot rows may come to fill; a file that only grew would keep the rest for ever. Who holds
-//! ShareUpdateExclusiveLock (so no VACUUM or other mover is about, and the file is not cut) may put a stripe
-//! on a run of them. A page is taken under its exclusive lock if none of its line pointers is in use, and
-//! becomes a stripe page before the lock is released, logged as an image: inserters whom the free space map
-//! sends there find no room, as they look again under that lock, and readers find a page without rows, which
-//! it was. Invariants: a page with a line pointer in use, dead ones included, is not taken, because index
-//! entries may lead to it; a run that breaks off is given back.
+//! Called by movers, through `runs::write_to_emptied`. Packing leaves heap pages behind, and VACUUM empties
+//! them. Other hot rows fill some of them again; without this file the others would never be used, and the
+//! file would only grow.
+//!
+//! A mover holds ShareUpdateExclusiveLock, so there is no VACUUM and no other mover, and the file is not cut.
+//! It may put a stripe on a run of empty pages. It takes each page under the page's exclusive lock, if no
+//! line pointer of the page is in use. The page becomes a stripe page before the lock is released, and is
+//! logged as an image.
+//! - Inserters whom the free space map sends to the page look again under that lock, and find no room.
+//! - Readers find a page without rows, which it was before.
+//!
+//! Invariants: a page with a line pointer in use is not taken, even if the pointer is dead, because index
+//! entries may lead to it. A run that breaks off is given back.
 
 use std::ops::Range;
 

@@ -1,14 +1,20 @@
 //! DELETE and UPDATE of many rows of a stripe.
 //!
-//! Called by `cold_change`, which changes the first rows of a stripe one by one and counts them here; once
-//! there were enough, the stripe is claimed and the rest are bits (`storage::delete_bitmap`, protocol point
-//! 3). Also what a writer of a single row has to know of bulk changes by others: `settle` waits for them and
-//! fails as heap does. Invariant: a statement claims stripes only where nothing that it does between two
-//! rows, of whichever of its tables, can wait for another transaction without coming by here first: what
-//! inserts other keys may wait for a duplicate's inserter, what changes or locks rows of other access
-//! methods' tables for their writers, a BEFORE trigger for anything, and COPY for who reads what it sends, so
-//! such statements go row by row. A row that moves to another partition gives the stripes back before it is
-//! inserted there (`cold_change::delete`).
+//! Called by `cold_change`, which changes the first rows of a stripe one by one and counts them here. After
+//! enough of them the statement claims the stripe, and each further change is a bit
+//! (`storage::delete_bitmap`, protocol point 3 of `docs/internals/concurrency.md`). This file also tells the
+//! writer of a single row what it has to know of others' bulk changes: `settle` waits for them and fails as
+//! heap does.
+//!
+//! A row that moves to another partition is inserted there. `cold_change::delete` gives the claimed stripes
+//! back before that.
+//!
+//! Invariant: while a statement holds a claim, it never waits for another transaction except through this
+//! file. Four kinds of statement could wait elsewhere between two rows, and therefore change row by row:
+//! - one that inserts other keys: it may wait for the inserter of a duplicate
+//! - one that also changes or locks rows of tables of another access method: it may wait for their writers
+//! - one with a BEFORE trigger: the trigger may wait for anything
+//! - COPY: it waits for whatever reads the rows that it sends
 
 use std::cell::Cell;
 use std::ffi::c_void;

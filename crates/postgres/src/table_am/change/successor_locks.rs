@@ -1,19 +1,27 @@
 //! FOR KEY SHARE locks on the hot versions that follow a cold row.
 //!
-//! An UPDATE that leaves the key alone waits for no FOR KEY SHARE lock, nor does such a lock wait for it, so
-//! each has to be on the new version, too: a DELETE of that would not wait for it otherwise. Heap copies xmax
-//! to the new version, and later lockers follow the chain of versions (README.tuplock of the server); its
-//! functions for that begin at a tuple of the same table, which a proxy is not. Here are ours: the updater
-//! carries over who had locked the proxy before (`carry`), a locker that finds the proxy updated follows
-//! (`follow`). Called by `cold_change` and `bulk_change`.
+//! An UPDATE that leaves the key alone does not wait for FOR KEY SHARE locks, and such a lock does not wait
+//! for the UPDATE. So each of these locks has to be on the new version, too: otherwise a DELETE of the new
+//! version would not wait for it.
+//!
+//! Heap copies xmax to the new version, and later lockers follow the chain of versions (README.tuplock of the
+//! server). Its functions begin at a tuple of the same table, and a proxy is none. So this file has its own:
+//! - `carry`: the updater carries the locks on the proxy over to the new version
+//! - `follow`: a locker that finds the proxy updated follows to the new version
+//!
+//! `cold_change` and `bulk_change` call them.
 //!
 //! Why no lock is lost: `heap_update` of the proxy copies the lockers to the tombstone under the page's lock.
-//! Who locked before is in that copy and is carried, before the new version can be seen by anybody else; who
-//! locks later looks at the proxy's update once its own lock is on it. (`heap_update` forgets who locks a
-//! tuple while it has let go of its page, where the new one does not fit there: a hole of heap's own tables,
-//! too. Half of each page of proxies is left free for tombstones.) Invariants: nothing is locked or pinned
-//! here while this waits but the caller's pin of the proxy; what is written is what heap's redo of a locked
-//! version restores.
+//! - A transaction that locked the proxy before is in that copy. Its lock is carried before anybody else can
+//!   see the new version.
+//! - A transaction that locks the proxy later looks whether the proxy was updated once its own lock is on it.
+//!
+//! One hole is heap's own: `heap_update` lets go of the page where the new tuple does not fit there, and
+//! forgets a transaction that locks the tuple meanwhile. To avoid it, half of each page of proxies is left
+//! free for tombstones.
+//!
+//! Invariants: while this waits, it locks and pins nothing but the caller's pin of the proxy. What is written
+//! is what heap's redo of a locked version restores.
 
 use pgrx::pg_sys::{
     self, Buffer, HeapTupleData, HeapTupleHeader, ItemPointerData, MultiXactStatus, Relation, TM_Result,

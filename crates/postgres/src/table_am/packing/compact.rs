@@ -42,7 +42,8 @@ pub(super) unsafe fn step(rel: Relation, keep: u32) -> bool {
                 && entry.run.first_block.saturating_add(entry.run.block_count) > keep
         });
         stripes.sort_by_key(|(entry, _)| std::cmp::Reverse(entry.run.first_block));
-        // So many in a row there are not, and there are fewer the nearer the beginning.
+        // No run of this many empty pages was found. A stripe nearer the beginning has even fewer empty pages
+        // before it, so a stripe of this length need not be tried again.
         let mut too_many = u32::MAX;
         for (entry, _) in stripes {
             if entry.run.block_count >= too_many {

@@ -1,15 +1,23 @@
-//! One batch of merging: some stripes into as few full ones, or one into one that is sorted, or some into
-//! ones that do not overlap, sorted by the table's option, without their dead rows.
+//! One batch of joining: writes some stripes anew, without their dead rows and sorted by the table's option.
 //!
-//! The new stripes are written first, while others read and change the old ones. Then the old ones are taken
-//! from all others, those that are to be had at once (protocol point 3): a row that has died meanwhile, or
-//! whose stripe could not be had, is buried in its new stripe. What is left gets its entries in unique
-//! indexes and is noted as moved, and the new stripes enter the directory with the same command as the old
-//! ones leave it. So writers wait only for these last steps, and go on at the new place. (Those made earlier
-//! would have every UPDATE of such a row wait for the mover at the unique check, and keep the stripe from it;
-//! other indexes have theirs by then.) A stripe of which nothing is left alive is just taken out. Invariants:
-//! nothing here waits for another transaction; of a stripe that leaves the directory every row is dead, or
-//! moved.
+//! A batch has one of three aims (`Aim`): some stripes become as few full ones, one stripe becomes a sorted
+//! one, or some stripes become ones that do not overlap. Called by `super::batch` when there are no hot rows
+//! to pack. The steps:
+//! 1. The new stripes are written, and get their entries in indexes that are not unique. Meanwhile others
+//!    read and change the old stripes.
+//! 2. The mover excludes all others from the old stripes, as far as it gets them at once (protocol point 3 of
+//!    `docs/internals/concurrency.md`).
+//! 3. A row is buried in its new stripe if it died meanwhile or if its old stripe could not be had.
+//! 4. The rows that are left get their entries in unique indexes and are noted as moved. The new stripes
+//!    enter the directory with the same command as the old ones leave it.
+//!
+//! So writers wait only for the last two steps, and go on at the new place. Entries in unique indexes are
+//! made that late for a reason: if they were there earlier, every UPDATE of such a row would wait for the
+//! mover at the unique check, and would keep the stripe from it. A stripe without a living row is just taken
+//! out.
+//!
+//! Invariants: nothing here waits for another transaction. Every row of a stripe that leaves the directory is
+//! dead or moved.
 
 use pgrx::pg_sys::{self, CommandId, ItemPointerData, Relation};
 

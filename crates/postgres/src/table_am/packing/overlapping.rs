@@ -1,14 +1,21 @@
 //! Which stripes a batch sorts over each other: those that overlap in the order of `orderby`.
 //!
-//! Asked where there is nothing else to join. Of all values the one is taken that most stripes have between
-//! their least and their greatest value, and of these stripes the ones with the widest ranges are sorted
-//! together. Stripes that come of that do not overlap each other, and at no value do more stripes overlap
-//! than before, at that one fewer: so it comes to an end whatever is done in between. As the widest go first,
-//! stripes that were sorted together as often meet, and a row is rewritten as often as a stripe of the whole
-//! table has to be divided by `fewest` to give one stripe's share, as in log-structured merging. How wide a
-//! range is, is how many ends of others it holds. Where statistics are in the order that the server sorts by,
-//! they say how far a stripe reaches (`bounds`); else its first and its last row do, if it is known as
-//! sorted. Invariant: as of `stripes`.
+//! Called by `join` when there is nothing else to join. It looks for the value at which most stripes overlap:
+//! the value lies between their least and their greatest one. Of the stripes that overlap there, it chooses
+//! the ones with the widest ranges. The width of a range is the number of ends of other ranges in it.
+//!
+//! Why the work ends: the new stripes do not overlap each other. At the chosen value fewer stripes overlap
+//! than before, and at no other value do more.
+//!
+//! Why it costs little: the widest ranges go first, so a batch joins stripes that were sorted together
+//! equally often. Each time, a row's stripe becomes narrower by the factor `fewest`, until it covers one
+//! stripe's share of the table. So a row is rewritten as often as in log-structured merging.
+//!
+//! How far a stripe reaches is known from one of two things:
+//! - its statistics, where they are in the order that the server sorts by (`bounds`)
+//! - else its first and last row, if the stripe is marked as sorted
+//!
+//! Invariant: that of `stripes`.
 
 use pgrx::pg_sys::{self, Relation, TransactionId};
 

@@ -167,7 +167,8 @@ unsafe fn look_at(table: &Table) -> bool {
         // Where nobody writes nothing else will come to be joined with.
         let stripes = if table.idle { 2 } else { settings::stripes() };
         let moved = pack(table, table.fewest, stripes);
-        // Also where that fails, each time perhaps: what it leaves are pages.
+        // The pages are tidied up even if packing fails, as it may do each time: a failed batch leaves pages
+        // behind, too.
         let tidied = tidy::table(table);
         let mut done = moved.zip(tidied).map(|(moved, tidied)| moved > 0 || tidied);
         if table.idle && done == Some(false) {
