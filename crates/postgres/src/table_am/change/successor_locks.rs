@@ -55,14 +55,15 @@ enum Conflict {
     None,
     /// This transaction has locked or changed the version itself.
     Own,
-    /// Somebody who is at work.
+    /// A transaction that is still running, to be waited for.
     Wait(TransactionId),
-    /// Somebody who has changed the key or deleted the row.
+    /// A transaction that has changed the key or deleted the row.
     Gone,
 }
 
-/// Locks the version at `at`, which `by` has inserted, and those after it, FOR KEY SHARE, for the present
-/// transaction. Waits for whoever is changing the key or deleting one, whatever the policy is, as heap does.
+/// Locks the version at `at`, which `by` has inserted, and those after it FOR KEY SHARE for this transaction.
+/// It waits for a transaction that is changing the key or deleting a version, whatever the policy is, as heap
+/// does.
 pub(super) unsafe fn follow(
     rel: Relation,
     mut at: ItemPointerData,
@@ -75,7 +76,7 @@ pub(super) unsafe fn follow(
         pg_sys::MultiXactIdSetOldestMember();
         loop {
             pgrx::check_for_interrupts!();
-            // Where there is none, its inserter was rolled back.
+            // If there is no such version, its inserter was rolled back.
             let Some(version) = Version::fetch(rel, at) else { return TM_Result::TM_Ok };
             version.lock();
             let header = version.header();
@@ -128,7 +129,7 @@ struct Version {
 }
 
 impl Version {
-    /// The tuple at a place; None where there is none.
+    /// The tuple at a place, or None if there is none.
     unsafe fn fetch(rel: Relation, at: ItemPointerData) -> Option<Self> {
         // SAFETY: rel is open.
         unsafe {
@@ -156,7 +157,8 @@ impl Version {
         }
     }
 
-    /// Takes the page's exclusive lock, with the page of the visibility map pinned where its bit has to go.
+    /// Takes the page's exclusive lock. If the page's bit in the visibility map has to be cleared, the map's
+    /// page is pinned as well.
     unsafe fn lock(&self) {
         // SAFETY: pinned; a page of the map is never read while the lock is held.
         unsafe {
@@ -185,7 +187,7 @@ impl Version {
         }
     }
 
-    /// Who is in the way of FOR KEY SHARE. The page is locked.
+    /// Which transaction stands in the way of FOR KEY SHARE. The page is locked.
     unsafe fn conflict(&self) -> Conflict {
         // SAFETY: as above. "Running" is asked before "committed", as everywhere in the server.
         unsafe {
