@@ -24,8 +24,8 @@ use crate::storage::directory::entries;
 use crate::storage::file::hot_runs;
 use crate::storage::file::metapage;
 
-/// Bytes that the free space map tells of a page with a row on it, at most: those of a page with none are
-/// 8,160.
+/// The free space map reports at most this many free bytes for a page with a row. For a page without rows it
+/// reports 8,160.
 const EMPTY: usize = 8_150;
 /// LP_UNUSED.
 const UNUSED: u32 = 0;
@@ -36,9 +36,9 @@ pub unsafe fn seems_empty(rel: Relation, block: BlockNumber) -> bool {
     unsafe { pg_sys::GetRecordedFreeSpace(rel, block) > EMPTY }
 }
 
-/// First of `count` consecutive pages of a part of the file that are empty now, as near to its beginning as
-/// there are. Reads pages only where the free space map takes that many in a row for empty, and puts it right
-/// where it is wrong.
+/// The first of `count` consecutive pages that are empty now, as near to the beginning of a part of the file
+/// as possible. Reads pages only where the free space map takes that many in a row for empty, and corrects
+/// the map where it is wrong.
 pub unsafe fn find(rel: Relation, count: u32, within: &Range<BlockNumber>) -> Option<BlockNumber> {
     // SAFETY: rel is open and its pages stay. What is found here is looked at again when it is taken.
     unsafe {
@@ -71,7 +71,7 @@ pub unsafe fn before(rel: Relation, block: BlockNumber) -> u32 {
     u32::try_from(count).unwrap_or(u32::MAX)
 }
 
-/// Whether a page that the free space map takes for empty is; the map is told where it is not.
+/// Whether a page is empty that the free space map takes for empty. Corrects the map if it is not.
 unsafe fn check(rel: Relation, block: BlockNumber) -> bool {
     // SAFETY: rel is open and has the block.
     unsafe {
