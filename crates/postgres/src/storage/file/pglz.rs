@@ -1,12 +1,15 @@
-//! Expanding pglz, the server's block codec, without the server: column chunks are decoded on any thread, and
-//! only the main one may call the server.
+//! Expands pglz, the server's block codec, without the server. Any thread decodes column chunks, and only the
+//! main thread may call the server.
 //!
-//! Used by `codecs`. The stream is groups of a control byte and eight items, lowest bit first: 0 is a literal
-//! byte, 1 a copy of earlier output: 4 bits of offset and length - 3 in one byte, 8 bits of offset in the
-//! next, and where the length so far is 18 a byte that is added to it. Invariant: every read and copy is
-//! checked, so that damaged bytes give None.
+//! Used by `codecs`. The stream consists of groups: a control byte and eight items. The bits of the control
+//! byte, lowest first, say what each item is:
+//! - 0: a literal byte
+//! - 1: a copy of earlier output. The first byte has 4 bits of the offset and the length - 3, the second the
+//!   other 8 bits of the offset. If the length so far is 18, a third byte is added to it.
+//!
+//! Invariant: every read and copy is checked, so that damaged bytes give None.
 
-/// The `raw_len` bytes that a stream stands for; None when it is damaged, or memory is short.
+/// The `raw_len` bytes that a stream stands for. None if it is damaged, or if memory is short.
 pub fn expand(bytes: &[u8], raw_len: usize) -> Option<Vec<u8>> {
     let mut out: Vec<u8> = Vec::new();
     out.try_reserve_exact(raw_len).ok()?;
@@ -35,7 +38,8 @@ pub fn expand(bytes: &[u8], raw_len: usize) -> Option<Vec<u8>> {
     (out.len() == raw_len && rest.next().is_none()).then_some(out)
 }
 
-/// Appends `length` bytes from `offset` bytes back; the two may overlap, which repeats what lies between.
+/// Appends `length` bytes from `offset` bytes back. If the copy overlaps its source, the bytes in between are
+/// repeated.
 fn copy(out: &mut Vec<u8>, offset: usize, mut length: usize) -> Option<()> {
     let start = out.len().checked_sub(offset).filter(|_| offset > 0)?;
     while length > 0 {

@@ -2,11 +2,12 @@
 //!
 //! Asked once for each command and table.
 //!
-//! Rows may wait in memory only if nothing looks at a row's TID before the command ends: no index entry, no
-//! AFTER ROW trigger (as foreign keys have), no RETURNING, no move between partitions. A caller that no hook
-//! announced may do anything with the TID, and gets hot rows. Such callers are a logical replication worker
-//! or another extension's C code. Tables that are published, or that a replication slot decodes, get hot rows
-//! only.
+//! Rows may wait in memory only if nothing looks at a row's TID before the command ends. So there must be no
+//! index entry, no AFTER ROW trigger (as foreign keys have), no RETURNING and no move between partitions.
+//!
+//! A caller that no hook announced may do anything with the TID, and gets hot rows. Such callers are a
+//! logical replication worker or another extension's C code. Tables that are published, or that a replication
+//! slot decodes, get hot rows only.
 
 use pgrx::pg_sys::{CommandId, Relation};
 

@@ -25,7 +25,7 @@ thread_local! {
 }
 
 /// Whether the transaction is being committed. Then rows may not wait in memory any more, and no
-/// subtransaction may begin: the server has put away its stack of after-trigger states, and would begin one
+/// subtransaction may begin. The server has put away its stack of after-trigger states, and would begin one
 /// that outlives the transaction's memory.
 pub fn is_committing() -> bool {
     CLOSED.get()
