@@ -74,7 +74,7 @@ impl Fields {
         }
     }
 
-    /// Adds them to the ERROR that is being raised.
+    /// Adds these fields to the ERROR that is being raised.
     unsafe fn put(&self) {
         // SAFETY: called while the server raises an ERROR; it copies the strings.
         unsafe {
@@ -125,7 +125,8 @@ unsafe extern "C-unwind" fn walk(frame: *mut c_void) {
         let raised = (*error).elevel >= pgrx::PgLogLevel::ERROR as c_int;
         if raised && std::ptr::eq(pg_sys::PG_exception_stack, frame.outside) {
             if let Some(fields) = take(frame) {
-                // What was caught inside and followed by an error of our own is not that error's business.
+                // If the server's ERROR was caught inside and an error of our own followed, that error must
+                // not get its fields.
                 let message = fields.message.as_deref().unwrap_or_default();
                 if !(*error).message.is_null() && CStr::from_ptr((*error).message) == message {
                     fields.put();
@@ -145,7 +146,7 @@ unsafe fn take(frame: &mut Frame) -> Option<Box<Fields>> {
     (!fields.is_null()).then(|| unsafe { Box::from_raw(fields) })
 }
 
-/// As pgrx's guard: panics become ERRORs; and ERRORs from below keep all their fields.
+/// Runs `work` under pgrx's guard, so panics become ERRORs. ERRORs from below keep all their fields.
 ///
 /// # Safety
 /// Called from a callback of the server's whose frame owns nothing, on the main thread.
