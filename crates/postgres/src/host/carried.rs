@@ -146,7 +146,7 @@ unsafe fn take(frame: &mut Frame) -> Option<Box<Fields>> {
     (!fields.is_null()).then(|| unsafe { Box::from_raw(fields) })
 }
 
-/// Runs `work` under pgrx's guard, so panics become ERRORs. ERRORs from below keep all their fields.
+/// Runs `call` under pgrx's guard, so panics become ERRORs. ERRORs from below keep all their fields.
 ///
 /// # Safety
 /// Called from a callback of the server's whose frame owns nothing, on the main thread.

@@ -44,7 +44,7 @@ impl Identity {
         }
         impl Drop for Before {
             fn drop(&mut self) {
-                // If `work` has made another user the current one, that stays so.
+                // If the work has made another user the current one, that stays so.
                 if Identity::current() == self.during {
                     self.identity.restore();
                 }

@@ -95,7 +95,7 @@ mod c {
 const KEPT: std::ffi::c_int = 16 << 20;
 
 /// Lets this process keep a bounded amount of the memory that it frees. A scan allocates and frees the
-/// vectors of each chunk; without this the C library returns them to the system and gets them back zeroed,
+/// vectors of each chunk. Without this the C library returns them to the system and gets them back zeroed,
 /// page by page, which short queries notice.
 pub fn keep_freed() {
     static ONCE: std::sync::Once = std::sync::Once::new();
