@@ -1,24 +1,25 @@
 //! The server's `numeric` bytes to and from scaled integers, digit by digit.
 //!
-//! Called by `from_datum` and `to_datum` for every numeric value, so it works on plain bytes, without a call
-//! into the server. Layout (the header comment of the server's numeric.c): a 16-bit header; in the short form
-//! it holds sign, display scale and weight, in the long form sign and display scale with a 16-bit weight
-//! behind it; then base-10000 digits, most significant first, the first one worth 10000^weight.
+//! Called by `from_datum` and `to_datum` for every numeric value. So it works on plain bytes, without a call
+//! into the server. The layout (see the header comment of the server's numeric.c):
+//! - a 16-bit header. In the short form it holds sign, display scale and weight. In the long form it holds
+//!   sign and display scale, and a 16-bit weight follows.
+//! - base-10000 digits, most significant first. The first one is worth 10000^weight.
 //!
-//! Invariant: [`decode`] answers only for bytes that [`encode`] gives back exactly; everything else (NaN,
-//! infinities, more than 38 digits, digits that another writer left in an unusual form) is `None`, and the
-//! caller keeps the bytes themselves.
+//! Invariant: [`decode`] answers only for bytes that [`encode`] gives back exactly. For everything else it
+//! returns `None`, and the caller keeps the bytes themselves. Such values are NaN, infinities, more than 38
+//! digits, and digits that another writer left in an unusual form.
 
 use vector::{Decimal, power_of_ten};
 
-/// Largest magnitude kept as an integer: what `vector`'s builder accepts.
+/// The largest magnitude that is kept as an integer, which is what `vector`'s builder accepts.
 const MAX_UNSCALED: i128 = 10i128.pow(38) - 1;
 /// Base of the stored digits.
 const BASE: i128 = 10_000;
 /// Decimal digits in one stored digit.
 const DIGIT_WIDTH: i32 = 4;
-/// Display scales up to here stay the value's own scale, so that a column's scale does not change with its
-/// values; from here on trailing zeros would cost width for nothing.
+/// Display scales up to this one stay the value's own scale, so that a column's scale does not change with
+/// its values. Above it, trailing zeros would only cost width.
 const COMMON_SCALE: u16 = 6;
 
 const SIGN_MASK: u16 = 0xC000;
@@ -66,7 +67,7 @@ fn parts(payload: &[u8]) -> Option<Parts<'_>> {
         sign => {
             let weight = i32::from(half(payload, 2)?.cast_signed());
             let display = header & LONG_SCALE_MASK;
-            // The server writes the short form whenever it can; a long one in its place would not come back
+            // The server writes the short form whenever it can. A long form in its place would not come back
             // as it was.
             let short_form = display <= SHORT_SCALE_MAX && (-64..=63).contains(&weight);
             (!short_form).then_some(Parts {
@@ -79,7 +80,7 @@ fn parts(payload: &[u8]) -> Option<Parts<'_>> {
     }
 }
 
-/// Parts of any numeric but NaN and the infinities, whichever form it is in.
+/// The parts of any numeric except NaN and infinities, in whichever form.
 fn any_parts(payload: &[u8]) -> Option<Parts<'_>> {
     let header = half(payload, 0)?;
     match header & SIGN_MASK {
@@ -94,16 +95,16 @@ fn any_parts(payload: &[u8]) -> Option<Parts<'_>> {
     }
 }
 
-/// Whether two numerics have the same value, however many digits they show; None for damaged bytes, NaN and
+/// Whether two numerics have the same value, however many digits they show. None for damaged bytes, NaN and
 /// infinities.
 pub fn is_same(a: &[u8], b: &[u8]) -> Option<bool> {
     let (a, b) = (any_parts(a)?, any_parts(b)?);
-    // Zero has no digits; the server strips leading and trailing zero digits of all others.
+    // Zero has no digits. The server strips leading and trailing zero digits of all other values.
     let both_zero = a.digits.is_empty() && b.digits.is_empty();
     Some(both_zero || (a.negative == b.negative && a.weight == b.weight && a.digits == b.digits))
 }
 
-/// Appends a numeric as the server's output function writes it; None for damaged bytes, NaN and infinities.
+/// Appends a numeric as the server's output function writes it. None for damaged bytes, NaN and infinities.
 pub fn write_text(payload: &[u8], out: &mut Vec<u8>) -> Option<()> {
     let Parts { negative, weight, display, digits } = any_parts(payload)?;
     let digit = |at: i32| {
@@ -135,8 +136,8 @@ pub fn write_text(payload: &[u8], out: &mut Vec<u8>) -> Option<()> {
     Some(())
 }
 
-/// The decimal that a numeric's payload (without its length word) stands for, if it is one of at most 38
-/// digits and in the form the server itself would write.
+/// The decimal that a numeric's payload (without its length word) stands for, if it has at most 38 digits and
+/// the form that the server itself would write.
 #[inline]
 pub fn decode(payload: &[u8]) -> Option<Decimal> {
     let Parts { negative, weight, display, digits } = parts(payload)?;
@@ -172,7 +173,7 @@ pub fn decode(payload: &[u8]) -> Option<Decimal> {
         }
     }
     let count = i32::try_from(chunks.len()).ok()?;
-    // number x 10^-fraction is the value; `fraction` is negative for 10000 and its like, whose zeros are not
+    // The value is number x 10^-fraction. `fraction` is negative for values like 10000, whose zeros are not
     // stored.
     let mut fraction = (count - 1 - weight).checked_mul(DIGIT_WIDTH)?;
     let mut scale = i32::from(display);
@@ -188,7 +189,7 @@ pub fn decode(payload: &[u8]) -> Option<Decimal> {
     let shift = scale - fraction;
     let narrow = i64::try_from(number).ok().zip(usize::try_from(shift.unsigned_abs()).ok());
     let unscaled = match (narrow, u32::try_from(shift)) {
-        // Nearly all: 128-bit divisions take many times as long.
+        // Nearly all values come here, because 128-bit divisions take many times as long.
         (Some((number, down @ 0..4)), Err(_)) => {
             let down = [1, 10, 100, 1_000][down];
             if number % down != 0 {
@@ -216,7 +217,7 @@ pub fn decode(payload: &[u8]) -> Option<Decimal> {
 #[inline]
 pub fn encode(decimal: Decimal, out: &mut [u8; MAX_ENCODED]) -> usize {
     let Decimal { unscaled, scale, display } = decimal;
-    // Digits least significant first; the point falls on a border between two of them.
+    // The digits, least significant first. The decimal point is between two of them.
     let mut digits = [0u16; 12];
     let mut count = 0usize;
     let padding = (4 - scale % 4) % 4;
@@ -270,7 +271,7 @@ pub fn encode(decimal: Decimal, out: &mut [u8; MAX_ENCODED]) -> usize {
     at
 }
 
-/// The payload as owned bytes: what `vector`'s builder asks for when a value does not fit its column's common
+/// The payload as owned bytes. `vector`'s builder asks for it if a value does not fit its column's common
 /// scale.
 pub fn to_side(unscaled: i128, scale: u16, display: u16) -> Box<[u8]> {
     let mut out = [0; MAX_ENCODED];
