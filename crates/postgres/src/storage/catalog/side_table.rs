@@ -6,10 +6,8 @@
 //!
 //! Rows are read by the catalog's index with SnapshotAny, and each is judged in place by the caller's own
 //! snapshot. So reads take no predicate locks on the catalogs (protocol point 9), and a SnapshotDirty tells
-//! whom to wait for.
-//!
-//! Invariants: nothing here waits or decodes, because the caller may hold a lock on an index page (point 6).
-//! What a cursor says about a row is valid until the next step.
+//! whom to wait for. Invariants: nothing here waits or decodes, because the caller may hold a lock on an
+//! index page (point 6). What a cursor says about a row is valid until the next step.
 
 use std::cell::Cell;
 use std::ffi::CStr;
@@ -154,9 +152,8 @@ impl SideTable {
         }
     }
 
-    /// Takes the locks on the catalog that later look-ups need, and opens nothing. Under pg_upgrade the
-    /// catalog's index may be missing: users' primary keys are made before it, and the catalogs have no rows
-    /// then.
+    /// Takes the locks that later look-ups need, and opens nothing. Under pg_upgrade the index may be
+    /// missing: users' primary keys are made before it, when the catalogs have no rows.
     pub unsafe fn lock_for_reading(self) {
         // SAFETY: plain relation locks, kept to the end of the transaction.
         unsafe {
@@ -199,10 +196,8 @@ impl SideTable {
     }
 
     /// Walks the rows of one storage id in the order of the index, or backwards. `key` limits the second
-    /// column, too. `step` returns whether to go on.
-    ///
-    /// A row is compared with the keys once more. On a standby VACUUM does not wait for scans like this one,
-    /// so another row may be at the place that an index entry names.
+    /// column, too. `step` returns whether to go on. Rows are compared with the keys once more: on a standby
+    /// VACUUM does not wait for such scans, so another row may be at an index entry's place.
     pub unsafe fn walk(
         self,
         storage_id: u64,
@@ -226,8 +221,7 @@ impl SideTable {
         // this.
         unsafe {
             let table = self.open(pg_sys::AccessShareLock);
-            // An empty catalog has no row that could matter to a snapshot. This is worth a test, as most cold
-            // rows were never changed.
+            // An empty catalog has no row that could matter to a snapshot.
             let oid = self.oids().index;
             if !self.has_rows(table) {
                 // There is nothing to walk.
@@ -285,8 +279,8 @@ impl SideTable {
         }
     }
 
-    /// Deletes every row of a storage id that this transaction can see, because its file goes away with the
-    /// transaction. The caller holds AccessExclusiveLock on the table.
+    /// Deletes every row of a storage id that this transaction sees: its file goes away with the transaction.
+    /// The caller holds AccessExclusiveLock on the table.
     pub unsafe fn delete_storage(self, storage_id: u64) {
         let mut found = Vec::new();
         // SAFETY: see `walk`.
@@ -368,8 +362,8 @@ unsafe fn walk_by(
             if cursor.is_meant(storage_id, limits) && !step(&cursor) {
                 break;
             }
-            // The server does this, too, for snapshots that see only some rows. Statements that are rolled
-            // back over and over leave a row each, and every walk would go through all of them until VACUUM.
+            // The server does this, too. Statements that are rolled back over and over leave a row each, and
+            // every walk would go through all of them until VACUUM.
             if cursor.is_known_void() && !(*scan).xactStartedInRecovery {
                 (*scan).kill_prior_tuple = true;
                 (*scan).xs_heap_continue = false;
@@ -577,8 +571,8 @@ impl Cursor {
         bits & (pg_sys::HEAP_XMIN_COMMITTED | pg_sys::HEAP_XMIN_INVALID)
     }
 
-    /// Whether the row's own bits say that its inserter was rolled back, and its index entry leads to nothing
-    /// else. So the row is not one of several versions that its page chains.
+    /// Whether the row's own bits say that its inserter was rolled back, and it is no version in a chain of
+    /// its page, so that its index entry leads to nothing else.
     unsafe fn is_known_void(&self) -> bool {
         // SAFETY: header of a tuple under pin.
         unsafe {

@@ -16,9 +16,9 @@
 //!   see the new version.
 //! - A transaction that locks the proxy later looks whether the proxy was updated once its own lock is on it.
 //!
-//! One hole is heap's own: `heap_update` lets go of the page where the new tuple does not fit there, and
-//! forgets a transaction that locks the tuple meanwhile. To avoid it, half of each page of proxies is left
-//! free for tombstones.
+//! One hole is heap's own: if the new tuple does not fit the page, `heap_update` unlocks the page for a
+//! moment. It forgets a transaction that locks the tuple meanwhile. To avoid it, half of each page of proxies
+//! is left free for tombstones.
 //!
 //! Invariants: while this waits, it locks and pins nothing but the caller's pin of the proxy. What is written
 //! is what heap's redo of a locked version restores.

@@ -7,7 +7,8 @@
 //!    read and change the old stripes.
 //! 2. The mover excludes all others from the old stripes, as far as it gets them at once (protocol point 3 of
 //!    `docs/internals/concurrency.md`).
-//! 3. A row is buried in its new stripe if it died meanwhile or if its old stripe could not be had.
+//! 3. A row is buried in its new stripe if it died meanwhile, or if others could not be excluded from its old
+//!    stripe.
 //! 4. The rows that are left get their entries in unique indexes and are noted as moved. The new stripes
 //!    enter the directory with the same command as the old ones leave it.
 //!

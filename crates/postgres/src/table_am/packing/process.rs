@@ -28,7 +28,7 @@ mod handlers {
 }
 
 /// SIGTERM: the process is to end. Its transaction is cancelled, and it ends silently when `end_if_asked`
-/// looks next. The server's own handler would end it with a FATAL, which alarms whoever watches the log.
+/// looks next. The server's own handler would end it with a FATAL, which alarms people who watch the log.
 unsafe extern "C-unwind" fn stop(signal: c_int) {
     // SAFETY: both set flags and the latch, and keep errno.
     unsafe {
