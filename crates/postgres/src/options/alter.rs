@@ -5,7 +5,8 @@
 //! which the server accepts. When the statement is done, our options are put back, changed as it said. If the
 //! statement rewrites the table, the new table gets them (see [`rewritten`]).
 //!
-//! SET ACCESS METHOD to another method drops our options. To our method, it accepts them.
+//! SET ACCESS METHOD to another method drops our options. A statement that sets our access method may set our
+//! options, too.
 
 use super::access_method;
 use super::catalog::{self, Settings};

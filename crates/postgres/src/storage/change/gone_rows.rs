@@ -65,8 +65,8 @@ unsafe fn is_locked(cursor: &Cursor) -> bool {
     }
 }
 
-/// How many rows the catalogs have about row numbers from `from` on. For a check: these numbers were not
-/// handed out yet.
+/// How many rows the catalogs have about row numbers from `from` on. `verify` asks: these numbers were not
+/// handed out yet, so there should be none.
 pub unsafe fn beyond(storage_id: u64, from: u64) -> usize {
     let tables = [SideTable::RowProxy, SideTable::DeleteBitmap];
     let all = || std::iter::once((from, u64::MAX));

@@ -31,8 +31,8 @@ use crate::storage::file::metapage;
 use crate::storage::file::pages::{self, BlockRun, PageOwner};
 use crate::storage::space::{emptied_pages, runs};
 
-/// A stripe is moved out of the way only if the run before it is at least this fraction of the stripe's own
-/// pages.
+/// A stripe is moved out of the way only if the run before it has at least one page for this many of the
+/// stripe's own.
 const WORTH: u32 = 16;
 
 /// Moves the last stripe that ends beyond block `keep` and has enough empty pages before it. Returns false if

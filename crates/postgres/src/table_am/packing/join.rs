@@ -13,7 +13,7 @@
 //!    enter the directory with the same command as the old ones leave it.
 //!
 //! So writers wait only for the last two steps, and go on at the new place. Entries in unique indexes must
-//! not be made earlier: every UPDATE of such a row would then wait for the mover at the unique check, and
+//! not be made earlier. Every UPDATE of such a row would then wait for the mover at the unique check, and
 //! would keep the stripe from it. A stripe without a living row is just taken out.
 //!
 //! Invariants: nothing here waits for another transaction. Every row of a stripe that leaves the directory is
