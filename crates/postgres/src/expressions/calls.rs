@@ -23,7 +23,7 @@ const RUNS_QUERIES: [u32; 4] = [1573, 2504, 5028, 3408];
 ///
 /// # Safety
 /// A valid expression.
-pub unsafe fn are_tame(node: *mut Node) -> bool {
+pub unsafe fn may_hold_back_errors(node: *mut Node) -> bool {
     // SAFETY: the caller's promise.
     unsafe { !tree::guarded(|| calls_others(node, std::ptr::null_mut())) }
 }

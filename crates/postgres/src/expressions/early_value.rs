@@ -50,7 +50,7 @@ impl EarlyValue {
         unsafe {
             // Most expressions are parameters, which do not fail.
             let is_bare = matches!((*node).type_, NodeTag::T_Const | NodeTag::T_Param);
-            let is_tried = !is_bare && calls::are_tame(node);
+            let is_tried = !is_bare && calls::may_hold_back_errors(node);
             Self {
                 node,
                 state: pg_sys::ExecInitExpr(node.cast(), parent),

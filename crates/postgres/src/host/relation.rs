@@ -130,7 +130,7 @@ pub unsafe fn needs_wal(rel: Relation) -> bool {
 }
 
 /// Whether the relation is unlogged and this is a standby, where it has no file.
-pub unsafe fn is_elsewhere(rel: Relation) -> bool {
+pub unsafe fn has_no_file_here(rel: Relation) -> bool {
     // SAFETY: rel is open.
     unsafe {
         (*(*rel).rd_rel).relpersistence == pg_sys::RELPERSISTENCE_UNLOGGED as std::ffi::c_char

@@ -66,7 +66,7 @@ unsafe fn as_owner(owner: Oid, what: impl FnOnce()) {
 unsafe fn verify(rel: pg_sys::Relation, report: &mut Report) {
     // SAFETY: rel is open and locked.
     unsafe {
-        if relation::is_elsewhere(rel) {
+        if relation::has_no_file_here(rel) {
             // The message is the planner's.
             error::not_supported("cannot access temporary or unlogged relations during recovery", "", "");
         }

@@ -47,11 +47,11 @@ impl SideTable {
         // SAFETY: see `each_by_heap`. Catalogs have three numbers at least, or two as their key; what follows
         // these orders nothing that matters.
         unsafe {
-            let is_meant = |cursor: &Cursor| cursor.is_meant(storage_id, limits);
+            let matches = |cursor: &Cursor| cursor.matches(storage_id, limits);
             let mut found: Vec<([u64; 2], ItemPointerData)> = Vec::new();
             let keys = self.keys();
             self.each_by_heap(|cursor| {
-                if is_meant(cursor) {
+                if matches(cursor) {
                     let key = [2, 3].map(|at| if at <= keys { cursor.number(at) } else { 0 });
                     found.push((key, cursor.place()));
                 }
@@ -62,7 +62,7 @@ impl SideTable {
             }
             for (_, place) in found {
                 // A row that was pruned meanwhile is seen by nobody, and is no reason to stop.
-                let stop = self.at(place, |cursor| (is_meant(cursor) && !step(cursor)).then_some(()));
+                let stop = self.at(place, |cursor| (matches(cursor) && !step(cursor)).then_some(()));
                 if stop.is_some() {
                     break;
                 }

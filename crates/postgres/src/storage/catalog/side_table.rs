@@ -359,12 +359,12 @@ unsafe fn walk_by(
             // Slots of heap tables are buffer heap slots, and this one holds a tuple.
             let held = slot.cast::<pg_sys::BufferHeapTupleTableSlot>();
             let cursor = Cursor::new(table, (*held).base.tuple, (*held).buffer);
-            if cursor.is_meant(storage_id, limits) && !step(&cursor) {
+            if cursor.matches(storage_id, limits) && !step(&cursor) {
                 break;
             }
             // The server does this, too. Statements that are rolled back over and over leave a row each, and
             // every walk would go through all of them until VACUUM.
-            if cursor.is_known_void() && !(*scan).xactStartedInRecovery {
+            if cursor.is_known_rolled_back() && !(*scan).xactStartedInRecovery {
                 (*scan).kill_prior_tuple = true;
                 (*scan).xs_heap_continue = false;
             }
@@ -437,7 +437,7 @@ impl Cursor {
     }
 
     /// Whether the row has this storage id and is within limits on the second and further columns.
-    pub unsafe fn is_meant(&self, storage_id: u64, limits: &[(Compare, u64)]) -> bool {
+    pub unsafe fn matches(&self, storage_id: u64, limits: &[(Compare, u64)]) -> bool {
         // SAFETY: keys are among the numbers that every catalog begins with.
         unsafe {
             self.number(1) == storage_id
@@ -573,7 +573,7 @@ impl Cursor {
 
     /// Whether the row's own bits say that its inserter was rolled back, and it is no version in a chain of
     /// its page, so that its index entry leads to nothing else.
-    unsafe fn is_known_void(&self) -> bool {
+    unsafe fn is_known_rolled_back(&self) -> bool {
         // SAFETY: header of a tuple under pin.
         unsafe {
             let chain = pg_sys::HEAP_HOT_UPDATED | pg_sys::HEAP_ONLY_TUPLE;
@@ -584,7 +584,7 @@ impl Cursor {
 
     /// Whether the row was inserted by a transaction that was rolled back or died. Nobody ever saw such a
     /// row, and nobody will.
-    pub unsafe fn is_void(&self) -> bool {
+    pub unsafe fn was_rolled_back(&self) -> bool {
         // SAFETY: header of a tuple under pin; its hint bits only ever tell the truth. "Running" is asked
         // before "committed", as everywhere in the server.
         unsafe {

@@ -64,7 +64,7 @@ pub unsafe fn visible_by_age(storage_id: u64, horizon: &Horizon) -> Vec<(StripeE
     // SAFETY: see `walk`. The inserter of a visible row has committed or is this transaction.
     unsafe {
         walk(storage_id, None, |cursor| {
-            if cursor.is_void() {
+            if cursor.was_rolled_back() {
                 return true;
             }
             let is_visible = cursor.satisfies(&raw mut pg_sys::SnapshotSelfData);
@@ -98,7 +98,7 @@ pub unsafe fn all_versions(storage_id: u64) -> Vec<StripeEntry> {
     // SAFETY: see `walk`.
     unsafe {
         walk(storage_id, None, |cursor| {
-            if !cursor.is_void() {
+            if !cursor.was_rolled_back() {
                 found.push(cursor.entry(false));
             }
             true
@@ -127,7 +127,7 @@ pub unsafe fn find(storage_id: u64, row: u64, snapshot: Snapshot) -> Option<Stri
             let mut found = None;
             walk(storage_id, Some(row), |cursor| {
                 let entry = cursor.entry(false);
-                if entry.reserved_only != reserved_only || cursor.is_void() {
+                if entry.reserved_only != reserved_only || cursor.was_rolled_back() {
                     return true;
                 }
                 if !entry.covers(row) {
@@ -154,7 +154,7 @@ pub unsafe fn find(storage_id: u64, row: u64, snapshot: Snapshot) -> Option<Stri
         };
         let known = places::find(storage_id, row, |cursor, entry| {
             let is_replaced = is_any && entry.replaced_by != pg_sys::InvalidTransactionId;
-            (!is_replaced && !cursor.is_void() && cursor.satisfies(snapshot)).then_some(entry)
+            (!is_replaced && !cursor.was_rolled_back() && cursor.satisfies(snapshot)).then_some(entry)
         });
         if known.is_some() {
             return known;
@@ -233,7 +233,7 @@ unsafe fn look_for_change(
         }
         walk(storage_id, Some(row), |cursor| {
             let entry = cursor.entry(false);
-            if entry.reserved_only || !entry.covers(row) || cursor.is_void() {
+            if entry.reserved_only || !entry.covers(row) || cursor.was_rolled_back() {
                 return true;
             }
             match judge(cursor) {
@@ -286,7 +286,7 @@ pub unsafe fn replacers(storage_id: u64, row: u64) -> Vec<TransactionId> {
     unsafe {
         walk(storage_id, Some(row), |cursor| {
             let entry = cursor.entry(false);
-            if entry.reserved_only || cursor.is_void() {
+            if entry.reserved_only || cursor.was_rolled_back() {
                 return true;
             }
             if entry.covers(row) && entry.replaced_by != pg_sys::InvalidTransactionId {
@@ -343,7 +343,7 @@ pub unsafe fn dead_pages(storage_id: u64, oldest_xmin: TransactionId) -> u32 {
     unsafe {
         walk(storage_id, None, |cursor| {
             let state = cursor.judge(|tuple, buf| pg_sys::HeapTupleSatisfiesVacuum(tuple, oldest_xmin, buf));
-            if state == pg_sys::HTSV_Result::HEAPTUPLE_DEAD && !cursor.is_void() {
+            if state == pg_sys::HTSV_Result::HEAPTUPLE_DEAD && !cursor.was_rolled_back() {
                 pages = pages.saturating_add(cursor.entry(false).run.block_count);
             }
             true
@@ -379,7 +379,7 @@ pub unsafe fn survey(rel: Relation, snapshot: Snapshot, with_summaries: bool) ->
         walk(storage_id, None, |cursor| {
             let seen = cursor.satisfies(snapshot);
             if !seen {
-                if cursor.is_void() {
+                if cursor.was_rolled_back() {
                     return true;
                 }
                 if serializable {
@@ -468,7 +468,7 @@ pub unsafe fn all_by_heap(storage_id: u64) -> Vec<(StripeEntry, BlockNumber)> {
     // SAFETY: see `SideTable::each_by_heap`.
     unsafe {
         SideTable::Stripe.each_by_heap(|cursor| {
-            if cursor.is_meant(storage_id, &[]) && !cursor.is_void() {
+            if cursor.matches(storage_id, &[]) && !cursor.was_rolled_back() {
                 found.push((cursor.entry(false), tid::block_of(cursor.place())));
             }
         });

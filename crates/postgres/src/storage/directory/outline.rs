@@ -86,7 +86,7 @@ unsafe fn read(rel: Relation, storage_id: u64, blocks: u32) -> Outline {
         };
         walk(storage_id, None, |cursor| {
             let seen = cursor.satisfies(&raw mut dirty);
-            if !seen && cursor.is_void() {
+            if !seen && cursor.was_rolled_back() {
                 return true;
             }
             let entry = cursor.entry(seen);

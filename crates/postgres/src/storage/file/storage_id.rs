@@ -31,7 +31,7 @@ pub unsafe extern "C-unwind" fn colonnade_colcompress_relation_storageid(call: F
     let persistence = (*(*rel).rd_rel).relpersistence as u8;
     let readable =
         options::is_columnar(table) && (persistence != pg_sys::RELPERSISTENCE_TEMP || (*rel).rd_islocaltemp);
-    let found = if readable && !relation::is_elsewhere(rel) { metapage::storage_id(rel) } else { None };
+    let found = if readable && !relation::has_no_file_here(rel) { metapage::storage_id(rel) } else { None };
     pg_sys::relation_close(rel, lock);
     match found {
         Some(id) => Datum::from(id),

@@ -41,7 +41,7 @@ pub(super) unsafe fn lock_successor(
     unsafe {
         failure.traversed = true;
         loop {
-            if is_elsewhere(*at) {
+            if is_in_other_partition(*at) {
                 error::raise(
                     PgSqlErrorCode::ERRCODE_T_R_SERIALIZATION_FAILURE,
                     "tuple to be locked was already moved to another partition due to concurrent update",
@@ -98,6 +98,6 @@ pub(super) unsafe fn lock_successor(
     }
 }
 
-fn is_elsewhere(at: ItemPointerData) -> bool {
+fn is_in_other_partition(at: ItemPointerData) -> bool {
     tid::block_of(at) == tid::block_of(OTHER_PARTITION) && at.ip_posid == OTHER_PARTITION.ip_posid
 }

@@ -45,7 +45,7 @@ pub unsafe extern "C-unwind" fn colonnade_storage_health(call: FunctionCallInfo)
             return Datum::from(0);
         }
         check(rel);
-        if relation::is_elsewhere(rel) {
+        if relation::has_no_file_here(rel) {
             pg_sys::table_close(rel, pg_sys::AccessShareLock as i32);
             (*call).isnull = true;
             return Datum::from(0);

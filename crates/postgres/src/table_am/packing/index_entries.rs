@@ -28,7 +28,7 @@ pub(super) enum Which {
 }
 
 impl Which {
-    unsafe fn is_meant(self, index: Relation) -> bool {
+    unsafe fn includes(self, index: Relation) -> bool {
         // SAFETY: the index is open.
         let (unique, method) = unsafe { ((*(*index).rd_index).indisunique, (*(*index).rd_rel).relam) };
         // A BRIN index has no entries for cold rows.
@@ -62,7 +62,7 @@ impl Entries {
             );
             let (meant, others): (Vec<_>, Vec<_>) = relation::open_indexes(rel, pg_sys::RowExclusiveLock)
                 .into_iter()
-                .partition(|&index| which.is_meant(index));
+                .partition(|&index| which.includes(index));
             others.into_iter().for_each(|index| pg_sys::index_close(index, pg_sys::NoLock as i32));
             let indexes = meant.into_iter().map(open).collect();
             Self { rel, indexes, context }

@@ -11,7 +11,7 @@ use std::ffi::{CStr, c_char, c_int};
 use pgrx::pg_guard;
 use pgrx::pg_sys::{self, BackgroundWorker, Datum, Oid};
 
-use super::process::{Role, begin, in_transaction, nap, rows_of};
+use super::process::{Role, begin, in_transaction, rows_of, sleep};
 use super::schedule::{self, Turn};
 use super::settings;
 use super::statistics;
@@ -67,7 +67,7 @@ pub unsafe extern "C-unwind" fn colonnade_packing_launcher(_argument: Datum) {
         begin(Role::Launcher);
         pg_sys::BackgroundWorkerInitializeConnection(std::ptr::null(), std::ptr::null(), 0);
         loop {
-            nap(settings::naptime());
+            sleep(settings::naptime());
             if !settings::is_on() {
                 continue;
             }
@@ -90,7 +90,7 @@ pub unsafe extern "C-unwind" fn colonnade_packing_launcher(_argument: Datum) {
                     // All of max_worker_processes are taken: the next round may find one.
                     Turn::of_database(database).was_busy();
                 }
-                nap(1);
+                sleep(1);
             }
         }
     }

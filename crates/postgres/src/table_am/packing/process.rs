@@ -75,7 +75,7 @@ pub(super) unsafe fn begin(role: Role) {
 }
 
 /// Sleeps, but not through a signal.
-pub(super) unsafe fn nap(milliseconds: i64) {
+pub(super) unsafe fn sleep(milliseconds: i64) {
     // SAFETY: the process's own latch.
     unsafe {
         let events = pg_sys::WL_LATCH_SET | pg_sys::WL_TIMEOUT | pg_sys::WL_EXIT_ON_PM_DEATH;

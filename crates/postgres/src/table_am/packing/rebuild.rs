@@ -19,7 +19,7 @@ use std::ffi::{c_int, c_void};
 use pgrx::PgList;
 use pgrx::pg_sys::{self, NodeTag, Oid, Relation};
 
-use super::process::{attempt, in_transaction, nap, report};
+use super::process::{attempt, in_transaction, report, sleep};
 use super::worker::{Table, on_table};
 use super::{settings, statistics};
 use crate::host::{buffer, relation};
@@ -87,7 +87,7 @@ unsafe fn others_stay() -> bool {
         if before.is_empty() {
             return false;
         }
-        nap(MOMENT);
+        sleep(MOMENT);
         let after = list();
         before.iter().any(|other| after.contains(other))
     }

@@ -114,7 +114,7 @@ impl Turn {
 
     /// The look was noted as failed beforehand, in case it would fail, and found nothing to pack. The pause
     /// becomes that of an idle look.
-    pub fn was_idle_after_all(self, written: u64) {
+    pub fn correct_to_idle(self, written: u64) {
         if let Some(place) = self.known() {
             place.written.store(written, Ordering::Relaxed);
         }

@@ -34,7 +34,7 @@ const PART: u32 = 10;
 const IDLE_PART: u32 = 32;
 const FEWEST: u32 = 64;
 /// Stripes are moved twice if one in this many pages is empty.
-const TORN_PART: u32 = 16;
+const TWO_MOVES_PART: u32 = 16;
 /// Stripes that are moved before others have their turn.
 const STRIPES: usize = 64;
 
@@ -104,8 +104,8 @@ impl Room {
     }
 
     /// Whether so much is empty that stripes are moved twice for it.
-    fn is_torn(&self) -> bool {
-        self.dead == 0 && self.spare >= FEWEST.max(self.blocks / TORN_PART)
+    fn is_worth_two_moves(&self) -> bool {
+        self.dead == 0 && self.spare >= FEWEST.max(self.blocks / TWO_MOVES_PART)
     }
 
     fn wants_vacuum(&self, fewest: usize) -> bool {
@@ -143,7 +143,7 @@ pub(super) unsafe fn table(table: &Table) -> Option<bool> {
         while let Some(keep) = room.to_keep() {
             let is_longer = move_stripes(table, keep)? > 0
                 || (table.idle
-                    && room.is_torn()
+                    && room.is_worth_two_moves()
                     && on_table(table, |rel| compact::widen(rel))? == Some(true));
             if is_longer && look()?.wants_vacuum(table.fewest) {
                 vacuum(table)?;

@@ -126,12 +126,12 @@ pub(super) unsafe fn choose(
         let bounds = Bounds::of(rel, keys);
         // Every snapshot must see the stripe at its present place, because a mark is a new row of the
         // directory: see `compact`.
-        let is_meant = |stripe: &Chosen| {
+        let is_wanted = |stripe: &Chosen| {
             Age::of(stripe.entry.inserter, oldest_xmin) == Age::Everybody
                 && is_unknown(rel, &stripe.entry, mark, &bounds)
                 && stripe_lock::exclude(rel, &stripe.entry).map(|exclusion| exclusion.end(rel)).is_some()
         };
-        stripes::seen_by_all(rel, storage_id, oldest_xmin).into_iter().find(is_meant)
+        stripes::seen_by_all(rel, storage_id, oldest_xmin).into_iter().find(is_wanted)
     }
 }
 

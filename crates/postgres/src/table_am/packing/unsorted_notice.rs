@@ -18,7 +18,7 @@ use pgrx::pg_sys::{self, Oid};
 /// the table.
 pub unsafe fn tell(table: Oid) {
     let rel = pg_sys::table_open(table, pg_sys::NoLock as i32);
-    let storage_id = if relation::is_elsewhere(rel) { None } else { metapage::storage_id(rel) };
+    let storage_id = if relation::has_no_file_here(rel) { None } else { metapage::storage_id(rel) };
     let stripes = storage_id.map_or_else(Vec::new, |id| entries::present(id));
     let keys = crate::options::table_options(rel).orderby;
     let unsorted = packing::unsorted(rel, stripes.iter().map(|(entry, _)| entry), &keys);

@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 use pgrx::pg_guard;
 use pgrx::pg_sys::{self, Datum, Oid, Relation};
 
-use super::process::{Role, attempt, begin, in_transaction, nap, report, rows_of};
+use super::process::{Role, attempt, begin, in_transaction, report, rows_of, sleep};
 use super::round::Round;
 use super::schedule::Turn;
 use super::statistics::{self, Outcome};
@@ -91,7 +91,7 @@ pub unsafe extern "C-unwind" fn colonnade_packing_worker(argument: Datum) {
             turn.was_busy();
         } else {
             let written = attempt("a database", false, || in_transaction(|| launcher::written(database)));
-            turn.was_idle_after_all(written.unwrap_or(0));
+            turn.correct_to_idle(written.unwrap_or(0));
         }
     }
 }
@@ -205,7 +205,7 @@ pub(super) unsafe fn pack(table: &Table, fewest: usize, stripes: usize) -> Optio
             if moved.unwrap_or(0) == 0 {
                 break;
             }
-            nap(settings::cost_delay());
+            sleep(settings::cost_delay());
         }
     }
     Some(total)

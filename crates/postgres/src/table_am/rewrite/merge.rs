@@ -384,7 +384,7 @@ impl Copy<'_> {
                 for part in [Part::Living, Part::Dying] {
                     self.cold.each(at, part, &mut self.rows, slot, |_, died| {
                         let before = pg_sys::MemoryContextSwitchTo(context);
-                        thaw(new, &mut rewrite, slot, born, died);
+                        write_as_hot(new, &mut rewrite, slot, born, died);
                         progress.borrow_mut().add_read();
                         progress.borrow_mut().add_written();
                         pg_sys::MemoryContextSwitchTo(before);
@@ -399,7 +399,7 @@ impl Copy<'_> {
 }
 
 /// Writes a row of a stripe as a hot row that was born and has died at these ages.
-unsafe fn thaw(
+unsafe fn write_as_hot(
     new: Relation,
     rewrite: &mut HeapRewrite,
     slot: *mut TupleTableSlot,

@@ -163,7 +163,7 @@ pub unsafe fn last_change(storage_id: u64, row: u64) -> Change {
     // everywhere in the server.
     unsafe {
         walk(storage_id, &(row..row + 1), |cursor, entry| {
-            if !entry.has(row) || cursor.is_void() {
+            if !entry.has(row) || cursor.was_rolled_back() {
                 return true;
             }
             let header = (*cursor.tuple()).t_data;
@@ -188,7 +188,7 @@ pub unsafe fn touches(storage_id: u64, rows: &Range<u64>) -> bool {
     // SAFETY: see `walk`.
     unsafe {
         walk(storage_id, rows, |cursor, _| {
-            found = !cursor.is_void();
+            found = !cursor.was_rolled_back();
             !found
         });
     }

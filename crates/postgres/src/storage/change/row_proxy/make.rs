@@ -193,7 +193,7 @@ unsafe fn find(table: Relation, index: Relation, storage_id: u64, row: u64) -> F
         SideTable::walk_opened(table, index, storage_id, &limits, false, |cursor| {
             let proxy = Proxy::at(cursor);
             if proxy.dead {
-                if !cursor.is_void() {
+                if !cursor.was_rolled_back() {
                     found = Found::Buried(proxy, raw_inserter(cursor.tuple()));
                 }
                 return true;
@@ -299,7 +299,7 @@ unsafe fn make_all(
             if !proxy.dead {
                 places.push((proxy.row, cursor.place()));
                 known[at] = true;
-            } else if !cursor.is_void() {
+            } else if !cursor.was_rolled_back() {
                 known[at] = true;
             }
             true
