@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # Runs a benchmark and prints its tables; suites also write JSON, SVG and PNG to target/bench.
 # Usage: scripts/bench.sh [all|events|open-scan|tpch|clickbench|small|cold|oltp|packing|loads|encodings]
-# (default: all = sizes and events, then open-scan) What each takes from the environment is said at its top:
-# bench/events.py, tpch.py, clickbench.py, small.py, cold_changes.py, oltp.py, packing.py, loads.py,
-# open_scan.py.
+# Default: all, which is sizes and events, then open-scan.
+# What each takes from the environment is said at its top: bench/events.py, tpch.py, clickbench.py, small.py,
+# cold_changes.py, oltp.py, packing.py, loads.py, open_scan.py.
 set -euo pipefail
 . "$(dirname "$0")/lib.sh"
 

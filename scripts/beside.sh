@@ -1,17 +1,19 @@
 #!/usr/bin/env bash
 # Runs the SQL suites on servers that preload Debian's extensions beside ours, before it and after it.
-# Usage: scripts/beside.sh [GROUP]... A group is one of those below; default: all. TESTS='name name' limits
-# the suites to those files, SUITES='regress isolation' names them. The packages are unpacked below
-# target/beside, nothing is installed; the library that is tested is the staged one of the dev profile.
+# Usage: scripts/beside.sh [GROUP]...
+# A group is one of those below; default: all. TESTS limits the suites to files and folders, SUITES='regress
+# isolation' names them. The packages are unpacked below target/beside, nothing is installed; the library that
+# is tested is the staged one of the dev profile.
 set -euo pipefail
 . "$(dirname "$0")/lib.sh"
 
-# Group: Debian packages (postgresql-15-...), libraries, settings, files left out. vectorised_pruning:
-# pg_qualstats 2.0.4 ends the server at a generic plan that prunes all partitions, of heap tables as well.
+# Group: Debian packages (postgresql-15-...), libraries, settings, files left out.
+# vectorised/pruning: pg_qualstats 2.0.4 ends the server at a generic plan that prunes all partitions, of heap
+# tables as well.
 groups=(
     "contrib||pg_stat_statements,auto_explain|pg_stat_statements.track=all;auto_explain.log_min_duration=0;auto_explain.log_analyze=on;auto_explain.log_buffers=on;auto_explain.log_wal=on;auto_explain.log_verbose=on;auto_explain.log_triggers=on;auto_explain.log_nested_statements=on"
     "audit|pgaudit set-user|pgaudit,set_user|pgaudit.log=all;pgaudit.log_relation=on;pgaudit.log_parameter=on;pgaudit.log_statement_once=off"
-    "statistics|pg-qualstats pg-stat-kcache pg-wait-sampling powa|pg_stat_statements,pg_stat_kcache,pg_qualstats,pg_wait_sampling,powa|pg_stat_statements.track=all;pg_qualstats.sample_rate=1;pg_stat_kcache.track=all;pg_stat_kcache.track_planning=on;powa.frequency=-1|vectorised_pruning"
+    "statistics|pg-qualstats pg-stat-kcache pg-wait-sampling powa|pg_stat_statements,pg_stat_kcache,pg_qualstats,pg_wait_sampling,powa|pg_stat_statements.track=all;pg_qualstats.sample_rate=1;pg_stat_kcache.track=all;pg_stat_kcache.track_planning=on;powa.frequency=-1|vectorised/pruning"
     "plans|hypopg plpgsql-check pldebugger|hypopg,plpgsql_check,plugin_debugger|plpgsql_check.mode=every_start"
     "profiler|plprofiler|plprofiler|plprofiler.enabled=on"
     "jobs|cron partman|pg_cron,pg_partman_bgw|pg_partman_bgw.interval=5;max_worker_processes=24"

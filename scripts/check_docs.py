@@ -6,6 +6,7 @@
 - Every function and view of the extension's SQL is in docs/sql-reference.md, but for trigger and handler
   functions.
 - Every Makefile target that a document names exists.
+- A module that a comment, ARCHITECTURE.md or docs/internals names below a folder of the code is there.
 """
 
 import re
@@ -14,6 +15,9 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
+PATH = re.compile(r"`([a-z_]+)(?:::|/)([a-z_]+)")
+ITEM = re.compile(r"^(?:pub\S*\s+)?(?:const\s+|unsafe\s+)*fn ([a-z_]+)", re.M)
+COMMENT = re.compile(r"\s*//[/!]?(.*)")
 HEADING = re.compile(r"^#+\s+(.*)$", re.M)
 FENCE = re.compile(r"^```.*?^```", re.M | re.S)
 
@@ -78,8 +82,29 @@ def check_targets():
                 yield f"{document.relative_to(ROOT)} names make {name}, which is no target"
 
 
+def check_modules():
+    """`folder/file` and `folder::file` where the folder is one of the code's that has folders below it."""
+    parents, folders = {}, set()
+    for source in (ROOT / "crates").glob("*/src"):
+        for path in source.rglob("*.rs"):
+            parts = path.relative_to(source).with_suffix("").parts
+            parts = parts[:-1] if parts[-1] in ("mod", "lib") else parts
+            folders |= set(parts[:-1])
+            for depth, name in enumerate(parts):
+                parents.setdefault(name, set()).add(parts[depth - 1] if depth else source.parent.name)
+            for item in ITEM.findall(path.read_text(encoding="utf-8")) if parts else ():
+                parents.setdefault(item, set()).update(parts)
+    texts = [(path, COMMENT.findall(path.read_text(encoding="utf-8"))) for path in (ROOT / "crates").rglob("*.rs")]
+    texts += [(path, [path.read_text(encoding="utf-8")])
+              for path in (ROOT / "ARCHITECTURE.md", ROOT / "FORMAT.md", *(ROOT / "docs" / "internals").glob("*.md"))]
+    for path, lines in sorted(texts):
+        for folder, name in (found for line in lines for found in PATH.findall(line)):
+            if folder in folders and name in parents and folder not in parents[name]:
+                yield f"{path.relative_to(ROOT)}: {folder}/{name}: that module is elsewhere"
+
+
 def main():
-    faults = [*check_links(), *check_settings(), *check_sql(), *check_targets()]
+    faults = [*check_links(), *check_settings(), *check_sql(), *check_targets(), *check_modules()]
     for fault in faults:
         print(f"error: {fault}", file=sys.stderr)
     print(f"documents: {len(faults)} faults")

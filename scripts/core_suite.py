@@ -2,10 +2,11 @@
 holds each file against what heap gives on the same server. Called by scripts/core-suite.sh (`make
 test-postgres`).
 
-Usage: scripts/core_suite.py STAGE SOURCE [regress|isolation|cold]... STAGE is the staged extension
-(target/stage/dev), SOURCE an unpacked PostgreSQL source tree of the server's major version: the suites are
-not in its packages. `cold` runs the isolation specs once more, with every row that their setups insert in
-stripes.
+Usage: scripts/core_suite.py STAGE SOURCE [regress|isolation|cold]...
+
+STAGE is the staged extension (target/stage/dev), SOURCE an unpacked PostgreSQL source tree of the server's
+major version: the suites are not in its packages. `cold` runs the isolation specs once more, with every row
+that their setups insert in stripes.
 
 A file is right if it prints what it prints on heap, but for the text of plans and the order of rows that
 nothing orders. Where it prints something else, tests/postgres_suites.txt must say why; no server may crash.
@@ -116,7 +117,8 @@ def run_cold(stage, source):
     out = TARGET / "core-suite" / "cold"
     shutil.rmtree(out, ignore_errors=True)
     try:
-        twins.run(server, source / "src/test/isolation/specs", out, levels=("read committed",), prepare=with_cold_rows, jobs=1)
+        specs = sorted((source / "src/test/isolation/specs").glob("*.spec"))
+        twins.run(server, specs, out, levels=("read committed",), prepare=with_cold_rows, jobs=1)
         crashes = [line for line in server.log.read_text(errors="replace").splitlines() if CRASH.search(line)]
     finally:
         server.destroy()

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Builds Colonnade and shows it: rows by column in a private server, beside heap, with every answer compared.
-# Usage: scripts/demo.sh [stop] KEEP=1 leaves the server running; `stop` ends a server left so. ROWS, LOADS
-# and RUNS change the amount of work; AM names another access method than colcompress.
+# Usage: scripts/demo.sh [stop]
+# KEEP=1 leaves the server running; `stop` ends a server left so. ROWS, LOADS and RUNS change the amount of
+# work; AM names another access method than colcompress.
 set -euo pipefail
 . "$(dirname "$0")/lib.sh"
 

@@ -1,13 +1,22 @@
 """Runs the test suites below tests/ and says how they went. Called by scripts/test.sh, which see.
 
-A suite is a folder; dropping a file into it is enough: tests/regress/NAME.sql run by psql in a database of
-its own, compared with expected/NAME.out tests/isolation/NAME.spec run by PostgreSQL's isolationtester,
-compared with expected/NAME.out tests/isolation/twins/NAME.spec run on heap and on colcompress, see
-harness/twins.py; TWINS=1 runs every permutation of each, else a part of them that SEED chooses
-tests/crash/NAME.py a program with servers of its own, see below tests/NAME.py the same tests/long/NAME.py the
-same, asked for by name only Another right answer for a file goes to expected/NAME_1.out, NAME_2.out, ... A
-Python test finds `harness` on its path, the staged extension in COLONNADE_STAGE, and COLONNADE_LONG=1 when it
-may take minutes. Each line "ok NAME" or "not ok NAME" it prints is one test; a program that prints none of
+A suite is a folder; dropping a file into it is enough:
+
+    tests/regress/FOLDER/NAME.sql     run by psql in a database of its own, below tests/regress; its output is
+                                      compared with FOLDER/expected/NAME.out
+    tests/isolation/FOLDER/NAME.spec  run by PostgreSQL's isolationtester, compared in the same way
+    tests/isolation/twins/NAME.spec   run on heap and on colcompress, see harness/twins.py; TWINS=1 runs every
+                                      permutation of each, else a part of them that SEED chooses
+    tests/crash/NAME.py               a program with servers of its own, see below
+    tests/NAME.py                     the same
+    tests/long/NAME.py                the same, asked for by name only
+
+FOLDER says what a test is about: a new one needs no entry anywhere. tests/regress/include/ holds no tests but
+SQL that several of them share. Another right answer for a file goes to expected/NAME_1.out, NAME_2.out, ...
+TESTS chooses files: by NAME, by FOLDER or by FOLDER/NAME. SKIP leaves files out in the same way.
+
+A Python test finds `harness` on its path, the staged extension in COLONNADE_STAGE, and COLONNADE_LONG=1 when
+it may take minutes. Each line "ok NAME" or "not ok NAME" it prints is one test; a program that prints none of
 them is one test that its exit status decides.
 """
 
@@ -59,27 +68,39 @@ class Tally:
         return 0 if failed == 0 else 1
 
 
-def chosen(folder, suffix):
-    """The suite's files, in order, limited to the names in TESTS, without those in SKIP."""
-    names, skipped = (os.environ.get(name, "").split() for name in ("TESTS", "SKIP"))
-    files = sorted(folder.glob(f"*{suffix}"))
-    return [f for f in files if (not names or f.stem in names) and f.stem not in skipped]
+def named(file):
+    """The file's name with its folder's, as TESTS has it and as results and databases are called."""
+    return f"{file.parent.name}/{file.stem}"
+
+
+def chosen(files):
+    """Files in order, limited to those that TESTS names, without those in SKIP. Both hold names of files, of
+    folders, and of files with their folder."""
+    names, skipped = (set(os.environ.get(name, "").split()) for name in ("TESTS", "SKIP"))
+    known = {file: {file.stem, file.parent.name, named(file)} for file in sorted(files)}
+    return [file for file, own in known.items() if (not names or names & own) and not skipped & own]
 
 
 # -- suites of files with an expected output ------------------------------------------------------
 
 
 class Files:
-    """One suite of input files whose output is compared with the expected one."""
+    """One suite of input files whose output is compared with the expected one. `others` are folders whose
+    files are none of its tests."""
 
-    def __init__(self, name, folder, suffix, command, stage, jobs):
-        self.name, self.folder, self.suffix, self.command = name, folder, suffix, command
+    def __init__(self, name, suffix, others, command, stage, jobs):
+        self.name, self.folder, self.command = name, TESTS / name, command
+        self.files = [file for file in self.folder.glob(f"*/*{suffix}") if file.parent.name not in others]
+        # Such a file would never run, and nobody would notice.
+        self.strays = list(self.folder.glob(f"*{suffix}"))
         self.stage, self.jobs = stage, jobs
         self.results = ROOT / "target" / "test-results" / name
         self.template_lock = threading.Lock()
 
     def run(self, tally):
-        files = chosen(self.folder, self.suffix)
+        if self.strays:
+            raise ServerError(f"{self.strays[0].relative_to(ROOT)} is in no folder of {self.folder.relative_to(ROOT)}")
+        files = chosen(self.files)
         if not files:
             return
         print(f"==> {self.name}: {len(files)} files", flush=True)
@@ -98,16 +119,17 @@ class Files:
         finally:
             (self.results / "server.log").write_text(server.log_tail(100_000))
             server.destroy()
-        tally.failures += [f"{self.name}/{f.stem}" for f, good in zip(files, verdicts) if not good]
+        tally.failures += [f"{self.name}/{named(f)}" for f, good in zip(files, verdicts) if not good]
         tally.add(self.name, verdicts.count(True), verdicts.count(False))
 
     def one(self, server, file):
         started = time.monotonic()
-        database = f"test_{file.stem}"
+        name = named(file)
+        database = f"test_{name.replace('/', '_')}"
         with self.template_lock:
             server.create_database(database, template=TEMPLATE)
         env = clean_environment()
-        env.update(PGAPPNAME=f"{self.name}/{file.stem}", PGDATESTYLE="ISO, MDY")
+        env.update(PGAPPNAME=f"{self.name}/{name}", PGDATESTYLE="ISO, MDY")
         with open(file, "rb") as source:
             try:
                 done = subprocess.run(self.command(server, database), stdin=source, stdout=subprocess.PIPE,
@@ -115,10 +137,12 @@ class Files:
                 output = done.stdout.decode("utf-8", "replace")
             except subprocess.TimeoutExpired as error:
                 output = (error.stdout or b"").decode("utf-8", "replace") + f"\nthe runner stopped it after {FILE_TIMEOUT} s\n"
-        (self.results / f"{file.stem}.out").write_text(output)
+        result = self.results / f"{name}.out"
+        result.parent.mkdir(exist_ok=True)
+        result.write_text(output)
         good, text = self.compare(file, output)
         seconds = time.monotonic() - started
-        print(f"{'ok' if good else 'not ok'} {self.name}/{file.stem} ({seconds:.1f} s){text}", flush=True)
+        print(f"{'ok' if good else 'not ok'} {self.name}/{name} ({seconds:.1f} s){text}", flush=True)
         if good:
             # WITH (FORCE): a prepared transaction or a background worker must not fail the test after the
             # fact.
@@ -127,10 +151,10 @@ class Files:
         return good
 
     def compare(self, file, output):
-        expected = [self.folder / "expected" / f"{file.stem}.out"]
-        expected += sorted((self.folder / "expected").glob(f"{file.stem}_[0-9].out"))
+        folder = file.parent / "expected"
+        expected = [folder / f"{file.stem}.out", *sorted(folder.glob(f"{file.stem}_[0-9].out"))]
         if os.environ.get("ACCEPT") == "1":
-            expected[0].parent.mkdir(exist_ok=True)
+            folder.mkdir(exist_ok=True)
             expected[0].write_text(output)
             return True, " accepted"
         known = [path.read_text() for path in expected if path.exists()]
@@ -144,21 +168,20 @@ class Files:
 
 
 def psql(server, database):
-    return server.psql_command(database, "-a", "-q", "-v", f"abs_srcdir={TESTS / 'regress'}")
+    return server.psql_command(database, "-a", "-q")
 
 
 def run_twins(tally, stage):
     """Isolation specs on heap and on colcompress: equal outputs are the test."""
-    folder = TESTS / "isolation" / "twins"
-    names = os.environ.get("TESTS", "").split()
-    if not any(not names or file.stem in names for file in folder.glob("*.spec")):
+    files = chosen((TESTS / "isolation" / "twins").glob("*.spec"))
+    if not files:
         return
-    every = os.environ.get("TWINS") == "1" or names
+    every = os.environ.get("TWINS") == "1" or bool(os.environ.get("TESTS"))
     seed = int(os.environ.get("SEED") or time.time())
     print(f"==> twins of isolation specs, {'every permutation' if every else f'a part of the permutations (SEED={seed})'}", flush=True)
     server = fresh_server("twins", stage)
     try:
-        passed, failed = twins.run(server, folder, ROOT / "target/test-results/twins", names, share=1 if every else TWINS_SHARE, seed=seed)
+        passed, failed = twins.run(server, files, ROOT / "target/test-results/twins", share=1 if every else TWINS_SHARE, seed=seed)
         if CRASHED.search(server.log.read_text(errors="replace")):
             failed.append("server-stays-up")
     finally:
@@ -202,7 +225,7 @@ def stream(command, summary, environment):
 
 def run_programs(tally, suite, folder, stage, long, only=None):
     """Python tests, one after another: they start servers and measure, so they do not share the machine."""
-    files = [f for f in chosen(folder, ".py") if not f.name.startswith("_") and (only is None or f.stem == only)]
+    files = [f for f in chosen(folder.glob("*.py")) if not f.name.startswith("_") and (only is None or f.stem == only)]
     if not files:
         return
     print(f"==> {suite}: {len(files)} programs", flush=True)
@@ -251,10 +274,10 @@ def main():
             if suite == "units":
                 run_units(tally)
             elif suite == "regress":
-                Files("regress", TESTS / "regress", ".sql", psql, options.stage, os.cpu_count() or 1).run(tally)
+                Files("regress", ".sql", {"include"}, psql, options.stage, os.cpu_count() or 1).run(tally)
             elif suite == "isolation":
                 # One at a time: the tester decides by waiting, and a busy machine changes what it sees.
-                Files("isolation", TESTS / "isolation", ".spec", isolationtester, options.stage, 1).run(tally)
+                Files("isolation", ".spec", {"twins"}, isolationtester, options.stage, 1).run(tally)
                 run_twins(tally, options.stage)
             elif suite in ("crash", "crash-long"):
                 run_programs(tally, "crash", TESTS / "crash", options.stage, suite == "crash-long")

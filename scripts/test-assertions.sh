@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # Builds PostgreSQL with assertions and runs suites on it: no assertion of the server's may fail.
-# Usage: scripts/test-assertions.sh [regress|isolation|changes|postgres]... (default: all) The source is found
-# as for `make test-postgres`. Everything lies below target/assertions; the server is built once. The
-# extension is that of the installed server: in PostgreSQL 15 no structure's layout depends on assertions.
+# Usage: scripts/test-assertions.sh [regress|isolation|changes|postgres]... (default: all)
+# The source is found as for `make test-postgres`. Everything lies below target/assertions; the server is
+# built once. The extension is that of the installed server: in PostgreSQL 15 no structure's layout depends on
+# assertions.
 # Only crashes count: an expected output may name what this build has not (lz4 and zstd for TOAST, for one).
 set -euo pipefail
 . "$(dirname "$0")/lib.sh"

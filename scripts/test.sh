@@ -1,12 +1,15 @@
 #!/usr/bin/env bash
 # Runs the test suites and ends with one line: "N passed, N failed".
-# Usage: scripts/test.sh
-# [units|regress|isolation|crash|crash-long|scripts|differential|changes|spilling|sqlsmith|clients]...
-# Default: all of them, crash and the generated queries in their short form; "differential" is their long one
-# (DURATION=seconds, SEED=number), "changes" that of the generated changes (STATEMENTS=number, SEED=number),
-# "spilling" that of tests/spilling.py (ROWS=number); "sqlsmith" takes a DURATION too and needs Debian's
-# package of that name, which it installs; "clients" runs the Python of docs/clients.md with packages from
-# PyPI. TESTS='name name' limits the file-based suites to those files; ACCEPT=1 writes what they print as
+# Usage: scripts/test.sh [SUITE]...
+# The suites are units, regress, isolation, crash and scripts, which are the default (crash and the generated
+# queries in their short form), and those that are asked for by name:
+#   crash-long    crash in its long form
+#   differential  the generated queries in their long form (DURATION=seconds, SEED=number)
+#   changes       the generated changes in their long form (STATEMENTS=number, SEED=number)
+#   spilling      tests/spilling.py in its long form (ROWS=number), on the optimised build
+#   sqlsmith      takes a DURATION, too; it needs Debian's package of that name, which it installs
+#   clients       runs the Python of docs/clients.md with packages from PyPI
+# TESTS='NAME FOLDER FOLDER/NAME' limits the suites of files to those; ACCEPT=1 writes what they print as
 # expected.
 set -euo pipefail
 . "$(dirname "$0")/lib.sh"

@@ -1,7 +1,7 @@
 """What merge and unpack take for young, and what they keep for whom: writers in other databases hold nobody's
 rows back, old snapshots in this one keep theirs.
 
-Counts where rows are after a merge, which isolation/rewrite_old_snapshot leaves open, and what only a program
+Counts where rows are after a merge, which isolation/rewrite/old_snapshot leaves open, and what only a program
 can arrange: other databases, prepared transactions, exported snapshots, values out of line, columns that came
 and went, unlogged and temporary tables, old_snapshot_threshold, a crash afterwards.
 """

@@ -106,10 +106,9 @@ class Twins:
         return list(difflib.unified_diff(heap.splitlines(), columnar.splitlines(), "heap", "colcompress", lineterm="", n=5))
 
 
-def run(server, folder, results, names=None, levels=LEVELS, share=1.0, seed=0, prepare=lambda text: text, jobs=None):
-    """Runs a folder's specs at each level and says how they went; (names passed, names failed)."""
+def run(server, files, results, levels=LEVELS, share=1.0, seed=0, prepare=lambda text: text, jobs=None):
+    """Runs these specs at each level and says how they went; (names passed, names failed)."""
     twins = Twins(server, results, prepare)
-    files = [file for file in sorted(folder.glob("*.spec")) if not names or file.stem in names]
 
     def one(file):
         differences = [(level, twins.one(file, level, share, seed)) for level in levels]

@@ -3,13 +3,20 @@
 //! **How to add an encoding.** Give it a folder (or file) of its own and an [`EncodingId`].
 //! - On the writing side, implement [`Encoding`] (`estimate` on a sample, then `begin` over the whole column
 //!   of the stripe). Implement [`ColumnEncoder`] (`chunk` for each chunk, `shared` at the end for what all
-//!   chunks use). Name it in the list of candidates of its physical type (`integers::CANDIDATES`,
-//!   `strings::candidates`, ...).
+//!   chunks use). Name it in the list of candidates of its physical type (`chooser::candidates`,
+//!   `strings::candidates`).
 //! - On the reading side, implement [`Node`]: `decode`, `take`, `single` if a value can be read without a
 //!   vector, and `test` if a predicate can be answered without decoding. Name its `open` function in
 //!   `open_values` of `registry.rs` or, for byte strings, in `strings::open`.
 //! - Parts that are themselves integers (codes, lengths, positions) go through [`crate::integers`]. Byte
 //!   strings that a block codec may shrink go through [`crate::codec`].
+//!
+//! **An encoding of integers** is different, because parts of other encodings are integers, too. Add a
+//! variant to `Kind` and a branch to `open_tagged` in `integers/node.rs`, and a branch to `write_node` in
+//! `integers/mod.rs`.
+//!
+//! **Tests** of an encoding: `tests/conformance.rs` (integers: `INTEGER_ENCODINGS`) and a golden file
+//! (`tests/golden.rs`). `tests/random.rs` takes each [`EncodingId`] by itself. FORMAT.md describes the bytes.
 //!
 //! Estimate, choose and encode are separate steps. `estimate` writes nothing, and the chooser (`chooser.rs`)
 //! compares. An encoder may find on the whole column that the sample misled it. Then it gives up and returns

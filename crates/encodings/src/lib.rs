@@ -20,6 +20,7 @@ pub mod cursor;
 mod dictionary;
 mod encoding;
 mod filter;
+mod filter_cache;
 mod floats;
 mod integers;
 mod kernels;
@@ -30,7 +31,7 @@ mod registry;
 mod runs;
 mod shared;
 mod strings;
-mod tested;
+
 mod validity;
 
 pub use chunk::Chunk;

@@ -16,10 +16,10 @@ use crate::codec;
 use crate::cursor::{Reader, Writer};
 use crate::encoding::{Leaf, MAX_DEPTH, NodeContext};
 use crate::filter::test_values;
+use crate::filter_cache::FilterCache;
 use crate::options::{BlockCodecs, EncodeOptions, EncodingId};
 use crate::registry::open_values;
 use crate::strings::template;
-use crate::tested::Tested;
 
 const VERSION: u8 = 1;
 
@@ -32,7 +32,7 @@ pub struct SharedColumn {
     dictionary: OnceLock<Arc<Dictionary>>,
     parsed: OnceLock<Arc<dyn Any + Send + Sync>>,
     /// Conditions that were tested on the entries.
-    tested: Mutex<Tested>,
+    tested: Mutex<FilterCache>,
 }
 
 impl fmt::Debug for SharedColumn {
@@ -172,7 +172,7 @@ impl SharedColumn {
         Ok(Some(bits))
     }
 
-    fn tested(&self) -> MutexGuard<'_, Tested> {
+    fn tested(&self) -> MutexGuard<'_, FilterCache> {
         // A thread that panicked while it held the lock has left only whole conditions.
         self.tested.lock().unwrap_or_else(PoisonError::into_inner)
     }

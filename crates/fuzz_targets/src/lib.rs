@@ -9,12 +9,30 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use encodings::{Chunk, NoPglz, SharedColumn, filter_vector};
+use encodings::{BlockCodecs, Chunk, EncodeOptions, EncodingId, SharedColumn, encode_column, filter_vector};
+use server_bytes::array::{self, Layout};
+use server_bytes::numeric::{self, small};
+use server_bytes::{jsonb, pglz};
 use stripe::{CHECKSUM_BYTES, StripeReader, Summary, checksum, prune_chunk, prune_stripe, with_orders};
-use vector::{CompareOp, LogicalType, PhysicalType, Predicate, Scalar, Selection, Values, Vector};
+use vector::{
+    CompareOp, LogicalType, PhysicalType, Predicate, Result, Scalar, Selection, Values, Vector, VectorBuilder,
+};
 
 /// Rows a target lets bytes declare: what is decoded must stay small.
 const MOST_ROWS: u32 = 4096;
+
+/// The codecs of the targets: blocks of pglz are expanded, and none is made.
+pub struct Expanding;
+
+impl BlockCodecs for Expanding {
+    fn pglz_compress(&self, _: &[u8]) -> Option<Vec<u8>> {
+        None
+    }
+
+    fn pglz_decompress(&self, bytes: &[u8], raw_len: usize) -> Result<Vec<u8>> {
+        pglz::expand(bytes, raw_len)
+    }
+}
 
 /// Every logical type, picked by the first input byte.
 pub const TYPES: [LogicalType; 14] = [
@@ -59,7 +77,7 @@ pub fn fuzz_chunk(data: &[u8]) {
     let rows = u32::from(u16::from_le_bytes([*rows_low, *rows_high])).min(MOST_ROWS);
     let shared_length = usize::from(u16::from_le_bytes([*shared_low, *shared_high])).min(rest.len());
     let (shared, chunk) = rest.split_at(shared_length);
-    let Ok(shared) = SharedColumn::open(logical, shared, &NoPglz) else { return };
+    let Ok(shared) = SharedColumn::open(logical, shared, &Expanding) else { return };
     read_chunk(logical, rows, chunk, &shared);
 }
 
@@ -67,7 +85,7 @@ pub fn fuzz_chunk(data: &[u8]) {
 pub fn fuzz_shared(data: &[u8]) {
     let [kind, section @ ..] = data else { return };
     let logical = TYPES.get(usize::from(*kind) % TYPES.len()).copied().unwrap_or(LogicalType::Bool);
-    if let Ok(shared) = SharedColumn::open(logical, section, &NoPglz) {
+    if let Ok(shared) = SharedColumn::open(logical, section, &Expanding) {
         read_chunk(logical, 3, &[], &shared);
     }
 }
@@ -75,7 +93,7 @@ pub fn fuzz_shared(data: &[u8]) {
 /// All ways to read one chunk. On bad bytes they may disagree (checksums are there for that), but keep their
 /// contracts.
 fn read_chunk(logical: LogicalType, rows: u32, bytes: &[u8], shared: &Arc<SharedColumn>) {
-    let Ok(chunk) = Chunk::open(logical, rows, bytes, shared, &NoPglz) else { return };
+    let Ok(chunk) = Chunk::open(logical, rows, bytes, shared, &Expanding) else { return };
     let _ = chunk.encoding();
     let decoded = chunk.decode();
     if let Ok(vector) = &decoded {
@@ -188,8 +206,8 @@ fn read_stripe(reader: &StripeReader, bytes: &[u8]) {
             }
             let Range { start, end } = reader.chunk_rows(chunk);
             if end - start <= MOST_ROWS
-                && let Ok(owned) = reader.read_chunk(column, chunk, &bytes, &NoPglz)
-                && let Ok(vector) = owned.decode(&NoPglz)
+                && let Ok(owned) = reader.read_chunk(column, chunk, &bytes, &Expanding)
+                && let Ok(vector) = owned.decode(&Expanding)
             {
                 assert_well_formed(&vector);
             }
@@ -221,4 +239,95 @@ pub fn fuzz_summary(data: &[u8]) {
             let _ = prune_stripe(&summary, &predicate);
         }
     }
+}
+
+/// A stream of pglz: length of what it stands for (two bytes), stream.
+pub fn fuzz_pglz(data: &[u8]) {
+    let [low, high, stream @ ..] = data else { return };
+    let raw_len = usize::from(u16::from_le_bytes([*low, *high]));
+    if let Ok(raw) = pglz::expand(stream, raw_len) {
+        assert_eq!(raw.len(), raw_len, "a stream is expanded to the declared length");
+    }
+}
+
+/// A numeric with its length word.
+pub fn fuzz_numeric(data: &[u8]) {
+    let payload = data.get(4..).unwrap_or(&[]);
+    let decimal = numeric::decode(payload);
+    if let Some(decimal) = decimal {
+        let again = numeric::to_side(decimal.unscaled, decimal.scale, decimal.display);
+        assert_eq!(&*again, payload, "a decimal is written to the bytes it was read from");
+    }
+    if let Some((value, scale)) = small::parse(data) {
+        assert!(small::writable(value, scale.into()), "what was parsed can be written");
+        let (bytes, len) = small::write(value, scale);
+        assert_eq!(bytes.get(..len), Some(data), "an integer is written to the bytes it was read from");
+        assert!(decimal.is_some(), "both readers know it");
+    }
+    let mut text = Vec::new();
+    let is_number = numeric::write_text(payload, &mut text).is_ok();
+    assert_eq!(numeric::is_same(payload, payload).ok(), is_number.then_some(true), "a number is itself");
+}
+
+/// A document: lengths of a key and of another document (one and two bytes), key, other document, document.
+pub fn fuzz_jsonb(data: &[u8]) {
+    let [key_length, low, high, rest @ ..] = data else { return };
+    let (key, rest) = rest.split_at(usize::from(*key_length).min(rest.len()));
+    let other_length = usize::from(u16::from_le_bytes([*low, *high]));
+    let (other, value) = rest.split_at(other_length.min(rest.len()));
+    let mut out = Vec::new();
+    let exists = jsonb::exists(value, key);
+    if let Ok(true) = jsonb::field(value, key, &mut out) {
+        assert!(exists.is_err() || matches!(exists, Ok(true)), "who has a value of a key has the key");
+        let mut text = Vec::new();
+        let _ = jsonb::field_text(&out, key, &mut text);
+    }
+    let mut text = Vec::new();
+    let _ = (jsonb::field_text(value, key, &mut text), jsonb::leaves(value));
+    // Whoever asks looks first how deep the other document is.
+    if let Ok(false) = jsonb::is_deep(other) {
+        let _ = (jsonb::contains(value, other), jsonb::leaves(other));
+    }
+    shred_and_read(value);
+}
+
+/// What the template encoding makes of a few equal values.
+fn shred_and_read(value: &[u8]) {
+    let mut builder = VectorBuilder::new(LogicalType::Bytes);
+    if !(0..4).all(|_| builder.push_bytes(value)) {
+        return;
+    }
+    let column = builder.finish(&|_, _, _| Box::default());
+    let options = EncodeOptions { force: Some(EncodingId::Template), ..EncodeOptions::default() };
+    let Ok(encoded) = encode_column(&column, &options) else { return };
+    let shared = SharedColumn::open(LogicalType::Bytes, &encoded.shared, &Expanding);
+    let first = encoded.chunks.first();
+    let chunk = shared.as_ref().ok().zip(first).map(|(shared, chunk)| {
+        Chunk::open(LogicalType::Bytes, 4, &chunk.bytes, shared, &Expanding).and_then(|chunk| chunk.decode())
+    });
+    let decoded = chunk.and_then(Result::ok).map(|vector| vector.flatten().values);
+    assert!(matches!(&decoded, Some(Values::Bytes(values)) if values.iter().all(|found| found == value)));
+}
+
+/// An array: how its elements lie (one byte), length of an element to look for (one byte), element, array.
+pub fn fuzz_array(data: &[u8]) {
+    let [layout, length, rest @ ..] = data else { return };
+    let layout = match layout % 4 {
+        0 => Layout::Varlena,
+        power => Layout::Fixed(1 << power),
+    };
+    let (wanted, value) = rest.split_at(usize::from(*length).min(rest.len()));
+    let elements = array::elements_of(value, layout);
+    let found = array::has(value, layout, wanted);
+    if let Ok(elements) = &elements {
+        let is_there = elements.iter().flatten().any(|element| element == wanted);
+        assert_eq!(matches!(found, Ok(Some(true))), is_there, "an element is found");
+        assert_eq!(array::is_empty(value, layout), Ok(elements.is_empty()), "no elements, and only then");
+        let has_null = elements.iter().any(Option::is_none);
+        // Each element is looked for in all of them.
+        if elements.len() < 100 {
+            assert_eq!(array::contains(value, layout, elements), Ok(!has_null), "an array contains itself");
+        }
+    }
+    let _ = array::overlaps(value, layout, &[None, Some(wanted.to_vec())]);
 }

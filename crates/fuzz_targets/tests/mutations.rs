@@ -2,16 +2,34 @@
 //! set COLONNADE_FUZZ_ROUNDS (mutations per seed file and target).
 #![allow(missing_docs, clippy::unwrap_used, clippy::cast_possible_truncation)]
 
+#[path = "../../server_bytes/tests/support/mod.rs"]
+mod server_values;
 #[path = "../../stripe/tests/support/mod.rs"]
 mod support;
 
-use encodings::{Codec, EncodeOptions, EncodingId, encode_column};
+use encodings::{BlockCodecs, Codec, EncodeOptions, EncodingId, encode_column};
 use fuzz_targets::{
-    TYPES, fuzz_chunk, fuzz_column_footer, fuzz_footer, fuzz_shared, fuzz_stripe, fuzz_summary, type_byte,
+    TYPES, fuzz_array, fuzz_chunk, fuzz_column_footer, fuzz_footer, fuzz_jsonb, fuzz_numeric, fuzz_pglz,
+    fuzz_shared, fuzz_stripe, fuzz_summary, type_byte,
 };
+use server_values::jsonb::{Json, jsonb};
+use server_values::{arrays, pglz};
 use stripe::{CHECKSUM_BYTES, StripeOptions, write_stripe};
 use support::{Random, SHAPES, any_column, column};
 use vector::{LogicalType, Vector, VectorBuilder};
+
+/// Makes blocks of pglz as the server would.
+struct Pglz;
+
+impl BlockCodecs for Pglz {
+    fn pglz_compress(&self, bytes: &[u8]) -> Option<Vec<u8>> {
+        Some(pglz::compressed(bytes)).filter(|stream| stream.len() < bytes.len())
+    }
+
+    fn pglz_decompress(&self, bytes: &[u8], raw_len: usize) -> vector::Result<Vec<u8>> {
+        server_bytes::pglz::expand(bytes, raw_len)
+    }
+}
 
 fn rounds(default: usize) -> usize {
     std::env::var("COLONNADE_FUZZ_ROUNDS").ok().and_then(|value| value.parse().ok()).unwrap_or(default)
@@ -63,7 +81,7 @@ fn run(seeds: &[Vec<u8>], rounds: usize, target: fn(&[u8])) {
 
 /// A chunk with its shared section, as `fuzz_chunk` wants them.
 fn chunk_seed(column: &Vector, options: &EncodeOptions<'_>, seeds: &mut Vec<Vec<u8>>) {
-    let options = EncodeOptions { chunk_rows: column.len(), ..*options };
+    let options = EncodeOptions { chunk_rows: column.len(), codecs: &Pglz, ..*options };
     let encoded = encode_column(column, &options).unwrap();
     let Ok(shared_length) = u16::try_from(encoded.shared.len()) else { return };
     let mut seed = vec![type_byte(column.logical)];
@@ -113,7 +131,7 @@ fn chunk_seeds() -> Vec<Vec<u8>> {
     let mut seeds = Vec::new();
     for logical in TYPES {
         for shape in SHAPES {
-            for (nulls, codec) in [(0, Codec::None), (25, Codec::Zstd), (25, Codec::Lz4)] {
+            for (nulls, codec) in [(0, Codec::None), (25, Codec::Zstd), (25, Codec::Lz4), (25, Codec::Pglz)] {
                 let rows = random.pick(&[20usize, 1100]);
                 let column = column(&mut random, logical, shape, rows, nulls);
                 chunk_seed(&column, &EncodeOptions { codec, ..Default::default() }, &mut seeds);
@@ -123,7 +141,10 @@ fn chunk_seeds() -> Vec<Vec<u8>> {
     for encoding in EncodingId::ALL {
         let options = EncodeOptions { force: Some(encoding), codec: Codec::Zstd, ..Default::default() };
         for kind in 0..5 {
-            chunk_seed(&texts(&mut random, kind, 60), &options, &mut seeds);
+            let texts = texts(&mut random, kind, 60);
+            for codec in [Codec::Zstd, Codec::Pglz] {
+                chunk_seed(&texts, &EncodeOptions { codec, ..options }, &mut seeds);
+            }
         }
         for logical in
             [LogicalType::Int32, LogicalType::Float64, LogicalType::Numeric, LogicalType::Timestamp]
@@ -141,7 +162,14 @@ fn stripes() -> Vec<stripe::EncodedStripe> {
             let mut random = Random(seed + 40);
             let columns: Vec<Vector> =
                 TYPES.iter().map(|&logical| any_column(&mut random, logical, 50)).collect();
-            let options = StripeOptions { chunk_rows: 30, bloom_columns: &[3, 10], ..Default::default() };
+            let codec = if seed % 2 == 0 { Codec::None } else { Codec::Pglz };
+            let options = StripeOptions {
+                chunk_rows: 30,
+                codec,
+                codecs: &Pglz,
+                bloom_columns: &[3, 10],
+                ..Default::default()
+            };
             write_stripe(50, &columns, &options).unwrap()
         })
         .collect()
@@ -226,4 +254,91 @@ fn summaries() {
     let seeds: Vec<Vec<u8>> =
         stripes().iter().map(|s| s.summary[..s.summary.len() - CHECKSUM_BYTES].to_vec()).collect();
     run(&seeds, rounds(3000), fuzz_summary);
+}
+
+#[test]
+fn blocks_of_pglz() {
+    let mut random = Random(60);
+    let seeds: Vec<Vec<u8>> = (0..40)
+        .map(|_| {
+            let mut raw = Vec::new();
+            for _ in 0..random.below(40) {
+                let piece: Vec<u8> = (0..=random.below(9)).map(|_| random.next() as u8).collect();
+                raw.extend_from_slice(&piece.repeat(1 + random.index(60)));
+            }
+            [&(raw.len() as u16).to_le_bytes()[..], &pglz::compressed(&raw)].concat()
+        })
+        .collect();
+    run(&seeds, rounds(300), fuzz_pglz);
+}
+
+#[test]
+fn numerics() {
+    let mut random = Random(61);
+    let seeds: Vec<Vec<u8>> = (0..120)
+        .map(|_| {
+            let unscaled = i128::from(random.next().cast_signed()) * i128::from(random.below(1 << 40) + 1);
+            let unscaled = unscaled >> random.below(120);
+            let scale = random.pick(&[0, 2, 6, 9, 30, 70]);
+            let payload = server_bytes::numeric::to_side(unscaled, scale, scale + random.pick(&[0, 0, 3]));
+            [&(((payload.len() + 4) << 2) as u32).to_le_bytes()[..], &payload].concat()
+        })
+        .collect();
+    run(&seeds, rounds(400), fuzz_numeric);
+}
+
+/// A document of up to `depth` levels.
+fn any_json(random: &mut Random, depth: u64) -> Json {
+    const KEYS: [&str; 5] = ["a", "b", "os", "name", "revenue"];
+    match random.below(if depth == 0 { 5 } else { 9 }) {
+        0 => Json::Null,
+        1 => Json::Bool(random.below(2) == 0),
+        2 | 3 => {
+            Json::Number(random.next().cast_signed() >> random.pick(&[10, 40, 60]), random.pick(&[0, 2, 9]))
+        }
+        4 => Json::Text(KEYS[random.index(KEYS.len())].as_bytes().to_vec()),
+        5 | 6 => Json::Array((0..random.below(5)).map(|_| any_json(random, depth - 1)).collect()),
+        _ => Json::Object(
+            KEYS.iter().take(random.index(6)).map(|key| (*key, any_json(random, depth - 1))).collect(),
+        ),
+    }
+}
+
+#[test]
+fn documents() {
+    let mut random = Random(62);
+    let seeds: Vec<Vec<u8>> = (0..60)
+        .map(|_| {
+            let (value, other) = (jsonb(&any_json(&mut random, 4)), jsonb(&any_json(&mut random, 3)));
+            let other = if random.below(2) == 0 { value.clone() } else { other };
+            let mut seed = vec![1];
+            seed.extend_from_slice(&(other.len() as u16).to_le_bytes());
+            seed.push(b'a');
+            seed.extend_from_slice(&other);
+            seed.extend_from_slice(&value);
+            seed
+        })
+        .collect();
+    run(&seeds, rounds(200), fuzz_jsonb);
+}
+
+#[test]
+fn arrays_of_all_layouts() {
+    let mut random = Random(63);
+    let mut seeds = Vec::new();
+    for layout in 0..4u8 {
+        for _ in 0..15 {
+            let width = (layout > 0).then_some(1 << layout);
+            let elements: Vec<Option<Vec<u8>>> = (0..random.below(12))
+                .map(|_| {
+                    let length = width.unwrap_or(random.index(9));
+                    (random.below(5) > 0).then(|| (0..length).map(|_| random.below(3) as u8).collect())
+                })
+                .collect();
+            let wanted = elements.iter().flatten().next().cloned().unwrap_or_default();
+            let head = [layout, wanted.len() as u8];
+            seeds.push([&head[..], &wanted, &arrays::array(&elements, width)].concat());
+        }
+    }
+    run(&seeds, rounds(300), fuzz_array);
 }

@@ -5,11 +5,11 @@ compile_error!("colonnade must be built with panic = \"unwind\": a panic becomes
 
 pub mod compat;
 pub mod convert;
-pub mod executor;
 pub mod expressions;
 pub mod host;
 pub mod options;
 pub mod planner;
+pub mod scan;
 pub mod storage;
 pub mod table_am;
 pub mod vectorised;
@@ -57,7 +57,7 @@ pub unsafe extern "C-unwind" fn _PG_init() {
     storage::directory::register();
     storage::pending_rows::register();
     planner::register();
-    executor::register();
+    scan::register();
     vectorised::node::register();
     options::register(|| std::ptr::from_ref(table_am::routine()), table_am::packing::tell_of_unsorted);
     // SAFETY: the server runs this once per process, before any query.

@@ -12,10 +12,10 @@
 //! the query with its own executor where no row was handed out yet.
 #![deny(unsafe_code)]
 
-mod batch;
+mod derive;
 mod division;
-mod error;
 mod execution;
+pub mod explain;
 pub mod expression;
 mod interrupt;
 mod kernels;
@@ -24,22 +24,23 @@ mod pipeline;
 mod plan;
 pub mod row_container;
 mod simplify;
-mod source;
+mod stream;
+mod temp_file;
 
-pub use batch::{BATCH_ROWS, Batch};
-pub use error::{Error, Result, SqlError};
+pub use derive::{DerivedColumn, DerivedColumns, derive_columns};
 pub use execution::{Execution, Figures, Profile, Runner, Settings};
 pub use expression::{
     CaseRule, Condition, DateField, Evaluator, Expression, Function, HostFunction, is_known_regexp,
 };
-pub use operators::{Bound, Edge, Extent};
 pub use pipeline::{Build, Emit, Pipeline, Sink, SinkLocal, Transform, TransformFactory};
 pub use plan::{
     Aggregate, AggregateFunction, FrameBound, FrameExclusion, FrameOffset, FrameUnits, HostAggregate,
     JoinKind, Plan, Regression, SortKey, TextCompare, TextOrder, WindowCall, WindowFrame, WindowFunction,
 };
 pub use simplify::simplify;
-pub use source::{
-    ColumnSummary, Host, Members, SharedTempFiles, Source, Step, Summary, SummaryNeed, TempFile, TempFiles,
-    Unit,
+pub use stream::settled;
+pub use temp_file::{SharedTempFiles, TempFile, TempFiles};
+pub use vector::flow::{
+    BATCH_ROWS, Batch, ColumnSummary, Edge, Error, Extent, Host, Members, Ranking, Result, RowFilter, Source,
+    SqlError, Step, Summary, SummaryNeed, Unit,
 };

@@ -20,23 +20,7 @@ pub fn simplify(mut plan: Plan) -> Plan {
 }
 
 fn visit(plan: &mut Plan) {
-    match plan {
-        Plan::Scan { .. } => {}
-        Plan::Filter { input, .. }
-        | Plan::Project { input, .. }
-        | Plan::Aggregate { input, .. }
-        | Plan::GroupingSets { input, .. }
-        | Plan::Repeat { input, .. }
-        | Plan::Sort { input, .. }
-        | Plan::DistinctOn { input, .. }
-        | Plan::Limit { input, .. }
-        | Plan::Window { input, .. } => visit(input),
-        Plan::Join { left, right, .. } => {
-            visit(left);
-            visit(right);
-        }
-        Plan::Append { inputs, .. } => inputs.iter_mut().for_each(visit),
-    }
+    plan.inputs_mut().into_iter().for_each(visit);
     let Plan::Aggregate { input, keys, aggregates, .. } = plan else { return };
     let key_outputs = split_keys(input, keys);
     let outputs = split_sums(&input.types(), key_outputs.0.len(), aggregates);

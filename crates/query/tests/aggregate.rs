@@ -15,26 +15,27 @@ use vector::Scalar;
 
 const TYPES: [T; 8] = [T::Int16, T::Int32, T::Int64, T::Float64, T::Numeric, T::Text, T::Bool, T::Date];
 
-fn any_value(logical: T) -> BoxedStrategy<V> {
+fn any_value(logical: T) -> BoxedStrategy<Plain> {
     let value = match logical {
-        T::Int16 => (-3i64..3).prop_map(V::Int).boxed(),
-        T::Int32 | T::Date => {
-            prop_oneof![(-3i64..3), Just(i64::from(i32::MAX)), Just(-2_000_000_000)].prop_map(V::Int).boxed()
-        }
-        T::Int64 => prop_oneof![(0i64..20), Just(i64::MAX), Just(i64::MIN)].prop_map(V::Int).boxed(),
-        T::Float64 => {
-            prop_oneof![(-4i32..4).prop_map(|v| V::Float(f64::from(v) / 2.0)), Just(V::Float(f64::NAN))]
-                .boxed()
-        }
+        T::Int16 => (-3i64..3).prop_map(Plain::Int).boxed(),
+        T::Int32 | T::Date => prop_oneof![(-3i64..3), Just(i64::from(i32::MAX)), Just(-2_000_000_000)]
+            .prop_map(Plain::Int)
+            .boxed(),
+        T::Int64 => prop_oneof![(0i64..20), Just(i64::MAX), Just(i64::MIN)].prop_map(Plain::Int).boxed(),
+        T::Float64 => prop_oneof![
+            (-4i32..4).prop_map(|v| Plain::Float(f64::from(v) / 2.0)),
+            Just(Plain::Float(f64::NAN))
+        ]
+        .boxed(),
         T::Numeric => {
-            let small = (-30i128..30, 0u16..3).prop_map(|(v, s)| V::Dec(v, s));
-            let large = (0i128..4).prop_map(|v| V::Dec(v * 10i128.pow(20), 2));
+            let small = (-30i128..30, 0u16..3).prop_map(|(v, s)| Plain::decimal(v, s));
+            let large = (0i128..4).prop_map(|v| Plain::decimal(v * 10i128.pow(20), 2));
             prop_oneof![5 => small, 1 => large].boxed()
         }
-        T::Text => prop_oneof!["[ab]{0,2}", "a long text past the view[ab]"].prop_map(V::Text).boxed(),
-        _ => any::<bool>().prop_map(V::Bool).boxed(),
+        T::Text => prop_oneof!["[ab]{0,2}", "a long text past the view[ab]"].prop_map(Plain::text).boxed(),
+        _ => any::<bool>().prop_map(Plain::Bool).boxed(),
     };
-    prop_oneof![6 => value, 1 => Just(V::Null)].boxed()
+    prop_oneof![6 => value, 1 => Just(Plain::Null)].boxed()
 }
 
 /// Batches as lists of columns, with how each column is held.
@@ -61,11 +62,11 @@ fn any_batches() -> impl Strategy<Value = Vec<Batch>> {
     })
 }
 
-fn compare_keys(a: &[V], b: &[V]) -> Ordering {
+fn compare_keys(a: &[Plain], b: &[Plain]) -> Ordering {
     a.iter().zip(b).map(|(a, b)| a.compare(b)).find(|order| order.is_ne()).unwrap_or(Ordering::Equal)
 }
 
-struct Key(Vec<V>);
+struct Key(Vec<Plain>);
 impl PartialEq for Key {
     fn eq(&self, other: &Self) -> bool {
         self.cmp(other).is_eq()
@@ -98,13 +99,13 @@ fn result_type(function: AggregateFunction, logical: T) -> Option<T> {
     })
 }
 
-fn reference(function: AggregateFunction, logical: T, values: &[V]) -> V {
+fn reference(function: AggregateFunction, logical: T, values: &[Plain]) -> Plain {
     use AggregateFunction as F;
-    let valid: Vec<&V> = values.iter().filter(|value| !matches!(value, V::Null)).collect();
+    let valid: Vec<&Plain> = values.iter().filter(|value| !matches!(value, Plain::Null)).collect();
     match function {
-        F::CountRows => return V::Int(values.len() as i64),
-        F::Count => return V::Int(valid.len() as i64),
-        _ if valid.is_empty() => return V::Null,
+        F::CountRows => return Plain::Int(values.len() as i64),
+        F::Count => return Plain::Int(valid.len() as i64),
+        _ if valid.is_empty() => return Plain::Null,
         _ => {}
     }
     match function {
@@ -114,18 +115,18 @@ fn reference(function: AggregateFunction, logical: T, values: &[V]) -> V {
         F::Max => {
             valid.into_iter().cloned().reduce(|a, b| if a.compare(&b).is_gt() { a } else { b }).unwrap()
         }
-        F::BoolAnd => V::Bool(valid.iter().all(|value| matches!(value, V::Bool(true)))),
-        F::BoolOr => V::Bool(valid.iter().any(|value| matches!(value, V::Bool(true)))),
+        F::BoolAnd => Plain::Bool(valid.iter().all(|value| matches!(value, Plain::Bool(true)))),
+        F::BoolOr => Plain::Bool(valid.iter().any(|value| matches!(value, Plain::Bool(true)))),
         F::Sum | F::Avg if logical == T::Float64 => {
-            let sum: f64 = valid.iter().map(|v| if let V::Float(v) = v { *v } else { panic!() }).sum();
-            V::Float(if function == F::Avg { sum / valid.len() as f64 } else { sum })
+            let sum: f64 = valid.iter().map(|v| if let Plain::Float(v) = v { *v } else { panic!() }).sum();
+            Plain::Float(if function == F::Avg { sum / valid.len() as f64 } else { sum })
         }
         F::Sum | F::Avg => {
             let parts: Vec<(i128, u16)> = valid
                 .iter()
                 .map(|value| match value {
-                    V::Int(v) => (i128::from(*v), 0),
-                    V::Dec(v, scale) => (*v, *scale),
+                    Plain::Int(v) => (i128::from(*v), 0),
+                    Plain::Numeric(v, scale, _) => (*v, *scale),
                     _ => panic!(),
                 })
                 .collect();
@@ -133,9 +134,9 @@ fn reference(function: AggregateFunction, logical: T, values: &[V]) -> V {
             let sum: i128 = parts.iter().map(|(v, s)| v * 10i128.pow(u32::from(scale - s))).sum();
             if function == F::Sum {
                 return if matches!(logical, T::Int16 | T::Int32) {
-                    V::Int(sum as i64)
+                    Plain::Int(sum as i64)
                 } else {
-                    V::Dec(sum, scale)
+                    Plain::decimal(sum, scale)
                 };
             }
             average(sum, scale, valid.len() as i128)
@@ -145,7 +146,7 @@ fn reference(function: AggregateFunction, logical: T, values: &[V]) -> V {
 }
 
 /// Division as the server's, digit by digit of base 10,000.
-fn average(sum: i128, scale: u16, count: i128) -> V {
+fn average(sum: i128, scale: u16, count: i128) -> Plain {
     let (weight, first) = base_10000(sum.unsigned_abs(), scale);
     let (count_weight, count_first) = base_10000(count as u128, 0);
     let quotient = weight - count_weight - i32::from(first <= count_first);
@@ -153,7 +154,7 @@ fn average(sum: i128, scale: u16, count: i128) -> V {
     let scaled = sum * 10i128.pow(u32::from(shown - scale));
     let (whole, rest) = (scaled / count, scaled % count);
     let away = i128::from(rest.abs() * 2 >= count) * scaled.signum();
-    V::Dec(whole + away, shown)
+    Plain::decimal(whole + away, shown)
 }
 
 fn base_10000(value: u128, scale: u16) -> (i32, u128) {
@@ -195,8 +196,8 @@ fn all_aggregates() -> Vec<(Aggregate, Option<usize>)> {
     all
 }
 
-fn expected(rows: &[Vec<V>], keys: &[usize]) -> Vec<String> {
-    let mut groups: BTreeMap<Key, Vec<&Vec<V>>> = BTreeMap::new();
+fn expected(rows: &[Vec<Plain>], keys: &[usize]) -> Vec<String> {
+    let mut groups: BTreeMap<Key, Vec<&Vec<Plain>>> = BTreeMap::new();
     for row in rows {
         let key = Key(keys.iter().map(|&key| row[key].clone()).collect());
         groups.entry(key).or_default().push(row);
@@ -204,20 +205,21 @@ fn expected(rows: &[Vec<V>], keys: &[usize]) -> Vec<String> {
     if keys.is_empty() && groups.is_empty() {
         groups.insert(Key(Vec::new()), Vec::new());
     }
-    let lines: Vec<Vec<V>> = groups
+    let lines: Vec<Vec<Plain>> = groups
         .values()
         .map(|rows| {
             let first = rows.first();
-            let mut line: Vec<V> =
-                keys.iter().map(|&key| first.map_or(V::Null, |first| first[key].clone())).collect();
+            let mut line: Vec<Plain> =
+                keys.iter().map(|&key| first.map_or(Plain::Null, |first| first[key].clone())).collect();
 
             for (aggregate, argument) in all_aggregates() {
-                let counted =
-                    rows.iter().filter(|row| aggregate.filter.is_none() || matches!(row[6], V::Bool(true)));
-                let mut values: Vec<V> =
-                    counted.map(|row| argument.map_or(V::Int(1), |at| row[at].clone())).collect();
+                let counted = rows
+                    .iter()
+                    .filter(|row| aggregate.filter.is_none() || matches!(row[6], Plain::Bool(true)));
+                let mut values: Vec<Plain> =
+                    counted.map(|row| argument.map_or(Plain::Int(1), |at| row[at].clone())).collect();
                 if aggregate.distinct {
-                    let mut kept: Vec<V> = Vec::new();
+                    let mut kept: Vec<Plain> = Vec::new();
                     for value in values {
                         if !kept.iter().any(|other| other.compare(&value).is_eq()) {
                             kept.push(value);
@@ -286,10 +288,11 @@ fn many_groups_and_distinct_values_spill() {
     let batches: Vec<Batch> = (0..40i64)
         .map(|number| {
             let rows: Vec<i64> = (0..1_000).map(|row| number * 1_000 + row).collect();
-            let keys: Vec<V> = rows.iter().map(|row| V::Int(row * 7_919 % 5_000 * 1_000_003)).collect();
-            let texts: Vec<V> =
-                rows.iter().map(|row| V::Text(format!("text number {}", row % 9_000))).collect();
-            let ints: Vec<V> = rows.iter().map(|row| V::Int(row % 3)).collect();
+            let keys: Vec<Plain> =
+                rows.iter().map(|row| Plain::Int(row * 7_919 % 5_000 * 1_000_003)).collect();
+            let texts: Vec<Plain> =
+                rows.iter().map(|row| Plain::text(format!("text number {}", row % 9_000))).collect();
+            let ints: Vec<Plain> = rows.iter().map(|row| Plain::Int(row % 3)).collect();
             Batch::new(
                 1_000,
                 vec![
@@ -365,9 +368,9 @@ fn summaries_stand_for_rows() {
     let batch = Batch::new(
         1,
         vec![
-            Arc::new(vector(T::Int32, &[V::Int(1)])),
-            Arc::new(vector(T::Numeric, &[V::Dec(15, 1)])),
-            Arc::new(vector(T::Text, &[V::Text("z".into())])),
+            Arc::new(vector(T::Int32, &[Plain::Int(1)])),
+            Arc::new(vector(T::Numeric, &[Plain::decimal(15, 1)])),
+            Arc::new(vector(T::Text, &[Plain::text("z")])),
         ],
     );
     let empty = Summary { rows: 0, columns: vec![None, None, None] };
@@ -395,14 +398,14 @@ fn rows_without_columns_and_wide_sums() {
     assert_eq!(shown(&rows.unwrap()), ["12"]);
 
     let sum = plan(&[T::Numeric], vec![aggregate(F::Sum, Some(0), T::Numeric)]);
-    let huge = vector(T::Numeric, &[V::Dec(10i128.pow(38) - 1, 0)]);
+    let huge = vector(T::Numeric, &[Plain::decimal(10i128.pow(38) - 1, 0)]);
     let batches = vec![Batch::new(1, vec![Arc::new(huge)]); 3];
     assert!(matches!(run(&sum, Steps::batches(&batches), roomy()), Err(Error::Decline(_))));
 
     // The server fails at the step that overflows, whatever comes then; infinities do not overflow.
     let floats = |logical, values: &[f64]| {
         let sum = plan(&[logical], vec![aggregate(F::Sum, Some(0), logical)]);
-        let values: Vec<V> = values.iter().copied().map(V::Float).collect();
+        let values: Vec<Plain> = values.iter().copied().map(Plain::Float).collect();
         let batch = Batch::new(values.len(), vec![Arc::new(vector(logical, &values))]);
         run(&sum, Steps::batches(&[batch]), roomy()).map(|rows| shown(&rows).join(" "))
     };
@@ -421,12 +424,12 @@ fn rows_without_columns_and_wide_sums() {
 #[test]
 fn variances_are_the_servers() {
     use AggregateFunction as F;
-    let ints = |values: &[i64]| vector(T::Int32, &values.iter().map(|&v| V::Int(v)).collect::<Vec<_>>());
+    let ints = |values: &[i64]| vector(T::Int32, &values.iter().map(|&v| Plain::Int(v)).collect::<Vec<_>>());
     let decimals = |values: &[(i128, u16)]| {
-        vector(T::Numeric, &values.iter().map(|&(v, s)| V::Dec(v, s)).collect::<Vec<_>>())
+        vector(T::Numeric, &values.iter().map(|&(v, s)| Plain::decimal(v, s)).collect::<Vec<_>>())
     };
     let floats =
-        |values: &[f64]| vector(T::Float64, &values.iter().map(|&v| V::Float(v)).collect::<Vec<_>>());
+        |values: &[f64]| vector(T::Float64, &values.iter().map(|&v| Plain::Float(v)).collect::<Vec<_>>());
     for (column, result, expected) in [
         (
             ints(&[1, 2, 3, 4]),
@@ -467,7 +470,7 @@ fn variances_are_the_servers() {
         let column = Arc::new(column);
         let whole = [Batch::new(column.len(), vec![Arc::clone(&column)])];
         let rows = run(&plan, Steps::batches(&whole), roomy()).unwrap();
-        let line: Vec<String> = rows[0].iter().map(V::show).collect();
+        let line: Vec<String> = rows[0].iter().map(Plain::show).collect();
         assert_eq!(line.join("|"), expected);
 
         // One row a thread.
@@ -477,7 +480,7 @@ fn variances_are_the_servers() {
             local.push(Batch::new(1, vec![Arc::new(column.slice(row, 1))])).unwrap();
             local.finish().unwrap();
         }
-        let line: Vec<String> = drain(sink.complete().unwrap())[0].iter().map(V::show).collect();
+        let line: Vec<String> = drain(sink.complete().unwrap())[0].iter().map(Plain::show).collect();
         if result == T::Numeric {
             assert_eq!(line.join("|"), expected);
         }
@@ -489,11 +492,11 @@ fn variances_are_the_servers() {
 fn aggregates_of_the_same_values() {
     use AggregateFunction as F;
     for (logical, values) in [
-        (T::Int32, vec![V::Int(4), V::Null, V::Int(-7), V::Int(2_000_000_000)]),
-        (T::Int64, vec![V::Int(4), V::Null, V::Int(-7), V::Int(1 << 40)]),
-        (T::Numeric, vec![V::Dec(450, 2), V::Null, V::Dec(-7, 0)]),
-        (T::Float32, vec![V::Float(0.1), V::Null, V::Float(-7.5), V::Float(0.3)]),
-        (T::Float64, vec![V::Float(0.1), V::Null, V::Float(-7.5), V::Float(0.3)]),
+        (T::Int32, vec![Plain::Int(4), Plain::Null, Plain::Int(-7), Plain::Int(2_000_000_000)]),
+        (T::Int64, vec![Plain::Int(4), Plain::Null, Plain::Int(-7), Plain::Int(1 << 40)]),
+        (T::Numeric, vec![Plain::decimal(450, 2), Plain::Null, Plain::decimal(-7, 0)]),
+        (T::Float32, vec![Plain::Float(0.1), Plain::Null, Plain::Float(-7.5), Plain::Float(0.3)]),
+        (T::Float64, vec![Plain::Float(0.1), Plain::Null, Plain::Float(-7.5), Plain::Float(0.3)]),
     ] {
         let column = Arc::new(vector(logical, &values));
         let batches = [Batch::new(values.len(), vec![column])];
@@ -517,7 +520,7 @@ fn aggregates_of_the_same_values() {
         let answer = |aggregates: Vec<Aggregate>| {
             let plan = Plan::Aggregate { input: scan(&[logical]), keys: Vec::new(), aggregates, groups: 1.0 };
             let rows = run(&plan, Steps::batches(&batches), roomy()).unwrap();
-            rows[0].iter().map(V::show).collect::<Vec<_>>()
+            rows[0].iter().map(Plain::show).collect::<Vec<_>>()
         };
         let alone: Vec<_> = all.iter().flat_map(|one| answer(vec![one.clone()])).collect();
         assert_eq!(answer(all.to_vec()), alone, "{logical:?}");
@@ -537,9 +540,9 @@ fn sums_of_negative_zeros() {
         groups: 1.0,
     };
     for rows in [1, 20] {
-        let batch = Batch::new(rows, vec![Arc::new(vector(T::Float64, &vec![V::Float(-0.0); rows]))]);
+        let batch = Batch::new(rows, vec![Arc::new(vector(T::Float64, &vec![Plain::Float(-0.0); rows]))]);
         let answer = run(&plan, Steps::batches(&[batch]), roomy()).unwrap();
-        let negative = answer[0].iter().map(|value| matches!(value, V::Float(v) if v.is_sign_negative()));
+        let negative = answer[0].iter().map(|value| matches!(value, Plain::Float(v) if v.is_sign_negative()));
         assert_eq!(negative.collect::<Vec<_>>(), [true, false], "{rows}");
     }
 }

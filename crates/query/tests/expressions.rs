@@ -1,14 +1,15 @@
 //! Random expressions over random columns in every encoding, against the slow reference of `common`.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
-mod common;
+mod support;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use common::{Plain, at, evaluate, same, vector};
 use proptest::prelude::*;
 use query::{Batch, CaseRule, DateField, Error, Evaluator, Expression, Function, HostFunction};
+use support::evaluator::{Fails, evaluate};
+use support::{Plain, at, same, vector};
 use vector::{Bitmap, CompareOp, Dictionary, LogicalType, Values, Vector};
 
 const SCHEMA: [LogicalType; 12] = [
@@ -380,7 +381,7 @@ proptest! {
             _ => vec![condition.clone()],
         };
         let verdict = |row| parts.iter().try_fold(true, |so_far, part| {
-            Ok::<_, common::Fails>(so_far && evaluate(part, &flat, row)? == Plain::Bool(true))
+            Ok::<_, Fails>(so_far && evaluate(part, &flat, row)? == Plain::Bool(true))
         });
         let wanted: Result<Vec<bool>, _> = (0..batch.rows).map(verdict).collect();
         match (wanted, Evaluator::new(&condition).select(&batch)) {

@@ -1,13 +1,13 @@
 //! Functions against the server's own answers in `data/functions.txt` (made by `data/functions.sql`).
 #![allow(clippy::unwrap_used, clippy::panic)]
 
-mod common;
+mod support;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use common::{Plain, at, same, vector};
 use query::{Batch, CaseRule, DateField, Error, Evaluator, Expression, Function};
+use support::{Plain, at, same, vector};
 use vector::{CompareOp, LogicalType, Special, Vector};
 
 fn logical(name: &str) -> LogicalType {

@@ -10,7 +10,7 @@ use std::sync::atomic::Ordering;
 
 use proptest::prelude::*;
 use query::*;
-use support::{Calm, Memory, V, aggregate, scan, shown, value, vector};
+use support::{Calm, Memory, Plain, aggregate, scan, shown, value, vector};
 use vector::LogicalType as T;
 
 /// More than a thread keeps for itself.
@@ -30,24 +30,28 @@ impl Random {
 
 /// A row: keys that come from one number, so that there are as many groups as numbers, then what is
 /// aggregated.
-fn row(random: &mut Random, groups: u64) -> Vec<V> {
+fn row(random: &mut Random, groups: u64) -> Vec<Plain> {
     // Some of the rows are in few of the groups.
     let below = if random.below(5) > 0 { groups } else { groups / 50 + 1 };
     let group = random.below(below) as i64;
     let text = if group % 3 == 0 { format!("a longer text of {group}") } else { group.to_string() };
     vec![
-        if group == 7 { V::Null } else { V::Int(group * 1_000_003_000_007) },
-        if group == 8 { V::Null } else { V::Text(text) },
-        V::Int(group % 100_000),
+        if group == 7 { Plain::Null } else { Plain::Int(group * 1_000_003_000_007) },
+        if group == 8 { Plain::Null } else { Plain::text(text) },
+        Plain::Int(group % 100_000),
         match random.below(9) {
-            0 => V::Null,
-            some => V::Dec(i128::from(random.below(1 << 30)) - (1 << 29), 2 + (some == 5) as u16),
+            0 => Plain::Null,
+            some => Plain::decimal(i128::from(random.below(1 << 30)) - (1 << 29), 2 + (some == 5) as u16),
         },
-        if random.below(10) == 0 { V::Null } else { V::Int(random.below(2_000_000) as i64 - 1_000_000) },
+        if random.below(10) == 0 {
+            Plain::Null
+        } else {
+            Plain::Int(random.below(2_000_000) as i64 - 1_000_000)
+        },
     ]
 }
 
-fn batch(rows: &[Vec<V>]) -> Batch {
+fn batch(rows: &[Vec<Plain>]) -> Batch {
     let column = |at: usize| rows.iter().map(|row| row[at].clone()).collect::<Vec<_>>();
     let columns = TYPES.iter().enumerate().map(|(at, &logical)| Arc::new(vector(logical, &column(at))));
     Batch::new(rows.len(), columns.collect())
@@ -67,8 +71,8 @@ fn aggregates() -> Vec<Aggregate> {
 }
 
 /// The groups as the server would make them.
-fn expected(rows: &[Vec<V>], keys: &[usize]) -> Vec<String> {
-    let mut groups: BTreeMap<String, Vec<&Vec<V>>> = BTreeMap::new();
+fn expected(rows: &[Vec<Plain>], keys: &[usize]) -> Vec<String> {
+    let mut groups: BTreeMap<String, Vec<&Vec<Plain>>> = BTreeMap::new();
     for row in rows {
         let key = keys.iter().map(|&key| row[key].show()).collect::<Vec<_>>().join("|");
         groups.entry(key).or_default().push(row);
@@ -76,22 +80,23 @@ fn expected(rows: &[Vec<V>], keys: &[usize]) -> Vec<String> {
     let lines = groups.into_iter().map(|(key, rows)| {
         let ints: Vec<i64> = rows
             .iter()
-            .filter_map(|row| if let V::Int(value) = row[4] { Some(value) } else { None })
+            .filter_map(|row| if let Plain::Int(value) = row[4] { Some(value) } else { None })
             .collect();
-        let decimals =
-            rows.iter().filter_map(|row| if let V::Dec(v, s) = row[3] { Some((v, s)) } else { None });
+        let decimals = rows
+            .iter()
+            .filter_map(|row| if let Plain::Numeric(v, s, _) = row[3] { Some((v, s)) } else { None });
         let decimals: Vec<(i128, u16)> = decimals.collect();
         let scale = decimals.iter().map(|(_, scale)| *scale).max();
-        let sum = scale.map_or(V::Null, |scale| {
+        let sum = scale.map_or(Plain::Null, |scale| {
             let parts = decimals.iter().map(|(v, own)| v * 10i128.pow(u32::from(scale - own)));
-            V::Dec(parts.sum(), scale)
+            Plain::decimal(parts.sum(), scale)
         });
         let least = rows.iter().map(|row| &row[1]).min_by(|a, b| a.compare(b)).unwrap();
         let values = [
-            V::Int(rows.len() as i64),
-            V::Int(ints.len() as i64),
-            if ints.is_empty() { V::Null } else { V::Int(ints.iter().sum()) },
-            ints.iter().max().map_or(V::Null, |&max| V::Int(max)),
+            Plain::Int(rows.len() as i64),
+            Plain::Int(ints.len() as i64),
+            if ints.is_empty() { Plain::Null } else { Plain::Int(ints.iter().sum()) },
+            ints.iter().max().map_or(Plain::Null, |&max| Plain::Int(max)),
             sum,
             least.clone(),
         ];
@@ -114,7 +119,7 @@ proptest! {
         megabytes in proptest::sample::select(vec![4usize, 24, 1_024]),
     ) {
         let mut random = Random(seed);
-        let mut rows: Vec<Vec<V>> = (0..60_000).map(|_| row(&mut random, groups)).collect();
+        let mut rows: Vec<Vec<Plain>> = (0..60_000).map(|_| row(&mut random, groups)).collect();
         let mut batches = Vec::new();
         let mut at = 0;
         while at < rows.len() {
@@ -171,8 +176,10 @@ proptest! {
 #[test]
 fn groups_in_order_are_spilled() {
     const ROWS: i64 = 400_000;
-    let rows: Vec<Vec<V>> = (0..ROWS)
-        .map(|at| vec![V::Int(at / 5), V::Text("text".into()), V::Int(0), V::Dec(1, 0), V::Int(1)])
+    let rows: Vec<Vec<Plain>> = (0..ROWS)
+        .map(|at| {
+            vec![Plain::Int(at / 5), Plain::text("text"), Plain::Int(0), Plain::decimal(1, 0), Plain::Int(1)]
+        })
         .collect();
     let plan = Plan::Aggregate {
         input: scan(&TYPES),
@@ -205,9 +212,10 @@ fn groups_in_order_are_spilled() {
 #[test]
 fn groups_that_were_expected_are_not_divided() {
     const GROUPS: i64 = 50_000;
-    let rows = |first: i64| -> Vec<Vec<V>> {
-        let group = |at| V::Int(at % GROUPS);
-        let row = |at| vec![group(at), V::Text("text".into()), V::Int(0), V::Dec(1, 0), V::Int(1)];
+    let rows = |first: i64| -> Vec<Vec<Plain>> {
+        let group = |at| Plain::Int(at % GROUPS);
+        let row =
+            |at| vec![group(at), Plain::text("text"), Plain::Int(0), Plain::decimal(1, 0), Plain::Int(1)];
         (first..first + 10_000).map(row).collect()
     };
     // Tables that are divided come in 128 parts, one table in batches of 2,048 groups.
@@ -241,7 +249,7 @@ fn groups_that_were_expected_are_not_divided() {
 
 /// One thread's part once its rows are divided, with these decimals in the rows that come then, each in a
 /// batch of its own.
-fn divided(decimals: &[V]) -> Result<()> {
+fn divided(decimals: &[Plain]) -> Result<()> {
     let plan = Plan::Aggregate {
         input: scan(&TYPES),
         keys: vec![Expression::Column(0)],
@@ -251,12 +259,14 @@ fn divided(decimals: &[V]) -> Result<()> {
     let settings = Settings { memory: 1 << 30, threads: 2, temp_files: None };
     let sink = query::operators::aggregate(&plan, &Arc::new(settings)).unwrap();
     let mut local = sink.make().unwrap();
-    let row = |at: i64, decimal: &V| {
-        batch(&[vec![V::Int(at), V::Text("text".into()), V::Int(0), decimal.clone(), V::Int(1)]])
+    let row = |at: i64, decimal: &Plain| {
+        batch(&[vec![Plain::Int(at), Plain::text("text"), Plain::Int(0), decimal.clone(), Plain::Int(1)]])
     };
     for first in (0..40_000).step_by(8_000) {
-        let rows: Vec<Vec<V>> = (first..first + 8_000)
-            .map(|at| vec![V::Int(at), V::Text("text".into()), V::Int(0), V::Dec(1, 0), V::Int(1)])
+        let rows: Vec<Vec<Plain>> = (first..first + 8_000)
+            .map(|at| {
+                vec![Plain::Int(at), Plain::text("text"), Plain::Int(0), Plain::decimal(1, 0), Plain::Int(1)]
+            })
             .collect();
         local.push(batch(&rows)).unwrap();
     }
@@ -269,13 +279,13 @@ fn divided(decimals: &[V]) -> Result<()> {
 /// What cannot be summed is known before a group is given out, though rows of divided groups wait until then.
 #[test]
 fn declines_before_groups_are_given_out() {
-    divided(&[V::Dec(7, 2)]).unwrap();
-    assert!(matches!(divided(&[V::Dec(9 * 10i128.pow(37), 0)]), Err(Error::Decline(_))));
+    divided(&[Plain::decimal(7, 2)]).unwrap();
+    assert!(matches!(divided(&[Plain::decimal(9 * 10i128.pow(37), 0)]), Err(Error::Decline(_))));
 }
 
 /// Decimals that have no scale in common are declined, where rows of several batches are put together.
 #[test]
 fn declines_decimals_without_a_common_scale() {
-    let found = divided(&[V::Dec(10i128.pow(30), 0), V::Dec(1, 15)]);
+    let found = divided(&[Plain::decimal(10i128.pow(30), 0), Plain::decimal(1, 15)]);
     assert!(matches!(found, Err(Error::Decline(_))), "{found:?}");
 }

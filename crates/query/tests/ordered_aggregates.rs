@@ -45,12 +45,15 @@ fn ordered_aggregates() {
     let batches: Vec<Batch> = rows
         .chunks(2)
         .map(|rows| {
-            let texts = rows.iter().map(|r| r.2.map_or(V::Null, |t| V::Text(t.into()))).collect::<Vec<_>>();
+            let texts = rows.iter().map(|r| r.2.map_or(Plain::Null, Plain::text)).collect::<Vec<_>>();
             let columns = vec![
-                vector(T::Int32, &rows.iter().map(|r| V::Int(r.0)).collect::<Vec<_>>()),
-                vector(T::Float64, &rows.iter().map(|r| r.1.map_or(V::Null, V::Float)).collect::<Vec<_>>()),
+                vector(T::Int32, &rows.iter().map(|r| Plain::Int(r.0)).collect::<Vec<_>>()),
+                vector(
+                    T::Float64,
+                    &rows.iter().map(|r| r.1.map_or(Plain::Null, Plain::Float)).collect::<Vec<_>>(),
+                ),
                 vector(T::Text, &texts),
-                vector(T::Text, &vec![V::Text(", ".into()); rows.len()]),
+                vector(T::Text, &vec![Plain::text(", "); rows.len()]),
             ];
             Batch::new(rows.len(), columns.into_iter().map(Arc::new).collect())
         })
@@ -102,19 +105,22 @@ fn percentiles_are_those_of_sorted_rows() {
             let rows = if at % 10 == 3 { 2_000 } else { 1 + random(60) as usize };
             let mut column = |logical| {
                 let value = |random: &mut dyn FnMut(u64) -> u64| match (logical, random(12)) {
-                    (_, 0) => V::Null,
-                    (T::Float32 | T::Float64, 1) => V::Float(f64::NAN),
-                    (T::Float32 | T::Float64, n) => V::Float((random(40) as f64 - 20.0) * n as f64 / 4.0),
-                    (T::Numeric, _) => V::Dec(i128::from(random(500)) - 250, 2),
-                    (T::Text, n) => V::Text(["a", "b", "ba", "z"][random(4) as usize].repeat(2 * n as usize)),
-                    (T::Bool, n) => V::Bool(n > 5),
-                    (T::Int64, n) => V::Int((random(90) as i64 - 45) << (3 * n)),
-                    _ => V::Int(random(300) as i64 - 150),
+                    (_, 0) => Plain::Null,
+                    (T::Float32 | T::Float64, 1) => Plain::Float(f64::NAN),
+                    (T::Float32 | T::Float64, n) => Plain::Float((random(40) as f64 - 20.0) * n as f64 / 4.0),
+                    (T::Numeric, _) => Plain::decimal(i128::from(random(500)) - 250, 2),
+                    (T::Text, n) => {
+                        Plain::text(["a", "b", "ba", "z"][random(4) as usize].repeat(2 * n as usize))
+                    }
+                    (T::Bool, n) => Plain::Bool(n > 5),
+                    (T::Int64, n) => Plain::Int((random(90) as i64 - 45) << (3 * n)),
+                    _ => Plain::Int(random(300) as i64 - 150),
                 };
                 vector(logical, &(0..rows).map(|_| value(&mut random)).collect::<Vec<_>>())
             };
             let mut columns: Vec<vector::Vector> = types.into_iter().map(&mut column).collect();
-            columns[0] = vector(T::Int32, &(0..rows).map(|_| V::Int(random(5) as i64)).collect::<Vec<_>>());
+            columns[0] =
+                vector(T::Int32, &(0..rows).map(|_| Plain::Int(random(5) as i64)).collect::<Vec<_>>());
             Batch::new(rows, columns.into_iter().map(Arc::new).collect())
         })
         .collect();
@@ -159,7 +165,8 @@ fn the_mode_is_the_first_of_its_values() {
     let plan =
         Plan::Aggregate { input: scan(&[T::Numeric]), keys: Vec::new(), aggregates: vec![mode], groups: 1.0 };
     let shown_mode = |values: &[(i128, u16)]| {
-        let values: Vec<V> = values.iter().map(|&(unscaled, scale)| V::Dec(unscaled, scale)).collect();
+        let values: Vec<Plain> =
+            values.iter().map(|&(unscaled, scale)| Plain::decimal(unscaled, scale)).collect();
         let batch = Batch::new(values.len(), vec![Arc::new(vector(T::Numeric, &values))]);
         run(&plan, Steps::batches(&[batch]), roomy()).unwrap()[0][0].show()
     };

@@ -13,14 +13,14 @@ use vector::LogicalType as T;
 
 /// Rows of a few keys with NULLs and a number.
 fn batches(rows: i64) -> Vec<Batch> {
-    let key = |row: i64, of: i64| if row % (of + 4) == 0 { V::Null } else { V::Int(row * 7 % of) };
+    let key = |row: i64, of: i64| if row % (of + 4) == 0 { Plain::Null } else { Plain::Int(row * 7 % of) };
     (0..rows)
         .step_by(500)
         .map(|start| {
             let rows: Vec<i64> = (start..rows.min(start + 500)).collect();
-            let a: Vec<V> = rows.iter().map(|&row| key(row, 5)).collect();
-            let b: Vec<V> = rows.iter().map(|&row| key(row, 15_000)).collect();
-            let n: Vec<V> = rows.iter().map(|&row| V::Int(row)).collect();
+            let a: Vec<Plain> = rows.iter().map(|&row| key(row, 5)).collect();
+            let b: Vec<Plain> = rows.iter().map(|&row| key(row, 15_000)).collect();
+            let n: Vec<Plain> = rows.iter().map(|&row| Plain::Int(row)).collect();
             let columns = [(T::Int32, a), (T::Int64, b), (T::Int64, n)];
             let columns = columns.iter().map(|(logical, values)| Arc::new(vector(*logical, values)));
             Batch::new(rows.len(), columns.collect())
@@ -38,7 +38,7 @@ fn sums() -> Vec<Aggregate> {
 }
 
 /// What each set gives by itself.
-fn apart(rows: i64, sets: &[Vec<usize>]) -> Vec<Vec<V>> {
+fn apart(rows: i64, sets: &[Vec<usize>]) -> Vec<Vec<Plain>> {
     let mut all = Vec::new();
     for (number, set) in sets.iter().enumerate() {
         let plan = Plan::Aggregate {
@@ -48,9 +48,10 @@ fn apart(rows: i64, sets: &[Vec<usize>]) -> Vec<Vec<V>> {
             groups: 10.0,
         };
         for row in run(&plan, Steps::batches(&batches(rows)), roomy()).unwrap() {
-            let key = |at: usize| set.iter().position(|&key| key == at).map_or(V::Null, |at| row[at].clone());
+            let key =
+                |at: usize| set.iter().position(|&key| key == at).map_or(Plain::Null, |at| row[at].clone());
             let rest = row[set.len()..].iter().cloned();
-            all.push([key(0), key(1)].into_iter().chain(rest).chain([V::Int(number as i64)]).collect());
+            all.push([key(0), key(1)].into_iter().chain(rest).chain([Plain::Int(number as i64)]).collect());
         }
     }
     all
@@ -81,7 +82,8 @@ fn grouping_sets_are_the_groups_of_each_set() {
 
 #[test]
 fn rows_are_repeated_as_often_as_the_count_says() {
-    let values = [V::Int(3), V::Null, V::Int(0), V::Int(-7), V::Int(5_000), V::Int(1)];
+    let values =
+        [Plain::Int(3), Plain::Null, Plain::Int(0), Plain::Int(-7), Plain::Int(5_000), Plain::Int(1)];
     let batch = Batch::new(values.len(), vec![Arc::new(vector(T::Int64, &values))]);
     let plan = Plan::Repeat { input: scan(&[T::Int64]), count: Expression::Column(0) };
     let rows = run(&plan, Steps::batches(&[batch]), roomy()).unwrap();
@@ -109,8 +111,8 @@ fn the_first_row_of_each_value_is_given() {
             let files = Some(Arc::new(Memory::default()) as SharedTempFiles);
             let settings = Settings { memory, threads, temp_files: files };
             let found = run(&plan, Steps::batches(&batches(rows)), settings).unwrap();
-            let show = |rows: &[Vec<V>]| -> Vec<String> {
-                rows.iter().map(|row| row.iter().map(V::show).collect::<Vec<_>>().join("|")).collect()
+            let show = |rows: &[Vec<Plain>]| -> Vec<String> {
+                rows.iter().map(|row| row.iter().map(Plain::show).collect::<Vec<_>>().join("|")).collect()
             };
             assert_eq!(show(&found), show(&expected), "{rows} rows, {threads} threads, {memory} bytes");
         }

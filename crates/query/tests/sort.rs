@@ -13,22 +13,22 @@ use vector::LogicalType as T;
 
 const TYPES: [T; 6] = [T::Int32, T::Float64, T::Numeric, T::Text, T::Bool, T::Int64];
 
-fn any_value(logical: T) -> BoxedStrategy<V> {
+fn any_value(logical: T) -> BoxedStrategy<Plain> {
     let value = match logical {
-        T::Int32 => (-3i64..3).prop_map(V::Int).boxed(),
-        T::Int64 => prop_oneof![Just(i64::MIN), Just(i64::MAX), 0i64..3].prop_map(V::Int).boxed(),
+        T::Int32 => (-3i64..3).prop_map(Plain::Int).boxed(),
+        T::Int64 => prop_oneof![Just(i64::MIN), Just(i64::MAX), 0i64..3].prop_map(Plain::Int).boxed(),
         T::Float64 => {
             prop_oneof![Just(-0.0), Just(0.0), Just(f64::NAN), Just(f64::NEG_INFINITY), -1.5..1.5f64]
-                .prop_map(V::Float)
+                .prop_map(Plain::Float)
                 .boxed()
         }
-        T::Numeric => (-300i128..300, 0u16..3).prop_map(|(v, s)| V::Dec(v, s)).boxed(),
-        T::Text => {
-            prop_oneof!["[ab]{0,3}", "the same first bytes of a text, [ab]{1,2}"].prop_map(V::Text).boxed()
-        }
-        _ => any::<bool>().prop_map(V::Bool).boxed(),
+        T::Numeric => (-300i128..300, 0u16..3).prop_map(|(v, s)| Plain::decimal(v, s)).boxed(),
+        T::Text => prop_oneof!["[ab]{0,3}", "the same first bytes of a text, [ab]{1,2}"]
+            .prop_map(Plain::text)
+            .boxed(),
+        _ => any::<bool>().prop_map(Plain::Bool).boxed(),
     };
-    prop_oneof![5 => value, 1 => Just(V::Null)].boxed()
+    prop_oneof![5 => value, 1 => Just(Plain::Null)].boxed()
 }
 
 fn any_batches() -> impl Strategy<Value = Vec<Batch>> {
@@ -44,7 +44,7 @@ fn any_batches() -> impl Strategy<Value = Vec<Batch>> {
                 .zip(TYPES)
                 .map(|(values, logical)| Arc::new(vector(logical, values)))
                 .collect();
-            let numbers: Vec<V> = (start..start + rows).map(|row| V::Int(row as i64)).collect();
+            let numbers: Vec<Plain> = (start..start + rows).map(|row| Plain::Int(row as i64)).collect();
             start += rows;
             columns.push(Arc::new(vector(T::Int64, &numbers)));
             Batch::new(rows, columns)
@@ -72,19 +72,19 @@ fn from_behind(a: &[u8], b: &[u8]) -> Ordering {
     a.iter().rev().cmp(b.iter().rev())
 }
 
-fn compare(keys: &[By], a: &[V], b: &[V]) -> Ordering {
+fn compare(keys: &[By], a: &[Plain], b: &[Plain]) -> Ordering {
     for key in keys {
         let (a, b) = (&a[key.column], &b[key.column]);
         let order = match (a, b) {
-            (V::Null, V::Null) => Ordering::Equal,
-            (V::Null, _) => {
+            (Plain::Null, Plain::Null) => Ordering::Equal,
+            (Plain::Null, _) => {
                 if key.nulls_first {
                     Ordering::Less
                 } else {
                     Ordering::Greater
                 }
             }
-            (_, V::Null) => {
+            (_, Plain::Null) => {
                 if key.nulls_first {
                     Ordering::Greater
                 } else {
@@ -93,7 +93,7 @@ fn compare(keys: &[By], a: &[V], b: &[V]) -> Ordering {
             }
             _ => {
                 let order = match (a, b) {
-                    (V::Text(a), V::Text(b)) if key.host => from_behind(a.as_bytes(), b.as_bytes()),
+                    (Plain::Text(a), Plain::Text(b)) if key.host => from_behind(a, b),
                     _ => a.compare(b),
                 };
                 if key.descending { order.reverse() } else { order }
@@ -121,12 +121,12 @@ fn types() -> Vec<T> {
     TYPES.iter().copied().chain([T::Int64]).collect()
 }
 
-fn in_order(rows: &[Vec<V>]) -> Vec<String> {
-    rows.iter().map(|row| row.iter().map(V::show).collect::<Vec<_>>().join("|")).collect()
+fn in_order(rows: &[Vec<Plain>]) -> Vec<String> {
+    rows.iter().map(|row| row.iter().map(Plain::show).collect::<Vec<_>>().join("|")).collect()
 }
 
-fn expected(batches: &[Batch], keys: &[By]) -> Vec<Vec<V>> {
-    let mut rows: Vec<Vec<V>> = Vec::new();
+fn expected(batches: &[Batch], keys: &[By]) -> Vec<Vec<Plain>> {
+    let mut rows: Vec<Vec<Plain>> = Vec::new();
     for batch in batches {
         for row in 0..batch.rows {
             rows.push(batch.columns.iter().map(|column| value(column, row)).collect());
@@ -157,8 +157,9 @@ proptest! {
 fn more_runs_than_are_merged_at_once() {
     let batches: Vec<Batch> = (0..100i64)
         .map(|batch| {
-            let values: Vec<V> = (0..100).map(|row| V::Int((row * 7_919 + batch * 31) % 1_009)).collect();
-            let numbers: Vec<V> = (0..100).map(|row| V::Int(batch * 100 + row)).collect();
+            let values: Vec<Plain> =
+                (0..100).map(|row| Plain::Int((row * 7_919 + batch * 31) % 1_009)).collect();
+            let numbers: Vec<Plain> = (0..100).map(|row| Plain::Int(batch * 100 + row)).collect();
             Batch::new(100, vec![Arc::new(vector(T::Int64, &values)), Arc::new(vector(T::Int64, &numbers))])
         })
         .collect();
@@ -175,7 +176,8 @@ fn more_runs_than_are_merged_at_once() {
 fn the_first_few_of_many() {
     let mut batches = Vec::new();
     for batch in 0..40i64 {
-        let values: Vec<V> = (0..2048).map(|row| V::Int((row * 7919 + batch * 104_729) % 65_537)).collect();
+        let values: Vec<Plain> =
+            (0..2048).map(|row| Plain::Int((row * 7919 + batch * 104_729) % 65_537)).collect();
         batches.push(Batch::new(2048, vec![Arc::new(vector(T::Int64, &values))]));
     }
     let by = By { column: 0, descending: true, nulls_first: true, host: false };
@@ -189,7 +191,7 @@ fn the_first_few_of_many() {
 #[test]
 fn limits_cut_and_stop() {
     let batch = |from: i64| {
-        let values: Vec<V> = (from..from + 10).map(V::Int).collect();
+        let values: Vec<Plain> = (from..from + 10).map(Plain::Int).collect();
         Batch::new(10, vec![Arc::new(vector(T::Int64, &values))])
     };
     let batches: Vec<Batch> = (0..5).map(|at| batch(at * 10)).collect();

@@ -18,22 +18,22 @@ fn types(key: T) -> Vec<T> {
     vec![T::Int32, key, T::Int32, T::Int64, T::Numeric, T::Float64, T::Text, T::Bool, T::Int32, T::Float32]
 }
 
-fn any_value(logical: T) -> BoxedStrategy<V> {
+fn any_value(logical: T) -> BoxedStrategy<Plain> {
     let value = match logical {
-        T::Int32 | T::Date | T::Int16 => (-2i64..4).prop_map(V::Int).boxed(),
-        T::Int64 => prop_oneof![-3i64..6, Just(i64::MAX), Just(i64::MIN + 1)].prop_map(V::Int).boxed(),
-        T::Timestamp => (-3i64..6).prop_map(V::Int).boxed(),
+        T::Int32 | T::Date | T::Int16 => (-2i64..4).prop_map(Plain::Int).boxed(),
+        T::Int64 => prop_oneof![-3i64..6, Just(i64::MAX), Just(i64::MIN + 1)].prop_map(Plain::Int).boxed(),
+        T::Timestamp => (-3i64..6).prop_map(Plain::Int).boxed(),
         // Sums of these are exact in any order.
         T::Float64 | T::Float32 => {
             prop_oneof![6 => (-8i32..8).prop_map(|v| f64::from(v) / 4.0), 1 => Just(f64::NAN), 1 => Just(-0.0)]
-                .prop_map(V::Float)
+                .prop_map(Plain::Float)
                 .boxed()
         }
-        T::Numeric => (-300i128..300, 0u16..3).prop_map(|(v, s)| V::Dec(v, s)).boxed(),
-        T::Text => "[ab]{0,2}".prop_map(V::Text).boxed(),
-        _ => any::<bool>().prop_map(V::Bool).boxed(),
+        T::Numeric => (-300i128..300, 0u16..3).prop_map(|(v, s)| Plain::decimal(v, s)).boxed(),
+        T::Text => "[ab]{0,2}".prop_map(Plain::text).boxed(),
+        _ => any::<bool>().prop_map(Plain::Bool).boxed(),
     };
-    prop_oneof![6 => value, 1 => Just(V::Null)].boxed()
+    prop_oneof![6 => value, 1 => Just(Plain::Null)].boxed()
 }
 
 fn any_key() -> impl Strategy<Value = T> {
@@ -47,7 +47,7 @@ fn any_key() -> impl Strategy<Value = T> {
     ]
 }
 
-type Rows = Vec<Vec<V>>;
+type Rows = Vec<Vec<Plain>>;
 
 fn any_rows(key: T) -> impl Strategy<Value = Rows> {
     (0usize..40).prop_flat_map(move |rows| {
@@ -104,11 +104,11 @@ fn any_frame(key: T) -> impl Strategy<Value = WindowFrame> {
 }
 
 /// The value as a number for distances; only of types that have some.
-fn number(value: &V) -> f64 {
+fn number(value: &Plain) -> f64 {
     match value {
-        V::Int(v) => *v as f64,
-        V::Float(v) => *v,
-        V::Dec(v, scale) => *v as f64 / 10f64.powi((*scale).into()),
+        Plain::Int(v) => *v as f64,
+        Plain::Float(v) => *v,
+        Plain::Numeric(v, scale, _) => *v as f64 / 10f64.powi((*scale).into()),
         _ => panic!("{value:?} is no number"),
     }
 }
@@ -125,19 +125,21 @@ fn distance(offset: FrameOffset) -> f64 {
 
 /// Where a value is relative to another one moved by an offset, in the frame's order: NULLs and NaN move
 /// nowhere.
-fn beside(frame: &WindowFrame, value: &V, base: &V, by: f64) -> std::cmp::Ordering {
+fn beside(frame: &WindowFrame, value: &Plain, base: &Plain, by: f64) -> std::cmp::Ordering {
     use std::cmp::Ordering as O;
     let nulls = |null| if null == frame.nulls_first { O::Less } else { O::Greater };
     match (value, base) {
-        (V::Null, V::Null) => O::Equal,
-        (V::Null, _) => nulls(true),
-        (_, V::Null) => nulls(false),
+        (Plain::Null, Plain::Null) => O::Equal,
+        (Plain::Null, _) => nulls(true),
+        (_, Plain::Null) => nulls(false),
         _ => {
             let by = if frame.descending { -by } else { by };
             let order = match (value, base) {
-                (V::Int(value), V::Int(base)) => i128::from(*value).cmp(&(i128::from(*base) + by as i128)),
+                (Plain::Int(value), Plain::Int(base)) => {
+                    i128::from(*value).cmp(&(i128::from(*base) + by as i128))
+                }
                 // In thousandths: as floats 1.6 - 1.5 is more than 0.1.
-                (V::Dec(value, scale), V::Dec(base, of_base)) => {
+                (Plain::Numeric(value, scale, _), Plain::Numeric(base, of_base, _)) => {
                     let scaled = |value: &i128, scale: &u16| value * 10i128.pow(3 - u32::from(*scale));
                     scaled(value, scale).cmp(&(scaled(base, of_base) + (by * 1000.0).round() as i128))
                 }
@@ -149,7 +151,7 @@ fn beside(frame: &WindowFrame, value: &V, base: &V, by: f64) -> std::cmp::Orderi
 }
 
 /// Whether row `j` is in the frame of row `i` of a partition.
-fn in_frame(frame: &WindowFrame, rows: &[Vec<V>], ordered: bool, i: usize, j: usize) -> bool {
+fn in_frame(frame: &WindowFrame, rows: &[Vec<Plain>], ordered: bool, i: usize, j: usize) -> bool {
     let peers = |a: usize, b: usize| !ordered || rows[a][1].compare(&rows[b][1]).is_eq();
     let group = |row: usize| (1..=row).filter(|&at| !peers(at - 1, at)).count() as i64;
     let place = |row: usize| match frame.units {
@@ -244,7 +246,7 @@ fn functions() -> Vec<WindowCall> {
 }
 
 /// The function's value in row `i` of a partition.
-fn expected(call: &WindowCall, frame: &WindowFrame, rows: &[Vec<V>], ordered: bool, i: usize) -> V {
+fn expected(call: &WindowCall, frame: &WindowFrame, rows: &[Vec<Plain>], ordered: bool, i: usize) -> Plain {
     use WindowFunction as W;
     let peers = |a: usize, b: usize| !ordered || rows[a][1].compare(&rows[b][1]).is_eq();
     let rank = (0..i).find(|&at| peers(at, i)).unwrap_or(i) + 1;
@@ -254,33 +256,33 @@ fn expected(call: &WindowCall, frame: &WindowFrame, rows: &[Vec<V>], ordered: bo
     };
     let members: Vec<usize> = (0..rows.len()).filter(|&j| in_frame(frame, rows, ordered, i, j)).collect();
     match call.function {
-        W::RowNumber => V::Int(i as i64 + 1),
-        W::Rank => V::Int(rank as i64),
-        W::DenseRank => V::Int((1..=i).filter(|&at| !peers(at - 1, at)).count() as i64 + 1),
-        W::PercentRank if rows.len() == 1 => V::Float(0.0),
-        W::PercentRank => V::Float((rank - 1) as f64 / (rows.len() - 1) as f64),
+        W::RowNumber => Plain::Int(i as i64 + 1),
+        W::Rank => Plain::Int(rank as i64),
+        W::DenseRank => Plain::Int((1..=i).filter(|&at| !peers(at - 1, at)).count() as i64 + 1),
+        W::PercentRank if rows.len() == 1 => Plain::Float(0.0),
+        W::PercentRank => Plain::Float((rank - 1) as f64 / (rows.len() - 1) as f64),
         W::CumeDist => {
             let up_to = (0..rows.len()).filter(|&at| at <= i || peers(at, i)).count();
-            V::Float(up_to as f64 / rows.len() as f64)
+            Plain::Float(up_to as f64 / rows.len() as f64)
         }
         W::Lag | W::Lead => {
             let offset = match call.arguments.len() {
-                1 => V::Int(1),
+                1 => Plain::Int(1),
                 _ => argument(i, 1),
             };
-            let V::Int(offset) = offset else { return V::Null };
+            let Plain::Int(offset) = offset else { return Plain::Null };
             let target = if call.function == W::Lag { i as i64 - offset } else { i as i64 + offset };
             match usize::try_from(target) {
                 Ok(target) if target < rows.len() => argument(target, 0),
                 _ if call.arguments.len() == 3 => argument(i, 2),
-                _ => V::Null,
+                _ => Plain::Null,
             }
         }
-        W::FirstValue => members.first().map_or(V::Null, |&row| argument(row, 0)),
-        W::LastValue => members.last().map_or(V::Null, |&row| argument(row, 0)),
+        W::FirstValue => members.first().map_or(Plain::Null, |&row| argument(row, 0)),
+        W::LastValue => members.last().map_or(Plain::Null, |&row| argument(row, 0)),
         W::NthValue => {
-            let V::Int(n) = argument(i, 1) else { return V::Null };
-            members.get(n as usize - 1).map_or(V::Null, |&row| argument(row, 0))
+            let Plain::Int(n) = argument(i, 1) else { return Plain::Null };
+            members.get(n as usize - 1).map_or(Plain::Null, |&row| argument(row, 0))
         }
         W::Ntile => panic!("has a test of its own"),
         W::Aggregate(function) => {
@@ -312,27 +314,27 @@ fn expected(call: &WindowCall, frame: &WindowFrame, rows: &[Vec<V>], ordered: bo
     }
 }
 
-fn batch_of(types: &[T], rows: &[Vec<V>]) -> Batch {
+fn batch_of(types: &[T], rows: &[Vec<Plain>]) -> Batch {
     let columns = types.iter().enumerate().map(|(at, &logical)| {
-        let values: Vec<V> = rows.iter().map(|row| row[at].clone()).collect();
+        let values: Vec<Plain> = rows.iter().map(|row| row[at].clone()).collect();
         Arc::new(vector(logical, &values))
     });
     Batch::new(rows.len(), columns.collect())
 }
 
 /// The plan over sorted rows in batches of this size, and what comes out.
-fn windows(plan: &Plan, types: &[T], rows: &[Vec<V>], size: usize, memory: usize) -> query::Result<Rows> {
+fn windows(plan: &Plan, types: &[T], rows: &[Vec<Plain>], size: usize, memory: usize) -> query::Result<Rows> {
     let batches: Vec<Batch> = rows.chunks(size.max(1)).map(|rows| batch_of(types, rows)).collect();
     let settings = Settings { memory, threads: 1, temp_files: Some(Arc::new(Memory::default())) };
     run(plan, Steps::batches(&batches), settings)
 }
 
-fn sort(rows: &mut [Vec<V>], frame: &WindowFrame, partitioned: bool) {
+fn sort(rows: &mut [Vec<Plain>], frame: &WindowFrame, partitioned: bool) {
     rows.sort_by(|a, b| {
         let partition = if partitioned { a[0].compare(&b[0]) } else { std::cmp::Ordering::Equal };
         partition.then_with(|| match (&a[1], &b[1]) {
-            (V::Null, V::Null) => std::cmp::Ordering::Equal,
-            (V::Null, _) | (_, V::Null) => {
+            (Plain::Null, Plain::Null) => std::cmp::Ordering::Equal,
+            (Plain::Null, _) | (_, Plain::Null) => {
                 let order = a[1].compare(&b[1]);
                 if frame.nulls_first { order.reverse() } else { order }
             }
@@ -342,7 +344,7 @@ fn sort(rows: &mut [Vec<V>], frame: &WindowFrame, partitioned: bool) {
     });
 }
 
-fn partitions(rows: &[Vec<V>], partitioned: bool) -> Vec<&[Vec<V>]> {
+fn partitions(rows: &[Vec<Plain>], partitioned: bool) -> Vec<&[Vec<Plain>]> {
     rows.chunk_by(|a, b| !partitioned || a[0].compare(&b[0]).is_eq()).collect()
 }
 
@@ -374,7 +376,7 @@ proptest! {
             for partition in partitions(&rows, partitioned) {
                 for i in 0..partition.len() {
                     let (passed, results) = found[at].split_at(types.len());
-                    let show = |row: &[V]| row.iter().map(V::show).collect::<Vec<_>>();
+                    let show = |row: &[Plain]| row.iter().map(Plain::show).collect::<Vec<_>>();
                     prop_assert_eq!(show(passed), show(&partition[i]));
                     for (call, found) in functions().iter().zip(results) {
                         let expected = expected(call, &frame, partition, ordered, i);
@@ -411,8 +413,8 @@ fn single(function: WindowFunction, arguments: &[usize], result: T, frame: Windo
 #[test]
 fn buckets_of_nearly_one_size() {
     let rows = |counts: &[Option<i64>]| -> Rows {
-        let value = |count: &Option<i64>| count.map_or(V::Null, V::Int);
-        (0..).zip(counts).map(|(at, count)| vec![V::Int(1), value(count), V::Int(at)]).collect()
+        let value = |count: &Option<i64>| count.map_or(Plain::Null, Plain::Int);
+        (0..).zip(counts).map(|(at, count)| vec![Plain::Int(1), value(count), Plain::Int(at)]).collect()
     };
     let types = [T::Int32, T::Int32, T::Int64];
     let plan = single(WindowFunction::Ntile, &[1], T::Int32, WHOLE);
@@ -448,10 +450,10 @@ fn sums_of_odd_floats_and_frames_without_offset() {
         Plan::Window { input: scan(&types), partition, order, frame, functions }
     };
     let last = |plan: &Plan, values: &[f64]| {
-        let row = |(at, &value): (i64, &f64)| vec![V::Int(1), V::Float(value), V::Int(at)];
+        let row = |(at, &value): (i64, &f64)| vec![Plain::Int(1), Plain::Float(value), Plain::Int(at)];
         let rows: Rows = (0..).zip(values).map(row).collect();
         windows(plan, &types, &rows, 4, 1 << 20).map(|rows| match rows.last().and_then(|row| row.last()) {
-            Some(V::Float(value)) => *value,
+            Some(Plain::Float(value)) => *value,
             other => panic!("{other:?}"),
         })
     };
@@ -470,7 +472,7 @@ fn sums_of_odd_floats_and_frames_without_offset() {
 
 #[test]
 fn the_nth_value_of_a_frame() {
-    let rows: Rows = (0..6).map(|at| vec![V::Int(1), V::Int(at / 2 + 1), V::Int(at)]).collect();
+    let rows: Rows = (0..6).map(|at| vec![Plain::Int(1), Plain::Int(at / 2 + 1), Plain::Int(at)]).collect();
     let types = [T::Int32, T::Int32, T::Int64];
     let frame = WindowFrame { start: FrameBound::Preceding(FrameOffset::Count(2)), ..WHOLE };
     let plan = single(WindowFunction::NthValue, &[2, 1], T::Int64, frame);
@@ -484,7 +486,7 @@ fn the_nth_value_of_a_frame() {
     );
     let found = shown_last(&windows(&plan, &types, &rows, 4, 1 << 20).unwrap());
     assert_eq!(found.join(" "), "1 0 0 1 2 3");
-    let zero: Rows = vec![vec![V::Int(1), V::Int(0), V::Int(0)]];
+    let zero: Rows = vec![vec![Plain::Int(1), Plain::Int(0), Plain::Int(0)]];
     let plan = single(WindowFunction::NthValue, &[2, 1], T::Int64, WHOLE);
     assert!(matches!(windows(&plan, &types, &zero, 4, 1 << 20), Err(Error::Decline(_))));
 }
@@ -495,7 +497,7 @@ fn many_rows_in_chunks() {
     let mut rows: Rows = Vec::new();
     for partition in 0..60i64 {
         let size = [1, 5, 3_000, 40_000, 2_047][partition as usize % 5];
-        rows.extend((0..size).map(|row| vec![V::Int(partition), V::Int(row % 7), V::Int(row)]));
+        rows.extend((0..size).map(|row| vec![Plain::Int(partition), Plain::Int(row % 7), Plain::Int(row)]));
     }
     let types = [T::Int32, T::Int32, T::Int64];
     let to_row = WindowFrame { end: FrameBound::CurrentRow, ..WHOLE };
@@ -520,14 +522,16 @@ fn many_rows_in_chunks() {
         assert_eq!(found.len(), rows.len());
         let (mut number, mut sum, mut last) = (0, 0, -1);
         for (found, row) in found.iter().zip(&rows) {
-            let [V::Int(partition), V::Int(value), V::Int(key)] = row.as_slice() else { panic!() };
+            let [Plain::Int(partition), Plain::Int(value), Plain::Int(key)] = row.as_slice() else {
+                panic!()
+            };
             if *partition != last {
                 (number, sum, last) = (0, 0, *partition);
             }
             number += 1;
             sum += value;
             let expected = [*partition, *value, *key, number, sum, *key].map(|value| value.to_string());
-            assert_eq!(found.iter().map(V::show).collect::<Vec<_>>(), expected);
+            assert_eq!(found.iter().map(Plain::show).collect::<Vec<_>>(), expected);
         }
     }
 }

@@ -1,7 +1,7 @@
 //! The types that all parts of Colonnade share: logical types, vectors, predicates and errors.
 //!
-//! `encodings`, `stripe`, `query` and the hosts exchange values of these types. This crate knows no page,
-//! snapshot or server type, and it does no I/O.
+//! `encodings`, `stripe`, `query` and the hosts exchange values of these types; `flow` has those of a
+//! running query. This crate knows no page, snapshot or server type, and it does no I/O.
 //!
 //! Invariant: nothing here depends on another crate of the workspace, so all dependencies between crates lead
 //! here (ARCHITECTURE.md, section 1).
@@ -13,6 +13,7 @@ mod byte_views;
 mod concat;
 mod error;
 mod expand;
+pub mod flow;
 mod numeric;
 mod order;
 mod predicate;

@@ -1,4 +1,5 @@
--- By a statement, in the setting test.statement, of a table of :method. What one statement sees does not change because a function that it calls rewrites the table, and no other.
+-- By a statement, in the setting test.statement, of a table of :method. What one statement sees does not
+-- change because a function that it calls rewrites the table, and no other.
 \set ECHO none
 \t on
 CREATE TABLE t (id int, s text) USING :method;
@@ -7,9 +8,11 @@ INSERT INTO t SELECT g, 'old' FROM generate_series(1, 3000) g;
 INSERT INTO t SELECT g, 'old hot' FROM generate_series(3001, 3010) g;
 CREATE UNIQUE INDEX t_id ON t (id);
 CREATE FUNCTION rewrite() RETURNS text LANGUAGE plpgsql AS 'BEGIN EXECUTE current_setting(''test.statement''); RETURN ''rewritten''; END';
-CREATE FUNCTION insert_some(a int, b int) RETURNS text LANGUAGE plpgsql AS 'BEGIN INSERT INTO t SELECT g, ''by a function'' FROM generate_series(a, b) g; RETURN ''inserted''; END';
+CREATE FUNCTION insert_some(a int, b int) RETURNS text LANGUAGE plpgsql AS
+    'BEGIN INSERT INTO t SELECT g, ''by a function'' FROM generate_series(a, b) g; RETURN ''inserted''; END';
 CREATE FUNCTION delete_some(a int, b int) RETURNS text LANGUAGE plpgsql AS 'BEGIN DELETE FROM t WHERE id BETWEEN a AND b; RETURN ''deleted''; END';
-CREATE FUNCTION update_some(a int, b int) RETURNS text LANGUAGE plpgsql AS 'BEGIN UPDATE t SET s = s || ''!'' WHERE id BETWEEN a AND b; RETURN ''updated''; END';
+CREATE FUNCTION update_some(a int, b int) RETURNS text LANGUAGE plpgsql AS
+    'BEGIN UPDATE t SET s = s || ''!'' WHERE id BETWEEN a AND b; RETURN ''updated''; END';
 CREATE FUNCTION seen() RETURNS text STABLE LANGUAGE plpgsql AS
   'BEGIN RETURN (SELECT string_agg(s || '': '' || n, '', '' ORDER BY s) FROM (SELECT s, count(*) AS n FROM t GROUP BY s) g); END';
 -- Rows of commands before, of this one, deaths of both.
@@ -21,9 +24,11 @@ UPDATE t SET s = s || '!' WHERE id IN (1, 3001, 10001, 20001);
 DELETE FROM t WHERE id IN (2, 3002, 10002, 20002);
 SELECT 'one statement', rewrite(), seen();
 SELECT 'later', seen();
-SELECT 'new rows', insert_some(30001, 32000), insert_some(33001, 33002), rewrite(), seen(), delete_some(30001, 30500), rewrite(), seen(), update_some(31001, 33001), rewrite(), seen();
+SELECT 'new rows', insert_some(30001, 32000), insert_some(33001, 33002), rewrite(), seen(), delete_some(30001, 30500), rewrite(), seen(),
+    update_some(31001, 33001), rewrite(), seen();
 SELECT 'later', seen();
-SELECT 'deaths', delete_some(3, 500), delete_some(3003, 3004), delete_some(10003, 11000), rewrite(), seen(), update_some(501, 600), update_some(3005, 3006), rewrite(), seen();
+SELECT 'deaths', delete_some(3, 500), delete_some(3003, 3004), delete_some(10003, 11000), rewrite(), seen(), update_some(501, 600),
+    update_some(3005, 3006), rewrite(), seen();
 SELECT 'later', seen();
 COMMIT;
 SELECT 'committed', seen();

@@ -1,5 +1,7 @@
--- same_answers(query): a query over {t}, asked of heap_t, in the server's own executor, and of column_t. Rows are compared as text: in order where the
--- query ends with an ORDER BY of its own, else sorted. `plan` is the top node of the columnar plan.
+-- same_answers(query): a query over {t}, asked of heap_t, in the server's own executor, and of column_t. Rows
+-- are compared as text: in order where the query ends with an ORDER BY of its own, else sorted. `plan` is the
+-- top node of the columnar plan.
+\set ECHO none
 CREATE FUNCTION same_answers(query text, OUT same bool, OUT heap text, OUT columns text, OUT plan text) LANGUAGE plpgsql AS $$
 DECLARE
     ordered text := CASE WHEN query ~ 'ORDER BY [^()]*$' THEN 'ORDER BY number' ELSE 'ORDER BY row' END;
@@ -15,3 +17,4 @@ BEGIN
     plan := coalesce(top->0->'Plan'->>'Custom Plan Provider', top->0->'Plan'->>'Node Type');
     same := heap IS NOT DISTINCT FROM columns;
 END $$;
+\set ECHO all

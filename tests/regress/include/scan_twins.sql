@@ -1,5 +1,11 @@
--- Two tables with the same rows, heap and columnar, and what compares answers between them. Used by the scan_* tests.
--- Three stripes of 2,000 rows (chunks of 1,000) and some hot rows; ascending id, so that conditions on id prune.
+-- Two tables with the same rows, heap_rows and column_rows, and what compares answers between them: queries
+-- over {t}. Used by tests in scan/ and vectorised/.
+\set heap heap_rows
+\set columns column_rows
+\ir answers.sql
+\set ECHO none
+-- Three stripes of 2,000 rows (chunks of 1,000) and some hot rows; ascending id, so that conditions on id
+-- prune.
 SET timezone = 'Europe/Berlin';
 SET max_parallel_workers_per_gather = 0;
 CREATE TYPE mood AS ENUM ('sad', 'ok', 'happy');
@@ -17,7 +23,8 @@ SELECT g,
     CASE WHEN g % 17 = 0 THEN NULL WHEN g % 107 = 0 THEN 9223372036854775807 WHEN g % 109 = 0 THEN -9223372036854775808 ELSE g::int8 * 1000000007 END,
     CASE g % 10 WHEN 0 THEN NULL WHEN 1 THEN 'NaN' WHEN 2 THEN 'Infinity' WHEN 3 THEN '-Infinity' WHEN 4 THEN '-0' WHEN 5 THEN '0.1' ELSE (g / 7.0)::float4 END,
     CASE g % 10 WHEN 0 THEN NULL WHEN 1 THEN 'NaN' WHEN 2 THEN 'Infinity' WHEN 3 THEN '-Infinity' WHEN 4 THEN '-0' WHEN 5 THEN '0.1' ELSE g / 7.0::float8 END,
-    CASE g % 20 WHEN 0 THEN NULL WHEN 1 THEN 'NaN' WHEN 2 THEN 'Infinity' WHEN 3 THEN '-Infinity' WHEN 4 THEN 1e60 WHEN 5 THEN 1e-60 WHEN 6 THEN 2.50 WHEN 7 THEN 2.5 ELSE g / 3.0 END,
+    CASE g % 20 WHEN 0 THEN NULL WHEN 1 THEN 'NaN' WHEN 2 THEN 'Infinity' WHEN 3 THEN '-Infinity' WHEN 4 THEN 1e60 WHEN 5 THEN 1e-60 WHEN 6 THEN 2.50
+        WHEN 7 THEN 2.5 ELSE g / 3.0 END,
     CASE WHEN g % 19 = 0 THEN NULL ELSE g / 4.0 - 700 END,
     CASE g % 200 WHEN 0 THEN NULL WHEN 1 THEN 'infinity' WHEN 2 THEN '-infinity' ELSE date '2020-01-01' + g % 3000 END,
     CASE g % 200 WHEN 0 THEN NULL WHEN 1 THEN 'infinity' WHEN 2 THEN '-infinity' ELSE timestamp '2020-01-01' + g % 3000 * interval '1 hour' END,
@@ -43,23 +50,9 @@ INSERT INTO column_rows SELECT * FROM heap_rows WHERE id IN (7, 11, 20, 200, 201
     AND ctid NOT IN (SELECT max(ctid) FROM heap_rows WHERE id IN (7, 11, 20, 200, 201, 202, 1001) GROUP BY id);
 ANALYZE heap_rows, column_rows;
 
--- The answer of a query over {rows}, for one of the tables: number of rows and a checksum that ignores their order, or the error. Heap's is that of the server's own executor.
-CREATE FUNCTION answer(query text, relation text) RETURNS text LANGUAGE plpgsql AS $$
-DECLARE
-    vectors text := current_setting('colonnade.enable_vectorised');
-    result text;
-BEGIN
-    IF relation = 'heap_rows' THEN PERFORM set_config('colonnade.enable_vectorised', 'off', true); END IF;
-    EXECUTE format('SELECT count(*) || '' rows, '' || coalesce(sum(hashtextextended(r::text, 0)), 0) FROM (%s) r',
-                   replace(query, '{rows}', relation)) INTO result;
-    PERFORM set_config('colonnade.enable_vectorised', vectors, true);
-    RETURN result;
-EXCEPTION WHEN OTHERS THEN
-    RETURN 'ERROR ' || SQLSTATE;
-END $$;
 -- Queries whose answers differ.
 CREATE FUNCTION differences(queries text[]) RETURNS TABLE (query text, heap text, columns text) LANGUAGE sql AS $$
-    SELECT * FROM (SELECT q, answer(q, 'heap_rows') AS heap, answer(q, 'column_rows') AS columns
+    SELECT * FROM (SELECT q, outcome(q, 'heap_rows') AS heap, outcome(q, 'column_rows') AS columns
                    FROM unnest(queries) q OFFSET 0) a
     WHERE heap IS DISTINCT FROM columns
 $$;
@@ -76,3 +69,4 @@ BEGIN
         END IF;
     END LOOP;
 END $$;
+\set ECHO all

@@ -1,5 +1,5 @@
 -- Comparing a colcompress table with its heap twin. Both have a column id that identifies a row.
-
+\set ECHO none
 -- Rows that are missing on one side or differ by a byte.
 CREATE FUNCTION differences(heap regclass, col regclass) RETURNS bigint LANGUAGE plpgsql AS $$
 DECLARE n bigint;
@@ -40,7 +40,8 @@ BEGIN
                 CONTINUE WHEN value IS NULL;
                 value := format('%s::%s', value, c.type);
                 FOREACH template IN ARRAY ARRAY['=', '<', '<=', '>', '>=', '<>'] LOOP
-                    templates := templates || replace(format('SELECT count(*), sum(id) FROM %%2$s WHERE %%1$I %s %s', template, replace(value, '%', '%%')), '%%%', '%%');
+                    templates := templates || replace(format('SELECT count(*), sum(id) FROM %%2$s WHERE %%1$I %s %s', template,
+                        replace(value, '%', '%%')), '%%%', '%%');
                 END LOOP;
                 templates := templates || format('SELECT count(*), sum(id) FROM %%2$s WHERE %%1$I IN (%1$s, %1$s) OR %%1$I IS NULL', replace(value, '%', '%%'));
             END LOOP;
@@ -56,3 +57,4 @@ BEGIN
         END LOOP;
     END LOOP;
 END $$;
+\set ECHO all

@@ -17,7 +17,7 @@ use vector::{Bitmap, Error, Result, Selection, Values, Vector};
 use crate::chooser;
 use crate::cursor::{Reader, Writer};
 use crate::encoding::{ColumnEncoder, Leaf, Node, NodeContext, Single};
-use crate::filter::IntTest;
+use crate::filter::IntCondition;
 use crate::integers::{self, IntNode};
 use crate::options::{EncodeOptions, EncodingId};
 
@@ -51,7 +51,7 @@ impl DictionaryNode<'_> {
 }
 
 /// The codes that passed as a range, if they or those that did not pass are neighbours.
-fn code_range(passed: &Bitmap) -> Option<IntTest> {
+fn code_range(passed: &Bitmap) -> Option<IntCondition> {
     let run = |wanted: bool| {
         let mut matching = (0..passed.len()).filter(|&code| passed.get(code) == wanted);
         let first = matching.next()?;
@@ -59,12 +59,12 @@ fn code_range(passed: &Bitmap) -> Option<IntTest> {
         Some((first, last))
     };
     let count = passed.count_ones();
-    let Some((first, last)) = run(true) else { return Some(IntTest::Never) };
+    let Some((first, last)) = run(true) else { return Some(IntCondition::Never) };
     if last - first + 1 == count {
-        return Some(IntTest::Range { low: first as i128, high: last as i128, outside: false });
+        return Some(IntCondition::Range { low: first as i128, high: last as i128, outside: false });
     }
     let (first, last) = run(false)?;
-    (last - first + 1 == passed.len() - count).then_some(IntTest::Range {
+    (last - first + 1 == passed.len() - count).then_some(IntCondition::Range {
         low: first as i128,
         high: last as i128,
         outside: true,

@@ -12,7 +12,7 @@ use vector::{
     compare_floats,
 };
 
-use super::{int_test, numeric_test};
+use super::{int_condition, numeric_condition};
 use crate::encoding::Leaf;
 
 /// Narrows `selection` to the rows of `vector` for which `predicate` is TRUE (its column index is ignored).
@@ -127,7 +127,7 @@ fn mark(len: usize, rows: &[u32], mut passes: impl FnMut(usize) -> bool) -> Bitm
 }
 
 fn int_values<T: Copy + Into<i64>>(values: &[T], leaf: &Leaf<'_>, rows: &[u32]) -> Result<Bitmap> {
-    let test = int_test(leaf)?;
+    let test = int_condition(leaf)?;
     Ok(mark(values.len(), rows, |row| {
         values.get(row).is_some_and(|&value| test.passes(i128::from(value.into())))
     }))
@@ -137,7 +137,7 @@ fn numeric_values(numeric: &NumericValues, leaf: &Leaf<'_>, rows: &[u32]) -> Res
     if !numeric.side.is_empty() && rows.iter().any(|&row| numeric.side_value(row as usize).is_some()) {
         return Err(Error::Unsupported("comparison of a decimal in the side lane".into()));
     }
-    let test = numeric_test(leaf, numeric.scale)?;
+    let test = numeric_condition(leaf, numeric.scale)?;
     Ok(mark(numeric.len(), rows, |row| test.passes(numeric.ints.get(row))))
 }
 

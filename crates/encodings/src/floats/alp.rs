@@ -17,7 +17,7 @@ use vector::{Bitmap, CompareOp, PhysicalType, Result, Scalar, Selection, Values,
 use super::{Real, all_rows, exception_at, read_positions, spread, with_floats, write_positions};
 use crate::cursor::{Reader, Writer};
 use crate::encoding::{ColumnEncoder, Encoding, Estimate, Leaf, Node, NodeContext, Sample, Single};
-use crate::filter::{IntTest, test_values};
+use crate::filter::{IntCondition, test_values};
 use crate::integers::{self, IntNode};
 use crate::kernels::floats;
 use crate::options::{EncodeOptions, EncodingId};
@@ -239,7 +239,7 @@ impl AlpNode<'_> {
     }
 
     /// The integers whose values pass. Values grow with the integers, so a comparison is a range.
-    fn int_test<T: Real>(&self, leaf: &Leaf<'_>) -> Option<IntTest> {
+    fn int_condition<T: Real>(&self, leaf: &Leaf<'_>) -> Option<IntCondition> {
         let value = |int: i64| floats::to_float::<T>(int, self.scale).double();
         // The first integer for which `at_least` holds. It holds for all above.
         let first = |at_least: &dyn Fn(f64) -> bool| -> i128 {
@@ -256,8 +256,8 @@ impl AlpNode<'_> {
             (equal, above)
         };
         let range = |low: i128, high: i128| match low <= high {
-            true => IntTest::Range { low, high, outside: false },
-            false => IntTest::Never,
+            true => IntCondition::Range { low, high, outside: false },
+            false => IntCondition::Never,
         };
         let (min, max) = (i128::MIN, i128::MAX);
         match leaf {
@@ -270,9 +270,9 @@ impl AlpNode<'_> {
                     CompareOp::GreaterOrEqual => range(equal, max),
                     CompareOp::Equal => range(equal, above - 1),
                     CompareOp::NotEqual if equal < above => {
-                        IntTest::Range { low: equal, high: above - 1, outside: true }
+                        IntCondition::Range { low: equal, high: above - 1, outside: true }
                     }
-                    CompareOp::NotEqual => IntTest::ALWAYS,
+                    CompareOp::NotEqual => IntCondition::ALWAYS,
                 })
             }
             _ => None,
@@ -310,8 +310,8 @@ impl Node for AlpNode<'_> {
 
     fn test(&self, leaf: &Leaf<'_>, selection: &Selection) -> Result<Option<Bitmap>> {
         let test = match self.physical {
-            PhysicalType::Float32 => self.int_test::<f32>(leaf),
-            _ => self.int_test::<f64>(leaf),
+            PhysicalType::Float32 => self.int_condition::<f32>(leaf),
+            _ => self.int_condition::<f64>(leaf),
         };
         let Some(test) = test else { return Ok(None) };
         let mut bits = self.ints.test(&test, selection)?;

@@ -5,9 +5,9 @@ use vector::{Bitmap, Error, Result, Selection};
 
 use super::Lane;
 use super::block::{self, Block, Header, Plan};
-use super::test::{self, Words};
+use super::filter::{self, Words};
 use crate::cursor::{Reader, Writer};
-use crate::filter::IntTest;
+use crate::filter::IntCondition;
 use crate::kernels::bitpack::BLOCK;
 use crate::options::EncodingId;
 
@@ -61,12 +61,12 @@ impl<'a> BitPacked<'a> {
     }
 
     /// One bit a row of the blocks that `selection` touches.
-    pub(super) fn test(&self, test: &IntTest, rows: usize, selection: &Selection) -> Result<Bitmap> {
-        let ranges = test::ranges(test);
+    pub(super) fn test(&self, test: &IntCondition, rows: usize, selection: &Selection) -> Result<Bitmap> {
+        let ranges = filter::ranges(test);
         let mut words = Words::new(rows);
-        let mut scratch = test::Scratch::default();
+        let mut scratch = filter::Scratch::default();
         for (at, block) in self.blocks.iter().enumerate() {
-            if test::touches(selection, at) {
+            if filter::touches(selection, at) {
                 self.test_block(block, &ranges, test, words.block(at), &mut scratch)?;
             }
         }
@@ -77,9 +77,9 @@ impl<'a> BitPacked<'a> {
         &self,
         block: &Block<'_>,
         ranges: &Option<Vec<(i128, i128)>>,
-        test: &IntTest,
+        test: &IntCondition,
         words: &mut [u64],
-        scratch: &mut test::Scratch,
+        scratch: &mut filter::Scratch,
     ) -> Result<()> {
         match ranges {
             Some(ranges) => {
@@ -96,28 +96,28 @@ impl<'a> BitPacked<'a> {
                     .collect();
                 match offsets.as_slice() {
                     [] => {}
-                    [(0, high)] if i128::from(*high) == top => test::set_all(words, block.len()),
+                    [(0, high)] if i128::from(*high) == top => filter::set_all(words, block.len()),
                     _ if block.width() <= 32 => {
                         scratch.narrow.clear();
                         block.offsets(&mut scratch.narrow)?;
-                        test::mark_narrow(&scratch.narrow, &offsets, words);
+                        filter::mark_narrow(&scratch.narrow, &offsets, words);
                     }
                     _ => {
                         scratch.wide.clear();
                         block.offsets(&mut scratch.wide)?;
-                        test::mark_wide(&scratch.wide, &offsets, words);
+                        filter::mark_wide(&scratch.wide, &offsets, words);
                     }
                 }
             }
             None => {
                 scratch.wide.clear();
                 block.decode_into(&mut scratch.wide)?;
-                test::mark_each(&scratch.wide, test, words);
+                filter::mark_each(&scratch.wide, test, words);
             }
         }
         // Offsets of patched values would have wrapped outside 64 bits, so these are tested by their values.
         for (position, value) in block.patches() {
-            test::set(words, position, test.passes(i128::from(value)));
+            filter::set(words, position, test.passes(i128::from(value)));
         }
         Ok(())
     }

@@ -9,7 +9,7 @@ use crate::cursor::{Reader, Writer};
 use crate::encoding::{
     ColumnEncoder, Encoding, Estimate, Leaf, MAX_DEPTH, Node, NodeContext, Sample, Single,
 };
-use crate::filter::int_test;
+use crate::filter::int_condition;
 use crate::options::{EncodeOptions, EncodingId};
 use crate::registry::unknown;
 
@@ -155,6 +155,6 @@ impl Node for IntegerNode<'_> {
     }
 
     fn test(&self, leaf: &Leaf<'_>, selection: &Selection) -> Result<Option<Bitmap>> {
-        self.ints.test(&int_test(leaf)?, selection).map(Some)
+        self.ints.test(&int_condition(leaf)?, selection).map(Some)
     }
 }

@@ -9,9 +9,9 @@ use vector::{Bitmap, Error, Result, Selection};
 
 use super::Lane;
 use super::block::{self, Block, Header, Plan};
-use super::test::{self, Words};
+use super::filter::{self, Words};
 use crate::cursor::{Reader, Writer};
-use crate::filter::IntTest;
+use crate::filter::IntCondition;
 use crate::kernels::bitpack::BLOCK;
 use crate::kernels::{fill, scan};
 use crate::options::EncodingId;
@@ -110,14 +110,14 @@ impl<'a> Delta<'a> {
         Ok(())
     }
 
-    pub(super) fn test(&self, test: &IntTest, rows: usize, selection: &Selection) -> Result<Bitmap> {
+    pub(super) fn test(&self, test: &IntCondition, rows: usize, selection: &Selection) -> Result<Bitmap> {
         let mut words = Words::new(rows);
         let mut values: Vec<i64> = Vec::new();
         for (at, (first, block)) in self.blocks.iter().enumerate() {
-            if test::touches(selection, at) {
+            if filter::touches(selection, at) {
                 values.clear();
                 decode_block(*first, block, &mut values)?;
-                test::mark_values(&values, test, words.block(at));
+                filter::mark_values(&values, test, words.block(at));
             }
         }
         Ok(words.finish())

@@ -22,13 +22,13 @@ mod bitpacked;
 mod block;
 mod column;
 mod delta;
+mod filter;
 mod levels;
 mod multiple;
 mod node;
 mod periodic;
 mod plain;
 mod run_length;
-mod test;
 
 pub(crate) use column::{Integers, open};
 pub use node::{IntNode, Lane};

@@ -7,7 +7,7 @@ use vector::{Bitmap, Error, Result, Selection};
 
 use super::{IntNode, Lane};
 use crate::cursor::{Reader, Writer};
-use crate::filter::IntTest;
+use crate::filter::IntCondition;
 use crate::kernels::fill;
 use crate::options::EncodingId;
 
@@ -110,24 +110,24 @@ impl<'a> Multiple<'a> {
     }
 
     /// Tests the multipliers instead of the values: they are unsigned, grow with the values and never wrap.
-    pub(super) fn test(&self, test: &IntTest, selection: &Selection) -> Result<Option<Bitmap>> {
+    pub(super) fn test(&self, test: &IntCondition, selection: &Selection) -> Result<Option<Bitmap>> {
         let (base, factor) = (i128::from(self.base), i128::from(self.factor.cast_unsigned()));
         let above = |value: i128| value.saturating_sub(base);
         // With a factor of 2^63 or more there are only the multipliers 0 and 1. So all multipliers fit the
         // signed domain.
         let translated = match test {
-            IntTest::Never => IntTest::Never,
-            IntTest::Range { low, high, outside } => {
+            IntCondition::Never => IntCondition::Never,
+            IntCondition::Range { low, high, outside } => {
                 let low = above(*low).max(-1);
                 let low = low.div_euclid(factor) + i128::from(low.rem_euclid(factor) != 0);
                 let high = above(*high).div_euclid(factor);
                 match (low <= high, outside) {
-                    (true, _) => IntTest::Range { low, high, outside: *outside },
-                    (false, true) => IntTest::ALWAYS,
-                    (false, false) => IntTest::Never,
+                    (true, _) => IntCondition::Range { low, high, outside: *outside },
+                    (false, true) => IntCondition::ALWAYS,
+                    (false, false) => IntCondition::Never,
                 }
             }
-            IntTest::Set(_) => return Ok(None),
+            IntCondition::Set(_) => return Ok(None),
         };
         self.multipliers.test(&translated, selection).map(Some)
     }

@@ -4,14 +4,14 @@ use vector::{Bitmap, Error, Result, Selection};
 
 use super::bitpacked::BitPacked;
 use super::delta::Delta;
+use super::filter::{Words, mark_values};
 use super::levels::Levels;
 use super::multiple::Multiple;
 use super::periodic::Periodic;
 use super::plain::PlainInts;
 use super::run_length::RunLength;
-use super::test::{Words, mark_values};
 use crate::cursor::Reader;
-use crate::filter::IntTest;
+use crate::filter::IntCondition;
 use crate::kernels::bitpack::BLOCK;
 use crate::kernels::fill;
 use crate::options::EncodingId;
@@ -235,7 +235,7 @@ impl<'a> IntNode<'a> {
     }
 
     /// One bit a row: does the value pass? Only rows in `selection` need a right bit.
-    pub(crate) fn test(&self, test: &IntTest, selection: &Selection) -> Result<Bitmap> {
+    pub(crate) fn test(&self, test: &IntCondition, selection: &Selection) -> Result<Bitmap> {
         match &self.kind {
             Kind::Constant(value) => return Ok(Bitmap::filled(self.rows, test.passes(i128::from(*value)))),
             Kind::RunLength(runs) => return runs.test(test, self.rows),

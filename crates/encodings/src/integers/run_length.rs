@@ -5,7 +5,7 @@ use vector::{Bitmap, Error, Result};
 
 use super::{IntNode, Lane, write_node};
 use crate::cursor::{Reader, Writer};
-use crate::filter::IntTest;
+use crate::filter::IntCondition;
 use crate::kernels::{fill, scan};
 use crate::options::EncodingId;
 
@@ -86,7 +86,7 @@ impl<'a> RunLength<'a> {
     }
 
     /// Tests each run once.
-    pub(super) fn test(&self, test: &IntTest, rows: usize) -> Result<Bitmap> {
+    pub(super) fn test(&self, test: &IntCondition, rows: usize) -> Result<Bitmap> {
         let mut values: Vec<i64> = Vec::new();
         self.values.decode_into(&mut values)?;
         let mut words = vec![0u64; rows.div_ceil(64)];

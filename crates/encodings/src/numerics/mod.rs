@@ -14,7 +14,7 @@ use vector::{Bitmap, DisplayScales, Error, NumericInts, NumericValues, Result, S
 
 use crate::cursor::{Reader, Writer};
 use crate::encoding::{ColumnEncoder, Encoding, Estimate, Leaf, Node, NodeContext, Sample, Single};
-use crate::filter::numeric_test;
+use crate::filter::numeric_condition;
 use crate::integers::{self, IntNode, Lane};
 use crate::options::{EncodeOptions, EncodingId};
 use wide::WideNode;
@@ -261,7 +261,7 @@ impl Node for NumericNode<'_> {
         if !self.side.is_empty() {
             return Ok(None);
         }
-        let test = numeric_test(leaf, self.scale)?;
+        let test = numeric_condition(leaf, self.scale)?;
         match &self.ints {
             Ints::Int32(node) | Ints::Int64(node) => node.test(&test, selection).map(Some),
             Ints::Int128(node) => {

@@ -2,6 +2,7 @@
 //! options.
 #![allow(dead_code, clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing)]
 
+#[path = "../../../server_bytes/tests/support/jsonb.rs"]
 pub mod jsonb;
 
 use std::sync::Arc;

@@ -9,10 +9,11 @@
 use std::ffi::CStr;
 
 use pgrx::pg_sys::{Datum, TupleTableSlot};
+use server_bytes::numeric;
 use vector::{LogicalType, Vector, VectorBuilder};
 
 use super::type_map::{ColumnType, Shape};
-use super::{numeric, varlena};
+use super::varlena;
 use crate::host::memory;
 
 /// Collects the values of one column.

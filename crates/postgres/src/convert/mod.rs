@@ -4,14 +4,13 @@
 //! - `from_datum`: fills vector builders from slots (the write path)
 //! - `to_datum`: turns vectors back into Datums (scans and fetches); `arena` is its memory
 //! - `missing`: values of columns that are younger than a stripe
-//! - `numeric`, `varlena`: bytes of numerics, and of values with a length word
+//! - `varlena`: bytes of values with a length word (crate `server_bytes` has those of numerics)
 //!
 //! Invariant: a value comes back byte for byte as the server would store it after detoasting, for every type.
 
 mod arena;
 mod from_datum;
 mod missing;
-pub(crate) mod numeric;
 mod to_datum;
 mod type_map;
 pub mod varlena;

@@ -11,10 +11,10 @@
 
 use encodings::Single;
 use pgrx::pg_sys::Datum;
+use server_bytes::numeric;
 use vector::{Decimal, Dictionary, NumericInts, NumericValues, Selection, Values, Vector};
 
 use super::arena::Arena;
-use super::numeric;
 use super::type_map::{ColumnType, Shape};
 
 /// If there are fewer rows than one for this many entries of a dictionary, values are built row by row and no

@@ -1,6 +1,6 @@
 //! A CustomScan node whose state lives on Rust's heap.
 //!
-//! Called by `executor` and `vectorised/node`, each with a type of state of its own. Invariant: the state is
+//! Called by `scan` and `vectorised/node`, each with a type of state of its own. Invariant: the state is
 //! dropped once, by `drop_state` when the node ends, or by the query's memory context after an ERROR.
 
 use std::ffi::c_void;

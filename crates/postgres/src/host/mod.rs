@@ -1,6 +1,6 @@
 //! Wrappers of server objects, one a file: errors, relations, buffers, locks on pages.
 //!
-//! All folders above (`storage`, `table_am`, `executor` and others) call the server through these names.
+//! All folders above (`storage`, `table_am`, `scan` and others) call the server through these names.
 //! - errors: `error` raises them, `carried` and `subtransaction` let them pass or catch them, `backtraces`
 //!   keeps messages short, `critical` makes them a PANIC
 //! - calling the server: `heap_am` calls heap's callbacks, `raw` and `short_calls` call without pgrx's guard,
@@ -33,6 +33,7 @@ pub mod raw;
 pub mod relation;
 pub mod shared_memory;
 pub mod short_calls;
+pub mod slots;
 pub mod subtransaction;
 pub mod table_counts;
 pub mod tree;

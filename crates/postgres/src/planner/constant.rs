@@ -9,11 +9,11 @@
 //! nowhere else.
 
 use pgrx::pg_sys::{self, Datum, Oid};
+use server_bytes::numeric;
 use vector::{CompareOp, Predicate, Scalar, power_of_ten};
 
 use super::like::{self, Pattern};
 use super::operand::{Column, Kind};
-use crate::convert::numeric;
 use crate::convert::varlena;
 
 /// Microseconds of a day.

@@ -6,7 +6,7 @@
 //! - `template` and its helpers (`operand`, `constant`, `like`, `resolve`): translate WHERE clauses
 //! - `offered`: what columnar scans a statement was offered
 //!
-//! `executor` translates the clauses again, because a plan has them as the server's own expressions. So a
+//! `scan` translates the clauses again, because a plan has them as the server's own expressions. So a
 //! plan can be copied, cached and shown like any other.
 
 pub mod constant;

@@ -2,7 +2,7 @@
 //! expressions.
 //!
 //! Called twice for each clause. The planner asks which clauses can be filtered natively, and what the known
-//! constants prune. The executor translates the clauses of the finished plan again when the node starts.
+//! constants prune. The scan translates the clauses of the finished plan again when the node starts.
 //!
 //! The tree walk here owns the structure: AND, OR, NOT pushed to the leaves, NULL tests, truth tests, arrays.
 //! `operand` owns which columns and operators are understood, and `constant` the comparison of a column with

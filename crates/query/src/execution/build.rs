@@ -10,8 +10,8 @@ use vector::LogicalType;
 use super::Context;
 use crate::operators;
 use crate::pipeline::Breaker;
-use crate::source::Nothing;
 use crate::{Aggregate, AggregateFunction, Error, Expression, Pipeline, Plan, Result, Sink, Source};
+use vector::flow::Nothing;
 
 /// The pipeline whose rows are those of a plan. `wanted` says which of its columns are read; the others may
 /// hold anything of their type.

@@ -16,7 +16,7 @@ use std::time::Instant;
 use vector::Predicate;
 
 use crate::{
-    Batch, Bound, Condition, Edge, Emit, Host, Members, Pipeline, Plan, Result, Runner, Sink, SinkLocal,
+    Batch, Edge, Emit, Host, Members, Pipeline, Plan, Ranking, Result, RowFilter, Runner, Sink, SinkLocal,
     Source, Step, Summary, SummaryNeed, Transform, TransformFactory, Unit,
 };
 
@@ -211,7 +211,7 @@ impl Source for Measured<Box<dyn Source>> {
         self.inner.narrow_members(column, members)
     }
 
-    fn rank(&mut self, column: usize, bound: &Arc<Bound>) -> bool {
+    fn rank(&mut self, column: usize, bound: &Arc<dyn Ranking>) -> bool {
         self.inner.rank(column, bound)
     }
 
@@ -220,7 +220,7 @@ impl Source for Measured<Box<dyn Source>> {
         figures.time(|| inner.edge())
     }
 
-    fn filter(&mut self, condition: &Arc<Condition>) -> bool {
+    fn filter(&mut self, condition: &Arc<dyn RowFilter>) -> bool {
         self.inner.filter(condition)
     }
 

@@ -6,7 +6,7 @@
 use std::sync::Mutex;
 
 use super::Evaluator;
-use crate::{Batch, Expression, Result};
+use crate::{Batch, Expression, Result, RowFilter};
 
 /// A boolean expression over a source's columns.
 pub struct Condition {
@@ -24,18 +24,14 @@ impl Condition {
         let columns = (0..width).filter(|&at| read.get(at) == Some(&true)).collect();
         Self { expression: expression.clone(), columns, evaluators: Mutex::default() }
     }
+}
 
-    /// Positions of the columns it reads, ascending.
-    pub fn columns(&self) -> &[usize] {
+impl RowFilter for Condition {
+    fn columns(&self) -> &[usize] {
         &self.columns
     }
 
-    /// Rows for which it is TRUE, ascending; None when it is for all. Columns of the batch that it does not
-    /// read may hold anything.
-    ///
-    /// # Errors
-    /// Those of the expression.
-    pub fn select(&self, batch: &Batch) -> Result<Option<Vec<u32>>> {
+    fn select(&self, batch: &Batch) -> Result<Option<Vec<u32>>> {
         let idle = self.evaluators.lock().ok().and_then(|mut idle| idle.pop());
         let mut evaluator = idle.unwrap_or_else(|| Evaluator::new(&self.expression));
         let rows = evaluator.select(batch);

@@ -180,20 +180,10 @@ impl Expression {
 
     /// Puts other columns in the place of those it reads; those for which there is no other stay.
     pub fn move_columns(&mut self, to: &dyn Fn(usize) -> Option<usize>) {
-        match self {
-            Self::Column(at) => *at = to(*at).unwrap_or(*at),
-            Self::Constant(_) => {}
-            Self::Call { arguments: parts, .. }
-            | Self::Host { arguments: parts, .. }
-            | Self::And(parts)
-            | Self::Or(parts)
-            | Self::Coalesce(parts) => parts.iter_mut().for_each(|part| part.move_columns(to)),
-            Self::Not(part) | Self::IsNull(part) | Self::In { value: part, .. } => part.move_columns(to),
-            Self::Case { branches, otherwise, .. } => {
-                let branches = branches.iter_mut().flat_map(|(condition, value)| [condition, value]);
-                branches.chain(otherwise.as_deref_mut()).for_each(|part| part.move_columns(to));
-            }
+        if let Self::Column(at) = self {
+            *at = to(*at).unwrap_or(*at);
         }
+        self.children_mut().into_iter().for_each(|part| part.move_columns(to));
     }
 
     /// The expressions it is made of.
@@ -206,6 +196,20 @@ impl Expression {
             Self::Case { branches, otherwise, .. } => {
                 let branches = branches.iter().flat_map(|(condition, value)| [condition, value]);
                 branches.chain(otherwise.as_deref()).collect()
+            }
+        }
+    }
+
+    /// The same, to be changed.
+    pub fn children_mut(&mut self) -> Vec<&mut Self> {
+        match self {
+            Self::Column(_) | Self::Constant(_) => Vec::new(),
+            Self::Call { arguments, .. } | Self::Host { arguments, .. } => arguments.iter_mut().collect(),
+            Self::And(parts) | Self::Or(parts) | Self::Coalesce(parts) => parts.iter_mut().collect(),
+            Self::Not(part) | Self::IsNull(part) | Self::In { value: part, .. } => vec![part],
+            Self::Case { branches, otherwise, .. } => {
+                let branches = branches.iter_mut().flat_map(|(condition, value)| [condition, value]);
+                branches.chain(otherwise.as_deref_mut()).collect()
             }
         }
     }

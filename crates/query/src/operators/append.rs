@@ -15,7 +15,7 @@ use vector::Predicate;
 
 use crate::execution::{Context, Pull, Pump};
 use crate::{
-    Bound, Edge, Error, Host, Members, Pipeline, Result, Runner, Source, Step, SummaryNeed, Transform, Unit,
+    Edge, Error, Host, Members, Pipeline, Ranking, Result, Runner, Source, Step, SummaryNeed, Transform, Unit,
 };
 
 /// Transforms that no unit uses just now.
@@ -31,7 +31,7 @@ struct Append {
     /// With a bound, and once started, in the order of their edges.
     parts: VecDeque<Part>,
     /// How far a sort wants rows, where some part asks.
-    bound: Option<Arc<Bound>>,
+    bound: Option<Arc<dyn Ranking>>,
     /// Parts know their edges.
     started: bool,
     context: Context,
@@ -48,7 +48,7 @@ struct Part {
 
 impl Append {
     /// Has all parts that ask the bound find out how early their rows can come.
-    fn start(&mut self, bound: &Bound, host: &mut dyn Host) -> Result<()> {
+    fn start(&mut self, bound: &dyn Ranking, host: &mut dyn Host) -> Result<()> {
         let mut parts = Vec::with_capacity(self.parts.len());
         for mut part in self.parts.drain(..) {
             if part.start(host, &self.context)? {
@@ -62,7 +62,7 @@ impl Append {
     }
 
     /// The next unit of the part whose rows can come first.
-    fn next_first(&mut self, bound: &Bound, host: &mut dyn Host) -> Result<Option<Box<dyn Unit>>> {
+    fn next_first(&mut self, bound: &dyn Ranking, host: &mut dyn Host) -> Result<Option<Box<dyn Unit>>> {
         if !self.started {
             self.start(bound, host)?;
         }
@@ -92,7 +92,7 @@ enum State {
 impl Source for Append {
     fn next_unit(&mut self, host: &mut dyn Host) -> Result<Option<Box<dyn Unit>>> {
         if let Some(bound) = self.bound.clone() {
-            return self.next_first(&bound, host);
+            return self.next_first(bound.as_ref(), host);
         }
         while let Some(part) = self.parts.front_mut() {
             if let Some(unit) = part.next_unit(host, &self.context)? {
@@ -121,7 +121,7 @@ impl Source for Append {
         all
     }
 
-    fn rank(&mut self, column: usize, bound: &Arc<Bound>) -> bool {
+    fn rank(&mut self, column: usize, bound: &Arc<dyn Ranking>) -> bool {
         for part in &mut self.parts {
             // What runs before a part's first row runs for one part at a time: such a part is not asked how
             // early its rows come.

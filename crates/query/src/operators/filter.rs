@@ -8,14 +8,15 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::{
-    Batch, Condition, Emit, Evaluator, Expression, Plan, Result, Runner, Source, Transform, TransformFactory,
+    Batch, Condition, Emit, Evaluator, Expression, Plan, Result, RowFilter, Runner, Source, Transform,
+    TransformFactory,
 };
 
 /// The shared part.
 pub struct Filter {
     condition: Expression,
     /// What is offered to the source,
-    offered: Option<Arc<Condition>>,
+    offered: Option<Arc<dyn RowFilter>>,
     /// and whether it looks at it.
     taken: AtomicBool,
     /// It must see every row, since each may end the query.
@@ -27,7 +28,7 @@ impl Filter {
     pub fn new(condition: &Expression, input: &Plan) -> Self {
         let offered = !condition.needs_host() && is_source(input);
         let types = input.types();
-        let offered = offered.then(|| Arc::new(Condition::new(condition, types.len())));
+        let offered = offered.then(|| Arc::new(Condition::new(condition, types.len())) as Arc<dyn RowFilter>);
         let raises = condition.can_raise(&types);
         Self { condition: condition.clone(), offered, taken: AtomicBool::new(false), raises }
     }

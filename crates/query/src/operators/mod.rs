@@ -15,7 +15,7 @@ use std::sync::Arc;
 
 pub(crate) use append::append;
 pub use join::join;
-pub use sort::{Bound, Edge, Extent};
+pub use sort::Bound;
 pub(crate) use window::window;
 
 use vector::LogicalType;

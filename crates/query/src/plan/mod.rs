@@ -220,6 +220,24 @@ impl Plan {
         }
     }
 
+    /// The same, to be changed.
+    pub fn inputs_mut(&mut self) -> Vec<&mut Self> {
+        match self {
+            Self::Scan { .. } => Vec::new(),
+            Self::Filter { input, .. }
+            | Self::Project { input, .. }
+            | Self::Aggregate { input, .. }
+            | Self::GroupingSets { input, .. }
+            | Self::Repeat { input, .. }
+            | Self::Sort { input, .. }
+            | Self::DistinctOn { input, .. }
+            | Self::Limit { input, .. }
+            | Self::Window { input, .. } => vec![input],
+            Self::Join { left, right, .. } => vec![left, right],
+            Self::Append { inputs, .. } => inputs.iter_mut().collect(),
+        }
+    }
+
     /// The types of its columns.
     pub fn types(&self) -> Vec<LogicalType> {
         match self {

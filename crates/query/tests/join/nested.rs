@@ -11,7 +11,7 @@ use crate::check::settings;
 use crate::keys::{Encoding, Key, Row, batches, shown};
 use crate::model::{Case, expected, plan_of};
 use crate::source::{Batches, TestHost};
-use crate::support::{V, aggregate, scan, value, vector};
+use crate::support::{Plain, aggregate, scan, value, vector};
 
 #[test]
 fn appended_parts_keep_their_own_rest() {
@@ -64,13 +64,13 @@ fn groups_joined(function: AggregateFunction, argument: LogicalType, both: bool)
     let types = [LogicalType::Int32, LogicalType::Int64, argument];
     let columns = |rows: &[i64]| {
         let third = |row: &i64| match argument {
-            LogicalType::Float64 => V::Float(*row as f64),
-            _ => V::Int(*row),
+            LogicalType::Float64 => Plain::Float(*row as f64),
+            _ => Plain::Int(*row),
         };
-        let first = rows.iter().map(|row| if row % 8 == 7 { V::Null } else { V::Int(row % 8) });
+        let first = rows.iter().map(|row| if row % 8 == 7 { Plain::Null } else { Plain::Int(row % 8) });
         vec![
             Arc::new(vector(types[0], &first.collect::<Vec<_>>())),
-            Arc::new(vector(types[1], &rows.iter().map(|row| V::Int(row / 8 % 5)).collect::<Vec<_>>())),
+            Arc::new(vector(types[1], &rows.iter().map(|row| Plain::Int(row / 8 % 5)).collect::<Vec<_>>())),
             Arc::new(vector(types[2], &rows.iter().map(third).collect::<Vec<_>>())),
         ]
     };

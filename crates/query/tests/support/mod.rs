@@ -1,121 +1,19 @@
-//! What the tests of operators share: batches as a source, a host that never interrupts, values one by one.
-#![allow(dead_code, clippy::unwrap_used, clippy::panic)]
+//! What the tests of this crate share: batches as a source, a host that never interrupts, temporary files in
+//! memory. `values` has values one by one, outside of vectors; `evaluator` is the slow reference for
+//! expressions.
+#![allow(dead_code, unused_imports, clippy::unwrap_used, clippy::panic)]
 
-use std::cmp::Ordering;
+pub mod evaluator;
+mod values;
+
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering as Atomic};
 use std::sync::{Arc, Mutex};
 
 use query::*;
-use vector::{
-    Dictionary, LogicalType, PhysicalType, Values, Vector, VectorBuilder, compare_decimals, compare_floats,
-};
+use vector::{Dictionary, LogicalType, Values, Vector};
 
-/// A value outside a vector.
-#[derive(Debug, Clone)]
-pub enum V {
-    Null,
-    Bool(bool),
-    Int(i64),
-    Float(f64),
-    /// Unscaled, scale = digits shown.
-    Dec(i128, u16),
-    Text(String),
-}
-
-impl V {
-    /// The order of values: NULL last.
-    pub fn compare(&self, other: &Self) -> Ordering {
-        match (self, other) {
-            (Self::Null, Self::Null) => Ordering::Equal,
-            (Self::Null, _) => Ordering::Greater,
-            (_, Self::Null) => Ordering::Less,
-            (Self::Bool(a), Self::Bool(b)) => a.cmp(b),
-            (Self::Int(a), Self::Int(b)) => a.cmp(b),
-            (Self::Float(a), Self::Float(b)) => compare_floats(*a, *b),
-            (Self::Dec(a, s), Self::Dec(b, t)) => compare_decimals(*a, *s, *b, *t),
-            (Self::Text(a), Self::Text(b)) => a.cmp(b),
-            _ => panic!("{self:?} beside {other:?}"),
-        }
-    }
-
-    /// As the server would show it.
-    pub fn show(&self) -> String {
-        match self {
-            Self::Null => "NULL".into(),
-            Self::Bool(v) => v.to_string(),
-            Self::Int(v) => v.to_string(),
-            Self::Float(v) if *v == 0.0 => "0".into(),
-            Self::Float(v) => v.to_string(),
-            Self::Dec(v, 0) => v.to_string(),
-            Self::Dec(v, scale) => {
-                let factor = 10u128.pow(u32::from(*scale));
-                let (whole, part) = (v.unsigned_abs() / factor, v.unsigned_abs() % factor);
-                format!(
-                    "{}{whole}.{part:0width$}",
-                    if *v < 0 { "-" } else { "" },
-                    width = usize::from(*scale)
-                )
-            }
-            Self::Text(v) => v.clone(),
-        }
-    }
-}
-
-/// The value in a row of any vector.
-pub fn value(vector: &Vector, row: usize) -> V {
-    if !vector.is_valid(row) {
-        return V::Null;
-    }
-    match &vector.values {
-        Values::Bool(v) => V::Bool(v.get(row)),
-        Values::Int16(v) => V::Int(v[row].into()),
-        Values::Int32(v) => V::Int(v[row].into()),
-        Values::Int64(v) => V::Int(v[row]),
-        Values::Float32(v) => V::Float(v[row].into()),
-        Values::Float64(v) => V::Float(v[row]),
-        Values::Fixed(v) => V::Text(format!("{:?}", v.get(row))),
-        Values::Bytes(v) => V::Text(String::from_utf8_lossy(v.get(row)).into()),
-        Values::Numeric(v) => {
-            let (display, int) = (v.display.get(row), v.ints.get(row));
-            if display >= v.scale {
-                V::Dec(int * 10i128.pow(u32::from(display - v.scale)), display)
-            } else {
-                let factor = 10i128.pow(u32::from(v.scale - display));
-                assert_eq!(int % factor, 0, "digits past the display scale");
-                V::Dec(int / factor, display)
-            }
-        }
-        Values::Constant(v, _) => value(v, 0),
-        Values::Dictionary { codes, dictionary } => value(&dictionary.entries, codes[row] as usize),
-        Values::Runs { .. } => value(&vector.clone().flatten(), row),
-    }
-}
-
-/// A vector of these values.
-pub fn vector(logical: LogicalType, values: &[V]) -> Vector {
-    let mut builder = VectorBuilder::new(logical);
-    for value in values {
-        let pushed = match value {
-            V::Null => {
-                builder.push_null();
-                true
-            }
-            V::Bool(v) => builder.push_bool(*v),
-            V::Int(v) => match logical.physical() {
-                PhysicalType::Int16 => builder.push_i16((*v).try_into().unwrap()),
-                PhysicalType::Int32 => builder.push_i32((*v).try_into().unwrap()),
-                _ => builder.push_i64(*v),
-            },
-            V::Float(v) if logical == LogicalType::Float32 => builder.push_f32(*v as f32),
-            V::Float(v) => builder.push_f64(*v),
-            V::Dec(v, scale) => builder.push_numeric(*v, *scale, *scale),
-            V::Text(v) => builder.push_bytes(v.as_bytes()),
-        };
-        assert!(pushed, "{value:?} in a column of {logical:?}");
-    }
-    builder.finish(&|_, _, _| Box::default())
-}
+pub use values::{Plain, at, same, value, vector};
 
 /// The same vector as codes, where it can be: distinct values in a dictionary of this id.
 pub fn coded(vector: &Vector, id: u64) -> Vector {
@@ -233,7 +131,7 @@ pub fn roomy() -> Settings {
 }
 
 /// The rows of a plan over one source.
-pub fn run(plan: &Plan, source: Box<dyn Source>, settings: Settings) -> Result<Vec<Vec<V>>> {
+pub fn run(plan: &Plan, source: Box<dyn Source>, settings: Settings) -> Result<Vec<Vec<Plain>>> {
     let mut execution = Execution::new(plan, vec![source], settings)?;
     let types = execution.types().to_vec();
     let mut rows = Vec::new();
@@ -265,15 +163,15 @@ pub fn aggregate(function: AggregateFunction, argument: Option<usize>, result: L
 }
 
 /// Rows as text, sorted.
-pub fn shown(rows: &[Vec<V>]) -> Vec<String> {
+pub fn shown(rows: &[Vec<Plain>]) -> Vec<String> {
     let mut shown: Vec<String> =
-        rows.iter().map(|row| row.iter().map(V::show).collect::<Vec<_>>().join("|")).collect();
+        rows.iter().map(|row| row.iter().map(Plain::show).collect::<Vec<_>>().join("|")).collect();
     shown.sort();
     shown
 }
 
 /// The rows of batches, in their order.
-pub fn rows_of(batches: &[Batch]) -> Vec<Vec<V>> {
+pub fn rows_of(batches: &[Batch]) -> Vec<Vec<Plain>> {
     let mut rows = Vec::new();
     for batch in batches {
         for row in 0..batch.rows {
@@ -291,7 +189,7 @@ pub fn cramped(memory: usize) -> (Settings, Arc<AtomicU64>) {
 }
 
 /// All rows that a source gives.
-pub fn drain(mut source: Box<dyn Source>) -> Vec<Vec<V>> {
+pub fn drain(mut source: Box<dyn Source>) -> Vec<Vec<Plain>> {
     let mut rows = Vec::new();
     while let Some(mut unit) = source.next_unit(&mut Calm).unwrap() {
         while let Step::Batch(batch) = unit.next().unwrap() {

@@ -2,6 +2,8 @@
 //! the generator and the comparison of rows; each test file includes it.
 #![allow(dead_code, missing_docs, clippy::unwrap_used, clippy::cast_possible_truncation)]
 
+pub mod store;
+
 use vector::{CompareOp, LogicalType, Predicate, Scalar, Values, Vector, VectorBuilder, compare_decimals};
 
 /// SplitMix64 (Steele, Lea, Flood 2014).

@@ -6,8 +6,9 @@
 //!
 //! Invariant: gives the same rows as `fill::row`.
 
+use server_bytes::numeric::small;
+
 use super::fill::{Lane, Slots, Taken};
-use super::number;
 use super::program::{FLAG_UNIT, PathKind, Program, Step, Word};
 use crate::kernels::rows::{BATCH, Places, Rows, SLACK, SLOT_BYTES};
 
@@ -54,7 +55,7 @@ pub fn longest(lane: &Lane<'_>) -> usize {
     match lane {
         Lane::Same(slots) | Lane::Codes(_, slots) => slots.longest(),
         Lane::Views(views) => views.views().iter().map(vector::ByteView::len).max().unwrap_or(0),
-        Lane::Numbers(..) => number::MAX_BYTES,
+        Lane::Numbers(..) => small::MAX_BYTES,
         Lane::Flags(_) | Lane::SameFlag(_) | Lane::Empty => 0,
     }
 }
@@ -181,10 +182,10 @@ fn long_codes<'c>(codes: impl Iterator<Item = &'c u32>, slots: &Slots<'_>, rows:
 #[inline(never)]
 fn numbers<'n>(values: impl Iterator<Item = (&'n i64, &'n i16)>, rows: &mut Rows) -> Option<()> {
     rows.made(values.map(|(&value, &scale)| {
-        if !number::writable(value, i64::from(scale)) {
+        if !small::writable(value, i64::from(scale)) {
             return None;
         }
-        Some(number::write(value, u8::try_from(scale).ok()?))
+        Some(small::write(value, u8::try_from(scale).ok()?))
     }))
 }
 

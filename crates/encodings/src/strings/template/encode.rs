@@ -6,7 +6,7 @@ use std::ops::Range;
 
 use vector::{Bitmap, ByteViews, LogicalType, Result, Values, Vector};
 
-use super::jsonb::{PathTable, shape_of};
+use super::shape::{PathTable, shape_of};
 use super::shred::{PathColumn, PathValues, Shredded, shred};
 use super::stored;
 use crate::chooser;

@@ -9,10 +9,10 @@
 
 use std::sync::Arc;
 
+use server_bytes::numeric::small;
 use vector::{Bitmap, ByteView, ByteViews, Error, Result};
 
 use super::batch::{self, Plan};
-use super::number;
 use super::program::{FLAG_UNIT, MAX_CONTAINERS, PathKind, Program, Step, Word};
 use crate::kernels::append::{Appender, SLOT_BYTES};
 use crate::kernels::rows::{BATCH, Rows};
@@ -297,10 +297,10 @@ fn row(
                     Lane::Numbers(values, scales) => {
                         let value = *values.get(index)?;
                         let scale = *if let [scale] = scales { scale } else { scales.get(index)? };
-                        if !number::writable(value, i64::from(scale)) {
+                        if !small::writable(value, i64::from(scale)) {
                             return None;
                         }
-                        let (bytes, len) = number::write(value, u8::try_from(scale).ok()?);
+                        let (bytes, len) = small::write(value, u8::try_from(scale).ok()?);
                         out.slot(&bytes, len)?;
                     }
                     Lane::Flags(bits) => {

@@ -4,9 +4,11 @@
 //! gives the same bytes: every byte of the value was either compared with a literal, recomputed (words,
 //! padding), or captured.
 
-use super::jsonb::{LENGTH_MASK, Shape};
-use super::number;
+use server_bytes::jsonb::LENGTH;
+use server_bytes::numeric::small;
+
 use super::program::{FLAG_UNIT, MAX_CONTAINERS, PathKind, Step, Word};
+use super::shape::Shape;
 
 /// The content of one hole.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -80,7 +82,7 @@ fn try_fit(shape: &Shape, value: &[u8], holes: &mut Vec<(u32, Hole)>) -> Option<
             }
             Step::Value { path, kind, word } => {
                 let (bits, expected, end) = child(shape, value, &positions, &word, at)?;
-                let flags = bits & !LENGTH_MASK;
+                let flags = bits & !LENGTH;
                 let hole = match kind {
                     PathKind::Text => {
                         let hole = Hole::Bytes { start: at, len: end - at };
@@ -88,7 +90,7 @@ fn try_fit(shape: &Shape, value: &[u8], holes: &mut Vec<(u32, Hole)>) -> Option<
                     }
                     PathKind::Number => {
                         let start = padded(value, at)?;
-                        let (value, scale) = number::parse(value.get(start..end)?)?;
+                        let (value, scale) = small::parse(value.get(start..end)?)?;
                         (flags == expected).then_some(Hole::Number { value, scale })?
                     }
                     PathKind::Aligned => {
@@ -105,14 +107,14 @@ fn try_fit(shape: &Shape, value: &[u8], holes: &mut Vec<(u32, Hole)>) -> Option<
             }
             Step::Nothing { word } => {
                 let (bits, expected, end) = child(shape, value, &positions, &word, at)?;
-                if bits & !LENGTH_MASK != expected || end != at {
+                if bits & !LENGTH != expected || end != at {
                     return None;
                 }
             }
             Step::End { container, word } => {
                 let start = *positions.unpadded.get(usize::from(container))?;
                 let (bits, expected, end) = child(shape, value, &positions, &word, start)?;
-                if bits & !LENGTH_MASK != expected || end != at {
+                if bits & !LENGTH != expected || end != at {
                     return None;
                 }
             }
@@ -146,7 +148,7 @@ fn child(
     let start = *positions.starts.get(container)?;
     let bits = read(value, start + word.offset as usize)?;
     let expected = read(&shape.program.literals, positions.literals.get(container)? + word.offset as usize)?;
-    let field = (bits & LENGTH_MASK) as usize;
+    let field = (bits & LENGTH) as usize;
     let end = match word.end_from {
         None => at + field,
         Some(base) => start + base as usize + field,

@@ -8,10 +8,9 @@
 //! | file | owns |
 //! | --- | --- |
 //! | `program.rs` | what a template is |
-//! | `jsonb.rs` | a jsonb value -> the template it proposes |
+//! | `shape.rs` | a jsonb value -> the template it proposes |
 //! | `matcher.rs` | does a value fit a template, and what are its holes? |
 //! | `shred.rs` | a column -> template numbers and path columns |
-//! | `number.rs` | numerics <-> scaled integers |
 //! | `encode.rs`, `stored.rs` | writing chunks and the shared section |
 //! | `paths.rs` | single paths: names, values |
 //! | `node.rs`, `fill.rs`, `batch.rs` | reading: path columns -> rows, one by one or many at once |
@@ -19,12 +18,11 @@
 mod batch;
 mod encode;
 mod fill;
-mod jsonb;
 mod matcher;
 mod node;
-mod number;
 mod paths;
 mod program;
+mod shape;
 mod shred;
 mod stored;
 

@@ -7,8 +7,8 @@
 
 use vector::{Error, Result, Vector};
 
-use super::jsonb::{ELEMENT_COMPONENT, KEY_COMPONENT};
 use super::program::PathKind;
+use super::shape::{ELEMENT_COMPONENT, KEY_COMPONENT};
 use super::stored::Templates;
 use crate::cursor::Reader;
 

@@ -5,12 +5,14 @@
 //! runs from front to back: append literal bytes, append the next value of a path column, pad to four bytes,
 //! and put the length of what was appended (or its end offset) into a little-endian 32-bit word that was
 //! appended earlier. That is all PostgreSQL's jsonb layout needs (`utils/jsonb.h`: containers of JEntry words
-//! followed by the children's bytes), yet nothing here knows jsonb: `jsonb.rs` writes programs, `matcher.rs`
-//! runs them backwards over values, `kernels/template.rs` runs them forwards.
+//! followed by the children's bytes), yet nothing here knows jsonb: `shape.rs` writes programs, `matcher.rs`
+//! runs them backwards over values, `fill.rs` runs them forwards.
 //!
 //! Invariant (checked by `Program::check` for every stored program): a word is only touched inside the
 //! literal that directly follows the `Begin` of its container, and every container is begun once, before it
 //! is used.
+
+use server_bytes::jsonb::{FALSE, TRUE};
 
 /// Most containers in one template.
 pub const MAX_CONTAINERS: usize = 64;
@@ -29,7 +31,7 @@ pub enum PathKind {
 }
 
 /// What a flag of value true adds to its word: jsonb's type bits for false become those for true.
-pub const FLAG_UNIT: u32 = 0x1000_0000;
+pub const FLAG_UNIT: u32 = TRUE - FALSE;
 
 /// A word to be completed: at `offset` bytes after the start of container `container`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

@@ -11,11 +11,12 @@
 use std::collections::HashMap;
 use std::ops::Range;
 
+use server_bytes::jsonb::{COUNT, OBJECT};
 use vector::{Bitmap, ByteViews};
 
-use super::jsonb::{PathTable, Shape, shape_of};
 use super::matcher::{Hole, fit};
 use super::program::{PathKind, Program};
+use super::shape::{PathTable, Shape, shape_of};
 use crate::strings::intern::hash;
 
 /// Most templates of one column.
@@ -218,6 +219,6 @@ impl Shredder {
 /// A hash of what cheaply tells values of different templates apart: the root's header and its keys' words.
 fn outline(value: &[u8]) -> u64 {
     let header = value.first_chunk::<4>().map_or(0, |bytes| u32::from_le_bytes(*bytes));
-    let keys = if header & 0x2000_0000 == 0 { 0 } else { (header & 0x0FFF_FFFF) as usize };
+    let keys = if header & OBJECT == 0 { 0 } else { (header & COUNT) as usize };
     hash(value.get(..4 + 4 * keys.min(1024)).unwrap_or(value))
 }

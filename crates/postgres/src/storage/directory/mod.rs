@@ -92,13 +92,7 @@ impl StripeEntry {
         &self,
         predicates: impl Iterator<Item = &'p vector::Predicate>,
     ) -> vector::Result<bool> {
-        let summary = stripe::Summary::open(&self.summary)?;
-        for predicate in predicates {
-            if stripe::prune_stripe(&summary, predicate)? == stripe::Prune::NoRow {
-                return Ok(false);
-            }
-        }
-        Ok(true)
+        stripe::scan::may_match(&self.summary, predicates)
     }
 
     /// A reservation of `row_count` numbers from `first_row` on.

@@ -1,11 +1,10 @@
 //! The block codec that only the server has: pglz. Compressing calls the server, so only the main thread may
-//! do it. Any thread may expand (`pglz`).
+//! do it. Any thread may expand.
 
 use encodings::BlockCodecs;
 use pgrx::pg_sys::ffi::pg_guard_ffi_boundary;
+use server_bytes::pglz;
 use vector::{Error, Result};
-
-use super::pglz;
 
 mod c {
     use std::ffi::{c_char, c_int, c_void};
@@ -55,9 +54,9 @@ impl BlockCodecs for ServerCodecs {
     }
 
     fn pglz_decompress(&self, bytes: &[u8], raw_len: usize) -> Result<Vec<u8>> {
-        match (raw_len <= LIMIT).then(|| pglz::expand(bytes, raw_len)).flatten() {
-            Some(raw) => Ok(raw),
-            None => Err(Error::corrupt("pglz block is damaged or too long")),
+        if raw_len > LIMIT {
+            return Err(Error::corrupt("pglz block is damaged or too long"));
         }
+        pglz::expand(bytes, raw_len)
     }
 }

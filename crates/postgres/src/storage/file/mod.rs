@@ -7,14 +7,13 @@
 //! - `hot_runs`: the stretches of blocks between runs, where hot rows are
 //! - `tid`: row number <-> TID of a cold row
 //! - `visibility_bits`: a change of a page that takes its bits in the visibility map away
-//! - `codecs`, `pglz`: block codecs as the server has them
+//! - `codecs`: block codecs as the server has them
 
 pub mod codecs;
 pub mod hot_runs;
 pub mod metapage;
 pub mod page_header;
 pub mod pages;
-pub mod pglz;
 pub mod storage_id;
 pub mod tid;
 pub mod visibility_bits;

@@ -24,7 +24,7 @@ pub fn tid(block: u32, offset: u16) -> ItemPointerData {
     }
 }
 
-/// The TID of a cold row. `row` is below the limit that `storage::metapage` enforces.
+/// The TID of a cold row. `row` is below the limit that `file::metapage` enforces.
 pub fn cold_tid(row: u64) -> ItemPointerData {
     let block = COLD_BASE + (row / ROWS_PER_BLOCK) as u32;
     tid(block, (row % ROWS_PER_BLOCK) as u16 + 1)

@@ -2,9 +2,9 @@
 //!
 //! Called by `cold_change`, which changes the first rows of a stripe one by one and counts them here. After
 //! enough of them the statement claims the stripe, and each further change is a bit
-//! (`storage::delete_bitmap`, protocol point 3 of `docs/internals/concurrency.md`). This file also tells the
-//! writer of a single row what it has to know of others' bulk changes: `settle` waits for them and fails as
-//! heap does.
+//! (`storage::change::delete_bitmap`, protocol point 3 of `docs/internals/concurrency.md`). This file also
+//! tells the writer of a single row what it has to know of others' bulk changes: `settle` waits for them and
+//! fails as heap does.
 //!
 //! A row that moves to another partition is inserted there. `cold_change::delete` gives the claimed stripes
 //! back before that.

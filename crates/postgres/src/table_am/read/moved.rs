@@ -2,8 +2,8 @@
 //! `docs/internals/concurrency.md`).
 //!
 //! A mover deletes a hot tuple, or takes a stripe out of the directory, and commits a stripe that has the
-//! same rows. `storage::row_move` says where they are. This matters to transactions whose snapshot does not
-//! see the mover:
+//! same rows. `storage::change::row_move` says where they are. This matters to transactions whose snapshot
+//! does not see the mover:
 //! - A transaction that changes or locks a row by its old TID does so at its new place (`modify` asks
 //!   [`place`]). The row is the same, so this is no conflict at any isolation level.
 //! - A transaction that reads a row by its old TID, as its snapshot says, must learn what has become of the

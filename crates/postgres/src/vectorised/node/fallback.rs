@@ -8,6 +8,7 @@
 use pgrx::pg_sys::{self, NodeTag};
 
 use super::state::{Phase, State};
+use crate::host::slots;
 use crate::table_am::hooks;
 
 /// Initialises the subtree and hands over to it.
@@ -33,10 +34,9 @@ pub unsafe fn start(state: &mut State, reason: String) {
 }
 
 mod bare {
-    use pgrx::pg_sys::{PlanState, TupleTableSlot};
+    use pgrx::pg_sys::PlanState;
     unsafe extern "C-unwind" {
         pub fn ExecReScan(node: *mut PlanState);
-        pub fn slot_getsomeattrs_int(slot: *mut TupleTableSlot, attnum: std::ffi::c_int);
     }
 }
 
@@ -55,13 +55,10 @@ pub unsafe fn next(state: *mut State) -> *mut pg_sys::TupleTableSlot {
         }
         let Some(run) = (*child).ExecProcNode else { return std::ptr::null_mut() };
         let slot = run(child);
-        if slot.is_null() || (*slot).tts_flags & pg_sys::TTS_FLAG_EMPTY as u16 != 0 {
+        if slots::is_empty(slot) {
             return std::ptr::null_mut();
         }
-        let columns = (*(*slot).tts_tupleDescriptor).natts;
-        if i32::from((*slot).tts_nvalid) < columns {
-            bare::slot_getsomeattrs_int(slot, columns);
-        }
+        slots::deform(slot, (*(*slot).tts_tupleDescriptor).natts);
         slot
     }
 }

@@ -25,7 +25,7 @@ use pgrx::pg_guard;
 use pgrx::pg_sys;
 
 pub(super) use host::operator_memory;
-pub use state::{Leaf, OperatorFigures, State};
+pub use state::{Leaf, State};
 
 use crate::host::carried;
 use crate::host::custom_node::{CustomNode, Methods};

@@ -7,10 +7,7 @@ use pgrx::pg_sys::{self, PlanState, TupleTableSlot};
 
 use super::state::{Phase, State};
 use super::{Node, fallback};
-use crate::host::carried;
-
-/// `TTS_FLAG_EMPTY`.
-const EMPTY: u16 = pg_sys::TTS_FLAG_EMPTY as u16;
+use crate::host::{carried, slots};
 
 /// The callback that the server's wrapper node calls, where our own pointer was not used.
 pub unsafe extern "C-unwind" fn exec_custom_scan(
@@ -38,7 +35,7 @@ pub unsafe extern "C-unwind" fn exec_node(planstate: *mut PlanState) -> *mut Tup
                 Phase::Fallback => {
                     let row = fallback::next(state);
                     if row.is_null() {
-                        return clear(slot);
+                        return none(slot);
                     }
                     // The slot's kind is promised to the node above, so values move into our own.
                     let columns = (*(*slot).tts_tupleDescriptor).natts as usize;
@@ -47,36 +44,25 @@ pub unsafe extern "C-unwind" fn exec_node(planstate: *mut PlanState) -> *mut Tup
                     filled(slot);
                     return project(planstate, slot);
                 }
-                Phase::Done => return clear(slot),
+                Phase::Done => return none(slot),
             }
         }
     }
 }
 
-/// Empties a virtual slot that owns no memory.
+/// Empties the slot, which says that there is no row.
 #[inline]
-unsafe fn clear(slot: *mut TupleTableSlot) -> *mut TupleTableSlot {
-    // SAFETY: a virtual slot of the node; its callbacks are static.
-    unsafe {
-        if (*slot).tts_flags & pg_sys::TTS_FLAG_SHOULDFREE as u16 != 0
-            && let Some(clear) = (*(*slot).tts_ops).clear
-        {
-            clear(slot);
-        }
-        (*slot).tts_flags |= EMPTY;
-        (*slot).tts_nvalid = 0;
-        slot
-    }
+unsafe fn none(slot: *mut TupleTableSlot) -> *mut TupleTableSlot {
+    // SAFETY: a virtual slot of the node.
+    unsafe { slots::clear(slot) };
+    slot
 }
 
-/// Declares a virtual slot full.
+/// Declares the slot full.
 #[inline]
 unsafe fn filled(slot: *mut TupleTableSlot) {
     // SAFETY: a virtual slot of the node, all of whose columns are set.
-    unsafe {
-        (*slot).tts_flags &= !EMPTY;
-        (*slot).tts_nvalid = (*(*slot).tts_tupleDescriptor).natts as i16;
-    }
+    unsafe { slots::filled(slot, (*(*slot).tts_tupleDescriptor).natts as i16) }
 }
 
 /// Puts the next row of the Datums into the slot.
@@ -87,7 +73,7 @@ unsafe fn next_row(state: *mut State, slot: *mut TupleTableSlot) {
         let state = &mut *state;
         let at = state.at;
         state.at += 1;
-        clear(slot);
+        slots::clear(slot);
         for (to, output) in state.outputs.iter().enumerate() {
             *(*slot).tts_values.add(to) = *output.values.as_ptr().add(at);
             *(*slot).tts_isnull.add(to) = *output.nulls.as_ptr().add(at);

@@ -11,6 +11,7 @@ use std::sync::Arc;
 
 use pgrx::PgList;
 use pgrx::pg_sys::{self, Datum};
+use query::explain::{OperatorFigures, add_figures};
 use query::{Execution, Profile, Settings};
 
 use super::host::Backend;
@@ -24,6 +25,7 @@ use crate::expressions::early_value::EarlyValue;
 use crate::host::identity::Identity;
 use crate::host::{error, memory};
 use crate::planner::cost;
+use crate::scan::vectors;
 use crate::vectorised::attempt;
 use crate::vectorised::derive::derive;
 use crate::vectorised::privileges;
@@ -54,21 +56,6 @@ pub struct Output {
     pub values: Vec<Datum>,
     /// NULL flags.
     pub nulls: Vec<bool>,
-}
-
-/// What an operator did.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct OperatorFigures {
-    /// Rows that came out.
-    pub rows: u64,
-    /// Time of its own, of all threads together.
-    pub nanoseconds: u64,
-    /// Most bytes that it held in one start.
-    pub memory: u64,
-    /// Temporary files that it made.
-    pub files: u64,
-    /// Bytes that it wrote to them.
-    pub spilled: u64,
 }
 
 /// A plan node that rows come from.
@@ -193,7 +180,11 @@ impl State {
         // SAFETY: the specs name plan nodes of the kept subtree.
         unsafe {
             for spec in translated.sources {
-                let state = pg_sys::ExecInitNode(spec.node(), (*self.custom).ss.ps.state, self.eflags);
+                let estate = (*self.custom).ss.ps.state;
+                let state = match &spec {
+                    SourceSpec::Columnar { .. } => vectors::init(spec.node(), estate, self.eflags),
+                    SourceSpec::Rows { .. } => pg_sys::ExecInitNode(spec.node(), estate, self.eflags),
+                };
                 (*self.custom).custom_ps = pg_sys::lappend((*self.custom).custom_ps, state.cast());
                 self.leaves.push(Leaf { spec, state });
             }
@@ -322,14 +313,8 @@ impl State {
     /// What each operator of the shape did, all starts together; empty where nothing was measured.
     pub fn figures(&self) -> Vec<OperatorFigures> {
         let mut figures = self.measured.clone();
-        let now = self.profile.as_ref().map_or(&[][..], |profile| profile.nodes());
-        figures.resize(figures.len().max(now.len()), OperatorFigures::default());
-        for (figures, now) in figures.iter_mut().zip(now) {
-            figures.rows += now.rows();
-            figures.nanoseconds += now.nanoseconds();
-            figures.memory = figures.memory.max(now.memory());
-            figures.files += now.files();
-            figures.spilled += now.spilled_bytes();
+        if let Some(profile) = &self.profile {
+            add_figures(&mut figures, profile);
         }
         figures
     }

@@ -1,25 +1,26 @@
 //! The rows of a columnar table, chunk by chunk.
 //!
-//! The plan node is the existing scan node, initialised and never run: its conditions, statistics, stripes
-//! and hot rows serve vectors here (`executor::vectors`). Invariant: the node's counters and instrumentation
-//! tell what was read, as if it had run itself.
+//! The plan node is one of ours that serves vectors (`scan::vectors`); this file makes it a source of the
+//! running plan, and counts its time and rows for EXPLAIN.
 
 use std::sync::Arc;
 
 use pgrx::pg_sys;
-use query::{Bound, Condition, Edge, Host, Members, Result, Source, Step, SummaryNeed, Unit};
+use query::{
+    DerivedColumn, Edge, Host, Members, Ranking, Result, RowFilter, Source, Step, SummaryNeed, Unit,
+};
+use stripe::scan::DeriveColumn;
 use vector::Predicate;
 
-use crate::executor::{self, Derive, Piece, Scan, Wanted};
 use crate::planner::plan;
+use crate::scan::vectors::{self, Piece, VectorScan};
 use crate::vectorised::derive::Derived;
 use crate::vectorised::documents::Ask;
 
 /// A scan that serves vectors.
 pub struct Columnar {
     state: *mut pg_sys::PlanState,
-    scan: *mut Scan,
-    wanted: Wanted,
+    scan: *mut VectorScan,
 }
 
 impl Columnar {
@@ -35,19 +36,22 @@ impl Columnar {
     ) -> Result<Self> {
         // SAFETY: the caller's promise.
         unsafe {
-            let scan = executor::scan_of(state).ok_or(query::Error::Decline("not a columnar scan"))?;
-            let further = |(of, ask): &(usize, Arc<Ask>)| (*of, Arc::clone(ask) as Arc<dyn Derive>);
-            let further = derived.questions.iter().map(further).collect();
-            let wanted = Wanted::of(&mut *scan, attributes, &derived.unread, further, threads)
-                .ok_or(query::Error::Decline("a column that the scan does not read"))?;
-            Ok(Self { state, scan, wanted })
+            let scan = vectors::scan_of(state).ok_or(query::Error::Decline("not a columnar scan"))?;
+            let made = |made: &DerivedColumn<Ask>| {
+                (made.column, Arc::clone(&made.function) as Arc<dyn DeriveColumn>)
+            };
+            let made = derived.columns.iter().map(made).collect();
+            if !(*scan).request(attributes, &derived.unread, made, threads) {
+                return Err(query::Error::Decline("a column that the scan does not read"));
+            }
+            Ok(Self { state, scan })
         }
     }
 
     /// Whether EXPLAIN's counts must not tell of values of a join or a sort in rows that nobody may see.
     unsafe fn hides_rows(&self) -> bool {
         // SAFETY: the node's plan is a scan node of ours.
-        unsafe { plan::hides_rows((*(*self.scan).custom).ss.ps.plan.cast()) }
+        unsafe { plan::hides_rows((*(*self.scan).table().custom).ss.ps.plan.cast()) }
     }
 }
 
@@ -60,13 +64,13 @@ impl Source for Columnar {
             if !instrument.is_null() {
                 pg_sys::InstrStartNode(instrument);
             }
-            let piece = (*self.scan).next_piece(&mut self.wanted);
+            let piece = (*self.scan).next_piece();
             if !instrument.is_null() {
                 let rows = match &piece {
                     Ok(Some(Piece::Rows(batch))) => batch.rows as f64,
                     Ok(Some(Piece::Known(summary))) => summary.rows as f64,
                     // Counted when they have been worked on.
-                    Ok(Some(Piece::Work(_)) | None) | Err(_) => 0.0,
+                    Ok(Some(Piece::Unit(_)) | None) | Err(_) => 0.0,
                 };
                 pg_sys::InstrStopNode(instrument, rows);
             }
@@ -75,7 +79,7 @@ impl Source for Columnar {
         Ok(piece.map(|piece| match piece {
             Piece::Rows(batch) => Box::new(Some(batch)) as Box<dyn Unit>,
             Piece::Known(summary) => Box::new(Known(Some(summary))),
-            Piece::Work(unit) => Box::new(unit),
+            Piece::Unit(unit) => Box::new(unit),
         }))
     }
 
@@ -83,19 +87,19 @@ impl Source for Columnar {
         // SAFETY: as above; the scan has not started.
         unsafe {
             if !self.hides_rows() {
-                self.wanted.narrow(&*self.scan, predicate);
+                (*self.scan).narrow(predicate);
             }
         }
     }
 
     fn narrow_members(&mut self, column: usize, members: &Arc<dyn Members>) -> bool {
         // SAFETY: as above.
-        unsafe { !self.hides_rows() && self.wanted.narrow_members(&mut *self.scan, column, members) }
+        unsafe { !self.hides_rows() && (*self.scan).narrow_members(column, members) }
     }
 
-    fn rank(&mut self, column: usize, bound: &Arc<Bound>) -> bool {
+    fn rank(&mut self, column: usize, bound: &Arc<dyn Ranking>) -> bool {
         // SAFETY: as above.
-        unsafe { !self.hides_rows() && self.wanted.rank(&mut *self.scan, column, bound) }
+        unsafe { !self.hides_rows() && (*self.scan).rank(column, bound) }
     }
 
     fn edge(&mut self) -> Result<Option<Edge>> {
@@ -105,7 +109,7 @@ impl Source for Columnar {
             if !instrument.is_null() {
                 pg_sys::InstrStartNode(instrument);
             }
-            let edge = (*self.scan).edge(&mut self.wanted);
+            let edge = (*self.scan).edge();
             if !instrument.is_null() {
                 pg_sys::InstrStopNode(instrument, 0.0);
             }
@@ -113,12 +117,14 @@ impl Source for Columnar {
         }
     }
 
-    fn filter(&mut self, condition: &Arc<Condition>) -> bool {
-        self.wanted.filter(condition)
+    fn filter(&mut self, condition: &Arc<dyn RowFilter>) -> bool {
+        // SAFETY: as above.
+        unsafe { (*self.scan).filter(condition) }
     }
 
     fn allow_summaries(&mut self, columns: &[SummaryNeed]) {
-        self.wanted.allow_summaries(columns);
+        // SAFETY: as above.
+        unsafe { (*self.scan).allow_summaries(columns) };
     }
 }
 

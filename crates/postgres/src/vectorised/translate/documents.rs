@@ -4,6 +4,9 @@
 use pgrx::PgList;
 use pgrx::pg_sys::{self, Datum, Oid};
 use query::{Expression, HostFunction};
+use server_bytes::Question;
+use server_bytes::array::{Layout, elements_of};
+use server_bytes::jsonb::is_deep;
 use vector::Values;
 
 use super::constants;
@@ -12,7 +15,7 @@ use super::functions::elements;
 use super::scope::Scope;
 use super::{Context, decline, types};
 use crate::convert::varlena;
-use crate::vectorised::documents::{Ask, Layout, Question, elements_of, is_deep};
+use crate::vectorised::documents::Ask;
 use crate::vectorised::translated::Reason;
 
 /// Steps of a path that are taken one by one, each an expression in the next.

@@ -26,7 +26,6 @@ mod percentiles;
 mod scan;
 mod scope;
 mod sort;
-mod stream;
 mod subplan;
 pub mod types;
 mod window;
@@ -173,7 +172,7 @@ pub unsafe fn translate(
             }
         }
         Ok(Translated {
-            plan: stream::settled(query::simplify(relation.materialise())),
+            plan: query::settled(query::simplify(relation.materialise())),
             sources: context.sources,
             idle: context.idle,
             alternatives: context.alternatives,

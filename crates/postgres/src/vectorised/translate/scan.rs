@@ -10,8 +10,8 @@ use query::{Expression, Plan};
 use super::expressions;
 use super::scope::Scope;
 use super::{Context, Order, Relation, decline, input, subplan, target_list, types};
-use crate::executor;
 use crate::host::tree;
+use crate::scan;
 use crate::vectorised::translated::{Reason, SourceSpec};
 
 /// True for our scan node, run by one process.
@@ -22,7 +22,7 @@ pub unsafe fn is_columnar(plan: *mut pg_sys::Plan) -> bool {
     // SAFETY: the cast follows the tag.
     unsafe {
         (*plan).type_ == NodeTag::T_CustomScan
-            && (*plan.cast::<pg_sys::CustomScan>()).methods == executor::scan_methods()
+            && (*plan.cast::<pg_sys::CustomScan>()).methods == scan::scan_methods()
             && !(*plan).parallel_aware
     }
 }

@@ -18,10 +18,10 @@ use super::null_aware::Classes;
 use super::table::Table;
 use crate::expression::end_to_end;
 use crate::row_container::{BatchFile, Partitions, compacted, nulls};
-use crate::source::Nothing;
 use crate::{
     Batch, Error, Evaluator, Expression, Result, SharedTempFiles, Sink, SinkLocal, Source, interrupt,
 };
+use vector::flow::Nothing;
 
 /// What the kept side has to know of its join.
 pub struct Spec {

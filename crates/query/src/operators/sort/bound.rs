@@ -12,31 +12,7 @@ use std::sync::{Arc, RwLock};
 use vector::{Scalar, Values, Vector};
 
 use super::order::{Key, compare_vectors, holds_wide};
-use crate::{Members, TextOrder};
-
-/// How early, in the order of a sort's first key, the first of some rows can come.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Edge {
-    /// Not known.
-    Anywhere,
-    /// Where NULLs come.
-    Null,
-    /// Where this value comes, at the earliest.
-    Value(Scalar),
-}
-
-/// What is known of some rows' values in a column.
-#[derive(Debug, Clone, Copy)]
-pub struct Extent<'a> {
-    /// Some may be NULL.
-    pub nulls: bool,
-    /// Some may be not NULL.
-    pub values: bool,
-    /// No value is less, where known.
-    pub least: Option<&'a Scalar>,
-    /// No value is greater, where known.
-    pub greatest: Option<&'a Scalar>,
-}
+use crate::{Edge, Extent, Members, Ranking, TextOrder};
 
 /// The bound of one sort.
 pub struct Bound {
@@ -70,45 +46,6 @@ impl Bound {
         {
             *last = Some(Last { row: Arc::clone(row), edge: self.edge_of_row(row) });
         }
-    }
-
-    /// How early the first of some rows can come.
-    pub fn edge(&self, extent: Extent<'_>) -> Edge {
-        if extent.nulls && (self.key.nulls_first || !extent.values) {
-            return Edge::Null;
-        }
-        let end = if self.key.descending { extent.greatest } else { extent.least };
-        match (&self.key.order, end) {
-            // Statistics are about values that are not NULL, in the order of their bytes.
-            (TextOrder::Bytes, Some(end)) if extent.values && !end.is_null() => Edge::Value(end.clone()),
-            _ => Edge::Anywhere,
-        }
-    }
-
-    /// Which of two edges comes first; what may be anywhere comes before all others, as it has to be read in
-    /// any case.
-    pub fn compare(&self, a: &Edge, b: &Edge) -> Ordering {
-        let rank = |edge: &Edge| match edge {
-            Edge::Anywhere => 0,
-            Edge::Null if self.key.nulls_first => 1,
-            Edge::Value(_) => 2,
-            Edge::Null => 3,
-        };
-        match (a, b) {
-            (Edge::Value(a), Edge::Value(b)) => self.values(a, b).unwrap_or(Ordering::Equal),
-            _ => rank(a).cmp(&rank(b)),
-        }
-    }
-
-    /// Whether no row that comes at this edge or after it is wanted any more.
-    pub fn is_past(&self, edge: &Edge) -> bool {
-        let Ok(last) = self.last.read() else { return false };
-        let order = match (edge, last.as_ref().map(|last| &last.edge)) {
-            (_, None | Some(Edge::Anywhere)) | (Edge::Anywhere, _) => return false,
-            (Edge::Value(edge), Some(Edge::Value(last))) => self.values(edge, last),
-            (edge, Some(last)) => Some(self.compare(edge, last)),
-        };
-        order.is_some_and(|order| order.is_gt() || self.only && order.is_eq())
     }
 
     /// Which of two values comes first, if that is known.
@@ -161,6 +98,43 @@ impl Bound {
             (false, false) => rows.filter(|(_, value)| **value <= last).map(|(row, _)| row).collect(),
             (false, true) => rows.filter(|(_, value)| **value < last).map(|(row, _)| row).collect(),
         })
+    }
+}
+
+impl Ranking for Bound {
+    fn edge(&self, extent: Extent<'_>) -> Edge {
+        if extent.nulls && (self.key.nulls_first || !extent.values) {
+            return Edge::Null;
+        }
+        let end = if self.key.descending { extent.greatest } else { extent.least };
+        match (&self.key.order, end) {
+            // Statistics are about values that are not NULL, in the order of their bytes.
+            (TextOrder::Bytes, Some(end)) if extent.values && !end.is_null() => Edge::Value(end.clone()),
+            _ => Edge::Anywhere,
+        }
+    }
+
+    fn compare(&self, a: &Edge, b: &Edge) -> Ordering {
+        let rank = |edge: &Edge| match edge {
+            Edge::Anywhere => 0,
+            Edge::Null if self.key.nulls_first => 1,
+            Edge::Value(_) => 2,
+            Edge::Null => 3,
+        };
+        match (a, b) {
+            (Edge::Value(a), Edge::Value(b)) => self.values(a, b).unwrap_or(Ordering::Equal),
+            _ => rank(a).cmp(&rank(b)),
+        }
+    }
+
+    fn is_past(&self, edge: &Edge) -> bool {
+        let Ok(last) = self.last.read() else { return false };
+        let order = match (edge, last.as_ref().map(|last| &last.edge)) {
+            (_, None | Some(Edge::Anywhere)) | (Edge::Anywhere, _) => return false,
+            (Edge::Value(edge), Some(Edge::Value(last))) => self.values(edge, last),
+            (edge, Some(last)) => Some(self.compare(edge, last)),
+        };
+        order.is_some_and(|order| order.is_gt() || self.only && order.is_eq())
     }
 }
 

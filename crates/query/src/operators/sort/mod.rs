@@ -17,13 +17,13 @@ use std::sync::{Arc, Mutex};
 
 use vector::LogicalType;
 
-pub use self::bound::{Bound, Edge, Extent};
+pub use self::bound::Bound;
 pub use self::first::FirstOfEach;
 pub use self::order::Key;
 pub use self::rows::{Room, SortedRows};
 use crate::{
-    Batch, Error, Evaluator, Expression, Host, Members, Pipeline, Plan, Result, Settings, Sink, SinkLocal,
-    SortKey, Source, Unit,
+    Batch, Error, Evaluator, Expression, Host, Members, Pipeline, Plan, Ranking, Result, Settings, Sink,
+    SinkLocal, SortKey, Source, Unit,
 };
 
 /// The shared part.
@@ -123,7 +123,8 @@ fn offered(order: &[Key], width: usize, pipeline: &mut Pipeline) -> Option<Arc<B
     let bound = Arc::new(Bound::new(first, order.len() == 1));
     let members: Arc<dyn Members> = Arc::clone(&bound) as _;
     let narrowed = pipeline.source.narrow_members(column, &members);
-    let ranked = pipeline.source.rank(column, &bound);
+    let ranking: Arc<dyn Ranking> = Arc::clone(&bound) as _;
+    let ranked = pipeline.source.rank(column, &ranking);
     (narrowed || ranked).then_some(bound)
 }
 

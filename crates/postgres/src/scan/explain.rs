@@ -1,0 +1,185 @@
+//! What EXPLAIN says about the node.
+//!
+//! Always: the columns it reads, the conditions it filters natively and those that only help to prune. With
+//! costs: how many stripes pruning would leave. With ANALYZE: what was read and pruned and how many rows
+//! native conditions removed. The server itself shows the row-by-row conditions as "Filter". Text output
+//! gathers figures in one line each; the other formats have one property a figure.
+
+use std::ffi::CString;
+
+use pgrx::pg_sys;
+
+use super::clauses;
+use super::table::TableScan;
+use crate::planner::plan::reason_noted;
+use crate::storage::directory::entries;
+use crate::storage::file::metapage;
+use stripe::scan::Tally;
+
+/// What a reader of vectors counted beside.
+pub struct Beside<'a> {
+    /// What units on other threads counted.
+    pub tally: &'a Tally,
+    /// A sort wants the first rows only.
+    pub is_ranked: bool,
+}
+
+/// Adds the node's properties.
+///
+/// # Safety
+/// Called under guard by EXPLAIN, with its own structs, for a node that has begun.
+pub unsafe fn explain(
+    scan: &TableScan,
+    beside: Option<&Beside<'_>>,
+    ancestors: *mut pg_sys::List,
+    es: *mut pg_sys::ExplainState,
+) {
+    // SAFETY: EXPLAIN's own structs; every string is NUL-terminated and copied.
+    unsafe {
+        let custom = scan.custom;
+        show_columns(scan, es);
+        let native = scan.clauses.iter().filter(|clause| clause.native).map(|clause| clause.node);
+        show_conditions(custom, ancestors, es, c"Chunk Filter", native);
+        // Conditions of the vectorised plan above are asked here, too.
+        let filtered = scan.counters.rows_filtered + beside.map_or(0, |beside| beside.tally.rows_filtered());
+        if (*es).analyze && (filtered > 0 || scan.clauses.iter().any(|clause| clause.native)) {
+            integer(es, c"Rows Removed by Chunk Filter", None, filtered);
+        }
+        let pruning = scan.clauses.iter().filter(|clause| !clause.native).map(|clause| clause.node);
+        show_conditions(custom, ancestors, es, c"Prune", pruning);
+        if (*es).analyze {
+            show_counters(scan, beside, es);
+        } else if (*es).costs {
+            show_estimate(scan, es);
+        }
+        if let Some(reason) = reason_noted((*custom).ss.ps.plan.cast()) {
+            pg_sys::ExplainPropertyText(c"Not Vectorised".as_ptr(), reason, es);
+        }
+    }
+}
+
+unsafe fn show_columns(scan: &TableScan, es: *mut pg_sys::ExplainState) {
+    // SAFETY: EXPLAIN's own structs; every string is NUL-terminated and copied.
+    unsafe {
+        let mut names: *mut pg_sys::List = std::ptr::null_mut();
+        for column in &scan.columns {
+            let Ok(at) = i32::try_from(column.index) else { continue };
+            let attribute = (*(*scan.rel).rd_att).attrs.as_ptr().add(column.index);
+            debug_assert!(at < (*(*scan.rel).rd_att).natts);
+            let name = pg_sys::pstrdup((*attribute).attname.data.as_ptr());
+            names = pg_sys::lappend(names, name.cast());
+        }
+        // An empty line says nothing; an empty list does.
+        if !names.is_null() || (*es).format != pg_sys::ExplainFormat::EXPLAIN_FORMAT_TEXT {
+            pg_sys::ExplainPropertyList(c"Columns".as_ptr(), names, es);
+        }
+    }
+}
+
+unsafe fn show_conditions(
+    custom: *mut pg_sys::CustomScanState,
+    ancestors: *mut pg_sys::List,
+    es: *mut pg_sys::ExplainState,
+    label: &std::ffi::CStr,
+    conditions: impl Iterator<Item = *mut pg_sys::Node>,
+) {
+    // SAFETY: EXPLAIN's own structs; every string is NUL-terminated and copied.
+    unsafe {
+        let mut list: *mut pg_sys::List = std::ptr::null_mut();
+        for condition in conditions {
+            list = pg_sys::lappend(list, condition.cast());
+        }
+        if list.is_null() {
+            return;
+        }
+        let node = pg_sys::make_ands_explicit(list).cast::<pg_sys::Node>();
+        let context = pg_sys::set_deparse_context_plan((*es).deparse_cxt, (*custom).ss.ps.plan, ancestors);
+        let text = pg_sys::deparse_expression(node, context, (*es).verbose, false);
+        pg_sys::ExplainPropertyText(label.as_ptr(), text, es);
+    }
+}
+
+/// How many stripes the constants in the conditions would leave now.
+unsafe fn show_estimate(scan: &TableScan, es: *mut pg_sys::ExplainState) {
+    let predicates = clauses::known_now(&scan.clauses);
+    if predicates.is_empty() || scan.snapshot.is_null() {
+        return;
+    }
+    // SAFETY: the relation is open and the snapshot the statement's.
+    unsafe {
+        let stripes = metapage::storage_id(scan.rel)
+            .map_or_else(Vec::new, |storage_id| entries::visible(storage_id, scan.snapshot));
+        // A summary that cannot be read is for the execution to report.
+        let left = stripes.iter().filter(|&entry| entry.may_match(predicates.iter()).unwrap_or(true)).count();
+        let (left, all) = (left as u64, stripes.len() as u64);
+        if (*es).format == pg_sys::ExplainFormat::EXPLAIN_FORMAT_TEXT {
+            text(es, c"Estimated Stripes", &format!("read {left}, pruned {}", all - left));
+        } else {
+            integer(es, c"Estimated Stripes Read", None, left);
+            integer(es, c"Estimated Stripes Pruned", None, all - left);
+        }
+    }
+}
+
+unsafe fn show_counters(scan: &TableScan, beside: Option<&Beside<'_>>, es: *mut pg_sys::ExplainState) {
+    // SAFETY: EXPLAIN's own structs; every string is NUL-terminated and copied.
+    unsafe {
+        let mut counters = scan.counters;
+        counters.bytes_decoded += beside.map_or(0, |beside| beside.tally.bytes_decoded());
+        if (*es).format != pg_sys::ExplainFormat::EXPLAIN_FORMAT_TEXT {
+            integer(es, c"Stripes Read", None, counters.stripes_read);
+            integer(es, c"Stripes Pruned", None, counters.stripes_pruned);
+            integer(es, c"Chunks Read", None, counters.chunks_read);
+            integer(es, c"Chunks Pruned", None, counters.chunks_pruned);
+            if beside.is_some_and(|beside| beside.is_ranked) {
+                integer(es, c"Stripes Skipped by Sort", None, counters.stripes_skipped);
+                integer(es, c"Chunks Skipped by Sort", None, counters.chunks_skipped);
+            }
+            integer(es, c"Hot Rows", None, scan.hot_rows);
+            integer(es, c"Hot Rows Removed by Filter", None, scan.hot_filtered);
+            integer(es, c"Rows from Statistics", None, counters.rows_known);
+            integer(es, c"Bytes Read", Some(c"B"), counters.bytes_read);
+            integer(es, c"Bytes Decoded", Some(c"B"), counters.bytes_decoded);
+            return;
+        }
+        let pair = |read: u64, pruned: u64| format!("read {read}, pruned {pruned}");
+        text(es, c"Stripes", &pair(counters.stripes_read, counters.stripes_pruned));
+        text(es, c"Chunks", &pair(counters.chunks_read, counters.chunks_pruned));
+        if counters.stripes_skipped + counters.chunks_skipped > 0 {
+            let skipped = format!("stripes {}, chunks {}", counters.stripes_skipped, counters.chunks_skipped);
+            text(es, c"Skipped by Sort", &skipped);
+        }
+        if scan.hot_rows > 0 {
+            let (read, removed) = (scan.hot_rows, scan.hot_filtered);
+            text(es, c"Hot Rows", &format!("read {read}, removed {removed}"));
+        }
+        if counters.rows_known > 0 {
+            integer(es, c"Rows from Statistics", None, counters.rows_known);
+        }
+        let bytes = format!("read {}, decoded {}", size(counters.bytes_read), size(counters.bytes_decoded));
+        text(es, c"Bytes", &bytes);
+    }
+}
+
+/// Bytes as EXPLAIN shows memory.
+fn size(bytes: u64) -> String {
+    format!("{}kB", bytes.div_ceil(1024))
+}
+
+unsafe fn text(es: *mut pg_sys::ExplainState, label: &std::ffi::CStr, value: &str) {
+    let value = CString::new(value).unwrap_or_default();
+    // SAFETY: EXPLAIN's own structs; every string is NUL-terminated and copied.
+    unsafe { pg_sys::ExplainPropertyText(label.as_ptr(), value.as_ptr(), es) };
+}
+
+unsafe fn integer(
+    es: *mut pg_sys::ExplainState,
+    label: &std::ffi::CStr,
+    unit: Option<&std::ffi::CStr>,
+    value: u64,
+) {
+    let value = i64::try_from(value).unwrap_or(i64::MAX);
+    let unit = unit.map_or(std::ptr::null(), std::ffi::CStr::as_ptr);
+    // SAFETY: EXPLAIN's own structs; every string is NUL-terminated and copied.
+    unsafe { pg_sys::ExplainPropertyInteger(label.as_ptr(), unit, value, es) };
+}

@@ -1,0 +1,182 @@
+//! Vectors of a chunk become the Datums of a batch.
+//!
+//! Called by both readers: `rows` for what it hands out, `vectors` for rows that it has to check one by one.
+
+use std::ops::Range;
+
+use stripe::scan::{ColumnOrigin, LoadedChunk};
+use vector::{Selection, Values};
+
+use super::datums::{self, Fill, Residual, Step};
+use super::table::{Column, TableScan};
+use crate::convert::missing_value;
+
+/// What a reader does with the rows of a batch.
+pub struct Use<'a> {
+    /// Somebody may ask where a row is.
+    pub keep_position: bool,
+    /// Attributes that go straight to the result slot, in its order; None where an expression makes the row.
+    pub direct: Option<&'a [usize]>,
+    /// Conditions checked row by row.
+    pub residuals: &'a mut [Residual],
+}
+
+impl TableScan {
+    /// Turns the next selected rows of a chunk into Datums.
+    ///
+    /// # Safety
+    /// Called under guard while the relation is open.
+    pub unsafe fn fill_batch(&mut self, loaded: &mut LoadedChunk, using: &mut Use<'_>) {
+        let left = loaded.selection.len() - loaded.done;
+        let any_values = loaded.origins.iter().any(|origin| !matches!(origin, ColumnOrigin::Unwanted));
+        // Without values there is nothing to bound.
+        let count = if any_values || using.keep_position { left.min(datums::ROWS) } else { left };
+        let range = loaded.done..loaded.done + count;
+        let picked = match &loaded.selection {
+            Selection::Rows(rows) => Some(Selection::Rows(rows.get(range.clone()).unwrap_or(&[]).to_vec())),
+            Selection::All(_) => None,
+        };
+        for (column, origin) in self.columns.iter_mut().zip(&loaded.origins) {
+            let data = &mut column.data;
+            match origin {
+                ColumnOrigin::Unwanted => continue,
+                ColumnOrigin::Missing => {
+                    // SAFETY: the row type lives as long as the open relation.
+                    let (value, null) = unsafe { missing_value((*self.rel).rd_att, column.index) };
+                    data.resize(count);
+                    data.values.fill(value);
+                    data.nulls.fill(null);
+                }
+                ColumnOrigin::Whole(vector) | ColumnOrigin::Taken(vector) => {
+                    data.resize(count);
+                    column.reader.reset();
+                    let (values, nulls) = (data.values.as_mut_slice(), data.nulls.as_mut_slice());
+                    match (&picked, origin) {
+                        (Some(rows), ColumnOrigin::Whole(_)) => {
+                            column.reader.datums(vector, rows, values, nulls)
+                        }
+                        _ => column.reader.datums_in(vector, range.clone(), values, nulls),
+                    };
+                }
+            }
+        }
+        let batch = &mut self.batch;
+        batch.at = 0;
+        batch.end = count;
+        batch.base = loaded.base;
+        batch.positions.clear();
+        if using.keep_position {
+            match &picked {
+                Some(Selection::Rows(rows)) => batch.positions.extend_from_slice(rows),
+                _ => batch.positions.extend(range.clone().filter_map(|row| u32::try_from(row).ok())),
+            }
+        }
+        self.set_steps(loaded, using.residuals, picked.as_ref(), &range);
+        self.set_fills(loaded, using.direct);
+        // SAFETY: the relation is open.
+        unsafe { self.report_rows_read() };
+        loaded.done += count;
+    }
+
+    /// The conditions to check for each row of this batch, with kept verdicts where a column is
+    /// dictionary-coded.
+    fn set_steps(
+        &mut self,
+        loaded: &LoadedChunk,
+        residuals: &mut [Residual],
+        picked: Option<&Selection>,
+        range: &Range<usize>,
+    ) {
+        let steps = &mut self.batch.steps;
+        steps.clear();
+        for clause in loaded.checks.iter().filter_map(|&at| self.clauses.get(at)) {
+            steps.push(Step::of(clause.qual, true));
+        }
+        for residual in residuals {
+            let mut step = Step::of(residual.state, false);
+            let coded = residual.column.and_then(|at| {
+                let column = self.columns.get_mut(at)?;
+                codes(column, loaded.origins.get(at)?, picked, range)
+            });
+            if let Some((codes, dictionary, entries)) = coded {
+                if residual.dictionary != dictionary || residual.verdicts.len() != entries {
+                    residual.dictionary = dictionary;
+                    residual.verdicts.clear();
+                    residual.verdicts.resize(entries, datums::UNKNOWN);
+                }
+                step.codes = codes;
+                step.verdicts = residual.verdicts.as_mut_ptr();
+            }
+            steps.push(step);
+        }
+    }
+
+    /// Where each column's Datums go.
+    fn set_fills(&mut self, loaded: &LoadedChunk, direct: Option<&[usize]>) {
+        let batch = &mut self.batch;
+        batch.checks.clear();
+        batch.fills.clear();
+        batch.outputs.clear();
+        for (column, origin) in self.columns.iter().zip(&loaded.origins) {
+            if matches!(origin, ColumnOrigin::Unwanted) {
+                continue;
+            }
+            let fill = Fill {
+                values: column.data.values.as_ptr(),
+                nulls: column.data.nulls.as_ptr(),
+                to: column.index,
+            };
+            let checked = !batch.steps.is_empty()
+                && (column.in_checks
+                    || loaded
+                        .checks
+                        .iter()
+                        .filter_map(|&at| self.clauses.get(at))
+                        .any(|clause| clause.reads.contains(&column.index)));
+            if checked {
+                batch.checks.push(fill);
+            }
+            if column.in_rows && direct.is_none() {
+                batch.fills.push(fill);
+            }
+        }
+        for (to, wanted) in direct.unwrap_or_default().iter().enumerate() {
+            if let Some(column) = self.columns.iter().find(|column| column.index == *wanted) {
+                batch.outputs.push(Fill {
+                    values: column.data.values.as_ptr(),
+                    nulls: column.data.nulls.as_ptr(),
+                    to,
+                });
+            }
+        }
+    }
+}
+
+/// The dictionary codes of a batch's rows in one column, the dictionary's id and its number of entries; None
+/// where the column is not dictionary-coded.
+fn codes(
+    column: &mut Column,
+    origin: &ColumnOrigin,
+    picked: Option<&Selection>,
+    range: &Range<usize>,
+) -> Option<(*const u32, u64, usize)> {
+    let (vector, taken) = match origin {
+        ColumnOrigin::Whole(vector) => (vector, false),
+        ColumnOrigin::Taken(vector) => (vector, true),
+        ColumnOrigin::Unwanted | ColumnOrigin::Missing => return None,
+    };
+    let Values::Dictionary { codes, dictionary } = &vector.values else { return None };
+    let code = |row: usize| match vector.is_valid(row) {
+        true => codes.get(row).copied().filter(|&code| (code as usize) < dictionary.entries.len()),
+        false => None,
+    };
+    let data = &mut column.data.codes;
+    data.clear();
+    match picked {
+        Some(Selection::Rows(rows)) if !taken => {
+            data.extend(rows.iter().map(|&row| code(row as usize).unwrap_or(datums::NO_CODE)));
+        }
+        _ => data.extend(range.clone().map(|row| code(row).unwrap_or(datums::NO_CODE))),
+    }
+    Some((data.as_ptr(), dictionary.id, dictionary.entries.len()))
+}

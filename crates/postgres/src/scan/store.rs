@@ -1,0 +1,93 @@
+//! A table's own stripes as a store that the engine's scan reads (`stripe::scan::Store`).
+//!
+//! Made at the first row by `table`, from one look at the directory. Invariant: the relation stays open and
+//! the snapshot registered for as long as the store is used.
+
+use std::cell::RefCell;
+use std::ops::Range;
+use std::rc::Rc;
+
+use encodings::BlockCodecs;
+use pgrx::pg_sys::Relation;
+use stripe::StripeReader;
+use stripe::scan::{RowsOut, Store, StripeInfo};
+use vector::{Error, Result};
+
+use crate::storage::change::delete_bitmap;
+use crate::storage::change::row_proxy::Tombstones;
+use crate::storage::directory::StripeEntry;
+use crate::storage::file::codecs::ServerCodecs;
+use crate::storage::read::stripe_on_pages::{self, Pages, StripeHandle};
+
+/// The stripes of a table that a snapshot sees.
+pub struct OwnStripes {
+    rel: Relation,
+    entries: Vec<StripeEntry>,
+    /// Rows of them that are dead to the snapshot.
+    dead: RefCell<Tombstones>,
+}
+
+impl OwnStripes {
+    /// These stripes of a table, and those of their rows that are dead.
+    ///
+    /// # Safety
+    /// `rel` stays open, and what `dead` was made of alive, as long as this is used.
+    pub const unsafe fn new(rel: Relation, entries: Vec<StripeEntry>, dead: Tombstones) -> Self {
+        Self { rel, entries, dead: RefCell::new(dead) }
+    }
+
+    /// How many stripes there are.
+    pub const fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    fn entry(&self, at: usize) -> Result<&StripeEntry> {
+        self.entries.get(at).ok_or_else(|| Error::InvalidInput(format!("no stripe at {at}")))
+    }
+}
+
+impl Store for OwnStripes {
+    type Stripe = Rc<StripeHandle>;
+    type Bytes<'a> = Pages;
+
+    fn stripe(&self, at: usize) -> Option<StripeInfo<'_>> {
+        let entry = self.entries.get(at)?;
+        let StripeEntry { first_row, row_count, .. } = *entry;
+        Some(StripeInfo { first_row, row_count, summary: &entry.summary })
+    }
+
+    fn open(&self, at: usize) -> Result<Rc<StripeHandle>> {
+        // SAFETY: the promise of `new`.
+        unsafe { stripe_on_pages::open(self.rel, self.entry(at)?) }
+    }
+
+    fn reader(stripe: &Rc<StripeHandle>) -> &StripeReader {
+        &stripe.reader
+    }
+
+    fn bytes(&self, at: usize) -> Result<Pages> {
+        // SAFETY: the promise of `new`.
+        Ok(unsafe { Pages::new(self.rel, self.entry(at)?, std::ptr::null_mut()) })
+    }
+
+    fn rows_out(&self, rows: Range<u64>, out: &mut RowsOut) {
+        for &row in self.dead.borrow_mut().among(rows) {
+            out.row(row);
+        }
+    }
+
+    fn codecs(&self) -> &'static dyn BlockCodecs {
+        &ServerCodecs
+    }
+
+    fn number(&self) -> u32 {
+        // SAFETY: the promise of `new`.
+        unsafe { (*self.rel).rd_id.to_u32() }
+    }
+
+    fn pause(&self) {
+        pgrx::check_for_interrupts!();
+        // SAFETY: a statement that changes rows may be what reads; no content lock is held.
+        unsafe { delete_bitmap::yield_to_waiters() }
+    }
+}

@@ -1,0 +1,281 @@
+//! What a scan of a table has, whether its rows or its vectors are read, and how it is read off the plan.
+//!
+//! Made once per execution, before the first row, by the nodes in `rows` and `vectors`. Invariant: opening
+//! costs the same for a table of any size; stripes are looked up at the first row.
+
+use std::sync::Arc;
+
+use pgrx::pg_sys::{self, ParallelTableScanDesc, Relation, TupleTableSlot};
+use stripe::scan::{
+    ChunkPlan, Counters, DerivedColumns, Located, MemberColumns, ScanClause, ScanColumn, StripeScan,
+};
+use vector::LogicalType;
+
+use super::clauses::{self, Clause};
+use super::datums::{Batch, ColumnData, Step};
+use super::hot::Hot;
+use super::store::OwnStripes;
+use crate::convert::{ColumnReader, ColumnType};
+use crate::host::error;
+use crate::table_am::read::own_writes;
+
+/// Attribute sets of the server are shifted by this much.
+pub const SHIFT: i32 = 7;
+
+/// A column that the query looks at.
+pub struct Column {
+    /// Zero-based attribute.
+    pub index: usize,
+    /// Its values are handed out.
+    pub in_rows: bool,
+    /// Conditions checked row by row look at it.
+    pub in_checks: bool,
+    /// What a stripe must say it holds for native conditions to apply.
+    pub logical: LogicalType,
+    /// Turns vectors into Datums.
+    pub reader: ColumnReader,
+    /// The Datums of the current batch.
+    pub data: ColumnData,
+}
+
+/// A scan of one table.
+pub struct TableScan {
+    /// The server's node.
+    pub custom: *mut pg_sys::CustomScanState,
+    /// The table.
+    pub rel: Relation,
+    /// What it sees.
+    pub snapshot: pg_sys::Snapshot,
+    /// Memory and slots for expressions.
+    pub econtext: *mut pg_sys::ExprContext,
+    /// Table-shaped, virtual; only wanted columns are filled.
+    pub scan_slot: *mut TupleTableSlot,
+    /// Columns of the table.
+    pub columns_in_scan_slot: i16,
+    /// Wanted columns, ascending.
+    pub columns: Vec<Column>,
+    /// Conditions with a predicate.
+    pub clauses: Vec<Clause>,
+    /// Attributes up to here are taken out of hot rows.
+    pub hot_columns: i32,
+    /// All conditions, for hot rows.
+    pub hot_steps: Vec<Step>,
+    /// The scan of stripes, once open.
+    pub stripes: Option<StripeScan<OwnStripes>>,
+    /// The scan of heap pages, once open.
+    pub hot: Option<Hot>,
+    /// Rows of a chunk as Datums.
+    pub batch: Batch,
+    /// What was read of stripes, for EXPLAIN.
+    pub counters: Counters,
+    /// Rows found in heap pages,
+    pub hot_rows: u64,
+    /// and how many of them native conditions left out.
+    pub hot_filtered: u64,
+    /// Rows of stripes that the server's statistics know of.
+    rows_reported: u64,
+}
+
+/// Attributes that the parts of a plan mention.
+pub struct Mentioned {
+    /// The target list.
+    pub targets: *mut pg_sys::Bitmapset,
+    /// The qual.
+    pub checked: *mut pg_sys::Bitmapset,
+    /// Native conditions.
+    pub native: *mut pg_sys::Bitmapset,
+}
+
+impl TableScan {
+    /// Reads the plan.
+    ///
+    /// # Safety
+    /// Called by the server while it initialises the node; the current memory is the query's.
+    pub unsafe fn begin(
+        custom: *mut pg_sys::CustomScanState,
+        estate: *mut pg_sys::EState,
+        eflags: i32,
+    ) -> (Self, Mentioned) {
+        // SAFETY: the server passes its own node, plan and state; the sets and lists are its own kinds.
+        unsafe {
+            let plan = (*custom).ss.ps.plan.cast::<pg_sys::CustomScan>();
+            let relid = (*plan).scan.scanrelid;
+            let rel = (*custom).ss.ss_currentRelation;
+            if eflags & pg_sys::EXEC_FLAG_EXPLAIN_ONLY as i32 == 0 {
+                // By the first row the server may be in parallel mode, where nothing can be written.
+                own_writes::flush(rel);
+            }
+            let mentioned = Mentioned {
+                targets: attributes((*plan).scan.plan.targetlist, relid),
+                checked: attributes((*plan).scan.plan.qual, relid),
+                native: attributes((*plan).custom_exprs, relid),
+            };
+            let columns = columns_of(rel, &mentioned);
+            let scan_slot = (*custom).ss.ss_ScanTupleSlot;
+            let natts = (*(*scan_slot).tts_tupleDescriptor).natts;
+            for at in 0..usize::try_from(natts).unwrap_or(0) {
+                *(*scan_slot).tts_isnull.add(at) = true;
+            }
+            (*scan_slot).tts_tableOid = (*rel).rd_id;
+            let clauses = clauses::build(custom);
+            let native = clauses.iter().filter(|clause| clause.native).map(|clause| clause.qual);
+            let scan = Self {
+                custom,
+                rel,
+                snapshot: (*estate).es_snapshot,
+                econtext: (*custom).ss.ps.ps_ExprContext,
+                scan_slot,
+                columns_in_scan_slot: i16::try_from(natts).unwrap_or(i16::MAX),
+                hot_columns: columns.last().map_or(0, |column| i32::try_from(column.index + 1).unwrap_or(0)),
+                hot_steps: native.map(|qual| Step::of(qual, true)).collect(),
+                columns,
+                clauses,
+                stripes: None,
+                hot: None,
+                batch: Batch::default(),
+                counters: Counters::default(),
+                hot_rows: 0,
+                hot_filtered: 0,
+                rows_reported: 0,
+            };
+            (scan, mentioned)
+        }
+    }
+
+    /// Begins, or begins again, with the values that parameters have now. `narrowing` leaves rows out that
+    /// are of no use to anybody; `derived` and `members` are as in `ChunkPlan`. `shared` is null in a serial
+    /// scan.
+    ///
+    /// # Safety
+    /// Called under guard while the node runs.
+    pub unsafe fn start(
+        &mut self,
+        narrowing: impl Iterator<Item = ScanClause>,
+        derived: DerivedColumns,
+        members: MemberColumns,
+        shared: ParallelTableScanDesc,
+    ) {
+        // SAFETY: the caller's promise: relation, slots and contexts are there; the hot scan is made in
+        // memory that lives as long as the query.
+        unsafe {
+            let state = (*self.custom).ss.ps.state;
+            clauses::resolve_all(&mut self.clauses, self.econtext);
+            if self.hot.is_none() {
+                let previous = pg_sys::MemoryContextSwitchTo((*state).es_query_cxt);
+                let (hot, entries, dead) = Hot::open(self.rel, self.snapshot, shared);
+                pg_sys::MemoryContextSwitchTo(previous);
+                self.hot = Some(hot);
+                self.stripes = Some(StripeScan::new(OwnStripes::new(self.rel, entries, dead)));
+            }
+            let Some(stripes) = &mut self.stripes else { return };
+            let column = |column: &Column| ScanColumn {
+                index: column.index,
+                logical: column.logical,
+                wanted: column.in_rows || column.in_checks,
+            };
+            // Those of the plan first: what a chunk leaves to be checked is named by position.
+            let clauses = self.clauses.iter().map(Clause::for_scan).chain(narrowing).collect();
+            let columns = self.columns.iter().map(column).collect();
+            let plan = ChunkPlan::new(columns, clauses, derived, members, stripes.codecs());
+            if let Err(problem) = stripes.start(Arc::new(plan)) {
+                self.raise(problem);
+            }
+        }
+    }
+
+    /// Raises an error that was met in a stripe.
+    pub fn raise(&self, problem: Located) -> ! {
+        error::raise_stripe(self.rel, problem.first_row, problem.error)
+    }
+
+    /// Goes back to before the first row; parameters may have changed.
+    ///
+    /// # Safety
+    /// Called under guard between rows.
+    pub unsafe fn restart(&mut self) {
+        self.batch.at = 0;
+        self.batch.end = 0;
+        if let Some(stripes) = &mut self.stripes {
+            stripes.rewind();
+        }
+        // SAFETY: the scan is open.
+        unsafe {
+            match self.hot.take() {
+                // Its shared state may be another one next time.
+                Some(hot) if hot.is_parallel() => {
+                    hot.close();
+                    self.stripes = None;
+                }
+                Some(hot) => {
+                    hot.restart();
+                    self.hot = Some(hot);
+                }
+                None => {}
+            }
+        }
+    }
+
+    /// Gives back what the server holds for us.
+    ///
+    /// # Safety
+    /// Called once, when the node ends without an ERROR.
+    pub unsafe fn close(&mut self) {
+        self.stripes = None;
+        if let Some(hot) = self.hot.take() {
+            // SAFETY: the caller's promise.
+            unsafe { hot.close() };
+        }
+    }
+
+    /// Tells the server's statistics about rows read since it was last called, as heap does.
+    ///
+    /// # Safety
+    /// The relation is open.
+    pub unsafe fn report_rows_read(&mut self) {
+        let new = self.counters.rows_read - self.rows_reported;
+        self.rows_reported = self.counters.rows_read;
+        // SAFETY: null, or this backend's counters of the open relation.
+        unsafe {
+            if let Some(statistics) = (*self.rel).pgstat_info.as_mut() {
+                statistics.t_counts.t_tuples_returned += i64::try_from(new).unwrap_or(0);
+            }
+        }
+    }
+}
+
+/// The attributes of the scanned table that an expression list mentions.
+unsafe fn attributes(list: *mut pg_sys::List, relid: u32) -> *mut pg_sys::Bitmapset {
+    let mut set: *mut pg_sys::Bitmapset = std::ptr::null_mut();
+    // SAFETY: a list of expressions or target entries.
+    unsafe { pg_sys::pull_varattnos(list.cast(), relid, &raw mut set) };
+    set
+}
+
+unsafe fn columns_of(rel: Relation, mentioned: &Mentioned) -> Vec<Column> {
+    let mut columns = Vec::new();
+    // SAFETY: the descriptor belongs to the open relation.
+    unsafe {
+        let desc = (*rel).rd_att;
+        let count = usize::try_from((*desc).natts).unwrap_or(0);
+        let has = |set, attno: i16| {
+            pg_sys::bms_is_member(i32::from(attno) + SHIFT, set) || pg_sys::bms_is_member(SHIFT, set)
+        };
+        for (index, attribute) in (*desc).attrs.as_slice(count).iter().enumerate() {
+            let (in_rows, in_checks) =
+                (has(mentioned.targets, attribute.attnum), has(mentioned.checked, attribute.attnum));
+            if attribute.attisdropped || !(in_rows || in_checks || has(mentioned.native, attribute.attnum)) {
+                continue;
+            }
+            let kind = ColumnType::of(attribute);
+            columns.push(Column {
+                index,
+                in_rows,
+                in_checks,
+                logical: kind.logical,
+                reader: ColumnReader::new(kind),
+                data: ColumnData::default(),
+            });
+        }
+    }
+    columns
+}

@@ -1,0 +1,109 @@
+//! Rows in heap pages as batches.
+
+use std::sync::Arc;
+
+use pgrx::pg_sys;
+use pgrx::pg_sys::ffi::pg_guard_ffi_boundary;
+use query::Batch;
+use vector::Vector;
+
+use super::read::VectorScan;
+use crate::convert::ColumnWriter;
+use crate::host::{error, slots};
+use crate::scan::datums::Step;
+
+/// Hot rows taken at once: each holds a pin on its page.
+const SLOTS: usize = 64;
+
+impl VectorScan {
+    /// Hot rows that pass the native conditions; None when there are no more.
+    ///
+    /// # Safety
+    /// Called under guard, on the main thread, while the node is initialised and started.
+    pub(super) unsafe fn hot_batch(&mut self) -> Option<Batch> {
+        let hot = self.table.hot.as_ref()?;
+        // SAFETY: scan, slots and expressions belong to the initialised node; the closure owns nothing that
+        // an ERROR could skip.
+        unsafe {
+            if self.hot_slots.is_empty() {
+                let previous =
+                    pg_sys::MemoryContextSwitchTo((*(*self.table.custom).ss.ps.state).es_query_cxt);
+                // Once for all starts; released with the others of the executor state.
+                let tables = &raw mut (*(*self.table.custom).ss.ps.state).es_tupleTable;
+                self.hot_slots =
+                    (0..SLOTS).map(|_| pg_sys::table_slot_create(self.table.rel, tables)).collect();
+                pg_sys::MemoryContextSwitchTo(previous);
+            }
+            let mut writers: Vec<(usize, ColumnWriter)> = Vec::new();
+            for column in self.request.columns().iter().filter_map(|&at| self.table.columns.get(at)) {
+                writers.push((column.index, ColumnWriter::new(*column.reader.kind())));
+            }
+            let mut rows = 0;
+            let mut ended = false;
+            while !ended && rows + SLOTS <= query::BATCH_ROWS {
+                pgrx::check_for_interrupts!();
+                let mut found = 0;
+                let (steps, econtext, columns) =
+                    (&self.table.hot_steps, self.table.econtext, self.table.hot_columns);
+                let free = self.hot_slots.as_slice();
+                let (mut seen, mut filtered) = (0, 0);
+                pg_guard_ffi_boundary(|| {
+                    while let Some(&slot) = free.get(found) {
+                        if !hot.next_into(slot) {
+                            ended = true;
+                            break;
+                        }
+                        slots::deform(slot, columns);
+                        seen += 1;
+                        if passes_native(steps, econtext, slot) {
+                            found += 1;
+                        } else {
+                            filtered += 1;
+                        }
+                    }
+                });
+                self.table.hot_rows += seen;
+                self.table.hot_filtered += filtered;
+                rows += found;
+                for (index, writer) in &mut writers {
+                    writer.push(free.get(..found).unwrap_or_default(), *index);
+                }
+            }
+            if ended {
+                for &slot in &self.hot_slots {
+                    pg_sys::ExecClearTuple(slot);
+                }
+                self.end_hot();
+            }
+            let mut columns: Vec<Arc<Vector>> =
+                writers.iter_mut().map(|(_, writer)| Arc::new(writer.take())).collect();
+            for (at, derive) in &self.derived {
+                let place = self.request.columns().iter().position(|column| column == at);
+                let Some(values) = place.and_then(|place| columns.get(place)) else { continue };
+                match derive.of_vector(values.as_ref().clone()) {
+                    Ok(made) => columns.push(Arc::new(made)),
+                    Err(problem) => error::raise_plain(problem),
+                }
+            }
+            (rows > 0 || !ended).then(|| Batch::new(rows, columns))
+        }
+    }
+}
+
+/// Whether a deformed row passes the native ones of these conditions.
+#[inline]
+unsafe fn passes_native(
+    steps: &[Step],
+    econtext: *mut pg_sys::ExprContext,
+    slot: *mut pg_sys::TupleTableSlot,
+) -> bool {
+    // SAFETY: the caller's promise; conditions read what the slot has.
+    unsafe {
+        if !steps.iter().any(|step| step.native) {
+            return true;
+        }
+        slots::forget_row(econtext);
+        (*econtext).ecxt_scantuple = slot;
+        steps.iter().filter(|step| step.native).all(|step| slots::passes(step.state, econtext))
+    }
+}

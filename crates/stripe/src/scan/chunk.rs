@@ -1,0 +1,132 @@
+//! One chunk through the three steps: prune, filter, project.
+//!
+//! Called by `walk` for each chunk in turn. The chunk's statistics come first (all clauses with a predicate).
+//! Then clauses filter encoded data one after the other until no row is left, rows that are out go, and the
+//! wanted columns come, decoded whole or only where rows survive (`pruned_chunk`). Some clauses a stripe
+//! cannot answer: on a column that it is too old to have or that has changed its type since, or on decimals
+//! in the side lane. These are left to be checked row by row, in this chunk only. Pruning needs the store;
+//! the rest may run on any thread.
+
+use std::sync::Arc;
+
+use encodings::BlockCodecs;
+use vector::{LogicalType, Result, Selection, Vector};
+
+use super::counters::Counters;
+use super::plan::ChunkPlan;
+use super::pruned_chunk::PrunedChunk;
+use crate::{OwnedChunk, Prune, StripeBytes, StripeReader, prune_chunk};
+
+/// Where the values of a column come from, for the loaded chunk.
+#[derive(Debug)]
+pub enum ColumnOrigin {
+    /// Not wanted in this chunk.
+    Unwanted,
+    /// Every row of the chunk.
+    Whole(Arc<Vector>),
+    /// The selected rows only.
+    Taken(Arc<Vector>),
+    /// The stripe is older than the column: one value for every row, which the host knows.
+    Missing,
+}
+
+/// A chunk whose rows are being handed out.
+#[derive(Debug)]
+pub struct LoadedChunk {
+    /// Row number of the chunk's first row.
+    pub base: u64,
+    /// Rows that passed.
+    pub selection: Selection,
+    /// One for each column of the scan.
+    pub origins: Vec<ColumnOrigin>,
+    /// Derived columns for the selected rows; None where the stripe is older than the column they are made
+    /// of.
+    pub derived: Vec<Option<Vector>>,
+    /// Native clauses that have to be checked row by row here, by position.
+    pub checks: Vec<usize>,
+    /// Selected rows handed out so far.
+    pub done: usize,
+}
+
+impl LoadedChunk {
+    /// `rows` rows of which nothing is known but how many there are; the first has number `base`.
+    pub const fn only_rows(base: u64, rows: u32) -> Self {
+        Self {
+            base,
+            selection: Selection::All(rows),
+            origins: Vec::new(),
+            derived: Vec::new(),
+            checks: Vec::new(),
+            done: 0,
+        }
+    }
+}
+
+/// Gives the chunk of a column.
+pub(super) type Fetch<'a> = dyn FnMut(usize) -> Result<OwnedChunk> + 'a;
+
+/// One chunk of a stripe that is open.
+pub(super) struct Place<'a> {
+    pub reader: &'a StripeReader,
+    pub bytes: &'a dyn StripeBytes,
+    /// Number of the stripe's first row.
+    pub first_row: u64,
+    pub chunk: u32,
+}
+
+impl Place<'_> {
+    /// Numbers of the chunk's rows.
+    pub(super) fn rows(&self) -> std::ops::Range<u64> {
+        let rows = self.reader.chunk_rows(self.chunk);
+        self.first_row + u64::from(rows.start)..self.first_row + u64::from(rows.end)
+    }
+
+    /// Reads column chunks.
+    pub(super) fn fetch(&self, codecs: &'static dyn BlockCodecs) -> impl FnMut(usize) -> Result<OwnedChunk> {
+        move |index| self.reader.read_chunk(index, self.chunk, self.bytes, codecs)
+    }
+
+    /// As `fetch`, for `PrunedChunk::read_all`: whoever runs the chunk compares checksums.
+    pub(super) fn fetch_for_later(
+        &self,
+        codecs: &'static dyn BlockCodecs,
+    ) -> impl FnMut(usize) -> Result<OwnedChunk> {
+        move |index| self.reader.read_chunk_unverified(index, self.chunk, self.bytes, codecs)
+    }
+}
+
+/// Asks a chunk's statistics. None when no row can pass, or all are out. `out` gives the positions of rows
+/// that are out, and is asked only where some row can pass.
+pub(super) fn prune(
+    place: &Place<'_>,
+    out: impl FnOnce() -> Vec<u32>,
+    plan: &Arc<ChunkPlan>,
+    counters: &mut Counters,
+) -> Result<Option<PrunedChunk>> {
+    let Place { reader, bytes, chunk, .. } = *place;
+    let mut to_filter = Vec::new();
+    for (at, (clause, prunes_only)) in plan.clauses.iter().zip(&plan.prunes_only).enumerate() {
+        match prune_chunk(reader, chunk, &clause.predicate, bytes)? {
+            Prune::NoRow => {
+                counters.chunks_pruned += 1;
+                return Ok(None);
+            }
+            Prune::SomeRows if !prunes_only => to_filter.push(at),
+            Prune::SomeRows | Prune::AllRows => {}
+        }
+    }
+    counters.chunks_read += 1;
+    let mut side = false;
+    for clause in to_filter.iter().filter_map(|&at| plan.clauses.get(at)) {
+        for &index in &clause.columns {
+            if reader.logical(index) == Some(LogicalType::Numeric) {
+                side |= reader.statistics(index, chunk, bytes)?.side_rows > 0;
+            }
+        }
+    }
+    let rows = place.rows();
+    counters.rows_read += rows.end - rows.start;
+    let out = out();
+    let live = rows.end - rows.start > out.len() as u64;
+    Ok(live.then(|| PrunedChunk::new(plan, reader, rows, out, to_filter, side)))
+}

@@ -1,0 +1,34 @@
+//! One scan for every place that stripes are kept in: prune, filter, project, or answer from statistics.
+//!
+//! A host says by [`Store`] where stripes are, which of them and which of their rows count, and starts a
+//! [`StripeScan`] with a [`ChunkPlan`]. It reads chunks (`LoadedChunk`), which it hands out row by row, or
+//! vectors (`VectorPiece`), which operators of `query` compute with. Rows from elsewhere (heap pages, the
+//! tail of a table) and the order of both are the host's business. docs/internals/scan.md says how each kind
+//! of store sits on this border.
+//!
+//! - `store`: the border
+//! - `plan`: what is done with every chunk; `request`: what a reader of vectors wants beside
+//! - `walk`: stripes and chunks in turn; `ranked`: those first that a sort wants first
+//! - `chunk`, `pruned_chunk`: one chunk through the steps; `batch_layout`: what a batch has of it
+//! - `summaries`: rows that need not be looked at
+//! - `counters`: what was read and left out
+
+mod batch_layout;
+mod chunk;
+mod counters;
+mod plan;
+mod pruned_chunk;
+mod ranked;
+mod request;
+mod store;
+mod summaries;
+mod walk;
+
+pub use batch_layout::{BatchLayout, ChunkUnit};
+pub use chunk::{ColumnOrigin, LoadedChunk};
+pub use counters::{Counters, Tally};
+pub use plan::{ChunkPlan, DeriveColumn, DerivedColumns, MemberColumns, ScanClause, ScanColumn};
+pub use ranked::Rank;
+pub use request::{VectorPiece, VectorRequest};
+pub use store::{Located, RowsOut, Store, StripeInfo};
+pub use walk::{PARTS, StripeScan, Turns, may_match};

@@ -1,0 +1,138 @@
+//! What a scan does with each of its chunks: the columns it wants, the clauses it asks, and what it makes of
+//! a column beside.
+//!
+//! A host makes it at each start of a scan; `chunk` and `pruned_chunk` read it for every chunk. Columns are
+//! those of the stripe: a host whose attributes have other places there maps them first. Invariant: nothing
+//! of it changes from chunk to chunk, so threads share it.
+
+use std::sync::Arc;
+
+use encodings::BlockCodecs;
+use vector::flow::Members;
+use vector::{LogicalType, Predicate, Result, Scalar, Selection, Vector};
+
+use crate::OwnedChunk;
+
+/// Makes values of a column that the scan reads, such as what lies at a path of its documents.
+pub trait DeriveColumn: Send + Sync {
+    /// Its values for the selected rows of a chunk.
+    ///
+    /// # Errors
+    /// `Corrupt` where stored bytes are bad.
+    fn of_chunk(&self, chunk: &OwnedChunk, selection: &Selection) -> Result<Vector>;
+
+    /// Its values for the rows of a vector.
+    ///
+    /// # Errors
+    /// As `of_chunk`.
+    fn of_vector(&self, values: Vector) -> Result<Vector>;
+}
+
+/// Columns made of others: position of the one they are made of, and how.
+pub type DerivedColumns = Vec<(usize, Arc<dyn DeriveColumn>)>;
+
+/// Columns, by position, whose values can tell that a row is of no use.
+pub type MemberColumns = Vec<(usize, Arc<dyn Members>)>;
+
+/// A column that the scan looks at.
+#[derive(Debug, Clone)]
+pub struct ScanColumn {
+    /// Its place in the stripe.
+    pub index: usize,
+    /// What a stripe must say it holds for predicates to apply.
+    pub logical: LogicalType,
+    /// Its values are handed out. Others are only looked at by predicates.
+    pub wanted: bool,
+}
+
+/// A condition on the rows of a scan.
+#[derive(Debug, Clone)]
+pub struct ScanClause {
+    /// TRUE at least where the condition is.
+    pub predicate: Predicate,
+    /// Columns that the predicate reads.
+    pub columns: Vec<usize>,
+    /// Columns that the condition reads, which a check of single rows needs.
+    pub reads: Vec<usize>,
+    /// Nobody else checks the condition.
+    pub native: bool,
+    /// The predicate says all that the condition says.
+    pub exact: bool,
+    /// It is not the query's: rows that fail it are of no use to anybody.
+    pub narrowing: bool,
+}
+
+impl ScanClause {
+    /// A condition that is not the query's: rows that fail it are of no use to anybody.
+    pub fn narrowing(predicate: Predicate) -> Self {
+        let columns = predicate.columns();
+        Self { predicate, columns, reads: Vec::new(), native: false, exact: true, narrowing: true }
+    }
+
+    /// Rows that pass the predicate still have to pass the condition.
+    pub const fn needs_check(&self) -> bool {
+        self.native && !self.exact
+    }
+}
+
+/// What is done with each chunk of a scan, from one start to the next.
+pub struct ChunkPlan {
+    pub(super) columns: Vec<ScanColumn>,
+    pub(super) clauses: Vec<ScanClause>,
+    /// Of each clause, whether it is only of use to prune: its values are looked for one by one afterwards
+    /// (`members`), and a row's value is looked at only once.
+    pub(super) prunes_only: Vec<bool>,
+    pub(super) derived: DerivedColumns,
+    pub(super) members: MemberColumns,
+    pub(super) codecs: &'static dyn BlockCodecs,
+}
+
+impl ChunkPlan {
+    /// For a scan of these columns, of which rows come that pass all clauses. Positions in `derived` and
+    /// `members` are among `columns`.
+    pub fn new(
+        columns: Vec<ScanColumn>,
+        clauses: Vec<ScanClause>,
+        derived: DerivedColumns,
+        members: MemberColumns,
+        codecs: &'static dyn BlockCodecs,
+    ) -> Self {
+        let asked = |index: &usize| {
+            members.iter().any(|(at, _)| columns.get(*at).is_some_and(|column| column.index == *index))
+        };
+        let prunes_only = |clause: &ScanClause| {
+            clause.narrowing && is_slow(&clause.predicate) && clause.columns.iter().all(asked)
+        };
+        let prunes_only = clauses.iter().map(prunes_only).collect();
+        Self { columns, clauses, prunes_only, derived, members, codecs }
+    }
+
+    /// The columns of the scan.
+    pub fn columns(&self) -> &[ScanColumn] {
+        &self.columns
+    }
+
+    /// The clauses of the scan.
+    pub fn clauses(&self) -> &[ScanClause] {
+        &self.clauses
+    }
+
+    /// Whether a scan needs nothing but the number of rows.
+    pub fn only_counts(&self) -> bool {
+        self.columns.is_empty() && self.clauses.is_empty()
+    }
+
+    /// Where a column of the stripe is among those of the scan.
+    pub(super) fn place(&self, index: usize) -> Option<usize> {
+        self.columns.iter().position(|column| column.index == index)
+    }
+}
+
+/// Whether looking a value up is faster than asking a narrowing predicate of it: bounds that most values lie
+/// between, and lists of integers, which are compared one by one.
+fn is_slow(predicate: &Predicate) -> bool {
+    match predicate {
+        Predicate::In { values, .. } => values.len() > 4 && matches!(values.first(), Some(Scalar::Int(_))),
+        _ => matches!(predicate, Predicate::And(_)),
+    }
+}

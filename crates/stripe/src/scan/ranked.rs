@@ -1,0 +1,185 @@
+//! Which chunk a sort that wants the first rows only is given next: of those left, the one whose rows can
+//! come first by the sort's first key.
+//!
+//! Made by `walk` when the scan starts, from the stripes that pruning left. Stripes stand in one queue by
+//! their summaries' bounds; one that comes to the front is opened and gives way to its chunks. What comes to
+//! the front past the sort's bound is skipped: its pages are never read. Invariant: what statistics do not
+//! know is given out first, and never skipped.
+
+use std::cmp::Ordering;
+use std::collections::BinaryHeap;
+use std::sync::Arc;
+
+use vector::flow::{Edge, Extent, Ranking};
+use vector::{Error, LogicalType};
+
+use super::counters::Counters;
+use super::plan::ScanColumn;
+use super::store::{Located, Store};
+use crate::{Bound, ColumnStatistics, StripeBytes, StripeReader, Summary};
+
+/// How a sort wants rows.
+#[derive(Clone)]
+pub struct Rank {
+    /// Position of its first key among the columns of the scan.
+    pub column: usize,
+    /// How far it wants them, by now.
+    pub ranking: Arc<dyn Ranking>,
+}
+
+/// A stripe, or a chunk of an open one.
+struct Entry {
+    ranking: Arc<dyn Ranking>,
+    edge: Edge,
+    /// Position in the list of stripes.
+    at: usize,
+    chunk: Option<u32>,
+}
+
+/// What comes first is greatest, as a heap gives that out; among equals the order they are stored in.
+impl Ord for Entry {
+    fn cmp(&self, other: &Self) -> Ordering {
+        let place = |entry: &Self| (entry.at, entry.chunk);
+        self.ranking.compare(&other.edge, &self.edge).then_with(|| place(other).cmp(&place(self)))
+    }
+}
+
+impl PartialOrd for Entry {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for Entry {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other).is_eq()
+    }
+}
+
+impl Eq for Entry {}
+
+/// A chunk to be read: its stripe's position in the list, the stripe, and which of its chunks.
+type Next<T> = (usize, T, u32);
+
+/// What is left of a scan's stripes, what can come first in front.
+pub(super) struct Ranked<S: Store> {
+    ranking: Arc<dyn Ranking>,
+    /// Position of the sort's first key among the columns of the scan.
+    column: usize,
+    queue: BinaryHeap<Entry>,
+    /// The stripe that was read last.
+    open: Option<(usize, S::Stripe)>,
+    /// The edge of the chunk that was given out last.
+    taken: Edge,
+}
+
+impl<S: Store> Ranked<S> {
+    /// Of the stripes that pruning left.
+    pub(super) fn new(
+        rank: &Rank,
+        columns: &[ScanColumn],
+        store: &S,
+        kept: &[bool],
+        counters: &mut Counters,
+    ) -> Result<Self, Located> {
+        let mut queue = Vec::with_capacity(kept.len());
+        for (at, &kept) in kept.iter().enumerate() {
+            let Some(info) = store.stripe(at) else { break };
+            if !kept {
+                counters.stripes_pruned += 1;
+                continue;
+            }
+            let edge = match columns.get(rank.column) {
+                Some(column) => {
+                    let known = Summary::open(info.summary).and_then(|known| known.column(column.index));
+                    let known = known.map_err(|problem| Located::new(info.first_row, problem))?;
+                    let known = known.as_ref().map(|(logical, known)| (*logical, known));
+                    edge(rank.ranking.as_ref(), column, known)
+                }
+                None => Edge::Anywhere,
+            };
+            queue.push(Entry { ranking: Arc::clone(&rank.ranking), edge, at, chunk: None });
+        }
+        let (ranking, column) = (Arc::clone(&rank.ranking), rank.column);
+        Ok(Self { ranking, column, queue: queue.into(), open: None, taken: Edge::Anywhere })
+    }
+
+    /// How early the first row left can come; None where none is left.
+    pub(super) fn edge(&self) -> Option<Edge> {
+        self.queue.peek().map(|entry| entry.edge.clone())
+    }
+
+    /// What tells whether the chunk given out last is still of use.
+    pub(super) fn taken(&self) -> (Arc<dyn Ranking>, Edge) {
+        (Arc::clone(&self.ranking), self.taken.clone())
+    }
+
+    /// The next chunk; None at the end.
+    pub(super) fn next(
+        &mut self,
+        store: &S,
+        columns: &[ScanColumn],
+        counters: &mut Counters,
+    ) -> Result<Option<Next<S::Stripe>>, Located> {
+        while let Some(Entry { edge, at, chunk, .. }) = self.queue.pop() {
+            if self.ranking.is_past(&edge) {
+                match chunk {
+                    None => counters.stripes_skipped += 1,
+                    Some(_) => counters.chunks_skipped += 1,
+                }
+                continue;
+            }
+            let Some(first_row) = store.stripe(at).map(|info| info.first_row) else { continue };
+            let located = |problem: Error| Located::new(first_row, problem);
+            let open = match self.open.take().filter(|(open, _)| *open == at) {
+                Some((_, open)) => open,
+                None => store.open(at).map_err(located)?,
+            };
+            self.open = Some((at, open.clone()));
+            if let Some(chunk) = chunk {
+                self.taken = edge;
+                return Ok(Some((at, open, chunk)));
+            }
+            counters.stripes_read += 1;
+            let (reader, bytes) = (S::reader(&open), store.bytes(at).map_err(located)?);
+            for chunk in 0..reader.chunk_count() {
+                let edge = self.edge_of_chunk(columns, reader, chunk, &bytes).map_err(located)?;
+                let ranking = Arc::clone(&self.ranking);
+                self.queue.push(Entry { ranking, edge, at, chunk: Some(chunk) });
+            }
+        }
+        Ok(None)
+    }
+
+    fn edge_of_chunk(
+        &self,
+        columns: &[ScanColumn],
+        reader: &StripeReader,
+        chunk: u32,
+        bytes: &dyn StripeBytes,
+    ) -> vector::Result<Edge> {
+        let Some(column) = columns.get(self.column) else { return Ok(Edge::Anywhere) };
+        let known = match reader.logical(column.index) {
+            Some(logical) => Some((logical, reader.statistics(column.index, chunk, bytes)?)),
+            None => None,
+        };
+        Ok(edge(self.ranking.as_ref(), column, known))
+    }
+}
+
+/// How early rows can come of which these statistics tell, if they are about the type that the column has
+/// now.
+fn edge(ranking: &dyn Ranking, column: &ScanColumn, known: Option<(LogicalType, &ColumnStatistics)>) -> Edge {
+    let Some((_, known)) = known.filter(|(logical, _)| *logical == column.logical) else {
+        return Edge::Anywhere;
+    };
+    // Values of the side lane are outside the bounds.
+    let end = |end: &'_ Option<Bound>| end.as_ref().filter(|_| known.side_rows == 0).cloned();
+    let (least, greatest) = (end(&known.min), end(&known.max));
+    ranking.edge(Extent {
+        nulls: known.null_count > 0,
+        values: known.value_count() > 0,
+        least: least.as_ref().map(|end| &end.value),
+        greatest: greatest.as_ref().map(|end| &end.value),
+    })
+}

@@ -1,0 +1,176 @@
+//! Stripes in memory as a store for the scan, and what they must give, for tests.
+
+use std::cell::Cell;
+use std::ops::Range;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use encodings::{BlockCodecs, NoPglz};
+use stripe::scan::{
+    BatchLayout, ChunkPlan, RowsOut, ScanClause, ScanColumn, Store, StripeInfo, StripeScan, VectorRequest,
+};
+use stripe::{EncodedStripe, StripeBytes, StripeOptions, StripeReader, write_stripe};
+use vector::{LogicalType, Predicate, Result, Vector};
+
+use super::{Random, any_column, satisfies};
+
+pub const CHUNK_ROWS: u32 = 64;
+
+/// Stripes in memory. Row numbers have gaps between stripes.
+pub struct Memory {
+    pub stripes: Vec<(u64, EncodedStripe)>,
+    pub out: Vec<Range<u64>>,
+    /// How often bytes were read.
+    pub reads: Rc<Cell<usize>>,
+}
+
+pub struct Bytes<'a>(&'a [u8], &'a Cell<usize>);
+
+impl StripeBytes for Bytes<'_> {
+    fn read(&self, range: Range<u64>, out: &mut Vec<u8>) -> Result<()> {
+        self.1.set(self.1.get() + 1);
+        out.extend_from_slice(&self.0[range.start as usize..range.end as usize]);
+        Ok(())
+    }
+}
+
+impl Store for Memory {
+    type Stripe = Rc<StripeReader>;
+    type Bytes<'a> = Bytes<'a>;
+
+    fn stripe(&self, at: usize) -> Option<StripeInfo<'_>> {
+        let (first_row, stripe) = self.stripes.get(at)?;
+        Some(StripeInfo { first_row: *first_row, row_count: stripe.row_count, summary: &stripe.summary })
+    }
+
+    fn open(&self, at: usize) -> Result<Rc<StripeReader>> {
+        let stripe = &self.stripes[at].1;
+        Ok(Rc::new(StripeReader::open(&stripe.bytes[stripe.footer_offset as usize..])?))
+    }
+
+    fn reader(stripe: &Rc<StripeReader>) -> &StripeReader {
+        stripe
+    }
+
+    fn bytes(&self, at: usize) -> Result<Bytes<'_>> {
+        Ok(Bytes(&self.stripes[at].1.bytes, &self.reads))
+    }
+
+    fn rows_out(&self, rows: Range<u64>, out: &mut RowsOut) {
+        for range in self.out.iter().rev() {
+            match range.end - range.start {
+                1 => out.row(range.start),
+                _ => out.rows(range.start.max(rows.start)..range.end),
+            }
+        }
+    }
+
+    fn codecs(&self) -> &'static dyn BlockCodecs {
+        &NoPglz
+    }
+
+    fn number(&self) -> u32 {
+        7
+    }
+}
+
+/// Rows with their columns, in memory and in stripes.
+pub struct Table {
+    /// Columns of each stripe.
+    pub columns: Vec<Vec<Vector>>,
+    pub first_rows: Vec<u64>,
+    pub stripes: Vec<EncodedStripe>,
+    pub out: Vec<Range<u64>>,
+    pub types: Vec<LogicalType>,
+}
+
+impl Table {
+    pub fn random(random: &mut Random, types: &[LogicalType]) -> Self {
+        let mut table = Self::of(Vec::new());
+        table.types = types.to_vec();
+        for _ in 0..1 + random.below(4) {
+            let rows = random.pick(&[1usize, 63, 64, 200, 333]);
+            table.add(types.iter().map(|&logical| any_column(random, logical, rows)).collect());
+        }
+        for (&first, stripe) in table.first_rows.iter().zip(&table.stripes) {
+            let at = |random: &mut Random| first + random.below(stripe.row_count.into());
+            match random.below(4) {
+                0 => {}
+                1 => table.out.push(first..first + u64::from(stripe.row_count)),
+                _ => {
+                    for _ in 0..random.below(20) {
+                        let row = at(random);
+                        table.out.push(row..row + 1);
+                    }
+                    let row = at(random);
+                    table.out.push(row..row + random.below(150));
+                }
+            }
+        }
+        table
+    }
+
+    pub fn of(stripes: Vec<Vec<Vector>>) -> Self {
+        let mut table = Self {
+            columns: Vec::new(),
+            first_rows: Vec::new(),
+            stripes: Vec::new(),
+            out: Vec::new(),
+            types: stripes.first().map_or(Vec::new(), |columns| columns.iter().map(|c| c.logical).collect()),
+        };
+        stripes.into_iter().for_each(|columns| table.add(columns));
+        table
+    }
+
+    pub fn add(&mut self, columns: Vec<Vector>) {
+        let options = StripeOptions { chunk_rows: CHUNK_ROWS, ..Default::default() };
+        let rows = columns[0].len();
+        let last = self.first_rows.last().zip(self.stripes.last());
+        self.first_rows.push(last.map_or(1000, |(first, stripe)| first + u64::from(stripe.row_count) + 17));
+        self.stripes.push(write_stripe(rows as u32, &columns, &options).unwrap());
+        self.columns.push(columns);
+    }
+
+    pub fn is_out(&self, row: u64) -> bool {
+        self.out.iter().any(|range| range.contains(&row))
+    }
+
+    /// Rows that pass, as stripe, position and number.
+    pub fn passing(&self, wanted: &Predicate) -> Vec<(usize, usize, u64)> {
+        let mut rows = Vec::new();
+        for (stripe, columns) in self.columns.iter().enumerate() {
+            for row in 0..columns[0].len() {
+                let number = self.first_rows[stripe] + row as u64;
+                if !self.is_out(number) && satisfies(columns, row, wanted) == Some(true) {
+                    rows.push((stripe, row, number));
+                }
+            }
+        }
+        rows
+    }
+
+    /// The values of a column for such rows.
+    pub fn values(&self, column: usize, rows: &[(usize, usize, u64)]) -> Vec<Vector> {
+        rows.iter().map(|&(stripe, row, _)| self.columns[stripe][column].take(&[row as u32])).collect()
+    }
+
+    pub fn scan(&self) -> StripeScan<Memory> {
+        let stripes = self.first_rows.iter().copied().zip(self.stripes.iter().cloned()).collect();
+        StripeScan::new(Memory { stripes, out: self.out.clone(), reads: Rc::default() })
+    }
+
+    pub fn plan(&self, clauses: Vec<ScanClause>) -> ChunkPlan {
+        let column = |(index, &logical)| ScanColumn { index, logical, wanted: true };
+        let columns = self.types.iter().enumerate().map(column).collect();
+        ChunkPlan::new(columns, clauses, Vec::new(), Vec::new(), &NoPglz)
+    }
+
+    pub fn layout(&self, request: &VectorRequest) -> Arc<BatchLayout> {
+        Arc::new(BatchLayout {
+            columns: request.columns().to_vec(),
+            missing: vec![None; self.types.len()],
+            conditions: request.conditions().to_vec(),
+            ..Default::default()
+        })
+    }
+}
