@@ -67,6 +67,6 @@ pub unsafe extern "C-unwind" fn _PG_init() {
         table_am::hooks::install();
         table_am::packing::register_workers();
         expressions::user_functions::install();
-        vectorised::hook::install();
+        vectorised::planner_hook::install();
     }
 }

@@ -1,6 +1,6 @@
 //! What a scan costs, in the planner's units.
 //!
-//! Called by `hooks` for each path. Owns three estimates for rows in stripes:
+//! Called by `path_hook` for each path. Owns three estimates for rows in stripes:
 //! - the share of them that pruning leaves, found in the directory's outline with the constants known now
 //! - the share of the pages that the wanted columns take, by their average widths
 //! - the processor time for each value. It is a fraction of what the server charges for an operator, because

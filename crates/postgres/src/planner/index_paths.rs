@@ -1,8 +1,8 @@
 //! What index scans cost if rows are cold.
 //!
-//! Called by `hooks` for tables whose option `index_scan` is off, before our own path competes. The server
-//! prices an index scan by the heap pages that it visits, and assumes that they may have to come from disk. A
-//! cold row costs something else: a look into the column chunk of each wanted column, which is mostly
+//! Called by `path_hook` for tables whose option `index_scan` is off, before our own path competes. The
+//! server prices an index scan by the heap pages that it visits, and assumes that they may have to come from
+//! disk. A cold row costs something else: a look into the column chunk of each wanted column, which is mostly
 //! computing. For a bitmap scan with many rows in a chunk, the chunk is decoded whole instead.
 //!
 //! Both costs were measured on the events table. They are relative to the time and the cost of index look-ups

@@ -1,6 +1,6 @@
 //! Planning: puts `Custom Scan (Colonnade)` among the server's paths.
 //!
-//! - `hooks`: adds the path to each table of ours
+//! - `path_hook`: adds the path to each table of ours
 //! - `cost`: prices it; `index_paths`: prices index and bitmap paths beside it
 //! - `plan`: turns the chosen path into a plan node
 //! - `template` and its helpers (`operand`, `constant`, `like`, `resolve`): translate WHERE clauses
@@ -11,11 +11,11 @@
 
 pub mod constant;
 pub mod cost;
-pub mod hooks;
 pub mod index_paths;
 pub mod like;
 pub mod offered;
 pub mod operand;
+pub mod path_hook;
 pub mod plan;
 pub mod resolve;
 pub mod template;
@@ -26,5 +26,5 @@ pub mod template;
 /// Runs while the library is loaded.
 pub unsafe fn register() {
     // SAFETY: the caller's promise.
-    unsafe { hooks::install() };
+    unsafe { path_hook::install() };
 }

@@ -1,7 +1,7 @@
 //! Which columnar scans were offered while a statement is being planned.
 //!
-//! `hooks` notes each of them. The vectorised node's planner hook asks when the statement's plan is there. It
-//! also keeps nested plannings apart, as the planner may run a function to fold a constant.
+//! `path_hook` notes each of them. The vectorised node's planner hook asks when the statement's plan is
+//! there. It also keeps nested plannings apart, as the planner may run a function to fold a constant.
 
 use std::cell::Cell;
 

@@ -1,8 +1,8 @@
 //! Which queries may read columnar tables: those are copied before they are planned, if they may be planned
 //! again, because planning eats its input.
 //!
-//! Called by `hook` for every statement, so it only looks at range tables. Invariant: a query that reads a
-//! columnar table is found unless it does so inside a function.
+//! Called by `planner_hook` for every statement, so it only looks at range tables. Invariant: a query that
+//! reads a columnar table is found unless it does so inside a function.
 
 use pgrx::PgList;
 use pgrx::pg_sys::{self, Query};
@@ -46,7 +46,7 @@ pub unsafe fn reads_one_table(query: *mut Query) -> bool {
     }
 }
 
-/// Whether the query may be planned again: one that `rewrite` may change, of columnar tables, and, where it
+/// Whether the query may be planned again: one that `replace` may change, of columnar tables, and, where it
 /// `reads_one_table`, one that workers may share.
 ///
 /// # Safety

@@ -1,12 +1,12 @@
 //! What a plan with vectorised nodes costs, to choose between two plans of one query.
 //!
-//! Called by `hook`. The server's estimate of a replaced subtree stays in the node, for EXPLAIN and for the
-//! plan cache; here its operators count for the share of it that they take when they work on vectors.
+//! Called by `planner_hook`. The server's estimate of a replaced subtree stays in the node, for EXPLAIN and
+//! for the plan cache; here its operators count for the share of it that they take when they work on vectors.
 //! Invariant: a plan without vectorised nodes costs what the server says, disabled paths aside.
 
 use pgrx::pg_sys::{self, NodeTag, Plan};
 
-use super::rewrite::{children, translation};
+use super::replace::{children, translation};
 use super::translated::SourceSpec;
 use crate::options::settings::vectorised_min_rows;
 use crate::planner::cost;

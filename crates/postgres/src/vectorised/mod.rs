@@ -1,7 +1,7 @@
 //! Running parts of a plan in vectorised operators (crate `query`) instead of the server's executor.
 //!
 //! `translated` says what both halves agree on: the finished plan's subtree in terms of `query`, and where
-//! its rows come from. `hook` plans, `rewrite` replaces what `translate` understands; `node` is the
+//! its rows come from. `planner_hook` plans, `replace` replaces what `translate` understands; `node` is the
 //! executor's node that runs it, `source` where its rows come from, `explain` what it tells. What is kept of
 //! a replaced subtree is the subtree itself: it is translated when the node starts, and run by the server's
 //! own executor where exact semantics are not implemented.
@@ -13,12 +13,12 @@ mod decorrelate;
 mod derive;
 mod documents;
 mod explain;
-pub mod hook;
 mod host_function;
 pub mod node;
+pub mod planner_hook;
 mod privileges;
 mod read_ahead;
-mod rewrite;
+pub mod replace;
 mod server_aggregate;
 mod server_expression;
 mod server_key;

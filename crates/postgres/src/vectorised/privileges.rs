@@ -10,7 +10,7 @@ use std::ffi::c_void;
 use pgrx::pg_sys::{self, Node, NodeTag, Oid, Plan};
 use pgrx::{PgList, pg_guard};
 
-use super::rewrite::{children, expressions};
+use super::replace::{children, expressions};
 use crate::compat;
 use crate::host::tree;
 

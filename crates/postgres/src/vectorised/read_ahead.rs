@@ -1,6 +1,6 @@
 //! Rows that a node takes from the server's executor before anybody asks for them.
 //!
-//! Called by `rewrite`. A source of rows is read some thousands at a time; where the reader stops early
+//! Called by `replace`. A source of rows is read some thousands at a time; where the reader stops early
 //! (LIMIT, EXISTS), the server's executor would not have come to most of them, nor to an ERROR in their
 //! expressions. Unlike those of expressions inside the node (`attempt`), such ERRORs cannot be held back, so
 //! subtrees that may meet one are left to the server.
@@ -11,7 +11,7 @@ use pgrx::pg_sys::{self, NodeTag, Oid};
 use pgrx::{PgList, pg_guard};
 use query::Plan;
 
-use super::rewrite::{children, expressions};
+use super::replace::{children, expressions};
 use super::translated::{SourceSpec, Translated};
 use crate::host::tree;
 

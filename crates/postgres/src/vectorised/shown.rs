@@ -1,6 +1,6 @@
 //! The columns of a vectorised node, for those who look where a value comes from.
 //!
-//! Called by `rewrite` for each node that it makes. The server has it that the list of columns of a custom
+//! Called by `replace` for each node that it makes. The server has it that the list of columns of a custom
 //! scan mentions tables, never nodes below it. That of the kept subtree mentions those: EXPLAIN finds them,
 //! as the new node names the same plans below it, but pg_qualstats looks for their states, finds none, and
 //! ended the server. So a column that is only handed on from a node below is replaced by what it comes from,

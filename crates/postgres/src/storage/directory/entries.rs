@@ -17,8 +17,8 @@ use pgrx::pg_sys::{
 use super::StripeEntry;
 use super::age::Age;
 use super::cursor::walk;
-use super::horizon::Horizon;
 use super::places;
+use super::rewrite_horizon::Horizon;
 use crate::compat;
 use crate::storage::catalog::side_table::{Cursor, SideTable};
 use crate::storage::directory;

@@ -6,7 +6,7 @@
 //! - `places`: where the row of a stripe was found last
 //! - `outline`: what planning needs, kept from one statement to the next
 //! - `age`: which snapshots see an entry, kept when a table is rewritten
-//! - `horizon`: which transactions every snapshot sees
+//! - `rewrite_horizon`: which transactions every snapshot sees
 //! - `row_numbers`: which row numbers are in no version of the directory
 //! - `old_versions`: versions that still hold pages, and having them pruned
 //! - `sort_marks`: in which order the rows of a stripe are known to be
@@ -25,10 +25,10 @@
 pub mod age;
 pub mod cursor;
 pub mod entries;
-pub mod horizon;
 pub mod old_versions;
 pub mod outline;
 pub mod places;
+pub mod rewrite_horizon;
 pub mod row_numbers;
 pub mod sort_marks;
 
@@ -202,8 +202,8 @@ pub(super) unsafe fn bytea(bytes: &[u8]) -> *mut std::ffi::c_void {
     }
 }
 
-/// Adds a finished stripe. `entry` describes it, and its numbers lie inside a range that this transaction has
-/// reserved.
+/// Makes a written stripe visible. Its numbers come from a reservation of this transaction. If its rows have
+/// had no TIDs yet, they come straight from the counter.
 pub unsafe fn complete(entry: &StripeEntry, cid: CommandId, age: Age) {
     debug_assert!(!entry.reserved_only);
     // SAFETY: as `insert`.

@@ -9,7 +9,7 @@
 //! and comparisons run as the table's owner in a restricted context.
 //!
 //! A batch packs hot rows:
-//! - `choose`: finds rows that every snapshot sees and nobody has locked
+//! - `choose_hot_rows`: finds rows that every snapshot sees and nobody has locked
 //! - `order`: sorts them by the table's option, or by a column that `arrival_order` finds
 //! - `relocate`: writes them as a stripe, makes their index entries (`index_entries`), notes where they went,
 //!   and last deletes the hot tuples as heap does
@@ -25,7 +25,7 @@
 //!   `schedule`: when each table is looked at)
 //! - `round`, `statistics`: what is told of it
 //! - `tidy`, `compact`: the pages that packed rows leave
-//! - `rebuild`: builds half empty btrees anew where nothing else is left to do
+//! - `rebuild_indexes`: builds half empty btrees anew where nothing else is left to do
 //! - `dead_stripes`: has a VACUUM statement take out stripes without a living row
 //! - `obstacle`: why a table is not packed
 //!
@@ -34,7 +34,7 @@
 
 mod arrival_order;
 mod bounds;
-mod choose;
+pub mod choose_hot_rows;
 mod compact;
 mod dead_stripes;
 mod index_entries;
@@ -45,7 +45,7 @@ mod order;
 mod overlapping;
 mod procedure;
 mod process;
-mod rebuild;
+pub mod rebuild_indexes;
 mod relocate;
 mod round;
 mod rows;

@@ -14,7 +14,7 @@ use super::index_entries::{Entries, Which};
 use super::order::sorted;
 use super::rows::Rows;
 use super::statistics::{self, Sum};
-use super::{Step, arrival_order, choose, obstacle, stop_after};
+use super::{Step, arrival_order, choose_hot_rows, obstacle, stop_after};
 use crate::compat;
 use crate::convert::{ColumnType, ColumnWriter};
 use crate::host::heap_am::heap_guarded;
@@ -38,7 +38,7 @@ pub(super) unsafe fn batch(rel: Relation, from: &mut BlockNumber, fewest: usize)
         let oldest_xmin = pg_sys::GetOldestNonRemovableTransactionId(rel);
         row_move::forget(storage_id, oldest_xmin);
         let limit = usize::try_from(options.stripe_row_limit).unwrap_or(usize::MAX).max(1);
-        let chosen = choose::choose(rel, storage_id, from, limit, oldest_xmin);
+        let chosen = choose_hot_rows::choose(rel, storage_id, from, limit, oldest_xmin);
         let (bytes, found) = (chosen.bytes, chosen.rows.len());
         let is_enough = found > 0 && found >= fewest.min(limit);
         statistics::find_waiting(if is_enough { 0 } else { found }, chosen.young, chosen.locked);

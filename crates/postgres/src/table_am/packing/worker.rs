@@ -20,7 +20,7 @@ use super::process::{Role, attempt, begin, in_transaction, report, rows_of, slee
 use super::round::Round;
 use super::schedule::Turn;
 use super::statistics::{self, Outcome};
-use super::{launcher, obstacle, rebuild, settings, tidy};
+use super::{launcher, obstacle, rebuild_indexes, settings, tidy};
 use crate::compat;
 use crate::host::relation;
 use crate::options;
@@ -174,7 +174,7 @@ unsafe fn look_at(table: &Table) -> bool {
         let tidied = tidy::table(table);
         let mut done = moved.zip(tidied).map(|(moved, tidied)| moved > 0 || tidied);
         if table.idle && done == Some(false) {
-            done = rebuild::one(table);
+            done = rebuild_indexes::one(table);
         }
         let has_done = round.end("background packing", &table.name);
         let outcome = if done.is_none() { Outcome::Failed } else { LEFT.get().unwrap_or(Outcome::Done) };

@@ -25,7 +25,7 @@ use super::{Aged, ColdHistory, Fate, HotRows, Part, bury_anew};
 use crate::compat::{HeapRewrite, RewriteLimits};
 use crate::host::{carried, error, relation};
 use crate::storage::directory::age::Age;
-use crate::storage::directory::horizon::Horizon;
+use crate::storage::directory::rewrite_horizon::Horizon;
 use crate::storage::directory::{self, StripeEntry};
 use crate::storage::file::pages::{self, PageOwner};
 use crate::storage::file::{metapage, tid};

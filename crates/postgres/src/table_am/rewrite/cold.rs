@@ -20,7 +20,7 @@ use crate::storage::change::row_proxy::{self, Tombstones};
 use crate::storage::directory::StripeEntry;
 use crate::storage::directory::age::{self, Age};
 use crate::storage::directory::entries;
-use crate::storage::directory::horizon::Horizon;
+use crate::storage::directory::rewrite_horizon::Horizon;
 use crate::storage::file::metapage;
 use crate::storage::pending_rows::{LoadOrder, Loader};
 use crate::table_am::read::cold_rows::ColdRows;

@@ -22,7 +22,7 @@ use crate::host::{buffer, heap_tuple, relation, short_calls};
 use crate::storage::change::row_move;
 use crate::storage::directory::age::Age;
 use crate::storage::directory::entries;
-use crate::storage::directory::horizon::Horizon;
+use crate::storage::directory::rewrite_horizon::Horizon;
 use crate::storage::file::{hot_runs, metapage, tid};
 
 /// LP_NORMAL.

@@ -26,7 +26,7 @@ use crate::host::error::{self, PgSqlErrorCode};
 use crate::host::relation;
 use crate::options::maintenance;
 use crate::storage::directory::age::Age;
-use crate::storage::directory::horizon::Horizon;
+use crate::storage::directory::rewrite_horizon::Horizon;
 use crate::storage::file::{metapage, tid};
 use crate::storage::pending_rows::{self, LoadOrder, Loader};
 use crate::storage::{decoding, published};

@@ -1,6 +1,6 @@
 //! From a subtree of the server's finished plan to a `query::Plan`.
 //!
-//! Called twice for every vectorised node: by `rewrite` while planning, to see whether there is a
+//! Called twice for every vectorised node: by `replace` while planning, to see whether there is a
 //! translation, and by the node when it starts. One file translates each kind of node; `expressions` and
 //! `functions` what nodes compute, `types` says which types may be looked at. A node that is not understood
 //! becomes a source whose rows the server's executor computes; an expression that is not understood declines

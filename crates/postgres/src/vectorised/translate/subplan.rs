@@ -14,7 +14,7 @@ use vector::LogicalType;
 use super::expressions;
 use super::scope::Scope;
 use super::{Context, Order, Relation, decline, functions, input, scan};
-use crate::vectorised::rewrite;
+use crate::vectorised::replace;
 use crate::vectorised::translated::Reason;
 
 /// The rows of `plan` for which all conditions are TRUE.
@@ -117,7 +117,7 @@ unsafe fn joined(
             return decline("sub-plan that is not there");
         };
         let Relation { plan: rows, columns } =
-            input(context, rewrite::kept(plan).unwrap_or(plan), Order::Any)?.plain();
+            input(context, replace::kept(plan).unwrap_or(plan), Order::Any)?.plain();
         let inner = Scope::Inputs { outer: &[], inner: &columns };
         let mut keys = Vec::with_capacity(tests.len());
         for test in tests {

@@ -16,7 +16,7 @@ use crate::compat;
 use crate::host::error;
 use crate::storage::catalog::side_table::{Compare, Cursor, SideTable};
 use crate::storage::directory::age::Age;
-use crate::storage::directory::horizon::Horizon;
+use crate::storage::directory::rewrite_horizon::Horizon;
 
 /// Dead rows as a scan keeps them.
 pub struct Mask {

@@ -23,7 +23,7 @@ use crate::storage::catalog::side_table::{Compare, Cursor, SideTable};
 use crate::storage::change::delete_bitmap::{self, Mask};
 use crate::storage::directory::StripeEntry;
 use crate::storage::directory::age::Age;
-use crate::storage::directory::horizon::Horizon;
+use crate::storage::directory::rewrite_horizon::Horizon;
 
 /// The row numbers of one storage id that are dead to a snapshot. Nothing is dead by default.
 #[derive(Default)]

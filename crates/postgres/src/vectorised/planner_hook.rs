@@ -1,7 +1,7 @@
-//! The planner hook: plans a statement with the server's planner and lets `rewrite` put vectorised nodes into
+//! The planner hook: plans a statement with the server's planner and lets `replace` put vectorised nodes into
 //! the finished plan.
 //!
-//! A statement that reads no columnar table, or small ones, leaves at once: `planner::hooks` notes what
+//! A statement that reads no columnar table, or small ones, leaves at once: `planner::path_hook` notes what
 //! columnar scans it offers. One that leaves work to the server's executor is planned a second time, without
 //! parallel workers, nested loops and merge joins, and the plan that costs less with its vectorised nodes is
 //! taken. Invariant: a cursor that could move backwards over the server's plan can move backwards over ours,
@@ -10,7 +10,7 @@
 use pgrx::PgList;
 use pgrx::pg_sys::{self, ParamListInfo, PlannedStmt, Query};
 
-use super::{candidate, cost, decorrelate, rewrite};
+use super::{candidate, cost, decorrelate, replace};
 use crate::host::carried;
 use crate::host::hooks::Chain;
 use crate::options::settings::{ENABLE_VECTORISED, vectorised_min_rows};
@@ -55,7 +55,7 @@ unsafe extern "C-unwind" fn plan(
                 return stmt;
             }
             let mut moves_back = pg_sys::ExecSupportsBackwardScan((*stmt).planTree);
-            let possible = rewrite::statement(stmt);
+            let possible = replace::statement(stmt);
             if possible
                 && !copy.is_null()
                 && (!one_table || (*stmt).parallelModeNeeded)
@@ -68,13 +68,13 @@ unsafe extern "C-unwind" fn plan(
                 let other = serverside(copy, query_string, cursor_options, bound_params);
                 drop(quiet);
                 let other_moves_back = pg_sys::ExecSupportsBackwardScan((*other).planTree);
-                rewrite::statement(other);
+                replace::statement(other);
                 if cost::statement(other) < cost::statement(stmt) {
                     moves_back = other_moves_back;
                     stmt = other;
                 }
             }
-            if rewrite::kept((*stmt).planTree).is_some() {
+            if replace::kept((*stmt).planTree).is_some() {
                 // Nothing but expressions that are not evaluated would be compiled.
                 (*stmt).jitFlags = pg_sys::PGJIT_NONE as i32;
             }

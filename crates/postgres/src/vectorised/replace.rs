@@ -1,10 +1,10 @@
 //! Replacing parts of a finished plan by vectorised nodes.
 //!
-//! Called by `hook` with every plan for which a columnar scan was considered. From the top down, the first
-//! subtree that translates as a whole and is worth it becomes a `CustomScan` that keeps the subtree and gives
-//! the same columns; where a subtree stays, its children are tried, and so are those below it whose rows the
-//! vectorised node takes from the server's executor. Invariant: the plan still runs when nothing is replaced,
-//! and every reader of a replaced node sees the same target list, costs, rows and parameters.
+//! Called by `planner_hook` with every plan for which a columnar scan was considered. From the top down, the
+//! first subtree that translates as a whole and is worth it becomes a `CustomScan` that keeps the subtree and
+//! gives the same columns; where a subtree stays, its children are tried, and so are those below it whose
+//! rows the vectorised node takes from the server's executor. Invariant: the plan still runs when nothing is
+//! replaced, and every reader of a replaced node sees the same target list, costs, rows and parameters.
 //!
 //! Not replaced: what runs below Gather (workers run their own copy), what a nested loop or a recursive query
 //! restarts for every row, what a merge join marks and restores, and what calls volatile functions, because a
