@@ -1,6 +1,7 @@
-//! One block of up to 1,024 integers as frame of reference: a base, the distances of values from it packed in
-//! a fixed number of bits, and patches for the few values that need more. Bit-packed and delta nodes consist
-//! of such blocks. (Zukowski et al., "Super-Scalar RAM-CPU Cache Compression", ICDE 2006.)
+//! One block of up to 1,024 integers as frame of reference. It has a base, the distances of values from the
+//! base (packed in a fixed number of bits), and patches for the few values that need more bits. Bit-packed
+//! and delta nodes consist of such blocks. (Zukowski et al., "Super-Scalar RAM-CPU Cache Compression", ICDE
+//! 2006.)
 //!
 //! Header: width in bits, plus 128 when there are patches; base (zigzag); with patches their number (varint)
 //! and the bytes of each one (1, 2, 4 or 8). Data: packed values, patch positions (16 bits each, ascending),

@@ -571,8 +571,8 @@ impl Cursor {
         bits & (pg_sys::HEAP_XMIN_COMMITTED | pg_sys::HEAP_XMIN_INVALID)
     }
 
-    /// Whether the row's own bits say that its inserter was rolled back, and it is no version in a chain of
-    /// its page, so that its index entry leads to nothing else.
+    /// Whether the row's own bits say that its inserter was rolled back, and the row is no version in a chain
+    /// of its page. Then its index entry leads to nothing else.
     unsafe fn is_known_rolled_back(&self) -> bool {
         // SAFETY: header of a tuple under pin.
         unsafe {
