@@ -1,5 +1,5 @@
-//! Choosing an encoding for a column: estimate every candidate on a sample, take the cheapest that does not
-//! give up.
+//! Chooses an encoding for a column: every candidate is estimated on a sample, and the cheapest one that does
+//! not give up is taken.
 
 use std::ops::Range;
 
@@ -16,17 +16,18 @@ use crate::options::EncodeOptions;
 use crate::runs::Runs;
 use crate::{plain, strings};
 
-/// Runs in a sample and rows in each: long enough to see neighbours, many enough to see the column.
+/// Runs in a sample, and rows in each. Runs are long enough to show neighbours, and enough to show the whole
+/// column.
 const SAMPLE_RUNS: usize = 8;
 const RUN_ROWS: usize = 256;
 
-/// Bytes a value that an encoding of twice the cost must save.
+/// How many bytes a value an encoding of twice the cost must save.
 const MIN_GAIN: f64 = 0.2;
 
-/// Fewer byte strings that stand alone are left plain.
+/// If byte strings stand alone and are fewer than this, they are left plain.
 const MIN_ALONE: usize = 64;
 
-/// The encoder for a flat column without NULLs (filled).
+/// The encoder for a flat column whose NULL rows are filled.
 pub(crate) fn choose<'c>(column: &'c Vector, options: &EncodeOptions<'c>) -> Result<Chosen<'c>> {
     let physical = column.logical.physical();
     let candidates = candidates(physical);
@@ -39,7 +40,7 @@ pub(crate) fn choose<'c>(column: &'c Vector, options: &EncodeOptions<'c>) -> Res
     let mut ranked: Vec<(f64, &'static dyn Encoding)> = Vec::new();
     if let Some(force) = options.force {
         ranked.extend(candidates.iter().filter(|e| e.id() == force).map(|e| (0.0, *e)));
-        // Integer nodes choose among their own encodings, the forced one included.
+        // Integer nodes choose among their own encodings, and use a forced one.
         if ranked.is_empty()
             && matches!(
                 physical,
@@ -68,11 +69,12 @@ pub(crate) fn choose<'c>(column: &'c Vector, options: &EncodeOptions<'c>) -> Res
     Ok(Chosen { column, owner: fallback.id(), encoder: begin_fallback()?, fallback: begin_fallback()? })
 }
 
-/// Appends a values node of all rows of a flat column that shares nothing: dictionary entries, children.
+/// Appends a values node with all rows of a flat column that shares nothing, as dictionary entries and
+/// children do.
 pub(crate) fn write_alone(column: &Vector, options: &EncodeOptions<'_>, out: &mut Writer) -> Result<()> {
     let physical = column.logical.physical();
-    // One chunk, so that nothing goes to a shared section. What a codec compresses next is best left as it
-    // is.
+    // There is one chunk, so that nothing goes to a shared section. Bytes that a codec compresses next are
+    // best left as they are.
     let options = EncodeOptions { chunk_rows: column.len().max(1), force: None, ..*options };
     let mut ranked: Vec<(f64, &'static dyn Encoding)> = Vec::new();
     if physical == PhysicalType::Bytes && column.len() >= MIN_ALONE {
@@ -96,7 +98,7 @@ pub(crate) fn write_alone(column: &Vector, options: &EncodeOptions<'_>, out: &mu
     Err(Error::InvalidInput(format!("no encoding for {physical:?} values")))
 }
 
-/// Everything that may hold values of this physical type.
+/// All encodings that may hold values of this physical type.
 fn candidates(physical: PhysicalType) -> Vec<&'static dyn Encoding> {
     match physical {
         PhysicalType::Bytes | PhysicalType::Fixed(_) => strings::candidates(),
@@ -109,7 +111,7 @@ fn candidates(physical: PhysicalType) -> Vec<&'static dyn Encoding> {
     }
 }
 
-/// What always can.
+/// The encoding that can always hold them.
 fn fallback(physical: PhysicalType) -> &'static dyn Encoding {
     match physical {
         PhysicalType::Bytes | PhysicalType::Fixed(_) => strings::fallback(),
@@ -119,7 +121,7 @@ fn fallback(physical: PhysicalType) -> &'static dyn Encoding {
     }
 }
 
-/// Contiguous runs spread evenly, the last one at the end; the whole column when it is small.
+/// Contiguous runs, spread evenly, with the last one at the end. The whole column if it is small.
 fn sample(column: &Vector) -> Sample<'_> {
     let rows = column.len();
     let runs: Vec<Range<usize>> = if rows <= SAMPLE_RUNS * RUN_ROWS {

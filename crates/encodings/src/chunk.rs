@@ -1,8 +1,8 @@
 //! One column chunk, opened for reading: validity, values node, and the three ways to read them.
 //!
-//! Bytes: version (1), validity node (`validity.rs`), values node (absent when every row is NULL). A chunk is
-//! parsed once on opening (headers only, no values); it borrows its bytes unless a block codec had compressed
-//! the whole node.
+//! Bytes: version (1), validity node (`validity.rs`), values node (absent if every row is NULL). A chunk is
+//! parsed once, when it is opened (headers only, no values). It borrows its bytes, unless a block codec has
+//! compressed the whole node.
 
 use std::sync::Arc;
 
@@ -73,7 +73,7 @@ impl<'a> Chunk<'a> {
         out
     }
 
-    /// All rows; the vector may be constant, dictionary-coded or run-length.
+    /// All rows. The vector may be constant, dictionary-coded or run-length.
     pub fn decode(&self) -> Result<Vector> {
         let Some(values) = &self.values else { return Ok(nulls(self.logical, self.rows)) };
         let values = values.decode()?;
@@ -91,8 +91,8 @@ impl<'a> Chunk<'a> {
         self.vector(values, rows.len(), || self.bits().map(|bits| bits.take(rows)))
     }
 
-    /// The value of one row, if it can be had without a vector around it (`take` gives it otherwise): where
-    /// few values are taken, making vectors is most of the work.
+    /// The value of one row, if it can be read without making a vector. `take` reads it otherwise. If few
+    /// values are taken, making vectors is most of the work.
     pub fn single(&self, row: u32) -> Result<Option<Single<'_>>> {
         let row = row as usize;
         if row >= self.rows {
@@ -104,8 +104,8 @@ impl<'a> Chunk<'a> {
         }
     }
 
-    /// The first value of integers none of which is NULL and each of which is one more than the one before:
-    /// their positions can be computed. `None` of others.
+    /// The first value of a chunk of integers, if none is NULL and each is one more than the one before. Then
+    /// positions can be computed from values. `None` for any other chunk.
     pub fn consecutive(&self) -> Option<i64> {
         match (&self.validity, &self.values) {
             (Validity::AllValid, Some(values)) => values.consecutive(),
@@ -114,7 +114,7 @@ impl<'a> Chunk<'a> {
     }
 
     /// The values of path `path` (its position in [`SharedColumn::paths`]) without the documents around them.
-    /// Rows that are NULL may have values too: look at `validity`. `None` when this chunk is not shredded:
+    /// Rows that are NULL may have values, too: look at `validity`. `None` if this chunk is not shredded:
     /// then its documents have to be decoded.
     /// Errors: `InvalidInput` when there is no such path.
     pub fn path(&self, path: usize) -> Result<Option<PathColumn>> {
@@ -140,9 +140,9 @@ impl<'a> Chunk<'a> {
         }
     }
 
-    /// Narrows `selection` to the rows for which `predicate` (on this column; its column index is ignored) is
-    /// TRUE, reading encoded data. False, with `selection` untouched, when the encoding cannot: then decode
-    /// and use [`crate::filter_vector`].
+    /// Narrows `selection` to the rows for which `predicate` is TRUE, by reading encoded data. The predicate
+    /// is about this column; its column index is ignored. False, with `selection` untouched, if the encoding
+    /// cannot do it: then decode and use [`crate::filter_vector`].
     pub fn filter(&self, predicate: &Predicate, selection: &mut Selection) -> Result<bool> {
         match self.mask(predicate, selection)? {
             Some(Mask::All) => Ok(true),
@@ -154,7 +154,7 @@ impl<'a> Chunk<'a> {
         }
     }
 
-    /// The rows that pass; bits of rows outside `selection` mean nothing.
+    /// The rows that pass. Bits of rows outside `selection` mean nothing.
     fn mask(&self, predicate: &Predicate, selection: &Selection) -> Result<Option<Mask>> {
         let none = || Ok(Some(Mask::Bits(Bitmap::filled(self.rows, false))));
         match predicate {
@@ -207,8 +207,8 @@ impl<'a> Chunk<'a> {
         }
     }
 
-    /// The rows that are not NULL and pass a leaf, or, when `negated`, do not; None when the encoding cannot
-    /// tell.
+    /// The rows that are not NULL and pass a leaf or, if `negated`, do not pass it. None if the encoding
+    /// cannot tell.
     fn leaf_mask(&self, leaf: &Leaf<'_>, selection: &Selection, negated: bool) -> Result<Option<Bitmap>> {
         let Some(values) = &self.values else { return Ok(Some(Bitmap::filled(self.rows, false))) };
         let Some(passed) = values.test(leaf, selection)? else { return Ok(None) };

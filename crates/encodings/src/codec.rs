@@ -1,8 +1,8 @@
 //! Block codecs: general-purpose compression of bytes that encodings could not make smaller.
 //!
 //! A *frame* is one run of bytes: codec tag, then for `none` the bytes themselves, else raw length (varint)
-//! and the compressed bytes. A frame is decompressed as a whole, so whoever wants random access keeps frames
-//! small ([`BLOCK_BYTES`]). A codec is used only where it saves at least one byte in [`MIN_GAIN`].
+//! and the compressed bytes. A frame is decompressed as a whole, so code that wants random access keeps
+//! frames small ([`BLOCK_BYTES`]). A codec is used only if it saves at least one byte in [`MIN_GAIN`].
 
 use std::borrow::Cow;
 use std::cell::RefCell;
@@ -15,17 +15,17 @@ use crate::options::{BlockCodecs, Codec, EncodeOptions};
 /// Size of a block that is decompressed to read one value of it.
 pub const BLOCK_BYTES: usize = 16 << 10;
 
-/// A codec must save one byte in so many.
+/// A codec must save one byte in this many.
 const MIN_GAIN: usize = 8;
 
 /// Shorter inputs are not worth a codec's own overhead.
 const MIN_BYTES: usize = 64;
 
-/// No compressor used here expands by more than this, so a larger claim is corrupt (zstd can, of constant
-/// input: it is allowed more by `max_raw`).
+/// No compressor here shrinks by more than this factor, so a larger claim is corrupt. Only zstd can, for
+/// constant input: `max_raw` allows it more.
 const MAX_RATIO: usize = 1 << 16;
 
-/// Compresses with the codec of `options`; `None` when it does not pay.
+/// Compresses with the codec of `options`. `None` if it does not pay.
 pub fn compress(bytes: &[u8], options: &EncodeOptions<'_>) -> Result<Option<Vec<u8>>> {
     if bytes.len() < MIN_BYTES {
         return Ok(None);
@@ -47,8 +47,7 @@ pub fn compress(bytes: &[u8], options: &EncodeOptions<'_>) -> Result<Option<Vec<
 }
 
 thread_local! {
-    // A context takes longer to make than a small block takes to compress: each thread keeps one of each
-    // kind.
+    // Making a context takes longer than compressing a small block. So each thread keeps one of each kind.
     static COMPRESSOR: RefCell<Option<(i32, zstd::bulk::Compressor<'static>)>> = const { RefCell::new(None) };
     static DECOMPRESSOR: RefCell<Option<zstd::bulk::Decompressor<'static>>> = const { RefCell::new(None) };
 }
@@ -59,7 +58,7 @@ fn zstd_compress(bytes: &[u8], level: i32) -> std::io::Result<Vec<u8>> {
             Some((kept_level, compressor)) if kept_level == level => compressor,
             _ => zstd::bulk::Compressor::new(level)?,
         };
-        // Dropped on an error, so that no half-used context is kept.
+        // The context is dropped on an error, so that no half-used one is kept.
         let compressed = compressor.compress(bytes)?;
         *kept = Some((level, compressor));
         Ok(compressed)

@@ -1,7 +1,7 @@
-//! Encoding one column of one stripe: prepare, choose, encode chunk by chunk.
+//! Encodes one column of one stripe: prepare, choose, encode chunk by chunk.
 //!
-//! Called by the stripe writer. NULL rows take over the value before them (the first ones the first value),
-//! so that runs, deltas and ranges are not disturbed; readers never look at them.
+//! Called by the stripe writer. NULL rows take over the value before them (the first ones take the first
+//! value). So they do not disturb runs, deltas and ranges. Readers never look at these values.
 
 use vector::{Bitmap, Error, NumericInts, Result, Values, Vector};
 
@@ -17,7 +17,7 @@ use crate::validity::{self, Validity};
 /// An encoded column of a stripe.
 #[derive(Debug, Clone, Default)]
 pub struct EncodedColumn {
-    /// What the chunks share; empty when nothing.
+    /// What the chunks share. Empty if they share nothing.
     pub shared: Vec<u8>,
     /// The chunks in order.
     pub chunks: Vec<EncodedChunk>,
@@ -36,9 +36,10 @@ pub struct EncodedChunk {
 
 /// Encodes a column of a stripe in chunks of `options.chunk_rows` rows.
 ///
-/// The column may be of any form; a constant, dictionary or run-length vector is flattened first. Errors:
-/// `InvalidInput` for a vector whose values are not of its logical type, a chunk size of 0, or a chunk whose
-/// bytes exceed 4 GiB; and what `options.check` says.
+/// The column may be of any form. A constant, dictionary or run-length vector is flattened first.
+///
+/// Errors: `InvalidInput` for a vector whose values are not of its logical type, for a chunk size of 0, or
+/// for a chunk whose bytes exceed 4 GiB. Also the error of `options.check`.
 pub fn encode_column(column: &Vector, options: &EncodeOptions<'_>) -> Result<EncodedColumn> {
     if options.chunk_rows == 0 || u32::try_from(options.chunk_rows).is_err() {
         return Err(Error::InvalidInput(format!("chunk of {} rows", options.chunk_rows)));
@@ -110,7 +111,7 @@ fn check_type(column: &Vector) -> Result<()> {
     }
 }
 
-/// The column with the value before it at each NULL row; `None` when no row (or every row) is NULL.
+/// The column, in which each NULL row has the value before it. `None` if no row or every row is NULL.
 fn fill_nulls(column: &Vector) -> Option<Vector> {
     fn forward<T: Copy>(values: &[T], bits: &Bitmap, first: usize) -> Vec<T> {
         let mut values = values.to_vec();
@@ -143,7 +144,8 @@ fn fill_nulls(column: &Vector) -> Option<Vector> {
                 NumericInts::Int64(values) => NumericInts::Int64(forward(values, bits, first)),
                 NumericInts::Int128(values) => NumericInts::Int128(forward(values, bits, first)),
             };
-            // A value in the side lane has a zero here; it must not gain company there.
+            // A row whose value is in the side lane has a zero here. NULL rows after it must not be in the
+            // side lane.
             numeric.side.retain(|(row, _)| bits.get(*row as usize));
             Values::Numeric(numeric)
         }
@@ -172,7 +174,7 @@ pub(crate) struct Chosen<'c> {
     pub(crate) column: &'c Vector,
     pub(crate) owner: EncodingId,
     pub(crate) encoder: Box<dyn ColumnEncoder + 'c>,
-    /// Encodes the chunks that the chosen one refuses.
+    /// Encodes the chunks that the chosen encoder refuses.
     pub(crate) fallback: Box<dyn ColumnEncoder + 'c>,
 }
 

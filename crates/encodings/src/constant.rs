@@ -51,7 +51,7 @@ impl Node for ConstantNode<'_> {
     }
 }
 
-/// Writes rows that are all the same (bit for bit) as a constant; false when they are not. `inner` writes the
+/// Writes rows that are all the same (bit for bit) as a constant. False if they are not. `inner` writes the
 /// one row.
 pub(crate) fn write<'c>(
     column: &'c Vector,
@@ -68,7 +68,7 @@ pub(crate) fn write<'c>(
     inner.chunk(rows.start..rows.start + 1, out)
 }
 
-/// True when the rows hold one value, bit for bit.
+/// True if the rows hold one value, bit for bit.
 pub(crate) fn is_constant(values: &Values, rows: Range<usize>) -> bool {
     fn same<T: Copy, U: PartialEq>(values: &[T], rows: Range<usize>, bits: impl Fn(T) -> U) -> bool {
         match values.get(rows) {

@@ -1,8 +1,10 @@
 //! The only way stored bytes are read and written: a bounds-checked reader and its mirror image, the writer.
 //!
-//! Everything is little-endian. `varint` is LEB128 (seven bits a byte, low bits first, at most ten bytes);
-//! `zigzag` maps small negative numbers to small varints. Invariant: a reader never looks outside its slice
-//! and a short or overlong item is `Error::Corrupt`, so no caller has to index stored bytes.
+//! Everything is little-endian. `varint` is LEB128 (seven bits a byte, low bits first, at most ten bytes).
+//! `zigzag` maps small negative numbers to small varints.
+//!
+//! Invariant: a reader never looks outside its slice, and a short or overlong item is `Error::Corrupt`. So no
+//! caller has to index stored bytes.
 
 use vector::{Error, Result};
 
@@ -23,7 +25,7 @@ impl<'a> Reader<'a> {
         self.rest.len()
     }
 
-    /// Everything not read yet; leaves the reader empty.
+    /// All bytes not read yet. Leaves the reader empty.
     pub fn rest(&mut self) -> &'a [u8] {
         std::mem::take(&mut self.rest)
     }
@@ -96,7 +98,7 @@ impl<'a> Reader<'a> {
         self.varint().map(unzigzag)
     }
 
-    /// A varint that must fit `usize` and not exceed `limit`; `what` names it in the error.
+    /// A varint that must fit `usize` and not exceed `limit`. `what` names it in the error.
     #[inline]
     pub fn count(&mut self, limit: usize, what: &str) -> Result<usize> {
         let value = self.varint()?;
@@ -158,7 +160,7 @@ impl Writer {
         self.bytes
     }
 
-    /// Drops everything past `len`: how an encoder takes back an attempt.
+    /// Drops everything past `len`. An encoder takes an attempt back with this.
     pub fn truncate(&mut self, len: usize) {
         self.bytes.truncate(len);
     }

@@ -1,12 +1,15 @@
 //! The shape that every encoding has, on both sides of the bytes.
 //!
-//! **How to add an encoding.** Give it a folder (or file) of its own and an [`EncodingId`]. On the writing
-//! side implement [`Encoding`] (`estimate` on a sample, then `begin` over the whole column of the stripe) and
-//! [`ColumnEncoder`] (`chunk` for each chunk, `shared` at the end for what all chunks use), and name it in
-//! the list of candidates of its physical type (`chooser::candidates`, `strings::candidates`). On the
-//! reading side implement [`Node`] (`decode`, `take`, `single` where one value is had without a vector, and
-//! `test` where a predicate can be answered without decoding) and name its `open` function in `open_values`
-//! of `registry.rs` or, for byte strings, in `strings::open`.
+//! **How to add an encoding.** Give it a folder (or file) of its own and an [`EncodingId`].
+//! - On the writing side, implement [`Encoding`] (`estimate` on a sample, then `begin` over the whole column
+//!   of the stripe). Implement [`ColumnEncoder`] (`chunk` for each chunk, `shared` at the end for what all
+//!   chunks use). Name it in the list of candidates of its physical type (`chooser::candidates`,
+//!   `strings::candidates`).
+//! - On the reading side, implement [`Node`]: `decode`, `take`, `single` if a value can be read without a
+//!   vector, and `test` if a predicate can be answered without decoding. Name its `open` function in
+//!   `open_values` of `registry.rs` or, for byte strings, in `strings::open`.
+//! - Parts that are themselves integers (codes, lengths, positions) go through [`crate::integers`]. Byte
+//!   strings that a block codec may shrink go through [`crate::codec`].
 //!
 //! **An encoding of integers** is different, because parts of other encodings are integers, too. Add a
 //! variant to `Kind` and a branch to `open_tagged` in `integers/node.rs`, and a branch to `write_node` in
@@ -15,17 +18,12 @@
 //! **Tests** of an encoding: `tests/conformance.rs` (integers: `INTEGER_ENCODINGS`) and a golden file
 //! (`tests/golden.rs`). `tests/random.rs` takes each [`EncodingId`] by itself. FORMAT.md describes the bytes.
 //!
-//! Parts that are themselves integers (codes,
-//! lengths, positions) go through [`crate::integers`], byte strings that a block codec may shrink through
-//! [`crate::codec`].
+//! Estimate, choose and encode are separate steps. `estimate` writes nothing, and the chooser (`chooser.rs`)
+//! compares. An encoder may find on the whole column that the sample misled it. Then it gives up and returns
+//! `None` from `begin`, or `false` from `chunk`. Such a chunk gets the type's plain or chunk-local encoding.
 //!
-//! Estimate, choose and encode are separate steps: `estimate` writes nothing, the chooser (`chooser.rs`)
-//! compares, and an encoder that finds on the whole column that the sample misled it gives up by returning
-//! `None` from `begin`, or `false` from `chunk` (the chunk then falls to the type's plain or chunk-local
-//! encoding).
-//!
-//! Invariant: a node has exactly the rows its parent says, holds a value for NULL rows too (any value), and
-//! `decode`, `take`, `single` and `test` agree.
+//! Invariant: a node has exactly the rows that its parent says. It holds a value for NULL rows, too (any
+//! value). `decode`, `take`, `single` and `test` agree.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -51,8 +49,8 @@ pub struct Estimate {
     pub penalty: f64,
 }
 
-/// A few contiguous runs of rows spread over the column, so that both neighbours and the whole range are
-/// seen.
+/// A few contiguous runs of rows, spread over the column, so that they show both neighbours and the whole
+/// range.
 #[derive(Debug)]
 pub struct Sample<'c> {
     /// The whole column (flat).
@@ -62,7 +60,7 @@ pub struct Sample<'c> {
 }
 
 impl Sample<'_> {
-    /// Rows of the column per row of the sample.
+    /// How many rows of the column there are for each row of the sample.
     pub fn factor(&self) -> f64 {
         match self.rows.len() {
             0 => 1.0,
@@ -76,12 +74,11 @@ pub trait Encoding: Sync {
     /// Its stored id.
     fn id(&self) -> EncodingId;
 
-    /// What it would cost, judged by the sample; `None` when it cannot hold such values or surely does not
-    /// pay.
+    /// What it would cost, judged by the sample. `None` if it cannot hold such values or surely does not pay.
     fn estimate(&self, sample: &Sample<'_>, options: &EncodeOptions<'_>) -> Option<Estimate>;
 
-    /// Prepares to encode the whole column; `None` when the full column shows that it cannot or should not
-    /// (not honoured by a forced encoding unless it is impossible).
+    /// Prepares to encode the whole column. `None` if the full column shows that it cannot or should not. A
+    /// forced encoding gives up only if it cannot.
     fn begin<'c>(
         &self,
         column: &'c Vector,
@@ -91,11 +88,11 @@ pub trait Encoding: Sync {
 
 /// Encodes the chunks of one column in order.
 pub trait ColumnEncoder {
-    /// Appends the values node (tag, payload) of these rows. False (and nothing appended) when this encoding
+    /// Appends the values node (tag, payload) of these rows. False, with nothing appended, if this encoding
     /// cannot hold them.
     fn chunk(&mut self, rows: Range<usize>, out: &mut Writer) -> Result<bool>;
 
-    /// The payload of the shared section, after the last chunk; `None` when no chunk needs one.
+    /// The payload of the shared section, asked for after the last chunk. `None` if no chunk needs one.
     fn shared(&mut self) -> Result<Option<Vec<u8>>> {
         Ok(None)
     }
@@ -117,18 +114,18 @@ pub struct NodeContext<'a> {
 }
 
 impl NodeContext<'_> {
-    /// The width the values are held in.
+    /// The width in which the values are held.
     pub const fn physical(&self) -> PhysicalType {
         self.logical.physical()
     }
 
-    /// The depth left to a child; `Corrupt` when there is none.
+    /// The depth that is left to a child. `Corrupt` if there is none.
     pub fn deeper(&self) -> Result<u8> {
         self.depth.checked_sub(1).ok_or_else(|| Error::corrupt("nodes nested too deep"))
     }
 }
 
-/// One value of a chunk, without a vector made for it.
+/// One value of a chunk, for which no vector is made.
 #[derive(Debug, Clone, Copy)]
 pub enum Single<'a> {
     /// SQL NULL.
@@ -148,7 +145,7 @@ pub enum Single<'a> {
         /// Digits shown after the point.
         display: u16,
     },
-    /// A row of a vector that is there anyway: a dictionary's entry, the one value of all rows.
+    /// A row of a vector that exists already: a dictionary's entry, or the one value of all rows.
     Of(&'a Vector, usize),
 }
 
@@ -163,25 +160,25 @@ pub trait Node {
     /// The rows at these ascending positions, each below the node's row count (checked by the caller).
     fn take(&self, rows: &[u32]) -> Result<Values>;
 
-    /// The value of one row, below the node's row count (checked by the caller), which is not NULL. `None`
-    /// where `take` has to make a vector for it.
+    /// The value of one row, which is not NULL and below the node's row count (checked by the caller). `None`
+    /// if `take` has to make a vector for it.
     fn single(&self, _row: usize) -> Result<Option<Single<'_>>> {
         Ok(None)
     }
 
-    /// One bit a row: does the value pass? Only rows in `selection` need a right bit; NULL rows may have any.
-    /// `None` when the encoding cannot tell without decoding.
+    /// One bit a row: does the value pass? Only rows in `selection` need a right bit. NULL rows may have any.
+    /// `None` if the encoding cannot tell without decoding.
     fn test(&self, _leaf: &Leaf<'_>, _selection: &Selection) -> Result<Option<Bitmap>> {
         Ok(None)
     }
 
-    /// The first value where each value is one more than the one before, as `Node::decode` would give them;
-    /// `None` of others.
+    /// The first value, if each value is one more than the one before, as `Node::decode` would give them.
+    /// `None` otherwise.
     fn consecutive(&self) -> Option<i64> {
         None
     }
 
-    /// The values of one path of shredded documents; `None` when the encoding keeps documents whole.
+    /// The values of one path of shredded documents. `None` if the encoding keeps documents whole.
     fn path(&self, _path: usize) -> Result<Option<PathColumn>> {
         Ok(None)
     }
@@ -209,7 +206,7 @@ impl<'p> Leaf<'p> {
         }
     }
 
-    /// The leaf of a predicate that is one.
+    /// The leaf that a predicate is. None if it is no leaf.
     pub fn of(predicate: &'p Predicate) -> Option<Self> {
         match predicate {
             Predicate::Compare { op, value, .. } => Some(Self::Compare(*op, value)),

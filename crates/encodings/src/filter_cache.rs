@@ -1,7 +1,7 @@
-//! Conditions that were tested on the entries of a dictionary lately, and which entries passed.
+//! The conditions that were tested last on the entries of a dictionary, and which entries passed.
 //!
-//! Kept by `shared` for the chunks of one column of a stripe: a scan asks each of them the same. Invariant:
-//! what is remembered beside the latest condition takes at most `BYTES`.
+//! `shared` keeps them for the chunks of one column of a stripe, because a scan asks each chunk the same.
+//! Invariant: the conditions before the latest take at most `BYTES`.
 
 use std::mem::size_of;
 use std::sync::Arc;
@@ -10,9 +10,9 @@ use vector::{Bitmap, Predicate, Scalar};
 
 use crate::encoding::Leaf;
 
-/// Conditions remembered: a query has few on one column.
+/// How many conditions are remembered. A query has few on one column.
 const CONDITIONS: usize = 8;
-/// What they may take, in bytes, but for the latest: a list of values can be as long as a table.
+/// The most bytes of all conditions except the latest. A list of values can be as long as a table.
 const BYTES: usize = 16 << 10;
 
 /// The conditions, the latest last.

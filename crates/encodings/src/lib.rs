@@ -1,12 +1,14 @@
 //! One column chunk: vectors to bytes and back, by many encodings of one shape.
 //!
-//! The stripe writer calls [`encode_column`]; readers open a [`SharedColumn`] once and each [`Chunk`] on
-//! demand, then decode it, take single rows or filter on the encoded data. The bytes are described in
-//! FORMAT.md; `encoding.rs` says how an encoding is added.
+//! The stripe writer calls [`encode_column`]. Readers open a [`SharedColumn`] once and each [`Chunk`] on
+//! demand. Then they decode it, take single rows, or filter on the encoded data. FORMAT.md describes the
+//! bytes, and `encoding.rs` says how an encoding is added.
 //!
-//! Invariants: decoding what was encoded gives the same values bit for bit (float payloads and display scales
-//! included; the values of NULL rows are free); bad bytes give `Error::Corrupt`, never a panic; memory is
-//! bounded by the declared rows and bytes.
+//! Invariants:
+//! - Decoding gives the values that were encoded, bit for bit, with float payloads and display scales. Only
+//!   the values of NULL rows may differ.
+//! - Bad bytes give `Error::Corrupt`, never a panic.
+//! - Memory is bounded by the declared rows and bytes.
 #![deny(unsafe_code)]
 
 mod chooser;

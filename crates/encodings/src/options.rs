@@ -1,5 +1,5 @@
-//! What a caller decides about encoding: chunk size, block codec, a forced encoding; and the stable ids of
-//! both.
+//! What a caller decides about encoding: chunk size, block codec and a forced encoding. Also the stable ids
+//! of codecs and encodings.
 
 use vector::{Error, Result};
 
@@ -82,7 +82,7 @@ impl EncodingId {
         self as u8
     }
 
-    /// The encoding with this stored tag; `Unsupported` when this build knows none.
+    /// The encoding with this stored tag. `Unsupported` if this build knows none.
     pub fn from_tag(tag: u8) -> Result<Self> {
         Self::ALL
             .into_iter()
@@ -131,7 +131,7 @@ pub enum Codec {
     /// None.
     #[default]
     None = 0,
-    /// PostgreSQL's own, done by the host.
+    /// PostgreSQL's own codec. The host does the work.
     Pglz = 1,
     /// LZ4 block format.
     Lz4 = 2,
@@ -169,9 +169,9 @@ impl Codec {
 
 /// Compressors that only the host has. Called from any thread.
 pub trait BlockCodecs: Send + Sync {
-    /// Compresses with pglz; `None` when it does not get smaller or there is no pglz.
+    /// Compresses with pglz. `None` if the bytes do not get smaller, or if there is no pglz.
     fn pglz_compress(&self, bytes: &[u8]) -> Option<Vec<u8>>;
-    /// Restores exactly `raw_len` bytes; `Corrupt` when the bytes are no pglz stream of that length.
+    /// Restores exactly `raw_len` bytes. `Corrupt` if the bytes are no pglz stream of that length.
     fn pglz_decompress(&self, bytes: &[u8], raw_len: usize) -> Result<Vec<u8>>;
 }
 
@@ -192,17 +192,17 @@ impl BlockCodecs for NoPglz {
 /// How to encode a column.
 #[derive(Clone, Copy)]
 pub struct EncodeOptions<'a> {
-    /// Rows a chunk; at least 1.
+    /// Rows of a chunk, at least 1.
     pub chunk_rows: usize,
-    /// Block codec to try where encodings leave something to gain.
+    /// The block codec to try if encodings leave something to gain.
     pub codec: Codec,
     /// The codec's level (zstd only).
     pub level: i32,
-    /// Encoding to use wherever it can hold the values, for tests and experiments.
+    /// The encoding to use wherever it can hold the values, for tests and experiments.
     pub force: Option<EncodingId>,
     /// The host's codecs.
     pub codecs: &'a dyn BlockCodecs,
-    /// Asked every few milliseconds. Its error ends the encoding: so a host lets its user cancel.
+    /// Called every few milliseconds. Its error ends the encoding, so a host can let its user cancel.
     pub check: &'a dyn Fn() -> Result<()>,
 }
 
@@ -213,7 +213,7 @@ impl Default for EncodeOptions<'_> {
     }
 }
 
-/// The `check` of whoever cannot be cancelled.
+/// The `check` of a caller that cannot be cancelled.
 pub fn never_cancelled() -> Result<()> {
     Ok(())
 }

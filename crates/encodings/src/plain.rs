@@ -143,8 +143,8 @@ impl Node for PlainNode<'_> {
                     (all, _) => Bitmap::filled(bits.len(), all),
                 }))
             }
-            // Reading a few rows is cheaper than decoding; for many the caller decodes and keeps what it
-            // decoded.
+            // Reading a few rows is cheaper than decoding. For many rows the caller decodes, and keeps the
+            // decoded values.
             _ => match selection {
                 Selection::Rows(rows) if rows.len() * 8 < self.rows() => {
                     let all: Vec<u32> = (0..).take(rows.len()).collect();

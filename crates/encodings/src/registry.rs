@@ -1,8 +1,8 @@
 //! From a stored tag to the node that reads it: the one place that lists every reader.
 //!
-//! A values node is the encoding's tag and its payload, which reaches to the end of the reader it is given (a
-//! parent writes the length of every child). Which tags a physical type allows is decided here; everything
-//! else is corrupt.
+//! A values node is the encoding's tag and its payload. The payload reaches to the end of the reader that the
+//! node is given, as a parent writes the length of every child. This file decides which tags a physical type
+//! allows. All others are corrupt.
 
 use vector::{Error, PhysicalType, Result};
 

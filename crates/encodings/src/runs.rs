@@ -1,5 +1,6 @@
-//! Runs of equal values of any type but integers (which have their own). Payload: number of runs (varint), an
-//! integer child of the rows they end before, and a values node with one value a run.
+//! Runs of equal values, of any type except integers (which have their own runs). Payload: number of runs
+//! (varint), an integer child of the rows before which they end, and a values node with one value for each
+//! run.
 
 use std::ops::Range;
 
@@ -20,7 +21,7 @@ const MIN_RUN: usize = 4;
 /// The encoding, for booleans and floats.
 pub(crate) struct Runs;
 
-/// First row of each run; `None` when there are more than `limit`.
+/// The first row of each run. `None` if there are more than `limit`.
 fn starts(values: &Values, rows: Range<usize>, limit: usize) -> Option<Vec<u32>> {
     fn split<T: Copy>(
         values: &[T],

@@ -1,8 +1,8 @@
 //! What the chunks of one column share within a stripe: a dictionary, an FSST symbol table, templates.
 //!
-//! Bytes: nothing at all when no chunk shares anything; else version (1), the tag of the encoding that owns
-//! the section, and its payload as a codec frame (`codec.rs`), which is restored when the section is opened.
-//! A dictionary's payload is the number of entries (varint) and their values node.
+//! If no chunk shares anything, the section has no bytes. Otherwise it has version (1), the tag of the
+//! encoding that owns the section, and its payload as a codec frame (`codec.rs`). The frame is restored when
+//! the section is opened. A dictionary's payload is the number of entries (varint) and their values node.
 //!
 //! Parsing is lazy and happens once: a scan that reads no dictionary chunk never decodes the dictionary.
 
@@ -47,7 +47,7 @@ impl fmt::Debug for SharedColumn {
 }
 
 impl SharedColumn {
-    /// Opens the shared section of a column; the bytes are copied. Its content is checked when it is first
+    /// Opens the shared section of a column and copies its bytes. Its content is checked when it is first
     /// used.
     pub fn open(logical: LogicalType, bytes: &[u8], codecs: &dyn BlockCodecs) -> Result<Arc<Self>> {
         let mut reader = Reader::new(bytes);
@@ -94,20 +94,22 @@ impl SharedColumn {
         Ok(out.into_bytes())
     }
 
-    /// Unique in this process among the shared sections ever opened; 0 for one that shares nothing.
+    /// A number that is unique in this process among all shared sections ever opened. 0 for a section that
+    /// shares nothing.
     pub const fn id(&self) -> u64 {
         self.id
     }
 
     /// Memory held, in bytes (an estimate for caches).
     pub fn memory(&self) -> usize {
-        // A decoded dictionary is somewhat larger than its bytes; three times is a safe guess for views.
+        // A decoded dictionary is somewhat larger than its bytes. Three times as large is a safe guess for
+        // views.
         self.payload.len() * if self.dictionary.get().is_some() { 4 } else { 1 }
             + 256
             + self.tested().memory()
     }
 
-    /// The payload, if the section belongs to this encoding; `Corrupt` otherwise.
+    /// The payload, if the section belongs to this encoding. `Corrupt` otherwise.
     pub(crate) fn payload(&self, owner: EncodingId) -> Result<Reader<'_>> {
         if self.owner == Some(owner) {
             Ok(Reader::new(&self.payload))
@@ -116,8 +118,8 @@ impl SharedColumn {
         }
     }
 
-    /// The parsed form of the section, made by `parse` on first use. One encoding owns the section, so one
-    /// type.
+    /// The parsed form of the section, made by `parse` on first use. It has one type, because one encoding
+    /// owns the section.
     #[allow(dead_code)]
     pub(crate) fn parsed<T: Any + Send + Sync>(
         &self,
@@ -126,7 +128,7 @@ impl SharedColumn {
     ) -> Result<Arc<T>> {
         if self.parsed.get().is_none() {
             let value: Arc<dyn Any + Send + Sync> = Arc::new(parse(self.payload(owner)?)?);
-            // Another thread may have been first: then its value is used and ours dropped.
+            // Another thread may have been first. Then its value is used, and ours is dropped.
             let _ = self.parsed.set(value);
         }
         self.parsed
@@ -135,7 +137,8 @@ impl SharedColumn {
             .ok_or_else(|| Error::corrupt("shared section of another encoding"))
     }
 
-    /// The paths of a column of shredded documents, in the order of their numbers; none for any other column.
+    /// The paths of a column of shredded documents, in the order of their numbers. Empty for any other
+    /// column.
     pub fn paths(&self, codecs: &dyn BlockCodecs) -> Result<Vec<template::Path>> {
         if self.owner != Some(EncodingId::Template) {
             return Ok(Vec::new());
@@ -153,8 +156,8 @@ impl SharedColumn {
         Ok(self.dictionary.get_or_init(|| Arc::new(Dictionary { id: self.id, entries })))
     }
 
-    /// One bit an entry of the dictionary: does it pass? Each condition is tested once for all chunks. `None`
-    /// when the entries cannot be compared here (decimals in the side lane).
+    /// One bit for each entry of the dictionary: does it pass? Each condition is tested once for all chunks.
+    /// `None` if the entries cannot be compared here (decimals in the side lane).
     pub(crate) fn passed(&self, leaf: &Leaf<'_>) -> Result<Option<Arc<Bitmap>>> {
         if let Some(bits) = self.tested().find(*leaf) {
             return Ok(Some(bits));
@@ -170,11 +173,11 @@ impl SharedColumn {
     }
 
     fn tested(&self) -> MutexGuard<'_, FilterCache> {
-        // A thread that panicked while it held the lock left whole conditions.
+        // A thread that panicked while it held the lock has left only whole conditions.
         self.tested.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The entries at `codes`, without decoding the dictionary where its encoding allows.
+    /// The entries at `codes`. The dictionary is not decoded if its encoding allows that.
     pub(crate) fn entries_at(&self, codes: &[u32]) -> Result<Vector> {
         if let Some(dictionary) = self.dictionary.get() {
             check_codes(codes, dictionary.entries.len())?;

@@ -1,8 +1,13 @@
 //! The validity node: which rows of a chunk are NULL.
 //!
-//! Bytes: kind, then 0 = no row is NULL; 1 = every row is; 2 = bitmap (64-bit words, 1 = not NULL); 3 = runs:
-//! validity of the first run (0 or 1), number of runs (varint), length of each but the last (varints). The
-//! smaller of 2 and 3 is written.
+//! The bytes begin with the kind:
+//! - 0: no row is NULL
+//! - 1: every row is NULL
+//! - 2: a bitmap follows (64-bit words, 1 = not NULL)
+//! - 3: runs follow: validity of the first run (0 or 1), number of runs (varint), length of each run except
+//!   the last (varints)
+//!
+//! The smaller of 2 and 3 is written.
 
 use vector::{Bitmap, Error, Result};
 
@@ -18,13 +23,13 @@ const RUNS: u8 = 3;
 pub enum Validity {
     /// No row is NULL.
     AllValid,
-    /// Every row is NULL; there is no values node.
+    /// Every row is NULL, and there is no values node.
     AllNull,
     /// One bit a row, 1 = not NULL.
     Some(Bitmap),
 }
 
-/// Writes the validity of a chunk; returns what a reader will see.
+/// Writes the validity of a chunk. Returns what a reader will see.
 pub fn write(validity: Option<&Bitmap>, rows: usize, out: &mut Writer) -> Validity {
     let ones = validity.map_or(rows, Bitmap::count_ones);
     let Some(bits) = validity.filter(|_| ones < rows) else {
@@ -48,7 +53,7 @@ pub fn write(validity: Option<&Bitmap>, rows: usize, out: &mut Writer) -> Validi
     Validity::Some(bits.clone())
 }
 
-/// Writes runs; false as soon as they take `limit` bytes.
+/// Writes runs. False as soon as they take `limit` bytes.
 fn write_runs(bits: &Bitmap, limit: usize, out: &mut Writer) -> bool {
     let mut lengths = Writer::new();
     let (mut count, mut length) = (1usize, 0usize);

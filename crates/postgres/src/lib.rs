@@ -19,12 +19,12 @@ use pgrx::pg_guard;
 
 pgrx::pg_module_magic!();
 
-/// Called by the server when it preloads the library at its start, once; processes that it forks have it
-/// then. Whoever loads it later is told to preload it: hooks that saw only part of what a session does would
-/// keep no promise.
+/// Called by the server once, when it preloads the library at its start. Processes that it forks have the
+/// library then. A session that loads it later gets an ERROR that says to preload it: hooks that saw only a
+/// part of a session could keep no promise.
 ///
-/// Of our functions in one hook the one installed last runs first. So they run in this order, and others'
-/// after them:
+/// If several of our functions are in one hook, the one that was installed last runs first. So they run in
+/// this order, and others' after them:
 /// - ProcessUtility: `table_am::packing::dead_stripes` (before a VACUUM), `table_am::statements::publication`
 ///   (after who publishes), `options` (takes our options out of a statement), `storage::pending_rows` (ends
 ///   its stripes);

@@ -1,18 +1,24 @@
 //! The server's arrays.
 //!
-//! Layout (`utils/array.h`), counted from the value's length word: length word, number of dimensions, offset
-//! of the data or 0 where there are no NULLs, element type, lengths and lower bounds of the dimensions, a bit
-//! for each element (1: not NULL) where there are NULLs, and the elements, each on its type's border. What we
-//! hold begins behind the length word.
+//! Layout (`utils/array.h`), with offsets that count from the value's length word:
+//! - the length word, the number of dimensions, the offset of the data (0 if there are no NULLs), the element
+//!   type
+//! - lengths and lower bounds of the dimensions
+//! - if there are NULLs, a bit for each element (1: not NULL)
+//! - the elements, each on its type's border
 //!
-//! Called by `question` and by hosts that take constants apart. Invariant: every offset is checked; elements
-//! are compared bytewise, so the caller names only types for which that is equality.
+//! The bytes that the functions here take begin behind the length word.
+//!
+//! Called by `question` and by hosts that take constants apart.
+//!
+//! Invariant: every offset is checked. Elements are compared byte by byte, so the caller names only types for
+//! which that is equality.
 
 use vector::{Error, Result};
 
 use crate::words::u32_at;
 
-/// Bytes before ours: the length word.
+/// Length of the length word, which is in front of the bytes that we get.
 const WORD: usize = 4;
 /// Bytes up to the dimensions.
 const HEADER: usize = 16;
@@ -31,8 +37,8 @@ fn damaged() -> Error {
     Error::corrupt("an array ends before its elements")
 }
 
-/// The place in what we hold of an offset that counts from the length word. An offset into the length word
-/// becomes a place behind any bytes, so that whoever looks there finds nothing.
+/// Turns an offset that counts from the length word into a place in our bytes. An offset into the length word
+/// becomes a place behind any bytes, so that a reader finds nothing there.
 #[inline]
 const fn place(at: usize) -> usize {
     at.wrapping_sub(WORD)
@@ -76,7 +82,7 @@ fn walk<'a>(array: &'a [u8], layout: Layout, each: &mut dyn FnMut(Option<&'a [u8
             }
             Layout::Varlena => {
                 let first = *array.get(place(at)).ok_or_else(damaged)?;
-                // Padding is zero; no length word begins with a zero byte unless it is on its border.
+                // Padding is zero. A length word begins with a zero byte only if it is on its border.
                 if first == 0 {
                     at = at.next_multiple_of(4);
                 }
@@ -120,7 +126,7 @@ pub fn is_empty(array: &[u8], layout: Layout) -> Result<bool> {
     Ok(empty)
 }
 
-/// Whether each of the others is an element; NULL never is.
+/// Whether each of the others is an element. NULL never is.
 pub fn contains(array: &[u8], layout: Layout, others: &[Option<Vec<u8>>]) -> Result<bool> {
     for other in others {
         match other {
@@ -141,7 +147,7 @@ pub fn overlaps(array: &[u8], layout: Layout, others: &[Option<Vec<u8>>]) -> Res
     Ok(found)
 }
 
-/// Whether a value is an element; None where it is not but some element is NULL.
+/// Whether a value is an element. None if it is not, but some element is NULL.
 pub fn has(array: &[u8], layout: Layout, value: &[u8]) -> Result<Option<bool>> {
     let (mut found, mut nulls) = (false, false);
     walk(array, layout, &mut |element| {

@@ -1,21 +1,25 @@
-//! Expanding pglz, the server's block codec, without the server: column chunks are decoded on any thread, and
-//! only the main one may call the server.
+//! Expands pglz, the server's block codec, without the server. Any thread decodes column chunks, and only the
+//! main thread may call the server.
 //!
 //! Layout (`common/pg_lzcompress.h` and the header comment of `pg_lzcompress.c`): groups of a control byte
-//! and eight items, lowest bit first. 0 is a literal byte. 1 is a copy of earlier output: four bits of offset
-//! and length - 3 in one byte, eight bits of offset in the next, and where the length so far is 18 a byte
-//! that is added to it.
+//! and eight items. The bits of the control byte, lowest first, say what each item is:
+//! - 0: a literal byte
+//! - 1: a copy of earlier output. The first byte has the upper four bits of the offset, and the length - 3.
+//!   The second has the lower eight bits of the offset. If the length so far is 18, a third byte is added to
+//!   it.
 //!
-//! Called by the hosts' block codecs. Invariant: every read and copy is checked, and memory is asked for only
-//! where a stream of this length can fill it.
+//! Called by the hosts' block codecs.
+//!
+//! Invariant: every read and copy is checked, and memory is asked for only if a stream of this length can
+//! fill it.
 
 use vector::{Error, Result};
 
-/// A copy of three bytes stands for at most so many.
+/// The most bytes of output that a copy of three bytes stands for.
 const MAX_COPY: usize = 18 + 255;
 
-/// The `raw_len` bytes that a stream stands for. Errors: `Corrupt` when the stream is damaged or stands for
-/// another number of bytes, `OutOfMemory`.
+/// The `raw_len` bytes that a stream stands for. Errors: `Corrupt` if the stream is damaged or stands for
+/// another number of bytes, and `OutOfMemory`.
 pub fn expand(bytes: &[u8], raw_len: usize) -> Result<Vec<u8>> {
     if raw_len / (MAX_COPY / 3) > bytes.len() {
         return Err(damaged());
@@ -30,7 +34,7 @@ fn damaged() -> Error {
     Error::corrupt("pglz block is damaged or too long")
 }
 
-/// What a stream stands for, in `out`, which is empty; None when that is not `raw_len` bytes.
+/// The bytes that a stream stands for, put into `out`, which is empty. None if they are not `raw_len` bytes.
 fn expanded(bytes: &[u8], raw_len: usize, mut out: Vec<u8>) -> Option<Vec<u8>> {
     let mut rest = bytes.iter().copied();
     while out.len() < raw_len {
@@ -57,7 +61,8 @@ fn expanded(bytes: &[u8], raw_len: usize, mut out: Vec<u8>) -> Option<Vec<u8>> {
     (out.len() == raw_len && rest.next().is_none()).then_some(out)
 }
 
-/// Appends `length` bytes from `offset` bytes back; the two may overlap, which repeats what lies between.
+/// Appends `length` bytes from `offset` bytes back. If the copy overlaps its source, the bytes in between are
+/// repeated.
 fn copy(out: &mut Vec<u8>, offset: usize, mut length: usize) -> Option<()> {
     let start = out.len().checked_sub(offset).filter(|_| offset > 0)?;
     while length > 0 {

@@ -1,8 +1,10 @@
 //! Questions about documents and arrays whose right side is known, and their answers.
 //!
-//! Made by hosts of operators of theirs; asked by `stripe` of chunks and by hosts of vectors, on any thread.
-//! Invariant: the answer is the server's, for every value: nothing declines, because a row may have been
-//! handed out already; bytes that no server wrote are `Corrupt`.
+//! A host makes a question of one of its operators. `stripe` asks it of chunks, and hosts ask it of vectors,
+//! on any thread.
+//!
+//! Invariant: the answer is the server's, for every value. A question never declines an answer, because a row
+//! may have been handed out already. Bytes that no server wrote are `Corrupt`.
 
 use vector::{LogicalType, Result, Values, Vector, VectorBuilder};
 
@@ -50,7 +52,7 @@ impl Question {
         }
     }
 
-    /// The answers for `rows` values, which are flat; NULL for NULL, and where there are no values.
+    /// The answers for `rows` values, which are flat. NULL for NULL, and if there are no values.
     pub fn answers(&self, values: Option<&Vector>, rows: usize) -> Result<Vector> {
         let result = self.result();
         let values = values.and_then(|vector| match &vector.values {
@@ -82,7 +84,7 @@ impl Question {
         Ok(builder.finish(&|_, _, _| Box::default()))
     }
 
-    /// The answer for one value, where it is a truth value. None is NULL.
+    /// The answer for one value, if it is a truth value. None is NULL.
     fn truth(&self, value: &[u8]) -> Result<Option<bool>> {
         Ok(match self {
             Self::Contains(other) => Some(jsonb::contains(value, other)?),
@@ -90,13 +92,13 @@ impl Question {
             Self::ArrayContains(layout, others) => Some(array::contains(value, *layout, others)?),
             Self::ArrayOverlaps(layout, others) => Some(array::overlaps(value, *layout, others)?),
             Self::ArrayHas(layout, Some(other)) => array::has(value, *layout, other)?,
-            // No element of an empty array equals NULL; of any other one it is unknown.
+            // No element of an empty array equals NULL. For any other array it is unknown.
             Self::ArrayHas(layout, None) => array::is_empty(value, *layout)?.then_some(false),
             Self::FieldText(_) | Self::Field(_) => None,
         })
     }
 
-    /// Appends the answer for one value, where it is a text or document; false for NULL.
+    /// Appends the answer for one value, if it is a text or document. False for NULL.
     fn bytes(&self, value: &[u8], out: &mut Vec<u8>) -> Result<bool> {
         match self {
             Self::FieldText(key) => jsonb::field_text(value, key, out),

@@ -1,10 +1,11 @@
 //! Bloom filters of one column chunk, for point look-ups on values that bounds cannot tell apart (random
 //! keys).
 //!
-//! Split-block filters: a filter is a sequence of 256-bit blocks; the high half of a hash picks the block,
-//! and the low half times eight odd constants picks one bit in each of its eight 32-bit words, so that a
-//! look-up touches one cache line (Putze, Sanders, Singler 2007). Stored as the blocks, little-endian; the
-//! column footer keeps place and checksum.
+//! These are split-block filters (Putze, Sanders, Singler 2007): a sequence of 256-bit blocks. The high half
+//! of a hash picks the block. The low half times eight odd constants picks one bit in each of the block's
+//! eight 32-bit words. So a look-up touches one cache line.
+//!
+//! A filter is stored as its blocks, little-endian. The column footer has its place and checksum.
 
 use vector::{LogicalType, Scalar};
 
@@ -14,14 +15,14 @@ const BLOCK_WORDS: usize = 8;
 const BLOCK_BYTES: usize = BLOCK_WORDS * 4;
 /// Bits per distinct value: about one false positive in a hundred.
 const BITS_PER_VALUE: usize = 11;
-/// A filter never takes more, whatever the number of values.
+/// The most blocks of a filter, however many values there are.
 const MAX_BLOCKS: usize = 1 << 14;
 
-/// Multipliers of the eight words, odd and unrelated.
+/// The multipliers of the eight words, odd and unrelated.
 const SALTS: [u32; BLOCK_WORDS] =
     [0x9e37_79b1, 0x85eb_ca77, 0xc2b2_ae3d, 0x27d4_eb2f, 0x1656_67b1, 0xd3a2_646d, 0xfd70_46c5, 0xb55a_4f09];
 
-/// The hash a filter keeps of a value of this type; `None` for types whose equality is not that of their
+/// The hash that a filter keeps of a value of this type. `None` for types whose equality is not that of their
 /// bytes.
 pub fn hash_scalar(logical: LogicalType, value: &Scalar) -> Option<u64> {
     match (logical, value) {
@@ -61,7 +62,7 @@ pub fn build(hashes: impl Iterator<Item = u64>, distinct: u32) -> Vec<u8> {
     words.iter().flat_map(|word| word.to_le_bytes()).collect()
 }
 
-/// False when no value with this hash was added. A filter of no block, or cut short, says true.
+/// False if no value with this hash was added. A filter without blocks, or one that is cut short, says true.
 pub fn may_contain(filter: &[u8], hash: u64) -> bool {
     let blocks = filter.len() / BLOCK_BYTES;
     if blocks == 0 {

@@ -1,5 +1,5 @@
-//! Statistics of rows in memory: one pass over a flat vector per chunk. Called by the writer, and by hosts
-//! that want to know the range of rows not yet stored.
+//! Statistics of rows in memory, in one pass over a flat vector for each chunk. Called by the writer, and by
+//! hosts that want to know the range of rows which are not stored yet.
 
 use std::ops::Range;
 
@@ -49,7 +49,7 @@ pub fn collect(vector: &Vector, rows: Range<usize>, sketch: &mut Sketch) -> Resu
     Ok(statistics.shortened(BOUND_BYTES))
 }
 
-/// Hashes of the rows that are not NULL, as bloom filters keep them; empty for types without one.
+/// Hashes of the rows that are not NULL, as bloom filters keep them. Empty for types without a filter.
 pub fn bloom_hashes(vector: &Vector, rows: Range<usize>) -> Vec<u64> {
     let valid = rows.clone().filter(|&row| vector.is_valid(row));
     match &vector.values {
@@ -152,12 +152,12 @@ fn collect_ints<T: Integer>(
     statistics
 }
 
-/// Least and greatest of the values that are there, and their sum; the extremes change places where there is
-/// none.
+/// The least and the greatest of the values that are not NULL, and their sum. If there is none, the type's
+/// extremes are returned in the wrong order.
 fn range_and_sum<T: Integer>(values: &[T], start: usize, valid: Option<&Bitmap>) -> (T, T, i128) {
     let (mut min, mut max, mut sum) = (T::GREATEST, T::LEAST, 0i128);
-    // A 128-bit addition per value is dear: halves of 64-bit values add up in 64 bits for as long as a block
-    // lasts.
+    // A 128-bit addition for each value is slow. So the halves of 64-bit values are added in 64 bits within a
+    // block.
     for (block, block_values) in values.chunks(1024).enumerate() {
         let (mut low, mut high) = (0u64, 0i64);
         match valid {
@@ -208,7 +208,8 @@ fn collect_floats(
         }
         sketch.add(hash_float(value));
     }
-    // -0 and 0 are equal but print differently: a host must look which of them MIN would have met first.
+    // -0 and 0 are equal but print differently, so the bound is not exact: a host must look which of them MIN
+    // would have met first.
     let bound =
         |value: f64| Some(Bound { value: Scalar::Float(value), exact: value != 0.0 || !negative_zero });
     if let Some((min, max)) = range {
@@ -231,8 +232,8 @@ fn collect_fixed(
         if !is_valid(valid, row) {
             continue;
         }
-        // Sixteen bytes, the uuids, order as big-endian numbers. Other widths have no order: all they need is
-        // a hash.
+        // Values of sixteen bytes are uuids and order as big-endian numbers. Other widths have no order and
+        // need only a hash.
         let value = fixed.get(row);
         let Some(key) = value.first_chunk::<16>().filter(|_| fixed.width == 16) else {
             sketch.add(hash_bytes(value));
@@ -267,7 +268,7 @@ fn collect_views(
     mut statistics: ColumnStatistics,
     sketch: &mut Sketch,
 ) -> ColumnStatistics {
-    // Short values compare as numbers; of long ones the prefixes, as big-endian numbers, settle most
+    // Short values are compared as numbers. For long values, the prefixes as big-endian numbers settle most
     // comparisons.
     let mut short: Option<((u128, usize), (u128, usize))> = None;
     let mut long: Option<(Prefixed<'_>, Prefixed<'_>)> = None;
@@ -289,7 +290,7 @@ fn collect_views(
             }
             continue;
         }
-        // Runs of equal values need one look.
+        // A run of equal values is looked at once.
         let key = view.inline_key();
         if last == Some(key) {
             continue;
@@ -316,7 +317,7 @@ fn collect_views(
     statistics
 }
 
-/// Narrow decimals of one scale that all show as many digits.
+/// Narrow decimals of one scale that all show the same number of digits.
 struct Alike {
     scale: u16,
     shown: u16,

@@ -1,5 +1,5 @@
-//! The stripe's own bytes: checksums that seal each piece, and wide varints on top of the one bounds-checked
-//! reader of `encodings::cursor`.
+//! How a stripe's own bytes are read and written: checksums that seal each piece, and wide varints. It adds
+//! to the one bounds-checked reader of `encodings::cursor`.
 
 use encodings::cursor::Reader;
 use vector::{Error, Result};
@@ -14,7 +14,7 @@ pub fn checksum(bytes: &[u8]) -> u64 {
     xxh3_64(bytes)
 }
 
-/// Splits off and verifies the checksum that ends a self-contained piece; `what` names the piece in the
+/// Splits off and verifies the checksum at the end of a self-contained piece. `what` names the piece in the
 /// error.
 pub fn unseal<'a>(sealed: &'a [u8], what: &str) -> Result<&'a [u8]> {
     let Some((body, stored)) = sealed.split_last_chunk::<CHECKSUM_BYTES>() else {

@@ -1,8 +1,10 @@
 //! Stable hashes of values and a sketch that estimates how many of them differ.
 //!
-//! The sketch is HyperLogLog (Flajolet et al. 2007) with linear counting for small numbers: the top bits of a
-//! hash pick a register, which keeps the longest run of leading zeros of the rest. It is never stored; the
-//! estimate is. The hashes are stored in bloom filters, so they must never change within a format version.
+//! The sketch is HyperLogLog (Flajolet et al. 2007) with linear counting for small numbers. The top bits of a
+//! hash pick a register, which keeps the longest run of leading zeros of the other bits. Only the estimate is
+//! stored, never the sketch.
+//!
+//! Invariant: the hashes never change within a format version, because bloom filters store them.
 
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -47,7 +49,7 @@ pub struct Sketch {
 }
 
 impl Sketch {
-    /// Of the empty set.
+    /// The sketch of the empty set.
     pub fn new() -> Self {
         Self { registers: Box::new([0; REGISTERS]) }
     }
@@ -56,7 +58,7 @@ impl Sketch {
     #[inline]
     pub fn add(&mut self, hash: u64) {
         let at = usize::try_from(hash >> (64 - REGISTER_BITS)).unwrap_or(0);
-        // The bit set at the end bounds the run, so the rank fits a byte.
+        // The bit that is set at the end bounds the run, so the rank fits a byte.
         let rest = (hash << REGISTER_BITS) | (1 << (REGISTER_BITS - 1));
         let rank = u8::try_from(rest.leading_zeros() + 1).unwrap_or(u8::MAX);
         if let Some(register) = self.registers.get_mut(at) {
@@ -78,7 +80,7 @@ impl Sketch {
         let count = REGISTERS as f64;
         let (mut harmonic, mut empty) = (0.0f64, 0usize);
         for &register in self.registers.iter() {
-            // 2 to the power of minus the register, by its exponent's bits; registers are at most 64.
+            // 2 to the power of minus the register, made from the exponent's bits. Registers are at most 64.
             harmonic += f64::from_bits((1023 - u64::from(register)) << 52);
             empty += usize::from(register == 0);
         }

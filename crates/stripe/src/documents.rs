@@ -1,11 +1,14 @@
-//! Answers to questions about documents, chunk by chunk: from the values of a path where documents are
-//! shredded, instead of the documents around them.
+//! Answers questions about documents, chunk by chunk. If documents are shredded, the values of a path give
+//! the answers, instead of the documents around them.
 //!
-//! Called by hosts for each chunk of a column of which a query only asks questions. A row that has a value at
-//! a path of keys has just that value there, so the path answers for it; rows without one (the key is
-//! missing, NULL, holds a container or a number that was not shredded, or the document was kept whole) are
-//! decoded and asked like any other document. Invariant: the answer of a row does not depend on how its chunk
-//! is encoded.
+//! Called by hosts for each chunk of a column if a query only asks questions of the column. A row that has a
+//! value at a path of keys has just that value there, so the path answers for it. The documents of other rows
+//! are decoded and asked as usual. In these rows
+//! - the key is missing or NULL,
+//! - it holds a container or a number that was not shredded,
+//! - or the document was kept whole.
+//!
+//! Invariant: the answer of a row does not depend on how its chunk is encoded.
 
 use encodings::{BlockCodecs, Chunk, Path, PathColumn, PathComponent, PathKind, Validity};
 use server_bytes::Question;
@@ -15,7 +18,7 @@ use vector::{Bitmap, LogicalType, Result, Selection, Values, Vector, VectorBuild
 
 use crate::OwnedChunk;
 
-/// Rows are asked one by one when fewer than one in this many are wanted.
+/// If fewer than one row in this many is wanted, the rows are asked one by one.
 const ASK_BELOW: usize = 4;
 
 /// Whether shredded documents can answer a question.
@@ -73,7 +76,8 @@ impl Asked<'_> {
         self.of_vector(self.owned.take(rows, self.codecs)?)
     }
 
-    /// The answers for all rows of a chunk; None when it is not shredded or the question is none about paths.
+    /// The answers for all rows of a chunk. None if the chunk is not shredded, or if the question is not
+    /// about a path.
     fn of_paths(&self) -> Result<Option<Vector>> {
         let leaves = match self.question {
             Question::Contains(other) => match jsonb::leaves(other)? {
@@ -124,7 +128,7 @@ impl Asked<'_> {
         }
     }
 
-    /// Truth values: those that are known, and the others from their documents.
+    /// The truth values. Those that are not known yet are found in the documents.
     fn truths(&self, chunk: &Chunk<'_>, known: &[Known]) -> Result<Vector> {
         let mut bits: Bitmap = known.iter().map(|&row| row == Known::True).collect();
         let validity = validity(chunk);
@@ -138,7 +142,7 @@ impl Asked<'_> {
         Ok(Vector { logical: LogicalType::Bool, validity, values: Values::Bool(bits) })
     }
 
-    /// The texts of a key; None when the chunk is not shredded.
+    /// The texts of a key. None if the chunk is not shredded.
     fn texts(&self, chunk: &Chunk<'_>, paths: &[Path], key: &[u8]) -> Result<Option<Vector>> {
         let keys = [key.to_vec()];
         let rows = chunk.rows();
@@ -147,7 +151,7 @@ impl Asked<'_> {
         for (number, path) in paths.iter().enumerate().filter(|(_, path)| is_path(path, &keys)) {
             let Some(column) = chunk.path(number)? else { return Ok(None) };
             if path.kind == PathKind::Text && column.rows.len() == rows {
-                // The usual case: every document has it; its encoding stays as it is.
+                // The usual case: every document has the key. The encoding of its values stays as it is.
                 if let Some(mut texts) = column.columns.into_iter().next() {
                     texts.logical = LogicalType::Text;
                     texts.validity = validity;
@@ -255,7 +259,7 @@ fn compare(known: &mut [Known], column: &PathColumn, kind: PathKind, leaf: &Leaf
         }
         (PathKind::Flag, _, _) => set(known, column, &mut |_| Known::False),
         (PathKind::Number, Leaf::Text(_) | Leaf::Bool(_), _) => set(known, column, &mut |_| Known::False),
-        // Numbers that are compared with numbers: rare, and asked of the documents.
+        // Numbers that are compared with numbers are rare. The documents answer for them.
         (PathKind::Number, Leaf::Number, _) | (PathKind::Aligned, _, _) => {}
     }
 }

@@ -11,9 +11,11 @@
 //!                per chunk: length v, checksum u64, bloom length v, bloom checksum u64 (if length > 0), statistics;
 //!                checksum u64
 //! ```
-//! v = varint; offsets count from the first byte of the stripe. The footer's version governs the column
-//! footers. Entries of the footer have one width, so that a column of 1,600 is found without parsing the
-//! others. Invariant: a range that comes out of here lies inside the stripe.
+//! v = varint; offsets count from the first byte of the stripe. The footer's version also holds for the
+//! column footers. All entries of the footer have one width, so that one of 1,600 columns is found without
+//! parsing the others.
+//!
+//! Invariant: a range that is returned from here is inside the stripe.
 
 use std::ops::Range;
 
@@ -88,8 +90,8 @@ impl Footer {
 
     /// Parses and checks sealed bytes.
     pub fn read(sealed: &[u8]) -> Result<Self> {
-        // Magic and version first: a newer version may be sealed otherwise, and deserves a better word than
-        // "corrupt".
+        // Magic and version are checked first. A newer version may be sealed in another way, and the error
+        // must not call it corrupt.
         let mut head = Reader::new(sealed);
         if head.array::<4>()? != MAGIC {
             return Err(Error::corrupt("no stripe footer here"));
@@ -193,14 +195,14 @@ impl ColumnFooter {
         let shared = section(&mut cursor)?;
         let statistics = ColumnStatistics::read(column.logical, footer.row_count, &mut cursor)?;
         let count = footer.chunk_count() as usize;
-        // A chunk takes three bytes at least: no allocation past what the bytes can hold.
+        // A chunk takes at least three bytes, so nothing is allocated beyond what the bytes can hold.
         let mut chunks = Vec::with_capacity(count.min(cursor.remaining() / 3));
         for chunk in 0..footer.chunk_count() {
             let first = chunk * footer.chunk_rows;
             let rows = footer.chunk_rows.min(footer.row_count - first);
             let entry = (|| {
                 let data = section(&mut cursor)?;
-                // Filters lie after the chunks; their place is known once all chunks are.
+                // Filters come after the chunks, so their place is known once all chunks are read.
                 let bloom = read_length(&mut cursor)?;
                 let statistics = ColumnStatistics::read(column.logical, rows, &mut cursor)?;
                 Ok(ChunkEntry { data, bloom, statistics })
@@ -224,7 +226,7 @@ fn write_section(section: &Section, out: &mut Vec<u8>) {
     }
 }
 
-/// Length and checksum, as a section that starts at 0.
+/// Reads a length and a checksum, as a section that starts at 0.
 fn read_length(cursor: &mut Reader<'_>) -> Result<Section> {
     let length = cursor.varint()?;
     let checksum = if length > 0 { cursor.u64()? } else { 0 };
@@ -236,7 +238,7 @@ fn read_section(cursor: &mut Reader<'_>, place: &mut u64, limit: u64) -> Result<
     Ok(Section { range: advance(place, range.end, limit)?, checksum })
 }
 
-/// The next `length` bytes after `place`, which moves behind them.
+/// The range of the next `length` bytes after `place`. Moves `place` behind them.
 fn advance(place: &mut u64, length: u64, limit: u64) -> Result<Range<u64>> {
     let start = *place;
     match start.checked_add(length) {

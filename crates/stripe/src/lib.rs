@@ -1,8 +1,8 @@
 //! Stripes: many chunks of many columns, written once and never changed.
 //!
 //! This crate owns the layout of a stripe, its statistics and checksums, pruning, and the writer and reader.
-//! It knows no page and no file: hosts store the bytes and hand them back through `StripeBytes`. The bytes
-//! are described in FORMAT.md.
+//! It knows no page and no file. Hosts store the bytes and hand them back through `StripeBytes`. FORMAT.md
+//! describes the bytes.
 #![forbid(unsafe_code)]
 
 mod bloom;

@@ -1,9 +1,9 @@
-//! Deciding from statistics alone whether no row, some rows or all rows of a stripe or chunk satisfy a
+//! Decides from statistics alone whether no row, some rows or all rows of a stripe or chunk satisfy a
 //! predicate.
 //!
-//! Called by scans before they read anything. Invariant: `NoRow` and `AllRows` are proofs; whatever is
-//! unknown (a column the stripe does not have, a type without order, a cut bound, decimals in the side lane)
-//! is `SomeRows`.
+//! Called by scans before they read anything. Invariant: `NoRow` and `AllRows` are proofs. Everything that is
+//! unknown is `SomeRows`: a column that the stripe does not have, a type without order, a cut bound, decimals
+//! in the side lane.
 
 use std::cmp::Ordering;
 
@@ -32,8 +32,8 @@ pub fn prune_stripe(summary: &Summary<'_>, predicate: &Predicate) -> Result<Prun
     })
 }
 
-/// Asks the statistics of one chunk, then its bloom filters where bounds decide nothing and the predicate
-/// wants single values.
+/// Asks the statistics of one chunk. If the bounds decide nothing and the predicate wants single values, asks
+/// the chunk's bloom filters.
 pub fn prune_chunk(
     reader: &StripeReader,
     chunk: u32,
@@ -63,8 +63,8 @@ pub fn prune_chunk(
     })
 }
 
-/// Asks the statistics of a whole column given by the caller: for hosts that keep statistics elsewhere (rows
-/// in memory).
+/// Asks statistics of columns that the caller gives, for hosts that keep statistics elsewhere (rows in
+/// memory).
 pub fn prune_statistics(
     predicate: &Predicate,
     statistics: &dyn Fn(usize) -> Option<ColumnStatistics>,
@@ -132,7 +132,7 @@ pub fn prune_leaf(statistics: &ColumnStatistics, leaf: &Predicate) -> Prune {
         Predicate::StartsWith { prefix, .. } => starts_with(statistics, prefix),
         Predicate::Always(_) | Predicate::And(_) | Predicate::Or(_) => Verdict::UNKNOWN,
     };
-    // Side values are outside the bounds, and what they compare like only the host knows.
+    // Side values are outside the bounds, and only the host knows how they compare.
     if statistics.side_rows > 0 {
         return if verdict.needs_value { Prune::SomeRows } else { Prune::NoRow };
     }
@@ -147,7 +147,7 @@ pub fn prune_leaf(statistics: &ColumnStatistics, leaf: &Predicate) -> Prune {
 struct Verdict {
     none: bool,
     all: bool,
-    /// False where no value at all could satisfy the condition, whatever the rows hold.
+    /// False if no value at all can satisfy the condition.
     needs_value: bool,
 }
 
@@ -160,7 +160,7 @@ impl Verdict {
     }
 }
 
-/// How a bound compares with a value; `None` where either is unknown or the kinds differ.
+/// How a bound compares with a value. `None` if either is unknown or the kinds differ.
 fn order(bound: &Option<Bound>, value: &Scalar) -> Option<Ordering> {
     bound.as_ref()?.value.compare(value)
 }
@@ -177,7 +177,7 @@ fn compare(statistics: &ColumnStatistics, op: CompareOp, value: &Scalar) -> Verd
     const NOT_LESS: &[Ordering] = &[Ordering::Equal, Ordering::Greater];
     const NOT_GREATER: &[Ordering] = &[Ordering::Equal, Ordering::Less];
     let outside = max_is(LESS) || min_is(GREATER);
-    // A tie with a bound that is not exact still means that nothing lies beyond the value.
+    // If a bound that is not exact equals the value, there is still no row beyond the value.
     let only = min_is(NOT_LESS) && max_is(NOT_GREATER) && !outside;
     match op {
         CompareOp::Equal => Verdict::of(outside, only),
@@ -196,7 +196,7 @@ fn among(statistics: &ColumnStatistics, values: &[Scalar]) -> Verdict {
     let mut verdict = Verdict::of(true, false);
     for value in values.iter().filter(|value| !value.is_null()) {
         let one = compare(statistics, CompareOp::Equal, value);
-        // Between bounds that differ: no other value of the list can tell more.
+        // The value is between bounds that differ, so no other value of the list can decide more.
         if !one.none && !one.all {
             return Verdict::UNKNOWN;
         }
@@ -212,8 +212,8 @@ fn starts_with(statistics: &ColumnStatistics, prefix: &[u8]) -> Verdict {
         _ => None,
     };
     let (min, max) = (bytes(&statistics.min), bytes(&statistics.max));
-    // Strings with a prefix are an interval: it begins with the prefix itself, and ends before the next
-    // string of its length.
+    // Strings with a prefix are an interval. It begins with the prefix itself, and ends before the next
+    // string of the same length.
     let above = min.as_ref().is_some_and(|min| min.as_ref() > prefix && !min.starts_with(prefix));
     let below = max.as_ref().is_some_and(|max| max.as_ref() < prefix);
     let inside = |bound: Option<Box<[u8]>>| bound.is_some_and(|bound| bound.starts_with(prefix));

@@ -1,9 +1,9 @@
-//! Reading a stripe: from its footer to column footers, shared sections and chunks, each read when first
-//! needed, checked against its checksum, and (all but the chunks) kept.
+//! Reads a stripe: its footer, column footers, shared sections and chunks. Each part is read when it is first
+//! needed, and checked against its checksum. All parts except chunks are kept.
 //!
-//! The host hands in bytes through `StripeBytes` at each call, so a reader holds no page and may be kept for
-//! as long as the stripe is visible; it is immutable and may be shared between threads. Errors name column
-//! and chunk.
+//! The host hands in bytes through `StripeBytes` at each call. So a reader holds no page, and may be kept as
+//! long as the stripe is visible. It is immutable and may be shared between threads. Errors name column and
+//! chunk.
 
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
@@ -48,14 +48,14 @@ pub struct ColumnSchema {
     pub logical: LogicalType,
 }
 
-/// A column's parts as they come in.
+/// The parts of a column, each from when it was first read.
 #[derive(Default)]
 struct LazyColumn {
     footer: OnceLock<Box<ColumnFooter>>,
     shared: OnceLock<Arc<SharedColumn>>,
 }
 
-/// What the statistics of a chunk or a column take in memory, about, with their bounds, in bytes.
+/// About how many bytes of memory the statistics of a chunk or a column take, with their bounds.
 const STATISTICS: usize = 512;
 
 impl LazyColumn {
@@ -78,8 +78,8 @@ impl std::fmt::Debug for StripeReader {
 }
 
 impl StripeReader {
-    /// Opens a stripe by the bytes of its footer (`footer_offset`, `footer_length` of the directory). Column
-    /// footers wait.
+    /// Opens a stripe, given the bytes of its footer (`footer_offset` and `footer_length` of the directory).
+    /// Column footers are read later.
     pub fn open(footer: &[u8]) -> Result<Self> {
         let footer = Footer::read(footer)?;
         let columns = footer.columns.iter().map(|_| LazyColumn::default()).collect();
@@ -97,7 +97,7 @@ impl StripeReader {
         self.footer.columns.iter().map(|column| ColumnSchema { logical: column.logical })
     }
 
-    /// Type of one column; `None` when the stripe has fewer (a column was added since).
+    /// Type of one column. `None` if the stripe has fewer columns (a column was added since).
     pub fn logical(&self, column: usize) -> Option<LogicalType> {
         self.footer.columns.get(column).map(|column| column.logical)
     }
@@ -117,7 +117,7 @@ impl StripeReader {
         self.footer.chunk_count()
     }
 
-    /// The stripe's rows that chunk `chunk` holds; empty past the last one.
+    /// The stripe's rows that chunk `chunk` holds. Empty past the last chunk.
     pub fn chunk_rows(&self, chunk: u32) -> Range<u32> {
         rows_of_chunk(self.footer.row_count, self.footer.chunk_rows, chunk)
     }
@@ -167,11 +167,12 @@ impl StripeReader {
         let section = self.column(column, bytes)?.shared.clone();
         let raw = read_section(&section, bytes).map_err(located)?;
         let shared = SharedColumn::open(entry.logical, &raw, codecs).map_err(located)?;
-        // Two threads may both have read it; one of the equal results stays.
+        // Two threads may both have read it. One of the equal results is kept.
         Ok(lazy.shared.get_or_init(|| shared))
     }
 
-    /// One column chunk, checked against its checksum. Whoever reads it again and again keeps it.
+    /// One column chunk, checked against its checksum. The reader does not keep it; a caller that needs it
+    /// again does.
     pub fn read_chunk(
         &self,
         column: usize,
@@ -184,7 +185,7 @@ impl StripeReader {
         Ok(read)
     }
 
-    /// The same, for a caller that lets another thread check it (`OwnedChunk::verify`).
+    /// One column chunk, for a caller that lets another thread check it (`OwnedChunk::verify`).
     pub fn read_chunk_unverified(
         &self,
         column: usize,
@@ -283,7 +284,7 @@ pub struct OwnedChunk {
     logical: LogicalType,
     rows: u32,
     bytes: Vec<u8>,
-    /// Where they come from and what their checksum has to be, until it was compared.
+    /// Where the bytes come from and which checksum they must have. None once this was checked.
     unverified: Option<Section>,
     shared: Arc<SharedColumn>,
     column: Option<u32>,
@@ -306,7 +307,7 @@ impl OwnedChunk {
         self.bytes.is_empty()
     }
 
-    /// Compares the bytes with their checksum, unless that was done. Nothing else works before.
+    /// Compares the bytes with their checksum, unless that was done. No other method works before.
     pub fn verify(&mut self) -> Result<()> {
         match &self.unverified {
             Some(section) => verify(section, &self.bytes).map_err(|e| self.located(e))?,
@@ -316,8 +317,7 @@ impl OwnedChunk {
         Ok(())
     }
 
-    /// The encoded chunk. Errors of what is called on it do not name the place; those of the methods below
-    /// do.
+    /// The encoded chunk. Errors of its methods do not name the place. Errors of the methods below do.
     pub fn open<'a>(&'a self, codecs: &'a dyn BlockCodecs) -> Result<Chunk<'a>> {
         if self.unverified.is_some() {
             return Err(self.located(Error::InvalidInput("a chunk that was not verified".into())));
@@ -325,7 +325,7 @@ impl OwnedChunk {
         Chunk::open(self.logical, self.rows, &self.bytes, &self.shared, codecs).map_err(|e| self.located(e))
     }
 
-    /// The paths of shredded documents (`Chunk::path`), by number; none for any other column.
+    /// The paths of shredded documents (`Chunk::path`), by number. Empty for any other column.
     pub fn paths(&self, codecs: &dyn BlockCodecs) -> Result<Vec<Path>> {
         self.shared.paths(codecs).map_err(|e| self.located(e))
     }
@@ -346,8 +346,9 @@ impl OwnedChunk {
         self.checked(vector, rows.len())
     }
 
-    /// The first value of integers each of which is one more than the one before (`Chunk::consecutive`).
-    /// Chunks of other types are not opened: that may mean to decompress them.
+    /// The first value of a chunk of integers, if each integer is one more than the one before
+    /// (`Chunk::consecutive`). Chunks of other types are not opened, because that may mean to decompress
+    /// them.
     pub fn consecutive(&self, codecs: &dyn BlockCodecs) -> Result<Option<i64>> {
         match self.logical.physical() {
             PhysicalType::Int16 | PhysicalType::Int32 | PhysicalType::Int64 => {
@@ -357,8 +358,8 @@ impl OwnedChunk {
         }
     }
 
-    /// Keeps the selected rows that satisfy a predicate on this column, on encoded data. False: not possible,
-    /// nothing changed.
+    /// Keeps the selected rows that satisfy a predicate on this column, on encoded data. False: it is not
+    /// possible, and nothing was changed.
     pub fn filter(
         &self,
         predicate: &Predicate,
@@ -377,7 +378,7 @@ impl OwnedChunk {
         }
     }
 
-    /// Says of an error of the opened chunk where it was met.
+    /// Adds the place to an error of the opened chunk.
     pub fn located(&self, error: Error) -> Error {
         error.at(self.column, Some(self.chunk))
     }

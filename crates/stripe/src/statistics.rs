@@ -1,10 +1,12 @@
-//! What is known of a column's values without reading them: per column chunk, per stripe and, shortened, in
-//! the directory. Owns the type, its bytes and how two of them merge; `collect` makes them, `prune` and hosts
-//! read them.
+//! What is known of a column's values without reading them: for each column chunk, for the stripe and,
+//! shortened, in the directory.
 //!
-//! Bytes: a flag byte, then what the flags announce, in the order of the `HAS_*` constants. Invariant: a
-//! bound that is not exact is never tighter than the values (a lower bound at most, an upper bound at least),
-//! so pruning by it is safe.
+//! Owns the type, its bytes, and how two statistics are merged. `collect` makes them, and `prune` and hosts
+//! read them. The bytes are a flag byte and then the parts that the flags announce, in the order of the
+//! `HAS_*` constants.
+//!
+//! Invariant: a bound that is not exact is never tighter than the values. No value is below such a lower
+//! bound or above such an upper bound. So pruning by it is safe.
 
 use std::cmp::Ordering;
 
@@ -30,7 +32,7 @@ const HAS_DISTINCT: u8 = 1 << 7;
 /// One end of the range of values.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Bound {
-    /// The value, or where `exact` is false one that is farther out.
+    /// The value of the bound. If `exact` is false, it may be farther out than all values.
     pub value: Scalar,
     /// True when a row has exactly this value (so that it answers MIN or MAX).
     pub exact: bool,
@@ -60,17 +62,17 @@ pub struct ColumnStatistics {
     pub min: Option<Bound>,
     /// Largest value. `None`: unknown (may be above any bound), or no value.
     pub max: Option<Bound>,
-    /// Sum of integers, or of the unscaled integers of decimals; number of TRUE for booleans. `None` where it
+    /// Sum of integers, or of the unscaled integers of decimals. Number of TRUE for booleans. `None` if it
     /// would not be exact.
     pub sum: Option<i128>,
-    /// Scales of decimals; `None` for other types and where there is no value.
+    /// Scales of decimals. `None` for other types, and if there is no value.
     pub scales: Option<Scales>,
     /// Estimated number of distinct values that are not NULL.
     pub distinct: Option<u32>,
 }
 
 impl ColumnStatistics {
-    /// Statistics that say nothing about `rows` rows but their number of NULLs.
+    /// Statistics that say only how many of `rows` rows are NULL.
     pub const fn unknown(rows: u32, null_count: u32) -> Self {
         Self { rows, null_count, side_rows: 0, min: None, max: None, sum: None, scales: None, distinct: None }
     }
@@ -80,7 +82,7 @@ impl ColumnStatistics {
         self.rows.saturating_sub(self.null_count)
     }
 
-    /// The one value of every row that is not NULL, where the bounds prove it.
+    /// The one value that all rows have which are not NULL, if the bounds prove it.
     pub fn only_value(&self) -> Option<&Scalar> {
         let (min, max) = (self.min.as_ref()?, self.max.as_ref()?);
         let equal = min.exact && max.exact && min.value.compare(&max.value) == Some(Ordering::Equal);
@@ -116,7 +118,7 @@ impl ColumnStatistics {
         self.distinct = None;
     }
 
-    /// Rows that bounds and sum are about.
+    /// Whether there are rows for the bounds and the sum.
     const fn has_plain_values(&self) -> bool {
         self.value_count() > self.side_rows
     }
@@ -129,7 +131,7 @@ impl ColumnStatistics {
         self
     }
 
-    /// Appends the bytes; `rows` and the type are kept by whoever stores them.
+    /// Appends the bytes. The caller stores `rows` and the type.
     pub fn write(&self, logical: LogicalType, out: &mut Vec<u8>) {
         let flag = |set: bool, bit: u8| if set { bit } else { 0 };
         let inexact = |bound: &Option<Bound>| bound.as_ref().is_some_and(|bound| !bound.exact);
@@ -144,7 +146,7 @@ impl ColumnStatistics {
                 | flag(self.distinct.is_some(), HAS_DISTINCT),
         );
         if logical == LogicalType::Numeric {
-            // Shifted by one, so that zero can say "no value, no scale".
+            // The scale is stored plus one, so that zero can say "no value, no scale".
             match self.scales {
                 None => out.put_varint(0),
                 Some(scales) => {
@@ -209,8 +211,8 @@ impl ColumnStatistics {
     }
 }
 
-/// The bound that is farther out; `inner_if` is how a bound compares with one farther out than itself. On a
-/// tie the exact one wins: a row has that value.
+/// The bound that is farther out. `inner_if` is how a bound compares with one that is farther out. If both
+/// are equal, the exact one is taken, because a row has that value.
 fn outer(a: Option<Bound>, b: &Option<Bound>, inner_if: Ordering) -> Option<Bound> {
     let (a, b) = (a?, b.as_ref()?);
     match a.value.compare(&b.value)? {
@@ -230,8 +232,8 @@ fn shorten_min(bound: Bound, limit: usize) -> Bound {
     }
 }
 
-/// A cut upper bound is the smallest shorter string above it: the last byte that can be is incremented.
-/// `None` when none can.
+/// A cut upper bound is the smallest shorter string above it: the last byte that can be incremented is.
+/// `None` if none can.
 fn shorten_max(bound: Bound, limit: usize) -> Option<Bound> {
     let Scalar::Bytes(bytes) = &bound.value else { return Some(bound) };
     if bytes.len() <= limit {

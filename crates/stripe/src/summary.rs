@@ -1,11 +1,15 @@
-//! What the directory keeps of a stripe: row count and shortened statistics per column, so that a scan drops
-//! whole stripes without touching their pages.
+//! What the directory keeps of a stripe: the row count and shortened statistics of each column. With these a
+//! scan drops whole stripes without touching their pages.
 //!
-//! Bytes: version u8, row count v, column count v, width w of the ends u8, per column: end of its entry in w
-//! bytes (counted from the first entry), the entries (type tag u8, fixed width u16 for fixed bytes only,
-//! statistics), perhaps orders (number v, u64 each), checksum u64. The ends let a scan parse the columns it
-//! asks about and no other. Orders are the host's: what its rows are sorted by. A reader that does not ask
-//! for them never comes to what follows the entries.
+//! The bytes, in order (v = varint):
+//! - version u8, row count v, column count v, width w of the ends u8
+//! - for each column the end of its entry in w bytes, counted from the first entry
+//! - the entries: type tag u8, fixed width u16 for fixed bytes only, statistics
+//! - perhaps orders: their number v, then u64 each
+//! - checksum u64
+//!
+//! The ends let a scan parse only the columns that it asks about. Orders are numbers of the host's that say
+//! what the rows are sorted by. A reader that does not ask for them never reads what follows the entries.
 
 use encodings::cursor::Reader;
 use vector::{Error, LogicalType, Result};
@@ -44,8 +48,8 @@ pub fn write_summary(row_count: u32, columns: &[(LogicalType, ColumnStatistics)]
     Ok(out)
 }
 
-/// The same summary, saying that the stripe's rows are in these orders (numbers of the host's), and in no
-/// other that it named before.
+/// The same summary, with these orders (numbers of the host's) as those that the stripe's rows are in. They
+/// replace orders that it named before.
 pub fn with_orders(sealed: &[u8], orders: &[u64]) -> Result<Vec<u8>> {
     let summary = Summary::open(sealed)?;
     let behind = summary.entries.len().saturating_sub(summary.end(summary.column_count)?);
@@ -59,7 +63,7 @@ pub fn with_orders(sealed: &[u8], orders: &[u64]) -> Result<Vec<u8>> {
     Ok(out)
 }
 
-/// A summary, opened: columns are parsed when asked for.
+/// An opened summary. A column is parsed when it is asked for.
 #[derive(Debug, Clone)]
 pub struct Summary<'a> {
     row_count: u32,
@@ -93,7 +97,7 @@ impl<'a> Summary<'a> {
         self.row_count
     }
 
-    /// Columns in the stripe (a table may have got more since).
+    /// Columns in the stripe. The table may have more by now.
     pub const fn column_count(&self) -> usize {
         self.column_count
     }
@@ -105,8 +109,8 @@ impl<'a> Summary<'a> {
         Ok(if self.width == 2 { usize::from(cursor.u16()?) } else { cursor.u32()? as usize })
     }
 
-    /// Statistics of one column; `None` when the stripe does not have it. Text bounds are short, so rarely
-    /// exact.
+    /// Statistics of one column. `None` if the stripe does not have it. Text bounds are short, so they are
+    /// rarely exact.
     pub fn column(&self, column: usize) -> Result<Option<(LogicalType, ColumnStatistics)>> {
         if column >= self.column_count {
             return Ok(None);
@@ -115,7 +119,7 @@ impl<'a> Summary<'a> {
         self.parse(column).map(Some).map_err(located)
     }
 
-    /// The orders that the stripe's rows are in; none where nothing is known.
+    /// The orders that the stripe's rows are in. Empty if nothing is known.
     pub fn orders(&self) -> Result<Vec<u64>> {
         let end = self.end(self.column_count)?;
         let Some(bytes) = self.entries.get(end..) else {
@@ -139,7 +143,7 @@ impl<'a> Summary<'a> {
         };
         let mut cursor = Reader::new(bytes);
         let tag = cursor.u8()?;
-        // Only fixed bytes have a width: the tag alone tells the others.
+        // Only fixed bytes have a width. All other types are known by the tag alone.
         let logical = match LogicalType::from_tag(tag, 0) {
             Some(LogicalType::FixedBytes(_)) => LogicalType::FixedBytes(cursor.u16()?),
             Some(logical) => logical,

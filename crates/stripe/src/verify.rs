@@ -1,10 +1,11 @@
-//! A stripe held against itself: checksums, decoding, and what its statistics and filters claim of the
+//! Compares a stripe with itself: checksums, decoding, and what its statistics and filters claim about the
 //! values.
 //!
-//! Called by a host that checks its storage. One call looks at one chunk, or at one column's footer, so
-//! memory stays that of a chunk and the host can look for interrupts in between. Statistics are judged as
-//! claims: what they leave open is no fault, so stripes of older writers pass. Invariant: an untouched stripe
-//! gives no finding.
+//! Called by a host that checks its storage. One call checks one chunk, or one column's footer. So it needs
+//! memory for one chunk only, and the host can look for interrupts in between. Only claims of statistics are
+//! checked. A statistic that is missing is no fault, so stripes of older writers pass.
+//!
+//! Invariant: an intact stripe gives no finding.
 
 use std::cmp::Ordering;
 
@@ -34,7 +35,7 @@ pub enum Broken {
 pub struct Finding {
     /// The kind.
     pub broken: Broken,
-    /// What was found where what was expected.
+    /// What was found, and what was expected.
     pub detail: String,
 }
 
@@ -43,7 +44,7 @@ impl Finding {
         move |detail| Self { broken, detail }
     }
 
-    /// Bytes that cannot be read become a finding; that memory is short or the host failed stays an error.
+    /// Bytes that cannot be read become a finding. Errors of memory and of the host stay errors.
     fn of_error(error: Error) -> Result<Self> {
         match error {
             Error::Corrupt { detail, .. } => Ok(Self { broken: Broken::Bytes, detail }),
@@ -55,7 +56,7 @@ impl Finding {
     }
 }
 
-/// Reads one column chunk and holds its values against its statistics and its bloom filter.
+/// Reads one column chunk, and compares its values with its statistics and its bloom filter.
 pub fn verify_chunk(
     reader: &StripeReader,
     column: usize,
@@ -89,8 +90,7 @@ fn check_chunk(
     })
 }
 
-/// Holds the statistics of a whole column against those of its chunks, and the directory's summary against
-/// both.
+/// Compares the statistics of a whole column with those of its chunks, and the directory's summary with both.
 pub fn verify_column(
     reader: &StripeReader,
     column: usize,
@@ -142,7 +142,7 @@ fn check_column(
     }
 }
 
-/// In what `stored` says something of the rows that `actual`, taken from them, denies.
+/// What `stored` claims about the rows that is not so in `actual`, the statistics computed from them.
 fn contradiction(stored: &ColumnStatistics, actual: &ColumnStatistics) -> Option<String> {
     let counts = [
         ("rows", stored.rows, actual.rows),
@@ -164,7 +164,7 @@ fn contradiction(stored: &ColumnStatistics, actual: &ColumnStatistics) -> Option
     {
         return Some(format!("statistics tell of {says:?}, there are {are:?}"));
     }
-    // A lower bound that is greater than a value, or an upper bound that is less.
+    // Finds a lower bound that is greater than a value, or an upper bound that is less.
     let ends = [
         ("lower", &stored.min, &actual.min, Ordering::Greater),
         ("upper", &stored.max, &actual.max, Ordering::Less),
@@ -174,7 +174,8 @@ fn contradiction(stored: &ColumnStatistics, actual: &ColumnStatistics) -> Option
     })
 }
 
-/// What is wrong with a stored bound, if anything; `inside` is how one compares that leaves values out.
+/// What is wrong with a stored bound, if anything. `inside` is how a bound that leaves values out compares
+/// with the actual one.
 fn outside(
     stored: &Option<Bound>,
     actual: &Option<Bound>,

@@ -1,8 +1,8 @@
-//! Writing a stripe: columns in memory to bytes, statistics and the directory's summary.
+//! Writes a stripe: columns in memory become bytes, statistics and the directory's summary.
 //!
-//! Column by column: encode, append, remember places and checksums; then the column footers, then the footer.
-//! Nothing is written twice and no column waits for another, so the peak is the input, the output and one
-//! column's encodings.
+//! Each column is encoded and appended, and its places and checksums are remembered. Then come the column
+//! footers, and last the footer. Nothing is written twice and no column waits for another. So the most memory
+//! that it takes is the input, the output and one column's encodings.
 
 use std::ops::Range;
 
@@ -17,29 +17,29 @@ use crate::footer::{ChunkEntry, ColumnEntry, ColumnFooter, Footer, MAX_COLUMNS, 
 use crate::statistics::ColumnStatistics;
 use crate::summary::write_summary;
 
-/// A chunk whose values take more is given fewer rows: it is what one read must hold decoded.
+/// A chunk gets fewer rows if its values would take more than this, because one read must hold a whole chunk
+/// decoded.
 const CHUNK_BYTES: usize = 16 << 20;
-/// Chunks are not cut below this many rows for their size alone, so that many small chunks cannot drown a
-/// stripe.
+/// Size alone does not cut a chunk below this many rows, so that a stripe does not get too many small chunks.
 const FEWEST_CHUNK_ROWS: u32 = 16;
 
 /// How to write a stripe.
 #[derive(Clone, Copy)]
 pub struct StripeOptions<'a> {
-    /// Rows a chunk, at least 1. Columns of large values get fewer.
+    /// Rows of a chunk, at least 1. Columns of large values get fewer.
     pub chunk_rows: u32,
-    /// Block codec to try where encodings leave something to gain.
+    /// The block codec to try if encodings leave something to gain.
     pub codec: Codec,
     /// The codec's level.
     pub level: i32,
-    /// Encoding to use wherever it can hold the values.
+    /// The encoding to use wherever it can hold the values.
     pub force: Option<EncodingId>,
     /// The host's codecs.
     pub codecs: &'a dyn BlockCodecs,
-    /// Columns that get a bloom filter per chunk, about 11 bits a distinct value. Types without one are
-    /// passed over.
+    /// Columns that get a bloom filter for each chunk, about 11 bits a distinct value. Types without filters
+    /// are passed over.
     pub bloom_columns: &'a [usize],
-    /// Asked every few milliseconds. Its error ends the writing: so a host lets its user cancel.
+    /// Called every few milliseconds. Its error ends the writing, so a host can let its user cancel.
     pub check: &'a dyn Fn() -> Result<()>,
 }
 
@@ -81,7 +81,7 @@ pub struct ColumnReport {
 /// A written stripe.
 #[derive(Debug, Clone)]
 pub struct EncodedStripe {
-    /// Everything.
+    /// All bytes of the stripe.
     pub bytes: Vec<u8>,
     /// Where in `bytes` the footer begins.
     pub footer_offset: u64,
@@ -95,7 +95,8 @@ pub struct EncodedStripe {
     pub report: Vec<ColumnReport>,
 }
 
-/// Writes `row_count` rows (given apart, since a table may have no column). All columns have that many rows.
+/// Writes `row_count` rows. All columns have that many rows. The number is given because a table may have no
+/// column.
 pub fn write_stripe(
     row_count: u32,
     columns: &[Vector],
@@ -208,7 +209,7 @@ fn write_column(
             let rows = first..first + chunk.statistics.rows as usize;
             first = rows.end;
             let distinct = chunk.statistics.distinct.unwrap_or(chunk.statistics.rows);
-            // One value, or none, is told by the bounds.
+            // If there is one value or none, the bounds tell it.
             if distinct > 1 {
                 let filter = bloom::build(bloom_hashes(column, rows).into_iter(), distinct);
                 chunk.bloom = append(&filter, out);
@@ -229,8 +230,8 @@ fn append(section: &[u8], out: &mut Vec<u8>) -> Section {
     }
 }
 
-/// Rows a chunk such that no chunk of a column of byte strings holds more than `CHUNK_BYTES`, unless a few
-/// values alone do.
+/// A number of rows for each chunk such that no chunk of a column of byte strings holds more than
+/// `CHUNK_BYTES`, unless a few values alone do.
 fn fit_chunk_rows(columns: &[Vector], wanted: u32) -> u32 {
     let mut rows = wanted;
     for column in columns {

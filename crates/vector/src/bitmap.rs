@@ -46,7 +46,7 @@ impl Bitmap {
         self.len == 0
     }
 
-    /// The packed words; the last one is zero-padded.
+    /// The packed words. The last one is padded with zeros.
     pub fn words(&self) -> &[u64] {
         &self.words
     }
@@ -142,7 +142,8 @@ impl Bitmap {
         })
     }
 
-    /// The same in a list: faster than collecting, as its length is known before.
+    /// The positions of the one bits in a list. This is faster than collecting `ones`, because the length is
+    /// known before.
     #[allow(clippy::cast_possible_truncation)] // bitmaps have one bit for a row of a chunk or a batch
     pub fn positions(&self) -> Vec<u32> {
         let mut positions = Vec::with_capacity(self.count_ones());

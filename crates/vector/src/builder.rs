@@ -1,8 +1,8 @@
-//! Building a flat vector value by value: what a host fills from its rows.
+//! Builds a flat vector value by value. A host fills it from its rows.
 //!
-//! Numerics arrive with their own scale; the builder keeps them as they come and brings them to one common
-//! scale when it is finished, moving a value that would not fit 128 bits to the side lane through the bytes
-//! the host gave with it.
+//! Each numeric comes with a scale of its own. The builder keeps numerics as they come, and brings them to
+//! one common scale when it is finished. A value that would not fit 128 bits then goes to the side lane, as
+//! the bytes that the host gives for it.
 
 use crate::{
     Bitmap, ByteViews, DisplayScales, FixedBytes, LogicalType, NumericInts, NumericValues, PhysicalType,
@@ -10,13 +10,14 @@ use crate::{
 };
 use crate::{Values, Vector};
 
-/// Largest unscaled magnitude kept as an integer: 10^38 - 1, what 128 bits hold at any scale up to 38.
+/// The largest unscaled magnitude that is kept as an integer: 10^38 - 1, which 128 bits hold at any scale up
+/// to 38.
 const MAX_UNSCALED: i128 = 10i128.pow(38) - 1;
 
 /// Largest common scale.
 const MAX_SCALE: u16 = 38;
 
-/// Display scale of a row that shows none (NULL, side lane): takes over whatever the others have.
+/// The display scale of a row that shows none (NULL, side lane). It takes over the scale of the others.
 const NO_DISPLAY: u16 = u16::MAX;
 
 enum Lane {
@@ -31,21 +32,21 @@ enum Lane {
     Numeric(NumericLane),
 }
 
-/// Decimals as they come. Most columns have one scale and values of 64 bits: those cost eight bytes a value.
+/// Decimals as they come. Most columns have one scale and values of 64 bits. These take eight bytes a value.
 struct NumericLane {
     /// The values, as long as all are alike.
     values: Vec<i64>,
-    /// Their scale, and the digits that they show; `NO_DISPLAY` until the first one comes.
+    /// Their scale, and the digits that they show. `NO_DISPLAY` until the first one comes.
     scale: u16,
     display: u16,
-    /// All rows, once one was not alike.
+    /// All rows, once one was different.
     mixed: Option<MixedLane>,
 }
 
 /// Decimals of any scale and width.
 #[derive(Default)]
 struct MixedLane {
-    /// Unscaled value, its own scale (digits it needs) and its display scale.
+    /// The unscaled value, its own scale (the digits that it needs) and its display scale.
     unscaled: Vec<i128>,
     scales: Vec<u16>,
     display: Vec<u16>,
@@ -130,8 +131,8 @@ impl VectorBuilder {
         self.bytes += 8;
     }
 
-    /// Adds a truth value. Returns false (and adds nothing) when the column is of another kind, as do all
-    /// `push_*`.
+    /// Adds a truth value. As all `push_*`, it returns false and adds nothing if the column is of another
+    /// kind.
     #[inline]
     pub fn push_bool(&mut self, value: bool) -> bool {
         let Lane::Bool(bits) = &mut self.lane else { return false };
@@ -246,7 +247,7 @@ impl NumericLane {
         Self { values: Vec::new(), scale: NO_DISPLAY, display: NO_DISPLAY, mixed: None }
     }
 
-    /// Adds a value; the bytes that it takes.
+    /// Adds a value. Returns the bytes that it takes.
     #[inline]
     fn push(&mut self, unscaled: i128, scale: u16, display: u16) -> usize {
         if self.mixed.is_none()
@@ -273,11 +274,11 @@ impl NumericLane {
         }
     }
 
-    /// The lane for values that are not alike; those so far move there.
+    /// The lane for values that are not alike. The values so far are moved there.
     fn mixed(&mut self) -> &mut MixedLane {
         self.mixed.get_or_insert_with(|| {
             let values = std::mem::take(&mut self.values);
-            // NULLs among them are 0, whose scale does not matter, and show what the others show.
+            // NULLs among them are 0, whose scale does not matter. They show as many digits as the others.
             let scale = if self.scale == NO_DISPLAY { 0 } else { self.scale };
             MixedLane {
                 unscaled: values.iter().map(|&value| value.into()).collect(),
@@ -310,7 +311,7 @@ impl MixedLane {
     }
 
     fn finish(mut self, to_side: &dyn Fn(i128, u16, u16) -> Box<[u8]>) -> NumericValues {
-        // Beyond 38 digits no common scale can help: cap it, and what needs more goes to the side lane.
+        // No common scale can have more than 38 digits. A value that needs more goes to the side lane.
         let scale = self.scales.iter().copied().max().unwrap_or(0).min(MAX_SCALE);
         let mut moved = false;
         for (row, value) in self.unscaled.iter_mut().enumerate() {

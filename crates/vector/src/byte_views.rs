@@ -1,6 +1,8 @@
-//! Byte strings in Arrow's view layout: 16 bytes a value, short values inline, longer ones with a four-byte
-//! prefix and a place in a shared buffer. Comparing prefixes settles most comparisons without touching the
-//! buffer, and taking or filtering rows copies views only.
+//! Byte strings in Arrow's view layout: 16 bytes a value. Short values are inline. Longer ones have a
+//! four-byte prefix and a place in a shared buffer.
+//!
+//! Most comparisons are settled by the prefixes, without touching the buffer. Taking or filtering rows copies
+//! only views.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -15,16 +17,16 @@ const BUFFER_BYTES: usize = 1 << 20;
 /// (little-endian).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ByteView {
-    /// One array, so that a view is made in registers and stored at once: put together field by field it is
-    /// stored in pieces and stalls whoever copies it next.
+    /// One array, so that a view is made in registers and stored at once. If it were put together field by
+    /// field, it would be stored in pieces, and the next copy of it would stall.
     bytes: [u8; 16],
 }
 
 impl ByteView {
-    /// A view of a value that is at most `INLINE_BYTES` long; `None` when it is longer.
+    /// A view of a value that is at most `INLINE_BYTES` long. `None` if it is longer.
     ///
-    /// Put together from two loads that may overlap: a copy of a length known only at run time costs ten
-    /// times that.
+    /// It is put together from two loads that may overlap. A copy of a length that is known only at run time
+    /// costs ten times as much.
     #[inline]
     pub fn inline(value: &[u8]) -> Option<Self> {
         let len = u32::try_from(value.len()).ok()?;
@@ -43,8 +45,8 @@ impl ByteView {
         Some(Self::inline_bits(len, bits))
     }
 
-    /// A view of the `len` lowest bytes of `bits`; `len` is at most `INLINE_BYTES` (a longer one is cut). For
-    /// values that are computed: no memory is touched.
+    /// A view of the `len` lowest bytes of `bits`, for computed values: no memory is touched. `len` is at
+    /// most `INLINE_BYTES`; a longer one is cut.
     #[inline]
     pub fn inline_bits(len: u32, bits: u128) -> Self {
         let len = if len as usize > INLINE_BYTES { INLINE_BYTES as u32 } else { len };
@@ -75,8 +77,8 @@ impl ByteView {
         [a, b, c, d]
     }
 
-    /// For inline values: a number that orders as they do bytewise (their bytes, then their length, since a
-    /// shorter one is padded).
+    /// For inline values: a number with the same order as their bytes. It has the bytes, and then the length,
+    /// because a shorter value is padded.
     #[inline]
     pub fn inline_key(&self) -> u128 {
         let bits = u128::from_le_bytes(self.bytes);
@@ -107,8 +109,8 @@ impl ByteViews {
         Self { views: Vec::new(), buffers: Vec::new(), open: Vec::new() }
     }
 
-    /// Takes over views and the buffers they point into. A view that points outside reads as an empty value,
-    /// so decoders check before they build one.
+    /// Takes over views and the buffers that they point into. A view that points outside reads as an empty
+    /// value, so decoders check views before.
     pub fn from_parts(views: Vec<ByteView>, buffers: Vec<Arc<Vec<u8>>>) -> Self {
         Self { views, buffers, open: Vec::new() }
     }
@@ -126,12 +128,12 @@ impl ByteViews {
     }
 
     /// The view of `len` bytes at `start` of `data`, which is or becomes buffer 0. Decoders that write their
-    /// values end to end into one buffer make their views with this; a place outside `data` gives an empty
+    /// values end to end into one buffer make their views with this. A place outside `data` gives an empty
     /// value.
     #[inline]
     pub fn view_at(data: &[u8], start: u32, len: u32) -> ByteView {
         let at = start as usize;
-        // One load whatever the length, as long as sixteen bytes are there to load.
+        // One load for any length, as long as sixteen bytes can be loaded.
         if let Some(bytes) = data.get(at..).and_then(|rest| rest.first_chunk::<16>()) {
             let bits = u128::from_le_bytes(*bytes);
             if len as usize <= INLINE_BYTES {
@@ -187,7 +189,7 @@ impl ByteViews {
         (0..self.len()).map(|i| self.get(i))
     }
 
-    /// Appends a value (at most 4 GiB long; a longer one is refused with false).
+    /// Appends a value of at most 4 GiB. False: it is longer, and was not added.
     #[inline]
     pub fn push(&mut self, value: &[u8]) -> bool {
         if let Some(view) = ByteView::inline(value) {
@@ -214,7 +216,7 @@ impl ByteViews {
         self.views.iter().map(ByteView::len).sum()
     }
 
-    /// Values `start..start + len` (clipped); buffers are shared, not copied, where they are closed.
+    /// Values `start..start + len`, clipped. Closed buffers are shared and not copied.
     #[must_use]
     pub fn slice(&self, start: usize, len: usize) -> Self {
         let end = (start + len).min(self.len());
@@ -230,8 +232,8 @@ impl ByteViews {
         Self { views, buffers: self.shared_buffers(), open: Vec::new() }
     }
 
-    /// A part of each value: `part` gives its bytes' range for the value at an index (clipped to what is
-    /// there). Buffers are shared, not copied, where they are closed.
+    /// A part of each value: `part` returns the range of its bytes for the value at an index, which is
+    /// clipped. Closed buffers are shared and not copied.
     #[must_use]
     pub fn parts(&self, mut part: impl FnMut(usize, &[u8]) -> Range<usize>) -> Self {
         let cut = |(index, view): (usize, &ByteView)| {

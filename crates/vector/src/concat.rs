@@ -1,4 +1,4 @@
-//! Vectors of one column put end to end: rows taken from several chunks or stripes become one vector again.
+//! Puts vectors of one column end to end: rows from several chunks or stripes become one vector again.
 
 use crate::{
     Bitmap, ByteView, ByteViews, DisplayScales, Error, FixedBytes, LogicalType, NumericInts, NumericValues,
@@ -6,8 +6,8 @@ use crate::{
 };
 use crate::{PhysicalType, Result, Values, Vector};
 
-/// All rows of `parts` in order, flat. The parts have type `logical`; no parts make an empty vector. Decimals
-/// come to the largest scale of the parts; one that would not fit 128 bits there is `InvalidInput`.
+/// All rows of `parts` in order, flat. The parts have type `logical`. No parts make an empty vector. Decimals
+/// get the largest scale of the parts. One that would not fit 128 bits then is `InvalidInput`.
 pub fn concat(logical: LogicalType, parts: Vec<Vector>) -> Result<Vector> {
     let parts: Vec<Vector> = parts.into_iter().map(Vector::flatten).collect();
     if let Some(part) = parts.iter().find(|part| part.logical != logical) {
@@ -127,7 +127,7 @@ fn concat_numeric(parts: Vec<NumericValues>) -> Result<NumericValues> {
     Ok(NumericValues { ints: narrowed(ints), scale, display, side })
 }
 
-/// Integers of parts put end to end in the width of the widest.
+/// The integers of all parts, end to end, in the width of the widest part.
 fn same_scale(parts: &[NumericValues], rows: usize) -> NumericInts {
     let widest = parts.iter().map(|part| match part.ints {
         NumericInts::Int32(_) => 0,
@@ -168,7 +168,7 @@ fn same_scale(parts: &[NumericValues], rows: usize) -> NumericInts {
     }
 }
 
-/// `NumericInts::narrowed`, quick where the width is right already.
+/// `NumericInts::narrowed`, but quick if the width is right already.
 fn narrowed(ints: NumericInts) -> NumericInts {
     match ints {
         NumericInts::Int32(_) => ints,

@@ -5,16 +5,16 @@ use std::fmt;
 /// Result with the workspace's error.
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// Where in a stripe a stored byte was found to be wrong. Filled in from the inside out: an encoding knows
-/// only what is wrong, the stripe reader adds column and chunk, the host adds table and stripe.
+/// Where in a stripe a stored byte was found to be wrong. It is filled in from the inside out: an encoding
+/// knows only what is wrong, the stripe reader adds column and chunk, and the host adds table and stripe.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Location {
     /// Zero-based position of the column in the stripe's schema.
     pub column: Option<u32>,
     /// Zero-based chunk of that column.
     pub chunk: Option<u32>,
-    /// The host's number of the table and the first row number of the stripe, where the error has to travel
-    /// before the host can tell.
+    /// The host's number of the table and the first row number of the stripe, for an error that reaches the
+    /// host at another place.
     pub stripe: Option<(u32, u64)>,
 }
 
@@ -42,10 +42,10 @@ pub enum Error {
     /// A format version, encoding or codec that this build does not know.
     #[error("unsupported: {0}")]
     Unsupported(String),
-    /// A caller broke a documented limit (lengths, type mix-ups). A defect or a user's value too large.
+    /// A caller broke a documented limit (a length, a type). It is a defect, or a user's value is too large.
     #[error("{0}")]
     InvalidInput(String),
-    /// Memory for the stated number of bytes could not be had.
+    /// There is no memory for this many bytes.
     #[error("out of memory: {bytes} bytes")]
     OutOfMemory {
         /// Size of the request in bytes.
@@ -65,7 +65,7 @@ impl Error {
         Self::Corrupt { location: Location::default(), detail: detail.into() }
     }
 
-    /// The same error with column and chunk filled in where they were unknown.
+    /// The same error with column and chunk filled in if they were unknown.
     #[must_use]
     pub fn at(self, column: Option<u32>, chunk: Option<u32>) -> Self {
         match self {

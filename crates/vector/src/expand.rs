@@ -1,8 +1,8 @@
-//! Writing one value many times: how constants and runs become flat.
+//! Writes one value many times: this is how constants and runs become flat.
 
 use crate::{ByteViews, Values, Vector};
 
-/// A flat vector with value `i` of `values` repeated `counts[i]` times (missing counts are 0); `None` where a
+/// A flat vector with value `i` of `values` repeated `counts[i]` times (missing counts are 0). `None` if a
 /// gather by position is as good.
 pub(crate) fn repeat(values: &Vector, counts: &[usize]) -> Option<Values> {
     fn fill<T: Copy>(values: &[T], counts: &[usize]) -> Vec<T> {

@@ -1,9 +1,10 @@
-//! What every part of Colonnade speaks: logical types, vectors, predicates and errors.
+//! The types that all parts of Colonnade share: logical types, vectors, predicates and errors.
 //!
-//! This crate owns the words that `encodings`, `stripe`, `query` and the hosts exchange; `flow` has those of
-//! a running query. It knows no page,
-//! snapshot or server type, and it does no I/O. Invariant: nothing here depends on another crate of the
-//! workspace, so that the dependency arrows of ARCHITECTURE.md section 1 all point at it.
+//! `encodings`, `stripe`, `query` and the hosts exchange values of these types; `flow` has those of a
+//! running query. This crate knows no page, snapshot or server type, and it does no I/O.
+//!
+//! Invariant: nothing here depends on another crate of the workspace, so all dependencies between crates lead
+//! here (ARCHITECTURE.md, section 1).
 #![forbid(unsafe_code)]
 
 mod bitmap;

@@ -1,6 +1,6 @@
-//! Exact decimals as scaled integers: value = integer x 10^-scale, one scale for the whole vector, the
-//! display scale of each value beside it, and single values that do not fit (NaN, infinities, huge) in a side
-//! lane.
+//! Exact decimals as scaled integers: value = integer x 10^-scale, with one scale for the whole vector. The
+//! display scale of each value is kept beside it. Single values that do not fit (NaN, infinities, huge ones)
+//! are in a side lane.
 
 /// The powers of ten that 128 bits hold.
 const POWERS: [i128; 39] = {
@@ -13,7 +13,7 @@ const POWERS: [i128; 39] = {
     powers
 };
 
-/// Ten to this power; None where 128 bits do not hold it.
+/// Ten to this power. None if 128 bits do not hold it.
 #[inline]
 pub fn power_of_ten(exponent: impl Into<u32>) -> Option<i128> {
     POWERS.get(exponent.into() as usize).copied()
@@ -117,7 +117,7 @@ impl NumericInts {
     }
 }
 
-/// What a decimal may be other than a number, in its order; numbers come between the infinities.
+/// Decimals that are no numbers, in their order. Numbers come between the infinities.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Special {
     /// Below every number.
@@ -132,7 +132,7 @@ impl Special {
     const ALL: [(Self, u16); 3] =
         [(Self::NegativeInfinity, 0xF000), (Self::Infinity, 0xD000), (Self::Nan, 0xC000)];
 
-    /// What bytes of a side lane stand for; None for a number.
+    /// The special value that bytes of a side lane stand for. None for a number.
     pub fn of(bytes: &[u8]) -> Option<Self> {
         let bytes = u16::from_ne_bytes(bytes.try_into().ok()?);
         Self::ALL.iter().find(|(_, of)| *of == bytes).map(|(special, _)| *special)
@@ -145,8 +145,8 @@ impl Special {
     }
 }
 
-/// How many digits after the point a value shows (it may show fewer or more than the common scale stores;
-/// a value never has non-zero digits past its display scale).
+/// How many digits after the point a value shows. It may show fewer or more than the common scale stores. A
+/// value never has non-zero digits past its display scale.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum DisplayScales {
     /// Every value shows this many digits.
@@ -169,13 +169,13 @@ impl DisplayScales {
 /// A vector of exact decimals.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NumericValues {
-    /// Unscaled integers; zero where the row is NULL or in the side lane.
+    /// Unscaled integers. Zero if the row is NULL or in the side lane.
     pub ints: NumericInts,
     /// Value = integer x 10^-scale.
     pub scale: u16,
     /// Digits shown after the point.
     pub display: DisplayScales,
-    /// Rows whose value is not a scaled integer of at most 128 bits, ascending by row: the host's own bytes.
+    /// The host's own bytes of values that are no scaled integers of at most 128 bits, ascending by row.
     pub side: Vec<(u32, Box<[u8]>)>,
 }
 

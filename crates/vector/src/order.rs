@@ -1,14 +1,14 @@
-//! The types' own order on single values, for statistics, pruning and filters. One place, so that a bound
-//! kept by the stripe writer and a comparison made by a filter can never disagree.
+//! The types' own order of single values, for statistics, pruning and filters. It is in one place, so that a
+//! bound of the stripe writer and a comparison of a filter never disagree.
 
 use std::cmp::Ordering;
 
 use crate::{Scalar, power_of_ten};
 
 impl Scalar {
-    /// Compares two values of one column under the order of `LogicalType`'s table: floats with -0 = 0 and NaN
-    /// above everything, decimals by value whatever their scales (integers are decimals too), bytes bytewise.
-    /// `None` when one is NULL or the kinds differ.
+    /// Compares two values of one column in the order of `LogicalType`'s table: floats with -0 = 0 and NaN
+    /// above everything, decimals by value whatever their scales, bytes bytewise. Integers may be compared
+    /// with decimals. `None` if one is NULL or the kinds differ.
     pub fn compare(&self, other: &Self) -> Option<Ordering> {
         match (self, other) {
             (Self::Bool(a), Self::Bool(b)) => Some(a.cmp(b)),

@@ -1,9 +1,10 @@
 //! Conditions on columns that can be answered from statistics and on encoded data.
 //!
-//! SQL's three-valued logic: a row qualifies when the predicate is TRUE. There is no NOT: hosts push negation
-//! down to the leaves (`<>`, IS NOT NULL), so FALSE and UNKNOWN never need to be told apart. A host that
-//! cannot express a condition exactly leaves it out of filtering, or weakens it for pruning only (a weaker
-//! predicate is TRUE at least wherever the condition is).
+//! The logic is SQL's, with three values: a row qualifies if the predicate is TRUE. There is no NOT. Hosts
+//! push negation down to the leaves (`<>`, IS NOT NULL), so FALSE and UNKNOWN never need to be told apart.
+//!
+//! A host that cannot express a condition exactly does not filter by it. For pruning it may use a weaker
+//! predicate, which is TRUE at least wherever the condition is.
 
 use crate::Scalar;
 
@@ -25,14 +26,14 @@ pub enum CompareOp {
     GreaterOrEqual,
 }
 
-/// A condition on the columns of one source; `column` is a zero-based position in its schema.
+/// A condition on the columns of one source. `column` is a zero-based position in its schema.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Predicate {
     /// TRUE for every row, or for none.
     Always(bool),
-    /// TRUE when all are.
+    /// TRUE if all parts are.
     And(Vec<Predicate>),
-    /// TRUE when one is.
+    /// TRUE if one part is.
     Or(Vec<Predicate>),
     /// TRUE when the value is not NULL and compares so with a constant that is not NULL. The constant's kind
     /// fits the column's type (`Scalar::Numeric` may stand against a numeric column of any scale).
@@ -103,7 +104,8 @@ impl Predicate {
         seen
     }
 
-    /// Gives its columns other names; false, and it is of no use any more, where one has none.
+    /// Gives the columns other numbers. False if a column has no other number; then the predicate must not be
+    /// used any more.
     pub fn rename(&mut self, name: &dyn Fn(usize) -> Option<usize>) -> bool {
         match self {
             Self::Always(_) => true,

@@ -25,8 +25,8 @@ impl Selection {
         self.len() == 0
     }
 
-    /// Keeps the selected rows for which `keep` says true. Without a branch a row: which rows stay follows no
-    /// pattern.
+    /// Keeps the selected rows for which `keep` returns true. It has no branch for each row, because which
+    /// rows stay follows no pattern.
     pub fn retain(&mut self, mut keep: impl FnMut(u32) -> bool) {
         let mut compact = |rows: &mut Vec<u32>| {
             let mut kept = 0;

@@ -1,6 +1,7 @@
-//! Logical types: what a value means. The width it is held in is a `PhysicalType` and may differ by chunk.
+//! Logical types: what a value means. The width in which it is held is a `PhysicalType` and may differ by
+//! chunk.
 //!
-//! One table per type of what bytes alone would get wrong:
+//! Equality and order of each type, where bytes alone would be wrong:
 //!
 //! | type | equality | order |
 //! | --- | --- | --- |
@@ -24,15 +25,15 @@ pub enum LogicalType {
     Float32,
     /// IEEE 754 double.
     Float64,
-    /// Days since the host's epoch, 32 bits; the extremes are the host's infinities.
+    /// Days since the host's epoch, 32 bits. The extremes are the host's infinities.
     Date,
-    /// Microseconds since the host's epoch, 64 bits; the extremes are the host's infinities.
+    /// Microseconds since the host's epoch, 64 bits. The extremes are the host's infinities.
     Timestamp,
     /// Sixteen bytes, ordered bytewise.
     Uuid,
     /// Exact decimal: an integer times a power of ten, with a display scale per value.
     Numeric,
-    /// Text in the host's encoding; equality bytewise.
+    /// Text in the host's encoding. Equality is bytewise.
     Text,
     /// Values of one fixed width in bytes that the format does not interpret.
     FixedBytes(u16),

@@ -1,5 +1,5 @@
-//! A column of values in memory. Not always an Arrow array: a constant, dictionary or run-length vector stays
-//! one up to the operator that needs its values.
+//! A column of values in memory. It is not always an Arrow array: a constant, dictionary or run-length vector
+//! stays as it is up to the operator that needs its values.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -34,8 +34,8 @@ impl FixedBytes {
     }
 }
 
-/// The distinct values that codes point at. Vectors with the same `id` share one dictionary: an operator may
-/// cache what it computed per code (hash, group, filter result) for as long as the id stays the same.
+/// The distinct values that codes point at. Vectors with the same `id` share one dictionary. An operator may
+/// cache what it computes for each code (hash, group, filter result) as long as the id stays the same.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Dictionary {
     /// Unique within one backend among dictionaries that differ.
@@ -86,7 +86,7 @@ pub enum Values {
     Runs {
         /// One past the last row of each run, ascending.
         ends: Vec<u32>,
-        /// A flat vector with one value a run; its validity is that of the run's rows.
+        /// A flat vector with one value for each run. Its validity is that of the run's rows.
         values: Box<Vector>,
     },
 }
@@ -152,8 +152,8 @@ impl Vector {
         }
     }
 
-    /// Memory that the rows take, in bytes, about: values that are shared (a dictionary's entries, buffers of
-    /// long text) count as if each row had its own.
+    /// About how many bytes of memory the rows take. Shared values (a dictionary's entries, buffers of long
+    /// text) count as if each row had its own.
     pub fn bytes(&self) -> usize {
         let values = match &self.values {
             Values::Bool(bits) => bits.len() / 8,
@@ -179,7 +179,8 @@ impl Vector {
             }
             Values::Constant(value, rows) => value.bytes() * rows,
             Values::Dictionary { codes, dictionary } => {
-                // The size of an entry, from a few of them: this is asked for every batch.
+                // The size of an entry is estimated from a few of them, because this is asked for every
+                // batch.
                 let some = dictionary.entries.slice(0, 64);
                 codes.len() * (some.bytes() / some.len().max(1)).max(4)
             }
@@ -190,7 +191,7 @@ impl Vector {
         values + self.validity.as_ref().map_or(0, |validity| validity.len() / 8)
     }
 
-    /// The rows at `positions`, in that order; flat where this is flat.
+    /// The rows at `positions`, in that order. The result is flat if this vector is.
     #[must_use]
     pub fn take(&self, positions: &[u32]) -> Self {
         fn pick<T: Copy + Default>(values: &[T], positions: &[u32]) -> Vec<T> {

@@ -1,9 +1,9 @@
 //! Dictionary: codes into the entries that all chunks of the column share (`shared.rs`). Payload: an integer
 //! node of the codes.
 //!
-//! Encoders number entries in the order of first appearance, so that periodic or sorted columns give codes
-//! that delta and run-length make nearly free. This file reads codes of any type; who builds the entries is
-//! the type's own business ([`CodeEncoder`] takes finished codes).
+//! Encoders number entries in the order of first appearance. So periodic or sorted columns give codes that
+//! take nearly nothing as delta or run-length. This file reads codes of any type. Each type builds its
+//! entries itself, and [`CodeEncoder`] takes finished codes.
 
 mod numbers;
 
@@ -21,7 +21,8 @@ use crate::filter::IntCondition;
 use crate::integers::{self, IntNode};
 use crate::options::{EncodeOptions, EncodingId};
 
-/// Entries per row taken below which reading single entries beats decoding the whole dictionary.
+/// If there are more entries than this for each row taken, single entries are read. Otherwise the whole
+/// dictionary is decoded.
 const SINGLE_ENTRIES: usize = 16;
 
 struct DictionaryNode<'a> {
@@ -39,7 +40,7 @@ impl DictionaryNode<'_> {
     fn coded(&self, codes: Vec<u32>) -> Result<Values> {
         let dictionary = Arc::clone(self.context.shared.dictionary()?);
         let count = dictionary.entries.len();
-        // One pass for the largest code instead of a test per code: it vectorises.
+        // One pass finds the largest code, instead of a test for each code. It vectorises.
         match codes.iter().copied().max() {
             Some(code) if code as usize >= count => {
                 Err(Error::corrupt(format!("dictionary code {code} of {count}")))
@@ -49,7 +50,7 @@ impl DictionaryNode<'_> {
     }
 }
 
-/// The codes that passed, where they (or those that did not) are neighbours.
+/// The codes that passed as a range, if they or those that did not pass are neighbours.
 fn code_range(passed: &Bitmap) -> Option<IntCondition> {
     let run = |wanted: bool| {
         let mut matching = (0..passed.len()).filter(|&code| passed.get(code) == wanted);

@@ -1,4 +1,4 @@
-//! Building dictionaries of integers and floats: few distinct values that are too far apart for packing.
+//! Builds dictionaries of integers and floats, for few distinct values that are too far apart for packing.
 
 use vector::{NumericInts, Result, Values, Vector};
 
@@ -11,13 +11,14 @@ use crate::options::{EncodeOptions, EncodingId};
 /// The most entries that are worth a dictionary.
 const MAX_ENTRIES: usize = 1 << 16;
 
-/// Rows an entry must stand for on average.
+/// How many rows an entry must have on average.
 const MIN_ROWS_PER_ENTRY: usize = 4;
 
 /// The encoding, for every type whose values have 64 bits at most.
 pub(crate) struct NumberDictionary;
 
-/// The bits of each value, equal exactly where the values are the same; `None` for types without.
+/// The bits of each value. They are equal exactly if the values are the same. `None` for types without such
+/// bits.
 fn keys(column: &Vector) -> Option<Vec<u64>> {
     let signed = |value: i64| value.cast_unsigned();
     Some(match &column.values {
@@ -39,8 +40,8 @@ fn keys(column: &Vector) -> Option<Vec<u64>> {
     })
 }
 
-/// Codes in order of first appearance and the row where each entry appears first; `None` over `limit`
-/// entries.
+/// Codes in the order of first appearance, and the row where each entry appears first. `None` for more than
+/// `limit` entries.
 fn number(keys: &[u64], limit: usize) -> Option<(Vec<u32>, Vec<u32>)> {
     const EMPTY: u32 = u32::MAX;
     let mut table: Vec<(u64, u32)> = vec![(0, EMPTY); 1024];
@@ -112,7 +113,7 @@ impl Encoding for NumberDictionary {
     fn estimate(&self, sample: &Sample<'_>, _: &EncodeOptions<'_>) -> Option<Estimate> {
         let keys = keys(&sample.rows)?;
         let (codes, firsts) = number(&keys, keys.len() / MIN_ROWS_PER_ENTRY)?;
-        // What was seen once hints at what was not seen at all (Chao's estimator).
+        // The number of values seen once tells how many were not seen at all (Chao's estimator).
         let mut counts = vec![0u32; firsts.len()];
         for &code in &codes {
             if let Some(count) = counts.get_mut(code as usize) {

@@ -13,13 +13,13 @@ use crate::encoding::Leaf;
 pub enum IntCondition {
     /// None.
     Never,
-    /// Those in `low..=high`, or, when `outside`, the others.
+    /// Integers in `low..=high` or, if `outside`, all others.
     Range {
         /// Smallest.
         low: i128,
         /// Largest.
         high: i128,
-        /// Pass what is not between.
+        /// Integers that are not between them pass.
         outside: bool,
     },
     /// The members.
@@ -40,8 +40,8 @@ impl IntCondition {
         }
     }
 
-    /// The values that satisfy `op` against a number that lies at `floor`, or strictly between `floor` and
-    /// `floor + 1` when not `exact`.
+    /// The values that satisfy `op` against a number. It is `floor` or, if not `exact`, strictly between
+    /// `floor` and `floor + 1`.
     fn compare(op: CompareOp, floor: i128, exact: bool) -> Self {
         let range = |low, high| Self::Range { low, high, outside: false };
         let (min, max) = (i128::MIN, i128::MAX);
@@ -73,7 +73,7 @@ impl IntCondition {
     }
 }
 
-/// The test that a leaf means for an integer column.
+/// The test of an integer column that a leaf stands for.
 pub fn int_condition(leaf: &Leaf<'_>) -> Result<IntCondition> {
     let int = |scalar: &Scalar| match scalar {
         Scalar::Int(value) => Ok(i128::from(*value)),
@@ -86,14 +86,16 @@ pub fn int_condition(leaf: &Leaf<'_>) -> Result<IntCondition> {
     }
 }
 
-/// The test that a leaf means for unscaled decimals of this scale. Decimals compare with integers too.
+/// The test of unscaled decimals of this scale that a leaf stands for. Decimals may be compared with
+/// integers, too.
 pub fn numeric_condition(leaf: &Leaf<'_>, scale: u16) -> Result<IntCondition> {
     match leaf {
         Leaf::Compare(op, value) => {
             let (unscaled, own) = decimal(value)?;
             Ok(match rescale(unscaled, own, scale) {
                 Some((floor, exact)) => IntCondition::compare(*op, floor, exact),
-                // Beyond every value a column of 128-bit integers can hold: all values lie on one side.
+                // The constant is beyond every value that 128-bit integers can hold, so all values are on one
+                // side.
                 None => match (op, unscaled > 0) {
                     (CompareOp::Equal, _) => IntCondition::Never,
                     (CompareOp::NotEqual, _) => IntCondition::ALWAYS,
@@ -128,7 +130,7 @@ fn decimal(scalar: &Scalar) -> Result<(i128, u16)> {
     }
 }
 
-/// `unscaled` x 10^-`own` in units of 10^-`scale`: its floor and whether that is exact. `None` when it
+/// `unscaled` x 10^-`own` in units of 10^-`scale`: its floor, and whether that is exact. `None` if it
 /// overflows upwards.
 fn rescale(unscaled: i128, own: u16, scale: u16) -> Option<(i128, bool)> {
     match own.cmp(&scale) {
@@ -140,7 +142,7 @@ fn rescale(unscaled: i128, own: u16, scale: u16) -> Option<(i128, bool)> {
         }
         Ordering::Greater => Some(match power_of_ten(own - scale) {
             Some(factor) => (unscaled.div_euclid(factor), unscaled.rem_euclid(factor) == 0),
-            // 10^39 is more than any 128-bit integer: the quotient is 0 or just below.
+            // 10^39 is more than any 128-bit integer, so the quotient is 0 or just below.
             None => (if unscaled < 0 { -1 } else { 0 }, unscaled == 0),
         }),
     }

@@ -1,12 +1,12 @@
-//! A set of integers that many values are looked up in.
+//! A set of integers in which many values are looked up.
 
-/// So many bits a member tell most other values apart from the members.
+/// With this many bits for each member, most other values have a bucket that is not marked.
 const BITS_PER_MEMBER: usize = 16;
 
 /// Members of an `IN` list.
 ///
-/// Invariant: a value whose bucket is not marked is no member; where buckets are one value wide, one whose
-/// bucket is marked is one.
+/// Invariant: a value whose bucket is not marked is no member. If buckets are one value wide, a value whose
+/// bucket is marked is a member.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct IntSet {
     /// Ascending, each once.
@@ -18,7 +18,7 @@ pub struct IntSet {
 }
 
 impl IntSet {
-    /// Of values that ascend, each once.
+    /// A set of values that ascend, each once.
     pub fn new(values: Vec<i128>) -> Self {
         let first = values.first().copied().unwrap_or_default();
         let width = values.last().map_or(0, |&last| last.wrapping_sub(first).cast_unsigned());
@@ -35,13 +35,13 @@ impl IntSet {
         set
     }
 
-    /// The bucket of a value; `None` below the smallest member and far above the largest.
+    /// The bucket of a value. `None` below the smallest member and far above the largest.
     fn bucket(&self, value: i128) -> Option<usize> {
         let first = *self.values.first()?;
         if value < first {
             return None;
         }
-        // Right also where the difference has 128 bits.
+        // This is right even if the difference has 128 bits.
         usize::try_from(value.wrapping_sub(first).cast_unsigned() >> self.shift).ok()
     }
 

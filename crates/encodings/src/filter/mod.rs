@@ -1,4 +1,4 @@
-//! What a predicate means for values: exact evaluation on vectors, and tests translated into integer domains.
+//! Predicates on values: exact evaluation on vectors, and tests that are translated into integer domains.
 
 mod int_condition;
 mod int_set;

@@ -1,9 +1,9 @@
-//! Exact predicate evaluation on decoded vectors: the fallback of filtering on encoded data and the oracle of
-//! its tests.
+//! Exact predicate evaluation on decoded vectors. It is the fallback of filtering on encoded data, and its
+//! tests compare with it.
 //!
-//! Equality and order are those of the logical type (`LogicalType`'s table). A value in the side lane of a
-//! decimal is in the host's own bytes: a comparison that meets one is `Unsupported`, and the host evaluates
-//! that condition itself.
+//! Equality and order are those of the logical type (`LogicalType`'s table). A decimal in the side lane is in
+//! the host's own bytes. A comparison that meets one is `Unsupported`, and the host evaluates that condition
+//! itself.
 
 use std::cmp::Ordering;
 
@@ -17,8 +17,8 @@ use crate::encoding::Leaf;
 
 /// Narrows `selection` to the rows of `vector` for which `predicate` is TRUE (its column index is ignored).
 ///
-/// Errors: `InvalidInput` when a constant does not fit the vector's type; `Unsupported` when a comparison
-/// meets a decimal in the side lane. On error the selection is untouched.
+/// Errors: `InvalidInput` if a constant does not fit the vector's type, `Unsupported` if a comparison meets a
+/// decimal in the side lane. On an error the selection is untouched.
 pub fn filter_vector(vector: &Vector, predicate: &Predicate, selection: &mut Selection) -> Result<()> {
     match predicate {
         Predicate::Always(true) => {}
@@ -64,7 +64,7 @@ fn filter_leaf(vector: &Vector, leaf: &Leaf<'_>, selection: &mut Selection) -> R
             selection.retain(|row| passes && outer(row));
         }
         Values::Dictionary { codes, dictionary } => {
-            // An entry that no selected row uses is tested too, so the test must not fail on one.
+            // Entries that no selected row uses are tested, too, so the test must not fail on one.
             let all: Vec<u32> = (0..).take(dictionary.entries.len()).collect();
             let passed = test_values(&dictionary.entries.values, leaf, &all)?;
             let code = |row: u32| codes.get(row as usize).map_or(usize::MAX, |&code| code as usize);
@@ -86,7 +86,7 @@ fn filter_leaf(vector: &Vector, leaf: &Leaf<'_>, selection: &mut Selection) -> R
     Ok(())
 }
 
-/// One bit a row of flat values: set where the row is in `rows` and its value passes.
+/// One bit for each row of flat values. It is set if the row is in `rows` and its value passes.
 pub(crate) fn test_values(values: &Values, leaf: &Leaf<'_>, rows: &[u32]) -> Result<Bitmap> {
     match values {
         Values::Bool(bits) => {

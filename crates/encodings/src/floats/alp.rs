@@ -2,13 +2,13 @@
 //! Compression", SIGMOD 2023).
 //!
 //! value = integer x 10^factor x 10^-exponent, computed in doubles from left to right with the nearest
-//! doubles of both powers (a single is rounded once more at the end). Whatever does not come back bit for bit
-//! is an exception.
+//! doubles of both powers (a single is rounded once more at the end). A value that does not come back bit for
+//! bit is an exception.
 //! Payload: exponent, factor; number of exceptions (varint) and, if any, an integer child of their rows and
-//! their bit patterns; an integer node of the integers (an exception has any).
+//! their bit patterns; an integer node of the integers (exceptions have any integer).
 //!
-//! The product grows with the integer, so a comparison with a constant is a comparison of integers: `test`
-//! searches the limits.
+//! The product grows with the integer. So a comparison with a constant is a comparison of integers, and
+//! `test` searches the limits.
 
 use std::ops::Range;
 
@@ -23,17 +23,17 @@ use crate::kernels::floats;
 use crate::options::{EncodeOptions, EncodingId};
 use crate::registry::unknown;
 
-/// Largest exponent tried: 10^18 is the largest power of ten in a 64-bit integer.
+/// The largest exponent that is tried: 10^18 is the largest power of ten in a 64-bit integer.
 const MAX_EXPONENT: u8 = 18;
 
-/// Values looked at when the exponents are chosen, for a column and for a chunk.
+/// How many values are looked at when the exponents are chosen, for a column and for a chunk.
 const COLUMN_SAMPLE: usize = 512;
 const CHUNK_SAMPLE: usize = 64;
 
 /// Pairs of exponent and factor kept for a column; each chunk picks one.
 const KEPT: usize = 4;
 
-/// More exceptions than one value in so many, and the encoding does not fit.
+/// The encoding does not fit if more than one value in this many is an exception.
 const MAX_EXCEPTIONS: usize = 8;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -42,7 +42,7 @@ struct Powers {
     factor: u8,
 }
 
-/// Bits that these values take with these powers, exceptions included.
+/// How many bits these values take with these powers, exceptions included.
 fn cost<T: Real>(values: &[T], powers: Powers) -> (usize, usize) {
     let (mut low, mut high, mut exceptions) = (i64::MAX, i64::MIN, 0usize);
     let scale = floats::Scale::new(powers.exponent, powers.factor);
@@ -56,10 +56,10 @@ fn cost<T: Real>(values: &[T], powers: Powers) -> (usize, usize) {
     (values.len() * width + exceptions * (T::BYTES * 8 + 16), exceptions)
 }
 
-/// The best pairs for a sample, best first; none when the values are no decimals.
+/// The best pairs for a sample, best first. Empty if the values are no decimals.
 fn choose<T: Real>(values: &[T]) -> Vec<Powers> {
     let mut found: Vec<(usize, Powers)> = Vec::new();
-    // Few values rule most pairs out.
+    // A few values are enough to rule most pairs out.
     let first = spread(values, 32);
     for exponent in 0..=MAX_EXPONENT {
         for factor in 0..=exponent {
@@ -132,7 +132,7 @@ impl ColumnEncoder for AlpEncoder<'_> {
     }
 }
 
-/// Appends a node; false when more than one value in `max_exceptions` is an exception.
+/// Appends a node. False if more than one value in `max_exceptions` is an exception.
 fn write<T: Real>(values: &[T], kept: &[Powers], max_exceptions: usize, out: &mut Writer) -> bool {
     let few = spread(values, CHUNK_SAMPLE);
     let Some(&powers) = kept.iter().min_by_key(|powers| cost(&few, **powers).0) else { return false };
@@ -238,10 +238,10 @@ impl AlpNode<'_> {
         Ok(Some(value.single()))
     }
 
-    /// The integers whose values pass; the values grow with the integers, so a comparison is a range.
+    /// The integers whose values pass. Values grow with the integers, so a comparison is a range.
     fn int_condition<T: Real>(&self, leaf: &Leaf<'_>) -> Option<IntCondition> {
         let value = |int: i64| floats::to_float::<T>(int, self.scale).double();
-        // First integer for which `at_least` holds; it holds for all above.
+        // The first integer for which `at_least` holds. It holds for all above.
         let first = |at_least: &dyn Fn(f64) -> bool| -> i128 {
             let (mut low, mut high) = (-floats::MAX_INT, floats::MAX_INT + 1);
             while low < high {
@@ -316,7 +316,7 @@ impl Node for AlpNode<'_> {
         let Some(test) = test else { return Ok(None) };
         let mut bits = self.ints.test(&test, selection)?;
         if !self.positions.is_empty() {
-            // Exceptions stand for themselves.
+            // Exceptions are tested by their own values.
             let values = self.take(&self.positions)?;
             let all: Vec<u32> = (0..).take(self.positions.len()).collect();
             let passed = test_values(&values, leaf, &all)?;

@@ -1,11 +1,16 @@
-//! ALP-RD: floats whose low bits are noise ("real doubles" of the ALP paper). The bits are cut in two: the
-//! high ones (sign, exponent, a few more) take few different values and become codes of a small dictionary,
-//! the low ones are packed as they are.
+//! ALP-RD: floats whose low bits are noise ("real doubles" of the ALP paper). The bits are cut in two. The
+//! high ones (sign, exponent, a few more) have few different values and become codes of a small dictionary.
+//! The low ones are packed as they are.
 //!
-//! Payload: number of low bits; dictionary size (1-16) and entries (16 bits each, most frequent first);
-//! number of exceptions (varint) and, if any, an integer child of their rows and their high bits (16 bits
-//! each); an integer child of the codes; an integer node of the low bits. Codes are numbered by frequency, so
-//! that `levels` can spend fewer bits on the frequent ones.
+//! The payload:
+//! - number of low bits
+//! - dictionary size (1-16) and entries (16 bits each, most frequent first)
+//! - number of exceptions (varint) and, if any, an integer child of their rows and their high bits (16 bits
+//!   each)
+//! - an integer child of the codes
+//! - an integer node of the low bits
+//!
+//! Codes are numbered by frequency, so that `levels` can spend fewer bits on the frequent ones.
 
 use std::ops::Range;
 
@@ -52,7 +57,7 @@ fn choose<T: Real>(values: &[T]) -> Option<(Cut, f64)> {
         counts.sort_unstable_by(|a, b| b.cmp(a));
         let exceptions: usize = counts.iter().skip(MAX_ENTRIES).map(|(count, _)| count).sum();
         counts.truncate(MAX_ENTRIES);
-        // A code costs its packed width or, by `levels`, one bit more than its rank, whichever is less
+        // A code costs its packed width or, with `levels`, one bit more than its rank, whichever is less
         // overall.
         let width = usize::BITS - (counts.len() - 1).leading_zeros();
         let packed = f64::from(width) * values.len() as f64;

@@ -1,7 +1,8 @@
-//! Encodings of floats: decimals as integers (ALP), the bits cut in two (ALP-RD), and the general ones
+//! Encodings of floats: decimals as integers (ALP), bits cut in two (ALP-RD), and the general ones
 //! (dictionary, runs, plain).
 //!
-//! Bit patterns are kept exactly: NaN payloads and -0 are exceptions wherever arithmetic would lose them.
+//! Invariant: bit patterns are kept exactly. NaN payloads and -0 are exceptions wherever arithmetic would
+//! lose them.
 
 mod alp;
 mod alp_rd;
@@ -119,7 +120,8 @@ fn all_rows(values: &Values) -> Range<usize> {
     }
 }
 
-/// Appends the rows of exceptions: their number (varint) and, if any, an integer child of their positions.
+/// Appends the rows of exceptions: their number (varint), and an integer child of their positions if there
+/// are any.
 fn write_positions(positions: &[i64], out: &mut Writer) {
     out.count(positions.len());
     if !positions.is_empty() {

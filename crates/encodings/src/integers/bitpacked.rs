@@ -36,7 +36,7 @@ pub(super) struct BitPacked<'a> {
 
 impl<'a> BitPacked<'a> {
     pub(super) fn open(reader: &mut Reader<'a>, rows: usize) -> Result<Self> {
-        // A block's header takes two bytes at least, so the bytes bound the number of headers kept.
+        // A block's header takes at least two bytes, so the bytes bound the number of headers.
         let mut headers = Vec::with_capacity(rows.div_ceil(BLOCK).min(reader.remaining()));
         for start in (0..rows).step_by(BLOCK) {
             headers.push(Header::read(reader, BLOCK.min(rows - start))?);
@@ -115,7 +115,7 @@ impl<'a> BitPacked<'a> {
                 filter::mark_each(&scratch.wide, test, words);
             }
         }
-        // Outside 64 bits the offsets above would have wrapped: what is patched is tested by its value.
+        // Offsets of patched values would have wrapped outside 64 bits, so these are tested by their values.
         for (position, value) in block.patches() {
             filter::set(words, position, test.passes(i128::from(value)));
         }

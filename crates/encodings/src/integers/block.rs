@@ -1,11 +1,12 @@
-//! One block of up to 1,024 integers as frame of reference: a base, values packed in so many bits above it,
-//! and patches for the few that need more (Zukowski et al., "Super-Scalar RAM-CPU Cache Compression", ICDE
-//! 2006). Bit-packed and delta nodes are made of these.
+//! One block of up to 1,024 integers as frame of reference. It has a base, the distances of values from the
+//! base (packed in a fixed number of bits), and patches for the few values that need more bits. Bit-packed
+//! and delta nodes consist of such blocks. (Zukowski et al., "Super-Scalar RAM-CPU Cache Compression", ICDE
+//! 2006.)
 //!
 //! Header: width in bits, plus 128 when there are patches; base (zigzag); with patches their number (varint)
 //! and the bytes of each one (1, 2, 4 or 8). Data: packed values, patch positions (16 bits each, ascending),
-//! patches (zigzag of value - base). The base is the smallest value, or what makes the largest value still
-//! fit where the outliers are small ones.
+//! patches (zigzag of value - base). The base is the smallest value. If the outliers are small values, it is
+//! the base with which the largest value still fits.
 
 use vector::{Error, Result};
 
@@ -16,7 +17,7 @@ use crate::kernels::scan as kernels;
 
 const HAS_PATCHES: u8 = 0x80;
 
-/// At most one value in so many is a patch.
+/// At most one value in this many is a patch.
 const MAX_PATCHES: usize = 4;
 
 /// How to pack a block.
@@ -64,8 +65,8 @@ pub(super) fn plan(values: &[i64]) -> Plan {
     };
     let size = patch_bytes(full + 1);
     for from_top in [false, true] {
-        // Patches pay only where most values need fewer bits than the range has: one cheap pass rules out
-        // most blocks.
+        // Patches pay only if most values need fewer bits than the range has. One cheap pass rules out most
+        // blocks.
         let half = 1u64 << (full - 1);
         let near = if from_top {
             kernels::count_below(values, high, true, half)
@@ -82,7 +83,7 @@ pub(super) fn plan(values: &[i64]) -> Plan {
             if patches * MAX_PATCHES > count {
                 break;
             }
-            // A base below the smallest integer would wrap, and tests in the packed domain could not tell.
+            // A base below the smallest integer would wrap, and tests in the packed domain could not see it.
             let frame = (1u64 << width) - 1;
             let Some(base) = (if from_top { high.checked_sub_unsigned(frame) } else { Some(low) }) else {
                 continue;
@@ -156,7 +157,7 @@ pub(super) struct Block<'a> {
     patch_bytes: usize,
 }
 
-/// What a header says; the data is cut out once all headers are read.
+/// What a header says. The data is cut out once all headers are read.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Header {
     width: u8,
@@ -199,7 +200,7 @@ impl<'a> Block<'a> {
         self.count
     }
 
-    /// The value of all rows but patched ones, when no bits are stored.
+    /// The value of all rows except patched ones, if no bits are stored.
     pub(super) fn uniform(&self) -> Option<i64> {
         (self.width == 0 && self.positions.is_empty()).then_some(self.base)
     }
@@ -208,7 +209,7 @@ impl<'a> Block<'a> {
         self.base
     }
 
-    /// Bits a value above the base; values with patches apart.
+    /// Bits of each value above the base, apart from patches.
     pub(super) const fn width(&self) -> u8 {
         self.width
     }

@@ -13,7 +13,7 @@ use crate::filter::int_condition;
 use crate::options::{EncodeOptions, EncodingId};
 use crate::registry::unknown;
 
-/// The integer encodings that need nothing shared; which of them is decided chunk by chunk.
+/// The integer encodings that share nothing. Which of them is used is decided chunk by chunk.
 pub(crate) struct Integers;
 
 impl Encoding for Integers {
@@ -50,7 +50,7 @@ impl ColumnEncoder for IntegerEncoder<'_> {
     }
 }
 
-/// The integers of these rows in 64 bits; `None` for other values.
+/// The integers of these rows in 64 bits. `None` for other values.
 pub(crate) fn widened(values: &Values, rows: Range<usize>) -> Option<Vec<i64>> {
     Some(match values {
         Values::Int16(values) => values.get(rows)?.iter().map(|&v| i64::from(v)).collect(),
@@ -86,7 +86,7 @@ impl IntegerNode<'_> {
     }
 }
 
-/// Something that makes integers of any width: a closure that is generic over the width.
+/// Makes integers of any width. It is a closure that is generic over the width.
 trait Filler {
     fn fill<T: super::Lane>(&self) -> Result<Vec<T>>;
 }

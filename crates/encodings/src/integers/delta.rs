@@ -1,9 +1,9 @@
-//! Delta: differences of neighbours in frame-of-reference blocks, each block starting again from its own
-//! first value, so that row i needs one block at most. Payload: for every block its first value (zigzag) and
-//! header, then the data of all blocks.
+//! Delta: differences of neighbours in frame-of-reference blocks. Each block starts again from its own first
+//! value, so that reading row i needs at most one block. Payload: for every block its first value (zigzag)
+//! and header, then the data of all blocks.
 //!
-//! Differences wrap, so any values will do. A sorted column has small ones; a counter that starts again every
-//! so often has equal ones with a patch at each restart.
+//! Differences wrap, so any values can be stored. A sorted column has small differences. A counter that
+//! starts again from time to time has equal differences, with a patch at each restart.
 
 use vector::{Bitmap, Error, Result, Selection};
 
@@ -16,8 +16,8 @@ use crate::kernels::bitpack::BLOCK;
 use crate::kernels::{fill, scan};
 use crate::options::EncodingId;
 
-/// The differences of all blocks (the first of each repeats the second, so that it costs nothing), their
-/// plans, and the bytes in all.
+/// The differences of all blocks, their plans, and the bytes in all. The first difference of each block
+/// repeats the second, so that it costs nothing.
 pub(super) fn plan(values: &[i64]) -> (Vec<i64>, Vec<Plan>, usize) {
     let mut deltas = Vec::with_capacity(values.len());
     for block in values.chunks(BLOCK) {
@@ -92,7 +92,7 @@ impl<'a> Delta<'a> {
         }
     }
 
-    /// Appends the values of ascending rows, decoding each block that has one once.
+    /// Appends the values of ascending rows. Each block that has such a row is decoded once.
     pub(super) fn take_into<T: Lane>(&self, rows: &[u32], out: &mut Vec<T>) -> Result<()> {
         let mut held = usize::MAX;
         let mut values: Vec<T> = Vec::new();

@@ -1,4 +1,4 @@
-//! Testing integers block by block: ranges of the packed domain to bits.
+//! Tests integers block by block: ranges of the packed domain become bits.
 
 use vector::{Bitmap, Selection};
 
@@ -6,12 +6,13 @@ use crate::filter::IntCondition;
 use crate::kernels::bitpack::BLOCK;
 use crate::kernels::compare;
 
-/// An IN list of up to so many values is compared value by value, all at once; a longer one is searched.
+/// An IN list of up to this many values is compared value by value, with all rows at once. A longer one is
+/// searched.
 const MAX_RANGES: usize = 8;
 
 const BLOCK_WORDS: usize = BLOCK / 64;
 
-/// The test as a few disjoint ranges of 64-bit values; `None` when it has too many.
+/// The test as a few disjoint ranges of 64-bit values. `None` if it has too many.
 pub(super) fn ranges(test: &IntCondition) -> Option<Vec<(i128, i128)>> {
     match test {
         IntCondition::Never => Some(Vec::new()),
@@ -104,7 +105,7 @@ pub(super) fn mark_wide(values: &[i64], ranges: &[(u64, u64)], words: &mut [u64]
     }
 }
 
-/// Sets the bits of values that pass, one test a value.
+/// Sets the bits of values that pass, with a test for each value.
 pub(super) fn mark_each(values: &[i64], test: &IntCondition, words: &mut [u64]) {
     for (word, values) in words.iter_mut().zip(values.chunks(64)) {
         for (bit, &value) in values.iter().enumerate() {
@@ -116,7 +117,7 @@ pub(super) fn mark_each(values: &[i64], test: &IntCondition, words: &mut [u64]) 
 /// Sets the bits of decoded values that pass.
 pub(super) fn mark_values(values: &[i64], test: &IntCondition, words: &mut [u64]) {
     let Some(ranges) = ranges(test) else { return mark_each(values, test, words) };
-    // Shifting the domain by 2^63 turns signed order into unsigned order.
+    // A shift of the domain by 2^63 turns signed order into unsigned order.
     let shift = 1i128 << 63;
     let shifted: Vec<(u64, u64)> = ranges
         .iter()

@@ -1,11 +1,11 @@
-//! Levels: small numbers as one bitmap a level. A bit of level j says, for each value that is at least j,
-//! whether it is greater; so each value costs one bit more than itself (the largest one bit less), which
-//! beats packing when small numbers are much the most frequent. (A wavelet tree of the unary code: Grossi,
-//! Gupta, Vitter, SODA 2003.)
+//! Levels: small numbers as one bitmap for each level. Level j has a bit for each value that is at least j.
+//! It says whether the value is greater. So a value v costs v + 1 bits, and the largest value one bit less.
+//! This beats packing if small numbers are by far the most frequent. (It is a wavelet tree of the unary code:
+//! Grossi, Gupta, Vitter, SODA 2003.)
 //!
 //! Payload: base (zigzag), number of levels (1-15), then per level its bits in 64-bit words. Level 0 has a
-//! bit for every row, each next one a bit for every one-bit of the level before. Row i is found by counting
-//! bits, never by decoding.
+//! bit for every row. Each further level has a bit for every one-bit of the level before. Row i is found by
+//! counting bits, without decoding.
 
 use vector::{Error, Result};
 
@@ -14,10 +14,10 @@ use crate::cursor::{Reader, Writer, zigzag};
 use crate::kernels::levels;
 use crate::options::EncodingId;
 
-/// The most levels: a value is at most so much above the base.
+/// The most levels. A value is at most this much above the base.
 pub(super) const MAX_LEVELS: usize = 15;
 
-/// What a node of levels would take; `None` when the values are spread too far.
+/// How many bytes a node of levels would take. `None` if the values are spread too far.
 pub(super) fn bytes(values: &[i64]) -> Option<usize> {
     let low = values.iter().copied().min()?;
     let high = values.iter().copied().max()?;
@@ -38,7 +38,7 @@ pub(super) fn bytes(values: &[i64]) -> Option<usize> {
     Some(bytes)
 }
 
-/// Appends a node; the values must be what `bytes` accepted.
+/// Appends a node. `bytes` must have accepted the values.
 pub(super) fn write(values: &[i64], out: &mut Writer) {
     let low = values.iter().copied().min().unwrap_or(0);
     let high = values.iter().copied().max().unwrap_or(0);
@@ -56,7 +56,8 @@ pub(super) fn write(values: &[i64], out: &mut Writer) {
             }
         }
         words.iter().for_each(|&word| out.u64(word));
-        // Random values would mispredict half of the branches of `retain`: write always, advance or not.
+        // With random values, half of the branches of `retain` would be mispredicted. So each value is
+        // written, and the place advances or not.
         let mut kept = 0;
         for at in 0..open.len() {
             let value = open.get(at).copied().unwrap_or(0);

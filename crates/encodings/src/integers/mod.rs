@@ -1,10 +1,10 @@
-//! Integer nodes: what integers, dates, timestamps, dictionary codes, lengths, positions and unscaled
-//! decimals are stored in.
+//! Integer nodes store integers, dates, timestamps, dictionary codes, lengths, positions and unscaled
+//! decimals.
 //!
-//! An integer node is a tag and a payload that reaches to the end of its reader; its parent knows the number
-//! of rows. Values are 64-bit signed while encoding; a reader asks for the width it wants ([`Lane`]) and gets
-//! them wrapped to it, so a parent checks whatever limits it needs (code below dictionary size, sum of
-//! lengths).
+//! An integer node is a tag and a payload that reaches to the end of its reader. Its parent knows the number
+//! of rows. Values are 64-bit signed while they are encoded. A reader asks for the width that it wants
+//! ([`Lane`]) and gets the values wrapped to it. So a parent checks the limits that it needs (code below
+//! dictionary size, sum of lengths).
 //!
 //! | tag | payload |
 //! | --- | --- |
@@ -37,7 +37,7 @@ use crate::cursor::Writer;
 use crate::encoding::MAX_DEPTH;
 use crate::options::EncodingId;
 
-/// Depth left to an integer node that is the child of a column's values node.
+/// The depth that is left to an integer node which is a child of a column's values node.
 pub const CHILD_DEPTH: u8 = MAX_DEPTH - 1;
 
 /// Appends an integer node with its length before it.
@@ -47,23 +47,24 @@ pub fn write_child(values: &[i64], depth: u8, out: &mut Writer) {
     out.child(child.as_slice());
 }
 
-/// Differences must save one byte in so many against bit-packing, because a single row then costs a block.
+/// Differences must save one byte in this many against bit-packing, because reading a single row then costs a
+/// block.
 const DELTA_GAIN: usize = 8;
 
-/// A factor must save one byte in so many.
+/// A factor must save one byte in this many.
 const MULTIPLE_GAIN: usize = 8;
 
-/// A pattern must take less than one byte for so many values, else packing them is as good.
+/// A pattern must take less than one byte for this many values. Otherwise packing them is as good.
 const PERIODIC_GAIN: usize = 16;
 
-/// Levels must save one byte in so many, because counting bits is slower than unpacking.
+/// Levels must save one byte in this many, because counting bits is slower than unpacking.
 const LEVELS_GAIN: usize = 8;
 
-/// Runs shorter than this on average are not looked at.
+/// Runs that are shorter than this on average are not considered.
 const MIN_RUN: usize = 4;
 
-/// Appends an integer node: the cheapest encoding for these values, or the forced one where it can hold them.
-/// `depth` levels of children are allowed below it.
+/// Appends an integer node with the cheapest encoding for these values, or with the forced one if it can hold
+/// them. `depth` levels of children are allowed below it.
 pub fn write_node(values: &[i64], depth: u8, force: Option<EncodingId>, out: &mut Writer) {
     let wanted = |id| force.is_none_or(|force| force == id);
     if force == Some(EncodingId::Plain) || values.is_empty() {
@@ -151,14 +152,14 @@ fn write_whole(values: &[i64], depth: u8, force: Option<EncodingId>, out: &mut W
         }
         out.truncate(start);
     }
-    // Packing to 64 bits is plain with more work; below that it always saves something.
+    // Packing to 64 bits is like plain with more work. With fewer bits it always saves something.
     if best >= values.len() && plain::bytes(values) <= best {
         return plain::write(values, out);
     }
     if is_delta { delta::write(values, &deltas, &plans, out) } else { bitpacked::write(values, &packed, out) }
 }
 
-/// Appends a bit-packed (or plain) node: for values known to be noise, such as the low bits of floats.
+/// Appends a bit-packed (or plain) node, for values that are known to be noise, as the low bits of floats.
 pub fn write_noise(values: &[i64], out: &mut Writer) {
     let (packed, packed_bytes) = bitpacked::plan(values);
     if plain::bytes(values) <= packed_bytes {

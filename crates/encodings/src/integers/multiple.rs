@@ -1,5 +1,6 @@
-//! Multiples: values that are a base plus a multiple of one factor, as the multipliers. Decimals with fewer
-//! digits than their scale, timestamps of whole seconds or days and the like lose the bits that say nothing.
+//! Multiples: values that are a base plus a multiple of one factor are stored as the multipliers. So bits
+//! that say nothing are not stored, as those of decimals with fewer digits than their scale, or of timestamps
+//! of whole seconds or days.
 //! Payload: base (zigzag), factor (varint, at least 2), integer node of the multipliers.
 
 use vector::{Bitmap, Error, Result, Selection};
@@ -10,11 +11,10 @@ use crate::filter::IntCondition;
 use crate::kernels::fill;
 use crate::options::EncodingId;
 
-/// Values looked at before all of them are.
+/// How many values are looked at before all are.
 const SAMPLE: usize = 32;
 
-/// The greatest common divisor of all differences to the smallest value, which is returned with it; `None`
-/// when it is 1.
+/// The smallest value, and the greatest common divisor of all differences from it. `None` if that is 1.
 pub(super) fn factor(values: &[i64]) -> Option<(i64, u64)> {
     let low = crate::kernels::scan::limits(values, *values.first()?).0;
     let fold = |start: u64, values: &mut dyn Iterator<Item = &i64>| {
@@ -50,7 +50,7 @@ pub(super) fn divided(values: &[i64], base: i64, factor: u64) -> Vec<i64> {
     values.iter().map(|value| (value.wrapping_sub(base).cast_unsigned() / factor).cast_signed()).collect()
 }
 
-/// Appends everything but the multipliers' node.
+/// Appends everything except the multipliers' node.
 pub(super) fn write_head(base: i64, factor: u64, out: &mut Writer) {
     out.u8(EncodingId::Multiple.tag());
     out.zigzag(base);
@@ -109,12 +109,12 @@ impl<'a> Multiple<'a> {
         Ok(())
     }
 
-    /// The test on values becomes one on multipliers: these are unsigned, grow with the values and never
-    /// wrap.
+    /// Tests the multipliers instead of the values: they are unsigned, grow with the values and never wrap.
     pub(super) fn test(&self, test: &IntCondition, selection: &Selection) -> Result<Option<Bitmap>> {
         let (base, factor) = (i128::from(self.base), i128::from(self.factor.cast_unsigned()));
         let above = |value: i128| value.saturating_sub(base);
-        // A factor of 2^63 or more leaves multipliers 0 and 1: all of them fit the signed domain.
+        // With a factor of 2^63 or more there are only the multipliers 0 and 1. So all multipliers fit the
+        // signed domain.
         let translated = match test {
             IntCondition::Never => IntCondition::Never,
             IntCondition::Range { low, high, outside } => {

@@ -16,7 +16,7 @@ use crate::kernels::bitpack::BLOCK;
 use crate::kernels::fill;
 use crate::options::EncodingId;
 
-/// A width that integers can be decoded to; wider values wrap.
+/// A width that integers can be decoded to. Wider values wrap.
 pub trait Lane: Copy + Default + 'static {
     /// The low bits of a value.
     fn wrap(value: i64) -> Self;
@@ -68,13 +68,13 @@ macro_rules! lane {
 
 lane!(i16, i32, i64, u32);
 
-/// Runs shorter than this on average are expanded when they are decoded.
+/// Runs that are shorter than this on average are expanded when they are decoded.
 const KEPT_RUN: usize = 32;
 
-/// A selection of fewer than one row in so many is taken and tested row by row.
+/// A selection of fewer than one row in this many is taken and tested row by row.
 const SINGLE_ROWS: usize = 16;
 
-/// The same where a row is found by a search or by counting bits.
+/// The same if a row is found by a search or by counting bits.
 const SEARCHED_ROWS: usize = 64;
 
 /// An integer node over its stored bytes.
@@ -98,14 +98,14 @@ enum Kind<'a> {
 }
 
 impl<'a> IntNode<'a> {
-    /// Opens the node (tag and payload) that fills the rest of `reader`; `depth` levels of children are
+    /// Opens the node (tag and payload) that fills the rest of `reader`. `depth` levels of children are
     /// allowed.
     pub fn open(reader: &mut Reader<'a>, rows: usize, depth: u8) -> Result<Self> {
         let id = EncodingId::from_tag(reader.u8()?)?;
         Self::open_tagged(id, reader, rows, depth)
     }
 
-    /// The same for a node whose tag was read already.
+    /// Opens a node whose tag was read already.
     pub fn open_tagged(id: EncodingId, reader: &mut Reader<'a>, rows: usize, depth: u8) -> Result<Self> {
         let kind = match id {
             EncodingId::Plain => Kind::Plain(PlainInts::open(reader, rows)?),
@@ -134,13 +134,13 @@ impl<'a> IntNode<'a> {
     pub fn consecutive(&self) -> Option<i64> {
         let steps = i64::try_from(self.rows).ok()?;
         match self.kind {
-            // Sequences wrap around; one that does is left to be decoded.
+            // Sequences wrap around. A sequence that does so must be decoded.
             Kind::Sequence(first, 1) => first.checked_add(steps).map(|_| first),
             _ => None,
         }
     }
 
-    /// Ends and values of the runs, if it is made of runs long enough to stay runs in memory.
+    /// Ends and values of the runs, if the node has runs that are long enough to stay runs in memory.
     pub fn runs(&self) -> Option<(&[u32], &IntNode<'a>)> {
         match &self.kind {
             Kind::RunLength(runs) if runs.ends().len() * KEPT_RUN <= self.rows => {
@@ -207,8 +207,9 @@ impl<'a> IntNode<'a> {
         }
     }
 
-    /// Appends the values of these ascending rows. Where they are many, all values are decoded, which takes a
-    /// fraction of a nanosecond each, while finding one takes some (and tens of them in runs and levels).
+    /// Appends the values of these ascending rows. If they are many, all values are decoded. That takes a
+    /// fraction of a nanosecond for each value. Finding a single value takes some nanoseconds, and tens of
+    /// them in runs and levels.
     pub fn take_into<T: Lane>(&self, rows: &[u32], out: &mut Vec<T>) -> Result<()> {
         out.reserve(rows.len());
         let single = match (&self.kind, rows) {

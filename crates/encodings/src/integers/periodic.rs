@@ -1,6 +1,6 @@
-//! Periodic: a pattern that repeats from the first row on, as devices report in turn or generators count
-//! around. Payload: period (varint, at least 1 and below the number of rows), integer node of the first
-//! period's values.
+//! Periodic: a pattern that repeats from the first row on, as when devices report in turn, or when generators
+//! count in circles. Payload: period (varint, at least 1 and below the number of rows), integer node of the
+//! first period's values.
 
 use vector::{Error, Result};
 
@@ -8,13 +8,13 @@ use super::{IntNode, Lane};
 use crate::cursor::Reader;
 use crate::options::EncodingId;
 
-/// A pattern must repeat so often.
+/// A pattern must repeat at least this often.
 const MIN_REPEATS: usize = 4;
 
-/// Distances tried that looked right for a few values but were not.
+/// How many distances are tried that look right for a few values but are not.
 const MAX_FAILURES: usize = 16;
 
-/// Values that must agree before all are compared.
+/// How many values must agree before all are compared.
 const PROBE: usize = 8;
 
 /// The smallest distance at which the values repeat to the end.
@@ -68,7 +68,7 @@ impl<'a> Periodic<'a> {
         let start = out.len();
         out.reserve(self.rows);
         self.pattern.decode_into(out)?;
-        // Each copy doubles what there is, so that long stretches are copied at once.
+        // Each copy doubles the values that are there, so that long stretches are copied at once.
         while out.len() - start < self.rows {
             let have = out.len() - start;
             out.extend_from_within(start..start + have.min(self.rows - have));

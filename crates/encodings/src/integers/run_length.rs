@@ -9,7 +9,7 @@ use crate::filter::IntCondition;
 use crate::kernels::{fill, scan};
 use crate::options::EncodingId;
 
-/// Ends and values of the runs; `None` when there are more than `limit`.
+/// Ends and values of the runs. `None` if there are more than `limit`.
 pub(super) fn split(values: &[i64], limit: usize) -> Option<(Vec<i64>, Vec<i64>)> {
     let count = scan::changes(values) + 1;
     if count > limit {
@@ -37,7 +37,8 @@ pub(super) fn write(ends: &[i64], runs: &[i64], depth: u8, out: &mut Writer) {
     write_node(runs, depth, None, out);
 }
 
-/// A run-length node over its bytes. The ends were checked: ascending, the last one the number of rows.
+/// A run-length node over its bytes. The ends were checked: they ascend, and the last one is the number of
+/// rows.
 #[derive(Debug)]
 pub(super) struct RunLength<'a> {
     ends: Vec<u32>,
@@ -84,7 +85,7 @@ impl<'a> RunLength<'a> {
         self.values.get(self.ends.partition_point(|&end| end as usize <= row))
     }
 
-    /// One test a run.
+    /// Tests each run once.
     pub(super) fn test(&self, test: &IntCondition, rows: usize) -> Result<Bitmap> {
         let mut values: Vec<i64> = Vec::new();
         self.values.decode_into(&mut values)?;

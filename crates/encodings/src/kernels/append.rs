@@ -1,23 +1,23 @@
-//! Appending many short pieces to a byte vector whose memory is not cleared first.
+//! Appends many short pieces to a byte vector whose memory is not cleared first.
 //!
 //! Called by the template encoding for every step of every row. A short piece is stored as a whole slot of 16
-//! bytes, of which only the first count; what follows is overwritten by the next piece. Each operation checks
-//! its own room (one comparison), so callers need no `unsafe` and wrong lengths from stored bytes end in
-//! `None`.
+//! bytes, of which only the first ones count. The next piece overwrites the others. Each operation checks
+//! that it has space (one comparison). So callers need no `unsafe`, and wrong lengths from stored bytes end
+//! in `None`.
 //!
 //! Invariant: bytes before `at` are initialised; nothing is written at or past `capacity`.
 
 /// Bytes of a slot.
 pub const SLOT_BYTES: usize = 16;
 
-/// Appends to a vector; `finish` makes what was appended visible.
+/// Appends to a vector. `finish` makes the appended bytes visible.
 pub struct Appender {
     out: Vec<u8>,
     at: usize,
 }
 
 impl Appender {
-    /// Appends to what is there.
+    /// An appender to this vector.
     pub fn over(out: Vec<u8>) -> Self {
         let at = out.len();
         Self { out, at }
@@ -75,7 +75,7 @@ impl Appender {
         Some(())
     }
 
-    /// Adds to the little-endian word at `place`, all of which was appended before.
+    /// Adds to the little-endian word at `place`. All its bytes were appended before.
     #[inline]
     pub fn add_to_word(&mut self, place: usize, add: u32) -> Option<()> {
         if self.at.checked_sub(4)? < place {
@@ -90,7 +90,7 @@ impl Appender {
         Some(())
     }
 
-    /// What was appended.
+    /// The vector with the appended bytes.
     pub fn finish(mut self) -> Vec<u8> {
         // SAFETY: bytes before `at` are initialised and `at` is within the capacity.
         unsafe { self.out.set_len(self.at) };

@@ -1,12 +1,14 @@
 //! Bit-packing in blocks of up to 1,024 values: the interleaved layout of FastLanes (Afroozeh and Boncz, "The
 //! FastLanes Compression Layout", VLDB 2023), without its reordering of rows.
 //!
-//! A block is seen as rows of one machine word per lane: 32 lanes of 32-bit words for widths up to 32, 16
-//! lanes of 64-bit words above. Value i sits in lane `i % lanes` at row `i / lanes`; each lane packs its
-//! values end to end, low bits first, and word k of all lanes is stored together. So unpacking one row of
-//! values is the same shift and mask over one run of words: vectorised by the compiler, with no dependency
-//! between lanes, and value i is found with one division. Blocks of fewer than [`STREAM_BELOW`] values are
-//! one stream of bits instead, because whole rows of lanes would waste more than they save.
+//! A block is seen as rows of one machine word for each lane: 32 lanes of 32-bit words for widths up to 32,
+//! and 16 lanes of 64-bit words above. Value i is in lane `i % lanes` at row `i / lanes`. Each lane packs its
+//! values end to end, low bits first, and word k of all lanes is stored together.
+//!
+//! So unpacking one row of values is the same shift and mask over one run of words. The compiler vectorises
+//! it, lanes do not depend on each other, and value i is found with one division. Blocks of fewer than
+//! [`STREAM_BELOW`] values are one stream of bits instead, because whole rows of lanes would waste more than
+//! they save.
 
 use std::mem::MaybeUninit;
 
@@ -21,7 +23,7 @@ pub const STREAM_BELOW: usize = 128;
 
 const LANES32: usize = 32;
 const LANES64: usize = 16;
-/// Bytes of one word of all lanes, of either width.
+/// Bytes of one word of all lanes, for both widths.
 const ROW_BYTES: usize = 128;
 
 /// Bytes that `count` values of `width` bits take.
@@ -89,7 +91,7 @@ fn pack_rows32_body(values: &[u64], width: u8, bytes: &mut [u8]) {
     let mut bit = 0usize;
     for row in values.chunks(LANES32) {
         let (word, shift) = (bit / 32, bit % 32);
-        // A value of up to 32 bits shifted by up to 31 spans two words: build both halves at once.
+        // A value of up to 32 bits, shifted by up to 31, spans two words. Both halves are built at once.
         let mut wide = [0u64; LANES32];
         for (wide, value) in wide.iter_mut().zip(row) {
             *wide = (value & keep) << shift;
@@ -134,8 +136,8 @@ fn pack_rows64(values: &[u64], width: u8, bytes: &mut [u8]) {
     }
 }
 
-/// Appends `count` values of `width` bits with `base` added, wrapping in the lane's width.
-/// `bytes` must hold `packed_bytes(count, width)` bytes: false, and nothing appended, when it is shorter.
+/// Appends `count` values of `width` bits with `base` added, wrapping in the lane's width. `bytes` must hold
+/// `packed_bytes(count, width)` bytes. If it is shorter, returns false and appends nothing.
 #[must_use]
 pub fn unpack<T: Lane>(bytes: &[u8], count: usize, width: u8, base: i64, out: &mut Vec<T>) -> bool {
     if bytes.len() < packed_bytes(count, width) || width > 64 {
@@ -226,7 +228,7 @@ fn unpack_rows64_body<T: Lane>(bytes: &[u8], width: u8, base: T, out: &mut [Mayb
     }
 }
 
-/// The value at `index` of a block of `count` values; `None` when the bytes are too short.
+/// The value at `index` of a block of `count` values. `None` if the bytes are too short.
 #[inline]
 pub fn get(bytes: &[u8], count: usize, width: u8, index: usize) -> Option<u64> {
     if width == 0 {
@@ -259,7 +261,7 @@ pub fn get(bytes: &[u8], count: usize, width: u8, index: usize) -> Option<u64> {
     }
 }
 
-/// Value `index` of a bit stream; zero bits past its end.
+/// Value `index` of a bit stream. Bits past its end read as zero.
 #[inline]
 fn stream_value(bytes: &[u8], index: usize, width: u8) -> u64 {
     let bit = index * usize::from(width);

@@ -1,7 +1,7 @@
-//! Comparing unpacked values with a range: one bit a value.
+//! Compares unpacked values with a range: one bit a value.
 
-/// Sets bit i of `words` where `values[i] - low <= span` (wrapping): that is, where the value lies in
-/// `low..=low + span`. `words` must hold a bit for every value; its bits are overwritten.
+/// Sets bit i of `words` if `values[i] - low <= span` (wrapping), so if the value is in `low..=low + span`.
+/// `words` must hold a bit for every value. Its bits are overwritten.
 pub fn in_range32(values: &[u32], low: u32, span: u32, words: &mut [u64]) {
     #[cfg(target_arch = "x86_64")]
     if super::has_avx2() {

@@ -1,10 +1,10 @@
-//! Filling: running sums, arithmetic sequences and runs.
+//! Fills vectors: running sums, arithmetic sequences and runs.
 
 use super::dispatch;
 use crate::integers::Lane;
 
-/// Turns differences into values: each becomes the sum of those before it and itself, starting from `first`
-/// for the first one (whose own difference is ignored). Wraps in the lane's width.
+/// Turns differences into values: each becomes the sum of those before it and itself. The first value is
+/// `first`, and its own difference is ignored. Wraps in the lane's width.
 #[inline]
 pub fn running_sum<T: Lane>(first: T, values: &mut [T]) {
     let mut sum = first;
@@ -45,8 +45,8 @@ fn scale_body<T: Lane>(values: &mut [T], factor: T, base: T) {
 /// Runs up to this long are written as one store of fixed length.
 const SHORT: usize = 8;
 
-/// Appends each value as often as its run is long: run i ends at `ends[i]`, counted from where `out` stands.
-/// Ends that do not ascend add nothing.
+/// Appends each value as often as its run is long. Run i ends at `ends[i]`, counted from the present end of
+/// `out`. Ends that do not ascend add nothing.
 pub fn runs<T: Lane>(ends: &[u32], values: &[T], out: &mut Vec<T>) {
     let start = out.len();
     let rows = ends.last().map_or(0, |&end| end as usize);
@@ -55,7 +55,7 @@ pub fn runs<T: Lane>(ends: &[u32], values: &[T], out: &mut Vec<T>) {
     let mut at = 0;
     for (&end, &value) in ends.iter().zip(values) {
         let end = end as usize;
-        // Writing past a short run's end is harmless: the next run overwrites it.
+        // Writing past the end of a short run does no harm, as the next run overwrites it.
         match out.get_mut(at..).and_then(|rest| rest.first_chunk_mut::<SHORT>()) {
             Some(short) if end <= at + SHORT => *short = [value; SHORT],
             _ => {

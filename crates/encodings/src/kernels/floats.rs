@@ -1,12 +1,12 @@
-//! Floats from integers and parts: the loops of ALP and ALP-RD.
+//! Makes floats from integers and from parts: the loops of ALP and ALP-RD.
 
 use super::dispatch;
 use crate::floats::Real;
 
-/// Integers up to this magnitude are exact in a double and round right with the trick below.
+/// Integers up to this magnitude are exact in a double, and the trick below rounds them right.
 pub const MAX_INT: i64 = 1 << 51;
 
-/// Adding and taking away this number rounds a double below 2^51 to an integer, to even at halves.
+/// Adding this number and subtracting it again rounds a double below 2^51 to an integer, halves to even.
 const ROUND: f64 = 6_755_399_441_055_744.0; // 2^52 + 2^51
 
 const TEN: [f64; 19] =
@@ -50,7 +50,7 @@ pub fn to_float<T: Real>(int: i64, scale: Scale) -> T {
 #[allow(clippy::cast_possible_truncation, clippy::cast_precision_loss)]
 pub fn to_int<T: Real>(value: T, scale: Scale) -> Option<i64> {
     let scaled = value.double() * scale.up * scale.down;
-    // A NaN fails this test too; what is out of range here must not reach the rounding.
+    // A NaN fails this test, too. A value out of range must not reach the rounding.
     let fits = scaled.abs() < MAX_INT as f64;
     let int = if fits { (scaled + ROUND - ROUND) as i64 } else { 0 };
     (fits && to_float::<T>(int, scale).bits() == value.bits()).then_some(int)
@@ -64,8 +64,8 @@ dispatch! {
 #[inline(always)]
 #[allow(clippy::cast_precision_loss)]
 fn to_floats_body<T: Real>(ints: &[i64], scale: Scale, out: &mut Vec<T>) {
-    // There is no AVX2 conversion of 64-bit integers. Up to 2^51 the bits of integer + ROUND are those of
-    // ROUND plus the integer: an integer addition and a subtraction of doubles do the same.
+    // AVX2 has no conversion of 64-bit integers. Up to 2^51 the bits of integer + ROUND are those of ROUND
+    // plus the integer. So an integer addition and a subtraction of doubles do the conversion.
     let small = ints.iter().fold(0u64, |all, &int| all | int.unsigned_abs()) < MAX_INT.cast_unsigned();
     if small {
         let round = ROUND.to_bits().cast_signed();
@@ -79,7 +79,7 @@ fn to_floats_body<T: Real>(ints: &[i64], scale: Scale, out: &mut Vec<T>) {
 }
 
 dispatch! {
-    /// Appends `lefts[code] | right` for each pair, as bits of a float. `lefts` are shifted already; a code
+    /// Appends `lefts[code] | right` for each pair, as bits of a float. `lefts` are shifted already. A code
     /// is cut to four bits.
     pub(crate) fn join[T: Real](codes: &[u32], rights: &[i64], lefts: &[u64; 16], out: &mut Vec<T>) = join_body
 }

@@ -1,11 +1,11 @@
-//! Expanding FSST codes: each code is a symbol of one to eight bytes, code 255 says that the next byte is
-//! itself.
+//! Expands FSST codes: each code is a symbol of one to eight bytes, and code 255 says that the next byte
+//! stands for itself.
 //!
-//! Called by the fsst encoding, one string at a time. Idea: Boncz, Neumann, Leis, "FSST: Fast Random Access
-//! String Compression", PVLDB 2020: always store eight bytes and advance by the symbol's length; eight codes
-//! at a time while no escape is among them.
+//! Called by the fsst encoding, one string at a time. The idea (Boncz, Neumann, Leis, "FSST: Fast Random
+//! Access String Compression", PVLDB 2020): always store eight bytes, and advance by the symbol's length.
+//! Eight codes are expanded at a time as long as no escape is among them.
 //!
-//! Invariant: nothing is written outside the output's capacity, whatever the codes are; lengths in the table
+//! Invariant: nothing is written outside the output's capacity, whatever the codes are. Lengths in the table
 //! are at most 8.
 
 /// The code that announces a byte that stands for itself.
@@ -23,8 +23,8 @@ pub struct SymbolTable {
 }
 
 impl SymbolTable {
-    /// A table of these symbols (code 0 first), each of one to eight bytes. `None` for more than 255 of them
-    /// or a wrong length.
+    /// A table of these symbols (code 0 first), each of one to eight bytes. `None` if there are more than
+    /// 255, or if a length is wrong.
     pub fn new<'a>(symbols: impl IntoIterator<Item = &'a [u8]>) -> Option<Self> {
         let mut table = Self { symbols: [0; 256], lengths: [0; 256], count: 0 };
         for symbol in symbols {
@@ -41,9 +41,9 @@ impl SymbolTable {
     }
 }
 
-/// Appends the string behind `codes` to `out`. Fast where `out` has room for eight bytes a code and eight
-/// more; never grows `out` past `limit`. False when the codes end inside an escape, name no symbol, or go
-/// past the limit.
+/// Appends the string that `codes` stand for to `out`, and never grows `out` past `limit`. It is fast if
+/// `out` has space for eight bytes a code and eight more. False if the codes end inside an escape, name no
+/// symbol, or go past the limit.
 #[inline]
 pub fn append(table: &SymbolTable, codes: &[u8], out: &mut Vec<u8>, limit: usize) -> bool {
     if out.capacity() - out.len() < codes.len() * SLOT + SLOT {
@@ -97,19 +97,20 @@ pub fn append(table: &SymbolTable, codes: &[u8], out: &mut Vec<u8>, limit: usize
     whole && !unknown && out.len() <= limit
 }
 
-/// True when a byte is 255: its high bit is set and adding one to its low seven bits carries into it.
+/// True if a byte is 255: its high bit is set, and adding one to its low seven bits carries into the high
+/// bit.
 #[inline(always)]
 const fn has_escape(block: [u8; 8]) -> bool {
     let word = u64::from_le_bytes(block);
     word & 0x8080_8080_8080_8080 & ((word & 0x7f7f_7f7f_7f7f_7f7f) + 0x0101_0101_0101_0101) != 0
 }
 
-/// Place of a byte that stands for itself: no value begins there.
+/// The place of a byte that stands for itself. No value begins there.
 pub const NO_PLACE: u32 = u32::MAX;
 
-/// Appends the strings behind the codes of many values at once, and says in `places` (one a code) where in
-/// `out` each code's bytes begin. Without a look at where values end there is no branch to mispredict but
-/// escapes. The rules for false are `append`'s.
+/// Appends the strings of many values at once, and writes to `places` (one a code) where in `out` each code's
+/// bytes begin. It does not look where values end, so only escapes are branches that can be mispredicted. It
+/// returns false as `append` does.
 pub fn append_run(
     table: &SymbolTable,
     codes: &[u8],
@@ -132,7 +133,7 @@ pub fn append_run(
         unsafe { base.add(at).cast::<u64>().write_unaligned(bytes.to_le()) };
     };
     let mut next = 0;
-    // Each turn begins at or below the limit and moves on by eight slots at most.
+    // Each turn begins at or below the limit and moves on by at most eight slots.
     while at <= limit && next < codes.len() {
         let rest = codes.get(next..).unwrap_or(&[]);
         let slots = places.get_mut(next..).unwrap_or(&mut []);

@@ -1,11 +1,12 @@
 //! Hexadecimal text to half as many bytes and back, 16 or 32 characters a step.
 //!
-//! Called by the hex and uuid encodings, always over the packed bytes of many rows end to end: rows of even
-//! length need no row boundaries here. Packing subtracts a base chosen by a comparison and joins nibble pairs
-//! with a multiply-add; unpacking spreads nibbles and looks their characters up with a byte shuffle (W. Mula,
-//! "hex encoding with SIMD"; D. Lemire, "parsing hex numbers with validation", 2023: the ideas only).
+//! Called by the hex and uuid encodings, always for the packed bytes of many rows end to end. Rows have an
+//! even length, so row boundaries do not matter here. Packing subtracts a base that a comparison chooses, and
+//! joins nibble pairs with a multiply-add. Unpacking spreads nibbles and looks up their characters with a
+//! byte shuffle. (Only the ideas are taken from W. Mula, "hex encoding with SIMD", and D. Lemire, "parsing
+//! hex numbers with validation", 2023.)
 //!
-//! Invariant: `unpack(pack(text)) == text` for every text that `pack` accepts; `pack` accepts one case only.
+//! Invariant: `unpack(pack(text)) == text` for every text that `pack` accepts. `pack` accepts one case only.
 
 /// Which letters a hexadecimal text uses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -66,8 +67,8 @@ fn unpack_scalar(bytes: &[u8], case: HexCase, out: &mut [u8]) {
     }
 }
 
-/// Packs `text` (of even length) into `out`, half as long. False, with `out` undefined, when a character is
-/// not a hexadecimal digit of this case or the lengths do not fit.
+/// Packs `text` (of even length) into `out`, half as long. False, with `out` undefined, if a character is no
+/// hexadecimal digit of this case, or if the lengths do not fit.
 pub fn pack(text: &[u8], case: HexCase, out: &mut [u8]) -> bool {
     if !text.len().is_multiple_of(2) || out.len() != text.len() / 2 {
         return false;
@@ -80,7 +81,7 @@ pub fn pack(text: &[u8], case: HexCase, out: &mut [u8]) -> bool {
     pack_scalar(text, case, out)
 }
 
-/// Unpacks `bytes` into `out`, twice as long (surplus on either side is left alone).
+/// Unpacks `bytes` into `out`, twice as long. A surplus on either side is left alone.
 pub fn unpack(bytes: &[u8], case: HexCase, out: &mut [u8]) {
     #[cfg(target_arch = "x86_64")]
     if std::is_x86_feature_detected!("avx2") {

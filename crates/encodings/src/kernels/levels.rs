@@ -1,5 +1,5 @@
-//! Decoding of levels: per 64 rows, each level's bits are spread over the rows that the level before left
-//! open, and a row's value is the number of levels in which its bit is set.
+//! Decodes levels. For 64 rows at a time, each level's bits are spread over the rows that the level before
+//! left open. A row's value is the number of levels in which its bit is set.
 
 use crate::integers::Lane;
 
@@ -34,7 +34,7 @@ fn decode_bmi2<T: Lane>(levels: &[&[[u8; 8]]], rows: usize, base: T, out: &mut V
     );
 }
 
-/// The low bits of `bits`, one at each set bit of `mask`.
+/// The low bits of `bits`, each moved to a set bit of `mask`.
 fn spread(bits: u64, mask: u64) -> u64 {
     let (mut out, mut rest, mut bits) = (0, mask, bits);
     while rest != 0 {
@@ -50,7 +50,7 @@ fn spread(bits: u64, mask: u64) -> u64 {
 
 /// The low eight bits as eight bytes.
 const fn bytes(bits: u64) -> u64 {
-    // Copies of the eight bits in every byte, each byte keeping its own bit, moved to its lowest place.
+    // Copies the eight bits into every byte. Each byte keeps its own bit, which is moved to its lowest place.
     let own = bits.wrapping_mul(0x0101_0101_0101_0101) & 0x8040_2010_0804_0201;
     (own.wrapping_add(0x00_40_60_70_78_7c_7e_7f) >> 7) & 0x0101_0101_0101_0101
 }

@@ -1,10 +1,11 @@
 //! The inner loops: unpacking bits, comparing, filling. The only folder of this crate where `unsafe` is
 //! allowed.
 //!
-//! Each kernel is one generic body, inlined into a wrapper per instruction set and picked at run time: a
-//! plain build is SSE2, the same loop compiled for AVX2 runs at twice the speed or more. The bodies index
-//! nothing outside their slices; what is unsafe is calling a wrapper for an instruction set (proved by
-//! detection) and declaring appended values initialised.
+//! Each kernel is one generic body, inlined into a wrapper for each instruction set. The wrapper is picked at
+//! run time. A plain build is SSE2, and the same loop compiled for AVX2 runs at twice the speed or more.
+//!
+//! The bodies index nothing outside their slices. Two things are unsafe: calling a wrapper for an instruction
+//! set (proved by detection), and declaring appended values initialised.
 #![allow(unsafe_code)]
 
 pub(crate) mod append;

@@ -1,13 +1,13 @@
-//! Building many rows side by side: a piece for each of them, then the next piece for each.
+//! Builds many rows side by side: a piece for each of them, then the next piece for each.
 //!
 //! Called by the template encoding for runs of rows of one template. Every row has a stretch of `stride`
-//! bytes to itself, so that a loop over rows does the same thing to all of them without waiting for the
-//! length of the row before; views need no gapless rows. Short pieces are stored as whole slots of 16 bytes,
-//! literals in blocks of 32: what reaches too far stays in the row's stretch and is overwritten by the next
-//! piece.
+//! bytes of its own. So a loop over rows does the same to all of them, without waiting for the length of the
+//! row before. There may be gaps between rows, because views do not mind them. Short pieces are stored as
+//! whole slots of 16 bytes, and literals in blocks of 32. Bytes that reach too far stay in the row's stretch,
+//! and the next piece overwrites them.
 //!
-//! Invariant: each operation checks that it stays within the row's own stretch, so callers need no `unsafe`
-//! and wrong lengths from stored bytes end in `None`; `finish` leaves no byte uninitialised.
+//! Invariant: each operation checks that it stays within the row's own stretch. So callers need no `unsafe`,
+//! and wrong lengths from stored bytes end in `None`. `finish` leaves no byte uninitialised.
 
 /// Most rows side by side.
 pub const BATCH: usize = 64;
@@ -18,7 +18,7 @@ pub const SLOT_BYTES: usize = 16;
 /// Bytes copied at once from a literal.
 const BLOCK_BYTES: usize = 32;
 
-/// What a stretch must have beyond the bytes of its row.
+/// How many bytes a stretch must have beyond those of its row.
 pub const SLACK: usize = BLOCK_BYTES;
 
 /// A position for each row of a batch.
@@ -27,7 +27,7 @@ pub type Places = [usize; BATCH];
 /// Rows being built.
 pub struct Rows {
     out: Vec<u8>,
-    /// Start of the batch; all before it is initialised.
+    /// Start of the batch. All bytes before it are initialised.
     first: usize,
     stride: usize,
     count: usize,
@@ -35,7 +35,7 @@ pub struct Rows {
 }
 
 impl Rows {
-    /// Appends to what is there.
+    /// Rows that are appended to this vector.
     pub fn over(out: Vec<u8>) -> Self {
         Self { out, first: 0, stride: 0, count: 0, at: [0; BATCH] }
     }
@@ -53,7 +53,7 @@ impl Rows {
         }
     }
 
-    /// Where each row has got to.
+    /// The present end of each row.
     pub const fn at(&self) -> &Places {
         &self.at
     }
@@ -100,7 +100,8 @@ impl Rows {
         Some(())
     }
 
-    /// Appends to each row the first bytes of a slot: `slots` gives them in order, with how many count.
+    /// Appends to each row the first bytes of a slot. `slots` gives the slots in order, and how many bytes of
+    /// each count.
     #[inline]
     pub fn slots<'s>(
         &mut self,
@@ -122,7 +123,7 @@ impl Rows {
         (done == self.count).then_some(())
     }
 
-    /// The same for slots made on the way.
+    /// The same for slots that are made on the way.
     #[inline]
     pub fn made(&mut self, slots: impl Iterator<Item = Option<([u8; SLOT_BYTES], usize)>>) -> Option<()> {
         let out = self.out.as_mut_ptr();
@@ -186,7 +187,7 @@ impl Rows {
         Some(())
     }
 
-    /// Ends the batch: `row` is told the offset and bytes of each row.
+    /// Ends the batch. `row` is told the offset and bytes of each row.
     #[inline]
     pub fn end(&mut self, mut row: impl FnMut(usize, &[u8])) {
         let mut start = self.first;
@@ -201,7 +202,7 @@ impl Rows {
                     gap += SLOT_BYTES;
                 }
                 if end - at >= SLOT_BYTES {
-                    // The rest again with the slot that ends there.
+                    // The rest is written again, with the slot that ends there.
                     out.add(end - SLOT_BYTES).cast::<[u8; SLOT_BYTES]>().write_unaligned([0; SLOT_BYTES]);
                 } else {
                     out.add(gap).write_bytes(0, end - gap);
@@ -216,7 +217,7 @@ impl Rows {
         self.count = 0;
     }
 
-    /// All rows with the gaps between them.
+    /// The vector: all rows with the gaps between them.
     pub fn finish(self) -> Vec<u8> {
         self.out
     }

@@ -13,7 +13,7 @@ fn limits_body(values: &[i64], first: i64) -> (i64, i64) {
 }
 
 dispatch! {
-    /// How many values are less than `limit` above `from`, or below it when `down`.
+    /// How many values are less than `limit` above `from` or, if `down`, below it.
     pub(crate) fn count_below[](values: &[i64], from: i64, down: bool, limit: u64) -> usize = count_below_body
 }
 

@@ -1,7 +1,10 @@
-//! Exact decimals. Payload: scale (varint); width of the integers in bits (32, 64 or 128); display scales: 0
-//! and the constant (varint), or 1 and an integer child; side lane: number of values (varint) and, if any, an
-//! integer child of their rows, one of their lengths, and their bytes as a child; last the integers: an
-//! integer node, or for 128 bits a wide node (`wide.rs`).
+//! Exact decimals. The payload:
+//! - scale (varint)
+//! - width of the integers in bits (32, 64 or 128)
+//! - display scales: 0 and the constant (varint), or 1 and an integer child
+//! - side lane: number of values (varint) and, if any, an integer child of their rows, one of their lengths,
+//!   and their bytes as a child
+//! - the integers: an integer node, or for 128 bits a wide node (`wide.rs`)
 
 mod wide;
 
@@ -16,7 +19,7 @@ use crate::integers::{self, IntNode, Lane};
 use crate::options::{EncodeOptions, EncodingId};
 use wide::WideNode;
 
-/// The one encoding of decimals; their integers choose for themselves.
+/// The one encoding of decimals. Their integers have encodings of their own.
 pub(crate) struct Numerics;
 
 impl Encoding for Numerics {

@@ -1,6 +1,6 @@
-//! 128-bit integers. Payload: 0, the smallest value (16 bytes) and an integer node of what is added to it,
-//! where all of that fits 63 bits; else 1, an integer child of the high halves and an integer node of the low
-//! halves.
+//! 128-bit integers. If all distances from the smallest value fit 63 bits, the payload is 0, the smallest
+//! value (16 bytes) and an integer node of the distances. Otherwise it is 1, an integer child of the high
+//! halves and an integer node of the low halves.
 
 use vector::{Error, Result};
 

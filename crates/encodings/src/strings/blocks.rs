@@ -1,10 +1,14 @@
-//! Byte strings in blocks that a block codec compressed: free text where zstd beats every light encoding on
-//! size.
+//! Byte strings in blocks that a block codec compresses, for free text that zstd makes smaller than every
+//! light encoding.
 //!
-//! Payload: the lengths (`lengths.rs`, with the length of that part before it), total bytes (varint), bytes a
-//! block (varint), then each block's compressed length (varint), then the blocks as codec frames
-//! (`codec.rs`). A block covers a fixed stretch of the values laid end to end, so a value may reach into the
-//! next block. Reading one value expands the blocks it touches, nothing else.
+//! The payload:
+//! - the lengths (`lengths.rs`, with the length of that part before it)
+//! - total bytes (varint), bytes of a block (varint)
+//! - each block's compressed length (varint)
+//! - the blocks as codec frames (`codec.rs`)
+//!
+//! A block covers a fixed stretch of the values end to end, so a value may reach into the next block. Reading
+//! one value expands only the blocks that it touches.
 //!
 //! Invariant: blocks expand to exactly `total` bytes.
 
@@ -142,7 +146,7 @@ impl BlocksNode<'_> {
         let frame = *self.blocks.get(number).ok_or_else(wrong)?;
         let wanted = self.block_bytes.min(self.total - (number * self.block_bytes).min(self.total));
         let mut reader = Reader::new(frame);
-        // What a frame claims to hold is checked before it is given memory.
+        // The size that a frame claims is checked before memory is allocated for it.
         let mut head = reader.clone();
         if Codec::from_tag(head.u8()?)? != Codec::None && head.varint()? != wanted as u64 {
             return Err(wrong());
@@ -176,7 +180,7 @@ impl Node for BlocksNode<'_> {
     fn take(&self, rows: &[u32]) -> Result<Values> {
         let spans = self.spans()?;
         let mut views = ByteViews::new();
-        // Expanded blocks `first..first + n`, end to end; rows ascend, so blocks only move on.
+        // The expanded blocks `first..first + n`, end to end. Rows ascend, so the window only moves on.
         let (mut first, mut window) = (0usize, Vec::new());
         for &row in rows {
             let span = spans.get(row as usize);

@@ -1,9 +1,9 @@
-//! The dictionary of byte strings: who gets which code. Reading is the same for all types
+//! The dictionary of byte strings: which value gets which code. Reading is the same for all types
 //! (`crate::dictionary`).
 //!
-//! One dictionary a column of a stripe, entries in order of first appearance; entries are encoded themselves
-//! (they are byte strings too) and can be read one by one. Limits keep it small enough to be decoded whole
-//! for a scan and cached.
+//! A column of a stripe has one dictionary, with its entries in the order of first appearance. The entries
+//! are byte strings, too, so they are encoded themselves and can be read one by one. Limits keep a dictionary
+//! small enough to be decoded whole for a scan, and to be cached.
 
 use vector::{Result, Values, Vector};
 
@@ -45,8 +45,8 @@ impl Encoding for StringDictionary {
         if distinct > rows as f64 * LIMITS.share || distinct > LIMITS.entries as f64 {
             return None;
         }
-        // Entries shrink somewhat by encodings of their own; codes that repeat or count shrink more than
-        // this, but who knows yet.
+        // Entries shrink somewhat by encodings of their own. Codes that repeat or count shrink more than
+        // this, but that is not known yet.
         let bits = distinct.max(1.0).log2().ceil();
         let bytes = distinct * (length * 0.7 + 1.0) + rows as f64 * bits / 8.0 + 16.0;
         Some(Estimate { bytes, penalty: 1.0 })

@@ -1,10 +1,13 @@
 //! Text that is a common prefix and a decimal number, as integers: '/page/4711', 'Customer#000000001',
 //! '20240131'.
 //!
-//! Payload: the prefix (with its length before it), the number of digits every number is padded to (varint, 0 =
-//! no padding), an integer node of the numbers (with its length before it). Unpadded numbers have no leading
-//! zero ('0' itself apart), so each number has one text. The integers then shrink as integers do: counting
-//! keys to nearly nothing.
+//! The payload:
+//! - the prefix (with its length before it)
+//! - the number of digits to which every number is padded (varint, 0 = no padding)
+//! - an integer node of the numbers (with its length before it)
+//!
+//! Unpadded numbers have no leading zero, except '0' itself, so each number has one text. The integers are
+//! then encoded as integers: keys that count take nearly nothing.
 //!
 //! Invariant: at most 18 digits, so that every number fits 64 bits.
 
@@ -35,7 +38,7 @@ struct Form<'p> {
 }
 
 impl<'p> Form<'p> {
-    /// The form of a text, judged by it alone: as many trailing digits as there are.
+    /// The form of a single text: all its trailing digits are the number.
     fn of(text: &'p [u8]) -> Option<Self> {
         let digits = text.iter().rev().take_while(|byte| byte.is_ascii_digit()).count().min(MAX_DIGITS);
         let (prefix, number) = text.split_at_checked(text.len() - digits)?;
@@ -46,8 +49,8 @@ impl<'p> Form<'p> {
 
     /// One form for all texts, if there is one.
     fn common(texts: impl Iterator<Item = &'p [u8]> + Clone) -> Option<Self> {
-        // The shortest prefix wins: digits before the number that all share must not count as prefix of some
-        // only.
+        // The shortest prefix is taken. Digits before the number that all texts share must not be the prefix
+        // of only some.
         let mut form: Option<Self> = None;
         for text in texts.clone() {
             let own = Self::of(text)?;
@@ -99,7 +102,7 @@ impl Encoding for Digits {
 
     fn estimate(&self, sample: &Sample<'_>, _: &EncodeOptions<'_>) -> Option<Estimate> {
         let Values::Bytes(views) = &sample.rows.values else { return None };
-        // Values that repeat are better off as a dictionary: filters and groupings touch each entry once.
+        // Values that repeat are better in a dictionary, because filters and groupings touch each entry once.
         let profile = profile::of(sample)?;
         if profile.distinct * 8.0 < profile.rows as f64 || profile.length > (MAX_PREFIX + MAX_DIGITS) as f64 {
             return None;
@@ -165,7 +168,7 @@ impl DigitsNode<'_> {
         let mut data = Vec::new();
         for &number in numbers {
             let offset = u32::try_from(data.len()).map_err(|_| Error::corrupt("numbers of over 4 GiB"))?;
-            // Prefix and digits each in one register, if they fit: most do.
+            // Prefix and digits are each put into one register if they fit. Most do.
             if let (Some(prefix), Some((digits, len))) = (short_prefix, short_number(number, width)) {
                 let start = prefix | (digits << (8 * head));
                 let total = head as u32 + len;
@@ -193,8 +196,8 @@ impl DigitsNode<'_> {
     }
 }
 
-/// Longest prefix and number that are put together in a register (so that a shift by the prefix stays inside
-/// it).
+/// The longest prefix and number that are put together in a register, so that a shift by the prefix stays
+/// inside it.
 const SHORT: usize = 15;
 
 /// Up to sixteen bytes as a number, the first one lowest.
@@ -202,8 +205,8 @@ fn low_bytes(bytes: &[u8]) -> u128 {
     bytes.iter().rev().fold(0, |low, &byte| (low << 8) | u128::from(byte))
 }
 
-/// The text of a number padded to `width` digits, first character lowest, and its length; `None` where it is
-/// not short or not right.
+/// The text of a number padded to `width` digits, first character lowest, and its length. `None` if it is not
+/// short, or not right.
 #[inline]
 fn short_number(number: i64, width: usize) -> Option<(u128, u32)> {
     const ZEROS: u128 = u128::from_le_bytes([b'0'; 16]);
@@ -222,8 +225,9 @@ fn short_number(number: i64, width: usize) -> Option<(u128, u32)> {
     Some(((digits | ZEROS) >> (8 * (16 - len)), len))
 }
 
-/// The eight decimal digits of a number below 10^8, one a byte, the first one lowest: halves, quarters,
-/// eighths side by side, each division a multiplication (exact for such small numbers).
+/// The eight decimal digits of a number below 10^8, one a byte, the first one lowest. Halves, quarters and
+/// eighths are computed side by side. Each division is a multiplication, which is exact for such small
+/// numbers.
 #[inline]
 const fn eight_digits(number: u64) -> u64 {
     let fours = (number / 10_000) | ((number % 10_000) << 32);
@@ -244,7 +248,7 @@ const PAIRS: [[u8; 2]; 100] = {
     pairs
 };
 
-/// Appends a number padded to `width` digits; `None` when it is negative or has more digits than it may.
+/// Appends a number padded to `width` digits. `None` if it is negative or has too many digits.
 #[inline]
 fn append_number(number: i64, width: usize, text: &mut Vec<u8>) -> Option<()> {
     let mut rest = u64::try_from(number).ok()?;

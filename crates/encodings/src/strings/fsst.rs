@@ -1,8 +1,8 @@
-//! FSST text: frequent pieces of one to eight bytes become one-byte codes; every value stays readable by
+//! FSST text: frequent pieces of one to eight bytes become one-byte codes. Every value can still be read by
 //! itself.
 //!
 //! After Boncz, Neumann, Leis, "FSST: Fast Random Access String Compression", PVLDB 2020. The crate `fsst`
-//! trains the table and compresses; expanding is ours (`kernels/fsst.rs`), and every chunk is expanded and
+//! trains the table and compresses. Expanding is ours (`kernels/fsst.rs`), and every chunk is expanded and
 //! compared once before it is written.
 //!
 //! Symbol table: number of symbols (varint), their lengths (one byte each), their bytes end to end. It is the
@@ -34,7 +34,7 @@ const OWN_TABLE: u8 = 1;
 const SYMBOL_BYTES: usize = 8;
 /// Bytes looked at by the trainer.
 const TRAINING_BYTES: usize = 64 << 10;
-/// Must save at least one byte in so many.
+/// It must save at least one byte in this many.
 const MIN_GAIN: usize = 8;
 
 /// The encoding.
@@ -118,7 +118,7 @@ impl Encoding for Fsst {
         options: &EncodeOptions<'c>,
     ) -> Result<Option<Box<dyn ColumnEncoder + 'c>>> {
         let Values::Bytes(views) = &column.values else { return Ok(None) };
-        // Values from all over the column, a few bytes more than the trainer looks at.
+        // Takes values from all over the column, with a few more bytes than the trainer looks at.
         let average = views.total_bytes() / views.len().max(1) + 1;
         let step = (views.len() / (TRAINING_BYTES / average + 1)).max(1);
         let values: Vec<&[u8]> = (0..views.len()).step_by(step).map(|row| views.get(row)).collect();
@@ -175,7 +175,8 @@ impl ColumnEncoder for FsstEncoder<'_> {
 }
 
 impl FsstEncoder<'_> {
-    /// The crate calls itself young: nothing is written that does not come back.
+    /// Whether the codes expand to the values again. The crate calls itself young, so only such codes are
+    /// written.
     fn expands_to(&self, codes: &[u8], lengths: &[i64], values: &[&[u8]], total: usize) -> bool {
         let mut expanded = Vec::with_capacity(total + 256);
         let mut rest = codes;
@@ -231,7 +232,7 @@ impl FsstNode<'_> {
         self.lengths.spans(self.context.rows, self.codes.len())
     }
 
-    /// Expands all values, some hundred at a time so that the places of their codes stay in the nearest
+    /// Expands all values, some hundred at a time, so that the places of their codes stay in the nearest
     /// cache.
     fn expand_all(&self) -> Result<ByteViews> {
         const RUN_CODES: usize = 2048;
@@ -259,7 +260,7 @@ impl FsstNode<'_> {
                 let place = match places.get(code).filter(|_| code < codes.len()) {
                     Some(&NO_PLACE) => return Err(wrong()),
                     Some(&place) => place,
-                    // Empty values at the end of a run.
+                    // These are empty values at the end of a run.
                     None => u32::try_from(data.len()).map_err(|_| wrong())?,
                 };
                 offsets.push(place);
@@ -320,7 +321,7 @@ impl Node for FsstNode<'_> {
         for row in selection.iter() {
             let row = row as usize;
             let codes = self.codes.get(spans.get(row)).unwrap_or(&[]);
-            // Two codes a byte at most, one for eight bytes at least.
+            // A text has at most two codes a byte, and at least one for eight bytes.
             if let BytesTest::Compare(CompareOp::Equal, constant) = &test
                 && (codes.len() > constant.len() * 2 || codes.len() * SYMBOL_BYTES < constant.len())
             {

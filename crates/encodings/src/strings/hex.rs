@@ -1,8 +1,8 @@
 //! Text of hexadecimal digits as half as many bytes, and canonical uuid text as sixteen.
 //!
 //! Payload of `hex`: 0 = lower or 1 = upper case, the packed lengths (`lengths.rs`), the packed bytes.
-//! Payload of `uuid_text`: the case, then sixteen bytes a row. Both keep equality, and order too among texts
-//! of this form, so constants are packed and compared with packed bytes. The kernels run over all rows at
+//! Payload of `uuid_text`: the case, then sixteen bytes a row. Both keep equality, and among texts of this
+//! form also order. So constants are packed and compared with packed bytes. The kernels run over all rows at
 //! once (`kernels/hex.rs`).
 
 use std::ops::Range;
@@ -22,9 +22,9 @@ use crate::options::{EncodeOptions, EncodingId};
 
 const UUID_BYTES: usize = 16;
 const UUID_TEXT: usize = 36;
-/// Longest average of hexadecimal text.
+/// The longest average length of hexadecimal text.
 const MAX_AVERAGE: usize = 8 << 10;
-/// Where the groups of a uuid's digits lie in its text and among its 32 digits.
+/// Where the groups of a uuid's digits are in its text and among its 32 digits.
 const GROUPS: [(usize, usize, usize); 5] = [(0, 0, 8), (9, 8, 4), (14, 12, 4), (19, 16, 4), (24, 20, 12)];
 const DASHES: [usize; 4] = [8, 13, 18, 23];
 

@@ -1,14 +1,17 @@
 //! Distinct byte strings of a column, numbered in order of first appearance.
 //!
-//! Called by the string dictionary. Idea: an open-addressing table of entry numbers beside 32 bits of their
-//! hash, so that a probe touches the entry's bytes only when it is almost surely the one; numbering by first
-//! appearance turns a column that repeats its values in turn into a counting one. Gives up as soon as the
-//! column shows too many distinct values, so that a column of keys costs a fraction of a pass.
+//! Called by the string dictionary. It uses an open-addressing table of entry numbers with 32 bits of each
+//! entry's hash. So a probe touches the bytes of an entry only if it is almost surely the right one. Numbers
+//! follow first appearance, so a column that repeats its values in turn gets codes that count.
+//!
+//! It gives up as soon as the column has too many distinct values, so that a column of keys costs only a
+//! fraction of a pass.
 
-/// Rows after which the share of distinct values is judged for the first time; then at every doubling.
+/// The share of distinct values is judged for the first time after this many rows, and then at every
+/// doubling.
 const FIRST_CHECK: usize = 16 << 10;
 
-/// What to give up at.
+/// The limits at which to give up.
 #[derive(Debug, Clone, Copy)]
 pub struct Limits {
     /// Most entries.
@@ -30,7 +33,7 @@ pub struct Interned {
     pub bytes: usize,
 }
 
-/// Interns `rows` values, of which `value` gives one; `None` when a limit is met.
+/// Interns `rows` values. `value` gives the value of a row. `None` if a limit is reached.
 pub fn intern<'v>(rows: usize, value: impl Fn(usize) -> &'v [u8], limits: &Limits) -> Option<Interned> {
     let get = value;
     let mut table = Table::with_bits(10);
@@ -71,7 +74,7 @@ pub fn intern<'v>(rows: usize, value: impl Fn(usize) -> &'v [u8], limits: &Limit
     (interned.first_rows.len() as f64 <= (rows as f64 * limits.share).max(1.0)).then_some(interned)
 }
 
-/// A hash good enough for tables, of all bytes of the value (multiply and fold, as wyhash does).
+/// A hash of all bytes of the value that is good enough for tables (multiply and fold, as wyhash does).
 #[inline]
 pub fn hash(value: &[u8]) -> u64 {
     const K0: u64 = 0x9E37_79B9_7F4A_7C15;
@@ -90,7 +93,7 @@ pub fn hash(value: &[u8]) -> u64 {
                 state = mix(first8(rest) ^ K1, first8(rest.get(8..).unwrap_or(&[])) ^ state);
                 rest = rest.get(16..).unwrap_or(&[]);
             }
-            // The last 16 bytes may overlap what was mixed before.
+            // The last 16 bytes may overlap bytes that were mixed before.
             let tail = value.get(value.len().saturating_sub(16)..).unwrap_or(value);
             (first8(tail) ^ state, last8(value))
         }
@@ -110,7 +113,7 @@ pub fn hash(value: &[u8]) -> u64 {
 /// Entry numbers by hash; never more than half full.
 #[derive(Debug)]
 struct Table {
-    /// 32 bits of the hash, which also choose the slot, and entry number + 1 (0 = free).
+    /// 32 bits of the hash, which also choose the slot, and the entry number + 1 (0 = free).
     slots: Vec<(u32, u32)>,
     mask: usize,
     used: usize,

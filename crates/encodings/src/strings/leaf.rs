@@ -1,13 +1,12 @@
-//! A condition on byte strings, prepared once and asked for many values.
+//! A condition on byte strings that is prepared once and tested on many values.
 //!
-//! Called by every string node's `test` and by nothing else. Text and bytes compare bytewise
-//! (`vector::LogicalType`).
+//! Called only by the `test` of string nodes. Text and bytes are compared bytewise (`vector::LogicalType`).
 
 use vector::{CompareOp, Scalar};
 
 use crate::encoding::Leaf;
 
-/// So many constants are compared one after the other.
+/// Up to this many constants are compared one after the other.
 const FEW: usize = 8;
 
 /// A prepared condition.
@@ -22,7 +21,7 @@ pub enum BytesTest<'p> {
 }
 
 impl<'p> BytesTest<'p> {
-    /// The condition of a leaf; `None` when its constant is not a byte string.
+    /// The condition of a leaf. `None` if its constant is not a byte string.
     pub fn of(leaf: &Leaf<'p>) -> Option<Self> {
         let bytes = |scalar: &'p Scalar| match scalar {
             Scalar::Bytes(bytes) => Some(bytes.as_ref()),
@@ -58,24 +57,24 @@ impl<'p> BytesTest<'p> {
     }
 }
 
-/// A condition whose constants were mapped into the domain of an encoding that keeps equality: a comparison
-/// becomes one of mapped values.
+/// A condition whose constants were mapped into the domain of an encoding. The encoding keeps equality, so
+/// mapped values are compared.
 #[derive(Debug)]
 pub enum Mapped<T> {
-    /// The values that pass, or (negated) those that do not.
+    /// The values that pass or, if negated, those that do not.
     Among {
         /// Mapped constants, sorted.
         values: Vec<T>,
         /// True for `<>`.
         negated: bool,
     },
-    /// An order comparison, where the mapping keeps order too.
+    /// An order comparison, if the mapping also keeps order.
     Order(CompareOp, T),
 }
 
-/// Maps the constants of a leaf. A constant of an equality that `map` gives `None` for equals no value. An
-/// order comparison is mapped only when `ordered`, and only if its constant can be mapped; prefixes never
-/// are.
+/// Maps the constants of a leaf. If `map` returns `None` for a constant of an equality, it equals no value.
+/// An order comparison is mapped only if `ordered` is set and its constant can be mapped. Prefixes are never
+/// mapped.
 pub fn mapped<'p, T: Ord>(
     leaf: &Leaf<'p>,
     ordered: bool,

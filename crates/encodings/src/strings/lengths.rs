@@ -1,8 +1,10 @@
-//! The lengths of byte strings that lie end to end, and so their places.
+//! The lengths of byte strings that are end to end, and so their places.
 //!
 //! Called by every string node that keeps data in one run of bytes. Bytes: varint 0 and an integer node of
-//! the lengths (with its length before it), or varint `length + 1` when all are equal. Invariant: `spans`
-//! checks that the lengths add up to exactly the data they describe, so a place is always inside it.
+//! the lengths (with its length before it), or varint `length + 1` if all are equal.
+//!
+//! Invariant: `spans` checks that the lengths add up to exactly the data that they describe. So a place is
+//! always inside it.
 
 use std::cell::OnceCell;
 use std::rc::Rc;
@@ -13,22 +15,22 @@ use crate::cursor::{Reader, Writer};
 use crate::encoding::NodeContext;
 use crate::integers::{self, IntNode};
 
-/// Largest length or sum of lengths in one node: views address 32 bits.
+/// The largest length or sum of lengths in one node, because views address 32 bits.
 const MAX_BYTES: usize = u32::MAX as usize;
 
 /// Lengths as stored.
 pub enum Lengths<'a> {
     /// All the same.
     Fixed(u32),
-    /// One each, and the places that follow from them, once they were asked for: whoever takes single values
-    /// asks again and again.
+    /// One length for each value, and the places that follow from them once they were asked for. Code that
+    /// takes single values asks again and again.
     Node(IntNode<'a>, OnceCell<Rc<Vec<u32>>>),
 }
 
-/// Where values lie.
+/// Where values are.
 #[derive(Debug)]
 pub enum Spans {
-    /// All of this length.
+    /// All values have this length.
     Fixed(u32),
     /// Value i is at `offsets[i]..offsets[i + 1]`.
     Offsets(Rc<Vec<u32>>),
@@ -64,7 +66,7 @@ impl<'a> Lengths<'a> {
         }
     }
 
-    /// Appends the name of what holds the lengths, if there is anything to tell.
+    /// Appends the name of the node that holds the lengths, if there is one.
     pub fn describe(&self, out: &mut String) {
         if let Self::Node(node, _) = self {
             out.push_str(" > ");
@@ -72,7 +74,7 @@ impl<'a> Lengths<'a> {
         }
     }
 
-    /// The places of `rows` values in data of `data` bytes; `Corrupt` when they do not fill it exactly.
+    /// The places of `rows` values in data of `data` bytes. `Corrupt` if they do not fill it exactly.
     pub fn spans(&self, rows: usize, data: usize) -> Result<Spans> {
         let wrong =
             |total: u64| Error::corrupt(format!("byte strings of {total} bytes in {data} bytes of data"));
@@ -95,7 +97,7 @@ impl<'a> Lengths<'a> {
     }
 }
 
-/// Where values of these lengths begin in data of `data` bytes, and where the last one ends; `Corrupt` when
+/// Where values of these lengths begin in data of `data` bytes, and where the last one ends. `Corrupt` if
 /// they do not fill it exactly.
 pub fn offsets_of(lengths: &IntNode<'_>, data: usize) -> Result<Vec<u32>> {
     let mut offsets: Vec<u32> = vec![0];
@@ -105,7 +107,7 @@ pub fn offsets_of(lengths: &IntNode<'_>, data: usize) -> Result<Vec<u32>> {
         at += u64::from(*offset);
         *offset = at as u32;
     }
-    // Sums only grow, so if the last one fits, none was cut.
+    // Sums only grow, so none was cut if the last one fits.
     if at == data as u64 && data <= MAX_BYTES {
         Ok(offsets)
     } else {
@@ -114,7 +116,7 @@ pub fn offsets_of(lengths: &IntNode<'_>, data: usize) -> Result<Vec<u32>> {
 }
 
 impl Spans {
-    /// Where value `row` lies.
+    /// Where value `row` is.
     #[inline]
     pub fn get(&self, row: usize) -> std::ops::Range<usize> {
         match self {
@@ -129,7 +131,7 @@ impl Spans {
         }
     }
 
-    /// The end of each of `rows` values, times `factor`, as views want them, with a leading zero.
+    /// The end of each of `rows` values, times `factor`, with a leading zero, as views need them.
     pub fn offsets(&self, rows: usize, factor: u32) -> Option<Vec<u32>> {
         match self {
             Self::Fixed(length) => {

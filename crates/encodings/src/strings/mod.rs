@@ -44,8 +44,8 @@ pub(crate) fn candidates() -> Vec<&'static dyn Encoding> {
     ]
 }
 
-/// Those for byte strings that stand alone in one node (dictionary entries). A codec does better on plain
-/// text than on FSST codes.
+/// The encodings for byte strings that stand alone in one node (dictionary entries). A codec compresses plain
+/// text better than FSST codes.
 pub(crate) fn candidates_alone(codec: Codec) -> Vec<&'static dyn Encoding> {
     let mut candidates: Vec<&'static dyn Encoding> =
         vec![&plain::PlainBytes, &digits::Digits, &hex::Hex, &hex::UuidText];

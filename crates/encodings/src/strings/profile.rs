@@ -1,9 +1,9 @@
 //! What a column of byte strings looks like: how many values it repeats, and how long they are.
 //!
-//! Called by `estimate` of the string encodings, so that the costly ones (training a symbol table, running a
-//! block codec) are only tried on text that is not better off as a dictionary. Distinct values are judged by
-//! rows picked all over the column, because a sample of contiguous runs sees no repetition in a column that
-//! counts through 5,000 values.
+//! Called by `estimate` of the string encodings. So the costly ones (training a symbol table, running a block
+//! codec) are only tried on text that is not better in a dictionary. Distinct values are estimated from rows
+//! picked all over the column. A sample of contiguous runs would see no repetition in a column that counts
+//! through 5,000 values.
 
 use vector::Values;
 
@@ -13,28 +13,28 @@ use crate::encoding::Sample;
 /// Rows looked at.
 const PROBES: usize = 2048;
 
-/// Bytes of sampled values looked at, and of one value, where values are long.
+/// If values are long, at most this many bytes of sampled values are looked at, and of one value.
 const LEAD_BYTES: usize = 1 << 20;
 const LONG_VALUE: usize = 64 << 10;
 
-/// Bytes at either end of a value that tell it from others when it is only counted.
+/// When a value is only counted, this many bytes at either end tell it from others.
 const END_BYTES: usize = 256;
 
-/// Chunks of more bytes are left plain: the other encodings would need several times their memory.
+/// Chunks with more bytes are left plain, because the other encodings would need several times their memory.
 pub const MAX_CHUNK_BYTES: usize = 1 << 28;
 
-/// The first rows of a sample that come to about a megabyte, each cut where it is very long.
+/// The first rows of a sample, about a megabyte of them. A very long value is cut.
 #[derive(Debug)]
 pub struct Lead<'s> {
     /// The values.
     pub values: Vec<&'s [u8]>,
     /// Their bytes.
     pub bytes: usize,
-    /// Bytes of the column per byte of these.
+    /// How many bytes of the column there are for each byte of these.
     pub factor: f64,
 }
 
-/// The lead of a sample of byte strings; `None` for other values or none.
+/// The lead of a sample of byte strings. `None` for other values, or if there is none.
 pub fn lead<'s>(sample: &'s Sample<'_>) -> Option<Lead<'s>> {
     let (Values::Bytes(column), Values::Bytes(views)) = (&sample.column.values, &sample.rows.values) else {
         return None;
@@ -70,15 +70,14 @@ pub struct Profile {
 }
 
 impl Profile {
-    /// True where text compression is worth trying. (A few frequent values among many rare ones make the
-    /// number of distinct values look small.)
+    /// True if text compression is worth trying. (A few frequent values among many rare ones make the number
+    /// of distinct values look small.)
     pub fn is_free_text(&self) -> bool {
         self.length >= 4.0 && (self.distinct * 4.0 > self.rows as f64 || self.unique > 0.5)
     }
 }
 
-/// The profile of a sampled column; `None` when it holds no byte strings of variable width, or no bytes at
-/// all.
+/// The profile of a sampled column. `None` if it holds no byte strings of variable width, or no bytes at all.
 pub fn of(sample: &Sample<'_>) -> Option<Profile> {
     let Values::Bytes(views) = &sample.column.values else { return None };
     let Values::Bytes(sampled) = &sample.rows.values else { return None };
@@ -90,7 +89,7 @@ pub fn of(sample: &Sample<'_>) -> Option<Profile> {
     Some(Profile { rows: views.len(), distinct, unique, length })
 }
 
-/// Expected number of distinct values among `rows`, of which `value` gives one.
+/// Expected number of distinct values among `rows` rows. `value` gives the value of a row.
 pub fn distinct<'v>(rows: usize, value: impl Fn(usize) -> &'v [u8]) -> f64 {
     probe(rows, value).0
 }
@@ -100,7 +99,8 @@ fn probe<'v>(rows: usize, value: impl Fn(usize) -> &'v [u8]) -> (f64, f64) {
     let probes = rows.min(PROBES);
     let mut seen: Vec<u64> = (0..probes)
         .map(|probe| {
-            // One row of each stretch, at a place that no period of the column meets again and again.
+            // Looks at one row of each stretch. Its place is chosen so that no period of the column coincides
+            // with it.
             let (start, end) = (probe * rows / probes, (probe + 1) * rows / probes);
             let spread = (probe as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 33;
             let value = value(start + spread as usize % (end - start).max(1));
@@ -121,7 +121,7 @@ fn probe<'v>(rows: usize, value: impl Fn(usize) -> &'v [u8]) -> (f64, f64) {
     if probes == rows || singles == 0 {
         return (found as f64, unique);
     }
-    // Values seen once tell how many were not seen (Haas, Stokes: the "Duj1" estimator).
+    // The number of values seen once tells how many were not seen (Haas, Stokes: the "Duj1" estimator).
     let (n, d, f1, all) = (probes as f64, found as f64, singles as f64, rows as f64);
     ((d / (1.0 - f1 / n + f1 / all)).min(all), unique)
 }

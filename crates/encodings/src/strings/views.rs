@@ -1,9 +1,9 @@
-//! Views over byte strings that lie end to end in one buffer.
+//! Views over byte strings that are end to end in one buffer.
 
 use vector::{ByteView, ByteViews, Error, INLINE_BYTES, Result};
 
-/// Views of consecutive values of one buffer: value i is `data[offsets[i]..offsets[i + 1]]`. `Corrupt` when
-/// an offset is out of order or outside.
+/// Views of consecutive values of one buffer: value i is `data[offsets[i]..offsets[i + 1]]`. `Corrupt` if an
+/// offset is out of order or outside.
 pub fn views_of(offsets: &[u32], data: Vec<u8>) -> Result<ByteViews> {
     ByteViews::from_offsets(offsets, data).ok_or_else(|| Error::corrupt("places of byte strings"))
 }

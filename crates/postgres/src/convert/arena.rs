@@ -1,13 +1,13 @@
-//! Memory for Datums that point at something: blocks that are filled front to back and used again after a
+//! Memory for Datums that point at something. Blocks are filled from front to back, and used again after a
 //! reset.
 //!
-//! Owned by `to_datum`. Invariant: an address handed out stays valid and unmoved until `reset`, and is 8-byte
+//! Owned by `to_datum`. Invariant: an address that was handed out stays valid until `reset`, and is 8-byte
 //! aligned.
 
-/// Bytes of the first block: enough for the values of one row, whose readers are made and dropped with each
-/// look-up.
+/// Bytes of the first block: enough for the values of one row. Readers for single rows are made and dropped
+/// with each look-up.
 const FIRST_BYTES: usize = 512;
-/// Bytes of an ordinary block; those before it double, a larger value gets a block of its own.
+/// Bytes of an ordinary block. The blocks before it double in size. A larger value gets a block of its own.
 const BLOCK_BYTES: usize = 64 * 1024;
 /// Memory kept for the next batch, in bytes.
 const KEPT_BYTES: usize = 1 << 20;
@@ -15,7 +15,7 @@ const KEPT_BYTES: usize = 1 << 20;
 /// A bump allocator.
 pub struct Arena {
     blocks: Vec<Box<[u64]>>,
-    /// Block being filled and words used of it.
+    /// The block that is being filled, and how many of its words are used.
     current: usize,
     used: usize,
     /// Bytes of all blocks.
@@ -23,12 +23,12 @@ pub struct Arena {
 }
 
 impl Arena {
-    /// No memory yet.
+    /// An arena without memory.
     pub const fn new() -> Self {
         Self { blocks: Vec::new(), current: 0, used: 0, held: 0 }
     }
 
-    /// Room for `bytes` bytes, 8-byte aligned; what is there is unspecified (old values) but initialised.
+    /// Space for `bytes` bytes, 8-byte aligned. It is initialised, but with unspecified (old) values.
     #[inline]
     pub fn allocate(&mut self, bytes: usize) -> *mut u8 {
         let words = bytes.div_ceil(8);
@@ -52,7 +52,7 @@ impl Arena {
         }
     }
 
-    /// Takes everything back. Keeps a bounded amount of memory for later.
+    /// Takes all space back. Keeps a bounded amount of memory for later.
     #[inline]
     pub fn reset(&mut self) {
         self.current = 0;

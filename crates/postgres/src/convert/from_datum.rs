@@ -1,9 +1,10 @@
 //! Filling vector builders from slots: one column at a time over a batch of rows.
 //!
-//! Called by `pending_rows` for every row that is loaded, so values are read through raw pointers and the
-//! type is looked at once per column and call. Slots must have all their attributes deconstructed. Invariant:
-//! when a call returns, every row it was given is in the builder exactly once; an ERROR while a value is
-//! fetched leaves the builder unusable, and the transaction that owns it is over.
+//! Called by `pending_rows` for every row that is loaded. So values are read through raw pointers, and the
+//! type is looked at once per column and call. Slots must have all their attributes deconstructed.
+//!
+//! Invariant: when a call returns, every row that it was given is in the builder exactly once. An ERROR while
+//! a value is fetched leaves the builder unusable, and ends the transaction that owns it.
 
 use std::ffi::CStr;
 
@@ -68,7 +69,7 @@ impl ColumnWriter {
         }
     }
 
-    /// Adds values that lie side by side.
+    /// Adds values that are side by side in memory.
     pub unsafe fn push_datums(&mut self, values: &[Datum], nulls: &[bool]) {
         // SAFETY: the caller's values are of the column's type.
         unsafe { self.extend(values.iter().zip(nulls).map(|(&value, &null)| (!null).then_some(value))) };
@@ -107,7 +108,7 @@ impl ColumnWriter {
                 }),
                 (_, Shape::Varlena { .. }) => each(rows, builder, |b, d| {
                     varlena::with_payload(d.cast_mut_ptr(), |bytes| {
-                        // The buffer that it goes to may have to move.
+                        // The buffer that the value goes to may have to move, which takes as much again.
                         memory::expect(bytes.len().saturating_mul(2));
                         b.push_bytes(bytes)
                     })
@@ -119,7 +120,7 @@ impl ColumnWriter {
         }
     }
 
-    /// The values so far as a flat vector; the column is empty afterwards.
+    /// The values so far as a flat vector. The column is empty afterwards.
     pub fn take(&mut self) -> Vector {
         let full = std::mem::replace(&mut self.builder, VectorBuilder::new(self.kind.logical));
         full.finish(&numeric::to_side)

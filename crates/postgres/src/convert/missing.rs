@@ -1,8 +1,8 @@
 //! The value of a column in rows that were written before the column was added.
 //!
-//! Called by scans and fetches when a stripe has fewer columns than the table. The server keeps such a value
-//! in the row type (`pg_attribute.attmissingval`); a column that was added without a default, or has been
-//! dropped since, is NULL.
+//! Called by scans and fetches if a stripe has fewer columns than the table. The server keeps such a value in
+//! the row type (`pg_attribute.attmissingval`). A column that was added without a default, or was dropped
+//! since, is NULL.
 
 use pgrx::pg_sys::{self, Datum};
 

@@ -1,8 +1,11 @@
-//! Between the server's Datums and vectors: which vector a column's type gets, values in, values out.
+//! Conversion between the server's Datums and vectors.
 //!
-//! `type_map` decides once per column; `from_datum` fills vector builders from slots (the write path),
-//! `to_datum` turns vectors back into Datums (scans and fetches), `missing` supplies what a stripe is too old
-//! to have.
+//! - `type_map`: decides once per column which vector its type gets
+//! - `from_datum`: fills vector builders from slots (the write path)
+//! - `to_datum`: turns vectors back into Datums (scans and fetches); `arena` is its memory
+//! - `missing`: values of columns that are younger than a stripe
+//! - `varlena`: bytes of values with a length word (crate `server_bytes` has those of numerics)
+//!
 //! Invariant: a value comes back byte for byte as the server would store it after detoasting, for every type.
 
 mod arena;

@@ -1,11 +1,13 @@
 //! Vectors back into Datums: a whole batch of one column at a time, or single rows.
 //!
-//! One `ColumnReader` per column of a scan or fetch. Values that need memory are built in its arena and stay
-//! valid until [`ColumnReader::reset`], which the caller makes when no slot refers to the batch any more.
-//! Entries of a dictionary are built when a row first needs them and kept for as long as the same dictionary
-//! comes along; a constant is built once. Length words are four bytes on an aligned border unless the type's
-//! functions take short ones without a copy. Invariant: what comes out equals what `from_datum` was given,
-//! detoasted.
+//! A scan or fetch has one `ColumnReader` for each column. Values that need memory are built in its arena and
+//! stay valid until [`ColumnReader::reset`]. The caller calls that once no slot refers to the batch any more.
+//!
+//! An entry of a dictionary is built when a row first needs it, and kept as long as the same dictionary
+//! comes. A constant is built once. Length words are four bytes on an aligned border, unless the type's
+//! functions take short ones without a copy.
+//!
+//! Invariant: the values equal those that `from_datum` was given, detoasted.
 
 use encodings::Single;
 use pgrx::pg_sys::Datum;
@@ -15,23 +17,24 @@ use vector::{Decimal, Dictionary, NumericInts, NumericValues, Selection, Values,
 use super::arena::Arena;
 use super::type_map::{ColumnType, Shape};
 
-/// For fewer rows than one in so many entries of a dictionary, entries are built row by row.
+/// If there are fewer rows than one for this many entries of a dictionary, values are built row by row and no
+/// entry is kept.
 const FEW: usize = 16;
-/// Longest payload that a one-byte length word can announce (127 with the word itself).
+/// The longest payload that a one-byte length word can announce (127 with the word itself).
 const SHORT_PAYLOAD: usize = 126;
 
 /// Turns vectors of one column into Datums.
 pub struct ColumnReader {
     kind: ColumnType,
     arena: Arena,
-    /// Dictionaries seen since the last reset, the one used last at the end.
+    /// The dictionaries seen since the last reset. The one that was used last is at the end.
     dictionaries: Vec<CachedDictionary>,
 }
 
 struct CachedDictionary {
     id: u64,
     arena: Arena,
-    /// The Datum of an entry, once built.
+    /// For each entry its Datum, once it was built.
     entries: Vec<Option<Datum>>,
 }
 
@@ -46,7 +49,7 @@ impl ColumnReader {
         &self.kind
     }
 
-    /// Forgets every Datum handed out, except that the dictionary used last stays cached.
+    /// Forgets every Datum that was handed out. Only the dictionary that was used last stays cached.
     #[inline]
     pub fn reset(&mut self) {
         self.arena.reset();
@@ -56,8 +59,8 @@ impl ColumnReader {
         }
     }
 
-    /// The values of the selected rows, in order, into the first `rows.len()` places of both slices; returns
-    /// how many there are. At a NULL the Datum is zero. Stops at the end of the shorter slice.
+    /// Puts the values of the selected rows, in order, into the first `rows.len()` places of both slices.
+    /// Returns how many these are. For a NULL the Datum is zero. Stops at the end of the shorter slice.
     pub fn datums(
         &mut self,
         vector: &Vector,
@@ -73,7 +76,7 @@ impl ColumnReader {
         }
     }
 
-    /// As [`Self::datums`] for the rows `range`, ascending.
+    /// Does what [`Self::datums`] does, for the rows `range`, ascending.
     pub fn datums_in(
         &mut self,
         vector: &Vector,
@@ -84,7 +87,7 @@ impl ColumnReader {
         self.fill(vector, range, out_values, out_nulls)
     }
 
-    /// One value, and whether it is NULL: then the Datum is zero.
+    /// One value, and whether it is NULL. For a NULL the Datum is zero.
     pub fn datum(&mut self, value: Single<'_>) -> (Datum, bool) {
         let by_value = matches!(self.kind.shape, Shape::ByValue(_));
         let built = match value {
@@ -196,7 +199,8 @@ impl ColumnReader {
         count
     }
 
-    /// Values of a flat vector, NULLs not looked at (the value there is unspecified but present).
+    /// Builds the values of a flat vector without looking at NULLs (the value there is unspecified but
+    /// present).
     fn flat(&mut self, vector: &Vector, rows: impl Iterator<Item = usize>, out: &mut [Datum]) -> usize {
         fn each(
             rows: impl Iterator<Item = usize>,
@@ -210,7 +214,7 @@ impl ColumnReader {
             }
             count
         }
-        // The usual widths without a dispatch per value; the rest one by one.
+        // The usual widths are copied without a dispatch for each value, all others one by one.
         match (&vector.values, self.kind.shape) {
             (Values::Int16(v), Shape::ByValue(_)) => {
                 each(rows, out, |row| Datum::from(isize::from(v.get(row).copied().unwrap_or(0))))
@@ -278,7 +282,7 @@ impl ColumnReader {
     }
 }
 
-/// One value of any vector; None: NULL.
+/// One value of any vector. None stands for NULL.
 fn one(arena: &mut Arena, shape: Shape, vector: &Vector, row: usize) -> Option<Datum> {
     if vector.validity.as_ref().is_some_and(|validity| !validity.get(row)) {
         return None;
@@ -298,8 +302,7 @@ fn one(arena: &mut Arena, shape: Shape, vector: &Vector, row: usize) -> Option<D
     }
 }
 
-/// One value of a flat vector. None where vector and column do not go together, which no stripe of the table
-/// can cause.
+/// One value of a flat vector. None if vector and column do not fit, which no stripe of the table can cause.
 fn build(arena: &mut Arena, shape: Shape, vector: &Vector, row: usize) -> Option<Datum> {
     let by_value = matches!(shape, Shape::ByValue(_));
     Some(match &vector.values {

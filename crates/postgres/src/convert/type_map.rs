@@ -1,10 +1,12 @@
 //! Which logical type the values of a column get, and how the server holds them.
 //!
-//! Called once per column when a table is opened for writing or reading. The logical type decides statistics
-//! and comparisons, so a type is mapped to an ordered one only where the order of its default btree operators
-//! is the order that `vector::LogicalType` documents: `oid` and `xid8` are unsigned and enums sort by
-//! catalog, so they are opaque fixed bytes here. Invariant: `shape` alone says how a Datum is built, so a
-//! column that changed between binary-compatible types (integer to oid) still reads stripes written before.
+//! Called once per column when a table is opened for writing or reading. The logical type decides about
+//! statistics and comparisons. So a type becomes an ordered one only if its default btree operators have the
+//! order that `vector::LogicalType` documents. `oid` and `xid8` are unsigned and enums sort by catalog, so
+//! they are opaque fixed bytes here.
+//!
+//! Invariant: `shape` alone says how a Datum is built. So a column that changed between binary-compatible
+//! types (integer to oid) still reads stripes that were written before.
 
 use std::cell::RefCell;
 
@@ -24,15 +26,15 @@ pub enum Shape {
     Varlena {
         /// The value starts on an 8-byte border (arrays of bigint and the like).
         align8: bool,
-        /// The server would store a short value behind a one-byte length, and its functions take it so
-        /// without a copy.
+        /// The server would store a short value with a one-byte length, and its functions accept that without
+        /// a copy.
         short: bool,
     },
     /// A pointer to bytes that end with a zero byte.
     CString,
 }
 
-/// What has to be known of a column to convert its values.
+/// What the conversion of a column's values needs to know.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ColumnType {
     /// What its vectors mean.
@@ -54,7 +56,7 @@ impl ColumnType {
             };
         }
         let type_oid = match attribute.atttypid.to_u32() < pg_sys::FirstGenbkiObjectId {
-            // Types that the server's source numbers are no domains.
+            // Types with an OID from the server's source are no domains.
             true => attribute.atttypid,
             // SAFETY: a catalog look-up; an unknown type raises an ERROR.
             false => unsafe { pg_sys::getBaseType(attribute.atttypid) },
@@ -63,7 +65,7 @@ impl ColumnType {
         Self { logical: logical_of(type_oid, shape), shape, type_oid }
     }
 
-    /// The type of a computed column. Types that the server's source numbers are looked up once.
+    /// The type of a computed column. Types with an OID from the server's source are looked up only once.
     pub unsafe fn of_type(type_oid: Oid) -> Self {
         thread_local! {
             static KNOWN: RefCell<NumberMap<u32, ColumnType>> = RefCell::new(NumberMap::default());

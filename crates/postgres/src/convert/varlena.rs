@@ -1,6 +1,6 @@
-//! Values behind a length word: reading them in place, and having the server expand those that are not plain.
+//! Values with a length word: reads them in place, and has the server expand those that are not plain.
 //!
-//! Called for every varlena value of the write path, so plain and short values are decoded by hand; only
+//! Called for every varlena value of the write path. So plain and short values are decoded by hand, and only
 //! compressed, external and expanded ones cost a guarded call.
 
 use pgrx::pg_sys;
@@ -8,7 +8,7 @@ use pgrx::varlena;
 
 /// Runs `read` on the bytes of a value without its length word, fetched and decompressed where needed.
 ///
-/// `pointer` is a valid varlena Datum. What `read` gets is gone when it returns.
+/// `pointer` is a valid varlena Datum. The bytes are valid until `read` returns.
 #[inline]
 pub unsafe fn with_payload<R>(pointer: *mut pg_sys::varlena, read: impl FnOnce(&[u8]) -> R) -> R {
     // SAFETY: the caller vouches for the pointer; the header says how many bytes follow. A detoasted copy is

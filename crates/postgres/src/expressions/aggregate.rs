@@ -1,6 +1,6 @@
-//! What the catalog says of an aggregate, and the expressions its functions are called from.
+//! What the catalog says about an aggregate, and the expressions from which its functions are called.
 //!
-//! Called by `vectorised::server_aggregate`. Functions of several types ask the expression for those of their
+//! Called by `vectorised::server_aggregate`. A polymorphic function asks its expression for the types of its
 //! arguments.
 
 use pgrx::pg_sys::ffi::pg_guard_ffi_boundary;
@@ -44,13 +44,13 @@ pub struct Definition {
     pub step: Oid,
     /// Makes the result: the final function, if there is one.
     pub last: Oid,
-    /// The final function gets NULLs of the arguments' types besides the state.
+    /// The final function gets the state and NULLs of the arguments' types.
     pub last_extra: bool,
     /// The state before the first row, as text.
     initial: Option<Vec<u8>>,
 }
 
-/// The definition of an aggregate; None if it does not exist.
+/// The definition of an aggregate. None if it does not exist.
 ///
 /// # Safety
 /// Inside a transaction.
@@ -91,7 +91,7 @@ impl Definition {
     }
 }
 
-/// The expressions that the step and the last function are called from.
+/// The expressions from which the step and the last function are called.
 ///
 /// # Safety
 /// The node calls this aggregate with arguments of these types.

@@ -1,8 +1,10 @@
 //! What an expression calls: whether an ERROR of it may be held back.
 //!
-//! Callers: whoever asks `value_error` to. A function is tame when it is built in and runs nothing of a
-//! user's: neither queries, nor functions that it finds by a type. What is missed here ends the attempt
-//! (`user_functions`), or is told by the context of the ERROR.
+//! Asked by all code that has `value_error` hold back ERRORs. A function is *tame* if it is built in and runs
+//! nothing of a user's: no queries, and no functions that it finds by a type.
+//!
+//! A user's function that is missed here ends the attempt (`user_functions`), or shows by the context of the
+//! ERROR.
 
 use std::ffi::c_void;
 
@@ -12,21 +14,21 @@ use pgrx::pg_sys::{self, Node, NodeTag, Oid};
 use super::{foreign_order, user_functions};
 use crate::host::tree;
 
-/// `pg_get_ruledef`, which is marked as if it ran none; and `satisfies_hash_partition` and
-/// `pg_get_partition_constraintdef`, which call functions of partition keys.
+/// Functions that are not marked as what they do. `pg_get_ruledef` (both forms) runs queries.
+/// `satisfies_hash_partition` and `pg_get_partition_constraintdef` call functions of partition keys.
 const RUNS_QUERIES: [u32; 4] = [1573, 2504, 5028, 3408];
 
-/// True where an expression is tame, so that an ERROR of it may be held back: no sub-plans, and no functions
-/// that are not built in, or may run queries, or ask a type for functions that may.
+/// Whether an expression is tame, so that an ERROR of it may be held back. It has no sub-plans, and calls
+/// only built-in functions that neither run queries nor find functions by a type that may run some.
 ///
 /// # Safety
 /// A valid expression.
-pub unsafe fn are_tame(node: *mut Node) -> bool {
+pub unsafe fn may_hold_back_errors(node: *mut Node) -> bool {
     // SAFETY: the caller's promise.
     unsafe { !tree::guarded(|| calls_others(node, std::ptr::null_mut())) }
 }
 
-/// Whether functions of a user's may be called where functions are given values of this type.
+/// Whether a built-in function that gets a value of this type may call a user's function.
 unsafe fn brings_others(kind: Oid) -> bool {
     // SAFETY: catalog look-ups, in a walk that is guarded.
     unsafe {
@@ -35,17 +37,17 @@ unsafe fn brings_others(kind: Oid) -> bool {
         let class = pg_sys::get_typtype(kind) as u8;
         let runs_others = match class {
             pg_sys::TYPTYPE_ENUM => false,
-            // A literal that nothing gave a type.
+            // A literal whose type is not known.
             pg_sys::TYPTYPE_PSEUDO if kind == pg_sys::UNKNOWNOID => false,
             pg_sys::TYPTYPE_COMPOSITE | pg_sys::TYPTYPE_PSEUDO => true,
             _ => kind.to_u32() >= pg_sys::FirstNormalObjectId,
         };
-        // The order of a built-in type, too, may be a user's, where it has none of its own.
+        // A built-in type without an order of its own may have one of a user's.
         runs_others || foreign_order::is_of(kind)
     }
 }
 
-/// Whether a part of an expression has a type that functions may be given values of.
+/// Whether functions may get values of the type of this part of an expression.
 ///
 /// # Safety
 /// A valid node.

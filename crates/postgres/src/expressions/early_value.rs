@@ -1,10 +1,12 @@
-//! Values of expressions without columns, computed before it is known whether a row asks for them.
+//! Values of expressions without columns, computed before it is known whether a row needs them.
 //!
-//! Callers: the scan node, for the conditions that prune, and the vectorised node, for its constants, both at
-//! each start. PostgreSQL computes such an expression for the rows that reach it, so one that fails must not
-//! end a query of which no row does. What only calls built-in functions is tried (`value_error`); errors of
-//! anything else are raised. Invariant: a sub-plan is never tried, because its half-read state would be used
-//! again: it has run before, or nothing is held back.
+//! Asked at each start by the scan node, for the conditions that prune, and by the vectorised node, for its
+//! constants. PostgreSQL computes such an expression for the rows that reach it. So if it fails, it must not
+//! end a query in which no row reaches it. An expression that only calls built-in functions is tried
+//! (`value_error`). ERRORs of any other expression are raised.
+//!
+//! Invariant: a sub-plan is never tried, because its half-read state would be used again. Either it has run
+//! before, or no ERROR is held back.
 
 use std::cell::Cell;
 use std::ffi::c_void;
@@ -23,17 +25,17 @@ pub struct EarlyValue {
     /// The expression, by whose address it is found.
     pub node: *mut Node,
     state: *mut ExprState,
-    /// None where its errors are raised.
+    /// None if its ERRORs are raised.
     trial: Option<Trial>,
-    /// It has failed: its state may be half changed, and is not asked again.
+    /// It has failed. Its state may be half changed, so it is not computed again.
     failed: Cell<bool>,
 }
 
 /// What has to be known to try an expression.
 struct Trial {
-    /// All its parts are computed whatever their values are.
+    /// All its parts are computed, whatever the values of other parts are.
     is_whole: bool,
-    /// Parameters of the executor's that it reads, of which some are results of sub-plans.
+    /// The executor's parameters that it reads. Some are results of sub-plans.
     parameters: Vec<usize>,
 }
 
@@ -46,9 +48,9 @@ impl EarlyValue {
     pub unsafe fn new(node: *mut Node, parent: *mut PlanState) -> Self {
         // SAFETY: the caller's promise.
         unsafe {
-            // Most are parameters, which do not fail.
+            // Most expressions are parameters, which do not fail.
             let is_bare = matches!((*node).type_, NodeTag::T_Const | NodeTag::T_Param);
-            let is_tried = !is_bare && calls::are_tame(node);
+            let is_tried = !is_bare && calls::may_hold_back_errors(node);
             Self {
                 node,
                 state: pg_sys::ExecInitExpr(node.cast(), parent),
@@ -61,8 +63,8 @@ impl EarlyValue {
         }
     }
 
-    /// The value and whether it is NULL; None where computing it is an error of the query's. It lives in the
-    /// current memory.
+    /// The value and whether it is NULL. None if computing it raised an ERROR that was held back. The value
+    /// is in the current memory context.
     ///
     /// # Safety
     /// `econtext` is the node's.
@@ -92,7 +94,7 @@ impl EarlyValue {
 }
 
 impl Trial {
-    /// Runs the sub-plans that have not run yet; false where it is not known which of them will be asked for.
+    /// Runs the sub-plans that have not run yet. False if it is not known which of them are needed.
     unsafe fn prepare(&self, econtext: *mut ExprContext) -> bool {
         // SAFETY: the parameters are the statement's.
         unsafe {
@@ -108,7 +110,7 @@ impl Trial {
     }
 }
 
-/// What computes some of its parts only if the others ask for it.
+/// Whether an expression may leave some of its parts out, because of the values of others.
 const fn may_leave_parts_out(tag: NodeTag) -> bool {
     matches!(
         tag,

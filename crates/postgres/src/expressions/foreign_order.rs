@@ -1,14 +1,15 @@
 //! Types whose order or equality is not built in.
 //!
-//! Built-in functions of arrays, ranges and rows, GREATEST and their like look up by the type how its values
-//! are compared, and so call functions of an operator class that a user has made. Callers: `calls`, and what
-//! would call such a function where the server's executor might not.
+//! Built-in functions of arrays, ranges and rows, GREATEST and the like look up by the type how its values
+//! are compared. So they may call functions of an operator class that a user has made.
+//!
+//! Asked by `calls`, and by code that would call such a function where the server's executor might not.
 
 use pgrx::PgList;
 use pgrx::pg_sys::{self, Node, NodeTag, Oid};
 
-/// Whether comparing or hashing values of a type, or of what it is made of, calls functions that are not
-/// built in. Of rows without a type that is not known.
+/// Whether comparing or hashing values of a type, or of its parts, calls functions that are not built in. For
+/// rows without a type this is not known.
 ///
 /// # Safety
 /// A type; catalog look-ups under guard.
@@ -23,14 +24,14 @@ pub unsafe fn is_of(kind: Oid) -> bool {
         }
         match pg_sys::get_typtype(kind) as u8 {
             pg_sys::TYPTYPE_RANGE => {
-                // A range has an operator class of its own.
+                // A range names its own operator class.
                 let known = &*pg_sys::lookup_type_cache(kind, pg_sys::TYPECACHE_RANGE_INFO as i32);
                 let own = [&known.rng_cmp_proc_finfo, &known.rng_canonical_finfo];
                 own.into_iter().any(|function| function.fn_oid.to_u32() >= pg_sys::FirstNormalObjectId)
                     || is_of(pg_sys::get_range_subtype(kind))
             }
             pg_sys::TYPTYPE_MULTIRANGE => is_of(pg_sys::get_multirange_range(kind)),
-            // `domain_in` and the like get the type as a value.
+            // `domain_in` and similar functions get the type as a value.
             pg_sys::TYPTYPE_PSEUDO => {
                 !matches!(kind, pg_sys::RECORDOID | pg_sys::CSTRINGOID | pg_sys::VOIDOID | pg_sys::UNKNOWNOID)
             }
@@ -59,8 +60,8 @@ pub unsafe fn is_of(kind: Oid) -> bool {
     }
 }
 
-/// Whether a part of an expression itself compares or hashes by an operator class that is not built in, which
-/// its operators do not show.
+/// Whether this part of an expression itself compares or hashes by an operator class that is not built in.
+/// Its operators do not show this.
 ///
 /// # Safety
 /// A valid node.

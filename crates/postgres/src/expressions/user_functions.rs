@@ -1,10 +1,12 @@
-//! No function of a user's runs while ERRORs are held back.
+//! Keeps users' functions from running while ERRORs are held back.
 //!
 //! Called by `value_error`. Built-in functions may find others by a type (a cast to json, an output function,
-//! an order), which `calls` cannot know of all. The server asks a plug-in about each function that it looks
-//! up and that is not built in, and before it calls one with settings or rights of its own; for those not
-//! written in C an ERROR there ends the attempt before anything of a user's has begun. What remains are
-//! functions that somebody has looked up before, as the orders of types, which `foreign_order` knows.
+//! an order), and `calls` cannot know all of these.
+//!
+//! The server calls a hook when it looks up a function that is not built in, and another before it calls a
+//! function with settings or rights of its own. For functions that are not written in C, an ERROR there ends
+//! the attempt before anything of a user's has begun. What remains are functions that were looked up earlier,
+//! as the orders of types. `foreign_order` knows these.
 
 use std::cell::Cell;
 
@@ -36,8 +38,9 @@ pub unsafe fn install() {
     }
 }
 
-/// Whether a function is written in C: the server's own, or one of a module that a superuser has installed,
-/// as the access methods of tables that are looked up anew while caches are.
+/// Whether a function is written in C. It is the server's own, or one of a module that a superuser has
+/// installed. The latter include handlers of access methods, which the server looks up when it rebuilds its
+/// caches.
 ///
 /// # Safety
 /// In a transaction; catalog look-ups may raise an ERROR.
@@ -63,8 +66,8 @@ pub unsafe fn is_built_in(function: Oid) -> bool {
     function.to_u32() < pg_sys::FirstNormalObjectId && unsafe { is_in_c(function) }
 }
 
-/// Does something during which an ERROR is raised instead of calling a function of a user's, and says whether
-/// that was so. The work does not unwind.
+/// Does something during which a call of a user's function raises an ERROR. Returns the result, and whether
+/// that happened. The work does not unwind.
 pub fn refused<T>(work: impl FnOnce() -> T) -> (T, bool) {
     let (refusing, before) = (REFUSING.replace(true), REFUSED.replace(false));
     let done = work();
@@ -82,7 +85,7 @@ fn refuse() -> ! {
     );
 }
 
-/// Asked when a function is looked up that is not in the server's own table.
+/// Called when the server looks up a function that is not in its own table.
 #[pg_guard]
 unsafe extern "C-unwind" fn is_needed(function: Oid) -> bool {
     // SAFETY: the server looks the function up, too; others are asked as the server would ask them.
@@ -94,8 +97,8 @@ unsafe extern "C-unwind" fn is_needed(function: Oid) -> bool {
     }
 }
 
-/// Called around functions that have settings or rights of their own, or that somebody asked to be told of;
-/// of these the hook above is not always asked.
+/// Called around functions that have settings or rights of their own, or that a hook asked for. For these the
+/// hook above is not always called.
 #[pg_guard]
 unsafe extern "C-unwind" fn at_call(
     event: FmgrHookEventType::Type,

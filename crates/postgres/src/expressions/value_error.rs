@@ -1,10 +1,16 @@
 //! ERRORs of built-in functions about values, held back.
 //!
-//! Callers: `vectorised/attempt`, for functions that are asked for rows that the server's executor may not
-//! reach, and `early_value`. There is no subtransaction, whose end in the middle of a statement would end
-//! more than this; so invariant: only what `calls` finds tame is tried (a function that runs queries or
-//! functions of a user leaves things that only an abort puts in order), what it misses of a user's is stopped
-//! by `user_functions`, and only ERRORs that a value is the reason of are held back.
+//! Called by `vectorised/attempt` and by `early_value`. `vectorised/attempt` runs functions for rows that the
+//! server's executor may never reach, so their ERRORs must not end the statement yet.
+//!
+//! An ERROR is caught without a subtransaction, because the end of one in the middle of a statement would end
+//! more than the function. So nothing cleans up after the function, as an abort would.
+//!
+//! Invariants:
+//! - Only expressions that `calls` finds tame are tried. A function that runs queries or a user's functions
+//!   may leave things behind that only an abort puts in order.
+//! - A user's function that `calls` has missed is stopped by `user_functions`.
+//! - Only ERRORs that a value is the reason of are held back.
 
 use std::ffi::c_void;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -17,11 +23,11 @@ use pgrx::pg_sys::{self, ResourceReleasePhase as Phase};
 use super::user_functions;
 use crate::host::identity::Identity;
 
-/// An ERROR about a value was raised, and held back.
+/// An ERROR about a value was raised and held back.
 #[derive(Debug, Clone, Copy)]
 pub struct HeldBack;
 
-/// What the work gives, unless it raises an ERROR about a value. Other ERRORs unwind.
+/// The result of the work, unless it raises an ERROR about a value. Other ERRORs unwind.
 ///
 /// # Safety
 /// On the main thread, and the work is tame; it owns nothing, because an ERROR jumps out of it, and calls the
@@ -51,7 +57,7 @@ pub unsafe fn attempt<T>(work: impl FnOnce() -> T) -> Result<T, HeldBack> {
         }
         Err(problem) => match problem.downcast_ref() {
             Some(CaughtError::PostgresError(_)) if refused || origin.is_value() => {
-                // An abort would put them back.
+                // An abort would put these back, too.
                 identity.restore();
                 // SAFETY: the level begun above.
                 unsafe { pg_sys::AtEOXact_GUC(false, settings) };
@@ -62,13 +68,13 @@ pub unsafe fn attempt<T>(work: impl FnOnce() -> T) -> Result<T, HeldBack> {
     }
 }
 
-/// Where an ERROR comes from. What runs a query says so in the context of its ERRORs.
+/// Where an ERROR comes from. Code that runs a query adds a context to its ERRORs.
 #[derive(Default)]
 struct Origin {
     mark: pg_sys::ErrorContextCallback,
-    /// Something below has said where it is.
+    /// Code inside has added a context.
     is_inner: bool,
-    /// The SQLSTATE of the last message, as the server packs it: not all are known to pgrx.
+    /// The SQLSTATE of the last message, as the server packs it. pgrx does not know all of them.
     code: i32,
 }
 
@@ -78,7 +84,7 @@ impl Origin {
     }
 }
 
-/// Called by the server while it makes a message, after what was put on the stack below the mark.
+/// Called by the server while it makes a message, after the contexts that were added inside.
 unsafe extern "C-unwind" fn note_origin(origin: *mut c_void) {
     unsafe extern "C-unwind" {
         fn geterrcode() -> i32;
@@ -91,8 +97,7 @@ unsafe extern "C-unwind" fn note_origin(origin: *mut c_void) {
     }
 }
 
-/// Lets go of what failed work holds of the server's (entries of caches, mostly), before whoever asked for it
-/// goes on.
+/// Releases what failed work holds of the server's (mostly entries of caches), before the caller goes on.
 ///
 /// # Safety
 /// As `attempt`, which the work asks as often as it likes; what it makes with it keeps nothing from one call
@@ -118,7 +123,7 @@ pub unsafe fn released<T, E>(work: impl FnOnce() -> Result<T, E>) -> Result<T, E
     }
 }
 
-/// By the class of a SQLSTATE, its first two characters.
+/// Whether an ERROR is about a value. The class of its SQLSTATE decides, the first two characters.
 const fn is_of_a_value(code: i32) -> bool {
     use PgSqlErrorCode as C;
     /// The server packs six bits for each character, the first one lowest.

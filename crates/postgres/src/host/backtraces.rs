@@ -1,15 +1,15 @@
-//! No backtraces of Rust's in what users and the log are told.
+//! Keeps Rust's backtraces out of messages to users and the log.
 //!
-//! pgrx takes a backtrace for each panic, which is what every ERROR becomes on its way through Rust's frames,
-//! and adds it to the DETAIL of errors that come from the server. It takes none where Rust's standard library
-//! finds backtraces switched off, which it decides by the environment when it is first asked, and once for
-//! the whole process. So it is asked while the environment says no; the environment of the server, which its
-//! children and other libraries read, stays what it was.
+//! Every ERROR is a panic on its way through Rust's frames. pgrx takes a backtrace for each panic, and adds
+//! it to the DETAIL of errors that come from the server. It takes none if Rust's standard library finds
+//! backtraces switched off. The library decides this when it is first asked, by the environment, for the
+//! whole process. So this file asks it while the environment says no. Afterwards the environment is put back,
+//! because the server's children and other libraries read it.
 
 use std::backtrace::{Backtrace, BacktraceStatus};
 use std::ffi::OsString;
 
-/// The variable that is looked at first, before `RUST_BACKTRACE`.
+/// The variable that the standard library looks at first, before `RUST_BACKTRACE`.
 const VARIABLE: &str = "RUST_LIB_BACKTRACE";
 
 /// Switches backtraces of errors off in this process and those that it forks.
@@ -24,8 +24,7 @@ pub unsafe fn switch_off() {
         std::env::set_var(VARIABLE, "0");
         is_off();
         restore(before);
-        // A standard library that asks anew each time, should there be one, has to find it in the
-        // environment.
+        // If some standard library asks anew each time, it has to find the variable in the environment.
         if !is_off() {
             std::env::set_var(VARIABLE, "0");
         }

@@ -1,7 +1,7 @@
 //! Pins and content locks of shared and local buffers, and the three page pointers.
 //!
-//! No guard objects: while an ERROR unwinds the server's abort releases pins and locks itself, and a
-//! destructor that also released them would do it twice.
+//! There are no guard objects. When an ERROR unwinds, the server's abort releases pins and locks itself, and
+//! a destructor would release them twice.
 
 use pgrx::pg_sys::{self, BlockNumber, Buffer, Page, Relation};
 
@@ -53,19 +53,20 @@ pub unsafe fn lock_exclusive(buffer: Buffer) {
     unsafe { pg_sys::LockBuffer(buffer, pg_sys::BUFFER_LOCK_EXCLUSIVE as i32) }
 }
 
-/// Gives up the content lock, keeps the pin.
+/// Releases the content lock and keeps the pin.
 pub unsafe fn unlock(buffer: Buffer) {
     // SAFETY: the buffer is pinned and locked by the caller.
     unsafe { pg_sys::LockBuffer(buffer, pg_sys::BUFFER_LOCK_UNLOCK as i32) }
 }
 
-/// Gives up content lock and pin.
+/// Releases the content lock and the pin.
 pub unsafe fn unlock_release(buffer: Buffer) {
     // SAFETY: the buffer is pinned and locked by the caller.
     unsafe { pg_sys::UnlockReleaseBuffer(buffer) }
 }
 
-/// The page's bytes. Valid while the pin is held; reading needs a content lock unless the page cannot change.
+/// The page's bytes. Valid while the pin is held. Reading needs a content lock, unless the page cannot
+/// change.
 pub unsafe fn page(buffer: Buffer) -> Page {
     // SAFETY: the buffer is pinned by the caller.
     unsafe { pg_sys::BufferGetPage(buffer) }

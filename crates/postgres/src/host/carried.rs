@@ -1,12 +1,18 @@
 //! The guard of callbacks below which users' expressions run: an ERROR passes with all its fields.
 //!
-//! pgrx turns a server ERROR into a panic and back so that Rust's frames unwind, and keeps of it a known
-//! SQLSTATE, message, detail and hint. Lost are the names of schema, table, column, data type and constraint,
-//! positions, SQLSTATEs that users made up, and the CONTEXT lines of what ran inside. [`guarded`] gets them
-//! across: its frame stands in the server's stack of error contexts, which is walked when the ERROR is
-//! raised, where it copies them, and again when pgrx raises it anew, where it puts them back. Invariants: the
-//! frame owns nothing that a longjmp would leak but its copy, which the second walk takes; which walk it is,
-//! is seen by who would catch the ERROR now: somebody inside, or whoever called us.
+//! pgrx turns a server ERROR into a panic and back, so that Rust's frames unwind. Of the ERROR it keeps a
+//! known SQLSTATE, the message, detail and hint. It loses the rest:
+//! - the names of schema, table, column, data type and constraint
+//! - positions
+//! - SQLSTATEs that users made up
+//! - the CONTEXT lines of what ran inside
+//!
+//! [`guarded`] carries these across. Its frame stands in the server's stack of error contexts, which the
+//! server walks whenever an ERROR is raised. So the frame is called twice: when the ERROR is first raised it
+//! copies the fields, and when pgrx raises it anew it puts them back. The frame tells the two calls apart by
+//! who would catch the ERROR: code inside the guard at the first, the guard's caller at the second.
+//!
+//! Invariant: the frame owns nothing that a longjmp would leak except its copy, which the second call takes.
 
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 
@@ -68,7 +74,7 @@ impl Fields {
         }
     }
 
-    /// Adds them to the ERROR that is being raised.
+    /// Adds these fields to the ERROR that is being raised.
     unsafe fn put(&self) {
         // SAFETY: called while the server raises an ERROR; it copies the strings.
         unsafe {
@@ -119,7 +125,8 @@ unsafe extern "C-unwind" fn walk(frame: *mut c_void) {
         let raised = (*error).elevel >= pgrx::PgLogLevel::ERROR as c_int;
         if raised && std::ptr::eq(pg_sys::PG_exception_stack, frame.outside) {
             if let Some(fields) = take(frame) {
-                // What was caught inside and followed by an error of our own is not that error's business.
+                // If the server's ERROR was caught inside and an error of our own followed, that error must
+                // not get its fields.
                 let message = fields.message.as_deref().unwrap_or_default();
                 if !(*error).message.is_null() && CStr::from_ptr((*error).message) == message {
                     fields.put();
@@ -139,7 +146,7 @@ unsafe fn take(frame: &mut Frame) -> Option<Box<Fields>> {
     (!fields.is_null()).then(|| unsafe { Box::from_raw(fields) })
 }
 
-/// As pgrx's guard: panics become ERRORs; and ERRORs from below keep all their fields.
+/// Runs `call` under pgrx's guard, so panics become ERRORs. ERRORs from below keep all their fields.
 ///
 /// # Safety
 /// Called from a callback of the server's whose frame owns nothing, on the main thread.

@@ -1,7 +1,7 @@
 //! Critical sections: between changing a page and having its WAL record, an ERROR must become a PANIC.
 //!
-//! Callers: `storage` when it formats pages. Invariant: no allocation and no call that may raise an ERROR
-//! inside.
+//! Called by `storage` where it changes pages. Invariant: inside, nothing allocates and nothing is called
+//! that may raise an ERROR.
 
 use pgrx::pg_sys;
 
@@ -11,7 +11,7 @@ pub unsafe fn start() {
     unsafe { pg_sys::CritSectionCount += 1 }
 }
 
-/// Leaves it.
+/// Leaves the critical section.
 pub unsafe fn end() {
     // SAFETY: paired with `start`.
     unsafe { pg_sys::CritSectionCount -= 1 }

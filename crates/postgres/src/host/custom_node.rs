@@ -1,8 +1,7 @@
 //! A CustomScan node whose state lives on Rust's heap.
 //!
-//! Called by `scan` and `vectorised/node`, which have a state of their own type each. Invariant: the
-//! state is dropped once, by `drop_state` when the node ends, or by the query's memory context after an
-//! ERROR.
+//! Called by `scan` and `vectorised/node`, each with a type of state of its own. Invariant: the state is
+//! dropped once, by `drop_state` when the node ends, or by the query's memory context after an ERROR.
 
 use std::ffi::c_void;
 
@@ -15,12 +14,12 @@ unsafe impl<T> Send for Methods<T> {}
 // SAFETY: as above.
 unsafe impl<T> Sync for Methods<T> {}
 
-/// The node's state as the server sees it: its own struct first.
+/// The node's state. The server's own struct comes first.
 #[repr(C)]
 pub struct CustomNode<T> {
     /// The server's part.
     pub custom: pg_sys::CustomScanState,
-    /// Ours, on Rust's heap; null until the node begins.
+    /// Our part, on Rust's heap. Null until the node begins.
     pub state: *mut T,
     cleanup: pg_sys::MemoryContextCallback,
 }

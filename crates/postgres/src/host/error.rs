@@ -1,7 +1,8 @@
 //! The one place where errors become SQLSTATEs, messages, details and hints.
 //!
-//! Callers: everything in this crate that refuses something or met a bad byte. Invariant: nothing returns
-//! from here; the ERROR unwinds as a Rust panic that the callback's guard turns back into a server error.
+//! Called by all code of this crate that refuses something or has met a bad byte. Invariant: functions that
+//! raise do not return. The ERROR unwinds as a Rust panic, which the callback's guard turns back into a
+//! server error.
 
 use pgrx::PgLogLevel;
 use pgrx::pg_sys;
@@ -10,7 +11,7 @@ use pgrx::pg_sys::panic::ErrorReport;
 
 use super::relation;
 
-/// Raises ERROR with a SQLSTATE, a message and, where they are not empty, a detail and a hint.
+/// Raises an ERROR with a SQLSTATE and a message. A detail and a hint are added if they are not empty.
 #[track_caller]
 pub fn raise(code: PgSqlErrorCode, message: impl Into<String>, detail: &str, hint: &str) -> ! {
     let mut report = ErrorReport::new(code, message.into(), "colonnade");
@@ -33,7 +34,7 @@ pub fn warn(code: PgSqlErrorCode, message: impl Into<String>, detail: &str, hint
         .report(PgLogLevel::WARNING);
 }
 
-/// A table, by its name in quotes, is none of ours.
+/// Raises the ERROR that a table, given by its name in quotes, is none of ours.
 #[track_caller]
 pub fn not_colcompress(table: &str) -> ! {
     raise(
@@ -54,20 +55,20 @@ fn column(rel: pg_sys::Relation, column: u32) -> Option<String> {
     unsafe { relation::column_name(rel, column) }
 }
 
-/// Something the access method cannot do yet, or never will, for rows of this kind.
+/// Raises the ERROR that the access method cannot do something.
 #[track_caller]
 pub fn not_supported(message: impl Into<String>, detail: &str, hint: &str) -> ! {
     raise(PgSqlErrorCode::ERRCODE_FEATURE_NOT_SUPPORTED, message, detail, hint)
 }
 
-/// A defect: a state that the code above should have made impossible.
+/// Raises the ERROR for a defect: a state that other code should have made impossible.
 #[track_caller]
 pub fn internal(message: impl Into<String>) -> ! {
     raise(PgSqlErrorCode::ERRCODE_INTERNAL_ERROR, message, "", "")
 }
 
-/// Stored bytes that break the format: names the relation and, where known, the stripe by its first row
-/// number.
+/// Raises the ERROR for stored bytes that break the format. It names the relation and, if known, the stripe
+/// by its first row number.
 #[track_caller]
 pub fn corrupt(rel: pg_sys::Relation, first_row: Option<u64>, detail: &str) -> ! {
     let place = match first_row {
@@ -82,8 +83,8 @@ pub fn corrupt(rel: pg_sys::Relation, first_row: Option<u64>, detail: &str) -> !
     )
 }
 
-/// Raises the server's ERROR for an error of the pure crates met while working on a stripe of `rel`. A
-/// corrupt column is named as the table names it now.
+/// Raises the server's ERROR for an error of the pure crates about a stripe of `rel`. A corrupt column is
+/// named as the table names it now.
 #[track_caller]
 pub fn raise_stripe(rel: pg_sys::Relation, first_row: u64, error: vector::Error) -> ! {
     use vector::Error as E;
@@ -107,7 +108,8 @@ pub fn raise_stripe(rel: pg_sys::Relation, first_row: u64, error: vector::Error)
     }
 }
 
-/// Raises the server's ERROR for an error of the pure crates that no stored stripe is to blame for.
+/// Raises the server's ERROR for an error of the pure crates that is about no stored stripe, or names the
+/// stripe itself.
 #[track_caller]
 pub fn raise_plain(error: vector::Error) -> ! {
     use vector::Error as E;

@@ -18,7 +18,7 @@ macro_rules! sql_function {
     };
 }
 
-/// Argument `n` (zero-based), or None when it is NULL or was not given.
+/// Argument `n` (zero-based). None if it is NULL or was not given.
 pub unsafe fn argument(fcinfo: FunctionCallInfo, n: usize) -> Option<Datum> {
     // SAFETY: the server fills nargs entries; the position is checked against it.
     unsafe {

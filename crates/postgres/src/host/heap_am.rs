@@ -1,8 +1,8 @@
 //! Heap's own routine, and calling its callbacks.
 //!
-//! `heap_guarded!` turns a server ERROR into an unwinding panic, for code that owns something; `heap_direct!`
-//! is a bare call for the thin callbacks whose frames own nothing, where an ERROR may jump straight past
-//! them.
+//! - `heap_guarded!` is for code that owns something: it turns a server ERROR into an unwinding panic.
+//! - `heap_direct!` is a bare call, for the thin callbacks. Their frames own nothing, so an ERROR may jump
+//!   past them.
 
 use std::sync::OnceLock;
 

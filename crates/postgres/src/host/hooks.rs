@@ -1,13 +1,14 @@
 //! The server's hooks: how ours are put in front of those already there, and how the next one is found.
 //!
 //! A file that answers a hook has a static [`Chain`] beside its function. `_PG_init` (`lib.rs`) installs them
-//! all, and says there which of ours runs first.
-//! Invariant: the server's slots are changed only while it loads the library, on its one thread. So what
-//! comes next never changes afterwards.
+//! all. There it also says which of ours runs first.
+//!
+//! Invariant: the server's slots are changed only while it loads the library, on its one thread. So the next
+//! function never changes afterwards.
 
 use std::sync::OnceLock;
 
-/// What comes after one of our functions. `H` is the type of the server's slot, an optional function.
+/// The function that comes after one of ours. `H` is the type of the server's slot, an optional function.
 pub struct Chain<H>(OnceLock<H>);
 
 impl<H: Copy + Default> Default for Chain<H> {
@@ -35,7 +36,7 @@ impl<H: Copy + Default> Chain<H> {
         }
     }
 
-    /// The function to be called next; none where there was nothing but the server's own.
+    /// The function to be called next. None if there is only the server's own.
     pub fn next(&self) -> H {
         self.0.get().copied().unwrap_or_default()
     }

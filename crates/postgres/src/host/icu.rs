@@ -1,9 +1,10 @@
 //! ICU's order of texts.
 //!
 //! Called by the translation of sort keys. The server opens a collator for each collation and keeps it for
-//! good; ICU allows any number of threads to compare by one collator, as comparing takes it as constant. The
-//! library is there already, linked to the server, under names that end in its version. Invariant: texts are
-//! UTF-8.
+//! good. Comparing takes the collator as constant, so ICU allows any number of threads to compare by one. The
+//! library is linked to the server already, and its names end in its version.
+//!
+//! Invariant: texts are UTF-8.
 
 use std::cmp::Ordering;
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
@@ -24,7 +25,7 @@ unsafe impl Send for Collator {}
 unsafe impl Sync for Collator {}
 
 impl Collator {
-    /// The comparison by a collator; None where the process has no such library.
+    /// The comparison by a collator. None if the process has no such library.
     ///
     /// # Safety
     /// A `UCollator` that is never closed.
@@ -32,7 +33,8 @@ impl Collator {
         Some(Self { collator, compare: (*library())? })
     }
 
-    /// The server's order of two texts: the library's, and bytewise where that calls different texts equal.
+    /// The server's order of two texts: the library's order, or the bytewise order if the library finds
+    /// different texts equal.
     pub fn compare(&self, a: &[u8], b: &[u8]) -> Ordering {
         // No text is longer than 1 GB.
         let length = |text: &[u8]| i32::try_from(text.len()).unwrap_or(i32::MAX);
@@ -43,7 +45,7 @@ impl Collator {
             (self.compare)(self.collator, a.as_ptr().cast(), left, b.as_ptr().cast(), right, &raw mut status)
         };
         if status > 0 {
-            // For want of memory. It unwinds from any thread, and becomes an ERROR.
+            // ICU is out of memory. The panic unwinds from any thread, and becomes an ERROR.
             std::panic::panic_any("ICU could not compare two texts");
         }
         verdict.cmp(&0).then_with(|| a.cmp(b))
@@ -55,7 +57,7 @@ fn library() -> &'static Option<Compare> {
     unsafe extern "C" {
         fn dlsym(library: *mut c_void, name: *const c_char) -> *mut c_void;
     }
-    /// Versions whose names are tried.
+    /// The versions whose names are tried.
     const VERSIONS: std::ops::Range<u32> = 50..120;
     static FOUND: OnceLock<Option<Compare>> = OnceLock::new();
     FOUND.get_or_init(|| {
@@ -68,7 +70,7 @@ fn library() -> &'static Option<Compare> {
             (!found.is_null()).then(|| unsafe { std::mem::transmute::<*mut c_void, Compare>(found) })
         };
         let mut found = std::iter::once(plain).chain(named).filter_map(|name| look(&name));
-        // Of several versions it is not known which one opened the collators.
+        // If there are several versions, it is not known which one opened the collators, so none is used.
         found.next().filter(|_| found.next().is_none())
     })
 }

@@ -1,9 +1,9 @@
 //! The user whose rights count.
 //!
-//! The server asks whether a function may be called when a query begins; a cursor may be fetched from by
-//! another user afterwards (SET ROLE, a SECURITY DEFINER function that opened it). What is made after the
-//! beginning is therefore made as the user who began, and called as the one who fetches, as the server does
-//! it. Maintenance runs as the owner.
+//! The server checks when a query begins whether its functions may be called. Another user may fetch from a
+//! cursor afterwards (SET ROLE, or a SECURITY DEFINER function that opened it). So functions that are looked
+//! up later are looked up as the user who began the query. They are called as the user who fetches, as the
+//! server does it. Maintenance runs as the table's owner.
 
 use pgrx::pg_sys::{self, Oid};
 
@@ -15,7 +15,7 @@ pub struct Identity {
 }
 
 impl Identity {
-    /// The current one.
+    /// The current user and restrictions.
     pub fn current() -> Self {
         let (mut user, mut context) = (Oid::INVALID, 0);
         // SAFETY: two places to write to.
@@ -23,20 +23,20 @@ impl Identity {
         Self { user, context }
     }
 
-    /// A table's owner, where functions of theirs can do nothing that outlasts them, as the server runs index
-    /// expressions and maintenance.
+    /// A table's owner, restricted as the server does it for index expressions and maintenance: the owner's
+    /// functions can do nothing that outlasts them.
     pub fn of_owner(owner: Oid) -> Self {
         let restricted = pg_sys::SECURITY_RESTRICTED_OPERATION as i32;
         Self { user: owner, context: Self::current().context | restricted }
     }
 
-    /// Makes it the current one, as an abort does too.
+    /// Makes this the current user, as an abort does, too.
     pub fn restore(self) {
         // SAFETY: it was the current one.
         unsafe { pg_sys::SetUserIdAndSecContext(self.user, self.context) };
     }
 
-    /// Does something as this user. An ERROR that unwinds puts the current one back, too.
+    /// Does something as this user. The current user is put back afterwards, also by an ERROR that unwinds.
     pub fn during<T>(self, work: impl FnOnce() -> T) -> T {
         struct Before {
             identity: Identity,
@@ -44,7 +44,7 @@ impl Identity {
         }
         impl Drop for Before {
             fn drop(&mut self) {
-                // Who has been made another one meanwhile stays it.
+                // If the work has made another user the current one, that stays so.
                 if Identity::current() == self.during {
                     self.identity.restore();
                 }

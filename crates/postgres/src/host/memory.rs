@@ -1,9 +1,10 @@
-//! Memory of Rust's own: values that live as long as a memory context, and large amounts asked for before
-//! they are needed.
+//! Memory of Rust's own: values that live as long as a memory context, and large amounts that are asked for
+//! before they are needed.
 //!
-//! A scan descriptor is palloc'd and may vanish with its context when a query fails, without `scan_end`. What
-//! it owns on Rust's heap is therefore boxed and dropped by a reset callback of the context. Invariant: a
-//! boxed value is dropped exactly once, by the context.
+//! A scan descriptor is palloc'd. If a query fails, it may vanish with its context without `scan_end`. So
+//! values that it owns on Rust's heap are boxed, and a reset callback of the context drops them.
+//!
+//! Invariant: a boxed value is dropped exactly once, by the context.
 
 use std::ffi::{CStr, c_void};
 
@@ -11,19 +12,19 @@ use pgrx::pg_sys;
 
 use super::error;
 
-/// Needs below this many bytes are not worth asking for.
+/// It is not worth while to ask for fewer bytes than this.
 const LARGE: usize = 16 << 20;
 
-/// Raises "out of memory" when `bytes` more cannot be had now. An allocation that fails in Rust ends the
-/// process, and with it every session of the server; so whoever is about to need much asks first. (Memory
-/// that the system promises and then has not got is another matter, here as everywhere in the server.)
+/// Raises "out of memory" if `bytes` more bytes cannot be allocated now. An allocation that fails in Rust
+/// ends the process, and with it every session of the server. So code that is about to need much asks here
+/// first. (This does not help if the system promises memory and then has none, as everywhere in the server.)
 pub fn expect(bytes: usize) {
     if bytes < LARGE {
         return;
     }
     let mut probe: Vec<u8> = Vec::new();
     let had = probe.try_reserve_exact(bytes).is_ok();
-    // Or the compiler sees that nobody uses it and asks for nothing.
+    // Without the black box the compiler could see that the probe is not used, and allocate nothing.
     drop(std::hint::black_box(probe));
     if !had {
         error::raise_plain(vector::Error::OutOfMemory { bytes });
@@ -63,7 +64,7 @@ pub unsafe fn leak_into_current_context<T>(value: T) -> *mut T {
     }
 }
 
-/// A context below `parent` for little.
+/// A context below `parent` for little memory.
 pub unsafe fn small_context(parent: pg_sys::MemoryContext, name: &'static CStr) -> pg_sys::MemoryContext {
     // SAFETY: the server keeps the pointer to the name, which is a constant.
     unsafe {
@@ -88,13 +89,13 @@ mod c {
     pub const MMAP_THRESHOLD: c_int = -3;
 }
 
-/// Bytes that the C library keeps for the next allocation instead of giving them back to the system, at most
-/// twice as many.
+/// The C library keeps this many bytes for the next allocation, at most twice as many, instead of giving them
+/// back to the system.
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 const KEPT: std::ffi::c_int = 16 << 20;
 
 /// Lets this process keep a bounded amount of the memory that it frees. A scan allocates and frees the
-/// vectors of each chunk; without this the C library returns them to the system and gets them back zeroed,
+/// vectors of each chunk. Without this the C library returns them to the system and gets them back zeroed,
 /// page by page, which short queries notice.
 pub fn keep_freed() {
     static ONCE: std::sync::Once = std::sync::Once::new();
@@ -102,8 +103,8 @@ pub fn keep_freed() {
         #[cfg(all(target_os = "linux", target_env = "gnu"))]
         // SAFETY: settings of the C library, which may be changed at any time.
         unsafe {
-            // What is free above twice the amount goes back, down to the amount: not all of it, or a query
-            // that frees a little more would get all of it back zeroed the next time.
+            // If more than twice the amount is free, memory is given back down to the amount. It must not all
+            // go back, or a query that frees a little more would get all of it back zeroed the next time.
             c::mallopt(c::TRIM_THRESHOLD, 2 * KEPT);
             c::mallopt(c::TOP_PAD, KEPT);
             c::mallopt(c::MMAP_THRESHOLD, KEPT);

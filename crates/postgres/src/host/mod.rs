@@ -1,7 +1,16 @@
-//! Server objects, wrapped one per file: errors, relations, buffers, locks on pages.
+//! Wrappers of server objects, one a file: errors, relations, buffers, locks on pages.
 //!
-//! Everything above (`storage`, `table_am`, `scan`) speaks to the server through these names. Invariant:
-//! nothing here knows what a stripe is.
+//! All folders above (`storage`, `table_am`, `scan` and others) call the server through these names.
+//! - errors: `error` raises them, `carried` and `subtransaction` let them pass or catch them, `backtraces`
+//!   keeps messages short, `critical` makes them a PANIC
+//! - calling the server: `heap_am` calls heap's callbacks, `raw` and `short_calls` call without pgrx's guard,
+//!   `fmgr` is for SQL functions, `hooks` and `nesting` for hooks
+//! - what the server knows: `relation`, `buffer`, `heap_tuple`, `collation`, `tree` (expressions),
+//!   `table_counts` (statistics), `identity` (users)
+//! - nodes and memory: `custom_node`, `memory`, `shared_memory`
+//! - without the server: `numbers`, `random`, `icu`, `worker` (threads)
+//!
+//! Invariant: nothing here knows what a stripe is.
 
 pub mod backtraces;
 pub mod buffer;

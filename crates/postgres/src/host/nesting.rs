@@ -1,8 +1,9 @@
-//! A stack of what runs inside what in this backend, for hooks around statements.
+//! A stack of the statements that run inside each other in this backend, for hooks around statements.
 //!
-//! A hook pushes a frame, calls the server as plain C (see `raw`), and pops. An ERROR leaves by longjmp, so
-//! no destructor can pop: the hook cuts the stack back to its own depth when it returns, the abort of a
-//! subtransaction drops what was pushed in it, the abort of the transaction drops everything.
+//! A hook pushes a frame, calls the server as plain C (see `raw`), and pops the frame. An ERROR leaves by
+//! longjmp, so no destructor can pop. Instead, a hook cuts the stack back to its own depth when it returns.
+//! The abort of a subtransaction drops the frames that were pushed in it, and the abort of the transaction
+//! drops all.
 //!
 //! Invariant: no borrow of the stack is held across a call into the server.
 
@@ -31,7 +32,7 @@ impl<T> Nesting<T> {
         stack.len() - 1
     }
 
-    /// Takes the frame at `depth` back and drops what lies above it. None: a ROLLBACK inside a procedure has
+    /// Takes the frame at `depth` back and drops the frames above it. None: a ROLLBACK inside a procedure has
     /// emptied the stack.
     pub fn pop(&self, depth: usize) -> Option<T> {
         let mut stack = self.0.borrow_mut();

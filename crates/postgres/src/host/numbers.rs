@@ -1,9 +1,10 @@
-//! Hash maps by numbers that nobody chooses to do harm: storage ids, row numbers, addresses.
+//! Hash maps whose keys are numbers that no attacker chooses: storage ids, row numbers, addresses.
 //!
-//! Used by what is kept from one look-up of a row to the next, where the standard library's hash would be a
-//! good part of the work. A number is multiplied by the golden ratio (Knuth, The Art of Computer Programming
-//! 3, 6.4), and the halves of the last product are joined, because the maps look at bits of both. Invariant:
-//! keys are made of integers only.
+//! Used by caches that live from one look-up of a row to the next. There the standard library's hash would be
+//! a good part of the work. A number is multiplied by the golden ratio (Knuth, The Art of Computer
+//! Programming 3, 6.4). The halves of the last product are joined, because the maps look at bits of both.
+//!
+//! Invariant: keys are made of integers only.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};

@@ -2,7 +2,7 @@
 
 use pgrx::pg_sys;
 
-/// A number below `limit`, each as likely as the others; 0 where there is none.
+/// A number below `limit`, each as likely as the others. 0 if `limit` is 0.
 pub fn below(limit: u64) -> u64 {
     if limit < 2 {
         return 0;

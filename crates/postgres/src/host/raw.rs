@@ -1,10 +1,11 @@
 //! The server's functions behind the statement hooks, without pgrx's guard.
 //!
-//! pgrx turns an ERROR into a panic and back, which keeps SQLSTATE, message, detail and hint but loses the
-//! position in the statement, the CONTEXT lines and the names of table and constraint: for every statement of
-//! every table, were the whole executor called that way. A hook calls these, and the hooks of others, from a
-//! frame that owns nothing, so that the server's longjmp may pass, and runs what it does itself, before and
-//! after, through [`guarded`].
+//! pgrx turns an ERROR into a panic and back. This keeps SQLSTATE, message, detail and hint, but loses the
+//! position in the statement, the CONTEXT lines and the names of table and constraint. If the whole executor
+//! were called that way, every statement on every table would lose them.
+//!
+//! So a hook calls these functions, and the hooks of others, from a frame that owns nothing, which the
+//! server's longjmp may pass. Its own work, before and after the call, runs in [`guarded`].
 
 pub use pgrx::pg_sys::panic::pgrx_extern_c_guard as guarded;
 
@@ -18,7 +19,7 @@ use pgrx::pg_sys::{
 unsafe extern "C-unwind" {
     /// Starts a query's executor.
     pub fn standard_ExecutorStart(query: *mut QueryDesc, flags: c_int);
-    /// Runs it.
+    /// Runs the query.
     pub fn standard_ExecutorRun(
         query: *mut QueryDesc,
         direction: ScanDirection::Type,

@@ -1,6 +1,6 @@
-//! What the storage asks of an open relation: names, size, persistence.
+//! What our code asks of an open relation: names, size, persistence.
 //!
-//! Mostly one-line stand-ins for header macros of the server that have no binding.
+//! Most functions are one-line stand-ins for header macros of the server that have no binding.
 
 use std::ffi::CStr;
 
@@ -9,7 +9,7 @@ use pgrx::pg_sys::{self, BlockNumber, Oid, Relation};
 /// The server's InvalidSubTransactionId.
 const NO_SUBTRANSACTION: pg_sys::SubTransactionId = 0;
 
-/// `"schema"."table"` for messages; falls back to the bare name when the schema is gone.
+/// `"schema"."table"` for messages. Only the bare name if the schema is gone.
 pub unsafe fn quoted_name(rel: Relation) -> String {
     // SAFETY: callers hold the relation open, so rd_rel is valid; the look-up may raise an ERROR, which
     // unwinds.
@@ -61,7 +61,7 @@ pub unsafe fn open_indexes(rel: Relation, lock: u32) -> Vec<Relation> {
     unsafe { indexes(rel).into_iter().map(|index| pg_sys::index_open(index, lock as i32)).collect() }
 }
 
-/// How many of the table's indexes are such.
+/// How many of the table's indexes `is_such` accepts.
 pub unsafe fn count_indexes(rel: Relation, is_such: impl Fn(&pg_sys::FormData_pg_index) -> bool) -> usize {
     // SAFETY: the indexes are open while they are looked at.
     unsafe {
@@ -75,9 +75,9 @@ pub unsafe fn count_indexes(rel: Relation, is_such: impl Fn(&pg_sys::FormData_pg
     }
 }
 
-/// Whether the main fork has this block, as far as this backend knows, or else the file system. Under a lock
-/// that keeps others from cutting the file off: who does that tells everybody to forget what they know of its
-/// length first.
+/// Whether the main fork has this block. This backend's own knowledge is asked first, then the file system.
+/// The caller holds a lock that keeps others from cutting the file off: a session that does so first tells
+/// all backends to forget the length that they know.
 pub unsafe fn has_block(rel: Relation, block: BlockNumber) -> bool {
     // SAFETY: rel is open; its storage manager's entry is null or valid.
     unsafe {
@@ -87,13 +87,13 @@ pub unsafe fn has_block(rel: Relation, block: BlockNumber) -> bool {
     }
 }
 
-/// Blocks of the main fork right now (asks the file system).
+/// How many blocks the main fork has now. Asks the file system.
 pub unsafe fn block_count(rel: Relation) -> BlockNumber {
     // SAFETY: rel is open.
     unsafe { pg_sys::RelationGetNumberOfBlocksInFork(rel, pg_sys::ForkNumber::MAIN_FORKNUM) }
 }
 
-/// A set of these attributes, shifted as the server does.
+/// A set of these attributes, with numbers shifted as the server does.
 pub unsafe fn attributes(numbers: impl Iterator<Item = i16>) -> *mut pg_sys::Bitmapset {
     numbers.fold(std::ptr::null_mut(), |set, number| {
         // SAFETY: the set is null or one of the server's; the number is not below zero once it is shifted.
@@ -101,8 +101,8 @@ pub unsafe fn attributes(numbers: impl Iterator<Item = i16>) -> *mut pg_sys::Bit
     })
 }
 
-/// Whether a set of attributes, shifted as the server does, has this one. The server's own function costs
-/// more to call than it does.
+/// Whether a set of attributes, shifted as the server does, has this one. Calling the server's own function
+/// would cost more than the look.
 pub unsafe fn has_attribute(set: *const pg_sys::Bitmapset, number: i32) -> bool {
     // SAFETY: the set is null or one of the server's, which has as many words as it says.
     unsafe {
@@ -129,8 +129,8 @@ pub unsafe fn needs_wal(rel: Relation) -> bool {
     }
 }
 
-/// Whether the relation is an unlogged one on a standby, which has no file there.
-pub unsafe fn is_elsewhere(rel: Relation) -> bool {
+/// Whether the relation is unlogged and this is a standby, where it has no file.
+pub unsafe fn has_no_file_here(rel: Relation) -> bool {
     // SAFETY: rel is open.
     unsafe {
         (*(*rel).rd_rel).relpersistence == pg_sys::RELPERSISTENCE_UNLOGGED as std::ffi::c_char

@@ -1,8 +1,9 @@
 //! Places in the server's shared memory.
 //!
-//! A part of the extension declares a static `Shared<T>` and registers it while the library is preloaded;
-//! `get` gives the place in every process. Invariant: what is kept there is right when all its bytes are
-//! zero, and is changed through atomics only.
+//! A part of the extension declares a static `Shared<T>` and registers it while the library is preloaded.
+//! `get` returns its place in every process.
+//!
+//! Invariant: the value is valid if all its bytes are zero, and is changed through atomics only.
 
 use std::ffi::CStr;
 use std::marker::PhantomData;
@@ -18,7 +19,7 @@ use crate::compat;
 /// A value of type `T` that all processes share.
 pub struct Shared<T> {
     name: &'static CStr,
-    /// Its address, which is the same in all of them.
+    /// The value's address, which is the same in all processes.
     place: AtomicUsize,
     kind: PhantomData<fn() -> T>,
 }
@@ -49,7 +50,7 @@ impl<T: Sync> Shared<T> {
         unsafe { self.register_and(|| ()) }
     }
 
-    /// The same; `made` is called in each process once it has found the place.
+    /// Asks for the memory. `made` is called in each process once it has found the place.
     ///
     /// # Safety
     /// As above. `made` raises no ERROR.
@@ -64,7 +65,7 @@ impl<T: Sync> Shared<T> {
         });
     }
 
-    /// The value; None before the server has made its shared memory.
+    /// The value. None before the server has made its shared memory.
     pub fn get(&self) -> Option<&'static T> {
         // SAFETY: null, or the place in shared memory, which lasts as long as the process.
         unsafe { (self.place.load(Ordering::Relaxed) as *const T).as_ref() }

@@ -1,9 +1,11 @@
-//! Runs of short calls of the server's under one guard.
+//! Several short calls of the server in a row, under one guard.
 //!
-//! pgrx guards each call by itself, which takes as long as pinning a page does. Who makes several in a row
-//! for a single row (look-ups in the catalogs beside the users' tables, locks) makes them under one guard, by
-//! the server's functions as they are. Invariant: what runs under the guard owns nothing, since an ERROR
-//! leaves past it: numbers, raw pointers, and calls of what is declared here.
+//! pgrx guards each call by itself, which takes as long as pinning a page. Some code makes several calls in a
+//! row for a single row, as look-ups in the catalogs beside the users' tables and locks do. It makes them
+//! under one guard, by the server's plain functions.
+//!
+//! Invariant: code under the guard owns nothing, because an ERROR jumps past it. So it has only numbers and
+//! raw pointers, and calls only the functions that are declared here.
 
 use std::ffi::c_int;
 
@@ -13,7 +15,7 @@ use pgrx::pg_sys::{
     TM_FailureData, TM_Result, TupleDesc, TupleTableSlot,
 };
 
-/// Runs the calls; an ERROR of one of them unwinds from here.
+/// Runs the calls. An ERROR of one of them unwinds from here.
 ///
 /// # Safety
 /// The closure owns nothing and calls nothing that does.

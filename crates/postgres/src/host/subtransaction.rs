@@ -1,7 +1,8 @@
 //! Trying something that may raise an ERROR.
 //!
-//! Called where an ERROR need not end the statement. What is tried runs in a subtransaction of its own,
-//! because only the end of one lets go of the pins, locks and half-read buffers that an ERROR leaves.
+//! Called where an ERROR need not end the statement. The attempt runs in a subtransaction of its own, because
+//! only the end of one releases the pins, locks and half-read buffers that an ERROR leaves.
+//!
 //! Invariant: whatever happens, the subtransaction is over when this returns or unwinds.
 
 use std::panic::AssertUnwindSafe;
@@ -12,7 +13,8 @@ use pgrx::pg_sys::panic::CaughtError;
 
 use super::error::PgSqlErrorCode;
 
-/// Runs `what`. Gives back the message of an ERROR whose SQLSTATE is among `forgiven`; others are raised on.
+/// Runs `what`. Returns the message of an ERROR whose SQLSTATE is among `forgiven`. Other ERRORs are raised
+/// again.
 ///
 /// # Safety
 /// Inside a transaction that is not being committed: what the server allocates for the subtransaction would
@@ -25,7 +27,7 @@ pub unsafe fn attempt<T>(forgiven: &[PgSqlErrorCode], what: impl FnOnce() -> T) 
         let owner = pg_sys::CurrentResourceOwner;
         pg_sys::BeginInternalSubTransaction(std::ptr::null());
         pg_sys::MemoryContextSwitchTo(context);
-        // Ending it may fail, too, and leaves it open then.
+        // Ending the subtransaction is inside, because it may fail, too, and leaves it open then.
         let outcome = PgTryBuilder::new(AssertUnwindSafe(|| {
             let value = what();
             pg_sys::MemoryContextSwitchTo(context);
@@ -54,8 +56,8 @@ pub unsafe fn attempt<T>(forgiven: &[PgSqlErrorCode], what: impl FnOnce() -> T) 
     }
 }
 
-/// Runs `what`, which changes nothing and raises no ERROR, in a subtransaction that is rolled back: what it
-/// leaves open in the server is let go of without a word.
+/// Runs `what`, which changes nothing and raises no ERROR, in a subtransaction that is rolled back. So
+/// everything that it leaves open in the server is released silently.
 ///
 /// # Safety
 /// As `attempt`.

@@ -1,13 +1,14 @@
-//! What the server's statistics count of a table (`pg_stat_user_tables`), where it is not what heap's code
-//! counts.
+//! Corrects what the server's statistics count for a table (`pg_stat_user_tables`), where heap's code counts
+//! something else.
 //!
-//! Callers: movers, whose rows are neither new nor gone. The figures wait in this backend until a transaction
-//! has ended. (What VACUUM tells is `compat::set_row_counts`.) Invariant: nothing is counted where the server
-//! does not count for the table.
+//! Called by movers, whose rows are neither new nor gone. The figures wait in this backend until a
+//! transaction has ended. (VACUUM reports by `compat::set_row_counts`.)
+//!
+//! Invariant: nothing is counted if the server does not count for the table.
 
 use pgrx::pg_sys::{self, Relation};
 
-/// The backend's pending counts of a table; null where they are not kept.
+/// The backend's pending counts of a table. Null if they are not kept.
 unsafe fn pending(rel: Relation) -> *mut pg_sys::PgStat_TableStatus {
     // SAFETY: rel is open.
     unsafe {
@@ -18,13 +19,13 @@ unsafe fn pending(rel: Relation) -> *mut pg_sys::PgStat_TableStatus {
     }
 }
 
-/// So many rows that were counted as inserted are not new.
+/// Takes back the count of this many inserted rows, because they are not new.
 pub unsafe fn take_back_insertions(rel: Relation, rows: u32) {
     // SAFETY: rel is open.
     unsafe { pg_sys::pgstat_count_heap_insert(rel, -i64::from(rows)) }
 }
 
-/// So many rows that this subtransaction was counted to have deleted are not gone.
+/// Takes back the count of this many rows that this subtransaction has deleted, because they are not gone.
 pub unsafe fn take_back_deletions(rel: Relation, rows: usize) {
     // SAFETY: rel is open; the subtransaction's counts are there since it has counted something.
     unsafe {
@@ -35,7 +36,8 @@ pub unsafe fn take_back_deletions(rel: Relation, rows: usize) {
     }
 }
 
-/// So many copies of rows are left for VACUUM. Whatever becomes of the transaction: so this comes last in it.
+/// Counts this many dead copies of rows, which are left for VACUUM. They count even if the transaction is
+/// rolled back, so this must be its last step.
 pub unsafe fn add_dead(rel: Relation, rows: usize) {
     // SAFETY: rel is open.
     unsafe {

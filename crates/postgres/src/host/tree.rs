@@ -1,11 +1,12 @@
-//! Walking expressions.
+//! Walks expressions.
 //!
-//! pgrx's own walkers put a guard around each level: a deep expression takes ten times the server's stack,
-//! and an ERROR in it (too little of that) becomes a panic that would have to unwind through the server's
-//! frames, which aborts the process. Here the guard is around the whole walk ([`guarded`]), and callbacks
-//! recurse through [`walk`] and [`mutate`] without one.
-//! Invariant: a callback owns nothing where it recurses, as the server's longjmp may pass it, and has
-//! `#[pg_guard]` where it calls anything else of the server's.
+//! pgrx's own walkers put a guard around each level. So a deep expression takes ten times the server's stack.
+//! An ERROR in it (too little stack) becomes a panic that would have to unwind through the server's frames,
+//! which aborts the process. Here the guard is around the whole walk ([`guarded`]), and callbacks recurse
+//! through [`walk`] and [`mutate`] without one.
+//!
+//! Invariant: a callback that recurses owns nothing, because the server's longjmp may pass it. A callback
+//! that calls anything else of the server has `#[pg_guard]`.
 
 use std::ffi::c_void;
 
@@ -14,9 +15,9 @@ use pgrx::pg_sys::{self, Node, Query};
 
 pub use pgrx::pg_sys::ffi::pg_guard_ffi_boundary as guarded;
 
-/// What is called for a node of an expression; true ends the walk.
+/// The function that is called for each node of an expression. True ends the walk.
 pub type Visit = unsafe extern "C-unwind" fn(node: *mut Node, data: *mut c_void) -> bool;
-/// What makes a node of another one.
+/// The function that makes a new node from another one.
 pub type Change = unsafe extern "C-unwind" fn(node: *mut Node, data: *mut c_void) -> *mut Node;
 
 mod server {
@@ -68,7 +69,7 @@ pub unsafe fn mutate_query(query: *mut Query, change: Change, data: *mut c_void)
     unsafe { server::query_tree_mutator(query, Some(change), data, 0) }
 }
 
-/// What the server pulls out of an expression, or of a list of them: its variables, and what the flags
+/// What the server pulls out of an expression or a list of expressions: the variables, and what the flags
 /// (PVC_...) ask for.
 ///
 /// # Safety
@@ -93,7 +94,7 @@ pub unsafe fn are_equal(one: *mut Node, other: *mut Node) -> bool {
     unsafe { server::equal(one.cast(), other.cast()) }
 }
 
-/// Whether a part of an expression, or the whole, is such.
+/// Whether `is_such` accepts the expression or a part of it.
 ///
 /// # Safety
 /// A valid expression, or null.
@@ -110,7 +111,7 @@ pub unsafe fn contains(node: *mut Node, is_such: fn(pg_sys::NodeTag) -> bool) ->
     unsafe { guarded(|| visit(node, (&raw mut data).cast())) }
 }
 
-/// Whether an expression has more levels than this; it goes no further down.
+/// Whether an expression has more than `levels` levels. It looks no deeper than that.
 ///
 /// # Safety
 /// A valid expression, or null.
@@ -131,7 +132,7 @@ pub unsafe fn is_deeper(node: *mut Node, levels: usize) -> bool {
             found
         }
     }
-    // A node's list of arguments is visited, too.
+    // The walk also visits lists of arguments, which are levels of their own.
     let mut left = levels * 2;
     // SAFETY: the counter lives as long as the walk.
     unsafe { guarded(|| visit(node, (&raw mut left).cast())) }

@@ -1,13 +1,14 @@
 //! Threads beside the backend's own.
 //!
-//! Used by `storage::pending_rows::encoding`. The server knows one thread a process: a worker gets what it
-//! works on, gives back a result, and never calls the server or touches its memory. Invariant: a worker takes
-//! no signal, so that the server's handlers run where the server expects them.
+//! Used by `storage::pending_rows::encoding`. The server knows only one thread a process. So a worker owns
+//! what it works on, returns a result, and never calls the server or touches its memory.
+//!
+//! Invariant: a worker takes no signals, so that the server's handlers run in the server's own thread.
 
 use std::io;
 use std::thread::{Builder, JoinHandle};
 
-/// Starts a thread with every signal blocked. Errors: what the system says when it has no thread to give.
+/// Starts a thread with every signal blocked. Errors: what the system says if it has no thread to give.
 pub fn spawn<T: Send + 'static>(
     name: &str,
     work: impl FnOnce() -> T + Send + 'static,

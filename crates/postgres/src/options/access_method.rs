@@ -8,7 +8,7 @@ use std::sync::OnceLock;
 
 static ROUTINE: OnceLock<fn() -> *const TableAmRoutine> = OnceLock::new();
 
-/// Says where our routine is.
+/// Notes where our routine is.
 pub fn register(routine: fn() -> *const TableAmRoutine) {
     let _ = ROUTINE.set(routine);
 }
@@ -40,18 +40,18 @@ pub unsafe fn is_colcompress(rel: Relation) -> bool {
 /// Is the access method called `name`, or the default one if none is named, ours?
 pub unsafe fn names_ours(name: *const c_char) -> bool {
     let name = if name.is_null() { pg_sys::default_table_access_method } else { name.cast_mut() };
-    // An unknown name is the server's to complain about.
+    // The server complains about an unknown name.
     !name.is_null() && is_ours(pg_sys::get_am_oid(name, true))
 }
 
-/// Is the access method called `name`, or the default one if none is named, the server's own? Others may have
-/// options of their own that are called like ours.
+/// Is the access method called `name`, or the default one if none is named, the server's own? Other access
+/// methods may have options with the same names as ours.
 pub unsafe fn names_heap(name: *const c_char) -> bool {
     let name = if name.is_null() { pg_sys::default_table_access_method } else { name.cast_mut() };
     !name.is_null() && pg_sys::get_am_oid(name, true) == pg_sys::HEAP_TABLE_AM_OID
 }
 
-/// Access method and kind of a relation; none if it does not exist.
+/// Access method and kind of a relation. None if it does not exist.
 pub unsafe fn method_and_kind(relation: Oid) -> Option<(Oid, u8)> {
     let cache = pg_sys::SysCacheIdentifier::RELOID as i32;
     let tuple = pg_sys::SearchSysCache1(cache, relation.into());
@@ -69,7 +69,7 @@ pub unsafe fn is_our_table(relation: Oid) -> bool {
     method_and_kind(relation).is_some_and(|(method, kind)| has_rows(kind) && is_ours(method))
 }
 
-/// Is this the kind of a relation that has a table access method and options?
+/// Is this the kind of relation that has a table access method and options?
 pub fn has_rows(kind: u8) -> bool {
     kind == pg_sys::RELKIND_RELATION || kind == pg_sys::RELKIND_MATVIEW
 }

@@ -1,11 +1,12 @@
 //! ALTER TABLE and ALTER MATERIALIZED VIEW: SET and RESET of our options, beside the server's own.
 //!
-//! The server checks the whole stored array against heap's names whenever one option changes, so ours
-//! must be out of it meanwhile. The statement that runs starts its option changes with `RESET (all of
-//! ours)`, which the server takes as it is; when the statement is done our options, changed as it said,
-//! are put back. A rewrite in between gets them on the new table (see [`rewritten`]).
+//! Whenever one option changes, the server checks the whole stored array against heap's names. So our options
+//! must not be in it then. The statement that is run begins its option changes with `RESET (all of ours)`,
+//! which the server accepts. When the statement is done, our options are put back, changed as it said. If the
+//! statement rewrites the table, the new table gets them (see [`rewritten`]).
 //!
-//! SET ACCESS METHOD to another method drops our options, to ours brings them.
+//! SET ACCESS METHOD to another method drops our options. A statement that sets our access method may set our
+//! options, too.
 
 use super::access_method;
 use super::catalog::{self, Settings};
@@ -22,15 +23,15 @@ use pgrx::pg_sys::{self, AlterTableCmd, AlterTableStmt, DefElem, Oid, PlannedStm
 use std::ffi::{CStr, CString};
 use std::sync::OnceLock;
 
-/// Who is told of tables whose option `orderby` was set.
+/// The function that is told of tables whose option `orderby` was set.
 static ORDER_WAS_SET: OnceLock<unsafe fn(Oid)> = OnceLock::new();
 
-/// Says who is to be told.
+/// Notes the function that is told of tables whose `orderby` was set.
 pub fn register(order_was_set: unsafe fn(Oid)) {
     let _ = ORDER_WAS_SET.set(order_was_set);
 }
 
-/// Prepares an ALTER TABLE: its frame, and the statement to run instead.
+/// Prepares an ALTER TABLE. Returns its frame, and the statement to run instead.
 pub unsafe fn before(plan: *mut PlannedStmt) -> (Frame, *mut PlannedStmt) {
     let alter = (*plan).utilityStmt.cast::<AlterTableStmt>();
     let commands = nodes::pointers::<AlterTableCmd>((*alter).cmds);
@@ -112,7 +113,7 @@ unsafe fn take_out(
         let elements = nodes::pointers::<DefElem>((*command).def.cast());
         for (at, &element) in elements.iter().enumerate() {
             let Some(option) = statement::ours(element) else {
-                // The server takes a RESET of what it does not know, too.
+                // The server accepts a RESET of names that it does not know.
                 if setting {
                     statement::check_known(element, elements.get(..at).unwrap_or_default())?;
                 }
@@ -147,7 +148,8 @@ unsafe fn take_out(
     Ok((settings, remaining))
 }
 
-/// Says of a column's name whether the statement leaves the column alone, or adds none of that name.
+/// A function that says of a column's name whether the statement leaves the column alone and adds none of
+/// that name.
 unsafe fn untouched_columns(commands: &[*mut AlterTableCmd]) -> impl Fn(&CStr) -> bool + use<> {
     let added = commands.iter().filter(|c| (***c).subtype == Kind::AT_AddColumn);
     let added = added.filter_map(|c| nodes::owned((*(**c).def.cast::<pg_sys::ColumnDef>()).colname));
@@ -156,9 +158,9 @@ unsafe fn untouched_columns(commands: &[*mut AlterTableCmd]) -> impl Fn(&CStr) -
     move |column| touched.iter().all(|name| name.as_c_str() != column)
 }
 
-/// Checks an order before the statement does its work, which may be to rewrite a large table. What the
-/// statement itself makes of columns is looked at when they are there: by [`rewritten`] before the first row,
-/// by [`after`] where nothing is rewritten.
+/// Checks an order before the statement does its work, which may be to rewrite a large table. Columns that
+/// the statement itself changes are checked once they are there: by [`rewritten`] before the first row, or by
+/// [`after`] if nothing is rewritten.
 unsafe fn check_order(
     table: Oid,
     settings: &Settings,
@@ -171,14 +173,14 @@ unsafe fn check_order(
     Ok(())
 }
 
-/// The statement is done: put our options back, tell of rows that are not in a new order, and look again at
-/// tables whose columns changed.
+/// Called when the statement is done. Puts our options back, tells of rows that are not in a new order, and
+/// checks tables whose columns changed.
 pub unsafe fn after(alteration: Alteration) {
     let own = alteration.options.as_ref().map(|(table, _)| *table);
     if let Some((table, mut settings)) = alteration.options {
         pg_sys::CommandCounterIncrement();
         if access_method::is_our_table(table) {
-            // What a statement inside this one (an event trigger's) has set meanwhile stays.
+            // Options that a statement inside this one has set meanwhile (an event trigger's) stay.
             for (option, value) in catalog::read(table).iter() {
                 settings.set(*option, value.clone());
             }
@@ -198,9 +200,10 @@ pub unsafe fn after(alteration: Alteration) {
     }
 }
 
-/// A table was created inside ALTER TABLE. If it is the one into which the altered table is rewritten, give
-/// it the options that the altered table will have, so that its rows are written by them. Its columns are
-/// those that the statement has made: an order that they do not have ends it before a row is copied.
+/// Called when a table was created inside ALTER TABLE. If the altered table is rewritten into it, it gets the
+/// options that the altered table will have, so that its rows are written by these. It has the columns that
+/// the statement has made. If a column of `orderby` is not among them, the statement ends before a row is
+/// copied.
 pub unsafe fn rewritten(relation: Oid) {
     let pending = with_innermost(|frame| match frame {
         Frame::Alter(Alteration { options: Some((table, settings)), .. }) if !settings.is_empty() => {

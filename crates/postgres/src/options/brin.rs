@@ -1,10 +1,12 @@
-//! BRIN indexes on colcompress tables: they may be there, and no query uses them.
+//! BRIN indexes on colcompress tables: they may exist, and no query uses them.
 //!
-//! A BRIN index keeps a summary for every range of physical blocks. It is kept truthful for hot rows, by the
-//! server's own code; rows in stripes have no physical blocks, and stripes and chunks carry such summaries
-//! themselves. So partitioned tables whose heap partitions have BRIN indexes can have columnar ones, and
-//! migrations that make such an index run. `table_am::index::uses` keeps the planner from them,
-//! `table_am::index::build` gives them hot rows only. Who makes one is told.
+//! A BRIN index keeps a summary for every range of physical blocks. The server's own code keeps it true for
+//! hot rows. Rows in stripes have no physical blocks, and stripes and chunks have such summaries themselves.
+//! Such indexes are allowed so that a partitioned table whose heap partitions have BRIN indexes can have
+//! columnar partitions, and so that migrations which make one run.
+//!
+//! `table_am::index::uses` hides them from the planner, and `table_am::index::build` gives them hot rows
+//! only. This file tells a session that makes one.
 
 use super::access_method;
 use super::catalog::table_name;
@@ -13,8 +15,8 @@ use pgrx::PgLogLevel;
 use pgrx::pg_sys::errcodes::PgSqlErrorCode as Code;
 use pgrx::pg_sys::{self, Oid};
 
-/// An index's catalog rows have just been written, by whatever statement. Partitions get theirs without a
-/// word.
+/// Called when any statement has just written an index's catalog rows. Nothing is said about indexes of
+/// partitions.
 pub unsafe fn index_created(index: Oid) {
     // The rows are not visible to the catalog caches before the next command.
     let Some((table, method)) = index_of_this_command(index) else { return };
@@ -32,7 +34,7 @@ pub unsafe fn index_created(index: Oid) {
     }
 }
 
-/// Table and access method of an index, its rows of the current command included.
+/// Table and access method of an index, also if the current command has written its catalog rows.
 unsafe fn index_of_this_command(index: Oid) -> Option<(Oid, Oid)> {
     let table = find_by_oid(
         pg_sys::IndexRelationId,
@@ -51,7 +53,7 @@ unsafe fn index_of_this_command(index: Oid) -> Option<(Oid, Oid)> {
     Some((table, method))
 }
 
-/// What `take` says of the one row of a catalog whose key is `key`, seen by SnapshotSelf.
+/// What `take` makes of the one row of a catalog whose key is `key`, read by SnapshotSelf.
 unsafe fn find_by_oid(
     catalog: Oid,
     catalog_index: Oid,

@@ -14,7 +14,7 @@ use pgrx::pg_sys::errcodes::PgSqlErrorCode as Code;
 use pgrx::pg_sys::{self, Datum, HeapTuple, Oid};
 use std::ffi::{CStr, CString};
 
-/// The options set on one table, in stored spelling; at most one value each.
+/// The options that are set on one table, in stored spelling. Each has at most one value.
 #[derive(Clone, Default, PartialEq, Eq, Debug)]
 pub struct Settings(Vec<(OptionId, CString)>);
 
@@ -73,7 +73,7 @@ impl Settings {
     }
 }
 
-/// The options of table `table`; none if it does not exist.
+/// The options of table `table`. Empty if it does not exist.
 pub unsafe fn read(table: Oid) -> Settings {
     let tuple = pg_sys::SearchSysCache1(pg_sys::SysCacheIdentifier::RELOID as i32, table.into());
     if tuple.is_null() {
@@ -94,7 +94,7 @@ unsafe fn from_tuple(tuple: HeapTuple) -> Settings {
     settings
 }
 
-/// The elements of the array, as text datums of the current memory context.
+/// The elements of the array, as text datums in the current memory context.
 unsafe fn elements(tuple: HeapTuple) -> Vec<Datum> {
     let mut null = true;
     let array = pg_sys::SysCacheGetAttr(
@@ -135,7 +135,7 @@ unsafe fn array_of(mut elements: Vec<Datum>) -> Option<Datum> {
     Some(Datum::from(array))
 }
 
-/// The options of an array that are not ours; None where there are none.
+/// The options of an array that are not ours. None if there are none.
 pub unsafe fn without_ours(options: Datum) -> Option<Datum> {
     array_of(elements_of(options).into_iter().filter(|element| split(*element).is_none()).collect())
 }
@@ -160,7 +160,7 @@ unsafe fn join(option: OptionId, value: &CStr) -> Datum {
 
 /// Replaces our options of `table` by `settings` in a new version of its `pg_class` row.
 pub unsafe fn store(table: Oid, settings: &Settings) {
-    // What this command wrote before, the row itself included, must be visible to be replaced.
+    // Rows that this command wrote before must be visible to be replaced, also the row itself.
     pg_sys::CommandCounterIncrement();
     let catalog = pg_sys::table_open(pg_sys::RelationRelationId, pg_sys::RowExclusiveLock as i32);
     let tuple = pg_sys::SearchSysCacheLocked1(pg_sys::SysCacheIdentifier::RELOID as i32, table.into());
@@ -208,7 +208,7 @@ unsafe fn replace(catalog: pg_sys::Relation, tuple: HeapTuple, settings: &Settin
     pg_sys::heap_freetuple(row);
 }
 
-/// The name of a table, as a statement has it.
+/// The name of a table, as a statement writes it.
 pub unsafe fn quoted_table_name(table: Oid) -> String {
     let name = pg_sys::get_rel_name(table);
     if name.is_null() {
@@ -218,8 +218,8 @@ pub unsafe fn quoted_table_name(table: Oid) -> String {
     text(CStr::from_ptr(pg_sys::quote_qualified_identifier(schema, name)))
 }
 
-/// Name of a table for messages, with its schema: as `host::relation::quoted_name` has it, but for the quotes
-/// around it.
+/// The name of a table for messages, with its schema: that of `host::relation::quoted_name` without the
+/// quotes around it.
 pub unsafe fn table_name(table: Oid) -> String {
     let name = pg_sys::get_rel_name(table);
     if name.is_null() {

@@ -1,9 +1,10 @@
 //! Columns named by `orderby` that are renamed, dropped or change their type.
 //!
-//! The object access hook calls in for every such change, whichever statement or cascade makes it. A rename
-//! is followed. A drop is refused like any drop of something another thing depends on; under CASCADE, and
-//! when the drop is itself a cascade, the column leaves `orderby` with a NOTICE. A new type must have an
-//! order as well, which is checked at the end of the statement.
+//! The object access hook calls this file for every such change, whichever statement or cascade makes it.
+//! - A renamed column is renamed in `orderby`.
+//! - A drop is refused, as for anything that another object depends on. Under CASCADE, and if the drop is
+//!   itself a cascade, the column is taken out of `orderby` with a NOTICE.
+//! - A new type must have an order, too. This is checked at the end of the statement.
 
 use super::access_method;
 use super::catalog::{self, Settings, quoted_table_name, table_name};
@@ -17,14 +18,14 @@ use pgrx::pg_sys::errcodes::PgSqlErrorCode as Code;
 use pgrx::pg_sys::{self, Oid};
 use std::ffi::{CStr, CString};
 
-/// The keys of a table of ours that has `orderby`; none for any other relation.
+/// The keys of a table of ours that has `orderby`. None for any other relation.
 unsafe fn keys_of(table: Oid) -> Option<Vec<NamedKey>> {
     let settings = catalog::read(table);
     let value = settings.get(ORDERBY)?;
     if !access_method::is_our_table(table) {
         return None;
     }
-    // What cannot be read names no column.
+    // An order that cannot be read names no column.
     orderby::parse(value).ok()
 }
 
@@ -42,7 +43,7 @@ fn put_keys(settings: &mut Settings, keys: &[NamedKey], spelling: &CStr) {
     }
 }
 
-/// A column is about to be dropped, but its table is not.
+/// Called when a column is about to be dropped, but not its table.
 pub unsafe fn dropping(table: Oid, attnum: i16) {
     let Some(mut keys) = keys_of(table) else { return };
     let Some(name) = nodes::owned(pg_sys::get_attname(table, attnum, true)) else { return };
@@ -79,7 +80,7 @@ pub unsafe fn dropping(table: Oid, attnum: i16) {
     .send(PgLogLevel::NOTICE);
     store_keys(table, &keys);
     let spelling = orderby::spell(&keys);
-    // An ALTER TABLE that puts options back must not bring the column with them.
+    // An ALTER TABLE that puts options back must not put the column back with them.
     with_innermost(|frame| {
         if let Frame::Alter(Alteration { options: Some((t, settings)), .. }) = frame
             && *t == table
@@ -89,7 +90,7 @@ pub unsafe fn dropping(table: Oid, attnum: i16) {
     });
 }
 
-/// A column has been changed, in a row that is not yet visible to the catalog caches.
+/// Called when a column has been changed. Its new row is not yet visible to the catalog caches.
 pub unsafe fn changed(table: Oid, attnum: i16) {
     let Some(mut keys) = keys_of(table) else { return };
     let Some(before) = nodes::owned(pg_sys::get_attname(table, attnum, true)) else { return };

@@ -1,6 +1,7 @@
-//! CREATE TABLE, CREATE TABLE AS, CREATE MATERIALIZED VIEW (also under EXPLAIN): our options leave the
-//! statement, and are stored the moment the table's catalog rows exist, so that the rows the same
-//! statement writes already obey them.
+//! CREATE TABLE, CREATE TABLE AS and CREATE MATERIALIZED VIEW (also under EXPLAIN).
+//!
+//! Our options are taken out of the statement. They are stored as soon as the table's catalog rows exist, so
+//! that they hold for rows that the same statement writes.
 
 use super::access_method;
 use super::catalog::{self, Settings};
@@ -15,14 +16,14 @@ use pgrx::PgLogLevel;
 use pgrx::pg_sys::{self, Node, NodeTag, Oid, PlannedStmt, RangeVar};
 use std::ffi::{CStr, CString};
 
-/// What a CREATE statement says that matters here.
+/// The parts of a CREATE statement that matter here.
 struct Target {
     relation: *mut RangeVar,
     options: *mut pg_sys::List,
     method: *mut std::ffi::c_char,
 }
 
-/// Does the statement create a table of ours? Then its frame, and the statement to run instead.
+/// If the statement creates a table of ours, returns its frame and the statement to run instead.
 pub unsafe fn before(plan: *mut PlannedStmt) -> (Frame, *mut PlannedStmt) {
     let Some(target) = target_of((*plan).utilityStmt) else { return (Frame::Other, plan) };
     let Some(name) = nodes::owned((*target.relation).relname) else {
@@ -46,7 +47,7 @@ pub unsafe fn before(plan: *mut PlannedStmt) -> (Frame, *mut PlannedStmt) {
         }
         return (Frame::Create(creation), plan);
     }
-    // A cached plan runs the same tree again: edit a copy.
+    // A cached plan runs the same tree again, so a copy is edited.
     let plan = nodes::copy(plan);
     let (settings, rest) = or_raise(statement::split_creation(
         target_of((*plan).utilityStmt).map_or(std::ptr::null_mut(), |t| t.options),
@@ -102,8 +103,8 @@ unsafe fn into_clause(statement: *mut Node) -> Option<*mut pg_sys::IntoClause> {
     }
 }
 
-/// The server has just written the catalog rows of `relation`: if the innermost statement is creating it,
-/// store its options.
+/// Called when the server has just written the catalog rows of `relation`. If the innermost statement is
+/// creating it, stores its options.
 pub unsafe fn created(relation: Oid) {
     let usual = usual_order();
     let waiting = with_innermost(
@@ -136,12 +137,12 @@ pub unsafe fn created(relation: Oid) {
     }
 }
 
-/// What `colonnade.orderby` says, if it is not empty.
+/// The value of `colonnade.orderby`, if it is not empty.
 fn usual_order() -> Option<CString> {
     settings::ORDERBY.get().filter(|order| !order.to_bytes().trim_ascii().is_empty())
 }
 
-/// The part of an order whose columns the table has, in its spelling.
+/// The keys of an order whose columns the table has, in stored spelling.
 unsafe fn fitting(table: Oid, order: &CStr) -> Option<CString> {
     match orderby::parse(order) {
         Ok(mut keys) => {

@@ -1,4 +1,4 @@
-//! The one table of what options a colcompress table has: names, types, ranges, defaults.
+//! The one list of the options that a colcompress table has: names, types, ranges, defaults.
 //!
 //! Everything that names an option (statements, functions, settings, error texts) reads it from here.
 //! A value is checked and brought to its stored spelling by [`normalise`]; `orderby` needs the table's
@@ -15,7 +15,8 @@ pub const LEVEL_MIN: i32 = 1;
 pub const LEVEL_MAX: i32 = 19;
 /// Default level.
 pub const LEVEL_DEFAULT: i32 = 3;
-/// Fewest rows a stripe or a chunk may be limited to: below it, per-chunk overhead exceeds the data.
+/// The lowest limit of rows of a stripe or a chunk. With fewer rows, the overhead of each chunk exceeds the
+/// data.
 pub const ROWS_MIN: i32 = 1_000;
 /// Most rows of a stripe. A stripe also ends at its byte cap, long before this for any ordinary row.
 pub const STRIPE_ROWS_MAX: i32 = 10_000_000;
@@ -26,7 +27,7 @@ pub const CHUNK_ROWS_MAX: i32 = 1_000_000;
 /// Default rows of a chunk.
 pub const CHUNK_ROWS_DEFAULT: i32 = 10_000;
 
-/// Fewest heap rows that packing in the background makes a stripe of, by default.
+/// By default, packing in the background makes a stripe of at least this many heap rows.
 pub const PACKING_ROWS_DEFAULT: i32 = 10_000;
 
 /// The block codecs, in the order the enum [`super::Compression`] has.
@@ -97,7 +98,7 @@ impl OptionId {
         (0..DEFINITIONS.len()).map(OptionId)
     }
 
-    /// Its row of the table.
+    /// Its row of [`DEFINITIONS`].
     pub fn definition(self) -> &'static Definition {
         &DEFINITIONS[self.0]
     }
@@ -107,7 +108,7 @@ impl OptionId {
         self.definition().name.to_str().unwrap_or("")
     }
 
-    /// What values it takes, for messages.
+    /// Which values it takes, for messages.
     pub fn allowed(self) -> String {
         match self.definition().kind {
             Kind::Integer { min, max } => format!("an integer from {min} to {max}"),

@@ -10,33 +10,33 @@ use std::ffi::CString;
 
 /// A table that the statement is about to create.
 pub struct Creation {
-    /// Schema as written; none if it was left out.
+    /// Schema as written. None if it was left out.
     pub schema: Option<CString>,
     /// Name as written.
     pub name: CString,
     /// Its options, not yet checked against its columns.
     pub settings: Settings,
-    /// Takes the order that `colonnade.orderby` says: the statement names none, and the table has not been
-    /// seen yet.
+    /// The table takes the order of `colonnade.orderby`, because the statement names none. It cannot be
+    /// checked yet, as the table is not there.
     pub takes_usual_order: bool,
 }
 
 /// An ALTER TABLE.
 #[derive(Default)]
 pub struct Alteration {
-    /// The table whose options are taken out meanwhile, and what they will be afterwards.
+    /// The table whose options are taken out during the statement, and what they will be afterwards.
     pub options: Option<(Oid, Settings)>,
     /// Does the statement itself set or reset `orderby`?
     pub sets_orderby: bool,
     /// Columns dropped without CASCADE.
     pub restricted_drops: Vec<CString>,
-    /// Tables of which it changed a column, to be looked at again afterwards.
+    /// Tables of which it changed a column. They are checked afterwards.
     pub changed_columns: Vec<Oid>,
 }
 
 /// One statement.
 pub enum Frame {
-    /// Nothing of ours.
+    /// A statement without anything of ours.
     Other,
     /// CREATE TABLE, CREATE TABLE AS, CREATE MATERIALIZED VIEW.
     Create(Creation),
@@ -49,7 +49,7 @@ thread_local! {
     static STACK: Nesting<Frame> = const { Nesting::new() };
 }
 
-/// Pushes a frame; returns the depth to give to [`pop`].
+/// Pushes a frame. Returns the depth to give to [`pop`].
 pub unsafe fn push(frame: Frame) -> usize {
     STACK.with(|stack| stack.push(frame))
 }

@@ -1,8 +1,8 @@
 //! SQL functions that set and reset options: another way to write ALTER TABLE ... SET and RESET.
 //!
-//! They run that very statement, as its text, so that privileges, locks, checks and event triggers are the
-//! same, and so that other extensions (pg_stat_statements, pgaudit, Citus, which sends it to other nodes)
-//! find a statement that can be read.
+//! They run that very statement as text. So privileges, locks, checks and event triggers are the same. And
+//! other extensions find a statement that they can read (pg_stat_statements, pgaudit, and Citus, which sends
+//! it to other nodes).
 
 use super::access_method;
 use super::catalog::table_name;
@@ -42,7 +42,7 @@ unsafe fn table_arguments(call: FunctionCallInfo) -> Vec<Oid> {
     tables
 }
 
-/// Refuses what is not a table of ours.
+/// Raises an ERROR if a relation is not a table of ours.
 unsafe fn expect_ours(table: Oid) {
     if !access_method::is_our_table(table) {
         error::not_colcompress(&format!("\"{}\"", table_name(table)));
@@ -99,7 +99,7 @@ unsafe fn run(table: Oid, verb: &str, options: &[String]) {
     if options.is_empty() {
         return;
     }
-    // Hold the table while it is looked up again by name.
+    // Locks the table while it is looked up again by name.
     pg_sys::LockRelationOid(table, pg_sys::AccessShareLock as i32);
     let name = pg_sys::get_rel_name(table);
     if name.is_null() {
@@ -124,9 +124,9 @@ unsafe fn run(table: Oid, verb: &str, options: &[String]) {
     pg_sys::SPI_finish();
 }
 
-/// `engine.colcompress_option(regclass, name)` of version 0.1: the value in force as text, NULL for no order
-/// and for anything that is not a table of ours. Its view asks it of other tables too, where the planner
-/// likes to.
+/// `engine.colcompress_option(regclass, name)` of version 0.1: the value in force as text. NULL for no order,
+/// and for anything that is not a table of ours, because the planner may have the view call it for other
+/// tables, too.
 #[unsafe(no_mangle)]
 #[pgrx::pg_guard]
 pub unsafe extern "C-unwind" fn colonnade_colcompress_option(call: FunctionCallInfo) -> Datum {
@@ -140,8 +140,8 @@ pub unsafe extern "C-unwind" fn colonnade_colcompress_option(call: FunctionCallI
     }
 }
 
-/// The same since version 0.2: an ERROR for a name that no option has and for a relation that is no table of
-/// ours. NULL for no order, and for a table that is gone.
+/// The same function since version 0.2. It raises an ERROR for a name that no option has, and for a relation
+/// that is no table of ours. NULL for no order, and for a table that is gone.
 #[unsafe(no_mangle)]
 #[pgrx::pg_guard]
 pub unsafe extern "C-unwind" fn colonnade_colcompress_option_checked(call: FunctionCallInfo) -> Datum {

@@ -1,11 +1,15 @@
 //! `colonnade.show_options = off`: queries of the session find no options of colcompress tables in
 //! `pg_class.reloptions`.
 //!
-//! For dumps that are restored on a server without the extension: pg_dump writes what it finds there into
-//! `WITH (...)`, which such a server refuses. The setting is that of a whole session (PGOPTIONS), so no plan
-//! is kept across a change of it. The planner hook puts `engine.portable_options(reloptions, relam)` in the
-//! place of each mention of the column; what others keep in it stays. Invariant: a session in which the
-//! setting is on, and a database without the extension, notice nothing.
+//! This is for dumps that are restored on a server without the extension. pg_dump writes the options that it
+//! finds there into `WITH (...)`, which such a server refuses.
+//!
+//! The setting is for a whole session (PGOPTIONS), so no plan is kept across a change of it. The planner hook
+//! replaces each mention of the column by `engine.portable_options(reloptions, relam)`. Options of others
+//! stay.
+//!
+//! Invariant: nothing changes in a session in which the setting is on, or in a database without the
+//! extension.
 
 use super::access_method;
 use super::catalog;
@@ -28,7 +32,7 @@ const SYMBOL: &CStr = c"colonnade_portable_options";
 const C_LANGUAGE: u32 = 13;
 
 unsafe extern "C-unwind" {
-    /// As in `host::raw`: called from a frame that owns nothing.
+    /// The server's own planner, without pgrx's guard. It is called from a frame that owns nothing.
     fn standard_planner(
         query: *mut Query,
         text: *const c_char,
@@ -42,10 +46,10 @@ pub unsafe fn register() {
     NEXT.put_in_front(&raw mut pg_sys::planner_hook, Some(plan));
 }
 
-/// Where a mention is met.
+/// Where a mention of the column was found.
 struct Place {
     function: Oid,
-    /// The query and those around it.
+    /// The query, and the queries around it.
     queries: Vec<*mut Query>,
 }
 
@@ -71,8 +75,8 @@ unsafe fn without_options(query: *mut Query) -> *mut Query {
     tree::guarded(|| change(query.cast(), (&raw mut place).cast())).cast()
 }
 
-/// Whether the query, which is analysed and has its views expanded, may read pg_class: one of any relation
-/// that has queries inside may.
+/// Whether the query may read pg_class. It is analysed and its views are expanded. A query with queries
+/// inside may always read it.
 unsafe fn mentions_catalog(query: *const Query) -> bool {
     let tables = nodes::pointers::<pg_sys::RangeTblEntry>((*query).rtable);
     let inside = (*query).hasSubLinks || !(*query).cteList.is_null();
@@ -83,8 +87,8 @@ unsafe fn mentions_catalog(query: *const Query) -> bool {
         })
 }
 
-/// `engine.portable_options` of the extension; None where the database does not have the extension. Only
-/// superusers make functions in C, so it is no trap.
+/// `engine.portable_options` of the extension. None if the database does not have the extension. It must be a
+/// function in C, which only superusers can make, so nobody else can put another one in its place.
 unsafe fn function() -> Option<Oid> {
     let schema = pg_sys::get_namespace_oid(c"engine".as_ptr(), true);
     if pg_sys::get_am_oid(c"colcompress".as_ptr(), true) == Oid::INVALID || schema == Oid::INVALID {
@@ -130,7 +134,7 @@ unsafe extern "C-unwind" fn change(node: *mut Node, context: *mut c_void) -> *mu
     }
 }
 
-/// Whether a Var is the options of a relation, as the catalog has them.
+/// Whether a Var is the column of pg_class with a relation's options.
 unsafe fn is_options(place: &Place, var: *const pg_sys::Var) -> bool {
     let up = usize::try_from((*var).varlevelsup).unwrap_or(usize::MAX);
     let query = place.queries.len().checked_sub(1).and_then(|last| place.queries.get(last.checked_sub(up)?));
@@ -159,8 +163,8 @@ unsafe extern "C-unwind" fn call(function: Oid, var: *const pg_sys::Var) -> *mut
 
 crate::sql_function!(pg_finfo_colonnade_portable_options);
 
-/// `engine.portable_options(text[], oid)`: options without those of colcompress tables, if they are one's;
-/// NULL where none is left.
+/// `engine.portable_options(text[], oid)`: the options of a relation, without ours if it is a colcompress
+/// table. NULL if none is left.
 #[unsafe(no_mangle)]
 #[pgrx::pg_guard]
 pub unsafe extern "C-unwind" fn colonnade_portable_options(call: FunctionCallInfo) -> Datum {

@@ -1,6 +1,6 @@
 //! The two server hooks of the options: utility statements, and access to objects.
 //!
-//! What comes next is called as plain C (see `host::raw`): nothing on our stack has a destructor then.
+//! The next hook is called as plain C (see `host::raw`), while nothing on our stack has a destructor.
 
 use super::brin;
 use super::columns;
@@ -48,7 +48,7 @@ unsafe fn before(plan: *mut pg_sys::PlannedStmt) -> (usize, *mut pg_sys::Planned
             super::schema::before((*plan).utilityStmt.cast());
             (Frame::Other, plan)
         }
-        // COMMIT and the like may run where no subtransaction id can be asked for.
+        // COMMIT and similar statements may run where no subtransaction id can be asked for.
         NodeTag::T_TransactionStmt => return (usize::MAX, plan),
         _ => (Frame::Other, plan),
     };

@@ -1,4 +1,4 @@
-//! What functions that maintain one table (merge, unpack, verify) ask before they begin.
+//! Checks and look-ups for functions that maintain one table (merge, unpack, verify), before they begin.
 
 use pgrx::PgList;
 use pgrx::pg_sys::{self, FunctionCallInfo, Oid, Relation};
@@ -8,7 +8,7 @@ use crate::host::error::{self, PgSqlErrorCode};
 use crate::host::{fmgr, relation};
 use crate::options;
 
-/// The first argument, a table; NULL is an ERROR.
+/// The first argument, a table. Raises an ERROR for NULL.
 pub unsafe fn table_argument(call: FunctionCallInfo) -> Oid {
     // SAFETY: the server's call frame.
     match unsafe { fmgr::argument(call, 0) } {
@@ -22,8 +22,8 @@ pub unsafe fn table_argument(call: FunctionCallInfo) -> Oid {
     }
 }
 
-/// The tables that a function given `table` works on: itself, or the columnar partitions of a partitioned
-/// table, in the order of the server's own list. An ERROR where there is none.
+/// The tables that a function works on if it is called for `table`: the table itself, or the columnar
+/// partitions of a partitioned table in the server's order. Raises an ERROR if there is none.
 pub unsafe fn columnar_tables(table: Oid) -> Vec<Oid> {
     // SAFETY: catalog look-ups. Ownership is asked again of each partition.
     unsafe {

@@ -1,9 +1,9 @@
-//! Options of colcompress tables: how a user sets them, where they are kept, what they are in force.
+//! Options of colcompress tables: how a user sets them, where they are kept, and which values are in force.
 //!
 //! Users write them in `WITH (...)`, `ALTER TABLE ... SET/RESET (...)` or call
-//! `engine.alter_colcompress_table_set/reset`. They live in `pg_class.reloptions`, so `\d+` shows and pg_dump
-//! keeps them. The server has no hook for options of table access methods: `hooks.rs` takes ours out of a
-//! statement before the server would refuse them, and stores them itself (`create.rs`, `alter.rs`).
+//! `engine.alter_colcompress_table_set/reset`. They are stored in `pg_class.reloptions`, so `\d+` shows them
+//! and pg_dump keeps them. The server has no hook for options of table access methods: `hooks.rs` takes ours
+//! out of a statement before the server would refuse them, and stores them itself (`create.rs`, `alter.rs`).
 //!
 //! Writers and scans ask [`table_options`]. An option that is not set has the value of its setting
 //! (`colonnade.compression` and so on) at that moment.
@@ -42,7 +42,7 @@ pub enum Compression {
     /// Encodings only.
     #[name = c"none"]
     None,
-    /// The server's own.
+    /// The server's own codec.
     #[name = c"pglz"]
     Pglz,
     /// LZ4
@@ -75,30 +75,30 @@ impl Compression {
 pub struct TableOptions {
     /// Block codec.
     pub compression: Compression,
-    /// Its level, 1 to 19; codecs without levels ignore it.
+    /// The codec's level, 1 to 19. Codecs without levels ignore it.
     pub compression_level: i32,
     /// Most rows of a stripe.
     pub stripe_row_limit: u32,
-    /// Most rows of a chunk; never more than `stripe_row_limit`.
+    /// Most rows of a chunk. Never more than `stripe_row_limit`.
     pub chunk_group_row_limit: u32,
-    /// The order in which a bulk load and a merge write rows; empty for the order they come in.
+    /// The order in which a bulk load and a merge write rows. Empty for the order in which they come.
     pub orderby: Vec<SortKey>,
     /// May the planner choose index scans of cold rows over scans of stripes?
     pub index_scan: bool,
     /// May heap rows be packed in the background?
     pub packing: bool,
-    /// Fewest heap rows that packing in the background makes a stripe of.
+    /// Packing in the background makes a stripe of at least this many heap rows.
     pub packing_rows: u32,
 }
 
-/// The options of `rel`, which must be a relation of ours. One look into the catalog cache; ask once per
-/// statement, not per row.
+/// The options of `rel`, which must be a relation of ours. Costs one look into the catalog cache: ask once
+/// per statement, not per row.
 pub unsafe fn table_options(rel: Relation) -> TableOptions {
     options_of((*rel).rd_id)
 }
 
-/// The options of the relation `table`. A column of `orderby` that cannot be found or sorted ends the order
-/// before it, with a WARNING; that happens only where the catalog was changed without this library.
+/// The options of the relation `table`. If a column of `orderby` cannot be found or sorted, the order ends
+/// before it, with a WARNING. That happens only if the catalog was changed without this library.
 pub unsafe fn options_of(table: Oid) -> TableOptions {
     let settings = catalog::read(table);
     let integer = |option: OptionId, default: i32| {
@@ -125,8 +125,8 @@ pub unsafe fn options_of(table: Oid) -> TableOptions {
     }
 }
 
-/// Option `index_scan` alone, for the planner: nothing else is looked at, so nothing else can be complained
-/// about.
+/// The option `index_scan` alone, for the planner. It looks at nothing else, so it raises no WARNING about
+/// anything else.
 pub unsafe fn allows_index_scans(rel: Relation) -> bool {
     index_scan(&catalog::read((*rel).rd_id))
 }
@@ -168,8 +168,8 @@ pub unsafe fn is_columnar(table: Oid) -> bool {
     access_method::is_our_table(table)
 }
 
-/// Installs the hooks. `routine` is where the routine of our table access method is found; `order_was_set` is
-/// told of each table whose option `orderby` a statement has set.
+/// Installs the hooks. `routine` returns the routine of our table access method. `order_was_set` is told of
+/// each table whose option `orderby` a statement has set.
 ///
 /// # Safety
 /// Call it from `_PG_init`, after `settings::register`.
@@ -181,7 +181,8 @@ pub unsafe fn register(routine: fn() -> *const pg_sys::TableAmRoutine, order_was
     hooks::register();
 }
 
-/// One option of a table in force, as users write it; none where no order is set.
+/// The value in force of one option of a table, as users write it. None if it is `orderby` and no order is
+/// set.
 unsafe fn shown(table: Oid, option: OptionId) -> Option<std::ffi::CString> {
     if option == definitions::ORDERBY {
         return catalog::read(table).get(option).map(std::ffi::CStr::to_owned);

@@ -1,4 +1,4 @@
-//! Reading and building the few parse nodes the options need.
+//! Reads and builds the few parse nodes that the options need.
 
 use pgrx::pg_sys::{self, List, Node, NodeTag};
 use std::ffi::{CStr, CString, c_void};

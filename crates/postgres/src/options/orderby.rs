@@ -5,8 +5,8 @@
 //! database's encoding, [`spell`] writes it back, [`resolve`] finds the columns in the catalog and checks
 //! that their types can be sorted.
 //!
-//! Invariant: what is stored came from [`spell`], so a column's name is found and replaced by value, never
-//! by searching text.
+//! Invariant: a stored text was written by [`spell`]. So a column's name is found and replaced by parsing,
+//! never by searching the text.
 
 use super::report::{Refusal, text};
 use pgrx::pg_sys::errcodes::PgSqlErrorCode as Code;
@@ -249,7 +249,7 @@ unsafe fn sortable(type_id: pg_sys::Oid) -> bool {
     (*entry).lt_opr != pg_sys::InvalidOid && (*entry).gt_opr != pg_sys::InvalidOid
 }
 
-/// The operator that values of a type are sorted by as `key` asks.
+/// The operator that sorts values of a type as `key` asks.
 pub unsafe fn sort_operator(kind: Oid, key: &SortKey) -> Oid {
     let mut less = Oid::INVALID;
     let mut greater = Oid::INVALID;

@@ -1,10 +1,10 @@
-//! pg_repack before it takes the storage of a columnar table away.
+//! Stops pg_repack before it destroys the storage of a columnar table.
 //!
-//! pg_repack writes a table's rows into a new one and exchanges the files of both, by the catalog alone. Up
-//! to 1.4 the new table has the session's default access method: a heap's file would come to stand for
-//! stripes, and nothing could read it. Before it copies anything it creates a trigger on the table, and that
-//! is where it is told: no hook sees the exchange. Where the default access method is ours the new table is,
-//! too, and all is well.
+//! pg_repack writes a table's rows into a new table and exchanges the files of both, in the catalog alone. Up
+//! to version 1.4 the new table has the session's default access method. So a heap file would take the place
+//! of one with stripes, and nothing could read it. No hook sees the exchange. But before it copies anything,
+//! pg_repack creates a trigger on the table, and it is refused there. If the default access method is ours,
+//! the new table has it, too, and nothing is refused.
 
 use super::access_method;
 use super::catalog::table_name;
@@ -14,7 +14,7 @@ use pgrx::pg_sys::errcodes::PgSqlErrorCode as Code;
 use pgrx::pg_sys::{self, CreateTrigStmt};
 use std::ffi::CStr;
 
-/// A trigger is about to be created.
+/// Called when a trigger is about to be created.
 pub unsafe fn before(statement: *const CreateTrigStmt) {
     let names = nodes::pointers::<pg_sys::String>((*statement).funcname);
     let schema = names.first().map(|name| CStr::from_ptr((**name).sval));

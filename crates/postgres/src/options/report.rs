@@ -31,7 +31,7 @@ impl Refusal {
         self
     }
 
-    /// Sends it to the client at `level`; does not return when that is ERROR.
+    /// Sends it to the client at `level`. Does not return if that is ERROR.
     pub fn send(self, level: PgLogLevel) {
         let mut report = ErrorReport::new(self.code, self.message, function_name!());
         if let Some(detail) = self.detail {

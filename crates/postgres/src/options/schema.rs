@@ -1,9 +1,9 @@
-//! CREATE EXTENSION where a schema `engine` exists already.
+//! CREATE EXTENSION in a database where a schema `engine` exists already.
 //!
-//! The extension creates its schema itself and owns it. A schema that somebody else has made is not taken
-//! over: its owner could drop or rename it with all that the extension keeps in it, and who may create in it
-//! could put functions beside ours that users call in their place. The server's own error for that says
-//! nothing of what to do.
+//! The extension creates its schema itself and owns it. It does not take over a schema that somebody else has
+//! made. The owner could drop or rename that with all that the extension keeps in it. And users who may
+//! create in it could put functions beside ours that others call by mistake. The server's own ERROR for this
+//! does not say what to do.
 
 use super::report::{Refusal, text};
 use pgrx::pg_sys::errcodes::PgSqlErrorCode as Code;
@@ -13,7 +13,8 @@ use std::ffi::CStr;
 /// Our schema, as the extension's script names it.
 const SCHEMA: &CStr = c"engine";
 
-/// A schema is about to be created. Refuses ours, when our own script creates it and it exists.
+/// Called when a schema is about to be created. Raises an ERROR if our own script creates our schema and it
+/// exists already.
 pub unsafe fn before(statement: *const CreateSchemaStmt) {
     let name = (*statement).schemaname;
     if !pg_sys::creating_extension || name.is_null() || CStr::from_ptr(name) != SCHEMA {

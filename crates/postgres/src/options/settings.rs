@@ -1,4 +1,4 @@
-//! Settings that a session has: defaults of table options, and what the planner and the executor may use.
+//! Settings of a session: defaults of table options, and what the planner and the executor may use.
 //!
 //! `_PG_init` calls [`register`] once per process, before any statement runs, and then those of
 //! `storage::pending_rows` and `table_am::packing`, which define the settings of loads and of packing.
@@ -15,7 +15,7 @@ use std::ffi::CString;
 
 use pgrx::guc::{GucContext, GucFlags, GucRegistry, GucSetting};
 
-/// Block codec of tables whose option `compression` is not set.
+/// The block codec of tables whose option `compression` is not set.
 pub static COMPRESSION: GucSetting<Compression> = GucSetting::<Compression>::new(Compression::Zstd);
 /// Level of the block codec where the option `compression_level` is not set.
 pub static COMPRESSION_LEVEL: GucSetting<i32> = GucSetting::<i32>::new(LEVEL_DEFAULT);
@@ -23,10 +23,10 @@ pub static COMPRESSION_LEVEL: GucSetting<i32> = GucSetting::<i32>::new(LEVEL_DEF
 pub static STRIPE_ROW_LIMIT: GucSetting<i32> = GucSetting::<i32>::new(STRIPE_ROWS_DEFAULT);
 /// Rows of a chunk where the option `chunk_group_row_limit` is not set.
 pub static CHUNK_GROUP_ROW_LIMIT: GucSetting<i32> = GucSetting::<i32>::new(CHUNK_ROWS_DEFAULT);
-/// Fewest heap rows that packing in the background makes a stripe of, where the option `packing_rows` is not
+/// The fewest heap rows that packing in the background makes a stripe of, if the option `packing_rows` is not
 /// set.
 pub static PACKING_ROWS: GucSetting<i32> = GucSetting::<i32>::new(PACKING_ROWS_DEFAULT);
-/// Order of columnar tables that are created without one, as far as they have its columns.
+/// The order of columnar tables that are created without one, as far as they have its columns.
 pub static ORDERBY: GucSetting<Option<CString>> = GucSetting::<Option<CString>>::new(None);
 /// Whether queries find the options of columnar tables in pg_class.
 pub static SHOW_OPTIONS: GucSetting<bool> = GucSetting::<bool>::new(true);
@@ -34,12 +34,13 @@ pub static SHOW_OPTIONS: GucSetting<bool> = GucSetting::<bool>::new(true);
 pub static ENABLE_SCAN: GucSetting<bool> = GucSetting::<bool>::new(true);
 /// Whether the planner may hand parts of plans to the vectorised executor.
 pub static ENABLE_VECTORISED: GucSetting<bool> = GucSetting::<bool>::new(true);
-/// Fewest rows of columnar tables below a part of a plan for which the vectorised executor is started.
+/// The fewest rows of columnar tables below a part of a plan for which the vectorised executor is started.
 static VECTORISED_MIN_ROWS: GucSetting<i32> = GucSetting::<i32>::new(5_000);
 /// Most threads that work on one query, the backend's own among them.
 pub static MAX_THREADS: GucSetting<i32> = GucSetting::<i32>::new(8);
 
-/// Fewer rows of columnar tables below are left to the server's executor, which starts sooner.
+/// A part of a plan with fewer rows of columnar tables below it is left to the server's executor, which
+/// starts sooner.
 pub fn vectorised_min_rows() -> f64 {
     f64::from(VECTORISED_MIN_ROWS.get())
 }

@@ -1,4 +1,4 @@
-//! Sorting the options of a statement into ours and the server's, and checking ours.
+//! Sorts the options of a statement into ours and the server's, and checks ours.
 
 use super::catalog::Settings;
 use super::definitions::{self, OptionId};
@@ -21,14 +21,14 @@ pub unsafe fn names(options: *const List, option: OptionId) -> bool {
     nodes::pointers::<DefElem>(options).into_iter().any(|element| ours(element) == Some(option))
 }
 
-/// Refuses a name that neither we nor the server know; the server's own error would not list ours. `after` is
-/// what the same list has before it.
+/// Refuses a name that neither we nor the server know. The server's own error would not list our options.
+/// `after` are the elements that come before it in the same list.
 pub unsafe fn check_known(element: *mut DefElem, after: &[*mut DefElem]) -> Result<(), Refusal> {
     if !(*element).defnamespace.is_null() || (*element).defname.is_null() {
         return Ok(());
     }
     let name = CStr::from_ptr((*element).defname);
-    // The lock level of an option is "none" just for names that no kind of relation has.
+    // The lock level of an option is "none" only for names that no kind of relation has.
     let known = pg_sys::AlterTableGetRelOptionsLockLevel(nodes::list(&[element])) != pg_sys::NoLock as i32;
     if known || name == c"oids" {
         return Ok(());
@@ -46,13 +46,13 @@ pub unsafe fn check_known(element: *mut DefElem, after: &[*mut DefElem]) -> Resu
     })
 }
 
-/// The server's words for a name that no option has.
+/// The refusal of a name that no option has, in the server's words.
 fn unrecognised(name: &CStr) -> Refusal {
     Refusal::new(Code::ERRCODE_INVALID_PARAMETER_VALUE, format!("unrecognized parameter \"{}\"", text(name)))
 }
 
-/// Refuses options of ours for a table of another access method: the server would, too, but could not say
-/// what is missing.
+/// Refuses options of ours for a table of another access method. The server would refuse them, too, but could
+/// not say what is missing.
 pub unsafe fn refuse_ours(options: *const List, hint: &str) -> Result<(), Refusal> {
     for element in nodes::pointers::<DefElem>(options) {
         if let Some(option) = ours(element) {
@@ -64,7 +64,7 @@ pub unsafe fn refuse_ours(options: *const List, hint: &str) -> Result<(), Refusa
     Ok(())
 }
 
-/// Sets an option as a statement says. An empty `orderby` is no order.
+/// Sets an option as a statement says. An empty `orderby` means no order.
 pub unsafe fn set(settings: &mut Settings, option: OptionId, element: *mut DefElem) -> Result<(), Refusal> {
     let value = value(option, element)?;
     match option == definitions::ORDERBY && value.to_bytes().trim_ascii().is_empty() {
@@ -84,7 +84,8 @@ unsafe fn value(option: OptionId, element: *mut DefElem) -> Result<CString, Refu
     definitions::normalise(option, &raw)
 }
 
-/// Splits the options of a CREATE statement: ours, checked but for the columns, and the server's list.
+/// Splits the options of a CREATE statement into ours and the server's list. Ours are checked, except the
+/// columns.
 pub unsafe fn split_creation(options: *mut List) -> Result<(Settings, *mut List), Refusal> {
     let mut settings = Settings::default();
     let mut rest: Vec<*mut DefElem> = Vec::new();

@@ -1,10 +1,12 @@
-//! A column compared with a value that is known now: the server's datum becomes a `vector::Predicate`, or a
+//! A column compared with a value that is known now: the comparison becomes a `vector::Predicate`, perhaps a
 //! weaker one.
 //!
-//! Called by `resolve` for each leaf of a template. Owns the arithmetic where the two sides have different
-//! types: an integer column against a numeric or a float is rounded to the integers on the right side of it,
-//! a date against a timestamp to days. Invariant: the result is TRUE wherever the comparison is TRUE, and
-//! `exact` is set only where it is TRUE nowhere else.
+//! Called by `resolve` for each leaf of a template. Owns the arithmetic if the two sides have different
+//! types. A numeric or float beside an integer column is rounded to the next integer that keeps the
+//! comparison. A timestamp beside a date is rounded to days.
+//!
+//! Invariant: the predicate is TRUE wherever the comparison is TRUE. `exact` is set only if it is TRUE
+//! nowhere else.
 
 use pgrx::pg_sys::{self, Datum, Oid};
 use server_bytes::numeric;
@@ -20,7 +22,7 @@ const DAY: i64 = 86_400_000_000;
 const DATE_EXTREMES: (i64, i64) = (i32::MIN as i64, i32::MAX as i64);
 /// The server's infinite timestamps.
 const TIMESTAMP_EXTREMES: (i64, i64) = (i64::MIN, i64::MAX);
-/// Days around 2000-01-01 within which every date has a timestamp in every time zone.
+/// Dates within this many days of 2000-01-01 have a timestamp in every time zone.
 const SAFE_DAYS: i64 = 1_400_000;
 /// No time zone moves a moment by as much as this many days.
 const ZONE_DAYS: i64 = 2;
@@ -28,22 +30,22 @@ const ZONE_DAYS: i64 = 2;
 const DATE_TO_TIMESTAMPTZ: u32 = 1174;
 const TIMESTAMP_TO_TIMESTAMPTZ: u32 = 2028;
 
-/// A predicate and whether it says all that its clause says.
+/// A predicate, and whether it says all that its clause says.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Resolved {
-    /// TRUE at least where the clause is.
+    /// It is TRUE at least where the clause is TRUE.
     pub predicate: Predicate,
-    /// TRUE only where the clause is.
+    /// The predicate is TRUE only where the clause is TRUE.
     pub exact: bool,
 }
 
 impl Resolved {
-    /// A predicate that says all.
+    /// A predicate that says all that its clause says.
     pub const fn exact(predicate: Predicate) -> Self {
         Self { predicate, exact: true }
     }
 
-    /// A predicate that leaves something to check.
+    /// A predicate whose rows still have to be checked.
     pub const fn weaker(predicate: Predicate) -> Self {
         Self { predicate, exact: false }
     }
@@ -126,7 +128,7 @@ fn not_null(column: Column) -> Predicate {
     Predicate::IsNotNull { column: position(column) }
 }
 
-/// `op` against something above (`Greater`) or below every value of the column.
+/// `op` against a value above (`Greater`) or below every value of the column.
 fn beyond(column: Column, op: CompareOp, side: std::cmp::Ordering) -> Resolved {
     let holds = match op {
         CompareOp::Equal => false,
@@ -137,8 +139,8 @@ fn beyond(column: Column, op: CompareOp, side: std::cmp::Ordering) -> Resolved {
     Resolved::exact(if holds { not_null(column) } else { Predicate::Always(false) })
 }
 
-/// `op` against a number whose floor is `floor`, itself an integer when `whole`, for a column of integers
-/// within `range`.
+/// `op` against a number whose floor is `floor`, for a column of integers within `range`. `whole`: the number
+/// is an integer itself.
 fn integer_bound(column: Column, op: CompareOp, floor: i128, whole: bool, range: (i64, i64)) -> Resolved {
     let (op, bound) = match (op, whole) {
         (CompareOp::Equal, false) => return Resolved::exact(Predicate::Always(false)),
@@ -160,7 +162,7 @@ fn integer_bound(column: Column, op: CompareOp, floor: i128, whole: bool, range:
     }
 }
 
-/// A comparison of two truth values is one of: never, when not NULL, when it is this one.
+/// A comparison of two truth values holds never, always unless NULL, or for one of the two values.
 fn boolean(column: Column, op: CompareOp, value: bool) -> Resolved {
     let holds = |stored: bool| match op {
         CompareOp::Equal => stored == value,
@@ -213,9 +215,9 @@ unsafe fn integer(
     }
 }
 
-/// A by-value integer, whatever its width.
+/// A by-value integer of any width.
 fn small_integer(value: Datum, value_type: Oid) -> i64 {
-    // Datums hold narrow integers in their low bytes; what is above them is not defined.
+    // Datums hold narrow integers in their low bytes. The bytes above are not defined.
     #[allow(clippy::cast_possible_truncation, clippy::cast_possible_wrap)]
     match value_type {
         pg_sys::INT2OID => i64::from(value.value() as i16),
@@ -267,7 +269,8 @@ unsafe fn timestamp(column: Column, op: CompareOp, value: Datum, value_type: Oid
     }
 }
 
-/// The other side is moved into the session's time zone once, by the server's own cast.
+/// Compares a timestamp with time zone. The server's own cast converts the other side once, in the session's
+/// time zone.
 unsafe fn timestamptz(column: Column, op: CompareOp, value: Datum, value_type: Oid) -> Resolved {
     let moment = small_integer(value, value_type);
     let cast = match value_type {

@@ -1,10 +1,12 @@
 //! What a scan costs, in the planner's units.
 //!
-//! Called by `hooks` for each path. Owns three estimates for rows in stripes: the share of them that pruning
-//! leaves (read off the directory's outline with the constants known now), the share of the pages that the
-//! wanted columns take (by their average widths), and the processor time per value, which is a fraction of
-//! what the server charges for an operator because whole chunks are decoded at once. Hot rows cost what the
-//! server's sequential scan does. Selectivity stays the server's.
+//! Called by `path_hook` for each path. Owns three estimates for rows in stripes:
+//! - the share of them that pruning leaves, found in the directory's outline with the constants known now
+//! - the share of the pages that the wanted columns take, by their average widths
+//! - the processor time for each value. It is a fraction of what the server charges for an operator, because
+//!   whole chunks are decoded at once.
+//!
+//! Hot rows cost what they cost in the server's sequential scan. The server's own selectivity is used.
 
 use pgrx::PgList;
 use pgrx::pg_sys::{self, NodeTag, Relation};
@@ -16,24 +18,25 @@ use super::template::{self, Template};
 use crate::storage::directory::outline::Outline;
 use crate::storage::file::pages::BlockRun;
 
-/// A value decoded, or compared on encoded data, in units of cpu_operator_cost: beside an index, whose pages
-/// the server prices as if they came from disk, a unit of cost is about a microsecond.
+/// Cost of decoding a value, or of comparing it as it is encoded, in units of cpu_operator_cost. The measure
+/// is that of an index, whose pages the server prices as if they came from disk: there a unit of cost is
+/// about a microsecond.
 const VALUE: f64 = 0.6;
-/// A row handed to the executor, in units of cpu_tuple_cost.
+/// Cost of handing a row to the executor, in units of cpu_tuple_cost.
 const ROW: f64 = 0.4;
-/// Looking at one stripe's summary, in units of cpu_tuple_cost.
+/// Cost of looking at one stripe's summary, in units of cpu_tuple_cost.
 const STRIPE: f64 = 1.0;
-/// What says that a row is dead, in values.
+/// Cost of finding out that a row is dead, in values.
 const DEAD: f64 = 1.0;
 /// Average width assumed for a column without statistics, in bytes.
 const WIDTH: i32 = 8;
 
-/// What a scan of one relation takes, whoever shares the work.
+/// The cost of a scan of one relation, however many processes share it.
 pub struct Estimate {
     startup: f64,
     /// Reading pages.
     disk: f64,
-    /// Decoding, filtering and handing out all rows, but for the target list.
+    /// Decoding, filtering and handing out all rows, without the target list.
     processor: f64,
 }
 
@@ -69,7 +72,8 @@ pub unsafe fn estimate(
                 native.push(template);
             }
         }
-        // Dead rows are decoded with the others, or have to be looked up before their chunk is left out.
+        // Dead rows count: they are decoded with the others, or have to be looked up before their chunk is
+        // left out.
         let stored = outline.map_or(0.0, |outline| outline.rows);
         let cold = stored.min(tuples);
         let hot = tuples - cold;
@@ -117,7 +121,7 @@ pub unsafe fn price(path: *mut pg_sys::CustomPath, estimate: &Estimate, workers:
         let path = &mut (*path).path;
         let mut participants = 1.0;
         if workers > 0 {
-            // The leader helps the less, the more workers it has to serve: the server's own rule.
+            // The more workers the leader has to serve, the less it helps. This is the server's own rule.
             let leader =
                 if pg_sys::parallel_leader_participation { 1.0 - 0.3 * f64::from(workers) } else { 0.0 };
             participants = f64::from(workers) + leader.max(0.0);
@@ -160,7 +164,7 @@ unsafe fn width_share(relation: Relation, attributes: *mut pg_sys::Bitmapset) ->
     (columns, if all > 0.0 { wanted / all } else { 1.0 })
 }
 
-/// The share of the rows in stripes that pruning whole stripes leaves, with what is constant now.
+/// The share of the rows in stripes that is left after pruning whole stripes by the constants known now.
 unsafe fn remaining_share(root: *mut pg_sys::PlannerInfo, outline: &Outline, templates: &[Template]) -> f64 {
     // SAFETY: the planner runs inside a transaction.
     unsafe {
@@ -172,13 +176,13 @@ unsafe fn remaining_share(root: *mut pg_sys::PlannerInfo, outline: &Outline, tem
         if resolved.is_empty() || outline.rows <= 0.0 {
             return 1.0;
         }
-        // A summary that cannot be read is the executor's to report.
+        // The executor reports a summary that cannot be read.
         let kept = outline.stripes.iter().filter(|entry| entry.may_match(resolved.iter()).unwrap_or(true));
         kept.map(|entry| f64::from(entry.row_count)).sum::<f64>() / outline.rows
     }
 }
 
-/// A cost without what the planner adds for each node whose kind is switched off.
+/// A cost without what the planner adds for nodes whose kind is switched off.
 pub fn enabled(cost: f64) -> f64 {
     // SAFETY: a plain global.
     cost % unsafe { pg_sys::disable_cost }

@@ -1,26 +1,29 @@
-//! What index scans cost where rows are cold.
+//! What index scans cost if rows are cold.
 //!
-//! Called by `hooks` for tables whose option `index_scan` is off, before our own path competes. The server
-//! prices an index scan by the heap pages that it visits and assumes that they may have to come from disk. A
-//! cold row costs something else: a look into the column chunk of each column that is wanted, which is mostly
-//! computing, or, for a bitmap scan with many rows in a chunk, decoding it whole. Both are measured on the
-//! events table beside what the look-ups of an index take for their cost there (about a microsecond a unit;
-//! the scans of `cost` are priced by the same measure), so that few rows keep their index and many go to the
-//! stripes. Invariant: hot rows cost what the server says.
+//! Called by `path_hook` for tables whose option `index_scan` is off, before our own path competes. The
+//! server prices an index scan by the heap pages that it visits, and assumes that they may have to come from
+//! disk. A cold row costs something else: a look into the column chunk of each wanted column, which is mostly
+//! computing. For a bitmap scan with many rows in a chunk, the chunk is decoded whole instead.
+//!
+//! Both costs were measured on the events table. They are relative to the time and the cost of index look-ups
+//! there, about a microsecond a unit; `cost` prices scans by the same measure. So few rows keep their index,
+//! and many rows are read from the stripes.
+//!
+//! Invariant: hot rows cost what the server says.
 
 use pgrx::pg_sys::{self, NodeTag};
 
 use crate::storage::directory::outline::Outline;
 
-/// Finding one cold row and handing it on, in units of seq_page_cost.
+/// Cost of finding one cold row and handing it on, in units of seq_page_cost.
 const ROW: f64 = 0.4;
 /// The same in an index-only scan.
 const SEEN: f64 = 0.12;
-/// Its value in one column.
+/// Cost of its value in one column.
 const VALUE: f64 = 0.2;
-/// A value of a chunk that is decoded whole.
+/// Cost of each value of a chunk that is decoded whole.
 const DECODED: f64 = 0.0006;
-/// A row taken from such chunks.
+/// Cost of each row that is taken from such chunks.
 const FURTHER: f64 = 0.3;
 /// Rows of a chunk, when nothing better is known.
 const CHUNK_ROWS: f64 = 10_000.0;
@@ -50,8 +53,8 @@ pub unsafe fn price(rel: *mut pg_sys::RelOptInfo, outline: &Outline, columns: f6
     }
 }
 
-/// Has the server make the relation's index and bitmap paths again, those among them that have lost to a path
-/// that is gone now. They cost what the server says.
+/// Has the server make the relation's index and bitmap paths again. Some of them may have lost to a path that
+/// is gone now. They have the server's costs.
 ///
 /// # Safety
 /// As `price`.
@@ -83,16 +86,17 @@ unsafe fn take(paths: &mut *mut pg_sys::List) -> Vec<*mut pg_sys::Path> {
     taken
 }
 
-/// Charges the cold share of a path's rows as what they are instead of as heap's rows and pages.
+/// Charges the cold share of a path's rows with the costs of cold rows, instead of those of heap's rows and
+/// pages.
 unsafe fn reprice(path: *mut pg_sys::Path, tuples: f64, cold: f64, columns: f64) {
     // SAFETY: the casts follow the tag; cost settings are plain globals.
     unsafe {
-        // A kind of scan that is switched off stays the last choice.
+        // A scan whose kind is switched off stays the last choice.
         if (*path).total_cost >= pg_sys::disable_cost {
             return;
         }
         let single = ROW + VALUE * columns;
-        // What the index itself takes, and what cold rows take.
+        // The cost of the index itself, and that of the cold rows.
         let (index, fetching, rows) = if (*path).type_ == NodeTag::T_IndexPath {
             let index = path.cast::<pg_sys::IndexPath>();
             let only = (*path).pathtype == NodeTag::T_IndexOnlyScan;

@@ -1,9 +1,9 @@
 //! LIKE patterns as prefixes.
 //!
 //! Called by `template` (is the shape exact?) and `constant` (what does this pattern mean?). The pattern
-//! language is the server's: `%`, `_` and a backslash that takes the next character literally; a trailing
-//! lone backslash is an error there, so such a pattern is left to the server. Matching is on bytes: in the
-//! server's encodings no character's first byte is part of another character.
+//! language is the server's: `%`, `_`, and a backslash that makes the next character literal. A lone
+//! backslash at the end is an error there, so such a pattern is left to the server. Patterns match bytes,
+//! because in the server's encodings no character's first byte is part of another character.
 
 use crate::convert::varlena;
 use pgrx::pg_sys::{self, NodeTag};
@@ -15,9 +15,9 @@ pub enum Pattern {
     Whole(Vec<u8>),
     /// These bytes, then anything: `abc%`.
     Prefix(Vec<u8>),
-    /// These bytes, then something more particular.
+    /// These bytes, then something that needs more than a prefix.
     PrefixAndMore(Vec<u8>),
-    /// Something that the server reports as an error.
+    /// The server reports an error for this pattern.
     Malformed,
 }
 
@@ -39,8 +39,7 @@ pub fn parse(pattern: &[u8]) -> Pattern {
     Pattern::Whole(literal)
 }
 
-/// True when the pattern is a constant that means a prefix or a whole value, so that nothing is left to
-/// check.
+/// True if the pattern is a constant that means a prefix or a whole value, so that nothing is left to check.
 ///
 /// # Safety
 /// The pattern is a valid expression of type text.

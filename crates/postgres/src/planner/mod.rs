@@ -1,9 +1,13 @@
 //! Planning: puts `Custom Scan (Colonnade)` among the server's paths.
 //!
-//! `path_hook` adds the path to each table of ours, `cost` prices it, `index_paths` prices its rivals, `plan`
-//! turns the chosen path into a plan node. `template` and its helpers (`operand`, `constant`, `like`,
-//! `resolve`) translate WHERE clauses and are used again by `scan`, because a plan carries its clauses as
-//! the server's own expressions: it can be copied, cached and shown like any other.
+//! - `path_hook`: adds the path to each table of ours
+//! - `cost`: prices it; `index_paths`: prices index and bitmap paths beside it
+//! - `plan`: turns the chosen path into a plan node
+//! - `template` and its helpers (`operand`, `constant`, `like`, `resolve`): translate WHERE clauses
+//! - `offered`: what columnar scans a statement was offered
+//!
+//! `scan` translates the clauses again, because a plan has them as the server's own expressions. So a
+//! plan can be copied, cached and shown like any other.
 
 pub mod constant;
 pub mod cost;

@@ -1,19 +1,19 @@
-//! What columnar scans were offered while a statement is being planned.
+//! Which columnar scans were offered while a statement is being planned.
 //!
-//! `hooks` notes each of them; the vectorised node's planner hook asks when the statement's plan is there,
-//! and keeps the plannings apart that nest: a function may be run to fold a constant.
+//! `path_hook` notes each of them. The vectorised node's planner hook asks when the statement's plan is
+//! there. It also keeps nested plannings apart, as the planner may run a function to fold a constant.
 
 use std::cell::Cell;
 
 use super::cost;
 
-/// What columnar scans were offered.
+/// A summary of the columnar scans that were offered.
 #[derive(Clone, Copy, Default)]
 pub struct Offered {
-    /// Rows of their tables.
+    /// The rows of their tables.
     pub rows: f64,
-    /// The most that reading one of the tables costs at the least, by the server's estimate, where no join
-    /// hands keys to it.
+    /// For each table there is a cheapest path that needs no keys from a join. This is the highest of their
+    /// costs, by the server's estimate.
     pub least: f64,
 }
 
@@ -28,17 +28,17 @@ pub fn note(rows: f64, cheapest: f64) {
     OFFERED.set(Offered { rows: before.rows + rows, least: before.least.max(cost::enabled(cheapest)) });
 }
 
-/// What was offered in the planning at hand.
+/// What was offered in the present planning.
 pub fn offered() -> Offered {
     OFFERED.get()
 }
 
-/// Keeps the note of the planning outside while another one runs; restores it also when that ends with an
+/// Keeps the note of the outer planning while another one runs, and restores it afterwards, also after an
 /// ERROR.
 pub struct Nested(Offered);
 
 impl Nested {
-    /// Begins a planning.
+    /// Begins an inner planning.
     pub fn begin() -> Self {
         Self(OFFERED.take())
     }

@@ -1,9 +1,9 @@
 //! Which columns and operators a template understands.
 //!
-//! Called by `template` only. The server's operator families say what an operator means (never its name);
-//! only the built-in families whose order and equality `vector::LogicalType` promises are on the list.
-//! Invariant: a pair that is not on the list is declined, so an operator of a user's own never reaches a
-//! native filter.
+//! Called by `template` only. The server's operator families say what an operator means, never its name. Only
+//! the built-in families are on the list whose order and equality `vector::LogicalType` promises.
+//!
+//! Invariant: a pair that is not on the list is declined. So a user's operator never reaches a native filter.
 
 use crate::host::collation::lc_collate_is_c;
 use pgrx::PgList;
@@ -82,8 +82,8 @@ const UUID_FAMILY: u32 = 2968;
 const TEXT_LIKE: u32 = 1209;
 const TEXT_NOT_LIKE: u32 = 1210;
 const TEXT_STARTS_WITH: u32 = 3877;
-/// int2 -> int4, int2 -> int8, int4 -> int8, float4 -> float8, int2/int4 -> float8, int2/int4/int8 ->
-/// numeric: they keep value and order.
+/// Casts that keep value and order: int2 -> int4, int2 -> int8, int4 -> int8, float4 -> float8, int2/int4 ->
+/// float8, int2/int4/int8 -> numeric.
 const LOSSLESS_CASTS: [u32; 9] = [313, 754, 481, 311, 235, 316, 1782, 1740, 1781];
 
 /// `NOT (a op b)` for values that are not NULL.
@@ -109,7 +109,7 @@ const fn mirrored(op: CompareOp) -> CompareOp {
     }
 }
 
-/// The kind of a column of this type. Domains count as what they are over.
+/// The kind of a column of this type. A domain counts as its base type.
 fn kind_of(type_oid: Oid, typmod: i32) -> Kind {
     let mut typmod = typmod;
     // SAFETY: a catalog look-up of an existing type.
@@ -127,7 +127,7 @@ fn kind_of(type_oid: Oid, typmod: i32) -> Kind {
         pg_sys::NUMERICOID => Kind::Numeric,
         pg_sys::UUIDOID => Kind::Uuid,
         pg_sys::TEXTOID | pg_sys::VARCHAROID => Kind::Text,
-        // Without a length modifier values keep whatever blanks they came with.
+        // Without a length modifier, values keep the blanks that they came with.
         pg_sys::BPCHAROID => match u32::try_from(typmod - pg_sys::VARHDRSZ as i32) {
             Ok(length) if length > 0 => Kind::Padded(length),
             _ => Kind::Other,
@@ -137,8 +137,8 @@ fn kind_of(type_oid: Oid, typmod: i32) -> Kind {
     }
 }
 
-/// The types a comparison of this kind of column may take its other side as, and so the family its operator
-/// must be in. The first is the column's own.
+/// Whether a comparison of this kind of column is understood if its other side has this type. The operator
+/// must be in the family of both.
 fn takes(kind: Kind, value_type: Oid) -> bool {
     const INTEGERS: [Oid; 3] = [pg_sys::INT2OID, pg_sys::INT4OID, pg_sys::INT8OID];
     match kind {
@@ -160,8 +160,8 @@ fn takes(kind: Kind, value_type: Oid) -> bool {
     }
 }
 
-/// True when a comparison of this pair of types is translated exactly, single odd values aside. The pairs
-/// where a time zone moves each column value are only bracketed.
+/// True if a comparison of this pair of types is translated exactly, except for single odd values. If a time
+/// zone moves each column value, the comparison is only bracketed.
 pub fn is_exact(kind: Kind, value_type: Oid) -> bool {
     match kind {
         Kind::Date | Kind::Timestamp => value_type != pg_sys::TIMESTAMPTZOID,
@@ -204,8 +204,7 @@ pub unsafe fn boolean_column(node: *mut pg_sys::Node, relid: u32) -> Option<Colu
     unsafe { column_of(node, relid) }.filter(|column| column.kind == Kind::Bool)
 }
 
-/// A column, looking through casts that keep value and order as well, and the type that an operator above
-/// sees.
+/// A column, also below a cast that keeps value and order, and the type that an operator above sees.
 unsafe fn compared_column(node: *mut pg_sys::Node, relid: u32) -> Option<(Column, Oid)> {
     // SAFETY: the caller passes a valid expression; the cast follows the tag.
     unsafe {
@@ -224,7 +223,7 @@ unsafe fn compared_column(node: *mut pg_sys::Node, relid: u32) -> Option<(Column
     }
 }
 
-/// The type that operators on this kind of column take it as.
+/// The type that operators take this kind of column as.
 const fn own_type(kind: Kind) -> Oid {
     match kind {
         Kind::Bool => pg_sys::BOOLOID,
@@ -267,7 +266,7 @@ pub unsafe fn is_value(node: *mut pg_sys::Node, relid: u32) -> bool {
     }
 }
 
-/// What operator `opno` asks of the column at `node`, which is its left side, or its right one when
+/// What operator `opno` asks of the column at `node`. The column is its left side, or its right side if
 /// `flipped`.
 ///
 /// # Safety
@@ -284,7 +283,7 @@ pub unsafe fn operator_on(
     if column.kind == Kind::Other {
         return None;
     }
-    // Without a collation the server reports an error, which is its own to report.
+    // Without a collation the server itself reports an error.
     // SAFETY: a catalog look-up.
     let deterministic =
         || collation != pg_sys::InvalidOid && unsafe { pg_sys::get_collation_isdeterministic(collation) };
@@ -306,7 +305,8 @@ pub unsafe fn operator_on(
     }
     let equality = matches!(op, CompareOp::Equal | CompareOp::NotEqual);
     let understood = match column.kind {
-        // The pattern families compare bytes whatever the collation; the others order by it unless it is C's.
+        // The pattern families compare bytes under any collation. The others order by the collation, unless
+        // it is C's.
         Kind::Text if family == pg_sys::TEXT_PATTERN_BTREE_FAM_OID.to_u32() => true,
         Kind::Text if equality => deterministic(),
         // SAFETY: the caller's promise.
@@ -319,8 +319,8 @@ pub unsafe fn operator_on(
     understood.then_some((column, Operator::Compare { op, value_type }))
 }
 
-/// The comparison an operator is in one of the built-in families, by strategy number, or by its negator for
-/// `<>`.
+/// The built-in family that has an operator, and its comparison there by strategy number. `<>` is found by
+/// its negator.
 pub fn comparison(opno: Oid) -> Option<(u32, CompareOp)> {
     let families: [u32; 11] = [
         pg_sys::INTEGER_BTREE_FAM_OID.to_u32(),

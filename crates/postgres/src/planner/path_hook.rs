@@ -1,11 +1,14 @@
-//! The path hook: offers the scan node for each base relation, partition or inheritance child whose rows we
-//! store.
+//! The path hook: offers the scan node for each base relation, partition or inheritance child that is a table
+//! of ours.
 //!
-//! Called by the server's planner at the end of building a relation's paths. The node stands in for the
-//! sequential scan, serial or parallel, which is taken off the list; index and TID paths stay and compete by
-//! cost. Declined: TABLESAMPLE, relations of other access methods, queries that look at xmin, cmin, xmax or
-//! cmax, which cold rows do not have, one row by a unique index, few by any, and small tables whose rows are
-//! all hot.
+//! The server's planner calls it after it has built a relation's paths. The node replaces the sequential
+//! scan, serial or parallel, which is taken off the list. Index and TID paths stay and compete by cost.
+//!
+//! The node is not offered in these cases:
+//! - TABLESAMPLE, and relations of other access methods
+//! - queries that look at xmin, cmin, xmax or cmax, which cold rows do not have
+//! - a unique index finds one row, or any index finds few rows
+//! - small tables whose rows are all hot
 
 use pgrx::PgList;
 use pgrx::pg_sys::{self, NodeTag};
@@ -20,12 +23,12 @@ use crate::storage::directory::outline;
 /// The server's FirstLowInvalidHeapAttributeNumber: attribute sets are shifted by it.
 const ATTRIBUTE_SHIFT: i32 = 7;
 
-/// What a columnar scan takes at the least, in units of seq_page_cost (about a microsecond): finding out what
-/// it costs, translating the plan above it, opening a stripe and decoding a chunk.
+/// The least cost of a columnar scan, in units of seq_page_cost (about a microsecond): estimating it,
+/// translating the plan above it, opening a stripe and decoding a chunk.
 const LEAST_SCAN: f64 = 24.0;
 static PREVIOUS: Chain<pg_sys::set_rel_pathlist_hook_type> = Chain::new();
 
-/// Puts our hook in front of whoever was there.
+/// Puts our hook in front of those already there.
 ///
 /// # Safety
 /// Runs once, on the main thread, while the library is loaded.
@@ -109,7 +112,7 @@ unsafe fn offer_columnar(
         let outline = outline::of(relation);
         let cold = outline.as_ref().map_or(0.0, |outline| outline.rows);
         if cold == 0.0 && rows_of_all(root) < vectorised_min_rows() {
-            // Few rows, all of them heap's: heap's own scan begins sooner.
+            // There are few rows, and all are hot. Heap's own scan begins sooner.
             return;
         }
         if cold > 0.0 {
@@ -119,7 +122,7 @@ unsafe fn offer_columnar(
             return;
         }
         let attributes = attributes(rel);
-        // xmin, cmin, xmax, cmax; ctid and tableoid we have.
+        // Declines xmin, cmin, xmax and cmax. Cold rows have ctid and tableoid.
         if (pg_sys::MaxCommandIdAttributeNumber..=pg_sys::MinTransactionIdAttributeNumber)
             .any(|attno| pg_sys::bms_is_member(attno + ATTRIBUTE_SHIFT, attributes))
         {
@@ -140,8 +143,8 @@ unsafe fn offer_columnar(
         let dropped = drop_sequential_scan(&mut (*rel).pathlist);
         let path = new_path(root, rel);
         cost::price(path, &estimate, 0);
-        // Index paths that the server's scan was cheaper than are gone, and we may be dearer: it knows
-        // nothing of the dead rows in stripes.
+        // The server has dropped index paths that cost more than its sequential scan, which does not count
+        // dead rows in stripes. Our scan may cost more than these paths, so they are made again.
         if cold > 0.0
             && !(*rel).indexlist.is_null()
             && dropped.is_some_and(|scan| scan.cost < (*path).path.total_cost)
@@ -164,9 +167,9 @@ unsafe fn offer_columnar(
     }
 }
 
-/// Keeps the planner from letting index and bitmap scans hand on all columns of the table, which saves heap a
-/// projection and would cost a cold row the decoding of columns that nobody reads. It does so unless a system
-/// column is wanted: so one is.
+/// Keeps the planner from letting index and bitmap scans return all columns of the table. That saves heap a
+/// projection, but for a cold row columns would be decoded that nobody reads. The planner does not do it if a
+/// system column is wanted, so this asks for one.
 unsafe fn ask_for_wanted_columns(rel: *mut pg_sys::RelOptInfo) {
     // SAFETY: a base relation has a set for each attribute from min_attr on; paths and target lists are not
     // made by it.
@@ -194,8 +197,8 @@ unsafe fn rows_of_all(root: *mut pg_sys::PlannerInfo) -> f64 {
     }
 }
 
-/// Whether the best path the server has looks up one row by a unique index: what a scan of ours would cost
-/// need not be known.
+/// Whether the server's best path looks up one row by a unique index. Then the cost of our scan need not be
+/// known.
 unsafe fn finds_one_row(root: *mut pg_sys::PlannerInfo, rel: *mut pg_sys::RelOptInfo) -> bool {
     // SAFETY: as above. Paths are in order of their costs.
     unsafe {
@@ -237,7 +240,7 @@ unsafe fn new_path(root: *mut pg_sys::PlannerInfo, rel: *mut pg_sys::RelOptInfo)
         (*path).path.pathtype = NodeTag::T_CustomScan;
         (*path).path.parent = rel;
         (*path).path.pathtarget = (*rel).reltarget;
-        // Only what LATERAL forces on us, as for a sequential scan.
+        // The path has only the parameters that LATERAL requires, as a sequential scan.
         (*path).path.param_info = pg_sys::get_baserel_parampathinfo(root, rel, (*rel).lateral_relids);
         (*path).path.parallel_safe = (*rel).consider_parallel;
         (*path).path.rows = match (*path).path.param_info.is_null() {
@@ -250,14 +253,14 @@ unsafe fn new_path(root: *mut pg_sys::PlannerInfo, rel: *mut pg_sys::RelOptInfo)
     }
 }
 
-/// The server's sequential scan, which ours takes the place of.
+/// The server's sequential scan, which our scan replaces.
 struct Dropped {
     workers: i32,
     cost: f64,
 }
 
-/// Takes the sequential scan off a list of paths, because our node reads the same rows. Returns the workers
-/// it wanted.
+/// Takes the sequential scan off a list of paths, because our node reads the same rows. Returns its workers
+/// and cost.
 unsafe fn drop_sequential_scan(paths: &mut *mut pg_sys::List) -> Option<Dropped> {
     let mut dropped = None;
     // SAFETY: the list holds paths; deleting the cell keeps the list valid.

@@ -1,15 +1,19 @@
-//! From the chosen path to the plan node.
+//! Makes the plan node from the chosen path.
 //!
-//! Called by the server when it builds the plan. Clauses that the node answers natively go to `custom_exprs`,
-//! the rest stay in the plan's qual and are checked row by row; `custom_private` holds the rows of the table
-//! as the planner knows them, a list of integers that says, clause by clause of the qual, whether it may help
-//! to prune, and whether some rows are nobody's business (`hides_rows`). Nothing else is stored: columns,
-//! predicates and parameters are read off the finished plan when the node starts.
+//! Called by the server when it builds the plan. Clauses that the node answers natively go to `custom_exprs`.
+//! The others stay in the plan's qual and are checked row by row. `custom_private` holds:
+//! - how many rows the table has, as the planner knows it
+//! - a list of integers that says for each clause of the qual whether it may help to prune
+//! - whether the scan hides rows from what is above it (`hides_rows`)
+//! - perhaps the reason that `note_reason` notes
 //!
-//! Invariant: `custom_private` begins with a node, never with an empty list. Other extensions (Citus) tell
-//! their own scans by the tag of its first member, and look at everybody's.
-//! Invariant: a clause that row security wants evaluated late is neither native nor pruning unless the server
-//! would promote it.
+//! Nothing else is stored: columns, predicates and parameters are read from the finished plan when the node
+//! starts.
+//!
+//! Invariants: `custom_private` begins with a node, never with an empty list. Other extensions (Citus)
+//! recognise their own scans by the tag of its first member, and look at that of every scan.
+//! A clause that row security wants evaluated late is neither native nor pruning, unless the server would
+//! promote it.
 
 use std::sync::OnceLock;
 
@@ -80,14 +84,14 @@ unsafe extern "C-unwind" fn plan_custom_path(
     }
 }
 
-/// A number as the server's plans can carry it.
+/// A number as a node of the server's plans.
 unsafe fn float_node(number: f64) -> *mut pg_sys::Float {
     let text = std::ffi::CString::new(number.to_string()).unwrap_or_default();
     // SAFETY: the server copies the text.
     unsafe { pg_sys::makeFloat(pg_sys::pstrdup(text.as_ptr())) }
 }
 
-/// Rows of the table that a scan node of ours reads, as the planner saw it.
+/// How many rows the table has that a scan node of ours reads, as the planner saw it.
 ///
 /// # Safety
 /// A plan node made here.
@@ -105,7 +109,7 @@ pub unsafe fn scanned_rows(scan: *mut pg_sys::CustomScan) -> f64 {
     }
 }
 
-/// Which clauses of the qual may prune: an integer each. None where there is no clause.
+/// Which clauses of the qual may prune: an integer for each. None if there is no clause.
 ///
 /// # Safety
 /// A plan node made here.
@@ -116,8 +120,8 @@ pub unsafe fn pruning_clauses(scan: *mut pg_sys::CustomScan) -> Option<*mut pg_s
     }
 }
 
-/// Whether conditions of row security or of a security barrier view decide which rows anybody above the scan
-/// may know of.
+/// Whether conditions of row security or of a security barrier view decide which rows nodes above the scan
+/// may see.
 unsafe fn is_guarded(root: *mut pg_sys::PlannerInfo, rel: *mut pg_sys::RelOptInfo) -> bool {
     // SAFETY: the planner's own structs; its arrays have places for as many relations as it says, some of
     // them empty.
@@ -146,8 +150,8 @@ unsafe fn is_guarded(root: *mut pg_sys::PlannerInfo, rel: *mut pg_sys::RelOptInf
     }
 }
 
-/// Whether a scan node of ours reads rows that only its own conditions may look at: what it does must not
-/// depend on values that come from elsewhere.
+/// Whether a scan node of ours reads rows that only its own conditions may look at. Then its work must not
+/// depend on values from other nodes.
 ///
 /// # Safety
 /// A plan node made here.
@@ -174,7 +178,7 @@ pub unsafe fn note_reason(scan: *mut pg_sys::CustomScan, reason: &str) {
     }
 }
 
-/// What `note_reason` noted.
+/// The reason that `note_reason` noted.
 ///
 /// # Safety
 /// A plan node made here; the text lives as long as it.

@@ -1,9 +1,10 @@
 //! Templates with their constants filled in: `vector::Predicate`s.
 //!
-//! Called by the planner (only constants known at plan time, to estimate what is pruned) and by the executor
-//! at each start and rescan (everything). Who calls says how an expression gets its value; an expression
-//! without one makes its leaf say nothing.
-//! Invariant: that of `constant`, for whole trees; a NULL constant makes a comparison never TRUE.
+//! Called by the planner, with the constants known then, to estimate what is pruned. Called by the executor
+//! at each start and rescan, with all values. The caller says how an expression gets its value. A leaf whose
+//! expression has no value says nothing.
+//!
+//! Invariants: that of `constant`, for whole trees. A comparison with a NULL constant is never TRUE.
 
 use crate::convert::varlena;
 use std::cmp::Ordering;
@@ -18,7 +19,7 @@ use super::template::Template;
 /// The value of an expression.
 #[derive(Debug, Clone, Copy)]
 pub enum Value {
-    /// Not known now.
+    /// The value is not known now.
     Unknown,
     /// SQL NULL.
     Null,
@@ -84,7 +85,7 @@ pub unsafe fn resolve(template: &Template, evaluate: &mut dyn FnMut(*mut pg_sys:
     }
 }
 
-/// TRUE when all parts are.
+/// A predicate that is TRUE if all parts are.
 pub fn and(parts: Vec<Resolved>) -> Resolved {
     let exact = parts.iter().all(|part| part.exact);
     let mut predicates = Vec::with_capacity(parts.len());
@@ -104,7 +105,7 @@ pub fn and(parts: Vec<Resolved>) -> Resolved {
     Resolved { predicate, exact }
 }
 
-/// TRUE when one part is.
+/// A predicate that is TRUE if one part is.
 pub fn or(parts: Vec<Resolved>) -> Resolved {
     let exact = parts.iter().all(|part| part.exact || part.predicate == Predicate::Always(false));
     let mut predicates = Vec::with_capacity(parts.len());
@@ -126,8 +127,8 @@ pub fn or(parts: Vec<Resolved>) -> Resolved {
     Resolved { predicate, exact }
 }
 
-/// `column op ANY (array)` or `ALL`. An empty array decides without looking at the column; a NULL element
-/// keeps ALL from ever being TRUE and adds nothing to ANY.
+/// `column op ANY (array)` or `ALL`. An empty array decides without a look at the column. With a NULL element
+/// ALL is never TRUE, and ANY is as without it.
 unsafe fn elements(column: Column, op: CompareOp, any: bool, array: Datum, element_type: Oid) -> Resolved {
     let (mut width, mut by_value, mut align) = (0i16, false, 0 as std::ffi::c_char);
     let (mut values, mut nulls, mut count) =
@@ -176,7 +177,7 @@ unsafe fn elements(column: Column, op: CompareOp, any: bool, array: Datum, eleme
     }
 }
 
-/// Gathers plain comparisons by `wanted` into one list, where there are several.
+/// Gathers plain comparisons by `wanted` into one list, if there are several.
 fn gathered(
     parts: Vec<Resolved>,
     wanted: CompareOp,
@@ -194,7 +195,7 @@ fn gathered(
         _ => None,
     };
     let mut values: Vec<Scalar> = plain.into_iter().filter_map(value).collect();
-    // What looks values up in the list sorts it for every chunk: quick where it is sorted already.
+    // The filter sorts the list for every chunk. That is quick if it is sorted already.
     values.sort_by(|a, b| a.compare(b).unwrap_or(Ordering::Equal));
     values.dedup_by(|a, b| a.compare(b) == Some(Ordering::Equal));
     others.push(Resolved::exact(list(values)));

@@ -1,15 +1,19 @@
 //! From a WHERE clause to a predicate template: the shape of a `vector::Predicate` whose constants are still
 //! expressions.
 //!
-//! Called twice for each clause: by the planner (which clauses can be filtered natively, what do the known
-//! constants prune) and when the node starts (`scan`), from the finished plan. The tree walk here owns
-//! structure: AND, OR, NOT pushed to the leaves, NULL tests, truth tests, arrays. `operand` owns which
-//! columns and operators are understood, `constant` the comparison of a column with a value.
+//! Called twice for each clause. The planner asks which clauses can be filtered natively, and what the known
+//! constants prune. The scan translates the clauses of the finished plan again when the node starts.
 //!
-//! Invariant: a template is TRUE wherever its clause is TRUE. `Unknown` marks what is not understood; a
-//! template without it, whose leaves all turn out exact, is TRUE *only* where the clause is TRUE, so that the
-//! clause needs no further check. Clauses reach us in the server's own simplified form (AND/OR flattened,
-//! constants folded, operators commuted at will).
+//! The tree walk here owns the structure: AND, OR, NOT pushed to the leaves, NULL tests, truth tests, arrays.
+//! `operand` owns which columns and operators are understood, and `constant` the comparison of a column with
+//! a value.
+//!
+//! Clauses come in the server's own simplified form: AND and OR are flattened, constants folded, and
+//! operators may be commuted.
+//!
+//! Invariant: a template is TRUE wherever its clause is TRUE. `Unknown` marks a part that is not understood.
+//! A template without `Unknown` whose leaves all turn out exact is TRUE *only* where the clause is TRUE. Such
+//! a clause needs no further check.
 
 use pgrx::PgList;
 use pgrx::pg_sys::{self, NodeTag};
@@ -18,17 +22,17 @@ use vector::CompareOp;
 use super::like;
 use super::operand::{self, Column, Operator};
 
-/// A clause whose constants are not evaluated yet. Node pointers live as long as the clause they were cut
-/// from.
+/// A clause whose constants are not evaluated yet. Node pointers live as long as the clause that they point
+/// into.
 #[derive(Debug)]
 pub enum Template {
-    /// Says nothing: TRUE, and never exact.
+    /// Says nothing: it is TRUE, and never exact.
     Unknown,
     /// TRUE for every row, or for none.
     Known(bool),
-    /// TRUE when all are.
+    /// TRUE if all parts are.
     And(Vec<Template>),
-    /// TRUE when one is.
+    /// TRUE if one part is.
     Or(Vec<Template>),
     /// Column is (not) NULL.
     Null {
@@ -61,7 +65,7 @@ pub enum Template {
         column: Column,
         /// How (column on the left).
         op: CompareOp,
-        /// TRUE for one element, or for all.
+        /// The comparison must hold for one element, or else for all.
         any: bool,
         /// Expression of the array.
         array: *mut pg_sys::Node,
@@ -85,7 +89,7 @@ pub enum Template {
 }
 
 impl Template {
-    /// True when evaluating it can prune or filter anything.
+    /// True if evaluating the template can prune or filter anything.
     pub fn is_useful(&self) -> bool {
         match self {
             Self::Unknown => false,
@@ -95,8 +99,7 @@ impl Template {
         }
     }
 
-    /// True when nothing in its shape makes it weaker than the clause (single values still can, see
-    /// `constant`).
+    /// True if nothing in its shape makes it weaker than the clause. Single values still can: see `constant`.
     pub fn is_exact(&self) -> bool {
         match self {
             Self::Unknown => false,
@@ -193,8 +196,8 @@ unsafe fn walk_null_test(test: &pg_sys::NullTest, relid: u32, wanted: bool) -> T
     }
 }
 
-/// `x IS [NOT] TRUE | FALSE | UNKNOWN`, which is never NULL. "Not TRUE" is "FALSE or UNKNOWN"; UNKNOWN can
-/// only be told for a column.
+/// `x IS [NOT] TRUE | FALSE | UNKNOWN`, which is never NULL. "Not TRUE" is "FALSE or UNKNOWN". UNKNOWN can be
+/// tested only for a column.
 unsafe fn walk_boolean_test(test: &pg_sys::BooleanTest, relid: u32, wanted: bool) -> Template {
     use pg_sys::BoolTestType as B;
     let arg: *mut pg_sys::Node = test.arg.cast();

@@ -1,12 +1,14 @@
 //! Replication slots that decode every table of the database, whether it is published or not: those whose
 //! output plugin is not pgoutput.
 //!
-//! Logical decoding reads heap tuples. So while such a slot exists, whoever would make a stripe of rows that
-//! are not in one asks [`is_decoded`] and leaves them in heap pages: loads (`pending_rows::destination`),
-//! merging and packing (`table_am`). What was in stripes before is told of by WARNINGs. Invariant: a
-//! transaction that was told "no" is decoded by no such slot. Its id was there before it looked. A slot that
-//! is made later begins with transactions whose ids are younger, as it waits for the others to end; but for
-//! one that is copied from a slot of pgoutput's, which begins where that one stands (docs/limitations).
+//! Logical decoding reads heap tuples. So while such a slot exists, rows that are not in a stripe yet stay in
+//! heap pages. Loads (`pending_rows::destination`), merging and packing (`table_am`) ask [`is_decoded`]
+//! before they make a stripe of such rows. Rows that were in stripes before are reported by WARNINGs.
+//!
+//! Invariant: no such slot decodes a transaction that was told "no". Its id was there before it looked. A
+//! slot that is made later waits for older transactions to end, and begins with transactions whose ids are
+//! younger. The exception is a slot that is copied from one of pgoutput's: it begins where that one is
+//! (docs/limitations).
 
 use std::cell::Cell;
 
@@ -19,7 +21,7 @@ use crate::host::relation;
 thread_local! {
     /// The transaction that has looked for slots before it changed a row of a stripe.
     static LOOKED: Cell<u32> = const { Cell::new(0) };
-    /// The session was told that changes of rows of stripes are not decoded.
+    /// Whether the session was told that changes of rows of stripes are not decoded.
     static TOLD: Cell<bool> = const { Cell::new(false) };
 }
 
@@ -42,20 +44,20 @@ pub unsafe fn is_decoded(rel: Relation) -> Option<DecodingSlot> {
         if !is_logged(rel) {
             return None;
         }
-        // Before the look: see the invariant.
+        // The id has to be there before the look: see the invariant.
         pg_sys::GetTopTransactionId();
         slot(rel)
     }
 }
 
-/// A slot that decodes the table as of now: one may come at any time.
+/// A slot that decodes the table now. Another one may come at any time.
 pub unsafe fn slot(rel: Relation) -> Option<DecodingSlot> {
     // SAFETY: rel is open; a look at shared memory.
     unsafe { if is_logged(rel) { compat::decoding_slots(1).pop() } else { None } }
 }
 
-/// Tells once a session that a change of a row in a stripe is decoded as something else. Called for each such
-/// row, so it looks for slots once a transaction.
+/// Tells a session once that a change of a row in a stripe is decoded as something else. It is called for
+/// each such row, so it looks for slots only once a transaction.
 #[inline]
 pub unsafe fn tell_of_change(rel: Relation) {
     if is_logged_for_decoding() && !TOLD.get() {
@@ -88,11 +90,11 @@ unsafe fn look(rel: Relation) {
     }
 }
 
-/// What helps.
+/// The hint that says what helps.
 const UNPACK: &str = "engine.unpack(table) turns rows of stripes into heap rows; while the slot exists no others come to stripes.";
 
-/// What `engine.storage_health` says of a table with so many rows in stripes. `has_many_hot`: it has heap
-/// rows that would be worth packing.
+/// What `engine.storage_health` advises about slots for a table with `cold_rows` rows in stripes.
+/// `has_many_hot`: it has heap rows that would be worth packing.
 pub unsafe fn advice(rel: Relation, cold_rows: u64, has_many_hot: bool) -> Option<String> {
     // SAFETY: rel is open.
     let slot = unsafe { slot(rel) }?;
@@ -106,7 +108,7 @@ pub unsafe fn advice(rel: Relation, cold_rows: u64, has_many_hot: bool) -> Optio
         .then(|| format!("replication slot {} (plugin {}) keeps rows out of stripes", slot.name, slot.plugin))
 }
 
-/// Tells who has made a slot, or else the server's log, that these tables have rows in stripes.
+/// Tells the session that has made a slot, or the server's log, that these tables have rows in stripes.
 pub fn tell_of_slot(slot: &DecodingSlot, tables: &[String], in_log: bool) {
     let Some((first, others)) = tables.split_first() else { return };
     let others = match others.len() {

@@ -8,7 +8,7 @@
 //! | `catalog` | reading and writing the side tables `engine.*`, whichever they are |
 //! | `directory` | `engine.stripe`: which stripes exist, and for whom |
 //! | `published`, `decoding` | which tables logical replication reads, so that their rows stay hot |
-//! | `space` | where a new run comes to lie; pages given back, file cut off |
+//! | `space` | where a new run is put; pages given back, file cut off |
 //! | `change` | locks on and changes of cold rows: stripe lock, proxies, bulk deletions, moves |
 //! | `read` | a stripe opened for reading, and what is kept of its chunks |
 //! | `pending_rows` | rows of a load that are not in the table yet |

@@ -1,14 +1,14 @@
 //! Which tables are published for logical replication, and therefore keep every row hot.
 //!
-//! Asked by loads, packing, merging and the functions that tell why a table is not packed. `decoding` knows
-//! the replication slots that see tables which no publication names.
+//! Asked by loads, packing, merging, and the functions that tell why a table is not packed. `decoding` knows
+//! the replication slots that read tables which no publication names.
 
 use pgrx::pg_sys::{self, Oid, Relation};
 
 use crate::compat;
 
 /// Whether some publication has the table. Logical decoding reads hot rows only, so such a table has no
-/// others. A table that is to take another's place answers for that one.
+/// others. For a table that is to replace another one, the other one counts.
 pub unsafe fn is_published(rel: Relation) -> bool {
     // SAFETY: rel is open. The server keeps the answer in the relation cache.
     unsafe {

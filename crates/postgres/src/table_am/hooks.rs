@@ -1,10 +1,12 @@
 //! Server hooks that the access method needs.
 //!
-//! When a plan starts: bitmap scans of our tables must not prefetch (virtual blocks are not in the file), and
-//! slots of scans whose plan reads xmin, cmin, xmax or cmax are marked, so that cold rows come with a tuple
-//! header; for the others it is noted which columns they read. When a table is dropped: its directory rows
-//! go. When one is created: packing has done nothing to it. When a function that makes replication slots is
-//! about to run: `slot_creation` looks what comes of it.
+//! What is done, and when:
+//! - A plan starts: bitmap scans of our tables must not prefetch, as virtual blocks are not in the file.
+//!   Slots of scans whose plan reads xmin, cmin, xmax or cmax are marked, so that cold rows come with a tuple
+//!   header. For other slots it is noted which columns are read.
+//! - A table is dropped: its directory rows are deleted.
+//! - A table is created: packing has done nothing to it.
+//! - A function that makes replication slots is about to run: `slot_creation` looks what comes of it.
 
 use std::ffi::{c_int, c_void};
 
@@ -96,8 +98,8 @@ unsafe extern "C-unwind" fn visit(node: *mut PlanState, context: *mut c_void) ->
     }
 }
 
-/// What a nested loop reads of the rows of its inner side, as the server's shifted set: not the key that it
-/// hands to an index, which the server's plan has in them all the same.
+/// The columns that a nested loop reads of the rows of its inner side, as the server's shifted set. The key
+/// that it hands to an index is not among them, although the server's plan has it in the inner rows.
 unsafe fn read_of_inner(join: *mut pg_sys::Join) -> *mut pg_sys::Bitmapset {
     // SAFETY: a nested loop is a join; the expressions of a finished plan. Some member that is no column
     // keeps the set from being null.
@@ -111,8 +113,8 @@ unsafe fn read_of_inner(join: *mut pg_sys::Join) -> *mut pg_sys::Bitmapset {
     }
 }
 
-/// What an aggregation reads of its input, as the server's shifted set: the server's plan may hand all
-/// columns up. Null: all of them.
+/// The columns that an aggregation reads of its input, as the server's shifted set. The server's plan may
+/// hand up more. Null: all columns.
 unsafe fn read_by_aggregate(aggregate: *mut pg_sys::Agg) -> *mut pg_sys::Bitmapset {
     // SAFETY: the expressions and the keys of a finished plan.
     unsafe {
@@ -120,7 +122,7 @@ unsafe fn read_by_aggregate(aggregate: *mut pg_sys::Agg) -> *mut pg_sys::Bitmaps
             return std::ptr::null_mut();
         }
         let shift = |column: i32| column - pg_sys::FirstLowInvalidHeapAttributeNumber;
-        // As in `read_of_inner`.
+        // A member that is no column keeps the set from being null.
         let mut read = pg_sys::bms_make_singleton(0);
         for at in 0..usize::try_from((*aggregate).numCols).unwrap_or(0) {
             read = pg_sys::bms_add_member(read, shift((*(*aggregate).grpColIdx.add(at)).into()));
@@ -132,13 +134,13 @@ unsafe fn read_by_aggregate(aggregate: *mut pg_sys::Agg) -> *mut pg_sys::Bitmaps
     }
 }
 
-/// Adjusts a scan if it is one of our tables'. `read_above` is null where all of its target list may be read.
+/// Adjusts a scan if it is one of our tables'. `read_above` is null if all of its target list may be read.
 unsafe fn prepare_scan(node: *mut PlanState, read_above: *mut pg_sys::Bitmapset) {
     // SAFETY: the node is a scan.
     unsafe {
         let scan = node.cast::<ScanState>();
         let rel = (*scan).ss_currentRelation;
-        // A nested loop prepares its inner scan, which is visited after it, and so does an aggregation.
+        // A nested loop or an aggregation has prepared the scan below it already, which is visited after it.
         if !rel.is_null() && options::is_colcompress(rel) && !wanted::is_noted((*scan).ss_ScanTupleSlot) {
             prepare(scan, (*node).type_, read_above);
         }
@@ -172,7 +174,7 @@ unsafe fn prepare(scan: *mut ScanState, tag: NodeTag, read_above: *mut pg_sys::B
             }
             NodeTag::T_IndexScanState => {
                 let index = (*scan.cast::<pg_sys::IndexScanState>()).iss_RelationDesc;
-                // A btree never asks for its condition to be looked at again.
+                // A btree never asks for its condition to be rechecked.
                 if index.is_null() || (*(*index).rd_rel).relam != pg_sys::BTREE_AM_OID {
                     add((*plan.cast::<pg_sys::IndexScan>()).indexqualorig);
                 }
@@ -181,7 +183,8 @@ unsafe fn prepare(scan: *mut ScanState, tag: NodeTag, read_above: *mut pg_sys::B
             _ => {}
         }
         for entry in PgList::<pg_sys::TargetEntry>::from_pg((*plan).targetlist).iter_ptr() {
-            // Columns that nobody reads may be NULL; what is computed of them might fail then.
+            // Columns that nobody reads may be NULL here, and an expression of them might fail then. So
+            // columns of expressions are read.
             let is_column = (*(*entry).expr).type_ == NodeTag::T_Var;
             if !is_column
                 || read_above.is_null()

@@ -1,4 +1,4 @@
-//! The access method `colcompress`: a heap with stripes. One file a verb.
+//! The access method `colcompress`: a heap with stripes. Each file owns one verb.
 //!
 //! Each folder asks only for those above it here; `make lint` checks it.
 //!
@@ -15,8 +15,8 @@
 //! | `hooks` | the server's hooks that the access method needs |
 //! | `routine` | the table of callbacks that the server calls |
 //!
-//! Callbacks that hand hot rows through do nothing that could need unwinding on that path, and leave
-//! everything else to guarded functions.
+//! Invariant: callbacks that hand hot rows through do nothing on that path that could need unwinding. They
+//! leave everything else to guarded functions.
 
 #![allow(clippy::too_many_arguments, reason = "callbacks have the server's signatures")]
 

@@ -1,7 +1,7 @@
 //! The table of callbacks that the server calls, and `engine.colcompress_handler`, which gives it out.
 //!
-//! It starts as a copy of heap's, so that hot rows are PostgreSQL's own business; each verb replaces the
-//! callbacks that must know about cold rows.
+//! The table starts as a copy of heap's, so that PostgreSQL's own code handles hot rows. Each verb replaces
+//! the callbacks that must know about cold rows.
 
 use std::sync::OnceLock;
 

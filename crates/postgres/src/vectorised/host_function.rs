@@ -56,7 +56,7 @@ impl ServerFunction {
                 collation,
                 arguments: arguments.iter().map(|&argument| ColumnType::of_type(argument)).collect(),
                 result: ColumnType::of_type(pg_sys::exprType(node)),
-                is_tame: calls::are_tame(node),
+                is_tame: calls::may_hold_back_errors(node),
                 info: Mutex::new(Info(info)),
             })
         }

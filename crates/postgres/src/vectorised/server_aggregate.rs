@@ -83,7 +83,7 @@ impl ServerAggregate {
             let types: Vec<_> = (0..count).map(|at| (*(*list).elements.add(at)).oid_value).collect();
             Some(Arc::new(Self {
                 name,
-                is_tame: calls::are_tame(call.cast_mut().cast()),
+                is_tame: calls::may_hold_back_errors(call.cast_mut().cast()),
                 strict: pg_sys::func_strict(definition.step),
                 arguments: types.iter().map(|&kind| ColumnType::of_type(kind)).collect(),
                 result: ColumnType::of_type((*call).aggtype),

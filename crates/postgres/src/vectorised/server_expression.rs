@@ -202,7 +202,7 @@ impl ServerExpression {
                 name: tag.trim_start_matches("T_").to_string(),
                 parts: types.iter().map(|&part| ColumnType::of_type(part)).collect(),
                 result: ColumnType::of_type(pg_sys::exprType(node)),
-                is_tame: calls::are_tame(node),
+                is_tame: calls::may_hold_back_errors(node),
                 constant: parts.iter().all(|&part| (*part).type_ == NodeTag::T_Param),
                 inner: Mutex::new(Inner {
                     tree,

@@ -1,12 +1,16 @@
-//! Indexes against rows, both ways.
+//! Compares indexes with rows, in both directions.
 //!
-//! Called by `verify` when every row can be read. All entries of an index are sorted by TID, on disk where
-//! they are many; of a btree each with a hash of its values. Then the table is read in the same order under a
-//! snapshot that is older than the reading of the index: every visible row must have its entry, with the
-//! values that the index's expressions have for it now, unless the predicate leaves it out. Entries without a
-//! visible row may belong to rows that are dead or not yet committed: they must name a place where a row can
-//! be. That is what amcheck's heapallindexed asks, exactly and for every access method. An access method that
-//! cannot be read from end to end tells its TIDs the way VACUUM asks for them, which a standby cannot.
+//! Called by `verify` if every row can be read. All entries of an index are sorted by TID, on disk if they
+//! are many. Each entry of a btree has a hash of its values. Then the table is read in the same order under a
+//! snapshot that is older than the reading of the index.
+//! - Every visible row must have its entry, with the values that the index's expressions have for it now,
+//!   unless the predicate leaves the row out.
+//! - An entry without a visible row may belong to a row that is dead or not yet committed. It must name a
+//!   place where a row can be.
+//!
+//! This is what amcheck's heapallindexed checks, but exactly and for every access method. If an access method
+//! cannot be read from end to end, its TIDs are listed as VACUUM asks for them, which is not possible on a
+//! standby.
 
 use std::ffi::c_void;
 
@@ -21,7 +25,7 @@ use crate::table_am::index::root_tids::RootTids;
 use crate::table_am::index::rows::IndexRows;
 use crate::table_am::read::scan;
 
-/// Bytes of a sorted entry: a TID in eight, a hash in eight, both big-endian.
+/// Bytes of a sorted entry: eight for the TID and eight for the hash, both big-endian.
 const ENTRY: usize = 16;
 
 /// Whether the table has indexes.
@@ -49,8 +53,8 @@ unsafe fn lock() -> u32 {
     if unsafe { pg_sys::RecoveryInProgress() } { pg_sys::AccessShareLock } else { pg_sys::RowExclusiveLock }
 }
 
-/// Whether queries under the snapshot may use the index: not one that is being built or dropped, nor one that
-/// lacks old versions.
+/// Whether queries under the snapshot may use the index. They may not if it is being built or dropped, or if
+/// it lacks old versions.
 unsafe fn is_in_use(index: Relation, snapshot: Snapshot) -> bool {
     // SAFETY: the index is open; the catalog row that it was opened by is kept with it.
     unsafe {
@@ -65,12 +69,12 @@ unsafe fn is_in_use(index: Relation, snapshot: Snapshot) -> bool {
     }
 }
 
-/// How the entries of an index are got.
+/// How the entries of an index are listed.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Way {
-    /// By reading it from end to end; with the values, if it keeps them as they are.
+    /// By reading it from end to end. `keyed`: with the values, which the index keeps as they are.
     Scan { keyed: bool },
-    /// As VACUUM does.
+    /// As VACUUM lists them.
     Vacuum,
 }
 
@@ -196,7 +200,7 @@ impl Entries {
         unsafe { pg_sys::tuplesort_putdatum(self.sort, Datum::from(entry.as_mut_ptr() as usize), false) }
     }
 
-    /// Takes them by scanning the index from end to end.
+    /// Takes the entries by scanning the index from end to end.
     unsafe fn read(&mut self, rel: Relation, index: Relation, snapshot: Snapshot, keyed: bool) {
         // SAFETY: an index scan without keys; its tuples are looked at before the next step.
         unsafe {
@@ -227,7 +231,7 @@ impl Entries {
         }
     }
 
-    /// Takes them by asking, as VACUUM does, which are to be deleted: none.
+    /// Takes the entries by having them offered for deletion, as for VACUUM. None is deleted.
     unsafe fn ask(&mut self, rel: Relation, index: Relation) {
         // SAFETY: the table is locked against VACUUM.
         unsafe {
@@ -261,7 +265,7 @@ unsafe extern "C-unwind" fn keep(tid: ItemPointer, state: *mut c_void) -> bool {
     false
 }
 
-/// The sorted entries, one ahead.
+/// The sorted entries, of which one is read ahead.
 struct Sorted {
     sort: *mut pg_sys::Tuplesortstate,
     next: Option<(u64, u64)>,
@@ -284,7 +288,7 @@ impl Sorted {
     }
 }
 
-/// One entry of the block that is being looked at.
+/// One entry of the present block.
 struct Entry {
     tid: u64,
     hash: u64,
@@ -310,7 +314,7 @@ impl Walk {
         unsafe { report.add("index", place, format!("index \"{}\" {what}", self.name)) }
     }
 
-    /// A visible row, with the hash of its values if the index wants it.
+    /// Compares a visible row with its entries. `wanted`: the hash of its values, if the index wants the row.
     unsafe fn row(&mut self, tid: ItemPointerData, wanted: Option<u64>, report: &mut Report) {
         let at = number_of(tid);
         // SAFETY: see the methods called.
@@ -340,7 +344,7 @@ impl Walk {
         }
     }
 
-    /// Goes on to a block: entries before it have no visible row.
+    /// Goes on to a block. The remaining entries before it have no visible row.
     unsafe fn enter(&mut self, block: u64, report: &mut Report) {
         // SAFETY: see the methods called.
         unsafe {
@@ -353,7 +357,7 @@ impl Walk {
                 if self.block.first().is_some_and(|entry| entry.tid >> 16 != tid >> 16) {
                     self.leave(report);
                 }
-                // An inverted index names a row once a key.
+                // An inverted index has an entry of a row for each key.
                 if self.keyed || self.block.last().is_none_or(|last| last.tid != tid) {
                     self.block.push(Entry { tid, hash, matched: false });
                 }
@@ -374,7 +378,7 @@ impl Walk {
         }
     }
 
-    /// Looks at the entries of the present block that no row has asked for.
+    /// Checks the entries of the present block to which no visible row belongs.
     unsafe fn leave(&mut self, report: &mut Report) {
         let left: Vec<u64> =
             self.block.drain(..).filter(|entry| !entry.matched).map(|entry| entry.tid).collect();
@@ -426,7 +430,7 @@ impl Walk {
                 })
                 .collect();
             buffer::unlock_release(buf);
-            // A standby's VACUUM may have been there between index and table.
+            // On a standby, VACUUM may have taken the rows away after the index was read.
             if !heap || !pg_sys::RecoveryInProgress() {
                 let what = if heap {
                     "has an entry where no row is"

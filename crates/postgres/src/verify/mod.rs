@@ -1,12 +1,15 @@
 //! `engine.verify(regclass)`: is everything that is stored what it claims to be?
 //!
-//! Owns the SQL function and the order of the checks: `pages` reads every page of the file, `stripes` holds
-//! the directory against the pages and every stripe against itself, `indexes` holds the indexes against the
-//! rows. Each fault is one row of the result; a healthy table gives none. On a primary it takes the lock that
-//! VACUUM takes, so that nobody frees pages or index entries meanwhile; reads and writes go on. Index
+//! Owns the SQL function and the order of the checks:
+//! 1. `pages` reads every page of the file.
+//! 2. `stripes` compares the directory with the pages, and every stripe with itself.
+//! 3. `indexes` compares the indexes with the rows.
+//!
+//! Each fault is one row of the result (`report`). A healthy table gives none. On a primary it takes the lock
+//! that VACUUM takes, so that nobody frees pages or index entries meanwhile. Reads and writes go on. Index
 //! expressions run as the table's owner, restricted as in VACUUM.
-//! Invariant: nothing is changed, and a fault never ends the function with an ERROR where it can be told from
-//! its place.
+//!
+//! Invariant: nothing is changed. A fault that can be reported never ends the function with an ERROR.
 
 mod indexes;
 mod pages;
@@ -47,8 +50,8 @@ pub unsafe extern "C-unwind" fn colonnade_verify(call: FunctionCallInfo) -> Datu
     }
 }
 
-/// Runs `what` with the rights of the table's owner, where it can do nothing that outlasts it. An ERROR puts
-/// things back, too.
+/// Runs `what` with the rights of the table's owner, so restricted that it can do nothing that outlasts it.
+/// An ERROR ends this, too.
 unsafe fn as_owner(owner: Oid, what: impl FnOnce()) {
     // SAFETY: the server's own protocol for maintenance commands.
     unsafe {
@@ -63,8 +66,8 @@ unsafe fn as_owner(owner: Oid, what: impl FnOnce()) {
 unsafe fn verify(rel: pg_sys::Relation, report: &mut Report) {
     // SAFETY: rel is open and locked.
     unsafe {
-        if relation::is_elsewhere(rel) {
-            // As the planner says it.
+        if relation::has_no_file_here(rel) {
+            // The message is the planner's.
             error::not_supported("cannot access temporary or unlogged relations during recovery", "", "");
         }
         own_writes::flush(rel);

@@ -1,9 +1,11 @@
 //! Every page of the file: can it be read, is it one that belongs here, and whose is it?
 //!
 //! Called first by `verify`. Each page is read from disk, past the buffers, and checked by the server's own
-//! test (checksum where the cluster has them, sanity of the page header); then, as the buffers have it, its
-//! own header is read. What stripe pages there are is remembered as runs, for `stripes` to hold against the
-//! directory. A page that another process writes at that moment may look torn: it is read again before it is
+//! test: its checksum, if the cluster has checksums, and the sanity of its page header. Then its own header
+//! is read from the buffers. Stripe pages are remembered as runs, and `stripes` compares these with the
+//! directory.
+//!
+//! A page that another process is just writing may look torn. So such a page is read again before it is
 //! called bad.
 
 use pgrx::pg_sys::{self, BlockNumber, Relation};
@@ -20,7 +22,7 @@ const AGAIN: u32 = 5;
 /// Consecutive stripe pages of one writer, numbered without a gap.
 #[derive(Debug, Clone, Copy)]
 pub struct Found {
-    /// What their headers say.
+    /// The owner that their headers name.
     pub owner: PageOwner,
     /// First block.
     pub first_block: BlockNumber,
@@ -51,7 +53,7 @@ pub struct Pages {
 }
 
 impl Pages {
-    /// Whether looking at block 0 is no ERROR.
+    /// Whether block 0 can be read without an ERROR.
     pub fn metapage_is_readable(&self) -> bool {
         self.bad.first() != Some(&0)
     }
@@ -115,7 +117,7 @@ pub unsafe fn check(rel: Relation, report: &mut Report) -> Pages {
     }
 }
 
-/// A crash can leave the only block of a table empty.
+/// Whether block 0 may be empty: a crash can leave the only block of a table empty.
 fn is_new(parsed: Parsed, blocks: BlockNumber) -> bool {
     parsed == Parsed::Foreign && blocks == 1
 }

@@ -1,5 +1,5 @@
-//! The result of `engine.verify`: one row a fault, kept by the server and spilled to disk where there are
-//! many.
+//! The result of `engine.verify`: one row for each fault. The server keeps the rows, and spills them to disk
+//! if they are many.
 
 use std::ffi::CString;
 
@@ -12,7 +12,7 @@ const COLUMNS: usize = 6;
 fn severity(kind: &str) -> &'static str {
     match kind {
         "skipped" => "info",
-        // Most often VACUUM has not been there yet.
+        // Most often VACUUM has just not freed them yet.
         "unclaimed" => "warning",
         _ => "error",
     }
@@ -34,7 +34,7 @@ pub struct Report {
     info: *mut pg_sys::ReturnSetInfo,
     context: pg_sys::MemoryContext,
     unreadable: bool,
-    /// The partition that is looked at, where the question was about the table above it.
+    /// The partition that is checked, if the question was about the table above it.
     partition: Option<String>,
 }
 
@@ -56,13 +56,13 @@ impl Report {
         }
     }
 
-    /// From here on faults are those of another table: of a partition, if it has a name.
+    /// Begins with another table. If it is a partition, its name is given.
     pub fn begin(&mut self, partition: Option<String>) {
         self.unreadable = false;
         self.partition = partition;
     }
 
-    /// Whether no fault was found that ends the reading of a row in an ERROR.
+    /// Whether no fault was found that makes the reading of a row end in an ERROR.
     pub const fn rows_are_readable(&self) -> bool {
         !self.unreadable
     }
@@ -96,7 +96,7 @@ impl Report {
         }
     }
 
-    /// Says that something was not looked at.
+    /// Reports that something was not checked.
     pub unsafe fn skipped(&mut self, detail: &str) {
         // SAFETY: as above.
         unsafe { self.add("skipped", Place::default(), detail) }

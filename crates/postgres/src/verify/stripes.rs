@@ -1,10 +1,13 @@
-//! The directory against the pages, and each stripe against itself.
+//! Compares the directory with the pages, and each stripe with itself.
 //!
-//! Called by `verify` with what `pages` found. The stripes that the snapshot sees must not overlap in rows or
-//! blocks, must lie below the counter of row numbers, and each of their blocks must be the page it should be;
-//! the other way round, pages whose writer has committed must be named by some version of some row. Then
-//! every chunk is read, decoded and compared with what is claimed of it (`stripe::verify_chunk`). Invariant:
-//! a stripe with a bad page is not decoded: it is reported already.
+//! Called by `verify` with the pages that `pages` found. It checks:
+//! - The stripes that the snapshot sees do not overlap in rows or blocks, and their rows are below the
+//!   counter of row numbers.
+//! - Each of their blocks is the page that it should be.
+//! - Some version of some directory row names each page whose writer has committed.
+//! - Every chunk can be decoded, and is what its statistics claim (`stripe::verify_chunk`).
+//!
+//! Invariant: a stripe with a bad page is not decoded, because it is reported already.
 
 use pgrx::pg_sys::{self, Relation, Snapshot};
 use stripe::{Broken, Finding, StripeReader};
@@ -198,7 +201,8 @@ unsafe fn column_name(rel: Relation, column: usize) -> String {
 unsafe fn check_unclaimed(storage_id: u64, pages: &Pages, report: &mut Report) {
     // SAFETY: catalog reads.
     unsafe {
-        // Read after the pages were: whoever was at work then and has committed since is in it.
+        // The directory is read after the pages. So it has the rows of a writer that was at work then and has
+        // committed since.
         let mut named: Vec<_> =
             entries::all_by_heap(storage_id).into_iter().map(|(entry, _)| entry.run).collect();
         named.sort_unstable_by_key(|run| run.first_block);

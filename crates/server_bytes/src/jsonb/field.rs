@@ -5,7 +5,7 @@ use vector::Result;
 use super::text::write_item;
 use super::{ARRAY, Container, FALSE, HAS_END, Item, NULL, NUMERIC, SCALAR, STRING, TRUE, damaged};
 
-/// `value ->> key`; false for NULL.
+/// `value ->> key`. False for NULL.
 pub fn field_text(value: &[u8], key: &[u8], out: &mut Vec<u8>) -> Result<bool> {
     match Container::root(value)?.field(key)? {
         None | Some(Item::Null) => Ok(false),
@@ -20,7 +20,7 @@ pub fn field_text(value: &[u8], key: &[u8], out: &mut Vec<u8>) -> Result<bool> {
     }
 }
 
-/// `value -> key`; false for NULL.
+/// `value -> key`. False for NULL.
 pub fn field(value: &[u8], key: &[u8], out: &mut Vec<u8>) -> Result<bool> {
     let Some(item) = Container::root(value)?.field(key)? else { return Ok(false) };
     let mut scalar = |kind: u32, bytes: &[u8]| {

@@ -1,4 +1,4 @@
-//! The scalars that containing an object asks for, each with the keys that lead to it.
+//! The scalars that a document must hold to contain an object, each with the keys that lead to it.
 
 use vector::Result;
 
@@ -18,8 +18,9 @@ pub enum Leaf {
 /// A scalar and the keys that lead to it.
 pub type Placed = (Vec<Vec<u8>>, Leaf);
 
-/// The scalars of an object, each with the keys that lead to it, where these are all that containing the
-/// object asks for: nested objects, but no arrays, NULLs and empty objects.
+/// The scalars of an object, each with the keys that lead to it. None if these are not all that a document
+/// must hold to contain the object, or if the object is too deep. They are all if the object has nested
+/// objects, but no arrays, NULLs and empty objects.
 pub fn leaves(value: &[u8]) -> Result<Option<Vec<Placed>>> {
     if is_deep(value)? {
         return Ok(None);

@@ -1,11 +1,14 @@
 //! The server's jsonb: what a document is made of.
 //!
-//! Layout (`utils/jsonb.h`): a container is a header word (count and kind), one entry word a child (an
-//! object's keys first, then its values), then the children's bytes. An entry holds a kind and either a
-//! length or, every 32nd, the offset of the end from the first child's start. Numerics (with their length
-//! words) and containers begin on a border of four, counted from the document's start; the bytes up to there
-//! belong to the child. A scalar document is an array of one with a flag. Keys come in the order of their
-//! lengths, then of their bytes.
+//! Layout (`utils/jsonb.h`):
+//! - A container is a header word (count and kind), an entry word for each child (an object's keys first,
+//!   then its values), and the children's bytes.
+//! - An entry holds a kind and a length. Every 32nd entry holds, instead of the length, the offset of the
+//!   child's end from the first child's start.
+//! - Numerics (with their length words) and containers begin on a border of four, counted from the document's
+//!   start. The padding before them belongs to the child.
+//! - A document that is a scalar is an array of one element, with a flag.
+//! - Keys are ordered by length, then by their bytes.
 //!
 //! | file | owns |
 //! | --- | --- |
@@ -14,9 +17,10 @@
 //! | `leaves.rs` | the scalars that containing an object asks for |
 //! | `text.rs` | documents as text |
 //!
-//! Called by `question` and by the template encoding of `encodings`. Invariant: every offset is checked, and
-//! a child lies wholly inside the bytes that its container gives it. So the work for any bytes is bounded by
-//! their number and how deep they nest.
+//! Called by `question` and by the template encoding of `encodings`.
+//!
+//! Invariant: every offset is checked, and a child lies wholly inside the bytes that its container gives it.
+//! So the work for any bytes is bounded by their number and how deep they nest.
 
 mod contains;
 mod field;

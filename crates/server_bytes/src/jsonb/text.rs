@@ -5,8 +5,8 @@ use vector::Result;
 use super::{Children, Container, Item, damaged};
 use crate::numeric;
 
-/// An item as the server's output function writes it; without recursion, as documents may be nested thousands
-/// of levels deep.
+/// Appends an item as the server's output function writes it. There is no recursion, because documents may be
+/// nested thousands of levels deep.
 pub(super) fn write_item(item: &Item<'_>, out: &mut Vec<u8>) -> Result<()> {
     let mut open: Vec<Open<'_>> = Vec::new();
     open.extend(write_scalar(item, out)?);
@@ -52,7 +52,8 @@ impl<'a> Open<'a> {
         Ok(Self { container, children: container.children(), values, begun: 0 })
     }
 
-    /// Writes what comes before the next element or value, and returns that; or closes the container.
+    /// Writes what comes before the next element or value and returns that element or value. If there is
+    /// none, it closes the container.
     fn next(&mut self, out: &mut Vec<u8>) -> Result<Option<Item<'a>>> {
         if self.begun == self.container.count {
             out.push(if self.container.is_object() { b'}' } else { b']' });

@@ -1,11 +1,11 @@
 //! Numerics to and from decimals: scaled integers of up to 38 digits.
 //!
-//! Called by the host's conversions for every numeric value, so it works digit by digit, without a call into
+//! Called by the host's conversions for every numeric value. So it works digit by digit, without a call into
 //! the server.
 //!
-//! Invariant: [`decode`] answers only for bytes that [`encode`] gives back exactly; everything else (NaN,
-//! infinities, more than 38 digits, digits that another writer left in an unusual form) is `None`, and the
-//! caller keeps the bytes themselves.
+//! Invariant: [`decode`] answers only for bytes that [`encode`] gives back exactly. For everything else it
+//! returns `None`, and the caller keeps the bytes themselves. Such values are NaN, infinities, more than 38
+//! digits, and digits that another writer left in an unusual form.
 
 use vector::{Decimal, power_of_ten};
 
@@ -14,24 +14,24 @@ use super::{
     SHORT_SCALE_SHIFT, SHORT_WEIGHT_BITS, digit, fits_short, narrow,
 };
 
-/// Largest magnitude kept as an integer: what `vector`'s builder accepts.
+/// The largest magnitude that is kept as an integer, which is what `vector`'s builder accepts.
 const MAX_UNSCALED: i128 = 10i128.pow(38) - 1;
-/// Display scales up to here stay the value's own scale, so that a column's scale does not change with its
-/// values; from here on trailing zeros would cost width for nothing.
+/// Display scales up to this one stay the value's own scale, so that a column's scale does not change with
+/// its values. Above it, trailing zeros would only cost width.
 const COMMON_SCALE: u16 = 6;
 
 /// Most bytes [`encode`] writes: a long header and the digits of 38 + 3 decimals on both sides of a digit
 /// border.
 pub const MAX_ENCODED: usize = 4 + 2 * 12;
 
-/// The decimal that a numeric's payload (without its length word) stands for, if it is one of at most 38
-/// digits and in the form the server itself would write.
+/// The decimal that a numeric's payload (without its length word) stands for, if it has at most 38 digits and
+/// the form that the server itself would write.
 #[inline]
 pub fn decode(payload: &[u8]) -> Option<Decimal> {
     let parts = Parts::read(payload)?;
     let chunks = parts.chunks().filter(|chunks| chunks.len() <= 10)?;
     let Parts { is_short, negative, weight, display, .. } = parts;
-    // A long form where the server writes the short one would not come back as it was.
+    // A long form for which the server writes the short form would not come back as it was.
     if !is_short && fits_short(display, weight) {
         return None;
     }
@@ -48,7 +48,7 @@ pub fn decode(payload: &[u8]) -> Option<Decimal> {
         }
     }
     let count = i32::try_from(chunks.len()).ok()?;
-    // number x 10^-fraction is the value; `fraction` is negative for 10000 and its like, whose zeros are not
+    // The value is number x 10^-fraction. `fraction` is negative for values like 10000, whose zeros are not
     // stored.
     let mut fraction = (count - 1 - weight).checked_mul(i32::from(DIGIT_WIDTH))?;
     let mut scale = i32::from(display);
@@ -64,7 +64,7 @@ pub fn decode(payload: &[u8]) -> Option<Decimal> {
     let shift = scale - fraction;
     let narrow = u64::try_from(number).ok().zip(usize::try_from(shift.unsigned_abs()).ok());
     let unscaled = match (narrow, u32::try_from(shift)) {
-        // Nearly all: 128-bit divisions take many times as long.
+        // Nearly all values come here, because 128-bit divisions take many times as long.
         (Some((number, down @ 0..4)), Err(_)) => {
             let down = POWERS[down];
             if number % down != 0 {
@@ -92,7 +92,7 @@ pub fn decode(payload: &[u8]) -> Option<Decimal> {
 #[inline]
 pub fn encode(decimal: Decimal, out: &mut [u8; MAX_ENCODED]) -> usize {
     let Decimal { unscaled, scale, display } = decimal;
-    // Digits least significant first; the point falls on a border between two of them.
+    // The digits, least significant first. The decimal point is between two of them.
     let mut digits = [0u16; 12];
     let mut count = 0usize;
     let padding = (DIGIT_WIDTH - scale % DIGIT_WIDTH) % DIGIT_WIDTH;
@@ -145,7 +145,7 @@ pub fn encode(decimal: Decimal, out: &mut [u8; MAX_ENCODED]) -> usize {
     at
 }
 
-/// The payload as owned bytes: what `vector`'s builder asks for when a value does not fit its column's common
+/// The payload as owned bytes. `vector`'s builder asks for it if a value does not fit its column's common
 /// scale.
 pub fn to_side(unscaled: i128, scale: u16, display: u16) -> Box<[u8]> {
     let mut out = [0; MAX_ENCODED];

@@ -1,11 +1,13 @@
 //! The server's `numeric`.
 //!
-//! Layout (the header comment of `utils/adt/numeric.c`), behind the length word: a 16-bit header. Its two
-//! highest bits tell the forms apart. In the short form (10) the header holds the sign, six bits of display
-//! scale and seven bits of weight. In the long form (00 positive, 01 negative) it holds 14 bits of display
-//! scale, and 16 bits of weight follow. 11 stands for NaN and the infinities. Behind it are the base-10000
-//! digits, 16 bits each, the most significant first; the first one is worth 10000^weight. The server stores
-//! no zero digit at either end, and uses the short form wherever it can.
+//! Layout (the header comment of `utils/adt/numeric.c`), behind the length word:
+//! - A 16-bit header. Its two highest bits tell the forms apart. In the short form (10) the header holds the
+//!   sign, six bits of display scale and seven bits of weight. In the long form (00 positive, 01 negative) it
+//!   holds 14 bits of display scale, and 16 bits of weight follow. 11 stands for NaN and the infinities.
+//! - The base-10000 digits, 16 bits each, the most significant first. The first one is worth 10000^weight.
+//!   The server stores no zero digit at either end.
+//!
+//! The server uses the short form whenever it can.
 //!
 //! | file | owns |
 //! | --- | --- |
@@ -13,8 +15,9 @@
 //! | `small.rs` | numerics with their length word <-> 64-bit integers |
 //! | `text.rs` | numerics as text, and whether two are the same value |
 //!
-//! Called by the hosts' conversions, by `jsonb` and by the template encoding of `encodings`. Invariant:
-//! [`Parts::read`] is the only reader of the header.
+//! Called by the hosts' conversions, by `jsonb` and by the template encoding of `encodings`.
+//!
+//! Invariant: [`Parts::read`] is the only reader of the header.
 
 mod decimal;
 pub mod small;
@@ -53,7 +56,7 @@ struct Parts<'a> {
 }
 
 impl<'a> Parts<'a> {
-    /// The parts of a numeric without its length word; None for damaged bytes, NaN and infinities.
+    /// The parts of a numeric without its length word. None for damaged bytes, NaN and infinities.
     #[inline]
     fn read(payload: &'a [u8]) -> Option<Self> {
         let header = u16_at(payload, 0)?;
@@ -83,7 +86,7 @@ impl<'a> Parts<'a> {
 }
 
 impl<'a> Parts<'a> {
-    /// The digits; None where the server would not store them so: half a digit, or a zero digit at an end.
+    /// The digits. None if the server would not store them so: half a digit, or a zero digit at an end.
     #[inline]
     fn chunks(&self) -> Option<&'a [[u8; 2]]> {
         let (chunks, rest) = self.digits.as_chunks::<2>();
@@ -92,14 +95,14 @@ impl<'a> Parts<'a> {
     }
 }
 
-/// A stored digit; None where it is none of base 10000.
+/// A stored digit. None if it is not a digit of base 10000.
 #[inline]
 fn digit(chunk: [u8; 2]) -> Option<u64> {
     let digit = u64::from(u16::from_le_bytes(chunk));
     (digit < BASE).then_some(digit)
 }
 
-/// Most digits of [`narrow`]: any more may not fit 64 bits.
+/// The most digits that [`narrow`] takes. Any more may not fit 64 bits.
 const NARROW: usize = 4;
 
 /// The number that up to [`NARROW`] digits make.

@@ -1,17 +1,18 @@
 //! Numerics with their length word <-> a 64-bit integer and its display scale, short form only.
 //!
-//! Layout: the length word holds four times the bytes of the whole, itself included; the numeric follows.
+//! Layout: the length word holds four times the number of bytes, itself included. The numeric follows.
 //!
 //! Called by the template encoding of `encodings`: `parse` for each number of a document that is stored,
-//! `write` for each that is read. Invariant: `parse` accepts exactly the byte strings that `write` makes of
-//! its result.
+//! `write` for each that is read.
+//!
+//! Invariant: `parse` accepts exactly the byte strings that `write` makes of its result.
 
 use super::{
     BASE, DIGIT_WIDTH, NARROW, POWERS, Parts, SHORT, SHORT_NEGATIVE, SHORT_SCALE_MAX, SHORT_SCALE_SHIFT,
     SHORT_WEIGHT_BITS, digit, narrow,
 };
 
-/// Integers of larger magnitude are not parsed: a thousandfold one must still fit 64 bits.
+/// Integers of larger magnitude are not parsed: a thousand times the integer must still fit 64 bits.
 pub const MAX_MAGNITUDE: u64 = i64::MAX as u64 / 1000;
 
 /// Bytes of the length word.
@@ -68,7 +69,7 @@ pub fn parse(bytes: &[u8]) -> Option<(i64, u8)> {
     Some((if negative { -value } else { value }, scale))
 }
 
-/// What digits after the point stand for beyond the display scale, as a power of ten.
+/// What the digits after the point hold beyond the display scale, as a power of ten.
 #[inline]
 const fn surplus(fraction: u16, scale: u16) -> u64 {
     POWERS[(fraction * DIGIT_WIDTH - scale) as usize & 3]
@@ -87,7 +88,8 @@ pub fn write(value: i64, scale: u8) -> ([u8; MAX_BYTES], usize) {
     let fraction = scale.div_ceil(DIGIT_WIDTH);
     let mut rest = value.unsigned_abs().wrapping_mul(surplus(fraction, scale));
     let mut header = SHORT | scale << SHORT_SCALE_SHIFT;
-    // Digits from the lowest up: each goes in front of those before, so the highest ends up first in memory.
+    // The digits, from the lowest up. Each goes in front of the earlier ones, so the highest is first in
+    // memory.
     let (mut digits, mut count, mut total) = (0u128, 0usize, 0u16);
     while rest != 0 {
         let digit = rest % BASE;
@@ -103,7 +105,8 @@ pub fn write(value: i64, scale: u8) -> ([u8; MAX_BYTES], usize) {
         header |= weight | if value < 0 { SHORT_NEGATIVE } else { 0 };
     }
     let len = HEADER_BYTES + 2 * count;
-    // All in one register: bytes stored one after the other would stall whoever copies them at once.
+    // All bytes are put together in one register. If they were stored one after the other, a caller that
+    // copies them at once would stall.
     let bits = (len as u128) << 2 | u128::from(header) << 32 | digits << 48;
     (bits.to_le_bytes(), len)
 }

@@ -1,7 +1,7 @@
 //! Numerics as text, and whether two are the same value.
 //!
-//! Called by `jsonb` and by who writes decimals as text. Numerics in documents are neither NaN nor infinite,
-//! so these are `Corrupt` like damaged bytes.
+//! Called by `jsonb` and by the hosts' code that writes decimals as text. Numerics in documents are neither
+//! NaN nor infinite, so these are `Corrupt` like damaged bytes.
 
 use vector::{Error, Result};
 
@@ -16,7 +16,7 @@ fn damaged() -> Error {
 /// Whether two numerics have the same value, however many digits they show.
 pub fn is_same(a: &[u8], b: &[u8]) -> Result<bool> {
     let (a, b) = (Parts::read(a).ok_or_else(damaged)?, Parts::read(b).ok_or_else(damaged)?);
-    // Zero has no digits; the server strips leading and trailing zero digits of all others.
+    // Zero has no digits. The server strips leading and trailing zero digits of all other values.
     let both_zero = a.digits.is_empty() && b.digits.is_empty();
     Ok(both_zero || (a.negative == b.negative && a.weight == b.weight && a.digits == b.digits))
 }

@@ -1,8 +1,9 @@
-//! How a chunk becomes a batch, and units of work that any thread can do.
+//! Turns a chunk into a batch, and into units of work that any thread can do.
 //!
-//! A host makes the layout when a scan starts; `walk` hands out chunks with it. It says which columns a batch
-//! has and which conditions of a plan are looked at on the way. Invariant: rows of a unit have passed all
-//! conditions of its layout.
+//! A host makes the layout when a scan starts, and `walk` hands out chunks with it. The layout says which
+//! columns a batch has, and which conditions of a plan the scan checks on the way.
+//!
+//! Invariant: rows of a unit have passed all conditions of its layout.
 
 use std::sync::Arc;
 
@@ -18,8 +19,8 @@ use super::pruned_chunk::PrunedChunk;
 pub struct BatchLayout {
     /// Positions among the columns of the scan, in the order of the batch's columns.
     pub columns: Vec<usize>,
-    /// One row for each column of the scan: the value in stripes that are older than it, which also stands
-    /// where nobody reads the column.
+    /// One row for each column of the scan: the value in stripes that are older than the column. It also
+    /// stands in columns that nobody reads.
     pub missing: Vec<Option<Arc<Vector>>>,
     /// The same for each derived column.
     pub missing_derived: Vec<Arc<Vector>>,
@@ -83,13 +84,13 @@ pub struct ChunkUnit {
     layout: Arc<BatchLayout>,
     /// The host's number of what is scanned and the stripe's first row number, for errors.
     stripe: (u32, u64),
-    /// What may by now tell that none of its rows is wanted.
+    /// What may have learned meanwhile that none of its rows is wanted.
     late: Option<(Arc<dyn Ranking>, Edge)>,
 }
 
 impl ChunkUnit {
-    /// What is left to do for a chunk of the stripe with this number and first row. Nothing of it is wanted
-    /// once its edge is past what `late` ranks by.
+    /// The rest of the work for a chunk of the stripe with this number and first row. Nothing of the chunk is
+    /// wanted once its edge is past what `late` ranks by.
     pub(super) const fn new(
         chunk: PrunedChunk,
         layout: Arc<BatchLayout>,

@@ -1,11 +1,16 @@
-//! One chunk through the three steps: prune, filter, project.
+//! Takes one chunk through the three steps: prune, filter, project.
 //!
-//! Called by `walk` for each chunk in turn. The chunk's statistics come first (all clauses with a predicate).
-//! Then clauses filter encoded data one after the other until no row is left, rows that are out go, and the
-//! wanted columns come, decoded whole or only where rows survive (`pruned_chunk`). Some clauses a stripe
-//! cannot answer: on a column that it is too old to have or that has changed its type since, or on decimals
-//! in the side lane. These are left to be checked row by row, in this chunk only. Pruning needs the store;
-//! the rest may run on any thread.
+//! Called by `walk` for each chunk in turn:
+//! 1. The chunk's statistics are asked about all clauses with a predicate.
+//! 2. Clauses filter encoded data, one after the other, until no row is left. Rows that are out are left out
+//!    (`pruned_chunk`).
+//! 3. The wanted columns are decoded, whole or only the rows that are left.
+//!
+//! A stripe cannot answer a clause on a column that it is too old to have, on one that has changed its type
+//! since, or on decimals in the side lane. Such clauses are left to be checked row by row, in this chunk
+//! only.
+//!
+//! Pruning needs the store. The rest may run on any thread.
 
 use std::sync::Arc;
 
@@ -26,7 +31,7 @@ pub enum ColumnOrigin {
     Whole(Arc<Vector>),
     /// The selected rows only.
     Taken(Arc<Vector>),
-    /// The stripe is older than the column: one value for every row, which the host knows.
+    /// The stripe is older than the column. The host knows the one value that all rows have.
     Missing,
 }
 
@@ -39,7 +44,7 @@ pub struct LoadedChunk {
     pub selection: Selection,
     /// One for each column of the scan.
     pub origins: Vec<ColumnOrigin>,
-    /// Derived columns for the selected rows; None where the stripe is older than the column they are made
+    /// Derived columns for the selected rows. None if the stripe is older than the column that they are made
     /// of.
     pub derived: Vec<Option<Vector>>,
     /// Native clauses that have to be checked row by row here, by position.
@@ -49,7 +54,7 @@ pub struct LoadedChunk {
 }
 
 impl LoadedChunk {
-    /// `rows` rows of which nothing is known but how many there are; the first has number `base`.
+    /// `rows` rows of which nothing is known but how many there are. The first has number `base`.
     pub const fn only_rows(base: u64, rows: u32) -> Self {
         Self {
             base,
@@ -86,7 +91,7 @@ impl Place<'_> {
         move |index| self.reader.read_chunk(index, self.chunk, self.bytes, codecs)
     }
 
-    /// As `fetch`, for `PrunedChunk::read_all`: whoever runs the chunk compares checksums.
+    /// As `fetch`, for `PrunedChunk::read_all`. The thread that runs the chunk compares checksums.
     pub(super) fn fetch_for_later(
         &self,
         codecs: &'static dyn BlockCodecs,
@@ -95,8 +100,8 @@ impl Place<'_> {
     }
 }
 
-/// Asks a chunk's statistics. None when no row can pass, or all are out. `out` gives the positions of rows
-/// that are out, and is asked only where some row can pass.
+/// Asks a chunk's statistics. None if no row can pass, or if all rows are out. `out` gives the positions of
+/// rows that are out. It is asked only if some row can pass.
 pub(super) fn prune(
     place: &Place<'_>,
     out: impl FnOnce() -> Vec<u32>,

@@ -1,15 +1,15 @@
-//! One scan for every place that stripes are kept in: prune, filter, project, or answer from statistics.
+//! One scan for every place where stripes are kept: prune, filter, project, or answer from statistics.
 //!
-//! A host says by [`Store`] where stripes are, which of them and which of their rows count, and starts a
-//! [`StripeScan`] with a [`ChunkPlan`]. It reads chunks (`LoadedChunk`), which it hands out row by row, or
-//! vectors (`VectorPiece`), which operators of `query` compute with. Rows from elsewhere (heap pages, the
-//! tail of a table) and the order of both are the host's business. docs/internals/scan.md says how each kind
-//! of store sits on this border.
+//! A host implements [`Store`], which says where stripes are, and which stripes and rows count. It starts a
+//! [`StripeScan`] with a [`ChunkPlan`]. Then it reads chunks (`LoadedChunk`) and hands them out row by row,
+//! or it reads vectors (`VectorPiece`) for operators of `query`. Rows from elsewhere (heap pages, the tail of
+//! a table) and the order of both are the host's business. docs/internals/scan.md says how each kind of store
+//! implements this border.
 //!
 //! - `store`: the border
-//! - `plan`: what is done with every chunk; `request`: what a reader of vectors wants beside
-//! - `walk`: stripes and chunks in turn; `ranked`: those first that a sort wants first
-//! - `chunk`, `pruned_chunk`: one chunk through the steps; `batch_layout`: what a batch has of it
+//! - `plan`: what is done with every chunk; `request`: what a reader of vectors wants in addition
+//! - `walk`: goes through stripes and chunks in turn; `ranked`: begins with those that a sort wants first
+//! - `chunk`, `pruned_chunk`: take one chunk through the steps; `batch_layout`: what a batch has of it
 //! - `summaries`: rows that need not be looked at
 //! - `counters`: what was read and left out
 

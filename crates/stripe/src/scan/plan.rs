@@ -1,9 +1,10 @@
-//! What a scan does with each of its chunks: the columns it wants, the clauses it asks, and what it makes of
-//! a column beside.
+//! What a scan does with each of its chunks: the columns that it wants, the clauses that it asks, and the
+//! values that it makes of a column in addition.
 //!
-//! A host makes it at each start of a scan; `chunk` and `pruned_chunk` read it for every chunk. Columns are
-//! those of the stripe: a host whose attributes have other places there maps them first. Invariant: nothing
-//! of it changes from chunk to chunk, so threads share it.
+//! A host makes the plan at each start of a scan, and `chunk` and `pruned_chunk` read it for every chunk.
+//! Columns are those of the stripe. A host whose attributes have other places there maps them first.
+//!
+//! Invariant: a plan does not change from chunk to chunk, so threads share it.
 
 use std::sync::Arc;
 
@@ -28,7 +29,7 @@ pub trait DeriveColumn: Send + Sync {
     fn of_vector(&self, values: Vector) -> Result<Vector>;
 }
 
-/// Columns made of others: position of the one they are made of, and how.
+/// Columns that are made of others: the position of the column that each is made of, and how it is made.
 pub type DerivedColumns = Vec<(usize, Arc<dyn DeriveColumn>)>;
 
 /// Columns, by position, whose values can tell that a row is of no use.
@@ -39,9 +40,9 @@ pub type MemberColumns = Vec<(usize, Arc<dyn Members>)>;
 pub struct ScanColumn {
     /// Its place in the stripe.
     pub index: usize,
-    /// What a stripe must say it holds for predicates to apply.
+    /// The type that a stripe must say it holds. Otherwise predicates do not apply.
     pub logical: LogicalType,
-    /// Its values are handed out. Others are only looked at by predicates.
+    /// Its values are handed out. Only predicates look at the values of other columns.
     pub wanted: bool,
 }
 
@@ -79,8 +80,8 @@ impl ScanClause {
 pub struct ChunkPlan {
     pub(super) columns: Vec<ScanColumn>,
     pub(super) clauses: Vec<ScanClause>,
-    /// Of each clause, whether it is only of use to prune: its values are looked for one by one afterwards
-    /// (`members`), and a row's value is looked at only once.
+    /// Of each clause, whether it is only used to prune. Its values are looked up one by one afterwards
+    /// (`members`), and a row's value is to be looked at only once.
     pub(super) prunes_only: Vec<bool>,
     pub(super) derived: DerivedColumns,
     pub(super) members: MemberColumns,
@@ -88,8 +89,8 @@ pub struct ChunkPlan {
 }
 
 impl ChunkPlan {
-    /// For a scan of these columns, of which rows come that pass all clauses. Positions in `derived` and
-    /// `members` are among `columns`.
+    /// A plan for a scan of these columns that gives the rows that pass all clauses. Positions in `derived`
+    /// and `members` are among `columns`.
     pub fn new(
         columns: Vec<ScanColumn>,
         clauses: Vec<ScanClause>,
@@ -128,8 +129,8 @@ impl ChunkPlan {
     }
 }
 
-/// Whether looking a value up is faster than asking a narrowing predicate of it: bounds that most values lie
-/// between, and lists of integers, which are compared one by one.
+/// Whether looking a value up is faster than testing a narrowing predicate. It is for bounds that most values
+/// lie between, and for lists of integers, which are compared one by one.
 fn is_slow(predicate: &Predicate) -> bool {
     match predicate {
         Predicate::In { values, .. } => values.len() > 4 && matches!(values.first(), Some(Scalar::Int(_))),

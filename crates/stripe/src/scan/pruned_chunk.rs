@@ -1,9 +1,11 @@
-//! What is left to do for a chunk that its statistics did not rule out: filter and project.
+//! The rest of the work for a chunk that its statistics did not rule out: filter and project.
 //!
 //! Made by `chunk::prune`. It filters encoded data, one clause after the other until no row is left, leaves
-//! out rows that are out, and projects. Where it owns all column chunks (`read_all`) it may run on any
-//! thread, else it reads them as it needs them. Clauses that the stripe cannot answer are left to be checked
-//! row by row, in this chunk only. Invariant: memory is bounded by one chunk a column.
+//! out rows that are out, and projects. If it owns all column chunks (`read_all`), it may run on any thread.
+//! Otherwise it reads each when it needs it. Clauses that the stripe cannot answer are left to be checked row
+//! by row, in this chunk only.
+//!
+//! Invariant: memory is bounded by one chunk a column.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -19,7 +21,7 @@ use crate::{OwnedChunk, StripeReader};
 
 /// One column chunk of the chunk being loaded.
 struct Part {
-    /// What the stripe holds; None when it is older than the column.
+    /// What the stripe holds. None if the stripe is older than the column.
     logical: Option<LogicalType>,
     read: Option<OwnedChunk>,
     decoded: Option<Vector>,
@@ -35,7 +37,7 @@ struct Passed {
 }
 
 impl Passed {
-    /// Leaves the rows at these positions among those selected.
+    /// Keeps only the rows at these positions among those selected.
     fn keep(&mut self, kept: &[u32]) {
         let rows = match &self.selection {
             Selection::All(_) => kept.to_vec(),
@@ -64,8 +66,8 @@ pub struct PrunedChunk {
 }
 
 impl PrunedChunk {
-    /// For the rows with these numbers, of which those at the positions `out` are out. The clauses
-    /// `to_filter` have to be asked; `side` says whether they may meet decimals in the side lane.
+    /// For the rows with these numbers. Those at the positions `out` are out. The clauses `to_filter` have to
+    /// be asked, and `side` says whether they may meet decimals in the side lane.
     pub(super) fn new(
         plan: &Arc<ChunkPlan>,
         reader: &StripeReader,
@@ -81,7 +83,7 @@ impl PrunedChunk {
         Self { plan: Arc::clone(plan), base: rows.start, rows: count, out, to_filter, side, parts }
     }
 
-    /// Whether vectors are all there will be: no condition has to be checked row by row, and every wanted
+    /// Whether the result will be vectors only: no condition has to be checked row by row, and every wanted
     /// column has its type of today.
     pub(super) fn is_vectors(&self) -> bool {
         let wanted = self.plan.columns.iter().zip(&self.parts).filter(|(column, _)| column.wanted);
@@ -128,7 +130,7 @@ impl PrunedChunk {
         passed.map(|passed| self.finish(passed, fetch, counters)).transpose()
     }
 
-    /// The same with a layout's conditions, which are not looked at where rows have to be checked one by one.
+    /// As `run`, with a layout's conditions. They are not checked if rows have to be checked one by one.
     pub(super) fn run_with(
         mut self,
         layout: &BatchLayout,
@@ -261,7 +263,7 @@ impl PrunedChunk {
         Ok(LoadedChunk { base: self.base, selection, origins, derived, checks, done: 0 })
     }
 
-    /// A column's values for the rows that passed; None where the stripe does not have it.
+    /// A column's values for the rows that passed. None if the stripe does not have the column.
     fn selected(
         &mut self,
         at: usize,
@@ -280,8 +282,8 @@ impl PrunedChunk {
         Ok(place.clone())
     }
 
-    /// The first value of a column whose values follow each other one by one (`Chunk::consecutive`) and were
-    /// not looked at, where all rows have passed so far.
+    /// The first value of a column whose values follow each other one by one (`Chunk::consecutive`). None if
+    /// they were looked at, or if not all rows have passed so far.
     fn consecutive(
         &mut self,
         at: usize,
@@ -424,11 +426,11 @@ impl PrunedChunk {
     }
 }
 
-/// Rows are taken one by one when fewer than one in this many survived.
+/// If fewer than one row in this many is left, the rows are taken one by one.
 const TAKE_BELOW: usize = 4;
 
-/// About how many bytes were made to decode a vector: of values that rows share only their codes, where
-/// `Vector::bytes` says what the rows take.
+/// About how many bytes were made to decode a vector. Of values that rows share, it counts only their codes.
+/// `Vector::bytes` counts what the rows take.
 fn vector_bytes(vector: &Vector) -> u64 {
     let bytes = match &vector.values {
         Values::Bool(bits) => bits.len() / 8,

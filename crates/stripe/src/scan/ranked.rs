@@ -1,10 +1,11 @@
-//! Which chunk a sort that wants the first rows only is given next: of those left, the one whose rows can
+//! Chooses the next chunk for a sort that wants only the first rows: of those left, the one whose rows can
 //! come first by the sort's first key.
 //!
 //! Made by `walk` when the scan starts, from the stripes that pruning left. Stripes stand in one queue by
-//! their summaries' bounds; one that comes to the front is opened and gives way to its chunks. What comes to
-//! the front past the sort's bound is skipped: its pages are never read. Invariant: what statistics do not
-//! know is given out first, and never skipped.
+//! their summaries' bounds. A stripe that comes to the front is opened and replaced by its chunks. A stripe
+//! or chunk that comes to the front and is past the sort's bound is skipped: its pages are never read.
+//!
+//! Invariant: stripes and chunks whose statistics know no bound are given out first, and never skipped.
 
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
@@ -36,7 +37,8 @@ struct Entry {
     chunk: Option<u32>,
 }
 
-/// What comes first is greatest, as a heap gives that out; among equals the order they are stored in.
+/// The entry that comes first is the greatest, because a heap gives out the greatest. Equal entries come in
+/// the order in which they are stored.
 impl Ord for Entry {
     fn cmp(&self, other: &Self) -> Ordering {
         let place = |entry: &Self| (entry.at, entry.chunk);
@@ -61,7 +63,7 @@ impl Eq for Entry {}
 /// A chunk to be read: its stripe's position in the list, the stripe, and which of its chunks.
 type Next<T> = (usize, T, u32);
 
-/// What is left of a scan's stripes, what can come first in front.
+/// What is left of a scan's stripes. In front is what can come first.
 pub(super) struct Ranked<S: Store> {
     ranking: Arc<dyn Ranking>,
     /// Position of the sort's first key among the columns of the scan.
@@ -104,17 +106,17 @@ impl<S: Store> Ranked<S> {
         Ok(Self { ranking, column, queue: queue.into(), open: None, taken: Edge::Anywhere })
     }
 
-    /// How early the first row left can come; None where none is left.
+    /// How early the first of the rows left can come. None if no row is left.
     pub(super) fn edge(&self) -> Option<Edge> {
         self.queue.peek().map(|entry| entry.edge.clone())
     }
 
-    /// What tells whether the chunk given out last is still of use.
+    /// What tells whether the chunk that was given out last is still of use.
     pub(super) fn taken(&self) -> (Arc<dyn Ranking>, Edge) {
         (Arc::clone(&self.ranking), self.taken.clone())
     }
 
-    /// The next chunk; None at the end.
+    /// The next chunk. None at the end.
     pub(super) fn next(
         &mut self,
         store: &S,
@@ -167,8 +169,8 @@ impl<S: Store> Ranked<S> {
     }
 }
 
-/// How early rows can come of which these statistics tell, if they are about the type that the column has
-/// now.
+/// How early the rows that these statistics describe can come. The statistics count only if they are about
+/// the type that the column has now.
 fn edge(ranking: &dyn Ranking, column: &ScanColumn, known: Option<(LogicalType, &ColumnStatistics)>) -> Edge {
     let Some((_, known)) = known.filter(|(logical, _)| *logical == column.logical) else {
         return Edge::Anywhere;

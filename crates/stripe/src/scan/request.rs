@@ -1,7 +1,7 @@
 //! What a reader of vectors wants of a scan, and what it gets.
 //!
-//! A host makes a request when a plan starts, and hands on what operators say to their source before the
-//! first row (`vector::flow::Source`).
+//! A host makes a request when a plan starts. With it the host hands on what operators say to their source
+//! before the first row (`vector::flow::Source`).
 
 use std::sync::Arc;
 
@@ -22,7 +22,7 @@ pub enum VectorPiece {
     /// A chunk that any thread can turn into rows.
     Unit(ChunkUnit),
     /// Rows that the host has to look at: some clause has to be checked row by row, or a column has another
-    /// type than the stripe says. The layout's conditions have not been looked at.
+    /// type than the stripe says. The layout's conditions have not been checked.
     Unchecked(LoadedChunk),
 }
 
@@ -31,13 +31,13 @@ pub enum VectorPiece {
 pub struct VectorRequest {
     /// Positions among the columns of the scan, in the order of the batch's columns.
     columns: Vec<usize>,
-    /// What has to be known of each of them to take a summary; None where rows are needed.
+    /// What has to be known of each of them so that a summary is enough. None if rows are needed.
     summaries: Option<Vec<SummaryNeed>>,
     /// Rows that do not pass these need not come.
     narrowed: Vec<Predicate>,
     /// Rows that do not pass these must not come.
     conditions: Vec<Arc<dyn RowFilter>>,
-    /// A condition was not taken, so that none that follows may be.
+    /// A condition was not taken, so no later condition may be taken.
     refused: bool,
     /// Columns whose values can tell that a row is of no use.
     members: MemberColumns,
@@ -86,7 +86,7 @@ impl VectorRequest {
         self.summaries.as_deref()
     }
 
-    /// Summaries are welcome where these things are known.
+    /// From now on a summary that knows these things may come instead of rows.
     pub fn allow_summaries(&mut self, needs: &[SummaryNeed]) {
         self.summaries = Some(needs.to_vec());
     }
@@ -98,8 +98,8 @@ impl VectorRequest {
         place.is_some()
     }
 
-    /// Rows past what `ranking` wants by this column of the batch need not come, and those that can come
-    /// first are wanted first. False: it is not asked.
+    /// Rows past what `ranking` wants by this column of the batch need not come. Rows that can come first are
+    /// wanted first. False: `ranking` is not asked.
     pub fn rank_by(&mut self, column: usize, ranking: &Arc<dyn Ranking>) -> bool {
         let place = self.columns.get(column).copied();
         self.rank = place.map(|column| Rank { column, ranking: Arc::clone(ranking) });
@@ -108,7 +108,7 @@ impl VectorRequest {
 
     /// Rows for which this is not TRUE do not come. False: they come.
     pub fn filter(&mut self, condition: &Arc<dyn RowFilter>) -> bool {
-        // Columns past those of the scan are made when all others are there.
+        // Columns past those of the scan are made after all others.
         let reads = condition.columns();
         self.refused |= reads.is_empty() || reads.iter().any(|&column| column >= self.columns.len());
         if !self.refused {
@@ -117,7 +117,7 @@ impl VectorRequest {
         !self.refused
     }
 
-    /// Rows for which this is not TRUE need not come. Columns are positions in the batch; `index` gives the
+    /// Rows for which this is not TRUE need not come. Columns are positions in the batch. `index` gives the
     /// stripe's column for a position among those of the scan.
     pub fn narrow(&mut self, mut predicate: Predicate, index: &dyn Fn(usize) -> Option<usize>) {
         if predicate.rename(&|at| self.columns.get(at).and_then(|&at| index(at))) {

@@ -1,8 +1,9 @@
 //! The border between a scan and the place where its stripes are kept.
 //!
 //! A host implements [`Store`] for each kind of place: the pages of a table, a file, blobs of another
-//! database. The scan asks on one thread, in the order of the stripes. Invariant: what a store answers does
-//! not change while a scan runs.
+//! database. The scan asks on one thread, in the order of the stripes.
+//!
+//! Invariant: the answers of a store do not change while a scan runs.
 
 use std::fmt;
 use std::ops::Range;
@@ -15,9 +16,9 @@ use crate::{StripeBytes, StripeReader};
 /// What a scan has to know of a stripe before it opens it.
 #[derive(Debug, Clone, Copy)]
 pub struct StripeInfo<'a> {
-    /// Number of its first row; the others follow one by one.
+    /// Number of its first row. The numbers of the others follow one by one.
     pub first_row: u64,
-    /// Rows of the stripe, those included that are out.
+    /// Rows of the stripe, including those that are out.
     pub row_count: u32,
     /// Its statistics, as `write_summary` makes them.
     pub summary: &'a [u8],
@@ -39,7 +40,7 @@ pub trait Store {
     where
         Self: 'a;
 
-    /// The stripe at this position among those that the reader sees; None past the last one.
+    /// The stripe at this position among those that the reader sees. None past the last one.
     fn stripe(&self, at: usize) -> Option<StripeInfo<'_>>;
 
     /// Opens the stripe at this position, or finds it open.
@@ -57,17 +58,17 @@ pub trait Store {
     /// `InvalidInput` past the last stripe.
     fn bytes(&self, at: usize) -> Result<Self::Bytes<'_>>;
 
-    /// Tells `out` which of these rows, all of one stripe, are out: dead for the reader, or to be read
-    /// elsewhere. In any order.
+    /// Tells `out` which of these rows are *out*: dead for the reader, or to be read elsewhere. All rows are
+    /// of one stripe. The order does not matter.
     fn rows_out(&self, rows: Range<u64>, out: &mut RowsOut);
 
     /// Codecs of the blocks in these stripes.
     fn codecs(&self) -> &'static dyn BlockCodecs;
 
-    /// The host's number of what is scanned, for errors that are met on another thread.
+    /// The number by which the host knows what is scanned, for errors on other threads.
     fn number(&self) -> u32;
 
-    /// Called before each stripe and chunk: a host looks here whether the query was cancelled.
+    /// Called before each stripe and chunk. Here a host looks whether the query was cancelled.
     fn pause(&self) {}
 }
 
@@ -91,7 +92,7 @@ impl RowsOut {
         }
     }
 
-    /// So are all rows with these numbers.
+    /// All rows with these numbers are out.
     pub fn rows(&mut self, numbers: Range<u64>) {
         let (start, end) = (numbers.start.max(self.range.start), numbers.end.min(self.range.end));
         (start..end).for_each(|number| self.row(number));
@@ -114,7 +115,7 @@ pub(super) fn positions_out<S: Store>(store: &S, rows: Range<u64>) -> Vec<u32> {
     out.into_positions()
 }
 
-/// An error with the stripe that it was met in.
+/// An error, with the stripe where it was met.
 #[derive(Debug)]
 pub struct Located<E = Error> {
     /// Number of the stripe's first row.

@@ -1,8 +1,8 @@
-//! Rows that need not be looked at: summaries of whole stripes and chunks from statistics.
+//! Answers for rows that need not be looked at: summaries of whole stripes and chunks from statistics.
 //!
-//! Called by `walk` before a stripe is opened and before a chunk is loaded. A summary is given only where
-//! every row passes every clause and all that the caller asked for is known exactly. Not known are bounds
-//! that were cut, sums that are not exact, decimals in the side lane, and columns whose type has changed.
+//! Called by `walk` before a stripe is opened and before a chunk is loaded. A summary is given only if every
+//! row passes every clause, and if everything that the caller asked for is known exactly. Bounds that were
+//! cut, sums that are not exact, decimals in the side lane, and columns whose type has changed are not known.
 
 use vector::flow::{self, ColumnSummary, SummaryNeed};
 use vector::{LogicalType, Result, Scalar};
@@ -24,7 +24,7 @@ pub(super) struct Question<'a> {
 }
 
 impl Question<'_> {
-    /// What a stripe's summary says of it. `live` of its `rows` rows are not out.
+    /// What a stripe's summary says of the stripe. `live` of its `rows` rows are not out.
     pub(super) fn of_summary(&self, summary: &[u8], rows: u32, live: u32) -> Result<OfSummary> {
         let only_count = !wants_any(self.needs);
         if !answerable(self.clauses) || (live < rows && !only_count) {
@@ -44,7 +44,8 @@ impl Question<'_> {
         Ok(known.map_or(OfSummary::AskColumns, OfSummary::Known))
     }
 
-    /// What the statistics of whole columns in an open stripe say, where `of_summary` told to ask them.
+    /// What the statistics of whole columns in an open stripe say. Called if `of_summary` said that they have
+    /// to be asked.
     pub(super) fn of_columns(
         &self,
         reader: &StripeReader,
@@ -104,7 +105,7 @@ pub(super) enum OfSummary {
     Unknown,
     /// All that is asked.
     Known(flow::Summary),
-    /// All rows pass, but the statistics of columns have to be asked, for which the stripe is opened.
+    /// All rows pass, but the statistics of columns have to be asked. The stripe is opened for that.
     AskColumns,
 }
 
@@ -137,8 +138,8 @@ fn column_summary(
         false => None,
         true => {
             let (min, max) = (statistics.min.as_ref()?, statistics.max.as_ref()?);
-            // A decimal's bound does not tell how many digits it shows, unless all show as many as the bound
-            // has.
+            // A decimal's bound does not tell how many digits the value shows, unless all values show as many
+            // as the bound has.
             let shown = logical != LogicalType::Numeric
                 || scales.is_some_and(|s| s.display_min == s.common && s.display_max == s.common);
             if !min.exact || !max.exact || !shown {

@@ -1,8 +1,8 @@
-//! A scan: stripes in turn, one chunk after the other.
+//! A scan: goes through the stripes in turn, one chunk after the other.
 //!
-//! A host makes a [`StripeScan`] of a store and starts it with a plan. Stripes are pruned by their summaries
-//! all at once at the start, because parameters may change from one start to the next. Their chunks then come
-//! one at a time, for one of two readers: `next_chunk` and `load` give what a reader of rows hands out,
+//! A host makes a [`StripeScan`] of a store and starts it with a plan. Every start prunes all stripes by
+//! their summaries, because parameters may change from one start to the next. Then their chunks come one at a
+//! time, for one of two readers: `next_chunk` and `load` give what a reader of rows hands out, and
 //! `next_piece` gives vectors. In a parallel scan each participant prunes all stripes and takes parts of them
 //! by `Turns`.
 //! Invariant: nothing of a chunk is kept once it was given out.
@@ -110,7 +110,8 @@ impl<S: Store> StripeScan<S> {
         Ok(())
     }
 
-    /// How early, in the order of its rank, the first row still to come can be; None where none is left.
+    /// How early, in the order of its rank, the first of the rows still to come can be. None if no row is
+    /// left.
     pub fn edge(&self) -> Option<Edge> {
         self.ranked.as_ref().map_or(Some(Edge::Anywhere), Ranked::edge)
     }
@@ -129,7 +130,7 @@ impl<S: Store> StripeScan<S> {
         rows.saturating_sub(u32::try_from(out).unwrap_or(u32::MAX))
     }
 
-    /// Opens the stripe at this position; None past the last one.
+    /// Opens the stripe at this position. None past the last one.
     ///
     /// # Errors
     /// Those of the store.
@@ -160,8 +161,8 @@ impl<S: Store> StripeScan<S> {
         }
     }
 
-    /// The next chunk that has selected rows; None when there is none. `only_count`: nothing is asked but how
-    /// many rows there are, and a stripe's come in one piece.
+    /// The next chunk that has selected rows. None if there is none. `only_count`: the caller asks only how
+    /// many rows there are, and the rows of a stripe come in one piece.
     ///
     /// # Errors
     /// `Corrupt` where stored bytes are bad.
@@ -210,7 +211,7 @@ impl<S: Store> StripeScan<S> {
         }
     }
 
-    /// The next rows as vectors; None at the end.
+    /// The next rows as vectors. None at the end.
     ///
     /// # Errors
     /// `Corrupt` where stored bytes are bad, and those of conditions.
@@ -243,8 +244,8 @@ impl<S: Store> StripeScan<S> {
         }
     }
 
-    /// The next chunk of the stripe being read, or the one that can come first; None where another stripe has
-    /// to be entered, or nothing is left.
+    /// The next chunk of the stripe being read, or the chunk that can come first. None if another stripe has
+    /// to be entered, or if nothing is left.
     fn next_reading(&mut self, counters: &mut Counters) -> Result<NextReading<S::Stripe>, Located> {
         if let Some(ranked) = &mut self.ranked {
             let next = ranked.next(&self.store, &self.plan.columns, counters)?;
@@ -260,7 +261,7 @@ impl<S: Store> StripeScan<S> {
         Ok(Some((reading, chunk)))
     }
 
-    /// Begins a stripe, unless its rows need not be looked at: then they are all in what is returned.
+    /// Begins a stripe. If its rows need not be looked at, what is returned stands for all of them.
     fn enter_stripe(
         &mut self,
         at: usize,
@@ -285,7 +286,7 @@ impl<S: Store> StripeScan<S> {
         Ok(None)
     }
 
-    /// What statistics say of all rows of a stripe, where that is all that is wanted.
+    /// What statistics say of all rows of a stripe, if nothing else is wanted.
     fn known_stripe(&self, at: usize, request: &VectorRequest) -> vector::Result<Option<flow::Summary>> {
         let Some(question) = question(&self.plan, request) else { return Ok(None) };
         let live = self.live_rows(at);
@@ -339,7 +340,7 @@ impl<S: Store> StripeScan<S> {
         Ok((batch.rows > 0).then_some(VectorPiece::Rows(batch)))
     }
 
-    /// The next stripe to read and which part of it; None at the end.
+    /// The next stripe to read, and which part of it. None at the end.
     fn take(&mut self, turns: Option<&dyn Turns>, counters: &mut Counters) -> Option<(usize, u64)> {
         loop {
             let (at, part) = match turns {
@@ -360,7 +361,7 @@ impl<S: Store> StripeScan<S> {
     }
 }
 
-/// What is asked of statistics; None where rows are needed in any case.
+/// What is asked of statistics. None if rows are needed in any case.
 fn question<'a>(plan: &'a ChunkPlan, request: &'a VectorRequest) -> Option<Question<'a>> {
     let needs = request.summaries().filter(|_| plan.derived.is_empty())?;
     let (columns, clauses) = (plan.columns.as_slice(), plan.clauses.as_slice());

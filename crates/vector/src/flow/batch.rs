@@ -7,15 +7,15 @@ use crate::Vector;
 /// Rows of the batches that operators make themselves.
 pub const BATCH_ROWS: usize = 2_048;
 
-/// Some rows: vectors of one length. Columns are shared, because projecting and joining pass most of them on
-/// as they are, and may be encoded (`Constant`, `Dictionary`, `Runs`): an operator that cannot use that
+/// Some rows: vectors of one length. Columns are shared, because projections and joins pass most of them on
+/// as they are. They may be encoded (`Constant`, `Dictionary`, `Runs`). An operator that cannot use that
 /// flattens them.
 ///
 /// There is no selection: a filter compacts what it keeps, and a scan decodes only the rows that survive.
 /// Operators that make batches make them of `BATCH_ROWS`; a scan's batch is what is left of one chunk.
 #[derive(Debug, Clone, Default)]
 pub struct Batch {
-    /// Length of every column; the only thing known when there is none.
+    /// Length of every column. It is the only thing known if there is no column.
     pub rows: usize,
     /// The columns.
     pub columns: Vec<Arc<Vector>>,

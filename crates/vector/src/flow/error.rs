@@ -32,12 +32,12 @@ pub enum Error {
     /// Stored bytes are bad, memory is short, or a host function failed.
     #[error(transparent)]
     Data(#[from] crate::Error),
-    /// The values met are outside what is implemented exactly (a numeric that needs more than 128 bits, NaN
-    /// in a numeric): the host runs the query itself.
+    /// Values came that are outside what is implemented exactly (a numeric that needs more than 128 bits, NaN
+    /// in a numeric). The host runs the query itself.
     #[error("declined: {0}")]
     Decline(&'static str),
-    /// The query has an error of its own. The host repeats it with its own executor, which says so in its own
-    /// words, unless rows were handed out already.
+    /// The query has an error of its own. The host repeats the query with its own executor, which reports the
+    /// error in its own words. It does not if rows were handed out already.
     #[error("{0:?}")]
     Sql(SqlError),
     /// The host wants the query to end; it knows why.

@@ -1,10 +1,11 @@
-//! What flows from a source to whoever computes with its rows: batches, units of work, summaries, errors.
+//! The types that flow from a source to the operators that compute with its rows: batches, units of work,
+//! summaries, errors.
 //!
-//! `query` computes, `stripe::scan` reads, a host ties both together; they agree on what is here. So a source
-//! knows no operator, and an operator no store.
+//! `query` computes, `stripe::scan` reads, and a host ties both together. They share only what is here. So a
+//! source knows no operator, and an operator knows no store.
 //!
 //! - `batch`: rows as vectors of one length
-//! - `source`: where batches come from, and what may be said to a source before it begins
+//! - `source`: where batches come from, and what operators may tell a source before it begins
 //! - `rank`: which rows a sort wants first
 //! - `error`: what ends a plan early
 

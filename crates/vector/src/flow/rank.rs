@@ -1,4 +1,4 @@
-//! What a sort that wants the first rows only says to a source, so that it need not read the others.
+//! What a sort that wants only the first rows tells a source, so that the source need not read the others.
 
 use std::cmp::Ordering;
 
@@ -28,14 +28,14 @@ pub struct Extent<'a> {
     pub greatest: Option<&'a Scalar>,
 }
 
-/// Which rows a sort wants by now: those that come first by its first key. The answer gets narrower while the
+/// Which rows a sort still wants: those that come first by its first key. The answer gets narrower while the
 /// sort sees rows.
 pub trait Ranking: Send + Sync {
     /// How early the first of some rows can come.
     fn edge(&self, extent: Extent<'_>) -> Edge;
 
-    /// Which of two edges comes first. What may be anywhere comes before all others, as it has to be read in
-    /// any case.
+    /// Which of two edges comes first. Rows that may be anywhere come before all others, because they have to
+    /// be read in any case.
     fn compare(&self, a: &Edge, b: &Edge) -> Ordering;
 
     /// Whether no row that comes at this edge or after it is wanted any more.

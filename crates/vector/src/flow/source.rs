@@ -1,8 +1,9 @@
 //! Where batches come from.
 //!
-//! A `Source` lives on the host's main thread, because finding the next rows needs the host (pages,
+//! A `Source` lives on the host's main thread, because it needs the host to find the next rows (pages,
 //! visibility, its own executor). It hands out `Unit`s: pieces of work that own their bytes and may be
-//! decoded and filtered on any thread. `query` pulls from sources, `stripe::scan` helps a host to be one.
+//! decoded and filtered on any thread. `query` pulls from sources, and a host can implement a source with
+//! `stripe::scan`.
 
 use std::sync::Arc;
 
@@ -14,10 +15,11 @@ use crate::{Predicate, Scalar, Vector};
 pub struct ColumnSummary {
     /// Rows that are NULL.
     pub nulls: u64,
-    /// Least and greatest value that is not NULL under the type's own order, where known exactly; decimals
-    /// show as many digits as their scale has.
+    /// The least and the greatest value that is not NULL, under the type's own order, if they are known
+    /// exactly. Decimals show as many digits as their scale has.
     pub bounds: Option<(Scalar, Scalar)>,
-    /// Sum of the values that are not NULL, where known exactly; display scale beside it for numerics.
+    /// The sum of the values that are not NULL, if it is known exactly. For numerics it comes with a display
+    /// scale.
     pub sum: Option<(Scalar, u16)>,
 }
 
@@ -26,7 +28,7 @@ pub struct ColumnSummary {
 pub struct Summary {
     /// How many rows.
     pub rows: u64,
-    /// One for each column of the source; None where nothing is known.
+    /// One for each column of the source. None if nothing is known of the column.
     pub columns: Vec<Option<ColumnSummary>>,
 }
 
@@ -63,29 +65,30 @@ pub trait Source {
     /// Only before the first unit.
     fn narrow(&mut self, _predicate: Predicate) {}
 
-    /// Rows whose value in this column `members` does not select need not come: a source that decodes columns
-    /// late asks it before it decodes the others, on whichever thread. False: it will not ask. Only before
+    /// Rows whose value in this column `members` does not select need not come. A source that decodes columns
+    /// late asks `members` before it decodes the others, on any thread. False: it will not ask. Only before
     /// the first unit.
     fn narrow_members(&mut self, _column: usize, _members: &Arc<dyn Members>) -> bool {
         false
     }
 
-    /// A sort wants the first rows by this column only: rows past `bound` need not come, and what can come
-    /// first by it had better be given first, so that the bound is close soon. False: it will not ask. Only
-    /// before the first unit.
+    /// A sort wants only the first rows by this column. Rows past `bound` need not come. The source should
+    /// give the rows that can come first before others, so that the bound is close soon. False: it will not
+    /// ask `bound`. Only before the first unit.
     fn rank(&mut self, _column: usize, _bound: &Arc<dyn Ranking>) -> bool {
         false
     }
 
-    /// How early, in the order of the bound that it was given, the first of its rows still to come can be;
-    /// None where it has none left.
+    /// How early, in the order of the bound that it was given, the first of its rows still to come can be.
+    /// None if it has no row left.
     fn edge(&mut self) -> Result<Option<Edge>> {
         Ok(Some(Edge::Anywhere))
     }
 
-    /// Rows for which `condition` is not TRUE do not come: a source that decodes columns late asks it when it
-    /// has the columns that it reads. Conditions are asked in the order in which they were given, each only
-    /// about rows that passed those before. False: they come. Only before the first unit.
+    /// Rows for which `condition` is not TRUE do not come. A source that decodes columns late asks the
+    /// condition when it has the columns that the condition reads. Conditions are asked in the order in which
+    /// they were given, each only about rows that passed the earlier ones. False: the rows come. Only before
+    /// the first unit.
     fn filter(&mut self, _condition: &Arc<dyn RowFilter>) -> bool {
         false
     }
@@ -99,23 +102,23 @@ pub trait Source {
         0
     }
 
-    /// True where its units must run on the host's main thread.
+    /// True if its units must run on the host's main thread.
     fn needs_host(&self) -> bool {
         false
     }
 
-    /// True where the order of its rows may mean something to the query (rows of an index scan or a sort):
-    /// threads would mix it up.
+    /// True if the order of its rows may mean something to the query (rows of an index scan or a sort).
+    /// Threads would mix them up.
     fn is_ordered(&self) -> bool {
         false
     }
 
-    /// Summaries are welcome for units all of whose rows qualify and whose summary has the wanted parts (see
-    /// `Sink::wants_summary`).
+    /// From now on a unit may give a summary instead of rows, if all its rows qualify and the summary has the
+    /// wanted parts (see `Sink::wants_summary`).
     fn allow_summaries(&mut self, _columns: &[SummaryNeed]) {}
 }
 
-/// A source without rows: what nobody reads, or need not.
+/// A source without rows. It stands for one that nobody reads or needs to read.
 pub struct Nothing;
 
 impl Source for Nothing {
@@ -130,21 +133,21 @@ pub trait RowFilter: Send + Sync {
     /// Positions of the columns it reads, ascending.
     fn columns(&self) -> &[usize];
 
-    /// Rows for which it is TRUE, ascending; None when it is for all. Columns of the batch that it does not
-    /// read may hold anything.
+    /// The rows for which it is TRUE, ascending. None if it is TRUE for all. Columns of the batch that it
+    /// does not read may hold anything.
     ///
     /// # Errors
     /// Those of the condition.
     fn select(&self, batch: &Batch) -> Result<Option<Vec<u32>>>;
 }
 
-/// Which values of a column can matter: those that the kept side of a join has.
+/// Which values of a column can matter, because the kept side of a join has them.
 pub trait Members: Send + Sync {
-    /// Rows whose value may matter, ascending; None for all of them.
+    /// The rows whose value may matter, ascending. None for all rows.
     fn select(&self, column: &Vector) -> Option<Vec<u32>>;
 
-    /// The same of the integers from `first` on, one for each of `rows` rows and each one more than the one
-    /// before, without a vector of them. None where the vector has to be asked.
+    /// The same for consecutive integers from `first` on, one for each of `rows` rows, without a vector of
+    /// them. None if the vector has to be asked.
     fn select_consecutive(&self, _first: i64, _rows: u32) -> Option<Vec<u32>> {
         None
     }
@@ -163,17 +166,17 @@ pub struct SummaryNeed {
 
 /// Services of the host, on its main thread.
 pub trait Host {
-    /// Ends the query with `Error::Cancelled` where the user asked for it. Called at least once a batch.
+    /// Ends the query with `Error::Cancelled` if the user asked for that. Called at least once a batch.
     fn check_interrupts(&mut self) -> Result<()>;
 
-    /// Says, on any thread, that `check_interrupts` is going to end the query: a flag that is set from
-    /// outside. Work that takes long on one batch looks at it (`interrupt`).
+    /// Says, on any thread, that `check_interrupts` is going to end the query. This is a flag that is set
+    /// from outside. Work that takes long on one batch looks at it (`interrupt`).
     fn interrupted(&self) -> fn() -> bool {
         || false
     }
 
-    /// Threads are going to be started and inherit this one's signal mask: a host whose signals must not be
-    /// handled by them blocks them here,
+    /// Called before threads are started, which inherit this thread's signal mask. If they must not handle
+    /// the host's signals, the host blocks the signals here,
     fn before_threads(&mut self) {}
 
     /// and unblocks them here.

@@ -1,4 +1,4 @@
-//! PostgreSQL 15: what catalogs say of partitions, collations, functions and aggregates.
+//! PostgreSQL 15: what catalogs say about partitions, collations, functions and aggregates.
 
 use std::ffi::{c_char, c_void};
 
@@ -33,7 +33,7 @@ pub unsafe fn inheritors(table: pg_sys::Oid) -> *mut pg_sys::List {
 struct PgLocale {
     provider: c_char,
     deterministic: bool,
-    /// A `locale_t` where the provider is the C library; ICU's name of the locale where it is ICU.
+    /// A `locale_t` if the provider is the C library. ICU's name of the locale if it is ICU.
     locale: *mut c_void,
     /// ICU's collator.
     collator: *const c_void,
@@ -79,7 +79,7 @@ pub unsafe fn may_execute(function: pg_sys::Oid) -> bool {
     }
 }
 
-/// How many columns the key has by which a partition's table is divided; 0 where there is none any more.
+/// How many columns the partition key of a partition's table has. 0 if there is none any more.
 pub unsafe fn partition_key_columns(partition: pg_sys::Oid) -> i32 {
     unsafe extern "C-unwind" {
         fn get_partition_parent(relid: pg_sys::Oid, even_if_detached: bool) -> pg_sys::Oid;

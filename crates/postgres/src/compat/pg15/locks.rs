@@ -1,4 +1,4 @@
-//! PostgreSQL 15: the server's own locks, locks that this session holds, and what processes say of
+//! PostgreSQL 15: the server's own locks, locks that this session holds, and what processes say about
 //! themselves.
 
 use pgrx::pg_sys::ffi::pg_guard_ffi_boundary;
@@ -28,8 +28,9 @@ pub unsafe fn main_lock(place: usize) -> *mut pg_sys::LWLock {
     unsafe { &raw mut (*pg_sys::MainLWLockArray.add(place)).lock }
 }
 
-/// Declares this process one that does maintenance: whoever waits for it longer than `deadlock_timeout`
-/// interrupts it (SIGINT), and who needs the database for itself ends it, as it would autovacuum's.
+/// Declares this process one that does maintenance. A process that waits for it longer than
+/// `deadlock_timeout` interrupts it (SIGINT), and one that needs the database for itself ends it, as it would
+/// end autovacuum's.
 pub unsafe fn declare_maintenance() {
     // SAFETY: as the server sets the flags of its own processes.
     unsafe {
@@ -44,9 +45,9 @@ pub unsafe fn declare_maintenance() {
     }
 }
 
-/// What every snapshot of other sessions sees that read tables of this database, standbys' included: what was
-/// committed before. The caller asks of transactions that have
-/// ended, so each snapshot that does not see one says so by its xmin already.
+/// A transaction: all snapshots of other sessions that read tables of this database see what was committed
+/// before it, standbys' included. The caller asks about transactions that have ended. So each snapshot that
+/// does not see one shows it by its xmin.
 pub unsafe fn oldest_xmin_of_others() -> TransactionId {
     // SAFETY: the server's array of processes, under the lock that snapshots are taken under; single numbers
     // are read at once.
@@ -88,8 +89,8 @@ pub unsafe fn holds_page_lock(table: pg_sys::Oid, block: BlockNumber, mode: u32)
     unsafe { holds(table, block, pg_sys::LockTagType::LOCKTAG_PAGE, mode) }
 }
 
-/// Whether somebody waits for a lock on a page of a table of this database that this session holds in just
-/// this mode.
+/// Whether somebody waits for a page lock on a table of this database that this session holds in just this
+/// mode.
 pub unsafe fn page_lock_has_waiters(table: pg_sys::Oid, block: BlockNumber, mode: u32) -> bool {
     // SAFETY: as above.
     unsafe {
@@ -122,11 +123,11 @@ unsafe fn lock_tag(
     }
 }
 
-/// Takes the lock on a database that a session takes when it connects, to the end of the transaction, if it
-/// is to be had at once.
+/// Takes the lock on a database that a session takes when it connects, if it gets it at once. Holds it to the
+/// end of the transaction.
 pub unsafe fn lock_database_if_free(database: pg_sys::Oid) -> bool {
     let tag = pg_sys::LOCKTAG {
-        // Of no database.
+        // The lock is on a shared object, which belongs to no database.
         locktag_field1: 0,
         locktag_field2: pg_sys::DatabaseRelationId.to_u32(),
         locktag_field3: database.to_u32(),

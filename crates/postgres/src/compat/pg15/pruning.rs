@@ -17,8 +17,8 @@ mod server {
     }
 }
 
-/// Finds out, when a statement starts, which inputs of an Append the values known by then leave. Gives the
-/// node an expression context. Returns what `matching_inputs` needs, and the set.
+/// Finds out, when a statement starts, which inputs of an Append are left by the values known then. Gives the
+/// node an expression context. Returns the state for `matching_inputs`, and the set of inputs.
 pub unsafe fn begin_pruning(
     node: *mut pg_sys::PlanState,
     inputs: i32,
@@ -34,8 +34,8 @@ pub unsafe fn begin_pruning(
     (state, remaining)
 }
 
-/// Which of the inputs that were left the parameters of now leave, counted without those that were not. An
-/// ERROR jumps past the caller, who guards.
+/// Which of those inputs are left by the present parameters. Inputs that were left out before are not
+/// counted. An ERROR jumps past the caller, which guards.
 pub unsafe fn matching_inputs(state: *mut pg_sys::PartitionPruneState) -> *mut pg_sys::Bitmapset {
     // SAFETY: a call into the server.
     unsafe { server::ExecFindMatchingSubPlans(state, false) }

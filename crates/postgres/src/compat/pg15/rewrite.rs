@@ -5,7 +5,7 @@ use std::ffi::{c_char, c_void};
 use pgrx::pg_sys::ffi::pg_guard_ffi_boundary;
 use pgrx::pg_sys::{self, Relation, TransactionId};
 
-/// Whether rows may be taken away that a snapshot still sees, which then is to meet an ERROR
+/// Whether rows may be taken away that a snapshot still sees, so that it gets an ERROR
 /// (`old_snapshot_threshold`, which newer servers do not have).
 pub fn may_outlive_rows() -> bool {
     // SAFETY: a plain setting of the server's.
@@ -45,7 +45,7 @@ mod c {
     }
 }
 
-/// Makes an empty table like `old` that is to take its place. Returns its OID.
+/// Makes an empty table like `old`, which is to replace it. Returns its OID.
 pub unsafe fn make_new_heap(
     old: pg_sys::Oid,
     tablespace: pg_sys::Oid,
@@ -63,7 +63,7 @@ pub struct RewriteLimits {
     pub oldest_xmin: TransactionId,
     /// Older inserters are frozen; becomes the table's relfrozenxid.
     pub freeze: TransactionId,
-    /// The same for locks that several hold.
+    /// The same for MultiXacts, the locks that several transactions hold.
     pub freeze_multi: pg_sys::MultiXactId,
 }
 
@@ -84,12 +84,13 @@ pub unsafe fn rewrite_limits(rel: Relation) -> RewriteLimits {
             &raw mut freeze,
             &raw mut freeze_multi,
         );
-        // A snapshot that the server would let meet an ERROR in heap pages finds no such in stripes.
+        // A snapshot that would get an ERROR from heap pages gets none from stripes. So rows that it sees are
+        // not dropped.
         if may_outlive_rows() {
             oldest_xmin = pg_sys::GetOldestNonRemovableTransactionId(rel);
             freeze = pg_sys::TransactionIdOlder(freeze, oldest_xmin);
         }
-        // What pg_class says must not go backwards.
+        // The limits in pg_class must not go backwards.
         let form = (*rel).rd_rel;
         if pg_sys::TransactionIdPrecedes(freeze, (*form).relfrozenxid) {
             freeze = (*form).relfrozenxid;
@@ -117,13 +118,12 @@ pub unsafe fn finish_heap_swap(
     }
 }
 
-/// The server's own rewrite of heap pages, which keeps who wrote a row, who killed it, and which version
-/// follows which. While one is going on nobody else adds pages to the
-/// new file.
+/// The server's own rewrite of heap pages. It keeps who wrote a row, who killed it, and which version follows
+/// which. While it goes on, nobody else adds pages to the new file.
 pub struct HeapRewrite(*mut c_void);
 
 impl HeapRewrite {
-    /// Begins one, behind the last block of `new`.
+    /// Begins a rewrite, behind the last block of `new`.
     pub unsafe fn begin(old: Relation, new: Relation, limits: &RewriteLimits) -> Self {
         let RewriteLimits { oldest_xmin, freeze, freeze_multi } = *limits;
         // SAFETY: both are open and locked; a call into the server, guarded so that its ERROR unwinds.
@@ -132,13 +132,13 @@ impl HeapRewrite {
         }
     }
 
-    /// Writes `new`, a tuple of its own, with what the header of `old` says of who sees it.
+    /// Writes `new`, a separate tuple, with the visibility that the header of `old` has.
     pub unsafe fn write(&mut self, old: pg_sys::HeapTuple, new: pg_sys::HeapTuple) {
         // SAFETY: as above.
         unsafe { pg_guard_ffi_boundary(|| c::rewrite_heap_tuple(self.0, old, new)) }
     }
 
-    /// Tells of a tuple that is dead to everybody, and so is what it has replaced.
+    /// Tells the rewrite that a tuple is dead to everybody. So is the version that it has replaced.
     pub unsafe fn leave_out(&mut self, old: pg_sys::HeapTuple) {
         // SAFETY: as above.
         unsafe {

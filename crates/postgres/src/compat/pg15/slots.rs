@@ -14,8 +14,8 @@ pub struct DecodingSlot {
 }
 
 /// The logical replication slots of this database whose output plugins do not go by publications, at most
-/// `limit` of them. One that has no plugin yet is among them; one that was invalidated, so that nobody can
-/// read from it any more, is not. A look at shared memory.
+/// `limit` of them. A slot without a plugin yet is among them. An invalidated slot, which nobody can read any
+/// more, is not. This only looks at shared memory.
 pub unsafe fn decoding_slots(limit: usize) -> Vec<DecodingSlot> {
     // SAFETY: the server's array of slots, under the lock that keeps slots from coming and going.
     unsafe {

@@ -3,10 +3,10 @@
 use pgrx::pg_sys::ffi::pg_guard_ffi_boundary;
 use pgrx::pg_sys::{self, Relation};
 
-/// Has the shared statistics say how many live and dead rows a table has, once this backend has told what it
-/// has counted and not told yet. Nothing where there is no entry.
+/// Sets in the shared statistics how many live and dead rows a table has. Before that, this backend reports
+/// what it has counted and not reported yet. Does nothing if there is no entry.
 pub unsafe fn set_row_counts(rel: Relation, live: i64, dead: i64) {
-    /// What utils/pgstat_internal.h calls PgStat_EntryRef: its first fields.
+    /// The first fields of PgStat_EntryRef (utils/pgstat_internal.h).
     #[repr(C)]
     struct EntryRef {
         hash_entry: *mut std::ffi::c_void,
@@ -57,7 +57,7 @@ pub unsafe fn set_row_counts(rel: Relation, live: i64, dead: i64) {
     }
 }
 
-/// What a process has used of the machine since some moment, as the server's log has it.
+/// The resources that a process has used since some moment, as the server's log shows them.
 pub struct Usage([u64; 32]);
 
 mod usage {
@@ -68,7 +68,7 @@ mod usage {
 }
 
 impl Usage {
-    /// From now on.
+    /// Begins to count now.
     pub unsafe fn now() -> Self {
         let mut usage = [0; 32];
         // SAFETY: the server's struct is a timeval and a rusage, 160 bytes; neither call raises an ERROR.
@@ -76,7 +76,7 @@ impl Usage {
         Self(usage)
     }
 
-    /// In the server's words.
+    /// The usage as text, in the server's words.
     pub unsafe fn show(&self) -> String {
         // SAFETY: as above; a string of the server's that lasts until the next call.
         unsafe {

@@ -5,7 +5,7 @@ use pgrx::pg_sys::ffi::pg_guard_ffi_boundary;
 /// `statement_timeout`'s number among the server's timeouts.
 const STATEMENT_TIMEOUT: std::ffi::c_int = 3;
 
-/// From now on the statement may take so many milliseconds.
+/// Lets the statement take this many milliseconds from now on.
 pub unsafe fn start_timeout(milliseconds: i32) {
     unsafe extern "C-unwind" {
         fn enable_timeout_after(id: std::ffi::c_int, milliseconds: std::ffi::c_int);

@@ -5,9 +5,9 @@ use pgrx::pg_sys::{self, BlockNumber, Buffer, Relation, TransactionId};
 use super::files::{FileLocator, locator};
 use crate::host::{buffer, relation};
 
-/// Logs that rows which `newest` and older transactions have killed are about to lose their traces: a standby
-/// replays it by ending queries that may still see such a row. (The record is the one of a btree page that is
-/// used again.)
+/// Logs that the traces of rows which `newest` and older transactions have killed are about to be removed. A
+/// standby replays it by ending queries that may still see such a row. (The record is the one for a btree
+/// page that is used again.)
 pub unsafe fn log_conflict_horizon(rel: Relation, newest: TransactionId) {
     const XLOG_BTREE_REUSE_PAGE: u8 = 0xD0;
     #[repr(C)]
@@ -20,7 +20,7 @@ pub unsafe fn log_conflict_horizon(rel: Relation, newest: TransactionId) {
     unsafe {
         let next = pg_sys::ReadNextFullTransactionId().value;
         let (epoch, newest) = (next >> 32, u64::from(newest.into_inner()));
-        // Of the epoch before where the counter has wrapped since.
+        // If the counter has wrapped since, the id is of the epoch before.
         let epoch = if newest > next & u64::from(u32::MAX) { epoch.saturating_sub(1) } else { epoch };
         let mut record = ReusePage { locator: locator(rel), block: 0, newest: epoch << 32 | newest };
         pg_sys::XLogBeginInsert();
@@ -29,9 +29,9 @@ pub unsafe fn log_conflict_horizon(rel: Relation, newest: TransactionId) {
     }
 }
 
-/// Logs that xmax and its bits on a row's version have changed: somebody has locked the row by an older
-/// version. `cleared`: its page was all-frozen in the visibility map before. In a critical section; the page
-/// is locked.
+/// Logs that xmax and its bits of a row's version have changed, because somebody has locked the row by an
+/// older version. `cleared`: its page was all-frozen in the visibility map before. Called in a critical
+/// section, with the page locked.
 pub unsafe fn log_version_locked(rel: Relation, page: Buffer, tuple: &pg_sys::HeapTupleData, cleared: bool) {
     const XLOG_HEAP2_LOCK_UPDATED: u8 = 0x60;
     #[repr(C)]
@@ -67,8 +67,8 @@ pub unsafe fn log_version_locked(rel: Relation, page: Buffer, tuple: &pg_sys::He
     }
 }
 
-/// Logs that these line pointers of a page of a heap table have been made dead, and that no snapshot has
-/// anything to say about their tuples. In a critical section; the page is locked for cleanup.
+/// Logs that these line pointers of a heap table's page have been made dead. Their tuples matter to no
+/// snapshot. Called in a critical section, with the page locked for cleanup.
 pub unsafe fn log_made_dead(page: Buffer, offsets: &mut [u16]) {
     const XLOG_HEAP2_PRUNE: u8 = 0x10;
     #[repr(C)]

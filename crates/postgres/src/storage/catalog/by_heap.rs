@@ -1,9 +1,9 @@
 //! Reading a catalog without its index.
 //!
-//! An index knows less than the catalog does: REINDEX leaves out rows that are dead to everybody on the
-//! primary, and entries of such rows are removed or passed over once a reader has noticed. Used where these
-//! rows count still: by VACUUM before it frees what they name, and on a standby, whose snapshots may be older
-//! than any on the primary.
+//! An index may lack rows that the catalog has. REINDEX leaves out rows that are dead to everybody on the
+//! primary, and entries of such rows are removed or passed over once a reader has noticed. This file is used
+//! where such rows still count: by VACUUM, before it frees what they name, and on a standby. Snapshots there
+//! may be older than any on the primary.
 
 use pgrx::pg_sys::{self, ItemPointerData, Oid};
 
@@ -11,7 +11,7 @@ use super::side_table::{Compare, Cursor, SideTable};
 use crate::host::heap_tuple;
 
 impl SideTable {
-    /// Calls `with` for each row of the catalog, whatever has become of it, in the order of its pages.
+    /// Calls `with` for each row of the catalog, dead or alive, in the order of its pages.
     ///
     /// # Safety
     /// In a transaction.
@@ -36,7 +36,7 @@ impl SideTable {
         }
     }
 
-    /// As `walk_keys`, for an index that may lack rows.
+    /// Does what `walk_keys` does, for an index that may lack rows.
     pub(super) unsafe fn walk_by_heap(
         self,
         storage_id: u64,
@@ -47,11 +47,11 @@ impl SideTable {
         // SAFETY: see `each_by_heap`. Catalogs have three numbers at least, or two as their key; what follows
         // these orders nothing that matters.
         unsafe {
-            let is_meant = |cursor: &Cursor| cursor.is_meant(storage_id, limits);
+            let matches = |cursor: &Cursor| cursor.matches(storage_id, limits);
             let mut found: Vec<([u64; 2], ItemPointerData)> = Vec::new();
             let keys = self.keys();
             self.each_by_heap(|cursor| {
-                if is_meant(cursor) {
+                if matches(cursor) {
                     let key = [2, 3].map(|at| if at <= keys { cursor.number(at) } else { 0 });
                     found.push((key, cursor.place()));
                 }
@@ -61,8 +61,8 @@ impl SideTable {
                 found.reverse();
             }
             for (_, place) in found {
-                // What has been pruned meanwhile nobody sees: not a reason to stop.
-                let stop = self.at(place, |cursor| (is_meant(cursor) && !step(cursor)).then_some(()));
+                // A row that was pruned meanwhile is seen by nobody, and is no reason to stop.
+                let stop = self.at(place, |cursor| (matches(cursor) && !step(cursor)).then_some(()));
                 if stop.is_some() {
                     break;
                 }
@@ -71,8 +71,8 @@ impl SideTable {
     }
 }
 
-/// Whether an index of a catalog may lack rows that a snapshot of this transaction sees: the transaction
-/// began on a standby, and the index was built since the oldest such snapshot could have been taken.
+/// Whether an index of a catalog may lack rows that a snapshot of this transaction sees. It may if the
+/// transaction began on a standby, and the index is younger than the oldest snapshot that it could have.
 ///
 /// # Safety
 /// In a transaction.

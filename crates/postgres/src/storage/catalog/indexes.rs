@@ -1,10 +1,11 @@
 //! The indexes of a catalog beside the users' tables, open for insertion.
 //!
-//! Used by whoever writes rows of a `SideTable`. Each ready index of the same columns as the catalog's own
-//! gets an entry: REINDEX CONCURRENTLY makes another one beside it, which takes its place later and has to
-//! have what came meanwhile. Invariant: the catalog is locked as for writing before its indexes are listed,
-//! and to the end of the transaction, so that whoever builds one waits for the rows that it has not been told
-//! of.
+//! Used by all code that writes rows of a `SideTable`. Each ready index with the same columns as the
+//! catalog's own gets an entry. REINDEX CONCURRENTLY makes such an index beside the own one. It takes its
+//! place later, and has to have the rows that came meanwhile.
+//!
+//! Invariant: the catalog is locked for writing before its indexes are listed, and to the end of the
+//! transaction. So a session that builds an index waits for the rows that are not entered into it.
 
 use std::cell::Cell;
 
@@ -16,7 +17,7 @@ use crate::host::{error, relation};
 /// Columns of the widest key.
 const KEYS: usize = 4;
 
-/// See the module.
+/// The indexes of a catalog, open for insertion.
 pub struct Indexes {
     table: Relation,
     open: Vec<Index>,
@@ -24,12 +25,12 @@ pub struct Indexes {
 
 struct Index {
     rel: Relation,
-    /// What the server says of it; null until the first entry.
+    /// The server's description of the index. Null until the first entry.
     info: Cell<*mut IndexInfo>,
 }
 
 impl Indexes {
-    /// Of a catalog that is open with RowExclusiveLock.
+    /// Opens the indexes of a catalog that is open with RowExclusiveLock.
     pub unsafe fn open(catalog: SideTable, table: Relation) -> Self {
         // SAFETY: the lock on the catalog keeps its indexes.
         unsafe {
@@ -42,7 +43,7 @@ impl Indexes {
                 error::internal("a catalog has lost its index");
             };
             for other in others {
-                // One that somebody else has made of other columns is not ours to feed.
+                // An index that somebody else has made on other columns gets no entries.
                 if (*(*other).rd_index).indisready && key_columns(first) == key_columns(other) {
                     open.push(other);
                 } else {
@@ -54,11 +55,11 @@ impl Indexes {
         }
     }
 
-    /// Inserts a row, whose keys are these, as command `cid`, with these options of heap's insertion.
+    /// Inserts a row with these keys as command `cid`. `options` are those of heap's insertion.
     pub unsafe fn insert(&self, tuple: HeapTuple, keys: &[Datum], cid: CommandId, options: u32) {
         // SAFETY: the tuple has the catalog's columns.
         unsafe {
-            // Nobody is to see them in the stream of changes.
+            // Logical decoding must not show these rows.
             let options = (options | pg_sys::HEAP_INSERT_NO_LOGICAL) as i32;
             pg_sys::heap_insert(self.table, tuple, cid, options, std::ptr::null_mut());
             self.enter(keys, (*tuple).t_self);

@@ -2,10 +2,12 @@
 //!
 //! Used for `engine.stripe` (`directory`), `engine.row_proxy` (`row_proxy`), `engine.delete_bitmap`
 //! (`delete_bitmap`) and `engine.row_move` (`row_move`). They are ordinary heap tables, keyed by storage id
-//! and a number or two. Rows are read by the catalog's index with SnapshotAny, and each is judged by the
-//! caller's own snapshot in place: so reads take no predicate locks on them (protocol point 9) and a
-//! SnapshotDirty tells whom to wait for. Nothing here waits or decodes; it may run while the caller holds a
-//! lock on an index page (point 6). Invariant: what a cursor says about a row is good until the next step.
+//! and one or two numbers.
+//!
+//! Rows are read by the catalog's index with SnapshotAny, and each is judged in place by the caller's own
+//! snapshot. So reads take no predicate locks on the catalogs (protocol point 9), and a SnapshotDirty tells
+//! whom to wait for. Invariants: nothing here waits or decodes, because the caller may hold a lock on an
+//! index page (point 6). What a cursor says about a row is valid until the next step.
 
 use std::cell::Cell;
 use std::ffi::CStr;
@@ -20,7 +22,7 @@ use crate::host::short_calls::{self as raw, together};
 use crate::host::{buffer, error, heap_tuple, relation};
 use crate::storage::file::tid;
 
-/// Columns of `engine.stripe`, of all catalogs the most.
+/// Columns of `engine.stripe`. No catalog has more.
 pub const STRIPE_COLUMNS: usize = 10;
 /// Columns of `engine.row_proxy`.
 pub const ROW_PROXY_COLUMNS: usize = 4;
@@ -54,14 +56,14 @@ thread_local! {
     static WATCHING: Cell<bool> = const { Cell::new(false) };
     /// For each catalog the number of a file of it that was not empty.
     static FILLED: [Cell<u32>; 4] = const { [const { Cell::new(0) }; 4] };
-    /// What the server has to know of the functions that keys are compared with, by `Compare`.
+    /// By `Compare`, the server's data of the functions that compare keys.
     static FUNCTIONS: [Cell<Option<FmgrInfo>>; 3] = const { [const { Cell::new(None) }; 3] };
 }
 
-/// Who else wants to hear of changed relations (an invalid Oid: of any).
+/// The function that is also told of changed relations. An invalid Oid stands for any relation.
 static LISTENER: OnceLock<fn(Oid)> = OnceLock::new();
 
-/// Has `listener` told of every relation that changes, once this backend has looked at a catalog.
+/// Has `listener` called for every relation that changes, from when this backend has looked at a catalog.
 pub fn listen(listener: fn(Oid)) {
     let _ = LISTENER.set(listener);
 }
@@ -150,8 +152,8 @@ impl SideTable {
         }
     }
 
-    /// Takes the locks on the catalog that later look-ups need, and opens nothing. pg_upgrade makes users'
-    /// primary keys before the indexes of our catalogs, which have no rows then.
+    /// Takes the locks that later look-ups need, and opens nothing. Under pg_upgrade the index may be
+    /// missing: users' primary keys are made before it, when the catalogs have no rows.
     pub unsafe fn lock_for_reading(self) {
         // SAFETY: plain relation locks, kept to the end of the transaction.
         unsafe {
@@ -177,8 +179,8 @@ impl SideTable {
         }
     }
 
-    /// Whether the catalog's file may have rows. That it had some is remembered, as asking the system takes
-    /// long; should the file be cut off, a walk finds none.
+    /// Whether the catalog's file may have rows. Once it had some this is remembered, because asking the
+    /// system takes long. If the file is cut off later, a walk finds none.
     unsafe fn has_rows(self, table: Relation) -> bool {
         // SAFETY: the table is open, so its file does not change.
         unsafe {
@@ -194,9 +196,8 @@ impl SideTable {
     }
 
     /// Walks the rows of one storage id in the order of the index, or backwards. `key` limits the second
-    /// column, too. `step` returns whether to go on. A row is held against the keys once more: on a standby,
-    /// whose VACUUM does not wait for scans like this one, another row may have got the place that an index
-    /// entry names.
+    /// column, too. `step` returns whether to go on. Rows are compared with the keys once more: on a standby
+    /// VACUUM does not wait for such scans, so another row may be at an index entry's place.
     pub unsafe fn walk(
         self,
         storage_id: u64,
@@ -220,11 +221,10 @@ impl SideTable {
         // this.
         unsafe {
             let table = self.open(pg_sys::AccessShareLock);
-            // Else nobody has written a row yet whose existence could matter to a snapshot taken before. Cold
-            // rows that were never changed are many.
+            // An empty catalog has no row that could matter to a snapshot.
             let oid = self.oids().index;
             if !self.has_rows(table) {
-                // Nothing to walk.
+                // There is nothing to walk.
             } else if raw::TransactionStartedDuringRecovery() && may_lack_rows(oid) {
                 self.walk_by_heap(storage_id, limits, backward, step);
             } else {
@@ -236,7 +236,7 @@ impl SideTable {
         }
     }
 
-    /// As `walk_keys`, for who has the catalog and its index open.
+    /// Does what `walk_keys` does, for a caller that has the catalog and its index open.
     pub unsafe fn walk_opened(
         table: Relation,
         index: Relation,
@@ -249,9 +249,8 @@ impl SideTable {
         unsafe { walk_by(table, || index, |_| (), storage_id, limits, backward, step) }
     }
 
-    /// What `look` says of the row at a place where there was one, whatever has become of it; None where
-    /// there is nothing now. `look` judges for itself whether it is the row that was meant, and whether
-    /// anybody sees it.
+    /// The answer of `look` about the row at a place where there was one. None if there is nothing now.
+    /// `look` has to judge itself whether it is the row that the caller means, and whether anybody sees it.
     pub unsafe fn at<T>(self, place: ItemPointerData, look: impl FnOnce(&Cursor) -> Option<T>) -> Option<T> {
         // SAFETY: the page is pinned while it is looked at; the block is in the file, which shrinks only
         // under a lock that excludes ours. An ERROR releases all of this.
@@ -260,7 +259,7 @@ impl SideTable {
             let table = together(|| raw::table_open(oid, pg_sys::AccessShareLock as i32));
             let mut found = None;
             let mut pin: pg_sys::Buffer = 0;
-            // What has other columns than this library knows is refused by the walk that follows.
+            // If the catalog has other columns than this library knows, the walk that follows refuses it.
             let known = (*(*table).rd_att).natts == self.columns();
             if known && relation::has_block(table, tid::block_of(place)) {
                 let mut tuple = pg_sys::HeapTupleData { t_self: place, ..pg_sys::HeapTupleData::default() };
@@ -280,8 +279,8 @@ impl SideTable {
         }
     }
 
-    /// Deletes every row of a storage id that this transaction can see: its file is going away with the
-    /// transaction. The caller holds AccessExclusiveLock on the table.
+    /// Deletes every row of a storage id that this transaction sees: its file goes away with the transaction.
+    /// The caller holds AccessExclusiveLock on the table.
     pub unsafe fn delete_storage(self, storage_id: u64) {
         let mut found = Vec::new();
         // SAFETY: see `walk`.
@@ -307,7 +306,7 @@ impl SideTable {
             if tids.is_empty() {
                 return;
             }
-            // ON COMMIT DELETE ROWS runs without a snapshot; deleting a summary's TOAST values needs one.
+            // ON COMMIT DELETE ROWS runs without a snapshot, but deleting a summary's TOAST values needs one.
             let push = !pg_sys::ActiveSnapshotSet();
             if push {
                 pg_sys::PushActiveSnapshot(pg_sys::GetTransactionSnapshot());
@@ -324,7 +323,7 @@ impl SideTable {
     }
 }
 
-/// See `SideTable::walk_opened`. The index is opened and closed by what owns nothing.
+/// Does the work of `SideTable::walk_opened`. The frames that open and close the index own nothing.
 unsafe fn walk_by(
     table: Relation,
     open: impl FnOnce() -> Relation,
@@ -360,12 +359,12 @@ unsafe fn walk_by(
             // Slots of heap tables are buffer heap slots, and this one holds a tuple.
             let held = slot.cast::<pg_sys::BufferHeapTupleTableSlot>();
             let cursor = Cursor::new(table, (*held).base.tuple, (*held).buffer);
-            if cursor.is_meant(storage_id, limits) && !step(&cursor) {
+            if cursor.matches(storage_id, limits) && !step(&cursor) {
                 break;
             }
-            // As the server does for snapshots that see some rows only. Statements that are rolled back over
-            // and over leave a row each, and every walk would go through all of them until VACUUM.
-            if cursor.is_known_void() && !(*scan).xactStartedInRecovery {
+            // The server does this, too. Statements that are rolled back over and over leave a row each, and
+            // every walk would go through all of them until VACUUM.
+            if cursor.is_known_rolled_back() && !(*scan).xactStartedInRecovery {
                 (*scan).kill_prior_tuple = true;
                 (*scan).xs_heap_continue = false;
             }
@@ -424,7 +423,7 @@ unsafe fn scan_key(key: &mut pg_sys::ScanKeyData, column: i16, compare: Compare,
     }
 }
 
-/// The row a look-up stands on, its page pinned. Valid until the next step.
+/// The present row of a look-up. Its page is pinned. Valid until the next step.
 pub struct Cursor {
     pub(super) table: Relation,
     tuple: pg_sys::HeapTuple,
@@ -432,13 +431,13 @@ pub struct Cursor {
 }
 
 impl Cursor {
-    /// On a row of `table` whose page is pinned.
+    /// A cursor on a row of `table` whose page is pinned.
     pub(super) fn new(table: Relation, tuple: pg_sys::HeapTuple, buffer: pg_sys::Buffer) -> Self {
         Self { table, tuple, buffer }
     }
 
     /// Whether the row has this storage id and is within limits on the second and further columns.
-    pub unsafe fn is_meant(&self, storage_id: u64, limits: &[(Compare, u64)]) -> bool {
+    pub unsafe fn matches(&self, storage_id: u64, limits: &[(Compare, u64)]) -> bool {
         // SAFETY: keys are among the numbers that every catalog begins with.
         unsafe {
             self.number(1) == storage_id
@@ -461,7 +460,8 @@ impl Cursor {
         unsafe { (*self.tuple).t_self }
     }
 
-    /// One of the bigint columns that every catalog begins with, keys and others; the first is 1.
+    /// The value of one of the bigint columns that every catalog begins with, keys and others. The first
+    /// column is 1.
     pub unsafe fn number(&self, column: usize) -> u64 {
         // SAFETY: the page is pinned, and values of a tuple never change; none of the columns before is null,
         // and all are as wide, so they lie where they lie.
@@ -472,7 +472,7 @@ impl Cursor {
         }
     }
 
-    /// The one-byte column behind so many of them.
+    /// The value of the one-byte column that follows `numbers` bigint columns.
     pub unsafe fn byte_after(&self, numbers: usize) -> i8 {
         // SAFETY: as `number`.
         unsafe {
@@ -481,7 +481,7 @@ impl Cursor {
         }
     }
 
-    /// The bytes of a bytea column that is never null, compressed or stored elsewhere; the first column is 1.
+    /// The bytes of a bytea column that is never null, compressed or stored out of line. The first column is 1.
     pub unsafe fn bytes(&self, column: usize) -> &[u8] {
         // SAFETY: as `value`.
         unsafe {
@@ -496,7 +496,7 @@ impl Cursor {
         }
     }
 
-    /// The value of a column; zero where it is null.
+    /// The value of a column, or zero if it is null.
     pub unsafe fn value(&self, column: usize) -> Datum {
         let mut values = [Datum::null(); STRIPE_COLUMNS];
         let mut nulls = [true; STRIPE_COLUMNS];
@@ -522,7 +522,7 @@ impl Cursor {
         }
     }
 
-    /// As `judge`, by what owns nothing.
+    /// Does what `judge` does, for a function that owns nothing.
     unsafe fn look<R: Copy>(&self, look: impl FnOnce() -> R) -> R {
         let buffer = self.buffer;
         // SAFETY: as `judge`.
@@ -543,7 +543,8 @@ impl Cursor {
         unsafe { self.look(|| raw::HeapTupleSatisfiesVisibility(tuple, snapshot, buffer)) }
     }
 
-    /// Who has updated or deleted the row, is about to, or was rolled back; None where it was locked at most.
+    /// The transaction that has updated or deleted the row. It may still run or may have been rolled back.
+    /// None if the row was at most locked.
     pub unsafe fn deleter(&self) -> Option<TransactionId> {
         // SAFETY: see `judge`.
         unsafe {
@@ -557,22 +558,22 @@ impl Cursor {
         }
     }
 
-    /// The transaction that inserted the row (invalid when frozen).
+    /// The transaction that inserted the row (invalid if frozen).
     pub unsafe fn inserter(&self) -> TransactionId {
         // SAFETY: header of a live tuple under pin; xmin and the infomask bits do not change but for hints.
         unsafe { heap_tuple::inserter((*self.tuple).t_data) }.unwrap_or(pg_sys::InvalidTransactionId)
     }
 
-    /// What the row says by itself of how its inserter ended; both bits where it is frozen.
+    /// The row's hint bits of how its inserter ended. Both bits are set if it is frozen.
     unsafe fn inserter_hints(&self) -> u32 {
         // SAFETY: header of a tuple under pin.
         let bits = u32::from(unsafe { (*(*self.tuple).t_data).t_infomask });
         bits & (pg_sys::HEAP_XMIN_COMMITTED | pg_sys::HEAP_XMIN_INVALID)
     }
 
-    /// Whether the row says by itself that it is void, and is all that its index entry leads to: not one of
-    /// the versions of a row that its page chains.
-    unsafe fn is_known_void(&self) -> bool {
+    /// Whether the row's own bits say that its inserter was rolled back, and the row is no version in a chain
+    /// of its page. Then its index entry leads to nothing else.
+    unsafe fn is_known_rolled_back(&self) -> bool {
         // SAFETY: header of a tuple under pin.
         unsafe {
             let chain = pg_sys::HEAP_HOT_UPDATED | pg_sys::HEAP_ONLY_TUPLE;
@@ -581,9 +582,9 @@ impl Cursor {
         }
     }
 
-    /// Whether the row was inserted by a transaction that rolled back or died: then nobody ever saw it, nor
-    /// will.
-    pub unsafe fn is_void(&self) -> bool {
+    /// Whether the row was inserted by a transaction that was rolled back or died. Nobody ever saw such a
+    /// row, and nobody will.
+    pub unsafe fn was_rolled_back(&self) -> bool {
         // SAFETY: header of a tuple under pin; its hint bits only ever tell the truth. "Running" is asked
         // before "committed", as everywhere in the server.
         unsafe {

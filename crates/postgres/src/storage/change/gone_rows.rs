@@ -1,10 +1,12 @@
-//! What is known of rows that are gone leaves the catalogs.
+//! Removes from the catalogs what they say of rows whose stripe is gone.
 //!
-//! Called by movers. Proxies, tombstones and delete bitmaps of a stripe that was replaced are of use as long
-//! as a snapshot may see it: once its row has left the directory nobody comes by its numbers any more, but
-//! for index entries, which are not believed. VACUUM cannot do this, as nobody's snapshot heeds what its
-//! transaction deletes. Invariants: only numbers that have been handed out and that no version of any row of
-//! the directory has (protocol point 1); nobody is waited for.
+//! Called by movers. Proxies, tombstones and delete bitmaps of a replaced stripe are of use as long as a
+//! snapshot may see it. Once its row has left the directory, nobody comes by its row numbers any more, except
+//! from index entries, and these are not believed. VACUUM cannot do this, because every snapshot leaves out
+//! what VACUUM's transaction deletes.
+//!
+//! Invariants: only row numbers that were handed out, and that no version of any row of the directory has,
+//! are removed (protocol point 1). Nobody is waited for.
 
 use pgrx::pg_sys::{self, ItemPointerData, Relation};
 
@@ -13,10 +15,10 @@ use crate::storage::catalog::side_table::{Compare, Cursor, SideTable};
 use crate::storage::directory;
 use crate::storage::file::metapage;
 
-/// Rows of the catalogs removed in one transaction, at most.
+/// The most rows of the catalogs that one transaction removes.
 const MOST: usize = 100_000;
 
-/// Removes what is known of rows of `rel` that are gone. The caller is the table's only mover.
+/// Removes what the catalogs say of rows of `rel` that are gone. The caller is the table's only mover.
 pub unsafe fn forget(rel: Relation) {
     // SAFETY: rel is open with ShareUpdateExclusiveLock.
     unsafe {
@@ -30,7 +32,7 @@ pub unsafe fn forget(rel: Relation) {
     }
 }
 
-/// The rows of a catalog that speak of such numbers.
+/// The rows of a catalog that concern these row numbers.
 unsafe fn rows_in(
     table: SideTable,
     storage_id: u64,
@@ -53,8 +55,8 @@ unsafe fn rows_in(
     found
 }
 
-/// Whether a transaction that runs has locked the proxy of a row that is gone, as its snapshot is older than
-/// that: it would have to be waited for.
+/// Whether a running transaction has locked the proxy of a row that is gone. It could, because its snapshot
+/// is older. Removing the proxy would have to wait for it.
 unsafe fn is_locked(cursor: &Cursor) -> bool {
     // SAFETY: look-ups about ids of the tuple, whose page is locked while they are read.
     unsafe {
@@ -63,7 +65,8 @@ unsafe fn is_locked(cursor: &Cursor) -> bool {
     }
 }
 
-/// How many rows the catalogs know of from number `from` on, where none has been handed out.
+/// How many rows the catalogs have about row numbers from `from` on. `verify` asks: these numbers were not
+/// handed out yet, so there should be none.
 pub unsafe fn beyond(storage_id: u64, from: u64) -> usize {
     let tables = [SideTable::RowProxy, SideTable::DeleteBitmap];
     let all = || std::iter::once((from, u64::MAX));

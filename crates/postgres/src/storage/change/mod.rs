@@ -1,4 +1,4 @@
-//! Locks on and changes of cold rows (protocol points 2, 3 and 4 in docs/internals/concurrency.md).
+//! Locks on and changes of cold rows (protocol points 2, 3 and 4 of `docs/internals/concurrency.md`).
 //!
 //! - `stripe_lock`: keeps a stripe where it is, or excludes everybody else from it
 //! - `row_proxy`: `engine.row_proxy`, the heap tuple that stands for a cold row and carries its locks

@@ -1,24 +1,25 @@
-//! Who has locked or updated a tuple, as its xmax and bits tell, and what they say once one more has locked
-//! it.
+//! The transactions that have locked or updated a tuple, as its xmax and bits tell. Also computes the xmax
+//! and bits for one more locker.
 //!
 //! Called by `row_proxy` and `table_am::change::successor_locks`. The encoding is the server's
 //! (htup_details.h, multixact.h): a transaction id with bits that say what it has done, or a MultiXact of
-//! several. Invariant: where a transaction that has updated the tuple and not rolled back is among them, it
-//! stays.
+//! several.
+//!
+//! Invariant: a transaction that has updated the tuple and was not rolled back stays among them.
 
 use pgrx::pg_sys::{self, HeapTupleHeader, MultiXactMember, MultiXactStatus, TransactionId};
 
 use crate::host::error;
 use crate::host::heap_tuple::is_locked_only;
 
-/// What a tuple says of who has locked or updated it.
+/// What a tuple says about the transactions that have locked or updated it.
 pub struct Xmax {
     pub xid: TransactionId,
     pub infomask: u16,
     pub infomask2: u16,
 }
 
-/// Who is named, running or not.
+/// The transactions that the tuple names, running or not.
 pub unsafe fn holders(header: HeapTupleHeader) -> Vec<MultiXactMember> {
     // SAFETY: the tuple is the caller's, or its page is locked.
     unsafe {
@@ -46,7 +47,7 @@ pub unsafe fn holders(header: HeapTupleHeader) -> Vec<MultiXactMember> {
     }
 }
 
-/// Room for so many more; an ERROR where there is none.
+/// Makes room for this many more members. Raises an ERROR if there is no memory.
 fn reserve(members: &mut Vec<MultiXactMember>, count: usize) {
     if members.try_reserve_exact(count).is_err() {
         error::raise_plain(vector::Error::OutOfMemory { bytes: count * size_of::<MultiXactMember>() });
@@ -67,8 +68,8 @@ unsafe fn members(multi: TransactionId, locked_only: bool) -> Vec<MultiXactMembe
     }
 }
 
-/// The tuple's xmax once these have locked it FOR KEY SHARE, too; None where they have done that already, or
-/// more.
+/// The tuple's xmax once these transactions have locked it FOR KEY SHARE, too. None if they all have such a
+/// lock or a stronger one already.
 pub unsafe fn with_key_share(header: HeapTupleHeader, lockers: &[TransactionId]) -> Option<Xmax> {
     // SAFETY: the tuple's page is locked exclusively, and `MultiXactIdSetOldestMember` has been called.
     // "Running" is asked before "committed".
@@ -98,7 +99,7 @@ pub unsafe fn with_key_share(header: HeapTupleHeader, lockers: &[TransactionId])
     }
 }
 
-/// What the bits of a tuple say of a MultiXact of these.
+/// The bits of a tuple whose xmax is a MultiXact of these members.
 fn hint_bits(members: &[MultiXactMember]) -> (u16, u16) {
     use MultiXactStatus::{
         MultiXactStatusForKeyShare, MultiXactStatusForShare, MultiXactStatusForUpdate,

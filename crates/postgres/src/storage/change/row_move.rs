@@ -1,12 +1,16 @@
 //! `engine.row_move`: where the rows are that a packing transaction has moved (protocol point 4).
 //!
 //! A mover deletes the hot tuple, or ends the stripe's row in the directory, and writes the same row to
-//! another stripe. Whoever comes to the old place with a snapshot that does not see the mover is told
-//! "deleted, by this transaction", and asks here, by just that transaction, for the new place. An entry holds
-//! the moves of some hundred rows, sorted by old place, so that a look-up is one probe of the index and an id
-//! that is no mover's costs one probe, too. Written by `table_am::packing`, asked by `table_am::read::moved`.
-//! Invariants: an entry is there before the first tuple it speaks of is deleted, in the same transaction; it
-//! goes only when every snapshot sees its mover, as nobody can come to the old places then.
+//! another stripe. A transaction whose snapshot does not see the mover is told at the old place "deleted, by
+//! this transaction". With just that transaction's id it asks here for the new place.
+//!
+//! An entry holds the moves of some hundred rows, sorted by old place. So a look-up is one probe of the
+//! index, and an id that is no mover's also costs one probe. Written by `table_am::packing`, asked by
+//! `table_am::read::moved`.
+//!
+//! Invariants: an entry is there before the first tuple that it concerns is deleted, in the same transaction.
+//! It is removed only when every snapshot sees its mover, because then nobody can come to the old places any
+//! more.
 
 use std::ops::Range;
 
@@ -17,7 +21,7 @@ use crate::storage::catalog::side_table::{Compare, ROW_MOVE_COLUMNS, SideTable};
 use crate::storage::directory;
 use crate::storage::file::tid;
 
-/// Moves of an entry: they fit a page of the catalog.
+/// The most moves of an entry. They fit a page of the catalog.
 const MOVES: usize = 600;
 /// Bytes of half a move: an old place, or a row number.
 const HALF: usize = 6;
@@ -25,7 +29,7 @@ const HALF: usize = 6;
 /// A row's old TID and its new row number.
 pub type Move = (ItemPointerData, u64);
 
-/// A TID as one number, in the order of TIDs.
+/// A TID as a number. Numbers are in the order of their TIDs.
 fn number_of(at: ItemPointerData) -> u64 {
     (u64::from(tid::block_of(at)) << 16) | u64::from(at.ip_posid)
 }
@@ -35,7 +39,7 @@ fn place_of(number: u64) -> ItemPointerData {
     tid::tid((number >> 16) as u32, number as u16)
 }
 
-/// The 64-bit id of a transaction that ended not long ago, or runs.
+/// The 64-bit id of a transaction that is running or has ended not long ago.
 unsafe fn full_id(xid: TransactionId) -> u64 {
     // SAFETY: reads the server's counter.
     let next = unsafe { pg_sys::ReadNextFullTransactionId().value };
@@ -44,7 +48,7 @@ unsafe fn full_id(xid: TransactionId) -> u64 {
     if id > next { id.wrapping_sub(1 << 32) } else { id }
 }
 
-/// Notes where rows of `storage_id` are going to be, as command `cid` of this transaction.
+/// Notes as command `cid` of this transaction where rows of `storage_id` are going to be.
 pub unsafe fn record(storage_id: u64, mut moves: Vec<Move>, cid: CommandId) {
     // SAFETY: heap_form_tuple copies the values; relations are closed here, or by the server's abort.
     unsafe {
@@ -75,7 +79,7 @@ pub unsafe fn record(storage_id: u64, mut moves: Vec<Move>, cid: CommandId) {
     }
 }
 
-/// Where `mover` has put the row that was at `old`; None where it is no mover, or has not moved that row.
+/// Where `mover` has put the row that was at `old`. None if it is no mover, or has not moved that row.
 pub unsafe fn find(storage_id: u64, mover: TransactionId, old: ItemPointerData) -> Option<ItemPointerData> {
     // SAFETY: see `SideTable::walk`. The moves lie in the tuple, which the cursor pins.
     unsafe {
@@ -93,7 +97,7 @@ pub unsafe fn find(storage_id: u64, mover: TransactionId, old: ItemPointerData) 
     }
 }
 
-/// Calls `with` for each of these row numbers that `mover` has moved, and for where it is now.
+/// Calls `with` for each of these row numbers that `mover` has moved, with its old and its new number.
 pub unsafe fn each_cold(
     storage_id: u64,
     mover: TransactionId,
@@ -124,8 +128,8 @@ pub unsafe fn each_cold(
     }
 }
 
-/// Whether the transaction has moved rows to stripes of `storage_id`: rows that every snapshot of that time
-/// has seen.
+/// Whether the transaction is a mover: it has moved rows, which every snapshot of that time saw, to stripes
+/// of `storage_id`.
 pub unsafe fn is_mover(storage_id: u64, xid: TransactionId) -> bool {
     let mut found = false;
     // SAFETY: as above.
@@ -152,7 +156,7 @@ fn number_in(half: &[u8; HALF]) -> u64 {
     half.iter().rev().fold(0, |number, &byte| (number << 8) | u64::from(byte))
 }
 
-/// The new row number of what was at `wanted`, by the sorted moves of an entry.
+/// The new row number of the row that was at `wanted`, found in the sorted moves of an entry.
 fn new_place(bytes: &[u8], wanted: u64) -> Option<u64> {
     let (halves, _) = bytes.as_chunks::<HALF>();
     let (moves, _) = halves.as_chunks::<2>();
@@ -160,8 +164,8 @@ fn new_place(bytes: &[u8], wanted: u64) -> Option<u64> {
     moves.get(at).map(|[_, new]| number_in(new))
 }
 
-/// Removes the entries of movers that every snapshot sees: `oldest_xmin` is the oldest that any may not see.
-/// The caller is the table's only mover.
+/// Removes the entries of movers that every snapshot sees. `oldest_xmin` is the oldest transaction that some
+/// snapshot may not see. The caller is the table's only mover.
 pub unsafe fn forget(storage_id: u64, oldest_xmin: TransactionId) {
     let mut found = Vec::new();
     // SAFETY: see `SideTable::walk`. Entries of the future, by a counter that has wrapped, there are none:

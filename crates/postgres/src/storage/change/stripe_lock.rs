@@ -1,11 +1,16 @@
-//! The stripe lock (protocol point 3): whoever locks or changes cold rows keeps their stripe where it is.
+//! The stripe lock (protocol point 3): a transaction that locks or changes cold rows keeps their stripe where
+//! it is.
 //!
-//! A shared lock on the stripe's first virtual block, held to the end of the transaction, after which the
-//! stripe is looked up once more. Who deletes rows in bulk or moves stripes takes it exclusively (`exclude`),
-//! only if it is to be had at once. A transaction that comes by more than `MOST` stripes takes one lock that
-//! stands for all of a table's instead, so that the lock table is never exhausted; who excludes others takes
-//! that one, too, in a mode that keeps out who shares it. Invariants: a stripe remembered here is used only
-//! while the lock that keeps it is seen to be held; nobody waits while it excludes others.
+//! The lock is a shared lock on the stripe's first virtual block, held to the end of the transaction. Once it
+//! is held, the stripe is looked up once more. A transaction that deletes rows in bulk or moves stripes takes
+//! the lock exclusively (`exclude`), and only if it gets it at once.
+//!
+//! A transaction that needs more than `MOST` stripes takes one lock that stands for all stripes of a table,
+//! so that the lock table is never exhausted. A transaction that excludes others takes that one, too, in a
+//! mode that conflicts with sharing it.
+//!
+//! Invariants: a stripe that is remembered here is used only while the lock that keeps it is seen to be held.
+//! Nobody waits while it excludes others.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -21,18 +26,19 @@ use crate::storage::directory::{entries, places};
 use crate::storage::file::tid;
 use crate::storage::published;
 
-/// Stripes that a transaction locks one by one.
+/// How many stripes a transaction locks one by one.
 const MOST: usize = 64;
-/// Virtual block that stands for all stripes of a table; no row number has it.
+/// The virtual block that stands for all stripes of a table. No row number has it.
 const ALL: u32 = u32::MAX - 1;
-/// Whoever excludes others from one stripe takes this mode of the lock on all: it keeps out who shares them
-/// all, but not who excludes others from another stripe.
+/// A transaction that excludes others from one stripe takes the lock on all stripes in this mode. It
+/// conflicts with sharing all stripes, but not with excluding others from another stripe.
 const ONE_OF_ALL: u32 = pg_sys::RowExclusiveLock;
 
 /// A stripe that this transaction keeps in place.
 struct Kept {
     entry: StripeEntry,
-    /// Whether rows of it were deleted in bulk, once somebody has asked: nobody else can while it is kept.
+    /// Whether rows of it were deleted in bulk; None until it is asked. No other transaction can do so while
+    /// the stripe is kept.
     has_bitmap: Option<bool>,
 }
 
@@ -92,8 +98,8 @@ pub unsafe fn share(
             return Ok(entry);
         }
         refuse_if_published(rel);
-        // Which lock it is a stripe met before tells without a look at the directory, which is to follow
-        // anyway.
+        // A stripe that was met before tells which lock it is. So the directory need not be looked at here,
+        // only once the lock is held.
         let mut first_row = match places::first_row(storage_id, row) {
             Some(first_row) => first_row,
             None => entries::find_for_change(storage_id, row, cid)?.0.first_row,
@@ -126,15 +132,15 @@ unsafe fn lock(rel: Relation, first_row: u64) {
         });
         let block = if many { ALL } else { block_of(first_row) };
         if !pg_sys::ConditionalLockPage(rel, block, pg_sys::ShareLock as i32) {
-            // Who waits keeps others waiting for nothing it has not got to keep.
+            // Before this backend waits it gives its claimed stripes back, so that nobody waits for them.
             delete_bitmap::write_all();
             pg_sys::LockPage(rel, block, pg_sys::ShareLock as i32);
         }
     }
 }
 
-/// The stripe of a row, where this transaction keeps it in place and others have committed it: without a look
-/// at the directory.
+/// The stripe of a row, if this transaction keeps it in place and others have committed it. Does not look at
+/// the directory.
 pub unsafe fn kept(rel: Relation, storage_id: u64, row: u64) -> Option<StripeEntry> {
     // SAFETY: rel is open; MyProc is this backend's own entry.
     unsafe {
@@ -147,8 +153,8 @@ pub unsafe fn kept(rel: Relation, storage_id: u64, row: u64) -> Option<StripeEnt
     }
 }
 
-/// Whether rows of a stripe that this transaction keeps in place were deleted in bulk, so that one has to ask
-/// about each.
+/// Whether rows of a stripe that this transaction keeps in place were deleted in bulk. If so, the caller has
+/// to ask about each row.
 pub unsafe fn has_bitmap(entry: &StripeEntry) -> bool {
     let known = |held: &mut Held| held.of_row(entry.storage_id, entry.first_row)?.has_bitmap;
     HELD.with_borrow_mut(known).unwrap_or_else(|| {
@@ -163,7 +169,7 @@ pub unsafe fn has_bitmap(entry: &StripeEntry) -> bool {
     })
 }
 
-/// This backend has deleted rows of the stripe in bulk.
+/// Notes that this backend has deleted rows of the stripe in bulk.
 pub fn note_change(entry: &StripeEntry) {
     HELD.with_borrow_mut(|held| {
         if let Some(kept) = held.of_row(entry.storage_id, entry.first_row) {
@@ -172,22 +178,22 @@ pub fn note_change(entry: &StripeEntry) {
     });
 }
 
-/// A subtransaction has been rolled back, and its locks with it.
+/// Forgets all stripes. Called when a subtransaction is rolled back, and its locks with it.
 pub fn forget() {
     HELD.with_borrow_mut(|held| held.stripes.clear());
 }
 
-/// All others are kept from locking or changing rows of a stripe, until this is ended or its (sub)transaction
+/// Keeps all others from locking or changing rows of a stripe, until it is ended or its (sub)transaction is
 /// rolled back.
 #[derive(Clone, Copy)]
 pub struct Exclusion {
-    /// None: of a temporary table, which nobody else comes by.
+    /// None for a temporary table, which nobody else uses.
     block: Option<u32>,
     owner: ResourceOwner,
 }
 
-/// Excludes all others from a stripe, if that can be had at once: nobody else has locked or changed a row of
-/// it in a transaction that still runs.
+/// Excludes all others from a stripe, if that is possible at once. Then no other running transaction has
+/// locked or changed a row of it.
 pub unsafe fn exclude(rel: Relation, entry: &StripeEntry) -> Option<Exclusion> {
     // SAFETY: rel is open. The locks belong to the subtransaction, as whatever runs in it may end before it
     // does.
@@ -249,10 +255,11 @@ unsafe fn owned_by<T>(owner: ResourceOwner, what: impl FnOnce() -> T) -> T {
     }
 }
 
-/// Logical decoding reads hot rows only, so what is published has no others, but where somebody has published
-/// it while another transaction, which neither sees, put rows into stripes. And changes of `engine.row_proxy`
-/// are logged like those of any table: a publication of all tables would publish them, so temporary and
-/// unlogged tables must not get proxies either.
+/// Raises an ERROR if rows in stripes of the table must not be changed, for one of two reasons:
+/// - Logical decoding reads hot rows only, so published tables have no others. The exception is a table that
+///   was published while another transaction put rows into stripes, as neither saw the other.
+/// - Changes of `engine.row_proxy` are logged like those of any table, and a publication of all tables would
+///   publish them. So temporary and unlogged tables must not get proxies then.
 unsafe fn refuse_if_published(rel: Relation) {
     // SAFETY: rel is open; catalog look-ups, of which the relation cache keeps the first.
     unsafe {

@@ -1,11 +1,12 @@
-//! Who sees a directory row: the age it is inserted with.
+//! Which snapshots see a row of the directory: the age that it is inserted with.
 //!
-//! Callers: `directory::insert`, and merge, VACUUM FULL and CLUSTER, which write stripes of others into a new
-//! file. Such a stripe has to be seen by exactly the snapshots that saw it in the old file, as heap's rewrite
-//! keeps xmin. So the row's xmin is put back to the loader's, in place and logged as an image of the page. It
-//! cannot get there by an ordinary insertion.
-//! Invariants: the inserter has committed and is not older than the catalog's relfrozenxid, because the row
-//! in the old file still carries it; `hold_horizon` keeps it so until the end of the transaction.
+//! Called by `directory::insert`, and by merge, VACUUM FULL and CLUSTER. These write stripes of other
+//! transactions into a new file. Exactly the snapshots that saw such a stripe in the old file have to see it
+//! there, as heap's rewrite keeps xmin. So the row's xmin is set to the loader's, in place, and the page is
+//! logged as an image. An ordinary insertion cannot do this.
+//!
+//! Invariants: the inserter has committed. It is not older than the catalog's relfrozenxid, because the row
+//! in the old file still carries it, and `hold_horizon` keeps it so until the end of the transaction.
 
 use pgrx::pg_sys::{self, CommandId, HeapTuple, ItemPointerData, Relation, TransactionId};
 
@@ -16,21 +17,21 @@ use crate::storage::file::tid;
 /// Which snapshots see a directory row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Age {
-    /// Those that see what the current transaction does.
+    /// Snapshots that see what the current transaction does.
     New,
-    /// Those that see what the current transaction has done as this command, which is over.
+    /// Snapshots that see what the current transaction has done as this command, which is over.
     Own(CommandId),
-    /// Those that see what this transaction, which has committed, did. Like `Everybody` only for a new file's
-    /// row.
+    /// Snapshots that see what this committed transaction did. As `Everybody`, it is right only for a row of
+    /// a new file.
     Since(TransactionId),
-    /// All, at once and even after a rollback: right only where nobody can come by the storage id before this
-    /// transaction commits.
+    /// All snapshots, at once and even after a rollback. It is right only if nobody can know the storage id
+    /// before this transaction commits.
     Everybody,
 }
 
 impl Age {
-    /// The age of a row that is visible now, by its inserter (invalid when frozen) and the oldest transaction
-    /// still running.
+    /// The age of a row that is visible now. `inserter` is invalid if the row is frozen. `oldest_xmin` is the
+    /// oldest transaction still running.
     pub unsafe fn of(inserter: TransactionId, oldest_xmin: TransactionId) -> Self {
         // SAFETY: comparisons of ids; the invalid one precedes every other.
         unsafe {
@@ -44,7 +45,7 @@ impl Age {
         }
     }
 
-    /// The command that the row carries, where `current` is the one that writes it.
+    /// The command id that the row carries. `current` is the command that writes it.
     pub fn command(self, current: CommandId) -> CommandId {
         if let Self::Own(command) = self { command } else { current }
     }
@@ -54,7 +55,7 @@ impl Age {
         if self == Self::Everybody { pg_sys::HEAP_INSERT_FROZEN } else { 0 }
     }
 
-    /// Puts the row just inserted right.
+    /// Gives the row that was just inserted its age.
     pub(super) unsafe fn stamp(self, table: Relation, row: HeapTuple) {
         if let Self::Since(inserter) = self {
             // SAFETY: the caller has just inserted the row.
@@ -63,8 +64,8 @@ impl Age {
     }
 }
 
-/// Puts other inserters into rows just inserted, page by page: transactions that have committed, or those
-/// that the present subtransaction is a part of.
+/// Puts other inserters into rows that were just inserted, page by page. An inserter has committed, or the
+/// present subtransaction is a part of it.
 pub unsafe fn set_inserters(table: Relation, mut rows: Vec<(ItemPointerData, TransactionId)>) {
     rows.sort_unstable_by_key(|(at, _)| tid::block_of(*at));
     for rows in rows.chunk_by(|(one, _), (next, _)| tid::block_of(*one) == tid::block_of(*next)) {
@@ -114,8 +115,8 @@ unsafe fn set_inserters_of_page(table: Relation, rows: &[(ItemPointerData, Trans
     }
 }
 
-/// Keeps VACUUM from moving the catalogs' relfrozenxid past ids that rows are going to carry, until this
-/// transaction ends.
+/// Keeps VACUUM, until this transaction ends, from moving the catalogs' relfrozenxid past ids that rows are
+/// going to carry.
 pub unsafe fn hold_horizon() {
     // SAFETY: plain relation locks.
     unsafe {

@@ -1,7 +1,7 @@
 //! What the rows of `engine.stripe` say.
 //!
-//! Called by `entries`, which asks the questions, about rows that a cursor of `side_table` stands on.
-//! Invariant: a value out of range is an error, never cut off.
+//! Called by `entries` for the present row of a cursor of `side_table`. Invariant: a value out of range is an
+//! error, and is never cut off.
 
 use std::ffi::c_void;
 
@@ -13,7 +13,7 @@ use crate::host::error;
 use crate::storage::catalog::side_table::{Compare, Cursor, SideTable};
 use crate::storage::file::pages::BlockRun;
 
-/// Where in the catalog's columns things are; all before the state are numbers.
+/// The numbers of the catalog's columns. All columns before the state are numbers.
 pub(super) mod column {
     pub const STORAGE_ID: usize = 0;
     pub const FIRST_ROW: usize = 1;
@@ -42,7 +42,7 @@ impl Cursor {
         }
     }
 
-    /// The row as an entry.
+    /// The cursor's row as an entry.
     pub(super) unsafe fn entry(&self, with_summary: bool) -> StripeEntry {
         // SAFETY: none of the catalog's columns is null; the state is the byte behind its numbers.
         unsafe {
@@ -78,7 +78,7 @@ impl Cursor {
     }
 }
 
-/// Bytes of a bytea, brought in from the TOAST table where they do not fit the row.
+/// The bytes of a bytea. They come from the TOAST table if they do not fit the row.
 unsafe fn bytes_of(value: Datum) -> Vec<u8> {
     // SAFETY: value points at a varlena inside a pinned page; what detoasting allocates is freed again.
     unsafe {
@@ -95,8 +95,8 @@ unsafe fn bytes_of(value: Datum) -> Vec<u8> {
     }
 }
 
-/// Walks the rows of one storage id in key order, or backwards from the last row whose first row number is at
-/// most `from`. `step` returns whether to go on.
+/// Walks the rows of one storage id in the order of their keys. With `from` it walks backwards, from the last
+/// row whose first row number is at most `from`. `step` returns whether to go on.
 pub(super) unsafe fn walk(storage_id: u64, from: Option<u64>, step: impl FnMut(&Cursor) -> bool) {
     let key = from.map(|row| (Compare::AtMost, row));
     // SAFETY: see `SideTable::walk`.

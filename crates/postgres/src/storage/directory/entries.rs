@@ -1,10 +1,11 @@
 //! Looking things up in `engine.stripe`.
 //!
-//! Callers: scans (`visible`, `survey`), TID fetches (`find`), VACUUM. The catalog is read with SnapshotAny
-//! and each row is judged by the caller's snapshot here, in place: so reads take no predicate locks on the
-//! catalog (protocol point 9), and a SnapshotDirty comes back with xmin or xmax set to whoever is still at
-//! work on the stripe (point 6). Nothing here waits or decodes; it may run while the caller holds a lock on
-//! an index page.
+//! Called by scans (`visible`, `survey`), TID fetches (`find`) and VACUUM. The catalog is read with
+//! SnapshotAny, and each row is judged here, in place, by the caller's snapshot. So reads take no predicate
+//! locks on the catalog (protocol point 9). A SnapshotDirty comes back with xmin or xmax set to a transaction
+//! that is still at work on the stripe (point 6).
+//!
+//! Invariant: nothing here waits or decodes, because the caller may hold a lock on an index page.
 
 use std::cell::Cell;
 use std::collections::HashSet;
@@ -55,15 +56,15 @@ pub unsafe fn visible(storage_id: u64, snapshot: Snapshot) -> Vec<StripeEntry> {
     found
 }
 
-/// `visible` of what this transaction sees as of now, each with the age of its rows: that of the oldest
-/// version, where the stripe was put elsewhere.
+/// The stripes that this transaction sees as of now, each with the age of its rows. For a stripe that was put
+/// elsewhere it is the age of the oldest version.
 pub unsafe fn visible_by_age(storage_id: u64, horizon: &Horizon) -> Vec<(StripeEntry, Age)> {
     let mut found = Vec::new();
     let mut old = HashSet::new();
     // SAFETY: see `walk`. The inserter of a visible row has committed or is this transaction.
     unsafe {
         walk(storage_id, None, |cursor| {
-            if cursor.is_void() {
+            if cursor.was_rolled_back() {
                 return true;
             }
             let is_visible = cursor.satisfies(&raw mut pg_sys::SnapshotSelfData);
@@ -89,15 +90,15 @@ pub unsafe fn visible_by_age(storage_id: u64, horizon: &Horizon) -> Vec<(StripeE
     found
 }
 
-/// Every version of every row, dead ones included, without summaries; only rows of rolled-back writers are
-/// left out. What it does not name belongs to nobody, or to a writer that has not got as far as the
-/// directory.
+/// Every version of every row, dead ones included, without summaries. Only rows of rolled-back writers are
+/// left out. Pages that no version names belong to nobody, or to a writer that has not yet put its stripe
+/// into the directory.
 pub unsafe fn all_versions(storage_id: u64) -> Vec<StripeEntry> {
     let mut found = Vec::new();
     // SAFETY: see `walk`.
     unsafe {
         walk(storage_id, None, |cursor| {
-            if !cursor.is_void() {
+            if !cursor.was_rolled_back() {
                 found.push(cursor.entry(false));
             }
             true
@@ -106,14 +107,15 @@ pub unsafe fn all_versions(storage_id: u64) -> Vec<StripeEntry> {
     found
 }
 
-/// The stripe that holds row number `row` and that `snapshot` sees, without its summary. A stripe comes
-/// before a reservation; a reservation is returned only where the snapshot sees it and no stripe (its rows
-/// are in a loader's memory, or were never written). With SnapshotDirty, xmin and xmax of the snapshot are
-/// set as for a heap tuple when something is returned and are clear when nothing is.
+/// The stripe that holds row number `row` and that `snapshot` sees, without its summary. A reservation is
+/// returned only if the snapshot sees it and sees no stripe: its rows are in a loader's memory, or were never
+/// written. The xmin and xmax of a SnapshotDirty are set as for a heap tuple if something is returned, and
+/// are clear if nothing is.
 ///
-/// A snapshot that judges by now, where the stripe is not known already, looks at reservations *first*: a
-/// loader that commits between the two walks takes its reservation away with its stripes in place, so the
-/// second walk finds them. The other way round a unique check could find neither, and let a duplicate in.
+/// Under a snapshot that judges by now, reservations are looked at *first*, unless the stripe is known
+/// already. A loader that commits between the two walks takes its reservation away when its stripes are in
+/// place, so the second walk finds them. In the other order a unique check could find neither, and let a
+/// duplicate in.
 pub unsafe fn find(storage_id: u64, row: u64, snapshot: Snapshot) -> Option<StripeEntry> {
     // SAFETY: see `walk`. Stripes do not overlap but with other versions of themselves, so the first ones
     // from the row on down have it, or none has. A row of a rolled-back writer is void even to SnapshotAny:
@@ -125,7 +127,7 @@ pub unsafe fn find(storage_id: u64, row: u64, snapshot: Snapshot) -> Option<Stri
             let mut found = None;
             walk(storage_id, Some(row), |cursor| {
                 let entry = cursor.entry(false);
-                if entry.reserved_only != reserved_only || cursor.is_void() {
+                if entry.reserved_only != reserved_only || cursor.was_rolled_back() {
                     return true;
                 }
                 if !entry.covers(row) {
@@ -135,7 +137,8 @@ pub unsafe fn find(storage_id: u64, row: u64, snapshot: Snapshot) -> Option<Stri
                 if !cursor.satisfies(snapshot) {
                     replaced.set(replaced.get() || is_replaced);
                 } else if is_any && is_replaced {
-                    // Its pages may be freed at any time: only where there is no later version.
+                    // The pages of a replaced version may be freed at any time. So it is taken only if there
+                    // is no later version.
                     found = Some(entry);
                     return true;
                 } else {
@@ -151,22 +154,23 @@ pub unsafe fn find(storage_id: u64, row: u64, snapshot: Snapshot) -> Option<Stri
         };
         let known = places::find(storage_id, row, |cursor, entry| {
             let is_replaced = is_any && entry.replaced_by != pg_sys::InvalidTransactionId;
-            (!is_replaced && !cursor.is_void() && cursor.satisfies(snapshot)).then_some(entry)
+            (!is_replaced && !cursor.was_rolled_back() && cursor.satisfies(snapshot)).then_some(entry)
         });
         if known.is_some() {
             return known;
         }
         if (*snapshot).snapshot_type == pg_sys::SnapshotType::SNAPSHOT_MVCC {
             let stored = look(false);
-            // Index entries of a stripe that was replaced are met until the next VACUUM.
+            // A replaced stripe has no reservation. Index entries of such stripes are met until the next
+            // VACUUM.
             return if stored.is_some() || replaced.get() { stored } else { look(true) };
         }
         let reserved = look(true);
         let (xmin, xmax) = ((*snapshot).xmin, (*snapshot).xmax);
         let mut stored = look(false);
         if stored.is_none() && replaced.get() {
-            // Put elsewhere between the walk's look at the index and its look at the row: by now the new
-            // version has its entry there.
+            // The stripe was put elsewhere after the walk had looked at the index and before it looked at the
+            // row. By now the index has an entry of the new version.
             stored = look(false);
         }
         if stored.is_some() {
@@ -186,14 +190,15 @@ pub unsafe fn find(storage_id: u64, row: u64, snapshot: Snapshot) -> Option<Stri
 
 /// Why the rows of a stripe cannot be changed.
 pub enum Unchangeable {
-    /// It is there, but not for this command.
+    /// The stripe is there, but this command does not see it.
     Invisible,
-    /// There is no such stripe, or none any more: this one was.
+    /// There is no such stripe. If there was one, it is given.
     Gone(Option<Box<StripeEntry>>),
 }
 
-/// The stripe that holds row number `row` as command `cid` of this transaction may change its rows, without
-/// its summary, and whether it is somebody else's, who has committed. A reservation counts as nothing.
+/// The stripe that holds row number `row`, if command `cid` of this transaction may change its rows, without
+/// its summary. Also whether another transaction, which has committed, has inserted it. Reservations are
+/// ignored.
 pub unsafe fn find_for_change(
     storage_id: u64,
     row: u64,
@@ -228,7 +233,7 @@ unsafe fn look_for_change(
         }
         walk(storage_id, Some(row), |cursor| {
             let entry = cursor.entry(false);
-            if entry.reserved_only || !entry.covers(row) || cursor.is_void() {
+            if entry.reserved_only || !entry.covers(row) || cursor.was_rolled_back() {
                 return true;
             }
             match judge(cursor) {
@@ -237,7 +242,7 @@ unsafe fn look_for_change(
                     return false;
                 }
                 TM_Result::TM_Invisible => found = Err(Unchangeable::Invisible),
-                // Of a stripe that was put elsewhere there is another version.
+                // If the stripe was put elsewhere, the walk meets another version.
                 _ => found = Err(Unchangeable::Gone(Some(Box::new(entry)))),
             }
             true
@@ -273,15 +278,15 @@ pub unsafe fn is_ours(storage_id: u64, row: u64) -> bool {
     ours
 }
 
-/// Who has taken a version of the stripe that has `row` out of the directory, or is about to, or was rolled
-/// back: to put others into its place, or the same elsewhere.
+/// The transactions that have taken a version of the stripe with `row` out of the directory, to replace the
+/// stripe or to put it elsewhere. Some may still run or may have been rolled back.
 pub unsafe fn replacers(storage_id: u64, row: u64) -> Vec<TransactionId> {
     let mut found = Vec::new();
     // SAFETY: see `walk`.
     unsafe {
         walk(storage_id, Some(row), |cursor| {
             let entry = cursor.entry(false);
-            if entry.reserved_only || cursor.is_void() {
+            if entry.reserved_only || cursor.was_rolled_back() {
                 return true;
             }
             if entry.covers(row) && entry.replaced_by != pg_sys::InvalidTransactionId {
@@ -293,8 +298,8 @@ pub unsafe fn replacers(storage_id: u64, row: u64) -> Vec<TransactionId> {
     found
 }
 
-/// Stripes that this transaction sees as of now, with the TIDs of their rows in the directory; ordered by
-/// first row number.
+/// Stripes that this transaction sees as of now, with the TIDs of their rows of the directory. They are
+/// ordered by first row number.
 pub unsafe fn present(storage_id: u64) -> Vec<(StripeEntry, ItemPointerData)> {
     let mut found = Vec::new();
     // SAFETY: see `walk`.
@@ -305,7 +310,7 @@ pub unsafe fn present(storage_id: u64) -> Vec<(StripeEntry, ItemPointerData)> {
     found
 }
 
-/// TID of the row of a stripe as this transaction sees it as of now.
+/// The TID of a stripe's row of the directory that this transaction sees as of now.
 pub(super) unsafe fn stored_at(entry: &StripeEntry) -> Vec<ItemPointerData> {
     let mut found = Vec::new();
     // SAFETY: see `walk`.
@@ -330,14 +335,15 @@ pub unsafe fn catalog() -> pg_sys::Oid {
     unsafe { directory::oids().table }
 }
 
-/// Pages of stripes that nobody sees any more, whose rows VACUUM of the catalog would take away.
+/// How many pages have stripes that nobody sees any more, and whose rows a VACUUM of the catalog would take
+/// away.
 pub unsafe fn dead_pages(storage_id: u64, oldest_xmin: TransactionId) -> u32 {
     let mut pages: u32 = 0;
     // SAFETY: see `walk`.
     unsafe {
         walk(storage_id, None, |cursor| {
             let state = cursor.judge(|tuple, buf| pg_sys::HeapTupleSatisfiesVacuum(tuple, oldest_xmin, buf));
-            if state == pg_sys::HTSV_Result::HEAPTUPLE_DEAD && !cursor.is_void() {
+            if state == pg_sys::HTSV_Result::HEAPTUPLE_DEAD && !cursor.was_rolled_back() {
                 pages = pages.saturating_add(cursor.entry(false).run.block_count);
             }
             true
@@ -354,16 +360,16 @@ pub struct Survey {
     pub runs: Vec<BlockRun>,
 }
 
-/// The storage id of a table in whose file a row number was ever handed out: before that the directory has
-/// nothing to say about it. The counter is raised before the directory gets a row, so a snapshot taken before
-/// this look sees none.
+/// The storage id of a table, if a row number of its file was ever handed out. Before that the directory has
+/// no row of it. The counter is raised before the directory gets a row, so a snapshot that is older than this
+/// look sees none.
 unsafe fn in_use(rel: Relation) -> Option<u64> {
     // SAFETY: rel is open.
     unsafe { metapage::read(rel).filter(|&(_, next_row)| next_row > 0).map(|(storage_id, _)| storage_id) }
 }
 
-/// Surveys the directory for a scan of `rel`; also tells a serializable transaction about what it does not
-/// see. Who prunes by them wants the summaries.
+/// Surveys the directory for a scan of `rel`. Also tells a serializable transaction about versions that it
+/// does not see. A caller that prunes by summaries asks for them.
 pub unsafe fn survey(rel: Relation, snapshot: Snapshot, with_summaries: bool) -> Survey {
     let mut survey = Survey { visible: Vec::new(), runs: Vec::new() };
     // SAFETY: see `walk`; the conflict check happens on the user's table with the loader's xid.
@@ -373,7 +379,7 @@ pub unsafe fn survey(rel: Relation, snapshot: Snapshot, with_summaries: bool) ->
         walk(storage_id, None, |cursor| {
             let seen = cursor.satisfies(snapshot);
             if !seen {
-                if cursor.is_void() {
+                if cursor.was_rolled_back() {
                     return true;
                 }
                 if serializable {
@@ -405,8 +411,9 @@ pub unsafe fn report_missed(rel: Relation, storage_id: u64, row: u64, snapshot: 
     }
 }
 
-/// Stripes that somebody may still see, given the oldest transaction that is still running, with whether they
-/// are live now; ordered by first row number. Of one that was put elsewhere, the last version.
+/// Stripes that some snapshot may still see, and whether each is live now, ordered by first row number.
+/// `oldest_xmin` is the oldest transaction that is still running. For a stripe that was put elsewhere it is
+/// the last version.
 pub unsafe fn not_dead(storage_id: u64, oldest_xmin: TransactionId) -> Vec<(StripeEntry, bool)> {
     use pg_sys::HTSV_Result as V;
     let mut found = Vec::new();
@@ -429,7 +436,7 @@ pub unsafe fn not_dead(storage_id: u64, oldest_xmin: TransactionId) -> Vec<(Stri
             true
         });
     }
-    // A version that another one follows has been deleted by who inserted that one.
+    // If another version follows, the transaction that deleted this one has inserted that one.
     let inserters: Vec<_> = found.iter().map(|(entry, _)| (entry.first_row, entry.inserter)).collect();
     found.retain(|(entry, live)| *live || !inserters.contains(&(entry.first_row, entry.replaced_by)));
     found.sort_by_key(|(entry, _)| entry.first_row);
@@ -454,14 +461,14 @@ pub(super) unsafe fn own_reservations(storage_id: u64) -> Vec<ItemPointerData> {
     found
 }
 
-/// Every version of every row as `all_versions`, each with the block of the catalog that has it, by reading
-/// the whole catalog: index entries are no witness for what VACUUM is about to free (protocol point 7).
+/// As `all_versions`, each version with its block of the catalog, but read from the whole heap of the
+/// catalog. For what VACUUM is about to free, index entries are not to be relied on (protocol point 7).
 pub unsafe fn all_by_heap(storage_id: u64) -> Vec<(StripeEntry, BlockNumber)> {
     let mut found = Vec::new();
     // SAFETY: see `SideTable::each_by_heap`.
     unsafe {
         SideTable::Stripe.each_by_heap(|cursor| {
-            if cursor.is_meant(storage_id, &[]) && !cursor.is_void() {
+            if cursor.matches(storage_id, &[]) && !cursor.was_rolled_back() {
                 found.push((cursor.entry(false), tid::block_of(cursor.place())));
             }
         });
@@ -469,7 +476,7 @@ pub unsafe fn all_by_heap(storage_id: u64) -> Vec<(StripeEntry, BlockNumber)> {
     found
 }
 
-/// Rows in the stripes that `snapshot` sees.
+/// How many rows the stripes have that `snapshot` sees.
 pub unsafe fn row_count(storage_id: u64, snapshot: Snapshot) -> f64 {
     let mut rows = 0.0;
     // SAFETY: see `walk`.

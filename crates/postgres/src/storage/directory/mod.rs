@@ -11,14 +11,16 @@
 //! - `old_versions`: versions that still hold pages, and having them pruned
 //! - `sort_marks`: in which order the rows of a stripe are known to be
 //!
-//! Each stripe is one row in state `s` (stored). A range of row numbers handed out before its stripe exists
-//! is a row in state `r` (reserved). A stripe is visible exactly when its row is visible under the same
-//! snapshot, so commit, rollback, savepoints and two-phase commit need nothing of ours. Rows carry the
-//! command id of the access method's callback, not the current one: a command never sees its own stripes. A
-//! finished stripe is a *second* row inside the reserved range, because the server refuses to update a row
-//! that the same command inserted.
+//! Each stripe is one row in state `s` (stored). A range of row numbers that was handed out before its stripe
+//! exists is a row in state `r` (reserved). A snapshot sees a stripe exactly when it sees its row, so commit,
+//! rollback, savepoints and two-phase commit need nothing of ours.
+//!
+//! Rows carry the command id of the access method's callback, not the current one, so a command never sees
+//! its own stripes. A finished stripe is a *second* row inside the reserved range, because the server refuses
+//! to update a row that the same command inserted.
+//!
 //! Invariants: a reservation's row is in the directory before any of its numbers is handed out (protocol
-//! point 1); no two visible stored rows overlap; rows are never published by logical decoding.
+//! point 1). No two visible stored rows overlap. Logical decoding never publishes rows of this catalog.
 
 pub mod age;
 pub mod cursor;
@@ -72,19 +74,20 @@ pub struct StripeEntry {
     pub footer_length: u32,
     /// `stripe::Summary` bytes: statistics for pruning without opening the stripe.
     pub summary: Vec<u8>,
-    /// The numbers are taken but the stripe is not written (or never will be).
+    /// A reservation: the numbers are taken, but the stripe is not written yet, or never will be.
     pub reserved_only: bool,
-    /// The rows were in the table before, elsewhere: who does not see the stripe sees them there.
+    /// The rows were elsewhere in the table before. Snapshots that do not see the stripe see them there.
     pub moved: bool,
-    /// Who put the row into the directory; invalid when frozen, or not in the directory yet.
+    /// The transaction that put the row into the directory. Invalid if it is frozen, or not in the directory
+    /// yet.
     pub inserter: TransactionId,
-    /// Who has put other stripes into this one's place, or this one elsewhere, or is about to, or was rolled
-    /// back; invalid where nobody has.
+    /// The transaction that has replaced this stripe or put it elsewhere. It may still run, or may have been
+    /// rolled back. Invalid if there is none.
     pub replaced_by: TransactionId,
 }
 
 impl StripeEntry {
-    /// Whether the stripe can have rows for which all predicates are TRUE, by its statistics.
+    /// Whether, by its statistics, the stripe can have rows for which all predicates are TRUE.
     pub fn may_match<'p>(
         &self,
         predicates: impl Iterator<Item = &'p vector::Predicate>,
@@ -131,9 +134,9 @@ pub(super) unsafe fn oids() -> Oids {
     unsafe { SideTable::Stripe.oids() }
 }
 
-/// Opens nothing but takes the locks on the directory and the proxies that later look-ups need. Called before
-/// rows get index entries: a unique check asks both while it holds a lock on an index page, and must not wait
-/// there for a heavyweight lock (protocol point 6).
+/// Takes the locks on the directory and the proxies that later look-ups need, and opens nothing. Called
+/// before rows get index entries. A unique check asks both while it holds a lock on an index page, and must
+/// not wait there for a heavyweight lock (protocol point 6).
 pub unsafe fn prepare() {
     // SAFETY: plain relation locks, kept to the end of the transaction.
     unsafe {
@@ -199,16 +202,16 @@ pub(super) unsafe fn bytea(bytes: &[u8]) -> *mut std::ffi::c_void {
     }
 }
 
-/// Makes a written stripe visible. Its numbers come from a reservation of this transaction, or straight from
-/// the counter where its rows have had no TIDs yet.
+/// Makes a written stripe visible. Its numbers come from a reservation of this transaction. If its rows have
+/// had no TIDs yet, they come straight from the counter.
 pub unsafe fn complete(entry: &StripeEntry, cid: CommandId, age: Age) {
     debug_assert!(!entry.reserved_only);
     // SAFETY: as `insert`.
     unsafe { insert(entry, cid, age) }
 }
 
-/// A stripe that every snapshot sees is at another place from now on, `run`: snapshots of before go on
-/// reading it at the old one. Its rows keep their numbers. The caller excludes all others from the stripe
+/// Notes that a stripe which every snapshot sees is at another place, `run`, from now on. Its rows keep their
+/// numbers. Older snapshots go on reading it at the old place. The caller excludes all others from the stripe
 /// (`stripe_lock::exclude`).
 pub unsafe fn relocate(entry: &StripeEntry, run: BlockRun, cid: CommandId) {
     // SAFETY: as `insert`.
@@ -217,8 +220,8 @@ pub unsafe fn relocate(entry: &StripeEntry, run: BlockRun, cid: CommandId) {
     }
 }
 
-/// Another row for a stripe that every snapshot sees, which has its row numbers and says something else about
-/// it. The caller excludes all others from the stripe (`stripe_lock::exclude`).
+/// Replaces the row of a stripe that every snapshot sees by one that says something else about the same row
+/// numbers. The caller excludes all others from the stripe (`stripe_lock::exclude`).
 pub unsafe fn replace(entry: &StripeEntry, cid: CommandId) {
     // SAFETY: as `insert`.
     unsafe {
@@ -227,14 +230,14 @@ pub unsafe fn replace(entry: &StripeEntry, cid: CommandId) {
     }
 }
 
-/// Takes `count` row numbers and puts their reservation into the directory before anybody can learn them:
-/// VACUUM reads the counter and the directory under the same lock, so it never takes a number that was handed
+/// Takes `count` row numbers, and puts their reservation into the directory before anybody can learn them.
+/// VACUUM reads the counter and the directory under the same lock. So it never takes a number that was handed
 /// out for a dead one (protocol point 1). Returns the first row number.
 pub unsafe fn reserve(rel: Relation, count: u32, cid: CommandId) -> u64 {
     // SAFETY: rel is open with RowExclusiveLock. The page lock on block 0 is ours alone: heap takes none.
     unsafe {
         let storage_id = metapage::ensure(rel);
-        // Who checks a unique index asks all of them under the lock of an index page, where nothing may wait.
+        // A unique check asks all these catalogs under the lock of an index page, where nothing may wait.
         prepare();
         lock_numbers(rel, pg_sys::ExclusiveLock);
         let first = metapage::reserve_rows(rel, u64::from(count));
@@ -254,16 +257,17 @@ thread_local! {
     static RESERVED_IN: RefCell<Vec<u64>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Registers the transaction callback that ends reservations. Call it before whoever flushes rows at
-/// pre-commit registers: the server calls back in the opposite order.
+/// Registers the transaction callback that ends reservations. Must be called before the code that flushes
+/// rows at pre-commit registers, because the server calls back in the opposite order.
 pub unsafe fn register() {
     side_table::listen(outline::forget);
     // SAFETY: once, from _PG_init.
     unsafe { pg_sys::RegisterXactCallback(Some(transaction_event), std::ptr::null_mut()) }
 }
 
-/// A reservation has served when its loader commits: the stripes own the numbers that were used. So its row
-/// is deleted by the loader itself, and is never seen by anybody but those who meet the load while it runs.
+/// Ends reservations. When a loader commits, its stripes own the numbers that were used, so the reservation
+/// is not needed any more. The loader itself deletes its row. So only transactions that meet the load while
+/// it runs ever see the reservation.
 #[pg_guard]
 unsafe extern "C-unwind" fn transaction_event(event: XactEvent::Type, _arg: *mut c_void) {
     match event {
@@ -272,7 +276,7 @@ unsafe extern "C-unwind" fn transaction_event(event: XactEvent::Type, _arg: *mut
             // SAFETY: the transaction is still in progress.
             unsafe {
                 if !ids.is_empty() && SideTable::Stripe.oids_if_present().is_some() {
-                    // Rows of the command just finished have to become deletable first.
+                    // Rows of the command that has just finished can be deleted only by a later command.
                     pg_sys::CommandCounterIncrement();
                     ids.into_iter().for_each(|id| delete_rows(entries::own_reservations(id)));
                 }
@@ -303,17 +307,17 @@ unsafe fn unlock_numbers(rel: Relation, mode: u32) {
     }
 }
 
-/// The row numbers that any version of any directory row owns, read so that others below the counter are dead
-/// to everybody. None: no metapage.
+/// The row numbers that any version of any directory row owns. They are read in a way that all other numbers
+/// below the counter are dead to everybody. None: no metapage.
 pub unsafe fn numbers_in_use(rel: Relation) -> Option<RowNumbers> {
     // SAFETY: rel is open. Share excludes `reserve`.
     unsafe {
         lock_numbers(rel, pg_sys::ShareLock);
         let found = metapage::read(rel);
         let result = found.map(|(storage_id, next_row)| {
-            // Twice: a loader that commits meanwhile takes its reservation away, perhaps before it is looked
-            // at, and its stripe may have come after the page of the index was copied that has its entry. By
-            // the second walk it is there.
+            // Walks twice. A loader that commits meanwhile takes its reservation away, perhaps before the
+            // first walk looks at it. Its stripe's entry may have come after that walk had copied the page of
+            // the index. By the second walk it is there.
             let walk = |_| entries::all_versions(storage_id).into_iter().map(|e| (e.first_row, e.end_row()));
             RowNumbers::new(next_row, (0..2).flat_map(walk).collect())
         });
@@ -322,7 +326,7 @@ pub unsafe fn numbers_in_use(rel: Relation) -> Option<RowNumbers> {
     }
 }
 
-/// Deletes every row of a storage id that this transaction can see: its file is going away with the
+/// Deletes every row of a storage id that this transaction can see, because its file goes away with the
 /// transaction. The caller holds AccessExclusiveLock on the table.
 pub unsafe fn delete_storage(storage_id: u64) {
     // SAFETY: see the functions called.
@@ -334,8 +338,8 @@ pub unsafe fn delete_storage(storage_id: u64) {
     }
 }
 
-/// Takes stripes out of the directory, by the TIDs of their rows, for those who see this transaction. The
-/// caller has excluded all others from them.
+/// Takes stripes out of the directory, given the TIDs of their rows, for snapshots that see this transaction.
+/// The caller has excluded all others from them.
 pub unsafe fn remove(storage_id: u64, tids: Vec<ItemPointerData>) {
     // SAFETY: nobody else removes stripes beside the table's only mover.
     unsafe {

@@ -1,11 +1,14 @@
-//! Rows of stripes that were replaced leave the directory.
+//! Has the server prune rows of replaced stripes from the directory, and finds those that are left.
 //!
-//! Called by VACUUM. The server prunes a page of a catalog when it needs the room, or when the catalog itself
-//! is vacuumed; but the pages of a replaced stripe, its index entries and what is known of its rows can go no
-//! sooner than its row, so these rows are not left to wait. An index entry of the directory may be gone
-//! before its row is: before VACUUM takes anything away it looks into the catalog itself. Pruning logs the
-//! horizon that ends queries of standbys which could still read the stripe (protocol point 7). Invariant:
-//! only the server decides what is dead to everybody.
+//! Called by VACUUM. The server prunes a page of a catalog only when it needs the space, or when the catalog
+//! itself is vacuumed. But a replaced stripe's pages, its index entries and what is known of its rows can go
+//! only after its row. So these rows are pruned at once. Pruning logs the horizon that ends queries of
+//! standbys which could still read the stripe (protocol point 7).
+//!
+//! An index entry of the directory may be gone before its row is. So before VACUUM takes anything away, it
+//! looks into the heap of the directory itself.
+//!
+//! Invariant: only the server decides what is dead to everybody.
 
 use pgrx::pg_sys::{self, BlockNumber};
 
@@ -34,9 +37,9 @@ pub unsafe fn prune(storage_id: u64) {
     }
 }
 
-/// The versions of rows of the directory, by its heap (`entries::all_by_heap`), that are in the way of
-/// what VACUUM is about to do and are left after the server was asked to prune their pages: because somebody
-/// may see them, or the page was in use.
+/// The versions of rows of the directory, read from its heap (`entries::all_by_heap`), that are in the way of
+/// what VACUUM is about to do. The server was asked to prune their pages first. The versions that are left
+/// may be seen by somebody, or their page was in use.
 pub unsafe fn holding_pages(
     storage_id: u64,
     is_in_the_way: impl Fn(&StripeEntry) -> bool,
@@ -64,7 +67,8 @@ unsafe fn prune_pages(mut blocks: Vec<BlockNumber>) {
         for block in blocks {
             let buf = buffer::read(table, block, std::ptr::null_mut());
             buffer::lock_exclusive(buf);
-            // As an UPDATE does that has found no room: the next one who comes by prunes the page.
+            // An UPDATE that has found no room sets this flag, too. It makes the next backend that comes by
+            // prune the page.
             let page = buffer::page(buf).cast::<pg_sys::PageHeaderData>();
             (*page).pd_flags |= pg_sys::PD_PAGE_FULL as u16;
             buffer::unlock(buf);

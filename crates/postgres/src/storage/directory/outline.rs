@@ -1,11 +1,14 @@
 //! What planning wants to know of a table's directory, kept from one statement to the next.
 //!
-//! Callers: the table's size estimate, the prices of scans and index paths, the question whether rows are
-//! hot. A plan asks several times, and a point query must not pay a walk over the directory for each: the
-//! outline is read once and kept while the file has as many blocks and nothing was said about the relation or
-//! the directory. A load or a merge adds blocks; what else can change it (a rollback) makes it an estimate
-//! that is off until the next ANALYZE or write. Rows of writers still at work count, those deleted do not.
-//! Invariant: estimates only. Which rows a query returns never depends on it.
+//! Asked for the table's size estimate, for the costs of scans and index paths, and for the question whether
+//! rows are hot. A plan asks several times, and a query of a single row must not walk over the directory each
+//! time. So the outline is read once. It is kept while the file has as many blocks and no change of the
+//! relation or of the directory was reported.
+//!
+//! A load or a merge adds blocks. Any other change, as a rollback, leaves the estimate wrong until the next
+//! ANALYZE or write. Rows of writers that are still at work count. Deleted rows do not.
+//!
+//! Invariant: estimates only. Which rows a query returns never depends on this.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -19,7 +22,7 @@ use crate::host::relation;
 use crate::storage::file::metapage;
 use crate::storage::file::pages::BlockRun;
 
-/// Summaries kept, in bytes, before all outlines are forgotten.
+/// If the kept summaries have more bytes than this, all outlines are forgotten.
 const KEPT_BYTES: usize = 8 << 20;
 
 /// A table's stripes as far as estimates need them.
@@ -44,7 +47,7 @@ thread_local! {
     static KEPT: RefCell<Kept> = RefCell::new(Kept::default());
 }
 
-/// The outline of a table; None where nothing was ever written to it.
+/// The outline of a table. None if nothing was ever written to it.
 pub unsafe fn of(rel: Relation) -> Option<Rc<Outline>> {
     // SAFETY: rel is open; nothing is borrowed while the server is called.
     unsafe {
@@ -83,7 +86,7 @@ unsafe fn read(rel: Relation, storage_id: u64, blocks: u32) -> Outline {
         };
         walk(storage_id, None, |cursor| {
             let seen = cursor.satisfies(&raw mut dirty);
-            if !seen && cursor.is_void() {
+            if !seen && cursor.was_rolled_back() {
                 return true;
             }
             let entry = cursor.entry(seen);
@@ -98,9 +101,9 @@ unsafe fn read(rel: Relation, storage_id: u64, blocks: u32) -> Outline {
     outline
 }
 
-/// Something has changed about a relation, or (an invalid Oid) about any.
+/// Forgets the outline of a relation of which something has changed. An invalid Oid means any relation.
 pub(super) fn forget(relation: Oid) {
-    // Nothing borrows this while it calls the server, which is who calls here.
+    // The server calls this function, and no code holds a borrow while it calls the server.
     let _ = KEPT.try_with(|kept| {
         if let Ok(mut kept) = kept.try_borrow_mut() {
             if relation == Oid::INVALID {
@@ -112,7 +115,7 @@ pub(super) fn forget(relation: Oid) {
     });
 }
 
-/// This backend changes what the directory says about a storage id.
+/// Forgets the outline of a storage id. Called when this backend changes the directory's rows of it.
 pub(super) fn forget_storage(storage_id: u64) {
     KEPT.with_borrow_mut(|kept| kept.outlines.remove(&storage_id));
 }

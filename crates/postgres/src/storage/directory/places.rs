@@ -1,12 +1,15 @@
-//! Where directory rows lie, so that finding a stripe again takes a look at one tuple instead of a walk over
-//! the index.
+//! Where rows of the directory are, so that finding a stripe again takes a look at one tuple instead of a
+//! walk over the index.
 //!
-//! Called by `entries` for all who look a stripe up by one of its rows, and by `stripe_lock`. A place
-//! is a hint and nothing more: the tuple there is read anew, held against what is looked for and judged by
-//! the caller's snapshot, as the walk would; where it does not answer, the walk does. So nothing has to be
-//! invalidated: a rolled-back or deleted row, or another one in its place, is not believed, and a newer
-//! version of a row is found by the walk. The stripes that one snapshot sees do not overlap but with other
-//! versions of themselves, nor do those that may be changed, so a hint that does answer is as good as any.
+//! Called by `entries` for all code that looks a stripe up by one of its rows, and by `stripe_lock`.
+//!
+//! Invariant: a place is a hint and nothing more. The tuple there is read anew, compared with what is looked
+//! for, and judged by the caller's snapshot, as the walk would do. If it is not the answer, the walk looks.
+//! So nothing has to be invalidated:
+//! - A row that was rolled back or deleted, or another row in its place, is not believed.
+//! - The walk finds a newer version of a row.
+//! - A hint that does answer is as good as any other: the stripes that one snapshot sees overlap only with
+//!   other versions of themselves. So do the stripes that may be changed.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -17,12 +20,13 @@ use super::StripeEntry;
 use crate::host::numbers::NumberMap;
 use crate::storage::catalog::side_table::{Cursor, SideTable};
 
-/// Places kept, before all are forgotten.
+/// If there are more places than this, all are forgotten.
 const KEPT: usize = 4096;
 
 #[derive(Default)]
 struct Places {
-    /// By storage id and first row number: one past the last row, and the TID of the directory row.
+    /// By storage id and first row number: one past the stripe's last row, and the TID of its row of the
+    /// directory.
     by_row: NumberMap<u64, BTreeMap<u64, (u64, ItemPointerData)>>,
     count: usize,
 }
@@ -31,7 +35,7 @@ thread_local! {
     static PLACES: RefCell<Places> = RefCell::new(Places::default());
 }
 
-/// What `judge` says of the stripe that holds `row`, without its summary, if its place is known.
+/// The answer of `judge` about the stripe that holds `row`, if its place is known. The stripe has no summary.
 pub(super) unsafe fn find<T>(
     storage_id: u64,
     row: u64,
@@ -51,7 +55,7 @@ pub(super) unsafe fn find<T>(
     }
 }
 
-/// The first row number of the stripe that holds `row`, if it was met before: it may be gone.
+/// The first row number of the stripe that holds `row`, if it was met before. The stripe may be gone.
 pub fn first_row(storage_id: u64, row: u64) -> Option<u64> {
     PLACES.with_borrow(|places| {
         let (&first, &(end, _)) = places.by_row.get(&storage_id)?.range(..=row).next_back()?;

@@ -1,12 +1,15 @@
-//! Which transactions every snapshot sees, as who rewrites a table has to know.
+//! Which transactions every snapshot sees, for commands that rewrite a table.
 //!
-//! Made by merge, unpack, VACUUM FULL and CLUSTER once they have the table to themselves. VACUUM FULL and
-//! CLUSTER are told by the server. Its answer counts writers in other databases, because they hold back the
-//! xmin of the rewriter's own snapshot, and with it most of what has just been loaded would look young. So
-//! merge and unpack look closer: at what the snapshots of others see by their xmin, and at what the own ones
-//! see by themselves. Rows of the own transaction are told apart by command, as a statement that began before
-//! may read on under its own snapshot. Invariant: whoever is not known to be seen by all is not; that costs
-//! room, never a row.
+//! Merge, unpack, VACUUM FULL and CLUSTER make a `Horizon` once they have locked out all others. VACUUM FULL
+//! and CLUSTER get the answer from the server. That answer counts writers in other databases: they hold back
+//! the xmin of the rewriter's own snapshot, and most of what was just loaded would look young.
+//!
+//! So merge and unpack look closer. For others' snapshots they go by the xmin. Their own transaction's
+//! snapshots they ask directly. Rows of their own transaction are told apart by command, because a statement
+//! that began before may read on under its own snapshot.
+//!
+//! Invariant: a transaction that is not known to be seen by all counts as not seen. That costs space, never a
+//! row.
 
 use std::cell::Cell;
 
@@ -17,31 +20,31 @@ use crate::compat;
 use crate::host::subtransaction;
 use crate::storage::catalog::side_table::Cursor;
 
-/// See the module.
+/// Which transactions every snapshot sees. The header of this file says how it is found.
 pub struct Horizon {
-    /// Every snapshot sees what was committed before.
+    /// Every snapshot sees what was committed before this transaction.
     oldest_xmin: TransactionId,
     exact: Option<Exact>,
-    /// Every own snapshot sees what commands before this one did.
+    /// Every snapshot of this transaction sees what commands before this one did.
     first_command: CommandId,
-    /// The last answer.
+    /// The last answer of `sees_all`.
     known: Cell<(TransactionId, bool)>,
 }
 
 struct Exact {
-    /// Snapshots of others see what has been committed before.
+    /// Snapshots of others see what was committed before this transaction.
     others: TransactionId,
     own: Vec<Snapshot>,
 }
 
 impl Horizon {
-    /// By the server's word only.
+    /// A horizon by the server's answer only.
     pub fn of_server(oldest_xmin: TransactionId) -> Self {
         let known = Cell::new((pg_sys::InvalidTransactionId, true));
         Self { oldest_xmin, exact: None, first_command: 0, known }
     }
 
-    /// As exact as can be known now.
+    /// A horizon that is as exact as can be known now.
     pub unsafe fn of_now(oldest_xmin: TransactionId) -> Self {
         // SAFETY: called by a function of SQL's, so that snapshots on the server's stack outlive this.
         unsafe {
@@ -53,12 +56,12 @@ impl Horizon {
         }
     }
 
-    /// Every snapshot sees what was committed before this one.
+    /// Every snapshot sees what was committed before the transaction that is returned.
     pub fn oldest_xmin(&self) -> TransactionId {
         self.oldest_xmin
     }
 
-    /// Whether every snapshot sees what this transaction did: it has committed, and is not the present one.
+    /// Whether every snapshot sees what transaction `xid` did. It has committed, and is not the present one.
     pub unsafe fn sees_all(&self, xid: TransactionId) -> bool {
         // SAFETY: comparisons of ids; own snapshots outlive this.
         unsafe {
@@ -77,8 +80,8 @@ impl Horizon {
         }
     }
 
-    /// The age of what `xid` did (invalid: frozen), which is committed or the present transaction; `command`
-    /// says of the latter, as which command.
+    /// The age of what `xid` did (invalid: frozen). It has committed or is the present transaction, for which
+    /// `command` says as which command it did so.
     pub unsafe fn age(&self, xid: TransactionId, command: impl FnOnce() -> CommandId) -> Age {
         // SAFETY: comparisons of ids; the invalid one and that of frozen rows precede all others.
         unsafe {
@@ -98,24 +101,25 @@ impl Horizon {
         unsafe { self.age(cursor.inserter(), || pg_sys::HeapTupleHeaderGetCmin((*cursor.tuple()).t_data)) }
     }
 
-    /// The age of rows of the own transaction that all own snapshots see, where there can be such.
+    /// The age of rows of this transaction that all its snapshots see, if there can be such rows.
     pub fn own_of_before(&self) -> Option<Age> {
         self.first_command.checked_sub(1).map(Age::Own)
     }
 
-    /// One command for all that every own snapshot sees.
+    /// One command id that stands for all commands which every own snapshot sees.
     fn own_command(&self, command: CommandId) -> CommandId {
         if command < self.first_command { self.first_command - 1 } else { command }
     }
 }
 
-/// The snapshots of this transaction that are older than all its others; None where that cannot be known. At
-/// READ COMMITTED each statement has one, and those inside it have later ones. A cursor's may be older than
-/// any, and who has exported one does not know who uses it.
+/// The oldest snapshots of this transaction: all its others are later. None if that cannot be known. At READ
+/// COMMITTED each statement has a snapshot, and statements inside it have later ones. A cursor's snapshot may
+/// be older than any of these, and nobody knows who uses an exported one.
 unsafe fn own_snapshots() -> Option<Vec<Snapshot>> {
     // SAFETY: inside a transaction.
     unsafe {
-        // The server's look at the portals leaves its walk open where it finds one.
+        // If the server's function finds a portal, it leaves its walk over the portals open. So it runs in a
+        // subtransaction that is undone.
         let has_cursors = || subtransaction::undone(|| !pg_sys::ThereAreNoReadyPortals());
         if !pg_sys::ActiveSnapshotSet() || pg_sys::XactHasExportedSnapshots() || has_cursors() {
             return None;

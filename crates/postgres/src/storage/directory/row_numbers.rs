@@ -1,20 +1,21 @@
 //! Which of the row numbers that were ever handed out are in use.
 //!
-//! `directory::numbers_in_use` reads them; VACUUM takes the index entries of the others away, and the proxies
-//! and bitmaps that speak of them go (`gone_rows`, `row_proxy/unused`). Invariant: a number below the counter
-//! that no version of any row of the directory has is dead to everybody, and never used again (protocol point
-//! 1).
+//! `directory::numbers_in_use` reads them. For the numbers that are not in use, VACUUM takes the index
+//! entries away, and the proxies and bitmaps are removed (`gone_rows`, `row_proxy/unused`).
+//!
+//! Invariant: a number below the counter that no version of any row of the directory has is dead to
+//! everybody, and never used again (protocol point 1).
 
 /// Row numbers of one table.
 #[derive(Debug)]
 pub struct RowNumbers {
     counter: u64,
-    /// Those in use, merged, ascending.
+    /// The ranges in use, merged and ascending.
     ranges: Vec<(u64, u64)>,
 }
 
 impl RowNumbers {
-    /// `counter` is the next number to be handed out; the ranges that are in use come in any order.
+    /// `counter` is the next number to be handed out. The ranges in use may come in any order.
     pub fn new(counter: u64, mut in_use: Vec<(u64, u64)>) -> Self {
         in_use.sort_unstable();
         let mut ranges: Vec<(u64, u64)> = Vec::with_capacity(in_use.len());
@@ -27,7 +28,7 @@ impl RowNumbers {
         Self { counter, ranges }
     }
 
-    /// Says that these are in use, too.
+    /// Adds further ranges that are in use.
     pub fn add(&mut self, in_use: impl Iterator<Item = (u64, u64)>) {
         let ranges = std::mem::take(&mut self.ranges);
         *self = Self::new(self.counter, ranges.into_iter().chain(in_use).collect());
@@ -40,7 +41,7 @@ impl RowNumbers {
         row < self.counter && !in_use
     }
 
-    /// All such numbers, ascending.
+    /// The ranges of all numbers that are gone, ascending.
     pub fn gone(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
         let starts = std::iter::once(0).chain(self.ranges.iter().map(|&(_, end)| end));
         let ends = self.ranges.iter().map(|&(start, _)| start).chain(std::iter::once(self.counter));

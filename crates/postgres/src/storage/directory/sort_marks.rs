@@ -1,13 +1,20 @@
-//! What a stripe records of the order of its rows: a mark for the first key that they are sorted by, one for
-//! the first two, and so on.
+//! What a stripe records about the order of its rows: a mark for the first key that they are sorted by, one
+//! for the first two keys, and so on.
 //!
 //! Writers that sort ask for the marks of their keys and put them into the stripe's summary
-//! (`stripe::with_orders`); whoever wants to know whether a stripe is sorted by some keys asks for the mark
-//! of all of them. A mark is a checksum of all that decides about the order: column numbers, operators and
-//! their families, collations with their versions, places of NULLs, and what makes up types that share an
-//! operator. So one that is found is true whatever was altered since, and one of another order is never
-//! found. Invariant: rows are sorted by what a stripe's marks say, dead ones included; nothing but packing
-//! and advice relies on it.
+//! (`stripe::with_orders`). Code that wants to know whether a stripe is sorted by some keys asks for the mark
+//! of all of them.
+//!
+//! A mark is a checksum of everything that decides about the order:
+//! - column numbers, and the places of NULLs
+//! - operators and their families
+//! - collations with their versions
+//! - what makes up types that share an operator
+//!
+//! So a mark that is found is true whatever was altered since, and the mark of another order is never found.
+//!
+//! Invariant: the rows of a stripe, dead ones included, are sorted as its marks say. Only packing and advice
+//! rely on it.
 
 use std::fmt::Write;
 
@@ -18,10 +25,11 @@ use super::StripeEntry;
 use crate::host::error;
 use crate::options::{SortKey, orderby};
 
-/// Types inside types that are looked into.
+/// How deep types inside types are looked into.
 const DEPTH: usize = 16;
 
-/// The marks of rows that are sorted by `keys`: the last is that of all of them. None without keys.
+/// The marks of rows that are sorted by `keys`. The last mark is that of all keys. Without keys there is
+/// none.
 pub unsafe fn of(rel: Relation, keys: &[SortKey]) -> Vec<u64> {
     let mut text = String::new();
     let marks = keys.iter().map(|key| {
@@ -32,7 +40,7 @@ pub unsafe fn of(rel: Relation, keys: &[SortKey]) -> Vec<u64> {
     marks.collect()
 }
 
-/// Whether a stripe is marked as sorted by the keys whose mark `wanted` is.
+/// Whether a stripe is marked as sorted by the keys that have the mark `wanted`.
 pub unsafe fn has(rel: Relation, entry: &StripeEntry, wanted: u64) -> bool {
     match Summary::open(&entry.summary).and_then(|summary| summary.orders()) {
         Ok(marks) => marks.contains(&wanted),
@@ -40,7 +48,7 @@ pub unsafe fn has(rel: Relation, entry: &StripeEntry, wanted: u64) -> bool {
     }
 }
 
-/// The directory's row of a stripe whose rows are sorted so, and in no other order that is worth a mark.
+/// The row of the directory for a stripe whose rows are in this order. It replaces other marks.
 pub unsafe fn put(rel: Relation, entry: StripeEntry, marks: &[u64]) -> StripeEntry {
     match stripe::with_orders(&entry.summary, marks) {
         Ok(summary) => StripeEntry { summary, ..entry },
@@ -71,7 +79,7 @@ unsafe fn describe_key(rel: Relation, key: &SortKey, out: &mut String) {
     }
 }
 
-/// A collation and the version of the library's order that the server knows it has.
+/// Describes a collation, with the version of its library's order as the server knows it.
 unsafe fn describe_collation(collation: Oid, out: &mut String) {
     // SAFETY: look-ups in catalogs.
     unsafe {
@@ -96,8 +104,8 @@ unsafe fn describe_collation(collation: Oid, out: &mut String) {
     }
 }
 
-/// A type whose operators are those of its kind: arrays, ranges, enums, composite types. What these are made
-/// of may change.
+/// Describes a type whose operators are those of its kind: an array, a range, an enum or a composite type.
+/// What such a type is made of may change.
 unsafe fn describe_type(kind: Oid, depth: usize, out: &mut String) {
     // SAFETY: look-ups in catalogs; the row type is a copy.
     unsafe {

@@ -1,5 +1,5 @@
-//! The block codec that only the server has: pglz. Compressing calls the server, so only the main thread does
-//! it; expanding any thread may do.
+//! The block codec that only the server has: pglz. Compressing calls the server, so only the main thread may
+//! do it. Any thread may expand.
 
 use encodings::BlockCodecs;
 use pgrx::pg_sys::ffi::pg_guard_ffi_boundary;
@@ -19,7 +19,7 @@ mod c {
     }
 }
 
-/// Longest input the server's pglz takes here; its own offsets are ints.
+/// The longest input that is given to the server's pglz. Its own offsets are ints.
 const LIMIT: usize = 1 << 30;
 
 /// The codecs of a PostgreSQL backend.
@@ -31,7 +31,7 @@ impl BlockCodecs for ServerCodecs {
             return None;
         }
         let length = i32::try_from(bytes.len()).ok()?;
-        // The server's bound: input plus four bytes.
+        // The server's bound for the output is the input plus four bytes.
         let mut out: Vec<u8> = Vec::new();
         out.try_reserve_exact(bytes.len() + 4).ok()?;
         // SAFETY: dest has the room that the function may use; it calls nothing that raises an ERROR.

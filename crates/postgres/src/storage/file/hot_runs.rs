@@ -1,9 +1,11 @@
 //! Which blocks of a table may hold hot rows.
 //!
-//! The complement of the blocks that any version of any directory row names, block 0 aside. Stripe pages that
-//! no row names (a loader is still at work, or died) count as hot: they look empty to heap, so that costs
-//! time but is never wrong. A block named by a row cannot turn into a heap page while that row's versions
-//! last (protocol point 7), so a scan that begins after its snapshot was taken misses nothing.
+//! They are all blocks except block 0 and those that any version of any directory row names. Stripe pages
+//! that no row names count as hot, as those of a loader that is still at work or has died. They look empty to
+//! heap, so this costs time but is never wrong.
+//!
+//! A block that a row names cannot turn into a heap page while a version of that row is there (protocol point
+//! 7). So a scan that begins after its snapshot was taken misses nothing.
 
 use pgrx::pg_sys::BlockNumber;
 
@@ -28,14 +30,14 @@ impl Span {
 /// Blocks of one piece.
 const PIECE: u32 = 1024;
 
-/// A span in pieces, after each of which one can tell how far one is.
+/// A span in pieces, so that a scan can report its progress after each.
 pub fn pieces(span: Span) -> impl Iterator<Item = Span> {
     (span.start..span.end)
         .step_by(PIECE as usize)
         .map(move |start| Span { start, end: start.saturating_add(PIECE).min(span.end) })
 }
 
-/// Hot spans below `blocks`, ascending, given the runs of every version of the directory's rows.
+/// The hot spans below `blocks`, ascending. `runs` are those of every version of the directory's rows.
 pub fn hot_spans(runs: impl IntoIterator<Item = BlockRun>, blocks: BlockNumber) -> Vec<Span> {
     let mut cold: Vec<(u32, u32)> = runs
         .into_iter()
@@ -67,7 +69,7 @@ pub fn clip(spans: &[Span], first: BlockNumber, last: BlockNumber) -> Vec<Span> 
         .collect()
 }
 
-/// At most `limit` spans that cover all of `spans`: the narrowest gaps are closed first.
+/// At most `limit` spans that cover all of `spans`. The narrowest gaps are closed first.
 pub fn coarsen(mut spans: Vec<Span>, limit: usize) -> Vec<Span> {
     while spans.len() > limit.max(1) {
         let Some(at) = (1..spans.len()).min_by_key(|&i| spans[i].start - spans[i - 1].end) else { break };

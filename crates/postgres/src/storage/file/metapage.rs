@@ -1,10 +1,13 @@
 //! Block 0: the storage id and the counter of row numbers.
 //!
-//! Callers: every write path (`ensure`, `reserve_rows`) and every reader that needs the storage id. The page
-//! is a legal, full, empty heap page (see `page_header`). It travels with the file: through copies, swaps and
-//! SET TABLESPACE the storage id stays; a new file (TRUNCATE, a reset unlogged table) has none until
-//! something is written, and then gets one that was never used before (63 random bits, so that it needs no
-//! sequence, works in a read-only transaction on a temporary table, and cannot be reused after a restore).
+//! Called by every write path (`ensure`, `reserve_rows`), and by every reader that needs the storage id. The
+//! page is a legal, full, empty heap page (see `page_header`).
+//!
+//! The page travels with the file: copies, swaps and SET TABLESPACE keep the storage id. A new file
+//! (TRUNCATE, a reset unlogged table) has none until something is written to it. Then it gets one that was
+//! never used before: 63 random bits. So it needs no sequence, works in a read-only transaction on a
+//! temporary table, and cannot be reused after a restore.
+//!
 //! Invariant: the counter only grows, is not transactional, and is logged before a number is handed out.
 
 use pgrx::pg_sys::{self, Buffer, Relation, TransactionId};
@@ -14,11 +17,11 @@ use super::pages;
 use crate::compat;
 use crate::host::{buffer, error, relation};
 
-/// Row numbers end where virtual block numbers do (block 2^31 + row / 256 has to stay below the invalid
-/// block).
+/// The limit of row numbers follows from that of virtual block numbers: block 2^31 + row / 256 has to stay
+/// below the invalid block.
 const ROW_LIMIT: u64 = ((1 << 31) - 2) * 256;
 
-/// What the relation cache keeps for us: freed with the entry, valid for one file only.
+/// What the relation cache keeps for us. It is freed with the cache's entry, and valid for one file only.
 #[repr(C)]
 struct Cached {
     file_number: u32,
@@ -47,7 +50,7 @@ unsafe fn remember(rel: Relation, storage_id: u64) {
     }
 }
 
-/// Forgets the cached storage id: the file was emptied in place.
+/// Forgets the cached storage id, because the file was emptied in place.
 pub unsafe fn forget(rel: Relation) {
     // SAFETY: see `remember`.
     unsafe {
@@ -74,27 +77,27 @@ impl Meta {
     }
 }
 
-/// Storage id and next row number as block 0 has them; None while the relation has no metapage.
+/// The storage id and the next row number, read from block 0. None as long as the relation has no metapage.
 pub unsafe fn read(rel: Relation) -> Option<(u64, u64)> {
     // SAFETY: rel is open.
     unsafe { read_meta(rel).map(|meta| (meta.storage_id, meta.next_row)) }
 }
 
-/// Fingerprint of the row numbers that were dead when the indexes were last swept.
+/// The fingerprint of the row numbers that were dead when the indexes were last swept.
 pub unsafe fn swept(rel: Relation) -> u64 {
     // SAFETY: rel is open.
     unsafe { read_meta(rel).map_or(0, |meta| meta.swept) }
 }
 
-/// Rows of stripes that died before this transaction were dead when the indexes were last swept; the invalid
-/// one where that is not known.
+/// A transaction: rows of stripes that died before it were dead when the indexes were last swept. Invalid if
+/// it is not known.
 pub unsafe fn swept_before(rel: Relation) -> TransactionId {
     // SAFETY: rel is open.
     unsafe { TransactionId::from(read_meta(rel).map_or(0, |meta| meta.swept_before)) }
 }
 
-/// Remembers which row numbers were dead when the indexes were swept: by their fingerprint, and by the oldest
-/// transaction that was running.
+/// Remembers which row numbers were dead when the indexes were swept. They are given by their fingerprint,
+/// and by the oldest transaction that was running.
 pub unsafe fn set_swept(rel: Relation, dead: u64, oldest_xmin: TransactionId) {
     // SAFETY: rel is open.
     unsafe {
@@ -105,7 +108,7 @@ pub unsafe fn set_swept(rel: Relation, dead: u64, oldest_xmin: TransactionId) {
     }
 }
 
-/// Changes block 0 under its exclusive lock, logged; returns it as it was.
+/// Changes block 0 under its exclusive lock and logs it. Returns what it was before.
 unsafe fn change(rel: Relation, edit: impl FnOnce(&mut Meta)) -> Meta {
     // SAFETY: rel is open; `edit` may raise an ERROR before anything is changed.
     unsafe {
@@ -123,7 +126,7 @@ unsafe fn change(rel: Relation, edit: impl FnOnce(&mut Meta)) -> Meta {
 unsafe fn read_meta(rel: Relation) -> Option<Meta> {
     // SAFETY: rel is open; the page is looked at under pin and shared lock.
     unsafe {
-        // A file whose storage id is known has a block 0.
+        // A file whose storage id is cached has a block 0.
         if cached(rel).is_none() && relation::block_count(rel) == 0 {
             return None;
         }
@@ -135,8 +138,7 @@ unsafe fn read_meta(rel: Relation) -> Option<Meta> {
     }
 }
 
-/// Raises an ERROR where block 0 cannot be a block that a crash left unwritten, because the next one is
-/// written.
+/// Raises an ERROR if block 1 is written: then block 0 cannot be one that a crash left unwritten.
 unsafe fn check_unwritten(rel: Relation) {
     // SAFETY: rel is open; blocks are locked in ascending order.
     unsafe {
@@ -172,7 +174,7 @@ unsafe fn look(rel: Relation, buf: Buffer) -> Option<Meta> {
     }
 }
 
-/// The storage id as the relation cache has it, without looking at the file.
+/// The storage id from the relation cache, without looking at the file.
 pub unsafe fn known_storage_id(rel: Relation) -> Option<u64> {
     // SAFETY: rel is open.
     unsafe { cached(rel) }
@@ -201,8 +203,8 @@ fn new_storage_id() -> u64 {
     (u64::from_le_bytes(bytes) >> 1).max(1)
 }
 
-/// The relation's storage id; makes the metapage first where there is none. Has to come before anything else
-/// is written to the relation: heap would take block 0 for itself otherwise.
+/// The relation's storage id. Makes the metapage first if there is none. Must be called before anything else
+/// is written to the relation, or heap would take block 0 for itself.
 pub unsafe fn ensure(rel: Relation) -> u64 {
     // SAFETY: rel is open with at least RowExclusiveLock. The extension lock decides between two creators.
     unsafe {
@@ -244,8 +246,8 @@ pub unsafe fn ensure(rel: Relation) -> u64 {
 }
 
 /// Takes `count` row numbers off the counter and returns the first. The numbers are lost if the transaction
-/// ends without using them. Where index entries may be made for them before their stripe is in the directory,
-/// use `directory::reserve`, which does both under one lock.
+/// ends without using them. If index entries may be made for them before their stripe is in the directory,
+/// use `directory::reserve`: it does both under one lock.
 pub unsafe fn reserve_rows(rel: Relation, count: u64) -> u64 {
     // SAFETY: rel is open; block 0 is changed and logged under its exclusive lock.
     unsafe {

@@ -1,8 +1,8 @@
 //! The bytes that our pages begin with, after the server's own page header.
 //!
-//! Every page of ours is a legal heap page without line pointers and without room: `pd_lower`, `pd_upper` and
-//! `pd_special` are all 24, and PD_ALL_VISIBLE is set, so that heap code finds nothing to read, prune, freeze
-//! or fill. At byte 24 follow, little-endian:
+//! Every page of ours is a legal heap page without line pointers and without free space: `pd_lower`,
+//! `pd_upper` and `pd_special` are all 24, and PD_ALL_VISIBLE is set. So heap code finds nothing to read,
+//! prune, freeze or fill. From byte 24 on there are, little-endian:
 //!
 //! | offset | stripe page | metapage |
 //! | --- | --- | --- |
@@ -27,7 +27,7 @@ pub const PAYLOAD_OFFSET: usize = 64;
 /// Payload bytes of one stripe page.
 pub const PAYLOAD_BYTES: usize = PAGE_BYTES - PAYLOAD_OFFSET;
 
-/// Who wrote a stripe page, for the check that nobody needs it any more.
+/// The writer of a stripe page, for the check that nobody needs the page any more.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PageOwner {
     /// Storage id of the relation's file.
@@ -49,13 +49,13 @@ pub enum Header {
         next_row: u64,
         /// Fingerprint of the row numbers that were dead when index entries were last swept.
         swept: u64,
-        /// What died before this transaction was in that sweep, invalid where none was; for statistics only,
-        /// as ids of transactions wrap around.
+        /// That sweep had all rows that died before this transaction. Invalid if there was no sweep. For
+        /// statistics only, as ids of transactions wrap around.
         swept_before: u32,
     },
     /// One page of a run.
     Stripe {
-        /// Who wrote it.
+        /// The writer of the page.
         owner: PageOwner,
         /// Position within the run.
         page_number: u32,
@@ -67,9 +67,9 @@ pub enum Header {
 pub enum Parsed {
     /// A heap page, or anything else that is not ours.
     Foreign,
-    /// One of ours, intact.
+    /// A page of ours that is intact.
     Ours(Header),
-    /// One of ours by its magic or shape, but not intact.
+    /// A page of ours, by its magic or shape, that is not intact.
     Broken(&'static str),
 }
 
@@ -99,7 +99,7 @@ const CRC_OF_BYTE: [[u32; 256]; 4] = {
     tables
 };
 
-/// CRC-32C of some words, four bytes at a time: a scan asks for it once a page.
+/// CRC-32C of some words, four bytes at a time, because a scan asks for it once a page.
 fn check(bytes: &[u8]) -> u32 {
     let (words, _) = bytes.as_chunks::<4>();
     let next = |crc: u32, word: &[u8; 4]| {

@@ -1,11 +1,14 @@
 //! Bytes <-> runs of stripe pages.
 //!
-//! Callers: the writer of stripes (`space::runs`) and everything that reads one (`read_range`). A run is a
-//! stretch of consecutive blocks. It lies on pages that hot rows have left (`space::emptied_pages`) or on new
-//! ones at the end of the file. Invariants (each was seen broken in the prototype): the extension lock is
-//! held for a whole new run, so its blocks are consecutive; each page is formatted, marked all-visible and
-//! logged before its content lock is first released, so no other backend can take it for an empty heap page;
-//! the free space map never hears of it.
+//! Called by the writer of stripes (`space::runs`), and by all code that reads a stripe (`read_range`). A run
+//! is a stretch of consecutive blocks. It is on pages that hot rows have left (`space::emptied_pages`), or on
+//! new pages at the end of the file.
+//!
+//! Invariants (each was seen broken in the prototype):
+//! - The extension lock is held for a whole new run, so its blocks are consecutive.
+//! - Each page is formatted, marked all-visible and logged before its content lock is first released. So no
+//!   other backend can take it for an empty heap page.
+//! - The free space map never hears of it.
 
 use std::ops::Range;
 
@@ -28,7 +31,7 @@ pub struct BlockRun {
 }
 
 impl BlockRun {
-    /// A run of no blocks: what a reservation has.
+    /// A run of no blocks, as a reservation has it.
     pub const EMPTY: Self = Self { first_block: 0, block_count: 0 };
 }
 
@@ -41,10 +44,10 @@ impl PageOwner {
     }
 }
 
-/// Highest block that a heap tuple may live in: above are the virtual blocks of cold rows.
+/// Heap tuples are in blocks below this one. From here on there are the virtual blocks of cold rows.
 pub const BLOCK_LIMIT: BlockNumber = 1 << 31;
 
-/// Fills a page: a heap page without tuples and without room, then our header and payload.
+/// Makes a page a heap page without tuples and free space, with our header and payload.
 unsafe fn format(page: Page, header: &Header, payload: &[u8]) {
     debug_assert!(payload.len() <= PAYLOAD_BYTES);
     // SAFETY: the caller holds the exclusive lock of a page of PAGE_BYTES bytes; both copies stay inside it.
@@ -64,8 +67,8 @@ unsafe fn format(page: Page, header: &Header, payload: &[u8]) {
     }
 }
 
-/// Formats and logs a page that is new or empty, pinned and exclusively locked, with its visibility-map bits.
-/// `vmbuffer` is kept from call to call; release it at the end.
+/// Formats and logs a page that is new or empty, pinned and exclusively locked, and sets its visibility-map
+/// bits. `vmbuffer` is kept from call to call. The caller releases it at the end.
 pub unsafe fn format_new(
     rel: Relation,
     buf: Buffer,
@@ -98,7 +101,7 @@ pub unsafe fn format_new(
     }
 }
 
-/// Logs the page of an existing buffer anew, after `change` has edited it. Exclusive lock held by the caller.
+/// Writes the header of an existing page anew and logs the page. The caller holds its exclusive lock.
 pub(super) unsafe fn rewrite_logged(rel: Relation, buf: Buffer, header: &Header) {
     // SAFETY: as in `format_new`.
     unsafe {

@@ -1,8 +1,8 @@
 //! `engine.colcompress_relation_storageid(regclass)`: which rows of the directory are a table's stripes.
 //!
-//! The view `engine.colcompress_stripes` calls it for every table; so a table that vanishes meanwhile, has no
-//! storage yet, is unlogged on a standby or belongs to another session's temporary schema gives NULL instead
-//! of an error.
+//! The view `engine.colcompress_stripes` calls it for every table. So it returns NULL, and raises no ERROR,
+//! for a table that vanishes meanwhile, has no storage yet, is unlogged on a standby, or belongs to another
+//! session's temporary schema.
 
 use super::metapage;
 use crate::host::fmgr::{argument, return_null};
@@ -12,7 +12,7 @@ use pgrx::pg_sys::{self, Datum, FunctionCallInfo, Oid};
 
 crate::sql_function!(pg_finfo_colonnade_colcompress_relation_storageid);
 
-/// The storage id, or NULL where there is none to be read.
+/// The storage id, or NULL if none can be read.
 #[unsafe(no_mangle)]
 #[pgrx::pg_guard]
 pub unsafe extern "C-unwind" fn colonnade_colcompress_relation_storageid(call: FunctionCallInfo) -> Datum {
@@ -27,11 +27,11 @@ pub unsafe extern "C-unwind" fn colonnade_colcompress_relation_storageid(call: F
     if rel.is_null() {
         return return_null(call);
     }
-    // The table may be another one's by now, or its pages in another backend's memory.
+    // The OID may be another relation's by now, or the table's pages may be in another backend's memory.
     let persistence = (*(*rel).rd_rel).relpersistence as u8;
     let readable =
         options::is_columnar(table) && (persistence != pg_sys::RELPERSISTENCE_TEMP || (*rel).rd_islocaltemp);
-    let found = if readable && !relation::is_elsewhere(rel) { metapage::storage_id(rel) } else { None };
+    let found = if readable && !relation::has_no_file_here(rel) { metapage::storage_id(rel) } else { None };
     pg_sys::relation_close(rel, lock);
     match found {
         Some(id) => Datum::from(id),

@@ -1,7 +1,7 @@
 //! Row identity: hot TIDs are heap's, cold TIDs are made from row numbers.
 //!
-//! A cold row's TID is (2^31 + row / 256, row % 256 + 1). 256 rows a block, because bitmap scans allow at
-//! most 291 offsets a block. Invariant: a heap page is never numbered 2^31 or above (`file::pages`
+//! A cold row's TID is (2^31 + row / 256, row % 256 + 1). A block has 256 rows, because bitmap scans allow at
+//! most 291 offsets a block. Invariant: a heap page is never numbered 2^31 or above (`storage::file::pages`
 //! refuses).
 
 use pgrx::pg_sys::{BlockIdData, ItemPointerData};

@@ -1,6 +1,6 @@
-//! A change of a page that takes its bits in the visibility map away, logged with the page.
+//! Changes a page and clears its bits in the visibility map, logged together.
 //!
-//! Called where pages change as heap never does: a stripe page is freed (`space::free`), and a proxy that
+//! Called for changes of pages that heap never makes: a stripe page is freed (`space::free`), or a proxy that
 //! nobody needs is removed (`row_proxy::unused`).
 
 use pgrx::pg_sys::{self, Buffer, Relation};
@@ -9,7 +9,7 @@ use crate::host::{buffer, critical, relation};
 
 pub const BITS: u32 = pg_sys::VISIBILITYMAP_ALL_VISIBLE | pg_sys::VISIBILITYMAP_ALL_FROZEN;
 
-/// Says that not everything on a page is visible to everybody.
+/// Notes that not everything on a page is visible to everybody.
 pub unsafe fn clear(rel: Relation, block: pg_sys::BlockNumber, buf: Buffer, map: Buffer) {
     // SAFETY: as `change`.
     unsafe {
@@ -20,8 +20,9 @@ pub unsafe fn clear(rel: Relation, block: pg_sys::BlockNumber, buf: Buffer, map:
     }
 }
 
-/// Changes a page, takes its bits in the visibility map away and logs both pages whole. The page is locked
-/// exclusively, its page of the map pinned. What is called allocates nothing and raises no ERROR.
+/// Changes a page, clears its bits in the visibility map, and logs both pages whole. The page is locked
+/// exclusively, and its page of the map is pinned. `what` changes the page; it allocates nothing and raises
+/// no ERROR.
 pub unsafe fn change(
     rel: Relation,
     block: pg_sys::BlockNumber,

@@ -1,9 +1,12 @@
 //! Where the rows of a command go: to the heap, into memory, or under a row number at once.
 //!
-//! Asked once per command and table. Rows may wait in memory only when nothing looks at a row's TID before
-//! the command ends: no index entry, no AFTER ROW trigger (foreign keys are such), no RETURNING, no move
-//! between partitions. A caller that no hook announced (a logical replication worker, another extension's C
-//! code) may do anything with the TID and gets hot rows. Tables that are published, or that a replication
+//! Asked once for each command and table.
+//!
+//! Rows may wait in memory only if nothing looks at a row's TID before the command ends. So there must be no
+//! index entry, no AFTER ROW trigger (as foreign keys have), no RETURNING and no move between partitions.
+//!
+//! A caller that no hook announced may do anything with the TID, and gets hot rows. Such callers are a
+//! logical replication worker or another extension's C code. Tables that are published, or that a replication
 //! slot decodes, get hot rows only.
 
 use pgrx::pg_sys::{CommandId, Relation};
@@ -14,8 +17,8 @@ use super::transaction;
 use crate::host::relation;
 use crate::storage::{decoding, published};
 
-/// What to do with rows of `command` into `rel`, and whether the statement may ask for xmin and the like of
-/// rows it has just inserted. None: hot rows, and not even worth remembering.
+/// Where rows of `command` into `rel` go, and whether the statement may ask for xmin and the like of rows
+/// that it has just inserted. None: they are hot rows, and this is not worth remembering.
 pub(super) unsafe fn choose(rel: Relation, command: CommandId) -> Option<(Placement, bool)> {
     // SAFETY: rel is open.
     unsafe {
@@ -40,8 +43,8 @@ unsafe fn has_index(rel: Relation) -> bool {
     unsafe { (*(*rel).rd_rel).relhasindex && !relation::indexes(rel).is_empty() }
 }
 
-/// Its check reads the values of rows that conflict, of this very command too, while rows in memory can only
-/// be counted.
+/// Whether the table has an exclusion constraint. Its check reads the values of rows that conflict, also of
+/// rows of this very command. Rows in memory cannot be read.
 unsafe fn has_exclusion_constraint(rel: Relation) -> bool {
     // SAFETY: as above.
     unsafe { (*(*rel).rd_rel).relhasindex && relation::count_indexes(rel, |index| index.indisexclusion) > 0 }

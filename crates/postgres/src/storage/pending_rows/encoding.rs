@@ -1,9 +1,10 @@
 //! A full stripe being encoded by a thread of its own while the backend goes on reading rows.
 //!
-//! Started and waited for by `set`. The worker shares the stripe's vectors, which nobody changes any more,
-//! and hands back bytes; the backend's own thread puts them on pages. Waiting looks for interrupts.
-//! Invariant: a worker ends before its `Encoding` does: dropping one tells the worker to stop and waits until
-//! it has, which takes it a few milliseconds.
+//! `set` starts the worker and waits for it. The worker shares the stripe's vectors, which nobody changes any
+//! more, and hands back bytes. The backend's own thread puts these on pages. Waiting looks for interrupts.
+//!
+//! Invariant: a worker ends before its `Encoding` does. Dropping an `Encoding` tells the worker to stop and
+//! waits until it has stopped, which takes a few milliseconds.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -21,7 +22,7 @@ use crate::host::worker;
 /// How often a waiting backend looks for interrupts.
 const PATIENCE: Duration = Duration::from_millis(10);
 
-/// A worker and what will come of it.
+/// A worker and its result to come.
 pub(super) struct Encoding {
     result: Receiver<Result<EncodedStripe>>,
     done: Arc<AtomicBool>,
@@ -30,8 +31,8 @@ pub(super) struct Encoding {
 }
 
 impl Encoding {
-    /// Starts encoding. None where it must not or cannot be done beside the backend: pglz is a function of
-    /// the server, which only the backend's own thread may call, and the system may have no thread to give.
+    /// Starts encoding. None if it must not or cannot be done beside the backend. pglz is a function of the
+    /// server, which only the backend's own thread may call. And the system may refuse a thread.
     pub fn start(row_count: u32, columns: &Arc<Vec<Vector>>, options: &StripeOptions<'_>) -> Option<Self> {
         if options.codec == Codec::Pglz {
             return None;
@@ -56,7 +57,7 @@ impl Encoding {
                 ..StripeOptions::default()
             };
             let encoded = caught(|| stripe::write_stripe(row_count, &columns, &options));
-            // Nobody is waiting any more when the stripe is not wanted.
+            // Sending fails if the stripe is not wanted any more and nobody waits.
             let _ = sender.send(encoded);
             ready.store(true, Ordering::Release);
         };
@@ -69,8 +70,7 @@ impl Encoding {
         self.done.load(Ordering::Acquire)
     }
 
-    /// The stripe, when it is there. An interrupt meanwhile raises its ERROR, and the worker's result is
-    /// lost.
+    /// Waits for the stripe. An interrupt meanwhile raises its ERROR, and the worker's result is lost.
     pub fn wait(self) -> Result<EncodedStripe> {
         loop {
             match self.result.recv_timeout(PATIENCE) {
@@ -90,13 +90,13 @@ impl Drop for Encoding {
     fn drop(&mut self) {
         self.cancelled.store(true, Ordering::Relaxed);
         if let Some(thread) = self.thread.take() {
-            // Its panics are caught inside.
+            // The thread's panics are caught inside, so there is no error to handle here.
             let _ = thread.join();
         }
     }
 }
 
-/// What `work` gives; a panic as an error.
+/// The result of `work`. A panic becomes an error.
 fn caught<T>(work: impl FnOnce() -> Result<T>) -> Result<T> {
     catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| {
         let text = panic.downcast_ref::<&str>().copied();

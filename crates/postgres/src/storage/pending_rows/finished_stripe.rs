@@ -1,7 +1,9 @@
 //! Finished columns of some rows, on their way into the table: as a stripe, or row by row into the heap.
 //!
-//! Made by `set`, written by `write`. A stripe outlives its being written when a subtransaction wrote it
-//! that may still abort. Invariant: its columns never change, so that a worker may read them.
+//! Made by `set`, written by `write`. If a subtransaction has written it that may still abort, the stripe is
+//! kept after it was written.
+//!
+//! Invariant: its columns never change, so that a worker may read them.
 
 use std::sync::Arc;
 
@@ -11,7 +13,7 @@ use vector::Vector;
 use super::encoding::Encoding;
 use super::{settings, write};
 
-/// Encoding fewer bytes of values takes too little time to start a thread for.
+/// Encoding fewer bytes of values takes so little time that a thread is not worth while.
 const WORTH_A_THREAD: usize = 1 << 20;
 
 /// Finished columns of some rows.
@@ -19,18 +21,18 @@ pub(super) struct FinishedStripe {
     pub columns: Arc<Vec<Vector>>,
     pub rows: usize,
     pub bytes: usize,
-    /// Row number of the first row, if they have been handed out.
+    /// Row number of the first row, if row numbers have been handed out.
     pub first_row: Option<u64>,
-    /// Closed because a limit was reached, so it is a stripe.
+    /// The rows were closed because a limit was reached, so they become a stripe.
     pub full: bool,
-    /// The marks of the order that they are in (`sort_marks`).
+    /// The marks of the order that the rows are in (`sort_marks`).
     pub order: Arc<[u64]>,
-    /// The worker that makes the stripe of it.
+    /// The worker that encodes the rows as a stripe.
     pub encoding: Option<Encoding>,
 }
 
 impl FinishedStripe {
-    /// Has a worker encode it, where that is worth it and possible.
+    /// Has a worker encode the rows, if that is worth while and possible.
     pub unsafe fn start_encoding(&mut self, rel: Relation) {
         if self.bytes < WORTH_A_THREAD || !settings::encodes_in_background() {
             return;

@@ -1,10 +1,12 @@
-//! Loading a table that is being rewritten: all rows become cold, in the order they come or sorted as a
-//! whole.
+//! Loads a table that is being rewritten: all rows become cold, in the order in which they come or sorted as
+//! a whole.
 //!
-//! Used by `table_am::rewrite::merge` and by whoever else fills a new file for a table that already exists
-//! (VACUUM FULL, CLUSTER). Unlike a command's set it is not registered: nobody reads a file that is not the
-//! table's yet. Invariant: the table is complete when [`Loader::finish`] has returned; an ERROR before that
-//! leaves pages without directory rows, which nobody sees.
+//! Used by merge, VACUUM FULL and CLUSTER (`table_am::rewrite`), which fill a new file for a table that
+//! already exists. A loader is not registered as a command's pending rows are, because nobody reads a file
+//! that is not the table's yet.
+//!
+//! Invariant: the table is complete when [`Loader::finish`] has returned. An ERROR before that leaves pages
+//! without directory rows, which nobody sees.
 
 use pgrx::pg_sys::{self, CommandId, Relation, TupleTableSlot};
 
@@ -15,9 +17,9 @@ use crate::storage::directory::age::Age;
 /// In which order rows are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LoadOrder {
-    /// As they come.
+    /// In the order in which they come.
     AsGiven,
-    /// By the table's option `orderby`, all of them; as they come if it is not set.
+    /// All of them sorted by the table's option `orderby`, or as they come if it is not set.
     Sorted,
 }
 
@@ -27,8 +29,8 @@ pub struct Loader {
 }
 
 impl Loader {
-    /// A loader for `rel`, whose rows will be visible as `age` says, in this transaction to commands after
-    /// `command`. `rel` is the relation that is written; options are read from it.
+    /// A loader for `rel`, the relation that is written and whose options hold. `age` says who will see the
+    /// rows. In this transaction commands after `command` see them.
     pub unsafe fn new(rel: Relation, order: LoadOrder, command: CommandId, age: Age) -> Self {
         // SAFETY: rel is open with a lock that keeps everybody else out.
         unsafe {

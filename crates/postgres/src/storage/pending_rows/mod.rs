@@ -1,14 +1,19 @@
-//! Rows of this backend that are not in the table yet: kept in memory until their command ends or a stripe is
-//! full.
+//! Rows of this backend that are not in the table yet: they stay in memory until their command ends or a
+//! stripe is full.
 //!
-//! `table_am::change::insert` hands rows in; every access to a table by this backend calls [`flush_relation`]
-//! first; the hooks in `statement` call [`finish_command`] at the end of a statement, before its AFTER
-//! triggers; `transaction` writes out what is left before a (sub)transaction commits and discards it when it
-//! aborts. A set of rows belongs to one table and one command of one subtransaction, so that rollback and
-//! visibility to later commands come out as if each row had been written at once (ARCHITECTURE.md, protocol
-//! point 5).
-//! Invariants: a set's rows are in memory or in the table, never both or neither; no borrow of the registry
-//! is held across a call that may come back here.
+//! Who calls it:
+//! - `table_am::change::insert` hands rows in.
+//! - Every access to a table by this backend calls [`flush_relation`] first.
+//! - The hooks in `statement` call [`finish_command`] at the end of a statement, before its AFTER triggers.
+//! - `transaction` writes out what is left before a (sub)transaction commits, and discards it when one
+//!   aborts.
+//!
+//! A set of rows belongs to one table and one command of one subtransaction. So rollback, and visibility to
+//! later commands, come out as if each row had been written at once (protocol point 5 of
+//! `docs/internals/concurrency.md`).
+//!
+//! Invariants: a set's rows are in memory or in the table, never both and never neither. No borrow of the
+//! registry is held across a call that may come back here.
 
 mod destination;
 mod encoding;
@@ -72,8 +77,8 @@ pub fn any() -> bool {
     COUNT.get() != 0
 }
 
-/// The set that rows of command `command` into `rel` go to, or None when they are to be ordinary hot rows and
-/// nobody keeps count. The pointer is good until the next call into the server.
+/// The set that rows of `command` into `rel` go to. None if they are to be ordinary hot rows and are not
+/// counted. The pointer is valid until the next call into the server.
 pub unsafe fn set_for(rel: Relation, command: CommandId, options: i32) -> Option<*mut PendingRows> {
     // SAFETY: rel is open; catalog look-ups happen before the registry is touched.
     unsafe {
@@ -114,7 +119,7 @@ fn pointer(key: &Key) -> Option<*mut PendingRows> {
 }
 
 fn forget(wanted: impl Fn(&Key) -> bool) {
-    // Dropped after the borrow has ended.
+    // The sets are dropped after the borrow has ended.
     let gone: Vec<Box<PendingRows>> = SETS.with_borrow_mut(|sets| {
         let keys: Vec<Key> = sets.keys().filter(|key| wanted(key)).copied().collect();
         let gone = keys.iter().filter_map(|key| sets.remove(key)).collect();
@@ -126,7 +131,7 @@ fn forget(wanted: impl Fn(&Key) -> bool) {
 }
 
 /// Writes this backend's rows of `rel` to the table, so that a scan or fetch that starts now finds them. The
-/// commands that wrote them may go on afterwards. Not to be called while a content lock is held.
+/// commands that inserted them may go on afterwards. Must not be called while a content lock is held.
 pub unsafe fn flush_relation(rel: Relation) {
     if !any() {
         return;
@@ -142,7 +147,7 @@ pub unsafe fn flush_relation(rel: Relation) {
     }
 }
 
-/// Writes all of this backend's rows to their tables: other processes are about to look.
+/// Writes all of this backend's rows to their tables, because other processes are about to look.
 unsafe fn flush_all() {
     // SAFETY: the commands that filled the sets have locked their tables.
     unsafe {
@@ -158,9 +163,10 @@ unsafe fn flush_all() {
     }
 }
 
-/// Ends the bulk load of this subtransaction into `rel`: the server's call of that name, made by CREATE TABLE
-/// AS, ALTER TABLE and REFRESH before the table may change its identity. During COPY the end of the statement
-/// does it, since COPY into many partitions calls this again and again.
+/// Ends the bulk load of this subtransaction into `rel`. It is the server's callback of that name, called by
+/// CREATE TABLE AS, ALTER TABLE and REFRESH before the table may change its identity. COPY into many
+/// partitions calls it again and again, so it does nothing then, and the end of the statement writes the
+/// rows.
 pub unsafe fn finish_bulk_insert(rel: Relation) {
     if !any() || statement::in_copy() {
         return;
@@ -178,7 +184,7 @@ pub unsafe fn finish_bulk_insert(rel: Relation) {
     }
 }
 
-/// Writes out and ends the sets that `wanted` names.
+/// Writes and ends the sets that `wanted` accepts.
 unsafe fn finish_where(wanted: impl Fn(&Key) -> bool) {
     if !any() {
         return;
@@ -203,7 +209,8 @@ unsafe fn finish_where(wanted: impl Fn(&Key) -> bool) {
     forget(|key| done.contains(key));
 }
 
-/// Ends the commands of the current subtransaction from command id `first` on: their statement is over.
+/// Ends the commands of the current subtransaction from command id `first` on, because their statement is
+/// over.
 unsafe fn finish_command(first: CommandId) {
     if !any() {
         return;
@@ -221,8 +228,8 @@ pub fn over_limit() -> bool {
     TOTAL.get() > settings::load_memory_bytes()
 }
 
-/// Brings the memory of all sets below the limit again by writing out the largest ones. `rel` is the table of
-/// the set that grew.
+/// Writes the largest sets until the memory of all sets is below the limit. `rel` is the table of the set
+/// that grew.
 pub unsafe fn relieve(rel: Relation) {
     while over_limit() {
         let largest = SETS.with_borrow_mut(|sets| {
@@ -246,7 +253,7 @@ pub unsafe fn relieve(rel: Relation) {
     }
 }
 
-/// A set's memory has changed from `old` to `new` bytes.
+/// Notes that a set's memory has changed from `old` to `new` bytes.
 fn adjust_total(old: usize, new: usize) {
     TOTAL.set((TOTAL.get() + new).saturating_sub(old));
 }

@@ -1,10 +1,12 @@
-//! The option `orderby` during a load: rows that come in order stream through, from the first that does not
-//! on they are sorted.
+//! The option `orderby` during a load. Rows that come in order pass through. From the first row that does
+//! not, all rows are sorted.
 //!
-//! Used by `set` for rows that nobody knows the TID of. The comparison is that of the columns' default btree
-//! operators and collations; sorting is the server's tuplesort, within maintenance_work_mem and then on
-//! temporary files. Everything the server allocates for it lives in the memory of the (sub)transaction that
-//! the rows belong to. Invariant: rows leave in the order of the keys, equal ones in any order.
+//! Used by `set` for rows whose TIDs nobody knows. Values are compared by their columns' default btree
+//! operators and collations. The server's tuplesort sorts them, within maintenance_work_mem and then on
+//! temporary files. What the server allocates for it is in the memory of the (sub)transaction that the rows
+//! belong to.
+//!
+//! Invariant: rows leave in the order of the keys. Rows with equal keys leave in any order.
 
 use std::cmp::Ordering;
 use std::ffi::c_int;
@@ -23,7 +25,7 @@ mod c {
 }
 
 struct Column {
-    /// Zero-based.
+    /// The column's number, zero-based.
     index: usize,
     operator: Oid,
     collation: Oid,
@@ -32,14 +34,14 @@ struct Column {
     length: c_int,
     /// Boxed: comparison functions are given its address.
     support: Box<pg_sys::SortSupportData>,
-    /// Value of the row before; None for NULL.
+    /// The value of the row before. None for NULL.
     last: Option<Datum>,
-    /// Whose copy `last` is, where it is not in the Datum itself.
+    /// The allocated copy that `last` points to, if the value is not in the Datum itself.
     kept: Option<Datum>,
 }
 
 impl Column {
-    /// Makes `last` outlive the slot it came from.
+    /// Copies `last`, so that it outlives the slot that it came from.
     unsafe fn keep_last(&mut self) {
         if self.by_value {
             return;
@@ -58,19 +60,19 @@ impl Column {
     }
 }
 
-/// Keeps, makes or looks at the order of the rows of one set.
+/// Checks or makes the order of the rows of one set.
 pub struct Order {
     columns: Vec<Column>,
-    /// `last` of the columns is that of a row.
+    /// The columns' `last` values are those of a row.
     started: bool,
     sort: *mut pg_sys::Tuplesortstate,
     descriptor: pg_sys::TupleDesc,
-    /// For rows that are put value by value; there while `sort` is.
+    /// A slot for rows that are put value by value. It exists as long as `sort` does.
     whole: *mut TupleTableSlot,
 }
 
 impl Order {
-    /// The order that the table's option asks for; None for any.
+    /// The order that the table's option asks for. None if it asks for none.
     pub unsafe fn new(rel: Relation, keys: &[SortKey]) -> Option<Self> {
         if keys.is_empty() {
             return None;
@@ -96,8 +98,8 @@ impl Order {
         !self.sort.is_null()
     }
 
-    /// How many of the rows, from the first on, do not belong before the row before them; remembers the last
-    /// of these.
+    /// How many of the rows, from the first on, are in order: none belongs before its predecessor. Remembers
+    /// the last of these.
     pub unsafe fn in_order(&mut self, slots: &[*mut TupleTableSlot]) -> usize {
         // SAFETY: the slots are deconstructed and have all columns of the table. What a row before is
         // compared by lives as long as its slot, or is a copy.
@@ -185,8 +187,8 @@ impl Order {
                 pg_sys::tuplesort_puttupleslot(self.sort, slot);
                 return;
             }
-            // The sort copies a heap tuple as it lies there, and its descriptor knows no defaults of columns
-            // that were added later: it gets the values instead.
+            // The sort copies a heap tuple as it is, and its descriptor has no defaults for columns that were
+            // added later. So the sort gets the values instead.
             let whole = self.whole;
             let count = usize::try_from((*self.descriptor).natts).unwrap_or(0);
             std::ptr::copy_nonoverlapping((*slot).tts_values, (*whole).tts_values, count);
@@ -260,7 +262,7 @@ unsafe fn column(rel: Relation, key: &SortKey) -> Option<Column> {
     }
 }
 
-/// True when the slot's row does not belong before the row before it.
+/// True if the slot's row does not belong before the row that came before it.
 unsafe fn follows(columns: &mut [Column], slot: *mut TupleTableSlot) -> bool {
     for column in columns {
         // SAFETY: the caller's.
@@ -282,7 +284,7 @@ unsafe fn compare(column: &mut Column, slot: *mut TupleTableSlot) -> c_int {
     }
 }
 
-/// How `value` sorts against `other`, NULL being None: below zero before it, above zero after it.
+/// How `value` sorts against `other`: below zero before it, above zero after it. None stands for NULL.
 unsafe fn compare_values(column: &mut Column, value: Option<Datum>, other: Option<Datum>) -> c_int {
     let null_first = if column.nulls_first { -1 } else { 1 };
     match (value, other) {

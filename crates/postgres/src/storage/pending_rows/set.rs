@@ -1,11 +1,15 @@
 //! The rows that one command has put into one table and that are not there yet.
 //!
-//! A set is filled by `table_am::change::insert` and written by `write`. Deferred rows wait until it is clear
-//! whether they are few (hot rows) or many (stripes). Numbered rows start out hot; once there are many, row
-//! numbers are reserved and each further row has its TID while its stripe is still open. Rows written while a
-//! subtransaction below the command's own runs belong to that one as far as the server is concerned, so the
-//! set keeps them until its fate is known. Invariant: numbers are handed out in order and only out of a
-//! reservation that is in the directory.
+//! `table_am::change::insert` fills a set, and `write` writes it. Rows wait in one of two ways:
+//! - *Deferred* rows wait until it is clear whether they are few (hot rows) or many (stripes).
+//! - *Numbered* rows start out hot. Once there are many, row numbers are reserved, and each further row has
+//!   its TID while its stripe is still open.
+//!
+//! Rows that are written while a subtransaction below the command's own runs belong to that subtransaction,
+//! as far as the server is concerned. So the set keeps them until it is known whether that subtransaction
+//! commits.
+//!
+//! Invariant: numbers are handed out in order, and only from a reservation that is in the directory.
 
 use pgrx::pg_sys::{self, Relation, SubTransactionId, TupleTableSlot};
 use std::sync::Arc;
@@ -21,11 +25,11 @@ use crate::storage::directory::age::Age;
 use crate::storage::directory::{self, sort_marks};
 use crate::storage::file::tid;
 
-/// A stripe is closed when its values take this much, whatever the number of rows.
+/// A stripe is closed when its values take this many bytes, whatever the number of rows.
 pub const STRIPE_BYTES: usize = 64 << 20;
-/// What is left at the end of a load is a stripe of its own from this many rows on.
+/// The rows left at the end of a load become a stripe of their own if they are at least this many.
 const TAIL_ROWS: usize = 1_000;
-/// Or from this many bytes of values on.
+/// They also do if their values take at least this many bytes.
 const TAIL_BYTES: usize = 1 << 20;
 
 /// What becomes of the rows of a set.
@@ -35,7 +39,7 @@ pub enum Placement {
     Hot,
     /// In memory until the command ends; nobody needs their TIDs.
     Deferred,
-    /// Hot up to the threshold, then in stripes under numbers known at once.
+    /// Hot rows up to the threshold, then rows in stripes whose numbers are known at once.
     Numbered,
 }
 
@@ -48,9 +52,9 @@ struct Reservation {
 pub struct PendingRows {
     key: Key,
     placement: Placement,
-    /// The callback's options of the first insertion.
+    /// The options that the callback got with the first insertion.
     options: i32,
-    /// Slots need what a heap tuple has in its header.
+    /// The statement needs slots with what a heap tuple has in its header.
     system_columns: bool,
     columns: Vec<ColumnWriter>,
     rows: usize,
@@ -60,23 +64,23 @@ pub struct PendingRows {
     threshold_bytes: usize,
     tail_rows: usize,
     order: Option<Order>,
-    /// The marks of that order; none where rows are written as they come.
+    /// The marks of that order. None if rows are written as they come.
     marks: Arc<[u64]>,
     reservation: Option<Reservation>,
-    /// Hot rows since somebody last looked at the table.
+    /// How many hot rows were written since somebody last looked at the table.
     hot_rows: usize,
     /// Stripes were written since somebody last looked, so the rest should be one, too.
     in_stripes: bool,
-    /// Stripes were written at all.
+    /// Stripes were written by this set.
     wrote_stripes: bool,
-    /// Who sees its stripes.
+    /// Which snapshots see its stripes.
     age: Age,
-    /// Written, but by a subtransaction that may still abort.
+    /// Stripes that were written by a subtransaction which may still abort.
     lent: Vec<(SubTransactionId, FinishedStripe)>,
-    /// Closed but not in the table: being written, failed to be, or lent and given back.
+    /// Stripes that are closed but not in the table: they are being written, could not be written, or were
+    /// lent and given back.
     unwritten: Vec<FinishedStripe>,
-    /// A sort was given up half-way: its other rows are gone, and the command must not end as if they were
-    /// not.
+    /// A sort was given up half-way and its other rows are lost. So the command must not succeed.
     broken: bool,
 }
 
@@ -129,7 +133,8 @@ impl PendingRows {
         }
     }
 
-    /// A set whose rows all become stripes, sorted as a whole or as they come.
+    /// A set whose rows all become stripes. They are sorted as a whole, or stay in the order in which they
+    /// come.
     pub(super) unsafe fn for_rewrite(rel: Relation, key: Key, sorted: bool, age: Age) -> Self {
         // SAFETY: rel is open.
         unsafe {
@@ -146,7 +151,7 @@ impl PendingRows {
         }
     }
 
-    /// Whose rows these are.
+    /// The table and command whose rows these are.
     pub const fn key(&self) -> &Key {
         &self.key
     }
@@ -161,7 +166,7 @@ impl PendingRows {
         self.bytes + self.unwritten.iter().map(FinishedStripe::bytes_in_background).sum::<usize>()
     }
 
-    /// True when a row is still to be written, or one was lost and the command has yet to fail.
+    /// True if a row is still to be written, or if one was lost and the command has still to fail.
     pub(super) fn has_rows(&self) -> bool {
         self.rows != 0
             || !self.unwritten.is_empty()
@@ -169,7 +174,7 @@ impl PendingRows {
             || self.order.as_ref().is_some_and(Order::is_sorting)
     }
 
-    /// How many of the next `count` rows go to the heap; counts them.
+    /// How many of the next `count` rows go to the heap. Counts them.
     pub fn next_hot(&mut self, count: usize) -> usize {
         match self.placement {
             Placement::Hot => count,
@@ -182,7 +187,7 @@ impl PendingRows {
         }
     }
 
-    /// Takes rows over. Slots get the table's OID, and their TIDs where rows are numbered.
+    /// Takes rows over. Slots get the table's OID, and their TIDs if the rows are numbered.
     pub unsafe fn push(&mut self, rel: Relation, mut slots: &[*mut TupleTableSlot]) {
         // SAFETY: rel and slots are the callback's; all attributes are deconstructed before values are read.
         unsafe {
@@ -230,7 +235,7 @@ impl PendingRows {
         }
     }
 
-    /// Rows go to the open stripe as long as they come in order. From the first that does not on they are
+    /// Adds rows to the open stripe as long as they come in order. From the first row that does not, rows are
     /// sorted.
     unsafe fn push_ordered(&mut self, rel: Relation, slots: &[*mut TupleTableSlot]) {
         // SAFETY: the slots are deconstructed.
@@ -244,8 +249,8 @@ impl PendingRows {
                     return;
                 }
                 unordered = later;
-                // What waits in memory is sorted along, or each change of direction would leave a short
-                // stripe.
+                // The rows that already wait in memory are sorted together with these. Otherwise each change
+                // of direction would leave a short stripe.
                 let waiting = self.take_open();
                 let Some(order) = &mut self.order else { return };
                 order.start_sorting();
@@ -271,7 +276,7 @@ impl PendingRows {
         }
     }
 
-    /// Adds rows that fit into the open stripe; closes it when it is full.
+    /// Adds rows that fit into the open stripe, and closes it when it is full.
     unsafe fn append(&mut self, rel: Relation, slots: &[*mut TupleTableSlot]) {
         // SAFETY: slots are deconstructed.
         unsafe {
@@ -288,8 +293,8 @@ impl PendingRows {
         }
     }
 
-    /// Closes the open stripe, which is full, and has it encoded while more rows come. Only one is encoded at
-    /// a time, so that memory stays bounded: those before it are written first.
+    /// Closes the open stripe, which is full, and has it encoded while more rows come. Stripes before it are
+    /// written first: only one is encoded at a time, so that memory stays bounded.
     unsafe fn close_full(&mut self, rel: Relation) {
         // SAFETY: rel is open.
         unsafe {
@@ -344,9 +349,9 @@ impl PendingRows {
         Some(stripe)
     }
 
-    /// Writes the open rows. `full`: because a limit was reached, so they are a stripe. A stripe stays in
-    /// `unwritten` until it is in the table: the ERROR of a failed write may be caught in a subtransaction,
-    /// and this command goes on.
+    /// Writes the open rows. `full`: a limit was reached, so they become a stripe. A stripe stays in
+    /// `unwritten` until it is in the table, because a subtransaction may catch the ERROR of a failed write,
+    /// and then this command goes on.
     pub(super) unsafe fn close(&mut self, rel: Relation, full: bool) {
         // SAFETY: rel is open.
         unsafe {
@@ -377,7 +382,8 @@ impl PendingRows {
                 self.in_stripes = true;
                 self.wrote_stripes = true;
             } else {
-                // Rows that older snapshots may see at once would show them half of a load.
+                // Frozen rows would be seen by older snapshots at once. Beside stripes, which they do not
+                // see, they would show half of a load.
                 let frozen = pg_sys::TABLE_INSERT_FROZEN as i32;
                 let options = if self.wrote_stripes { self.options & !frozen } else { self.options };
                 write::write_hot(rel, stripe, self.key.command, options);
@@ -408,7 +414,7 @@ impl PendingRows {
         }
     }
 
-    /// Raises an ERROR when rows of this command were lost with a sort.
+    /// Raises an ERROR if rows of this command were lost with a sort.
     unsafe fn check_whole(&self, rel: Relation) {
         if self.broken {
             // SAFETY: rel is open.
@@ -422,7 +428,7 @@ impl PendingRows {
         }
     }
 
-    /// Writes everything because somebody is about to look; more rows may follow.
+    /// Writes everything, because somebody is about to look. More rows may follow.
     pub(super) unsafe fn flush(&mut self, rel: Relation) {
         // SAFETY: rel is open.
         unsafe {
@@ -433,7 +439,7 @@ impl PendingRows {
         self.hot_rows = 0;
     }
 
-    /// Writes everything because the command is over.
+    /// Writes everything, because the command is over.
     pub(super) unsafe fn finish(&mut self, rel: Relation) {
         // SAFETY: rel is open.
         unsafe {
@@ -448,14 +454,14 @@ impl PendingRows {
         unsafe { self.close(rel, false) }
     }
 
-    /// A subtransaction below this set's has aborted: what it wrote is to be written again.
+    /// A subtransaction below this set's has aborted. The stripes that it wrote have to be written again.
     pub(super) fn child_aborted(&mut self, child: SubTransactionId) {
         let (back, kept) = std::mem::take(&mut self.lent).into_iter().partition(|(by, _)| *by == child);
         self.lent = kept;
         self.unwritten.extend(Vec::into_iter(back).map(|(_, stripe): (_, FinishedStripe)| stripe));
     }
 
-    /// It has committed into `parent`: what it wrote shares that one's fate.
+    /// Subtransaction `child` has committed into `parent`. The stripes that it wrote now belong to `parent`.
     pub(super) fn child_committed(&mut self, child: SubTransactionId, parent: SubTransactionId) {
         if parent == self.key.subtransaction {
             self.lent.retain(|(by, _)| *by != child);
@@ -464,7 +470,7 @@ impl PendingRows {
         }
     }
 
-    /// The transaction's memory is going away: do not touch the sort any more.
+    /// Forgets the sort without touching it, because the transaction's memory is going away.
     pub(super) fn abandon(&mut self) {
         self.order = None;
     }

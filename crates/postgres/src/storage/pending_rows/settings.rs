@@ -1,6 +1,6 @@
 //! Settings of bulk loads.
 //!
-//! Called from `_PG_init` and wherever a set is made. Invariant: the units are those of the setting's
+//! Called by `_PG_init`, and by all code that makes a set. Invariant: the units are those of the setting's
 //! definition.
 
 use pgrx::guc::{GucContext, GucFlags, GucRegistry, GucSetting};
@@ -59,22 +59,22 @@ fn bytes(kilobytes: i32) -> usize {
     usize::try_from(kilobytes).unwrap_or(0).saturating_mul(1024)
 }
 
-/// Rows from which on a command writes stripes.
+/// From this many rows on, a command writes stripes.
 pub(super) fn threshold_rows() -> usize {
     usize::try_from(STRIPE_THRESHOLD_ROWS.get()).unwrap_or(0)
 }
 
-/// Whether so many rows, of so many bytes, are worth a stripe.
+/// Whether this many rows or bytes are worth a stripe.
 pub fn are_many(rows: usize, bytes: usize) -> bool {
     rows >= threshold_rows() || bytes >= threshold_bytes()
 }
 
-/// Bytes of values from which on it does so with fewer rows.
+/// From this many bytes of values on, a command writes stripes with fewer rows, too.
 pub(super) fn threshold_bytes() -> usize {
     bytes(STRIPE_THRESHOLD_MEMORY.get())
 }
 
-/// Cap on the values of all sets, in bytes.
+/// The most bytes that the values of all sets may take.
 pub(super) fn load_memory_bytes() -> usize {
     bytes(LOAD_MEMORY.get())
 }

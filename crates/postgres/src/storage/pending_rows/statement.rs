@@ -1,14 +1,18 @@
 //! Which statements are running in this backend, innermost last, and the end of each.
 //!
-//! Hooks around the executor and around utility commands keep a stack of frames; `destination` asks what the
-//! innermost one says about the rows being inserted. When an inserting statement is over its rows are
-//! written, before AFTER triggers fire: at the start of ExecutorFinish, again after it (data-modifying WITH
-//! queries may run only then), and after each utility command. Bulk deletions are written at the same places,
-//! and before any statement inside another begins.
-//! Invariant: what the server does in between runs without a guard, so that its errors keep their context
-//! (`host::raw`); frames of failed statements go with their transaction. On frames depend where rows go, when
-//! they are written (any access writes them anyway), and, by the running query's list of columns, how an
-//! UPDATE locks cold rows (`table_am::change::bulk_change`).
+//! Hooks around the executor and around utility commands keep a stack of frames. `destination` asks what the
+//! innermost frame says about the rows that are being inserted.
+//!
+//! When an inserting statement is over, its rows are written before AFTER triggers fire. This happens at the
+//! start of ExecutorFinish, again after it (data-modifying WITH queries may run only then), and after each
+//! utility command. Bulk deletions are written at the same places, and before any statement inside another
+//! begins.
+//!
+//! What depends on frames: where rows go, and when they are written (any access writes them anyway). By the
+//! running query's list of columns, also how an UPDATE locks cold rows (`table_am::change::bulk_change`).
+//!
+//! Invariants: what the server does in between runs without a guard, so that its errors keep their context
+//! (`host::raw`). Frames of failed statements go with their transaction.
 
 use std::ffi::c_char;
 
@@ -23,12 +27,12 @@ use crate::host::nesting::Nesting;
 use crate::host::raw::{self, guarded};
 use crate::storage::change::delete_bitmap;
 
-/// What the statement that inserts lets us do with its rows.
+/// What may be done with the rows of an inserting statement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Insertion {
     /// Nothing looks at a row's TID before the statement ends.
     MayWait,
-    /// RETURNING, or another use of the TID.
+    /// The TID is used by RETURNING or otherwise.
     NeedsTid,
 }
 
@@ -40,12 +44,12 @@ enum Frame {
     Bulk,
     /// COPY.
     Copy,
-    /// Anything else, few rows included.
+    /// Any other statement, also one that inserts few rows.
     Other,
 }
 
 thread_local! {
-    /// With the query that runs; null for utility commands.
+    /// Each frame has the query that runs, which is null for utility commands.
     static FRAMES: Nesting<(Frame, *mut QueryDesc)> = const { Nesting::new() };
 }
 
@@ -59,18 +63,18 @@ pub fn running_query() -> Option<*mut QueryDesc> {
     query.filter(|query| !query.is_null())
 }
 
-/// A subtransaction has aborted: its statements are over.
+/// Forgets the statements of an aborted subtransaction.
 pub(super) fn forget(aborted: pg_sys::SubTransactionId) {
     FRAMES.with(|frames| frames.forget(aborted));
 }
 
-/// The transaction has aborted.
+/// Forgets all statements, because the transaction has aborted.
 pub(super) fn clear() {
     FRAMES.with(Nesting::clear);
 }
 
-/// What the running statement says about rows inserted as `command`. None: nothing is known, or there are
-/// few.
+/// What the running statement says about rows that are inserted as `command`. None: nothing is known, or the
+/// rows are few.
 pub(super) fn insertion(command: CommandId) -> Option<Insertion> {
     match innermost()? {
         Frame::Insert(own, insertion) if own == command => Some(insertion),
@@ -117,7 +121,8 @@ unsafe extern "C-unwind" fn run(
     unsafe {
         let depth = guarded(|| {
             delete_bitmap::write_all();
-            // Workers do not have this backend's rows, and once they are started nothing may be written.
+            // Writes the rows now: parallel workers do not have this backend's memory, and once they are
+            // started nothing may be written.
             if any() && (*(*query).plannedstmt).parallelModeNeeded {
                 flush_all();
             }
@@ -154,8 +159,8 @@ unsafe extern "C-unwind" fn finish(query: *mut QueryDesc) {
     }
 }
 
-/// Has what `work` takes (time, buffers, WAL) counted for the node that changes a table, where EXPLAIN
-/// ANALYZE asks and there is one such node: it is the rest of what that node has done.
+/// Counts what `work` takes (time, buffers, WAL) for the node that changes a table, because it is the rest of
+/// that node's work. Only if EXPLAIN ANALYZE asks and there is exactly one such node.
 unsafe fn counted(query: *mut QueryDesc, work: impl FnOnce()) {
     // SAFETY: the executor has been started; nodes that are counted have their figures until it ends.
     unsafe {
@@ -204,9 +209,8 @@ unsafe extern "C-unwind" fn utility(
     }
 }
 
-/// The depth of the statement's frame and, where it fills tables, the first command id that its rows can
-/// have. None for transaction commands, before which there may be no transaction and after which it is
-/// another one.
+/// The depth of the statement's frame and, if it fills tables, the first command id that its rows can have.
+/// None for transaction commands: there may be no transaction before them, and after them it is another one.
 unsafe fn before_utility(statement: *mut PlannedStmt) -> Option<(usize, Option<CommandId>)> {
     // SAFETY: a utility statement has a node.
     unsafe {
@@ -254,7 +258,7 @@ unsafe fn frame_of(query: *mut QueryDesc) -> Frame {
     }
 }
 
-/// Whether a plan inserts a fixed number of rows below the threshold: VALUES.
+/// Whether a plan inserts VALUES with fewer rows than the threshold.
 unsafe fn has_few_rows(plan: *mut pg_sys::Plan) -> bool {
     // SAFETY: node tags say what a pointer is.
     unsafe {

@@ -1,11 +1,14 @@
 //! What the ends of transactions and subtransactions mean for rows in memory.
 //!
-//! Statements write their rows out themselves; this is for what is left then (a caller without hooks) and for
-//! rollback. Before a commit or PREPARE everything is written, before a subcommit what belongs to that
-//! subtransaction; an abort discards. Once everything is written before a commit, the transaction takes no
-//! more rows into memory: nothing would write them, so whoever inserts that late (another extension's
-//! callback) gets hot rows. Invariants: no row is in memory when a transaction commits; an abort never calls
-//! into the server, whose memory may already be going away.
+//! Statements write their rows themselves. This file handles rows that are left then (of a caller without
+//! hooks), and rollback. Before a commit or PREPARE everything is written. Before a subcommit the
+//! subtransaction's rows are written. An abort discards them.
+//!
+//! Once everything is written before a commit, the transaction takes no more rows into memory, because
+//! nothing would write them. Code that inserts that late, as another extension's callback, gets hot rows.
+//!
+//! Invariants: no row is in memory when a transaction commits. An abort never calls into the server, whose
+//! memory may already be going away.
 
 use std::cell::Cell;
 use std::ffi::c_void;
@@ -21,9 +24,9 @@ thread_local! {
     static CLOSED: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Whether the transaction is being committed: rows may not wait in memory any more, and a subtransaction
-/// must not begin, as the server has put away its stack of after-trigger states and would begin one that
-/// outlives the transaction's memory.
+/// Whether the transaction is being committed. Then rows may not wait in memory any more, and no
+/// subtransaction may begin. The server has put away its stack of after-trigger states, and would begin one
+/// that outlives the transaction's memory.
 pub fn is_committing() -> bool {
     CLOSED.get()
 }
@@ -89,7 +92,7 @@ unsafe extern "C-unwind" fn subtransaction_event(
     }
 }
 
-/// Drops the rows of a subtransaction, or all.
+/// Drops the rows of a subtransaction, or all rows.
 fn discard(of: Option<SubTransactionId>) {
     let goes = |subtransaction| of.is_none_or(|of| of == subtransaction);
     SETS.with_borrow_mut(|sets| {

@@ -1,9 +1,10 @@
-//! Finished columns into the table: as a stripe, or row by row into the heap.
+//! Writes finished columns into the table: as a stripe, or row by row into the heap.
 //!
-//! Called by `set` when a stripe is full or a command over, and by the rewriting commands for the stripes
-//! they make. A stripe is encoded by crate `stripe` and put on pages by `file::pages`; its directory row
-//! comes last and carries the command id of the rows. Invariant: nothing refers to pages that are not all
-//! written.
+//! Called by `set` when a stripe is full or a command is over, and by the rewriting commands for the stripes
+//! that they make. Crate `stripe` encodes a stripe, and `storage::file::pages` puts it on pages. Its
+//! directory row comes last and carries the command id of the rows.
+//!
+//! Invariant: nothing refers to pages that are not all written.
 
 use pgrx::pg_sys::ffi::pg_guard_ffi_boundary;
 use pgrx::pg_sys::{self, CommandId, Relation, TupleTableSlot};
@@ -23,10 +24,10 @@ use crate::storage::file::metapage;
 use crate::storage::file::pages::PageOwner;
 use crate::storage::space::runs;
 
-/// Rows given to the heap, or to a sort, at a time.
+/// How many rows are given to the heap, or to a sort, at a time.
 const BATCH_ROWS: usize = 500;
 
-/// Writes finished columns as one stripe, to be seen as `age` says; waits for its worker if it has one.
+/// Writes finished columns as one stripe, which is seen as `age` says. Waits for its worker if it has one.
 pub(super) unsafe fn write_stripe(rel: Relation, stripe: &mut FinishedStripe, command: CommandId, age: Age) {
     let Ok(rows) = u32::try_from(stripe.rows) else { error::internal("stripe has too many rows") };
     // SAFETY: rel is open with at least RowExclusiveLock.
@@ -40,9 +41,9 @@ pub(super) unsafe fn write_stripe(rel: Relation, stripe: &mut FinishedStripe, co
     }
 }
 
-/// Writes `row_count` rows as one stripe of `rel`, which is there once the caller has put it into the
-/// directory. `columns` has one flat vector for each attribute of the table, dropped ones included. Row
-/// numbers start at `first_row` (reserved before), or are taken from the table's counter.
+/// Writes the pages of one stripe of `rel` with `row_count` rows. The stripe is there once the caller has put
+/// it into the directory. `columns` has one flat vector for each attribute of the table, dropped ones
+/// included. Row numbers start at `first_row` (reserved before), or are taken from the table's counter.
 pub unsafe fn write_pages(
     rel: Relation,
     row_count: u32,
@@ -60,7 +61,7 @@ pub unsafe fn write_pages(
     }
 }
 
-/// How the options of `rel` ask for stripes to be written.
+/// How stripes are to be written by the options of `rel`.
 pub(super) unsafe fn stripe_options(rel: Relation) -> StripeOptions<'static> {
     // SAFETY: rel is open.
     let table = unsafe { options::table_options(rel) };
@@ -78,8 +79,8 @@ pub(super) unsafe fn stripe_options(rel: Relation) -> StripeOptions<'static> {
     }
 }
 
-/// Raises "out of memory" when there is not what encoding these columns takes: each value in its chunk, the
-/// chunk in its column and the column in the stripe, while encodings are tried.
+/// Raises "out of memory" if there is less memory than encoding these columns takes. While encodings are
+/// tried, each value is in its chunk, the chunk in its column and the column in the stripe.
 pub(super) fn expect_memory(columns: &[Vector]) {
     let bytes_of = |column: &Vector| match &column.values {
         Values::Bytes(views) => views.total_bytes(),
@@ -88,8 +89,8 @@ pub(super) fn expect_memory(columns: &[Vector]) {
     memory::expect(columns.iter().map(bytes_of).sum::<usize>().saturating_mul(4));
 }
 
-/// Raises the ERROR of a cancelled statement out of the middle of an encoding, which holds nothing but
-/// memory.
+/// Raises the ERROR of a cancelled statement in the middle of an encoding. That is possible because an
+/// encoding holds nothing but memory.
 fn look_for_interrupts() -> Result<()> {
     pgrx::check_for_interrupts!();
     Ok(())
@@ -142,7 +143,7 @@ pub(super) unsafe fn write_hot(rel: Relation, stripe: &FinishedStripe, command: 
     }
 }
 
-/// Calls `each` with the finished rows, a batch at a time, in slots that are good until it returns.
+/// Calls `each` with the finished rows, a batch at a time. The slots are valid until `each` returns.
 pub(super) unsafe fn for_each_slot(
     rel: Relation,
     stripe: &FinishedStripe,

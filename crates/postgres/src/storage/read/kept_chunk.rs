@@ -1,10 +1,11 @@
 //! Column chunks for point look-ups, kept per backend.
 //!
-//! Called by `table_am/read/cold_fetch` for rows fetched by number. A chunk stays in memory as it is stored,
-//! opened, and single values are taken out of it; once that was done so often that decoding the whole chunk
-//! would have cost about as much, it is decoded and further values are read off. Chunks hang on their opened
-//! stripe, whose bytes never change, so that nothing has to be invalidated. All together are bounded in
-//! bytes; scans pass their chunks by it.
+//! Called by `table_am::read::cold_fetch` for rows that are fetched by number. A chunk stays in memory as it
+//! is stored, opened, and single values are taken out of it. Once that was done so often that decoding the
+//! whole chunk would have cost about as much, it is decoded, and further values are read from it.
+//!
+//! A chunk belongs to its opened stripe, whose bytes never change, so nothing has to be invalidated. The
+//! bytes of all chunks together are bounded. Scans do not use this cache.
 
 use std::cell::{Cell, OnceCell, RefCell};
 use std::rc::{Rc, Weak};
@@ -18,31 +19,31 @@ use super::stripe_on_pages::{Pages, StripeHandle};
 use crate::storage::directory::StripeEntry;
 use crate::storage::file::codecs::ServerCodecs;
 
-/// What is kept, in bytes.
+/// The most bytes that are kept.
 const BYTES: usize = 64 << 20;
-/// Taking one value costs about what decoding so many of a chunk does: integers and the like, and byte
-/// strings.
+/// Taking one value costs about as much as decoding this many values of a chunk. The first is for integers
+/// and the like, the second for byte strings.
 const NUMBERS: u32 = 128;
 const STRINGS: u32 = 64;
-/// So many values are taken one by one, where that needs no vector.
+/// Up to this many values are taken one by one if that needs no vector.
 const FEW: usize = 4;
 
-/// One column chunk. What reading a decoded value looks at comes first and side by side: rows that an index
-/// names lie in many chunks, and fetching them waits for memory.
+/// One column chunk. The fields that reading a decoded value needs come first and side by side. Rows that an
+/// index names are in many chunks, and fetching them waits for memory.
 #[repr(C)]
 pub struct KeptChunk {
     /// Time of the last use.
     used: Cell<u64>,
     rows: u32,
-    /// From so many values taken one by one on the chunk is decoded.
+    /// The chunk is decoded once this many values were taken one by one.
     many: u32,
     decoded: OnceCell<Vector>,
-    /// Reads `stored`: dropped before it. Gone once the chunk is decoded.
+    /// Reads `stored`, so it is dropped before it. None once the chunk is decoded.
     opened: RefCell<Option<Chunk<'static>>>,
     stored: Box<OwnedChunk>,
     /// Values taken one by one.
     taken: Cell<u32>,
-    /// Memory it takes, about.
+    /// About how much memory it takes.
     bytes: Cell<usize>,
     /// Whether it is still in the cache.
     kept: Cell<bool>,
@@ -68,7 +69,7 @@ impl KeptChunks {
     }
 }
 
-/// Who keeps a chunk.
+/// The place that keeps a chunk.
 struct Keeper {
     chunk: Rc<KeptChunk>,
     stripe: Weak<StripeHandle>,
@@ -112,7 +113,7 @@ pub unsafe fn of(
         Some(LogicalType::Text | LogicalType::Bytes) => stored.rows() / STRINGS,
         _ => stored.rows() / NUMBERS,
     };
-    // Opened, a chunk keeps up to a number for each row: where texts begin, what shape documents have.
+    // An opened chunk keeps up to one number for each row: where texts begin, or which shape documents have.
     let bytes = stored.len() + size_of::<KeptChunk>() + stored.rows() as usize * size_of::<u32>();
     let kept = Rc::new(KeptChunk {
         used: Cell::new(now),
@@ -151,7 +152,7 @@ impl KeptChunk {
         Ok(())
     }
 
-    /// As `each_value`, out of the chunk as it is stored.
+    /// Does what `each_value` does, from the chunk as it is stored.
     #[inline(never)]
     fn take_each(&self, rows: &[u32], mut use_value: impl FnMut(Single<'_>)) -> Result<()> {
         self.with_opened(|opened| {
@@ -171,7 +172,7 @@ impl KeptChunk {
         })
     }
 
-    /// Whether so many values have been taken, with these, that decoding the chunk costs about as much.
+    /// Whether taking `more` values, after those taken before, costs about as much as decoding the chunk.
     fn pays(&self, more: usize) -> bool {
         let taken = self.taken.get().saturating_add(u32::try_from(more).unwrap_or(u32::MAX));
         self.taken.set(taken);
@@ -209,8 +210,8 @@ impl KeptChunk {
 }
 
 impl Cache {
-    /// Drops the chunks used longest ago, half of them at once, and those whose stripe was closed, which
-    /// nobody finds again, until `bytes` more fit.
+    /// Drops chunks until `bytes` more fit: those whose stripe was closed, which nobody finds again, and
+    /// those that were used longest ago, half of them at once.
     fn make_room(&mut self, bytes: usize) {
         while self.bytes + bytes > BYTES && !self.chunks.is_empty() {
             let mut ages: Vec<u64> = self.chunks.iter().map(|keeper| keeper.chunk.used.get()).collect();

@@ -1,10 +1,12 @@
 //! A stripe opened for reading.
 //!
-//! Callers: scans, TID fetches, ANALYZE. `StripeHandle` ties the pure reader to the pages of a relation;
-//! opened stripes are cached per backend by (file, storage id, first row number). No file gives a row number
-//! twice and the bytes never change, so that nothing has to be invalidated. The file belongs to it: a copy
-//! (SET TABLESPACE) has the same storage id, and when it is rolled back the table's own file gives the
-//! numbers again that were used in the copy. All together are bounded in bytes.
+//! Called by scans, TID fetches and ANALYZE. `StripeHandle` ties the pure reader to the pages of a relation.
+//! Each backend caches opened stripes by file, storage id and first row number. All together are bounded in
+//! bytes.
+//!
+//! No file gives a row number twice, and the bytes of a stripe never change. So nothing has to be
+//! invalidated. The file is a part of the key because a copy (SET TABLESPACE) has the same storage id. If the
+//! copy is rolled back, the table's own file gives the numbers again that were used in the copy.
 
 use std::cell::{Cell, RefCell};
 use std::cmp::Reverse;
@@ -21,15 +23,15 @@ use crate::host::numbers::NumberMap;
 use crate::storage::directory::StripeEntry;
 use crate::storage::file::pages::{self, BlockRun, Expected};
 
-/// What stripes that are kept open may take, in bytes: statistics, and what a column's chunks share
-/// (dictionaries).
+/// The most bytes that open stripes may take: statistics, and what a column's chunks share (dictionaries).
 const BYTES: usize = 64 << 20;
-/// What is left of that when it was too much, so that it is not too much again at once.
+/// If open stripes take too much, they are closed down to this many bytes, so that it is not too much again
+/// at once.
 const LEFT: usize = BYTES / 4 * 3;
-/// Memory is added up again after as many steps as there are columns in the stripes that are open. A stripe
-/// that is found is worth so many, as readers grow while they are read from,
+/// Memory is added up again after as many steps as the open stripes have columns. A stripe that is found open
+/// counts as this many steps, as readers grow while they are read from.
 const FOUND: usize = 8;
-/// and one that is opened so many, and a few times its columns.
+/// A stripe that is opened counts as this many steps, and as a few for each of its columns.
 const NEW: usize = 64;
 const NEW_COLUMN: usize = 4;
 
@@ -42,7 +44,7 @@ pub struct Pages {
 }
 
 impl Pages {
-    /// Pages of `entry` in `rel`. `strategy` may be null; a big scan passes its ring of buffers.
+    /// The pages of `entry` in `rel`. `strategy` may be null. A big scan passes its ring of buffers.
     pub unsafe fn new(rel: Relation, entry: &StripeEntry, strategy: pg_sys::BufferAccessStrategy) -> Self {
         Self { rel, run: entry.run, expected: entry.expected(), strategy }
     }
@@ -55,7 +57,7 @@ impl StripeBytes for Pages {
     }
 }
 
-/// A stripe's reader, shared by everybody in this backend who needs it.
+/// A stripe's reader, shared by all code of this backend that needs it.
 pub struct StripeHandle {
     /// The pure reader.
     pub reader: StripeReader,
@@ -90,7 +92,7 @@ impl Opened {
         found
     }
 
-    /// Lets go of those that were not used for longest, when all take too much.
+    /// Counts steps. Closes the stripes that were used longest ago if all together take too much.
     fn pass(&mut self, steps: usize) {
         self.left = self.left.saturating_sub(steps);
         if self.left > 0 {

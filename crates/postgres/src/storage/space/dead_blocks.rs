@@ -1,4 +1,4 @@
-//! How many stripe pages stand for nothing and wait for VACUUM.
+//! How many stripe pages belong to no stripe and wait for VACUUM.
 //!
 //! Asked by packing, which decides whether VACUUM pays, and by `engine.storage_health`.
 
@@ -10,8 +10,8 @@ use crate::storage::file::hot_runs;
 use crate::storage::file::page_header::{self, Header, Parsed};
 use crate::storage::file::pages::BlockRun;
 
-/// Stripe pages that none of these stripes has: of loads that were rolled back, and of stripes that were
-/// replaced; not those that somebody is just writing.
+/// How many stripe pages belong to none of these stripes: pages of loads that were rolled back, and of
+/// stripes that were replaced. Pages that somebody is just writing do not count.
 pub unsafe fn dead_blocks(rel: Relation, live: impl Iterator<Item = BlockRun>) -> u32 {
     // SAFETY: rel is open; pages are looked at under pin and shared lock.
     unsafe {

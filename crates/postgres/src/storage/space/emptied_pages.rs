@@ -1,13 +1,18 @@
-//! Pages that hot rows have left, for stripes.
+//! Heap pages without rows, which stripes may take over.
 //!
-//! Called by movers, through `pages::write_run`. Packed rows leave heap pages behind, which VACUUM empties,
-//! and other hot rows may come to fill; a file that only grew would keep the rest for ever. Who holds
-//! ShareUpdateExclusiveLock (so no VACUUM or other mover is about, and the file is not cut) may put a stripe
-//! on a run of them. A page is taken under its exclusive lock if none of its line pointers is in use, and
-//! becomes a stripe page before the lock is released, logged as an image: inserters whom the free space map
-//! sends there find no room, as they look again under that lock, and readers find a page without rows, which
-//! it was. Invariants: a page with a line pointer in use, dead ones included, is not taken, because index
-//! entries may lead to it; a run that breaks off is given back.
+//! Called by movers, through `runs::write_to_emptied`. Packing leaves heap pages behind, and VACUUM empties
+//! them. Other hot rows fill some of them again; without this file the others would never be used, and the
+//! file would only grow.
+//!
+//! A mover holds ShareUpdateExclusiveLock, so there is no VACUUM and no other mover, and the file is not cut.
+//! It may put a stripe on a run of empty pages. It takes each page under the page's exclusive lock, if no
+//! line pointer of the page is in use. The page becomes a stripe page before the lock is released, and is
+//! logged as an image.
+//! - Inserters whom the free space map sends to the page look again under that lock, and find no room.
+//! - Readers find a page without rows, which it was before.
+//!
+//! Invariants: a page with a line pointer in use is not taken, even if the pointer is dead, because index
+//! entries may lead to it. A run that breaks off is given back.
 
 use std::ops::Range;
 
@@ -19,8 +24,8 @@ use crate::storage::directory::entries;
 use crate::storage::file::hot_runs;
 use crate::storage::file::metapage;
 
-/// Bytes that the free space map tells of a page with a row on it, at most: those of a page with none are
-/// 8,160.
+/// The free space map reports at most this many free bytes for a page with a row. For a page without rows it
+/// reports 8,160.
 const EMPTY: usize = 8_150;
 /// LP_UNUSED.
 const UNUSED: u32 = 0;
@@ -31,9 +36,9 @@ pub unsafe fn seems_empty(rel: Relation, block: BlockNumber) -> bool {
     unsafe { pg_sys::GetRecordedFreeSpace(rel, block) > EMPTY }
 }
 
-/// First of `count` consecutive pages of a part of the file that are empty now, as near to its beginning as
-/// there are. Reads pages only where the free space map takes that many in a row for empty, and puts it right
-/// where it is wrong.
+/// The first of `count` consecutive pages that are empty now, as near to the beginning of a part of the file
+/// as possible. Reads pages only where the free space map takes that many in a row for empty, and corrects
+/// the map where it is wrong.
 pub unsafe fn find(rel: Relation, count: u32, within: &Range<BlockNumber>) -> Option<BlockNumber> {
     // SAFETY: rel is open and its pages stay. What is found here is looked at again when it is taken.
     unsafe {
@@ -66,7 +71,7 @@ pub unsafe fn before(rel: Relation, block: BlockNumber) -> u32 {
     u32::try_from(count).unwrap_or(u32::MAX)
 }
 
-/// Whether a page that the free space map takes for empty is; the map is told where it is not.
+/// Whether a page is empty that the free space map takes for empty. Corrects the map if it is not.
 unsafe fn check(rel: Relation, block: BlockNumber) -> bool {
     // SAFETY: rel is open and has the block.
     unsafe {

@@ -1,11 +1,15 @@
 //! Giving stripe pages back to heap (protocol point 7).
 //!
-//! Called by VACUUM. Pages of loads that never came to an end, and of stripes that were superseded, belong to
-//! nobody. In this order: find pages that no directory row names, see that the writer named in each page's
-//! own header has ended, and only *then* read the whole directory with SnapshotAny; a page that still no
-//! version names, dead ones included, is made an empty heap page and its visibility bits are cleared, in one
-//! WAL record. That dead rows count means that their pruning came first, and it is the pruning that cancels
-//! standby queries which could still read the stripe.
+//! Called by VACUUM. Pages of loads that never came to an end, and of stripes that were replaced, belong to
+//! nobody. They are freed in this order:
+//! 1. Find pages that no row of the directory names.
+//! 2. See that the writer named in each page's own header has ended.
+//! 3. Only *then* read the whole directory with SnapshotAny.
+//! 4. Make each page that still no version names an empty heap page and clear its visibility bits, in one WAL
+//!    record.
+//!
+//! Dead versions count in step 3, so a page is freed only after they were pruned. The pruning is what cancels
+//! queries of standbys that could still read the stripe.
 
 use pgrx::pg_sys::{self, BlockNumber, Buffer, Relation};
 
@@ -19,7 +23,7 @@ use crate::storage::file::page_header::{self, Header, PageOwner, Parsed};
 use crate::storage::file::pages::BlockRun;
 use crate::storage::file::{metapage, visibility_bits};
 
-/// Frees what can be freed; returns the number of pages.
+/// Frees the pages that can be freed, and returns how many.
 pub unsafe fn reclaim(rel: Relation, strategy: pg_sys::BufferAccessStrategy) -> u64 {
     // SAFETY: rel is open with ShareUpdateExclusiveLock.
     unsafe {
@@ -30,9 +34,9 @@ pub unsafe fn reclaim(rel: Relation, strategy: pg_sys::BufferAccessStrategy) -> 
         let mut vmbuffer: Buffer = 0;
         for span in spans {
             for block in span.start..span.end {
-                // Stripe pages are marked all-frozen from the start, unless somebody has thrown the map away,
-                // and the free space map never hears of them; but what it says of wholly empty pages may be
-                // from before a crash, as it is not logged.
+                // Skips pages that can be no stripe pages. A stripe page is marked all-frozen from the start,
+                // unless somebody has thrown the map away, and the free space map does not know it. But what
+                // that map says of wholly empty pages may be from before a crash, as it is not logged.
                 let status = u32::from(pg_sys::visibilitymap_get_status(rel, block, &raw mut vmbuffer));
                 if status & pg_sys::VISIBILITYMAP_VALID_BITS == pg_sys::VISIBILITYMAP_ALL_VISIBLE
                     || (pg_sys::GetRecordedFreeSpace(rel, block) > 0
@@ -76,7 +80,7 @@ pub unsafe fn reclaim(rel: Relation, strategy: pg_sys::BufferAccessStrategy) -> 
     }
 }
 
-/// Frees the pages of a stripe that this transaction has written and not put into the directory.
+/// Frees the pages of a stripe that this transaction has written but not put into the directory.
 pub unsafe fn give_back(rel: Relation, entry: &StripeEntry) {
     // SAFETY: rel is open with ShareUpdateExclusiveLock. A page that is another's stays.
     unsafe {
@@ -122,8 +126,8 @@ pub unsafe fn ended(writer: u64) -> bool {
     }
 }
 
-/// Makes a page of `owner`'s an empty heap page, and tells the free space map; false: it is not one of
-/// theirs.
+/// Makes a page of `owner`'s an empty heap page, and tells the free space map. False: the page is not that
+/// owner's.
 pub(super) unsafe fn free_page(
     rel: Relation,
     block: BlockNumber,

@@ -1,9 +1,11 @@
 //! Gives stripe pages the visibility-map bits back that they have lost.
 //!
 //! Called by VACUUM, after heap's own. Stripe pages are marked all-visible and all-frozen when they are
-//! written. Whoever throws the map away (`pg_truncate_visibility_map`, a repair by hand) takes these bits
-//! too. Heap's VACUUM then reads such a page each time and never sets them again, because the page itself
-//! says that it is all-visible. Invariant: bits are set only on pages that carry a stripe's header.
+//! written. If somebody throws the map away (`pg_truncate_visibility_map`, a repair by hand), these bits are
+//! lost, too. Heap's VACUUM then reads such a page each time. It never sets the bits again, because the page
+//! itself says that it is all-visible.
+//!
+//! Invariant: bits are set only on pages that carry a stripe's header.
 
 use pgrx::pg_sys::{self, Buffer, Relation};
 

@@ -1,8 +1,10 @@
-//! Where a new run of stripe pages comes to lie: on pages that hot rows have left, or at the end of the file.
+//! Puts a new run of stripe pages on pages that hot rows have left, or at the end of the file.
 //!
-//! Called by every writer of a stripe. Only the holder of ShareUpdateExclusiveLock may use emptied pages:
-//! then neither VACUUM nor another mover is about. Invariant: a run that breaks off, because somebody has put
-//! a row on one of its pages meanwhile, is given back page by page.
+//! Called by every writer of a stripe. Only a holder of ShareUpdateExclusiveLock may use emptied pages,
+//! because there is neither a VACUUM nor another mover then.
+//!
+//! Invariant: a run breaks off if somebody has put a row on one of its pages meanwhile. Such a run is given
+//! back page by page.
 
 use std::ops::Range;
 
@@ -26,7 +28,7 @@ pub unsafe fn write_run(rel: Relation, bytes: &[u8], owner: PageOwner) -> BlockR
     }
 }
 
-/// `write_run` on pages of a part of the file that hot rows have left; None where there are not enough of
+/// `write_run` on pages that hot rows have left, within a part of the file. None if there are not enough of
 /// them in a row. The caller holds ShareUpdateExclusiveLock.
 pub unsafe fn write_to_emptied(
     rel: Relation,
@@ -46,8 +48,8 @@ pub unsafe fn write_to_emptied(
             let block = first_block + page_number;
             pg_sys::visibilitymap_pin(rel, block, &raw mut vmbuffer);
             let Some(buf) = emptied_pages::take(rel, block) else { break };
-            // So that setting the bits is logged: its replay is what tells the free space map of a standby,
-            // or after a crash.
+            // Clears the bits first, so that setting them is logged. Replaying that record is what updates
+            // the free space map on a standby or after a crash.
             let bits = pg_sys::VISIBILITYMAP_VALID_BITS as u8;
             pg_sys::visibilitymap_clear(rel, block, vmbuffer, bits);
             format_new(rel, buf, &mut vmbuffer, &Header::Stripe { owner, page_number }, payload, logged);
@@ -57,7 +59,7 @@ pub unsafe fn write_to_emptied(
         }
         let whole = written == block_count;
         if !whole {
-            // Somebody has put a row there meanwhile.
+            // Gives the run back: somebody has put a row on one of its pages meanwhile.
             for block in first_block..first_block + written {
                 free::free_page(rel, block, owner, &mut vmbuffer, std::ptr::null_mut());
             }

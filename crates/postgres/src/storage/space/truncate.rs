@@ -1,13 +1,20 @@
 //! Cutting empty pages off the end of the file.
 //!
-//! Called by VACUUM, after heap's own (which must never do it: stripe pages look empty to it), and by movers.
-//! As heap's, it works under an AccessExclusiveLock taken only if it is to be had at once and given up when
-//! somebody waits, and by the server's own `RelationTruncate`, whose record a standby replays after that of
-//! the lock. What may go is found under the lock: pages at the end that are empty heap pages (no line pointer
-//! is in use, so neither a snapshot nor an index knows a row there) and that no version of any directory row
-//! names, dead ones included. A stripe that is only being written belongs to a transaction that holds a lock
-//! on the table; one that some snapshot still sees, here or on a standby, has a version in the directory
-//! until that is pruned (protocol point 7). Invariant: nothing else is cut off, least of all block 0.
+//! Called by VACUUM, after heap's own, and by movers. (Heap's VACUUM must never truncate the file: stripe
+//! pages look empty to it.)
+//!
+//! As heap does, it takes an AccessExclusiveLock only if it gets it at once, and gives it up when somebody
+//! waits. It uses the server's own `RelationTruncate`. A standby replays its record after that of the lock.
+//!
+//! Which pages may go is found under the lock. They are empty heap pages at the end of the file, and no
+//! version of any directory row names them, not even a dead one. No line pointer of such a page is in use, so
+//! neither a snapshot nor an index knows a row there. Two kinds of stripes seem to be missing in this, and
+//! are safe:
+//! - A stripe that is only being written belongs to a transaction that holds a lock on the table.
+//! - A stripe that some snapshot still sees, here or on a standby, has a version in the directory until that
+//!   is pruned (protocol point 7).
+//!
+//! Invariant: nothing else is cut off, least of all block 0.
 
 use std::time::{Duration, Instant};
 
@@ -19,16 +26,17 @@ use crate::host::{buffer, relation};
 use crate::storage::directory::entries;
 use crate::storage::file::metapage;
 
-/// Fewest pages, or the part of the file, that are worth an exclusive lock: heap's own numbers.
+/// An exclusive lock is worth while for this many pages, or for this part of the file. These are heap's own
+/// numbers.
 const FEWEST: BlockNumber = 1000;
 const PART: BlockNumber = 16;
-/// How often the lock is tried for, and how long between two tries.
+/// How often it tries to get the lock, and the microseconds between two tries.
 const TRIES: u32 = 20;
 const BETWEEN: i64 = 10_000;
-/// Time between two looks for somebody who waits.
+/// After this time it looks again whether somebody waits.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// Whether the table's owner allows it.
+/// Whether the table's options allow it.
 pub unsafe fn is_allowed(rel: Relation) -> bool {
     // SAFETY: rel is open; tables of ours have heap's options.
     unsafe {
@@ -37,7 +45,7 @@ pub unsafe fn is_allowed(rel: Relation) -> bool {
     }
 }
 
-/// Cuts off the empty pages at the end of the file, if that is worth while; returns how many. The caller
+/// Cuts off the empty pages at the end of the file, if that is worth while, and returns how many. The caller
 /// holds ShareUpdateExclusiveLock.
 pub unsafe fn tail(rel: Relation) -> u32 {
     // SAFETY: rel is open; everything is looked at under the lock.
@@ -73,8 +81,8 @@ pub unsafe fn tail(rel: Relation) -> u32 {
     }
 }
 
-/// One past the last block that has to stay. Stops early, at a block that need not, when somebody waits for
-/// the table.
+/// One past the last block that has to stay. If somebody waits for the table, it stops early, and the answer
+/// is larger than needed.
 unsafe fn end_of_rows(rel: Relation, storage_id: u64) -> BlockNumber {
     // SAFETY: the table is locked exclusively.
     unsafe {

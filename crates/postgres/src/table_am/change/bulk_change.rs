@@ -1,14 +1,20 @@
 //! DELETE and UPDATE of many rows of a stripe.
 //!
-//! Called by `cold_change`, which changes the first rows of a stripe one by one and counts them here; once
-//! there were enough, the stripe is claimed and the rest are bits (`storage::change::delete_bitmap`, protocol
-//! point 3). Also what a writer of a single row has to know of bulk changes by others: `settle` waits for
-//! them and fails as heap does. Invariant: a statement claims stripes only where nothing that it does between
-//! two rows, of whichever of its tables, can wait for another transaction without coming by here first: what
-//! inserts other keys may wait for a duplicate's inserter, what changes or locks rows of other access
-//! methods' tables for their writers, a BEFORE trigger for anything, and COPY for who reads what it sends, so
-//! such statements go row by row. A row that moves to another partition gives the stripes back before it is
-//! inserted there (`cold_change::delete`).
+//! Called by `cold_change`, which changes the first rows of a stripe one by one and counts them here. After
+//! enough of them the statement claims the stripe, and each further change is a bit
+//! (`storage::change::delete_bitmap`, protocol point 3 of `docs/internals/concurrency.md`). This file also
+//! tells the writer of a single row what it has to know of others' bulk changes: `settle` waits for them and
+//! fails as heap does.
+//!
+//! A row that moves to another partition is inserted there. `cold_change::delete` gives the claimed stripes
+//! back before that.
+//!
+//! Invariant: while a statement holds a claim, it never waits for another transaction except through this
+//! file. Four kinds of statement could wait elsewhere between two rows, and therefore change row by row:
+//! - one that inserts other keys: it may wait for the inserter of a duplicate
+//! - one that also changes or locks rows of tables of another access method: it may wait for their writers
+//! - one with a BEFORE trigger: the trigger may wait for anything
+//! - COPY: it waits for whatever reads the rows that it sends
 
 use std::cell::Cell;
 use std::ffi::c_void;
@@ -29,7 +35,8 @@ use crate::storage::directory::StripeEntry;
 use crate::storage::file::tid;
 use crate::storage::pending_rows;
 
-/// What a claim says of a row; None: it is to be changed by itself. `alone`: it is in any case.
+/// What a claim says of a row. None: the row has to be changed by itself, which is always so if `alone` is
+/// set and the row is alive.
 unsafe fn probe(
     rel: Relation,
     at: ItemPointerData,
@@ -100,7 +107,8 @@ thread_local! {
     static ASKED: Cell<Option<(Command, bool)>> = const { Cell::new(None) };
 }
 
-/// A command has changed a row of a stripe that it has locked: claims the stripe once there were enough.
+/// Counts a change of a row of a stripe that the command has locked. Claims the stripe once there were enough
+/// changes.
 pub(super) unsafe fn count(rel: Relation, entry: &StripeEntry, cid: CommandId) {
     // SAFETY: rel is open; statements run inside transactions.
     unsafe {
@@ -112,8 +120,8 @@ pub(super) unsafe fn count(rel: Relation, entry: &StripeEntry, cid: CommandId) {
     }
 }
 
-/// Whether the running statement does nothing between two rows that may wait: see above. Asked for each
-/// stripe, of a statement that may change many tables.
+/// Whether the running statement does nothing between two rows that may wait: see the header. This is asked
+/// for each stripe, and a statement may change many tables, so the last answer is kept.
 unsafe fn may_claim(cid: CommandId) -> bool {
     // SAFETY: MyProc is this backend's own entry; the query runs.
     unsafe {
@@ -127,7 +135,7 @@ unsafe fn may_claim(cid: CommandId) -> bool {
     }
 }
 
-/// See `may_claim`.
+/// Whether a statement never waits between two rows: see the header.
 unsafe fn never_waits(query: *mut QueryDesc) -> bool {
     // SAFETY: the query runs, so the tables that it changes are open; their numbers count from one.
     unsafe {
@@ -140,7 +148,7 @@ unsafe fn never_waits(query: *mut QueryDesc) -> bool {
         if (*plan).hasModifyingCTE || locks_rows(plan) {
             return false;
         }
-        // COPY sends what is returned while the statement runs, and waits for who reads it.
+        // COPY sends the returned rows while the statement runs, and waits for the client that reads them.
         let dest = (*query).dest;
         if !dest.is_null() && (*dest).mydest == pg_sys::CommandDest::DestCopyOut {
             return false;
@@ -151,7 +159,8 @@ unsafe fn never_waits(query: *mut QueryDesc) -> bool {
                 return false;
             };
             let table = *open.add(at);
-            // A partitioned table is among those of a statement that names it, and has no rows.
+            // A statement that names a partitioned table has it among its tables, but the table has no rows
+            // of its own.
             table.is_null()
                 || (*(*table).rd_rel).relkind as u8 == pg_sys::RELKIND_PARTITIONED_TABLE
                 || options::is_colcompress(table)
@@ -161,8 +170,8 @@ unsafe fn never_waits(query: *mut QueryDesc) -> bool {
     }
 }
 
-/// Whether a table has a BEFORE row trigger that an UPDATE, or else a DELETE, may fire; an UPDATE deletes
-/// what it moves to another partition.
+/// Whether a table has a BEFORE row trigger that a DELETE or, with `is_update`, an UPDATE may fire. An UPDATE
+/// also fires triggers of DELETE, for rows that it moves to another partition.
 unsafe fn has_before_trigger(rel: Relation, is_update: bool) -> bool {
     // SAFETY: rel is open.
     unsafe {
@@ -174,7 +183,7 @@ unsafe fn has_before_trigger(rel: Relation, is_update: bool) -> bool {
     }
 }
 
-/// Whether the statement locks rows, of whatever table, between two of those that it changes.
+/// Whether the statement locks rows of any table between two rows that it changes.
 unsafe fn locks_rows(plan: *mut PlannedStmt) -> bool {
     // SAFETY: a list of row marks, those of subqueries among them.
     unsafe {
@@ -184,9 +193,9 @@ unsafe fn locks_rows(plan: *mut PlannedStmt) -> bool {
     }
 }
 
-/// The columns that an UPDATE may set, without what its BEFORE triggers do; null where the statement does not
-/// tell. It does not say which generated columns depend on those that it names (`extraUpdatedCols` is always
-/// empty in newer minor versions), so all of them count.
+/// The columns that an UPDATE may set, apart from what its BEFORE triggers set. Null if the statement does
+/// not tell. All generated columns count: the statement does not say which of them depend on the columns that
+/// it names (`extraUpdatedCols` is always empty in newer minor versions).
 unsafe fn columns_set(rel: Relation, range_table: *mut pg_sys::List) -> *mut pg_sys::Bitmapset {
     // SAFETY: as `never_waits`.
     unsafe {
@@ -208,7 +217,7 @@ unsafe fn columns_set(rel: Relation, range_table: *mut pg_sys::List) -> *mut pg_
     }
 }
 
-/// Whether the running statement can be seen to leave these columns alone.
+/// Whether the running statement certainly leaves these columns alone.
 pub(super) unsafe fn leaves_alone(rel: Relation, columns: *const pg_sys::Bitmapset) -> bool {
     // SAFETY: as `never_waits`.
     unsafe {
@@ -253,9 +262,11 @@ unsafe fn is_unique_by(index: Oid, columns: *const pg_sys::Bitmapset) -> bool {
     }
 }
 
-/// Sees that nobody has changed a row in bulk; who still is at it is waited for as far as the policy allows.
-/// Err: why the row cannot be had. The stripe is kept in place. FOR KEY SHARE goes together with an UPDATE,
-/// which in bulk leaves keys alone: the new version is locked, and the caller locks the old one.
+/// Makes sure that nobody has changed a row in bulk. Waits for a transaction that is still doing so, as far
+/// as the policy allows. Err: why the row cannot be locked. The caller keeps the stripe in place.
+///
+/// FOR KEY SHARE goes together with an UPDATE in bulk, because such an UPDATE leaves keys alone. This
+/// function then locks the new version, and the caller locks the old one.
 pub(super) unsafe fn settle(
     rel: Relation,
     entry: &StripeEntry,

@@ -1,10 +1,15 @@
 //! From a cold row's successor to the last version of the row.
 //!
-//! Called by `cold_change` for a row that has been updated, where the caller wants what has become of it. The
-//! successor of a cold row is a hot row; it is looked at as heap looks at the next version in a chain: under
-//! a SnapshotDirty, waiting for whoever changes it, and only if the transaction that inserted it is the one
-//! that buried the cold row. Once there is a version to lock, heap's own callback locks it and follows the
-//! chain further. Invariant: what heap gets is a hot TID.
+//! Called by `cold_change` for a row that has been updated, if the caller wants to go on to its newest
+//! version. The successor of a cold row is a hot row. It is looked at as heap looks at the next version in a
+//! chain:
+//! - under a SnapshotDirty
+//! - waiting for a transaction that is changing it
+//! - only if the transaction that inserted it is the one that buried the cold row
+//!
+//! Once there is a version to lock, heap's own callback locks it and follows the chain further.
+//!
+//! Invariant: heap gets only hot TIDs.
 
 use pgrx::pg_sys::{
     self, Buffer, CommandId, HeapTupleData, ItemPointerData, LockTupleMode, LockWaitPolicy, Relation,
@@ -19,7 +24,7 @@ use crate::storage::change::delete_bitmap;
 use crate::storage::change::row_proxy::OTHER_PARTITION;
 use crate::storage::file::tid;
 
-/// Locks the last version of a row whose cold version `by` has replaced with the one at `at`.
+/// Locks the last version of a row. Transaction `by` has replaced its cold version with the one at `at`.
 pub(super) unsafe fn lock_successor(
     rel: Relation,
     at: &mut ItemPointerData,
@@ -36,7 +41,7 @@ pub(super) unsafe fn lock_successor(
     unsafe {
         failure.traversed = true;
         loop {
-            if is_elsewhere(*at) {
+            if is_in_other_partition(*at) {
                 error::raise(
                     PgSqlErrorCode::ERRCODE_T_R_SERIALIZATION_FAILURE,
                     "tuple to be locked was already moved to another partition due to concurrent update",
@@ -54,7 +59,7 @@ pub(super) unsafe fn lock_successor(
             }
             let header = tuple.t_data;
             if (*header).t_choice.t_heap.t_xmin != by {
-                // The place has been given to another row: the last version was deleted.
+                // The place has another row now, so the last version was deleted.
                 pg_sys::ReleaseBuffer(pin);
                 return TM_Result::TM_Deleted;
             }
@@ -80,7 +85,7 @@ pub(super) unsafe fn lock_successor(
                 failure.traversed = true;
                 return result;
             }
-            // Updated again, or deleted.
+            // The version was updated again, or deleted.
             let next = (*header).t_ctid;
             let last = tid::block_of(next) == tid::block_of(*at) && next.ip_posid == at.ip_posid;
             by = updater(header);
@@ -93,6 +98,6 @@ pub(super) unsafe fn lock_successor(
     }
 }
 
-fn is_elsewhere(at: ItemPointerData) -> bool {
+fn is_in_other_partition(at: ItemPointerData) -> bool {
     tid::block_of(at) == tid::block_of(OTHER_PARTITION) && at.ip_posid == OTHER_PARTITION.ip_posid
 }

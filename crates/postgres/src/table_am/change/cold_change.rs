@@ -1,12 +1,17 @@
 //! UPDATE, DELETE and row locks of cold rows.
 //!
-//! Called by `modify`. The stripe is kept in place, then the row's proxy is locked, which waits and fails as
-//! heap does (protocol points 2 and 3). DELETE buries the row; UPDATE inserts the new version as a hot row
-//! and buries the old one with its TID as successor, both with the executor's command id. An UPDATE that
-//! leaves the key alone goes together with FOR KEY SHARE locks, as on heap: those are carried over to the new
-//! version (`successor_locks`); whatever else changes a row holds its strongest lock. What many rows of a
-//! stripe gain by is `bulk_change`'s. From the successor on, chains of versions are heap's (`cold_chain`).
-//! Invariant: predicate locks of others are looked for after the row is buried: see `row_proxy::visibility`.
+//! Called by `modify`. The stripe is kept in place first. Then the row's proxy is locked, which waits and
+//! fails as heap does (protocol points 2 and 3 of `docs/internals/concurrency.md`).
+//! - DELETE buries the row.
+//! - UPDATE inserts the new version as a hot row, and buries the old one with the new TID as its successor.
+//!   From the successor on, heap has the chain of versions (`cold_chain`).
+//!
+//! Both use the executor's command id. As on heap, an UPDATE that leaves the key alone goes together with FOR
+//! KEY SHARE locks; these are carried over to the new version (`successor_locks`). Every other change of a
+//! row holds the strongest lock on it. A statement that changes many rows of a stripe changes most of them in
+//! bulk (`bulk_change`).
+//!
+//! Invariant: others' predicate locks are looked for after the row is buried: see `row_proxy::visibility`.
 
 use pgrx::pg_sys::{
     self, Bitmapset, CommandId, ItemPointerData, LockTupleMode, LockWaitPolicy, Relation, Snapshot,
@@ -27,7 +32,7 @@ use crate::storage::{decoding, directory};
 use crate::table_am::read::cold_rows::SLOT_WANTS_SYSTEM_COLUMNS;
 use crate::table_am::read::{moved, own_writes, row_versions};
 
-/// What the server says of a TM_Result that tells nothing.
+/// The failure data of a TM_Result that has nothing to tell, as the server fills it.
 pub(super) const UNCHANGED: TM_FailureData = TM_FailureData {
     ctid: ItemPointerData { ip_blkid: pg_sys::BlockIdData { bi_hi: 0, bi_lo: 0 }, ip_posid: 0 },
     xmax: pg_sys::InvalidTransactionId,
@@ -42,8 +47,8 @@ struct Target {
     entry: StripeEntry,
 }
 
-/// Keeps the row's stripe where it is. Of a row that was moved it says, as heap would, who did: the caller
-/// goes on at its new place.
+/// Keeps the row's stripe where it is. For a row that was moved, it fails as heap would and names the mover,
+/// so that the caller goes on at the new place.
 unsafe fn target(
     rel: Relation,
     at: ItemPointerData,
@@ -64,7 +69,8 @@ unsafe fn target(
                 if let Some(mover) = moved::mover_of(storage_id, row) {
                     failure.xmax = mover;
                 } else if !row_proxy::is_there(rel, storage_id, row, &raw mut pg_sys::SnapshotSelfData) {
-                    // It was dead when its stripe went: its tombstone says what has become of it.
+                    // The row was dead when its stripe was taken out. Its tombstone says what has become of
+                    // it.
                     return Ok(Target { storage_id, row, entry: *entry });
                 }
                 Err(TM_Result::TM_Deleted)
@@ -73,8 +79,8 @@ unsafe fn target(
     }
 }
 
-/// Locks a row that has not been deleted in bulk. `Error` as wait policy names the user's table, not the
-/// catalog, when it would have to wait.
+/// Locks a row that has not been deleted in bulk. If the wait policy is `Error` and it would have to wait,
+/// the ERROR names the user's table and not the catalog.
 unsafe fn lock_proxy(
     rel: Relation,
     target: &Target,
@@ -114,8 +120,7 @@ pub(super) unsafe fn would_block(rel: Relation) -> ! {
     error::raise(PgSqlErrorCode::ERRCODE_LOCK_NOT_AVAILABLE, message, "", "")
 }
 
-/// Waits for a transaction that is changing a row, as far as the policy allows. False: it would have to be
-/// waited for.
+/// Waits for a transaction that is changing a row, if the policy allows to wait. False: the policy does not.
 pub(super) unsafe fn wait_for(
     rel: Relation,
     whom: TransactionId,
@@ -210,8 +215,8 @@ pub(super) unsafe fn delete(
         let alone = changing_partition || !crosscheck.is_null();
         decoding::tell_of_change(rel);
         if changing_partition {
-            // What follows may wait: for a lock on the other partition, by its triggers, for the inserter of
-            // a duplicate.
+            // The next steps may wait: for a lock on the other partition, in its triggers, or for the
+            // inserter of a duplicate.
             delete_bitmap::write_all();
         }
         if let Some(result) = bulk_change::delete(rel, at, cid, alone, failure) {
@@ -278,13 +283,14 @@ pub(super) unsafe fn insert_successor(rel: Relation, slot: *mut TupleTableSlot, 
     // SAFETY: as the server calls tuple_update.
     unsafe {
         heap_guarded!(tuple_insert(rel, slot, cid, 0, std::ptr::null_mut()));
-        // Heap has counted an insertion.
+        // Takes back the insertion that heap has counted.
         pg_sys::pgstat_count_heap_insert(rel, -1);
         pg_sys::pgstat_count_heap_update(rel, false);
     }
 }
 
-/// Whether the new version of a cold row has other key columns: which lock an UPDATE of the row needs.
+/// Whether the new version of a cold row has other values in key columns. This decides which lock an UPDATE
+/// of the row needs.
 unsafe fn changes_key(rel: Relation, at: ItemPointerData, new: *mut TupleTableSlot) -> bool {
     // SAFETY: rel is open; both slots have its row type.
     unsafe {
@@ -363,7 +369,8 @@ pub(super) unsafe fn lock(
     }
 }
 
-/// A row of this very command, or of somebody still at work: the slot says whose.
+/// The row was inserted by this very command, or by a transaction that is still at work. Makes the slot say
+/// by whom.
 unsafe fn invisible(rel: Relation, at: ItemPointerData, slot: *mut TupleTableSlot) -> TM_Result::Type {
     // SAFETY: the slot is the table's. The row may have no values yet; who asks looks at xmin.
     unsafe {

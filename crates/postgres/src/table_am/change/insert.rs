@@ -1,10 +1,13 @@
 //! Inserts: rows go to the heap, or to the rows in memory that become stripes.
 //!
-//! `storage::pending_rows` decides once per command and table. The metapage has to exist before heap gets to
-//! write, or heap would take block 0. The directory's locks are taken here because index insertion follows,
-//! and a unique check may need the directory while it holds a page lock. Speculative insertions (ON CONFLICT)
-//! are always hot.
-//! Invariant: when a callback returns, each slot has its TID unless nobody is going to look at it.
+//! `storage::pending_rows` decides once for each command and table where the rows go. Speculative insertions
+//! (ON CONFLICT) are always hot.
+//!
+//! Two things are done before heap writes. The metapage is made, as heap would otherwise take block 0. The
+//! directory's locks are taken, because index insertion follows, and a unique check may need the directory
+//! while it holds a page lock.
+//!
+//! Invariant: when a callback returns, each slot has its TID, unless nobody is going to look at the slot.
 
 use std::cell::Cell;
 use std::ffi::c_int;
@@ -19,7 +22,7 @@ use crate::storage::file::{metapage, tid};
 use crate::storage::pending_rows::{self, PendingRows};
 
 thread_local! {
-    /// Transaction and subtransaction that hold the directory's locks already.
+    /// The transaction and subtransaction that hold the directory's locks already.
     static PREPARED: Cell<(u32, SubTransactionId)> = const { Cell::new((0, 0)) };
 }
 
@@ -34,7 +37,7 @@ pub(super) unsafe fn get_ready(rel: Relation) {
     }
 }
 
-/// Takes the locks that index insertion may need, once a subtransaction.
+/// Takes the locks that index insertion may need, once in each subtransaction.
 pub(super) unsafe fn prepare_for_indexes() {
     // SAFETY: MyProc is this backend's own entry.
     unsafe {
@@ -98,7 +101,7 @@ pub unsafe extern "C-unwind" fn multi_insert(
     }
 }
 
-/// Hands rows to the set of their command.
+/// Hands rows to the pending rows of their command.
 unsafe fn keep(set: *mut PendingRows, rel: Relation, slots: &[*mut TupleTableSlot]) {
     // SAFETY: nothing between `set_for` and here removes the set.
     unsafe {

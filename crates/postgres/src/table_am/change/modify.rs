@@ -1,8 +1,8 @@
 //! UPDATE, DELETE and row locks.
 //!
-//! Hot rows are heap's, cold rows are `cold_change`'s. A hot row that heap calls deleted may have been
-//! packed: then it is changed or locked where it is now, and the caller's TID becomes that one, so that it
-//! goes on with the same row (`moved`).
+//! The callbacks send hot rows to heap and cold rows to `cold_change`. A hot row that heap calls deleted may
+//! have been packed. Such a row is changed or locked at its new place (`moved`), and the new TID replaces the
+//! caller's, so that the caller goes on with the same row.
 
 use pgrx::pg_guard;
 use pgrx::pg_sys::{
@@ -50,8 +50,8 @@ pub unsafe extern "C-unwind" fn tuple_delete(
     }
 }
 
-/// What is called deleted: the row may be elsewhere, and elsewhere again. Every snapshot saw it when it was
-/// moved, so `crosscheck` does, too.
+/// Deletes a row that heap calls deleted, if it was only moved, perhaps several times. Every snapshot saw the
+/// row when it was moved. So `crosscheck` sees it, too, and is not asked.
 #[pg_guard]
 unsafe extern "C-unwind" fn delete_moved(
     rel: Relation,
@@ -75,7 +75,8 @@ unsafe extern "C-unwind" fn delete_moved(
     }
 }
 
-/// Before a hot row is changed or locked, which may wait: nobody may wait while it has stripes to itself.
+/// Gives claimed stripes back before a hot row is changed or locked. That may wait, and no transaction may
+/// wait while it excludes others from stripes.
 unsafe fn write_bulk_changes() {
     if delete_bitmap::any() {
         // SAFETY: as the server calls us; no content lock is held.
@@ -152,8 +153,8 @@ pub unsafe extern "C-unwind" fn tuple_update(
             let none = std::ptr::null_mut();
             result = cold_change::update(rel, place, slot, cid, none, wait, &mut *failure, &mut *mode);
         }
-        // Index insertion follows, which may need the directory. Where heap keeps the new version on the page
-        // none does.
+        // Index insertion follows and may need the directory. It does not follow where heap keeps the new
+        // version on the same page.
         if *update_indexes && result == TM_Result::TM_Ok {
             insert::prepare_for_indexes();
         }
@@ -181,8 +182,8 @@ pub unsafe extern "C-unwind" fn tuple_lock(
             return lock_cold(rel, tid, snapshot, slot, cid, mode, wait, flags, failure);
         }
         write_bulk_changes();
-        // Who does not want to wait for others waits for a mover all the same: it has nothing against the
-        // row.
+        // A caller that does not want to wait for others waits for a mover all the same, because a mover does
+        // not change the row.
         let is_error = wait == LockWaitPolicy::LockWaitError;
         let policy = if is_error { LockWaitPolicy::LockWaitSkip } else { wait };
         loop {
@@ -199,8 +200,8 @@ pub unsafe extern "C-unwind" fn tuple_lock(
     }
 }
 
-/// Waits for the mover that is about to move a row, if that is who keeps others from it. `is_error`: it is an
-/// ERROR if not.
+/// Waits for the mover that is about to move a row, if a mover is what holds the row. Otherwise it returns
+/// false, or raises an ERROR if `is_error` is set.
 #[pg_guard]
 unsafe extern "C-unwind" fn awaited_mover(rel: Relation, tid: ItemPointer, is_error: bool) -> bool {
     // SAFETY: as above.
@@ -213,7 +214,7 @@ unsafe extern "C-unwind" fn awaited_mover(rel: Relation, tid: ItemPointer, is_er
     }
 }
 
-/// As `delete_moved`.
+/// Locks a row that heap calls deleted, if it was only moved, perhaps several times.
 #[pg_guard]
 unsafe extern "C-unwind" fn lock_moved(
     rel: Relation,
@@ -241,9 +242,9 @@ unsafe extern "C-unwind" fn lock_moved(
     }
 }
 
-/// The TID that is meant. Copying a slot loses the TID of a row that is on no page, and the replication
-/// worker goes by such a copy; the tuple in it still knows (see `scan_steps::name_writers`). Heap must not
-/// get an invalid TID: it would take it for a page to be added.
+/// The TID of the row that the caller means. Copying a slot loses the TID of a row that is on no page, and
+/// the replication worker hands in such a copy. The tuple in the copy still has the TID (see
+/// `scan_steps::name_writers`). Heap must not get an invalid TID: it would take it for a page to be added.
 unsafe fn place_of(tid: ItemPointer, slot: *mut TupleTableSlot) -> ItemPointerData {
     // SAFETY: a slot whose operations are those of heap's slots begins with a HeapTupleTableSlot.
     unsafe {

@@ -1,19 +1,27 @@
 //! FOR KEY SHARE locks on the hot versions that follow a cold row.
 //!
-//! An UPDATE that leaves the key alone waits for no FOR KEY SHARE lock, nor does such a lock wait for it, so
-//! each has to be on the new version, too: a DELETE of that would not wait for it otherwise. Heap copies xmax
-//! to the new version, and later lockers follow the chain of versions (README.tuplock of the server); its
-//! functions for that begin at a tuple of the same table, which a proxy is not. Here are ours: the updater
-//! carries over who had locked the proxy before (`carry`), a locker that finds the proxy updated follows
-//! (`follow`). Called by `cold_change` and `bulk_change`.
+//! An UPDATE that leaves the key alone does not wait for FOR KEY SHARE locks, and such a lock does not wait
+//! for the UPDATE. So each of these locks has to be on the new version, too: otherwise a DELETE of the new
+//! version would not wait for it.
+//!
+//! Heap copies xmax to the new version, and later lockers follow the chain of versions (README.tuplock of the
+//! server). Its functions begin at a tuple of the same table, and a proxy is none. So this file has its own:
+//! - `carry`: the updater carries the locks on the proxy over to the new version
+//! - `follow`: a locker that finds the proxy updated follows to the new version
+//!
+//! `cold_change` and `bulk_change` call them.
 //!
 //! Why no lock is lost: `heap_update` of the proxy copies the lockers to the tombstone under the page's lock.
-//! Who locked before is in that copy and is carried, before the new version can be seen by anybody else; who
-//! locks later looks at the proxy's update once its own lock is on it. (`heap_update` forgets who locks a
-//! tuple while it has let go of its page, where the new one does not fit there: a hole of heap's own tables,
-//! too. Half of each page of proxies is left free for tombstones.) Invariants: nothing is locked or pinned
-//! here while this waits but the caller's pin of the proxy; what is written is what heap's redo of a locked
-//! version restores.
+//! - A transaction that locked the proxy before is in that copy. Its lock is carried before anybody else can
+//!   see the new version.
+//! - A transaction that locks the proxy later looks whether the proxy was updated once its own lock is on it.
+//!
+//! One hole is heap's own: if the new tuple does not fit the page, `heap_update` unlocks the page for a
+//! moment. It forgets a transaction that locks the tuple meanwhile. To avoid it, half of each page of proxies
+//! is left free for tombstones.
+//!
+//! Invariants: while this waits, it locks and pins nothing but the caller's pin of the proxy. What is written
+//! is what heap's redo of a locked version restores.
 
 use pgrx::pg_sys::{
     self, Buffer, HeapTupleData, HeapTupleHeader, ItemPointerData, MultiXactStatus, Relation, TM_Result,
@@ -47,14 +55,15 @@ enum Conflict {
     None,
     /// This transaction has locked or changed the version itself.
     Own,
-    /// Somebody who is at work.
+    /// A transaction that is still running, to be waited for.
     Wait(TransactionId),
-    /// Somebody who has changed the key or deleted the row.
+    /// A transaction that has changed the key or deleted the row.
     Gone,
 }
 
-/// Locks the version at `at`, which `by` has inserted, and those after it, FOR KEY SHARE, for the present
-/// transaction. Waits for whoever is changing the key or deleting one, whatever the policy is, as heap does.
+/// Locks the version at `at`, which `by` has inserted, and those after it FOR KEY SHARE for this transaction.
+/// It waits for a transaction that is changing the key or deleting a version, whatever the policy is, as heap
+/// does.
 pub(super) unsafe fn follow(
     rel: Relation,
     mut at: ItemPointerData,
@@ -67,7 +76,7 @@ pub(super) unsafe fn follow(
         pg_sys::MultiXactIdSetOldestMember();
         loop {
             pgrx::check_for_interrupts!();
-            // Where there is none, its inserter was rolled back.
+            // If there is no such version, its inserter was rolled back.
             let Some(version) = Version::fetch(rel, at) else { return TM_Result::TM_Ok };
             version.lock();
             let header = version.header();
@@ -120,7 +129,7 @@ struct Version {
 }
 
 impl Version {
-    /// The tuple at a place; None where there is none.
+    /// The tuple at a place, or None if there is none.
     unsafe fn fetch(rel: Relation, at: ItemPointerData) -> Option<Self> {
         // SAFETY: rel is open.
         unsafe {
@@ -148,7 +157,8 @@ impl Version {
         }
     }
 
-    /// Takes the page's exclusive lock, with the page of the visibility map pinned where its bit has to go.
+    /// Takes the page's exclusive lock. If the page's bit in the visibility map has to be cleared, the map's
+    /// page is pinned as well.
     unsafe fn lock(&self) {
         // SAFETY: pinned; a page of the map is never read while the lock is held.
         unsafe {
@@ -177,7 +187,7 @@ impl Version {
         }
     }
 
-    /// Who is in the way of FOR KEY SHARE. The page is locked.
+    /// Which transaction stands in the way of FOR KEY SHARE. The page is locked.
     unsafe fn conflict(&self) -> Conflict {
         // SAFETY: as above. "Running" is asked before "committed", as everywhere in the server.
         unsafe {

@@ -1,8 +1,10 @@
 //! What is advised for a table.
 //!
-//! A list: who has something to say adds a function to `ADVISERS`. *Needed* is what nobody does by himself
-//! and costs by and by; *possible* is what would help and is done in the background sooner or later, or is a
-//! matter of taste. Invariant: what is advised can be done now, and is not advised any more once it was done.
+//! Each adviser is a function in the list `ADVISERS`. There are two weights:
+//! - *needed*: nothing does it by itself, and not doing it costs more and more
+//! - *possible*: it would help, but it is done in the background sooner or later, or is a matter of taste
+//!
+//! Invariant: advice can be followed now, and is not given any more once it was followed.
 
 use pgrx::pg_sys::Relation;
 
@@ -18,7 +20,7 @@ pub(super) enum Weight {
     Possible,
 }
 
-/// What somebody could do, and what for.
+/// What a user could do, and what for.
 pub(super) struct Advice {
     pub weight: Weight,
     /// Without a full stop; no semicolons.
@@ -29,19 +31,19 @@ pub(super) struct Advice {
 struct Subject<'a> {
     rel: Relation,
     figures: &'a Figures,
-    /// Logical decoding reads heap rows only, so it keeps them: it is published, or a slot decodes it
-    /// without.
+    /// The table keeps its heap rows, because logical decoding reads only these. It is published, or a slot
+    /// decodes it without a publication.
     is_published: bool,
-    /// Packing beside writers can do it, whoever starts it.
+    /// The table can be packed beside its writers, in the background or by CALL.
     can_be_packed: bool,
-    /// Packing in the background sees to it.
+    /// Packing in the background sees to the table.
     is_packed: bool,
 }
 
-/// In this order they speak.
+/// The advisers, in the order of their advice.
 const ADVISERS: [unsafe fn(&Subject, &mut Vec<Advice>); 4] = [slots, rewriting, empty_pages, bloated_indexes];
 
-/// All there is to advise.
+/// All advice for a table.
 pub(super) unsafe fn of(rel: Relation, figures: &Figures) -> Vec<Advice> {
     let mut found = Vec::new();
     // SAFETY: rel is open.
@@ -61,7 +63,7 @@ pub(super) unsafe fn of(rel: Relation, figures: &Figures) -> Vec<Advice> {
     found
 }
 
-/// Slots that decode the table, whose rows in stripes they do not see.
+/// Advises on slots that decode the table, as they do not see its rows in stripes.
 unsafe fn slots(subject: &Subject, found: &mut Vec<Advice>) {
     let figures = subject.figures;
     let has_many = figures.hot.settled >= f64::from(figures.options.chunk_group_row_limit);
@@ -82,7 +84,7 @@ unsafe fn rewriting(subject: &Subject, found: &mut Vec<Advice>) {
     let mut list = Vec::new();
     // SAFETY: rel is open.
     let can_be_joined = || unsafe { packing::can_be_joined(rel, &figures.examples) };
-    // Stripes of a full table: the last one is as small as it happens to be.
+    // One small stripe is allowed for: the last one of a table that was loaded at once may have any size.
     if figures.small_stripes > 1 + figures.stripes / 4 && can_be_joined() {
         list.push((usual, format!("join {} small stripes", figures.small_stripes)));
     }
@@ -118,7 +120,7 @@ unsafe fn rewriting(subject: &Subject, found: &mut Vec<Advice>) {
 unsafe fn empty_pages(subject: &Subject, found: &mut Vec<Advice>) {
     let figures = subject.figures;
     if figures.free_blocks > 0 && figures.free_blocks >= figures.file_blocks / 10 {
-        // Packing has the table vacuumed.
+        // If packing sees to the table, it also vacuums it.
         let weight = if subject.is_packed { Weight::Possible } else { Weight::Needed };
         let text = format!("VACUUM would free up to {} pages for new rows", figures.free_blocks);
         found.push(Advice { weight, text });

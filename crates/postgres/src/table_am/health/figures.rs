@@ -1,7 +1,7 @@
 //! The figures of a table's health.
 //!
-//! Invariant: all are counted in what is there, none in `pg_class`, so they are known before the first
-//! ANALYZE, and count no row that is not there.
+//! Invariant: all figures are counted in what is stored, none in `pg_class`. So they are known before the
+//! first ANALYZE, and count no row that is not there.
 
 use pgrx::pg_sys::{self, Relation};
 
@@ -15,7 +15,7 @@ use crate::storage::space::dead_blocks;
 use crate::table_am::maintain::hot_rows::{self, HotRows};
 use crate::table_am::packing;
 
-/// A stripe with less than one in so many of the rows it may have is small.
+/// A stripe is small if it has less than one in this many of the rows that it may have.
 const SMALL: u32 = 4;
 /// Heap pages that are read to count their rows.
 const PAGES: u32 = 2048;
@@ -26,18 +26,18 @@ pub(super) struct Figures {
     /// Rows in heap pages, estimated where there are many pages.
     pub hot: HotRows,
     pub cold_rows: u64,
-    /// Of the cold rows, those that are deleted or updated and still in their stripes.
+    /// Cold rows that are deleted or updated, and are still in their stripes.
     pub dead_rows: u64,
     pub stripes: usize,
     pub small_stripes: usize,
-    /// 0 without an order.
+    /// 0 if the table has no order.
     pub overlapping_stripes: usize,
-    /// Those whose rows are not known to be in order; 0 without one.
+    /// Stripes whose rows are not known to be in order. 0 if the table has no order.
     pub unsorted_stripes: usize,
     pub file_blocks: u32,
     pub stripe_blocks: u32,
     pub dead_blocks: u32,
-    /// Of the dead blocks, those that a VACUUM could free now.
+    /// The dead blocks that a VACUUM could free now.
     pub free_blocks: u32,
     /// Some of the small stripes.
     pub examples: Vec<StripeEntry>,
@@ -45,7 +45,7 @@ pub(super) struct Figures {
 
 impl Figures {
     pub unsafe fn of(rel: Relation) -> Self {
-        /// Small stripes that are looked into where it is asked whether they could be joined.
+        /// How many small stripes are looked into, to see whether they could be joined.
         const EXAMPLES: usize = 16;
         // SAFETY: rel is open.
         unsafe {

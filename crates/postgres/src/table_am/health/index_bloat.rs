@@ -1,9 +1,11 @@
 //! Btrees that have many more pages than their entries need.
 //!
-//! Asked by `advice`. A row that is packed gets an entry at its new place while its old one is still there,
-//! and so does each row of stripes that are joined: pages that were split for these stay half empty when
-//! VACUUM has taken the old entries away, for a btree never joins pages. What is needed is estimated from the
-//! planner's statistics: number of entries, average width of the columns.
+//! Asked by `advice`. A row that is packed gets an index entry at its new place while its old one is still
+//! there. So does each row of stripes that are joined. Pages that were split for these stay half empty when
+//! VACUUM has taken the old entries away, because a btree never joins pages.
+//!
+//! The pages that are needed are estimated from the planner's statistics: the number of entries and the
+//! average width of the columns.
 
 use std::ffi::CStr;
 
@@ -11,18 +13,18 @@ use pgrx::pg_sys::{self, Relation};
 
 use crate::host::relation;
 
-/// Fewer blocks are not worth a word: 4 MB.
+/// A smaller index is not worth advice: 4 MB.
 const FEWEST: u32 = 512;
-/// Times the blocks that an index needs which it has to have. Right after an ordinary build it has one time,
-/// after insertions in random order some 1.4, after a change of all its rows some 2, as on a heap table:
-/// pages that are free or half empty then take later entries.
+/// An index is bloated if it has this many times the blocks that it needs. Right after a build it has 1 time
+/// as many, after insertions in random order some 1.4, and after a change of all its rows some 2. It is so on
+/// a heap table, too. Later entries then go into free and half empty pages.
 const MANY: f64 = 2.5;
-/// The same, and the blocks that would come free, of one that is in the way: entries and pages alike are read
-/// for nothing.
+/// An index is huge if it has this many times the blocks that it needs, and this many blocks would come free.
+/// Then many entries and pages are read for nothing.
 const HUGE: f64 = 4.0;
 const HUGE_FREE: f64 = 8192.0;
-/// Bytes of a leaf page that entries fill when it is built: all but header and special space, to the default
-/// fillfactor.
+/// Bytes of a leaf page that entries fill when the index is built: the page without header and special space,
+/// up to the default fillfactor.
 const FILLED: f64 = (8192 - 24 - 16) as f64 * 0.9;
 /// Header and line pointer of an entry.
 const HEADER: usize = 8;
@@ -30,10 +32,10 @@ const POINTER: usize = 4;
 
 /// A btree that is too large.
 pub(super) struct Bloat {
-    /// As SQL has it, with its schema.
+    /// The index's name as SQL writes it, with its schema.
     pub index: String,
     pub blocks: u32,
-    /// Blocks that it would have if it were built anew, about.
+    /// About how many blocks it would have if it were built anew.
     pub needed: u32,
     /// Whether it is so large that it should be built anew.
     pub is_huge: bool,
@@ -84,7 +86,7 @@ unsafe fn identifier(index: Relation) -> String {
     }
 }
 
-/// Bytes that an entry takes, on the average.
+/// Average bytes of an entry.
 unsafe fn entry_bytes(index: Relation) -> usize {
     // SAFETY: the index is open; the vector has as many entries as it has columns.
     unsafe {
@@ -93,7 +95,7 @@ unsafe fn entry_bytes(index: Relation) -> usize {
         let desc = (*index).rd_att;
         let width = |(at, &key): (usize, &i16)| {
             let column = &*(*desc).attrs.as_ptr().add(at);
-            // An expression has no statistics that are found by its number.
+            // The number of an expression leads to no statistics.
             let known = if key > 0 { pg_sys::get_attavgwidth(form.indrelid, key) } else { 0 };
             let width =
                 if known > 0 { known } else { pg_sys::get_typavgwidth(column.atttypid, column.atttypmod) };

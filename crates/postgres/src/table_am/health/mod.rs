@@ -1,11 +1,13 @@
 //! `engine.storage_health(regclass)`: how a table is stored, and what would help.
 //!
-//! One row: rows in heap pages and in stripes, stripes that are small, lie across each other in the order of
-//! `orderby` or are not sorted by it, pages of the file that nobody can see any more (`figures`), and what is
-//! advised (`advice`: each part that has something to say adds a function to a list there). It reads the
-//! directory, the visibility map, heap pages (a sample of them where there are many), and of the other pages
-//! those that are marked frozen and that no visible stripe has. The view of the same name asks it for every
-//! table.
+//! It returns one row:
+//! - `figures`: rows in heap pages and in stripes, stripes that are small, overlap or are not sorted, and
+//!   pages of the file that nobody can see any more
+//! - `advice`: what is advised; each adviser adds a function to a list there
+//!
+//! It reads the directory, the visibility map and heap pages, of which a sample if there are many. It also
+//! reads pages that are marked frozen and belong to no visible stripe. The view of the same name asks it for
+//! every table.
 
 mod advice;
 mod figures;
@@ -38,12 +40,12 @@ pub unsafe extern "C-unwind" fn colonnade_storage_health(call: FunctionCallInfo)
         let table = maintenance::table_argument(call);
         let rel = pg_sys::try_table_open(table, pg_sys::AccessShareLock as i32);
         if rel.is_null() {
-            // Dropped by now.
+            // The table was dropped meanwhile.
             (*call).isnull = true;
             return Datum::from(0);
         }
         check(rel);
-        if relation::is_elsewhere(rel) {
+        if relation::has_no_file_here(rel) {
             pg_sys::table_close(rel, pg_sys::AccessShareLock as i32);
             (*call).isnull = true;
             return Datum::from(0);
@@ -60,13 +62,13 @@ pub unsafe extern "C-unwind" fn colonnade_storage_health(call: FunctionCallInfo)
     }
 }
 
-/// How many rows a table has where is nobody's business who may not read all of it.
+/// Raises an ERROR if the user may not read the whole table: such a user must not learn how many rows it has.
 unsafe fn check(rel: Relation) {
     // SAFETY: rel is open.
     unsafe {
         let (table, user) = ((*rel).rd_id, pg_sys::GetUserId());
         maintenance::expect_colcompress(rel, "look into");
-        // Who may scan tables to monitor them.
+        // Members of this role may scan tables to monitor them.
         if pg_sys::has_privs_of_role(user, pg_sys::Oid::from(pg_sys::ROLE_PG_STAT_SCAN_TABLES)) {
             return;
         }

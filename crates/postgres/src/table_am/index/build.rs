@@ -1,12 +1,15 @@
 //! CREATE INDEX and REINDEX.
 //!
-//! Hot rows go through heap's own builder, one hot span at a time, on a heap-typed twin of the relation (see
-//! `shim`). Cold rows follow, stripe by stripe, of each stripe only the columns that the index reads. Stripes
-//! that are dead but may still be seen by old snapshots are indexed too, and so are such rows of live ones,
-//! as heap does with recently dead rows. In a parallel build both kinds of work come from the shared state of
-//! the scan. A concurrent build reads all spans and stripes under one snapshot: under one each, a row that an
-//! UPDATE moves from span to span would be met twice. A BRIN index gets hot rows only: it summarises ranges
-//! of blocks, and those of cold rows lie beyond block 2^31, to where it would fill its map.
+//! Heap's own builder indexes hot rows, one hot span at a time, on a heap-typed twin of the relation (see
+//! `shim`). Cold rows follow, stripe by stripe. Only the columns that the index reads are decoded.
+//!
+//! Stripes that are dead but may still be seen by old snapshots are indexed, too. So are such rows of live
+//! stripes, as heap does with recently dead rows.
+//! - In a parallel build, both kinds of work come from the shared state of the scan.
+//! - A concurrent build reads all spans and stripes under one snapshot. With one snapshot for each, it could
+//!   meet a row twice that an UPDATE moves from span to span.
+//! - A BRIN index gets hot rows only. It summarises ranges of blocks, and its map would be filled up to block
+//!   2^31, where the blocks of cold rows begin.
 
 use std::ffi::c_void;
 
@@ -49,7 +52,7 @@ pub unsafe extern "C-unwind" fn index_build_range_scan(
             own_writes::flush(rel);
             directory::prepare();
             let mut rows = 0.0;
-            // Taken before the spans are: see `hot_runs`.
+            // The snapshot must be taken before the spans are found: see `hot_runs`.
             let concurrent = (*info).ii_Concurrent.then(|| match scan.as_ref() {
                 Some(scan) => scan.rs_snapshot,
                 None => pg_sys::RegisterSnapshot(pg_sys::GetTransactionSnapshot()),
@@ -69,7 +72,7 @@ pub unsafe extern "C-unwind" fn index_build_range_scan(
                     info,
                     false,
                     any_visible,
-                    // It would tell of the span alone.
+                    // Heap would report progress of this span alone.
                     false,
                     span.start,
                     span.blocks(),
@@ -119,16 +122,16 @@ pub unsafe extern "C-unwind" fn index_build_range_scan(
     }
 }
 
-/// What is told of a build.
+/// The progress of a build, which it reports.
 struct Told<'a> {
-    /// By this process.
+    /// Whether this process reports it.
     is_on: bool,
     done: u64,
     parallel: Option<&'a parallel::Shared>,
 }
 
 impl Told<'_> {
-    /// There are so many blocks of hot spans to read, and stripes.
+    /// Reports how much there is to read: `hot` blocks of hot spans, and the stripes.
     unsafe fn begin(&self, rel: Relation, concurrent: Option<Snapshot>, hot: u64) {
         if self.is_on {
             // SAFETY: rel is open.
@@ -138,7 +141,7 @@ impl Told<'_> {
         }
     }
 
-    /// So many blocks were read.
+    /// Reports that this many more blocks were read.
     fn add(&mut self, blocks: u32) {
         self.done = match self.parallel {
             Some(shared) => shared.add_done(blocks.into()),
@@ -150,7 +153,7 @@ impl Told<'_> {
     }
 }
 
-/// Ends the scan of a parallel build, or lets go of the snapshot of a serial one.
+/// Ends the scan of a parallel build, or releases the snapshot of a serial one.
 unsafe fn release(snapshot: Option<Snapshot>, scan: TableScanDesc) {
     // SAFETY: both are this build's own; a scan's snapshot goes with it.
     unsafe {
@@ -199,7 +202,7 @@ unsafe fn build_span(
     }
 }
 
-/// The stripes whose rows belong into the index, ordered by first row number, and whether they are live.
+/// The stripes whose rows belong in the index, ordered by first row number, and whether each is live.
 unsafe fn stripes_to_index(rel: Relation, concurrent: Option<Snapshot>) -> Vec<(StripeEntry, bool)> {
     // SAFETY: rel is open.
     unsafe {
@@ -212,9 +215,9 @@ unsafe fn stripes_to_index(rel: Relation, concurrent: Option<Snapshot>) -> Vec<(
     }
 }
 
-/// Ends queries of standbys that see rows where they were before packing moved them, if the index has them
-/// only where they are now. Of rows that somebody has changed heap's builder leaves such versions out as
-/// well, and says nothing.
+/// Ends queries of standbys that see rows where they were before packing moved them, if the index has only
+/// their new places. (For rows that somebody has changed, heap's builder leaves out such versions, too, and
+/// warns nobody.)
 unsafe fn warn_standbys(rel: Relation, concurrent: Option<Snapshot>) {
     // SAFETY: rel is open. A worker's leader does this.
     unsafe {
@@ -239,7 +242,7 @@ unsafe fn warn_standbys(rel: Relation, concurrent: Option<Snapshot>) {
     }
 }
 
-/// The dead rows, ascending, and whether some snapshot may still see them: then they belong into the index,
+/// The dead rows, ascending, and whether some snapshot may still see each. Such rows belong in the index,
 /// too.
 unsafe fn dead_rows(rel: Relation, storage_id: u64, concurrent: Option<Snapshot>) -> Vec<(u64, bool)> {
     // SAFETY: rel is open.

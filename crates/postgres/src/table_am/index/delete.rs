@@ -1,8 +1,8 @@
 //! Deletion of index entries on the spot, when an index page is about to split.
 //!
-//! Heap looks into its pages for the TIDs it is asked about; cold ones have none there and would be an error.
-//! They are kept: no entry of a cold row is ever marked dead, so a simple deletion names none, and a
-//! bottom-up deletion may give up whatever it likes.
+//! Heap looks into its pages for the TIDs that it is asked about. Cold TIDs have no page there, and heap
+//! would raise an ERROR. So their entries are kept. A simple deletion names none, as no entry of a cold row
+//! is ever marked dead. A bottom-up deletion may keep any entry.
 
 use pgrx::pg_guard;
 use pgrx::pg_sys::{self, Relation, TM_IndexDeleteOp, TransactionId};
@@ -32,7 +32,7 @@ pub unsafe extern "C-unwind" fn index_delete_tuples(
             return heap_guarded!(index_delete_tuples(rel, operation));
         }
         if op.bottomup {
-            // Entries left out of the array are entries kept.
+            // Entries that are left out of the array are kept in the index.
             op.ndeltids = hot as i32;
             if hot == 0 {
                 return pg_sys::InvalidTransactionId;

@@ -1,7 +1,7 @@
 //! Rows by the entries of an index.
 //!
-//! A unique check calls while it holds the lock of an index page: the answer then comes from the two catalogs
-//! alone, the row's values are not read (protocol point 6). Hot TIDs go straight to heap.
+//! Hot TIDs go straight to heap. A unique check calls while it holds the lock of an index page. The answer
+//! then comes from the catalogs alone, and the row's values are not read (protocol point 6).
 
 use pgrx::pg_guard;
 use pgrx::pg_sys::{
@@ -26,8 +26,8 @@ use crate::table_am::read::{cold_rows, moved, own_writes};
 struct Fetch {
     heap: IndexFetchHeapData,
     context: MemoryContext,
-    /// Made with the first cold row, in a context of its own, which ends with the fetch: a statement may
-    /// begin one for each of its rows (ON CONFLICT).
+    /// Made with the first cold row, in a memory context of its own that ends with the fetch. A statement may
+    /// begin a fetch for each of its rows (ON CONFLICT).
     cold: *mut Cold,
     own: MemoryContext,
 }
@@ -42,30 +42,31 @@ struct Cold {
 /// Stripes found so far.
 #[derive(Default)]
 struct Known {
-    /// By their rows.
+    /// Ordered by their rows.
     stripes: Vec<StripeEntry>,
     /// The snapshot that sees them.
     to: Option<Seen>,
 }
 
-/// Which rows are dead.
+/// What is known of dead rows.
 #[derive(Default)]
 struct Dead {
-    /// All dead rows, where they are few, and the snapshot they are dead to; None inside: they are many.
+    /// All dead rows, and the snapshot to which they are dead. The inner None means that they are too many to
+    /// be kept.
     all: Option<(Seen, Option<Tombstones>)>,
-    /// Rows asked for so far.
+    /// How many rows were asked for so far.
     asked: u32,
 }
 
-/// So many proxies are read at once, to spare the look-ups of single rows.
+/// Up to this many proxies are read at once, instead of looking up single rows.
 const FEW: usize = 64;
 
-/// From so many rows on: a look-up by primary key does without. Looking for all of them costs no more than
-/// for those of one row, where they are few.
+/// All proxies are read from this many rows on, so not for a look-up by primary key. If they are few, reading
+/// all costs no more than looking for those of one row.
 const SEVERAL: u32 = 2;
 
 impl Known {
-    /// The stripe of a row where it was found before.
+    /// The stripe of a row, if it was found before.
     fn find(&self, row: u64, seen: Seen) -> Option<&StripeEntry> {
         if self.to != Some(seen) {
             return None;
@@ -74,7 +75,7 @@ impl Known {
         self.stripes.get(after.checked_sub(1)?).filter(|entry| entry.covers(row))
     }
 
-    /// Remembers a stripe that a snapshot sees, whose stripes do not overlap.
+    /// Remembers a stripe that a snapshot sees. The stripes of one snapshot do not overlap.
     fn remember(&mut self, entry: &StripeEntry, seen: Seen) {
         if self.to != Some(seen) {
             self.stripes.clear();
@@ -86,7 +87,7 @@ impl Known {
 }
 
 impl Dead {
-    /// Whether a row of a visible stripe is there for the snapshot.
+    /// Whether a row of a visible stripe is alive for the snapshot.
     unsafe fn is_there(
         &mut self,
         rel: Relation,
@@ -126,7 +127,7 @@ struct Seen {
 }
 
 impl Seen {
-    /// None for snapshots whose answer may change from call to call.
+    /// The identity of a snapshot. None for snapshots whose answer may change from call to call.
     unsafe fn of(snapshot: Snapshot) -> Option<Self> {
         // SAFETY: the snapshot is live for the call.
         unsafe {
@@ -175,16 +176,17 @@ pub unsafe extern "C-unwind" fn index_fetch_tuple(
 }
 
 /// Whether the caller looks for a row as it is now, wherever it is: a replication worker that is going to
-/// change it, or the check of an exclusion constraint. The page of the index that leads to the row may have
-/// been read before a mover made the entry for its new place, and the row fetched after the mover's end; so
-/// who finds nothing at the old place looks at the new one. Who holds a lock on that page sees both entries.
+/// change it, or the check of an exclusion constraint. Such a caller may have read the page of the index
+/// before a mover made the row's new entry, and may fetch the row after the mover's end. So if it finds
+/// nothing at the old place, it looks at the new one. A caller that holds a lock on that page sees both
+/// entries.
 #[inline]
 unsafe fn follows_moves(snapshot: Snapshot) -> bool {
     // SAFETY: the snapshot is live.
     unsafe { (*snapshot).snapshot_type == pg_sys::SnapshotType::SNAPSHOT_DIRTY && !holds_page_lock() }
 }
 
-/// Fetches a row by the TID of a hot one that has been packed, from where it is now.
+/// Fetches a row from its present place, by the TID that it had as a hot row before it was packed.
 #[inline(never)]
 #[pg_guard]
 unsafe extern "C-unwind" fn index_fetch_moved(
@@ -219,7 +221,7 @@ unsafe extern "C-unwind" fn index_fetch_moved(
     }
 }
 
-/// Fetches a row by a TID that it has, or has had, in a stripe.
+/// Fetches a row by a TID that it has or once had in a stripe.
 unsafe fn fetch_cold_now(
     scan: *mut IndexFetchTableData,
     tid: ItemPointer,
@@ -353,7 +355,8 @@ unsafe fn is_there_now(
     }
 }
 
-/// `index_fetch_end`. Whoever goes on with the last row has a copy of it (`goes_on_with_row`, or their own).
+/// `index_fetch_end`. A caller that goes on with the last row has a copy of it, by `goes_on_with_row` or its
+/// own.
 pub unsafe extern "C-unwind" fn index_fetch_end(scan: *mut IndexFetchTableData) {
     // SAFETY: the scan was made by index_fetch_begin; this frame owns nothing.
     unsafe {
@@ -372,20 +375,20 @@ unsafe extern "C-unwind" fn end_cold(own: MemoryContext) {
     unsafe { pg_sys::MemoryContextDelete(own) }
 }
 
-/// Whether the caller asks for nothing but whether the row is there: the planner, of the ends of an index.
+/// Whether the caller only asks whether the row is there. The planner does so for the ends of an index.
 unsafe fn wants_presence(snapshot: Snapshot) -> bool {
     // SAFETY: the snapshot is live.
     unsafe { (*snapshot).snapshot_type == pg_sys::SnapshotType::SNAPSHOT_NON_VACUUMABLE }
 }
 
-/// Whether the caller ends the fetch before it looks at the row's values: the check of a deferred constraint,
-/// which asks with this snapshot.
+/// Whether the caller ends the fetch before it looks at the row's values. The check of a deferred constraint
+/// does so, and asks with this snapshot.
 unsafe fn goes_on_with_row(snapshot: Snapshot) -> bool {
     // SAFETY: the snapshot is live.
     unsafe { (*snapshot).snapshot_type == pg_sys::SnapshotType::SNAPSHOT_SELF }
 }
 
-/// Whether the running command has just killed the row: the unique check of its new version then asks no
+/// Whether the running command has just killed the row. Then the unique check of its new version asks no
 /// catalog.
 unsafe fn is_marked(rel: Relation, row: u64) -> bool {
     // SAFETY: rel is open.

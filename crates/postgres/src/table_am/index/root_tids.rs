@@ -1,13 +1,13 @@
-//! TIDs under which indexes know hot rows: those of the roots of their update chains.
+//! The TIDs under which indexes have hot rows: those of the roots of their update chains.
 //!
-//! Called by what walks a table to compare it with an index. Invariant: the page of the scan's present row is
-//! pinned, so its chains stay as they are while the scan is on it.
+//! Called by code that walks a table to compare it with an index. Invariant: the page of the scan's present
+//! row is pinned, so its chains stay as they are while the scan is on it.
 
 use pgrx::pg_sys::{self, BlockNumber, HeapScanDescData, ItemPointerData, Relation, TupleTableSlot};
 
 use crate::host::{buffer, error};
 
-/// Line pointers a heap page can have.
+/// The most line pointers of a heap page.
 const ITEMS: usize = 291;
 
 /// The roots of the page that a scan is on.
@@ -17,7 +17,7 @@ pub struct RootTids {
 }
 
 impl Default for RootTids {
-    /// Before the first page.
+    /// A state before the first page.
     fn default() -> Self {
         Self { block: pg_sys::InvalidBlockNumber, roots: [0; ITEMS] }
     }

@@ -1,11 +1,11 @@
-//! What index builds share: index entries for rows in a slot.
+//! Computes index entries for rows in a slot.
 //!
-//! Callers: `build`, `validate` and `packing`. Holds the executor state for index expressions and
-//! the predicate.
+//! Called by `build`, `validate` and `packing`. Holds the executor state for index expressions and the
+//! predicate.
 
 use pgrx::pg_sys::{self, Datum, IndexInfo, Relation, TupleTableSlot};
 
-/// Columns an index can have.
+/// The most columns of an index.
 const COLUMNS: usize = pg_sys::INDEX_MAX_KEYS as usize;
 
 /// Computes the entries of one index.
@@ -29,7 +29,7 @@ impl IndexRows {
         unsafe { Self::of_slot(pg_sys::table_slot_create(rel, std::ptr::null_mut()), info) }
     }
 
-    /// As `new`, for rows in a slot of the caller's, who calls `release` at the end.
+    /// As `new`, but for rows in a slot of the caller's. The caller ends it with `release`.
     pub unsafe fn of_slot(slot: *mut TupleTableSlot, info: *mut IndexInfo) -> Self {
         // SAFETY: executor calls as the server's own index builds make them; `release` undoes them.
         unsafe {
@@ -53,7 +53,7 @@ impl IndexRows {
         }
     }
 
-    /// Fills `values` and `nulls` for the row in the slot; false when the index does not want the row.
+    /// Fills `values` and `nulls` for the row in the slot. False if the index does not want the row.
     pub unsafe fn form(&mut self) -> bool {
         // SAFETY: everything was made by `new`.
         unsafe {
@@ -72,7 +72,7 @@ impl IndexRows {
         }
     }
 
-    /// Lets go of the slot and the executor state.
+    /// Releases the slot and the executor state.
     pub unsafe fn finish(self) {
         // SAFETY: the slot was made by `new`.
         unsafe {
@@ -81,7 +81,7 @@ impl IndexRows {
         }
     }
 
-    /// Lets go of the executor state.
+    /// Releases the executor state.
     pub unsafe fn release(self) {
         // SAFETY: as above; the info must not keep pointers into the freed state.
         unsafe {
@@ -92,7 +92,7 @@ impl IndexRows {
     }
 }
 
-/// Which columns of the table an index reads, for decoding no more than these.
+/// Which columns of the table an index reads, so that only these are decoded.
 pub unsafe fn columns_used(rel: Relation, info: *mut IndexInfo) -> Vec<bool> {
     // SAFETY: rel is open; the info's lists are valid expression trees over variable number 1.
     unsafe {
@@ -112,7 +112,7 @@ pub unsafe fn columns_used(rel: Relation, info: *mut IndexInfo) -> Vec<bool> {
         pg_sys::pull_varattnos((*info).ii_Predicate.cast(), 1, &raw mut members);
         let offset = pg_sys::FirstLowInvalidHeapAttributeNumber;
         if pg_sys::bms_is_member(-offset, members) {
-            // A whole-row reference.
+            // The index refers to the whole row.
             return vec![true; count];
         }
         for (at, entry) in used.iter_mut().enumerate() {

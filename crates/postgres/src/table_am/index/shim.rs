@@ -1,10 +1,11 @@
-//! A relation that heap takes for its own.
+//! A copy of a relation that heap code takes for a heap table.
 //!
-//! Heap's index build reads with `heap_getnext`, which refuses a relation whose access method is not heap's.
-//! So it is given a copy of the relation cache's entry that differs in the access method. The copy is
-//! permanent, one per table and backend: after an ERROR the storage manager and the resource owner still hold
-//! its address. It has its own storage-manager link and reference count, and no statistics. Only heap code
-//! sees it.
+//! Heap's index build reads with `heap_getnext`, which refuses a relation whose access method is not heap. So
+//! it gets a copy of the relation cache's entry that differs in the access method. Each backend keeps one
+//! copy for each table for good, because the storage manager and the resource owner still hold its address
+//! after an ERROR. The copy has a storage-manager link and a reference count of its own, and no statistics.
+//!
+//! Invariant: only heap code sees the copy.
 
 use std::cell::RefCell;
 use std::collections::HashMap;

@@ -2,20 +2,20 @@
 //!
 //! Called by the planner once it has read what there is to know of a table.
 //!
-//! BRIN indexes are left out: they summarise the physical pages of hot rows, and know nothing of rows in
-//! stripes, which have chunk statistics of their own (see `options::brin`).
+//! BRIN indexes are left out. They summarise the physical pages of hot rows, and have nothing about rows in
+//! stripes. These have chunk statistics instead (see `options::brin`).
 //!
 //! Only btrees may answer a query without its rows. A btree's scan keeps its page pinned while it hands out
-//! that page's entries, so VACUUM cannot take away the heap rows that they lead to and call their page
-//! all-visible meanwhile. Scans by GiST and SP-GiST keep none: a hot row that was packed after such a scan
-//! has read its entry, and vacuumed, could be returned by its old place and by its new one. So these indexes
-//! do not count as able to return values.
+//! the page's entries. So VACUUM cannot take away the heap rows that they lead to and call the heap page
+//! all-visible meanwhile. Scans by GiST and SP-GiST keep no page pinned. If a hot row is packed and vacuumed
+//! after such a scan has read its entry, the scan could return it by its old place and by its new one. So
+//! these indexes count as unable to return values.
 //!
-//! A btree of many pages and few rows is full of entries of dead rows, or empty. The server takes the rows to
-//! lie evenly over its pages, and a look-up of one key to read as many pages as there are to a row; it reads
-//! one. A heap that has lost its rows is as long, so that costs little there. Beside stripes it has the
-//! planner choose scans for look-ups, those of foreign keys among them. So a btree counts a row a page at the
-//! least.
+//! A btree of many pages and few rows is full of entries of dead rows, or empty. The server assumes that rows
+//! are spread evenly over its pages. So it expects a look-up of one key to read as many pages as there are
+//! for one row, but the look-up reads only one. For a heap table this hardly matters: a heap that has lost
+//! its rows is as long. Beside stripes it makes the planner choose scans for look-ups, also for those of
+//! foreign keys. So a btree counts as having at least one row a page.
 
 use pgrx::PgList;
 use pgrx::pg_sys::{self, IndexOptInfo, Oid, PlannerInfo, RelOptInfo};
@@ -24,7 +24,7 @@ use crate::host::hooks::Chain;
 use crate::host::raw::guarded;
 use crate::options;
 
-/// Pages of a btree about which nothing need be said.
+/// A btree with at most this many pages stays as it is.
 const FEW_PAGES: u32 = 4;
 
 static NEXT: Chain<pg_sys::get_relation_info_hook_type> = Chain::new();

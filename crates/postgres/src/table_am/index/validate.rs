@@ -1,8 +1,9 @@
 //! The last scan of CREATE INDEX CONCURRENTLY: rows that the index lacks are put into it.
 //!
-//! The index's TIDs come sorted; the table is walked in the same order, hot rows by block, then cold rows by
-//! number, so one merge finds what is missing. A hot row counts under the TID of the root of its update
-//! chain, and roots of a page do not come in order, so the TIDs passed on the present page are remembered.
+//! The index's TIDs come sorted. The table is walked in the same order: hot rows by block, then cold rows by
+//! number. So one merge finds the rows that are missing. An index has a hot row under the TID of the root of
+//! its update chain. The roots of a page do not come in order, so the TIDs that were passed on the present
+//! page are remembered.
 
 use pgrx::pg_sys::ffi::pg_guard_ffi_boundary;
 use pgrx::pg_sys::{
@@ -28,12 +29,12 @@ struct Indexed {
     sort: *mut pg_sys::Tuplesortstate,
     current: Option<u64>,
     done: bool,
-    /// Passed already, on the block that is being looked at.
+    /// The TIDs that were passed already on the present block.
     passed: Vec<u64>,
 }
 
 impl Indexed {
-    /// Whether the index has this TID. Asked in order of blocks.
+    /// Whether the index has this TID. It must be asked in the order of blocks.
     unsafe fn contains(&mut self, tid: u64) -> bool {
         let block = tid >> 16;
         self.passed.retain(|&seen| seen >> 16 == block);
@@ -92,7 +93,7 @@ pub unsafe extern "C-unwind" fn index_validate_scan(
             }
             let mut cold = ColdRows::new(rel, std::ptr::null_mut());
             cold.restrict(rows::columns_used(rel, info));
-            // A BRIN index has nothing of cold rows, see `index::build`.
+            // A BRIN index has no entries for cold rows: see `index::build`.
             let stripes = match (*info).ii_Am {
                 pg_sys::BRIN_AM_OID => Vec::new(),
                 _ => entries::survey(rel, snapshot, false).visible,

@@ -1,10 +1,13 @@
 //! Counts the rows in heap pages.
 //!
-//! Asked by VACUUM, whose own count is of the pages that it has read, and by `health`. Pages that no stripe
-//! has are looked at: all of them, or, where there are many, one at a random place of each of as many parts
-//! as may be read. What a row counts as is what ANALYZE makes of it: one that somebody is just deleting is
-//! live, one that somebody else is just inserting is not. Invariant: exact where all pages are read and
-//! nobody writes.
+//! Asked by `health` and by VACUUM, whose own count is only of the pages that it has read. It looks at the
+//! pages that belong to no stripe. If there are more than may be read, it divides them into that many parts
+//! and reads one random page of each.
+//!
+//! A row counts as it does for ANALYZE: a row that somebody is just deleting is live, and a row that somebody
+//! else is just inserting is not.
+//!
+//! Invariant: the count is exact if all pages are read and nobody writes.
 
 use std::ops::AddAssign;
 
@@ -22,9 +25,9 @@ const NORMAL: u32 = 1;
 #[derive(Debug, Default, Clone, Copy)]
 pub struct HotRows {
     pub live: f64,
-    /// Of these, those that every snapshot sees and nobody is changing, which can be packed.
+    /// How many of these every snapshot sees and nobody is changing. They can be packed.
     pub settled: f64,
-    /// Those that are there still, for older snapshots or the next VACUUM.
+    /// Dead rows that are still there, for older snapshots or until the next VACUUM.
     pub dead: f64,
 }
 
@@ -36,7 +39,7 @@ impl AddAssign for HotRows {
     }
 }
 
-/// Counts, or estimates from `most` pages.
+/// Counts the rows, or estimates them from `most` pages.
 pub unsafe fn count(rel: Relation, most: u32, strategy: BufferAccessStrategy) -> HotRows {
     // SAFETY: rel is open.
     unsafe {
@@ -51,7 +54,7 @@ pub unsafe fn count(rel: Relation, most: u32, strategy: BufferAccessStrategy) ->
         for part in 0..read {
             // Looks for interrupts, and sleeps at VACUUM's pace.
             pg_sys::vacuum_delay_point();
-            // The pages of this part; one, where all are read.
+            // The pages of this part. It is one page if all are read.
             let part_of = |part: u32| (u64::from(part) * u64::from(pages) / u64::from(read)) as u32;
             let (from, to) = (part_of(part), part_of(part + 1));
             let at = from + random::below(u64::from(to - from)) as u32;
@@ -69,11 +72,11 @@ pub unsafe fn count(rel: Relation, most: u32, strategy: BufferAccessStrategy) ->
     }
 }
 
-/// Blocks of some spans, by number. They are asked for in ascending order.
+/// Finds blocks of some spans by number. The numbers must ascend from call to call.
 struct Blocks<'a> {
-    /// Those that may still be asked for.
+    /// The spans that may still be asked for.
     spans: &'a [Span],
-    /// Blocks of the spans before.
+    /// How many blocks the spans before these have.
     before: u32,
 }
 

@@ -1,8 +1,9 @@
 //! What `pg_stat_progress_cluster` and `pg_stat_progress_create_index` show of work on our tables.
 //!
-//! Blocks count as done when their rows are read: those of hot spans and of stripes alike, so that the sum
-//! comes to the total. Invariant: nothing here raises an ERROR, or is told where the server has not begun a
-//! command.
+//! A block counts as done when its rows are read, in hot spans and in stripes alike, so that the sum reaches
+//! the total.
+//!
+//! Invariant: nothing here raises an ERROR, and nothing is reported if the server has not begun a command.
 
 use pgrx::pg_sys::{self, Oid};
 
@@ -18,7 +19,7 @@ pub struct Rewriting {
 }
 
 impl Rewriting {
-    /// The command begins: a table of so many blocks.
+    /// Begins to report a rewrite of a table with this many blocks.
     pub unsafe fn begin(table: Oid, blocks: u32) -> Self {
         // SAFETY: an entry of this process's own.
         unsafe {
@@ -31,13 +32,13 @@ impl Rewriting {
         Self::default()
     }
 
-    /// So many blocks more were read.
+    /// Reports that this many more blocks were read.
     pub fn add_blocks(&mut self, blocks: u32) {
         self.blocks += u64::from(blocks);
         tell(pg_sys::PROGRESS_CLUSTER_HEAP_BLKS_SCANNED, self.blocks);
     }
 
-    /// A row more was read.
+    /// Counts a row that was read.
     pub fn add_read(&mut self) {
         self.read += 1;
         if self.read.is_multiple_of(ROWS) {
@@ -45,7 +46,7 @@ impl Rewriting {
         }
     }
 
-    /// A row more was written.
+    /// Counts a row that was written.
     pub fn add_written(&mut self) {
         self.written += 1;
         if self.written.is_multiple_of(ROWS) {
@@ -53,20 +54,20 @@ impl Rewriting {
         }
     }
 
-    /// All rows are in the new file; the server tells of what follows.
+    /// Reports that all rows are in the new file. The server reports what follows.
     pub fn all_written(&self) {
         tell(pg_sys::PROGRESS_CLUSTER_HEAP_TUPLES_SCANNED, self.read);
         tell(pg_sys::PROGRESS_CLUSTER_HEAP_TUPLES_WRITTEN, self.written);
     }
 
-    /// The command has ended. After an ERROR the server ends it.
+    /// Ends the report. After an ERROR the server ends it.
     pub unsafe fn end() {
         // SAFETY: an entry of this process's own.
         unsafe { pg_sys::pgstat_progress_end_command() }
     }
 }
 
-/// How many blocks a build of an index has to read, and has read.
+/// Reports how many blocks a build of an index has to read, and how many it has read.
 pub fn index_build(total: Option<u64>, done: u64) {
     if let Some(total) = total {
         tell(pg_sys::PROGRESS_SCAN_BLOCKS_TOTAL, total);

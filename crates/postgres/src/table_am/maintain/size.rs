@@ -1,9 +1,11 @@
 //! What the planner is told about a table's size.
 //!
-//! Cold rows are counted in the directory's outline, less those that were dead already when VACUUM or ANALYZE
-//! counted. Hot rows are estimated from the hot pages: with the density that the last VACUUM or ANALYZE
-//! implies, or from the columns' widths. Only hot pages can spare an index-only scan its fetch, so the
-//! all-visible share is that of the hot rows among all.
+//! - Cold rows are counted in the directory's outline, without those that were dead already when VACUUM or
+//!   ANALYZE counted.
+//! - Hot rows are estimated from the hot pages, by the density that the last VACUUM or ANALYZE implies, or
+//!   from the columns' widths.
+//! - The all-visible share is that of hot rows in all-visible pages among all rows, because only hot pages
+//!   can spare an index-only scan its fetch.
 
 use pgrx::pg_guard;
 use pgrx::pg_sys::{BlockNumber, Relation, int32};
@@ -40,7 +42,7 @@ pub unsafe extern "C-unwind" fn estimate_size(
         let hot = if hot_pages == 0.0 {
             0.0
         } else if known >= 0.0 && known_pages > 0.0 {
-            // The density of the hot pages then, as far as pg_class can tell.
+            // The density that the hot pages had then, as far as pg_class tells.
             let hot_then = (known_pages - stripe_pages).max(1.0);
             let density = ((known - cold).max(0.0) / hot_then).min(300.0);
             (density * hot_pages).round()
@@ -49,8 +51,8 @@ pub unsafe extern "C-unwind" fn estimate_size(
             (*tuples * hot_pages / f64::from((*pages).max(1))).round()
         };
         *pages = blocks;
-        // Rows of stripes that are dead are not in what VACUUM and ANALYZE have counted, as long as the file
-        // is the same.
+        // VACUUM and ANALYZE have not counted dead rows of stripes. So their count is an upper bound, as long
+        // as the file is the same.
         let counted = (known > 0.0 && known_pages == f64::from(blocks)).then_some(known);
         *tuples = counted.map_or(hot + cold, |counted| counted.min(hot + cold));
         let visible_hot = (f64::from((*form).relallvisible) - stripe_pages).max(0.0);
@@ -62,9 +64,9 @@ pub unsafe extern "C-unwind" fn estimate_size(
     }
 }
 
-/// Rows that must have been dead when the table was counted: loads write behind what there is, so stripes
-/// before the end of the file as it was then, movers' aside, were there, with all of their rows, of which no
-/// more than `known` can have been alive.
+/// How many rows must have been dead when the table was counted. Loads write at the end of the file. So the
+/// stripes before the end that the file had then were there already, except those of movers. At most `known`
+/// of their rows were alive.
 fn dead_then(stripes: &[StripeEntry], blocks: BlockNumber, known: f64, known_pages: f64) -> f64 {
     if known < 0.0 || known_pages == 0.0 || f64::from(blocks) < known_pages {
         return 0.0;

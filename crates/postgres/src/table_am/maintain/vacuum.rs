@@ -1,13 +1,21 @@
 //! VACUUM.
 //!
-//! Heap's own vacuum does the hot rows, with truncation always off: whatever the caller or a reloption says,
-//! trailing stripe pages look empty to it and would be cut off (`storage::space::truncate` knows better, and
-//! comes last). Then come index entries of row numbers that are dead to everybody, though the rows may still
-//! be in their stripes, proxies that nobody needs, stripe pages that lost their visibility bits, the ones
-//! that belong to nobody, and the row counts in `pg_class` and the server's statistics, of which heap knows
-//! only a part (`vacuum_counts`).
-//! Invariant: an entry goes only if no version of any directory row has its number, or its row is dead to
-//! every snapshot here, and, once a conflict horizon is logged, to those of standbys (protocol point 8).
+//! The steps, in this order:
+//! 1. Heap's own vacuum treats the hot rows. Its truncation is always off, whatever the caller or a reloption
+//!    says: trailing stripe pages look empty to it and would be cut off.
+//! 2. The directory's pages are pruned of rows of replaced stripes (`old_versions`).
+//! 3. Index entries of row numbers that are dead to everybody are removed, even if the rows are still in
+//!    their stripes.
+//! 4. Proxies that nobody needs are removed.
+//! 5. Stripe pages that have lost their visibility bits get them back.
+//! 6. Stripe pages that belong to nobody are freed.
+//! 7. The end of the file is cut off (`storage::space::truncate`).
+//! 8. The row counts in `pg_class` and in the server's statistics are corrected, as heap knows only a part of
+//!    the rows (`vacuum_counts`).
+//!
+//! Invariant: an index entry is removed in two cases only. No version of any directory row has its number, or
+//! its row is dead to every snapshot. Snapshots of standbys are included, once a conflict horizon is logged
+//! (protocol point 8).
 
 use std::ffi::c_void;
 
@@ -74,12 +82,12 @@ impl Dead {
         self.numbers.is_gone(row) || self.rows.contains(row)
     }
 
-    /// Tells one set of dead numbers from another; 0 for the empty one. Their count would not do: the numbers
-    /// of a stripe that is just being written look dead until its directory row is there, and then others may
-    /// be as many.
+    /// A number that tells one set of dead row numbers from another. 0 for the empty set. The count would not
+    /// do. The numbers of a stripe that is just being written look dead until its directory row is there, and
+    /// later other numbers may be as many.
     fn fingerprint(&self) -> u64 {
         let hash = self.numbers.gone().fold(0, |hash, (from, until)| mix(mix(hash ^ from) ^ until));
-        // Whatever their order.
+        // The sum does not depend on the order of the rows.
         self.rows.iter().fold(hash, |hash, row| hash.wrapping_add(mix(row)))
     }
 }
@@ -98,7 +106,7 @@ unsafe extern "C-unwind" fn is_dead(tid: ItemPointer, state: *mut c_void) -> boo
 }
 
 /// Takes the entries of dead row numbers out of every index. The metapage remembers which numbers were dead
-/// the last time, so that nothing is done when no others have died since.
+/// the last time. If no others have died since, nothing is done.
 unsafe fn sweep_indexes(rel: Relation, counts: &mut Counts, strategy: BufferAccessStrategy) {
     // SAFETY: rel is open; the indexes are opened and closed here.
     unsafe {
@@ -111,8 +119,8 @@ unsafe fn sweep_indexes(rel: Relation, counts: &mut Counts, strategy: BufferAcce
         if dead.fingerprint() == metapage::swept(rel) {
             return;
         }
-        // Rows of the directory that its index has forgotten count until they are pruned, which ends queries
-        // of standbys that see them.
+        // Rows of the directory that its index has lost still count until they are pruned. Pruning ends
+        // queries of standbys that see them.
         let forgotten = old_versions::holding_pages(storage_id, |entry| {
             dead.numbers.is_gone(entry.first_row) || dead.numbers.is_gone(entry.end_row().saturating_sub(1))
         });

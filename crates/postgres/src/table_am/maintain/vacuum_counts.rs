@@ -1,11 +1,13 @@
-//! How many rows there are after VACUUM, in `pg_class` and in the server's statistics.
+//! Writes to `pg_class` and the server's statistics how many rows there are after VACUUM.
 //!
-//! Called by `vacuum`. Heap's own vacuum knows nothing of rows in stripes, and guesses those in pages that it
-//! has not read from the row count before, which is of all rows. So rows of stripes are counted in the
-//! directory, without dead ones, and hot rows in their pages (`hot_rows`). What counts as dead is what a
-//! later VACUUM has something to do for: a row of a stripe does not any more once its index entries are gone,
-//! though it stays until the stripe is rewritten. Invariant: a table that never had a row number has heap's
-//! figures.
+//! Called by `vacuum`. Heap's own vacuum knows nothing of rows in stripes. For pages that it has not read it
+//! guesses from the previous row count, which is of all rows. So rows of stripes are counted in the
+//! directory, without dead ones, and hot rows in their pages (`hot_rows`).
+//!
+//! A row counts as dead if a later VACUUM has something to do for it. A row of a stripe does not count any
+//! more once its index entries are gone, although it stays until the stripe is rewritten.
+//!
+//! Invariant: a table that never had a row number has heap's figures.
 
 use pgrx::pg_sys::{self, BlockNumber, BufferAccessStrategy, Oid, Relation, TransactionId};
 
@@ -17,18 +19,18 @@ use crate::storage::directory::StripeEntry;
 use crate::storage::directory::entries;
 use crate::storage::file::metapage;
 
-/// Heap pages that are read to count their rows.
+/// How many heap pages are read to count their rows.
 const PAGES: u32 = 8192;
 
 /// Rows in stripes.
 #[derive(Default)]
 pub struct ColdCount {
     pub live: f64,
-    /// Dead, not before a given transaction.
+    /// Dead rows, without those that died before a given transaction.
     pub dead: f64,
 }
 
-/// Counts the rows of some stripes, given those that are dead.
+/// Counts the rows of some stripes. `tombstones` are the dead ones.
 pub unsafe fn cold(
     storage_id: u64,
     stripes: &[StripeEntry],
@@ -46,7 +48,7 @@ pub unsafe fn cold(
     count
 }
 
-/// All rows in stripes that are committed, or our own, dead ones included.
+/// How many rows the committed stripes and our own have, dead ones included.
 pub unsafe fn cold_row_count(rel: Relation) -> f64 {
     // SAFETY: rel is open.
     unsafe {
@@ -58,10 +60,10 @@ pub unsafe fn cold_row_count(rel: Relation) -> f64 {
 /// What `pg_class` said before, and what is known since.
 pub(super) struct Counts {
     before: Figures,
-    /// What heap's vacuum made of them: hot rows only.
+    /// The figures that heap's vacuum wrote: hot rows only.
     heap: Figures,
     indexes: Vec<IndexCounts>,
-    /// Entries of indexes that were counted when they were swept.
+    /// The entries of indexes, if these were counted when the index was swept.
     entries: Vec<(Oid, f64)>,
 }
 
@@ -72,7 +74,7 @@ struct IndexCounts {
 }
 
 impl Counts {
-    /// Before heap's vacuum.
+    /// Reads the figures before heap's vacuum.
     pub unsafe fn before(rel: Relation) -> Self {
         // SAFETY: rel is open.
         let indexes = unsafe { relation::indexes(rel) }.into_iter();
@@ -86,8 +88,8 @@ impl Counts {
         Self { before, heap: before, indexes: known.collect(), entries: Vec::new() }
     }
 
-    /// Right after heap's vacuum: takes back its figures, which queries see at once and in which rows of
-    /// stripes are missing. What is left to do can take long, or be cancelled.
+    /// Takes back the figures of heap's vacuum, right after it. Queries see them at once, and rows of stripes
+    /// are missing in them. The remaining steps of VACUUM may take long or be cancelled.
     pub unsafe fn take_back(&mut self, rel: Relation) {
         // SAFETY: rel is open, its indexes are not dropped while it is locked; the server's own in-place
         // update.
@@ -109,14 +111,14 @@ impl Counts {
         }
     }
 
-    /// The indexes' access methods have counted what is left.
+    /// Notes how many entries an index's access method has counted.
     pub fn swept(&mut self, index: Oid, entries: f64, is_estimate: bool) {
         if !is_estimate {
             self.entries.push((index, entries));
         }
     }
 
-    /// Writes what is there now; `cut`: the file is shorter than heap's vacuum has left it.
+    /// Writes the figures of what is there now. `cut`: the file is shorter than heap's vacuum has left it.
     pub unsafe fn correct(&self, rel: Relation, cut: bool, strategy: BufferAccessStrategy) {
         // SAFETY: catalog look-ups and the server's own in-place update.
         unsafe {
@@ -140,9 +142,9 @@ impl Counts {
         }
     }
 
-    /// An index of all rows has as many entries. A partial one has what was counted, else what heap's vacuum
-    /// says, which is at most the number of rows that it knows of: where that may have cut the figure off, it
-    /// is the one before.
+    /// An index of all rows has as many entries as there are rows. A partial index has the entries that were
+    /// counted, or else those that heap's vacuum says. That figure is at most the number of rows that heap's
+    /// vacuum knows of. If this may have cut it off, the figure before counts.
     unsafe fn correct_index(&self, counts: &IndexCounts, rows: f64) {
         let (index, before, known) = (counts.index, counts.before.rows, counts.heap.rows);
         // SAFETY: as `correct`; the index is not dropped while its table is locked.
@@ -165,8 +167,8 @@ impl Counts {
     }
 }
 
-/// While it lives, heap's vacuum is told that there were no rows, so that it guesses none in pages that it
-/// does not read.
+/// While this value lives, heap's vacuum is told that there were no rows, so that it guesses none in pages
+/// that it does not read.
 pub(super) struct Hidden {
     rel: Relation,
     rows: f32,
@@ -204,7 +206,7 @@ unsafe fn has_row_numbers(rel: Relation) -> bool {
 #[derive(Clone, Copy)]
 struct Figures {
     pages: BlockNumber,
-    /// `reltuples`: negative where nobody has counted.
+    /// `reltuples`: negative if nobody has counted.
     rows: f64,
     /// All-visible pages.
     visible: BlockNumber,
@@ -229,7 +231,7 @@ impl Figures {
         }
     }
 
-    /// Writes them in place, and leaves the relation's horizons alone.
+    /// Writes the figures in place, and leaves the relation's horizons alone.
     unsafe fn write(self, rel: Relation) {
         let (no_xid, no_multi) = (pg_sys::InvalidTransactionId, pg_sys::MultiXactId::from(0u32));
         let untold = std::ptr::null_mut();

@@ -1,23 +1,27 @@
 //! An order for tables without the option `orderby`: by the column that grows as rows arrive.
 //!
-//! Sessions that insert singly fill heap pages side by side, so in the order of TIDs a number from a
-//! sequence, or a time, goes back and forth, and with it whatever depends on it. Sorted by that column the
-//! rows compress as if they had been loaded at once, and its bounds tell stripes apart. It is found in a
-//! sample: neighbours on heap pages, or rows from the beginning to the end of each stripe, of which all but a
-//! few ascend. Where several columns do, the first is taken of those that do so about as often as the best
-//! one. So stripes that somebody has loaded in another order keep it. Invariant: a hint for the order of rows
-//! and for nothing else.
+//! Sessions that insert single rows fill heap pages side by side. So in the order of TIDs a number from a
+//! sequence, or a time, goes back and forth, and so does every column that depends on it. Sorted by that
+//! column, the rows compress as if they had been loaded at once, and the column's bounds tell stripes apart.
+//!
+//! The column is found in a sample of pairs of rows: neighbours on heap pages, or rows from the beginning to
+//! the end of each stripe. A column grows if nearly all pairs ascend. If several columns grow, those that
+//! ascend about as often as the best one are compared, and the first of them is taken. So stripes that
+//! somebody has loaded in another order keep it.
+//!
+//! Called by `relocate` and `join`. Invariant: this is a hint for the order of rows and for nothing else.
 
 use pgrx::pg_sys::{self, Datum, ItemPointerData, Oid, Relation};
 
 use super::rows::Rows;
 use crate::options::SortKey;
 
-/// Pairs that are looked at, about.
+/// About how many pairs are looked at.
 const SAMPLE: usize = 1024;
-/// One in so many may not ascend.
+/// A column still grows if one pair in this many does not ascend.
 const FEW: usize = 8;
-/// How much more often another may ascend that comes after it.
+/// The first column is taken although a later one ascends more often, if the difference is at most one in
+/// this many.
 const CLOSE: usize = 32;
 /// Fewest pairs that tell anything.
 const FEWEST: usize = 16;
@@ -29,8 +33,8 @@ struct Column {
     ascents: usize,
 }
 
-/// The key to sort rows by, which lie in these `runs`, each in an order of its own; None where no column
-/// grows.
+/// The key to sort the rows of these `runs` by, or None if no column grows. Each run is in an order of its
+/// own.
 pub(super) unsafe fn key(rel: Relation, source: &mut Rows, runs: &[&[ItemPointerData]]) -> Option<SortKey> {
     // SAFETY: rel is open, and the rows stay where they are.
     unsafe {
@@ -58,8 +62,8 @@ pub(super) unsafe fn key(rel: Relation, source: &mut Rows, runs: &[&[ItemPointer
             }
         }
         pg_sys::ExecDropSingleTupleTableSlot(slot);
-        // The first that ascends about as often as the best one: a number that starts again now and then may
-        // have been lucky.
+        // Takes the first column that ascends about as often as the best one. The best one may only have been
+        // lucky: a number that starts again now and then ascends nearly always, too.
         let best = columns.iter().map(|column| column.ascents).max()?;
         let grows = pairs >= FEWEST && best >= pairs - pairs / FEW;
         let first = columns.iter().find(|column| grows && column.ascents >= best - best / CLOSE)?;
@@ -67,7 +71,7 @@ pub(super) unsafe fn key(rel: Relation, source: &mut Rows, runs: &[&[ItemPointer
     }
 }
 
-/// Samples of rows in heap pages: neighbours, here and there.
+/// Samples of rows in heap pages: runs of neighbours, spread over the rows.
 pub(super) fn neighbours(rows: &[ItemPointerData]) -> Vec<&[ItemPointerData]> {
     /// Rows of a sample.
     const LENGTH: usize = 9;
@@ -102,7 +106,7 @@ pub(super) unsafe fn numbers(rel: Relation) -> Vec<i16> {
     }
 }
 
-/// A value of one of these types: the server widens what is narrower, with its sign.
+/// A value of one of these types. The server has widened narrower ones and kept their sign.
 fn number(value: Datum) -> i64 {
     value.value() as i64
 }

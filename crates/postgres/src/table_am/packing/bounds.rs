@@ -1,12 +1,16 @@
-//! How far the rows of a stripe, or of a chunk, reach in the order of `orderby`, by their statistics.
+//! How far the rows of a stripe or a chunk reach in the order of `orderby`, as its statistics say.
 //!
-//! Of columns whose statistics are in the order that the server sorts by: numbers, days, times, booleans,
-//! uuids, and text that is compared by its bytes. There are two questions. `follows`: do all rows of one
-//! chunk come before those of the next? It takes bounds that no row passes. `ranges`: what do rows of a
-//! stripe lie across for certain? It takes ends that some row reaches or passes, so that stripes that were
-//! sorted over each other never seem to overlap; NULLs and values that statistics leave out say nothing. A
-//! column of one value, or of NULLs only, leaves both questions to the next one. Invariant: a hint for what
-//! to sort; an answer may be "unknown" at any time.
+//! It knows columns whose statistics are in the order that the server sorts by: numbers, days, times,
+//! booleans, uuids, and text that is compared by its bytes. It answers two questions:
+//! - `follows`: do all rows of one chunk come before those of the next? It uses bounds that no row passes.
+//! - `ranges`: what do the rows of a stripe certainly lie across? It uses ends that some row has or passes.
+//!   So stripes that were sorted over each other never seem to overlap. NULLs and values that statistics
+//!   leave out say nothing here.
+//!
+//! A column with one value only, or with NULLs only, leaves both questions to the next column.
+//!
+//! Called by `unsorted` and `overlapping`. Invariant: this is a hint for what to sort. An answer may always
+//! be "unknown".
 
 use std::cmp::Ordering;
 
@@ -32,8 +36,8 @@ struct Key {
 /// The keys of a table.
 pub(super) struct Bounds(Vec<Key>);
 
-/// One end of what rows lie across: a value for each of the first keys. Of those that begin so it is before
-/// or behind all.
+/// One end of the range that rows lie across: a value for each of the first keys. `side` says whether the end
+/// is before or behind all rows that begin with these values.
 struct End {
     values: Vec<Scalar>,
     side: Ordering,
@@ -69,8 +73,8 @@ impl Bounds {
         self.0.first().is_some_and(|key| key.is_known)
     }
 
-    /// What the rows of each stripe lie across, where that is known and more than a point, as numbers that
-    /// are in the order of the ends.
+    /// The range that the rows of each stripe lie across, if it is known and more than a point. The ends are
+    /// given as numbers in the same order.
     pub fn ranges(&self, rel: Relation, stripes: &[&StripeEntry]) -> Vec<Option<(i64, i64)>> {
         let found: Vec<Option<(End, End)>> = stripes.iter().map(|entry| self.range(rel, entry)).collect();
         ranked(&found, |a, b| self.compare_ends(a, b))
@@ -122,8 +126,8 @@ impl Bounds {
         self.0.iter().take_while(|key| key.is_known).map(|key| (key.column, key.logical))
     }
 
-    /// Whether no row of one chunk comes behind a row of the next. Of both the statistics of the columns that
-    /// `columns` names.
+    /// Whether no row of one chunk comes behind a row of the next. Each chunk is given by the statistics of
+    /// the columns that `columns` names.
     pub fn follows(&self, before: &[ColumnStatistics], behind: &[ColumnStatistics]) -> bool {
         for ((key, before), behind) in self.0.iter().zip(before).zip(behind) {
             let (Some((_, last)), Some((first, _))) = (key.bounds(before), key.bounds(behind)) else {
@@ -135,12 +139,13 @@ impl Bounds {
                 Ordering::Greater => return false,
             }
         }
-        // The same values up to a key that statistics know nothing of.
+        // All known keys have the same values. That is enough only if there is no key that statistics know
+        // nothing of.
         self.0.iter().all(|key| key.is_known)
     }
 }
 
-/// The places of ranges' ends among all of them.
+/// The ranges with each end replaced by its place among all ends.
 pub(super) fn ranked<T>(
     ranges: &[Option<(T, T)>],
     mut compare: impl FnMut(&T, &T) -> Ordering,
@@ -173,7 +178,7 @@ impl Key {
         if self.key.descending { (greatest, least) } else { (least, greatest) }
     }
 
-    /// Values that no row comes before or behind.
+    /// The bounds of the rows: no row comes before the first or behind the second.
     fn bounds(&self, known: &ColumnStatistics) -> Option<Reach> {
         if known.value_count() == 0 {
             return Some((Scalar::Null, Scalar::Null));
@@ -190,7 +195,8 @@ impl Key {
         })
     }
 
-    /// Values that some row comes before or has, and behind or has.
+    /// Ends that rows reach: some row has the first value or comes before it, some row has the second or
+    /// comes behind it.
     fn reached(&self, known: &ColumnStatistics) -> Option<Reach> {
         if known.value_count() == 0 {
             return Some((Scalar::Null, Scalar::Null));
@@ -205,11 +211,11 @@ impl Key {
     }
 }
 
-/// A value that the least one is not above.
+/// A value that is not below the least one.
 fn at_most(least: &Bound) -> Option<Scalar> {
     match &least.value {
         value if least.exact => Some(value.clone()),
-        // What is cut begins with these bytes.
+        // The least value begins with these bytes.
         Scalar::Bytes(cut) => {
             let mut above = cut.to_vec();
             while above.last() == Some(&0xff) {
@@ -222,11 +228,11 @@ fn at_most(least: &Bound) -> Option<Scalar> {
     }
 }
 
-/// A value that the greatest one is not below.
+/// A value that is not above the greatest one.
 fn at_least(greatest: &Bound) -> Option<Scalar> {
     match &greatest.value {
         value if greatest.exact => Some(value.clone()),
-        // The last of its first bytes was made one more.
+        // The bound is the beginning of the greatest value with one added to its last byte.
         Scalar::Bytes(cut) => {
             let mut below = cut.to_vec();
             let last = below.last_mut()?;

@@ -1,9 +1,11 @@
 //! Which hot rows a batch moves.
 //!
-//! Rows that are live, that every snapshot sees (their inserter is older than the oldest one), and that
-//! nobody has locked or is changing. Pages are looked at one at a time under a shared lock; what happens to a
-//! row afterwards is found out when it is deleted. Invariant: of a row that is chosen, no older version can
-//! be seen by anybody.
+//! Called by `relocate`. A row is chosen if it is live, if every snapshot sees it, and if nobody has locked
+//! it or is changing it. Every snapshot sees a row whose inserter is older than the oldest one. Pages are
+//! looked at one at a time under a shared lock. Whatever happens to a row afterwards shows when it is
+//! deleted.
+//!
+//! Invariant: nobody can see an older version of a row that is chosen.
 
 use pgrx::pg_sys::{
     self, BlockNumber, Buffer, HTSV_Result, HeapTupleData, ItemPointerData, Relation, TransactionId,
@@ -25,9 +27,9 @@ pub(super) struct Choice {
     pub rows: Vec<ItemPointerData>,
     /// Bytes of their tuples.
     pub bytes: usize,
-    /// Rows beside them that some snapshot does not see, or may see another version of.
+    /// Further rows that some snapshot does not see, or of which it may see another version.
     pub young: u64,
-    /// Rows beside them that somebody has locked or is changing.
+    /// Further rows that somebody has locked or is changing.
     pub locked: u64,
 }
 
@@ -39,8 +41,8 @@ enum Fate {
     Gone,
 }
 
-/// Chooses up to `limit` rows of about a stripe's bytes, in the order of their TIDs, from block `from` on;
-/// moves `from` to where the next batch begins.
+/// Chooses up to `limit` rows in the order of their TIDs, from block `from` on, but not many more bytes than
+/// fit a stripe. Moves `from` to where the next batch begins.
 pub(super) unsafe fn choose(
     rel: Relation,
     storage_id: u64,
@@ -61,7 +63,7 @@ pub(super) unsafe fn choose(
                 if chosen.rows.len() >= limit || chosen.bytes >= pending_rows::STRIPE_BYTES {
                     break 'spans;
                 }
-                // A page that was emptied by packing, and in which no row was put since VACUUM has marked it.
+                // Packing has emptied this page, and no row was put into it since VACUUM marked it.
                 if emptied_pages::seems_empty(rel, block)
                     && u32::from(pg_sys::visibilitymap_get_status(rel, block, &raw mut vmbuffer)) != 0
                 {
@@ -72,7 +74,7 @@ pub(super) unsafe fn choose(
                 buffer::lock_shared(buf);
                 of_page(rel, buf, block, oldest_xmin, limit, &mut chosen);
                 buffer::unlock_release(buf);
-                // The rest of the page where the limit was reached is the next batch's.
+                // If the limit was reached within the page, the next batch takes the rest of it.
                 *from = if chosen.rows.len() >= limit { block } else { block + 1 };
             }
         }

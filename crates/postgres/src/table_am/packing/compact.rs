@@ -1,14 +1,22 @@
 //! Moving a stripe to empty pages nearer to the beginning of the file, or out of their way.
 //!
-//! Called by `tidy` where a large part of the file is empty, so that its end can be cut off. Where no run of
-//! empty pages is long enough for a stripe at the end, the stripe behind the longest one is moved to the end,
-//! which makes one run of both; a stripe that comes to fill its beginning leaves the longest one further on,
-//! and so it gathers what is empty on its way. The stripe's bytes are copied to a run of empty pages, and the
-//! directory gets a new row with the same row numbers in place of the old one: index entries, proxies and
-//! tombstones stay as they are, and what a backend keeps of the stripe stays right. Only a stripe that every
-//! snapshot sees is moved, while all others are kept from locking or changing its rows; snapshots of before
-//! go on reading the old pages, which are freed when no version of a directory row names them (protocol point
-//! 7). Invariant: for every snapshot the stripe is there once.
+//! Called by `tidy` when a large part of the file is empty, so that its end can be cut off. There are two
+//! moves:
+//! - `step` moves a stripe from the end of the file to a run of empty pages nearer to the beginning.
+//! - `widen` is for a file without a run that is long enough for a stripe at its end. It moves the stripe
+//!   behind the longest run to the end of the file, and its old pages make the run longer. Another stripe
+//!   that then fills the beginning of the run leaves the rest of it further on. So empty pages are gathered
+//!   on the way.
+//!
+//! The stripe's bytes are copied to other pages. Its row of the directory is replaced by a new row with the
+//! same row numbers. So index entries, proxies and tombstones stay as they are, and whatever a backend keeps
+//! of the stripe stays right.
+//!
+//! A stripe is moved only if every snapshot sees it, and while all others are kept from locking or changing
+//! its rows. Older snapshots go on reading the old pages. These are freed once no version of a directory row
+//! names them (protocol point 7).
+//!
+//! Invariant: every snapshot sees the stripe exactly once.
 
 use pgrx::pg_sys::{self, Relation};
 
@@ -23,11 +31,12 @@ use crate::storage::file::metapage;
 use crate::storage::file::pages::{self, BlockRun, PageOwner};
 use crate::storage::space::{emptied_pages, runs};
 
-/// A stripe is moved out of the way for one in so many of its own pages.
+/// A stripe is moved out of the way only if the run before it has at least one page for this many of the
+/// stripe's own.
 const WORTH: u32 = 16;
 
-/// Moves the last stripe that ends beyond block `keep` and for which there are empty pages before it; false
-/// where there is none. The caller holds ShareUpdateExclusiveLock.
+/// Moves the last stripe that ends beyond block `keep` and has enough empty pages before it. Returns false if
+/// there is none. The caller holds ShareUpdateExclusiveLock.
 pub(super) unsafe fn step(rel: Relation, keep: u32) -> bool {
     // SAFETY: rel is open, in a transaction with an active snapshot.
     unsafe {
@@ -37,12 +46,14 @@ pub(super) unsafe fn step(rel: Relation, keep: u32) -> bool {
         let oldest = pg_sys::GetOldestNonRemovableTransactionId(rel);
         let mut stripes = entries::present(storage_id);
         stripes.retain(|(entry, _)| {
-            // Since it was moved last, too: who looks for it twice finds it (`entries::find`).
+            // Everybody must also see its last move, so that a backend that looks for the stripe twice finds
+            // it (`entries::find`).
             Age::of(entry.inserter, oldest) == Age::Everybody
                 && entry.run.first_block.saturating_add(entry.run.block_count) > keep
         });
         stripes.sort_by_key(|(entry, _)| std::cmp::Reverse(entry.run.first_block));
-        // So many in a row there are not, and there are fewer the nearer the beginning.
+        // No run of this many empty pages was found. A stripe nearer the beginning has even fewer empty pages
+        // before it, so a stripe of this length need not be tried again.
         let mut too_many = u32::MAX;
         for (entry, _) in stripes {
             if entry.run.block_count >= too_many {
@@ -53,7 +64,7 @@ pub(super) unsafe fn step(rel: Relation, keep: u32) -> bool {
                 continue;
             }
             let Some(exclusion) = stripe_lock::exclude(rel, &entry) else { continue };
-            // Else somebody has put a row there meanwhile: there is a next time.
+            // This fails if somebody has put a row there meanwhile. The next call tries again.
             let before = 1..entry.run.first_block;
             let to_front = |bytes: &[u8], owner| runs::write_to_emptied(rel, bytes, owner, &before);
             return copy(rel, &entry, exclusion, to_front);
@@ -62,8 +73,9 @@ pub(super) unsafe fn step(rel: Relation, keep: u32) -> bool {
     }
 }
 
-/// Moves the stripe behind the longest run of empty pages to the end of the file; false where that run is
-/// short for that, or all that is empty is behind the last stripe. The caller holds ShareUpdateExclusiveLock.
+/// Moves the stripe behind the longest run of empty pages to the end of the file. Returns false if that run
+/// is too short to be worth it, or if all empty pages are behind the last stripe. The caller holds
+/// ShareUpdateExclusiveLock.
 pub(super) unsafe fn widen(rel: Relation) -> bool {
     // SAFETY: as `step`.
     unsafe {
@@ -73,7 +85,7 @@ pub(super) unsafe fn widen(rel: Relation) -> bool {
         let oldest = pg_sys::GetOldestNonRemovableTransactionId(rel);
         let stripes = entries::present(storage_id);
         if stripes.iter().any(|(entry, _)| Age::of(entry.inserter, oldest) != Age::Everybody) {
-            // Its old pages may be what is missing.
+            // A stripe was moved lately, and its old pages may be the ones that are missing.
             return false;
         }
         let end = stripes
@@ -95,7 +107,8 @@ pub(super) unsafe fn widen(rel: Relation) -> bool {
     }
 }
 
-/// Has `write` write the stripe's bytes to other pages, and makes these its place; false where it cannot.
+/// Has `write` copy the stripe's bytes to other pages, and makes these its place. Returns false if `write`
+/// cannot.
 unsafe fn copy(
     rel: Relation,
     entry: &StripeEntry,

@@ -1,11 +1,14 @@
 //! VACUUM takes stripes out of which every row is dead.
 //!
-//! What VACUUM's own transactions do to rows is left out of others' snapshots, so they cannot take a stripe
-//! out of the directory. But the statement begins in an ordinary transaction, which the server commits before
-//! the first table has its turn: there the hook here takes such stripes out, as packing does, and VACUUM then
-//! frees their pages if no older snapshot is left. Autovacuum has no statement; for it the packing worker
-//! does the same. Invariants: nobody is waited for, and a table that cannot be had at once is left alone; who
-//! may not vacuum a table takes nothing out of it.
+//! Other transactions' snapshots leave out what VACUUM's own transactions do to rows. So these cannot take a
+//! stripe out of the directory. But the statement begins in an ordinary transaction, which the server commits
+//! before it vacuums the first table. In that transaction the hook here takes such stripes out, as packing
+//! does. VACUUM then frees their pages if no older snapshot is left.
+//!
+//! Autovacuum has no statement. For its tables the packing worker does the same.
+//!
+//! Invariants: nobody is waited for, and a table that cannot be locked at once is left alone. A user takes
+//! stripes out only of tables that the user may vacuum.
 
 use std::ffi::{c_char, c_int};
 
@@ -57,7 +60,7 @@ unsafe extern "C-unwind" fn utility(
     }
 }
 
-/// Whether the statement is a VACUUM that keeps the tables' files, and one that the server will not refuse.
+/// Whether the statement is a VACUUM that keeps the tables' files and that the server will not refuse.
 unsafe fn will_vacuum(statement: *mut VacuumStmt) -> bool {
     // SAFETY: a statement's node; the name of an option is a string.
     unsafe {
@@ -104,7 +107,7 @@ unsafe fn tables(statement: *mut VacuumStmt) -> Vec<Oid> {
     }
 }
 
-/// Takes the stripes out of these tables of which every row is dead, as far as nobody is at work on them.
+/// Takes stripes out of these tables if every row of them is dead and nobody is at work on them.
 unsafe fn take_out(tables: Vec<Oid>) {
     // SAFETY: the transaction is the statement's first, and has no snapshot; the locks of tables that are
     // changed are kept to its end, which comes before the first table is vacuumed.
@@ -112,7 +115,7 @@ unsafe fn take_out(tables: Vec<Oid>) {
         if tables.is_empty() {
             return;
         }
-        // As in `procedure`: a mover is nobody's conflict.
+        // A mover must not conflict with anybody, whatever level the session prefers.
         pg_sys::XactIsoLevel = pg_sys::XACT_READ_COMMITTED as c_int;
         pg_sys::PushActiveSnapshot(pg_sys::GetTransactionSnapshot());
         for table in tables {
@@ -129,7 +132,8 @@ unsafe fn take_out(tables: Vec<Oid>) {
             if is_ours && obstacle::of_taking_out(rel).is_none() {
                 taken_out = as_owner(rel, || join::take_out_dead(rel));
             }
-            // The database may have more tables than the server has room for locks.
+            // The lock of an unchanged table is given back: the database may have more tables than the server
+            // has room for locks.
             let kept = if taken_out > 0 { pg_sys::NoLock } else { pg_sys::ShareUpdateExclusiveLock };
             pg_sys::table_close(rel, kept as c_int);
         }

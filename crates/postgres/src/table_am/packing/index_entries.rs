@@ -1,8 +1,10 @@
 //! Index entries of packed rows.
 //!
-//! Every index that takes insertions gets an entry for the row's new TID, without a unique check: the row has
-//! passed it, under its old one. The old entries leave by ordinary vacuum. Invariant: nothing here waits for
-//! another transaction.
+//! Called by `relocate` and `join`. Every index that takes insertions gets an entry for the row's new TID.
+//! There is no unique check, because the row has passed it under its old TID. VACUUM takes the old entries
+//! away as usual.
+//!
+//! Invariant: nothing here waits for another transaction.
 
 use pgrx::pg_sys::{self, IndexInfo, ItemPointerData, MemoryContext, Relation, TupleTableSlot};
 
@@ -19,17 +21,17 @@ struct Index {
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Which {
     All,
-    /// Those that are asked whether a key is there.
+    /// Unique indexes, which are asked whether a key is there.
     Unique,
     /// The others.
     Plain,
 }
 
 impl Which {
-    unsafe fn is_meant(self, index: Relation) -> bool {
+    unsafe fn includes(self, index: Relation) -> bool {
         // SAFETY: the index is open.
         let (unique, method) = unsafe { ((*(*index).rd_index).indisunique, (*(*index).rd_rel).relam) };
-        // A BRIN index has nothing of cold rows.
+        // A BRIN index has no entries for cold rows.
         method != pg_sys::BRIN_AM_OID && (self == Self::All || unique == (self == Self::Unique))
     }
 }
@@ -38,7 +40,7 @@ impl Which {
 pub(super) struct Entries {
     rel: Relation,
     indexes: Vec<Index>,
-    /// What one row takes.
+    /// Memory for the entries of one row.
     context: MemoryContext,
 }
 
@@ -60,7 +62,7 @@ impl Entries {
             );
             let (meant, others): (Vec<_>, Vec<_>) = relation::open_indexes(rel, pg_sys::RowExclusiveLock)
                 .into_iter()
-                .partition(|&index| which.is_meant(index));
+                .partition(|&index| which.includes(index));
             others.into_iter().for_each(|index| pg_sys::index_close(index, pg_sys::NoLock as i32));
             let indexes = meant.into_iter().map(open).collect();
             Self { rel, indexes, context }
@@ -97,7 +99,7 @@ impl Entries {
         }
     }
 
-    /// Whether functions or conditions of the owner's, which may fail, decide what the entries are.
+    /// Whether the entries depend on functions or conditions of the owner's, which may fail.
     pub unsafe fn may_fail(&self) -> bool {
         // SAFETY: the indexes are open.
         self.indexes.iter().any(|index| unsafe {
@@ -137,9 +139,9 @@ pub(super) unsafe fn unique_indexes(rel: Relation) -> usize {
     unsafe { relation::count_indexes(rel, |index| index.indisunique) }
 }
 
-/// Whether the table has an exclusion constraint. Its check is a scan of the index that holds no page: it
-/// could look for the new entry before it is made, and at the old row after it is gone. (A unique index is
-/// checked under the lock of its page.)
+/// Whether the table has an exclusion constraint. Its check scans the index without holding a page. So the
+/// check could look for the new entry before it is made, and at the old row after it is gone, and miss both.
+/// (A unique index is checked under the lock of its page.)
 pub(super) unsafe fn has_exclusion(rel: Relation) -> bool {
     // SAFETY: rel is open.
     unsafe { relation::count_indexes(rel, |index| index.indisexclusion) > 0 }

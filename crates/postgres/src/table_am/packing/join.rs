@@ -1,15 +1,23 @@
-//! One batch of merging: some stripes into as few full ones, or one into one that is sorted, or some into
-//! ones that do not overlap, sorted by the table's option, without their dead rows.
+//! One batch of joining: writes some stripes anew, without their dead rows and sorted by the table's option.
 //!
-//! The new stripes are written first, while others read and change the old ones. Then the old ones are taken
-//! from all others, those that are to be had at once (protocol point 3): a row that has died meanwhile, or
-//! whose stripe could not be had, is buried in its new stripe. What is left gets its entries in unique
-//! indexes and is noted as moved, and the new stripes enter the directory with the same command as the old
-//! ones leave it. So writers wait only for these last steps, and go on at the new place. (Those made earlier
-//! would have every UPDATE of such a row wait for the mover at the unique check, and keep the stripe from it;
-//! other indexes have theirs by then.) A stripe of which nothing is left alive is just taken out. Invariants:
-//! nothing here waits for another transaction; of a stripe that leaves the directory every row is dead, or
-//! moved.
+//! A batch has one of three aims (`Aim`): some stripes become as few full ones, one stripe becomes a sorted
+//! one, or some stripes become ones that do not overlap. Called by `super::batch` when there are no hot rows
+//! to pack. The steps:
+//! 1. The new stripes are written, and get their entries in indexes that are not unique. Meanwhile others
+//!    read and change the old stripes.
+//! 2. The mover excludes all others from the old stripes, as far as it gets them at once (protocol point 3 of
+//!    `docs/internals/concurrency.md`).
+//! 3. A row is buried in its new stripe if it died meanwhile, or if others could not be excluded from its old
+//!    stripe.
+//! 4. The rows that are left get their entries in unique indexes and are noted as moved. The new stripes
+//!    enter the directory with the same command as the old ones leave it.
+//!
+//! So writers wait only for the last two steps, and go on at the new place. Entries in unique indexes must
+//! not be made earlier. Every UPDATE of such a row would then wait for the mover at the unique check, and
+//! would keep the stripe from it. A stripe without a living row is just taken out.
+//!
+//! Invariants: nothing here waits for another transaction. Every row of a stripe that leaves the directory is
+//! dead or moved.
 
 use pgrx::pg_sys::{self, CommandId, ItemPointerData, Relation};
 
@@ -31,12 +39,12 @@ use crate::storage::directory::age::Age;
 use crate::storage::file::{metapage, tid};
 use crate::storage::space::free;
 
-/// Tries to get hold of a stripe that somebody is at work on, and the microseconds between two of them:
-/// writers of single rows are soon done.
+/// How often a mover tries to exclude others from a stripe that somebody is at work on, and the microseconds
+/// between two tries. Writers of single rows are soon done.
 const TRIES: usize = 10;
 const PAUSE: std::ffi::c_long = 2000;
 
-/// What the new stripes are better in.
+/// In what way the new stripes are better.
 #[derive(Clone, Copy)]
 enum Aim {
     /// They are fewer, or have no dead rows.
@@ -47,8 +55,9 @@ enum Aim {
     Apart,
 }
 
-/// Joins stripes that it is worth while to, `fewest` small ones at least, or sorts one, or some over each
-/// other where so many overlap; returns how many of their rows it has been through.
+/// Joins stripes if that is worth while, at least `fewest` small ones. Otherwise it sorts one stripe, or
+/// sorts some over each other if at least `fewest` overlap. Returns how many of their rows it has been
+/// through.
 pub(super) unsafe fn batch(rel: Relation, fewest: usize) -> usize {
     // SAFETY: rel is open with ShareUpdateExclusiveLock, in a transaction with an active snapshot.
     unsafe {
@@ -73,7 +82,7 @@ pub(super) unsafe fn batch(rel: Relation, fewest: usize) -> usize {
         }
         if chosen.is_empty() && !keys.is_empty() {
             aim = Aim::Apart;
-            // All that do, where a user has asked for it.
+            // A user's CALL (`fewest` is 1) sorts all stripes that overlap.
             let fewest = if fewest == 1 { fewest } else { settings::stripes() };
             chosen = overlapping::choose(rel, storage_id, &keys, limit, fewest, oldest_xmin);
         }
@@ -90,7 +99,8 @@ pub(super) unsafe fn batch(rel: Relation, fewest: usize) -> usize {
             keys.extend(arrival_order::key(rel, &mut source, &samples));
         }
         let rows = sorted(rel, &mut source, &keys, live.concat());
-        // See `relocate`.
+        // Only computes the entries: functions of the owner's that fail must do so before anything is
+        // written.
         enter(rel, &mut source, Which::All, rows.iter().map(|&at| (at, None)));
         let command = pg_sys::GetCurrentCommandId(true);
         directory::prepare();
@@ -109,7 +119,8 @@ pub(super) unsafe fn batch(rel: Relation, fewest: usize) -> usize {
             Aim::Fewer => written.len() < chosen.len() || chosen.iter().any(Chosen::is_worn),
         };
         if !is_better {
-            // Nothing changes, or the next batch would do the same.
+            // The old stripes stay: the new ones are no better, and the next batch would write the same ones
+            // again.
             return give_back(rel, &written);
         }
         let numbers = written.iter().flat_map(|entry| entry.first_row..entry.end_row());
@@ -126,8 +137,8 @@ pub(super) unsafe fn batch(rel: Relation, fewest: usize) -> usize {
     }
 }
 
-/// Takes out the stripes of which every row is dead; returns how many there are. Where there is none it has
-/// written nothing.
+/// Takes out the stripes of which every row is dead, and returns how many these are. It writes nothing if
+/// there is none.
 pub(super) unsafe fn take_out_dead(rel: Relation) -> usize {
     // SAFETY: as `batch`.
     unsafe {
@@ -147,7 +158,7 @@ pub(super) unsafe fn take_out_dead(rel: Relation) -> usize {
     }
 }
 
-/// The rows of some stripes that are not dead by now, those of each.
+/// For each of these stripes, its rows that are not dead by now.
 unsafe fn live_rows(rel: Relation, storage_id: u64, stripes: &[Chosen]) -> Vec<Vec<ItemPointerData>> {
     // SAFETY: rel is open.
     let mut tombstones = unsafe { Tombstones::of_scan(rel, storage_id, &raw mut pg_sys::SnapshotSelfData) };
@@ -159,8 +170,8 @@ unsafe fn live_rows(rel: Relation, storage_id: u64, stripes: &[Chosen]) -> Vec<V
     stripes.iter().map(|stripe| live_of(&stripe.entry)).collect()
 }
 
-/// Excludes all others from some stripes, to the end of the transaction; which of them were to be had, in the
-/// order given.
+/// Excludes all others from some stripes, to the end of the transaction. Says for each stripe whether this
+/// one got it.
 unsafe fn exclude(rel: Relation, stripes: &[Chosen]) -> Vec<bool> {
     let mut had = vec![false; stripes.len()];
     // SAFETY: rel is open. It sleeps for a time that does not depend on others.
@@ -198,7 +209,8 @@ unsafe fn count(rel: Relation, gone: &[&Chosen], written: &[StripeEntry], moved:
     unsafe { statistics::count(rel, &done) }
 }
 
-/// Frees the pages of stripes that are not to be. They are this transaction's, and nobody has heard of them.
+/// Frees the pages of new stripes that are not used. They are this transaction's, and nobody else knows of
+/// them.
 unsafe fn give_back(rel: Relation, written: &[StripeEntry]) -> usize {
     // SAFETY: rel is open with ShareUpdateExclusiveLock.
     unsafe {
@@ -209,8 +221,8 @@ unsafe fn give_back(rel: Relation, written: &[StripeEntry]) -> usize {
     0
 }
 
-/// Puts the stripes written, of rows that were at `rows`, into the place of those chosen, as far as these can
-/// be had; returns how many rows of theirs that concerns.
+/// Replaces the chosen stripes by the written ones, as far as others can be excluded from them. `rows` says
+/// where the rows of the written stripes were. Returns how many rows of the chosen stripes this concerns.
 unsafe fn replace(
     rel: Relation,
     storage_id: u64,
@@ -229,7 +241,8 @@ unsafe fn replace(
             return give_back(rel, written);
         }
         let mut tombstones = Tombstones::of_scan(rel, storage_id, &raw mut pg_sys::SnapshotSelfData);
-        // One stripe after the other, as `rows` go to and fro between them; ascending, as they are.
+        // Dead rows are read stripe by stripe, because `rows` go to and fro between stripes. The stripes
+        // ascend, so the list ascends.
         let mut dead: Vec<u64> = Vec::new();
         for Chosen { entry, .. } in &gone {
             dead.extend(tombstones.among(entry.first_row..entry.end_row()));
@@ -251,15 +264,16 @@ unsafe fn replace(
         let moved = moves.len();
         row_move::record(storage_id, moves, command);
         for entry in written {
-            // Each stripe's own: what is noted of its rows goes when it goes (`gone_rows`).
+            // Each stripe gets bits of its own, because what is noted of its rows goes when the stripe goes
+            // (`gone_rows`).
             let of_it: Vec<u64> = stale.iter().copied().filter(|&row| entry.covers(row)).collect();
             delete_bitmap::bury(storage_id, &of_it, command);
             directory::complete(entry, command, Age::New);
         }
         directory::remove(storage_id, gone.iter().map(|stripe| stripe.place).collect());
-        // After the old stripes are gone: see `moved::lives_on`.
+        // This must come after the old stripes have left the directory: see `moved::lives_on`.
         compat::transfer_predicate_locks(rel);
-        // What VACUUM has to do: take the entries of their old numbers away.
+        // VACUUM has work now: it takes away the index entries of the rows' old numbers.
         table_counts::add_dead(rel, moved);
         count(rel, &gone, written, moved);
         gone.iter().map(|stripe| stripe.entry.row_count as usize).sum()

@@ -1,23 +1,24 @@
 //! The process that has databases packed.
 //!
-//! Started with the server once recovery is over, so not on a standby. It goes round the databases (every
-//! `colonnade.packing_naptime`) and has one worker at a time connect to each in which something was written,
-//! or whose pause is over (`schedule`). Invariant: a worker that fails, or cannot be started, costs a pause
-//! and nothing else.
+//! The server starts it once recovery is over, so a standby has none. Every `colonnade.packing_naptime` it
+//! goes round the databases. It starts a worker, one at a time, in each database in which something was
+//! written or whose pause is over (`schedule`).
+//!
+//! Invariant: a worker that fails, or cannot be started, costs a pause and nothing else.
 
 use std::ffi::{CStr, c_char, c_int};
 
 use pgrx::pg_guard;
 use pgrx::pg_sys::{self, BackgroundWorker, Datum, Oid};
 
-use super::process::{Role, begin, in_transaction, nap, rows_of};
+use super::process::{Role, begin, in_transaction, rows_of, sleep};
 use super::schedule::{self, Turn};
 use super::settings;
 use super::statistics;
 use crate::compat;
 
 const LIBRARY: &CStr = c"$libdir/colonnade";
-/// How long a launcher that has died stays so, in seconds.
+/// Seconds until the server starts a launcher again that has died.
 const RESTART: c_int = 10;
 
 fn put(field: &mut [c_char], text: &CStr) {
@@ -66,17 +67,17 @@ pub unsafe extern "C-unwind" fn colonnade_packing_launcher(_argument: Datum) {
         begin(Role::Launcher);
         pg_sys::BackgroundWorkerInitializeConnection(std::ptr::null(), std::ptr::null(), 0);
         loop {
-            nap(settings::naptime());
+            sleep(settings::naptime());
             if !settings::is_on() {
                 continue;
             }
             for database in databases() {
-                // A round may take long.
+                // A round may take long, and the database may be gone by now.
                 if !in_transaction(|| is_there(database)) {
                     continue;
                 }
-                // What the worker has to say takes its place: once for each round, as a second note would
-                // make the pause twice as long again.
+                // Notes a failure beforehand, in case the worker dies; the worker's own note replaces it.
+                // There must be one note a round only, as a second one would double the pause again.
                 Turn::of_database(database).failed();
                 let mut worker = describe(c"colonnade packing", c"colonnade_packing_worker");
                 worker.bgw_main_arg = Datum::from(database);
@@ -89,7 +90,7 @@ pub unsafe extern "C-unwind" fn colonnade_packing_launcher(_argument: Datum) {
                     // All of max_worker_processes are taken: the next round may find one.
                     Turn::of_database(database).was_busy();
                 }
-                nap(1);
+                sleep(1);
             }
         }
     }
@@ -107,8 +108,8 @@ pub(super) unsafe fn written(database: Oid) -> u64 {
     }
 }
 
-/// Whether a database is there and may be connected to, and nobody is about to drop it: a worker would wait
-/// for its lock, and end with a FATAL when it is gone.
+/// Whether a database is there, may be connected to, and nobody is about to drop it. If somebody were, a
+/// worker would wait for its lock and end with a FATAL when the database is gone.
 unsafe fn is_there(database: Oid) -> bool {
     // SAFETY: a lock that is to be had at once, to the end of the transaction, and a look-up in the catalog
     // cache.

@@ -1,21 +1,35 @@
-//! Packing: hot rows become stripes, small stripes and those with many dead rows become full ones, while
-//! others read and write the table (protocol point 4).
+//! Packing: hot rows become stripes, and small or worn stripes become full ones, while others read and write
+//! the table (protocol point 4 of `docs/internals/concurrency.md`). How it works is told in
+//! `docs/internals/packing.md`.
 //!
-//! A *mover* is an ordinary transaction that holds ShareUpdateExclusiveLock on the table, so there is one at
-//! a time and none beside VACUUM or DDL. It works in batches of up to one stripe, each a transaction of its
-//! own: `choose_hot_rows` finds rows that every snapshot sees and nobody has locked, `order` sorts them by
-//! the table's option, `relocate` writes them as a stripe, makes index entries (`index_entries`), notes where
-//! they went and deletes the hot tuples as heap does, last and without ever waiting. Where there are no hot
-//! rows left to do so with, `stripes` chooses stripes to join, `unsorted` and `overlapping` those to sort,
-//! and `join` writes them anew, from the same source of rows (`rows`). So a writer that meets a mover waits
-//! for the end of its batch and goes on at the row's new place (`read::moved`), and a mover can be in no
-//! deadlock. Index expressions and comparisons run as the table's owner in a restricted context. `procedure`
-//! is what users call; in the background a `launcher` starts a `worker` for one database after the other
-//! (`process`: what both are made of; `schedule`: when which table is looked at; `round`, `statistics`: what
-//! is told of it), which also sees to the pages that packed rows leave (`tidy`, `compact`). Where nothing
-//! else is left to do, btrees that are half empty are built anew (`rebuild_indexes`). VACUUM as a statement
-//! has stripes taken out that have no row left (`dead_stripes`).
-//! Invariant: for every snapshot a row is there once, at its old place or its new one: both change with the
+//! A *mover* is an ordinary transaction that holds ShareUpdateExclusiveLock on the table. So a table has one
+//! mover at a time, and none beside VACUUM or DDL. It works in batches of up to one stripe, each a
+//! transaction of its own. A writer that meets a mover waits for the end of its batch and goes on at the
+//! row's new place (`read::moved`). A mover never waits for a row, so it is in no deadlock. Index expressions
+//! and comparisons run as the table's owner in a restricted context.
+//!
+//! A batch packs hot rows:
+//! - `choose_hot_rows`: finds rows that every snapshot sees and nobody has locked
+//! - `order`: sorts them by the table's option, or by a column that `arrival_order` finds
+//! - `relocate`: writes them as a stripe, makes their index entries (`index_entries`), notes where they went,
+//!   and last deletes the hot tuples as heap does
+//!
+//! A batch that finds no hot rows works on stripes:
+//! - `stripes`: chooses stripes to join
+//! - `unsorted`, `overlapping`: choose stripes to sort (`bounds`: how far a stripe reaches)
+//! - `join`: writes them anew, from the same source of rows (`rows`)
+//!
+//! Who runs batches, and what comes after them:
+//! - `procedure`: what users call
+//! - `launcher`, `worker`: the background, one database after the other (`process`: what both are made of;
+//!   `schedule`: when each table is looked at)
+//! - `round`, `statistics`: what is told of it
+//! - `tidy`, `compact`: the pages that packed rows leave
+//! - `rebuild_indexes`: builds half empty btrees anew where nothing else is left to do
+//! - `dead_stripes`: has a VACUUM statement take out stripes without a living row
+//! - `obstacle`: why a table is not packed
+//!
+//! Invariant: every snapshot sees a row once, at its old place or at its new one: both change with the
 //! mover's commit.
 
 mod arrival_order;
@@ -70,8 +84,8 @@ enum Step {
     Deleted = 3,
 }
 
-/// One batch: hot rows from block `from` on, `rows` of them at least, or else stripes to be joined, `stripes`
-/// small ones at least. Returns how many rows it has been through.
+/// One batch: packs hot rows from block `from` on, at least `rows` of them. If there are fewer, it joins
+/// stripes, at least `stripes` small ones. Returns how many rows it has been through.
 unsafe fn batch(rel: Relation, from: &mut pg_sys::BlockNumber, rows: usize, stripes: usize) -> usize {
     // SAFETY: as `relocate::batch`.
     unsafe {
@@ -82,7 +96,7 @@ unsafe fn batch(rel: Relation, from: &mut pg_sys::BlockNumber, rows: usize, stri
     }
 }
 
-/// A relation or a database gets this OID.
+/// A relation or a database is being created with this OID.
 pub(super) fn created(class: pg_sys::Oid, object: pg_sys::Oid) {
     if class == pg_sys::RelationRelationId {
         statistics::relation_created(object);
@@ -97,13 +111,15 @@ pub(super) unsafe fn can_be_joined(rel: Relation, stripes: &[StripeEntry]) -> bo
     unsafe { stripes::can_be_joined(rel, stripes) }
 }
 
-/// How many of some stripes begin, in the order of these keys, before one that begins earlier has ended.
+/// How many of these stripes overlap an earlier one: in the order of these keys, they begin before a stripe
+/// that begins earlier has ended.
 pub(super) unsafe fn overlapping(rel: Relation, stripes: &[StripeEntry], keys: &[SortKey]) -> usize {
     // SAFETY: rel is open. Keys may be compared by functions of the owner's.
     unsafe { as_owner(rel, || overlapping::count(rel, stripes, keys)) }
 }
 
-/// Whether packing sees to a table's stripes: beside its writers at all, and in the background.
+/// Whether packing sees to a table's stripes beside its writers at all, and whether it does so in the
+/// background.
 pub unsafe fn sees_to(rel: Relation) -> (bool, bool) {
     // SAFETY: rel is open and locked.
     unsafe {
@@ -112,16 +128,16 @@ pub unsafe fn sees_to(rel: Relation) -> (bool, bool) {
     }
 }
 
-/// There is something to do for a table that nobody need have written to: the next round looks at it, and so
-/// at its database.
+/// There is something to do for a table even if nobody has written to it. The next round looks at the table,
+/// and so at its database.
 pub unsafe fn look_soon(table: pg_sys::Oid) {
     // SAFETY: a constant of the backend.
     schedule::Turn::of_database(unsafe { pg_sys::MyDatabaseId }).was_busy();
     schedule::Turn::of_table(table).was_busy();
 }
 
-/// For tests of what others do meanwhile: waits here for the advisory lock that `colonnade.packing_stop_at`
-/// speaks of.
+/// Waits here for the advisory lock that `colonnade.packing_stop_at` speaks of, for tests of what others do
+/// meanwhile.
 unsafe fn stop_after(step: Step) {
     /// Key of the advisory lock, as the function pg_advisory_lock(bigint) has it.
     const KEY: u32 = 55_435;

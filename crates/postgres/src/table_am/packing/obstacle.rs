@@ -1,10 +1,11 @@
-//! What tables are not packed beside their writers.
+//! Which tables are not packed beside their writers, and why.
 //!
-//! Asked at the beginning of each batch. Logical decoding knows heap rows only: published tables stay hot,
-//! and where a slot's plugin does not ask for publications, all tables of the database. Such a slot may come
-//! while a batch runs that has not written anything yet, and would decode its deletions: so
-//! `refuse_if_decoded` asks again once the mover has its transaction's id. A slot that comes later begins
-//! after the mover (`storage::decoding`).
+//! Asked at the beginning of each batch. Logical decoding knows heap rows only. So published tables stay hot,
+//! and all tables of the database do if there is a slot whose plugin does not ask for publications.
+//!
+//! Such a slot may come while a batch runs that has not written anything yet, and would decode the batch's
+//! deletions. So `refuse_if_decoded` asks again once the mover has its transaction's id. A slot that comes
+//! later begins after the mover (`storage::decoding`).
 
 use pgrx::pg_sys::Relation;
 
@@ -16,7 +17,7 @@ use crate::storage::{decoding, published};
 
 const LOCKED: &str = "engine.colcompress_merge() packs it under a lock that keeps others out.";
 
-/// Why a table's rows cannot be packed now, and what helps; None when they can.
+/// Why a table's rows cannot be packed now, and what helps. None if they can.
 pub(super) unsafe fn of(rel: Relation) -> Option<(&'static str, &'static str)> {
     // SAFETY: rel is open and locked.
     unsafe {
@@ -38,7 +39,7 @@ pub(super) unsafe fn of(rel: Relation) -> Option<(&'static str, &'static str)> {
     }
 }
 
-/// Why stripes cannot even be taken out of a table that have no row left.
+/// Why not even stripes without a living row can be taken out of a table, and what helps.
 pub(super) unsafe fn of_taking_out(rel: Relation) -> Option<(&'static str, &'static str)> {
     // SAFETY: as above.
     unsafe {
@@ -58,8 +59,8 @@ pub(super) unsafe fn of_taking_out(rel: Relation) -> Option<(&'static str, &'sta
     }
 }
 
-/// Raises an ERROR if a slot that decodes the table has come since the batch began. The transaction has an id
-/// from here on.
+/// Raises an ERROR if a slot that decodes the table has come since the batch began. Gives the transaction an
+/// id.
 pub(super) unsafe fn refuse_if_decoded(rel: Relation) {
     // SAFETY: rel is open.
     unsafe {

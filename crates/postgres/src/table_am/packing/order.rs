@@ -1,15 +1,15 @@
 //! The rows of a batch in the order of the table's option `orderby`, or of a column that `arrival_order` has
 //! found.
 //!
-//! The server's tuplesort sorts the keys with the rows' TIDs, so nothing but the keys is kept, and that
-//! within maintenance_work_mem.
+//! Called by `relocate` and `join`. The server's tuplesort sorts the keys with the rows' TIDs. So only the
+//! keys are kept, within maintenance_work_mem.
 
 use pgrx::pg_sys::{self, Datum, ItemPointerData, Relation};
 
 use super::rows::Rows;
 use crate::options::{SortKey, orderby};
 
-/// The same rows, sorted by `keys`; in the order given where there are none.
+/// The same rows, sorted by `keys`. Without keys they stay in the order given.
 pub(super) unsafe fn sorted(
     rel: Relation,
     source: &mut Rows,

@@ -1,14 +1,21 @@
 //! Which stripes a batch sorts over each other: those that overlap in the order of `orderby`.
 //!
-//! Asked where there is nothing else to join. Of all values the one is taken that most stripes have between
-//! their least and their greatest value, and of these stripes the ones with the widest ranges are sorted
-//! together. Stripes that come of that do not overlap each other, and at no value do more stripes overlap
-//! than before, at that one fewer: so it comes to an end whatever is done in between. As the widest go first,
-//! stripes that were sorted together as often meet, and a row is rewritten as often as a stripe of the whole
-//! table has to be divided by `fewest` to give one stripe's share, as in log-structured merging. How wide a
-//! range is, is how many ends of others it holds. Where statistics are in the order that the server sorts by,
-//! they say how far a stripe reaches (`bounds`); else its first and its last row do, if it is known as
-//! sorted. Invariant: as of `stripes`.
+//! Called by `join` when there is nothing else to join. It looks for the value at which most stripes overlap:
+//! the value lies between their least and their greatest one. Of the stripes that overlap there, it chooses
+//! the ones with the widest ranges. The width of a range is the number of ends of other ranges in it.
+//!
+//! Why the work ends: the new stripes do not overlap each other. At the chosen value fewer stripes overlap
+//! than before, and at no other value do more.
+//!
+//! Why it costs little: the widest ranges go first, so a batch joins stripes that were sorted together
+//! equally often. Each time, a row's stripe becomes narrower by the factor `fewest`, until it covers one
+//! stripe's share of the table. So a row is rewritten as often as in log-structured merging.
+//!
+//! How far a stripe reaches is known from one of two things:
+//! - its statistics, where they are in the order that the server sorts by (`bounds`)
+//! - else its first and last row, if the stripe is marked as sorted
+//!
+//! Invariant: that of `stripes`.
 
 use pgrx::pg_sys::{self, Relation, TransactionId};
 
@@ -27,9 +34,9 @@ use crate::storage::pending_rows::Order;
 /// Stripes of one batch at most.
 const MOST: usize = 8;
 
-/// The stripes to sort, by first row number; none where fewer than `fewest` overlap at any value. Two at
-/// least; of more no more than have `limit` rows for all unique indexes together, as writers wait while these
-/// get their entries.
+/// The stripes to sort, by first row number, or none if fewer than `fewest` overlap at any value. At least
+/// two are chosen. A third or later one is chosen only as long as all unique indexes together get at most
+/// `limit` entries, as writers wait while these are made.
 pub(super) unsafe fn choose(
     rel: Relation,
     storage_id: u64,
@@ -56,7 +63,7 @@ pub(super) unsafe fn choose(
             if chosen.len() == MOST || (chosen.len() >= 2 && entries > limit.into()) {
                 break;
             }
-            // Not now, if anybody is at work on it.
+            // A stripe that somebody is at work on is left for later.
             let Some(exclusion) = stripe_lock::exclude(rel, &stripe.entry) else { continue };
             exclusion.end(rel);
             chosen.push(stripe);
@@ -76,7 +83,7 @@ pub(super) unsafe fn are_in_order(rel: Relation, stripes: &[StripeEntry], keys: 
     deepest(&ranges.into_iter().flatten().collect::<Vec<_>>()).is_none_or(|(_, depth)| depth < 2)
 }
 
-/// How many of some stripes begin before one that begins earlier has ended.
+/// How many of these stripes begin before a stripe that begins earlier has ended.
 pub(super) unsafe fn count(rel: Relation, stripes: &[StripeEntry], keys: &[SortKey]) -> usize {
     // SAFETY: rel is open.
     let ranges = unsafe { ranges(rel, &stripes.iter().collect::<Vec<_>>(), keys) };
@@ -90,7 +97,7 @@ pub(super) unsafe fn count(rel: Relation, stripes: &[StripeEntry], keys: &[SortK
     count
 }
 
-/// How far each stripe reaches in the order of `keys`, where that is known and more than one place.
+/// How far each stripe reaches in the order of `keys`, if that is known and more than one place.
 unsafe fn ranges(rel: Relation, stripes: &[&StripeEntry], keys: &[SortKey]) -> Vec<Option<(i64, i64)>> {
     // SAFETY: rel is open; the values are copies, and the rows of stripes stay.
     unsafe {
@@ -127,7 +134,7 @@ unsafe fn ranges(rel: Relation, stripes: &[&StripeEntry], keys: &[SortKey]) -> V
     }
 }
 
-/// A value right above which most ranges overlap, and how many do: it is the least of one of them.
+/// A value right above which most ranges overlap, and how many do. The value is the least one of one of them.
 fn deepest(ranges: &[(i64, i64)]) -> Option<(i64, usize)> {
     let mut least: Vec<i64> = ranges.iter().map(|range| range.0).collect();
     let mut greatest: Vec<i64> = ranges.iter().map(|range| range.1).collect();
@@ -152,7 +159,7 @@ mod tests {
     fn most_ranges_overlap_there() {
         assert_eq!(deepest(&[]), None);
         assert_eq!(deepest(&[(1, 5)]), Some((1, 1)));
-        // A common bound is no overlap.
+        // Ranges that only share a bound do not overlap.
         assert_eq!(deepest(&[(1, 5), (5, 9)]).map(|found| found.1), Some(1));
         assert_eq!(deepest(&[(1, 5), (4, 9), (8, 12)]).map(|found| found.1), Some(2));
         assert_eq!(deepest(&[(1, 9), (2, 8), (3, 7), (8, 9)]), Some((3, 3)));

@@ -1,9 +1,11 @@
 //! `CALL engine.colcompress_repack(table)`: packs a table and joins its stripes beside its readers and
-//! writers, a transaction for each batch; then it moves stripes to empty pages, one in a transaction, where
-//! the end of the file becomes free by that.
+//! writers.
 //!
-//! Between two batches the table is unlocked, so that whoever waits for a stronger lock gets it; it may be
-//! gone afterwards, or be another's.
+//! Each batch is a transaction. After the last one, stripes are moved to empty pages, one in a transaction,
+//! if that makes the end of the file free.
+//!
+//! Between two batches the table is unlocked, so that a session that waits for a stronger lock gets it.
+//! Afterwards the table may be gone or belong to another user.
 
 use pgrx::pg_guard;
 use pgrx::pg_sys::{self, Datum, FunctionCallInfo, NodeTag, Oid};
@@ -53,12 +55,12 @@ unsafe fn repack(table: Oid) {
         let mut total = 0;
         let mut name = String::new();
         let mut from = 0;
-        // Once there is nothing to pack: how many blocks are to stay in use.
+        // How many blocks are to stay in use; set once there is nothing left to pack.
         let mut keep = None;
         loop {
             pg_sys::SPI_commit();
-            // The rows are read and written as they are now, whatever level the session prefers: a mover is
-            // nobody's conflict.
+            // The rows are read and written as they are now, whatever level the session prefers. So a mover
+            // conflicts with nobody.
             pg_sys::XactIsoLevel = pg_sys::XACT_READ_COMMITTED as i32;
             pg_sys::PushActiveSnapshot(pg_sys::GetTransactionSnapshot());
             let moved = batch(table, &mut from, keep, total, &mut name);
@@ -81,7 +83,8 @@ unsafe fn repack(table: Oid) {
     }
 }
 
-/// One batch. The table is looked at anew: none of what was known before the last commit need hold.
+/// One batch. It looks at the table anew, because nothing that was known before the last commit need still
+/// hold.
 unsafe fn batch(
     table: Oid,
     from: &mut pg_sys::BlockNumber,

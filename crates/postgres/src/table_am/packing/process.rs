@@ -1,8 +1,8 @@
-//! What the launcher's process and the worker's are made of: signals, naps, and transactions whose ERROR is
-//! logged and not the end.
+//! What the launcher's process and the worker's are made of: signals, sleeping, and transactions whose ERROR
+//! is logged and does not end the process.
 //!
-//! Invariant: whoever waits for a worker longer than `deadlock_timeout` cancels what it does
-//! (`compat::declare_maintenance`), and what it has done of it is rolled back.
+//! Invariant: a session that waits for a worker longer than `deadlock_timeout` cancels the worker's
+//! transaction (`compat::declare_maintenance`), which is rolled back.
 
 use std::ffi::c_int;
 use std::panic::AssertUnwindSafe;
@@ -13,7 +13,8 @@ use pgrx::pg_sys::panic::CaughtError;
 
 use crate::compat;
 
-/// Longest that one transaction may take, in milliseconds: functions of the owner's may never come to an end.
+/// The longest time that one transaction may take, in milliseconds. Functions of the owner's may never come
+/// to an end.
 const LONGEST: i32 = 300_000;
 
 /// The server's own signal handlers, without a guard around them.
@@ -26,8 +27,8 @@ mod handlers {
     }
 }
 
-/// SIGTERM: the process is to end. What it does is cancelled, and it ends without a word at the next look
-/// (`end_if_asked`); the server's own handler ends it with a FATAL, which wakes people up.
+/// SIGTERM: the process is to end. Its transaction is cancelled, and it ends silently when `end_if_asked`
+/// looks next. The server's own handler would end it with a FATAL, which alarms people who watch the log.
 unsafe extern "C-unwind" fn stop(signal: c_int) {
     // SAFETY: both set flags and the latch, and keep errno.
     unsafe {
@@ -36,8 +37,8 @@ unsafe extern "C-unwind" fn stop(signal: c_int) {
     }
 }
 
-/// Ends the process if it was told to. As status 1, which has the launcher started again unless the server
-/// stops.
+/// Ends the process if it was told to. The exit status is 1, so that the server starts the launcher again
+/// unless it is stopping.
 unsafe fn end_if_asked() {
     // SAFETY: a flag that handlers set; no transaction is open.
     unsafe {
@@ -50,9 +51,11 @@ unsafe fn end_if_asked() {
 /// Which of the two processes this is.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Role {
-    /// What it does is short, or waiting for a worker, which is told to stop as well: nothing is cancelled.
+    /// Nothing of it is cancelled: it works only briefly, or waits for a worker, which is told to stop as
+    /// well.
     Launcher,
-    /// Each of its transactions is an `attempt`, so that what is cancelled is told as that, or not at all.
+    /// Each of its transactions is an `attempt`, so that a cancelled one is reported as cancelled, or not at
+    /// all.
     Worker,
 }
 
@@ -72,14 +75,14 @@ pub(super) unsafe fn begin(role: Role) {
 }
 
 /// Sleeps, but not through a signal.
-pub(super) unsafe fn nap(milliseconds: i64) {
+pub(super) unsafe fn sleep(milliseconds: i64) {
     // SAFETY: the process's own latch.
     unsafe {
         let events = pg_sys::WL_LATCH_SET | pg_sys::WL_TIMEOUT | pg_sys::WL_EXIT_ON_PM_DEATH;
         pg_sys::WaitLatch(pg_sys::MyLatch, events as c_int, milliseconds, pg_sys::PG_WAIT_EXTENSION);
         pg_sys::ResetLatch(pg_sys::MyLatch);
         end_if_asked();
-        // There is nothing to cancel.
+        // No transaction is open, so there is nothing to cancel.
         pg_sys::QueryCancelPending = 0;
         pgrx::check_for_interrupts!();
         if pg_sys::ConfigReloadPending != 0 {
@@ -105,8 +108,8 @@ pub(super) unsafe fn in_transaction<T>(work: impl FnOnce() -> T) -> T {
     }
 }
 
-/// What comes of `work`, which begins and ends its transactions itself. After an ERROR: its message; it is
-/// logged as one about `what`, and rolled back.
+/// The result of `work`, which begins and ends its transactions itself. After an ERROR the transaction is
+/// rolled back, the ERROR is logged as one about `what`, and its message is returned.
 pub(super) unsafe fn attempt<T>(what: &str, limited: bool, work: impl FnOnce() -> T) -> Result<T, String> {
     // SAFETY: there is no transaction before, and none afterwards.
     unsafe {
@@ -148,7 +151,7 @@ pub(super) unsafe fn report(what: &str) {
     }
 }
 
-/// What `take` takes of the rows of a catalog, in a transaction with a snapshot.
+/// What `take` makes of the rows of a catalog, read in a transaction with a snapshot.
 pub(super) unsafe fn rows_of<T, U>(catalog: pg_sys::Oid, take: impl Fn(&T) -> Option<U>) -> Vec<U> {
     // SAFETY: `T` is the fixed part of the catalog's rows.
     unsafe {

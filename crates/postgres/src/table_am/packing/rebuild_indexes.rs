@@ -1,20 +1,25 @@
 //! Btrees that packing has left half empty are built anew, in tables that nobody writes to.
 //!
-//! A row that is packed gets index entries at its new place while the old ones are there. Pages that were
-//! split for them stay half empty once VACUUM has taken the old ones away, for a btree never joins pages. So
-//! where a table is idle, and packing and `tidy` have nothing left to do, the worker has the server do what
-//! REINDEX INDEX CONCURRENTLY does: readers and writers go on. Whether it is worth while is seen in the pages
-//! themselves: a look at some tells how full they are, and those of a new index are full, so the same index
-//! has no second turn soon. Where older transactions stay it does not begin, and it does not wait for one for
-//! long. Invariants: the table keeps its indexes whatever happens; what a failed attempt has left is dropped,
-//! and is invalid until then.
+//! A row that is packed gets index entries at its new place while the old ones are still there. Pages that
+//! were split for the new entries stay half empty once VACUUM has taken the old ones away, because a btree
+//! never joins pages.
+//!
+//! Called by the worker where a table is idle and packing and `tidy` have nothing left to do. It has the
+//! server do what REINDEX INDEX CONCURRENTLY does, so readers and writers go on. Whether this is worth while
+//! shows in the index itself: a sample of its pages tells how full they are. The pages of a new index are
+//! full, so the same index has no second turn soon.
+//!
+//! It does not begin while older transactions stay, and it does not wait long for one.
+//!
+//! Invariants: the table keeps its indexes whatever happens. What a failed attempt leaves is invalid, and is
+//! dropped later.
 
 use std::ffi::{c_int, c_void};
 
 use pgrx::PgList;
 use pgrx::pg_sys::{self, NodeTag, Oid, Relation};
 
-use super::process::{attempt, in_transaction, nap, report};
+use super::process::{attempt, in_transaction, report, sleep};
 use super::worker::{Table, on_table};
 use super::{settings, statistics};
 use crate::host::{buffer, relation};
@@ -23,21 +28,22 @@ use crate::host::{buffer, relation};
 const FEWEST: u32 = 512;
 /// Pages that are looked at.
 const SAMPLE: u32 = 64;
-/// A btree is built anew where its pages are filled to less than this part of what a new one's are: two half
-/// empty ones become one.
+/// A btree is built anew if its pages are filled to less than this part of a new one's. Two half empty pages
+/// then become one.
 const FILLED: f64 = 0.62;
 /// Milliseconds between two looks at who is there.
 const MOMENT: i64 = 1000;
-/// How long older transactions are waited for, each time that it is necessary.
+/// How long each wait for older transactions may take.
 const PATIENCE: &std::ffi::CStr = c"5s";
 
-/// An index that is worth it.
+/// An index that is worth building anew.
 struct Candidate {
     schema: String,
     name: String,
 }
 
-/// Builds one of the table's btrees anew; whether there was one to, None after an ERROR.
+/// Builds one of the table's btrees anew, and returns whether there was one that is worth it. None after an
+/// ERROR.
 pub(super) unsafe fn one(table: &Table) -> Option<bool> {
     // SAFETY: each step has transactions of its own.
     unsafe {
@@ -57,7 +63,8 @@ pub(super) unsafe fn one(table: &Table) -> Option<bool> {
     }
 }
 
-/// Whether a transaction with a snapshot goes on for longer than a moment: it would be waited for.
+/// Whether a transaction with a snapshot goes on for longer than a moment. Building would have to wait for
+/// it.
 unsafe fn others_stay() -> bool {
     // SAFETY: a list of the server's, of as many entries as it says.
     unsafe {
@@ -80,7 +87,7 @@ unsafe fn others_stay() -> bool {
         if before.is_empty() {
             return false;
         }
-        nap(MOMENT);
+        sleep(MOMENT);
         let after = list();
         before.iter().any(|other| after.contains(other))
     }
@@ -129,7 +136,7 @@ unsafe fn fill_factor(index: Relation) -> f64 {
     }
 }
 
-/// What part of the index's pages is in use, by some that lie evenly over it.
+/// What part of the index's pages is in use, estimated from a sample spread evenly over it.
 unsafe fn filled(index: Relation) -> f64 {
     // SAFETY: the index is open; pages are read under their locks.
     unsafe {
@@ -142,7 +149,7 @@ unsafe fn filled(index: Relation) -> f64 {
             let buf = buffer::read(index, block, std::ptr::null_mut());
             buffer::lock_shared(buf);
             let page = buffer::page(buf);
-            // A new page, and one without entries but for the bound that it begins with, are free.
+            // A new page is free, and so is one whose only entry is the bound that it begins with.
             let is_empty = pg_sys::PageIsNew(page) || pg_sys::PageGetMaxOffsetNumber(page) <= 1;
             free += if is_empty { whole } else { pg_sys::PageGetExactFreeSpace(page) as f64 };
             buffer::unlock(buf);
@@ -206,8 +213,8 @@ unsafe fn set_lock_timeout(value: &std::ffi::CStr) {
     }
 }
 
-/// Drops what an attempt of before has left, which the server calls after the index: an invalid one, or the
-/// old one, invalid by now. Not now, where somebody is at work on the table.
+/// Drops what an earlier attempt has left: an unfinished new index or the old one, both invalid and named by
+/// the server after the index. Leaves it for later if somebody is at work on the table.
 unsafe fn drop_leftovers(table: Oid, name: &str) {
     // SAFETY: a transaction of its own; locks are kept to its end.
     unsafe {
@@ -217,7 +224,8 @@ unsafe fn drop_leftovers(table: Oid, name: &str) {
             {
                 return;
             }
-            // Asked again: one that a session was building may have become the table's own index meanwhile.
+            // Looks again under the lock: an index that a session was building may have become the table's
+            // own meanwhile.
             for index in leftovers(table, name) {
                 let address = pg_sys::ObjectAddress {
                     classId: pg_sys::RelationRelationId,
@@ -228,7 +236,7 @@ unsafe fn drop_leftovers(table: Oid, name: &str) {
                 pg_sys::performDeletion(&raw const address, pg_sys::DropBehavior::DROP_RESTRICT, flags);
             }
         };
-        // What fails is in the log, and tried again with the next attempt.
+        // A failure is in the log, and the next attempt tries again.
         drop(attempt(&format!("what is left of building index {name} anew"), true, || in_transaction(work)));
     }
 }
@@ -252,8 +260,8 @@ unsafe fn leftovers(table: Oid, name: &str) -> Vec<Oid> {
     }
 }
 
-/// Whether the server has made up a name from `name` for an index that is built concurrently, which is cut
-/// where it would be too long.
+/// Whether `other` is a name that the server makes up from `name` for an index that is built concurrently.
+/// The server cuts `name` where the result would be too long.
 fn is_called_after(other: &str, name: &str) -> bool {
     ["_ccnew", "_ccold"].iter().any(|mark| {
         let Some((stem, number)) = other.rsplit_once(mark) else { return false };

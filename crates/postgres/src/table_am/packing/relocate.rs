@@ -1,9 +1,12 @@
 //! One batch of relocation: hot rows into one stripe.
 //!
-//! The stripe is made first, then its index entries, and the hot tuples are deleted last, so that writers
-//! wait only for what follows the point where they meet the mover. A row that somebody has locked or changed
-//! in between cannot be deleted without waiting: it stays hot, and its copy in the stripe is buried in the
-//! same transaction, so nobody ever sees it. Invariant: nothing here waits for another transaction.
+//! The stripe is made first, then its index entries. The hot tuples are deleted last, so that a writer that
+//! meets the mover waits only for what is left of the deletions.
+//!
+//! A row that somebody has locked or changed meanwhile cannot be deleted without waiting. It stays hot, and
+//! its copy in the stripe is buried in the same transaction. So nobody ever sees the copy.
+//!
+//! Invariant: nothing here waits for another transaction.
 
 use pgrx::pg_sys::{self, BlockNumber, ItemPointerData, Relation, TM_FailureData, TM_Result};
 
@@ -24,8 +27,9 @@ use crate::storage::directory::{self, sort_marks};
 use crate::storage::file::{metapage, tid};
 use crate::storage::pending_rows;
 
-/// Moves up to a stripe of rows from block `from` on, which is then where the next batch begins; returns how
-/// many it has been through (others may have taken some, or all, meanwhile). Fewer than `fewest` stay.
+/// Moves up to a stripe of rows from block `from` on, unless there are fewer than `fewest`. Sets `from` to
+/// where the next batch begins. Returns how many rows it has been through; others may have taken some or all
+/// of them meanwhile.
 pub(super) unsafe fn batch(rel: Relation, from: &mut BlockNumber, fewest: usize) -> usize {
     // SAFETY: rel is open with ShareUpdateExclusiveLock, in a transaction with an active snapshot.
     unsafe {
@@ -49,8 +53,8 @@ pub(super) unsafe fn batch(rel: Relation, from: &mut BlockNumber, fewest: usize)
             keys.extend(arrival_order::key(rel, &mut source, &arrival_order::neighbours(&chosen)));
         }
         let rows = sorted(rel, &mut source, &keys, chosen);
-        // Functions of the owner's that fail do so before anything is written, as pages of a batch that
-        // failed stay until the next VACUUM.
+        // Only computes the entries, so that functions of the owner's that fail do so before anything is
+        // written. Pages that a failed batch has written stay until the next VACUUM.
         enter(rel, &mut source, Which::All, rows.iter().map(|&at| (at, None)));
         let command = pg_sys::GetCurrentCommandId(true);
         directory::prepare();
@@ -79,8 +83,8 @@ pub(super) unsafe fn batch(rel: Relation, from: &mut BlockNumber, fewest: usize)
     }
 }
 
-/// Makes the index entries of rows that are written, each with its new number; without a number it only sees
-/// that they can be made.
+/// Makes the index entries of rows that are written, each with its new number. Without numbers it only
+/// computes the entries, to see that they can be made.
 pub(super) unsafe fn enter(
     rel: Relation,
     source: &mut Rows,
@@ -106,8 +110,8 @@ pub(super) unsafe fn enter(
     }
 }
 
-/// Writes rows that the table has, sorted by `keys`, as one stripe, as many as fit one, and leaves it to the
-/// caller to put it into the directory.
+/// Writes rows of the table, which are sorted by `keys`, as one stripe, as many as fit. The caller puts the
+/// stripe into the directory.
 pub(super) unsafe fn write(
     rel: Relation,
     source: &mut Rows,
@@ -134,7 +138,8 @@ pub(super) unsafe fn write(
             if count % 1024 == 0 {
                 pgrx::check_for_interrupts!();
             }
-            // Each row: values that are stored elsewhere are many times what the heap page shows.
+            // Asked after each row, because values that are stored out of line take many times what the heap
+            // page shows.
             if columns.iter().map(ColumnWriter::bytes).sum::<usize>() >= pending_rows::STRIPE_BYTES {
                 break;
             }
@@ -152,14 +157,14 @@ pub(super) unsafe fn write(
         let columns: Vec<_> = columns.iter_mut().map(ColumnWriter::take).collect();
         let rows = u32::try_from(count).unwrap_or(u32::MAX);
         let entry = pending_rows::write_pages(rel, rows, &columns, Some(first));
-        // The table has them already.
+        // The statistics have counted these rows already.
         table_counts::take_back_insertions(rel, rows);
         sort_marks::put(rel, StripeEntry { moved: true, ..entry }, &sort_marks::of(rel, keys))
     }
 }
 
-/// Notes where the rows are now and deletes the hot tuples; returns how many. Copies of rows that cannot be
-/// deleted at once are buried.
+/// Notes where the rows are now and deletes the hot tuples, and returns how many it deleted. The copies of
+/// rows that cannot be deleted at once are buried.
 unsafe fn delete(
     rel: Relation,
     storage_id: u64,

@@ -1,8 +1,8 @@
 //! A round of packing one table, in the background or by CALL: how long it took, and its line in the log.
 //!
-//! Like autovacuum's: a round that has done something and took `colonnade.log_packing_min_duration` or longer
-//! is told of, with what it has done as far as that has committed. One that ends in an ERROR of its caller's
-//! has no line, as the ERROR has one.
+//! Called by `worker` and `procedure`. As with autovacuum, a round has a line if it has done something and
+//! took `colonnade.log_packing_min_duration` or longer. The line says what the round has done and committed.
+//! A round that ends in an ERROR of its caller's has no line, as the ERROR has one.
 
 use std::time::Instant;
 
@@ -12,7 +12,7 @@ use super::settings;
 use super::statistics::{self, Done, Sum};
 use crate::compat::Usage;
 
-/// What there was when it began.
+/// A round that has begun.
 pub(super) struct Round {
     began: Instant,
     usage: Usage,

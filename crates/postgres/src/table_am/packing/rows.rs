@@ -1,7 +1,8 @@
 //! The rows of a batch, by the TIDs that they have before they are moved.
 //!
-//! Invariant: a hot row that this transaction's snapshot sees stays where it is, and so do the stripes that
-//! this transaction is going to replace.
+//! Used by `order`, `relocate`, `join` and the code that samples rows. Invariant: a hot row that this
+//! transaction's snapshot sees stays where it is, and so do the stripes that this transaction is going to
+//! replace.
 
 use std::collections::BTreeMap;
 
@@ -13,8 +14,8 @@ use crate::storage::directory::StripeEntry;
 use crate::storage::file::tid;
 use crate::table_am::read::cold_fetch::ColdFetch;
 
-/// Fetches rows of a table. Each stripe has a cursor of its own, as a sorted batch goes through several of
-/// them at a time.
+/// Fetches rows of a table. Each stripe has a cursor of its own, because a sorted batch goes to and fro
+/// between several stripes.
 pub(super) struct Rows {
     rel: Relation,
     /// By first row number.
@@ -22,7 +23,7 @@ pub(super) struct Rows {
 }
 
 impl Rows {
-    /// The table's hot rows, and those of some stripes.
+    /// A source of the table's hot rows and of the rows of these stripes.
     pub unsafe fn new<'a>(rel: Relation, stripes: impl IntoIterator<Item = &'a StripeEntry>) -> Self {
         // SAFETY: rel is open and stays so while this is used.
         let with_cursor =
@@ -30,7 +31,7 @@ impl Rows {
         Self { rel, stripes: stripes.into_iter().map(with_cursor).collect() }
     }
 
-    /// Stores a row, alive or not, into a slot of the table, until the next one is fetched.
+    /// Stores a row, alive or not, into a slot of the table. It stays there until the next row is fetched.
     pub unsafe fn fetch(&mut self, mut at: ItemPointerData, slot: *mut TupleTableSlot) {
         // SAFETY: rel is open.
         let found = unsafe {

@@ -1,10 +1,14 @@
 //! When a database or a table is looked at next.
 //!
-//! Asked by the launcher about databases and by the worker about tables, whose processes come and go: so it
-//! is kept in shared memory. A look that packs nothing, or fails, makes the pause before the next one twice
-//! as long, up to `MOST` naptimes. After one that found nothing to pack, as many rows written as are worth a
-//! stripe end the pause; after a failure nothing does. What is not known is looked at. Invariant: a hint; it
-//! is right to forget all of it, so places are reused, and nobody waits for anybody here.
+//! The launcher asks about databases and the worker about tables. Workers come and go, so the answers are
+//! kept in shared memory. A database or a table that is not known is looked at.
+//!
+//! A look that packs nothing, or fails, doubles the pause before the next one, up to `MOST` naptimes. After a
+//! look that found nothing to pack, the pause ends early once enough rows for a stripe were written. After a
+//! failure nothing ends it early.
+//!
+//! Invariant: this is a hint, and all of it may be forgotten. So places are reused, and nobody waits for
+//! anybody here.
 
 use std::sync::atomic::{AtomicI64, AtomicU32, AtomicU64, Ordering};
 
@@ -13,17 +17,17 @@ use pgrx::pg_sys::{self, Oid};
 use super::settings;
 use crate::host::shared_memory::Shared;
 
-/// Places, and how many of them one key may have.
+/// How many places there are, and how many of them one key may have.
 const PLACES: usize = 2048;
 const WAYS: usize = 8;
 /// The longest pause, in naptimes.
 const MOST: u32 = 16;
-/// Instead of a number of rows: no number ends the pause.
+/// Stands for a number of rows, and means that no number ends the pause.
 const NEVER: u64 = u64::MAX;
 
 /// What is known of one database or table.
 struct Place {
-    /// Database and table; 0: nothing is.
+    /// Database and table. 0: the place is free.
     key: AtomicU64,
     /// Rows that had been written when it was looked at last, by the server's statistics.
     written: AtomicU64,
@@ -80,7 +84,8 @@ impl Turn {
         })
     }
 
-    /// Time of the next look at the latest, in the server's microseconds; None where it is in the next round.
+    /// When the next look comes at the latest, in the server's microseconds. None if it comes in the next
+    /// round.
     pub fn next(self) -> Option<i64> {
         self.known().map(|place| place.next.load(Ordering::Relaxed)).filter(|&next| next > now())
     }
@@ -107,8 +112,9 @@ impl Turn {
         self.postpone(NEVER);
     }
 
-    /// What was noted as failed beforehand, in case it would, was idle: the pause is that one.
-    pub fn was_idle_after_all(self, written: u64) {
+    /// The look was noted as failed beforehand, in case it would fail, and found nothing to pack. The pause
+    /// becomes that of an idle look.
+    pub fn correct_to_idle(self, written: u64) {
         if let Some(place) = self.known() {
             place.written.store(written, Ordering::Relaxed);
         }
@@ -117,7 +123,7 @@ impl Turn {
     fn postpone(self, written: u64) {
         let (place, pause) = match self.known() {
             Some(place) => (place, place.pause.load(Ordering::Relaxed).saturating_mul(2).clamp(2, MOST)),
-            // The one that is due first is free, or the one that is missed least.
+            // Takes a free place, or else the one that is due first, which is missed least.
             None => match self.places().iter().min_by_key(|place| match place.key.load(Ordering::Relaxed) {
                 0 => i64::MIN,
                 _ => place.next.load(Ordering::Relaxed),
@@ -126,7 +132,7 @@ impl Turn {
                 None => return,
             },
         };
-        // A little less, so that the round at that time finds it due.
+        // Half a naptime less, so that the round at that time finds it due.
         let wait = (settings::naptime() * i64::from(pause) - settings::naptime() / 2) * 1000;
         place.written.store(written, Ordering::Relaxed);
         place.pause.store(pause, Ordering::Relaxed);

@@ -116,7 +116,7 @@ pub(super) fn naptime() -> i64 {
     i64::from(NAPTIME.get()) * 1000
 }
 
-/// Fewest small stripes of a size that are joined in the background.
+/// How many small stripes of one size there have to be for the background to join them.
 pub(super) fn stripes() -> usize {
     usize::try_from(STRIPES.get()).unwrap_or(2)
 }
@@ -126,7 +126,7 @@ pub(super) fn cost_delay() -> i64 {
     i64::from(COST_DELAY.get())
 }
 
-/// Least time of a round that is told of in the log; None where none is.
+/// The least time of a round that has a line in the log. None: no round has one.
 pub(super) fn log_min_duration() -> Option<Duration> {
     u64::try_from(LOG_MIN_DURATION.get()).ok().map(Duration::from_millis)
 }

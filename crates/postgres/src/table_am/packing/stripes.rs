@@ -1,13 +1,17 @@
 //! Which stripes a batch joins.
 //!
-//! Candidates are stripes of which at least one in `WORN` rows is dead, and small ones, of less than half a
-//! stripe's rows. The oldest that make one stripe together are taken. What a row's being rewritten costs is
-//! paid for: by the dead rows that are left out, or by the growth of its stripe. For the latter the
-//! background joins small stripes only where there are several of one size class (a power of four), or where
-//! a stripe that is not small any more comes of it: so a row is rewritten for size at most once a class, as
-//! in log-structured merging by size tiers. Wide rows fill a stripe by their bytes: how many these are is
-//! estimated from a few rows. A stripe that somebody is just changing is left for later. Invariant: every
-//! snapshot sees the rows of a stripe that is chosen, dead ones aside.
+//! Called by `join`. Candidates are worn stripes, of which at least one row in `WORN` is dead, and small
+//! ones, with less than half a stripe's rows. The oldest candidates that make one stripe together are taken.
+//! A stripe that somebody is just changing is left for later.
+//!
+//! Rewriting a row has to pay for itself, by dead rows that are left out or by a stripe that grows. For
+//! growth, the background joins small stripes in two cases only: there are several of one size class (a power
+//! of four), or the result is not small any more. So a row is rewritten for size at most once a class, as in
+//! log-structured merging by size tiers.
+//!
+//! Wide rows fill a stripe by their bytes. How many bytes is estimated from a few rows.
+//!
+//! Invariant: every snapshot sees all rows of a chosen stripe except dead ones.
 
 use pgrx::pg_sys::{self, ItemPointerData, Relation, TransactionId};
 
@@ -21,11 +25,12 @@ use crate::storage::directory::entries;
 use crate::storage::file::tid;
 use crate::storage::pending_rows;
 
-/// One in so many rows is dead in a stripe that is worth rewriting.
+/// A stripe is worth rewriting if at least one row in this many is dead.
 const WORN: u32 = 5;
 /// Stripes of one batch at most: as many as a transaction locks one by one.
 const MOST: usize = 64;
-/// A stripe that takes so many bytes in the file is not small, whatever its rows; and no batch reads more.
+/// A stripe that takes this many bytes in the file is not small, however few rows it has. No batch reads
+/// more.
 const MOST_BYTES: u64 = 8 << 20;
 /// Rows of a stripe that are looked at to estimate its bytes.
 const SAMPLE: u32 = 32;
@@ -49,13 +54,13 @@ impl Chosen {
         self.live == 0
     }
 
-    /// The class of its size.
+    /// The size class: the highest power of four that its living rows reach.
     const fn class(&self) -> u32 {
         (if self.live == 0 { 0 } else { self.live.ilog2() }) / 2
     }
 }
 
-/// The stripes to join, none where it is not worth while. `limit`: rows of a full stripe; `fewest`: how many
+/// The stripes to join, or none if it is not worth while. `limit`: rows of a full stripe. `fewest`: how many
 /// small ones have to be of one class.
 pub(super) unsafe fn choose(
     rel: Relation,
@@ -78,14 +83,14 @@ pub(super) unsafe fn choose(
             if stripe.entry.byte_length >= MOST_BYTES && !stripe.is_worn() {
                 continue;
             }
-            // Not now, if anybody is at work on it.
+            // A stripe that somebody is at work on is left for later.
             let Some(exclusion) = stripe_lock::exclude(rel, &stripe.entry) else { continue };
             exclusion.end(rel);
             let size = estimated_bytes(rel, &stripe.entry);
             if size >= pending_rows::STRIPE_BYTES / 2 && !stripe.is_worn() {
                 continue;
             }
-            // Half of what fits, as it is an estimate.
+            // Only half of the bytes that fit are used, because the size is an estimate.
             let is_full = rows + stripe.live > limit || bytes + size > pending_rows::STRIPE_BYTES / 2;
             if is_full || chosen.len() == MOST {
                 if is_worth_while(&chosen, limit, fewest) {
@@ -147,7 +152,7 @@ pub(super) unsafe fn can_be_joined(rel: Relation, stripes: &[StripeEntry]) -> bo
     stripes.iter().filter(is_small).take(2).count() == 2
 }
 
-/// Bytes that the rows of a stripe take in memory, about.
+/// About how many bytes the rows of a stripe take in memory.
 unsafe fn estimated_bytes(rel: Relation, entry: &StripeEntry) -> usize {
     // SAFETY: rel is open; the slot holds a row while it is measured.
     unsafe {

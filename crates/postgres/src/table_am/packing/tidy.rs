@@ -1,13 +1,17 @@
-//! The pages that packed rows have left.
+//! What becomes of the pages that packed rows have left.
 //!
-//! Called by the worker after it has packed a table. VACUUM empties them, and other rows, hot ones and
-//! stripes, come to fill them; but autovacuum waits for a fifth of all rows, stripes' among them, to be dead.
-//! So where a tenth of the file is dead rows, or stripes that nobody sees, it is vacuumed here. Where a tenth
-//! is empty afterwards (less in a table that nobody writes to), stripes at the end are moved there
-//! (`compact`), and the end is cut off. In a table that nobody writes to the last hot rows become a stripe
-//! first, as they may lie there; and where empty pages lie in runs that are too short for the stripes at the
-//! end, the longest is made longer: nothing else will come to fill them. Invariant: what is done here frees
-//! pages in proportion to what it reads.
+//! Called by the worker after it has packed a table. VACUUM empties such pages, and hot rows and stripes come
+//! to fill them again. But autovacuum waits until a fifth of all rows is dead, and counts the rows of
+//! stripes, too. So more is done here:
+//! - A table is vacuumed if a tenth of its file is dead rows, or stripes that nobody sees.
+//! - If a tenth is empty afterwards, stripes at the end of the file are moved to the empty pages (`compact`),
+//!   and the end is cut off.
+//!
+//! Nothing else will fill the empty pages of a table that nobody writes to. So there a smaller part is
+//! enough. The last hot rows become a stripe first, as they may lie at the end. If no run of empty pages is
+//! long enough for a stripe at the end, the longest run is made longer.
+//!
+//! Invariant: the pages that are freed are in proportion to what is read.
 
 use std::ffi::c_void;
 use std::time::Instant;
@@ -24,35 +28,36 @@ use crate::storage::directory::entries;
 use crate::storage::file::{hot_runs, metapage};
 use crate::storage::space::{dead_blocks, emptied_pages, truncate};
 
-/// The part of the file that is worth while, also where nobody writes, and the fewest pages.
+/// Freeing pages is worth while if they are at least `FEWEST`, and one in `PART` of the file's pages. In a
+/// table that nobody writes to, one in `IDLE_PART` is enough.
 const PART: u32 = 10;
 const IDLE_PART: u32 = 32;
 const FEWEST: u32 = 64;
-/// The part that stripes are moved twice for.
-const TORN_PART: u32 = 16;
+/// Stripes are moved twice if one in this many pages is empty.
+const TWO_MOVES_PART: u32 = 16;
 /// Stripes that are moved before others have their turn.
 const STRIPES: usize = 64;
 
-/// What the pages of a file are, but for those of live stripes and of live hot rows.
+/// How many pages of a file could be freed: those without live stripes or live hot rows.
 #[derive(Default)]
 pub(super) struct Room {
     blocks: u32,
-    /// What part of them is worth while.
+    /// One page in this many is worth freeing.
     part: u32,
     /// Whether nobody writes.
     idle: bool,
-    /// Empty, as the free space map has it.
+    /// Empty pages, by the free space map.
     spare: u32,
-    /// With rows, some of which may be dead.
+    /// Pages with rows, some of which may be dead.
     unclean: u32,
-    /// Of stripes that nobody sees.
+    /// Pages of stripes that nobody sees.
     dead: u32,
     /// Dead hot rows, by the server's statistics.
     dead_rows: u64,
 }
 
 impl Room {
-    /// Looks at every page of a table that has no stripe, but only in the maps.
+    /// Looks at every page of a table that belongs to no stripe, but only in the maps.
     pub unsafe fn of(rel: Relation, idle: bool) -> Self {
         // SAFETY: rel is open with ShareUpdateExclusiveLock.
         unsafe {
@@ -67,8 +72,8 @@ impl Room {
                 room.dead_rows = u64::try_from((*counts).n_dead_tuples).unwrap_or(0);
             }
             let runs: Vec<_> = entries::all_versions(storage_id).into_iter().map(|entry| entry.run).collect();
-            // Those whose rows have left the directory already: the server prunes its pages when it needs the
-            // room.
+            // Adds stripes whose rows have left the directory's pages already: the server prunes these when
+            // it needs the room.
             room.dead = room.dead.saturating_add(dead_blocks::dead_blocks(rel, runs.iter().copied()));
             let mut vmbuffer: pg_sys::Buffer = 0;
             for span in hot_runs::hot_spans(runs, blocks) {
@@ -92,27 +97,27 @@ impl Room {
         pages >= FEWEST.max(self.blocks / self.part.max(1))
     }
 
-    /// Blocks that stay in use when the stripes at the end of the file are moved to empty pages; None: that
-    /// is not worth while.
+    /// How many blocks stay in use if the stripes at the end of the file are moved to empty pages. None if
+    /// that is not worth while.
     pub fn to_keep(&self) -> Option<u32> {
         self.is_worth(self.spare).then(|| self.blocks - self.spare)
     }
 
     /// Whether so much is empty that stripes are moved twice for it.
-    fn is_torn(&self) -> bool {
-        self.dead == 0 && self.spare >= FEWEST.max(self.blocks / TORN_PART)
+    fn is_worth_two_moves(&self) -> bool {
+        self.dead == 0 && self.spare >= FEWEST.max(self.blocks / TWO_MOVES_PART)
     }
 
     fn wants_vacuum(&self, fewest: usize) -> bool {
         self.is_worth(self.dead)
-            // They may be all that lies behind the empty pages; so may line pointers of dead rows that the
-            // server's VACUUM has left, as they are few.
+            // A few dead stripes may be all that lies behind the empty pages. So may line pointers of dead
+            // rows, which the server's VACUUM leaves if they are few.
             || ((self.dead > 0 || (self.idle && self.unclean > 0)) && self.is_worth(self.spare))
             || (self.is_worth(self.unclean) && self.dead_rows >= fewest as u64)
     }
 }
 
-/// Tidies up a table; returns whether there was something to do, None after an ERROR.
+/// Tidies up a table, and returns whether there was something to do. None after an ERROR.
 pub(super) unsafe fn table(table: &Table) -> Option<bool> {
     // SAFETY: each step has transactions of its own.
     unsafe {
@@ -122,8 +127,8 @@ pub(super) unsafe fn table(table: &Table) -> Option<bool> {
         if room.wants_vacuum(table.fewest) {
             vacuum(table)?;
             let before = std::mem::replace(&mut room, look()?);
-            // Not where an old snapshot still sees all of it: it is then tried again after a pause that
-            // grows.
+            // If an old snapshot still sees all of it, nothing was done. The next try comes after a pause
+            // that grows.
             busy = room.spare > before.spare || room.dead < before.dead || room.unclean < before.unclean;
         }
         if room.to_keep().is_none() {
@@ -138,7 +143,7 @@ pub(super) unsafe fn table(table: &Table) -> Option<bool> {
         while let Some(keep) = room.to_keep() {
             let is_longer = move_stripes(table, keep)? > 0
                 || (table.idle
-                    && room.is_torn()
+                    && room.is_worth_two_moves()
                     && on_table(table, |rel| compact::widen(rel))? == Some(true));
             if is_longer && look()?.wants_vacuum(table.fewest) {
                 vacuum(table)?;
@@ -160,7 +165,7 @@ pub(super) unsafe fn table(table: &Table) -> Option<bool> {
     }
 }
 
-/// Moves stripes that end beyond block `keep` to empty pages before them; returns how many. None after an
+/// Moves stripes that end beyond block `keep` to empty pages before them, and returns how many. None after an
 /// ERROR.
 unsafe fn move_stripes(table: &Table, keep: u32) -> Option<usize> {
     let mut moved = 0;
@@ -212,7 +217,8 @@ unsafe fn vacuum(table: &Table) -> Option<()> {
                 multixact_freeze_table_age: -1,
                 log_min_duration: -1,
                 nworkers: -1,
-                // Else line pointers of few dead rows stay, which keep the end of the file.
+                // Without it, the line pointers of a few dead rows stay, and keep the end of the file from
+                // being cut off.
                 index_cleanup: pg_sys::VacOptValue::VACOPTVALUE_ENABLED,
                 ..pg_sys::VacuumParams::default()
             };

@@ -1,11 +1,15 @@
-//! Stripes whose rows are not known to be in the order of the table's option `orderby`: loaded before it was
-//! set, or one row after the other into a table with an index.
+//! Stripes whose rows are not known to be in the order of the table's option `orderby`. They were loaded
+//! before it was set, or one row after the other into a table with an index.
 //!
-//! Known are those that say so (`sort_marks`), and those whose chunks follow each other by their statistics,
-//! which is as good for scans. Of the others a batch takes the first one that nobody is at work on. It reads
-//! the keys: where the rows turn out to be in order the stripe's row in the directory gets the marks, else
-//! `merge` sorts them into a new stripe. So what a batch has seen to is marked, and it comes to an end; one
-//! stripe at a time, as its rows are read from anywhere in it. Invariant: as of `stripes`.
+//! Two kinds of stripes are known to be in order: those with the mark of these keys (`sort_marks`), and those
+//! whose chunks follow each other by their statistics. The latter are as good for scans.
+//!
+//! Called by `join`. Of the other stripes, a batch takes the first one that nobody is at work on, and reads
+//! its keys. If the rows turn out to be in order, the stripe's row of the directory gets the mark. Otherwise
+//! `join` sorts them into a new stripe, which has the mark. So every stripe that was seen to is marked, and
+//! the work ends. A batch takes one stripe at a time, because it reads rows from anywhere in it.
+//!
+//! Invariant: that of `stripes`.
 
 use std::cell::RefCell;
 use std::collections::HashSet;
@@ -28,7 +32,7 @@ use crate::storage::pending_rows::Order;
 use crate::storage::read::stripe_on_pages::{self, Pages};
 use crate::table_am::read::wanted;
 
-/// Those of some stripes that are not known to be sorted by `keys`.
+/// Those of these stripes that are not known to be sorted by `keys`.
 pub unsafe fn among<'a>(
     rel: Relation,
     stripes: impl IntoIterator<Item = &'a StripeEntry>,
@@ -69,8 +73,8 @@ unsafe fn is_unknown(rel: Relation, entry: &StripeEntry, mark: u64, bounds: &Bou
 type Question = (u32, u64, u64);
 
 thread_local! {
-    /// Stripes whose chunks follow each other, by first row number, of the table and order that were asked
-    /// about last: the next batch need not open them again.
+    /// Stripes whose chunks follow each other, by first row number, so that the next batch need not open them
+    /// again. They are of the table and order that were asked about last.
     static FOLLOWING: RefCell<(Question, HashSet<u64>)> = RefCell::default();
 }
 
@@ -89,8 +93,8 @@ unsafe fn chunks_follow(rel: Relation, entry: &StripeEntry, bounds: &Bounds) -> 
         for chunk in 0..open.reader.chunk_count() {
             let mut known = Vec::new();
             for (column, logical) in bounds.columns() {
-                // A column that is younger than the stripe, or was of another type, is not known, nor are
-                // those after it.
+                // Nothing is known of a column that is younger than the stripe or had another type then, nor
+                // of the columns after it.
                 if open.reader.logical(column) != Some(logical) {
                     return Ok(false);
                 }
@@ -120,17 +124,18 @@ pub(super) unsafe fn choose(
     unsafe {
         let mark = sort_marks::of(rel, keys).pop()?;
         let bounds = Bounds::of(rel, keys);
-        // Seen by every snapshot where it is, too, as a mark is a new row of the directory: see `compact`.
-        let is_meant = |stripe: &Chosen| {
+        // Every snapshot must see the stripe at its present place, because a mark is a new row of the
+        // directory: see `compact`.
+        let is_wanted = |stripe: &Chosen| {
             Age::of(stripe.entry.inserter, oldest_xmin) == Age::Everybody
                 && is_unknown(rel, &stripe.entry, mark, &bounds)
                 && stripe_lock::exclude(rel, &stripe.entry).map(|exclusion| exclusion.end(rel)).is_some()
         };
-        stripes::seen_by_all(rel, storage_id, oldest_xmin).into_iter().find(is_meant)
+        stripes::seen_by_all(rel, storage_id, oldest_xmin).into_iter().find(is_wanted)
     }
 }
 
-/// Whether the rows of a stripe, dead ones included, are in order; read from the stripe.
+/// Whether the rows of a stripe, dead ones included, are in order. Reads all their keys.
 pub(super) unsafe fn is_in_order(rel: Relation, entry: &StripeEntry, keys: &[SortKey]) -> bool {
     // SAFETY: rel is open.
     unsafe {
@@ -147,7 +152,8 @@ pub(super) unsafe fn is_in_order(rel: Relation, entry: &StripeEntry, keys: &[Sor
     }
 }
 
-/// A slot for rows of which only the keys are read. What fetches rows into it fetches none for others.
+/// A slot for rows of which only the keys are read. A cursor that fetches rows into it can fetch into no
+/// other slot.
 pub(super) unsafe fn slot_for_keys(rel: Relation, keys: &[SortKey]) -> *mut pg_sys::TupleTableSlot {
     // SAFETY: rel is open; the note goes with the memory of the slot.
     unsafe {
@@ -157,7 +163,7 @@ pub(super) unsafe fn slot_for_keys(rel: Relation, keys: &[SortKey]) -> *mut pg_s
     }
 }
 
-/// Notes that a stripe is sorted by `keys`; false where somebody has come to work on it.
+/// Notes that a stripe is sorted by `keys`. Returns false if somebody has begun to work on it.
 pub(super) unsafe fn mark(rel: Relation, entry: &StripeEntry, keys: &[SortKey], command: CommandId) -> bool {
     // SAFETY: rel is open. Others are kept out to the end of the transaction.
     unsafe {

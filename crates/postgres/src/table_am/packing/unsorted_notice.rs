@@ -1,8 +1,8 @@
-//! The NOTICE of a statement that sets `orderby` on a table with rows: how many of them are not in that
-//! order, and what sorts them.
+//! The NOTICE of a statement that sets `orderby` on a table with rows: how many rows are not in that order,
+//! and what sorts them.
 //!
-//! Told by `options::alter` when the statement is done. It looks into the directory and, of stripes that do
-//! not say by what they are sorted, into their statistics.
+//! Called by `options::alter` when the statement is done. It looks into the directory. For stripes that do
+//! not say what they are sorted by, it looks into their statistics.
 
 use crate::host::relation;
 use crate::options::catalog::{quoted_table_name, table_name};
@@ -18,7 +18,7 @@ use pgrx::pg_sys::{self, Oid};
 /// the table.
 pub unsafe fn tell(table: Oid) {
     let rel = pg_sys::table_open(table, pg_sys::NoLock as i32);
-    let storage_id = if relation::is_elsewhere(rel) { None } else { metapage::storage_id(rel) };
+    let storage_id = if relation::has_no_file_here(rel) { None } else { metapage::storage_id(rel) };
     let stripes = storage_id.map_or_else(Vec::new, |id| entries::present(id));
     let keys = crate::options::table_options(rel).orderby;
     let unsorted = packing::unsorted(rel, stripes.iter().map(|(entry, _)| entry), &keys);
@@ -29,7 +29,8 @@ pub unsafe fn tell(table: Oid) {
     if count == 0 {
         return;
     }
-    // A hint, so it may come before the statement commits, or be for nothing.
+    // This is a hint. So it may come before the statement commits, and it does no harm if the statement is
+    // rolled back.
     packing::look_soon(table);
     let name = quoted_table_name(table).replace('\'', "''");
     let at_once = format!("CALL engine.colcompress_repack('{name}')");

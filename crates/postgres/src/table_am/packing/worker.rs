@@ -1,11 +1,13 @@
 //! The process that packs one database.
 //!
-//! Started by the launcher. It goes round the tables that are due (`schedule`), a batch a transaction, with a
-//! pause after each (`colonnade.packing_cost_delay`) in which the table is unlocked, and then sees to the
-//! pages that packed rows have left (`tidy`). It never waits for a table's lock, and gives way to whoever
-//! waits for one of its own, or for the database, as autovacuum does. An ERROR ends the batch: it is logged,
-//! and the next table's turn comes. Invariant: a worker that is told to stop, or dies, leaves nothing but a
-//! rolled-back batch.
+//! Started by the launcher. It goes round the tables that are due (`schedule`). Each batch is a transaction,
+//! and after each one the worker pauses with the table unlocked (`colonnade.packing_cost_delay`). Then it
+//! sees to the pages that packed rows have left (`tidy`).
+//!
+//! It never waits for a table's lock. Like autovacuum, it gives way to a session that waits for one of its
+//! locks or for the database. An ERROR ends the batch: it is logged, and the next table's turn comes.
+//!
+//! Invariant: a worker that is told to stop, or dies, leaves nothing but a rolled-back batch.
 
 use std::cell::Cell;
 use std::ffi::{c_char, c_int};
@@ -14,7 +16,7 @@ use std::time::{Duration, Instant};
 use pgrx::pg_guard;
 use pgrx::pg_sys::{self, Datum, Oid, Relation};
 
-use super::process::{Role, attempt, begin, in_transaction, nap, report, rows_of};
+use super::process::{Role, attempt, begin, in_transaction, report, rows_of, sleep};
 use super::round::Round;
 use super::schedule::Turn;
 use super::statistics::{self, Outcome};
@@ -24,7 +26,7 @@ use crate::host::relation;
 use crate::options;
 use crate::table_am::statements::slot_creation;
 
-/// How long one table is packed before its pages are seen to and the next table's turn comes.
+/// The longest time that one table is packed before its pages are seen to and the next table's turn comes.
 pub(super) const LONGEST: Duration = Duration::from_secs(10);
 
 /// A table whose turn it is.
@@ -41,7 +43,7 @@ pub(super) struct Table {
 }
 
 thread_local! {
-    /// Why a step of the look at hand has left its table alone.
+    /// Why a step of the present look has left its table alone.
     static LEFT: Cell<Option<Outcome>> = const { Cell::new(None) };
 }
 
@@ -55,11 +57,11 @@ pub unsafe extern "C-unwind" fn colonnade_packing_worker(argument: Datum) {
         let database = Oid::from(argument.value() as u32);
         pg_sys::BackgroundWorkerInitializeConnectionByOid(database, Oid::INVALID, 0);
         compat::declare_maintenance();
-        // What a mover has done need not be on disk, or on a standby, before others go on: whoever depends on
-        // it commits later.
+        // A mover's commit need not be on disk or on a standby before others go on: a transaction that
+        // depends on it commits later.
         set(c"synchronous_commit", c"off");
-        // As autovacuum's processes: whatever is set for sessions, nothing passes over damaged pages or ends
-        // a batch by time.
+        // As in autovacuum's processes, settings for sessions do not apply here: nothing passes over damaged
+        // pages or ends a batch by time.
         for (name, value) in [
             (c"zero_damaged_pages", c"off"),
             (c"ignore_checksum_failure", c"off"),
@@ -70,7 +72,7 @@ pub unsafe extern "C-unwind" fn colonnade_packing_worker(argument: Datum) {
         ] {
             set(name, value);
         }
-        // VACUUM at autovacuum's pace.
+        // VACUUM runs at autovacuum's pace here.
         let pace = pg_sys::GetConfigOption(c"autovacuum_vacuum_cost_delay".as_ptr(), true, false);
         if !pace.is_null() && *pace.cast::<u8>() != b'-' {
             set(c"vacuum_cost_delay", std::ffi::CStr::from_ptr(pace));
@@ -89,7 +91,7 @@ pub unsafe extern "C-unwind" fn colonnade_packing_worker(argument: Datum) {
             turn.was_busy();
         } else {
             let written = attempt("a database", false, || in_transaction(|| launcher::written(database)));
-            turn.was_idle_after_all(written.unwrap_or(0));
+            turn.correct_to_idle(written.unwrap_or(0));
         }
     }
 }
@@ -157,17 +159,18 @@ unsafe fn written(table: Oid) -> u64 {
     }
 }
 
-/// Packs a table as far as it is worth while and tidies up; returns whether there was something to do.
+/// Packs a table as far as it is worth while and tidies up. Returns whether there was something to do.
 unsafe fn look_at(table: &Table) -> bool {
     // SAFETY: each step has transactions of its own.
     unsafe {
         let turn = Turn::of_table(table.oid);
         let round = Round::begin();
         LEFT.set(None);
-        // Where nobody writes nothing else will come to be joined with.
+        // Two stripes are enough where nobody writes, because no others will come to be joined with them.
         let stripes = if table.idle { 2 } else { settings::stripes() };
         let moved = pack(table, table.fewest, stripes);
-        // Also where that fails, each time perhaps: what it leaves are pages.
+        // The pages are tidied up even if packing fails, as it may do each time: a failed batch leaves pages
+        // behind, too.
         let tidied = tidy::table(table);
         let mut done = moved.zip(tidied).map(|(moved, tidied)| moved > 0 || tidied);
         if table.idle && done == Some(false) {
@@ -185,8 +188,9 @@ unsafe fn look_at(table: &Table) -> bool {
     }
 }
 
-/// Packs a table, batch by batch, as long as there are `fewest` rows for a stripe, or `stripes` small ones to
-/// be joined, but not for ever where others write as fast; returns how many were moved, None after an ERROR.
+/// Packs a table, batch by batch, as long as there are `fewest` rows for a stripe or `stripes` small stripes
+/// to be joined. It stops after `LONGEST`, as others may write as fast. Returns how many rows were moved,
+/// None after an ERROR.
 pub(super) unsafe fn pack(table: &Table, fewest: usize, stripes: usize) -> Option<usize> {
     let (mut from, mut total) = (0, 0);
     let began = Instant::now();
@@ -201,14 +205,14 @@ pub(super) unsafe fn pack(table: &Table, fewest: usize, stripes: usize) -> Optio
             if moved.unwrap_or(0) == 0 {
                 break;
             }
-            nap(settings::cost_delay());
+            sleep(settings::cost_delay());
         }
     }
     Some(total)
 }
 
-/// Runs `work` in a transaction on a table that is there, lets itself be locked at once and may be packed.
-/// None: an ERROR ended it; Some(None): it is not such a table.
+/// Runs `work` in a transaction on a table that exists, can be locked at once and may be packed. None: an
+/// ERROR ended it. Some(None): the table is not such a table.
 pub(super) unsafe fn on_table<T>(table: &Table, work: impl FnOnce(Relation) -> T) -> Option<Option<T>> {
     // SAFETY: the lock is kept to the end of the transaction.
     unsafe {

@@ -1,16 +1,20 @@
 //! ANALYZE's sample.
 //!
-//! The server samples blocks of the file and multiplies what it sees by the blocks it did not. A stripe page
-//! therefore yields its share of its stripe's rows: page p of B gets rows R*p/B to R*(p+1)/B. Where the
-//! sampled pages hold far more rows than the statistics need, one row at a random place of each `every` is
-//! returned, hot and cold alike, so each row is as likely as any other, and chunks full of rows cost no more
-//! than they are worth. (Rows at fixed distances would leave out values that recur with a period.) How many
-//! rows of stripes there are, and how many of them are dead, is known: each block of the file is told to have
-//! as many as any other, whatever it holds, so the server's sum is exact. The server sorts the sample by TID
-//! and computes correlations in that order. Hot rows have younger places than all rows of stripes here, as
-//! they mostly are younger: rows get into stripes in the order of their arrival. The stripes that count are
-//! the committed ones and our own, and so are their rows' deaths. Those that VACUUM has nothing more to do
-//! for do not count as dead (`vacuum_counts`).
+//! The server samples blocks of the file, and multiplies what it sees by the blocks that it did not see. So a
+//! stripe page yields its share of its stripe's rows: page p of B gets rows R*p/B to R*(p+1)/B.
+//!
+//! The sampled pages may hold far more rows than the statistics need. Then one row at a random place of each
+//! `every` rows is returned, hot and cold alike. So each row is as likely as any other, and a chunk is
+//! decoded for no more rows than needed. (Rows at fixed distances would leave out values that recur with a
+//! period.)
+//!
+//! The number of rows in stripes is known, and how many of them are dead. Each block of the file reports the
+//! same share of both, whatever it holds, so the server's sum is exact. The stripes that count are the
+//! committed ones and this transaction's own, with their rows' deaths as they are now. A dead row for which
+//! VACUUM has nothing more to do does not count as dead (`vacuum_counts`).
+//!
+//! The server sorts the sample by TID and computes correlations in that order. So hot rows get places behind
+//! all rows of stripes here: they are mostly younger, as rows get into stripes in the order of their arrival.
 
 use pgrx::pg_sys::{
     self, BlockNumber, BufferAccessStrategy, BufferHeapTupleTableSlot, Relation, TableScanDesc,
@@ -30,40 +34,41 @@ use crate::table_am::maintain::vacuum_counts;
 
 /// Rows that ANALYZE takes per unit of statistics target (the server's own constant).
 const ROWS_PER_TARGET: f64 = 300.0;
-/// How many times the needed rows are offered at least.
+/// At least this many times the needed rows are offered.
 const SURPLUS: f64 = 1.5;
 
 /// What an ANALYZE scan keeps between calls.
 #[derive(Default)]
 pub struct State {
     started: bool,
-    /// Live stripes ordered by first block.
+    /// The live stripes, ordered by first block.
     stripes: Vec<StripeEntry>,
-    /// Rows of them that are dead.
+    /// The dead rows of these stripes.
     tombstones: Tombstones,
     /// Blocks of the file.
     blocks: BlockNumber,
-    /// Live and dead rows of stripes, for each block of the file, and whether this block has told of them.
+    /// The live and dead rows of stripes that each block of the file reports, and whether the present block
+    /// has reported them.
     live_a_block: f64,
     dead_a_block: f64,
     is_told: bool,
-    /// Rows of the present page that are left: stripe, next row, end.
+    /// The rows of the present page that are left: the stripe, the next row, the end.
     page: Option<(usize, u32, u32)>,
     chooser: Chooser,
 }
 
-/// Chooses one row of each `every`.
+/// Chooses one row of each part of `every` rows.
 #[derive(Default)]
 struct Chooser {
     every: u64,
     /// Rows to pass over before the next one that is chosen.
     skip: u64,
-    /// Rows behind that one which belong to the same part.
+    /// Rows behind the chosen one that belong to the same part.
     rest: u64,
 }
 
 impl Chooser {
-    /// `random` gives a number below another.
+    /// `random` returns a number below its argument.
     fn new(every: u64, random: impl Fn(u64) -> u64) -> Self {
         let mut chooser = Self { every: every.max(1), ..Self::default() };
         chooser.choose(random);
@@ -76,8 +81,8 @@ impl Chooser {
         self.rest = self.every - 1 - at;
     }
 
-    /// Goes over the next rows, up to the one that is chosen: its place among them, or None where all are
-    /// passed over.
+    /// Goes over the next `rows` rows up to the one that is chosen, and returns its place among them. None if
+    /// all are passed over.
     fn pass(&mut self, rows: u64, random: impl Fn(u64) -> u64) -> Option<u64> {
         if self.skip >= rows {
             self.skip -= rows;
@@ -114,8 +119,8 @@ unsafe fn start(rel: Relation, state: &mut State) {
     }
 }
 
-/// Rows that the statistics of this table's columns, of its indexes' expressions and of what CREATE
-/// STATISTICS made ask for.
+/// How many rows the statistics ask for: those of this table's columns, of its indexes' expressions, and of
+/// CREATE STATISTICS.
 unsafe fn rows_wanted(rel: Relation) -> f64 {
     // SAFETY: rel is open; indexes are closed again; a catalog's row is looked at while it is held.
     unsafe {
@@ -216,7 +221,7 @@ pub unsafe extern "C-unwind" fn next_tuple(
             }
             state.page = Some((at, next, end));
             let entry = std::ptr::from_ref(entry);
-            // As a heap tuple, which says its place.
+            // The row is stored as a heap tuple, because that has a TID.
             (*slot).tts_flags |= SLOT_WANTS_SYSTEM_COLUMNS;
             scan::cold_rows(ours).fetch(&*entry, row, slot);
             return true;
@@ -246,7 +251,8 @@ mod tests {
 
     use super::Chooser;
 
-    /// The rows that are chosen of pages with so many rows each; `places` in their parts come in turn.
+    /// The rows that are chosen from pages with these numbers of rows. Instead of random numbers, `places`
+    /// come in turn.
     fn chosen(every: u64, places: &[u64], pages: &[u64]) -> Vec<u64> {
         let places = RefCell::new(places.iter().copied().cycle());
         let random = |limit: u64| places.borrow_mut().next().unwrap_or(0).min(limit - 1);

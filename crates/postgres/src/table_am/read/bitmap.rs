@@ -1,8 +1,10 @@
 //! Bitmap scans.
 //!
-//! A bitmap names blocks; those from 2^31 on stand for up to 256 cold rows each. Hot blocks are heap's. The
-//! node asks to prefetch the blocks of its bitmap, which virtual ones cannot be: `hooks` turns that off. The
-//! wanted rows of a cold block that are in one chunk are loaded together.
+//! A bitmap names blocks. Those from 2^31 on are virtual and stand for up to 256 cold rows each. Other blocks
+//! are hot and go to heap. The wanted rows of a cold block that are in one chunk are loaded together.
+//!
+//! The server's node prefetches the blocks of its bitmap, which is not possible for virtual ones. `hooks`
+//! turns that off.
 
 use std::ops::Range;
 
@@ -20,12 +22,13 @@ use crate::storage::file::tid;
 /// What a bitmap scan keeps between calls.
 #[derive(Default)]
 pub struct State {
-    /// Position in the scan's stripes and row within the stripe.
+    /// For each wanted row of the block, the stripe's position in the scan and the row within the stripe.
     rows: Vec<(usize, u32)>,
     next: usize,
-    /// Those that are loaded.
+    /// Which of `rows` are loaded.
     loaded: Range<usize>,
-    /// For blocks whose rows are taken as they are, and for those for which the condition is looked at again.
+    /// The fetcher for blocks whose rows are taken as they are, and the one for blocks whose condition is
+    /// rechecked.
     fetch: [Option<Box<ColdFetch>>; 2],
 }
 
@@ -38,7 +41,7 @@ pub unsafe extern "C-unwind" fn next_block(scan: TableScanDesc, result: *mut TBM
         let block = (*result).blockno;
         (*ours).bitmap_cold = block >= tid::COLD_BASE;
         if !(*ours).bitmap_cold {
-            // A parallel bitmap scan gets its snapshot on the outer scan only.
+            // A parallel bitmap scan gets its snapshot late, and only in the outer scan.
             (*(*ours).heap).rs_snapshot = (*scan).rs_snapshot;
             return heap_guarded!(scan_bitmap_next_block((*ours).heap, result));
         }
@@ -49,7 +52,7 @@ pub unsafe extern "C-unwind" fn next_block(scan: TableScanDesc, result: *mut TBM
         state.bitmap.loaded = 0..0;
         let offsets: Vec<u16> = match usize::try_from((*result).ntuples) {
             Ok(count) => (*result).offsets.as_slice(count).to_vec(),
-            // Lossy: every row of the block, to be rechecked above.
+            // The bitmap is lossy here: it means every row of the block, and the node above rechecks them.
             Err(_) => (1..=tid::ROWS_PER_BLOCK as u16).collect(),
         };
         let snapshot = (*scan).rs_snapshot;
@@ -100,7 +103,7 @@ pub unsafe extern "C-unwind" fn next_tuple(
     }
 }
 
-/// Not inlined: see `scan::scan_getnextslot_slow`.
+/// Not inlined, for the reason that `scan::scan_getnextslot_slow` gives.
 #[inline(never)]
 #[pg_guard]
 unsafe extern "C-unwind" fn next_cold_tuple(

@@ -1,10 +1,14 @@
 //! No bitmap scans of our tables where a plan may be rechecked.
 //!
-//! A bitmap scan prefetches the blocks of its bitmap, which virtual blocks cannot be. `hooks` turns that off
-//! in every plan that starts; but when an UPDATE, DELETE, MERGE or row lock meets a row that somebody else
-//! has just changed, the server initialises the subqueries once more, out of reach of any hook. So these
-//! subqueries get other paths. (Tables of the command's own level are not scanned again then: their rows are
-//! given.) Called by the planner for each table.
+//! A bitmap scan prefetches the blocks of its bitmap, which is not possible for virtual ones. `hooks` turns
+//! that off in every plan that starts.
+//!
+//! But an UPDATE, DELETE, MERGE or row lock may meet a row that somebody else has just changed. Then the
+//! server initialises the subqueries once more, out of reach of any hook. So these subqueries get other
+//! paths. (Tables of the command's own level need none: they are not scanned again then, as their rows are
+//! given.)
+//!
+//! Called by the planner for each table.
 
 use pgrx::pg_sys::{
     self, CmdType, Index, List, NodeTag, Path, PlannerInfo, RTEKind, RangeTblEntry, RelOptInfo,
@@ -16,8 +20,8 @@ use crate::options;
 
 static NEXT: Chain<pg_sys::set_rel_pathlist_hook_type> = Chain::new();
 
-/// Puts the hook in front of those already there: what they add must not lose against a path that is taken
-/// out.
+/// Puts the hook in front of those already there. The paths that they add must not lose against a path that
+/// is taken out.
 pub unsafe fn install() {
     // SAFETY: called once, from _PG_init.
     unsafe {
@@ -58,7 +62,7 @@ unsafe fn restrict(root: *mut PlannerInfo, rel: *mut RelOptInfo, rte: *mut Range
         }
         if let Some(paths) = serial {
             (*rel).pathlist = paths;
-            // It may have lost against a bitmap path before.
+            // The sequential path may have lost against a bitmap path before, so it is added again.
             pg_sys::add_path(rel, pg_sys::create_seqscan_path(root, rel, (*rel).lateral_relids, 0));
         }
         if let Some(paths) = partial {
@@ -85,7 +89,7 @@ unsafe fn may_be_rechecked(root: *mut PlannerInfo) -> bool {
     }
 }
 
-/// The list without bitmap scans; None when it has none.
+/// The list without its bitmap scans. None if it has none.
 unsafe fn without_bitmaps(paths: *mut List) -> Option<*mut List> {
     // SAFETY: a list of paths, or null.
     unsafe {

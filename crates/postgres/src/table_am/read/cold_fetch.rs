@@ -1,9 +1,13 @@
 //! Single rows of stripes by number, for fetches by index, bitmap and TID.
 //!
-//! Only the wanted values are taken out of column chunks, which `kept_chunk` keeps from fetch to fetch and
-//! decodes where many are taken. An index names rows in any order, so a fetcher finds the stripes and chunks
-//! that it has met again without a look-up; it only borrows the chunks, whose memory is the cache's to bound.
-//! Long runs in storage order are left to `ColdRows`. Datums live until the next rows are loaded.
+//! Only the wanted values are taken out of column chunks. `kept_chunk` keeps the chunks from fetch to fetch,
+//! and decodes a chunk from which many values are taken.
+//!
+//! An index names rows in any order. So a fetcher remembers the stripes and chunks that it has met and finds
+//! them again without a look-up. It only borrows the chunks: the cache bounds their memory. Long runs in
+//! storage order are left to `ColdRows`.
+//!
+//! Invariant: Datums live until the next rows are loaded.
 
 use std::rc::Rc;
 
@@ -18,15 +22,15 @@ use crate::storage::directory::StripeEntry;
 use crate::storage::read::kept_chunk;
 use crate::storage::read::stripe_on_pages::{self, StripeHandle};
 
-/// So many fetches in a row that each go a little forward within one chunk mean an index scan in storage
-/// order: then the chunk is decoded after all.
+/// If this many fetches in a row each go a little forward, the index scan is in storage order, and chunks are
+/// decoded after all.
 const RUN: u32 = 128;
 /// How far "a little forward" is, in rows.
 const STRIDE: u32 = 16;
 
 /// A column that values are looked up for.
 struct Column {
-    /// Its place in the row type.
+    /// The column's place in the row type.
     at: usize,
     reader: ColumnReader,
 }
@@ -35,26 +39,26 @@ struct Column {
 struct Met {
     entry: StripeEntry,
     open: Rc<StripeHandle>,
-    /// For each wanted column what its rows have there, if the stripe is older than the column.
+    /// For each wanted column that is younger than the stripe: the value that the stripe's rows have there.
     missing: Vec<Option<(Datum, bool)>>,
 }
 
 /// Fetches rows.
 pub struct ColdFetch {
     rel: Relation,
-    /// Whether a condition on the rows is looked at again.
+    /// Whether a condition on the rows is rechecked.
     recheck: bool,
     desc: TupleDesc,
     columns: Vec<Column>,
     /// By first row number.
     stripes: Vec<Met>,
-    /// The rows loaded, how many they are, and their values, all of a column side by side.
+    /// The rows loaded, how many they are, and their values; the values of one column lie side by side.
     places: Vec<u32>,
     count: usize,
     first: u64,
     inserter: pg_sys::TransactionId,
     values: Vec<(Datum, bool)>,
-    /// Row fetched last, and for how many fetches the steps have been short.
+    /// The row fetched last, and how many fetches in a row went only a little forward.
     last: u64,
     run: u32,
     /// Takes over in long runs.
@@ -82,7 +86,7 @@ impl ColdFetch {
         }
     }
 
-    /// A fetcher for rows of a bitmap whose condition is not looked at again.
+    /// A fetcher for rows of a bitmap whose condition is not rechecked.
     pub unsafe fn without_recheck(rel: Relation) -> Self {
         // SAFETY: as `new`.
         unsafe { Self { recheck: false, ..Self::new(rel) } }
@@ -109,8 +113,8 @@ impl ColdFetch {
         }
     }
 
-    /// `fetch` with a tuple header, for who looks at xmin, and a copy of the values, which lives as long as
-    /// the slot's row.
+    /// As `fetch`, but with a tuple header, for callers that look at xmin, and with a copy of the values that
+    /// lives as long as the slot's row.
     pub unsafe fn fetch_with_header(&mut self, entry: &StripeEntry, row: u64, slot: *mut TupleTableSlot) {
         // SAFETY: as `fetch`. Later rows of the slot get a header only where its plan asked for one.
         unsafe {
@@ -121,8 +125,8 @@ impl ColdFetch {
         }
     }
 
-    /// Loads rows for `show`, which are positions in the stripe, ascending: as many of the first ones as are
-    /// in one chunk, and says how many.
+    /// Loads rows for `show`, and returns how many: those at the beginning of `rows` that are in one chunk.
+    /// The rows are positions in the stripe and ascend.
     pub unsafe fn load(&mut self, entry: &StripeEntry, rows: &[u32], slot: *mut TupleTableSlot) -> usize {
         // SAFETY: the slot is one of the table's; rel is open.
         unsafe {
@@ -154,7 +158,7 @@ impl ColdFetch {
         }
     }
 
-    /// Takes up the row type of a slot, and what of it is wanted.
+    /// Notes the row type of a slot and which of its columns are wanted.
     unsafe fn begin(&mut self, slot: *mut TupleTableSlot) {
         // SAFETY: the slot keeps its row type.
         unsafe {
@@ -175,7 +179,7 @@ impl ColdFetch {
         }
     }
 
-    /// The place of a stripe among those met.
+    /// The place of a stripe among those that were met.
     unsafe fn meet(&mut self, entry: &StripeEntry) -> Result<usize, Error> {
         let at = self.stripes.partition_point(|met| met.entry.first_row < entry.first_row);
         let known = self.stripes.get(at).map(|met| (met.entry.first_row, met.entry.storage_id));

@@ -1,9 +1,12 @@
 //! Values of cold rows, for slots, in the order of the stripes.
 //!
-//! `ColdRows` walks the stripes of a scan in either direction: a chunk is decoded once, its columns are
-//! turned into Datums a window of rows at a time. (`cold_fetch` serves single rows by number.) A heap slot is
-//! filled virtually; one that `hooks` marked because its plan asks for system columns gets a real heap tuple
-//! instead. Datums live until the window moves.
+//! `ColdRows` walks the stripes of a scan in either direction. A chunk is decoded once, and its columns are
+//! turned into Datums a window of rows at a time. (`cold_fetch` serves single rows by number.)
+//!
+//! A heap slot is filled as a virtual one. If `hooks` has marked the slot because its plan asks for system
+//! columns, it gets a real heap tuple instead.
+//!
+//! Invariant: Datums live until the window moves.
 
 use std::rc::Rc;
 
@@ -25,9 +28,9 @@ const WINDOW: u32 = 1024;
 /// Our own bit in a slot's flags: the plan above reads xmin and the like.
 pub const SLOT_WANTS_SYSTEM_COLUMNS: u16 = 1 << 14;
 
-/// Puts one row into a slot. `inserter` is whoever put its stripe into the directory: where that is this
-/// transaction, the header says so, because a foreign key's UPDATE check and ON CONFLICT ask for it. `fill`
-/// finds all columns NULL.
+/// Puts one row into a slot. `inserter` is the transaction that put its stripe into the directory. If it is
+/// this one, the tuple's header says so, because a foreign key's UPDATE check and ON CONFLICT ask for it.
+/// `fill` finds all columns NULL.
 pub unsafe fn store(
     rel: Relation,
     slot: *mut TupleTableSlot,
@@ -68,7 +71,7 @@ pub unsafe fn store(
             (*tuple).t_tableOid = (*rel).rd_id;
             pg_sys::ExecForceStoreHeapTuple(tuple, slot, true);
         } else {
-            // What ExecStoreVirtualTuple does, which costs more to call.
+            // This does what ExecStoreVirtualTuple does, whose call would cost more.
             (*slot).tts_flags &= !(pg_sys::TTS_FLAG_EMPTY as u16);
             (*slot).tts_nvalid = (*(*slot).tts_tupleDescriptor).natts as i16;
         }
@@ -77,8 +80,8 @@ pub unsafe fn store(
     }
 }
 
-/// Whether a slot of heap's kind has neither a tuple nor a page that would have to be given up: the last row
-/// was a virtual one, or there was none.
+/// Whether a slot of heap's kind has neither a tuple nor a page that would have to be released. That is so if
+/// its last row was virtual, or if there was none.
 unsafe fn holds_nothing(slot: *mut TupleTableSlot) -> bool {
     // SAFETY: the casts follow the slot's kind.
     unsafe {
@@ -90,11 +93,11 @@ unsafe fn holds_nothing(slot: *mut TupleTableSlot) -> bool {
     }
 }
 
-/// The columns of a row type, and a reader for each. The row type is that of the slot, not of the relation:
-/// while ALTER TABLE rewrites a table, the relation already has the new one.
+/// The columns of a row type, and a reader for each. The row type is the slot's, not the relation's: while
+/// ALTER TABLE rewrites a table, the relation already has the new one.
 struct Columns {
     desc: pg_sys::TupleDesc,
-    /// Not dropped, and wanted.
+    /// For each column whether it is wanted and not dropped.
     live: Vec<bool>,
     readers: Vec<ColumnReader>,
 }
@@ -135,8 +138,8 @@ pub unsafe fn unfit_columns(rel: Relation, reader: &StripeReader) -> Vec<usize> 
         .collect()
 }
 
-/// Checks that a column of the stripe holds what the table's column can be built from: a length word where
-/// there is one, as many bytes where the length is fixed.
+/// Checks that the table's column can be built from what the stripe's column holds. A type with a length word
+/// needs one, and a type of fixed length needs that many bytes.
 pub(super) fn fits(reader: &StripeReader, column: usize, kind: &ColumnType) -> Result<(), Error> {
     let stored = reader.logical(column);
     let same = stored == Some(kind.logical);
@@ -151,7 +154,7 @@ pub(super) fn fits(reader: &StripeReader, column: usize, kind: &ColumnType) -> R
         .at(number, None))
 }
 
-/// Bytes of a value, for types of one length.
+/// Bytes of a value, for types of fixed length.
 fn width(logical: LogicalType) -> Option<u16> {
     Some(match logical {
         LogicalType::Bool => 1,
@@ -172,7 +175,7 @@ enum Loaded {
     Dropped,
 }
 
-/// A window of Datums: `first` is a row position within the stripe.
+/// A window of Datums. `first` and `end` are positions of rows within the stripe.
 struct Window {
     first: u32,
     end: u32,
@@ -192,13 +195,14 @@ pub struct ColdRows {
 }
 
 impl ColdRows {
-    /// A cursor without a stripe. `strategy` as for `Pages`.
+    /// A cursor that has no stripe yet. `strategy` has the meaning that it has for `Pages`.
     pub unsafe fn new(rel: Relation, strategy: pg_sys::BufferAccessStrategy) -> Self {
         let window = Window { first: 0, end: 0, values: Vec::new(), nulls: Vec::new() };
         Self { rel, strategy, wanted: None, columns: Columns::none(), stripe: None, chunk: None, window }
     }
 
-    /// Decodes only the columns marked in `wanted`; the others read as NULL. Before the first row.
+    /// Makes the cursor decode only the columns marked in `wanted`. The others read as NULL. Must be called
+    /// before the first row.
     pub fn restrict(&mut self, wanted: Vec<bool>) {
         self.wanted = Some(wanted);
     }

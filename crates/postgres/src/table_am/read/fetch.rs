@@ -1,7 +1,7 @@
 //! Rows by TID: row versions for triggers and rechecks, TID scans.
 //!
-//! Whether a cold row is there is asked of the directory and the proxies under the caller's own snapshot. Hot
-//! TIDs go straight to heap.
+//! Hot TIDs go straight to heap. Whether a cold row is there, the directory and the proxies say under the
+//! caller's own snapshot.
 
 use pgrx::pg_guard;
 use pgrx::pg_sys::{self, ItemPointer, Relation, Snapshot, TableScanDesc, TupleTableSlot};
@@ -75,7 +75,7 @@ pub unsafe extern "C-unwind" fn tuple_tid_valid(scan: TableScanDesc, tid: ItemPo
     }
 }
 
-/// `tuple_get_latest_tid`: the last version that the scan's snapshot sees, wherever it has been moved.
+/// `tuple_get_latest_tid`: the last version that the scan's snapshot sees, at the place where it is now.
 #[pg_guard]
 pub unsafe extern "C-unwind" fn tuple_get_latest_tid(scan: TableScanDesc, tid: ItemPointer) {
     // SAFETY: the scan is ours.

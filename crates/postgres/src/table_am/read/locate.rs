@@ -1,6 +1,7 @@
 //! The stripe of a cold row, as the caller's own snapshot has it.
 //!
-//! Asked by fetches through an index and by TID. A SnapshotDirty is told who is loading the row, to wait for.
+//! Asked by fetches through an index and by TID. A SnapshotDirty is told which transaction is loading the
+//! row, so that the caller can wait for it.
 
 use pgrx::pg_sys::{self, Relation, Snapshot, TupleTableSlot};
 
@@ -11,8 +12,8 @@ use crate::storage::directory::entries;
 use crate::storage::directory::{self, StripeEntry};
 use crate::storage::file::metapage;
 
-/// Whether the caller may hold a lock on an index page: a unique check, which wants to know whether the row
-/// is there and nothing else.
+/// Whether the caller may hold a lock on an index page. Then it is a unique check, which only wants to know
+/// whether the row is there.
 #[inline]
 pub unsafe fn holds_page_lock() -> bool {
     // SAFETY: a plain counter of the server; holding any LWLock raises it.
@@ -20,15 +21,15 @@ pub unsafe fn holds_page_lock() -> bool {
 }
 
 pub enum Located {
-    /// In this stripe, visible.
+    /// The row is in this stripe, and the snapshot sees the stripe.
     Stored(StripeEntry),
-    /// Visible, and the slot is filled already.
+    /// The row counts as visible, and the slot is filled already.
     Answered,
     Nowhere,
 }
 
-/// Whether the snapshot is one that unique checks use: they ask about the row as it is now, and of a row that
-/// is being inserted by this very command they ask whether it is still there.
+/// Whether the snapshot is one that unique checks use. They ask about the row as it is now. If this very
+/// command is inserting the row, they ask whether it is still there.
 #[inline]
 pub unsafe fn judges_by_now(snapshot: Snapshot) -> bool {
     // SAFETY: the snapshot is live.
@@ -54,8 +55,8 @@ pub unsafe fn locate(rel: Relation, row: u64, snapshot: Snapshot, slot: *mut Tup
         match found {
             Some(entry) if !entry.reserved_only => return Located::Stored(entry),
             Some(_) if judges_by_now(snapshot) => {
-                // Somebody is loading this row: the snapshot says who, unless it is us. A number whose loader
-                // is done and which no stripe has was never used.
+                // A transaction is loading this row, and the snapshot says which one, unless it is this one.
+                // If the loader is done and no stripe has the number, the number was never used.
                 let loader = (*snapshot).snapshot_type == pg_sys::SnapshotType::SNAPSHOT_DIRTY
                     && (*snapshot).xmin != pg_sys::InvalidTransactionId;
                 if loader || entries::is_ours(storage_id, row) {
@@ -73,7 +74,7 @@ pub unsafe fn locate(rel: Relation, row: u64, snapshot: Snapshot, slot: *mut Tup
     }
 }
 
-/// Whether a snapshot is sure to see a stripe that others have committed and that nobody can take away now.
+/// Whether a snapshot certainly sees a stripe that others have committed and that nobody can take away now.
 unsafe fn is_seen(entry: &StripeEntry, snapshot: Snapshot) -> bool {
     use pg_sys::SnapshotType as T;
     // SAFETY: the snapshot is live; the invalid id precedes every other.

@@ -1,15 +1,21 @@
-//! Rows that have been moved, as those see them who come by their old TIDs (protocol point 4).
+//! Rows that have been moved, for transactions that come by their old TIDs (protocol point 4 of
+//! `docs/internals/concurrency.md`).
 //!
 //! A mover deletes a hot tuple, or takes a stripe out of the directory, and commits a stripe that has the
-//! same rows; `storage::change::row_move` says where. Two things follow for transactions whose snapshot does
-//! not see the mover. Who changes or locks a row by its old TID does so at its new place (`modify` asks
-//! [`place`]): the row is the same, so that is no conflict at any isolation level. And who reads it by its
-//! old TID, as the snapshot says, must be told what has become of it since (`is_there`, asked for every hot
-//! row, `is_cold_there` and `dead_elsewhere` for rows of stripes): that this transaction itself has changed
-//! it, or, at SERIALIZABLE, that another one has. A row may have been moved on from its new place. Only rows
-//! that every snapshot saw are moved, so their inserters are of no interest, and no chain of versions that
-//! somebody follows ends in a moved row, but for those that begin with it. Invariant: the answers for rows
-//! that nobody has moved are heap's.
+//! same rows. `storage::change::row_move` says where they are. This matters to transactions whose snapshot
+//! does not see the mover:
+//! - A transaction that changes or locks a row by its old TID does so at its new place (`modify` asks
+//!   [`place`]). The row is the same, so this is no conflict at any isolation level.
+//! - A transaction that reads a row by its old TID, as its snapshot says, must learn what has become of the
+//!   row since. The transaction itself may have changed it or, at SERIALIZABLE, another one may have. It asks
+//!   `is_there` for every hot row, and `is_cold_there` and `dead_elsewhere` for rows of stripes.
+//!
+//! A row may have been moved on from its new place.
+//!
+//! Movers move only rows that every snapshot saw. So nobody asks for the inserters of moved rows. A chain of
+//! versions that somebody follows ends in a moved row only if it begins with it.
+//!
+//! Invariant: for rows that nobody has moved the answers are heap's.
 
 use std::ops::Range;
 
@@ -28,13 +34,14 @@ use crate::storage::directory::StripeEntry;
 use crate::storage::directory::{self, entries};
 use crate::storage::file::{metapage, tid};
 
-/// The new TID of the row that `mover` has deleted at `old`; None where that was an ordinary deletion.
+/// The new TID of the row that transaction `mover` has deleted at `old`. None if that was an ordinary
+/// deletion.
 pub unsafe fn place(rel: Relation, old: ItemPointerData, mover: TransactionId) -> Option<ItemPointerData> {
     // SAFETY: rel is open.
     unsafe { row_move::find(metapage::storage_id(rel)?, mover, old) }
 }
 
-/// The place after this one, of a row of a stripe that was replaced, or is about to be.
+/// The next place of a row whose stripe was replaced, or is about to be.
 pub unsafe fn next_place(storage_id: u64, row: u64) -> Option<ItemPointerData> {
     let place = tid::cold_tid(row);
     // SAFETY: catalog look-ups.
@@ -44,8 +51,9 @@ pub unsafe fn next_place(storage_id: u64, row: u64) -> Option<ItemPointerData> {
     }
 }
 
-/// Where a hot tuple's row is that was packed a moment ago: the mover had not ended when the active snapshot
-/// was taken. Of an older move whoever reads an index under that snapshot has met the new entry.
+/// The new place of a hot tuple that was packed a moment ago: its mover had not ended when the active
+/// snapshot was taken. Older moves are of no interest: a reader of an index under that snapshot has met the
+/// new entry.
 pub unsafe fn recent_place(storage_id: u64, tuple: *mut HeapTupleData) -> Option<ItemPointerData> {
     // SAFETY: the tuple is pinned by its slot.
     unsafe {
@@ -59,8 +67,8 @@ pub unsafe fn recent_place(storage_id: u64, tuple: *mut HeapTupleData) -> Option
     }
 }
 
-/// Who has moved a row of a stripe that is not there any more; None where nobody has, because the row was
-/// dead.
+/// The transaction that has moved a row of a stripe that is not there any more. None if the row was dead and
+/// so was not moved.
 pub unsafe fn mover_of(storage_id: u64, row: u64) -> Option<TransactionId> {
     let place = tid::cold_tid(row);
     // SAFETY: as above.
@@ -70,7 +78,7 @@ pub unsafe fn mover_of(storage_id: u64, row: u64) -> Option<TransactionId> {
     }
 }
 
-/// `place`, for a TID that `snapshot` does not see because of its mover.
+/// The new place of a row that `snapshot` does not see at its old TID, because a mover has moved it.
 pub(super) unsafe fn place_for(
     rel: Relation,
     old: ItemPointerData,
@@ -87,12 +95,14 @@ pub(super) unsafe fn place_for(
                 look(rel, old, |tuple, pin| pg_sys::HeapTupleSatisfiesVisibility(tuple, snapshot, pin))?;
             (seen, row_move::find(storage_id, by?, old)?)
         };
-        // Seen here, and gone there: this transaction has changed it at its new place.
+        // If the snapshot sees the row here and it is gone there, this transaction has changed it at its new
+        // place.
         (!seen || !lives_on(rel, storage_id, place, snapshot, false)).then_some(place)
     }
 }
 
-/// Whether a row is there for a snapshot at a place that the snapshot does not know, and at those after it.
+/// Whether a row is alive for a snapshot at a place that the snapshot does not know, and at the places after
+/// it.
 unsafe fn lives_on(
     rel: Relation,
     storage_id: u64,
@@ -118,8 +128,8 @@ unsafe fn lives_on(
     }
 }
 
-/// Whether what has become of moved rows since matters to a snapshot: nobody but the own transaction can have
-/// changed what it sees, unless it is serializable.
+/// Whether a snapshot has to ask what has become of moved rows. Only this transaction itself can have changed
+/// rows that the snapshot sees, unless it is serializable.
 unsafe fn may_matter(rel: Relation, snapshot: Snapshot) -> bool {
     // SAFETY: the snapshot is null or live.
     unsafe {
@@ -130,8 +140,8 @@ unsafe fn may_matter(rel: Relation, snapshot: Snapshot) -> bool {
     }
 }
 
-/// Whether a row of a stripe that a snapshot sees, where it is not dead, is there wherever it is now. A
-/// serializable reader has its predicate lock.
+/// Whether a row is still alive at the place where it is now. The snapshot sees its stripe and does not see
+/// it dead there. A serializable reader has its predicate lock.
 pub unsafe fn is_cold_there(rel: Relation, entry: &StripeEntry, row: u64, snapshot: Snapshot) -> bool {
     // SAFETY: rel is open, the snapshot live.
     unsafe {
@@ -140,14 +150,13 @@ pub unsafe fn is_cold_there(rel: Relation, entry: &StripeEntry, row: u64, snapsh
         if !(serializable || replaced) || !may_matter(rel, snapshot) {
             return true;
         }
-        // The stripe may have been replaced since it was looked up, and what was found out about it then is
-        // of no use to a serializable reader.
+        // The stripe may have been replaced since it was looked up. So a serializable reader asks again.
         let place = next_place(entry.storage_id, row);
         place.is_none_or(|place| lives_on(rel, entry.storage_id, place, snapshot, serializable))
     }
 }
 
-/// The rows, ascending, of stripes that a scan's snapshot sees and that died at other places. A serializable
+/// The rows of stripes that a scan's snapshot sees and that died at other places, ascending. A serializable
 /// reader has its predicate lock on the table.
 pub(super) unsafe fn dead_elsewhere(rel: Relation, stripes: &[StripeEntry], snapshot: Snapshot) -> Vec<u64> {
     let mut dead = Vec::new();
@@ -157,7 +166,7 @@ pub(super) unsafe fn dead_elsewhere(rel: Relation, stripes: &[StripeEntry], snap
             if !may_matter(rel, snapshot) {
                 break;
             }
-            // Old and new numbers of rows that are on their way.
+            // The old and the present numbers of the rows that are followed.
             let mut moved = Vec::new();
             let rows = entry.first_row..entry.end_row();
             each_move(entry.storage_id, rows, |old, new| moved.push((old, new)));
@@ -180,7 +189,7 @@ pub(super) unsafe fn dead_elsewhere(rel: Relation, stripes: &[StripeEntry], snap
     dead
 }
 
-/// Calls `with` for each of the rows of a stripe that were moved, and for where it is now.
+/// Calls `with` for each row of a stripe that was moved, with its old and its new number.
 unsafe fn each_move(storage_id: u64, rows: Range<u64>, mut with: impl FnMut(u64, u64)) {
     // SAFETY: catalog look-ups.
     unsafe {
@@ -190,7 +199,8 @@ unsafe fn each_move(storage_id: u64, rows: Range<u64>, mut with: impl FnMut(u64,
     }
 }
 
-/// The next places of rows, given where they are, in that order; without those that are not moved again.
+/// The next places of rows that are at the given ones, in the same order. Rows that were not moved again are
+/// left out.
 unsafe fn moved_on(storage_id: u64, rows: &[(u64, u64)]) -> Vec<(u64, u64)> {
     let mut next = Vec::new();
     let mut rest = rows;
@@ -217,7 +227,7 @@ unsafe fn moved_on(storage_id: u64, rows: &[(u64, u64)]) -> Vec<(u64, u64)> {
     next
 }
 
-/// Waits for the end of the mover that is at work on a hot row; false: nobody is, or somebody else.
+/// Waits for the end of the mover that is at work on a hot row. False: no mover is.
 pub unsafe fn await_mover(rel: Relation, mut at: ItemPointerData) -> bool {
     // SAFETY: rel is open; nothing is pinned or locked while this waits.
     unsafe {
@@ -233,8 +243,8 @@ pub unsafe fn await_mover(rel: Relation, mut at: ItemPointerData) -> bool {
     }
 }
 
-/// Asks something about a hot tuple, alive or not, while its page is locked, and who has changed it; None
-/// where there is none.
+/// Asks something about a hot tuple, alive or not, while its page is locked. Returns the answer and which
+/// transaction has changed the tuple, or None if there is no tuple.
 unsafe fn look<T>(
     rel: Relation,
     at: ItemPointerData,
@@ -257,7 +267,7 @@ unsafe fn look<T>(
     }
 }
 
-/// Whether a hot row that heap's callback has found for a snapshot is there for it. The slot is of the
+/// Whether a hot row that heap's callback has found for a snapshot is still there for it. The slot is of the
 /// table's own kind.
 #[inline]
 pub unsafe fn is_there(rel: Relation, snapshot: Snapshot, slot: *mut TupleTableSlot) -> bool {
@@ -269,7 +279,7 @@ pub unsafe fn is_there(rel: Relation, snapshot: Snapshot, slot: *mut TupleTableS
     }
 }
 
-/// `is_there` for a row that somebody has changed whom the snapshot does not see.
+/// `is_there` for a row that was changed by a transaction which the snapshot does not see.
 #[cold]
 #[inline(never)]
 #[pg_guard]
@@ -294,21 +304,21 @@ unsafe extern "C-unwind" fn is_there_now(
     }
 }
 
-/// Whether rows of a stripe that `inserter` has put into the directory are older than every snapshot that
-/// does not see the stripe.
+/// Whether every snapshot saw the rows of a stripe before the stripe was made: `inserter`, which has put it
+/// into the directory, is a mover.
 pub unsafe fn is_old(storage_id: u64, inserter: TransactionId) -> bool {
     // SAFETY: a catalog look-up.
     unsafe { row_move::is_mover(storage_id, inserter) }
 }
 
-/// `is_old` of the stripe that has this row, whoever sees it.
+/// `is_old` for the stripe that has this row, even if no snapshot sees the stripe.
 pub(super) unsafe fn is_old_row(storage_id: u64, row: u64) -> bool {
     // SAFETY: as above.
     unsafe { old_stripe(storage_id, row).is_some() }
 }
 
-/// The stripe of a row that a mover has moved there and a snapshot does not see: who has locked the row
-/// since, for a cursor's FOR UPDATE, knows it by that place.
+/// The stripe of a row that a committed mover has put there, and that a snapshot does not see. A cursor's FOR
+/// UPDATE that has locked the row since knows it by that place.
 pub(super) unsafe fn unseen(rel: Relation, row: u64) -> Option<StripeEntry> {
     // SAFETY: rel is open.
     unsafe {

@@ -1,15 +1,15 @@
-//! The seam to rows that this backend has inserted but not written yet.
+//! Rows that this backend has inserted but not written yet, for code that reads the table.
 //!
-//! Whoever reads a table in this backend calls `flush` first (protocol point 5). Inside a unique check, with
-//! an index page locked, nothing can be flushed: there a row number that this transaction has reserved counts
-//! as a row.
+//! Code that reads a table calls `flush` first (protocol point 5 of `docs/internals/concurrency.md`). Inside
+//! a unique check, with an index page locked, nothing can be flushed. There a row number that this
+//! transaction has reserved counts as a row.
 
 use pgrx::pg_sys::{self, Relation};
 
 use crate::storage::pending_rows;
 
-/// Writes out what this backend holds in memory for the relation, unless the caller holds a content lock.
-/// True when there may have been something.
+/// Writes the rows that this backend holds in memory for the relation, unless the caller holds a content
+/// lock. True if there may have been some.
 pub unsafe fn flush(rel: Relation) -> bool {
     // SAFETY: rel is open. Any LWLock held raises the counter.
     unsafe {

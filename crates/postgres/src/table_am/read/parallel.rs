@@ -1,12 +1,15 @@
 //! The shared state of a parallel scan: work units for hot and cold rows.
 //!
-//! Heap's own block counter would visit every stripe page, so the leader puts the hot spans into shared
-//! memory (at most `SPANS`, neighbours merged beyond that) and workers take pieces of them from an atomic
-//! counter; each piece is then an ordinary serial heap scan with limits. Cold rows are handed out by first
-//! row number, stripe by stripe: a worker takes the lowest stripe *of its own list* at or above the shared
-//! mark and moves the mark past it, so that lists that differ (under SnapshotAny) cannot hand out a row
-//! twice. Invariant: the struct begins with what the server shares for block scans, because generic code
-//! reads that part.
+//! Heap's own block counter would visit every stripe page. So the leader puts the hot spans into shared
+//! memory (at most `SPANS`; neighbours are merged beyond that). Workers take pieces of them from an atomic
+//! counter, and read each piece as an ordinary serial heap scan with limits.
+//!
+//! Cold rows are handed out stripe by stripe, by first row number. A worker takes the lowest stripe *of its
+//! own list* at or above the shared mark, and moves the mark past it. So no row is handed out twice, even if
+//! the workers' lists differ (under SnapshotAny).
+//!
+//! Invariant: the struct begins with what the server shares for block scans, because generic code reads that
+//! part.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
@@ -30,7 +33,7 @@ pub struct Shared {
     base: pg_sys::ParallelBlockTableScanDescData,
     hot_next: AtomicU64,
     cold_next: AtomicU64,
-    /// Blocks whose rows have been read, by a build of an index.
+    /// Blocks whose rows a build of an index has read.
     done: AtomicU64,
     piece: AtomicU32,
     span_count: u32,
@@ -60,7 +63,7 @@ impl Shared {
         self.spans.iter().take(self.span_count as usize).map(|&(start, end)| u64::from(end - start)).sum()
     }
 
-    /// So many blocks more have been read; returns how many that makes.
+    /// Adds blocks that have been read, and returns how many that makes in all.
     pub fn add_done(&self, blocks: u64) -> u64 {
         self.done.fetch_add(blocks, Ordering::Relaxed) + blocks
     }
@@ -110,7 +113,7 @@ pub unsafe extern "C-unwind" fn parallelscan_initialize(rel: Relation, pscan: Pa
         (*shared).hot_next = AtomicU64::new(0);
         (*shared).cold_next = AtomicU64::new(0);
         (*shared).done = AtomicU64::new(0);
-        // Small tables in small pieces, so that every worker gets some.
+        // Small tables are cut into small pieces, so that every worker gets some.
         (*shared).piece = AtomicU32::new((total / 64).clamp(1, u64::from(PIECE)) as u32);
         (*shared).span_count = spans.len() as u32;
         for (at, span) in spans.iter().enumerate() {

@@ -1,11 +1,12 @@
 //! Versions of cold rows that a statement asks for by TID, one after the other.
 //!
-//! An UPDATE fetches the old version of each row that it changes, a locking clause each row that it locks,
-//! and neither has a scan to keep a fetcher in; nor do its AFTER triggers, which get each row once more. So
-//! one fetcher is kept here for as long as the same query asks for rows of the same table in the same slot,
-//! and finds runs of rows as a scan's would. Invariant: what is kept is used only by the query (told from
-//! others by its command id), the relation and the slot that it was made for, and dropped with the
-//! transaction.
+//! An UPDATE fetches the old version of each row that it changes, and a locking clause each row that it
+//! locks. Their AFTER triggers get each row once more. None of these has a scan to keep a fetcher in. So one
+//! fetcher is kept here for as long as the same query asks for rows of the same table in the same slot. It
+//! finds runs of rows as a scan's fetcher would.
+//!
+//! Invariant: the fetcher is used only by the query, the relation and the slot that it was made for, and is
+//! dropped with the transaction. Queries are told apart by their command id.
 
 use std::cell::RefCell;
 use std::ffi::c_void;
@@ -20,7 +21,7 @@ use super::cold_fetch::ColdFetch;
 use crate::storage::directory::StripeEntry;
 use crate::storage::pending_rows;
 
-/// What a fetcher is good for.
+/// What a fetcher was made for.
 #[derive(PartialEq, Eq)]
 struct Purpose {
     transaction: u32,
@@ -47,8 +48,8 @@ pub unsafe fn register() {
     }
 }
 
-/// A rollback to a savepoint gives no command id back nor takes a new one: the next statement may have that
-/// of the one that failed.
+/// Drops the fetcher when a savepoint is rolled back: the next statement may have the command id of the one
+/// that failed.
 #[pg_guard]
 unsafe extern "C-unwind" fn subtransaction_event(
     event: SubXactEvent::Type,
@@ -87,7 +88,7 @@ pub unsafe fn fetch(rel: Relation, entry: &StripeEntry, row: u64, slot: *mut Tup
             slot,
             desc: (*slot).tts_tupleDescriptor,
         };
-        // Taken out while it works: an ERROR drops it.
+        // The fetcher is taken out while it works, so that an ERROR drops it.
         let kept = KEPT.take().filter(|(of, _)| *of == purpose);
         let (purpose, mut rows) = kept.unwrap_or_else(|| (purpose, ColdFetch::new(rel)));
         rows.fetch_with_header(entry, row, slot);
@@ -95,7 +96,7 @@ pub unsafe fn fetch(rel: Relation, entry: &StripeEntry, row: u64, slot: *mut Tup
     }
 }
 
-/// Whether the query has used up a command id, so that no other one in the transaction has the same.
+/// Whether the query uses a command id of its own, so that no other query of the transaction has the same.
 unsafe fn has_own_command(query: *mut QueryDesc) -> bool {
     // SAFETY: the query runs.
     unsafe {

@@ -1,10 +1,11 @@
 //! TABLESAMPLE.
 //!
-//! The units of a sample are the blocks that may hold hot rows, numbered as they are, and then the groups of
-//! 256 row numbers that share a virtual block, numbered on from the last block. A method that samples blocks
-//! chooses among both; one that samples rows visits them all. Stripe pages count as (empty) blocks, which
-//! changes no row's chance. A group's rows are offered to the method under its virtual block number, so
-//! REPEATABLE repeats.
+//! A sample has two kinds of units. First come the blocks of the file, with their own numbers. Then come
+//! groups of 256 row numbers that share a virtual block, numbered on from the last block. A method that
+//! samples blocks chooses among both, and one that samples rows visits them all.
+//!
+//! Stripe pages count as empty blocks, which changes no row's chance. The rows of a group are offered to the
+//! method under its virtual block number, so REPEATABLE repeats.
 
 use pgrx::pg_guard;
 use pgrx::pg_sys::ffi::pg_guard_ffi_boundary;

@@ -1,10 +1,13 @@
 //! Scans of the whole table, forwards, backwards, by TID range, and the parts of a parallel one.
 //!
 //! A scan is a list of segments in a fixed order: the hot spans by block, then the visible stripes by row
-//! number. Hot segments are read by one inner heap scan with limits. Going backwards walks the same list from
-//! the other end. A parallel scan takes its segments from shared state instead, forwards only. `scan_steps`
-//! finds the next row; the thin callback at the end hands hot rows through without any of this. A
-//! SnapshotDirty judges by now: each of its steps looks for the next stripe anew.
+//! number. One inner heap scan with limits reads the hot segments. A backward scan walks the same list from
+//! the other end. A parallel scan takes its segments from shared state instead, and goes forwards only. A
+//! SnapshotDirty judges by now, so under one each step looks for the next stripe anew.
+//!
+//! `scan_steps` finds the next row. The thin callback at the end of this file hands on hot rows without any
+//! of this.
+//!
 //! Invariant: `Scan` begins with the server's descriptor; what it owns on Rust's heap belongs to the memory
 //! context that the scan was made in.
 
@@ -38,8 +41,8 @@ pub struct Scan {
     pub base: TableScanDescData,
     /// The inner heap scan over `base.rs_rd`, always serial.
     pub heap: TableScanDesc,
-    /// The direction in which the inner scan may be asked on for the next hot row; anything else means "go
-    /// the long way".
+    /// The direction in which the inner scan may be asked directly for the next hot row. For any other
+    /// direction `scan_steps` decides.
     pub(super) hot_direction: ScanDirection::Type,
     /// A bitmap scan stands on a block of cold rows.
     pub bitmap_cold: bool,
@@ -53,14 +56,14 @@ pub struct State {
     pub spans: Vec<Span>,
     /// Cold segments; filled at the first row.
     pub stripes: Vec<StripeEntry>,
-    /// Rows of them that are dead to the scan's snapshot.
+    /// The rows of these stripes that are dead to the scan's snapshot.
     pub tombstones: Tombstones,
     surveyed: bool,
     pub(super) position: Position,
     pub(super) range: Option<Range>,
     /// Only hot rows are wanted: the vectorised scan reads the stripes itself.
     hot_only: bool,
-    /// Who is at work on the stripe that the scan stands in, where the snapshot asks for that.
+    /// The transactions at work on the stripe that the scan stands in, if the snapshot asks for them.
     pub(super) writers: Option<scan_steps::Writers>,
     /// The cursor over cold rows, made when the first one is reached.
     cold: Option<Box<ColdRows>>,
@@ -85,7 +88,7 @@ impl Scan {
     }
 }
 
-/// Starts a scan; also for code of ours that reads the table through this file.
+/// Starts a scan. The callback uses it, and so does our code that reads a table through this file.
 pub unsafe fn begin(
     rel: Relation,
     snapshot: Snapshot,
@@ -107,7 +110,7 @@ pub unsafe fn begin(
         (*scan).base.rs_parallel = pscan;
         let inner = flags & !(TEMP_SNAPSHOT | ALLOW_SYNC);
         (*scan).heap = heap_guarded!(scan_begin(rel, snapshot, nkeys, key, std::ptr::null_mut(), inner));
-        // Counted as one scan by now: entering a hot segment is not another one.
+        // The statistics have counted one scan by now. Entering a hot segment must not count as another one.
         (*(*scan).heap).rs_flags &= !SEQUENTIAL;
         (*scan).hot_direction = ScanDirection::NoMovementScanDirection;
         (*scan).state = memory::leak_into_current_context(State {
@@ -128,14 +131,14 @@ pub unsafe fn begin(
     }
 }
 
-/// Leaves the stripes to the caller: the scan returns hot rows only. Before the first row.
+/// Leaves the stripes to the caller: the scan returns hot rows only. Must be called before the first row.
 pub unsafe fn hot_only(scan: TableScanDesc) {
     // SAFETY: scan is one of ours.
     unsafe { Scan::state(scan.cast()).hot_only = true }
 }
 
-/// Surveys the table and leaves the stripes, and which of their rows are dead, to the caller: from here on
-/// the scan returns hot rows only. Before the first row.
+/// Surveys the table and hands the stripes and their dead rows to the caller. From here on the scan returns
+/// hot rows only. Must be called before the first row.
 pub unsafe fn take_stripes(scan: *mut Scan) -> (Vec<StripeEntry>, Tombstones) {
     // SAFETY: scan is one of ours.
     unsafe {
@@ -204,7 +207,8 @@ pub unsafe extern "C-unwind" fn scan_rescan(
         let state = Scan::state(ours);
         state.position = Position::Start;
         if scan_steps::is_dirty((*scan).rs_snapshot) {
-            // It judges by now: the caller has waited and wants to see what has become of it.
+            // A SnapshotDirty judges by now: the caller has waited for a transaction and wants to see what it
+            // has left.
             state.writers = None;
             state.surveyed = false;
         }
@@ -218,14 +222,14 @@ pub unsafe extern "C-unwind" fn scan_rescan(
     }
 }
 
-/// Fills the segments, once the snapshot is final (a parallel bitmap scan gets its snapshot after
-/// scan_begin).
+/// Fills the list of segments. The snapshot must be final: a parallel bitmap scan gets its snapshot after
+/// scan_begin.
 pub(super) unsafe fn survey(scan: *mut Scan) {
     // SAFETY: as `survey_with`.
     unsafe { survey_with(scan, false) }
 }
 
-/// `survey`, with the summaries of the stripes for who prunes by them.
+/// `survey`, with the summaries of the stripes for a caller that prunes by them.
 unsafe fn survey_with(scan: *mut Scan, summaries: bool) {
     // SAFETY: the relation is open for as long as the scan.
     unsafe {
@@ -234,7 +238,8 @@ unsafe fn survey_with(scan: *mut Scan, summaries: bool) {
             return;
         }
         let rel = (*scan).base.rs_rd;
-        // As the inner scan has found it when it began, under the snapshot or after it was taken.
+        // The length of the file is the one that the inner scan found when it began. The snapshot was taken
+        // by then.
         let blocks = (*(*scan).heap.cast::<HeapScanDescData>()).rs_nblocks;
         let survey = entries::survey(rel, (*scan).base.rs_snapshot, summaries);
         state.spans = hot_runs::hot_spans(survey.runs, blocks);
@@ -252,7 +257,8 @@ unsafe fn survey_with(scan: *mut Scan, summaries: bool) {
     }
 }
 
-/// The rows of some stripes of `rel` that are dead to a snapshot. A SnapshotDirty asks about each row.
+/// The rows of these stripes that are dead to a snapshot. Empty for a SnapshotDirty, which asks about each
+/// row.
 unsafe fn tombstones(rel: Relation, stripes: &[StripeEntry], snapshot: Snapshot) -> Tombstones {
     let Some(entry) = stripes.first() else { return Tombstones::default() };
     // SAFETY: rel is open and the snapshot null or live.
@@ -331,7 +337,7 @@ unsafe extern "C-unwind" fn scan_getnextslot_slow(
     // SAFETY: as above.
     unsafe {
         let ours = scan.cast::<Scan>();
-        // The short way has just found the end of the hot segment.
+        // The thin callback has just found the end of the hot segment.
         let used_up = (*ours).hot_direction == direction
             && direction != ScanDirection::NoMovementScanDirection
             && matches!(Scan::state(ours).position, Position::Hot(_));

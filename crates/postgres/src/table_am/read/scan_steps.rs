@@ -1,9 +1,11 @@
 //! The steps of a scan: which row comes next.
 //!
-//! Called by `scan` for every row that is not simply the next one of a hot segment. Going on inside a
-//! segment, turning round in it, and moving to the neighbouring one are decided here. Under a SnapshotDirty a
-//! cold row comes with xmin and xmax of the snapshot set to whoever is still at work on its stripe, as heap
-//! does for its rows. Invariant: going one way and then the other gives the same rows.
+//! Called by `scan` for every row that is not simply the next one of a hot segment. This file decides whether
+//! to go on inside a segment, to turn round in it, or to move to the neighbouring one. Under a SnapshotDirty
+//! it sets the snapshot's xmin and xmax to the transactions that are still at work on a cold row's stripe, as
+//! heap does for its rows.
+//!
+//! Invariant: going one way and then the other gives the same rows.
 
 use pgrx::pg_sys::{self, HeapScanDescData, ItemPointerData, ScanDirection, TransactionId, TupleTableSlot};
 
@@ -37,8 +39,8 @@ pub(super) struct Range {
     pub(super) last: (u32, u16),
 }
 
-/// Points the inner scan at one span. One that stands nowhere, because it is new or has come to the end of
-/// its span, need not be reset: that would ask for the file's length again.
+/// Points the inner scan at one span. A scan that is new, or has come to the end of its span, is not reset:
+/// that would ask for the file's length again.
 unsafe fn enter_hot(scan: *mut Scan, span: Span) {
     // SAFETY: heap_setscanlimits wants a scan that has been reset and does not synchronise.
     unsafe {
@@ -51,8 +53,8 @@ unsafe fn enter_hot(scan: *mut Scan, span: Span) {
     }
 }
 
-/// Makes the inner scan's remaining blocks right for going on in `direction` from the block it stands on:
-/// heap counts them down whichever way it goes.
+/// Sets how many blocks the inner scan has left in `direction` from the block where it stands. Heap counts
+/// them down in both directions.
 unsafe fn turn(scan: *mut Scan, span: Span, direction: ScanDirection::Type) {
     // SAFETY: the inner scan is a heap scan; its limits were set by us.
     unsafe {
@@ -67,8 +69,9 @@ unsafe fn turn(scan: *mut Scan, span: Span, direction: ScanDirection::Type) {
     }
 }
 
-/// The next row of a scan that is not simply going on inside a hot segment. `used_up`: the hot segment it
-/// stands in is known to have no more rows this way (asking heap again would start over).
+/// The next row of a scan that is not simply going on inside a hot segment. `used_up`: the present hot
+/// segment is known to have no more rows in this direction. Heap must not be asked again then, as it would
+/// start over.
 pub(super) unsafe fn next(
     scan: *mut Scan,
     direction: ScanDirection::Type,
@@ -125,7 +128,7 @@ pub(super) unsafe fn next(
                 }
                 Position::Start | Position::End => {}
             }
-            // On to the neighbouring segment.
+            // Moves to the neighbouring segment.
             (*scan).hot_direction = ScanDirection::NoMovementScanDirection;
             state.position = match parallel {
                 Some(shared) => step_parallel(state, shared),
@@ -157,7 +160,7 @@ unsafe fn is_there(scan: *mut Scan, entry: &StripeEntry, row: u64) -> bool {
     }
 }
 
-/// Whether a snapshot judges by what is there now.
+/// Whether a snapshot is a SnapshotDirty, which judges by what is there now.
 pub(super) unsafe fn is_dirty(snapshot: pg_sys::Snapshot) -> bool {
     // SAFETY: the snapshot is null or live.
     unsafe { !snapshot.is_null() && (*snapshot).snapshot_type == pg_sys::SnapshotType::SNAPSHOT_DIRTY }
@@ -170,9 +173,11 @@ pub struct Writers {
     xmax: TransactionId,
 }
 
-/// Makes a SnapshotDirty say who is at work on the stripe. False: its writer has been rolled back, so there
-/// are no such rows. Other snapshots are let be. Who asks with such a snapshot goes on with a copy of the
-/// slot, which keeps the TID only if there is a tuple to keep it in.
+/// Makes a SnapshotDirty say which transactions are at work on the stripe. Other snapshots stay as they are.
+/// False: the stripe's writer has been rolled back, so its rows are not there.
+///
+/// Under a SnapshotDirty the slot gets a tuple: the caller goes on with a copy of the slot, and a copy keeps
+/// the TID only in a tuple.
 unsafe fn name_writers(scan: *mut Scan, stripe: usize, slot: *mut TupleTableSlot) -> bool {
     // SAFETY: the relation and the snapshot are the scan's; only snapshots of this type are written to.
     unsafe {
@@ -200,10 +205,10 @@ unsafe fn name_writers(scan: *mut Scan, stripe: usize, slot: *mut TupleTableSlot
     }
 }
 
-/// The segment after the present position for a SnapshotDirty, which may be a replication worker's that looks
-/// for a row to change. A row that is packed meanwhile goes from a heap page to a stripe, and on to stripes
-/// of higher row numbers: always ahead. So nobody misses it who looks, at each step, which stripe comes next
-/// as of now.
+/// The segment after the present position for a SnapshotDirty. The scan may be a replication worker's that
+/// looks for a row to change. A row that is packed meanwhile goes from a heap page to a stripe, and on to
+/// stripes of higher row numbers, so it only moves ahead of the scan. A scan that asks at each step which
+/// stripe comes next as of now does not miss it.
 unsafe fn step_by_now(scan: *mut Scan) -> Position {
     // SAFETY: the relation and the snapshot are the scan's.
     unsafe {
@@ -224,7 +229,7 @@ unsafe fn step_by_now(scan: *mut Scan) -> Position {
     }
 }
 
-/// The segment after the present position, with the row to begin at.
+/// The segment after the present position, and the row to begin with there.
 fn step(state: &State, direction: ScanDirection::Type) -> Position {
     let hot = state.spans.len();
     let total = hot + state.stripes.len();
@@ -261,7 +266,7 @@ fn step(state: &State, direction: ScanDirection::Type) -> Position {
     Position::End
 }
 
-/// The next segment from the shared state. A hot piece replaces the list of spans.
+/// The next segment from the shared state. A hot piece becomes the only one in the list of spans.
 fn step_parallel(state: &mut State, shared: &parallel::Shared) -> Position {
     if state.position == Position::End {
         return Position::End;

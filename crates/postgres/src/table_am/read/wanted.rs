@@ -1,14 +1,18 @@
 //! Which columns a scan of the server's looks at, so that fetching a cold row decodes no others.
 //!
-//! The access method is handed a slot and not told what the plan will read of it. `hooks` notes here, when a
-//! plan starts, what the target list and the conditions of an index, bitmap, sequential or sample scan
-//! mention; `cold_rows` and `cold_fetch` ask before they decode. An index-only scan wants no column: it
-//! fetches to learn whether the row is visible. A nested loop's inner scan need not read what the loop does
-//! not look at (the key), though it is in its target list; nor a sample scan what an aggregation over it does
-//! not. What only the condition of a bitmap mentions is read where that has to be looked at again, as its
-//! blocks say.
-//! Invariant: a note is looked at only for slots with our flag, which are those it was made for; everybody
-//! else gets every column. Columns not wanted read as NULL.
+//! The access method is handed a slot and not told which columns the plan will read. So `hooks` leaves a note
+//! here when a plan starts, and `cold_rows` and `cold_fetch` look at it before they decode. A note names the
+//! columns in the target list and the conditions of an index, bitmap, sequential or sample scan. There are
+//! four special cases:
+//! - An index-only scan wants no column: it fetches a row only to learn whether it is visible.
+//! - The inner scan of a nested loop may have columns in its target list that the loop does not look at (the
+//!   key). They are not wanted.
+//! - Neither are columns of a sample scan that an aggregation over it does not look at.
+//! - A column that only the condition of a bitmap mentions is read only for blocks whose condition is
+//!   rechecked.
+//!
+//! Invariant: a note is looked at only for slots with our flag, and these are the slots that it was made for.
+//! All other slots get every column. Columns that are not wanted read as NULL.
 
 use std::cell::RefCell;
 
@@ -24,7 +28,7 @@ const SLOT_WANTS_SOME: u16 = 1 << 13;
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Read {
     Never,
-    /// Where the condition that found the row is looked at again.
+    /// If the condition that found the row is rechecked.
     Rechecked,
     Always,
 }
@@ -33,7 +37,7 @@ thread_local! {
     static NOTES: RefCell<NumberMap<usize, Vec<Read>>> = RefCell::new(NumberMap::default());
 }
 
-/// Takes the note away together with the slot's memory.
+/// Removes the note when the slot's memory is freed.
 struct Note(usize);
 
 impl Drop for Note {
@@ -51,8 +55,8 @@ pub unsafe fn is_noted(slot: *mut TupleTableSlot) -> bool {
     unsafe { (*slot).tts_flags & SLOT_WANTS_SOME != 0 }
 }
 
-/// Notes that of `slot` only the columns in `attributes` (the server's shifted set) will be read, and those
-/// in `rechecked` where a condition is looked at again.
+/// Notes that only the columns of `slot` in `attributes` (the server's shifted set) will be read, and those
+/// in `rechecked` if a condition is rechecked.
 ///
 /// # Safety
 /// A slot of a plan that has been initialised and has not run.
@@ -69,7 +73,7 @@ pub unsafe fn note(
             }
             if relation::has_attribute(rechecked, attno) { Read::Rechecked } else { Read::Never }
         };
-        // A whole row.
+        // The plan reads the whole row.
         if read(0) != Read::Never || is_noted(slot) {
             return;
         }
@@ -82,7 +86,7 @@ pub unsafe fn note(
     }
 }
 
-/// The columns of `slot` that will be read, whether or not a condition is looked at again; None: all.
+/// The columns of `slot` that will be read. `recheck`: a condition is rechecked. None: all columns.
 ///
 /// # Safety
 /// A live slot.

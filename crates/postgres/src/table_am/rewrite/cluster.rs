@@ -1,14 +1,20 @@
 //! VACUUM FULL and CLUSTER.
 //!
-//! Hot rows are copied by heap's own rewrite, with all their versions, but for those that packing has moved
-//! (`rewrite/hot`). Stripes are copied byte for byte under their old row numbers: a row number means
-//! something within one storage id only, and the new file has a new one. Stripes that are older than a column
-//! with a stored default are loaded anew, because the server forgets such defaults after a rewrite, and so
-//! are those with dead rows, without the rows that no snapshot has any more; CLUSTER by a btree index loads
-//! all of them anew, sorted. A stripe's directory row keeps the age that it had in the old file, so that
-//! snapshots older than the rewrite find in the new file what they would have found in the old one: the new
-//! storage id cannot be reached before the commit, and after a rollback nobody ever uses it. Invariant: rows
-//! of different ages never share a stripe.
+//! Heap's own rewrite copies hot rows with all their versions, except those that packing has moved
+//! (`rewrite/hot`).
+//!
+//! Stripes are copied byte for byte under their old row numbers. A row number means something within one
+//! storage id only, and the new file has a new one. Three kinds of stripes are loaded anew instead:
+//! - stripes that are older than a column with a stored default, because the server forgets such defaults
+//!   after a rewrite
+//! - stripes with dead rows, without the rows that no snapshot sees any more
+//! - all stripes, sorted, if CLUSTER goes by a btree index
+//!
+//! A stripe's directory row keeps the age that it had in the old file. So snapshots older than the rewrite
+//! find in the new file what they would have found in the old one. Nobody can reach the new storage id before
+//! the commit, and nobody ever uses it after a rollback.
+//!
+//! Invariant: rows of different ages never share a stripe.
 
 use std::collections::BTreeMap;
 
@@ -48,11 +54,11 @@ pub unsafe extern "C-unwind" fn copy_for_cluster(
             own_writes::flush(old);
             metapage::ensure(new);
             let server = Horizon::of_server(oldest_xmin);
-            // Whom the server has given up for `old_snapshot_threshold` meets an ERROR in heap pages, but
-            // none in stripes.
+            // A snapshot that the server has given up (`old_snapshot_threshold`) gets an ERROR from heap
+            // pages, but none from stripes. So stripes keep what such snapshots may see.
             let seen = pg_sys::GetOldestNonRemovableTransactionId(old);
             let exact = Horizon::of_server(pg_sys::TransactionIdOlder(oldest_xmin, seen));
-            // Heap cannot follow an index that holds cold TIDs; a btree's order can be had by sorting.
+            // Heap cannot follow an index that holds cold TIDs. For a btree, sorting gives its order.
             let sortable = !index.is_null() && (*(*index).rd_rel).relam == pg_sys::BTREE_AM_OID;
             let index = if sortable { index } else { std::ptr::null_mut() };
             let limits = RewriteLimits { oldest_xmin, freeze: *xid_cutoff, freeze_multi: *multi_cutoff };
@@ -64,7 +70,7 @@ pub unsafe extern "C-unwind" fn copy_for_cluster(
     }
 }
 
-/// What has become of hot versions.
+/// How many hot versions were copied or left out.
 #[derive(Default)]
 struct Counts {
     copied: f64,
@@ -134,7 +140,8 @@ unsafe fn copy_hot(
     }
 }
 
-/// Copies every stripe that is there now, in the order of `index` if there is one; returns the rows.
+/// Copies every stripe that is there now, in the order of `index` if there is one. Returns how many rows
+/// these are.
 unsafe fn copy_stripes(old: Relation, new: Relation, index: Relation, horizon: &Horizon) -> f64 {
     // SAFETY: both relations are open and locked.
     unsafe {
@@ -171,14 +178,14 @@ unsafe fn copy_stripes(old: Relation, new: Relation, index: Relation, horizon: &
         for (&born, stripes) in &anew {
             let loader = Loader::new(new, LoadOrder::AsGiven, command, born);
             reload(old, new, index, &mut history, stripes, loader);
-            // Rows that some snapshot may still see die again, in the new file.
+            // Dead rows that some snapshot may still see are copied, too, and buried again in the new file.
             bury_anew(&mut history, old, new, stripes, born, command);
         }
         count
     }
 }
 
-/// Whether the stripe lacks a column whose value in old rows the row type remembers.
+/// Whether the stripe lacks a column with a stored default, which the row type remembers for old rows.
 unsafe fn lacks_default(rel: Relation, entry: &StripeEntry) -> bool {
     // SAFETY: rel is open and so is its row type.
     unsafe {

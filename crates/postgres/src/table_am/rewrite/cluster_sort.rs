@@ -1,9 +1,10 @@
 //! Rows in the order of an index, for CLUSTER.
 //!
 //! Called by `cluster` for hot rows, which keep their headers, and for each group of stripes that it
-//! rewrites. The sort is the server's own for CLUSTER: it compares by the index's operators, collations and
-//! expressions, within maintenance_work_mem and then on temporary files. Invariant: every row put comes out
-//! once.
+//! rewrites. The sort is the server's own for CLUSTER. It compares by the index's operators, collations and
+//! expressions, within maintenance_work_mem and then on temporary files.
+//!
+//! Invariant: every row that is put comes out once.
 
 use pgrx::pg_sys::{self, HeapTuple, Relation, TupleDesc, TupleTableSlot};
 
@@ -14,7 +15,7 @@ pub struct IndexSort {
 }
 
 impl IndexSort {
-    /// An empty sort of rows of `rel` by `index`; both stay open until it is drained.
+    /// An empty sort of rows of `rel` by `index`. Both stay open until it is drained.
     pub unsafe fn new(rel: Relation, index: Relation) -> Self {
         // SAFETY: both are open.
         unsafe {
@@ -42,7 +43,7 @@ impl IndexSort {
         unsafe { pg_sys::tuplesort_putheaptuple(self.sort, tuple) }
     }
 
-    /// Hands all versions out in order and ends the sort. One is good until `each` returns.
+    /// Hands all versions out in order and ends the sort. A version is valid until `each` returns.
     pub unsafe fn drain_tuples(self, mut each: impl FnMut(HeapTuple)) {
         // SAFETY: tuples belong to the sort until the next one is fetched.
         unsafe {
@@ -59,7 +60,7 @@ impl IndexSort {
         }
     }
 
-    /// Hands all rows out in order and ends the sort. A slot's row is good until `each` returns.
+    /// Hands all rows out in order and ends the sort. A slot's row is valid until `each` returns.
     pub unsafe fn drain(self, mut each: impl FnMut(*mut TupleTableSlot)) {
         // SAFETY: tuples belong to the sort until the next one is fetched.
         unsafe {

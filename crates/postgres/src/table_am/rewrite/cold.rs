@@ -1,12 +1,17 @@
-//! The rows of stripes, and for whom they are there.
+//! The rows of stripes, and which snapshots see them.
 //!
-//! A row is born with its stripe and dies by a tombstone or a bit. Rows of a stripe that packing has replaced
-//! are in other stripes now, and the new file has each once: there. Every snapshot saw the rows that a mover
-//! has moved, so they are as old as can be, and what the mover itself has buried was never there. Only rows
-//! that had died before their stripe was replaced are still its own. Both places could be kept, each for its
-//! snapshots. But who has changed a row at its new place, with a snapshot older than the mover, is told of
-//! that by `engine.row_move`, which knows nothing of the new file. Invariant: a row is among the living or
-//! the dying of one stripe, or nobody sees it any more.
+//! A row is born with its stripe, and dies by a tombstone or a bit.
+//!
+//! Rows of a stripe that packing has replaced are in other stripes now. The new file has each of them once,
+//! at its new place. Every snapshot saw the rows that a mover has moved, so they count as seen by everybody,
+//! and rows that the mover itself has buried were never there. Only rows that had died before their stripe
+//! was replaced still belong to the old stripe.
+//!
+//! Both places could be kept, each for its snapshots. But a transaction may have changed a row at its new
+//! place with a snapshot older than the mover. `engine.row_move` tells it so, and knows nothing of the new
+//! file.
+//!
+//! Invariant: a row is among the living or the dying rows of exactly one stripe, or nobody sees it any more.
 
 use pgrx::pg_sys::{self, CommandId, Relation, TupleTableSlot};
 
@@ -24,34 +29,35 @@ use crate::table_am::read::cold_rows::ColdRows;
 pub struct Aged {
     /// Its row in the directory.
     pub entry: StripeEntry,
-    /// Who sees its rows, where they are not dead.
+    /// Which snapshots see those of its rows that are not dead.
     pub born: Age,
-    /// It is not in the directory any more, for new snapshots: it has no living rows.
+    /// New snapshots do not find it in the directory any more, so it has no living rows.
     replaced: bool,
 }
 
 /// Which rows of a stripe.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Part {
-    /// Those that new snapshots see.
+    /// Rows that new snapshots see.
     Living,
-    /// Those that only older ones see.
+    /// Rows that only older snapshots see.
     Dying,
 }
 
-/// See the module.
+/// The stripes of a file, and the births and deaths of their rows.
 pub struct ColdHistory {
-    /// By first row number; none where the file has no stripes.
+    /// The stripes by first row number. Empty if the file has none.
     pub stripes: Vec<Aged>,
-    /// Row numbers, ascending, and who sees them dead; without those that are dead to all.
+    /// Row numbers of dead rows, ascending, and which snapshots see their deaths. Without rows that are dead
+    /// to all.
     dying: Vec<(u64, Age)>,
-    /// All that is dead by now.
+    /// All rows that are dead by now.
     dead: Tombstones,
 }
 
 impl ColdHistory {
-    /// Reads it. What is young is kept so until the end of the transaction, for directory rows that are going
-    /// to carry its ids.
+    /// Reads the history of a file. Directory rows are going to carry ids of its young transactions, so the
+    /// catalogs' horizons are held until the end of the transaction.
     pub unsafe fn of(old: Relation, horizon: &Horizon) -> Self {
         // SAFETY: the table is open and locked.
         unsafe {
@@ -81,12 +87,12 @@ impl ColdHistory {
                 let born = horizon.age(entry.inserter, || 0);
                 found.stripes.push(Aged { entry, born, replaced: true });
             }
-            // Rows of a stripe are looked up, and rows that die again are numbered, in the order of both
-            // lists.
+            // Both lists are sorted, because rows of a stripe are looked up and rows that die again are
+            // numbered in this order.
             found.stripes.sort_by_key(|stripe| stripe.entry.first_row);
             found.dying.sort_by_key(|(row, _)| *row);
             let stripes = &found.stripes;
-            // Nobody sees what has died as it was born.
+            // Nobody sees a row whose death has the same age as its stripe.
             found.dying.retain(|&(row, died)| {
                 let after = stripes.partition_point(|stripe| stripe.entry.first_row <= row);
                 let stripe = after.checked_sub(1).and_then(|at| stripes.get(at));
@@ -115,8 +121,8 @@ impl ColdHistory {
         (entry.row_count.saturating_sub(u32::try_from(dead).unwrap_or(u32::MAX)), dead == 0)
     }
 
-    /// Stores rows of a stripe into the slot one after the other, and calls `with` for each, with its number
-    /// and who sees it dead.
+    /// Stores rows of a stripe into the slot one after the other. Calls `with` for each, with its number and
+    /// the age of its death.
     pub unsafe fn each(
         &mut self,
         at: usize,
@@ -150,8 +156,8 @@ impl ColdHistory {
     }
 }
 
-/// Writes the dying rows of some stripes, which all have been born at one age, and has them die again in the
-/// new file.
+/// Writes the dying rows of some stripes, which all have the age `born`, and buries them again in the new
+/// file.
 pub unsafe fn bury_anew(
     history: &mut ColdHistory,
     old: Relation,

@@ -1,12 +1,17 @@
 //! The versions of hot rows, and what becomes of each.
 //!
-//! Pages are looked at one at a time under a shared lock, and every version is judged as heap's own rewrite
-//! judges it: dead to all, alive, or still to be seen by somebody. What is alive and nobody's successor may
-//! become a row of a stripe, of its age. Everything else is copied with its header by the server's rewrite
-//! (`compat::HeapRewrite`), which keeps chains of versions. Versions that a mover has deleted are left out:
-//! their rows are in stripes, where `cold` takes them for as old as they are. Nobody else has the table, so a
-//! version that is being inserted or deleted is the own transaction's; another's would be copied, as heap
-//! does. Invariant: a page looked at twice gives the same answers.
+//! Pages are looked at one at a time under a shared lock. Every version is judged as heap's own rewrite
+//! judges it: dead to all, alive, or still to be seen by somebody.
+//! - A version that is alive and nobody's successor may become a row of a stripe, with its age.
+//! - A version that a mover has deleted is left out. Its row is in a stripe, and `cold` takes it from there
+//!   with its right age.
+//! - Everything else is copied with its header by the server's rewrite (`compat::HeapRewrite`), which keeps
+//!   chains of versions.
+//!
+//! The table is locked against all others. So a version that is being inserted or deleted is this
+//! transaction's. Another transaction's would be copied, as heap does.
+//!
+//! Invariant: a page that is looked at twice gives the same answers.
 
 use std::cell::Cell;
 
@@ -26,13 +31,13 @@ const NORMAL: u32 = 1;
 /// What becomes of a version.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Fate {
-    /// It is dead to all, by the server's word: so is whatever it has replaced.
+    /// The server says that the version is dead to all. So is every version that it has replaced.
     Dead,
-    /// Nobody is going to look for it here.
+    /// It is not copied, because nobody is going to look for it here.
     LeftOut,
-    /// It is a row, for whom the age says.
+    /// It is a living row. The age says which snapshots see it.
     Alive(Age),
-    /// It goes with its header, as it is or as a link of a chain.
+    /// It is copied with its header, by itself or as a link of a chain.
     Kept,
 }
 
@@ -41,14 +46,14 @@ pub struct HotRows<'a> {
     old: Relation,
     storage_id: Option<u64>,
     horizon: &'a Horizon,
-    /// The last transaction of which it was asked whether it is a mover.
+    /// The last answer of `is_mover`, with its transaction.
     known: Cell<(TransactionId, bool)>,
     /// Room for the values of one row, and for which of them are NULL.
     row: Cell<(Vec<pg_sys::Datum>, Vec<bool>)>,
 }
 
 impl<'a> HotRows<'a> {
-    /// Of a table that is open and locked.
+    /// The hot rows of a table that is open and locked.
     pub unsafe fn new(old: Relation, horizon: &'a Horizon) -> Self {
         // SAFETY: the caller's promise.
         let storage_id = unsafe { metapage::storage_id(old) };
@@ -70,7 +75,7 @@ impl<'a> HotRows<'a> {
         }
     }
 
-    /// Calls `with` for each version in some blocks, page by page. The page is pinned meanwhile, and nobody
+    /// Calls `with` for each version in some blocks, page by page. The page is pinned then, and nobody
     /// changes it.
     pub unsafe fn each(
         &self,
@@ -112,7 +117,8 @@ impl<'a> HotRows<'a> {
         }
     }
 
-    /// What becomes of a version, and who has killed it, where that is to be looked into.
+    /// What becomes of a version. Also the transaction that has killed it, if it has to be asked whether that
+    /// is a mover.
     unsafe fn judge(&self, tuple: &mut HeapTupleData, buf: Buffer) -> (Fate, TransactionId) {
         let nobody = pg_sys::InvalidTransactionId;
         // SAFETY: the page is pinned and locked.
@@ -139,7 +145,7 @@ impl<'a> HotRows<'a> {
                     }
                     let age = self.horizon.age(inserter, || pg_sys::HeapTupleHeaderGetCmin(header));
                     let follows = u32::from((*header).t_infomask) & pg_sys::HEAP_UPDATED != 0;
-                    // What it follows may be kept, and leads to it.
+                    // The version before it may be kept, and leads to it.
                     if follows && matches!(age, Age::Since(_)) { Fate::Kept } else { Fate::Alive(age) }
                 }
                 _ => Fate::Kept,
@@ -148,8 +154,8 @@ impl<'a> HotRows<'a> {
         }
     }
 
-    /// Whether a transaction that has committed was a mover: then the rows that it has deleted are in
-    /// stripes. No page is locked.
+    /// Whether a committed transaction was a mover, so that the rows that it has deleted are in stripes. No
+    /// page is locked.
     unsafe fn is_mover(&self, xid: TransactionId) -> bool {
         let (last, answer) = self.known.get();
         if last == xid {
@@ -161,8 +167,8 @@ impl<'a> HotRows<'a> {
         answer
     }
 
-    /// Copies a version with its header. Its tuple is made anew: the table forgets which values old rows
-    /// lack, and what dropped columns held.
+    /// Copies a version with its header. Its tuple is made anew, because the table forgets the defaults of
+    /// columns that old rows lack, and what dropped columns held.
     pub unsafe fn copy(&self, rewrite: &mut HeapRewrite, tuple: &mut HeapTupleData) {
         // SAFETY: the tuple has the row type of both relations, and lies on a pinned page; what is made lives
         // in the caller's short-lived context.

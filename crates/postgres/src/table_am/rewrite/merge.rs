@@ -1,13 +1,16 @@
-//! `engine.colcompress_merge(regclass)`: a table rewritten so that all its rows are in full stripes, sorted
-//! by `orderby` if it has one; and `engine.unpack(regclass)`: one rewritten so that all are in heap pages,
-//! which publishing it needs.
+//! Two functions that rewrite a table: `engine.colcompress_merge(regclass)` puts all its rows into full
+//! stripes, sorted by `orderby` if it has one. `engine.unpack(regclass)` puts them all into heap pages, which
+//! publishing the table needs.
 //!
-//! Both work like CLUSTER: a new file is filled with what any snapshot may still see, as `rewrite` says,
-//! takes the old one's place, and indexes are built anew, all in the caller's transaction under
-//! AccessExclusiveLock. A merge puts rows that every snapshot sees into full stripes, and others into stripes
-//! of their age where they are many. Those of small transactions stay in heap pages, with their headers, as
-//! do versions that only older snapshots see. Invariant: until the swap the old file is untouched, so an
-//! ERROR anywhere leaves the table as it was.
+//! Both work like CLUSTER. A new file is filled with what any snapshot may still see, as the header of
+//! `rewrite` says. It takes the old file's place, and indexes are built anew. All this is in the caller's
+//! transaction under AccessExclusiveLock.
+//!
+//! A merge puts rows that every snapshot sees into full stripes. Other rows go into stripes of their age if
+//! they are many. Rows of small transactions stay in heap pages with their headers, as do versions that only
+//! older snapshots see.
+//!
+//! Invariant: until the swap the old file is untouched, so an ERROR anywhere leaves the table as it was.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -85,9 +88,9 @@ unsafe fn rewrite(table: Oid, into: Into) {
         let (space, method, persistence) = ((*form).reltablespace, (*form).relam, (*form).relpersistence);
         let target =
             compat::make_new_heap(table, space, method, persistence, pg_sys::AccessExclusiveLock as i32);
-        // Rows get other numbers, and locks on them are by number.
+        // Rows get other numbers, and predicate locks on rows are by number.
         compat::transfer_predicate_locks(old);
-        // VACUUM of the values that are stored elsewhere must not be ahead of what is taken for dead here.
+        // VACUUM must not remove TOAST values of rows that are not taken for dead here.
         let toast = (*form).reltoastrelid;
         if toast != Oid::INVALID {
             pg_sys::LockRelationOid(toast, pg_sys::AccessExclusiveLock as i32);
@@ -100,7 +103,8 @@ unsafe fn rewrite(table: Oid, into: Into) {
     }
 }
 
-/// Merging puts all rows into stripes.
+/// Raises an ERROR if a replication slot decodes the table. Merging would put all rows into stripes, which
+/// such slots do not read.
 unsafe fn check_undecoded(rel: Relation) {
     // SAFETY: rel is open and locked.
     unsafe {
@@ -127,12 +131,12 @@ unsafe fn check_undecoded(rel: Relation) {
     }
 }
 
-/// Rows of one age, in heap pages.
+/// Hot rows of one age.
 #[derive(Default)]
 struct Young {
     rows: usize,
     bytes: usize,
-    /// Ascending.
+    /// The blocks that have some of them, ascending.
     blocks: Vec<BlockNumber>,
 }
 
@@ -153,9 +157,9 @@ struct Copy<'a> {
     rows: ColdRows,
     slot: *mut TupleTableSlot,
     command: CommandId,
-    /// What one row takes.
+    /// Memory for one row.
     context: pg_sys::MemoryContext,
-    /// Rows that nobody has deleted.
+    /// How many rows nobody has deleted.
     living: f64,
     progress: RefCell<Rewriting>,
 }
@@ -196,7 +200,8 @@ unsafe fn copy(old: Relation, target: Oid, into: Into, limits: &RewriteLimits) {
             command,
             context,
             living: 0.0,
-            // After the horizon: finding it ends a subtransaction, and that what is told.
+            // This must begin after the horizon was found: finding it ends a subtransaction, which ends the
+            // report of progress.
             progress: RefCell::new(Rewriting::begin((*old).rd_id, relation::block_count(old))),
         };
         match into {
@@ -214,7 +219,7 @@ unsafe fn copy(old: Relation, target: Oid, into: Into, limits: &RewriteLimits) {
 }
 
 impl Copy<'_> {
-    /// `own`: the age of rows of this transaction that it sees by any of its snapshots.
+    /// Fills stripes. `own`: the age of rows of this transaction that all its snapshots see.
     unsafe fn fill_stripes(&mut self, own: Option<Age>) {
         // SAFETY: see `copy`. Stripes are written before the rewrite of heap pages begins, as it adds pages
         // on its own.
@@ -248,7 +253,7 @@ impl Copy<'_> {
             let none = Vec::new();
             self.load_cold(&mut loader, by_age.get(&Age::Everybody).unwrap_or(&none));
             loader.finish(self.new);
-            // Where there are stripes of an age anyway, hot rows of that age go along.
+            // If there are stripes of an age anyway, hot rows of that age go into them.
             let mut ages: BTreeSet<Age> = BTreeSet::new();
             for at in 0..self.cold.stripes.len() {
                 let rows = self.cold.living(at).0;
@@ -295,7 +300,7 @@ impl Copy<'_> {
         }
     }
 
-    /// A loader of rows that have this age.
+    /// A loader for rows of this age.
     unsafe fn loader(&self, age: Age) -> Loader {
         // SAFETY: see `copy`.
         unsafe { Loader::new(self.new, LoadOrder::Sorted, self.command, age) }
@@ -335,8 +340,8 @@ impl Copy<'_> {
         }
     }
 
-    /// Copies versions of some blocks with their headers: those that are wanted. The rows among all of them
-    /// that nobody has deleted.
+    /// Copies the wanted versions of some blocks with their headers. Returns how many of all versions there
+    /// are rows that nobody has deleted.
     unsafe fn copy_hot(
         &self,
         rewrite: &mut HeapRewrite,
@@ -379,7 +384,7 @@ impl Copy<'_> {
                 for part in [Part::Living, Part::Dying] {
                     self.cold.each(at, part, &mut self.rows, slot, |_, died| {
                         let before = pg_sys::MemoryContextSwitchTo(context);
-                        thaw(new, &mut rewrite, slot, born, died);
+                        write_as_hot(new, &mut rewrite, slot, born, died);
                         progress.borrow_mut().add_read();
                         progress.borrow_mut().add_written();
                         pg_sys::MemoryContextSwitchTo(before);
@@ -393,8 +398,8 @@ impl Copy<'_> {
     }
 }
 
-/// Writes a row of a stripe as a hot one that was born and has died at these ages.
-unsafe fn thaw(
+/// Writes a row of a stripe as a hot row that was born and has died at these ages.
+unsafe fn write_as_hot(
     new: Relation,
     rewrite: &mut HeapRewrite,
     slot: *mut TupleTableSlot,
@@ -411,7 +416,7 @@ unsafe fn thaw(
             *(*slot).tts_isnull.add(column) |= attribute.attisdropped;
         }
         let tuple = pg_sys::heap_form_tuple(desc, (*slot).tts_values, (*slot).tts_isnull);
-        // As the table would have it if the row had been hot all the time.
+        // The tuple becomes what it would be if the row had been hot all the time.
         let model = pg_sys::heap_copytuple(tuple);
         let header = (*model).t_data;
         (*model).t_self = (*slot).tts_tid;

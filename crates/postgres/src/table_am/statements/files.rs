@@ -1,9 +1,10 @@
-//! Files coming and going: CREATE, TRUNCATE, DROP, SET TABLESPACE.
+//! Statements that make, copy or remove a table's file: CREATE, TRUNCATE, DROP, SET TABLESPACE.
 //!
 //! A new file starts without a metapage. When a file is given up for good, the directory rows of its storage
-//! id go in the same transaction, so a rollback brings back file and rows together. SET TABLESPACE copies
-//! blocks, metapage included, and changes nothing in the directory. Invariant: a table whose block 0 cannot
-//! be read can still be got rid of.
+//! id are deleted in the same transaction. So a rollback brings back the file and the rows together. SET
+//! TABLESPACE copies blocks, also the metapage, and changes nothing in the directory.
+//!
+//! Invariant: a table whose block 0 cannot be read can still be dropped.
 
 use std::ffi::c_char;
 
@@ -50,7 +51,7 @@ pub unsafe extern "C-unwind" fn nontransactional_truncate(rel: Relation) {
     }
 }
 
-/// What reading a damaged or missing file raises.
+/// The errors that reading a damaged or missing file raises.
 const DAMAGE: [PgSqlErrorCode; 4] = [
     PgSqlErrorCode::ERRCODE_DATA_CORRUPTED,
     PgSqlErrorCode::ERRCODE_IO_ERROR,
@@ -66,8 +67,8 @@ unsafe fn forget_rows(rel: Relation) {
         }
         let found = match metapage::known_storage_id(rel) {
             Some(storage_id) => Ok(Some(storage_id)),
-            // ON COMMIT DELETE ROWS and ON COMMIT DROP; only temporary tables, whose damage is no other
-            // session's.
+            // ON COMMIT DELETE ROWS and ON COMMIT DROP come here. They concern temporary tables only, whose
+            // damage matters to no other session.
             None if pending_rows::is_committing() => Ok(metapage::storage_id(rel)),
             None => subtransaction::attempt(&DAMAGE, || metapage::storage_id(rel)),
         };
@@ -84,7 +85,7 @@ unsafe fn forget_rows(rel: Relation) {
     }
 }
 
-/// A table is about to be dropped (called from the object access hook).
+/// Called by the object access hook when a table is about to be dropped.
 pub unsafe fn before_drop(relid: Oid) {
     // SAFETY: DROP holds AccessExclusiveLock.
     unsafe {

@@ -2,7 +2,7 @@
 //!
 //! - `files`: files come and go (CREATE, TRUNCATE, DROP, SET TABLESPACE)
 //! - `publication`: a table with cold rows cannot be published
-//! - `slot_creation`: warnings of who creates a replication slot that decodes every table
+//! - `slot_creation`: warns a session that creates a replication slot which decodes every table
 
 pub mod files;
 pub mod publication;

@@ -1,11 +1,12 @@
 //! Published tables keep their rows hot.
 //!
-//! Logical decoding reads heap tuples, so a stripe would be missing from it. Loads into published tables stay
-//! hot (`pending_rows` asks); the other way round, publishing a table that has cold rows is refused here,
-//! after the server has carried out a statement that may publish tables. Tables that the statement named,
-//! directly or as part of a schema or a partitioned table, and that are published now are locked against
-//! loads that began before it, and then counted. A statement that did nothing, its object being missing,
-//! names none.
+//! Logical decoding reads heap tuples, so it would miss the rows of stripes. Loads into published tables make
+//! hot rows (`pending_rows` asks). This file refuses to publish a table that has cold rows.
+//!
+//! It looks after the server has carried out a statement that may publish tables. The statement names tables
+//! directly, or as part of a schema or a partitioned table. Those that are published now are locked against
+//! loads that began before, and then their cold rows are counted. A statement that did nothing, because its
+//! object is missing, names no table.
 
 use std::ffi::c_char;
 use std::ptr::null_mut;
@@ -67,11 +68,11 @@ unsafe fn may_publish(node: *mut pg_sys::Node) -> bool {
         }
         match (*node).type_ {
             NodeTag::T_CreatePublicationStmt | NodeTag::T_AlterPublicationStmt => true,
-            // Into a published schema.
+            // The statement may move a table into a published schema.
             NodeTag::T_AlterObjectSchemaStmt => {
                 (*node.cast::<pg_sys::AlterObjectSchemaStmt>()).objectType == pg_sys::ObjectType::OBJECT_TABLE
             }
-            // Below a published parent.
+            // The statement may attach a table to a published parent.
             NodeTag::T_AlterTableStmt => !attached(node.cast()).is_empty(),
             _ => false,
         }
@@ -92,7 +93,7 @@ unsafe fn attached(statement: *mut pg_sys::AlterTableStmt) -> Vec<*mut pg_sys::R
     found
 }
 
-/// The tables that a statement, just carried out, may have published; others may be among them.
+/// The tables that a statement which was just carried out may have published. Others may be among them.
 unsafe fn named_tables(node: *mut pg_sys::Node) -> Vec<Oid> {
     let mut tables = Vec::new();
     // SAFETY: a node that `may_publish` knows; names stand for what the statement has locked.
@@ -108,7 +109,7 @@ unsafe fn named_tables(node: *mut pg_sys::Node) -> Vec<Oid> {
             NodeTag::T_AlterPublicationStmt => {
                 let statement = node.cast::<pg_sys::AlterPublicationStmt>();
                 if !(*statement).options.is_null() {
-                    // It may publish INSERT from now on.
+                    // The publication may publish INSERT from now on.
                     let publication = pg_sys::GetPublicationByName((*statement).pubname, true);
                     if publication.is_null() {
                         return tables;
@@ -143,7 +144,7 @@ unsafe fn named_tables(node: *mut pg_sys::Node) -> Vec<Oid> {
     }
 }
 
-/// Adds what FOR, ADD or SET of a publication lists. The server has locked it.
+/// Adds the tables that FOR, ADD or SET of a publication lists. The server has locked them.
 unsafe fn add_objects(tables: &mut Vec<Oid>, objects: *mut pg_sys::List) {
     // SAFETY: a list of PublicationObjSpec nodes.
     unsafe {
@@ -176,7 +177,7 @@ unsafe fn add_objects(tables: &mut Vec<Oid>, objects: *mut pg_sys::List) {
     }
 }
 
-/// Adds a table, and its partitions, if ALTER TABLE did change it: then its lock is still held.
+/// Adds a table and its partitions if ALTER TABLE has changed it, which shows by the lock that is still held.
 unsafe fn add_changed(tables: &mut Vec<Oid>, table: Oid) {
     // SAFETY: catalog look-ups.
     unsafe {
@@ -220,10 +221,10 @@ unsafe fn each<T>(list: *mut pg_sys::List, mut what: impl FnMut(*mut T)) {
     }
 }
 
-/// What a statement publishes, as its ERROR says it.
+/// What a statement publishes, for the text of its ERROR.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Scope {
-    /// By a statement about the table, or one above it.
+    /// The statement is about the table, or about one above it.
     Table,
     /// Tables that a publication names.
     Publication,
@@ -297,7 +298,7 @@ unsafe fn check_tables(tables: &[Oid], scope: Scope) {
                 continue;
             }
             if options::is_colcompress(rel) && !relation::is_temporary(rel) && published::is_published(rel) {
-                // Waits for loads that do not know yet.
+                // Waits for loads that do not know of the publication yet.
                 pg_sys::LockRelationOid(table, pg_sys::ShareLock as i32);
                 pending_rows::flush_relation(rel);
                 if vacuum_counts::cold_row_count(rel) > 0.0 {
@@ -333,7 +334,7 @@ unsafe fn refuse(tables: &[(Oid, String)], scope: Scope) {
     );
 }
 
-/// The name, as a literal, of the partitioned table that a partition belongs to in the end.
+/// The name, as a literal, of the topmost partitioned table that a partition belongs to.
 unsafe fn root_of(table: Oid) -> Option<String> {
     // SAFETY: catalog look-ups; the list is our own.
     unsafe {
@@ -353,7 +354,7 @@ unsafe fn root_of(table: Oid) -> Option<String> {
     }
 }
 
-/// OIDs of this database's tables and materialized views of ours.
+/// OIDs of this database's tables and materialized views with our access method.
 pub unsafe fn all_tables() -> Vec<Oid> {
     // SAFETY: catalog look-ups.
     unsafe {

@@ -1,11 +1,12 @@
-//! Who makes a replication slot that decodes every table is told of the tables that have rows in stripes
-//! already.
+//! Tells a session that makes a replication slot which decodes every table that some tables have rows in
+//! stripes.
 //!
-//! By SQL a slot is made by functions of the server's. The hook for functions that are about to be executed
-//! notes which slots there are (`hooks` calls [`expect`]); at the end of each query of that transaction the
-//! new ones are told of by a WARNING. A walsender makes slots without a query: of those the packing worker of
-//! the database writes to the log, once a slot. Invariant: says something or does not, and never keeps a slot
-//! from being made.
+//! In SQL, functions of the server make slots. The hook for functions that are about to be executed calls
+//! [`expect`], which notes the slots that are there. At the end of each query of that transaction a WARNING
+//! tells of the new ones. A walsender makes slots without a query. The packing worker of the database writes
+//! to the log about these, once a slot.
+//!
+//! Invariant: this file may say something, but it never keeps a slot from being made.
 
 use std::cell::{Cell, RefCell};
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -36,7 +37,7 @@ thread_local! {
     static IS_EXPECTING: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Slots that the log knows of, by hash; 0: none.
+/// Slots that the log has told of, by hash. 0: none.
 struct Logged([AtomicU64; 64]);
 
 static LOGGED: Shared<Logged> = Shared::new(c"colonnade slots logged");
@@ -64,7 +65,7 @@ pub fn makes_slots(function: Oid) -> bool {
     .contains(&function.to_u32())
 }
 
-/// Such a function is about to be executed.
+/// Notes the slots that are there, because a function that makes slots is about to be executed.
 pub unsafe fn expect() {
     // SAFETY: MyProc is this backend's own entry.
     unsafe {
@@ -109,7 +110,7 @@ unsafe fn tell() {
     }
 }
 
-/// Writes to the log of slots of this database that it does not know of yet.
+/// Writes to the log about slots of this database that it has not told of yet.
 pub unsafe fn log_slots() {
     // SAFETY: in a transaction with a snapshot.
     unsafe {
@@ -129,8 +130,8 @@ pub unsafe fn log_slots() {
     }
 }
 
-/// Names of the tables that can be decoded and have rows in stripes. Of one that somebody has locked
-/// exclusively nothing is said.
+/// Names of the tables that can be decoded and have rows in stripes. A table that somebody has locked
+/// exclusively is left out.
 unsafe fn tables_with_stripes() -> Vec<String> {
     let lock = pg_sys::AccessShareLock as i32;
     let mut found = Vec::new();

@@ -176,7 +176,7 @@ unsafe fn are_tame(steps: *mut pg_sys::List) -> bool {
             let step = &*step.cast::<pg_sys::PartitionPruneStepOp>();
             let count = if step.cmpfns.is_null() { 0 } else { (*step.cmpfns).length };
             (0..count).all(|at| pg_sys::list_nth_oid(step.cmpfns, at).to_u32() < pg_sys::FirstNormalObjectId)
-                && PgList::from_pg(step.exprs).iter_ptr().all(|value| calls::are_tame(value))
+                && PgList::from_pg(step.exprs).iter_ptr().all(|value| calls::may_hold_back_errors(value))
         })
     }
 }

@@ -1,8 +1,10 @@
 //! Deaths that a mover notes in bulk.
 //!
-//! Called by `table_am::packing` for rows of a stripe that it has just written and that are not to be: they
-//! died, or their stripe could not be had, after they were copied. Nobody else can see the stripe, so nobody
-//! has to be excluded. Invariant: written as the same command as the stripe, so whoever sees one sees the
+//! Called by `table_am::packing` for rows of a stripe that it has just written. It buries rows that died
+//! after they were copied, and rows whose old stripe could not be excluded. Nobody else can see the new
+//! stripe, so nobody has to be excluded from it.
+//!
+//! Invariant: the deaths are written as the same command as the stripe. So a snapshot that sees one sees the
 //! other.
 
 use pgrx::pg_sys::{self, CommandId, Datum};
@@ -11,8 +13,8 @@ use super::{Entry, SPAN, form, set_bit};
 use crate::storage::catalog::indexes::Indexes;
 use crate::storage::catalog::side_table::SideTable;
 
-/// Kills rows of one stripe, given in order, as command `cid` of this transaction. Nothing has taken their
-/// places.
+/// Kills rows of one stripe as command `cid` of this transaction. The rows are given in order and have no
+/// successors.
 pub unsafe fn bury(storage_id: u64, rows: &[u64], cid: CommandId) {
     if rows.is_empty() {
         return;

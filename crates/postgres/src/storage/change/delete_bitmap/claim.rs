@@ -1,19 +1,25 @@
-//! What this backend deletes in bulk: stripes claimed from all others for as long as their bits are in
-//! memory.
+//! What this backend deletes in bulk. A stripe is claimed, which excludes all others, as long as bits of it
+//! are in memory only.
 //!
 //! Called by `table_am::change::cold_change` for each cold row that a statement deletes or updates, and by
 //! the hooks around statements. After some rows of one stripe the command tries to exclude others from the
-//! stripe, at once or not at all; then nobody else can hold a lock on one of its rows, so that a death is a
-//! bit in memory (`mark`). The bits are written and the stripe is given back (`write_all`) when the statement
-//! ends (before its AFTER triggers), when a statement inside it begins, before this backend waits for
-//! anybody, when somebody waits for the stripe, when there are many, and before the (sub)transaction commits;
-//! a rollback discards them. Rows that were dead before are left to the slow way, which knows what to say of
-//! them.
+//! stripe, at once or not at all. Then nobody else can hold a lock on one of its rows, so a death is a bit in
+//! memory (`mark`). Rows that were dead before are left to the slow way, which knows what to say of them.
 //!
-//! Invariants: a claim belongs to one command of one subtransaction, and its rows carry that xid and command
-//! id even where they are written inside a subtransaction that began later; nobody else sees a claimed
-//! stripe's rows change, or locks them; a claim is forgotten only when all it holds is written; no borrow of
-//! the registry is held across a call into the server.
+//! `write_all` writes the bits and gives the stripes back:
+//! - at the end of the statement, before its AFTER triggers
+//! - when a statement inside it begins
+//! - before this backend waits for anybody
+//! - when somebody waits for the stripe
+//! - when there are many
+//! - before the (sub)transaction commits; a rollback discards the bits
+//!
+//! Invariants:
+//! - A claim belongs to one command of one subtransaction. Its rows carry that xid and command id even if
+//!   they are written inside a later subtransaction.
+//! - Nobody else sees rows of a claimed stripe change, or locks them.
+//! - A claim is forgotten only when everything in it is written.
+//! - No borrow of the registry is held across a call into the server.
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
@@ -37,21 +43,21 @@ use crate::storage::file::tid;
 
 /// Rows of a stripe that a command changes one by one before it claims the stripe.
 const FIRST: u32 = 16;
-/// Proxies of a stripe that are looked at for each row changed so far, before a claim is given up as too
-/// dear.
+/// A claim is given up as too dear if it has to look at more proxies of the stripe than this many for each
+/// row changed so far.
 const PROXIES_A_ROW: usize = 64;
-/// Rows between two looks at who waits for the stripe.
+/// After this many rows it looks whether somebody waits for the stripe.
 const LOOK: u32 = 256;
-/// Stripes that are claimed at a time: each takes a lock, of which the server has some thousands. Rows in the
-/// order of an index may come from all stripes in turn, and who gives stripes back changes rows one by one
-/// again.
+/// How many stripes are claimed at a time. Each takes a lock, and the server has only some thousands. There
+/// should be many, because rows in the order of an index may come from all stripes in turn. A backend that
+/// gives stripes back changes rows one by one again.
 const MOST_CLAIMS: usize = 1000;
-/// Claims that are asked about at a time.
+/// How many claims are looked at each time for somebody who waits.
 const ASKED: usize = 64;
-/// Rows with successors (16 bytes each) after which no further stripe is claimed before all are written.
+/// If this many rows have successors (16 bytes each), all are written before a further stripe is claimed.
 const MOST_MOVED: usize = 300_000;
 
-/// A stripe that this backend has to itself.
+/// A stripe from which this backend excludes all others.
 struct Claim {
     table: Oid,
     entry: StripeEntry,
@@ -64,12 +70,12 @@ struct Claim {
     /// Rows that this command has killed.
     bits: Vec<u8>,
     count: u32,
-    /// What has taken the place of some of them.
+    /// The successors of those that have one.
     moved: Vec<(u32, ItemPointerData)>,
 }
 
 impl Claim {
-    /// Where in the stripe the row is, if it is one of a command's that runs now.
+    /// The row's place in the stripe, if the claim has it and belongs to this command, which is running.
     fn position(&self, table: Oid, row: u64, command: CommandId) -> Option<u64> {
         // SAFETY: a plain number of the server's.
         let current = unsafe { pg_sys::GetCurrentSubTransactionId() };
@@ -83,7 +89,7 @@ impl Claim {
 struct Tally {
     transaction: u32,
     command: (SubTransactionId, CommandId),
-    /// By storage id and first row number: rows so far, and how many are to be reached.
+    /// By storage id and first row number: the rows changed so far, and at how many the stripe is claimed.
     stripes: HashMap<(u64, u64), (u32, u32)>,
 }
 
@@ -107,7 +113,7 @@ pub unsafe fn register() {
     }
 }
 
-/// True when some deaths are in memory only, or a stripe is claimed. Cheap: meant for hot paths.
+/// True if a stripe is claimed, so that deaths may be in memory only. Cheap enough for hot paths.
 #[inline]
 pub fn any() -> bool {
     COUNT.get() != 0
@@ -117,9 +123,9 @@ pub fn any() -> bool {
 pub enum Probe {
     /// Its stripe is not claimed, or the row was dead before.
     Unknown,
-    /// It may be marked.
+    /// The row is alive and may be marked.
     Alive,
-    /// This very command has killed it, under this transaction id.
+    /// This very command has killed the row, under this transaction id.
     Killed(TransactionId),
 }
 
@@ -135,7 +141,7 @@ pub fn probe(table: Oid, row: u64, command: CommandId) -> Probe {
     })
 }
 
-/// Says that a row for which `probe` has found it alive is dead; `successor` has taken its place.
+/// Marks a row as dead that `probe` has found alive. `successor` has taken its place.
 pub unsafe fn mark(rel: Relation, row: u64, command: CommandId, successor: Option<ItemPointerData>) {
     // SAFETY: rel is open.
     unsafe {
@@ -160,8 +166,8 @@ pub unsafe fn mark(rel: Relation, row: u64, command: CommandId, successor: Optio
     }
 }
 
-/// Counts a row of a stripe that a command has changed; when it is time to claim the stripe, how many it had
-/// to change since the last time.
+/// Counts a row of a stripe that a command has changed. If it is time to claim the stripe, it returns how
+/// many rows were changed since the last time.
 pub unsafe fn due(entry: &StripeEntry, command: CommandId) -> Option<u32> {
     // SAFETY: plain numbers of the server's.
     let (transaction, subtransaction) =
@@ -176,7 +182,7 @@ pub unsafe fn due(entry: &StripeEntry, command: CommandId) -> Option<u32> {
         if *rows < *due {
             return None;
         }
-        // Where it was lost, or never got, it takes more rows the next time.
+        // If the claim fails or the stripe is given back, the next claim takes twice as many rows.
         *due = due.saturating_mul(2);
         Some(std::mem::take(rows))
     })
@@ -189,8 +195,8 @@ fn zeroes(bytes: usize) -> Option<Vec<u8>> {
     Some(bits)
 }
 
-/// Claims a stripe whose lock this transaction shares, if that can be had at once, and not at the price of
-/// many more proxies to look at than the `changed` rows so far.
+/// Claims a stripe whose lock this transaction shares, if others can be excluded at once. Gives up if many
+/// more proxies had to be looked at than the `changed` rows so far.
 pub unsafe fn claim(rel: Relation, entry: &StripeEntry, changed: u32, command: CommandId) {
     // SAFETY: rel is open. With all others excluded, who has locked or changed a row of the stripe has ended
     // or is this transaction.
@@ -231,7 +237,7 @@ pub unsafe fn claim(rel: Relation, entry: &StripeEntry, changed: u32, command: C
     }
 }
 
-/// The command of this backend that has killed the row and not written it yet.
+/// The command of this backend that has killed the row and has not written this yet.
 pub fn marked_by(storage_id: u64, row: u64) -> Option<CommandId> {
     if !any() {
         return None;
@@ -245,13 +251,13 @@ pub fn marked_by(storage_id: u64, row: u64) -> Option<CommandId> {
     })
 }
 
-/// Gives claimed stripes back if somebody waits for one. Called by scans, which may go on for long without a
-/// row to change.
+/// Gives claimed stripes back if somebody waits for one. Called by scans, because they may go on for long
+/// without finding a row to change.
 pub unsafe fn yield_to_waiters() {
     if !any() {
         return;
     }
-    // The next ones of many each time.
+    // If there are many claims, each call looks at the next ones.
     let claimed = CLAIMS.with_borrow(|claims| {
         let first = NEXT_ASKED.get() % claims.len();
         NEXT_ASKED.set(first + ASKED);
@@ -266,7 +272,7 @@ pub unsafe fn yield_to_waiters() {
     }
 }
 
-/// Writes what is in memory and gives all claimed stripes back. Not to be called while a content lock is
+/// Writes the bits in memory and gives all claimed stripes back. Must not be called while a content lock is
 /// held.
 pub unsafe fn write_all() {
     while let Some(claim) = CLAIMS.with_borrow_mut(|claims| claims.last_mut().map(|claim| &raw mut *claim)) {
@@ -325,7 +331,7 @@ impl Claim {
             age::set_inserters(table, stamps);
             indexes.close();
             pg_sys::table_close(table, pg_sys::NoLock as i32);
-            // After the rows are there: see `row_proxy::visibility`.
+            // This must come after the rows are written: see `row_proxy::visibility`.
             if pg_sys::XactIsoLevel == pg_sys::XACT_SERIALIZABLE as i32 {
                 for row in super::rows_in(self.entry.first_row, &self.bits, 0..u64::MAX) {
                     let mut at = tid::cold_tid(row);
@@ -335,7 +341,7 @@ impl Claim {
         }
     }
 
-    /// The bytes of the next row of the catalog, from `at` on.
+    /// Which bytes, from `at` on, go into the next row of the catalog.
     fn next_part(&self, at: usize) -> Option<(usize, usize)> {
         let from = at + self.bits.get(at..)?.iter().position(|&byte| byte != 0)?;
         let mut size = 0;
@@ -353,7 +359,8 @@ impl Claim {
         Some((from, to))
     }
 
-    /// A TID for each bit that is set among some bytes, given those that are not the rows' own.
+    /// A TID for each bit that is set in some bytes. `moved` are the successors; other rows get their own
+    /// TID.
     fn successors(&self, bytes: std::ops::Range<usize>, moved: &[(u32, ItemPointerData)]) -> Vec<u8> {
         let mut found = Vec::new();
         if moved.is_empty() {
@@ -399,7 +406,7 @@ unsafe extern "C-unwind" fn subtransaction_event(
     }
 }
 
-/// Drops claims; the server's abort gives their locks back.
+/// Drops claims. The server's abort releases their locks.
 fn discard(which: impl Fn(&Claim) -> bool) {
     if any() {
         let gone: Vec<Claim> = CLAIMS.with_borrow_mut(|claims| {

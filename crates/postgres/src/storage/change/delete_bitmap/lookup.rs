@@ -1,9 +1,11 @@
 //! Asking the delete bitmaps.
 //!
-//! Callers: `row_proxy::visibility`, which joins the answers with those of the proxies, and writers of single
-//! rows. Each row of the catalog is judged by the caller's own snapshot in place; what this backend has
-//! marked and not written yet is asked of `claim`. Nothing here waits or decodes; it may run while the caller
-//! holds a lock on an index page (protocol point 6).
+//! Called by `row_proxy::visibility`, which joins the answers with those of the proxies, and by writers of
+//! single rows. Each row of the catalog is judged in place by the caller's own snapshot. `claim` is asked
+//! about rows that this backend has marked and not written yet.
+//!
+//! Invariant: nothing here waits or decodes, because the caller may hold a lock on an index page (protocol
+//! point 6).
 
 use std::ops::Range;
 
@@ -32,12 +34,12 @@ impl Mask {
         Self { first_row: entry.first_row, bits }
     }
 
-    /// Whether it begins after this row.
+    /// Whether the mask begins after this row.
     pub fn is_after(&self, row: u64) -> bool {
         self.first_row > row
     }
 
-    /// Whether it, and every one that begins before it, is certain to end before this row.
+    /// Whether this mask, and every mask that begins before it, certainly ends before this row.
     pub fn is_far_before(&self, row: u64) -> bool {
         self.first_row + SPAN <= row
     }
@@ -53,7 +55,8 @@ impl Mask {
     }
 }
 
-/// Walks what reaches into `rows`, in order of first row numbers. `step` returns whether to go on.
+/// Walks the rows of the catalog that reach into `rows`, in the order of their first row numbers. `step`
+/// returns whether to go on.
 unsafe fn walk(storage_id: u64, rows: &Range<u64>, mut step: impl FnMut(&Cursor, Entry) -> bool) {
     // SAFETY: see `SideTable::walk`.
     unsafe {
@@ -68,8 +71,8 @@ unsafe fn walk(storage_id: u64, rows: &Range<u64>, mut step: impl FnMut(&Cursor,
     }
 }
 
-/// Whether a snapshot sees what a row of the catalog says. Snapshots that judge by who else may look go by
-/// what has been committed.
+/// Whether a snapshot sees what a row of the catalog says. For snapshots of other kinds than MVCC and dirty
+/// ones, the committed rows and our own count.
 unsafe fn sees(cursor: &Cursor, snapshot: Snapshot) -> bool {
     // SAFETY: the snapshot is live.
     unsafe {
@@ -79,8 +82,8 @@ unsafe fn sees(cursor: &Cursor, snapshot: Snapshot) -> bool {
     }
 }
 
-/// What `snapshot` sees dead among `rows`, in order of first row numbers; None when it is more than `limit`
-/// rows of the catalog. Snapshots that wait for writers are served row by row (`is_dead`).
+/// What `snapshot` sees dead among `rows`, in the order of first row numbers. None if this is more than
+/// `limit` rows of the catalog. Snapshots that wait for writers ask row by row (`is_dead`).
 pub unsafe fn masks(
     rel: Relation,
     storage_id: u64,
@@ -107,7 +110,7 @@ pub unsafe fn masks(
 }
 
 /// Whether a bulk change has killed the row for `snapshot`. A SnapshotDirty learns whose change is still
-/// going on, and has the row.
+/// running, and still sees the row.
 pub unsafe fn is_dead(rel: Relation, storage_id: u64, row: u64, snapshot: Snapshot) -> bool {
     let mut dead = false;
     // SAFETY: see `walk`; rel is open and the snapshot live.
@@ -141,26 +144,26 @@ pub unsafe fn is_dead(rel: Relation, storage_id: u64, row: u64, snapshot: Snapsh
     dead
 }
 
-/// The last change of a row, as who wants to change or lock it has to know it.
+/// The last change of a row in bulk, for a transaction that wants to change or lock the row.
 pub enum Change {
     /// Nobody has killed it.
     None,
-    /// This transaction has, as that command.
+    /// This transaction has killed it, as that command.
     Own(TransactionId, CommandId, ItemPointerData),
-    /// Somebody who is still at work.
+    /// A transaction that still runs has killed it.
     Running(TransactionId, ItemPointerData),
-    /// Somebody who has committed.
+    /// A committed transaction has killed it.
     Done(TransactionId, ItemPointerData),
 }
 
-/// What has become of a row. The caller keeps others from changing the stripe in bulk.
+/// What bulk changes have done to a row. The caller keeps others from changing the stripe in bulk.
 pub unsafe fn last_change(storage_id: u64, row: u64) -> Change {
     let mut found = Change::None;
     // SAFETY: see `walk`; cmin is asked of rows of this transaction only. "Running" before "committed", as
     // everywhere in the server.
     unsafe {
         walk(storage_id, &(row..row + 1), |cursor, entry| {
-            if !entry.has(row) || cursor.is_void() {
+            if !entry.has(row) || cursor.was_rolled_back() {
                 return true;
             }
             let header = (*cursor.tuple()).t_data;
@@ -179,21 +182,21 @@ pub unsafe fn last_change(storage_id: u64, row: u64) -> Change {
     found
 }
 
-/// Whether anything at all is known of these rows.
+/// Whether any bulk change concerns these rows.
 pub unsafe fn touches(storage_id: u64, rows: &Range<u64>) -> bool {
     let mut found = false;
     // SAFETY: see `walk`.
     unsafe {
         walk(storage_id, rows, |cursor, _| {
-            found = !cursor.is_void();
+            found = !cursor.was_rolled_back();
             !found
         });
     }
     found
 }
 
-/// Calls `with` for each row whose death in bulk is committed or our own, and who killed it (invalid when
-/// frozen).
+/// Calls `with` for each row whose death in bulk is committed or our own, with the transaction that killed it
+/// (invalid if frozen).
 pub unsafe fn for_each_dead(storage_id: u64, rows: &Range<u64>, mut with: impl FnMut(u64, TransactionId)) {
     // SAFETY: see `walk`.
     unsafe {
@@ -207,8 +210,8 @@ pub unsafe fn for_each_dead(storage_id: u64, rows: &Range<u64>, mut with: impl F
     }
 }
 
-/// What is dead to every snapshot: rows of the catalog that were written before `oldest_xmin`, in order of
-/// first row numbers. `with` gets each writer (invalid when frozen).
+/// What is dead to every snapshot: rows of the catalog that were written before `oldest_xmin`, in the order
+/// of their first row numbers. `with` gets each writer (invalid if frozen).
 pub unsafe fn dead_to_all(
     storage_id: u64,
     oldest_xmin: TransactionId,
@@ -231,8 +234,8 @@ pub unsafe fn dead_to_all(
     found
 }
 
-/// Every row whose death in bulk is committed or our own and that some snapshot may still have, with who
-/// knows of its death.
+/// Every row whose death in bulk is committed or our own, if some snapshot may still see the row. The `Age`
+/// says which snapshots see its death.
 pub unsafe fn dying(storage_id: u64, horizon: &Horizon) -> Vec<(u64, Age)> {
     let mut found = Vec::new();
     // SAFETY: see `walk`.
@@ -251,7 +254,7 @@ pub unsafe fn dying(storage_id: u64, horizon: &Horizon) -> Vec<(u64, Age)> {
     found
 }
 
-/// Every row whose death in bulk is committed or our own, with who knows of it.
+/// Every row whose death in bulk is committed or our own. The `Age` says which snapshots see its death.
 pub unsafe fn buried(storage_id: u64, oldest_xmin: TransactionId) -> Vec<(u64, Age)> {
     let mut found = Vec::new();
     // SAFETY: see `for_each_dead`.
@@ -261,7 +264,7 @@ pub unsafe fn buried(storage_id: u64, oldest_xmin: TransactionId) -> Vec<(u64, A
     found
 }
 
-/// The TID that has taken the place of a row that is dead to `snapshot`; None where it is not dead.
+/// The TID that has taken the place of a row that is dead to `snapshot`. None if the row is not dead.
 pub unsafe fn latest(storage_id: u64, row: u64, snapshot: Snapshot) -> Option<ItemPointerData> {
     let mut found = None;
     // SAFETY: see `walk`.

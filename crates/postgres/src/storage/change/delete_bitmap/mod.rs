@@ -2,15 +2,18 @@
 //! 3).
 //!
 //! A row of the catalog says that the transaction in its xmin, as command cmin, has killed the rows whose
-//! bits are set, and what has taken their places. It is only ever inserted, so savepoints, two-phase commit,
-//! command ids and visibility are the server's: a cold row is dead for a snapshot when the snapshot sees a
-//! row of this catalog that has its bit. `claim` collects what a command deletes, under the stripe's
-//! exclusive lock, and writes it; `bury` writes for movers; `lookup` answers readers (through
-//! `row_proxy::visibility`) and other writers.
+//! bits are set, and what has taken their places. Such a row is only ever inserted. So savepoints, two-phase
+//! commit, command ids and visibility are the server's. A cold row is dead for a snapshot if the snapshot
+//! sees a row of this catalog with its bit.
+//! - `claim`: collects what a command deletes, while it excludes others from the stripe, and writes it
+//! - `bury`: writes deaths for movers
+//! - `lookup`: answers readers (through `row_proxy::visibility`) and other writers
 //!
-//! Invariants: rows are written only while their writer has excluded all others from the stripe; no row spans
-//! more than `SPAN` numbers; a row fits its page, so that reading one never leaves the page; one that was
-//! rolled back is void, and nobody minds it.
+//! Invariants:
+//! - Rows are written only while their writer excludes all others from the stripe.
+//! - No row spans more than `SPAN` numbers.
+//! - A row fits its page, so that reading one never leaves the page.
+//! - A row that was rolled back counts for nothing.
 
 mod bury;
 mod claim;
@@ -27,30 +30,30 @@ use pgrx::pg_sys::{self, Datum, HeapTuple, ItemPointerData, Relation};
 use crate::storage::catalog::side_table::{Cursor, DELETE_BITMAP_COLUMNS};
 use crate::storage::file::tid;
 
-/// Row numbers that one row of the catalog reaches over at most.
+/// The most row numbers that one row of the catalog covers.
 const SPAN: u64 = 16_384;
 /// Bytes of bits and successors in one row at most: it has to fit a page.
 const MOST_BYTES: usize = 7_800;
 /// Bytes of one successor.
 const TID_BYTES: usize = size_of::<ItemPointerData>();
 
-/// What a row of the catalog says; borrowed from its page.
+/// What a row of the catalog says, borrowed from its page.
 #[derive(Clone, Copy)]
 struct Entry<'a> {
     first_row: u64,
     bits: &'a [u8],
-    /// One TID for each bit that is set, or nothing where all were deleted.
+    /// One TID for each bit that is set. Empty if all these rows were deleted.
     successors: &'a [u8],
 }
 
 impl Entry<'_> {
-    /// What the row says that a cursor stands on: good until its next step.
+    /// What the cursor's present row says. Valid until the cursor's next step.
     unsafe fn at(cursor: &Cursor) -> Entry<'_> {
         // SAFETY: the cursor pins the tuple, whose byte columns are never compressed or stored elsewhere.
         unsafe { Entry { first_row: cursor.number(2), bits: cursor.bytes(3), successors: cursor.bytes(4) } }
     }
 
-    /// One past the last number it reaches over.
+    /// One past the last number that the row covers.
     fn end_row(&self) -> u64 {
         self.first_row.saturating_add(self.bits.len() as u64 * 8)
     }
@@ -59,7 +62,8 @@ impl Entry<'_> {
         row.checked_sub(self.first_row).is_some_and(|at| bit(self.bits, at))
     }
 
-    /// What has taken the place of a row whose bit is set: its own TID where nothing has.
+    /// The TID that has taken the place of a row whose bit is set. It is the row's own TID if there is no
+    /// successor.
     fn successor(&self, row: u64) -> ItemPointerData {
         let own = tid::cold_tid(row);
         let at = row.saturating_sub(self.first_row);
@@ -100,7 +104,7 @@ fn set_bit(bits: &mut [u8], at: u64) {
     }
 }
 
-/// The row numbers within `rows` whose bits are set, the first bit standing for `first_row`.
+/// The row numbers within `rows` whose bits are set. The first bit stands for `first_row`.
 fn rows_in(first_row: u64, bits: &[u8], rows: Range<u64>) -> impl Iterator<Item = u64> + '_ {
     let end = first_row.saturating_add(bits.len() as u64 * 8);
     let rows = rows.start.max(first_row)..rows.end.min(end);

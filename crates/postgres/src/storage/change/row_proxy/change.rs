@@ -1,10 +1,14 @@
 //! Locking and burying proxies.
 //!
-//! Called by `table_am::change::cold_change` with the stripe locked (point 3). The live proxy (`make`) stays
-//! pinned from look-up to lock, so that it cannot be pruned in between. Who buries a row leaves FOR KEY SHARE
-//! locks of others on the tombstone and learns whose they are; who takes such a lock learns of the update
-//! that it does not wait for. Invariant: RowExclusiveLock on the catalog is kept to the end of the
-//! transaction, so that nobody rebuilds or rewrites it while its tuples carry locks.
+//! Called by `table_am::change::cold_change` with the stripe locked (protocol point 3). The live proxy
+//! (`make`) stays pinned from look-up to lock, so that it cannot be pruned in between.
+//!
+//! FOR KEY SHARE locks and updates that leave the key alone do not wait for each other. So a transaction that
+//! buries a row leaves others' FOR KEY SHARE locks on the tombstone, and learns whose they are. A transaction
+//! that takes such a lock learns of the update.
+//!
+//! Invariant: RowExclusiveLock on the catalog is kept to the end of the transaction, so that nobody rebuilds
+//! or rewrites it while its tuples carry locks.
 
 use pgrx::pg_sys::{
     self, Buffer, CommandId, HeapTupleData, ItemPointerData, LockTupleMode, LockWaitPolicy, Relation,
@@ -21,7 +25,7 @@ use crate::storage::change::multixact;
 use crate::storage::directory::age::{self, Age};
 use crate::storage::file::tid;
 
-/// A live proxy, its page pinned until it is given up or the statement fails.
+/// A live proxy. Its page is pinned until it is released or the statement fails.
 pub struct Pinned {
     pub(super) storage_id: u64,
     pub(super) row: u64,
@@ -41,17 +45,17 @@ impl Pinned {
 pub enum Outcome {
     /// The row is locked.
     Locked(Pinned),
-    /// It is not, for this reason; where it has been changed, `ctid` is the TID of what has taken its place.
+    /// The row is not locked, for this reason. If it has been changed, `ctid` is the TID of its successor.
     Failed(TM_Result::Type, TM_FailureData),
 }
 
-/// An UPDATE of a row that leaves its key alone, by a transaction that has not rolled back as far as the
-/// proxy shows.
+/// An UPDATE of a row that leaves its key alone. The proxy does not show that its transaction was rolled
+/// back.
 #[derive(Clone, Copy)]
 pub struct Replaced {
     /// The hot version that has taken the row's place.
     pub successor: ItemPointerData,
-    /// Who has inserted it.
+    /// The transaction that has inserted it.
     pub by: TransactionId,
 }
 
@@ -63,8 +67,7 @@ impl Replaced {
     }
 }
 
-/// What an update of the row, if there is one that FOR KEY SHARE does not wait for, has put in its place. The
-/// proxy is pinned.
+/// The update of the row that FOR KEY SHARE does not wait for, if there is one. The proxy is pinned.
 unsafe fn replacement(table: Relation, proxy: &Pinned) -> Option<Replaced> {
     // SAFETY: the live proxy's line pointer is in use as long as its page is pinned. The tombstone may be
     // pruned, if its writer was rolled back.
@@ -95,9 +98,11 @@ unsafe fn replacement(table: Relation, proxy: &Pinned) -> Option<Replaced> {
     }
 }
 
-/// Locks a cold row as `heap_lock_tuple` locks a hot one; a wait that is not wanted ends in WouldBlock
-/// (`Skip`). FOR KEY SHARE is taken of a row, too, that has been updated but for its key: `follow` locks what
-/// has taken its place, and says whether it could. `end` is the end of the row's stripe.
+/// Locks a cold row as `heap_lock_tuple` locks a hot one. If it would have to wait and `wait` is `Skip`, the
+/// outcome is WouldBlock. `end` is the end of the row's stripe.
+///
+/// A row that was updated and kept its key can still be locked FOR KEY SHARE. `follow` then locks its
+/// successor, too, and says whether it could.
 pub unsafe fn lock(
     storage_id: u64,
     row: u64,
@@ -118,7 +123,8 @@ pub unsafe fn lock(
             }
             Found::Nothing => error::internal("the proxy just made is not there"),
         };
-        // As heap does: the newer versions first, so that a row that cannot be had is not locked.
+        // Locks the newer versions first, as heap does. So nothing is locked of a row that cannot be locked
+        // as a whole.
         let mut followed = None;
         let mut follow_once = || {
             let new = match mode {
@@ -150,7 +156,7 @@ pub unsafe fn lock(
             result
         });
         let outcome = match result {
-            // Who has updated the row meanwhile does not know of this lock.
+            // A transaction that has updated the row meanwhile does not know of this lock.
             TM_Result::TM_Ok => match follow_once() {
                 None => Outcome::Locked(proxy),
                 Some(failed) => {
@@ -180,7 +186,7 @@ pub unsafe fn lock(
     }
 }
 
-/// What a tombstone means for who wanted to lock its row.
+/// What a tombstone means for a transaction that wanted to lock its row.
 fn replaced(tombstone: Proxy, by: TransactionId) -> Outcome {
     let own = tid::cold_tid(tombstone.row);
     let same = tid::block_of(own) == tid::block_of(tombstone.successor)
@@ -195,7 +201,7 @@ fn replaced(tombstone: Proxy, by: TransactionId) -> Outcome {
     Outcome::Failed(result, failure)
 }
 
-/// The tombstone at a place where the server says there is one.
+/// The tombstone at a place where the server says that there is one.
 unsafe fn fetch(table: Relation, place: ItemPointerData) -> (Proxy, TransactionId) {
     // SAFETY: heap_fetch pins the page it returns the tuple of.
     unsafe {
@@ -211,9 +217,9 @@ unsafe fn fetch(table: Relation, place: ItemPointerData) -> (Proxy, TransactionI
     }
 }
 
-/// Says that a locked row is dead, to commands after `cid` and whoever sees this transaction. `successor` has
-/// taken its place. Returns who else has locked the row: FOR KEY SHARE, as this transaction holds a lock that
-/// excludes any other.
+/// Buries a locked row: it is dead for commands after `cid`, and for snapshots that see this transaction.
+/// `successor` has taken its place. Returns the transactions that have also locked the row. Their locks are
+/// FOR KEY SHARE, as this transaction's lock excludes any other.
 pub unsafe fn bury(proxy: Pinned, successor: ItemPointerData, cid: CommandId) -> Vec<TransactionId> {
     // SAFETY: this transaction holds a lock of the row that lets no other update it, so the update neither
     // waits nor fails.
@@ -242,7 +248,7 @@ pub unsafe fn bury(proxy: Pinned, successor: ItemPointerData, cid: CommandId) ->
             indexes.enter(&tombstone.key(), (*tuple).t_self);
             indexes.close();
         }
-        // What the server has carried over to the tombstone.
+        // The lockers that the server has carried over to the tombstone.
         let mut lockers = multixact::holders((*tuple).t_data);
         lockers.retain(|locker| {
             !pg_sys::TransactionIdIsCurrentTransactionId(locker.xid)
@@ -255,9 +261,9 @@ pub unsafe fn bury(proxy: Pinned, successor: ItemPointerData, cid: CommandId) ->
     }
 }
 
-/// Writes tombstones of rows of a new file, dead to those whom `Age` says. The file's storage id is unknown
-/// to others until this transaction commits. Where the rows' successors are nobody can tell any more: who has
-/// to know gets an error.
+/// Writes tombstones for rows of a new file. `Age` says for which snapshots each row is dead. Others do not
+/// know the file's storage id until this transaction commits. The rows' successors are not known any more: a
+/// transaction that needs one gets an error.
 pub unsafe fn insert_buried(storage_id: u64, rows: &[(u64, Age)], cid: CommandId) {
     // SAFETY: as `directory::insert`.
     unsafe {

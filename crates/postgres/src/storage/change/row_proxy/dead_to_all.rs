@@ -1,9 +1,10 @@
 //! Cold rows that no snapshot sees any more, though they are still in their stripes.
 //!
-//! VACUUM takes their index entries away: whoever might come by one of those would find the row dead. On a
-//! standby older snapshots may still be in use, so that the newest of those who killed the rows has to be
-//! made known there first (protocol point 8). Invariant: only deaths that were committed before the oldest
-//! snapshot was taken count.
+//! Called by VACUUM, which takes their index entries away, as every snapshot that comes by one finds the row
+//! dead. On a standby older snapshots may still be in use. So the newest transaction that killed one of the
+//! rows has to be made known there first (protocol point 8).
+//!
+//! Invariant: only deaths that were committed before the oldest snapshot was taken count.
 
 use pgrx::pg_sys::{self, TransactionId};
 
@@ -15,11 +16,11 @@ use crate::storage::directory::age::Age;
 /// Rows of one storage id that are dead to everybody.
 #[derive(Default)]
 pub struct DeadToAll {
-    /// By tombstones, ascending.
+    /// Rows that are dead by tombstones, ascending.
     rows: Vec<u64>,
-    /// By bitmaps, in order of first row numbers.
+    /// Rows that are dead by bitmaps, in the order of first row numbers.
     masks: Vec<Mask>,
-    /// The newest transaction that killed one of them; invalid when all are frozen.
+    /// The newest transaction that killed one of them. Invalid if all are frozen.
     pub newest: TransactionId,
 }
 
@@ -55,14 +56,14 @@ impl DeadToAll {
         }
     }
 
-    /// Whether this row is one.
+    /// Whether this row is dead to everybody.
     pub fn contains(&self, row: u64) -> bool {
         let after = self.masks.partition_point(|mask| !mask.is_after(row));
         let near = self.masks.iter().take(after).rev().take_while(|mask| !mask.is_far_before(row));
         self.rows.binary_search(&row).is_ok() || near.into_iter().any(|mask| mask.contains(row))
     }
 
-    /// Each of them, some of them twice.
+    /// All these rows. A row may come twice.
     pub fn iter(&self) -> impl Iterator<Item = u64> + '_ {
         self.rows.iter().copied().chain(self.masks.iter().flat_map(|mask| mask.among(0..u64::MAX)))
     }

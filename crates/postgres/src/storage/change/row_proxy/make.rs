@@ -1,11 +1,15 @@
 //! Finding live proxies, and making them where there are none.
 //!
-//! Called by `change::lock` with the stripe locked (point 3). Who makes proxies holds a lock on their block
-//! of 256 row numbers, for that long only: a second maker finds the first one's. A transaction that locks one
-//! row after the other (FOR UPDATE of a table, foreign keys of a load) has them made, or looked up, for the
-//! rows ahead, more of them each time: a proxy that nobody locks says nothing, and VACUUM takes it away.
-//! Invariants: where a proxy is, is a hint, whose tuple is looked at before it is used; proxies are made only
-//! for rows of a stripe that this transaction keeps in place.
+//! Called by `change::lock` with the stripe locked (protocol point 3). A transaction that makes proxies holds
+//! a lock on their block of 256 row numbers, only for as long as it makes them. So a second maker finds the
+//! first one's proxies.
+//!
+//! Some transactions lock one row after the other (FOR UPDATE of a table, foreign keys of a load). For them
+//! the proxies of the rows ahead are made or looked up as well, more of them each time. A proxy that nobody
+//! locks says nothing, and VACUUM takes it away.
+//!
+//! Invariants: the place of a proxy is a hint: the tuple there is looked at before it is used. Proxies are
+//! made only for rows of a stripe that this transaction keeps in place.
 
 use std::cell::RefCell;
 
@@ -20,18 +24,18 @@ use crate::storage::file::tid;
 
 /// Rows whose proxies are made under one lock.
 const BLOCK: u64 = 256;
-/// Rows that have to be locked one after the other before others' proxies are made.
+/// After this many rows were locked one after the other, proxies of further rows are made.
 const RUN: u64 = 8;
-/// Rows left out in between that do not end a run.
+/// A run goes on if at most this many rows are left out.
 const GAP: u64 = 1;
-/// Storage ids whose runs are remembered.
+/// How many storage ids have their runs remembered.
 const MOST: usize = 4;
 
-/// What there is of a row's proxy.
+/// What was found of a row's proxy.
 pub(super) enum Found {
     Nothing,
     Live(Pinned),
-    /// The live one is pruned: everybody who counts sees the tombstone.
+    /// The live proxy is pruned, so every snapshot that matters sees the tombstone.
     Buried(Proxy, TransactionId),
 }
 
@@ -39,9 +43,9 @@ pub(super) enum Found {
 #[derive(Default)]
 struct Run {
     storage_id: u64,
-    /// After the row that was asked for last.
+    /// The row after the one that was asked for last.
     next: u64,
-    /// Rows asked for one after the other.
+    /// How many rows were asked for one after the other.
     length: u64,
     /// Whether the last row had a proxy already.
     had_proxy: bool,
@@ -59,7 +63,8 @@ thread_local! {
     static RUNS: RefCell<Runs> = RefCell::new(Runs::default());
 }
 
-/// A subtransaction has been rolled back, and with it perhaps the lock that keeps the catalog's file.
+/// Forgets all places. Called when a subtransaction is rolled back, as the lock that keeps the catalog's file
+/// may be gone with it.
 pub fn forget() {
     RUNS.with_borrow_mut(|runs| runs.runs.clear());
 }
@@ -67,12 +72,12 @@ pub fn forget() {
 /// What is known of a row that is asked for.
 struct Hint {
     place: Option<ItemPointerData>,
-    /// Rows before it that were asked for one after the other.
+    /// How many rows before it were asked for one after the other.
     run: u64,
     had_proxy: bool,
 }
 
-/// The run that a storage id is in.
+/// Calls `what` with the run of a storage id.
 fn with_run<T>(storage_id: u64, what: impl FnOnce(&mut Run) -> T) -> T {
     // SAFETY: MyProc is this backend's own entry.
     let now = unsafe { (*pg_sys::MyProc).lxid };
@@ -92,7 +97,7 @@ fn with_run<T>(storage_id: u64, what: impl FnOnce(&mut Run) -> T) -> T {
     })
 }
 
-/// Where the row's live proxy was when this transaction came by it last.
+/// Where this transaction found the row's live proxy last.
 pub(super) fn known_place(storage_id: u64, row: u64) -> Option<ItemPointerData> {
     // SAFETY: as above.
     let now = unsafe { (*pg_sys::MyProc).lxid };
@@ -113,8 +118,8 @@ fn ask(storage_id: u64, row: u64) -> Hint {
     Hint { place: known_place(storage_id, row), run, had_proxy }
 }
 
-/// Finds the row's proxy, or makes it; those of rows before `end`, the end of its stripe, may be made, too.
-/// The catalog is open, and locked as for writing to the end of the transaction.
+/// Finds the row's proxy, or makes it. It may also make proxies of later rows, up to `end`, the end of the
+/// row's stripe. The catalog is open, and locked for writing to the end of the transaction.
 pub(super) unsafe fn find_or_make(
     table: Relation,
     storage_id: u64,
@@ -169,8 +174,8 @@ pub(super) unsafe fn find_or_make(
     }
 }
 
-/// Remembers where a single row's live proxy is: who changes the row is going to ask again whether it is
-/// there, for each unique index.
+/// Remembers where a single row's live proxy is. A statement that changes the row asks for each unique index
+/// whether the row is still there.
 fn note(found: &Found) {
     if let Found::Live(proxy) = found {
         with_run(proxy.storage_id, |run| {
@@ -188,7 +193,7 @@ unsafe fn find(table: Relation, index: Relation, storage_id: u64, row: u64) -> F
         SideTable::walk_opened(table, index, storage_id, &limits, false, |cursor| {
             let proxy = Proxy::at(cursor);
             if proxy.dead {
-                if !cursor.is_void() {
+                if !cursor.was_rolled_back() {
                     found = Found::Buried(proxy, raw_inserter(cursor.tuple()));
                 }
                 return true;
@@ -202,14 +207,14 @@ unsafe fn find(table: Relation, index: Relation, storage_id: u64, row: u64) -> F
     found
 }
 
-/// The transaction id in the tuple, frozen or not: to be compared with the successor's, which it was written
-/// with.
+/// The transaction id in the tuple, even if it is frozen. It is compared with that of the successor, which
+/// was written with it.
 pub(super) unsafe fn raw_inserter(tuple: HeapTuple) -> TransactionId {
     // SAFETY: the tuple is pinned.
     unsafe { (*(*tuple).t_data).t_choice.t_heap.t_xmin }
 }
 
-/// The row's live proxy, if that is what is at a place where it was.
+/// The row's live proxy, if it still is at the place where it was.
 unsafe fn at_place(table: Relation, storage_id: u64, row: u64, place: ItemPointerData) -> Option<Pinned> {
     // SAFETY: the lock that this transaction has on the catalog keeps its file, so the block is there. Once
     // the page is pinned and the tuple was seen under the page's lock, it is not pruned.
@@ -266,8 +271,8 @@ unsafe fn make(table: Relation, indexes: &Indexes, storage_id: u64, row: u64, ci
     }
 }
 
-/// Makes the proxies of these rows that have none. Returns where all live ones are, ascending. The caller
-/// holds the lock on their block.
+/// Makes proxies for those of these rows that have none. Returns where all live ones are, ascending. The
+/// caller holds the lock on their block.
 unsafe fn make_all(
     table: Relation,
     index: Relation,
@@ -294,14 +299,14 @@ unsafe fn make_all(
             if !proxy.dead {
                 places.push((proxy.row, cursor.place()));
                 known[at] = true;
-            } else if !cursor.is_void() {
+            } else if !cursor.was_rolled_back() {
                 known[at] = true;
             }
             true
         });
         let missing = || known.iter().zip(rows.clone()).filter_map(|(known, row)| (!known).then_some(row));
         let indexes = Indexes::open(SideTable::RowProxy, table);
-        // What is written for logical decoding cannot be left out of insertions of many rows.
+        // Insertions of many rows always write what logical decoding needs, so they are not used if it is on.
         if pg_sys::wal_level >= pg_sys::WalLevel::WAL_LEVEL_LOGICAL as i32 {
             for row in missing() {
                 let made = make(table, &indexes, storage_id, row, cid);
@@ -328,7 +333,8 @@ unsafe fn insert_all(
 ) {
     // SAFETY: both are open. The slots own their tuples. Interrupts: as `make`.
     unsafe {
-        // A row type of its own: slots of the catalog's would each be noted with the resource owner.
+        // The slots get a copy of the row type. With the catalog's own, the resource owner would note each
+        // slot.
         let desc = pg_sys::CreateTupleDescCopy((*table).rd_att);
         let made: Vec<(Proxy, *mut pg_sys::TupleTableSlot)> = rows
             .map(|row| {

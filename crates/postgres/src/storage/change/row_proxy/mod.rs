@@ -1,17 +1,29 @@
 //! `engine.row_proxy`: heap tuples that stand for cold rows (protocol point 2).
 //!
-//! The first lock on or change to a cold row makes a *live* proxy for it, inserted frozen, so that its
-//! existence means nothing and a rollback need not remove it. Who locks the row locks that tuple, through the
-//! server's own `heap_lock_tuple`; who deletes or updates the row locks it for key update and then updates it
-//! to a *tombstone*: dead, with the TID of the row that has taken its place (the row's own TID where there is
-//! none). An update that leaves the key alone locks it less, and FOR KEY SHARE locks stay on both tuples. So
-//! multixacts, waiting, deadlocks, savepoints, two-phase commit and visibility are the server's: a cold row
-//! is there for a snapshot exactly when its live proxy is, and where no proxy is, the row is there.
+//! The first lock on or change to a cold row makes a *live* proxy for it. The proxy is inserted frozen, so
+//! that its existence means nothing and a rollback need not remove it. From then on the proxy's tuple carries
+//! the row's locks and its death:
+//! - A transaction that locks the row locks that tuple, through the server's own `heap_lock_tuple`.
+//! - A transaction that deletes or updates the row locks the tuple for key update and then updates it to a
+//!   *tombstone*. A tombstone says that the row is dead, and has the TID of its successor (the row's own TID
+//!   if there is none).
+//! - An update that leaves the key alone takes a weaker lock, and FOR KEY SHARE locks stay on both tuples.
 //!
-//! `make` finds and makes, `change` writes, `visibility` answers readers, `dead_to_all` VACUUM, for which
-//! `unused` takes away what nobody needs. Invariants: at most one live proxy a row, which never moves; it may
-//! be pruned once its tombstone is dead to nobody; a tombstone is never deleted before its row is gone from
-//! its stripe; nothing is published by logical decoding (published tables have no cold rows).
+//! So multixacts, waiting, deadlocks, savepoints, two-phase commit and visibility are the server's. A
+//! snapshot sees a cold row exactly when it sees the live proxy. A row without any proxy is there.
+//!
+//! The parts:
+//! - `make`: finds and makes live proxies
+//! - `change`: locks and buries
+//! - `visibility`: answers readers
+//! - `dead_to_all`: answers VACUUM
+//! - `unused`: takes proxies away that nobody needs
+//!
+//! Invariants:
+//! - A row has at most one live proxy, which never moves. It may be pruned once every snapshot sees its
+//!   tombstone.
+//! - A tombstone is never deleted before its row is gone from its stripe.
+//! - Logical decoding publishes nothing (published tables have no cold rows).
 
 mod change;
 mod dead_to_all;
@@ -38,7 +50,8 @@ struct Proxy {
     dead: bool,
 }
 
-/// Bytes of a proxy's values: all are of fixed length, none is null, so they lie where they lie.
+/// The bytes of a proxy's values. All values are of fixed length and none is null, so each is always at the
+/// same place.
 #[repr(C)]
 struct Stored {
     storage_id: i64,
@@ -48,7 +61,7 @@ struct Stored {
 }
 
 impl Proxy {
-    /// A proxy that says nothing but which row it stands for.
+    /// A proxy that says only which row it stands for.
     fn live(storage_id: u64, row: u64) -> Self {
         Self { storage_id, row, successor: NOWHERE, dead: false }
     }
@@ -69,7 +82,7 @@ impl Proxy {
         }
     }
 
-    /// What the row says that a cursor stands on.
+    /// What the cursor's present row says.
     unsafe fn at(cursor: &Cursor) -> Self {
         // SAFETY: the cursor pins the tuple.
         unsafe { Self::of(cursor.tuple()) }
@@ -80,7 +93,7 @@ impl Proxy {
         [Datum::from(self.storage_id as i64), Datum::from(self.row as i64)]
     }
 
-    /// As a tuple of the catalog, palloc'd.
+    /// The proxy as a tuple of the catalog, palloc'd.
     unsafe fn form(mut self, table: Relation) -> HeapTuple {
         let [storage_id, row] = self.key();
         // SAFETY: heap_form_tuple copies the values.
@@ -93,11 +106,11 @@ impl Proxy {
     }
 }
 
-/// No row at all.
+/// The TID of no row at all.
 const NOWHERE: ItemPointerData =
     ItemPointerData { ip_blkid: pg_sys::BlockIdData { bi_hi: u16::MAX, bi_lo: u16::MAX }, ip_posid: 0 };
 
-/// What stands for the place of a row that an UPDATE has moved to another partition.
+/// The successor of a row that an UPDATE has moved to another partition.
 pub const OTHER_PARTITION: ItemPointerData = ItemPointerData {
     ip_blkid: pg_sys::BlockIdData { bi_hi: u16::MAX, bi_lo: u16::MAX },
     ip_posid: pg_sys::MovedPartitionsOffsetNumber as u16,

@@ -1,13 +1,17 @@
-//! Taking away live proxies that nobody needs any more: of rows that were locked once, or that were made
-//! ahead.
+//! Takes away live proxies that nobody needs any more: those of rows that were locked once, and those that
+//! were made ahead.
 //!
-//! Called by VACUUM. A live proxy that is neither locked nor updated says nothing, so it may go at any time
-//! but while somebody is about to lock it. Those share the stripe, so the stripe is excluded first, if that
-//! is to be had at once; and pins of the proxy's page keep its line pointer, so its page is locked for
-//! cleanup, if that is to be had. VACUUM must not change rows as a transaction (others' snapshots leave it
-//! out), hence the line pointer becomes a dead one, as pruning leaves it, and the catalog's own vacuum does
-//! the rest. Invariants: no tombstone is touched here, nor a proxy that a running transaction has locked; a
-//! page that says that all is visible has no dead line pointers.
+//! Called by VACUUM. A live proxy that is neither locked nor updated says nothing. So it may be removed at
+//! any time, except while a transaction is about to lock it. Two things exclude that:
+//! - Transactions that are about to lock a proxy share its stripe. So VACUUM excludes others from the stripe,
+//!   if it can at once.
+//! - Pins of the proxy's page keep its line pointer. So VACUUM locks the page for cleanup, if it can.
+//!
+//! VACUUM must not change rows as a transaction, because others' snapshots leave it out. So it makes the line
+//! pointer a dead one, as pruning does, and the catalog's own vacuum does the rest.
+//!
+//! Invariants: no tombstone is touched here, and no proxy that a running transaction has locked. A page that
+//! says that all is visible has no dead line pointers.
 
 use std::ops::Range;
 
@@ -23,9 +27,9 @@ use crate::storage::directory::row_numbers::RowNumbers;
 use crate::storage::directory::{self, entries};
 use crate::storage::file::{tid, visibility_bits};
 
-/// Proxies looked at before some are taken away.
+/// The most proxies that are collected before they are taken away.
 const MOST: usize = 16_384;
-/// Pages between two looks at who waits for the stripe.
+/// After this many pages it looks whether somebody waits for the stripe.
 const LOOK: usize = 32;
 
 /// Microseconds between two tries to get a page.
@@ -34,7 +38,7 @@ const MOMENTS: [std::ffi::c_long; 4] = [100, 1000, 3000, 10_000];
 /// Where a live proxy is.
 type Place = (u64, ItemPointerData);
 
-/// Takes them away; returns how many.
+/// Takes away the unused proxies of a table, and returns how many these were.
 pub unsafe fn remove_unused(rel: Relation, storage_id: u64, strategy: BufferAccessStrategy) -> u64 {
     // SAFETY: rel is open with ShareUpdateExclusiveLock; relations are closed here, or by the server's abort.
     unsafe {
@@ -51,7 +55,7 @@ pub unsafe fn remove_unused(rel: Relation, storage_id: u64, strategy: BufferAcce
                     exclusion.end(rel);
                 }
             }
-            // Nobody comes by a row number that no version of the directory has.
+            // Row numbers that no version of the directory has need no exclusion, as nobody comes by them.
             let numbers = directory::numbers_in_use(rel);
             for (start, end) in numbers.iter().flat_map(RowNumbers::gone) {
                 let mut rows = start..end;
@@ -75,8 +79,8 @@ struct Sweep {
 }
 
 impl Sweep {
-    /// The next live proxies of these rows that look as if nobody needed them, in order of pages; what is
-    /// left of the rows begins after them.
+    /// The next live proxies of these rows that seem unused, in the order of pages. Makes `rows` begin after
+    /// them.
     unsafe fn unused(&self, rows: &mut Range<u64>) -> Option<Vec<Place>> {
         let mut places: Vec<Place> = Vec::new();
         if rows.is_empty() || places.try_reserve(MOST).is_err() {
@@ -111,7 +115,7 @@ impl Sweep {
         (!places.is_empty()).then_some(places)
     }
 
-    /// Takes away what is at these places, page by page, until `stop` says so.
+    /// Takes away the proxies at these places, page by page, until `stop` returns true.
     unsafe fn remove(&mut self, places: Vec<Place>, stop: impl Fn() -> bool) -> u64 {
         let mut removed = 0;
         for (page, places) in
@@ -202,7 +206,7 @@ impl Sweep {
             if removed > 0 {
                 pg_sys::FreeSpaceMapVacuum(self.table);
             }
-            // So that the catalog's own vacuum knows that there is something to do.
+            // Counts dead rows, so that the catalog's own vacuum knows that there is something to do.
             for _ in 0..removed {
                 pg_sys::pgstat_count_heap_delete(self.table);
             }
@@ -210,7 +214,7 @@ impl Sweep {
     }
 }
 
-/// Locks a page that nobody else has pinned for more than a moment, as a reader or the checkpointer may.
+/// Locks a page for cleanup. Waits only for pins of a moment, as a reader's or the checkpointer's.
 unsafe fn lock_for_cleanup(buf: Buffer) -> bool {
     // SAFETY: pinned by the caller.
     unsafe {

@@ -1,12 +1,16 @@
 //! Which cold rows are dead, and to whom.
 //!
-//! Callers: everything that reads rows. A row is dead when a tombstone says so, or a delete bitmap
-//! (`delete_bitmap`); this file joins the two. A scan asks for the tombstones that its snapshot sees, of the
-//! whole table where they are few, else of the rows that it is going to read; a fetch asks about one row, by
-//! whatever kind of snapshot it has. A row's live proxy answers for the row: a SnapshotDirty thereby learns
-//! who is changing it, and a serializable reader whose change it misses (protocol points 6 and 9). Invariant:
-//! a serializable reader has its predicate lock before it asks here, and a writer looks for such locks after
-//! it has buried the row, so one of them meets the other.
+//! Called by all code that reads rows. A row is dead if a tombstone or a delete bitmap (`delete_bitmap`) says
+//! so. This file joins the two.
+//! - A scan asks for the tombstones that its snapshot sees: of the whole table if they are few, else of the
+//!   rows that it is going to read.
+//! - A fetch asks about one row, under whatever kind of snapshot it has.
+//!
+//! A row's live proxy answers for the row (protocol points 6 and 9). So a SnapshotDirty learns which
+//! transaction is changing the row, and a serializable reader learns whose change it misses.
+//!
+//! Invariant: a serializable reader has its predicate lock before it asks here. A writer looks for such locks
+//! after it has buried the row. So one of them meets the other.
 
 use std::ops::Range;
 
@@ -24,17 +28,17 @@ use crate::storage::directory::rewrite_horizon::Horizon;
 /// The row numbers of one storage id that are dead to a snapshot. Nothing is dead by default.
 #[derive(Default)]
 pub struct Tombstones {
-    /// Those of proxies, ascending: all of them, or those in `window`.
+    /// Rows that are dead by proxies, ascending: all of them, or those in `window`.
     rows: Vec<u64>,
-    /// Those of bitmaps: all of them, or those in `mask_window`.
+    /// Rows that are dead by bitmaps: all of them, or those in `mask_window`.
     masks: Vec<Mask>,
-    /// Others, ascending.
+    /// Rows that are dead for other reasons (`add`), ascending.
     others: Vec<u64>,
-    /// Where to look for others.
+    /// Where to look up rows outside the windows.
     source: Option<Source>,
     window: Range<u64>,
     mask_window: Range<u64>,
-    /// Both together, for the range asked for last.
+    /// All dead rows in the range that was asked for last.
     joined: Vec<u64>,
 }
 
@@ -47,23 +51,24 @@ struct Source {
 
 /// Everything.
 const ALL_ROWS: Range<u64> = 0..u64::MAX;
-/// Proxies that a scan reads at its start; with more of them it looks up those of the rows that it reads.
+/// A scan reads up to this many proxies at its start. If there are more, it looks up those of the rows that
+/// it reads.
 const FEW: usize = 256;
-/// The same of the rows of `engine.delete_bitmap`, which are larger.
+/// The same for rows of `engine.delete_bitmap`, which are larger.
 const FEW_MASKS: usize = 8;
-/// Rows whose proxies are looked up at once, at least.
+/// At least this many rows have their proxies looked up at once.
 const WINDOW: u64 = 4096;
-/// Rows whose bitmaps are looked up at once, at least.
+/// At least this many rows have their bitmaps looked up at once.
 const MASK_WINDOW: u64 = 1 << 18;
 
-/// The window of a size's multiples around some rows.
+/// The window around some rows whose ends are multiples of `size`.
 fn window_around(rows: &Range<u64>, size: u64) -> Range<u64> {
     rows.start / size * size..rows.end.div_ceil(size).saturating_mul(size)
 }
 
 impl Tombstones {
-    /// Those for a scan of `rel` under an MVCC snapshot, which may be null or see everything. Nothing is
-    /// looked up twice.
+    /// The tombstones for a scan of `rel` under an MVCC snapshot, or one that is null or sees everything.
+    /// Nothing is looked up twice.
     pub unsafe fn of_scan(rel: Relation, storage_id: u64, snapshot: Snapshot) -> Self {
         // SAFETY: rel is open and the snapshot live, for as long as this is asked.
         unsafe {
@@ -84,7 +89,7 @@ impl Tombstones {
         }
     }
 
-    /// Says of further rows that they are dead; they are given in order.
+    /// Adds further dead rows, which are given in order.
     pub fn add(&mut self, others: Vec<u64>) {
         self.others = others;
     }
@@ -145,7 +150,7 @@ fn within<'a>(list: &'a [u64], rows: &Range<u64>) -> &'a [u64] {
     list.get(from..to).unwrap_or_default()
 }
 
-/// Reads the tombstones of these rows; false: there are more than `limit` proxies to look at.
+/// Reads the tombstones of these rows. False: there are more than `limit` proxies to look at.
 unsafe fn collect(
     found: &mut Vec<u64>,
     rel: Relation,
@@ -191,9 +196,9 @@ fn push(rows: &mut Vec<u64>, row: u64) {
     rows.push(row);
 }
 
-/// All rows of `storage_id`, the present file of `rel`, that are dead to `snapshot`; None when there is more
-/// to look at than `limit` proxies, or rows of `engine.delete_bitmap`. Snapshots that wait for writers are
-/// served row by row (`is_there`).
+/// All rows of `storage_id`, the present file of `rel`, that are dead to `snapshot`. None if there are more
+/// than `limit` proxies or rows of `engine.delete_bitmap` to look at. Snapshots that wait for writers ask row
+/// by row (`is_there`).
 pub unsafe fn tombstones(
     rel: Relation,
     storage_id: u64,
@@ -214,8 +219,8 @@ pub unsafe fn tombstones(
     }
 }
 
-/// Whether a row of a stripe that `snapshot` sees is there for it. A SnapshotDirty that already names a
-/// loader is let be.
+/// Whether a row of a stripe that `snapshot` sees is alive for it. A SnapshotDirty that already names a
+/// loader is left as it is.
 pub unsafe fn is_there(rel: Relation, storage_id: u64, row: u64, snapshot: Snapshot) -> bool {
     // SAFETY: as above. What a dirty snapshot says after the walk is what the live proxy said.
     unsafe {
@@ -230,7 +235,8 @@ pub unsafe fn is_there(rel: Relation, storage_id: u64, row: u64, snapshot: Snaps
             return false;
         }
         if kind == SnapshotType::SNAPSHOT_DIRTY && (*snapshot).xmax != xmax {
-            // Whom to wait for. The row's proxy, locked by a trigger say, would forget it again.
+            // The snapshot says now whom to wait for. The row's proxy, which a trigger may have locked, must
+            // not overwrite this.
             return true;
         }
         let serializable = compat::serializable_reads(rel, snapshot);
@@ -282,8 +288,8 @@ unsafe fn sees_all(snapshot: Snapshot) -> bool {
     unsafe { snapshot.is_null() || (*snapshot).snapshot_type == SnapshotType::SNAPSHOT_ANY }
 }
 
-/// Every row whose death is committed or our own, with who knows of it, in order: `Everybody` means that no
-/// snapshot has the row any more.
+/// Every row whose death is committed or our own, in order. The `Age` says which snapshots see its death;
+/// with `Everybody`, no snapshot sees the row any more.
 pub unsafe fn buried(storage_id: u64, oldest_xmin: TransactionId) -> Vec<(u64, Age)> {
     // SAFETY: see `SideTable::walk`.
     unsafe {
@@ -303,8 +309,8 @@ pub unsafe fn buried(storage_id: u64, oldest_xmin: TransactionId) -> Vec<(u64, A
     }
 }
 
-/// Every row whose death is committed or our own and that some snapshot may still have, with who knows of its
-/// death, in order.
+/// Every row whose death is committed or our own, in order, if some snapshot may still see the row. The `Age`
+/// says which snapshots see its death.
 pub unsafe fn dying(storage_id: u64, horizon: &Horizon) -> Vec<(u64, Age)> {
     // SAFETY: see `SideTable::walk`.
     unsafe {
@@ -327,8 +333,8 @@ pub unsafe fn dying(storage_id: u64, horizon: &Horizon) -> Vec<(u64, Age)> {
     }
 }
 
-/// Calls `with` for each of these rows that a tombstone says is dead, by a death that is committed or our
-/// own. False: there are more than `limit` proxies to look at.
+/// Calls `with` for each of these rows that is dead by a tombstone which is committed or our own. False:
+/// there are more than `limit` proxies to look at.
 pub unsafe fn for_each_dead(
     storage_id: u64,
     rows: &Range<u64>,
@@ -353,8 +359,8 @@ pub unsafe fn for_each_dead(
     seen <= limit
 }
 
-/// How many rows of these stripes of `rel` are dead by a death that is committed or our own. Others may be,
-/// of stripes that were replaced.
+/// How many rows of these stripes of `rel` are dead by a death that is committed or our own. Tombstones of
+/// stripes that were replaced are not counted.
 pub unsafe fn count<'a>(rel: Relation, stripes: impl Iterator<Item = &'a StripeEntry>) -> usize {
     let mut found: Option<Tombstones> = None;
     // SAFETY: as above.
@@ -368,7 +374,7 @@ pub unsafe fn count<'a>(rel: Relation, stripes: impl Iterator<Item = &'a StripeE
     }
 }
 
-/// The TID that has taken the place of a row that is dead to `snapshot`; None where it is not dead.
+/// The TID that has taken the place of a row that is dead to `snapshot`. None if the row is not dead.
 pub unsafe fn latest(storage_id: u64, row: u64, snapshot: Snapshot) -> Option<ItemPointerData> {
     // SAFETY: see `SideTable::walk`.
     unsafe {

@@ -1,9 +1,11 @@
-//! What `CALL engine.colcompress_repack` is doing now, in sessions: `engine.packing_progress` shows it beside
-//! the worker's.
+//! What `CALL engine.colcompress_repack` is doing now in each session. `engine.packing_progress` shows it
+//! beside the worker.
 //!
-//! The worker tells of itself by its activity (`process::report`); a session's activity is its statement. So
-//! a session that packs has a place in shared memory, `CALLS` of them at most. Invariant: it gives the place
-//! back at its end, and when a transaction of it is rolled back.
+//! A worker tells what it does by its activity (`process::report`), but the activity of a session is its
+//! statement. So a session that packs has a place in shared memory. There are `CALLS` places.
+//!
+//! Invariant: the session gives the place back when the CALL ends, and when one of its transactions is rolled
+//! back.
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -34,12 +36,12 @@ fn at(held: &Held, pid: u64) -> Option<&'static [AtomicU64; CALL_WORDS]> {
     held.0.calls.iter().find(|place| place[0].load(Ordering::Relaxed) == pid)
 }
 
-/// This session packs from now on.
+/// This session begins to pack.
 pub(in crate::table_am::packing) fn begin_call() {
     IS_CALL.set(true);
 }
 
-/// It does no more.
+/// This session has stopped packing.
 pub(in crate::table_am::packing) fn end_call() {
     if IS_CALL.replace(false)
         && let Some(held) = Held::get()
@@ -49,7 +51,7 @@ pub(in crate::table_am::packing) fn end_call() {
     }
 }
 
-/// Says what packing is doing, in a session or in the worker. Nothing where it is neither.
+/// Says what packing is doing, in a session or in the worker. It does nothing in any other process.
 pub(in crate::table_am::packing) unsafe fn tell(what: &str) {
     if !IS_CALL.get() {
         // SAFETY: a process of the server.
@@ -73,7 +75,7 @@ pub(in crate::table_am::packing) unsafe fn tell(what: &str) {
     }
 }
 
-/// `engine.packing_calls()`: for who may see what the session runs.
+/// `engine.packing_calls()`, for users who may see what the session runs.
 #[unsafe(no_mangle)]
 #[pg_guard]
 pub unsafe extern "C-unwind" fn colonnade_packing_calls(call: FunctionCallInfo) -> Datum {

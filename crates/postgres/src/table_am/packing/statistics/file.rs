@@ -1,8 +1,10 @@
-//! The figures over a restart.
+//! Keeps the figures over a restart.
 //!
-//! As the server does with its own: a file is written when the server stops in good order, read when it
-//! starts, and removed at once, so that neither a crash nor a backup brings old figures back. What cannot be
-//! read is as if it were not there. Invariant: nothing here ends the server's start or stop.
+//! It works as the server does with its own figures. A file is written when the server stops in good order.
+//! It is read when the server starts, and removed at once, so that neither a crash nor a backup brings old
+//! figures back. A file that cannot be read is ignored.
+//!
+//! Invariant: nothing here ends the server's start or stop.
 
 use std::ffi::c_int;
 use std::fs;
@@ -15,11 +17,11 @@ use super::{SHARED, Tables, WORDS};
 
 /// Where the server keeps its own.
 const NAME: &str = "pg_stat/colonnade_packing.stat";
-/// Changes with the meaning of the words.
+/// The kind of the file. It changes when the meaning of the words changes.
 const KIND: u64 = 0x436f_6c50_6163_0001;
 
-/// The memory has been made, by the process that starts all others: reads the file, and sees that it is
-/// written at the end.
+/// Called after the process that starts all others has made the memory. Reads the file, and has it written
+/// when the server stops.
 pub(in crate::table_am::packing) unsafe fn begin() {
     // SAFETY: as the server calls start-up hooks. Other processes are forked afterwards.
     unsafe {
@@ -30,7 +32,7 @@ pub(in crate::table_am::packing) unsafe fn begin() {
         pg_sys::on_shmem_exit(Some(at_exit), Datum::from(0));
         if let Ok(bytes) = fs::read(NAME) {
             load(tables, &bytes);
-            // Where it stays, the next start may read it again after a crash; that is all.
+            // If the file stays, the next start after a crash may read it again. There is no other harm.
             drop(fs::remove_file(NAME));
         }
     }

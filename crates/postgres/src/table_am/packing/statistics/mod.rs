@@ -1,10 +1,16 @@
 //! What packing has done to each table, and why it does no more now.
 //!
-//! Kept in shared memory for the tables of all databases, `TABLES` of them: where more are packed, the one
-//! whose figures changed longest ago loses them. What batches do is counted once they have committed
-//! (`pending`), what rounds find is noted by the worker. `report` shows it, `file` takes it over a restart.
-//! Invariants: a relation or database that is created has no figures, whatever had its OID before; nobody
-//! calls the server while `held`.
+//! The figures are in shared memory, for up to `TABLES` tables of all databases. If more tables are packed,
+//! the one whose figures changed longest ago loses them.
+//! - `pending`: counts what batches do, once they have committed
+//! - `report`: shows the figures
+//! - `file`: keeps them over a restart
+//! - `calls`: what each CALL is doing now
+//!
+//! The worker notes what its rounds find.
+//!
+//! Invariants: a relation or database that is created has no figures, whatever had its OID before. Nobody
+//! calls the server while `held` is set.
 
 mod calls;
 mod file;
@@ -62,10 +68,10 @@ pub(super) enum Number {
     Outcome,
     /// Heap rows that the last look found and left.
     Waiting,
-    /// Those of them that are younger than the oldest snapshot, or locked.
+    /// Those of the waiting rows that are younger than the oldest snapshot, or locked.
     Young,
     Locked,
-    /// When something changed here last, and since when it is counted.
+    /// When a number of this table changed last, and since when it is counted.
     Changed,
     Since,
 }
@@ -93,14 +99,14 @@ struct Tables {
 
 static SHARED: Shared<Tables> = Shared::new(c"colonnade packing statistics");
 
-/// Holds the figures for a moment.
+/// The right to read and change the figures, held for a moment.
 struct Held(&'static Tables);
 
 impl Held {
     fn get() -> Option<Self> {
         let tables = SHARED.get()?;
-        // Who holds it copies some hundred bytes, and cannot end before that: a process that is killed takes
-        // all others, and this memory, along.
+        // Waits by spinning: the holder copies only some hundred bytes. A holder cannot disappear before
+        // that, as a process that is killed takes all others and this memory along.
         let mut tries = 0_u32;
         while tables.held.compare_exchange_weak(0, 1, Ordering::Acquire, Ordering::Relaxed).is_err() {
             tries += 1;
@@ -114,7 +120,8 @@ impl Held {
         self.0.words.get(at)
     }
 
-    /// The words of a table, which may be another's by now that had them longest.
+    /// The words of a table. If it has none, it takes free ones, or those of the table whose figures changed
+    /// longest ago.
     fn find_or_take(&self, key: u64) -> Option<&'static [AtomicU64; WORDS]> {
         self.find(key).or_else(|| {
             let places = self.0.keys.iter().zip(&self.0.words);
@@ -178,7 +185,7 @@ impl Figures {
     }
 }
 
-/// As much of a text as has room, in words.
+/// A text in words, cut where there is no more room.
 fn words_of(text: &str) -> [u64; TEXT_WORDS] {
     let mut end = text.len().min(TEXT);
     while !text.is_char_boundary(end) {
@@ -191,7 +198,7 @@ fn words_of(text: &str) -> [u64; TEXT_WORDS] {
     words
 }
 
-/// The text again.
+/// The text that these words hold.
 fn text_of(words: &[u64]) -> String {
     let bytes: Vec<u8> =
         words.iter().flat_map(|word| word.to_le_bytes()).take_while(|&byte| byte != 0).collect();
@@ -210,7 +217,7 @@ pub(super) fn figures(table: Oid) -> Option<Figures> {
 }
 
 /// Adds what a committed transaction has done. The caller holds a lock on the table, so that nobody drops it
-/// before.
+/// meanwhile.
 fn add_sums(table: Oid, sums: &[u64; SUMS]) {
     if let Some(held) = Held::get()
         && let Some(words) = held.find_or_take(key(table))
@@ -231,7 +238,7 @@ fn change(table: Oid, change: impl FnOnce(&[AtomicU64; WORDS])) {
     }
 }
 
-/// A look of the worker has ended.
+/// A look of the worker at a table has ended.
 pub(super) fn looked_at(table: Oid, outcome: Outcome, has_done: bool) {
     let (time, waiting) = (now(), found_waiting());
     change(table, |words| {
@@ -281,7 +288,7 @@ fn reset(table: Option<Oid>) {
     }
 }
 
-/// A relation is being created: what had its OID before is gone.
+/// A relation is being created. Forgets the figures of a relation that had its OID before.
 pub(super) fn relation_created(table: Oid) {
     let Some(held) = Held::get() else { return };
     let wanted = key(table);
@@ -292,7 +299,7 @@ pub(super) fn relation_created(table: Oid) {
         .for_each(|known| known.store(0, Ordering::Relaxed));
 }
 
-/// A database is being created: what had its OID before is gone.
+/// A database is being created. Forgets the figures of a database that had its OID before.
 pub(super) fn database_created(database: Oid) {
     let Some(held) = Held::get() else { return };
     held.0

@@ -1,8 +1,9 @@
-//! What the transaction at hand has done, counted when it commits.
+//! What the present transaction has done, counted when it commits.
 //!
-//! A mover calls `count` while it holds its table's lock; the callback of the commit comes before the lock is
-//! given back. A rollback forgets. The worker and CALL also add up what one round of a table has done, for
-//! its line in the log. Movers run outside subtransactions.
+//! A mover calls `count` while it holds its table's lock. The callback of the commit comes before the lock is
+//! given back. A rollback forgets the numbers. Movers run outside subtransactions.
+//!
+//! The worker and CALL also add up what one round of a table has done, for the round's line in the log.
 
 use std::cell::{Cell, RefCell};
 
@@ -19,7 +20,7 @@ pub(in crate::table_am::packing) type Done = [u64; SUMS];
 pub(in crate::table_am::packing) struct Waiting {
     /// Too few for a stripe.
     pub movable: u64,
-    /// Some snapshot does not see them, or may see what they replaced.
+    /// Some snapshot does not see them, or may see a version that they replaced.
     pub young: u64,
     /// Somebody has locked them.
     pub locked: u64,
@@ -43,7 +44,7 @@ pub(in crate::table_am::packing) unsafe fn register() {
     }
 }
 
-/// The transaction at hand has done this to a table that it holds locked.
+/// The present transaction has done this to a table on which it holds a lock.
 pub(in crate::table_am::packing) unsafe fn count(rel: Relation, done: &[(Sum, u64)]) {
     // SAFETY: rel is open.
     let table = unsafe { (*rel).rd_id };
@@ -87,12 +88,12 @@ pub(in crate::table_am::packing) fn begin_round() {
     WAITING.set(Waiting::default());
 }
 
-/// What the round has done, as far as it has committed.
+/// What the round has done and committed.
 pub(in crate::table_am::packing) fn end_round() -> Done {
     ROUND.get()
 }
 
-/// A batch has found such rows and left them.
+/// A batch has found these rows and left them.
 pub(in crate::table_am::packing) fn find_waiting(movable: usize, young: u64, locked: u64) {
     let before = WAITING.get();
     WAITING.set(Waiting {

@@ -1,8 +1,8 @@
 //! `engine.packing_statistics(regclass)` and `engine.packing_statistics_reset(regclass)`.
 //!
-//! A row for the table given, or for each columnar table of the database. Figures are for who may read all
-//! rows of the table, as those of `engine.storage_health` are, and for who has the rights of
-//! pg_read_all_stats.
+//! The first returns a row for the table given, or for each columnar table of the database. Figures are shown
+//! to users who may read all rows of the table, as those of `engine.storage_health` are, and to users with
+//! the rights of pg_read_all_stats.
 
 use std::ffi::CString;
 
@@ -49,7 +49,7 @@ pub unsafe extern "C-unwind" fn colonnade_packing_statistics(call: FunctionCallI
     }
 }
 
-/// `engine.packing_statistics_reset(regclass)`. Who may is said by the function's rights.
+/// `engine.packing_statistics_reset(regclass)`. The function's rights say who may call it.
 #[unsafe(no_mangle)]
 #[pg_guard]
 pub unsafe extern "C-unwind" fn colonnade_packing_statistics_reset(call: FunctionCallInfo) -> Datum {
@@ -119,7 +119,7 @@ unsafe fn row(table: Oid) -> ([Datum; COLUMNS], [bool; COLUMNS]) {
     let sum = |sum| Some(Datum::from(known.as_ref().map_or(0, |known| known.sum(sum))));
     let number = |number| known.as_ref().map_or(0, |known: &Figures| known.number(number));
     let count = |of| Some(Datum::from(number(of)));
-    // No time is 0.
+    // 0 stands for no time.
     let time = |of| Some(number(of)).filter(|&time| time > 0).map(Datum::from);
     // SAFETY: catalog look-ups.
     let (state, detail) = unsafe { shown::state(table, known.as_ref()) };

@@ -1,7 +1,9 @@
 //! Why a table is not packed now, in a word and in a sentence.
 //!
-//! What can be seen at once is looked up (settings, options, what `obstacle` names); the rest is what the
-//! last look of the worker has found. Invariant: nobody is waited for.
+//! Called by `report`. Settings, options and the reasons that `obstacle` names are looked up now. The rest is
+//! what the worker found at its last look.
+//!
+//! Invariant: nobody is waited for.
 
 use std::ffi::c_int;
 
@@ -48,7 +50,8 @@ pub(super) unsafe fn state(table: Oid, figures: Option<&Figures>) -> State {
     }
 }
 
-/// What keeps it from being packed beside its writers; nothing where it cannot be looked at without waiting.
+/// What keeps a table from being packed beside its writers. None if the table cannot be looked at without
+/// waiting.
 unsafe fn obstacle_of(table: Oid) -> Option<(&'static str, &'static str)> {
     // SAFETY: the lock is given back at once.
     unsafe {
