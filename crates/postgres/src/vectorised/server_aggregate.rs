@@ -15,6 +15,7 @@ use crate::compat;
 use crate::convert::{ColumnReader, ColumnType, ColumnWriter};
 use crate::expressions::aggregate::{self as aggregates, Definition};
 use crate::expressions::{calls, foreign_order};
+use crate::host::tree::Typed;
 use crate::vectorised::attempt::{attempt, batch};
 
 /// Rows between two resets of the memory that the functions work in.
@@ -64,31 +65,31 @@ impl ServerAggregate {
     /// The aggregate that a node calls; None for one that is not of the plain kind.
     ///
     /// # Safety
-    /// A valid node of a finished plan; it and the current memory outlive the result.
-    pub unsafe fn new(call: *const pg_sys::Aggref, name: String) -> Option<Arc<Self>> {
-        // SAFETY: the caller's promise; the rest are catalog look-ups.
+    /// The node is part of a finished plan; that and the current memory outlive the result.
+    pub unsafe fn new(call: Typed<'_, pg_sys::Aggref>, name: String) -> Option<Arc<Self>> {
+        let built_in = call.aggfnoid.to_u32() < pg_sys::FirstNormalObjectId;
+        // SAFETY: catalog look-ups.
+        let definition = unsafe { aggregates::definition(call.aggfnoid)? };
+        if !built_in
+            // SAFETY: a catalog look-up.
+            || !unsafe { compat::may_execute(call.aggfnoid) }
+            || call.aggkind as u8 != b'n'
+            || call.aggvariadic
+            || foreign_order::is_of(call.aggtype)
+        {
+            return None;
+        }
+        let types: Vec<_> = call.argument_types().iter().collect();
+        // SAFETY: catalog look-ups of types and a function that exist.
         unsafe {
-            let built_in = (*call).aggfnoid.to_u32() < pg_sys::FirstNormalObjectId;
-            let definition = aggregates::definition((*call).aggfnoid)?;
-            if !built_in
-                || !compat::may_execute((*call).aggfnoid)
-                || (*call).aggkind as u8 != b'n'
-                || (*call).aggvariadic
-                || foreign_order::is_of((*call).aggtype)
-            {
-                return None;
-            }
-            let list = (*call).aggargtypes;
-            let count = if list.is_null() { 0 } else { usize::try_from((*list).length).unwrap_or(0) };
-            let types: Vec<_> = (0..count).map(|at| (*(*list).elements.add(at)).oid_value).collect();
             Some(Arc::new(Self {
                 name,
-                is_tame: calls::are_tame(call.cast_mut().cast()),
+                is_tame: calls::are_tame(call.node()),
                 strict: pg_sys::func_strict(definition.step),
                 arguments: types.iter().map(|&kind| ColumnType::of_type(kind)).collect(),
-                result: ColumnType::of_type((*call).aggtype),
+                result: ColumnType::of_type(call.aggtype),
                 inner: Mutex::new(Inner {
-                    call,
+                    call: call.as_ptr(),
                     definition,
                     types,
                     memory: pg_sys::CurrentMemoryContext,

@@ -9,7 +9,6 @@
 
 use std::sync::Arc;
 
-use pgrx::PgList;
 use pgrx::pg_sys::{self, Datum};
 use query::{Execution, Profile, Settings};
 
@@ -22,6 +21,7 @@ use super::{fallback, host};
 use crate::convert::{ColumnReader, ColumnType};
 use crate::expressions::early_value::EarlyValue;
 use crate::host::identity::Identity;
+use crate::host::tree::{self, List, Typed};
 use crate::host::{error, memory};
 use crate::planner::cost;
 use crate::vectorised::attempt;
@@ -134,43 +134,11 @@ impl State {
     pub unsafe fn begin(custom: *mut pg_sys::CustomScanState, eflags: i32) -> Self {
         // SAFETY: the plan is one of ours: its only child is the kept subtree.
         unsafe {
-            let plan = (*custom).ss.ps.plan.cast::<pg_sys::CustomScan>();
-            let Some(subtree) = PgList::<pg_sys::Plan>::from_pg((*plan).custom_plans).get_ptr(0) else {
+            let plan = Typed::<pg_sys::CustomScan>::new((*custom).ss.ps.plan.cast());
+            let Some(subtree) = plan.and_then(|plan| plan.children().get(0)) else {
                 error::internal("a vectorised plan without the subtree it stands for");
             };
-            let descriptor = (*(*custom).ss.ss_ScanTupleSlot).tts_tupleDescriptor;
-            let output = |kind| Output {
-                reader: ColumnReader::new(kind),
-                values: vec![Datum::null(); ROWS],
-                nulls: vec![true; ROWS],
-            };
-            let mut state = Self {
-                custom,
-                subtree,
-                eflags: eflags & !(pg_sys::EXEC_FLAG_BACKWARD | pg_sys::EXEC_FLAG_MARK) as i32,
-                leaves: Vec::new(),
-                shape: None,
-                phase: Phase::Start,
-                fallback: std::ptr::null_mut(),
-                reason: None,
-                at: 0,
-                end: 0,
-                outputs: ColumnType::of_all(descriptor).into_iter().map(output).collect(),
-                identity: Identity::current(),
-                values: Vec::new(),
-                kept: Kept::new((*(*custom).ss.ps.state).es_query_cxt),
-                scratch: std::ptr::null_mut(),
-                pruning: Vec::new(),
-                execution: None,
-                files: None,
-                reservation: None,
-                profile: None,
-                measured: Vec::new(),
-                threads: 1,
-                batch: query::Batch::default(),
-                taken: 0,
-                handed_out: false,
-            };
+            let mut state = Self::new(custom, subtree.as_ptr(), eflags);
             if !(*(*custom).ss.ps.state).es_epq_active.is_null() {
                 fallback::start(&mut state, "rows are checked again one by one".into());
                 return state;
@@ -186,6 +154,52 @@ impl State {
                 Err(reason) => fallback::start(&mut state, reason.0.into_owned()),
             }
             state
+        }
+    }
+
+    /// Before the first row, with nothing translated yet.
+    ///
+    /// # Safety
+    /// As `begin`.
+    unsafe fn new(custom: *mut pg_sys::CustomScanState, subtree: *mut pg_sys::Plan, eflags: i32) -> Self {
+        // SAFETY: the server has set the node's slot, and the query's memory.
+        let (descriptor, memory) = unsafe {
+            let descriptor = (*(*custom).ss.ss_ScanTupleSlot).tts_tupleDescriptor;
+            (descriptor, (*(*custom).ss.ps.state).es_query_cxt)
+        };
+        let output = |kind| Output {
+            reader: ColumnReader::new(kind),
+            values: vec![Datum::null(); ROWS],
+            nulls: vec![true; ROWS],
+        };
+        // SAFETY: the slot's descriptor.
+        let kinds = unsafe { ColumnType::of_all(descriptor) };
+        Self {
+            custom,
+            subtree,
+            eflags: eflags & !(pg_sys::EXEC_FLAG_BACKWARD | pg_sys::EXEC_FLAG_MARK) as i32,
+            leaves: Vec::new(),
+            shape: None,
+            phase: Phase::Start,
+            fallback: std::ptr::null_mut(),
+            reason: None,
+            at: 0,
+            end: 0,
+            outputs: kinds.into_iter().map(output).collect(),
+            identity: Identity::current(),
+            values: Vec::new(),
+            kept: Kept::new(memory),
+            scratch: std::ptr::null_mut(),
+            pruning: Vec::new(),
+            execution: None,
+            files: None,
+            reservation: None,
+            profile: None,
+            measured: Vec::new(),
+            threads: 1,
+            batch: query::Batch::default(),
+            taken: 0,
+            handed_out: false,
         }
     }
 
@@ -265,9 +279,11 @@ impl State {
             let mut values =
                 Live::new(self.custom, &mut self.values, &mut self.kept, &mut self.pruning, fetching);
             let previous = pg_sys::MemoryContextSwitchTo(self.scratch);
-            let translated = self.identity.during(|| translate(self.subtree, subplans, &mut values));
+            let subtree = tree::Plan::new(self.subtree);
+            let translate = || subtree.and_then(|plan| translate(plan, subplans, &mut values).ok());
+            let translated = self.identity.during(translate);
             pg_sys::MemoryContextSwitchTo(previous);
-            let Ok(translated) = translated else {
+            let Some(translated) = translated else {
                 return Err(query::Error::Decline("values of parameters"));
             };
             let known = translated.plan.types();
@@ -381,7 +397,10 @@ impl State {
 }
 
 /// The sub-plans of the statement that a node is part of.
-unsafe fn subplans(custom: *mut pg_sys::CustomScanState) -> *mut pg_sys::List {
-    // SAFETY: an initialised node belongs to a running statement.
-    unsafe { (*(*(*custom).ss.ps.state).es_plannedstmt).subplans }
+///
+/// # Safety
+/// The node is initialised, or being so, for as long as the list is looked at.
+unsafe fn subplans<'a>(custom: *mut pg_sys::CustomScanState) -> List<'a, tree::Plan<'a>> {
+    // SAFETY: such a node belongs to a running statement.
+    unsafe { List::new((*(*(*custom).ss.ps.state).es_plannedstmt).subplans) }
 }
