@@ -133,7 +133,7 @@ unsafe fn clauses(rel: *mut pg_sys::RelOptInfo) -> Clauses {
 /// # Safety
 /// The path is a new one of ours.
 pub unsafe fn price(path: *mut pg_sys::CustomPath, estimate: &Estimate, workers: i32) {
-    // SAFETY: the caller's promise; cost settings are plain globals.
+    // SAFETY: the caller's path; cost settings are plain globals.
     unsafe {
         let path = &mut (*path).path;
         let mut participants = 1.0;

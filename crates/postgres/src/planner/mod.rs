@@ -21,6 +21,6 @@ pub mod template;
 /// # Safety
 /// Runs while the library is loaded.
 pub unsafe fn register() {
-    // SAFETY: the caller's promise.
+    // SAFETY: the library is being loaded.
     unsafe { hooks::install() };
 }

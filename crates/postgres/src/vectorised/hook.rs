@@ -127,7 +127,7 @@ struct Quiet {
 }
 
 impl Quiet {
-    unsafe fn begin() -> Self {
+    fn begin() -> Self {
         // SAFETY: plain globals of the server, which nobody else reads before they are restored.
         unsafe {
             let before = Self {

@@ -44,7 +44,7 @@ impl ServerFunction {
         node: Node<'_>,
         arguments: &[Oid],
     ) -> Option<Self> {
-        // SAFETY: the caller's promise; a zeroed FmgrInfo is what the server fills in.
+        // SAFETY: the caller's node and memory; a zeroed FmgrInfo is what the server fills in.
         unsafe {
             let mut info = Box::new(std::mem::zeroed::<pg_sys::FmgrInfo>());
             pg_sys::fmgr_info(oid, &raw mut *info);
@@ -76,7 +76,7 @@ unsafe fn run(
     (start, count): (usize, usize),
     out: &mut Results,
 ) {
-    // SAFETY: the caller's promise; the call has room for the arguments.
+    // SAFETY: the caller's slices have so many rows; the call has room for the arguments.
     unsafe {
         let Some(function) = (*(*call).flinfo).fn_addr else { return };
         let arguments = (*call).args.as_mut_ptr();

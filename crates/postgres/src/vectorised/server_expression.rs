@@ -253,6 +253,9 @@ impl ServerExpression {
 
 impl Inner {
     /// The state, made when it is first asked for.
+    ///
+    /// # Safety
+    /// On the main thread, inside a running node.
     unsafe fn prepared(&mut self) -> Prepared {
         if let Some(prepared) = self.prepared {
             return prepared;
@@ -288,7 +291,7 @@ unsafe fn run(
     (start, count): (usize, usize),
     out: &mut Results,
 ) {
-    // SAFETY: the caller's promise; there is a parameter for each column of values.
+    // SAFETY: the caller's slices have so many rows; there is a parameter for each column of values.
     unsafe {
         let Some(evaluate) = (*prepared.state).evalfunc else { return };
         let parameters = (*prepared.values).params.as_mut_ptr();

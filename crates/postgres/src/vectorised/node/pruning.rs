@@ -73,7 +73,7 @@ pub unsafe fn now(
     inputs: usize,
     partitions: Typed<'_, pg_sys::PartitionPruneInfo>,
 ) -> Result<Vec<Remaining>, Reason> {
-    // SAFETY: the caller's promise; a set of numbers, of which the caller takes what it needs.
+    // SAFETY: the caller's node, which runs, and a part of its plan; the set found is a new one.
     unsafe {
         let Pruning { state, left, changes, parameters, are_tame, sub_plans, .. } =
             of(known, custom, inputs, partitions);

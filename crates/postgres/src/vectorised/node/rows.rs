@@ -54,9 +54,12 @@ pub unsafe extern "C-unwind" fn exec_node(planstate: *mut PlanState) -> *mut Tup
 }
 
 /// Empties a virtual slot that owns no memory.
+///
+/// # Safety
+/// A virtual slot of the node.
 #[inline]
 unsafe fn clear(slot: *mut TupleTableSlot) -> *mut TupleTableSlot {
-    // SAFETY: a virtual slot of the node; its callbacks are static.
+    // SAFETY: the caller's slot; its callbacks are static.
     unsafe {
         if (*slot).tts_flags & pg_sys::TTS_FLAG_SHOULDFREE as u16 != 0
             && let Some(clear) = (*(*slot).tts_ops).clear
@@ -70,9 +73,12 @@ unsafe fn clear(slot: *mut TupleTableSlot) -> *mut TupleTableSlot {
 }
 
 /// Declares a virtual slot full.
+///
+/// # Safety
+/// A virtual slot of the node, all of whose columns are set.
 #[inline]
 unsafe fn filled(slot: *mut TupleTableSlot) {
-    // SAFETY: a virtual slot of the node, all of whose columns are set.
+    // SAFETY: the caller's slot.
     unsafe {
         (*slot).tts_flags &= !EMPTY;
         (*slot).tts_nvalid = (*(*slot).tts_tupleDescriptor).natts as i16;
@@ -80,6 +86,9 @@ unsafe fn filled(slot: *mut TupleTableSlot) {
 }
 
 /// Puts the next row of the Datums into the slot.
+///
+/// # Safety
+/// A running node that has a next row, and its slot.
 #[inline]
 unsafe fn next_row(state: *mut State, slot: *mut TupleTableSlot) {
     // SAFETY: there is an output for each column of the slot, each with `end` rows.
@@ -98,6 +107,9 @@ unsafe fn next_row(state: *mut State, slot: *mut TupleTableSlot) {
 
 /// The row in the slot as the plan's target list wants it: itself, unless that was changed after the subtree
 /// was replaced.
+///
+/// # Safety
+/// A running node, and its slot with a row in it. An ERROR jumps past the caller.
 #[inline]
 unsafe fn project(planstate: *mut PlanState, slot: *mut TupleTableSlot) -> *mut TupleTableSlot {
     // SAFETY: an initialised projection and the node's context.

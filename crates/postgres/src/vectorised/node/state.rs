@@ -203,6 +203,10 @@ impl State {
         }
     }
 
+    /// Initialises the nodes that rows come from.
+    ///
+    /// # Safety
+    /// As `begin`; the translation is that of the kept subtree.
     unsafe fn take_shape(&mut self, translated: Translated) {
         // SAFETY: the specs name plan nodes of the kept subtree.
         unsafe {
@@ -220,7 +224,7 @@ impl State {
     /// # Safety
     /// Called under guard while the node runs.
     pub unsafe fn refill(&mut self) {
-        // SAFETY: the caller's promise.
+        // SAFETY: the node runs, and so does its statement.
         unsafe {
             if (*(*self.custom).ss.ps.state).es_direction == pg_sys::ScanDirection::BackwardScanDirection {
                 error::not_supported("a vectorised plan cannot run backwards", "", "");
@@ -261,8 +265,44 @@ impl State {
     }
 
     /// Builds the execution with the values of now.
+    ///
+    /// # Safety
+    /// Called under guard while the node runs.
     unsafe fn start(&mut self) -> query::Result<Execution> {
         memory::keep_freed();
+        // SAFETY: the node runs.
+        let Some(translated) = (unsafe { self.translated() }) else {
+            return Err(query::Error::Decline("values of parameters"));
+        };
+        let known = translated.plan.types();
+        let fits = self.outputs.iter().map(|output| output.reader.kind().logical).eq(known);
+        let same = self.leaves.iter().map(|leaf| &leaf.spec).eq(translated.sources.iter());
+        if !fits || !same {
+            return Err(query::Error::Decline("the plan changes with its parameters"));
+        }
+        let mut plan = translated.plan;
+        let columnar = self.leaves.iter().map(|leaf| matches!(leaf.spec, SourceSpec::Columnar { .. }));
+        let derived = derive(&mut plan, columnar);
+        // SAFETY: the node runs, and its leaves are initialised.
+        unsafe {
+            let settings = self.settings();
+            let threads = settings.threads > 1;
+            let sources = self.leaves.iter().zip(&derived).enumerate();
+            let sources = sources.map(|(at, (leaf, derived))| match translated.idle.contains(&at) {
+                true => Ok(source::idle()),
+                false => source::open(leaf, derived, threads),
+            });
+            let sources = sources.collect::<query::Result<_>>()?;
+            self.profile = (!(*self.custom).ss.ps.instrument.is_null()).then(|| Profile::of(&plan));
+            Execution::measured(&plan, sources, settings, self.profile.clone())
+        }
+    }
+
+    /// The translation with the values of now.
+    ///
+    /// # Safety
+    /// As `start`.
+    unsafe fn translated(&mut self) -> Option<Translated> {
         // SAFETY: the node is initialised; values live in the per-tuple memory, which is not reset before
         // they have been copied into the plan.
         unsafe {
@@ -283,32 +323,14 @@ impl State {
             let translate = || subtree.and_then(|plan| translate(plan, subplans, &mut values).ok());
             let translated = self.identity.during(translate);
             pg_sys::MemoryContextSwitchTo(previous);
-            let Some(translated) = translated else {
-                return Err(query::Error::Decline("values of parameters"));
-            };
-            let known = translated.plan.types();
-            let fits = self.outputs.iter().map(|output| output.reader.kind().logical).eq(known);
-            let same = self.leaves.iter().map(|leaf| &leaf.spec).eq(translated.sources.iter());
-            if !fits || !same {
-                return Err(query::Error::Decline("the plan changes with its parameters"));
-            }
-            let mut plan = translated.plan;
-            let columnar = self.leaves.iter().map(|leaf| matches!(leaf.spec, SourceSpec::Columnar { .. }));
-            let derived = derive(&mut plan, columnar);
-            let settings = self.settings();
-            let threads = settings.threads > 1;
-            let sources = self.leaves.iter().zip(&derived).enumerate();
-            let sources = sources.map(|(at, (leaf, derived))| match translated.idle.contains(&at) {
-                true => Ok(source::idle()),
-                false => source::open(leaf, derived, threads),
-            });
-            let sources = sources.collect::<query::Result<_>>()?;
-            self.profile = (!(*self.custom).ss.ps.instrument.is_null()).then(|| Profile::of(&plan));
-            Execution::measured(&plan, sources, settings, self.profile.clone())
+            translated
         }
     }
 
     /// Limits of an execution that starts now.
+    ///
+    /// # Safety
+    /// On the main thread, while the node runs.
     unsafe fn settings(&mut self) -> Settings {
         // SAFETY: on the main thread, while the node runs.
         let directory = unsafe { Directory::open() };
@@ -356,6 +378,9 @@ impl State {
     }
 
     /// Runs the kept subtree instead, unless rows were handed out already.
+    ///
+    /// # Safety
+    /// Called under guard while the node runs.
     unsafe fn give_up(&mut self, problem: query::Error) {
         self.stop();
         if self.handed_out {

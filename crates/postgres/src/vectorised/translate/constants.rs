@@ -31,7 +31,7 @@ pub fn integer(value: i32) -> Expression {
 /// # Safety
 /// The Datum is a valid value of this type, unless it is NULL.
 pub unsafe fn constant(type_oid: Oid, datum: Datum, is_null: bool) -> Expression {
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller's value.
     unsafe {
         let mut writer = ColumnWriter::new(ColumnType::of_type(type_oid));
         writer.push_value(datum, is_null);
