@@ -41,8 +41,8 @@ pub fn parse(pattern: &[u8]) -> Pattern {
     Pattern::Whole(literal)
 }
 
-/// True when the pattern, which is a text, is a constant that means a prefix or a whole value, so that nothing
-/// is left to check.
+/// True when the pattern, which is a text, is a constant that means a prefix or a whole value, so that
+/// nothing is left to check.
 pub fn is_exact_shape(pattern: Node<'_>) -> bool {
     // SAFETY: a text that is not NULL.
     let bytes = |value: &pg_sys::Const| unsafe { varlena::bytes_of(value.constvalue) };

@@ -82,7 +82,8 @@ pub unsafe fn values(
         for start in (0..rows).step_by(ROWS) {
             pgrx::check_for_interrupts!();
             let count = ROWS.min(rows - start);
-            // SAFETY: the caller's work owns nothing; what was written to the memory has been copied when it is reset.
+            // SAFETY: the caller's work owns nothing; what was written to the memory has been copied when it
+            // is reset.
             unsafe {
                 let previous = pg_sys::MemoryContextSwitchTo(memory);
                 let done = attempt(is_tame, || run(start, count, &mut out));

@@ -357,8 +357,8 @@ impl Known {
 }
 
 impl Ranks {
-    /// The ranks of these numbers, the new ones put among those that have one. `hashed`: first numbers differ,
-    /// because there is a hash that says so.
+    /// The ranks of these numbers, the new ones put among those that have one. `hashed`: first numbers
+    /// differ, because there is a hash that says so.
     fn with(self, values: &[Met], hashed: bool, mut compare: impl FnMut(u32, u32) -> Ordering) -> Self {
         // The new numbers in order, then each put among those before it. Only first ones are asked for.
         let is_first = |number: &u32| {

@@ -27,9 +27,9 @@ impl<'a> Node<'a> {
     /// The node at an address; None where it is null.
     ///
     /// # Safety
-    /// The address is null or that of a whole tree of the server's, as its parser or planner makes them: every
-    /// node is of the kind that its tag says, and what hangs below it is what the server's structs say. Nobody
-    /// frees or changes a part of the tree for `'a`. Only the main thread asks.
+    /// The address is null or that of a whole tree of the server's, as its parser or planner makes them:
+    /// every node is of the kind that its tag says, and what hangs below it is what the server's structs say.
+    /// Nobody frees or changes a part of the tree for `'a`. Only the main thread asks.
     #[inline]
     pub const unsafe fn new(node: *mut pg_sys::Node) -> Option<Self> {
         match NonNull::new(node) {

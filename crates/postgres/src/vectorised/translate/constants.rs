@@ -70,7 +70,8 @@ pub fn value_or_null(context: &mut Context<'_>, node: Node<'_>) -> Result<Option
     context.values.value(node)
 }
 
-/// True for an expression that has one value for a whole execution of the node. A CASE's own value is not one.
+/// True for an expression that has one value for a whole execution of the node. A CASE's own value is not
+/// one.
 pub fn is_value(node: Node<'_>) -> bool {
     matches!(node.tag(), NodeTag::T_Const | NodeTag::T_Param)
         || !(node.has_columns()
