@@ -94,6 +94,9 @@ impl Trial {
     }
 
     /// Runs the sub-plans that have not run yet; false where it is not known which of them will be asked for.
+    ///
+    /// # Safety
+    /// The context of the node whose parameters these are.
     unsafe fn prepare(&self, econtext: *mut ExprContext) -> bool {
         // SAFETY: the parameters are the statement's.
         unsafe {

@@ -2,7 +2,7 @@
 //!
 //! `node` has the types by which everybody above goes through them: the promise that a tree is valid is given
 //! once, where it is made a [`Node`], and casts that follow a tag are made here. `list` has the server's
-//! lists, `expression` and `plan` the kinds of nodes, `asked` what the server knows of them.
+//! lists, `expression`, `plan` and `statement` the kinds of nodes, `asked` what the server knows of them.
 //!
 //! Below are the walks over expressions that look at every part, or change it.
 //! pgrx's own walkers put a guard around each level: a deep expression takes ten times the server's stack,
@@ -21,6 +21,7 @@ mod expression;
 mod list;
 mod node;
 mod plan;
+mod statement;
 
 pub use expression::Expression;
 pub use list::List;
@@ -62,7 +63,7 @@ mod server {
 /// # Safety
 /// A valid expression, below [`guarded`]; see the module.
 pub unsafe fn walk(node: *mut pg_sys::Node, visit: Visit, data: *mut c_void) -> bool {
-    // SAFETY: the caller's promise.
+    // SAFETY: a valid node, under guard; the callback is given its parts.
     unsafe { server::expression_tree_walker(node, Some(visit), data) }
 }
 
@@ -71,7 +72,7 @@ pub unsafe fn walk(node: *mut pg_sys::Node, visit: Visit, data: *mut c_void) -> 
 /// # Safety
 /// As `walk`.
 pub unsafe fn mutate(node: *mut pg_sys::Node, change: Change, data: *mut c_void) -> *mut pg_sys::Node {
-    // SAFETY: the caller's promise.
+    // SAFETY: a valid node, under guard; the callback is given its parts.
     unsafe { server::expression_tree_mutator(node, Some(change), data) }
 }
 
@@ -80,7 +81,7 @@ pub unsafe fn mutate(node: *mut pg_sys::Node, change: Change, data: *mut c_void)
 /// # Safety
 /// As `walk`, with a query.
 pub unsafe fn mutate_query(query: *mut Query, change: Change, data: *mut c_void) -> *mut Query {
-    // SAFETY: the caller's promise.
+    // SAFETY: a valid query, under guard; the callback is given its parts.
     unsafe { server::query_tree_mutator(query, Some(change), data, 0) }
 }
 
@@ -89,6 +90,6 @@ pub unsafe fn mutate_query(query: *mut Query, change: Change, data: *mut c_void)
 /// # Safety
 /// As `walk`.
 pub unsafe fn are_equal(one: *mut pg_sys::Node, other: *mut pg_sys::Node) -> bool {
-    // SAFETY: the caller's promise.
+    // SAFETY: two valid nodes, under guard.
     unsafe { server::equal(one.cast(), other.cast()) }
 }

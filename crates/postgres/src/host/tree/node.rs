@@ -39,9 +39,12 @@ impl<'a> Node<'a> {
     }
 
     /// As `new`, for what the server never leaves out; an ERROR where somebody has.
+    ///
+    /// # Safety
+    /// As `new`; a part of a tree that lives for `'a`.
     #[inline]
     pub(super) unsafe fn required(node: *mut pg_sys::Node) -> Self {
-        // SAFETY: the caller passes a part of a tree.
+        // SAFETY: the caller's part of a tree.
         unsafe { Self::new(node) }.unwrap_or_else(|| missing())
     }
 
@@ -142,9 +145,12 @@ impl<'a, T> Typed<'a, T> {
     }
 
     /// As `new`, for what the server never leaves out; an ERROR where somebody has.
+    ///
+    /// # Safety
+    /// As `new`; a part of a tree that lives for `'a`.
     #[inline]
     pub(super) unsafe fn required(node: *mut T) -> Self {
-        // SAFETY: the caller passes a part of a tree.
+        // SAFETY: the caller's part of a tree.
         unsafe { Self::new(node) }.unwrap_or_else(|| missing())
     }
 
@@ -168,7 +174,7 @@ impl<'a, T> Typed<'a, T> {
 }
 
 /// Names the kinds of nodes that are found by their tag, and makes methods for what hangs below them: a node,
-/// a node or nothing (`Option`), or a list.
+/// a node or nothing (`Option`), a list, or a string or none (`Text`).
 macro_rules! kinds {
     ($($kind:ident $tag:ident { $($method:ident: $field:ident $part:ident $(<$of:ty>)?),* $(,)? })*) => { $(
         // SAFETY: the server gives this tag to these structs only.
@@ -206,6 +212,14 @@ macro_rules! part {
         pub fn $method(self) -> List<'a $(, $of)?> {
             // SAFETY: a list of the tree, of what the server's struct says.
             unsafe { List::new(self.$field) }
+        }
+    };
+    ($kind:ident $method:ident: $field:ident Text) => {
+        #[doc = concat!("`", stringify!($field), "` of ", stringify!($kind), ", if it is said.")]
+        #[inline]
+        pub fn $method(self) -> Option<&'a std::ffi::CStr> {
+            // SAFETY: a string of the tree.
+            (!self.$field.is_null()).then(|| unsafe { std::ffi::CStr::from_ptr(self.$field) })
         }
     };
     ($kind:ident $method:ident: $field:ident Typed <$of:ty>) => {
