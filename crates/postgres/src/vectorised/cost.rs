@@ -6,7 +6,7 @@
 
 use pgrx::pg_sys::{self, NodeTag};
 
-use super::rewrite::{Replaced, inputs, subplans_of};
+use super::plan_parts::{Replaced, inputs, subplans_of};
 use super::translated::SourceSpec;
 use crate::host::tree::{List, Plan, PlanNode};
 use crate::options::settings::vectorised_min_rows;

@@ -9,7 +9,7 @@
 
 use pgrx::pg_sys::{self, ParamListInfo, PlannedStmt, Query};
 
-use super::{candidate, cost, decorrelate, rewrite};
+use super::{candidate, cost, decorrelate, plan_parts, rewrite};
 use crate::host::carried;
 use crate::host::hooks::Chain;
 use crate::host::tree::{Expression, Plan};
@@ -107,7 +107,7 @@ unsafe fn vectorised(parse: *mut Query, request: Request) -> *mut PlannedStmt {
 unsafe fn finish(stmt: *mut PlannedStmt, moves_back: bool) {
     // SAFETY: the caller's statement.
     unsafe {
-        if Plan::new((*stmt).planTree).and_then(rewrite::kept).is_some() {
+        if Plan::new((*stmt).planTree).and_then(plan_parts::kept).is_some() {
             // Nothing but expressions that are not evaluated would be compiled.
             (*stmt).jitFlags = pg_sys::PGJIT_NONE as i32;
         }

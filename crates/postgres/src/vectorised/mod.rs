@@ -16,6 +16,7 @@ mod explain;
 pub mod hook;
 mod host_function;
 pub mod node;
+mod plan_parts;
 mod privileges;
 mod read_ahead;
 mod rewrite;

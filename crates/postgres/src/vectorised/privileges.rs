@@ -10,7 +10,7 @@ use std::ffi::c_void;
 use pgrx::pg_guard;
 use pgrx::pg_sys::{self, Oid};
 
-use super::rewrite::{computed, inputs};
+use super::plan_parts::{computed, inputs};
 use crate::compat;
 use crate::host::tree::{self, Node, Plan, PlanNode};
 

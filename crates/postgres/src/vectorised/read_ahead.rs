@@ -11,7 +11,7 @@ use pgrx::pg_guard;
 use pgrx::pg_sys::{self, NodeTag, Oid};
 use query::Plan;
 
-use super::rewrite::{computed, inputs};
+use super::plan_parts::{computed, inputs};
 use super::translated::{SourceSpec, Translated};
 use crate::host::tree::{self, List, Node, PlanNode};
 

@@ -15,7 +15,7 @@ use super::functions::{self, Sides};
 use super::scope::Scope;
 use super::{Context, Order, Relation, decline, input, scan};
 use crate::host::tree::{Expression as E, List, Node, Typed};
-use crate::vectorised::rewrite;
+use crate::vectorised::plan_parts;
 use crate::vectorised::translated::Reason;
 
 /// The rows of `plan` for which all conditions, over what `scope` names, are TRUE.
@@ -80,7 +80,7 @@ fn joined(
         return decline("sub-plan that is not there");
     };
     let Relation { plan: rows, columns } =
-        input(context, rewrite::kept(plan).unwrap_or(plan), Order::Any)?.plain();
+        input(context, plan_parts::kept(plan).unwrap_or(plan), Order::Any)?.plain();
     let inner = Scope::Inputs { outer: &[], inner: &columns };
     let mut keys = Vec::with_capacity(tests.len());
     for test in tests {
