@@ -103,7 +103,7 @@ pub unsafe fn expressions(
     let (mut step, mut last) = (std::ptr::null_mut(), std::ptr::null_mut());
     let count = i32::try_from(types.len()).unwrap_or(0);
     let types = types.as_mut_ptr();
-    // SAFETY: the caller's promise; guarded so that an ERROR unwinds.
+    // SAFETY: the caller's aggregate and types; guarded so that an ERROR unwinds.
     unsafe {
         pg_guard_ffi_boundary(|| {
             c::build_aggregate_transfn_expr(
@@ -139,6 +139,6 @@ pub unsafe fn expressions(
 /// # Safety
 /// Under guard; a value of a type with this length.
 pub unsafe fn copied(value: Datum, by_value: bool, length: i16) -> Datum {
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller's value.
     unsafe { c::datumCopy(value, by_value, length.into()) }
 }

@@ -11,10 +11,10 @@
 use std::cell::Cell;
 use std::ffi::c_void;
 
-use pgrx::pg_sys::{self, Datum, ExprContext, ExprState, Node, NodeTag, ParamKind, PlanState};
+use pgrx::pg_sys::{self, Datum, ExprContext, ExprState, NodeTag, ParamKind, PlanState};
 
 use super::{calls, value_error};
-use crate::host::tree;
+use crate::host::tree::{self, Node};
 
 unsafe extern "C-unwind" {
     fn ExecSetParamPlan(node: *mut c_void, econtext: *mut ExprContext);
@@ -23,7 +23,7 @@ unsafe extern "C-unwind" {
 /// An expression without columns, initialised for a node.
 pub struct EarlyValue {
     /// The expression, by whose address it is found.
-    pub node: *mut Node,
+    pub node: *mut pg_sys::Node,
     state: *mut ExprState,
     /// None if its ERRORs are raised.
     trial: Option<Trial>,
@@ -45,22 +45,12 @@ impl EarlyValue {
     /// # Safety
     /// A valid expression without columns; `parent` is being initialised or runs, and the current memory
     /// lives as long as it.
-    pub unsafe fn new(node: *mut Node, parent: *mut PlanState) -> Self {
-        // SAFETY: the caller's promise.
-        unsafe {
-            // Most expressions are parameters, which do not fail.
-            let is_bare = matches!((*node).type_, NodeTag::T_Const | NodeTag::T_Param);
-            let is_tried = !is_bare && calls::may_hold_back_errors(node);
-            Self {
-                node,
-                state: pg_sys::ExecInitExpr(node.cast(), parent),
-                trial: is_tried.then(|| Trial {
-                    is_whole: !tree::contains(node, may_leave_parts_out),
-                    parameters: executor_parameters(node),
-                }),
-                failed: Cell::new(false),
-            }
-        }
+    pub unsafe fn new(node: *mut pg_sys::Node, parent: *mut PlanState) -> Self {
+        // SAFETY: the caller's expression.
+        let trial = unsafe { Node::new(node) }.and_then(Trial::of);
+        // SAFETY: the caller's expression, for the node that the caller names.
+        let state = unsafe { pg_sys::ExecInitExpr(node.cast(), parent) };
+        Self { node, state, trial, failed: Cell::new(false) }
     }
 
     /// The value and whether it is NULL. None if computing it raised an ERROR that was held back. The value
@@ -94,7 +84,21 @@ impl EarlyValue {
 }
 
 impl Trial {
+    /// What is known of an expression that may be tried; None of one that may not, or cannot fail.
+    fn of(node: Node<'_>) -> Option<Self> {
+        // Most are parameters, which do not fail.
+        let is_bare = matches!(node.tag(), NodeTag::T_Const | NodeTag::T_Param);
+        let is_tried = !is_bare && calls::may_hold_back_errors(node);
+        is_tried.then(|| Self {
+            is_whole: !node.contains(may_leave_parts_out),
+            parameters: executor_parameters(node),
+        })
+    }
+
     /// Runs the sub-plans that have not run yet. False if it is not known which of them are needed.
+    ///
+    /// # Safety
+    /// The context of the node whose parameters these are.
     unsafe fn prepare(&self, econtext: *mut ExprContext) -> bool {
         // SAFETY: the parameters are the statement's.
         unsafe {
@@ -123,24 +127,21 @@ const fn may_leave_parts_out(tag: NodeTag) -> bool {
 }
 
 /// The numbers of the executor's parameters in an expression.
-unsafe fn executor_parameters(node: *mut Node) -> Vec<usize> {
-    unsafe extern "C-unwind" fn visit(node: *mut Node, data: *mut c_void) -> bool {
+fn executor_parameters(node: Node<'_>) -> Vec<usize> {
+    unsafe extern "C-unwind" fn visit(node: *mut pg_sys::Node, data: *mut c_void) -> bool {
         // SAFETY: the server passes valid nodes, or null, and the list below.
         unsafe {
-            if node.is_null() {
-                return false;
-            }
-            if (*node).type_ == NodeTag::T_Param {
-                let parameter = &*node.cast::<pg_sys::Param>();
-                if parameter.paramkind == ParamKind::PARAM_EXEC {
-                    (*data.cast::<Vec<usize>>()).extend(usize::try_from(parameter.paramid).ok());
-                }
+            let Some(part) = Node::new(node) else { return false };
+            if let Some(parameter) = part.as_a::<pg_sys::Param>()
+                && parameter.paramkind == ParamKind::PARAM_EXEC
+            {
+                (*data.cast::<Vec<usize>>()).extend(usize::try_from(parameter.paramid).ok());
             }
             tree::walk(node, visit, data)
         }
     }
     let mut found = Vec::new();
     // SAFETY: the list lives as long as the walk.
-    unsafe { tree::guarded(|| visit(node, (&raw mut found).cast())) };
+    unsafe { tree::guarded(|| visit(node.as_ptr(), (&raw mut found).cast())) };
     found
 }

@@ -30,6 +30,9 @@ thread_local! {
 }
 
 /// Puts the hooks in place, keeping those of others.
+///
+/// # Safety
+/// Call it from `_PG_init`.
 pub unsafe fn install() {
     // SAFETY: called once, from _PG_init.
     unsafe {
@@ -45,7 +48,7 @@ pub unsafe fn install() {
 /// # Safety
 /// In a transaction; catalog look-ups may raise an ERROR.
 unsafe fn is_in_c(function: Oid) -> bool {
-    // SAFETY: the caller's promise; a tuple that was found has the catalog's columns.
+    // SAFETY: a catalog look-up; a tuple that was found has the catalog's columns.
     unsafe {
         let tuple = pg_sys::SearchSysCache1(SysCacheIdentifier::PROCOID as i32, Datum::from(function));
         if tuple.is_null() {
@@ -62,7 +65,7 @@ unsafe fn is_in_c(function: Oid) -> bool {
 /// # Safety
 /// As `is_in_c`.
 pub unsafe fn is_built_in(function: Oid) -> bool {
-    // SAFETY: the caller's promise.
+    // SAFETY: in a transaction.
     function.to_u32() < pg_sys::FirstNormalObjectId && unsafe { is_in_c(function) }
 }
 

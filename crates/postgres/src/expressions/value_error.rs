@@ -35,7 +35,7 @@ pub struct HeldBack;
 pub unsafe fn attempt<T>(work: impl FnOnce() -> T) -> Result<T, HeldBack> {
     let identity = Identity::current();
     let mut origin = Origin::default();
-    // SAFETY: the caller's promise; the stack is put back before the mark goes.
+    // SAFETY: on the main thread; the stack is put back before the mark goes.
     let (settings, (done, refused)) = unsafe {
         let settings = pg_sys::NewGUCNestLevel();
         let previous = pg_sys::error_context_stack;

@@ -14,58 +14,75 @@ pub fn register(routine: fn() -> *const TableAmRoutine) {
 }
 
 /// Is this access method ours?
-pub unsafe fn is_ours(method: Oid) -> bool {
+pub fn is_ours(method: Oid) -> bool {
     let Some(ours) = ROUTINE.get() else { return false };
     if method == pg_sys::InvalidOid || method == pg_sys::HEAP_TABLE_AM_OID {
         return false;
     }
-    let cache = pg_sys::SysCacheIdentifier::AMOID as i32;
-    let tuple = pg_sys::SearchSysCache1(cache, method.into());
-    if tuple.is_null() {
-        return false;
+    // SAFETY: a catalog look-up; a tuple that was found has the catalog's columns. The handler of a table
+    // access method gives a routine.
+    unsafe {
+        let cache = pg_sys::SysCacheIdentifier::AMOID as i32;
+        let tuple = pg_sys::SearchSysCache1(cache, method.into());
+        if tuple.is_null() {
+            return false;
+        }
+        let form = pg_sys::heap_tuple_get_struct::<pg_sys::FormData_pg_am>(tuple);
+        let (kind, handler) = ((*form).amtype, (*form).amhandler);
+        pg_sys::ReleaseSysCache(tuple);
+        kind == pg_sys::AMTYPE_TABLE as c_char && pg_sys::GetTableAmRoutine(handler) == ours()
     }
-    let form = pg_sys::heap_tuple_get_struct::<pg_sys::FormData_pg_am>(tuple);
-    let (kind, handler) = ((*form).amtype, (*form).amhandler);
-    pg_sys::ReleaseSysCache(tuple);
-    kind == pg_sys::AMTYPE_TABLE as c_char && pg_sys::GetTableAmRoutine(handler) == ours()
 }
 
 /// Is this open relation a table of ours?
+///
+/// # Safety
+/// The relation is open.
 pub unsafe fn is_colcompress(rel: Relation) -> bool {
     let Some(ours) = ROUTINE.get() else { return false };
     // SAFETY: rel is open; rd_tableam is null or points at a static routine.
     unsafe { !(*rel).rd_tableam.is_null() && std::ptr::eq((*rel).rd_tableam, ours()) }
 }
 
+/// The access method called `name`, or the default one if none is named; none if there is no such.
+fn called(name: Option<&CStr>) -> Oid {
+    // SAFETY: the default's name is the server's own, or null while it starts; a catalog look-up.
+    unsafe {
+        let name = name.map_or(pg_sys::default_table_access_method.cast_const(), CStr::as_ptr);
+        // An unknown name is the server's to complain about.
+        if name.is_null() { Oid::INVALID } else { pg_sys::get_am_oid(name, true) }
+    }
+}
+
 /// Is the access method called `name`, or the default one if none is named, ours?
-pub unsafe fn names_ours(name: *const c_char) -> bool {
-    let name = if name.is_null() { pg_sys::default_table_access_method } else { name.cast_mut() };
-    // The server complains about an unknown name.
-    !name.is_null() && is_ours(pg_sys::get_am_oid(name, true))
+pub fn names_ours(name: Option<&CStr>) -> bool {
+    is_ours(called(name))
 }
 
 /// Is the access method called `name`, or the default one if none is named, the server's own? Other access
 /// methods may have options with the same names as ours.
-pub unsafe fn names_heap(name: *const c_char) -> bool {
-    let name = if name.is_null() { pg_sys::default_table_access_method } else { name.cast_mut() };
-    !name.is_null() && pg_sys::get_am_oid(name, true) == pg_sys::HEAP_TABLE_AM_OID
+pub fn names_heap(name: Option<&CStr>) -> bool {
+    called(name) == pg_sys::HEAP_TABLE_AM_OID
 }
 
 /// Access method and kind of a relation. None if it does not exist.
-pub unsafe fn method_and_kind(relation: Oid) -> Option<(Oid, u8)> {
-    let cache = pg_sys::SysCacheIdentifier::RELOID as i32;
-    let tuple = pg_sys::SearchSysCache1(cache, relation.into());
-    if tuple.is_null() {
-        return None;
+pub fn method_and_kind(relation: Oid) -> Option<(Oid, u8)> {
+    // SAFETY: a catalog look-up; a tuple that was found has the catalog's columns.
+    unsafe {
+        let cache = pg_sys::SysCacheIdentifier::RELOID as i32;
+        let tuple = pg_sys::SearchSysCache1(cache, relation.into());
+        if tuple.is_null() {
+            return None;
+        }
+        let form = pg_sys::heap_tuple_get_struct::<pg_sys::FormData_pg_class>(tuple);
+        let found = ((*form).relam, (*form).relkind as u8);
+        pg_sys::ReleaseSysCache(tuple);
+        Some(found)
     }
-    let form = pg_sys::heap_tuple_get_struct::<pg_sys::FormData_pg_class>(tuple);
-    let found = ((*form).relam, (*form).relkind as u8);
-    pg_sys::ReleaseSysCache(tuple);
-    Some(found)
 }
 
 /// Is this a table or materialized view of ours?
-pub unsafe fn is_our_table(relation: Oid) -> bool {
+pub fn is_our_table(relation: Oid) -> bool {
     method_and_kind(relation).is_some_and(|(method, kind)| has_rows(kind) && is_ours(method))
 }
 
@@ -74,7 +91,8 @@ pub fn has_rows(kind: u8) -> bool {
     kind == pg_sys::RELKIND_RELATION || kind == pg_sys::RELKIND_MATVIEW
 }
 
-/// Name of an access method for comparison with `brin`.
-pub unsafe fn method_is(method: Oid, name: &CStr) -> bool {
-    pg_sys::get_am_oid(name.as_ptr(), true) == method
+/// Is this the access method of that name?
+pub fn method_is(method: Oid, name: &CStr) -> bool {
+    // SAFETY: a catalog look-up.
+    unsafe { pg_sys::get_am_oid(name.as_ptr(), true) == method }
 }

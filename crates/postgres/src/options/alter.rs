@@ -17,6 +17,7 @@ use super::nodes;
 use super::orderby;
 use super::report::{Refusal, or_raise};
 use super::statement;
+use crate::host::tree::{List, Typed};
 use pgrx::pg_sys::AlterTableType as Kind;
 use pgrx::pg_sys::errcodes::PgSqlErrorCode as Code;
 use pgrx::pg_sys::{self, AlterTableCmd, AlterTableStmt, DefElem, Oid, PlannedStmt};
@@ -32,17 +33,22 @@ pub fn register(order_was_set: unsafe fn(Oid)) {
 }
 
 /// Prepares an ALTER TABLE. Returns its frame, and the statement to run instead.
+///
+/// # Safety
+/// An ALTER TABLE as the server hands it to a hook.
 pub unsafe fn before(plan: *mut PlannedStmt) -> (Frame, *mut PlannedStmt) {
-    let alter = (*plan).utilityStmt.cast::<AlterTableStmt>();
-    let commands = nodes::pointers::<AlterTableCmd>((*alter).cmds);
-    let mut alteration = Alteration { restricted_drops: restricted_drops(&commands), ..Default::default() };
-    let relevant = commands.iter().any(|c| changes_options(*c) || sets_method(*c));
+    let Some(alter) = Typed::<AlterTableStmt>::new((*plan).utilityStmt.cast()) else {
+        return (Frame::Other, plan);
+    };
+    let commands = alter.commands();
+    let mut alteration = Alteration { restricted_drops: restricted_drops(commands), ..Default::default() };
+    let relevant = commands.iter().any(|c| changes_options(&c) || sets_method(&c));
     // On a standby and in a read-only transaction the server refuses the statement itself.
     if !relevant || pg_sys::XactReadOnly || pg_sys::RecoveryInProgress() {
         return (Frame::Alter(alteration), plan);
     }
-    let lock = pg_sys::AlterTableGetLockLevel((*alter).cmds);
-    let table = pg_sys::AlterTableLookupRelation(alter, lock);
+    let lock = pg_sys::AlterTableGetLockLevel(commands.as_ptr());
+    let table = pg_sys::AlterTableLookupRelation(alter.as_ptr(), lock);
     let Some((method, kind)) = access_method::method_and_kind(table) else {
         return (Frame::Alter(alteration), plan);
     };
@@ -50,87 +56,81 @@ pub unsafe fn before(plan: *mut PlannedStmt) -> (Frame, *mut PlannedStmt) {
         return (Frame::Alter(alteration), plan);
     }
     let was_ours = access_method::is_ours(method);
-    let becomes = commands.iter().rev().find(|c| sets_method(**c));
-    let is_ours = becomes.map_or(was_ours, |c| access_method::names_ours((**c).name));
+    let becomes = commands.iter().rev().find(|c| sets_method(c));
+    let is_ours = becomes.map_or(was_ours, |c| access_method::names_ours(c.name()));
     let is_heap =
-        becomes.map_or(method == pg_sys::HEAP_TABLE_AM_OID, |c| access_method::names_heap((**c).name));
+        becomes.map_or(method == pg_sys::HEAP_TABLE_AM_OID, |c| access_method::names_heap(c.name()));
     if is_heap {
         let hint = "ALTER TABLE ... SET ACCESS METHOD colcompress, SET (...) turns the table into one and sets its options.";
-        for command in commands.iter().filter(|c| (***c).subtype == Kind::AT_SetRelOptions) {
-            or_raise(statement::refuse_ours((**command).def.cast(), hint));
+        for command in commands.iter().filter(|c| c.subtype == Kind::AT_SetRelOptions) {
+            or_raise(statement::refuse_ours(command.options(), hint));
         }
     }
     if !is_ours && !was_ours {
         return (Frame::Alter(alteration), plan);
     }
     let stored = catalog::read(table);
-    if !is_ours {
-        if stored.is_empty() {
-            return (Frame::Alter(alteration), plan);
-        }
-        let plan = nodes::copy(plan);
-        let alter = (*plan).utilityStmt.cast::<AlterTableStmt>();
-        let mut commands = nodes::pointers::<AlterTableCmd>((*alter).cmds);
-        commands.insert(0, reset_all());
-        (*alter).cmds = nodes::list(&commands);
+    if !is_ours && stored.is_empty() || is_ours && !commands.iter().any(|c| changes_options(&c)) {
         return (Frame::Alter(alteration), plan);
     }
-    if !commands.iter().any(|c| changes_options(*c)) {
-        return (Frame::Alter(alteration), plan);
-    }
+    // A cached plan runs the same tree again: edit a copy.
     let plan = nodes::copy(plan);
-    let alter = (*plan).utilityStmt.cast::<AlterTableStmt>();
-    let commands = nodes::pointers::<AlterTableCmd>((*alter).cmds);
-    let untouched = untouched_columns(&commands);
+    let Some(alter) = Typed::<AlterTableStmt>::new((*plan).utilityStmt.cast()) else {
+        return (Frame::Alter(alteration), plan);
+    };
+    let commands = alter.commands();
+    if !is_ours {
+        let commands = std::iter::once(reset_all()).chain(commands.iter().map(Typed::as_ptr));
+        (*alter.as_ptr()).cmds = nodes::list(commands);
+        return (Frame::Alter(alteration), plan);
+    }
+    let untouched = untouched_columns(commands);
     let (settings, commands) = or_raise(take_out(stored, commands, &mut alteration));
     if alteration.sets_orderby {
         or_raise(check_order(table, &settings, &untouched));
     }
-    (*alter).cmds = nodes::list(&commands);
+    (*alter.as_ptr()).cmds = nodes::list(commands);
     alteration.options = Some((table, settings));
     (Frame::Alter(alteration), plan)
 }
 
 /// Applies the changes of our options to `settings` and returns the commands that remain.
+///
+/// # Safety
+/// Commands that are ours to change.
 unsafe fn take_out(
     mut settings: Settings,
-    commands: Vec<*mut AlterTableCmd>,
+    commands: List<'_, Typed<'_, AlterTableCmd>>,
     alteration: &mut Alteration,
 ) -> Result<(Settings, Vec<*mut AlterTableCmd>), Refusal> {
     let mut remaining = Vec::with_capacity(commands.len() + 1);
     let mut first = true;
-    for command in commands {
-        if !changes_options(command) {
-            remaining.push(command);
+    for command in commands.iter() {
+        if !changes_options(&command) {
+            remaining.push(command.as_ptr());
             continue;
         }
         if std::mem::take(&mut first) {
             remaining.push(reset_all());
         }
-        let setting = (*command).subtype == Kind::AT_SetRelOptions;
+        let setting = command.subtype == Kind::AT_SetRelOptions;
         let mut seen: Vec<OptionId> = Vec::new();
         let mut rest: Vec<*mut DefElem> = Vec::new();
-        let elements = nodes::pointers::<DefElem>((*command).def.cast());
-        for (at, &element) in elements.iter().enumerate() {
+        let elements = command.options();
+        for (at, element) in elements.iter().enumerate() {
             let Some(option) = statement::ours(element) else {
                 // The server accepts a RESET of names that it does not know.
                 if setting {
-                    statement::check_known(element, elements.get(..at).unwrap_or_default())?;
+                    statement::check_known(element, elements.iter().take(at))?;
                 }
-                rest.push(element);
+                rest.push(element.as_ptr());
                 continue;
             };
-            if seen.contains(&option) {
-                return Err(Refusal::new(
-                    Code::ERRCODE_INVALID_PARAMETER_VALUE,
-                    format!("option \"{}\" is given more than once", option.name()),
-                ));
-            }
-            seen.push(option);
+            statement::given_once(&mut seen, option)?;
             alteration.sets_orderby |= option == definitions::ORDERBY;
             if setting {
                 statement::set(&mut settings, option, element)?;
-            } else if (*element).arg.is_null() {
+            } else if element.value().is_none() {
                 settings.reset(option);
             } else {
                 return Err(Refusal::new(
@@ -140,8 +140,8 @@ unsafe fn take_out(
             }
         }
         if !rest.is_empty() {
-            (*command).def = nodes::list(&rest).cast();
-            remaining.push(command);
+            (*command.as_ptr()).def = nodes::list(rest).cast();
+            remaining.push(command.as_ptr());
         }
     }
     settings.check()?;
@@ -150,22 +150,18 @@ unsafe fn take_out(
 
 /// A function that says of a column's name whether the statement leaves the column alone and adds none of
 /// that name.
-unsafe fn untouched_columns(commands: &[*mut AlterTableCmd]) -> impl Fn(&CStr) -> bool + use<> {
-    let added = commands.iter().filter(|c| (***c).subtype == Kind::AT_AddColumn);
-    let added = added.filter_map(|c| nodes::owned((*(**c).def.cast::<pg_sys::ColumnDef>()).colname));
-    let named = commands.iter().filter_map(|c| nodes::owned((**c).name));
-    let touched: Vec<CString> = added.chain(named).collect();
+fn untouched_columns(commands: List<'_, Typed<'_, AlterTableCmd>>) -> impl Fn(&CStr) -> bool + use<> {
+    let added = commands.iter().filter(|c| c.subtype == Kind::AT_AddColumn);
+    let added = added.filter_map(|c| c.definition()?.as_a::<pg_sys::ColumnDef>()?.name());
+    let named = commands.iter().filter_map(Typed::<AlterTableCmd>::name);
+    let touched: Vec<CString> = added.chain(named).map(CStr::to_owned).collect();
     move |column| touched.iter().all(|name| name.as_c_str() != column)
 }
 
 /// Checks an order before the statement does its work, which may be to rewrite a large table. Columns that
 /// the statement itself changes are checked once they are there: by [`rewritten`] before the first row, or by
 /// [`after`] if nothing is rewritten.
-unsafe fn check_order(
-    table: Oid,
-    settings: &Settings,
-    is_untouched: &dyn Fn(&CStr) -> bool,
-) -> Result<(), Refusal> {
+fn check_order(table: Oid, settings: &Settings, is_untouched: &dyn Fn(&CStr) -> bool) -> Result<(), Refusal> {
     let Some(order) = settings.get(definitions::ORDERBY) else { return Ok(()) };
     for key in orderby::parse(order)?.iter().filter(|key| is_untouched(&key.column)) {
         orderby::resolve_key(table, key)?;
@@ -175,10 +171,10 @@ unsafe fn check_order(
 
 /// Called when the statement is done. Puts our options back, tells of rows that are not in a new order, and
 /// checks tables whose columns changed.
-pub unsafe fn after(alteration: Alteration) {
+pub fn after(alteration: Alteration) {
     let own = alteration.options.as_ref().map(|(table, _)| *table);
     if let Some((table, mut settings)) = alteration.options {
-        pg_sys::CommandCounterIncrement();
+        see_own_changes();
         if access_method::is_our_table(table) {
             // Options that a statement inside this one has set meanwhile (an event trigger's) stay.
             for (option, value) in catalog::read(table).iter() {
@@ -188,23 +184,30 @@ pub unsafe fn after(alteration: Alteration) {
             if alteration.sets_orderby
                 && let Some(tell) = ORDER_WAS_SET.get()
             {
-                tell(table);
+                // SAFETY: inside the statement that has set it.
+                unsafe { tell(table) };
             }
         }
     }
     for table in alteration.changed_columns.into_iter().filter(|t| Some(*t) != own) {
-        pg_sys::CommandCounterIncrement();
+        see_own_changes();
         if let Some(text) = catalog::read(table).get(definitions::ORDERBY) {
             or_raise(orderby::resolve(table, text));
         }
     }
 }
 
+/// Makes what the command has written so far visible to itself.
+fn see_own_changes() {
+    // SAFETY: inside a statement that writes.
+    unsafe { pg_sys::CommandCounterIncrement() };
+}
+
 /// Called when a table was created inside ALTER TABLE. If the altered table is rewritten into it, it gets the
 /// options that the altered table will have, so that its rows are written by these. It has the columns that
 /// the statement has made. If a column of `orderby` is not among them, the statement ends before a row is
 /// copied.
-pub unsafe fn rewritten(relation: Oid) {
+pub fn rewritten(relation: Oid) {
     let pending = with_innermost(|frame| match frame {
         Frame::Alter(Alteration { options: Some((table, settings)), .. }) if !settings.is_empty() => {
             Some((*table, settings.clone()))
@@ -212,32 +215,31 @@ pub unsafe fn rewritten(relation: Oid) {
         _ => None,
     });
     let Some((table, settings)) = pending else { return };
-    pg_sys::CommandCounterIncrement();
+    see_own_changes();
     let transient = CString::new(format!("pg_temp_{}", table.to_u32())).unwrap_or_default();
-    let name = nodes::owned(pg_sys::get_rel_name(relation));
+    // SAFETY: a catalog look-up, which gives null or a string.
+    let name = unsafe { nodes::owned(pg_sys::get_rel_name(relation)) };
     if name.as_ref() == Some(&transient) && access_method::is_our_table(relation) {
         store_checked(relation, settings);
     }
 }
 
-unsafe fn changes_options(command: *const AlterTableCmd) -> bool {
-    let kind = (*command).subtype;
-    kind == Kind::AT_SetRelOptions || kind == Kind::AT_ResetRelOptions
+fn changes_options(command: &AlterTableCmd) -> bool {
+    matches!(command.subtype, Kind::AT_SetRelOptions | Kind::AT_ResetRelOptions)
 }
 
-unsafe fn sets_method(command: *const AlterTableCmd) -> bool {
-    (*command).subtype == Kind::AT_SetAccessMethod
+fn sets_method(command: &AlterTableCmd) -> bool {
+    command.subtype == Kind::AT_SetAccessMethod
 }
 
-unsafe fn restricted_drops(commands: &[*mut AlterTableCmd]) -> Vec<CString> {
-    let drops = commands.iter().filter(|c| {
-        (***c).subtype == Kind::AT_DropColumn && (***c).behavior == pg_sys::DropBehavior::DROP_RESTRICT
-    });
-    drops.filter_map(|c| nodes::owned((**c).name)).collect()
+fn restricted_drops(commands: List<'_, Typed<'_, AlterTableCmd>>) -> Vec<CString> {
+    let drops = commands
+        .iter()
+        .filter(|c| c.subtype == Kind::AT_DropColumn && c.behavior == pg_sys::DropBehavior::DROP_RESTRICT);
+    drops.filter_map(|c| Some(c.name()?.to_owned())).collect()
 }
 
-unsafe fn reset_all() -> *mut AlterTableCmd {
-    let names: Vec<*mut DefElem> =
-        OptionId::all().map(|o| nodes::option(o.definition().name, None)).collect();
-    nodes::alter_command(Kind::AT_ResetRelOptions, nodes::list(&names))
+fn reset_all() -> *mut AlterTableCmd {
+    let names = OptionId::all().map(|option| nodes::option(option.definition().name));
+    nodes::alter_command(Kind::AT_ResetRelOptions, nodes::list(names))
 }

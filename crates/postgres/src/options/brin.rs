@@ -17,12 +17,10 @@ use pgrx::pg_sys::{self, Oid};
 
 /// Called when any statement has just written an index's catalog rows. Nothing is said about indexes of
 /// partitions.
-pub unsafe fn index_created(index: Oid) {
+pub fn index_created(index: Oid) {
     // The rows are not visible to the catalog caches before the next command.
     let Some((table, method)) = index_of_this_command(index) else { return };
-    if access_method::method_is(method, c"brin")
-        && access_method::is_our_table(table)
-        && !pg_sys::get_rel_relispartition(table)
+    if access_method::method_is(method, c"brin") && access_method::is_our_table(table) && !is_partition(table)
     {
         Refusal::new(
             Code::ERRCODE_SUCCESSFUL_COMPLETION,
@@ -34,27 +32,34 @@ pub unsafe fn index_created(index: Oid) {
     }
 }
 
+fn is_partition(table: Oid) -> bool {
+    // SAFETY: a catalog look-up.
+    unsafe { pg_sys::get_rel_relispartition(table) }
+}
+
 /// Table and access method of an index, also if the current command has written its catalog rows.
-unsafe fn index_of_this_command(index: Oid) -> Option<(Oid, Oid)> {
+fn index_of_this_command(index: Oid) -> Option<(Oid, Oid)> {
     let table = find_by_oid(
         pg_sys::IndexRelationId,
         pg_sys::IndexRelidIndexId.into(),
         pg_sys::Anum_pg_index_indexrelid as i16,
         index,
-        |tuple| (*pg_sys::heap_tuple_get_struct::<pg_sys::FormData_pg_index>(tuple)).indrelid,
+        // SAFETY: a row of that catalog.
+        |tuple| unsafe { (*pg_sys::heap_tuple_get_struct::<pg_sys::FormData_pg_index>(tuple)).indrelid },
     )?;
     let method = find_by_oid(
         pg_sys::RelationRelationId,
         pg_sys::ClassOidIndexId.into(),
         pg_sys::Anum_pg_class_oid as i16,
         index,
-        |tuple| (*pg_sys::heap_tuple_get_struct::<pg_sys::FormData_pg_class>(tuple)).relam,
+        // SAFETY: a row of that catalog.
+        |tuple| unsafe { (*pg_sys::heap_tuple_get_struct::<pg_sys::FormData_pg_class>(tuple)).relam },
     )?;
     Some((table, method))
 }
 
 /// What `take` makes of the one row of a catalog whose key is `key`, read by SnapshotSelf.
-unsafe fn find_by_oid(
+fn find_by_oid(
     catalog: Oid,
     catalog_index: Oid,
     key_column: i16,
@@ -62,26 +67,29 @@ unsafe fn find_by_oid(
     take: impl FnOnce(pg_sys::HeapTuple) -> Oid,
 ) -> Option<Oid> {
     let lock = pg_sys::AccessShareLock as i32;
-    let relation = pg_sys::table_open(catalog, lock);
     let mut condition = pg_sys::ScanKeyData::default();
-    pg_sys::ScanKeyInit(
-        &mut condition,
-        key_column,
-        pg_sys::BTEqualStrategyNumber as u16,
-        pg_sys::F_OIDEQ.into(),
-        key.into(),
-    );
-    let scan = pg_sys::systable_beginscan(
-        relation,
-        catalog_index,
-        true,
-        &raw mut pg_sys::SnapshotSelfData,
-        1,
-        &mut condition,
-    );
-    let tuple = pg_sys::systable_getnext(scan);
-    let found = if tuple.is_null() { None } else { Some(take(tuple)) };
-    pg_sys::systable_endscan(scan);
-    pg_sys::table_close(relation, lock);
-    found
+    // SAFETY: a catalog and its index, open while they are read; the row lives as long as the scan.
+    unsafe {
+        let relation = pg_sys::table_open(catalog, lock);
+        pg_sys::ScanKeyInit(
+            &mut condition,
+            key_column,
+            pg_sys::BTEqualStrategyNumber as u16,
+            pg_sys::F_OIDEQ.into(),
+            key.into(),
+        );
+        let scan = pg_sys::systable_beginscan(
+            relation,
+            catalog_index,
+            true,
+            &raw mut pg_sys::SnapshotSelfData,
+            1,
+            &mut condition,
+        );
+        let tuple = pg_sys::systable_getnext(scan);
+        let found = if tuple.is_null() { None } else { Some(take(tuple)) };
+        pg_sys::systable_endscan(scan);
+        pg_sys::table_close(relation, lock);
+        found
+    }
 }

@@ -48,7 +48,7 @@ impl Settings {
     }
 
     /// Refuses values that contradict each other.
-    pub unsafe fn check(&self) -> Result<(), Refusal> {
+    pub fn check(&self) -> Result<(), Refusal> {
         let number = |option| self.get(option).and_then(definitions::integer);
         match (number(definitions::CHUNK_GROUP_ROW_LIMIT), number(definitions::STRIPE_ROW_LIMIT)) {
             (Some(chunk), Some(stripe)) if chunk > stripe => Err(Refusal::new(
@@ -74,16 +74,23 @@ impl Settings {
 }
 
 /// The options of table `table`. Empty if it does not exist.
-pub unsafe fn read(table: Oid) -> Settings {
-    let tuple = pg_sys::SearchSysCache1(pg_sys::SysCacheIdentifier::RELOID as i32, table.into());
-    if tuple.is_null() {
-        return Settings::default();
+pub fn read(table: Oid) -> Settings {
+    // SAFETY: a catalog look-up.
+    unsafe {
+        let tuple = pg_sys::SearchSysCache1(pg_sys::SysCacheIdentifier::RELOID as i32, table.into());
+        if tuple.is_null() {
+            return Settings::default();
+        }
+        let settings = from_tuple(tuple);
+        pg_sys::ReleaseSysCache(tuple);
+        settings
     }
-    let settings = from_tuple(tuple);
-    pg_sys::ReleaseSysCache(tuple);
-    settings
 }
 
+/// The options that a row has.
+///
+/// # Safety
+/// A row of `pg_class`.
 unsafe fn from_tuple(tuple: HeapTuple) -> Settings {
     let mut settings = Settings::default();
     for element in elements(tuple) {
@@ -95,6 +102,9 @@ unsafe fn from_tuple(tuple: HeapTuple) -> Settings {
 }
 
 /// The elements of the array, as text datums in the current memory context.
+///
+/// # Safety
+/// A row of `pg_class`.
 unsafe fn elements(tuple: HeapTuple) -> Vec<Datum> {
     let mut null = true;
     let array = pg_sys::SysCacheGetAttr(
@@ -106,6 +116,10 @@ unsafe fn elements(tuple: HeapTuple) -> Vec<Datum> {
     if null { Vec::new() } else { elements_of(array) }
 }
 
+/// As `elements`, of the array itself.
+///
+/// # Safety
+/// An array of texts.
 unsafe fn elements_of(array: Datum) -> Vec<Datum> {
     let array = pg_sys::pg_detoast_datum_copy(array.cast_mut_ptr()).cast::<pg_sys::ArrayType>();
     let mut values: *mut Datum = std::ptr::null_mut();
@@ -125,6 +139,9 @@ unsafe fn elements_of(array: Datum) -> Vec<Datum> {
 }
 
 /// An array of options; None for no option.
+///
+/// # Safety
+/// Texts.
 unsafe fn array_of(mut elements: Vec<Datum>) -> Option<Datum> {
     if elements.is_empty() {
         return None;
@@ -136,11 +153,17 @@ unsafe fn array_of(mut elements: Vec<Datum>) -> Option<Datum> {
 }
 
 /// The options of an array that are not ours. None if there are none.
+///
+/// # Safety
+/// An array of texts.
 pub unsafe fn without_ours(options: Datum) -> Option<Datum> {
     array_of(elements_of(options).into_iter().filter(|element| split(*element).is_none()).collect())
 }
 
 /// Splits an element that is one of ours.
+///
+/// # Safety
+/// A text.
 unsafe fn split(element: Datum) -> Option<(OptionId, CString)> {
     let whole = CStr::from_ptr(pg_sys::text_to_cstring(element.cast_mut_ptr()));
     let bytes = whole.to_bytes();
@@ -150,37 +173,46 @@ unsafe fn split(element: Datum) -> Option<(OptionId, CString)> {
     Some((option, CString::new(value).ok()?))
 }
 
-unsafe fn join(option: OptionId, value: &CStr) -> Datum {
+/// A text that `split` takes apart.
+fn join(option: OptionId, value: &CStr) -> Datum {
     let mut bytes = option.definition().name.to_bytes().to_vec();
     bytes.push(b'=');
     bytes.extend_from_slice(value.to_bytes());
     let length = i32::try_from(bytes.len()).unwrap_or(i32::MAX);
-    Datum::from(pg_sys::cstring_to_text_with_len(bytes.as_ptr().cast(), length))
+    // SAFETY: the server copies so many bytes.
+    Datum::from(unsafe { pg_sys::cstring_to_text_with_len(bytes.as_ptr().cast(), length) })
 }
 
 /// Replaces our options of `table` by `settings` in a new version of its `pg_class` row.
-pub unsafe fn store(table: Oid, settings: &Settings) {
-    // Rows that this command wrote before must be visible to be replaced, also the row itself.
-    pg_sys::CommandCounterIncrement();
-    let catalog = pg_sys::table_open(pg_sys::RelationRelationId, pg_sys::RowExclusiveLock as i32);
-    let tuple = pg_sys::SearchSysCacheLocked1(pg_sys::SysCacheIdentifier::RELOID as i32, table.into());
-    if tuple.is_null() {
-        Refusal::new(
-            Code::ERRCODE_INTERNAL_ERROR,
-            format!("table {} disappeared while its options were set", table.to_u32()),
-        )
-        .raise();
+pub fn store(table: Oid, settings: &Settings) {
+    // SAFETY: the row of the table, which is locked while it is read and replaced.
+    unsafe {
+        // Rows that this command wrote before must be visible to be replaced, also the row itself.
+        pg_sys::CommandCounterIncrement();
+        let catalog = pg_sys::table_open(pg_sys::RelationRelationId, pg_sys::RowExclusiveLock as i32);
+        let tuple = pg_sys::SearchSysCacheLocked1(pg_sys::SysCacheIdentifier::RELOID as i32, table.into());
+        if tuple.is_null() {
+            Refusal::new(
+                Code::ERRCODE_INTERNAL_ERROR,
+                format!("table {} disappeared while its options were set", table.to_u32()),
+            )
+            .raise();
+        }
+        let old = from_tuple(tuple);
+        if old != *settings {
+            replace(catalog, tuple, settings);
+        }
+        pg_sys::UnlockTuple(catalog, &raw mut (*tuple).t_self, pg_sys::InplaceUpdateTupleLock as i32);
+        pg_sys::ReleaseSysCache(tuple);
+        pg_sys::table_close(catalog, pg_sys::RowExclusiveLock as i32);
+        pg_sys::CommandCounterIncrement();
     }
-    let old = from_tuple(tuple);
-    if old != *settings {
-        replace(catalog, tuple, settings);
-    }
-    pg_sys::UnlockTuple(catalog, &raw mut (*tuple).t_self, pg_sys::InplaceUpdateTupleLock as i32);
-    pg_sys::ReleaseSysCache(tuple);
-    pg_sys::table_close(catalog, pg_sys::RowExclusiveLock as i32);
-    pg_sys::CommandCounterIncrement();
 }
 
+/// Writes a row with these options in place of those of ours that it has.
+///
+/// # Safety
+/// A row of `pg_class`, which is locked, and the catalog, open for writing.
 unsafe fn replace(catalog: pg_sys::Relation, tuple: HeapTuple, settings: &Settings) {
     let kept = elements(tuple).into_iter().filter(|e| split(*e).is_none());
     let ours = settings.iter().map(|(option, value)| join(*option, value));
@@ -209,23 +241,29 @@ unsafe fn replace(catalog: pg_sys::Relation, tuple: HeapTuple, settings: &Settin
 }
 
 /// The name of a table, as a statement writes it.
-pub unsafe fn quoted_table_name(table: Oid) -> String {
-    let name = pg_sys::get_rel_name(table);
-    if name.is_null() {
-        return table.to_u32().to_string();
+pub fn quoted_table_name(table: Oid) -> String {
+    // SAFETY: catalog look-ups, which give null or strings.
+    unsafe {
+        let name = pg_sys::get_rel_name(table);
+        if name.is_null() {
+            return table.to_u32().to_string();
+        }
+        let schema = pg_sys::get_namespace_name(pg_sys::get_rel_namespace(table));
+        text(CStr::from_ptr(pg_sys::quote_qualified_identifier(schema, name)))
     }
-    let schema = pg_sys::get_namespace_name(pg_sys::get_rel_namespace(table));
-    text(CStr::from_ptr(pg_sys::quote_qualified_identifier(schema, name)))
 }
 
 /// The name of a table for messages, with its schema: that of `host::relation::quoted_name` without the
 /// quotes around it.
-pub unsafe fn table_name(table: Oid) -> String {
-    let name = pg_sys::get_rel_name(table);
-    if name.is_null() {
-        return table.to_u32().to_string();
+pub fn table_name(table: Oid) -> String {
+    // SAFETY: catalog look-ups, which give null or strings.
+    unsafe {
+        let name = pg_sys::get_rel_name(table);
+        if name.is_null() {
+            return table.to_u32().to_string();
+        }
+        let (name, schema) =
+            (text(CStr::from_ptr(name)), pg_sys::get_namespace_name(pg_sys::get_rel_namespace(table)));
+        if schema.is_null() { name } else { format!("{}.{name}", text(CStr::from_ptr(schema))) }
     }
-    let (name, schema) =
-        (text(CStr::from_ptr(name)), pg_sys::get_namespace_name(pg_sys::get_rel_namespace(table)));
-    if schema.is_null() { name } else { format!("{}.{name}", text(CStr::from_ptr(schema))) }
 }

@@ -19,7 +19,7 @@ use pgrx::pg_sys::{self, Oid};
 use std::ffi::{CStr, CString};
 
 /// The keys of a table of ours that has `orderby`. None for any other relation.
-unsafe fn keys_of(table: Oid) -> Option<Vec<NamedKey>> {
+fn keys_of(table: Oid) -> Option<Vec<NamedKey>> {
     let settings = catalog::read(table);
     let value = settings.get(ORDERBY)?;
     if !access_method::is_our_table(table) {
@@ -29,7 +29,7 @@ unsafe fn keys_of(table: Oid) -> Option<Vec<NamedKey>> {
     orderby::parse(value).ok()
 }
 
-unsafe fn store_keys(table: Oid, keys: &[NamedKey]) {
+fn store_keys(table: Oid, keys: &[NamedKey]) {
     let mut settings = catalog::read(table);
     put_keys(&mut settings, keys, &orderby::spell(keys));
     catalog::store(table, &settings);
@@ -44,9 +44,9 @@ fn put_keys(settings: &mut Settings, keys: &[NamedKey], spelling: &CStr) {
 }
 
 /// Called when a column is about to be dropped, but not its table.
-pub unsafe fn dropping(table: Oid, attnum: i16) {
+pub fn dropping(table: Oid, attnum: i16) {
     let Some(mut keys) = keys_of(table) else { return };
-    let Some(name) = nodes::owned(pg_sys::get_attname(table, attnum, true)) else { return };
+    let Some(name) = name_of(table, attnum) else { return };
     if !keys.iter().any(|k| k.column == name) {
         return;
     }
@@ -91,9 +91,9 @@ pub unsafe fn dropping(table: Oid, attnum: i16) {
 }
 
 /// Called when a column has been changed. Its new row is not yet visible to the catalog caches.
-pub unsafe fn changed(table: Oid, attnum: i16) {
+pub fn changed(table: Oid, attnum: i16) {
     let Some(mut keys) = keys_of(table) else { return };
-    let Some(before) = nodes::owned(pg_sys::get_attname(table, attnum, true)) else { return };
+    let Some(before) = name_of(table, attnum) else { return };
     if !keys.iter().any(|k| k.column == before) {
         return;
     }
@@ -112,41 +112,44 @@ pub unsafe fn changed(table: Oid, attnum: i16) {
     store_keys(table, &keys);
 }
 
+/// The column's name as the catalog caches have it.
+fn name_of(table: Oid, attnum: i16) -> Option<CString> {
+    // SAFETY: a catalog look-up, which gives null or a string.
+    unsafe { nodes::owned(pg_sys::get_attname(table, attnum, true)) }
+}
+
 /// The column's name as the current command has written it.
-unsafe fn name_in_this_command(table: Oid, attnum: i16) -> Option<CString> {
+fn name_in_this_command(table: Oid, attnum: i16) -> Option<CString> {
     let lock = pg_sys::AccessShareLock as i32;
-    let relation = pg_sys::table_open(pg_sys::AttributeRelationId, lock);
+    let columns = [
+        (pg_sys::Anum_pg_attribute_attrelid, pg_sys::F_OIDEQ, table.into()),
+        (pg_sys::Anum_pg_attribute_attnum, pg_sys::F_INT2EQ, attnum.into()),
+    ];
     let mut conditions = [pg_sys::ScanKeyData::default(); 2];
-    pg_sys::ScanKeyInit(
-        &mut conditions[0],
-        pg_sys::Anum_pg_attribute_attrelid as i16,
-        pg_sys::BTEqualStrategyNumber as u16,
-        pg_sys::F_OIDEQ.into(),
-        table.into(),
-    );
-    pg_sys::ScanKeyInit(
-        &mut conditions[1],
-        pg_sys::Anum_pg_attribute_attnum as i16,
-        pg_sys::BTEqualStrategyNumber as u16,
-        pg_sys::F_INT2EQ.into(),
-        attnum.into(),
-    );
-    let scan = pg_sys::systable_beginscan(
-        relation,
-        pg_sys::AttributeRelidNumIndexId.into(),
-        true,
-        &raw mut pg_sys::SnapshotSelfData,
-        2,
-        conditions.as_mut_ptr(),
-    );
-    let tuple = pg_sys::systable_getnext(scan);
-    let name = if tuple.is_null() {
-        None
-    } else {
-        let form = pg_sys::heap_tuple_get_struct::<pg_sys::FormData_pg_attribute>(tuple);
-        nodes::owned((*form).attname.data.as_ptr())
-    };
-    pg_sys::systable_endscan(scan);
-    pg_sys::table_close(relation, lock);
-    name
+    // SAFETY: a catalog and its index, open while they are read; the row lives as long as the scan.
+    unsafe {
+        for (condition, (column, equality, value)) in conditions.iter_mut().zip(columns) {
+            let strategy = pg_sys::BTEqualStrategyNumber as u16;
+            pg_sys::ScanKeyInit(condition, column as i16, strategy, equality.into(), value);
+        }
+        let relation = pg_sys::table_open(pg_sys::AttributeRelationId, lock);
+        let scan = pg_sys::systable_beginscan(
+            relation,
+            pg_sys::AttributeRelidNumIndexId.into(),
+            true,
+            &raw mut pg_sys::SnapshotSelfData,
+            2,
+            conditions.as_mut_ptr(),
+        );
+        let tuple = pg_sys::systable_getnext(scan);
+        let name = if tuple.is_null() {
+            None
+        } else {
+            let form = pg_sys::heap_tuple_get_struct::<pg_sys::FormData_pg_attribute>(tuple);
+            nodes::owned((*form).attname.data.as_ptr())
+        };
+        pg_sys::systable_endscan(scan);
+        pg_sys::table_close(relation, lock);
+        name
+    }
 }

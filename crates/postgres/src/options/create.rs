@@ -11,31 +11,35 @@ use super::nodes;
 use super::orderby;
 use super::report::or_raise;
 use super::settings;
-use super::statement;
+use super::statement::{self, Element};
+use crate::host::tree::{List, Node, Typed};
 use pgrx::PgLogLevel;
-use pgrx::pg_sys::{self, Node, NodeTag, Oid, PlannedStmt, RangeVar};
+use pgrx::pg_sys::{self, Oid, PlannedStmt, RangeVar};
 use std::ffi::{CStr, CString};
 
 /// The parts of a CREATE statement that matter here.
-struct Target {
-    relation: *mut RangeVar,
-    options: *mut pg_sys::List,
-    method: *mut std::ffi::c_char,
+struct Target<'a> {
+    relation: Typed<'a, RangeVar>,
+    options: List<'a, Element<'a>>,
+    method: Option<&'a CStr>,
 }
 
 /// If the statement creates a table of ours, returns its frame and the statement to run instead.
+///
+/// # Safety
+/// A utility statement as the server hands it to a hook.
 pub unsafe fn before(plan: *mut PlannedStmt) -> (Frame, *mut PlannedStmt) {
-    let Some(target) = target_of((*plan).utilityStmt) else { return (Frame::Other, plan) };
-    let Some(name) = nodes::owned((*target.relation).relname) else {
+    let Some(target) = Node::new((*plan).utilityStmt).and_then(target_of) else {
         return (Frame::Other, plan);
     };
+    let Some(name) = target.relation.name() else { return (Frame::Other, plan) };
     let mut creation = Creation {
-        schema: nodes::owned((*target.relation).schemaname),
-        name,
+        schema: target.relation.schema().map(CStr::to_owned),
+        name: name.to_owned(),
         settings: Settings::default(),
         takes_usual_order: !statement::names(target.options, definitions::ORDERBY),
     };
-    if target.options.is_null() {
+    if target.options.is_empty() {
         return (Frame::Create(creation), plan);
     }
     if !access_method::names_ours(target.method) {
@@ -49,63 +53,53 @@ pub unsafe fn before(plan: *mut PlannedStmt) -> (Frame, *mut PlannedStmt) {
     }
     // A cached plan runs the same tree again, so a copy is edited.
     let plan = nodes::copy(plan);
-    let (settings, rest) = or_raise(statement::split_creation(
-        target_of((*plan).utilityStmt).map_or(std::ptr::null_mut(), |t| t.options),
-    ));
-    creation.settings = settings;
-    put_options((*plan).utilityStmt, rest);
+    if let Some(statement) = Node::new((*plan).utilityStmt)
+        && let Some(target) = target_of(statement)
+    {
+        let (settings, rest) = or_raise(statement::split_creation(target.options));
+        creation.settings = settings;
+        put_options(statement, rest);
+    }
     (Frame::Create(creation), plan)
 }
 
-unsafe fn target_of(statement: *mut Node) -> Option<Target> {
-    match nodes::tag(statement) {
-        NodeTag::T_CreateStmt => {
-            let create = statement.cast::<pg_sys::CreateStmt>();
-            // A partitioned table has neither rows nor, here, an access method.
-            (*create).partspec.is_null().then(|| Target {
-                relation: (*create).relation,
-                options: (*create).options,
-                method: (*create).accessMethod,
-            })
-        }
-        _ => into_clause(statement).map(|into| Target {
-            relation: (*into).rel,
-            options: (*into).options,
-            method: (*into).accessMethod,
-        }),
+fn target_of(statement: Node<'_>) -> Option<Target<'_>> {
+    if let Some(create) = statement.as_a::<pg_sys::CreateStmt>() {
+        // A partitioned table has neither rows nor, here, an access method.
+        return create.partspec.is_null().then(|| Target {
+            relation: create.relation(),
+            options: create.options(),
+            method: create.method(),
+        });
     }
+    let into = into_clause(statement)?;
+    Some(Target { relation: into.relation(), options: into.options(), method: into.method() })
 }
 
-unsafe fn put_options(statement: *mut Node, options: *mut pg_sys::List) {
-    if nodes::tag(statement) == NodeTag::T_CreateStmt {
-        (*statement.cast::<pg_sys::CreateStmt>()).options = options;
+/// Puts other options into a CREATE statement.
+///
+/// # Safety
+/// A statement that is ours to change, and a list of options.
+unsafe fn put_options(statement: Node<'_>, options: *mut pg_sys::List) {
+    if let Some(create) = statement.as_a::<pg_sys::CreateStmt>() {
+        (*create.as_ptr()).options = options;
     } else if let Some(into) = into_clause(statement) {
-        (*into).options = options;
+        (*into.as_ptr()).options = options;
     }
 }
 
 /// The INTO clause of CREATE TABLE AS and CREATE MATERIALIZED VIEW, or of EXPLAIN of one.
-unsafe fn into_clause(statement: *mut Node) -> Option<*mut pg_sys::IntoClause> {
-    match nodes::tag(statement) {
-        NodeTag::T_CreateTableAsStmt => {
-            let into = (*statement.cast::<pg_sys::CreateTableAsStmt>()).into;
-            (!into.is_null()).then_some(into)
-        }
-        NodeTag::T_ExplainStmt => {
-            let query = (*statement.cast::<pg_sys::ExplainStmt>()).query;
-            if nodes::tag(query) != NodeTag::T_Query {
-                return None;
-            }
-            let inner = (*query.cast::<pg_sys::Query>()).utilityStmt;
-            if nodes::tag(inner) == NodeTag::T_CreateTableAsStmt { into_clause(inner) } else { None }
-        }
-        _ => None,
-    }
+fn into_clause(statement: Node<'_>) -> Option<Typed<'_, pg_sys::IntoClause>> {
+    let create = match statement.as_a::<pg_sys::ExplainStmt>() {
+        Some(explain) => explain.query()?.as_a::<pg_sys::Query>()?.statement()?,
+        None => statement,
+    };
+    create.as_a::<pg_sys::CreateTableAsStmt>()?.into_clause()?.as_a()
 }
 
 /// Called when the server has just written the catalog rows of `relation`. If the innermost statement is
 /// creating it, stores its options.
-pub unsafe fn created(relation: Oid) {
+pub fn created(relation: Oid) {
     let usual = usual_order();
     let waiting = with_innermost(
         |frame| matches!(frame, Frame::Create(creation) if !creation.settings.is_empty() || (creation.takes_usual_order && usual.is_some())),
@@ -113,12 +107,16 @@ pub unsafe fn created(relation: Oid) {
     if !waiting {
         return;
     }
-    pg_sys::CommandCounterIncrement();
+    // SAFETY: inside a statement that writes.
+    unsafe { pg_sys::CommandCounterIncrement() };
     if !access_method::is_our_table(relation) {
         return;
     }
-    let name = nodes::owned(pg_sys::get_rel_name(relation));
-    let schema = nodes::owned(pg_sys::get_namespace_name_or_temp(pg_sys::get_rel_namespace(relation)));
+    // SAFETY: catalog look-ups, which give null or strings.
+    let (name, schema) = unsafe {
+        let schema = pg_sys::get_namespace_name_or_temp(pg_sys::get_rel_namespace(relation));
+        (nodes::owned(pg_sys::get_rel_name(relation)), nodes::owned(schema))
+    };
     let settings = with_innermost(|frame| match frame {
         Frame::Create(creation)
             if name.as_ref() == Some(&creation.name)
@@ -143,7 +141,7 @@ fn usual_order() -> Option<CString> {
 }
 
 /// The keys of an order whose columns the table has, in stored spelling.
-unsafe fn fitting(table: Oid, order: &CStr) -> Option<CString> {
+fn fitting(table: Oid, order: &CStr) -> Option<CString> {
     match orderby::parse(order) {
         Ok(mut keys) => {
             keys.retain(|key| orderby::resolve_key(table, key).is_ok());
@@ -157,7 +155,7 @@ unsafe fn fitting(table: Oid, order: &CStr) -> Option<CString> {
 }
 
 /// Stores options after checking `orderby` against the table's columns.
-pub unsafe fn store_checked(table: Oid, mut settings: Settings) {
+pub fn store_checked(table: Oid, mut settings: Settings) {
     let text: Option<std::ffi::CString> = settings.get(definitions::ORDERBY).map(CStr::to_owned);
     if let Some(text) = text {
         let (spelling, _) = or_raise(orderby::resolve(table, &text));

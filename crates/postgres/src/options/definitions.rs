@@ -128,7 +128,7 @@ pub fn all_names() -> String {
 }
 
 /// Checks `value` and returns its stored spelling. A list of columns passes unchanged.
-pub unsafe fn normalise(option: OptionId, value: &CStr) -> Result<CString, Refusal> {
+pub fn normalise(option: OptionId, value: &CStr) -> Result<CString, Refusal> {
     let refuse = || {
         Refusal::new(
             Code::ERRCODE_INVALID_PARAMETER_VALUE,
@@ -161,7 +161,8 @@ pub fn integer(value: &CStr) -> Option<i32> {
 }
 
 /// A boolean as the server's configuration reads it.
-pub unsafe fn boolean(value: &CStr) -> Option<bool> {
+pub fn boolean(value: &CStr) -> Option<bool> {
     let mut truth = false;
-    pg_sys::parse_bool(value.as_ptr(), &mut truth).then_some(truth)
+    // SAFETY: a string, which is only read.
+    unsafe { pg_sys::parse_bool(value.as_ptr(), &mut truth) }.then_some(truth)
 }

@@ -50,6 +50,9 @@ thread_local! {
 }
 
 /// Pushes a frame. Returns the depth to give to [`pop`].
+///
+/// # Safety
+/// On the main thread, inside a transaction.
 pub unsafe fn push(frame: Frame) -> usize {
     STACK.with(|stack| stack.push(frame))
 }
@@ -84,6 +87,9 @@ unsafe extern "C-unwind" fn subtransaction_event(
 }
 
 /// Registers the clean-up.
+///
+/// # Safety
+/// Call it from `_PG_init`.
 pub unsafe fn register() {
     pg_sys::RegisterXactCallback(Some(transaction_event), std::ptr::null_mut());
     pg_sys::RegisterSubXactCallback(Some(subtransaction_event), std::ptr::null_mut());

@@ -5,7 +5,7 @@
 //! it to other nodes).
 
 use super::access_method;
-use super::catalog::table_name;
+use super::catalog::{quoted_table_name, table_name};
 use super::definitions::{self, OptionId};
 use super::maintenance;
 use super::report::{Refusal, text};
@@ -33,6 +33,9 @@ crate::sql_function!(pg_finfo_colonnade_colcompress_option);
 crate::sql_function!(pg_finfo_colonnade_colcompress_option_checked);
 
 /// The table, or the columnar partitions of a partitioned one.
+///
+/// # Safety
+/// The server's call frame.
 unsafe fn table_arguments(call: FunctionCallInfo) -> Vec<Oid> {
     let Some(datum) = argument(call, 0) else {
         Refusal::new(Code::ERRCODE_NULL_VALUE_NOT_ALLOWED, "table_name must not be NULL").raise()
@@ -43,7 +46,7 @@ unsafe fn table_arguments(call: FunctionCallInfo) -> Vec<Oid> {
 }
 
 /// Raises an ERROR if a relation is not a table of ours.
-unsafe fn expect_ours(table: Oid) {
+fn expect_ours(table: Oid) {
     if !access_method::is_our_table(table) {
         error::not_colcompress(&format!("\"{}\"", table_name(table)));
     }
@@ -81,6 +84,9 @@ pub unsafe extern "C-unwind" fn colonnade_alter_colcompress_table_reset(call: Fu
 }
 
 /// An argument as an option's text.
+///
+/// # Safety
+/// A value of the type that the function declares for this option.
 unsafe fn spelling(option: OptionId, datum: Datum) -> CString {
     use definitions::Kind;
     let owned = match option.definition().kind {
@@ -95,33 +101,36 @@ unsafe fn spelling(option: OptionId, datum: Datum) -> CString {
 }
 
 /// Runs `ALTER TABLE table SET (...)` or `RESET (...)`.
-unsafe fn run(table: Oid, verb: &str, options: &[String]) {
+fn run(table: Oid, verb: &str, options: &[String]) {
     if options.is_empty() {
         return;
     }
-    // Locks the table while it is looked up again by name.
-    pg_sys::LockRelationOid(table, pg_sys::AccessShareLock as i32);
-    let name = pg_sys::get_rel_name(table);
-    if name.is_null() {
-        Refusal::new(
-            Code::ERRCODE_UNDEFINED_TABLE,
-            format!("table with OID {} does not exist", table.to_u32()),
-        )
-        .raise();
-    }
-    let schema = pg_sys::get_namespace_name(pg_sys::get_rel_namespace(table));
-    let name = text(CStr::from_ptr(pg_sys::quote_qualified_identifier(schema, name)));
-    let matview = pg_sys::get_rel_relkind(table) as u8 == pg_sys::RELKIND_MATVIEW;
+    // SAFETY: a lock, and catalog look-ups, which give null or strings.
+    let (name, matview) = unsafe {
+        // Locks the table while it is looked up again by name.
+        pg_sys::LockRelationOid(table, pg_sys::AccessShareLock as i32);
+        if pg_sys::get_rel_name(table).is_null() {
+            Refusal::new(
+                Code::ERRCODE_UNDEFINED_TABLE,
+                format!("table with OID {} does not exist", table.to_u32()),
+            )
+            .raise();
+        }
+        (quoted_table_name(table), pg_sys::get_rel_relkind(table) as u8 == pg_sys::RELKIND_MATVIEW)
+    };
     let kind = if matview { "MATERIALIZED VIEW" } else { "TABLE" };
     let statement =
         CString::new(format!("ALTER {kind} {name} {verb} ({})", options.join(", "))).unwrap_or_default();
-    pg_sys::SPI_connect();
-    let outcome = pg_sys::SPI_execute(statement.as_ptr(), false, 0);
-    if outcome < 0 {
-        Refusal::new(Code::ERRCODE_INTERNAL_ERROR, format!("a statement could not be run: {outcome}"))
-            .raise();
+    // SAFETY: inside a call of a function; the text outlives the statement.
+    unsafe {
+        pg_sys::SPI_connect();
+        let outcome = pg_sys::SPI_execute(statement.as_ptr(), false, 0);
+        if outcome < 0 {
+            Refusal::new(Code::ERRCODE_INTERNAL_ERROR, format!("a statement could not be run: {outcome}"))
+                .raise();
+        }
+        pg_sys::SPI_finish();
     }
-    pg_sys::SPI_finish();
 }
 
 /// `engine.colcompress_option(regclass, name)` of version 0.1: the value in force as text. NULL for no order,
@@ -165,6 +174,10 @@ pub unsafe extern "C-unwind" fn colonnade_colcompress_option_checked(call: Funct
     in_force(call, table, option)
 }
 
+/// What a table's option is, as the function's result.
+///
+/// # Safety
+/// The server's call frame.
 unsafe fn in_force(call: FunctionCallInfo, table: Oid, option: OptionId) -> Datum {
     match super::shown(table, option) {
         Some(value) => Datum::from(pg_sys::cstring_to_text(value.as_ptr())),

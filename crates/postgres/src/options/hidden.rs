@@ -19,9 +19,9 @@ use super::settings::SHOW_OPTIONS;
 use crate::host::fmgr::{argument, return_null};
 use crate::host::hooks::Chain;
 use crate::host::raw::guarded;
-use crate::host::tree;
+use crate::host::tree::{self, Typed};
 use pgrx::pg_sys::errcodes::PgSqlErrorCode as Code;
-use pgrx::pg_sys::{self, Datum, FunctionCallInfo, Node, NodeTag, Oid, ParamListInfo, PlannedStmt, Query};
+use pgrx::pg_sys::{self, Datum, FunctionCallInfo, Node, Oid, ParamListInfo, PlannedStmt, Query};
 use std::ffi::{CStr, c_char, c_int, c_void};
 static NEXT: Chain<pg_sys::planner_hook_type> = Chain::new();
 
@@ -42,15 +42,18 @@ unsafe extern "C-unwind" {
 }
 
 /// Puts the hook in front of those already there.
+///
+/// # Safety
+/// Call it from `_PG_init`.
 pub unsafe fn register() {
     NEXT.put_in_front(&raw mut pg_sys::planner_hook, Some(plan));
 }
 
 /// Where a mention of the column was found.
-struct Place {
+struct Place<'a> {
     function: Oid,
     /// The query, and the queries around it.
-    queries: Vec<*mut Query>,
+    queries: Vec<Typed<'a, Query>>,
 }
 
 unsafe extern "C-unwind" fn plan(
@@ -66,8 +69,13 @@ unsafe extern "C-unwind" fn plan(
     }
 }
 
+/// A copy of a query with the function in place of each mention of the column; the query itself where there
+/// is none.
+///
+/// # Safety
+/// An analysed query with its views expanded.
 unsafe fn without_options(query: *mut Query) -> *mut Query {
-    if !mentions_catalog(query) {
+    if !Typed::new(query).is_some_and(mentions_catalog) {
         return query;
     }
     let Some(function) = function() else { return query };
@@ -77,38 +85,40 @@ unsafe fn without_options(query: *mut Query) -> *mut Query {
 
 /// Whether the query may read pg_class. It is analysed and its views are expanded. A query with queries
 /// inside may always read it.
-unsafe fn mentions_catalog(query: *const Query) -> bool {
-    let tables = nodes::pointers::<pg_sys::RangeTblEntry>((*query).rtable);
-    let inside = (*query).hasSubLinks || !(*query).cteList.is_null();
+fn mentions_catalog(query: Typed<'_, Query>) -> bool {
+    let inside = query.hasSubLinks || !query.cteList.is_null();
     inside
-        || tables.iter().any(|table| {
-            (**table).relid == pg_sys::RelationRelationId
-                || (**table).rtekind == pg_sys::RTEKind::RTE_SUBQUERY
+        || query.tables().iter().any(|table| {
+            table.relid == pg_sys::RelationRelationId || table.rtekind == pg_sys::RTEKind::RTE_SUBQUERY
         })
 }
 
 /// `engine.portable_options` of the extension. None if the database does not have the extension. It must be a
 /// function in C, which only superusers can make, so nobody else can put another one in its place.
-unsafe fn function() -> Option<Oid> {
-    let schema = pg_sys::get_namespace_oid(c"engine".as_ptr(), true);
-    if pg_sys::get_am_oid(c"colcompress".as_ptr(), true) == Oid::INVALID || schema == Oid::INVALID {
-        return None;
-    }
-    let mut types = [pg_sys::TEXTARRAYOID, pg_sys::OIDOID];
-    let types = pg_sys::buildoidvector(types.as_mut_ptr(), 2);
-    let cache = pg_sys::SysCacheIdentifier::PROCNAMEARGSNSP as c_int;
-    let tuple = pg_sys::SearchSysCache3(cache, NAME.as_ptr().into(), types.into(), schema.into());
-    if !tuple.is_null() {
-        let form = pg_sys::heap_tuple_get_struct::<pg_sys::FormData_pg_proc>(tuple);
-        let mut null = true;
-        let source = pg_sys::SysCacheGetAttr(cache, tuple, pg_sys::Anum_pg_proc_prosrc as i16, &raw mut null);
-        let is_ours = (*form).prolang == Oid::from(C_LANGUAGE)
-            && !null
-            && CStr::from_ptr(pg_sys::text_to_cstring(source.cast_mut_ptr())) == SYMBOL;
-        let found = (*form).oid;
-        pg_sys::ReleaseSysCache(tuple);
-        if is_ours {
-            return Some(found);
+fn function() -> Option<Oid> {
+    // SAFETY: catalog look-ups; a tuple that was found has the catalog's columns.
+    unsafe {
+        let schema = pg_sys::get_namespace_oid(c"engine".as_ptr(), true);
+        if pg_sys::get_am_oid(c"colcompress".as_ptr(), true) == Oid::INVALID || schema == Oid::INVALID {
+            return None;
+        }
+        let mut types = [pg_sys::TEXTARRAYOID, pg_sys::OIDOID];
+        let types = pg_sys::buildoidvector(types.as_mut_ptr(), 2);
+        let cache = pg_sys::SysCacheIdentifier::PROCNAMEARGSNSP as c_int;
+        let tuple = pg_sys::SearchSysCache3(cache, NAME.as_ptr().into(), types.into(), schema.into());
+        if !tuple.is_null() {
+            let form = pg_sys::heap_tuple_get_struct::<pg_sys::FormData_pg_proc>(tuple);
+            let mut null = true;
+            let source =
+                pg_sys::SysCacheGetAttr(cache, tuple, pg_sys::Anum_pg_proc_prosrc as i16, &raw mut null);
+            let is_ours = (*form).prolang == Oid::from(C_LANGUAGE)
+                && !null
+                && CStr::from_ptr(pg_sys::text_to_cstring(source.cast_mut_ptr())) == SYMBOL;
+            let found = (*form).oid;
+            pg_sys::ReleaseSysCache(tuple);
+            if is_ours {
+                return Some(found);
+            }
         }
     }
     Refusal::new(
@@ -120,30 +130,29 @@ unsafe fn function() -> Option<Oid> {
 }
 
 unsafe extern "C-unwind" fn change(node: *mut Node, context: *mut c_void) -> *mut Node {
-    let place = context.cast::<Place>();
-    match nodes::tag(node) {
-        NodeTag::T_Query => {
-            (*place).queries.push(node.cast());
-            let changed = tree::mutate_query(node.cast(), change, context);
-            (*place).queries.pop();
-            changed.cast()
-        }
-        NodeTag::T_Var if is_options(&*place, node.cast()) => call((*place).function, node.cast()),
-        NodeTag::T_Invalid => std::ptr::null_mut(),
+    let place = context.cast::<Place<'_>>();
+    let Some(part) = tree::Node::new(node) else { return node };
+    if let Some(query) = part.as_a::<Query>() {
+        (*place).queries.push(query);
+        let changed = tree::mutate_query(query.as_ptr(), change, context);
+        (*place).queries.pop();
+        return changed.cast();
+    }
+    match part.as_a::<pg_sys::Var>() {
+        Some(var) if is_options(&*place, &var) => call((*place).function, var.as_ptr()),
         _ => tree::mutate(node, change, context),
     }
 }
 
 /// Whether a Var is the column of pg_class with a relation's options.
-unsafe fn is_options(place: &Place, var: *const pg_sys::Var) -> bool {
-    let up = usize::try_from((*var).varlevelsup).unwrap_or(usize::MAX);
+fn is_options(place: &Place<'_>, var: &pg_sys::Var) -> bool {
+    let up = usize::try_from(var.varlevelsup).unwrap_or(usize::MAX);
     let query = place.queries.len().checked_sub(1).and_then(|last| place.queries.get(last.checked_sub(up)?));
-    let (Some(query), Ok(number)) = (query, usize::try_from((*var).varno - 1)) else { return false };
-    let tables = nodes::pointers::<pg_sys::RangeTblEntry>((**query).rtable);
-    tables.get(number).is_some_and(|table| {
-        (**table).rtekind == pg_sys::RTEKind::RTE_RELATION
-            && (**table).relid == pg_sys::RelationRelationId
-            && u32::try_from((*var).varattno) == Ok(pg_sys::Anum_pg_class_reloptions)
+    let (Some(query), Ok(number)) = (query, usize::try_from(var.varno - 1)) else { return false };
+    query.tables().get(number).is_some_and(|table| {
+        table.rtekind == pg_sys::RTEKind::RTE_RELATION
+            && table.relid == pg_sys::RelationRelationId
+            && u32::try_from(var.varattno) == Ok(pg_sys::Anum_pg_class_reloptions)
     })
 }
 
@@ -155,7 +164,7 @@ unsafe extern "C-unwind" fn call(function: Oid, var: *const pg_sys::Var) -> *mut
     (*method).varattnosyn = (*method).varattno;
     (*method).vartype = pg_sys::OIDOID;
     (*method).varcollid = Oid::INVALID;
-    let arguments = nodes::list(&[nodes::copy(var).cast::<Node>(), method.cast::<Node>()]);
+    let arguments = nodes::list([nodes::copy(var).cast::<Node>(), method.cast::<Node>()]);
     let form = pg_sys::CoercionForm::COERCE_EXPLICIT_CALL;
     let collation = (*var).varcollid;
     pg_sys::makeFuncExpr(function, pg_sys::TEXTARRAYOID, arguments, collation, collation, form).cast()

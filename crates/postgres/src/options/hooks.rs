@@ -5,15 +5,19 @@
 use super::brin;
 use super::columns;
 use super::frames::{self, Frame};
-use super::{alter, create, nodes};
+use super::{alter, create};
 use crate::host::hooks::Chain;
 use crate::host::raw::{self, guarded};
+use crate::host::tree::Node;
 use pgrx::pg_sys::{self, NodeTag, Oid};
 use std::ffi::{c_char, c_int, c_void};
 static NEXT_UTILITY: Chain<pg_sys::ProcessUtility_hook_type> = Chain::new();
 static NEXT_ACCESS: Chain<pg_sys::object_access_hook_type> = Chain::new();
 
 /// Puts both hooks in front of those already there.
+///
+/// # Safety
+/// Call it from `_PG_init`.
 pub unsafe fn register() {
     NEXT_UTILITY.put_in_front(&raw mut pg_sys::ProcessUtility_hook, Some(utility));
     NEXT_ACCESS.put_in_front(&raw mut pg_sys::object_access_hook, Some(object_access));
@@ -36,16 +40,23 @@ unsafe extern "C-unwind" fn utility(
     guarded(|| after(depth));
 }
 
+/// Pushes a frame for a statement; its depth, and the statement to run instead.
+///
+/// # Safety
+/// A utility statement as the server hands it to a hook.
 unsafe fn before(plan: *mut pg_sys::PlannedStmt) -> (usize, *mut pg_sys::PlannedStmt) {
-    let (frame, plan) = match nodes::tag((*plan).utilityStmt) {
+    let Some(statement) = Node::new((*plan).utilityStmt) else {
+        return (frames::push(Frame::Other), plan);
+    };
+    let (frame, plan) = match statement.tag() {
         NodeTag::T_CreateStmt | NodeTag::T_CreateTableAsStmt | NodeTag::T_ExplainStmt => create::before(plan),
         NodeTag::T_AlterTableStmt => alter::before(plan),
         NodeTag::T_CreateTrigStmt => {
-            super::repack::before((*plan).utilityStmt.cast());
+            statement.as_a().into_iter().for_each(super::repack::before);
             (Frame::Other, plan)
         }
         NodeTag::T_CreateSchemaStmt => {
-            super::schema::before((*plan).utilityStmt.cast());
+            statement.as_a().into_iter().for_each(super::schema::before);
             (Frame::Other, plan)
         }
         // COMMIT and similar statements may run where no subtransaction id can be asked for.
@@ -55,7 +66,8 @@ unsafe fn before(plan: *mut pg_sys::PlannedStmt) -> (usize, *mut pg_sys::Planned
     (frames::push(frame), plan)
 }
 
-unsafe fn after(depth: usize) {
+/// Takes a statement's frame back, and does what it left to do.
+fn after(depth: usize) {
     if depth == usize::MAX {
         return;
     }
@@ -79,7 +91,8 @@ unsafe extern "C-unwind" fn object_access(
     }
 }
 
-unsafe fn relation_access(access: pg_sys::ObjectAccessType::Type, relation: Oid, column: c_int) {
+/// A relation, or a column of it, was created, changed or dropped.
+fn relation_access(access: pg_sys::ObjectAccessType::Type, relation: Oid, column: c_int) {
     use pg_sys::ObjectAccessType as Access;
     let attnum = i16::try_from(column).unwrap_or(0);
     match access {

@@ -9,6 +9,9 @@ use crate::host::{fmgr, relation};
 use crate::options;
 
 /// The first argument, a table. Raises an ERROR for NULL.
+///
+/// # Safety
+/// The server's call frame.
 pub unsafe fn table_argument(call: FunctionCallInfo) -> Oid {
     // SAFETY: the server's call frame.
     match unsafe { fmgr::argument(call, 0) } {
@@ -24,7 +27,7 @@ pub unsafe fn table_argument(call: FunctionCallInfo) -> Oid {
 
 /// The tables that a function works on if it is called for `table`: the table itself, or the columnar
 /// partitions of a partitioned table in the server's order. Raises an ERROR if there is none.
-pub unsafe fn columnar_tables(table: Oid) -> Vec<Oid> {
+pub fn columnar_tables(table: Oid) -> Vec<Oid> {
     // SAFETY: catalog look-ups. Ownership is asked again of each partition.
     unsafe {
         if pg_sys::get_rel_relkind(table) as u8 != pg_sys::RELKIND_PARTITIONED_TABLE {
@@ -48,7 +51,7 @@ pub unsafe fn columnar_tables(table: Oid) -> Vec<Oid> {
 
 /// Opens a colcompress table that the user owns, with a lock that is kept to the end of the transaction.
 /// `verb` says for what.
-pub unsafe fn open_owned(table: Oid, lock: u32, verb: &str) -> Relation {
+pub fn open_owned(table: Oid, lock: u32, verb: &str) -> Relation {
     // SAFETY: every check may raise an ERROR. Ownership comes before the lock: a stranger must not be able to
     // stop others.
     unsafe {
@@ -60,6 +63,9 @@ pub unsafe fn open_owned(table: Oid, lock: u32, verb: &str) -> Relation {
 }
 
 /// Raises an ERROR unless `rel` is a colcompress table whose pages can be read here.
+///
+/// # Safety
+/// The relation is open.
 pub unsafe fn expect_colcompress(rel: Relation, verb: &str) {
     // SAFETY: rel is open.
     unsafe {
@@ -84,7 +90,7 @@ pub unsafe fn expect_colcompress(rel: Relation, verb: &str) {
     }
 }
 
-unsafe fn check_owner(table: Oid) {
+fn check_owner(table: Oid) {
     // SAFETY: catalog look-ups; the name is null for an OID that is no relation.
     unsafe {
         let name = pg_sys::get_rel_name(table);

@@ -93,12 +93,18 @@ pub struct TableOptions {
 
 /// The options of `rel`, which must be a relation of ours. Costs one look into the catalog cache: ask once
 /// per statement, not per row.
+///
+/// # Safety
+/// The relation is open.
 pub unsafe fn table_options(rel: Relation) -> TableOptions {
     options_of((*rel).rd_id)
 }
 
 /// The options of the relation `table`. If a column of `orderby` cannot be found or sorted, the order ends
 /// before it, with a WARNING. That happens only if the catalog was changed without this library.
+///
+/// # Safety
+/// Inside a transaction.
 pub unsafe fn options_of(table: Oid) -> TableOptions {
     let settings = catalog::read(table);
     let integer = |option: OptionId, default: i32| {
@@ -127,19 +133,22 @@ pub unsafe fn options_of(table: Oid) -> TableOptions {
 
 /// The option `index_scan` alone, for the planner. It looks at nothing else, so it raises no WARNING about
 /// anything else.
+///
+/// # Safety
+/// The relation is open.
 pub unsafe fn allows_index_scans(rel: Relation) -> bool {
     index_scan(&catalog::read((*rel).rd_id))
 }
 
-unsafe fn index_scan(settings: &catalog::Settings) -> bool {
+fn index_scan(settings: &catalog::Settings) -> bool {
     boolean(settings, definitions::INDEX_SCAN, false)
 }
 
-unsafe fn boolean(settings: &catalog::Settings, option: OptionId, default: bool) -> bool {
-    settings.get(option).and_then(|value| definitions::boolean(value)).unwrap_or(default)
+fn boolean(settings: &catalog::Settings, option: OptionId, default: bool) -> bool {
+    settings.get(option).and_then(definitions::boolean).unwrap_or(default)
 }
 
-unsafe fn usable_keys(table: Oid, value: &std::ffi::CStr) -> Vec<SortKey> {
+fn usable_keys(table: Oid, value: &std::ffi::CStr) -> Vec<SortKey> {
     let named = match orderby::parse(value) {
         Ok(named) => named,
         Err(refusal) => {
@@ -161,10 +170,7 @@ unsafe fn usable_keys(table: Oid, value: &std::ffi::CStr) -> Vec<SortKey> {
 }
 
 /// Whether a table or materialized view is ours, by its OID.
-///
-/// # Safety
-/// In a transaction.
-pub unsafe fn is_columnar(table: Oid) -> bool {
+pub fn is_columnar(table: Oid) -> bool {
     access_method::is_our_table(table)
 }
 
@@ -183,11 +189,12 @@ pub unsafe fn register(routine: fn() -> *const pg_sys::TableAmRoutine, order_was
 
 /// The value in force of one option of a table, as users write it. None if it is `orderby` and no order is
 /// set.
-unsafe fn shown(table: Oid, option: OptionId) -> Option<std::ffi::CString> {
+fn shown(table: Oid, option: OptionId) -> Option<std::ffi::CString> {
     if option == definitions::ORDERBY {
         return catalog::read(table).get(option).map(std::ffi::CStr::to_owned);
     }
-    let options = options_of(table);
+    // SAFETY: inside the call of a function.
+    let options = unsafe { options_of(table) };
     let text = match option {
         definitions::COMPRESSION => options.compression.name().to_owned(),
         definitions::COMPRESSION_LEVEL => options.compression_level.to_string(),

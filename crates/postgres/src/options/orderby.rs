@@ -109,7 +109,7 @@ fn is(token: &Token, word: &str) -> bool {
 }
 
 /// Reads the text of the option. The error names the first thing that does not fit.
-pub unsafe fn parse(value: &CStr) -> Result<Vec<NamedKey>, Refusal> {
+pub fn parse(value: &CStr) -> Result<Vec<NamedKey>, Refusal> {
     parse_keys(value).map_err(|what| {
         Refusal::new(
             Code::ERRCODE_INVALID_PARAMETER_VALUE,
@@ -120,7 +120,7 @@ pub unsafe fn parse(value: &CStr) -> Result<Vec<NamedKey>, Refusal> {
     })
 }
 
-unsafe fn parse_keys(value: &CStr) -> Result<Vec<NamedKey>, String> {
+fn parse_keys(value: &CStr) -> Result<Vec<NamedKey>, String> {
     let mut tokens = Tokens { bytes: value.to_bytes(), at: 0 };
     let mut keys: Vec<NamedKey> = Vec::new();
     loop {
@@ -158,27 +158,31 @@ unsafe fn parse_keys(value: &CStr) -> Result<Vec<NamedKey>, String> {
 }
 
 /// Case-folds and truncates a name as the server's scanner does.
-unsafe fn fold(name: Vec<u8>, quoted: bool) -> CString {
+fn fold(name: Vec<u8>, quoted: bool) -> CString {
     let length = i32::try_from(name.len()).unwrap_or(i32::MAX);
     // The bytes come from a C string, so there is no NUL among them.
     let name = CString::new(name).unwrap_or_default();
-    if quoted {
-        let copy = pg_sys::pstrdup(name.as_ptr());
-        pg_sys::truncate_identifier(copy, length, true);
-        CStr::from_ptr(copy).to_owned()
-    } else {
-        CStr::from_ptr(pg_sys::downcase_truncate_identifier(name.as_ptr(), length, true)).to_owned()
+    // SAFETY: strings that end with a zero byte; a copy is shortened.
+    unsafe {
+        if quoted {
+            let copy = pg_sys::pstrdup(name.as_ptr());
+            pg_sys::truncate_identifier(copy, length, true);
+            CStr::from_ptr(copy).to_owned()
+        } else {
+            CStr::from_ptr(pg_sys::downcase_truncate_identifier(name.as_ptr(), length, true)).to_owned()
+        }
     }
 }
 
 /// Writes keys as the option's text, as short as their meaning allows.
-pub unsafe fn spell(keys: &[NamedKey]) -> CString {
+pub fn spell(keys: &[NamedKey]) -> CString {
     let mut out: Vec<u8> = Vec::new();
     for key in keys {
         if !out.is_empty() {
             out.extend_from_slice(b", ");
         }
-        let quoted = CStr::from_ptr(pg_sys::quote_identifier(key.column.as_ptr()));
+        // SAFETY: a string that ends with a zero byte, and so does the server's.
+        let quoted = unsafe { CStr::from_ptr(pg_sys::quote_identifier(key.column.as_ptr())) };
         out.extend_from_slice(quoted.to_bytes());
         if key.descending {
             out.extend_from_slice(b" DESC");
@@ -191,7 +195,7 @@ pub unsafe fn spell(keys: &[NamedKey]) -> CString {
 }
 
 /// Finds one key's column in the catalog and checks that its type has an order.
-pub unsafe fn resolve_key(table: pg_sys::Oid, key: &NamedKey) -> Result<SortKey, Refusal> {
+pub fn resolve_key(table: pg_sys::Oid, key: &NamedKey) -> Result<SortKey, Refusal> {
     let (attnum, type_id) = match column(table, &key.column) {
         Some((attnum, _)) if attnum < 0 => {
             return Err(Refusal::new(
@@ -209,7 +213,8 @@ pub unsafe fn resolve_key(table: pg_sys::Oid, key: &NamedKey) -> Result<SortKey,
         }
     };
     if !sortable(type_id) {
-        let type_name = CStr::from_ptr(pg_sys::format_type_be(type_id));
+        // SAFETY: a catalog look-up, which gives a string.
+        let type_name = unsafe { CStr::from_ptr(pg_sys::format_type_be(type_id)) };
         return Err(Refusal::new(
             Code::ERRCODE_UNDEFINED_FUNCTION,
             format!(
@@ -224,33 +229,37 @@ pub unsafe fn resolve_key(table: pg_sys::Oid, key: &NamedKey) -> Result<SortKey,
 }
 
 /// Parses and resolves `value` for `table`; returns the stored spelling and the keys.
-pub unsafe fn resolve(table: pg_sys::Oid, value: &CStr) -> Result<(CString, Vec<SortKey>), Refusal> {
+pub fn resolve(table: pg_sys::Oid, value: &CStr) -> Result<(CString, Vec<SortKey>), Refusal> {
     let named = parse(value)?;
     let keys = named.iter().map(|k| resolve_key(table, k)).collect::<Result<Vec<_>, _>>()?;
     Ok((spell(&named), keys))
 }
 
 /// Number and type of a live column, or of a system column.
-unsafe fn column(table: pg_sys::Oid, name: &CStr) -> Option<(i16, pg_sys::Oid)> {
-    // Dropped columns are not found by their old name.
-    let tuple = pg_sys::SearchSysCacheAttName(table, name.as_ptr());
-    if tuple.is_null() {
-        return None;
+fn column(table: pg_sys::Oid, name: &CStr) -> Option<(i16, pg_sys::Oid)> {
+    // SAFETY: a catalog look-up; a tuple that was found has the catalog's columns.
+    unsafe {
+        // Dropped columns are not found by their old name.
+        let tuple = pg_sys::SearchSysCacheAttName(table, name.as_ptr());
+        if tuple.is_null() {
+            return None;
+        }
+        let form = pg_sys::heap_tuple_get_struct::<pg_sys::FormData_pg_attribute>(tuple);
+        let found = ((*form).attnum, (*form).atttypid);
+        pg_sys::ReleaseSysCache(tuple);
+        Some(found)
     }
-    let form = pg_sys::heap_tuple_get_struct::<pg_sys::FormData_pg_attribute>(tuple);
-    let found = ((*form).attnum, (*form).atttypid);
-    pg_sys::ReleaseSysCache(tuple);
-    Some(found)
 }
 
-unsafe fn sortable(type_id: pg_sys::Oid) -> bool {
+fn sortable(type_id: pg_sys::Oid) -> bool {
     let flags = pg_sys::TYPECACHE_LT_OPR | pg_sys::TYPECACHE_GT_OPR;
-    let entry = pg_sys::lookup_type_cache(type_id, flags as i32);
-    (*entry).lt_opr != pg_sys::InvalidOid && (*entry).gt_opr != pg_sys::InvalidOid
+    // SAFETY: a catalog look-up; an entry of the type cache lives as long as the session.
+    let entry = unsafe { &*pg_sys::lookup_type_cache(type_id, flags as i32) };
+    entry.lt_opr != pg_sys::InvalidOid && entry.gt_opr != pg_sys::InvalidOid
 }
 
 /// The operator that sorts values of a type as `key` asks.
-pub unsafe fn sort_operator(kind: Oid, key: &SortKey) -> Oid {
+pub fn sort_operator(kind: Oid, key: &SortKey) -> Oid {
     let mut less = Oid::INVALID;
     let mut greater = Oid::INVALID;
     // SAFETY: catalog look-ups, which may raise an ERROR.

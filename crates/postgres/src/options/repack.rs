@@ -8,25 +8,26 @@
 
 use super::access_method;
 use super::catalog::table_name;
-use super::nodes;
 use super::report::Refusal;
+use crate::host::tree::Typed;
 use pgrx::pg_sys::errcodes::PgSqlErrorCode as Code;
 use pgrx::pg_sys::{self, CreateTrigStmt};
-use std::ffi::CStr;
 
 /// Called when a trigger is about to be created.
-pub unsafe fn before(statement: *const CreateTrigStmt) {
-    let names = nodes::pointers::<pg_sys::String>((*statement).funcname);
-    let schema = names.first().map(|name| CStr::from_ptr((**name).sval));
-    let function = names.last().map(|name| CStr::from_ptr((**name).sval));
+pub fn before(statement: Typed<'_, CreateTrigStmt>) {
+    let mut names = statement.function().iter().map(Typed::<pg_sys::String>::text);
+    let schema = names.next().flatten();
+    let function = names.next_back().unwrap_or(schema);
     if schema != Some(c"repack") || function != Some(c"repack_trigger") {
         return;
     }
     let flags = pg_sys::RVROption::RVR_MISSING_OK;
     let lock = pg_sys::NoLock as i32;
-    let table =
-        pg_sys::RangeVarGetRelidExtended((*statement).relation, lock, flags, None, std::ptr::null_mut());
-    if !access_method::is_our_table(table) || access_method::names_ours(std::ptr::null()) {
+    // SAFETY: a catalog look-up of the name that the statement has.
+    let table = unsafe {
+        pg_sys::RangeVarGetRelidExtended(statement.relation, lock, flags, None, std::ptr::null_mut())
+    };
+    if !access_method::is_our_table(table) || access_method::names_ours(None) {
         return;
     }
     Refusal::new(

@@ -4,39 +4,44 @@ use super::catalog::Settings;
 use super::definitions::{self, OptionId};
 use super::nodes;
 use super::report::{Refusal, text};
+use crate::host::tree::{List, Typed};
 use pgrx::pg_sys::errcodes::PgSqlErrorCode as Code;
-use pgrx::pg_sys::{self, DefElem, List};
+use pgrx::pg_sys::{self, DefElem};
 use std::ffi::{CStr, CString};
 
+/// An option of a statement.
+pub type Element<'a> = Typed<'a, DefElem>;
+
 /// The option of ours that the element names. Names with a namespace (toast.*) are never ours.
-pub unsafe fn ours(element: *const DefElem) -> Option<OptionId> {
-    if !(*element).defnamespace.is_null() || (*element).defname.is_null() {
+pub fn ours(element: Element<'_>) -> Option<OptionId> {
+    if element.namespace().is_some() {
         return None;
     }
-    OptionId::find(CStr::from_ptr((*element).defname))
+    OptionId::find(element.name()?)
 }
 
 /// Does a list of options name this one?
-pub unsafe fn names(options: *const List, option: OptionId) -> bool {
-    nodes::pointers::<DefElem>(options).into_iter().any(|element| ours(element) == Some(option))
+pub fn names(options: List<'_, Element<'_>>, option: OptionId) -> bool {
+    options.iter().any(|element| ours(element) == Some(option))
 }
 
-/// Refuses a name that neither we nor the server know. The server's own error would not list our options.
-/// `after` are the elements that come before it in the same list.
-pub unsafe fn check_known(element: *mut DefElem, after: &[*mut DefElem]) -> Result<(), Refusal> {
-    if !(*element).defnamespace.is_null() || (*element).defname.is_null() {
-        return Ok(());
-    }
-    let name = CStr::from_ptr((*element).defname);
+/// Refuses a name that neither we nor the server know; the server's own error would not list ours. `before`
+/// is what the same list has before it.
+pub fn check_known<'a>(
+    element: Element<'a>,
+    mut before: impl Iterator<Item = Element<'a>>,
+) -> Result<(), Refusal> {
+    let (None, Some(name)) = (element.namespace(), element.name()) else { return Ok(()) };
     // The lock level of an option is "none" only for names that no kind of relation has.
-    let known = pg_sys::AlterTableGetRelOptionsLockLevel(nodes::list(&[element])) != pg_sys::NoLock as i32;
-    if known || name == c"oids" {
+    // SAFETY: a list of one option.
+    let level = unsafe { pg_sys::AlterTableGetRelOptionsLockLevel(nodes::list([element.as_ptr()])) };
+    if level != pg_sys::NoLock as i32 || name == c"oids" {
         return Ok(());
     }
     let refusal = unrecognised(name)
         .detail(format!("A colcompress table has the options {}.", definitions::all_names()));
     // A list of columns without quotes around it ends at its first comma.
-    let goes_on = (*element).arg.is_null() && after.iter().any(|e| ours(*e) == Some(definitions::ORDERBY));
+    let goes_on = element.value().is_none() && before.any(|e| ours(e) == Some(definitions::ORDERBY));
     Err(match goes_on {
         true => refusal
             .hint(format!("Put quotes around several columns: WITH (orderby = '..., {}').", text(name))),
@@ -53,19 +58,17 @@ fn unrecognised(name: &CStr) -> Refusal {
 
 /// Refuses options of ours for a table of another access method. The server would refuse them, too, but could
 /// not say what is missing.
-pub unsafe fn refuse_ours(options: *const List, hint: &str) -> Result<(), Refusal> {
-    for element in nodes::pointers::<DefElem>(options) {
-        if let Some(option) = ours(element) {
-            return Err(unrecognised(option.definition().name)
-                .detail(format!("\"{}\" is an option of colcompress tables.", option.name()))
-                .hint(hint));
-        }
+pub fn refuse_ours(options: List<'_, Element<'_>>, hint: &str) -> Result<(), Refusal> {
+    match options.iter().find_map(ours) {
+        Some(option) => Err(unrecognised(option.definition().name)
+            .detail(format!("\"{}\" is an option of colcompress tables.", option.name()))
+            .hint(hint)),
+        None => Ok(()),
     }
-    Ok(())
 }
 
 /// Sets an option as a statement says. An empty `orderby` means no order.
-pub unsafe fn set(settings: &mut Settings, option: OptionId, element: *mut DefElem) -> Result<(), Refusal> {
+pub fn set(settings: &mut Settings, option: OptionId, element: Element<'_>) -> Result<(), Refusal> {
     let value = value(option, element)?;
     match option == definitions::ORDERBY && value.to_bytes().trim_ascii().is_empty() {
         true => settings.reset(option),
@@ -75,37 +78,42 @@ pub unsafe fn set(settings: &mut Settings, option: OptionId, element: *mut DefEl
 }
 
 /// The checked value of an element of ours. An element without a value means "true", as for the server.
-unsafe fn value(option: OptionId, element: *mut DefElem) -> Result<CString, Refusal> {
-    let raw = if (*element).arg.is_null() {
-        c"true".to_owned()
-    } else {
-        nodes::owned(pg_sys::defGetString(element)).unwrap_or_default()
+fn value(option: OptionId, element: Element<'_>) -> Result<CString, Refusal> {
+    let raw = match element.value() {
+        None => c"true".to_owned(),
+        // SAFETY: an option that has a value; the server's string of it.
+        Some(_) => unsafe { nodes::owned(pg_sys::defGetString(element.as_ptr())) }.unwrap_or_default(),
     };
     definitions::normalise(option, &raw)
 }
 
 /// Splits the options of a CREATE statement into ours and the server's list. Ours are checked, except the
 /// columns.
-pub unsafe fn split_creation(options: *mut List) -> Result<(Settings, *mut List), Refusal> {
+pub fn split_creation(options: List<'_, Element<'_>>) -> Result<(Settings, *mut pg_sys::List), Refusal> {
     let mut settings = Settings::default();
     let mut rest: Vec<*mut DefElem> = Vec::new();
     let mut seen: Vec<OptionId> = Vec::new();
-    let elements = nodes::pointers::<DefElem>(options);
-    for (at, &element) in elements.iter().enumerate() {
+    for (at, element) in options.iter().enumerate() {
         let Some(option) = ours(element) else {
-            check_known(element, elements.get(..at).unwrap_or_default())?;
-            rest.push(element);
+            check_known(element, options.iter().take(at))?;
+            rest.push(element.as_ptr());
             continue;
         };
-        if seen.contains(&option) {
-            return Err(Refusal::new(
-                Code::ERRCODE_INVALID_PARAMETER_VALUE,
-                format!("option \"{}\" is given more than once", option.name()),
-            ));
-        }
-        seen.push(option);
+        given_once(&mut seen, option)?;
         set(&mut settings, option, element)?;
     }
     settings.check()?;
-    Ok((settings, nodes::list(&rest)))
+    Ok((settings, nodes::list(rest)))
+}
+
+/// Refuses an option that a list has given before.
+pub fn given_once(seen: &mut Vec<OptionId>, option: OptionId) -> Result<(), Refusal> {
+    if seen.contains(&option) {
+        return Err(Refusal::new(
+            Code::ERRCODE_INVALID_PARAMETER_VALUE,
+            format!("option \"{}\" is given more than once", option.name()),
+        ));
+    }
+    seen.push(option);
+    Ok(())
 }

@@ -61,38 +61,36 @@ pub fn position(column: Column) -> usize {
 /// # Safety
 /// The datum is a valid value of `value_type`.
 pub unsafe fn compare(column: Column, op: CompareOp, value: Datum, value_type: Oid) -> Resolved {
-    // SAFETY: the datum is of the stated type, the caller promises, and is read as such.
-    unsafe {
-        match column.kind {
-            Kind::Bool => boolean(column, op, value.value() as u8 != 0),
-            Kind::Int16 => integer(column, op, value, value_type, (i64::from(i16::MIN), i64::from(i16::MAX))),
-            Kind::Int32 => integer(column, op, value, value_type, (i64::from(i32::MIN), i64::from(i32::MAX))),
-            Kind::Int64 => integer(column, op, value, value_type, (i64::MIN, i64::MAX)),
-            Kind::Float32 | Kind::Float64 => {
-                Resolved::exact(leaf(column, op, Scalar::Float(float(value, value_type))))
-            }
-            Kind::Date => date(column, op, value, value_type),
-            Kind::Timestamp => timestamp(column, op, value, value_type),
-            Kind::TimestampTz => timestamptz(column, op, value, value_type),
-            Kind::Numeric => match numeric::decode(&varlena::bytes_of(value)) {
-                Some(decimal) => Resolved::exact(leaf(
-                    column,
-                    op,
-                    Scalar::Numeric { unscaled: decimal.unscaled, scale: decimal.scale },
-                )),
-                None => Resolved::weaker(not_null(column)),
-            },
-            Kind::Uuid => {
-                // SAFETY: a uuid is passed by reference to its sixteen bytes.
-                let bytes = std::slice::from_raw_parts(value.cast_mut_ptr::<u8>(), 16);
-                Resolved::exact(leaf(column, op, Scalar::Bytes(bytes.into())))
-            }
-            Kind::Text | Kind::Bytea => {
-                Resolved::exact(leaf(column, op, Scalar::Bytes(varlena::bytes_of(value).into())))
-            }
-            Kind::Padded(length) => padded(column, op, varlena::bytes_of(value), length),
-            Kind::Other => Resolved::weaker(Predicate::Always(true)),
+    // SAFETY: the caller's datum, of a type of variable length.
+    let bytes = || unsafe { varlena::bytes_of(value) };
+    let exact = |value: Scalar| Resolved::exact(leaf(column, op, value));
+    let range = match column.kind {
+        Kind::Int16 => (i64::from(i16::MIN), i64::from(i16::MAX)),
+        Kind::Int32 => (i64::from(i32::MIN), i64::from(i32::MAX)),
+        _ => (i64::MIN, i64::MAX),
+    };
+    match column.kind {
+        Kind::Bool => boolean(column, op, value.value() as u8 != 0),
+        Kind::Int16 | Kind::Int32 | Kind::Int64 => {
+            // SAFETY: the caller's datum.
+            unsafe { integer(column, op, value, value_type, range) }
         }
+        Kind::Float32 | Kind::Float64 => exact(Scalar::Float(float(value, value_type))),
+        Kind::Date => date(column, op, value, value_type),
+        Kind::Timestamp => timestamp(column, op, value, value_type),
+        Kind::TimestampTz => timestamptz(column, op, value, value_type),
+        Kind::Numeric => match numeric::decode(&bytes()) {
+            Some(decimal) => exact(Scalar::Numeric { unscaled: decimal.unscaled, scale: decimal.scale }),
+            None => Resolved::weaker(not_null(column)),
+        },
+        Kind::Uuid => {
+            // SAFETY: a uuid is passed by reference to its sixteen bytes.
+            let bytes = unsafe { std::slice::from_raw_parts(value.cast_mut_ptr::<u8>(), 16) };
+            exact(Scalar::Bytes(bytes.into()))
+        }
+        Kind::Text | Kind::Bytea => exact(Scalar::Bytes(bytes().into())),
+        Kind::Padded(length) => padded(column, op, bytes(), length),
+        Kind::Other => Resolved::weaker(Predicate::Always(true)),
     }
 }
 
@@ -179,6 +177,10 @@ fn boolean(column: Column, op: CompareOp, value: bool) -> Resolved {
     })
 }
 
+/// A column of integers within `range` against a number.
+///
+/// # Safety
+/// The datum is a valid value of `value_type`.
 unsafe fn integer(
     column: Column,
     op: CompareOp,
@@ -235,7 +237,7 @@ fn float(value: Datum, value_type: Oid) -> f64 {
     }
 }
 
-unsafe fn date(column: Column, op: CompareOp, value: Datum, value_type: Oid) -> Resolved {
+fn date(column: Column, op: CompareOp, value: Datum, value_type: Oid) -> Resolved {
     let moment = small_integer(value, value_type);
     match value_type {
         pg_sys::DATEOID => Resolved::exact(leaf(column, op, Scalar::Int(moment))),
@@ -253,7 +255,7 @@ unsafe fn date(column: Column, op: CompareOp, value: Datum, value_type: Oid) -> 
     }
 }
 
-unsafe fn timestamp(column: Column, op: CompareOp, value: Datum, value_type: Oid) -> Resolved {
+fn timestamp(column: Column, op: CompareOp, value: Datum, value_type: Oid) -> Resolved {
     let moment = small_integer(value, value_type);
     match value_type {
         pg_sys::TIMESTAMPOID => Resolved::exact(leaf(column, op, Scalar::Int(moment))),
@@ -271,7 +273,7 @@ unsafe fn timestamp(column: Column, op: CompareOp, value: Datum, value_type: Oid
 
 /// Compares a timestamp with time zone. The server's own cast converts the other side once, in the session's
 /// time zone.
-unsafe fn timestamptz(column: Column, op: CompareOp, value: Datum, value_type: Oid) -> Resolved {
+fn timestamptz(column: Column, op: CompareOp, value: Datum, value_type: Oid) -> Resolved {
     let moment = small_integer(value, value_type);
     let cast = match value_type {
         pg_sys::TIMESTAMPTZOID => return Resolved::exact(leaf(column, op, Scalar::Int(moment))),

@@ -8,13 +8,12 @@
 //!
 //! Hot rows cost what they cost in the server's sequential scan. The server's own selectivity is used.
 
-use pgrx::PgList;
-use pgrx::pg_sys::{self, NodeTag, Relation};
-
+use pgrx::pg_sys::{self, Relation};
 use vector::Predicate;
 
 use super::resolve::{self, Value};
 use super::template::{self, Template};
+use crate::host::tree::{List, Node, Typed};
 use crate::storage::directory::outline::Outline;
 use crate::storage::file::pages::BlockRun;
 
@@ -51,27 +50,13 @@ pub unsafe fn estimate(
     outline: Option<&Outline>,
     attributes: *mut pg_sys::Bitmapset,
 ) -> Estimate {
-    // SAFETY: the caller's promise; the lists hold restrictions of this relation.
+    // SAFETY: the caller's structs; settings of costs are plain globals.
     unsafe {
         let (mut random_page, mut page) = (0.0, 0.0);
         pg_sys::get_tablespace_page_costs((*rel).reltablespace, &raw mut random_page, &raw mut page);
         let (columns, share) = width_share(relation, attributes);
         let tuples = (*rel).tuples.max(0.0);
-        let mut native = Vec::new();
-        let mut residual: *mut pg_sys::List = std::ptr::null_mut();
-        let mut exact: *mut pg_sys::List = std::ptr::null_mut();
-        for rinfo in PgList::<pg_sys::RestrictInfo>::from_pg((*rel).baserestrictinfo).iter_ptr() {
-            let template = template::translate((*rinfo).clause.cast(), (*rel).relid);
-            let promotable = pg_sys::restriction_is_securely_promotable(rinfo, rel);
-            if promotable && template.is_exact() {
-                exact = pg_sys::lappend(exact, rinfo.cast());
-            } else {
-                residual = pg_sys::lappend(residual, rinfo.cast());
-            }
-            if promotable && template.is_useful() {
-                native.push(template);
-            }
-        }
+        let Clauses { native, residual, exact } = clauses(rel);
         // Dead rows count: they are decoded with the others, or have to be looked up before their chunk is
         // left out.
         let stored = outline.map_or(0.0, |outline| outline.rows);
@@ -91,17 +76,12 @@ pub unsafe fn estimate(
         pg_sys::cost_qual_eval(&raw mut residual_cost, residual, root);
         pg_sys::cost_qual_eval(&raw mut exact_cost, exact, root);
         let values = read * native.len() as f64 + filtered * columns + (read - cold * left) * DEAD;
-        let stripes = outline.map_or(&[][..], |outline| &outline.stripes);
-        let pages = |runs: &mut dyn Iterator<Item = BlockRun>| {
-            runs.map(|run| f64::from(run.block_count)).sum::<f64>()
-        };
-        let stripe_pages = pages(&mut stripes.iter().map(|entry| entry.run));
-        let all_runs = outline.map_or(0.0, |outline| pages(&mut outline.runs.iter().copied()));
+        let (stripes, stripe_pages, all_runs) = outline.map_or((0, 0.0, 0.0), pages_of);
         let hot_pages = (f64::from((*rel).pages) - all_runs - 1.0).max(0.0);
         Estimate {
             startup: residual_cost.startup
                 + exact_cost.startup
-                + stripes.len() as f64 * STRIPE * pg_sys::cpu_tuple_cost
+                + stripes as f64 * STRIPE * pg_sys::cpu_tuple_cost
                 + if pg_sys::enable_seqscan { 0.0 } else { pg_sys::disable_cost },
             disk: (stripe_pages * share * left + hot_pages) * page,
             processor: values * VALUE * pg_sys::cpu_operator_cost
@@ -111,12 +91,53 @@ pub unsafe fn estimate(
     }
 }
 
+/// How many stripes there are, the pages that they take, and those that all runs of pages take.
+fn pages_of(outline: &Outline) -> (usize, f64, f64) {
+    let pages =
+        |runs: &mut dyn Iterator<Item = BlockRun>| runs.map(|run| f64::from(run.block_count)).sum::<f64>();
+    let of_stripes = pages(&mut outline.stripes.iter().map(|entry| entry.run));
+    (outline.stripes.len(), of_stripes, pages(&mut outline.runs.iter().copied()))
+}
+
+/// The restrictions of a relation.
+struct Clauses {
+    /// What filters or prunes.
+    native: Vec<Template>,
+    /// Those that are checked row by row,
+    residual: *mut pg_sys::List,
+    /// and those that are not.
+    exact: *mut pg_sys::List,
+}
+
+/// What each restriction is for a scan of ours.
+///
+/// # Safety
+/// The planner's own struct, of a base relation.
+unsafe fn clauses(rel: *mut pg_sys::RelOptInfo) -> Clauses {
+    let mut found =
+        Clauses { native: Vec::new(), residual: std::ptr::null_mut(), exact: std::ptr::null_mut() };
+    // SAFETY: the relation's own list; the lists made here hold the same restrictions.
+    unsafe {
+        for restriction in List::<Typed<'_, pg_sys::RestrictInfo>>::new((*rel).baserestrictinfo).iter() {
+            let template = template::translate(restriction.clause().as_ptr(), (*rel).relid);
+            let promotable = pg_sys::restriction_is_securely_promotable(restriction.as_ptr(), rel);
+            let is_exact = promotable && template.is_exact();
+            let list = if is_exact { &mut found.exact } else { &mut found.residual };
+            *list = pg_sys::lappend(*list, restriction.as_ptr().cast());
+            if promotable && template.is_useful() {
+                found.native.push(template);
+            }
+        }
+    }
+    found
+}
+
 /// Sets the costs and rows of a path that `workers` share (0: serial).
 ///
 /// # Safety
 /// The path is a new one of ours.
 pub unsafe fn price(path: *mut pg_sys::CustomPath, estimate: &Estimate, workers: i32) {
-    // SAFETY: the caller's promise; cost settings are plain globals.
+    // SAFETY: the caller's path; cost settings are plain globals.
     unsafe {
         let path = &mut (*path).path;
         let mut participants = 1.0;
@@ -137,6 +158,9 @@ pub unsafe fn price(path: *mut pg_sys::CustomPath, estimate: &Estimate, workers:
 }
 
 /// How many columns are wanted, and their share of the table's width.
+///
+/// # Safety
+/// The relation is open.
 unsafe fn width_share(relation: Relation, attributes: *mut pg_sys::Bitmapset) -> (f64, f64) {
     const SHIFT: i32 = 7;
     let (mut columns, mut wanted, mut all) = (0.0, 0.0, 0.0);
@@ -165,6 +189,9 @@ unsafe fn width_share(relation: Relation, attributes: *mut pg_sys::Bitmapset) ->
 }
 
 /// The share of the rows in stripes that is left after pruning whole stripes by the constants known now.
+///
+/// # Safety
+/// The planner's own struct, and templates of its query.
 unsafe fn remaining_share(root: *mut pg_sys::PlannerInfo, outline: &Outline, templates: &[Template]) -> f64 {
     // SAFETY: the planner runs inside a transaction.
     unsafe {
@@ -189,14 +216,15 @@ pub fn enabled(cost: f64) -> f64 {
 }
 
 /// The value of an expression as the planner would estimate it.
+///
+/// # Safety
+/// The planner's own struct, and an expression of its query.
 unsafe fn known(root: *mut pg_sys::PlannerInfo, node: *mut pg_sys::Node) -> Value {
-    // SAFETY: the cast follows the tag.
-    unsafe {
-        let folded = pg_sys::estimate_expression_value(root, node);
-        if (*folded).type_ != NodeTag::T_Const {
-            return Value::Unknown;
-        }
-        let value = &*folded.cast::<pg_sys::Const>();
-        if value.constisnull { Value::Null } else { Value::Datum(value.constvalue) }
+    // SAFETY: the caller's expression; what is made of it is a tree of its own.
+    let folded = unsafe { Node::new(pg_sys::estimate_expression_value(root, node)) };
+    match folded.and_then(Node::as_a::<pg_sys::Const>) {
+        None => Value::Unknown,
+        Some(value) if value.constisnull => Value::Null,
+        Some(value) => Value::Datum(value.constvalue),
     }
 }

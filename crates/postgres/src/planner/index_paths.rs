@@ -33,7 +33,7 @@ const CHUNK_ROWS: f64 = 10_000.0;
 /// # Safety
 /// The planner's structs are valid.
 pub unsafe fn price(rel: *mut pg_sys::RelOptInfo, outline: &Outline, columns: f64) {
-    // SAFETY: the caller's promise; each path goes back to the list it came from.
+    // SAFETY: the planner's own lists of paths; each path goes back to the list it came from.
     unsafe {
         let tuples = (*rel).tuples.max(1.0);
         let cold = (outline.rows / tuples).min(1.0);
@@ -59,7 +59,7 @@ pub unsafe fn price(rel: *mut pg_sys::RelOptInfo, outline: &Outline, columns: f6
 /// # Safety
 /// As `price`.
 pub unsafe fn make_anew(root: *mut pg_sys::PlannerInfo, rel: *mut pg_sys::RelOptInfo) {
-    // SAFETY: the caller's promise. The server adds them to lists that have none.
+    // SAFETY: the planner's own structs. The server adds them to lists that have none.
     unsafe {
         take(&mut (*rel).pathlist);
         take(&mut (*rel).partial_pathlist);
@@ -68,9 +68,12 @@ pub unsafe fn make_anew(root: *mut pg_sys::PlannerInfo, rel: *mut pg_sys::RelOpt
 }
 
 /// Takes the index and bitmap paths out of a list, in order.
+///
+/// # Safety
+/// A list of paths that is ours to change.
 unsafe fn take(paths: &mut *mut pg_sys::List) -> Vec<*mut pg_sys::Path> {
     let mut taken = Vec::new();
-    // SAFETY: the list holds paths; deleting a cell keeps the list valid.
+    // SAFETY: the caller's list; deleting a cell keeps it valid.
     unsafe {
         let mut at = 0;
         while !paths.is_null() && at < (**paths).length {
@@ -88,6 +91,9 @@ unsafe fn take(paths: &mut *mut pg_sys::List) -> Vec<*mut pg_sys::Path> {
 
 /// Charges the cold share of a path's rows with the costs of cold rows, instead of those of heap's rows and
 /// pages.
+///
+/// # Safety
+/// An index or bitmap path of the planner's.
 unsafe fn reprice(path: *mut pg_sys::Path, tuples: f64, cold: f64, columns: f64) {
     // SAFETY: the casts follow the tag; cost settings are plain globals.
     unsafe {

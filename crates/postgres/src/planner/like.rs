@@ -5,8 +5,10 @@
 //! backslash at the end is an error there, so such a pattern is left to the server. Patterns match bytes,
 //! because in the server's encodings no character's first byte is part of another character.
 
+use pgrx::pg_sys;
+
 use crate::convert::varlena;
-use pgrx::pg_sys::{self, NodeTag};
+use crate::host::tree::Node;
 
 /// What a pattern asks.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -39,20 +41,14 @@ pub fn parse(pattern: &[u8]) -> Pattern {
     Pattern::Whole(literal)
 }
 
-/// True if the pattern is a constant that means a prefix or a whole value, so that nothing is left to check.
-///
-/// # Safety
-/// The pattern is a valid expression of type text.
-pub unsafe fn is_exact_shape(pattern: *mut pg_sys::Node) -> bool {
-    // SAFETY: the cast follows the tag; a non-null text constant holds a varlena.
-    unsafe {
-        if (*pattern).type_ != NodeTag::T_Const {
-            return false;
-        }
-        let value = &*pattern.cast::<pg_sys::Const>();
-        value.constisnull
-            || matches!(parse(&varlena::bytes_of(value.constvalue)), Pattern::Whole(_) | Pattern::Prefix(_))
-    }
+/// True when the pattern, which is a text, is a constant that means a prefix or a whole value, so that
+/// nothing is left to check.
+pub fn is_exact_shape(pattern: Node<'_>) -> bool {
+    // SAFETY: a text that is not NULL.
+    let bytes = |value: &pg_sys::Const| unsafe { varlena::bytes_of(value.constvalue) };
+    pattern.as_a::<pg_sys::Const>().is_some_and(|value| {
+        value.constisnull || matches!(parse(&bytes(&value)), Pattern::Whole(_) | Pattern::Prefix(_))
+    })
 }
 
 #[cfg(test)]

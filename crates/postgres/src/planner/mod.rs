@@ -25,6 +25,6 @@ pub mod template;
 /// # Safety
 /// Runs while the library is loaded.
 pub unsafe fn register() {
-    // SAFETY: the caller's promise.
+    // SAFETY: the library is being loaded.
     unsafe { path_hook::install() };
 }

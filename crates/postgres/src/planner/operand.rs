@@ -5,10 +5,11 @@
 //!
 //! Invariant: a pair that is not on the list is declined. So a user's operator never reaches a native filter.
 
-use crate::host::collation::lc_collate_is_c;
-use pgrx::PgList;
 use pgrx::pg_sys::{self, NodeTag, Oid};
 use vector::CompareOp;
+
+use crate::host::collation::lc_collate_is_c;
+use crate::host::tree::{Expression, Node};
 
 /// What a column's values are, as far as comparisons care.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -169,58 +170,32 @@ pub fn is_exact(kind: Kind, value_type: Oid) -> bool {
     }
 }
 
-/// The column that `node` is, looking through relabelling (which keeps the bytes).
-unsafe fn column_of(node: *mut pg_sys::Node, relid: u32) -> Option<Column> {
+/// The column that `node` is, of any type, looking through relabelling, which keeps the bytes, and NULLs.
+pub fn column_of(node: Node<'_>, relid: u32) -> Option<Column> {
     let mut node = node;
-    // SAFETY: each cast follows the node's own tag.
-    unsafe {
-        while !node.is_null() && (*node).type_ == NodeTag::T_RelabelType {
-            node = (*node.cast::<pg_sys::RelabelType>()).arg.cast();
-        }
-        if node.is_null() || (*node).type_ != NodeTag::T_Var {
-            return None;
-        }
-        let var = &*node.cast::<pg_sys::Var>();
-        (var.varno as u32 == relid && var.varlevelsup == 0 && var.varattno > 0)
-            .then(|| Column { attno: var.varattno, kind: kind_of(var.vartype, var.vartypmod) })
+    while let Expression::RelabelType(relabel) = node.expression() {
+        node = relabel.arg();
     }
-}
-
-/// A column of any type, for NULL tests: relabelling never changes NULLs.
-///
-/// # Safety
-/// `node` is a valid expression.
-pub unsafe fn any_column(node: *mut pg_sys::Node, relid: u32) -> Option<Column> {
-    // SAFETY: the caller's promise.
-    unsafe { column_of(node, relid) }
+    let var = node.as_a::<pg_sys::Var>()?;
+    (var.varno as u32 == relid && var.varlevelsup == 0 && var.varattno > 0)
+        .then(|| Column { attno: var.varattno, kind: kind_of(var.vartype, var.vartypmod) })
 }
 
 /// A boolean column that stands as a condition.
-///
-/// # Safety
-/// `node` is a valid expression.
-pub unsafe fn boolean_column(node: *mut pg_sys::Node, relid: u32) -> Option<Column> {
-    // SAFETY: the caller's promise.
-    unsafe { column_of(node, relid) }.filter(|column| column.kind == Kind::Bool)
+pub fn boolean_column(node: Node<'_>, relid: u32) -> Option<Column> {
+    column_of(node, relid).filter(|column| column.kind == Kind::Bool)
 }
 
 /// A column, also below a cast that keeps value and order, and the type that an operator above sees.
-unsafe fn compared_column(node: *mut pg_sys::Node, relid: u32) -> Option<(Column, Oid)> {
-    // SAFETY: the caller passes a valid expression; the cast follows the tag.
-    unsafe {
-        if let Some(column) = column_of(node, relid) {
-            return Some((column, own_type(column.kind)));
-        }
-        if node.is_null() || (*node).type_ != NodeTag::T_FuncExpr {
-            return None;
-        }
-        let call = &*node.cast::<pg_sys::FuncExpr>();
-        if !LOSSLESS_CASTS.contains(&call.funcid.to_u32()) {
-            return None;
-        }
-        let args = PgList::<pg_sys::Node>::from_pg(call.args);
-        Some((column_of(args.get_ptr(0)?, relid)?, call.funcresulttype))
+fn compared_column(node: Node<'_>, relid: u32) -> Option<(Column, Oid)> {
+    if let Some(column) = column_of(node, relid) {
+        return Some((column, own_type(column.kind)));
     }
+    let call = node.as_a::<pg_sys::FuncExpr>()?;
+    if !LOSSLESS_CASTS.contains(&call.funcid.to_u32()) {
+        return None;
+    }
+    Some((column_of(call.args().get(0)?, relid)?, call.funcresulttype))
 }
 
 /// The type that operators take this kind of column as.
@@ -247,39 +222,26 @@ const fn own_type(kind: Kind) -> Oid {
 /// True for an expression that has one value for the whole scan: no column of this relation, nothing
 /// volatile, no sub-plan. Columns of outer relations are allowed: they are parameters by the time the plan
 /// runs.
-///
-/// # Safety
-/// `node` is a valid expression.
-pub unsafe fn is_value(node: *mut pg_sys::Node, relid: u32) -> bool {
-    // SAFETY: the caller's promise; the set is one the server made.
-    unsafe {
-        match (*node).type_ {
-            NodeTag::T_Const | NodeTag::T_Param => true,
-            _ => {
-                let mut attributes: *mut pg_sys::Bitmapset = std::ptr::null_mut();
-                pg_sys::pull_varattnos(node, relid, &raw mut attributes);
-                attributes.is_null()
-                    && !pg_sys::contain_volatile_functions(node)
-                    && !pg_sys::contain_subplans(node)
-            }
-        }
+pub fn is_value(node: Node<'_>, relid: u32) -> bool {
+    if matches!(node.tag(), NodeTag::T_Const | NodeTag::T_Param) {
+        return true;
     }
+    let mut attributes: *mut pg_sys::Bitmapset = std::ptr::null_mut();
+    // SAFETY: a valid expression, which is only read; the set is a new one.
+    unsafe { pg_sys::pull_varattnos(node.as_ptr(), relid, &raw mut attributes) };
+    attributes.is_null() && !node.is_volatile() && !node.has_sub_plans()
 }
 
 /// What operator `opno` asks of the column at `node`. The column is its left side, or its right side if
 /// `flipped`.
-///
-/// # Safety
-/// `node` is a valid expression.
-pub unsafe fn operator_on(
-    node: *mut pg_sys::Node,
+pub fn operator_on(
+    node: Node<'_>,
     relid: u32,
     opno: Oid,
     collation: Oid,
     flipped: bool,
 ) -> Option<(Column, Operator)> {
-    // SAFETY: the caller's promise.
-    let (column, seen_as) = unsafe { compared_column(node, relid) }?;
+    let (column, seen_as) = compared_column(node, relid)?;
     if column.kind == Kind::Other {
         return None;
     }
@@ -309,7 +271,7 @@ pub unsafe fn operator_on(
         // it is C's.
         Kind::Text if family == pg_sys::TEXT_PATTERN_BTREE_FAM_OID.to_u32() => true,
         Kind::Text if equality => deterministic(),
-        // SAFETY: the caller's promise.
+        // SAFETY: a catalog look-up.
         Kind::Text => unsafe { lc_collate_is_c(collation) },
         Kind::Padded(_) => equality && deterministic(),
         Kind::Bytea => equality,

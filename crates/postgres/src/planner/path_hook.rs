@@ -10,12 +10,12 @@
 //! - a unique index finds one row, or any index finds few rows
 //! - small tables whose rows are all hot
 
-use pgrx::PgList;
 use pgrx::pg_sys::{self, NodeTag};
 
 use super::{cost, index_paths, offered, plan};
 use crate::host::carried;
 use crate::host::hooks::Chain;
+use crate::host::tree::{List, Typed};
 use crate::options;
 use crate::options::settings::{ENABLE_SCAN, vectorised_min_rows};
 use crate::storage::directory::outline;
@@ -59,9 +59,13 @@ unsafe extern "C-unwind" fn set_rel_pathlist(
     }
 }
 
+/// Whether a relation is a plain table, and none that has children or is sampled.
+///
+/// # Safety
+/// The planner's own structs.
 unsafe fn is_candidate(rel: *mut pg_sys::RelOptInfo, rte: *mut pg_sys::RangeTblEntry) -> bool {
     use pg_sys::RelOptKind as K;
-    // SAFETY: the planner passes valid structs.
+    // SAFETY: the planner's own structs.
     unsafe {
         let plain = matches!((*rel).reloptkind, K::RELOPT_BASEREL | K::RELOPT_OTHER_MEMBER_REL)
             && (*rte).rtekind == pg_sys::RTEKind::RTE_RELATION
@@ -75,6 +79,9 @@ unsafe fn is_candidate(rel: *mut pg_sys::RelOptInfo, rte: *mut pg_sys::RangeTblE
 }
 
 /// Attributes of the relation that the query looks at, as the server's shifted set.
+///
+/// # Safety
+/// The planner's own struct, of a base relation.
 unsafe fn attributes(rel: *mut pg_sys::RelOptInfo) -> *mut pg_sys::Bitmapset {
     let mut set: *mut pg_sys::Bitmapset = std::ptr::null_mut();
     // SAFETY: both lists belong to the relation; pull_varattnos copies the set as it grows.
@@ -86,14 +93,17 @@ unsafe fn attributes(rel: *mut pg_sys::RelOptInfo) -> *mut pg_sys::Bitmapset {
     set
 }
 
+/// Offers a scan of a table, if it is one of ours.
+///
+/// # Safety
+/// The planner's own structs, of a base relation.
 unsafe fn offer(
     root: *mut pg_sys::PlannerInfo,
     rel: *mut pg_sys::RelOptInfo,
     rte: *mut pg_sys::RangeTblEntry,
 ) {
-    // SAFETY: as above; the relation stays open while it is looked at.
+    // SAFETY: the planner holds a lock already; the relation stays open while it is looked at.
     unsafe {
-        // The planner holds a lock already.
         let relation = pg_sys::table_open((*rte).relid, pg_sys::NoLock as i32);
         if options::is_colcompress(relation) {
             offer_columnar(root, rel, relation);
@@ -102,12 +112,16 @@ unsafe fn offer(
     }
 }
 
+/// Offers a scan of a columnar table, unless something of the server's is better by far.
+///
+/// # Safety
+/// The planner's own structs, of a base relation that is open.
 unsafe fn offer_columnar(
     root: *mut pg_sys::PlannerInfo,
     rel: *mut pg_sys::RelOptInfo,
     relation: pg_sys::Relation,
 ) {
-    // SAFETY: as above.
+    // SAFETY: the planner's own structs and an open relation.
     unsafe {
         let outline = outline::of(relation);
         let cold = outline.as_ref().map_or(0.0, |outline| outline.rows);
@@ -139,29 +153,46 @@ unsafe fn offer_columnar(
             return;
         }
         let estimate = cost::estimate(root, rel, relation, outline.as_deref(), attributes);
+        add_paths(root, rel, &estimate, cold > 0.0, price_index_paths);
+    }
+}
+
+/// Puts our paths in place of the server's sequential scans. `has_cold`: some rows are in stripes.
+///
+/// # Safety
+/// The planner's own structs, of a base relation.
+unsafe fn add_paths(
+    root: *mut pg_sys::PlannerInfo,
+    rel: *mut pg_sys::RelOptInfo,
+    estimate: &cost::Estimate,
+    has_cold: bool,
+    price_index_paths: impl Fn(*mut pg_sys::RelOptInfo),
+) {
+    // SAFETY: the planner's own structs; paths are new ones of ours.
+    unsafe {
         let workers = drop_sequential_scan(&mut (*rel).partial_pathlist).map(|scan| scan.workers);
         let dropped = drop_sequential_scan(&mut (*rel).pathlist);
         let path = new_path(root, rel);
-        cost::price(path, &estimate, 0);
+        cost::price(path, estimate, 0);
         // The server has dropped index paths that cost more than its sequential scan, which does not count
         // dead rows in stripes. Our scan may cost more than these paths, so they are made again.
-        if cold > 0.0
+        if has_cold
             && !(*rel).indexlist.is_null()
             && dropped.is_some_and(|scan| scan.cost < (*path).path.total_cost)
         {
             index_paths::make_anew(root, rel);
             price_index_paths(rel);
         }
-        let paths = PgList::<pg_sys::Path>::from_pg((*rel).pathlist);
-        let free = paths.iter_ptr().filter(|&path| (*path).param_info.is_null());
-        let cheapest = free.map(|path| (*path).total_cost).fold((*path).path.total_cost, f64::min);
+        let paths = List::<Typed<'_, pg_sys::Path>>::new((*rel).pathlist);
+        let free = paths.iter().filter(|path| path.param_info.is_null());
+        let cheapest = free.map(|path| path.total_cost).fold((*path).path.total_cost, f64::min);
         offered::note((*rel).tuples, cheapest);
         pg_sys::add_path(rel, path.cast());
         if let Some(workers) = workers.filter(|&workers| workers > 0) {
             let path = new_path(root, rel);
             (*path).path.parallel_aware = true;
             (*path).path.parallel_workers = workers;
-            cost::price(path, &estimate, workers);
+            cost::price(path, estimate, workers);
             pg_sys::add_partial_path(rel, path.cast());
         }
     }
@@ -170,6 +201,9 @@ unsafe fn offer_columnar(
 /// Keeps the planner from letting index and bitmap scans return all columns of the table. That saves heap a
 /// projection, but for a cold row columns would be decoded that nobody reads. The planner does not do it if a
 /// system column is wanted, so this asks for one.
+///
+/// # Safety
+/// The planner's own struct, of a base relation.
 unsafe fn ask_for_wanted_columns(rel: *mut pg_sys::RelOptInfo) {
     // SAFETY: a base relation has a set for each attribute from min_attr on; paths and target lists are not
     // made by it.
@@ -187,6 +221,9 @@ unsafe fn ask_for_wanted_columns(rel: *mut pg_sys::RelOptInfo) {
 }
 
 /// Rows of all tables of the query, as far as their sizes are known.
+///
+/// # Safety
+/// The planner's own struct.
 unsafe fn rows_of_all(root: *mut pg_sys::PlannerInfo) -> f64 {
     // SAFETY: sizes are estimated before paths are made; the array has places for as many relations as it
     // says, some of them empty.
@@ -199,16 +236,17 @@ unsafe fn rows_of_all(root: *mut pg_sys::PlannerInfo) -> f64 {
 
 /// Whether the server's best path looks up one row by a unique index. Then the cost of our scan need not be
 /// known.
+///
+/// # Safety
+/// The planner's own structs, of a base relation.
 unsafe fn finds_one_row(root: *mut pg_sys::PlannerInfo, rel: *mut pg_sys::RelOptInfo) -> bool {
-    // SAFETY: as above. Paths are in order of their costs.
+    // SAFETY: the planner's own structs; the cast follows the tag.
     unsafe {
-        let Some(cheapest) = PgList::<pg_sys::Path>::from_pg((*rel).pathlist).get_ptr(0) else {
+        let Some(path) = cheapest_free(rel).filter(|path| path.type_ == NodeTag::T_IndexPath) else {
             return false;
         };
-        (*cheapest).type_ == NodeTag::T_IndexPath
-            && (*cheapest).param_info.is_null()
-            && (*(*cheapest.cast::<pg_sys::IndexPath>()).indexinfo).unique
-            && (*cheapest).total_cost < pg_sys::disable_cost
+        (*(*path.as_ptr().cast::<pg_sys::IndexPath>()).indexinfo).unique
+            && path.total_cost < pg_sys::disable_cost
             && pg_sys::relation_has_unique_index_for(
                 root,
                 rel,
@@ -220,18 +258,30 @@ unsafe fn finds_one_row(root: *mut pg_sys::PlannerInfo, rel: *mut pg_sys::RelOpt
 }
 
 /// Whether the best path is an index or bitmap scan of so few rows that no scan of a column chunk is cheaper.
+///
+/// # Safety
+/// The planner's own struct, of a base relation.
 unsafe fn finds_few_rows(rel: *mut pg_sys::RelOptInfo) -> bool {
-    // SAFETY: as above.
-    unsafe {
-        let cheapest = PgList::<pg_sys::Path>::from_pg((*rel).pathlist).get_ptr(0);
-        cheapest.is_some_and(|path| {
-            matches!((*path).type_, NodeTag::T_IndexPath | NodeTag::T_BitmapHeapPath)
-                && (*path).param_info.is_null()
-                && (*path).total_cost < LEAST_SCAN
-        })
-    }
+    // SAFETY: the planner's own struct.
+    unsafe { cheapest_free(rel) }.is_some_and(|path| {
+        matches!(path.type_, NodeTag::T_IndexPath | NodeTag::T_BitmapHeapPath) && path.total_cost < LEAST_SCAN
+    })
 }
 
+/// The best path that there is, unless it takes parameters. Paths are in order of their costs.
+///
+/// # Safety
+/// The planner's own struct, of a base relation, whose paths nobody changes for `'a`.
+unsafe fn cheapest_free<'a>(rel: *mut pg_sys::RelOptInfo) -> Option<Typed<'a, pg_sys::Path>> {
+    // SAFETY: the planner's own list of paths.
+    let paths = unsafe { List::<Typed<'a, pg_sys::Path>>::new((*rel).pathlist) };
+    paths.get(0).filter(|path| path.param_info.is_null())
+}
+
+/// A path of ours, which costs nothing yet.
+///
+/// # Safety
+/// The planner's own structs, of a base relation.
 unsafe fn new_path(root: *mut pg_sys::PlannerInfo, rel: *mut pg_sys::RelOptInfo) -> *mut pg_sys::CustomPath {
     // SAFETY: a zeroed node is a valid start; every field the planner reads is set below.
     unsafe {
@@ -261,6 +311,9 @@ struct Dropped {
 
 /// Takes the sequential scan off a list of paths, because our node reads the same rows. Returns its workers
 /// and cost.
+///
+/// # Safety
+/// A list of paths that is ours to change.
 unsafe fn drop_sequential_scan(paths: &mut *mut pg_sys::List) -> Option<Dropped> {
     let mut dropped = None;
     // SAFETY: the list holds paths; deleting the cell keeps the list valid.

@@ -23,6 +23,7 @@ use pgrx::pg_sys::{self, NodeTag};
 
 use super::template;
 use crate::host::custom_node::Methods;
+use crate::host::tree::{List, Typed};
 
 /// Name of the node in EXPLAIN and among registered nodes.
 pub const NAME: &std::ffi::CStr = c"Colonnade";
@@ -55,16 +56,17 @@ unsafe extern "C-unwind" fn plan_custom_path(
         let mut native: *mut pg_sys::List = std::ptr::null_mut();
         let mut rest: *mut pg_sys::List = std::ptr::null_mut();
         let mut prunes: *mut pg_sys::List = std::ptr::null_mut();
-        for rinfo in PgList::<pg_sys::RestrictInfo>::from_pg(clauses).iter_ptr() {
-            if (*rinfo).pseudoconstant {
+        for restriction in List::<Typed<'_, pg_sys::RestrictInfo>>::new(clauses).iter() {
+            if restriction.pseudoconstant {
                 continue;
             }
-            let template = template::translate((*rinfo).clause.cast(), (*rel).relid);
-            let promotable = pg_sys::restriction_is_securely_promotable(rinfo, rel);
+            let clause = restriction.clause().as_ptr();
+            let template = template::translate(clause, (*rel).relid);
+            let promotable = pg_sys::restriction_is_securely_promotable(restriction.as_ptr(), rel);
             if promotable && template.is_exact() {
-                native = pg_sys::lappend(native, (*rinfo).clause.cast());
+                native = pg_sys::lappend(native, clause.cast());
             } else {
-                rest = pg_sys::lappend(rest, (*rinfo).clause.cast());
+                rest = pg_sys::lappend(rest, clause.cast());
                 prunes = pg_sys::lappend_int(prunes, i32::from(promotable && template.is_useful()));
             }
         }
@@ -85,7 +87,7 @@ unsafe extern "C-unwind" fn plan_custom_path(
 }
 
 /// A number as a node of the server's plans.
-unsafe fn float_node(number: f64) -> *mut pg_sys::Float {
+fn float_node(number: f64) -> *mut pg_sys::Float {
     let text = std::ffi::CString::new(number.to_string()).unwrap_or_default();
     // SAFETY: the server copies the text.
     unsafe { pg_sys::makeFloat(pg_sys::pstrdup(text.as_ptr())) }
@@ -122,13 +124,16 @@ pub unsafe fn pruning_clauses(scan: *mut pg_sys::CustomScan) -> Option<*mut pg_s
 
 /// Whether conditions of row security or of a security barrier view decide which rows nodes above the scan
 /// may see.
+///
+/// # Safety
+/// The planner's own structs.
 unsafe fn is_guarded(root: *mut pg_sys::PlannerInfo, rel: *mut pg_sys::RelOptInfo) -> bool {
     // SAFETY: the planner's own structs; its arrays have places for as many relations as it says, some of
     // them empty.
     unsafe {
         let level = (*root).qual_security_level;
-        let conditions = PgList::<pg_sys::RestrictInfo>::from_pg((*rel).baserestrictinfo);
-        if conditions.iter_ptr().any(|condition| (*condition).security_level < level) {
+        let conditions = List::<Typed<'_, pg_sys::RestrictInfo>>::new((*rel).baserestrictinfo);
+        if conditions.iter().any(|condition| condition.security_level < level) {
             return true;
         }
         let mut inner = root;

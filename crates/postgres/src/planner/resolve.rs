@@ -6,7 +6,6 @@
 //!
 //! Invariants: that of `constant`, for whole trees. A comparison with a NULL constant is never TRUE.
 
-use crate::convert::varlena;
 use std::cmp::Ordering;
 
 use pgrx::pg_sys::{self, Datum, Oid};
@@ -15,6 +14,7 @@ use vector::{CompareOp, Predicate, Scalar};
 use super::constant::{self, Resolved};
 use super::operand::Column;
 use super::template::Template;
+use crate::convert::varlena;
 
 /// The value of an expression.
 #[derive(Debug, Clone, Copy)]
@@ -27,61 +27,72 @@ pub enum Value {
     Datum(Datum),
 }
 
+/// What gives an expression its value.
+type Evaluate<'a> = &'a mut dyn FnMut(*mut pg_sys::Node) -> Value;
+
 /// Fills in a template.
 ///
 /// # Safety
 /// `evaluate` returns values of the types the expressions have.
-pub unsafe fn resolve(template: &Template, evaluate: &mut dyn FnMut(*mut pg_sys::Node) -> Value) -> Resolved {
-    // SAFETY: `evaluate` gives values of the expressions' types, the caller promises.
-    unsafe {
-        match template {
-            Template::Unknown => Resolved::weaker(Predicate::Always(true)),
-            Template::Known(known) => Resolved::exact(Predicate::Always(*known)),
-            Template::And(parts) => {
-                let mut resolved = Vec::with_capacity(parts.len());
-                for part in parts {
-                    resolved.push(resolve(part, evaluate));
-                }
-                and(resolved)
-            }
-            Template::Or(parts) => {
-                let mut resolved = Vec::with_capacity(parts.len());
-                for part in parts {
-                    resolved.push(resolve(part, evaluate));
-                }
-                or(resolved)
-            }
-            Template::Null { column, is_null } => {
-                let column = constant::position(*column);
-                Resolved::exact(match is_null {
-                    true => Predicate::IsNull { column },
-                    false => Predicate::IsNotNull { column },
-                })
-            }
-            Template::Truth { column, value } => {
-                constant::compare(*column, CompareOp::Equal, Datum::from(*value), pg_sys::BOOLOID)
-            }
-            Template::Compare { column, op, value, value_type } => match evaluate(*value) {
-                Value::Unknown => Resolved::weaker(Predicate::Always(true)),
-                Value::Null => Resolved::exact(Predicate::Always(false)),
-                Value::Datum(datum) => constant::compare(*column, *op, datum, *value_type),
-            },
-            Template::Elements { column, op, any, array, element_type } => match evaluate(*array) {
-                Value::Unknown => Resolved::weaker(Predicate::Always(true)),
-                Value::Null => Resolved::exact(Predicate::Always(false)),
-                Value::Datum(datum) => elements(*column, *op, *any, datum, *element_type),
-            },
-            Template::Like { column, pattern } => match evaluate(*pattern) {
-                Value::Unknown => Resolved::weaker(Predicate::Always(true)),
-                Value::Null => Resolved::exact(Predicate::Always(false)),
-                Value::Datum(datum) => constant::like(*column, &varlena::bytes_of(datum)),
-            },
-            Template::StartsWith { column, prefix } => match evaluate(*prefix) {
-                Value::Unknown => Resolved::weaker(Predicate::Always(true)),
-                Value::Null => Resolved::exact(Predicate::Always(false)),
-                Value::Datum(datum) => constant::starts_with(*column, varlena::bytes_of(datum)),
-            },
+pub unsafe fn resolve(template: &Template, evaluate: Evaluate<'_>) -> Resolved {
+    match template {
+        Template::Unknown => unknown(),
+        Template::Known(known) => Resolved::exact(Predicate::Always(*known)),
+        // SAFETY: as this was called.
+        Template::And(parts) => and(unsafe { resolve_all(parts, evaluate) }),
+        // SAFETY: as this was called.
+        Template::Or(parts) => or(unsafe { resolve_all(parts, evaluate) }),
+        Template::Null { column, is_null } => {
+            let column = constant::position(*column);
+            Resolved::exact(match is_null {
+                true => Predicate::IsNull { column },
+                false => Predicate::IsNotNull { column },
+            })
         }
+        Template::Truth { column, value } => {
+            let value = Datum::from(*value);
+            // SAFETY: a truth value is a value of type boolean.
+            unsafe { constant::compare(*column, CompareOp::Equal, value, pg_sys::BOOLOID) }
+        }
+        Template::Compare { column, op, value, value_type } => known(evaluate(*value), |datum| {
+            // SAFETY: the operator takes the expression's value as this type.
+            unsafe { constant::compare(*column, *op, datum, *value_type) }
+        }),
+        Template::Elements { column, op, any, array, element_type } => known(evaluate(*array), |datum| {
+            // SAFETY: the operator takes an array of this type.
+            unsafe { elements(*column, *op, *any, datum, *element_type) }
+        }),
+        Template::Like { column, pattern } => known(evaluate(*pattern), |datum| {
+            // SAFETY: a pattern is a text.
+            constant::like(*column, &unsafe { varlena::bytes_of(datum) })
+        }),
+        Template::StartsWith { column, prefix } => known(evaluate(*prefix), |datum| {
+            // SAFETY: a prefix is a text.
+            constant::starts_with(*column, unsafe { varlena::bytes_of(datum) })
+        }),
+    }
+}
+
+/// Fills in several.
+///
+/// # Safety
+/// As `resolve`.
+unsafe fn resolve_all(parts: &[Template], evaluate: Evaluate<'_>) -> Vec<Resolved> {
+    // SAFETY: as this was called.
+    parts.iter().map(|part| unsafe { resolve(part, evaluate) }).collect()
+}
+
+/// What says nothing.
+const fn unknown() -> Resolved {
+    Resolved::weaker(Predicate::Always(true))
+}
+
+/// What a comparison says, given what there is to know of its value.
+fn known(value: Value, compare: impl FnOnce(Datum) -> Resolved) -> Resolved {
+    match value {
+        Value::Unknown => unknown(),
+        Value::Null => Resolved::exact(Predicate::Always(false)),
+        Value::Datum(datum) => compare(datum),
     }
 }
 
@@ -129,13 +140,16 @@ pub fn or(parts: Vec<Resolved>) -> Resolved {
 
 /// `column op ANY (array)` or `ALL`. An empty array decides without a look at the column. With a NULL element
 /// ALL is never TRUE, and ANY is as without it.
+///
+/// # Safety
+/// The datum is an array whose elements are stored as those of this type are.
 unsafe fn elements(column: Column, op: CompareOp, any: bool, array: Datum, element_type: Oid) -> Resolved {
     let (mut width, mut by_value, mut align) = (0i16, false, 0 as std::ffi::c_char);
     let (mut values, mut nulls, mut count) =
         (std::ptr::null_mut::<Datum>(), std::ptr::null_mut::<bool>(), 0i32);
-    // SAFETY: the datum is an array; its own header names the element type, which is stored like the
-    // operator's (they are equal or binary compatible).
-    unsafe {
+    // SAFETY: the caller's array; its own header names the element type, which is equal to the operator's or
+    // binary compatible. The server allocates the two lists, of `count` entries each.
+    let (values, nulls) = unsafe {
         let array = pg_sys::pg_detoast_datum(array.cast_mut_ptr()).cast::<pg_sys::ArrayType>();
         let stored_type = (*array).elemtype;
         pg_sys::get_typlenbyvalalign(stored_type, &raw mut width, &raw mut by_value, &raw mut align);
@@ -150,30 +164,35 @@ unsafe fn elements(column: Column, op: CompareOp, any: bool, array: Datum, eleme
             &raw mut count,
         );
         let count = usize::try_from(count).unwrap_or(0);
-        if count == 0 {
-            return Resolved::exact(Predicate::Always(!any));
+        match count {
+            // The lists may be null.
+            0 => (&[][..], &[][..]),
+            _ => (std::slice::from_raw_parts(values, count), std::slice::from_raw_parts(nulls, count)),
         }
-        let mut parts = Vec::with_capacity(count);
-        for i in 0..count {
-            if *nulls.add(i) {
-                if !any {
-                    return Resolved::exact(Predicate::Always(false));
-                }
-                continue;
+    };
+    if values.is_empty() {
+        return Resolved::exact(Predicate::Always(!any));
+    }
+    let mut parts = Vec::with_capacity(values.len());
+    for (&value, &is_null) in values.iter().zip(nulls) {
+        if is_null {
+            if !any {
+                return Resolved::exact(Predicate::Always(false));
             }
-            parts.push(constant::compare(column, op, *values.add(i), element_type));
+            continue;
         }
-        match (any, op) {
-            (true, CompareOp::Equal) => {
-                or(gathered(parts, op, |values| Predicate::In { column: constant::position(column), values }))
-            }
-            (false, CompareOp::NotEqual) => and(gathered(parts, op, |values| Predicate::NotIn {
-                column: constant::position(column),
-                values,
-            })),
-            (true, _) => or(parts),
-            (false, _) => and(parts),
+        // SAFETY: an element of the array.
+        parts.push(unsafe { constant::compare(column, op, value, element_type) });
+    }
+    match (any, op) {
+        (true, CompareOp::Equal) => {
+            or(gathered(parts, op, |values| Predicate::In { column: constant::position(column), values }))
         }
+        (false, CompareOp::NotEqual) => {
+            and(gathered(parts, op, |values| Predicate::NotIn { column: constant::position(column), values }))
+        }
+        (true, _) => or(parts),
+        (false, _) => and(parts),
     }
 }
 

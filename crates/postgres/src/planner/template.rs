@@ -15,12 +15,12 @@
 //! A template without `Unknown` whose leaves all turn out exact is TRUE *only* where the clause is TRUE. Such
 //! a clause needs no further check.
 
-use pgrx::PgList;
-use pgrx::pg_sys::{self, NodeTag};
+use pgrx::pg_sys;
 use vector::CompareOp;
 
 use super::like;
 use super::operand::{self, Column, Operator};
+use crate::host::tree::{Expression as E, Node, Typed};
 
 /// A clause whose constants are not evaluated yet. Node pointers live as long as the clause that they point
 /// into.
@@ -109,7 +109,7 @@ impl Template {
                 operand::is_exact(column.kind, *value_type)
             }
             // SAFETY: nodes live as long as the clause, and so does the template.
-            Self::Like { pattern, .. } => unsafe { like::is_exact_shape(*pattern) },
+            Self::Like { pattern, .. } => unsafe { Node::new(*pattern) }.is_some_and(like::is_exact_shape),
             _ => true,
         }
     }
@@ -120,75 +120,54 @@ impl Template {
 /// # Safety
 /// `clause` is a valid expression tree that outlives the template.
 pub unsafe fn translate(clause: *mut pg_sys::Node, relid: u32) -> Template {
-    // SAFETY: the caller's promise.
-    unsafe { walk(clause, relid, true) }
+    // SAFETY: the caller's clause.
+    unsafe { Node::new(clause) }.map_or(Template::Unknown, |clause| walk(clause, relid, true))
 }
 
 /// The template of "`node` is TRUE" (`wanted`) or "`node` is FALSE".
-unsafe fn walk(node: *mut pg_sys::Node, relid: u32, wanted: bool) -> Template {
-    if node.is_null() {
-        return Template::Unknown;
+fn walk(node: Node<'_>, relid: u32, wanted: bool) -> Template {
+    if let Some(parts) = node.as_list() {
+        let parts = parts.iter().map(|part| walk(part, relid, wanted)).collect();
+        return if wanted { Template::And(parts) } else { Template::Or(parts) };
     }
-    // SAFETY: each cast follows the node's own tag.
-    unsafe {
-        match (*node).type_ {
-            NodeTag::T_RestrictInfo => {
-                walk((*node.cast::<pg_sys::RestrictInfo>()).clause.cast(), relid, wanted)
-            }
-            NodeTag::T_BoolExpr => walk_bool(&*node.cast(), relid, wanted),
-            NodeTag::T_List => {
-                let parts = PgList::<pg_sys::Node>::from_pg(node.cast());
-                let parts = parts.iter_ptr().map(|part| walk(part, relid, wanted)).collect();
-                if wanted { Template::And(parts) } else { Template::Or(parts) }
-            }
-            NodeTag::T_Const => {
-                let value = &*node.cast::<pg_sys::Const>();
-                if value.consttype != pg_sys::BOOLOID {
-                    return Template::Unknown;
-                }
-                Template::Known(!value.constisnull && (value.constvalue.value() != 0) == wanted)
-            }
-            NodeTag::T_Var => match operand::boolean_column(node, relid) {
-                Some(column) => Template::Truth { column, value: wanted },
-                None => Template::Unknown,
-            },
-            NodeTag::T_NullTest => walk_null_test(&*node.cast(), relid, wanted),
-            NodeTag::T_BooleanTest => walk_boolean_test(&*node.cast(), relid, wanted),
-            NodeTag::T_OpExpr => walk_operator(&*node.cast(), relid, wanted),
-            NodeTag::T_ScalarArrayOpExpr => walk_array(&*node.cast(), relid, wanted),
-            _ => Template::Unknown,
-        }
+    match node.expression() {
+        E::RestrictInfo(restriction) => walk(restriction.clause(), relid, wanted),
+        E::BoolExpr(expr) => walk_bool(expr, relid, wanted),
+        E::Const(value) if value.consttype != pg_sys::BOOLOID => Template::Unknown,
+        E::Const(value) => Template::Known(!value.constisnull && (value.constvalue.value() != 0) == wanted),
+        E::Var(_) => match operand::boolean_column(node, relid) {
+            Some(column) => Template::Truth { column, value: wanted },
+            None => Template::Unknown,
+        },
+        E::NullTest(test) => walk_null_test(test, relid, wanted),
+        E::BooleanTest(test) => walk_boolean_test(test, relid, wanted),
+        E::OpExpr(expr) => walk_operator(expr, relid, wanted),
+        E::ScalarArrayOpExpr(expr) => walk_array(expr, relid, wanted),
+        _ => Template::Unknown,
     }
 }
 
-unsafe fn walk_bool(expr: &pg_sys::BoolExpr, relid: u32, wanted: bool) -> Template {
-    // SAFETY: args is a list of expressions.
-    let parts = unsafe { PgList::<pg_sys::Node>::from_pg(expr.args) };
-    let walk_all = |wanted: bool| -> Vec<Template> {
-        // SAFETY: a part of a valid expression.
-        parts.iter_ptr().map(|part| unsafe { walk(part, relid, wanted) }).collect()
-    };
+fn walk_bool(expr: Typed<'_, pg_sys::BoolExpr>, relid: u32, wanted: bool) -> Template {
+    let walk_all = |wanted: bool| expr.args().iter().map(|part| walk(part, relid, wanted)).collect();
     match (expr.boolop, wanted) {
         (pg_sys::BoolExprType::AND_EXPR, true) => Template::And(walk_all(true)),
         (pg_sys::BoolExprType::OR_EXPR, true) => Template::Or(walk_all(true)),
         // AND is FALSE when one part is FALSE; OR when all are.
         (pg_sys::BoolExprType::AND_EXPR, false) => Template::Or(walk_all(false)),
         (pg_sys::BoolExprType::OR_EXPR, false) => Template::And(walk_all(false)),
-        (pg_sys::BoolExprType::NOT_EXPR, _) => match parts.get_ptr(0) {
-            // SAFETY: a part of a valid expression.
-            Some(part) => unsafe { walk(part, relid, !wanted) },
+        (pg_sys::BoolExprType::NOT_EXPR, _) => match expr.args().get(0) {
+            Some(part) => walk(part, relid, !wanted),
             None => Template::Unknown,
         },
         _ => Template::Unknown,
     }
 }
 
-unsafe fn walk_null_test(test: &pg_sys::NullTest, relid: u32, wanted: bool) -> Template {
+fn walk_null_test(test: Typed<'_, pg_sys::NullTest>, relid: u32, wanted: bool) -> Template {
     if test.argisrow {
         return Template::Unknown;
     }
-    // SAFETY: arg is an expression.
-    match unsafe { operand::any_column(test.arg.cast(), relid) } {
+    match operand::column_of(test.arg(), relid) {
         Some(column) => {
             Template::Null { column, is_null: (test.nulltesttype == pg_sys::NullTestType::IS_NULL) == wanted }
         }
@@ -198,11 +177,9 @@ unsafe fn walk_null_test(test: &pg_sys::NullTest, relid: u32, wanted: bool) -> T
 
 /// `x IS [NOT] TRUE | FALSE | UNKNOWN`, which is never NULL. "Not TRUE" is "FALSE or UNKNOWN". UNKNOWN can be
 /// tested only for a column.
-unsafe fn walk_boolean_test(test: &pg_sys::BooleanTest, relid: u32, wanted: bool) -> Template {
+fn walk_boolean_test(test: Typed<'_, pg_sys::BooleanTest>, relid: u32, wanted: bool) -> Template {
     use pg_sys::BoolTestType as B;
-    let arg: *mut pg_sys::Node = test.arg.cast();
-    // SAFETY: arg is an expression.
-    let column = unsafe { operand::boolean_column(arg, relid) };
+    let column = operand::boolean_column(test.arg(), relid);
     let value_or_null = |value: bool| match column {
         Some(column) => {
             Template::Or(vec![Template::Null { column, is_null: true }, Template::Truth { column, value }])
@@ -214,10 +191,8 @@ unsafe fn walk_boolean_test(test: &pg_sys::BooleanTest, relid: u32, wanted: bool
         None => Template::Unknown,
     };
     match (test.booltesttype, wanted) {
-        // SAFETY: a part of a valid expression.
-        (B::IS_TRUE, true) | (B::IS_NOT_TRUE, false) => unsafe { walk(arg, relid, true) },
-        // SAFETY: a part of a valid expression.
-        (B::IS_FALSE, true) | (B::IS_NOT_FALSE, false) => unsafe { walk(arg, relid, false) },
+        (B::IS_TRUE, true) | (B::IS_NOT_TRUE, false) => walk(test.arg(), relid, true),
+        (B::IS_FALSE, true) | (B::IS_NOT_FALSE, false) => walk(test.arg(), relid, false),
         (B::IS_NOT_TRUE, true) | (B::IS_TRUE, false) => value_or_null(false),
         (B::IS_NOT_FALSE, true) | (B::IS_FALSE, false) => value_or_null(true),
         (B::IS_UNKNOWN, true) | (B::IS_NOT_UNKNOWN, false) => null(true),
@@ -226,52 +201,47 @@ unsafe fn walk_boolean_test(test: &pg_sys::BooleanTest, relid: u32, wanted: bool
     }
 }
 
-unsafe fn walk_operator(expr: &pg_sys::OpExpr, relid: u32, wanted: bool) -> Template {
-    // SAFETY: args is a list of expressions.
-    let args = unsafe { PgList::<pg_sys::Node>::from_pg(expr.args) };
-    let (Some(left), Some(right)) = (args.get_ptr(0), args.get_ptr(1)) else { return Template::Unknown };
-    // SAFETY: both sides are parts of a valid expression.
-    unsafe {
-        for (column_side, value, flipped) in [(left, right, false), (right, left, true)] {
-            if !operand::is_value(value, relid) {
-                continue;
-            }
-            let Some((column, operator)) =
-                operand::operator_on(column_side, relid, expr.opno, expr.inputcollid, flipped)
-            else {
-                continue;
-            };
-            return match operator {
-                Operator::Compare { op, value_type } => {
-                    let op = if wanted { op } else { operand::negated(op) };
-                    Template::Compare { column, op, value, value_type }
-                }
-                Operator::Like if wanted => Template::Like { column, pattern: value },
-                Operator::NotLike if !wanted => Template::Like { column, pattern: value },
-                Operator::StartsWith if wanted => Template::StartsWith { column, prefix: value },
-                _ => Template::Unknown,
-            };
+fn walk_operator(expr: Typed<'_, pg_sys::OpExpr>, relid: u32, wanted: bool) -> Template {
+    let (Some(left), Some(right)) = (expr.args().get(0), expr.args().get(1)) else {
+        return Template::Unknown;
+    };
+    for (column_side, value, flipped) in [(left, right, false), (right, left, true)] {
+        if !operand::is_value(value, relid) {
+            continue;
         }
+        let Some((column, operator)) =
+            operand::operator_on(column_side, relid, expr.opno, expr.inputcollid, flipped)
+        else {
+            continue;
+        };
+        let value = value.as_ptr();
+        return match operator {
+            Operator::Compare { op, value_type } => {
+                let op = if wanted { op } else { operand::negated(op) };
+                Template::Compare { column, op, value, value_type }
+            }
+            Operator::Like if wanted => Template::Like { column, pattern: value },
+            Operator::NotLike if !wanted => Template::Like { column, pattern: value },
+            Operator::StartsWith if wanted => Template::StartsWith { column, prefix: value },
+            _ => Template::Unknown,
+        };
     }
     Template::Unknown
 }
 
-unsafe fn walk_array(expr: &pg_sys::ScalarArrayOpExpr, relid: u32, wanted: bool) -> Template {
-    // SAFETY: args is a list of expressions.
-    let args = unsafe { PgList::<pg_sys::Node>::from_pg(expr.args) };
-    let (Some(left), Some(array)) = (args.get_ptr(0), args.get_ptr(1)) else { return Template::Unknown };
-    // SAFETY: both sides are parts of a valid expression.
-    unsafe {
-        if !operand::is_value(array, relid) {
-            return Template::Unknown;
+fn walk_array(expr: Typed<'_, pg_sys::ScalarArrayOpExpr>, relid: u32, wanted: bool) -> Template {
+    let (Some(left), Some(array)) = (expr.args().get(0), expr.args().get(1)) else {
+        return Template::Unknown;
+    };
+    if !operand::is_value(array, relid) {
+        return Template::Unknown;
+    }
+    match operand::operator_on(left, relid, expr.opno, expr.inputcollid, false) {
+        Some((column, Operator::Compare { op, value_type })) => {
+            // "ANY is FALSE" is "ALL of the negated", and the other way round: see `constant::elements`.
+            let (op, any) = if wanted { (op, expr.useOr) } else { (operand::negated(op), !expr.useOr) };
+            Template::Elements { column, op, any, array: array.as_ptr(), element_type: value_type }
         }
-        match operand::operator_on(left, relid, expr.opno, expr.inputcollid, false) {
-            Some((column, Operator::Compare { op, value_type })) => {
-                // "ANY is FALSE" is "ALL of the negated", and the other way round: see `constant::elements`.
-                let (op, any) = if wanted { (op, expr.useOr) } else { (operand::negated(op), !expr.useOr) };
-                Template::Elements { column, op, any, array, element_type: value_type }
-            }
-            _ => Template::Unknown,
-        }
+        _ => Template::Unknown,
     }
 }

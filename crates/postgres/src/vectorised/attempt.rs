@@ -45,10 +45,10 @@ pub fn running<T>(may_hand_over: bool, work: impl FnOnce() -> T) -> T {
 /// On the main thread, inside a running node; the work owns nothing, because an ERROR jumps out of it.
 pub unsafe fn attempt<T>(is_tame: bool, work: impl FnOnce() -> T) -> Result<T> {
     if !is_tame || !MAY_HAND_OVER.get() {
-        // SAFETY: the caller's promise.
+        // SAFETY: the main thread; the work owns nothing.
         return Ok(unsafe { pg_guard_ffi_boundary(work) });
     }
-    // SAFETY: the caller's promise.
+    // SAFETY: the main thread; the work owns nothing, and is tame.
     let done = unsafe { value_error::attempt(work) };
     done.map_err(|_| Error::Decline("a function of the server's raised an error"))
 }
@@ -59,7 +59,7 @@ pub unsafe fn attempt<T>(is_tame: bool, work: impl FnOnce() -> T) -> Result<T> {
 /// As `attempt`. What keeps something from one batch to the next is made before.
 pub unsafe fn batch<T>(is_tame: bool, work: impl FnOnce() -> Result<T>) -> Result<T> {
     match is_tame && MAY_HAND_OVER.get() {
-        // SAFETY: the caller's promise.
+        // SAFETY: inside a running node; the work keeps nothing.
         true => unsafe { value_error::released(work) },
         false => work(),
     }
@@ -82,7 +82,8 @@ pub unsafe fn values(
         for start in (0..rows).step_by(ROWS) {
             pgrx::check_for_interrupts!();
             let count = ROWS.min(rows - start);
-            // SAFETY: the caller's promise; what was written to the memory has been copied when it is reset.
+            // SAFETY: the caller's work owns nothing; what was written to the memory has been copied when it
+            // is reset.
             unsafe {
                 let previous = pg_sys::MemoryContextSwitchTo(memory);
                 let done = attempt(is_tame, || run(start, count, &mut out));
@@ -96,6 +97,6 @@ pub unsafe fn values(
         }
         Ok(())
     };
-    // SAFETY: the caller's promise.
+    // SAFETY: inside a running node; the caller's work keeps nothing.
     unsafe { batch(is_tame, all) }
 }

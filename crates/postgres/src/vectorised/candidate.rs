@@ -4,10 +4,10 @@
 //! Called by `planner_hook` for every statement, so it only looks at range tables. Invariant: a query that
 //! reads a columnar table is found unless it does so inside a function.
 
-use pgrx::PgList;
 use pgrx::pg_sys::{self, Query};
 
 use crate::host::relation;
+use crate::host::tree::{List, Typed};
 use crate::options;
 
 /// True where the query, or one inside it, names a columnar table or what may have one as its child.
@@ -15,20 +15,27 @@ use crate::options;
 /// # Safety
 /// An analysed and rewritten query whose tables are locked.
 pub unsafe fn mentions_columnar(query: *mut Query) -> bool {
-    // SAFETY: the lists hold what their names say.
+    // SAFETY: the caller's query; the lists hold what their names say.
     unsafe {
         if query.is_null() || (*query).commandType == pg_sys::CmdType::CMD_UTILITY {
             return false;
         }
         // What sub-links read is deep inside expressions.
         (*query).hasSubLinks
-            || PgList::<pg_sys::RangeTblEntry>::from_pg((*query).rtable)
-                .iter_ptr()
-                .any(|entry| is_columnar(&*entry))
-            || PgList::<pg_sys::CommonTableExpr>::from_pg((*query).cteList)
-                .iter_ptr()
-                .any(|cte| mentions_columnar((*cte).ctequery.cast()))
+            || entries(query).iter().any(|entry| is_columnar(&entry))
+            || List::<Typed<'_, pg_sys::CommonTableExpr>>::new((*query).cteList)
+                .iter()
+                .any(|cte| mentions_columnar(cte.ctequery.cast()))
     }
+}
+
+/// The query's range table.
+///
+/// # Safety
+/// A query that nobody changes for `'a`.
+unsafe fn entries<'a>(query: *mut Query) -> List<'a, Typed<'a, pg_sys::RangeTblEntry>> {
+    // SAFETY: the caller's query.
+    unsafe { List::new((*query).rtable) }
 }
 
 /// Whether the query reads one table and nothing else: then planning it again leaves out nothing but workers.
@@ -38,9 +45,9 @@ pub unsafe fn mentions_columnar(query: *mut Query) -> bool {
 pub unsafe fn reads_one_table(query: *mut Query) -> bool {
     // SAFETY: as there.
     unsafe {
-        let entries = PgList::<pg_sys::RangeTblEntry>::from_pg((*query).rtable);
+        let entries = entries(query);
         entries.len() == 1
-            && entries.iter_ptr().all(|entry| (*entry).rtekind == pg_sys::RTEKind::RTE_RELATION)
+            && entries.iter().all(|entry| entry.rtekind == pg_sys::RTEKind::RTE_RELATION)
             && !(*query).hasSubLinks
             && (*query).cteList.is_null()
     }
@@ -70,17 +77,19 @@ pub unsafe fn may_be_planned_again(query: *mut Query, one_table: bool) -> bool {
 
 /// Whether the file of the only table of a query is too small for workers, by the server's own rules. Of rows
 /// in stripes an index may be larger than that: a plan whose workers share it stays.
+///
+/// # Safety
+/// As `mentions_columnar`; the query `reads_one_table`.
 unsafe fn is_small(query: *mut Query) -> bool {
-    // SAFETY: as above; a query of one table has one entry, whose relation is open while its file is
-    // measured.
+    // SAFETY: the table is locked; its relation is open while its file is measured.
     unsafe {
-        let Some(entry) = PgList::<pg_sys::RangeTblEntry>::from_pg((*query).rtable).get_ptr(0) else {
+        let Some(entry) = entries(query).get(0) else {
             return false;
         };
-        if !matches!((*entry).relkind as u8, pg_sys::RELKIND_RELATION | pg_sys::RELKIND_MATVIEW) {
+        if !matches!(entry.relkind as u8, pg_sys::RELKIND_RELATION | pg_sys::RELKIND_MATVIEW) {
             return false;
         }
-        let relation = pg_sys::table_open((*entry).relid, pg_sys::NoLock as i32);
+        let relation = pg_sys::table_open(entry.relid, pg_sys::NoLock as i32);
         // The option parallel_workers, and children, are not looked for.
         let simple = (*relation).rd_options.is_null() && !(*(*relation).rd_rel).relhassubclass;
         let shared_from = pg_sys::min_parallel_table_scan_size.min(pg_sys::min_parallel_index_scan_size);
@@ -94,6 +103,10 @@ unsafe fn is_small(query: *mut Query) -> bool {
 /// What the server takes the blocks of a smaller table for until it was vacuumed.
 const FEWEST_BLOCKS: u32 = 10;
 
+/// Whether an entry of a range table is columnar, or may have columnar children, or reads such.
+///
+/// # Safety
+/// The table is locked, if it is one.
 unsafe fn is_columnar(entry: &pg_sys::RangeTblEntry) -> bool {
     // SAFETY: the table is locked by whoever analysed the query.
     unsafe {

@@ -4,10 +4,11 @@
 //! for the plan cache; here its operators count for the share of it that they take when they work on vectors.
 //! Invariant: a plan without vectorised nodes costs what the server says, disabled paths aside.
 
-use pgrx::pg_sys::{self, NodeTag, Plan};
+use pgrx::pg_sys::{self, NodeTag};
 
-use super::replace::{children, translation};
+use super::plan_parts::{Replaced, inputs, subplans_of};
 use super::translated::SourceSpec;
+use crate::host::tree::{List, Plan, PlanNode};
 use crate::options::settings::vectorised_min_rows;
 use crate::planner::cost;
 use crate::planner::plan::scanned_rows;
@@ -19,105 +20,90 @@ const SCANS: f64 = 0.3;
 /// Starting a vectorised node.
 const START: f64 = 5.0;
 
+/// The plan of a finished statement, and its sub-plans.
+type Statement<'a> = (Plan<'a>, List<'a, Plan<'a>>);
+
+/// The parts of a statement that are looked at.
+///
+/// # Safety
+/// A finished statement that nobody changes for `'a`.
+unsafe fn parts_of<'a>(stmt: *mut pg_sys::PlannedStmt) -> Option<Statement<'a>> {
+    // SAFETY: the caller's statement.
+    unsafe { Some((Plan::new((*stmt).planTree)?, subplans_of(stmt))) }
+}
+
 /// The cost of a statement.
 ///
 /// # Safety
 /// A finished statement.
 pub unsafe fn statement(stmt: *mut pg_sys::PlannedStmt) -> f64 {
-    // SAFETY: the caller's promise; the list holds plans, or null for those that were optimised away.
-    unsafe {
-        let list = (*stmt).subplans;
-        let subplans = pgrx::PgList::<Plan>::from_pg(list);
-        let subplans = subplans.iter_ptr().filter(|plan| !plan.is_null());
-        let saved = subplans.map(|plan| saving(plan, list)).sum::<f64>();
-        cost::enabled((*(*stmt).planTree).total_cost) + risk((*stmt).planTree, list)
-            - saving((*stmt).planTree, list)
-            - saved
-    }
+    // SAFETY: the caller's statement.
+    unsafe { parts_of(stmt) }.map_or(0.0, cost_of)
+}
+
+fn cost_of((plan, subplans): Statement<'_>) -> f64 {
+    let saved = subplans.iter().map(|plan| saving(plan, subplans)).sum::<f64>();
+    cost::enabled(plan.total_cost) + risk(plan, subplans) - saving(plan, subplans) - saved
 }
 
 /// What nested loops cost beyond the estimate where the server guesses how often they run their inner side.
-unsafe fn risk(plan: *mut Plan, subplans: *mut pg_sys::List) -> f64 {
-    // SAFETY: a finished plan; a nested loop has both children.
-    unsafe {
-        if let Some((_, translated)) = translation(plan, subplans) {
-            let rows = translated.sources.iter().filter_map(|source| match source {
-                SourceSpec::Rows { plan } => Some(*plan),
-                SourceSpec::Columnar { .. } => None,
-            });
-            return rows.map(|plan| risk(plan, subplans)).sum();
-        }
-        let mut cost = children(plan).into_iter().map(|child| risk(*child, subplans)).sum();
-        if (*plan).type_ == NodeTag::T_NestLoop {
-            let outer = (*plan).lefttree;
-            cost += ((*plan).total_cost - (*outer).total_cost).max(0.0) * (times_guessed(outer) - 1.0);
-        }
-        cost
+fn risk(plan: Plan<'_>, subplans: List<'_, Plan<'_>>) -> f64 {
+    if let Some(replaced) = Replaced::of(plan, subplans) {
+        return replaced.server_rows().map(|plan| risk(plan, subplans)).sum();
     }
+    let mut cost = inputs(plan).into_iter().map(|input| risk(input, subplans)).sum();
+    if let PlanNode::NestLoop(_) = plan.kind() {
+        let outer = plan.input();
+        cost += (plan.total_cost - outer.total_cost).max(0.0) * (times_guessed(outer) - 1.0);
+    }
+    cost
 }
 
 /// How many times the estimated rows a node may well give. Of how many groups computed values make no
 /// statistics know anything: the server says 200, and as many as there are rows is as likely. So the middle
 /// counts. (A list of keys that a nested loop looks up is of this kind, and has seldom a key twice.)
-unsafe fn times_guessed(plan: *mut Plan) -> f64 {
-    // SAFETY: a finished plan.
-    unsafe {
-        match (*plan).type_ {
-            NodeTag::T_Material | NodeTag::T_Sort | NodeTag::T_SubqueryScan => {
-                children(plan).first().map_or(1.0, |child| times_guessed(**child))
-            }
-            NodeTag::T_Agg | NodeTag::T_Unique
-                if (*plan).plan_rows > 1.0 && computes_rows((*plan).lefttree) =>
-            {
-                ((*(*plan).lefttree).plan_rows / (*plan).plan_rows).max(1.0).midpoint(1.0)
-            }
-            _ => 1.0,
+fn times_guessed(plan: Plan<'_>) -> f64 {
+    match plan.tag() {
+        NodeTag::T_Material | NodeTag::T_Sort | NodeTag::T_SubqueryScan => {
+            inputs(plan).first().map_or(1.0, |&input| times_guessed(input))
         }
+        NodeTag::T_Agg | NodeTag::T_Unique if plan.plan_rows > 1.0 && computes_rows(plan.input()) => {
+            (plan.input().plan_rows / plan.plan_rows).max(1.0).midpoint(1.0)
+        }
+        _ => 1.0,
     }
 }
 
 /// Whether all rows of a subtree come from functions.
-unsafe fn computes_rows(plan: *mut Plan) -> bool {
-    // SAFETY: a finished plan.
-    unsafe {
-        let below = children(plan);
-        match (*plan).type_ {
-            NodeTag::T_FunctionScan => true,
-            NodeTag::T_ProjectSet | NodeTag::T_Result if below.is_empty() => true,
-            NodeTag::T_ProjectSet | NodeTag::T_Result | NodeTag::T_Sort | NodeTag::T_SubqueryScan => {
-                below.into_iter().all(|child| computes_rows(*child))
-            }
-            _ => false,
+fn computes_rows(plan: Plan<'_>) -> bool {
+    let below = inputs(plan);
+    match plan.tag() {
+        NodeTag::T_FunctionScan => true,
+        NodeTag::T_ProjectSet | NodeTag::T_Result if below.is_empty() => true,
+        NodeTag::T_ProjectSet | NodeTag::T_Result | NodeTag::T_Sort | NodeTag::T_SubqueryScan => {
+            below.into_iter().all(computes_rows)
         }
+        _ => false,
     }
 }
 
 /// What vectorised nodes save in a tree.
-unsafe fn saving(plan: *mut Plan, subplans: *mut pg_sys::List) -> f64 {
-    // SAFETY: a finished plan.
-    unsafe {
-        let Some((kept, translated)) = translation(plan, subplans) else {
-            return children(plan).into_iter().map(|child| saving(*child, subplans)).sum();
+fn saving(plan: Plan<'_>, subplans: List<'_, Plan<'_>>) -> f64 {
+    let Some(replaced) = Replaced::of(plan, subplans) else {
+        return inputs(plan).into_iter().map(|input| saving(input, subplans)).sum();
+    };
+    let mut sources = 0.0;
+    let mut below = 0.0;
+    for (source, node) in replaced.sources() {
+        let cost = cost::enabled(node.total_cost);
+        sources += cost;
+        below += match source {
+            SourceSpec::Columnar { .. } => cost * SCANS,
+            SourceSpec::Rows { .. } => cost - saving(node, subplans),
         };
-        let mut sources = 0.0;
-        let mut below = 0.0;
-        for source in &translated.sources {
-            match source {
-                SourceSpec::Columnar { scan, .. } => {
-                    let cost = cost::enabled((**scan).scan.plan.total_cost);
-                    sources += cost;
-                    below += cost * SCANS;
-                }
-                SourceSpec::Rows { plan } => {
-                    let cost = cost::enabled((**plan).total_cost);
-                    sources += cost;
-                    below += cost - saving(*plan, subplans);
-                }
-            }
-        }
-        let all = cost::enabled((*kept).total_cost);
-        all - (START + below + (all - sources).max(0.0) * OPERATORS)
     }
+    let all = cost::enabled(replaced.subtree.total_cost);
+    all - (START + below + (all - sources).max(0.0) * OPERATORS)
 }
 
 /// Whether a plan without nested loops could cost less than this one, given what reading one of its tables as
@@ -127,47 +113,39 @@ unsafe fn saving(plan: *mut Plan, subplans: *mut pg_sys::List) -> f64 {
 /// # Safety
 /// As `statement`.
 pub unsafe fn may_be_beaten(stmt: *mut pg_sys::PlannedStmt, least: f64) -> bool {
-    // SAFETY: as there.
-    unsafe {
-        !(*stmt).subplans.is_null() || has_limit((*stmt).planTree) || statement(stmt) > START + least * SCANS
-    }
+    // SAFETY: the caller's statement.
+    unsafe { parts_of(stmt) }.is_some_and(|(plan, subplans)| {
+        !subplans.is_empty() || has_limit(plan) || cost_of((plan, subplans)) > START + least * SCANS
+    })
 }
 
-unsafe fn has_limit(plan: *mut Plan) -> bool {
-    // SAFETY: a finished plan.
-    unsafe { (*plan).type_ == NodeTag::T_Limit || children(plan).into_iter().any(|child| has_limit(*child)) }
+fn has_limit(plan: Plan<'_>) -> bool {
+    plan.tag() == NodeTag::T_Limit || inputs(plan).into_iter().any(has_limit)
 }
 
 /// True where planning again without parallel workers, nested loops and merge joins may leave less to the
 /// server's executor.
 ///
 /// # Safety
-/// A finished statement.
+/// As `statement`.
 pub unsafe fn leaves_work(stmt: *mut pg_sys::PlannedStmt) -> bool {
-    // SAFETY: as `statement`.
-    unsafe {
-        let list = (*stmt).subplans;
-        let subplans = pgrx::PgList::<Plan>::from_pg(list);
-        left((*stmt).planTree, list) || subplans.iter_ptr().any(|plan| !plan.is_null() && left(plan, list))
-    }
+    // SAFETY: the caller's statement.
+    unsafe { parts_of(stmt) }.is_some_and(|(plan, subplans)| {
+        left(plan, subplans) || subplans.iter().any(|plan| left(plan, subplans))
+    })
 }
 
-unsafe fn left(plan: *mut Plan, subplans: *mut pg_sys::List) -> bool {
-    // SAFETY: a finished plan.
-    unsafe {
-        if let Some((_, translated)) = translation(plan, subplans) {
-            return translated.sources.iter().any(|source| match source {
-                SourceSpec::Rows { plan } => left(*plan, subplans),
-                SourceSpec::Columnar { .. } => false,
-            });
-        }
-        let itself = match (*plan).type_ {
-            NodeTag::T_Gather | NodeTag::T_GatherMerge | NodeTag::T_NestLoop | NodeTag::T_MergeJoin => true,
-            NodeTag::T_CustomScan if super::translate::is_columnar(plan) => {
-                scanned_rows(plan.cast()) >= vectorised_min_rows()
-            }
-            _ => false,
-        };
-        itself || children(plan).into_iter().any(|child| left(*child, subplans))
+fn left(plan: Plan<'_>, subplans: List<'_, Plan<'_>>) -> bool {
+    if let Some(replaced) = Replaced::of(plan, subplans) {
+        return replaced.server_rows().any(|plan| left(plan, subplans));
     }
+    let itself = match plan.tag() {
+        NodeTag::T_Gather | NodeTag::T_GatherMerge | NodeTag::T_NestLoop | NodeTag::T_MergeJoin => true,
+        NodeTag::T_CustomScan if super::translate::is_columnar(plan) => {
+            // SAFETY: a scan node of ours.
+            unsafe { scanned_rows(plan.as_ptr().cast()) >= vectorised_min_rows() }
+        }
+        _ => false,
+    };
+    itself || inputs(plan).into_iter().any(|input| left(input, subplans))
 }

@@ -6,12 +6,13 @@
 
 use std::sync::{Arc, Mutex};
 
-use pgrx::pg_sys::{self, Datum, Node, Oid};
+use pgrx::pg_sys::{self, Datum, Oid};
 use query::HostFunction;
 use vector::Vector;
 
 use crate::convert::{ColumnReader, ColumnType, ColumnWriter};
 use crate::expressions::calls;
+use crate::host::tree::Node;
 use crate::vectorised::attempt::{self, Results};
 
 /// One function for arguments of fixed types.
@@ -40,14 +41,14 @@ impl ServerFunction {
         oid: Oid,
         name: String,
         collation: Oid,
-        node: *mut Node,
+        node: Node<'_>,
         arguments: &[Oid],
     ) -> Option<Self> {
-        // SAFETY: the caller's promise; a zeroed FmgrInfo is what the server fills in.
+        // SAFETY: the caller's node and memory; a zeroed FmgrInfo is what the server fills in.
         unsafe {
             let mut info = Box::new(std::mem::zeroed::<pg_sys::FmgrInfo>());
             pg_sys::fmgr_info(oid, &raw mut *info);
-            info.fn_expr = node;
+            info.fn_expr = node.as_ptr();
             if !info.fn_strict || info.fn_retset || info.fn_addr.is_none() {
                 return None;
             }
@@ -55,7 +56,7 @@ impl ServerFunction {
                 name,
                 collation,
                 arguments: arguments.iter().map(|&argument| ColumnType::of_type(argument)).collect(),
-                result: ColumnType::of_type(pg_sys::exprType(node)),
+                result: ColumnType::of_type(node.type_oid()),
                 is_tame: calls::may_hold_back_errors(node),
                 info: Mutex::new(Info(info)),
             })
@@ -75,7 +76,7 @@ unsafe fn run(
     (start, count): (usize, usize),
     out: &mut Results,
 ) {
-    // SAFETY: the caller's promise; the call has room for the arguments.
+    // SAFETY: the caller's slices have so many rows; the call has room for the arguments.
     unsafe {
         let Some(function) = (*(*call).flinfo).fn_addr else { return };
         let arguments = (*call).args.as_mut_ptr();

@@ -15,6 +15,7 @@ mod documents;
 mod explain;
 mod host_function;
 pub mod node;
+mod plan_parts;
 pub mod planner_hook;
 mod privileges;
 mod read_ahead;

@@ -7,12 +7,12 @@
 //! taken. Invariant: a cursor that could move backwards over the server's plan can move backwards over ours,
 //! through a Materialize node on top.
 
-use pgrx::PgList;
 use pgrx::pg_sys::{self, ParamListInfo, PlannedStmt, Query};
 
-use super::{candidate, cost, decorrelate, replace};
+use super::{candidate, cost, decorrelate, plan_parts, replace};
 use crate::host::carried;
 use crate::host::hooks::Chain;
+use crate::host::tree::{Expression, Plan};
 use crate::options::settings::{ENABLE_VECTORISED, vectorised_min_rows};
 use crate::planner::offered::{Nested, offered};
 
@@ -31,60 +31,89 @@ pub unsafe fn install() {
     }
 }
 
+/// What a query is planned with, beside itself.
+#[derive(Clone, Copy)]
+struct Request {
+    query_string: *const std::ffi::c_char,
+    cursor_options: i32,
+    bound_params: ParamListInfo,
+}
+
 unsafe extern "C-unwind" fn plan(
     parse: *mut Query,
     query_string: *const std::ffi::c_char,
     cursor_options: i32,
     bound_params: ParamListInfo,
 ) -> *mut PlannedStmt {
+    let request = Request { query_string, cursor_options, bound_params };
     // SAFETY: the server's own structs, passed on as they came.
     unsafe {
-        carried::guarded(|| {
-            if !ENABLE_VECTORISED.get() {
-                return serverside(parse, query_string, cursor_options, bound_params);
-            }
-            let nested = Nested::begin();
-            let one_table = candidate::reads_one_table(parse);
-            let copy = match candidate::may_be_planned_again(parse, one_table) {
-                true => pg_sys::copyObjectImpl(parse.cast()).cast::<Query>(),
-                false => std::ptr::null_mut(),
-            };
-            let mut stmt = serverside(parse, query_string, cursor_options, bound_params);
-            let offered = offered();
-            if offered.rows < vectorised_min_rows() {
-                return stmt;
-            }
-            let mut moves_back = pg_sys::ExecSupportsBackwardScan((*stmt).planTree);
-            let possible = replace::statement(stmt);
-            if possible
-                && !copy.is_null()
-                && (!one_table || (*stmt).parallelModeNeeded)
-                && (*(*stmt).planTree).total_cost >= WORTH
-                && cost::leaves_work(stmt)
-                && cost::may_be_beaten(stmt, offered.least)
-            {
-                decorrelate::query(copy);
-                let quiet = Quiet::begin();
-                let other = serverside(copy, query_string, cursor_options, bound_params);
-                drop(quiet);
-                let other_moves_back = pg_sys::ExecSupportsBackwardScan((*other).planTree);
-                replace::statement(other);
-                if cost::statement(other) < cost::statement(stmt) {
-                    moves_back = other_moves_back;
-                    stmt = other;
-                }
-            }
-            if replace::kept((*stmt).planTree).is_some() {
-                // Nothing but expressions that are not evaluated would be compiled.
-                (*stmt).jitFlags = pg_sys::PGJIT_NONE as i32;
-            }
-            if moves_back && may_scroll(cursor_options) && !pg_sys::ExecSupportsBackwardScan((*stmt).planTree)
-            {
-                (*stmt).planTree = materialised((*stmt).planTree);
-            }
-            drop(nested);
-            stmt
+        carried::guarded(|| match ENABLE_VECTORISED.get() {
+            true => vectorised(parse, request),
+            false => serverside(parse, request),
         })
+    }
+}
+
+/// The plan with vectorised nodes in it.
+///
+/// # Safety
+/// As the server calls its planner.
+unsafe fn vectorised(parse: *mut Query, request: Request) -> *mut PlannedStmt {
+    // SAFETY: the caller's query, which is copied before planning changes it; the statements made here are
+    // ours to change.
+    unsafe {
+        let nested = Nested::begin();
+        let one_table = candidate::reads_one_table(parse);
+        let copy = match candidate::may_be_planned_again(parse, one_table) {
+            true => pg_sys::copyObjectImpl(parse.cast()).cast::<Query>(),
+            false => std::ptr::null_mut(),
+        };
+        let mut stmt = serverside(parse, request);
+        let offered = offered();
+        if offered.rows < vectorised_min_rows() {
+            return stmt;
+        }
+        let mut moves_back = pg_sys::ExecSupportsBackwardScan((*stmt).planTree);
+        let possible = replace::statement(stmt);
+        if possible
+            && !copy.is_null()
+            && (!one_table || (*stmt).parallelModeNeeded)
+            && (*(*stmt).planTree).total_cost >= WORTH
+            && cost::leaves_work(stmt)
+            && cost::may_be_beaten(stmt, offered.least)
+        {
+            decorrelate::query(copy);
+            let quiet = Quiet::begin();
+            let other = serverside(copy, request);
+            drop(quiet);
+            let other_moves_back = pg_sys::ExecSupportsBackwardScan((*other).planTree);
+            replace::statement(other);
+            if cost::statement(other) < cost::statement(stmt) {
+                moves_back = other_moves_back;
+                stmt = other;
+            }
+        }
+        finish(stmt, moves_back && may_scroll(request.cursor_options));
+        drop(nested);
+        stmt
+    }
+}
+
+/// What the statement as a whole needs for its vectorised nodes; `moves_back`: its reader may move backwards.
+///
+/// # Safety
+/// A finished statement that is ours to change.
+unsafe fn finish(stmt: *mut PlannedStmt, moves_back: bool) {
+    // SAFETY: the caller's statement.
+    unsafe {
+        if Plan::new((*stmt).planTree).and_then(plan_parts::kept).is_some() {
+            // Nothing but expressions that are not evaluated would be compiled.
+            (*stmt).jitFlags = pg_sys::PGJIT_NONE as i32;
+        }
+        if moves_back && !pg_sys::ExecSupportsBackwardScan((*stmt).planTree) {
+            (*stmt).planTree = materialised((*stmt).planTree);
+        }
     }
 }
 
@@ -98,7 +127,7 @@ struct Quiet {
 }
 
 impl Quiet {
-    unsafe fn begin() -> Self {
+    fn begin() -> Self {
         // SAFETY: plain globals of the server, which nobody else reads before they are restored.
         unsafe {
             let before = Self {
@@ -118,7 +147,7 @@ impl Quiet {
 
 impl Drop for Quiet {
     fn drop(&mut self) {
-        // SAFETY: as above.
+        // SAFETY: plain globals, put back as `begin` found them.
         unsafe {
             pg_sys::max_parallel_workers_per_gather = self.workers;
             pg_sys::enable_nestloop = self.nested_loops;
@@ -130,30 +159,24 @@ impl Drop for Quiet {
 
 /// A Materialize node over a plan whose references are set already: its columns are the plan's by their
 /// places.
+///
+/// # Safety
+/// A finished plan.
 unsafe fn materialised(plan: *mut pg_sys::Plan) -> *mut pg_sys::Plan {
-    // SAFETY: a finished plan; the server's node shares its list of columns, so a new one takes the place of
-    // that.
+    // SAFETY: the caller's plan; the server's node shares its list of columns, so a new one takes the place
+    // of that.
     unsafe {
         let node = pg_sys::materialize_finished_plan(plan);
         let mut columns: *mut pg_sys::List = std::ptr::null_mut();
-        for entry in PgList::<pg_sys::TargetEntry>::from_pg((*plan).targetlist).iter_ptr() {
-            let expression: *mut pg_sys::Node = (*entry).expr.cast();
+        for target in Plan::new(plan).iter().flat_map(|plan| plan.targets().iter()) {
+            let expression = target.expr();
+            let entry = pg_sys::flatCopyTargetEntry(target.as_ptr());
             // The server's planner leaves constants what they are, for those who show plans.
-            let column = if (*expression).type_ == pg_sys::NodeTag::T_Const {
-                (*entry).expr
-            } else {
-                pg_sys::makeVar(
-                    pg_sys::OUTER_VAR,
-                    (*entry).resno,
-                    pg_sys::exprType(expression),
-                    pg_sys::exprTypmod(expression),
-                    pg_sys::exprCollation(expression),
-                    0,
-                )
-                .cast()
-            };
-            let entry = pg_sys::flatCopyTargetEntry(entry);
-            (*entry).expr = column;
+            if !matches!(expression.expression(), Expression::Const(_)) {
+                let (kind, typmod) = (expression.type_oid(), expression.typmod());
+                let (place, collation) = (target.resno, expression.collation());
+                (*entry).expr = pg_sys::makeVar(pg_sys::OUTER_VAR, place, kind, typmod, collation, 0).cast();
+            }
             columns = pg_sys::lappend(columns, entry.cast());
         }
         (*node).targetlist = columns;
@@ -171,13 +194,13 @@ const fn may_scroll(cursor_options: i32) -> bool {
 }
 
 /// The plan without us.
-unsafe fn serverside(
-    parse: *mut Query,
-    query_string: *const std::ffi::c_char,
-    cursor_options: i32,
-    bound_params: ParamListInfo,
-) -> *mut PlannedStmt {
-    // SAFETY: as above; the previous hook is C code that may raise an ERROR.
+///
+/// # Safety
+/// As the server calls its planner.
+unsafe fn serverside(parse: *mut Query, request: Request) -> *mut PlannedStmt {
+    let Request { query_string, cursor_options, bound_params } = request;
+    // SAFETY: the server's own structs, passed on as they came; the previous hook is C code that may raise an
+    // ERROR.
     unsafe {
         match PREVIOUS.next() {
             Some(previous) => pg_sys::ffi::pg_guard_ffi_boundary(|| {

@@ -7,65 +7,38 @@
 
 use std::ffi::c_void;
 
-use pgrx::pg_sys::{self, Node, NodeTag, Oid, Plan};
-use pgrx::{PgList, pg_guard};
+use pgrx::pg_guard;
+use pgrx::pg_sys::{self, Oid};
 
-use super::replace::{children, expressions};
+use super::plan_parts::{computed, inputs};
 use crate::compat;
-use crate::host::tree;
+use crate::host::tree::{self, Node, Plan, PlanNode};
 
 /// True where the current user may call every function and aggregate of the subtree.
-///
-/// # Safety
-/// A finished plan.
-pub unsafe fn may_call_all(plan: *mut Plan) -> bool {
-    // SAFETY: the caller's promise.
-    unsafe {
-        !expressions(plan).into_iter().any(|part| tree::guarded(|| forbidden(part, std::ptr::null_mut())))
-            && groups_by(plan).into_iter().all(may_compare)
-            && children(plan).into_iter().all(|child| may_call_all(*child))
-    }
+pub fn may_call_all(plan: Plan<'_>) -> bool {
+    // SAFETY: the walk begins at a valid node, under guard.
+    let is_forbidden =
+        |part: Node<'_>| unsafe { tree::guarded(|| forbidden(part.as_ptr(), std::ptr::null_mut())) };
+    !plan.targets().node().into_iter().chain(computed(plan)).any(is_forbidden)
+        && groups_by(plan).into_iter().all(may_compare)
+        && inputs(plan).into_iter().all(may_call_all)
 }
 
 /// The operators by which a node tells groups apart: the server asks about their functions where it prepares
 /// to compare groups (`ExecBuildGroupingEqual`).
-unsafe fn groups_by(plan: *mut Plan) -> Vec<Oid> {
-    // SAFETY: the casts follow the tag; the arrays have as many entries as the node says.
-    unsafe {
-        let all = |count: i32, operators: *mut Oid| match usize::try_from(count) {
-            Ok(count) if count > 0 => std::slice::from_raw_parts(operators, count).to_vec(),
-            _ => Vec::new(),
-        };
-        match (*plan).type_ {
-            NodeTag::T_Agg => {
-                let agg = &*plan.cast::<pg_sys::Agg>();
-                let mut operators = all(agg.numCols, agg.grpOperators);
-                for further in PgList::<Plan>::from_pg(agg.chain).iter_ptr() {
-                    operators.extend(groups_by(further));
-                }
-                operators
-            }
-            NodeTag::T_Group => {
-                let group = &*plan.cast::<pg_sys::Group>();
-                all(group.numCols, group.grpOperators)
-            }
-            NodeTag::T_Unique => {
-                let unique = &*plan.cast::<pg_sys::Unique>();
-                all(unique.numCols, unique.uniqOperators)
-            }
-            NodeTag::T_SetOp => {
-                let set = &*plan.cast::<pg_sys::SetOp>();
-                all(set.numCols, set.dupOperators)
-            }
-            NodeTag::T_WindowAgg => {
-                let window = &*plan.cast::<pg_sys::WindowAgg>();
-                let mut operators = all(window.partNumCols, window.partOperators);
-                operators.extend(all(window.ordNumCols, window.ordOperators));
-                operators
-            }
-            _ => Vec::new(),
+fn groups_by(plan: Plan<'_>) -> Vec<Oid> {
+    let columns: Vec<_> = match plan.kind() {
+        PlanNode::Agg(agg) => {
+            let further = agg.chain().iter().flat_map(|further| groups_by(further.plan()));
+            return agg.columns().map(|column| column.operator).chain(further).collect();
         }
-    }
+        PlanNode::Group(group) => group.columns().collect(),
+        PlanNode::Unique(unique) => unique.columns().collect(),
+        PlanNode::SetOp(operation) => operation.columns().collect(),
+        PlanNode::WindowAgg(window) => window.partition().chain(window.order()).collect(),
+        _ => Vec::new(),
+    };
+    columns.into_iter().map(|column| column.operator).collect()
 }
 
 fn may_compare(operator: Oid) -> bool {
@@ -75,27 +48,23 @@ fn may_compare(operator: Oid) -> bool {
 
 /// Whether DISTINCT in an aggregate compares rows of several arguments by what the user may not call; that of
 /// one argument is not asked about.
-unsafe fn distinct_forbidden(node: *mut Node) -> bool {
-    // SAFETY: the cast follows the tag; DISTINCT is a list of clauses.
-    unsafe {
-        if (*node).type_ != NodeTag::T_Aggref {
-            return false;
-        }
-        let columns =
-            PgList::<pg_sys::SortGroupClause>::from_pg((*node.cast::<pg_sys::Aggref>()).aggdistinct);
-        columns.len() > 1 && columns.iter_ptr().any(|column| !may_compare((*column).eqop))
-    }
+fn distinct_forbidden(node: Node<'_>) -> bool {
+    node.as_a::<pg_sys::Aggref>().is_some_and(|call| {
+        let columns = call.distinct();
+        columns.len() > 1 && columns.iter().any(|column| !may_compare(column.eqop))
+    })
 }
 
 /// Whether an expression calls what the user may not.
 #[pg_guard]
-unsafe extern "C-unwind" fn forbidden(node: *mut Node, context: *mut c_void) -> bool {
-    // SAFETY: an expression of a plan, or a list of them, or null.
+unsafe extern "C-unwind" fn forbidden(node: *mut pg_sys::Node, context: *mut c_void) -> bool {
+    // SAFETY: the server passes valid nodes, or null.
     unsafe {
-        !node.is_null()
-            && (distinct_forbidden(node)
+        Node::new(node).is_some_and(|part| {
+            distinct_forbidden(part)
                 || pg_sys::check_functions_in_node(node, Some(is_forbidden), context)
-                || tree::walk(node, forbidden, context))
+                || tree::walk(node, forbidden, context)
+        })
     }
 }
 

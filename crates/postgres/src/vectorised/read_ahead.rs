@@ -7,29 +7,29 @@
 
 use std::ffi::c_void;
 
+use pgrx::pg_guard;
 use pgrx::pg_sys::{self, NodeTag, Oid};
-use pgrx::{PgList, pg_guard};
 use query::Plan;
 
-use super::replace::{children, expressions};
+use super::plan_parts::{computed, inputs};
 use super::translated::{SourceSpec, Translated};
-use crate::host::tree;
+use crate::host::tree::{self, List, Node, PlanNode};
 
 /// Whether an ERROR could come from a row that is not asked for. `partly`: the reader may stop before the
 /// last row.
 ///
 /// # Safety
-/// The translation of a finished plan, and the sub-plans of its statement.
-pub unsafe fn may_fail(translated: &Translated, subplans: *mut pg_sys::List, partly: bool) -> bool {
+/// The translation of a finished plan, which has not changed since.
+pub unsafe fn may_fail(translated: &Translated, subplans: List<'_, tree::Plan<'_>>, partly: bool) -> bool {
     let mut sources = Vec::new();
     read_partly(&translated.plan, partly, &mut sources);
     let rows = sources.into_iter().filter_map(|at| match translated.sources.get(at) {
-        Some(SourceSpec::Rows { plan }) => Some(*plan),
+        // SAFETY: a node of the caller's plan.
+        Some(SourceSpec::Rows { plan }) => unsafe { tree::Plan::new(*plan) },
         _ => None,
     });
     let mut seen = Vec::new();
-    // SAFETY: the caller's promise.
-    rows.into_iter().any(|plan| unsafe { can_raise(plan, subplans, &mut seen) })
+    rows.into_iter().any(|plan| can_raise(plan, subplans, &mut seen))
 }
 
 /// The sources that are read no further than the reader reads.
@@ -60,26 +60,21 @@ fn read_partly(plan: &Plan, partly: bool, found: &mut Vec<usize>) {
 
 /// Whether an expression of the plan may raise an ERROR about the values of a row; CTEs that were `seen` do
 /// not.
-unsafe fn can_raise(plan: *mut pg_sys::Plan, subplans: *mut pg_sys::List, seen: &mut Vec<usize>) -> bool {
-    // SAFETY: casts follow the tags; target lists are lists of entries.
-    unsafe {
-        if (*plan).type_ == NodeTag::T_CteScan {
-            let number = usize::try_from((*plan.cast::<pg_sys::CteScan>()).ctePlanId).unwrap_or(0);
-            if !seen.contains(&number) {
-                seen.push(number);
-                let below = PgList::<pg_sys::Plan>::from_pg(subplans).get_ptr(number.wrapping_sub(1));
-                if below.is_none_or(|below| can_raise(below, subplans, seen)) {
-                    return true;
-                }
+fn can_raise(plan: tree::Plan<'_>, subplans: List<'_, tree::Plan<'_>>, seen: &mut Vec<usize>) -> bool {
+    if let PlanNode::CteScan(scan) = plan.kind() {
+        let number = usize::try_from(scan.ctePlanId).unwrap_or(0);
+        if !seen.contains(&number) {
+            seen.push(number);
+            let below = subplans.get(number.wrapping_sub(1));
+            if below.is_none_or(|below| can_raise(below, subplans, seen)) {
+                return true;
             }
         }
-        let targets = PgList::<pg_sys::TargetEntry>::from_pg((*plan).targetlist);
-        let shown = targets.iter_ptr().map(|target| (*target).expr.cast());
-        shown
-            .chain(expressions(plan).into_iter().skip(1))
-            .any(|part| tree::guarded(|| leaks(part, std::ptr::null_mut())))
-            || children(plan).into_iter().any(|child| can_raise(*child, subplans, seen))
     }
+    // SAFETY: the walk begins at a valid node, under guard.
+    let is_leaky = |part: Node<'_>| unsafe { tree::guarded(|| leaks(part.as_ptr(), std::ptr::null_mut())) };
+    plan.targets().iter().map(|target| target.expr()).chain(computed(plan)).any(is_leaky)
+        || inputs(plan).into_iter().any(|input| can_raise(input, subplans, seen))
 }
 
 /// Whether an expression calls what may raise an ERROR: functions that the server's authors have looked

@@ -10,23 +10,24 @@
 //! restarts for every row, what a merge join marks and restores, and what calls volatile functions, because a
 //! subtree that declines is run again from its start.
 
-use pgrx::PgList;
-use pgrx::pg_sys::{self, NodeTag, Plan};
+use pgrx::pg_sys::{self, NodeTag};
 
 use super::node;
+use super::plan_parts::{is_volatile, subplans_of};
 use super::read_ahead;
 use super::shown;
 use super::translate::translate;
 use super::translated::{NoValues, Reason, SourceSpec, Translated};
+use crate::host::tree::{List, Plan};
 use crate::options::settings::vectorised_min_rows;
 use crate::planner::plan::{note_reason, scanned_rows};
 
 /// Replaces what can be in a whole statement. False where none of it may be.
 ///
 /// # Safety
-/// A statement that the planner has just finished.
+/// A statement that the planner has just finished, and ours to change.
 pub unsafe fn statement(stmt: *mut pg_sys::PlannedStmt) -> bool {
-    // SAFETY: the caller's promise: the plan is ours to change; the list of sub-plans holds plans.
+    // SAFETY: the caller's statement, whose list of sub-plans holds plans.
     unsafe {
         // Rows that are locked or changed may be looked at again one by one, together with what they were
         // joined to.
@@ -34,22 +35,24 @@ pub unsafe fn statement(stmt: *mut pg_sys::PlannedStmt) -> bool {
         if !reads || !(*stmt).rowMarks.is_null() || (*stmt).hasModifyingCTE {
             return false;
         }
-        let slots = places((*stmt).subplans);
+        let subplans = (*stmt).subplans;
         // A sub-plan with side effects could be reached from anywhere.
-        if slots.iter().any(|&slot| is_volatile(*slot)) {
+        if subplans_of(stmt).iter().any(is_volatile) {
             return false;
         }
-        let subplans = (*stmt).subplans;
         tree(&raw mut (*stmt).planTree, subplans, None, false);
         // EXISTS, and whoever reads a CTE, may stop at any row.
-        slots.into_iter().for_each(|slot| tree(slot, subplans, None, true));
+        places(subplans).into_iter().for_each(|slot| tree(slot, subplans, None, true));
         true
     }
 }
 
 /// The places of a list of plans.
-unsafe fn places(list: *mut pg_sys::List) -> Vec<*mut *mut Plan> {
-    // SAFETY: a list of pointers, or null.
+///
+/// # Safety
+/// A list of pointers, or null.
+unsafe fn places(list: *mut pg_sys::List) -> Vec<*mut *mut pg_sys::Plan> {
+    // SAFETY: the caller's list.
     unsafe {
         let count = if list.is_null() { 0 } else { usize::try_from((*list).length).unwrap_or(0) };
         (0..count).map(|at| (&raw mut (*(*list).elements.add(at)).ptr_value).cast()).collect()
@@ -58,83 +61,136 @@ unsafe fn places(list: *mut pg_sys::List) -> Vec<*mut *mut Plan> {
 
 /// Replaces what can be in the tree at `slot`. `above` is why an operator above it stays, for EXPLAIN;
 /// `partly`: its reader may stop before the last row.
-unsafe fn tree(slot: *mut *mut Plan, subplans: *mut pg_sys::List, above: Option<&Reason>, partly: bool) {
-    // SAFETY: a place of a finished plan that holds a plan or null.
-    unsafe {
-        let plan = *slot;
-        if plan.is_null() || matches!((*plan).type_, NodeTag::T_Gather | NodeTag::T_GatherMerge) {
-            return;
-        }
-        let reason = match translate(plan, subplans, &mut NoValues) {
-            Ok(_) if is_volatile(plan) => Reason("volatile function".into()),
-            Ok(translated) if read_ahead::may_fail(&translated, subplans, partly) => {
-                Reason("rows that may not be asked for have expressions that may raise an error".into())
-            }
-            Ok(translated) if is_worth_it(&translated) => {
-                for source in &translated.sources {
-                    if let SourceSpec::Rows { plan: below } = source
-                        && let Some(slot) = place_of(plan, *below)
-                    {
+///
+/// # Safety
+/// A place of a finished plan that is ours to change, which holds a plan or null, and the sub-plans of its
+/// statement.
+unsafe fn tree(
+    slot: *mut *mut pg_sys::Plan,
+    subplans: *mut pg_sys::List,
+    above: Option<&Reason>,
+    partly: bool,
+) {
+    // SAFETY: the caller's place; the plan is only read before anything in it is replaced.
+    let Some(plan) = (unsafe { Plan::new(*slot) }) else { return };
+    if matches!(plan.tag(), NodeTag::T_Gather | NodeTag::T_GatherMerge) {
+        return;
+    }
+    // SAFETY: the sub-plans of the caller's statement.
+    let reason = match replaceable(plan, unsafe { List::new(subplans) }, partly) {
+        Ok(below) => {
+            // SAFETY: places and nodes of this plan.
+            unsafe {
+                for rows in below {
+                    if let Some(slot) = place_of(plan.as_ptr(), rows) {
                         tree(slot, subplans, None, partly);
                     }
                 }
-                *slot = replacement(plan);
-                return;
-            }
-            Ok(_) => Reason("few rows, or none that come as vectors".into()),
-            Err(reason) => reason,
-        };
-        if super::translate::is_columnar(plan) {
-            // What keeps the scan itself says more than what keeps those above it.
-            if let Some(above) = above {
-                let itself = translate(plan, subplans, &mut NoValues).err();
-                note_reason(plan.cast(), &itself.unwrap_or_else(|| above.clone()).0);
+                *slot = replacement(plan.as_ptr());
             }
             return;
         }
-        let above = if is_operator(plan) { Some(&reason) } else { above };
-        let partly = match (*plan).type_ {
-            NodeTag::T_Limit => true,
-            NodeTag::T_Sort | NodeTag::T_Agg => false,
-            _ => partly,
-        };
+        Err(reason) => reason,
+    };
+    if super::translate::is_columnar(plan) {
+        // What keeps the scan itself says more than what keeps those above it.
+        if let Some(above) = above {
+            // SAFETY: the sub-plans of the caller's statement; the scan is one of ours.
+            unsafe {
+                let itself = translate(plan, List::new(subplans), &mut NoValues).err();
+                note_reason(plan.as_ptr().cast(), &itself.unwrap_or_else(|| above.clone()).0);
+            }
+        }
+        return;
+    }
+    let above = if is_operator(plan.tag()) { Some(&reason) } else { above };
+    let partly = match plan.tag() {
+        NodeTag::T_Limit => true,
+        NodeTag::T_Sort | NodeTag::T_Agg => false,
+        _ => partly,
+    };
+    // SAFETY: places of this plan.
+    unsafe { trees_below(plan.as_ptr(), subplans, above, partly) };
+}
+
+/// The nodes below a plan whose rows a vectorised node in its place takes from the server's executor.
+///
+/// # Errors
+/// The reason why it stays.
+fn replaceable(
+    plan: Plan<'_>,
+    subplans: List<'_, Plan<'_>>,
+    partly: bool,
+) -> Result<Vec<*mut pg_sys::Plan>, Reason> {
+    let translated = translate(plan, subplans, &mut NoValues)?;
+    if is_volatile(plan) {
+        return Err(Reason("volatile function".into()));
+    }
+    // SAFETY: the translation of this plan, which has not changed since.
+    let (may_fail, is_worth_it) = unsafe {
+        let may_fail = read_ahead::may_fail(&translated, subplans, partly);
+        (may_fail, !may_fail && is_worth_it(&translated))
+    };
+    if may_fail {
+        return Err(Reason("rows that may not be asked for have expressions that may raise an error".into()));
+    }
+    if !is_worth_it {
+        return Err(Reason("few rows, or none that come as vectors".into()));
+    }
+    let rows = translated.sources.iter().filter_map(|source| match source {
+        SourceSpec::Rows { plan } => Some(*plan),
+        SourceSpec::Columnar { .. } => None,
+    });
+    Ok(rows.collect())
+}
+
+/// `tree` of a node's children, but for those that it restarts.
+///
+/// # Safety
+/// As `tree`, a plan instead of its place.
+unsafe fn trees_below(
+    plan: *mut pg_sys::Plan,
+    subplans: *mut pg_sys::List,
+    above: Option<&Reason>,
+    partly: bool,
+) {
+    // SAFETY: places of the caller's plan.
+    unsafe {
         for child in children(plan) {
-            if is_restarted(plan, child) {
-                // What is below the node that is restarted keeps its rows.
-                if matches!((**child).type_, NodeTag::T_Material | NodeTag::T_Sort) {
-                    children(*child).into_iter().for_each(|below| tree(below, subplans, above, partly));
-                }
-            } else {
+            if !is_restarted(plan, child) {
                 tree(child, subplans, above, partly);
+            } else if matches!((**child).type_, NodeTag::T_Material | NodeTag::T_Sort) {
+                // What is below the node that is restarted keeps its rows.
+                children(*child).into_iter().for_each(|below| tree(below, subplans, above, partly));
             }
         }
     }
 }
 
-/// A node that would be an operator of ours.
-unsafe fn is_operator(plan: *mut Plan) -> bool {
+/// A node of a kind that would be an operator of ours.
+const fn is_operator(tag: NodeTag) -> bool {
     use NodeTag as T;
-    // SAFETY: a plan node.
-    unsafe {
-        matches!(
-            (*plan).type_,
-            T::T_Agg
-                | T::T_Group
-                | T::T_Sort
-                | T::T_IncrementalSort
-                | T::T_Unique
-                | T::T_SetOp
-                | T::T_WindowAgg
-                | T::T_HashJoin
-                | T::T_MergeJoin
-                | T::T_NestLoop
-        )
-    }
+    matches!(
+        tag,
+        T::T_Agg
+            | T::T_Group
+            | T::T_Sort
+            | T::T_IncrementalSort
+            | T::T_Unique
+            | T::T_SetOp
+            | T::T_WindowAgg
+            | T::T_HashJoin
+            | T::T_MergeJoin
+            | T::T_NestLoop
+    )
 }
 
 /// A child that its parent restarts, or marks and restores, again and again.
-unsafe fn is_restarted(plan: *mut Plan, child: *mut *mut Plan) -> bool {
-    // SAFETY: a child of the plan.
+///
+/// # Safety
+/// A plan node, and a place of it.
+unsafe fn is_restarted(plan: *mut pg_sys::Plan, child: *mut *mut pg_sys::Plan) -> bool {
+    // SAFETY: the caller's node.
     unsafe {
         match (*plan).type_ {
             NodeTag::T_NestLoop | NodeTag::T_MergeJoin => child == &raw mut (*plan).righttree,
@@ -144,11 +200,11 @@ unsafe fn is_restarted(plan: *mut Plan, child: *mut *mut Plan) -> bool {
     }
 }
 
-/// Where a node's inputs hang.
+/// Where a node's inputs hang, in the order of `plan_parts::inputs`.
 ///
 /// # Safety
 /// A finished plan node.
-pub unsafe fn children(plan: *mut Plan) -> Vec<*mut *mut Plan> {
+unsafe fn children(plan: *mut pg_sys::Plan) -> Vec<*mut *mut pg_sys::Plan> {
     // SAFETY: casts follow the node's tag; lists of plans are lists of pointers.
     unsafe {
         let mut found = vec![&raw mut (*plan).lefttree, &raw mut (*plan).righttree];
@@ -173,8 +229,11 @@ pub unsafe fn children(plan: *mut Plan) -> Vec<*mut *mut Plan> {
 }
 
 /// The place in `root` that holds `wanted`.
-unsafe fn place_of(root: *mut Plan, wanted: *mut Plan) -> Option<*mut *mut Plan> {
-    // SAFETY: plans of one tree.
+///
+/// # Safety
+/// A finished plan.
+unsafe fn place_of(root: *mut pg_sys::Plan, wanted: *mut pg_sys::Plan) -> Option<*mut *mut pg_sys::Plan> {
+    // SAFETY: places of the caller's plan.
     unsafe {
         children(root)
             .into_iter()
@@ -182,89 +241,20 @@ unsafe fn place_of(root: *mut Plan, wanted: *mut Plan) -> Option<*mut *mut Plan>
     }
 }
 
-/// Whether running the subtree twice could be noticed.
-unsafe fn is_volatile(plan: *mut Plan) -> bool {
-    if plan.is_null() {
-        return false;
-    }
-    // SAFETY: a plan of the server's.
-    unsafe {
-        matches!((*plan).type_, NodeTag::T_ModifyTable | NodeTag::T_LockRows | NodeTag::T_ForeignScan)
-            || expressions(plan).into_iter().any(|part| pg_sys::contain_volatile_functions(part))
-            || children(plan).into_iter().any(|child| is_volatile(*child))
-    }
-}
-
-/// What a node itself computes: expressions or lists of them, some null.
-///
-/// # Safety
-/// A finished plan node.
-pub unsafe fn expressions(plan: *mut Plan) -> Vec<*mut pg_sys::Node> {
-    // SAFETY: casts follow the node's tag.
-    unsafe {
-        let mut found: Vec<*mut pg_sys::Node> = vec![(*plan).targetlist.cast(), (*plan).qual.cast()];
-        match (*plan).type_ {
-            NodeTag::T_FunctionScan => found.push((*plan.cast::<pg_sys::FunctionScan>()).functions.cast()),
-            NodeTag::T_TableFuncScan => found.push((*plan.cast::<pg_sys::TableFuncScan>()).tablefunc.cast()),
-            NodeTag::T_ValuesScan => found.push((*plan.cast::<pg_sys::ValuesScan>()).values_lists.cast()),
-            NodeTag::T_Result => found.push((*plan.cast::<pg_sys::Result>()).resconstantqual),
-            NodeTag::T_NestLoop | NodeTag::T_MergeJoin | NodeTag::T_HashJoin => {
-                found.push((*plan.cast::<pg_sys::Join>()).joinqual.cast());
-                if (*plan).type_ == NodeTag::T_HashJoin {
-                    found.push((*plan.cast::<pg_sys::HashJoin>()).hashclauses.cast());
-                }
-                if (*plan).type_ == NodeTag::T_MergeJoin {
-                    found.push((*plan.cast::<pg_sys::MergeJoin>()).mergeclauses.cast());
-                }
-            }
-            NodeTag::T_WindowAgg => {
-                let window = plan.cast::<pg_sys::WindowAgg>();
-                found.extend([(*window).startOffset, (*window).endOffset, (*window).runCondition.cast()]);
-            }
-            NodeTag::T_Limit => {
-                let limit = plan.cast::<pg_sys::Limit>();
-                found.extend([(*limit).limitOffset, (*limit).limitCount]);
-            }
-            NodeTag::T_SampleScan => found.push((*plan.cast::<pg_sys::SampleScan>()).tablesample.cast()),
-            _ => {}
-        }
-        found
-    }
-}
-
-/// The subtree that a vectorised node keeps; None for any other node.
-///
-/// # Safety
-/// A finished plan.
-pub unsafe fn kept(plan: *mut Plan) -> Option<*mut Plan> {
-    // SAFETY: the casts follow tag and methods; the first child of ours is the kept subtree.
-    unsafe {
-        let scan = plan.cast::<pg_sys::CustomScan>();
-        let ours = (*plan).type_ == NodeTag::T_CustomScan && (*scan).methods == node::scan_methods();
-        ours.then(|| PgList::<Plan>::from_pg((*scan).custom_plans).get_ptr(0))?
-    }
-}
-
-/// The subtree that a vectorised node keeps, and its translation; None for any other node.
-///
-/// # Safety
-/// A finished plan, and the sub-plans of its statement.
-pub unsafe fn translation(plan: *mut Plan, subplans: *mut pg_sys::List) -> Option<(*mut Plan, Translated)> {
-    // SAFETY: the caller's promise.
-    unsafe {
-        let kept = kept(plan)?;
-        Some((kept, translate(kept, subplans, &mut NoValues).ok()?))
-    }
-}
-
 /// A columnar table with enough rows is below, and something that has to see all of them first.
+///
+/// # Safety
+/// The translation of a finished plan, which has not changed since.
 unsafe fn is_worth_it(translated: &Translated) -> bool {
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller's translation.
     unsafe { rows_read(translated) >= vectorised_min_rows() && has_breaker(&translated.plan) }
 }
 
 /// How many rows of columnar tables one start is likely to read. Each start costs something for each
 /// partition, also of those that it does not read.
+///
+/// # Safety
+/// As `is_worth_it`.
 unsafe fn rows_read(translated: &Translated) -> f64 {
     let of = |sources: &[SourceSpec]| {
         let rows = sources.iter().map(|source| match source {
@@ -301,7 +291,10 @@ fn has_breaker(plan: &query::Plan) -> bool {
 }
 
 /// The node that stands for `plan` from now on.
-unsafe fn replacement(plan: *mut Plan) -> *mut Plan {
+///
+/// # Safety
+/// A finished plan that is ours to change.
+unsafe fn replacement(plan: *mut pg_sys::Plan) -> *mut pg_sys::Plan {
     // SAFETY: a zeroed CustomScan is a valid start; lists are the server's own kinds.
     unsafe {
         let scan = pg_sys::palloc0(size_of::<pg_sys::CustomScan>()).cast::<pg_sys::CustomScan>();
@@ -318,14 +311,16 @@ unsafe fn replacement(plan: *mut Plan) -> *mut Plan {
         (*new).initPlan = take_init_plans(plan);
         // For EXPLAIN, which looks there for what the target list mentions; the executor does not.
         (*new).lefttree = match (*plan).type_ {
-            NodeTag::T_Append => PgList::<Plan>::from_pg((*plan.cast::<pg_sys::Append>()).appendplans)
-                .get_ptr(0)
-                .unwrap_or(std::ptr::null_mut()),
+            NodeTag::T_Append => places((*plan.cast::<pg_sys::Append>()).appendplans)
+                .first()
+                .map_or(std::ptr::null_mut(), |&first| *first),
             _ => (*plan).lefttree,
         };
         (*new).righttree = (*plan).righttree;
-        (*new).targetlist = columns(plan);
-        (*scan).custom_scan_tlist = shown::columns(plan);
+        if let Some(plan) = Plan::new(plan) {
+            (*new).targetlist = columns(plan);
+            (*scan).custom_scan_tlist = shown::columns(plan);
+        }
         (*scan).custom_plans = pg_sys::lappend(std::ptr::null_mut(), plan.cast());
         (*scan).methods = node::scan_methods();
         new
@@ -333,21 +328,15 @@ unsafe fn replacement(plan: *mut Plan) -> *mut Plan {
 }
 
 /// The target list of the new node: each column as the subtree gives it.
-unsafe fn columns(plan: *mut Plan) -> *mut pg_sys::List {
+fn columns(plan: Plan<'_>) -> *mut pg_sys::List {
     let mut list = std::ptr::null_mut();
-    // SAFETY: a list of target entries.
-    unsafe {
-        for target in PgList::<pg_sys::TargetEntry>::from_pg((*plan).targetlist).iter_ptr() {
-            let expr = (*target).expr.cast::<pg_sys::Node>();
-            let var = pg_sys::makeVar(
-                pg_sys::INDEX_VAR,
-                (*target).resno,
-                pg_sys::exprType(expr),
-                pg_sys::exprTypmod(expr),
-                pg_sys::exprCollation(expr),
-                0,
-            );
-            let entry = pg_sys::flatCopyTargetEntry(target);
+    for target in plan.targets().iter() {
+        let expr = target.expr();
+        let (kind, typmod, collation) = (expr.type_oid(), expr.typmod(), expr.collation());
+        // SAFETY: new nodes in the current memory, and a list of them.
+        unsafe {
+            let var = pg_sys::makeVar(pg_sys::INDEX_VAR, target.resno, kind, typmod, collation, 0);
+            let entry = pg_sys::flatCopyTargetEntry(target.as_ptr());
             (*entry).expr = var.cast();
             list = pg_sys::lappend(list, entry.cast());
         }
@@ -356,8 +345,11 @@ unsafe fn columns(plan: *mut Plan) -> *mut pg_sys::List {
 }
 
 /// Takes the init plans off a subtree, deepest first, so that one that others depend on comes before them.
-unsafe fn take_init_plans(plan: *mut Plan) -> *mut pg_sys::List {
-    // SAFETY: plans of one tree.
+///
+/// # Safety
+/// A finished plan that is ours to change.
+unsafe fn take_init_plans(plan: *mut pg_sys::Plan) -> *mut pg_sys::List {
+    // SAFETY: nodes of the caller's plan.
     unsafe {
         let mut taken = std::ptr::null_mut();
         for child in children(plan) {

@@ -15,6 +15,7 @@ use crate::compat;
 use crate::convert::{ColumnReader, ColumnType, ColumnWriter};
 use crate::expressions::aggregate::{self as aggregates, Definition};
 use crate::expressions::{calls, foreign_order};
+use crate::host::tree::Typed;
 use crate::vectorised::attempt::{attempt, batch};
 
 /// Rows between two resets of the memory that the functions work in.
@@ -64,31 +65,31 @@ impl ServerAggregate {
     /// The aggregate that a node calls; None for one that is not of the plain kind.
     ///
     /// # Safety
-    /// A valid node of a finished plan; it and the current memory outlive the result.
-    pub unsafe fn new(call: *const pg_sys::Aggref, name: String) -> Option<Arc<Self>> {
-        // SAFETY: the caller's promise; the rest are catalog look-ups.
+    /// The node is part of a finished plan; that and the current memory outlive the result.
+    pub unsafe fn new(call: Typed<'_, pg_sys::Aggref>, name: String) -> Option<Arc<Self>> {
+        let built_in = call.aggfnoid.to_u32() < pg_sys::FirstNormalObjectId;
+        // SAFETY: catalog look-ups.
+        let definition = unsafe { aggregates::definition(call.aggfnoid)? };
+        if !built_in
+            // SAFETY: a catalog look-up.
+            || !unsafe { compat::may_execute(call.aggfnoid) }
+            || call.aggkind as u8 != b'n'
+            || call.aggvariadic
+            || foreign_order::is_of(call.aggtype)
+        {
+            return None;
+        }
+        let types: Vec<_> = call.argument_types().iter().collect();
+        // SAFETY: catalog look-ups of types and a function that exist.
         unsafe {
-            let built_in = (*call).aggfnoid.to_u32() < pg_sys::FirstNormalObjectId;
-            let definition = aggregates::definition((*call).aggfnoid)?;
-            if !built_in
-                || !compat::may_execute((*call).aggfnoid)
-                || (*call).aggkind as u8 != b'n'
-                || (*call).aggvariadic
-                || foreign_order::is_of((*call).aggtype)
-            {
-                return None;
-            }
-            let list = (*call).aggargtypes;
-            let count = if list.is_null() { 0 } else { usize::try_from((*list).length).unwrap_or(0) };
-            let types: Vec<_> = (0..count).map(|at| (*(*list).elements.add(at)).oid_value).collect();
             Some(Arc::new(Self {
                 name,
-                is_tame: calls::may_hold_back_errors(call.cast_mut().cast()),
+                is_tame: calls::may_hold_back_errors(call.node()),
                 strict: pg_sys::func_strict(definition.step),
                 arguments: types.iter().map(|&kind| ColumnType::of_type(kind)).collect(),
-                result: ColumnType::of_type((*call).aggtype),
+                result: ColumnType::of_type(call.aggtype),
                 inner: Mutex::new(Inner {
-                    call,
+                    call: call.as_ptr(),
                     definition,
                     types,
                     memory: pg_sys::CurrentMemoryContext,
@@ -102,6 +103,9 @@ impl ServerAggregate {
 
 impl Inner {
     /// The functions ready to be called, with no group yet.
+    ///
+    /// # Safety
+    /// On the main thread, inside a running node.
     unsafe fn start(&mut self) {
         if self.running.is_some() {
             return;
@@ -118,24 +122,13 @@ impl Inner {
             (*aggregate).tmpcontext = work;
             let transition = call.aggtranstype;
             let (step, last) = aggregates::expressions(&self.definition, call, &mut self.types);
-            let prepare = |function: Oid, expression, arguments: usize| {
-                let info = pg_sys::palloc0(size_of::<pg_sys::FmgrInfo>()).cast::<pg_sys::FmgrInfo>();
-                pg_sys::fmgr_info(function, info);
-                (*info).fn_expr = expression;
-                let size = size_of::<pg_sys::FunctionCallInfoBaseData>()
-                    + arguments * size_of::<pg_sys::NullableDatum>();
-                let frame = pg_sys::palloc0(size).cast::<pg_sys::FunctionCallInfoBaseData>();
-                (*frame).flinfo = info;
-                (*frame).context = aggregate.cast();
-                (*frame).fncollation = call.inputcollid;
-                (*frame).nargs = i16::try_from(arguments).unwrap_or(0);
-                frame
-            };
             let arguments = self.types.len() + 1;
-            let step = prepare(self.definition.step, step, arguments);
+            let context = Context { aggregate: aggregate.cast(), collation: call.inputcollid };
+            let step = frame(self.definition.step, step, arguments, context);
+            let last_arguments = if self.definition.last_extra { arguments } else { 1 };
             let last = match self.definition.last {
                 pg_sys::InvalidOid => std::ptr::null_mut(),
-                function => prepare(function, last, if self.definition.last_extra { arguments } else { 1 }),
+                function => frame(function, last, last_arguments, context),
             };
             let (mut length, mut by_value) = (0, false);
             pg_sys::get_typlenbyval(transition, &raw mut length, &raw mut by_value);
@@ -156,10 +149,46 @@ impl Inner {
     }
 }
 
+/// What an aggregate's functions are called for.
+#[derive(Clone, Copy)]
+struct Context {
+    aggregate: *mut pg_sys::Node,
+    collation: Oid,
+}
+
+/// What a function is called with, in the current memory.
+///
+/// # Safety
+/// A function of an aggregate, with the expression that it is called from, and so many arguments.
+unsafe fn frame(
+    function: Oid,
+    expression: *mut pg_sys::Node,
+    arguments: usize,
+    context: Context,
+) -> pg_sys::FunctionCallInfo {
+    // SAFETY: zeroed structs are what the server fills in; the frame has room for the arguments.
+    unsafe {
+        let info = pg_sys::palloc0(size_of::<pg_sys::FmgrInfo>()).cast::<pg_sys::FmgrInfo>();
+        pg_sys::fmgr_info(function, info);
+        (*info).fn_expr = expression;
+        let size =
+            size_of::<pg_sys::FunctionCallInfoBaseData>() + arguments * size_of::<pg_sys::NullableDatum>();
+        let frame = pg_sys::palloc0(size).cast::<pg_sys::FunctionCallInfoBaseData>();
+        (*frame).flinfo = info;
+        (*frame).context = context.aggregate;
+        (*frame).fncollation = context.collation;
+        (*frame).nargs = i16::try_from(arguments).unwrap_or(0);
+        frame
+    }
+}
+
 impl Running {
     /// A state of no rows.
+    ///
+    /// # Safety
+    /// Under guard; nobody looks at what the group had.
     unsafe fn clear(&mut self) {
-        // SAFETY: the group's memory holds nothing that anybody reads now.
+        // SAFETY: nobody reads what the group's memory holds.
         unsafe {
             pg_sys::MemoryContextReset(self.group);
             self.empty = self.initial.1;
@@ -171,8 +200,11 @@ impl Running {
     }
 
     /// A copy in the group's memory.
+    ///
+    /// # Safety
+    /// Under guard; a value of the state's type.
     unsafe fn kept(&self, value: Datum) -> Datum {
-        // SAFETY: a value of the state's type.
+        // SAFETY: the caller's value.
         unsafe {
             let previous = pg_sys::MemoryContextSwitchTo(self.group);
             let copy = aggregates::copied(value, self.by_value, self.length);
@@ -217,18 +249,30 @@ impl Running {
                 (*arguments).value = self.state.0;
                 (*arguments).isnull = self.state.1;
                 (*frame).isnull = false;
-                let (next, is_null) = (function(frame), (*frame).isnull);
-                if !self.by_value && next != self.state.0 {
-                    let before = self.state;
-                    self.state = if is_null { (Datum::null(), true) } else { (self.kept(next), false) };
-                    if !before.1 && !before.0.is_null() {
-                        pg_sys::pfree(before.0.cast_mut_ptr());
-                    }
-                } else {
-                    self.state = (next, is_null);
-                }
+                let next = function(frame);
+                self.change((next, (*frame).isnull));
             }
             pg_sys::MemoryContextSwitchTo(previous);
+        }
+    }
+
+    /// Takes the state that the step function has given.
+    ///
+    /// # Safety
+    /// Under guard; a state of this aggregate, which may be the one before.
+    #[inline]
+    unsafe fn change(&mut self, (next, is_null): (Datum, bool)) {
+        if self.by_value || next == self.state.0 {
+            self.state = (next, is_null);
+            return;
+        }
+        let before = self.state;
+        // SAFETY: the caller's state; nobody looks at the one before any more.
+        unsafe {
+            self.state = if is_null { (Datum::null(), true) } else { (self.kept(next), false) };
+            if !before.1 && !before.0.is_null() {
+                pg_sys::pfree(before.0.cast_mut_ptr());
+            }
         }
     }
 

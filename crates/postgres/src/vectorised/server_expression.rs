@@ -10,8 +10,8 @@
 use std::ffi::c_void;
 use std::sync::{Arc, Mutex};
 
-use pgrx::pg_sys::{self, Datum, Node, NodeTag, Oid};
-use pgrx::{PgList, pg_guard};
+use pgrx::pg_guard;
+use pgrx::pg_sys::{self, Datum, NodeTag, Oid};
 use query::HostFunction;
 use vector::{Values, Vector};
 
@@ -19,7 +19,7 @@ use crate::compat;
 use crate::convert::{ColumnReader, ColumnType, ColumnWriter};
 use crate::expressions::{calls, foreign_order};
 use crate::host::identity::Identity;
-use crate::host::tree;
+use crate::host::tree::{self, Node};
 use crate::vectorised::attempt::{self, Results};
 
 /// An expression over some values.
@@ -36,7 +36,7 @@ pub struct ServerExpression {
 
 /// What belongs to the server: the expression, and its state once it was asked.
 struct Inner {
-    tree: *mut Node,
+    tree: *mut pg_sys::Node,
     types: Vec<Oid>,
     memory: pg_sys::MemoryContext,
     /// Who began.
@@ -55,155 +55,190 @@ struct Prepared {
 
 /// Whether making a value of a type may call functions of the user's: those of the constraints of domains
 /// inside it, or of a range's order.
-unsafe fn may_check(kind: Oid) -> bool {
-    // SAFETY: catalog look-ups.
-    unsafe {
-        let built_in = kind.to_u32() < pg_sys::FirstNormalObjectId;
-        !built_in && pg_sys::get_typtype(kind) as u8 != pg_sys::TYPTYPE_ENUM
+fn may_check(kind: Oid) -> bool {
+    let built_in = kind.to_u32() < pg_sys::FirstNormalObjectId;
+    // SAFETY: a catalog look-up.
+    !built_in && unsafe { pg_sys::get_typtype(kind) } as u8 != pg_sys::TYPTYPE_ENUM
+}
+
+/// True for what comes from a row, or from outside: a part of its own.
+const fn is_part(tag: NodeTag) -> bool {
+    matches!(tag, NodeTag::T_Var | NodeTag::T_Aggref | NodeTag::T_GroupingFunc | NodeTag::T_Param)
+}
+
+/// True for what cannot be evaluated outside its node, and for domains, whose constraints may call anything.
+const fn is_bound(tag: NodeTag) -> bool {
+    matches!(
+        tag,
+        NodeTag::T_SubPlan
+            | NodeTag::T_AlternativeSubPlan
+            | NodeTag::T_WindowFunc
+            | NodeTag::T_CoerceToDomain
+            | NodeTag::T_CurrentOfExpr
+            | NodeTag::T_NextValueExpr
+    )
+}
+
+/// What an expression of a finished plan takes from its row, each once; None where it cannot be evaluated by
+/// itself.
+pub fn parts(node: Node<'_>) -> Option<Vec<Node<'_>>> {
+    // SAFETY: a catalog look-up.
+    let class = || unsafe { pg_sys::get_typtype(node.type_oid()) } as u8;
+    if is_part(node.tag()) || class() == pg_sys::TYPTYPE_PSEUDO {
+        return None;
+    }
+    let mut found = Look { parts: Vec::new(), cases: 0 };
+    let data = (&raw mut found).cast();
+    let root = node.as_ptr();
+    // SAFETY: the walks begin at a valid node, under guard, and what they write to lives as long as they run.
+    let is_fit =
+        unsafe { tree::guarded(|| !is_unfit(root, data) && !is_forbidden(root, std::ptr::null_mut())) };
+    is_fit.then_some(found.parts)
+}
+
+/// What a walk finds.
+struct Look<'a> {
+    parts: Vec<Node<'a>>,
+    /// CASEs around whose value may be mentioned.
+    cases: u32,
+}
+
+/// Takes the parts; true for an expression that cannot be evaluated by itself.
+#[pg_guard]
+unsafe extern "C-unwind" fn is_unfit(node: *mut pg_sys::Node, data: *mut c_void) -> bool {
+    // SAFETY: the server passes valid nodes, or null, and the data it was given.
+    let (part, found) = unsafe { (Node::new(node), &mut *data.cast::<Look<'_>>()) };
+    let Some(part) = part else { return false };
+    match part.tag() {
+        tag if is_part(tag) => {
+            // SAFETY: two valid expressions, in a walk under guard.
+            let same = |known: &Node<'_>| unsafe { tree::are_equal(known.as_ptr(), node) };
+            if !found.parts.iter().any(same) {
+                found.parts.push(part);
+            }
+            false
+        }
+        tag if is_bound(tag) => true,
+        NodeTag::T_CaseTestExpr => found.cases == 0,
+        // SAFETY: as this was called.
+        _ => unsafe { is_unfit_below(part, data) },
     }
 }
 
-/// What an expression takes from its row, each once; None where it cannot be evaluated by itself.
+/// Goes on below a node. The value of a CASE may be mentioned in its conditions, and that of a cast of an
+/// array in the cast of its elements.
 ///
 /// # Safety
-/// A valid expression of a finished plan.
-pub unsafe fn parts(node: *mut Node) -> Option<Vec<*mut Node>> {
-    struct Look {
-        parts: Vec<*mut Node>,
-        /// CASEs around whose value may be mentioned.
-        cases: u32,
+/// As `is_unfit`.
+unsafe fn is_unfit_below(node: Node<'_>, data: *mut c_void) -> bool {
+    // SAFETY: a part of the expression, or null, and the data that the walk was given.
+    let look = |part: *mut pg_sys::Node| unsafe { is_unfit(part, data) };
+    let inside = |part: *mut pg_sys::Node| {
+        // SAFETY: the data that the walk was given.
+        unsafe { (*data.cast::<Look<'_>>()).cases += 1 };
+        let is_unfit = look(part);
+        // SAFETY: as before.
+        unsafe { (*data.cast::<Look<'_>>()).cases -= 1 };
+        is_unfit
+    };
+    if let Some(cast) = node.as_a::<pg_sys::ArrayCoerceExpr>() {
+        return look(cast.arg.cast()) || inside(cast.elemexpr.cast());
     }
-    /// True for what cannot be.
-    #[pg_guard]
-    unsafe extern "C-unwind" fn look(node: *mut Node, data: *mut c_void) -> bool {
-        // SAFETY: the server passes valid nodes, or null, and the data it was given; casts follow the tag.
-        unsafe {
-            if node.is_null() {
-                return false;
-            }
-            let found = &mut *data.cast::<Look>();
-            let inside = |part: *mut Node, data: *mut c_void| {
-                (*data.cast::<Look>()).cases += 1;
-                let fails = look(part, data);
-                (*data.cast::<Look>()).cases -= 1;
-                fails
-            };
-            match (*node).type_ {
-                NodeTag::T_Var | NodeTag::T_Aggref | NodeTag::T_GroupingFunc | NodeTag::T_Param => {
-                    if !found.parts.iter().any(|&part| tree::are_equal(part, node)) {
-                        found.parts.push(node);
-                    }
-                    false
-                }
-                NodeTag::T_SubPlan
-                | NodeTag::T_AlternativeSubPlan
-                | NodeTag::T_WindowFunc
-                // Its constraints may call anything.
-                | NodeTag::T_CoerceToDomain
-                | NodeTag::T_CurrentOfExpr
-                | NodeTag::T_NextValueExpr => true,
-                NodeTag::T_CaseTestExpr => found.cases == 0,
-                NodeTag::T_CaseExpr if !(*node.cast::<pg_sys::CaseExpr>()).arg.is_null() => {
-                    let case = &*node.cast::<pg_sys::CaseExpr>();
-                    // The server's walker knows a CASE, but not its branches by themselves.
-                    let branches = PgList::<pg_sys::CaseWhen>::from_pg(case.args);
-                    look(case.arg.cast(), data)
-                        || branches.iter_ptr().any(|branch| {
-                            inside((*branch).expr.cast(), data) || look((*branch).result.cast(), data)
-                        })
-                        || look(case.defresult.cast(), data)
-                }
-                NodeTag::T_ArrayCoerceExpr => {
-                    let cast = &*node.cast::<pg_sys::ArrayCoerceExpr>();
-                    look(cast.arg.cast(), data) || inside(cast.elemexpr.cast(), data)
-                }
-                _ => tree::walk(node, look, data),
-            }
+    match node.as_a::<pg_sys::CaseExpr>() {
+        // The server's walker knows a CASE, but not its branches by themselves.
+        Some(case) if case.arg().is_some() => {
+            look(case.arg.cast())
+                || case
+                    .branches()
+                    .iter()
+                    .any(|branch| inside(branch.expr.cast()) || look(branch.result.cast()))
+                || look(case.defresult.cast())
         }
+        // SAFETY: as this was called.
+        _ => unsafe { tree::walk(node.as_ptr(), is_unfit, data) },
     }
-    #[pg_guard]
-    unsafe extern "C-unwind" fn may_not_call(function: Oid, _data: *mut c_void) -> bool {
-        let built_in = function.to_u32() < pg_sys::FirstNormalObjectId;
-        // SAFETY: catalog look-ups.
-        unsafe { !built_in || !compat::may_execute(function) || pg_sys::get_func_retset(function) }
-    }
-    #[pg_guard]
-    unsafe extern "C-unwind" fn forbidden(node: *mut Node, data: *mut c_void) -> bool {
-        // SAFETY: the server passes valid nodes, or null.
-        unsafe {
-            !node.is_null()
-                && (matches!((*node).type_, NodeTag::T_CoerceViaIO | NodeTag::T_FuncExpr)
-                    && may_check(pg_sys::exprType(node))
-                    || calls::shows_type(node) && foreign_order::is_of(pg_sys::exprType(node))
-                    || foreign_order::compares(node)
-                    || pg_sys::check_functions_in_node(node, Some(may_not_call), data)
-                    || tree::walk(node, forbidden, data))
-        }
-    }
-    // SAFETY: the caller's promise; the walkers' data lives as long as they run.
+}
+
+/// True for an expression that calls what is not built in, or what the user may not call.
+#[pg_guard]
+unsafe extern "C-unwind" fn is_forbidden(node: *mut pg_sys::Node, data: *mut c_void) -> bool {
+    // SAFETY: the server passes valid nodes, or null.
     unsafe {
-        if matches!(
-            (*node).type_,
-            NodeTag::T_Var | NodeTag::T_Aggref | NodeTag::T_GroupingFunc | NodeTag::T_Param
-        ) || pg_sys::get_typtype(pg_sys::exprType(node)) as u8 == pg_sys::TYPTYPE_PSEUDO
-        {
-            return None;
+        let Some(part) = Node::new(node) else { return false };
+        matches!(part.tag(), NodeTag::T_CoerceViaIO | NodeTag::T_FuncExpr) && may_check(part.type_oid())
+            || calls::shows_type(part.tag()) && foreign_order::is_of(part.type_oid())
+            || foreign_order::compares(part)
+            || pg_sys::check_functions_in_node(node, Some(may_not_call), data)
+            || tree::walk(node, is_forbidden, data)
+    }
+}
+
+#[pg_guard]
+unsafe extern "C-unwind" fn may_not_call(function: Oid, _data: *mut c_void) -> bool {
+    let built_in = function.to_u32() < pg_sys::FirstNormalObjectId;
+    // SAFETY: catalog look-ups.
+    unsafe { !built_in || !compat::may_execute(function) || pg_sys::get_func_retset(function) }
+}
+
+/// What takes the place of what.
+struct Replace<'a> {
+    parts: &'a [Node<'a>],
+    parameters: &'a [*mut pg_sys::Node],
+}
+
+/// A copy of an expression with parameters in place of its parts.
+unsafe extern "C-unwind" fn replace(node: *mut pg_sys::Node, data: *mut c_void) -> *mut pg_sys::Node {
+    // SAFETY: the server passes valid nodes, or null, and the data it was given.
+    unsafe {
+        if node.is_null() {
+            return node;
         }
-        let mut found = Look { parts: Vec::new(), cases: 0 };
-        let data = (&raw mut found).cast();
-        let is_fit = tree::guarded(|| !look(node, data) && !forbidden(node, std::ptr::null_mut()));
-        is_fit.then_some(found.parts)
+        let with = &*data.cast::<Replace<'_>>();
+        let same = |(part, _): &(&Node<'_>, &*mut pg_sys::Node)| tree::are_equal(part.as_ptr(), node);
+        match with.parts.iter().zip(with.parameters).find(same) {
+            Some((_, parameter)) => *parameter,
+            None => tree::mutate(node, replace, data),
+        }
+    }
+}
+
+/// A parameter of this number for a part, in the current memory.
+fn parameter(part: Node<'_>, number: i32) -> *mut pg_sys::Node {
+    // SAFETY: a zeroed node is what the server's own start as.
+    unsafe {
+        let parameter = pg_sys::palloc0(size_of::<pg_sys::Param>()).cast::<pg_sys::Param>();
+        (*parameter).xpr.type_ = NodeTag::T_Param;
+        (*parameter).paramkind = pg_sys::ParamKind::PARAM_EXTERN;
+        (*parameter).paramid = number;
+        (*parameter).paramtype = part.type_oid();
+        (*parameter).paramtypmod = part.typmod();
+        (*parameter).paramcollid = part.collation();
+        (*parameter).location = -1;
+        parameter.cast()
     }
 }
 
 impl ServerExpression {
-    /// An expression and its `parts`, whose values are its arguments.
+    /// An expression of a finished plan and its `parts`, whose values are its arguments.
     ///
     /// # Safety
-    /// A valid expression of a finished plan; the current memory outlives the result.
-    pub unsafe fn new(node: *mut Node, parts: &[*mut Node]) -> Arc<Self> {
-        struct Replace<'a> {
-            parts: &'a [*mut Node],
-            parameters: &'a [*mut Node],
-        }
-        unsafe extern "C-unwind" fn replace(node: *mut Node, data: *mut c_void) -> *mut Node {
-            // SAFETY: the server passes valid nodes, or null, and the data it was given.
-            unsafe {
-                if node.is_null() {
-                    return node;
-                }
-                let with = &*data.cast::<Replace<'_>>();
-                let same = |(part, _): &(&*mut Node, &*mut Node)| tree::are_equal(**part, node);
-                match with.parts.iter().zip(with.parameters).find(same) {
-                    Some((_, parameter)) => *parameter,
-                    None => tree::mutate(node, replace, data),
-                }
-            }
-        }
-        // SAFETY: the caller's promise; zeroed nodes are what the server's own start as.
+    /// The current memory outlives the result.
+    pub unsafe fn new(node: Node<'_>, parts: &[Node<'_>]) -> Arc<Self> {
+        let parameters: Vec<_> =
+            parts.iter().zip(1..).map(|(&part, number)| parameter(part, number)).collect();
+        let mut with = Replace { parts, parameters: &parameters };
+        let types: Vec<_> = parts.iter().map(|part| part.type_oid()).collect();
+        let tag = format!("{:?}", node.tag());
+        // SAFETY: the walk begins at a valid node, under guard, and what it reads lives as long as it runs;
+        // catalog look-ups of types that exist.
         unsafe {
-            let parameter = |(part, number): (&*mut Node, i32)| {
-                let parameter = pg_sys::palloc0(size_of::<pg_sys::Param>()).cast::<pg_sys::Param>();
-                (*parameter).xpr.type_ = NodeTag::T_Param;
-                (*parameter).paramkind = pg_sys::ParamKind::PARAM_EXTERN;
-                (*parameter).paramid = number;
-                (*parameter).paramtype = pg_sys::exprType(*part);
-                (*parameter).paramtypmod = pg_sys::exprTypmod(*part);
-                (*parameter).paramcollid = pg_sys::exprCollation(*part);
-                (*parameter).location = -1;
-                parameter.cast::<Node>()
-            };
-            let parameters: Vec<_> = parts.iter().zip(1..).map(parameter).collect();
-            let mut with = Replace { parts, parameters: &parameters };
-            let tree = tree::guarded(|| tree::mutate(node, replace, (&raw mut with).cast()));
-            let types: Vec<_> = parts.iter().map(|&part| pg_sys::exprType(part)).collect();
-            let tag = format!("{:?}", (*node).type_);
+            let tree = tree::guarded(|| tree::mutate(node.as_ptr(), replace, (&raw mut with).cast()));
             Arc::new(Self {
                 name: tag.trim_start_matches("T_").to_string(),
                 parts: types.iter().map(|&part| ColumnType::of_type(part)).collect(),
-                result: ColumnType::of_type(pg_sys::exprType(node)),
+                result: ColumnType::of_type(node.type_oid()),
                 is_tame: calls::may_hold_back_errors(node),
-                constant: parts.iter().all(|&part| (*part).type_ == NodeTag::T_Param),
+                constant: parts.iter().all(|part| part.tag() == NodeTag::T_Param),
                 inner: Mutex::new(Inner {
                     tree,
                     types,
@@ -218,6 +253,9 @@ impl ServerExpression {
 
 impl Inner {
     /// The state, made when it is first asked for.
+    ///
+    /// # Safety
+    /// On the main thread, inside a running node.
     unsafe fn prepared(&mut self) -> Prepared {
         if let Some(prepared) = self.prepared {
             return prepared;
@@ -253,7 +291,7 @@ unsafe fn run(
     (start, count): (usize, usize),
     out: &mut Results,
 ) {
-    // SAFETY: the caller's promise; there is a parameter for each column of values.
+    // SAFETY: the caller's slices have so many rows; there is a parameter for each column of values.
     unsafe {
         let Some(evaluate) = (*prepared.state).evalfunc else { return };
         let parameters = (*prepared.values).params.as_mut_ptr();

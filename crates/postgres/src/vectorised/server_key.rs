@@ -58,7 +58,7 @@ pub struct Numbers {
 // SAFETY: the pointers are used on the main thread only (`needs_host` of the keys), and dropping them frees
 // nothing of the server's.
 unsafe impl Send for Numbers {}
-// SAFETY: as above.
+// SAFETY: what is shared is behind a lock, and the pointers are used on the main thread only.
 unsafe impl Sync for Numbers {}
 
 struct Known {
@@ -148,7 +148,7 @@ impl Numbers {
 
     /// True where the type has an order.
     pub fn have_order(&self) -> bool {
-        // SAFETY: as above.
+        // SAFETY: the entry lives as long as the process.
         let compare = unsafe { (*self.class.entry).cmp_proc_finfo.fn_oid };
         compare != Oid::INVALID && compare.to_u32() < pg_sys::FirstNormalObjectId
     }
@@ -200,6 +200,10 @@ impl Numbers {
 }
 
 impl Known {
+    /// The memory that values are kept in, made when it is first asked for.
+    ///
+    /// # Safety
+    /// On the main thread, while the node lives.
     unsafe fn memory(&mut self, class: Class) -> Memory {
         *self.memory.get_or_insert_with(|| {
             // SAFETY: the main thread; the parent lives as long as the node.
@@ -217,6 +221,9 @@ impl Known {
     }
 
     /// Takes values that were not met before, and their numbers.
+    ///
+    /// # Safety
+    /// On the main thread, inside a running node; values of this class.
     unsafe fn meet(&mut self, class: Class, names: &[u32], fresh: &Vector) {
         let mut reader = ColumnReader::new(class.kind);
         let (mut datums, mut nulls) = (vec![Datum::null(); fresh.len()], vec![true; fresh.len()]);
@@ -250,10 +257,14 @@ impl Known {
     }
 
     /// What there is to know of a new number: whether its value equals an earlier one.
+    ///
+    /// # Safety
+    /// As `meet`, for one value.
     unsafe fn first_of(&mut self, class: Class, number: u32, value: Datum) -> Met {
         let mut met = Met { value: Some(value), first: number, before: number };
         let entry = class.entry;
-        // SAFETY: as above. The functions are those that the type cache has looked up.
+        // SAFETY: the main thread, and values of this class. The functions are those that the type cache has
+        // looked up.
         unsafe {
             if (*entry).hash_proc_finfo.fn_oid == Oid::INVALID {
                 return met;
@@ -279,6 +290,9 @@ impl Known {
     }
 
     /// The order of two first numbers.
+    ///
+    /// # Safety
+    /// On the main thread; numbers of this class.
     unsafe fn compare(&mut self, class: Class, a: u32, b: u32) -> Ordering {
         let rank = |ranks: &Ranks, number: u32| ranks.of.get(number as usize).copied();
         if let (Some(a), Some(b)) = (rank(&self.ranks, a), rank(&self.ranks, b)) {
@@ -305,63 +319,83 @@ impl Known {
     }
 
     /// Gives every number its rank.
+    ///
+    /// # Safety
+    /// As `compare`.
     unsafe fn rank(&mut self, class: Class) {
         if self.ranks.of.len() == self.values.len() {
             return;
         }
-        // SAFETY: the main thread; calls of the server's are guarded each for itself.
-        unsafe {
+        // SAFETY: the main thread.
+        let (memory, before) = unsafe {
             let memory = self.memory(class);
-            let before = pg_sys::MemoryContextSwitchTo(memory.work);
-            let values = &self.values;
-            let mut count = 0_usize;
-            let mut compare = |a: u32, b: u32| {
-                count += 1;
+            (memory, pg_sys::MemoryContextSwitchTo(memory.work))
+        };
+        let values = &self.values;
+        let mut count = 0_usize;
+        let compare = |a: u32, b: u32| {
+            count += 1;
+            // SAFETY: the main thread; calls of the server's are guarded each for itself. Nothing in the
+            // memory is looked at any more.
+            unsafe {
                 if count.is_multiple_of(COMPARISONS) {
                     pgrx::check_for_interrupts!();
                     pg_sys::MemoryContextReset(memory.work);
                 }
                 compare_values(values, class, a, b)
-            };
-            // The new numbers in order, then each put among those before it. Only first ones are asked for.
-            let is_first = |number: &u32| {
-                values.get(*number as usize).is_some_and(|met| met.value.is_some() && met.first == *number)
-            };
-            let fresh = self.ranks.of.len() as u32..values.len() as u32;
-            let mut fresh: Vec<u32> = fresh.filter(is_first).collect();
-            fresh.sort_by(|&a, &b| compare(a, b));
-            let old = std::mem::take(&mut self.ranks.sorted);
-            let mut sorted = Vec::with_capacity(values.len());
-            let mut rest = old.as_slice();
-            for number in fresh {
-                let place = rest.partition_point(|&other| compare(other, number).is_lt());
-                let (less, others) = rest.split_at(place);
-                sorted.extend_from_slice(less);
-                sorted.push(number);
-                rest = others;
             }
-            sorted.extend_from_slice(rest);
-            // First numbers differ, unless there is no hash that says so.
-            let hashed = (*class.entry).hash_proc_finfo.fn_oid != Oid::INVALID;
-            let mut ranks = vec![0; values.len()];
-            let mut rank = 0;
-            for pair in sorted.windows(2) {
-                let &[a, b] = pair else { continue };
-                if hashed || compare(a, b).is_ne() {
-                    rank += 1;
-                }
-                if let Some(place) = ranks.get_mut(b as usize) {
-                    *place = rank;
-                }
-            }
-            self.ranks = Ranks { sorted, of: ranks };
+        };
+        // SAFETY: the entry lives as long as the process.
+        let hashed = unsafe { (*class.entry).hash_proc_finfo.fn_oid } != Oid::INVALID;
+        self.ranks = std::mem::take(&mut self.ranks).with(values, hashed, compare);
+        // SAFETY: the main thread; what was current.
+        unsafe {
             pg_sys::MemoryContextSwitchTo(before);
             pg_sys::MemoryContextReset(memory.work);
         }
     }
 }
 
+impl Ranks {
+    /// The ranks of these numbers, the new ones put among those that have one. `hashed`: first numbers
+    /// differ, because there is a hash that says so.
+    fn with(self, values: &[Met], hashed: bool, mut compare: impl FnMut(u32, u32) -> Ordering) -> Self {
+        // The new numbers in order, then each put among those before it. Only first ones are asked for.
+        let is_first = |number: &u32| {
+            values.get(*number as usize).is_some_and(|met| met.value.is_some() && met.first == *number)
+        };
+        let fresh = self.of.len() as u32..values.len() as u32;
+        let mut fresh: Vec<u32> = fresh.filter(is_first).collect();
+        fresh.sort_by(|&a, &b| compare(a, b));
+        let mut sorted = Vec::with_capacity(values.len());
+        let mut rest = self.sorted.as_slice();
+        for number in fresh {
+            let place = rest.partition_point(|&other| compare(other, number).is_lt());
+            let (less, others) = rest.split_at(place);
+            sorted.extend_from_slice(less);
+            sorted.push(number);
+            rest = others;
+        }
+        sorted.extend_from_slice(rest);
+        let mut ranks = vec![0; values.len()];
+        let mut rank = 0;
+        for pair in sorted.windows(2) {
+            let &[a, b] = pair else { continue };
+            if hashed || compare(a, b).is_ne() {
+                rank += 1;
+            }
+            if let Some(place) = ranks.get_mut(b as usize) {
+                *place = rank;
+            }
+        }
+        Self { sorted, of: ranks }
+    }
+}
+
 /// The order of the values of two numbers.
+///
+/// # Safety
+/// On the main thread; numbers of this class.
 unsafe fn compare_values(values: &[Met], class: Class, a: u32, b: u32) -> Ordering {
     let value = |at: u32| values.get(at as usize).and_then(|met| met.value).unwrap_or_else(Datum::null);
     // SAFETY: the main thread; the function is that which the type cache has looked up.

@@ -14,6 +14,8 @@ use pgrx::pg_sys::{self, Datum, Oid};
 use query::{Expression, HostFunction};
 use vector::Vector;
 
+use crate::host::tree::{Node, Typed};
+
 /// A plan subtree in our terms.
 #[derive(Debug)]
 pub struct Translated {
@@ -141,26 +143,21 @@ pub struct Remaining {
     pub idle: bool,
 }
 
-/// Values of what is not a column: parameters and stable expressions.
+/// Values of what is not a column: parameters and stable expressions. Asked only about parts of the plan that
+/// is translated.
 pub trait Values {
     /// The value of an expression without columns and whether it is NULL; None where no value is known yet.
     ///
     /// # Errors
     /// Computing it fails, which is an error of the query if a row asks for it.
-    ///
-    /// # Safety
-    /// The expression is part of the plan that is translated.
-    unsafe fn value(&mut self, expression: *mut pg_sys::Node) -> Result<Option<(Datum, bool)>, Reason>;
+    fn value(&mut self, expression: Node<'_>) -> Result<Option<(Datum, bool)>, Reason>;
 
     /// What the values of now leave of the inputs of an Append or MergeAppend that has so many, where they
     /// say which partitions can have rows: all, unless there is a statement that runs.
-    ///
-    /// # Safety
-    /// The description of its partitions is part of the plan that is translated.
-    unsafe fn remaining(
+    fn remaining(
         &mut self,
         inputs: usize,
-        _partitions: *mut pg_sys::PartitionPruneInfo,
+        _partitions: Typed<'_, pg_sys::PartitionPruneInfo>,
     ) -> Result<Vec<Remaining>, Reason> {
         Ok((0..inputs).map(|place| Remaining { place, idle: false }).collect())
     }
@@ -212,7 +209,7 @@ impl Kept {
 pub struct NoValues;
 
 impl Values for NoValues {
-    unsafe fn value(&mut self, _expression: *mut pg_sys::Node) -> Result<Option<(Datum, bool)>, Reason> {
+    fn value(&mut self, _expression: Node<'_>) -> Result<Option<(Datum, bool)>, Reason> {
         Ok(None)
     }
 }

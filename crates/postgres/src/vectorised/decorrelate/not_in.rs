@@ -4,54 +4,27 @@
 //! They only differ where an `x` or a `y` is NULL, so all have to be columns that are declared NOT NULL, of
 //! tables that no outer join can fill up with NULLs.
 
-use pgrx::PgList;
-use pgrx::pg_sys::{self, Node, NodeTag, Query};
+use pgrx::pg_sys::{self, NodeTag, Query};
 use vector::CompareOp;
 
-use super::{add_subquery, column, looks_far_out, reference, sides};
+use super::{add_subquery, column, conjuncts, is_plain, looks_far_out, pair, reference, sides};
+use crate::host::tree::{Expression as E, List, Node, Targets, Typed};
 use crate::planner::operand;
 
 /// The condition that takes the place of a NOT IN.
 ///
 /// # Safety
-/// A condition of the query, both ours to change.
-pub unsafe fn as_not_exists(query: *mut Query, condition: *mut Node) -> Option<*mut Node> {
-    // SAFETY: casts follow the tags; zeroed nodes are valid starts.
+/// A condition of an analysed query, whose tables are locked, both ours to change.
+pub unsafe fn as_not_exists(query: *mut Query, condition: *mut pg_sys::Node) -> Option<*mut pg_sys::Node> {
+    // SAFETY: the caller's condition, which is changed once everything was looked at; zeroed nodes are valid
+    // starts.
     unsafe {
-        if (*condition).type_ != NodeTag::T_BoolExpr {
-            return None;
-        }
-        let not = condition.cast::<pg_sys::BoolExpr>();
-        let inside = PgList::<Node>::from_pg((*not).args).get_ptr(0)?;
-        if (*not).boolop != pg_sys::BoolExprType::NOT_EXPR || (*inside).type_ != NodeTag::T_SubLink {
-            return None;
-        }
-        let link = inside.cast::<pg_sys::SubLink>();
-        let test = (*link).testexpr;
-        if (*link).subLinkType != pg_sys::SubLinkType::ANY_SUBLINK || test.is_null() {
-            return None;
-        }
-        let mut comparisons = Vec::new();
-        super::conjuncts(test, &mut comparisons);
-        let subquery = (*link).subselect.cast::<Query>();
-        let targets = PgList::<pg_sys::TargetEntry>::from_pg((*subquery).targetList);
-        let plain = targets.len() == comparisons.len()
-            && (*subquery).commandType == pg_sys::CmdType::CMD_SELECT
-            && (*subquery).setOperations.is_null()
-            && (*subquery).groupingSets.is_null()
-            && (*subquery).rowMarks.is_null()
-            && !(*subquery).hasForUpdate
-            && !(*subquery).hasModifyingCTE
-            && !looks_far_out(subquery.cast(), 1)
-            && !pg_sys::contain_volatile_functions(subquery.cast());
-        let compared =
-            comparisons.iter().map(|&test| compared(test, &targets)).collect::<Option<Vec<_>>>()?;
-        let never_null = compared.iter().all(|&(_, outer, target)| {
-            is_never_null(query, outer) && is_never_null(subquery, (*target).expr.cast())
-        });
-        if !plain || !never_null {
-            return None;
-        }
+        let link = not_in(Node::new(condition)?)?;
+        let subquery = link.subselect.cast::<Query>();
+        let tests = conjuncts(link.test());
+        let comparisons = comparisons(query, subquery, &tests)?;
+        let link = link.as_ptr();
+
         let exists = pg_sys::palloc0(size_of::<Query>()).cast::<Query>();
         (*exists).type_ = NodeTag::T_Query;
         (*exists).commandType = pg_sys::CmdType::CMD_SELECT;
@@ -63,18 +36,19 @@ pub unsafe fn as_not_exists(query: *mut Query, condition: *mut Node) -> Option<*
         pg_sys::IncrementVarSublevelsUp(subquery.cast(), 1, 1);
         let number = add_subquery(exists, subquery);
         (*from).fromlist = pg_sys::lappend(std::ptr::null_mut(), reference(number).cast());
-        for (comparison, outer, target) in compared {
+        let mut conditions = Vec::new();
+        for Comparison { expr, outer, target } in comparisons {
             let value = column(number, target);
             pg_sys::IncrementVarSublevelsUp(outer, 1, 0);
-            (*comparison).args =
-                pg_sys::lappend(pg_sys::lappend(std::ptr::null_mut(), outer.cast()), value.cast());
+            (*expr).args = pair(outer, value);
+            conditions.push(expr.cast());
             if (*exists).targetList.is_null() {
                 let value = pg_sys::copyObjectImpl(value.cast()).cast();
                 let entry = pg_sys::makeTargetEntry(value, 1, super::copied("c1"), false);
                 (*exists).targetList = pg_sys::lappend(std::ptr::null_mut(), entry.cast());
             }
         }
-        (*from).quals = super::all_of(&comparisons);
+        (*from).quals = super::all_of(&conditions);
         (*link).subLinkType = pg_sys::SubLinkType::EXISTS_SUBLINK;
         (*link).testexpr = std::ptr::null_mut();
         (*link).operName = std::ptr::null_mut();
@@ -83,78 +57,122 @@ pub unsafe fn as_not_exists(query: *mut Query, condition: *mut Node) -> Option<*
     }
 }
 
-/// A comparison for equality with a column of the subquery: itself, what is compared, and the column.
-unsafe fn compared(
-    test: *mut Node,
-    targets: &PgList<pg_sys::TargetEntry>,
-) -> Option<(*mut pg_sys::OpExpr, *mut Node, *mut pg_sys::TargetEntry)> {
-    // SAFETY: casts follow the tags.
+/// The sub-link of `NOT (... = ANY (SELECT ...))`.
+fn not_in(condition: Node<'_>) -> Option<Typed<'_, pg_sys::SubLink>> {
+    let not = condition.as_a::<pg_sys::BoolExpr>()?;
+    let inside = not.args().get(0)?;
+    if not.boolop != pg_sys::BoolExprType::NOT_EXPR {
+        return None;
+    }
+    let link = inside.as_a::<pg_sys::SubLink>()?;
+    (link.subLinkType == pg_sys::SubLinkType::ANY_SUBLINK && link.test().is_some()).then_some(link)
+}
+
+/// A comparison for equality with a column of the subquery.
+struct Comparison {
+    expr: *mut pg_sys::OpExpr,
+    /// What is compared.
+    outer: *mut pg_sys::Node,
+    /// The column.
+    target: *mut pg_sys::TargetEntry,
+}
+
+/// What the tests compare, where neither side can be NULL and the subquery does not depend on the row.
+///
+/// # Safety
+/// Analysed queries whose tables are locked, and tests that compare with columns of the subquery.
+unsafe fn comparisons(
+    query: *mut Query,
+    subquery: *mut Query,
+    tests: &[Node<'_>],
+) -> Option<Vec<Comparison>> {
+    // SAFETY: the caller's queries, which are only read here.
     unsafe {
-        if (*test).type_ != NodeTag::T_OpExpr {
-            return None;
-        }
-        let comparison = test.cast::<pg_sys::OpExpr>();
-        let (_, CompareOp::Equal) = operand::comparison((*comparison).opno)? else { return None };
-        let (outer, parameter) = sides(comparison)?;
-        if (*parameter).type_ != NodeTag::T_Param {
-            return None;
-        }
-        let number = (*parameter.cast::<pg_sys::Param>()).paramid;
-        let target = targets.get_ptr(usize::try_from(number - 1).ok()?)?;
-        Some((comparison, outer, target))
+        let targets = Targets::new((*subquery).targetList);
+        let whole = Node::new(subquery.cast())?;
+        let plain = targets.len() == tests.len()
+            && is_plain(&*subquery)
+            && !looks_far_out(whole, 1)
+            && !whole.is_volatile();
+        let compared = tests.iter().map(|&test| compared(test, targets)).collect::<Option<Vec<_>>>()?;
+        let never_null = compared
+            .iter()
+            .all(|&(_, outer, target)| is_never_null(query, outer) && is_never_null(subquery, target.expr()));
+        let comparison = |(expr, outer, target): Compared<'_>| Comparison {
+            expr: expr.as_ptr(),
+            outer: outer.as_ptr(),
+            target: target.as_ptr(),
+        };
+        (plain && never_null).then(|| compared.into_iter().map(comparison).collect())
     }
 }
 
+/// A comparison, what is compared, and the column of the subquery.
+type Compared<'a> = (Typed<'a, pg_sys::OpExpr>, Node<'a>, Typed<'a, pg_sys::TargetEntry>);
+
+fn compared<'a>(test: Node<'a>, targets: Targets<'a>) -> Option<Compared<'a>> {
+    let comparison = test.as_a::<pg_sys::OpExpr>()?;
+    let (_, CompareOp::Equal) = operand::comparison(comparison.opno)? else { return None };
+    let (outer, parameter) = sides(comparison)?;
+    let number = parameter.as_a::<pg_sys::Param>()?.paramid;
+    let target = targets.get(usize::try_from(number - 1).ok()?)?;
+    Some((comparison, outer, target))
+}
+
 /// A column of a table of this query that is declared NOT NULL, where FROM has no outer join.
-unsafe fn is_never_null(query: *mut Query, node: *mut Node) -> bool {
-    // SAFETY: casts follow the tags; the table is locked by whoever analysed the query.
+///
+/// # Safety
+/// An analysed query whose tables are locked.
+unsafe fn is_never_null(query: *mut Query, node: Node<'_>) -> bool {
+    let mut node = node;
+    while let E::RelabelType(relabel) = node.expression() {
+        node = relabel.arg();
+    }
+    let Some(var) = node.as_a::<pg_sys::Var>() else { return false };
+    // SAFETY: the caller's query.
+    let (from, entries) = unsafe {
+        let Some(jointree) = (*query).jointree.as_ref() else { return false };
+        let from = List::<Node<'_>>::new(jointree.fromlist);
+        (from, List::<Typed<'_, pg_sys::RangeTblEntry>>::new((*query).rtable))
+    };
+    if var.varlevelsup != 0 || var.varattno <= 0 || !from.iter().all(joins_inner) {
+        return false;
+    }
+    let position = usize::try_from(var.varno - 1).unwrap_or(usize::MAX);
+    // SAFETY: the caller has locked the table.
+    entries.get(position).is_some_and(|entry| unsafe { declares_not_null(entry, var.varattno) })
+}
+
+/// Whether a table says of a column, by its number, that no row has NULL there.
+///
+/// # Safety
+/// The table is locked.
+unsafe fn declares_not_null(entry: Typed<'_, pg_sys::RangeTblEntry>, attno: i16) -> bool {
+    let declared = [pg_sys::RELKIND_RELATION, pg_sys::RELKIND_PARTITIONED_TABLE];
+    if entry.rtekind != pg_sys::RTEKind::RTE_RELATION || !declared.contains(&(entry.relkind as u8)) {
+        return false;
+    }
+    // SAFETY: the caller's table, which is open while it is looked at.
     unsafe {
-        let mut node = node;
-        while (*node).type_ == NodeTag::T_RelabelType {
-            node = (*node.cast::<pg_sys::RelabelType>()).arg.cast();
-        }
-        if (*node).type_ != NodeTag::T_Var || (*query).jointree.is_null() {
-            return false;
-        }
-        let var = &*node.cast::<pg_sys::Var>();
-        let from = PgList::<Node>::from_pg((*(*query).jointree).fromlist);
-        if var.varlevelsup != 0 || var.varattno <= 0 || !from.iter_ptr().all(|item| joins_inner(item)) {
-            return false;
-        }
-        let entries = PgList::<pg_sys::RangeTblEntry>::from_pg((*query).rtable);
-        let position = usize::try_from(var.varno - 1).unwrap_or(usize::MAX);
-        let Some(entry) = entries.get_ptr(position) else { return false };
-        let declared = [pg_sys::RELKIND_RELATION, pg_sys::RELKIND_PARTITIONED_TABLE];
-        if (*entry).rtekind != pg_sys::RTEKind::RTE_RELATION || !declared.contains(&((*entry).relkind as u8))
-        {
-            return false;
-        }
-        let relation = pg_sys::table_open((*entry).relid, pg_sys::NoLock as i32);
+        let relation = pg_sys::table_open(entry.relid, pg_sys::NoLock as i32);
         let descriptor = (*relation).rd_att;
-        let attribute = usize::try_from(var.varattno - 1).unwrap_or(usize::MAX);
+        let attribute = usize::try_from(attno - 1).unwrap_or(usize::MAX);
         let columns = (*descriptor).attrs.as_slice(usize::try_from((*descriptor).natts).unwrap_or(0));
         let found = columns.get(attribute).is_some_and(|column| column.attnotnull);
         // Children of a table that is not partitioned need not have what it declares.
-        let children = (*entry).inh
-            && (*entry).relkind as u8 == pg_sys::RELKIND_RELATION
+        let children = entry.inh
+            && entry.relkind as u8 == pg_sys::RELKIND_RELATION
             && (*(*relation).rd_rel).relhassubclass;
         pg_sys::table_close(relation, pg_sys::NoLock as i32);
         found && !children
     }
 }
 
-unsafe fn joins_inner(item: *mut Node) -> bool {
-    // SAFETY: casts follow the tags.
-    unsafe {
-        match (*item).type_ {
-            NodeTag::T_RangeTblRef => true,
-            NodeTag::T_JoinExpr => {
-                let join = &*item.cast::<pg_sys::JoinExpr>();
-                join.jointype == pg_sys::JoinType::JOIN_INNER
-                    && joins_inner(join.larg)
-                    && joins_inner(join.rarg)
-            }
-            _ => false,
-        }
+fn joins_inner(item: Node<'_>) -> bool {
+    if let Some(join) = item.as_a::<pg_sys::JoinExpr>() {
+        return join.jointype == pg_sys::JoinType::JOIN_INNER
+            && joins_inner(join.left())
+            && joins_inner(join.right());
     }
+    item.tag() == NodeTag::T_RangeTblRef
 }

@@ -5,12 +5,11 @@
 //! Values of groups that no outer row asks for are computed, too, so only expressions that cannot fail are
 //! taken.
 
-use pgrx::PgList;
-use pgrx::pg_sys::{self, Node, NodeTag, Query};
+use pgrx::pg_sys::{self, NodeTag, Query};
 use vector::CompareOp;
 
-use super::{add_subquery, column, conjuncts, looks_far_out, reference, sides, sub_links};
-use crate::host::tree;
+use super::{add_subquery, all_of, column, conjuncts, is_plain, looks_far_out, pair, reference, sides};
+use crate::host::tree::{Expression as E, List, Node, Targets, Typed};
 use crate::planner::operand;
 use crate::vectorised::translate::types;
 
@@ -18,162 +17,183 @@ use crate::vectorised::translate::types;
 struct Link {
     clause: *mut pg_sys::OpExpr,
     /// The subquery's side.
-    inner: *mut Node,
+    inner: *mut pg_sys::Node,
+    /// The other one.
+    outer: *mut pg_sys::Node,
     /// The inner side is the left one.
     inner_is_left: bool,
+}
+
+/// A comparison with a correlated aggregate that is understood.
+struct Comparison {
+    expr: *mut pg_sys::OpExpr,
+    /// The side that is not the aggregate.
+    other: *mut pg_sys::Node,
+    /// The aggregate is the right side.
+    on_right: bool,
+    subquery: *mut Query,
+    links: Vec<Link>,
 }
 
 /// The conditions that take the place of one that compares with a correlated aggregate; the join is added to
 /// the query.
 ///
 /// # Safety
-/// A condition of the query, both ours to change.
-pub unsafe fn as_join(query: *mut Query, condition: *mut Node) -> Option<Vec<*mut Node>> {
-    // SAFETY: casts follow the tags.
+/// A condition of an analysed query, both ours to change.
+pub unsafe fn as_join(query: *mut Query, condition: *mut pg_sys::Node) -> Option<Vec<*mut pg_sys::Node>> {
+    // SAFETY: the caller's condition, and what is below it.
     unsafe {
-        if (*condition).type_ != NodeTag::T_OpExpr {
-            return None;
-        }
-        let comparison = condition.cast::<pg_sys::OpExpr>();
-        let (left, right) = sides(comparison)?;
-        let links = sub_links(condition);
-        let &[link] = links.as_slice() else { return None };
-        let on_right = right == link.cast();
-        if !(on_right || left == link.cast())
-            || !pg_sys::op_strict((*comparison).opno)
-            || (*link).subLinkType != pg_sys::SubLinkType::EXPR_SUBLINK
-        {
-            return None;
-        }
-        let subquery = (*link).subselect.cast::<Query>();
-        let correlations = understood(subquery)?;
+        let Comparison { expr, other, on_right, subquery, links } = comparison(Node::new(condition)?)?;
 
         // From here on everything is changed.
-        let target = PgList::<pg_sys::TargetEntry>::from_pg((*subquery).targetList).get_ptr(0)?;
+        let target = Targets::new((*subquery).targetList).get(0)?.as_ptr();
         let mut keys = Vec::new();
-        for (at, correlation) in (1..).zip(&correlations) {
-            keys.push(group_by(subquery, correlation.inner, at));
+        for (at, link) in (1..).zip(&links) {
+            keys.push(group_by(subquery, link.inner, at));
         }
         let number = add_subquery(query, subquery);
         (*(*query).jointree).fromlist =
             pg_sys::lappend((*(*query).jointree).fromlist, reference(number).cast());
         let mut conditions = Vec::new();
-        for (Link { clause, inner_is_left, .. }, key) in correlations.iter().zip(keys) {
-            let (left, right) = sides(*clause)?;
-            let outer = if *inner_is_left { right } else { left };
+        for (Link { clause, outer, inner_is_left, .. }, key) in links.into_iter().zip(keys) {
             pg_sys::IncrementVarSublevelsUp(outer, -1, 1);
             let key = column(number, key);
-            let (left, right) = if *inner_is_left { (key, outer) } else { (outer, key) };
-            (**clause).args = pair(left, right);
+            (*clause).args = if inner_is_left { pair(key, outer) } else { pair(outer, key) };
             conditions.push(clause.cast());
         }
         let aggregate = column(number, target);
-        (*comparison).args = if on_right { pair(left, aggregate) } else { pair(aggregate, right) };
+        (*expr).args = if on_right { pair(other, aggregate) } else { pair(aggregate, other) };
         conditions.push(condition);
         Some(conditions)
     }
 }
 
-unsafe fn pair(left: *mut Node, right: *mut Node) -> *mut pg_sys::List {
-    // SAFETY: lists of two pointers.
-    unsafe { pg_sys::lappend(pg_sys::lappend(std::ptr::null_mut(), left.cast()), right.cast()) }
+/// The condition as a comparison of this kind. The equalities that correlate its subquery are taken out of
+/// the WHERE of that; None, and nothing changed, where it is no such comparison.
+///
+/// # Safety
+/// A condition of an analysed query that is ours to change.
+unsafe fn comparison(condition: Node<'_>) -> Option<Comparison> {
+    let expr = condition.as_a::<pg_sys::OpExpr>()?;
+    let (left, right) = sides(expr)?;
+    let links = super::sub_links(condition);
+    let &[link] = links.as_slice() else { return None };
+    let on_right = right == link.node();
+    // SAFETY: a catalog look-up.
+    let is_strict = || unsafe { pg_sys::op_strict(expr.opno) };
+    if !(on_right || left == link.node())
+        || !is_strict()
+        || link.subLinkType != pg_sys::SubLinkType::EXPR_SUBLINK
+    {
+        return None;
+    }
+    let other = if on_right { left } else { right };
+    let subquery = link.subselect.cast::<Query>();
+    // SAFETY: the sub-link's query is analysed, and part of the caller's.
+    let links = unsafe { understood(subquery)? };
+    Some(Comparison { expr: expr.as_ptr(), other: other.as_ptr(), on_right, subquery, links })
+}
+
+/// Whether a query computes aggregates over all of its rows, and does nothing else.
+fn is_one_group(query: &Query) -> bool {
+    is_plain(query)
+        && query.hasAggs
+        && !query.hasWindowFuncs
+        && !query.hasTargetSRFs
+        && !query.hasSubLinks
+        && query.cteList.is_null()
+        && query.groupClause.is_null()
+        && query.havingQual.is_null()
+        && query.distinctClause.is_null()
+        && query.sortClause.is_null()
+        && query.limitOffset.is_null()
+        && query.limitCount.is_null()
+        && !query.jointree.is_null()
 }
 
 /// The equalities that correlate the subquery, taken out of its WHERE; None, and nothing changed, where it is
 /// of another shape.
+///
+/// # Safety
+/// An analysed query that is ours to change.
 unsafe fn understood(subquery: *mut Query) -> Option<Vec<Link>> {
-    // SAFETY: an analysed query.
+    // SAFETY: the caller's query; only its WHERE is changed, after what is there was looked at.
     unsafe {
-        let query = &*subquery;
-        let plain = query.commandType == pg_sys::CmdType::CMD_SELECT
-            && query.hasAggs
-            && !query.hasWindowFuncs
-            && !query.hasTargetSRFs
-            && !query.hasSubLinks
-            && !query.hasModifyingCTE
-            && !query.hasForUpdate
-            && query.cteList.is_null()
-            && query.groupClause.is_null()
-            && query.groupingSets.is_null()
-            && query.havingQual.is_null()
-            && query.distinctClause.is_null()
-            && query.sortClause.is_null()
-            && query.limitOffset.is_null()
-            && query.limitCount.is_null()
-            && query.rowMarks.is_null()
-            && query.setOperations.is_null()
-            && !query.jointree.is_null();
-        let targets = PgList::<pg_sys::TargetEntry>::from_pg(query.targetList);
-        if !plain || targets.len() != 1 {
+        if !is_one_group(&*subquery) {
             return None;
         }
-        let value = (*targets.get_ptr(0)?).expr.cast::<Node>();
+        let targets = Targets::new((*subquery).targetList);
+        if targets.len() != 1 {
+            return None;
+        }
+        let value = targets.get(0)?.expr();
         if !is_null_without_rows(value) || !cannot_fail(value) {
             return None;
         }
-        let mut conditions = Vec::new();
-        conjuncts((*query.jointree).quals, &mut conditions);
+        let jointree = (*subquery).jointree;
+        let conditions = conjuncts(Node::new((*jointree).quals));
         let (linking, others): (Vec<_>, Vec<_>) =
-            conditions.into_iter().partition(|&condition| pg_sys::contain_vars_of_level(condition, 1));
+            conditions.into_iter().partition(|condition| condition.has_columns_of_level(1));
         // The groups of all rows are made, whether an outer row asks for them or not. Plain tables have no ON
         // clauses, and nothing that is computed.
-        let tables = PgList::<pg_sys::RangeTblEntry>::from_pg(query.rtable);
-        let plain = tables.iter_ptr().all(|table| (*table).rtekind == pg_sys::RTEKind::RTE_RELATION);
+        let tables = List::<Typed<'_, pg_sys::RangeTblEntry>>::new((*subquery).rtable);
+        let plain = tables.iter().all(|table| table.rtekind == pg_sys::RTEKind::RTE_RELATION);
         if linking.is_empty() || !plain || !others.iter().all(|&condition| has_verdict(condition)) {
             return None;
         }
         let links = linking.iter().map(|&condition| link(condition)).collect::<Option<Vec<_>>>()?;
-        let before = (*query.jointree).quals;
-        (*query.jointree).quals = super::all_of(&others);
-        let whole = subquery.cast::<Node>();
-        if looks_far_out(whole, 1)
-            || (1..4).any(|level| pg_sys::contain_aggs_of_level(whole, level))
-            || pg_sys::contain_volatile_functions(whole)
-        {
-            (*query.jointree).quals = before;
+        let before = (*jointree).quals;
+        let others: Vec<_> = others.into_iter().map(Node::as_ptr).collect();
+        (*jointree).quals = all_of(&others);
+        if !stands_alone(Node::new(subquery.cast())?) {
+            (*jointree).quals = before;
             return None;
         }
         Some(links)
     }
 }
 
+/// Whether a query mentions nothing of the queries around it, and can be computed once.
+fn stands_alone(query: Node<'_>) -> bool {
+    !looks_far_out(query, 1)
+        && !(1..4).any(|level| query.has_aggregates_of_level(level))
+        && !query.is_volatile()
+}
+
 /// `inner = outer` by an equality that groups as it compares.
-unsafe fn link(condition: *mut Node) -> Option<Link> {
-    // SAFETY: a valid condition; the cast follows the tag.
-    unsafe {
-        if (*condition).type_ != NodeTag::T_OpExpr {
-            return None;
-        }
-        let clause = condition.cast::<pg_sys::OpExpr>();
-        let (_, CompareOp::Equal) = operand::comparison((*clause).opno)? else { return None };
-        let (left, right) = sides(clause)?;
-        let is_inner = |side| {
-            pg_sys::contain_vars_of_level(side, 0)
-                && !looks_far_out(side, 1)
-                && !pg_sys::contain_aggs_of_level(side, 0)
+fn link(condition: Node<'_>) -> Option<Link> {
+    let clause = condition.as_a::<pg_sys::OpExpr>()?;
+    let (_, CompareOp::Equal) = operand::comparison(clause.opno)? else { return None };
+    let (left, right) = sides(clause)?;
+    let is_inner = |side: Node<'_>| {
+        side.has_columns_of_level(0) && !looks_far_out(side, 1) && !side.has_aggregates_of_level(0)
+    };
+    let is_outer = |side: Node<'_>| {
+        side.has_columns_of_level(1) && !side.has_columns_of_level(0) && !looks_far_out(side, 2)
+    };
+    let (inner, outer, inner_is_left) =
+        match (is_inner(left) && is_outer(right), is_outer(left) && is_inner(right)) {
+            (true, _) => (left, right, true),
+            (_, true) => (right, left, false),
+            _ => return None,
         };
-        let is_outer = |side| {
-            pg_sys::contain_vars_of_level(side, 1)
-                && !pg_sys::contain_vars_of_level(side, 0)
-                && !looks_far_out(side, 2)
-        };
-        let (inner, inner_is_left) =
-            match (is_inner(left) && is_outer(right), is_outer(left) && is_inner(right)) {
-                (true, _) => (left, true),
-                (_, true) => (right, false),
-                _ => return None,
-            };
-        // Values that the operator calls equal must be in one group.
-        types::can_equal(types::column_of(inner)).ok()?;
-        let collation = (*clause).inputcollid;
-        let plain = collation == pg_sys::InvalidOid || types::is_deterministic(collation);
-        (plain && cannot_fail(left) && cannot_fail(right) && !pg_sys::contain_volatile_functions(condition))
-            .then_some(Link { clause, inner, inner_is_left })
-    }
+    // Values that the operator calls equal must be in one group.
+    types::can_equal(types::column_of(inner)).ok()?;
+    let collation = clause.inputcollid;
+    let plain = collation == pg_sys::InvalidOid || types::is_deterministic(collation);
+    (plain && cannot_fail(left) && cannot_fail(right) && !condition.is_volatile()).then(|| Link {
+        clause: clause.as_ptr(),
+        inner: inner.as_ptr(),
+        outer: outer.as_ptr(),
+        inner_is_left,
+    })
 }
 
 /// Groups the subquery by one more expression, which becomes one more column.
-unsafe fn group_by(subquery: *mut Query, key: *mut Node, reference: u32) -> *mut pg_sys::TargetEntry {
+///
+/// # Safety
+/// An analysed query that is ours to change, and an expression over its rows.
+unsafe fn group_by(subquery: *mut Query, key: *mut pg_sys::Node, reference: u32) -> *mut pg_sys::TargetEntry {
     // SAFETY: zeroed nodes are valid starts; the server finds the operators of the key's type, which has
     // them: it was compared.
     unsafe {
@@ -205,29 +225,23 @@ unsafe fn group_by(subquery: *mut Query, key: *mut Node, reference: u32) -> *mut
 }
 
 /// True where an aggregate query's value is NULL when there are no rows.
-unsafe fn is_null_without_rows(node: *mut Node) -> bool {
-    // SAFETY: casts follow the tags.
-    unsafe {
-        match (*node).type_ {
-            NodeTag::T_Aggref => {
-                use pg_sys as p;
-                let aggregate = &*node.cast::<pg_sys::Aggref>();
-                !matches!(aggregate.aggfnoid.to_u32(), p::F_COUNT_ | p::F_COUNT_ANY)
-                    && is_sum_or_extreme(aggregate)
-            }
-            NodeTag::T_RelabelType => is_null_without_rows((*node.cast::<pg_sys::RelabelType>()).arg.cast()),
-            NodeTag::T_OpExpr => {
-                let expr = &*node.cast::<pg_sys::OpExpr>();
-                pg_sys::op_strict(expr.opno)
-                    && PgList::<Node>::from_pg(expr.args).iter_ptr().any(|arg| is_null_without_rows(arg))
-            }
-            NodeTag::T_FuncExpr => {
-                let expr = &*node.cast::<pg_sys::FuncExpr>();
-                pg_sys::func_strict(expr.funcid)
-                    && PgList::<Node>::from_pg(expr.args).iter_ptr().any(|arg| is_null_without_rows(arg))
-            }
-            _ => false,
+fn is_null_without_rows(node: Node<'_>) -> bool {
+    use pg_sys as p;
+    match node.expression() {
+        E::Aggref(aggregate) => {
+            !matches!(aggregate.aggfnoid.to_u32(), p::F_COUNT_ | p::F_COUNT_ANY)
+                && is_sum_or_extreme(&aggregate)
         }
+        E::RelabelType(relabel) => is_null_without_rows(relabel.arg()),
+        // SAFETY: a catalog look-up.
+        E::OpExpr(expr) if unsafe { pg_sys::op_strict(expr.opno) } => {
+            expr.args().iter().any(is_null_without_rows)
+        }
+        // SAFETY: a catalog look-up.
+        E::FuncExpr(expr) if unsafe { pg_sys::func_strict(expr.funcid) } => {
+            expr.args().iter().any(is_null_without_rows)
+        }
+        _ => false,
     }
 }
 
@@ -250,67 +264,44 @@ fn is_sum_or_extreme(aggregate: &pg_sys::Aggref) -> bool {
 }
 
 /// Comparisons and NULL tests of what cannot fail, and what AND, OR and NOT make of them.
-unsafe fn has_verdict(node: *mut Node) -> bool {
-    // SAFETY: casts follow the tags; args are lists of expressions.
-    unsafe {
-        let all = |list, holds: unsafe fn(*mut Node) -> bool| {
-            PgList::<Node>::from_pg(list).iter_ptr().all(|part| holds(part))
-        };
-        match (*node).type_ {
-            NodeTag::T_BoolExpr => all((*node.cast::<pg_sys::BoolExpr>()).args, has_verdict),
-            NodeTag::T_NullTest => cannot_fail((*node.cast::<pg_sys::NullTest>()).arg.cast()),
-            NodeTag::T_OpExpr if operand::comparison((*node.cast::<pg_sys::OpExpr>()).opno).is_some() => {
-                all((*node.cast::<pg_sys::OpExpr>()).args, cannot_fail)
-            }
-            NodeTag::T_ScalarArrayOpExpr => {
-                let expr = &*node.cast::<pg_sys::ScalarArrayOpExpr>();
-                operand::comparison(expr.opno).is_some() && all(expr.args, cannot_fail)
-            }
-            _ => cannot_fail(node),
-        }
+fn has_verdict(node: Node<'_>) -> bool {
+    let compares = |operator| operand::comparison(operator).is_some();
+    match node.expression() {
+        E::BoolExpr(expr) => expr.args().iter().all(has_verdict),
+        E::NullTest(test) => cannot_fail(test.arg()),
+        E::OpExpr(expr) if compares(expr.opno) => expr.args().iter().all(cannot_fail),
+        E::ScalarArrayOpExpr(expr) => compares(expr.opno) && expr.args().iter().all(cannot_fail),
+        _ => cannot_fail(node),
     }
 }
 
 /// Columns, constants, parameters, aggregates and arithmetic of numerics that has a result for every value.
-unsafe fn cannot_fail(node: *mut Node) -> bool {
-    // SAFETY: casts follow the tags; args are lists of what their names say.
-    unsafe {
-        let all = |list| PgList::<Node>::from_pg(list).iter_ptr().all(|part| cannot_fail(part));
-        match (*node).type_ {
-            NodeTag::T_Var | NodeTag::T_Const | NodeTag::T_Param => true,
-            // It fails while it is planned, or never.
-            _ if is_constant(node) => true,
-            NodeTag::T_Aggref => {
-                let aggregate = &*node.cast::<pg_sys::Aggref>();
-                let args = PgList::<pg_sys::TargetEntry>::from_pg(aggregate.args);
-                is_sum_or_extreme(aggregate)
-                    && aggregate.aggfilter.is_null()
-                    && args.iter_ptr().all(|arg| cannot_fail((*arg).expr.cast()))
-            }
-            NodeTag::T_RelabelType => cannot_fail((*node.cast::<pg_sys::RelabelType>()).arg.cast()),
-            NodeTag::T_OpExpr => {
-                let expr = &*node.cast::<pg_sys::OpExpr>();
-                is_certain(pg_sys::get_opcode(expr.opno)) && all(expr.args)
-            }
-            NodeTag::T_FuncExpr => {
-                let expr = &*node.cast::<pg_sys::FuncExpr>();
-                is_certain(expr.funcid) && all(expr.args)
-            }
-            _ => false,
+fn cannot_fail(node: Node<'_>) -> bool {
+    let all = |list: List<'_>| list.iter().all(cannot_fail);
+    match node.expression() {
+        E::Var(_) | E::Const(_) | E::Param(_) => true,
+        // It fails while it is planned, or never.
+        _ if is_constant(node) => true,
+        E::Aggref(aggregate) => {
+            is_sum_or_extreme(&aggregate)
+                && aggregate.filter().is_none()
+                && aggregate.args().iter().all(|arg| cannot_fail(arg.expr()))
         }
+        E::RelabelType(relabel) => cannot_fail(relabel.arg()),
+        // SAFETY: a catalog look-up.
+        E::OpExpr(expr) => is_certain(unsafe { pg_sys::get_opcode(expr.opno) }) && all(expr.args()),
+        E::FuncExpr(expr) => is_certain(expr.funcid) && all(expr.args()),
+        _ => false,
     }
 }
 
 /// Whether an expression is of constants alone, which the planner computes.
-unsafe fn is_constant(node: *mut Node) -> bool {
-    // SAFETY: a valid expression.
-    unsafe {
-        !(0..4).any(|level| pg_sys::contain_vars_of_level(node, level))
-            && !pg_sys::contain_agg_clause(node)
-            && !pg_sys::contain_mutable_functions(node)
-            && !pg_sys::contain_subplans(node)
-            && !tree::contains(node, |tag| tag == NodeTag::T_Param)
-    }
+fn is_constant(node: Node<'_>) -> bool {
+    !(0..4).any(|level| node.has_columns_of_level(level))
+        && !node.has_aggregates()
+        && !node.is_mutable()
+        && !node.has_sub_plans()
+        && !node.contains(|tag| tag == NodeTag::T_Param)
 }
 
 fn is_certain(function: pg_sys::Oid) -> bool {

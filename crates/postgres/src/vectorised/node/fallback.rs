@@ -46,7 +46,7 @@ mod bare {
 /// The subtree was started. An ERROR jumps past the caller.
 #[inline]
 pub unsafe fn next(state: *mut State) -> *mut pg_sys::TupleTableSlot {
-    // SAFETY: the caller's promise; every initialised node has the callback.
+    // SAFETY: the subtree runs; every initialised node has the callback.
     unsafe {
         let child = (*state).fallback;
         debug_assert!((*child).type_ != NodeTag::T_Invalid);

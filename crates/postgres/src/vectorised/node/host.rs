@@ -72,7 +72,7 @@ impl query::Host for Backend {
 
     fn after_threads(&mut self) {
         if let Some(before) = self.mask.take() {
-            // SAFETY: as above.
+            // SAFETY: sets this thread's mask to what it was.
             unsafe { c::pthread_sigmask(c::SET, &raw const before, std::ptr::null_mut()) };
         }
     }

@@ -73,7 +73,7 @@ fn exec_methods() -> *const pg_sys::CustomExecMethods {
 /// # Safety
 /// Runs once per process, while the library is loaded.
 pub unsafe fn register() {
-    // SAFETY: the caller's promise.
+    // SAFETY: nothing else runs yet.
     unsafe {
         pg_sys::RegisterCustomScanMethods(scan_methods());
         threads::register();

@@ -7,12 +7,11 @@
 //! start, as on the server. Invariant: what is left when the node begins stays so until it ends, so every
 //! start has the same operators and sources.
 
-use pgrx::PgList;
 use pgrx::pg_sys::{self, NodeTag};
 
 use crate::compat;
 use crate::expressions::{calls, value_error};
-use crate::host::tree;
+use crate::host::tree::{self, List, Node, Typed};
 use crate::vectorised::translated::{Reason, Remaining, Values};
 
 /// What the server knows of the inputs of one Append or MergeAppend.
@@ -40,25 +39,25 @@ pub struct Initial<'a> {
 
 impl<'a> Initial<'a> {
     /// For a node that begins; what is found out about inputs is added to `pruning`.
-    pub const fn new(custom: *mut pg_sys::CustomScanState, pruning: &'a mut Vec<Pruning>) -> Self {
+    ///
+    /// # Safety
+    /// The node is being initialised. What is asked for is part of its plan.
+    pub const unsafe fn new(custom: *mut pg_sys::CustomScanState, pruning: &'a mut Vec<Pruning>) -> Self {
         Self { custom, pruning }
     }
 }
 
 impl Values for Initial<'_> {
-    unsafe fn value(
-        &mut self,
-        _expression: *mut pg_sys::Node,
-    ) -> Result<Option<(pg_sys::Datum, bool)>, Reason> {
+    fn value(&mut self, _expression: Node<'_>) -> Result<Option<(pg_sys::Datum, bool)>, Reason> {
         Ok(None)
     }
 
-    unsafe fn remaining(
+    fn remaining(
         &mut self,
         inputs: usize,
-        partitions: *mut pg_sys::PartitionPruneInfo,
+        partitions: Typed<'_, pg_sys::PartitionPruneInfo>,
     ) -> Result<Vec<Remaining>, Reason> {
-        // SAFETY: the caller's promise; the node begins.
+        // SAFETY: as `new` was promised.
         let pruning = unsafe { of(self.pruning, self.custom, inputs, partitions) };
         Ok(pruning.left.iter().map(|&place| Remaining { place, idle: false }).collect())
     }
@@ -72,9 +71,9 @@ pub unsafe fn now(
     known: &mut Vec<Pruning>,
     custom: *mut pg_sys::CustomScanState,
     inputs: usize,
-    partitions: *mut pg_sys::PartitionPruneInfo,
+    partitions: Typed<'_, pg_sys::PartitionPruneInfo>,
 ) -> Result<Vec<Remaining>, Reason> {
-    // SAFETY: the caller's promise; a set of numbers, of which the caller takes what it needs.
+    // SAFETY: the caller's node, which runs, and a part of its plan; the set found is a new one.
     unsafe {
         let Pruning { state, left, changes, parameters, are_tame, sub_plans, .. } =
             of(known, custom, inputs, partitions);
@@ -104,14 +103,18 @@ pub unsafe fn now(
 }
 
 /// What is known of an Append's inputs; found out now if nothing is.
-unsafe fn of(
-    known: &mut Vec<Pruning>,
+///
+/// # Safety
+/// The node is initialised, or being so, and `partitions` is part of its plan.
+unsafe fn of<'a>(
+    known: &'a mut Vec<Pruning>,
     custom: *mut pg_sys::CustomScanState,
     inputs: usize,
-    partitions: *mut pg_sys::PartitionPruneInfo,
-) -> &Pruning {
-    let at = known.iter().position(|pruning| pruning.partitions == partitions).unwrap_or_else(|| {
-        // SAFETY: the callers' promise.
+    partitions: Typed<'_, pg_sys::PartitionPruneInfo>,
+) -> &'a Pruning {
+    let is_of = |pruning: &Pruning| pruning.partitions == partitions.as_ptr();
+    let at = known.iter().position(is_of).unwrap_or_else(|| {
+        // SAFETY: the caller's node, and a part of its plan.
         known.push(unsafe { Pruning::begin(custom, inputs, partitions) });
         known.len() - 1
     });
@@ -119,14 +122,17 @@ unsafe fn of(
 }
 
 impl Pruning {
+    /// Finds out what the server knows, while the statement runs.
+    ///
+    /// # Safety
+    /// As `of`.
     unsafe fn begin(
         custom: *mut pg_sys::CustomScanState,
         inputs: usize,
-        partitions: *mut pg_sys::PartitionPruneInfo,
+        partitions: Typed<'_, pg_sys::PartitionPruneInfo>,
     ) -> Self {
-        // SAFETY: a running statement; lists of lists of what the planner found out about each partitioned
-        // table.
-        unsafe {
+        // SAFETY: a running statement, in the memory of its query.
+        let (state, left) = unsafe {
             let estate = (*custom).ss.ps.state;
             let previous = pg_sys::MemoryContextSwitchTo((*estate).es_query_cxt);
             // The server gives the node that prunes an expression context of its own; ours has one, which its
@@ -136,27 +142,29 @@ impl Pruning {
             (*node).plan = (*custom).ss.ps.plan;
             (*node).state = estate;
             let count = i32::try_from(inputs).unwrap_or(i32::MAX);
-            let (state, left) = compat::begin_pruning(node, count, partitions);
+            let begun = compat::begin_pruning(node, count, partitions.as_ptr());
             pg_sys::MemoryContextSwitchTo(previous);
-            let mut pruning = Self {
-                partitions,
-                state,
-                left: members(left),
-                changes: false,
-                parameters: Vec::new(),
-                are_tame: true,
-                sub_plans: false,
-            };
-            for hierarchy in PgList::<pg_sys::List>::from_pg((*partitions).prune_infos).iter_ptr() {
-                for table in PgList::<pg_sys::PartitionedRelPruneInfo>::from_pg(hierarchy).iter_ptr() {
-                    pruning.changes |= !(*table).exec_pruning_steps.is_null();
-                    pruning.are_tame &= are_tame((*table).exec_pruning_steps);
-                    pruning.sub_plans |= tree::contains((*table).exec_pruning_steps.cast(), is_sub_plan);
-                    pruning.parameters.extend(members((*table).execparamids));
-                }
-            }
-            pruning
+            begun
+        };
+        let mut pruning = Self {
+            partitions: partitions.as_ptr(),
+            state,
+            // SAFETY: a set that the server has made.
+            left: unsafe { members(left) },
+            changes: false,
+            parameters: Vec::new(),
+            are_tame: true,
+            sub_plans: false,
+        };
+        for table in partitions.hierarchies().iter().flat_map(List::iter) {
+            let steps = table.steps_of_each_start();
+            pruning.changes |= !steps.is_empty();
+            pruning.are_tame &= are_tame(steps);
+            pruning.sub_plans |= steps.node().is_some_and(|steps| steps.contains(is_sub_plan));
+            // SAFETY: a set of the plan's.
+            pruning.parameters.extend(unsafe { members(table.execparamids) });
         }
+        pruning
     }
 }
 
@@ -165,23 +173,20 @@ const fn is_sub_plan(tag: NodeTag) -> bool {
 }
 
 /// Whether an ERROR of steps of pruning may be held back.
-unsafe fn are_tame(steps: *mut pg_sys::List) -> bool {
-    // SAFETY: the cast follows the tag; a step has lists of expressions and of functions that compare their
-    // values.
-    unsafe {
-        PgList::<pg_sys::PartitionPruneStep>::from_pg(steps).iter_ptr().all(|step| {
-            if (*step).type_ != NodeTag::T_PartitionPruneStepOp {
-                return true;
-            }
-            let step = &*step.cast::<pg_sys::PartitionPruneStepOp>();
-            let count = if step.cmpfns.is_null() { 0 } else { (*step.cmpfns).length };
-            (0..count).all(|at| pg_sys::list_nth_oid(step.cmpfns, at).to_u32() < pg_sys::FirstNormalObjectId)
-                && PgList::from_pg(step.exprs).iter_ptr().all(|value| calls::may_hold_back_errors(value))
+fn are_tame(steps: List<'_>) -> bool {
+    steps.iter().all(|step| {
+        // A step has expressions, and functions that compare their values.
+        step.as_a::<pg_sys::PartitionPruneStepOp>().is_none_or(|step| {
+            step.functions().iter().all(|function| function.to_u32() < pg_sys::FirstNormalObjectId)
+                && step.values().iter().all(calls::may_hold_back_errors)
         })
-    }
+    })
 }
 
 /// The numbers in a set, ascending.
+///
+/// # Safety
+/// A set of the server's, or null.
 unsafe fn members(set: *mut pg_sys::Bitmapset) -> Vec<usize> {
     // SAFETY: the callers pass a set, or null.
     let next =

@@ -51,21 +51,30 @@ pub unsafe extern "C-unwind" fn exec_node(planstate: *mut PlanState) -> *mut Tup
 }
 
 /// Empties the slot, which says that there is no row.
+///
+/// # Safety
+/// A virtual slot of the node.
 #[inline]
 unsafe fn none(slot: *mut TupleTableSlot) -> *mut TupleTableSlot {
-    // SAFETY: a virtual slot of the node.
+    // SAFETY: the caller's promise.
     unsafe { slots::clear(slot) };
     slot
 }
 
 /// Declares the slot full.
+///
+/// # Safety
+/// A virtual slot of the node, all of whose columns are set.
 #[inline]
 unsafe fn filled(slot: *mut TupleTableSlot) {
-    // SAFETY: a virtual slot of the node, all of whose columns are set.
+    // SAFETY: the caller's promise.
     unsafe { slots::filled(slot, (*(*slot).tts_tupleDescriptor).natts as i16) }
 }
 
 /// Puts the next row of the Datums into the slot.
+///
+/// # Safety
+/// A running node that has a next row, and its slot.
 #[inline]
 unsafe fn next_row(state: *mut State, slot: *mut TupleTableSlot) {
     // SAFETY: there is an output for each column of the slot, each with `end` rows.
@@ -84,6 +93,9 @@ unsafe fn next_row(state: *mut State, slot: *mut TupleTableSlot) {
 
 /// The row in the slot as the plan's target list wants it: itself, unless that was changed after the subtree
 /// was replaced.
+///
+/// # Safety
+/// A running node, and its slot with a row in it. An ERROR jumps past the caller.
 #[inline]
 unsafe fn project(planstate: *mut PlanState, slot: *mut TupleTableSlot) -> *mut TupleTableSlot {
     // SAFETY: an initialised projection and the node's context.

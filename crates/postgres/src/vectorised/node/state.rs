@@ -9,7 +9,6 @@
 
 use std::sync::Arc;
 
-use pgrx::PgList;
 use pgrx::pg_sys::{self, Datum};
 use query::explain::{OperatorFigures, add_figures};
 use query::{Execution, Profile, Settings};
@@ -23,6 +22,7 @@ use super::{fallback, host};
 use crate::convert::{ColumnReader, ColumnType};
 use crate::expressions::early_value::EarlyValue;
 use crate::host::identity::Identity;
+use crate::host::tree::{self, List, Typed};
 use crate::host::{error, memory};
 use crate::planner::cost;
 use crate::scan::vectors;
@@ -121,43 +121,11 @@ impl State {
     pub unsafe fn begin(custom: *mut pg_sys::CustomScanState, eflags: i32) -> Self {
         // SAFETY: the plan is one of ours: its only child is the kept subtree.
         unsafe {
-            let plan = (*custom).ss.ps.plan.cast::<pg_sys::CustomScan>();
-            let Some(subtree) = PgList::<pg_sys::Plan>::from_pg((*plan).custom_plans).get_ptr(0) else {
+            let plan = Typed::<pg_sys::CustomScan>::new((*custom).ss.ps.plan.cast());
+            let Some(subtree) = plan.and_then(|plan| plan.children().get(0)) else {
                 error::internal("a vectorised plan without the subtree it stands for");
             };
-            let descriptor = (*(*custom).ss.ss_ScanTupleSlot).tts_tupleDescriptor;
-            let output = |kind| Output {
-                reader: ColumnReader::new(kind),
-                values: vec![Datum::null(); ROWS],
-                nulls: vec![true; ROWS],
-            };
-            let mut state = Self {
-                custom,
-                subtree,
-                eflags: eflags & !(pg_sys::EXEC_FLAG_BACKWARD | pg_sys::EXEC_FLAG_MARK) as i32,
-                leaves: Vec::new(),
-                shape: None,
-                phase: Phase::Start,
-                fallback: std::ptr::null_mut(),
-                reason: None,
-                at: 0,
-                end: 0,
-                outputs: ColumnType::of_all(descriptor).into_iter().map(output).collect(),
-                identity: Identity::current(),
-                values: Vec::new(),
-                kept: Kept::new((*(*custom).ss.ps.state).es_query_cxt),
-                scratch: std::ptr::null_mut(),
-                pruning: Vec::new(),
-                execution: None,
-                files: None,
-                reservation: None,
-                profile: None,
-                measured: Vec::new(),
-                threads: 1,
-                batch: query::Batch::default(),
-                taken: 0,
-                handed_out: false,
-            };
+            let mut state = Self::new(custom, subtree.as_ptr(), eflags);
             if !(*(*custom).ss.ps.state).es_epq_active.is_null() {
                 fallback::start(&mut state, "rows are checked again one by one".into());
                 return state;
@@ -176,6 +144,56 @@ impl State {
         }
     }
 
+    /// Before the first row, with nothing translated yet.
+    ///
+    /// # Safety
+    /// As `begin`.
+    unsafe fn new(custom: *mut pg_sys::CustomScanState, subtree: *mut pg_sys::Plan, eflags: i32) -> Self {
+        // SAFETY: the server has set the node's slot, and the query's memory.
+        let (descriptor, memory) = unsafe {
+            let descriptor = (*(*custom).ss.ss_ScanTupleSlot).tts_tupleDescriptor;
+            (descriptor, (*(*custom).ss.ps.state).es_query_cxt)
+        };
+        let output = |kind| Output {
+            reader: ColumnReader::new(kind),
+            values: vec![Datum::null(); ROWS],
+            nulls: vec![true; ROWS],
+        };
+        // SAFETY: the slot's descriptor.
+        let kinds = unsafe { ColumnType::of_all(descriptor) };
+        Self {
+            custom,
+            subtree,
+            eflags: eflags & !(pg_sys::EXEC_FLAG_BACKWARD | pg_sys::EXEC_FLAG_MARK) as i32,
+            leaves: Vec::new(),
+            shape: None,
+            phase: Phase::Start,
+            fallback: std::ptr::null_mut(),
+            reason: None,
+            at: 0,
+            end: 0,
+            outputs: kinds.into_iter().map(output).collect(),
+            identity: Identity::current(),
+            values: Vec::new(),
+            kept: Kept::new(memory),
+            scratch: std::ptr::null_mut(),
+            pruning: Vec::new(),
+            execution: None,
+            files: None,
+            reservation: None,
+            profile: None,
+            measured: Vec::new(),
+            threads: 1,
+            batch: query::Batch::default(),
+            taken: 0,
+            handed_out: false,
+        }
+    }
+
+    /// Initialises the nodes that rows come from.
+    ///
+    /// # Safety
+    /// As `begin`; the translation is that of the kept subtree.
     unsafe fn take_shape(&mut self, translated: Translated) {
         // SAFETY: the specs name plan nodes of the kept subtree.
         unsafe {
@@ -197,7 +215,7 @@ impl State {
     /// # Safety
     /// Called under guard while the node runs.
     pub unsafe fn refill(&mut self) {
-        // SAFETY: the caller's promise.
+        // SAFETY: the node runs, and so does its statement.
         unsafe {
             if (*(*self.custom).ss.ps.state).es_direction == pg_sys::ScanDirection::BackwardScanDirection {
                 error::not_supported("a vectorised plan cannot run backwards", "", "");
@@ -238,8 +256,44 @@ impl State {
     }
 
     /// Builds the execution with the values of now.
+    ///
+    /// # Safety
+    /// Called under guard while the node runs.
     unsafe fn start(&mut self) -> query::Result<Execution> {
         memory::keep_freed();
+        // SAFETY: the node runs.
+        let Some(translated) = (unsafe { self.translated() }) else {
+            return Err(query::Error::Decline("values of parameters"));
+        };
+        let known = translated.plan.types();
+        let fits = self.outputs.iter().map(|output| output.reader.kind().logical).eq(known);
+        let same = self.leaves.iter().map(|leaf| &leaf.spec).eq(translated.sources.iter());
+        if !fits || !same {
+            return Err(query::Error::Decline("the plan changes with its parameters"));
+        }
+        let mut plan = translated.plan;
+        let columnar = self.leaves.iter().map(|leaf| matches!(leaf.spec, SourceSpec::Columnar { .. }));
+        let derived = derive(&mut plan, columnar);
+        // SAFETY: the node runs, and its leaves are initialised.
+        unsafe {
+            let settings = self.settings();
+            let threads = settings.threads > 1;
+            let sources = self.leaves.iter().zip(&derived).enumerate();
+            let sources = sources.map(|(at, (leaf, derived))| match translated.idle.contains(&at) {
+                true => Ok(source::idle()),
+                false => source::open(leaf, derived, threads),
+            });
+            let sources = sources.collect::<query::Result<_>>()?;
+            self.profile = (!(*self.custom).ss.ps.instrument.is_null()).then(|| Profile::of(&plan));
+            Execution::measured(&plan, sources, settings, self.profile.clone())
+        }
+    }
+
+    /// The translation with the values of now.
+    ///
+    /// # Safety
+    /// As `start`.
+    unsafe fn translated(&mut self) -> Option<Translated> {
         // SAFETY: the node is initialised; values live in the per-tuple memory, which is not reset before
         // they have been copied into the plan.
         unsafe {
@@ -256,34 +310,18 @@ impl State {
             let mut values =
                 Live::new(self.custom, &mut self.values, &mut self.kept, &mut self.pruning, fetching);
             let previous = pg_sys::MemoryContextSwitchTo(self.scratch);
-            let translated = self.identity.during(|| translate(self.subtree, subplans, &mut values));
+            let subtree = tree::Plan::new(self.subtree);
+            let translate = || subtree.and_then(|plan| translate(plan, subplans, &mut values).ok());
+            let translated = self.identity.during(translate);
             pg_sys::MemoryContextSwitchTo(previous);
-            let Ok(translated) = translated else {
-                return Err(query::Error::Decline("values of parameters"));
-            };
-            let known = translated.plan.types();
-            let fits = self.outputs.iter().map(|output| output.reader.kind().logical).eq(known);
-            let same = self.leaves.iter().map(|leaf| &leaf.spec).eq(translated.sources.iter());
-            if !fits || !same {
-                return Err(query::Error::Decline("the plan changes with its parameters"));
-            }
-            let mut plan = translated.plan;
-            let columnar = self.leaves.iter().map(|leaf| matches!(leaf.spec, SourceSpec::Columnar { .. }));
-            let derived = derive(&mut plan, columnar);
-            let settings = self.settings();
-            let threads = settings.threads > 1;
-            let sources = self.leaves.iter().zip(&derived).enumerate();
-            let sources = sources.map(|(at, (leaf, derived))| match translated.idle.contains(&at) {
-                true => Ok(source::idle()),
-                false => source::open(leaf, derived, threads),
-            });
-            let sources = sources.collect::<query::Result<_>>()?;
-            self.profile = (!(*self.custom).ss.ps.instrument.is_null()).then(|| Profile::of(&plan));
-            Execution::measured(&plan, sources, settings, self.profile.clone())
+            translated
         }
     }
 
     /// Limits of an execution that starts now.
+    ///
+    /// # Safety
+    /// On the main thread, while the node runs.
     unsafe fn settings(&mut self) -> Settings {
         // SAFETY: on the main thread, while the node runs.
         let directory = unsafe { Directory::open() };
@@ -325,6 +363,9 @@ impl State {
     }
 
     /// Runs the kept subtree instead, unless rows were handed out already.
+    ///
+    /// # Safety
+    /// Called under guard while the node runs.
     unsafe fn give_up(&mut self, problem: query::Error) {
         self.stop();
         if self.handed_out {
@@ -366,7 +407,10 @@ impl State {
 }
 
 /// The sub-plans of the statement that a node is part of.
-unsafe fn subplans(custom: *mut pg_sys::CustomScanState) -> *mut pg_sys::List {
-    // SAFETY: an initialised node belongs to a running statement.
-    unsafe { (*(*(*custom).ss.ps.state).es_plannedstmt).subplans }
+///
+/// # Safety
+/// The node is initialised, or being so, for as long as the list is looked at.
+unsafe fn subplans<'a>(custom: *mut pg_sys::CustomScanState) -> List<'a, tree::Plan<'a>> {
+    // SAFETY: such a node belongs to a running statement.
+    unsafe { List::new((*(*(*custom).ss.ps.state).es_plannedstmt).subplans) }
 }

@@ -153,14 +153,14 @@ impl Directory {
     /// # Safety
     /// On the main thread.
     pub unsafe fn report(&self) {
-        // SAFETY: the caller's promise; the server's own counters.
+        // SAFETY: the server's own counters, on its main thread.
         unsafe {
             pg_sys::pgBufferUsage.temp_blks_written += whole_blocks(&self.usage.written);
             pg_sys::pgBufferUsage.temp_blks_read += whole_blocks(&self.usage.read);
         }
         let gone = std::mem::take(&mut *self.usage.gone.lock().unwrap_or_else(PoisonError::into_inner));
         for (path, size) in gone {
-            // SAFETY: the caller's promise.
+            // SAFETY: on the main thread, as the server itself reports files.
             unsafe {
                 pg_sys::pgstat_report_tempfile(size as usize);
                 let limit = pg_sys::log_temp_files;

@@ -26,7 +26,7 @@ static COUNTER: Shared<AtomicU32> = Shared::new(c"colonnade threads");
 /// # Safety
 /// Runs once, while the server preloads the library.
 pub unsafe fn register() {
-    // SAFETY: as above.
+    // SAFETY: the server preloads the library, once.
     unsafe { COUNTER.register() }
 }
 

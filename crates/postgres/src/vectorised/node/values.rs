@@ -8,6 +8,7 @@ use pgrx::pg_sys::{self, Datum};
 use super::pruning::{self, Pruning};
 use crate::expressions::early_value::EarlyValue;
 use crate::host::identity::Identity;
+use crate::host::tree::{Node, Typed};
 use crate::vectorised::translated::{Kept, Reason, Remaining, Values};
 
 /// Everything is evaluated.
@@ -23,7 +24,11 @@ impl<'a> Live<'a> {
     /// For a node that runs; `known` are the expressions initialised so far, by address, `kept` the functions
     /// called so far, and `pruning` what was found out about partitions. Values are computed as the user who
     /// fetches; the rest is done as the current one, who began.
-    pub const fn new(
+    ///
+    /// # Safety
+    /// The node is initialised and starts. What is asked for is part of the kept subtree, which lives as long
+    /// as the node.
+    pub const unsafe fn new(
         custom: *mut pg_sys::CustomScanState,
         known: &'a mut Vec<EarlyValue>,
         kept: &'a mut Kept,
@@ -35,9 +40,9 @@ impl<'a> Live<'a> {
 }
 
 impl Values for Live<'_> {
-    unsafe fn value(&mut self, expression: *mut pg_sys::Node) -> Result<Option<(Datum, bool)>, Reason> {
-        // SAFETY: the node is initialised; the expression is part of the kept subtree, which lives as long as
-        // the plan.
+    fn value(&mut self, expression: Node<'_>) -> Result<Option<(Datum, bool)>, Reason> {
+        let expression = expression.as_ptr();
+        // SAFETY: as `new` was promised; the value is computed in memory that is reset at each start.
         unsafe {
             let econtext = (*self.custom).ss.ps.ps_ExprContext;
             let at = match self.known.iter().position(|known| known.node == expression) {
@@ -57,13 +62,13 @@ impl Values for Live<'_> {
         }
     }
 
-    unsafe fn remaining(
+    fn remaining(
         &mut self,
         inputs: usize,
-        partitions: *mut pg_sys::PartitionPruneInfo,
+        partitions: Typed<'_, pg_sys::PartitionPruneInfo>,
     ) -> Result<Vec<Remaining>, Reason> {
-        // SAFETY: the caller's promise; the node starts.
-        unsafe { self.fetching.during(|| pruning::now(self.pruning, self.custom, inputs, partitions)) }
+        // SAFETY: as `new` was promised.
+        self.fetching.during(|| unsafe { pruning::now(self.pruning, self.custom, inputs, partitions) })
     }
 
     fn kept(&mut self) -> Option<&mut Kept> {

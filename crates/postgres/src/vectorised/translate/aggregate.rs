@@ -5,7 +5,6 @@
 
 use std::sync::Arc;
 
-use pgrx::PgList;
 use pgrx::pg_sys::{self, Oid};
 use query::{
     Aggregate, AggregateFunction, Expression, Function, HostAggregate, Regression, SortKey, TextOrder,
@@ -15,6 +14,7 @@ use vector::LogicalType;
 use super::expressions::{self, call};
 use super::scope::Scope;
 use super::{Context, decline, kept, keys, percentiles, sort, types};
+use crate::host::tree::Typed;
 use crate::vectorised::server_aggregate::ServerAggregate;
 use crate::vectorised::translated::{OutputColumn, Reason};
 
@@ -159,31 +159,26 @@ fn has_order(call: &pg_sys::Aggref) -> bool {
 }
 
 /// One aggregate over the input's columns. What `query` does not know is left to the server's functions.
-///
-/// # Safety
-/// An aggregate of a finished plan.
-pub(super) unsafe fn one(
+pub(super) fn one(
     context: &mut Context<'_>,
-    expr: &pg_sys::Aggref,
+    call: Typed<'_, pg_sys::Aggref>,
     columns: &[Expression],
 ) -> Result<Aggregate, Reason> {
-    // SAFETY: an aggregate of a finished plan.
-    unsafe {
-        let name = || super::functions::name_of(expr.aggfnoid);
-        let own = match known(context, expr) {
-            Ok(Some((function, cast))) => computed(context, expr, columns, (function, cast, None)),
-            Ok(None) => decline(format!("aggregate {}", name())),
-            Err(reason) => Err(reason),
-        };
-        own.or_else(|reason| {
-            let node = std::ptr::from_ref(expr).cast_mut();
-            match kept(context, node.cast(), || ServerAggregate::new(node, name())) {
-                Some(host) => computed(context, expr, columns, (AggregateFunction::Host, None, Some(host)))
-                    .map_err(|_| reason),
-                None => Err(reason),
-            }
-        })
-    }
+    let name = || super::functions::name_of(call.aggfnoid);
+    let own = match known(context, call) {
+        Ok(Some((function, cast))) => computed(context, call, columns, (function, cast, None)),
+        Ok(None) => decline(format!("aggregate {}", name())),
+        Err(reason) => Err(reason),
+    };
+    own.or_else(|reason| {
+        // SAFETY: `kept` calls this in a memory that lives as long as what it keeps, and so does the plan.
+        let make = || unsafe { ServerAggregate::new(call, name()) };
+        match kept(context, call.node(), make) {
+            Some(host) => computed(context, call, columns, (AggregateFunction::Host, None, Some(host)))
+                .map_err(|_| reason),
+            None => Err(reason),
+        }
+    })
 }
 
 /// What computes an aggregate: the function, the type its arguments are cast to, and the server's functions
@@ -191,127 +186,110 @@ pub(super) unsafe fn one(
 type By = (AggregateFunction, Option<LogicalType>, Option<Arc<ServerAggregate>>);
 
 /// One aggregate, computed by this.
-///
-/// # Safety
-/// An aggregate of a finished plan.
-pub unsafe fn computed(
+pub fn computed(
     context: &mut Context<'_>,
-    expr: &pg_sys::Aggref,
+    call: Typed<'_, pg_sys::Aggref>,
     columns: &[Expression],
     by: By,
 ) -> Result<Aggregate, Reason> {
     let scope = Scope::Inputs { outer: columns, inner: &[] };
-    // SAFETY: aggfilter is an expression or null.
-    unsafe {
-        if expr.aggfilter.is_null() {
-            return of_all(context, expr, scope, by);
-        }
-        let filter = expressions::expression(context, expr.aggfilter.cast(), scope)?;
-        // Where it is not TRUE the server computes neither arguments nor keys.
-        let aggregate = expressions::for_some_rows(context, |context| of_all(context, expr, scope, by))?;
-        Ok(Aggregate { filter: Some(filter), ..aggregate })
-    }
+    let Some(filter) = call.filter() else { return of_all(context, call, scope, by) };
+    let filter = expressions::expression(context, filter, scope)?;
+    // Where it is not TRUE the server computes neither arguments nor keys.
+    let aggregate = expressions::for_some_rows(context, |context| of_all(context, call, scope, by))?;
+    Ok(Aggregate { filter: Some(filter), ..aggregate })
 }
 
 /// One aggregate without its filter.
-unsafe fn of_all(
+fn of_all(
     context: &mut Context<'_>,
-    expr: &pg_sys::Aggref,
+    call: Typed<'_, pg_sys::Aggref>,
     scope: Scope<'_>,
     (function, cast, host): By,
 ) -> Result<Aggregate, Reason> {
-    // SAFETY: args is a list of target entries.
-    unsafe {
-        let args = PgList::<pg_sys::TargetEntry>::from_pg(expr.args);
-        let mut arguments = Vec::new();
-        for arg in args.iter_ptr().filter(|arg| !(**arg).resjunk) {
-            let value = expressions::expression(context, (*arg).expr.cast(), scope)?;
-            arguments.push(match cast {
-                Some(to) => call(Function::Cast(to), vec![value], to),
-                None => value,
-            });
-        }
-        let first = args.iter_ptr().find(|arg| !(**arg).resjunk);
-        let first = first.map(|arg| types::column_of((*arg).expr.cast()));
-        let distinct = !expr.aggdistinct.is_null();
-        let in_order = host.is_some() || matches!(function, AggregateFunction::StringAgg);
-        if !in_order && expr.aggkind as u8 == b'n' {
-            may_leave_order_out(context, expr, scope, (function, first))?;
-        }
-        if distinct && !in_order {
-            let (Some(column), [_]) = (first, arguments.as_slice()) else {
-                return decline("DISTINCT of several arguments");
-            };
-            let collation =
-                if column.collation == Oid::INVALID { column.collation } else { expr.inputcollid };
-            let column = OutputColumn { collation, ..column };
-            if let Err(reason) = types::can_equal(column) {
-                // Numbers that stand for values can only be counted.
-                if function != AggregateFunction::Count {
-                    return Err(reason);
-                }
-                arguments = vec![keys::equality(context, column, arguments.remove(0))?];
-            }
-        }
-        let order = match (function, first) {
-            (AggregateFunction::Min | AggregateFunction::Max, Some(column)) => {
-                types::order(OutputColumn { collation: expr.inputcollid, ..column })?
-            }
-            _ => TextOrder::Bytes,
-        };
-        let order_by = match function {
-            AggregateFunction::PercentileDisc(_)
-            | AggregateFunction::PercentileCont(_)
-            | AggregateFunction::Mode => {
-                let keys = order_by(context, expr, scope)?;
-                // The result is one of the keys.
-                if keys.iter().any(|key| keys::is_number(&key.expression)) {
-                    return decline("percentile of a type without an order of its own");
-                }
-                keys
-            }
-            _ if in_order => order_by(context, expr, scope)?,
-            _ => Vec::new(),
-        };
-        let result = types::logical(expr.aggtype);
-        let host = host.map(|host| host as Arc<dyn HostAggregate>);
-        Ok(Aggregate { function, arguments, distinct, filter: None, order_by, order, result, host })
+    let taken = || call.args().iter().filter(|arg| !arg.resjunk).map(Typed::<pg_sys::TargetEntry>::expr);
+    let mut arguments = Vec::new();
+    for arg in taken() {
+        let value = expressions::expression(context, arg, scope)?;
+        arguments.push(match cast {
+            Some(to) => self::call(Function::Cast(to), vec![value], to),
+            None => value,
+        });
     }
+    let first = taken().next().map(types::column_of);
+    let distinct = !call.distinct().is_empty();
+    let in_order = host.is_some() || matches!(function, AggregateFunction::StringAgg);
+    if !in_order && call.aggkind as u8 == b'n' {
+        may_leave_order_out(context, call, scope, (function, first))?;
+    }
+    if distinct && !in_order {
+        let (Some(column), [_]) = (first, arguments.as_slice()) else {
+            return decline("DISTINCT of several arguments");
+        };
+        let collation = if column.collation == Oid::INVALID { column.collation } else { call.inputcollid };
+        let column = OutputColumn { collation, ..column };
+        if let Err(reason) = types::can_equal(column) {
+            // Numbers that stand for values can only be counted.
+            if function != AggregateFunction::Count {
+                return Err(reason);
+            }
+            arguments = vec![keys::equality(context, column, arguments.remove(0))?];
+        }
+    }
+    let order = match (function, first) {
+        (AggregateFunction::Min | AggregateFunction::Max, Some(column)) => {
+            types::order(OutputColumn { collation: call.inputcollid, ..column })?
+        }
+        _ => TextOrder::Bytes,
+    };
+    let order_by = match function {
+        AggregateFunction::PercentileDisc(_)
+        | AggregateFunction::PercentileCont(_)
+        | AggregateFunction::Mode => {
+            let keys = order_by(context, call, scope)?;
+            // The result is one of the keys.
+            if keys.iter().any(|key| keys::is_number(&key.expression)) {
+                return decline("percentile of a type without an order of its own");
+            }
+            keys
+        }
+        _ if in_order => order_by(context, call, scope)?,
+        _ => Vec::new(),
+    };
+    let result = types::logical(call.aggtype);
+    let host = host.map(|host| host as Arc<dyn HostAggregate>);
+    Ok(Aggregate { function, arguments, distinct, filter: None, order_by, order, result, host })
 }
 
 /// Declines an aggregate whose order is left out, where the order asked for could be seen.
-unsafe fn may_leave_order_out(
+fn may_leave_order_out(
     context: &mut Context<'_>,
-    expr: &pg_sys::Aggref,
+    call: Typed<'_, pg_sys::Aggref>,
     scope: Scope<'_>,
     (function, argument): (AggregateFunction, Option<OutputColumn>),
 ) -> Result<(), Reason> {
     // The first of values that are equal and shown differently, or the sum in that order.
     let picks = matches!(function, AggregateFunction::Min | AggregateFunction::Max);
     let adds = argument.is_some_and(|column| adds_floats(function, column));
-    if (picks && !expr.aggorder.is_null()) || (adds && has_order(expr)) {
+    if (picks && !call.order().is_empty()) || (adds && has_order(&call)) {
         return decline("an aggregate whose result may depend on the order asked for");
     }
-    // SAFETY: args is a list of target entries.
-    unsafe {
-        let args = PgList::<pg_sys::TargetEntry>::from_pg(expr.args);
-        for key in args.iter_ptr().filter(|arg| (**arg).resjunk) {
-            // The order cannot be seen, but computing it may fail.
-            let key = expressions::expression(context, (*key).expr.cast(), scope)?;
-            if !matches!(key, Expression::Column(..)) {
-                return decline("ORDER BY an expression in an aggregate that needs no order");
-            }
+    for key in call.args().iter().filter(|arg| arg.resjunk) {
+        // The order cannot be seen, but computing it may fail.
+        let key = expressions::expression(context, key.expr(), scope)?;
+        if !matches!(key, Expression::Column(..)) {
+            return decline("ORDER BY an expression in an aggregate that needs no order");
         }
     }
     Ok(())
 }
 
 /// Which aggregate it is; those with direct arguments included.
-unsafe fn known(
+fn known(
     context: &mut Context<'_>,
-    expr: &pg_sys::Aggref,
+    call: Typed<'_, pg_sys::Aggref>,
 ) -> Result<Option<(AggregateFunction, Option<LogicalType>)>, Reason> {
-    let oid = expr.aggfnoid.to_u32();
+    let oid = call.aggfnoid.to_u32();
     let fraction = match oid {
         pg_sys::F_PERCENTILE_DISC_FLOAT8_ANYELEMENT => AggregateFunction::PercentileDisc,
         pg_sys::F_PERCENTILE_CONT_FLOAT8_FLOAT8 => AggregateFunction::PercentileCont,
@@ -319,44 +297,36 @@ unsafe fn known(
         pg_sys::F_STRING_AGG_TEXT_TEXT => return Ok(Some((AggregateFunction::StringAgg, None))),
         _ => return Ok(function(oid).or_else(|| regression(oid))),
     };
-    // SAFETY: the direct argument is an expression of type float8.
-    unsafe {
-        Ok(match percentiles::direct(context, expr)? {
-            Some(value) => {
-                Some((fraction(percentiles::checked(f64::from_bits(value.value() as u64))?), None))
-            }
-            None => Some((fraction(0.5), None)),
-        })
-    }
+    Ok(match percentiles::direct(context, call)? {
+        // The direct argument is a float8.
+        Some(value) => Some((fraction(percentiles::checked(f64::from_bits(value.value() as u64))?), None)),
+        None => Some((fraction(0.5), None)),
+    })
 }
 
-/// The order an aggregate takes its values in.
-unsafe fn order_by(
+/// The order an aggregate takes its values in: values that differ are told apart in the order asked for, then
+/// in that of what else they have.
+fn order_by(
     context: &mut Context<'_>,
-    expr: &pg_sys::Aggref,
+    call: Typed<'_, pg_sys::Aggref>,
     scope: Scope<'_>,
 ) -> Result<Vec<SortKey>, Reason> {
-    // SAFETY: both are lists of clauses over args; values that differ are told apart in the order asked for,
-    // then in that of what else they have.
-    unsafe {
-        let list = if expr.aggdistinct.is_null() { expr.aggorder } else { expr.aggdistinct };
-        let clauses = PgList::<pg_sys::SortGroupClause>::from_pg(list);
-        clauses
-            .iter_ptr()
-            .map(|clause| {
-                let target = pg_sys::get_sortgroupclause_tle(clause, expr.args);
-                let node = (*target).expr.cast::<pg_sys::Node>();
-                let column = types::column_of(node);
-                if !expr.aggdistinct.is_null() && !types::is_default_equality(column, (*clause).eqop) {
-                    return decline("DISTINCT by an operator of another class");
-                }
-                let value = expressions::expression(context, node, scope)?;
-                let key = sort::sort_key(context, value, column, (*clause).sortop, (*clause).nulls_first)?;
-                if !expr.aggdistinct.is_null() && !keys::is_number(&key.expression) {
-                    types::can_equal(column)?;
-                }
-                Ok(key)
-            })
-            .collect()
-    }
+    let distinct = !call.distinct().is_empty();
+    let clauses = if distinct { call.distinct() } else { call.order() };
+    clauses
+        .iter()
+        .map(|clause| {
+            let node = clause.target(call.args());
+            let column = types::column_of(node);
+            if distinct && !types::is_default_equality(column, clause.eqop) {
+                return decline("DISTINCT by an operator of another class");
+            }
+            let value = expressions::expression(context, node, scope)?;
+            let key = sort::sort_key(context, value, column, clause.sortop, clause.nulls_first)?;
+            if distinct && !keys::is_number(&key.expression) {
+                types::can_equal(column)?;
+            }
+            Ok(key)
+        })
+        .collect()
 }

@@ -5,15 +5,14 @@
 //! `constants` what has no columns. Invariant: an expression is translated only where `query` gives the
 //! server's value, NULL or error for every row.
 
-use pgrx::PgList;
-use pgrx::pg_sys::{self, Datum, NodeTag};
+use pgrx::pg_sys::{self, NodeTag};
 use query::{Expression, Function};
 use vector::{CompareOp, LogicalType};
 
-use super::constants::{boolean, constant, integer, is_certain, is_value};
+use super::constants::{self, boolean, constant, integer, is_certain, is_value};
 use super::scope::Scope;
 use super::{Context, decline, functions, kept, types};
-use crate::host::tree;
+use crate::host::tree::{Expression as E, List, Node, Typed};
 use crate::vectorised::server_expression::{self, ServerExpression};
 use crate::vectorised::translated::Reason;
 
@@ -36,35 +35,21 @@ pub fn call(function: Function, arguments: Vec<Expression>, result: LogicalType)
 }
 
 /// A list of expressions, each translated.
-///
-/// # Safety
-/// A list of valid expressions.
-pub unsafe fn all(
-    context: &mut Context<'_>,
-    list: *mut pg_sys::List,
-    scope: Scope<'_>,
-) -> Result<Vec<Expression>, Reason> {
-    // SAFETY: the caller's promise.
-    unsafe {
-        let list = PgList::<pg_sys::Node>::from_pg(list);
-        list.iter_ptr().map(|part| expression(context, part, scope)).collect()
-    }
+pub fn all(context: &mut Context<'_>, list: List<'_>, scope: Scope<'_>) -> Result<Vec<Expression>, Reason> {
+    list.iter().map(|part| expression(context, part, scope)).collect()
 }
 
 /// The conditions of a node, in the server's order. Several become one where no function of the server's is
 /// called: such a function sees only rows for which all conditions before it are TRUE, not NULL, because row
 /// security may be among them.
-///
-/// # Safety
-/// A list of valid boolean expressions.
-pub unsafe fn conditions(
+pub fn conditions<'a>(
     context: &mut Context<'_>,
-    list: *mut pg_sys::List,
+    conditions: impl IntoIterator<Item = Node<'a>>,
     scope: Scope<'_>,
 ) -> Result<Vec<Expression>, Reason> {
+    let parts = conditions.into_iter().map(|part| expression(context, part, scope));
     let mut stages: Vec<Vec<Expression>> = Vec::new();
-    // SAFETY: the caller's promise.
-    for part in unsafe { all(context, list, scope)? } {
+    for part in parts.collect::<Result<Vec<_>, _>>()? {
         match stages.last_mut() {
             Some(stage) if !part.needs_host() => stage.push(part),
             _ => stages.push(vec![part]),
@@ -77,23 +62,14 @@ pub unsafe fn conditions(
     Ok(stages.into_iter().filter_map(together).collect())
 }
 
-/// The translation of one expression. What `query` does not know is left to the server's interpreter, row by
-/// row.
-///
-/// # Safety
-/// `node` is a valid expression of a finished plan.
-pub unsafe fn expression(
-    context: &mut Context<'_>,
-    node: *mut pg_sys::Node,
-    scope: Scope<'_>,
-) -> Result<Expression, Reason> {
-    // SAFETY: the caller's promise.
-    if context.depth == 0 && unsafe { tree::is_deeper(node, MOST_LEVELS) } {
+/// The translation of one expression of a finished plan. What `query` does not know is left to the server's
+/// interpreter, row by row.
+pub fn expression(context: &mut Context<'_>, node: Node<'_>, scope: Scope<'_>) -> Result<Expression, Reason> {
+    if context.depth == 0 && node.is_deeper(MOST_LEVELS) {
         return decline("expression of too many levels");
     }
     context.depth += 1;
-    // SAFETY: the caller's promise.
-    let made = unsafe { translated(context, node, scope) };
+    let made = translated(context, node, scope);
     context.depth -= 1;
     let made = made?;
     let origin = context.origin(node);
@@ -101,167 +77,165 @@ pub unsafe fn expression(
     Ok(made)
 }
 
-unsafe fn translated(
-    context: &mut Context<'_>,
-    node: *mut pg_sys::Node,
-    scope: Scope<'_>,
-) -> Result<Expression, Reason> {
-    if node.is_null() {
-        return decline("empty expression");
-    }
+fn translated(context: &mut Context<'_>, node: Node<'_>, scope: Scope<'_>) -> Result<Expression, Reason> {
     let (tests, branches, doubled) = (context.tests.len(), context.branches, context.doubled);
-    // SAFETY: the caller's promise.
-    unsafe {
-        let made = match context.depth > DEEPEST {
-            true => decline("expression of too many levels"),
-            false => own(context, node, scope),
-        };
-        made.or_else(|reason| {
-            context.tests.truncate(tests);
-            (context.branches, context.doubled) = (branches, doubled);
-            left_to_server(context, node, scope).map_err(|_| reason)
-        })
-    }
+    let made = match context.depth > DEEPEST {
+        true => decline("expression of too many levels"),
+        false => own(context, node, scope),
+    };
+    made.or_else(|reason| {
+        context.tests.truncate(tests);
+        (context.branches, context.doubled) = (branches, doubled);
+        left_to_server(context, node, scope).map_err(|_| reason)
+    })
 }
 
 /// An expression that the server evaluates.
-unsafe fn left_to_server(
-    context: &mut Context<'_>,
-    node: *mut pg_sys::Node,
-    scope: Scope<'_>,
-) -> Result<Expression, Reason> {
-    // SAFETY: the caller's expression, and parts of it.
-    unsafe {
-        let Some(parts) = server_expression::parts(node) else {
-            return decline("expression that cannot be evaluated by itself");
-        };
-        if parts.iter().any(|&part| is_of_sub_plan(part)) && (context.branches > 0 || has_branches(node)) {
-            return decline("sub-plan that not every row asks for");
-        }
-        let arguments = parts.iter().map(|&part| own(context, part, scope));
-        let arguments = arguments.collect::<Result<Vec<_>, _>>()?;
-        let function = kept(context, node, || Some(ServerExpression::new(node, &parts)));
-        let Some(function) = function else { return decline("expression") };
-        Ok(Expression::Host { function, arguments, result: types::logical(pg_sys::exprType(node)) })
+fn left_to_server(context: &mut Context<'_>, node: Node<'_>, scope: Scope<'_>) -> Result<Expression, Reason> {
+    let Some(parts) = server_expression::parts(node) else {
+        return decline("expression that cannot be evaluated by itself");
+    };
+    if parts.iter().any(|&part| is_of_sub_plan(part)) && (context.branches > 0 || has_branches(node)) {
+        return decline("sub-plan that not every row asks for");
     }
+    let arguments = parts.iter().map(|&part| own(context, part, scope));
+    let arguments = arguments.collect::<Result<Vec<_>, _>>()?;
+    // SAFETY: `kept` calls this in a memory that lives as long as what it keeps.
+    let make = || Some(unsafe { ServerExpression::new(node, &parts) });
+    let Some(function) = kept(context, node, make) else { return decline("expression") };
+    Ok(Expression::Host { function, arguments, result: types::logical(node.type_oid()) })
 }
 
 /// An expression in terms of `query`.
-unsafe fn own(
+fn own(context: &mut Context<'_>, node: Node<'_>, scope: Scope<'_>) -> Result<Expression, Reason> {
+    match node.expression() {
+        E::Const(value) => Ok(constants::of_const(value)),
+        E::Var(column) => match scope.column(&column) {
+            Some(column) => Ok(column),
+            None => decline("column that is not one of the input's"),
+        },
+        E::Aggref(call) => aggregate(&call, scope),
+        E::WindowFunc(call) => window_function(call, scope),
+        E::GroupingFunc(call) => grouping(call, scope),
+        E::CaseTestExpr(_) => match context.tests.last() {
+            Some(test) => Ok(test.clone()),
+            None => decline("value of a CASE outside one"),
+        },
+        // The server runs it when a row asks for its value, if one does, and it may fail.
+        E::Param(_) if context.branches > 0 && is_of_sub_plan(node) => {
+            decline("sub-plan that not every row asks for")
+        }
+        _ if is_value(node) && is_certain(node) => known(context, node),
+        E::RelabelType(relabel) => relabelled(context, relabel, scope),
+        E::OpExpr(call) => operator(context, call, scope),
+        E::FuncExpr(call) if call.funcretset => decline("set-returning function"),
+        E::FuncExpr(call) => {
+            functions::function(context, node, call.funcid, call.inputcollid, call.args(), scope)
+        }
+        E::DistinctExpr(sides) => distinct(context, sides, scope),
+        E::NullIfExpr(sides) => null_if(context, sides, scope),
+        E::ScalarArrayOpExpr(test) => functions::array(context, test, scope),
+        E::BoolExpr(expr) => boolean_logic(context, expr, scope),
+        E::NullTest(test) => null_test(context, test, scope),
+        E::BooleanTest(test) => boolean_test(context, test, scope),
+        E::CaseExpr(expr) => case(context, expr, scope),
+        E::CoalesceExpr(expr) => coalesce(context, expr, scope),
+        E::MinMaxExpr(expr) => extreme(context, expr, scope),
+        _ => decline(format!("expression {}", kind_of(node))),
+    }
+}
+
+/// The server's name of a kind of expression.
+fn kind_of(node: Node<'_>) -> String {
+    format!("{:?}", node.tag()).trim_start_matches("T_").to_string()
+}
+
+/// An expression without columns: its value, or NULL while that is not known.
+fn known(context: &mut Context<'_>, node: Node<'_>) -> Result<Expression, Reason> {
+    match context.values.value(node)? {
+        // SAFETY: a value of the expression's type.
+        Some((value, is_null)) => Ok(unsafe { constant(node.type_oid(), value, is_null) }),
+        None => Ok(constants::null(node.type_oid())),
+    }
+}
+
+/// `GROUPING`
+fn grouping(call: Typed<'_, pg_sys::GroupingFunc>, scope: Scope<'_>) -> Result<Expression, Reason> {
+    match scope {
+        Scope::Groups { sets: Some(sets), .. } => {
+            let columns = call.columns().iter().filter_map(|column| column.try_into().ok());
+            Ok(sets.grouping(&columns.collect::<Vec<_>>()))
+        }
+        Scope::Groups { sets: None, .. } => Ok(integer(0)),
+        _ => decline("GROUPING outside its node"),
+    }
+}
+
+/// A cast that only says that a value is of another type.
+fn relabelled(
     context: &mut Context<'_>,
-    node: *mut pg_sys::Node,
+    relabel: Typed<'_, pg_sys::RelabelType>,
     scope: Scope<'_>,
 ) -> Result<Expression, Reason> {
-    // SAFETY: each cast follows the node's tag.
-    unsafe {
-        match (*node).type_ {
-            NodeTag::T_Const => {
-                let value = &*node.cast::<pg_sys::Const>();
-                Ok(constant(value.consttype, value.constvalue, value.constisnull))
-            }
-            NodeTag::T_Var => match scope.column(&*node.cast()) {
-                Some(column) => Ok(column),
-                None => decline("column that is not one of the input's"),
-            },
-            NodeTag::T_Aggref => aggregate(&*node.cast(), scope),
-            NodeTag::T_WindowFunc => window_function(node, scope),
-            NodeTag::T_GroupingFunc => match scope {
-                Scope::Groups { sets: Some(sets), .. } => {
-                    let columns = (*node.cast::<pg_sys::GroupingFunc>()).cols;
-                    let places = 0..usize::try_from((*columns).length).unwrap_or(0);
-                    let columns = places.map(|at| (*(*columns).elements.add(at)).int_value);
-                    Ok(sets
-                        .grouping(&columns.filter_map(|column| column.try_into().ok()).collect::<Vec<_>>()))
-                }
-                Scope::Groups { sets: None, .. } => Ok(integer(0)),
-                _ => decline("GROUPING outside its node"),
-            },
-            NodeTag::T_CaseTestExpr => match context.tests.last() {
-                Some(test) => Ok(test.clone()),
-                None => decline("value of a CASE outside one"),
-            },
-            // The server runs it when a row asks for its value, if one does, and it may fail.
-            NodeTag::T_Param if context.branches > 0 && is_of_sub_plan(node) => {
-                decline("sub-plan that not every row asks for")
-            }
-            _ if is_value(node) && is_certain(node) => {
-                let (datum, is_null) = context.values.value(node)?.unwrap_or((Datum::null(), true));
-                Ok(constant(pg_sys::exprType(node), datum, is_null))
-            }
-            NodeTag::T_RelabelType => {
-                let relabel = &*node.cast::<pg_sys::RelabelType>();
-                let same = types::logical(pg_sys::exprType(relabel.arg.cast()))
-                    == types::logical(relabel.resulttype);
-                match same {
-                    true => expression(context, relabel.arg.cast(), scope),
-                    false => decline("cast that changes a value's representation"),
-                }
-            }
-            NodeTag::T_OpExpr => {
-                let expr = &*node.cast::<pg_sys::OpExpr>();
-                match functions::comparison(context, expr, scope) {
-                    Ok(Some(comparison)) => Ok(comparison),
-                    // The server's own function may still be called.
-                    Ok(None) | Err(_) => {
-                        let function = match expr.opfuncid {
-                            pg_sys::InvalidOid => pg_sys::get_opcode(expr.opno),
-                            function => function,
-                        };
-                        functions::function(context, node, function, expr.inputcollid, expr.args, scope)
-                    }
-                }
-            }
-            NodeTag::T_FuncExpr => {
-                let expr = &*node.cast::<pg_sys::FuncExpr>();
-                match expr.funcretset {
-                    true => decline("set-returning function"),
-                    false => {
-                        functions::function(context, node, expr.funcid, expr.inputcollid, expr.args, scope)
-                    }
-                }
-            }
-            NodeTag::T_DistinctExpr => distinct(context, &*node.cast(), scope),
-            NodeTag::T_NullIfExpr => null_if(context, &*node.cast(), scope),
-            NodeTag::T_ScalarArrayOpExpr => functions::array(context, &*node.cast(), scope),
-            NodeTag::T_BoolExpr => boolean_logic(context, &*node.cast(), scope),
-            NodeTag::T_NullTest => {
-                let test = &*node.cast::<pg_sys::NullTest>();
-                if test.argisrow {
-                    return decline("NULL test of a row");
-                }
-                let is_null = Expression::IsNull(Box::new(expression(context, test.arg.cast(), scope)?));
-                Ok(match test.nulltesttype {
-                    pg_sys::NullTestType::IS_NULL => is_null,
-                    _ => Expression::Not(Box::new(is_null)),
-                })
-            }
-            NodeTag::T_BooleanTest => boolean_test(context, &*node.cast(), scope),
-            NodeTag::T_CaseExpr => case(context, &*node.cast(), scope),
-            NodeTag::T_CoalesceExpr => {
-                let args = PgList::<pg_sys::Node>::from_pg((*node.cast::<pg_sys::CoalesceExpr>()).args);
-                let mut parts = Vec::new();
-                for (at, part) in args.iter_ptr().enumerate() {
-                    parts.push(match at {
-                        0 => expression(context, part, scope)?,
-                        _ => branch(context, part, scope)?,
-                    });
-                }
-                Ok(Expression::Coalesce(parts))
-            }
-            NodeTag::T_MinMaxExpr => extreme(context, &*node.cast(), scope),
-            tag => decline(format!("expression {}", format!("{tag:?}").trim_start_matches("T_"))),
+    match types::logical(relabel.arg().type_oid()) == types::logical(relabel.resulttype) {
+        true => expression(context, relabel.arg(), scope),
+        false => decline("cast that changes a value's representation"),
+    }
+}
+
+/// A comparison, or else a call of the operator's function.
+fn operator(
+    context: &mut Context<'_>,
+    call: Typed<'_, pg_sys::OpExpr>,
+    scope: Scope<'_>,
+) -> Result<Expression, Reason> {
+    match functions::comparison(context, call, scope) {
+        Ok(Some(comparison)) => Ok(comparison),
+        // The server's own function may still be called.
+        Ok(None) | Err(_) => {
+            let function = match call.opfuncid {
+                // SAFETY: a catalog look-up.
+                pg_sys::InvalidOid => unsafe { pg_sys::get_opcode(call.opno) },
+                function => function,
+            };
+            functions::function(context, call.node(), function, call.inputcollid, call.args(), scope)
         }
     }
 }
 
-/// An expression that is computed for some rows only.
-unsafe fn branch(
+fn null_test(
     context: &mut Context<'_>,
-    node: *mut pg_sys::Node,
+    test: Typed<'_, pg_sys::NullTest>,
     scope: Scope<'_>,
 ) -> Result<Expression, Reason> {
-    // SAFETY: the caller passes a valid expression.
-    for_some_rows(context, |context| unsafe { expression(context, node, scope) })
+    if test.argisrow {
+        return decline("NULL test of a row");
+    }
+    let is_null = Expression::IsNull(Box::new(expression(context, test.arg(), scope)?));
+    Ok(match test.nulltesttype {
+        pg_sys::NullTestType::IS_NULL => is_null,
+        _ => Expression::Not(Box::new(is_null)),
+    })
+}
+
+fn coalesce(
+    context: &mut Context<'_>,
+    expr: Typed<'_, pg_sys::CoalesceExpr>,
+    scope: Scope<'_>,
+) -> Result<Expression, Reason> {
+    let mut parts = Vec::new();
+    for (at, part) in expr.args().iter().enumerate() {
+        parts.push(match at {
+            0 => expression(context, part, scope)?,
+            _ => branch(context, part, scope)?,
+        });
+    }
+    Ok(Expression::Coalesce(parts))
+}
+
+/// An expression that is computed for some rows only.
+fn branch(context: &mut Context<'_>, node: Node<'_>, scope: Scope<'_>) -> Result<Expression, Reason> {
+    for_some_rows(context, |context| expression(context, node, scope))
 }
 
 /// What `translate` makes is computed for some rows only.
@@ -276,18 +250,13 @@ pub fn for_some_rows<T>(
 }
 
 /// Whether a part of an expression is the value of a sub-plan, which may fail.
-unsafe fn is_of_sub_plan(part: *mut pg_sys::Node) -> bool {
-    // SAFETY: the cast follows the tag.
-    unsafe {
-        (*part).type_ == NodeTag::T_Param
-            && (*part.cast::<pg_sys::Param>()).paramkind == pg_sys::ParamKind::PARAM_EXEC
-    }
+fn is_of_sub_plan(part: Node<'_>) -> bool {
+    matches!(part.expression(), E::Param(param) if param.paramkind == pg_sys::ParamKind::PARAM_EXEC)
 }
 
 /// Whether parts of an expression are computed for some rows only.
-unsafe fn has_branches(node: *mut pg_sys::Node) -> bool {
-    // SAFETY: the caller passes a valid expression.
-    unsafe { tree::contains(node, |tag| matches!(tag, NodeTag::T_CaseExpr | NodeTag::T_CoalesceExpr)) }
+fn has_branches(node: Node<'_>) -> bool {
+    node.contains(|tag| matches!(tag, NodeTag::T_CaseExpr | NodeTag::T_CoalesceExpr))
 }
 
 /// Whether an expression may be written several times: those in one another would double with each level.
@@ -307,23 +276,20 @@ fn aggregate(expr: &pg_sys::Aggref, scope: Scope<'_>) -> Result<Expression, Reas
     }
 }
 
-unsafe fn window_function(node: *mut pg_sys::Node, scope: Scope<'_>) -> Result<Expression, Reason> {
+fn window_function(call: Typed<'_, pg_sys::WindowFunc>, scope: Scope<'_>) -> Result<Expression, Reason> {
     let Scope::Windows { functions, .. } = scope else { return decline("window function outside its node") };
-    // SAFETY: two expressions of one plan.
-    let same = |other: *mut pg_sys::WindowFunc| unsafe { pg_sys::equal(node.cast(), other.cast()) };
-    match functions.iter().find(|(function, _)| same(*function)) {
+    match functions.iter().find(|(function, _)| call.node().equals(function.node())) {
         Some((_, result)) => Ok(result.clone()),
         None => decline("window function of another node"),
     }
 }
 
-unsafe fn boolean_logic(
+fn boolean_logic(
     context: &mut Context<'_>,
-    expr: &pg_sys::BoolExpr,
+    expr: Typed<'_, pg_sys::BoolExpr>,
     scope: Scope<'_>,
 ) -> Result<Expression, Reason> {
-    // SAFETY: args is a list of boolean expressions.
-    let mut parts = unsafe { all(context, expr.args, scope)? };
+    let mut parts = all(context, expr.args(), scope)?;
     match expr.boolop {
         pg_sys::BoolExprType::AND_EXPR => Ok(Expression::And(parts)),
         pg_sys::BoolExprType::OR_EXPR => Ok(Expression::Or(parts)),
@@ -334,14 +300,13 @@ unsafe fn boolean_logic(
     }
 }
 
-unsafe fn boolean_test(
+fn boolean_test(
     context: &mut Context<'_>,
-    test: &pg_sys::BooleanTest,
+    test: Typed<'_, pg_sys::BooleanTest>,
     scope: Scope<'_>,
 ) -> Result<Expression, Reason> {
     use pg_sys::BoolTestType as B;
-    // SAFETY: arg is a boolean expression.
-    let value = unsafe { expression(context, test.arg.cast(), scope)? };
+    let value = expression(context, test.arg(), scope)?;
     let or = |value, other| Expression::Coalesce(vec![value, boolean(other)]);
     let not = |value| Expression::Not(Box::new(value));
     Ok(match test.booltesttype {
@@ -355,19 +320,17 @@ unsafe fn boolean_test(
 }
 
 /// The two sides of a comparison and their equality.
-unsafe fn equality(
+fn equality(
     context: &mut Context<'_>,
-    expr: &pg_sys::OpExpr,
+    expr: Typed<'_, pg_sys::OpExpr>,
     scope: Scope<'_>,
 ) -> Result<(Expression, Expression, Expression), Reason> {
     if context.doubled == MOST_DOUBLED {
         return decline("NULLIF or IS DISTINCT FROM of many levels");
     }
     context.doubled += 1;
-    // SAFETY: args is a list of expressions.
-    let sides = unsafe { all(context, expr.args, scope) };
-    // SAFETY: as above.
-    let equal = unsafe { functions::comparison(context, expr, scope) };
+    let sides = all(context, expr.args(), scope);
+    let equal = functions::comparison(context, expr, scope);
     context.doubled -= 1;
     match (sides?.as_slice(), equal?) {
         ([left, right], Some(equal)) if is_small(left) && is_small(right) => {
@@ -378,13 +341,12 @@ unsafe fn equality(
 }
 
 /// `a IS DISTINCT FROM b`; the node names the operator `=`.
-unsafe fn distinct(
+fn distinct(
     context: &mut Context<'_>,
-    expr: &pg_sys::OpExpr,
+    expr: Typed<'_, pg_sys::OpExpr>,
     scope: Scope<'_>,
 ) -> Result<Expression, Reason> {
-    // SAFETY: as above.
-    let (left, right, equal) = unsafe { equality(context, expr, scope)? };
+    let (left, right, equal) = equality(context, expr, scope)?;
     let null = |side| Expression::IsNull(Box::new(side));
     let not = |value| Expression::Not(Box::new(value));
     Ok(Expression::Case {
@@ -395,65 +357,58 @@ unsafe fn distinct(
 }
 
 /// `NULLIF(a, b)`
-unsafe fn null_if(
+fn null_if(
     context: &mut Context<'_>,
-    expr: &pg_sys::OpExpr,
+    expr: Typed<'_, pg_sys::OpExpr>,
     scope: Scope<'_>,
 ) -> Result<Expression, Reason> {
-    // SAFETY: as above; a NULL of the type that the expression has.
-    unsafe {
-        let (left, _, equal) = equality(context, expr, scope)?;
-        let null = constant(expr.opresulttype, Datum::null(), true);
-        let Expression::Constant(nothing) = &null else { return decline("NULL") };
-        let result = nothing.logical;
-        Ok(Expression::Case { branches: vec![(equal, null)], otherwise: Some(Box::new(left)), result })
-    }
+    let (left, _, equal) = equality(context, expr, scope)?;
+    let null = constants::null(expr.opresulttype);
+    let Expression::Constant(nothing) = &null else { return decline("NULL") };
+    let result = nothing.logical;
+    Ok(Expression::Case { branches: vec![(equal, null)], otherwise: Some(Box::new(left)), result })
 }
 
-unsafe fn case(
+fn case(
     context: &mut Context<'_>,
-    expr: &pg_sys::CaseExpr,
+    expr: Typed<'_, pg_sys::CaseExpr>,
     scope: Scope<'_>,
 ) -> Result<Expression, Reason> {
-    // SAFETY: the parts are expressions, the list one of CaseWhen.
-    unsafe {
-        let result = types::logical(expr.casetype);
-        let otherwise = match expr.defresult.is_null() {
-            true => None,
-            false => Some(Box::new(branch(context, expr.defresult.cast(), scope)?)),
-        };
-        let mut branches = Vec::new();
-        let test = match expr.arg.is_null() {
-            true => None,
-            false => Some(expression(context, expr.arg.cast(), scope)?),
-        };
-        if test.as_ref().is_some_and(|test| !is_small(test)) {
-            return decline("CASE of a large expression");
-        }
-        for (at, when) in PgList::<pg_sys::CaseWhen>::from_pg(expr.args).iter_ptr().enumerate() {
-            // Only the condition sees this CASE's value.
-            let depth = context.tests.len();
-            context.tests.extend(test.clone());
-            // All rows come to the first one.
-            let condition = match at {
-                0 => expression(context, (*when).expr.cast(), scope),
-                _ => branch(context, (*when).expr.cast(), scope),
-            };
-            context.tests.truncate(depth);
-            branches.push((condition?, branch(context, (*when).result.cast(), scope)?));
-        }
-        Ok(Expression::Case { branches, otherwise, result })
+    let result = types::logical(expr.casetype);
+    let otherwise = match expr.otherwise() {
+        None => None,
+        Some(otherwise) => Some(Box::new(branch(context, otherwise, scope)?)),
+    };
+    let mut branches = Vec::new();
+    let test = match expr.arg() {
+        None => None,
+        Some(test) => Some(expression(context, test, scope)?),
+    };
+    if test.as_ref().is_some_and(|test| !is_small(test)) {
+        return decline("CASE of a large expression");
     }
+    for (at, when) in expr.branches().iter().enumerate() {
+        // Only the condition sees this CASE's value.
+        let depth = context.tests.len();
+        context.tests.extend(test.clone());
+        // All rows come to the first one.
+        let condition = match at {
+            0 => expression(context, when.condition(), scope),
+            _ => branch(context, when.condition(), scope),
+        };
+        context.tests.truncate(depth);
+        branches.push((condition?, branch(context, when.result(), scope)?));
+    }
+    Ok(Expression::Case { branches, otherwise, result })
 }
 
 /// `GREATEST` and `LEAST`, which leave NULLs out.
-unsafe fn extreme(
+fn extreme(
     context: &mut Context<'_>,
-    expr: &pg_sys::MinMaxExpr,
+    expr: Typed<'_, pg_sys::MinMaxExpr>,
     scope: Scope<'_>,
 ) -> Result<Expression, Reason> {
-    // SAFETY: args is a list of expressions of one type.
-    let parts = unsafe { all(context, expr.args, scope)? };
+    let parts = all(context, expr.args(), scope)?;
     let column = crate::vectorised::translated::OutputColumn {
         type_oid: expr.minmaxtype,
         typmod: -1,

@@ -8,7 +8,7 @@
 
 use std::sync::Arc;
 
-use pgrx::pg_sys::{self, Datum, Oid};
+use pgrx::pg_sys::{self, Oid};
 use query::{Aggregate, AggregateFunction, Expression, Plan, SortKey, TextOrder};
 
 use super::{Context, Relation, constants, types};
@@ -159,10 +159,10 @@ impl Keys {
         let value = |(at, by): (usize, &Option<(usize, Oid)>)| match *by {
             None => Expression::Column(at),
             Some((shown, type_oid)) => Expression::Case {
-                // SAFETY: NULL of an existing type.
-                branches: vec![(Expression::IsNull(Box::new(Expression::Column(at))), unsafe {
-                    constants::constant(type_oid, Datum::null(), true)
-                })],
+                branches: vec![(
+                    Expression::IsNull(Box::new(Expression::Column(at))),
+                    constants::null(type_oid),
+                )],
                 otherwise: Some(Box::new(Expression::Column(self.keys.len() + shown))),
                 result: types::logical(type_oid),
             },

@@ -34,8 +34,7 @@ use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::Arc;
 
-use pgrx::PgList;
-use pgrx::pg_sys::{self, NodeTag};
+use pgrx::pg_sys;
 use query::{Expression, Plan};
 use vector::LogicalType;
 
@@ -43,6 +42,7 @@ pub use scan::is_columnar;
 
 use self::scope::Scope;
 use super::translated::{Origin, Origins, Reason, SourceSpec, Translated, Values};
+use crate::host::tree::{self, List, Node, PlanNode};
 
 /// Declines with a reason.
 fn decline<T>(reason: impl Into<Cow<'static, str>>) -> Result<T, Reason> {
@@ -96,7 +96,7 @@ impl Relation {
 /// What one translation gathers.
 struct Context<'a> {
     /// The plans of the statement's sub-plans.
-    subplans: *mut pg_sys::List,
+    subplans: List<'a, tree::Plan<'a>>,
     values: &'a mut dyn Values,
     sources: Vec<SourceSpec>,
     /// See `Translated`.
@@ -111,15 +111,15 @@ struct Context<'a> {
     branches: usize,
     /// And how many are translated twice.
     doubled: usize,
-    /// The plan node that is translated.
+    /// The plan node that is translated, for `origin`.
     plan: *mut pg_sys::Plan,
     origins: Origins,
 }
 
 impl Context<'_> {
     /// Where an expression of the node that is translated comes from.
-    const fn origin(&self, node: *mut pg_sys::Node) -> Origin {
-        Origin { node, plan: self.plan }
+    const fn origin(&self, node: Node<'_>) -> Origin {
+        Origin { node: node.as_ptr(), plan: self.plan }
     }
 }
 
@@ -127,25 +127,23 @@ impl Context<'_> {
 /// start, or else made now.
 fn kept<T: Send + Sync + 'static>(
     context: &mut Context<'_>,
-    node: *mut pg_sys::Node,
+    node: Node<'_>,
     make: impl FnOnce() -> Option<Arc<T>>,
 ) -> Option<Arc<T>> {
+    let node = node.as_ptr();
     let Some(kept) = context.values.kept() else { return make() };
     let known = kept.all().find(|(of, _)| *of == node);
     known.map(|(_, function)| function).or_else(|| kept.make(node, make))
 }
 
-/// The translation of a plan subtree.
+/// The translation of a subtree of a finished plan, given the sub-plans of its statement. The addresses in it
+/// are those of the plan's nodes.
 ///
 /// # Errors
 /// The reason why there is none.
-///
-/// # Safety
-/// `plan` is a finished plan of the server that outlives the result, as do `subplans`, the sub-plans of its
-/// statement.
-pub unsafe fn translate(
-    plan: *mut pg_sys::Plan,
-    subplans: *mut pg_sys::List,
+pub fn translate(
+    plan: tree::Plan<'_>,
+    subplans: List<'_, tree::Plan<'_>>,
     values: &mut dyn Values,
 ) -> Result<Translated, Reason> {
     let mut context = Context {
@@ -158,114 +156,87 @@ pub unsafe fn translate(
         depth: 0,
         branches: 0,
         doubled: 0,
-        plan,
+        plan: plan.as_ptr(),
         origins: Origins::default(),
     };
-    // SAFETY: the caller's promise.
-    unsafe {
-        let relation = operator(&mut context, plan, Order::Kept)?;
-        let columns = targets(plan).iter().map(|&target| types::column_of(target)).collect::<Vec<_>>();
-        let found = relation.types();
-        for (column, logical) in columns.iter().zip(&found) {
-            if types::logical(column.type_oid) != *logical {
-                return decline("a column changes its representation");
-            }
+    let relation = operator(&mut context, plan, Order::Kept)?;
+    let columns = targets(plan).into_iter().map(types::column_of).collect::<Vec<_>>();
+    let found = relation.types();
+    for (column, logical) in columns.iter().zip(&found) {
+        if types::logical(column.type_oid) != *logical {
+            return decline("a column changes its representation");
         }
-        Ok(Translated {
-            plan: query::settled(query::simplify(relation.materialise())),
-            sources: context.sources,
-            idle: context.idle,
-            alternatives: context.alternatives,
-            columns,
-            origins: context.origins,
-        })
     }
+    Ok(Translated {
+        plan: query::settled(query::simplify(relation.materialise())),
+        sources: context.sources,
+        idle: context.idle,
+        alternatives: context.alternatives,
+        columns,
+        origins: context.origins,
+    })
 }
 
 /// The expressions of a node's target list.
-unsafe fn targets(plan: *mut pg_sys::Plan) -> Vec<*mut pg_sys::Node> {
-    // SAFETY: a list of target entries.
-    unsafe {
-        let list = PgList::<pg_sys::TargetEntry>::from_pg((*plan).targetlist);
-        list.iter_ptr().map(|target| (*target).expr.cast()).collect()
-    }
+fn targets(plan: tree::Plan<'_>) -> Vec<Node<'_>> {
+    plan.targets().iter().map(|target| target.expr()).collect()
 }
 
 /// A node's target list over what its scope gives.
-unsafe fn target_list(
+fn target_list(
     context: &mut Context<'_>,
-    plan: *mut pg_sys::Plan,
+    plan: tree::Plan<'_>,
     scope: Scope<'_>,
 ) -> Result<Vec<Expression>, Reason> {
-    // SAFETY: the caller passes a plan node; its targets are expressions.
-    unsafe {
-        let targets = targets(plan).into_iter();
-        targets.map(|target| expressions::expression(context, target, scope)).collect()
-    }
+    let targets = plan.targets().iter();
+    targets.map(|target| expressions::expression(context, target.expr(), scope)).collect()
 }
 
 /// The input of an operator: another operator of ours, or else a source of rows.
-unsafe fn input(
-    context: &mut Context<'_>,
-    plan: *mut pg_sys::Plan,
-    order: Order,
-) -> Result<Relation, Reason> {
+fn input(context: &mut Context<'_>, plan: tree::Plan<'_>, order: Order) -> Result<Relation, Reason> {
     let (sources, tests) = (context.sources.len(), context.tests.len());
-    // SAFETY: the caller passes a plan node.
-    unsafe {
-        operator(context, plan, order).or_else(|_| {
-            context.sources.truncate(sources);
-            context.idle.retain(|&source| source < sources);
-            context.alternatives.retain(|inputs| inputs.iter().all(|input| input.end <= sources));
-            context.tests.truncate(tests);
-            rows(context, plan)
-        })
-    }
+    operator(context, plan, order).or_else(|_| {
+        context.sources.truncate(sources);
+        context.idle.retain(|&source| source < sources);
+        context.alternatives.retain(|inputs| inputs.iter().all(|input| input.end <= sources));
+        context.tests.truncate(tests);
+        rows(context, plan)
+    })
 }
 
 /// A node that an operator of ours replaces.
-unsafe fn operator(
-    context: &mut Context<'_>,
-    plan: *mut pg_sys::Plan,
-    order: Order,
-) -> Result<Relation, Reason> {
-    let above = std::mem::replace(&mut context.plan, plan);
-    // SAFETY: casts follow the node's tag.
-    let relation = unsafe {
-        match (*plan).type_ {
-            NodeTag::T_Agg => grouping::aggregate(context, plan.cast(), order),
-            NodeTag::T_Group => grouping::group(context, plan.cast(), order),
-            NodeTag::T_Unique => distinct::unique(context, plan.cast(), order),
-            NodeTag::T_SetOp => distinct::set_operation(context, plan.cast(), order),
-            NodeTag::T_Sort | NodeTag::T_IncrementalSort => sort::sort(context, plan.cast(), order),
-            NodeTag::T_Limit => sort::limit(context, plan.cast()),
-            NodeTag::T_HashJoin => join::hash_join(context, plan.cast()),
-            NodeTag::T_MergeJoin => join::merge_join(context, plan.cast(), order),
-            NodeTag::T_NestLoop => join::nested_loop(context, plan.cast(), order),
-            NodeTag::T_WindowAgg => window::window(context, plan.cast()),
-            NodeTag::T_Append => append::append(context, plan.cast(), order),
-            NodeTag::T_MergeAppend => append::merge_append(context, plan.cast(), order),
-            NodeTag::T_SubqueryScan => scan::subquery(context, plan.cast(), order),
-            // Its rows are its input's; what it is for, restarting, the node does by itself.
-            NodeTag::T_Material => input(context, (*plan).lefttree, order),
-            NodeTag::T_Result => scan::result(context, plan.cast(), order),
-            NodeTag::T_CustomScan if scan::is_columnar(plan) => scan::columnar(context, plan.cast()),
-            _ => decline("node without a vectorised counterpart"),
-        }
+fn operator(context: &mut Context<'_>, plan: tree::Plan<'_>, order: Order) -> Result<Relation, Reason> {
+    let above = std::mem::replace(&mut context.plan, plan.as_ptr());
+    let relation = match plan.kind() {
+        PlanNode::Agg(agg) => grouping::aggregate(context, agg, order),
+        PlanNode::Group(group) => grouping::group(context, group, order),
+        PlanNode::Unique(unique) => distinct::unique(context, unique, order),
+        PlanNode::SetOp(operation) => distinct::set_operation(context, operation, order),
+        PlanNode::Sort(sort) | PlanNode::IncrementalSort(sort) => sort::sort(context, sort, order),
+        PlanNode::Limit(limit) => sort::limit(context, limit),
+        PlanNode::HashJoin(join) => join::hash_join(context, join),
+        PlanNode::MergeJoin(join) => join::merge_join(context, join, order),
+        PlanNode::NestLoop(join) => join::nested_loop(context, join, order),
+        PlanNode::WindowAgg(window) => window::window(context, window),
+        PlanNode::Append(append) => append::append(context, append, order),
+        PlanNode::MergeAppend(append) => append::merge_append(context, append, order),
+        PlanNode::SubqueryScan(scan) => scan::subquery(context, scan, order),
+        // Its rows are its input's; what it is for, restarting, the node does by itself.
+        PlanNode::Material(_) => input(context, plan.input(), order),
+        PlanNode::Result(result) => scan::result(context, result, order),
+        PlanNode::CustomScan(scan) if scan::is_columnar(plan) => scan::columnar(context, scan),
+        _ => decline("node without a vectorised counterpart"),
     };
     context.plan = above;
     relation
 }
 
 /// The rows of a node that stays the server's.
-unsafe fn rows(context: &mut Context<'_>, plan: *mut pg_sys::Plan) -> Result<Relation, Reason> {
-    // SAFETY: a plan node with its target list.
-    unsafe {
-        let columns = targets(plan);
-        let types: Vec<_> = columns.iter().map(|&target| types::logical(pg_sys::exprType(target))).collect();
-        let source = context.sources.len();
-        context.sources.push(SourceSpec::Rows { plan });
-        let columns = (0..types.len()).map(Expression::Column).collect();
-        Ok(Relation { plan: Plan::Scan { source, types }, columns })
-    }
+fn rows(context: &mut Context<'_>, plan: tree::Plan<'_>) -> Result<Relation, Reason> {
+    let types: Vec<_> =
+        plan.targets().iter().map(|target| types::logical(target.expr().type_oid())).collect();
+    let source = context.sources.len();
+    context.sources.push(SourceSpec::Rows { plan: plan.as_ptr() });
+    let columns = (0..types.len()).map(Expression::Column).collect();
+    Ok(Relation { plan: Plan::Scan { source, types }, columns })
 }

@@ -13,48 +13,37 @@ use super::expressions;
 use super::scope::Scope;
 use super::{Context, decline, types};
 use crate::convert::varlena;
+use crate::host::tree::Node;
 use crate::vectorised::translated::Reason;
 
 /// The length of a char(n), in the server's encoding of modifiers; None where it is not known.
-unsafe fn length(node: *mut pg_sys::Node) -> Option<i32> {
-    // SAFETY: a valid expression.
-    let (base, typmod) = types::base_of(unsafe { types::column_of(node) });
+fn length(node: Node<'_>) -> Option<i32> {
+    let (base, typmod) = types::base_of(types::column_of(node));
     (base == pg_sys::BPCHAROID && typmod > 0).then_some(typmod)
 }
 
 /// Two char(n) of one length.
-///
-/// # Safety
-/// Valid expressions.
-pub unsafe fn is_same(left: *mut pg_sys::Node, right: *mut pg_sys::Node) -> bool {
-    // SAFETY: the caller's promise.
-    unsafe { length(left).is_some() && length(left) == length(right) }
+pub fn is_same(left: Node<'_>, right: Node<'_>) -> bool {
+    length(left).is_some() && length(left) == length(right)
 }
 
 /// A side of a comparison, padded to the length of the other side where it is a value.
-///
-/// # Safety
-/// Valid expressions.
-pub unsafe fn padded(
+pub fn padded(
     context: &mut Context<'_>,
-    node: *mut pg_sys::Node,
-    other: *mut pg_sys::Node,
+    node: Node<'_>,
+    other: Node<'_>,
     scope: Scope<'_>,
 ) -> Result<Expression, Reason> {
-    // SAFETY: the caller's promise; a value of type char(n) is a Datum of it.
-    unsafe {
-        if is_same(node, other) || (length(node).is_some() && constants::is_value(other)) {
-            return expressions::expression(context, node, scope);
-        }
-        match length(other) {
-            Some(typmod) if constants::is_value(node) => {
-                let value = constants::value(context, node)?;
-                let (datum, is_null) =
-                    value.map_or((Datum::null(), true), |value| (pad(value, typmod), false));
-                Ok(constants::constant(pg_sys::BPCHAROID, datum, is_null))
-            }
-            _ => decline("char(n) of different lengths"),
-        }
+    if is_same(node, other) || (length(node).is_some() && constants::is_value(other)) {
+        return expressions::expression(context, node, scope);
+    }
+    match length(other) {
+        Some(typmod) if constants::is_value(node) => Ok(match constants::value(context, node)? {
+            // SAFETY: a value of what is compared as a char(n) is one.
+            Some(value) => unsafe { constants::constant(pg_sys::BPCHAROID, pad(value, typmod), false) },
+            None => constants::null(pg_sys::BPCHAROID),
+        }),
+        _ => decline("char(n) of different lengths"),
     }
 }
 

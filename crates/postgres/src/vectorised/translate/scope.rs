@@ -11,6 +11,7 @@ use vector::{CompareOp, LogicalType, Vector};
 
 use super::constants::{boolean, integer};
 use super::expressions::call;
+use crate::host::tree::Typed;
 
 /// What the columns that an expression names stand for.
 #[derive(Clone, Copy)]
@@ -41,7 +42,7 @@ pub enum Scope<'a> {
         /// What the input gives.
         outer: &'a [Expression],
         /// Each function and what it became.
-        functions: &'a [(*mut pg_sys::WindowFunc, Expression)],
+        functions: &'a [(Typed<'a, pg_sys::WindowFunc>, Expression)],
     },
     /// The node's own target list, for conditions that are looked at after it was computed.
     Own {

@@ -17,21 +17,18 @@ use crate::compat;
 use crate::convert::ColumnType;
 use crate::host::collation::lc_collate_is_c;
 use crate::host::icu;
+use crate::host::tree::Node;
 use crate::vectorised::translated::{OutputColumn, Reason};
 
 /// Type, modifier and collation of an expression's value, looking through domains.
-///
-/// # Safety
-/// `node` is a valid expression.
-pub unsafe fn column_of(node: *mut pg_sys::Node) -> OutputColumn {
-    // SAFETY: the caller's promise; the rest are catalog look-ups.
-    unsafe {
-        OutputColumn {
-            type_oid: pg_sys::exprType(node),
-            typmod: pg_sys::exprTypmod(node),
-            collation: pg_sys::exprCollation(node),
-        }
-    }
+pub fn column_of(node: Node<'_>) -> OutputColumn {
+    OutputColumn { type_oid: node.type_oid(), typmod: node.typmod(), collation: node.collation() }
+}
+
+/// The type of the elements of an array type; none of any other.
+pub fn element_of(array: Oid) -> Oid {
+    // SAFETY: a catalog look-up.
+    unsafe { pg_sys::get_element_type(array) }
 }
 
 /// The type below domains, with its modifier.
@@ -152,7 +149,7 @@ fn terminated<'a>(text: &[u8], short: &'a mut [u8; SHORT], long: &'a mut Vec<u8>
 struct Locale(*mut c_void);
 // SAFETY: a locale is read only, and lives as long as the process: the server keeps it for good.
 unsafe impl Send for Locale {}
-// SAFETY: as above.
+// SAFETY: comparing texts by a locale only reads it.
 unsafe impl Sync for Locale {}
 
 impl Locale {

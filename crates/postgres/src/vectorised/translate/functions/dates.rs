@@ -2,8 +2,7 @@
 //!
 //! Timestamps with time zone are left out: what a day or a month is depends on the session's time zone.
 
-use pgrx::PgList;
-use pgrx::pg_sys::{self, Node};
+use pgrx::pg_sys;
 use query::{DateField, Expression, Function};
 use vector::LogicalType::{self, Date, FixedBytes, Float64, Int32, Numeric, Text, Timestamp};
 
@@ -13,6 +12,7 @@ use super::super::scope::Scope;
 use super::super::{Context, decline};
 use super::Known;
 use crate::convert::varlena;
+use crate::host::tree::List;
 use crate::vectorised::translated::Reason;
 
 /// The server's interval: microseconds, days and months.
@@ -38,13 +38,10 @@ pub fn known(oid: u32) -> Option<Known> {
 }
 
 /// EXTRACT, date_part and date_trunc, whose first argument names a field; None for other functions.
-///
-/// # Safety
-/// `args` is the list of the function's arguments.
-pub unsafe fn with_field(
+pub fn with_field(
     context: &mut Context<'_>,
     oid: u32,
-    args: *mut pg_sys::List,
+    args: List<'_>,
     scope: Scope<'_>,
 ) -> Result<Option<Expression>, Reason> {
     use pg_sys as p;
@@ -54,24 +51,21 @@ pub unsafe fn with_field(
         p::F_DATE_TRUNC_TEXT_TIMESTAMP => (Function::DateTrunc, Timestamp),
         _ => return Ok(None),
     };
-    // SAFETY: the caller's promise; the first argument is a text.
-    unsafe {
-        let args = PgList::<Node>::from_pg(args);
-        let (Some(name), Some(value)) = (args.get_ptr(0), args.get_ptr(1)) else {
-            return decline("part of nothing");
-        };
-        let field = match constants::value(context, name)? {
-            Some(name) => field(&varlena::bytes_of(name).to_ascii_lowercase()),
-            None => return decline("field that is not known"),
-        };
-        let Some(field) = field else { return decline("field of a date") };
-        let truncates = oid == p::F_DATE_TRUNC_TEXT_TIMESTAMP;
-        if truncates && !can_truncate(field) || oid == p::F_EXTRACT_TEXT_DATE && is_within_day(field) {
-            return decline("field that this type does not have");
-        }
-        let value = expressions::expression(context, value, scope)?;
-        Ok(Some(call(function(field), vec![value], gives)))
+    let (Some(name), Some(value)) = (args.get(0), args.get(1)) else {
+        return decline("part of nothing");
+    };
+    let field = match constants::value(context, name)? {
+        // SAFETY: the first argument of these functions is a text.
+        Some(name) => field(&unsafe { varlena::bytes_of(name) }.to_ascii_lowercase()),
+        None => return decline("field that is not known"),
+    };
+    let Some(field) = field else { return decline("field of a date") };
+    let truncates = oid == p::F_DATE_TRUNC_TEXT_TIMESTAMP;
+    if truncates && !can_truncate(field) || oid == p::F_EXTRACT_TEXT_DATE && is_within_day(field) {
+        return decline("field that this type does not have");
     }
+    let value = expressions::expression(context, value, scope)?;
+    Ok(Some(call(function(field), vec![value], gives)))
 }
 
 /// The field of this name; the server knows more spellings.

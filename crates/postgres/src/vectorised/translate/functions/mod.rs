@@ -11,7 +11,6 @@ mod text;
 
 use std::sync::Arc;
 
-use pgrx::PgList;
 use pgrx::pg_sys::{self, Datum, Oid};
 use query::{Expression, Function};
 use vector::{CompareOp, LogicalType, Vector};
@@ -23,6 +22,7 @@ use super::{Context, decline, documents, keys, padding, types};
 use crate::compat;
 use crate::convert::{ColumnType, ColumnWriter};
 use crate::expressions::foreign_order;
+use crate::host::tree::{List, Node, Typed};
 use crate::planner::operand;
 use crate::vectorised::host_function::ServerFunction;
 use crate::vectorised::translated::{OutputColumn, Reason};
@@ -35,59 +35,52 @@ struct Known {
     gives: LogicalType,
 }
 
-/// A call of a function of the server's.
-///
-/// # Safety
-/// `args` is the list of its arguments.
-pub unsafe fn function(
+/// A call of a function of the server's with these arguments.
+pub fn function(
     context: &mut Context<'_>,
-    node: *mut pg_sys::Node,
+    node: Node<'_>,
     oid: Oid,
     collation: Oid,
-    args: *mut pg_sys::List,
+    args: List<'_>,
     scope: Scope<'_>,
 ) -> Result<Expression, Reason> {
     let number = oid.to_u32();
-    // SAFETY: the caller's promise.
-    unsafe {
-        if number == pg_sys::F_NUMERIC_NUMERIC_INT4 {
-            return numbers::length(context, args, scope);
-        }
-        if let Some(to) = numbers::cast(number) {
-            let mut arguments = expressions::all(context, args, scope)?;
-            arguments.truncate(1);
-            return Ok(call(Function::Cast(to), arguments, to));
-        }
-        if let Some(found) = dates::with_field(context, number, args, scope)? {
-            return Ok(found);
-        }
-        let known = numbers::known(number).or_else(|| dates::known(number));
-        let known = match known {
-            Some(known) => Some((known, false)),
-            // The server's own function does what is not understood.
-            None if number == pg_sys::F_REGEXP_REPLACE_TEXT_TEXT_TEXT && !text::is_known_regexp(args) => None,
-            None => text::known(number, collation)?,
-        };
-        let Some((known, negated)) = known else {
-            return match documents::function(context, number, args, scope) {
-                Ok(Some(asked)) => Ok(asked),
-                _ => host(context, node, oid, collation, args, scope),
-            };
-        };
-        let nodes = PgList::<pg_sys::Node>::from_pg(args);
-        if nodes.len() > known.takes.len() {
-            return decline(format!("function {} of many arguments", name_of(oid)));
-        }
-        let mut arguments = Vec::new();
-        for (node, &takes) in nodes.iter_ptr().zip(known.takes) {
-            arguments.push(as_type(context, node, takes, scope)?);
-        }
-        if !is_computed(&known, &arguments) {
-            return host(context, node, oid, collation, args, scope);
-        }
-        let value = call(known.function, arguments, known.gives);
-        Ok(if negated { Expression::Not(Box::new(value)) } else { value })
+    if number == pg_sys::F_NUMERIC_NUMERIC_INT4 {
+        return numbers::length(context, args, scope);
     }
+    if let Some(to) = numbers::cast(number) {
+        let mut arguments = expressions::all(context, args, scope)?;
+        arguments.truncate(1);
+        return Ok(call(Function::Cast(to), arguments, to));
+    }
+    if let Some(found) = dates::with_field(context, number, args, scope)? {
+        return Ok(found);
+    }
+    let known = numbers::known(number).or_else(|| dates::known(number));
+    let known = match known {
+        Some(known) => Some((known, false)),
+        // The server's own function does what is not understood.
+        None if number == pg_sys::F_REGEXP_REPLACE_TEXT_TEXT_TEXT && !text::is_known_regexp(args) => None,
+        None => text::known(number, collation)?,
+    };
+    let Some((known, negated)) = known else {
+        return match documents::function(context, number, args, scope) {
+            Ok(Some(asked)) => Ok(asked),
+            _ => host(context, node, oid, collation, args, scope),
+        };
+    };
+    if args.len() > known.takes.len() {
+        return decline(format!("function {} of many arguments", name_of(oid)));
+    }
+    let mut arguments = Vec::new();
+    for (node, &takes) in args.iter().zip(known.takes) {
+        arguments.push(as_type(context, node, takes, scope)?);
+    }
+    if !is_computed(&known, &arguments) {
+        return host(context, node, oid, collation, args, scope);
+    }
+    let value = call(known.function, arguments, known.gives);
+    Ok(if negated { Expression::Not(Box::new(value)) } else { value })
 }
 
 /// Whether `query` computes a function for these constants among its arguments: a pattern has to be one, and
@@ -101,40 +94,43 @@ fn is_computed(known: &Known, arguments: &[Expression]) -> bool {
 }
 
 /// A call of the server's function itself: built in, strict and not volatile.
-unsafe fn host(
+fn host(
     context: &mut Context<'_>,
-    node: *mut pg_sys::Node,
+    node: Node<'_>,
     oid: Oid,
     collation: Oid,
-    args: *mut pg_sys::List,
+    args: List<'_>,
     scope: Scope<'_>,
 ) -> Result<Expression, Reason> {
-    // SAFETY: `args` is the list of the function's arguments.
-    unsafe {
-        let name = name_of(oid);
-        let volatile = pg_sys::func_volatile(oid) as u8 == pg_sys::PROVOLATILE_VOLATILE;
-        let built_in = oid.to_u32() < pg_sys::FirstNormalObjectId;
-        if volatile || !built_in || !compat::may_execute(oid) {
-            return decline(format!("function {name}"));
-        }
-        let nodes = PgList::<pg_sys::Node>::from_pg(args);
-        let kinds = nodes.iter_ptr().map(|node| pg_sys::exprType(node)).collect::<Vec<_>>();
-        let message = format!("function {name}");
-        let result_kind = pg_sys::exprType(node);
-        if kinds.iter().chain([&result_kind]).any(|&kind| foreign_order::is_of(kind)) {
-            return decline(format!("function {name} of values that a user's functions compare"));
-        }
-        let Some(function) = ServerFunction::new(oid, name, collation, node, &kinds) else {
-            return decline(message);
-        };
-        let arguments = expressions::all(context, args, scope)?;
-        let result = types::logical(pg_sys::exprType(node));
-        Ok(Expression::Host { function: Arc::new(function), arguments, result })
+    let name = name_of(oid);
+    let built_in = oid.to_u32() < pg_sys::FirstNormalObjectId;
+    // SAFETY: catalog look-ups.
+    let may_call = unsafe {
+        pg_sys::func_volatile(oid) as u8 != pg_sys::PROVOLATILE_VOLATILE
+            && built_in
+            && compat::may_execute(oid)
+    };
+    if !may_call {
+        return decline(format!("function {name}"));
     }
+    let kinds = args.iter().map(Node::type_oid).collect::<Vec<_>>();
+    let message = format!("function {name}");
+    let result_kind = node.type_oid();
+    if kinds.iter().chain([&result_kind]).any(|&kind| foreign_order::is_of(kind)) {
+        return decline(format!("function {name} of values that a user's functions compare"));
+    }
+    // SAFETY: the node calls the function with arguments of these types. It is part of the plan, and lives as
+    // long as the translation, as does the current memory.
+    let Some(function) = (unsafe { ServerFunction::new(oid, name, collation, node, &kinds) }) else {
+        return decline(message);
+    };
+    let arguments = expressions::all(context, args, scope)?;
+    let result = types::logical(result_kind);
+    Ok(Expression::Host { function: Arc::new(function), arguments, result })
 }
 
 /// For messages.
-pub unsafe fn name_of(oid: Oid) -> String {
+pub fn name_of(oid: Oid) -> String {
     // SAFETY: gives null or a string of its own.
     unsafe {
         let name = pg_sys::get_func_name(oid);
@@ -146,21 +142,18 @@ pub unsafe fn name_of(oid: Oid) -> String {
 }
 
 /// An expression, cast where it is of another type of number.
-unsafe fn as_type(
+fn as_type(
     context: &mut Context<'_>,
-    node: *mut pg_sys::Node,
+    node: Node<'_>,
     wanted: LogicalType,
     scope: Scope<'_>,
 ) -> Result<Expression, Reason> {
-    // SAFETY: the caller's expression.
-    unsafe {
-        let found = types::logical(types::base_of(types::column_of(node)).0);
-        let value = expressions::expression(context, node, scope)?;
-        Ok(match found == wanted {
-            true => value,
-            false => call(Function::Cast(wanted), vec![value], wanted),
-        })
-    }
+    let found = types::logical(types::base_of(types::column_of(node)).0);
+    let value = expressions::expression(context, node, scope)?;
+    Ok(match found == wanted {
+        true => value,
+        false => call(Function::Cast(wanted), vec![value], wanted),
+    })
 }
 
 use LogicalType::{Date, Float32, Float64, Int16, Int32, Int64, Timestamp};
@@ -208,71 +201,86 @@ fn understood(opno: Oid, collation: Oid) -> Result<Option<(CompareOp, LogicalTyp
 }
 
 /// A comparison of two values; None where the operator is none.
-///
-/// # Safety
-/// A valid expression.
-pub unsafe fn comparison(
+pub fn comparison(
     context: &mut Context<'_>,
-    expr: &pg_sys::OpExpr,
+    expr: Typed<'_, pg_sys::OpExpr>,
     scope: Scope<'_>,
 ) -> Result<Option<Expression>, Reason> {
     let Some((op, common, padded)) = understood(expr.opno, expr.inputcollid)? else { return Ok(None) };
-    // SAFETY: args is a list of two expressions.
-    unsafe {
-        let (left, right) = sides(expr)?;
-        let (left, right) = match padded {
-            true => {
-                (padding::padded(context, left, right, scope)?, padding::padded(context, right, left, scope)?)
+    let Sides { left, right, .. } = Sides::of(expr)?;
+    let (left, right) = match padded {
+        true => {
+            (padding::padded(context, left, right, scope)?, padding::padded(context, right, left, scope)?)
+        }
+        false => (as_type(context, left, common, scope)?, as_type(context, right, common, scope)?),
+    };
+    Ok(Some(call(Function::Compare(op), vec![left, right], LogicalType::Bool)))
+}
+
+/// What an operator takes on its two sides.
+#[derive(Clone, Copy)]
+pub struct Sides<'a> {
+    /// The operator.
+    pub operator: Oid,
+    /// The collation that it goes by.
+    pub collation: Oid,
+    /// Its left side.
+    pub left: Node<'a>,
+    /// Its right side.
+    pub right: Node<'a>,
+}
+
+impl<'a> Sides<'a> {
+    fn of(expr: Typed<'a, pg_sys::OpExpr>) -> Result<Self, Reason> {
+        match (expr.args().get(0), expr.args().get(1)) {
+            (Some(left), Some(right)) => {
+                Ok(Self { operator: expr.opno, collation: expr.inputcollid, left, right })
             }
-            false => (as_type(context, left, common, scope)?, as_type(context, right, common, scope)?),
-        };
-        Ok(Some(call(Function::Compare(op), vec![left, right], LogicalType::Bool)))
+            _ => decline("operator of one argument"),
+        }
+    }
+
+    /// What both sides are where the operator is the default equality of their one type.
+    fn same_type(self) -> Option<OutputColumn> {
+        let (left, right) = (types::column_of(self.left), types::column_of(self.right));
+        // Of any length: what char(n) is padded to differs.
+        let column = OutputColumn { collation: self.collation, typmod: -1, ..left };
+        let same = types::base_of(left).0 == types::base_of(right).0;
+        (same && types::is_default_equality(column, self.operator)).then_some(column)
     }
 }
 
 /// The sides of an equality that a join matches rows by, each over its own scope.
-///
-/// # Safety
-/// A valid expression.
-pub unsafe fn join_key(
+pub fn join_key_of(
     context: &mut Context<'_>,
-    expr: &pg_sys::OpExpr,
+    expr: Typed<'_, pg_sys::OpExpr>,
     outer: Scope<'_>,
     inner: Scope<'_>,
 ) -> Result<(Expression, Expression), Reason> {
-    // SAFETY: args is a list of two expressions.
-    unsafe {
-        let (left, right) = sides(expr)?;
-        let common = match understood(expr.opno, expr.inputcollid) {
-            Ok(Some((CompareOp::Equal, common, padded))) if !padded || padding::is_same(left, right) => {
-                common
-            }
-            found => {
-                let Some(column) = same_type(expr, left, right) else {
-                    found?;
-                    return decline("join by an operator that is not an equality");
-                };
-                let left = expressions::expression(context, left, outer)?;
-                let right = expressions::expression(context, right, inner)?;
-                return Ok((keys::equality(context, column, left)?, keys::equality(context, column, right)?));
-            }
-        };
-        Ok((as_type(context, left, common, outer)?, as_type(context, right, common, inner)?))
-    }
+    join_key(context, Sides::of(expr)?, outer, inner)
 }
 
-/// What both sides of an operator are where it is the default equality of their one type.
-unsafe fn same_type(
-    expr: &pg_sys::OpExpr,
-    left: *mut pg_sys::Node,
-    right: *mut pg_sys::Node,
-) -> Option<OutputColumn> {
-    // SAFETY: expressions of a finished plan.
-    let (left, right) = unsafe { (types::column_of(left), types::column_of(right)) };
-    // Of any length: what char(n) is padded to differs.
-    let column = OutputColumn { collation: expr.inputcollid, typmod: -1, ..left };
-    let same = types::base_of(left).0 == types::base_of(right).0;
-    (same && types::is_default_equality(column, expr.opno)).then_some(column)
+/// As `join_key_of`, of an operator and its sides.
+pub fn join_key(
+    context: &mut Context<'_>,
+    sides: Sides<'_>,
+    outer: Scope<'_>,
+    inner: Scope<'_>,
+) -> Result<(Expression, Expression), Reason> {
+    let Sides { operator, collation, left, right } = sides;
+    let common = match understood(operator, collation) {
+        Ok(Some((CompareOp::Equal, common, padded))) if !padded || padding::is_same(left, right) => common,
+        found => {
+            let Some(column) = sides.same_type() else {
+                found?;
+                return decline("join by an operator that is not an equality");
+            };
+            let left = expressions::expression(context, left, outer)?;
+            let right = expressions::expression(context, right, inner)?;
+            return Ok((keys::equality(context, column, left)?, keys::equality(context, column, right)?));
+        }
+    };
+    Ok((as_type(context, left, common, outer)?, as_type(context, right, common, inner)?))
 }
 
 /// True for an equality that `query` can join by.
@@ -280,22 +288,10 @@ pub fn is_equality(expr: &pg_sys::OpExpr) -> bool {
     matches!(understood(expr.opno, expr.inputcollid), Ok(Some((CompareOp::Equal, ..))))
 }
 
-unsafe fn sides(expr: &pg_sys::OpExpr) -> Result<(*mut pg_sys::Node, *mut pg_sys::Node), Reason> {
-    // SAFETY: args is a list of expressions.
-    let args = unsafe { PgList::<pg_sys::Node>::from_pg(expr.args) };
-    match (args.get_ptr(0), args.get_ptr(1)) {
-        (Some(left), Some(right)) => Ok((left, right)),
-        _ => decline("operator of one argument"),
-    }
-}
-
 /// `value = ANY (array)` and `value <> ALL (array)` over an array that is known.
-///
-/// # Safety
-/// A valid expression.
-pub unsafe fn array(
+pub fn array(
     context: &mut Context<'_>,
-    expr: &pg_sys::ScalarArrayOpExpr,
+    expr: Typed<'_, pg_sys::ScalarArrayOpExpr>,
     scope: Scope<'_>,
 ) -> Result<Expression, Reason> {
     let negated = match (understood(expr.opno, expr.inputcollid)?, expr.useOr) {
@@ -303,41 +299,37 @@ pub unsafe fn array(
         (Some((CompareOp::NotEqual, ..)), false) => true,
         _ => return decline("operator over an array"),
     };
-    // SAFETY: args is a list of a value and an array.
-    unsafe {
-        let args = PgList::<pg_sys::Node>::from_pg(expr.args);
-        let (Some(node), Some(array)) = (args.get_ptr(0), args.get_ptr(1)) else {
-            return decline("operator over an array");
-        };
-        if !negated && !constants::is_value(array) {
-            return documents::member(context, node, array, scope);
-        }
-        let value = Box::new(expressions::expression(context, node, scope)?);
-        let element = pg_sys::get_element_type(pg_sys::exprType(array));
-        let column = types::column_of(node);
-        let (base, typmod) = types::base_of(column);
-        if types::logical(element) != types::logical(base) {
-            return decline("array of another type");
-        }
-        let padding = match base {
-            pg_sys::BPCHAROID if typmod > 0 => Some(typmod),
-            pg_sys::BPCHAROID => return decline("char(n) of unknown length"),
-            _ => None,
-        };
-        let null = || constants::constant(pg_sys::BOOLOID, Datum::null(), true);
-        let entries = match constants::value(context, array)? {
-            Some(array) => elements(array, element, padding),
-            None => return Ok(Expression::Coalesce(vec![null(), null()])),
-        };
-        if entries.is_empty() {
-            return Ok(constants::boolean(negated));
-        }
-        let entries = Arc::new(entries);
-        let origin = context.origin(array);
-        context.origins.note_value(&entries, origin);
-        let found = Expression::In { value, entries };
-        Ok(if negated { Expression::Not(Box::new(found)) } else { found })
+    let (Some(node), Some(array)) = (expr.args().get(0), expr.args().get(1)) else {
+        return decline("operator over an array");
+    };
+    if !negated && !constants::is_value(array) {
+        return documents::member(context, node, array, scope);
     }
+    let value = Box::new(expressions::expression(context, node, scope)?);
+    let element = types::element_of(array.type_oid());
+    let (base, typmod) = types::base_of(types::column_of(node));
+    if types::logical(element) != types::logical(base) {
+        return decline("array of another type");
+    }
+    let padding = match base {
+        pg_sys::BPCHAROID if typmod > 0 => Some(typmod),
+        pg_sys::BPCHAROID => return decline("char(n) of unknown length"),
+        _ => None,
+    };
+    let null = || constants::null(pg_sys::BOOLOID);
+    let entries = match constants::value(context, array)? {
+        // SAFETY: a value of the array's type.
+        Some(array) => unsafe { elements(array, element, padding) },
+        None => return Ok(Expression::Coalesce(vec![null(), null()])),
+    };
+    if entries.is_empty() {
+        return Ok(constants::boolean(negated));
+    }
+    let entries = Arc::new(entries);
+    let origin = context.origin(array);
+    context.origins.note_value(&entries, origin);
+    let found = Expression::In { value, entries };
+    Ok(if negated { Expression::Not(Box::new(found)) } else { found })
 }
 
 /// The elements of an array as a flat vector.

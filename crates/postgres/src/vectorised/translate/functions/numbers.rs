@@ -1,7 +1,6 @@
 //! Arithmetic, casts and rounding of numbers.
 
-use pgrx::PgList;
-use pgrx::pg_sys::{self, Node};
+use pgrx::pg_sys;
 use query::{Expression, Function};
 use vector::LogicalType::{self, Date, Float32, Float64, Int16, Int32, Int64, Numeric, Timestamp};
 
@@ -10,6 +9,7 @@ use super::super::expressions::{self, call};
 use super::super::scope::Scope;
 use super::super::{Context, decline};
 use super::Known;
+use crate::host::tree::List;
 use crate::vectorised::translated::Reason;
 
 const INT16: &[LogicalType] = &[Int16, Int16];
@@ -130,35 +130,25 @@ pub fn cast(oid: u32) -> Option<LogicalType> {
     })
 }
 
-/// The cast of a numeric to a length, whose modifier has to be a constant.
-///
-/// # Safety
-/// `args` is the list of the arguments of the server's `numeric(numeric, int4)`.
-pub unsafe fn length(
-    context: &mut Context<'_>,
-    args: *mut pg_sys::List,
-    scope: Scope<'_>,
-) -> Result<Expression, Reason> {
-    // SAFETY: the caller's promise; the second argument is an integer.
-    unsafe {
-        let args = PgList::<Node>::from_pg(args);
-        let (Some(value), Some(modifier)) = (args.get_ptr(0), args.get_ptr(1)) else {
-            return decline("numeric without a length");
-        };
-        let value = expressions::expression(context, value, scope)?;
-        let Some(modifier) = constants::value(context, modifier)? else {
-            return decline("length that is not known");
-        };
-        // The server's encoding: precision in the upper half, eleven bits of scale, all of it above the size
-        // of a length word.
-        let modifier = modifier.value() as i32 - pg_sys::VARHDRSZ as i32;
-        let scale = ((modifier & 0x7FF) ^ 0x400) - 0x400;
-        let precision = (modifier >> 16) & 0xFFFF;
-        match (u16::try_from(precision), u16::try_from(scale)) {
-            (Ok(precision), Ok(scale)) if modifier >= 0 => {
-                Ok(call(Function::NumericLength { precision, scale }, vec![value], Numeric))
-            }
-            _ => decline("numeric of negative scale"),
+/// The cast of a numeric to a length, whose modifier has to be a constant, by the arguments of the server's
+/// `numeric(numeric, int4)`.
+pub fn length(context: &mut Context<'_>, args: List<'_>, scope: Scope<'_>) -> Result<Expression, Reason> {
+    let (Some(value), Some(modifier)) = (args.get(0), args.get(1)) else {
+        return decline("numeric without a length");
+    };
+    let value = expressions::expression(context, value, scope)?;
+    let Some(modifier) = constants::value(context, modifier)? else {
+        return decline("length that is not known");
+    };
+    // The server's encoding: precision in the upper half, eleven bits of scale, all of it above the size of a
+    // length word.
+    let modifier = modifier.value() as i32 - pg_sys::VARHDRSZ as i32;
+    let scale = ((modifier & 0x7FF) ^ 0x400) - 0x400;
+    let precision = (modifier >> 16) & 0xFFFF;
+    match (u16::try_from(precision), u16::try_from(scale)) {
+        (Ok(precision), Ok(scale)) if modifier >= 0 => {
+            Ok(call(Function::NumericLength { precision, scale }, vec![value], Numeric))
         }
+        _ => decline("numeric of negative scale"),
     }
 }

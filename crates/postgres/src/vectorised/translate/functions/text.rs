@@ -5,7 +5,6 @@
 
 use std::ffi::CStr;
 
-use pgrx::PgList;
 use pgrx::pg_sys::{self, Oid};
 use query::{CaseRule, Function};
 use vector::LogicalType::{self, Bool, Int32, Text};
@@ -14,6 +13,7 @@ use super::super::{decline, types};
 use super::Known;
 use crate::compat;
 use crate::convert::varlena;
+use crate::host::tree::List;
 use crate::vectorised::translated::Reason;
 
 const ONE: &[LogicalType] = &[Text];
@@ -77,21 +77,15 @@ pub fn known(oid: u32, collation: Oid) -> Result<Option<(Known, bool)>, Reason> 
     Ok(Some((Known { function, takes, gives }, negated)))
 }
 
-/// Whether a call of `regexp_replace` has a pattern and a replacement that `query` understands.
-///
-/// # Safety
-/// `args` is the list of its arguments.
-pub unsafe fn is_known_regexp(args: *mut pg_sys::List) -> bool {
-    // SAFETY: the caller's promise; the cast follows the tag, and both constants are texts.
-    unsafe {
-        let args = PgList::<pg_sys::Node>::from_pg(args);
-        let text = |at: usize| {
-            let node = args.get_ptr(at).filter(|node| (**node).type_ == pg_sys::NodeTag::T_Const)?;
-            let value = node.cast::<pg_sys::Const>();
-            (!(*value).constisnull).then(|| varlena::bytes_of((*value).constvalue))
-        };
-        matches!((text(1), text(2)), (Some(pattern), Some(with)) if query::is_known_regexp(&pattern, &with))
-    }
+/// Whether a call of `regexp_replace` with these arguments has a pattern and a replacement that `query`
+/// understands.
+pub fn is_known_regexp(args: List<'_>) -> bool {
+    let text = |at: usize| {
+        let value = args.get(at)?.as_a::<pg_sys::Const>()?;
+        // SAFETY: both are texts.
+        (!value.constisnull).then(|| unsafe { varlena::bytes_of(value.constvalue) })
+    };
+    matches!((text(1), text(2)), (Some(pattern), Some(with)) if query::is_known_regexp(&pattern, &with))
 }
 
 unsafe extern "C-unwind" {
