@@ -7,7 +7,6 @@
 //! - `outline`: what planning needs, kept from one statement to the next
 //! - `age`: which snapshots see an entry, kept when a table is rewritten
 //! - `horizon`: which transactions every snapshot sees
-//! - `row_numbers`: which row numbers are in no version of the directory
 //! - `old_versions`: versions that still hold pages, and having them pruned
 //! - `sort_marks`: in which order the rows of a stripe are known to be
 //!
@@ -27,7 +26,6 @@ pub mod horizon;
 pub mod old_versions;
 pub mod outline;
 pub mod places;
-pub mod row_numbers;
 pub mod sort_marks;
 
 pub use entries::{find, visible};
@@ -37,9 +35,9 @@ use std::ffi::c_void;
 
 use pgrx::pg_guard;
 use pgrx::pg_sys::{self, CommandId, Datum, ItemPointerData, Relation, TransactionId, XactEvent};
+use stripe::RowNumbers;
 
 use self::age::Age;
-use self::row_numbers::RowNumbers;
 use super::catalog::indexes::Indexes;
 use super::catalog::side_table::{self, Oids, STRIPE_COLUMNS, SideTable};
 use super::file::metapage;
@@ -304,7 +302,8 @@ unsafe fn unlock_numbers(rel: Relation, mode: u32) {
 }
 
 /// The row numbers that any version of any directory row owns, read so that others below the counter are dead
-/// to everybody. None: no metapage.
+/// to everybody and never used again (protocol point 1). VACUUM takes the index entries of these away, and
+/// the proxies and bitmaps that speak of them go (`gone_rows`, `row_proxy/unused`). None: no metapage.
 pub unsafe fn numbers_in_use(rel: Relation) -> Option<RowNumbers> {
     // SAFETY: rel is open. Share excludes `reserve`.
     unsafe {
