@@ -5,6 +5,7 @@
 //! are described in FORMAT.md.
 #![forbid(unsafe_code)]
 
+mod background;
 mod bloom;
 mod collect;
 mod cursor;
@@ -21,6 +22,7 @@ mod summary;
 mod verify;
 mod writer;
 
+pub use background::{Background, Work, encode_in_background};
 pub use collect::collect;
 pub use cursor::{CHECKSUM_BYTES, checksum};
 pub use distinct::Sketch;

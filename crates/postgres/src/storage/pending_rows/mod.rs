@@ -11,7 +11,6 @@
 //! is held across a call that may come back here.
 
 mod destination;
-mod encoding;
 mod finished_stripe;
 mod header;
 mod loader;
