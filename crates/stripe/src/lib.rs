@@ -12,6 +12,7 @@ mod cursor;
 mod distinct;
 pub mod documents;
 mod footer;
+pub mod packing;
 mod prune;
 mod reader;
 pub mod row_bits;
