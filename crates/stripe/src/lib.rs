@@ -5,25 +5,31 @@
 //! describes the bytes.
 #![forbid(unsafe_code)]
 
+mod background;
 mod bloom;
 mod collect;
 mod cursor;
 mod distinct;
 pub mod documents;
 mod footer;
+pub mod packing;
 mod prune;
 mod reader;
+pub mod row_bits;
+mod row_numbers;
 pub mod scan;
 mod statistics;
 mod summary;
 mod verify;
 mod writer;
 
+pub use background::{Background, Work, encode_in_background};
 pub use collect::collect;
 pub use cursor::{CHECKSUM_BYTES, checksum};
 pub use distinct::Sketch;
 pub use prune::{Prune, prune_chunk, prune_leaf, prune_statistics, prune_stripe};
 pub use reader::{ColumnSchema, OwnedChunk, StripeBytes, StripeReader};
+pub use row_numbers::RowNumbers;
 pub use statistics::{Bound, ColumnStatistics, Scales};
 pub use summary::{Summary, with_orders, write_summary};
 pub use verify::{Broken, Finding, verify_chunk, verify_column};

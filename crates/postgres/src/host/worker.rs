@@ -1,9 +1,8 @@
 //! Threads beside the backend's own.
 //!
-//! Used by `storage::pending_rows::encoding`. The server knows only one thread a process. So a worker owns
-//! what it works on, returns a result, and never calls the server or touches its memory.
-//!
-//! Invariant: a worker takes no signals, so that the server's handlers run in the server's own thread.
+//! Used by `storage::pending_rows` for `stripe::background`. The server knows one thread a process: a worker
+//! gets what it works on, gives back a result, and never calls the server or touches its memory. Invariant: a
+//! worker takes no signal, so that the server's handlers run where the server expects them.
 
 use std::io;
 use std::thread::{Builder, JoinHandle};

@@ -6,8 +6,7 @@
 //! - `places`: where the row of a stripe was found last
 //! - `outline`: what planning needs, kept from one statement to the next
 //! - `age`: which snapshots see an entry, kept when a table is rewritten
-//! - `rewrite_horizon`: which transactions every snapshot sees
-//! - `row_numbers`: which row numbers are in no version of the directory
+//! - `rewrite_horizon`: which transactions every snapshot sees, when a table is rewritten
 //! - `old_versions`: versions that still hold pages, and having them pruned
 //! - `sort_marks`: in which order the rows of a stripe are known to be
 //!
@@ -29,7 +28,6 @@ pub mod old_versions;
 pub mod outline;
 pub mod places;
 pub mod rewrite_horizon;
-pub mod row_numbers;
 pub mod sort_marks;
 
 pub use entries::{find, visible};
@@ -39,9 +37,9 @@ use std::ffi::c_void;
 
 use pgrx::pg_guard;
 use pgrx::pg_sys::{self, CommandId, Datum, ItemPointerData, Relation, TransactionId, XactEvent};
+use stripe::RowNumbers;
 
 use self::age::Age;
-use self::row_numbers::RowNumbers;
 use super::catalog::indexes::Indexes;
 use super::catalog::side_table::{self, Oids, STRIPE_COLUMNS, SideTable};
 use super::file::metapage;
@@ -307,8 +305,9 @@ unsafe fn unlock_numbers(rel: Relation, mode: u32) {
     }
 }
 
-/// The row numbers that any version of any directory row owns. They are read in a way that all other numbers
-/// below the counter are dead to everybody. None: no metapage.
+/// The row numbers that any version of any directory row owns, read so that others below the counter are dead
+/// to everybody and never used again (protocol point 1). VACUUM takes the index entries of these away, and
+/// the proxies and bitmaps that speak of them go (`gone_rows`, `row_proxy/unused`). None: no metapage.
 pub unsafe fn numbers_in_use(rel: Relation) -> Option<RowNumbers> {
     // SAFETY: rel is open. Share excludes `reserve`.
     unsafe {

@@ -8,10 +8,11 @@
 use std::sync::Arc;
 
 use pgrx::pg_sys::Relation;
+use stripe::{Background, EncodedStripe, encode_in_background};
 use vector::Vector;
 
-use super::encoding::Encoding;
 use super::{settings, write};
+use crate::host::worker;
 
 /// Encoding fewer bytes of values takes so little time that a thread is not worth while.
 const WORTH_A_THREAD: usize = 1 << 20;
@@ -28,7 +29,7 @@ pub(super) struct FinishedStripe {
     /// The marks of the order that the rows are in (`sort_marks`).
     pub order: Arc<[u64]>,
     /// The worker that encodes the rows as a stripe.
-    pub encoding: Option<Encoding>,
+    pub encoding: Option<Background<EncodedStripe>>,
 }
 
 impl FinishedStripe {
@@ -41,7 +42,8 @@ impl FinishedStripe {
         // SAFETY: rel is open.
         let options = unsafe { write::stripe_options(rel) };
         write::expect_memory(&self.columns);
-        self.encoding = Encoding::start(rows, &self.columns, &options);
+        let start = |work| worker::spawn("colonnade load", work);
+        self.encoding = encode_in_background(rows, &self.columns, &options, start);
     }
 
     /// Bytes that only this stripe holds until it is written.

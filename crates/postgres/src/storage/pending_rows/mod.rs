@@ -16,7 +16,6 @@
 //! registry is held across a call that may come back here.
 
 mod destination;
-mod encoding;
 mod finished_stripe;
 mod header;
 mod loader;

@@ -13,8 +13,8 @@
 
 use pgrx::pg_sys::{self, Relation, SubTransactionId, TupleTableSlot};
 use std::sync::Arc;
+use stripe::Background;
 
-use super::encoding::Encoding;
 use super::finished_stripe::FinishedStripe;
 use super::order::Order;
 use super::{Key, adjust_total, header, settings, write};
@@ -318,7 +318,7 @@ impl PendingRows {
     #[inline]
     unsafe fn store_encoded(&mut self, rel: Relation) {
         let first = self.unwritten.first().and_then(|stripe| stripe.encoding.as_ref());
-        if first.is_some_and(Encoding::is_done) {
+        if first.is_some_and(Background::is_done) {
             // SAFETY: rel is open.
             unsafe { self.store_first(rel) }
         }

@@ -11,7 +11,6 @@ use pgrx::pg_sys::{self, CommandId, Relation, TupleTableSlot};
 use stripe::{EncodedStripe, StripeOptions};
 use vector::{Result, Values, Vector};
 
-use super::encoding::Encoding;
 use super::finished_stripe::FinishedStripe;
 use crate::convert::{ColumnReader, ColumnType};
 use crate::host::{error, heap_am, memory};
@@ -32,7 +31,7 @@ pub(super) unsafe fn write_stripe(rel: Relation, stripe: &mut FinishedStripe, co
     let Ok(rows) = u32::try_from(stripe.rows) else { error::internal("stripe has too many rows") };
     // SAFETY: rel is open with at least RowExclusiveLock.
     unsafe {
-        let entry = match stripe.encoding.take().map(Encoding::wait) {
+        let entry = match stripe.encoding.take().map(|encoding| encoding.wait(&look_for_interrupts)) {
             None => write_pages(rel, rows, &stripe.columns, stripe.first_row),
             Some(Ok(encoded)) => put_pages(rel, encoded, stripe.first_row),
             Some(Err(problem)) => error::raise_plain(problem),
@@ -89,8 +88,8 @@ pub(super) fn expect_memory(columns: &[Vector]) {
     memory::expect(columns.iter().map(bytes_of).sum::<usize>().saturating_mul(4));
 }
 
-/// Raises the ERROR of a cancelled statement in the middle of an encoding. That is possible because an
-/// encoding holds nothing but memory.
+/// Raises the ERROR of a cancelled statement out of the middle of an encoding, which holds nothing but
+/// memory and perhaps a thread that ends with it.
 fn look_for_interrupts() -> Result<()> {
     pgrx::check_for_interrupts!();
     Ok(())

@@ -23,6 +23,7 @@ use pgrx::pg_guard;
 use pgrx::pg_sys::{
     self, BufferAccessStrategy, IndexBulkDeleteResult, IndexVacuumInfo, ItemPointer, Relation, VacuumParams,
 };
+use stripe::RowNumbers;
 
 use super::vacuum_counts::{Counts, Hidden};
 use crate::compat;
@@ -30,7 +31,6 @@ use crate::host::heap_am::heap_guarded;
 use crate::host::relation;
 use crate::storage::change::row_proxy;
 use crate::storage::change::row_proxy::DeadToAll;
-use crate::storage::directory::row_numbers::RowNumbers;
 use crate::storage::directory::{self, old_versions};
 use crate::storage::file::{metapage, tid};
 use crate::storage::space::{free, restore_bits, truncate};

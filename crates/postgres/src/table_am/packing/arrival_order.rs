@@ -1,88 +1,42 @@
 //! An order for tables without the option `orderby`: by the column that grows as rows arrive.
 //!
-//! Sessions that insert single rows fill heap pages side by side. So in the order of TIDs a number from a
-//! sequence, or a time, goes back and forth, and so does every column that depends on it. Sorted by that
-//! column, the rows compress as if they had been loaded at once, and the column's bounds tell stripes apart.
-//!
-//! The column is found in a sample of pairs of rows: neighbours on heap pages, or rows from the beginning to
-//! the end of each stripe. A column grows if nearly all pairs ascend. If several columns grow, those that
-//! ascend about as often as the best one are compared, and the first of them is taken. So stripes that
-//! somebody has loaded in another order keep it.
-//!
-//! Called by `relocate` and `join`. Invariant: this is a hint for the order of rows and for nothing else.
+//! `stripe::packing::arrival_order` chooses a sample of rows and says which column grows. This file reads the
+//! sample. Invariant: a hint for the order of rows and for nothing else.
 
 use pgrx::pg_sys::{self, Datum, ItemPointerData, Oid, Relation};
+use stripe::packing::arrival_order::Ascents;
+pub(super) use stripe::packing::arrival_order::{neighbours, spread};
 
 use super::rows::Rows;
 use crate::options::SortKey;
-
-/// About how many pairs are looked at.
-const SAMPLE: usize = 1024;
-/// A column still grows if one pair in this many does not ascend.
-const FEW: usize = 8;
-/// The first column is taken although a later one ascends more often, if the difference is at most one in
-/// this many.
-const CLOSE: usize = 32;
-/// Fewest pairs that tell anything.
-const FEWEST: usize = 16;
-
-/// What is known of a column.
-struct Column {
-    attnum: i16,
-    last: Option<i64>,
-    ascents: usize,
-}
 
 /// The key to sort the rows of these `runs` by, or None if no column grows. Each run is in an order of its
 /// own.
 pub(super) unsafe fn key(rel: Relation, source: &mut Rows, runs: &[&[ItemPointerData]]) -> Option<SortKey> {
     // SAFETY: rel is open, and the rows stay where they are.
     unsafe {
-        let column = |attnum| Column { attnum, last: None, ascents: 0 };
-        let mut columns: Vec<_> = numbers(rel).into_iter().map(column).collect();
-        if columns.is_empty() {
+        let numbers = numbers(rel);
+        if numbers.is_empty() {
             return None;
         }
+        let mut ascents = Ascents::new(numbers.len());
         let slot = pg_sys::table_slot_create(rel, std::ptr::null_mut());
-        let mut pairs = 0;
         for run in runs {
-            columns.iter_mut().for_each(|column| column.last = None);
-            for (at, &place) in run.iter().enumerate() {
+            ascents.begin_run();
+            for &place in *run {
                 pgrx::check_for_interrupts!();
                 source.fetch(place, slot);
-                pairs += usize::from(at > 0);
-                for column in &mut columns {
+                ascents.row(|column| {
                     let mut null = false;
-                    let value = pg_sys::slot_getattr(slot, column.attnum.into(), &raw mut null);
-                    let value = (!null).then(|| number(value));
-                    column.ascents +=
-                        usize::from(column.last.zip(value).is_some_and(|(last, value)| last < value));
-                    column.last = value;
-                }
+                    let value = pg_sys::slot_getattr(slot, numbers[column].into(), &raw mut null);
+                    (!null).then(|| number(value))
+                });
             }
         }
         pg_sys::ExecDropSingleTupleTableSlot(slot);
-        // Takes the first column that ascends about as often as the best one. The best one may only have been
-        // lucky: a number that starts again now and then ascends nearly always, too.
-        let best = columns.iter().map(|column| column.ascents).max()?;
-        let grows = pairs >= FEWEST && best >= pairs - pairs / FEW;
-        let first = columns.iter().find(|column| grows && column.ascents >= best - best / CLOSE)?;
-        Some(SortKey { attnum: first.attnum, descending: false, nulls_first: false })
+        let attnum = *numbers.get(ascents.growing()?)?;
+        Some(SortKey { attnum, descending: false, nulls_first: false })
     }
-}
-
-/// Samples of rows in heap pages: runs of neighbours, spread over the rows.
-pub(super) fn neighbours(rows: &[ItemPointerData]) -> Vec<&[ItemPointerData]> {
-    /// Rows of a sample.
-    const LENGTH: usize = 9;
-    let step = (rows.len() / (SAMPLE / LENGTH)).max(LENGTH);
-    rows.chunks(step).map(|part| part.get(..LENGTH).unwrap_or(part)).collect()
-}
-
-/// A sample of the rows of one stripe: some from its beginning to its end.
-pub(super) fn spread(rows: &[ItemPointerData], stripes: usize) -> Vec<ItemPointerData> {
-    let count = (SAMPLE / stripes.max(1)).max(FEWEST);
-    rows.iter().copied().step_by((rows.len() / count).max(1)).collect()
 }
 
 /// Numbers of the columns of whole numbers, days and times.
@@ -109,25 +63,4 @@ pub(super) unsafe fn numbers(rel: Relation) -> Vec<i16> {
 /// A value of one of these types. The server has widened narrower ones and kept their sign.
 fn number(value: Datum) -> i64 {
     value.value() as i64
-}
-
-#[cfg(test)]
-mod tests {
-    use super::{SAMPLE, neighbours, spread};
-    use crate::storage::file::tid::tid;
-
-    #[test]
-    fn samples_are_small_and_from_everywhere() {
-        for count in [0, 1, 5, 100, 5_000, 150_000] {
-            let rows: Vec<_> = (0..count).map(|block| tid(block, 1)).collect();
-            let near = neighbours(&rows);
-            assert!(near.iter().all(|run| run.len() <= 9));
-            assert!(near.len() <= SAMPLE / 4);
-            for stripes in [1, 3, 64] {
-                let far = spread(&rows, stripes);
-                assert!(far.len() <= rows.len().min(2 * SAMPLE / stripes + 32));
-                assert_eq!(far.is_empty(), rows.is_empty());
-            }
-        }
-    }
 }

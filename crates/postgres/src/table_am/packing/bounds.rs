@@ -1,22 +1,13 @@
-//! How far the rows of a stripe or a chunk reach in the order of `orderby`, as its statistics say.
+//! How far the rows of stripes reach in the order of `orderby`, by their statistics.
 //!
-//! It knows columns whose statistics are in the order that the server sorts by: numbers, days, times,
-//! booleans, uuids, and text that is compared by its bytes. It answers two questions:
-//! - `follows`: do all rows of one chunk come before those of the next? It uses bounds that no row passes.
-//! - `ranges`: what do the rows of a stripe certainly lie across? It uses ends that some row has or passes.
-//!   So stripes that were sorted over each other never seem to overlap. NULLs and values that statistics
-//!   leave out say nothing here.
-//!
-//! A column with one value only, or with NULLs only, leaves both questions to the next column.
-//!
-//! Called by `unsorted` and `overlapping`. Invariant: this is a hint for what to sort. An answer may always
-//! be "unknown".
-
-use std::cmp::Ordering;
+//! `stripe::packing::sort_order` compares them, of columns whose statistics are in the order that the server
+//! sorts by: numbers, days, times, booleans, uuids, and text that is compared by its bytes. Invariant: a hint
+//! for what to sort; an answer may be "unknown" at any time.
 
 use pgrx::pg_sys::{self, Relation};
-use stripe::{Bound, ColumnStatistics, Summary};
-use vector::{LogicalType, Scalar};
+use stripe::packing::overlapping::{Reach, ranked};
+use stripe::packing::sort_order::{SortColumn, SortOrder};
+use vector::LogicalType;
 
 use crate::convert::ColumnType;
 use crate::host::collation::lc_collate_is_c;
@@ -24,294 +15,34 @@ use crate::host::error;
 use crate::options::SortKey;
 use crate::storage::directory::StripeEntry;
 
-/// A key and its column.
-struct Key {
-    key: SortKey,
-    column: usize,
-    logical: LogicalType,
-    /// The column's statistics are in the server's order.
-    is_known: bool,
-}
-
-/// The keys of a table.
-pub(super) struct Bounds(Vec<Key>);
-
-/// One end of the range that rows lie across: a value for each of the first keys. `side` says whether the end
-/// is before or behind all rows that begin with these values.
-struct End {
-    values: Vec<Scalar>,
-    side: Ordering,
-}
-
-/// The first and the last value of a key, in its order.
-type Reach = (Scalar, Scalar);
-
-impl Bounds {
-    pub unsafe fn of(rel: Relation, keys: &[SortKey]) -> Self {
-        let key = |key: &SortKey| {
-            let column = usize::try_from(key.attnum).ok()?.checked_sub(1)?;
-            // SAFETY: rel is open.
-            unsafe {
-                let count = usize::try_from((*(*rel).rd_att).natts).ok()?;
-                let attribute = (*(*rel).rd_att).attrs.as_slice(count).get(column)?;
-                let ColumnType { logical, type_oid, .. } = ColumnType::of(attribute);
-                let is_known = match logical {
-                    LogicalType::Text => {
-                        type_oid != pg_sys::BPCHAROID && lc_collate_is_c(attribute.attcollation)
-                    }
-                    LogicalType::FixedBytes(_) | LogicalType::Bytes => false,
-                    _ => true,
-                };
-                Some(Key { key: *key, column, logical, is_known })
-            }
-        };
-        Self(keys.iter().map_while(key).collect())
-    }
-
-    /// Whether statistics tell stripes apart by the first key.
-    pub fn are_known(&self) -> bool {
-        self.0.first().is_some_and(|key| key.is_known)
-    }
-
-    /// The range that the rows of each stripe lie across, if it is known and more than a point. The ends are
-    /// given as numbers in the same order.
-    pub fn ranges(&self, rel: Relation, stripes: &[&StripeEntry]) -> Vec<Option<(i64, i64)>> {
-        let found: Vec<Option<(End, End)>> = stripes.iter().map(|entry| self.range(rel, entry)).collect();
-        ranked(&found, |a, b| self.compare_ends(a, b))
-    }
-
-    fn range(&self, rel: Relation, entry: &StripeEntry) -> Option<(End, End)> {
-        let summary = match Summary::open(&entry.summary) {
-            Ok(summary) => summary,
-            Err(problem) => error::raise_stripe(rel, entry.first_row, problem),
-        };
-        let mut values = Vec::new();
-        for key in self.0.iter().take_while(|key| key.is_known) {
-            let (logical, known) = match summary.column(key.column) {
-                Ok(found) => found?,
-                Err(problem) => error::raise_stripe(rel, entry.first_row, problem),
+/// The order of these keys, as far as statistics can know it.
+pub(super) unsafe fn of(rel: Relation, keys: &[SortKey]) -> SortOrder {
+    let key = |key: &SortKey| {
+        let column = usize::try_from(key.attnum).ok()?.checked_sub(1)?;
+        // SAFETY: rel is open.
+        unsafe {
+            let count = usize::try_from((*(*rel).rd_att).natts).ok()?;
+            let attribute = (*(*rel).rd_att).attrs.as_slice(count).get(column)?;
+            let ColumnType { logical, type_oid, .. } = ColumnType::of(attribute);
+            let is_known = match logical {
+                LogicalType::Text => type_oid != pg_sys::BPCHAROID && lc_collate_is_c(attribute.attcollation),
+                LogicalType::FixedBytes(_) | LogicalType::Bytes => false,
+                _ => true,
             };
-            if logical != key.logical {
-                return None;
-            }
-            let (first, last) = key.reached(&known)?;
-            match key.compare(&first, &last) {
-                Ordering::Equal if key.is_point(&known) => values.push(first),
-                Ordering::Less => {
-                    let end = |value, side| End { values: [&values[..], &[value]].concat(), side };
-                    return Some((end(first, Ordering::Greater), end(last, Ordering::Less)));
-                }
-                _ => return None,
-            }
+            let SortKey { descending, nulls_first, .. } = *key;
+            Some(SortColumn { column, logical, descending, nulls_first, is_known })
         }
-        None
-    }
-
-    fn compare_ends(&self, a: &End, b: &End) -> Ordering {
-        for ((key, x), y) in self.0.iter().zip(&a.values).zip(&b.values) {
-            let order = key.compare(x, y);
-            if order.is_ne() {
-                return order;
-            }
-        }
-        match a.values.len().cmp(&b.values.len()) {
-            Ordering::Less => a.side,
-            Ordering::Greater => b.side.reverse(),
-            Ordering::Equal => a.side.cmp(&b.side),
-        }
-    }
-
-    /// The columns that `follows` asks about.
-    pub fn columns(&self) -> impl Iterator<Item = (usize, LogicalType)> + '_ {
-        self.0.iter().take_while(|key| key.is_known).map(|key| (key.column, key.logical))
-    }
-
-    /// Whether no row of one chunk comes behind a row of the next. Each chunk is given by the statistics of
-    /// the columns that `columns` names.
-    pub fn follows(&self, before: &[ColumnStatistics], behind: &[ColumnStatistics]) -> bool {
-        for ((key, before), behind) in self.0.iter().zip(before).zip(behind) {
-            let (Some((_, last)), Some((first, _))) = (key.bounds(before), key.bounds(behind)) else {
-                return false;
-            };
-            match key.compare(&last, &first) {
-                Ordering::Less => return true,
-                Ordering::Equal => {}
-                Ordering::Greater => return false,
-            }
-        }
-        // All known keys have the same values. That is enough only if there is no key that statistics know
-        // nothing of.
-        self.0.iter().all(|key| key.is_known)
-    }
-}
-
-/// The ranges with each end replaced by its place among all ends.
-pub(super) fn ranked<T>(
-    ranges: &[Option<(T, T)>],
-    mut compare: impl FnMut(&T, &T) -> Ordering,
-) -> Vec<Option<(i64, i64)>> {
-    let mut ends: Vec<&T> = ranges.iter().flatten().flat_map(|(first, last)| [first, last]).collect();
-    ends.sort_by(|a, b| compare(a, b));
-    ends.dedup_by(|a, b| compare(a, b).is_eq());
-    let mut rank = |end: &T| {
-        let before = ends.partition_point(|other| compare(other, end).is_lt());
-        i64::try_from(before).unwrap_or(i64::MAX)
     };
-    ranges.iter().map(|range| range.as_ref().map(|(first, last)| (rank(first), rank(last)))).collect()
+    SortOrder::new(keys.iter().map_while(key).collect())
 }
 
-impl Key {
-    fn compare(&self, a: &Scalar, b: &Scalar) -> Ordering {
-        let null_first = if self.key.nulls_first { Ordering::Less } else { Ordering::Greater };
-        match (a.is_null(), b.is_null()) {
-            (true, true) => Ordering::Equal,
-            (true, false) => null_first,
-            (false, true) => null_first.reverse(),
-            (false, false) => {
-                let order = a.compare(b).unwrap_or(Ordering::Equal);
-                if self.key.descending { order.reverse() } else { order }
-            }
-        }
-    }
-
-    fn in_order(&self, least: Scalar, greatest: Scalar) -> Reach {
-        if self.key.descending { (greatest, least) } else { (least, greatest) }
-    }
-
-    /// The bounds of the rows: no row comes before the first or behind the second.
-    fn bounds(&self, known: &ColumnStatistics) -> Option<Reach> {
-        if known.value_count() == 0 {
-            return Some((Scalar::Null, Scalar::Null));
-        }
-        if known.side_rows > 0 {
-            return None;
-        }
-        let (least, greatest) = (known.min.as_ref()?, known.max.as_ref()?);
-        let (first, last) = self.in_order(least.value.clone(), greatest.value.clone());
-        Some(match (known.null_count > 0, self.key.nulls_first) {
-            (false, _) => (first, last),
-            (true, true) => (Scalar::Null, last),
-            (true, false) => (first, Scalar::Null),
-        })
-    }
-
-    /// Ends that rows reach: some row has the first value or comes before it, some row has the second or
-    /// comes behind it.
-    fn reached(&self, known: &ColumnStatistics) -> Option<Reach> {
-        if known.value_count() == 0 {
-            return Some((Scalar::Null, Scalar::Null));
-        }
-        let (least, greatest) = (known.min.as_ref()?, known.max.as_ref()?);
-        Some(self.in_order(at_most(least)?, at_least(greatest)?))
-    }
-
-    /// Whether all rows have one value, or NULL.
-    fn is_point(&self, known: &ColumnStatistics) -> bool {
-        known.value_count() == 0 || (known.null_count == 0 && known.only_value().is_some())
-    }
-}
-
-/// A value that is not below the least one.
-fn at_most(least: &Bound) -> Option<Scalar> {
-    match &least.value {
-        value if least.exact => Some(value.clone()),
-        // The least value begins with these bytes.
-        Scalar::Bytes(cut) => {
-            let mut above = cut.to_vec();
-            while above.last() == Some(&0xff) {
-                above.pop();
-            }
-            *above.last_mut()? += 1;
-            Some(Scalar::Bytes(above.into()))
-        }
-        _ => None,
-    }
-}
-
-/// A value that is not above the greatest one.
-fn at_least(greatest: &Bound) -> Option<Scalar> {
-    match &greatest.value {
-        value if greatest.exact => Some(value.clone()),
-        // The bound is the beginning of the greatest value with one added to its last byte.
-        Scalar::Bytes(cut) => {
-            let mut below = cut.to_vec();
-            let last = below.last_mut()?;
-            *last = last.checked_sub(1)?;
-            Some(Scalar::Bytes(below.into()))
-        }
-        _ => None,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn key(descending: bool, nulls_first: bool, is_known: bool) -> Key {
-        let key = SortKey { attnum: 1, descending, nulls_first };
-        Key { key, column: 0, logical: LogicalType::Int64, is_known }
-    }
-
-    fn ints(rows: &[Option<i64>]) -> ColumnStatistics {
-        let values = || rows.iter().flatten();
-        let bound =
-            |value: Option<&i64>| value.map(|value| Bound { value: Scalar::Int(*value), exact: true });
-        let nulls = rows.iter().filter(|row| row.is_none()).count();
-        ColumnStatistics {
-            min: bound(values().min()),
-            max: bound(values().max()),
-            ..ColumnStatistics::unknown(rows.len() as u32, nulls as u32)
-        }
-    }
-
-    #[test]
-    fn chunks_follow_each_other() {
-        let (a, b, null) = (ints(&[Some(1), Some(5)]), ints(&[Some(5), Some(9)]), ints(&[None, None]));
-        let some_null = ints(&[Some(1), None]);
-        let up = Bounds(vec![key(false, false, true)]);
-        let one = std::slice::from_ref;
-        assert!(up.follows(one(&a), one(&b)) && !up.follows(one(&b), one(&a)));
-        assert!(up.follows(one(&a), one(&null)) && up.follows(one(&null), one(&null)));
-        assert!(up.follows(one(&some_null), one(&null)) && !up.follows(one(&some_null), one(&b)));
-        let down = Bounds(vec![key(true, true, true)]);
-        assert!(down.follows(one(&b), one(&a)) && !down.follows(one(&a), one(&b)));
-        assert!(down.follows(one(&null), one(&some_null)) && !down.follows(one(&b), one(&some_null)));
-        // What has one value in common is told by the next key, if that is known.
-        let two = Bounds(vec![key(false, false, true), key(true, true, true)]);
-        assert!(!two.follows(&[a.clone(), a.clone()], &[b.clone(), b.clone()]));
-        assert!(two.follows(&[a.clone(), b.clone()], &[b.clone(), a.clone()]));
-        let unknown = Bounds(vec![key(false, false, true), key(false, false, false)]);
-        assert!(!unknown.follows(one(&a), one(&b)));
-        assert!(unknown.follows(one(&a), one(&ints(&[Some(6)]))));
-    }
-
-    #[test]
-    fn ends_are_in_order() {
-        let two = Bounds(vec![key(false, false, true), key(true, true, true)]);
-        let end =
-            |values: &[i64], side| End { values: values.iter().map(|v| Scalar::Int(*v)).collect(), side };
-        let (before, behind) = (Ordering::Less, Ordering::Greater);
-        let sorted = [
-            end(&[1], before),
-            end(&[1, 9], before),
-            end(&[1, 9], behind),
-            end(&[1, 2], before),
-            end(&[1], behind),
-            end(&[2], before),
-        ];
-        for (at, a) in sorted.iter().enumerate() {
-            for (other, b) in sorted.iter().enumerate() {
-                assert_eq!(two.compare_ends(a, b), at.cmp(&other));
-            }
-        }
-    }
-
-    #[test]
-    fn bounds_that_are_cut() {
-        let bound = |bytes: &[u8]| Bound { value: Scalar::Bytes(bytes.into()), exact: false };
-        let text = |bytes: &[u8]| Some(Scalar::Bytes(bytes.into()));
-        assert_eq!(at_most(&bound(b"ab\xff")), text(b"ac"));
-        assert_eq!(at_most(&bound(b"\xff")), None);
-        assert_eq!(at_least(&bound(b"abd")), text(b"abc"));
-    }
+/// What the rows of each stripe lie across, where that is known and more than a point, as numbers that are in
+/// the order of the ends.
+pub(super) fn ranges(order: &SortOrder, rel: Relation, stripes: &[&StripeEntry]) -> Vec<Option<Reach>> {
+    let reach = |entry: &&StripeEntry| match order.reach(&entry.summary) {
+        Ok(found) => found,
+        Err(problem) => error::raise_stripe(rel, entry.first_row, problem),
+    };
+    let found: Vec<_> = stripes.iter().map(reach).collect();
+    ranked(&found, |a, b| order.compare_ends(a, b))
 }

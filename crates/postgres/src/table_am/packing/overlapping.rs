@@ -1,25 +1,13 @@
 //! Which stripes a batch sorts over each other: those that overlap in the order of `orderby`.
 //!
-//! Called by `join` when there is nothing else to join. It looks for the value at which most stripes overlap:
-//! the value lies between their least and their greatest one. Of the stripes that overlap there, it chooses
-//! the ones with the widest ranges. The width of a range is the number of ends of other ranges in it.
-//!
-//! Why the work ends: the new stripes do not overlap each other. At the chosen value fewer stripes overlap
-//! than before, and at no other value do more.
-//!
-//! Why it costs little: the widest ranges go first, so a batch joins stripes that were sorted together
-//! equally often. Each time, a row's stripe becomes narrower by the factor `fewest`, until it covers one
-//! stripe's share of the table. So a row is rewritten as often as in log-structured merging.
-//!
-//! How far a stripe reaches is known from one of two things:
-//! - its statistics, where they are in the order that the server sorts by (`bounds`)
-//! - else its first and last row, if the stripe is marked as sorted
-//!
-//! Invariant: that of `stripes`.
+//! `stripe::packing::overlapping` chooses them by how far each stripe reaches. Where statistics are in the
+//! order that the server sorts by, they say that (`bounds`); else the first and the last row of a stripe do,
+//! if it is known as sorted. Invariant: as of `stripes`.
 
 use pgrx::pg_sys::{self, Relation, TransactionId};
+use stripe::packing::overlapping::{self as choosing, Reach, most_overlapping, one_batch, ranked};
 
-use super::bounds::{self, Bounds};
+use super::bounds;
 use super::rows::Rows;
 use super::stripes::{self, Chosen};
 use super::{index_entries, unsorted};
@@ -30,9 +18,6 @@ use crate::storage::directory::StripeEntry;
 use crate::storage::directory::sort_marks;
 use crate::storage::file::tid;
 use crate::storage::pending_rows::Order;
-
-/// Stripes of one batch at most.
-const MOST: usize = 8;
 
 /// The stripes to sort, by first row number, or none if fewer than `fewest` overlap at any value. At least
 /// two are chosen. A third or later one is chosen only as long as all unique indexes together get at most
@@ -45,32 +30,22 @@ pub(super) unsafe fn choose(
     fewest: usize,
     oldest_xmin: TransactionId,
 ) -> Vec<Chosen> {
-    let fewest = fewest.max(2);
     // SAFETY: rel is open with ShareUpdateExclusiveLock.
     unsafe {
         let stripes = stripes::seen_by_all(rel, storage_id, oldest_xmin);
         let ranges = ranges(rel, &stripes.iter().map(|stripe| &stripe.entry).collect::<Vec<_>>(), keys);
-        let mut found: Vec<((i64, i64), Chosen)> =
-            ranges.into_iter().zip(stripes).filter_map(|(range, stripe)| Some((range?, stripe))).collect();
-        let ranges: Vec<_> = found.iter().map(|(range, _)| *range).collect();
-        let Some((at, _)) = deepest(&ranges).filter(|&(_, depth)| depth >= fewest) else { return Vec::new() };
-        found.retain(|&((least, greatest), _)| least <= at && at < greatest);
-        found.sort_by_key(|&((least, greatest), _)| std::cmp::Reverse(greatest.abs_diff(least)));
+        let meant = most_overlapping(&ranges, fewest);
+        if meant.is_empty() {
+            return Vec::new();
+        }
         let entries_a_row = index_entries::unique_indexes(rel) as u64;
-        let (mut chosen, mut entries) = (Vec::new(), 0);
-        for (_, stripe) in found {
-            entries += entries_a_row * u64::from(stripe.entry.row_count);
-            if chosen.len() == MOST || (chosen.len() >= 2 && entries > limit.into()) {
-                break;
-            }
-            // A stripe that somebody is at work on is left for later.
-            let Some(exclusion) = stripe_lock::exclude(rel, &stripe.entry) else { continue };
-            exclusion.end(rel);
-            chosen.push(stripe);
-        }
-        if chosen.len() < 2 {
-            chosen.clear();
-        }
+        let entries_of = |at: usize| entries_a_row * u64::from(stripes[at].entry.row_count);
+        // Not now, if anybody is at work on it.
+        let is_free = |at: usize| {
+            stripe_lock::exclude(rel, &stripes[at].entry).map(|exclusion| exclusion.end(rel)).is_some()
+        };
+        let chosen = one_batch(&meant, entries_of, limit.into(), is_free);
+        let mut chosen = stripes::only(stripes, &chosen);
         chosen.sort_by_key(|stripe| stripe.entry.first_row);
         chosen
     }
@@ -80,30 +55,23 @@ pub(super) unsafe fn choose(
 pub(super) unsafe fn are_in_order(rel: Relation, stripes: &[StripeEntry], keys: &[SortKey]) -> bool {
     // SAFETY: rel is open.
     let ranges = unsafe { ranges(rel, &stripes.iter().collect::<Vec<_>>(), keys) };
-    deepest(&ranges.into_iter().flatten().collect::<Vec<_>>()).is_none_or(|(_, depth)| depth < 2)
+    choosing::are_apart(&ranges)
 }
 
 /// How many of these stripes begin before a stripe that begins earlier has ended.
 pub(super) unsafe fn count(rel: Relation, stripes: &[StripeEntry], keys: &[SortKey]) -> usize {
     // SAFETY: rel is open.
     let ranges = unsafe { ranges(rel, &stripes.iter().collect::<Vec<_>>(), keys) };
-    let mut ranges: Vec<(i64, i64)> = ranges.into_iter().flatten().collect();
-    ranges.sort_unstable();
-    let (mut count, mut reach) = (0, i64::MIN);
-    for (first, last) in ranges {
-        count += usize::from(first < reach);
-        reach = reach.max(last);
-    }
-    count
+    choosing::count(&ranges)
 }
 
 /// How far each stripe reaches in the order of `keys`, if that is known and more than one place.
-unsafe fn ranges(rel: Relation, stripes: &[&StripeEntry], keys: &[SortKey]) -> Vec<Option<(i64, i64)>> {
+unsafe fn ranges(rel: Relation, stripes: &[&StripeEntry], keys: &[SortKey]) -> Vec<Option<Reach>> {
     // SAFETY: rel is open; the values are copies, and the rows of stripes stay.
     unsafe {
-        let bounds = Bounds::of(rel, keys);
-        if bounds.are_known() {
-            return bounds.ranges(rel, stripes);
+        let bounds = bounds::of(rel, keys);
+        if bounds.is_known() {
+            return bounds::ranges(&bounds, rel, stripes);
         }
         let (Some(mark), Some(mut order)) = (sort_marks::of(rel, keys).pop(), Order::new(rel, keys)) else {
             return vec![None; stripes.len()];
@@ -126,83 +94,10 @@ unsafe fn ranges(rel: Relation, stripes: &[&StripeEntry], keys: &[SortKey]) -> V
         for range in &mut found {
             *range = range.take().filter(|(first, last)| order.compare(first, last).is_lt());
         }
-        let ranks = bounds::ranked(&found, |a, b| order.compare(a, b));
+        let ranks = ranked(&found, |a, b| order.compare(a, b));
         drop(rows);
         pg_sys::MemoryContextSwitchTo(before);
         pg_sys::MemoryContextDelete(context);
         ranks
-    }
-}
-
-/// A value right above which most ranges overlap, and how many do. The value is the least one of one of them.
-fn deepest(ranges: &[(i64, i64)]) -> Option<(i64, usize)> {
-    let mut least: Vec<i64> = ranges.iter().map(|range| range.0).collect();
-    let mut greatest: Vec<i64> = ranges.iter().map(|range| range.1).collect();
-    least.sort_unstable();
-    greatest.sort_unstable();
-    let mut best = None;
-    for (begun, &at) in (1..).zip(&least) {
-        let ended = greatest.partition_point(|&end| end <= at);
-        let depth = begun - ended;
-        if best.is_none_or(|(_, most)| depth >= most) {
-            best = Some((at, depth));
-        }
-    }
-    best
-}
-
-#[cfg(test)]
-mod tests {
-    use super::deepest;
-
-    #[test]
-    fn most_ranges_overlap_there() {
-        assert_eq!(deepest(&[]), None);
-        assert_eq!(deepest(&[(1, 5)]), Some((1, 1)));
-        // Ranges that only share a bound do not overlap.
-        assert_eq!(deepest(&[(1, 5), (5, 9)]).map(|found| found.1), Some(1));
-        assert_eq!(deepest(&[(1, 5), (4, 9), (8, 12)]).map(|found| found.1), Some(2));
-        assert_eq!(deepest(&[(1, 9), (2, 8), (3, 7), (8, 9)]), Some((3, 3)));
-        assert_eq!(deepest(&[(3, 9), (3, 8), (3, 7), (0, 3)]), Some((3, 3)));
-    }
-
-    /// Sorting what overlaps, again and again, ends with stripes that do not.
-    #[test]
-    fn it_ends() {
-        let mut seed = 1_u64;
-        let mut random = move |below: u64| {
-            seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-            (seed >> 33) % below
-        };
-        for fewest in [2, 4] {
-            let mut stripes: Vec<Vec<i64>> = (0..40)
-                .map(|_| {
-                    let (start, width) = (random(500) as i64, 1 + random(2000));
-                    (0..50).map(|_| start + random(width) as i64).collect()
-                })
-                .collect();
-            let mut rounds = 0;
-            loop {
-                let range = |rows: &Vec<i64>| (*rows.iter().min().unwrap(), *rows.iter().max().unwrap());
-                let ranges: Vec<_> = stripes.iter().map(range).filter(|(min, max)| min < max).collect();
-                let Some((at, depth)) = deepest(&ranges) else { break };
-                if depth < fewest {
-                    break;
-                }
-                rounds += 1;
-                assert!(rounds < 500, "no end");
-                let (mut meant, rest): (Vec<_>, Vec<_>) = stripes.into_iter().partition(|rows| {
-                    let (min, max) = range(rows);
-                    min <= at && at < max
-                });
-                assert_eq!(meant.len(), depth);
-                meant.sort_by_key(|rows| std::cmp::Reverse(range(rows).1 - range(rows).0));
-                let left = meant.split_off(meant.len().min(8));
-                let mut rows: Vec<i64> = meant.concat();
-                rows.sort_unstable();
-                stripes = rest.into_iter().chain(left).chain(rows.chunks(50).map(<[i64]>::to_vec)).collect();
-            }
-            assert!(fewest > 2 || rounds > 4);
-        }
     }
 }

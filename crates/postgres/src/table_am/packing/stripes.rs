@@ -1,19 +1,11 @@
 //! Which stripes a batch joins.
 //!
-//! Called by `join`. Candidates are worn stripes, of which at least one row in `WORN` is dead, and small
-//! ones, with less than half a stripe's rows. The oldest candidates that make one stripe together are taken.
-//! A stripe that somebody is just changing is left for later.
-//!
-//! Rewriting a row has to pay for itself, by dead rows that are left out or by a stripe that grows. For
-//! growth, the background joins small stripes in two cases only: there are several of one size class (a power
-//! of four), or the result is not small any more. So a row is rewritten for size at most once a class, as in
-//! log-structured merging by size tiers.
-//!
-//! Wide rows fill a stripe by their bytes. How many bytes is estimated from a few rows.
-//!
-//! Invariant: every snapshot sees all rows of a chosen stripe except dead ones.
+//! `stripe::packing::joining` chooses them by their sizes. Wide rows fill a stripe by their bytes: how many
+//! these are is estimated from a few rows. A stripe that somebody is just changing is left for later.
+//! Invariant: every snapshot sees the rows of a stripe that is chosen, dead ones aside.
 
 use pgrx::pg_sys::{self, ItemPointerData, Relation, TransactionId};
+use stripe::packing::joining::{self, Joining, StripeSize};
 
 use super::rows::Rows;
 use crate::convert::{ColumnType, ColumnWriter};
@@ -24,16 +16,6 @@ use crate::storage::directory::age::Age;
 use crate::storage::directory::entries;
 use crate::storage::file::tid;
 use crate::storage::pending_rows;
-
-/// A stripe is worth rewriting if at least one row in this many is dead.
-const WORN: u32 = 5;
-/// Stripes of one batch at most: as many as a transaction locks one by one.
-const MOST: usize = 64;
-/// A stripe that takes this many bytes in the file is not small, however few rows it has. No batch reads
-/// more.
-const MOST_BYTES: u64 = 8 << 20;
-/// Rows of a stripe that are looked at to estimate its bytes.
-const SAMPLE: u32 = 32;
 
 /// A stripe, and the TID of its row in the directory.
 pub(super) struct Chosen {
@@ -46,18 +28,23 @@ pub(super) struct Chosen {
 impl Chosen {
     /// Whether it is worth rewriting by itself.
     pub fn is_worn(&self) -> bool {
-        (self.entry.row_count - self.live) >= self.entry.row_count.div_ceil(WORN)
+        self.size().is_worn()
     }
 
     /// Whether every row of it is dead.
     pub const fn is_dead(&self) -> bool {
-        self.live == 0
+        self.size().is_dead()
     }
 
-    /// The size class: the highest power of four that its living rows reach.
-    const fn class(&self) -> u32 {
-        (if self.live == 0 { 0 } else { self.live.ilog2() }) / 2
+    const fn size(&self) -> StripeSize {
+        StripeSize { rows: self.entry.row_count, live: self.live, stored_bytes: self.entry.byte_length }
     }
+}
+
+/// Those of some stripes at these places, in the order of `stripes`.
+pub(super) fn only(stripes: Vec<Chosen>, places: &[usize]) -> Vec<Chosen> {
+    let all = stripes.into_iter().enumerate();
+    all.filter_map(|(at, stripe)| places.contains(&at).then_some(stripe)).collect()
 }
 
 /// The stripes to join, or none if it is not worth while. `limit`: rows of a full stripe. `fewest`: how many
@@ -71,56 +58,18 @@ pub(super) unsafe fn choose(
 ) -> Vec<Chosen> {
     // SAFETY: rel is open with ShareUpdateExclusiveLock.
     unsafe {
-        let mut candidates = candidates(rel, storage_id, limit, oldest_xmin);
-        let largest = (0..=u32::BITS / 2).rev().find(|&class| {
-            candidates.iter().filter(|stripe| !stripe.is_worn() && stripe.class() == class).count() >= fewest
-        });
-        candidates.retain(|stripe| stripe.is_worn() || largest.is_some_and(|class| stripe.class() <= class));
-        let mut chosen: Vec<Chosen> = Vec::new();
-        let (mut rows, mut bytes) = (0, 0);
-        for stripe in candidates {
+        let stripes = seen_by_all(rel, storage_id, oldest_xmin);
+        let sizes: Vec<StripeSize> = stripes.iter().map(Chosen::size).collect();
+        let joining = Joining { rows: limit, bytes: pending_rows::STRIPE_BYTES, fewest };
+        let chosen = joining.choose(&sizes, |at| {
             pgrx::check_for_interrupts!();
-            if stripe.entry.byte_length >= MOST_BYTES && !stripe.is_worn() {
-                continue;
-            }
+            let entry = &stripes[at].entry;
             // A stripe that somebody is at work on is left for later.
-            let Some(exclusion) = stripe_lock::exclude(rel, &stripe.entry) else { continue };
-            exclusion.end(rel);
-            let size = estimated_bytes(rel, &stripe.entry);
-            if size >= pending_rows::STRIPE_BYTES / 2 && !stripe.is_worn() {
-                continue;
-            }
-            // Only half of the bytes that fit are used, because the size is an estimate.
-            let is_full = rows + stripe.live > limit || bytes + size > pending_rows::STRIPE_BYTES / 2;
-            if is_full || chosen.len() == MOST {
-                if is_worth_while(&chosen, limit, fewest) {
-                    break;
-                }
-                chosen.clear();
-                (rows, bytes) = (0, 0);
-            }
-            rows += stripe.live;
-            bytes += size;
-            chosen.push(stripe);
-        }
-        if !is_worth_while(&chosen, limit, fewest) {
-            chosen.clear();
-        }
-        chosen
+            stripe_lock::exclude(rel, entry)?.end(rel);
+            Some(estimated_bytes(rel, entry))
+        });
+        only(stripes, &chosen)
     }
-}
-
-fn is_worth_while(chosen: &[Chosen], limit: u32, fewest: usize) -> bool {
-    let rows: u32 = chosen.iter().map(|stripe| stripe.live).sum();
-    chosen.iter().any(Chosen::is_worn) || (chosen.len() > 1 && (chosen.len() >= fewest || rows >= limit / 2))
-}
-
-/// Small and worn stripes, the oldest first.
-unsafe fn candidates(rel: Relation, storage_id: u64, limit: u32, oldest_xmin: TransactionId) -> Vec<Chosen> {
-    // SAFETY: rel is open.
-    let mut found = unsafe { seen_by_all(rel, storage_id, oldest_xmin) };
-    found.retain(|stripe| stripe.is_worn() || stripe.live < limit / 2);
-    found
 }
 
 /// The stripes whose rows every snapshot sees, dead ones aside, the oldest first.
@@ -145,9 +94,9 @@ pub(super) unsafe fn seen_by_all(rel: Relation, storage_id: u64, oldest_xmin: Tr
 /// Whether at least two of these stripes are small in bytes, too.
 pub(super) unsafe fn can_be_joined(rel: Relation, stripes: &[StripeEntry]) -> bool {
     let is_small = |entry: &&StripeEntry| {
-        entry.byte_length < MOST_BYTES
-            // SAFETY: rel is open.
-            && unsafe { estimated_bytes(rel, entry) } < pending_rows::STRIPE_BYTES / 4
+        // SAFETY: rel is open.
+        let bytes = || unsafe { estimated_bytes(rel, entry) };
+        joining::is_small(entry.byte_length, pending_rows::STRIPE_BYTES, bytes)
     };
     stripes.iter().filter(is_small).take(2).count() == 2
 }
@@ -158,17 +107,14 @@ unsafe fn estimated_bytes(rel: Relation, entry: &StripeEntry) -> usize {
     unsafe {
         let slot = pg_sys::table_slot_create(rel, std::ptr::null_mut());
         let mut rows = Rows::new(rel, [entry]);
-        let count = entry.row_count.min(SAMPLE);
         let mut columns: Vec<ColumnWriter> =
             ColumnType::of_all((*rel).rd_att).into_iter().map(ColumnWriter::new).collect();
-        for at in 0..count {
-            let position = u64::from(at) * u64::from(entry.row_count) / u64::from(count);
+        for position in joining::sample(entry.row_count) {
             rows.fetch(tid::cold_tid(entry.first_row + position), slot);
             pg_sys::slot_getallattrs(slot);
             columns.iter_mut().enumerate().for_each(|(index, column)| column.push(&[slot], index));
         }
         pg_sys::ExecDropSingleTupleTableSlot(slot);
-        let bytes: usize = columns.iter().map(ColumnWriter::bytes).sum();
-        bytes * entry.row_count as usize / count.max(1) as usize
+        joining::estimate(entry.row_count, columns.iter().map(ColumnWriter::bytes).sum())
     }
 }

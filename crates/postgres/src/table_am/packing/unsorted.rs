@@ -16,8 +16,9 @@ use std::collections::HashSet;
 
 use pgrx::pg_sys::{self, CommandId, Relation, TransactionId};
 use stripe::ColumnStatistics;
+use stripe::packing::sort_order::SortOrder;
 
-use super::bounds::Bounds;
+use super::bounds;
 use super::rows::Rows;
 use super::stripes::{self, Chosen};
 use crate::compat;
@@ -41,13 +42,13 @@ pub unsafe fn among<'a>(
     // SAFETY: rel is open.
     unsafe {
         let Some(mark) = sort_marks::of(rel, keys).pop() else { return Vec::new() };
-        let bounds = Bounds::of(rel, keys);
+        let bounds = bounds::of(rel, keys);
         let is_unknown = |entry: &&StripeEntry| is_unknown(rel, entry, mark, &bounds);
         stripes.into_iter().filter(is_unknown).collect()
     }
 }
 
-unsafe fn is_unknown(rel: Relation, entry: &StripeEntry, mark: u64, bounds: &Bounds) -> bool {
+unsafe fn is_unknown(rel: Relation, entry: &StripeEntry, mark: u64, bounds: &SortOrder) -> bool {
     // SAFETY: rel is open.
     unsafe {
         if sort_marks::has(rel, entry, mark) {
@@ -79,9 +80,9 @@ thread_local! {
 }
 
 /// Whether the chunks of a stripe follow each other.
-unsafe fn chunks_follow(rel: Relation, entry: &StripeEntry, bounds: &Bounds) -> bool {
+unsafe fn chunks_follow(rel: Relation, entry: &StripeEntry, bounds: &SortOrder) -> bool {
     pgrx::check_for_interrupts!();
-    if !bounds.are_known() {
+    if !bounds.is_known() {
         return false;
     }
     let follow = || {
@@ -123,7 +124,7 @@ pub(super) unsafe fn choose(
     // SAFETY: rel is open with ShareUpdateExclusiveLock.
     unsafe {
         let mark = sort_marks::of(rel, keys).pop()?;
-        let bounds = Bounds::of(rel, keys);
+        let bounds = bounds::of(rel, keys);
         // Every snapshot must see the stripe at its present place, because a mark is a new row of the
         // directory: see `compact`.
         let is_wanted = |stripe: &Chosen| {

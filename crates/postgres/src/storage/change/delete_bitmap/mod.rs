@@ -23,9 +23,8 @@ pub use bury::bury;
 pub use claim::{Probe, any, claim, due, mark, marked_by, probe, register, write_all, yield_to_waiters};
 pub use lookup::{Change, Mask, buried, dead_to_all, dying, is_dead, last_change, latest, masks, touches};
 
-use std::ops::Range;
-
 use pgrx::pg_sys::{self, Datum, HeapTuple, ItemPointerData, Relation};
+use stripe::row_bits::{self, bit, rows_in, set_bit};
 
 use crate::storage::catalog::side_table::{Cursor, DELETE_BITMAP_COLUMNS};
 use crate::storage::file::tid;
@@ -55,7 +54,7 @@ impl Entry<'_> {
 
     /// One past the last number that the row covers.
     fn end_row(&self) -> u64 {
-        self.first_row.saturating_add(self.bits.len() as u64 * 8)
+        row_bits::end_row(self.first_row, self.bits)
     }
 
     fn has(&self, row: u64) -> bool {
@@ -67,11 +66,7 @@ impl Entry<'_> {
     fn successor(&self, row: u64) -> ItemPointerData {
         let own = tid::cold_tid(row);
         let at = row.saturating_sub(self.first_row);
-        let whole = usize::try_from(at / 8).unwrap_or(usize::MAX);
-        let before =
-            self.bits.get(..whole).map_or(0, |bytes| bytes.iter().map(|byte| byte.count_ones()).sum());
-        let within = self.bits.get(whole).map_or(0, |byte| (byte & ((1 << (at % 8)) - 1)).count_ones());
-        let from = (before + within) as usize * TID_BYTES;
+        let from = row_bits::set_before(self.bits, at) * TID_BYTES;
         match self.successors.get(from..from + TID_BYTES) {
             Some(&[a, b, c, d, e, f]) => ItemPointerData {
                 ip_blkid: pg_sys::BlockIdData {
@@ -89,34 +84,6 @@ fn tid_bytes(at: ItemPointerData) -> [u8; TID_BYTES] {
     let ([a, b], [c, d]) = (at.ip_blkid.bi_hi.to_le_bytes(), at.ip_blkid.bi_lo.to_le_bytes());
     let [e, f] = at.ip_posid.to_le_bytes();
     [a, b, c, d, e, f]
-}
-
-fn bit(bits: &[u8], at: u64) -> bool {
-    usize::try_from(at / 8)
-        .ok()
-        .and_then(|byte| bits.get(byte))
-        .is_some_and(|byte| byte & (1 << (at % 8)) != 0)
-}
-
-fn set_bit(bits: &mut [u8], at: u64) {
-    if let Some(byte) = usize::try_from(at / 8).ok().and_then(|byte| bits.get_mut(byte)) {
-        *byte |= 1 << (at % 8);
-    }
-}
-
-/// The row numbers within `rows` whose bits are set. The first bit stands for `first_row`.
-fn rows_in(first_row: u64, bits: &[u8], rows: Range<u64>) -> impl Iterator<Item = u64> + '_ {
-    let end = first_row.saturating_add(bits.len() as u64 * 8);
-    let rows = rows.start.max(first_row)..rows.end.min(end);
-    let from = usize::try_from((rows.start.saturating_sub(first_row)) / 8).unwrap_or(usize::MAX);
-    let to = usize::try_from(rows.end.saturating_sub(first_row).div_ceil(8)).unwrap_or(0);
-    let bytes = bits.get(from..to.max(from)).unwrap_or_default();
-    let base = first_row.saturating_add(from as u64 * 8);
-    bytes.iter().zip(0u64..).filter(|(byte, _)| **byte != 0).flat_map(move |(&byte, at)| {
-        let rows = rows.clone();
-        let of_byte = (0..8u64).filter(move |bit| byte & (1 << bit) != 0).map(move |bit| base + at * 8 + bit);
-        of_byte.filter(move |row| rows.contains(row))
-    })
 }
 
 /// A row of the catalog, palloc'd.
@@ -141,23 +108,8 @@ unsafe fn form(table: Relation, storage_id: u64, entry: &Entry) -> HeapTuple {
 
 #[cfg(test)]
 mod tests {
-    use super::{Entry, bit, rows_in, set_bit, tid_bytes};
+    use super::{Entry, tid_bytes};
     use crate::storage::file::tid;
-
-    #[test]
-    fn bits_stand_for_rows() {
-        let mut bits = vec![0u8; 4];
-        for at in [0, 7, 8, 31] {
-            set_bit(&mut bits, at);
-        }
-        assert!(bit(&bits, 7) && !bit(&bits, 9) && !bit(&bits, 32));
-        let all: Vec<u64> = rows_in(100, &bits, 0..u64::MAX).collect();
-        assert_eq!(all, [100, 107, 108, 131]);
-        assert_eq!(rows_in(100, &bits, 101..131).collect::<Vec<_>>(), [107, 108]);
-        assert_eq!(rows_in(100, &bits, 108..109).collect::<Vec<_>>(), [108]);
-        assert_eq!(rows_in(100, &bits, 132..900).count(), 0);
-        assert_eq!(rows_in(100, &bits, 0..100).count(), 0);
-    }
 
     #[test]
     fn successors_follow_the_bits() {

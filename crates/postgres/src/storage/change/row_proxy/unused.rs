@@ -16,6 +16,7 @@
 use std::ops::Range;
 
 use pgrx::pg_sys::{self, Buffer, BufferAccessStrategy, ItemPointerData, Relation};
+use stripe::RowNumbers;
 
 use super::Proxy;
 use crate::compat;
@@ -23,7 +24,6 @@ use crate::host::heap_tuple::is_changed;
 use crate::host::{buffer, critical, relation};
 use crate::storage::catalog::side_table::{Compare, SideTable};
 use crate::storage::change::{multixact, stripe_lock};
-use crate::storage::directory::row_numbers::RowNumbers;
 use crate::storage::directory::{self, entries};
 use crate::storage::file::{tid, visibility_bits};
 

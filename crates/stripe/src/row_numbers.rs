@@ -1,10 +1,9 @@
 //! Which of the row numbers that were ever handed out are in use.
 //!
-//! `directory::numbers_in_use` reads them. For the numbers that are not in use, VACUUM takes the index
-//! entries away, and the proxies and bitmaps are removed (`gone_rows`, `row_proxy/unused`).
-//!
-//! Invariant: a number below the counter that no version of any row of the directory has is dead to
-//! everybody, and never used again (protocol point 1).
+//! A host reads them from its directory of stripes. What it keeps under the other numbers below the counter
+//! (entries of indexes, notes about rows) can go. Invariant: a number below the counter that no range has is
+//! gone for good, as numbers are handed out once. So the host has to read the ranges of every stripe that
+//! anybody may still see, and those that are reserved.
 
 /// Row numbers of one table.
 #[derive(Debug)]
