@@ -18,8 +18,6 @@
 //! Callbacks that hand hot rows through do nothing that could need unwinding on that path, and leave
 //! everything else to guarded functions.
 
-#![allow(clippy::too_many_arguments, reason = "callbacks have the server's signatures")]
-
 pub mod change;
 mod health;
 pub mod hooks;

@@ -19,8 +19,8 @@ use pgrx::pg_sys::{
     Relation, SubTransactionId, TM_FailureData, TM_Result, TupleTableSlot,
 };
 
-use super::cold_change::{self, UNCHANGED};
-use super::successor_locks;
+use super::request::UNCHANGED;
+use super::{cold_change, successor_locks};
 use crate::host::relation;
 use crate::options;
 use crate::storage::change::delete_bitmap::{self, Change, Probe};

@@ -10,9 +10,10 @@
 
 use pgrx::pg_sys::{
     self, Bitmapset, CommandId, ItemPointerData, LockTupleMode, LockWaitPolicy, Relation, Snapshot,
-    TM_FailureData, TM_Result, TransactionId, TupleTableSlot, XLTW_Oper, uint8,
+    TM_FailureData, TM_Result, TransactionId, TupleTableSlot, XLTW_Oper,
 };
 
+use super::request::{ChangeRequest, LockRequest, UNCHANGED};
 use super::{bulk_change, cold_chain, successor_locks};
 use crate::compat;
 use crate::host::error::{self, PgSqlErrorCode};
@@ -26,14 +27,6 @@ use crate::storage::file::{metapage, tid};
 use crate::storage::{decoding, directory};
 use crate::table_am::read::cold_rows::SLOT_WANTS_SYSTEM_COLUMNS;
 use crate::table_am::read::{moved, own_writes, row_versions};
-
-/// What the server says of a TM_Result that tells nothing.
-pub(super) const UNCHANGED: TM_FailureData = TM_FailureData {
-    ctid: ItemPointerData { ip_blkid: pg_sys::BlockIdData { bi_hi: 0, bi_lo: 0 }, ip_posid: 0 },
-    xmax: pg_sys::InvalidTransactionId,
-    cmax: pg_sys::InvalidCommandId,
-    traversed: false,
-};
 
 /// A cold row that is being changed or locked.
 struct Target {
@@ -142,19 +135,17 @@ pub(super) unsafe fn wait_for(
 unsafe fn take(
     rel: Relation,
     at: ItemPointerData,
-    cid: CommandId,
-    crosscheck: Snapshot,
-    wait: bool,
+    change: &mut ChangeRequest,
     mode: LockTupleMode::Type,
-    failure: &mut TM_FailureData,
 ) -> Result<(Target, Pinned), TM_Result::Type> {
     // SAFETY: as the server calls tuple_delete and tuple_update.
     unsafe {
-        let policy = if wait { LockWaitPolicy::LockWaitBlock } else { LockWaitPolicy::LockWaitSkip };
-        let target = target(rel, at, cid, failure)?;
-        match lock_proxy(rel, &target, cid, mode, policy) {
+        let crosscheck = change.crosscheck;
+        let policy = if change.wait { LockWaitPolicy::LockWaitBlock } else { LockWaitPolicy::LockWaitSkip };
+        let target = target(rel, at, change.cid, change.failure)?;
+        match lock_proxy(rel, &target, change.cid, mode, policy) {
             Outcome::Failed(result, why) => {
-                *failure = why;
+                *change.failure = why;
                 Err(if result == TM_Result::TM_WouldBlock { TM_Result::TM_BeingModified } else { result })
             }
             Outcome::Locked(_) if !crosscheck.is_null() && !is_seen(rel, &target, crosscheck) => {
@@ -199,26 +190,24 @@ unsafe fn bury(rel: Relation, target: &Target, proxy: Pinned, successor: ItemPoi
 pub(super) unsafe fn delete(
     rel: Relation,
     at: ItemPointerData,
-    cid: CommandId,
-    crosscheck: Snapshot,
-    wait: bool,
-    failure: &mut TM_FailureData,
+    change: &mut ChangeRequest,
     changing_partition: bool,
 ) -> TM_Result::Type {
     // SAFETY: as the server calls it.
     unsafe {
-        let alone = changing_partition || !crosscheck.is_null();
+        let cid = change.cid;
+        let alone = changing_partition || !change.crosscheck.is_null();
         decoding::tell_of_change(rel);
         if changing_partition {
             // What follows may wait: for a lock on the other partition, by its triggers, for the inserter of
             // a duplicate.
             delete_bitmap::write_all();
         }
-        if let Some(result) = bulk_change::delete(rel, at, cid, alone, failure) {
+        if let Some(result) = bulk_change::delete(rel, at, cid, alone, change.failure) {
             return result;
         }
         let mode = LockTupleMode::LockTupleExclusive;
-        let (target, proxy) = match take(rel, at, cid, crosscheck, wait, mode, failure) {
+        let (target, proxy) = match take(rel, at, change, mode) {
             Ok(taken) => taken,
             Err(result) => {
                 refuse_invisible(result, "delete");
@@ -240,24 +229,22 @@ pub(super) unsafe fn update(
     rel: Relation,
     at: ItemPointerData,
     slot: *mut TupleTableSlot,
-    cid: CommandId,
-    crosscheck: Snapshot,
-    wait: bool,
-    failure: &mut TM_FailureData,
+    change: &mut ChangeRequest,
     mode: &mut LockTupleMode::Type,
 ) -> TM_Result::Type {
     // SAFETY: as the server calls it.
     unsafe {
         *mode = LockTupleMode::LockTupleNoKeyExclusive;
-        let alone = !crosscheck.is_null();
+        let cid = change.cid;
+        let alone = !change.crosscheck.is_null();
         decoding::tell_of_change(rel);
-        if let Some(result) = bulk_change::update(rel, at, slot, cid, alone, failure) {
+        if let Some(result) = bulk_change::update(rel, at, slot, cid, alone, change.failure) {
             return result;
         }
         if changes_key(rel, at, slot) {
             *mode = LockTupleMode::LockTupleExclusive;
         }
-        let (target, proxy) = match take(rel, at, cid, crosscheck, wait, *mode, failure) {
+        let (target, proxy) = match take(rel, at, change, *mode) {
             Ok(taken) => taken,
             Err(result) => {
                 refuse_invisible(result, "update");
@@ -328,35 +315,29 @@ unsafe fn changes_key(rel: Relation, at: ItemPointerData, new: *mut TupleTableSl
 pub(super) unsafe fn lock(
     rel: Relation,
     at: &mut ItemPointerData,
-    snapshot: Snapshot,
-    slot: *mut TupleTableSlot,
-    cid: CommandId,
-    mode: LockTupleMode::Type,
-    wait: LockWaitPolicy::Type,
-    flags: uint8,
-    failure: &mut TM_FailureData,
+    request: &mut LockRequest,
 ) -> TM_Result::Type {
     // SAFETY: as the server calls it.
     unsafe {
-        let target = match target(rel, *at, cid, failure) {
+        let target = match target(rel, *at, request.cid, request.failure) {
             Ok(target) => target,
-            Err(TM_Result::TM_Invisible) => return invisible(rel, *at, slot),
+            Err(TM_Result::TM_Invisible) => return invisible(rel, *at, request.slot),
             Err(result) => return result,
         };
-        match lock_proxy(rel, &target, cid, mode, wait) {
+        match lock_proxy(rel, &target, request.cid, request.mode, request.wait) {
             Outcome::Locked(proxy) => {
                 proxy.release();
-                row_versions::fetch(rel, &target.entry, target.row, slot);
+                row_versions::fetch(rel, &target.entry, target.row, request.slot);
                 TM_Result::TM_Ok
             }
             Outcome::Failed(TM_Result::TM_Updated, why)
-                if u32::from(flags) & pg_sys::TUPLE_LOCK_FLAG_FIND_LAST_VERSION != 0 =>
+                if u32::from(request.flags) & pg_sys::TUPLE_LOCK_FLAG_FIND_LAST_VERSION != 0 =>
             {
                 *at = why.ctid;
-                cold_chain::lock_successor(rel, at, why.xmax, snapshot, slot, cid, mode, wait, flags, failure)
+                cold_chain::lock_successor(rel, at, why.xmax, request)
             }
             Outcome::Failed(result, why) => {
-                *failure = why;
+                *request.failure = why;
                 result
             }
         }

@@ -29,6 +29,7 @@ use crate::table_am::read::cold_rows::ColdRows;
 use crate::table_am::read::{own_writes, parallel};
 
 /// `index_build_range_scan`.
+#[allow(clippy::too_many_arguments, reason = "the server's signature")]
 pub unsafe extern "C-unwind" fn index_build_range_scan(
     rel: Relation,
     index: Relation,
@@ -46,6 +47,7 @@ pub unsafe extern "C-unwind" fn index_build_range_scan(
     // under a snapshot of its own).
     unsafe {
         carried::guarded(|| {
+            let insert = Insert { callback, state: callback_state };
             own_writes::flush(rel);
             directory::prepare();
             let mut rows = 0.0;
@@ -59,7 +61,7 @@ pub unsafe extern "C-unwind" fn index_build_range_scan(
             let mut hot = |told: &mut Told, span: Span| {
                 let heap_rel = shim::of(rel);
                 if let Some(snapshot) = concurrent {
-                    rows += build_span(heap_rel, index, info, snapshot, span, callback, callback_state);
+                    rows += build_span(heap_rel, index, info, snapshot, span, insert);
                     told.add(span.blocks());
                     return;
                 }
@@ -73,8 +75,8 @@ pub unsafe extern "C-unwind" fn index_build_range_scan(
                     false,
                     span.start,
                     span.blocks(),
-                    callback,
-                    callback_state,
+                    insert.callback,
+                    insert.state,
                     std::ptr::null_mut(),
                 ));
                 told.add(span.blocks());
@@ -110,13 +112,20 @@ pub unsafe extern "C-unwind" fn index_build_range_scan(
             let stripes = stripes_to_index(rel, concurrent);
             if let Some((entry, _)) = stripes.first() {
                 let dead = dead_rows(rel, entry.storage_id, concurrent);
-                rows += build_cold(rel, index, info, &stripes, &dead, &mut told, callback, callback_state);
+                rows += build_cold(rel, index, info, &stripes, &dead, &mut told, insert);
             }
             warn_standbys(rel, concurrent);
             release(concurrent, scan);
             rows
         })
     }
+}
+
+/// How the index access method takes an entry, and what it wants to be called with.
+#[derive(Clone, Copy)]
+struct Insert {
+    callback: IndexBuildCallback,
+    state: *mut c_void,
 }
 
 /// What is told of a build.
@@ -163,15 +172,13 @@ unsafe fn release(snapshot: Option<Snapshot>, scan: TableScanDesc) {
 }
 
 /// Heap's builder for one hot span under `snapshot`.
-#[allow(clippy::too_many_arguments)]
 unsafe fn build_span(
     heap_rel: Relation,
     index: Relation,
     info: *mut IndexInfo,
     snapshot: Snapshot,
     span: Span,
-    callback: IndexBuildCallback,
-    callback_state: *mut c_void,
+    insert: Insert,
 ) -> f64 {
     // SAFETY: heap_rel is open and heap's. The builder reads under the snapshot of a scan that it is given
     // and ends the scan; it leaves the scan's limits alone when told that the scan may be synchronised, which
@@ -192,8 +199,8 @@ unsafe fn build_span(
             false,
             0,
             pg_sys::InvalidBlockNumber,
-            callback,
-            callback_state,
+            insert.callback,
+            insert.state,
             scan,
         ))
     }
@@ -255,7 +262,7 @@ unsafe fn dead_rows(rel: Relation, storage_id: u64, concurrent: Option<Snapshot>
     }
 }
 
-#[allow(clippy::too_many_arguments, reason = "the callback's, and what is to be indexed")]
+/// Has the index access method insert the rows of stripes. `dead`: see `dead_rows`.
 unsafe fn build_cold(
     rel: Relation,
     index: Relation,
@@ -263,12 +270,11 @@ unsafe fn build_cold(
     stripes: &[(StripeEntry, bool)],
     dead: &[(u64, bool)],
     told: &mut Told,
-    callback: IndexBuildCallback,
-    callback_state: *mut c_void,
+    insert: Insert,
 ) -> f64 {
     // SAFETY: the callback is the index access method's; its ERROR is made to unwind.
     unsafe {
-        let Some(callback) = callback else { error::internal("index build without a callback") };
+        let Some(callback) = insert.callback else { error::internal("index build without a callback") };
         let mut entries = IndexRows::new(rel, info);
         let mut cold = ColdRows::new(rel, std::ptr::null_mut());
         cold.restrict(rows::columns_used(rel, info));
@@ -301,7 +307,7 @@ unsafe fn build_cold(
                 let mut tid = tid::cold_tid(row);
                 let (values, nulls) = (entries.values.as_mut_ptr(), entries.nulls.as_mut_ptr());
                 pg_guard_ffi_boundary(|| {
-                    callback(index, &raw mut tid, values, nulls, alive, callback_state);
+                    callback(index, &raw mut tid, values, nulls, alive, insert.state);
                 });
             }
             told.add(entry.run.block_count);

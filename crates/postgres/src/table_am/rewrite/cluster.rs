@@ -30,6 +30,7 @@ use crate::table_am::read::cold_rows::ColdRows;
 use crate::table_am::read::own_writes;
 
 /// `relation_copy_for_cluster`.
+#[allow(clippy::too_many_arguments, reason = "the server's signature")]
 pub unsafe extern "C-unwind" fn copy_for_cluster(
     old: Relation,
     new: Relation,

@@ -30,6 +30,7 @@ pub unsafe fn install() {
     }
 }
 
+#[allow(clippy::too_many_arguments, reason = "the server's signature")]
 unsafe extern "C-unwind" fn utility(
     statement: *mut PlannedStmt,
     query: *const c_char,
