@@ -3,7 +3,9 @@
 //! No guard objects: while an ERROR unwinds the server's abort releases pins and locks itself, and a
 //! destructor that also released them would do it twice.
 
-use pgrx::pg_sys::{self, BlockNumber, Buffer, Page, Relation};
+use pgrx::pg_sys::{self, BlockNumber, Buffer, Page};
+
+use super::relation::Open;
 
 /// Bytes of a page.
 pub const PAGE_BYTES: usize = pg_sys::BLCKSZ as usize;
@@ -13,11 +15,11 @@ pub const PAGE_HEADER_BYTES: usize = 24;
 pub const NEW_BLOCK: BlockNumber = pg_sys::InvalidBlockNumber;
 
 /// Pins one block of the main fork.
-pub unsafe fn read(rel: Relation, block: BlockNumber, strategy: pg_sys::BufferAccessStrategy) -> Buffer {
+pub unsafe fn read(rel: Open, block: BlockNumber, strategy: pg_sys::BufferAccessStrategy) -> Buffer {
     // SAFETY: rel is open; an unreadable block raises an ERROR.
     unsafe {
         pg_sys::ReadBufferExtended(
-            rel,
+            rel.as_ptr(),
             pg_sys::ForkNumber::MAIN_FORKNUM,
             block,
             pg_sys::ReadBufferMode::RBM_NORMAL,
@@ -28,11 +30,11 @@ pub unsafe fn read(rel: Relation, block: BlockNumber, strategy: pg_sys::BufferAc
 
 /// Extends the main fork by one zeroed page and returns it pinned and exclusively locked. The caller holds
 /// the extension lock (unless the relation is local).
-pub unsafe fn extend_locked(rel: Relation) -> Buffer {
+pub unsafe fn extend_locked(rel: Open) -> Buffer {
     // SAFETY: rel is open; RBM_ZERO_AND_LOCK takes the content lock before anybody else can see the page.
     unsafe {
         pg_sys::ReadBufferExtended(
-            rel,
+            rel.as_ptr(),
             pg_sys::ForkNumber::MAIN_FORKNUM,
             NEW_BLOCK,
             pg_sys::ReadBufferMode::RBM_ZERO_AND_LOCK,

@@ -5,27 +5,29 @@
 //! has ended. (What VACUUM tells is `compat::set_row_counts`.) Invariant: nothing is counted where the server
 //! does not count for the table.
 
-use pgrx::pg_sys::{self, Relation};
+use pgrx::pg_sys::{self};
+
+use super::relation::Open;
 
 /// The backend's pending counts of a table; null where they are not kept.
-unsafe fn pending(rel: Relation) -> *mut pg_sys::PgStat_TableStatus {
+unsafe fn pending(rel: Open) -> *mut pg_sys::PgStat_TableStatus {
     // SAFETY: rel is open.
     unsafe {
-        if (*rel).pgstat_info.is_null() && (*rel).pgstat_enabled {
-            pg_sys::pgstat_assoc_relation(rel);
+        if (*rel.as_ptr()).pgstat_info.is_null() && (*rel.as_ptr()).pgstat_enabled {
+            pg_sys::pgstat_assoc_relation(rel.as_ptr());
         }
-        (*rel).pgstat_info
+        (*rel.as_ptr()).pgstat_info
     }
 }
 
 /// So many rows that were counted as inserted are not new.
-pub unsafe fn take_back_insertions(rel: Relation, rows: u32) {
+pub unsafe fn take_back_insertions(rel: Open, rows: u32) {
     // SAFETY: rel is open.
-    unsafe { pg_sys::pgstat_count_heap_insert(rel, -i64::from(rows)) }
+    unsafe { pg_sys::pgstat_count_heap_insert(rel.as_ptr(), -i64::from(rows)) }
 }
 
 /// So many rows that this subtransaction was counted to have deleted are not gone.
-pub unsafe fn take_back_deletions(rel: Relation, rows: usize) {
+pub unsafe fn take_back_deletions(rel: Open, rows: usize) {
     // SAFETY: rel is open; the subtransaction's counts are there since it has counted something.
     unsafe {
         let info = pending(rel);
@@ -36,7 +38,7 @@ pub unsafe fn take_back_deletions(rel: Relation, rows: usize) {
 }
 
 /// So many copies of rows are left for VACUUM. Whatever becomes of the transaction: so this comes last in it.
-pub unsafe fn add_dead(rel: Relation, rows: usize) {
+pub unsafe fn add_dead(rel: Open, rows: usize) {
     // SAFETY: rel is open.
     unsafe {
         let info = pending(rel);

@@ -5,7 +5,8 @@ use pgrx::pg_sys::{self, FunctionCallInfo, Oid, Relation};
 
 use crate::compat;
 use crate::host::error::{self, PgSqlErrorCode};
-use crate::host::{fmgr, relation};
+use crate::host::fmgr;
+use crate::host::relation::Open;
 use crate::options;
 
 /// The first argument, a table; NULL is an ERROR.
@@ -37,7 +38,7 @@ pub unsafe fn columnar_tables(table: Oid) -> Vec<Oid> {
             let rel = pg_sys::relation_open(table, pg_sys::AccessShareLock as i32);
             error::raise(
                 PgSqlErrorCode::ERRCODE_WRONG_OBJECT_TYPE,
-                format!("partitioned table {} has no columnar partitions", relation::quoted_name(rel)),
+                format!("partitioned table {} has no columnar partitions", Open::of(rel).quoted_name()),
                 "",
                 "CREATE TABLE ... PARTITION OF ... USING colcompress makes one, ALTER TABLE ... SET ACCESS METHOD colcompress turns a partition into one.",
             );
@@ -64,7 +65,7 @@ pub unsafe fn expect_colcompress(rel: Relation, verb: &str) {
     // SAFETY: rel is open.
     unsafe {
         if (*(*rel).rd_rel).relkind as u8 == pg_sys::RELKIND_PARTITIONED_TABLE {
-            let name = relation::quoted_name(rel);
+            let name = Open::of(rel).quoted_name();
             let literal = name.trim_matches('"');
             error::raise(
                 PgSqlErrorCode::ERRCODE_WRONG_OBJECT_TYPE,
@@ -76,9 +77,9 @@ pub unsafe fn expect_colcompress(rel: Relation, verb: &str) {
             );
         }
         if !options::is_colcompress(rel) {
-            error::not_colcompress(&relation::quoted_name(rel));
+            error::not_colcompress(&Open::of(rel).quoted_name());
         }
-        if relation::is_foreign_temporary(rel) {
+        if Open::of(rel).is_foreign_temporary() {
             error::not_supported(format!("cannot {verb} temporary tables of other sessions"), "", "");
         }
     }

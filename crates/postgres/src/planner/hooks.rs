@@ -13,6 +13,7 @@ use pgrx::pg_sys::{self, NodeTag};
 use super::{cost, index_paths, offered, plan};
 use crate::host::carried;
 use crate::host::hooks::Chain;
+use crate::host::relation::Open;
 use crate::options;
 use crate::options::settings::{ENABLE_SCAN, vectorised_min_rows};
 use crate::storage::directory::outline;
@@ -106,7 +107,7 @@ unsafe fn offer_columnar(
 ) {
     // SAFETY: as above.
     unsafe {
-        let outline = outline::of(relation);
+        let outline = outline::of(Open::of(relation));
         let cold = outline.as_ref().map_or(0.0, |outline| outline.rows);
         if cold == 0.0 && rows_of_all(root) < vectorised_min_rows() {
             // Few rows, all of them heap's: heap's own scan begins sooner.

@@ -13,6 +13,7 @@ use stripe::StripeReader;
 use stripe::scan::{RowsOut, Store, StripeInfo};
 use vector::{Error, Result};
 
+use crate::host::relation::Open;
 use crate::storage::change::delete_bitmap;
 use crate::storage::change::row_proxy::Tombstones;
 use crate::storage::directory::StripeEntry;
@@ -58,7 +59,7 @@ impl Store for OwnStripes {
 
     fn open(&self, at: usize) -> Result<Rc<StripeHandle>> {
         // SAFETY: the promise of `new`.
-        unsafe { stripe_on_pages::open(self.rel, self.entry(at)?) }
+        unsafe { stripe_on_pages::open(Open::of(self.rel), self.entry(at)?) }
     }
 
     fn reader(stripe: &Rc<StripeHandle>) -> &StripeReader {
@@ -67,7 +68,7 @@ impl Store for OwnStripes {
 
     fn bytes(&self, at: usize) -> Result<Pages> {
         // SAFETY: the promise of `new`.
-        Ok(unsafe { Pages::new(self.rel, self.entry(at)?, std::ptr::null_mut()) })
+        Ok(unsafe { Pages::new(Open::of(self.rel), self.entry(at)?, std::ptr::null_mut()) })
     }
 
     fn rows_out(&self, rows: Range<u64>, out: &mut RowsOut) {

@@ -10,11 +10,11 @@
 
 use std::cell::Cell;
 
-use pgrx::pg_sys::{self, Relation};
+use pgrx::pg_sys::{self};
 
 use crate::compat::{self, DecodingSlot};
 use crate::host::error::{self, PgSqlErrorCode};
-use crate::host::relation;
+use crate::host::relation::Open;
 
 thread_local! {
     /// The transaction that has looked for slots before it changed a row of a stripe.
@@ -29,14 +29,14 @@ fn is_logged_for_decoding() -> bool {
 }
 
 /// Whether changes of a table can be decoded. Nobody decodes temporary and unlogged tables.
-pub unsafe fn is_logged(rel: Relation) -> bool {
+pub unsafe fn is_logged(rel: Open) -> bool {
     // SAFETY: rel is open.
-    let persistence = unsafe { (*(*rel).rd_rel).relpersistence };
+    let persistence = unsafe { (*rel.form()).relpersistence };
     is_logged_for_decoding() && persistence == pg_sys::RELPERSISTENCE_PERMANENT as std::ffi::c_char
 }
 
 /// A slot that decodes what this transaction writes to the table. The transaction gets an id.
-pub unsafe fn is_decoded(rel: Relation) -> Option<DecodingSlot> {
+pub unsafe fn is_decoded(rel: Open) -> Option<DecodingSlot> {
     // SAFETY: rel is open, in a transaction that is about to write.
     unsafe {
         if !is_logged(rel) {
@@ -49,7 +49,7 @@ pub unsafe fn is_decoded(rel: Relation) -> Option<DecodingSlot> {
 }
 
 /// A slot that decodes the table as of now: one may come at any time.
-pub unsafe fn slot(rel: Relation) -> Option<DecodingSlot> {
+pub unsafe fn slot(rel: Open) -> Option<DecodingSlot> {
     // SAFETY: rel is open; a look at shared memory.
     unsafe { if is_logged(rel) { compat::decoding_slots(1).pop() } else { None } }
 }
@@ -57,7 +57,7 @@ pub unsafe fn slot(rel: Relation) -> Option<DecodingSlot> {
 /// Tells once a session that a change of a row in a stripe is decoded as something else. Called for each such
 /// row, so it looks for slots once a transaction.
 #[inline]
-pub unsafe fn tell_of_change(rel: Relation) {
+pub unsafe fn tell_of_change(rel: Open) {
     if is_logged_for_decoding() && !TOLD.get() {
         // SAFETY: rel is open; the process has an entry while it is in a transaction.
         unsafe {
@@ -70,7 +70,7 @@ pub unsafe fn tell_of_change(rel: Relation) {
 }
 
 #[cold]
-unsafe fn look(rel: Relation) {
+unsafe fn look(rel: Open) {
     // SAFETY: as above.
     unsafe {
         let Some(slot) = slot(rel) else { return };
@@ -80,7 +80,7 @@ unsafe fn look(rel: Relation) {
             format!(
                 "replication slot \"{}\" does not see rows of table {} as they are",
                 slot.name,
-                relation::quoted_name(rel)
+                rel.quoted_name()
             ),
             "The rows are in stripes, which logical decoding does not read: it shows their updates as insertions, and their deletions not at all.",
             UNPACK,
@@ -93,7 +93,7 @@ const UNPACK: &str = "engine.unpack(table) turns rows of stripes into heap rows;
 
 /// What `engine.storage_health` says of a table with so many rows in stripes. `has_many_hot`: it has heap
 /// rows that would be worth packing.
-pub unsafe fn advice(rel: Relation, cold_rows: u64, has_many_hot: bool) -> Option<String> {
+pub unsafe fn advice(rel: Open, cold_rows: u64, has_many_hot: bool) -> Option<String> {
     // SAFETY: rel is open.
     let slot = unsafe { slot(rel) }?;
     if cold_rows > 0 {

@@ -3,24 +3,25 @@
 //! Asked by loads, packing, merging and the functions that tell why a table is not packed. `decoding` knows
 //! the replication slots that see tables which no publication names.
 
-use pgrx::pg_sys::{self, Oid, Relation};
+use pgrx::pg_sys::{self, Oid};
 
 use crate::compat;
+use crate::host::relation::Open;
 
 /// Whether some publication has the table. Logical decoding reads hot rows only, so such a table has no
 /// others. A table that is to take another's place answers for that one.
-pub unsafe fn is_published(rel: Relation) -> bool {
+pub unsafe fn is_published(rel: Open) -> bool {
     // SAFETY: rel is open. The server keeps the answer in the relation cache.
     unsafe {
-        let replaced = (*(*rel).rd_rel).relrewrite;
+        let replaced = (*rel.form()).relrewrite;
         if replaced != Oid::INVALID && is_listed(replaced) {
             return true;
         }
-        if (*(*rel).rd_rel).relpersistence != pg_sys::RELPERSISTENCE_PERMANENT as std::ffi::c_char {
+        if (*rel.form()).relpersistence != pg_sys::RELPERSISTENCE_PERMANENT as std::ffi::c_char {
             return false;
         }
         let mut description = pg_sys::PublicationDesc::default();
-        pg_sys::RelationBuildPublicationDesc(rel, &raw mut description);
+        pg_sys::RelationBuildPublicationDesc(rel.as_ptr(), &raw mut description);
         let actions = &description.pubactions;
         actions.pubinsert || actions.pubupdate || actions.pubdelete
     }

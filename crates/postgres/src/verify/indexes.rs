@@ -14,7 +14,8 @@ use pgrx::pg_guard;
 use pgrx::pg_sys::{self, Datum, HeapScanDescData, ItemPointer, ItemPointerData, Relation, Snapshot};
 
 use super::report::{Place, Report};
-use crate::host::{buffer, relation};
+use crate::host::buffer;
+use crate::host::relation::Open;
 use crate::storage::file::page_header::{self, Parsed};
 use crate::storage::file::{metapage, tid};
 use crate::table_am::index::root_tids::RootTids;
@@ -25,19 +26,18 @@ use crate::table_am::read::scan;
 const ENTRY: usize = 16;
 
 /// Whether the table has indexes.
-pub unsafe fn are_there(rel: Relation) -> bool {
-    // SAFETY: rel is open.
-    unsafe { !relation::indexes(rel).is_empty() }
+pub unsafe fn are_there(rel: Open) -> bool {
+    !rel.indexes().is_empty()
 }
 
 /// Checks all indexes that are in use.
-pub unsafe fn check(rel: Relation, snapshot: Snapshot, report: &mut Report) {
+pub unsafe fn check(rel: Open, snapshot: Snapshot, report: &mut Report) {
     // SAFETY: rel is open and locked; the indexes stay as they are.
     unsafe {
-        for index in relation::open_indexes(rel, lock()) {
+        for index in rel.open_indexes(lock()) {
             // A BRIN index summarises hot rows, and no query uses it.
-            if (*(*index).rd_rel).relam != pg_sys::BRIN_AM_OID && is_in_use(index, snapshot) {
-                check_index(rel, index, snapshot, report);
+            if (*(*index).rd_rel).relam != pg_sys::BRIN_AM_OID && is_in_use(Open::of(index), snapshot) {
+                check_index(rel, Open::of(index), snapshot, report);
             }
             pg_sys::index_close(index, pg_sys::NoLock as i32);
         }
@@ -51,11 +51,11 @@ unsafe fn lock() -> u32 {
 
 /// Whether queries under the snapshot may use the index: not one that is being built or dropped, nor one that
 /// lacks old versions.
-unsafe fn is_in_use(index: Relation, snapshot: Snapshot) -> bool {
+unsafe fn is_in_use(index: Open, snapshot: Snapshot) -> bool {
     // SAFETY: the index is open; the catalog row that it was opened by is kept with it.
     unsafe {
-        let form = (*index).rd_index;
-        let header = (*(*index).rd_indextuple).t_data;
+        let form = (*index.as_ptr()).rd_index;
+        let header = (*(*index.as_ptr()).rd_indextuple).t_data;
         let frozen = (pg_sys::HEAP_XMIN_COMMITTED | pg_sys::HEAP_XMIN_INVALID) as u16;
         let old = || {
             (*header).t_infomask & frozen == frozen
@@ -75,9 +75,9 @@ enum Way {
 }
 
 impl Way {
-    unsafe fn of(index: Relation) -> Self {
+    unsafe fn of(index: Open) -> Self {
         // SAFETY: the index is open.
-        match unsafe { (*(*index).rd_rel).relam } {
+        match unsafe { (*index.form()).relam } {
             pg_sys::BTREE_AM_OID => Self::Scan { keyed: true },
             pg_sys::GIST_AM_OID | pg_sys::SPGIST_AM_OID => Self::Scan { keyed: false },
             _ => Self::Vacuum,
@@ -85,12 +85,12 @@ impl Way {
     }
 }
 
-unsafe fn check_index(rel: Relation, index: Relation, snapshot: Snapshot, report: &mut Report) {
+unsafe fn check_index(rel: Open, index: Open, snapshot: Snapshot, report: &mut Report) {
     // SAFETY: both are open and locked.
     unsafe {
         let way = Way::of(index);
         let name =
-            std::ffi::CStr::from_ptr((*(*index).rd_rel).relname.data.as_ptr()).to_string_lossy().into_owned();
+            std::ffi::CStr::from_ptr((*index.form()).relname.data.as_ptr()).to_string_lossy().into_owned();
         if way == Way::Vacuum && pg_sys::RecoveryInProgress() {
             pgrx::notice!(
                 "index \"{name}\" is not checked, because entries of its access method can be listed on a primary only"
@@ -106,11 +106,11 @@ unsafe fn check_index(rel: Relation, index: Relation, snapshot: Snapshot, report
         let mut walk = Walk {
             entries: entries.sorted(),
             block: Vec::new(),
-            rel,
+            rel: rel.as_ptr(),
             name,
             keyed,
             next_row: metapage::read(rel).map_or(0, |(_, next_row)| next_row),
-            blocks: relation::block_count(rel),
+            blocks: rel.block_count(),
         };
         read_rows(rel, index, snapshot, &mut walk, report);
         walk.finish(report);
@@ -118,16 +118,10 @@ unsafe fn check_index(rel: Relation, index: Relation, snapshot: Snapshot, report
 }
 
 /// Reads all visible rows in order of their TIDs.
-unsafe fn read_rows(
-    rel: Relation,
-    index: Relation,
-    snapshot: Snapshot,
-    walk: &mut Walk,
-    report: &mut Report,
-) {
+unsafe fn read_rows(rel: Open, index: Open, snapshot: Snapshot, walk: &mut Walk, report: &mut Report) {
     // SAFETY: as `index::validate` reads them; the scan is ended here.
     unsafe {
-        let info = pg_sys::BuildIndexInfo(index);
+        let info = pg_sys::BuildIndexInfo(index.as_ptr());
         let mut rows = IndexRows::new(rel, info);
         let slot = rows.slot;
         let flags = pg_sys::ScanOptions::SO_TYPE_SEQSCAN
@@ -136,7 +130,7 @@ unsafe fn read_rows(
         let scan = scan::begin(rel, snapshot, 0, std::ptr::null_mut(), std::ptr::null_mut(), flags);
         let mut roots = RootTids::default();
         // Hash indexes hold no NULLs.
-        let hash_index = (*(*index).rd_rel).relam == pg_sys::HASH_AM_OID;
+        let hash_index = (*index.form()).relam == pg_sys::HASH_AM_OID;
         let forward = pg_sys::ScanDirection::ForwardScanDirection;
         while pg_sys::table_scan_getnextslot(scan.cast(), forward, slot) {
             pgrx::check_for_interrupts!();
@@ -197,10 +191,10 @@ impl Entries {
     }
 
     /// Takes them by scanning the index from end to end.
-    unsafe fn read(&mut self, rel: Relation, index: Relation, snapshot: Snapshot, keyed: bool) {
+    unsafe fn read(&mut self, rel: Open, index: Open, snapshot: Snapshot, keyed: bool) {
         // SAFETY: an index scan without keys; its tuples are looked at before the next step.
         unsafe {
-            let scan = pg_sys::index_beginscan(rel, index, snapshot, 0, 0);
+            let scan = pg_sys::index_beginscan(rel.as_ptr(), index.as_ptr(), snapshot, 0, 0);
             (*scan).xs_want_itup = keyed;
             pg_sys::index_rescan(scan, std::ptr::null_mut(), 0, std::ptr::null_mut(), 0);
             let mut values = [Datum::null(); pg_sys::INDEX_MAX_KEYS as usize];
@@ -228,14 +222,14 @@ impl Entries {
     }
 
     /// Takes them by asking, as VACUUM does, which are to be deleted: none.
-    unsafe fn ask(&mut self, rel: Relation, index: Relation) {
+    unsafe fn ask(&mut self, rel: Open, index: Open) {
         // SAFETY: the table is locked against VACUUM.
         unsafe {
             let mut info = pg_sys::IndexVacuumInfo {
-                index,
+                index: index.as_ptr(),
                 estimated_count: true,
                 message_level: pg_sys::DEBUG2 as i32,
-                num_heap_tuples: f64::from((*(*rel).rd_rel).reltuples),
+                num_heap_tuples: f64::from((*rel.form()).reltuples),
                 ..pg_sys::IndexVacuumInfo::default()
             };
             let state = std::ptr::from_mut(self).cast();
@@ -405,12 +399,12 @@ impl Walk {
     unsafe fn leave_hot(&self, left: &[u64], block: u32, report: &mut Report) {
         // SAFETY: the page is looked at under pin and shared lock; faults are told after that.
         unsafe {
-            if block >= self.blocks && block >= relation::block_count(self.rel) {
+            if block >= self.blocks && block >= Open::of(self.rel).block_count() {
                 return left
                     .iter()
                     .for_each(|&at| self.fault(report, at, "has an entry past the end of the table"));
             }
-            let buf = buffer::read(self.rel, block, std::ptr::null_mut());
+            let buf = buffer::read(Open::of(self.rel), block, std::ptr::null_mut());
             buffer::lock_shared(buf);
             let page = buffer::page(buf);
             let heap = !pg_sys::PageIsNew(page) && page_header::parse(buffer::bytes(page)) == Parsed::Foreign;
@@ -440,10 +434,10 @@ impl Walk {
 }
 
 /// A hash of an index tuple's values, the same however they are stored.
-unsafe fn hash_values(index: Relation, values: &[Datum], nulls: &[bool]) -> u64 {
+unsafe fn hash_values(index: Open, values: &[Datum], nulls: &[bool]) -> u64 {
     // SAFETY: the index is open, its row type says how long values are.
     unsafe {
-        let desc = (*index).rd_att;
+        let desc = index.descriptor();
         let count = usize::try_from((*desc).natts).unwrap_or(0);
         let mut hash = 0u64;
         for ((attribute, &value), &null) in (*desc).attrs.as_slice(count).iter().zip(values).zip(nulls) {

@@ -6,12 +6,13 @@
 //! directory. A page that another process writes at that moment may look torn: it is read again before it is
 //! called bad.
 
-use pgrx::pg_sys::{self, BlockNumber, Relation};
+use pgrx::pg_sys::{self, BlockNumber};
 
 use super::report::{Place, Report};
 use crate::compat;
+use crate::host::buffer;
 use crate::host::buffer::PAGE_BYTES;
-use crate::host::{buffer, relation};
+use crate::host::relation::Open;
 use crate::storage::file::page_header::{self, Header, PageOwner, Parsed};
 
 /// How often a page that looks torn is read again.
@@ -64,10 +65,10 @@ impl Pages {
 }
 
 /// Reads every page.
-pub unsafe fn check(rel: Relation, report: &mut Report) -> Pages {
+pub unsafe fn check(rel: Open, report: &mut Report) -> Pages {
     // SAFETY: rel is open; pages are looked at under pin and shared lock.
     unsafe {
-        let blocks = relation::block_count(rel);
+        let blocks = rel.block_count();
         let mut pages = Pages { runs: Vec::new(), bad: Vec::new(), blocks };
         let strategy = pg_sys::GetAccessStrategy(pg_sys::BufferAccessStrategyType::BAS_BULKREAD);
         for block in 0..blocks {
@@ -121,7 +122,7 @@ fn is_new(parsed: Parsed, blocks: BlockNumber) -> bool {
 }
 
 /// Whether the block passes the server's check as it is on disk now.
-unsafe fn on_disk(rel: Relation, block: BlockNumber) -> bool {
+unsafe fn on_disk(rel: Open, block: BlockNumber) -> bool {
     #[repr(align(8))]
     struct Image([u8; PAGE_BYTES]);
     let mut image = Image([0; PAGE_BYTES]);

@@ -6,13 +6,14 @@
 //! every chunk is read, decoded and compared with what is claimed of it (`stripe::verify_chunk`). Invariant:
 //! a stripe with a bad page is not decoded: it is reported already.
 
-use pgrx::pg_sys::{self, Relation, Snapshot};
+use pgrx::pg_sys::{self, Snapshot};
 use stripe::{Broken, Finding, StripeReader};
 use vector::Error;
 
 use super::pages::{Found, Pages};
 use super::report::{Place, Report};
-use crate::host::{error, relation};
+use crate::host::error;
+use crate::host::relation::Open;
 use crate::storage::change::gone_rows;
 use crate::storage::directory::entries;
 use crate::storage::directory::{self, StripeEntry};
@@ -22,7 +23,7 @@ use crate::storage::read::stripe_on_pages::{self, Pages as StripePages};
 
 /// Checks all stripes.
 pub unsafe fn check(
-    rel: Relation,
+    rel: Open,
     snapshot: Snapshot,
     storage_id: u64,
     next_row: u64,
@@ -134,7 +135,7 @@ fn misplaced(entry: &StripeEntry, pages: &Pages) -> Option<u32> {
 }
 
 /// Reads and decodes all of a stripe.
-unsafe fn check_stripe(rel: Relation, entry: &StripeEntry, place: Place, report: &mut Report) {
+unsafe fn check_stripe(rel: Open, entry: &StripeEntry, place: Place, report: &mut Report) {
     // SAFETY: rel is open.
     unsafe {
         let reader = match stripe_on_pages::open_anew(rel, entry) {
@@ -178,7 +179,7 @@ unsafe fn tell(report: &mut Report, place: Place, found: vector::Result<Option<F
 }
 
 /// Whether the table's columns can be built from the stripe's.
-unsafe fn check_types(rel: Relation, reader: &StripeReader, place: Place, report: &mut Report) {
+unsafe fn check_types(rel: Open, reader: &StripeReader, place: Place, report: &mut Report) {
     // SAFETY: rel is open.
     unsafe {
         for column in crate::table_am::read::cold_rows::unfit_columns(rel, reader) {
@@ -188,9 +189,8 @@ unsafe fn check_types(rel: Relation, reader: &StripeReader, place: Place, report
     }
 }
 
-unsafe fn column_name(rel: Relation, column: usize) -> String {
-    // SAFETY: rel is open.
-    let name = u32::try_from(column).ok().and_then(|column| unsafe { relation::column_name(rel, column) });
+unsafe fn column_name(rel: Open, column: usize) -> String {
+    let name = u32::try_from(column).ok().and_then(|column| rel.column_name(column));
     name.map_or_else(|| format!("column number {}", column + 1), |name| format!("column \"{name}\""))
 }
 

@@ -9,6 +9,7 @@ use pgrx::pg_sys::{self, ItemPointerData, Oid};
 
 use super::side_table::{Compare, Cursor, SideTable};
 use crate::host::heap_tuple;
+use crate::host::relation::Open;
 
 impl SideTable {
     /// Calls `with` for each row of the catalog, whatever has become of it, in the order of its pages.
@@ -29,7 +30,7 @@ impl SideTable {
                     break;
                 }
                 let held = (*scan).slot.cast::<pg_sys::BufferHeapTupleTableSlot>();
-                with(&Cursor::new(table, tuple, (*held).buffer));
+                with(&Cursor::new(Open::of(table), tuple, (*held).buffer));
             }
             pg_sys::systable_endscan(scan);
             pg_sys::table_close(table, pg_sys::NoLock as i32);

@@ -11,7 +11,8 @@ use std::cell::Cell;
 use pgrx::pg_sys::{self, CommandId, Datum, HeapTuple, IndexInfo, ItemPointerData, Relation};
 
 use super::side_table::SideTable;
-use crate::host::{error, relation};
+use crate::host::error;
+use crate::host::relation::Open;
 
 /// Columns of the widest key.
 const KEYS: usize = 4;
@@ -30,27 +31,29 @@ struct Index {
 
 impl Indexes {
     /// Of a catalog that is open with RowExclusiveLock.
-    pub unsafe fn open(catalog: SideTable, table: Relation) -> Self {
+    pub unsafe fn open(catalog: SideTable, table: Open) -> Self {
         // SAFETY: the lock on the catalog keeps its indexes.
         unsafe {
             let own = catalog.oids().index;
-            let (mut open, others): (Vec<_>, Vec<_>) =
-                relation::open_indexes(table, pg_sys::RowExclusiveLock)
-                    .into_iter()
-                    .partition(|&rel| (*rel).rd_id == own);
+            let (mut open, others): (Vec<_>, Vec<_>) = table
+                .open_indexes(pg_sys::RowExclusiveLock)
+                .into_iter()
+                .partition(|&rel| (*rel).rd_id == own);
             let Some(&first) = open.first() else {
                 error::internal("a catalog has lost its index");
             };
             for other in others {
                 // One that somebody else has made of other columns is not ours to feed.
-                if (*(*other).rd_index).indisready && key_columns(first) == key_columns(other) {
+                if (*(*other).rd_index).indisready
+                    && key_columns(Open::of(first)) == key_columns(Open::of(other))
+                {
                     open.push(other);
                 } else {
                     pg_sys::index_close(other, pg_sys::NoLock as i32);
                 }
             }
             let open = open.into_iter().map(|rel| Index { rel, info: Cell::new(std::ptr::null_mut()) });
-            Self { table, open: open.collect() }
+            Self { table: table.as_ptr(), open: open.collect() }
         }
     }
 
@@ -108,10 +111,10 @@ impl Indexes {
     }
 }
 
-unsafe fn key_columns(index: Relation) -> Vec<i16> {
+unsafe fn key_columns(index: Open) -> Vec<i16> {
     // SAFETY: the index is open; the vector has as many entries as it has columns.
     unsafe {
-        let form = &*(*index).rd_index;
+        let form = &*(*index.as_ptr()).rd_index;
         form.indkey.values.as_slice(usize::try_from(form.indnatts).unwrap_or(0)).to_vec()
     }
 }

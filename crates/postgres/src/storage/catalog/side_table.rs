@@ -16,8 +16,9 @@ use pgrx::pg_sys::{self, Datum, FmgrInfo, ItemPointerData, Oid, Relation, Snapsh
 
 use super::by_heap::may_lack_rows;
 use crate::compat;
+use crate::host::relation::Open;
 use crate::host::short_calls::{self as raw, together};
-use crate::host::{buffer, error, heap_tuple, relation};
+use crate::host::{buffer, error, heap_tuple};
 use crate::storage::file::tid;
 
 /// Columns of `engine.stripe`, of all catalogs the most.
@@ -166,26 +167,26 @@ impl SideTable {
     pub unsafe fn open(self, lock: u32) -> Relation {
         // SAFETY: closed by the caller, or by the server's abort.
         unsafe {
-            let table = pg_sys::table_open(self.oids().table, lock as i32);
-            if (*(*table).rd_att).natts != self.columns() {
+            let table = Open::of(pg_sys::table_open(self.oids().table, lock as i32));
+            if (*table.descriptor()).natts != self.columns() {
                 error::internal(format!(
                     "the catalog engine.{} has an unexpected number of columns",
                     self.names().0.to_string_lossy()
                 ));
             }
-            table
+            table.as_ptr()
         }
     }
 
     /// Whether the catalog's file may have rows. That it had some is remembered, as asking the system takes
     /// long; should the file be cut off, a walk finds none.
-    unsafe fn has_rows(self, table: Relation) -> bool {
+    unsafe fn has_rows(self, table: Open) -> bool {
         // SAFETY: the table is open, so its file does not change.
         unsafe {
             let file = compat::file_number(&compat::locator(table));
             FILLED.with(|files| {
                 let filled = &files[self as usize];
-                if filled.get() != file && relation::block_count(table) > 0 {
+                if filled.get() != file && table.block_count() > 0 {
                     filled.set(file);
                 }
                 filled.get() == file
@@ -223,14 +224,14 @@ impl SideTable {
             // Else nobody has written a row yet whose existence could matter to a snapshot taken before. Cold
             // rows that were never changed are many.
             let oid = self.oids().index;
-            if !self.has_rows(table) {
+            if !self.has_rows(Open::of(table)) {
                 // Nothing to walk.
             } else if raw::TransactionStartedDuringRecovery() && may_lack_rows(oid) {
                 self.walk_by_heap(storage_id, limits, backward, step);
             } else {
                 let open = || raw::index_open(oid, pg_sys::AccessShareLock as i32);
                 let close = |index| raw::index_close(index, pg_sys::NoLock as i32);
-                walk_by(table, open, close, storage_id, limits, backward, step);
+                walk_by(Open::of(table), open, close, storage_id, limits, backward, step);
             }
             pg_sys::table_close(table, pg_sys::NoLock as i32);
         }
@@ -238,15 +239,15 @@ impl SideTable {
 
     /// As `walk_keys`, for who has the catalog and its index open.
     pub unsafe fn walk_opened(
-        table: Relation,
-        index: Relation,
+        table: Open,
+        index: Open,
         storage_id: u64,
         limits: &[(Compare, u64)],
         backward: bool,
         step: impl FnMut(&Cursor) -> bool,
     ) {
         // SAFETY: the caller's promise.
-        unsafe { walk_by(table, || index, |_| (), storage_id, limits, backward, step) }
+        unsafe { walk_by(table, || index.as_ptr(), |_| (), storage_id, limits, backward, step) }
     }
 
     /// What `look` says of the row at a place where there was one, whatever has become of it; None where
@@ -262,7 +263,7 @@ impl SideTable {
             let mut pin: pg_sys::Buffer = 0;
             // What has other columns than this library knows is refused by the walk that follows.
             let known = (*(*table).rd_att).natts == self.columns();
-            if known && relation::has_block(table, tid::block_of(place)) {
+            if known && Open::of(table).has_block(tid::block_of(place)) {
                 let mut tuple = pg_sys::HeapTupleData { t_self: place, ..pg_sys::HeapTupleData::default() };
                 let (tuple, buffer) = (&raw mut tuple, &raw mut pin);
                 let any = &raw mut pg_sys::SnapshotAnyData;
@@ -312,11 +313,11 @@ impl SideTable {
             if push {
                 pg_sys::PushActiveSnapshot(pg_sys::GetTransactionSnapshot());
             }
-            let table = pg_sys::table_open(self.oids().table, pg_sys::RowExclusiveLock as i32);
+            let table = Open::of(pg_sys::table_open(self.oids().table, pg_sys::RowExclusiveLock as i32));
             for mut tid in tids {
-                pg_sys::simple_heap_delete(table, &raw mut tid);
+                pg_sys::simple_heap_delete(table.as_ptr(), &raw mut tid);
             }
-            pg_sys::table_close(table, pg_sys::NoLock as i32);
+            pg_sys::table_close(table.as_ptr(), pg_sys::NoLock as i32);
             if push {
                 pg_sys::PopActiveSnapshot();
             }
@@ -326,7 +327,7 @@ impl SideTable {
 
 /// See `SideTable::walk_opened`. The index is opened and closed by what owns nothing.
 unsafe fn walk_by(
-    table: Relation,
+    table: Open,
     open: impl FnOnce() -> Relation,
     close: impl FnOnce(Relation),
     storage_id: u64,
@@ -346,8 +347,9 @@ unsafe fn walk_by(
         let (keys, none) = (keys.as_mut_ptr(), std::ptr::null_mut());
         let (index, scan, slot) = together(|| {
             let index = open();
-            let slot = raw::table_slot_create(table, std::ptr::null_mut());
-            let scan = raw::index_beginscan(table, index, &raw mut pg_sys::SnapshotAnyData, key_count, 0);
+            let slot = raw::table_slot_create(table.as_ptr(), std::ptr::null_mut());
+            let scan =
+                raw::index_beginscan(table.as_ptr(), index, &raw mut pg_sys::SnapshotAnyData, key_count, 0);
             raw::index_rescan(scan, keys, key_count, none, 0);
             (index, scan, slot)
         });
@@ -433,8 +435,8 @@ pub struct Cursor {
 
 impl Cursor {
     /// On a row of `table` whose page is pinned.
-    pub(super) fn new(table: Relation, tuple: pg_sys::HeapTuple, buffer: pg_sys::Buffer) -> Self {
-        Self { table, tuple, buffer }
+    pub(super) fn new(table: Open, tuple: pg_sys::HeapTuple, buffer: pg_sys::Buffer) -> Self {
+        Self { table: table.as_ptr(), tuple, buffer }
     }
 
     /// Whether the row has this storage id and is within limits on the second and further columns.

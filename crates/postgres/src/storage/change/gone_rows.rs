@@ -6,9 +6,10 @@
 //! transaction deletes. Invariants: only numbers that have been handed out and that no version of any row of
 //! the directory has (protocol point 1); nobody is waited for.
 
-use pgrx::pg_sys::{self, ItemPointerData, Relation};
+use pgrx::pg_sys::{self, ItemPointerData};
 
 use super::multixact;
+use crate::host::relation::Open;
 use crate::storage::catalog::side_table::{Compare, Cursor, SideTable};
 use crate::storage::directory;
 use crate::storage::file::metapage;
@@ -17,7 +18,7 @@ use crate::storage::file::metapage;
 const MOST: usize = 100_000;
 
 /// Removes what is known of rows of `rel` that are gone. The caller is the table's only mover.
-pub unsafe fn forget(rel: Relation) {
+pub unsafe fn forget(rel: Open) {
     // SAFETY: rel is open with ShareUpdateExclusiveLock.
     unsafe {
         let Some(storage_id) = metapage::storage_id(rel) else { return };

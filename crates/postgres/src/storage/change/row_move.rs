@@ -12,6 +12,7 @@ use std::ops::Range;
 
 use pgrx::pg_sys::{self, CommandId, Datum, ItemPointerData, TransactionId};
 
+use crate::host::relation::Open;
 use crate::storage::catalog::indexes::Indexes;
 use crate::storage::catalog::side_table::{Compare, ROW_MOVE_COLUMNS, SideTable};
 use crate::storage::directory;
@@ -51,7 +52,7 @@ pub unsafe fn record(storage_id: u64, mut moves: Vec<Move>, cid: CommandId) {
         let mover = full_id(pg_sys::GetCurrentTransactionId());
         moves.sort_unstable_by_key(|(old, _)| number_of(*old));
         let table = SideTable::RowMove.open(pg_sys::RowExclusiveLock);
-        let indexes = Indexes::open(SideTable::RowMove, table);
+        let indexes = Indexes::open(SideTable::RowMove, Open::of(table));
         for part in moves.chunks(MOVES) {
             let Some((first, _)) = part.first() else { continue };
             let halves = part.iter().flat_map(|&(old, new)| [number_of(old), new]);

@@ -10,11 +10,12 @@
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 
-use pgrx::pg_sys::{self, CommandId, Relation, ResourceOwner};
+use pgrx::pg_sys::{self, CommandId, ResourceOwner};
 
 use super::delete_bitmap;
 use crate::compat;
-use crate::host::{error, relation};
+use crate::host::error;
+use crate::host::relation::Open;
 use crate::storage::directory::StripeEntry;
 use crate::storage::directory::entries::Unchangeable;
 use crate::storage::directory::{entries, places};
@@ -61,18 +62,18 @@ fn block_of(first_row: u64) -> u32 {
     tid::block_of(tid::cold_tid(first_row))
 }
 
-unsafe fn is_locked(rel: Relation, first_row: u64) -> bool {
+unsafe fn is_locked(rel: Open, first_row: u64) -> bool {
     // SAFETY: rel is open. Nobody else moves a temporary table's stripes.
     unsafe {
-        relation::is_temporary(rel)
-            || compat::holds_page_lock((*rel).rd_id, block_of(first_row), pg_sys::ShareLock)
-            || compat::holds_page_lock((*rel).rd_id, ALL, pg_sys::ShareLock)
+        rel.is_temporary()
+            || compat::holds_page_lock(rel.oid(), block_of(first_row), pg_sys::ShareLock)
+            || compat::holds_page_lock(rel.oid(), ALL, pg_sys::ShareLock)
     }
 }
 
 /// Keeps the stripe of `row` in place to the end of the transaction.
 pub unsafe fn share(
-    rel: Relation,
+    rel: Open,
     storage_id: u64,
     row: u64,
     cid: CommandId,
@@ -114,7 +115,7 @@ pub unsafe fn share(
 }
 
 /// Takes the shared lock of the stripe that begins with this row, unless this transaction has it.
-unsafe fn lock(rel: Relation, first_row: u64) {
+unsafe fn lock(rel: Open, first_row: u64) {
     // SAFETY: rel is open.
     unsafe {
         if is_locked(rel, first_row) {
@@ -125,17 +126,17 @@ unsafe fn lock(rel: Relation, first_row: u64) {
             held.locks > MOST
         });
         let block = if many { ALL } else { block_of(first_row) };
-        if !pg_sys::ConditionalLockPage(rel, block, pg_sys::ShareLock as i32) {
+        if !pg_sys::ConditionalLockPage(rel.as_ptr(), block, pg_sys::ShareLock as i32) {
             // Who waits keeps others waiting for nothing it has not got to keep.
             delete_bitmap::write_all();
-            pg_sys::LockPage(rel, block, pg_sys::ShareLock as i32);
+            pg_sys::LockPage(rel.as_ptr(), block, pg_sys::ShareLock as i32);
         }
     }
 }
 
 /// The stripe of a row, where this transaction keeps it in place and others have committed it: without a look
 /// at the directory.
-pub unsafe fn kept(rel: Relation, storage_id: u64, row: u64) -> Option<StripeEntry> {
+pub unsafe fn kept(rel: Open, storage_id: u64, row: u64) -> Option<StripeEntry> {
     // SAFETY: rel is open; MyProc is this backend's own entry.
     unsafe {
         let now = (*pg_sys::MyProc).lxid;
@@ -188,21 +189,21 @@ pub struct Exclusion {
 
 /// Excludes all others from a stripe, if that can be had at once: nobody else has locked or changed a row of
 /// it in a transaction that still runs.
-pub unsafe fn exclude(rel: Relation, entry: &StripeEntry) -> Option<Exclusion> {
+pub unsafe fn exclude(rel: Open, entry: &StripeEntry) -> Option<Exclusion> {
     // SAFETY: rel is open. The locks belong to the subtransaction, as whatever runs in it may end before it
     // does.
     unsafe {
         let owner = pg_sys::CurTransactionResourceOwner;
-        if relation::is_temporary(rel) {
+        if rel.is_temporary() {
             return Some(Exclusion { block: None, owner });
         }
         let block = block_of(entry.first_row);
         owned_by(owner, || {
-            if !pg_sys::ConditionalLockPage(rel, block, pg_sys::ExclusiveLock as i32) {
+            if !pg_sys::ConditionalLockPage(rel.as_ptr(), block, pg_sys::ExclusiveLock as i32) {
                 return None;
             }
-            if !pg_sys::ConditionalLockPage(rel, ALL, ONE_OF_ALL as i32) {
-                pg_sys::UnlockPage(rel, block, pg_sys::ExclusiveLock as i32);
+            if !pg_sys::ConditionalLockPage(rel.as_ptr(), ALL, ONE_OF_ALL as i32) {
+                pg_sys::UnlockPage(rel.as_ptr(), block, pg_sys::ExclusiveLock as i32);
                 return None;
             }
             Some(Exclusion { block: Some(block), owner })
@@ -212,14 +213,14 @@ pub unsafe fn exclude(rel: Relation, entry: &StripeEntry) -> Option<Exclusion> {
 
 impl Exclusion {
     /// Lets others in again.
-    pub unsafe fn end(&self, rel: Relation) {
+    pub unsafe fn end(&self, rel: Open) {
         // SAFETY: rel is the table that was given to `exclude`; the owner lives as long as the
         // subtransaction.
         unsafe {
             if let Some(block) = self.block {
                 owned_by(self.owner, || {
-                    pg_sys::UnlockPage(rel, ALL, ONE_OF_ALL as i32);
-                    pg_sys::UnlockPage(rel, block, pg_sys::ExclusiveLock as i32);
+                    pg_sys::UnlockPage(rel.as_ptr(), ALL, ONE_OF_ALL as i32);
+                    pg_sys::UnlockPage(rel.as_ptr(), block, pg_sys::ExclusiveLock as i32);
                 });
             }
         }
@@ -253,7 +254,7 @@ unsafe fn owned_by<T>(owner: ResourceOwner, what: impl FnOnce() -> T) -> T {
 /// it while another transaction, which neither sees, put rows into stripes. And changes of `engine.row_proxy`
 /// are logged like those of any table: a publication of all tables would publish them, so temporary and
 /// unlogged tables must not get proxies either.
-unsafe fn refuse_if_published(rel: Relation) {
+unsafe fn refuse_if_published(rel: Open) {
     // SAFETY: rel is open; catalog look-ups, of which the relation cache keeps the first.
     unsafe {
         let permanent = pg_sys::RELPERSISTENCE_PERMANENT as std::ffi::c_char;
@@ -262,9 +263,7 @@ unsafe fn refuse_if_published(rel: Relation) {
                 "The table was published while another transaction put rows into stripes, which logical decoding does not read.",
                 "engine.unpack(table) turns them into heap rows; the table is then not compressed, as long as it is published.",
             )
-        } else if (*(*rel).rd_rel).relpersistence != permanent
-            && !pg_sys::GetAllTablesPublications().is_null()
-        {
+        } else if (*rel.form()).relpersistence != permanent && !pg_sys::GetAllTablesPublications().is_null() {
             (
                 "There is a publication FOR ALL TABLES, which would publish the changes of engine.row_proxy.",
                 "Drop the publication, or publish tables by name.",
@@ -273,7 +272,7 @@ unsafe fn refuse_if_published(rel: Relation) {
             return;
         };
         error::not_supported(
-            format!("cannot change or lock rows in stripes of table {}", relation::quoted_name(rel)),
+            format!("cannot change or lock rows in stripes of table {}", rel.quoted_name()),
             detail,
             hint,
         );

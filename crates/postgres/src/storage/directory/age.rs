@@ -7,9 +7,10 @@
 //! Invariants: the inserter has committed and is not older than the catalog's relfrozenxid, because the row
 //! in the old file still carries it; `hold_horizon` keeps it so until the end of the transaction.
 
-use pgrx::pg_sys::{self, CommandId, HeapTuple, ItemPointerData, Relation, TransactionId};
+use pgrx::pg_sys::{self, CommandId, HeapTuple, ItemPointerData, TransactionId};
 
-use crate::host::{buffer, critical, error, relation};
+use crate::host::relation::Open;
+use crate::host::{buffer, critical, error};
 use crate::storage::catalog::side_table::SideTable;
 use crate::storage::file::tid;
 
@@ -55,7 +56,7 @@ impl Age {
     }
 
     /// Puts the row just inserted right.
-    pub(super) unsafe fn stamp(self, table: Relation, row: HeapTuple) {
+    pub(super) unsafe fn stamp(self, table: Open, row: HeapTuple) {
         if let Self::Since(inserter) = self {
             // SAFETY: the caller has just inserted the row.
             unsafe { set_inserters(table, vec![((*row).t_self, inserter)]) }
@@ -65,7 +66,7 @@ impl Age {
 
 /// Puts other inserters into rows just inserted, page by page: transactions that have committed, or those
 /// that the present subtransaction is a part of.
-pub unsafe fn set_inserters(table: Relation, mut rows: Vec<(ItemPointerData, TransactionId)>) {
+pub unsafe fn set_inserters(table: Open, mut rows: Vec<(ItemPointerData, TransactionId)>) {
     rows.sort_unstable_by_key(|(at, _)| tid::block_of(*at));
     for rows in rows.chunk_by(|(one, _), (next, _)| tid::block_of(*one) == tid::block_of(*next)) {
         // SAFETY: see the function.
@@ -73,7 +74,7 @@ pub unsafe fn set_inserters(table: Relation, mut rows: Vec<(ItemPointerData, Tra
     }
 }
 
-unsafe fn set_inserters_of_page(table: Relation, rows: &[(ItemPointerData, TransactionId)]) {
+unsafe fn set_inserters_of_page(table: Open, rows: &[(ItemPointerData, TransactionId)]) {
     let Some(&(first, _)) = rows.first() else { return };
     // SAFETY: a comparison of ids.
     let is_ours = |&(_, inserter): &(_, TransactionId)| unsafe {
@@ -96,7 +97,7 @@ unsafe fn set_inserters_of_page(table: Relation, rows: &[(ItemPointerData, Trans
                 error::internal("a row of a catalog of stripes is not where it was inserted");
             }
         }
-        let logged = relation::needs_wal(table);
+        let logged = table.needs_wal();
         critical::start();
         for &(at, inserter) in rows {
             let row = header(at);

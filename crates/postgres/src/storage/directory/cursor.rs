@@ -5,11 +5,12 @@
 
 use std::ffi::c_void;
 
-use pgrx::pg_sys::{self, Datum, Relation, Snapshot};
+use pgrx::pg_sys::{self, Datum, Snapshot};
 
 use super::{MOVED, RESERVED, StripeEntry};
 use crate::compat;
 use crate::host::error;
+use crate::host::relation::Open;
 use crate::storage::catalog::side_table::{Compare, Cursor, SideTable};
 use crate::storage::file::pages::BlockRun;
 
@@ -29,7 +30,7 @@ pub(super) mod column {
 
 impl Cursor {
     /// Tells a serializable transaction that a scan of `rel` did not see what this row's inserter wrote.
-    pub unsafe fn report_missed(&self, rel: Relation, snapshot: Snapshot) {
+    pub unsafe fn report_missed(&self, rel: Open, snapshot: Snapshot) {
         // SAFETY: server calls about a plain xid.
         unsafe {
             let writer = self.inserter();

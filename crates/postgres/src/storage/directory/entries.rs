@@ -9,9 +9,7 @@
 use std::cell::Cell;
 use std::collections::HashSet;
 
-use pgrx::pg_sys::{
-    self, BlockNumber, CommandId, ItemPointerData, Relation, Snapshot, TM_Result, TransactionId,
-};
+use pgrx::pg_sys::{self, BlockNumber, CommandId, ItemPointerData, Snapshot, TM_Result, TransactionId};
 
 use super::StripeEntry;
 use super::age::Age;
@@ -19,6 +17,7 @@ use super::cursor::walk;
 use super::horizon::Horizon;
 use super::places;
 use crate::compat;
+use crate::host::relation::Open;
 use crate::storage::catalog::side_table::{Cursor, SideTable};
 use crate::storage::directory;
 use crate::storage::file::metapage;
@@ -357,14 +356,14 @@ pub struct Survey {
 /// The storage id of a table in whose file a row number was ever handed out: before that the directory has
 /// nothing to say about it. The counter is raised before the directory gets a row, so a snapshot taken before
 /// this look sees none.
-unsafe fn in_use(rel: Relation) -> Option<u64> {
+unsafe fn in_use(rel: Open) -> Option<u64> {
     // SAFETY: rel is open.
     unsafe { metapage::read(rel).filter(|&(_, next_row)| next_row > 0).map(|(storage_id, _)| storage_id) }
 }
 
 /// Surveys the directory for a scan of `rel`; also tells a serializable transaction about what it does not
 /// see. Who prunes by them wants the summaries.
-pub unsafe fn survey(rel: Relation, snapshot: Snapshot, with_summaries: bool) -> Survey {
+pub unsafe fn survey(rel: Open, snapshot: Snapshot, with_summaries: bool) -> Survey {
     let mut survey = Survey { visible: Vec::new(), runs: Vec::new() };
     // SAFETY: see `walk`; the conflict check happens on the user's table with the loader's xid.
     unsafe {
@@ -393,7 +392,7 @@ pub unsafe fn survey(rel: Relation, snapshot: Snapshot, with_summaries: bool) ->
 }
 
 /// Tells a serializable transaction about every version that owns `row` and that its snapshot does not see.
-pub unsafe fn report_missed(rel: Relation, storage_id: u64, row: u64, snapshot: Snapshot) {
+pub unsafe fn report_missed(rel: Open, storage_id: u64, row: u64, snapshot: Snapshot) {
     // SAFETY: see `walk`.
     unsafe {
         walk(storage_id, Some(row), |cursor| {

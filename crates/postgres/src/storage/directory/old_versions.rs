@@ -13,6 +13,7 @@ use super::StripeEntry;
 use super::cursor::walk;
 use super::entries;
 use crate::host::buffer;
+use crate::host::relation::Open;
 use crate::storage::catalog::side_table::SideTable;
 use crate::storage::file::tid;
 
@@ -60,7 +61,8 @@ unsafe fn prune_pages(mut blocks: Vec<BlockNumber>) {
     blocks.dedup();
     // SAFETY: as above.
     unsafe {
-        let table = pg_sys::table_open(SideTable::Stripe.oids().table, pg_sys::AccessShareLock as i32);
+        let table =
+            Open::of(pg_sys::table_open(SideTable::Stripe.oids().table, pg_sys::AccessShareLock as i32));
         for block in blocks {
             let buf = buffer::read(table, block, std::ptr::null_mut());
             buffer::lock_exclusive(buf);
@@ -68,9 +70,9 @@ unsafe fn prune_pages(mut blocks: Vec<BlockNumber>) {
             let page = buffer::page(buf).cast::<pg_sys::PageHeaderData>();
             (*page).pd_flags |= pg_sys::PD_PAGE_FULL as u16;
             buffer::unlock(buf);
-            pg_sys::heap_page_prune_opt(table, buf);
+            pg_sys::heap_page_prune_opt(table.as_ptr(), buf);
             pg_sys::ReleaseBuffer(buf);
         }
-        pg_sys::table_close(table, pg_sys::NoLock as i32);
+        pg_sys::table_close(table.as_ptr(), pg_sys::NoLock as i32);
     }
 }

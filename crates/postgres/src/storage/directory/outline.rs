@@ -11,11 +11,11 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 use std::rc::Rc;
 
-use pgrx::pg_sys::{self, Oid, Relation};
+use pgrx::pg_sys::{self, Oid};
 
 use super::StripeEntry;
 use super::cursor::walk;
-use crate::host::relation;
+use crate::host::relation::Open;
 use crate::storage::file::metapage;
 use crate::storage::file::pages::BlockRun;
 
@@ -45,13 +45,13 @@ thread_local! {
 }
 
 /// The outline of a table; None where nothing was ever written to it.
-pub unsafe fn of(rel: Relation) -> Option<Rc<Outline>> {
+pub unsafe fn of(rel: Open) -> Option<Rc<Outline>> {
     // SAFETY: rel is open; nothing is borrowed while the server is called.
     unsafe {
         let storage_id = metapage::storage_id(rel)?;
-        let blocks = relation::block_count(rel);
+        let blocks = rel.block_count();
         let known = KEPT.with_borrow(|kept| kept.outlines.get(&storage_id).cloned());
-        if let Some(known) = known.filter(|known| known.blocks == blocks && known.relation == (*rel).rd_id) {
+        if let Some(known) = known.filter(|known| known.blocks == blocks && known.relation == rel.oid()) {
             return Some(known);
         }
         let outline = Rc::new(read(rel, storage_id, blocks));
@@ -70,13 +70,13 @@ pub unsafe fn of(rel: Relation) -> Option<Rc<Outline>> {
     }
 }
 
-unsafe fn read(rel: Relation, storage_id: u64, blocks: u32) -> Outline {
+unsafe fn read(rel: Open, storage_id: u64, blocks: u32) -> Outline {
     let mut outline =
         Outline { relation: Oid::INVALID, blocks, rows: 0.0, stripes: Vec::new(), runs: Vec::new() };
     // SAFETY: see `walk`. A dirty snapshot sees what is being written; nobody waits for the writers that it
     // names.
     unsafe {
-        outline.relation = (*rel).rd_id;
+        outline.relation = rel.oid();
         let mut dirty = pg_sys::SnapshotData {
             snapshot_type: pg_sys::SnapshotType::SNAPSHOT_DIRTY,
             ..Default::default()

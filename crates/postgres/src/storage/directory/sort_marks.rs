@@ -11,18 +11,19 @@
 
 use std::fmt::Write;
 
-use pgrx::pg_sys::{self, Oid, Relation};
+use pgrx::pg_sys::{self, Oid};
 use stripe::Summary;
 
 use super::StripeEntry;
 use crate::host::error;
+use crate::host::relation::Open;
 use crate::options::{SortKey, orderby};
 
 /// Types inside types that are looked into.
 const DEPTH: usize = 16;
 
 /// The marks of rows that are sorted by `keys`: the last is that of all of them. None without keys.
-pub unsafe fn of(rel: Relation, keys: &[SortKey]) -> Vec<u64> {
+pub unsafe fn of(rel: Open, keys: &[SortKey]) -> Vec<u64> {
     let mut text = String::new();
     let marks = keys.iter().map(|key| {
         // SAFETY: rel is open, and the keys are columns of it.
@@ -33,7 +34,7 @@ pub unsafe fn of(rel: Relation, keys: &[SortKey]) -> Vec<u64> {
 }
 
 /// Whether a stripe is marked as sorted by the keys whose mark `wanted` is.
-pub unsafe fn has(rel: Relation, entry: &StripeEntry, wanted: u64) -> bool {
+pub unsafe fn has(rel: Open, entry: &StripeEntry, wanted: u64) -> bool {
     match Summary::open(&entry.summary).and_then(|summary| summary.orders()) {
         Ok(marks) => marks.contains(&wanted),
         Err(problem) => error::raise_stripe(rel, entry.first_row, problem),
@@ -41,18 +42,18 @@ pub unsafe fn has(rel: Relation, entry: &StripeEntry, wanted: u64) -> bool {
 }
 
 /// The directory's row of a stripe whose rows are sorted so, and in no other order that is worth a mark.
-pub unsafe fn put(rel: Relation, entry: StripeEntry, marks: &[u64]) -> StripeEntry {
+pub unsafe fn put(rel: Open, entry: StripeEntry, marks: &[u64]) -> StripeEntry {
     match stripe::with_orders(&entry.summary, marks) {
         Ok(summary) => StripeEntry { summary, ..entry },
         Err(problem) => error::raise_stripe(rel, entry.first_row, problem),
     }
 }
 
-unsafe fn describe_key(rel: Relation, key: &SortKey, out: &mut String) {
+unsafe fn describe_key(rel: Open, key: &SortKey, out: &mut String) {
     // SAFETY: the caller's promise; look-ups in catalogs, which may raise an ERROR.
     unsafe {
         let at = usize::try_from(key.attnum - 1).unwrap_or(0);
-        let attribute = &*(*(*rel).rd_att).attrs.as_ptr().add(at);
+        let attribute = &*(*rel.descriptor()).attrs.as_ptr().add(at);
         let operator = orderby::sort_operator(attribute.atttypid, key);
         let nulls = if key.nulls_first { "first" } else { "last" };
         let (mut family, mut kind, mut strategy) = (Oid::INVALID, Oid::INVALID, 0);

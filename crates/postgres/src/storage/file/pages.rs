@@ -9,12 +9,13 @@
 
 use std::ops::Range;
 
-use pgrx::pg_sys::{self, BlockNumber, Buffer, Page, Relation};
+use pgrx::pg_sys::{self, BlockNumber, Buffer, Page};
 use vector::Error;
 
 use super::page_header::{self, Header, PAYLOAD_BYTES, PAYLOAD_OFFSET, Parsed};
 use crate::host::buffer::{PAGE_BYTES, PAGE_HEADER_BYTES};
-use crate::host::{buffer, critical, error, relation};
+use crate::host::relation::Open;
+use crate::host::{buffer, critical, error};
 
 pub use super::page_header::PageOwner;
 
@@ -67,7 +68,7 @@ unsafe fn format(page: Page, header: &Header, payload: &[u8]) {
 /// Formats and logs a page that is new or empty, pinned and exclusively locked, with its visibility-map bits.
 /// `vmbuffer` is kept from call to call; release it at the end.
 pub unsafe fn format_new(
-    rel: Relation,
+    rel: Open,
     buf: Buffer,
     vmbuffer: &mut Buffer,
     header: &Header,
@@ -78,7 +79,7 @@ pub unsafe fn format_new(
     // critical section; inside are only plain stores and the server's own logging.
     unsafe {
         let block = pg_sys::BufferGetBlockNumber(buf);
-        pg_sys::visibilitymap_pin(rel, block, vmbuffer);
+        pg_sys::visibilitymap_pin(rel.as_ptr(), block, vmbuffer);
         critical::start();
         format(buffer::page(buf), header, payload);
         pg_sys::MarkBufferDirty(buf);
@@ -86,7 +87,7 @@ pub unsafe fn format_new(
             pg_sys::log_newpage_buffer(buf, true);
         }
         pg_sys::visibilitymap_set(
-            rel,
+            rel.as_ptr(),
             block,
             buf,
             0,
@@ -99,10 +100,10 @@ pub unsafe fn format_new(
 }
 
 /// Logs the page of an existing buffer anew, after `change` has edited it. Exclusive lock held by the caller.
-pub(super) unsafe fn rewrite_logged(rel: Relation, buf: Buffer, header: &Header) {
+pub(super) unsafe fn rewrite_logged(rel: Open, buf: Buffer, header: &Header) {
     // SAFETY: as in `format_new`.
     unsafe {
-        let logged = relation::needs_wal(rel);
+        let logged = rel.needs_wal();
         let bytes = page_header::encode(header);
         critical::start();
         let base = buffer::page(buf).cast::<u8>();
@@ -118,15 +119,15 @@ pub(super) unsafe fn rewrite_logged(rel: Relation, buf: Buffer, header: &Header)
 /// Writes `bytes` as a run of new stripe pages at the end of the file. The metapage exists
 /// (`metapage::ensure`). The pages mean nothing until a directory row names them; if none ever does, VACUUM
 /// gives them back.
-pub unsafe fn append_run(rel: Relation, bytes: &[u8], owner: PageOwner) -> BlockRun {
+pub unsafe fn append_run(rel: Open, bytes: &[u8], owner: PageOwner) -> BlockRun {
     // SAFETY: rel is open with at least RowExclusiveLock; the buffer protocol is described at the top.
     unsafe {
-        let logged = relation::needs_wal(rel);
-        let needs_lock = !relation::is_local(rel);
+        let logged = rel.needs_wal();
+        let needs_lock = !rel.is_local();
         let mut vmbuffer: Buffer = 0;
         let mut run = BlockRun::EMPTY;
         if needs_lock {
-            pg_sys::LockRelationForExtension(rel, pg_sys::ExclusiveLock as i32);
+            pg_sys::LockRelationForExtension(rel.as_ptr(), pg_sys::ExclusiveLock as i32);
         }
         for (number, payload) in bytes.chunks(PAYLOAD_BYTES).enumerate() {
             let Ok(page_number) = u32::try_from(number) else { error::internal("stripe has too many pages") };
@@ -141,7 +142,7 @@ pub unsafe fn append_run(rel: Relation, bytes: &[u8], owner: PageOwner) -> Block
             if block >= BLOCK_LIMIT {
                 error::raise(
                     error::PgSqlErrorCode::ERRCODE_PROGRAM_LIMIT_EXCEEDED,
-                    format!("table {} cannot be larger than 16 TB", relation::quoted_name(rel)),
+                    format!("table {} cannot be larger than 16 TB", rel.quoted_name()),
                     "",
                     "Partition the table.",
                 );
@@ -157,7 +158,7 @@ pub unsafe fn append_run(rel: Relation, bytes: &[u8], owner: PageOwner) -> Block
             }
         }
         if needs_lock {
-            pg_sys::UnlockRelationForExtension(rel, pg_sys::ExclusiveLock as i32);
+            pg_sys::UnlockRelationForExtension(rel.as_ptr(), pg_sys::ExclusiveLock as i32);
         }
         if vmbuffer != 0 {
             pg_sys::ReleaseBuffer(vmbuffer);
@@ -179,7 +180,7 @@ pub struct Expected {
 /// a short shared lock. Errors: `Corrupt` when a page is missing, is not a page of this stripe, or the range
 /// leaves the run; other I/O problems raise the server's ERROR.
 pub unsafe fn read_range(
-    rel: Relation,
+    rel: Open,
     run: BlockRun,
     expected: Expected,
     range: Range<u64>,

@@ -6,17 +6,17 @@
 //! code) may do anything with the TID and gets hot rows. Tables that are published, or that a replication
 //! slot decodes, get hot rows only.
 
-use pgrx::pg_sys::{CommandId, Relation};
+use pgrx::pg_sys::CommandId;
 
 use super::set::Placement;
 use super::statement::{self, Insertion};
 use super::transaction;
-use crate::host::relation;
+use crate::host::relation::Open;
 use crate::storage::{decoding, published};
 
 /// What to do with rows of `command` into `rel`, and whether the statement may ask for xmin and the like of
 /// rows it has just inserted. None: hot rows, and not even worth remembering.
-pub(super) unsafe fn choose(rel: Relation, command: CommandId) -> Option<(Placement, bool)> {
+pub(super) unsafe fn choose(rel: Open, command: CommandId) -> Option<(Placement, bool)> {
     // SAFETY: rel is open.
     unsafe {
         if transaction::is_committing() {
@@ -35,19 +35,19 @@ pub(super) unsafe fn choose(rel: Relation, command: CommandId) -> Option<(Placem
     }
 }
 
-unsafe fn has_index(rel: Relation) -> bool {
+unsafe fn has_index(rel: Open) -> bool {
     // SAFETY: rel is open; relhasindex may be true without an index, never false with one.
-    unsafe { (*(*rel).rd_rel).relhasindex && !relation::indexes(rel).is_empty() }
+    unsafe { (*rel.form()).relhasindex && !rel.indexes().is_empty() }
 }
 
 /// Its check reads the values of rows that conflict, of this very command too, while rows in memory can only
 /// be counted.
-unsafe fn has_exclusion_constraint(rel: Relation) -> bool {
+unsafe fn has_exclusion_constraint(rel: Open) -> bool {
     // SAFETY: as above.
-    unsafe { (*(*rel).rd_rel).relhasindex && relation::count_indexes(rel, |index| index.indisexclusion) > 0 }
+    unsafe { (*rel.form()).relhasindex && rel.count_indexes(|index| index.indisexclusion) > 0 }
 }
 
-unsafe fn has_after_row_trigger(rel: Relation) -> bool {
+unsafe fn has_after_row_trigger(rel: Open) -> bool {
     // SAFETY: rel is open; trigdesc is null without triggers.
-    unsafe { (*rel).trigdesc.as_ref().is_some_and(|triggers| triggers.trig_insert_after_row) }
+    unsafe { (*rel.as_ptr()).trigdesc.as_ref().is_some_and(|triggers| triggers.trig_insert_after_row) }
 }

@@ -5,11 +5,11 @@
 
 use std::sync::Arc;
 
-use pgrx::pg_sys::Relation;
 use vector::Vector;
 
 use super::encoding::Encoding;
 use super::{settings, write};
+use crate::host::relation::Open;
 
 /// Encoding fewer bytes of values takes too little time to start a thread for.
 const WORTH_A_THREAD: usize = 1 << 20;
@@ -31,7 +31,7 @@ pub(super) struct FinishedStripe {
 
 impl FinishedStripe {
     /// Has a worker encode it, where that is worth it and possible.
-    pub unsafe fn start_encoding(&mut self, rel: Relation) {
+    pub unsafe fn start_encoding(&mut self, rel: Open) {
         if self.bytes < WORTH_A_THREAD || !settings::encodes_in_background() {
             return;
         }

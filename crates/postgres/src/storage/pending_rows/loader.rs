@@ -6,10 +6,11 @@
 //! table's yet. Invariant: the table is complete when [`Loader::finish`] has returned; an ERROR before that
 //! leaves pages without directory rows, which nobody sees.
 
-use pgrx::pg_sys::{self, CommandId, Relation, TupleTableSlot};
+use pgrx::pg_sys::{self, CommandId, TupleTableSlot};
 
 use super::set::{PendingRows, Placement};
 use super::{Key, settings};
+use crate::host::relation::Open;
 use crate::storage::directory::age::Age;
 
 /// In which order rows are written.
@@ -29,17 +30,16 @@ pub struct Loader {
 impl Loader {
     /// A loader for `rel`, whose rows will be visible as `age` says, in this transaction to commands after
     /// `command`. `rel` is the relation that is written; options are read from it.
-    pub unsafe fn new(rel: Relation, order: LoadOrder, command: CommandId, age: Age) -> Self {
+    pub unsafe fn new(rel: Open, order: LoadOrder, command: CommandId, age: Age) -> Self {
         // SAFETY: rel is open with a lock that keeps everybody else out.
         unsafe {
-            let key =
-                Key { table: (*rel).rd_id, subtransaction: pg_sys::GetCurrentSubTransactionId(), command };
+            let key = Key { table: rel.oid(), subtransaction: pg_sys::GetCurrentSubTransactionId(), command };
             Self { set: PendingRows::for_rewrite(rel, key, order == LoadOrder::Sorted, age) }
         }
     }
 
     /// Adds rows.
-    pub unsafe fn push(&mut self, rel: Relation, slots: &[*mut TupleTableSlot]) {
+    pub unsafe fn push(&mut self, rel: Open, slots: &[*mut TupleTableSlot]) {
         // SAFETY: rel is the loader's relation; slots have its row type.
         unsafe {
             self.set.push(rel, slots);
@@ -50,7 +50,7 @@ impl Loader {
     }
 
     /// Writes what is left.
-    pub unsafe fn finish(mut self, rel: Relation) {
+    pub unsafe fn finish(mut self, rel: Open) {
         // SAFETY: rel is the loader's relation.
         unsafe {
             debug_assert!(self.set.placement() == Placement::Deferred);

@@ -25,7 +25,9 @@ mod write;
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 
-use pgrx::pg_sys::{self, CommandId, Oid, Relation, SubTransactionId};
+use pgrx::pg_sys::{self, CommandId, Oid, SubTransactionId};
+
+use crate::host::relation::Open;
 
 pub use loader::{LoadOrder, Loader};
 pub use order::Order;
@@ -74,10 +76,10 @@ pub fn any() -> bool {
 
 /// The set that rows of command `command` into `rel` go to, or None when they are to be ordinary hot rows and
 /// nobody keeps count. The pointer is good until the next call into the server.
-pub unsafe fn set_for(rel: Relation, command: CommandId, options: i32) -> Option<*mut PendingRows> {
+pub unsafe fn set_for(rel: Open, command: CommandId, options: i32) -> Option<*mut PendingRows> {
     // SAFETY: rel is open; catalog look-ups happen before the registry is touched.
     unsafe {
-        let key = Key { table: (*rel).rd_id, subtransaction: pg_sys::GetCurrentSubTransactionId(), command };
+        let key = Key { table: rel.oid(), subtransaction: pg_sys::GetCurrentSubTransactionId(), command };
         if let Some((last, set)) = LAST.get()
             && last == key
         {
@@ -127,13 +129,13 @@ fn forget(wanted: impl Fn(&Key) -> bool) {
 
 /// Writes this backend's rows of `rel` to the table, so that a scan or fetch that starts now finds them. The
 /// commands that wrote them may go on afterwards. Not to be called while a content lock is held.
-pub unsafe fn flush_relation(rel: Relation) {
+pub unsafe fn flush_relation(rel: Open) {
     if !any() {
         return;
     }
     // SAFETY: rel is open; sets stay where they are while they write.
     unsafe {
-        let table = (*rel).rd_id;
+        let table = rel.oid();
         for key in keys(|key| key.table == table) {
             if let Some(set) = pointer(&key) {
                 (*set).flush(rel);
@@ -150,9 +152,9 @@ unsafe fn flush_all() {
             if let Some(set) = pointer(&key)
                 && (*set).has_rows()
             {
-                let rel = pg_sys::table_open(key.table, pg_sys::RowExclusiveLock as i32);
+                let rel = Open::of(pg_sys::table_open(key.table, pg_sys::RowExclusiveLock as i32));
                 (*set).flush(rel);
-                pg_sys::table_close(rel, pg_sys::NoLock as i32);
+                pg_sys::table_close(rel.as_ptr(), pg_sys::NoLock as i32);
             }
         }
     }
@@ -161,13 +163,13 @@ unsafe fn flush_all() {
 /// Ends the bulk load of this subtransaction into `rel`: the server's call of that name, made by CREATE TABLE
 /// AS, ALTER TABLE and REFRESH before the table may change its identity. During COPY the end of the statement
 /// does it, since COPY into many partitions calls this again and again.
-pub unsafe fn finish_bulk_insert(rel: Relation) {
+pub unsafe fn finish_bulk_insert(rel: Open) {
     if !any() || statement::in_copy() {
         return;
     }
     // SAFETY: rel is open.
     unsafe {
-        let (table, subtransaction) = ((*rel).rd_id, pg_sys::GetCurrentSubTransactionId());
+        let (table, subtransaction) = (rel.oid(), pg_sys::GetCurrentSubTransactionId());
         let done = keys(|key| key.table == table && key.subtransaction == subtransaction);
         for key in &done {
             if let Some(set) = pointer(key) {
@@ -195,9 +197,9 @@ unsafe fn finish_where(wanted: impl Fn(&Key) -> bool) {
             if !(*set).has_rows() {
                 continue;
             }
-            let rel = pg_sys::table_open(key.table, pg_sys::RowExclusiveLock as i32);
+            let rel = Open::of(pg_sys::table_open(key.table, pg_sys::RowExclusiveLock as i32));
             (*set).finish(rel);
-            pg_sys::table_close(rel, pg_sys::NoLock as i32);
+            pg_sys::table_close(rel.as_ptr(), pg_sys::NoLock as i32);
         }
     }
     forget(|key| done.contains(key));
@@ -223,7 +225,7 @@ pub fn over_limit() -> bool {
 
 /// Brings the memory of all sets below the limit again by writing out the largest ones. `rel` is the table of
 /// the set that grew.
-pub unsafe fn relieve(rel: Relation) {
+pub unsafe fn relieve(rel: Open) {
     while over_limit() {
         let largest = SETS.with_borrow_mut(|sets| {
             sets.values_mut().max_by_key(|set| set.bytes()).map(|set| &raw mut **set)
@@ -235,12 +237,12 @@ pub unsafe fn relieve(rel: Relation) {
                 return;
             }
             let table = (*set).key().table;
-            if table == (*rel).rd_id {
+            if table == rel.oid() {
                 (*set).spill(rel);
             } else {
-                let other = pg_sys::table_open(table, pg_sys::RowExclusiveLock as i32);
+                let other = Open::of(pg_sys::table_open(table, pg_sys::RowExclusiveLock as i32));
                 (*set).spill(other);
-                pg_sys::table_close(other, pg_sys::NoLock as i32);
+                pg_sys::table_close(other.as_ptr(), pg_sys::NoLock as i32);
             }
         }
     }

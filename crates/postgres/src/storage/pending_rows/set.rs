@@ -7,7 +7,7 @@
 //! set keeps them until its fate is known. Invariant: numbers are handed out in order and only out of a
 //! reservation that is in the directory.
 
-use pgrx::pg_sys::{self, Relation, SubTransactionId, TupleTableSlot};
+use pgrx::pg_sys::{self, SubTransactionId, TupleTableSlot};
 use std::sync::Arc;
 
 use super::encoding::Encoding;
@@ -15,7 +15,8 @@ use super::finished_stripe::FinishedStripe;
 use super::order::Order;
 use super::{Key, adjust_total, header, settings, write};
 use crate::convert::{ColumnType, ColumnWriter};
-use crate::host::{error, relation};
+use crate::host::error;
+use crate::host::relation::Open;
 use crate::options;
 use crate::storage::directory::age::Age;
 use crate::storage::directory::{self, sort_marks};
@@ -83,7 +84,7 @@ pub struct PendingRows {
 impl PendingRows {
     /// An empty set.
     pub(super) unsafe fn new(
-        rel: Relation,
+        rel: Open,
         key: Key,
         placement: Placement,
         options: i32,
@@ -91,14 +92,14 @@ impl PendingRows {
     ) -> Self {
         // SAFETY: rel is open.
         unsafe {
-            let table_options = options::table_options(rel);
+            let table_options = options::table_options(rel.as_ptr());
             let order = match placement {
                 Placement::Deferred => Order::new(rel, &table_options.orderby),
                 _ => None,
             };
             let columns = match placement {
                 Placement::Hot => Vec::new(),
-                _ => ColumnType::of_all((*rel).rd_att).into_iter().map(ColumnWriter::new).collect(),
+                _ => ColumnType::of_all(rel.descriptor()).into_iter().map(ColumnWriter::new).collect(),
             };
             Self {
                 key,
@@ -130,7 +131,7 @@ impl PendingRows {
     }
 
     /// A set whose rows all become stripes, sorted as a whole or as they come.
-    pub(super) unsafe fn for_rewrite(rel: Relation, key: Key, sorted: bool, age: Age) -> Self {
+    pub(super) unsafe fn for_rewrite(rel: Open, key: Key, sorted: bool, age: Age) -> Self {
         // SAFETY: rel is open.
         unsafe {
             let mut set = Self::new(rel, key, Placement::Deferred, 0, false);
@@ -183,7 +184,7 @@ impl PendingRows {
     }
 
     /// Takes rows over. Slots get the table's OID, and their TIDs where rows are numbered.
-    pub unsafe fn push(&mut self, rel: Relation, mut slots: &[*mut TupleTableSlot]) {
+    pub unsafe fn push(&mut self, rel: Open, mut slots: &[*mut TupleTableSlot]) {
         // SAFETY: rel and slots are the callback's; all attributes are deconstructed before values are read.
         unsafe {
             self.check_whole(rel);
@@ -210,7 +211,7 @@ impl PendingRows {
     }
 
     /// Numbers as many of `slots` as the open stripe and the reservation have room for.
-    unsafe fn number(&mut self, rel: Relation, slots: &[*mut TupleTableSlot]) -> usize {
+    unsafe fn number(&mut self, rel: Open, slots: &[*mut TupleTableSlot]) -> usize {
         // SAFETY: rel is open.
         unsafe {
             if self.reservation.as_ref().is_none_or(|numbers| numbers.next == numbers.end) {
@@ -232,7 +233,7 @@ impl PendingRows {
 
     /// Rows go to the open stripe as long as they come in order. From the first that does not on they are
     /// sorted.
-    unsafe fn push_ordered(&mut self, rel: Relation, slots: &[*mut TupleTableSlot]) {
+    unsafe fn push_ordered(&mut self, rel: Open, slots: &[*mut TupleTableSlot]) {
         // SAFETY: the slots are deconstructed.
         unsafe {
             let Some(order) = &mut self.order else { return self.append_all(rel, slots) };
@@ -260,7 +261,7 @@ impl PendingRows {
     }
 
     /// Adds rows to the open stripe and to those after it.
-    unsafe fn append_all(&mut self, rel: Relation, mut slots: &[*mut TupleTableSlot]) {
+    unsafe fn append_all(&mut self, rel: Open, mut slots: &[*mut TupleTableSlot]) {
         // SAFETY: the slots are deconstructed.
         unsafe {
             while !slots.is_empty() {
@@ -272,7 +273,7 @@ impl PendingRows {
     }
 
     /// Adds rows that fit into the open stripe; closes it when it is full.
-    unsafe fn append(&mut self, rel: Relation, slots: &[*mut TupleTableSlot]) {
+    unsafe fn append(&mut self, rel: Open, slots: &[*mut TupleTableSlot]) {
         // SAFETY: slots are deconstructed.
         unsafe {
             for (index, column) in self.columns.iter_mut().enumerate() {
@@ -290,7 +291,7 @@ impl PendingRows {
 
     /// Closes the open stripe, which is full, and has it encoded while more rows come. Only one is encoded at
     /// a time, so that memory stays bounded: those before it are written first.
-    unsafe fn close_full(&mut self, rel: Relation) {
+    unsafe fn close_full(&mut self, rel: Open) {
         // SAFETY: rel is open.
         unsafe {
             let Some(mut stripe) = self.take_open() else { return };
@@ -311,7 +312,7 @@ impl PendingRows {
 
     /// Writes the stripe that was being encoded, if it is ready.
     #[inline]
-    unsafe fn store_encoded(&mut self, rel: Relation) {
+    unsafe fn store_encoded(&mut self, rel: Open) {
         let first = self.unwritten.first().and_then(|stripe| stripe.encoding.as_ref());
         if first.is_some_and(Encoding::is_done) {
             // SAFETY: rel is open.
@@ -347,7 +348,7 @@ impl PendingRows {
     /// Writes the open rows. `full`: because a limit was reached, so they are a stripe. A stripe stays in
     /// `unwritten` until it is in the table: the ERROR of a failed write may be caught in a subtransaction,
     /// and this command goes on.
-    pub(super) unsafe fn close(&mut self, rel: Relation, full: bool) {
+    pub(super) unsafe fn close(&mut self, rel: Open, full: bool) {
         // SAFETY: rel is open.
         unsafe {
             if let Some(mut stripe) = self.take_open() {
@@ -361,7 +362,7 @@ impl PendingRows {
     }
 
     /// Writes the first unwritten stripe.
-    unsafe fn store_first(&mut self, rel: Relation) {
+    unsafe fn store_first(&mut self, rel: Open) {
         // SAFETY: rel is open.
         unsafe {
             let Some(stripe) = self.unwritten.first_mut() else { return };
@@ -391,7 +392,7 @@ impl PendingRows {
         }
     }
 
-    unsafe fn drain_sort(&mut self, rel: Relation) {
+    unsafe fn drain_sort(&mut self, rel: Open) {
         // SAFETY: the sort's slot is deconstructed before it is read.
         unsafe {
             self.check_whole(rel);
@@ -409,10 +410,9 @@ impl PendingRows {
     }
 
     /// Raises an ERROR when rows of this command were lost with a sort.
-    unsafe fn check_whole(&self, rel: Relation) {
+    unsafe fn check_whole(&self, rel: Open) {
         if self.broken {
-            // SAFETY: rel is open.
-            let table = unsafe { relation::quoted_name(rel) };
+            let table = rel.quoted_name();
             error::raise(
                 error::PgSqlErrorCode::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
                 format!("cannot continue loading table {table}"),
@@ -423,7 +423,7 @@ impl PendingRows {
     }
 
     /// Writes everything because somebody is about to look; more rows may follow.
-    pub(super) unsafe fn flush(&mut self, rel: Relation) {
+    pub(super) unsafe fn flush(&mut self, rel: Open) {
         // SAFETY: rel is open.
         unsafe {
             self.drain_sort(rel);
@@ -434,7 +434,7 @@ impl PendingRows {
     }
 
     /// Writes everything because the command is over.
-    pub(super) unsafe fn finish(&mut self, rel: Relation) {
+    pub(super) unsafe fn finish(&mut self, rel: Open) {
         // SAFETY: rel is open.
         unsafe {
             self.drain_sort(rel);
@@ -443,7 +443,7 @@ impl PendingRows {
     }
 
     /// Writes the open rows to get their memory back.
-    pub(super) unsafe fn spill(&mut self, rel: Relation) {
+    pub(super) unsafe fn spill(&mut self, rel: Open) {
         // SAFETY: rel is open.
         unsafe { self.close(rel, false) }
     }

@@ -6,13 +6,14 @@
 //! written.
 
 use pgrx::pg_sys::ffi::pg_guard_ffi_boundary;
-use pgrx::pg_sys::{self, CommandId, Relation, TupleTableSlot};
+use pgrx::pg_sys::{self, CommandId, TupleTableSlot};
 use stripe::{EncodedStripe, StripeOptions};
 use vector::{Result, Values, Vector};
 
 use super::encoding::Encoding;
 use super::finished_stripe::FinishedStripe;
 use crate::convert::{ColumnReader, ColumnType};
+use crate::host::relation::Open;
 use crate::host::{error, heap_am, memory};
 use crate::options::{self, Compression};
 use crate::storage::directory::age::Age;
@@ -27,7 +28,7 @@ use crate::storage::space::runs;
 const BATCH_ROWS: usize = 500;
 
 /// Writes finished columns as one stripe, to be seen as `age` says; waits for its worker if it has one.
-pub(super) unsafe fn write_stripe(rel: Relation, stripe: &mut FinishedStripe, command: CommandId, age: Age) {
+pub(super) unsafe fn write_stripe(rel: Open, stripe: &mut FinishedStripe, command: CommandId, age: Age) {
     let Ok(rows) = u32::try_from(stripe.rows) else { error::internal("stripe has too many rows") };
     // SAFETY: rel is open with at least RowExclusiveLock.
     unsafe {
@@ -44,7 +45,7 @@ pub(super) unsafe fn write_stripe(rel: Relation, stripe: &mut FinishedStripe, co
 /// directory. `columns` has one flat vector for each attribute of the table, dropped ones included. Row
 /// numbers start at `first_row` (reserved before), or are taken from the table's counter.
 pub unsafe fn write_pages(
-    rel: Relation,
+    rel: Open,
     row_count: u32,
     columns: &[Vector],
     first_row: Option<u64>,
@@ -61,9 +62,9 @@ pub unsafe fn write_pages(
 }
 
 /// How the options of `rel` ask for stripes to be written.
-pub(super) unsafe fn stripe_options(rel: Relation) -> StripeOptions<'static> {
+pub(super) unsafe fn stripe_options(rel: Open) -> StripeOptions<'static> {
     // SAFETY: rel is open.
-    let table = unsafe { options::table_options(rel) };
+    let table = unsafe { options::table_options(rel.as_ptr()) };
     StripeOptions {
         chunk_rows: table.chunk_group_row_limit,
         codec: match table.compression {
@@ -96,7 +97,7 @@ fn look_for_interrupts() -> Result<()> {
 }
 
 /// Puts an encoded stripe on pages.
-unsafe fn put_pages(rel: Relation, encoded: EncodedStripe, first_row: Option<u64>) -> StripeEntry {
+unsafe fn put_pages(rel: Open, encoded: EncodedStripe, first_row: Option<u64>) -> StripeEntry {
     // SAFETY: rel is open with at least RowExclusiveLock; the run is complete before the directory names it.
     unsafe {
         pgrx::check_for_interrupts!();
@@ -108,7 +109,7 @@ unsafe fn put_pages(rel: Relation, encoded: EncodedStripe, first_row: Option<u64
         };
         let owner = PageOwner::current(storage_id, first_row);
         let run = runs::write_run(rel, &encoded.bytes, owner);
-        pg_sys::pgstat_count_heap_insert(rel, i64::from(row_count));
+        pg_sys::pgstat_count_heap_insert(rel.as_ptr(), i64::from(row_count));
         StripeEntry {
             storage_id,
             first_row,
@@ -127,7 +128,7 @@ unsafe fn put_pages(rel: Relation, encoded: EncodedStripe, first_row: Option<u64
 }
 
 /// Puts finished columns into the heap, row by row.
-pub(super) unsafe fn write_hot(rel: Relation, stripe: &FinishedStripe, command: CommandId, options: i32) {
+pub(super) unsafe fn write_hot(rel: Open, stripe: &FinishedStripe, command: CommandId, options: i32) {
     // SAFETY: rel is open with at least RowExclusiveLock; heap gets filled slots of the table's row type.
     unsafe {
         metapage::ensure(rel);
@@ -136,7 +137,7 @@ pub(super) unsafe fn write_hot(rel: Relation, stripe: &FinishedStripe, command: 
             let mut slots = slots.to_vec();
             let count = slots.len() as i32;
             pg_guard_ffi_boundary(|| {
-                insert(rel, slots.as_mut_ptr(), count, command, options, std::ptr::null_mut());
+                insert(rel.as_ptr(), slots.as_mut_ptr(), count, command, options, std::ptr::null_mut());
             });
         });
     }
@@ -144,7 +145,7 @@ pub(super) unsafe fn write_hot(rel: Relation, stripe: &FinishedStripe, command: 
 
 /// Calls `each` with the finished rows, a batch at a time, in slots that are good until it returns.
 pub(super) unsafe fn for_each_slot(
-    rel: Relation,
+    rel: Open,
     stripe: &FinishedStripe,
     mut each: impl FnMut(&[*mut TupleTableSlot]),
 ) {
@@ -152,7 +153,7 @@ pub(super) unsafe fn for_each_slot(
     // batch.
     unsafe {
         let batch = stripe.rows.min(BATCH_ROWS);
-        let descriptor = (*rel).rd_att;
+        let descriptor = rel.descriptor();
         let slots: Vec<_> = (0..batch)
             .map(|_| pg_sys::MakeSingleTupleTableSlot(descriptor, &raw const pg_sys::TTSOpsVirtual))
             .collect();

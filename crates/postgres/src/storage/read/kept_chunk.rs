@@ -10,11 +10,11 @@ use std::cell::{Cell, OnceCell, RefCell};
 use std::rc::{Rc, Weak};
 
 use encodings::{Chunk, Single};
-use pgrx::pg_sys::Relation;
 use stripe::OwnedChunk;
 use vector::{Error, LogicalType, Result, Vector};
 
 use super::stripe_on_pages::{Pages, StripeHandle};
+use crate::host::relation::Open;
 use crate::storage::directory::StripeEntry;
 use crate::storage::file::codecs::ServerCodecs;
 
@@ -93,7 +93,7 @@ thread_local! {
 /// # Safety
 /// `rel` is open.
 pub unsafe fn of(
-    rel: Relation,
+    rel: Open,
     entry: &StripeEntry,
     stripe: &Rc<StripeHandle>,
     column: usize,

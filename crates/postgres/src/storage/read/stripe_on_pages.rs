@@ -18,6 +18,7 @@ use vector::{Error, Result};
 use super::kept_chunk::KeptChunks;
 use crate::compat;
 use crate::host::numbers::NumberMap;
+use crate::host::relation::Open;
 use crate::storage::directory::StripeEntry;
 use crate::storage::file::pages::{self, BlockRun, Expected};
 
@@ -43,15 +44,15 @@ pub struct Pages {
 
 impl Pages {
     /// Pages of `entry` in `rel`. `strategy` may be null; a big scan passes its ring of buffers.
-    pub unsafe fn new(rel: Relation, entry: &StripeEntry, strategy: pg_sys::BufferAccessStrategy) -> Self {
-        Self { rel, run: entry.run, expected: entry.expected(), strategy }
+    pub unsafe fn new(rel: Open, entry: &StripeEntry, strategy: pg_sys::BufferAccessStrategy) -> Self {
+        Self { rel: rel.as_ptr(), run: entry.run, expected: entry.expected(), strategy }
     }
 }
 
 impl StripeBytes for Pages {
     fn read(&self, range: Range<u64>, out: &mut Vec<u8>) -> Result<()> {
         // SAFETY: whoever made this holds the relation open.
-        unsafe { pages::read_range(self.rel, self.run, self.expected, range, self.strategy, out) }
+        unsafe { pages::read_range(Open::of(self.rel), self.run, self.expected, range, self.strategy, out) }
     }
 }
 
@@ -121,7 +122,7 @@ thread_local! {
 }
 
 /// Opens the stripe of a directory entry, or finds it open.
-pub unsafe fn open(rel: Relation, entry: &StripeEntry) -> Result<Rc<StripeHandle>> {
+pub unsafe fn open(rel: Open, entry: &StripeEntry) -> Result<Rc<StripeHandle>> {
     // SAFETY: rel is open.
     let file = unsafe { compat::file_number(&compat::locator(rel)) };
     let key = (file, entry.storage_id, entry.first_row);
@@ -141,7 +142,7 @@ pub unsafe fn open(rel: Relation, entry: &StripeEntry) -> Result<Rc<StripeHandle
 }
 
 /// Opens the stripe of a directory entry by reading its footer, whether or not it is open already.
-pub unsafe fn open_anew(rel: Relation, entry: &StripeEntry) -> Result<StripeReader> {
+pub unsafe fn open_anew(rel: Open, entry: &StripeEntry) -> Result<StripeReader> {
     // SAFETY: rel is open.
     let pages = unsafe { Pages::new(rel, entry, std::ptr::null_mut()) };
     let end = entry

@@ -11,10 +11,11 @@
 
 use std::ops::Range;
 
-use pgrx::pg_sys::{self, BlockNumber, Buffer, Relation};
+use pgrx::pg_sys::{self, BlockNumber, Buffer};
 
+use crate::host::buffer;
 use crate::host::buffer::PAGE_BYTES;
-use crate::host::{buffer, relation};
+use crate::host::relation::Open;
 use crate::storage::directory::entries;
 use crate::storage::file::hot_runs;
 use crate::storage::file::metapage;
@@ -26,19 +27,19 @@ const EMPTY: usize = 8_150;
 const UNUSED: u32 = 0;
 
 /// Whether the free space map takes a page for empty. A hint: the page has to be looked at.
-pub unsafe fn seems_empty(rel: Relation, block: BlockNumber) -> bool {
+pub unsafe fn seems_empty(rel: Open, block: BlockNumber) -> bool {
     // SAFETY: rel is open.
-    unsafe { pg_sys::GetRecordedFreeSpace(rel, block) > EMPTY }
+    unsafe { pg_sys::GetRecordedFreeSpace(rel.as_ptr(), block) > EMPTY }
 }
 
 /// First of `count` consecutive pages of a part of the file that are empty now, as near to its beginning as
 /// there are. Reads pages only where the free space map takes that many in a row for empty, and puts it right
 /// where it is wrong.
-pub unsafe fn find(rel: Relation, count: u32, within: &Range<BlockNumber>) -> Option<BlockNumber> {
+pub unsafe fn find(rel: Open, count: u32, within: &Range<BlockNumber>) -> Option<BlockNumber> {
     // SAFETY: rel is open and its pages stay. What is found here is looked at again when it is taken.
     unsafe {
         let runs = entries::all_versions(metapage::storage_id(rel)?).into_iter().map(|entry| entry.run);
-        for span in hot_runs::hot_spans(runs, relation::block_count(rel).min(within.end)) {
+        for span in hot_runs::hot_spans(runs, rel.block_count().min(within.end)) {
             let start = span.start.max(within.start);
             if span.end.saturating_sub(start) < count {
                 continue;
@@ -60,14 +61,14 @@ pub unsafe fn find(rel: Relation, count: u32, within: &Range<BlockNumber>) -> Op
 }
 
 /// How many pages right before a block are empty now.
-pub unsafe fn before(rel: Relation, block: BlockNumber) -> u32 {
+pub unsafe fn before(rel: Open, block: BlockNumber) -> u32 {
     // SAFETY: rel is open and has the block. The metapage is not asked.
     let count = unsafe { (1..block).rev().take_while(|&at| seems_empty(rel, at) && check(rel, at)).count() };
     u32::try_from(count).unwrap_or(u32::MAX)
 }
 
 /// Whether a page that the free space map takes for empty is; the map is told where it is not.
-unsafe fn check(rel: Relation, block: BlockNumber) -> bool {
+unsafe fn check(rel: Open, block: BlockNumber) -> bool {
     // SAFETY: rel is open and has the block.
     unsafe {
         let buf = buffer::read(rel, block, std::ptr::null_mut());
@@ -76,14 +77,14 @@ unsafe fn check(rel: Relation, block: BlockNumber) -> bool {
         let free = pg_sys::PageGetHeapFreeSpace(buffer::page(buf));
         buffer::unlock_release(buf);
         if !empty {
-            pg_sys::RecordPageWithFreeSpace(rel, block, free.min(EMPTY));
+            pg_sys::RecordPageWithFreeSpace(rel.as_ptr(), block, free.min(EMPTY));
         }
         empty
     }
 }
 
 /// The page, exclusively locked, if it is still empty.
-pub(super) unsafe fn take(rel: Relation, block: BlockNumber) -> Option<Buffer> {
+pub(super) unsafe fn take(rel: Open, block: BlockNumber) -> Option<Buffer> {
     // SAFETY: the page is changed and logged by the caller before its lock is released.
     unsafe {
         let buf = buffer::read(rel, block, std::ptr::null_mut());

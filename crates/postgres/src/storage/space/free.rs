@@ -7,11 +7,12 @@
 //! WAL record. That dead rows count means that their pruning came first, and it is the pruning that cancels
 //! standby queries which could still read the stripe.
 
-use pgrx::pg_sys::{self, BlockNumber, Buffer, Relation};
+use pgrx::pg_sys::{self, BlockNumber, Buffer};
 
 use super::emptied_pages;
+use crate::host::buffer;
 use crate::host::buffer::{PAGE_BYTES, PAGE_HEADER_BYTES};
-use crate::host::{buffer, relation};
+use crate::host::relation::Open;
 use crate::storage::directory::StripeEntry;
 use crate::storage::directory::{entries, old_versions};
 use crate::storage::file::hot_runs;
@@ -20,12 +21,12 @@ use crate::storage::file::pages::BlockRun;
 use crate::storage::file::{metapage, visibility_bits};
 
 /// Frees what can be freed; returns the number of pages.
-pub unsafe fn reclaim(rel: Relation, strategy: pg_sys::BufferAccessStrategy) -> u64 {
+pub unsafe fn reclaim(rel: Open, strategy: pg_sys::BufferAccessStrategy) -> u64 {
     // SAFETY: rel is open with ShareUpdateExclusiveLock.
     unsafe {
         let Some(storage_id) = metapage::storage_id(rel) else { return 0 };
         let runs = entries::all_versions(storage_id).into_iter().map(|entry| entry.run);
-        let spans = hot_runs::hot_spans(runs, relation::block_count(rel));
+        let spans = hot_runs::hot_spans(runs, rel.block_count());
         let mut candidates: Vec<(BlockNumber, PageOwner)> = Vec::new();
         let mut vmbuffer: Buffer = 0;
         for span in spans {
@@ -33,9 +34,10 @@ pub unsafe fn reclaim(rel: Relation, strategy: pg_sys::BufferAccessStrategy) -> 
                 // Stripe pages are marked all-frozen from the start, unless somebody has thrown the map away,
                 // and the free space map never hears of them; but what it says of wholly empty pages may be
                 // from before a crash, as it is not logged.
-                let status = u32::from(pg_sys::visibilitymap_get_status(rel, block, &raw mut vmbuffer));
+                let status =
+                    u32::from(pg_sys::visibilitymap_get_status(rel.as_ptr(), block, &raw mut vmbuffer));
                 if status & pg_sys::VISIBILITYMAP_VALID_BITS == pg_sys::VISIBILITYMAP_ALL_VISIBLE
-                    || (pg_sys::GetRecordedFreeSpace(rel, block) > 0
+                    || (pg_sys::GetRecordedFreeSpace(rel.as_ptr(), block) > 0
                         && !emptied_pages::seems_empty(rel, block))
                 {
                     continue;
@@ -70,14 +72,14 @@ pub unsafe fn reclaim(rel: Relation, strategy: pg_sys::BufferAccessStrategy) -> 
             pg_sys::ReleaseBuffer(vmbuffer);
         }
         if freed > 0 {
-            pg_sys::FreeSpaceMapVacuum(rel);
+            pg_sys::FreeSpaceMapVacuum(rel.as_ptr());
         }
         freed
     }
 }
 
 /// Frees the pages of a stripe that this transaction has written and not put into the directory.
-pub unsafe fn give_back(rel: Relation, entry: &StripeEntry) {
+pub unsafe fn give_back(rel: Open, entry: &StripeEntry) {
     // SAFETY: rel is open with ShareUpdateExclusiveLock. A page that is another's stays.
     unsafe {
         let owner = PageOwner::current(entry.storage_id, entry.first_row);
@@ -125,7 +127,7 @@ pub unsafe fn ended(writer: u64) -> bool {
 /// Makes a page of `owner`'s an empty heap page, and tells the free space map; false: it is not one of
 /// theirs.
 pub(super) unsafe fn free_page(
-    rel: Relation,
+    rel: Open,
     block: BlockNumber,
     owner: PageOwner,
     vmbuffer: &mut Buffer,
@@ -134,7 +136,7 @@ pub(super) unsafe fn free_page(
     // SAFETY: pins and look-ups come before the critical section; inside are stores and the server's logging
     // only.
     unsafe {
-        pg_sys::visibilitymap_pin(rel, block, vmbuffer);
+        pg_sys::visibilitymap_pin(rel.as_ptr(), block, vmbuffer);
         let buf = buffer::read(rel, block, strategy);
         buffer::lock_exclusive(buf);
         if stripe_owner(buf) != Some(owner) {
@@ -145,7 +147,11 @@ pub(super) unsafe fn free_page(
             pg_sys::PageInit(page, PAGE_BYTES, 0);
         });
         buffer::unlock_release(buf);
-        pg_sys::RecordPageWithFreeSpace(rel, block, PAGE_BYTES - PAGE_HEADER_BYTES - size_of::<u32>());
+        pg_sys::RecordPageWithFreeSpace(
+            rel.as_ptr(),
+            block,
+            PAGE_BYTES - PAGE_HEADER_BYTES - size_of::<u32>(),
+        );
         true
     }
 }

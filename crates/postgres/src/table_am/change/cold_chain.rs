@@ -7,7 +7,7 @@
 //! chain further. Invariant: what heap gets is a hot TID.
 
 use pgrx::pg_sys::{
-    self, Buffer, CommandId, HeapTupleData, ItemPointerData, Relation, SnapshotData, SnapshotType, TM_Result,
+    self, Buffer, CommandId, HeapTupleData, ItemPointerData, SnapshotData, SnapshotType, TM_Result,
     TransactionId,
 };
 
@@ -16,6 +16,7 @@ use super::request::LockRequest;
 use crate::host::error::{self, PgSqlErrorCode};
 use crate::host::heap_am::heap_guarded;
 use crate::host::heap_tuple::updater;
+use crate::host::relation::Open;
 use crate::storage::change::delete_bitmap;
 use crate::storage::change::row_proxy::OTHER_PARTITION;
 use crate::storage::file::tid;
@@ -25,7 +26,7 @@ use crate::storage::file::tid;
 /// # Safety
 /// As the server calls `tuple_lock`: `rel` is open, and the request's pointers are the server's.
 pub(super) unsafe fn lock_successor(
-    rel: Relation,
+    rel: Open,
     at: &mut ItemPointerData,
     mut by: TransactionId,
     request: &mut LockRequest,
@@ -76,14 +77,14 @@ enum Version {
 }
 
 /// Looks at the version at `at`, which `by` has inserted.
-unsafe fn look(rel: Relation, at: ItemPointerData, by: TransactionId) -> Version {
+unsafe fn look(rel: Open, at: ItemPointerData, by: TransactionId) -> Version {
     // SAFETY: rel is open; the tuple is looked at while its page is pinned.
     unsafe {
         let mut dirty =
             SnapshotData { snapshot_type: SnapshotType::SNAPSHOT_DIRTY, ..SnapshotData::default() };
         let mut tuple = HeapTupleData { t_self: at, ..HeapTupleData::default() };
         let mut pin: Buffer = 0;
-        let live = pg_sys::heap_fetch(rel, &raw mut dirty, &raw mut tuple, &raw mut pin, true);
+        let live = pg_sys::heap_fetch(rel.as_ptr(), &raw mut dirty, &raw mut tuple, &raw mut pin, true);
         if tuple.t_data.is_null() {
             return Version::Gone;
         }
@@ -109,13 +110,22 @@ unsafe fn look(rel: Relation, at: ItemPointerData, by: TransactionId) -> Version
 }
 
 /// Has heap lock the version at `at` and follow the chain further.
-unsafe fn lock_hot(rel: Relation, at: &mut ItemPointerData, request: &mut LockRequest) -> TM_Result::Type {
+unsafe fn lock_hot(rel: Open, at: &mut ItemPointerData, request: &mut LockRequest) -> TM_Result::Type {
     // SAFETY: as the server calls tuple_lock; nothing is pinned or locked here.
     unsafe {
         delete_bitmap::write_all();
         let LockRequest { snapshot, slot, cid, mode, wait, flags, .. } = *request;
-        let result =
-            heap_guarded!(tuple_lock(rel, at, snapshot, slot, cid, mode, wait, flags, request.failure));
+        let result = heap_guarded!(tuple_lock(
+            rel.as_ptr(),
+            at,
+            snapshot,
+            slot,
+            cid,
+            mode,
+            wait,
+            flags,
+            request.failure
+        ));
         request.failure.traversed = true;
         result
     }

@@ -9,8 +9,8 @@
 //! Invariant: predicate locks of others are looked for after the row is buried: see `row_proxy::visibility`.
 
 use pgrx::pg_sys::{
-    self, Bitmapset, CommandId, ItemPointerData, LockTupleMode, LockWaitPolicy, Relation, Snapshot,
-    TM_FailureData, TM_Result, TransactionId, TupleTableSlot, XLTW_Oper,
+    self, Bitmapset, CommandId, ItemPointerData, LockTupleMode, LockWaitPolicy, Snapshot, TM_FailureData,
+    TM_Result, TransactionId, TupleTableSlot, XLTW_Oper,
 };
 
 use super::request::{ChangeRequest, LockRequest, UNCHANGED};
@@ -18,7 +18,7 @@ use super::{bulk_change, cold_chain, successor_locks};
 use crate::compat;
 use crate::host::error::{self, PgSqlErrorCode};
 use crate::host::heap_am::heap_guarded;
-use crate::host::relation;
+use crate::host::relation::Open;
 use crate::storage::change::row_proxy::{self, Outcome, Pinned, Replaced};
 use crate::storage::change::{delete_bitmap, stripe_lock};
 use crate::storage::directory::StripeEntry;
@@ -38,7 +38,7 @@ struct Target {
 /// Keeps the row's stripe where it is. Of a row that was moved it says, as heap would, who did: the caller
 /// goes on at its new place.
 unsafe fn target(
-    rel: Relation,
+    rel: Open,
     at: ItemPointerData,
     cid: CommandId,
     failure: &mut TM_FailureData,
@@ -69,7 +69,7 @@ unsafe fn target(
 /// Locks a row that has not been deleted in bulk. `Error` as wait policy names the user's table, not the
 /// catalog, when it would have to wait.
 unsafe fn lock_proxy(
-    rel: Relation,
+    rel: Open,
     target: &Target,
     cid: CommandId,
     mode: LockTupleMode::Type,
@@ -100,9 +100,8 @@ unsafe fn lock_proxy(
 }
 
 /// Raises the ERROR of NOWAIT.
-pub(super) unsafe fn would_block(rel: Relation) -> ! {
-    // SAFETY: rel is open.
-    let name = unsafe { relation::name(rel) };
+pub(super) unsafe fn would_block(rel: Open) -> ! {
+    let name = rel.name();
     let message = format!("could not obtain lock on row in relation \"{name}\"");
     error::raise(PgSqlErrorCode::ERRCODE_LOCK_NOT_AVAILABLE, message, "", "")
 }
@@ -110,7 +109,7 @@ pub(super) unsafe fn would_block(rel: Relation) -> ! {
 /// Waits for a transaction that is changing a row, as far as the policy allows. False: it would have to be
 /// waited for.
 pub(super) unsafe fn wait_for(
-    rel: Relation,
+    rel: Open,
     whom: TransactionId,
     at: &mut ItemPointerData,
     wait: LockWaitPolicy::Type,
@@ -120,7 +119,7 @@ pub(super) unsafe fn wait_for(
     unsafe {
         if wait == LockWaitPolicy::LockWaitBlock {
             delete_bitmap::write_all();
-            pg_sys::XactLockTableWait(whom, rel, at, what);
+            pg_sys::XactLockTableWait(whom, rel.as_ptr(), at, what);
             return true;
         }
         let over = pg_sys::ConditionalXactLockTableWait(whom);
@@ -133,7 +132,7 @@ pub(super) unsafe fn wait_for(
 
 /// Locks a row in order to change it.
 unsafe fn take(
-    rel: Relation,
+    rel: Open,
     at: ItemPointerData,
     change: &mut ChangeRequest,
     mode: LockTupleMode::Type,
@@ -157,7 +156,7 @@ unsafe fn take(
 }
 
 /// Whether a snapshot sees the row.
-unsafe fn is_seen(rel: Relation, target: &Target, snapshot: Snapshot) -> bool {
+unsafe fn is_seen(rel: Open, target: &Target, snapshot: Snapshot) -> bool {
     // SAFETY: rel is open, the snapshot live.
     unsafe {
         (moved::is_old(target.storage_id, target.entry.inserter)
@@ -175,7 +174,7 @@ unsafe fn refuse_invisible(result: TM_Result::Type, what: &str) {
 }
 
 /// Buries a locked row, carries others' locks over to its successor and tells serializable readers.
-unsafe fn bury(rel: Relation, target: &Target, proxy: Pinned, successor: ItemPointerData, cid: CommandId) {
+unsafe fn bury(rel: Open, target: &Target, proxy: Pinned, successor: ItemPointerData, cid: CommandId) {
     // SAFETY: the row is locked, so that others can but lock it FOR KEY SHARE, and that only where its
     // successor is a hot row of this transaction's.
     unsafe {
@@ -188,7 +187,7 @@ unsafe fn bury(rel: Relation, target: &Target, proxy: Pinned, successor: ItemPoi
 
 /// `tuple_delete` of a cold row.
 pub(super) unsafe fn delete(
-    rel: Relation,
+    rel: Open,
     at: ItemPointerData,
     change: &mut ChangeRequest,
     changing_partition: bool,
@@ -219,14 +218,14 @@ pub(super) unsafe fn delete(
         if !alone {
             bulk_change::count(rel, &target.entry, cid);
         }
-        pg_sys::pgstat_count_heap_delete(rel);
+        pg_sys::pgstat_count_heap_delete(rel.as_ptr());
         TM_Result::TM_Ok
     }
 }
 
 /// `tuple_update` of a cold row: the slot's row becomes a hot one.
 pub(super) unsafe fn update(
-    rel: Relation,
+    rel: Open,
     at: ItemPointerData,
     slot: *mut TupleTableSlot,
     change: &mut ChangeRequest,
@@ -261,30 +260,30 @@ pub(super) unsafe fn update(
 }
 
 /// Inserts the new version of a cold row, as a hot one.
-pub(super) unsafe fn insert_successor(rel: Relation, slot: *mut TupleTableSlot, cid: CommandId) {
+pub(super) unsafe fn insert_successor(rel: Open, slot: *mut TupleTableSlot, cid: CommandId) {
     // SAFETY: as the server calls tuple_update.
     unsafe {
-        heap_guarded!(tuple_insert(rel, slot, cid, 0, std::ptr::null_mut()));
+        heap_guarded!(tuple_insert(rel.as_ptr(), slot, cid, 0, std::ptr::null_mut()));
         // Heap has counted an insertion.
-        pg_sys::pgstat_count_heap_insert(rel, -1);
-        pg_sys::pgstat_count_heap_update(rel, false);
+        pg_sys::pgstat_count_heap_insert(rel.as_ptr(), -1);
+        pg_sys::pgstat_count_heap_update(rel.as_ptr(), false);
     }
 }
 
 /// Whether the new version of a cold row has other key columns: which lock an UPDATE of the row needs.
-unsafe fn changes_key(rel: Relation, at: ItemPointerData, new: *mut TupleTableSlot) -> bool {
+unsafe fn changes_key(rel: Open, at: ItemPointerData, new: *mut TupleTableSlot) -> bool {
     // SAFETY: rel is open; both slots have its row type.
     unsafe {
         let kind = pg_sys::IndexAttrBitmapKind::INDEX_ATTR_BITMAP_KEY;
-        let keys: *mut Bitmapset = pg_sys::RelationGetIndexAttrBitmap(rel, kind);
+        let keys: *mut Bitmapset = pg_sys::RelationGetIndexAttrBitmap(rel.as_ptr(), kind);
         if keys.is_null() || bulk_change::leaves_alone(rel, keys) {
             pg_sys::bms_free(keys);
             return false;
         }
-        let old = pg_sys::table_slot_create(rel, std::ptr::null_mut());
+        let old = pg_sys::table_slot_create(rel.as_ptr(), std::ptr::null_mut());
         let mut place = at;
         let any = &raw mut pg_sys::SnapshotAnyData;
-        let mut changed = !pg_sys::table_tuple_fetch_row_version(rel, &raw mut place, any, old);
+        let mut changed = !pg_sys::table_tuple_fetch_row_version(rel.as_ptr(), &raw mut place, any, old);
         let mut member = -1;
         while !changed {
             member = pg_sys::bms_next_member(keys, member);
@@ -295,7 +294,7 @@ unsafe fn changes_key(rel: Relation, at: ItemPointerData, new: *mut TupleTableSl
             let Some(column) = usize::try_from(attribute).ok().and_then(|at| at.checked_sub(1)) else {
                 continue;
             };
-            let form = (*(*rel).rd_att).attrs.as_ptr().add(column);
+            let form = (*rel.descriptor()).attrs.as_ptr().add(column);
             let value = |slot: *mut TupleTableSlot| {
                 let mut null = false;
                 let value = pg_sys::slot_getattr(slot, attribute, &raw mut null);
@@ -312,11 +311,7 @@ unsafe fn changes_key(rel: Relation, at: ItemPointerData, new: *mut TupleTableSl
 }
 
 /// `tuple_lock` of a cold row. `at` becomes the TID of the version that was locked.
-pub(super) unsafe fn lock(
-    rel: Relation,
-    at: &mut ItemPointerData,
-    request: &mut LockRequest,
-) -> TM_Result::Type {
+pub(super) unsafe fn lock(rel: Open, at: &mut ItemPointerData, request: &mut LockRequest) -> TM_Result::Type {
     // SAFETY: as the server calls it.
     unsafe {
         let target = match target(rel, *at, request.cid, request.failure) {
@@ -345,7 +340,7 @@ pub(super) unsafe fn lock(
 }
 
 /// A row of this very command, or of somebody still at work: the slot says whose.
-unsafe fn invisible(rel: Relation, at: ItemPointerData, slot: *mut TupleTableSlot) -> TM_Result::Type {
+unsafe fn invisible(rel: Open, at: ItemPointerData, slot: *mut TupleTableSlot) -> TM_Result::Type {
     // SAFETY: the slot is the table's. The row may have no values yet; who asks looks at xmin.
     unsafe {
         (*slot).tts_flags |= SLOT_WANTS_SYSTEM_COLUMNS;

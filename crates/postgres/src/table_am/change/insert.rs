@@ -10,6 +10,7 @@ use std::cell::Cell;
 use std::ffi::c_int;
 
 use crate::host::heap_am::heap;
+use crate::host::relation::Open;
 use pgrx::pg_guard;
 use pgrx::pg_sys::ffi::pg_guard_ffi_boundary;
 use pgrx::pg_sys::{self, BulkInsertState, CommandId, Relation, SubTransactionId, TupleTableSlot, uint32};
@@ -24,11 +25,11 @@ thread_local! {
 }
 
 /// Makes the metapage, and takes the locks that index insertion may need.
-pub(super) unsafe fn get_ready(rel: Relation) {
+pub(super) unsafe fn get_ready(rel: Open) {
     // SAFETY: rel is open with RowExclusiveLock.
     unsafe {
         metapage::ensure(rel);
-        if (*(*rel).rd_rel).relhasindex {
+        if (*rel.form()).relhasindex {
             prepare_for_indexes();
         }
     }
@@ -57,6 +58,7 @@ pub unsafe extern "C-unwind" fn tuple_insert(
 ) {
     // SAFETY: heap's own callback with the arguments that the server gave.
     unsafe {
+        let rel = Open::of(rel);
         if let Some(set) = pending_rows::set_for(rel, cid, options)
             && (*set).next_hot(1) == 0
         {
@@ -65,7 +67,7 @@ pub unsafe extern "C-unwind" fn tuple_insert(
         }
         get_ready(rel);
         let Some(call) = heap().tuple_insert else { return };
-        pg_guard_ffi_boundary(|| call(rel, slot, cid, options, state));
+        pg_guard_ffi_boundary(|| call(rel.as_ptr(), slot, cid, options, state));
     }
 }
 
@@ -81,6 +83,7 @@ pub unsafe extern "C-unwind" fn multi_insert(
 ) {
     // SAFETY: as above; the server gives `count` slots.
     unsafe {
+        let rel = Open::of(rel);
         let all = std::slice::from_raw_parts(slots, usize::try_from(count).unwrap_or(0));
         let set = pending_rows::set_for(rel, cid, options);
         let hot = set.map_or(all.len(), |set| (*set).next_hot(all.len()));
@@ -88,7 +91,7 @@ pub unsafe extern "C-unwind" fn multi_insert(
         if hot > 0 {
             get_ready(rel);
             let Some(call) = heap().multi_insert else { return };
-            pg_guard_ffi_boundary(|| call(rel, slots, hot as c_int, cid, options, state));
+            pg_guard_ffi_boundary(|| call(rel.as_ptr(), slots, hot as c_int, cid, options, state));
         }
         if let Some(set) = set
             && !kept.is_empty()
@@ -99,7 +102,7 @@ pub unsafe extern "C-unwind" fn multi_insert(
 }
 
 /// Hands rows to the set of their command.
-unsafe fn keep(set: *mut PendingRows, rel: Relation, slots: &[*mut TupleTableSlot]) {
+unsafe fn keep(set: *mut PendingRows, rel: Open, slots: &[*mut TupleTableSlot]) {
     // SAFETY: nothing between `set_for` and here removes the set.
     unsafe {
         for &slot in slots {
@@ -124,9 +127,10 @@ pub unsafe extern "C-unwind" fn tuple_insert_speculative(
 ) {
     // SAFETY: as above.
     unsafe {
+        let rel = Open::of(rel);
         get_ready(rel);
         let Some(call) = heap().tuple_insert_speculative else { return };
-        pg_guard_ffi_boundary(|| call(rel, slot, cid, options, state, token));
+        pg_guard_ffi_boundary(|| call(rel.as_ptr(), slot, cid, options, state, token));
     }
 }
 
@@ -134,5 +138,5 @@ pub unsafe extern "C-unwind" fn tuple_insert_speculative(
 #[pg_guard]
 pub unsafe extern "C-unwind" fn finish_bulk_insert(rel: Relation, _options: c_int) {
     // SAFETY: rel is open.
-    unsafe { pending_rows::finish_bulk_insert(rel) }
+    unsafe { pending_rows::finish_bulk_insert(Open::of(rel)) }
 }

@@ -13,6 +13,7 @@ use pgrx::pg_sys::{
 use super::request::{ChangeRequest, LockRequest};
 use super::{cold_change, insert};
 use crate::host::heap_am::{heap_direct, heap_guarded};
+use crate::host::relation::Open;
 use crate::storage::change::delete_bitmap;
 use crate::storage::file::{metapage, tid};
 use crate::table_am::read::moved;
@@ -31,13 +32,14 @@ pub unsafe extern "C-unwind" fn tuple_delete(
 ) -> TM_Result::Type {
     // SAFETY: this frame owns nothing.
     unsafe {
+        let rel = Open::of(rel);
         if tid::is_cold(*tid) {
             let mut change = ChangeRequest { cid, crosscheck, wait, failure: &mut *failure };
             return delete_cold(rel, tid, &mut change, changing_partition);
         }
         write_bulk_changes();
         let result = heap_direct!(tuple_delete(
-            rel,
+            rel.as_ptr(),
             tid,
             cid,
             snapshot,
@@ -58,7 +60,7 @@ pub unsafe extern "C-unwind" fn tuple_delete(
 /// moved, so `crosscheck` does, too.
 #[pg_guard]
 unsafe extern "C-unwind" fn delete_moved(
-    rel: Relation,
+    rel: Open,
     tid: ItemPointer,
     change: &mut ChangeRequest,
     changing_partition: bool,
@@ -93,7 +95,7 @@ unsafe extern "C-unwind" fn write_claims() {
 
 #[pg_guard]
 unsafe extern "C-unwind" fn delete_cold(
-    rel: Relation,
+    rel: Open,
     tid: ItemPointer,
     change: &mut ChangeRequest,
     changing_partition: bool,
@@ -125,6 +127,7 @@ pub unsafe extern "C-unwind" fn tuple_update(
 ) -> TM_Result::Type {
     // SAFETY: heap's callback with the server's arguments.
     unsafe {
+        let rel = Open::of(rel);
         metapage::ensure(rel);
         let mut change = ChangeRequest { cid, crosscheck, wait, failure: &mut *failure };
         let mut result = if tid::is_cold(*tid) {
@@ -133,7 +136,7 @@ pub unsafe extern "C-unwind" fn tuple_update(
         } else {
             delete_bitmap::write_all();
             heap_guarded!(tuple_update(
-                rel,
+                rel.as_ptr(),
                 tid,
                 slot,
                 cid,
@@ -177,6 +180,7 @@ pub unsafe extern "C-unwind" fn tuple_lock(
 ) -> TM_Result::Type {
     // SAFETY: this frame owns nothing.
     unsafe {
+        let rel = Open::of(rel);
         let place = place_of(tid, slot);
         if tid::is_cold(place) {
             *tid = place;
@@ -190,8 +194,17 @@ pub unsafe extern "C-unwind" fn tuple_lock(
         let is_error = wait == LockWaitPolicy::LockWaitError;
         let policy = if is_error { LockWaitPolicy::LockWaitSkip } else { wait };
         loop {
-            let result =
-                heap_direct!(tuple_lock(rel, tid, snapshot, slot, cid, mode, policy, flags, failure));
+            let result = heap_direct!(tuple_lock(
+                rel.as_ptr(),
+                tid,
+                snapshot,
+                slot,
+                cid,
+                mode,
+                policy,
+                flags,
+                failure
+            ));
             match result {
                 TM_Result::TM_Deleted => {
                     let failure = &mut *failure;
@@ -208,7 +221,7 @@ pub unsafe extern "C-unwind" fn tuple_lock(
 /// Waits for the mover that is about to move a row, if that is who keeps others from it. `is_error`: it is an
 /// ERROR if not.
 #[pg_guard]
-unsafe extern "C-unwind" fn awaited_mover(rel: Relation, tid: ItemPointer, is_error: bool) -> bool {
+unsafe extern "C-unwind" fn awaited_mover(rel: Open, tid: ItemPointer, is_error: bool) -> bool {
     // SAFETY: as above.
     unsafe {
         let awaited = moved::await_mover(rel, *tid);
@@ -222,7 +235,7 @@ unsafe extern "C-unwind" fn awaited_mover(rel: Relation, tid: ItemPointer, is_er
 /// As `delete_moved`.
 #[pg_guard]
 unsafe extern "C-unwind" fn lock_moved(
-    rel: Relation,
+    rel: Open,
     tid: ItemPointer,
     request: &mut LockRequest,
 ) -> TM_Result::Type {
@@ -259,7 +272,7 @@ unsafe fn place_of(tid: ItemPointer, slot: *mut TupleTableSlot) -> ItemPointerDa
 
 #[pg_guard]
 unsafe extern "C-unwind" fn lock_cold(
-    rel: Relation,
+    rel: Open,
     tid: ItemPointer,
     request: &mut LockRequest,
 ) -> TM_Result::Type {

@@ -22,12 +22,13 @@ use pgrx::pg_sys::{
 
 use crate::compat;
 use crate::host::heap_tuple::updater;
+use crate::host::relation::Open;
 use crate::host::{buffer, critical};
 use crate::storage::change::{delete_bitmap, multixact};
 use crate::storage::file::tid;
 
 /// Puts others' FOR KEY SHARE locks on a version that this transaction has just inserted.
-pub(super) unsafe fn carry(rel: Relation, at: ItemPointerData, lockers: &[TransactionId]) {
+pub(super) unsafe fn carry(rel: Open, at: ItemPointerData, lockers: &[TransactionId]) {
     if lockers.is_empty() {
         return;
     }
@@ -55,11 +56,7 @@ enum Conflict {
 
 /// Locks the version at `at`, which `by` has inserted, and those after it, FOR KEY SHARE, for the present
 /// transaction. Waits for whoever is changing the key or deleting one, whatever the policy is, as heap does.
-pub(super) unsafe fn follow(
-    rel: Relation,
-    mut at: ItemPointerData,
-    mut by: TransactionId,
-) -> TM_Result::Type {
+pub(super) unsafe fn follow(rel: Open, mut at: ItemPointerData, mut by: TransactionId) -> TM_Result::Type {
     // SAFETY: pins and locks are given up before this waits and before it returns; the server's abort does so
     // on an ERROR.
     unsafe {
@@ -81,7 +78,12 @@ pub(super) unsafe fn follow(
                 Conflict::Wait(whom) => {
                     version.release();
                     delete_bitmap::write_all();
-                    pg_sys::XactLockTableWait(whom, rel, &raw mut at, pg_sys::XLTW_Oper::XLTW_LockUpdated);
+                    pg_sys::XactLockTableWait(
+                        whom,
+                        rel.as_ptr(),
+                        &raw mut at,
+                        pg_sys::XLTW_Oper::XLTW_LockUpdated,
+                    );
                     continue;
                 }
                 Conflict::Gone => {
@@ -121,14 +123,14 @@ struct Version {
 
 impl Version {
     /// The tuple at a place; None where there is none.
-    unsafe fn fetch(rel: Relation, at: ItemPointerData) -> Option<Self> {
+    unsafe fn fetch(rel: Open, at: ItemPointerData) -> Option<Self> {
         // SAFETY: rel is open.
         unsafe {
             let mut tuple = HeapTupleData { t_self: at, ..HeapTupleData::default() };
             let mut pin: Buffer = 0;
             let any = &raw mut pg_sys::SnapshotAnyData;
-            pg_sys::heap_fetch(rel, any, &raw mut tuple, &raw mut pin, false).then(|| Self {
-                rel,
+            pg_sys::heap_fetch(rel.as_ptr(), any, &raw mut tuple, &raw mut pin, false).then(|| Self {
+                rel: rel.as_ptr(),
                 tuple,
                 pin,
                 map: std::cell::Cell::new(0),
@@ -227,7 +229,7 @@ impl Version {
             (*header).t_infomask2 &= !(pg_sys::HEAP_KEYS_UPDATED as u16);
             (*header).t_infomask2 |= xmax.infomask2;
             pg_sys::MarkBufferDirty(self.pin);
-            compat::log_version_locked(self.rel, self.pin, &self.tuple, cleared);
+            compat::log_version_locked(Open::of(self.rel), self.pin, &self.tuple, cleared);
             critical::end();
         }
     }

@@ -8,6 +8,7 @@ use pgrx::pg_sys::Relation;
 
 use super::figures::Figures;
 use super::index_bloat::{self, Bloat};
+use crate::host::relation::Open;
 use crate::storage::{decoding, published};
 use crate::table_am::packing;
 
@@ -42,13 +43,13 @@ struct Subject<'a> {
 const ADVISERS: [unsafe fn(&Subject, &mut Vec<Advice>); 4] = [slots, rewriting, empty_pages, bloated_indexes];
 
 /// All there is to advise.
-pub(super) unsafe fn of(rel: Relation, figures: &Figures) -> Vec<Advice> {
+pub(super) unsafe fn of(rel: Open, figures: &Figures) -> Vec<Advice> {
     let mut found = Vec::new();
     // SAFETY: rel is open.
     unsafe {
         let (can_be_packed, is_packed) = packing::sees_to(rel);
         let subject = Subject {
-            rel,
+            rel: rel.as_ptr(),
             figures,
             is_published: published::is_published(rel) || decoding::slot(rel).is_some(),
             can_be_packed,
@@ -66,7 +67,7 @@ unsafe fn slots(subject: &Subject, found: &mut Vec<Advice>) {
     let figures = subject.figures;
     let has_many = figures.hot.settled >= f64::from(figures.options.chunk_group_row_limit);
     // SAFETY: rel is open.
-    if let Some(text) = unsafe { decoding::advice(subject.rel, figures.cold_rows, has_many) } {
+    if let Some(text) = unsafe { decoding::advice(Open::of(subject.rel), figures.cold_rows, has_many) } {
         let weight = if figures.cold_rows > 0 { Weight::Needed } else { Weight::Possible };
         found.push(Advice { weight, text });
     }
@@ -81,7 +82,7 @@ unsafe fn rewriting(subject: &Subject, found: &mut Vec<Advice>) {
     let usual = if subject.is_packed { Weight::Possible } else { Weight::Needed };
     let mut list = Vec::new();
     // SAFETY: rel is open.
-    let can_be_joined = || unsafe { packing::can_be_joined(rel, &figures.examples) };
+    let can_be_joined = || unsafe { packing::can_be_joined(Open::of(rel), &figures.examples) };
     // Stripes of a full table: the last one is as small as it happens to be.
     if figures.small_stripes > 1 + figures.stripes / 4 && can_be_joined() {
         list.push((usual, format!("join {} small stripes", figures.small_stripes)));
@@ -128,7 +129,7 @@ unsafe fn empty_pages(subject: &Subject, found: &mut Vec<Advice>) {
 /// Btrees that REINDEX would make much smaller.
 unsafe fn bloated_indexes(subject: &Subject, found: &mut Vec<Advice>) {
     // SAFETY: rel is open.
-    for bloat in unsafe { index_bloat::of(subject.rel) } {
+    for bloat in unsafe { index_bloat::of(Open::of(subject.rel)) } {
         let Bloat { index, blocks, needed, is_huge } = bloat;
         let free = blocks - needed;
         found.push(Advice {

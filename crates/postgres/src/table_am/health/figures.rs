@@ -3,9 +3,9 @@
 //! Invariant: all are counted in what is there, none in `pg_class`, so they are known before the first
 //! ANALYZE, and count no row that is not there.
 
-use pgrx::pg_sys::{self, Relation};
+use pgrx::pg_sys::{self};
 
-use crate::host::relation;
+use crate::host::relation::Open;
 use crate::options::{self, TableOptions};
 use crate::storage::change::row_proxy;
 use crate::storage::directory::entries;
@@ -44,18 +44,18 @@ pub(super) struct Figures {
 }
 
 impl Figures {
-    pub unsafe fn of(rel: Relation) -> Self {
+    pub unsafe fn of(rel: Open) -> Self {
         /// Small stripes that are looked into where it is asked whether they could be joined.
         const EXAMPLES: usize = 16;
         // SAFETY: rel is open.
         unsafe {
-            let options = options::table_options(rel);
+            let options = options::table_options(rel.as_ptr());
             let snapshot = pg_sys::GetActiveSnapshot();
             let storage_id = metapage::storage_id(rel);
             let stripes = storage_id.map_or_else(Vec::new, |id| directory::visible(id, snapshot));
             let small = |entry: &&StripeEntry| entry.row_count < options.stripe_row_limit / SMALL;
             let dead_blocks = dead_blocks::dead_blocks(rel, stripes.iter().map(|entry| entry.run));
-            let oldest_xmin = pg_sys::GetOldestNonRemovableTransactionId(rel);
+            let oldest_xmin = rel.oldest_xmin();
             let replaced = storage_id.map_or_else(Vec::new, |id| entries::not_dead(id, oldest_xmin));
             let seen: u32 = replaced
                 .iter()
@@ -69,7 +69,7 @@ impl Figures {
                 small_stripes: stripes.iter().filter(small).count(),
                 overlapping_stripes: packing::overlapping(rel, &stripes, &options.orderby),
                 unsorted_stripes: packing::unsorted(rel, &stripes, &options.orderby).len(),
-                file_blocks: relation::block_count(rel),
+                file_blocks: rel.block_count(),
                 stripe_blocks: stripes.iter().map(|entry| entry.run.block_count).sum(),
                 dead_blocks,
                 free_blocks: dead_blocks.saturating_sub(seen),

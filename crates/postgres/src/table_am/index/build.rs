@@ -17,7 +17,8 @@ use super::rows::{self, IndexRows};
 use super::shim;
 use crate::compat;
 use crate::host::heap_am::heap_guarded;
-use crate::host::{carried, error, relation};
+use crate::host::relation::Open;
+use crate::host::{carried, error};
 use crate::storage::change::row_proxy;
 use crate::storage::directory::age::Age;
 use crate::storage::directory::entries;
@@ -46,6 +47,8 @@ pub unsafe extern "C-unwind" fn index_build_range_scan(
     // SAFETY: as the server calls it, with a lock on the table that keeps writers out (or a concurrent build,
     // under a snapshot of its own).
     unsafe {
+        let rel = Open::of(rel);
+        let index = Open::of(index);
         carried::guarded(|| {
             let insert = Insert { callback, state: callback_state };
             own_writes::flush(rel);
@@ -61,13 +64,13 @@ pub unsafe extern "C-unwind" fn index_build_range_scan(
             let mut hot = |told: &mut Told, span: Span| {
                 let heap_rel = shim::of(rel);
                 if let Some(snapshot) = concurrent {
-                    rows += build_span(heap_rel, index, info, snapshot, span, insert);
+                    rows += build_span(Open::of(heap_rel), index, info, snapshot, span, insert);
                     told.add(span.blocks());
                     return;
                 }
                 rows += heap_guarded!(index_build_range_scan(
                     heap_rel,
-                    index,
+                    index.as_ptr(),
                     info,
                     false,
                     any_visible,
@@ -91,10 +94,8 @@ pub unsafe extern "C-unwind" fn index_build_range_scan(
                 None => {
                     let entries = metapage::storage_id(rel)
                         .map_or_else(Vec::new, |storage_id| entries::all_versions(storage_id));
-                    let spans = hot_runs::hot_spans(
-                        entries.into_iter().map(|entry| entry.run),
-                        relation::block_count(rel),
-                    );
+                    let spans =
+                        hot_runs::hot_spans(entries.into_iter().map(|entry| entry.run), rel.block_count());
                     let whole = start == 0 && count == pg_sys::InvalidBlockNumber;
                     let spans = if whole {
                         spans
@@ -138,7 +139,7 @@ struct Told<'a> {
 
 impl Told<'_> {
     /// There are so many blocks of hot spans to read, and stripes.
-    unsafe fn begin(&self, rel: Relation, concurrent: Option<Snapshot>, hot: u64) {
+    unsafe fn begin(&self, rel: Open, concurrent: Option<Snapshot>, hot: u64) {
         if self.is_on {
             // SAFETY: rel is open.
             let stripes = unsafe { stripes_to_index(rel, concurrent) };
@@ -173,8 +174,8 @@ unsafe fn release(snapshot: Option<Snapshot>, scan: TableScanDesc) {
 
 /// Heap's builder for one hot span under `snapshot`.
 unsafe fn build_span(
-    heap_rel: Relation,
-    index: Relation,
+    heap_rel: Open,
+    index: Open,
     info: *mut IndexInfo,
     snapshot: Snapshot,
     span: Span,
@@ -185,14 +186,20 @@ unsafe fn build_span(
     // this one is not.
     unsafe {
         let scan = pg_guard_ffi_boundary(|| {
-            let scan =
-                pg_sys::table_beginscan_strat(heap_rel, snapshot, 0, std::ptr::null_mut(), true, false);
+            let scan = pg_sys::table_beginscan_strat(
+                heap_rel.as_ptr(),
+                snapshot,
+                0,
+                std::ptr::null_mut(),
+                true,
+                false,
+            );
             pg_sys::heap_setscanlimits(scan, span.start, span.blocks());
             scan
         });
         heap_guarded!(index_build_range_scan(
-            heap_rel,
-            index,
+            heap_rel.as_ptr(),
+            index.as_ptr(),
             info,
             true,
             false,
@@ -207,12 +214,12 @@ unsafe fn build_span(
 }
 
 /// The stripes whose rows belong into the index, ordered by first row number, and whether they are live.
-unsafe fn stripes_to_index(rel: Relation, concurrent: Option<Snapshot>) -> Vec<(StripeEntry, bool)> {
+unsafe fn stripes_to_index(rel: Open, concurrent: Option<Snapshot>) -> Vec<(StripeEntry, bool)> {
     // SAFETY: rel is open.
     unsafe {
         let Some(storage_id) = metapage::storage_id(rel) else { return Vec::new() };
         let Some(snapshot) = concurrent else {
-            let horizon = pg_sys::GetOldestNonRemovableTransactionId(rel);
+            let horizon = rel.oldest_xmin();
             return entries::not_dead(storage_id, horizon);
         };
         directory::visible(storage_id, snapshot).into_iter().map(|entry| (entry, true)).collect()
@@ -222,14 +229,14 @@ unsafe fn stripes_to_index(rel: Relation, concurrent: Option<Snapshot>) -> Vec<(
 /// Ends queries of standbys that see rows where they were before packing moved them, if the index has them
 /// only where they are now. Of rows that somebody has changed heap's builder leaves such versions out as
 /// well, and says nothing.
-unsafe fn warn_standbys(rel: Relation, concurrent: Option<Snapshot>) {
+unsafe fn warn_standbys(rel: Open, concurrent: Option<Snapshot>) {
     // SAFETY: rel is open. A worker's leader does this.
     unsafe {
-        if pg_sys::ParallelWorkerNumber >= 0 || !relation::needs_wal(rel) {
+        if pg_sys::ParallelWorkerNumber >= 0 || !rel.needs_wal() {
             return;
         }
         let Some(storage_id) = metapage::storage_id(rel) else { return };
-        let horizon = pg_sys::GetOldestNonRemovableTransactionId(rel);
+        let horizon = rel.oldest_xmin();
         let is_left_out = |entry: &StripeEntry| match concurrent {
             Some(snapshot) => !pg_sys::XidInMVCCSnapshot(entry.inserter, snapshot),
             None => Age::of(entry.inserter, horizon) == Age::Everybody,
@@ -248,7 +255,7 @@ unsafe fn warn_standbys(rel: Relation, concurrent: Option<Snapshot>) {
 
 /// The dead rows, ascending, and whether some snapshot may still see them: then they belong into the index,
 /// too.
-unsafe fn dead_rows(rel: Relation, storage_id: u64, concurrent: Option<Snapshot>) -> Vec<(u64, bool)> {
+unsafe fn dead_rows(rel: Open, storage_id: u64, concurrent: Option<Snapshot>) -> Vec<(u64, bool)> {
     // SAFETY: rel is open.
     unsafe {
         if let Some(snapshot) = concurrent {
@@ -256,7 +263,7 @@ unsafe fn dead_rows(rel: Relation, storage_id: u64, concurrent: Option<Snapshot>
             let mut found = found.unwrap_or_default();
             return found.among(0..u64::MAX).iter().map(|&row| (row, false)).collect();
         }
-        let horizon = pg_sys::GetOldestNonRemovableTransactionId(rel);
+        let horizon = rel.oldest_xmin();
         let found = row_proxy::buried(storage_id, horizon).into_iter();
         found.map(|(row, age)| (row, age != Age::Everybody)).collect()
     }
@@ -264,8 +271,8 @@ unsafe fn dead_rows(rel: Relation, storage_id: u64, concurrent: Option<Snapshot>
 
 /// Has the index access method insert the rows of stripes. `dead`: see `dead_rows`.
 unsafe fn build_cold(
-    rel: Relation,
-    index: Relation,
+    rel: Open,
+    index: Open,
     info: *mut IndexInfo,
     stripes: &[(StripeEntry, bool)],
     dead: &[(u64, bool)],
@@ -307,7 +314,7 @@ unsafe fn build_cold(
                 let mut tid = tid::cold_tid(row);
                 let (values, nulls) = (entries.values.as_mut_ptr(), entries.nulls.as_mut_ptr());
                 pg_guard_ffi_boundary(|| {
-                    callback(index, &raw mut tid, values, nulls, alive, insert.state);
+                    callback(index.as_ptr(), &raw mut tid, values, nulls, alive, insert.state);
                 });
             }
             told.add(entry.run.block_count);

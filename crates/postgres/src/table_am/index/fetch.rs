@@ -12,6 +12,7 @@ use pgrx::pg_sys::{
 use crate::compat;
 use crate::host::heap_am::{heap_direct, heap_guarded};
 use crate::host::memory;
+use crate::host::relation::Open;
 use crate::storage::change::delete_bitmap;
 use crate::storage::change::row_proxy::{self, Tombstones};
 use crate::storage::directory::StripeEntry;
@@ -89,7 +90,7 @@ impl Dead {
     /// Whether a row of a visible stripe is there for the snapshot.
     unsafe fn is_there(
         &mut self,
-        rel: Relation,
+        rel: Open,
         storage_id: u64,
         row: u64,
         snapshot: Snapshot,
@@ -145,9 +146,10 @@ impl Seen {
 pub unsafe extern "C-unwind" fn index_fetch_begin(rel: Relation) -> *mut IndexFetchTableData {
     // SAFETY: palloc0'd memory; heap's part is initialised as heap does (no buffer, this relation).
     unsafe {
+        let rel = Open::of(rel);
         own_writes::flush(rel);
         let fetch = pg_sys::palloc0(size_of::<Fetch>()).cast::<Fetch>();
-        (*fetch).heap.xs_base.rel = rel;
+        (*fetch).heap.xs_base.rel = rel.as_ptr();
         (*fetch).context = pg_sys::CurrentMemoryContext;
         fetch.cast()
     }
@@ -168,7 +170,7 @@ pub unsafe extern "C-unwind" fn index_fetch_tuple(
             return index_fetch_cold(scan, tid, snapshot, slot, call_again, all_dead);
         }
         if heap_direct!(index_fetch_tuple(scan, tid, snapshot, slot, call_again, all_dead)) {
-            return moved::is_there((*scan).rel, snapshot, slot);
+            return moved::is_there(Open::of((*scan).rel), snapshot, slot);
         }
         follows_moves(snapshot) && index_fetch_moved(scan, tid, snapshot, slot)
     }
@@ -197,7 +199,7 @@ unsafe extern "C-unwind" fn index_fetch_moved(
     // it gives the versions of the row on the page one by one, in a slot that pins them.
     unsafe {
         let rel = (*scan).rel;
-        let Some(storage_id) = metapage::storage_id(rel) else { return false };
+        let Some(storage_id) = metapage::storage_id(Open::of(rel)) else { return false };
         let any = &raw mut pg_sys::SnapshotAnyData;
         let (mut at, mut again, mut place) = (*tid, false, None);
         while heap_guarded!(index_fetch_tuple(
@@ -232,7 +234,7 @@ unsafe fn fetch_cold_now(
             if fetch_cold(scan, tid, snapshot, slot) {
                 return true;
             }
-            let found = metapage::storage_id((*scan).rel).zip(tid::row_of(*tid));
+            let found = metapage::storage_id(Open::of((*scan).rel)).zip(tid::row_of(*tid));
             let Some(place) = found.and_then(|(id, row)| moved::next_place(id, row)) else { return false };
             *tid = place;
         }
@@ -276,12 +278,12 @@ unsafe fn fetch_cold(
         let rel = (*scan).rel;
         let Some(row) = tid::row_of(*tid) else { return false };
         if judges_by_now(snapshot) {
-            if delete_bitmap::any() && is_marked(rel, row) {
+            if delete_bitmap::any() && is_marked(Open::of(rel), row) {
                 entries::clear_dirty(snapshot);
                 return false;
             }
             if holds_page_lock() {
-                return is_there_now(rel, tid, row, snapshot, slot);
+                return is_there_now(Open::of(rel), tid, row, snapshot, slot);
             }
         }
         let fetch = scan.cast::<Fetch>();
@@ -296,7 +298,7 @@ unsafe fn fetch_cold(
         let located;
         let entry = match seen.and_then(|seen| known.find(row, seen)) {
             Some(entry) => entry,
-            None => match locate(rel, row, snapshot, slot) {
+            None => match locate(Open::of(rel), row, snapshot, slot) {
                 Located::Stored(entry) => {
                     if let Some(seen) = seen {
                         known.remember(&entry, seen);
@@ -308,21 +310,21 @@ unsafe fn fetch_cold(
                 Located::Nowhere => return false,
             },
         };
-        compat::predicate_lock_tid(rel, tid, snapshot, pg_sys::InvalidTransactionId);
-        if !dead.is_there(rel, entry.storage_id, row, snapshot, seen)
-            || !moved::is_cold_there(rel, entry, row, snapshot)
+        compat::predicate_lock_tid(Open::of(rel), tid, snapshot, pg_sys::InvalidTransactionId);
+        if !dead.is_there(Open::of(rel), entry.storage_id, row, snapshot, seen)
+            || !moved::is_cold_there(Open::of(rel), entry, row, snapshot)
         {
             return false;
         }
         if wants_presence(snapshot) {
-            cold_rows::store(rel, slot, row, pg_sys::InvalidTransactionId, |_, _| ());
+            cold_rows::store(Open::of(rel), slot, row, pg_sys::InvalidTransactionId, |_, _| ());
         } else {
-            let rows = rows.get_or_insert_with(|| ColdFetch::new(rel));
+            let rows = rows.get_or_insert_with(|| ColdFetch::new(Open::of(rel)));
             match goes_on_with_row(snapshot) {
                 true => rows.fetch_with_header(entry, row, slot),
                 false => rows.fetch(entry, row, slot),
             }
-            count_fetch(rel);
+            count_fetch(Open::of(rel));
         }
         true
     }
@@ -330,7 +332,7 @@ unsafe fn fetch_cold(
 
 /// Whether a row that a unique check asks about is there now. The check looks once, so nothing is remembered.
 unsafe fn is_there_now(
-    rel: Relation,
+    rel: Open,
     tid: ItemPointer,
     row: u64,
     snapshot: Snapshot,
@@ -387,16 +389,16 @@ unsafe fn goes_on_with_row(snapshot: Snapshot) -> bool {
 
 /// Whether the running command has just killed the row: the unique check of its new version then asks no
 /// catalog.
-unsafe fn is_marked(rel: Relation, row: u64) -> bool {
+unsafe fn is_marked(rel: Open, row: u64) -> bool {
     // SAFETY: rel is open.
     unsafe { metapage::storage_id(rel).is_some_and(|id| delete_bitmap::marked_by(id, row).is_some()) }
 }
 
 /// Counts a row fetched through an index, as heap does for its rows.
-unsafe fn count_fetch(rel: Relation) {
+unsafe fn count_fetch(rel: Open) {
     // SAFETY: see scan::count_row.
     unsafe {
-        let info = (*rel).pgstat_info;
+        let info = (*rel.as_ptr()).pgstat_info;
         if !info.is_null() {
             (*info).t_counts.t_tuples_fetched += 1;
         }

@@ -10,6 +10,7 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 
 use crate::host::heap_am::heap;
+use crate::host::relation::Open;
 use pgrx::pg_sys::{self, Relation, RelationData};
 
 thread_local! {
@@ -17,9 +18,8 @@ thread_local! {
 }
 
 /// The heap-typed twin of `rel`, refreshed from it.
-pub unsafe fn of(rel: Relation) -> Relation {
-    // SAFETY: rel is open.
-    let oid = u32::from(unsafe { (*rel).rd_id });
+pub unsafe fn of(rel: Open) -> Relation {
+    let oid = u32::from(rel.oid());
     let known = SHIMS.with(|shims| shims.borrow().get(&oid).copied());
     // SAFETY: rel is open; the copy is made field by field into memory that is never freed.
     unsafe {
@@ -39,7 +39,7 @@ pub unsafe fn of(rel: Relation) -> Relation {
             }
         };
         let (smgr, references) = ((*shim).rd_smgr, (*shim).rd_refcnt);
-        std::ptr::copy_nonoverlapping(rel, shim, 1);
+        std::ptr::copy_nonoverlapping(rel.as_ptr(), shim, 1);
         (*shim).rd_smgr = smgr;
         (*shim).rd_refcnt = references;
         (*shim).rd_tableam = std::ptr::from_ref(heap());

@@ -12,6 +12,7 @@ use pgrx::pg_sys::{
 use super::root_tids::RootTids;
 use super::rows::{self, IndexRows};
 use crate::host::carried;
+use crate::host::relation::Open;
 use crate::storage::change::row_proxy;
 use crate::storage::directory::{self, entries};
 use crate::storage::file::tid;
@@ -69,6 +70,8 @@ pub unsafe extern "C-unwind" fn index_validate_scan(
 ) {
     // SAFETY: called by the server with a registered MVCC snapshot and a finished sort.
     unsafe {
+        let rel = Open::of(rel);
+        let index = Open::of(index);
         carried::guarded(|| {
             own_writes::flush(rel);
             directory::prepare();
@@ -125,8 +128,8 @@ pub unsafe extern "C-unwind" fn index_validate_scan(
 
 unsafe fn insert(
     entries: &mut IndexRows,
-    rel: Relation,
-    index: Relation,
+    rel: Open,
+    index: Open,
     info: *mut IndexInfo,
     mut tid: ItemPointerData,
     state: *mut ValidateIndexState,
@@ -143,11 +146,11 @@ unsafe fn insert(
             pg_sys::IndexUniqueCheck::UNIQUE_CHECK_NO
         };
         pg_sys::index_insert(
-            index,
+            index.as_ptr(),
             entries.values.as_mut_ptr(),
             entries.nulls.as_mut_ptr(),
             &raw mut tid,
-            rel,
+            rel.as_ptr(),
             unique,
             false,
             info,

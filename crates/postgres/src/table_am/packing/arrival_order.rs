@@ -8,9 +8,10 @@
 //! one. So stripes that somebody has loaded in another order keep it. Invariant: a hint for the order of rows
 //! and for nothing else.
 
-use pgrx::pg_sys::{self, Datum, ItemPointerData, Oid, Relation};
+use pgrx::pg_sys::{self, Datum, ItemPointerData, Oid};
 
 use super::rows::Rows;
+use crate::host::relation::Open;
 use crate::options::SortKey;
 
 /// Pairs that are looked at, about.
@@ -31,7 +32,7 @@ struct Column {
 
 /// The key to sort rows by, which lie in these `runs`, each in an order of its own; None where no column
 /// grows.
-pub(super) unsafe fn key(rel: Relation, source: &mut Rows, runs: &[&[ItemPointerData]]) -> Option<SortKey> {
+pub(super) unsafe fn key(rel: Open, source: &mut Rows, runs: &[&[ItemPointerData]]) -> Option<SortKey> {
     // SAFETY: rel is open, and the rows stay where they are.
     unsafe {
         let column = |attnum| Column { attnum, last: None, ascents: 0 };
@@ -39,7 +40,7 @@ pub(super) unsafe fn key(rel: Relation, source: &mut Rows, runs: &[&[ItemPointer
         if columns.is_empty() {
             return None;
         }
-        let slot = pg_sys::table_slot_create(rel, std::ptr::null_mut());
+        let slot = pg_sys::table_slot_create(rel.as_ptr(), std::ptr::null_mut());
         let mut pairs = 0;
         for run in runs {
             columns.iter_mut().for_each(|column| column.last = None);
@@ -82,7 +83,7 @@ pub(super) fn spread(rows: &[ItemPointerData], stripes: usize) -> Vec<ItemPointe
 }
 
 /// Numbers of the columns of whole numbers, days and times.
-pub(super) unsafe fn numbers(rel: Relation) -> Vec<i16> {
+pub(super) unsafe fn numbers(rel: Open) -> Vec<i16> {
     const KINDS: [Oid; 6] = [
         pg_sys::INT2OID,
         pg_sys::INT4OID,
@@ -93,7 +94,7 @@ pub(super) unsafe fn numbers(rel: Relation) -> Vec<i16> {
     ];
     // SAFETY: rel is open.
     unsafe {
-        let desc = (*rel).rd_att;
+        let desc = rel.descriptor();
         let attributes = (*desc).attrs.as_slice(usize::try_from((*desc).natts).unwrap_or(0));
         let meant = attributes
             .iter()

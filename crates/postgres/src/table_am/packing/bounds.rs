@@ -10,13 +10,14 @@
 
 use std::cmp::Ordering;
 
-use pgrx::pg_sys::{self, Relation};
+use pgrx::pg_sys::{self};
 use stripe::{Bound, ColumnStatistics, Summary};
 use vector::{LogicalType, Scalar};
 
 use crate::convert::ColumnType;
 use crate::host::collation::lc_collate_is_c;
 use crate::host::error;
+use crate::host::relation::Open;
 use crate::options::SortKey;
 use crate::storage::directory::StripeEntry;
 
@@ -43,13 +44,13 @@ struct End {
 type Reach = (Scalar, Scalar);
 
 impl Bounds {
-    pub unsafe fn of(rel: Relation, keys: &[SortKey]) -> Self {
+    pub unsafe fn of(rel: Open, keys: &[SortKey]) -> Self {
         let key = |key: &SortKey| {
             let column = usize::try_from(key.attnum).ok()?.checked_sub(1)?;
             // SAFETY: rel is open.
             unsafe {
-                let count = usize::try_from((*(*rel).rd_att).natts).ok()?;
-                let attribute = (*(*rel).rd_att).attrs.as_slice(count).get(column)?;
+                let count = usize::try_from((*rel.descriptor()).natts).ok()?;
+                let attribute = (*rel.descriptor()).attrs.as_slice(count).get(column)?;
                 let ColumnType { logical, type_oid, .. } = ColumnType::of(attribute);
                 let is_known = match logical {
                     LogicalType::Text => {
@@ -71,12 +72,12 @@ impl Bounds {
 
     /// What the rows of each stripe lie across, where that is known and more than a point, as numbers that
     /// are in the order of the ends.
-    pub fn ranges(&self, rel: Relation, stripes: &[&StripeEntry]) -> Vec<Option<(i64, i64)>> {
+    pub fn ranges(&self, rel: Open, stripes: &[&StripeEntry]) -> Vec<Option<(i64, i64)>> {
         let found: Vec<Option<(End, End)>> = stripes.iter().map(|entry| self.range(rel, entry)).collect();
         ranked(&found, |a, b| self.compare_ends(a, b))
     }
 
-    fn range(&self, rel: Relation, entry: &StripeEntry) -> Option<(End, End)> {
+    fn range(&self, rel: Open, entry: &StripeEntry) -> Option<(End, End)> {
         let summary = match Summary::open(&entry.summary) {
             Ok(summary) => summary,
             Err(problem) => error::raise_stripe(rel, entry.first_row, problem),

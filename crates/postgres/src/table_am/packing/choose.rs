@@ -5,11 +5,10 @@
 //! row afterwards is found out when it is deleted. Invariant: of a row that is chosen, no older version can
 //! be seen by anybody.
 
-use pgrx::pg_sys::{
-    self, BlockNumber, Buffer, HTSV_Result, HeapTupleData, ItemPointerData, Relation, TransactionId,
-};
+use pgrx::pg_sys::{self, BlockNumber, Buffer, HTSV_Result, HeapTupleData, ItemPointerData, TransactionId};
 
-use crate::host::{buffer, relation};
+use crate::host::buffer;
+use crate::host::relation::Open;
 use crate::storage::directory::entries;
 use crate::storage::file::{hot_runs, tid};
 use crate::storage::pending_rows;
@@ -42,7 +41,7 @@ enum Fate {
 /// Chooses up to `limit` rows of about a stripe's bytes, in the order of their TIDs, from block `from` on;
 /// moves `from` to where the next batch begins.
 pub(super) unsafe fn choose(
-    rel: Relation,
+    rel: Open,
     storage_id: u64,
     from: &mut BlockNumber,
     limit: usize,
@@ -51,7 +50,7 @@ pub(super) unsafe fn choose(
     // SAFETY: rel is open with ShareUpdateExclusiveLock.
     unsafe {
         let runs = entries::all_versions(storage_id).into_iter().map(|entry| entry.run);
-        let spans = hot_runs::hot_spans(runs, relation::block_count(rel));
+        let spans = hot_runs::hot_spans(runs, rel.block_count());
         let strategy = pg_sys::GetAccessStrategy(pg_sys::BufferAccessStrategyType::BAS_VACUUM);
         let mut vmbuffer: Buffer = 0;
         let mut chosen = Choice::default();
@@ -63,7 +62,8 @@ pub(super) unsafe fn choose(
                 }
                 // A page that was emptied by packing, and in which no row was put since VACUUM has marked it.
                 if emptied_pages::seems_empty(rel, block)
-                    && u32::from(pg_sys::visibilitymap_get_status(rel, block, &raw mut vmbuffer)) != 0
+                    && u32::from(pg_sys::visibilitymap_get_status(rel.as_ptr(), block, &raw mut vmbuffer))
+                        != 0
                 {
                     *from = block + 1;
                     continue;
@@ -86,7 +86,7 @@ pub(super) unsafe fn choose(
 
 /// Adds the rows of a page.
 unsafe fn of_page(
-    rel: Relation,
+    rel: Open,
     buf: Buffer,
     block: BlockNumber,
     oldest_xmin: TransactionId,
@@ -111,7 +111,7 @@ unsafe fn of_page(
             let mut tuple = HeapTupleData {
                 t_len: (*pointer).lp_len(),
                 t_self: at,
-                t_tableOid: (*rel).rd_id,
+                t_tableOid: rel.oid(),
                 t_data: pg_sys::PageGetItem(page, pointer).cast(),
             };
             match fate(&mut tuple, buf, oldest_xmin) {

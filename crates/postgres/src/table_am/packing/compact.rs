@@ -10,11 +10,12 @@
 //! go on reading the old pages, which are freed when no version of a directory row names them (protocol point
 //! 7). Invariant: for every snapshot the stripe is there once.
 
-use pgrx::pg_sys::{self, Relation};
+use pgrx::pg_sys::{self};
 
 use super::settings;
 use super::statistics::{self, Sum};
 use crate::host::error;
+use crate::host::relation::Open;
 use crate::storage::change::stripe_lock::{self, Exclusion};
 use crate::storage::directory::StripeEntry;
 use crate::storage::directory::age::Age;
@@ -28,13 +29,13 @@ const WORTH: u32 = 16;
 
 /// Moves the last stripe that ends beyond block `keep` and for which there are empty pages before it; false
 /// where there is none. The caller holds ShareUpdateExclusiveLock.
-pub(super) unsafe fn step(rel: Relation, keep: u32) -> bool {
+pub(super) unsafe fn step(rel: Open, keep: u32) -> bool {
     // SAFETY: rel is open, in a transaction with an active snapshot.
     unsafe {
         let Some(storage_id) = metapage::storage_id(rel).filter(|_| settings::moves_stripes()) else {
             return false;
         };
-        let oldest = pg_sys::GetOldestNonRemovableTransactionId(rel);
+        let oldest = rel.oldest_xmin();
         let mut stripes = entries::present(storage_id);
         stripes.retain(|(entry, _)| {
             // Since it was moved last, too: who looks for it twice finds it (`entries::find`).
@@ -64,13 +65,13 @@ pub(super) unsafe fn step(rel: Relation, keep: u32) -> bool {
 
 /// Moves the stripe behind the longest run of empty pages to the end of the file; false where that run is
 /// short for that, or all that is empty is behind the last stripe. The caller holds ShareUpdateExclusiveLock.
-pub(super) unsafe fn widen(rel: Relation) -> bool {
+pub(super) unsafe fn widen(rel: Open) -> bool {
     // SAFETY: as `step`.
     unsafe {
         let Some(storage_id) = metapage::storage_id(rel).filter(|_| settings::moves_stripes()) else {
             return false;
         };
-        let oldest = pg_sys::GetOldestNonRemovableTransactionId(rel);
+        let oldest = rel.oldest_xmin();
         let stripes = entries::present(storage_id);
         if stripes.iter().any(|(entry, _)| Age::of(entry.inserter, oldest) != Age::Everybody) {
             // Its old pages may be what is missing.
@@ -97,7 +98,7 @@ pub(super) unsafe fn widen(rel: Relation) -> bool {
 
 /// Has `write` write the stripe's bytes to other pages, and makes these its place; false where it cannot.
 unsafe fn copy(
-    rel: Relation,
+    rel: Open,
     entry: &StripeEntry,
     exclusion: Exclusion,
     write: impl FnOnce(&[u8], PageOwner) -> Option<BlockRun>,

@@ -16,7 +16,7 @@ use super::{as_owner, join, obstacle};
 use crate::compat;
 use crate::host::hooks::Chain;
 use crate::host::raw::{self, guarded};
-use crate::host::relation;
+use crate::host::relation::Open;
 use crate::options;
 use crate::table_am::statements::publication;
 
@@ -125,10 +125,10 @@ unsafe fn take_out(tables: Vec<Oid>) {
             if rel.is_null() {
                 continue;
             }
-            let is_ours = options::is_colcompress(rel) && !relation::is_foreign_temporary(rel);
+            let is_ours = options::is_colcompress(rel) && !Open::of(rel).is_foreign_temporary();
             let mut taken_out = 0;
-            if is_ours && obstacle::of_taking_out(rel).is_none() {
-                taken_out = as_owner(rel, || join::take_out_dead(rel));
+            if is_ours && obstacle::of_taking_out(Open::of(rel)).is_none() {
+                taken_out = as_owner(Open::of(rel), || join::take_out_dead(Open::of(rel)));
             }
             // The database may have more tables than the server has room for locks.
             let kept = if taken_out > 0 { pg_sys::NoLock } else { pg_sys::ShareUpdateExclusiveLock };

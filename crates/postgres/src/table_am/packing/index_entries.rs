@@ -6,7 +6,7 @@
 
 use pgrx::pg_sys::{self, IndexInfo, ItemPointerData, MemoryContext, Relation, TupleTableSlot};
 
-use crate::host::relation;
+use crate::host::relation::Open;
 use crate::table_am::index::rows::IndexRows;
 
 struct Index {
@@ -26,9 +26,9 @@ pub(super) enum Which {
 }
 
 impl Which {
-    unsafe fn is_meant(self, index: Relation) -> bool {
+    unsafe fn is_meant(self, index: Open) -> bool {
         // SAFETY: the index is open.
-        let (unique, method) = unsafe { ((*(*index).rd_index).indisunique, (*(*index).rd_rel).relam) };
+        let (unique, method) = unsafe { ((*(*index.as_ptr()).rd_index).indisunique, (*index.form()).relam) };
         // A BRIN index has nothing of cold rows.
         method != pg_sys::BRIN_AM_OID && (self == Self::All || unique == (self == Self::Unique))
     }
@@ -44,7 +44,7 @@ pub(super) struct Entries {
 
 impl Entries {
     /// Opens the indexes, for rows that come in `slot`.
-    pub unsafe fn new(rel: Relation, which: Which, slot: *mut TupleTableSlot) -> Self {
+    pub unsafe fn new(rel: Open, which: Which, slot: *mut TupleTableSlot) -> Self {
         // SAFETY: rel is open with ShareUpdateExclusiveLock, so its indexes stay.
         unsafe {
             let open = |index: Relation| {
@@ -58,12 +58,13 @@ impl Entries {
                 8 * 1024,
                 8 * 1024 * 1024,
             );
-            let (meant, others): (Vec<_>, Vec<_>) = relation::open_indexes(rel, pg_sys::RowExclusiveLock)
+            let (meant, others): (Vec<_>, Vec<_>) = rel
+                .open_indexes(pg_sys::RowExclusiveLock)
                 .into_iter()
-                .partition(|&index| which.is_meant(index));
+                .partition(|&index| which.is_meant(Open::of(index)));
             others.into_iter().for_each(|index| pg_sys::index_close(index, pg_sys::NoLock as i32));
             let indexes = meant.into_iter().map(open).collect();
-            Self { rel, indexes, context }
+            Self { rel: rel.as_ptr(), indexes, context }
         }
     }
 
@@ -132,15 +133,13 @@ impl Entries {
 }
 
 /// How many unique indexes the table has.
-pub(super) unsafe fn unique_indexes(rel: Relation) -> usize {
-    // SAFETY: rel is open.
-    unsafe { relation::count_indexes(rel, |index| index.indisunique) }
+pub(super) unsafe fn unique_indexes(rel: Open) -> usize {
+    rel.count_indexes(|index| index.indisunique)
 }
 
 /// Whether the table has an exclusion constraint. Its check is a scan of the index that holds no page: it
 /// could look for the new entry before it is made, and at the old row after it is gone. (A unique index is
 /// checked under the lock of its page.)
-pub(super) unsafe fn has_exclusion(rel: Relation) -> bool {
-    // SAFETY: rel is open.
-    unsafe { relation::count_indexes(rel, |index| index.indisexclusion) > 0 }
+pub(super) unsafe fn has_exclusion(rel: Open) -> bool {
+    rel.count_indexes(|index| index.indisexclusion) > 0
 }

@@ -11,7 +11,7 @@
 //! nothing here waits for another transaction; of a stripe that leaves the directory every row is dead, or
 //! moved.
 
-use pgrx::pg_sys::{self, CommandId, ItemPointerData, Relation};
+use pgrx::pg_sys::{self, CommandId, ItemPointerData};
 
 use super::index_entries::Which;
 use super::order::sorted;
@@ -21,7 +21,8 @@ use super::statistics::{self, Sum};
 use super::stripes::{self, Chosen};
 use super::{Step, arrival_order, obstacle, overlapping, settings, stop_after, unsorted};
 use crate::compat;
-use crate::host::{relation, table_counts};
+use crate::host::relation::Open;
+use crate::host::table_counts;
 use crate::options;
 use crate::storage::change::row_proxy::Tombstones;
 use crate::storage::change::{delete_bitmap, gone_rows, row_move, stripe_lock};
@@ -49,12 +50,12 @@ enum Aim {
 
 /// Joins stripes that it is worth while to, `fewest` small ones at least, or sorts one, or some over each
 /// other where so many overlap; returns how many of their rows it has been through.
-pub(super) unsafe fn batch(rel: Relation, fewest: usize) -> usize {
+pub(super) unsafe fn batch(rel: Open, fewest: usize) -> usize {
     // SAFETY: rel is open with ShareUpdateExclusiveLock, in a transaction with an active snapshot.
     unsafe {
         let Some(storage_id) = metapage::storage_id(rel) else { return 0 };
-        let options = options::table_options(rel);
-        let oldest_xmin = pg_sys::GetOldestNonRemovableTransactionId(rel);
+        let options = options::table_options(rel.as_ptr());
+        let oldest_xmin = rel.oldest_xmin();
         row_move::forget(storage_id, oldest_xmin);
         gone_rows::forget(rel);
         let limit = options.stripe_row_limit.max(1);
@@ -80,7 +81,7 @@ pub(super) unsafe fn batch(rel: Relation, fewest: usize) -> usize {
         if chosen.is_empty() {
             return 0;
         }
-        statistics::tell(&format!("joining {} stripes of {}", chosen.len(), relation::quoted_name(rel)));
+        statistics::tell(&format!("joining {} stripes of {}", chosen.len(), rel.quoted_name()));
         stop_after(Step::Chosen);
         let mut source = Rows::new(rel, chosen.iter().map(|stripe| &stripe.entry));
         let live = live_rows(rel, storage_id, &chosen);
@@ -128,11 +129,11 @@ pub(super) unsafe fn batch(rel: Relation, fewest: usize) -> usize {
 
 /// Takes out the stripes of which every row is dead; returns how many there are. Where there is none it has
 /// written nothing.
-pub(super) unsafe fn take_out_dead(rel: Relation) -> usize {
+pub(super) unsafe fn take_out_dead(rel: Open) -> usize {
     // SAFETY: as `batch`.
     unsafe {
         let Some(storage_id) = metapage::storage_id(rel) else { return 0 };
-        let oldest_xmin = pg_sys::GetOldestNonRemovableTransactionId(rel);
+        let oldest_xmin = rel.oldest_xmin();
         gone_rows::forget(rel);
         let mut chosen = stripes::seen_by_all(rel, storage_id, oldest_xmin);
         chosen.retain(Chosen::is_dead);
@@ -148,7 +149,7 @@ pub(super) unsafe fn take_out_dead(rel: Relation) -> usize {
 }
 
 /// The rows of some stripes that are not dead by now, those of each.
-unsafe fn live_rows(rel: Relation, storage_id: u64, stripes: &[Chosen]) -> Vec<Vec<ItemPointerData>> {
+unsafe fn live_rows(rel: Open, storage_id: u64, stripes: &[Chosen]) -> Vec<Vec<ItemPointerData>> {
     // SAFETY: rel is open.
     let mut tombstones = unsafe { Tombstones::of_scan(rel, storage_id, &raw mut pg_sys::SnapshotSelfData) };
     let mut live_of = |entry: &StripeEntry| {
@@ -161,7 +162,7 @@ unsafe fn live_rows(rel: Relation, storage_id: u64, stripes: &[Chosen]) -> Vec<V
 
 /// Excludes all others from some stripes, to the end of the transaction; which of them were to be had, in the
 /// order given.
-unsafe fn exclude(rel: Relation, stripes: &[Chosen]) -> Vec<bool> {
+unsafe fn exclude(rel: Open, stripes: &[Chosen]) -> Vec<bool> {
     let mut had = vec![false; stripes.len()];
     // SAFETY: rel is open. It sleeps for a time that does not depend on others.
     unsafe {
@@ -181,7 +182,7 @@ unsafe fn exclude(rel: Relation, stripes: &[Chosen]) -> Vec<bool> {
 }
 
 /// Counts what `replace` has done.
-unsafe fn count(rel: Relation, gone: &[&Chosen], written: &[StripeEntry], moved: usize) {
+unsafe fn count(rel: Open, gone: &[&Chosen], written: &[StripeEntry], moved: usize) {
     let stripes = gone.len() as u64;
     let done = if written.is_empty() {
         vec![(Sum::StripesTakenOut, stripes)]
@@ -199,7 +200,7 @@ unsafe fn count(rel: Relation, gone: &[&Chosen], written: &[StripeEntry], moved:
 }
 
 /// Frees the pages of stripes that are not to be. They are this transaction's, and nobody has heard of them.
-unsafe fn give_back(rel: Relation, written: &[StripeEntry]) -> usize {
+unsafe fn give_back(rel: Open, written: &[StripeEntry]) -> usize {
     // SAFETY: rel is open with ShareUpdateExclusiveLock.
     unsafe {
         for entry in written {
@@ -212,7 +213,7 @@ unsafe fn give_back(rel: Relation, written: &[StripeEntry]) -> usize {
 /// Puts the stripes written, of rows that were at `rows`, into the place of those chosen, as far as these can
 /// be had; returns how many rows of theirs that concerns.
 unsafe fn replace(
-    rel: Relation,
+    rel: Open,
     storage_id: u64,
     chosen: &[Chosen],
     source: &mut Rows,

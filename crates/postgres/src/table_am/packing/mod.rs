@@ -52,10 +52,10 @@ pub use unsorted_notice::tell as tell_of_unsorted;
 
 use std::ffi::c_int;
 
-use pgrx::pg_sys::{self, Relation};
+use pgrx::pg_sys::{self};
 
 use crate::host::identity::Identity;
-use crate::host::relation;
+use crate::host::relation::Open;
 use crate::options::{self, SortKey};
 use crate::storage::directory::StripeEntry;
 
@@ -72,7 +72,7 @@ enum Step {
 
 /// One batch: hot rows from block `from` on, `rows` of them at least, or else stripes to be joined, `stripes`
 /// small ones at least. Returns how many rows it has been through.
-unsafe fn batch(rel: Relation, from: &mut pg_sys::BlockNumber, rows: usize, stripes: usize) -> usize {
+unsafe fn batch(rel: Open, from: &mut pg_sys::BlockNumber, rows: usize, stripes: usize) -> usize {
     // SAFETY: as `relocate::batch`.
     unsafe {
         as_owner(rel, || match relocate::batch(rel, from, rows) {
@@ -92,23 +92,23 @@ pub(super) fn created(class: pg_sys::Oid, object: pg_sys::Oid) {
 }
 
 /// Whether some of these small stripes have room for each other.
-pub(super) unsafe fn can_be_joined(rel: Relation, stripes: &[StripeEntry]) -> bool {
+pub(super) unsafe fn can_be_joined(rel: Open, stripes: &[StripeEntry]) -> bool {
     // SAFETY: rel is open.
     unsafe { stripes::can_be_joined(rel, stripes) }
 }
 
 /// How many of some stripes begin, in the order of these keys, before one that begins earlier has ended.
-pub(super) unsafe fn overlapping(rel: Relation, stripes: &[StripeEntry], keys: &[SortKey]) -> usize {
+pub(super) unsafe fn overlapping(rel: Open, stripes: &[StripeEntry], keys: &[SortKey]) -> usize {
     // SAFETY: rel is open. Keys may be compared by functions of the owner's.
     unsafe { as_owner(rel, || overlapping::count(rel, stripes, keys)) }
 }
 
 /// Whether packing sees to a table's stripes: beside its writers at all, and in the background.
-pub unsafe fn sees_to(rel: Relation) -> (bool, bool) {
+pub unsafe fn sees_to(rel: Open) -> (bool, bool) {
     // SAFETY: rel is open and locked.
     unsafe {
         let can = obstacle::of(rel).is_none();
-        (can, can && settings::is_on() && !relation::is_temporary(rel) && options::table_options(rel).packing)
+        (can, can && settings::is_on() && !rel.is_temporary() && options::table_options(rel.as_ptr()).packing)
     }
 }
 
@@ -147,10 +147,10 @@ unsafe fn stop_after(step: Step) {
 
 /// Runs `work` as the owner of `rel`, in a context where functions of the owner's cannot do harm, as the
 /// server runs index expressions.
-unsafe fn as_owner<T>(rel: Relation, work: impl FnOnce() -> T) -> T {
+unsafe fn as_owner<T>(rel: Open, work: impl FnOnce() -> T) -> T {
     // SAFETY: an ERROR ends the transaction, which puts user and settings back, too.
     unsafe {
-        Identity::of_owner((*(*rel).rd_rel).relowner).during(|| {
+        Identity::of_owner((*rel.form()).relowner).during(|| {
             let level = pg_sys::NewGUCNestLevel();
             pg_sys::set_config_option(
                 c"search_path".as_ptr(),

@@ -6,18 +6,17 @@
 //! `refuse_if_decoded` asks again once the mover has its transaction's id. A slot that comes later begins
 //! after the mover (`storage::decoding`).
 
-use pgrx::pg_sys::Relation;
+use crate::host::relation::Open;
 
 use super::index_entries;
 use crate::compat;
 use crate::host::error::{self, PgSqlErrorCode};
-use crate::host::relation;
 use crate::storage::{decoding, published};
 
 const LOCKED: &str = "engine.colcompress_merge() packs it under a lock that keeps others out.";
 
 /// Why a table's rows cannot be packed now, and what helps; None when they can.
-pub(super) unsafe fn of(rel: Relation) -> Option<(&'static str, &'static str)> {
+pub(super) unsafe fn of(rel: Open) -> Option<(&'static str, &'static str)> {
     // SAFETY: rel is open and locked.
     unsafe {
         if published::is_published(rel) {
@@ -26,7 +25,7 @@ pub(super) unsafe fn of(rel: Relation) -> Option<(&'static str, &'static str)> {
                 "Take the table out of its publications first.",
             ));
         }
-        if relation::is_temporary(rel) {
+        if rel.is_temporary() {
             return None;
         }
         of_taking_out(rel).or_else(|| {
@@ -39,10 +38,10 @@ pub(super) unsafe fn of(rel: Relation) -> Option<(&'static str, &'static str)> {
 }
 
 /// Why stripes cannot even be taken out of a table that have no row left.
-pub(super) unsafe fn of_taking_out(rel: Relation) -> Option<(&'static str, &'static str)> {
+pub(super) unsafe fn of_taking_out(rel: Open) -> Option<(&'static str, &'static str)> {
     // SAFETY: as above.
     unsafe {
-        if relation::is_temporary(rel) {
+        if rel.is_temporary() {
             return None;
         }
         if compat::may_outlive_rows() {
@@ -60,17 +59,13 @@ pub(super) unsafe fn of_taking_out(rel: Relation) -> Option<(&'static str, &'sta
 
 /// Raises an ERROR if a slot that decodes the table has come since the batch began. The transaction has an id
 /// from here on.
-pub(super) unsafe fn refuse_if_decoded(rel: Relation) {
+pub(super) unsafe fn refuse_if_decoded(rel: Open) {
     // SAFETY: rel is open.
     unsafe {
         if let Some(slot) = decoding::is_decoded(rel) {
             error::raise(
                 PgSqlErrorCode::ERRCODE_OBJECT_IN_USE,
-                format!(
-                    "replication slot \"{}\" has begun to decode table {}",
-                    slot.name,
-                    relation::quoted_name(rel)
-                ),
+                format!("replication slot \"{}\" has begun to decode table {}", slot.name, rel.quoted_name()),
                 "",
                 "",
             );

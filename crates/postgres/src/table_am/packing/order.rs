@@ -4,14 +4,15 @@
 //! The server's tuplesort sorts the keys with the rows' TIDs, so nothing but the keys is kept, and that
 //! within maintenance_work_mem.
 
-use pgrx::pg_sys::{self, Datum, ItemPointerData, Relation};
+use pgrx::pg_sys::{self, Datum, ItemPointerData};
 
 use super::rows::Rows;
+use crate::host::relation::Open;
 use crate::options::{SortKey, orderby};
 
 /// The same rows, sorted by `keys`; in the order given where there are none.
 pub(super) unsafe fn sorted(
-    rel: Relation,
+    rel: Open,
     source: &mut Rows,
     keys: &[SortKey],
     rows: Vec<ItemPointerData>,
@@ -26,7 +27,8 @@ pub(super) unsafe fn sorted(
         let desc = pg_sys::CreateTemplateTupleDesc(count as i32 + 1);
         let (mut numbers, mut operators, mut collations, mut nulls_first) = (vec![], vec![], vec![], vec![]);
         for (at, key) in keys.iter().enumerate() {
-            let attribute = (*(*rel).rd_att).attrs.as_ptr().add(usize::try_from(key.attnum - 1).unwrap_or(0));
+            let attribute =
+                (*rel.descriptor()).attrs.as_ptr().add(usize::try_from(key.attnum - 1).unwrap_or(0));
             let number = at as i16 + 1;
             let (kind, modifier) = ((*attribute).atttypid, (*attribute).atttypmod);
             pg_sys::TupleDescInitEntry(desc, number, std::ptr::null(), kind, modifier, 0);
@@ -49,7 +51,7 @@ pub(super) unsafe fn sorted(
             std::ptr::null_mut(),
             0,
         );
-        let whole = pg_sys::table_slot_create(rel, std::ptr::null_mut());
+        let whole = pg_sys::table_slot_create(rel.as_ptr(), std::ptr::null_mut());
         let row = pg_sys::MakeSingleTupleTableSlot(desc, &raw const pg_sys::TTSOpsVirtual);
         for mut at in rows.iter().copied() {
             pgrx::check_for_interrupts!();

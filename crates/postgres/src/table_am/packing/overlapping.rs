@@ -10,13 +10,14 @@
 //! they say how far a stripe reaches (`bounds`); else its first and its last row do, if it is known as
 //! sorted. Invariant: as of `stripes`.
 
-use pgrx::pg_sys::{self, Relation, TransactionId};
+use pgrx::pg_sys::{self, TransactionId};
 
 use super::bounds::{self, Bounds};
 use super::rows::Rows;
 use super::stripes::{self, Chosen};
 use super::{index_entries, unsorted};
 use crate::host::memory;
+use crate::host::relation::Open;
 use crate::options::SortKey;
 use crate::storage::change::stripe_lock;
 use crate::storage::directory::StripeEntry;
@@ -31,7 +32,7 @@ const MOST: usize = 8;
 /// least; of more no more than have `limit` rows for all unique indexes together, as writers wait while these
 /// get their entries.
 pub(super) unsafe fn choose(
-    rel: Relation,
+    rel: Open,
     storage_id: u64,
     keys: &[SortKey],
     limit: u32,
@@ -70,14 +71,14 @@ pub(super) unsafe fn choose(
 }
 
 /// Whether stripes do not overlap each other.
-pub(super) unsafe fn are_in_order(rel: Relation, stripes: &[StripeEntry], keys: &[SortKey]) -> bool {
+pub(super) unsafe fn are_in_order(rel: Open, stripes: &[StripeEntry], keys: &[SortKey]) -> bool {
     // SAFETY: rel is open.
     let ranges = unsafe { ranges(rel, &stripes.iter().collect::<Vec<_>>(), keys) };
     deepest(&ranges.into_iter().flatten().collect::<Vec<_>>()).is_none_or(|(_, depth)| depth < 2)
 }
 
 /// How many of some stripes begin before one that begins earlier has ended.
-pub(super) unsafe fn count(rel: Relation, stripes: &[StripeEntry], keys: &[SortKey]) -> usize {
+pub(super) unsafe fn count(rel: Open, stripes: &[StripeEntry], keys: &[SortKey]) -> usize {
     // SAFETY: rel is open.
     let ranges = unsafe { ranges(rel, &stripes.iter().collect::<Vec<_>>(), keys) };
     let mut ranges: Vec<(i64, i64)> = ranges.into_iter().flatten().collect();
@@ -91,7 +92,7 @@ pub(super) unsafe fn count(rel: Relation, stripes: &[StripeEntry], keys: &[SortK
 }
 
 /// How far each stripe reaches in the order of `keys`, where that is known and more than one place.
-unsafe fn ranges(rel: Relation, stripes: &[&StripeEntry], keys: &[SortKey]) -> Vec<Option<(i64, i64)>> {
+unsafe fn ranges(rel: Open, stripes: &[&StripeEntry], keys: &[SortKey]) -> Vec<Option<(i64, i64)>> {
     // SAFETY: rel is open; the values are copies, and the rows of stripes stay.
     unsafe {
         let bounds = Bounds::of(rel, keys);

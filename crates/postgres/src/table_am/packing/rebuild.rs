@@ -12,12 +12,13 @@
 use std::ffi::{c_int, c_void};
 
 use pgrx::PgList;
-use pgrx::pg_sys::{self, NodeTag, Oid, Relation};
+use pgrx::pg_sys::{self, NodeTag, Oid};
 
 use super::process::{attempt, in_transaction, nap, report};
 use super::worker::{Table, on_table};
 use super::{settings, statistics};
-use crate::host::{buffer, relation};
+use crate::host::buffer;
+use crate::host::relation::Open;
 
 /// Fewer blocks are not worth while: 4 MB.
 const FEWEST: u32 = 512;
@@ -44,7 +45,9 @@ pub(super) unsafe fn one(table: &Table) -> Option<bool> {
         if !settings::rebuilds_indexes() {
             return Some(false);
         }
-        let Some(found) = on_table(table, |rel| candidate(rel))?.flatten() else { return Some(false) };
+        let Some(found) = on_table(table, |rel| candidate(Open::of(rel)))?.flatten() else {
+            return Some(false);
+        };
         if others_stay() {
             return Some(false);
         }
@@ -87,19 +90,19 @@ unsafe fn others_stay() -> bool {
 }
 
 /// The first of the table's btrees whose pages are mostly empty.
-unsafe fn candidate(rel: Relation) -> Option<Candidate> {
+unsafe fn candidate(rel: Open) -> Option<Candidate> {
     // SAFETY: rel is open; indexes are closed here, or by the server's abort.
     unsafe {
         let mut found = None;
-        for index in relation::open_indexes(rel, pg_sys::AccessShareLock) {
+        for index in rel.open_indexes(pg_sys::AccessShareLock) {
             let (class, form) = (&*(*index).rd_rel, &*(*index).rd_index);
             let is_whole = form.indisvalid && form.indisready && form.indislive && !form.indisexclusion;
             if found.is_none()
-                && !relation::is_temporary(rel)
+                && !rel.is_temporary()
                 && is_whole
                 && class.relam == pg_sys::BTREE_AM_OID
-                && relation::block_count(index) >= FEWEST
-                && filled(index) < FILLED * fill_factor(index)
+                && Open::of(index).block_count() >= FEWEST
+                && filled(Open::of(index)) < FILLED * fill_factor(Open::of(index))
             {
                 found = Some(Candidate {
                     schema: text(pg_sys::get_namespace_name(class.relnamespace)),
@@ -118,22 +121,22 @@ unsafe fn text(name: *const std::ffi::c_char) -> String {
 }
 
 /// What part of a leaf page the server fills when it builds the index.
-unsafe fn fill_factor(index: Relation) -> f64 {
+unsafe fn fill_factor(index: Open) -> f64 {
     /// BTREE_DEFAULT_FILLFACTOR.
     const DEFAULT: c_int = 90;
     // SAFETY: options, or null; all kinds of relations have this one at the same place.
     unsafe {
-        let options = (*index).rd_options.cast::<pg_sys::StdRdOptions>();
+        let options = (*index.as_ptr()).rd_options.cast::<pg_sys::StdRdOptions>();
         let percent = if options.is_null() { DEFAULT } else { (*options).fillfactor };
         f64::from(percent) / 100.0
     }
 }
 
 /// What part of the index's pages is in use, by some that lie evenly over it.
-unsafe fn filled(index: Relation) -> f64 {
+unsafe fn filled(index: Open) -> f64 {
     // SAFETY: the index is open; pages are read under their locks.
     unsafe {
-        let blocks = relation::block_count(index);
+        let blocks = index.block_count();
         let pages = SAMPLE.min(blocks - 1);
         let mut free = 0.0;
         let whole = f64::from(pg_sys::BLCKSZ);

@@ -5,7 +5,7 @@
 //! in between cannot be deleted without waiting: it stays hot, and its copy in the stripe is buried in the
 //! same transaction, so nobody ever sees it. Invariant: nothing here waits for another transaction.
 
-use pgrx::pg_sys::{self, BlockNumber, ItemPointerData, Relation, TM_FailureData, TM_Result};
+use pgrx::pg_sys::{self, BlockNumber, ItemPointerData, TM_FailureData, TM_Result};
 
 use super::index_entries::{Entries, Which};
 use super::order::sorted;
@@ -15,6 +15,7 @@ use super::{Step, arrival_order, choose, obstacle, stop_after};
 use crate::compat;
 use crate::convert::{ColumnType, ColumnWriter};
 use crate::host::heap_am::heap_guarded;
+use crate::host::relation::Open;
 use crate::host::table_counts;
 use crate::options::{self, SortKey};
 use crate::storage::change::{row_move, row_proxy};
@@ -26,12 +27,12 @@ use crate::storage::pending_rows;
 
 /// Moves up to a stripe of rows from block `from` on, which is then where the next batch begins; returns how
 /// many it has been through (others may have taken some, or all, meanwhile). Fewer than `fewest` stay.
-pub(super) unsafe fn batch(rel: Relation, from: &mut BlockNumber, fewest: usize) -> usize {
+pub(super) unsafe fn batch(rel: Open, from: &mut BlockNumber, fewest: usize) -> usize {
     // SAFETY: rel is open with ShareUpdateExclusiveLock, in a transaction with an active snapshot.
     unsafe {
         let storage_id = metapage::ensure(rel);
-        let options = options::table_options(rel);
-        let oldest_xmin = pg_sys::GetOldestNonRemovableTransactionId(rel);
+        let options = options::table_options(rel.as_ptr());
+        let oldest_xmin = rel.oldest_xmin();
         row_move::forget(storage_id, oldest_xmin);
         let limit = usize::try_from(options.stripe_row_limit).unwrap_or(usize::MAX).max(1);
         let chosen = choose::choose(rel, storage_id, from, limit, oldest_xmin);
@@ -82,14 +83,14 @@ pub(super) unsafe fn batch(rel: Relation, from: &mut BlockNumber, fewest: usize)
 /// Makes the index entries of rows that are written, each with its new number; without a number it only sees
 /// that they can be made.
 pub(super) unsafe fn enter(
-    rel: Relation,
+    rel: Open,
     source: &mut Rows,
     which: Which,
     rows: impl Iterator<Item = (ItemPointerData, Option<u64>)>,
 ) {
     // SAFETY: as `write`.
     unsafe {
-        let slot = pg_sys::table_slot_create(rel, std::ptr::null_mut());
+        let slot = pg_sys::table_slot_create(rel.as_ptr(), std::ptr::null_mut());
         let mut entries = Entries::new(rel, which, slot);
         let (is_empty, may_fail) = (entries.is_empty(), entries.may_fail());
         // Without numbers none of the rows has one.
@@ -109,7 +110,7 @@ pub(super) unsafe fn enter(
 /// Writes rows that the table has, sorted by `keys`, as one stripe, as many as fit one, and leaves it to the
 /// caller to put it into the directory.
 pub(super) unsafe fn write(
-    rel: Relation,
+    rel: Open,
     source: &mut Rows,
     rows: &[ItemPointerData],
     keys: &[SortKey],
@@ -118,8 +119,8 @@ pub(super) unsafe fn write(
     // SAFETY: the rows stay where they are (`rows`); the slot is the table's.
     unsafe {
         let first = directory::reserve(rel, u32::try_from(rows.len()).unwrap_or(u32::MAX), command);
-        let slot = pg_sys::table_slot_create(rel, std::ptr::null_mut());
-        let desc = (*rel).rd_att;
+        let slot = pg_sys::table_slot_create(rel.as_ptr(), std::ptr::null_mut());
+        let desc = rel.descriptor();
         let dropped: Vec<usize> = (*desc)
             .attrs
             .as_slice(usize::try_from((*desc).natts).unwrap_or(0))
@@ -161,7 +162,7 @@ pub(super) unsafe fn write(
 /// Notes where the rows are now and deletes the hot tuples; returns how many. Copies of rows that cannot be
 /// deleted at once are buried.
 unsafe fn delete(
-    rel: Relation,
+    rel: Open,
     storage_id: u64,
     rows: &[ItemPointerData],
     first: u64,
@@ -177,7 +178,7 @@ unsafe fn delete(
             let mut at = at;
             let mut failure = TM_FailureData::default();
             let result = heap_guarded!(tuple_delete(
-                rel,
+                rel.as_ptr(),
                 &raw mut at,
                 command,
                 snapshot,

@@ -9,6 +9,7 @@ use pgrx::pg_sys::{self, ItemPointerData, Relation, TupleTableSlot};
 
 use crate::host::error;
 use crate::host::heap_am::heap_guarded;
+use crate::host::relation::Open;
 use crate::storage::directory::StripeEntry;
 use crate::storage::file::tid;
 use crate::table_am::read::cold_fetch::ColdFetch;
@@ -23,11 +24,11 @@ pub(super) struct Rows {
 
 impl Rows {
     /// The table's hot rows, and those of some stripes.
-    pub unsafe fn new<'a>(rel: Relation, stripes: impl IntoIterator<Item = &'a StripeEntry>) -> Self {
+    pub unsafe fn new<'a>(rel: Open, stripes: impl IntoIterator<Item = &'a StripeEntry>) -> Self {
         // SAFETY: rel is open and stays so while this is used.
         let with_cursor =
             |entry: &StripeEntry| unsafe { (entry.first_row, (entry.clone(), ColdFetch::new(rel))) };
-        Self { rel, stripes: stripes.into_iter().map(with_cursor).collect() }
+        Self { rel: rel.as_ptr(), stripes: stripes.into_iter().map(with_cursor).collect() }
     }
 
     /// Stores a row, alive or not, into a slot of the table, until the next one is fetched.

@@ -9,10 +9,11 @@
 //! estimated from a few rows. A stripe that somebody is just changing is left for later. Invariant: every
 //! snapshot sees the rows of a stripe that is chosen, dead ones aside.
 
-use pgrx::pg_sys::{self, ItemPointerData, Relation, TransactionId};
+use pgrx::pg_sys::{self, ItemPointerData, TransactionId};
 
 use super::rows::Rows;
 use crate::convert::{ColumnType, ColumnWriter};
+use crate::host::relation::Open;
 use crate::storage::change::row_proxy::Tombstones;
 use crate::storage::change::{row_move, stripe_lock};
 use crate::storage::directory::StripeEntry;
@@ -58,7 +59,7 @@ impl Chosen {
 /// The stripes to join, none where it is not worth while. `limit`: rows of a full stripe; `fewest`: how many
 /// small ones have to be of one class.
 pub(super) unsafe fn choose(
-    rel: Relation,
+    rel: Open,
     storage_id: u64,
     limit: u32,
     fewest: usize,
@@ -111,7 +112,7 @@ fn is_worth_while(chosen: &[Chosen], limit: u32, fewest: usize) -> bool {
 }
 
 /// Small and worn stripes, the oldest first.
-unsafe fn candidates(rel: Relation, storage_id: u64, limit: u32, oldest_xmin: TransactionId) -> Vec<Chosen> {
+unsafe fn candidates(rel: Open, storage_id: u64, limit: u32, oldest_xmin: TransactionId) -> Vec<Chosen> {
     // SAFETY: rel is open.
     let mut found = unsafe { seen_by_all(rel, storage_id, oldest_xmin) };
     found.retain(|stripe| stripe.is_worn() || stripe.live < limit / 2);
@@ -119,7 +120,7 @@ unsafe fn candidates(rel: Relation, storage_id: u64, limit: u32, oldest_xmin: Tr
 }
 
 /// The stripes whose rows every snapshot sees, dead ones aside, the oldest first.
-pub(super) unsafe fn seen_by_all(rel: Relation, storage_id: u64, oldest_xmin: TransactionId) -> Vec<Chosen> {
+pub(super) unsafe fn seen_by_all(rel: Open, storage_id: u64, oldest_xmin: TransactionId) -> Vec<Chosen> {
     // SAFETY: rel is open. What is dead by now stays dead.
     unsafe {
         let mut tombstones = Tombstones::of_scan(rel, storage_id, &raw mut pg_sys::SnapshotSelfData);
@@ -138,7 +139,7 @@ pub(super) unsafe fn seen_by_all(rel: Relation, storage_id: u64, oldest_xmin: Tr
 }
 
 /// Whether at least two of these stripes are small in bytes, too.
-pub(super) unsafe fn can_be_joined(rel: Relation, stripes: &[StripeEntry]) -> bool {
+pub(super) unsafe fn can_be_joined(rel: Open, stripes: &[StripeEntry]) -> bool {
     let is_small = |entry: &&StripeEntry| {
         entry.byte_length < MOST_BYTES
             // SAFETY: rel is open.
@@ -148,14 +149,14 @@ pub(super) unsafe fn can_be_joined(rel: Relation, stripes: &[StripeEntry]) -> bo
 }
 
 /// Bytes that the rows of a stripe take in memory, about.
-unsafe fn estimated_bytes(rel: Relation, entry: &StripeEntry) -> usize {
+unsafe fn estimated_bytes(rel: Open, entry: &StripeEntry) -> usize {
     // SAFETY: rel is open; the slot holds a row while it is measured.
     unsafe {
-        let slot = pg_sys::table_slot_create(rel, std::ptr::null_mut());
+        let slot = pg_sys::table_slot_create(rel.as_ptr(), std::ptr::null_mut());
         let mut rows = Rows::new(rel, [entry]);
         let count = entry.row_count.min(SAMPLE);
         let mut columns: Vec<ColumnWriter> =
-            ColumnType::of_all((*rel).rd_att).into_iter().map(ColumnWriter::new).collect();
+            ColumnType::of_all(rel.descriptor()).into_iter().map(ColumnWriter::new).collect();
         for at in 0..count {
             let position = u64::from(at) * u64::from(entry.row_count) / u64::from(count);
             rows.fetch(tid::cold_tid(entry.first_row + position), slot);

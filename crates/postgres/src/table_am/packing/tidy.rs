@@ -12,14 +12,14 @@
 use std::ffi::c_void;
 use std::time::Instant;
 
-use pgrx::pg_sys::{self, Relation};
+use pgrx::pg_sys::{self};
 
 use super::process::{attempt, report};
 use super::statistics::{self, Sum};
 use super::worker::{self, Table, on_table};
 use super::{compact, settings};
 use crate::host::buffer::PAGE_BYTES;
-use crate::host::relation;
+use crate::host::relation::Open;
 use crate::storage::directory::entries;
 use crate::storage::file::{hot_runs, metapage};
 use crate::storage::space::{dead_blocks, emptied_pages, truncate};
@@ -53,16 +53,16 @@ pub(super) struct Room {
 
 impl Room {
     /// Looks at every page of a table that has no stripe, but only in the maps.
-    pub unsafe fn of(rel: Relation, idle: bool) -> Self {
+    pub unsafe fn of(rel: Open, idle: bool) -> Self {
         // SAFETY: rel is open with ShareUpdateExclusiveLock.
         unsafe {
             let Some(storage_id) = metapage::storage_id(rel) else { return Self::default() };
-            let oldest = pg_sys::GetOldestNonRemovableTransactionId(rel);
-            let blocks = relation::block_count(rel);
+            let oldest = rel.oldest_xmin();
+            let blocks = rel.block_count();
             let part = if idle { IDLE_PART } else { PART };
             let dead = entries::dead_pages(storage_id, oldest);
             let mut room = Self { blocks, part, idle, dead, ..Self::default() };
-            let counts = pg_sys::pgstat_fetch_stat_tabentry((*rel).rd_id);
+            let counts = pg_sys::pgstat_fetch_stat_tabentry(rel.oid());
             if !counts.is_null() {
                 room.dead_rows = u64::try_from((*counts).n_dead_tuples).unwrap_or(0);
             }
@@ -76,7 +76,7 @@ impl Room {
                     pgrx::check_for_interrupts!();
                     if emptied_pages::seems_empty(rel, block) {
                         room.spare += 1;
-                    } else if pg_sys::visibilitymap_get_status(rel, block, &raw mut vmbuffer) == 0 {
+                    } else if pg_sys::visibilitymap_get_status(rel.as_ptr(), block, &raw mut vmbuffer) == 0 {
                         room.unclean += 1;
                     }
                 }
@@ -116,7 +116,8 @@ impl Room {
 pub(super) unsafe fn table(table: &Table) -> Option<bool> {
     // SAFETY: each step has transactions of its own.
     unsafe {
-        let look = || on_table(table, |rel| Room::of(rel, table.idle)).map(Option::unwrap_or_default);
+        let look =
+            || on_table(table, |rel| Room::of(Open::of(rel), table.idle)).map(Option::unwrap_or_default);
         let mut room = look()?;
         let mut busy = false;
         if room.wants_vacuum(table.fewest) {
@@ -139,14 +140,17 @@ pub(super) unsafe fn table(table: &Table) -> Option<bool> {
             let is_longer = move_stripes(table, keep)? > 0
                 || (table.idle
                     && room.is_torn()
-                    && on_table(table, |rel| compact::widen(rel))? == Some(true));
+                    && on_table(table, |rel| compact::widen(Open::of(rel)))? == Some(true));
             if is_longer && look()?.wants_vacuum(table.fewest) {
                 vacuum(table)?;
             }
             let cut = on_table(table, |rel| {
-                let cut = if truncate::is_allowed(rel) { truncate::tail(rel) } else { 0 };
+                let cut = if truncate::is_allowed(Open::of(rel)) { truncate::tail(Open::of(rel)) } else { 0 };
                 if cut > 0 {
-                    statistics::count(rel, &[(Sum::BytesCutOff, u64::from(cut) * PAGE_BYTES as u64)]);
+                    statistics::count(
+                        Open::of(rel),
+                        &[(Sum::BytesCutOff, u64::from(cut) * PAGE_BYTES as u64)],
+                    );
                 }
                 cut
             })?;
@@ -168,8 +172,8 @@ unsafe fn move_stripes(table: &Table, keep: u32) -> Option<usize> {
     unsafe {
         while moved < STRIPES && settings::is_on() {
             let step = |rel| {
-                report(&format!("moving stripes of {}: {moved}", relation::quoted_name(rel)));
-                compact::step(rel, keep)
+                report(&format!("moving stripes of {}: {moved}", Open::of(rel).quoted_name()));
+                compact::step(Open::of(rel), keep)
             };
             if on_table(table, step)? != Some(true) {
                 break;
@@ -224,6 +228,6 @@ unsafe fn vacuum(table: &Table) -> Option<()> {
         pg_sys::PortalContext = std::ptr::null_mut();
         pg_sys::MemoryContextDelete(context);
         done.map_err(|message| statistics::failed(table.oid, &message)).ok()?;
-        on_table(table, |rel| statistics::count(rel, &[(Sum::Vacuums, 1)])).map(|_| ())
+        on_table(table, |rel| statistics::count(Open::of(rel), &[(Sum::Vacuums, 1)])).map(|_| ())
     }
 }

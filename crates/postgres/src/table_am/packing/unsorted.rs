@@ -10,13 +10,14 @@
 use std::cell::RefCell;
 use std::collections::HashSet;
 
-use pgrx::pg_sys::{self, CommandId, Relation, TransactionId};
+use pgrx::pg_sys::{self, CommandId, TransactionId};
 use stripe::ColumnStatistics;
 
 use super::bounds::Bounds;
 use super::rows::Rows;
 use super::stripes::{self, Chosen};
 use crate::compat;
+use crate::host::relation::Open;
 use crate::host::{error, relation};
 use crate::options::SortKey;
 use crate::storage::change::stripe_lock;
@@ -30,7 +31,7 @@ use crate::table_am::read::wanted;
 
 /// Those of some stripes that are not known to be sorted by `keys`.
 pub unsafe fn among<'a>(
-    rel: Relation,
+    rel: Open,
     stripes: impl IntoIterator<Item = &'a StripeEntry>,
     keys: &[SortKey],
 ) -> Vec<&'a StripeEntry> {
@@ -43,7 +44,7 @@ pub unsafe fn among<'a>(
     }
 }
 
-unsafe fn is_unknown(rel: Relation, entry: &StripeEntry, mark: u64, bounds: &Bounds) -> bool {
+unsafe fn is_unknown(rel: Open, entry: &StripeEntry, mark: u64, bounds: &Bounds) -> bool {
     // SAFETY: rel is open.
     unsafe {
         if sort_marks::has(rel, entry, mark) {
@@ -75,7 +76,7 @@ thread_local! {
 }
 
 /// Whether the chunks of a stripe follow each other.
-unsafe fn chunks_follow(rel: Relation, entry: &StripeEntry, bounds: &Bounds) -> bool {
+unsafe fn chunks_follow(rel: Open, entry: &StripeEntry, bounds: &Bounds) -> bool {
     pgrx::check_for_interrupts!();
     if !bounds.are_known() {
         return false;
@@ -111,7 +112,7 @@ unsafe fn chunks_follow(rel: Relation, entry: &StripeEntry, bounds: &Bounds) -> 
 
 /// The first stripe that is not known to be sorted by `keys` and that nobody is at work on.
 pub(super) unsafe fn choose(
-    rel: Relation,
+    rel: Open,
     storage_id: u64,
     keys: &[SortKey],
     oldest_xmin: TransactionId,
@@ -131,7 +132,7 @@ pub(super) unsafe fn choose(
 }
 
 /// Whether the rows of a stripe, dead ones included, are in order; read from the stripe.
-pub(super) unsafe fn is_in_order(rel: Relation, entry: &StripeEntry, keys: &[SortKey]) -> bool {
+pub(super) unsafe fn is_in_order(rel: Open, entry: &StripeEntry, keys: &[SortKey]) -> bool {
     // SAFETY: rel is open.
     unsafe {
         let Some(mut order) = Order::new(rel, keys) else { return true };
@@ -148,17 +149,17 @@ pub(super) unsafe fn is_in_order(rel: Relation, entry: &StripeEntry, keys: &[Sor
 }
 
 /// A slot for rows of which only the keys are read. What fetches rows into it fetches none for others.
-pub(super) unsafe fn slot_for_keys(rel: Relation, keys: &[SortKey]) -> *mut pg_sys::TupleTableSlot {
+pub(super) unsafe fn slot_for_keys(rel: Open, keys: &[SortKey]) -> *mut pg_sys::TupleTableSlot {
     // SAFETY: rel is open; the note goes with the memory of the slot.
     unsafe {
-        let slot = pg_sys::table_slot_create(rel, std::ptr::null_mut());
+        let slot = pg_sys::table_slot_create(rel.as_ptr(), std::ptr::null_mut());
         wanted::note(slot, relation::attributes(keys.iter().map(|key| key.attnum)), std::ptr::null_mut());
         slot
     }
 }
 
 /// Notes that a stripe is sorted by `keys`; false where somebody has come to work on it.
-pub(super) unsafe fn mark(rel: Relation, entry: &StripeEntry, keys: &[SortKey], command: CommandId) -> bool {
+pub(super) unsafe fn mark(rel: Open, entry: &StripeEntry, keys: &[SortKey], command: CommandId) -> bool {
     // SAFETY: rel is open. Others are kept out to the end of the transaction.
     unsafe {
         if stripe_lock::exclude(rel, entry).is_none() {

@@ -20,7 +20,7 @@ use super::schedule::Turn;
 use super::statistics::{self, Outcome};
 use super::{launcher, obstacle, rebuild, settings, tidy};
 use crate::compat;
-use crate::host::relation;
+use crate::host::relation::Open;
 use crate::options;
 use crate::table_am::statements::slot_creation;
 
@@ -194,8 +194,8 @@ pub(super) unsafe fn pack(table: &Table, fewest: usize, stripes: usize) -> Optio
     unsafe {
         while settings::is_on() && began.elapsed() < LONGEST {
             let moved = on_table(table, |rel| {
-                report(&format!("packing {}: {total} rows", relation::quoted_name(rel)));
-                super::batch(rel, &mut from, fewest, stripes)
+                report(&format!("packing {}: {total} rows", Open::of(rel).quoted_name()));
+                super::batch(Open::of(rel), &mut from, fewest, stripes)
             })?;
             total += moved.unwrap_or(0);
             if moved.unwrap_or(0) == 0 {
@@ -221,7 +221,7 @@ pub(super) unsafe fn on_table<T>(table: &Table, work: impl FnOnce(Relation) -> T
             if rel.is_null() {
                 return None;
             }
-            let may = options::is_colcompress(rel) && obstacle::of(rel).is_none();
+            let may = options::is_colcompress(rel) && obstacle::of(Open::of(rel)).is_none();
             if !may {
                 LEFT.set(Some(Outcome::Obstacle));
             }

@@ -14,6 +14,7 @@ use super::moved;
 use super::scan::{self, Scan};
 use crate::compat;
 use crate::host::heap_am::{heap_direct, heap_guarded};
+use crate::host::relation::Open;
 use crate::storage::change::row_proxy;
 use crate::storage::file::tid;
 
@@ -53,7 +54,7 @@ pub unsafe extern "C-unwind" fn next_block(scan: TableScanDesc, result: *mut TBM
             Err(_) => (1..=tid::ROWS_PER_BLOCK as u16).collect(),
         };
         let snapshot = (*scan).rs_snapshot;
-        let serializable = compat::serializable_reads((*scan).rs_rd, snapshot);
+        let serializable = compat::serializable_reads(Open::of((*scan).rs_rd), snapshot);
         for offset in offsets {
             let mut place = tid::tid(block, offset);
             let Some(row) = tid::row_of(place) else { continue };
@@ -64,9 +65,9 @@ pub unsafe extern "C-unwind" fn next_block(scan: TableScanDesc, result: *mut TBM
             {
                 let there = if serializable {
                     let inserter = pg_sys::InvalidTransactionId;
-                    compat::predicate_lock_tid((*scan).rs_rd, &raw mut place, snapshot, inserter);
-                    row_proxy::is_there((*scan).rs_rd, state.stripes[at].storage_id, row, snapshot)
-                        && moved::is_cold_there((*scan).rs_rd, &state.stripes[at], row, snapshot)
+                    compat::predicate_lock_tid(Open::of((*scan).rs_rd), &raw mut place, snapshot, inserter);
+                    row_proxy::is_there(Open::of((*scan).rs_rd), state.stripes[at].storage_id, row, snapshot)
+                        && moved::is_cold_there(Open::of((*scan).rs_rd), &state.stripes[at], row, snapshot)
                 } else {
                     !state.tombstones.contains(row)
                 };
@@ -90,7 +91,7 @@ pub unsafe extern "C-unwind" fn next_tuple(
         let ours = scan.cast::<Scan>();
         if !(*ours).bitmap_cold {
             while heap_direct!(scan_bitmap_next_tuple((*ours).heap, result, slot)) {
-                if moved::is_there((*scan).rs_rd, (*scan).rs_snapshot, slot) {
+                if moved::is_there(Open::of((*scan).rs_rd), (*scan).rs_snapshot, slot) {
                     return true;
                 }
             }
@@ -117,7 +118,11 @@ unsafe extern "C-unwind" fn next_cold_tuple(
         let rel = (*scan).rs_rd;
         let recheck = (*result).recheck;
         let fetch = bitmap.fetch[usize::from(recheck)].get_or_insert_with(|| {
-            Box::new(if recheck { ColdFetch::new(rel) } else { ColdFetch::without_recheck(rel) })
+            Box::new(if recheck {
+                ColdFetch::new(Open::of(rel))
+            } else {
+                ColdFetch::without_recheck(Open::of(rel))
+            })
         });
         if !bitmap.loaded.contains(&bitmap.next) {
             let Some(entry) = state.stripes.get(stripe) else { return false };
@@ -129,7 +134,7 @@ unsafe extern "C-unwind" fn next_cold_tuple(
         }
         fetch.show(bitmap.next - bitmap.loaded.start, slot);
         bitmap.next += 1;
-        scan::count_row(rel);
+        scan::count_row(Open::of(rel));
         true
     }
 }

@@ -12,6 +12,7 @@ use pgrx::pg_sys::{
 
 use crate::host::hooks::Chain;
 use crate::host::raw::guarded;
+use crate::host::relation::Open;
 use crate::options;
 
 static NEXT: Chain<pg_sys::set_rel_pathlist_hook_type> = Chain::new();
@@ -50,9 +51,9 @@ unsafe fn restrict(root: *mut PlannerInfo, rel: *mut RelOptInfo, rte: *mut Range
         if serial.is_none() && partial.is_none() {
             return;
         }
-        let table = pg_sys::table_open((*rte).relid, pg_sys::NoLock as i32);
-        let ours = options::is_colcompress(table);
-        pg_sys::table_close(table, pg_sys::NoLock as i32);
+        let table = Open::of(pg_sys::table_open((*rte).relid, pg_sys::NoLock as i32));
+        let ours = options::is_colcompress(table.as_ptr());
+        pg_sys::table_close(table.as_ptr(), pg_sys::NoLock as i32);
         if !ours {
             return;
         }

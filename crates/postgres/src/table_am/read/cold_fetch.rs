@@ -14,6 +14,7 @@ use super::cold_rows::{ColdRows, SLOT_WANTS_SYSTEM_COLUMNS, fits, store};
 use super::wanted;
 use crate::convert::{ColumnReader, ColumnType, missing_value};
 use crate::host::error;
+use crate::host::relation::Open;
 use crate::storage::directory::StripeEntry;
 use crate::storage::read::kept_chunk;
 use crate::storage::read::stripe_on_pages::{self, StripeHandle};
@@ -63,10 +64,10 @@ pub struct ColdFetch {
 
 impl ColdFetch {
     /// A fetcher for rows of `rel`.
-    pub unsafe fn new(rel: Relation) -> Self {
+    pub unsafe fn new(rel: Open) -> Self {
         // SAFETY: rel is open and stays so while this is used.
         Self {
-            rel,
+            rel: rel.as_ptr(),
             recheck: true,
             desc: std::ptr::null_mut(),
             columns: Vec::new(),
@@ -83,7 +84,7 @@ impl ColdFetch {
     }
 
     /// A fetcher for rows of a bitmap whose condition is not looked at again.
-    pub unsafe fn without_recheck(rel: Relation) -> Self {
+    pub unsafe fn without_recheck(rel: Open) -> Self {
         // SAFETY: as `new`.
         unsafe { Self { recheck: false, ..Self::new(rel) } }
     }
@@ -99,8 +100,9 @@ impl ColdFetch {
             let position = position.unwrap_or(u32::MAX);
             if self.run >= RUN && entry.covers(row) {
                 let rel = self.rel;
-                let rows =
-                    self.rows.get_or_insert_with(|| Box::new(ColdRows::new(rel, std::ptr::null_mut())));
+                let rows = self
+                    .rows
+                    .get_or_insert_with(|| Box::new(ColdRows::new(Open::of(rel), std::ptr::null_mut())));
                 rows.fetch(entry, position, slot);
                 return;
             }
@@ -130,7 +132,7 @@ impl ColdFetch {
                 self.begin(slot);
             }
             if let Err(problem) = self.try_load(entry, rows) {
-                error::raise_stripe(self.rel, entry.first_row, problem);
+                error::raise_stripe(Open::of(self.rel), entry.first_row, problem);
             }
             self.count
         }
@@ -141,7 +143,7 @@ impl ColdFetch {
         let Some(&place) = self.places.get(at) else { return };
         // SAFETY: the slot that the rows were loaded for.
         unsafe {
-            store(self.rel, slot, self.first + u64::from(place), self.inserter, |values, nulls| {
+            store(Open::of(self.rel), slot, self.first + u64::from(place), self.inserter, |values, nulls| {
                 for (position, column) in self.columns.iter().enumerate() {
                     if let Some(&loaded) = self.values.get(position * self.count + at)
                         && let (Some(value), Some(null)) =
@@ -183,7 +185,7 @@ impl ColdFetch {
             return Ok(at);
         }
         // SAFETY: rel is open.
-        let open = unsafe { stripe_on_pages::open(self.rel, entry)? };
+        let open = unsafe { stripe_on_pages::open(Open::of(self.rel), entry)? };
         let missing = |column: &Column| {
             if column.at < open.reader.column_count() {
                 return fits(&open.reader, column.at, column.reader.kind()).map(|()| None);
@@ -221,7 +223,7 @@ impl ColdFetch {
                     self.values.extend(std::iter::repeat_n(value, self.count));
                     continue;
                 }
-                let kept = kept_chunk::of(self.rel, entry, open, column.at, chunk)?;
+                let kept = kept_chunk::of(Open::of(self.rel), entry, open, column.at, chunk)?;
                 column.reader.reset();
                 kept.each_value(&self.places, |value| self.values.push(column.reader.datum(value)))?;
             }

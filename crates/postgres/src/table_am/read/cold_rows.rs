@@ -14,6 +14,7 @@ use vector::{Error, LogicalType, Vector};
 use super::wanted;
 use crate::convert::{ColumnReader, ColumnType, missing_value};
 use crate::host::error;
+use crate::host::relation::Open;
 use crate::storage::change::delete_bitmap;
 use crate::storage::directory::StripeEntry;
 use crate::storage::file::codecs::ServerCodecs;
@@ -29,7 +30,7 @@ pub const SLOT_WANTS_SYSTEM_COLUMNS: u16 = 1 << 14;
 /// transaction, the header says so, because a foreign key's UPDATE check and ON CONFLICT ask for it. `fill`
 /// finds all columns NULL.
 pub unsafe fn store(
-    rel: Relation,
+    rel: Open,
     slot: *mut TupleTableSlot,
     row: u64,
     inserter: pg_sys::TransactionId,
@@ -65,7 +66,7 @@ pub unsafe fn store(
             (*header).t_choice.t_heap.t_field3.t_cid = 0;
             (*header).t_ctid = tid::cold_tid(row);
             (*tuple).t_self = tid::cold_tid(row);
-            (*tuple).t_tableOid = (*rel).rd_id;
+            (*tuple).t_tableOid = rel.oid();
             pg_sys::ExecForceStoreHeapTuple(tuple, slot, true);
         } else {
             // What ExecStoreVirtualTuple does, which costs more to call.
@@ -73,7 +74,7 @@ pub unsafe fn store(
             (*slot).tts_nvalid = (*(*slot).tts_tupleDescriptor).natts as i16;
         }
         (*slot).tts_tid = tid::cold_tid(row);
-        (*slot).tts_tableOid = (*rel).rd_id;
+        (*slot).tts_tableOid = rel.oid();
     }
 }
 
@@ -120,10 +121,10 @@ impl Columns {
 }
 
 /// The columns of `rel` that cannot be built from what the stripe holds.
-pub unsafe fn unfit_columns(rel: Relation, reader: &StripeReader) -> Vec<usize> {
+pub unsafe fn unfit_columns(rel: Open, reader: &StripeReader) -> Vec<usize> {
     // SAFETY: rel is open and keeps its row type.
     let (kinds, dropped) = unsafe {
-        let desc = (*rel).rd_att;
+        let desc = rel.descriptor();
         let count = usize::try_from((*desc).natts).unwrap_or(0);
         let dropped: Vec<bool> = (*desc).attrs.as_slice(count).iter().map(|a| a.attisdropped).collect();
         (ColumnType::of_all(desc), dropped)
@@ -193,9 +194,17 @@ pub struct ColdRows {
 
 impl ColdRows {
     /// A cursor without a stripe. `strategy` as for `Pages`.
-    pub unsafe fn new(rel: Relation, strategy: pg_sys::BufferAccessStrategy) -> Self {
+    pub unsafe fn new(rel: Open, strategy: pg_sys::BufferAccessStrategy) -> Self {
         let window = Window { first: 0, end: 0, values: Vec::new(), nulls: Vec::new() };
-        Self { rel, strategy, wanted: None, columns: Columns::none(), stripe: None, chunk: None, window }
+        Self {
+            rel: rel.as_ptr(),
+            strategy,
+            wanted: None,
+            columns: Columns::none(),
+            stripe: None,
+            chunk: None,
+            window,
+        }
     }
 
     /// Decodes only the columns marked in `wanted`; the others read as NULL. Before the first row.
@@ -220,12 +229,12 @@ impl ColdRows {
                 };
             }
             if let Err(problem) = self.place(entry, position) {
-                error::raise_stripe(self.rel, entry.first_row, problem);
+                error::raise_stripe(Open::of(self.rel), entry.first_row, problem);
             }
             let at = (position - self.window.first) as usize;
             let window = &self.window;
             let row = entry.first_row + u64::from(position);
-            store(self.rel, slot, row, entry.inserter, |values, nulls| {
+            store(Open::of(self.rel), slot, row, entry.inserter, |values, nulls| {
                 let stored = window.values.iter().zip(&window.nulls);
                 for ((value, null), (from, from_null)) in values.iter_mut().zip(nulls).zip(stored) {
                     if let (Some(&from), Some(&from_null)) = (from.get(at), from_null.get(at)) {
@@ -248,7 +257,7 @@ impl ColdRows {
         unsafe {
             if !same {
                 self.chunk = None;
-                self.stripe = Some((entry.clone(), stripe_on_pages::open(self.rel, entry)?));
+                self.stripe = Some((entry.clone(), stripe_on_pages::open(Open::of(self.rel), entry)?));
             }
             let Some((_, stripe)) = &self.stripe else { return Ok(()) };
             let chunk = stripe.reader.chunk_of(position);
@@ -277,7 +286,7 @@ impl ColdRows {
         chunk: u32,
     ) -> Result<Vec<Loaded>, Error> {
         // SAFETY: rel is open.
-        let pages = unsafe { Pages::new(self.rel, entry, self.strategy) };
+        let pages = unsafe { Pages::new(Open::of(self.rel), entry, self.strategy) };
         let mut loaded = Vec::with_capacity(self.columns.live.len());
         for (column, &live) in self.columns.live.iter().enumerate() {
             loaded.push(if !live {

@@ -15,13 +15,13 @@ use std::ops::Range;
 
 use pgrx::pg_guard;
 use pgrx::pg_sys::{
-    self, Buffer, HeapTupleData, ItemPointerData, Relation, Snapshot, SnapshotType, TransactionId,
-    TupleTableSlot,
+    self, Buffer, HeapTupleData, ItemPointerData, Snapshot, SnapshotType, TransactionId, TupleTableSlot,
 };
 
 use crate::compat;
 use crate::host::buffer;
 use crate::host::heap_tuple::deleter;
+use crate::host::relation::Open;
 use crate::storage::change::row_proxy::Tombstones;
 use crate::storage::change::{row_move, row_proxy};
 use crate::storage::directory::StripeEntry;
@@ -29,7 +29,7 @@ use crate::storage::directory::{self, entries};
 use crate::storage::file::{metapage, tid};
 
 /// The new TID of the row that `mover` has deleted at `old`; None where that was an ordinary deletion.
-pub unsafe fn place(rel: Relation, old: ItemPointerData, mover: TransactionId) -> Option<ItemPointerData> {
+pub unsafe fn place(rel: Open, old: ItemPointerData, mover: TransactionId) -> Option<ItemPointerData> {
     // SAFETY: rel is open.
     unsafe { row_move::find(metapage::storage_id(rel)?, mover, old) }
 }
@@ -72,7 +72,7 @@ pub unsafe fn mover_of(storage_id: u64, row: u64) -> Option<TransactionId> {
 
 /// `place`, for a TID that `snapshot` does not see because of its mover.
 pub(super) unsafe fn place_for(
-    rel: Relation,
+    rel: Open,
     old: ItemPointerData,
     snapshot: Snapshot,
 ) -> Option<ItemPointerData> {
@@ -94,7 +94,7 @@ pub(super) unsafe fn place_for(
 
 /// Whether a row is there for a snapshot at a place that the snapshot does not know, and at those after it.
 unsafe fn lives_on(
-    rel: Relation,
+    rel: Open,
     storage_id: u64,
     mut place: ItemPointerData,
     snapshot: Snapshot,
@@ -120,7 +120,7 @@ unsafe fn lives_on(
 
 /// Whether what has become of moved rows since matters to a snapshot: nobody but the own transaction can have
 /// changed what it sees, unless it is serializable.
-unsafe fn may_matter(rel: Relation, snapshot: Snapshot) -> bool {
+unsafe fn may_matter(rel: Open, snapshot: Snapshot) -> bool {
     // SAFETY: the snapshot is null or live.
     unsafe {
         !snapshot.is_null()
@@ -132,7 +132,7 @@ unsafe fn may_matter(rel: Relation, snapshot: Snapshot) -> bool {
 
 /// Whether a row of a stripe that a snapshot sees, where it is not dead, is there wherever it is now. A
 /// serializable reader has its predicate lock.
-pub unsafe fn is_cold_there(rel: Relation, entry: &StripeEntry, row: u64, snapshot: Snapshot) -> bool {
+pub unsafe fn is_cold_there(rel: Open, entry: &StripeEntry, row: u64, snapshot: Snapshot) -> bool {
     // SAFETY: rel is open, the snapshot live.
     unsafe {
         let serializable = compat::serializable_reads(rel, snapshot);
@@ -149,7 +149,7 @@ pub unsafe fn is_cold_there(rel: Relation, entry: &StripeEntry, row: u64, snapsh
 
 /// The rows, ascending, of stripes that a scan's snapshot sees and that died at other places. A serializable
 /// reader has its predicate lock on the table.
-pub(super) unsafe fn dead_elsewhere(rel: Relation, stripes: &[StripeEntry], snapshot: Snapshot) -> Vec<u64> {
+pub(super) unsafe fn dead_elsewhere(rel: Open, stripes: &[StripeEntry], snapshot: Snapshot) -> Vec<u64> {
     let mut dead = Vec::new();
     // SAFETY: rel is open, the snapshot null or live.
     unsafe {
@@ -218,7 +218,7 @@ unsafe fn moved_on(storage_id: u64, rows: &[(u64, u64)]) -> Vec<(u64, u64)> {
 }
 
 /// Waits for the end of the mover that is at work on a hot row; false: nobody is, or somebody else.
-pub unsafe fn await_mover(rel: Relation, mut at: ItemPointerData) -> bool {
+pub unsafe fn await_mover(rel: Open, mut at: ItemPointerData) -> bool {
     // SAFETY: rel is open; nothing is pinned or locked while this waits.
     unsafe {
         let by = look(rel, at, |_, _| ()).and_then(|((), by)| by);
@@ -227,7 +227,7 @@ pub unsafe fn await_mover(rel: Relation, mut at: ItemPointerData) -> bool {
             && !pg_sys::TransactionIdIsCurrentTransactionId(by)
             && row_move::is_mover(storage_id, by);
         if is_mover {
-            pg_sys::XactLockTableWait(by, rel, &raw mut at, pg_sys::XLTW_Oper::XLTW_Lock);
+            pg_sys::XactLockTableWait(by, rel.as_ptr(), &raw mut at, pg_sys::XLTW_Oper::XLTW_Lock);
         }
         is_mover
     }
@@ -236,7 +236,7 @@ pub unsafe fn await_mover(rel: Relation, mut at: ItemPointerData) -> bool {
 /// Asks something about a hot tuple, alive or not, while its page is locked, and who has changed it; None
 /// where there is none.
 unsafe fn look<T>(
-    rel: Relation,
+    rel: Open,
     at: ItemPointerData,
     ask: impl FnOnce(*mut HeapTupleData, Buffer) -> T,
 ) -> Option<(T, Option<TransactionId>)> {
@@ -245,7 +245,7 @@ unsafe fn look<T>(
         let mut tuple = HeapTupleData { t_self: at, ..HeapTupleData::default() };
         let mut pin: Buffer = 0;
         let any = &raw mut pg_sys::SnapshotAnyData;
-        if !pg_sys::heap_fetch(rel, any, &raw mut tuple, &raw mut pin, false) {
+        if !pg_sys::heap_fetch(rel.as_ptr(), any, &raw mut tuple, &raw mut pin, false) {
             return None;
         }
         buffer::lock_shared(pin);
@@ -260,7 +260,7 @@ unsafe fn look<T>(
 /// Whether a hot row that heap's callback has found for a snapshot is there for it. The slot is of the
 /// table's own kind.
 #[inline]
-pub unsafe fn is_there(rel: Relation, snapshot: Snapshot, slot: *mut TupleTableSlot) -> bool {
+pub unsafe fn is_there(rel: Open, snapshot: Snapshot, slot: *mut TupleTableSlot) -> bool {
     // SAFETY: slots of heap tables are heap slots, and this one holds a tuple. Nothing here owns anything.
     unsafe {
         let tuple = (*slot.cast::<pg_sys::HeapTupleTableSlot>()).tuple;
@@ -273,11 +273,7 @@ pub unsafe fn is_there(rel: Relation, snapshot: Snapshot, slot: *mut TupleTableS
 #[cold]
 #[inline(never)]
 #[pg_guard]
-unsafe extern "C-unwind" fn is_there_now(
-    rel: Relation,
-    snapshot: Snapshot,
-    tuple: *mut HeapTupleData,
-) -> bool {
+unsafe extern "C-unwind" fn is_there_now(rel: Open, snapshot: Snapshot, tuple: *mut HeapTupleData) -> bool {
     // SAFETY: the tuple is pinned by its slot.
     unsafe {
         if !may_matter(rel, snapshot) {
@@ -309,7 +305,7 @@ pub(super) unsafe fn is_old_row(storage_id: u64, row: u64) -> bool {
 
 /// The stripe of a row that a mover has moved there and a snapshot does not see: who has locked the row
 /// since, for a cursor's FOR UPDATE, knows it by that place.
-pub(super) unsafe fn unseen(rel: Relation, row: u64) -> Option<StripeEntry> {
+pub(super) unsafe fn unseen(rel: Open, row: u64) -> Option<StripeEntry> {
     // SAFETY: rel is open.
     unsafe {
         let entry = old_stripe(metapage::storage_id(rel)?, row)?;

@@ -4,13 +4,14 @@
 //! an index page locked, nothing can be flushed: there a row number that this transaction has reserved counts
 //! as a row.
 
-use pgrx::pg_sys::{self, Relation};
+use pgrx::pg_sys::{self};
 
+use crate::host::relation::Open;
 use crate::storage::pending_rows;
 
 /// Writes out what this backend holds in memory for the relation, unless the caller holds a content lock.
 /// True when there may have been something.
-pub unsafe fn flush(rel: Relation) -> bool {
+pub unsafe fn flush(rel: Open) -> bool {
     // SAFETY: rel is open. Any LWLock held raises the counter.
     unsafe {
         let possible = pending_rows::any() && pg_sys::InterruptHoldoffCount == 0;

@@ -13,7 +13,7 @@ use pgrx::pg_sys::{self, BlockNumber, HeapScanDescData, SampleScanState, TableSc
 use super::moved;
 use super::scan::{self, Scan};
 use crate::host::heap_am::heap_guarded;
-use crate::host::relation;
+use crate::host::relation::Open;
 use crate::storage::file::tid;
 
 /// What a sample scan keeps between calls.
@@ -42,7 +42,7 @@ pub unsafe extern "C-unwind" fn next_block(scan: TableScanDesc, node: *mut Sampl
         let state = Scan::state(ours);
         if !state.sample.started {
             state.sample.started = true;
-            state.sample.blocks = relation::block_count((*scan).rs_rd);
+            state.sample.blocks = Open::of((*scan).rs_rd).block_count();
             let mut groups: Vec<u32> = Vec::new();
             for entry in &state.stripes {
                 if entry.row_count == 0 {
@@ -114,7 +114,7 @@ pub unsafe extern "C-unwind" fn next_tuple(
         let state = Scan::state(ours);
         let Some(group) = state.sample.group else {
             while heap_guarded!(scan_sample_next_tuple((*ours).heap, node, slot)) {
-                if moved::is_there((*scan).rs_rd, (*scan).rs_snapshot, slot) {
+                if moved::is_there(Open::of((*scan).rs_rd), (*scan).rs_snapshot, slot) {
                     return true;
                 }
             }
@@ -137,7 +137,7 @@ pub unsafe extern "C-unwind" fn next_tuple(
             {
                 let entry = std::ptr::from_ref(&state.stripes[at]);
                 scan::cold_rows(ours).fetch(&*entry, position, slot);
-                scan::count_row((*scan).rs_rd);
+                scan::count_row(Open::of((*scan).rs_rd));
                 return true;
             }
         }

@@ -20,6 +20,7 @@ use super::cold_rows::ColdRows;
 use super::scan_steps::{self, Position, Range, at_of, next};
 use super::{moved, own_writes};
 use crate::host::heap_am::{heap_direct, heap_guarded};
+use crate::host::relation::Open;
 use crate::host::{error, memory};
 use crate::storage::change::row_proxy::Tombstones;
 use crate::storage::directory::StripeEntry;
@@ -87,7 +88,7 @@ impl Scan {
 
 /// Starts a scan; also for code of ours that reads the table through this file.
 pub unsafe fn begin(
-    rel: Relation,
+    rel: Open,
     snapshot: Snapshot,
     nkeys: c_int,
     key: *mut ScanKeyData,
@@ -101,12 +102,13 @@ pub unsafe fn begin(
         }
         own_writes::flush(rel);
         let scan = pg_sys::palloc0(size_of::<Scan>()).cast::<Scan>();
-        (*scan).base.rs_rd = rel;
+        (*scan).base.rs_rd = rel.as_ptr();
         (*scan).base.rs_snapshot = snapshot;
         (*scan).base.rs_flags = flags;
         (*scan).base.rs_parallel = pscan;
         let inner = flags & !(TEMP_SNAPSHOT | ALLOW_SYNC);
-        (*scan).heap = heap_guarded!(scan_begin(rel, snapshot, nkeys, key, std::ptr::null_mut(), inner));
+        (*scan).heap =
+            heap_guarded!(scan_begin(rel.as_ptr(), snapshot, nkeys, key, std::ptr::null_mut(), inner));
         // Counted as one scan by now: entering a hot segment is not another one.
         (*(*scan).heap).rs_flags &= !SEQUENTIAL;
         (*scan).hot_direction = ScanDirection::NoMovementScanDirection;
@@ -157,7 +159,7 @@ pub unsafe extern "C-unwind" fn scan_begin(
     flags: uint32,
 ) -> TableScanDesc {
     // SAFETY: as the server calls it.
-    unsafe { begin(rel, snapshot, nkeys, key, pscan, flags).cast() }
+    unsafe { begin(Open::of(rel), snapshot, nkeys, key, pscan, flags).cast() }
 }
 
 /// `scan_end`.
@@ -200,7 +202,7 @@ pub unsafe extern "C-unwind" fn scan_rescan(
     // SAFETY: as scan_begin.
     unsafe {
         let ours = scan.cast::<Scan>();
-        own_writes::flush((*scan).rs_rd);
+        own_writes::flush(Open::of((*scan).rs_rd));
         let state = Scan::state(ours);
         state.position = Position::Start;
         if scan_steps::is_dirty((*scan).rs_snapshot) {
@@ -213,7 +215,7 @@ pub unsafe extern "C-unwind" fn scan_rescan(
         (*ours).hot_direction = ScanDirection::NoMovementScanDirection;
         heap_guarded!(scan_rescan((*ours).heap, key, set_params, allow_strategy, false, allow_pagemode));
         if (*scan).rs_flags & SEQUENTIAL != 0 {
-            count_scan((*scan).rs_rd);
+            count_scan(Open::of((*scan).rs_rd));
         }
     }
 }
@@ -236,10 +238,10 @@ unsafe fn survey_with(scan: *mut Scan, summaries: bool) {
         let rel = (*scan).base.rs_rd;
         // As the inner scan has found it when it began, under the snapshot or after it was taken.
         let blocks = (*(*scan).heap.cast::<HeapScanDescData>()).rs_nblocks;
-        let survey = entries::survey(rel, (*scan).base.rs_snapshot, summaries);
+        let survey = entries::survey(Open::of(rel), (*scan).base.rs_snapshot, summaries);
         state.spans = hot_runs::hot_spans(survey.runs, blocks);
         state.stripes = if state.hot_only { Vec::new() } else { survey.visible };
-        state.tombstones = tombstones(rel, &state.stripes, (*scan).base.rs_snapshot);
+        state.tombstones = tombstones(Open::of(rel), &state.stripes, (*scan).base.rs_snapshot);
         state.surveyed = true;
         if let Some(range) = state.range {
             state.spans = hot_runs::clip(&state.spans, range.first.0, range.last.0);
@@ -253,7 +255,7 @@ unsafe fn survey_with(scan: *mut Scan, summaries: bool) {
 }
 
 /// The rows of some stripes of `rel` that are dead to a snapshot. A SnapshotDirty asks about each row.
-unsafe fn tombstones(rel: Relation, stripes: &[StripeEntry], snapshot: Snapshot) -> Tombstones {
+unsafe fn tombstones(rel: Open, stripes: &[StripeEntry], snapshot: Snapshot) -> Tombstones {
     let Some(entry) = stripes.first() else { return Tombstones::default() };
     // SAFETY: rel is open and the snapshot null or live.
     unsafe {
@@ -274,15 +276,15 @@ pub(super) unsafe fn cold_rows(scan: *mut Scan) -> &'static mut ColdRows {
         let state: &'static mut State = Scan::state(scan);
         let rel = (*scan).base.rs_rd;
         let strategy = (*(*scan).heap.cast::<HeapScanDescData>()).rs_strategy;
-        state.cold.get_or_insert_with(|| Box::new(ColdRows::new(rel, strategy)))
+        state.cold.get_or_insert_with(|| Box::new(ColdRows::new(Open::of(rel), strategy)))
     }
 }
 
 /// Counts a scan that starts over, as heap does.
-unsafe fn count_scan(rel: Relation) {
+unsafe fn count_scan(rel: Open) {
     // SAFETY: see count_row.
     unsafe {
-        let info = (*rel).pgstat_info;
+        let info = (*rel.as_ptr()).pgstat_info;
         if !info.is_null() {
             (*info).t_counts.t_numscans += 1;
         }
@@ -290,10 +292,10 @@ unsafe fn count_scan(rel: Relation) {
 }
 
 /// Counts a cold row as read in the statistics, as heap does for its rows.
-pub(super) unsafe fn count_row(rel: Relation) {
+pub(super) unsafe fn count_row(rel: Open) {
     // SAFETY: pgstat_info is null or points at the backend's pending counters of this open relation.
     unsafe {
-        let info = (*rel).pgstat_info;
+        let info = (*rel.as_ptr()).pgstat_info;
         if !info.is_null() {
             (*info).t_counts.t_tuples_returned += 1;
         }
@@ -312,7 +314,7 @@ pub unsafe extern "C-unwind" fn scan_getnextslot(
         while (*ours).hot_direction == direction
             && heap_direct!(scan_getnextslot((*ours).heap, direction, slot))
         {
-            if moved::is_there((*scan).rs_rd, (*scan).rs_snapshot, slot) {
+            if moved::is_there(Open::of((*scan).rs_rd), (*scan).rs_snapshot, slot) {
                 return true;
             }
         }

@@ -12,6 +12,7 @@ use super::scan::{Scan, State, cold_rows, count_row, survey};
 use super::{moved, parallel};
 use crate::host::error;
 use crate::host::heap_am::heap_guarded;
+use crate::host::relation::Open;
 use crate::storage::change::row_proxy;
 use crate::storage::directory::StripeEntry;
 use crate::storage::directory::{self, entries};
@@ -93,7 +94,9 @@ pub(super) unsafe fn next(
                     (*scan).hot_direction = direction;
                     if heap_guarded!(scan_getnextslot((*scan).heap, direction, slot)) {
                         let (rel, snapshot) = ((*scan).base.rs_rd, (*scan).base.rs_snapshot);
-                        if in_range(state.range, (*slot).tts_tid) && moved::is_there(rel, snapshot, slot) {
+                        if in_range(state.range, (*slot).tts_tid)
+                            && moved::is_there(Open::of(rel), snapshot, slot)
+                        {
                             return true;
                         }
                         continue;
@@ -117,7 +120,7 @@ pub(super) unsafe fn next(
                         let number = (*entry).first_row + u64::from(row);
                         if in_range(state.range, tid::cold_tid(number)) && is_there(scan, &*entry, number) {
                             cold_rows(scan).fetch(&*entry, row, slot);
-                            count_row((*scan).base.rs_rd);
+                            count_row(Open::of((*scan).base.rs_rd));
                             return true;
                         }
                         continue;
@@ -151,7 +154,7 @@ unsafe fn is_there(scan: *mut Scan, entry: &StripeEntry, row: u64) -> bool {
     unsafe {
         let (rel, snapshot) = ((*scan).base.rs_rd, (*scan).base.rs_snapshot);
         if is_dirty(snapshot) {
-            return row_proxy::is_there(rel, entry.storage_id, row, snapshot);
+            return row_proxy::is_there(Open::of(rel), entry.storage_id, row, snapshot);
         }
         !Scan::state(scan).tombstones.contains(row)
     }
@@ -184,7 +187,7 @@ unsafe fn name_writers(scan: *mut Scan, stripe: usize, slot: *mut TupleTableSlot
         let state = Scan::state(scan);
         if state.writers.as_ref().is_none_or(|known| known.stripe != stripe) {
             let first = state.stripes.get(stripe).map(|entry| entry.first_row);
-            let storage_id = metapage::storage_id((*scan).base.rs_rd);
+            let storage_id = metapage::storage_id(Open::of((*scan).base.rs_rd));
             let found = storage_id.zip(first).and_then(|(id, row)| directory::find(id, row, snapshot));
             if found.is_none_or(|entry| entry.reserved_only) {
                 return false;
@@ -217,7 +220,8 @@ unsafe fn step_by_now(scan: *mut Scan) -> Position {
         if state.range.is_some() || state.is_hot_only() {
             return next;
         }
-        state.stripes = entries::survey((*scan).base.rs_rd, (*scan).base.rs_snapshot, false).visible;
+        state.stripes =
+            entries::survey(Open::of((*scan).base.rs_rd), (*scan).base.rs_snapshot, false).visible;
         state.stripes.retain(|entry| entry.first_row >= from && entry.row_count > 0);
         state.writers = None;
         if state.stripes.is_empty() { Position::End } else { Position::Cold { stripe: 0, row: 0 } }

@@ -17,7 +17,8 @@ use pgrx::pg_sys::{self, HeapTupleData, MultiXactId, Relation, TransactionId};
 use super::cluster_sort::IndexSort;
 use super::{Aged, ColdHistory, Fate, HotRows, Part, bury_anew};
 use crate::compat::{HeapRewrite, RewriteLimits};
-use crate::host::{carried, error, relation};
+use crate::host::relation::Open;
+use crate::host::{carried, error};
 use crate::storage::directory::age::Age;
 use crate::storage::directory::horizon::Horizon;
 use crate::storage::directory::{self, StripeEntry};
@@ -45,17 +46,19 @@ pub unsafe extern "C-unwind" fn copy_for_cluster(
 ) {
     // SAFETY: as the server calls it, with AccessExclusiveLock on both.
     unsafe {
+        let old = Open::of(old);
+        let new = Open::of(new);
+        let index = (!index.is_null()).then(|| Open::of(index));
         carried::guarded(|| {
             own_writes::flush(old);
             metapage::ensure(new);
             let server = Horizon::of_server(oldest_xmin);
             // Whom the server has given up for `old_snapshot_threshold` meets an ERROR in heap pages, but
             // none in stripes.
-            let seen = pg_sys::GetOldestNonRemovableTransactionId(old);
+            let seen = old.oldest_xmin();
             let exact = Horizon::of_server(pg_sys::TransactionIdOlder(oldest_xmin, seen));
             // Heap cannot follow an index that holds cold TIDs; a btree's order can be had by sorting.
-            let sortable = !index.is_null() && (*(*index).rd_rel).relam == pg_sys::BTREE_AM_OID;
-            let index = if sortable { index } else { std::ptr::null_mut() };
+            let index = index.filter(|index| (*index.form()).relam == pg_sys::BTREE_AM_OID);
             let limits = RewriteLimits { oldest_xmin, freeze: *xid_cutoff, freeze_multi: *multi_cutoff };
             let hot = copy_hot(old, new, index, &server, &limits);
             *vacuumed += hot.gone;
@@ -75,9 +78,9 @@ struct Counts {
 
 /// Copies hot versions with their headers, in the order of `index` if there is one.
 unsafe fn copy_hot(
-    old: Relation,
-    new: Relation,
-    index: Relation,
+    old: Open,
+    new: Open,
+    index: Option<Open>,
     horizon: &Horizon,
     limits: &RewriteLimits,
 ) -> Counts {
@@ -96,9 +99,9 @@ unsafe fn copy_hot(
             pg_sys::pgstat_progress_update_param(what as i32, i64::from(value));
         };
         tell(pg_sys::PROGRESS_CLUSTER_PHASE, pg_sys::PROGRESS_CLUSTER_PHASE_SEQ_SCAN_HEAP);
-        tell(pg_sys::PROGRESS_CLUSTER_TOTAL_HEAP_BLKS, relation::block_count(old));
+        tell(pg_sys::PROGRESS_CLUSTER_TOTAL_HEAP_BLKS, old.block_count());
         let hot = HotRows::new(old, horizon);
-        let mut sort = (!index.is_null()).then(|| IndexSort::new(old, index));
+        let mut sort = index.map(|index| IndexSort::new(old, index));
         let mut rewrite = HeapRewrite::begin(old, new, limits);
         let copy = |rewrite: &mut HeapRewrite, tuple: *mut HeapTupleData| {
             let before = pg_sys::MemoryContextSwitchTo(context);
@@ -136,7 +139,7 @@ unsafe fn copy_hot(
 }
 
 /// Copies every stripe that is there now, in the order of `index` if there is one; returns the rows.
-unsafe fn copy_stripes(old: Relation, new: Relation, index: Relation, horizon: &Horizon) -> f64 {
+unsafe fn copy_stripes(old: Open, new: Open, index: Option<Open>, horizon: &Horizon) -> f64 {
     // SAFETY: both relations are open and locked.
     unsafe {
         let Some((_, next_row)) = metapage::read(old) else { return 0.0 };
@@ -152,7 +155,7 @@ unsafe fn copy_stripes(old: Relation, new: Relation, index: Relation, horizon: &
             let (living, is_whole) = history.living(at);
             count += f64::from(living);
             let Aged { entry, born, .. } = &history.stripes[at];
-            if !index.is_null() || !is_whole || lacks_default(old, entry) {
+            if index.is_some() || !is_whole || lacks_default(old, entry) {
                 anew.entry(*born).or_default().push(at);
                 continue;
             }
@@ -180,14 +183,14 @@ unsafe fn copy_stripes(old: Relation, new: Relation, index: Relation, horizon: &
 }
 
 /// Whether the stripe lacks a column whose value in old rows the row type remembers.
-unsafe fn lacks_default(rel: Relation, entry: &StripeEntry) -> bool {
+unsafe fn lacks_default(rel: Open, entry: &StripeEntry) -> bool {
     // SAFETY: rel is open and so is its row type.
     unsafe {
         let stripe = match stripe_on_pages::open(rel, entry) {
             Ok(stripe) => stripe,
             Err(problem) => error::raise_stripe(rel, entry.first_row, problem),
         };
-        let desc = (*rel).rd_att;
+        let desc = rel.descriptor();
         let count = usize::try_from((*desc).natts).unwrap_or(0);
         let columns = (*desc).attrs.as_slice(count).iter().skip(stripe.reader.column_count());
         columns.into_iter().any(|attribute| attribute.atthasmissing && !attribute.attisdropped)
@@ -196,18 +199,18 @@ unsafe fn lacks_default(rel: Relation, entry: &StripeEntry) -> bool {
 
 /// Loads the living rows of stripes.
 unsafe fn reload(
-    old: Relation,
-    new: Relation,
-    index: Relation,
+    old: Open,
+    new: Open,
+    index: Option<Open>,
     history: &mut ColdHistory,
     stripes: &[usize],
     mut loader: Loader,
 ) {
     // SAFETY: the slot has the row type of both relations.
     unsafe {
-        let mut sort = (!index.is_null()).then(|| IndexSort::new(old, index));
+        let mut sort = index.map(|index| IndexSort::new(old, index));
         let mut rows = ColdRows::new(old, std::ptr::null_mut());
-        let slot = pg_sys::table_slot_create(old, std::ptr::null_mut());
+        let slot = pg_sys::table_slot_create(old.as_ptr(), std::ptr::null_mut());
         for &at in stripes {
             history.each(at, Part::Living, &mut rows, slot, |_, _| match &mut sort {
                 Some(sort) => sort.put(slot),

@@ -8,9 +8,10 @@
 //! that by `engine.row_move`, which knows nothing of the new file. Invariant: a row is among the living or
 //! the dying of one stripe, or nobody sees it any more.
 
-use pgrx::pg_sys::{self, CommandId, Relation, TupleTableSlot};
+use pgrx::pg_sys::{self, CommandId, TupleTableSlot};
 
 use crate::host::error;
+use crate::host::relation::Open;
 use crate::storage::change::row_proxy::{self, Tombstones};
 use crate::storage::directory::StripeEntry;
 use crate::storage::directory::age::{self, Age};
@@ -52,7 +53,7 @@ pub struct ColdHistory {
 impl ColdHistory {
     /// Reads it. What is young is kept so until the end of the transaction, for directory rows that are going
     /// to carry its ids.
-    pub unsafe fn of(old: Relation, horizon: &Horizon) -> Self {
+    pub unsafe fn of(old: Open, horizon: &Horizon) -> Self {
         // SAFETY: the table is open and locked.
         unsafe {
             let history = Self::look(old, horizon);
@@ -65,7 +66,7 @@ impl ColdHistory {
         }
     }
 
-    unsafe fn look(old: Relation, horizon: &Horizon) -> Self {
+    unsafe fn look(old: Open, horizon: &Horizon) -> Self {
         // SAFETY: the table is open and locked.
         unsafe {
             let mut found = Self { stripes: Vec::new(), dying: Vec::new(), dead: Tombstones::default() };
@@ -154,8 +155,8 @@ impl ColdHistory {
 /// new file.
 pub unsafe fn bury_anew(
     history: &mut ColdHistory,
-    old: Relation,
-    new: Relation,
+    old: Open,
+    new: Open,
     stripes: &[usize],
     born: Age,
     command: CommandId,
@@ -174,7 +175,7 @@ pub unsafe fn bury_anew(
         let first = metapage::read(new).map_or(0, |(_, next_row)| next_row);
         let mut loader = Loader::new(new, LoadOrder::AsGiven, command, born);
         let mut rows = ColdRows::new(old, std::ptr::null_mut());
-        let slot = pg_sys::table_slot_create(old, std::ptr::null_mut());
+        let slot = pg_sys::table_slot_create(old.as_ptr(), std::ptr::null_mut());
         let mut ages = Vec::new();
         for at in stripes {
             history.each(at, Part::Dying, &mut rows, slot, |_, died| {

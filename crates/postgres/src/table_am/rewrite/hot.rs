@@ -13,7 +13,8 @@ use std::cell::Cell;
 use pgrx::pg_sys::{self, BlockNumber, Buffer, HTSV_Result, HeapTupleData, Relation, TransactionId};
 
 use crate::compat::HeapRewrite;
-use crate::host::{buffer, heap_tuple, relation, short_calls};
+use crate::host::relation::Open;
+use crate::host::{buffer, heap_tuple, short_calls};
 use crate::storage::change::row_move;
 use crate::storage::directory::age::Age;
 use crate::storage::directory::entries;
@@ -49,11 +50,11 @@ pub struct HotRows<'a> {
 
 impl<'a> HotRows<'a> {
     /// Of a table that is open and locked.
-    pub unsafe fn new(old: Relation, horizon: &'a Horizon) -> Self {
+    pub unsafe fn new(old: Open, horizon: &'a Horizon) -> Self {
         // SAFETY: the caller's promise.
         let storage_id = unsafe { metapage::storage_id(old) };
         Self {
-            old,
+            old: old.as_ptr(),
             storage_id,
             horizon,
             known: Cell::new((pg_sys::InvalidTransactionId, false)),
@@ -66,7 +67,7 @@ impl<'a> HotRows<'a> {
         // SAFETY: the table is open.
         unsafe {
             let entries = self.storage_id.map_or_else(Vec::new, |id| entries::all_versions(id));
-            hot_runs::hot_spans(entries.into_iter().map(|entry| entry.run), relation::block_count(self.old))
+            hot_runs::hot_spans(entries.into_iter().map(|entry| entry.run), Open::of(self.old).block_count())
         }
     }
 
@@ -84,7 +85,7 @@ impl<'a> HotRows<'a> {
             for block in blocks {
                 pgrx::check_for_interrupts!();
                 found.clear();
-                let buf = buffer::read(self.old, block, strategy);
+                let buf = buffer::read(Open::of(self.old), block, strategy);
                 buffer::lock_shared(buf);
                 let page = buffer::page(buf);
                 let last = if pg_sys::PageIsNew(page) { 0 } else { pg_sys::PageGetMaxOffsetNumber(page) };

@@ -14,13 +14,13 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use pgrx::pg_guard;
 use pgrx::pg_sys::{
-    self, BlockNumber, CommandId, Datum, FunctionCallInfo, HeapTupleData, Oid, Relation, TupleTableSlot,
+    self, BlockNumber, CommandId, Datum, FunctionCallInfo, HeapTupleData, Oid, TupleTableSlot,
 };
 
 use super::{ColdHistory, Fate, HotRows, Part, bury_anew};
 use crate::compat::{self, HeapRewrite, RewriteLimits};
 use crate::host::error::{self, PgSqlErrorCode};
-use crate::host::relation;
+use crate::host::relation::Open;
 use crate::options::maintenance;
 use crate::storage::directory::age::Age;
 use crate::storage::directory::horizon::Horizon;
@@ -71,17 +71,20 @@ unsafe fn rewrite(table: Oid, into: Into) {
     // SAFETY: the lock is kept to the end of the transaction; every check may raise an ERROR.
     unsafe {
         let verb = if into == Into::Stripes { "merge" } else { "unpack" };
-        let old = maintenance::open_owned(table, pg_sys::AccessExclusiveLock, verb);
+        let old = Open::of(maintenance::open_owned(table, pg_sys::AccessExclusiveLock, verb));
         if into == Into::Stripes {
             check_undecoded(old);
         }
         pg_sys::PreventCommandIfReadOnly(
             if into == Into::Stripes { c"engine.colcompress_merge()" } else { c"engine.unpack()" }.as_ptr(),
         );
-        pg_sys::CheckTableNotInUse(old, if into == Into::Stripes { c"merge" } else { c"unpack" }.as_ptr());
+        pg_sys::CheckTableNotInUse(
+            old.as_ptr(),
+            if into == Into::Stripes { c"merge" } else { c"unpack" }.as_ptr(),
+        );
         pending_rows::flush_relation(old);
         pg_sys::CommandCounterIncrement();
-        let form = (*old).rd_rel;
+        let form = old.form();
         let (space, method, persistence) = ((*form).reltablespace, (*form).relam, (*form).relpersistence);
         let target =
             compat::make_new_heap(table, space, method, persistence, pg_sys::AccessExclusiveLock as i32);
@@ -94,20 +97,20 @@ unsafe fn rewrite(table: Oid, into: Into) {
         }
         let limits = compat::rewrite_limits(old);
         copy(old, target, into, &limits);
-        pg_sys::table_close(old, pg_sys::NoLock as i32);
+        pg_sys::table_close(old.as_ptr(), pg_sys::NoLock as i32);
         compat::finish_heap_swap(table, target, &limits, persistence);
         Rewriting::end();
     }
 }
 
 /// Merging puts all rows into stripes.
-unsafe fn check_undecoded(rel: Relation) {
+unsafe fn check_undecoded(rel: Open) {
     // SAFETY: rel is open and locked.
     unsafe {
         if published::is_published(rel) {
             error::raise(
                 PgSqlErrorCode::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
-                format!("cannot merge table {} because it is published", relation::quoted_name(rel)),
+                format!("cannot merge table {} because it is published", rel.quoted_name()),
                 "Logical decoding reads ordinary heap rows only, so a published table has no stripes.",
                 "Take the table out of its publications first.",
             );
@@ -117,7 +120,7 @@ unsafe fn check_undecoded(rel: Relation) {
                 PgSqlErrorCode::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
                 format!(
                     "cannot merge table {} because replication slot \"{}\" decodes it",
-                    relation::quoted_name(rel),
+                    rel.quoted_name(),
                     slot.name
                 ),
                 "The slot's output plugin does not go by publications, and logical decoding reads ordinary heap rows only.",
@@ -145,8 +148,8 @@ fn note(blocks: &mut Vec<BlockNumber>, block: BlockNumber) {
 
 /// A rewrite under way.
 struct Copy<'a> {
-    old: Relation,
-    new: Relation,
+    old: Open<'a>,
+    new: Open<'a>,
     limits: &'a RewriteLimits,
     hot: HotRows<'a>,
     cold: ColdHistory,
@@ -171,11 +174,11 @@ fn is_living(tuple: &HeapTupleData, fate: Fate) -> bool {
 }
 
 /// Fills the new file.
-unsafe fn copy(old: Relation, target: Oid, into: Into, limits: &RewriteLimits) {
+unsafe fn copy(old: Open, target: Oid, into: Into, limits: &RewriteLimits) {
     // SAFETY: both relations are locked exclusively; the slot fits both, since the new one has the old one's
     // row type.
     unsafe {
-        let new = pg_sys::table_open(target, pg_sys::NoLock as i32);
+        let new = Open::of(pg_sys::table_open(target, pg_sys::NoLock as i32));
         let command = pg_sys::GetCurrentCommandId(true);
         let horizon = Horizon::of_now(limits.oldest_xmin);
         let context = pg_sys::AllocSetContextCreateInternal(
@@ -192,12 +195,12 @@ unsafe fn copy(old: Relation, target: Oid, into: Into, limits: &RewriteLimits) {
             hot: HotRows::new(old, &horizon),
             cold: ColdHistory::of(old, &horizon),
             rows: ColdRows::new(old, std::ptr::null_mut()),
-            slot: pg_sys::table_slot_create(old, std::ptr::null_mut()),
+            slot: pg_sys::table_slot_create(old.as_ptr(), std::ptr::null_mut()),
             command,
             context,
             living: 0.0,
             // After the horizon: finding it ends a subtransaction, and that what is told.
-            progress: RefCell::new(Rewriting::begin((*old).rd_id, relation::block_count(old))),
+            progress: RefCell::new(Rewriting::begin(old.oid(), old.block_count())),
         };
         match into {
             Into::Stripes => copy.fill_stripes(horizon.own_of_before()),
@@ -208,7 +211,7 @@ unsafe fn copy(old: Relation, target: Oid, into: Into, limits: &RewriteLimits) {
         pg_sys::MemoryContextDelete(context);
         // The swap takes these figures along.
         vacuum_counts::set_counts(new, copy.living);
-        pg_sys::table_close(new, pg_sys::NoLock as i32);
+        pg_sys::table_close(new.as_ptr(), pg_sys::NoLock as i32);
         pg_sys::CommandCounterIncrement();
     }
 }
@@ -395,7 +398,7 @@ impl Copy<'_> {
 
 /// Writes a row of a stripe as a hot one that was born and has died at these ages.
 unsafe fn thaw(
-    new: Relation,
+    new: Open,
     rewrite: &mut HeapRewrite,
     slot: *mut TupleTableSlot,
     born: Age,
@@ -404,7 +407,7 @@ unsafe fn thaw(
     // SAFETY: the slot has the row type of `new`; the tuple and its header live in the caller's short-lived
     // context. Command ids of both ends come from this transaction.
     unsafe {
-        let desc = (*new).rd_att;
+        let desc = new.descriptor();
         pg_sys::slot_getallattrs(slot);
         let count = usize::try_from((*desc).natts).unwrap_or(0);
         for (column, attribute) in (*desc).attrs.as_slice(count).iter().enumerate() {

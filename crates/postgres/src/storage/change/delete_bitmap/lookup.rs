@@ -7,11 +7,12 @@
 
 use std::ops::Range;
 
-use pgrx::pg_sys::{self, CommandId, ItemPointerData, Relation, Snapshot, SnapshotType, TransactionId};
+use pgrx::pg_sys::{self, CommandId, ItemPointerData, Snapshot, SnapshotType, TransactionId};
 
 use super::{Entry, SPAN, bit, claim, rows_in};
 use crate::compat;
 use crate::host::error;
+use crate::host::relation::Open;
 use crate::storage::catalog::side_table::{Compare, Cursor, SideTable};
 use crate::storage::directory::age::Age;
 use crate::storage::directory::horizon::Horizon;
@@ -82,7 +83,7 @@ unsafe fn sees(cursor: &Cursor, snapshot: Snapshot) -> bool {
 /// What `snapshot` sees dead among `rows`, in order of first row numbers; None when it is more than `limit`
 /// rows of the catalog. Snapshots that wait for writers are served row by row (`is_dead`).
 pub unsafe fn masks(
-    rel: Relation,
+    rel: Open,
     storage_id: u64,
     snapshot: Snapshot,
     rows: &Range<u64>,
@@ -108,7 +109,7 @@ pub unsafe fn masks(
 
 /// Whether a bulk change has killed the row for `snapshot`. A SnapshotDirty learns whose change is still
 /// going on, and has the row.
-pub unsafe fn is_dead(rel: Relation, storage_id: u64, row: u64, snapshot: Snapshot) -> bool {
+pub unsafe fn is_dead(rel: Open, storage_id: u64, row: u64, snapshot: Snapshot) -> bool {
     let mut dead = false;
     // SAFETY: see `walk`; rel is open and the snapshot live.
     unsafe {

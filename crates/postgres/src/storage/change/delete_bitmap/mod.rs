@@ -22,8 +22,9 @@ pub use lookup::{Change, Mask, buried, dead_to_all, dying, is_dead, last_change,
 
 use std::ops::Range;
 
-use pgrx::pg_sys::{self, Datum, HeapTuple, ItemPointerData, Relation};
+use pgrx::pg_sys::{self, Datum, HeapTuple, ItemPointerData};
 
+use crate::host::relation::Open;
 use crate::storage::catalog::side_table::{Cursor, DELETE_BITMAP_COLUMNS};
 use crate::storage::file::tid;
 
@@ -116,7 +117,7 @@ fn rows_in(first_row: u64, bits: &[u8], rows: Range<u64>) -> impl Iterator<Item 
 }
 
 /// A row of the catalog, palloc'd.
-unsafe fn form(table: Relation, storage_id: u64, entry: &Entry) -> HeapTuple {
+unsafe fn form(table: Open, storage_id: u64, entry: &Entry) -> HeapTuple {
     // SAFETY: heap_form_tuple copies the values.
     unsafe {
         let bits = crate::storage::directory::bytea(entry.bits);
@@ -128,7 +129,7 @@ unsafe fn form(table: Relation, storage_id: u64, entry: &Entry) -> HeapTuple {
             Datum::from(successors),
         ];
         let mut nulls = [false; DELETE_BITMAP_COLUMNS];
-        let tuple = pg_sys::heap_form_tuple((*table).rd_att, values.as_mut_ptr(), nulls.as_mut_ptr());
+        let tuple = pg_sys::heap_form_tuple(table.descriptor(), values.as_mut_ptr(), nulls.as_mut_ptr());
         pg_sys::pfree(bits);
         pg_sys::pfree(successors);
         tuple

@@ -7,12 +7,13 @@
 //! transaction, so that nobody rebuilds or rewrites it while its tuples carry locks.
 
 use pgrx::pg_sys::{
-    self, Buffer, CommandId, HeapTupleData, ItemPointerData, LockTupleMode, LockWaitPolicy, Relation,
-    TM_FailureData, TM_Result, TransactionId,
+    self, Buffer, CommandId, HeapTupleData, ItemPointerData, LockTupleMode, LockWaitPolicy, TM_FailureData,
+    TM_Result, TransactionId,
 };
 
 use super::Proxy;
 use super::make::{Found, find_or_make, raw_inserter};
+use crate::host::relation::Open;
 use crate::host::short_calls::{self as raw, together};
 use crate::host::{buffer, error};
 use crate::storage::catalog::indexes::Indexes;
@@ -65,7 +66,7 @@ impl Replaced {
 
 /// What an update of the row, if there is one that FOR KEY SHARE does not wait for, has put in its place. The
 /// proxy is pinned.
-unsafe fn replacement(table: Relation, proxy: &Pinned) -> Option<Replaced> {
+unsafe fn replacement(table: Open, proxy: &Pinned) -> Option<Replaced> {
     // SAFETY: the live proxy's line pointer is in use as long as its page is pinned. The tombstone may be
     // pruned, if its writer was rolled back.
     unsafe {
@@ -84,7 +85,7 @@ unsafe fn replacement(table: Relation, proxy: &Pinned) -> Option<Replaced> {
         let mut tuple = HeapTupleData { t_self: place, ..HeapTupleData::default() };
         let mut pin: Buffer = 0;
         let any = &raw mut pg_sys::SnapshotAnyData;
-        if !pg_sys::heap_fetch(table, any, &raw mut tuple, &raw mut pin, false) {
+        if !pg_sys::heap_fetch(table.as_ptr(), any, &raw mut tuple, &raw mut pin, false) {
             return None;
         }
         let (found, by) = (Proxy::of(&raw mut tuple), raw_inserter(&raw mut tuple));
@@ -110,7 +111,7 @@ pub unsafe fn lock(
     // SAFETY: the live proxy's page is pinned, so its line pointer is in use.
     unsafe {
         let table = SideTable::RowProxy.open(pg_sys::RowExclusiveLock);
-        let proxy = match find_or_make(table, storage_id, row, end, cid) {
+        let proxy = match find_or_make(Open::of(table), storage_id, row, end, cid) {
             Found::Live(proxy) => proxy,
             Found::Buried(tombstone, by) => {
                 pg_sys::table_close(table, pg_sys::NoLock as i32);
@@ -122,7 +123,7 @@ pub unsafe fn lock(
         let mut followed = None;
         let mut follow_once = || {
             let new = match mode {
-                LockTupleMode::LockTupleKeyShare => replacement(table, &proxy)?,
+                LockTupleMode::LockTupleKeyShare => replacement(Open::of(table), &proxy)?,
                 _ => return None,
             };
             if followed.is_some_and(|before: Replaced| before.is(&new)) {
@@ -159,7 +160,7 @@ pub unsafe fn lock(
                 }
             },
             TM_Result::TM_Updated | TM_Result::TM_Deleted | TM_Result::TM_SelfModified => {
-                let (tombstone, by) = fetch(table, failure.ctid);
+                let (tombstone, by) = fetch(Open::of(table), failure.ctid);
                 proxy.release();
                 match replaced(tombstone, by) {
                     Outcome::Failed(what, so) => {
@@ -196,13 +197,13 @@ fn replaced(tombstone: Proxy, by: TransactionId) -> Outcome {
 }
 
 /// The tombstone at a place where the server says there is one.
-unsafe fn fetch(table: Relation, place: ItemPointerData) -> (Proxy, TransactionId) {
+unsafe fn fetch(table: Open, place: ItemPointerData) -> (Proxy, TransactionId) {
     // SAFETY: heap_fetch pins the page it returns the tuple of.
     unsafe {
         let mut tuple = HeapTupleData { t_self: place, ..HeapTupleData::default() };
         let mut pin: Buffer = 0;
         let any = &raw mut pg_sys::SnapshotAnyData;
-        if !pg_sys::heap_fetch(table, any, &raw mut tuple, &raw mut pin, false) {
+        if !pg_sys::heap_fetch(table.as_ptr(), any, &raw mut tuple, &raw mut pin, false) {
             error::internal("a tombstone is not there");
         }
         let found = (Proxy::of(&raw mut tuple), raw_inserter(&raw mut tuple));
@@ -220,7 +221,7 @@ pub unsafe fn bury(proxy: Pinned, successor: ItemPointerData, cid: CommandId) ->
     unsafe {
         let table = SideTable::RowProxy.open(pg_sys::RowExclusiveLock);
         let tombstone = Proxy { successor, dead: true, ..Proxy::live(proxy.storage_id, proxy.row) };
-        let tuple = tombstone.form(table);
+        let tuple = tombstone.form(Open::of(table));
         let mut failure = TM_FailureData::default();
         let mut mode = LockTupleMode::LockTupleExclusive;
         let mut place = proxy.place;
@@ -238,7 +239,7 @@ pub unsafe fn bury(proxy: Pinned, successor: ItemPointerData, cid: CommandId) ->
             error::internal(format!("a locked row could not be changed (state {result})"));
         }
         if u32::from((*(*tuple).t_data).t_infomask2) & pg_sys::HEAP_ONLY_TUPLE == 0 {
-            let indexes = Indexes::open(SideTable::RowProxy, table);
+            let indexes = Indexes::open(SideTable::RowProxy, Open::of(table));
             indexes.enter(&tombstone.key(), (*tuple).t_self);
             indexes.close();
         }
@@ -265,20 +266,20 @@ pub unsafe fn insert_buried(storage_id: u64, rows: &[(u64, Age)], cid: CommandId
             return;
         }
         let table = SideTable::RowProxy.open(pg_sys::RowExclusiveLock);
-        let indexes = Indexes::open(SideTable::RowProxy, table);
+        let indexes = Indexes::open(SideTable::RowProxy, Open::of(table));
         let mut stamps = Vec::new();
         for &(row, age) in rows {
             pgrx::check_for_interrupts!();
             let tombstone =
                 Proxy { successor: super::OTHER_PARTITION, dead: true, ..Proxy::live(storage_id, row) };
-            let tuple = tombstone.form(table);
+            let tuple = tombstone.form(Open::of(table));
             indexes.insert(tuple, &tombstone.key(), age.command(cid), age.insert_options());
             if let Age::Since(inserter) = age {
                 stamps.push(((*tuple).t_self, inserter));
             }
             pg_sys::pfree(tuple.cast());
         }
-        age::set_inserters(table, stamps);
+        age::set_inserters(Open::of(table), stamps);
         indexes.close();
         pg_sys::table_close(table, pg_sys::NoLock as i32);
     }

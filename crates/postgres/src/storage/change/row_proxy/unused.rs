@@ -16,7 +16,8 @@ use pgrx::pg_sys::{self, Buffer, BufferAccessStrategy, ItemPointerData, Relation
 use super::Proxy;
 use crate::compat;
 use crate::host::heap_tuple::is_changed;
-use crate::host::{buffer, critical, relation};
+use crate::host::relation::Open;
+use crate::host::{buffer, critical};
 use crate::storage::catalog::side_table::{Compare, SideTable};
 use crate::storage::change::{multixact, stripe_lock};
 use crate::storage::directory::row_numbers::RowNumbers;
@@ -35,19 +36,19 @@ const MOMENTS: [std::ffi::c_long; 4] = [100, 1000, 3000, 10_000];
 type Place = (u64, ItemPointerData);
 
 /// Takes them away; returns how many.
-pub unsafe fn remove_unused(rel: Relation, storage_id: u64, strategy: BufferAccessStrategy) -> u64 {
+pub unsafe fn remove_unused(rel: Open, storage_id: u64, strategy: BufferAccessStrategy) -> u64 {
     // SAFETY: rel is open with ShareUpdateExclusiveLock; relations are closed here, or by the server's abort.
     unsafe {
         let Some(oids) = SideTable::RowProxy.oids_if_present() else { return 0 };
-        let table = pg_sys::table_open(oids.table, pg_sys::RowExclusiveLock as i32);
+        let table = Open::of(pg_sys::table_open(oids.table, pg_sys::RowExclusiveLock as i32));
         let mut removed = 0;
-        if relation::block_count(table) > 0 {
-            let mut sweep = Sweep { table, storage_id, strategy, map: 0 };
+        if table.block_count() > 0 {
+            let mut sweep = Sweep { table: table.as_ptr(), storage_id, strategy, map: 0 };
             for entry in entries::visible(storage_id, &raw mut pg_sys::SnapshotSelfData) {
                 let mut rows = entry.first_row..entry.end_row();
                 while let Some(places) = sweep.unused(&mut rows) {
                     let Some(exclusion) = stripe_lock::exclude(rel, &entry) else { break };
-                    removed += sweep.remove(places, || exclusion.has_waiters((*rel).rd_id));
+                    removed += sweep.remove(places, || exclusion.has_waiters(rel.oid()));
                     exclusion.end(rel);
                 }
             }
@@ -61,7 +62,7 @@ pub unsafe fn remove_unused(rel: Relation, storage_id: u64, strategy: BufferAcce
             }
             sweep.end(removed);
         }
-        pg_sys::table_close(table, pg_sys::NoLock as i32);
+        pg_sys::table_close(table.as_ptr(), pg_sys::NoLock as i32);
         removed
     }
 }
@@ -134,7 +135,7 @@ impl Sweep {
         // before the critical sections.
         unsafe {
             pg_sys::visibilitymap_pin(self.table, block, &raw mut self.map);
-            let buf = buffer::read(self.table, block, self.strategy);
+            let buf = buffer::read(Open::of(self.table), block, self.strategy);
             if !lock_for_cleanup(buf) {
                 pg_sys::ReleaseBuffer(buf);
                 return 0;
@@ -146,9 +147,9 @@ impl Sweep {
                 .map(|(_, at)| at.ip_posid)
                 .collect();
             if !dead.is_empty() {
-                visibility_bits::clear(self.table, block, buf, self.map);
+                visibility_bits::clear(Open::of(self.table), block, buf, self.map);
                 let none = std::ptr::null_mut();
-                let logged = relation::needs_wal(self.table);
+                let logged = Open::of(self.table).needs_wal();
                 critical::start();
                 let count = dead.len() as i32;
                 pg_sys::heap_page_prune_execute(buf, none, 0, dead.as_mut_ptr(), count, none, 0);

@@ -15,6 +15,7 @@ use pgrx::pg_sys::{self, ItemPointerData, Relation, Snapshot, SnapshotType, Tran
 use super::{Proxy, make};
 use crate::compat;
 use crate::host::error;
+use crate::host::relation::Open;
 use crate::storage::catalog::side_table::{Compare, Cursor, SideTable};
 use crate::storage::change::delete_bitmap::{self, Mask};
 use crate::storage::directory::StripeEntry;
@@ -64,13 +65,14 @@ fn window_around(rows: &Range<u64>, size: u64) -> Range<u64> {
 impl Tombstones {
     /// Those for a scan of `rel` under an MVCC snapshot, which may be null or see everything. Nothing is
     /// looked up twice.
-    pub unsafe fn of_scan(rel: Relation, storage_id: u64, snapshot: Snapshot) -> Self {
+    pub unsafe fn of_scan(rel: Open, storage_id: u64, snapshot: Snapshot) -> Self {
         // SAFETY: rel is open and the snapshot live, for as long as this is asked.
         unsafe {
             if sees_all(snapshot) {
                 return Self::default();
             }
-            let mut found = Self { source: Some(Source { rel, storage_id, snapshot }), ..Self::default() };
+            let mut found =
+                Self { source: Some(Source { rel: rel.as_ptr(), storage_id, snapshot }), ..Self::default() };
             if collect(&mut found.rows, rel, storage_id, snapshot, &ALL_ROWS, FEW) {
                 found.window = ALL_ROWS;
             } else {
@@ -127,11 +129,12 @@ impl Tombstones {
             if lacks(&self.window) {
                 self.window = window_around(rows, WINDOW);
                 self.rows.clear();
-                collect(&mut self.rows, rel, storage_id, snapshot, &self.window, usize::MAX);
+                collect(&mut self.rows, Open::of(rel), storage_id, snapshot, &self.window, usize::MAX);
             }
             if lacks(&self.mask_window) {
                 self.mask_window = window_around(rows, MASK_WINDOW);
-                let found = delete_bitmap::masks(rel, storage_id, snapshot, &self.mask_window, usize::MAX);
+                let found =
+                    delete_bitmap::masks(Open::of(rel), storage_id, snapshot, &self.mask_window, usize::MAX);
                 self.masks = found.unwrap_or_default();
             }
         }
@@ -148,7 +151,7 @@ fn within<'a>(list: &'a [u64], rows: &Range<u64>) -> &'a [u64] {
 /// Reads the tombstones of these rows; false: there are more than `limit` proxies to look at.
 unsafe fn collect(
     found: &mut Vec<u64>,
-    rel: Relation,
+    rel: Open,
     storage_id: u64,
     snapshot: Snapshot,
     rows: &Range<u64>,
@@ -194,12 +197,7 @@ fn push(rows: &mut Vec<u64>, row: u64) {
 /// All rows of `storage_id`, the present file of `rel`, that are dead to `snapshot`; None when there is more
 /// to look at than `limit` proxies, or rows of `engine.delete_bitmap`. Snapshots that wait for writers are
 /// served row by row (`is_there`).
-pub unsafe fn tombstones(
-    rel: Relation,
-    storage_id: u64,
-    snapshot: Snapshot,
-    limit: usize,
-) -> Option<Tombstones> {
+pub unsafe fn tombstones(rel: Open, storage_id: u64, snapshot: Snapshot, limit: usize) -> Option<Tombstones> {
     let mut found = Tombstones::default();
     // SAFETY: rel is open and the snapshot live.
     unsafe {
@@ -216,7 +214,7 @@ pub unsafe fn tombstones(
 
 /// Whether a row of a stripe that `snapshot` sees is there for it. A SnapshotDirty that already names a
 /// loader is let be.
-pub unsafe fn is_there(rel: Relation, storage_id: u64, row: u64, snapshot: Snapshot) -> bool {
+pub unsafe fn is_there(rel: Open, storage_id: u64, row: u64, snapshot: Snapshot) -> bool {
     // SAFETY: as above. What a dirty snapshot says after the walk is what the live proxy said.
     unsafe {
         let kind = (*snapshot).snapshot_type;
@@ -263,14 +261,14 @@ pub unsafe fn is_there(rel: Relation, storage_id: u64, row: u64, snapshot: Snaps
     }
 }
 
-unsafe fn live_satisfies(rel: Relation, cursor: &Cursor, snapshot: Snapshot, serializable: bool) -> bool {
+unsafe fn live_satisfies(rel: Open, cursor: &Cursor, snapshot: Snapshot, serializable: bool) -> bool {
     // SAFETY: a serializable reader learns, as of a heap tuple, whose change of the row it misses, on the
     // user's table.
     unsafe {
         cursor.judge(|tuple, buf| {
             let seen = pg_sys::HeapTupleSatisfiesVisibility(tuple, snapshot, buf);
             if serializable {
-                pg_sys::HeapCheckForSerializableConflictOut(seen, rel, tuple, buf, snapshot);
+                pg_sys::HeapCheckForSerializableConflictOut(seen, rel.as_ptr(), tuple, buf, snapshot);
             }
             seen
         })
@@ -355,7 +353,7 @@ pub unsafe fn for_each_dead(
 
 /// How many rows of these stripes of `rel` are dead by a death that is committed or our own. Others may be,
 /// of stripes that were replaced.
-pub unsafe fn count<'a>(rel: Relation, stripes: impl Iterator<Item = &'a StripeEntry>) -> usize {
+pub unsafe fn count<'a>(rel: Open, stripes: impl Iterator<Item = &'a StripeEntry>) -> usize {
     let mut found: Option<Tombstones> = None;
     // SAFETY: as above.
     unsafe {
