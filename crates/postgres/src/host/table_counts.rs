@@ -10,7 +10,7 @@ use pgrx::pg_sys::{self};
 use super::relation::Open;
 
 /// The backend's pending counts of a table; null where they are not kept.
-unsafe fn pending(rel: Open) -> *mut pg_sys::PgStat_TableStatus {
+fn pending(rel: Open) -> *mut pg_sys::PgStat_TableStatus {
     // SAFETY: rel is open.
     unsafe {
         if (*rel.as_ptr()).pgstat_info.is_null() && (*rel.as_ptr()).pgstat_enabled {
@@ -21,13 +21,13 @@ unsafe fn pending(rel: Open) -> *mut pg_sys::PgStat_TableStatus {
 }
 
 /// So many rows that were counted as inserted are not new.
-pub unsafe fn take_back_insertions(rel: Open, rows: u32) {
+pub fn take_back_insertions(rel: Open, rows: u32) {
     // SAFETY: rel is open.
     unsafe { pg_sys::pgstat_count_heap_insert(rel.as_ptr(), -i64::from(rows)) }
 }
 
 /// So many rows that this subtransaction was counted to have deleted are not gone.
-pub unsafe fn take_back_deletions(rel: Open, rows: usize) {
+pub fn take_back_deletions(rel: Open, rows: usize) {
     // SAFETY: rel is open; the subtransaction's counts are there since it has counted something.
     unsafe {
         let info = pending(rel);
@@ -38,7 +38,7 @@ pub unsafe fn take_back_deletions(rel: Open, rows: usize) {
 }
 
 /// So many copies of rows are left for VACUUM. Whatever becomes of the transaction: so this comes last in it.
-pub unsafe fn add_dead(rel: Open, rows: usize) {
+pub fn add_dead(rel: Open, rows: usize) {
     // SAFETY: rel is open.
     unsafe {
         let info = pending(rel);

@@ -55,17 +55,17 @@ pub unsafe fn open_owned(table: Oid, lock: u32, verb: &str) -> Relation {
     unsafe {
         check_owner(table);
         let rel = pg_sys::table_open(table, lock as i32);
-        expect_colcompress(rel, verb);
+        expect_colcompress(Open::of(rel), verb);
         rel
     }
 }
 
 /// Raises an ERROR unless `rel` is a colcompress table whose pages can be read here.
-pub unsafe fn expect_colcompress(rel: Relation, verb: &str) {
+pub fn expect_colcompress(rel: Open, verb: &str) {
     // SAFETY: rel is open.
     unsafe {
-        if (*(*rel).rd_rel).relkind as u8 == pg_sys::RELKIND_PARTITIONED_TABLE {
-            let name = Open::of(rel).quoted_name();
+        if (*rel.form()).relkind as u8 == pg_sys::RELKIND_PARTITIONED_TABLE {
+            let name = rel.quoted_name();
             let literal = name.trim_matches('"');
             error::raise(
                 PgSqlErrorCode::ERRCODE_WRONG_OBJECT_TYPE,
@@ -77,9 +77,9 @@ pub unsafe fn expect_colcompress(rel: Relation, verb: &str) {
             );
         }
         if !options::is_colcompress(rel) {
-            error::not_colcompress(&Open::of(rel).quoted_name());
+            error::not_colcompress(&rel.quoted_name());
         }
-        if Open::of(rel).is_foreign_temporary() {
+        if rel.is_foreign_temporary() {
             error::not_supported(format!("cannot {verb} temporary tables of other sessions"), "", "");
         }
     }

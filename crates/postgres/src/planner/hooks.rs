@@ -93,7 +93,7 @@ unsafe fn offer(
     unsafe {
         // The planner holds a lock already.
         let relation = pg_sys::table_open((*rte).relid, pg_sys::NoLock as i32);
-        if options::is_colcompress(relation) {
+        if options::is_colcompress(Open::of(relation)) {
             offer_columnar(root, rel, relation);
         }
         pg_sys::table_close(relation, pg_sys::NoLock as i32);
@@ -126,7 +126,7 @@ unsafe fn offer_columnar(
         {
             return;
         }
-        let outlined = outline.as_ref().filter(|_| !options::allows_index_scans(relation));
+        let outlined = outline.as_ref().filter(|_| !options::allows_index_scans(Open::of(relation)));
         let price_index_paths = |rel| {
             if let Some(outline) = outlined {
                 index_paths::price(rel, outline, f64::from(pg_sys::bms_num_members(attributes)));

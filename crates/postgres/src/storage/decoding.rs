@@ -29,14 +29,14 @@ fn is_logged_for_decoding() -> bool {
 }
 
 /// Whether changes of a table can be decoded. Nobody decodes temporary and unlogged tables.
-pub unsafe fn is_logged(rel: Open) -> bool {
+pub fn is_logged(rel: Open) -> bool {
     // SAFETY: rel is open.
     let persistence = unsafe { (*rel.form()).relpersistence };
     is_logged_for_decoding() && persistence == pg_sys::RELPERSISTENCE_PERMANENT as std::ffi::c_char
 }
 
 /// A slot that decodes what this transaction writes to the table. The transaction gets an id.
-pub unsafe fn is_decoded(rel: Open) -> Option<DecodingSlot> {
+pub fn is_decoded(rel: Open) -> Option<DecodingSlot> {
     // SAFETY: rel is open, in a transaction that is about to write.
     unsafe {
         if !is_logged(rel) {
@@ -49,15 +49,15 @@ pub unsafe fn is_decoded(rel: Open) -> Option<DecodingSlot> {
 }
 
 /// A slot that decodes the table as of now: one may come at any time.
-pub unsafe fn slot(rel: Open) -> Option<DecodingSlot> {
-    // SAFETY: rel is open; a look at shared memory.
-    unsafe { if is_logged(rel) { compat::decoding_slots(1).pop() } else { None } }
+pub fn slot(rel: Open) -> Option<DecodingSlot> {
+    // A look at shared memory.
+    if is_logged(rel) { compat::decoding_slots(1).pop() } else { None }
 }
 
 /// Tells once a session that a change of a row in a stripe is decoded as something else. Called for each such
 /// row, so it looks for slots once a transaction.
 #[inline]
-pub unsafe fn tell_of_change(rel: Open) {
+pub fn tell_of_change(rel: Open) {
     if is_logged_for_decoding() && !TOLD.get() {
         // SAFETY: rel is open; the process has an entry while it is in a transaction.
         unsafe {
@@ -70,22 +70,19 @@ pub unsafe fn tell_of_change(rel: Open) {
 }
 
 #[cold]
-unsafe fn look(rel: Open) {
-    // SAFETY: as above.
-    unsafe {
-        let Some(slot) = slot(rel) else { return };
-        TOLD.set(true);
-        error::warn(
-            PgSqlErrorCode::ERRCODE_WARNING,
-            format!(
-                "replication slot \"{}\" does not see rows of table {} as they are",
-                slot.name,
-                rel.quoted_name()
-            ),
-            "The rows are in stripes, which logical decoding does not read: it shows their updates as insertions, and their deletions not at all.",
-            UNPACK,
-        );
-    }
+fn look(rel: Open) {
+    let Some(slot) = slot(rel) else { return };
+    TOLD.set(true);
+    error::warn(
+        PgSqlErrorCode::ERRCODE_WARNING,
+        format!(
+            "replication slot \"{}\" does not see rows of table {} as they are",
+            slot.name,
+            rel.quoted_name()
+        ),
+        "The rows are in stripes, which logical decoding does not read: it shows their updates as insertions, and their deletions not at all.",
+        UNPACK,
+    );
 }
 
 /// What helps.
@@ -93,9 +90,8 @@ const UNPACK: &str = "engine.unpack(table) turns rows of stripes into heap rows;
 
 /// What `engine.storage_health` says of a table with so many rows in stripes. `has_many_hot`: it has heap
 /// rows that would be worth packing.
-pub unsafe fn advice(rel: Open, cold_rows: u64, has_many_hot: bool) -> Option<String> {
-    // SAFETY: rel is open.
-    let slot = unsafe { slot(rel) }?;
+pub fn advice(rel: Open, cold_rows: u64, has_many_hot: bool) -> Option<String> {
+    let slot = slot(rel)?;
     if cold_rows > 0 {
         return Some(format!(
             "replication slot {} (plugin {}) does not see the {cold_rows} rows in stripes: engine.unpack() would turn them into heap rows",

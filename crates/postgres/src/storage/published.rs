@@ -10,7 +10,7 @@ use crate::host::relation::Open;
 
 /// Whether some publication has the table. Logical decoding reads hot rows only, so such a table has no
 /// others. A table that is to take another's place answers for that one.
-pub unsafe fn is_published(rel: Open) -> bool {
+pub fn is_published(rel: Open) -> bool {
     // SAFETY: rel is open. The server keeps the answer in the relation cache.
     unsafe {
         let replaced = (*rel.form()).relrewrite;
@@ -28,7 +28,7 @@ pub unsafe fn is_published(rel: Open) -> bool {
 }
 
 /// Whether a publication names the table, its schema, or a partitioned table above it. Needs no lock.
-unsafe fn is_listed(table: Oid) -> bool {
+fn is_listed(table: Oid) -> bool {
     // SAFETY: catalog look-ups; the lists are our own.
     unsafe {
         if pg_sys::get_rel_relkind(table) as u8 != pg_sys::RELKIND_RELATION {
@@ -48,7 +48,7 @@ unsafe fn is_listed(table: Oid) -> bool {
     }
 }
 
-unsafe fn listed_itself(table: Oid) -> bool {
+fn listed_itself(table: Oid) -> bool {
     // SAFETY: as above; a table that is gone has no entries.
     unsafe {
         any(pg_sys::GetRelationPublications(table))

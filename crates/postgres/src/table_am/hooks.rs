@@ -18,6 +18,7 @@ use super::statements::{files, slot_creation};
 use crate::host::hooks::Chain;
 use crate::host::raw::{self, guarded};
 use crate::host::relation;
+use crate::host::relation::Open;
 use crate::options;
 
 static NEXT_START: Chain<pg_sys::ExecutorStart_hook_type> = Chain::new();
@@ -139,7 +140,10 @@ unsafe fn prepare_scan(node: *mut PlanState, read_above: *mut pg_sys::Bitmapset)
         let scan = node.cast::<ScanState>();
         let rel = (*scan).ss_currentRelation;
         // A nested loop prepares its inner scan, which is visited after it, and so does an aggregation.
-        if !rel.is_null() && options::is_colcompress(rel) && !wanted::is_noted((*scan).ss_ScanTupleSlot) {
+        if !rel.is_null()
+            && options::is_colcompress(Open::of(rel))
+            && !wanted::is_noted((*scan).ss_ScanTupleSlot)
+        {
             prepare(scan, (*node).type_, read_above);
         }
     }

@@ -103,7 +103,8 @@ unsafe fn is_columnar(entry: &pg_sys::RangeTblEntry) -> bool {
                 pg_sys::RELKIND_PARTITIONED_TABLE => true,
                 pg_sys::RELKIND_RELATION | pg_sys::RELKIND_MATVIEW => {
                     let relation = pg_sys::table_open(entry.relid, pg_sys::NoLock as i32);
-                    let found = (options::is_colcompress(relation) && !Open::of(relation).is_elsewhere())
+                    let found = (options::is_colcompress(Open::of(relation))
+                        && !Open::of(relation).is_elsewhere())
                         || (entry.inh && (*(*relation).rd_rel).relhassubclass);
                     pg_sys::table_close(relation, pg_sys::NoLock as i32);
                     found

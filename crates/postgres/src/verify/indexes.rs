@@ -26,7 +26,7 @@ use crate::table_am::read::scan;
 const ENTRY: usize = 16;
 
 /// Whether the table has indexes.
-pub unsafe fn are_there(rel: Open) -> bool {
+pub fn are_there(rel: Open) -> bool {
     !rel.indexes().is_empty()
 }
 
@@ -75,7 +75,7 @@ enum Way {
 }
 
 impl Way {
-    unsafe fn of(index: Open) -> Self {
+    fn of(index: Open) -> Self {
         // SAFETY: the index is open.
         match unsafe { (*index.form()).relam } {
             pg_sys::BTREE_AM_OID => Self::Scan { keyed: true },

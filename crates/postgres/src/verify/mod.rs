@@ -61,7 +61,7 @@ unsafe fn as_owner(owner: Oid, what: impl FnOnce()) {
     }
 }
 
-unsafe fn verify(rel: Open, report: &mut Report) {
+fn verify(rel: Open, report: &mut Report) {
     // SAFETY: rel is open and locked.
     unsafe {
         if rel.is_elsewhere() {

@@ -65,7 +65,7 @@ impl Pages {
 }
 
 /// Reads every page.
-pub unsafe fn check(rel: Open, report: &mut Report) -> Pages {
+pub fn check(rel: Open, report: &mut Report) -> Pages {
     // SAFETY: rel is open; pages are looked at under pin and shared lock.
     unsafe {
         let blocks = rel.block_count();
@@ -122,7 +122,7 @@ fn is_new(parsed: Parsed, blocks: BlockNumber) -> bool {
 }
 
 /// Whether the block passes the server's check as it is on disk now.
-unsafe fn on_disk(rel: Open, block: BlockNumber) -> bool {
+fn on_disk(rel: Open, block: BlockNumber) -> bool {
     #[repr(align(8))]
     struct Image([u8; PAGE_BYTES]);
     let mut image = Image([0; PAGE_BYTES]);

@@ -135,7 +135,7 @@ fn misplaced(entry: &StripeEntry, pages: &Pages) -> Option<u32> {
 }
 
 /// Reads and decodes all of a stripe.
-unsafe fn check_stripe(rel: Open, entry: &StripeEntry, place: Place, report: &mut Report) {
+fn check_stripe(rel: Open, entry: &StripeEntry, place: Place, report: &mut Report) {
     // SAFETY: rel is open.
     unsafe {
         let reader = match stripe_on_pages::open_anew(rel, entry) {
@@ -179,7 +179,7 @@ unsafe fn tell(report: &mut Report, place: Place, found: vector::Result<Option<F
 }
 
 /// Whether the table's columns can be built from the stripe's.
-unsafe fn check_types(rel: Open, reader: &StripeReader, place: Place, report: &mut Report) {
+fn check_types(rel: Open, reader: &StripeReader, place: Place, report: &mut Report) {
     // SAFETY: rel is open.
     unsafe {
         for column in crate::table_am::read::cold_rows::unfit_columns(rel, reader) {
@@ -189,7 +189,7 @@ unsafe fn check_types(rel: Open, reader: &StripeReader, place: Place, report: &m
     }
 }
 
-unsafe fn column_name(rel: Open, column: usize) -> String {
+fn column_name(rel: Open, column: usize) -> String {
     let name = u32::try_from(column).ok().and_then(|column| rel.column_name(column));
     name.map_or_else(|| format!("column number {}", column + 1), |name| format!("column \"{name}\""))
 }
@@ -230,7 +230,7 @@ unsafe fn check_unclaimed(storage_id: u64, pages: &Pages, report: &mut Report) {
 }
 
 /// Whether the transaction with this full id has committed, or is too old to tell.
-unsafe fn committed(writer: u64) -> bool {
+fn committed(writer: u64) -> bool {
     // SAFETY: plain look-ups of the transaction system; it is asked only about what it still remembers.
     unsafe {
         let next = pg_sys::ReadNextFullTransactionId().value;

@@ -8,19 +8,19 @@ use crate::host::relation::Open;
 pub type FileLocator = pg_sys::RelFileNode;
 
 /// The number in the file's name: changes with every rewrite of the relation.
-pub unsafe fn file_number(locator: &FileLocator) -> u32 {
+pub fn file_number(locator: &FileLocator) -> u32 {
     u32::from(locator.relNode)
 }
 
 /// The file a relation has now.
-pub unsafe fn locator(rel: Open) -> FileLocator {
+pub fn locator(rel: Open) -> FileLocator {
     // SAFETY: rel is open.
     unsafe { (*rel.as_ptr()).rd_node }
 }
 
 /// Copies a block of the main fork as it is on disk, past the buffers. The block is below the end of the
 /// file.
-pub unsafe fn read_from_disk(rel: Open, block: BlockNumber, image: &mut [u8; pg_sys::BLCKSZ as usize]) {
+pub fn read_from_disk(rel: Open, block: BlockNumber, image: &mut [u8; pg_sys::BLCKSZ as usize]) {
     // SAFETY: rel is open; the server fills one page.
     unsafe {
         let file = pg_sys::smgropen((*rel.as_ptr()).rd_node, (*rel.as_ptr()).rd_backend);

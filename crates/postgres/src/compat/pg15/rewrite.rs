@@ -70,7 +70,7 @@ pub struct RewriteLimits {
 }
 
 /// The limits for a rewrite of `rel` now, as CLUSTER takes them.
-pub unsafe fn rewrite_limits(rel: Open) -> RewriteLimits {
+pub fn rewrite_limits(rel: Open) -> RewriteLimits {
     // SAFETY: rel is open and locked.
     unsafe {
         let (mut oldest_xmin, mut freeze) = (pg_sys::InvalidTransactionId, pg_sys::InvalidTransactionId);

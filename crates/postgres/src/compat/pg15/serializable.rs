@@ -63,7 +63,7 @@ pub unsafe fn serializable_missed(rel: Open, xid: TransactionId, snapshot: Snaps
 }
 
 /// Reports a write to the relation, to be matched with others' predicate locks on it.
-pub unsafe fn serializable_write(rel: Open) {
+pub fn serializable_write(rel: Open) {
     // SAFETY: as above.
     unsafe {
         pg_guard_ffi_boundary(|| {
@@ -79,7 +79,7 @@ pub unsafe fn serializable_write_row(rel: Open, tid: ItemPointer, block: BlockNu
 }
 
 /// Turns every predicate lock on rows, pages and indexes of the relation into one on the whole relation.
-pub unsafe fn transfer_predicate_locks(rel: Open) {
+pub fn transfer_predicate_locks(rel: Open) {
     // SAFETY: as above.
     unsafe { pg_guard_ffi_boundary(|| c::TransferPredicateLocksToHeapRelation(rel.as_ptr())) }
 }

@@ -16,7 +16,7 @@ pub struct DecodingSlot {
 /// The logical replication slots of this database whose output plugins do not go by publications, at most
 /// `limit` of them. One that has no plugin yet is among them; one that was invalidated, so that nobody can
 /// read from it any more, is not. A look at shared memory.
-pub unsafe fn decoding_slots(limit: usize) -> Vec<DecodingSlot> {
+pub fn decoding_slots(limit: usize) -> Vec<DecodingSlot> {
     // SAFETY: the server's array of slots, under the lock that keeps slots from coming and going.
     unsafe {
         if pg_sys::wal_level < pg_sys::WalLevel::WAL_LEVEL_LOGICAL as i32 {

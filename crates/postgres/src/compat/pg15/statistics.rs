@@ -7,7 +7,7 @@ use crate::host::relation::Open;
 
 /// Has the shared statistics say how many live and dead rows a table has, once this backend has told what it
 /// has counted and not told yet. Nothing where there is no entry.
-pub unsafe fn set_row_counts(rel: Open, live: i64, dead: i64) {
+pub fn set_row_counts(rel: Open, live: i64, dead: i64) {
     /// What utils/pgstat_internal.h calls PgStat_EntryRef: its first fields.
     #[repr(C)]
     struct EntryRef {

@@ -9,7 +9,7 @@ use crate::host::relation::Open;
 /// Logs that rows which `newest` and older transactions have killed are about to lose their traces: a standby
 /// replays it by ending queries that may still see such a row. (The record is the one of a btree page that is
 /// used again.)
-pub unsafe fn log_conflict_horizon(rel: Open, newest: TransactionId) {
+pub fn log_conflict_horizon(rel: Open, newest: TransactionId) {
     const XLOG_BTREE_REUSE_PAGE: u8 = 0xD0;
     #[repr(C)]
     struct ReusePage {

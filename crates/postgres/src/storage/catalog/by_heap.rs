@@ -13,10 +13,7 @@ use crate::host::relation::Open;
 
 impl SideTable {
     /// Calls `with` for each row of the catalog, whatever has become of it, in the order of its pages.
-    ///
-    /// # Safety
-    /// In a transaction.
-    pub unsafe fn each_by_heap(self, mut with: impl FnMut(&Cursor)) {
+    pub fn each_by_heap(self, mut with: impl FnMut(&Cursor)) {
         // SAFETY: a plain scan of a heap table, whose slot has the row pinned until the next step; both are
         // closed here, or by the server's abort.
         unsafe {
@@ -38,7 +35,7 @@ impl SideTable {
     }
 
     /// As `walk_keys`, for an index that may lack rows.
-    pub(super) unsafe fn walk_by_heap(
+    pub(super) fn walk_by_heap(
         self,
         storage_id: u64,
         limits: &[(Compare, u64)],
@@ -74,10 +71,7 @@ impl SideTable {
 
 /// Whether an index of a catalog may lack rows that a snapshot of this transaction sees: the transaction
 /// began on a standby, and the index was built since the oldest such snapshot could have been taken.
-///
-/// # Safety
-/// In a transaction.
-pub(super) unsafe fn may_lack_rows(index: Oid) -> bool {
+pub(super) fn may_lack_rows(index: Oid) -> bool {
     // SAFETY: look-ups; the tuple is the cache's own, and its header tells who wrote it.
     unsafe {
         let tuple = pg_sys::SearchSysCache1(pg_sys::SysCacheIdentifier::RELOID as i32, index.into());

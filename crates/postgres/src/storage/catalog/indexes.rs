@@ -111,7 +111,7 @@ impl Indexes {
     }
 }
 
-unsafe fn key_columns(index: Open) -> Vec<i16> {
+fn key_columns(index: Open) -> Vec<i16> {
     // SAFETY: the index is open; the vector has as many entries as it has columns.
     unsafe {
         let form = &*(*index.as_ptr()).rd_index;

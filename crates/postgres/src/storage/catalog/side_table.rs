@@ -83,7 +83,7 @@ unsafe extern "C-unwind" fn relation_changed(_arg: Datum, relid: Oid) {
     });
 }
 
-unsafe fn look_up(name: &CStr, schema: Oid) -> Option<Oid> {
+fn look_up(name: &CStr, schema: Oid) -> Option<Oid> {
     // SAFETY: a syscache look-up with a terminated name.
     let oid = unsafe { pg_sys::get_relname_relid(name.as_ptr(), schema) };
     (oid != Oid::INVALID).then_some(oid)
@@ -117,7 +117,7 @@ impl SideTable {
     }
 
     /// OIDs of the catalog, or None when the extension is being dropped or was never created.
-    pub unsafe fn oids_if_present(self) -> Option<Oids> {
+    pub fn oids_if_present(self) -> Option<Oids> {
         if let Some(oids) = OIDS.with(|cells| cells[self as usize].get()) {
             return Some(oids);
         }
@@ -138,9 +138,8 @@ impl SideTable {
     }
 
     /// OIDs of the catalog.
-    pub unsafe fn oids(self) -> Oids {
-        // SAFETY: as above.
-        match unsafe { self.oids_if_present() } {
+    pub fn oids(self) -> Oids {
+        match self.oids_if_present() {
             Some(oids) => oids,
             None => error::raise(
                 error::PgSqlErrorCode::ERRCODE_UNDEFINED_TABLE,
@@ -153,7 +152,7 @@ impl SideTable {
 
     /// Takes the locks on the catalog that later look-ups need, and opens nothing. pg_upgrade makes users'
     /// primary keys before the indexes of our catalogs, which have no rows then.
-    pub unsafe fn lock_for_reading(self) {
+    pub fn lock_for_reading(self) {
         // SAFETY: plain relation locks, kept to the end of the transaction.
         unsafe {
             if let Some(oids) = self.oids_if_present() {
@@ -181,36 +180,34 @@ impl SideTable {
     /// Whether the catalog's file may have rows. That it had some is remembered, as asking the system takes
     /// long; should the file be cut off, a walk finds none.
     unsafe fn has_rows(self, table: Open) -> bool {
-        // SAFETY: the table is open, so its file does not change.
-        unsafe {
-            let file = compat::file_number(&compat::locator(table));
-            FILLED.with(|files| {
-                let filled = &files[self as usize];
-                if filled.get() != file && table.block_count() > 0 {
-                    filled.set(file);
-                }
-                filled.get() == file
-            })
-        }
+        // Its file does not change.
+        let file = compat::file_number(&compat::locator(table));
+        FILLED.with(|files| {
+            let filled = &files[self as usize];
+            if filled.get() != file && table.block_count() > 0 {
+                filled.set(file);
+            }
+            filled.get() == file
+        })
     }
 
     /// Walks the rows of one storage id in the order of the index, or backwards. `key` limits the second
     /// column, too. `step` returns whether to go on. A row is held against the keys once more: on a standby,
     /// whose VACUUM does not wait for scans like this one, another row may have got the place that an index
     /// entry names.
-    pub unsafe fn walk(
+    pub fn walk(
         self,
         storage_id: u64,
         key: Option<(Compare, u64)>,
         backward: bool,
         step: impl FnMut(&Cursor) -> bool,
     ) {
-        // SAFETY: see the function.
-        unsafe { self.walk_keys(storage_id, key.as_slice(), backward, step) }
+        // See the function.
+        self.walk_keys(storage_id, key.as_slice(), backward, step)
     }
 
     /// As `walk`, with limits on the second and further columns of the index.
-    pub unsafe fn walk_keys(
+    pub fn walk_keys(
         self,
         storage_id: u64,
         limits: &[(Compare, u64)],
@@ -238,7 +235,7 @@ impl SideTable {
     }
 
     /// As `walk_keys`, for who has the catalog and its index open.
-    pub unsafe fn walk_opened(
+    pub fn walk_opened(
         table: Open,
         index: Open,
         storage_id: u64,
@@ -253,7 +250,7 @@ impl SideTable {
     /// What `look` says of the row at a place where there was one, whatever has become of it; None where
     /// there is nothing now. `look` judges for itself whether it is the row that was meant, and whether
     /// anybody sees it.
-    pub unsafe fn at<T>(self, place: ItemPointerData, look: impl FnOnce(&Cursor) -> Option<T>) -> Option<T> {
+    pub fn at<T>(self, place: ItemPointerData, look: impl FnOnce(&Cursor) -> Option<T>) -> Option<T> {
         // SAFETY: the page is pinned while it is looked at; the block is in the file, which shrinks only
         // under a lock that excludes ours. An ERROR releases all of this.
         unsafe {
@@ -434,8 +431,11 @@ pub struct Cursor {
 }
 
 impl Cursor {
-    /// On a row of `table` whose page is pinned.
-    pub(super) fn new(table: Open, tuple: pg_sys::HeapTuple, buffer: pg_sys::Buffer) -> Self {
+    /// On a row of `table`.
+    ///
+    /// # Safety
+    /// The row's page is pinned for as long as this is looked at.
+    pub(super) unsafe fn new(table: Open, tuple: pg_sys::HeapTuple, buffer: pg_sys::Buffer) -> Self {
         Self { table: table.as_ptr(), tuple, buffer }
     }
 
@@ -458,7 +458,7 @@ impl Cursor {
     }
 
     /// Where the row is.
-    pub unsafe fn place(&self) -> ItemPointerData {
+    pub fn place(&self) -> ItemPointerData {
         // SAFETY: the page is pinned.
         unsafe { (*self.tuple).t_self }
     }
@@ -546,7 +546,7 @@ impl Cursor {
     }
 
     /// Who has updated or deleted the row, is about to, or was rolled back; None where it was locked at most.
-    pub unsafe fn deleter(&self) -> Option<TransactionId> {
+    pub fn deleter(&self) -> Option<TransactionId> {
         // SAFETY: see `judge`.
         unsafe {
             let header = (*self.tuple).t_data;
@@ -560,13 +560,13 @@ impl Cursor {
     }
 
     /// The transaction that inserted the row (invalid when frozen).
-    pub unsafe fn inserter(&self) -> TransactionId {
+    pub fn inserter(&self) -> TransactionId {
         // SAFETY: header of a live tuple under pin; xmin and the infomask bits do not change but for hints.
         unsafe { heap_tuple::inserter((*self.tuple).t_data) }.unwrap_or(pg_sys::InvalidTransactionId)
     }
 
     /// What the row says by itself of how its inserter ended; both bits where it is frozen.
-    unsafe fn inserter_hints(&self) -> u32 {
+    fn inserter_hints(&self) -> u32 {
         // SAFETY: header of a tuple under pin.
         let bits = u32::from(unsafe { (*(*self.tuple).t_data).t_infomask });
         bits & (pg_sys::HEAP_XMIN_COMMITTED | pg_sys::HEAP_XMIN_INVALID)
@@ -574,7 +574,7 @@ impl Cursor {
 
     /// Whether the row says by itself that it is void, and is all that its index entry leads to: not one of
     /// the versions of a row that its page chains.
-    unsafe fn is_known_void(&self) -> bool {
+    fn is_known_void(&self) -> bool {
         // SAFETY: header of a tuple under pin.
         unsafe {
             let chain = pg_sys::HEAP_HOT_UPDATED | pg_sys::HEAP_ONLY_TUPLE;
@@ -585,7 +585,7 @@ impl Cursor {
 
     /// Whether the row was inserted by a transaction that rolled back or died: then nobody ever saw it, nor
     /// will.
-    pub unsafe fn is_void(&self) -> bool {
+    pub fn is_void(&self) -> bool {
         // SAFETY: header of a tuple under pin; its hint bits only ever tell the truth. "Running" is asked
         // before "committed", as everywhere in the server.
         unsafe {

@@ -32,7 +32,7 @@ pub unsafe fn forget(rel: Open) {
 }
 
 /// The rows of a catalog that speak of such numbers.
-unsafe fn rows_in(
+fn rows_in(
     table: SideTable,
     storage_id: u64,
     gone: impl Iterator<Item = (u64, u64)>,
@@ -65,9 +65,8 @@ unsafe fn is_locked(cursor: &Cursor) -> bool {
 }
 
 /// How many rows the catalogs know of from number `from` on, where none has been handed out.
-pub unsafe fn beyond(storage_id: u64, from: u64) -> usize {
+pub fn beyond(storage_id: u64, from: u64) -> usize {
     let tables = [SideTable::RowProxy, SideTable::DeleteBitmap];
     let all = || std::iter::once((from, u64::MAX));
-    // SAFETY: as above.
-    tables.into_iter().map(|table| unsafe { rows_in(table, storage_id, all()).len() }).sum()
+    tables.into_iter().map(|table| rows_in(table, storage_id, all()).len()).sum()
 }

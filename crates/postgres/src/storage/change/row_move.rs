@@ -37,7 +37,7 @@ fn place_of(number: u64) -> ItemPointerData {
 }
 
 /// The 64-bit id of a transaction that ended not long ago, or runs.
-unsafe fn full_id(xid: TransactionId) -> u64 {
+fn full_id(xid: TransactionId) -> u64 {
     // SAFETY: reads the server's counter.
     let next = unsafe { pg_sys::ReadNextFullTransactionId().value };
     let low = u64::from(xid.into_inner());
@@ -77,7 +77,7 @@ pub unsafe fn record(storage_id: u64, mut moves: Vec<Move>, cid: CommandId) {
 }
 
 /// Where `mover` has put the row that was at `old`; None where it is no mover, or has not moved that row.
-pub unsafe fn find(storage_id: u64, mover: TransactionId, old: ItemPointerData) -> Option<ItemPointerData> {
+pub fn find(storage_id: u64, mover: TransactionId, old: ItemPointerData) -> Option<ItemPointerData> {
     // SAFETY: see `SideTable::walk`. The moves lie in the tuple, which the cursor pins.
     unsafe {
         if mover == pg_sys::InvalidTransactionId || SideTable::RowMove.oids_if_present().is_none() {
@@ -95,12 +95,7 @@ pub unsafe fn find(storage_id: u64, mover: TransactionId, old: ItemPointerData) 
 }
 
 /// Calls `with` for each of these row numbers that `mover` has moved, and for where it is now.
-pub unsafe fn each_cold(
-    storage_id: u64,
-    mover: TransactionId,
-    rows: Range<u64>,
-    mut with: impl FnMut(u64, u64),
-) {
+pub fn each_cold(storage_id: u64, mover: TransactionId, rows: Range<u64>, mut with: impl FnMut(u64, u64)) {
     // SAFETY: as `find`. Entries of one mover do not overlap: what begins before the last of the rows may
     // reach them.
     unsafe {
@@ -127,17 +122,14 @@ pub unsafe fn each_cold(
 
 /// Whether the transaction has moved rows to stripes of `storage_id`: rows that every snapshot of that time
 /// has seen.
-pub unsafe fn is_mover(storage_id: u64, xid: TransactionId) -> bool {
+pub fn is_mover(storage_id: u64, xid: TransactionId) -> bool {
     let mut found = false;
-    // SAFETY: as above.
-    unsafe {
-        if xid != pg_sys::InvalidTransactionId && SideTable::RowMove.oids_if_present().is_some() {
-            let limits = [(Compare::Equal, full_id(xid))];
-            SideTable::RowMove.walk_keys(storage_id, &limits, false, |_| {
-                found = true;
-                false
-            });
-        }
+    if xid != pg_sys::InvalidTransactionId && SideTable::RowMove.oids_if_present().is_some() {
+        let limits = [(Compare::Equal, full_id(xid))];
+        SideTable::RowMove.walk_keys(storage_id, &limits, false, |_| {
+            found = true;
+            false
+        });
     }
     found
 }

@@ -62,22 +62,15 @@ fn block_of(first_row: u64) -> u32 {
     tid::block_of(tid::cold_tid(first_row))
 }
 
-unsafe fn is_locked(rel: Open, first_row: u64) -> bool {
-    // SAFETY: rel is open. Nobody else moves a temporary table's stripes.
-    unsafe {
-        rel.is_temporary()
-            || compat::holds_page_lock(rel.oid(), block_of(first_row), pg_sys::ShareLock)
-            || compat::holds_page_lock(rel.oid(), ALL, pg_sys::ShareLock)
-    }
+fn is_locked(rel: Open, first_row: u64) -> bool {
+    // Nobody else moves a temporary table's stripes.
+    rel.is_temporary()
+        || compat::holds_page_lock(rel.oid(), block_of(first_row), pg_sys::ShareLock)
+        || compat::holds_page_lock(rel.oid(), ALL, pg_sys::ShareLock)
 }
 
 /// Keeps the stripe of `row` in place to the end of the transaction.
-pub unsafe fn share(
-    rel: Open,
-    storage_id: u64,
-    row: u64,
-    cid: CommandId,
-) -> Result<StripeEntry, Unchangeable> {
+pub fn share(rel: Open, storage_id: u64, row: u64, cid: CommandId) -> Result<StripeEntry, Unchangeable> {
     // SAFETY: rel is open; MyProc is this backend's own entry.
     unsafe {
         let now = (*pg_sys::MyProc).lxid;
@@ -115,7 +108,7 @@ pub unsafe fn share(
 }
 
 /// Takes the shared lock of the stripe that begins with this row, unless this transaction has it.
-unsafe fn lock(rel: Open, first_row: u64) {
+fn lock(rel: Open, first_row: u64) {
     // SAFETY: rel is open.
     unsafe {
         if is_locked(rel, first_row) {
@@ -136,7 +129,7 @@ unsafe fn lock(rel: Open, first_row: u64) {
 
 /// The stripe of a row, where this transaction keeps it in place and others have committed it: without a look
 /// at the directory.
-pub unsafe fn kept(rel: Open, storage_id: u64, row: u64) -> Option<StripeEntry> {
+pub fn kept(rel: Open, storage_id: u64, row: u64) -> Option<StripeEntry> {
     // SAFETY: rel is open; MyProc is this backend's own entry.
     unsafe {
         let now = (*pg_sys::MyProc).lxid;
@@ -150,11 +143,11 @@ pub unsafe fn kept(rel: Open, storage_id: u64, row: u64) -> Option<StripeEntry> 
 
 /// Whether rows of a stripe that this transaction keeps in place were deleted in bulk, so that one has to ask
 /// about each.
-pub unsafe fn has_bitmap(entry: &StripeEntry) -> bool {
+pub fn has_bitmap(entry: &StripeEntry) -> bool {
     let known = |held: &mut Held| held.of_row(entry.storage_id, entry.first_row)?.has_bitmap;
     HELD.with_borrow_mut(known).unwrap_or_else(|| {
-        // SAFETY: a look-up.
-        let found = unsafe { delete_bitmap::touches(entry.storage_id, &(entry.first_row..entry.end_row())) };
+        // A look-up.
+        let found = delete_bitmap::touches(entry.storage_id, &(entry.first_row..entry.end_row()));
         HELD.with_borrow_mut(|held| {
             if let Some(kept) = held.of_row(entry.storage_id, entry.first_row) {
                 kept.has_bitmap = Some(found);
@@ -254,7 +247,7 @@ unsafe fn owned_by<T>(owner: ResourceOwner, what: impl FnOnce() -> T) -> T {
 /// it while another transaction, which neither sees, put rows into stripes. And changes of `engine.row_proxy`
 /// are logged like those of any table: a publication of all tables would publish them, so temporary and
 /// unlogged tables must not get proxies either.
-unsafe fn refuse_if_published(rel: Open) {
+fn refuse_if_published(rel: Open) {
     // SAFETY: rel is open; catalog look-ups, of which the relation cache keeps the first.
     unsafe {
         let permanent = pg_sys::RELPERSISTENCE_PERMANENT as std::ffi::c_char;

@@ -32,7 +32,7 @@ pub enum Age {
 impl Age {
     /// The age of a row that is visible now, by its inserter (invalid when frozen) and the oldest transaction
     /// still running.
-    pub unsafe fn of(inserter: TransactionId, oldest_xmin: TransactionId) -> Self {
+    pub fn of(inserter: TransactionId, oldest_xmin: TransactionId) -> Self {
         // SAFETY: comparisons of ids; the invalid one precedes every other.
         unsafe {
             if pg_sys::TransactionIdPrecedes(inserter, oldest_xmin) {

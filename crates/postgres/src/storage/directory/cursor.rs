@@ -98,8 +98,8 @@ unsafe fn bytes_of(value: Datum) -> Vec<u8> {
 
 /// Walks the rows of one storage id in key order, or backwards from the last row whose first row number is at
 /// most `from`. `step` returns whether to go on.
-pub(super) unsafe fn walk(storage_id: u64, from: Option<u64>, step: impl FnMut(&Cursor) -> bool) {
+pub(super) fn walk(storage_id: u64, from: Option<u64>, step: impl FnMut(&Cursor) -> bool) {
     let key = from.map(|row| (Compare::AtMost, row));
-    // SAFETY: see `SideTable::walk`.
-    unsafe { SideTable::Stripe.walk(storage_id, key, from.is_some(), step) }
+    // See `SideTable::walk`.
+    SideTable::Stripe.walk(storage_id, key, from.is_some(), step)
 }

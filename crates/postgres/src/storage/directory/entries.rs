@@ -56,7 +56,7 @@ pub unsafe fn visible(storage_id: u64, snapshot: Snapshot) -> Vec<StripeEntry> {
 
 /// `visible` of what this transaction sees as of now, each with the age of its rows: that of the oldest
 /// version, where the stripe was put elsewhere.
-pub unsafe fn visible_by_age(storage_id: u64, horizon: &Horizon) -> Vec<(StripeEntry, Age)> {
+pub fn visible_by_age(storage_id: u64, horizon: &Horizon) -> Vec<(StripeEntry, Age)> {
     let mut found = Vec::new();
     let mut old = HashSet::new();
     // SAFETY: see `walk`. The inserter of a visible row has committed or is this transaction.
@@ -91,7 +91,7 @@ pub unsafe fn visible_by_age(storage_id: u64, horizon: &Horizon) -> Vec<(StripeE
 /// Every version of every row, dead ones included, without summaries; only rows of rolled-back writers are
 /// left out. What it does not name belongs to nobody, or to a writer that has not got as far as the
 /// directory.
-pub unsafe fn all_versions(storage_id: u64) -> Vec<StripeEntry> {
+pub fn all_versions(storage_id: u64) -> Vec<StripeEntry> {
     let mut found = Vec::new();
     // SAFETY: see `walk`.
     unsafe {
@@ -193,25 +193,19 @@ pub enum Unchangeable {
 
 /// The stripe that holds row number `row` as command `cid` of this transaction may change its rows, without
 /// its summary, and whether it is somebody else's, who has committed. A reservation counts as nothing.
-pub unsafe fn find_for_change(
+pub fn find_for_change(
     storage_id: u64,
     row: u64,
     cid: CommandId,
 ) -> Result<(StripeEntry, bool), Unchangeable> {
-    // SAFETY: as there. See `find`.
-    unsafe {
-        match look_for_change(storage_id, row, cid) {
-            Err(Unchangeable::Gone(Some(_))) => look_for_change(storage_id, row, cid),
-            found => found,
-        }
+    // As there. See `find`.
+    match look_for_change(storage_id, row, cid) {
+        Err(Unchangeable::Gone(Some(_))) => look_for_change(storage_id, row, cid),
+        found => found,
     }
 }
 
-unsafe fn look_for_change(
-    storage_id: u64,
-    row: u64,
-    cid: CommandId,
-) -> Result<(StripeEntry, bool), Unchangeable> {
+fn look_for_change(storage_id: u64, row: u64, cid: CommandId) -> Result<(StripeEntry, bool), Unchangeable> {
     let mut found = Err(Unchangeable::Gone(None));
     // SAFETY: see `walk`.
     unsafe {
@@ -258,7 +252,7 @@ pub unsafe fn clear_dirty(snapshot: Snapshot) {
 }
 
 /// Whether this transaction has reserved `row` (and not rolled that back).
-pub unsafe fn is_ours(storage_id: u64, row: u64) -> bool {
+pub fn is_ours(storage_id: u64, row: u64) -> bool {
     let mut ours = false;
     // SAFETY: see `walk`.
     unsafe {
@@ -274,7 +268,7 @@ pub unsafe fn is_ours(storage_id: u64, row: u64) -> bool {
 
 /// Who has taken a version of the stripe that has `row` out of the directory, or is about to, or was rolled
 /// back: to put others into its place, or the same elsewhere.
-pub unsafe fn replacers(storage_id: u64, row: u64) -> Vec<TransactionId> {
+pub fn replacers(storage_id: u64, row: u64) -> Vec<TransactionId> {
     let mut found = Vec::new();
     // SAFETY: see `walk`.
     unsafe {
@@ -294,7 +288,7 @@ pub unsafe fn replacers(storage_id: u64, row: u64) -> Vec<TransactionId> {
 
 /// Stripes that this transaction sees as of now, with the TIDs of their rows in the directory; ordered by
 /// first row number.
-pub unsafe fn present(storage_id: u64) -> Vec<(StripeEntry, ItemPointerData)> {
+pub fn present(storage_id: u64) -> Vec<(StripeEntry, ItemPointerData)> {
     let mut found = Vec::new();
     // SAFETY: see `walk`.
     unsafe {
@@ -305,7 +299,7 @@ pub unsafe fn present(storage_id: u64) -> Vec<(StripeEntry, ItemPointerData)> {
 }
 
 /// TID of the row of a stripe as this transaction sees it as of now.
-pub(super) unsafe fn stored_at(entry: &StripeEntry) -> Vec<ItemPointerData> {
+pub(super) fn stored_at(entry: &StripeEntry) -> Vec<ItemPointerData> {
     let mut found = Vec::new();
     // SAFETY: see `walk`.
     unsafe {
@@ -324,13 +318,13 @@ pub(super) unsafe fn stored_at(entry: &StripeEntry) -> Vec<ItemPointerData> {
 }
 
 /// OID of the directory.
-pub unsafe fn catalog() -> pg_sys::Oid {
-    // SAFETY: as `SideTable::oids`.
-    unsafe { directory::oids().table }
+pub fn catalog() -> pg_sys::Oid {
+    // As `SideTable::oids`.
+    directory::oids().table
 }
 
 /// Pages of stripes that nobody sees any more, whose rows VACUUM of the catalog would take away.
-pub unsafe fn dead_pages(storage_id: u64, oldest_xmin: TransactionId) -> u32 {
+pub fn dead_pages(storage_id: u64, oldest_xmin: TransactionId) -> u32 {
     let mut pages: u32 = 0;
     // SAFETY: see `walk`.
     unsafe {
@@ -356,9 +350,8 @@ pub struct Survey {
 /// The storage id of a table in whose file a row number was ever handed out: before that the directory has
 /// nothing to say about it. The counter is raised before the directory gets a row, so a snapshot taken before
 /// this look sees none.
-unsafe fn in_use(rel: Open) -> Option<u64> {
-    // SAFETY: rel is open.
-    unsafe { metapage::read(rel).filter(|&(_, next_row)| next_row > 0).map(|(storage_id, _)| storage_id) }
+fn in_use(rel: Open) -> Option<u64> {
+    metapage::read(rel).filter(|&(_, next_row)| next_row > 0).map(|(storage_id, _)| storage_id)
 }
 
 /// Surveys the directory for a scan of `rel`; also tells a serializable transaction about what it does not
@@ -406,7 +399,7 @@ pub unsafe fn report_missed(rel: Open, storage_id: u64, row: u64, snapshot: Snap
 
 /// Stripes that somebody may still see, given the oldest transaction that is still running, with whether they
 /// are live now; ordered by first row number. Of one that was put elsewhere, the last version.
-pub unsafe fn not_dead(storage_id: u64, oldest_xmin: TransactionId) -> Vec<(StripeEntry, bool)> {
+pub fn not_dead(storage_id: u64, oldest_xmin: TransactionId) -> Vec<(StripeEntry, bool)> {
     use pg_sys::HTSV_Result as V;
     let mut found = Vec::new();
     // SAFETY: see `walk`; the tuple's buffer is pinned by the slot and locked while the tuple is judged.
@@ -436,7 +429,7 @@ pub unsafe fn not_dead(storage_id: u64, oldest_xmin: TransactionId) -> Vec<(Stri
 }
 
 /// TIDs of the reservations that this transaction has made and not rolled back.
-pub(super) unsafe fn own_reservations(storage_id: u64) -> Vec<ItemPointerData> {
+pub(super) fn own_reservations(storage_id: u64) -> Vec<ItemPointerData> {
     let mut found = Vec::new();
     // SAFETY: see `walk`.
     unsafe {
@@ -455,7 +448,7 @@ pub(super) unsafe fn own_reservations(storage_id: u64) -> Vec<ItemPointerData> {
 
 /// Every version of every row as `all_versions`, each with the block of the catalog that has it, by reading
 /// the whole catalog: index entries are no witness for what VACUUM is about to free (protocol point 7).
-pub unsafe fn all_by_heap(storage_id: u64) -> Vec<(StripeEntry, BlockNumber)> {
+pub fn all_by_heap(storage_id: u64) -> Vec<(StripeEntry, BlockNumber)> {
     let mut found = Vec::new();
     // SAFETY: see `SideTable::each_by_heap`.
     unsafe {

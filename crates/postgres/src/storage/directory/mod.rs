@@ -127,21 +127,19 @@ impl StripeEntry {
     }
 }
 
-pub(super) unsafe fn oids() -> Oids {
-    // SAFETY: as `SideTable::oids`.
-    unsafe { SideTable::Stripe.oids() }
+pub(super) fn oids() -> Oids {
+    // As `SideTable::oids`.
+    SideTable::Stripe.oids()
 }
 
 /// Opens nothing but takes the locks on the directory and the proxies that later look-ups need. Called before
 /// rows get index entries: a unique check asks both while it holds a lock on an index page, and must not wait
 /// there for a heavyweight lock (protocol point 6).
 pub unsafe fn prepare() {
-    // SAFETY: plain relation locks, kept to the end of the transaction.
-    unsafe {
-        SideTable::Stripe.lock_for_reading();
-        SideTable::RowProxy.lock_for_reading();
-        SideTable::DeleteBitmap.lock_for_reading();
-    }
+    // Plain relation locks, kept to the end of the transaction.
+    SideTable::Stripe.lock_for_reading();
+    SideTable::RowProxy.lock_for_reading();
+    SideTable::DeleteBitmap.lock_for_reading();
 }
 
 fn int8(value: u64) -> Datum {
@@ -189,7 +187,7 @@ pub unsafe fn insert(entry: &StripeEntry, cid: CommandId, age: Age) {
 }
 
 /// The bytes as a value, palloc'd.
-pub(super) unsafe fn bytea(bytes: &[u8]) -> *mut std::ffi::c_void {
+pub(super) fn bytea(bytes: &[u8]) -> *mut std::ffi::c_void {
     // SAFETY: the chunk has room for the header and the bytes.
     unsafe {
         let chunk = pg_sys::palloc(pg_sys::VARHDRSZ + bytes.len());
@@ -306,7 +304,7 @@ unsafe fn unlock_numbers(rel: Open, mode: u32) {
 
 /// The row numbers that any version of any directory row owns, read so that others below the counter are dead
 /// to everybody. None: no metapage.
-pub unsafe fn numbers_in_use(rel: Open) -> Option<RowNumbers> {
+pub fn numbers_in_use(rel: Open) -> Option<RowNumbers> {
     // SAFETY: rel is open. Share excludes `reserve`.
     unsafe {
         lock_numbers(rel, pg_sys::ShareLock);

@@ -38,10 +38,7 @@ pub unsafe fn prune(storage_id: u64) {
 /// The versions of rows of the directory, by its heap (`entries::all_by_heap`), that are in the way of
 /// what VACUUM is about to do and are left after the server was asked to prune their pages: because somebody
 /// may see them, or the page was in use.
-pub unsafe fn holding_pages(
-    storage_id: u64,
-    is_in_the_way: impl Fn(&StripeEntry) -> bool,
-) -> Vec<StripeEntry> {
+pub fn holding_pages(storage_id: u64, is_in_the_way: impl Fn(&StripeEntry) -> bool) -> Vec<StripeEntry> {
     // SAFETY: as above.
     unsafe {
         let in_the_way =

@@ -45,32 +45,30 @@ thread_local! {
 }
 
 /// The outline of a table; None where nothing was ever written to it.
-pub unsafe fn of(rel: Open) -> Option<Rc<Outline>> {
-    // SAFETY: rel is open; nothing is borrowed while the server is called.
-    unsafe {
-        let storage_id = metapage::storage_id(rel)?;
-        let blocks = rel.block_count();
-        let known = KEPT.with_borrow(|kept| kept.outlines.get(&storage_id).cloned());
-        if let Some(known) = known.filter(|known| known.blocks == blocks && known.relation == rel.oid()) {
-            return Some(known);
-        }
-        let outline = Rc::new(read(rel, storage_id, blocks));
-        let bytes: usize =
-            outline.stripes.iter().map(|entry| size_of::<StripeEntry>() + entry.summary.len()).sum();
-        KEPT.with_borrow_mut(|kept| {
-            if kept.bytes + bytes > KEPT_BYTES {
-                *kept = Kept::default();
-            }
-            if bytes <= KEPT_BYTES {
-                kept.bytes += bytes;
-                kept.outlines.insert(storage_id, Rc::clone(&outline));
-            }
-        });
-        Some(outline)
+pub fn of(rel: Open) -> Option<Rc<Outline>> {
+    // Nothing is borrowed while the server is called.
+    let storage_id = metapage::storage_id(rel)?;
+    let blocks = rel.block_count();
+    let known = KEPT.with_borrow(|kept| kept.outlines.get(&storage_id).cloned());
+    if let Some(known) = known.filter(|known| known.blocks == blocks && known.relation == rel.oid()) {
+        return Some(known);
     }
+    let outline = Rc::new(read(rel, storage_id, blocks));
+    let bytes: usize =
+        outline.stripes.iter().map(|entry| size_of::<StripeEntry>() + entry.summary.len()).sum();
+    KEPT.with_borrow_mut(|kept| {
+        if kept.bytes + bytes > KEPT_BYTES {
+            *kept = Kept::default();
+        }
+        if bytes <= KEPT_BYTES {
+            kept.bytes += bytes;
+            kept.outlines.insert(storage_id, Rc::clone(&outline));
+        }
+    });
+    Some(outline)
 }
 
-unsafe fn read(rel: Open, storage_id: u64, blocks: u32) -> Outline {
+fn read(rel: Open, storage_id: u64, blocks: u32) -> Outline {
     let mut outline =
         Outline { relation: Oid::INVALID, blocks, rows: 0.0, stripes: Vec::new(), runs: Vec::new() };
     // SAFETY: see `walk`. A dirty snapshot sees what is being written; nobody waits for the writers that it

@@ -32,7 +32,7 @@ thread_local! {
 }
 
 /// What `judge` says of the stripe that holds `row`, without its summary, if its place is known.
-pub(super) unsafe fn find<T>(
+pub(super) fn find<T>(
     storage_id: u64,
     row: u64,
     judge: impl FnOnce(&Cursor, StripeEntry) -> Option<T>,

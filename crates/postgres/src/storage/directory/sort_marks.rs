@@ -23,18 +23,18 @@ use crate::options::{SortKey, orderby};
 const DEPTH: usize = 16;
 
 /// The marks of rows that are sorted by `keys`: the last is that of all of them. None without keys.
-pub unsafe fn of(rel: Open, keys: &[SortKey]) -> Vec<u64> {
+pub fn of(rel: Open, keys: &[SortKey]) -> Vec<u64> {
     let mut text = String::new();
     let marks = keys.iter().map(|key| {
-        // SAFETY: rel is open, and the keys are columns of it.
-        unsafe { describe_key(rel, key, &mut text) };
+        // The keys are columns of it.
+        describe_key(rel, key, &mut text);
         stripe::checksum(text.as_bytes())
     });
     marks.collect()
 }
 
 /// Whether a stripe is marked as sorted by the keys whose mark `wanted` is.
-pub unsafe fn has(rel: Open, entry: &StripeEntry, wanted: u64) -> bool {
+pub fn has(rel: Open, entry: &StripeEntry, wanted: u64) -> bool {
     match Summary::open(&entry.summary).and_then(|summary| summary.orders()) {
         Ok(marks) => marks.contains(&wanted),
         Err(problem) => error::raise_stripe(rel, entry.first_row, problem),
@@ -42,14 +42,14 @@ pub unsafe fn has(rel: Open, entry: &StripeEntry, wanted: u64) -> bool {
 }
 
 /// The directory's row of a stripe whose rows are sorted so, and in no other order that is worth a mark.
-pub unsafe fn put(rel: Open, entry: StripeEntry, marks: &[u64]) -> StripeEntry {
+pub fn put(rel: Open, entry: StripeEntry, marks: &[u64]) -> StripeEntry {
     match stripe::with_orders(&entry.summary, marks) {
         Ok(summary) => StripeEntry { summary, ..entry },
         Err(problem) => error::raise_stripe(rel, entry.first_row, problem),
     }
 }
 
-unsafe fn describe_key(rel: Open, key: &SortKey, out: &mut String) {
+fn describe_key(rel: Open, key: &SortKey, out: &mut String) {
     // SAFETY: the caller's promise; look-ups in catalogs, which may raise an ERROR.
     unsafe {
         let at = usize::try_from(key.attnum - 1).unwrap_or(0);
@@ -73,7 +73,7 @@ unsafe fn describe_key(rel: Open, key: &SortKey, out: &mut String) {
 }
 
 /// A collation and the version of the library's order that the server knows it has.
-unsafe fn describe_collation(collation: Oid, out: &mut String) {
+fn describe_collation(collation: Oid, out: &mut String) {
     // SAFETY: look-ups in catalogs.
     unsafe {
         let (cache, key, column) = if collation == pg_sys::DEFAULT_COLLATION_OID {
@@ -99,7 +99,7 @@ unsafe fn describe_collation(collation: Oid, out: &mut String) {
 
 /// A type whose operators are those of its kind: arrays, ranges, enums, composite types. What these are made
 /// of may change.
-unsafe fn describe_type(kind: Oid, depth: usize, out: &mut String) {
+fn describe_type(kind: Oid, depth: usize, out: &mut String) {
     // SAFETY: look-ups in catalogs; the row type is a copy.
     unsafe {
         let kind = pg_sys::getBaseType(kind);

@@ -26,7 +26,7 @@ struct Cached {
     storage_id: u64,
 }
 
-unsafe fn cached(rel: Open) -> Option<u64> {
+fn cached(rel: Open) -> Option<u64> {
     // SAFETY: for tables of our access method rd_amcache is null or what `remember` put there.
     unsafe {
         let cache = (*rel.as_ptr()).rd_amcache.cast::<Cached>();
@@ -35,7 +35,7 @@ unsafe fn cached(rel: Open) -> Option<u64> {
     }
 }
 
-unsafe fn remember(rel: Open, storage_id: u64) {
+fn remember(rel: Open, storage_id: u64) {
     // SAFETY: the server frees rd_amcache, one chunk in CacheMemoryContext, when it rebuilds the entry.
     unsafe {
         if (*rel.as_ptr()).rd_amcache.is_null() {
@@ -49,7 +49,7 @@ unsafe fn remember(rel: Open, storage_id: u64) {
 }
 
 /// Forgets the cached storage id: the file was emptied in place.
-pub unsafe fn forget(rel: Open) {
+pub fn forget(rel: Open) {
     // SAFETY: see `remember`.
     unsafe {
         if !(*rel.as_ptr()).rd_amcache.is_null() {
@@ -76,38 +76,32 @@ impl Meta {
 }
 
 /// Storage id and next row number as block 0 has them; None while the relation has no metapage.
-pub unsafe fn read(rel: Open) -> Option<(u64, u64)> {
-    // SAFETY: rel is open.
-    unsafe { read_meta(rel).map(|meta| (meta.storage_id, meta.next_row)) }
+pub fn read(rel: Open) -> Option<(u64, u64)> {
+    read_meta(rel).map(|meta| (meta.storage_id, meta.next_row))
 }
 
 /// Fingerprint of the row numbers that were dead when the indexes were last swept.
-pub unsafe fn swept(rel: Open) -> u64 {
-    // SAFETY: rel is open.
-    unsafe { read_meta(rel).map_or(0, |meta| meta.swept) }
+pub fn swept(rel: Open) -> u64 {
+    read_meta(rel).map_or(0, |meta| meta.swept)
 }
 
 /// Rows of stripes that died before this transaction were dead when the indexes were last swept; the invalid
 /// one where that is not known.
-pub unsafe fn swept_before(rel: Open) -> TransactionId {
-    // SAFETY: rel is open.
-    unsafe { TransactionId::from(read_meta(rel).map_or(0, |meta| meta.swept_before)) }
+pub fn swept_before(rel: Open) -> TransactionId {
+    TransactionId::from(read_meta(rel).map_or(0, |meta| meta.swept_before))
 }
 
 /// Remembers which row numbers were dead when the indexes were swept: by their fingerprint, and by the oldest
 /// transaction that was running.
-pub unsafe fn set_swept(rel: Open, dead: u64, oldest_xmin: TransactionId) {
-    // SAFETY: rel is open.
-    unsafe {
-        change(rel, |meta| {
-            meta.swept = dead;
-            meta.swept_before = oldest_xmin.into_inner();
-        });
-    }
+pub fn set_swept(rel: Open, dead: u64, oldest_xmin: TransactionId) {
+    change(rel, |meta| {
+        meta.swept = dead;
+        meta.swept_before = oldest_xmin.into_inner();
+    });
 }
 
 /// Changes block 0 under its exclusive lock, logged; returns it as it was.
-unsafe fn change(rel: Open, edit: impl FnOnce(&mut Meta)) -> Meta {
+fn change(rel: Open, edit: impl FnOnce(&mut Meta)) -> Meta {
     // SAFETY: rel is open; `edit` may raise an ERROR before anything is changed.
     unsafe {
         let buf = buffer::read(rel, 0, std::ptr::null_mut());
@@ -121,7 +115,7 @@ unsafe fn change(rel: Open, edit: impl FnOnce(&mut Meta)) -> Meta {
     }
 }
 
-unsafe fn read_meta(rel: Open) -> Option<Meta> {
+fn read_meta(rel: Open) -> Option<Meta> {
     // SAFETY: rel is open; the page is looked at under pin and shared lock.
     unsafe {
         // A file whose storage id is known has a block 0.
@@ -138,7 +132,7 @@ unsafe fn read_meta(rel: Open) -> Option<Meta> {
 
 /// Raises an ERROR where block 0 cannot be a block that a crash left unwritten, because the next one is
 /// written.
-unsafe fn check_unwritten(rel: Open) {
+fn check_unwritten(rel: Open) {
     // SAFETY: rel is open; blocks are locked in ascending order.
     unsafe {
         if rel.block_count() <= 1 {
@@ -174,22 +168,18 @@ unsafe fn look(rel: Open, buf: Buffer) -> Option<Meta> {
 }
 
 /// The storage id as the relation cache has it, without looking at the file.
-pub unsafe fn known_storage_id(rel: Open) -> Option<u64> {
-    // SAFETY: rel is open.
-    unsafe { cached(rel) }
+pub fn known_storage_id(rel: Open) -> Option<u64> {
+    cached(rel)
 }
 
 /// The relation's storage id, or None while nothing was ever written to its file.
-pub unsafe fn storage_id(rel: Open) -> Option<u64> {
-    // SAFETY: rel is open.
-    unsafe {
-        if let Some(id) = cached(rel) {
-            return Some(id);
-        }
-        let (id, _) = read(rel)?;
-        remember(rel, id);
-        Some(id)
+pub fn storage_id(rel: Open) -> Option<u64> {
+    if let Some(id) = cached(rel) {
+        return Some(id);
     }
+    let (id, _) = read(rel)?;
+    remember(rel, id);
+    Some(id)
 }
 
 fn new_storage_id() -> u64 {

@@ -35,7 +35,7 @@ impl BlockRun {
 
 impl PageOwner {
     /// The owner of pages written by the current transaction (which gets an xid if it has none).
-    pub unsafe fn current(storage_id: u64, first_row: u64) -> Self {
+    pub fn current(storage_id: u64, first_row: u64) -> Self {
         // SAFETY: called inside a transaction.
         let writer = unsafe { pg_sys::GetTopFullTransactionId() }.value;
         Self { storage_id, first_row, writer }

@@ -16,38 +16,32 @@ use crate::storage::{decoding, published};
 
 /// What to do with rows of `command` into `rel`, and whether the statement may ask for xmin and the like of
 /// rows it has just inserted. None: hot rows, and not even worth remembering.
-pub(super) unsafe fn choose(rel: Open, command: CommandId) -> Option<(Placement, bool)> {
-    // SAFETY: rel is open.
-    unsafe {
-        if transaction::is_committing() {
-            return None;
-        }
-        let insertion = statement::insertion(command)?;
-        if published::is_published(rel)
-            || has_exclusion_constraint(rel)
-            || decoding::is_decoded(rel).is_some()
-        {
-            return Some((Placement::Hot, false));
-        }
-        let looked_at = insertion == Insertion::NeedsTid;
-        let numbered = looked_at || has_index(rel) || has_after_row_trigger(rel);
-        Some((if numbered { Placement::Numbered } else { Placement::Deferred }, looked_at))
+pub(super) fn choose(rel: Open, command: CommandId) -> Option<(Placement, bool)> {
+    if transaction::is_committing() {
+        return None;
     }
+    let insertion = statement::insertion(command)?;
+    if published::is_published(rel) || has_exclusion_constraint(rel) || decoding::is_decoded(rel).is_some() {
+        return Some((Placement::Hot, false));
+    }
+    let looked_at = insertion == Insertion::NeedsTid;
+    let numbered = looked_at || has_index(rel) || has_after_row_trigger(rel);
+    Some((if numbered { Placement::Numbered } else { Placement::Deferred }, looked_at))
 }
 
-unsafe fn has_index(rel: Open) -> bool {
+fn has_index(rel: Open) -> bool {
     // SAFETY: rel is open; relhasindex may be true without an index, never false with one.
     unsafe { (*rel.form()).relhasindex && !rel.indexes().is_empty() }
 }
 
 /// Its check reads the values of rows that conflict, of this very command too, while rows in memory can only
 /// be counted.
-unsafe fn has_exclusion_constraint(rel: Open) -> bool {
+fn has_exclusion_constraint(rel: Open) -> bool {
     // SAFETY: as above.
     unsafe { (*rel.form()).relhasindex && rel.count_indexes(|index| index.indisexclusion) > 0 }
 }
 
-unsafe fn has_after_row_trigger(rel: Open) -> bool {
+fn has_after_row_trigger(rel: Open) -> bool {
     // SAFETY: rel is open; trigdesc is null without triggers.
     unsafe { (*rel.as_ptr()).trigdesc.as_ref().is_some_and(|triggers| triggers.trig_insert_after_row) }
 }

@@ -36,8 +36,7 @@ impl FinishedStripe {
             return;
         }
         let Ok(rows) = u32::try_from(self.rows) else { return };
-        // SAFETY: rel is open.
-        let options = unsafe { write::stripe_options(rel) };
+        let options = write::stripe_options(rel);
         write::expect_memory(&self.columns);
         self.encoding = Encoding::start(rows, &self.columns, &options);
     }

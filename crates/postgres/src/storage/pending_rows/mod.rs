@@ -76,7 +76,7 @@ pub fn any() -> bool {
 
 /// The set that rows of command `command` into `rel` go to, or None when they are to be ordinary hot rows and
 /// nobody keeps count. The pointer is good until the next call into the server.
-pub unsafe fn set_for(rel: Open, command: CommandId, options: i32) -> Option<*mut PendingRows> {
+pub fn set_for(rel: Open, command: CommandId, options: i32) -> Option<*mut PendingRows> {
     // SAFETY: rel is open; catalog look-ups happen before the registry is touched.
     unsafe {
         let key = Key { table: rel.oid(), subtransaction: pg_sys::GetCurrentSubTransactionId(), command };

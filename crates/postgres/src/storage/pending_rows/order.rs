@@ -72,7 +72,7 @@ pub struct Order {
 
 impl Order {
     /// The order that the table's option asks for; None for any.
-    pub unsafe fn new(rel: Open, keys: &[SortKey]) -> Option<Self> {
+    pub fn new(rel: Open, keys: &[SortKey]) -> Option<Self> {
         if keys.is_empty() {
             return None;
         }
@@ -232,7 +232,7 @@ unsafe fn may_lack_columns(slot: *mut TupleTableSlot) -> bool {
     }
 }
 
-unsafe fn column(rel: Open, key: &SortKey) -> Option<Column> {
+fn column(rel: Open, key: &SortKey) -> Option<Column> {
     // SAFETY: the attribute number is checked against the table's columns; look-ups may raise an ERROR.
     unsafe {
         let index = usize::try_from(key.attnum - 1).ok()?;

@@ -83,16 +83,10 @@ pub struct PendingRows {
 
 impl PendingRows {
     /// An empty set.
-    pub(super) unsafe fn new(
-        rel: Open,
-        key: Key,
-        placement: Placement,
-        options: i32,
-        system_columns: bool,
-    ) -> Self {
+    pub(super) fn new(rel: Open, key: Key, placement: Placement, options: i32, system_columns: bool) -> Self {
         // SAFETY: rel is open.
         unsafe {
-            let table_options = options::table_options(rel.as_ptr());
+            let table_options = options::table_options(rel);
             let order = match placement {
                 Placement::Deferred => Order::new(rel, &table_options.orderby),
                 _ => None,
@@ -131,7 +125,7 @@ impl PendingRows {
     }
 
     /// A set whose rows all become stripes, sorted as a whole or as they come.
-    pub(super) unsafe fn for_rewrite(rel: Open, key: Key, sorted: bool, age: Age) -> Self {
+    pub(super) fn for_rewrite(rel: Open, key: Key, sorted: bool, age: Age) -> Self {
         // SAFETY: rel is open.
         unsafe {
             let mut set = Self::new(rel, key, Placement::Deferred, 0, false);

@@ -62,9 +62,8 @@ pub unsafe fn write_pages(
 }
 
 /// How the options of `rel` ask for stripes to be written.
-pub(super) unsafe fn stripe_options(rel: Open) -> StripeOptions<'static> {
-    // SAFETY: rel is open.
-    let table = unsafe { options::table_options(rel.as_ptr()) };
+pub(super) fn stripe_options(rel: Open) -> StripeOptions<'static> {
+    let table = options::table_options(rel);
     StripeOptions {
         chunk_rows: table.chunk_group_row_limit,
         codec: match table.compression {

@@ -89,10 +89,7 @@ thread_local! {
 }
 
 /// A column chunk of `stripe`, whose directory entry is `entry`.
-///
-/// # Safety
-/// `rel` is open.
-pub unsafe fn of(
+pub fn of(
     rel: Open,
     entry: &StripeEntry,
     stripe: &Rc<StripeHandle>,

@@ -122,15 +122,13 @@ thread_local! {
 }
 
 /// Opens the stripe of a directory entry, or finds it open.
-pub unsafe fn open(rel: Open, entry: &StripeEntry) -> Result<Rc<StripeHandle>> {
-    // SAFETY: rel is open.
-    let file = unsafe { compat::file_number(&compat::locator(rel)) };
+pub fn open(rel: Open, entry: &StripeEntry) -> Result<Rc<StripeHandle>> {
+    let file = compat::file_number(&compat::locator(rel));
     let key = (file, entry.storage_id, entry.first_row);
     if let Some(found) = OPENED.with_borrow_mut(|opened| opened.find(&key)) {
         return Ok(found);
     }
-    // SAFETY: rel is open.
-    let reader = unsafe { open_anew(rel, entry)? };
+    let reader = open_anew(rel, entry)?;
     let kept = KeptChunks::default();
     OPENED.with_borrow_mut(|all| {
         let used = Cell::new(all.clock);
@@ -142,7 +140,7 @@ pub unsafe fn open(rel: Open, entry: &StripeEntry) -> Result<Rc<StripeHandle>> {
 }
 
 /// Opens the stripe of a directory entry by reading its footer, whether or not it is open already.
-pub unsafe fn open_anew(rel: Open, entry: &StripeEntry) -> Result<StripeReader> {
+pub fn open_anew(rel: Open, entry: &StripeEntry) -> Result<StripeReader> {
     // SAFETY: rel is open.
     let pages = unsafe { Pages::new(rel, entry, std::ptr::null_mut()) };
     let end = entry

@@ -13,7 +13,7 @@ use crate::storage::file::pages::BlockRun;
 
 /// Stripe pages that none of these stripes has: of loads that were rolled back, and of stripes that were
 /// replaced; not those that somebody is just writing.
-pub unsafe fn dead_blocks(rel: Open, live: impl Iterator<Item = BlockRun>) -> u32 {
+pub fn dead_blocks(rel: Open, live: impl Iterator<Item = BlockRun>) -> u32 {
     // SAFETY: rel is open; pages are looked at under pin and shared lock.
     unsafe {
         let mut dead = 0;

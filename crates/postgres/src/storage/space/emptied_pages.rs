@@ -27,7 +27,7 @@ const EMPTY: usize = 8_150;
 const UNUSED: u32 = 0;
 
 /// Whether the free space map takes a page for empty. A hint: the page has to be looked at.
-pub unsafe fn seems_empty(rel: Open, block: BlockNumber) -> bool {
+pub fn seems_empty(rel: Open, block: BlockNumber) -> bool {
     // SAFETY: rel is open.
     unsafe { pg_sys::GetRecordedFreeSpace(rel.as_ptr(), block) > EMPTY }
 }
@@ -35,40 +35,38 @@ pub unsafe fn seems_empty(rel: Open, block: BlockNumber) -> bool {
 /// First of `count` consecutive pages of a part of the file that are empty now, as near to its beginning as
 /// there are. Reads pages only where the free space map takes that many in a row for empty, and puts it right
 /// where it is wrong.
-pub unsafe fn find(rel: Open, count: u32, within: &Range<BlockNumber>) -> Option<BlockNumber> {
-    // SAFETY: rel is open and its pages stay. What is found here is looked at again when it is taken.
-    unsafe {
-        let runs = entries::all_versions(metapage::storage_id(rel)?).into_iter().map(|entry| entry.run);
-        for span in hot_runs::hot_spans(runs, rel.block_count().min(within.end)) {
-            let start = span.start.max(within.start);
-            if span.end.saturating_sub(start) < count {
-                continue;
-            }
-            let mut length = 0;
-            for block in start..span.end {
-                pgrx::check_for_interrupts!();
-                length = if seems_empty(rel, block) { length + 1 } else { 0 };
-                if length == count {
-                    match (block + 1 - count..=block).rev().find(|&at| !check(rel, at)) {
-                        None => return Some(block + 1 - count),
-                        Some(used) => length = block - used,
-                    }
+pub fn find(rel: Open, count: u32, within: &Range<BlockNumber>) -> Option<BlockNumber> {
+    // Rel is open and its pages stay. What is found here is looked at again when it is taken.
+    let runs = entries::all_versions(metapage::storage_id(rel)?).into_iter().map(|entry| entry.run);
+    for span in hot_runs::hot_spans(runs, rel.block_count().min(within.end)) {
+        let start = span.start.max(within.start);
+        if span.end.saturating_sub(start) < count {
+            continue;
+        }
+        let mut length = 0;
+        for block in start..span.end {
+            pgrx::check_for_interrupts!();
+            length = if seems_empty(rel, block) { length + 1 } else { 0 };
+            if length == count {
+                match (block + 1 - count..=block).rev().find(|&at| !check(rel, at)) {
+                    None => return Some(block + 1 - count),
+                    Some(used) => length = block - used,
                 }
             }
         }
-        None
     }
+    None
 }
 
 /// How many pages right before a block are empty now.
-pub unsafe fn before(rel: Open, block: BlockNumber) -> u32 {
-    // SAFETY: rel is open and has the block. The metapage is not asked.
-    let count = unsafe { (1..block).rev().take_while(|&at| seems_empty(rel, at) && check(rel, at)).count() };
+pub fn before(rel: Open, block: BlockNumber) -> u32 {
+    // Rel is open and has the block. The metapage is not asked.
+    let count = (1..block).rev().take_while(|&at| seems_empty(rel, at) && check(rel, at)).count();
     u32::try_from(count).unwrap_or(u32::MAX)
 }
 
 /// Whether a page that the free space map takes for empty is; the map is told where it is not.
-unsafe fn check(rel: Open, block: BlockNumber) -> bool {
+fn check(rel: Open, block: BlockNumber) -> bool {
     // SAFETY: rel is open and has the block.
     unsafe {
         let buf = buffer::read(rel, block, std::ptr::null_mut());

@@ -109,7 +109,7 @@ pub(super) unsafe fn stripe_owner(buf: Buffer) -> Option<PageOwner> {
 }
 
 /// Whether the transaction with this full id is over (a prepared one is not).
-pub unsafe fn ended(writer: u64) -> bool {
+pub fn ended(writer: u64) -> bool {
     // SAFETY: plain look-ups of the transaction system.
     unsafe {
         let next = pg_sys::ReadNextFullTransactionId().value;

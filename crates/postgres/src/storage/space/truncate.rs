@@ -30,7 +30,7 @@ const BETWEEN: i64 = 10_000;
 const LOOK: Duration = Duration::from_millis(20);
 
 /// Whether the table's owner allows it.
-pub unsafe fn is_allowed(rel: Open) -> bool {
+pub fn is_allowed(rel: Open) -> bool {
     // SAFETY: rel is open; tables of ours have heap's options.
     unsafe {
         let options = (*rel.as_ptr()).rd_options.cast::<pg_sys::StdRdOptions>();

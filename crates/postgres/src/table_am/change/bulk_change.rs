@@ -30,7 +30,7 @@ use crate::storage::file::tid;
 use crate::storage::pending_rows;
 
 /// What a claim says of a row; None: it is to be changed by itself. `alone`: it is in any case.
-unsafe fn probe(
+fn probe(
     rel: Open,
     at: ItemPointerData,
     cid: CommandId,
@@ -52,7 +52,7 @@ unsafe fn probe(
 }
 
 /// Deletes a row of a claimed stripe.
-pub(super) unsafe fn delete(
+pub(super) fn delete(
     rel: Open,
     at: ItemPointerData,
     cid: CommandId,
@@ -153,7 +153,7 @@ unsafe fn never_waits(query: *mut QueryDesc) -> bool {
             // A partitioned table is among those of a statement that names it, and has no rows.
             table.is_null()
                 || (*(*table).rd_rel).relkind as u8 == pg_sys::RELKIND_PARTITIONED_TABLE
-                || options::is_colcompress(table)
+                || options::is_colcompress(Open::of(table))
                     && !has_before_trigger(Open::of(table), is_update)
                     && (!is_update || keeps_unique_keys(Open::of(table), (*plan).rtable))
         })
@@ -162,7 +162,7 @@ unsafe fn never_waits(query: *mut QueryDesc) -> bool {
 
 /// Whether a table has a BEFORE row trigger that an UPDATE, or else a DELETE, may fire; an UPDATE deletes
 /// what it moves to another partition.
-unsafe fn has_before_trigger(rel: Open, is_update: bool) -> bool {
+fn has_before_trigger(rel: Open, is_update: bool) -> bool {
     // SAFETY: rel is open.
     unsafe {
         let triggers = (*rel.as_ptr()).trigdesc;

@@ -100,7 +100,7 @@ unsafe fn lock_proxy(
 }
 
 /// Raises the ERROR of NOWAIT.
-pub(super) unsafe fn would_block(rel: Open) -> ! {
+pub(super) fn would_block(rel: Open) -> ! {
     let name = rel.name();
     let message = format!("could not obtain lock on row in relation \"{name}\"");
     error::raise(PgSqlErrorCode::ERRCODE_LOCK_NOT_AVAILABLE, message, "", "")
@@ -166,7 +166,7 @@ unsafe fn is_seen(rel: Open, target: &Target, snapshot: Snapshot) -> bool {
     }
 }
 
-unsafe fn refuse_invisible(result: TM_Result::Type, what: &str) {
+fn refuse_invisible(result: TM_Result::Type, what: &str) {
     if result == TM_Result::TM_Invisible {
         let message = format!("attempted to {what} invisible tuple");
         error::raise(PgSqlErrorCode::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE, message, "", "");

@@ -10,11 +10,11 @@ use std::cell::Cell;
 use std::ffi::c_int;
 
 use crate::host::heap_am::heap;
-use crate::host::relation::Open;
 use pgrx::pg_guard;
 use pgrx::pg_sys::ffi::pg_guard_ffi_boundary;
 use pgrx::pg_sys::{self, BulkInsertState, CommandId, Relation, SubTransactionId, TupleTableSlot, uint32};
 
+use crate::host::relation::Open;
 use crate::storage::directory;
 use crate::storage::file::{metapage, tid};
 use crate::storage::pending_rows::{self, PendingRows};

@@ -43,7 +43,7 @@ struct Subject<'a> {
 const ADVISERS: [unsafe fn(&Subject, &mut Vec<Advice>); 4] = [slots, rewriting, empty_pages, bloated_indexes];
 
 /// All there is to advise.
-pub(super) unsafe fn of(rel: Open, figures: &Figures) -> Vec<Advice> {
+pub(super) fn of(rel: Open, figures: &Figures) -> Vec<Advice> {
     let mut found = Vec::new();
     // SAFETY: rel is open.
     unsafe {
@@ -63,7 +63,7 @@ pub(super) unsafe fn of(rel: Open, figures: &Figures) -> Vec<Advice> {
 }
 
 /// Slots that decode the table, whose rows in stripes they do not see.
-unsafe fn slots(subject: &Subject, found: &mut Vec<Advice>) {
+fn slots(subject: &Subject, found: &mut Vec<Advice>) {
     let figures = subject.figures;
     let has_many = figures.hot.settled >= f64::from(figures.options.chunk_group_row_limit);
     // SAFETY: rel is open.
@@ -74,7 +74,7 @@ unsafe fn slots(subject: &Subject, found: &mut Vec<Advice>) {
 }
 
 /// What rewriting rows would do for the table: beside others, or under a lock.
-unsafe fn rewriting(subject: &Subject, found: &mut Vec<Advice>) {
+fn rewriting(subject: &Subject, found: &mut Vec<Advice>) {
     let Subject { rel, figures, .. } = *subject;
     if subject.is_published {
         return;
@@ -116,7 +116,7 @@ unsafe fn rewriting(subject: &Subject, found: &mut Vec<Advice>) {
 }
 
 /// Pages that VACUUM would free.
-unsafe fn empty_pages(subject: &Subject, found: &mut Vec<Advice>) {
+fn empty_pages(subject: &Subject, found: &mut Vec<Advice>) {
     let figures = subject.figures;
     if figures.free_blocks > 0 && figures.free_blocks >= figures.file_blocks / 10 {
         // Packing has the table vacuumed.
@@ -127,7 +127,7 @@ unsafe fn empty_pages(subject: &Subject, found: &mut Vec<Advice>) {
 }
 
 /// Btrees that REINDEX would make much smaller.
-unsafe fn bloated_indexes(subject: &Subject, found: &mut Vec<Advice>) {
+fn bloated_indexes(subject: &Subject, found: &mut Vec<Advice>) {
     // SAFETY: rel is open.
     for bloat in unsafe { index_bloat::of(Open::of(subject.rel)) } {
         let Bloat { index, blocks, needed, is_huge } = bloat;

@@ -44,12 +44,12 @@ pub(super) struct Figures {
 }
 
 impl Figures {
-    pub unsafe fn of(rel: Open) -> Self {
+    pub fn of(rel: Open) -> Self {
         /// Small stripes that are looked into where it is asked whether they could be joined.
         const EXAMPLES: usize = 16;
         // SAFETY: rel is open.
         unsafe {
-            let options = options::table_options(rel.as_ptr());
+            let options = options::table_options(rel);
             let snapshot = pg_sys::GetActiveSnapshot();
             let storage_id = metapage::storage_id(rel);
             let stripes = storage_id.map_or_else(Vec::new, |id| directory::visible(id, snapshot));

@@ -40,7 +40,7 @@ pub(super) struct Bloat {
 }
 
 /// The table's btrees that would be much smaller if they were built anew.
-pub(super) unsafe fn of(rel: Open) -> Vec<Bloat> {
+pub(super) fn of(rel: Open) -> Vec<Bloat> {
     // SAFETY: rel is open; its indexes are closed here, or by the server's abort.
     unsafe {
         let mut found = Vec::new();
@@ -52,7 +52,7 @@ pub(super) unsafe fn of(rel: Open) -> Vec<Bloat> {
     }
 }
 
-unsafe fn of_index(index: Open) -> Option<Bloat> {
+fn of_index(index: Open) -> Option<Bloat> {
     // SAFETY: the index is open.
     unsafe {
         let class = &*index.form();
@@ -74,7 +74,7 @@ unsafe fn of_index(index: Open) -> Option<Bloat> {
 }
 
 /// The index's name for a statement.
-unsafe fn identifier(index: Open) -> String {
+fn identifier(index: Open) -> String {
     // SAFETY: the index is open, so its schema is there; the server returns terminated strings.
     unsafe {
         let class = &*index.form();
@@ -85,7 +85,7 @@ unsafe fn identifier(index: Open) -> String {
 }
 
 /// Bytes that an entry takes, on the average.
-unsafe fn entry_bytes(index: Open) -> usize {
+fn entry_bytes(index: Open) -> usize {
     // SAFETY: the index is open; the vector has as many entries as it has columns.
     unsafe {
         let form = &*(*index.as_ptr()).rd_index;

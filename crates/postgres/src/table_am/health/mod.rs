@@ -61,11 +61,11 @@ pub unsafe extern "C-unwind" fn colonnade_storage_health(call: FunctionCallInfo)
 }
 
 /// How many rows a table has where is nobody's business who may not read all of it.
-unsafe fn check(rel: Open) {
+fn check(rel: Open) {
     // SAFETY: rel is open.
     unsafe {
         let (table, user) = (rel.oid(), pg_sys::GetUserId());
-        maintenance::expect_colcompress(rel.as_ptr(), "look into");
+        maintenance::expect_colcompress(rel, "look into");
         // Who may scan tables to monitor them.
         if pg_sys::has_privs_of_role(user, pg_sys::Oid::from(pg_sys::ROLE_PG_STAT_SCAN_TABLES)) {
             return;

@@ -92,8 +92,7 @@ pub unsafe extern "C-unwind" fn index_build_range_scan(
                     }
                 }
                 None => {
-                    let entries = metapage::storage_id(rel)
-                        .map_or_else(Vec::new, |storage_id| entries::all_versions(storage_id));
+                    let entries = metapage::storage_id(rel).map_or_else(Vec::new, entries::all_versions);
                     let spans =
                         hot_runs::hot_spans(entries.into_iter().map(|entry| entry.run), rel.block_count());
                     let whole = start == 0 && count == pg_sys::InvalidBlockNumber;

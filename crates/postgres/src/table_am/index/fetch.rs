@@ -389,13 +389,12 @@ unsafe fn goes_on_with_row(snapshot: Snapshot) -> bool {
 
 /// Whether the running command has just killed the row: the unique check of its new version then asks no
 /// catalog.
-unsafe fn is_marked(rel: Open, row: u64) -> bool {
-    // SAFETY: rel is open.
-    unsafe { metapage::storage_id(rel).is_some_and(|id| delete_bitmap::marked_by(id, row).is_some()) }
+fn is_marked(rel: Open, row: u64) -> bool {
+    metapage::storage_id(rel).is_some_and(|id| delete_bitmap::marked_by(id, row).is_some())
 }
 
 /// Counts a row fetched through an index, as heap does for its rows.
-unsafe fn count_fetch(rel: Open) {
+fn count_fetch(rel: Open) {
     // SAFETY: see scan::count_row.
     unsafe {
         let info = (*rel.as_ptr()).pgstat_info;

@@ -10,15 +10,16 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 
 use crate::host::heap_am::heap;
-use crate::host::relation::Open;
 use pgrx::pg_sys::{self, Relation, RelationData};
+
+use crate::host::relation::Open;
 
 thread_local! {
     static SHIMS: RefCell<HashMap<u32, Relation>> = RefCell::new(HashMap::new());
 }
 
 /// The heap-typed twin of `rel`, refreshed from it.
-pub unsafe fn of(rel: Open) -> Relation {
+pub fn of(rel: Open) -> Relation {
     let oid = u32::from(rel.oid());
     let known = SHIMS.with(|shims| shims.borrow().get(&oid).copied());
     // SAFETY: rel is open; the copy is made field by field into memory that is never freed.

@@ -81,7 +81,7 @@ unsafe fn restrict(table: Oid, rel: *mut RelOptInfo) {
             return;
         }
         let open = Open::of(pg_sys::table_open(table, pg_sys::NoLock as i32));
-        if options::is_colcompress(open.as_ptr()) {
+        if options::is_colcompress(open) {
             found.into_iter().for_each(|columns| columns.fill(false));
             thin.into_iter().for_each(|index| (*index).tuples = f64::from((*index).pages));
             (*rel).indexlist = others;

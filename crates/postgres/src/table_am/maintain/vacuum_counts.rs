@@ -29,14 +29,14 @@ pub struct ColdCount {
 }
 
 /// Counts the rows of some stripes, given those that are dead.
-pub unsafe fn cold(
+pub fn cold(
     storage_id: u64,
     stripes: &[StripeEntry],
     tombstones: &mut Tombstones,
     before: TransactionId,
 ) -> ColdCount {
-    // SAFETY: catalog look-ups.
-    let done = unsafe { DeadToAll::of(storage_id, before) };
+    // Catalog look-ups.
+    let done = DeadToAll::of(storage_id, before);
     let mut count = ColdCount::default();
     for entry in stripes {
         let dead = tombstones.among(entry.first_row..entry.end_row());
@@ -47,7 +47,7 @@ pub unsafe fn cold(
 }
 
 /// All rows in stripes that are committed, or our own, dead ones included.
-pub unsafe fn cold_row_count(rel: Open) -> f64 {
+pub fn cold_row_count(rel: Open) -> f64 {
     // SAFETY: rel is open.
     unsafe {
         let Some(storage_id) = metapage::storage_id(rel) else { return 0.0 };
@@ -73,7 +73,7 @@ struct IndexCounts {
 
 impl Counts {
     /// Before heap's vacuum.
-    pub unsafe fn before(rel: Open) -> Self {
+    pub fn before(rel: Open) -> Self {
         let indexes = rel.indexes().into_iter();
         let known = indexes.map(|index| {
             // SAFETY: a catalog look-up.
@@ -194,9 +194,8 @@ impl Drop for Hidden {
 }
 
 /// Whether the table has, or had, rows in stripes.
-unsafe fn has_row_numbers(rel: Open) -> bool {
-    // SAFETY: rel is open.
-    unsafe { metapage::read(rel).is_some_and(|(_, next_row)| next_row > 0) }
+fn has_row_numbers(rel: Open) -> bool {
+    metapage::read(rel).is_some_and(|(_, next_row)| next_row > 0)
 }
 
 /// What `pg_class` says of a relation's size.

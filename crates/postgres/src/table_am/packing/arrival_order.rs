@@ -32,7 +32,7 @@ struct Column {
 
 /// The key to sort rows by, which lie in these `runs`, each in an order of its own; None where no column
 /// grows.
-pub(super) unsafe fn key(rel: Open, source: &mut Rows, runs: &[&[ItemPointerData]]) -> Option<SortKey> {
+pub(super) fn key(rel: Open, source: &mut Rows, runs: &[&[ItemPointerData]]) -> Option<SortKey> {
     // SAFETY: rel is open, and the rows stay where they are.
     unsafe {
         let column = |attnum| Column { attnum, last: None, ascents: 0 };
@@ -83,7 +83,7 @@ pub(super) fn spread(rows: &[ItemPointerData], stripes: usize) -> Vec<ItemPointe
 }
 
 /// Numbers of the columns of whole numbers, days and times.
-pub(super) unsafe fn numbers(rel: Open) -> Vec<i16> {
+pub(super) fn numbers(rel: Open) -> Vec<i16> {
     const KINDS: [Oid; 6] = [
         pg_sys::INT2OID,
         pg_sys::INT4OID,

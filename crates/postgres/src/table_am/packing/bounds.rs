@@ -44,7 +44,7 @@ struct End {
 type Reach = (Scalar, Scalar);
 
 impl Bounds {
-    pub unsafe fn of(rel: Open, keys: &[SortKey]) -> Self {
+    pub fn of(rel: Open, keys: &[SortKey]) -> Self {
         let key = |key: &SortKey| {
             let column = usize::try_from(key.attnum).ok()?.checked_sub(1)?;
             // SAFETY: rel is open.

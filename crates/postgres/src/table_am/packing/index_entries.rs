@@ -133,13 +133,13 @@ impl Entries {
 }
 
 /// How many unique indexes the table has.
-pub(super) unsafe fn unique_indexes(rel: Open) -> usize {
+pub(super) fn unique_indexes(rel: Open) -> usize {
     rel.count_indexes(|index| index.indisunique)
 }
 
 /// Whether the table has an exclusion constraint. Its check is a scan of the index that holds no page: it
 /// could look for the new entry before it is made, and at the old row after it is gone. (A unique index is
 /// checked under the lock of its page.)
-pub(super) unsafe fn has_exclusion(rel: Open) -> bool {
+pub(super) fn has_exclusion(rel: Open) -> bool {
     rel.count_indexes(|index| index.indisexclusion) > 0
 }

@@ -54,7 +54,7 @@ pub(super) unsafe fn batch(rel: Open, fewest: usize) -> usize {
     // SAFETY: rel is open with ShareUpdateExclusiveLock, in a transaction with an active snapshot.
     unsafe {
         let Some(storage_id) = metapage::storage_id(rel) else { return 0 };
-        let options = options::table_options(rel.as_ptr());
+        let options = options::table_options(rel);
         let oldest_xmin = rel.oldest_xmin();
         row_move::forget(storage_id, oldest_xmin);
         gone_rows::forget(rel);
@@ -149,7 +149,7 @@ pub(super) unsafe fn take_out_dead(rel: Open) -> usize {
 }
 
 /// The rows of some stripes that are not dead by now, those of each.
-unsafe fn live_rows(rel: Open, storage_id: u64, stripes: &[Chosen]) -> Vec<Vec<ItemPointerData>> {
+fn live_rows(rel: Open, storage_id: u64, stripes: &[Chosen]) -> Vec<Vec<ItemPointerData>> {
     // SAFETY: rel is open.
     let mut tombstones = unsafe { Tombstones::of_scan(rel, storage_id, &raw mut pg_sys::SnapshotSelfData) };
     let mut live_of = |entry: &StripeEntry| {
@@ -162,7 +162,7 @@ unsafe fn live_rows(rel: Open, storage_id: u64, stripes: &[Chosen]) -> Vec<Vec<I
 
 /// Excludes all others from some stripes, to the end of the transaction; which of them were to be had, in the
 /// order given.
-unsafe fn exclude(rel: Open, stripes: &[Chosen]) -> Vec<bool> {
+fn exclude(rel: Open, stripes: &[Chosen]) -> Vec<bool> {
     let mut had = vec![false; stripes.len()];
     // SAFETY: rel is open. It sleeps for a time that does not depend on others.
     unsafe {
@@ -182,7 +182,7 @@ unsafe fn exclude(rel: Open, stripes: &[Chosen]) -> Vec<bool> {
 }
 
 /// Counts what `replace` has done.
-unsafe fn count(rel: Open, gone: &[&Chosen], written: &[StripeEntry], moved: usize) {
+fn count(rel: Open, gone: &[&Chosen], written: &[StripeEntry], moved: usize) {
     let stripes = gone.len() as u64;
     let done = if written.is_empty() {
         vec![(Sum::StripesTakenOut, stripes)]
@@ -195,8 +195,7 @@ unsafe fn count(rel: Open, gone: &[&Chosen], written: &[StripeEntry], moved: usi
             (Sum::RewrittenBytesAfter, written.iter().map(|entry| entry.byte_length).sum()),
         ]
     };
-    // SAFETY: rel is open.
-    unsafe { statistics::count(rel, &done) }
+    statistics::count(rel, &done)
 }
 
 /// Frees the pages of stripes that are not to be. They are this transaction's, and nobody has heard of them.

@@ -92,24 +92,20 @@ pub(super) fn created(class: pg_sys::Oid, object: pg_sys::Oid) {
 }
 
 /// Whether some of these small stripes have room for each other.
-pub(super) unsafe fn can_be_joined(rel: Open, stripes: &[StripeEntry]) -> bool {
-    // SAFETY: rel is open.
-    unsafe { stripes::can_be_joined(rel, stripes) }
+pub(super) fn can_be_joined(rel: Open, stripes: &[StripeEntry]) -> bool {
+    stripes::can_be_joined(rel, stripes)
 }
 
 /// How many of some stripes begin, in the order of these keys, before one that begins earlier has ended.
-pub(super) unsafe fn overlapping(rel: Open, stripes: &[StripeEntry], keys: &[SortKey]) -> usize {
-    // SAFETY: rel is open. Keys may be compared by functions of the owner's.
-    unsafe { as_owner(rel, || overlapping::count(rel, stripes, keys)) }
+pub(super) fn overlapping(rel: Open, stripes: &[StripeEntry], keys: &[SortKey]) -> usize {
+    // Keys may be compared by functions of the owner's.
+    as_owner(rel, || overlapping::count(rel, stripes, keys))
 }
 
 /// Whether packing sees to a table's stripes: beside its writers at all, and in the background.
-pub unsafe fn sees_to(rel: Open) -> (bool, bool) {
-    // SAFETY: rel is open and locked.
-    unsafe {
-        let can = obstacle::of(rel).is_none();
-        (can, can && settings::is_on() && !rel.is_temporary() && options::table_options(rel.as_ptr()).packing)
-    }
+pub fn sees_to(rel: Open) -> (bool, bool) {
+    let can = obstacle::of(rel).is_none();
+    (can, can && settings::is_on() && !rel.is_temporary() && options::table_options(rel).packing)
 }
 
 /// There is something to do for a table that nobody need have written to: the next round looks at it, and so
@@ -147,7 +143,7 @@ unsafe fn stop_after(step: Step) {
 
 /// Runs `work` as the owner of `rel`, in a context where functions of the owner's cannot do harm, as the
 /// server runs index expressions.
-unsafe fn as_owner<T>(rel: Open, work: impl FnOnce() -> T) -> T {
+fn as_owner<T>(rel: Open, work: impl FnOnce() -> T) -> T {
     // SAFETY: an ERROR ends the transaction, which puts user and settings back, too.
     unsafe {
         Identity::of_owner((*rel.form()).relowner).during(|| {

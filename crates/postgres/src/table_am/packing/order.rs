@@ -11,7 +11,7 @@ use crate::host::relation::Open;
 use crate::options::{SortKey, orderby};
 
 /// The same rows, sorted by `keys`; in the order given where there are none.
-pub(super) unsafe fn sorted(
+pub(super) fn sorted(
     rel: Open,
     source: &mut Rows,
     keys: &[SortKey],

@@ -71,16 +71,14 @@ pub(super) unsafe fn choose(
 }
 
 /// Whether stripes do not overlap each other.
-pub(super) unsafe fn are_in_order(rel: Open, stripes: &[StripeEntry], keys: &[SortKey]) -> bool {
-    // SAFETY: rel is open.
-    let ranges = unsafe { ranges(rel, &stripes.iter().collect::<Vec<_>>(), keys) };
+pub(super) fn are_in_order(rel: Open, stripes: &[StripeEntry], keys: &[SortKey]) -> bool {
+    let ranges = ranges(rel, &stripes.iter().collect::<Vec<_>>(), keys);
     deepest(&ranges.into_iter().flatten().collect::<Vec<_>>()).is_none_or(|(_, depth)| depth < 2)
 }
 
 /// How many of some stripes begin before one that begins earlier has ended.
-pub(super) unsafe fn count(rel: Open, stripes: &[StripeEntry], keys: &[SortKey]) -> usize {
-    // SAFETY: rel is open.
-    let ranges = unsafe { ranges(rel, &stripes.iter().collect::<Vec<_>>(), keys) };
+pub(super) fn count(rel: Open, stripes: &[StripeEntry], keys: &[SortKey]) -> usize {
+    let ranges = ranges(rel, &stripes.iter().collect::<Vec<_>>(), keys);
     let mut ranges: Vec<(i64, i64)> = ranges.into_iter().flatten().collect();
     ranges.sort_unstable();
     let (mut count, mut reach) = (0, i64::MIN);
@@ -92,7 +90,7 @@ pub(super) unsafe fn count(rel: Open, stripes: &[StripeEntry], keys: &[SortKey])
 }
 
 /// How far each stripe reaches in the order of `keys`, where that is known and more than one place.
-unsafe fn ranges(rel: Open, stripes: &[&StripeEntry], keys: &[SortKey]) -> Vec<Option<(i64, i64)>> {
+fn ranges(rel: Open, stripes: &[&StripeEntry], keys: &[SortKey]) -> Vec<Option<(i64, i64)>> {
     // SAFETY: rel is open; the values are copies, and the rows of stripes stay.
     unsafe {
         let bounds = Bounds::of(rel, keys);

@@ -126,8 +126,11 @@ unsafe fn to_keep(table: Oid) -> u32 {
         if rel.is_null() {
             return u32::MAX;
         }
-        let keep =
-            if options::is_colcompress(rel) { tidy::Room::of(Open::of(rel), true).to_keep() } else { None };
+        let keep = if options::is_colcompress(Open::of(rel)) {
+            tidy::Room::of(Open::of(rel), true).to_keep()
+        } else {
+            None
+        };
         pg_sys::table_close(rel, pg_sys::NoLock as i32);
         keep.unwrap_or(u32::MAX)
     }

@@ -90,7 +90,7 @@ unsafe fn others_stay() -> bool {
 }
 
 /// The first of the table's btrees whose pages are mostly empty.
-unsafe fn candidate(rel: Open) -> Option<Candidate> {
+fn candidate(rel: Open) -> Option<Candidate> {
     // SAFETY: rel is open; indexes are closed here, or by the server's abort.
     unsafe {
         let mut found = None;
@@ -121,7 +121,7 @@ unsafe fn text(name: *const std::ffi::c_char) -> String {
 }
 
 /// What part of a leaf page the server fills when it builds the index.
-unsafe fn fill_factor(index: Open) -> f64 {
+fn fill_factor(index: Open) -> f64 {
     /// BTREE_DEFAULT_FILLFACTOR.
     const DEFAULT: c_int = 90;
     // SAFETY: options, or null; all kinds of relations have this one at the same place.
@@ -133,7 +133,7 @@ unsafe fn fill_factor(index: Open) -> f64 {
 }
 
 /// What part of the index's pages is in use, by some that lie evenly over it.
-unsafe fn filled(index: Open) -> f64 {
+fn filled(index: Open) -> f64 {
     // SAFETY: the index is open; pages are read under their locks.
     unsafe {
         let blocks = index.block_count();

@@ -31,7 +31,7 @@ pub(super) unsafe fn batch(rel: Open, from: &mut BlockNumber, fewest: usize) -> 
     // SAFETY: rel is open with ShareUpdateExclusiveLock, in a transaction with an active snapshot.
     unsafe {
         let storage_id = metapage::ensure(rel);
-        let options = options::table_options(rel.as_ptr());
+        let options = options::table_options(rel);
         let oldest_xmin = rel.oldest_xmin();
         row_move::forget(storage_id, oldest_xmin);
         let limit = usize::try_from(options.stripe_row_limit).unwrap_or(usize::MAX).max(1);

@@ -112,15 +112,14 @@ fn is_worth_while(chosen: &[Chosen], limit: u32, fewest: usize) -> bool {
 }
 
 /// Small and worn stripes, the oldest first.
-unsafe fn candidates(rel: Open, storage_id: u64, limit: u32, oldest_xmin: TransactionId) -> Vec<Chosen> {
-    // SAFETY: rel is open.
-    let mut found = unsafe { seen_by_all(rel, storage_id, oldest_xmin) };
+fn candidates(rel: Open, storage_id: u64, limit: u32, oldest_xmin: TransactionId) -> Vec<Chosen> {
+    let mut found = seen_by_all(rel, storage_id, oldest_xmin);
     found.retain(|stripe| stripe.is_worn() || stripe.live < limit / 2);
     found
 }
 
 /// The stripes whose rows every snapshot sees, dead ones aside, the oldest first.
-pub(super) unsafe fn seen_by_all(rel: Open, storage_id: u64, oldest_xmin: TransactionId) -> Vec<Chosen> {
+pub(super) fn seen_by_all(rel: Open, storage_id: u64, oldest_xmin: TransactionId) -> Vec<Chosen> {
     // SAFETY: rel is open. What is dead by now stays dead.
     unsafe {
         let mut tombstones = Tombstones::of_scan(rel, storage_id, &raw mut pg_sys::SnapshotSelfData);
@@ -139,17 +138,15 @@ pub(super) unsafe fn seen_by_all(rel: Open, storage_id: u64, oldest_xmin: Transa
 }
 
 /// Whether at least two of these stripes are small in bytes, too.
-pub(super) unsafe fn can_be_joined(rel: Open, stripes: &[StripeEntry]) -> bool {
+pub(super) fn can_be_joined(rel: Open, stripes: &[StripeEntry]) -> bool {
     let is_small = |entry: &&StripeEntry| {
-        entry.byte_length < MOST_BYTES
-            // SAFETY: rel is open.
-            && unsafe { estimated_bytes(rel, entry) } < pending_rows::STRIPE_BYTES / 4
+        entry.byte_length < MOST_BYTES && estimated_bytes(rel, entry) < pending_rows::STRIPE_BYTES / 4
     };
     stripes.iter().filter(is_small).take(2).count() == 2
 }
 
 /// Bytes that the rows of a stripe take in memory, about.
-unsafe fn estimated_bytes(rel: Open, entry: &StripeEntry) -> usize {
+fn estimated_bytes(rel: Open, entry: &StripeEntry) -> usize {
     // SAFETY: rel is open; the slot holds a row while it is measured.
     unsafe {
         let slot = pg_sys::table_slot_create(rel.as_ptr(), std::ptr::null_mut());

@@ -30,40 +30,34 @@ use crate::storage::read::stripe_on_pages::{self, Pages};
 use crate::table_am::read::wanted;
 
 /// Those of some stripes that are not known to be sorted by `keys`.
-pub unsafe fn among<'a>(
+pub fn among<'a>(
     rel: Open,
     stripes: impl IntoIterator<Item = &'a StripeEntry>,
     keys: &[SortKey],
 ) -> Vec<&'a StripeEntry> {
-    // SAFETY: rel is open.
-    unsafe {
-        let Some(mark) = sort_marks::of(rel, keys).pop() else { return Vec::new() };
-        let bounds = Bounds::of(rel, keys);
-        let is_unknown = |entry: &&StripeEntry| is_unknown(rel, entry, mark, &bounds);
-        stripes.into_iter().filter(is_unknown).collect()
-    }
+    let Some(mark) = sort_marks::of(rel, keys).pop() else { return Vec::new() };
+    let bounds = Bounds::of(rel, keys);
+    let is_unknown = |entry: &&StripeEntry| is_unknown(rel, entry, mark, &bounds);
+    stripes.into_iter().filter(is_unknown).collect()
 }
 
-unsafe fn is_unknown(rel: Open, entry: &StripeEntry, mark: u64, bounds: &Bounds) -> bool {
-    // SAFETY: rel is open.
-    unsafe {
-        if sort_marks::has(rel, entry, mark) {
-            return false;
-        }
-        let question = (compat::file_number(&compat::locator(rel)), entry.storage_id, mark);
-        let is_known = FOLLOWING.with_borrow_mut(|(asked, known)| {
-            if *asked != question {
-                *asked = question;
-                known.clear();
-            }
-            known.contains(&entry.first_row)
-        });
-        let follow = is_known || chunks_follow(rel, entry, bounds);
-        if follow && !is_known {
-            FOLLOWING.with_borrow_mut(|(_, known)| known.insert(entry.first_row));
-        }
-        !follow
+fn is_unknown(rel: Open, entry: &StripeEntry, mark: u64, bounds: &Bounds) -> bool {
+    if sort_marks::has(rel, entry, mark) {
+        return false;
     }
+    let question = (compat::file_number(&compat::locator(rel)), entry.storage_id, mark);
+    let is_known = FOLLOWING.with_borrow_mut(|(asked, known)| {
+        if *asked != question {
+            *asked = question;
+            known.clear();
+        }
+        known.contains(&entry.first_row)
+    });
+    let follow = is_known || chunks_follow(rel, entry, bounds);
+    if follow && !is_known {
+        FOLLOWING.with_borrow_mut(|(_, known)| known.insert(entry.first_row));
+    }
+    !follow
 }
 
 /// File, storage id, mark.
@@ -76,14 +70,13 @@ thread_local! {
 }
 
 /// Whether the chunks of a stripe follow each other.
-unsafe fn chunks_follow(rel: Open, entry: &StripeEntry, bounds: &Bounds) -> bool {
+fn chunks_follow(rel: Open, entry: &StripeEntry, bounds: &Bounds) -> bool {
     pgrx::check_for_interrupts!();
     if !bounds.are_known() {
         return false;
     }
     let follow = || {
-        // SAFETY: rel is open.
-        let open = unsafe { stripe_on_pages::open(rel, entry)? };
+        let open = stripe_on_pages::open(rel, entry)?;
         // SAFETY: rel is open.
         let pages = unsafe { Pages::new(rel, entry, std::ptr::null_mut()) };
         let mut before: Option<Vec<ColumnStatistics>> = None;
@@ -132,7 +125,7 @@ pub(super) unsafe fn choose(
 }
 
 /// Whether the rows of a stripe, dead ones included, are in order; read from the stripe.
-pub(super) unsafe fn is_in_order(rel: Open, entry: &StripeEntry, keys: &[SortKey]) -> bool {
+pub(super) fn is_in_order(rel: Open, entry: &StripeEntry, keys: &[SortKey]) -> bool {
     // SAFETY: rel is open.
     unsafe {
         let Some(mut order) = Order::new(rel, keys) else { return true };
@@ -149,7 +142,7 @@ pub(super) unsafe fn is_in_order(rel: Open, entry: &StripeEntry, keys: &[SortKey
 }
 
 /// A slot for rows of which only the keys are read. What fetches rows into it fetches none for others.
-pub(super) unsafe fn slot_for_keys(rel: Open, keys: &[SortKey]) -> *mut pg_sys::TupleTableSlot {
+pub(super) fn slot_for_keys(rel: Open, keys: &[SortKey]) -> *mut pg_sys::TupleTableSlot {
     // SAFETY: rel is open; the note goes with the memory of the slot.
     unsafe {
         let slot = pg_sys::table_slot_create(rel.as_ptr(), std::ptr::null_mut());

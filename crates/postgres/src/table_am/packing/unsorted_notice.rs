@@ -19,8 +19,8 @@ use pgrx::pg_sys::{self, Oid};
 pub unsafe fn tell(table: Oid) {
     let rel = Open::of(pg_sys::table_open(table, pg_sys::NoLock as i32));
     let storage_id = if rel.is_elsewhere() { None } else { metapage::storage_id(rel) };
-    let stripes = storage_id.map_or_else(Vec::new, |id| entries::present(id));
-    let keys = crate::options::table_options(rel.as_ptr()).orderby;
+    let stripes = storage_id.map_or_else(Vec::new, entries::present);
+    let keys = crate::options::table_options(rel).orderby;
     let unsorted = packing::unsorted(rel, stripes.iter().map(|(entry, _)| entry), &keys);
     let rows: u64 = unsorted.iter().map(|entry| u64::from(entry.row_count)).sum();
     let (can_pack, is_packed) = packing::sees_to(rel);

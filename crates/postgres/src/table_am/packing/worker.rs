@@ -221,7 +221,7 @@ pub(super) unsafe fn on_table<T>(table: &Table, work: impl FnOnce(Relation) -> T
             if rel.is_null() {
                 return None;
             }
-            let may = options::is_colcompress(rel) && obstacle::of(Open::of(rel)).is_none();
+            let may = options::is_colcompress(Open::of(rel)) && obstacle::of(Open::of(rel)).is_none();
             if !may {
                 LEFT.set(Some(Outcome::Obstacle));
             }

@@ -117,7 +117,7 @@ unsafe fn start(rel: Open, state: &mut State) {
 
 /// Rows that the statistics of this table's columns, of its indexes' expressions and of what CREATE
 /// STATISTICS made ask for.
-unsafe fn rows_wanted(rel: Open) -> f64 {
+fn rows_wanted(rel: Open) -> f64 {
     // SAFETY: rel is open; indexes are closed again; a catalog's row is looked at while it is held.
     unsafe {
         let mut target = target_of(rel);
@@ -140,7 +140,7 @@ unsafe fn rows_wanted(rel: Open) -> f64 {
 }
 
 /// The largest statistics target of a relation's columns.
-unsafe fn target_of(rel: Open) -> i32 {
+fn target_of(rel: Open) -> i32 {
     // SAFETY: rel is open and so is its row type.
     unsafe {
         let desc = rel.descriptor();

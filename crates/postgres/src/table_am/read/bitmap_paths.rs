@@ -52,7 +52,7 @@ unsafe fn restrict(root: *mut PlannerInfo, rel: *mut RelOptInfo, rte: *mut Range
             return;
         }
         let table = Open::of(pg_sys::table_open((*rte).relid, pg_sys::NoLock as i32));
-        let ours = options::is_colcompress(table.as_ptr());
+        let ours = options::is_colcompress(table);
         pg_sys::table_close(table.as_ptr(), pg_sys::NoLock as i32);
         if !ours {
             return;

@@ -84,7 +84,7 @@ impl ColdFetch {
     }
 
     /// A fetcher for rows of a bitmap whose condition is not looked at again.
-    pub unsafe fn without_recheck(rel: Open) -> Self {
+    pub fn without_recheck(rel: Open) -> Self {
         // SAFETY: as `new`.
         unsafe { Self { recheck: false, ..Self::new(rel) } }
     }

@@ -121,7 +121,7 @@ impl Columns {
 }
 
 /// The columns of `rel` that cannot be built from what the stripe holds.
-pub unsafe fn unfit_columns(rel: Open, reader: &StripeReader) -> Vec<usize> {
+pub fn unfit_columns(rel: Open, reader: &StripeReader) -> Vec<usize> {
     // SAFETY: rel is open and keeps its row type.
     let (kinds, dropped) = unsafe {
         let desc = rel.descriptor();

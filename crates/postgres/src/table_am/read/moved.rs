@@ -29,19 +29,16 @@ use crate::storage::directory::{self, entries};
 use crate::storage::file::{metapage, tid};
 
 /// The new TID of the row that `mover` has deleted at `old`; None where that was an ordinary deletion.
-pub unsafe fn place(rel: Open, old: ItemPointerData, mover: TransactionId) -> Option<ItemPointerData> {
-    // SAFETY: rel is open.
-    unsafe { row_move::find(metapage::storage_id(rel)?, mover, old) }
+pub fn place(rel: Open, old: ItemPointerData, mover: TransactionId) -> Option<ItemPointerData> {
+    row_move::find(metapage::storage_id(rel)?, mover, old)
 }
 
 /// The place after this one, of a row of a stripe that was replaced, or is about to be.
-pub unsafe fn next_place(storage_id: u64, row: u64) -> Option<ItemPointerData> {
+pub fn next_place(storage_id: u64, row: u64) -> Option<ItemPointerData> {
     let place = tid::cold_tid(row);
-    // SAFETY: catalog look-ups.
-    unsafe {
-        let mut movers = entries::replacers(storage_id, row).into_iter();
-        movers.find_map(|mover| row_move::find(storage_id, mover, place))
-    }
+    // Catalog look-ups.
+    let mut movers = entries::replacers(storage_id, row).into_iter();
+    movers.find_map(|mover| row_move::find(storage_id, mover, place))
 }
 
 /// Where a hot tuple's row is that was packed a moment ago: the mover had not ended when the active snapshot
@@ -61,13 +58,10 @@ pub unsafe fn recent_place(storage_id: u64, tuple: *mut HeapTupleData) -> Option
 
 /// Who has moved a row of a stripe that is not there any more; None where nobody has, because the row was
 /// dead.
-pub unsafe fn mover_of(storage_id: u64, row: u64) -> Option<TransactionId> {
+pub fn mover_of(storage_id: u64, row: u64) -> Option<TransactionId> {
     let place = tid::cold_tid(row);
-    // SAFETY: as above.
-    unsafe {
-        let mut movers = entries::replacers(storage_id, row).into_iter();
-        movers.find(|&mover| row_move::find(storage_id, mover, place).is_some())
-    }
+    let mut movers = entries::replacers(storage_id, row).into_iter();
+    movers.find(|&mover| row_move::find(storage_id, mover, place).is_some())
 }
 
 /// `place`, for a TID that `snapshot` does not see because of its mover.
@@ -181,17 +175,15 @@ pub(super) unsafe fn dead_elsewhere(rel: Open, stripes: &[StripeEntry], snapshot
 }
 
 /// Calls `with` for each of the rows of a stripe that were moved, and for where it is now.
-unsafe fn each_move(storage_id: u64, rows: Range<u64>, mut with: impl FnMut(u64, u64)) {
-    // SAFETY: catalog look-ups.
-    unsafe {
-        for mover in entries::replacers(storage_id, rows.start) {
-            row_move::each_cold(storage_id, mover, rows.clone(), &mut with);
-        }
+fn each_move(storage_id: u64, rows: Range<u64>, mut with: impl FnMut(u64, u64)) {
+    // Catalog look-ups.
+    for mover in entries::replacers(storage_id, rows.start) {
+        row_move::each_cold(storage_id, mover, rows.clone(), &mut with);
     }
 }
 
 /// The next places of rows, given where they are, in that order; without those that are not moved again.
-unsafe fn moved_on(storage_id: u64, rows: &[(u64, u64)]) -> Vec<(u64, u64)> {
+fn moved_on(storage_id: u64, rows: &[(u64, u64)]) -> Vec<(u64, u64)> {
     let mut next = Vec::new();
     let mut rest = rows;
     // SAFETY: catalog look-ups.
@@ -292,20 +284,19 @@ unsafe extern "C-unwind" fn is_there_now(rel: Open, snapshot: Snapshot, tuple: *
 
 /// Whether rows of a stripe that `inserter` has put into the directory are older than every snapshot that
 /// does not see the stripe.
-pub unsafe fn is_old(storage_id: u64, inserter: TransactionId) -> bool {
-    // SAFETY: a catalog look-up.
-    unsafe { row_move::is_mover(storage_id, inserter) }
+pub fn is_old(storage_id: u64, inserter: TransactionId) -> bool {
+    // A catalog look-up.
+    row_move::is_mover(storage_id, inserter)
 }
 
 /// `is_old` of the stripe that has this row, whoever sees it.
-pub(super) unsafe fn is_old_row(storage_id: u64, row: u64) -> bool {
-    // SAFETY: as above.
-    unsafe { old_stripe(storage_id, row).is_some() }
+pub(super) fn is_old_row(storage_id: u64, row: u64) -> bool {
+    old_stripe(storage_id, row).is_some()
 }
 
 /// The stripe of a row that a mover has moved there and a snapshot does not see: who has locked the row
 /// since, for a cursor's FOR UPDATE, knows it by that place.
-pub(super) unsafe fn unseen(rel: Open, row: u64) -> Option<StripeEntry> {
+pub(super) fn unseen(rel: Open, row: u64) -> Option<StripeEntry> {
     // SAFETY: rel is open.
     unsafe {
         let entry = old_stripe(metapage::storage_id(rel)?, row)?;
@@ -313,7 +304,7 @@ pub(super) unsafe fn unseen(rel: Open, row: u64) -> Option<StripeEntry> {
     }
 }
 
-unsafe fn old_stripe(storage_id: u64, row: u64) -> Option<StripeEntry> {
+fn old_stripe(storage_id: u64, row: u64) -> Option<StripeEntry> {
     // SAFETY: as above.
     unsafe {
         directory::find(storage_id, row, &raw mut pg_sys::SnapshotAnyData)

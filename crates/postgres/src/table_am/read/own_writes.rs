@@ -11,7 +11,7 @@ use crate::storage::pending_rows;
 
 /// Writes out what this backend holds in memory for the relation, unless the caller holds a content lock.
 /// True when there may have been something.
-pub unsafe fn flush(rel: Open) -> bool {
+pub fn flush(rel: Open) -> bool {
     // SAFETY: rel is open. Any LWLock held raises the counter.
     unsafe {
         let possible = pending_rows::any() && pg_sys::InterruptHoldoffCount == 0;

@@ -281,7 +281,7 @@ pub(super) unsafe fn cold_rows(scan: *mut Scan) -> &'static mut ColdRows {
 }
 
 /// Counts a scan that starts over, as heap does.
-unsafe fn count_scan(rel: Open) {
+fn count_scan(rel: Open) {
     // SAFETY: see count_row.
     unsafe {
         let info = (*rel.as_ptr()).pgstat_info;
@@ -292,7 +292,7 @@ unsafe fn count_scan(rel: Open) {
 }
 
 /// Counts a cold row as read in the statistics, as heap does for its rows.
-pub(super) unsafe fn count_row(rel: Open) {
+pub(super) fn count_row(rel: Open) {
     // SAFETY: pgstat_info is null or points at the backend's pending counters of this open relation.
     unsafe {
         let info = (*rel.as_ptr()).pgstat_info;

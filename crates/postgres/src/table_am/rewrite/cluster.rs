@@ -183,7 +183,7 @@ unsafe fn copy_stripes(old: Open, new: Open, index: Option<Open>, horizon: &Hori
 }
 
 /// Whether the stripe lacks a column whose value in old rows the row type remembers.
-unsafe fn lacks_default(rel: Open, entry: &StripeEntry) -> bool {
+fn lacks_default(rel: Open, entry: &StripeEntry) -> bool {
     // SAFETY: rel is open and so is its row type.
     unsafe {
         let stripe = match stripe_on_pages::open(rel, entry) {

@@ -51,8 +51,7 @@ pub struct HotRows<'a> {
 impl<'a> HotRows<'a> {
     /// Of a table that is open and locked.
     pub unsafe fn new(old: Open, horizon: &'a Horizon) -> Self {
-        // SAFETY: the caller's promise.
-        let storage_id = unsafe { metapage::storage_id(old) };
+        let storage_id = metapage::storage_id(old);
         Self {
             old: old.as_ptr(),
             storage_id,
@@ -66,7 +65,7 @@ impl<'a> HotRows<'a> {
     pub unsafe fn blocks(&self) -> Vec<hot_runs::Span> {
         // SAFETY: the table is open.
         unsafe {
-            let entries = self.storage_id.map_or_else(Vec::new, |id| entries::all_versions(id));
+            let entries = self.storage_id.map_or_else(Vec::new, entries::all_versions);
             hot_runs::hot_spans(entries.into_iter().map(|entry| entry.run), Open::of(self.old).block_count())
         }
     }
@@ -156,8 +155,8 @@ impl<'a> HotRows<'a> {
         if last == xid {
             return answer;
         }
-        // SAFETY: a catalog look-up.
-        let answer = self.storage_id.is_some_and(|id| unsafe { row_move::is_mover(id, xid) });
+        // A catalog look-up.
+        let answer = self.storage_id.is_some_and(|id| row_move::is_mover(id, xid));
         self.known.set((xid, answer));
         answer
     }

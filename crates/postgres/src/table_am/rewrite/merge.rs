@@ -104,29 +104,26 @@ unsafe fn rewrite(table: Oid, into: Into) {
 }
 
 /// Merging puts all rows into stripes.
-unsafe fn check_undecoded(rel: Open) {
-    // SAFETY: rel is open and locked.
-    unsafe {
-        if published::is_published(rel) {
-            error::raise(
-                PgSqlErrorCode::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
-                format!("cannot merge table {} because it is published", rel.quoted_name()),
-                "Logical decoding reads ordinary heap rows only, so a published table has no stripes.",
-                "Take the table out of its publications first.",
-            );
-        }
-        if let Some(slot) = decoding::is_decoded(rel) {
-            error::raise(
-                PgSqlErrorCode::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
-                format!(
-                    "cannot merge table {} because replication slot \"{}\" decodes it",
-                    rel.quoted_name(),
-                    slot.name
-                ),
-                "The slot's output plugin does not go by publications, and logical decoding reads ordinary heap rows only.",
-                "Drop the slot, or let its consumer use the plugin pgoutput.",
-            );
-        }
+fn check_undecoded(rel: Open) {
+    if published::is_published(rel) {
+        error::raise(
+            PgSqlErrorCode::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
+            format!("cannot merge table {} because it is published", rel.quoted_name()),
+            "Logical decoding reads ordinary heap rows only, so a published table has no stripes.",
+            "Take the table out of its publications first.",
+        );
+    }
+    if let Some(slot) = decoding::is_decoded(rel) {
+        error::raise(
+            PgSqlErrorCode::ERRCODE_OBJECT_NOT_IN_PREREQUISITE_STATE,
+            format!(
+                "cannot merge table {} because replication slot \"{}\" decodes it",
+                rel.quoted_name(),
+                slot.name
+            ),
+            "The slot's output plugin does not go by publications, and logical decoding reads ordinary heap rows only.",
+            "Drop the slot, or let its consumer use the plugin pgoutput.",
+        );
     }
 }
 

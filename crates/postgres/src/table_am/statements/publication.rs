@@ -298,7 +298,7 @@ unsafe fn check_tables(tables: &[Oid], scope: Scope) {
             if rel.is_null() {
                 continue;
             }
-            if options::is_colcompress(rel)
+            if options::is_colcompress(Open::of(rel))
                 && !Open::of(rel).is_temporary()
                 && published::is_published(Open::of(rel))
             {

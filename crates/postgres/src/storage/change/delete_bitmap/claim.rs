@@ -137,7 +137,7 @@ pub fn probe(table: Oid, row: u64, command: CommandId) -> Probe {
 }
 
 /// Says that a row for which `probe` has found it alive is dead; `successor` has taken its place.
-pub unsafe fn mark(rel: Open, row: u64, command: CommandId, successor: Option<ItemPointerData>) {
+pub fn mark(rel: Open, row: u64, command: CommandId, successor: Option<ItemPointerData>) {
     // SAFETY: rel is open.
     unsafe {
         let table = rel.oid();
@@ -163,7 +163,7 @@ pub unsafe fn mark(rel: Open, row: u64, command: CommandId, successor: Option<It
 
 /// Counts a row of a stripe that a command has changed; when it is time to claim the stripe, how many it had
 /// to change since the last time.
-pub unsafe fn due(entry: &StripeEntry, command: CommandId) -> Option<u32> {
+pub fn due(entry: &StripeEntry, command: CommandId) -> Option<u32> {
     // SAFETY: plain numbers of the server's.
     let (transaction, subtransaction) =
         unsafe { ((*pg_sys::MyProc).lxid, pg_sys::GetCurrentSubTransactionId()) };

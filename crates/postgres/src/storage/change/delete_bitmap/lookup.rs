@@ -181,7 +181,7 @@ pub unsafe fn last_change(storage_id: u64, row: u64) -> Change {
 }
 
 /// Whether anything at all is known of these rows.
-pub unsafe fn touches(storage_id: u64, rows: &Range<u64>) -> bool {
+pub fn touches(storage_id: u64, rows: &Range<u64>) -> bool {
     let mut found = false;
     // SAFETY: see `walk`.
     unsafe {
@@ -195,7 +195,7 @@ pub unsafe fn touches(storage_id: u64, rows: &Range<u64>) -> bool {
 
 /// Calls `with` for each row whose death in bulk is committed or our own, and who killed it (invalid when
 /// frozen).
-pub unsafe fn for_each_dead(storage_id: u64, rows: &Range<u64>, mut with: impl FnMut(u64, TransactionId)) {
+pub fn for_each_dead(storage_id: u64, rows: &Range<u64>, mut with: impl FnMut(u64, TransactionId)) {
     // SAFETY: see `walk`.
     unsafe {
         walk(storage_id, rows, |cursor, entry| {
@@ -210,7 +210,7 @@ pub unsafe fn for_each_dead(storage_id: u64, rows: &Range<u64>, mut with: impl F
 
 /// What is dead to every snapshot: rows of the catalog that were written before `oldest_xmin`, in order of
 /// first row numbers. `with` gets each writer (invalid when frozen).
-pub unsafe fn dead_to_all(
+pub fn dead_to_all(
     storage_id: u64,
     oldest_xmin: TransactionId,
     mut with: impl FnMut(TransactionId),
@@ -234,7 +234,7 @@ pub unsafe fn dead_to_all(
 
 /// Every row whose death in bulk is committed or our own and that some snapshot may still have, with who
 /// knows of its death.
-pub unsafe fn dying(storage_id: u64, horizon: &Horizon) -> Vec<(u64, Age)> {
+pub fn dying(storage_id: u64, horizon: &Horizon) -> Vec<(u64, Age)> {
     let mut found = Vec::new();
     // SAFETY: see `walk`.
     unsafe {
@@ -253,12 +253,10 @@ pub unsafe fn dying(storage_id: u64, horizon: &Horizon) -> Vec<(u64, Age)> {
 }
 
 /// Every row whose death in bulk is committed or our own, with who knows of it.
-pub unsafe fn buried(storage_id: u64, oldest_xmin: TransactionId) -> Vec<(u64, Age)> {
+pub fn buried(storage_id: u64, oldest_xmin: TransactionId) -> Vec<(u64, Age)> {
     let mut found = Vec::new();
-    // SAFETY: see `for_each_dead`.
-    unsafe {
-        for_each_dead(storage_id, &(0..u64::MAX), |row, by| found.push((row, Age::of(by, oldest_xmin))));
-    }
+    for_each_dead(storage_id, &(0..u64::MAX), |row, by| found.push((row, Age::of(by, oldest_xmin))));
+
     found
 }
 

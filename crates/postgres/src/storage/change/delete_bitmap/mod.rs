@@ -117,7 +117,7 @@ fn rows_in(first_row: u64, bits: &[u8], rows: Range<u64>) -> impl Iterator<Item 
 }
 
 /// A row of the catalog, palloc'd.
-unsafe fn form(table: Open, storage_id: u64, entry: &Entry) -> HeapTuple {
+fn form(table: Open, storage_id: u64, entry: &Entry) -> HeapTuple {
     // SAFETY: heap_form_tuple copies the values.
     unsafe {
         let bits = crate::storage::directory::bytea(entry.bits);

@@ -197,7 +197,7 @@ fn replaced(tombstone: Proxy, by: TransactionId) -> Outcome {
 }
 
 /// The tombstone at a place where the server says there is one.
-unsafe fn fetch(table: Open, place: ItemPointerData) -> (Proxy, TransactionId) {
+fn fetch(table: Open, place: ItemPointerData) -> (Proxy, TransactionId) {
     // SAFETY: heap_fetch pins the page it returns the tuple of.
     unsafe {
         let mut tuple = HeapTupleData { t_self: place, ..HeapTupleData::default() };

@@ -282,7 +282,7 @@ unsafe fn sees_all(snapshot: Snapshot) -> bool {
 
 /// Every row whose death is committed or our own, with who knows of it, in order: `Everybody` means that no
 /// snapshot has the row any more.
-pub unsafe fn buried(storage_id: u64, oldest_xmin: TransactionId) -> Vec<(u64, Age)> {
+pub fn buried(storage_id: u64, oldest_xmin: TransactionId) -> Vec<(u64, Age)> {
     // SAFETY: see `SideTable::walk`.
     unsafe {
         let mut found = delete_bitmap::buried(storage_id, oldest_xmin);
@@ -303,7 +303,7 @@ pub unsafe fn buried(storage_id: u64, oldest_xmin: TransactionId) -> Vec<(u64, A
 
 /// Every row whose death is committed or our own and that some snapshot may still have, with who knows of its
 /// death, in order.
-pub unsafe fn dying(storage_id: u64, horizon: &Horizon) -> Vec<(u64, Age)> {
+pub fn dying(storage_id: u64, horizon: &Horizon) -> Vec<(u64, Age)> {
     // SAFETY: see `SideTable::walk`.
     unsafe {
         let mut found = delete_bitmap::dying(storage_id, horizon);
@@ -327,12 +327,7 @@ pub unsafe fn dying(storage_id: u64, horizon: &Horizon) -> Vec<(u64, Age)> {
 
 /// Calls `with` for each of these rows that a tombstone says is dead, by a death that is committed or our
 /// own. False: there are more than `limit` proxies to look at.
-pub unsafe fn for_each_dead(
-    storage_id: u64,
-    rows: &Range<u64>,
-    limit: usize,
-    mut with: impl FnMut(u64),
-) -> bool {
+pub fn for_each_dead(storage_id: u64, rows: &Range<u64>, limit: usize, mut with: impl FnMut(u64)) -> bool {
     let mut seen = 0;
     // SAFETY: see `SideTable::walk`.
     unsafe {
@@ -353,7 +348,7 @@ pub unsafe fn for_each_dead(
 
 /// How many rows of these stripes of `rel` are dead by a death that is committed or our own. Others may be,
 /// of stripes that were replaced.
-pub unsafe fn count<'a>(rel: Open, stripes: impl Iterator<Item = &'a StripeEntry>) -> usize {
+pub fn count<'a>(rel: Open, stripes: impl Iterator<Item = &'a StripeEntry>) -> usize {
     let mut found: Option<Tombstones> = None;
     // SAFETY: as above.
     unsafe {

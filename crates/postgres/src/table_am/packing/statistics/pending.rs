@@ -45,7 +45,7 @@ pub(in crate::table_am::packing) unsafe fn register() {
 }
 
 /// The transaction at hand has done this to a table that it holds locked.
-pub(in crate::table_am::packing) unsafe fn count(rel: Open, done: &[(Sum, u64)]) {
+pub(in crate::table_am::packing) fn count(rel: Open, done: &[(Sum, u64)]) {
     let table = rel.oid();
     PENDING.with_borrow_mut(|pending| {
         let at = pending.iter().position(|(known, _)| *known == table).unwrap_or_else(|| {
