@@ -76,6 +76,34 @@ impl<'a> Open<'a> {
         unsafe { (*self.rel).rd_rel }
     }
 
+    /// Its `relkind`, one of the server's `RELKIND_*`.
+    #[inline]
+    pub fn kind(self) -> u8 {
+        // SAFETY: it is open.
+        unsafe { (*(*self.rel).rd_rel).relkind as u8 }
+    }
+
+    /// Its `relpersistence`, one of the server's `RELPERSISTENCE_*`.
+    #[inline]
+    pub fn persistence(self) -> u8 {
+        // SAFETY: it is open.
+        unsafe { (*(*self.rel).rd_rel).relpersistence as u8 }
+    }
+
+    /// Its access method.
+    #[inline]
+    pub fn access_method(self) -> Oid {
+        // SAFETY: it is open.
+        unsafe { (*(*self.rel).rd_rel).relam }
+    }
+
+    /// Whether it may have indexes: false only where it has none.
+    #[inline]
+    pub fn may_have_indexes(self) -> bool {
+        // SAFETY: it is open.
+        unsafe { (*(*self.rel).rd_rel).relhasindex }
+    }
+
     /// Its row type. An open table keeps it.
     #[inline]
     pub fn descriptor(self) -> pg_sys::TupleDesc {

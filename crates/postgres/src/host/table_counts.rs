@@ -11,7 +11,7 @@ use super::relation::Open;
 
 /// The backend's pending counts of a table; null where they are not kept.
 fn pending(rel: Open) -> *mut pg_sys::PgStat_TableStatus {
-    // SAFETY: rel is open.
+    // SAFETY: the pointer is null or to what this backend counts of an open relation.
     unsafe {
         if (*rel.as_ptr()).pgstat_info.is_null() && (*rel.as_ptr()).pgstat_enabled {
             pg_sys::pgstat_assoc_relation(rel.as_ptr());
@@ -22,7 +22,7 @@ fn pending(rel: Open) -> *mut pg_sys::PgStat_TableStatus {
 
 /// So many rows that were counted as inserted are not new.
 pub fn take_back_insertions(rel: Open, rows: u32) {
-    // SAFETY: rel is open.
+    // SAFETY: what is counted belongs to an open relation.
     unsafe { pg_sys::pgstat_count_heap_insert(rel.as_ptr(), -i64::from(rows)) }
 }
 
@@ -39,7 +39,7 @@ pub fn take_back_deletions(rel: Open, rows: usize) {
 
 /// So many copies of rows are left for VACUUM. Whatever becomes of the transaction: so this comes last in it.
 pub fn add_dead(rel: Open, rows: usize) {
-    // SAFETY: rel is open.
+    // SAFETY: null, or what this backend counts of the relation.
     unsafe {
         let info = pending(rel);
         if !info.is_null() {

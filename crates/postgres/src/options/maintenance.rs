@@ -62,26 +62,23 @@ pub unsafe fn open_owned(table: Oid, lock: u32, verb: &str) -> Relation {
 
 /// Raises an ERROR unless `rel` is a colcompress table whose pages can be read here.
 pub fn expect_colcompress(rel: Open, verb: &str) {
-    // SAFETY: rel is open.
-    unsafe {
-        if (*rel.form()).relkind as u8 == pg_sys::RELKIND_PARTITIONED_TABLE {
-            let name = rel.quoted_name();
-            let literal = name.trim_matches('"');
-            error::raise(
-                PgSqlErrorCode::ERRCODE_WRONG_OBJECT_TYPE,
-                format!("cannot {verb} partitioned table {name} as one"),
-                "Its rows are in its partitions.",
-                &format!(
-                    "Ask for each: SELECT * FROM engine.storage_health WHERE table_name IN (SELECT relid FROM pg_partition_tree('{literal}'))."
-                ),
-            );
-        }
-        if !options::is_colcompress(rel) {
-            error::not_colcompress(&rel.quoted_name());
-        }
-        if rel.is_foreign_temporary() {
-            error::not_supported(format!("cannot {verb} temporary tables of other sessions"), "", "");
-        }
+    if rel.kind() == pg_sys::RELKIND_PARTITIONED_TABLE {
+        let name = rel.quoted_name();
+        let literal = name.trim_matches('"');
+        error::raise(
+            PgSqlErrorCode::ERRCODE_WRONG_OBJECT_TYPE,
+            format!("cannot {verb} partitioned table {name} as one"),
+            "Its rows are in its partitions.",
+            &format!(
+                "Ask for each: SELECT * FROM engine.storage_health WHERE table_name IN (SELECT relid FROM pg_partition_tree('{literal}'))."
+            ),
+        );
+    }
+    if !options::is_colcompress(rel) {
+        error::not_colcompress(&rel.quoted_name());
+    }
+    if rel.is_foreign_temporary() {
+        error::not_supported(format!("cannot {verb} temporary tables of other sessions"), "", "");
     }
 }
 

@@ -49,7 +49,7 @@ impl OwnStripes {
 
 impl Store for OwnStripes {
     type Stripe = Rc<StripeHandle>;
-    type Bytes<'a> = Pages;
+    type Bytes<'a> = Pages<'a>;
 
     fn stripe(&self, at: usize) -> Option<StripeInfo<'_>> {
         let entry = self.entries.get(at)?;
@@ -66,9 +66,10 @@ impl Store for OwnStripes {
         &stripe.reader
     }
 
-    fn bytes(&self, at: usize) -> Result<Pages> {
+    fn bytes(&self, at: usize) -> Result<Pages<'_>> {
         // SAFETY: the promise of `new`.
-        Ok(unsafe { Pages::new(Open::of(self.rel), self.entry(at)?, std::ptr::null_mut()) })
+        let rel = unsafe { Open::of(self.rel) };
+        Ok(Pages::new(rel, self.entry(at)?))
     }
 
     fn rows_out(&self, rows: Range<u64>, out: &mut RowsOut) {

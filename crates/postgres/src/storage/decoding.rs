@@ -30,9 +30,7 @@ fn is_logged_for_decoding() -> bool {
 
 /// Whether changes of a table can be decoded. Nobody decodes temporary and unlogged tables.
 pub fn is_logged(rel: Open) -> bool {
-    // SAFETY: rel is open.
-    let persistence = unsafe { (*rel.form()).relpersistence };
-    is_logged_for_decoding() && persistence == pg_sys::RELPERSISTENCE_PERMANENT as std::ffi::c_char
+    is_logged_for_decoding() && rel.persistence() == pg_sys::RELPERSISTENCE_PERMANENT
 }
 
 /// A slot that decodes what this transaction writes to the table. The transaction gets an id.

@@ -17,7 +17,7 @@ pub fn is_published(rel: Open) -> bool {
         if replaced != Oid::INVALID && is_listed(replaced) {
             return true;
         }
-        if (*rel.form()).relpersistence != pg_sys::RELPERSISTENCE_PERMANENT as std::ffi::c_char {
+        if rel.persistence() != pg_sys::RELPERSISTENCE_PERMANENT {
             return false;
         }
         let mut description = pg_sys::PublicationDesc::default();

@@ -76,8 +76,7 @@ enum Way {
 
 impl Way {
     fn of(index: Open) -> Self {
-        // SAFETY: the index is open.
-        match unsafe { (*index.form()).relam } {
+        match index.access_method() {
             pg_sys::BTREE_AM_OID => Self::Scan { keyed: true },
             pg_sys::GIST_AM_OID | pg_sys::SPGIST_AM_OID => Self::Scan { keyed: false },
             _ => Self::Vacuum,
@@ -130,7 +129,7 @@ unsafe fn read_rows(rel: Open, index: Open, snapshot: Snapshot, walk: &mut Walk,
         let scan = scan::begin(rel, snapshot, 0, std::ptr::null_mut(), std::ptr::null_mut(), flags);
         let mut roots = RootTids::default();
         // Hash indexes hold no NULLs.
-        let hash_index = (*index.form()).relam == pg_sys::HASH_AM_OID;
+        let hash_index = index.access_method() == pg_sys::HASH_AM_OID;
         let forward = pg_sys::ScanDirection::ForwardScanDirection;
         while pg_sys::table_scan_getnextslot(scan.cast(), forward, slot) {
             pgrx::check_for_interrupts!();

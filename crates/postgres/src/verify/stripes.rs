@@ -136,7 +136,7 @@ fn misplaced(entry: &StripeEntry, pages: &Pages) -> Option<u32> {
 
 /// Reads and decodes all of a stripe.
 fn check_stripe(rel: Open, entry: &StripeEntry, place: Place, report: &mut Report) {
-    // SAFETY: rel is open.
+    // SAFETY: the strategy is freed after the last read by it.
     unsafe {
         let reader = match stripe_on_pages::open_anew(rel, entry) {
             Ok(reader) => reader,
@@ -147,7 +147,7 @@ fn check_stripe(rel: Open, entry: &StripeEntry, place: Place, report: &mut Repor
             Err(other) => error::raise_plain(other),
         };
         let strategy = pg_sys::GetAccessStrategy(pg_sys::BufferAccessStrategyType::BAS_BULKREAD);
-        let bytes = StripePages::new(rel, entry, strategy);
+        let bytes = StripePages::by(rel, entry, strategy);
         for column in 0..reader.column_count() {
             let name = column_name(rel, column);
             for chunk in 0..reader.chunk_count() {
@@ -180,7 +180,7 @@ unsafe fn tell(report: &mut Report, place: Place, found: vector::Result<Option<F
 
 /// Whether the table's columns can be built from the stripe's.
 fn check_types(rel: Open, reader: &StripeReader, place: Place, report: &mut Report) {
-    // SAFETY: rel is open.
+    // SAFETY: the report takes lines until it is ended.
     unsafe {
         for column in crate::table_am::read::cold_rows::unfit_columns(rel, reader) {
             let detail = format!("{}: the stripe holds values of another type", column_name(rel, column));

@@ -14,7 +14,7 @@ pub fn file_number(locator: &FileLocator) -> u32 {
 
 /// The file a relation has now.
 pub fn locator(rel: Open) -> FileLocator {
-    // SAFETY: rel is open.
+    // SAFETY: a field of an open relation.
     unsafe { (*rel.as_ptr()).rd_node }
 }
 

@@ -78,13 +78,11 @@ pub unsafe fn oldest_xmin_of_others() -> TransactionId {
 
 /// Whether this session holds just this lock on a table of its database.
 pub fn holds_lock(table: pg_sys::Oid, mode: u32) -> bool {
-    // As above; the tag names a relation.
     holds(table, 0, pg_sys::LockTagType::LOCKTAG_RELATION, mode)
 }
 
 /// Whether this session holds just this lock on a page of a table of its database.
 pub fn holds_page_lock(table: pg_sys::Oid, block: BlockNumber, mode: u32) -> bool {
-    // As above; the tag names a page.
     holds(table, block, pg_sys::LockTagType::LOCKTAG_PAGE, mode)
 }
 

@@ -109,7 +109,7 @@ pub fn share(rel: Open, storage_id: u64, row: u64, cid: CommandId) -> Result<Str
 
 /// Takes the shared lock of the stripe that begins with this row, unless this transaction has it.
 fn lock(rel: Open, first_row: u64) {
-    // SAFETY: rel is open.
+    // SAFETY: page locks on an open relation; no content lock is held while this waits.
     unsafe {
         if is_locked(rel, first_row) {
             return;

@@ -100,6 +100,5 @@ unsafe fn bytes_of(value: Datum) -> Vec<u8> {
 /// most `from`. `step` returns whether to go on.
 pub(super) fn walk(storage_id: u64, from: Option<u64>, step: impl FnMut(&Cursor) -> bool) {
     let key = from.map(|row| (Compare::AtMost, row));
-    // See `SideTable::walk`.
     SideTable::Stripe.walk(storage_id, key, from.is_some(), step)
 }

@@ -198,7 +198,6 @@ pub fn find_for_change(
     row: u64,
     cid: CommandId,
 ) -> Result<(StripeEntry, bool), Unchangeable> {
-    // As there. See `find`.
     match look_for_change(storage_id, row, cid) {
         Err(Unchangeable::Gone(Some(_))) => look_for_change(storage_id, row, cid),
         found => found,
@@ -319,7 +318,6 @@ pub(super) fn stored_at(entry: &StripeEntry) -> Vec<ItemPointerData> {
 
 /// OID of the directory.
 pub fn catalog() -> pg_sys::Oid {
-    // As `SideTable::oids`.
     directory::oids().table
 }
 

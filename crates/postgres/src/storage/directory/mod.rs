@@ -128,7 +128,6 @@ impl StripeEntry {
 }
 
 pub(super) fn oids() -> Oids {
-    // As `SideTable::oids`.
     SideTable::Stripe.oids()
 }
 

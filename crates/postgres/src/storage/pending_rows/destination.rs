@@ -30,15 +30,14 @@ pub(super) fn choose(rel: Open, command: CommandId) -> Option<(Placement, bool)>
 }
 
 fn has_index(rel: Open) -> bool {
-    // SAFETY: rel is open; relhasindex may be true without an index, never false with one.
-    unsafe { (*rel.form()).relhasindex && !rel.indexes().is_empty() }
+    // Relhasindex may be true without an index, never false with one.
+    rel.may_have_indexes() && !rel.indexes().is_empty()
 }
 
 /// Its check reads the values of rows that conflict, of this very command too, while rows in memory can only
 /// be counted.
 fn has_exclusion_constraint(rel: Open) -> bool {
-    // SAFETY: as above.
-    unsafe { (*rel.form()).relhasindex && rel.count_indexes(|index| index.indisexclusion) > 0 }
+    rel.may_have_indexes() && rel.count_indexes(|index| index.indisexclusion) > 0
 }
 
 fn has_after_row_trigger(rel: Open) -> bool {

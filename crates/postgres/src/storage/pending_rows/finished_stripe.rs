@@ -31,7 +31,7 @@ pub(super) struct FinishedStripe {
 
 impl FinishedStripe {
     /// Has a worker encode it, where that is worth it and possible.
-    pub unsafe fn start_encoding(&mut self, rel: Open) {
+    pub fn start_encoding(&mut self, rel: Open) {
         if self.bytes < WORTH_A_THREAD || !settings::encodes_in_background() {
             return;
         }

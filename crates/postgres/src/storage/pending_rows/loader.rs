@@ -30,6 +30,9 @@ pub struct Loader {
 impl Loader {
     /// A loader for `rel`, whose rows will be visible as `age` says, in this transaction to commands after
     /// `command`. `rel` is the relation that is written; options are read from it.
+    ///
+    /// # Safety
+    /// `rel` is locked so that everybody else is kept out.
     pub unsafe fn new(rel: Open, order: LoadOrder, command: CommandId, age: Age) -> Self {
         // SAFETY: rel is open with a lock that keeps everybody else out.
         unsafe {
@@ -39,6 +42,9 @@ impl Loader {
     }
 
     /// Adds rows.
+    ///
+    /// # Safety
+    /// `rel` is the loader's relation, and the slots have its row type.
     pub unsafe fn push(&mut self, rel: Open, slots: &[*mut TupleTableSlot]) {
         // SAFETY: rel is the loader's relation; slots have its row type.
         unsafe {
@@ -50,11 +56,8 @@ impl Loader {
     }
 
     /// Writes what is left.
-    pub unsafe fn finish(mut self, rel: Open) {
-        // SAFETY: rel is the loader's relation.
-        unsafe {
-            debug_assert!(self.set.placement() == Placement::Deferred);
-            self.set.finish(rel);
-        }
+    pub fn finish(mut self, rel: Open) {
+        debug_assert!(self.set.placement() == Placement::Deferred);
+        self.set.finish(rel);
     }
 }

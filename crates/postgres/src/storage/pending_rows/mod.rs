@@ -167,7 +167,7 @@ pub unsafe fn finish_bulk_insert(rel: Open) {
     if !any() || statement::in_copy() {
         return;
     }
-    // SAFETY: rel is open.
+    // SAFETY: a set stays where it is while it is written; the command has locked its table.
     unsafe {
         let (table, subtransaction) = (rel.oid(), pg_sys::GetCurrentSubTransactionId());
         let done = keys(|key| key.table == table && key.subtransaction == subtransaction);

@@ -84,7 +84,7 @@ pub struct PendingRows {
 impl PendingRows {
     /// An empty set.
     pub(super) fn new(rel: Open, key: Key, placement: Placement, options: i32, system_columns: bool) -> Self {
-        // SAFETY: rel is open.
+        // SAFETY: the row type is that of an open relation.
         unsafe {
             let table_options = options::table_options(rel);
             let order = match placement {
@@ -126,7 +126,7 @@ impl PendingRows {
 
     /// A set whose rows all become stripes, sorted as a whole or as they come.
     pub(super) fn for_rewrite(rel: Open, key: Key, sorted: bool, age: Age) -> Self {
-        // SAFETY: rel is open.
+        // SAFETY: the order is new, so nothing is sorted by it yet.
         unsafe {
             let mut set = Self::new(rel, key, Placement::Deferred, 0, false);
             set.threshold_rows = 0;
@@ -206,7 +206,7 @@ impl PendingRows {
 
     /// Numbers as many of `slots` as the open stripe and the reservation have room for.
     unsafe fn number(&mut self, rel: Open, slots: &[*mut TupleTableSlot]) -> usize {
-        // SAFETY: rel is open.
+        // SAFETY: the slots are the callback's, whose command has locked the table for writing.
         unsafe {
             if self.reservation.as_ref().is_none_or(|numbers| numbers.next == numbers.end) {
                 self.close_full(rel);
@@ -285,32 +285,28 @@ impl PendingRows {
 
     /// Closes the open stripe, which is full, and has it encoded while more rows come. Only one is encoded at
     /// a time, so that memory stays bounded: those before it are written first.
-    unsafe fn close_full(&mut self, rel: Open) {
-        // SAFETY: rel is open.
-        unsafe {
-            let Some(mut stripe) = self.take_open() else { return };
-            stripe.full = true;
-            self.unwritten.push(stripe);
-            while self.unwritten.len() > 1 {
+    fn close_full(&mut self, rel: Open) {
+        let Some(mut stripe) = self.take_open() else { return };
+        stripe.full = true;
+        self.unwritten.push(stripe);
+        while self.unwritten.len() > 1 {
+            self.store_first(rel);
+        }
+        if let Some(stripe) = self.unwritten.first_mut() {
+            stripe.start_encoding(rel);
+            adjust_total(0, stripe.bytes_in_background());
+            if stripe.encoding.is_none() {
                 self.store_first(rel);
-            }
-            if let Some(stripe) = self.unwritten.first_mut() {
-                stripe.start_encoding(rel);
-                adjust_total(0, stripe.bytes_in_background());
-                if stripe.encoding.is_none() {
-                    self.store_first(rel);
-                }
             }
         }
     }
 
     /// Writes the stripe that was being encoded, if it is ready.
     #[inline]
-    unsafe fn store_encoded(&mut self, rel: Open) {
+    fn store_encoded(&mut self, rel: Open) {
         let first = self.unwritten.first().and_then(|stripe| stripe.encoding.as_ref());
         if first.is_some_and(Encoding::is_done) {
-            // SAFETY: rel is open.
-            unsafe { self.store_first(rel) }
+            self.store_first(rel)
         }
     }
 
@@ -342,22 +338,19 @@ impl PendingRows {
     /// Writes the open rows. `full`: because a limit was reached, so they are a stripe. A stripe stays in
     /// `unwritten` until it is in the table: the ERROR of a failed write may be caught in a subtransaction,
     /// and this command goes on.
-    pub(super) unsafe fn close(&mut self, rel: Open, full: bool) {
-        // SAFETY: rel is open.
-        unsafe {
-            if let Some(mut stripe) = self.take_open() {
-                stripe.full = full;
-                self.unwritten.push(stripe);
-            }
-            while !self.unwritten.is_empty() {
-                self.store_first(rel);
-            }
+    pub(super) fn close(&mut self, rel: Open, full: bool) {
+        if let Some(mut stripe) = self.take_open() {
+            stripe.full = full;
+            self.unwritten.push(stripe);
+        }
+        while !self.unwritten.is_empty() {
+            self.store_first(rel);
         }
     }
 
     /// Writes the first unwritten stripe.
-    unsafe fn store_first(&mut self, rel: Open) {
-        // SAFETY: rel is open.
+    fn store_first(&mut self, rel: Open) {
+        // SAFETY: the command that filled the set has locked its table for writing.
         unsafe {
             let Some(stripe) = self.unwritten.first_mut() else { return };
             adjust_total(stripe.bytes_in_background(), 0);
@@ -386,7 +379,7 @@ impl PendingRows {
         }
     }
 
-    unsafe fn drain_sort(&mut self, rel: Open) {
+    fn drain_sort(&mut self, rel: Open) {
         // SAFETY: the sort's slot is deconstructed before it is read.
         unsafe {
             self.check_whole(rel);
@@ -404,7 +397,7 @@ impl PendingRows {
     }
 
     /// Raises an ERROR when rows of this command were lost with a sort.
-    unsafe fn check_whole(&self, rel: Open) {
+    fn check_whole(&self, rel: Open) {
         if self.broken {
             let table = rel.quoted_name();
             error::raise(
@@ -417,29 +410,23 @@ impl PendingRows {
     }
 
     /// Writes everything because somebody is about to look; more rows may follow.
-    pub(super) unsafe fn flush(&mut self, rel: Open) {
-        // SAFETY: rel is open.
-        unsafe {
-            self.drain_sort(rel);
-            self.close(rel, false);
-        }
+    pub(super) fn flush(&mut self, rel: Open) {
+        self.drain_sort(rel);
+        self.close(rel, false);
+
         self.in_stripes = false;
         self.hot_rows = 0;
     }
 
     /// Writes everything because the command is over.
-    pub(super) unsafe fn finish(&mut self, rel: Open) {
-        // SAFETY: rel is open.
-        unsafe {
-            self.drain_sort(rel);
-            self.close(rel, false);
-        }
+    pub(super) fn finish(&mut self, rel: Open) {
+        self.drain_sort(rel);
+        self.close(rel, false);
     }
 
     /// Writes the open rows to get their memory back.
-    pub(super) unsafe fn spill(&mut self, rel: Open) {
-        // SAFETY: rel is open.
-        unsafe { self.close(rel, false) }
+    pub(super) fn spill(&mut self, rel: Open) {
+        self.close(rel, false)
     }
 
     /// A subtransaction below this set's has aborted: what it wrote is to be written again.

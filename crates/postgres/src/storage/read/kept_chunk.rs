@@ -102,8 +102,7 @@ pub fn of(
         found.used.set(now);
         return Ok(found);
     }
-    // SAFETY: rel is open.
-    let pages = unsafe { Pages::new(rel, entry, std::ptr::null_mut()) };
+    let pages = Pages::new(rel, entry);
     let stored = stripe.reader.read_chunk(column, chunk, &pages, &ServerCodecs)?;
     let many = match stripe.reader.logical(column) {
         Some(LogicalType::Text | LogicalType::Bytes) => stored.rows() / STRINGS,

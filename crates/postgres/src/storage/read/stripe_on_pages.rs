@@ -11,7 +11,7 @@ use std::cmp::Reverse;
 use std::ops::Range;
 use std::rc::Rc;
 
-use pgrx::pg_sys::{self, Relation};
+use pgrx::pg_sys::{self};
 use stripe::{StripeBytes, StripeReader};
 use vector::{Error, Result};
 
@@ -35,24 +35,32 @@ const NEW: usize = 64;
 const NEW_COLUMN: usize = 4;
 
 /// Reads a stripe's bytes from the pages of a relation.
-pub struct Pages {
-    rel: Relation,
+pub struct Pages<'a> {
+    rel: Open<'a>,
     run: BlockRun,
     expected: Expected,
     strategy: pg_sys::BufferAccessStrategy,
 }
 
-impl Pages {
-    /// Pages of `entry` in `rel`. `strategy` may be null; a big scan passes its ring of buffers.
-    pub unsafe fn new(rel: Open, entry: &StripeEntry, strategy: pg_sys::BufferAccessStrategy) -> Self {
-        Self { rel: rel.as_ptr(), run: entry.run, expected: entry.expected(), strategy }
+impl<'a> Pages<'a> {
+    /// Pages of `entry` in `rel`.
+    pub fn new(rel: Open<'a>, entry: &StripeEntry) -> Self {
+        Self { rel, run: entry.run, expected: entry.expected(), strategy: std::ptr::null_mut() }
+    }
+
+    /// `new` for a big scan, which has a ring of buffers.
+    ///
+    /// # Safety
+    /// `strategy` is null or stays until the last read.
+    pub unsafe fn by(rel: Open<'a>, entry: &StripeEntry, strategy: pg_sys::BufferAccessStrategy) -> Self {
+        Self { strategy, ..Self::new(rel, entry) }
     }
 }
 
-impl StripeBytes for Pages {
+impl StripeBytes for Pages<'_> {
     fn read(&self, range: Range<u64>, out: &mut Vec<u8>) -> Result<()> {
-        // SAFETY: whoever made this holds the relation open.
-        unsafe { pages::read_range(Open::of(self.rel), self.run, self.expected, range, self.strategy, out) }
+        // SAFETY: the strategy is null or stays, as `by` says.
+        unsafe { pages::read_range(self.rel, self.run, self.expected, range, self.strategy, out) }
     }
 }
 
@@ -141,8 +149,7 @@ pub fn open(rel: Open, entry: &StripeEntry) -> Result<Rc<StripeHandle>> {
 
 /// Opens the stripe of a directory entry by reading its footer, whether or not it is open already.
 pub fn open_anew(rel: Open, entry: &StripeEntry) -> Result<StripeReader> {
-    // SAFETY: rel is open.
-    let pages = unsafe { Pages::new(rel, entry, std::ptr::null_mut()) };
+    let pages = Pages::new(rel, entry);
     let end = entry
         .footer_offset
         .checked_add(u64::from(entry.footer_length))

@@ -28,7 +28,7 @@ const UNUSED: u32 = 0;
 
 /// Whether the free space map takes a page for empty. A hint: the page has to be looked at.
 pub fn seems_empty(rel: Open, block: BlockNumber) -> bool {
-    // SAFETY: rel is open.
+    // SAFETY: a look into a fork of an open relation.
     unsafe { pg_sys::GetRecordedFreeSpace(rel.as_ptr(), block) > EMPTY }
 }
 
@@ -36,7 +36,7 @@ pub fn seems_empty(rel: Open, block: BlockNumber) -> bool {
 /// there are. Reads pages only where the free space map takes that many in a row for empty, and puts it right
 /// where it is wrong.
 pub fn find(rel: Open, count: u32, within: &Range<BlockNumber>) -> Option<BlockNumber> {
-    // Rel is open and its pages stay. What is found here is looked at again when it is taken.
+    // What is found here is looked at again when it is taken.
     let runs = entries::all_versions(metapage::storage_id(rel)?).into_iter().map(|entry| entry.run);
     for span in hot_runs::hot_spans(runs, rel.block_count().min(within.end)) {
         let start = span.start.max(within.start);
@@ -60,7 +60,7 @@ pub fn find(rel: Open, count: u32, within: &Range<BlockNumber>) -> Option<BlockN
 
 /// How many pages right before a block are empty now.
 pub fn before(rel: Open, block: BlockNumber) -> u32 {
-    // Rel is open and has the block. The metapage is not asked.
+    // The metapage is not asked.
     let count = (1..block).rev().take_while(|&at| seems_empty(rel, at) && check(rel, at)).count();
     u32::try_from(count).unwrap_or(u32::MAX)
 }

@@ -163,7 +163,7 @@ unsafe fn never_waits(query: *mut QueryDesc) -> bool {
 /// Whether a table has a BEFORE row trigger that an UPDATE, or else a DELETE, may fire; an UPDATE deletes
 /// what it moves to another partition.
 fn has_before_trigger(rel: Open, is_update: bool) -> bool {
-    // SAFETY: rel is open.
+    // SAFETY: the relation cache's own list, looked at before the server is called again.
     unsafe {
         let triggers = (*rel.as_ptr()).trigdesc;
         let deletes = !is_update || (*rel.form()).relispartition;

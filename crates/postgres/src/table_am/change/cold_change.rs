@@ -43,7 +43,7 @@ unsafe fn target(
     cid: CommandId,
     failure: &mut TM_FailureData,
 ) -> Result<Target, TM_Result::Type> {
-    // SAFETY: rel is open.
+    // SAFETY: a DELETE, UPDATE or lock of the server's, which has locked the table; the snapshot is a constant.
     unsafe {
         *failure = TM_FailureData { ctid: at, ..UNCHANGED };
         own_writes::flush(rel);

@@ -29,7 +29,7 @@ pub(super) unsafe fn get_ready(rel: Open) {
     // SAFETY: rel is open with RowExclusiveLock.
     unsafe {
         metapage::ensure(rel);
-        if (*rel.form()).relhasindex {
+        if rel.may_have_indexes() {
             prepare_for_indexes();
         }
     }
@@ -137,6 +137,6 @@ pub unsafe extern "C-unwind" fn tuple_insert_speculative(
 /// `finish_bulk_insert`.
 #[pg_guard]
 pub unsafe extern "C-unwind" fn finish_bulk_insert(rel: Relation, _options: c_int) {
-    // SAFETY: rel is open.
+    // SAFETY: as the server calls it.
     unsafe { pending_rows::finish_bulk_insert(Open::of(rel)) }
 }

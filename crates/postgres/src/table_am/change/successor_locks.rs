@@ -124,7 +124,7 @@ struct Version {
 impl Version {
     /// The tuple at a place; None where there is none.
     unsafe fn fetch(rel: Open, at: ItemPointerData) -> Option<Self> {
-        // SAFETY: rel is open.
+        // SAFETY: the page is pinned for as long as the version is kept.
         unsafe {
             let mut tuple = HeapTupleData { t_self: at, ..HeapTupleData::default() };
             let mut pin: Buffer = 0;

@@ -4,8 +4,6 @@
 //! and costs by and by; *possible* is what would help and is done in the background sooner or later, or is a
 //! matter of taste. Invariant: what is advised can be done now, and is not advised any more once it was done.
 
-use pgrx::pg_sys::Relation;
-
 use super::figures::Figures;
 use super::index_bloat::{self, Bloat};
 use crate::host::relation::Open;
@@ -28,7 +26,7 @@ pub(super) struct Advice {
 
 /// The table that is asked about.
 struct Subject<'a> {
-    rel: Relation,
+    rel: Open<'a>,
     figures: &'a Figures,
     /// Logical decoding reads heap rows only, so it keeps them: it is published, or a slot decodes it
     /// without.
@@ -40,16 +38,15 @@ struct Subject<'a> {
 }
 
 /// In this order they speak.
-const ADVISERS: [unsafe fn(&Subject, &mut Vec<Advice>); 4] = [slots, rewriting, empty_pages, bloated_indexes];
+const ADVISERS: [fn(&Subject, &mut Vec<Advice>); 4] = [slots, rewriting, empty_pages, bloated_indexes];
 
 /// All there is to advise.
 pub(super) fn of(rel: Open, figures: &Figures) -> Vec<Advice> {
     let mut found = Vec::new();
-    // SAFETY: rel is open.
-    unsafe {
+    {
         let (can_be_packed, is_packed) = packing::sees_to(rel);
         let subject = Subject {
-            rel: rel.as_ptr(),
+            rel,
             figures,
             is_published: published::is_published(rel) || decoding::slot(rel).is_some(),
             can_be_packed,
@@ -66,8 +63,7 @@ pub(super) fn of(rel: Open, figures: &Figures) -> Vec<Advice> {
 fn slots(subject: &Subject, found: &mut Vec<Advice>) {
     let figures = subject.figures;
     let has_many = figures.hot.settled >= f64::from(figures.options.chunk_group_row_limit);
-    // SAFETY: rel is open.
-    if let Some(text) = unsafe { decoding::advice(Open::of(subject.rel), figures.cold_rows, has_many) } {
+    if let Some(text) = decoding::advice(subject.rel, figures.cold_rows, has_many) {
         let weight = if figures.cold_rows > 0 { Weight::Needed } else { Weight::Possible };
         found.push(Advice { weight, text });
     }
@@ -81,8 +77,7 @@ fn rewriting(subject: &Subject, found: &mut Vec<Advice>) {
     }
     let usual = if subject.is_packed { Weight::Possible } else { Weight::Needed };
     let mut list = Vec::new();
-    // SAFETY: rel is open.
-    let can_be_joined = || unsafe { packing::can_be_joined(Open::of(rel), &figures.examples) };
+    let can_be_joined = || packing::can_be_joined(rel, &figures.examples);
     // Stripes of a full table: the last one is as small as it happens to be.
     if figures.small_stripes > 1 + figures.stripes / 4 && can_be_joined() {
         list.push((usual, format!("join {} small stripes", figures.small_stripes)));
@@ -128,8 +123,7 @@ fn empty_pages(subject: &Subject, found: &mut Vec<Advice>) {
 
 /// Btrees that REINDEX would make much smaller.
 fn bloated_indexes(subject: &Subject, found: &mut Vec<Advice>) {
-    // SAFETY: rel is open.
-    for bloat in unsafe { index_bloat::of(Open::of(subject.rel)) } {
+    for bloat in index_bloat::of(subject.rel) {
         let Bloat { index, blocks, needed, is_huge } = bloat;
         let free = blocks - needed;
         found.push(Advice {

@@ -47,7 +47,7 @@ impl Figures {
     pub fn of(rel: Open) -> Self {
         /// Small stripes that are looked into where it is asked whether they could be joined.
         const EXAMPLES: usize = 16;
-        // SAFETY: rel is open.
+        // SAFETY: a statement runs, so there is an active snapshot.
         unsafe {
             let options = options::table_options(rel);
             let snapshot = pg_sys::GetActiveSnapshot();

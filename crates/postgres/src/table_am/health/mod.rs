@@ -62,7 +62,7 @@ pub unsafe extern "C-unwind" fn colonnade_storage_health(call: FunctionCallInfo)
 
 /// How many rows a table has where is nobody's business who may not read all of it.
 fn check(rel: Open) {
-    // SAFETY: rel is open.
+    // SAFETY: questions to the catalogs about an open relation.
     unsafe {
         let (table, user) = (rel.oid(), pg_sys::GetUserId());
         maintenance::expect_colcompress(rel, "look into");

@@ -140,7 +140,7 @@ impl Told<'_> {
     /// There are so many blocks of hot spans to read, and stripes.
     unsafe fn begin(&self, rel: Open, concurrent: Option<Snapshot>, hot: u64) {
         if self.is_on {
-            // SAFETY: rel is open.
+            // SAFETY: the snapshot is the build's own.
             let stripes = unsafe { stripes_to_index(rel, concurrent) };
             let cold: u64 = stripes.iter().map(|(entry, _)| u64::from(entry.run.block_count)).sum();
             progress::index_build(Some(hot + cold), 0);
@@ -214,7 +214,7 @@ unsafe fn build_span(
 
 /// The stripes whose rows belong into the index, ordered by first row number, and whether they are live.
 unsafe fn stripes_to_index(rel: Open, concurrent: Option<Snapshot>) -> Vec<(StripeEntry, bool)> {
-    // SAFETY: rel is open.
+    // SAFETY: the snapshot is the build's own.
     unsafe {
         let Some(storage_id) = metapage::storage_id(rel) else { return Vec::new() };
         let Some(snapshot) = concurrent else {
@@ -255,7 +255,7 @@ unsafe fn warn_standbys(rel: Open, concurrent: Option<Snapshot>) {
 /// The dead rows, ascending, and whether some snapshot may still see them: then they belong into the index,
 /// too.
 unsafe fn dead_rows(rel: Open, storage_id: u64, concurrent: Option<Snapshot>) -> Vec<(u64, bool)> {
-    // SAFETY: rel is open.
+    // SAFETY: the snapshot is the build's own.
     unsafe {
         if let Some(snapshot) = concurrent {
             let found = row_proxy::tombstones(rel, storage_id, snapshot, usize::MAX);

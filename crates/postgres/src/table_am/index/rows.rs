@@ -98,7 +98,7 @@ impl IndexRows {
 pub unsafe fn columns_used(rel: Open, info: *mut IndexInfo) -> Vec<bool> {
     // SAFETY: rel is open; the info's lists are valid expression trees over variable number 1.
     unsafe {
-        let count = usize::try_from((*rel.descriptor()).natts).unwrap_or(0);
+        let count = rel.attribute_count();
         let mut used = vec![false; count];
         let keys = usize::try_from((*info).ii_NumIndexAttrs).unwrap_or(0);
         for &attribute in (*info).ii_IndexAttrNumbers.iter().take(keys) {

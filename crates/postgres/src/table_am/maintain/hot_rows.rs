@@ -39,7 +39,7 @@ impl AddAssign for HotRows {
 
 /// Counts, or estimates from `most` pages.
 pub unsafe fn count(rel: Open, most: u32, strategy: BufferAccessStrategy) -> HotRows {
-    // SAFETY: rel is open.
+    // SAFETY: the strategy is null or the caller's.
     unsafe {
         let Some(storage_id) = metapage::storage_id(rel) else { return HotRows::default() };
         let runs = entries::all_versions(storage_id).into_iter().map(|entry| entry.run);

@@ -48,7 +48,7 @@ pub fn cold(
 
 /// All rows in stripes that are committed, or our own, dead ones included.
 pub fn cold_row_count(rel: Open) -> f64 {
-    // SAFETY: rel is open.
+    // SAFETY: the snapshot is a constant of the server's.
     unsafe {
         let Some(storage_id) = metapage::storage_id(rel) else { return 0.0 };
         entries::row_count(storage_id, &raw mut pg_sys::SnapshotSelfData)
@@ -234,7 +234,7 @@ impl Figures {
         let Self { pages, rows, visible } = self;
         // SAFETY: rel is open, and locked so that nobody else writes this.
         unsafe {
-            let is_index = (*rel.form()).relkind == pg_sys::RELKIND_INDEX as std::ffi::c_char;
+            let is_index = rel.kind() == pg_sys::RELKIND_INDEX;
             let has_index = !is_index && !rel.indexes().is_empty();
             pg_sys::vac_update_relstats(
                 rel.as_ptr(),
@@ -258,7 +258,7 @@ pub unsafe fn set_counts(rel: Open, rows: f64) {
     unsafe {
         let pages = rel.block_count();
         let mut visible: BlockNumber = 0;
-        if (*rel.form()).relkind != pg_sys::RELKIND_INDEX as std::ffi::c_char {
+        if rel.kind() != pg_sys::RELKIND_INDEX {
             pg_sys::visibilitymap_count(rel.as_ptr(), &raw mut visible, std::ptr::null_mut());
         }
         Figures { pages, rows, visible: visible.min(pages) }.write(rel);

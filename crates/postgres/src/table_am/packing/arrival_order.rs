@@ -92,7 +92,7 @@ pub(super) fn numbers(rel: Open) -> Vec<i16> {
         pg_sys::TIMESTAMPOID,
         pg_sys::TIMESTAMPTZOID,
     ];
-    // SAFETY: rel is open.
+    // SAFETY: an open relation keeps its row type, which has as many columns as it says.
     unsafe {
         let desc = rel.descriptor();
         let attributes = (*desc).attrs.as_slice(usize::try_from((*desc).natts).unwrap_or(0));

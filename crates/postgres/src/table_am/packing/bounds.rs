@@ -47,7 +47,7 @@ impl Bounds {
     pub fn of(rel: Open, keys: &[SortKey]) -> Self {
         let key = |key: &SortKey| {
             let column = usize::try_from(key.attnum).ok()?.checked_sub(1)?;
-            // SAFETY: rel is open.
+            // SAFETY: an open relation keeps its row type, which has as many columns as it says.
             unsafe {
                 let count = usize::try_from((*rel.descriptor()).natts).ok()?;
                 let attribute = (*rel.descriptor()).attrs.as_slice(count).get(column)?;

@@ -28,7 +28,7 @@ pub(super) enum Which {
 impl Which {
     unsafe fn is_meant(self, index: Open) -> bool {
         // SAFETY: the index is open.
-        let (unique, method) = unsafe { ((*(*index.as_ptr()).rd_index).indisunique, (*index.form()).relam) };
+        let (unique, method) = unsafe { ((*(*index.as_ptr()).rd_index).indisunique, index.access_method()) };
         // A BRIN index has nothing of cold rows.
         method != pg_sys::BRIN_AM_OID && (self == Self::All || unique == (self == Self::Unique))
     }

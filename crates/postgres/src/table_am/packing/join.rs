@@ -91,7 +91,6 @@ pub(super) unsafe fn batch(rel: Open, fewest: usize) -> usize {
             keys.extend(arrival_order::key(rel, &mut source, &samples));
         }
         let rows = sorted(rel, &mut source, &keys, live.concat());
-        // See `relocate`.
         enter(rel, &mut source, Which::All, rows.iter().map(|&at| (at, None)));
         let command = pg_sys::GetCurrentCommandId(true);
         directory::prepare();
@@ -150,7 +149,7 @@ pub(super) unsafe fn take_out_dead(rel: Open) -> usize {
 
 /// The rows of some stripes that are not dead by now, those of each.
 fn live_rows(rel: Open, storage_id: u64, stripes: &[Chosen]) -> Vec<Vec<ItemPointerData>> {
-    // SAFETY: rel is open.
+    // SAFETY: the snapshot is a constant of the server's.
     let mut tombstones = unsafe { Tombstones::of_scan(rel, storage_id, &raw mut pg_sys::SnapshotSelfData) };
     let mut live_of = |entry: &StripeEntry| {
         let dead = tombstones.among(entry.first_row..entry.end_row());

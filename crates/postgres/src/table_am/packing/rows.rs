@@ -33,7 +33,7 @@ impl Rows {
 
     /// Stores a row, alive or not, into a slot of the table, until the next one is fetched.
     pub unsafe fn fetch(&mut self, mut at: ItemPointerData, slot: *mut TupleTableSlot) {
-        // SAFETY: rel is open.
+        // SAFETY: the slot has the table's row type; the table is open, as `new` says.
         let found = unsafe {
             if let Some(row) = tid::row_of(at) {
                 let stripe =

@@ -77,8 +77,7 @@ fn chunks_follow(rel: Open, entry: &StripeEntry, bounds: &Bounds) -> bool {
     }
     let follow = || {
         let open = stripe_on_pages::open(rel, entry)?;
-        // SAFETY: rel is open.
-        let pages = unsafe { Pages::new(rel, entry, std::ptr::null_mut()) };
+        let pages = Pages::new(rel, entry);
         let mut before: Option<Vec<ColumnStatistics>> = None;
         for chunk in 0..open.reader.chunk_count() {
             let mut known = Vec::new();
@@ -126,7 +125,7 @@ pub(super) unsafe fn choose(
 
 /// Whether the rows of a stripe, dead ones included, are in order; read from the stripe.
 pub(super) fn is_in_order(rel: Open, entry: &StripeEntry, keys: &[SortKey]) -> bool {
-    // SAFETY: rel is open.
+    // SAFETY: the rows, the slot and the order are used up here, while the relation is open.
     unsafe {
         let Some(mut order) = Order::new(rel, keys) else { return true };
         let slot = slot_for_keys(rel, keys);

@@ -184,7 +184,7 @@ impl ColdFetch {
         if known == Some((entry.first_row, entry.storage_id)) {
             return Ok(at);
         }
-        // SAFETY: rel is open.
+        // SAFETY: the relation stays open, as `new` says.
         let open = unsafe { stripe_on_pages::open(Open::of(self.rel), entry)? };
         let missing = |column: &Column| {
             if column.at < open.reader.column_count() {

@@ -253,7 +253,7 @@ impl ColdRows {
         if same && position >= self.window.first && position < self.window.end {
             return Ok(());
         }
-        // SAFETY: rel is open.
+        // SAFETY: the relation stays open, as `new` says.
         unsafe {
             if !same {
                 self.chunk = None;
@@ -285,8 +285,8 @@ impl ColdRows {
         stripe: &StripeHandle,
         chunk: u32,
     ) -> Result<Vec<Loaded>, Error> {
-        // SAFETY: rel is open.
-        let pages = unsafe { Pages::new(Open::of(self.rel), entry, self.strategy) };
+        // SAFETY: what made this promised that both stay.
+        let pages = unsafe { Pages::by(Open::of(self.rel), entry, self.strategy) };
         let mut loaded = Vec::with_capacity(self.columns.live.len());
         for (column, &live) in self.columns.live.iter().enumerate() {
             loaded.push(if !live {

@@ -70,7 +70,7 @@ pub(super) unsafe fn place_for(
     old: ItemPointerData,
     snapshot: Snapshot,
 ) -> Option<ItemPointerData> {
-    // SAFETY: rel is open.
+    // SAFETY: the snapshot is live; `look` pins the tuple while it is judged.
     unsafe {
         let storage_id = metapage::storage_id(rel)?;
         let (seen, place) = if let Some(row) = tid::row_of(old) {
@@ -297,7 +297,7 @@ pub(super) fn is_old_row(storage_id: u64, row: u64) -> bool {
 /// The stripe of a row that a mover has moved there and a snapshot does not see: who has locked the row
 /// since, for a cursor's FOR UPDATE, knows it by that place.
 pub(super) fn unseen(rel: Open, row: u64) -> Option<StripeEntry> {
-    // SAFETY: rel is open.
+    // SAFETY: a question about a plain id.
     unsafe {
         let entry = old_stripe(metapage::storage_id(rel)?, row)?;
         pg_sys::TransactionIdDidCommit(entry.inserter).then_some(entry)

@@ -58,7 +58,7 @@ pub unsafe extern "C-unwind" fn copy_for_cluster(
             let seen = old.oldest_xmin();
             let exact = Horizon::of_server(pg_sys::TransactionIdOlder(oldest_xmin, seen));
             // Heap cannot follow an index that holds cold TIDs; a btree's order can be had by sorting.
-            let index = index.filter(|index| (*index.form()).relam == pg_sys::BTREE_AM_OID);
+            let index = index.filter(|index| index.access_method() == pg_sys::BTREE_AM_OID);
             let limits = RewriteLimits { oldest_xmin, freeze: *xid_cutoff, freeze_multi: *multi_cutoff };
             let hot = copy_hot(old, new, index, &server, &limits);
             *vacuumed += hot.gone;

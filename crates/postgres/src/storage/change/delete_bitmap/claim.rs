@@ -138,7 +138,7 @@ pub fn probe(table: Oid, row: u64, command: CommandId) -> Probe {
 
 /// Says that a row for which `probe` has found it alive is dead; `successor` has taken its place.
 pub fn mark(rel: Open, row: u64, command: CommandId, successor: Option<ItemPointerData>) {
-    // SAFETY: rel is open.
+    // SAFETY: no content lock is held, and `CLAIMS` is not borrowed any more when claims are written.
     unsafe {
         let table = rel.oid();
         let look = CLAIMS.with_borrow_mut(|claims| {
