@@ -111,7 +111,15 @@ impl<'a> Open<'a> {
         unsafe { (*self.rel).rd_att }
     }
 
-    /// Columns of its row type, dropped ones included.
+    /// The columns of its row type, dropped ones included. The server keeps a row type to the end of the
+    /// transaction where it replaces it while the relation is open.
+    #[inline]
+    pub fn columns(self) -> &'a [pg_sys::FormData_pg_attribute] {
+        // SAFETY: it is open, and its row type has as many columns as it says.
+        unsafe { (*(*self.rel).rd_att).attrs.as_slice(self.attribute_count()) }
+    }
+
+    /// How many columns its row type has, dropped ones included.
     #[inline]
     pub fn attribute_count(self) -> usize {
         // SAFETY: it is open, and so is its row type.

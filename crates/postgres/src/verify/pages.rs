@@ -66,7 +66,7 @@ impl Pages {
 
 /// Reads every page.
 pub fn check(rel: Open, report: &mut Report) -> Pages {
-    // SAFETY: rel is open; pages are looked at under pin and shared lock.
+    // SAFETY: the strategy is freed after the last page is read by it.
     unsafe {
         let blocks = rel.block_count();
         let mut pages = Pages { runs: Vec::new(), bad: Vec::new(), blocks };
@@ -79,14 +79,7 @@ pub fn check(rel: Open, report: &mut Report) -> Pages {
                 pages.bad.push(block);
                 continue;
             }
-            let buf = buffer::read(rel, block, strategy);
-            buffer::lock_shared(buf);
-            let page = buffer::page(buf);
-            let parsed = match pg_sys::PageIsNew(page) {
-                true => Parsed::Foreign,
-                false => page_header::parse(buffer::bytes(page)),
-            };
-            buffer::unlock_release(buf);
+            let parsed = header_of(rel, block, strategy);
             let fault = match parsed {
                 Parsed::Ours(Header::Meta { .. }) if block == 0 => None,
                 Parsed::Ours(Header::Meta { .. }) => Some("a metapage, which belongs at block 0"),
@@ -113,6 +106,22 @@ pub fn check(rel: Open, report: &mut Report) -> Pages {
         }
         pg_sys::FreeAccessStrategy(strategy);
         pages
+    }
+}
+
+/// What a page says that it is.
+unsafe fn header_of(rel: Open, block: BlockNumber, strategy: pg_sys::BufferAccessStrategy) -> Parsed {
+    // SAFETY: the page is looked at under pin and shared lock.
+    unsafe {
+        let buf = buffer::read(rel, block, strategy);
+        buffer::lock_shared(buf);
+        let page = buffer::page(buf);
+        let parsed = match pg_sys::PageIsNew(page) {
+            true => Parsed::Foreign,
+            false => page_header::parse(buffer::bytes(page)),
+        };
+        buffer::unlock_release(buf);
+        parsed
     }
 }
 

@@ -332,6 +332,11 @@ unsafe fn walk_by(
     backward: bool,
     mut step: impl FnMut(&Cursor) -> bool,
 ) {
+    let direction = if backward {
+        pg_sys::ScanDirection::BackwardScanDirection
+    } else {
+        pg_sys::ScanDirection::ForwardScanDirection
+    };
     // SAFETY: ordinary index scan; `step` may raise an ERROR, after which the server releases all of this.
     unsafe {
         let mut keys = [pg_sys::ScanKeyData::default(); 3];
@@ -350,11 +355,6 @@ unsafe fn walk_by(
             raw::index_rescan(scan, keys, key_count, none, 0);
             (index, scan, slot)
         });
-        let direction = if backward {
-            pg_sys::ScanDirection::BackwardScanDirection
-        } else {
-            pg_sys::ScanDirection::ForwardScanDirection
-        };
         while together(|| raw::index_getnext_slot(scan, direction, slot)) {
             // Slots of heap tables are buffer heap slots, and this one holds a tuple.
             let held = slot.cast::<pg_sys::BufferHeapTupleTableSlot>();

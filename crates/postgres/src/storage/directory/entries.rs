@@ -120,34 +120,7 @@ pub unsafe fn find(storage_id: u64, row: u64, snapshot: Snapshot) -> Option<Stri
     unsafe {
         let replaced = Cell::new(false);
         let is_any = (*snapshot).snapshot_type == pg_sys::SnapshotType::SNAPSHOT_ANY;
-        let look = |reserved_only: bool| {
-            let mut found = None;
-            walk(storage_id, Some(row), |cursor| {
-                let entry = cursor.entry(false);
-                if entry.reserved_only != reserved_only || cursor.is_void() {
-                    return true;
-                }
-                if !entry.covers(row) {
-                    return reserved_only;
-                }
-                let is_replaced = !reserved_only && entry.replaced_by != pg_sys::InvalidTransactionId;
-                if !cursor.satisfies(snapshot) {
-                    replaced.set(replaced.get() || is_replaced);
-                } else if is_any && is_replaced {
-                    // Its pages may be freed at any time: only where there is no later version.
-                    found = Some(entry);
-                    return true;
-                } else {
-                    if !reserved_only {
-                        places::remember(&entry, cursor.place());
-                    }
-                    found = Some(entry);
-                    return false;
-                }
-                true
-            });
-            found
-        };
+        let look = |reserved_only| find_by_walk(storage_id, row, snapshot, reserved_only, &replaced);
         let known = places::find(storage_id, row, |cursor, entry| {
             let is_replaced = is_any && entry.replaced_by != pg_sys::InvalidTransactionId;
             (!is_replaced && !cursor.is_void() && cursor.satisfies(snapshot)).then_some(entry)
@@ -181,6 +154,46 @@ pub unsafe fn find(storage_id: u64, row: u64, snapshot: Snapshot) -> Option<Stri
         }
         reserved
     }
+}
+
+/// One of the two walks of `find`. Notes in `replaced` whether it has met a version that was replaced.
+unsafe fn find_by_walk(
+    storage_id: u64,
+    row: u64,
+    snapshot: Snapshot,
+    reserved_only: bool,
+    replaced: &Cell<bool>,
+) -> Option<StripeEntry> {
+    let mut found = None;
+    // SAFETY: as `find`.
+    unsafe {
+        let is_any = (*snapshot).snapshot_type == pg_sys::SnapshotType::SNAPSHOT_ANY;
+        walk(storage_id, Some(row), |cursor| {
+            let entry = cursor.entry(false);
+            if entry.reserved_only != reserved_only || cursor.is_void() {
+                return true;
+            }
+            if !entry.covers(row) {
+                return reserved_only;
+            }
+            let is_replaced = !reserved_only && entry.replaced_by != pg_sys::InvalidTransactionId;
+            if !cursor.satisfies(snapshot) {
+                replaced.set(replaced.get() || is_replaced);
+            } else if is_any && is_replaced {
+                // Its pages may be freed at any time: only where there is no later version.
+                found = Some(entry);
+                return true;
+            } else {
+                if !reserved_only {
+                    places::remember(&entry, cursor.place());
+                }
+                found = Some(entry);
+                return false;
+            }
+            true
+        });
+    }
+    found
 }
 
 /// Why the rows of a stripe cannot be changed.

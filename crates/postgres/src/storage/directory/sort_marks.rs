@@ -50,10 +50,10 @@ pub fn put(rel: Open, entry: StripeEntry, marks: &[u64]) -> StripeEntry {
 }
 
 fn describe_key(rel: Open, key: &SortKey, out: &mut String) {
-    // SAFETY: the caller's promise; look-ups in catalogs, which may raise an ERROR.
+    let at = usize::try_from(key.attnum - 1).unwrap_or(0);
+    let Some(attribute) = rel.columns().get(at) else { error::internal("a sort key is no column") };
+    // SAFETY: look-ups in catalogs, which may raise an ERROR.
     unsafe {
-        let at = usize::try_from(key.attnum - 1).unwrap_or(0);
-        let attribute = &*(*rel.descriptor()).attrs.as_ptr().add(at);
         let operator = orderby::sort_operator(attribute.atttypid, key);
         let nulls = if key.nulls_first { "first" } else { "last" };
         let (mut family, mut kind, mut strategy) = (Oid::INVALID, Oid::INVALID, 0);

@@ -131,25 +131,7 @@ pub unsafe fn append_run(rel: Open, bytes: &[u8], owner: PageOwner) -> BlockRun 
         }
         for (number, payload) in bytes.chunks(PAYLOAD_BYTES).enumerate() {
             let Ok(page_number) = u32::try_from(number) else { error::internal("stripe has too many pages") };
-            let buf = buffer::extend_locked(rel);
-            let block = pg_sys::BufferGetBlockNumber(buf);
-            if number == 0 {
-                run.first_block = block;
-            }
-            if block != run.first_block + page_number || block == 0 {
-                error::internal(format!("block {block} does not continue the run at {}", run.first_block));
-            }
-            if block >= BLOCK_LIMIT {
-                error::raise(
-                    error::PgSqlErrorCode::ERRCODE_PROGRAM_LIMIT_EXCEEDED,
-                    format!("table {} cannot be larger than 16 TB", rel.quoted_name()),
-                    "",
-                    "Partition the table.",
-                );
-            }
-            if !pg_sys::PageIsNew(buffer::page(buf)) {
-                error::corrupt(rel, None, &format!("Block {block} past the end of the file is not empty."));
-            }
+            let buf = extend(rel, &mut run);
             format_new(rel, buf, &mut vmbuffer, &Header::Stripe { owner, page_number }, payload, logged);
             buffer::unlock_release(buf);
             run.block_count = page_number + 1;
@@ -164,6 +146,34 @@ pub unsafe fn append_run(rel: Open, bytes: &[u8], owner: PageOwner) -> BlockRun 
             pg_sys::ReleaseBuffer(vmbuffer);
         }
         run
+    }
+}
+
+/// Adds a page to a run at the end of the file: pinned, exclusively locked and empty. The caller holds the
+/// extension lock, and counts the page.
+unsafe fn extend(rel: Open, run: &mut BlockRun) -> Buffer {
+    // SAFETY: as `append_run`.
+    unsafe {
+        let buf = buffer::extend_locked(rel);
+        let block = pg_sys::BufferGetBlockNumber(buf);
+        if run.block_count == 0 {
+            run.first_block = block;
+        }
+        if block != run.first_block + run.block_count || block == 0 {
+            error::internal(format!("block {block} does not continue the run at {}", run.first_block));
+        }
+        if block >= BLOCK_LIMIT {
+            error::raise(
+                error::PgSqlErrorCode::ERRCODE_PROGRAM_LIMIT_EXCEEDED,
+                format!("table {} cannot be larger than 16 TB", rel.quoted_name()),
+                "",
+                "Partition the table.",
+            );
+        }
+        if !pg_sys::PageIsNew(buffer::page(buf)) {
+            error::corrupt(rel, None, &format!("Block {block} past the end of the file is not empty."));
+        }
+        buf
     }
 }
 

@@ -236,8 +236,7 @@ fn column(rel: Open, key: &SortKey) -> Option<Column> {
     // SAFETY: the attribute number is checked against the table's columns; look-ups may raise an ERROR.
     unsafe {
         let index = usize::try_from(key.attnum - 1).ok()?;
-        let count = usize::try_from((*rel.descriptor()).natts).ok()?;
-        let attribute = (*rel.descriptor()).attrs.as_slice(count).get(index)?;
+        let attribute = rel.columns().get(index)?;
         let operator = sort_operator(attribute.atttypid, key);
         let mut support = Box::new(pg_sys::SortSupportData {
             ssup_cxt: pg_sys::CurTransactionContext,

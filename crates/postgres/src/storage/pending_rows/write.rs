@@ -5,6 +5,8 @@
 //! comes last and carries the command id of the rows. Invariant: nothing refers to pages that are not all
 //! written.
 
+use std::ops::Range;
+
 use pgrx::pg_sys::ffi::pg_guard_ffi_boundary;
 use pgrx::pg_sys::{self, CommandId, TupleTableSlot};
 use stripe::{EncodedStripe, StripeOptions};
@@ -142,6 +144,32 @@ pub(super) unsafe fn write_hot(rel: Open, stripe: &FinishedStripe, command: Comm
     }
 }
 
+/// Puts some of the finished rows into slots, by way of room for as many values and nulls.
+unsafe fn fill(
+    slots: &[*mut TupleTableSlot],
+    stripe: &FinishedStripe,
+    rows: Range<usize>,
+    readers: &mut [ColumnReader],
+    (values, nulls): (&mut [pg_sys::Datum], &mut [bool]),
+) {
+    // SAFETY: the slots have as many columns as the table, and so have the rows.
+    unsafe {
+        for &slot in slots {
+            pg_sys::ExecClearTuple(slot);
+        }
+        for (index, (reader, column)) in readers.iter_mut().zip(stripe.columns.iter()).enumerate() {
+            reader.datums_in(column, rows.clone(), values, nulls);
+            for ((&slot, value), null) in slots.iter().zip(values.iter()).zip(nulls.iter()) {
+                *(*slot).tts_values.add(index) = *value;
+                *(*slot).tts_isnull.add(index) = *null;
+            }
+        }
+        for &slot in slots {
+            pg_sys::ExecStoreVirtualTuple(slot);
+        }
+    }
+}
+
 /// Calls `each` with the finished rows, a batch at a time, in slots that are good until it returns.
 pub(super) unsafe fn for_each_slot(
     rel: Open,
@@ -157,13 +185,7 @@ pub(super) unsafe fn for_each_slot(
             .map(|_| pg_sys::MakeSingleTupleTableSlot(descriptor, &raw const pg_sys::TTSOpsVirtual))
             .collect();
         let mut readers: Vec<_> = ColumnType::of_all(descriptor).into_iter().map(ColumnReader::new).collect();
-        let context = pg_sys::AllocSetContextCreateInternal(
-            pg_sys::CurrentMemoryContext,
-            c"colonnade rows".as_ptr(),
-            0,
-            8 * 1024,
-            8 * 1024 * 1024,
-        );
+        let context = memory::reset_often(c"colonnade rows");
         let old = pg_sys::MemoryContextSwitchTo(context);
         let mut values = vec![pg_sys::Datum::null(); batch];
         let mut nulls = vec![true; batch];
@@ -171,19 +193,7 @@ pub(super) unsafe fn for_each_slot(
         while start < stripe.rows {
             let end = (start + batch).min(stripe.rows);
             let filled = slots.get(..end - start).unwrap_or(&slots);
-            for &slot in filled {
-                pg_sys::ExecClearTuple(slot);
-            }
-            for (index, (reader, column)) in readers.iter_mut().zip(stripe.columns.iter()).enumerate() {
-                reader.datums_in(column, start..end, &mut values, &mut nulls);
-                for ((&slot, value), null) in filled.iter().zip(&values).zip(&nulls) {
-                    *(*slot).tts_values.add(index) = *value;
-                    *(*slot).tts_isnull.add(index) = *null;
-                }
-            }
-            for &slot in filled {
-                pg_sys::ExecStoreVirtualTuple(slot);
-            }
+            fill(filled, stripe, start..end, &mut readers, (&mut values, &mut nulls));
             each(filled);
             for &slot in filled {
                 pg_sys::ExecClearTuple(slot);

@@ -25,32 +25,8 @@ pub unsafe fn reclaim(rel: Open, strategy: pg_sys::BufferAccessStrategy) -> u64 
     // SAFETY: rel is open with ShareUpdateExclusiveLock.
     unsafe {
         let Some(storage_id) = metapage::storage_id(rel) else { return 0 };
-        let runs = entries::all_versions(storage_id).into_iter().map(|entry| entry.run);
-        let spans = hot_runs::hot_spans(runs, rel.block_count());
-        let mut candidates: Vec<(BlockNumber, PageOwner)> = Vec::new();
         let mut vmbuffer: Buffer = 0;
-        for span in spans {
-            for block in span.start..span.end {
-                // Stripe pages are marked all-frozen from the start, unless somebody has thrown the map away,
-                // and the free space map never hears of them; but what it says of wholly empty pages may be
-                // from before a crash, as it is not logged.
-                let status =
-                    u32::from(pg_sys::visibilitymap_get_status(rel.as_ptr(), block, &raw mut vmbuffer));
-                if status & pg_sys::VISIBILITYMAP_VALID_BITS == pg_sys::VISIBILITYMAP_ALL_VISIBLE
-                    || (pg_sys::GetRecordedFreeSpace(rel.as_ptr(), block) > 0
-                        && !emptied_pages::seems_empty(rel, block))
-                {
-                    continue;
-                }
-                pgrx::check_for_interrupts!();
-                let buf = buffer::read(rel, block, strategy);
-                buffer::lock_shared(buf);
-                if let Some(owner) = stripe_owner(buf) {
-                    candidates.push((block, owner));
-                }
-                buffer::unlock_release(buf);
-            }
-        }
+        let mut candidates = unnamed(rel, storage_id, &mut vmbuffer, strategy);
         candidates.retain(|(_, owner)| ended(owner.writer));
         let mut freed = 0;
         if !candidates.is_empty() {
@@ -76,6 +52,43 @@ pub unsafe fn reclaim(rel: Open, strategy: pg_sys::BufferAccessStrategy) -> u64 
         }
         freed
     }
+}
+
+/// Stripe pages, each with its owner, that no version of any row of the directory names.
+unsafe fn unnamed(
+    rel: Open,
+    storage_id: u64,
+    vmbuffer: &mut Buffer,
+    strategy: pg_sys::BufferAccessStrategy,
+) -> Vec<(BlockNumber, PageOwner)> {
+    let runs = entries::all_versions(storage_id).into_iter().map(|entry| entry.run);
+    let spans = hot_runs::hot_spans(runs, rel.block_count());
+    let mut candidates: Vec<(BlockNumber, PageOwner)> = Vec::new();
+    // SAFETY: pages are looked at under pin and shared lock.
+    unsafe {
+        for span in spans {
+            for block in span.start..span.end {
+                // Stripe pages are marked all-frozen from the start, unless somebody has thrown the map away,
+                // and the free space map never hears of them; but what it says of wholly empty pages may be
+                // from before a crash, as it is not logged.
+                let status = u32::from(pg_sys::visibilitymap_get_status(rel.as_ptr(), block, vmbuffer));
+                if status & pg_sys::VISIBILITYMAP_VALID_BITS == pg_sys::VISIBILITYMAP_ALL_VISIBLE
+                    || (pg_sys::GetRecordedFreeSpace(rel.as_ptr(), block) > 0
+                        && !emptied_pages::seems_empty(rel, block))
+                {
+                    continue;
+                }
+                pgrx::check_for_interrupts!();
+                let buf = buffer::read(rel, block, strategy);
+                buffer::lock_shared(buf);
+                if let Some(owner) = stripe_owner(buf) {
+                    candidates.push((block, owner));
+                }
+                buffer::unlock_release(buf);
+            }
+        }
+    }
+    candidates
 }
 
 /// Frees the pages of a stripe that this transaction has written and not put into the directory.

@@ -92,19 +92,10 @@ pub(super) unsafe fn follow(rel: Open, mut at: ItemPointerData, mut by: Transact
                     return if last { TM_Result::TM_Deleted } else { TM_Result::TM_Updated };
                 }
             }
-            let next = (*header).t_ctid;
-            let bits = u32::from((*header).t_infomask);
-            if bits & pg_sys::HEAP_XMAX_INVALID != 0
-                || is_at(next, at)
-                || tid::is_cold(next)
-                || pg_sys::HeapTupleHeaderIsOnlyLocked(header)
-            {
-                version.release();
-                return TM_Result::TM_Ok;
-            }
-            by = updater(header);
+            let next = version.next();
             version.release();
-            at = next;
+            let Some(next) = next else { return TM_Result::TM_Ok };
+            (at, by) = next;
         }
     }
 }
@@ -140,6 +131,22 @@ impl Version {
 
     fn header(&self) -> HeapTupleHeader {
         self.tuple.t_data
+    }
+
+    /// Where the version is that has replaced this one as a hot row, and who has inserted that. The page is
+    /// locked.
+    unsafe fn next(&self) -> Option<(ItemPointerData, TransactionId)> {
+        // SAFETY: pinned.
+        unsafe {
+            let header = self.header();
+            let next = (*header).t_ctid;
+            let bits = u32::from((*header).t_infomask);
+            let is_last = bits & pg_sys::HEAP_XMAX_INVALID != 0
+                || is_at(next, self.tuple.t_self)
+                || tid::is_cold(next)
+                || pg_sys::HeapTupleHeaderIsOnlyLocked(header);
+            (!is_last).then(|| (next, updater(header)))
+        }
     }
 
     unsafe fn is_all_visible(&self) -> bool {

@@ -266,6 +266,20 @@ unsafe extern "C-unwind" fn index_fetch_cold(
     }
 }
 
+/// What a fetch keeps of stripes, made when it meets the first row of one.
+unsafe fn cold_of(fetch: *mut Fetch) -> *mut Cold {
+    // SAFETY: the fetch was made by index_fetch_begin, and its context lives as long.
+    unsafe {
+        if (*fetch).cold.is_null() {
+            (*fetch).own = memory::small_context((*fetch).context, c"rows of stripes by index");
+            let before = pg_sys::MemoryContextSwitchTo((*fetch).own);
+            (*fetch).cold = memory::leak_into_current_context(Cold::default());
+            pg_sys::MemoryContextSwitchTo(before);
+        }
+        (*fetch).cold
+    }
+}
+
 /// Fetches a row of a stripe, if it is there.
 unsafe fn fetch_cold(
     scan: *mut IndexFetchTableData,
@@ -275,56 +289,48 @@ unsafe fn fetch_cold(
 ) -> bool {
     // SAFETY: scan was made by index_fetch_begin.
     unsafe {
-        let rel = (*scan).rel;
+        let rel = Open::of((*scan).rel);
         let Some(row) = tid::row_of(*tid) else { return false };
         if judges_by_now(snapshot) {
-            if delete_bitmap::any() && is_marked(Open::of(rel), row) {
+            if delete_bitmap::any() && is_marked(rel, row) {
                 entries::clear_dirty(snapshot);
                 return false;
             }
             if holds_page_lock() {
-                return is_there_now(Open::of(rel), tid, row, snapshot, slot);
+                return is_there_now(rel, tid, row, snapshot, slot);
             }
         }
-        let fetch = scan.cast::<Fetch>();
-        if (*fetch).cold.is_null() {
-            (*fetch).own = memory::small_context((*fetch).context, c"rows of stripes by index");
-            let before = pg_sys::MemoryContextSwitchTo((*fetch).own);
-            (*fetch).cold = memory::leak_into_current_context(Cold::default());
-            pg_sys::MemoryContextSwitchTo(before);
-        }
-        let Cold { rows, known, dead } = &mut *(*fetch).cold;
+        let Cold { rows, known, dead } = &mut *cold_of(scan.cast::<Fetch>());
         let seen = Seen::of(snapshot);
         let located;
-        let entry = match seen.and_then(|seen| known.find(row, seen)) {
-            Some(entry) => entry,
-            None => match locate(Open::of(rel), row, snapshot, slot) {
-                Located::Stored(entry) => {
-                    if let Some(seen) = seen {
-                        known.remember(&entry, seen);
-                    }
-                    located = entry;
-                    &located
-                }
+        let entry = if let Some(entry) = seen.and_then(|seen| known.find(row, seen)) {
+            entry
+        } else {
+            match locate(rel, row, snapshot, slot) {
+                Located::Stored(entry) => located = entry,
                 Located::Answered => return true,
                 Located::Nowhere => return false,
-            },
+            }
+            if let Some(seen) = seen {
+                known.remember(&located, seen);
+            }
+            &located
         };
-        compat::predicate_lock_tid(Open::of(rel), tid, snapshot, pg_sys::InvalidTransactionId);
-        if !dead.is_there(Open::of(rel), entry.storage_id, row, snapshot, seen)
-            || !moved::is_cold_there(Open::of(rel), entry, row, snapshot)
+        compat::predicate_lock_tid(rel, tid, snapshot, pg_sys::InvalidTransactionId);
+        if !dead.is_there(rel, entry.storage_id, row, snapshot, seen)
+            || !moved::is_cold_there(rel, entry, row, snapshot)
         {
             return false;
         }
         if wants_presence(snapshot) {
-            cold_rows::store(Open::of(rel), slot, row, pg_sys::InvalidTransactionId, |_, _| ());
+            cold_rows::store(rel, slot, row, pg_sys::InvalidTransactionId, |_, _| ());
         } else {
-            let rows = rows.get_or_insert_with(|| ColdFetch::new(Open::of(rel)));
+            let rows = rows.get_or_insert_with(|| ColdFetch::new(rel));
             match goes_on_with_row(snapshot) {
                 true => rows.fetch_with_header(entry, row, slot),
                 false => rows.fetch(entry, row, slot),
             }
-            count_fetch(Open::of(rel));
+            count_fetch(rel);
         }
         true
     }

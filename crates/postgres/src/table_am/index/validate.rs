@@ -93,36 +93,51 @@ pub unsafe extern "C-unwind" fn index_validate_scan(
                     insert(&mut entries, rel, index, info, root, state);
                 }
             }
-            let mut cold = ColdRows::new(rel, std::ptr::null_mut());
-            cold.restrict(rows::columns_used(rel, info));
-            // A BRIN index has nothing of cold rows, see `index::build`.
-            let stripes = match (*info).ii_Am {
-                pg_sys::BRIN_AM_OID => Vec::new(),
-                _ => entries::survey(rel, snapshot, false).visible,
-            };
-            let storage_id = stripes.first().map(|entry| entry.storage_id);
-            let tombstones = storage_id.and_then(|id| row_proxy::tombstones(rel, id, snapshot, usize::MAX));
-            let mut tombstones = tombstones.unwrap_or_default();
-            for entry in stripes {
-                for position in 0..entry.row_count {
-                    if position % 1024 == 0 {
-                        pgrx::check_for_interrupts!();
-                    }
-                    let row = entry.first_row + u64::from(position);
-                    if tombstones.contains(row) {
-                        continue;
-                    }
-                    (*state).htups += 1.0;
-                    let tid = tid::cold_tid(row);
-                    if !indexed.contains(encode(tid)) {
-                        cold.fetch(&entry, position, entries.slot);
-                        insert(&mut entries, rel, index, info, tid, state);
-                    }
-                }
-            }
+            insert_cold(&mut entries, &mut indexed, (rel, index), info, snapshot, state);
             scan::scan_end(hot.cast());
             entries.finish();
         })
+    }
+}
+
+/// Inserts rows of stripes that the index lacks.
+unsafe fn insert_cold(
+    entries: &mut IndexRows,
+    indexed: &mut Indexed,
+    (rel, index): (Open, Open),
+    info: *mut IndexInfo,
+    snapshot: Snapshot,
+    state: *mut ValidateIndexState,
+) {
+    // SAFETY: as `index_validate_scan`.
+    unsafe {
+        let mut cold = ColdRows::new(rel, std::ptr::null_mut());
+        cold.restrict(rows::columns_used(rel, info));
+        // A BRIN index has nothing of cold rows, see `index::build`.
+        let stripes = match (*info).ii_Am {
+            pg_sys::BRIN_AM_OID => Vec::new(),
+            _ => entries::survey(rel, snapshot, false).visible,
+        };
+        let storage_id = stripes.first().map(|entry| entry.storage_id);
+        let tombstones = storage_id.and_then(|id| row_proxy::tombstones(rel, id, snapshot, usize::MAX));
+        let mut tombstones = tombstones.unwrap_or_default();
+        for entry in stripes {
+            for position in 0..entry.row_count {
+                if position % 1024 == 0 {
+                    pgrx::check_for_interrupts!();
+                }
+                let row = entry.first_row + u64::from(position);
+                if tombstones.contains(row) {
+                    continue;
+                }
+                (*state).htups += 1.0;
+                let tid = tid::cold_tid(row);
+                if !indexed.contains(encode(tid)) {
+                    cold.fetch(&entry, position, entries.slot);
+                    insert(entries, rel, index, info, tid, state);
+                }
+            }
+        }
     }
 }
 

@@ -125,6 +125,15 @@ unsafe fn sweep_indexes(rel: Open, counts: &mut Counts, strategy: BufferAccessSt
         if dead.rows.newest != pg_sys::InvalidTransactionId && rel.needs_wal() {
             compat::log_conflict_horizon(rel, dead.rows.newest);
         }
+        delete_entries(rel, &mut dead, counts, strategy);
+        metapage::set_swept(rel, fingerprint, horizon);
+    }
+}
+
+/// Deletes the entries of these row numbers, index by index.
+unsafe fn delete_entries(rel: Open, dead: &mut Dead, counts: &mut Counts, strategy: BufferAccessStrategy) {
+    // SAFETY: the indexes are opened and closed here; `dead` outlives the passes over them.
+    unsafe {
         let mut count = 0;
         let mut indexes: *mut Relation = std::ptr::null_mut();
         pg_sys::vac_open_indexes(
@@ -142,7 +151,7 @@ unsafe fn sweep_indexes(rel: Open, counts: &mut Counts, strategy: BufferAccessSt
                 strategy,
                 ..IndexVacuumInfo::default()
             };
-            let state = (&raw mut dead).cast();
+            let state = std::ptr::from_mut(dead).cast();
             let none: *mut IndexBulkDeleteResult = std::ptr::null_mut();
             let result = pg_sys::index_bulk_delete(&raw mut info, none, Some(is_dead), state);
             let result = pg_sys::index_vacuum_cleanup(&raw mut info, result);
@@ -151,7 +160,6 @@ unsafe fn sweep_indexes(rel: Open, counts: &mut Counts, strategy: BufferAccessSt
             }
         }
         pg_sys::vac_close_indexes(count, indexes, pg_sys::NoLock as i32);
-        metapage::set_swept(rel, fingerprint, horizon);
     }
 }
 

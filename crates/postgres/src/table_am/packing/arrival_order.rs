@@ -92,15 +92,11 @@ pub(super) fn numbers(rel: Open) -> Vec<i16> {
         pg_sys::TIMESTAMPOID,
         pg_sys::TIMESTAMPTZOID,
     ];
-    // SAFETY: an open relation keeps its row type, which has as many columns as it says.
-    unsafe {
-        let desc = rel.descriptor();
-        let attributes = (*desc).attrs.as_slice(usize::try_from((*desc).natts).unwrap_or(0));
-        let meant = attributes
-            .iter()
-            .filter(|attribute| !attribute.attisdropped && KINDS.contains(&attribute.atttypid));
-        meant.map(|attribute| attribute.attnum).collect()
-    }
+    let meant = rel
+        .columns()
+        .iter()
+        .filter(|attribute| !attribute.attisdropped && KINDS.contains(&attribute.atttypid));
+    meant.map(|attribute| attribute.attnum).collect()
 }
 
 /// A value of one of these types: the server widens what is narrower, with its sign.

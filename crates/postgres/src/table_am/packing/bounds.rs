@@ -47,10 +47,9 @@ impl Bounds {
     pub fn of(rel: Open, keys: &[SortKey]) -> Self {
         let key = |key: &SortKey| {
             let column = usize::try_from(key.attnum).ok()?.checked_sub(1)?;
-            // SAFETY: an open relation keeps its row type, which has as many columns as it says.
+            // SAFETY: a question to the catalogs about a collation.
             unsafe {
-                let count = usize::try_from((*rel.descriptor()).natts).ok()?;
-                let attribute = (*rel.descriptor()).attrs.as_slice(count).get(column)?;
+                let attribute = rel.columns().get(column)?;
                 let ColumnType { logical, type_oid, .. } = ColumnType::of(attribute);
                 let is_known = match logical {
                     LogicalType::Text => {

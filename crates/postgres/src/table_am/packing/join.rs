@@ -11,7 +11,7 @@
 //! nothing here waits for another transaction; of a stripe that leaves the directory every row is dead, or
 //! moved.
 
-use pgrx::pg_sys::{self, CommandId, ItemPointerData};
+use pgrx::pg_sys::{self, CommandId, ItemPointerData, TransactionId};
 
 use super::index_entries::Which;
 use super::order::sorted;
@@ -23,7 +23,7 @@ use super::{Step, arrival_order, obstacle, overlapping, settings, stop_after, un
 use crate::compat;
 use crate::host::relation::Open;
 use crate::host::table_counts;
-use crate::options;
+use crate::options::{self, SortKey};
 use crate::storage::change::row_proxy::Tombstones;
 use crate::storage::change::{delete_bitmap, gone_rows, row_move, stripe_lock};
 use crate::storage::directory;
@@ -59,25 +59,11 @@ pub(super) unsafe fn batch(rel: Open, fewest: usize) -> usize {
         row_move::forget(storage_id, oldest_xmin);
         gone_rows::forget(rel);
         let limit = options.stripe_row_limit.max(1);
-        let mut chosen = stripes::choose(rel, storage_id, limit, fewest, oldest_xmin);
         let mut keys = options.orderby;
-        let mut aim = Aim::Fewer;
-        if chosen.is_empty() && !keys.is_empty() {
-            aim = Aim::Sorted;
-            chosen.extend(unsorted::choose(rel, storage_id, &keys, oldest_xmin));
-            if let Some(Chosen { entry, .. }) = chosen.first()
-                && unsorted::is_in_order(rel, entry, &keys)
-            {
-                let command = pg_sys::GetCurrentCommandId(true);
-                return if unsorted::mark(rel, entry, &keys, command) { entry.row_count as usize } else { 0 };
-            }
-        }
-        if chosen.is_empty() && !keys.is_empty() {
-            aim = Aim::Apart;
-            // All that do, where a user has asked for it.
-            let fewest = if fewest == 1 { fewest } else { settings::stripes() };
-            chosen = overlapping::choose(rel, storage_id, &keys, limit, fewest, oldest_xmin);
-        }
+        let (chosen, aim) = match choose(rel, storage_id, limit, fewest, &keys, oldest_xmin) {
+            Ok(chosen) => chosen,
+            Err(marked) => return marked,
+        };
         if chosen.is_empty() {
             return 0;
         }
@@ -86,29 +72,14 @@ pub(super) unsafe fn batch(rel: Open, fewest: usize) -> usize {
         let mut source = Rows::new(rel, chosen.iter().map(|stripe| &stripe.entry));
         let live = live_rows(rel, storage_id, &chosen);
         if keys.is_empty() {
-            let samples: Vec<_> = live.iter().map(|rows| arrival_order::spread(rows, live.len())).collect();
-            let samples: Vec<_> = samples.iter().map(Vec::as_slice).collect();
-            keys.extend(arrival_order::key(rel, &mut source, &samples));
+            keys.extend(growing_key(rel, &mut source, &live));
         }
         let rows = sorted(rel, &mut source, &keys, live.concat());
         enter(rel, &mut source, Which::All, rows.iter().map(|&at| (at, None)));
         let command = pg_sys::GetCurrentCommandId(true);
         directory::prepare();
-        let mut written = Vec::new();
-        let mut rest = &rows[..];
-        while !rest.is_empty() {
-            let part = rest.get(..limit as usize).unwrap_or(rest);
-            let entry = write(rel, &mut source, part, &keys, command);
-            rest = rest.get(entry.row_count as usize..).unwrap_or_default();
-            written.push(entry);
-        }
-        let is_better = match aim {
-            Aim::Sorted => true,
-            Aim::Apart => overlapping::are_in_order(rel, &written, &keys),
-            // The estimate of their bytes may have been wrong.
-            Aim::Fewer => written.len() < chosen.len() || chosen.iter().any(Chosen::is_worn),
-        };
-        if !is_better {
+        let written = write_all(rel, &mut source, &rows, limit as usize, &keys, command);
+        if !is_reached(aim, rel, &chosen, &written, &keys) {
             // Nothing changes, or the next batch would do the same.
             return give_back(rel, &written);
         }
@@ -123,6 +94,74 @@ pub(super) unsafe fn batch(rel: Open, fewest: usize) -> usize {
         let count = replace(rel, storage_id, &chosen, &mut source, &rows, &written, command);
         stop_after(Step::Deleted);
         count
+    }
+}
+
+/// The stripes to work on, and what for. Err: one of them was in order and is marked so now; its rows.
+unsafe fn choose(
+    rel: Open,
+    storage_id: u64,
+    limit: u32,
+    fewest: usize,
+    keys: &[SortKey],
+    oldest_xmin: TransactionId,
+) -> Result<(Vec<Chosen>, Aim), usize> {
+    // SAFETY: as `batch`.
+    unsafe {
+        let small = stripes::choose(rel, storage_id, limit, fewest, oldest_xmin);
+        if !small.is_empty() || keys.is_empty() {
+            return Ok((small, Aim::Fewer));
+        }
+        if let Some(chosen) = unsorted::choose(rel, storage_id, keys, oldest_xmin) {
+            let entry = &chosen.entry;
+            if unsorted::is_in_order(rel, entry, keys) {
+                let command = pg_sys::GetCurrentCommandId(true);
+                let is_marked = unsorted::mark(rel, entry, keys, command);
+                return Err(if is_marked { entry.row_count as usize } else { 0 });
+            }
+            return Ok((vec![chosen], Aim::Sorted));
+        }
+        // All that do, where a user has asked for it.
+        let fewest = if fewest == 1 { fewest } else { settings::stripes() };
+        Ok((overlapping::choose(rel, storage_id, keys, limit, fewest, oldest_xmin), Aim::Apart))
+    }
+}
+
+/// The column that the rows are to be sorted by where no option says so.
+fn growing_key(rel: Open, source: &mut Rows, live: &[Vec<ItemPointerData>]) -> Option<SortKey> {
+    let samples: Vec<_> = live.iter().map(|rows| arrival_order::spread(rows, live.len())).collect();
+    let samples: Vec<_> = samples.iter().map(Vec::as_slice).collect();
+    arrival_order::key(rel, source, &samples)
+}
+
+/// Writes the rows as stripes of at most `limit` rows.
+unsafe fn write_all(
+    rel: Open,
+    source: &mut Rows,
+    rows: &[ItemPointerData],
+    limit: usize,
+    keys: &[SortKey],
+    command: CommandId,
+) -> Vec<StripeEntry> {
+    let mut written = Vec::new();
+    let mut rest = rows;
+    while !rest.is_empty() {
+        let part = rest.get(..limit).unwrap_or(rest);
+        // SAFETY: as `batch`.
+        let entry = unsafe { write(rel, source, part, keys, command) };
+        rest = rest.get(entry.row_count as usize..).unwrap_or_default();
+        written.push(entry);
+    }
+    written
+}
+
+/// Whether the stripes written are what the batch was for.
+fn is_reached(aim: Aim, rel: Open, chosen: &[Chosen], written: &[StripeEntry], keys: &[SortKey]) -> bool {
+    match aim {
+        Aim::Sorted => true,
+        Aim::Apart => overlapping::are_in_order(rel, written, keys),
+        // The estimate of their bytes may have been wrong.
+        Aim::Fewer => written.len() < chosen.len() || chosen.iter().any(Chosen::is_worn),
     }
 }
 
@@ -208,6 +247,28 @@ unsafe fn give_back(rel: Open, written: &[StripeEntry]) -> usize {
     0
 }
 
+/// The rows that are still in stripes that go, each with its new number; and the numbers of the others.
+fn left_and_stale(
+    rows: &[ItemPointerData],
+    written: &[StripeEntry],
+    gone: &[&Chosen],
+    dead: &[u64],
+) -> (Vec<(ItemPointerData, u64)>, Vec<u64>) {
+    let is_left = |at: ItemPointerData| {
+        tid::row_of(at).is_some_and(|row| {
+            let after = gone.partition_point(|stripe| stripe.entry.first_row <= row);
+            after.checked_sub(1).is_some_and(|at| gone[at].entry.covers(row))
+                && dead.binary_search(&row).is_err()
+        })
+    };
+    let numbers = written.iter().flat_map(|entry| entry.first_row..entry.end_row());
+    let (mut moves, mut stale) = (Vec::new(), Vec::new());
+    for (&at, number) in rows.iter().zip(numbers) {
+        if is_left(at) { moves.push((at, number)) } else { stale.push(number) }
+    }
+    (moves, stale)
+}
+
 /// Puts the stripes written, of rows that were at `rows`, into the place of those chosen, as far as these can
 /// be had; returns how many rows of theirs that concerns.
 unsafe fn replace(
@@ -233,18 +294,7 @@ unsafe fn replace(
         for Chosen { entry, .. } in &gone {
             dead.extend(tombstones.among(entry.first_row..entry.end_row()));
         }
-        let is_left = |at: ItemPointerData| {
-            tid::row_of(at).is_some_and(|row| {
-                let after = gone.partition_point(|stripe| stripe.entry.first_row <= row);
-                after.checked_sub(1).is_some_and(|at| gone[at].entry.covers(row))
-                    && dead.binary_search(&row).is_err()
-            })
-        };
-        let numbers = written.iter().flat_map(|entry| entry.first_row..entry.end_row());
-        let (mut moves, mut stale) = (Vec::new(), Vec::new());
-        for (&at, number) in rows.iter().zip(numbers) {
-            if is_left(at) { moves.push((at, number)) } else { stale.push(number) }
-        }
+        let (moves, stale) = left_and_stale(rows, written, &gone, &dead);
         enter(rel, source, Which::Unique, moves.iter().map(|&(at, number)| (at, Some(number))));
         obstacle::refuse_if_decoded(rel);
         let moved = moves.len();

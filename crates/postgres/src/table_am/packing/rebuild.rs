@@ -45,7 +45,7 @@ pub(super) unsafe fn one(table: &Table) -> Option<bool> {
         if !settings::rebuilds_indexes() {
             return Some(false);
         }
-        let Some(found) = on_table(table, |rel| candidate(Open::of(rel)))?.flatten() else {
+        let Some(found) = on_table(table, candidate)?.flatten() else {
             return Some(false);
         };
         if others_stay() {

@@ -45,10 +45,7 @@ pub(super) unsafe fn batch(rel: Open, from: &mut BlockNumber, fewest: usize) -> 
         let chosen = chosen.rows;
         stop_after(Step::Chosen);
         let mut source = Rows::new(rel, []);
-        let mut keys = options.orderby;
-        if keys.is_empty() {
-            keys.extend(arrival_order::key(rel, &mut source, &arrival_order::neighbours(&chosen)));
-        }
+        let keys = keys_of(rel, &mut source, options.orderby, &chosen);
         let rows = sorted(rel, &mut source, &keys, chosen);
         // Functions of the owner's that fail do so before anything is written, as pages of a batch that
         // failed stay until the next VACUUM.
@@ -66,18 +63,30 @@ pub(super) unsafe fn batch(rel: Open, from: &mut BlockNumber, fewest: usize) -> 
         obstacle::refuse_if_decoded(rel);
         stop_after(Step::Written);
         let moved = delete(rel, storage_id, rows, first, command);
-        statistics::count(
-            rel,
-            &[
-                (Sum::RowsPacked, moved as u64),
-                (Sum::StripesWritten, 1),
-                (Sum::PackedBytesBefore, (bytes as u64).saturating_mul(moved as u64) / found as u64),
-                (Sum::PackedBytesAfter, entry.byte_length),
-            ],
-        );
+        let before = (bytes as u64).saturating_mul(moved as u64) / found as u64;
+        count(rel, moved, before, entry.byte_length);
         stop_after(Step::Deleted);
         rows.len()
     }
+}
+
+/// What rows are sorted by: what the table's option says, or else a column that grows.
+fn keys_of(rel: Open, source: &mut Rows, mut keys: Vec<SortKey>, rows: &[ItemPointerData]) -> Vec<SortKey> {
+    if keys.is_empty() {
+        keys.extend(arrival_order::key(rel, source, &arrival_order::neighbours(rows)));
+    }
+    keys
+}
+
+/// Counts what a batch has done, in rows and bytes.
+fn count(rel: Open, moved: usize, before: u64, after: u64) {
+    let done = [
+        (Sum::RowsPacked, moved as u64),
+        (Sum::StripesWritten, 1),
+        (Sum::PackedBytesBefore, before),
+        (Sum::PackedBytesAfter, after),
+    ];
+    statistics::count(rel, &done);
 }
 
 /// Makes the index entries of rows that are written, each with its new number; without a number it only sees

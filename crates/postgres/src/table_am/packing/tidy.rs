@@ -116,8 +116,7 @@ impl Room {
 pub(super) unsafe fn table(table: &Table) -> Option<bool> {
     // SAFETY: each step has transactions of its own.
     unsafe {
-        let look =
-            || on_table(table, |rel| Room::of(Open::of(rel), table.idle)).map(Option::unwrap_or_default);
+        let look = || on_table(table, |rel| Room::of(rel, table.idle)).map(Option::unwrap_or_default);
         let mut room = look()?;
         let mut busy = false;
         if room.wants_vacuum(table.fewest) {
@@ -140,20 +139,11 @@ pub(super) unsafe fn table(table: &Table) -> Option<bool> {
             let is_longer = move_stripes(table, keep)? > 0
                 || (table.idle
                     && room.is_torn()
-                    && on_table(table, |rel| compact::widen(Open::of(rel)))? == Some(true));
+                    && on_table(table, |rel| compact::widen(rel))? == Some(true));
             if is_longer && look()?.wants_vacuum(table.fewest) {
                 vacuum(table)?;
             }
-            let cut = on_table(table, |rel| {
-                let cut = if truncate::is_allowed(Open::of(rel)) { truncate::tail(Open::of(rel)) } else { 0 };
-                if cut > 0 {
-                    statistics::count(
-                        Open::of(rel),
-                        &[(Sum::BytesCutOff, u64::from(cut) * PAGE_BYTES as u64)],
-                    );
-                }
-                cut
-            })?;
+            let cut = on_table(table, |rel| cut_off(rel))?;
             busy |= is_longer || cut.unwrap_or(0) > 0;
             if !is_longer || !settings::is_on() || began.elapsed() > worker::LONGEST {
                 break;
@@ -164,6 +154,19 @@ pub(super) unsafe fn table(table: &Table) -> Option<bool> {
     }
 }
 
+/// Cuts off the empty pages at the end of the table's file, if its owner allows it; returns how many.
+unsafe fn cut_off(rel: Open) -> u32 {
+    if !truncate::is_allowed(rel) {
+        return 0;
+    }
+    // SAFETY: `on_table` has locked the table with ShareUpdateExclusiveLock.
+    let cut = unsafe { truncate::tail(rel) };
+    if cut > 0 {
+        statistics::count(rel, &[(Sum::BytesCutOff, u64::from(cut) * PAGE_BYTES as u64)])
+    }
+    cut
+}
+
 /// Moves stripes that end beyond block `keep` to empty pages before them; returns how many. None after an
 /// ERROR.
 unsafe fn move_stripes(table: &Table, keep: u32) -> Option<usize> {
@@ -171,9 +174,9 @@ unsafe fn move_stripes(table: &Table, keep: u32) -> Option<usize> {
     // SAFETY: each step is a transaction of its own.
     unsafe {
         while moved < STRIPES && settings::is_on() {
-            let step = |rel| {
-                report(&format!("moving stripes of {}: {moved}", Open::of(rel).quoted_name()));
-                compact::step(Open::of(rel), keep)
+            let step = |rel: Open| {
+                report(&format!("moving stripes of {}: {moved}", rel.quoted_name()));
+                compact::step(rel, keep)
             };
             if on_table(table, step)? != Some(true) {
                 break;
@@ -208,18 +211,7 @@ unsafe fn vacuum(table: &Table) -> Option<()> {
                 let item = pg_sys::makeVacuumRelation(std::ptr::null_mut(), oid, std::ptr::null_mut());
                 list = pg_sys::lappend(list, item.cast::<c_void>());
             }
-            let mut params = pg_sys::VacuumParams {
-                options: pg_sys::VACOPT_VACUUM | pg_sys::VACOPT_SKIP_LOCKED | pg_sys::VACOPT_PROCESS_TOAST,
-                freeze_min_age: -1,
-                freeze_table_age: -1,
-                multixact_freeze_min_age: -1,
-                multixact_freeze_table_age: -1,
-                log_min_duration: -1,
-                nworkers: -1,
-                // Else line pointers of few dead rows stay, which keep the end of the file.
-                index_cleanup: pg_sys::VacOptValue::VACOPTVALUE_ENABLED,
-                ..pg_sys::VacuumParams::default()
-            };
+            let mut params = vacuum_params();
             let strategy = pg_sys::GetAccessStrategy(pg_sys::BufferAccessStrategyType::BAS_VACUUM);
             pg_sys::MemoryContextSwitchTo(before);
             pg_sys::vacuum(list, &raw mut params, strategy, true);
@@ -228,6 +220,21 @@ unsafe fn vacuum(table: &Table) -> Option<()> {
         pg_sys::PortalContext = std::ptr::null_mut();
         pg_sys::MemoryContextDelete(context);
         done.map_err(|message| statistics::failed(table.oid, &message)).ok()?;
-        on_table(table, |rel| statistics::count(Open::of(rel), &[(Sum::Vacuums, 1)])).map(|_| ())
+        on_table(table, |rel| statistics::count(rel, &[(Sum::Vacuums, 1)])).map(|_| ())
+    }
+}
+
+fn vacuum_params() -> pg_sys::VacuumParams {
+    pg_sys::VacuumParams {
+        options: pg_sys::VACOPT_VACUUM | pg_sys::VACOPT_SKIP_LOCKED | pg_sys::VACOPT_PROCESS_TOAST,
+        freeze_min_age: -1,
+        freeze_table_age: -1,
+        multixact_freeze_min_age: -1,
+        multixact_freeze_table_age: -1,
+        log_min_duration: -1,
+        nworkers: -1,
+        // Else line pointers of few dead rows stay, which keep the end of the file.
+        index_cleanup: pg_sys::VacOptValue::VACOPTVALUE_ENABLED,
+        ..pg_sys::VacuumParams::default()
     }
 }

@@ -141,14 +141,10 @@ fn rows_wanted(rel: Open) -> f64 {
 
 /// The largest statistics target of a relation's columns.
 fn target_of(rel: Open) -> i32 {
-    // SAFETY: rel is open and so is its row type.
-    unsafe {
-        let desc = rel.descriptor();
-        let count = usize::try_from((*desc).natts).unwrap_or(0);
-        let columns = (*desc).attrs.as_slice(count).iter().filter(|a| !a.attisdropped);
-        let usual = pg_sys::default_statistics_target;
-        columns.map(|a| if a.attstattarget < 0 { usual } else { a.attstattarget }).max().unwrap_or(usual)
-    }
+    // SAFETY: a plain global of the server.
+    let usual = unsafe { pg_sys::default_statistics_target };
+    let columns = rel.columns().iter().filter(|a| !a.attisdropped);
+    columns.map(|a| if a.attstattarget < 0 { usual } else { a.attstattarget }).max().unwrap_or(usual)
 }
 
 /// `scan_analyze_next_block`.

@@ -122,13 +122,9 @@ impl Columns {
 
 /// The columns of `rel` that cannot be built from what the stripe holds.
 pub fn unfit_columns(rel: Open, reader: &StripeReader) -> Vec<usize> {
-    // SAFETY: rel is open and keeps its row type.
-    let (kinds, dropped) = unsafe {
-        let desc = rel.descriptor();
-        let count = usize::try_from((*desc).natts).unwrap_or(0);
-        let dropped: Vec<bool> = (*desc).attrs.as_slice(count).iter().map(|a| a.attisdropped).collect();
-        (ColumnType::of_all(desc), dropped)
-    };
+    let dropped: Vec<bool> = rel.columns().iter().map(|a| a.attisdropped).collect();
+    // SAFETY: an open relation keeps its row type.
+    let kinds = unsafe { ColumnType::of_all(rel.descriptor()) };
     let stored = reader.column_count();
     let live = kinds.iter().zip(dropped).enumerate().take(stored).filter(|(_, (_, dropped))| !dropped);
     live.filter(|(column, (kind, _))| fits(reader, *column, kind).is_err())

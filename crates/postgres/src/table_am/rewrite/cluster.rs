@@ -17,6 +17,7 @@ use pgrx::pg_sys::{self, HeapTupleData, MultiXactId, Relation, TransactionId};
 use super::cluster_sort::IndexSort;
 use super::{Aged, ColdHistory, Fate, HotRows, Part, bury_anew};
 use crate::compat::{HeapRewrite, RewriteLimits};
+use crate::host::memory;
 use crate::host::relation::Open;
 use crate::host::{carried, error};
 use crate::storage::directory::age::Age;
@@ -87,13 +88,7 @@ unsafe fn copy_hot(
     // SAFETY: both relations are open and locked; what a version takes lives in a context that is emptied
     // after each.
     unsafe {
-        let context = pg_sys::AllocSetContextCreateInternal(
-            pg_sys::CurrentMemoryContext,
-            c"colonnade rewrite".as_ptr(),
-            0,
-            8 * 1024,
-            8 * 1024 * 1024,
-        );
+        let context = memory::reset_often(c"colonnade rewrite");
         let mut counts = Counts::default();
         let tell = |what: u32, value: u32| {
             pg_sys::pgstat_progress_update_param(what as i32, i64::from(value));

@@ -20,6 +20,7 @@ use pgrx::pg_sys::{
 use super::{ColdHistory, Fate, HotRows, Part, bury_anew};
 use crate::compat::{self, HeapRewrite, RewriteLimits};
 use crate::host::error::{self, PgSqlErrorCode};
+use crate::host::memory;
 use crate::host::relation::Open;
 use crate::options::maintenance;
 use crate::storage::directory::age::Age;
@@ -178,13 +179,7 @@ unsafe fn copy(old: Open, target: Oid, into: Into, limits: &RewriteLimits) {
         let new = Open::of(pg_sys::table_open(target, pg_sys::NoLock as i32));
         let command = pg_sys::GetCurrentCommandId(true);
         let horizon = Horizon::of_now(limits.oldest_xmin);
-        let context = pg_sys::AllocSetContextCreateInternal(
-            pg_sys::CurrentMemoryContext,
-            c"colonnade merge".as_ptr(),
-            0,
-            8 * 1024,
-            8 * 1024 * 1024,
-        );
+        let context = memory::reset_often(c"colonnade merge");
         let mut copy = Copy {
             old,
             new,
@@ -226,25 +221,7 @@ impl Copy<'_> {
                 by_age.entry(stripe.born).or_default().push(at);
             }
             let mut loader = self.loader(Age::Everybody);
-            let blocks = self.hot.blocks().into_iter().flat_map(|span| span.start..span.end);
-            let blocks = blocks.inspect(|_| self.progress.borrow_mut().add_blocks(1));
-            let mut living = 0.0;
-            self.hot.each(blocks, |tuple, buf, fate| {
-                self.progress.borrow_mut().add_read();
-                living += f64::from(u8::from(is_living(tuple, fate)));
-                let block = tid::block_of(tuple.t_self);
-                match fate {
-                    Fate::Dead | Fate::LeftOut => {}
-                    Fate::Kept => note(&mut kept, block),
-                    Fate::Alive(Age::Everybody) => self.load_hot(&mut loader, tuple, buf),
-                    Fate::Alive(age) => {
-                        let group = young.entry(age).or_default();
-                        group.rows += 1;
-                        group.bytes += tuple.t_len as usize;
-                        note(&mut group.blocks, block);
-                    }
-                }
-            });
+            let mut living = self.sort_out(&mut loader, &mut young, &mut kept);
             let none = Vec::new();
             self.load_cold(&mut loader, by_age.get(&Age::Everybody).unwrap_or(&none));
             loader.finish(self.new);
@@ -263,16 +240,7 @@ impl Copy<'_> {
             }));
             ages.remove(&Age::Everybody);
             for &age in &ages {
-                let mut loader = self.loader(age);
-                if let Some(group) = young.remove(&age) {
-                    self.hot.each(group.blocks.into_iter(), |tuple, buf, fate| {
-                        if fate == Fate::Alive(age) {
-                            self.load_hot(&mut loader, tuple, buf);
-                        }
-                    });
-                }
-                self.load_cold(&mut loader, by_age.get(&age).unwrap_or(&none));
-                loader.finish(self.new);
+                self.load_age(age, young.remove(&age), by_age.get(&age).unwrap_or(&none));
             }
             for (&born, stripes) in &by_age {
                 bury_anew(&mut self.cold, self.old, self.new, stripes, born, self.command);
@@ -292,6 +260,56 @@ impl Copy<'_> {
                 fate => fate == Fate::Kept,
             });
             rewrite.end();
+        }
+    }
+
+    /// Loads the hot rows that everybody sees; notes where the others are that stay. Returns how many rows
+    /// live.
+    unsafe fn sort_out(
+        &self,
+        loader: &mut Loader,
+        young: &mut BTreeMap<Age, Young>,
+        kept: &mut Vec<BlockNumber>,
+    ) -> f64 {
+        // SAFETY: see `fill_stripes`.
+        unsafe {
+            let blocks = self.hot.blocks().into_iter().flat_map(|span| span.start..span.end);
+            let blocks = blocks.inspect(|_| self.progress.borrow_mut().add_blocks(1));
+            let mut living = 0.0;
+            self.hot.each(blocks, |tuple, buf, fate| {
+                self.progress.borrow_mut().add_read();
+                living += f64::from(u8::from(is_living(tuple, fate)));
+                let block = tid::block_of(tuple.t_self);
+                match fate {
+                    Fate::Dead | Fate::LeftOut => {}
+                    Fate::Kept => note(kept, block),
+                    Fate::Alive(Age::Everybody) => self.load_hot(loader, tuple, buf),
+                    Fate::Alive(age) => {
+                        let group = young.entry(age).or_default();
+                        group.rows += 1;
+                        group.bytes += tuple.t_len as usize;
+                        note(&mut group.blocks, block);
+                    }
+                }
+            });
+            living
+        }
+    }
+
+    /// Loads the rows of one age, hot ones and those of stripes.
+    unsafe fn load_age(&mut self, age: Age, hot: Option<Young>, stripes: &[usize]) {
+        // SAFETY: see `fill_stripes`.
+        unsafe {
+            let mut loader = self.loader(age);
+            if let Some(group) = hot {
+                self.hot.each(group.blocks.into_iter(), |tuple, buf, fate| {
+                    if fate == Fate::Alive(age) {
+                        self.load_hot(&mut loader, tuple, buf);
+                    }
+                });
+            }
+            self.load_cold(&mut loader, stripes);
+            loader.finish(self.new);
         }
     }
 
@@ -406,8 +424,7 @@ unsafe fn thaw(
     unsafe {
         let desc = new.descriptor();
         pg_sys::slot_getallattrs(slot);
-        let count = usize::try_from((*desc).natts).unwrap_or(0);
-        for (column, attribute) in (*desc).attrs.as_slice(count).iter().enumerate() {
+        for (column, attribute) in new.columns().iter().enumerate() {
             *(*slot).tts_isnull.add(column) |= attribute.attisdropped;
         }
         let tuple = pg_sys::heap_form_tuple(desc, (*slot).tts_values, (*slot).tts_isnull);
@@ -435,6 +452,15 @@ unsafe fn thaw(
             Age::New => own(),
         };
         (*header).t_infomask = ((*header).t_infomask & !(pg_sys::HEAP_XACT_MASK as u16)) | bits as u16;
+        end(header, died);
+        rewrite.write(model, tuple);
+    }
+}
+
+/// Writes the end of a row, of this age, into the header of its tuple.
+unsafe fn end(header: pg_sys::HeapTupleHeader, died: Option<Age>) {
+    // SAFETY: as `thaw`.
+    unsafe {
         let (mut killer, mut end) = (pg_sys::InvalidTransactionId, 0);
         match died {
             None | Some(Age::Everybody | Age::New) => end |= pg_sys::HEAP_XMAX_INVALID,
@@ -447,11 +473,10 @@ unsafe fn thaw(
                 pg_sys::HeapTupleHeaderAdjustCmax(header, &raw mut command, &raw mut is_combo);
                 (*header).t_choice.t_heap.t_field3.t_cid = command;
                 end |= if is_combo { pg_sys::HEAP_COMBOCID } else { 0 };
-                killer = own();
+                killer = pg_sys::GetCurrentTransactionId();
             }
         }
         (*header).t_choice.t_heap.t_xmax = killer;
         (*header).t_infomask |= end as u16;
-        rewrite.write(model, tuple);
     }
 }

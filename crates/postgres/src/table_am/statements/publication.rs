@@ -108,22 +108,7 @@ unsafe fn named_tables(node: *mut pg_sys::Node) -> Vec<Oid> {
                 add_objects(&mut tables, (*statement).pubobjects);
             }
             NodeTag::T_AlterPublicationStmt => {
-                let statement = node.cast::<pg_sys::AlterPublicationStmt>();
-                if !(*statement).options.is_null() {
-                    // It may publish INSERT from now on.
-                    let publication = pg_sys::GetPublicationByName((*statement).pubname, true);
-                    if publication.is_null() {
-                        return tables;
-                    }
-                    if (*publication).alltables {
-                        return all_tables();
-                    }
-                    let (oid, parts) = ((*publication).oid, pg_sys::PublicationPartOpt::PUBLICATION_PART_ALL);
-                    add_oids(&mut tables, pg_sys::GetPublicationRelations(oid, parts));
-                    add_oids(&mut tables, pg_sys::GetAllSchemaPublicationRelations(oid, parts));
-                } else if (*statement).action != pg_sys::AlterPublicationAction::AP_DropObjects {
-                    add_objects(&mut tables, (*statement).pubobjects);
-                }
+                tables = published_anew(node.cast::<pg_sys::AlterPublicationStmt>());
             }
             NodeTag::T_AlterObjectSchemaStmt => {
                 let statement = node.cast::<pg_sys::AlterObjectSchemaStmt>();
@@ -143,6 +128,30 @@ unsafe fn named_tables(node: *mut pg_sys::Node) -> Vec<Oid> {
         }
         tables
     }
+}
+
+/// The tables that ALTER PUBLICATION may have published.
+unsafe fn published_anew(statement: *mut pg_sys::AlterPublicationStmt) -> Vec<Oid> {
+    let mut tables = Vec::new();
+    // SAFETY: the statement was carried out, so what it names is locked.
+    unsafe {
+        if !(*statement).options.is_null() {
+            // It may publish INSERT from now on.
+            let publication = pg_sys::GetPublicationByName((*statement).pubname, true);
+            if publication.is_null() {
+                return tables;
+            }
+            if (*publication).alltables {
+                return all_tables();
+            }
+            let (oid, parts) = ((*publication).oid, pg_sys::PublicationPartOpt::PUBLICATION_PART_ALL);
+            add_oids(&mut tables, pg_sys::GetPublicationRelations(oid, parts));
+            add_oids(&mut tables, pg_sys::GetAllSchemaPublicationRelations(oid, parts));
+        } else if (*statement).action != pg_sys::AlterPublicationAction::AP_DropObjects {
+            add_objects(&mut tables, (*statement).pubobjects);
+        }
+    }
+    tables
 }
 
 /// Adds what FOR, ADD or SET of a publication lists. The server has locked it.

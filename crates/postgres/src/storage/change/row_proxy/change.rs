@@ -121,29 +121,14 @@ pub unsafe fn lock(
         };
         // As heap does: the newer versions first, so that a row that cannot be had is not locked.
         let mut followed = None;
-        let mut follow_once = || {
-            let new = match mode {
-                LockTupleMode::LockTupleKeyShare => replacement(Open::of(table), &proxy)?,
-                _ => return None,
-            };
-            if followed.is_some_and(|before: Replaced| before.is(&new)) {
-                return None;
-            }
-            followed = Some(new);
-            let result = follow(new);
-            (result != TM_Result::TM_Ok).then(|| {
-                let (ctid, xmax, cmax) = (new.successor, new.by, pg_sys::InvalidCommandId);
-                Outcome::Failed(result, TM_FailureData { ctid, xmax, cmax, traversed: false })
-            })
-        };
+        let mut follow_once = || follow_new(Open::of(table), &proxy, mode, &mut followed, &follow);
         if let Some(failed) = follow_once() {
             proxy.release();
             pg_sys::table_close(table, pg_sys::NoLock as i32);
             return failed;
         }
         let mut tuple = HeapTupleData { t_self: proxy.place, ..HeapTupleData::default() };
-        let mut failure = TM_FailureData::default();
-        let mut pin: Buffer = 0;
+        let (mut failure, mut pin): (_, Buffer) = (TM_FailureData::default(), 0);
         let (locked, page, why) = (&raw mut tuple, &raw mut pin, &raw mut failure);
         let result = together(|| {
             let result = raw::heap_lock_tuple(table, locked, cid, mode, wait, false, page, why);
@@ -159,25 +144,54 @@ pub unsafe fn lock(
                     failed
                 }
             },
-            TM_Result::TM_Updated | TM_Result::TM_Deleted | TM_Result::TM_SelfModified => {
-                let (tombstone, by) = fetch(Open::of(table), failure.ctid);
-                proxy.release();
-                match replaced(tombstone, by) {
-                    Outcome::Failed(what, so) => {
-                        let own = result == TM_Result::TM_SelfModified;
-                        let failure = TM_FailureData { xmax: failure.xmax, cmax: failure.cmax, ..so };
-                        Outcome::Failed(if own { result } else { what }, failure)
-                    }
-                    locked @ Outcome::Locked(_) => locked,
-                }
-            }
-            _ => {
-                proxy.release();
-                Outcome::Failed(result, failure)
-            }
+            _ => missed(Open::of(table), proxy, result, failure),
         };
         pg_sys::table_close(table, pg_sys::NoLock as i32);
         outcome
+    }
+}
+
+/// Has `follow` lock what has taken the row's place, if that is to be locked and was not `followed` before.
+/// Some: why it could not be.
+unsafe fn follow_new(
+    table: Open,
+    proxy: &Pinned,
+    mode: LockTupleMode::Type,
+    followed: &mut Option<Replaced>,
+    follow: &impl Fn(Replaced) -> TM_Result::Type,
+) -> Option<Outcome> {
+    if mode != LockTupleMode::LockTupleKeyShare {
+        return None;
+    }
+    // SAFETY: the proxy's page is pinned.
+    let new = unsafe { replacement(table, proxy) }?;
+    if followed.is_some_and(|before| before.is(&new)) {
+        return None;
+    }
+    *followed = Some(new);
+    let result = follow(new);
+    (result != TM_Result::TM_Ok).then(|| {
+        let (ctid, xmax, cmax) = (new.successor, new.by, pg_sys::InvalidCommandId);
+        Outcome::Failed(result, TM_FailureData { ctid, xmax, cmax, traversed: false })
+    })
+}
+
+/// What the server says of a row that it has not locked, in the words of the row's tombstone if it has one.
+unsafe fn missed(table: Open, proxy: Pinned, result: TM_Result::Type, failure: TM_FailureData) -> Outcome {
+    let is_dead =
+        matches!(result, TM_Result::TM_Updated | TM_Result::TM_Deleted | TM_Result::TM_SelfModified);
+    let tombstone = is_dead.then(|| fetch(table, failure.ctid));
+    // SAFETY: pinned until here.
+    unsafe { proxy.release() };
+    let Some((tombstone, by)) = tombstone else { return Outcome::Failed(result, failure) };
+    // The tombstone is a copy.
+    match replaced(tombstone, by) {
+        Outcome::Failed(what, so) => {
+            let own = result == TM_Result::TM_SelfModified;
+            let failure = TM_FailureData { xmax: failure.xmax, cmax: failure.cmax, ..so };
+            Outcome::Failed(if own { result } else { what }, failure)
+        }
+        locked @ Outcome::Locked(_) => locked,
     }
 }
 

@@ -8,6 +8,7 @@
 //! for rows of a stripe that this transaction keeps in place.
 
 use std::cell::RefCell;
+use std::ops::Range;
 
 use pgrx::pg_sys::{self, CommandId, HeapTuple, ItemPointerData, TransactionId};
 
@@ -139,12 +140,7 @@ pub(super) unsafe fn find_or_make(table: Open, storage_id: u64, row: u64, end: u
         let mut found = Found::Nothing;
         if hint.run >= RUN {
             let ahead = row.saturating_add(hint.run * 2).min(end).min((row / BLOCK + 1) * BLOCK);
-            let places = make_all(table, index, storage_id, row..ahead, cid);
-            let first = places.first().filter(|(first, _)| *first == row).map(|(_, place)| *place);
-            with_run(storage_id, |run| run.places = places);
-            if let Some(pinned) = first.and_then(|place| at_place(table, storage_id, row, place)) {
-                found = Found::Live(pinned);
-            }
+            found = make_run(table, index, storage_id, row..ahead, cid);
         }
         if matches!(found, Found::Nothing) {
             found = find(table, index, storage_id, row);
@@ -162,6 +158,19 @@ pub(super) unsafe fn find_or_make(table: Open, storage_id: u64, row: u64, end: u
             note(&found);
         }
         found
+    }
+}
+
+/// `make_all`, where the first of the rows is the one that is wanted.
+unsafe fn make_run(table: Open, index: Open, storage_id: u64, rows: Range<u64>, cid: CommandId) -> Found {
+    let row = rows.start;
+    // SAFETY: the caller holds the lock on the rows' block.
+    unsafe {
+        let places = make_all(table, index, storage_id, rows, cid);
+        let first = places.first().filter(|(first, _)| *first == row).map(|(_, place)| *place);
+        with_run(storage_id, |run| run.places = places);
+        let pinned = first.and_then(|place| at_place(table, storage_id, row, place));
+        pinned.map_or(Found::Nothing, Found::Live)
     }
 }
 
@@ -274,7 +283,7 @@ unsafe fn make_all(
     table: Open,
     index: Open,
     storage_id: u64,
-    rows: std::ops::Range<u64>,
+    rows: Range<u64>,
     cid: CommandId,
 ) -> Vec<(u64, ItemPointerData)> {
     let mut places = Vec::new();

@@ -215,15 +215,14 @@ pub unsafe fn tombstones(rel: Open, storage_id: u64, snapshot: Snapshot, limit: 
 /// Whether a row of a stripe that `snapshot` sees is there for it. A SnapshotDirty that already names a
 /// loader is let be.
 pub unsafe fn is_there(rel: Open, storage_id: u64, row: u64, snapshot: Snapshot) -> bool {
+    // SAFETY: the snapshot is live.
+    let (kind, xmin, xmax) = unsafe { ((*snapshot).snapshot_type, (*snapshot).xmin, (*snapshot).xmax) };
+    let loading = kind == SnapshotType::SNAPSHOT_DIRTY && xmin != pg_sys::InvalidTransactionId;
     // SAFETY: as above. What a dirty snapshot says after the walk is what the live proxy said.
     unsafe {
-        let kind = (*snapshot).snapshot_type;
-        let loading =
-            kind == SnapshotType::SNAPSHOT_DIRTY && (*snapshot).xmin != pg_sys::InvalidTransactionId;
         if sees_all(snapshot) || loading || SideTable::RowProxy.oids_if_present().is_none() {
             return true;
         }
-        let (xmin, xmax) = ((*snapshot).xmin, (*snapshot).xmax);
         if delete_bitmap::is_dead(rel, storage_id, row, snapshot) {
             return false;
         }
