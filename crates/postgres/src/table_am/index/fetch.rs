@@ -322,17 +322,31 @@ unsafe fn fetch_cold(
         {
             return false;
         }
+        put(rel, rows, (entry, row), snapshot, slot);
+        true
+    }
+}
+
+/// Puts a row that is there into the slot: nothing but its presence, where the snapshot asks for no more.
+unsafe fn put(
+    rel: Open,
+    rows: &mut Option<ColdFetch>,
+    (entry, row): (&StripeEntry, u64),
+    snapshot: Snapshot,
+    slot: *mut TupleTableSlot,
+) {
+    // SAFETY: the slot is the fetch's, and the table is open until its end.
+    unsafe {
         if wants_presence(snapshot) {
             cold_rows::store(rel, slot, row, pg_sys::InvalidTransactionId, |_, _| ());
-        } else {
-            let rows = rows.get_or_insert_with(|| ColdFetch::new(rel));
-            match goes_on_with_row(snapshot) {
-                true => rows.fetch_with_header(entry, row, slot),
-                false => rows.fetch(entry, row, slot),
-            }
-            count_fetch(rel);
+            return;
         }
-        true
+        let rows = rows.get_or_insert_with(|| ColdFetch::new(rel));
+        match goes_on_with_row(snapshot) {
+            true => rows.fetch_with_header(entry, row, slot),
+            false => rows.fetch(entry, row, slot),
+        }
+        count_fetch(rel);
     }
 }
 

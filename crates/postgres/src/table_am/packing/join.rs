@@ -84,12 +84,7 @@ pub(super) unsafe fn batch(rel: Open, fewest: usize) -> usize {
             return give_back(rel, &written);
         }
         let numbers = written.iter().flat_map(|entry| entry.first_row..entry.end_row());
-        enter(
-            rel,
-            &mut source,
-            Which::Plain,
-            rows.iter().zip(numbers).map(|(&at, number)| (at, Some(number))),
-        );
+        enter(rel, &mut source, Which::Plain, rows.iter().copied().zip(numbers.map(Some)));
         stop_after(Step::Written);
         let count = replace(rel, storage_id, &chosen, &mut source, &rows, &written, command);
         stop_after(Step::Deleted);

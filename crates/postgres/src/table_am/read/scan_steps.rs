@@ -149,12 +149,12 @@ pub(super) unsafe fn next(
     slot: *mut TupleTableSlot,
     mut used_up: bool,
 ) -> bool {
+    let mut entered = false;
     // SAFETY: called by the guarded callbacks with live arguments.
     unsafe {
         survey(scan);
         let parallel = parallel::shared((*scan).base.rs_parallel);
         let state = Scan::state(scan);
-        let mut entered = false;
         loop {
             let met = match state.position {
                 Position::Hot(_) if used_up => {

@@ -77,6 +77,19 @@ struct Counts {
     gone: f64,
 }
 
+impl Counts {
+    fn add(&mut self, fate: Fate) {
+        match fate {
+            Fate::Dead | Fate::LeftOut => self.gone += 1.0,
+            Fate::Kept => {
+                self.copied += 1.0;
+                self.dying += 1.0;
+            }
+            Fate::Alive(_) => self.copied += 1.0,
+        }
+    }
+}
+
 /// Copies hot versions with their headers, in the order of `index` if there is one.
 unsafe fn copy_hot(
     old: Open,
@@ -107,20 +120,12 @@ unsafe fn copy_hot(
         let blocks = hot.blocks().into_iter().flat_map(|span| span.start..span.end);
         hot.each(blocks, |tuple, _, fate| {
             tell(pg_sys::PROGRESS_CLUSTER_HEAP_BLKS_SCANNED, tid::block_of(tuple.t_self));
-            if matches!(fate, Fate::Dead | Fate::LeftOut) {
-                counts.gone += 1.0;
-                if fate == Fate::Dead {
-                    rewrite.leave_out(tuple);
-                }
-                return;
-            }
-            counts.copied += 1.0;
-            if fate == Fate::Kept {
-                counts.dying += 1.0;
-            }
-            match &mut sort {
-                Some(sort) => sort.put_tuple(tuple),
-                None => copy(&mut rewrite, tuple),
+            counts.add(fate);
+            match (fate, &mut sort) {
+                (Fate::Dead, _) => rewrite.leave_out(tuple),
+                (Fate::LeftOut, _) => {}
+                (_, Some(sort)) => sort.put_tuple(tuple),
+                (_, None) => copy(&mut rewrite, tuple),
             }
         });
         if let Some(sort) = sort {

@@ -246,16 +246,24 @@ impl Copy<'_> {
                 bury_anew(&mut self.cold, self.old, self.new, stripes, born, self.command);
             }
             kept.extend(young.values().flat_map(|group| &group.blocks));
-            kept.sort_unstable();
-            kept.dedup();
-            if kept.is_empty() {
-                return;
-            }
-            let is_loaded = |age: Age| age == Age::Everybody || ages.contains(&age);
+            self.copy_kept(kept, &ages);
+        }
+    }
+
+    /// Copies the hot rows of these blocks that are not loaded: of other ages than these.
+    unsafe fn copy_kept(&mut self, mut blocks: Vec<BlockNumber>, loaded: &BTreeSet<Age>) {
+        blocks.sort_unstable();
+        blocks.dedup();
+        if blocks.is_empty() {
+            return;
+        }
+        let is_loaded = |age: Age| age == Age::Everybody || loaded.contains(&age);
+        // SAFETY: see `copy`; all stripes are written.
+        unsafe {
             // Heap would take block 0 otherwise.
             metapage::ensure(self.new);
             let mut rewrite = HeapRewrite::begin(self.old, self.new, self.limits);
-            self.copy_hot(&mut rewrite, kept.into_iter(), |fate| match fate {
+            self.copy_hot(&mut rewrite, blocks.into_iter(), |fate| match fate {
                 Fate::Alive(age) => !is_loaded(age),
                 fate => fate == Fate::Kept,
             });
